@@ -1,0 +1,68 @@
+# tressel_library(name SOURCES... [DEPENDS libs...] [HEADERS_FROM dirs...] [MLIR] [NO_RTTI])
+#   A static library of one folder. MLIR: may include MLIR and LLVM, and uses the precompiled header.
+#   NO_RTTI: the code derives from LLVM's classes, which carry no type information.
+set(TRESSEL_WARNINGS -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
+
+add_library(tressel_mlir_headers INTERFACE)
+target_include_directories(tressel_mlir_headers SYSTEM INTERFACE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+target_link_libraries(tressel_mlir_headers INTERFACE MLIR LLVM)
+
+# Two precompiled headers, with and without RTTI: a precompiled header serves only files of equal flags.
+function(tressel_make_pch suffix)
+  file(WRITE ${CMAKE_BINARY_DIR}/pch/empty_${suffix}.cpp "")
+  add_library(tressel_pch_${suffix} OBJECT ${CMAKE_BINARY_DIR}/pch/empty_${suffix}.cpp)
+  target_link_libraries(tressel_pch_${suffix} PRIVATE tressel_mlir_headers)
+  target_compile_options(tressel_pch_${suffix} PRIVATE ${TRESSEL_WARNINGS} ${ARGN})
+  target_precompile_headers(tressel_pch_${suffix} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/MlirPch.h)
+endfunction()
+tressel_make_pch(rtti)
+tressel_make_pch(nortti -fno-rtti)
+
+# Compile options, include paths and precompiled header of a target, by what it may use.
+function(tressel_configure name)
+  cmake_parse_arguments(ARG "MLIR;NO_RTTI" "" "" ${ARGN})
+  target_compile_options(${name} PRIVATE ${TRESSEL_WARNINGS})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}
+                             ${CMAKE_SOURCE_DIR}/runtime/include ${CMAKE_SOURCE_DIR}/frontend/include
+                             ${CMAKE_BINARY_DIR}/frontend/include)
+  if(ARG_MLIR)
+    target_link_libraries(${name} PRIVATE tressel_mlir_headers)
+    if(ARG_NO_RTTI)
+      target_compile_options(${name} PRIVATE -fno-rtti)
+      target_precompile_headers(${name} REUSE_FROM tressel_pch_nortti)
+    else()
+      target_precompile_headers(${name} REUSE_FROM tressel_pch_rtti)
+    endif()
+  endif()
+endfunction()
+
+function(tressel_library name)
+  cmake_parse_arguments(ARG "MLIR;NO_RTTI" "" "DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  set(flags)
+  if(ARG_MLIR)
+    list(APPEND flags MLIR)
+  endif()
+  if(ARG_NO_RTTI)
+    list(APPEND flags NO_RTTI)
+  endif()
+  tressel_configure(${name} ${flags})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPENDS})
+endfunction()
+
+# tressel_unit_test(name SOURCES... [DEPENDS libs...] [MLIR] [NO_RTTI]): a GoogleTest program; each case is a ctest entry.
+function(tressel_unit_test name)
+  cmake_parse_arguments(ARG "MLIR;NO_RTTI" "" "DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  set(flags)
+  if(ARG_MLIR)
+    list(APPEND flags MLIR)
+  endif()
+  if(ARG_NO_RTTI)
+    list(APPEND flags NO_RTTI)
+  endif()
+  tressel_configure(${name} ${flags})
+  target_compile_definitions(${name} PRIVATE TRESSEL_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TRESSEL_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+endfunction()

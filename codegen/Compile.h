@@ -1,0 +1,48 @@
+// From a graph module to something that runs: the pipeline and the emission of code, strung together.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "tressel/runtime/Schedule.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tressel::codegen {
+
+/// What the compiler gives the runtime: everything a package holds. Import-free images, no pointers into the compiler.
+struct CompiledProgram {
+  runtime::Schedule schedule;
+  std::vector<std::byte> image;   ///< linked, import-free ELF shared object with the generated kernels; may be empty
+  std::shared_ptr<const std::vector<std::byte>> constants; ///< the weights blob, 64-byte aligned contents
+  std::string cpuLevel;           ///< what the image needs: "baseline", "v3", "v4"
+};
+
+struct PassTiming {
+  std::string pass;
+  double seconds;
+};
+struct CompileReport {
+  std::vector<PassTiming> timings; ///< passes, then "codegen", "link"
+  int numKernels = 0, numLibraryKernels = 0;
+};
+
+struct CompileOptions {
+  std::string cpu = "native";      ///< "baseline", "v3", "v4" or "native"
+  bool allowLibrary = true;        ///< may use oneDNN; false for self-contained packages
+  bool verifyEach = false;         ///< interpret before and after each pass, name the one that changed the result
+  bool deterministic = false;
+  std::vector<std::string> disabledPasses;
+  /// "graph", "placed", "schedule", "llvm" or "asm": stop there and hand the text to `sink`; empty: all the way.
+  std::string emit;
+  std::function<void(std::string)> sink;
+  CompileReport *report = nullptr; ///< filled if not null
+};
+
+/// Consumes `module` (a func.func @main in the graph dialect). Throws Error for the user's mistakes (an op that no
+/// kernel can run, with its line) and InternalError for bugs. Thread-safe: one MLIRContext per concurrent call.
+CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options = {});
+
+} // namespace tressel::codegen

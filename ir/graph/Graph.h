@@ -1,0 +1,44 @@
+// The graph dialect seen generically: between MLIR's operations and OpInfo. Passes use this and never the op classes.
+#pragma once
+
+#include "ir/op/OpInfo.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
+
+namespace tressel::graph {
+
+/// Registers the `tressel` dialect and the upstream ones it needs (func).
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// Null if `op` is not an op of the graph dialect's table.
+const op::OpInfo *infoOf(mlir::Operation *op);
+op::Attrs attrsOf(mlir::Operation *op, const op::OpInfo &info);
+
+/// f16 and the like map to builtin types; u8 is ui8, bool is i1, signed integers are signless.
+mlir::RankedTensorType toMlir(mlir::MLIRContext *ctx, const TensorType &type);
+TensorType fromMlir(mlir::Type type); ///< of a RankedTensorType this dialect accepts
+bool isSupported(mlir::Type type);
+
+/// Builds the op with inferred result types. The inputs must be acceptable to `info.infer` (asserts otherwise).
+mlir::Operation *createOp(mlir::OpBuilder &b, mlir::Location loc, const op::OpInfo &info, mlir::ValueRange inputs,
+                          const op::Attrs &attrs);
+/// A `tressel.constant` from raw row-major bytes, which are copied. More than 256 bytes become a resource blob.
+mlir::Value createConstant(mlir::OpBuilder &b, mlir::Location loc, const TensorType &type, std::span<const std::byte> bytes);
+/// The bytes of a constant's value in Tressel's layout (bool one byte each, splats expanded); nothing if `v` is no constant.
+std::optional<op::HostTensor> constantValue(mlir::Value v);
+
+/// The user's innermost file and line of a location, through call sites and fusions; empty file when unknown.
+struct FileLine {
+  std::string file;
+  unsigned line = 0;
+};
+FileLine fileLineOf(mlir::Location loc);
+
+// Attributes of a program's arguments and results (func.func @main):
+//   {tressel.name = "x"}     an input or output by name
+//   {tressel.state = "0.weight"}  on an argument: a Variable's value; on a result: the Variable's next value
+inline constexpr llvm::StringLiteral kNameAttr = "tressel.name", kStateAttr = "tressel.state";
+
+} // namespace tressel::graph

@@ -1,0 +1,52 @@
+// How an op reads its operands when it is written as one loop nest: the interface through which clustering and code
+// generation see elementwise ops, broadcasts, reductions, contractions, windows, and data movement alike. An op
+// that has no such form (sort, say) has a kernel of its own.
+#pragma once
+
+#include "ir/op/ScalarProgram.h"
+#include "tressel/runtime/Types.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace tressel::op {
+
+/// offset + sum of coefficient * domain index, optionally plus the run-time value of another operand.
+struct IndexExpr {
+  struct Term {
+    int32_t dim;
+    int64_t coef;
+  };
+  std::vector<Term> terms;
+  int64_t offset = 0;
+  /// >= 0: the value of operand number `indirect`, read at its own map, is added (gather). Negative values count
+  /// from the end of the operand's dimension; a value outside fails the launch with kKernelIndexOutOfRange.
+  int32_t indirect = -1;
+};
+
+/// One expression per dimension of the operand.
+struct OperandMap {
+  std::vector<IndexExpr> dims;
+  /// The index may fall outside the operand: then this operand's value is `outside` (padding), or, when the op's
+  /// operands are `alternatives`, the next operand is tried (concat).
+  bool guarded = false;
+  double outside = 0;
+};
+
+enum class Combine : uint8_t { None, Sum, Prod, Max, Min, Any, All, ArgMax, ArgMin };
+
+/// The domain is the result's dimensions in order, `numParallel` of them, followed by the reduced ones. For
+/// each parallel point the body is evaluated over all reduced points and combined. Results have no other layout: a
+/// reduction with kept dims has unit dims in the domain. ArgMax and ArgMin give the first index along the one reduced
+/// dimension; Max and Min propagate NaN. Sum of f16 and bf16 accumulates in f32.
+struct LoopForm {
+  std::vector<int64_t> domain; ///< sizes; kDynamic where not known
+  int32_t numParallel = 0;
+  std::vector<OperandMap> operands;
+  bool alternatives = false; ///< body is the first operand whose guard holds
+  ScalarProgram body;        ///< over the operands' values; computes in f32 for f16 and bf16
+  Combine combine = Combine::None;
+  double scale = 1;          ///< the combined value is multiplied by it (mean, average pooling)
+};
+
+} // namespace tressel::op

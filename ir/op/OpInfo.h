@@ -1,0 +1,111 @@
+// What is known of an op: one table entry, generated from its record in ir/ops/*.td. Passes, the frontend, the importers,
+// the interpreter and the tests ask this table; nobody asks for an op by name. No MLIR here.
+#pragma once
+
+#include "ir/op/Attr.h"
+#include "ir/op/LoopForm.h"
+#include "tressel/runtime/Types.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tressel::op {
+
+enum class Family : uint8_t {
+  Elementwise, Reduction, Contraction, Convolution, Window, Shape, Indexing, Control, Random, Collective, Composite,
+  Constant,
+};
+
+struct OpInfo;
+
+/// Result types, or an error that names the rule that is broken and the operands' types, without location.
+struct Inferred {
+  std::vector<TensorType> types;
+  std::string error; ///< empty: fine
+  explicit operator bool() const { return error.empty(); }
+};
+
+/// A dense row-major tensor in host memory: the interpreter's value. Copies share.
+struct HostTensor {
+  TensorType type;
+  std::shared_ptr<std::byte[]> data;
+  static HostTensor allocate(const TensorType &type); ///< zeroed, 64-byte aligned
+  template <typename T> T *as() const { return reinterpret_cast<T *>(data.get()); }
+};
+
+/// Where a decomposition or a derivative puts the ops it is made of: an MLIR rewriter, a trace, the interpreter.
+/// A Ref is the emitter's own handle of a value.
+class Emitter {
+public:
+  using Ref = const void *;
+  virtual ~Emitter() = default;
+  virtual std::vector<Ref> emit(const OpInfo &op, std::span<const Ref> inputs, const Attrs &attrs) = 0;
+  /// A scalar constant of rank 0.
+  virtual Ref constant(double value, DType type) = 0;
+  virtual TensorType typeOf(Ref value) = 0;
+};
+
+struct OperandSpec {
+  const char *name;
+  bool variadic; ///< only the last may be
+  bool optional; ///< may be absent at the end of the operand list
+};
+
+/// Range of values in which a random test may feed an operand, both ends included.
+struct Domain {
+  double low = -2, high = 2;
+};
+
+struct OpInfo {
+  const char *name;        ///< "add": the frontend's function, the IR's mnemonic and the docs' name in one
+  Family family;
+  const char *summary;     ///< one line
+  const char *description; ///< markdown: shapes, errors
+  std::span<const OperandSpec> operands;
+  std::span<const AttrSpec> attrs;
+  int numResults;
+  bool commutative;
+  /// The result is the operand's bytes in another shape: no kernel, the buffer is shared.
+  bool isView;
+  /// Element-for-element an involution or idempotent ... queries of the simplifier go here as flags, never as names.
+  bool idempotent;
+
+  /// Types of the results. Checks operands' number, types, shapes and attributes; every rule has a number in `description`.
+  Inferred (*infer)(const OpInfo &, std::span<const TensorType>, const Attrs &);
+  /// As one loop nest, or nothing. Types are those `infer` accepted.
+  std::optional<LoopForm> (*loopForm)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results,
+                                      const Attrs &);
+  /// The reference interpreter: typed arithmetic, no vectorization, shares nothing with code generation. Null for
+  /// composites that are evaluated through their decomposition.
+  void (*evaluate)(const OpInfo &, std::span<const HostTensor>, const Attrs &, std::span<HostTensor> results);
+  /// Composite: the results, written in other ops. Null for primitives.
+  std::vector<Emitter::Ref> (*decompose)(const OpInfo &, Emitter &, std::span<const Emitter::Ref>, const Attrs &);
+  /// Floating-point operations of one call.
+  int64_t (*flops)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results, const Attrs &);
+
+  const char *numpy;               ///< NumPy expression over operand and attribute names: the independent oracle
+  std::span<const Domain> domains; ///< one per operand; empty: the default
+  const char *example;             ///< one runnable line for the docs, may be empty
+
+  int attrIndex(std::string_view name) const; ///< -1 if there is none
+};
+
+/// All ops in the order of their records; external ops are appended.
+std::span<const OpInfo *const> allOps();
+/// Null if unknown.
+const OpInfo *findOp(std::string_view name);
+
+/// Fills defaults; the error names a missing, unknown or mistyped attribute.
+std::string completeAttrs(const OpInfo &op, Attrs &attrs);
+
+/// NumPy broadcasting; nothing if the shapes do not fit. A dynamic dim against 1 stays dynamic, against n becomes n.
+std::optional<Shape> broadcastShapes(const Shape &a, const Shape &b);
+/// The array API's promotion table; an integer with a float takes the float's type.
+DType promote(DType a, DType b);
+
+} // namespace tressel::op

@@ -1,0 +1,49 @@
+// How kernels bid for clusters. The interface lives here so that the clustering pass needs no code generation; codegen/
+// implements it (generated loops, oneDNN) and hands its providers to the pipeline.
+#pragma once
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tressel::passes {
+
+/// A region that might become one kernel. Ops are in program order; results are the values used outside.
+struct Candidate {
+  mlir::Operation *root = nullptr; ///< the op that decides the loops: a contraction, a reduction, or the last op
+  llvm::ArrayRef<mlir::Operation *> ops;
+  llvm::ArrayRef<mlir::Value> inputs, results;
+};
+
+/// An operand the provider wants rearranged once, ahead of the step, when it is made of parameters and constants only.
+struct PackRequest {
+  unsigned input;      ///< index into Candidate::inputs
+  std::string params;  ///< JSON for the provider's factory: a library kernel of one operand and one result
+  int64_t bytes;       ///< of the packed form
+};
+
+struct Bid {
+  double seconds = 0;   ///< predicted, on this machine's model
+  std::string params;   ///< JSON for the provider's factory (library kernels); empty for generated ones
+  int64_t range = 1, grain = 1, scratchBytes = 0;
+  std::vector<PackRequest> packs;
+};
+
+class KernelProvider {
+public:
+  virtual ~KernelProvider() = default;
+  virtual llvm::StringRef name() const = 0; ///< "generated", "onednn": KernelDesc::provider
+  /// Nothing if it cannot run exactly these ops as one kernel. Must be cheap: asked often while clusters grow.
+  /// `parameterOnly(i)` tells whether input i could be packed ahead of the step.
+  virtual std::optional<Bid> bid(const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const = 0;
+  /// A root of this provider may be followed by a generated epilogue over the same chunk (KernelDesc::epilogue).
+  virtual bool takesEpilogue() const { return false; }
+};
+
+} // namespace tressel::passes

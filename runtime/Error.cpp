@@ -1,0 +1,27 @@
+#include "tressel/runtime/Error.h"
+
+#include <cstring>
+
+namespace tressel {
+
+std::string SourceLoc::str() const {
+  return file ? std::string(file) + ":" + std::to_string(line) : std::string();
+}
+
+static std::string format(const Error::Details &d) {
+  std::string text;
+  if (d.where)
+    text += d.where.str() + ": ";
+  if (!d.op.empty())
+    text += d.op + ": ";
+  text += d.message;
+  if (!d.hint.empty())
+    text += " (" + d.hint + ")";
+  for (const SourceLoc &loc : d.trace)
+    text += "; from " + loc.str();
+  return text;
+}
+
+Error::Error(Details details) : std::runtime_error(format(details)), details_(std::move(details)) {}
+
+} // namespace tressel

@@ -1,0 +1,36 @@
+#include "tressel/runtime/Types.h"
+
+#include <utility>
+
+namespace tressel {
+
+std::string Shape::str() const {
+  std::string text = "[";
+  for (int i = 0; i < rank(); ++i) {
+    if (i)
+      text += ", ";
+    text += (*this)[i] == kDynamic ? "?" : std::to_string((*this)[i]);
+  }
+  return text + "]";
+}
+
+std::string TensorType::str() const { return std::string(nameOf(dtype)) + shape.str(); }
+
+bool parseDType(std::string_view text, DType &out) {
+  static constexpr std::pair<std::string_view, DType> longNames[] = {
+      {"float32", f32}, {"float64", f64}, {"float16", f16}, {"bfloat16", bf16}, {"int8", i8},
+      {"int16", i16},   {"int32", i32},   {"int64", i64},   {"uint8", u8}};
+  for (int i = 0; i < kNumDTypes; ++i)
+    if (nameOf(static_cast<DType>(i)) == text) {
+      out = static_cast<DType>(i);
+      return true;
+    }
+  for (auto [name, type] : longNames)
+    if (name == text) {
+      out = type;
+      return true;
+    }
+  return false;
+}
+
+} // namespace tressel

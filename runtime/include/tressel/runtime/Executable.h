@@ -1,0 +1,50 @@
+// A verified schedule with its code, ready to be called.
+#pragma once
+
+#include "tressel/runtime/Kernel.h"
+#include "tressel/runtime/Schedule.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tressel::runtime {
+
+/// Immutable and shared between threads: schedule, code, constants.
+class Executable {
+public:
+  /// Verifies the schedule, maps the image, resolves every kernel. Throws InputError (a bad schedule or image, a
+  /// missing provider, an image for another CPU) and OutOfMemory. `constants` is kept alive.
+  static std::shared_ptr<const Executable> create(Schedule schedule, std::span<const std::byte> image,
+                                                  std::shared_ptr<const std::vector<std::byte>> constants);
+  virtual ~Executable() = default;
+  const Schedule &schedule() const { return schedule_; }
+
+protected:
+  Executable() = default;
+  Schedule schedule_;
+};
+
+/// The memory and bindings of one caller: arenas, derived state, operand tables with pointers filled in once. Belongs to
+/// one thread at a time. A call allocates nothing.
+class Context {
+public:
+  explicit Context(std::shared_ptr<const Executable> executable);
+  ~Context();
+  Context(Context &&) noexcept;
+  Context &operator=(Context &&) noexcept;
+
+  /// Binds the states that are not Derived, in schedule order, and runs `prepare`. Call again after a parameter changed.
+  /// The bytes stay the caller's and must outlive the binding. 64-byte alignment is fastest, element alignment suffices.
+  void bindStates(std::span<void *const> states);
+  /// Runs `step`, in the caller's thread (kernels large enough are split over the pool). Inputs and outputs in schedule
+  /// order; outputs must not overlap inputs or each other. Throws RuntimeError naming op and line; outputs are then undefined.
+  void run(std::span<const void *const> inputs, std::span<void *const> outputs);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace tressel::runtime

@@ -1,0 +1,138 @@
+// The flat schedule: what the `sched` dialect is lowered to, what the verifier proves, what the executor runs, what
+// packages hold, and what timelines, predicted times and `explain` are made from. Plain data, no behaviour.
+//
+// Order. Commands stand in issue order. In one stream, commands execute in that order; between streams, order exists
+// only through waits, each of which names an earlier command of the same program. So a cycle cannot be written.
+//
+// Memory. A buffer is a range of bytes of an arena, or a whole input, output, state or constant. Commands name buffers;
+// two buffers conflict when their byte ranges overlap. Everything about lifetimes follows from commands and ranges.
+//
+// Two programs. `prepare` runs when the executable is bound and again whenever a parameter's version changes; it
+// computes derived state (packed weights, say) from parameters and constants only. `step` runs at each call.
+#pragma once
+
+#include "tressel/runtime/Types.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tressel::runtime {
+
+enum class DeviceKind : uint8_t { Cpu, Gpu };
+struct DeviceRef {
+  DeviceKind kind = DeviceKind::Cpu;
+  uint16_t index = 0;
+  bool operator==(const DeviceRef &) const = default;
+};
+
+enum class StreamKind : uint8_t { Compute, CopyIn, CopyOut, Lane };
+struct StreamDesc {
+  DeviceRef device;
+  StreamKind kind = StreamKind::Compute;
+  std::string name; ///< for timelines: "cpu", "gpu0.in"
+};
+
+enum class MemoryKind : uint8_t { Device, Pinned, Host };
+/// Scratch memory of the step, allocated once per context.
+struct ArenaDesc {
+  DeviceRef device;
+  MemoryKind memory = MemoryKind::Device;
+  int64_t bytes = 0;
+};
+
+enum class Space : uint8_t { Arena, Input, Output, State, Constant };
+/// A range of bytes. For Arena, `index` is the arena and `offset` the first byte; for the others `index` is the number
+/// of the input, output, state or constant and `offset` a byte within it. Offsets in arenas are multiples of 64.
+struct BufferDesc {
+  Space space = Space::Arena;
+  uint32_t index = 0;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  TensorType type;
+};
+
+enum class StateKind : uint8_t {
+  Parameter, ///< bound by the caller, only read
+  Mutable,   ///< bound by the caller, read and written: the next version replaces the last
+  Derived,   ///< owned by the executable, written by `prepare`, only read by `step`
+};
+struct StateDesc {
+  std::string name;
+  TensorType type;
+  StateKind kind = StateKind::Parameter;
+};
+struct ConstantDesc {
+  int64_t offset = 0; ///< in the weights blob, a multiple of 64
+  int64_t bytes = 0;
+};
+struct ValueDesc { ///< an input or output of the program
+  std::string name;
+  TensorType type;
+};
+
+/// A kernel of the image (provider "generated") or of a library.
+struct KernelDesc {
+  std::string symbol;   ///< unique in the schedule; generated kernels: the image's symbol
+  std::string provider; ///< "generated", "onednn", ...
+  std::string params;   ///< JSON, understood by the provider's factory; empty for generated kernels
+  std::string epilogue; ///< symbol of a generated kernel run on the same chunk after this one, on the same operands
+  int64_t range = 1;    ///< units of work
+  int64_t grain = 1;    ///< smallest number of units worth a task
+  int64_t scratchBytes = 0;
+  int64_t flops = 0; ///< of the whole range, for the cost model and timelines
+  int64_t bytes = 0; ///< read and written over the whole range, each operand once
+};
+
+enum class CommandKind : uint8_t { Launch, Copy, Fill, HostCall, Collective };
+enum class Access : uint8_t { Read, Write, ReadWrite };
+struct Operand {
+  uint32_t buffer = 0;
+  Access access = Access::Read;
+};
+enum class WaitReason : uint8_t { Data, War, Pace, Rank };
+struct Wait {
+  uint32_t command = 0; ///< index into the same program, before the waiting one
+  WaitReason reason = WaitReason::Data;
+};
+
+struct Command {
+  CommandKind kind = CommandKind::Launch;
+  uint16_t stream = 0;
+  uint32_t kernel = 0;       ///< Launch: index into Schedule::kernels
+  uint32_t firstOperand = 0; ///< Launch: in the kernel's order. Copy: source, destination. Fill: destination.
+  uint16_t numOperands = 0;
+  uint16_t numWaits = 0;
+  uint32_t firstWait = 0;
+  uint32_t loc = 0;       ///< index into Schedule::locations
+  uint64_t fillValue = 0; ///< Fill: one element's bytes, low end first
+};
+
+struct Program {
+  std::vector<Command> commands;
+  std::vector<Operand> operands;
+  std::vector<Wait> waits;
+};
+
+struct Location {
+  std::string op;   ///< "add", or "cluster: matmul, add, relu"
+  std::string file; ///< the user's file, empty if unknown
+  uint32_t line = 0;
+};
+
+struct Schedule {
+  std::string name;
+  std::vector<StreamDesc> streams;
+  std::vector<ArenaDesc> arenas;
+  std::vector<BufferDesc> buffers;
+  std::vector<ValueDesc> inputs, outputs;
+  std::vector<StateDesc> states;
+  std::vector<ConstantDesc> constants;
+  std::vector<KernelDesc> kernels;
+  std::vector<Location> locations; ///< [0] is the unknown location
+  Program prepare, step;
+  int64_t peakBytes = 0;           ///< arena bytes that the plan needs
+  int64_t peakLowerBoundBytes = 0; ///< no plan for this order needs less: the largest sum of live bytes
+};
+
+} // namespace tressel::runtime
