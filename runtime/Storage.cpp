@@ -1,0 +1,268 @@
+#include "tressel/runtime/Storage.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <sys/mman.h>
+#include <vector>
+
+namespace tressel::runtime {
+namespace {
+
+constexpr size_t kAlignment = 64;
+/// Blocks up to this size are kept per thread, without a lock; larger ones in one shared cache.
+constexpr int64_t kSmallBytes = 4096;
+constexpr size_t kSmallBlocksPerClass = 64;
+/// Large blocks are kept up to this many bytes in all: mapping fresh pages costs more than most kernels.
+constexpr int64_t kCacheBytes = int64_t(512) << 20;
+constexpr int64_t kHugePage = int64_t(2) << 20;
+constexpr int64_t kLargestBlock = int64_t(1) << 46;
+
+/// Size classes: eight per power of two, so at most an eighth is wasted. Class c holds classBytes(c) bytes.
+constexpr int classOf(int64_t bytes) {
+  if (bytes <= 64)
+    return 0;
+  const int log = std::bit_width(static_cast<uint64_t>(bytes - 1)) - 1; // 2^log < bytes <= 2^(log + 1)
+  const int64_t step = std::max<int64_t>((int64_t(1) << log) / 8, 64);
+  const int64_t eighth = (bytes - (int64_t(1) << log) + step - 1) / step; // 1..8
+  return (log - 6) * 8 + static_cast<int>(eighth);
+}
+constexpr int64_t classBytes(int sizeClass) {
+  if (sizeClass == 0)
+    return 64;
+  const int log = (sizeClass - 1) / 8 + 6;
+  const int64_t step = std::max<int64_t>((int64_t(1) << log) / 8, 64);
+  return (int64_t(1) << log) + ((sizeClass - 1) % 8 + 1) * step;
+}
+static_assert(classBytes(classOf(65)) == 128 && classBytes(classOf(128)) == 128 && classBytes(classOf(4097)) == 4608);
+constexpr int kSmallClasses = classOf(kSmallBytes) + 1;
+constexpr int kNumClasses = classOf(kLargestBlock) + 1;
+
+std::atomic<int64_t> liveLargeBytes{0}, cachedLargeBytes{0};
+
+void *allocateBlock(int64_t bytes) {
+  if (bytes < 2 * kHugePage)
+    return std::aligned_alloc(kAlignment, static_cast<size_t>(bytes));
+  const int64_t rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  void *block = std::aligned_alloc(kHugePage, static_cast<size_t>(rounded));
+  if (block)
+    madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
+  return block;
+}
+
+struct LargeCache {
+  std::mutex mutex;
+  std::vector<void *> blocks[kNumClasses];
+
+  void *take(int sizeClass) {
+    std::lock_guard lock(mutex);
+    auto &list = blocks[sizeClass];
+    if (list.empty())
+      return nullptr;
+    void *block = list.back();
+    list.pop_back();
+    cachedLargeBytes.fetch_sub(classBytes(sizeClass), std::memory_order_relaxed);
+    return block;
+  }
+  bool keep(int sizeClass, void *block) {
+    std::lock_guard lock(mutex);
+    if (cachedLargeBytes.load(std::memory_order_relaxed) + classBytes(sizeClass) > kCacheBytes)
+      return false;
+    blocks[sizeClass].push_back(block);
+    cachedLargeBytes.fetch_add(classBytes(sizeClass), std::memory_order_relaxed);
+    return true;
+  }
+  void trim() {
+    std::lock_guard lock(mutex);
+    for (int c = 0; c < kNumClasses; ++c) {
+      for (void *block : blocks[c]) {
+        std::free(block);
+        cachedLargeBytes.fetch_sub(classBytes(c), std::memory_order_relaxed);
+      }
+      blocks[c].clear();
+    }
+  }
+};
+
+/// Never destroyed: storages with static lifetime outlive everything else.
+LargeCache &largeCache() {
+  static LargeCache &cache = *new LargeCache();
+  return cache;
+}
+
+struct SmallCache;
+thread_local SmallCache *smallCache = nullptr;
+thread_local bool smallCacheGone = false; // the thread is ending; its destructors may still free storages
+
+struct SmallCache {
+  struct Free {
+    Free *next;
+  };
+  Free *blocks[kSmallClasses] = {};
+  uint16_t counts[kSmallClasses] = {};
+
+  static SmallCache *get() {
+    if (!smallCache && !smallCacheGone) {
+      static thread_local SmallCache cache;
+      smallCache = &cache;
+    }
+    return smallCache;
+  }
+  void trim() {
+    for (int c = 0; c < kSmallClasses; ++c)
+      while (Free *block = blocks[c]) {
+        blocks[c] = block->next;
+        std::free(block);
+      }
+    std::fill(std::begin(counts), std::end(counts), uint16_t(0));
+  }
+  ~SmallCache() {
+    trim();
+    smallCache = nullptr;
+    smallCacheGone = true;
+  }
+};
+
+void *takeBlock(int sizeClass) {
+  if (sizeClass < kSmallClasses) {
+    if (SmallCache *cache = SmallCache::get(); cache && cache->blocks[sizeClass]) {
+      SmallCache::Free *block = cache->blocks[sizeClass];
+      cache->blocks[sizeClass] = block->next;
+      --cache->counts[sizeClass];
+      return block;
+    }
+  } else if (void *block = largeCache().take(sizeClass)) {
+    return block;
+  }
+  return allocateBlock(classBytes(sizeClass));
+}
+
+void giveBlock(int sizeClass, void *block) {
+  if (sizeClass < kSmallClasses) {
+    SmallCache *cache = SmallCache::get();
+    if (cache && cache->counts[sizeClass] < kSmallBlocksPerClass) {
+      auto *free = static_cast<SmallCache::Free *>(block);
+      free->next = cache->blocks[sizeClass];
+      cache->blocks[sizeClass] = free;
+      ++cache->counts[sizeClass];
+      return;
+    }
+  } else if (largeCache().keep(sizeClass, block)) {
+    return;
+  }
+  std::free(block);
+}
+
+/// Storages whose deleters wait for a caller's thread.
+std::atomic<Storage *> pendingDeleters{nullptr};
+
+} // namespace
+
+/// Set by lanes in their threads (Engine.cpp): no code of the user's runs there.
+thread_local bool onLaneThread = false;
+
+void Failure::raise(SourceLoc waitedAt) const {
+  observed.store(true, std::memory_order_relaxed);
+  Error::Details details{message, where, op};
+  if (waitedAt)
+    details.trace.push_back(waitedAt);
+  if (kind == Kind::OutOfMemory)
+    throw OutOfMemory(std::move(details));
+  throw RuntimeError(std::move(details));
+}
+
+StorageRef Storage::allocate(int64_t bytes) {
+  if (bytes < 0 || bytes > kLargestBlock)
+    throw OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes");
+  // The header lies in a small block of its own: data keeps its alignment and its pages to itself.
+  const int sizeClass = classOf(bytes);
+  void *data = takeBlock(sizeClass);
+  if (!data) {
+    trimCache();
+    data = takeBlock(sizeClass);
+  }
+  void *header = data ? takeBlock(classOf(sizeof(Storage))) : nullptr;
+  if (!header) {
+    if (data)
+      giveBlock(sizeClass, data);
+    throw OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes; " + std::to_string(liveBytes()) +
+                      " bytes are in use by tensors");
+  }
+  auto *storage = new (header) Storage();
+  storage->data_ = data;
+  storage->bytes_ = bytes;
+  storage->sizeClass_ = sizeClass;
+  if (sizeClass >= kSmallClasses)
+    liveLargeBytes.fetch_add(classBytes(sizeClass), std::memory_order_relaxed);
+  return StorageRef(storage);
+}
+
+StorageRef Storage::adopt(void *data, int64_t bytes, Deleter deleter, void *user) {
+  void *header = takeBlock(classOf(sizeof(Storage)));
+  if (!header)
+    throw OutOfMemory("cannot allocate " + std::to_string(sizeof(Storage)) + " bytes");
+  auto *storage = new (header) Storage();
+  storage->data_ = data;
+  storage->bytes_ = bytes;
+  storage->adopted_ = true;
+  storage->deleter_ = deleter;
+  storage->user_ = user;
+  return StorageRef(storage);
+}
+
+FailureRef Storage::failure() const { return failed_.load(std::memory_order_acquire) ? failure_ : nullptr; }
+
+void Storage::fail(FailureRef why) {
+  failure_ = std::move(why);
+  failed_.store(true, std::memory_order_release);
+}
+
+void Storage::release() {
+  if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1)
+    return;
+  if (deleter_ && onLaneThread) {
+    nextPending_ = pendingDeleters.load(std::memory_order_relaxed);
+    while (!pendingDeleters.compare_exchange_weak(nextPending_, this, std::memory_order_release))
+      ;
+    return;
+  }
+  destroy();
+}
+
+void Storage::destroy() {
+  if (deleter_)
+    deleter_(data_, user_);
+  const int sizeClass = sizeClass_;
+  void *data = data_;
+  this->~Storage();
+  giveBlock(classOf(sizeof(Storage)), this);
+  if (sizeClass < 0)
+    return;
+  if (sizeClass >= kSmallClasses)
+    liveLargeBytes.fetch_sub(classBytes(sizeClass), std::memory_order_relaxed);
+  giveBlock(sizeClass, data);
+}
+
+int64_t Storage::liveBytes() { return liveLargeBytes.load(std::memory_order_relaxed); }
+int64_t Storage::cachedBytes() { return cachedLargeBytes.load(std::memory_order_relaxed); }
+
+void Storage::trimCache() {
+  largeCache().trim();
+  if (SmallCache *cache = SmallCache::get())
+    cache->trim();
+}
+
+void Storage::runPendingDeleters() {
+  if (!pendingDeleters.load(std::memory_order_relaxed) || onLaneThread)
+    return;
+  Storage *list = pendingDeleters.exchange(nullptr, std::memory_order_acquire);
+  while (list) {
+    Storage *next = list->nextPending_;
+    list->destroy();
+    list = next;
+  }
+}
+
+} // namespace tressel::runtime

@@ -1,0 +1,177 @@
+#include "tressel/runtime/ThreadPool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <pthread.h>
+#include <sched.h>
+#include <thread>
+#include <vector>
+
+namespace tressel::runtime {
+namespace {
+
+thread_local bool insideChunk = false;
+std::atomic<bool> forked{false};
+
+/// How long a worker looks for the next range before it sleeps: about twice what waking a thread takes, so that the
+/// kernels of one program find it awake. Only one worker does so at a time.
+constexpr auto kSpin = std::chrono::microseconds(50);
+/// More chunks than threads, so that a thread that the system took away delays one chunk only.
+constexpr int64_t kChunksPerThread = 4;
+
+void relax() { __builtin_ia32_pause(); }
+
+int configuredThreads() {
+  if (const char *text = std::getenv("TRESSEL_NUM_THREADS")) {
+    char *end = nullptr;
+    long n = std::strtol(text, &end, 10);
+    if (end != text && *end == 0 && n >= 1 && n <= 1024)
+      return static_cast<int>(n);
+  }
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0)
+    return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+/// One parallelFor in progress. Lives on the caller's stack: workers enter and leave under the pool's mutex.
+struct Job {
+  void (*chunk)(void *callable, int64_t begin, int64_t end, int worker);
+  void *callable;
+  int64_t range, chunkSize;
+  std::atomic<int64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error; // written by the thread that set `failed`
+};
+
+} // namespace
+
+struct ThreadPool::Impl {
+  std::mutex callers; // held by the thread whose range is being worked on
+  std::mutex mutex;   // guards job, entered, stop
+  std::condition_variable wake, done;
+  Job *job = nullptr;
+  int entered = 0; // workers inside `job`
+  bool stop = false;
+  std::atomic<uint64_t> generation{0}; // changes with every job: what a spinning worker watches
+  std::atomic<bool> spinner{false};
+  std::vector<std::thread> threads;
+
+  static void runChunks(Job &job, int worker) {
+    insideChunk = true;
+    while (!job.failed.load(std::memory_order_relaxed)) {
+      int64_t begin = job.next.fetch_add(job.chunkSize, std::memory_order_relaxed);
+      if (begin >= job.range)
+        break;
+      try {
+        job.chunk(job.callable, begin, std::min(begin + job.chunkSize, job.range), worker);
+      } catch (...) {
+        if (!job.failed.exchange(true))
+          job.error = std::current_exception();
+      }
+    }
+    insideChunk = false;
+  }
+
+  void spin(uint64_t seen) {
+    if (spinner.exchange(true, std::memory_order_acquire))
+      return;
+    const auto until = std::chrono::steady_clock::now() + kSpin;
+    do {
+      for (int i = 0; i < 32 && generation.load(std::memory_order_relaxed) == seen; ++i)
+        relax();
+    } while (generation.load(std::memory_order_relaxed) == seen && std::chrono::steady_clock::now() < until);
+    spinner.store(false, std::memory_order_release);
+  }
+
+  void workerLoop(int worker) {
+    uint64_t seen = 0;
+    for (;;) {
+      spin(seen);
+      Job *mine;
+      {
+        std::unique_lock lock(mutex);
+        wake.wait(lock, [&] { return stop || (job && generation.load(std::memory_order_relaxed) != seen); });
+        if (stop)
+          return;
+        seen = generation.load(std::memory_order_relaxed);
+        mine = job;
+        ++entered;
+      }
+      runChunks(*mine, worker);
+      {
+        std::lock_guard lock(mutex);
+        if (--entered == 0)
+          done.notify_one();
+      }
+    }
+  }
+};
+
+ThreadPool &ThreadPool::global() {
+  // Never destroyed: threads may still be asleep in it when the process leaves main.
+  static ThreadPool &pool = *[] {
+    pthread_atfork(nullptr, nullptr, [] { forked.store(true); });
+    return new ThreadPool(configuredThreads());
+  }();
+  return pool;
+}
+
+ThreadPool::ThreadPool(int threads) : numThreads_(std::max(1, threads)), impl_(std::make_unique<Impl>()) {
+  for (int i = 1; i < numThreads_; ++i)
+    impl_->threads.emplace_back([this, i] { impl_->workerLoop(i); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->stop = true;
+  }
+  impl_->wake.notify_all();
+  for (std::thread &thread : impl_->threads)
+    thread.join();
+}
+
+bool ThreadPool::insideParallel() { return insideChunk; }
+
+void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) {
+  grain = std::max<int64_t>(grain, 1);
+  // No chunk is smaller than the grain, so there are at most range / grain of them.
+  const int64_t chunks = std::min(range / grain, numThreads_ * kChunksPerThread);
+  std::unique_lock<std::mutex> turn(impl_->callers, std::try_to_lock);
+  if (chunks <= 1 || !turn || forked.load(std::memory_order_relaxed)) {
+    chunk(callable, 0, range, 0);
+    return;
+  }
+  int64_t chunkSize = (range + chunks - 1) / chunks;
+  if (chunkSize > 64)
+    chunkSize = (chunkSize + 63) & ~int64_t(63); // chunks of elements meet at cache lines
+  Job job{chunk, callable, range, chunkSize};
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->job = &job;
+    impl_->generation.fetch_add(1, std::memory_order_relaxed);
+  }
+  const int helpers = static_cast<int>(std::min<int64_t>(chunks, numThreads_)) - 1;
+  if (helpers == numThreads_ - 1)
+    impl_->wake.notify_all();
+  else
+    for (int i = 0; i < helpers; ++i)
+      impl_->wake.notify_one();
+  Impl::runChunks(job, 0);
+  {
+    std::unique_lock lock(impl_->mutex);
+    impl_->job = nullptr; // nobody enters from here on
+    impl_->done.wait(lock, [&] { return impl_->entered == 0; });
+  }
+  turn.unlock();
+  if (job.error)
+    std::rethrow_exception(job.error);
+}
+
+} // namespace tressel::runtime

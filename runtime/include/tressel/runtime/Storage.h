@@ -1,0 +1,136 @@
+// Host memory of tensors: counted references to 64-byte aligned blocks, or to a caller's memory with its deleter.
+//
+//   StorageRef s = Storage::allocate(n * 4);
+//   StorageRef t = Storage::adopt(ptr, bytes, [](void *p, void *user) { ... }, user);
+//
+// A storage knows which task writes it (`ready`) and which task uses it last (`lastUse`); whoever writes host memory
+// directly waits for the latter first (Engine.h). References may be copied and dropped in any thread.
+#pragma once
+
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/Lane.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+namespace tressel::runtime {
+
+/// Why a task's results do not exist. Shared by every tensor computed from them.
+struct Failure {
+  enum class Kind : uint8_t { Runtime, OutOfMemory };
+  Kind kind = Kind::Runtime;
+  std::string message;
+  std::string op;
+  SourceLoc where;
+  /// Set when somebody was told; failures nobody saw are printed at exit.
+  mutable std::atomic<bool> observed{false};
+
+  /// As the exception a waiter gets; `waitedAt` becomes part of the trace.
+  [[noreturn]] void raise(SourceLoc waitedAt = {}) const;
+};
+using FailureRef = std::shared_ptr<const Failure>;
+
+class StorageRef;
+
+class Storage {
+public:
+  using Deleter = void (*)(void *data, void *user);
+
+  /// 64-byte aligned, contents undefined, recycled from earlier blocks where possible. `bytes` may be 0.
+  /// Throws OutOfMemory with the number of bytes.
+  static StorageRef allocate(int64_t bytes);
+  /// Takes the caller's memory. `deleter` (may be null) runs once, when the last reference is gone and no task uses the
+  /// memory; never on a lane's thread, but inside a later call of the library by one of the caller's threads.
+  static StorageRef adopt(void *data, int64_t bytes, Deleter deleter, void *user);
+
+  void *data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+  /// Memory of the caller's: its lifetime and alignment are not ours.
+  bool adopted() const { return adopted_; }
+  /// True while exactly one reference exists, which is then the caller's: the bytes may be reused in place.
+  bool unique() const { return references_.load(std::memory_order_acquire) == 1; }
+
+  /// The task that writes the contents; not a point when they are there already.
+  Point ready() const { return load(ready_); }
+  /// The last task handed to a lane that reads or writes the bytes.
+  Point lastUse() const { return load(lastUse_); }
+  /// Null unless the writing task failed. Only meaningful once ready() is reached.
+  FailureRef failure() const;
+
+  /// Bytes of blocks beyond 4 KiB that are in use, and that are kept for reuse, over the process.
+  static int64_t liveBytes();
+  static int64_t cachedBytes();
+  /// Gives kept blocks back to the system.
+  static void trimCache();
+  /// Runs deleters that fell due on lane threads. The engine calls it; harmless at any time.
+  static void runPendingDeleters();
+
+private:
+  friend class StorageRef;
+  friend class Lane;
+  friend class Engine;
+  struct AtomicPoint {
+    std::atomic<Lane *> lane{nullptr};
+    std::atomic<uint64_t> sequence{0};
+  };
+  static Point load(const AtomicPoint &point) {
+    return {point.lane.load(std::memory_order_acquire), point.sequence.load(std::memory_order_acquire)};
+  }
+  static void store(AtomicPoint &point, Point value) {
+    point.lane.store(value.lane, std::memory_order_release);
+    point.sequence.store(value.sequence, std::memory_order_release);
+  }
+  Storage() = default;
+  ~Storage() = default;
+  void release();
+  void destroy();
+  void fail(FailureRef why);
+
+  void *data_ = nullptr;
+  int64_t bytes_ = 0;
+  std::atomic<uint32_t> references_{1};
+  std::atomic<bool> failed_{false};
+  bool adopted_ = false;
+  int32_t sizeClass_ = -1;
+  AtomicPoint ready_, lastUse_;
+  FailureRef failure_; // written before failed_ is set
+  Deleter deleter_ = nullptr;
+  void *user_ = nullptr;
+  Storage *nextPending_ = nullptr;
+};
+
+/// A counted reference. Null when default constructed.
+class StorageRef {
+public:
+  StorageRef() = default;
+  StorageRef(const StorageRef &o) : storage_(o.storage_) { retain(); }
+  StorageRef(StorageRef &&o) noexcept : storage_(std::exchange(o.storage_, nullptr)) {}
+  StorageRef &operator=(StorageRef o) noexcept {
+    std::swap(storage_, o.storage_);
+    return *this;
+  }
+  ~StorageRef() {
+    if (storage_)
+      storage_->release();
+  }
+  Storage *get() const { return storage_; }
+  Storage *operator->() const { return storage_; }
+  Storage &operator*() const { return *storage_; }
+  explicit operator bool() const { return storage_ != nullptr; }
+  bool operator==(const StorageRef &) const = default;
+
+private:
+  friend class Storage;
+  friend class Lane;
+  friend class Engine;
+  explicit StorageRef(Storage *adopt) : storage_(adopt) {}
+  void retain() const {
+    if (storage_)
+      storage_->references_.fetch_add(1, std::memory_order_relaxed);
+  }
+  Storage *storage_ = nullptr;
+};
+
+} // namespace tressel::runtime

@@ -1,0 +1,2 @@
+extern float expf(float);
+float callsOut(float x) { return expf(x); }
