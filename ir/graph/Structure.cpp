@@ -1,0 +1,129 @@
+#include "ir/graph/Structure.h"
+
+#include "ir/graph/Graph.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
+
+using namespace mlir;
+
+namespace tressel::graph {
+
+/// What clusters and kernels share: attributes, the split of the body, the yield. `what` is the op that is verified.
+template <typename OpT> static LogicalResult verifyWork(OpT op) {
+  if (static_cast<int64_t>(op.getRange()) < 1)
+    return op.emitOpError("(rule 3) range must be positive, it is ") << op.getRange();
+  if (static_cast<int64_t>(op.getGrain()) < 1)
+    return op.emitOpError("(rule 3) grain must be positive, it is ") << op.getGrain();
+  if (static_cast<int64_t>(op.getScratch()) < 0)
+    return op.emitOpError("(rule 3) scratch must not be negative");
+  if (static_cast<int64_t>(op.getPacks()) < 0 || op.getPacks() > op->getNumOperands() + 64)
+    return op.emitOpError("(rule 3) packs must count inputs");
+  bool library = op.getProvider() != "generated";
+  if (library && op.getParams().empty())
+    return op.emitOpError("(rule 6) a kernel of the library '") << op.getProvider() << "' needs params";
+  return success();
+}
+
+template <typename OpT> static LogicalResult verifyBody(OpT op, TypeRange inputs, TypeRange results) {
+  Region &region = op.getBody();
+  if (!llvm::hasSingleElement(region))
+    return op.emitOpError("(rule 1) the body must be one block");
+  Block &body = region.front();
+  if (TypeRange(body.getArgumentTypes()) != inputs)
+    return op.emitOpError("(rule 1) needs one block argument per input, of its type");
+  if (results.empty())
+    return op.emitOpError("(rule 7) computes nothing: it has no result");
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!yield)
+    return op.emitOpError("(rule 2) the body must end in tressel.yield");
+  if (TypeRange(yield.getOperandTypes()) != results)
+    return yield.emitOpError("(rule 2) must yield the results' types");
+  if (!op.getRootOps())
+    return success();
+
+  int64_t rootOps = static_cast<int64_t>(*op.getRootOps()), size = static_cast<int64_t>(body.getOperations().size()) - 1;
+  if (rootOps < 1 || rootOps >= size)
+    return op.emitOpError("(rule 4) root_ops must leave at least one of the body's ") << size << " ops to the epilogue";
+  Value rootValue;
+  auto rootEnd = std::next(body.begin(), rootOps);
+  for (Operation &inRoot : llvm::make_range(body.begin(), rootEnd))
+    for (Value value : inRoot.getResults())
+      for (Operation *user : value.getUsers())
+        if (user == &*rootEnd || rootEnd->isBeforeInBlock(user)) {
+          if (rootValue && rootValue != value)
+            return op.emitOpError("(rule 5) the epilogue may use only one value of the root");
+          rootValue = value;
+        }
+  auto first = cast<RankedTensorType>(results.front());
+  auto type = rootValue ? dyn_cast<RankedTensorType>(rootValue.getType()) : RankedTensorType();
+  if (!type || type.getShape() != first.getShape() ||
+      type.getElementTypeBitWidth() != first.getElementTypeBitWidth())
+    return op.emitOpError("(rule 5) the root's value must have the shape and width of the first result, whose buffer holds it");
+  return success();
+}
+
+LogicalResult ClusterOp::verify() { return verifyWork(*this); }
+LogicalResult ClusterOp::verifyRegions() { return verifyBody(*this, getInputs().getTypes(), getResultTypes()); }
+
+LogicalResult PackOp::verify() {
+  if (auto type = getResult().getType(); type.getRank() != 1 || !type.hasStaticShape())
+    return emitOpError("(rule 1) the packed form must be a static tensor<Nxui8>, not ") << type;
+  if (getParams().empty())
+    return emitOpError("(rule 2) params must not be empty");
+  return success();
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto build = [](Builder &b, ArrayRef<Type> args, ArrayRef<Type> results, function_interface_impl::VariadicFlag,
+                  std::string &) { return b.getFunctionType(args, results); };
+  return function_interface_impl::parseFunctionOp(parser, result, /*allowVariadic=*/false,
+                                                  getFunctionTypeAttrName(result.name), build,
+                                                  getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name));
+}
+
+void KernelOp::print(OpAsmPrinter &p) {
+  function_interface_impl::printFunctionOp(p, *this, /*isVariadic=*/false, getFunctionTypeAttrName(), getArgAttrsAttrName(),
+                                           getResAttrsAttrName());
+}
+
+LogicalResult KernelOp::verify() { return verifyWork(*this); }
+
+LogicalResult KernelOp::verifyRegions() {
+  if (!isExternal())
+    return verifyBody(*this, getArgumentTypes(), getResultTypes());
+  auto result = getResultTypes().size() == 1 ? dyn_cast<RankedTensorType>(getResultTypes()[0]) : RankedTensorType();
+  if (getProvider() == "generated" || getArgumentTypes().size() != 1 || !result || result.getRank() != 1 ||
+      !result.hasStaticShape() || !result.getElementType().isUnsignedInteger(8))
+    return emitOpError("(rule 2) without a body it must be a library's pack: one input, one tensor<Nxui8> result");
+  return success();
+}
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto kernel = tables.lookupNearestSymbolFrom<KernelOp>(*this, getKernelAttr());
+  if (!kernel)
+    return emitOpError("(rule 1) ") << getKernelAttr() << " is not a tressel.kernel of this module";
+  if (TypeRange(getInputs()) != TypeRange(kernel.getArgumentTypes()) ||
+      TypeRange(getResultTypes()) != TypeRange(kernel.getResultTypes()))
+    return emitOpError("(rule 2) has the type ") << FunctionType::get(getContext(), getInputs().getTypes(), getResultTypes())
+                                                 << " but the kernel is " << kernel.getFunctionType();
+  return success();
+}
+
+std::string describeBody(Region &body, StringRef provider) {
+  std::string text;
+  if (!body.empty())
+    for (Operation &op : body.front())
+      if (const op::OpInfo *info = infoOf(&op); info && info->family != op::Family::Constant)
+        text += (text.empty() ? "" : ", ") + std::string(info->name);
+  return text.empty() ? "pack for " + provider.str() : text;
+}
+
+void registerStructureOps(Dialect &dialect) {
+  auto add = [&]<typename... Ops>() { (RegisteredOperationName::insert<Ops>(dialect), ...); };
+  add.template operator()<ClusterOp, YieldOp, PackOp, KernelOp, LaunchOp>();
+}
+
+} // namespace tressel::graph
+
+#define GET_OP_CLASSES
+#include "ir/graph/Structure.cpp.inc"

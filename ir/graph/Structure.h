@@ -1,0 +1,25 @@
+// C++ classes of the structural ops (cluster, yield, pack, kernel, launch).
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define GET_OP_CLASSES
+#include "ir/graph/Structure.h.inc"
+
+namespace tressel::graph {
+
+/// Called by the dialect's initialize().
+void registerStructureOps(mlir::Dialect &dialect);
+
+/// "matmul, add, relu": the table's names of the ops in a kernel's or cluster's body; the provider's name without one.
+std::string describeBody(mlir::Region &body, llvm::StringRef provider);
+
+} // namespace tressel::graph
