@@ -1,8 +1,17 @@
 #include "tressel/runtime/Error.h"
 
-#include <cstring>
+#include <mutex>
+#include <unordered_set>
 
 namespace tressel {
+
+const char *internName(std::string_view text) {
+  // Never destroyed: errors may be printed while the process ends.
+  static std::mutex &mutex = *new std::mutex();
+  static auto &names = *new std::unordered_set<std::string>();
+  std::lock_guard lock(mutex);
+  return names.emplace(text).first->c_str();
+}
 
 std::string SourceLoc::str() const {
   return file ? std::string(file) + ":" + std::to_string(line) : std::string();

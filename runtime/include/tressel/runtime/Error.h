@@ -5,9 +5,13 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tressel {
+
+/// A copy of `text` that lives as long as the process, one per distinct text: for SourceLoc::file.
+const char *internName(std::string_view text);
 
 /// A place in the user's source. `file` must outlive the object: string literals and interned names only.
 struct SourceLoc {

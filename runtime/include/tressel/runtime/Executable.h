@@ -18,12 +18,25 @@ public:
   /// missing provider, an image for another CPU) and OutOfMemory. `constants` is kept alive.
   static std::shared_ptr<const Executable> create(Schedule schedule, std::span<const std::byte> image,
                                                   std::shared_ptr<const std::vector<std::byte>> constants);
+  /// The same with the constants anywhere in memory, kept alive by `owner`: a mapped file, say. 64-byte aligned ones are
+  /// used in place, others are copied once.
+  static std::shared_ptr<const Executable> create(Schedule schedule, std::span<const std::byte> image,
+                                                  std::span<const std::byte> constants,
+                                                  std::shared_ptr<const void> owner);
   virtual ~Executable() = default;
   const Schedule &schedule() const { return schedule_; }
 
 protected:
   Executable() = default;
   Schedule schedule_;
+};
+
+/// When the commands of one call ran, by the monotonic clock. Filled by Context::run while it is set.
+struct Profile {
+  struct Span {
+    int64_t startNs = 0, endNs = 0;
+  };
+  std::vector<Span> commands; ///< one per command of `step`, of the latest call
 };
 
 /// The memory and bindings of one caller: arenas, derived state, operand tables with pointers filled in once. Belongs to
@@ -39,8 +52,14 @@ public:
   /// The bytes stay the caller's and must outlive the binding. 64-byte alignment is fastest, element alignment suffices.
   void bindStates(std::span<void *const> states);
   /// Runs `step`, in the caller's thread (kernels large enough are split over the pool). Inputs and outputs in schedule
-  /// order; outputs must not overlap inputs or each other. Throws RuntimeError naming op and line; outputs are then undefined.
+  /// order; outputs must not overlap inputs or each other (an Error). Throws RuntimeError naming op and line; outputs are
+  /// then undefined, and so are mutable states.
   void run(std::span<const void *const> inputs, std::span<void *const> outputs);
+
+  /// Takes time stamps around every command of the following calls, until set to null. Costs some 30 ns a command.
+  void setProfile(Profile *profile);
+
+  const Executable &executable() const;
 
 private:
   struct Impl;

@@ -1,0 +1,293 @@
+// The executor. Everything that a call needs is laid out when the context is made: a table of operand pointers per
+// program, and one record per command that points into it. A call patches the inputs' and outputs' pointers and walks
+// the records. Commands run in issue order: a valid order for any number of streams, because waits point backward.
+#include "ExecutableImpl.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/ThreadPool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+namespace tressel::runtime {
+namespace {
+
+/// Copies and fills of at least this many bytes are split over the pool.
+constexpr int64_t kSplitBytes = int64_t(1) << 20;
+
+int64_t nowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// One command, ready to run.
+struct Step {
+  CommandKind kind;
+  uint8_t elementBytes = 1; // Fill
+  uint32_t command = 0;
+  KernelFn fn = nullptr, epilogue = nullptr;
+  KernelArgs args = {};
+  int64_t range = 0, grain = 1; // Launch: units. Copy and Fill: bytes.
+  int64_t scratchStride = 0;
+  uint64_t fillValue = 0;
+};
+
+/// A pointer of the operand table that changes with every call.
+struct Patch {
+  void **slot;
+  uint32_t index;
+  int64_t offset;
+};
+
+struct BoundProgram {
+  std::vector<void *> pointers; // one per operand of the program
+  std::vector<Step> steps;
+  std::vector<Patch> inputs, outputs, states;
+};
+
+int32_t runKernel(const Step &step, const KernelArgs &args, int64_t begin, int64_t end) {
+  int32_t status = step.fn(&args, begin, end);
+  if (status == kKernelOk && step.epilogue)
+    status = step.epilogue(&args, begin, end);
+  return status;
+}
+
+int32_t launch(const Step &step) {
+  if (step.range <= step.grain)
+    return step.range > 0 ? runKernel(step, step.args, 0, step.range) : int32_t(kKernelOk);
+  std::atomic<int32_t> status{kKernelOk};
+  ThreadPool::global().parallelFor(step.range, step.grain, [&](int64_t begin, int64_t end, int worker) {
+    KernelArgs args = step.args;
+    args.worker = worker;
+    if (args.scratch)
+      args.scratch = static_cast<std::byte *>(args.scratch) + worker * step.scratchStride;
+    if (int32_t code = runKernel(step, args, begin, end); code != kKernelOk) {
+      int32_t none = kKernelOk;
+      status.compare_exchange_strong(none, code, std::memory_order_relaxed);
+    }
+  });
+  return status.load(std::memory_order_relaxed);
+}
+
+void copyBytes(void *to, const void *from, int64_t bytes) {
+  ThreadPool::global().parallelFor(bytes, kSplitBytes, [&](int64_t begin, int64_t end, int) {
+    std::memcpy(static_cast<std::byte *>(to) + begin, static_cast<const std::byte *>(from) + begin,
+                static_cast<size_t>(end - begin));
+  });
+}
+
+void fillBytes(void *to, const Step &step) {
+  // A pattern of eight bytes serves every element size.
+  uint64_t pattern = 0;
+  std::memcpy(&pattern, &step.fillValue, step.elementBytes);
+  for (unsigned bytes = step.elementBytes; bytes < 8; bytes *= 2)
+    pattern |= pattern << (8 * bytes);
+  ThreadPool::global().parallelFor((step.range + 7) / 8, kSplitBytes / 8, [&](int64_t begin, int64_t end, int) {
+    auto *bytes = static_cast<std::byte *>(to);
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(bytes + i * 8, &pattern, static_cast<size_t>(std::min<int64_t>(8, step.range - i * 8)));
+  });
+}
+
+const char *describeStatus(int32_t status) {
+  switch (status) {
+  case kKernelIndexOutOfRange: return "an index is out of range";
+  case kKernelLibraryFailed: return "a library call failed";
+  default: return "the kernel failed";
+  }
+}
+
+} // namespace
+
+struct Context::Impl {
+  std::shared_ptr<const ExecutableImpl> executable;
+  std::vector<StorageRef> arenas;
+  std::vector<StorageRef> derived; // by state; null where the caller binds
+  StorageRef scratch;
+  size_t numBoundStates = 0;
+  bool bound = false;
+  BoundProgram prepare, step;
+  Profile *profile = nullptr;
+
+  const Schedule &schedule() const { return executable->schedule(); }
+
+  void *fixedPointer(const BufferDesc &b) const {
+    switch (b.space) {
+    case Space::Arena: return static_cast<std::byte *>(arenas[b.index]->data()) + b.offset;
+    case Space::Constant:
+      return const_cast<std::byte *>(executable->constants + schedule().constants[b.index].offset + b.offset);
+    case Space::State:
+      return derived[b.index] ? static_cast<std::byte *>(derived[b.index]->data()) + b.offset : nullptr;
+    case Space::Input:
+    case Space::Output: break;
+    }
+    return nullptr;
+  }
+
+  void layOut(const Program &program, BoundProgram &out, int64_t scratchStride, const std::vector<uint32_t> &boundIndex) {
+    out.pointers.resize(program.operands.size());
+    for (size_t i = 0; i < program.operands.size(); ++i) {
+      if (program.operands[i].buffer >= schedule().buffers.size())
+        continue; // an entry that no command uses
+      const BufferDesc &b = schedule().buffers[program.operands[i].buffer];
+      void **slot = &out.pointers[i];
+      *slot = fixedPointer(b);
+      if (b.space == Space::Input)
+        out.inputs.push_back({slot, b.index, b.offset});
+      else if (b.space == Space::Output)
+        out.outputs.push_back({slot, b.index, b.offset});
+      else if (b.space == Space::State && !derived[b.index])
+        out.states.push_back({slot, boundIndex[b.index], b.offset});
+    }
+    for (size_t i = 0; i < program.commands.size(); ++i) {
+      const Command &c = program.commands[i];
+      Step step{.kind = c.kind, .command = static_cast<uint32_t>(i)};
+      step.args.buffers = out.pointers.data() + c.firstOperand;
+      if (c.kind == CommandKind::Launch) {
+        const KernelDesc &desc = schedule().kernels[c.kernel];
+        step.fn = executable->kernels[c.kernel].fn;
+        step.epilogue = executable->epilogues[c.kernel];
+        step.args.state = executable->kernels[c.kernel].state;
+        step.args.scratch = desc.scratchBytes ? scratch->data() : nullptr;
+        step.scratchStride = scratchStride;
+        step.range = desc.range;
+        step.grain = desc.grain;
+      } else {
+        const BufferDesc &b = schedule().buffers[program.operands[c.firstOperand].buffer];
+        step.range = b.bytes;
+        step.elementBytes = static_cast<uint8_t>(sizeOf(b.type.dtype));
+        step.fillValue = c.fillValue;
+      }
+      out.steps.push_back(step);
+    }
+  }
+
+  [[noreturn]] void fail(const Program &program, const Step &step, int32_t status) const {
+    const Command &c = program.commands[step.command];
+    Error::Details details{.message = describeStatus(status)};
+    details.message += " in kernel '" + schedule().kernels[c.kernel].symbol + "'";
+    if (c.loc < schedule().locations.size()) {
+      const Location &l = schedule().locations[c.loc];
+      details.op = l.op;
+      if (!l.file.empty())
+        details.where = {internName(l.file), l.line};
+    }
+    throw RuntimeError(std::move(details));
+  }
+
+  template <bool Profiled> void execute(const Program &program, const BoundProgram &bound) {
+    for (const Step &step : bound.steps) {
+      [[maybe_unused]] int64_t start = 0;
+      if constexpr (Profiled)
+        start = nowNs();
+      switch (step.kind) {
+      case CommandKind::Launch:
+        if (int32_t status = launch(step); status != kKernelOk) [[unlikely]]
+          fail(program, step, status);
+        break;
+      case CommandKind::Copy: copyBytes(step.args.buffers[1], step.args.buffers[0], step.range); break;
+      case CommandKind::Fill: fillBytes(step.args.buffers[0], step); break;
+      case CommandKind::HostCall:
+      case CommandKind::Collective: break; // rejected when the executable was made
+      }
+      if constexpr (Profiled)
+        profile->commands[step.command] = {start, nowNs()};
+    }
+  }
+};
+
+Context::Context(std::shared_ptr<const Executable> executable) : impl_(std::make_unique<Impl>()) {
+  Impl &impl = *impl_;
+  impl.executable = std::static_pointer_cast<const ExecutableImpl>(std::move(executable));
+  const Schedule &schedule = impl.schedule();
+  for (const ArenaDesc &arena : schedule.arenas)
+    impl.arenas.push_back(Storage::allocate(arena.bytes));
+  std::vector<uint32_t> boundIndex(schedule.states.size(), 0);
+  for (size_t i = 0; i < schedule.states.size(); ++i) {
+    const bool isDerived = schedule.states[i].kind == StateKind::Derived;
+    impl.derived.push_back(isDerived ? Storage::allocate(schedule.states[i].type.bytes()) : StorageRef());
+    if (!isDerived)
+      boundIndex[i] = static_cast<uint32_t>(impl.numBoundStates++);
+  }
+  int64_t scratch = 0;
+  for (const KernelDesc &kernel : schedule.kernels)
+    scratch = std::max(scratch, (kernel.scratchBytes + 63) / 64 * 64);
+  if (scratch)
+    impl.scratch = Storage::allocate(scratch * ThreadPool::global().numThreads());
+  impl.layOut(schedule.prepare, impl.prepare, scratch, boundIndex);
+  impl.layOut(schedule.step, impl.step, scratch, boundIndex);
+  if (impl.numBoundStates == 0)
+    bindStates({});
+}
+
+Context::~Context() = default;
+Context::Context(Context &&) noexcept = default;
+Context &Context::operator=(Context &&) noexcept = default;
+
+const Executable &Context::executable() const { return *impl_->executable; }
+
+void Context::bindStates(std::span<void *const> states) {
+  Impl &impl = *impl_;
+  if (states.size() != impl.numBoundStates)
+    throw Error("'" + impl.schedule().name + "' has " + std::to_string(impl.numBoundStates) + " states to bind, not " +
+                std::to_string(states.size()));
+  size_t index = 0;
+  for (const StateDesc &state : impl.schedule().states)
+    if (state.kind != StateKind::Derived && !states[index++] && state.type.bytes())
+      throw Error("the memory bound for state '" + state.name + "' is null");
+  impl.bound = false; // until prepare is through
+  for (BoundProgram *program : {&impl.prepare, &impl.step})
+    for (const Patch &patch : program->states)
+      *patch.slot = static_cast<std::byte *>(states[patch.index]) + patch.offset;
+  impl.execute<false>(impl.schedule().prepare, impl.prepare);
+  impl.bound = true;
+}
+
+/// Says what is wrong with a call's arguments.
+static void checkArguments(const Schedule &s, std::span<const void *const> inputs, std::span<void *const> outputs,
+                           bool bound) {
+  if (!bound)
+    throw Error("the states of '" + s.name + "' are not bound (call bindStates first)");
+  if (inputs.size() != s.inputs.size() || outputs.size() != s.outputs.size())
+    throw Error("'" + s.name + "' takes " + std::to_string(s.inputs.size()) + " inputs and " +
+                std::to_string(s.outputs.size()) + " outputs, not " + std::to_string(inputs.size()) + " and " +
+                std::to_string(outputs.size()));
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i] && s.inputs[i].type.bytes())
+      throw Error("input '" + s.inputs[i].name + "' is null");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int64_t bytes = s.outputs[i].type.bytes();
+    if (!outputs[i] && bytes)
+      throw Error("output '" + s.outputs[i].name + "' is null");
+    auto overlaps = [&](const void *other, int64_t otherBytes) {
+      const auto a = reinterpret_cast<uintptr_t>(outputs[i]), b = reinterpret_cast<uintptr_t>(other);
+      return bytes && otherBytes && a < b + static_cast<uintptr_t>(otherBytes) && b < a + static_cast<uintptr_t>(bytes);
+    };
+    for (size_t k = 0; k < inputs.size(); ++k)
+      if (overlaps(inputs[k], s.inputs[k].type.bytes()))
+        throw Error("output '" + s.outputs[i].name + "' overlaps input '" + s.inputs[k].name + "'");
+    for (size_t k = 0; k < i; ++k)
+      if (overlaps(outputs[k], s.outputs[k].type.bytes()))
+        throw Error("output '" + s.outputs[i].name + "' overlaps output '" + s.outputs[k].name + "'");
+  }
+}
+
+void Context::run(std::span<const void *const> inputs, std::span<void *const> outputs) {
+  Impl &impl = *impl_;
+  checkArguments(impl.schedule(), inputs, outputs, impl.bound);
+  for (const Patch &patch : impl.step.inputs)
+    *patch.slot = static_cast<std::byte *>(const_cast<void *>(inputs[patch.index])) + patch.offset;
+  for (const Patch &patch : impl.step.outputs)
+    *patch.slot = static_cast<std::byte *>(outputs[patch.index]) + patch.offset;
+  if (impl.profile) [[unlikely]] {
+    impl.profile->commands.resize(impl.step.steps.size());
+    impl.execute<true>(impl.schedule().step, impl.step);
+  } else {
+    impl.execute<false>(impl.schedule().step, impl.step);
+  }
+}
+
+void Context::setProfile(Profile *profile) { impl_->profile = profile; }
+
+} // namespace tressel::runtime

@@ -1,0 +1,21 @@
+// What an executable holds besides its schedule: shared by its maker (Executable.cpp) and its users (Context.cpp).
+#pragma once
+
+#include "tressel/runtime/Executable.h"
+#include "tressel/runtime/Image.h"
+#include "tressel/runtime/Storage.h"
+
+namespace tressel::runtime {
+
+struct ExecutableImpl final : Executable {
+  void setSchedule(Schedule schedule) { schedule_ = std::move(schedule); }
+
+  std::shared_ptr<const Image> image; ///< outlives the kernels
+  std::vector<LoadedKernel> kernels;  ///< by index of the schedule's kernels
+  std::vector<KernelFn> epilogues;    ///< likewise; null where there is none
+  const std::byte *constants = nullptr; ///< 64-byte aligned
+  std::shared_ptr<const void> constantsOwner;
+  StorageRef alignedConstants;
+};
+
+} // namespace tressel::runtime
