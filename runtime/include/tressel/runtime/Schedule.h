@@ -77,6 +77,7 @@ struct KernelDesc {
   std::string provider; ///< "generated", "onednn", ...
   std::string params;   ///< JSON, understood by the provider's factory; empty for generated kernels
   std::string epilogue; ///< symbol of a generated kernel run on the same chunk after this one, on the same operands
+  int32_t numInputs = 0; ///< operands stand inputs first, then results: the first result is operand `numInputs`
   int64_t range = 1;    ///< units of work
   int64_t grain = 1;    ///< smallest number of units worth a task
   int64_t scratchBytes = 0;

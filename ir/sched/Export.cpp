@@ -1,0 +1,234 @@
+#include "ir/sched/Export.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "tressel/runtime/VerifySchedule.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/ErrorHandling.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace tressel::sched {
+
+std::string epilogueSymbol(StringRef kernel) { return (kernel + "_epilogue").str(); }
+
+static int64_t alignedTo64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// The two sets of enumerators are kept equal by hand, so that the runtime needs no MLIR; these hold the hand.
+static_assert(int(StreamKind::Lane) == int(runtime::StreamKind::Lane) &&
+              int(MemoryKind::Host) == int(runtime::MemoryKind::Host) &&
+              int(StateKind::Derived) == int(runtime::StateKind::Derived) &&
+              int(WaitReason::Rank) == int(runtime::WaitReason::Rank) &&
+              int(DeviceKind::Gpu) == int(runtime::DeviceKind::Gpu));
+
+namespace {
+/// One walk over a program, filling the tables of the flat schedule as ops are met.
+class Exporter {
+public:
+  explicit Exporter(ProgramOp program) : program(program), module(program->getParentOfType<ModuleOp>()) {}
+
+  FailureOr<Exported> run() {
+    runtime::Schedule &s = out.schedule;
+    s.name = program.getSymName().str();
+    s.peakBytes = static_cast<int64_t>(program.getPeakBytes().value_or(0));
+    s.peakLowerBoundBytes = static_cast<int64_t>(program.getPeakLowerBoundBytes().value_or(0));
+    s.locations.emplace_back();
+    for (Operation &op : program.getBody().front())
+      if (failed(declare(op)))
+        return failure();
+    if (PrepareOp prepare = program.getPrepare())
+      exportPhase(prepare.getBody().front(), s.prepare, out.prepare);
+    exportPhase(program.getStep().getBody().front(), s.step, out.step);
+    return std::move(out);
+  }
+
+private:
+  static runtime::DeviceRef device(DeviceKind kind, uint64_t index) {
+    return {static_cast<runtime::DeviceKind>(kind), static_cast<uint16_t>(index)};
+  }
+
+  LogicalResult declare(Operation &op) {
+    runtime::Schedule &s = out.schedule;
+    if (auto stream = dyn_cast<StreamOp>(op)) {
+      indices[stream.getStream()] = static_cast<uint32_t>(s.streams.size());
+      s.streams.push_back({device(stream.getDevice(), stream.getIndex()),
+                           static_cast<runtime::StreamKind>(stream.getKind()), stream.getName().str()});
+    } else if (auto arena = dyn_cast<ArenaOp>(op)) {
+      if (!arena.getSize())
+        return op.emitOpError("has no size: memory is not planned yet");
+      indices[arena.getArena()] = static_cast<uint32_t>(s.arenas.size());
+      s.arenas.push_back({device(arena.getDevice(), arena.getIndex()),
+                          static_cast<runtime::MemoryKind>(arena.getMemory()), static_cast<int64_t>(*arena.getSize())});
+    } else if (auto buffer = dyn_cast<BufferOpInterface>(op)) {
+      return declareBuffer(buffer);
+    }
+    return success();
+  }
+
+  LogicalResult declareBuffer(BufferOpInterface op) {
+    runtime::Schedule &s = out.schedule;
+    TensorType type = graph::fromMlir(op.getTensorType());
+    runtime::BufferDesc desc{.bytes = type.bytes(), .type = type};
+    if (auto input = dyn_cast<InputOp>(*op)) {
+      desc.space = runtime::Space::Input;
+      desc.index = static_cast<uint32_t>(s.inputs.size());
+      s.inputs.push_back({input.getName().str(), type});
+    } else if (auto output = dyn_cast<OutputOp>(*op)) {
+      desc.space = runtime::Space::Output;
+      desc.index = static_cast<uint32_t>(s.outputs.size());
+      s.outputs.push_back({output.getName().str(), type});
+    } else if (auto state = dyn_cast<StateOp>(*op)) {
+      desc.space = runtime::Space::State;
+      desc.index = static_cast<uint32_t>(s.states.size());
+      s.states.push_back({state.getName().str(), type, static_cast<runtime::StateKind>(state.getKind())});
+    } else if (isa<ConstantOp>(*op)) {
+      desc.space = runtime::Space::Constant;
+      desc.index = static_cast<uint32_t>(s.constants.size());
+      s.constants.push_back({constantEnd, desc.bytes});
+      constantEnd += alignedTo64(desc.bytes);
+    } else if (auto slot = dyn_cast<BufferOp>(*op)) {
+      if (!slot.getOffset())
+        return op.emitOpError("has no place in its arena: memory is not planned yet");
+      desc.index = indices.lookup(slot.getArena());
+      desc.offset = static_cast<int64_t>(*slot.getOffset());
+    } else {
+      auto view = cast<ViewOp>(*op);
+      const runtime::BufferDesc &base = s.buffers[indices.lookup(view.getBase())];
+      desc.space = base.space;
+      desc.index = base.index;
+      desc.offset = base.offset + static_cast<int64_t>(view.getOffset());
+    }
+    indices[op.getBuffer()] = static_cast<uint32_t>(s.buffers.size());
+    s.buffers.push_back(desc);
+    out.buffers.push_back(op);
+    return success();
+  }
+
+  uint32_t kernel(LaunchOp launch) {
+    auto [at, isNew] = kernels.insert({launch.getKernelAttr().getAttr(), kernels.size()});
+    if (!isNew)
+      return at->second;
+    auto op = symbols.lookupSymbolIn<graph::KernelOp>(module, launch.getKernelAttr());
+    runtime::KernelDesc desc;
+    desc.symbol = op.getSymName().str();
+    desc.provider = op.getProvider().str();
+    desc.params = op.getParams().str();
+    if (op.getRootOps())
+      desc.epilogue = epilogueSymbol(op.getSymName());
+    desc.numInputs = static_cast<int32_t>(op.getArgumentTypes().size());
+    desc.range = static_cast<int64_t>(op.getRange());
+    desc.grain = static_cast<int64_t>(op.getGrain());
+    desc.scratchBytes = static_cast<int64_t>(op.getScratch());
+    desc.flops = static_cast<int64_t>(op.getFlops());
+    desc.bytes = static_cast<int64_t>(op.getBytes());
+    out.schedule.kernels.push_back(std::move(desc));
+    return at->second;
+  }
+
+  uint32_t location(CommandOpInterface op) {
+    std::string what = op->getName().stripDialect().str();
+    if (auto launch = dyn_cast<LaunchOp>(*op)) {
+      auto callee = symbols.lookupSymbolIn<graph::KernelOp>(module, launch.getKernelAttr());
+      what = graph::describeBody(callee.getBody(), callee.getProvider());
+    }
+    graph::FileLine at = graph::fileLineOf(op->getLoc());
+    std::string key = what + "\n" + at.file + "\n" + std::to_string(at.line);
+    auto [found, isNew] = locations.insert({key, static_cast<uint32_t>(out.schedule.locations.size())});
+    if (isNew)
+      out.schedule.locations.push_back({what, at.file, at.line});
+    return found->second;
+  }
+
+  static uint64_t fillBits(FillOp fill) {
+    if (auto value = dyn_cast<FloatAttr>(fill.getValue()))
+      return value.getValue().bitcastToAPInt().getZExtValue();
+    return cast<IntegerAttr>(fill.getValue()).getValue().getZExtValue();
+  }
+
+  void exportPhase(Block &block, runtime::Program &to, std::vector<Operation *> &ops) {
+    for (auto op : block.getOps<CommandOpInterface>()) {
+      runtime::Command c;
+      c.stream = static_cast<uint16_t>(indices.lookup(op.getStream()));
+      if (auto launch = dyn_cast<LaunchOp>(*op)) {
+        c.kind = runtime::CommandKind::Launch;
+        c.kernel = kernel(launch);
+      } else if (auto fill = dyn_cast<FillOp>(*op)) {
+        c.kind = runtime::CommandKind::Fill;
+        c.fillValue = fillBits(fill);
+      } else {
+        c.kind = runtime::CommandKind::Copy;
+      }
+      c.firstOperand = static_cast<uint32_t>(to.operands.size());
+      for (Value read : op.getReads())
+        to.operands.push_back({indices.lookup(read), runtime::Access::Read});
+      for (Value written : op.getWrites())
+        to.operands.push_back({indices.lookup(written), runtime::Access::Write});
+      c.numOperands = static_cast<uint16_t>(to.operands.size() - c.firstOperand);
+      c.firstWait = static_cast<uint32_t>(to.waits.size());
+      for (auto [event, reason] : llvm::zip(op.getAfter(), op.getReasons()))
+        to.waits.push_back({commands.lookup(event), static_cast<runtime::WaitReason>(reason)});
+      c.numWaits = static_cast<uint16_t>(to.waits.size() - c.firstWait);
+      c.loc = location(op);
+      commands[op.getEvent()] = static_cast<uint32_t>(to.commands.size());
+      to.commands.push_back(c);
+      ops.push_back(op);
+    }
+  }
+
+  ProgramOp program;
+  ModuleOp module;
+  SymbolTableCollection symbols; // resolves each kernel once, not by a scan per launch
+  Exported out;
+  DenseMap<Value, uint32_t> indices;  // of streams, arenas and buffers
+  DenseMap<Value, uint32_t> commands; // by event
+  DenseMap<StringAttr, uint32_t> kernels;
+  llvm::StringMap<uint32_t> locations;
+  int64_t constantEnd = 0;
+};
+} // namespace
+
+FailureOr<Exported> exportWithOps(ProgramOp program) { return Exporter(program).run(); }
+
+runtime::Schedule exportSchedule(ProgramOp program) {
+  FailureOr<Exported> exported = exportWithOps(program);
+  if (failed(exported))
+    llvm::report_fatal_error("exportSchedule: the program's memory is not planned");
+  return std::move(exported->schedule);
+}
+
+std::vector<std::byte> exportConstants(ProgramOp program) {
+  std::vector<std::byte> blob;
+  for (auto constant : program.getBody().getOps<ConstantOp>()) {
+    op::HostTensor value = graph::elementsValue(constant.getValue());
+    size_t bytes = static_cast<size_t>(value.type.bytes()), start = blob.size();
+    blob.resize(start + static_cast<size_t>(alignedTo64(value.type.bytes())));
+    std::memcpy(blob.data() + start, value.data.get(), bytes);
+  }
+  return blob;
+}
+
+LogicalResult verifySchedule(ProgramOp program) {
+  FailureOr<Exported> exported = exportWithOps(program);
+  if (failed(exported))
+    return failure();
+  std::vector<runtime::Violation> violations = runtime::verifySchedule(exported->schedule);
+  for (const runtime::Violation &v : violations) {
+    const std::vector<Operation *> &ops = v.phase == runtime::Phase::Prepare ? exported->prepare : exported->step;
+    auto at = [](const std::vector<Operation *> &list, int64_t index) -> Operation * {
+      return index >= 0 && index < static_cast<int64_t>(list.size()) ? list[static_cast<size_t>(index)] : nullptr;
+    };
+    Operation *op = at(ops, v.command);
+    if (!op)
+      op = at(exported->buffers, v.buffer);
+    InFlightDiagnostic error = (op ? op : program.getOperation())->emitError(v.message);
+    if (Operation *other = at(ops, v.otherCommand))
+      error.attachNote(other->getLoc()) << "the other command";
+    if (Operation *buffer = at(exported->buffers, v.buffer); buffer && buffer != op)
+      error.attachNote(buffer->getLoc()) << "the buffer";
+  }
+  return success(violations.empty());
+}
+
+} // namespace tressel::sched

@@ -1,0 +1,52 @@
+// The sched dialect's C++ classes. README.md shows how a schedule reads; Export.h lowers it to the flat form.
+#pragma once
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/RegionKindInterface.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace tressel::sched {
+class PrepareOp;
+class StepOp;
+namespace detail {
+mlir::LogicalResult verifyCommand(mlir::Operation *op);
+mlir::LogicalResult verifyBuffer(mlir::Operation *op);
+} // namespace detail
+} // namespace tressel::sched
+
+#include "ir/sched/SchedDialect.h.inc"
+#include "ir/sched/SchedEnums.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "ir/sched/SchedTypes.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "ir/sched/SchedAttrs.h.inc"
+
+#include "ir/sched/SchedInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "ir/sched/SchedOps.h.inc"
+
+namespace tressel::sched {
+
+void registerDialect(mlir::DialectRegistry &registry);
+
+/// The declaration that a chain of views ends in, and the bytes between its start and the buffer's.
+struct BufferRange {
+  mlir::Operation *base = nullptr; ///< input, output, state, constant or buffer op
+  int64_t offset = 0, bytes = 0;
+};
+BufferRange rangeOf(mlir::Value buffer);
+/// The type a buffer's bytes hold.
+mlir::RankedTensorType typeOf(mlir::Value buffer);
+/// Bytes of a dense tensor in Tressel's layout (bool one byte); the type must be static.
+int64_t bytesOf(mlir::RankedTensorType type);
+
+} // namespace tressel::sched

@@ -1,0 +1,234 @@
+// The sched dialect: a placed program as streams, memory and commands. ir/sched/README.md shows how it reads.
+#ifndef TRESSEL_SCHED
+#define TRESSEL_SCHED
+
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Sched_Dialect : Dialect {
+  let name = "sched";
+  let cppNamespace = "::tressel::sched";
+  let summary = "programs placed on streams, with their memory and the order between streams";
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+}
+
+//===-- Types and enumerations ---------------------------------------------------------------------------------------===//
+
+class SchedType<string typeName, string typeMnemonic, string text> : TypeDef<Sched_Dialect, typeName>,
+    BuildableType<"$_builder.getType<::tressel::sched::" # typeName # "Type>()"> {
+  let mnemonic = typeMnemonic;
+  let summary = text;
+}
+def Sched_Stream : SchedType<"Stream", "stream", "a queue of commands that execute in order">;
+def Sched_Arena : SchedType<"Arena", "arena", "memory that buffers are placed in">;
+def Sched_Buffer : SchedType<"Buffer", "buffer", "a range of bytes with a tensor type: a slot of an arena, or a binding">;
+def Sched_Event : SchedType<"Event", "event", "the end of a command">;
+
+class SchedEnum<string enumName, string enumMnemonic, string text, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<enumName, text, cases> {
+  let cppNamespace = "::tressel::sched";
+  let genSpecializedAttr = 0;
+  string mnemonicOf = enumMnemonic;
+}
+class SchedEnumAttr<SchedEnum info> : EnumAttr<Sched_Dialect, info, info.mnemonicOf> { let assemblyFormat = "$value"; }
+
+def Sched_StreamKind : SchedEnum<"StreamKind", "stream_kind", "what a stream's engine does", [
+  I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"CopyIn", 1, "copy_in">,
+  I32EnumAttrCase<"CopyOut", 2, "copy_out">, I32EnumAttrCase<"Lane", 3, "lane">]>;
+def Sched_DeviceKind : SchedEnum<"DeviceKind", "device_kind", "kind of device", [
+  I32EnumAttrCase<"Cpu", 0, "cpu">, I32EnumAttrCase<"Gpu", 1, "gpu">]>;
+def Sched_MemoryKind : SchedEnum<"MemoryKind", "memory_kind", "where an arena lies", [
+  I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Pinned", 1, "pinned">, I32EnumAttrCase<"Host", 2, "host">]>;
+def Sched_StateKind : SchedEnum<"StateKind", "state_kind", "who writes a state", [
+  I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Mutable", 1, "mutable">,
+  I32EnumAttrCase<"Derived", 2, "derived">]>;
+def Sched_WaitReason : SchedEnum<"WaitReason", "wait_reason", "why a command waits", [
+  I32EnumAttrCase<"Data", 0, "data">, I32EnumAttrCase<"War", 1, "war">, I32EnumAttrCase<"Pace", 2, "pace">,
+  I32EnumAttrCase<"Rank", 3, "rank">]>;
+
+//===-- Interfaces ---------------------------------------------------------------------------------------------------===//
+
+def Sched_CommandInterface : OpInterface<"CommandOpInterface"> {
+  let description = "An op that runs on a stream and yields an event: what every pass over schedules asks.";
+  let cppNamespace = "::tressel::sched";
+  let methods = [
+    InterfaceMethod<"buffers it reads", "::mlir::OperandRange", "getReads">,
+    InterfaceMethod<"buffers it writes", "::mlir::OperandRange", "getWrites">,
+    InterfaceMethod<"the stream it runs on", "::mlir::Value", "getStream">,
+    InterfaceMethod<"events it waits for", "::mlir::OperandRange", "getAfter">,
+    InterfaceMethod<"one reason per event", "::llvm::ArrayRef<int32_t>", "getReasons">,
+    InterfaceMethod<"its end", "::mlir::Value", "getEvent">,
+    InterfaceMethod<"replaces the events it waits for", "void", "setWaits",
+                    (ins "::mlir::ValueRange":$events, "::llvm::ArrayRef<int32_t>":$reasons), [{
+      $_op.getAfterMutable().assign(events);
+      $_op.setReasons(reasons);
+    }]>,
+  ];
+  let verify = "return ::tressel::sched::detail::verifyCommand($_op);";
+}
+
+def Sched_BufferInterface : OpInterface<"BufferOpInterface"> {
+  let description = "An op that declares memory; its one result is the buffer.";
+  let cppNamespace = "::tressel::sched";
+  let methods = [
+    InterfaceMethod<"what the bytes hold", "::mlir::RankedTensorType", "getTensorType">,
+    InterfaceMethod<"the buffer", "::mlir::Value", "getBuffer">,
+  ];
+  let verify = "return ::tressel::sched::detail::verifyBuffer($_op);";
+}
+
+//===-- The program and what it declares -----------------------------------------------------------------------------===//
+
+class SchedOp<string mnemonic, list<Trait> traits = []> : Op<Sched_Dialect, mnemonic, traits>;
+def InProgram : HasParent<"ProgramOp">;
+
+def Sched_ProgramOp : SchedOp<"program", [IsolatedFromAbove, Symbol, NoTerminator, SingleBlock]> {
+  let summary = "a program placed on streams";
+  let description = [{
+    Declares streams, arenas and buffers, then holds a `prepare` (which runs when parameters are bound or change) and a `step`
+    (which runs at each call).
+
+    Rules: (1) only declarations, then at most one prepare, then one step; (2) names of inputs, of outputs, of states are
+    unique; (3) a command writes no input, constant or parameter; a derived state only in prepare, anything else that
+    outlives the call only in step.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$peak_bytes,
+                   OptionalAttr<I64Attr>:$peak_lower_bound_bytes);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$sym_name (`peak` $peak_bytes^ `at_least` $peak_lower_bound_bytes)? attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    PrepareOp getPrepare(); ///< null if the program has none
+    StepOp getStep();
+  }];
+}
+
+class NamedByResult<string mnemonic, list<Trait> traits> : SchedOp<mnemonic, traits # [
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]>;
+
+def Sched_StreamOp : NamedByResult<"stream", [InProgram]> {
+  let summary = "declares a stream";
+  let description = "`%gpu0_in = sched.stream copy_in on gpu 0`. The name of the result is the stream's name.";
+  let arguments = (ins SchedEnumAttr<Sched_StreamKind>:$kind, SchedEnumAttr<Sched_DeviceKind>:$device, I64Attr:$index,
+                   DefaultValuedAttr<StrAttr, "\"\"">:$name);
+  let results = (outs Sched_Stream:$stream);
+  let assemblyFormat = "$kind `on` $device $index custom<ResultName>($name) attr-dict";
+}
+
+def Sched_ArenaOp : NamedByResult<"arena", [InProgram]> {
+  let summary = "declares an arena";
+  let description = "`%memory = sched.arena device on cpu 0 size 4096`. The size is absent until memory is planned.";
+  let arguments = (ins SchedEnumAttr<Sched_MemoryKind>:$memory, SchedEnumAttr<Sched_DeviceKind>:$device, I64Attr:$index,
+                   OptionalAttr<I64Attr>:$size, DefaultValuedAttr<StrAttr, "\"\"">:$name);
+  let results = (outs Sched_Arena:$arena);
+  let assemblyFormat = "$memory `on` $device $index (`size` $size^)? custom<ResultName>($name) attr-dict";
+}
+
+class DeclaresBuffer<string mnemonic, list<Trait> traits = []> : NamedByResult<mnemonic, traits # [
+    InProgram, DeclareOpInterfaceMethods<Sched_BufferInterface, ["getTensorType"]>]> {
+  let results = (outs Sched_Buffer:$buffer);
+}
+class Binding<string mnemonic> : DeclaresBuffer<mnemonic> {
+  let arguments = (ins StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type);
+  let assemblyFormat = "$name `:` $type attr-dict";
+}
+
+def Sched_InputOp : Binding<"input"> {
+  let summary = "an input of the program";
+  let description = "`%x = sched.input \"x\" : tensor<64x784xf32>`";
+}
+def Sched_OutputOp : Binding<"output"> {
+  let summary = "an output of the program";
+  let description = "`%y = sched.output \"out\" : tensor<64x10xf32>`";
+}
+def Sched_StateOp : DeclaresBuffer<"state"> {
+  let summary = "memory that outlives the call";
+  let description = [{
+    `%w = sched.state parameter "0.weight" : tensor<784x256xf32>`. A parameter is only read; a mutable state is read and
+    written; a derived one is owned by the executable, written by prepare and read by step.
+  }];
+  let arguments = (ins SchedEnumAttr<Sched_StateKind>:$kind, StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type);
+  let assemblyFormat = "$kind $name `:` $type attr-dict";
+}
+def Sched_ConstantOp : DeclaresBuffer<"constant"> {
+  let summary = "bytes that the program carries";
+  let description = "`%c = sched.constant dense<[1.0, 2.0]> : tensor<2xf32>`";
+  let arguments = (ins ElementsAttr:$value);
+  let assemblyFormat = "$value attr-dict";
+}
+def Sched_BufferOp : DeclaresBuffer<"buffer"> {
+  let summary = "a slot of an arena";
+  let description = [{
+    `%h = sched.buffer in %memory at 128 : tensor<64x256xf32>`. The offset, in bytes, is absent until memory is planned.
+    Rules: (1) the offset is a multiple of 64; (2) the bytes lie inside the arena.
+  }];
+  let arguments = (ins Sched_Arena:$arena, OptionalAttr<I64Attr>:$offset, TypeAttrOf<AnyRankedTensor>:$type,
+                   DefaultValuedAttr<StrAttr, "\"\"">:$name);
+  let assemblyFormat = "`in` $arena (`at` $offset^)? `:` $type custom<ResultName>($name) attr-dict";
+  let hasVerifier = 1;
+}
+def Sched_ViewOp : DeclaresBuffer<"view"> {
+  let summary = "a part of a buffer, or all of it as another type";
+  let description = [{
+    `%v = sched.view %h plus 256 : tensor<4x64x64xf32>`. `plus` counts bytes. Rules: (1) the bytes lie inside the base.
+  }];
+  let arguments = (ins Sched_Buffer:$base, DefaultValuedAttr<I64Attr, "0">:$offset, TypeAttrOf<AnyRankedTensor>:$type,
+                   DefaultValuedAttr<StrAttr, "\"\"">:$name);
+  let assemblyFormat = "$base (`plus` $offset^)? `:` $type custom<ResultName>($name) attr-dict";
+  let hasVerifier = 1;
+}
+
+class Phase<string mnemonic> : SchedOp<mnemonic, [InProgram, NoTerminator, SingleBlock, NoRegionArguments]> {
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "attr-dict-with-keyword $body";
+}
+def Sched_PrepareOp : Phase<"prepare"> { let summary = "what runs when parameters are bound or change"; }
+def Sched_StepOp : Phase<"step"> { let summary = "what runs at each call"; }
+
+//===-- Commands -----------------------------------------------------------------------------------------------------===//
+
+// Each runs on a stream, after the commands before it in that stream and after the events it names, and yields its end.
+class Command<string mnemonic, list<Trait> traits = []> : SchedOp<mnemonic, traits # [
+    ParentOneOf<["PrepareOp", "StepOp"]>,
+    DeclareOpInterfaceMethods<Sched_CommandInterface, ["getReads", "getWrites", "getEvent"]>]> {
+  let results = (outs Sched_Event:$event);
+}
+
+def Sched_LaunchOp : Command<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "runs a kernel";
+  let description = [{
+    `%e = sched.launch @dense_0(%x, %w) -> (%y) on %cpu after %e0 data, %e1 war`. A buffer that is read may share its bytes
+    with one that is written if the kernel reads it point by point. Rules: (1) the symbol is a tressel.kernel; (2) the
+    buffers have the types of its signature.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Sched_Buffer>:$reads, Variadic<Sched_Buffer>:$writes,
+                   Sched_Stream:$stream, Variadic<Sched_Event>:$after, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
+  let assemblyFormat = [{
+    $kernel `(` $reads `)` `->` `(` $writes `)` `on` $stream custom<After>($after, $reasons) attr-dict
+  }];
+}
+def Sched_CopyOp : Command<"copy"> {
+  let summary = "copies bytes";
+  let description = "`%e = sched.copy %a -> %b on %cpu`. Rules: (1) both buffers have as many bytes.";
+  let arguments = (ins Sched_Buffer:$source, Sched_Buffer:$destination, Sched_Stream:$stream, Variadic<Sched_Event>:$after,
+                   DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
+  let assemblyFormat = "$source `->` $destination `on` $stream custom<After>($after, $reasons) attr-dict";
+  let hasVerifier = 1;
+}
+def Sched_FillOp : Command<"fill"> {
+  let summary = "fills a buffer with one value";
+  let description = "`%e = sched.fill 0.0 : f32 -> %b on %cpu`. Rules: (1) the value has the buffer's element type.";
+  let arguments = (ins TypedAttrInterface:$value, Sched_Buffer:$destination, Sched_Stream:$stream,
+                   Variadic<Sched_Event>:$after, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
+  let assemblyFormat = "$value `->` $destination `on` $stream custom<After>($after, $reasons) attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif

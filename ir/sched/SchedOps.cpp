@@ -1,0 +1,253 @@
+// The ops: syntax, names, verifiers.
+#include "ir/sched/Sched.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+//===-- Syntax -------------------------------------------------------------------------------------------------------===//
+
+// The name of a stream or buffer is the name of its result, so that it is written once. `named "x"` appears only when
+// the printer had to change it (two of one name, characters that a result's name cannot have).
+static ParseResult parseResultName(OpAsmParser &parser, StringAttr &name) {
+  std::string text;
+  if (succeeded(parser.parseOptionalKeyword("named"))) {
+    if (parser.parseString(&text))
+      return failure();
+  } else if (StringRef result = parser.getResultName(0).first; !result.empty() && !llvm::isDigit(result[0])) {
+    text = result.str();
+  }
+  name = parser.getBuilder().getStringAttr(text);
+  return success();
+}
+static void printResultName(OpAsmPrinter &p, Operation *op, StringAttr name) {
+  std::string printed;
+  llvm::raw_string_ostream os(printed);
+  p.printOperand(op->getResult(0), os);
+  StringRef shown = StringRef(printed).drop_front(); // the %
+  if (shown != name && !(name.empty() && !shown.empty() && llvm::isDigit(shown[0]))) {
+    p << " named ";
+    p.printString(name);
+  }
+}
+
+// `after %e0 data, %e1 war`
+static ParseResult parseAfter(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &events,
+                              DenseI32ArrayAttr &reasons) {
+  SmallVector<int32_t> values;
+  if (succeeded(parser.parseOptionalKeyword("after"))) {
+    auto one = [&]() -> ParseResult {
+      StringRef word;
+      SMLoc loc;
+      if (parser.parseOperand(events.emplace_back()))
+        return failure();
+      loc = parser.getCurrentLocation();
+      if (parser.parseKeyword(&word))
+        return failure();
+      auto reason = tressel::sched::symbolizeWaitReason(word);
+      if (!reason)
+        return parser.emitError(loc, "expected a reason to wait (data, war, pace or rank), found '") << word << "'";
+      values.push_back(static_cast<int32_t>(*reason));
+      return success();
+    };
+    if (parser.parseCommaSeparatedList(one))
+      return failure();
+  }
+  reasons = parser.getBuilder().getDenseI32ArrayAttr(values);
+  return success();
+}
+static void printAfter(OpAsmPrinter &p, Operation *, OperandRange events, DenseI32ArrayAttr reasons) {
+  if (events.empty())
+    return;
+  p << "after ";
+  llvm::interleaveComma(llvm::enumerate(events), p, [&](auto item) {
+    auto reason = tressel::sched::symbolizeWaitReason(static_cast<uint32_t>(reasons[item.index()]));
+    p << item.value() << ' ' << (reason ? tressel::sched::stringifyWaitReason(*reason) : "?");
+  });
+}
+
+#define GET_OP_CLASSES
+#include "ir/sched/SchedOps.cpp.inc"
+
+namespace tressel::sched {
+
+static void nameResult(OpAsmSetValueNameFn set, Value value, StringRef name) {
+  if (!name.empty())
+    set(value, name);
+}
+void StreamOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getStream(), getName()); }
+void ArenaOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getArena(), getName()); }
+void InputOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getBuffer(), getName()); }
+void OutputOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getBuffer(), getName()); }
+void StateOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getBuffer(), getName()); }
+void ConstantOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getBuffer(), "constant"); }
+void BufferOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getBuffer(), getName()); }
+void ViewOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getBuffer(), getName()); }
+
+//===-- Buffers ------------------------------------------------------------------------------------------------------===//
+
+RankedTensorType InputOp::getTensorType() { return cast<RankedTensorType>(getType()); }
+RankedTensorType OutputOp::getTensorType() { return cast<RankedTensorType>(getType()); }
+RankedTensorType StateOp::getTensorType() { return cast<RankedTensorType>(getType()); }
+RankedTensorType ConstantOp::getTensorType() { return cast<RankedTensorType>(getValue().getType()); }
+RankedTensorType BufferOp::getTensorType() { return cast<RankedTensorType>(getType()); }
+RankedTensorType ViewOp::getTensorType() { return cast<RankedTensorType>(getType()); }
+
+RankedTensorType typeOf(Value buffer) { return cast<BufferOpInterface>(buffer.getDefiningOp()).getTensorType(); }
+
+int64_t bytesOf(RankedTensorType type) {
+  return type.getNumElements() * static_cast<int64_t>((type.getElementTypeBitWidth() + 7) / 8);
+}
+
+BufferRange rangeOf(Value buffer) {
+  BufferRange range{nullptr, 0, bytesOf(typeOf(buffer))};
+  while (auto view = buffer.getDefiningOp<ViewOp>()) {
+    range.offset += static_cast<int64_t>(view.getOffset());
+    buffer = view.getBase();
+  }
+  range.base = buffer.getDefiningOp();
+  return range;
+}
+
+LogicalResult detail::verifyBuffer(Operation *op) {
+  auto buffer = cast<BufferOpInterface>(op);
+  if (auto constant = dyn_cast<ConstantOp>(op); constant && !isa<RankedTensorType>(constant.getValue().getType()))
+    return op->emitOpError("holds ") << constant.getValue().getType() << ", but a buffer holds a ranked tensor";
+  RankedTensorType type = buffer.getTensorType();
+  if (!type.hasStaticShape() || !graph::isSupported(type))
+    return op->emitOpError("needs a static tensor of a type that Tressel has, not ") << type;
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  if (!getOffset())
+    return success();
+  int64_t offset = static_cast<int64_t>(*getOffset());
+  if (offset < 0 || offset % 64)
+    return emitOpError("(rule 1) lies at ") << offset << ", which is no multiple of 64";
+  auto arena = getArena().getDefiningOp<ArenaOp>();
+  if (!arena || !arena.getSize() || offset + bytesOf(getTensorType()) > static_cast<int64_t>(*arena.getSize()))
+    return emitOpError("(rule 2) ends at ") << offset + bytesOf(getTensorType()) << ", outside its arena";
+  return success();
+}
+
+LogicalResult ViewOp::verify() {
+  auto base = getBase().getDefiningOp<BufferOpInterface>();
+  int64_t offset = static_cast<int64_t>(getOffset());
+  if (!base || offset < 0 || !base.getTensorType().hasStaticShape() || !getTensorType().hasStaticShape() ||
+      offset + bytesOf(getTensorType()) > bytesOf(base.getTensorType()))
+    return emitOpError("(rule 1) reaches beyond its base");
+  return success();
+}
+
+//===-- Commands -----------------------------------------------------------------------------------------------------===//
+
+OperandRange CopyOp::getReads() { return getODSOperands(0); }
+OperandRange CopyOp::getWrites() { return getODSOperands(1); }
+OperandRange FillOp::getReads() { return getOperation()->getOperands().take_front(0); }
+OperandRange FillOp::getWrites() { return getODSOperands(0); }
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto kernel = tables.lookupNearestSymbolFrom<graph::KernelOp>(*this, getKernelAttr());
+  if (!kernel)
+    return emitOpError("(rule 1) ") << getKernelAttr() << " is not a tressel.kernel of this module";
+  auto types = [](OperandRange buffers) { return llvm::map_to_vector(buffers, [](Value b) -> Type { return typeOf(b); }); };
+  auto type = FunctionType::get(getContext(), types(getReads()), types(getWrites()));
+  if (type != kernel.getFunctionType())
+    return emitOpError("(rule 2) has buffers of ") << type << " but the kernel is " << kernel.getFunctionType();
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  if (bytesOf(typeOf(getSource())) != bytesOf(typeOf(getDestination())))
+    return emitOpError("(rule 1) copies ") << bytesOf(typeOf(getSource())) << " bytes to "
+                                           << bytesOf(typeOf(getDestination()));
+  return success();
+}
+
+LogicalResult FillOp::verify() {
+  auto value = dyn_cast<TypedAttr>(getValue());
+  if (!value || value.getType() != typeOf(getDestination()).getElementType())
+    return emitOpError("(rule 1) the value must have the buffer's element type");
+  return success();
+}
+
+LogicalResult detail::verifyCommand(Operation *op) {
+  auto command = cast<CommandOpInterface>(op);
+  if (command.getAfter().size() != command.getReasons().size())
+    return op->emitOpError("needs one reason per event");
+  for (int32_t reason : command.getReasons())
+    if (!symbolizeWaitReason(static_cast<uint32_t>(reason)))
+      return op->emitOpError("has an unknown reason to wait, number ") << reason;
+  return success();
+}
+
+//===-- The program --------------------------------------------------------------------------------------------------===//
+
+PrepareOp ProgramOp::getPrepare() {
+  auto ops = getBody().getOps<PrepareOp>();
+  return ops.empty() ? PrepareOp() : *ops.begin();
+}
+StepOp ProgramOp::getStep() { return *getBody().getOps<StepOp>().begin(); }
+
+/// What is wrong with a command of one phase writing `base`; empty: nothing.
+static StringRef whyNotWritten(Operation *base, bool inPrepare) {
+  if (isa<InputOp>(base))
+    return "an input";
+  if (isa<ConstantOp>(base))
+    return "a constant";
+  if (isa<OutputOp>(base))
+    return inPrepare ? "an output, in prepare" : "";
+  if (auto state = dyn_cast<StateOp>(base)) {
+    if (state.getKind() == StateKind::Parameter)
+      return "a parameter";
+    if (state.getKind() == StateKind::Derived && !inPrepare)
+      return "a derived state, outside prepare";
+    if (state.getKind() == StateKind::Mutable && inPrepare)
+      return "a mutable state, in prepare";
+  }
+  return "";
+}
+
+LogicalResult ProgramOp::verifyRegions() {
+  int prepares = 0, steps = 0;
+  llvm::StringSet<> inputs, outputs, states;
+  for (Operation &op : getBody().front()) {
+    bool isPrepare = isa<PrepareOp>(op), isStep = isa<StepOp>(op);
+    bool declares = isa<StreamOp, ArenaOp>(op) || isa<BufferOpInterface>(op);
+    if (!isPrepare && !isStep && !declares)
+      return op.emitOpError("(rule 1) of a program: neither a declaration nor prepare nor step");
+    if (steps || (prepares && !isStep))
+      return op.emitOpError("(rule 1) of a program: declarations come first, then prepare, then step");
+    prepares += isPrepare;
+    steps += isStep;
+    auto unique = [&](llvm::StringSet<> &seen, StringRef name, StringRef what) -> LogicalResult {
+      if (!seen.insert(name).second)
+        return op.emitOpError("(rule 2) of a program: a second ") << what << " \"" << name << "\"";
+      return success();
+    };
+    LogicalResult named = success();
+    if (auto input = dyn_cast<InputOp>(op))
+      named = unique(inputs, input.getName(), "input");
+    else if (auto output = dyn_cast<OutputOp>(op))
+      named = unique(outputs, output.getName(), "output");
+    else if (auto state = dyn_cast<StateOp>(op))
+      named = unique(states, state.getName(), "state");
+    if (failed(named))
+      return failure();
+    if (!isPrepare && !isStep)
+      continue;
+    for (auto command : op.getRegion(0).getOps<CommandOpInterface>())
+      for (Value written : command.getWrites())
+        if (StringRef why = whyNotWritten(rangeOf(written).base, isPrepare); !why.empty())
+          return command.emitOpError("(rule 3) of a program: writes ") << why;
+  }
+  if (!steps)
+    return emitOpError("(rule 1) needs a step");
+  return success();
+}
+
+} // namespace tressel::sched
