@@ -24,7 +24,7 @@ template <typename OpT> static LogicalResult verifyWork(OpT op) {
   return success();
 }
 
-template <typename OpT> static LogicalResult verifyBody(OpT op, TypeRange inputs, TypeRange results) {
+template <typename OpT> static LogicalResult verifyComputation(OpT op, TypeRange inputs, TypeRange results) {
   Region &region = op.getBody();
   if (!llvm::hasSingleElement(region))
     return op.emitOpError("(rule 1) the body must be one block");
@@ -63,7 +63,7 @@ template <typename OpT> static LogicalResult verifyBody(OpT op, TypeRange inputs
 }
 
 LogicalResult ClusterOp::verify() { return verifyWork(*this); }
-LogicalResult ClusterOp::verifyRegions() { return verifyBody(*this, getInputs().getTypes(), getResultTypes()); }
+LogicalResult ClusterOp::verifyRegions() { return verifyComputation(*this, getInputs().getTypes(), getResultTypes()); }
 
 LogicalResult PackOp::verify() {
   if (auto type = getResult().getType(); type.getRank() != 1 || !type.hasStaticShape())
@@ -90,7 +90,7 @@ LogicalResult KernelOp::verify() { return verifyWork(*this); }
 
 LogicalResult KernelOp::verifyRegions() {
   if (!isExternal())
-    return verifyBody(*this, getArgumentTypes(), getResultTypes());
+    return verifyComputation(*this, getArgumentTypes(), getResultTypes());
   auto result = getResultTypes().size() == 1 ? dyn_cast<RankedTensorType>(getResultTypes()[0]) : RankedTensorType();
   if (getProvider() == "generated" || getArgumentTypes().size() != 1 || !result || result.getRank() != 1 ||
       !result.hasStaticShape() || !result.getElementType().isUnsignedInteger(8))

@@ -21,8 +21,8 @@ def Sched_Dialect : Dialect {
 
 //===-- Types and enumerations ---------------------------------------------------------------------------------------===//
 
-class SchedType<string typeName, string typeMnemonic, string text> : TypeDef<Sched_Dialect, typeName>,
-    BuildableType<"$_builder.getType<::tressel::sched::" # typeName # "Type>()"> {
+class SchedType<string className, string typeMnemonic, string text> : TypeDef<Sched_Dialect, className>,
+    BuildableType<"$_builder.getType<::tressel::sched::" # className # "Type>()"> {
   let mnemonic = typeMnemonic;
   let summary = text;
 }
