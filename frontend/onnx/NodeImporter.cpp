@@ -1,0 +1,301 @@
+#include "frontend/onnx/NodeImporter.h"
+
+#include "frontend/onnx/TensorData.h"
+#include "onnx.pb.h"
+#include "tressel/runtime/Half.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tressel::onnx {
+
+using ::onnx::AttributeProto;
+
+/// Values up to this size are computed at import: shapes and the arithmetic on them, not weights.
+static constexpr int64_t kFoldBytes = 4096;
+
+NodeImporter::NodeImporter(GraphState &graph, const ::onnx::NodeProto &node, int index, mlir::Location loc)
+    : graph_(graph), node_(node), index_(index), loc_(loc), opset_(graph.model.opset(node.domain())) {}
+
+void NodeImporter::fail(const std::string &message) const {
+  graph_.model.fail("node '" + nodeLabel(node_, index_) + "' (" + qualifiedOp(node_) + "): " + message);
+}
+void NodeImporter::unsupported(const std::string &why) const { throw NodeUnsupported{why}; }
+
+// --- Inputs ---------------------------------------------------------------------------------------------------------
+
+int NodeImporter::numInputs() const { return node_.input_size(); }
+bool NodeImporter::has(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
+int NodeImporter::numOutputs() const { return node_.output_size(); }
+bool NodeImporter::wants(int output) const { return output < node_.output_size() && !node_.output(output).empty(); }
+
+const Value &NodeImporter::in(int i) {
+  if (!has(i))
+    fail("input " + std::to_string(i) + " is missing");
+  return graph_.values.at(node_.input(i));
+}
+
+std::vector<int64_t> NodeImporter::knownInts(int i, const char *what) {
+  const Value &v = in(i);
+  if (v.dtype() != i64 && v.dtype() != i32)
+    fail(std::string(what) + " must be integers, not " + v.type.str());
+  if (v.rank() > 1)
+    fail(std::string(what) + " must be a list, not " + v.type.str());
+  if (!v.host)
+    unsupported(std::string(what) + " computed from the input's values");
+  std::vector<int64_t> values;
+  for (int64_t k = 0; k < v.type.shape.numElements(); ++k)
+    values.push_back(v.dtype() == i64 ? v.host->as<int64_t>()[k] : v.host->as<int32_t>()[k]);
+  return values;
+}
+
+std::optional<double> NodeImporter::knownScalar(const Value &v) const {
+  if (!v.host || v.type.shape.numElements() != 1)
+    return {};
+  switch (v.dtype()) {
+  case DType::f32: return *v.host->as<float>();
+  case DType::f64: return *v.host->as<double>();
+  case DType::f16: return halfToFloat(*v.host->as<uint16_t>());
+  case DType::bf16: return bfloatToFloat(*v.host->as<uint16_t>());
+  case DType::i8: return *v.host->as<int8_t>();
+  case DType::i16: return *v.host->as<int16_t>();
+  case DType::i32: return *v.host->as<int32_t>();
+  case DType::i64: return static_cast<double>(*v.host->as<int64_t>());
+  case DType::u8:
+  case DType::boolean: return *v.host->as<uint8_t>();
+  }
+  return {};
+}
+
+// --- Attributes -----------------------------------------------------------------------------------------------------
+
+bool NodeImporter::hasAttr(const char *name) const {
+  for (const auto &attr : node_.attribute())
+    if (attr.name() == name)
+      return true;
+  return false;
+}
+
+const AttributeProto *NodeImporter::find(const char *name, int type) {
+  read_.insert(name);
+  for (const auto &attr : node_.attribute()) {
+    if (attr.name() != name)
+      continue;
+    if (!attr.ref_attr_name().empty())
+      fail("attribute '" + std::string(name) + "' refers to a function's attribute outside of a function");
+    // Old writers leave `type` out; then the field that is there tells.
+    bool fits = attr.has_type() ? attr.type() == type
+                                : (type == AttributeProto::INT      ? attr.has_i()
+                                   : type == AttributeProto::FLOAT  ? attr.has_f()
+                                   : type == AttributeProto::STRING ? attr.has_s()
+                                   : type == AttributeProto::TENSOR ? attr.has_t()
+                                                                    : true);
+    if (!fits)
+      fail("attribute '" + std::string(name) + "' has the wrong type");
+    return &attr;
+  }
+  return nullptr;
+}
+
+template <typename T> static T orFail(const NodeImporter &n, const char *name, const std::optional<T> &fallback) {
+  if (!fallback)
+    n.fail("attribute '" + std::string(name) + "' is missing");
+  return *fallback;
+}
+
+int64_t NodeImporter::intAttr(const char *name, std::optional<int64_t> fallback) {
+  const auto *attr = find(name, AttributeProto::INT);
+  return attr ? attr->i() : orFail(*this, name, fallback);
+}
+double NodeImporter::floatAttr(const char *name, std::optional<double> fallback) {
+  const auto *attr = find(name, AttributeProto::FLOAT);
+  return attr ? attr->f() : orFail(*this, name, fallback);
+}
+std::string NodeImporter::stringAttr(const char *name, std::optional<std::string> fallback) {
+  const auto *attr = find(name, AttributeProto::STRING);
+  return attr ? attr->s() : orFail(*this, name, fallback);
+}
+std::optional<std::vector<int64_t>> NodeImporter::intsAttr(const char *name) {
+  const auto *attr = find(name, AttributeProto::INTS);
+  if (!attr)
+    return {};
+  return std::vector<int64_t>(attr->ints().begin(), attr->ints().end());
+}
+std::optional<std::vector<double>> NodeImporter::floatsAttr(const char *name) {
+  const auto *attr = find(name, AttributeProto::FLOATS);
+  if (!attr)
+    return {};
+  return std::vector<double>(attr->floats().begin(), attr->floats().end());
+}
+std::optional<op::HostTensor> NodeImporter::tensorAttr(const char *name) {
+  const auto *attr = find(name, AttributeProto::TENSOR);
+  if (!attr)
+    return {};
+  DType dtype;
+  if (!fromOnnx(attr->t().data_type(), dtype))
+    unsupported("a tensor with elements of type " + typeName(attr->t().data_type()));
+  return tensorData(attr->t(), graph_.model.name() + ": node '" + nodeLabel(node_, index_) + "'",
+                    graph_.model.folder());
+}
+
+DType NodeImporter::typeAttr(const char *name) {
+  int64_t number = intAttr(name);
+  DType dtype;
+  if (number < 0 || number > 1000 || !fromOnnx(static_cast<int>(number), dtype))
+    unsupported("element type " + typeName(static_cast<int>(std::clamp<int64_t>(number, -1, 1000))));
+  return dtype;
+}
+
+std::optional<std::vector<int64_t>> NodeImporter::intsAttrOrInput(const char *name, int i) {
+  if (hasAttr(name))
+    return intsAttr(name);
+  if (has(i))
+    return knownInts(i, name);
+  return {};
+}
+
+void NodeImporter::checkAllRead() const {
+  for (const auto &attr : node_.attribute())
+    if (!read_.contains(attr.name()))
+      unsupported("attribute '" + attr.name() + "'");
+}
+
+int NodeImporter::axis(int64_t value, int rank) const {
+  if (value < -rank || value >= rank)
+    fail("axis " + std::to_string(value) + " is outside a tensor of " + std::to_string(rank) + " dimensions");
+  return static_cast<int>(value < 0 ? value + rank : value);
+}
+
+std::vector<int64_t> NodeImporter::axes(std::vector<int64_t> values, int rank) const {
+  std::set<int64_t> seen;
+  for (int64_t &v : values)
+    if (v = axis(v, rank); !seen.insert(v).second)
+      fail("axis " + std::to_string(v) + " is given twice");
+  return values;
+}
+
+// --- Emission -------------------------------------------------------------------------------------------------------
+
+mlir::Value NodeImporter::materialize(const Value &v) {
+  if (!*v.ir)
+    *v.ir = graph::createConstant(graph_.builder, loc_, v.type,
+                                  {v.host->data.get(), static_cast<size_t>(v.type.bytes())});
+  return *v.ir;
+}
+
+std::optional<Value> NodeImporter::fold(const op::OpInfo &info, const std::vector<Value> &inputs,
+                                        const op::Attrs &attrs, const TensorType &result) const {
+  if (!info.evaluate || info.numResults != 1 || result.bytes() > kFoldBytes)
+    return {};
+  std::vector<op::HostTensor> operands;
+  for (const Value &v : inputs) {
+    if (!v.host || v.type.bytes() > kFoldBytes)
+      return {};
+    operands.push_back(*v.host);
+  }
+  std::vector<op::HostTensor> results{op::HostTensor::allocate(result)};
+  info.evaluate(info, operands, attrs, results);
+  return Value(results[0]);
+}
+
+Value NodeImporter::emit(std::string_view name, std::vector<Value> inputs, const NamedAttrs &attrs) {
+  const op::OpInfo *info = op::findOp(name);
+  if (!info)
+    unsupported("needs op '" + std::string(name) + "'");
+  op::Attrs values(info->attrs.size());
+  for (const auto &[key, value] : attrs) {
+    int i = info->attrIndex(key);
+    if (i < 0)
+      throw InternalError("the ONNX importer gives op '" + std::string(name) + "' an attribute '" + std::string(key) +
+                          "', which it does not have");
+    values[static_cast<size_t>(i)] = value;
+  }
+  if (std::string error = op::completeAttrs(*info, values); !error.empty())
+    throw InternalError("the ONNX importer emits op '" + std::string(name) + "': " + error);
+
+  std::vector<TensorType> types;
+  for (const Value &v : inputs)
+    types.push_back(v.type);
+  op::Inferred inferred = info->infer(*info, types, values);
+  if (!inferred)
+    fail(inferred.error);
+  for (const TensorType &type : inferred.types)
+    if (!fitsMemory(type))
+      fail("a result of type " + type.str() + " is larger than any memory");
+  if (auto folded = fold(*info, inputs, values, inferred.types[0]))
+    return *folded;
+
+  std::vector<mlir::Value> operands;
+  for (const Value &v : inputs)
+    operands.push_back(materialize(v));
+  mlir::Operation *op = graph::createOp(graph_.builder, loc_, *info, operands, values);
+  return Value(inferred.types[0], op->getResult(0));
+}
+
+Value NodeImporter::constant(op::HostTensor tensor) { return Value(std::move(tensor)); }
+
+Value NodeImporter::scalar(DType dtype, double value) {
+  op::HostTensor t = op::HostTensor::allocate({dtype, {}});
+  switch (dtype) {
+  case DType::f32: *t.as<float>() = static_cast<float>(value); break;
+  case DType::f64: *t.as<double>() = value; break;
+  case DType::f16: *t.as<uint16_t>() = halfFromDouble(value); break;
+  case DType::bf16: *t.as<uint16_t>() = bfloatFromDouble(value); break;
+  case DType::i8: *t.as<int8_t>() = static_cast<int8_t>(value); break;
+  case DType::i16: *t.as<int16_t>() = static_cast<int16_t>(value); break;
+  case DType::i32: *t.as<int32_t>() = static_cast<int32_t>(value); break;
+  case DType::i64: *t.as<int64_t>() = static_cast<int64_t>(value); break;
+  case DType::u8: *t.as<uint8_t>() = static_cast<uint8_t>(value); break;
+  case DType::boolean: *t.as<uint8_t>() = value != 0; break;
+  }
+  return constant(std::move(t));
+}
+
+Value NodeImporter::ints(const std::vector<int64_t> &values) {
+  op::HostTensor t = op::HostTensor::allocate({i64, {static_cast<int64_t>(values.size())}});
+  std::copy(values.begin(), values.end(), t.as<int64_t>());
+  return constant(std::move(t));
+}
+
+void NodeImporter::out(int i, Value value) {
+  if (wants(i))
+    graph_.values[node_.output(i)] = std::move(value);
+}
+
+Value NodeImporter::cast(Value v, DType to) {
+  return v.dtype() == to ? v : emit("cast", {v}, {{"dtype", to}});
+}
+
+Value NodeImporter::reshape(Value v, const Shape &shape) {
+  if (v.type.shape == shape)
+    return v;
+  if (v.host) { // the same bytes, whatever their size
+    op::HostTensor t = *v.host;
+    t.type.shape = shape;
+    return constant(std::move(t));
+  }
+  return emit("reshape", {v}, {{"shape", op::Ints(shape.begin(), shape.end())}});
+}
+
+Value NodeImporter::transpose(Value v, std::vector<int64_t> perm) {
+  bool identity = true;
+  for (size_t i = 0; i < perm.size(); ++i)
+    identity &= perm[i] == static_cast<int64_t>(i);
+  return identity ? v : emit("transpose", {v}, {{"perm", std::move(perm)}});
+}
+
+Value NodeImporter::broadcastTo(Value v, const Shape &shape) {
+  return v.type.shape == shape ? v : emit("broadcast_to", {v}, {{"shape", op::Ints(shape.begin(), shape.end())}});
+}
+
+void NodeImporter::sameType(const Value &a, const Value &b) const {
+  if (a.dtype() != b.dtype())
+    fail("operands have different element types: " + a.type.str() + " and " + b.type.str());
+}
+
+void NodeImporter::requireFloat(const Value &v) const {
+  if (!isFloat(v.dtype()))
+    fail("needs a floating-point operand, not " + v.type.str());
+}
+
+} // namespace tressel::onnx

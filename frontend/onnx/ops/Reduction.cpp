@@ -1,0 +1,132 @@
+// Reductions along axes, arg-reductions, softmax.
+#include "frontend/onnx/NodeImporter.h"
+#include "frontend/onnx/OpTable.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tressel::onnx {
+
+namespace {
+using N = NodeImporter;
+using Ints = std::vector<int64_t>;
+
+struct Reduced {
+  Ints axes;
+  bool keepdims;
+  bool nothing; ///< no axes were given, and that means: leave the operand alone
+};
+/// Axes moved from an attribute to an input, for the sum in version 13, for the others in 18.
+Reduced readAxes(N &n, int64_t inputSince) {
+  Reduced r{{}, n.intAttr("keepdims", 1) != 0, false};
+  auto given = n.opset() >= inputSince ? (n.has(1) ? std::optional(n.knownInts(1, "'axes'")) : std::nullopt)
+                                       : n.intsAttr("axes");
+  bool noop = n.opset() >= inputSince && n.intAttr("noop_with_empty_axes", 0) != 0;
+  if (given && !given->empty())
+    r.axes = n.axes(*given, n.in(0).rank());
+  else if (noop)
+    r.nothing = true;
+  else {
+    r.axes.resize(static_cast<size_t>(n.in(0).rank()));
+    std::iota(r.axes.begin(), r.axes.end(), 0);
+  }
+  return r;
+}
+Value reduce(N &n, const char *op, Value v, const Reduced &r) {
+  return r.nothing || r.axes.empty() ? v : n.emit(op, {v}, {{"axes", r.axes}, {"keepdims", r.keepdims}});
+}
+
+template <const char *Op> void simple(N &n) { n.out(0, reduce(n, Op, n.in(0), readAxes(n, 18))); }
+constexpr char kMean[] = "mean", kMax[] = "max", kMin[] = "min", kProd[] = "prod";
+void sum(N &n) { n.out(0, reduce(n, "sum", n.in(0), readAxes(n, 13))); }
+
+Value square(N &n, const Value &v) { return n.emit("mul", {v, v}); }
+void sumSquare(N &n) {
+  Reduced r = readAxes(n, 18);
+  n.out(0, reduce(n, "sum", square(n, n.in(0)), r));
+}
+void l1(N &n) {
+  Reduced r = readAxes(n, 18);
+  n.out(0, reduce(n, "sum", n.emit("abs", {n.in(0)}), r));
+}
+void l2(N &n) {
+  Reduced r = readAxes(n, 18);
+  n.requireFloat(n.in(0));
+  n.out(0, n.emit("sqrt", {reduce(n, "sum", square(n, n.in(0)), r)}));
+}
+void logSum(N &n) {
+  Reduced r = readAxes(n, 18);
+  n.requireFloat(n.in(0));
+  n.out(0, n.emit("log", {reduce(n, "sum", n.in(0), r)}));
+}
+/// The maximum is taken out first, so that large values do not overflow.
+void logSumExp(N &n) {
+  Reduced r = readAxes(n, 18), kept = r;
+  kept.keepdims = true;
+  n.requireFloat(n.in(0));
+  if (n.in(0).type.shape.numElements() == 0) // nothing to take a maximum of
+    return n.out(0, n.emit("log", {reduce(n, "sum", n.emit("exp", {n.in(0)}), r)}));
+  Value top = reduce(n, "max", n.in(0), kept);
+  Value sum = reduce(n, "sum", n.emit("exp", {n.emit("sub", {n.in(0), top})}), kept);
+  Value v = n.emit("add", {n.emit("log", {sum}), top});
+  if (!r.keepdims && !r.nothing) {
+    Shape shape;
+    for (int i = 0; i < v.rank(); ++i)
+      if (std::find(r.axes.begin(), r.axes.end(), i) == r.axes.end())
+        shape.push_back(v.dim(i));
+    v = n.reshape(v, shape);
+  }
+  n.out(0, v);
+}
+
+template <const char *Op> void argReduce(N &n) {
+  const Value &v = n.in(0);
+  if (n.intAttr("select_last_index", 0))
+    n.unsupported("select_last_index = 1");
+  int axis = n.axis(n.intAttr("axis", 0), v.rank());
+  bool keep = n.intAttr("keepdims", 1) != 0;
+  n.out(0, n.cast(n.emit(Op, {v}, {{"axis", int64_t(axis)}, {"keepdims", keep}}), i64));
+}
+constexpr char kArgMax[] = "argmax", kArgMin[] = "argmin";
+
+/// Since version 13 along one axis; before, over all dimensions from the axis on.
+template <const char *Op> void softmax(N &n) {
+  const Value &v = n.in(0);
+  n.requireFloat(v);
+  int64_t raw = n.intAttr("axis", n.opset() >= 13 ? -1 : 1);
+  if (n.opset() >= 13) {
+    int axis = n.axis(raw, v.rank());
+    return n.out(0, n.emit(Op, {v}, {{"axis", int64_t(axis)}}));
+  }
+  int axis = raw == v.rank() ? v.rank() : n.axis(raw, v.rank());
+  int64_t rows = 1, columns = 1;
+  for (int i = 0; i < v.rank(); ++i)
+    (i < axis ? rows : columns) *= v.dim(i);
+  Value flat = n.emit(Op, {n.reshape(v, {rows, columns})}, {{"axis", int64_t(1)}});
+  n.out(0, n.reshape(flat, v.type.shape));
+}
+constexpr char kSoftmax[] = "softmax", kLogSoftmax[] = "log_softmax";
+
+/// All dimensions behind the first two.
+template <const char *Op> void globalPool(N &n) {
+  const Value &v = n.in(0);
+  if (v.rank() < 3)
+    n.fail("needs an image, not " + v.type.str());
+  Ints axes(static_cast<size_t>(v.rank() - 2));
+  std::iota(axes.begin(), axes.end(), 2);
+  n.out(0, n.emit(Op, {v}, {{"axes", axes}, {"keepdims", true}}));
+}
+
+constexpr OpEntry kTable[] = {
+    {"ReduceSum", 1, sum}, {"ReduceMean", 1, simple<kMean>}, {"ReduceMax", 1, simple<kMax>},
+    {"ReduceMin", 1, simple<kMin>}, {"ReduceProd", 1, simple<kProd>}, {"ReduceSumSquare", 1, sumSquare},
+    {"ReduceL1", 1, l1}, {"ReduceL2", 1, l2}, {"ReduceLogSum", 1, logSum}, {"ReduceLogSumExp", 1, logSumExp},
+    {"ArgMax", 1, argReduce<kArgMax>}, {"ArgMin", 1, argReduce<kArgMin>},
+    {"Softmax", 1, softmax<kSoftmax>}, {"LogSoftmax", 1, softmax<kLogSoftmax>},
+    {"GlobalMaxPool", 1, globalPool<kMax>}, {"GlobalAveragePool", 1, globalPool<kMean>},
+};
+} // namespace
+
+std::span<const OpEntry> reductionOps() { return kTable; }
+
+} // namespace tressel::onnx

@@ -1,0 +1,413 @@
+// Ops that move, select or make elements: shapes, slices, constants.
+#include "frontend/onnx/NodeImporter.h"
+#include "frontend/onnx/OpTable.h"
+#include "frontend/onnx/TensorData.h"
+#include "onnx.pb.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace tressel::onnx {
+
+namespace {
+using N = NodeImporter;
+using Ints = std::vector<int64_t>;
+
+/// Sizes from the model, checked before a Shape is made of them.
+Shape shapeOf(N &n, const Ints &dims) {
+  if (dims.size() > static_cast<size_t>(kMaxRank))
+    n.unsupported(std::to_string(dims.size()) + " dimensions, more than " + std::to_string(kMaxRank));
+  TensorType type{f32, {}};
+  for (int64_t d : dims) {
+    if (d < 0)
+      n.fail("a dimension of size " + std::to_string(d));
+    type.shape.push_back(d);
+  }
+  if (!fitsMemory(type))
+    n.fail("a tensor of shape " + type.shape.str() + " is larger than any memory");
+  return type.shape;
+}
+
+void shapeOp(N &n) {
+  const Value &v = n.in(0);
+  int64_t rank = v.rank();
+  auto bound = [&](const char *name, int64_t fallback) {
+    int64_t b = n.intAttr(name, fallback);
+    return std::clamp<int64_t>(b < 0 ? b + rank : b, 0, rank);
+  };
+  int64_t start = bound("start", 0), end = bound("end", rank);
+  Ints dims;
+  for (int64_t i = start; i < end; ++i)
+    dims.push_back(v.dim(static_cast<int>(i)));
+  n.out(0, n.ints(dims));
+}
+void sizeOp(N &n) { n.out(0, n.reshape(n.ints({n.in(0).type.shape.numElements()}), {})); }
+
+void reshape(N &n) {
+  const Value &v = n.in(0);
+  Ints dims = n.knownInts(1, "the shape");
+  bool allowZero = n.intAttr("allowzero", 0) != 0;
+  int64_t known = 1, unknown = -1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 0 && !allowZero) {
+      if (static_cast<int>(i) >= v.rank())
+        n.fail("the shape copies dimension " + std::to_string(i) + " of " + v.type.str());
+      dims[i] = v.dim(static_cast<int>(i));
+    }
+    if (dims[i] == -1) {
+      if (unknown >= 0)
+        n.fail("the shape has two dimensions of size -1");
+      unknown = static_cast<int64_t>(i);
+    } else if (dims[i] < 0 || __builtin_mul_overflow(known, dims[i], &known)) {
+      n.fail("the shape has a dimension of size " + std::to_string(dims[i]));
+    }
+  }
+  int64_t total = v.type.shape.numElements();
+  if (unknown >= 0) {
+    if (known == 0 || total % known)
+      n.fail(v.type.str() + " cannot be divided into the shape's other dimensions");
+    dims[static_cast<size_t>(unknown)] = total / known;
+    known = total;
+  }
+  Shape shape = shapeOf(n, dims);
+  if (known != total)
+    n.fail(v.type.str() + " does not have the elements of shape " + shape.str());
+  n.out(0, n.reshape(v, shape));
+}
+
+void flatten(N &n) {
+  const Value &v = n.in(0);
+  int64_t at = n.intAttr("axis", 1);
+  if (at < -v.rank() || at > v.rank())
+    n.fail("axis " + std::to_string(at) + " is outside " + v.type.str());
+  at = at < 0 ? at + v.rank() : at;
+  int64_t rows = 1, columns = 1;
+  for (int i = 0; i < v.rank(); ++i)
+    (i < at ? rows : columns) *= v.dim(i);
+  n.out(0, n.reshape(v, {rows, columns}));
+}
+
+void squeeze(N &n) {
+  const Value &v = n.in(0);
+  auto given = n.intsAttrOrInput("axes", 1);
+  Shape shape;
+  Ints axes = given ? n.axes(*given, v.rank()) : Ints();
+  for (int i = 0; i < v.rank(); ++i) {
+    bool drop = given ? std::ranges::find(axes, i) != axes.end() : v.dim(i) == 1;
+    if (drop && v.dim(i) != 1)
+      n.fail("dimension " + std::to_string(i) + " of " + v.type.str() + " is not 1");
+    if (!drop)
+      shape.push_back(v.dim(i));
+  }
+  n.out(0, n.reshape(v, shape));
+}
+
+void unsqueeze(N &n) {
+  const Value &v = n.in(0);
+  auto given = n.intsAttrOrInput("axes", 1);
+  if (!given)
+    n.fail("'axes' are missing");
+  if (v.rank() + given->size() > static_cast<size_t>(kMaxRank))
+    n.unsupported("more than " + std::to_string(kMaxRank) + " dimensions");
+  int rank = v.rank() + static_cast<int>(given->size());
+  Ints axes = n.axes(*given, rank);
+  Shape shape;
+  for (int i = 0, from = 0; i < rank; ++i)
+    shape.push_back(std::ranges::find(axes, i) != axes.end() ? 1 : v.dim(from++));
+  n.out(0, n.reshape(v, shape));
+}
+
+void transpose(N &n) {
+  const Value &v = n.in(0);
+  Ints perm(static_cast<size_t>(v.rank()));
+  for (int i = 0; i < v.rank(); ++i)
+    perm[static_cast<size_t>(i)] = v.rank() - 1 - i;
+  if (auto given = n.intsAttr("perm")) {
+    if (given->size() != perm.size())
+      n.fail("'perm' has " + std::to_string(given->size()) + " entries for " + v.type.str());
+    perm = n.axes(*given, v.rank());
+  }
+  n.out(0, n.transpose(v, perm));
+}
+
+void expand(N &n) {
+  const Value &v = n.in(0);
+  Shape wanted = shapeOf(n, n.knownInts(1, "the shape"));
+  auto shape = op::broadcastShapes(v.type.shape, wanted);
+  if (!shape)
+    n.fail(v.type.str() + " cannot be expanded to " + wanted.str());
+  n.out(0, n.broadcastTo(v, *shape));
+}
+
+void tile(N &n) {
+  const Value &v = n.in(0);
+  Ints repeats = n.knownInts(1, "'repeats'");
+  if (repeats.size() != static_cast<size_t>(v.rank()))
+    n.fail("'repeats' has " + std::to_string(repeats.size()) + " entries for " + v.type.str());
+  // [a, b] repeated [p, q] times is [1, a, 1, b] broadcast to [p, a, q, b]; only repeated dimensions are doubled.
+  Ints split, wide, flat;
+  for (int i = 0; i < v.rank(); ++i) {
+    int64_t r = repeats[static_cast<size_t>(i)], size;
+    if (r < 0 || __builtin_mul_overflow(r, v.dim(i), &size))
+      n.fail("'repeats' holds " + std::to_string(r));
+    if (r != 1) {
+      split.push_back(1);
+      wide.push_back(r);
+    }
+    split.push_back(v.dim(i));
+    wide.push_back(v.dim(i));
+    flat.push_back(size);
+  }
+  Shape result = shapeOf(n, flat);
+  n.out(0, n.reshape(n.broadcastTo(n.reshape(v, shapeOf(n, split)), shapeOf(n, wide)), result));
+}
+
+void concat(N &n) {
+  std::vector<Value> parts;
+  for (int i = 0; i < n.numInputs(); ++i) {
+    n.sameType(n.in(0), n.in(i));
+    parts.push_back(n.in(i));
+  }
+  if (parts.empty())
+    n.fail("has no inputs");
+  int axis = n.axis(n.intAttr("axis"), parts[0].rank());
+  n.out(0, parts.size() == 1 ? parts[0] : n.emit("concat", parts, {{"axis", int64_t(axis)}}));
+}
+
+Value slice(N &n, const Value &v, Ints starts, Ints stops, Ints steps) {
+  return n.emit("slice", {v}, {{"starts", std::move(starts)}, {"stops", std::move(stops)}, {"steps", std::move(steps)}});
+}
+/// [from, to) of one dimension.
+Value sliceAxis(N &n, const Value &v, int axis, int64_t from, int64_t to) {
+  Ints starts(static_cast<size_t>(v.rank()), 0), stops(v.type.shape.begin(), v.type.shape.end()),
+      steps(static_cast<size_t>(v.rank()), 1);
+  starts[static_cast<size_t>(axis)] = from;
+  stops[static_cast<size_t>(axis)] = to;
+  return slice(n, v, starts, stops, steps);
+}
+
+void sliceOp(N &n) {
+  const Value &v = n.in(0);
+  bool inputs = n.opset() >= 10;
+  Ints starts = inputs ? n.knownInts(1, "'starts'") : n.intsAttr("starts").value_or(Ints());
+  Ints ends = inputs ? n.knownInts(2, "'ends'") : n.intsAttr("ends").value_or(Ints());
+  auto axes = inputs ? (n.has(3) ? std::optional(n.knownInts(3, "'axes'")) : std::nullopt) : n.intsAttr("axes");
+  Ints steps = inputs && n.has(4) ? n.knownInts(4, "'steps'") : Ints(starts.size(), 1);
+  if (!axes) {
+    axes.emplace(starts.size());
+    std::iota(axes->begin(), axes->end(), 0);
+  }
+  if (starts.size() != ends.size() || starts.size() != axes->size() || starts.size() != steps.size())
+    n.fail("'starts', 'ends', 'axes' and 'steps' differ in length");
+  *axes = n.axes(*axes, v.rank());
+  Ints from(static_cast<size_t>(v.rank()), 0), to(v.type.shape.begin(), v.type.shape.end()),
+      by(static_cast<size_t>(v.rank()), 1);
+  for (size_t k = 0; k < starts.size(); ++k) {
+    size_t d = static_cast<size_t>((*axes)[k]);
+    int64_t size = v.dim(static_cast<int>(d)), step = steps[k];
+    if (step == 0)
+      n.fail("a step is 0");
+    if (step < 0)
+      n.unsupported("a negative step");
+    auto clamp = [&](int64_t x) { return std::clamp<int64_t>(x < 0 ? x + size : x, 0, size); };
+    from[d] = clamp(starts[k]);
+    to[d] = std::max(clamp(ends[k]), from[d]);
+    by[d] = std::min(step, std::max<int64_t>(size, 1));
+  }
+  n.out(0, slice(n, v, from, to, by));
+}
+
+void split(N &n) {
+  const Value &v = n.in(0);
+  int axis = n.axis(n.intAttr("axis", 0), v.rank());
+  auto sizes = n.intsAttrOrInput("split", 1);
+  int64_t parts = n.numOutputs(), size = v.dim(axis);
+  if (n.opset() >= 18)
+    parts = n.intAttr("num_outputs", parts);
+  if (parts != n.numOutputs() || parts < 1)
+    n.fail("'num_outputs' is " + std::to_string(parts) + ", but there are " + std::to_string(n.numOutputs()));
+  if (!sizes) {
+    if (n.opset() < 18 && size % parts)
+      n.fail("dimension " + std::to_string(axis) + " of " + v.type.str() + " cannot be split into " +
+             std::to_string(parts) + " equal parts");
+    int64_t each = (size + parts - 1) / parts;
+    sizes.emplace();
+    for (int64_t i = 0, left = size; i < parts; ++i, left -= sizes->back())
+      sizes->push_back(std::min(each, left));
+  }
+  int64_t sum = 0;
+  for (int64_t s : *sizes)
+    if (s < 0 || __builtin_add_overflow(sum, s, &sum))
+      n.fail("a part has size " + std::to_string(s));
+  if (static_cast<int>(sizes->size()) != n.numOutputs() || sum != size)
+    n.fail("'split' does not divide dimension " + std::to_string(axis) + " of " + v.type.str());
+  int64_t at = 0;
+  for (int i = 0; i < n.numOutputs(); ++i) {
+    int64_t end = at + (*sizes)[static_cast<size_t>(i)];
+    n.out(i, sliceAxis(n, v, axis, at, end));
+    at = end;
+  }
+}
+
+void gather(N &n) {
+  const Value &v = n.in(0), &index = n.in(1);
+  if (index.dtype() != i64 && index.dtype() != i32)
+    n.fail("indices must be integers, not " + index.type.str());
+  int axis = n.axis(n.intAttr("axis", 0), v.rank());
+  n.out(0, n.emit("take", {v, index}, {{"axis", int64_t(axis)}}));
+}
+
+void pad(N &n) {
+  Value v = n.in(0);
+  std::string mode = n.stringAttr("mode", "constant");
+  if (mode != "constant")
+    n.unsupported("mode '" + mode + "'");
+  Ints pads = n.opset() >= 11 ? n.knownInts(1, "'pads'") : n.intsAttr("pads").value_or(Ints());
+  double value = n.opset() >= 11 ? 0 : n.floatAttr("value", 0);
+  if (n.opset() >= 11 && n.has(2)) {
+    auto known = n.knownScalar(n.in(2));
+    if (!known)
+      n.unsupported("a padding value computed from the input's values");
+    value = *known;
+  }
+  Ints axes(static_cast<size_t>(v.rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (n.opset() >= 18 && n.has(3))
+    axes = n.axes(n.knownInts(3, "'axes'"), v.rank());
+  if (pads.size() != 2 * axes.size())
+    n.fail("'pads' has " + std::to_string(pads.size()) + " entries for " + std::to_string(axes.size()) + " dimensions");
+  Ints low(static_cast<size_t>(v.rank()), 0), high = low, from = low, to(v.type.shape.begin(), v.type.shape.end());
+  bool crops = false, pads1 = false;
+  for (size_t k = 0; k < axes.size(); ++k) {
+    size_t d = static_cast<size_t>(axes[k]);
+    int64_t before = pads[k], after = pads[k + axes.size()];
+    if (std::abs(before) > kMaxTensorBytes || std::abs(after) > kMaxTensorBytes)
+      n.fail("'pads' holds " + std::to_string(std::abs(before) > kMaxTensorBytes ? before : after));
+    crops |= before < 0 || after < 0;
+    pads1 |= before > 0 || after > 0;
+    from[d] = std::max<int64_t>(-before, 0);
+    to[d] -= std::max<int64_t>(-after, 0);
+    low[d] = std::max<int64_t>(before, 0);
+    high[d] = std::max<int64_t>(after, 0);
+    if (to[d] < from[d])
+      n.fail("negative 'pads' remove more than dimension " + std::to_string(d) + " of " + v.type.str());
+  }
+  if (crops)
+    v = slice(n, v, from, to, Ints(static_cast<size_t>(v.rank()), 1));
+  if (pads1)
+    v = n.emit("pad", {v}, {{"low", low}, {"high", high}, {"value", value}});
+  n.out(0, v);
+}
+
+void constantOp(N &n) {
+  auto floats = [&](const std::vector<double> &values, Shape shape) {
+    op::HostTensor t = op::HostTensor::allocate({f32, shape});
+    std::copy(values.begin(), values.end(), t.as<float>());
+    return n.constant(std::move(t));
+  };
+  if (n.hasAttr("value"))
+    n.out(0, n.constant(*n.tensorAttr("value")));
+  else if (n.hasAttr("value_float"))
+    n.out(0, floats({n.floatAttr("value_float")}, {}));
+  else if (n.hasAttr("value_floats")) {
+    auto values = *n.floatsAttr("value_floats");
+    n.out(0, floats(values, {static_cast<int64_t>(values.size())}));
+  } else if (n.hasAttr("value_int"))
+    n.out(0, n.reshape(n.ints({n.intAttr("value_int")}), {}));
+  else if (n.hasAttr("value_ints"))
+    n.out(0, n.ints(*n.intsAttr("value_ints")));
+  else if (n.node().attribute_size() == 0)
+    n.fail("holds no value");
+}
+
+void constantOfShape(N &n) {
+  Shape shape = shapeOf(n, n.knownInts(0, "the shape"));
+  Value value = n.scalar(f32, 0);
+  if (auto given = n.tensorAttr("value")) {
+    if (given->type.shape.numElements() != 1)
+      n.fail("'value' must hold one element, not " + given->type.str());
+    value = n.constant(*given);
+  }
+  n.out(0, n.broadcastTo(n.reshape(value, {}), shape));
+}
+
+void range(N &n) {
+  n.sameType(n.in(0), n.in(1));
+  n.sameType(n.in(0), n.in(2));
+  auto start = n.knownScalar(n.in(0)), limit = n.knownScalar(n.in(1)), delta = n.knownScalar(n.in(2));
+  if (!start || !limit || !delta)
+    n.unsupported("a range computed from the input's values");
+  double count = std::max(0.0, std::ceil((*limit - *start) / *delta));
+  if (!(count <= 1e8)) // also when delta is 0
+    n.fail("a range of " + std::to_string(count) + " elements");
+  op::HostTensor t = op::HostTensor::allocate({f64, {static_cast<int64_t>(count)}});
+  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i)
+    t.as<double>()[i] = *start + static_cast<double>(i) * *delta;
+  n.out(0, n.cast(n.constant(std::move(t)), n.in(0).dtype()));
+}
+
+void oneHot(N &n) {
+  Value index = n.in(0);
+  auto depth = n.knownScalar(n.in(1));
+  const Value &values = n.in(2);
+  if (!depth)
+    n.unsupported("a depth computed from the input's values");
+  if (*depth < 1 || *depth > 1e8 || values.rank() != 1 || values.dim(0) != 2)
+    n.fail("needs a depth of at least 1 and two values");
+  if (index.rank() >= kMaxRank)
+    n.unsupported("more than " + std::to_string(kMaxRank) + " dimensions");
+  int64_t size = static_cast<int64_t>(*depth);
+  int axis = n.axis(n.intAttr("axis", -1), index.rank() + 1);
+  Shape wide, classes;
+  for (int i = 0; i <= index.rank(); ++i) {
+    wide.push_back(i == axis ? 1 : index.dim(i < axis ? i : i - 1));
+    classes.push_back(i == axis ? size : 1);
+  }
+  op::HostTensor numbers = op::HostTensor::allocate({i64, classes});
+  std::iota(numbers.as<int64_t>(), numbers.as<int64_t>() + size, 0);
+  index = n.reshape(n.cast(index, i64), wide);
+  Value negative = n.emit("less", {index, n.scalar(i64, 0)});
+  index = n.emit("where", {negative, n.emit("add", {index, n.scalar(i64, static_cast<double>(size))}), index});
+  Value hit = n.emit("equal", {index, n.constant(std::move(numbers))});
+  auto pick = [&](int64_t i) { return n.reshape(sliceAxis(n, values, 0, i, i + 1), {}); };
+  n.out(0, n.emit("where", {hit, pick(1), pick(0)}));
+}
+
+/// Blocks of the channels become blocks of the image, or back.
+void depthToSpace(N &n) {
+  const Value &v = n.in(0);
+  int64_t b = n.intAttr("blocksize");
+  std::string mode = n.stringAttr("mode", "DCR");
+  if (v.rank() != 4 || b < 1 || b > 1 << 20 || v.dim(1) % (b * b) || (mode != "DCR" && mode != "CRD"))
+    n.fail(v.type.str() + " with block size " + std::to_string(b) + " and mode '" + mode + "'");
+  int64_t c = v.dim(1) / (b * b);
+  bool dcr = mode == "DCR";
+  Value split = dcr ? n.reshape(v, {v.dim(0), b, b, c, v.dim(2), v.dim(3)})
+                    : n.reshape(v, {v.dim(0), c, b, b, v.dim(2), v.dim(3)});
+  Value mixed = n.transpose(split, dcr ? Ints{0, 3, 4, 1, 5, 2} : Ints{0, 1, 4, 2, 5, 3});
+  n.out(0, n.reshape(mixed, {v.dim(0), c, v.dim(2) * b, v.dim(3) * b}));
+}
+void spaceToDepth(N &n) {
+  const Value &v = n.in(0);
+  int64_t b = n.intAttr("blocksize");
+  std::string mode = n.stringAttr("mode", "DCR");
+  if (v.rank() != 4 || b < 1 || b > 1 << 20 || v.dim(2) % b || v.dim(3) % b || mode != "DCR")
+    n.fail(v.type.str() + " with block size " + std::to_string(b) + " and mode '" + mode + "'");
+  int64_t h = v.dim(2) / b, w = v.dim(3) / b;
+  Value mixed = n.transpose(n.reshape(v, {v.dim(0), v.dim(1), h, b, w, b}), {0, 3, 5, 1, 2, 4});
+  n.out(0, n.reshape(mixed, {v.dim(0), v.dim(1) * b * b, h, w}));
+}
+
+constexpr OpEntry kTable[] = {
+    {"Shape", 1, shapeOp}, {"Size", 1, sizeOp}, {"Reshape", 5, reshape}, {"Flatten", 1, flatten},
+    {"Squeeze", 1, squeeze}, {"Unsqueeze", 1, unsqueeze}, {"Transpose", 1, transpose}, {"Expand", 8, expand},
+    {"Tile", 6, tile}, {"Concat", 4, concat}, {"Slice", 1, sliceOp}, {"Split", 2, split}, {"Gather", 1, gather},
+    {"Pad", 2, pad}, {"Constant", 1, constantOp}, {"ConstantOfShape", 9, constantOfShape}, {"Range", 11, range},
+    {"OneHot", 9, oneHot}, {"DepthToSpace", 1, depthToSpace}, {"SpaceToDepth", 1, spaceToDepth},
+};
+} // namespace
+
+std::span<const OpEntry> shapeOps() { return kTable; }
+
+} // namespace tressel::onnx

@@ -1,0 +1,156 @@
+// Convolution and pooling: ops that slide a window over the dimensions behind batch and channels.
+#include "frontend/onnx/NodeImporter.h"
+#include "frontend/onnx/OpTable.h"
+
+#include <algorithm>
+
+namespace tressel::onnx {
+
+namespace {
+using N = NodeImporter;
+using Ints = std::vector<int64_t>;
+
+struct Window {
+  Ints kernel, strides, dilations, low, high;
+  Ints extra; ///< of the high padding: added by ceil_mode, never counted as part of the image
+};
+
+/// The window's attributes with their defaults. `kernel` is what the weights say, or empty when the attribute must.
+Window readWindow(N &n, const Value &image, Ints kernel) {
+  const size_t dims = static_cast<size_t>(image.rank() - 2);
+  constexpr int64_t limit = int64_t(1) << 31; // sizes beyond this are nonsense, and below it sums do not overflow
+  auto list = [&](const char *name, int64_t fallback, int64_t least, size_t count) {
+    Ints values = n.intsAttr(name).value_or(Ints(count, fallback));
+    if (values.size() != count)
+      n.fail("'" + std::string(name) + "' has " + std::to_string(values.size()) + " entries for " + image.type.str());
+    for (int64_t v : values)
+      if (v < least || v >= limit)
+        n.fail("'" + std::string(name) + "' holds " + std::to_string(v));
+    return values;
+  };
+  Window w;
+  auto given = n.hasAttr("kernel_shape") ? list("kernel_shape", 1, 1, dims) : Ints();
+  if (kernel.empty() && given.empty())
+    n.fail("attribute 'kernel_shape' is missing");
+  if (!kernel.empty() && !given.empty() && kernel != given)
+    n.fail("'kernel_shape' differs from the weights' shape");
+  w.kernel = kernel.empty() ? given : kernel;
+  w.strides = list("strides", 1, 1, dims);
+  w.dilations = list("dilations", 1, 1, dims);
+  std::string mode = n.stringAttr("auto_pad", "NOTSET");
+  bool ceil = n.intAttr("ceil_mode", 0) != 0;
+  Ints pads = list("pads", 0, 0, 2 * dims);
+  if (mode == "NOTSET" || mode.empty()) {
+    w.low.assign(pads.begin(), pads.begin() + static_cast<long>(dims));
+    w.high.assign(pads.begin() + static_cast<long>(dims), pads.end());
+  } else if (mode == "VALID") {
+    w.low = w.high = Ints(dims, 0);
+  } else if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
+    for (size_t i = 0; i < dims; ++i) {
+      int64_t size = image.dim(static_cast<int>(i) + 2), stride = w.strides[i];
+      int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1, count = (size + stride - 1) / stride;
+      int64_t total = std::max<int64_t>((count - 1) * stride + extent - size, 0), half = total / 2;
+      w.low.push_back(mode == "SAME_UPPER" ? half : total - half);
+      w.high.push_back(total - w.low.back());
+    }
+  } else {
+    n.fail("attribute 'auto_pad' is '" + mode + "'");
+  }
+  w.extra = Ints(dims, 0);
+  for (size_t i = 0; i < dims; ++i) {
+    int64_t size = image.dim(static_cast<int>(i) + 2), stride = w.strides[i];
+    int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1, room = size + w.low[i] + w.high[i] - extent;
+    if (room < 0)
+      n.fail("the window of " + std::to_string(extent) + " does not fit dimension " + std::to_string(i + 2) + " of " +
+             image.type.str());
+    // One more window at the end if it begins within the image or the low padding.
+    if (int64_t rest = room % stride; ceil && rest && (room / stride + 1) * stride < size + w.low[i])
+      w.extra[i] = stride - rest;
+  }
+  return w;
+}
+
+Ints plus(Ints a, const Ints &b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] += b[i];
+  return a;
+}
+
+void conv(N &n) {
+  const Value &x = n.in(0), &w = n.in(1);
+  n.sameType(x, w);
+  n.requireFloat(x);
+  if (x.rank() < 3 || x.rank() != w.rank())
+    n.fail("needs an image and weights of equal rank, not " + x.type.str() + " and " + w.type.str());
+  if (x.rank() > 4)
+    n.unsupported(std::to_string(x.rank() - 2) + " spatial dimensions");
+  Window window = readWindow(n, x, Ints(w.type.shape.begin() + 2, w.type.shape.end()));
+  int64_t groups = n.intAttr("group", 1);
+  if (groups < 1 || x.dim(1) % groups || w.dim(0) % groups || w.dim(1) != x.dim(1) / groups)
+    n.fail("weights of type " + w.type.str() + " in " + std::to_string(groups) + " groups do not fit " + x.type.str());
+  Value v = n.emit("conv", {x, w}, {{"strides", window.strides}, {"low", window.low}, {"high", window.high},
+                                    {"dilations", window.dilations}, {"groups", groups}});
+  if (n.has(2)) {
+    const Value &bias = n.in(2);
+    n.sameType(v, bias);
+    if (bias.rank() != 1 || bias.dim(0) != w.dim(0))
+      n.fail("bias of type " + bias.type.str() + " does not fit weights of type " + w.type.str());
+    Shape wide{1, bias.dim(0)};
+    for (int i = 2; i < v.rank(); ++i)
+      wide.push_back(1);
+    v = n.emit("add", {v, n.reshape(bias, wide)});
+  }
+  n.out(0, v);
+}
+
+Value pool(N &n, const char *op, const Value &x, const Window &w, const Ints &low, const Ints &high) {
+  return n.emit(op, {x}, {{"window", w.kernel}, {"strides", w.strides}, {"low", low}, {"high", high},
+                          {"dilations", w.dilations}});
+}
+
+void checkImage(N &n, const Value &x) {
+  if (x.rank() < 3)
+    n.fail("needs an image, not " + x.type.str());
+}
+
+void maxPool(N &n) {
+  const Value &x = n.in(0);
+  checkImage(n, x);
+  n.ignoreAttr("storage_order"); // concerns the indices only
+  if (n.wants(1))
+    n.unsupported("the indices of the maxima");
+  Window w = readWindow(n, x, {});
+  n.out(0, pool(n, "max_pool", x, w, w.low, plus(w.high, w.extra)));
+}
+
+void averagePool(N &n) {
+  const Value &x = n.in(0);
+  checkImage(n, x);
+  n.requireFloat(x);
+  Window w = readWindow(n, x, {});
+  bool countPadding = n.intAttr("count_include_pad", 0) != 0;
+  auto none = [](const Ints &v) { return std::ranges::all_of(v, [](int64_t p) { return p == 0; }); };
+  const size_t dims = w.kernel.size();
+  Value sums = pool(n, "sum_pool", x, w, w.low, plus(w.high, w.extra));
+  if (none(w.extra) && (countPadding || (none(w.low) && none(w.high)))) {
+    double size = 1;
+    for (int64_t k : w.kernel)
+      size *= static_cast<double>(k);
+    return n.out(0, n.emit("mul", {sums, n.scalar(x.dtype(), 1 / size)}));
+  }
+  // How many elements count in each window follows from the sizes: the sum of windows over ones.
+  Shape ones{1, 1};
+  for (size_t i = 0; i < dims; ++i)
+    ones.push_back(x.dim(static_cast<int>(i) + 2) + (countPadding ? w.low[i] + w.high[i] : 0));
+  Value image = n.broadcastTo(n.scalar(x.dtype(), 1), ones);
+  Value counts = pool(n, "sum_pool", image, w, countPadding ? Ints(dims, 0) : w.low,
+                      plus(countPadding ? Ints(dims, 0) : w.high, w.extra));
+  n.out(0, n.emit("div", {sums, counts}));
+}
+
+constexpr OpEntry kTable[] = {{"Conv", 1, conv}, {"MaxPool", 1, maxPool}, {"AveragePool", 1, averagePool}};
+} // namespace
+
+std::span<const OpEntry> windowOps() { return kTable; }
+
+} // namespace tressel::onnx
