@@ -18,7 +18,7 @@ constexpr size_t kSmallBlocksPerClass = 64;
 /// Large blocks are kept up to this many bytes in all: mapping fresh pages costs more than most kernels.
 constexpr int64_t kCacheBytes = int64_t(512) << 20;
 constexpr int64_t kHugePage = int64_t(2) << 20;
-constexpr int64_t kLargestBlock = int64_t(1) << 46;
+constexpr int64_t kLargestBlock = int64_t(1) << 39;
 
 /// Size classes: eight per power of two, so at most an eighth is wasted. Class c holds classBytes(c) bytes.
 constexpr int classOf(int64_t bytes) {
@@ -215,8 +215,9 @@ StorageRef Storage::adopt(void *data, int64_t bytes, Deleter deleter, void *user
 FailureRef Storage::failure() const { return failed_.load(std::memory_order_acquire) ? failure_ : nullptr; }
 
 void Storage::fail(FailureRef why) {
+  const bool failed = why != nullptr;
   failure_ = std::move(why);
-  failed_.store(true, std::memory_order_release);
+  failed_.store(failed, std::memory_order_release);
 }
 
 void Storage::release() {

@@ -53,9 +53,9 @@ public:
   bool unique() const { return references_.load(std::memory_order_acquire) == 1; }
 
   /// The task that writes the contents; not a point when they are there already.
-  Point ready() const { return load(ready_); }
+  Point ready() const { return unpack(ready_.load(std::memory_order_acquire)); }
   /// The last task handed to a lane that reads or writes the bytes.
-  Point lastUse() const { return load(lastUse_); }
+  Point lastUse() const { return unpack(lastUse_.load(std::memory_order_acquire)); }
   /// Null unless the writing task failed. Only meaningful once ready() is reached.
   FailureRef failure() const;
 
@@ -69,19 +69,7 @@ public:
 
 private:
   friend class StorageRef;
-  friend class Lane;
   friend class Engine;
-  struct AtomicPoint {
-    std::atomic<Lane *> lane{nullptr};
-    std::atomic<uint64_t> sequence{0};
-  };
-  static Point load(const AtomicPoint &point) {
-    return {point.lane.load(std::memory_order_acquire), point.sequence.load(std::memory_order_acquire)};
-  }
-  static void store(AtomicPoint &point, Point value) {
-    point.lane.store(value.lane, std::memory_order_release);
-    point.sequence.store(value.sequence, std::memory_order_release);
-  }
   Storage() = default;
   ~Storage() = default;
   void release();
@@ -94,7 +82,7 @@ private:
   std::atomic<bool> failed_{false};
   bool adopted_ = false;
   int32_t sizeClass_ = -1;
-  AtomicPoint ready_, lastUse_;
+  std::atomic<uint64_t> ready_{0}, lastUse_{0}; // packed points
   FailureRef failure_; // written before failed_ is set
   Deleter deleter_ = nullptr;
   void *user_ = nullptr;
@@ -123,7 +111,6 @@ public:
 
 private:
   friend class Storage;
-  friend class Lane;
   friend class Engine;
   explicit StorageRef(Storage *adopt) : storage_(adopt) {}
   void retain() const {
