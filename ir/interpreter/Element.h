@@ -1,0 +1,95 @@
+// One element of a tensor without its type in the C++ type: read, converted and written one by one. Slow and plain, as a
+// reference may be. Integers stay integers (i64 never goes through a float) and floats are doubles that hold them exactly.
+#pragma once
+
+#include "ir/op/Num.h"
+#include "ir/op/OpInfo.h"
+#include "tressel/runtime/Half.h"
+
+namespace tressel::op::interp {
+
+struct Element {
+  bool isFloat = false;
+  int64_t i = 0; ///< integers and bool
+  double f = 0;  ///< floats
+
+  Element() = default;
+  template <class T> Element(T value) : isFloat(std::is_floating_point_v<T>) {
+    if constexpr (std::is_floating_point_v<T>)
+      f = value;
+    else
+      i = static_cast<int64_t>(value);
+  }
+  template <class T> Element(Num<T> value) : Element(value.v) {}
+  /// Converted as the op `cast` does it.
+  template <class T> T as() const { return isFloat ? num::convert<T>(f) : num::convert<T>(i); }
+  bool isNan() const { return isFloat && f != f; }
+};
+
+/// The element at a row-major position.
+Element load(const HostTensor &tensor, int64_t position);
+/// Converts to the tensor's type: integers wrap around, floats are rounded once.
+void store(HostTensor &tensor, int64_t position, Element value);
+/// As if stored in a tensor of `type` and read again.
+Element roundTo(DType type, Element value);
+
+/// Calls f with std::type_identity<T> of the C++ type that computes `type`: 16-bit floats compute in float.
+template <class F> decltype(auto) dispatch(DType type, F f) {
+  switch (type) {
+  case DType::f64: return f(std::type_identity<double>());
+  case DType::f32:
+  case DType::f16:
+  case DType::bf16: return f(std::type_identity<float>());
+  case DType::i8: return f(std::type_identity<int8_t>());
+  case DType::i16: return f(std::type_identity<int16_t>());
+  case DType::i32: return f(std::type_identity<int32_t>());
+  case DType::i64: return f(std::type_identity<int64_t>());
+  case DType::u8: return f(std::type_identity<uint8_t>());
+  case DType::boolean: break;
+  }
+  return f(std::type_identity<bool>());
+}
+
+/// A multi-index that walks a shape in row-major order:
+///   for (Walk at(shape); at; ++at) use(at.index(), at.position());
+class Walk {
+public:
+  explicit Walk(const Shape &shape) : shape_(shape), index_(shape), more_(shape.numElements() > 0) {
+    for (int64_t &i : index_)
+      i = 0;
+  }
+  explicit operator bool() const { return more_; }
+  Walk &operator++() {
+    ++position_;
+    for (int d = shape_.rank() - 1; d >= 0; --d) {
+      if (++index_[d] < shape_[d])
+        return *this;
+      index_[d] = 0;
+    }
+    more_ = false;
+    return *this;
+  }
+  const Shape &index() const { return index_; }
+  int64_t operator[](int d) const { return index_[d]; }
+  int64_t position() const { return position_; }
+
+private:
+  Shape shape_, index_;
+  int64_t position_ = 0;
+  bool more_;
+};
+
+/// The row-major position of an index.
+int64_t positionOf(const Shape &shape, const Shape &index);
+/// The same for an operand that broadcasts to a result with this index: aligned at the last dimension, size 1 repeats.
+int64_t broadcastPosition(const Shape &operand, const Shape &resultIndex);
+
+/// Attributes by name; the record has them.
+const Attr &attrNamed(const OpInfo &op, const Attrs &attrs, std::string_view name);
+int64_t intAttr(const OpInfo &op, const Attrs &attrs, std::string_view name);
+bool boolAttr(const OpInfo &op, const Attrs &attrs, std::string_view name);
+double floatAttr(const OpInfo &op, const Attrs &attrs, std::string_view name);
+/// Of length `size`, filled with `fallback` where the attribute is empty or absent.
+Ints intsAttr(const OpInfo &op, const Attrs &attrs, std::string_view name, size_t size, int64_t fallback);
+
+} // namespace tressel::op::interp

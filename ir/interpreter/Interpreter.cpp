@@ -1,0 +1,146 @@
+#include "ir/interpreter/Interpreter.h"
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "ir/interpreter/Evaluate.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "mlir/IR/SymbolTable.h"
+
+#include <random>
+
+namespace tressel::graph {
+namespace {
+
+using op::HostTensor;
+using Tensors = std::vector<HostTensor>;
+
+class Interpreter {
+public:
+  Interpreter(Observer observer) : observer_(observer) {}
+
+  /// The operands of the region's terminator.
+  bool runRegion(mlir::Region &region, llvm::ArrayRef<HostTensor> inputs, Tensors &outputs) {
+    if (!region.hasOneBlock())
+      return fail(region.getParentOp(), "has no single block to interpret");
+    mlir::Block &block = region.front();
+    if (block.getNumArguments() != inputs.size())
+      return fail(region.getParentOp(), "takes " + std::to_string(block.getNumArguments()) + " inputs, not " +
+                                            std::to_string(inputs.size()));
+    for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs)) {
+      if (!isSupported(argument.getType()) || fromMlir(argument.getType()) != input.type)
+        return fail(region.getParentOp(), "argument " + std::to_string(argument.getArgNumber()) + " is given " +
+                                              input.type.str());
+      values_[argument] = input;
+    }
+    for (mlir::Operation &op : block) {
+      Tensors operands;
+      for (mlir::Value operand : op.getOperands())
+        operands.push_back(values_.lookup(operand));
+      if (op.hasTrait<mlir::OpTrait::IsTerminator>()) {
+        outputs = std::move(operands);
+        return true;
+      }
+      Tensors results;
+      if (!runOp(&op, operands, results))
+        return false;
+      for (auto [value, result] : llvm::zip_equal(op.getResults(), results)) {
+        if (fromMlir(value.getType()) != result.type)
+          return fail(&op, "gives " + result.type.str() + ", its type says " + fromMlir(value.getType()).str());
+        if (observer_)
+          observer_(value, result);
+        values_[value] = result;
+      }
+    }
+    return fail(region.getParentOp(), "has no terminator");
+  }
+
+  bool runOp(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands, Tensors &results) {
+    for (mlir::Type type : op->getResultTypes())
+      if (!isSupported(type) || !fromMlir(type).shape.isStatic())
+        return fail(op, "has a result that is no tensor of a known shape");
+    if (const op::OpInfo *info = infoOf(op)) {
+      op::interp::Evaluation evaluation = op::interp::run(*info, operands, attrsOf(op, *info));
+      if (!evaluation)
+        return fail(op, evaluation.error);
+      results = std::move(evaluation.outputs);
+      return true;
+    }
+    if (op->getNumResults() == 1)
+      if (std::optional<HostTensor> constant = constantValue(op->getResult(0))) {
+        results.push_back(*std::move(constant));
+        return true;
+      }
+    if (auto cluster = llvm::dyn_cast<ClusterOp>(op))
+      return runRegion(cluster.getBody(), operands, results);
+    if (auto launch = llvm::dyn_cast<LaunchOp>(op))
+      return runLaunch(launch, operands, results);
+    if (llvm::isa<PackOp>(op)) {
+      results.push_back(HostTensor::allocate(fromMlir(op->getResult(0).getType())));
+      return true;
+    }
+    return fail(op, "is not an op that the interpreter knows");
+  }
+
+  std::string error;
+
+private:
+  bool runLaunch(LaunchOp launch, llvm::ArrayRef<HostTensor> operands, Tensors &results) {
+    auto kernel = mlir::SymbolTable::lookupNearestSymbolFrom<KernelOp>(launch, launch.getKernelAttr());
+    if (!kernel)
+      return fail(launch, "names no kernel");
+    if (!kernel.isExternal())
+      return runRegion(kernel.getBody(), operands, results);
+    for (mlir::Type type : launch.getResultTypes()) // a pack, outlined
+      results.push_back(HostTensor::allocate(fromMlir(type)));
+    return true;
+  }
+
+  bool fail(mlir::Operation *op, const std::string &what) {
+    const FileLine at = fileLineOf(op->getLoc());
+    if (!at.file.empty())
+      error = at.file + ":" + std::to_string(at.line) + ": ";
+    error += op->getName().getStringRef().str() + ": " + what;
+    return false;
+  }
+
+  llvm::DenseMap<mlir::Value, HostTensor> values_;
+  Observer observer_;
+};
+
+} // namespace
+
+Interpretation interpret(mlir::func::FuncOp function, llvm::ArrayRef<op::HostTensor> inputs, Observer observer) {
+  Interpreter interpreter(observer);
+  Interpretation result;
+  if (!interpreter.runRegion(function.getBody(), inputs, result.outputs))
+    result = {{}, std::move(interpreter.error)};
+  return result;
+}
+
+Interpretation interpret(mlir::Operation *op, llvm::ArrayRef<op::HostTensor> operands) {
+  Interpreter interpreter(nullptr);
+  Interpretation result;
+  if (!interpreter.runOp(op, operands, result.outputs))
+    result = {{}, std::move(interpreter.error)};
+  return result;
+}
+
+std::vector<op::HostTensor> randomInputs(mlir::func::FuncOp function, uint64_t seed, double low, double high) {
+  std::mt19937_64 random(seed);
+  std::vector<op::HostTensor> inputs;
+  for (mlir::Type type : function.getArgumentTypes()) {
+    HostTensor tensor = HostTensor::allocate(fromMlir(type));
+    for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
+      // By hand: the standard's distributions differ between libraries, and a seed should mean the same everywhere.
+      const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+      if (isFloat(tensor.type.dtype))
+        op::interp::store(tensor, i, low + (high - low) * unit);
+      else
+        op::interp::store(tensor, i, static_cast<int64_t>(unit < 0.5 ? 0 : 1));
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+} // namespace tressel::graph

@@ -1,0 +1,37 @@
+// Runs functions of the graph dialect on host tensors, op by op: the oracle for everything that is compiled, and what
+// verifies passes. It understands every stage of the pipeline that still has values: the graph, clusters, and outlined
+// kernels with their launches.
+#pragma once
+
+#include "ir/op/OpInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tressel::graph {
+
+struct Interpretation {
+  std::vector<op::HostTensor> outputs;
+  /// Empty: fine. Else one line: "file:line: op: what is wrong".
+  std::string error;
+  explicit operator bool() const { return error.empty(); }
+};
+
+/// Called with every value computed, in program order (also inside clusters and kernels).
+using Observer = llvm::function_ref<void(mlir::Value, const op::HostTensor &)>;
+
+/// The function's results on these inputs, which must have the types of its arguments; nothing is changed. Shapes are
+/// static. A `tressel.pack` has a value that no body reads (kernels keep the operand that was packed), and it is zeros.
+Interpretation interpret(mlir::func::FuncOp function, llvm::ArrayRef<op::HostTensor> inputs,
+                         Observer observer = nullptr);
+
+/// The results of one op, given its operands.
+Interpretation interpret(mlir::Operation *op, llvm::ArrayRef<op::HostTensor> operands);
+
+/// Seeded inputs for a function's arguments: floats in [low, high], small integers, bools. Integers are also valid as
+/// indices of dimensions of at least 2 elements (0 and 1).
+std::vector<op::HostTensor> randomInputs(mlir::func::FuncOp function, uint64_t seed, double low = -1, double high = 1);
+
+} // namespace tressel::graph

@@ -1,0 +1,153 @@
+// Matrix products, convolutions and pooling. Floats accumulate in double, integers in i64, whose low bits are those of
+// every narrower type.
+#include "ir/interpreter/Evaluate.h"
+
+#include <algorithm>
+
+namespace tressel::op::interp {
+namespace {
+
+struct Dot {
+  bool isFloat;
+  double f = 0;
+  int64_t i = 0;
+  void add(Element a, Element b) {
+    if (isFloat)
+      f += a.as<double>() * b.as<double>();
+    else
+      i = num::add(i, num::mul(a.as<int64_t>(), b.as<int64_t>()));
+  }
+  Element value() const { return isFloat ? Element(f) : Element(i); }
+};
+
+/// The sliding windows of a convolution or pooling over the spatial dimensions, which come after `batch` and `channels`.
+struct Windows {
+  int spatial;
+  Ints size, strides, low, dilations;
+  Shape window;
+
+  /// Where tap `tap` of the window of the result's element `at` reads x in spatial dimension d; maybe outside.
+  int64_t source(const Shape &at, const Shape &tap, int d) const {
+    const auto s = static_cast<size_t>(d);
+    return at[d + 2] * strides[s] - low[s] + tap[d] * dilations[s];
+  }
+  /// The whole position in x, or false if it lies in the padding.
+  bool read(const Shape &x, const Shape &at, const Shape &tap, int64_t channel, int64_t &position) const {
+    Shape index{at[0], channel};
+    for (int d = 0; d < spatial; ++d) {
+      const int64_t p = source(at, tap, d);
+      if (p < 0 || p >= x[d + 2])
+        return false;
+      index.push_back(p);
+    }
+    position = positionOf(x, index);
+    return true;
+  }
+};
+
+Windows windowsOf(const OpInfo &op, const Attrs &attrs, const Ints &sizes, bool stridesDefaultToSize) {
+  Windows w;
+  w.spatial = static_cast<int>(sizes.size());
+  w.size = sizes;
+  w.strides = intsAttr(op, attrs, "strides", sizes.size(), 0);
+  if (std::ranges::all_of(w.strides, [](int64_t s) { return s == 0; }))
+    w.strides = stridesDefaultToSize ? sizes : Ints(sizes.size(), 1);
+  w.low = intsAttr(op, attrs, "pad_low", sizes.size(), 0);
+  w.dilations = intsAttr(op, attrs, "dilations", sizes.size(), 1);
+  w.window = Shape(std::span<const int64_t>(sizes));
+  return w;
+}
+
+} // namespace
+
+void matmul(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
+  const HostTensor &a = in[0], &b = in[1];
+  const bool aIsRow = a.type.rank() == 1, bIsColumn = b.type.rank() == 1;
+  // With the dimensions that a vector lacks: a [..., m, k], b [..., k, n].
+  Shape as = a.type.shape, bs = b.type.shape;
+  if (aIsRow)
+    as = Shape{1, as[0]};
+  if (bIsColumn)
+    bs = Shape{bs[0], 1};
+  const int64_t depth = as.back();
+  auto batchOf = [](Shape s) {
+    s.pop_back();
+    s.pop_back();
+    return s;
+  };
+  const Shape aBatch = batchOf(as), bBatch = batchOf(bs);
+  const int64_t m = as[as.rank() - 2], n = bs.back();
+  for (Walk at(out[0].type.shape); at; ++at) {
+    Shape batch = at.index();
+    int64_t row = 0, column = 0;
+    if (!bIsColumn) {
+      column = batch.back();
+      batch.pop_back();
+    }
+    if (!aIsRow) {
+      row = batch.back();
+      batch.pop_back();
+    }
+    const int64_t aStart = broadcastPosition(aBatch, batch) * m * depth + row * depth;
+    const int64_t bStart = broadcastPosition(bBatch, batch) * depth * n + column;
+    Dot dot{isFloat(out[0].type.dtype)};
+    for (int64_t k = 0; k < depth; ++k)
+      dot.add(load(a, aStart + k), load(b, bStart + k * n));
+    store(out[0], at.position(), dot.value());
+  }
+}
+
+void conv(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
+  const HostTensor &x = in[0], &w = in[1];
+  const Shape &ws = w.type.shape;
+  const Windows windows = windowsOf(op, attrs, Ints(ws.begin() + 2, ws.end()), false);
+  const int64_t groups = intAttr(op, attrs, "groups");
+  const int64_t features = ws[0], channels = ws[1]; // per group
+  for (Walk at(out[0].type.shape); at; ++at) {
+    const int64_t feature = at[1], group = feature / (features / groups);
+    Dot dot{true};
+    for (int64_t c = 0; c < channels; ++c)
+      for (Walk tap(windows.window); tap; ++tap) {
+        int64_t position;
+        if (!windows.read(x.type.shape, at.index(), tap.index(), group * channels + c, position))
+          continue;
+        const int64_t weight = (feature * channels + c) * windows.window.numElements() + tap.position();
+        dot.add(load(x, position), load(w, weight));
+      }
+    store(out[0], at.position(), dot.value());
+  }
+}
+
+void maxPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
+  const HostTensor &x = in[0];
+  const Windows windows = windowsOf(op, attrs, std::get<Ints>(attrNamed(op, attrs, "window")), true);
+  dispatch(x.type.dtype, [&]<class T>(std::type_identity<T>) {
+    using Limits = std::numeric_limits<T>;
+    for (Walk at(out[0].type.shape); at; ++at) {
+      T best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest(); // a window of padding alone
+      for (Walk tap(windows.window); tap; ++tap)
+        if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), at[1], position))
+          best = num::max(best, load(x, position).as<T>());
+      store(out[0], at.position(), best);
+    }
+  });
+}
+
+void avgPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
+  const HostTensor &x = in[0];
+  const Windows windows = windowsOf(op, attrs, std::get<Ints>(attrNamed(op, attrs, "window")), true);
+  const bool countPadding = boolAttr(op, attrs, "count_include_pad");
+  for (Walk at(out[0].type.shape); at; ++at) {
+    double sum = 0;
+    int64_t inside = 0;
+    for (Walk tap(windows.window); tap; ++tap)
+      if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), at[1], position)) {
+        sum += load(x, position).as<double>();
+        ++inside;
+      }
+    const int64_t count = countPadding ? windows.window.numElements() : inside;
+    store(out[0], at.position(), sum / static_cast<double>(count));
+  }
+}
+
+} // namespace tressel::op::interp
