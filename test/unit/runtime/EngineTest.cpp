@@ -307,7 +307,8 @@ TEST(Engine, TasksMaySubmitButNotWait) {
 TEST(Engine, DeletersRunInCallersThreads) {
   Engine engine;
   static std::thread::id ranIn;
-  static std::atomic<int> runs{0};
+  static std::atomic<int> runs;
+  runs = 0;
   int64_t value = 5;
   for (int i = 0; i < 100; ++i) {
     StorageRef out;
