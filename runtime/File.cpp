@@ -1,0 +1,75 @@
+#include "tressel/runtime/File.h"
+
+#include "tressel/runtime/Error.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tressel::runtime {
+
+namespace {
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0)
+      ::close(fd);
+  }
+};
+} // namespace
+
+std::vector<std::byte> readFile(const std::string &path) {
+  auto fail = [&](const std::string &why) -> void { throw InputError(path + ": cannot be read: " + why); };
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0)
+    fail(std::strerror(errno));
+  struct stat info;
+  if (::fstat(file.fd, &info) != 0)
+    fail(std::strerror(errno));
+  if (!S_ISREG(info.st_mode))
+    fail("not a regular file");
+  std::vector<std::byte> bytes(static_cast<size_t>(info.st_size));
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t n = ::read(file.fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR)
+      continue;
+    if (n < 0)
+      fail(std::strerror(errno));
+    if (n == 0)
+      bytes.resize(done); // it shrank meanwhile
+    done += static_cast<size_t>(n);
+  }
+  return bytes;
+}
+
+void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces) {
+  static std::atomic<unsigned> counter{0};
+  const std::string aside = path + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
+  Descriptor file{::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  auto fail = [&](int error) {
+    if (file.fd >= 0)
+      ::unlink(aside.c_str());
+    throw RuntimeError(path + ": cannot be written: " + std::strerror(error));
+  };
+  if (file.fd < 0)
+    fail(errno);
+  for (std::span<const std::byte> piece : pieces)
+    while (!piece.empty()) {
+      const ssize_t n = ::write(file.fd, piece.data(), piece.size());
+      if (n < 0 && errno != EINTR)
+        fail(errno);
+      if (n > 0)
+        piece = piece.subspan(static_cast<size_t>(n));
+    }
+  if (::rename(aside.c_str(), path.c_str()) != 0)
+    fail(errno);
+}
+
+void writeFile(const std::string &path, std::span<const std::byte> bytes) {
+  writeFile(path, std::span<const std::span<const std::byte>>(&bytes, 1));
+}
+
+} // namespace tressel::runtime
