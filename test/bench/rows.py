@@ -1,0 +1,35 @@
+"""The benchmark rows: what is measured, in which unit, against whom, with which aim.
+
+Each arm is a process that answers "ARM COUNT\n" on its standard input with one line of JSON: a list of COUNT samples.
+Arms of one row alternate, so a drift of the machine's speed meets them all.
+"""
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Row:
+    id: str
+    unit: str
+    better: str
+    what: str  # size, model and batch, for the note
+    arms: dict = field(default_factory=dict)  # peer's name -> "tressel" (an arm of our program) or "numpy"
+    aim: float | None = None
+    aim_on: str = "tressel"  # "tressel": the aim bounds our figure; "ratio": the ratio against the best peer
+    rounds: int = 7
+    samples: int = 5
+
+
+ROWS = [
+    Row("hybridize.lenet.b64", "s", "lower", "LeNet-5, batch 64, 1x28x28 f32, inference",
+        {"imperative": "tressel", "numpy": "numpy"}, 1.1, "ratio"),
+    Row("hybridize.mlp3.b1", "s", "lower", "MLP 784-256-128-10, batch 1, f32, inference",
+        {"imperative": "tressel", "numpy": "numpy"}, 1.5, "ratio", samples=200),
+    Row("hybridize.mlp3.b256", "s", "lower", "MLP 784-256-128-10, batch 256, f32, inference",
+        {"imperative": "tressel", "numpy": "numpy"}, 1.0, "ratio", samples=20),
+    Row("fusion.gelu.memcpy-share", "share of memcpy's speed", "higher",
+        "gelu(x*w+b), x 8192x4096 f32, against memcpy of x with all threads", {}, 0.9),
+    Row("call.tiny", "ns", "lower", "compiled MLP 32-64-16, batch 1, one call through the C++ API", {}, 500),
+    Row("trace.op", "ns", "lower", "one op recorded into the IR with its location", {}, 1000),
+    Row("compile.add1.cold", "s", "lower", "x + 1 on f32[2, 2], traced and compiled with nothing cached", {}, 0.02, samples=3),
+    Row("compile.lenet.cold", "s", "lower", "LeNet-5, batch 64, traced and compiled with nothing cached", {}, samples=1),
+]

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks and writes report.json and a readable table.
+
+usage: run.py --build BUILD_DIR --out OUT_DIR [--only ID]... [--rounds N]
+"""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from rows import ROWS  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+
+
+class Arm:
+    """A process that measures on request."""
+
+    def __init__(self, name, command, arm, env=None):
+        self.name, self.arm, self.samples, self.failed = name, arm, [], None
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(env or {})})
+
+    def measure(self, count):
+        if self.failed:
+            return
+        try:
+            self.process.stdin.write(f"{self.arm} {count}\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"ended with status {self.process.wait()}")
+            self.samples += json.loads(line)
+        except (OSError, RuntimeError, json.JSONDecodeError) as error:
+            self.failed = str(error)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+    def summary(self):
+        if self.failed:
+            return {"failed": self.failed}
+        return {"median": statistics.median(self.samples), "spread": [min(self.samples), max(self.samples)]}
+
+
+def machine():
+    model = platform.processor() or "unknown"
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def run_row(row, build, rounds):
+    bench = str(build / "bin/tressel-bench")
+    arms = [Arm("tressel", [bench, row.id], "tressel")]
+    versions = {}
+    for name, kind in row.arms.items():
+        if kind == "numpy":
+            python = str(build / "venv/bin/python")
+            arms.append(Arm(name, [python, str(HERE / "numpy_peer.py"), row.id], "numpy"))
+            versions[name] = subprocess.run([python, "-c", "import numpy; print('numpy', numpy.__version__)"],
+                                            capture_output=True, text=True).stdout.strip()
+        else:
+            arms.append(Arm(name, [bench, row.id], name))
+            versions[name] = "this build"
+    for arm in arms:  # warm-up: compiles, fills caches; not counted
+        arm.measure(max(1, row.samples // 2))
+        arm.samples = []
+    for _ in range(rounds or row.rounds):
+        for arm in arms:
+            arm.measure(row.samples)
+    for arm in arms:
+        arm.close()
+    ours = arms[0].summary()
+    if "failed" in ours:
+        return {"id": row.id, "failed": ours["failed"]}
+    peers = {a.name: {**a.summary(), "version": versions[a.name], "flags": "all threads"} for a in arms[1:]}
+    medians = [p["median"] for p in peers.values() if "median" in p]
+    ratio = None
+    if medians:
+        ratio = min(medians) / ours["median"] if row.better == "lower" else ours["median"] / max(medians)
+    figure = ratio if row.aim_on == "ratio" else ours["median"]
+    met = None
+    if row.aim is not None and figure is not None:
+        met = figure <= row.aim if row.aim_on == "tressel" and row.better == "lower" else figure >= row.aim
+    return {"id": row.id, "unit": row.unit, "better": row.better, "tressel": ours["median"], "spread": ours["spread"],
+            "peers": peers, "ratio": ratio, "machine": machine(), "note": row.what,
+            "aim": row.aim, "aim_on": row.aim_on, "aim_met": met}
+
+
+def number(value):
+    return "-" if value is None else f"{value:.3g}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--rounds", type=int)
+    args = parser.parse_args()
+    unknown = set(args.only) - {row.id for row in ROWS}
+    if unknown:
+        sys.exit(f"run.py: no such row: {', '.join(sorted(unknown))}")
+    report = []
+    for row in ROWS:
+        if args.only and row.id not in args.only:
+            continue
+        print(f"  {row.id} ...", file=sys.stderr, flush=True)
+        report.append(run_row(row, args.build, args.rounds))
+    args.out.mkdir(parents=True, exist_ok=True)
+    temporary = args.out / "report.json.tmp"
+    temporary.write_text(json.dumps(report, indent=1) + "\n")
+    temporary.rename(args.out / "report.json")
+
+    print(f"{'row':28} {'unit':24} {'tressel':>10} {'spread':>21} {'best peer':>22} {'ratio':>7} {'aim':>12}")
+    for r in report:
+        if "failed" in r:
+            print(f"{r['id']:28} FAILED: {r['failed']}")
+            continue
+        alive = {n: p["median"] for n, p in r["peers"].items() if "median" in p}
+        pick = (min if r["better"] == "lower" else max)(alive, key=alive.get) if alive else None
+        peer = f"{pick} {number(alive[pick])}" if pick else "-"
+        aim = "-" if r["aim"] is None else f"{number(r['aim'])} {'met' if r['aim_met'] else 'missed'}"
+        spread = f"{number(r['spread'][0])}..{number(r['spread'][1])}"
+        print(f"{r['id']:28} {r['unit']:24} {number(r['tressel']):>10} {spread:>21} {peer:>22} {number(r['ratio']):>7} {aim:>12}")
+    sys.exit(1 if any("failed" in r for r in report) else 0)
+
+
+main()
