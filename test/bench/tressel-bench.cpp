@@ -1,0 +1,142 @@
+// Our arms of the rows in rows.py: `tressel-bench ROW`. Everything goes through the public API, as a user would call it.
+#include "Bench.h"
+
+#include <tressel/tressel.h>
+
+#include <cstring>
+#include <memory>
+#include <thread>
+
+using namespace tressel;
+using tressel::bench::Arms;
+using tressel::bench::secondsOf;
+
+namespace {
+
+nn::Sequential mlp3() { return nn::Sequential{nn::Dense(256, relu), nn::Dense(128, relu), nn::Dense(10)}; }
+
+nn::Sequential lenet() {
+  return nn::Sequential{nn::Conv2d(6, 5, {.padding = 2, .activation = relu}),
+                        nn::MaxPool2d(2),
+                        nn::Conv2d(16, 5, {.activation = relu}),
+                        nn::MaxPool2d(2),
+                        nn::Flatten(),
+                        nn::Dense(120, relu),
+                        nn::Dense(84, relu),
+                        nn::Dense(10)};
+}
+
+/// Compiled against imperative: two nets of equal weights, one hybridized. Both must agree before anything is timed.
+Arms hybridize(nn::Sequential net, Shape input) {
+  net.initialize({{f32, input}}, /*seed=*/1);
+  nn::Sequential compiled = net.clone();
+  compiled.hybridize();
+  Tensor x = rng::normal(input, /*seed=*/2);
+  float difference = max(abs(net(x) - compiled(x))).item<float>();
+  if (!(difference < 1e-3f)) {
+    std::cerr << "imperative and compiled results differ by " << difference << "\n";
+    std::exit(1);
+  }
+  return {{"tressel", [=] { return secondsOf([&] { compiled(x).wait(); }); }},
+          {"imperative", [=] { return secondsOf([&] { net(x).wait(); }); }}};
+}
+
+/// memcpy of the same bytes by as many threads as the machine has, over time of the compiled function.
+Arms fusionGelu() {
+  constexpr int64_t rows = 8192, cols = 4096;
+  Tensor x = rng::normal({rows, cols}, 1), w = rng::normal({cols}, 2), b = rng::normal({cols}, 3);
+  auto f = jit([](Tensor x, Tensor w, Tensor b) { return gelu(x * w + b); });
+  f(x, w, b).wait();
+  auto from = std::make_shared<std::vector<float>>(rows * cols, 1.0f);
+  auto to = std::make_shared<std::vector<float>>(rows * cols, 0.0f);
+  auto copy = [=] {
+    int threads = std::max(1u, std::thread::hardware_concurrency());
+    size_t each = rows * cols / threads;
+    std::vector<std::thread> pool;
+    for (int t = 0; t < threads; ++t)
+      pool.emplace_back([=] { std::memcpy(to->data() + t * each, from->data() + t * each, each * sizeof(float)); });
+    for (std::thread &t : pool)
+      t.join();
+  };
+  return {{"tressel", [=]() mutable {
+             double copied = secondsOf(copy);
+             double ours = secondsOf([&] { f(x, w, b).wait(); });
+             return copied / ours;
+           }}};
+}
+
+/// Nanoseconds of one call, over a batch long enough for the clock.
+Arms callTiny() {
+  nn::Sequential net{nn::Dense(64, relu), nn::Dense(16)};
+  net.initialize({{f32, {1, 32}}}, 1);
+  net.hybridize();
+  Tensor x = rng::normal({1, 32}, 2), y = net(x);
+  return {{"tressel", [=]() mutable {
+             constexpr int calls = 20000;
+             return 1e9 / calls * secondsOf([&] {
+                      for (int i = 0; i < calls; ++i)
+                        y = net(x);
+                      y.wait();
+                    });
+           }}};
+}
+
+/// A chain of ops traced but not compiled; each op's result feeds the next, so nothing is dropped while recording.
+Arms traceOp() {
+  Tensor x = ones({4});
+  return {{"tressel", [=] {
+             constexpr int ops = 2000;
+             auto f = jit([](Tensor x) {
+               for (int i = 0; i < ops; ++i)
+                 x = x + 1.0f;
+               return x;
+             });
+             f.trace_only(x); // the first warms the context's tables
+             return 1e9 / ops * secondsOf([&] { f.trace_only(x); });
+           }}};
+}
+
+Arms compileCold(std::function<void()> compileOnce) {
+  return {{"tressel", [=] { return secondsOf(compileOnce); }}};
+}
+
+Arms armsOf(const std::string &row) {
+  if (row == "hybridize.lenet.b64")
+    return hybridize(lenet(), {64, 1, 28, 28});
+  if (row == "hybridize.mlp3.b1")
+    return hybridize(mlp3(), {1, 784});
+  if (row == "hybridize.mlp3.b256")
+    return hybridize(mlp3(), {256, 784});
+  if (row == "fusion.gelu.memcpy-share")
+    return fusionGelu();
+  if (row == "call.tiny")
+    return callTiny();
+  if (row == "trace.op")
+    return traceOp();
+  if (row == "compile.add1.cold")
+    return compileCold([] {
+      clear_compile_caches();
+      auto f = jit([](Tensor x) { return x + 1.0f; });
+      f.compile(TensorType{f32, {2, 2}});
+    });
+  if (row == "compile.lenet.cold")
+    return compileCold([] {
+      clear_compile_caches();
+      nn::Sequential net = lenet();
+      net.initialize({{f32, {64, 1, 28, 28}}}, 1);
+      net.hybridize();
+      net.compile({{f32, {64, 1, 28, 28}}});
+    });
+  return {};
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Arms arms = argc == 2 ? armsOf(argv[1]) : Arms{};
+  if (arms.empty()) {
+    std::cerr << "usage: tressel-bench ROW   (the rows are listed in test/bench/rows.py)\n";
+    return 2;
+  }
+  return tressel::bench::serve(arms);
+}
