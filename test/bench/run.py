@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the benchmarks and writes report.json and a readable table.
 
-usage: run.py --build BUILD_DIR --out OUT_DIR [--only ID]... [--rounds N]
+usage: run.py --build BUILD_DIR --out OUT_DIR [--only ID]... [--rounds N] [--markdown FILE]
 """
 import argparse
 import json
@@ -100,12 +100,38 @@ def number(value):
     return "-" if value is None else f"{value:.3g}"
 
 
+def markdown(report):
+    """The table of docs/performance.md."""
+    lines = ["| row | what | Tressel | spread | peers | ratio | aim |", "|---|---|---|---|---|---|---|"]
+    for r in report:
+        if "failed" in r:
+            lines.append(f"| `{r['id']}` | failed: {r['failed']} | | | | | |")
+            continue
+        peers = ", ".join(f"{n} {number(p['median'])}" if "median" in p else f"{n} failed" for n, p in r["peers"].items())
+        aim = "" if r["aim"] is None else f"{number(r['aim'])} ({'met' if r['aim_met'] else 'missed'})"
+        lines.append(f"| `{r['id']}` | {r['note']} | {number(r['tressel'])} {r['unit']} | "
+                     f"{number(r['spread'][0])} to {number(r['spread'][1])} | {peers} | {number(r['ratio'])} | {aim} |")
+    return "\n".join(lines) + "\n"
+
+
+MARKER = "<!-- table: written by ./dev bench --markdown docs/performance.md -->\n"
+
+
+def write_markdown(path, report):
+    """Replaces what stands after the marker; the prose before it is kept."""
+    text = path.read_text() if path.exists() else "# Performance\n\n" + MARKER
+    head = text.split(MARKER)[0]
+    machines = sorted({r["machine"] for r in report if "machine" in r})
+    path.write_text(head + MARKER + f"\nMachine: {'; '.join(machines)}.\n\n" + markdown(report))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--markdown", type=pathlib.Path, help="also write the table as a page for docs/")
     args = parser.parse_args()
     unknown = set(args.only) - {row.id for row in ROWS}
     if unknown:
@@ -121,6 +147,8 @@ def main():
     temporary.write_text(json.dumps(report, indent=1) + "\n")
     temporary.rename(args.out / "report.json")
 
+    if args.markdown:
+        write_markdown(args.markdown, report)
     print(f"{'row':28} {'unit':24} {'tressel':>10} {'spread':>21} {'best peer':>22} {'ratio':>7} {'aim':>12}")
     for r in report:
         if "failed" in r:
