@@ -1,0 +1,170 @@
+// oneDNN kernels called as the executor calls them, against plain loops.
+#include "codegen/onednn/Params.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/Kernel.h"
+#include "tressel/runtime/Schedule.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+#include <thread>
+
+using namespace tressel;
+using namespace tressel::onednn;
+
+namespace {
+
+std::vector<float> randomValues(size_t n, unsigned seed) {
+  std::mt19937 rng(seed);
+  std::uniform_real_distribution<float> d(-1, 1);
+  std::vector<float> v(n);
+  for (float &x : v)
+    x = d(rng);
+  return v;
+}
+
+runtime::LoadedKernel load(const Params &p, int32_t numInputs) {
+  registerKernels();
+  runtime::KernelDesc desc;
+  desc.symbol = "test", desc.provider = "onednn", desc.params = p.toJson(), desc.numInputs = numInputs;
+  return runtime::findKernelProvider("onednn")(desc);
+}
+
+/// Runs all units one by one, in reverse, to show that they are independent.
+void run(const runtime::LoadedKernel &kernel, std::vector<void *> buffers, int64_t units, int64_t scratchBytes) {
+  std::vector<std::byte> scratch(static_cast<size_t>(scratchBytes) + 64);
+  auto base = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
+  runtime::KernelArgs args{buffers.data(), nullptr, reinterpret_cast<void *>(base), 0, kernel.state, 0};
+  for (int64_t u = units - 1; u >= 0; --u)
+    ASSERT_EQ(kernel.fn(&args, u, u + 1), runtime::kKernelOk);
+}
+
+/// The packed right side as `pack` makes it.
+std::vector<std::byte> pack(Params p, Kind kind, void *right) {
+  Query q = query(p);
+  EXPECT_TRUE(q.supported);
+  std::vector<std::byte> out(static_cast<size_t>(q.needs.packedBytes));
+  p.kind = kind, p.left = p.right = 0;
+  p.packed = -1;
+  run(load(p, 1), {right, out.data()}, 1, 0);
+  return out;
+}
+
+void checkMatmul(Matmul m, bool packed) {
+  auto a = randomValues(static_cast<size_t>(m.batch * m.m * m.k), 1), b = randomValues(static_cast<size_t>(m.batch * m.k * m.n), 2);
+  std::vector<float> c(static_cast<size_t>(m.batch * m.m * m.n), NAN);
+  Params p;
+  p.matmul = m;
+  p.packed = packed ? 2 : -1;
+  Query q = query(p);
+  ASSERT_TRUE(q.supported);
+  std::vector<std::byte> packedBytes;
+  std::vector<void *> buffers{a.data(), b.data()};
+  if (packed) {
+    packedBytes = pack(p, Kind::PackMatmul, b.data());
+    buffers.push_back(packedBytes.data());
+  }
+  buffers.push_back(c.data());
+  run(load(p, packed ? 3 : 2), buffers, m.units(), q.needs.scratchBytes);
+  for (int64_t i = 0; i < m.batch; ++i)
+    for (int64_t r = 0; r < m.m; ++r)
+      for (int64_t n = 0; n < m.n; ++n) {
+        double sum = 0;
+        for (int64_t k = 0; k < m.k; ++k)
+          sum += double(a[i * m.a[0] + r * m.a[1] + k * m.a[2]]) * b[i * m.b[0] + k * m.b[1] + n * m.b[2]];
+        ASSERT_NEAR(c[(i * m.m + r) * m.n + n], sum, 1e-5 * std::sqrt(double(m.k))) << i << " " << r << " " << n;
+      }
+}
+
+TEST(OneDnn, Matmul) {
+  for (bool packed : {false, true})
+    for (auto [m, n, k, rows] : {std::array<int64_t, 4>{64, 48, 32, 16}, {37, 19, 53, 16}, {1, 100, 64, 1}, {5, 1, 7, 5}})
+      checkMatmul({1, m, n, k, {0, k, 1}, {0, n, 1}, rows}, packed);
+}
+
+TEST(OneDnn, MatmulOfTransposedOperands) {
+  checkMatmul({1, 20, 30, 40, {0, 1, 20}, {0, 30, 1}, 20}, false); // a is [k, m]
+  checkMatmul({1, 20, 30, 40, {0, 40, 1}, {0, 1, 40}, 8}, true);   // b is [n, k]
+}
+
+TEST(OneDnn, BatchedMatmul) { checkMatmul({3, 16, 24, 8, {128, 8, 1}, {192, 24, 1}, 8}, false); }
+
+void checkConv(Conv c, bool packed) {
+  int64_t rank = static_cast<int64_t>(c.in.size());
+  auto product = [](const std::vector<int64_t> &v) {
+    int64_t n = 1;
+    for (int64_t x : v)
+      n *= x;
+    return n;
+  };
+  int64_t perGroup = c.inChannels / c.groups;
+  auto x = randomValues(static_cast<size_t>(c.batch * c.inChannels * product(c.in)), 3);
+  auto w = randomValues(static_cast<size_t>(c.outChannels * perGroup * product(c.window)), 4);
+  std::vector<float> y(static_cast<size_t>(c.batch * c.outChannels * product(c.out)), NAN);
+  Params p;
+  p.kind = Kind::Conv, p.conv = c, p.packed = packed ? 2 : -1;
+  Query q = query(p);
+  ASSERT_TRUE(q.supported);
+  std::vector<std::byte> packedBytes;
+  std::vector<void *> buffers{x.data(), w.data()};
+  if (packed) {
+    packedBytes = pack(p, Kind::PackConv, w.data());
+    buffers.push_back(packedBytes.data());
+  }
+  buffers.push_back(y.data());
+  run(load(p, packed ? 3 : 2), buffers, c.units(), q.needs.scratchBytes);
+  for (int64_t n = 0; n < c.batch; ++n)
+    for (int64_t o = 0; o < c.outChannels; ++o)
+      for (int64_t at = 0; at < product(c.out); ++at) {
+        double sum = 0;
+        for (int64_t i = 0; i < perGroup; ++i)
+          for (int64_t tap = 0; tap < product(c.window); ++tap) {
+            int64_t restAt = at, restTap = tap, inIndex = 0, scale = 1;
+            bool inside = true;
+            for (int64_t d = rank - 1; d >= 0; --d) {
+              int64_t pos = restAt % c.out[d] * c.strides[d] + restTap % c.window[d] * c.dilations[d] - c.padLow[d];
+              restAt /= c.out[d], restTap /= c.window[d];
+              inside = inside && pos >= 0 && pos < c.in[d];
+              inIndex += pos * scale, scale *= c.in[d];
+            }
+            int64_t channel = o / (c.outChannels / c.groups) * perGroup + i;
+            if (inside)
+              sum += double(x[(n * c.inChannels + channel) * product(c.in) + inIndex]) * w[(o * perGroup + i) * product(c.window) + tap];
+          }
+        ASSERT_NEAR(y[(n * c.outChannels + o) * product(c.out) + at], sum, 2e-4) << n << " " << o << " " << at;
+      }
+}
+
+TEST(OneDnn, Convolution) {
+  for (bool packed : {false, true}) {
+    checkConv({2, 1, 1, 6, 1, {12, 12}, {5, 5}, {12, 12}, {1, 1}, {1, 1}, {2, 2}, {2, 2}}, packed);   // few channels: plain
+    checkConv({2, 1, 32, 64, 2, {8, 8}, {3, 3}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {1, 1}}, packed);     // blocked, two ranges
+    checkConv({1, 4, 8, 12, 1, {9, 7}, {3, 2}, {5, 6}, {1, 1}, {2, 1}, {0, 0}, {0, 0}}, packed);      // groups, dilation
+    checkConv({1, 1, 16, 32, 1, {50}, {5}, {46}, {1}, {1}, {0}, {0}}, packed);                        // one dimension
+  }
+}
+
+TEST(OneDnn, ConcurrentCallersShareAKernel) {
+  Matmul m{1, 64, 64, 64, {0, 64, 1}, {0, 64, 1}, 16};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 5; ++i)
+        checkMatmul(m, true);
+    });
+  for (std::thread &t : threads)
+    t.join();
+}
+
+TEST(OneDnn, DamagedParamsAreRefused) {
+  Params p;
+  std::string good = p.toJson();
+  EXPECT_EQ(Params::fromJson(good).toJson(), good);
+  for (std::string bad : {std::string(), std::string("{"), std::string("{\"kind\":\"sort\"}"), good.substr(0, good.size() / 2),
+                          std::string("[]"), std::string("{\"kind\":3}")})
+    EXPECT_THROW(Params::fromJson(bad), InputError) << bad;
+  p.left = 7;
+  EXPECT_THROW(load(p, 2), InputError);
+}
+
+} // namespace
