@@ -1,0 +1,15 @@
+// From relocatable objects to the one image that is mapped for calls in this process and stored in packages.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tressel::codegen {
+
+/// Links ELF objects into a shared object that imports nothing and exports the kernels, in process. Throws InternalError
+/// with the linker's words if an object refers to anything outside. Calls are serialized: the linker has global state.
+std::vector<std::byte> linkImage(std::span<const std::vector<char>> objects);
+
+} // namespace tressel::codegen

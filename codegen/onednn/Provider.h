@@ -1,0 +1,13 @@
+// oneDNN's bids for clusters: matrix products and convolutions of f32.
+#pragma once
+
+#include "passes/KernelProvider.h"
+
+#include <memory>
+
+namespace tressel::onednn {
+
+/// Also registers the kernels with the runtime.
+std::unique_ptr<passes::KernelProvider> makeProvider();
+
+} // namespace tressel::onednn
