@@ -28,7 +28,7 @@ void reduce(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void matmul(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void conv(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void maxPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
-void avgPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void sumPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void view(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void broadcastTo(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void transpose(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);

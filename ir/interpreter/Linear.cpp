@@ -133,20 +133,15 @@ void maxPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   });
 }
 
-void avgPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
+void sumPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const HostTensor &x = in[0];
   const Windows windows = windowsOf(op, attrs, std::get<Ints>(attrNamed(op, attrs, "window")), true);
-  const bool countPadding = boolAttr(op, attrs, "count_include_pad");
   for (Walk at(out[0].type.shape); at; ++at) {
     double sum = 0;
-    int64_t inside = 0;
     for (Walk tap(windows.window); tap; ++tap)
-      if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), at[1], position)) {
+      if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), at[1], position))
         sum += load(x, position).as<double>();
-        ++inside;
-      }
-    const int64_t count = countPadding ? windows.window.numElements() : inside;
-    store(out[0], at.position(), sum / static_cast<double>(count));
+    store(out[0], at.position(), sum);
   }
 }
 

@@ -1,0 +1,160 @@
+// Evaluates seeded random calls of every op with every element type it accepts, and writes inputs, attributes and results
+// for the NumPy oracle: DIR/manifest.json, and DIR/data.bin with the tensors' bytes one after the other.
+//   oracle-cases DIR SEED CASES [inject]
+// CASES is the number of calls per op and type. With `inject`, one element of each result is made wrong.
+#include "ir/interpreter/Evaluate.h"
+#include "test/support/RandomOps.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+using namespace tressel;
+using namespace tressel::op;
+using nlohmann::json;
+
+namespace {
+
+class Writer {
+public:
+  explicit Writer(const std::string &folder) : data_(folder + "/data.bin", std::ios::binary) {}
+  json tensor(const HostTensor &t) {
+    const int64_t bytes = t.type.bytes();
+    json entry = {{"dtype", nameOf(t.type.dtype)},
+                  {"shape", std::vector<int64_t>(t.type.shape.begin(), t.type.shape.end())},
+                  {"offset", offset_},
+                  {"bytes", bytes}};
+    data_.write(reinterpret_cast<const char *>(t.data.get()), bytes);
+    offset_ += bytes;
+    return entry;
+  }
+
+private:
+  std::ofstream data_;
+  int64_t offset_ = 0;
+};
+
+json attrValue(const Attr &attr) {
+  if (const bool *b = std::get_if<bool>(&attr))
+    return *b;
+  if (const int64_t *i = std::get_if<int64_t>(&attr))
+    return *i;
+  if (const double *d = std::get_if<double>(&attr))
+    return *d;
+  if (const DType *t = std::get_if<DType>(&attr))
+    return {{"dtype", nameOf(*t)}};
+  if (const std::string *s = std::get_if<std::string>(&attr))
+    return *s;
+  if (const Ints *values = std::get_if<Ints>(&attr))
+    return *values;
+  return nullptr;
+}
+
+/// NaN is for ops that are made for it, integers of any size for those that compute in integers.
+test::Values valuesFor(const OpInfo &op, const test::OpCall &call, int number) {
+  const bool anywhere = op.domains.empty() && op.family != Family::Composite;
+  if (!anywhere || number % 3 == 0)
+    return test::Values::Domain;
+  const bool isMade = op.elementwise && op.elementwise->element == ElementRule::Attr; // a cast of NaN has no value
+  if (number % 3 == 1 && !isMade && op.family != Family::Contraction)
+    return test::Values::Special;
+  return op.compute == ComputeClass::Float ? test::Values::Domain : test::Values::Wide;
+}
+
+const char *nameOf(ComputeClass c) {
+  static const char *const names[] = {"Any", "Number", "Float", "Integer", "Bool"};
+  return names[static_cast<int>(c)];
+}
+
+/// An error far above every tolerance.
+void corrupt(HostTensor &t, int64_t position) {
+  const interp::Element value = interp::load(t, position);
+  if (value.isFloat)
+    interp::store(t, position, value.isNan() ? 1.0 : value.f + 0.25 * (1 + std::abs(value.f)));
+  else if (t.type.dtype == bool_)
+    interp::store(t, position, value.i == 0);
+  else
+    interp::store(t, position, num::add(value.i, int64_t(1)));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc < 4) {
+    std::fprintf(stderr, "usage: oracle-cases DIR SEED CASES [inject]\n");
+    return 2;
+  }
+  const std::string folder = argv[1];
+  const uint64_t seed = std::strtoull(argv[2], nullptr, 10);
+  const int numCases = std::atoi(argv[3]);
+  const bool inject = argc > 4 && std::string(argv[4]) == "inject";
+
+  Writer writer(folder);
+  json ops = json::array();
+  for (size_t number = 0; number < allOps().size(); ++number) {
+    const OpInfo &op = *allOps()[number];
+    json entry = {{"op", op.name},
+                  {"numpy", op.numpy ? op.numpy : ""},
+                  {"compute", nameOf(op.compute)},
+                  {"composite", op.family == Family::Composite},
+                  {"cases", json::array()}};
+    for (int type = 0; type < kNumDTypes; ++type) {
+      // A seed per op and type: a new op does not change the cases of the others.
+      uint64_t mixed = seed * 1000003 + static_cast<uint64_t>(type);
+      for (const char *c = op.name; *c; ++c)
+        mixed = mixed * 1099511628211u ^ static_cast<unsigned char>(*c);
+      test::Random random(mixed);
+      int made = 0;
+      for (int tries = 0; made < numCases && tries < 4 * numCases; ++tries) {
+        auto call = test::proposeCall(op, static_cast<DType>(type), random,
+                                      {.maxRank = 4, .maxSize = 5, .zeroSize = tries % 4 == 3 ? 0.5 : 0});
+        if (!call)
+          continue;
+        // Now and then a second operand of another type, for promotion.
+        if (op.elementwise && call->operands.size() > 1 && random.chance(0.2)) {
+          auto mixedTypes = call->operands;
+          mixedTypes.back().dtype = static_cast<DType>(random.below(kNumDTypes));
+          if (auto again = test::proposeAttrs(op, mixedTypes, random))
+            call = again;
+        }
+        if (op.operands.empty() && call->results[0].dtype != static_cast<DType>(type)) {
+          call->attrs[static_cast<size_t>(op.attrIndex("dtype"))] = static_cast<DType>(type);
+          call->results[0].dtype = static_cast<DType>(type);
+        }
+        if (op.family == Family::Indexing && call->results[0].shape.numElements() &&
+            call->operands[0].shape.numElements() == 0)
+          continue; // nothing that an index could name
+        const test::Values values = valuesFor(op, *call, tries);
+        std::vector<HostTensor> inputs;
+        for (size_t i = 0; i < call->operands.size(); ++i)
+          inputs.push_back(test::randomOperand(*call, i, random, values));
+        interp::Evaluation evaluation = interp::run(op, inputs, call->attrs);
+        if (!evaluation) {
+          std::fprintf(stderr, "oracle-cases: %s: %s\n", op.name, evaluation.error.c_str());
+          return 1;
+        }
+        json item = {{"type", nameOf(static_cast<DType>(type))}, {"inputs", json::array()}, {"outputs", json::array()}};
+        for (const HostTensor &t : inputs)
+          item["inputs"].push_back(writer.tensor(t));
+        for (HostTensor &t : evaluation.outputs) {
+          if (inject && t.type.shape.numElements())
+            corrupt(t, random.below(t.type.shape.numElements()));
+          item["outputs"].push_back(writer.tensor(t));
+        }
+        for (size_t i = 0; i < op.attrs.size(); ++i)
+          item["attrs"][op.attrs[i].name] = attrValue(call->attrs[i]);
+        entry["cases"].push_back(std::move(item));
+        ++made;
+      }
+    }
+    for (const OperandSpec &operand : op.operands)
+      entry["operands"].push_back({{"name", operand.name}, {"variadic", operand.variadic}});
+    ops.push_back(std::move(entry));
+  }
+  std::ofstream(folder + "/manifest.json") << json{{"seed", seed}, {"ops", std::move(ops)}};
+  return 0;
+}

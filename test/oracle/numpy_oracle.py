@@ -1,0 +1,199 @@
+"""Judges the reference interpreter: evaluates every op's `numpy` expression on seeded random cases and compares.
+
+    numpy_oracle.py --cases build/bin/oracle-cases [--seed N] [--count N] [--inject]
+
+The expression sees operands and attributes by name, floats widened to f64, so that the reference rounds once, at the end.
+Prints how many cases each op has with each element type. Exit status 1 if a result differs, or an op has no case or no
+expression. With --inject one element of each result was made wrong on purpose, and it is an error if an op and type goes
+unnoticed.
+"""
+import argparse
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import ml_dtypes
+import numpy as np
+
+DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
+          "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "bool": np.bool_}
+FLOATS = ("f32", "f64", "f16", "bf16")
+# Relative and absolute: a few roundings of the type that the op computes in, and one of the result's.
+TOLERANCE = {"f64": (1e-12, 1e-12), "f32": (4e-6, 2e-6), "f16": (1.5e-3, 1e-5), "bf16": (1.2e-2, 1e-5)}
+
+
+# --- Ops that NumPy does not have, from their definitions ------------------------------------------------------------------
+def windows(x, size, strides, low, high, dilations, fill):
+    """x [batch, channels, spatial...] as [batch, channels, out..., window...]."""
+    n = len(size)
+    low, high, dilations = low or [0] * n, high or [0] * n, dilations or [1] * n
+    padded = np.pad(x, [(0, 0), (0, 0)] + list(zip(low, high)), constant_values=fill)
+    reach = [(s - 1) * d + 1 for s, d in zip(size, dilations)]
+    axes = tuple(range(2, 2 + n))
+    view = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=axes)
+    steps = [slice(None)] * 2 + [slice(None, None, s) for s in strides] + [slice(None, None, d) for d in dilations]
+    return view[tuple(steps)]
+
+
+def conv(x, w, strides, pad_low, pad_high, dilations, groups):
+    n = x.ndim - 2
+    view = windows(x, w.shape[2:], strides or [1] * n, pad_low, pad_high, dilations, 0)
+    letters = "uvw"[:n]
+    out = "xyz"[:n]
+    parts = [np.einsum(f"bc{out}{letters},fc{letters}->bf{out}", v, f)
+             for v, f in zip(np.split(view, groups, axis=1), np.split(w, groups, axis=0))]
+    return np.concatenate(parts, axis=1)
+
+
+def max_pool(x, window, strides, pad_low, pad_high, dilations):
+    lowest = (-np.inf if x.dtype.kind == "f" else False if x.dtype.kind == "b" else np.iinfo(x.dtype).min)
+    view = windows(x, window, strides or window, pad_low, pad_high, dilations, lowest)
+    return view.max(axis=tuple(range(-len(window), 0)))
+
+
+def sum_pool(x, window, strides, pad_low, pad_high, dilations):
+    view = windows(x, window, strides or window, pad_low, pad_high, dilations, 0)
+    return view.sum(axis=tuple(range(-len(window), 0)))
+
+
+def avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad):
+    total = sum_pool(x, window, strides, pad_low, pad_high, dilations)
+    counts = sum_pool(np.ones_like(x), window, strides, pad_low, pad_high, dilations)
+    return total / (np.prod(window) if count_include_pad else counts)
+
+
+def philox_uniform(seed, shape):
+    """Philox 4x32-10 with Python's integers: counter (index, 0), key seed; 24 bits of the first word."""
+    mask = 0xFFFFFFFF
+
+    def first_word(index, key):
+        c = [index & mask, index >> 32, 0, 0]
+        k = [key & mask, (key >> 32) & mask]
+        for _ in range(10):
+            p0, p1 = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+            c = [(p1 >> 32) ^ c[1] ^ k[0], p1 & mask, (p0 >> 32) ^ c[3] ^ k[1], p0 & mask]
+            k = [(k[0] + 0x9E3779B9) & mask, (k[1] + 0xBB67AE85) & mask]
+        return c[0]
+
+    count = math.prod(shape)
+    key = int(seed) & 0xFFFFFFFFFFFFFFFF
+    return np.array([(first_word(i, key) >> 8) * 2.0**-24 for i in range(count)], np.float64).reshape(shape)
+
+
+SCOPE = {"np": np, "math": math, "conv": conv, "max_pool": max_pool, "sum_pool": sum_pool, "avg_pool": avg_pool,
+         "philox_uniform": philox_uniform}
+
+
+# --- Cases -----------------------------------------------------------------------------------------------------------------
+def read(data, entry):
+    raw = data[entry["offset"]:entry["offset"] + entry["bytes"]]
+    return np.frombuffer(raw, DTYPES[entry["dtype"]]).reshape(entry["shape"])
+
+
+def widen(op, tensor, dtype):
+    if dtype in FLOATS or op["compute"] == "Float" or op["composite"]:
+        return tensor.astype(np.float64)
+    return tensor
+
+
+def expected(op, case, data):
+    scope = dict(SCOPE)
+    values = [widen(op, read(data, e), e["dtype"]) for e in case["inputs"]]
+    for spec in op.get("operands") or []:
+        scope[spec["name"]] = values if spec["variadic"] else values.pop(0)
+    for name, value in (case.get("attrs") or {}).items():
+        if isinstance(value, dict):
+            value = DTYPES[value["dtype"]]
+        elif isinstance(value, list) and name in ("axis", "permutation", "shape"):
+            value = tuple(value)
+        scope[name] = value
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return np.asarray(eval(op["numpy"], scope))  # the expressions are the project's own
+
+
+def difference(op, case, data):
+    """What is wrong with the interpreter's result, or None."""
+    entry = case["outputs"][0]
+    got, dtype = read(data, entry), entry["dtype"]
+    want = expected(op, case, data)
+    if want.shape != got.shape:
+        return f"shape {got.shape}, NumPy has {want.shape}"
+    kinds = {"f": "float", "V": "float", "i": "integer", "u": "integer", "b": "bool"}
+    kind = "float" if dtype in FLOATS else "bool" if dtype == "bool" else "integer"
+    if kinds[want.dtype.kind] != kind:
+        return f"type {dtype}, NumPy has {want.dtype}"
+    with np.errstate(all="ignore"):
+        want = want.astype(DTYPES[dtype])
+        if kind == "float":
+            rtol, atol = TOLERANCE[dtype]
+            g, w = got.astype(np.float64), want.astype(np.float64)
+            close = np.isclose(g, w, rtol=rtol, atol=atol, equal_nan=True)
+        else:
+            g, w = got, want
+            close = g == w
+    if close.all():
+        return None
+    index = tuple(int(i) for i in np.argwhere(~close)[0])
+    return f"at {index}: {g[index]}, NumPy has {w[index]}; {int((~close).sum())} of {close.size} differ"
+
+
+def describe(case):
+    inputs = ", ".join(f"{e['dtype']}{e['shape']}" for e in case["inputs"])
+    return f"({inputs}) {case.get('attrs') or ''}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", required=True, help="the program oracle-cases")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=12, help="cases per op and type")
+    parser.add_argument("--inject", action="store_true")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [args.cases, folder, str(args.seed), str(args.count)] + (["inject"] if args.inject else [])
+        if subprocess.run(command).returncode:
+            sys.exit("numpy_oracle: oracle-cases failed")
+        manifest = json.loads(pathlib.Path(folder, "manifest.json").read_text())
+        data = pathlib.Path(folder, "data.bin").read_bytes()
+
+    failures, unnoticed = [], []
+    print(f"cases by op and type, seed {args.seed}; '.' where the op takes no such type")
+    print(f"{'':16}" + "".join(f"{t:>6}" for t in DTYPES))
+    for op in manifest["ops"]:
+        counts, noticed = dict.fromkeys(DTYPES, 0), dict.fromkeys(DTYPES, 0)
+        if not op["numpy"]:
+            failures.append(f"{op['op']}: has no NumPy expression")
+            continue
+        for case in op["cases"]:
+            try:
+                problem = difference(op, case, data)
+            except Exception as error:  # an expression that does not fit is the record's fault
+                problem = f"NumPy refuses: {type(error).__name__}: {error}"
+            counts[case["type"]] += 1
+            if problem:
+                noticed[case["type"]] += 1
+                failures.append(f"{op['op']}{describe(case)}: {problem}")
+        print(f"{op['op']:16}" + "".join(f"{counts[t] or '.':>6}" for t in DTYPES))
+        if not op["cases"]:
+            failures.append(f"{op['op']}: no case; its attributes need a proposal in test/support/RandomOps.cpp")
+        unnoticed += [f"{op['op']} {t}" for t in DTYPES if counts[t] and not noticed[t]]
+
+    total = sum(len(op["cases"]) for op in manifest["ops"])
+    if args.inject:
+        print(f"{len(failures)} of {total} cases with a wrong element were noticed")
+        if unnoticed:
+            sys.exit("not noticed: " + ", ".join(unnoticed))
+        return
+    for failure in failures[:40]:
+        print("FAILED", failure, file=sys.stderr)
+    print(f"{total} cases of {len(manifest['ops'])} ops, {len(failures)} failed")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
