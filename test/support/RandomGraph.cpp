@@ -1,0 +1,282 @@
+#include "test/support/RandomGraph.h"
+#include "ir/graph/Graph.h"
+#include "ir/interpreter/Compare.h"
+#include "ir/interpreter/Evaluate.h"
+#include "test/support/RandomOps.h"
+
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <cmath>
+#include <limits>
+
+namespace tressel::test {
+namespace {
+
+using op::HostTensor;
+using op::OpInfo;
+
+/// A value of the graph: what it is, and what it might be after rounding elsewhere than here.
+struct Known {
+  mlir::Value value;
+  HostTensor exact, blurred;
+};
+
+constexpr double kLargest = 1e3; ///< no value is larger, so that nothing overflows a few ops later, f16 neither
+
+/// What one op may round away, relative to its result.
+double blurOf(DType type) {
+  switch (type) {
+  case DType::f64: return 0x1p-48;
+  case DType::f32: return 0x1p-20;
+  case DType::f16: return 0x1p-9;
+  case DType::bf16: return 0x1p-6;
+  default: return 0;
+  }
+}
+
+class Builder {
+public:
+  Builder(mlir::MLIRContext &context, uint64_t seed, const RandomGraphOptions &options)
+      : context_(context), options_(options), random_(seed), builder_(&context) {}
+
+  RandomGraph build() {
+    mlir::Location loc = mlir::FileLineColLoc::get(&context_, "random", 1, 1);
+    RandomGraph graph;
+    graph.module = mlir::ModuleOp::create(loc);
+    builder_.setInsertionPointToEnd(graph.module->getBody());
+    function_ = mlir::func::FuncOp::create(builder_, loc, "main", builder_.getFunctionType({}, {}));
+    builder_.setInsertionPointToStart(function_.addEntryBlock());
+    for (int64_t i = random_.between(1, 3); i > 0; --i)
+      newValue({someType(), randomShape(random_, 1, {.maxRank = 4, .maxSize = 8})}, {});
+    const auto wanted = random_.between(options_.minOps, options_.maxOps);
+    for (int64_t made = 0, tries = 0; made < wanted && tries < 60 * wanted; ++tries)
+      made += addOp();
+    finish();
+    graph.inputs = std::move(inputs_);
+    return graph;
+  }
+
+private:
+  DType someType() {
+    if (random_.chance(options_.f32Share))
+      return f32;
+    return static_cast<DType>(random_.below(kNumDTypes));
+  }
+  mlir::Location here() {
+    return mlir::FileLineColLoc::get(&context_, "random", static_cast<unsigned>(values_.size()) + 1, 1);
+  }
+
+  /// An input of the function, sometimes a constant. Given its contents, or random ones of the domain.
+  size_t newValue(const TensorType &type, op::Domain domain, std::optional<HostTensor> contents = {}) {
+    HostTensor tensor = contents ? *contents : randomTensor(type, random_, domain);
+    mlir::Value value;
+    if (random_.chance(0.25)) {
+      value = graph::createConstant(builder_, here(), type,
+                                    {tensor.data.get(), static_cast<size_t>(type.bytes())});
+    } else {
+      value = function_.getBody().front().addArgument(graph::toMlir(&context_, type), here());
+      inputs_.push_back(tensor);
+    }
+    values_.push_back({value, tensor, tensor});
+    return values_.size() - 1;
+  }
+
+  /// The operand with its place in the graph, or nothing yet: a type for which a new value will be made.
+  struct Choice {
+    TensorType type;
+    std::optional<size_t> known;
+  };
+
+  /// Known values where their types fit, so that graphs are deep, else new ones.
+  std::optional<OpCall> choose(const OpInfo &op, std::vector<Choice> &choices) {
+    choices.clear();
+    if (op.operands.empty())
+      return proposeCall(op, someType(), random_);
+    const size_t first = static_cast<size_t>(random_.below(static_cast<int64_t>(values_.size())));
+    if (random_.chance(0.6) && op.operands.size() > 1) { // all of them known
+      std::vector<TensorType> types;
+      for (size_t i = 0; i < op.operands.size(); ++i) {
+        const size_t k = i ? static_cast<size_t>(random_.below(static_cast<int64_t>(values_.size()))) : first;
+        choices.push_back({values_[k].exact.type, k});
+        types.push_back(choices.back().type);
+      }
+      if (auto call = proposeAttrs(op, types, random_, 4))
+        return call;
+      choices.clear();
+    }
+    std::optional<OpCall> call;
+    const TensorType &start = values_[first].exact.type;
+    if (random_.chance(0.85))
+      call = proposeCall(op, start.dtype, random_, {}, &start);
+    if (call) {
+      choices.push_back({start, first});
+    } else {
+      call = proposeCall(op, someType(), random_);
+      if (!call)
+        return {};
+    }
+    for (size_t i = choices.size(); i < call->operands.size(); ++i) {
+      Choice choice{call->operands[i], {}};
+      std::vector<size_t> same;
+      for (size_t k = 0; k < values_.size(); ++k)
+        if (values_[k].exact.type == choice.type)
+          same.push_back(k);
+      if (!same.empty() && random_.chance(0.6))
+        choice.known = random_.pick(same);
+      choices.push_back(choice);
+    }
+    return call;
+  }
+
+  bool addOp() {
+    const OpInfo &op = *random_.pick(op::allOps());
+    std::vector<Choice> choices;
+    std::optional<OpCall> call = choose(op, choices);
+    if (!call)
+      return false;
+    for (const TensorType &type : call->results)
+      if (type.shape.numElements() > options_.maxElements || type.shape.numElements() == 0)
+        return false;
+
+    // Tried on host tensors first: only then does it become part of the graph.
+    std::vector<HostTensor> exact, blurred;
+    for (size_t i = 0; i < choices.size(); ++i) {
+      if (choices[i].known && inDomain(op, i, values_[*choices[i].known].exact)) {
+        exact.push_back(values_[*choices[i].known].exact);
+        blurred.push_back(values_[*choices[i].known].blurred);
+      } else {
+        choices[i].known.reset();
+        exact.push_back(randomOperand(*call, i, random_));
+        blurred.push_back(exact.back());
+      }
+    }
+    op::interp::Evaluation result = op::interp::run(op, exact, call->attrs);
+    op::interp::Evaluation other = op::interp::run(op, blurred, call->attrs);
+    if (!result || !other)
+      return false;
+    for (size_t i = 0; i < result.outputs.size(); ++i) {
+      blur(other.outputs[i]);
+      if (!isHarmless(result.outputs[i], other.outputs[i]))
+        return false;
+    }
+
+    std::vector<mlir::Value> operands;
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const size_t k = choices[i].known ? *choices[i].known : newValue(choices[i].type, {}, exact[i]);
+      operands.push_back(values_[k].value);
+    }
+    mlir::Operation *created = graph::createOp(builder_, here(), op, operands, call->attrs);
+    for (size_t i = 0; i < result.outputs.size(); ++i)
+      values_.push_back({created->getResult(static_cast<unsigned>(i)), result.outputs[i], other.outputs[i]});
+    return true;
+  }
+
+  bool inDomain(const OpInfo &op, size_t index, const HostTensor &tensor) {
+    if (op.domains.empty())
+      return true;
+    // Indices are checked by the op itself.
+    if (op.family == op::Family::Indexing && index > 0)
+      return true;
+    const op::Domain domain = domainOf(op, index);
+    for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
+      const double x = op::interp::load(tensor, i).as<double>();
+      if (!(x >= domain.low && x <= domain.high))
+        return false;
+    }
+    return true;
+  }
+
+  void blur(HostTensor &tensor) {
+    if (!isFloat(tensor.type.dtype))
+      return;
+    for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
+      const double x = op::interp::load(tensor, i).as<double>();
+      op::interp::store(tensor, i, x * (1 + blurOf(tensor.type.dtype) * (2 * random_.unit() - 1)));
+    }
+  }
+
+  static bool isHarmless(const HostTensor &exact, const HostTensor &blurred) {
+    op::interp::Tolerance tolerance = op::interp::looseTolerance(exact.type.dtype);
+    tolerance.rtol /= 4;
+    tolerance.atol /= 4;
+    if (isFloat(exact.type.dtype))
+      for (int64_t i = 0, n = exact.type.shape.numElements(); i < n; ++i)
+        if (!(std::abs(op::interp::load(exact, i).as<double>()) <= kLargest))
+          return false;
+    return op::interp::compare(blurred, exact, tolerance).empty();
+  }
+
+  /// Outputs: what nobody uses, and now and then a value that is used as well.
+  void finish() {
+    std::vector<mlir::Value> outputs;
+    std::vector<mlir::Type> types;
+    for (const Known &known : values_) {
+      mlir::Operation *op = known.value.getDefiningOp();
+      if (op && graph::infoOf(op) && (known.value.use_empty() || random_.chance(0.05))) {
+        outputs.push_back(known.value);
+        types.push_back(known.value.getType());
+      }
+    }
+    mlir::func::ReturnOp::create(builder_, here(), outputs);
+    mlir::Block &body = function_.getBody().front();
+    function_.setFunctionType(builder_.getFunctionType(body.getArgumentTypes(), types));
+    for (unsigned i = 0; i < body.getNumArguments(); ++i)
+      function_.setArgAttr(i, graph::kNameAttr, builder_.getStringAttr("x" + std::to_string(i)));
+    for (unsigned i = 0; i < outputs.size(); ++i)
+      function_.setResultAttr(i, graph::kNameAttr, builder_.getStringAttr("y" + std::to_string(i)));
+  }
+
+  mlir::MLIRContext &context_;
+  const RandomGraphOptions &options_;
+  Random random_;
+  mlir::OpBuilder builder_;
+  mlir::func::FuncOp function_;
+  std::vector<Known> values_;
+  std::vector<HostTensor> inputs_;
+};
+
+} // namespace
+
+RandomGraph randomGraph(mlir::MLIRContext &context, uint64_t seed, const RandomGraphOptions &options) {
+  return Builder(context, seed, options).build();
+}
+
+void Coverage::add(mlir::ModuleOp module) {
+  module.walk([&](mlir::Operation *op) {
+    const OpInfo *info = graph::infoOf(op);
+    if (!info)
+      return;
+    mlir::Type type = op->getNumOperands() ? op->getOperand(0).getType() : op->getResult(0).getType();
+    ++counts_[info->name][graph::fromMlir(type).dtype];
+  });
+}
+
+std::string Coverage::table() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << llvm::left_justify("", 16);
+  for (int type = 0; type < kNumDTypes; ++type)
+    os << llvm::right_justify(std::string(nameOf(static_cast<DType>(type))), 6);
+  os << "\n";
+  for (const OpInfo *info : op::allOps()) {
+    os << llvm::left_justify(info->name, 16);
+    auto row = counts_.find(info->name);
+    for (int type = 0; type < kNumDTypes; ++type) {
+      const bool has = row != counts_.end() && row->second.count(static_cast<DType>(type));
+      os << llvm::right_justify(has ? std::to_string(row->second.at(static_cast<DType>(type))) : ".", 6);
+    }
+    os << "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> Coverage::missing() const {
+  std::vector<std::string> names;
+  for (const OpInfo *info : op::allOps())
+    if (!counts_.count(info->name))
+      names.push_back(info->name);
+  return names;
+}
+
+} // namespace tressel::test
