@@ -1,3 +1,5 @@
+// The graph dialect and its one op that is a class of its own. All other ops are rows of the op table (ir/ops), which one
+// generic model registers (TableOp.cpp), and the structure that passes add (Structure.td).
 #ifndef TRESSEL_GRAPH_DIALECT
 #define TRESSEL_GRAPH_DIALECT
 
@@ -6,7 +8,22 @@ include "mlir/IR/OpBase.td"
 def Tressel_Dialect : Dialect {
   let name = "tressel";
   let cppNamespace = "::tressel::graph";
-  let summary = "tensor programs as graphs of ops, clusters and launches of kernels";
+  let summary = "Tensor programs as the user wrote them";
+  let description = [{
+    Pure ops over ranked tensors of f32, f64, f16, bf16, i8, i16, i32, i64, ui8 and i1. Names and semantics follow NumPy and
+    the array API, see docs/ops.md.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+  let hasConstantMaterializer = 1;
+  let extraClassDeclaration = [{
+    /// The registered name of an op of the table.
+    ::mlir::OperationName nameOf(const ::tressel::op::OpInfo &info) const { return names.find(&info)->second; }
+
+  private:
+    ::llvm::DenseMap<const ::tressel::op::OpInfo *, ::mlir::OperationName> names;
+
+  public:
+  }];
 }
 
 #endif

@@ -24,10 +24,14 @@ bool isSupported(mlir::Type type);
 /// Builds the op with inferred result types. The inputs must be acceptable to `info.infer` (asserts otherwise).
 mlir::Operation *createOp(mlir::OpBuilder &b, mlir::Location loc, const op::OpInfo &info, mlir::ValueRange inputs,
                           const op::Attrs &attrs);
+/// Builds what the composite `op` is made of, and returns the values that stand for its results. `op` stays.
+llvm::SmallVector<mlir::Value> buildDecomposition(mlir::OpBuilder &b, mlir::Operation *op);
 /// A `tressel.constant` from raw row-major bytes, which are copied. More than 256 bytes become a resource blob.
 mlir::Value createConstant(mlir::OpBuilder &b, mlir::Location loc, const TensorType &type, std::span<const std::byte> bytes);
 /// The bytes of a constant's value in Tressel's layout (bool one byte each, splats expanded); nothing if `v` is no constant.
 std::optional<op::HostTensor> constantValue(mlir::Value v);
+/// The same for the attribute of a constant; nothing for attributes that hold no bytes (a blob that is missing).
+std::optional<op::HostTensor> elementsValue(mlir::Attribute value);
 
 /// The user's innermost file and line of a location, through call sites and fusions; empty file when unknown.
 struct FileLine {

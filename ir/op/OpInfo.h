@@ -61,6 +61,22 @@ struct Domain {
   double low = -2, high = 2;
 };
 
+/// What an op's operands are converted to before its scalar fragment or combiner sees them, after promotion.
+/// Any: nothing more. Number: bools are refused. Float: integers and bools become f32. Integer: others are refused.
+/// Bool: nonzero is true.
+enum class ComputeClass : uint8_t { Any, Number, Float, Integer, Bool };
+/// An elementwise result's element type: that of the computation, bool, or the attribute `dtype`.
+enum class ElementRule : uint8_t { Compute, Bool, Attr };
+
+class Sym;
+class SymContext;
+struct ElementwiseInfo {
+  /// Applies the record's scalar fragment to recorded scalars (Sym.h).
+  Sym (*record)(const SymContext &, const Sym *operands, const Attrs &);
+  ElementRule element;
+  uint8_t boolOperands; ///< bit i: operand i is a condition, converted to bool and not part of promotion
+};
+
 struct OpInfo {
   const char *name;        ///< "add": the frontend's function, the IR's mnemonic and the docs' name in one
   Family family;
@@ -72,8 +88,7 @@ struct OpInfo {
   bool commutative;
   /// The result is the operand's bytes in another shape: no kernel, the buffer is shared.
   bool isView;
-  /// Element-for-element an involution or idempotent ... queries of the simplifier go here as flags, never as names.
-  bool idempotent;
+  bool idempotent; ///< f(f(x)) = f(x)
 
   /// Types of the results. Checks operands' number, types, shapes and attributes; every rule has a number in `description`.
   Inferred (*infer)(const OpInfo &, std::span<const TensorType>, const Attrs &);
@@ -92,6 +107,16 @@ struct OpInfo {
   std::span<const Domain> domains; ///< one per operand; empty: the default
   const char *example;             ///< one runnable line for the docs, may be empty
 
+  ComputeClass compute;
+  Combine combine;                ///< reductions, contractions, windows
+  bool isMean;                    ///< the combined value is divided by the number of elements combined
+  std::optional<double> identity; ///< f(x, c) = x bit for bit; if commutative f(c, x) too. For integers its integer value
+  /// Whether f(f(x, inner), outer) = f(x, merged), and with which attributes. May be null.
+  bool (*compose)(const Attrs &inner, const Attrs &outer, Attrs &merged);
+  /// Whether the op returns its only operand unchanged. May be null.
+  bool (*isIdentity)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results, const Attrs &);
+  const ElementwiseInfo *elementwise; ///< null for ops without a scalar fragment
+
   int attrIndex(std::string_view name) const; ///< -1 if there is none
 };
 
@@ -105,6 +130,12 @@ std::string completeAttrs(const OpInfo &op, Attrs &attrs);
 
 /// NumPy broadcasting; nothing if the shapes do not fit. A dynamic dim against 1 stays dynamic, against n becomes n.
 std::optional<Shape> broadcastShapes(const Shape &a, const Shape &b);
+/// What the operands of `op` are converted to (before f16 and bf16 are widened, see `accumulatorType`). Operands are
+/// those `infer` accepted; an op without operands computes in i64 for an integer or bool result, else in f64.
+DType computeType(const OpInfo &op, std::span<const TensorType> operands, std::span<const TensorType> results);
+/// f32 for f16 and bf16, else the type itself.
+constexpr DType accumulatorType(DType type) { return type == DType::f16 || type == DType::bf16 ? DType::f32 : type; }
+
 /// The array API's promotion table; an integer with a float takes the float's type.
 DType promote(DType a, DType b);
 

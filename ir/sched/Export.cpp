@@ -201,7 +201,7 @@ runtime::Schedule exportSchedule(ProgramOp program) {
 std::vector<std::byte> exportConstants(ProgramOp program) {
   std::vector<std::byte> blob;
   for (auto constant : program.getBody().getOps<ConstantOp>()) {
-    op::HostTensor value = graph::elementsValue(constant.getValue());
+    op::HostTensor value = *graph::elementsValue(constant.getValue());
     size_t bytes = static_cast<size_t>(value.type.bytes()), start = blob.size();
     blob.resize(start + static_cast<size_t>(alignedTo64(value.type.bytes())));
     std::memcpy(blob.data() + start, value.data.get(), bytes);

@@ -1,0 +1,219 @@
+// Between MLIR's operations, types, attributes and locations and those of the op table.
+#include "ir/graph/Graph.h"
+
+#include "ir/graph/TableOp.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+
+namespace tressel::graph {
+
+const op::OpInfo *infoOf(Operation *op) {
+  if (!op->hasTrait<IsTableOp>())
+    return nullptr;
+  return static_cast<const op::OpInfo *>(op->getName().getTypeID().getAsOpaquePointer());
+}
+
+// --- Types ------------------------------------------------------------------------------------------------------------
+static Type elementType(MLIRContext *ctx, DType type) {
+  switch (type) {
+  case DType::f32: return Float32Type::get(ctx);
+  case DType::f64: return Float64Type::get(ctx);
+  case DType::f16: return Float16Type::get(ctx);
+  case DType::bf16: return BFloat16Type::get(ctx);
+  case DType::u8: return IntegerType::get(ctx, 8, IntegerType::Unsigned);
+  case DType::boolean: return IntegerType::get(ctx, 1);
+  default: return IntegerType::get(ctx, static_cast<unsigned>(8 * sizeOf(type)));
+  }
+}
+
+static std::optional<DType> dtypeOf(Type type) {
+  if (type.isF32())
+    return DType::f32;
+  if (type.isF64())
+    return DType::f64;
+  if (type.isF16())
+    return DType::f16;
+  if (type.isBF16())
+    return DType::bf16;
+  if (type.isUnsignedInteger(8))
+    return DType::u8;
+  if (type.isSignlessInteger()) {
+    switch (type.getIntOrFloatBitWidth()) {
+    case 1: return DType::boolean;
+    case 8: return DType::i8;
+    case 16: return DType::i16;
+    case 32: return DType::i32;
+    case 64: return DType::i64;
+    }
+  }
+  return std::nullopt;
+}
+
+static_assert(ShapedType::kDynamic == kDynamic);
+
+RankedTensorType toMlir(MLIRContext *ctx, const TensorType &type) {
+  return RankedTensorType::get(ArrayRef<int64_t>(type.shape.begin(), type.shape.size()), elementType(ctx, type.dtype));
+}
+
+bool isSupported(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() <= kMaxRank && dtypeOf(tensor.getElementType());
+}
+
+TensorType fromMlir(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return {*dtypeOf(tensor.getElementType()), Shape(std::span<const int64_t>(tensor.getShape().data(), tensor.getShape().size()))};
+}
+
+// --- Attributes ----------------------------------------------------------------------------------------------------------
+Attribute toMlirAttr(MLIRContext *ctx, const op::Attr &attr) {
+  struct Convert {
+    MLIRContext *ctx;
+    Attribute operator()(std::monostate) { return {}; }
+    Attribute operator()(bool v) { return BoolAttr::get(ctx, v); }
+    Attribute operator()(int64_t v) { return IntegerAttr::get(IntegerType::get(ctx, 64), v); }
+    Attribute operator()(double v) { return FloatAttr::get(Float64Type::get(ctx), v); }
+    Attribute operator()(DType v) { return TypeAttr::get(elementType(ctx, v)); }
+    Attribute operator()(const std::string &v) { return StringAttr::get(ctx, v); }
+    Attribute operator()(const op::Ints &v) { return DenseI64ArrayAttr::get(ctx, v); }
+  };
+  return std::visit(Convert{ctx}, attr);
+}
+
+bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
+  switch (kind) {
+  case op::AttrKind::Bool:
+    if (auto a = dyn_cast<BoolAttr>(attr))
+      return out = a.getValue(), true;
+    return false;
+  case op::AttrKind::Int:
+    if (auto a = dyn_cast<IntegerAttr>(attr); a && a.getType().isSignlessInteger(64))
+      return out = a.getInt(), true;
+    return false;
+  case op::AttrKind::Float:
+    if (auto a = dyn_cast<FloatAttr>(attr))
+      return out = a.getValueAsDouble(), true;
+    return false;
+  case op::AttrKind::Type:
+    if (auto a = dyn_cast<TypeAttr>(attr))
+      if (std::optional<DType> type = dtypeOf(a.getValue()))
+        return out = *type, true;
+    return false;
+  case op::AttrKind::String:
+    if (auto a = dyn_cast<StringAttr>(attr))
+      return out = a.getValue().str(), true;
+    return false;
+  case op::AttrKind::Ints:
+    if (auto a = dyn_cast<DenseI64ArrayAttr>(attr))
+      return out = op::Ints(a.asArrayRef().begin(), a.asArrayRef().end()), true;
+    return false;
+  }
+  return false;
+}
+
+op::Attrs attrsOf(Operation *op, const op::OpInfo &info) {
+  op::Attrs attrs(info.attrs.size());
+  ArrayRef<StringAttr> names = op->getName().getAttributeNames();
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    attrs[i] = info.attrs[i].defaultValue;
+    if (Attribute attr = op->getDiscardableAttr(names[i]))
+      fromMlirAttr(attr, info.attrs[i].kind, attrs[i]);
+  }
+  return attrs;
+}
+
+// --- Building ---------------------------------------------------------------------------------------------------------------
+Operation *createOp(OpBuilder &b, Location loc, const op::OpInfo &info, ValueRange inputs, const op::Attrs &attrs) {
+  MLIRContext *ctx = b.getContext();
+  SmallVector<TensorType, 4> operands;
+  for (Value v : inputs)
+    operands.push_back(fromMlir(v.getType()));
+  op::Attrs complete;
+  const op::Attrs *all = &attrs;
+  if (attrs.size() != info.attrs.size() || llvm::any_of(attrs, [](const op::Attr &a) { return a.index() == 0; })) {
+    complete = attrs;
+    [[maybe_unused]] std::string error = op::completeAttrs(info, complete);
+    assert(error.empty() && "createOp: wrong attributes");
+    all = &complete;
+  }
+  op::Inferred inferred = info.infer(info, {operands.data(), operands.size()}, *all);
+  assert(inferred && "createOp: operands that the op does not accept");
+
+  auto *dialect = static_cast<TresselDialect *>(ctx->getLoadedDialect(TresselDialect::getDialectNamespace()));
+  assert(dialect && "the graph dialect is loaded");
+  OperationState state(loc, dialect->nameOf(info));
+  state.addOperands(inputs);
+  for (const TensorType &t : inferred.types)
+    state.types.push_back(toMlir(ctx, t));
+  ArrayRef<StringAttr> names = state.name.getAttributeNames();
+  for (size_t i = 0; i < all->size(); ++i)
+    if ((*all)[i] != info.attrs[i].defaultValue)
+      state.attributes.append(names[i], toMlirAttr(ctx, (*all)[i]));
+  return b.create(state);
+}
+
+namespace {
+/// Builds ops at a builder's place.
+class BuilderEmitter : public op::Emitter {
+public:
+  BuilderEmitter(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+  std::vector<Ref> emit(const op::OpInfo &info, std::span<const Ref> inputs, const op::Attrs &attrs) override {
+    SmallVector<Value> values;
+    for (Ref ref : inputs)
+      values.push_back(value(ref));
+    std::vector<Ref> refs;
+    for (Value v : createOp(b, loc, info, values, attrs)->getResults())
+      refs.push_back(v.getAsOpaquePointer());
+    return refs;
+  }
+  Ref constant(double number, DType type) override {
+    Type element = elementType(b.getContext(), type);
+    auto tensor = RankedTensorType::get({}, element);
+    Attribute scalar = isFloat(type) ? Attribute(b.getFloatAttr(element, number))
+                                     : Attribute(b.getIntegerAttr(element, static_cast<int64_t>(number)));
+    auto dense = DenseElementsAttr::get(tensor, scalar);
+    std::optional<op::HostTensor> host = elementsValue(dense);
+    return createConstant(b, loc, host->type, {host->data.get(), static_cast<size_t>(host->type.bytes())})
+        .getAsOpaquePointer();
+  }
+  TensorType typeOf(Ref ref) override { return fromMlir(value(ref).getType()); }
+  static Value value(Ref ref) { return Value::getFromOpaquePointer(ref); }
+
+private:
+  OpBuilder &b;
+  Location loc;
+};
+} // namespace
+
+SmallVector<Value> buildDecomposition(OpBuilder &b, Operation *op) {
+  const op::OpInfo &info = *infoOf(op);
+  BuilderEmitter emitter(b, op->getLoc());
+  std::vector<op::Emitter::Ref> inputs;
+  for (Value v : op->getOperands())
+    inputs.push_back(v.getAsOpaquePointer());
+  SmallVector<Value> results;
+  for (op::Emitter::Ref ref : info.decompose(info, emitter, inputs, attrsOf(op, info)))
+    results.push_back(BuilderEmitter::value(ref));
+  return results;
+}
+
+// --- Locations -----------------------------------------------------------------------------------------------------------------
+FileLine fileLineOf(Location loc) {
+  if (auto file = dyn_cast<FileLineColLoc>(loc))
+    return {file.getFilename().str(), file.getLine()};
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return fileLineOf(name.getChildLoc());
+  if (auto call = dyn_cast<CallSiteLoc>(loc)) {
+    // A library layer's line within, the user's call without: the user's counts.
+    FileLine caller = fileLineOf(call.getCaller());
+    return caller.file.empty() ? fileLineOf(call.getCallee()) : caller;
+  }
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      if (FileLine found = fileLineOf(part); !found.file.empty())
+        return found;
+  return {};
+}
+
+} // namespace tressel::graph

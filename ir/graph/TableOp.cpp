@@ -1,0 +1,134 @@
+#include "ir/graph/TableOp.h"
+
+#include "ir/graph/Graph.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+
+namespace tressel::graph {
+
+namespace {
+
+/// Never registered itself: it is what the interface models of every table op are made for.
+class TableOp : public Op<TableOp, OpTrait::ZeroRegions, OpTrait::VariadicResults, OpTrait::ZeroSuccessors,
+                          OpTrait::VariadicOperands, ConditionallySpeculatable::Trait,
+                          OpTrait::AlwaysSpeculatableImplTrait, MemoryEffectOpInterface::Trait> {
+public:
+  using Op::Op;
+  static constexpr StringLiteral getOperationName() { return "tressel.<table>"; }
+  static ArrayRef<StringRef> getAttributeNames() { return {}; }
+  static bool classof(Operation *op) { return op->hasTrait<IsTableOp>(); }
+  void getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &) {}
+};
+
+/// %r = tressel.name %a, %b {attributes} : (types) -> type
+ParseResult parse(OpAsmParser &parser, OperationState &state) {
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  FunctionType type;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseOperandList(operands) || parser.parseOptionalAttrDict(state.attributes) ||
+      parser.parseColonType(type) || parser.resolveOperands(operands, type.getInputs(), loc, state.operands))
+    return failure();
+  state.addTypes(type.getResults());
+  return success();
+}
+
+void print(Operation *op, OpAsmPrinter &p) {
+  p << op->getName().getStringRef();
+  if (op->getNumOperands())
+    p << ' ' << op->getOperands();
+  p.printOptionalAttrDict(op->getAttrs());
+  p << " : ";
+  p.printFunctionalType(op);
+}
+
+/// What MLIR asks of a registered op, answered from the OpInfo.
+class TableOpModel : public OperationName::Impl {
+public:
+  TableOpModel(const op::OpInfo &info, Dialect &dialect)
+      : Impl(("tressel." + Twine(info.name)).str(), &dialect, TypeID::getFromOpaquePointer(&info),
+             mlir::detail::InterfaceMap::get<ConditionallySpeculatable::Trait<TableOp>,
+                                             MemoryEffectOpInterface::Trait<TableOp>>()),
+        info(info) {}
+
+  LogicalResult foldHook(Operation *op, ArrayRef<Attribute> operands, SmallVectorImpl<OpFoldResult> &results) final {
+    return foldTableOp(op, info, operands, results);
+  }
+  bool hasTrait(TypeID id) final {
+    return id == TypeID::get<IsTableOp>() || id == TypeID::get<OpTrait::ZeroRegions>() ||
+           id == TypeID::get<OpTrait::ZeroSuccessors>() ||
+           (info.commutative && id == TypeID::get<OpTrait::IsCommutative>()) ||
+           (info.numResults == 1 && id == TypeID::get<OpTrait::OneResult>());
+  }
+  OperationName::ParseAssemblyFn getParseAssemblyFn() final { return parse; }
+  void printAssembly(Operation *op, OpAsmPrinter &printer, StringRef) final { print(op, printer); }
+  LogicalResult verifyInvariants(Operation *op) final { return verifyTableOp(op, info); }
+  LogicalResult verifyRegionInvariants(Operation *) final { return success(); }
+  void getCanonicalizationPatterns(RewritePatternSet &, MLIRContext *) final {}
+  void populateDefaultAttrs(const OperationName &, NamedAttrList &) final {}
+
+  // Attributes are the operation's dictionary; there are no properties.
+  std::optional<Attribute> getInherentAttr(Operation *op, StringRef name) final { return op->getDiscardableAttr(name); }
+  void setInherentAttr(Operation *op, StringAttr name, Attribute value) final { op->setDiscardableAttr(name, value); }
+  void populateInherentAttrs(Operation *, NamedAttrList &) final {}
+  LogicalResult verifyInherentAttrs(OperationName, NamedAttrList &, function_ref<InFlightDiagnostic()>) final {
+    return success();
+  }
+  int getOpPropertyByteSize() final { return 0; }
+  void initProperties(OperationName, OpaqueProperties, OpaqueProperties) final {}
+  void deleteProperties(OpaqueProperties) final {}
+  void populateDefaultProperties(OperationName, OpaqueProperties) final {}
+  LogicalResult setPropertiesFromAttr(OperationName, OpaqueProperties, Attribute,
+                                      function_ref<InFlightDiagnostic()> emitError) final {
+    emitError() << "the op has no properties";
+    return failure();
+  }
+  Attribute getPropertiesAsAttr(Operation *) final { return {}; }
+  void copyProperties(OpaqueProperties, OpaqueProperties) final {}
+  bool compareProperties(OpaqueProperties, OpaqueProperties) final { return true; }
+  llvm::hash_code hashProperties(OpaqueProperties) final { return {}; }
+
+private:
+  const op::OpInfo &info;
+};
+
+} // namespace
+
+void registerTableOp(Dialect &dialect, const op::OpInfo &info) {
+  SmallVector<StringRef> names;
+  for (const op::AttrSpec &attr : info.attrs)
+    names.push_back(attr.name);
+  RegisteredOperationName::insert(std::make_unique<TableOpModel>(info, dialect), names);
+}
+
+LogicalResult verifyTableOp(Operation *op, const op::OpInfo &info) {
+  std::vector<TensorType> operands;
+  for (Value v : op->getOperands()) {
+    if (!isSupported(v.getType()))
+      return op->emitError() << info.name << ": operand type " << v.getType() << " is not supported";
+    operands.push_back(fromMlir(v.getType()));
+  }
+  for (NamedAttribute attr : op->getAttrs()) {
+    StringRef name = attr.getName();
+    int index = info.attrIndex(std::string_view(name.data(), name.size()));
+    op::Attr value;
+    if (index < 0 && !name.contains('.'))
+      return op->emitError() << info.name << ": there is no attribute '" << name << "'";
+    if (index >= 0 && !fromMlirAttr(attr.getValue(), info.attrs[static_cast<size_t>(index)].kind, value))
+      return op->emitError() << info.name << ": attribute '" << name << "' cannot be " << attr.getValue();
+  }
+  op::Attrs attrs = attrsOf(op, info);
+  if (std::string error = completeAttrs(info, attrs); !error.empty())
+    return op->emitError(error);
+  op::Inferred inferred = info.infer(info, operands, attrs);
+  if (!inferred)
+    return op->emitError(inferred.error);
+  if (op->getNumResults() != inferred.types.size())
+    return op->emitError() << info.name << ": has " << inferred.types.size() << " results";
+  for (auto [result, type] : llvm::zip(op->getResults(), inferred.types))
+    if (result.getType() != toMlir(op->getContext(), type))
+      return op->emitError() << info.name << ": the result is " << type.str() << ", not " << result.getType();
+  return success();
+}
+
+} // namespace tressel::graph

@@ -1,0 +1,69 @@
+// Costs, from the same descriptions that code is generated from.
+#include "ir/op/TableSupport.h"
+
+namespace tressel::op {
+
+static int64_t scalarFlops(const ScalarProgram &program) {
+  int64_t n = 0;
+  for (const ScalarNode &node : program.nodes)
+    n += node.op != ScalarOp::Operand && node.op != ScalarOp::Index && node.op != ScalarOp::Const &&
+         node.op != ScalarOp::Cast;
+  return n;
+}
+
+int64_t flopsOfLoop(const OpInfo &op, std::span<const TensorType> operands, std::span<const TensorType> results,
+                    const Attrs &attrs) {
+  std::optional<LoopForm> loop = op.loopForm(op, operands, results, attrs);
+  if (!loop) {
+    // A grouped convolution, say: the weights are read once per output point of their group.
+    if (op.family != Family::Convolution || !results.front().shape.isStatic())
+      return 0;
+    int64_t perOutput = operands[1].shape.numElements() / std::max<int64_t>(1, operands[1].shape[0]);
+    return 2 * results.front().shape.numElements() * perOutput;
+  }
+  int64_t points = 1;
+  for (int64_t d : loop->domain)
+    points *= d == kDynamic ? 1 : d;
+  return points * (scalarFlops(loop->body) + (loop->combine != Combine::None));
+}
+
+namespace {
+/// Adds up what a decomposition is made of.
+class CountingEmitter : public Emitter {
+public:
+  std::vector<Ref> emit(const OpInfo &op, std::span<const Ref> inputs, const Attrs &attrs) override {
+    std::vector<TensorType> types;
+    for (Ref ref : inputs)
+      types.push_back(typeOf(ref));
+    std::vector<TensorType> results = op.infer(op, types, attrs).types;
+    flops += op.flops(op, types, results, attrs);
+    std::vector<Ref> refs;
+    for (const TensorType &t : results)
+      refs.push_back(add(t));
+    return refs;
+  }
+  Ref constant(double, DType type) override { return add({type, {}}); }
+  TensorType typeOf(Ref value) override { return *static_cast<const TensorType *>(value); }
+  Ref add(const TensorType &type) {
+    values.push_back(std::make_unique<TensorType>(type));
+    return values.back().get();
+  }
+
+  int64_t flops = 0;
+
+private:
+  std::vector<std::unique_ptr<TensorType>> values;
+};
+} // namespace
+
+int64_t flopsOfDecomposition(const OpInfo &op, std::span<const TensorType> operands, std::span<const TensorType>,
+                             const Attrs &attrs) {
+  CountingEmitter emitter;
+  std::vector<Emitter::Ref> inputs;
+  for (const TensorType &t : operands)
+    inputs.push_back(emitter.add(t));
+  op.decompose(op, emitter, inputs, attrs);
+  return emitter.flops;
+}
+
+} // namespace tressel::op

@@ -1,0 +1,42 @@
+// Helpers of the inference functions (TableSupport.h lists those).
+#pragma once
+
+#include "ir/op/OpInfo.h"
+
+namespace tressel::op {
+
+/// The error "matmul: (C2) inner dimensions differ: f32[2, 3] x f32[4, 5]". Rule 0: none, a matter of form.
+Inferred inferError(const OpInfo &op, int rule, std::string_view message, std::span<const TensorType> operands);
+/// An error for a wrong number of operands, or nothing.
+std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType> operands);
+inline Inferred inferred(const TensorType &type) { return {{type}, {}}; }
+
+/// Axis counted from the front; nothing when outside [-rank, rank).
+std::optional<int> normalizeAxis(int64_t axis, int rank);
+/// As a bit mask, of all dimensions when `axes` is null; nothing when an axis is outside or stands twice.
+std::optional<uint32_t> normalizeAxes(const Ints *axes, int rank);
+
+inline const Ints *maybeInts(const Attr &attr) { return std::get_if<Ints>(&attr); }
+inline const Ints &ints(const Attr &attr) { return std::get<Ints>(attr); }
+inline int64_t integer(const Attr &attr) { return std::get<int64_t>(attr); }
+
+/// Per spatial dimension: what convolutions and pooling say by lists that may be empty.
+struct WindowSpec {
+  int spatial = 0;
+  int64_t size[3], stride[3], low[3], high[3], dilation[3];
+  /// Elements between the first and the last one under the window, both included.
+  int64_t extent(int i) const { return (size[i] - 1) * dilation[i] + 1; }
+  /// Output size; kDynamic stays. Not above 0 when the window does not fit.
+  int64_t output(int i, int64_t input) const;
+};
+/// Lists of wrong length or with wrong entries: nothing. Empty strides become the sizes if `stridesFollowSizes`, else 1.
+std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes, const Ints &strides, const Ints &low,
+                                     const Ints &high, const Ints &dilations, bool stridesFollowSizes);
+
+/// One dimension of a slice as first index, number of elements and stride.
+struct SliceRange {
+  int64_t start, count, stride;
+};
+SliceRange sliceRange(int64_t size, int64_t start, int64_t limit, int64_t stride);
+
+} // namespace tressel::op

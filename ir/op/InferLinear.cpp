@@ -1,0 +1,148 @@
+// Result types of contractions, convolutions, pooling and composites.
+#include "ir/op/Infer.h"
+#include "ir/op/TableSupport.h"
+
+namespace tressel::op {
+
+Inferred inferMatmul(const OpInfo &op, std::span<const TensorType> operands, const Attrs &) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const Shape &a = operands[0].shape, &b = operands[1].shape;
+  DType type = promote(operands[0].dtype, operands[1].dtype);
+  if (a.rank() == 0 || b.rank() == 0)
+    return inferError(op, 1, "operands need at least one dimension", operands);
+  if (type == DType::boolean)
+    return inferError(op, 1, "wants numbers, not bools (cast them)", operands);
+  int64_t innerA = a.back(), innerB = b[b.rank() == 1 ? 0 : b.rank() - 2];
+  if (innerA != innerB && innerA != kDynamic && innerB != kDynamic)
+    return inferError(op, 2, "inner dimensions differ", operands);
+  auto leading = [](const Shape &s) { return Shape(std::span<const int64_t>(s.begin(), std::max(0, s.rank() - 2))); };
+  std::optional<Shape> shape = broadcastShapes(leading(a), leading(b));
+  if (!shape)
+    return inferError(op, 3, "leading dimensions do not broadcast", operands);
+  if (a.rank() > 1)
+    shape->push_back(a[a.rank() - 2]);
+  if (b.rank() > 1)
+    shape->push_back(b.back());
+  return inferred({type, *shape});
+}
+
+Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands[0], &w = operands[1];
+  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5)
+    return inferError(op, 1, "x and w must have the same rank, 3 to 5", operands);
+  if (!isFloat(x.dtype) || x.dtype != w.dtype)
+    return inferError(op, 1, "x and w must have one float type", operands);
+  if (!w.shape.isStatic())
+    return inferError(op, 1, "the window's sizes must be static", operands);
+  int spatial = x.rank() - 2;
+  std::span<const int64_t> sizes(w.shape.begin() + 2, static_cast<size_t>(spatial));
+  std::optional<WindowSpec> window =
+      windowSpec(spatial, sizes, ints(attrs[0]), ints(attrs[1]), ints(attrs[2]), ints(attrs[3]), false);
+  if (!window)
+    return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none", operands);
+  int64_t groups = integer(attrs[4]), features = w.shape[0], channels = x.shape[1];
+  if (groups < 1 || features % groups != 0 || (channels != kDynamic && channels != w.shape[1] * groups))
+    return inferError(op, 3, "channels and features do not divide into " + std::to_string(groups) + " groups", operands);
+  TensorType result{x.dtype, {x.shape[0], features}};
+  for (int i = 0; i < spatial; ++i) {
+    int64_t size = window->size[i] < 1 ? 0 : window->output(i, x.shape[i + 2]);
+    if (size == 0)
+      return inferError(op, 4, "the window does not fit into the padded input", operands);
+    result.shape.push_back(size);
+  }
+  return inferred(result);
+}
+
+Inferred inferPool(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  const Ints &sizes = ints(attrs[0]);
+  int spatial = x.rank() - 2;
+  if (spatial < 1 || spatial > 3)
+    return inferError(op, 1, "x must have rank 3 to 5", operands);
+  if (sizes.size() != static_cast<size_t>(spatial))
+    return inferError(op, 1, "the window needs one entry per spatial dimension", operands);
+  for (int64_t s : sizes)
+    if (s < 1 || s >= int64_t(1) << 31)
+      return inferError(op, 1, "the window's sizes must be at least 1", operands);
+  std::optional<WindowSpec> window =
+      windowSpec(spatial, sizes, ints(attrs[1]), ints(attrs[2]), ints(attrs[3]), ints(attrs[4]), true);
+  for (int i = 0; window && i < spatial; ++i)
+    if (window->low[i] >= window->extent(i) || window->high[i] >= window->extent(i))
+      window.reset();
+  if (!window)
+    return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none", operands);
+  TensorType result{x.dtype, {x.shape[0], x.shape[1]}};
+  for (int i = 0; i < spatial; ++i) {
+    int64_t size = window->output(i, x.shape[i + 2]);
+    if (size == 0)
+      return inferError(op, 3, "the window does not fit into the padded input", operands);
+    result.shape.push_back(size);
+  }
+  if (op.compute == ComputeClass::Float && !isFloat(x.dtype))
+    return inferError(op, 4, "wants floats (cast them)", operands);
+  return inferred(result);
+}
+
+Inferred inferAlongAxis(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  if (!normalizeAxis(integer(attrs[0]), x.rank()))
+    return inferError(op, 1, "axis is not a dimension", operands);
+  return inferred({isFloat(x.dtype) ? x.dtype : DType::f32, x.shape});
+}
+
+/// C1 of the norms: all operands have x's float type.
+static bool oneFloatType(std::span<const TensorType> operands) {
+  for (const TensorType &t : operands)
+    if (!isFloat(t.dtype) || t.dtype != operands.front().dtype)
+      return false;
+  return true;
+}
+
+Inferred inferLayerNorm(const OpInfo &op, std::span<const TensorType> operands, const Attrs &) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands[0], &scale = operands[1], &bias = operands[2];
+  if (!oneFloatType(operands))
+    return inferError(op, 1, "operands must have one float type", operands);
+  int offset = x.rank() - scale.rank();
+  bool fits = scale.rank() >= 1 && offset >= 0 && scale.shape == bias.shape;
+  for (int i = 0; fits && i < scale.rank(); ++i)
+    fits = scale.shape[i] == x.shape[i + offset];
+  if (!fits)
+    return inferError(op, 2, "scale and bias must have the shape of x's last dimensions", operands);
+  return inferred(x);
+}
+
+Inferred inferBatchNorm(const OpInfo &op, std::span<const TensorType> operands, const Attrs &) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  if (!oneFloatType(operands) || x.rank() < 2)
+    return inferError(op, 1, "operands must have one float type, and x rank at least 2", operands);
+  for (const TensorType &t : operands.subspan(1))
+    if (t.shape != Shape{x.shape[1]})
+      return inferError(op, 2, "scale, bias, mean and variance must have shape [channels]", operands);
+  return inferred(x);
+}
+
+Inferred inferOneHot(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  if (!isInteger(x.dtype) || x.rank() == kMaxRank)
+    return inferError(op, 1, "wants integers of at most 7 dimensions", operands);
+  if (integer(attrs[0]) < 0)
+    return inferError(op, 2, "depth is negative", operands);
+  TensorType result{std::get<DType>(attrs[1]), x.shape};
+  result.shape.push_back(integer(attrs[0]));
+  return inferred(result);
+}
+
+} // namespace tressel::op

@@ -1,0 +1,222 @@
+// Result types of views, data movement and indexing.
+#include "ir/op/Infer.h"
+#include "ir/op/TableSupport.h"
+
+namespace tressel::op {
+
+Inferred inferReshape(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  const Ints &sizes = ints(attrs[0]);
+  if (sizes.size() > static_cast<size_t>(kMaxRank))
+    return inferError(op, 1, "more than 8 dimensions", operands);
+  int open = -1;
+  int64_t known = 1;
+  TensorType result{x.dtype, {}};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == -1 ? open >= 0 : sizes[i] < 0)
+      return inferError(op, 1, "sizes must not be negative, but for one -1", operands);
+    if (sizes[i] == -1)
+      open = static_cast<int>(i);
+    else if (__builtin_mul_overflow(known, sizes[i], &known))
+      return inferError(op, 2, "the number of elements would change", operands);
+    result.shape.push_back(sizes[i]);
+  }
+  if (!x.shape.isStatic()) {
+    if (open >= 0)
+      result.shape[open] = kDynamic;
+    return inferred(result);
+  }
+  int64_t total = x.shape.numElements();
+  if (open >= 0 && known != 0 && total % known == 0)
+    result.shape[open] = total / known;
+  if (!result.shape.isStatic() || result.shape.numElements() != total) {
+    if (open >= 0)
+      result.shape[open] = kDynamic;
+    return inferError(op, 2, "the number of elements would change to " + result.shape.str(), operands);
+  }
+  return inferred(result);
+}
+
+Inferred inferExpandDims(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  std::optional<int> axis = normalizeAxis(integer(attrs[0]), x.rank() + 1);
+  if (!axis)
+    return inferError(op, 1, "axis is not a dimension of the result", operands);
+  if (x.rank() == kMaxRank)
+    return inferError(op, 2, "the result would have more than 8 dimensions", operands);
+  TensorType result{x.dtype, {}};
+  for (int i = 0; i <= x.rank(); ++i)
+    result.shape.push_back(i == *axis ? 1 : x.shape[i - (i > *axis)]);
+  return inferred(result);
+}
+
+Inferred inferSqueeze(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  const Ints *axes = maybeInts(attrs[0]);
+  std::optional<uint32_t> mask = normalizeAxes(axes, x.rank());
+  if (!mask)
+    return inferError(op, 1, "an axis is not a dimension, or stands twice", operands);
+  TensorType result{x.dtype, {}};
+  for (int i = 0; i < x.rank(); ++i) {
+    bool named = *mask >> i & 1;
+    if (!named || (!axes && x.shape[i] != 1))
+      result.shape.push_back(x.shape[i]);
+    else if (x.shape[i] != 1 && x.shape[i] != kDynamic)
+      return inferError(op, 2, "dimension " + std::to_string(i) + " has not size 1", operands);
+  }
+  return inferred(result);
+}
+
+Inferred inferFlatten(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  TensorType result{x.dtype, {}};
+  std::optional<int> start = normalizeAxis(integer(attrs[0]), x.rank());
+  if (x.rank() == 0 && integer(attrs[0]) == 0)
+    start = 0;
+  if (!start)
+    return inferError(op, 1, "start_axis is not a dimension", operands);
+  int64_t flat = 1;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i < *start)
+      result.shape.push_back(x.shape[i]);
+    else
+      flat = flat == kDynamic || x.shape[i] == kDynamic ? kDynamic : flat * x.shape[i];
+  }
+  result.shape.push_back(flat);
+  return inferred(result);
+}
+
+Inferred inferTranspose(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  const Ints *permutation = maybeInts(attrs[0]);
+  TensorType result{x.dtype, {}};
+  if (!permutation) {
+    for (int i = x.rank(); i > 0; --i)
+      result.shape.push_back(x.shape[i - 1]);
+    return inferred(result);
+  }
+  if (permutation->size() != x.shape.size() || !normalizeAxes(permutation, x.rank()))
+    return inferError(op, 1, "the permutation must hold each dimension once", operands);
+  for (int64_t p : *permutation)
+    result.shape.push_back(x.shape[*normalizeAxis(p, x.rank())]);
+  return inferred(result);
+}
+
+Inferred inferBroadcastTo(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  const Ints &sizes = ints(attrs[0]);
+  if (sizes.size() > static_cast<size_t>(kMaxRank) || sizes.size() < x.shape.size())
+    return inferError(op, 1, "the shape must have from rank to 8 dimensions", operands);
+  for (int64_t d : sizes)
+    if (d < 0)
+      return inferError(op, 1, "sizes must not be negative", operands);
+  TensorType result{x.dtype, Shape(std::span<const int64_t>(sizes))};
+  int offset = result.rank() - x.rank();
+  for (int i = 0; i < x.rank(); ++i)
+    if (x.shape[i] != 1 && x.shape[i] != kDynamic && x.shape[i] != result.shape[i + offset])
+      return inferError(op, 2, "does not broadcast to " + result.shape.str(), operands);
+  return inferred(result);
+}
+
+Inferred inferSlice(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  const Ints &starts = ints(attrs[0]), &limits = ints(attrs[1]), &strides = ints(attrs[2]);
+  if (starts.size() != x.shape.size() || limits.size() != x.shape.size() ||
+      (!strides.empty() && strides.size() != x.shape.size()))
+    return inferError(op, 1, "needs one start, limit and stride per dimension", operands);
+  TensorType result{x.dtype, {}};
+  for (int i = 0; i < x.rank(); ++i) {
+    size_t n = static_cast<size_t>(i);
+    int64_t stride = strides.empty() ? 1 : strides[n];
+    if (stride == 0)
+      return inferError(op, 2, "a stride is 0", operands);
+    if (x.shape[i] == kDynamic) {
+      if (starts[n] != 0 || limits[n] != std::numeric_limits<int64_t>::max() || stride != 1)
+        return inferError(op, 3, "slices a dynamic dimension", operands);
+      result.shape.push_back(kDynamic);
+      continue;
+    }
+    result.shape.push_back(sliceRange(x.shape[i], starts[n], limits[n], stride).count);
+  }
+  return inferred(result);
+}
+
+Inferred inferConcat(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (operands.empty())
+    return inferError(op, 1, "needs at least one operand", operands);
+  TensorType result = operands.front();
+  std::optional<int> axis = normalizeAxis(integer(attrs[0]), result.rank());
+  if (!axis)
+    return inferError(op, 2, "axis is not a dimension", operands);
+  for (const TensorType &t : operands.subspan(1)) {
+    if (t.rank() != result.rank())
+      return inferError(op, 2, "ranks differ", operands);
+    if (t.dtype != result.dtype)
+      return inferError(op, 4, "element types differ (cast them)", operands);
+    for (int i = 0; i < t.rank(); ++i) {
+      int64_t a = result.shape[i], b = t.shape[i];
+      if (i == *axis)
+        result.shape[i] = a == kDynamic || b == kDynamic ? kDynamic : a + b;
+      else if (a == kDynamic)
+        result.shape[i] = b;
+      else if (b != kDynamic && a != b)
+        return inferError(op, 3, "sizes of dimension " + std::to_string(i) + " differ", operands);
+    }
+  }
+  return inferred(result);
+}
+
+Inferred inferPad(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  TensorType result = operands.front();
+  const Ints &low = ints(attrs[0]), &high = ints(attrs[1]);
+  if (low.size() != result.shape.size() || high.size() != result.shape.size())
+    return inferError(op, 1, "needs one entry of low and high per dimension", operands);
+  for (int i = 0; i < result.rank(); ++i) {
+    size_t n = static_cast<size_t>(i);
+    if (low[n] < 0 || high[n] < 0)
+      return inferError(op, 1, "low and high must not be negative", operands);
+    if (result.shape[i] != kDynamic)
+      result.shape[i] += low[n] + high[n];
+  }
+  return inferred(result);
+}
+
+Inferred inferTake(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands[0], &indices = operands[1];
+  std::optional<int> axis = normalizeAxis(integer(attrs[0]), x.rank());
+  if (!axis)
+    return inferError(op, 1, "axis is not a dimension of x", operands);
+  if (!isInteger(indices.dtype))
+    return inferError(op, 2, "indices must be integers", operands);
+  if (x.rank() - 1 + indices.rank() > kMaxRank)
+    return inferError(op, 3, "the result would have more than 8 dimensions", operands);
+  TensorType result{x.dtype, {}};
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != *axis)
+      result.shape.push_back(x.shape[i]);
+    else
+      for (int64_t d : indices.shape)
+        result.shape.push_back(d);
+  }
+  return inferred(result);
+}
+
+} // namespace tressel::op

@@ -1,0 +1,96 @@
+#include "ir/op/Infer.h"
+
+#include <algorithm>
+
+namespace tressel::op {
+
+Inferred inferError(const OpInfo &op, int rule, std::string_view message, std::span<const TensorType> operands) {
+  std::string text = op.name;
+  text += ": ";
+  if (rule > 0)
+    text += "(C" + std::to_string(rule) + ") ";
+  text += message;
+  const char *separator = ": ";
+  for (const TensorType &t : operands) {
+    text += separator + t.str();
+    separator = " x ";
+  }
+  return {{}, std::move(text)};
+}
+
+std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType> operands) {
+  size_t expected = op.operands.size();
+  if (operands.size() == expected || (expected && op.operands.back().variadic))
+    return std::nullopt;
+  return inferError(op, 0,
+                    "takes " + std::to_string(expected) + (expected == 1 ? " operand" : " operands") + ", got " +
+                        std::to_string(operands.size()),
+                    operands);
+}
+
+std::optional<int> normalizeAxis(int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank)
+    return std::nullopt;
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+std::optional<uint32_t> normalizeAxes(const Ints *axes, int rank) {
+  if (!axes)
+    return (1u << rank) - 1;
+  uint32_t mask = 0;
+  for (int64_t a : *axes) {
+    std::optional<int> axis = normalizeAxis(a, rank);
+    if (!axis || mask >> *axis & 1)
+      return std::nullopt;
+    mask |= 1u << *axis;
+  }
+  return mask;
+}
+
+int64_t WindowSpec::output(int i, int64_t input) const {
+  if (input == kDynamic)
+    return kDynamic;
+  int64_t room = input + low[i] + high[i] - extent(i);
+  return room < 0 ? 0 : room / stride[i] + 1;
+}
+
+std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes, const Ints &strides, const Ints &low,
+                                     const Ints &high, const Ints &dilations, bool stridesFollowSizes) {
+  constexpr int64_t limit = int64_t(1) << 31; // keeps the arithmetic on sizes far from overflow
+  WindowSpec spec;
+  spec.spatial = spatial;
+  size_t n = static_cast<size_t>(spatial);
+  for (const Ints *list : {&strides, &low, &high, &dilations})
+    if (!list->empty() && list->size() != n)
+      return std::nullopt;
+  auto inRange = [&](int64_t v, int64_t least) { return v >= least && v < limit; };
+  for (size_t i = 0; i < n; ++i) {
+    spec.size[i] = sizes[i];
+    spec.stride[i] = strides.empty() ? (stridesFollowSizes ? sizes[i] : 1) : strides[i];
+    spec.low[i] = low.empty() ? 0 : low[i];
+    spec.high[i] = high.empty() ? 0 : high[i];
+    spec.dilation[i] = dilations.empty() ? 1 : dilations[i];
+    if (!inRange(spec.stride[i], 1) || !inRange(spec.low[i], 0) || !inRange(spec.high[i], 0) ||
+        !inRange(spec.dilation[i], 1))
+      return std::nullopt;
+  }
+  return spec;
+}
+
+SliceRange sliceRange(int64_t size, int64_t start, int64_t limit, int64_t stride) {
+  // As Python: an index counts from the end when negative, then is clamped to what the direction can reach.
+  int64_t lowest = stride > 0 ? 0 : -1, highest = stride > 0 ? size : size - 1;
+  auto place = [&](int64_t i) {
+    if (i < 0)
+      i = i < -size ? lowest : i + size;
+    return std::clamp(i, lowest, std::max(lowest, highest));
+  };
+  start = place(start);
+  limit = place(limit);
+  int64_t distance = stride > 0 ? limit - start : start - limit;
+  uint64_t step = stride > 0 ? static_cast<uint64_t>(stride) : 0 - static_cast<uint64_t>(stride);
+  int64_t count = distance <= 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(distance) + step - 1) / step);
+  return {start, count, stride};
+}
+
+} // namespace tressel::op

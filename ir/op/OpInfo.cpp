@@ -1,0 +1,112 @@
+#include "ir/op/OpInfo.h"
+
+#include "ir/op/Registry.h"
+
+#include <new>
+#include <unordered_map>
+
+namespace tressel::op {
+
+int OpInfo::attrIndex(std::string_view attr) const {
+  for (size_t i = 0; i < attrs.size(); ++i)
+    if (attr == attrs[i].name)
+      return static_cast<int>(i);
+  return -1;
+}
+
+std::span<const OpInfo *const> allOps() { return builtinOps(); }
+
+const OpInfo *findOp(std::string_view name) {
+  static const auto *byName = [] {
+    auto *map = new std::unordered_map<std::string_view, const OpInfo *>;
+    for (const OpInfo *op : allOps())
+      map->emplace(op->name, op);
+    return map;
+  }();
+  auto it = byName->find(name);
+  return it == byName->end() ? nullptr : it->second;
+}
+
+static bool holds(const Attr &attr, AttrKind kind) { return attr.index() == static_cast<size_t>(kind) + 1; }
+
+std::string completeAttrs(const OpInfo &op, Attrs &attrs) {
+  static constexpr const char *kinds[] = {"a bool", "an integer", "a number", "an element type", "a string",
+                                          "a list of integers"};
+  static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(AttrKind::Ints) + 1, Attr>, Ints>);
+  if (attrs.size() > op.attrs.size())
+    return std::string(op.name) + ": has " + std::to_string(op.attrs.size()) + " attributes, got " +
+           std::to_string(attrs.size());
+  attrs.resize(op.attrs.size());
+  for (size_t i = 0; i < attrs.size(); ++i) {
+    const AttrSpec &spec = op.attrs[i];
+    if (std::holds_alternative<std::monostate>(attrs[i]))
+      attrs[i] = spec.defaultValue;
+    if (std::holds_alternative<std::monostate>(attrs[i])) {
+      if (!spec.optional)
+        return std::string(op.name) + ": attribute '" + spec.name + "' is missing";
+    } else if (!holds(attrs[i], spec.kind)) {
+      return std::string(op.name) + ": attribute '" + spec.name + "' is not " + kinds[static_cast<int>(spec.kind)];
+    }
+  }
+  return {};
+}
+
+std::optional<Shape> broadcastShapes(const Shape &a, const Shape &b) {
+  const Shape &longer = a.rank() >= b.rank() ? a : b, &shorter = a.rank() >= b.rank() ? b : a;
+  Shape result = longer;
+  int offset = longer.rank() - shorter.rank();
+  for (int i = 0; i < shorter.rank(); ++i) {
+    int64_t x = longer[i + offset], y = shorter[i];
+    if (x == y || y == 1)
+      continue;
+    if (x == 1 || x == kDynamic) // the dynamic one is 1 or n: checked when the program runs
+      result[i + offset] = y;
+    else if (y != kDynamic)
+      return std::nullopt;
+  }
+  return result;
+}
+
+DType promote(DType a, DType b) {
+  if (a == b)
+    return a;
+  if (a > b)
+    std::swap(a, b); // a is the earlier one: floats, signed integers, u8, bool
+  if (b == DType::boolean)
+    return a;
+  if (isFloat(a)) {
+    if (!isFloat(b))
+      return a;
+    if (a == DType::f16) // f16 with bf16: neither holds the other
+      return DType::f32;
+    return a == DType::f64 || b == DType::f64 ? DType::f64 : DType::f32;
+  }
+  if (b == DType::u8)
+    return a == DType::i8 ? DType::i16 : a;
+  return b; // signed integers: the wider
+}
+
+DType computeType(const OpInfo &op, std::span<const TensorType> operands, std::span<const TensorType> results) {
+  unsigned conditions = op.elementwise ? op.elementwise->boolOperands : 0;
+  std::optional<DType> type;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (!(conditions >> i & 1))
+      type = type ? promote(*type, operands[i].dtype) : operands[i].dtype;
+  if (!type)
+    return isFloat(results.front().dtype) ? DType::f64 : DType::i64;
+  if (op.compute == ComputeClass::Bool)
+    return DType::boolean;
+  if (op.compute == ComputeClass::Float && !isFloat(*type))
+    return DType::f32;
+  return *type;
+}
+
+HostTensor HostTensor::allocate(const TensorType &type) {
+  constexpr std::align_val_t align{64};
+  size_t bytes = static_cast<size_t>(std::max<int64_t>(type.bytes(), 1));
+  auto *data = static_cast<std::byte *>(::operator new(bytes, align));
+  std::fill_n(data, bytes, std::byte{0});
+  return {type, std::shared_ptr<std::byte[]>(data, [=](std::byte *p) { ::operator delete(p, align); })};
+}
+
+} // namespace tressel::op

@@ -1,0 +1,140 @@
+// Scalars that record what is done to them: a scalar fragment applied to them leaves a ScalarProgram.
+#pragma once
+
+#include "ir/op/OpInfo.h"
+
+#include <concepts>
+
+namespace tressel::op {
+
+/// Builds a program; equal nodes are one.
+class ScalarRecorder {
+public:
+  int32_t add(const ScalarNode &node);
+  int32_t constant(DType type, double value, int64_t integer);
+  DType dtype(int32_t node) const { return program.nodes[static_cast<size_t>(node)].dtype; }
+  ScalarProgram program;
+};
+
+struct TypeTag {
+  DType dtype;
+};
+
+template <class L>
+concept Literal = std::integral<L> || std::floating_point<L>;
+
+/// A node of a program being recorded. Two operands of one operator have one type; a literal takes the other's.
+class Sym {
+public:
+  Sym(ScalarRecorder *recorder, int32_t node) : recorder(recorder), node(node) {}
+  DType dtype() const { return recorder->dtype(node); }
+  template <Literal L> Sym literal(L value) const {
+    return {recorder, recorder->constant(dtype(), static_cast<double>(value), static_cast<int64_t>(value))};
+  }
+  Sym unary(ScalarOp op, DType result) const { return {recorder, recorder->add({op, result, {node, -1, -1}})}; }
+  Sym unary(ScalarOp op) const { return unary(op, dtype()); }
+  Sym binary(ScalarOp op, Sym b, DType result) const {
+    return {recorder, recorder->add({op, result, {node, b.node, -1}})};
+  }
+  Sym to(DType type) const { return type == dtype() ? *this : unary(ScalarOp::Cast, type); }
+
+  ScalarRecorder *recorder;
+  int32_t node;
+};
+
+#define TRESSEL_SYM_BINARY(function, op, result)                                                                       \
+  inline Sym function(Sym a, Sym b) { return a.binary(ScalarOp::op, b, result); }                                      \
+  template <Literal L> Sym function(Sym a, L b) { return function(a, a.literal(b)); }                                  \
+  template <Literal L> Sym function(L a, Sym b) { return function(b.literal(a), b); }
+TRESSEL_SYM_BINARY(operator+, Add, a.dtype())
+TRESSEL_SYM_BINARY(operator-, Sub, a.dtype())
+TRESSEL_SYM_BINARY(operator*, Mul, a.dtype())
+TRESSEL_SYM_BINARY(operator/, Div, a.dtype())
+TRESSEL_SYM_BINARY(operator%, Rem, a.dtype())
+TRESSEL_SYM_BINARY(operator&, And, a.dtype())
+TRESSEL_SYM_BINARY(operator|, Or, a.dtype())
+TRESSEL_SYM_BINARY(operator^, Xor, a.dtype())
+TRESSEL_SYM_BINARY(operator<<, Shl, a.dtype())
+TRESSEL_SYM_BINARY(operator>>, Shr, a.dtype())
+TRESSEL_SYM_BINARY(operator&&, And, DType::boolean)
+TRESSEL_SYM_BINARY(operator||, Or, DType::boolean)
+TRESSEL_SYM_BINARY(operator==, Eq, DType::boolean)
+TRESSEL_SYM_BINARY(operator!=, Ne, DType::boolean)
+TRESSEL_SYM_BINARY(operator<, Lt, DType::boolean)
+TRESSEL_SYM_BINARY(operator<=, Le, DType::boolean)
+TRESSEL_SYM_BINARY(operator>, Gt, DType::boolean)
+TRESSEL_SYM_BINARY(operator>=, Ge, DType::boolean)
+TRESSEL_SYM_BINARY(pow, Pow, a.dtype())
+TRESSEL_SYM_BINARY(min, Min, a.dtype())
+TRESSEL_SYM_BINARY(max, Max, a.dtype())
+TRESSEL_SYM_BINARY(atan2, Atan2, a.dtype())
+#undef TRESSEL_SYM_BINARY
+
+#define TRESSEL_SYM_UNARY(function, op)                                                                                \
+  inline Sym function(Sym x) { return x.unary(ScalarOp::op); }
+TRESSEL_SYM_UNARY(operator-, Neg)
+TRESSEL_SYM_UNARY(operator!, Not)
+TRESSEL_SYM_UNARY(operator~, Not)
+TRESSEL_SYM_UNARY(abs, Abs)
+TRESSEL_SYM_UNARY(sign, Sign)
+TRESSEL_SYM_UNARY(floor, Floor)
+TRESSEL_SYM_UNARY(ceil, Ceil)
+TRESSEL_SYM_UNARY(round, Round)
+TRESSEL_SYM_UNARY(trunc, Trunc)
+TRESSEL_SYM_UNARY(sqrt, Sqrt)
+TRESSEL_SYM_UNARY(rsqrt, Rsqrt)
+TRESSEL_SYM_UNARY(exp, Exp)
+TRESSEL_SYM_UNARY(expm1, Expm1)
+TRESSEL_SYM_UNARY(log, Log)
+TRESSEL_SYM_UNARY(log1p, Log1p)
+TRESSEL_SYM_UNARY(sin, Sin)
+TRESSEL_SYM_UNARY(cos, Cos)
+TRESSEL_SYM_UNARY(tan, Tan)
+TRESSEL_SYM_UNARY(asin, Asin)
+TRESSEL_SYM_UNARY(acos, Acos)
+TRESSEL_SYM_UNARY(atan, Atan)
+TRESSEL_SYM_UNARY(sinh, Sinh)
+TRESSEL_SYM_UNARY(cosh, Cosh)
+TRESSEL_SYM_UNARY(tanh, Tanh)
+TRESSEL_SYM_UNARY(erf, Erf)
+TRESSEL_SYM_UNARY(sigmoid, Logistic)
+#undef TRESSEL_SYM_UNARY
+inline Sym isnan(Sym x) { return x.unary(ScalarOp::IsNan, DType::boolean); }
+
+inline Sym cast(Sym x, TypeTag type) { return x.to(type.dtype); }
+template <Literal L> Sym like(Sym x, L value) { return x.literal(value); }
+inline Sym select(Sym condition, Sym a, Sym b) {
+  return {a.recorder, a.recorder->add({ScalarOp::Select, a.dtype(), {condition.node, a.node, b.node}})};
+}
+template <Literal L> Sym select(Sym condition, Sym a, L b) { return select(condition, a, a.literal(b)); }
+template <Literal L> Sym select(Sym condition, L a, Sym b) { return select(condition, b.literal(a), b); }
+
+/// What a fragment may ask besides its operands.
+class SymContext {
+public:
+  SymContext(ScalarRecorder *recorder, DType compute, const Shape &shape)
+      : result{compute}, recorder(recorder), shape(shape) {}
+  /// The element's index in dimension `dim` of the result, i64.
+  Sym index(int64_t dim) const;
+  /// Its row-major index, i64; the shape is static.
+  Sym linearIndex() const;
+  int64_t rank() const { return shape.rank(); }
+  int64_t size(int64_t dim) const { return shape[static_cast<int>(dim)]; }
+  Sym lift(Sym value) const { return value; }
+  template <Literal L> Sym lift(L value) const {
+    return {recorder, recorder->constant(result.dtype, static_cast<double>(value), static_cast<int64_t>(value))};
+  }
+
+  TypeTag result; ///< what the op computes in
+  TypeTag f32{DType::f32}, i64{DType::i64}, boolean{DType::boolean};
+
+private:
+  ScalarRecorder *recorder;
+  const Shape &shape;
+};
+
+/// The whole body of an elementwise op on operands of these types: conversions in and out included.
+ScalarProgram recordElementwise(const OpInfo &op, std::span<const TensorType> operands, const TensorType &result,
+                                const Attrs &attrs);
+
+} // namespace tressel::op

@@ -1,0 +1,10 @@
+// Every family, in the order of the docs.
+include "ir/ops/Arithmetic.td"
+include "ir/ops/Math.td"
+include "ir/ops/Activation.td"
+include "ir/ops/Creation.td"
+include "ir/ops/Reduction.td"
+include "ir/ops/Shape.td"
+include "ir/ops/Indexing.td"
+include "ir/ops/Linear.td"
+include "ir/ops/Composite.td"

@@ -1,0 +1,152 @@
+// Arithmetic, comparison and logic: elementwise, with broadcasting and promotion.
+include "ir/ops/Base.td"
+
+def AddOp : Binary<"add"> {
+  let summary = "a + b, elementwise";
+  let scalar = [{ a + b }];
+  let numpy = "a + b";
+  let commutative = 1;
+  let identity = "-0.0";
+  let example = "Tensor y = add(x, 1.0f);   // or x + 1.0f";
+}
+def SubOp : Binary<"sub"> {
+  let summary = "a - b, elementwise";
+  let scalar = [{ a - b }];
+  let numpy = "a - b";
+  let identity = "0.0";
+}
+def MulOp : Binary<"mul"> {
+  let summary = "a * b, elementwise";
+  let scalar = [{ a * b }];
+  let numpy = "a * b";
+  let commutative = 1;
+  let identity = "1.0";
+}
+def DivOp : Binary<"div"> {
+  let summary = "a / b, elementwise; integers give f32";
+  let scalar = [{ a / b }];
+  let compute = "Float";
+  let numpy = "a / b";
+  let domains = ["-2, 2", "0.5, 4"];
+  let identity = "1.0";
+}
+def FloorDivideOp : Binary<"floor_divide"> {
+  let summary = "The largest integer not above a / b, elementwise; an integer divided by zero gives 0, a float NaN";
+  let scalar = [{ round((a - a % b) / b) }];
+  let numpy = "np.floor_divide(a, b)";
+  let domains = ["-9, 9", "1, 4"];
+}
+def RemainderOp : Binary<"remainder"> {
+  let summary = "a - b * floor(a / b), elementwise: the sign of b; an integer by zero gives 0";
+  let scalar = [{ a % b }];
+  let numpy = "np.remainder(a, b)";
+  let domains = ["-9, 9", "1, 4"];
+}
+def PowOp : Binary<"pow"> {
+  let summary = "a to the power of b, elementwise";
+  let scalar = [{ pow(a, b) }];
+  let numpy = "np.power(a, b)";
+  let domains = ["0.5, 2", "0, 3"];
+  let identity = "1.0";
+}
+def MinimumOp : Binary<"minimum"> {
+  let summary = "The smaller of a and b, elementwise; NaN if either is";
+  let scalar = [{ min(a, b) }];
+  let compute = "Any";
+  let numpy = "np.minimum(a, b)";
+  let commutative = 1;
+}
+def MaximumOp : Binary<"maximum"> {
+  let summary = "The larger of a and b, elementwise; NaN if either is";
+  let scalar = [{ max(a, b) }];
+  let compute = "Any";
+  let numpy = "np.maximum(a, b)";
+  let commutative = 1;
+}
+
+def EqualOp : Comparison<"equal"> {
+  let summary = "a == b, elementwise, as bool";
+  let scalar = [{ a == b }];
+  let numpy = "a == b";
+  let commutative = 1;
+}
+def NotEqualOp : Comparison<"not_equal"> {
+  let summary = "a != b, elementwise, as bool";
+  let scalar = [{ a != b }];
+  let numpy = "a != b";
+  let commutative = 1;
+}
+def LessOp : Comparison<"less"> {
+  let summary = "a < b, elementwise, as bool";
+  let scalar = [{ a < b }];
+  let numpy = "a < b";
+}
+def LessEqualOp : Comparison<"less_equal"> {
+  let summary = "a <= b, elementwise, as bool";
+  let scalar = [{ a <= b }];
+  let numpy = "a <= b";
+}
+def GreaterOp : Comparison<"greater"> {
+  let summary = "a > b, elementwise, as bool";
+  let scalar = [{ a > b }];
+  let numpy = "a > b";
+}
+def GreaterEqualOp : Comparison<"greater_equal"> {
+  let summary = "a >= b, elementwise, as bool";
+  let scalar = [{ a >= b }];
+  let numpy = "a >= b";
+}
+
+def LogicalAndOp : Logical<"logical_and"> {
+  let arguments = (ins Tensor:$a, Tensor:$b);
+  let summary = "Whether both a and b are nonzero, elementwise";
+  let scalar = [{ a && b }];
+  let numpy = "np.logical_and(a, b)";
+  let commutative = 1;
+}
+def LogicalOrOp : Logical<"logical_or"> {
+  let arguments = (ins Tensor:$a, Tensor:$b);
+  let summary = "Whether a or b is nonzero, elementwise";
+  let scalar = [{ a || b }];
+  let numpy = "np.logical_or(a, b)";
+  let commutative = 1;
+}
+def LogicalXorOp : Logical<"logical_xor"> {
+  let arguments = (ins Tensor:$a, Tensor:$b);
+  let summary = "Whether exactly one of a and b is nonzero, elementwise";
+  let scalar = [{ a != b }];
+  let numpy = "np.logical_xor(a, b)";
+  let commutative = 1;
+}
+def LogicalNotOp : Logical<"logical_not"> {
+  let arguments = (ins Tensor:$x);
+  let summary = "Whether x is zero, elementwise";
+  let scalar = [{ !x }];
+  let numpy = "np.logical_not(x)";
+}
+
+def WhereOp : Elementwise<"where"> {
+  let summary = "a where the condition is nonzero, b elsewhere";
+  let arguments = (ins Tensor:$condition, Tensor:$a, Tensor:$b);
+  let boolOperands = 1;
+  let scalar = [{ select(condition, a, b) }];
+  let numpy = "np.where(condition, a, b)";
+}
+def ClipOp : Elementwise<"clip"> {
+  let summary = "x limited to [low, high], elementwise: minimum(maximum(x, low), high)";
+  let arguments = (ins Tensor:$x, Tensor:$low, Tensor:$high);
+  let scalar = [{ min(max(x, low), high) }];
+  let numpy = "np.minimum(np.maximum(x, low), high)";
+  let domains = ["-2, 2", "-1, 0", "0, 1"];
+  let example = "Tensor y = clip(x, 0, 6);";
+}
+def CastOp : Elementwise<"cast"> {
+  let summary = "x converted to another element type";
+  let description = "A float becomes an integer by truncation (outside its range the value is unspecified); anything nonzero becomes true.";
+  let arguments = (ins Tensor:$x, Type:$dtype);
+  let element = "Attr";
+  let scalar = [{ x }];
+  let isIdentity = "sameType";
+  let numpy = "x.astype(dtype)";
+  let example = "Tensor y = cast(labels, f32);";
+}

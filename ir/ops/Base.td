@@ -1,0 +1,131 @@
+// What a record says of an op, and the families that say most of it for their members. docs/adding-an-op.md is the guide.
+#ifndef TRESSEL_IR_OPS_BASE
+#define TRESSEL_IR_OPS_BASE
+
+include "ir/graph/Dialect.td"
+
+// Attributes, as records write them: Default<Int, "-1">:$axis, Maybe<Ints>:$axis.
+defvar Tensor = AnyRankedTensor;
+defvar Int = I64Attr;
+defvar Ints = DenseI64ArrayAttr;
+defvar Float = F64Attr;
+defvar Bool = BoolAttr;
+defvar Type = TypeAttr; // an element type
+class Default<Attr attr, string value> : DefaultValuedAttr<attr, value>;
+class Maybe<Attr attr> : OptionalAttr<attr>;
+
+// Every op. C++ names are functions of ir/op (namespace tressel::op) with the signature of the OpInfo field they fill.
+class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
+  let results = (outs Tensor:$result);
+  string family = family_;
+
+  // What the result is. A fragment is an expression or statements with `return`.
+  code scalar = "";        // elementwise: over scalars, see ir/ops/README.md
+  code decomposition = ""; // composite: over expressions of other ops
+  string infer = ?;        // C++: result types and the checks of operands and attributes
+  string loopForm = "noLoopForm"; // C++: the op as one loop nest
+  string evaluate = "";    // C++ in ir/interpreter; elementwise ops and composites need none
+  string flops = "flopsOfLoop";
+  string combine = "None"; // reductions: op::Combine
+  bit isMean = 0;          // the combined value is divided by the number of elements
+
+  // Element types of an elementwise op: what operands are converted to (Any, Number, Float, Integer, Bool), what the
+  // result is (Compute, Bool, Attr), and which operands (a bit each) are conditions.
+  string compute = "Any";
+  string element = "Compute";
+  int boolOperands = 0;
+
+  // What the simplifier may know.
+  bit commutative = 0;
+  bit isView = 0;           // the operand's bytes in another shape
+  bit idempotent = 0;       // f(f(x)) = f(x)
+  string identity = "";     // a number c with f(x, c) = x, exactly: -0.0 for a sum of floats
+  string compose = "nullptr";    // C++: merges f(f(x)) into one
+  string isIdentity = "nullptr"; // C++: whether the op returns its operand unchanged
+
+  // For people and tests.
+  string numpy = ?;            // independent oracle: a NumPy expression over operand and attribute names
+  list<string> domains = [];   // "low, high" of random test values, one per operand
+  string example = "";         // one line of C++
+}
+
+// --- Elementwise: operands broadcast, element types promote -----------------------------------------------------------
+class Elementwise<string mnemonic> : TableOp<mnemonic, "Elementwise"> {
+  let description = [{
+    - (C1) the operands' shapes broadcast;
+    - (C2) the operands' element types suit the op.
+  }];
+  let infer = "inferElementwise";
+  let loopForm = "loopFormElementwise";
+}
+class Unary<string mnemonic> : Elementwise<mnemonic> {
+  let arguments = (ins Tensor:$x);
+  let compute = "Float";
+}
+class Binary<string mnemonic> : Elementwise<mnemonic> {
+  let arguments = (ins Tensor:$a, Tensor:$b);
+  let compute = "Number";
+}
+class Comparison<string mnemonic> : Elementwise<mnemonic> {
+  let arguments = (ins Tensor:$a, Tensor:$b);
+  let element = "Bool";
+}
+class Logical<string mnemonic> : Elementwise<mnemonic> {
+  let compute = "Bool";
+  let element = "Bool";
+}
+
+// --- Values made of nothing: shape and type are attributes --------------------------------------------------------------
+class Creation<string mnemonic> : TableOp<mnemonic, "Constant"> {
+  let compute = "Any";
+  let element = "Attr";
+  let infer = "inferCreation";
+  let loopForm = "loopFormElementwise";
+}
+
+// --- Reductions: `axis` absent means all dimensions -----------------------------------------------------------------------
+class Reduction<string mnemonic, string combine_> : TableOp<mnemonic, "Reduction"> {
+  let description = [{
+    - (C1) every axis is in [-rank, rank), none twice;
+    - (C2) a largest or smallest element exists: the reduced dimensions are not empty.
+  }];
+  let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Bool, "false">:$keepdims);
+  let infer = "inferReduction";
+  let loopForm = "loopFormReduction";
+  let evaluate = "interp::reduce";
+  let combine = combine_;
+  let compute = "Any";
+}
+class ArgReduction<string mnemonic, string combine_> : Reduction<mnemonic, combine_> {
+  let arguments = (ins Tensor:$x, Default<Int, "-1">:$axis, Default<Bool, "false">:$keepdims);
+  let infer = "inferArgReduction";
+}
+
+// --- Movement of data ---------------------------------------------------------------------------------------------------------
+class ShapeOp<string mnemonic> : TableOp<mnemonic, "Shape">;
+class View<string mnemonic> : ShapeOp<mnemonic> {
+  let isView = 1;
+  let evaluate = "interp::view";
+  let isIdentity = "sameType";
+}
+class Indexing<string mnemonic> : TableOp<mnemonic, "Indexing">;
+
+// --- Linear algebra and windows ---------------------------------------------------------------------------------------------
+class Contraction<string mnemonic> : TableOp<mnemonic, "Contraction"> {
+  let combine = "Sum";
+  let compute = "Number";
+}
+class Convolution<string mnemonic> : TableOp<mnemonic, "Convolution"> {
+  let combine = "Sum";
+  let compute = "Float";
+}
+class Window<string mnemonic, string combine_> : TableOp<mnemonic, "Window"> {
+  let combine = combine_;
+}
+
+// --- Written in other ops -----------------------------------------------------------------------------------------------------
+class Composite<string mnemonic> : TableOp<mnemonic, "Composite"> {
+  let flops = "flopsOfDecomposition";
+}
+
+#endif

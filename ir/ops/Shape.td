@@ -1,0 +1,116 @@
+// Views and movement of data along the shape.
+include "ir/ops/Base.td"
+
+def ReshapeOp : View<"reshape"> {
+  let summary = "The elements in row-major order under another shape; one size may be -1";
+  let description = [{
+    - (C1) at most one size is -1, the others are not negative;
+    - (C2) the number of elements stays.
+  }];
+  let arguments = (ins Tensor:$x, Ints:$shape);
+  let infer = "inferReshape";
+  let numpy = "np.reshape(x, shape)";
+  let example = "Tensor rows = reshape(x, {x.dim(0), -1});";
+}
+def ExpandDimsOp : View<"expand_dims"> {
+  let summary = "A new dimension of size 1 at `axis` of the result";
+  let description = [{
+    - (C1) -rank - 1 <= axis <= rank;
+    - (C2) the result has at most 8 dimensions.
+  }];
+  let arguments = (ins Tensor:$x, Default<Int, "0">:$axis);
+  let infer = "inferExpandDims";
+  let numpy = "np.expand_dims(x, axis)";
+}
+def SqueezeOp : View<"squeeze"> {
+  let summary = "Without the dimensions `axis`, which have size 1; without `axis`, all of size 1";
+  let description = [{
+    - (C1) every axis is in [-rank, rank), none twice;
+    - (C2) the dimensions removed have size 1.
+  }];
+  let arguments = (ins Tensor:$x, Maybe<Ints>:$axis);
+  let infer = "inferSqueeze";
+  let numpy = "np.squeeze(x, axis)";
+}
+def FlattenOp : View<"flatten"> {
+  let summary = "The dimensions from `start_axis` on as one";
+  let description = [{
+    - (C1) start_axis is in [-rank, rank), or 0 for a scalar.
+  }];
+  let arguments = (ins Tensor:$x, Default<Int, "1">:$start_axis);
+  let infer = "inferFlatten";
+  let numpy = "np.reshape(x, x.shape[:start_axis] + (-1,))";
+}
+def TransposeOp : ShapeOp<"transpose"> {
+  let summary = "Dimensions permuted: dimension i of the result is dimension permutation[i] of x; reversed by default";
+  let description = [{
+    - (C1) `permutation` holds each of 0 .. rank - 1 once (negative ones count from the end).
+  }];
+  let arguments = (ins Tensor:$x, Maybe<Ints>:$permutation);
+  let infer = "inferTranspose";
+  let loopForm = "loopFormTranspose";
+  let evaluate = "interp::transpose";
+  let compose = "composeTranspose";
+  let isIdentity = "isIdentityTranspose";
+  let numpy = "np.transpose(x, permutation)";
+  let example = "Tensor nchw = transpose(nhwc, {0, 3, 1, 2});";
+}
+def BroadcastToOp : ShapeOp<"broadcast_to"> {
+  let summary = "x repeated along dimensions of size 1 and new leading ones to have `shape`";
+  let description = [{
+    - (C1) `shape` has at least x's rank, at most 8 dimensions, none negative;
+    - (C2) each size of x, counted from the last, is 1 or that of `shape`.
+  }];
+  let arguments = (ins Tensor:$x, Ints:$shape);
+  let infer = "inferBroadcastTo";
+  let loopForm = "loopFormBroadcastTo";
+  let evaluate = "interp::broadcastTo";
+  let isIdentity = "sameType";
+  let numpy = "np.broadcast_to(x, shape)";
+}
+def SliceOp : ShapeOp<"slice"> {
+  let summary = "x[start : limit : stride] in every dimension";
+  let description = [{
+    As in NumPy, negative starts and limits count from the end, values beyond the ends are clamped, and a negative stride
+    walks backwards (its limit is exclusive below; a limit below -size, such as the smallest integer, means through
+    the first element). Missing strides are 1.
+    - (C1) starts and limits have one entry per dimension of x, strides too or none;
+    - (C2) strides are not 0;
+    - (C3) sliced dimensions are static.
+  }];
+  let arguments = (ins Tensor:$x, Ints:$starts, Ints:$limits, Default<Ints, "{}">:$strides);
+  let infer = "inferSlice";
+  let loopForm = "loopFormSlice";
+  let evaluate = "interp::slice";
+  let isIdentity = "isIdentitySlice";
+  let numpy = "x[tuple(slice(s, None if l < -2**62 else l, t) for s, l, t in zip(starts, limits, strides or [1] * x.ndim))]";
+  let example = "Tensor first = slice(x, {0, 0}, {1, 10}, {});";
+}
+def ConcatOp : ShapeOp<"concat"> {
+  let summary = "The operands one after the other along `axis`";
+  let description = [{
+    - (C1) there is at least one operand;
+    - (C2) all have the same rank, at least 1, and axis is in [-rank, rank);
+    - (C3) all sizes but that of `axis` agree;
+    - (C4) all have one element type.
+  }];
+  let arguments = (ins Variadic<Tensor>:$inputs, Default<Int, "0">:$axis);
+  let infer = "inferConcat";
+  let loopForm = "loopFormConcat";
+  let evaluate = "interp::concat";
+  let isIdentity = "sameType";
+  let numpy = "np.concatenate(inputs, axis=axis)";
+  let example = "Tensor both = concat({a, b}, 1);";
+}
+def PadOp : ShapeOp<"pad"> {
+  let summary = "x with `low` elements of `value` before and `high` after it, in every dimension";
+  let description = [{
+    - (C1) low and high have one entry per dimension of x, none negative.
+  }];
+  let arguments = (ins Tensor:$x, Ints:$low, Ints:$high, Default<Float, "0.0">:$value);
+  let infer = "inferPad";
+  let loopForm = "loopFormPad";
+  let evaluate = "interp::pad";
+  let isIdentity = "sameType";
+  let numpy = "np.pad(x, list(zip(low, high)), constant_values=value)";
+}

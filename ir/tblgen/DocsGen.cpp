@@ -1,0 +1,48 @@
+// docs/ops.md: every op with its signature, meaning and rules.
+#include "ir/tblgen/Records.h"
+
+#include "mlir/TableGen/GenInfo.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace tressel::tblgen;
+
+static std::string signature(const OpRecord &op) {
+  std::string result = op.name + "(";
+  ListSeparator sep;
+  for (const tressel::tblgen::Argument &a : op.arguments) {
+    result += StringRef(sep).str() + (a.variadic ? "{" + a.name + "...}" : a.name);
+    if (a.optional)
+      result += " = all";
+    else if (a.hasDefault)
+      result += " = " + StringRef(a.defaultValue).split("DType::").second.str() +
+                (StringRef(a.defaultValue).contains("DType::") ? "" : a.defaultValue);
+  }
+  return result + ")";
+}
+
+static bool genDocs(const RecordKeeper &records, raw_ostream &os) {
+  os << "# Ops\n\nGenerated from the records in `ir/ops/`: change those, then run `ninja -C build update-ops-page`. "
+     << "Names and semantics follow NumPy and the array\nAPI where they have the op. Operands broadcast and promote as there; "
+     << "an integer with a float takes the float's type. An error\nnames the rule (C1, ...) that is broken.\n";
+  std::vector<OpRecord> ops = collect(records);
+  std::string family;
+  for (const OpRecord &op : ops) {
+    if (op.get("family") != family) {
+      family = op.get("family").str();
+      os << "\n## " << (family == "Constant" ? "Creation" : family) << "\n";
+    }
+    os << "\n### `" << signature(op) << "`\n" << op.get("summary") << ".\n";
+    std::string description = dedent(op.get("description"));
+    if (!description.empty())
+      os << "\n" << description;
+    if (op.isElementwise() && !StringRef(dedent(op.get("scalar"))).rtrim().contains('\n'))
+      os << "\nScalar: `" << op.get("scalar").trim() << "`\n";
+    os << "\nNumPy: `" << op.get("numpy").trim() << "`\n";
+    if (!op.get("example").empty())
+      os << "\n```cpp\n" << op.get("example") << "\n```\n";
+  }
+  return false;
+}
+
+static mlir::GenRegistration docs("gen-op-docs", "The page of all ops", genDocs);

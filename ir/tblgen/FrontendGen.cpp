@@ -1,0 +1,93 @@
+// The frontend's functions: one per op, over Arg, with a doc comment from the record.
+#include "ir/tblgen/Records.h"
+
+#include "mlir/TableGen/GenInfo.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace tressel::tblgen;
+
+using Arg = tressel::tblgen::Argument;
+
+static std::string parameterType(const Arg &a) {
+  if (a.isOperand)
+    return a.variadic ? "std::vector<Arg>" : "Arg";
+  if (a.optional)
+    return "Axes";
+  return a.kind == Kind::Ints ? "std::vector<int64_t>" : cppType(a.kind);
+}
+
+/// An op without a plain operand has nothing that carries the caller's line, so it takes it itself.
+static bool takesLocation(const OpRecord &op) { return op.operands().empty() || op.operands().front()->variadic; }
+
+static void signature(const OpRecord &op, bool defaults, raw_ostream &os) {
+  os << "Tensor " << op.name << "(";
+  ListSeparator sep;
+  for (size_t i = 0; i < op.arguments.size(); ++i) {
+    const Arg &a = op.arguments[i];
+    bool tail = true;
+    for (size_t j = i; j < op.arguments.size(); ++j)
+      tail &= op.arguments[j].optional || op.arguments[j].hasDefault;
+    os << sep << parameterType(a) << " " << a.name;
+    if (defaults && tail)
+      os << " = " << (a.optional || a.kind == Kind::Ints ? "{}" : a.defaultValue);
+  }
+  if (takesLocation(op))
+    os << sep << "std::source_location where" << (defaults ? " = std::source_location::current()" : "");
+  os << ")";
+}
+
+static bool genHeader(const RecordKeeper &records, raw_ostream &os) {
+  os << "// All ops as functions. Generated from the records in ir/ops; docs/ops.md is the same as a page.\n"
+     << "//\n// Throws ShapeError, at the call, when shapes or element types do not fit. The result is a future: it is computed\n"
+     << "// when somebody waits for it at the latest. An Arg is a Tensor, a Variable or a number.\n"
+     << "#pragma once\n\n#include <tressel/arg.h>\n#include <tressel/axes.h>\n\n#include <cstdint>\n#include <source_location>\n"
+     << "#include <vector>\n\nnamespace tressel {\n\n";
+  for (const OpRecord &op : collect(records)) {
+    os << "/// " << op.get("summary") << ".\n";
+    std::string description = dedent(op.get("description"));
+    for (StringRef line : llvm::split(StringRef(description).rtrim(), '\n'))
+      if (!description.empty())
+        os << "///" << (line.empty() ? "" : " ") << line << "\n";
+    if (!op.get("example").empty())
+      os << "/// Example: `" << op.get("example") << "`\n";
+    signature(op, true, os);
+    os << ";\n\n";
+  }
+  os << "} // namespace tressel\n";
+  return false;
+}
+
+static bool genSource(const RecordKeeper &records, raw_ostream &os) {
+  os << "// Generated from the records in ir/ops by tressel-tblgen.\n#include <tressel/ops.h>\n\n#include \"frontend/Record.h\"\n"
+     << "#include \"ir/op/Table.h\"\n\nnamespace tressel {\nusing op::Attr;\n\n"
+     << "static Attr toAttr(Axes &axes) { return axes.all() ? Attr{} : Attr(std::move(axes).values()); }\n\n";
+  for (const OpRecord &op : collect(records)) {
+    signature(op, false, os);
+    os << " {\n";
+    bool variadic = !op.operands().empty() && op.operands().front()->variadic;
+    std::string args;
+    if (variadic) {
+      args = op.operands().front()->name;
+    } else if (!op.operands().empty()) {
+      os << "  const Arg args[] = {";
+      ListSeparator sep;
+      for (const Arg *a : op.operands())
+        os << sep << "std::move(" << a->name << ")";
+      os << "};\n";
+      args = "args";
+    } else {
+      args = "{}";
+    }
+    os << "  return detail::record(op::table::" << op.name << ", " << args << ", op::Attrs{";
+    ListSeparator sep;
+    for (const Arg *a : op.attrs())
+      os << sep << (a->optional ? "toAttr(" + a->name + ")" : "Attr(std::move(" + a->name + "))");
+    os << "}" << (takesLocation(op) ? ", where" : "") << ");\n}\n\n";
+  }
+  os << "} // namespace tressel\n";
+  return false;
+}
+
+static mlir::GenRegistration header("gen-frontend-header", "The frontend's functions, declarations", genHeader);
+static mlir::GenRegistration source("gen-frontend", "The frontend's functions", genSource);
