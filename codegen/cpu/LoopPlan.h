@@ -1,0 +1,103 @@
+// A kernel as one loop nest: the form between the ops and the machine code.
+//
+// All values live over the same loop dimensions, parallel ones (P) and reduced ones (R). A value is "full" (over P x R)
+// or "reduced" (over P). Every op that is not a reduction is inlined into its users by composing index expressions, so
+// what remains is a DAG of scalar expressions over the loop dimensions, the reductions that consume them, stage by stage,
+// and the stores. See README.md in this folder.
+#pragma once
+
+#include "codegen/cpu/KernelGraph.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tressel::codegen {
+
+/// offset + sum of coefficient * loop index + sum of scale * value of an integer expression.
+struct Affine {
+  std::vector<int64_t> coef; ///< one per loop dimension
+  int64_t offset = 0;
+  struct Indirect {
+    int32_t expr;
+    int64_t scale;
+    bool operator==(const Indirect &) const = default;
+  };
+  std::vector<Indirect> indirect;
+  bool operator==(const Affine &) const = default;
+};
+
+enum class ExprKind : uint8_t {
+  Scalar,  ///< op over args
+  Load,    ///< element `index` of buffer `buffer`, 0 where the guard does not hold
+  Index,   ///< the value of `index`, i64
+  InRange, ///< 0 <= index < i
+  Checked, ///< args[0] as an index of a dimension of size i: negative counts from the end, a bad one fails the launch
+  Reduced, ///< the result of reduction number i
+};
+
+struct Expr {
+  ExprKind kind = ExprKind::Scalar;
+  DType dtype = DType::f32;
+  op::ScalarOp op = op::ScalarOp::Const;
+  int32_t args[3] = {-1, -1, -1};
+  double f = 0;
+  int64_t i = 0;
+  Affine index;
+  int32_t buffer = -1;
+  int32_t guard = -1; ///< bool expression, -1: always
+  uint64_t dims = 0;  ///< loop dimensions its value depends on, a bit each
+};
+
+struct Reduction {
+  int32_t body = -1; ///< expression over P x R
+  op::Combine combine = op::Combine::Sum;
+  double scale = 1;
+  DType accumulate = DType::f32; ///< type of the body and of the accumulator
+  DType dtype = DType::f32;      ///< of the result
+  int stage = 0;                 ///< all reductions of a stage share one pass over R
+};
+
+struct Store {
+  int32_t buffer = -1;
+  int32_t value = -1;
+  Affine index;
+  bool full = false; ///< stored once per point of P x R, in the last stage
+};
+
+struct LoopDim {
+  int64_t size = 1;
+  bool reduced = false;
+};
+
+struct Buffer {
+  DType dtype = DType::f32;
+  int64_t elements = 0;
+};
+
+struct LoopPlan {
+  std::vector<LoopDim> dims; ///< the parallel ones, then the reduced ones, outermost first
+  int32_t numParallel = 0;
+  int32_t unitDims = 0;      ///< the first so many dims are never merged with later ones: they make the units of work
+  std::vector<Expr> exprs;   ///< arguments precede users
+  std::vector<Reduction> reductions;
+  std::vector<Store> stores;
+  std::vector<Buffer> buffers; ///< inputs, then results
+  int32_t numInputs = 0;
+  int numStages = 0; ///< passes over R that compute reductions
+
+  int64_t parallelPoints() const;
+  int64_t reducedPoints() const;
+  /// Rough floating-point operations of the whole nest.
+  int64_t flops() const;
+  /// Bytes of all buffers, each once.
+  int64_t bytes() const;
+  /// Canonical text: equal plans give equal code. Also what `--emit` and failing tests show.
+  std::string str() const;
+};
+
+/// Nothing if the ops do not share one nest (`why` says which rule is broken). `keepDims` leading parallel dims of the
+/// results stay apart (an epilogue's rows), so that they can be units of work.
+std::optional<LoopPlan> buildLoopPlan(const KernelGraph &graph, std::string *why = nullptr, int keepDims = 0);
+
+} // namespace tressel::codegen

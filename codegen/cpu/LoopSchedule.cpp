@@ -1,0 +1,195 @@
+#include "codegen/cpu/LoopSchedule.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tressel::codegen {
+namespace {
+
+using op::ScalarOp;
+
+/// Instructions of one evaluation, roughly.
+int costOf(const Expr &e) {
+  switch (e.kind) {
+  case ExprKind::Load: return 1;
+  case ExprKind::Scalar: break;
+  default: return 2;
+  }
+  switch (e.op) {
+  case ScalarOp::Const: return 0;
+  case ScalarOp::Div: case ScalarOp::Rem: return isFloat(e.dtype) ? 8 : 30;
+  case ScalarOp::Sqrt: case ScalarOp::Rsqrt: return 8;
+  case ScalarOp::Cast: return e.dtype == DType::f16 || e.dtype == DType::bf16 ? 6 : 2;
+  case ScalarOp::Exp: case ScalarOp::Expm1: case ScalarOp::Logistic: case ScalarOp::Tanh: case ScalarOp::Erf: return 30;
+  case ScalarOp::Log: case ScalarOp::Log1p: case ScalarOp::Atan: case ScalarOp::Sinh: case ScalarOp::Cosh: return 40;
+  case ScalarOp::Sin: case ScalarOp::Cos: case ScalarOp::Tan: case ScalarOp::Asin: case ScalarOp::Acos: return 60;
+  case ScalarOp::Pow: case ScalarOp::Atan2: return 120;
+  default: return 1;
+  }
+}
+
+uint64_t bit(int d) { return uint64_t(1) << d; }
+
+/// What a load or store of one vector along `dim` costs, in vector accesses.
+double accessCost(const Affine &index, const LoopPlan &plan, int dim, int lanes) {
+  for (const auto &i : index.indirect)
+    if (plan.exprs[static_cast<size_t>(i.expr)].dims & bit(dim))
+      return lanes;
+  const int64_t c = index.coef[static_cast<size_t>(dim)];
+  return c == 0 ? 0.1 : c == 1 ? 1 : lanes;
+}
+
+double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
+  const LoopDim &d = plan.dims[static_cast<size_t>(dim)];
+  const int lanes = static_cast<int>(std::min<int64_t>(maxLanes, d.size));
+  // Cost per element: all accesses over one vector, and what a horizontal reduction adds.
+  double cost = 0;
+  for (const Expr &e : plan.exprs)
+    if (e.kind == ExprKind::Load)
+      cost += accessCost(e.index, plan, dim, lanes);
+    else if (e.dims & bit(dim))
+      cost += 0.25 * costOf(e);
+  for (const Store &s : plan.stores)
+    if (s.full || !d.reduced)
+      cost += (d.reduced || plan.reductions.empty() ? 1.0 : 0.1) * accessCost(s.index, plan, dim, lanes);
+  cost += 1;
+  const double vectors = static_cast<double>((d.size + lanes - 1) / lanes);
+  double perElement = cost * vectors / static_cast<double>(d.size);
+  if (d.reduced)
+    perElement += 8.0 * static_cast<double>(plan.reductions.size()) / static_cast<double>(d.size);
+  return perElement;
+}
+
+} // namespace
+
+LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
+  LoopSchedule s;
+  int64_t widest = 1;
+  for (const Expr &e : plan.exprs)
+    if ((e.kind == ExprKind::Scalar && e.op != ScalarOp::Const) || e.kind == ExprKind::Load)
+      widest = std::max(widest, sizeOf(e.dtype) * (e.dtype == DType::f16 || e.dtype == DType::bf16 ? 2 : 1));
+  const int maxLanes = static_cast<int>(features.vectorBytes / widest);
+  double best = 1e30;
+  for (int d = 0; d < static_cast<int>(plan.dims.size()); ++d) {
+    if (d < plan.unitDims && static_cast<int>(plan.dims.size()) > plan.unitDims)
+      continue;
+    const double score = scoreVectorDim(plan, d, maxLanes);
+    if (score <= best) // the inner one of two equal ones
+      best = score, s.vectorDim = d;
+  }
+  if (s.vectorDim >= 0 && plan.dims[static_cast<size_t>(s.vectorDim)].size > 0) {
+    const int64_t size = plan.dims[static_cast<size_t>(s.vectorDim)].size;
+    s.lanes = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(maxLanes), std::bit_ceil(static_cast<uint64_t>(size))));
+  }
+  if (s.lanes <= 1)
+    s.vectorDim = -1, s.lanes = 1;
+  s.vectorReduced = s.vectorDim >= plan.numParallel;
+  const int64_t vectorSize = s.vectorDim < 0 ? 1 : plan.dims[static_cast<size_t>(s.vectorDim)].size;
+  const int64_t vectors = std::max<int64_t>(1, (vectorSize + s.lanes - 1) / s.lanes);
+
+  // Registers: accumulators take what loads and constants leave.
+  int accumulators = 0, weight = 0;
+  for (const Reduction &r : plan.reductions) {
+    const bool arg = r.combine == op::Combine::ArgMax || r.combine == op::Combine::ArgMin;
+    accumulators += arg ? 2 : 1;
+  }
+  for (const Expr &e : plan.exprs)
+    weight += costOf(e);
+  const bool heavy = weight > 24;
+  const int budget = std::max(1, (features.numVectorRegisters - 6) / std::max(1, accumulators));
+
+  if (!plan.reductions.empty() && !heavy) {
+    // Block the parallel dimension along which most vector loads are reused.
+    int bestReuse = 0;
+    for (int d = 0; d < plan.numParallel; ++d) {
+      if (d == s.vectorDim || plan.dims[static_cast<size_t>(d)].size < 2 || d < plan.unitDims)
+        continue;
+      int reuse = 0;
+      for (const Expr &e : plan.exprs)
+        if (e.kind == ExprKind::Load && !(e.dims & bit(d)))
+          reuse += s.vectorDim >= 0 && (e.dims & bit(s.vectorDim)) ? 2 : 1;
+      if (reuse > bestReuse)
+        bestReuse = reuse, s.blockDim = d;
+    }
+  }
+  int64_t most = heavy ? 2 : 4;
+  if (!plan.reductions.empty() && s.blockDim < 0 && !heavy)
+    most = 8;
+  if (s.blockDim >= 0 && features.numVectorRegisters < 32)
+    most = 2;
+  most = std::clamp<int64_t>(most, 1, budget);
+  s.unroll = static_cast<int>((vectors + (vectors + most - 1) / most - 1) / ((vectors + most - 1) / most));
+  if (s.blockDim >= 0) {
+    const int64_t size = plan.dims[static_cast<size_t>(s.blockDim)].size;
+    const int64_t rows = std::clamp<int64_t>(budget / s.unroll, 1, 8);
+    s.block = static_cast<int>((size + (size + rows - 1) / rows - 1) / ((size + rows - 1) / rows));
+    if (s.block == 1)
+      s.blockDim = -1;
+  }
+
+  // Units: outer dimensions until there are plenty; the vector dimension is cut only when it is the last one left.
+  const int64_t step = int64_t(s.lanes) * s.unroll;
+  const auto pinned = static_cast<size_t>(plan.unitDims);
+  int64_t units = 1;
+  for (int d = 0; d < plan.numParallel; ++d) {
+    const int64_t size = plan.dims[static_cast<size_t>(d)].size;
+    if (d == s.vectorDim)
+      continue;
+    const bool unit = pinned ? d < plan.unitDims : units < 256;
+    if (unit) {
+      s.unitDims.push_back(d);
+      units *= d == s.blockDim ? (size + s.block - 1) / s.block : size;
+    } else {
+      s.innerDims.push_back(d);
+    }
+  }
+  s.tile = vectorSize;
+  if (s.vectorDim >= 0 && !s.vectorReduced && !pinned && s.innerDims.empty() && units < 256) {
+    // About 16k points of the nest per tile, a few hundred nanoseconds at least.
+    const int64_t deep = std::max<int64_t>(1, plan.reducedPoints() * s.block);
+    int64_t tile = std::max<int64_t>(step, (int64_t(16384) / deep + step - 1) / step * step);
+    if (plan.reductions.empty() && units > 1)
+      tile = std::max<int64_t>(tile, 8192);
+    tile = (tile + step - 1) / step * step;
+    if (tile < vectorSize) {
+      s.tile = tile;
+      units *= (vectorSize + tile - 1) / tile;
+    }
+  }
+  s.range = units;
+  for (const LoopDim &d : plan.dims)
+    if (!d.reduced && d.size == 0)
+      s.range = 0;
+  const double perUnit = predictSeconds(plan, s, features) / static_cast<double>(std::max<int64_t>(1, s.range));
+  s.grain = std::clamp<int64_t>(static_cast<int64_t>(30e-6 / std::max(perUnit, 1e-12)), 1, std::max<int64_t>(1, s.range));
+  return s;
+}
+
+double predictSeconds(const LoopPlan &plan, const LoopSchedule &s, const CpuFeatures &features) {
+  // One core of a few years ago: 2.8 GHz, 10 GB/s from memory, 60 GB/s while operands fit the second cache.
+  constexpr double hz = 2.8e9;
+  double instructions = 0;
+  for (const Expr &e : plan.exprs) {
+    double points = 1;
+    for (size_t d = 0; d < plan.dims.size(); ++d)
+      if (e.dims >> d & 1)
+        points *= static_cast<double>(plan.dims[d].size);
+    double cost = costOf(e);
+    if (s.vectorDim >= 0 && (e.dims & bit(s.vectorDim))) {
+      if (e.kind == ExprKind::Load)
+        cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes));
+      const auto size = static_cast<double>(plan.dims[static_cast<size_t>(s.vectorDim)].size);
+      points *= static_cast<double>((static_cast<int64_t>(size) + s.lanes - 1) / s.lanes) / std::max(1.0, size);
+    }
+    if (e.kind == ExprKind::Load && s.blockDim >= 0 && !(e.dims & bit(s.blockDim)))
+      cost /= s.block;
+    instructions += points * cost;
+  }
+  const auto points = static_cast<double>(plan.parallelPoints()) * static_cast<double>(plan.reducedPoints());
+  instructions += points / s.lanes * static_cast<double>(plan.reductions.size());
+  const auto bytes = static_cast<double>(plan.bytes());
+  const double bandwidth = bytes > 1e6 ? 10e9 : 60e9;
+  return std::max(bytes / bandwidth, instructions / (1.6 * hz)) + 20e-9;
+}
+
+} // namespace tressel::codegen

@@ -1,0 +1,36 @@
+// How a loop plan is executed: which dimension runs over vector lanes, how much is unrolled and blocked into registers,
+// and what a unit of work is.
+#pragma once
+
+#include "codegen/cpu/LoopPlan.h"
+#include "codegen/cpu/ScalarEmitter.h"
+
+namespace tressel::codegen {
+
+/// Units that a library kernel gives its epilogue: unit u covers rows [start(u), start(u + 1)) of the nest's unit
+/// dimensions, start(u) = u / n * group + min(u % n * block, group), n = ceil(group / block).
+struct UnitRows {
+  int64_t group = 1;
+  int64_t block = 1;
+  int64_t unitsPerGroup() const { return (group + block - 1) / block; }
+};
+
+struct LoopSchedule {
+  int vectorDim = -1; ///< -1: no dimension is worth it
+  int lanes = 1;
+  int unroll = 1;     ///< vectors side by side
+  int blockDim = -1;  ///< a parallel dimension of which several indices run together, to reuse loads
+  int block = 1;
+  int64_t tile = 0;   ///< elements of a parallel vector dimension per unit; its size: all of them
+  std::vector<int> unitDims;  ///< parallel dimensions whose points (or blocks) make the units, outermost first
+  std::vector<int> innerDims; ///< further parallel dimensions, looped over inside a unit
+  int64_t range = 1, grain = 1;
+  bool vectorReduced = false; ///< vectorDim is a reduced dimension
+};
+
+LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features);
+
+/// Predicted seconds of the whole nest on one core: the larger of memory traffic and arithmetic.
+double predictSeconds(const LoopPlan &plan, const LoopSchedule &schedule, const CpuFeatures &features);
+
+} // namespace tressel::codegen

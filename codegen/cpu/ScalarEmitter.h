@@ -1,0 +1,52 @@
+// Scalar functions as LLVM IR, over single values or vectors of any length: the same code serves both. What neither the
+// instruction set nor LLVM has without a call into a library is expanded here.
+#pragma once
+
+#include "ir/op/ScalarProgram.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace tressel::codegen {
+
+/// What the instruction set offers beyond SSE2 that changes which code is emitted.
+struct CpuFeatures {
+  int vectorBytes = 16;
+  int numVectorRegisters = 16;
+  bool sse41 = false; ///< rounding
+  bool fma = false;
+  bool f16c = false;
+  bool avx512 = false;
+};
+
+/// In registers, bool is i1, and f16 and bf16 are their bits in i16.
+class ScalarEmitter {
+public:
+  ScalarEmitter(llvm::IRBuilder<> &b, const CpuFeatures &features) : b_(b), features_(features) {}
+
+  llvm::Type *registerType(DType type) const;
+  llvm::Type *memoryType(DType type) const;
+
+  /// All of `args` are single values, or all are vectors of one length. `argType` is the type of the arguments of a
+  /// comparison or a cast (Select: of the second).
+  llvm::Value *emit(op::ScalarOp op, DType type, llvm::ArrayRef<llvm::Value *> args, DType argType);
+  llvm::Value *constant(DType type, double f, int64_t i);
+  llvm::Value *cast(llvm::Value *v, DType from, DType to);
+  llvm::Value *splat(llvm::Value *v, unsigned lanes);
+  /// The value that leaves others unchanged under `combine`, and one step of it. ArgMax and ArgMin are not here.
+  llvm::Value *identity(op::Combine combine, DType type);
+  llvm::Value *combine(op::Combine combine, DType type, llvm::Value *a, llvm::Value *b);
+
+private:
+  llvm::Value *emitFloat(op::ScalarOp op, llvm::ArrayRef<llvm::Value *> args);
+  llvm::Value *emitInteger(op::ScalarOp op, DType type, llvm::ArrayRef<llvm::Value *> args);
+  llvm::Value *compare(op::ScalarOp op, DType type, llvm::Value *a, llvm::Value *b);
+  llvm::Value *widen(llvm::Value *bits, DType from);   ///< f16 or bf16 to f32
+  llvm::Value *narrow(llvm::Value *single, DType to);  ///< f32 to f16 or bf16, to nearest even
+  llvm::Value *floatToInteger(llvm::Value *v, DType to);
+
+  llvm::IRBuilder<> &b_;
+  const CpuFeatures &features_;
+};
+
+} // namespace tressel::codegen
