@@ -46,6 +46,8 @@ private:
   BasicBlock *block(const char *name) { return BasicBlock::Create(module_.getContext(), name, function_); }
   /// for (i = low; i + step <= high; i += step); runs at least once if `nonEmpty`.
   void loop(int dim, Value *low, Value *high, int64_t step, bool nonEmpty, llvm::function_ref<void()> body);
+  /// The body once, with dim = index, in a scope of its own.
+  void once(int dim, Value *index, llvm::function_ref<void()> body);
   /// In a scope of its own: if (condition) then(); else otherwise().
   void branch(Value *condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise);
   void bind(int dim, Value *index) { index_[static_cast<size_t>(dim)] = index, dimLevel_[static_cast<size_t>(dim)] = level_; }
@@ -148,6 +150,16 @@ void KernelEmitter::loop(int dim, Value *low, Value *high, int64_t step, bool no
   b_.CreateCondBr(b_.CreateICmpSLE(next, last), inside, after);
   closeScope();
   b_.SetInsertPoint(after);
+}
+
+void KernelEmitter::once(int dim, Value *index, llvm::function_ref<void()> body) {
+  BasicBlock *inside = block("once");
+  llvm::Instruction *enter = b_.CreateBr(inside);
+  b_.SetInsertPoint(inside);
+  openScope(enter);
+  bind(dim, index);
+  body();
+  closeScope();
 }
 
 void KernelEmitter::branch(Value *condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
@@ -517,7 +529,7 @@ void KernelEmitter::emitReducedLoops(size_t k, llvm::function_ref<void()> body) 
     loop(s_.vectorDim, i64(0), i64(full), step, true, body);
   if (rest) {
     unroll_ = static_cast<int>((rest + s_.lanes - 1) / s_.lanes), tail_ = rest % s_.lanes;
-    loop(s_.vectorDim, i64(full), i64(full + 1), 1, true, body);
+    once(s_.vectorDim, i64(full), body);
   }
   unroll_ = s_.unroll, tail_ = 0;
 }
@@ -582,10 +594,10 @@ void KernelEmitter::emitVectorLoop() {
   unroll_ = static_cast<int>((rest + s_.lanes - 1) / s_.lanes), tail_ = rest % s_.lanes;
   // The remainder is in the last tile.
   if (s_.tile == size)
-    loop(s_.vectorDim, i64(size - rest), i64(size - rest + 1), 1, true, [&] { emitPoint(); });
+    once(s_.vectorDim, i64(size - rest), [&] { emitPoint(); });
   else
     branch(b_.CreateICmpEQ(tileEnd_, i64(size)),
-           [&] { loop(s_.vectorDim, i64(size - rest), i64(size - rest + 1), 1, true, [&] { emitPoint(); }); }, [] {});
+           [&] { once(s_.vectorDim, i64(size - rest), [&] { emitPoint(); }); }, [] {});
   unroll_ = s_.unroll, tail_ = 0;
 }
 
@@ -601,7 +613,7 @@ void KernelEmitter::emitInner(size_t k) {
   loop(dim, i64(0), i64(size), s_.block, true, [&] { emitInner(k + 1); });
   if (rest) {
     block_ = static_cast<int>(rest);
-    loop(dim, i64(size - rest), i64(size - rest + 1), 1, true, [&] { emitInner(k + 1); });
+    once(dim, i64(size - rest), [&] { emitInner(k + 1); });
   }
   block_ = 1;
 }
@@ -684,11 +696,8 @@ llvm::Function *KernelEmitter::run() {
   if (signature_.rows) {
     const UnitRows &rows = *signature_.rows;
     auto start = [&](Value *unit) -> Value * {
-      Value *group = b_.CreateUDiv(unit, i64(rows.unitsPerGroup()));
-      Value *number = b_.CreateSub(unit, b_.CreateMul(group, i64(rows.unitsPerGroup())));
-      Value *row = b_.CreateMul(number, i64(rows.block));
-      row = b_.CreateSelect(b_.CreateICmpSLT(row, i64(rows.group)), row, i64(rows.group));
-      return b_.CreateAdd(b_.CreateMul(group, i64(rows.group)), row);
+      Value *row = b_.CreateNSWMul(unit, i64(rows.block));
+      return b_.CreateSelect(b_.CreateICmpSLT(row, i64(rows.rows)), row, i64(rows.rows));
     };
     begin = start(begin), end = start(end);
   }

@@ -65,7 +65,7 @@ private:
 
 class Builder {
 public:
-  Builder(const KernelGraph &graph, int keepDims) : graph_(graph), keepDims_(keepDims) {}
+  Builder(const KernelGraph &graph, int rowDims) : graph_(graph), rowDims_(rowDims) {}
   std::optional<LoopPlan> run(std::string *why) {
     if (build())
       return std::move(plan_);
@@ -109,7 +109,7 @@ private:
                     std::vector<Affine> &index);
 
   const KernelGraph &graph_;
-  const int keepDims_;
+  const int rowDims_;
   LoopPlan plan_;
   std::string why_ = "no plan";
   std::vector<int> producer_;             // op of each value, -1
@@ -168,7 +168,7 @@ int32_t Builder::constant(DType type, double f, int64_t i) {
   e.index = zero();
   e.dtype = type;
   e.op = ScalarOp::Const;
-  (isFloat(type) ? e.f : *reinterpret_cast<double *>(&e.f)) = isFloat(type) ? f : 0;
+  e.f = isFloat(type) ? f : 0;
   e.i = isFloat(type) ? 0 : i;
   return intern(std::move(e));
 }
@@ -440,9 +440,9 @@ bool Builder::chooseDims() {
     loopOf_[classes_.find(opDims_[static_cast<size_t>(root)][d])] = plan_.dims.size();
     plan_.dims.push_back({form.domain[d], reduced});
     plan_.numParallel += !reduced;
-    leading += static_cast<int>(d) < keepDims_;
+    leading += static_cast<int>(d) < rowDims_;
   }
-  plan_.unitDims = leading;
+  plan_.unitDims = rowDims_ < 0 ? -1 : leading;
   return true;
 }
 
@@ -558,7 +558,7 @@ void Builder::assignStages() {
 bool Builder::canMerge(size_t a, size_t b) const {
   if (plan_.dims[a].reduced != plan_.dims[b].reduced)
     return false;
-  if (a < static_cast<size_t>(plan_.unitDims) && b >= static_cast<size_t>(plan_.unitDims))
+  if (static_cast<int32_t>(a) < plan_.unitDims && static_cast<int32_t>(b) >= plan_.unitDims)
     return false;
   const int64_t size = plan_.dims[b].size;
   auto fits = [&](const Affine &x) { return x.coef[a] == x.coef[b] * size; };
@@ -568,7 +568,6 @@ bool Builder::canMerge(size_t a, size_t b) const {
   for (const Store &s : plan_.stores)
     if (!fits(s.index))
       return false;
-  // The index along the one reduced dimension is a result of ArgMax and ArgMin, so it has to stay one.
   return true;
 }
 
@@ -592,7 +591,7 @@ void Builder::mergeDims() {
       continue;
     plan_.dims[b].size *= plan_.dims[a].size;
     plan_.numParallel -= !plan_.dims[a].reduced;
-    if (a < static_cast<size_t>(plan_.unitDims))
+    if (static_cast<int32_t>(a) < plan_.unitDims)
       --plan_.unitDims;
     drop(a);
   }
@@ -749,8 +748,8 @@ std::string LoopPlan::str() const {
   return s.str();
 }
 
-std::optional<LoopPlan> buildLoopPlan(const KernelGraph &graph, std::string *why, int keepDims) {
-  return Builder(graph, keepDims).run(why);
+std::optional<LoopPlan> buildLoopPlan(const KernelGraph &graph, std::string *why, int rowDims) {
+  return Builder(graph, rowDims).run(why);
 }
 
 } // namespace tressel::codegen

@@ -78,7 +78,8 @@ struct Buffer {
 struct LoopPlan {
   std::vector<LoopDim> dims; ///< the parallel ones, then the reduced ones, outermost first
   int32_t numParallel = 0;
-  int32_t unitDims = 0;      ///< the first so many dims are never merged with later ones: they make the units of work
+  /// >= 0: the first so many dims are the rows that units of work are made of, never merged with later ones. -1: free.
+  int32_t unitDims = -1;
   std::vector<Expr> exprs;   ///< arguments precede users
   std::vector<Reduction> reductions;
   std::vector<Store> stores;
@@ -96,8 +97,8 @@ struct LoopPlan {
   std::string str() const;
 };
 
-/// Nothing if the ops do not share one nest (`why` says which rule is broken). `keepDims` leading parallel dims of the
-/// results stay apart (an epilogue's rows), so that they can be units of work.
-std::optional<LoopPlan> buildLoopPlan(const KernelGraph &graph, std::string *why = nullptr, int keepDims = 0);
+/// Nothing if the ops do not share one nest (`why` says which rule is broken). `rowDims` >= 0: so many leading
+/// dims of the results stay apart, as an epilogue's rows.
+std::optional<LoopPlan> buildLoopPlan(const KernelGraph &graph, std::string *why = nullptr, int rowDims = -1);
 
 } // namespace tressel::codegen

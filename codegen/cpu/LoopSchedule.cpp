@@ -129,7 +129,7 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
 
   // Units: outer dimensions until there are plenty; the vector dimension is cut only when it is the last one left.
   const int64_t step = int64_t(s.lanes) * s.unroll;
-  const auto pinned = static_cast<size_t>(plan.unitDims);
+  const bool pinned = plan.unitDims >= 0;
   int64_t units = 1;
   for (int d = 0; d < plan.numParallel; ++d) {
     const int64_t size = plan.dims[static_cast<size_t>(d)].size;

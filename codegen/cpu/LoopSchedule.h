@@ -7,12 +7,10 @@
 
 namespace tressel::codegen {
 
-/// Units that a library kernel gives its epilogue: unit u covers rows [start(u), start(u + 1)) of the nest's unit
-/// dimensions, start(u) = u / n * group + min(u % n * block, group), n = ceil(group / block).
+/// Units that a library kernel gives its epilogue: unit u covers rows [u * block, min((u + 1) * block, rows)).
 struct UnitRows {
-  int64_t group = 1;
+  int64_t rows = 1;
   int64_t block = 1;
-  int64_t unitsPerGroup() const { return (group + block - 1) / block; }
 };
 
 struct LoopSchedule {

@@ -1,0 +1,133 @@
+#include "codegen/cpu/CompileKernels.h"
+
+#include "tressel/runtime/ThreadPool.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+#include <map>
+#include <mutex>
+
+namespace tressel::codegen {
+namespace {
+
+using Object = std::shared_ptr<const std::vector<char>>;
+
+/// Objects by plan, signature and target; the oldest go first when it holds too much.
+class ObjectCache {
+public:
+  static ObjectCache &instance() {
+    static ObjectCache &cache = *new ObjectCache();
+    return cache;
+  }
+  Object find(const std::string &key) {
+    std::lock_guard lock(mutex_);
+    auto it = objects_.find(key);
+    return it == objects_.end() ? nullptr : it->second;
+  }
+  void insert(const std::string &key, Object object) {
+    std::lock_guard lock(mutex_);
+    if (!objects_.emplace(key, object).second)
+      return;
+    bytes_ += object->size();
+    order_.push_back(key);
+    while (bytes_ > kMostBytes && order_.size() > 1) {
+      auto it = objects_.find(order_.front());
+      bytes_ -= it->second->size();
+      objects_.erase(it);
+      order_.erase(order_.begin());
+    }
+  }
+  void clear() {
+    std::lock_guard lock(mutex_);
+    objects_.clear(), order_.clear(), bytes_ = 0;
+  }
+
+private:
+  static constexpr size_t kMostBytes = size_t(64) << 20;
+  std::mutex mutex_;
+  std::map<std::string, Object> objects_;
+  std::vector<std::string> order_;
+  size_t bytes_ = 0;
+};
+
+std::string keyOf(const KernelSource &k, const Target &target) {
+  std::string key = target.key() + '\n' + k.signature.symbol + '\n';
+  for (int32_t o : k.signature.operands)
+    key += std::to_string(o) + ' ';
+  if (k.signature.rows)
+    key += "rows " + std::to_string(k.signature.rows->rows) + ' ' + std::to_string(k.signature.rows->block);
+  return key + '\n' + k.plan.str();
+}
+
+Object compileOne(const KernelSource &k, const Target &target) {
+  llvm::LLVMContext context;
+  llvm::Module module("kernel", context);
+  emitKernel(module, k.plan, k.schedule, target.features(), k.signature);
+  target.optimize(module);
+  return std::make_shared<const std::vector<char>>(target.object(module));
+}
+
+double secondsSince(std::chrono::steady_clock::time_point t) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
+}
+
+} // namespace
+
+std::vector<std::vector<char>> compileKernels(const std::vector<KernelSource> &kernels, const Target &target,
+                                              KernelCodeStats *stats) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Object> objects(kernels.size());
+  std::vector<std::string> keys(kernels.size());
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    keys[i] = keyOf(kernels[i], target);
+    objects[i] = ObjectCache::instance().find(keys[i]);
+    if (!objects[i])
+      missing.push_back(i);
+  }
+  auto compile = [&](size_t i, const Target &with) {
+    objects[i] = compileOne(kernels[i], with);
+    ObjectCache::instance().insert(keys[i], objects[i]);
+  };
+  if (missing.size() <= 2) {
+    for (size_t i : missing)
+      compile(i, target);
+  } else {
+    // A target machine belongs to one thread at a time, so each chunk has its own.
+    runtime::ThreadPool::global().parallelFor(
+        static_cast<int64_t>(missing.size()), 2, [&](int64_t begin, int64_t end, int) {
+          const Target own{std::string(runtime::nameOf(target.level()))};
+          for (int64_t i = begin; i < end; ++i)
+            compile(missing[static_cast<size_t>(i)], own);
+        });
+  }
+  std::vector<std::vector<char>> code;
+  for (const Object &o : objects)
+    code.push_back(*o);
+  if (stats) {
+    stats->seconds = secondsSince(start);
+    stats->compiled = static_cast<int>(missing.size());
+    stats->cached = static_cast<int>(kernels.size() - missing.size());
+  }
+  return code;
+}
+
+std::string printKernels(const std::vector<KernelSource> &kernels, const Target &target, bool assembly) {
+  llvm::LLVMContext context;
+  llvm::Module module("kernels", context);
+  for (const KernelSource &k : kernels)
+    emitKernel(module, k.plan, k.schedule, target.features(), k.signature);
+  target.optimize(module);
+  if (assembly)
+    return target.assembly(module);
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, nullptr);
+  return text;
+}
+
+void clearKernelCache() { ObjectCache::instance().clear(); }
+
+} // namespace tressel::codegen

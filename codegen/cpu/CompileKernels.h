@@ -1,0 +1,34 @@
+// Loop plans to object code, each plan on its own so that work is shared between threads and cached.
+#pragma once
+
+#include "codegen/cpu/EmitKernel.h"
+#include "codegen/cpu/Target.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tressel::codegen {
+
+/// A kernel to compile.
+struct KernelSource {
+  LoopPlan plan;
+  LoopSchedule schedule;
+  KernelSignature signature;
+};
+
+struct KernelCodeStats {
+  double seconds = 0;
+  int compiled = 0, cached = 0;
+};
+
+/// An object for each kernel, which defines its symbol and needs nothing. Objects are kept in a cache of the process, bounded in bytes, keyed by
+/// plan, symbol and target. Thread-safe.
+std::vector<std::vector<char>> compileKernels(const std::vector<KernelSource> &kernels, const Target &target,
+                                              KernelCodeStats *stats = nullptr);
+/// The same as text: LLVM IR before the back end, or assembly.
+std::string printKernels(const std::vector<KernelSource> &kernels, const Target &target, bool assembly);
+/// Forgets all cached objects (benchmarks of cold compilation).
+void clearKernelCache();
+
+} // namespace tressel::codegen
