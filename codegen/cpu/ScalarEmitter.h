@@ -2,7 +2,7 @@
 // instruction set nor LLVM has without a call into a library is expanded here.
 #pragma once
 
-#include "ir/op/ScalarProgram.h"
+#include "ir/op/LoopForm.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/IR/IRBuilder.h"

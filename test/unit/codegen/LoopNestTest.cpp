@@ -1,0 +1,129 @@
+#include "Harness.h"
+
+namespace tressel::codegen::test {
+namespace {
+
+class LoopNest : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Levels, LoopNest, ::testing::ValuesIn(levels()), [](const auto &info) { return info.param; });
+
+TEST_P(LoopNest, ElementwiseOfAnySize) {
+  for (int64_t n : {1, 2, 3, 7, 16, 17, 63, 64, 65, 100, 1000, 8191, 40000}) {
+    Graph g;
+    const int x = g.input({f32, {n}}), one = g.splat(f32, 1);
+    g.results = {g.binary(ScalarOp::Add, x, one, {n})};
+    Compiled k(g, GetParam());
+    Data a = randomFloats({n}, 1);
+    std::vector<double> want;
+    for (int64_t i = 0; i < n; ++i)
+      want.push_back(a.as<float>()[i] + 1.0f);
+    expectNear(k.run({&a})[0], want, 0, 0);
+    expectNear(k.run({&a}, 1)[0], want, 0, 0);
+  }
+}
+
+TEST_P(LoopNest, BroadcastsInEveryPosition) {
+  for (const Shape &s : {Shape{5, 7, 33}, Shape{1, 7, 33}, Shape{5, 1, 33}, Shape{5, 7, 1}, Shape{33}, Shape{7, 1}, Shape{}}) {
+    Graph g;
+    const Shape out{5, 7, 33};
+    const int x = g.input({f32, out}), y = g.input({f32, s});
+    g.results = {g.binary(ScalarOp::Sub, x, y, out)};
+    Compiled k(g, GetParam());
+    Data a = randomFloats(out, 2), b = randomFloats(s, 3);
+    std::vector<double> want;
+    for (int64_t i = 0; i < 5; ++i)
+      for (int64_t j = 0; j < 7; ++j)
+        for (int64_t l = 0; l < 33; ++l) {
+          int64_t at = 0;
+          const int64_t index[] = {i, j, l};
+          for (int d = 0; d < s.rank(); ++d)
+            at = at * s[d] + (s[d] == 1 ? 0 : index[3 - s.rank() + d]);
+          want.push_back(a.as<float>()[(i * 7 + j) * 33 + l] - b.as<float>()[at]);
+        }
+    expectNear(k.run({&a, &b}, 3)[0], want, 0, 0);
+  }
+}
+
+TEST_P(LoopNest, MatmulWithEpilogue) {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 64, 32}, {1, 16, 64}, {3, 10, 5}, {7, 100, 33}, {64, 48, 20}, {13, 1, 9}, {2, 3, 1}, {17, 130, 64}})
+    for (bool transposed : {false, true}) {
+      Graph g;
+      const int x = g.input({f32, {m, k}}), w = g.input({f32, transposed ? Shape{n, k} : Shape{k, n}}), b = g.input({f32, {n}});
+      const int y = g.binary(ScalarOp::Add, g.matmul(x, w, m, n, k, transposed), b, {m, n});
+      g.results = {g.binary(ScalarOp::Max, y, g.splat(f32, 0), {m, n})};
+      Compiled kernel(g, GetParam());
+      Data a = randomFloats({m, k}, 4), c = randomFloats({k, n}, 5), d = randomFloats({n}, 6);
+      std::vector<double> want;
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          double sum = d.as<float>()[j];
+          for (int64_t l = 0; l < k; ++l)
+            sum += double(a.as<float>()[i * k + l]) * c.as<float>()[transposed ? j * k + l : l * n + j];
+          want.push_back(std::max(sum, 0.0));
+        }
+      expectNear(kernel.run({&a, &c, &d})[0], want, 1e-5, 1e-5);
+      expectNear(kernel.run({&a, &c, &d}, 1)[0], want, 1e-5, 1e-5);
+    }
+}
+
+TEST_P(LoopNest, SoftmaxAlongEveryAxis) {
+  for (const Shape &shape : {Shape{6, 10}, Shape{3, 1000}, Shape{2, 5, 7}, Shape{4, 17, 64}})
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      Graph g;
+      const int x = g.input({f32, shape});
+      const int centred = g.binary(ScalarOp::Sub, x, g.reduce(Combine::Max, x, {axis}, f32), shape);
+      const int e = g.unary(ScalarOp::Exp, centred);
+      g.results = {g.binary(ScalarOp::Div, e, g.reduce(Combine::Sum, e, {axis}, f32), shape)};
+      Compiled k(g, GetParam());
+      EXPECT_EQ(k.plan.numStages, 2);
+      Data a = randomFloats(shape, 7, -10, 10);
+      int64_t outer = 1, inner = 1;
+      for (int d = 0; d < axis; ++d)
+        outer *= shape[d];
+      for (int d = axis + 1; d < shape.rank(); ++d)
+        inner *= shape[d];
+      std::vector<double> want(static_cast<size_t>(a.size()));
+      for (int64_t o = 0; o < outer; ++o)
+        for (int64_t i = 0; i < inner; ++i) {
+          double sum = 0;
+          auto at = [&](int64_t r) { return (o * shape[axis] + r) * inner + i; };
+          for (int64_t r = 0; r < shape[axis]; ++r)
+            sum += std::exp(double(a.as<float>()[at(r)]));
+          for (int64_t r = 0; r < shape[axis]; ++r)
+            want[static_cast<size_t>(at(r))] = std::exp(double(a.as<float>()[at(r)])) / sum;
+        }
+      expectNear(k.run({&a})[0], want, 1e-5, 1e-7);
+      expectNear(k.run({&a}, 1)[0], want, 1e-5, 1e-7);
+    }
+}
+
+TEST_P(LoopNest, LayerNormWithTwoResults) {
+  const int64_t rows = 9, n = 77;
+  Graph g;
+  const int x = g.input({f32, {rows, n}}), scale = g.input({f32, {n}});
+  const int mean = g.reduce(Combine::Sum, x, {1}, f32, 1.0 / n);
+  const int d = g.binary(ScalarOp::Sub, x, mean, {rows, n});
+  const int variance = g.reduce(Combine::Sum, g.binary(ScalarOp::Mul, d, d, {rows, n}), {1}, f32, 1.0 / n);
+  const int rstd = g.unary(ScalarOp::Rsqrt, g.binary(ScalarOp::Add, variance, g.splat(f32, 1e-5), {rows, 1}));
+  const int y = g.binary(ScalarOp::Mul, g.binary(ScalarOp::Mul, d, rstd, {rows, n}), scale, {rows, n});
+  g.results = {y, rstd};
+  Compiled k(g, GetParam());
+  EXPECT_EQ(k.plan.numStages, 2);
+  Data a = randomFloats({rows, n}, 8), s = randomFloats({n}, 9);
+  std::vector<double> wantY, wantR;
+  for (int64_t r = 0; r < rows; ++r) {
+    double m = 0, v = 0;
+    for (int64_t i = 0; i < n; ++i)
+      m += a.as<float>()[r * n + i] / double(n);
+    for (int64_t i = 0; i < n; ++i)
+      v += (a.as<float>()[r * n + i] - m) * (a.as<float>()[r * n + i] - m) / n;
+    wantR.push_back(1 / std::sqrt(v + 1e-5));
+    for (int64_t i = 0; i < n; ++i)
+      wantY.push_back((a.as<float>()[r * n + i] - m) * wantR.back() * s.as<float>()[i]);
+  }
+  auto out = k.run({&a, &s}, 2);
+  expectNear(out[0], wantY, 1e-5, 1e-5);
+  expectNear(out[1], wantR, 1e-5, 0);
+}
+
+} // namespace
+} // namespace tressel::codegen::test
