@@ -1,0 +1,21 @@
+# lit's configuration. ctest runs lit once per file (CMakeLists.txt); by hand: lit -v test/ir, or with another build folder
+# lit -v -D build=build/asan test/ir.
+import os
+
+import lit.formats
+
+config.name = "tressel"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+project = os.path.dirname(config.test_source_root)
+build = os.path.abspath(lit_config.params.get("build", os.path.join(project, "build")))
+config.test_exec_root = os.path.join(build, "test", "lit")
+llvm = lit_config.params.get("llvm", "/usr/lib/llvm-22/bin")
+config.environment["PATH"] = os.pathsep.join([os.path.join(build, "bin"), llvm, os.environ.get("PATH", "")])
+for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "XDG_CACHE_HOME", "LD_LIBRARY_PATH"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+config.substitutions.append(("%build", build))
+config.substitutions.append(("%project", project))
