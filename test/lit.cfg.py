@@ -6,7 +6,7 @@ import lit.formats
 
 config.name = "tressel"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir"]
+config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 project = os.path.dirname(config.test_source_root)
@@ -19,3 +19,11 @@ for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "XDG_CACHE_HOME", 
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%build", build))
 config.substitutions.append(("%project", project))
+config.environment["NO_COLOR"] = "1"
+# Models, oracles and their Python belong to the default build folder, whatever preset is tested.
+setup = os.path.join(project, "build")
+config.substitutions.append(("%models", os.path.join(setup, "models")))
+config.substitutions.append(("%python", os.path.join(setup, "venv", "bin", "python")))
+for feature, path in (("models", "models/magika"), ("oracles", "venv/bin/python")):
+    if os.path.exists(os.path.join(setup, path)):
+        config.available_features.add(feature)

@@ -13,18 +13,6 @@
 
 namespace tressel::onnx {
 
-UnsupportedError::UnsupportedError(const std::string &file, std::vector<Unsupported> items)
-    : InputError([&] {
-        std::string text = file + ": not supported:";
-        for (const Unsupported &u : items) {
-          text += "\n  " + u.op + " (opset " + std::to_string(u.opset) + ") at node '" + u.node + "'";
-          if (!u.why.empty())
-            text += ": " + u.why;
-        }
-        return text;
-      }()),
-      list(std::move(items)) {}
-
 std::string DeclaredValue::type() const {
   std::string text(nameOf(dtype));
   text += "[";
@@ -122,16 +110,16 @@ DeclaredValue Model::declared(const void *valueInfo, bool isInput) const {
   if (info.name().empty())
     fail(isInput ? "an input has no name" : "an output has no name");
   if (!info.type().has_tensor_type()) {
-    if (!isInput)
+    if (!isInput && !info.has_type())
       return value; // the type follows from the graph
-    fail(what + " is not a tensor");
+    throw UnsupportedError(name_, {{isInput ? "input" : "output", info.name(), 0, "it is not a tensor"}});
   }
   const auto &tensor = info.type().tensor_type();
   if (!fromOnnx(tensor.elem_type(), value.dtype) && isInput)
-    throw UnsupportedError(name_, {{"input", info.name(), opset(""), "element type " + typeName(tensor.elem_type())}});
+    throw UnsupportedError(name_, {{"input", info.name(), 0, "element type " + typeName(tensor.elem_type())}});
   if (!tensor.has_shape()) {
     if (isInput)
-      throw UnsupportedError(name_, {{"input", info.name(), opset(""), "the model does not declare its shape"}});
+      throw UnsupportedError(name_, {{"input", info.name(), 0, "the model does not declare its shape"}});
     return value;
   }
   for (const auto &dim : tensor.shape().dim()) {

@@ -2,7 +2,7 @@
 // (Import.h) turns it into a module.
 #pragma once
 
-#include "tressel/runtime/Error.h"
+#include "frontend/onnx/Unsupported.h"
 #include "tressel/runtime/Types.h"
 
 #include <map>
@@ -21,20 +21,6 @@ namespace tressel::onnx {
 
 /// The newest operator set whose changes the table of ops takes into account.
 inline constexpr int64_t kNewestOpset = 27;
-
-/// An op, or a use of it, that Tressel cannot import.
-struct Unsupported {
-  std::string op;    ///< "Conv", "com.microsoft.FusedConv"
-  std::string node;  ///< the node's name, or "#12" for the twelfth node when it has none
-  int64_t opset = 0; ///< the version of the op's domain that the model asks for
-  std::string why;   ///< empty: there is no such op in the table
-};
-
-/// The model is well formed, but needs what Tressel does not have. `what()` lists everything at once.
-struct UnsupportedError : InputError {
-  UnsupportedError(const std::string &file, std::vector<Unsupported> list);
-  std::vector<Unsupported> list;
-};
 
 /// A dimension of an input or output as the model declares it.
 struct DeclaredDim {

@@ -281,7 +281,7 @@ Value NodeImporter::transpose(Value v, std::vector<int64_t> perm) {
   bool identity = true;
   for (size_t i = 0; i < perm.size(); ++i)
     identity &= perm[i] == static_cast<int64_t>(i);
-  return identity ? v : emit("transpose", {v}, {{"perm", std::move(perm)}});
+  return identity ? v : emit("transpose", {v}, {{"permutation", std::move(perm)}});
 }
 
 Value NodeImporter::broadcastTo(Value v, const Shape &shape) {

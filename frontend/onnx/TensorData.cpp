@@ -1,7 +1,6 @@
 #include "frontend/onnx/TensorData.h"
 
 #include "onnx.pb.h"
-#include "tressel/runtime/Error.h"
 
 #include <cstring>
 #include <filesystem>
@@ -11,6 +10,18 @@ namespace tressel::onnx {
 
 using ::onnx::TensorProto;
 namespace fs = std::filesystem;
+
+UnsupportedError::UnsupportedError(const std::string &file, std::vector<Unsupported> items)
+    : InputError([&] {
+        std::string text = file + ": not supported:";
+        for (const Unsupported &u : items) {
+          text += "\n  " + u.op + (u.opset ? " (opset " + std::to_string(u.opset) + ") at node '" : " '") + u.node + "'";
+          if (!u.why.empty())
+            text += ": " + u.why;
+        }
+        return text;
+      }()),
+      list(std::move(items)) {}
 
 bool fromOnnx(int elementType, DType &out) {
   switch (elementType) {
@@ -53,7 +64,7 @@ TensorType tensorType(const TensorProto &tensor, const std::string &where) {
   };
   TensorType type;
   if (!fromOnnx(tensor.data_type(), type.dtype))
-    fail("has elements of type " + typeName(tensor.data_type()) + ", which is not supported");
+    throw UnsupportedError(where, {{"tensor", tensor.name(), 0, "element type " + typeName(tensor.data_type())}});
   if (tensor.dims_size() > kMaxRank)
     fail("has " + std::to_string(tensor.dims_size()) + " dimensions, more than " + std::to_string(kMaxRank));
   for (int64_t d : tensor.dims()) {

@@ -1,6 +1,7 @@
 // Tensors as ONNX stores them. No MLIR here.
 #pragma once
 
+#include "frontend/onnx/Unsupported.h"
 #include "ir/op/OpInfo.h"
 #include "tressel/runtime/Types.h"
 
@@ -23,7 +24,8 @@ inline constexpr int64_t kMaxTensorBytes = int64_t(1) << 42;
 /// Whether the type's size is within the bound, computed without overflow.
 bool fitsMemory(const TensorType &type);
 
-/// The declared type. Throws InputError naming `where` when rank, sizes or element type are not acceptable.
+/// The declared type. Throws InputError naming `where` when rank or sizes are not acceptable, UnsupportedError for an
+/// element type that Tressel does not have.
 TensorType tensorType(const ::onnx::TensorProto &tensor, const std::string &where);
 
 /// The values. Data in another file is looked for in `folder` and below it only. Throws InputError naming `where`.

@@ -36,10 +36,9 @@ constexpr char kAdd[] = "add", kSub[] = "sub", kMul[] = "mul", kMax[] = "maximum
 constexpr char kAnd[] = "logical_and", kOr[] = "logical_or", kXor[] = "logical_xor", kNot[] = "logical_not";
 constexpr char kEqual[] = "equal", kGreater[] = "greater", kLess[] = "less", kGreaterEqual[] = "greater_equal",
                kLessEqual[] = "less_equal";
-constexpr char kNeg[] = "neg", kAbs[] = "abs", kSign[] = "sign", kFloor[] = "floor", kCeil[] = "ceil", kRound[] = "round",
+constexpr char kNeg[] = "negative", kAbs[] = "abs", kSign[] = "sign", kFloor[] = "floor", kCeil[] = "ceil", kRound[] = "round",
                kSqrt[] = "sqrt", kExp[] = "exp", kLog[] = "log", kTanh[] = "tanh", kErf[] = "erf", kSigmoid[] = "sigmoid",
-               kRelu[] = "relu", kSin[] = "sin", kCos[] = "cos", kTan[] = "tan", kAsin[] = "asin", kAcos[] = "acos",
-               kAtan[] = "atan", kSinh[] = "sinh", kCosh[] = "cosh", kIsNan[] = "isnan", kReciprocal[] = "reciprocal",
+               kRelu[] = "relu", kSin[] = "sin", kCos[] = "cos", kIsNan[] = "isnan", kReciprocal[] = "reciprocal",
                kSoftplus[] = "softplus";
 
 Value like(N &n, const Value &v, double x) { return n.scalar(v.dtype(), x); }
@@ -67,7 +66,7 @@ void mod(N &n) {
   if (!cSign)
     return n.out(0, n.emit("remainder", {a, b}));
   Value magnitude = n.emit("remainder", {n.emit("abs", {a}), n.emit("abs", {b})});
-  n.out(0, where(n, n.emit("less", {a, like(n, a, 0)}), n.emit("neg", {magnitude}), magnitude));
+  n.out(0, where(n, n.emit("less", {a, like(n, a, 0)}), n.emit("negative", {magnitude}), magnitude));
 }
 
 /// The result has the base's type, whatever the exponent's is.
@@ -124,8 +123,7 @@ void clip(N &n) {
 void leakyRelu(N &n) {
   const Value &x = n.in(0);
   n.requireFloat(x);
-  Value zero = like(n, x, 0);
-  n.out(0, where(n, n.emit("less", {x, zero}), mul(n, x, like(n, x, n.floatAttr("alpha", 0.01))), x));
+  n.out(0, n.emit("leaky_relu", {x}, {{"alpha", n.floatAttr("alpha", 0.01)}}));
 }
 void prelu(N &n) {
   const Value &x = n.in(0);
@@ -142,7 +140,10 @@ void expLinear(N &n, double scale, double alpha, double width) {
   Value v = where(n, n.emit("greater", {x, zero}), x, mul(n, n.emit("expm1", {low}), like(n, x, alpha)));
   n.out(0, scale == 1 ? v : mul(n, v, like(n, x, scale)));
 }
-void elu(N &n) { expLinear(n, 1, n.floatAttr("alpha", 1), 1); }
+void elu(N &n) {
+  n.requireFloat(n.in(0));
+  n.out(0, n.emit("elu", {n.in(0)}, {{"alpha", n.floatAttr("alpha", 1)}}));
+}
 void selu(N &n) {
   double alpha = n.floatAttr("alpha", 1.67326319217681884765625);
   expLinear(n, n.floatAttr("gamma", 1.05070102214813232421875), alpha, 1);
@@ -153,8 +154,7 @@ void celu(N &n) {
 }
 Value hardSigmoidOf(N &n, const Value &x, double alpha, double beta) {
   n.requireFloat(x);
-  Value v = add(n, mul(n, x, like(n, x, alpha)), like(n, x, beta));
-  return n.emit("minimum", {n.emit("maximum", {v, like(n, x, 0)}), like(n, x, 1)});
+  return n.emit("hard_sigmoid", {x}, {{"alpha", alpha}, {"beta", beta}});
 }
 void hardSigmoid(N &n) {
   double alpha = n.floatAttr("alpha", 0.2);
@@ -163,8 +163,9 @@ void hardSigmoid(N &n) {
 void hardSwish(N &n) { n.out(0, mul(n, n.in(0), hardSigmoidOf(n, n.in(0), 1.0 / 6, 0.5))); }
 void swish(N &n) {
   const Value &x = n.in(0);
+  n.requireFloat(x);
   double alpha = n.floatAttr("alpha", 1);
-  n.out(0, mul(n, x, n.emit("sigmoid", {alpha == 1 ? x : mul(n, x, like(n, x, alpha))})));
+  n.out(0, alpha == 1 ? n.emit("silu", {x}) : mul(n, x, n.emit("sigmoid", {mul(n, x, like(n, x, alpha))})));
 }
 void mish(N &n) { n.out(0, mul(n, n.in(0), n.emit("tanh", {n.emit("softplus", {n.in(0)})}))); }
 void softsign(N &n) {
@@ -189,7 +190,11 @@ void gelu(N &n) {
   if (kind != "none" && kind != "tanh")
     n.fail("attribute 'approximate' is '" + kind + "', which is neither 'none' nor 'tanh'");
   n.requireFloat(n.in(0));
-  n.out(0, n.emit("gelu", {n.in(0)}, {{"approximate", kind == "tanh"}}));
+  n.out(0, n.emit(kind == "tanh" ? "gelu_tanh" : "gelu", {n.in(0)}));
+}
+void tangent(N &n) {
+  n.requireFloat(n.in(0));
+  n.out(0, div(n, n.emit("sin", {n.in(0)}), n.emit("cos", {n.in(0)})));
 }
 void isInf(N &n) {
   const Value &x = n.in(0);
@@ -230,9 +235,7 @@ constexpr OpEntry kTable[] = {
     {"Exp", 6, unaryFloat<kExp>}, {"Log", 6, unaryFloat<kLog>}, {"Tanh", 6, unaryFloat<kTanh>},
     {"Erf", 9, unaryFloat<kErf>}, {"Sigmoid", 6, unaryFloat<kSigmoid>}, {"Relu", 6, unary<kRelu>},
     {"Reciprocal", 6, unaryFloat<kReciprocal>}, {"Softplus", 1, unaryFloat<kSoftplus>},
-    {"Sin", 7, unaryFloat<kSin>}, {"Cos", 7, unaryFloat<kCos>}, {"Tan", 7, unaryFloat<kTan>},
-    {"Asin", 7, unaryFloat<kAsin>}, {"Acos", 7, unaryFloat<kAcos>}, {"Atan", 7, unaryFloat<kAtan>},
-    {"Sinh", 9, unaryFloat<kSinh>}, {"Cosh", 9, unaryFloat<kCosh>},
+    {"Sin", 7, unaryFloat<kSin>}, {"Cos", 7, unaryFloat<kCos>}, {"Tan", 7, tangent},
     {"IsNaN", 9, unaryFloat<kIsNan>}, {"IsInf", 10, isInf},
     {"Identity", 1, identity}, {"Dropout", 7, dropout}, {"Cast", 6, castOp}, {"CastLike", 15, castLike},
     {"Clip", 6, clip}, {"LeakyRelu", 6, leakyRelu}, {"PRelu", 7, prelu}, {"Elu", 6, elu}, {"Selu", 6, selu},

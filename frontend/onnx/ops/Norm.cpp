@@ -16,7 +16,7 @@ Ints axesFrom(int first, int rank) {
   return axes;
 }
 Value mean(N &n, const Value &v, const Ints &axes) {
-  return axes.empty() ? v : n.emit("mean", {v}, {{"axes", axes}, {"keepdims", true}});
+  return axes.empty() ? v : n.emit("mean", {v}, {{"axis", axes}, {"keepdims", true}});
 }
 struct Normalized {
   Value value, mean, inverse;
@@ -53,12 +53,8 @@ void batchNorm(N &n) {
     n.unsupported("spatial = 0");
   if (x.rank() < 2)
     n.fail("needs channels, not " + x.type.str());
-  auto param = [&](int i) { return n.cast(perChannel(n, n.in(i), x.dim(1), x.rank()), x.dtype()); };
-  // One multiplication and one addition, whose factors depend on parameters alone.
-  Value inverse = n.emit("rsqrt", {n.emit("add", {param(4), n.scalar(x.dtype(), epsilon)})});
-  Value factor = n.emit("mul", {param(1), inverse});
-  Value shift = n.emit("sub", {param(2), n.emit("mul", {param(3), factor})});
-  n.out(0, scaled(n, x, factor, shift));
+  auto param = [&](int i) { return n.cast(n.in(i), x.dtype()); };
+  n.out(0, n.emit("batch_norm", {x, param(1), param(2), param(3), param(4)}, {{"epsilon", epsilon}}));
 }
 
 /// Computes in f32 when the operand is narrower, as `stash_type` 1 asks.
@@ -74,6 +70,12 @@ void layerNorm(N &n) {
   n.requireFloat(x);
   int axis = n.axis(n.intAttr("axis", -1), x.rank());
   double epsilon = n.floatAttr("epsilon", 1e-5);
+  const Shape inner(std::span<const int64_t>(x.type.shape).subspan(static_cast<size_t>(axis)));
+  if (n.has(2) && !n.wants(1) && !n.wants(2) && n.in(1).type == TensorType{x.dtype(), inner} &&
+      n.in(2).type == n.in(1).type) {
+    n.ignoreAttr("stash_type");
+    return n.out(0, n.emit("layer_norm", {x, n.in(1), n.in(2)}, {{"epsilon", epsilon}}));
+  }
   Normalized r = normalize(n, widened(n, x), axesFrom(axis, x.rank()), epsilon);
   Value v = n.emit("mul", {n.cast(r.value, x.dtype()), n.in(1)});
   if (n.has(2))
@@ -132,7 +134,7 @@ void lpNorm(N &n) {
   int64_t p = n.intAttr("p", 2);
   if (p != 1 && p != 2)
     n.fail("'p' is " + std::to_string(p) + ", which is neither 1 nor 2");
-  NamedAttrs attrs{{"axes", Ints{axis}}, {"keepdims", true}};
+  NamedAttrs attrs{{"axis", Ints{axis}}, {"keepdims", true}};
   Value size = p == 1 ? n.emit("sum", {n.emit("abs", {x})}, attrs)
                       : n.emit("sqrt", {n.emit("sum", {n.emit("mul", {x, x})}, attrs)});
   Value zero = n.scalar(x.dtype(), 0), empty = n.emit("equal", {size, zero});

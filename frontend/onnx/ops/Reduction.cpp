@@ -33,7 +33,9 @@ Reduced readAxes(N &n, int64_t inputSince) {
   return r;
 }
 Value reduce(N &n, const char *op, Value v, const Reduced &r) {
-  return r.nothing || r.axes.empty() ? v : n.emit(op, {v}, {{"axes", r.axes}, {"keepdims", r.keepdims}});
+  if (r.nothing || r.axes.empty())
+    return v;
+  return n.cast(n.emit(op, {v}, {{"axis", r.axes}, {"keepdims", r.keepdims}}), v.dtype()); // sums of integers are i64
 }
 
 template <const char *Op> void simple(N &n) { n.out(0, reduce(n, Op, n.in(0), readAxes(n, 18))); }
@@ -114,7 +116,7 @@ template <const char *Op> void globalPool(N &n) {
     n.fail("needs an image, not " + v.type.str());
   Ints axes(static_cast<size_t>(v.rank() - 2));
   std::iota(axes.begin(), axes.end(), 2);
-  n.out(0, n.emit(Op, {v}, {{"axes", axes}, {"keepdims", true}}));
+  n.out(0, n.emit(Op, {v}, {{"axis", axes}, {"keepdims", true}}));
 }
 
 constexpr OpEntry kTable[] = {

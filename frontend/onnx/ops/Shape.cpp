@@ -176,7 +176,7 @@ void concat(N &n) {
 }
 
 Value slice(N &n, const Value &v, Ints starts, Ints stops, Ints steps) {
-  return n.emit("slice", {v}, {{"starts", std::move(starts)}, {"stops", std::move(stops)}, {"steps", std::move(steps)}});
+  return n.emit("slice", {v}, {{"starts", std::move(starts)}, {"limits", std::move(stops)}, {"strides", std::move(steps)}});
 }
 /// [from, to) of one dimension.
 Value sliceAxis(N &n, const Value &v, int axis, int64_t from, int64_t to) {
@@ -208,12 +208,17 @@ void sliceOp(N &n) {
     int64_t size = v.dim(static_cast<int>(d)), step = steps[k];
     if (step == 0)
       n.fail("a step is 0");
-    if (step < 0)
-      n.unsupported("a negative step");
-    auto clamp = [&](int64_t x) { return std::clamp<int64_t>(x < 0 ? x + size : x, 0, size); };
-    from[d] = clamp(starts[k]);
-    to[d] = std::max(clamp(ends[k]), from[d]);
-    by[d] = std::min(step, std::max<int64_t>(size, 1));
+    // Clamped as NumPy does it: walking backwards, the places are -1 (before the first element) to size - 1.
+    const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? size : size - 1;
+    auto clamp = [&](int64_t x) { return std::clamp(x < 0 ? x + size : x, least, std::max(most, least)); };
+    int64_t start = clamp(starts[k]), end = clamp(ends[k]);
+    if (step > 0 ? end <= start : end >= start || size == 0) {
+      from[d] = to[d] = 0; // nothing is left
+      continue;
+    }
+    from[d] = start;
+    to[d] = end < 0 ? -size - 1 : end;
+    by[d] = std::clamp(step, -size, size);
   }
   n.out(0, slice(n, v, from, to, by));
 }
@@ -323,13 +328,10 @@ void constantOp(N &n) {
 
 void constantOfShape(N &n) {
   Shape shape = shapeOf(n, n.knownInts(0, "the shape"));
-  Value value = n.scalar(f32, 0);
-  if (auto given = n.tensorAttr("value")) {
-    if (given->type.shape.numElements() != 1)
-      n.fail("'value' must hold one element, not " + given->type.str());
-    value = n.constant(*given);
-  }
-  n.out(0, n.broadcastTo(n.reshape(value, {}), shape));
+  op::HostTensor value = n.tensorAttr("value").value_or(op::HostTensor::allocate({f32, {1}}));
+  if (value.type.shape.numElements() != 1)
+    n.fail("'value' must hold one element, not " + value.type.str());
+  n.out(0, n.broadcastTo(n.reshape(n.constant(value), {}), shape));
 }
 
 void range(N &n) {

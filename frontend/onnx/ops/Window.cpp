@@ -82,13 +82,13 @@ void conv(N &n) {
   n.requireFloat(x);
   if (x.rank() < 3 || x.rank() != w.rank())
     n.fail("needs an image and weights of equal rank, not " + x.type.str() + " and " + w.type.str());
-  if (x.rank() > 4)
+  if (x.rank() > 5)
     n.unsupported(std::to_string(x.rank() - 2) + " spatial dimensions");
   Window window = readWindow(n, x, Ints(w.type.shape.begin() + 2, w.type.shape.end()));
   int64_t groups = n.intAttr("group", 1);
   if (groups < 1 || x.dim(1) % groups || w.dim(0) % groups || w.dim(1) != x.dim(1) / groups)
     n.fail("weights of type " + w.type.str() + " in " + std::to_string(groups) + " groups do not fit " + x.type.str());
-  Value v = n.emit("conv", {x, w}, {{"strides", window.strides}, {"low", window.low}, {"high", window.high},
+  Value v = n.emit("conv", {x, w}, {{"strides", window.strides}, {"pad_low", window.low}, {"pad_high", window.high},
                                     {"dilations", window.dilations}, {"groups", groups}});
   if (n.has(2)) {
     const Value &bias = n.in(2);
@@ -103,14 +103,15 @@ void conv(N &n) {
   n.out(0, v);
 }
 
-Value pool(N &n, const char *op, const Value &x, const Window &w, const Ints &low, const Ints &high) {
-  return n.emit(op, {x}, {{"window", w.kernel}, {"strides", w.strides}, {"low", low}, {"high", high},
-                          {"dilations", w.dilations}});
+NamedAttrs poolAttrs(const Window &w, const Ints &low, const Ints &high) {
+  return {{"window", w.kernel}, {"strides", w.strides}, {"pad_low", low}, {"pad_high", high}, {"dilations", w.dilations}};
 }
 
 void checkImage(N &n, const Value &x) {
   if (x.rank() < 3)
     n.fail("needs an image, not " + x.type.str());
+  if (x.rank() > 5)
+    n.unsupported(std::to_string(x.rank() - 2) + " spatial dimensions");
 }
 
 void maxPool(N &n) {
@@ -120,32 +121,27 @@ void maxPool(N &n) {
   if (n.wants(1))
     n.unsupported("the indices of the maxima");
   Window w = readWindow(n, x, {});
-  n.out(0, pool(n, "max_pool", x, w, w.low, plus(w.high, w.extra)));
+  n.out(0, n.emit("max_pool", {x}, poolAttrs(w, w.low, plus(w.high, w.extra))));
 }
 
 void averagePool(N &n) {
-  const Value &x = n.in(0);
+  Value x = n.in(0);
   checkImage(n, x);
   n.requireFloat(x);
   Window w = readWindow(n, x, {});
   bool countPadding = n.intAttr("count_include_pad", 0) != 0;
-  auto none = [](const Ints &v) { return std::ranges::all_of(v, [](int64_t p) { return p == 0; }); };
-  const size_t dims = w.kernel.size();
-  Value sums = pool(n, "sum_pool", x, w, w.low, plus(w.high, w.extra));
-  if (none(w.extra) && (countPadding || (none(w.low) && none(w.high)))) {
-    double size = 1;
-    for (int64_t k : w.kernel)
-      size *= static_cast<double>(k);
-    return n.out(0, n.emit("mul", {sums, n.scalar(x.dtype(), 1 / size)}));
+  if (countPadding && std::ranges::any_of(w.extra, [](int64_t p) { return p > 0; })) {
+    // The padding counts, what ceil_mode adds does not: so the padding becomes a part of the image.
+    Ints low{0, 0}, high{0, 0};
+    low.insert(low.end(), w.low.begin(), w.low.end());
+    high.insert(high.end(), w.high.begin(), w.high.end());
+    x = n.emit("pad", {x}, {{"low", low}, {"high", high}});
+    w.low = w.high = Ints(w.low.size(), 0);
+    countPadding = false;
   }
-  // How many elements count in each window follows from the sizes: the sum of windows over ones.
-  Shape ones{1, 1};
-  for (size_t i = 0; i < dims; ++i)
-    ones.push_back(x.dim(static_cast<int>(i) + 2) + (countPadding ? w.low[i] + w.high[i] : 0));
-  Value image = n.broadcastTo(n.scalar(x.dtype(), 1), ones);
-  Value counts = pool(n, "sum_pool", image, w, countPadding ? Ints(dims, 0) : w.low,
-                      plus(countPadding ? Ints(dims, 0) : w.high, w.extra));
-  n.out(0, n.emit("div", {sums, counts}));
+  NamedAttrs attrs = poolAttrs(w, w.low, plus(w.high, w.extra));
+  attrs.push_back({"count_include_pad", countPadding});
+  n.out(0, n.emit("avg_pool", {x}, attrs));
 }
 
 constexpr OpEntry kTable[] = {{"Conv", 1, conv}, {"MaxPool", 1, maxPool}, {"AveragePool", 1, averagePool}};

@@ -1,0 +1,26 @@
+// What Tressel lacks, as opposed to what is wrong with a model.
+#pragma once
+
+#include "tressel/runtime/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tressel::onnx {
+
+/// An op, or a use of it, that Tressel cannot import.
+struct Unsupported {
+  std::string op;    ///< "Conv", "com.microsoft.FusedConv"; "input" and "tensor" for what is no op
+  std::string node;  ///< the node's name, or "#12" for the twelfth node when it has none
+  int64_t opset = 0; ///< the version of the op's domain that the model asks for; 0 where there is none
+  std::string why;   ///< empty: there is no such op in the table
+};
+
+/// The model is well formed, but needs what Tressel does not have. `what()` lists everything at once.
+struct UnsupportedError : InputError {
+  UnsupportedError(const std::string &file, std::vector<Unsupported> list);
+  std::vector<Unsupported> list;
+};
+
+} // namespace tressel::onnx

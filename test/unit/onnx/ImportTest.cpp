@@ -1,0 +1,186 @@
+// Models become modules: what is computed at import, what is refused, and where ops say they come from.
+#include "frontend/onnx/Import.h"
+#include "ModelBuilder.h"
+#include "ir/graph/Graph.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <gtest/gtest.h>
+
+namespace tressel {
+using namespace test;
+using onnx::Model;
+
+namespace {
+
+class OnnxImport : public ::testing::Test {
+protected:
+  OnnxImport() {
+    mlir::DialectRegistry registry;
+    graph::registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+  mlir::func::FuncOp import(const ModelBuilder &b, std::map<std::string, int64_t> dims = {}) {
+    module = onnx::import(Model::parse(b.bytes(), "m.onnx"), context, {.dims = std::move(dims)}).module;
+    return module->lookupSymbol<mlir::func::FuncOp>("main");
+  }
+  std::string refusal(const ModelBuilder &b, std::map<std::string, int64_t> dims = {}) {
+    try {
+      import(b, std::move(dims));
+      return "";
+    } catch (const InputError &e) {
+      return e.what();
+    }
+  }
+  std::vector<std::string> ops(mlir::func::FuncOp func) {
+    std::vector<std::string> names;
+    for (mlir::Operation &op : func.getBody().front())
+      names.push_back(op.getName().stripDialect().str());
+    return names;
+  }
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+TEST_F(OnnxImport, NamesAndLocations) {
+  ModelBuilder b;
+  b.input("x", {2, 3}).output("y");
+  b.node("Relu", {"x"}, {"h"}, "act/0");
+  b.node("Exp", {"h"}, {"y"}, "");
+  mlir::func::FuncOp f = import(b);
+  EXPECT_EQ(f.getArgAttrOfType<mlir::StringAttr>(0, graph::kNameAttr), "x");
+  EXPECT_EQ(f.getResultAttrOfType<mlir::StringAttr>(0, graph::kNameAttr), "y");
+  EXPECT_EQ(ops(f), (std::vector<std::string>{"relu", "exp", "return"}));
+  mlir::Operation &relu = f.getBody().front().front();
+  EXPECT_EQ(llvm::cast<mlir::NameLoc>(relu.getLoc()).getName(), "act/0");
+  EXPECT_EQ(graph::fileLineOf(relu.getLoc()).file, "m.onnx");
+  EXPECT_EQ(graph::fileLineOf(relu.getLoc()).line, 1u);
+}
+
+/// The arithmetic on shapes that exporters write around a Reshape: the batch is kept, the rest is flattened.
+ModelBuilder flattenByArithmetic() {
+  ModelBuilder b;
+  b.input("x", {-1, 4, 6}).output("y");
+  b.ints("start", {0});
+  b.ints("end", {1});
+  b.ints("rest", {24});
+  b.node("Shape", {"x"}, {"shape"});
+  setInt(b.node("Cast", {"shape"}, {"shape32"}), "to", ::onnx::TensorProto::INT32);
+  b.node("Slice", {"shape32", "start", "end"}, {"batch32"});
+  setInt(b.node("Cast", {"batch32"}, {"batch"}), "to", ::onnx::TensorProto::INT64);
+  setInt(b.node("Concat", {"batch", "rest"}, {"wanted"}), "axis", 0);
+  b.node("Reshape", {"x", "wanted"}, {"y"});
+  return b;
+}
+
+TEST_F(OnnxImport, ComputesShapesAtImport) {
+  mlir::func::FuncOp f = import(flattenByArithmetic(), {{"d1", 5}});
+  EXPECT_EQ(ops(f), (std::vector<std::string>{"reshape", "return"}));
+  EXPECT_EQ(graph::fromMlir(f.getResultTypes()[0]).str(), "f32[5, 24]");
+}
+
+TEST_F(OnnxImport, AssumesOneForAnOpenDim) {
+  onnx::Imported imported = onnx::import(Model::parse(flattenByArithmetic().bytes(), "m.onnx"), context, {});
+  ASSERT_EQ(imported.dims.size(), 1u);
+  EXPECT_EQ(imported.dims[0].name, "d1");
+  EXPECT_EQ(imported.dims[0].size, 1);
+  EXPECT_TRUE(imported.dims[0].assumed);
+}
+
+TEST_F(OnnxImport, RefusesWrongDims) {
+  EXPECT_EQ(refusal(flattenByArithmetic(), {{"batch", 2}}), "m.onnx: has no symbolic dimension 'batch'; it has: d1");
+  EXPECT_NE(refusal(flattenByArithmetic(), {{"d1", 0}}).find("must be at least 1"), std::string::npos);
+  EXPECT_NE(refusal(flattenByArithmetic(), {{"d1", int64_t(1) << 60}}).find("larger than any memory"), std::string::npos);
+}
+
+TEST_F(OnnxImport, ListsEverythingUnsupportedAtOnce) {
+  ModelBuilder b;
+  b.input("x", {2, 3}).output("y");
+  b.node("LSTM", {"x"}, {"h"}, "memory");
+  b.node("Relu", {"h"}, {"g"}, "depends");
+  auto &pad = b.node("Pad", {"x", "pads"}, {"p"}, "mirror");
+  b.ints("pads", {0, 0, 0, 0});
+  auto *mode = pad.add_attribute();
+  mode->set_name("mode");
+  mode->set_type(::onnx::AttributeProto::STRING);
+  mode->set_s("reflect");
+  b.node("Relu", {"g"}, {"y"}, "last");
+  setInt(b.node("Neg", {"x"}, {"q"}, "odd"), "mystery", 1);
+  std::string text = refusal(b);
+  EXPECT_EQ(text, "m.onnx: not supported:\n"
+                  "  LSTM (opset 17) at node 'memory'\n"
+                  "  Pad (opset 17) at node 'mirror': mode 'reflect'\n"
+                  "  Neg (opset 17) at node 'odd': attribute 'mystery'");
+}
+
+TEST_F(OnnxImport, RefusesWrongAttributes) {
+  ModelBuilder b;
+  b.input("x", {2, 3}).output("y");
+  auto &n = b.node("Flatten", {"x"}, {"y"}, "flat");
+  auto *a = n.add_attribute();
+  a->set_name("axis");
+  a->set_type(::onnx::AttributeProto::STRING);
+  a->set_s("1");
+  EXPECT_EQ(refusal(b), "m.onnx: node 'flat' (Flatten): attribute 'axis' has the wrong type");
+  n.clear_attribute();
+  setInt(n, "axis", 7);
+  EXPECT_EQ(refusal(b), "m.onnx: node 'flat' (Flatten): axis 7 is outside f32[2, 3]");
+}
+
+TEST_F(OnnxImport, RefusesWrongShapes) {
+  ModelBuilder b;
+  b.input("x", {2, 3}).input("w", {4, 5}).output("y");
+  b.node("MatMul", {"x", "w"}, {"y"}, "mm");
+  std::string text = refusal(b);
+  EXPECT_EQ(text.rfind("m.onnx: node 'mm' (MatMul): ", 0), 0u) << text;
+  EXPECT_NE(text.find("f32[2, 3]"), std::string::npos) << text;
+
+  ModelBuilder mixed;
+  mixed.input("x", {2}).input("i", {2}, ::onnx::TensorProto::INT32).output("y");
+  mixed.node("Add", {"x", "i"}, {"y"}, "add");
+  EXPECT_NE(refusal(mixed).find("different element types: f32[2] and i32[2]"), std::string::npos);
+
+  ModelBuilder few;
+  few.input("x", {2}).output("y");
+  few.node("Add", {"x"}, {"y"}, "add");
+  EXPECT_NE(refusal(few).find("input 1 is missing"), std::string::npos);
+}
+
+TEST_F(OnnxImport, RefusesHugeResults) {
+  ModelBuilder b;
+  b.input("x", {1, 1}).output("y");
+  b.ints("shape", {int64_t(1) << 40, int64_t(1) << 40});
+  b.node("Expand", {"x", "shape"}, {"y"}, "grow");
+  EXPECT_NE(refusal(b).find("larger than any memory"), std::string::npos);
+
+  ModelBuilder conv;
+  conv.input("x", {1, 1, 4, 4}).output("y");
+  conv.floats("w", {1, 1, 1, 1}, {1});
+  setInts(conv.node("Conv", {"x", "w"}, {"y"}, "c"), "pads", {int64_t(1) << 62, 0, 0, 0});
+  EXPECT_NE(refusal(conv).find("'pads' holds"), std::string::npos);
+}
+
+TEST_F(OnnxImport, WeightsAreSharedConstants) {
+  ModelBuilder b;
+  b.input("x", {64, 64}).output("y");
+  b.floats("w", {64, 64}, std::vector<float>(4096, 0.5f));
+  b.node("MatMul", {"x", "w"}, {"h"});
+  b.node("MatMul", {"h", "w"}, {"y"});
+  EXPECT_EQ(ops(import(b)), (std::vector<std::string>{"constant", "matmul", "matmul", "return"}));
+}
+
+TEST_F(OnnxImport, OldVersionsOfAnOp) {
+  // Axes were an attribute before version 13 and are an input since.
+  ModelBuilder old(11);
+  old.input("x", {2, 3}).output("y");
+  setInts(old.node("Unsqueeze", {"x"}, {"y"}), "axes", {0, 3});
+  EXPECT_EQ(graph::fromMlir(import(old).getResultTypes()[0]).str(), "f32[1, 2, 3, 1]");
+  ModelBuilder recent(13);
+  recent.input("x", {2, 3}).output("y");
+  recent.ints("axes", {0, 3});
+  recent.node("Unsqueeze", {"x", "axes"}, {"y"});
+  EXPECT_EQ(graph::fromMlir(import(recent).getResultTypes()[0]).str(), "f32[1, 2, 3, 1]");
+}
+
+} // namespace
+} // namespace tressel
