@@ -1,5 +1,7 @@
 #include "codegen/cpu/LoopSchedule.h"
 
+#include "codegen/CostModel.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -58,6 +60,47 @@ double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
   if (d.reduced)
     perElement += 8.0 * static_cast<double>(plan.reductions.size()) / static_cast<double>(d.size);
   return perElement;
+}
+
+/// Of the whole nest on one thread.
+double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
+  constexpr double instructionsPerSecond = 1.6 * 2.5e9;
+  double instructions = 0;
+  for (const Expr &e : plan.exprs) {
+    double points = 1, cost = costOf(e);
+    for (size_t d = 0; d < plan.dims.size(); ++d)
+      if (e.dims >> d & 1)
+        points *= static_cast<double>(plan.dims[d].size);
+    const bool vector = s.vectorDim >= 0 && (e.dims & bit(s.vectorDim));
+    if (vector) {
+      const int64_t size = plan.dims[static_cast<size_t>(s.vectorDim)].size;
+      points *= static_cast<double>((size + s.lanes - 1) / s.lanes) / static_cast<double>(std::max<int64_t>(1, size));
+    }
+    if (e.kind == ExprKind::Load) {
+      // Elements that are read again come from a cache as far away as the buffer is large.
+      const Buffer &buffer = plan.buffers[static_cast<size_t>(e.buffer)];
+      const int64_t bytes = buffer.elements * sizeOf(buffer.dtype);
+      if (vector)
+        cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes)) *
+               (bytes > (1 << 20) ? 4 : bytes > (1 << 15) ? 1.5 : 1);
+      if (s.blockDim >= 0 && !(e.dims & bit(s.blockDim)))
+        cost /= s.block;
+    }
+    instructions += points * cost;
+  }
+  const auto points = static_cast<double>(plan.parallelPoints()) * static_cast<double>(plan.reducedPoints());
+  for (const Reduction &r : plan.reductions) {
+    const Expr &body = plan.exprs[static_cast<size_t>(r.body)];
+    const bool fused = r.combine == op::Combine::Sum && isFloat(r.accumulate) && body.kind == ExprKind::Scalar &&
+                       body.op == ScalarOp::Mul; // one instruction with the product
+    instructions += fused ? 0 : points / s.lanes;
+    if (s.vectorReduced)
+      instructions += 10.0 * static_cast<double>(plan.parallelPoints());
+  }
+  const CpuModel &cpu = hostCpuModel();
+  const auto bytes = static_cast<double>(plan.bytes());
+  const double bandwidth = bytes <= cpu.cacheBytes ? cpu.cachedBytesPerSecond : cpu.bytesPerSecond;
+  return std::max(bytes * cpu.threads / bandwidth, instructions / instructionsPerSecond);
 }
 
 } // namespace
@@ -160,36 +203,18 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   for (const LoopDim &d : plan.dims)
     if (!d.reduced && d.size == 0)
       s.range = 0;
-  const double perUnit = predictSeconds(plan, s, features) / static_cast<double>(std::max<int64_t>(1, s.range));
+  const double perUnit = serialSeconds(plan, s) / static_cast<double>(std::max<int64_t>(1, s.range));
   s.grain = std::clamp<int64_t>(static_cast<int64_t>(30e-6 / std::max(perUnit, 1e-12)), 1, std::max<int64_t>(1, s.range));
   return s;
 }
 
-double predictSeconds(const LoopPlan &plan, const LoopSchedule &s, const CpuFeatures &features) {
-  // One core of a few years ago: 2.8 GHz, 10 GB/s from memory, 60 GB/s while operands fit the second cache.
-  constexpr double hz = 2.8e9;
-  double instructions = 0;
-  for (const Expr &e : plan.exprs) {
-    double points = 1;
-    for (size_t d = 0; d < plan.dims.size(); ++d)
-      if (e.dims >> d & 1)
-        points *= static_cast<double>(plan.dims[d].size);
-    double cost = costOf(e);
-    if (s.vectorDim >= 0 && (e.dims & bit(s.vectorDim))) {
-      if (e.kind == ExprKind::Load)
-        cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes));
-      const auto size = static_cast<double>(plan.dims[static_cast<size_t>(s.vectorDim)].size);
-      points *= static_cast<double>((static_cast<int64_t>(size) + s.lanes - 1) / s.lanes) / std::max(1.0, size);
-    }
-    if (e.kind == ExprKind::Load && s.blockDim >= 0 && !(e.dims & bit(s.blockDim)))
-      cost /= s.block;
-    instructions += points * cost;
-  }
-  const auto points = static_cast<double>(plan.parallelPoints()) * static_cast<double>(plan.reducedPoints());
-  instructions += points / s.lanes * static_cast<double>(plan.reductions.size());
-  const auto bytes = static_cast<double>(plan.bytes());
-  const double bandwidth = bytes > 1e6 ? 10e9 : 60e9;
-  return std::max(bytes / bandwidth, instructions / (1.6 * hz)) + 20e-9;
+double predictSeconds(const LoopPlan &plan, const LoopSchedule &s) {
+  const CpuModel &cpu = hostCpuModel();
+  const double serial = serialSeconds(plan, s), threads = static_cast<double>(std::min<int64_t>(cpu.threads, s.range));
+  constexpr double worthSplitting = 50e-6; // as in CostModel.cpp
+  const double seconds =
+      serial < worthSplitting || threads <= 1 ? serial : std::max(serial / threads, worthSplitting / threads);
+  return seconds + cpu.callSeconds;
 }
 
 } // namespace tressel::codegen

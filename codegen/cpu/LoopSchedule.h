@@ -28,7 +28,8 @@ struct LoopSchedule {
 
 LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features);
 
-/// Predicted seconds of the whole nest on one core: the larger of memory traffic and arithmetic.
-double predictSeconds(const LoopPlan &plan, const LoopSchedule &schedule, const CpuFeatures &features);
+/// Predicted seconds of the whole nest on this machine's threads (CostModel.h): the larger of memory traffic and
+/// instructions, and the cost of the call.
+double predictSeconds(const LoopPlan &plan, const LoopSchedule &schedule);
 
 } // namespace tressel::codegen

@@ -1,0 +1,39 @@
+#include "codegen/cpu/GeneratedProvider.h"
+
+#include "codegen/cpu/KernelSource.h"
+
+namespace tressel::codegen {
+namespace {
+
+class GeneratedProvider final : public passes::KernelProvider {
+public:
+  explicit GeneratedProvider(const Target &target) : target_(target) {}
+
+  llvm::StringRef name() const override { return "generated"; }
+
+  std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
+    auto graph = kernelGraphOf(candidate.ops, candidate.inputs, candidate.results);
+    if (!graph)
+      return std::nullopt;
+    auto plan = buildLoopPlan(*graph);
+    if (!plan)
+      return std::nullopt;
+    const LoopSchedule schedule = scheduleLoops(*plan, target_.features());
+    passes::Bid bid;
+    bid.seconds = predictSeconds(*plan, schedule);
+    bid.range = std::max<int64_t>(1, schedule.range);
+    bid.grain = std::max<int64_t>(1, schedule.grain);
+    return bid;
+  }
+
+private:
+  const Target &target_;
+};
+
+} // namespace
+
+std::unique_ptr<passes::KernelProvider> makeGeneratedProvider(const Target &target) {
+  return std::make_unique<GeneratedProvider>(target);
+}
+
+} // namespace tressel::codegen

@@ -1,0 +1,157 @@
+#include "codegen/cpu/KernelSource.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/sched/Export.h"
+#include "tressel/runtime/Error.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/JSON.h"
+
+#include <algorithm>
+
+namespace tressel::codegen {
+namespace {
+
+/// The value of a splat or of one element.
+struct Immediate {
+  double f = 0;
+  int64_t i = 0;
+};
+
+std::optional<Immediate> immediateOf(mlir::Value v) {
+  mlir::DenseElementsAttr attr;
+  if (!mlir::matchPattern(v, mlir::m_Constant(&attr)) || !(attr.isSplat() || attr.getNumElements() == 1))
+    return std::nullopt;
+  Immediate out;
+  if (mlir::isa<mlir::FloatType>(attr.getElementType())) {
+    llvm::APFloat value = *attr.getValues<llvm::APFloat>().begin();
+    bool inexact;
+    value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &inexact);
+    out.f = value.convertToDouble();
+  } else {
+    const llvm::APInt value = *attr.getValues<llvm::APInt>().begin();
+    const bool isSigned = value.getBitWidth() > 1 && !attr.getElementType().isUnsignedInteger();
+    out.i = isSigned ? value.getSExtValue() : static_cast<int64_t>(value.getZExtValue());
+  }
+  return out;
+}
+
+} // namespace
+
+std::optional<KernelGraph> kernelGraphOf(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> inputs,
+                                         llvm::ArrayRef<mlir::Value> results) {
+  KernelGraph graph;
+  llvm::DenseMap<mlir::Value, int32_t> numbers;
+  auto add = [&](mlir::Value v) { return numbers[v] = graph.addValue(graph::fromMlir(v.getType())); };
+  for (mlir::Value v : inputs)
+    graph.inputs.push_back(add(v));
+  for (mlir::Operation *o : ops) {
+    const op::OpInfo *info = graph::infoOf(o);
+    if (o->getNumResults() == 1 && immediateOf(o->getResult(0)))
+      continue; // added where it is used
+    if (!info || !info->loopForm || o->getNumResults() != 1)
+      return std::nullopt;
+    std::vector<TensorType> types;
+    KernelGraph::Op made;
+    for (mlir::Value operand : o->getOperands()) {
+      types.push_back(graph::fromMlir(operand.getType()));
+      auto it = numbers.find(operand);
+      if (it == numbers.end()) {
+        const auto value = immediateOf(operand);
+        if (!value)
+          return std::nullopt;
+        graph.splats.push_back({add(operand), value->f, value->i});
+        it = numbers.find(operand);
+      }
+      made.operands.push_back(it->second);
+    }
+    const TensorType result = graph::fromMlir(o->getResult(0).getType());
+    if (!result.shape.isStatic() || llvm::any_of(types, [](const TensorType &t) { return !t.shape.isStatic(); }))
+      return std::nullopt;
+    auto form = info->loopForm(*info, types, std::span(&result, 1), graph::attrsOf(o, *info));
+    if (!form)
+      return std::nullopt;
+    made.form = std::move(*form);
+    made.result = add(o->getResult(0));
+    graph.ops.push_back(std::move(made));
+  }
+  for (mlir::Value v : results) {
+    auto it = numbers.find(v);
+    if (it == numbers.end())
+      return std::nullopt;
+    graph.results.push_back(it->second);
+  }
+  return graph;
+}
+
+KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
+  mlir::Block &body = kernel.getBody().front();
+  mlir::Operation *yield = body.getTerminator();
+  const auto numInputs = static_cast<int32_t>(body.getNumArguments());
+  llvm::SmallVector<mlir::Operation *> ops;
+  for (mlir::Operation &o : body.without_terminator())
+    ops.push_back(&o);
+
+  KernelSource source;
+  source.signature.symbol = kernel.getSymName().str();
+  llvm::SmallVector<mlir::Value> inputs, results;
+  int rowDims = -1;
+  int64_t unit = 0;
+  auto fail = [&](const std::string &why) {
+    const graph::FileLine at = graph::fileLineOf(kernel.getLoc());
+    throw Error("no kernel can be generated for '" + graph::describeBody(kernel.getBody(), kernel.getProvider()) +
+                "': " + why + (at.file.empty() ? "" : " (" + at.file + ":" + std::to_string(at.line) + ")"));
+  };
+  if (!kernel.getRootOps()) {
+    llvm::append_range(inputs, body.getArguments());
+    llvm::append_range(results, yield->getOperands());
+  } else {
+    // The ops behind the root. They read its value in the buffer of result 0.
+    const auto rootOps = static_cast<size_t>(*kernel.getRootOps());
+    llvm::SmallDenseSet<mlir::Operation *> root(ops.begin(), ops.begin() + static_cast<ptrdiff_t>(rootOps));
+    ops.erase(ops.begin(), ops.begin() + static_cast<ptrdiff_t>(rootOps));
+    source.signature.symbol = sched::epilogueSymbol(kernel.getSymName());
+    for (mlir::Operation *o : ops)
+      for (mlir::Value v : o->getOperands()) {
+        if (llvm::is_contained(inputs, v) || immediateOf(v))
+          continue;
+        if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(v)) {
+          inputs.push_back(v);
+          source.signature.operands.push_back(static_cast<int32_t>(argument.getArgNumber()));
+        } else if (root.contains(v.getDefiningOp())) {
+          inputs.push_back(v);
+          source.signature.operands.push_back(numInputs);
+        }
+      }
+    for (auto [i, v] : llvm::enumerate(yield->getOperands()))
+      if (!root.contains(v.getDefiningOp())) {
+        results.push_back(v);
+        source.signature.operands.push_back(numInputs + static_cast<int32_t>(i));
+      }
+    auto params = llvm::json::parse(kernel.getParams());
+    if (!params)
+      llvm::consumeError(params.takeError());
+    else if (const llvm::json::Object *object = params->getAsObject())
+      unit = object->getInteger("unit").value_or(0);
+    // Units are whole rows, where a row is as many inner dimensions as divide a unit.
+    const Shape shape = graph::fromMlir(yield->getOperand(0).getType()).shape;
+    int64_t inner = shape.numElements();
+    for (rowDims = 0; unit > 0 && rowDims < shape.rank() && unit % inner != 0; ++rowDims)
+      inner /= shape[rowDims];
+    if (unit <= 0 || unit % inner != 0)
+      fail("the library's units of work are not known");
+    source.signature.rows = UnitRows{shape.numElements() / inner, unit / inner};
+  }
+  auto graph = kernelGraphOf(ops, inputs, results);
+  if (!graph)
+    fail("an op has no loop form");
+  std::string why;
+  auto plan = buildLoopPlan(*graph, &why, rowDims);
+  if (!plan)
+    fail(why);
+  source.plan = std::move(*plan);
+  source.schedule = scheduleLoops(source.plan, target.features());
+  return source;
+}
+
+} // namespace tressel::codegen
