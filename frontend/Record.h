@@ -1,0 +1,88 @@
+// Where an op call goes: to the program being traced in this thread, or, without one, to the engine at once.
+#pragma once
+
+#include "ir/op/OpInfo.h"
+
+#include <tressel/arg.h>
+#include <tressel/scope.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace tressel::detail {
+
+/// One op call. The generated functions in tressel/ops.h call nothing else. Fills the attributes' defaults, gives numbers
+/// their element type, checks types (ShapeError) and hands the op to the recorder or to the engine.
+Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs);
+Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs, const std::source_location &where);
+
+/// What a trace does with ops. One is active per thread at most; a nested jit call joins the outer trace.
+class Recorder {
+public:
+  Recorder();
+  virtual ~Recorder() = default;
+  Recorder(const Recorder &) = delete;
+  Recorder &operator=(const Recorder &) = delete;
+
+  virtual Tensor op(const op::OpInfo &info, std::span<const Tensor> inputs, const TensorType &result,
+                    const op::Attrs &attrs, SourceLoc where) = 0;
+  virtual Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) = 0;
+  virtual void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) = 0;
+  /// Parameters without a value get one while shapes are inferred, and in no real trace.
+  virtual bool mayCreateParameters() const { return false; }
+  uint64_t number() const { return number_; }
+
+  /// The one active in this thread, or null.
+  static Recorder *current();
+
+protected:
+  /// A value of this trace.
+  Tensor makeValue(const TensorType &type, void *value, SourceLoc where) const;
+
+private:
+  uint64_t number_;
+};
+
+/// Makes a recorder the current one.
+class RecorderScope {
+public:
+  explicit RecorderScope(Recorder *recorder);
+  ~RecorderScope();
+  RecorderScope(const RecorderScope &) = delete;
+  RecorderScope &operator=(const RecorderScope &) = delete;
+
+private:
+  Recorder *previous_;
+};
+
+/// Follows types only: a forward pass under it finds the shapes of parameters.
+class InferRecorder : public Recorder {
+public:
+  Tensor input(const TensorType &type, SourceLoc where) { return makeValue(type, nullptr, where); }
+  Tensor op(const op::OpInfo &, std::span<const Tensor>, const TensorType &result, const op::Attrs &,
+            SourceLoc where) override {
+    return makeValue(result, nullptr, where);
+  }
+  Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override {
+    return makeValue(variable->value.type(), nullptr, where);
+  }
+  void assign(const std::shared_ptr<VariableImpl> &, const Tensor &, SourceLoc) override {}
+  bool mayCreateParameters() const override { return true; }
+};
+
+/// A tensor with memory of its own, not written yet.
+Tensor allocateTensor(const TensorType &type, SourceLoc where);
+/// A tensor that shares the storage.
+Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc where);
+
+/// Runs one op on the engine.
+Tensor runEager(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where);
+
+/// Throws `E` with the user's line, and the lines it was called through.
+template <typename E>
+[[noreturn]] void fail(std::string message, SourceLoc where, std::string op = {}, std::string hint = {}) {
+  throw E(Error::Details{std::move(message), userLine(where), std::move(op), std::move(hint), userTrace(where)});
+}
+
+} // namespace tressel::detail

@@ -1,0 +1,212 @@
+#include "frontend/Convert.h"
+#include "frontend/Record.h"
+#include "tressel/runtime/Engine.h"
+
+#include <cstring>
+
+namespace tressel {
+using detail::TensorImpl;
+using detail::toLoc;
+using runtime::Engine;
+using runtime::Storage;
+
+void Dim::fail() {
+  throw TraceError(Error::Details{.message = "a dimension whose size is only known when the program runs was turned into "
+                                             "an integer while tracing",
+                                  .hint = "use the dimension in shapes, or fix its size"});
+}
+
+void Tensor::failEmpty() {
+  throw Error(Error::Details{.message = "an empty Tensor was used", .hint = "assign it a value first"});
+}
+
+void Tensor::destroy(TensorImpl *impl) { delete impl; }
+
+Dim Tensor::dim(int i, std::source_location where) const {
+  const int n = rank();
+  if (i < -n || i >= n)
+    detail::fail<ShapeError>("there is no dimension " + std::to_string(i) + " in " + type().str(), toLoc(where), "dim");
+  return shape()[i < 0 ? i + n : i];
+}
+
+/// Elements are needed now.
+static const TensorImpl &waitFor(const TensorImpl &t, SourceLoc where, const char *what) {
+  if (t.trace)
+    detail::fail<TraceError>(std::string(what) + " of a traced tensor " + t.type.str() + " (made at " + t.where.str() +
+                                 ") has no value while the program is being recorded",
+                             where, what,
+                             "choose between values with where() or cond(), loop with while_loop(), for_loop() or "
+                             "scan(), or return the tensor and read it outside");
+  Engine::global().wait(*t.storage, where);
+  return t;
+}
+
+bool Tensor::ready() const {
+  const TensorImpl &t = get();
+  return !t.trace && Engine::reached(t.storage->ready());
+}
+
+void Tensor::wait(std::source_location where) const { waitFor(get(), toLoc(where), "wait"); }
+
+const void *Tensor::data(std::source_location where) const {
+  return waitFor(get(), toLoc(where), "data").storage->data();
+}
+
+static const void *oneElement(const TensorImpl &t, SourceLoc where, const char *what) {
+  if (!t.trace && t.type.shape.numElements() != 1)
+    detail::fail<ShapeError>(std::string(what) + " needs exactly one element, not " + t.type.str(), where, what);
+  return waitFor(t, where, what).storage->data();
+}
+
+double Tensor::itemAsDouble(std::source_location where) const {
+  return detail::loadDouble(oneElement(get(), toLoc(where), "item"), dtype(), 0);
+}
+int64_t Tensor::itemAsInt(std::source_location where) const {
+  return detail::loadInt(oneElement(get(), toLoc(where), "item"), dtype(), 0);
+}
+
+Tensor::operator bool() const {
+  const TensorImpl &t = get();
+  return detail::loadDouble(oneElement(t, t.where, "conversion to bool"), t.type.dtype, 0) != 0;
+}
+
+void Tensor::copyTo(void *to, DType as, std::source_location where) const {
+  const TensorImpl &t = waitFor(get(), toLoc(where), "to_vector");
+  detail::convertElements(to, as, t.storage->data(), t.type.dtype, t.type.shape.numElements());
+}
+
+Tensor &Tensor::operator+=(Arg other) { return *this = Arg(*this, other.where()) + std::move(other); }
+Tensor &Tensor::operator-=(Arg other) { return *this = Arg(*this, other.where()) - std::move(other); }
+Tensor &Tensor::operator*=(Arg other) { return *this = Arg(*this, other.where()) * std::move(other); }
+Tensor &Tensor::operator/=(Arg other) { return *this = Arg(*this, other.where()) / std::move(other); }
+
+namespace detail {
+
+std::atomic<uint64_t> variableEpoch{0};
+
+Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc where) {
+  auto *impl = new TensorImpl;
+  impl->type = type;
+  impl->storage = std::move(storage);
+  impl->where = where;
+  return Tensor(impl);
+}
+
+Tensor allocateTensor(const TensorType &type, SourceLoc where) {
+  return makeTensor(type, Storage::allocate(type.bytes()), where);
+}
+
+void checkCount(size_t have, const Shape &shape, std::source_location where) {
+  for (int64_t d : shape)
+    if (d < 0)
+      fail<ShapeError>("a size of " + shape.str() + " is negative", toLoc(where), "from_span");
+  if (static_cast<int64_t>(have) != shape.numElements())
+    fail<ShapeError>(std::to_string(have) + " elements do not fill the shape " + shape.str(), toLoc(where), "from_span");
+}
+
+Tensor fromBytes(const void *data, const TensorType &type, std::source_location where) {
+  Tensor t = allocateTensor(type, toLoc(where));
+  if (type.bytes())
+    std::memcpy(t.impl()->storage->data(), data, static_cast<size_t>(type.bytes()));
+  return t;
+}
+
+static void collect(const Nested &n, int depth, const Shape &shape, std::vector<double> &out, SourceLoc where) {
+  if (n.isList != (depth < shape.rank()) || (n.isList && static_cast<int64_t>(n.list.size()) != shape[depth]))
+    fail<ShapeError>("the rows of the list differ in length or depth", where, "tensor");
+  if (!n.isList)
+    out.push_back(n.number);
+  for (const Nested &e : n.list)
+    collect(e, depth + 1, shape, out, where);
+}
+
+Tensor fromNested(const Nested &list, DType dtype, std::source_location where) {
+  Shape shape;
+  for (const Nested *n = &list; n && n->isList; n = n->list.empty() ? nullptr : &n->list.front()) {
+    if (shape.rank() == kMaxRank)
+      fail<ShapeError>("the list is nested deeper than " + std::to_string(kMaxRank) + " levels", toLoc(where), "tensor");
+    shape.push_back(static_cast<int64_t>(n->list.size()));
+  }
+  std::vector<double> values;
+  collect(list, 0, shape, values, toLoc(where));
+  Tensor t = allocateTensor({dtype, shape}, toLoc(where));
+  convertElements(t.impl()->storage->data(), dtype, values.data(), DType::f64, static_cast<int64_t>(values.size()));
+  return t;
+}
+
+} // namespace detail
+
+Tensor from_bytes(const void *data, const TensorType &type, std::source_location where) {
+  return detail::fromBytes(data, type, where);
+}
+
+Tensor adopt(void *data, const TensorType &type, runtime::Storage::Deleter deleter, void *user) {
+  return detail::makeTensor(type, Storage::adopt(data, type.bytes(), deleter, user), {});
+}
+
+/// A constant of one value. Small enough to be made by the host at once, and never in need of a kernel.
+static Tensor filled(const Shape &shape, double value, DType dtype, const std::source_location &where, const char *op) {
+  for (int64_t d : shape)
+    if (d < 0)
+      detail::fail<ShapeError>("a size of " + shape.str() + " is negative", toLoc(where), op);
+  Tensor t = detail::allocateTensor({dtype, shape}, toLoc(where));
+  auto *data = static_cast<std::byte *>(t.impl()->storage->data());
+  const size_t width = static_cast<size_t>(sizeOf(dtype)), bytes = static_cast<size_t>(t.type().bytes());
+  if (!bytes)
+    return t;
+  detail::convertElements(data, dtype, &value, DType::f64, 1);
+  for (size_t done = width; done < bytes; done *= 2)
+    std::memcpy(data + done, data, std::min(done, bytes - done));
+  return t;
+}
+
+Tensor zeros(const Shape &shape, DType dtype, std::source_location where) { return filled(shape, 0, dtype, where, "zeros"); }
+Tensor ones(const Shape &shape, DType dtype, std::source_location where) { return filled(shape, 1, dtype, where, "ones"); }
+
+Tensor arange(int64_t start, int64_t stop, int64_t step, DType dtype, std::source_location where) {
+  if (step == 0)
+    detail::fail<ShapeError>("the step is 0", toLoc(where), "arange");
+  std::vector<int64_t> values;
+  for (int64_t v = start; step > 0 ? v < stop : v > stop; v += step)
+    values.push_back(v);
+  Tensor t = detail::allocateTensor({dtype, {static_cast<int64_t>(values.size())}}, toLoc(where));
+  detail::convertElements(t.impl()->storage->data(), dtype, values.data(), DType::i64, t.size());
+  return t;
+}
+
+void wait_all(std::source_location where) { Engine::global().waitAll(toLoc(where)); }
+
+Variable::Variable(Tensor value, std::string name) : Variable() {
+  if (value.traced())
+    detail::fail<TraceError>("a Variable cannot be made from a traced tensor", value.impl()->where, "Variable",
+                             "make Variables outside of the traced function and assign them inside");
+  impl_->value = std::move(value);
+  impl_->name = std::move(name);
+}
+
+Tensor Variable::value(std::source_location where) const {
+  if (!impl_->value.defined())
+    detail::fail<Error>("the Variable '" + impl_->name + "' has no value yet", toLoc(where), "",
+                        "initialize the module it belongs to, or assign it");
+  if (detail::Recorder *r = detail::Recorder::current())
+    return r->read(impl_, toLoc(where));
+  return impl_->value;
+}
+
+void Variable::assign(const Tensor &value, std::source_location where) const {
+  if (impl_->value.defined() && impl_->value.type() != value.type())
+    detail::fail<ShapeError>("the Variable '" + impl_->name + "' is " + impl_->value.type().str() +
+                                 " and cannot be assigned " + value.type().str(),
+                             toLoc(where), "assign");
+  if (detail::Recorder *r = detail::Recorder::current()) {
+    if (!impl_->value.defined())
+      detail::fail<TraceError>("the Variable '" + impl_->name + "' gets its first value inside a traced function",
+                               toLoc(where), "assign", "give it a value before");
+    return r->assign(impl_, value, toLoc(where));
+  }
+  impl_->value = value;
+  impl_->version.fetch_add(1, std::memory_order_release);
+  detail::variableEpoch.fetch_add(1, std::memory_order_release);
+}
+
+} // namespace tressel

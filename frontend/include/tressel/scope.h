@@ -1,0 +1,67 @@
+// Thread-local scopes: lines of callers, train and inference mode, running without jit.
+#pragma once
+
+#include <tressel/tensor.h>
+
+#include <source_location>
+#include <vector>
+
+namespace tressel {
+
+/// Layers behave differently in training: dropout drops. Everything is inference unless a scope says otherwise. The mode
+/// is part of what compiled functions are cached by.
+class TrainScope {
+public:
+  explicit TrainScope(bool train = true);
+  ~TrainScope();
+  TrainScope(const TrainScope &) = delete;
+  TrainScope &operator=(const TrainScope &) = delete;
+
+private:
+  bool previous_;
+};
+/// Whether a TrainScope is active in this thread.
+bool training();
+
+/// While one lives, jitted functions and hybridized modules run op by op in this thread: for debuggers and printing.
+class DisableJit {
+public:
+  DisableJit();
+  ~DisableJit();
+  DisableJit(const DisableJit &) = delete;
+  DisableJit &operator=(const DisableJit &) = delete;
+};
+
+namespace detail {
+bool jitDisabled();
+/// Whether a trace is being recorded in this thread.
+bool tracing();
+
+/// The line from which a module was called. Inside a module of the library, ops belong to that line.
+class LocationScope {
+public:
+  LocationScope(const std::source_location &where, bool library);
+  ~LocationScope();
+  LocationScope(const LocationScope &) = delete;
+  LocationScope &operator=(const LocationScope &) = delete;
+
+  const std::source_location &where() const { return where_; }
+  bool library() const { return library_; }
+  const LocationScope *parent() const { return parent_; }
+  static const LocationScope *current();
+
+private:
+  std::source_location where_;
+  bool library_;
+  const LocationScope *parent_;
+};
+
+/// The user's line of an op that stands at `where`: that line itself, unless it is the library's.
+SourceLoc userLine(SourceLoc where);
+/// The lines through which userLine(where) was reached, innermost first.
+std::vector<SourceLoc> userTrace(SourceLoc where);
+/// For the library's layers that call other layers: the line they were called from.
+std::source_location callerOf(const std::source_location &fallback);
+} // namespace detail
+
+} // namespace tressel

@@ -1,0 +1,239 @@
+// Tensor: an n-dimensional array by value. Copies share the elements; nothing ever writes to them again, so sharing is
+// never visible. `x += 1` makes a new tensor and rebinds x. The one mutable cell is a Variable (variable.h).
+//
+//   Tensor x = tensor({{1, 2}, {3, 4}});   // f32[2, 2]
+//   Tensor y = matmul(x, x) + 1;           // returns at once: y is a future; shape and type are known already
+//   float first = slice(y, {0, 0}, {1, 1}).item<float>();   // waits
+//
+// A failure while an op ran travels with its result and everything computed from it; it is thrown by whatever waits.
+#pragma once
+
+#include <tressel/runtime/Error.h>
+#include <tressel/runtime/Storage.h>
+#include <tressel/runtime/Types.h>
+
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
+#include <source_location>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace tressel {
+
+class Arg;
+class Tensor;
+
+namespace detail {
+
+/// What a tensor handle points to: elements in memory, or a value of a program that is being traced.
+struct TensorImpl {
+  mutable std::atomic<uint32_t> references{1};
+  TensorType type;
+  runtime::StorageRef storage; ///< null for a traced value
+  uint64_t trace = 0;          ///< number of the trace that the value belongs to, 0 for elements in memory
+  void *value = nullptr;       ///< the trace's own handle of the value
+  SourceLoc where;             ///< the user's line that made it
+};
+
+inline SourceLoc toLoc(const std::source_location &w) { return {w.file_name(), static_cast<uint32_t>(w.line())}; }
+
+/// The element type that a C++ type stands for.
+template <typename T> constexpr DType dtypeFor() {
+  if constexpr (std::is_same_v<T, bool>)
+    return DType::boolean;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::f64;
+  else {
+    static_assert(std::is_integral_v<T>, "no element type for this C++ type: use bool, an integer, float or double");
+    static_assert(std::is_signed_v<T> || sizeof(T) == 1, "unsigned elements have 8 bits: use uint8_t or a signed type");
+    if constexpr (sizeof(T) == 1)
+      return std::is_signed_v<T> ? DType::i8 : DType::u8;
+    else
+      return sizeof(T) == 2 ? DType::i16 : sizeof(T) == 4 ? DType::i32 : DType::i64;
+  }
+}
+
+} // namespace detail
+
+/// The size of a dimension: an integer, or a symbol in a trace with dynamic sizes. It turns into an integer by itself;
+/// a symbol throws TraceError instead, so that no program is silently specialized to one size.
+class Dim {
+public:
+  Dim(int64_t size) : size_(size) {}
+  bool is_static() const { return size_ != kDynamic; }
+  operator int64_t() const {
+    if (!is_static())
+      fail();
+    return size_;
+  }
+
+private:
+  [[noreturn]] static void fail();
+  int64_t size_;
+};
+
+class Tensor {
+public:
+  /// No tensor: using it in an op throws.
+  Tensor() = default;
+  Tensor(const Tensor &o) : impl_(o.impl_) { retain(); }
+  Tensor(Tensor &&o) noexcept : impl_(std::exchange(o.impl_, nullptr)) {}
+  Tensor &operator=(Tensor o) noexcept {
+    std::swap(impl_, o.impl_);
+    return *this;
+  }
+  ~Tensor() {
+    if (impl_ && impl_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      destroy(impl_);
+  }
+
+  /// Known at once, without waiting. Throws Error when there is no tensor.
+  const TensorType &type() const { return get().type; }
+  const Shape &shape() const { return get().type.shape; }
+  DType dtype() const { return get().type.dtype; }
+  int rank() const { return get().type.rank(); }
+  /// Number of elements.
+  int64_t size() const { return get().type.shape.numElements(); }
+  /// Size of dimension i; negative counts from the end. Throws ShapeError when there is no such dimension.
+  Dim dim(int i, std::source_location where = std::source_location::current()) const;
+  bool defined() const { return impl_ != nullptr; }
+  /// A value of a program that is being traced: it has a type, but no elements.
+  bool traced() const { return impl_ && impl_->trace; }
+
+  /// Whether the elements are there.
+  bool ready() const;
+  /// Returns when the elements are there. Throws the failure of the op that made them, or of one before it, and
+  /// TraceError in a trace.
+  void wait(std::source_location where = std::source_location::current()) const;
+  /// The one element, converted to T. Waits. Throws ShapeError when there is not exactly one.
+  template <typename T> T item(std::source_location where = std::source_location::current()) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return itemAsDouble(where) != 0;
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(itemAsInt(where));
+    else
+      return static_cast<T>(itemAsDouble(where));
+  }
+  /// All elements in row-major order, converted to T. Waits.
+  template <typename T> std::vector<T> to_vector(std::source_location where = std::source_location::current()) const {
+    using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    std::vector<Stored> elements(static_cast<size_t>(size()));
+    copyTo(elements.data(), detail::dtypeFor<T>(), where);
+    if constexpr (std::is_same_v<T, bool>)
+      return {elements.begin(), elements.end()};
+    else
+      return elements;
+  }
+  /// The elements in memory, dense and row-major, valid as long as a tensor shares them. Waits.
+  const void *data(std::source_location where = std::source_location::current()) const;
+
+  /// The value of a single element. Waits; throws TraceError in a trace, where control flow cannot depend on a value.
+  explicit operator bool() const;
+
+  Tensor &operator+=(Arg other);
+  Tensor &operator-=(Arg other);
+  Tensor &operator*=(Arg other);
+  Tensor &operator/=(Arg other);
+
+  /// For the library: takes the reference.
+  explicit Tensor(detail::TensorImpl *adopt) : impl_(adopt) {}
+  detail::TensorImpl *impl() const { return impl_; }
+
+private:
+  const detail::TensorImpl &get() const {
+    if (!impl_)
+      failEmpty();
+    return *impl_;
+  }
+  [[noreturn]] static void failEmpty();
+  static void destroy(detail::TensorImpl *impl);
+  void retain() const {
+    if (impl_)
+      impl_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  double itemAsDouble(std::source_location where) const;
+  int64_t itemAsInt(std::source_location where) const;
+  void copyTo(void *to, DType as, std::source_location where) const;
+
+  detail::TensorImpl *impl_ = nullptr;
+};
+
+/// Whether both are the same tensor (`==` compares elements).
+inline bool same(const Tensor &a, const Tensor &b) { return a.impl() == b.impl(); }
+
+/// As NumPy prints it, large ones shortened; a traced one by its type and line. Waits.
+std::ostream &operator<<(std::ostream &os, const Tensor &t);
+
+/// Constants. They are there at once. In a trace they become constants of the program.
+Tensor zeros(const Shape &shape, DType dtype = f32, std::source_location where = std::source_location::current());
+Tensor ones(const Shape &shape, DType dtype = f32, std::source_location where = std::source_location::current());
+/// start, start + step, ... below stop.
+Tensor arange(int64_t start, int64_t stop, int64_t step = 1, DType dtype = i64,
+              std::source_location where = std::source_location::current());
+inline Tensor arange(int64_t stop, std::source_location where = std::source_location::current()) {
+  return arange(0, stop, 1, i64, where);
+}
+
+namespace detail {
+/// Copies `bytes` of elements in row-major order.
+Tensor fromBytes(const void *data, const TensorType &type, std::source_location where);
+
+/// A nested braced list of numbers; its depth is the rank.
+struct Nested {
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  Nested(T v) : number(static_cast<double>(v)) {}
+  Nested(std::initializer_list<Nested> l) : list(l), isList(true) {}
+  double number = 0;
+  std::vector<Nested> list;
+  bool isList = false;
+};
+Tensor fromNested(const Nested &list, DType dtype, std::source_location where);
+} // namespace detail
+
+/// A tensor from a nested list. Throws ShapeError when the rows differ in length.
+inline Tensor tensor(std::initializer_list<detail::Nested> list, DType dtype = f32,
+                     std::source_location where = std::source_location::current()) {
+  return detail::fromNested(detail::Nested(list), dtype, where);
+}
+/// A tensor of rank 0. The element type is the C++ type's.
+template <typename T>
+  requires std::is_arithmetic_v<T>
+Tensor tensor(T value, std::source_location where = std::source_location::current()) {
+  return detail::fromBytes(&value, {detail::dtypeFor<T>(), {}}, where);
+}
+/// Copies the elements. Throws ShapeError when their number is not the shape's.
+template <typename T>
+Tensor from_span(std::span<const T> elements, const Shape &shape,
+                 std::source_location where = std::source_location::current());
+template <typename T>
+Tensor from_span(const std::vector<T> &elements, const Shape &shape,
+                 std::source_location where = std::source_location::current()) {
+  return from_span(std::span<const T>(elements), shape, where);
+}
+/// Elements of any type in memory (f16 and bf16 too), copied.
+Tensor from_bytes(const void *data, const TensorType &type,
+                  std::source_location where = std::source_location::current());
+/// Takes the caller's memory without copying; `deleter(data, user)` runs once when no tensor uses it any more.
+Tensor adopt(void *data, const TensorType &type, runtime::Storage::Deleter deleter, void *user);
+
+namespace detail {
+void checkCount(size_t have, const Shape &shape, std::source_location where);
+}
+template <typename T>
+Tensor from_span(std::span<const T> elements, const Shape &shape, std::source_location where) {
+  detail::checkCount(elements.size(), shape, where);
+  return detail::fromBytes(elements.data(), {detail::dtypeFor<T>(), shape}, where);
+}
+
+/// Waits for everything that was computed so far. Throws the first failure that nobody has seen.
+void wait_all(std::source_location where = std::source_location::current());
+
+} // namespace tressel

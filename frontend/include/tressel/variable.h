@@ -1,0 +1,50 @@
+// Variable: a named cell that holds a tensor and can be assigned. Copies of a Variable are the same cell. Parameters and
+// running statistics are Variables. A traced program reads the Variables it touches when it is called, and writes back
+// those that it assigns: they are its state, and need not be passed.
+#pragma once
+
+#include <tressel/tensor.h>
+
+#include <memory>
+#include <string>
+
+namespace tressel {
+
+namespace detail {
+struct VariableImpl {
+  Tensor value;
+  std::string name;
+  std::atomic<uint64_t> version{0}; ///< counts assignments
+};
+/// Counts all assignments of the process: when it stands still, no bound state has changed.
+extern std::atomic<uint64_t> variableEpoch;
+} // namespace detail
+
+class Variable {
+public:
+  Variable() : impl_(std::make_shared<detail::VariableImpl>()) {}
+  explicit Variable(Tensor value, std::string name = "");
+
+  /// In a trace: the state's current value there.
+  Tensor value(std::source_location where = std::source_location::current()) const;
+  /// Throws ShapeError when there is a value of another type or shape.
+  void assign(const Tensor &value, std::source_location where = std::source_location::current()) const;
+  bool defined() const { return impl_->value.defined(); }
+  /// Known without waiting, the same inside and outside a trace.
+  const TensorType &type() const { return impl_->value.type(); }
+  const Shape &shape() const { return type().shape; }
+  DType dtype() const { return type().dtype; }
+  uint64_t version() const { return impl_->version.load(std::memory_order_acquire); }
+  const std::string &name() const { return impl_->name; }
+  void set_name(std::string name) const { impl_->name = std::move(name); }
+
+  const std::shared_ptr<detail::VariableImpl> &impl() const { return impl_; }
+
+protected:
+  std::shared_ptr<detail::VariableImpl> impl_;
+};
+
+/// Whether both are the same cell.
+inline bool same(const Variable &a, const Variable &b) { return a.impl() == b.impl(); }
+
+} // namespace tressel
