@@ -76,6 +76,9 @@ Tensor allocateTensor(const TensorType &type, SourceLoc where);
 /// A tensor that shares the storage.
 Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc where);
 
+/// The op's result type. Fills defaults of the attributes. Throws ShapeError.
+TensorType inferResult(const op::OpInfo &info, std::span<const Tensor> inputs, op::Attrs &attrs, SourceLoc where);
+
 /// Runs one op on the engine.
 Tensor runEager(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where);
 

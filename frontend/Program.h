@@ -1,0 +1,60 @@
+// A compiled program with its Variables, ready to be called from any thread.
+#pragma once
+
+#include "tressel/runtime/Engine.h"
+#include "tressel/runtime/Executable.h"
+
+#include <tressel/variable.h>
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tressel::detail {
+
+class Program : public std::enable_shared_from_this<Program> {
+public:
+  /// `states` are the Variables behind the executable's states, in schedule order without the derived ones; they are
+  /// only read. `name` is what errors and timelines call it.
+  Program(std::shared_ptr<const runtime::Executable> executable, std::vector<std::shared_ptr<VariableImpl>> states,
+          std::string name);
+
+  /// Inputs in schedule order, of the schedule's types. Runs at once when the inputs are there and the program is small,
+  /// else on the engine's lane. Failures of the run are carried by the outputs.
+  void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, SourceLoc where);
+
+  const runtime::Schedule &schedule() const { return executable_->schedule(); }
+  size_t numOutputs() const { return outputs_.size(); }
+
+private:
+  /// The memory of all states at one time. Contexts bound to another one bind again before they run.
+  struct Binding {
+    std::vector<runtime::StorageRef> storages;
+    std::vector<void *> pointers;
+    std::vector<uint64_t> versions;
+  };
+  struct Slot {
+    runtime::Context context;
+    std::shared_ptr<const Binding> binding;
+  };
+
+  std::shared_ptr<const Binding> currentBinding(SourceLoc where);
+  std::unique_ptr<Slot> acquire();
+  void release(std::unique_ptr<Slot> slot);
+  int32_t execute(const std::shared_ptr<const Binding> &binding, const runtime::TaskView &task, size_t numInputs);
+
+  std::shared_ptr<const runtime::Executable> executable_;
+  std::vector<std::shared_ptr<VariableImpl>> states_;
+  const char *name_;
+  std::vector<TensorType> outputs_;
+  runtime::OpCost cost_;
+
+  std::mutex mutex_; // guards what follows
+  std::vector<std::unique_ptr<Slot>> spare_;
+  std::shared_ptr<const Binding> binding_;
+  uint64_t epoch_ = ~uint64_t(0);
+};
+
+} // namespace tressel::detail

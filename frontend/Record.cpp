@@ -1,0 +1,199 @@
+// From a call to an op with typed operands.
+#include "frontend/Record.h"
+
+#include "frontend/Convert.h"
+#include <tressel/ops.h>
+
+#include <array>
+#include <bit>
+
+namespace tressel {
+
+Tensor Arg::as_tensor() const {
+  switch (kind_) {
+  case Kind::Tensor: return tensor_;
+  case Kind::Bool: return tressel::tensor(int_ != 0, where_);
+  case Kind::Int: return tressel::tensor(int_, where_);
+  case Kind::Float: break;
+  }
+  return tressel::tensor(static_cast<float>(float_), where_);
+}
+
+namespace detail {
+namespace {
+
+std::string describe(std::span<const TensorType> types) {
+  std::string s;
+  for (const TensorType &t : types)
+    s += (s.empty() ? "" : ", ") + t.str();
+  return s;
+}
+
+/// A number as a tensor of rank 0. Programs use few different ones, again and again, so each thread remembers some.
+Tensor scalarTensor(const Arg &arg, DType dtype) {
+  struct Entry {
+    uint64_t bits = 0;
+    int kind = -1;
+    Tensor tensor;
+  };
+  static thread_local std::array<Entry, 64> entries;
+  const bool isFloat = arg.kind() == Arg::Kind::Float;
+  const uint64_t bits = isFloat ? std::bit_cast<uint64_t>(arg.as_double()) : static_cast<uint64_t>(arg.as_int());
+  const int kind = static_cast<int>(dtype) * 2 + isFloat;
+  Entry &e = entries[(bits * 0x9E3779B97F4A7C15u + static_cast<unsigned>(kind) * 0x85EBCA6Bu) >> 58];
+  if (e.kind == kind && e.bits == bits)
+    return e.tensor;
+  Tensor t = allocateTensor({dtype, {}}, toLoc(arg.where()));
+  if (isFloat) {
+    const double v = arg.as_double();
+    convertElements(t.impl()->storage->data(), dtype, &v, DType::f64, 1);
+  } else {
+    const int64_t v = arg.as_int();
+    convertElements(t.impl()->storage->data(), dtype, &v, DType::i64, 1);
+  }
+  e = {bits, kind, t};
+  return t;
+}
+
+bool fits(int64_t v, DType type) {
+  switch (type) {
+  case DType::i8: return v >= INT8_MIN && v <= INT8_MAX;
+  case DType::i16: return v >= INT16_MIN && v <= INT16_MAX;
+  case DType::i32: return v >= INT32_MIN && v <= INT32_MAX;
+  case DType::u8: return v >= 0 && v <= UINT8_MAX;
+  default: return true;
+  }
+}
+
+/// The element type of the numbers among an op's arguments. Elementwise ops give them that of the tensors beside them,
+/// unless a float meets integers, or an integer meets bools.
+class WeakTypes {
+public:
+  WeakTypes(const op::OpInfo &info, std::span<const Arg> args)
+      : elementwise_(info.elementwise), conditions_(elementwise_ ? info.elementwise->boolOperands : 0) {
+    if (!elementwise_)
+      return;
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (isCondition(i))
+        continue;
+      if (args[i].kind() != Arg::Kind::Tensor)
+        weakest_ = std::max(weakest_, args[i].kind());
+      else if (args[i].tensor().defined())
+        strong_ = strong_ ? op::promote(*strong_, args[i].tensor().dtype()) : args[i].tensor().dtype();
+    }
+  }
+
+  DType of(const Arg &arg, size_t index) const {
+    if (isCondition(index))
+      return DType::boolean;
+    const Arg::Kind kind = elementwise_ ? weakest_ : arg.kind();
+    if (kind == Arg::Kind::Float)
+      return strong_ && isFloat(*strong_) ? *strong_ : DType::f32;
+    if (kind == Arg::Kind::Int)
+      return strong_ && *strong_ != DType::boolean ? *strong_ : DType::i64;
+    return strong_.value_or(DType::boolean);
+  }
+
+private:
+  bool isCondition(size_t i) const { return i < 8 && (conditions_ >> i & 1); }
+  bool elementwise_;
+  uint8_t conditions_;
+  std::optional<DType> strong_;
+  Arg::Kind weakest_ = Arg::Kind::Tensor;
+};
+
+/// Operand tensors of a call, on the stack for all but very long concatenations.
+class Operands {
+public:
+  Operands(const op::OpInfo &info, std::span<const Arg> args) {
+    if (args.size() > few_.size())
+      many_.resize(args.size());
+    tensors_ = args.size() > few_.size() ? std::span<Tensor>(many_) : std::span<Tensor>(few_.data(), args.size());
+    bool numbers = false;
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (args[i].kind() == Arg::Kind::Tensor)
+        tensors_[i] = args[i].tensor();
+      else
+        numbers = true;
+    }
+    if (!numbers)
+      return;
+    WeakTypes types(info, args);
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (args[i].kind() == Arg::Kind::Tensor)
+        continue;
+      const DType dtype = types.of(args[i], i);
+      if (args[i].kind() == Arg::Kind::Int && !fits(args[i].as_int(), dtype))
+        fail<ShapeError>("the number " + std::to_string(args[i].as_int()) + " does not fit " + std::string(nameOf(dtype)),
+                         toLoc(args[i].where()), info.name, "convert the tensor with cast() first");
+      tensors_[i] = scalarTensor(args[i], dtype);
+    }
+  }
+  std::span<const Tensor> tensors() const { return tensors_; }
+
+private:
+  std::array<Tensor, 4> few_;
+  std::vector<Tensor> many_;
+  std::span<Tensor> tensors_;
+};
+
+void checkOperand(const Tensor &t, const Recorder *recorder, const op::OpInfo &info, SourceLoc where) {
+  if (!t.defined())
+    fail<Error>("an operand is an empty Tensor", where, info.name, "assign it a value first");
+  if (t.traced() && (!recorder || t.impl()->trace != recorder->number()))
+    fail<TraceError>("an operand " + t.type().str() + " belongs to a trace that has ended (made at " +
+                         t.impl()->where.str() + ")",
+                     where, info.name, "return tensors from the traced function instead of keeping them aside");
+}
+
+} // namespace
+
+Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs) {
+  return record(info, args, std::move(attrs), args.empty() ? std::source_location() : args.front().where());
+}
+
+Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs, const std::source_location &at) {
+  const SourceLoc where = toLoc(at);
+  Recorder *recorder = Recorder::current();
+  Operands operands(info, args);
+  for (const Tensor &t : operands.tensors())
+    checkOperand(t, recorder, info, where);
+  if (!recorder)
+    return runEager(info, operands.tensors(), attrs, where);
+  return recorder->op(info, operands.tensors(), inferResult(info, operands.tensors(), attrs, where), attrs, where);
+}
+
+TensorType inferResult(const op::OpInfo &info, std::span<const Tensor> inputs, op::Attrs &attrs, SourceLoc where) {
+  if (std::string problem = op::completeAttrs(info, attrs); !problem.empty())
+    fail<ShapeError>(problem, where, info.name);
+  std::array<TensorType, 8> few;
+  std::vector<TensorType> many(inputs.size() > few.size() ? inputs.size() : 0);
+  std::span<TensorType> types = many.empty() ? std::span<TensorType>(few.data(), inputs.size()) : std::span(many);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    types[i] = inputs[i].type();
+  op::Inferred inferred = info.infer(info, types, attrs);
+  if (!inferred) {
+    std::string message = inferred.error;
+    if (message.find(types.empty() ? "" : types[0].str()) == std::string::npos)
+      message += " (operands: " + describe(types) + ")";
+    fail<ShapeError>(std::move(message), where, info.name);
+  }
+  return inferred.types.front();
+}
+
+} // namespace detail
+
+Tensor operator+(Arg a, Arg b) { return add(std::move(a), std::move(b)); }
+Tensor operator-(Arg a, Arg b) { return sub(std::move(a), std::move(b)); }
+Tensor operator*(Arg a, Arg b) { return mul(std::move(a), std::move(b)); }
+Tensor operator/(Arg a, Arg b) { return div(std::move(a), std::move(b)); }
+Tensor operator%(Arg a, Arg b) { return remainder(std::move(a), std::move(b)); }
+Tensor operator-(Arg a) { return negative(std::move(a)); }
+Tensor operator==(Arg a, Arg b) { return equal(std::move(a), std::move(b)); }
+Tensor operator!=(Arg a, Arg b) { return not_equal(std::move(a), std::move(b)); }
+Tensor operator<(Arg a, Arg b) { return less(std::move(a), std::move(b)); }
+Tensor operator<=(Arg a, Arg b) { return less_equal(std::move(a), std::move(b)); }
+Tensor operator>(Arg a, Arg b) { return greater(std::move(a), std::move(b)); }
+Tensor operator>=(Arg a, Arg b) { return greater_equal(std::move(a), std::move(b)); }
+
+} // namespace tressel
