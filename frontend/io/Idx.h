@@ -1,4 +1,5 @@
-// IDX files, in which the MNIST family of datasets is stored: big-endian sizes, then bytes. Packed by gzip or plain.
+// IDX files, in which the MNIST family of datasets is stored: big-endian sizes,
+// then bytes. Packed by gzip or plain.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,9 @@ struct IdxArray {
   std::vector<uint8_t> elements;
 };
 
-/// Reads an array of bytes with `rank` dimensions, at most `maxElements` elements. Throws InputError that names the
-/// file: unreadable, of another kind, truncated, longer than it says, damaged.
+/// Reads an array of bytes with `rank` dimensions, at most `maxElements`
+/// elements. Throws InputError that names the file: unreadable, of another
+/// kind, truncated, longer than it says, damaged.
 IdxArray readIdx(const std::string &path, int rank, int64_t maxElements);
 
 } // namespace tressel::io

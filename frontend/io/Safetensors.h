@@ -1,5 +1,6 @@
-// Files of named tensors in the safetensors format: 8 bytes with the length of a header, the header in JSON (element
-// type, shape and place of each tensor), then the elements. Nothing in a file is believed before it is checked.
+// Files of named tensors in the safetensors format: 8 bytes with the length of
+// a header, the header in JSON (element type, shape and place of each tensor),
+// then the elements. Nothing in a file is believed before it is checked.
 #pragma once
 
 #include "tressel/runtime/Storage.h"
@@ -19,10 +20,11 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
 
 struct SafetensorsEntry {
   std::string name;
-  std::string dtypeName; ///< as the file says: "F32"
-  TensorType type;       ///< only if it is supported
+  std::string dtypeName;       ///< as the file says: "F32"
+  TensorType type;             ///< only if it is supported
   uint64_t begin = 0, end = 0; ///< bytes after the header
-  std::string unsupported; ///< why Tressel cannot hold the tensor; empty if it can
+  std::string
+      unsupported; ///< why Tressel cannot hold the tensor; empty if it can
 };
 
 struct SafetensorsHeader {
@@ -30,10 +32,14 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Checks the JSON text of a header that `dataBytes` bytes of elements follow. Throws InputError, which begins with
-/// `path` and names the tensor: bad JSON, names twice, sizes that do not fit the shape, places that overlap, leave gaps or do
-/// not cover the elements exactly. Tensors of foreign element types or too many dimensions are entries all the same.
-SafetensorsHeader parseSafetensorsHeader(std::string_view json, uint64_t dataBytes, const std::string &path);
+/// Checks the JSON text of a header that `dataBytes` bytes of elements follow.
+/// Throws InputError, which begins with `path` and names the tensor: bad JSON,
+/// names twice, sizes that do not fit the shape, places that overlap, leave
+/// gaps or do not cover the elements exactly. Tensors of foreign element types
+/// or too many dimensions are entries all the same.
+SafetensorsHeader parseSafetensorsHeader(std::string_view json,
+                                         uint64_t dataBytes,
+                                         const std::string &path);
 
 class SafetensorsFile {
 public:
@@ -44,9 +50,14 @@ public:
   SafetensorsFile &operator=(const SafetensorsFile &) = delete;
 
   const std::string &path() const { return path_; }
-  const std::vector<SafetensorsEntry> &entries() const { return header_.entries; }
-  const std::map<std::string, std::string> &metadata() const { return header_.metadata; }
-  /// Reads the elements of a supported entry; bools become 0 or 1. Throws InputError.
+  const std::vector<SafetensorsEntry> &entries() const {
+    return header_.entries;
+  }
+  const std::map<std::string, std::string> &metadata() const {
+    return header_.metadata;
+  }
+  /// Reads the elements of a supported entry; bools become 0 or 1. Throws
+  /// InputError.
   runtime::StorageRef read(const SafetensorsEntry &entry) const;
 
 private:
@@ -63,8 +74,10 @@ struct SafetensorsItem {
   TensorType type;
   const void *data;
 };
-/// Writes aside and renames. Throws InputError for names that the format cannot hold, RuntimeError if the disk refuses.
-void writeSafetensors(const std::string &path, std::vector<SafetensorsItem> items,
+/// Writes aside and renames. Throws InputError for names that the format cannot
+/// hold, RuntimeError if the disk refuses.
+void writeSafetensors(const std::string &path,
+                      std::vector<SafetensorsItem> items,
                       const std::map<std::string, std::string> &metadata);
 
 } // namespace tressel::io

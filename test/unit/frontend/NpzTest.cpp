@@ -30,15 +30,21 @@ void expectSample(const std::map<std::string, runtime::NpyArray> &got) {
   for (const auto &[name, a] : want) {
     ASSERT_TRUE(got.contains(name)) << name;
     EXPECT_EQ(got.at(name).type, a.type) << name;
-    EXPECT_EQ(std::memcmp(got.at(name).data->data(), a.data->data(), static_cast<size_t>(a.type.bytes())), 0) << name;
+    EXPECT_EQ(std::memcmp(got.at(name).data->data(), a.data->data(),
+                          static_cast<size_t>(a.type.bytes())),
+              0)
+        << name;
   }
 }
 void python(const Folder &folder, const std::string &code) {
   put(folder / "make.py", "import io, numpy, struct, zipfile\n" + code);
-  ASSERT_EQ(std::system(("cd " + folder.path.string() + " && " + kPython + " make.py").c_str()), 0);
+  ASSERT_EQ(
+      std::system(("cd " + folder.path.string() + " && " + kPython + " make.py")
+                      .c_str()),
+      0);
 }
-#define NEEDS_PYTHON()                                                                                                 \
-  if (!std::filesystem::exists(kPython))                                                                               \
+#define NEEDS_PYTHON()                                                         \
+  if (!std::filesystem::exists(kPython))                                       \
   GTEST_SKIP() << kPython << " is missing: run ./dev setup"
 
 } // namespace
@@ -50,7 +56,8 @@ TEST(Npz, SurvivesTheRoundTrip) {
   writeNpz(folder / "b.npz", sample());
   EXPECT_EQ(get(folder / "a.npz"), get(folder / "b.npz"));
   writeNpz(folder / "b.npz", {});
-  EXPECT_TRUE(!std::filesystem::exists(folder / "b.npz") || readNpz(folder / "b.npz", kLimit).empty());
+  EXPECT_TRUE(!std::filesystem::exists(folder / "b.npz") ||
+              readNpz(folder / "b.npz", kLimit).empty());
 }
 
 TEST(Npz, ReadsWhatTheReferenceWrites) {
@@ -69,12 +76,14 @@ TEST(FilesOracle, TheReferenceReadsWhatWeWrite) {
   for (const FileCase &c : cases)
     items.push_back({c.name, c.type, c.bytes.data()});
   writeNpz(folder / "ours.npz", sample());
-  writeSafetensors(folder / "ours.safetensors", items, {{"format", "tressel"}, {"schöne", "Grüße \"\\"}});
+  writeSafetensors(folder / "ours.safetensors", items,
+                   {{"format", "tressel"}, {"schöne", "Grüße \"\\"}});
   EXPECT_EQ(filesOracle("check", folder), 0);
   std::string bytes = get(folder / "ours.safetensors");
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   put(folder / "ours.safetensors", bytes);
-  EXPECT_NE(filesOracle("check", folder, /*quiet=*/true), 0) << "the oracle accepts anything";
+  EXPECT_NE(filesOracle("check", folder, /*quiet=*/true), 0)
+      << "the oracle accepts anything";
 }
 
 TEST(Npz, RefusesWhatIsNoArchiveOfArrays) {
@@ -89,7 +98,8 @@ import warnings; warnings.simplefilter('ignore')
 data = io.BytesIO(); numpy.save(data, numpy.arange(3))
 with zipfile.ZipFile('twice.npz', 'w') as z: z.writestr('w.npy', data.getvalue()); z.writestr('w.npy', data.getvalue())
 )");
-  auto refused = [&](const std::string &name, std::initializer_list<std::string> texts) {
+  auto refused = [&](const std::string &name,
+                     std::initializer_list<std::string> texts) {
     expectInputError([&] { readNpz(folder / name, kLimit); }, texts);
     expectInputError([&] { readNpz(folder / name, kLimit); }, {folder / name});
   };
@@ -101,13 +111,15 @@ with zipfile.ZipFile('twice.npz', 'w') as z: z.writestr('w.npy', data.getvalue()
   refused("none.npz", {"No such file"});
   put(folder / "junk.npz", "junk, no archive");
   refused("junk.npz", {"not an .npz file"});
-  expectInputError([&] { readNpz(folder.path.string(), kLimit); }, {"not a regular file"});
+  expectInputError([&] { readNpz(folder.path.string(), kLimit); },
+                   {"not a regular file"});
 }
 
 TEST(Npz, RefusesBombs) {
   NEEDS_PYTHON();
   const Folder folder;
-  // A directory that lies about sizes, and members that share their packed bytes.
+  // A directory that lies about sizes, and members that share their packed
+  // bytes.
   python(folder, R"(
 with zipfile.ZipFile('honest.npz', 'w', zipfile.ZIP_DEFLATED) as z: z.writestr('w.npy', bytes(200000))
 data = bytearray(open('honest.npz', 'rb').read())
@@ -147,13 +159,17 @@ TEST(Npz, EveryTruncationIsAnErrorAndFlippedBitsNeverCrash) {
       ++refused;
     }
   }
-  EXPECT_GT(refused, 8 * 128 / 3) << "at least every bit of the array and its checksum";
+  EXPECT_GT(refused, 8 * 128 / 3)
+      << "at least every bit of the array and its checksum";
 }
 
 TEST(Npz, RefusesNamesThatAnArchiveCannotHold) {
   const Folder folder;
-  for (const std::string &name : {std::string(), std::string("/etc"), std::string("a\0b", 3)})
-    EXPECT_THROW(writeNpz(folder / "a.npz", {{name, array({u8, {1}}, "x")}}), InputError);
+  for (const std::string &name :
+       {std::string(), std::string("/etc"), std::string("a\0b", 3)})
+    EXPECT_THROW(writeNpz(folder / "a.npz", {{name, array({u8, {1}}, "x")}}),
+                 InputError);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path));
-  EXPECT_THROW(writeNpz(folder / "none/a.npz", {{"w", array({u8, {1}}, "x")}}), RuntimeError);
+  EXPECT_THROW(writeNpz(folder / "none/a.npz", {{"w", array({u8, {1}}, "x")}}),
+               RuntimeError);
 }
