@@ -107,7 +107,6 @@ struct Context::Impl {
   StorageRef scratch;
   size_t numBoundStates = 0;
   bool bound = false;
-  std::shared_ptr<const void> statesOwner;
   BoundProgram prepare, step;
   Profile *profile = nullptr;
 
@@ -228,7 +227,7 @@ Context &Context::operator=(Context &&) noexcept = default;
 
 const Executable &Context::executable() const { return *impl_->executable; }
 
-void Context::bindStates(std::span<void *const> states, std::shared_ptr<const void> owner) {
+void Context::bindStates(std::span<void *const> states) {
   Impl &impl = *impl_;
   if (states.size() != impl.numBoundStates)
     throw Error("'" + impl.schedule().name + "' has " + std::to_string(impl.numBoundStates) + " states to bind, not " +
@@ -243,7 +242,6 @@ void Context::bindStates(std::span<void *const> states, std::shared_ptr<const vo
       *patch.slot = static_cast<std::byte *>(states[patch.index]) + patch.offset;
   impl.execute<false>(impl.schedule().prepare, impl.prepare);
   impl.bound = true;
-  impl.statesOwner = std::move(owner);
 }
 
 /// Says what is wrong with a call's arguments.

@@ -92,8 +92,11 @@ Inferred inferAlongAxis(const OpInfo &op, std::span<const TensorType> operands, 
   if (auto error = checkArity(op, operands))
     return *error;
   const TensorType &x = operands.front();
-  if (!normalizeAxis(integer(attrs[0]), x.rank()))
+  const auto axis = normalizeAxis(integer(attrs[0]), x.rank());
+  if (!axis)
     return inferError(op, 1, "axis is not a dimension", operands);
+  if (x.shape[*axis] == 0)
+    return inferError(op, 2, "the dimension is empty", operands);
   return inferred({isFloat(x.dtype) ? x.dtype : DType::f32, x.shape});
 }
 

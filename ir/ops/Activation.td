@@ -29,7 +29,7 @@ def HardSigmoidOp : Unary<"hard_sigmoid"> {
 def GeluOp : Unary<"gelu"> {
   let summary = "x times the normal distribution's cumulative function: x / 2 * (1 + erf(x / sqrt(2)))";
   let scalar = [{ x * 0.5 * (1 + erf(x * 0.70710678118654752440)) }];
-  let numpy = "x * 0.5 * (1 + np.vectorize(math.erf)(x / np.sqrt(2)))";
+  let numpy = "x * 0.5 * (1 + np.vectorize(math.erf, otypes=[float])(x / np.sqrt(2)))";
 }
 def GeluTanhOp : Unary<"gelu_tanh"> {
   let summary = "gelu's approximation: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))";

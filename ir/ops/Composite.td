@@ -4,7 +4,8 @@ include "ir/ops/Base.td"
 def SoftmaxOp : Composite<"softmax"> {
   let summary = "exp(x) divided by its sum along `axis`, without overflow";
   let description = [{
-    - (C1) axis is in [-rank, rank).
+    - (C1) axis is in [-rank, rank);
+    - (C2) that dimension is not empty.
 
     Integers and bools are converted to f32; f16 and bf16 are computed in f32.
   }];
@@ -21,7 +22,8 @@ def SoftmaxOp : Composite<"softmax"> {
 def LogSoftmaxOp : Composite<"log_softmax"> {
   let summary = "The logarithm of softmax along `axis`, exact for small probabilities";
   let description = [{
-    - (C1) axis is in [-rank, rank).
+    - (C1) axis is in [-rank, rank);
+    - (C2) that dimension is not empty.
 
     Integers and bools are converted to f32; f16 and bf16 are computed in f32.
   }];

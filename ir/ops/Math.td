@@ -113,7 +113,7 @@ def TanhOp : Unary<"tanh"> {
 def ErfOp : Unary<"erf"> {
   let summary = "The error function, elementwise";
   let scalar = [{ erf(x) }];
-  let numpy = "np.vectorize(math.erf)(x)";
+  let numpy = "np.vectorize(math.erf, otypes=[float])(x)";
 }
 def SigmoidOp : Unary<"sigmoid"> {
   let summary = "1 / (1 + exp(-x)), elementwise";

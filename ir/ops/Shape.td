@@ -39,7 +39,7 @@ def FlattenOp : View<"flatten"> {
   }];
   let arguments = (ins Tensor:$x, Default<Int, "1">:$start_axis);
   let infer = "inferFlatten";
-  let numpy = "np.reshape(x, x.shape[:start_axis] + (-1,))";
+  let numpy = "np.reshape(x, x.shape[:start_axis] + (math.prod(x.shape[start_axis:]),))";
 }
 def TransposeOp : ShapeOp<"transpose"> {
   let summary = "Dimensions permuted: dimension i of the result is dimension permutation[i] of x; reversed by default";
@@ -112,5 +112,5 @@ def PadOp : ShapeOp<"pad"> {
   let loopForm = "loopFormPad";
   let evaluate = "interp::pad";
   let isIdentity = "sameType";
-  let numpy = "np.pad(x, list(zip(low, high)), constant_values=value)";
+  let numpy = "np.pad(x, list(zip(low, high)), constant_values=value) if x.ndim else x";
 }

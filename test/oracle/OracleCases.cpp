@@ -55,14 +55,15 @@ json attrValue(const Attr &attr) {
 }
 
 /// NaN is for ops that are made for it, integers of any size for those that compute in integers.
-test::Values valuesFor(const OpInfo &op, const test::OpCall &call, int number) {
-  const bool anywhere = op.domains.empty() && op.family != Family::Composite;
-  if (!anywhere || number % 3 == 0)
+test::Values valuesFor(const OpInfo &op, int number) {
+  if (!op.domains.empty() || op.family == Family::Composite || number % 3 == 0)
     return test::Values::Domain;
-  const bool isMade = op.elementwise && op.elementwise->element == ElementRule::Attr; // a cast of NaN has no value
-  if (number % 3 == 1 && !isMade && op.family != Family::Contraction)
-    return test::Values::Special;
-  return op.compute == ComputeClass::Float ? test::Values::Domain : test::Values::Wide;
+  if (number % 3 == 2)
+    return op.compute == ComputeClass::Float ? test::Values::Domain : test::Values::Wide;
+  // A cast of NaN to an integer has no value, and whether a NaN counts that meets padding is left open.
+  const bool isMade = op.elementwise && op.elementwise->element == ElementRule::Attr;
+  const bool isOpen = isMade || op.family == Family::Contraction || op.family == Family::Convolution;
+  return isOpen ? test::Values::Domain : test::Values::Special;
 }
 
 const char *nameOf(ComputeClass c) {
@@ -128,18 +129,16 @@ int main(int argc, char **argv) {
         if (op.family == Family::Indexing && call->results[0].shape.numElements() &&
             call->operands[0].shape.numElements() == 0)
           continue; // nothing that an index could name
-        const test::Values values = valuesFor(op, *call, tries);
+        const test::Values values = valuesFor(op, tries);
         std::vector<HostTensor> inputs;
         for (size_t i = 0; i < call->operands.size(); ++i)
           inputs.push_back(test::randomOperand(*call, i, random, values));
         interp::Evaluation evaluation = interp::run(op, inputs, call->attrs);
-        if (!evaluation) {
-          std::fprintf(stderr, "oracle-cases: %s: %s\n", op.name, evaluation.error.c_str());
-          return 1;
-        }
         json item = {{"type", nameOf(static_cast<DType>(type))}, {"inputs", json::array()}, {"outputs", json::array()}};
         for (const HostTensor &t : inputs)
           item["inputs"].push_back(writer.tensor(t));
+        if (!evaluation)
+          item["error"] = evaluation.error;
         for (HostTensor &t : evaluation.outputs) {
           if (inject && t.type.shape.numElements())
             corrupt(t, random.below(t.type.shape.numElements()));

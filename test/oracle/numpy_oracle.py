@@ -118,6 +118,8 @@ def expected(op, case, data):
 
 def difference(op, case, data):
     """What is wrong with the interpreter's result, or None."""
+    if "error" in case:
+        return f"not evaluated, though infer accepts it: {case['error']}"
     entry = case["outputs"][0]
     got, dtype = read(data, entry), entry["dtype"]
     want = expected(op, case, data)
@@ -185,7 +187,8 @@ def main():
 
     total = sum(len(op["cases"]) for op in manifest["ops"])
     if args.inject:
-        print(f"{len(failures)} of {total} cases with a wrong element were noticed")
+        wrong = sum(case["outputs"][0]["bytes"] > 0 for op in manifest["ops"] for case in op["cases"])
+        print(f"{len(failures)} of {wrong} cases with a wrong element were noticed")
         if unnoticed:
             sys.exit("not noticed: " + ", ".join(unnoticed))
         return

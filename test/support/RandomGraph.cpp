@@ -4,6 +4,7 @@
 #include "ir/interpreter/Evaluate.h"
 #include "test/support/RandomOps.h"
 
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

@@ -276,7 +276,7 @@ HostTensor randomTensor(const TensorType &type, Random &random, Domain domain) {
     if (isFloat(type.dtype))
       interp::store(tensor, i, domain.low + (domain.high - domain.low) * random.unit());
     else if (type.dtype == bool_)
-      interp::store(tensor, i, random.chance(0.5));
+      interp::store(tensor, i, domain.low > 0 || random.chance(0.5));
     else
       interp::store(tensor, i, random.between(low, high));
   }

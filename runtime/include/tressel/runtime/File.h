@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,8 +11,9 @@ namespace tressel::runtime {
 
 /// The bytes of a regular file. Throws InputError that names the path and says why it cannot be read.
 std::vector<std::byte> readFile(const std::string &path);
-/// Writes aside and renames: a reader sees the old file or the new one, and a failure leaves the old one.
-/// Throws RuntimeError that names the path.
+/// Writes the pieces one after the other, aside, and renames the result: a reader sees the old file or the new one, and
+/// a failure leaves the old one. Throws RuntimeError that names the path.
+void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces);
 void writeFile(const std::string &path, std::span<const std::byte> bytes);
 
 } // namespace tressel::runtime
