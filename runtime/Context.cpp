@@ -107,6 +107,7 @@ struct Context::Impl {
   StorageRef scratch;
   size_t numBoundStates = 0;
   bool bound = false;
+  std::shared_ptr<const void> statesOwner;
   BoundProgram prepare, step;
   Profile *profile = nullptr;
 
@@ -227,7 +228,7 @@ Context &Context::operator=(Context &&) noexcept = default;
 
 const Executable &Context::executable() const { return *impl_->executable; }
 
-void Context::bindStates(std::span<void *const> states) {
+void Context::bindStates(std::span<void *const> states, std::shared_ptr<const void> owner) {
   Impl &impl = *impl_;
   if (states.size() != impl.numBoundStates)
     throw Error("'" + impl.schedule().name + "' has " + std::to_string(impl.numBoundStates) + " states to bind, not " +
@@ -242,6 +243,7 @@ void Context::bindStates(std::span<void *const> states) {
       *patch.slot = static_cast<std::byte *>(states[patch.index]) + patch.offset;
   impl.execute<false>(impl.schedule().prepare, impl.prepare);
   impl.bound = true;
+  impl.statesOwner = std::move(owner);
 }
 
 /// Says what is wrong with a call's arguments.

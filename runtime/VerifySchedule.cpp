@@ -295,6 +295,10 @@ private:
         structure(p, phase, i, "a fill writes whole elements of one buffer");
       break;
     case CommandKind::Launch: {
+      const int32_t numInputs = s.kernels[c.kernel].numInputs;
+      if (numInputs < 0 || static_cast<size_t>(numInputs) > operands.size())
+        structure(p, phase, i, "has " + std::to_string(operands.size()) + " operands, kernel '" +
+                                   s.kernels[c.kernel].symbol + "' has " + std::to_string(numInputs) + " inputs alone");
       int64_t &first = firstLaunch[c.kernel];
       if (first < 0) {
         first = static_cast<int64_t>(i);

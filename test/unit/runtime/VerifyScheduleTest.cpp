@@ -352,6 +352,14 @@ TEST(VerifySchedule, LaunchesOfOneKernelAgree) {
   expectViolation(b, ViolationKind::Structure, "with other operands than command 0");
 }
 
+TEST(VerifySchedule, KernelsHaveTheirInputs) {
+  ScheduleBuilder b;
+  b.launch(b.kernel("k"), {}, {b.output("out", t16)});
+  EXPECT_EQ(firstMessage(b.s), "");
+  b.s.kernels[0].numInputs = 2;
+  expectViolation(b, ViolationKind::Structure, "has 1 operands, kernel 'k' has 2 inputs alone");
+}
+
 TEST(VerifySchedule, TheNumberOfViolationsIsLimited) {
   ScheduleBuilder b;
   for (int i = 0; i < 100; ++i)

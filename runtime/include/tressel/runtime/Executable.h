@@ -49,8 +49,9 @@ public:
   Context &operator=(Context &&) noexcept;
 
   /// Binds the states that are not Derived, in schedule order, and runs `prepare`. Call again after a parameter changed.
-  /// The bytes stay the caller's and must outlive the binding. 64-byte alignment is fastest, element alignment suffices.
-  void bindStates(std::span<void *const> states);
+  /// The bytes stay the caller's and must outlive the binding; `owner`, if any, is held as long.
+  /// 64-byte alignment is fastest, element alignment suffices.
+  void bindStates(std::span<void *const> states, std::shared_ptr<const void> owner = nullptr);
   /// Runs `step`, in the caller's thread (kernels large enough are split over the pool). Inputs and outputs in schedule
   /// order; outputs must not overlap inputs or each other (an Error). Throws RuntimeError naming op and line; outputs are
   /// then undefined, and so are mutable states.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,9 +10,8 @@ namespace tressel::runtime {
 
 /// The bytes of a regular file. Throws InputError that names the path and says why it cannot be read.
 std::vector<std::byte> readFile(const std::string &path);
-/// Writes the pieces one after the other, aside, and renames the result: a reader sees the old file or the new one, and
-/// a failure leaves the old one. Throws RuntimeError that names the path.
-void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces);
+/// Writes aside and renames: a reader sees the old file or the new one, and a failure leaves the old one.
+/// Throws RuntimeError that names the path.
 void writeFile(const std::string &path, std::span<const std::byte> bytes);
 
 } // namespace tressel::runtime

@@ -1,0 +1,365 @@
+#include "tressel/runtime/Package.h"
+
+#include "PackageFormat.h"
+#include "runtime/Package_generated.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/Storage.h"
+#include "tressel/runtime/VerifySchedule.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <map>
+#include <mutex>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tressel::runtime {
+namespace {
+
+/// A read-only mapping of a whole file.
+class Mapping {
+public:
+  explicit Mapping(const std::string &path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat info = {};
+    std::string why;
+    if (fd < 0 || ::fstat(fd, &info) != 0)
+      why = std::strerror(errno);
+    else if (!S_ISREG(info.st_mode))
+      why = "not a regular file";
+    else if (info.st_size > 0) {
+      void *mapped = ::mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+      if (mapped == MAP_FAILED)
+        why = std::strerror(errno);
+      else
+        bytes = {static_cast<const std::byte *>(mapped), static_cast<size_t>(info.st_size)};
+    }
+    if (fd >= 0)
+      ::close(fd);
+    if (!why.empty())
+      throw InputError(path + ": cannot be read: " + why);
+  }
+  ~Mapping() {
+    if (!bytes.empty())
+      ::munmap(const_cast<std::byte *>(bytes.data()), bytes.size());
+  }
+  Mapping(const Mapping &) = delete;
+  Mapping &operator=(const Mapping &) = delete;
+
+  std::span<const std::byte> bytes;
+};
+
+//--- Metadata to schedule --------------------------------------------------------------------------------------------
+// Only what the C++ types cannot hold is checked here; verifySchedule judges the rest.
+
+std::string text(const flatbuffers::String *s) { return s ? s->str() : std::string(); }
+
+TensorType decode(const fb::Type &t) {
+  TensorType type;
+  type.dtype = static_cast<DType>(t.dtype());
+  if (t.dtype() >= kNumDTypes)
+    throw InputError("a tensor has an unknown element type");
+  if (!t.dims())
+    return type;
+  if (t.dims()->size() > kMaxRank)
+    throw InputError("a tensor has more than " + std::to_string(kMaxRank) + " dimensions");
+  for (int64_t d : *t.dims())
+    type.shape.push_back(d);
+  return type;
+}
+
+/// Elements of a table into a vector; absent tables are empty.
+template <typename T, typename V, typename Fn> void decodeAll(std::vector<T> &out, const V *items, Fn decodeOne) {
+  if (!items)
+    return;
+  out.reserve(items->size());
+  for (const auto *item : *items) // structs and tables both come as pointers
+    out.push_back(decodeOne(*item));
+}
+
+Program decode(const fb::Program &p) {
+  Program program;
+  decodeAll(program.commands, p.commands(), [](const fb::Command &c) {
+    return Command{static_cast<CommandKind>(c.kind()), c.stream(), c.kernel(),     c.first_operand(), c.num_operands(),
+                   c.num_waits(),                      c.first_wait(), c.loc(), c.fill_value()};
+  });
+  decodeAll(program.operands, p.operands(),
+            [](const fb::Operand &o) { return Operand{o.buffer(), static_cast<Access>(o.access())}; });
+  decodeAll(program.waits, p.waits(),
+            [](const fb::Wait &w) { return Wait{w.command(), static_cast<WaitReason>(w.reason())}; });
+  return program;
+}
+
+Schedule decode(const fb::Schedule &s) {
+  Schedule schedule;
+  schedule.name = text(s.name());
+  decodeAll(schedule.streams, s.streams(), [](const fb::Stream &d) {
+    return StreamDesc{{static_cast<DeviceKind>(d.device_kind()), d.device_index()},
+                      static_cast<StreamKind>(d.kind()), text(d.name())};
+  });
+  decodeAll(schedule.arenas, s.arenas(), [](const fb::Arena &d) {
+    return ArenaDesc{{static_cast<DeviceKind>(d.device_kind()), d.device_index()},
+                     static_cast<MemoryKind>(d.memory()), d.bytes()};
+  });
+  decodeAll(schedule.buffers, s.buffers(), [](const fb::Buffer &d) {
+    return BufferDesc{static_cast<Space>(d.space()), d.index(), d.offset(), d.bytes(), decode(*d.type())};
+  });
+  auto value = [](const fb::Value &v) { return ValueDesc{text(v.name()), decode(*v.type())}; };
+  decodeAll(schedule.inputs, s.inputs(), value);
+  decodeAll(schedule.outputs, s.outputs(), value);
+  decodeAll(schedule.states, s.states(), [](const fb::State &d) {
+    return StateDesc{text(d.name()), decode(*d.type()), static_cast<StateKind>(d.kind())};
+  });
+  decodeAll(schedule.constants, s.constants(), [](const fb::Constant &d) { return ConstantDesc{d.offset(), d.bytes()}; });
+  decodeAll(schedule.kernels, s.kernels(), [](const fb::Kernel &k) {
+    return KernelDesc{.symbol = text(k.symbol()),
+                      .provider = text(k.provider()),
+                      .params = text(k.params()),
+                      .epilogue = text(k.epilogue()),
+                      .numInputs = k.num_inputs(),
+                      .range = k.range(),
+                      .grain = k.grain(),
+                      .scratchBytes = k.scratch_bytes(),
+                      .flops = k.flops(),
+                      .bytes = k.bytes()};
+  });
+  decodeAll(schedule.locations, s.locations(),
+            [](const fb::Location &l) { return Location{text(l.op()), text(l.file()), l.line()}; });
+  schedule.prepare = decode(*s.prepare());
+  schedule.step = decode(*s.step());
+  schedule.peakBytes = s.peak_bytes();
+  schedule.peakLowerBoundBytes = s.peak_lower_bound_bytes();
+  return schedule;
+}
+
+struct Function {
+  std::string name;
+  Schedule schedule;
+  struct Code {
+    CpuLevel level;
+    std::span<const std::byte> elf;
+  };
+  std::vector<Code> images;
+  std::span<const std::byte> constants;
+};
+struct StateValue {
+  TensorType type;
+  std::span<const std::byte> bytes;
+};
+
+} // namespace
+
+struct Package::Impl {
+  std::string path;
+  Mapping mapping;
+  std::vector<Function> functions;
+  std::map<std::string, StateValue> states;
+
+  mutable std::mutex mutex;
+  /// Weak: executables keep the mapping alive, not the other way round.
+  mutable std::map<std::pair<std::string, CpuLevel>, std::weak_ptr<const Executable>> executables;
+
+  explicit Impl(const std::string &path) : path(path), mapping(path) { read(); }
+
+  [[noreturn]] void fail(const std::string &why) const { throw InputError(path + ": " + why); }
+  [[noreturn]] void damaged(const std::string &where) const { fail("the package is damaged (" + where + ")"); }
+
+  void read() {
+    const auto bytes = mapping.bytes;
+    PackageHeader header;
+    const size_t magic = std::min(bytes.size(), sizeof(kPackageMagic));
+    if (magic == 0 || std::memcmp(bytes.data(), kPackageMagic, magic) != 0)
+      fail("not a Tressel package");
+    if (bytes.size() < sizeof(header))
+      fail("the package is truncated: it ends in its header");
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    // The version stands before the checksum: another version may compute that differently.
+    if (header.version != kPackageVersion)
+      fail("the package has format version " + std::to_string(header.version) + ", this library reads version " +
+           std::to_string(kPackageVersion) + " (compile the model again)");
+    if (checksum(bytes.first(offsetof(PackageHeader, headerChecksum))) != header.headerChecksum ||
+        header.headerBytes != sizeof(header))
+      damaged("header");
+    if (header.fileBytes != bytes.size())
+      fail("the package is truncated or extended: it has " + std::to_string(bytes.size()) + " bytes instead of " +
+           std::to_string(header.fileBytes));
+    if (header.metadataBytes > bytes.size() - sizeof(header))
+      damaged("header");
+    const auto metadata = bytes.subspan(sizeof(header), header.metadataBytes);
+    if (checksum(metadata) != header.metadataChecksum)
+      damaged("metadata");
+    const auto *data = reinterpret_cast<const uint8_t *>(metadata.data());
+    // As deep as the schema, as many tables as the file may hold.
+    flatbuffers::Verifier verifier(data, metadata.size(), 16, static_cast<uint32_t>(metadata.size() / 4 + 1));
+    if (metadata.size() > INT32_MAX || !fb::VerifyPackageBuffer(verifier))
+      damaged("structure of the metadata");
+    try {
+      decodePackage(*fb::GetPackage(data), sizeof(header) + metadata.size());
+    } catch (const InputError &e) {
+      if (e.message().starts_with(path))
+        throw;
+      damaged(e.message());
+    }
+  }
+
+  void decodePackage(const fb::Package &package, uint64_t metadataEnd) {
+    std::map<uint64_t, uint64_t> ends; // of sections, by offset
+    auto section = [&](const fb::Section *s, const std::string &what) -> std::span<const std::byte> {
+      if (!s || s->bytes() == 0)
+        return {};
+      const auto bytes = mapping.bytes;
+      if (s->offset() % 64 || s->offset() < metadataEnd || s->offset() > bytes.size() ||
+          s->bytes() > bytes.size() - s->offset())
+        damaged(what + " lies outside");
+      const auto found = bytes.subspan(s->offset(), s->bytes());
+      const auto [it, isNew] = ends.emplace(s->offset(), s->offset() + s->bytes());
+      if (isNew ? checksum(found) != s->checksum() : it->second != s->offset() + s->bytes())
+        damaged(what);
+      return found;
+    };
+    for (const fb::Function *f : *package.functions()) {
+      Function function{.name = text(f->name()), .schedule = decode(*f->schedule())};
+      if (f->images())
+        for (const fb::Image *image : *f->images()) {
+          if (image->level() > raw(CpuLevel::V4))
+            fail("function '" + function.name + "' needs an unknown level of the CPU");
+          function.images.push_back({static_cast<CpuLevel>(image->level()), section(image->section(), "code")});
+        }
+      function.constants = section(f->constants(), "constants");
+      if (const auto violations = verifySchedule(function.schedule); !violations.empty())
+        fail("the schedule of function '" + function.name + "' is not safe to run: " + violations[0].message);
+      functions.push_back(std::move(function));
+    }
+    if (functions.empty())
+      damaged("no functions");
+    if (package.states())
+      for (const fb::StateValue *s : *package.states()) {
+        const std::string name = text(s->name());
+        StateValue value{decode(*s->type()), section(s->section(), "value of state '" + name + "'")};
+        if (!states.emplace(name, value).second)
+          damaged("two values of state '" + name + "'");
+      }
+    checkGaps(metadataEnd, ends);
+    for (const Function &f : functions)
+      for (const StateDesc &state : f.schedule.states)
+        if (auto it = states.find(state.name); it != states.end() && state.kind != StateKind::Derived)
+          if (it->second.type != state.type || static_cast<int64_t>(it->second.bytes.size()) != state.type.bytes())
+            damaged("the value of state '" + state.name + "' is not of type " + state.type.str());
+  }
+
+  /// Nothing hides between the sections: every byte of the file is either checked or zero.
+  void checkGaps(uint64_t metadataEnd, const std::map<uint64_t, uint64_t> &ends) const {
+    auto zero = [&](uint64_t from, uint64_t to) {
+      for (uint64_t i = from; i < to; ++i)
+        if (mapping.bytes[i] != std::byte(0))
+          damaged("padding");
+    };
+    uint64_t at = metadataEnd;
+    for (auto [begin, end] : ends) {
+      if (begin < at)
+        damaged("sections overlap");
+      zero(at, begin);
+      at = end;
+    }
+    zero(at, mapping.bytes.size());
+  }
+
+  static uint8_t raw(CpuLevel level) { return static_cast<uint8_t>(level); }
+
+  const Function &find(const std::string &name) const {
+    for (const Function &f : functions)
+      if (name.empty() || f.name == name)
+        return f;
+    throw Error(path + " has no function '" + name + "'");
+  }
+};
+
+Package Package::open(const std::string &path) {
+  Package package;
+  package.impl_ = std::make_shared<const Impl>(path);
+  return package;
+}
+
+std::vector<std::string> Package::functions() const {
+  std::vector<std::string> names;
+  for (const Function &f : impl_->functions)
+    names.push_back(f.name);
+  return names;
+}
+const Schedule &Package::schedule(const std::string &function) const { return impl_->find(function).schedule; }
+std::vector<CpuLevel> Package::levels(const std::string &function) const {
+  std::vector<CpuLevel> levels;
+  for (const auto &image : impl_->find(function).images)
+    levels.push_back(image.level);
+  return levels;
+}
+int64_t Package::constantBytes(const std::string &function) const {
+  return static_cast<int64_t>(impl_->find(function).constants.size());
+}
+int64_t Package::fileBytes() const { return static_cast<int64_t>(impl_->mapping.bytes.size()); }
+
+std::span<const std::byte> Package::stateValue(const std::string &name) const {
+  auto it = impl_->states.find(name);
+  return it == impl_->states.end() ? std::span<const std::byte>() : it->second.bytes;
+}
+
+std::shared_ptr<const Executable> Package::executable(const std::string &name, CpuLevel cpu) const {
+  const Function &function = impl_->find(name);
+  std::lock_guard lock(impl_->mutex);
+  auto &cached = impl_->executables[{function.name, cpu}];
+  if (auto alive = cached.lock())
+    return alive;
+  const Function::Code *best = nullptr;
+  std::string needed;
+  for (const Function::Code &code : function.images) {
+    if (code.level <= cpu && (!best || code.level > best->level))
+      best = &code;
+    needed += (needed.empty() ? "" : " or ") + std::string(nameOf(code.level));
+  }
+  if (!function.images.empty() && !best)
+    throw InputError(impl_->path + ": the code is for x86-64 " + needed + ", this CPU has " + std::string(nameOf(cpu)) +
+                     " (compile it with --cpu " + std::string(nameOf(cpu)) + ")");
+  try {
+    auto made = Executable::create(function.schedule, best ? best->elf : std::span<const std::byte>(), function.constants,
+                                   impl_);
+    cached = made;
+    return made;
+  } catch (const InputError &e) {
+    throw InputError(impl_->path + ": " + e.message());
+  }
+}
+
+Context Package::context(const std::string &name) const {
+  Context context(executable(name));
+  struct Owned {
+    std::shared_ptr<const Impl> package;
+    std::vector<StorageRef> copies;
+  };
+  auto owned = std::make_shared<Owned>();
+  owned->package = impl_;
+  std::vector<void *> pointers;
+  for (const StateDesc &state : schedule(name).states) {
+    if (state.kind == StateKind::Derived)
+      continue;
+    auto it = impl_->states.find(state.name);
+    if (it == impl_->states.end())
+      throw InputError(impl_->path + ": has no value for state '" + state.name + "'");
+    const auto bytes = it->second.bytes;
+    if (state.kind == StateKind::Mutable) {
+      owned->copies.push_back(Storage::allocate(static_cast<int64_t>(bytes.size())));
+      if (!bytes.empty())
+        std::memcpy(owned->copies.back()->data(), bytes.data(), bytes.size());
+      pointers.push_back(owned->copies.back()->data());
+    } else {
+      pointers.push_back(const_cast<std::byte *>(bytes.data())); // only read: the schedule was verified
+    }
+  }
+  if (!pointers.empty())
+    context.bindStates(pointers, std::move(owned));
+  return context;
+}
+
+} // namespace tressel::runtime

@@ -1,0 +1,57 @@
+// What the writer and the reader of packages share: the file's header and the checksum.
+//
+// File: Header, then the FlatBuffers metadata (Package.fbs), then sections of bytes that the metadata names. Metadata
+// and sections begin at multiples of 64; the bytes between them are zero.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace tressel::runtime {
+
+inline constexpr char kPackageMagic[8] = {'T', 'R', 'E', 'S', 'S', 'E', 'L', '\n'};
+
+struct PackageHeader {
+  char magic[8];
+  uint32_t version;
+  uint32_t headerBytes;
+  uint64_t fileBytes;
+  uint64_t metadataBytes; ///< they begin after the header
+  uint64_t metadataChecksum;
+  uint64_t reserved[2];
+  uint64_t headerChecksum; ///< of all fields before it
+};
+static_assert(sizeof(PackageHeader) == 64);
+
+constexpr uint64_t alignUp(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
+
+/// Against damage, not against intent. Four independent lanes keep up with memory; every step is invertible in the word
+/// it takes in, so that a change within one word is always noticed.
+inline uint64_t checksum(std::span<const std::byte> bytes) {
+  constexpr uint64_t odd = 0x9e3779b97f4a7c15u;
+  uint64_t lanes[4] = {1, 2, 3, 4};
+  auto mix = [](uint64_t lane, uint64_t word) { return std::rotl((lane ^ word) * odd, 29); };
+  size_t at = 0;
+  for (; at + 32 <= bytes.size(); at += 32) {
+    uint64_t words[4];
+    std::memcpy(words, bytes.data() + at, 32);
+    for (int i = 0; i < 4; ++i)
+      lanes[i] = mix(lanes[i], words[i]);
+  }
+  for (int i = 0; at < bytes.size(); at += 8, ++i) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, bytes.size() - at < 8 ? bytes.size() - at : 8);
+    lanes[i] = mix(lanes[i], word);
+  }
+  uint64_t sum = bytes.size();
+  for (uint64_t lane : lanes) {
+    sum = mix(sum, lane);
+    sum ^= sum >> 31;
+  }
+  return sum;
+}
+
+} // namespace tressel::runtime

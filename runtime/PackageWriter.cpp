@@ -1,0 +1,194 @@
+#include "tressel/runtime/Package.h"
+
+#include "PackageFormat.h"
+#include "runtime/Package_generated.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/File.h"
+
+#include <map>
+#include <set>
+
+namespace tressel::runtime {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+
+/// The sections of the file. Where they lie is known only when the metadata is, whose size does not depend on it: so the
+/// metadata is built twice, with offsets that count from the first section, then from the beginning of the file.
+class Sections {
+public:
+  fb::Section add(std::span<const std::byte> bytes) {
+    const uint64_t sum = checksum(bytes);
+    for (auto [it, end] = known.equal_range(sum); it != end; ++it) {
+      const auto &old = pieces[it->second].bytes;
+      if (old.size() == bytes.size() && (bytes.empty() || std::memcmp(old.data(), bytes.data(), bytes.size()) == 0))
+        return {base + pieces[it->second].offset, bytes.size(), sum};
+    }
+    known.emplace(sum, pieces.size());
+    pieces.push_back({used, bytes});
+    const fb::Section section(base + used, bytes.size(), sum);
+    used += alignUp(bytes.size());
+    return section;
+  }
+  void restart(uint64_t newBase) {
+    base = newBase;
+    used = 0;
+    pieces.clear();
+    known.clear();
+  }
+  uint64_t bytes() const { return used; }
+  void copyTo(std::byte *file) const {
+    for (const Piece &piece : pieces)
+      if (!piece.bytes.empty())
+        std::memcpy(file + base + piece.offset, piece.bytes.data(), piece.bytes.size());
+  }
+
+private:
+  struct Piece {
+    uint64_t offset;
+    std::span<const std::byte> bytes;
+  };
+  uint64_t base = 0, used = 0;
+  std::vector<Piece> pieces;
+  std::multimap<uint64_t, size_t> known;
+};
+
+template <typename T> uint8_t raw(T value) { return static_cast<uint8_t>(value); }
+
+/// One offset per element of a table.
+template <typename T, typename Fn> auto tables(FlatBufferBuilder &b, const std::vector<T> &items, Fn encode) {
+  std::vector<decltype(encode(items[0]))> offsets;
+  offsets.reserve(items.size());
+  for (const T &item : items)
+    offsets.push_back(encode(item));
+  return b.CreateVector(offsets);
+}
+template <typename F, typename T, typename Fn> auto structs(FlatBufferBuilder &b, const std::vector<T> &items, Fn encode) {
+  std::vector<F> encoded;
+  encoded.reserve(items.size());
+  for (const T &item : items)
+    encoded.push_back(encode(item));
+  return b.CreateVectorOfStructs(encoded);
+}
+
+Offset<fb::Type> encode(FlatBufferBuilder &b, const TensorType &type) {
+  return fb::CreateType(b, raw(type.dtype), b.CreateVector(type.shape.begin(), type.shape.size()));
+}
+
+Offset<fb::Program> encode(FlatBufferBuilder &b, const Program &p) {
+  auto commands = structs<fb::Command>(b, p.commands, [](const Command &c) {
+    return fb::Command(raw(c.kind), c.stream, c.kernel, c.firstOperand, c.numOperands, c.numWaits, c.firstWait, c.loc,
+                       c.fillValue);
+  });
+  auto operands =
+      structs<fb::Operand>(b, p.operands, [](const Operand &o) { return fb::Operand(o.buffer, raw(o.access)); });
+  auto waits = structs<fb::Wait>(b, p.waits, [](const Wait &w) { return fb::Wait(w.command, raw(w.reason)); });
+  return fb::CreateProgram(b, commands, operands, waits);
+}
+
+Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &s) {
+  auto value = [&](const ValueDesc &v) { return fb::CreateValue(b, b.CreateString(v.name), encode(b, v.type)); };
+  auto name = b.CreateString(s.name);
+  auto streams = tables(b, s.streams, [&](const StreamDesc &d) {
+    return fb::CreateStream(b, raw(d.device.kind), d.device.index, raw(d.kind), b.CreateString(d.name));
+  });
+  auto arenas = structs<fb::Arena>(b, s.arenas, [](const ArenaDesc &d) {
+    return fb::Arena(raw(d.device.kind), d.device.index, raw(d.memory), d.bytes);
+  });
+  auto buffers = tables(b, s.buffers, [&](const BufferDesc &d) {
+    return fb::CreateBuffer(b, raw(d.space), d.index, d.offset, d.bytes, encode(b, d.type));
+  });
+  auto inputs = tables(b, s.inputs, value), outputs = tables(b, s.outputs, value);
+  auto states = tables(b, s.states, [&](const StateDesc &d) {
+    return fb::CreateState(b, b.CreateString(d.name), encode(b, d.type), raw(d.kind));
+  });
+  auto constants =
+      structs<fb::Constant>(b, s.constants, [](const ConstantDesc &d) { return fb::Constant(d.offset, d.bytes); });
+  auto kernels = tables(b, s.kernels, [&](const KernelDesc &k) {
+    return fb::CreateKernel(b, b.CreateString(k.symbol), b.CreateString(k.provider), b.CreateString(k.params),
+                            b.CreateString(k.epilogue), k.range, k.grain, k.scratchBytes, k.flops, k.bytes, k.numInputs);
+  });
+  auto locations = tables(b, s.locations, [&](const Location &l) {
+    return fb::CreateLocation(b, b.CreateSharedString(l.op), b.CreateSharedString(l.file), l.line);
+  });
+  auto prepare = encode(b, s.prepare), step = encode(b, s.step);
+  return fb::CreateSchedule(b, name, streams, arenas, buffers, inputs, outputs, states, constants, kernels, locations,
+                            prepare, step, s.peakBytes, s.peakLowerBoundBytes);
+}
+
+void build(FlatBufferBuilder &b, Sections &sections, std::span<const PackageFunction> functions,
+           std::span<const PackageState> states) {
+  std::vector<Offset<fb::Function>> functionTables;
+  for (const PackageFunction &f : functions) {
+    auto name = b.CreateString(f.name);
+    auto schedule = encode(b, *f.schedule);
+    auto images = tables(b, f.images, [&](const PackageImage &image) {
+      const fb::Section section = sections.add(image.elf);
+      return fb::CreateImage(b, raw(image.level), &section);
+    });
+    const fb::Section constants = sections.add(f.constants);
+    functionTables.push_back(fb::CreateFunction(b, name, schedule, images, &constants));
+  }
+  std::vector<Offset<fb::StateValue>> stateTables;
+  for (const PackageState &state : states) {
+    auto name = b.CreateString(state.name);
+    auto type = encode(b, state.type);
+    const fb::Section section = sections.add(state.bytes);
+    stateTables.push_back(fb::CreateStateValue(b, name, type, &section));
+  }
+  auto producer = b.CreateString("tressel 0.1.0");
+  auto functionVector = b.CreateVector(functionTables);
+  b.Finish(fb::CreatePackage(b, producer, functionVector, b.CreateVector(stateTables)));
+}
+
+} // namespace
+
+std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions, std::span<const PackageState> states) {
+  if (functions.empty())
+    throw Error("a package holds at least one function");
+  std::set<std::string> names;
+  for (const PackageFunction &f : functions)
+    if (f.name.empty() || !names.insert(f.name).second)
+      throw Error("'" + f.name + "' is no name for a function of this package: it is empty or taken");
+  names.clear();
+  for (const PackageState &state : states) {
+    if (!names.insert(state.name).second)
+      throw Error("two values for state '" + state.name + "'");
+    if (!state.type.shape.isStatic() || static_cast<int64_t>(state.bytes.size()) != state.type.bytes())
+      throw Error("the value of state '" + state.name + "' has " + std::to_string(state.bytes.size()) + " bytes, " +
+                  state.type.str() + " needs another number");
+  }
+
+  Sections sections;
+  FlatBufferBuilder builder(1 << 16);
+  builder.ForceDefaults(true); // sizes must not depend on offsets
+  build(builder, sections, functions, states);
+  const uint64_t metadataBytes = builder.GetSize();
+  sections.restart(sizeof(PackageHeader) + alignUp(metadataBytes));
+  builder.Clear();
+  build(builder, sections, functions, states);
+  if (builder.GetSize() != metadataBytes)
+    throw InternalError("package metadata changed its size");
+
+  PackageHeader header = {};
+  std::memcpy(header.magic, kPackageMagic, sizeof(header.magic));
+  header.version = kPackageVersion;
+  header.headerBytes = sizeof(header);
+  header.fileBytes = sizeof(header) + alignUp(metadataBytes) + sections.bytes();
+  header.metadataBytes = metadataBytes;
+  std::vector<std::byte> file(header.fileBytes);
+  std::memcpy(file.data() + sizeof(header), builder.GetBufferPointer(), metadataBytes);
+  header.metadataChecksum = checksum(std::span(file).subspan(sizeof(header), metadataBytes));
+  header.headerChecksum = checksum(std::as_bytes(std::span(&header, 1)).first(offsetof(PackageHeader, headerChecksum)));
+  std::memcpy(file.data(), &header, sizeof(header));
+  sections.copyTo(file.data());
+  return file;
+}
+
+void writePackage(const std::string &path, std::span<const PackageFunction> functions,
+                  std::span<const PackageState> states) {
+  writeFile(path, packageBytes(functions, states));
+}
+
+} // namespace tressel::runtime

@@ -1,0 +1,88 @@
+// Packages (.tsl): compiled functions in one file, with their code, constants and the values of their states. Opening one
+// needs this library only, no compiler.
+//
+//   auto package = runtime::Package::open("mlp.tsl");
+//   runtime::Context context = package.context();
+//   context.run(inputs, outputs);
+//
+// A package runs native code, so it is trusted like a program. Files that are damaged, truncated, foreign, of another
+// format version or for another CPU are told apart, and refused with one clear InputError.
+//
+// The file is mapped, not read: constants and parameters are used where they lie, shared between processes. It must not be
+// changed in place while in use; writePackage replaces files by renaming, which is safe.
+#pragma once
+
+#include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Executable.h"
+#include "tressel/runtime/Schedule.h"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tressel::runtime {
+
+inline constexpr uint32_t kPackageVersion = 1;
+
+//--- Writing ---------------------------------------------------------------------------------------------------------
+
+/// Linked, import-free code of one function for a CPU level.
+struct PackageImage {
+  CpuLevel level = CpuLevel::Baseline;
+  std::span<const std::byte> elf;
+};
+struct PackageFunction {
+  std::string name = "main";
+  const Schedule *schedule = nullptr;
+  std::vector<PackageImage> images;     ///< none if no kernel is generated
+  std::span<const std::byte> constants; ///< the weights blob that the schedule's constants lie in
+};
+struct PackageState {
+  std::string name;
+  TensorType type;
+  std::span<const std::byte> bytes; ///< as many as the type needs
+};
+
+/// The bytes of a package. Equal images, constants and values are stored once. Throws Error if a function's name is used
+/// twice or a value does not fit its type; whether schedules are safe is checked when the package is opened.
+std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions, std::span<const PackageState> states = {});
+/// Writes it aside and renames. Throws RuntimeError too.
+void writePackage(const std::string &path, std::span<const PackageFunction> functions,
+                  std::span<const PackageState> states = {});
+
+//--- Reading ---------------------------------------------------------------------------------------------------------
+
+/// An opened package: immutable, cheap to copy, usable from any thread.
+class Package {
+public:
+  /// Maps the file and checks all of it: checksums, structure, and that every schedule is safe. Throws InputError.
+  static Package open(const std::string &path);
+
+  /// Names, in the order of writing. Functions below are meant by name; "" is the first.
+  std::vector<std::string> functions() const;
+  const Schedule &schedule(const std::string &function = "") const;
+  /// The levels that there is code for; empty if the function needs none.
+  std::vector<CpuLevel> levels(const std::string &function = "") const;
+  int64_t constantBytes(const std::string &function = "") const;
+  int64_t fileBytes() const;
+
+  /// The stored value of a state: 64-byte aligned, alive while the package or an executable of it is. Empty span if
+  /// there is none.
+  std::span<const std::byte> stateValue(const std::string &name) const;
+
+  /// Code of the highest level that `cpu` has, made at the first call and shared. Throws InputError if the CPU lacks what
+  /// all images need, or a library is missing.
+  std::shared_ptr<const Executable> executable(const std::string &function = "", CpuLevel cpu = hostCpuLevel()) const;
+
+  /// A context whose states are bound: parameters to the file's bytes, mutable states to copies of the context's own.
+  /// Throws InputError too if the package has no value for a state.
+  Context context(const std::string &function = "") const;
+
+private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+} // namespace tressel::runtime

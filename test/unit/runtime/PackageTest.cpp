@@ -1,0 +1,288 @@
+#include "tressel/runtime/Package.h"
+
+#include "ScheduleBuilder.h"
+#include "TestImages.h"
+#include "runtime/PackageFormat.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/File.h"
+
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+using namespace tressel;
+using namespace tressel::runtime;
+
+namespace {
+
+const TensorType t4 = ScheduleBuilder::floats(4);
+
+/// out = (x + c) + w; and a counter that moves on by w at each call.
+ScheduleBuilder sample() {
+  ScheduleBuilder b(2);
+  const uint32_t x = b.input("x", t4), out = b.output("out", t4), w = b.state("layer.w", t4, StateKind::Parameter),
+                 d = b.state("w.packed", t4, StateKind::Derived), m = b.state("count", t4, StateKind::Mutable),
+                 c = b.constant(0, t4), h = b.buffer(Space::Arena, b.arena(64), 0, t4);
+  const uint32_t add = b.kernel("add", 4, 4);
+  b.s.kernels[add].numInputs = 2;
+  b.s.kernels[add].flops = 4;
+  b.copy(w, d, {}, 0, true);
+  const uint32_t c0 = b.launch(add, {x, c}, {h});
+  b.launch(add, {h, d}, {out}, {c0}, 1);
+  b.launch(add, {m, d}, {m});
+  b.s.step.commands[1].loc = b.location("add", "model.cpp", 17);
+  b.s.peakBytes = 64;
+  return b;
+}
+
+struct TempFile {
+  std::string path = testing::TempDir() + "tressel_package_" + std::to_string(::getpid()) + ".tsl";
+  ~TempFile() { std::filesystem::remove(path); }
+};
+
+struct Sample {
+  ScheduleBuilder program = sample();
+  std::vector<std::byte> image = testImage("kernels");
+  float constant[4] = {100, 200, 300, 400}, w[4] = {1, 2, 3, 4}, count[4] = {};
+
+  PackageFunction function(std::string name = "main", CpuLevel level = CpuLevel::Baseline) const {
+    return {std::move(name), &program.s, {{level, image}}, std::as_bytes(std::span(constant))};
+  }
+  std::vector<PackageState> states() const {
+    return {{"layer.w", t4, std::as_bytes(std::span(w))}, {"count", t4, std::as_bytes(std::span(count))}};
+  }
+  std::vector<std::byte> bytes() const {
+    const PackageFunction f = function();
+    return packageBytes({&f, 1}, states());
+  }
+};
+
+std::string openMessage(const std::string &path) {
+  try {
+    Package::open(path);
+  } catch (const InputError &e) {
+    return e.what();
+  }
+  return "";
+}
+
+} // namespace
+
+TEST(Package, RunsWhatWasWritten) {
+  Sample sample;
+  TempFile file;
+  const PackageFunction f = sample.function();
+  writePackage(file.path, {&f, 1}, sample.states());
+  float x[4] = {0.5f, 0, 0, 0}, out[4];
+  const void *inputs[] = {x};
+  void *outputs[] = {out};
+  std::optional<Context> context;
+  {
+    const Package package = Package::open(file.path);
+    EXPECT_EQ(package.functions(), std::vector<std::string>{"main"});
+    EXPECT_EQ(package.levels(), std::vector<CpuLevel>{CpuLevel::Baseline});
+    EXPECT_EQ(package.constantBytes(), 16);
+    EXPECT_EQ(package.schedule().inputs[0].name, "x");
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(package.stateValue("layer.w").data()) % 64, 0u);
+    EXPECT_TRUE(package.stateValue("nobody").empty());
+    context = package.context();
+    Context other = package.context(); // its counter is its own
+    other.run(inputs, outputs);
+  }
+  std::filesystem::remove(file.path); // mapped memory lives on in the context
+  for (int i = 0; i < 3; ++i)
+    context->run(inputs, outputs);
+  EXPECT_EQ(out[0], 101.5f);
+  EXPECT_EQ(out[3], 404.0f);
+}
+
+TEST(Package, EveryFieldOfAScheduleSurvives) {
+  Sample sample;
+  Schedule &s = sample.program.s;
+  s.kernels[0].epilogue = "addRelu";
+  s.kernels[0].params = "{}";
+  s.kernels[0].scratchBytes = 128;
+  s.kernels[0].bytes = 48;
+  s.peakLowerBoundBytes = 32;
+  s.step.waits[0].reason = WaitReason::War;
+  TempFile file;
+  writeFile(file.path, sample.bytes());
+  const Package package = Package::open(file.path);
+  const Schedule &r = package.schedule();
+  EXPECT_EQ(r.name, s.name);
+  ASSERT_EQ(r.streams.size(), 2u);
+  EXPECT_EQ(r.streams[1].name, "lane1");
+  EXPECT_EQ(r.streams[1].kind, StreamKind::Lane);
+  EXPECT_EQ(r.arenas[0].bytes, 64);
+  ASSERT_EQ(r.buffers.size(), s.buffers.size());
+  for (size_t i = 0; i < s.buffers.size(); ++i) {
+    EXPECT_EQ(r.buffers[i].space, s.buffers[i].space);
+    EXPECT_EQ(r.buffers[i].index, s.buffers[i].index);
+    EXPECT_EQ(r.buffers[i].bytes, s.buffers[i].bytes);
+    EXPECT_EQ(r.buffers[i].type, s.buffers[i].type);
+  }
+  EXPECT_EQ(r.outputs[0].type, t4);
+  EXPECT_EQ(r.states[1].kind, StateKind::Derived);
+  EXPECT_EQ(r.constants[0].bytes, 16);
+  const KernelDesc &k = r.kernels[0];
+  EXPECT_EQ(k.symbol + k.provider + k.params + k.epilogue, "addgenerated{}addRelu");
+  EXPECT_EQ(k.numInputs, 2);
+  EXPECT_EQ(k.range * 1000 + k.grain, 4004);
+  EXPECT_EQ(k.scratchBytes + k.flops + k.bytes, 128 + 4 + 48);
+  EXPECT_EQ(r.locations[1].file + r.locations[1].op, "model.cppadd");
+  EXPECT_EQ(r.locations[1].line, 17u);
+  EXPECT_EQ(r.peakBytes * 100 + r.peakLowerBoundBytes, 6432);
+  ASSERT_EQ(r.step.commands.size(), 3u);
+  EXPECT_EQ(r.step.commands[1].stream, 1);
+  EXPECT_EQ(r.step.commands[1].loc, 1u);
+  EXPECT_EQ(r.step.commands[1].firstOperand, 3u);
+  EXPECT_EQ(r.step.commands[1].numOperands, 3);
+  EXPECT_EQ(r.step.operands[2].access, Access::Write);
+  EXPECT_EQ(r.step.waits[0].reason, WaitReason::War);
+  EXPECT_EQ(r.prepare.commands[0].kind, CommandKind::Copy);
+}
+
+TEST(Package, FunctionsShareWhatIsEqual) {
+  Sample sample;
+  const PackageFunction one[] = {sample.function("predict")};
+  const PackageFunction two[] = {sample.function("predict"), sample.function("again")};
+  const size_t alone = packageBytes(one, sample.states()).size(), both = packageBytes(two, sample.states()).size();
+  EXPECT_LT(both, alone + sample.image.size());
+  TempFile file;
+  writePackage(file.path, two, sample.states());
+  const Package package = Package::open(file.path);
+  EXPECT_EQ(package.functions(), (std::vector<std::string>{"predict", "again"}));
+  EXPECT_EQ(package.executable("again"), package.executable("again"));
+  EXPECT_NE(package.executable("again"), package.executable("predict"));
+  EXPECT_THROW(package.executable("missing"), Error);
+}
+
+TEST(Package, ChoosesTheLevelOfTheCpu) {
+  Sample sample;
+  PackageFunction f = sample.function("main", CpuLevel::V3);
+  TempFile file;
+  writePackage(file.path, {&f, 1}, sample.states());
+  const Package package = Package::open(file.path);
+  EXPECT_NE(package.executable("", CpuLevel::V4), nullptr);
+  try {
+    package.executable("", CpuLevel::Baseline);
+    FAIL();
+  } catch (const InputError &e) {
+    EXPECT_NE(std::string(e.what()).find("the code is for x86-64 v3, this CPU has baseline"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Package, MissingValuesAndLibrariesAreNamed) {
+  Sample sample;
+  PackageFunction f = sample.function();
+  TempFile file;
+  auto message = [&] {
+    try {
+      Package::open(file.path).context();
+    } catch (const InputError &e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  const auto states = sample.states();
+  writePackage(file.path, {&f, 1}, std::span(states).first(1));
+  EXPECT_NE(message().find("has no value for state 'count'"), std::string::npos) << message();
+  sample.program.s.kernels[0].provider = "some library";
+  writePackage(file.path, {&f, 1}, sample.states());
+  EXPECT_NE(message().find("needs the library 'some library'"), std::string::npos) << message();
+}
+
+TEST(Package, WritingChecksItsArguments) {
+  Sample sample;
+  const PackageFunction twice[] = {sample.function(), sample.function()};
+  EXPECT_THROW(packageBytes({}), Error);
+  EXPECT_THROW(packageBytes(twice), Error);
+  const PackageState small[] = {{"layer.w", t4, std::as_bytes(std::span(sample.w)).first(8)}};
+  EXPECT_THROW(packageBytes(std::span(twice).first(1), small), Error);
+  EXPECT_THROW(writePackage("/nowhere/p.tsl", std::span(twice).first(1)), RuntimeError);
+}
+
+TEST(Package, ForeignFilesAreRefused) {
+  TempFile file;
+  EXPECT_NE(openMessage("/nowhere/p.tsl").find("No such file"), std::string::npos);
+  EXPECT_NE(openMessage("/").find("not a regular file"), std::string::npos);
+  writeFile(file.path, {});
+  EXPECT_NE(openMessage(file.path).find("not a Tressel package"), std::string::npos);
+  writeFile(file.path, testImage("kernels"));
+  EXPECT_NE(openMessage(file.path).find("not a Tressel package"), std::string::npos);
+  auto bytes = Sample().bytes();
+  bytes[8] = std::byte(99);
+  writeFile(file.path, bytes);
+  EXPECT_NE(openMessage(file.path).find("format version 99, this library reads version 1"), std::string::npos);
+}
+
+TEST(Package, UnsafeSchedulesAreRefused) {
+  Sample sample;
+  sample.program.s.step.commands[1].numWaits = 0;
+  TempFile file;
+  writeFile(file.path, sample.bytes());
+  EXPECT_NE(openMessage(file.path).find("not safe to run: step command 1 (add at model.cpp:17)"), std::string::npos)
+      << openMessage(file.path);
+}
+
+TEST(Package, TruncatedFilesAreRefused) {
+  const auto bytes = Sample().bytes();
+  TempFile file;
+  for (size_t n = 0; n < bytes.size(); n += 64) {
+    writeFile(file.path, std::span(bytes).first(n));
+    const std::string message = openMessage(file.path);
+    ASSERT_NE(message, "") << n;
+    ASSERT_TRUE(message.starts_with(file.path)) << message;
+    ASSERT_TRUE(n < 8 || message.find("truncated") != std::string::npos) << n << ": " << message;
+  }
+  auto longer = bytes;
+  longer.resize(bytes.size() + 64);
+  writeFile(file.path, longer);
+  EXPECT_NE(openMessage(file.path).find("extended"), std::string::npos);
+}
+
+TEST(Package, EveryDamagedByteIsNoticed) {
+  const auto bytes = Sample().bytes();
+  TempFile file;
+  for (size_t i = 0; i < bytes.size(); i += i < 128 ? 1 : 7)
+    for (uint8_t bit : {0x01, 0x80}) {
+      auto bad = bytes;
+      bad[i] ^= std::byte(bit);
+      writeFile(file.path, bad);
+      const std::string message = openMessage(file.path);
+      ASSERT_NE(message, "") << "byte " << i;
+      ASSERT_TRUE(message.starts_with(file.path)) << message;
+    }
+}
+
+TEST(Package, HostileMetadataNeverCrashes) {
+  // Damage that checksums do not reveal, because whoever made it computed them: the structure's checks stand alone.
+  const auto bytes = Sample().bytes();
+  PackageHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  TempFile file;
+  int refused = 0, opened = 0;
+  for (size_t i = 0; i < header.metadataBytes; ++i)
+    for (uint8_t value : {0x00, 0x7f, 0xff}) {
+      if ((i + value) % 3) // a third is enough
+        continue;
+      auto bad = bytes;
+      bad[sizeof(header) + i] = std::byte(value);
+      PackageHeader h = header;
+      h.metadataChecksum = checksum(std::span(bad).subspan(sizeof(h), h.metadataBytes));
+      h.headerChecksum = checksum(std::as_bytes(std::span(&h, 1)).first(offsetof(PackageHeader, headerChecksum)));
+      std::memcpy(bad.data(), &h, sizeof(h));
+      writeFile(file.path, bad);
+      try {
+        const Package package = Package::open(file.path);
+        ++opened;
+        // What opens is safe to load. Not to run: code is trusted, and may be given other operands than it was made for.
+        package.executable();
+      } catch (const InputError &e) {
+        ASSERT_TRUE(std::string(e.what()).starts_with(file.path)) << e.what();
+        ++refused;
+      }
+    }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(opened, 10);
+}
