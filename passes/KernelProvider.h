@@ -14,7 +14,8 @@
 
 namespace tressel::passes {
 
-/// A region that might become one kernel. Ops are in program order; results are the values used outside.
+/// A region that might become one kernel. Ops are in program order; results are the values used outside. Constants of one
+/// value (a scalar, a splat) are neither ops nor inputs: they become part of the kernel.
 struct Candidate {
   mlir::Operation *root = nullptr; ///< the op that decides the loops: a contraction, a reduction, or the last op
   llvm::ArrayRef<mlir::Operation *> ops;

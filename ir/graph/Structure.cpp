@@ -82,8 +82,27 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 
 void KernelOp::print(OpAsmPrinter &p) {
-  function_interface_impl::printFunctionOp(p, *this, /*isVariadic=*/false, getFunctionTypeAttrName(), getArgAttrsAttrName(),
-                                           getResAttrsAttrName());
+  p << ' ';
+  p.printSymbolName(getSymName());
+  function_interface_impl::printFunctionSignature(p, *this, getArgumentTypes(), /*isVariadic=*/false, getResultTypes());
+  // Attributes at their defaults are left out.
+  SmallVector<StringRef> hidden{getSymNameAttrName(), getFunctionTypeAttrName(), getArgAttrsAttrName(), getResAttrsAttrName()};
+  auto hideIf = [&](bool isDefault, StringAttr name) {
+    if (isDefault)
+      hidden.push_back(name);
+  };
+  hideIf(getParams().empty(), getParamsAttrName());
+  hideIf(getRange() == 1, getRangeAttrName());
+  hideIf(getGrain() == 1, getGrainAttrName());
+  hideIf(getScratch() == 0, getScratchAttrName());
+  hideIf(getPacks() == 0, getPacksAttrName());
+  hideIf(getFlops() == 0, getFlopsAttrName());
+  hideIf(getBytes() == 0, getBytesAttrName());
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(), hidden);
+  if (!isExternal()) {
+    p << ' ';
+    p.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+  }
 }
 
 LogicalResult KernelOp::verify() { return verifyWork(*this); }

@@ -1,4 +1,4 @@
-// The dialect: registration, types, attributes, and the directives its syntax uses.
+// The dialect: registration and types.
 #include "ir/sched/Sched.h"
 
 #include "mlir/IR/Builders.h"
@@ -12,8 +12,6 @@ using namespace mlir;
 #include "ir/sched/SchedInterfaces.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "ir/sched/SchedTypes.cpp.inc"
-#define GET_ATTRDEF_CLASSES
-#include "ir/sched/SchedAttrs.cpp.inc"
 
 namespace tressel::sched {
 
@@ -21,10 +19,6 @@ void SchedDialect::initialize() {
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "ir/sched/SchedTypes.cpp.inc"
-      >();
-  addAttributes<
-#define GET_ATTRDEF_LIST
-#include "ir/sched/SchedAttrs.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

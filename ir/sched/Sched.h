@@ -26,8 +26,6 @@ mlir::LogicalResult verifyBuffer(mlir::Operation *op);
 
 #define GET_TYPEDEF_CLASSES
 #include "ir/sched/SchedTypes.h.inc"
-#define GET_ATTRDEF_CLASSES
-#include "ir/sched/SchedAttrs.h.inc"
 
 #include "ir/sched/SchedInterfaces.h.inc"
 

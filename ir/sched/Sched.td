@@ -16,7 +16,6 @@ def Sched_Dialect : Dialect {
   let cppNamespace = "::tressel::sched";
   let summary = "programs placed on streams, with their memory and the order between streams";
   let useDefaultTypePrinterParser = 1;
-  let useDefaultAttributePrinterParser = 1;
 }
 
 //===-- Types and enumerations ---------------------------------------------------------------------------------------===//
@@ -31,25 +30,21 @@ def Sched_Arena : SchedType<"Arena", "arena", "memory that buffers are placed in
 def Sched_Buffer : SchedType<"Buffer", "buffer", "a range of bytes with a tensor type: a slot of an arena, or a binding">;
 def Sched_Event : SchedType<"Event", "event", "the end of a command">;
 
-class SchedEnum<string enumName, string enumMnemonic, string text, list<I32EnumAttrCase> cases>
-    : I32EnumAttr<enumName, text, cases> {
+class SchedEnum<string enumName, string text, list<I32EnumAttrCase> cases> : I32EnumAttr<enumName, text, cases> {
   let cppNamespace = "::tressel::sched";
-  let genSpecializedAttr = 0;
-  string mnemonicOf = enumMnemonic;
 }
-class SchedEnumAttr<SchedEnum info> : EnumAttr<Sched_Dialect, info, info.mnemonicOf> { let assemblyFormat = "$value"; }
 
-def Sched_StreamKind : SchedEnum<"StreamKind", "stream_kind", "what a stream's engine does", [
+def Sched_StreamKind : SchedEnum<"StreamKind", "what a stream's engine does", [
   I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"CopyIn", 1, "copy_in">,
   I32EnumAttrCase<"CopyOut", 2, "copy_out">, I32EnumAttrCase<"Lane", 3, "lane">]>;
-def Sched_DeviceKind : SchedEnum<"DeviceKind", "device_kind", "kind of device", [
+def Sched_DeviceKind : SchedEnum<"DeviceKind", "kind of device", [
   I32EnumAttrCase<"Cpu", 0, "cpu">, I32EnumAttrCase<"Gpu", 1, "gpu">]>;
-def Sched_MemoryKind : SchedEnum<"MemoryKind", "memory_kind", "where an arena lies", [
+def Sched_MemoryKind : SchedEnum<"MemoryKind", "where an arena lies", [
   I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Pinned", 1, "pinned">, I32EnumAttrCase<"Host", 2, "host">]>;
-def Sched_StateKind : SchedEnum<"StateKind", "state_kind", "who writes a state", [
+def Sched_StateKind : SchedEnum<"StateKind", "who writes a state", [
   I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Mutable", 1, "mutable">,
   I32EnumAttrCase<"Derived", 2, "derived">]>;
-def Sched_WaitReason : SchedEnum<"WaitReason", "wait_reason", "why a command waits", [
+def Sched_WaitReason : SchedEnum<"WaitReason", "why a command waits", [
   I32EnumAttrCase<"Data", 0, "data">, I32EnumAttrCase<"War", 1, "war">, I32EnumAttrCase<"Pace", 2, "pace">,
   I32EnumAttrCase<"Rank", 3, "rank">]>;
 
@@ -116,19 +111,19 @@ class NamedByResult<string mnemonic, list<Trait> traits> : SchedOp<mnemonic, tra
 def Sched_StreamOp : NamedByResult<"stream", [InProgram]> {
   let summary = "declares a stream";
   let description = "`%gpu0_in = sched.stream copy_in on gpu 0`. The name of the result is the stream's name.";
-  let arguments = (ins SchedEnumAttr<Sched_StreamKind>:$kind, SchedEnumAttr<Sched_DeviceKind>:$device, I64Attr:$index,
+  let arguments = (ins Sched_StreamKind:$kind, Sched_DeviceKind:$device, I64Attr:$index,
                    DefaultValuedAttr<StrAttr, "\"\"">:$name);
   let results = (outs Sched_Stream:$stream);
-  let assemblyFormat = "$kind `on` $device $index custom<ResultName>($name) attr-dict";
+  let assemblyFormat = "$kind `on` $device $index `` custom<ResultName>($name) attr-dict";
 }
 
 def Sched_ArenaOp : NamedByResult<"arena", [InProgram]> {
   let summary = "declares an arena";
   let description = "`%memory = sched.arena device on cpu 0 size 4096`. The size is absent until memory is planned.";
-  let arguments = (ins SchedEnumAttr<Sched_MemoryKind>:$memory, SchedEnumAttr<Sched_DeviceKind>:$device, I64Attr:$index,
+  let arguments = (ins Sched_MemoryKind:$memory, Sched_DeviceKind:$device, I64Attr:$index,
                    OptionalAttr<I64Attr>:$size, DefaultValuedAttr<StrAttr, "\"\"">:$name);
   let results = (outs Sched_Arena:$arena);
-  let assemblyFormat = "$memory `on` $device $index (`size` $size^)? custom<ResultName>($name) attr-dict";
+  let assemblyFormat = "$memory `on` $device $index (`size` $size^)? `` custom<ResultName>($name) attr-dict";
 }
 
 class DeclaresBuffer<string mnemonic, list<Trait> traits = []> : NamedByResult<mnemonic, traits # [
@@ -154,7 +149,7 @@ def Sched_StateOp : DeclaresBuffer<"state"> {
     `%w = sched.state parameter "0.weight" : tensor<784x256xf32>`. A parameter is only read; a mutable state is read and
     written; a derived one is owned by the executable, written by prepare and read by step.
   }];
-  let arguments = (ins SchedEnumAttr<Sched_StateKind>:$kind, StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type);
+  let arguments = (ins Sched_StateKind:$kind, StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type);
   let assemblyFormat = "$kind $name `:` $type attr-dict";
 }
 def Sched_ConstantOp : DeclaresBuffer<"constant"> {
@@ -171,7 +166,7 @@ def Sched_BufferOp : DeclaresBuffer<"buffer"> {
   }];
   let arguments = (ins Sched_Arena:$arena, OptionalAttr<I64Attr>:$offset, TypeAttrOf<AnyRankedTensor>:$type,
                    DefaultValuedAttr<StrAttr, "\"\"">:$name);
-  let assemblyFormat = "`in` $arena (`at` $offset^)? `:` $type custom<ResultName>($name) attr-dict";
+  let assemblyFormat = "`in` $arena (`at` $offset^)? `:` $type `` custom<ResultName>($name) attr-dict";
   let hasVerifier = 1;
 }
 def Sched_ViewOp : DeclaresBuffer<"view"> {
@@ -181,7 +176,7 @@ def Sched_ViewOp : DeclaresBuffer<"view"> {
   }];
   let arguments = (ins Sched_Buffer:$base, DefaultValuedAttr<I64Attr, "0">:$offset, TypeAttrOf<AnyRankedTensor>:$type,
                    DefaultValuedAttr<StrAttr, "\"\"">:$name);
-  let assemblyFormat = "$base (`plus` $offset^)? `:` $type custom<ResultName>($name) attr-dict";
+  let assemblyFormat = "$base (`plus` $offset^)? `:` $type `` custom<ResultName>($name) attr-dict";
   let hasVerifier = 1;
 }
 
@@ -211,7 +206,7 @@ def Sched_LaunchOp : Command<"launch", [AttrSizedOperandSegments, DeclareOpInter
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Sched_Buffer>:$reads, Variadic<Sched_Buffer>:$writes,
                    Sched_Stream:$stream, Variadic<Sched_Event>:$after, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
   let assemblyFormat = [{
-    $kernel `(` $reads `)` `->` `(` $writes `)` `on` $stream custom<After>($after, $reasons) attr-dict
+    $kernel `(` $reads `)` `->` `(` $writes `)` `on` $stream `` custom<After>($after, $reasons) attr-dict
   }];
 }
 def Sched_CopyOp : Command<"copy"> {
@@ -219,7 +214,7 @@ def Sched_CopyOp : Command<"copy"> {
   let description = "`%e = sched.copy %a -> %b on %cpu`. Rules: (1) both buffers have as many bytes.";
   let arguments = (ins Sched_Buffer:$source, Sched_Buffer:$destination, Sched_Stream:$stream, Variadic<Sched_Event>:$after,
                    DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
-  let assemblyFormat = "$source `->` $destination `on` $stream custom<After>($after, $reasons) attr-dict";
+  let assemblyFormat = "$source `->` $destination `on` $stream `` custom<After>($after, $reasons) attr-dict";
   let hasVerifier = 1;
 }
 def Sched_FillOp : Command<"fill"> {
@@ -227,7 +222,7 @@ def Sched_FillOp : Command<"fill"> {
   let description = "`%e = sched.fill 0.0 : f32 -> %b on %cpu`. Rules: (1) the value has the buffer's element type.";
   let arguments = (ins TypedAttrInterface:$value, Sched_Buffer:$destination, Sched_Stream:$stream,
                    Variadic<Sched_Event>:$after, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
-  let assemblyFormat = "$value `->` $destination `on` $stream custom<After>($after, $reasons) attr-dict";
+  let assemblyFormat = "$value `->` $destination `on` $stream `` custom<After>($after, $reasons) attr-dict";
   let hasVerifier = 1;
 }
 

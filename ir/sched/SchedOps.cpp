@@ -63,7 +63,7 @@ static ParseResult parseAfter(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::
 static void printAfter(OpAsmPrinter &p, Operation *, OperandRange events, DenseI32ArrayAttr reasons) {
   if (events.empty())
     return;
-  p << "after ";
+  p << " after ";
   llvm::interleaveComma(llvm::enumerate(events), p, [&](auto item) {
     auto reason = tressel::sched::symbolizeWaitReason(static_cast<uint32_t>(reasons[item.index()]));
     p << item.value() << ' ' << (reason ? tressel::sched::stringifyWaitReason(*reason) : "?");

@@ -1,11 +1,55 @@
 // tressel-opt: parses, verifies, runs passes on the command line, prints. For tests and for looking at single passes.
+#include "ModelProviders.h"
+
 #include "ir/graph/Graph.h"
+#include "ir/sched/Sched.h"
+#include "passes/Pipeline.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/CommandLine.h"
+
+namespace {
+using namespace tressel;
+
+llvm::cl::opt<bool> verifyEach("tressel-verify-each",
+                               llvm::cl::desc("interpret before and after each pass of --tressel-pipeline, name the culprit"));
+llvm::cl::opt<bool> passTiming("tressel-pass-timing", llvm::cl::desc("print the seconds of each pass of --tressel-pipeline"));
+llvm::cl::list<std::string> disabled("tressel-disable-pass", llvm::cl::CommaSeparated,
+                                     llvm::cl::desc("passes that --tressel-pipeline leaves out"));
+llvm::cl::opt<std::string> stopAfter("tressel-stop-after", llvm::cl::desc("last pass of --tressel-pipeline"));
+llvm::cl::opt<int64_t> streams("tressel-streams", llvm::cl::init(1), llvm::cl::desc("compute streams of the CPU"));
+
+/// The whole pipeline as one pass of the command line.
+struct WholePipeline : mlir::PassWrapper<WholePipeline, mlir::OperationPass<mlir::ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WholePipeline)
+  llvm::StringRef getArgument() const final { return "tressel-pipeline"; }
+  llvm::StringRef getDescription() const final { return "all passes, from a graph to a verified schedule"; }
+  void getDependentDialects(mlir::DialectRegistry &registry) const final { sched::registerDialect(registry); }
+  void runOnOperation() override {
+    std::vector<passes::PassTime> timings;
+    passes::PipelineOptions options;
+    options.providers = tools::modelProviders();
+    options.disabled = {disabled.begin(), disabled.end()};
+    options.stopAfter = stopAfter;
+    options.streams = streams;
+    options.verifyEach = verifyEach;
+    options.timings = &timings;
+    if (failed(passes::runPipeline(getOperation(), options)))
+      signalPassFailure();
+    if (passTiming)
+      llvm::errs() << passes::formatTimings(timings);
+  }
+};
+} // namespace
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  tressel::graph::registerDialects(registry);
+  graph::registerDialects(registry);
+  sched::registerDialect(registry);
   mlir::registerTransformsPasses();
+  passes::registerPasses(tools::modelProviders());
+  mlir::PassRegistration<WholePipeline>();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tressel's optimizer driver\n", registry));
 }

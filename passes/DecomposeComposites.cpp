@@ -1,0 +1,66 @@
+#include "passes/Passes.h"
+#include "passes/Util.h"
+
+#include "ir/graph/Graph.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_DECOMPOSECOMPOSITES
+#include "passes/Passes.h.inc"
+
+namespace {
+class DecomposeComposites : public impl::DecomposeCompositesBase<DecomposeComposites> {
+public:
+  explicit DecomposeComposites(Providers providers) : providers(std::move(providers)) {}
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> main = findMain(getOperation());
+    if (failed(main))
+      return signalPassFailure();
+    if (!*main)
+      return;
+    llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(*main);
+    // What a decomposition makes may be composite itself: it is met next.
+    Block &block = main->getBody().front();
+    for (Block::iterator at = block.begin(); at != block.end();) {
+      Operation *op = &*at;
+      const op::OpInfo *info = graph::infoOf(op);
+      if (!info || !info->decompose || isClaimed(op, parameterOnly)) {
+        ++at;
+        continue;
+      }
+      Operation *before = op->getPrevNode();
+      OpBuilder b(op);
+      SmallVector<Value> results = graph::buildDecomposition(b, op);
+      for (auto [result, by] : llvm::zip_equal(op->getResults(), results))
+        result.replaceAllUsesWith(by);
+      op->erase();
+      at = before ? std::next(before->getIterator()) : block.begin();
+      ++numDecomposed;
+    }
+  }
+
+private:
+  bool isClaimed(Operation *op, const llvm::DenseSet<Value> &parameterOnly) const {
+    llvm::SetVector<Value> inputs;
+    for (Value operand : op->getOperands())
+      if (!isInlineConstant(operand))
+        inputs.insert(operand);
+    SmallVector<bool> packable = llvm::map_to_vector(inputs, [&](Value v) { return parameterOnly.contains(v); });
+    SmallVector<Value> results(op->getResults());
+    return llvm::any_of(providers, [&](const KernelProvider *provider) {
+      return provider->bid({op, op, inputs.getArrayRef(), results}, packable).has_value();
+    });
+  }
+
+  Providers providers;
+};
+} // namespace
+
+std::unique_ptr<Pass> createDecomposeComposites(Providers providers) {
+  return std::make_unique<DecomposeComposites>(std::move(providers));
+}
+
+} // namespace tressel::passes

@@ -1,0 +1,391 @@
+#include "passes/ClusterGraph.h"
+#include "passes/Passes.h"
+#include "passes/Util.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_FORMCLUSTERS
+#include "passes/Passes.h.inc"
+
+namespace {
+using Ops = ArrayRef<Operation *>;
+
+/// How a group of ops would run: by whom, and at what cost.
+struct Work {
+  const KernelProvider *provider = nullptr; ///< null: nobody bid
+  Bid bid;
+  double seconds = std::numeric_limits<double>::infinity();
+  /// The ops of the library's root if generated code follows it; empty: one kernel for all.
+  SmallVector<Operation *, 2> root;
+};
+
+/// The values a set of ops takes in and gives out, in order of first use and of definition.
+struct Boundary {
+  SmallVector<Value> inputs, results;
+  Boundary(Ops ops) {
+    llvm::SmallDenseSet<Operation *> inside(ops.begin(), ops.end());
+    llvm::SetVector<Value> unique;
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); !(def && inside.contains(def)) && !isInlineConstant(operand))
+          unique.insert(operand);
+    inputs = SmallVector<Value>(unique.begin(), unique.end());
+    for (Operation *op : ops)
+      for (Value result : op->getResults())
+        if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); }))
+          results.push_back(result);
+  }
+};
+
+/// The op that decides the loops: the first contraction, else the last op that combines, else the last op.
+Operation *rootOf(Ops ops) {
+  Operation *combining = nullptr;
+  for (Operation *op : ops) {
+    op::Family family = graph::infoOf(op)->family;
+    if (family == op::Family::Contraction || family == op::Family::Convolution)
+      return op;
+    if (family == op::Family::Reduction || family == op::Family::Window)
+      combining = op;
+  }
+  return combining ? combining : ops.back();
+}
+
+/// Asks the providers.
+class Auction {
+public:
+  Auction(const Providers &providers, func::FuncOp main) : providers(providers), parameterOnly(parameterOnlyValues(main)) {
+    for (const KernelProvider *provider : providers)
+      if (provider->name() == "generated")
+        generated = provider;
+  }
+
+  /// A clone is made of the same values.
+  void noteClone(Operation *original, Operation *clone) {
+    for (auto [from, to] : llvm::zip(original->getResults(), clone->getResults()))
+      if (parameterOnly.contains(from))
+        parameterOnly.insert(to);
+  }
+
+  Work whole(Ops ops) const {
+    Work best;
+    Boundary boundary(ops);
+    for (const KernelProvider *provider : providers)
+      if (std::optional<Bid> bid = ask(*provider, ops, boundary); bid && bid->seconds < best.seconds)
+        best = {provider, *bid, bid->seconds, {}};
+    return best;
+  }
+
+  /// The library of `root` followed by generated code for all others of `ops`.
+  Work withEpilogue(const Work &library, Ops root, Ops ops) const {
+    Work work;
+    if (!generated || !library.provider->takesEpilogue())
+      return work;
+    llvm::SmallDenseSet<Operation *> inRoot(root.begin(), root.end());
+    SmallVector<Operation *> epilogue = llvm::filter_to_vector(ops, [&](Operation *op) { return !inRoot.contains(op); });
+    Value value = joint(root, inRoot, epilogue);
+    if (!value || !holdsValue(Boundary(ops).results, value))
+      return work;
+    Boundary rootBoundary(root), boundary(epilogue);
+    if (rootBoundary.results.size() != 1)
+      return work;
+    std::optional<Bid> first = ask(*library.provider, root, rootBoundary), second = ask(*generated, epilogue, boundary);
+    if (!first || !second)
+      return work;
+    work = {library.provider, *first, first->seconds + second->seconds, SmallVector<Operation *, 2>(root)};
+    work.bid.scratchBytes = std::max(first->scratchBytes, second->scratchBytes);
+    return work;
+  }
+
+private:
+  std::optional<Bid> ask(const KernelProvider &provider, Ops ops, const Boundary &boundary) const {
+    SmallVector<bool> packable = llvm::map_to_vector(boundary.inputs, [&](Value v) { return parameterOnly.contains(v); });
+    return provider.bid({rootOf(ops), ops, boundary.inputs, boundary.results}, packable);
+  }
+
+  /// The one value of the root that the epilogue reads, point by point over its own shape; null if it is otherwise.
+  static Value joint(Ops root, const llvm::SmallDenseSet<Operation *> &inRoot, Ops epilogue) {
+    Value value;
+    llvm::SmallDenseSet<Operation *> inEpilogue(epilogue.begin(), epilogue.end());
+    for (Operation *op : root)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && inEpilogue.contains(def))
+          return {};
+    for (Operation *op : epilogue)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && inRoot.contains(def)) {
+          if (value && value != operand)
+            return {};
+          value = operand;
+        }
+    if (!value)
+      return {};
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+    for (Operation *op : epilogue) {
+      std::optional<op::LoopForm> form = loopFormOf(op);
+      if (!form || !isPointParallel(*form) || ArrayRef<int64_t>(form->domain) != shape)
+        return {};
+      for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+        if (Operation *def = operand.getDefiningOp();
+            def && (inRoot.contains(def) || inEpilogue.contains(def)) && !readsPointwise(*form, i))
+          return {};
+    }
+    return value;
+  }
+
+public:
+  /// Whether some result's buffer can hold the root's value until the epilogue reads it.
+  static bool holds(Value result, Value rootValue) {
+    return cast<RankedTensorType>(result.getType()).getElementTypeBitWidth() ==
+               cast<RankedTensorType>(rootValue.getType()).getElementTypeBitWidth() &&
+           cast<RankedTensorType>(result.getType()).getShape() == cast<RankedTensorType>(rootValue.getType()).getShape();
+  }
+
+private:
+  static bool holdsValue(ArrayRef<Value> results, Value value) {
+    return llvm::any_of(results, [&](Value result) { return holds(result, value); });
+  }
+
+  const Providers &providers;
+  const KernelProvider *generated = nullptr;
+  llvm::DenseSet<Value> parameterOnly;
+};
+
+/// Makes much of little by moving or naming values: computing it twice costs less than storing it.
+bool isCheapToRepeat(Operation *op) {
+  std::optional<op::LoopForm> form = loopFormOf(op);
+  if (!form || !isPointParallel(*form) || form->alternatives)
+    return false;
+  for (const op::ScalarNode &node : form->body.nodes)
+    if (node.op != op::ScalarOp::Operand && node.op != op::ScalarOp::Const && node.op != op::ScalarOp::Cast &&
+        node.op != op::ScalarOp::Index)
+      return false;
+  int64_t in = 0, out = 0;
+  for (Type type : op->getOperandTypes())
+    in += bytesOf(type);
+  for (Type type : op->getResultTypes())
+    out += bytesOf(type);
+  return in * 4 <= out;
+}
+
+class FormClusters : public impl::FormClustersBase<FormClusters> {
+public:
+  explicit FormClusters(Providers providers) : providers(std::move(providers)) {}
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> found = findMain(getOperation());
+    if (failed(found))
+      return signalPassFailure();
+    if (!*found)
+      return;
+    main = *found;
+    auction.emplace(providers, main);
+    Block &block = main.getBody().front();
+    repeatCheap(block);
+    graph.emplace(block, maxSearch);
+    if (failed(grow(block)))
+      return signalPassFailure();
+    reuniteClones();
+    for (ClusterGraph::Group g : graph->inOrder())
+      emit(block, g);
+    auction.reset();
+    graph.reset();
+    work.clear();
+    clones.clear();
+    packs.clear();
+    erased.clear();
+  }
+
+private:
+  /// Gives each user its own copy of ops that are cheap to repeat, so that each can join its user's cluster.
+  void repeatCheap(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!isComputation(&op) || op.getNumResults() != 1 || op.getResult(0).hasOneUse() || !isCheapToRepeat(&op))
+        continue;
+      SmallVector<Operation *> same{&op};
+      llvm::SmallSetVector<Operation *, 8> users(op.getUsers().begin(), op.getUsers().end());
+      for (Operation *user : llvm::drop_begin(users)) {
+        Operation *clone = op.clone();
+        block.getOperations().insertAfter(op.getIterator(), clone);
+        user->replaceUsesOfWith(op.getResult(0), clone->getResult(0));
+        auction->noteClone(&op, clone);
+        same.push_back(clone);
+      }
+      clones.push_back(std::move(same));
+    }
+  }
+
+  /// Copies that found no cluster become one again.
+  void reuniteClones() {
+    for (ArrayRef<Operation *> same : clones) {
+      SmallVector<Operation *> alone =
+          llvm::filter_to_vector(same, [&](Operation *op) { return graph->opsOf(graph->groupOf(op)).size() == 1; });
+      if (alone.empty())
+        continue;
+      Operation *first = *llvm::min_element(alone, [&](Operation *a, Operation *b) {
+        return graph->placeOf(graph->groupOf(a)) < graph->placeOf(graph->groupOf(b));
+      });
+      for (Operation *op : alone)
+        if (op != first) {
+          op->getResult(0).replaceAllUsesWith(first->getResult(0));
+          erased.insert(op);
+        }
+    }
+  }
+
+  LogicalResult grow(Block &block) {
+    bool allClaimed = true;
+    SmallVector<Operation *> ops;
+    for (Operation &op : block)
+      if (isComputation(&op)) {
+        ops.push_back(&op);
+        work[graph->groupOf(&op)] = auction->whole({&op});
+      }
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && isComputation(def))
+          tryJoin(graph->groupOf(def), graph->groupOf(op));
+    for (Operation *op : ops)
+      if (!work[graph->groupOf(op)].provider) {
+        std::string types;
+        llvm::raw_string_ostream os(types);
+        llvm::interleaveComma(op->getOperandTypes(), os);
+        op->emitError("no kernel can run '") << graph::infoOf(op)->name << "' on (" << types
+                                             << "); try another element type, or write it in other ops";
+        allClaimed = false;
+      }
+    return success(allClaimed);
+  }
+
+  void tryJoin(ClusterGraph::Group producer, ClusterGraph::Group consumer) {
+    if (producer == consumer)
+      return;
+    Ops a = graph->opsOf(producer), b = graph->opsOf(consumer);
+    if (static_cast<int64_t>(a.size() + b.size()) > maxOps)
+      return;
+    SmallVector<Operation *> both;
+    both.reserve(a.size() + b.size());
+    std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both),
+               [&](Operation *x, Operation *y) { return graph->indexOfOp(x) < graph->indexOfOp(y); });
+    const Work &workA = work[producer], &workB = work[consumer];
+    Work joined = auction->whole(both);
+    for (auto [library, ops] : {std::pair{&workA, a}, std::pair{&workB, b}})
+      if (library->provider) {
+        Ops root = library->root.empty() ? ops : Ops(library->root);
+        if (Work split = auction->withEpilogue(*library, root, both); split.seconds < joined.seconds)
+          joined = std::move(split);
+      }
+    if (!joined.provider || joined.seconds > workA.seconds + workB.seconds || graph->blocked(producer, consumer))
+      return;
+    graph->join(consumer, producer);
+    work[consumer] = std::move(joined);
+    work.erase(producer);
+  }
+
+  void emit(Block &block, ClusterGraph::Group g) {
+    Ops ops = graph->opsOf(g);
+    Operation *terminator = block.getTerminator();
+    if (ops.front() == terminator)
+      return;
+    auto found = work.find(g);
+    if (found == work.end()) { // a view or a constant
+      ops.front()->moveBefore(terminator);
+      return;
+    }
+    if (erased.contains(ops.front())) {
+      ops.front()->erase();
+      return;
+    }
+    emitCluster(terminator, ops, found->second);
+    ++numClusters;
+    numJoined += ops.size() > 1 ? ops.size() : 0;
+  }
+
+  void emitCluster(Operation *before, Ops ops, const Work &how) {
+    bool split = !how.root.empty();
+    llvm::SmallDenseSet<Operation *> inRoot(how.root.begin(), how.root.end());
+    SmallVector<Operation *> ordered(split ? Ops(how.root) : ops);
+    if (split)
+      llvm::copy_if(ops, std::back_inserter(ordered), [&](Operation *op) { return !inRoot.contains(op); });
+
+    // Inputs of the root, its packed ones, those of the epilogue.
+    OpBuilder b(before);
+    Boundary all(ops), root(split ? Ops(how.root) : ops);
+    SmallVector<Value> inputs = root.inputs;
+    for (const PackRequest &request : how.bid.packs)
+      inputs.push_back(pack(b, root.inputs[request.input], how.provider->name(), request));
+    for (Value input : all.inputs)
+      if (!llvm::is_contained(root.inputs, input))
+        inputs.push_back(input);
+    // The result that keeps the root's value comes first: the value itself if it is one.
+    SmallVector<Value> results = all.results;
+    if (split) {
+      auto holds = [&](Value result) { return Auction::holds(result, root.results.front()); };
+      auto first = llvm::find(results, root.results.front());
+      first = first == results.end() ? llvm::find_if(results, holds) : first;
+      std::rotate(results.begin(), first, std::next(first));
+    }
+
+    SmallVector<Location> locations{rootOf(ops)->getLoc()};
+    llvm::append_range(locations, llvm::map_range(ordered, [](Operation *op) { return op->getLoc(); }));
+    auto cluster = graph::ClusterOp::create(b, fuseLocations(&getContext(), locations), ValueRange(results).getTypes(), inputs,
+                                            how.provider->name(), how.bid.params, static_cast<uint64_t>(how.bid.range),
+                                            static_cast<uint64_t>(how.bid.grain),
+                                            static_cast<uint64_t>(how.bid.scratchBytes), IntegerAttr(),
+                                            static_cast<uint64_t>(how.bid.packs.size()));
+    Block *body = b.createBlock(&cluster.getBody());
+    IRMapping map;
+    for (Value input : inputs)
+      map.map(input, body->addArgument(input.getType(), input.getLoc()));
+    for (auto [i, op] : llvm::enumerate(ordered)) {
+      for (Value operand : op->getOperands())
+        if (isInlineConstant(operand) && !map.contains(operand))
+          map.map(operand, b.clone(*operand.getDefiningOp())->getResult(cast<OpResult>(operand).getResultNumber()));
+      b.clone(*op, map);
+      if (split && i + 1 == how.root.size())
+        cluster.setRootOps(static_cast<int64_t>(body->getOperations().size()));
+    }
+    graph::YieldOp::create(b, cluster.getLoc(),
+                           llvm::map_to_vector(results, [&](Value result) { return map.lookup(result); }));
+    for (auto [result, replacement] : llvm::zip(results, cluster.getResults()))
+      result.replaceAllUsesWith(replacement);
+    for (Operation *op : llvm::reverse(ops))
+      op->erase();
+  }
+
+  Value pack(OpBuilder &b, Value operand, StringRef provider, const PackRequest &request) {
+    Value &packed = packs[{operand, provider.str() + "\n" + request.params}];
+    if (!packed) {
+      auto type = RankedTensorType::get({request.bytes}, b.getIntegerType(8, /*isSigned=*/false));
+      packed = graph::PackOp::create(b, operand.getLoc(), type, operand, provider, request.params);
+    }
+    return packed;
+  }
+
+  Providers providers;
+  func::FuncOp main;
+  std::optional<Auction> auction;
+  std::optional<ClusterGraph> graph;
+  llvm::DenseMap<ClusterGraph::Group, Work> work;
+  std::vector<SmallVector<Operation *>> clones;
+  llvm::DenseSet<Operation *> erased;
+  struct PackLess {
+    bool operator()(const std::pair<Value, std::string> &a, const std::pair<Value, std::string> &b) const {
+      return std::pair(a.first.getAsOpaquePointer(), std::ref(a.second).get()) <
+             std::pair(b.first.getAsOpaquePointer(), std::ref(b.second).get());
+    }
+  };
+  std::map<std::pair<Value, std::string>, Value, PackLess> packs;
+};
+} // namespace
+
+std::unique_ptr<Pass> createFormClusters(Providers providers) { return std::make_unique<FormClusters>(std::move(providers)); }
+
+} // namespace tressel::passes

@@ -1,0 +1,140 @@
+#include "passes/Passes.h"
+#include "passes/Util.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_OUTLINEKERNELS
+#include "passes/Passes.h.inc"
+
+namespace {
+class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
+public:
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> main = findMain(getOperation());
+    if (failed(main))
+      return signalPassFailure();
+    if (!*main)
+      return;
+    known.clear();
+    counts.clear();
+    builder.emplace(*main);
+    for (Operation &op : llvm::make_early_inc_range(main->getBody().front())) {
+      if (!isa<graph::ClusterOp, graph::PackOp>(op))
+        continue;
+      graph::KernelOp kernel = kernelFor(&op);
+      OpBuilder b(&op);
+      auto launch = graph::LaunchOp::create(b, op.getLoc(), op.getResultTypes(),
+                                            FlatSymbolRefAttr::get(kernel.getSymNameAttr()), op.getOperands());
+      op.replaceAllUsesWith(launch.getResults());
+      op.erase();
+    }
+  }
+
+private:
+  /// Ops inside are hashed one by one, without following values: equal hashes are compared in full.
+  static size_t hashOf(Operation *op) {
+    llvm::hash_code hash = llvm::hash_combine(op->getName(), op->getAttrDictionary());
+    for (Type type : op->getOperandTypes())
+      hash = llvm::hash_combine(hash, type);
+    for (Type type : op->getResultTypes())
+      hash = llvm::hash_combine(hash, type);
+    for (Region &region : op->getRegions())
+      for (Operation &inner : region.getOps())
+        hash = llvm::hash_combine(hash, hashOf(&inner));
+    return hash;
+  }
+
+  graph::KernelOp kernelFor(Operation *op) {
+    auto type = FunctionType::get(&getContext(), op->getOperandTypes(), op->getResultTypes());
+    std::vector<Known> &bucket = known[hashOf(op)];
+    for (Known &k : bucket) {
+      bool equal = k.name == op->getName() && k.attrs == op->getAttrDictionary() && k.kernel.getFunctionType() == type;
+      if (equal && op->getNumRegions())
+        equal = OperationEquivalence::isRegionEquivalentTo(&k.kernel.getBody(), &op->getRegion(0),
+                                                           OperationEquivalence::IgnoreLocations);
+      if (equal) {
+        ++numShared;
+        return k.kernel;
+      }
+    }
+    graph::KernelOp kernel = makeKernel(op, type);
+    bucket.push_back({kernel, op->getName(), op->getAttrDictionary()});
+    ++numKernels;
+    return kernel;
+  }
+
+  graph::KernelOp makeKernel(Operation *op, FunctionType type) {
+    OpBuilder &b = *builder;
+    auto create = [&](StringRef name, StringRef provider, StringRef params) {
+      OperationState state(UnknownLoc::get(&getContext()), graph::KernelOp::getOperationName());
+      state.addRegion();
+      auto &properties = state.getOrAddProperties<graph::KernelOp::Properties>();
+      properties.sym_name = b.getStringAttr(uniqueName(name));
+      properties.function_type = TypeAttr::get(type);
+      properties.provider = b.getStringAttr(provider);
+      properties.params = b.getStringAttr(params);
+      return cast<graph::KernelOp>(b.create(state));
+    };
+    int64_t bytes = 0, flops = 0;
+    for (Type operand : op->getOperandTypes())
+      bytes += bytesOf(operand);
+    for (Type result : op->getResultTypes())
+      bytes += bytesOf(result);
+    if (auto pack = dyn_cast<graph::PackOp>(op)) {
+      graph::KernelOp kernel = create("pack", pack.getProvider(), pack.getParams());
+      kernel.setBytes(static_cast<uint64_t>(bytes));
+      return kernel;
+    }
+    auto cluster = cast<graph::ClusterOp>(op);
+    for (Operation &inner : cluster.getBody().front())
+      flops += flopsOf(&inner);
+    graph::KernelOp kernel = create(describe(cluster), cluster.getProvider(), cluster.getParams());
+    kernel.setRange(cluster.getRange());
+    kernel.setGrain(cluster.getGrain());
+    kernel.setScratch(cluster.getScratch());
+    kernel.setPacks(cluster.getPacks());
+    if (cluster.getRootOps())
+      kernel.setRootOps(*cluster.getRootOps());
+    kernel.setFlops(static_cast<uint64_t>(flops));
+    kernel.setBytes(static_cast<uint64_t>(bytes));
+    IRMapping map;
+    cluster.getBody().cloneInto(&kernel.getBody(), map);
+    // Locations stay with the launch: the kernel may serve several.
+    kernel->walk([&](Operation *inner) { inner->setLoc(UnknownLoc::get(&getContext())); });
+    for (BlockArgument arg : kernel.getBody().getArguments())
+      arg.setLoc(UnknownLoc::get(&getContext()));
+    return kernel;
+  }
+
+  /// "matmul_add_relu", at most five names.
+  static std::string describe(graph::ClusterOp cluster) {
+    constexpr int kMost = 5;
+    std::string name;
+    int count = 0;
+    for (Operation &op : cluster.getBody().front())
+      if (isComputation(&op) && ++count <= kMost)
+        name += (name.empty() ? "" : "_") + std::string(graph::infoOf(&op)->name);
+    if (count > kMost)
+      name += "_and_" + std::to_string(count - kMost) + "_more";
+    return name.empty() ? "copy" : name;
+  }
+  std::string uniqueName(StringRef base) { return (base + "_" + std::to_string(counts[base]++)).str(); }
+
+  struct Known {
+    graph::KernelOp kernel;
+    OperationName name; ///< a cluster or a pack
+    DictionaryAttr attrs;
+  };
+  std::map<size_t, std::vector<Known>> known;
+  llvm::StringMap<int> counts;
+  std::optional<OpBuilder> builder;
+};
+} // namespace
+} // namespace tressel::passes

@@ -1,0 +1,25 @@
+// The passes, one by one. Pipeline.h runs them in order.
+#pragma once
+
+#include "passes/KernelProvider.h"
+
+#include "ir/sched/Sched.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace tressel::passes {
+
+/// Providers in order of preference: of equal bids the first wins. They outlive the passes.
+using Providers = std::vector<const KernelProvider *>;
+
+std::unique_ptr<mlir::Pass> createDecomposeComposites(Providers providers);
+std::unique_ptr<mlir::Pass> createFormClusters(Providers providers);
+
+#define GEN_PASS_DECL
+#include "passes/Passes.h.inc"
+
+/// Makes every pass known by its flag, for tressel-opt.
+void registerPasses(Providers providers);
+
+} // namespace tressel::passes

@@ -1,0 +1,125 @@
+#include "passes/Pipeline.h"
+
+#include "passes/VerifyEach.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <chrono>
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+namespace {
+struct Stage {
+  const char *name;
+  Contract contract;
+  bool optional; ///< may be disabled: later passes and the runtime do without
+  std::function<std::unique_ptr<Pass>(const PipelineOptions &)> create;
+};
+
+/// The order, and why.
+const std::vector<Stage> &stages() {
+  static const std::vector<Stage> all = {
+      // First of all, so that everything after it works on less.
+      {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
+      // Before clustering: a row kernel found among primitives is the same whether a model called softmax or wrote it out.
+      // After simplify, which can still see through whole composites.
+      {"decompose-composites", Contract::Reassociates, false,
+       [](auto &options) { return createDecomposeComposites(options.providers); }},
+      // Decompositions are written for reading: they leave equal ops and constants behind.
+      {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
+      // On the final graph. Providers say here what scratch memory kernels need and which operands they want packed.
+      {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers); }},
+      // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
+      {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
+      // The order of commands is settled here and nowhere else.
+      {"build-schedule", Contract::Exact, false,
+       [](auto &options) {
+         BuildScheduleOptions o;
+         o.streams = options.streams;
+         return createBuildSchedule(o);
+       }},
+      // Lifetimes need the order.
+      {"plan-memory", Contract::Exact, false, [](auto &) { return createPlanMemory(); }},
+      // Reuse of bytes makes write-after-read edges, so waits come after memory.
+      {"insert-waits", Contract::Exact, false, [](auto &) { return createInsertWaits(); }},
+      // The proof, of what is really emitted.
+      {"verify-schedule", Contract::Exact, true, [](auto &) { return createVerifySchedule(); }},
+  };
+  return all;
+}
+
+LogicalResult checkNames(ModuleOp module, const PipelineOptions &options) {
+  for (const std::string &name : options.disabled) {
+    auto stage = llvm::find_if(stages(), [&](const Stage &s) { return s.name == name; });
+    if (stage == stages().end())
+      return module.emitError("there is no pass '") << name << "' to disable; the passes are "
+                                                    << llvm::join(pipelinePassNames(), ", ");
+    if (!stage->optional)
+      return module.emitError("the pass '") << name << "' cannot be disabled: what follows needs it";
+  }
+  if (!options.stopAfter.empty() && !llvm::is_contained(pipelinePassNames(), options.stopAfter))
+    return module.emitError("there is no pass '") << options.stopAfter << "' to stop after; the passes are "
+                                                  << llvm::join(pipelinePassNames(), ", ");
+  return success();
+}
+} // namespace
+
+std::vector<std::string> pipelinePassNames() {
+  std::vector<std::string> names;
+  for (const Stage &stage : stages())
+    if (!llvm::is_contained(names, stage.name))
+      names.push_back(stage.name);
+  return names;
+}
+
+LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
+  if (failed(checkNames(module, options)))
+    return failure();
+  std::optional<DifferentialCheck> check;
+  if (options.verifyEach)
+    check.emplace(module, options.seed);
+  for (const Stage &stage : stages()) {
+    if (llvm::is_contained(options.disabled, stage.name))
+      continue;
+    auto start = std::chrono::steady_clock::now();
+    PassManager pm(module.getContext());
+    pm.addPass(stage.create(options));
+    if (failed(pm.run(module))) // verifies the module after the pass
+      return failure();
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (options.timings)
+      options.timings->push_back({stage.name, took.count()});
+    if (check && failed(check->check(module, stage.name, stage.contract)))
+      return failure();
+    if (stage.name == options.stopAfter)
+      break;
+  }
+  return success();
+}
+
+std::string formatTimings(ArrayRef<PassTime> timings) {
+  double total = 0;
+  for (const PassTime &time : timings)
+    total += time.seconds;
+  std::string text = "   seconds  share  pass\n";
+  for (const PassTime &time : timings)
+    text += llvm::formatv("{0,10:f6} {1,5:f1}%  {2}\n", time.seconds, total > 0 ? 100 * time.seconds / total : 0.0, time.pass);
+  return text + llvm::formatv("{0,10:f6} 100.0%  total\n", total).str();
+}
+
+void registerPasses(Providers providers) {
+  registerPass([] { return createSimplify(); });
+  registerPass([providers] { return createDecomposeComposites(providers); });
+  registerPass([providers] { return createFormClusters(providers); });
+  registerPass([] { return createOutlineKernels(); });
+  registerPass([] { return createBuildSchedule(); });
+  registerPass([] { return createPlanMemory(); });
+  registerPass([] { return createInsertWaits(); });
+  registerPass([] { return createVerifySchedule(); });
+}
+
+} // namespace tressel::passes

@@ -1,0 +1,211 @@
+#include "passes/Passes.h"
+#include "passes/Util.h"
+
+#include "ir/graph/Structure.h"
+#include "ir/sched/Sched.h"
+
+#include <limits>
+#include <map>
+#include <numeric>
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "passes/Passes.h.inc"
+
+namespace {
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// Bytes that one or several buffers share, and the commands from the first to the last that touch them.
+struct Slot {
+  int64_t bytes = 0;
+  int64_t first = std::numeric_limits<int64_t>::max(), last = -1;
+  int64_t offset = 0;
+  bool isLiveWith(const Slot &other) const { return first <= other.last && other.first <= last; }
+};
+
+/// The smallest gap between `taken` ranges (begin, end; sorted) that holds `bytes`, or the place behind them all.
+int64_t bestGap(ArrayRef<std::pair<int64_t, int64_t>> taken, int64_t bytes) {
+  int64_t best = -1, bestSize = std::numeric_limits<int64_t>::max(), end = 0;
+  for (auto [from, to] : taken) {
+    if (int64_t gap = from - end; gap >= bytes && gap < bestSize) {
+      best = end;
+      bestSize = gap;
+    }
+    end = std::max(end, to);
+  }
+  return best >= 0 ? best : end;
+}
+
+int64_t endOf(ArrayRef<Slot> slots) {
+  int64_t end = 0;
+  for (const Slot &slot : slots)
+    end = std::max(end, slot.offset + slot.bytes);
+  return end;
+}
+
+/// The largest first, each in the smallest gap left by those that live with it. Compares all pairs.
+std::vector<Slot> placeBySize(std::vector<Slot> slots) {
+  std::vector<size_t> order(slots.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return std::pair(-slots[a].bytes, a) < std::pair(-slots[b].bytes, b);
+  });
+  std::vector<size_t> placed;
+  for (size_t i : order) {
+    SmallVector<std::pair<int64_t, int64_t>> taken;
+    for (size_t other : placed)
+      if (slots[i].isLiveWith(slots[other]))
+        taken.push_back({slots[other].offset, slots[other].offset + slots[other].bytes});
+    llvm::sort(taken);
+    slots[i].offset = bestGap(taken, slots[i].bytes);
+    placed.push_back(i);
+  }
+  return slots;
+}
+
+/// In the order of first use, as an allocator would at run time: near linear, for programs too large for the other.
+std::vector<Slot> placeByTime(std::vector<Slot> slots) {
+  std::vector<size_t> order(slots.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  llvm::sort(order, [&](size_t a, size_t b) { return std::pair(slots[a].first, a) < std::pair(slots[b].first, b); });
+  std::multimap<int64_t, size_t> ends; // live slots by last use
+  std::map<int64_t, int64_t> taken;    // begin to end
+  for (size_t i : order) {
+    while (!ends.empty() && ends.begin()->first < slots[i].first) {
+      taken.erase(slots[ends.begin()->second].offset);
+      ends.erase(ends.begin());
+    }
+    SmallVector<std::pair<int64_t, int64_t>> ranges(taken.begin(), taken.end());
+    slots[i].offset = bestGap(ranges, slots[i].bytes);
+    taken[slots[i].offset] = slots[i].offset + slots[i].bytes;
+    ends.insert({slots[i].last, i});
+  }
+  return slots;
+}
+
+class PlanMemory : public impl::PlanMemoryBase<PlanMemory> {
+public:
+  using PlanMemoryBase::PlanMemoryBase;
+
+  void runOnOperation() override {
+    symbols = std::make_shared<SymbolTableCollection>();
+    for (auto program : getOperation().getOps<sched::ProgramOp>())
+      plan(program);
+  }
+
+private:
+  void plan(sched::ProgramOp program) {
+    std::vector<sched::CommandOpInterface> commands;
+    for (Region *phase : {program.getPrepare() ? &program.getPrepare().getBody() : nullptr, &program.getStep().getBody()})
+      if (phase)
+        llvm::append_range(commands, phase->getOps<sched::CommandOpInterface>());
+
+    int64_t peak = 0, bound = 0;
+    for (auto arena : program.getBody().getOps<sched::ArenaOp>()) {
+      std::vector<sched::BufferOp> buffers;
+      std::vector<Slot> slots = slotsOf(arena, commands, buffers);
+      constexpr size_t kAllPairs = 2000;
+      std::vector<Slot> placed = placeByTime(slots);
+      if (slots.size() <= kAllPairs)
+        if (std::vector<Slot> bySize = placeBySize(slots); endOf(bySize) <= endOf(placed))
+          placed = std::move(bySize);
+      OpBuilder b(program.getContext());
+      for (sched::BufferOp buffer : buffers)
+        buffer.setOffset(static_cast<uint64_t>(placed[*slotIndex(buffer)].offset));
+      arena.setSize(static_cast<uint64_t>(endOf(placed)));
+      peak += endOf(placed);
+      bound += mostLive(placed);
+    }
+    program.setPeakBytes(static_cast<uint64_t>(peak));
+    program.setPeakLowerBoundBytes(static_cast<uint64_t>(bound));
+  }
+
+  /// The slots of an arena's buffers. Those that no command touches need no memory.
+  std::vector<Slot> slotsOf(sched::ArenaOp arena, MutableArrayRef<sched::CommandOpInterface> commands,
+                            std::vector<sched::BufferOp> &buffers) {
+    slotOf.clear();
+    sharedWith.clear();
+    std::vector<Slot> slots;
+    for (Operation *user : arena.getArena().getUsers())
+      if (auto buffer = dyn_cast<sched::BufferOp>(user)) {
+        slotOf[buffer] = slots.size();
+        sharedWith.push_back(slots.size());
+        slots.push_back({aligned(sched::bytesOf(buffer.getTensorType()))});
+        buffers.push_back(buffer);
+      }
+    for (auto [time, command] : llvm::enumerate(commands))
+      for (OperandRange operands : {command.getReads(), command.getWrites()})
+        for (Value operand : operands)
+          if (std::optional<size_t> at = slotIndex(sched::rangeOf(operand).base)) {
+            Slot &slot = slots[*at];
+            slot.first = std::min(slot.first, static_cast<int64_t>(time));
+            slot.last = std::max(slot.last, static_cast<int64_t>(time));
+          }
+    if (inPlace)
+      for (auto [time, command] : llvm::enumerate(commands))
+        if (auto launch = dyn_cast<sched::LaunchOp>(*command))
+          shareWithOperand(launch, static_cast<int64_t>(time), slots);
+    return slots;
+  }
+
+  /// Lets the result of a launch take the slot of an operand that dies there.
+  void shareWithOperand(sched::LaunchOp launch, int64_t time, std::vector<Slot> &slots) {
+    if (launch.getWrites().size() != 1)
+      return;
+    std::optional<size_t> from = slotIndex(sched::rangeOf(launch.getWrites()[0]).base);
+    if (!from || slots[*from].first != time)
+      return;
+    auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+    for (auto [i, read] : llvm::enumerate(launch.getReads())) {
+      sched::BufferRange range = sched::rangeOf(read);
+      std::optional<size_t> to = slotIndex(range.base);
+      if (!to || *to == *from || slots[*to].last != time || range.offset != 0 || slots[*to].bytes != slots[*from].bytes ||
+          !mayOverwrite(kernel, static_cast<unsigned>(i)) || readsOtherwise(launch, range.base, kernel))
+        continue;
+      slots[*to].last = slots[*from].last;
+      slots[*from] = {};
+      sharedWith[*from] = *to;
+      ++numInPlace;
+      return;
+    }
+  }
+  /// Whether the launch reads the memory also through an operand that does not allow it to be overwritten.
+  static bool readsOtherwise(sched::LaunchOp launch, Operation *base, graph::KernelOp kernel) {
+    for (auto [i, read] : llvm::enumerate(launch.getReads()))
+      if (sched::rangeOf(read).base == base && !mayOverwrite(kernel, static_cast<unsigned>(i)))
+        return true;
+    return false;
+  }
+
+  static int64_t mostLive(ArrayRef<Slot> slots) {
+    std::map<int64_t, int64_t> changes;
+    for (const Slot &slot : slots)
+      if (slot.last >= 0) {
+        changes[slot.first] += slot.bytes;
+        changes[slot.last + 1] -= slot.bytes;
+      }
+    int64_t now = 0, most = 0;
+    for (auto [time, change] : changes)
+      most = std::max(most, now += change);
+    return most;
+  }
+
+  /// The slot of a buffer op of the arena at hand.
+  std::optional<size_t> slotIndex(Operation *base) {
+    auto at = slotOf.find(base);
+    if (at == slotOf.end())
+      return std::nullopt;
+    size_t slot = at->second;
+    while (sharedWith[slot] != slot)
+      slot = sharedWith[slot] = sharedWith[sharedWith[slot]];
+    return slot;
+  }
+
+  llvm::DenseMap<Operation *, size_t> slotOf;
+  std::vector<size_t> sharedWith; ///< a slot that gave its buffers away names the one that has them
+  std::shared_ptr<SymbolTableCollection> symbols; // of one run
+};
+} // namespace
+} // namespace tressel::passes

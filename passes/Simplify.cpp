@@ -1,0 +1,117 @@
+#include "passes/Passes.h"
+#include "passes/Util.h"
+
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_SIMPLIFY
+#include "passes/Passes.h.inc"
+
+namespace {
+/// Equality of ops whatever their locations, for a hash set.
+struct SameOp : llvm::DenseMapInfo<Operation *> {
+  static unsigned getHashValue(const Operation *op) {
+    return static_cast<unsigned>(OperationEquivalence::computeHash(
+        const_cast<Operation *>(op), OperationEquivalence::directHashValue, OperationEquivalence::ignoreHashValue,
+        OperationEquivalence::IgnoreLocations));
+  }
+  static bool isEqual(const Operation *a, const Operation *b) {
+    if (a == b)
+      return true;
+    if (a == getTombstoneKey() || a == getEmptyKey() || b == getTombstoneKey() || b == getEmptyKey())
+      return false;
+    return OperationEquivalence::isEquivalentTo(const_cast<Operation *>(a), const_cast<Operation *>(b),
+                                                OperationEquivalence::IgnoreLocations);
+  }
+};
+
+class Simplify : public impl::SimplifyBase<Simplify> {
+public:
+  using SimplifyBase::SimplifyBase;
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> main = findMain(getOperation());
+    if (failed(main))
+      return signalPassFailure();
+    if (!*main)
+      return;
+    // A walk in program order simplifies each op after its operands. Another is needed where an op that learned to look
+    // past its operand became equal to an earlier one; each walk that asks for another has removed an op or a link.
+    Block &block = main->getBody().front();
+    while (walk(block))
+      ;
+  }
+
+private:
+  static bool isPure(Operation &op) { return !op.hasTrait<OpTrait::IsTerminator>() && isMemoryEffectFree(&op); }
+
+  bool walk(Block &block) {
+    bool changed = false;
+    llvm::DenseSet<Operation *, SameOp> known;
+    SymbolTableCollection symbols;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!isPure(op) || isRandom(&op, symbols))
+        continue;
+      if (op.use_empty() || fold(op)) {
+        op.erase();
+        changed = true;
+      } else {
+        changed |= merge(op, known);
+      }
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (op.use_empty() && isPure(op)) {
+        op.erase();
+        changed = true;
+      }
+    return changed;
+  }
+
+  /// Replaces the uses of an op by constants or operands (true: it is dead), or changes it in place.
+  bool fold(Operation &op) {
+    if (op.hasTrait<OpTrait::ConstantLike>())
+      return false;
+    SmallVector<Attribute> constants(op.getNumOperands());
+    for (auto [constant, operand] : llvm::zip(constants, op.getOperands()))
+      matchPattern(operand, m_Constant(&constant));
+    SmallVector<OpFoldResult> results;
+    // Ops that fold in place (no results) are asked again until they stay: each time they skip one op before them.
+    int64_t most = 64;
+    while (succeeded(op.fold(constants, results)) && results.empty() && --most > 0)
+      ++numRewired;
+    if (results.empty())
+      return false;
+    OpBuilder b(&op);
+    for (auto [result, folded] : llvm::zip(op.getResults(), results)) {
+      Value value = dyn_cast<Value>(folded);
+      if (!value) {
+        Operation *constant =
+            op.getDialect()->materializeConstant(b, cast<Attribute>(folded), result.getType(), op.getLoc());
+        if (!constant)
+          return false;
+        value = constant->getResult(0);
+      }
+      result.replaceAllUsesWith(value);
+    }
+    ++(isa<Value>(results.front()) ? numForwarded : numFolded);
+    return true;
+  }
+
+  /// An op equal to an earlier one gives way to it.
+  bool merge(Operation &op, llvm::DenseSet<Operation *, SameOp> &known) {
+    auto [at, isNew] = known.insert(&op);
+    if (isNew)
+      return false;
+    Operation *first = *at;
+    first->setLoc(fuseLocations(&getContext(), {first->getLoc(), op.getLoc()})); // no part of the hash
+    op.replaceAllUsesWith(first->getResults());
+    op.erase();
+    ++numMerged;
+    return true;
+  }
+};
+} // namespace
+} // namespace tressel::passes

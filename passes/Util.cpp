@@ -1,0 +1,144 @@
+#include "passes/Util.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+FailureOr<func::FuncOp> findMain(ModuleOp module) {
+  func::FuncOp main;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (func.getName() != "main")
+      return func.emitError("only one function is compiled, @main; inline or remove @") << func.getName();
+    main = func;
+  }
+  if (main && !llvm::hasSingleElement(main.getBody()))
+    return main.emitError("@main must be one block");
+  return main;
+}
+
+Location fuseLocations(MLIRContext *context, ArrayRef<Location> locations) {
+  constexpr size_t kMost = 8;
+  llvm::SmallSetVector<Location, kMost> unique;
+  auto add = [&](Location loc) {
+    if (!isa<UnknownLoc>(loc) && unique.size() < kMost)
+      unique.insert(loc);
+  };
+  for (Location loc : locations) {
+    if (auto fused = dyn_cast<FusedLoc>(loc); fused && !fused.getMetadata())
+      llvm::for_each(fused.getLocations(), add);
+    else
+      add(loc);
+  }
+  return unique.empty() ? Location(UnknownLoc::get(context)) : FusedLoc::get(unique.getArrayRef(), {}, context);
+}
+
+std::vector<TensorType> tableTypes(TypeRange types) {
+  std::vector<TensorType> converted;
+  converted.reserve(types.size());
+  for (Type type : types)
+    converted.push_back(graph::fromMlir(type));
+  return converted;
+}
+
+std::optional<op::LoopForm> loopFormOf(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  if (!info || !info->loopForm)
+    return std::nullopt;
+  return info->loopForm(*info, tableTypes(op->getOperandTypes()), tableTypes(op->getResultTypes()),
+                        graph::attrsOf(op, *info));
+}
+
+int64_t bytesOf(Type tensor) { return graph::fromMlir(tensor).bytes(); }
+
+int64_t flopsOf(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  if (!info || !info->flops)
+    return 0;
+  return info->flops(*info, tableTypes(op->getOperandTypes()), tableTypes(op->getResultTypes()), graph::attrsOf(op, *info));
+}
+
+bool readsPointwise(const op::LoopForm &form, size_t i) {
+  const op::OperandMap &map = form.operands[i];
+  if (map.guarded || form.alternatives || map.dims.size() != static_cast<size_t>(form.numParallel))
+    return false;
+  for (auto [d, expr] : llvm::enumerate(map.dims)) {
+    bool unit = form.domain[d] == 1 && expr.terms.empty();
+    bool identity = expr.terms.size() == 1 && expr.terms[0].dim == static_cast<int32_t>(d) && expr.terms[0].coef == 1;
+    if (!(unit || identity) || expr.offset != 0 || expr.indirect >= 0)
+      return false;
+  }
+  return true;
+}
+
+bool isComputation(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  return info && !info->isView;
+}
+
+bool isInlineConstant(Value value) {
+  DenseElementsAttr attr;
+  return matchPattern(value, m_Constant(&attr)) && attr.isSplat();
+}
+
+llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
+  llvm::DenseSet<Value> values;
+  llvm::DenseSet<Attribute> written;
+  auto ret = main.getBody().front().getTerminator();
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    if (Attribute state = main.getResultAttr(i, graph::kStateAttr)) {
+      auto arg = dyn_cast<BlockArgument>(ret->getOperand(i));
+      if (!arg || main.getArgAttr(arg.getArgNumber(), graph::kStateAttr) != state)
+        written.insert(state);
+    }
+  for (BlockArgument arg : main.getArguments())
+    if (Attribute state = main.getArgAttr(arg.getArgNumber(), graph::kStateAttr); state && !written.contains(state))
+      values.insert(arg);
+  SymbolTableCollection symbols;
+  for (Operation &op : main.getBody().front())
+    if (!op.hasTrait<OpTrait::IsTerminator>() && !isRandom(&op, symbols) &&
+        llvm::all_of(op.getOperands(), [&](Value v) { return values.contains(v); }))
+      values.insert(op.result_begin(), op.result_end());
+  return values;
+}
+
+bool mayOverwrite(graph::KernelOp kernel, unsigned i) {
+  if (kernel.isExternal() || kernel.getProvider() != "generated" || kernel.getResultTypes().size() != 1)
+    return false;
+  auto result = cast<RankedTensorType>(kernel.getResultTypes()[0]);
+  auto input = cast<RankedTensorType>(kernel.getArgumentTypes()[i]);
+  if (input.getShape() != result.getShape() || input.getElementTypeBitWidth() != result.getElementTypeBitWidth())
+    return false;
+  for (Operation &op : kernel.getBody().front()) {
+    if (!isComputation(&op))
+      continue;
+    std::optional<op::LoopForm> form = loopFormOf(&op);
+    if (!form || !isPointParallel(*form) || ArrayRef<int64_t>(form->domain) != result.getShape())
+      return false;
+    for (auto [n, operand] : llvm::enumerate(op.getOperands())) {
+      bool derived = operand == kernel.getBody().getArgument(i) ||
+                     (operand.getDefiningOp() && isComputation(operand.getDefiningOp()));
+      if (derived && !readsPointwise(*form, n))
+        return false;
+    }
+  }
+  return true;
+}
+
+bool isRandom(Operation *op, SymbolTableCollection &symbols) {
+  if (const op::OpInfo *info = graph::infoOf(op); info && info->family == op::Family::Random)
+    return true;
+  Region *body = nullptr;
+  if (auto cluster = dyn_cast<graph::ClusterOp>(op))
+    body = &cluster.getBody();
+  else if (auto launch = dyn_cast<graph::LaunchOp>(op))
+    if (auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(op, launch.getKernelAttr()))
+      body = &kernel.getBody();
+  return body && !body->empty() && llvm::any_of(body->front(), [&](Operation &inner) { return isRandom(&inner, symbols); });
+}
+
+} // namespace tressel::passes

@@ -1,0 +1,50 @@
+// What several passes ask of a program.
+#pragma once
+
+#include "passes/KernelProvider.h"
+
+#include "ir/graph/Structure.h"
+#include "ir/op/LoopForm.h"
+#include "ir/op/OpInfo.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace tressel::passes {
+
+/// The function that is compiled: exactly one func.func, named @main, with one block. Null if the module has none (it is
+/// scheduled already, or holds something else); an error if there are others.
+llvm::FailureOr<mlir::func::FuncOp> findMain(mlir::ModuleOp module);
+
+/// One location for several, the first foremost; at most eight are kept.
+mlir::Location fuseLocations(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Location> locations);
+
+/// Types of an op's operands or results in the op table's form.
+std::vector<TensorType> tableTypes(mlir::TypeRange types);
+/// Nothing if the op is not in the table or has none.
+std::optional<op::LoopForm> loopFormOf(mlir::Operation *op);
+int64_t bytesOf(mlir::Type tensor);
+int64_t flopsOf(mlir::Operation *op);
+
+/// Whether operand `i` is read at exactly the index that is written.
+bool readsPointwise(const op::LoopForm &form, size_t i);
+/// Combines nothing: one value per point.
+inline bool isPointParallel(const op::LoopForm &form) { return form.combine == op::Combine::None; }
+
+/// An op of the table that needs a kernel: neither a view nor a constant.
+bool isComputation(mlir::Operation *op);
+/// A constant of one value, which kernels take in as an immediate.
+bool isInlineConstant(mlir::Value value);
+
+/// Whether the kernel's one result may lie on the bytes of input `i`: each element of the input is read only for the element
+/// of the result that replaces it.
+bool mayOverwrite(graph::KernelOp kernel, unsigned i);
+
+/// Whether an op, or the kernel it runs, draws random numbers.
+bool isRandom(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
+
+/// The values of @main made of constants and of states that the program does not write, which `prepare` can
+/// compute. Random ops are none: they give new numbers at each call.
+llvm::DenseSet<mlir::Value> parameterOnlyValues(mlir::func::FuncOp main);
+
+} // namespace tressel::passes

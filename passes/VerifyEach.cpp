@@ -1,0 +1,216 @@
+#include "passes/VerifyEach.h"
+
+#include "passes/Util.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "ir/interpreter/Compare.h"
+#include "ir/interpreter/Interpreter.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+static int64_t workOf(func::FuncOp main) {
+  int64_t work = 0;
+  main.walk([&](Operation *op) {
+    work += flopsOf(op);
+    for (Type type : op->getResultTypes())
+      work += bytesOf(type);
+  });
+  return work;
+}
+
+DifferentialCheck::DifferentialCheck(ModuleOp module, uint64_t seed) {
+  constexpr int64_t kMostWork = 500'000'000; // flops and bytes: some seconds in the interpreter
+  FailureOr<func::FuncOp> main = findMain(module);
+  if (failed(main) || !*main)
+    return;
+  auto isStatic = [](Type type) { return graph::isSupported(type) && cast<RankedTensorType>(type).hasStaticShape(); };
+  if (!llvm::all_of(main->getArgumentTypes(), isStatic)) {
+    main->emitRemark("results are not compared after each pass: shapes are not static");
+    return;
+  }
+  if (int64_t work = workOf(*main); work > kMostWork) {
+    main->emitRemark("results are not compared after each pass: interpreting the program once takes ")
+        << work << " operations, more than " << kMostWork;
+    return;
+  }
+  auto slot = [](StringAttr state, StringAttr name, unsigned i) {
+    return Slot{state != nullptr, state ? state.str() : name ? name.str() : "out" + std::to_string(i)};
+  };
+  for (unsigned i = 0; i < main->getNumArguments(); ++i)
+    arguments.push_back(slot(main->getArgAttrOfType<StringAttr>(i, graph::kStateAttr),
+                             main->getArgAttrOfType<StringAttr>(i, graph::kNameAttr), i));
+  for (unsigned i = 0; i < main->getNumResults(); ++i)
+    results.push_back(slot(main->getResultAttrOfType<StringAttr>(i, graph::kStateAttr),
+                           main->getResultAttrOfType<StringAttr>(i, graph::kNameAttr), i));
+  inputs = graph::randomInputs(*main, seed);
+  before = interpret(module);
+  enabled = before.error.empty();
+  if (!enabled)
+    main->emitRemark("results are not compared after each pass: ") << before.error;
+}
+
+LogicalResult DifferentialCheck::check(ModuleOp module, StringRef pass, Contract contract) {
+  if (!enabled)
+    return success();
+  Results after = interpret(module);
+  if (!after.error.empty())
+    return module.emitError("after the pass '") << pass << "' the program cannot be interpreted: " << after.error;
+  for (auto [i, result] : llvm::enumerate(results)) {
+    op::interp::Tolerance tolerance =
+        contract == Contract::Exact ? op::interp::kExact : op::interp::looseTolerance(after.values[i].type.dtype);
+    if (contract == Contract::Precision)
+      tolerance = {1e-2, 1e-2, 0};
+    if (std::string why = op::interp::compare(after.values[i], before.values[i], tolerance); !why.empty())
+      return module.emitError("the pass '") << pass << "' changed the " << (result.isState ? "state" : "output") << " \""
+                                            << result.name << "\": " << why;
+  }
+  before = std::move(after);
+  return success();
+}
+
+DifferentialCheck::Results DifferentialCheck::interpret(ModuleOp module) const {
+  FailureOr<func::FuncOp> main = findMain(module);
+  if (failed(main))
+    return {{}, "the module is not one program"};
+  if (!*main) {
+    auto programs = module.getOps<sched::ProgramOp>();
+    if (programs.empty())
+      return {{}, "the module holds neither @main nor a sched.program"};
+    return interpretSchedule(module, *programs.begin());
+  }
+  graph::Interpretation run = graph::interpret(*main, inputs);
+  return {std::move(run.outputs), std::move(run.error)};
+}
+
+namespace {
+/// A schedule run in issue order on real bytes, so that a wrong offset is a wrong result.
+class ScheduleMachine {
+public:
+  ScheduleMachine(ModuleOp module, sched::ProgramOp program) : module(module), program(program) {
+    for (auto arena : program.getBody().getOps<sched::ArenaOp>())
+      if (arena.getSize())
+        memory[arena].assign(*arena.getSize(), kPoison);
+    for (auto buffer : program.getBody().getOps<sched::BufferOpInterface>())
+      if (Operation *base = spaceOf(buffer).first; !memory.contains(base))
+        memory[base].assign(static_cast<size_t>(sched::bytesOf(sched::typeOf(buffer.getBuffer()))), kPoison);
+    for (auto constant : program.getBody().getOps<sched::ConstantOp>())
+      store(constant.getBuffer(), graph::elementsValue(constant.getValue()).value());
+  }
+
+  void store(Value buffer, const op::HostTensor &value) {
+    std::memcpy(bytes(buffer), value.data.get(), static_cast<size_t>(value.type.bytes()));
+  }
+  op::HostTensor load(Value buffer) {
+    op::HostTensor value = op::HostTensor::allocate(graph::fromMlir(sched::typeOf(buffer)));
+    std::memcpy(value.data.get(), bytes(buffer), static_cast<size_t>(value.type.bytes()));
+    return value;
+  }
+
+  std::string run(Block &phase) {
+    for (Operation &op : phase) {
+      auto command = cast<sched::CommandOpInterface>(op);
+      if (auto launch = dyn_cast<sched::LaunchOp>(op)) {
+        if (std::string error = run(launch); !error.empty())
+          return error;
+      } else if (auto copy = dyn_cast<sched::CopyOp>(op)) {
+        op::HostTensor value = load(copy.getSource());
+        std::memcpy(bytes(copy.getDestination()), value.data.get(), static_cast<size_t>(value.type.bytes()));
+      } else {
+        return "the interpreter does not know " + op.getName().getStringRef().str();
+      }
+      (void)command;
+    }
+    return "";
+  }
+
+private:
+  static constexpr std::byte kPoison{0xCD};
+
+  /// The memory a buffer lies in, and where.
+  std::pair<Operation *, int64_t> spaceOf(sched::BufferOpInterface buffer) {
+    sched::BufferRange range = sched::rangeOf(buffer.getBuffer());
+    if (auto slot = dyn_cast<sched::BufferOp>(range.base); slot && slot.getOffset())
+      return {slot.getArena().getDefiningOp(), range.offset + static_cast<int64_t>(*slot.getOffset())};
+    return {range.base, range.offset};
+  }
+  std::byte *bytes(Value buffer) {
+    auto [base, offset] = spaceOf(cast<sched::BufferOpInterface>(buffer.getDefiningOp()));
+    return memory[base].data() + offset;
+  }
+
+  std::string run(sched::LaunchOp launch) {
+    auto kernel = symbols.lookupSymbolIn<graph::KernelOp>(module, launch.getKernelAttr());
+    std::vector<op::HostTensor> results;
+    if (kernel.isExternal()) { // a pack: bytes that no body reads
+      results.push_back(op::HostTensor::allocate(graph::fromMlir(kernel.getResultTypes()[0])));
+    } else {
+      llvm::DenseMap<Value, op::HostTensor> values;
+      for (auto [arg, read] : llvm::zip(kernel.getBody().getArguments(), launch.getReads()))
+        values[arg] = load(read);
+      for (Operation &op : kernel.getBody().front()) {
+        std::vector<op::HostTensor> operands;
+        for (Value operand : op.getOperands())
+          operands.push_back(values.lookup(operand));
+        if (isa<graph::YieldOp>(op)) {
+          results = std::move(operands);
+          break;
+        }
+        if (std::optional<op::HostTensor> constant = op.getNumResults() == 1 ? graph::constantValue(op.getResult(0))
+                                                                             : std::nullopt) {
+          values[op.getResult(0)] = *constant;
+          continue;
+        }
+        graph::Interpretation run = graph::interpret(&op, operands);
+        if (!run)
+          return run.error;
+        for (auto [result, value] : llvm::zip(op.getResults(), run.outputs))
+          values[result] = value;
+      }
+    }
+    for (auto [written, value] : llvm::zip(launch.getWrites(), results))
+      store(written, value);
+    return "";
+  }
+
+  ModuleOp module;
+  sched::ProgramOp program;
+  SymbolTableCollection symbols;
+  std::map<Operation *, std::vector<std::byte>> memory; // by arena, binding or buffer without a place
+};
+} // namespace
+
+DifferentialCheck::Results DifferentialCheck::interpretSchedule(ModuleOp module, sched::ProgramOp program) const {
+  ScheduleMachine machine(module, program);
+  std::map<std::pair<bool, std::string>, Value> bindings; // (is a state, name)
+  for (Operation &op : program.getBody().front()) {
+    if (auto input = dyn_cast<sched::InputOp>(op))
+      bindings[{false, input.getName().str()}] = input.getBuffer();
+    else if (auto state = dyn_cast<sched::StateOp>(op))
+      bindings[{true, state.getName().str()}] = state.getBuffer();
+  }
+  for (auto [argument, value] : llvm::zip(arguments, inputs))
+    if (Value buffer = bindings[{argument.isState, argument.name}])
+      machine.store(buffer, value);
+  Results out;
+  if (sched::PrepareOp prepare = program.getPrepare())
+    out.error = machine.run(prepare.getBody().front());
+  if (out.error.empty())
+    out.error = machine.run(program.getStep().getBody().front());
+  if (!out.error.empty())
+    return out;
+  for (auto output : program.getBody().getOps<sched::OutputOp>())
+    bindings[{false, output.getName().str()}] = output.getBuffer();
+  for (const Slot &result : results)
+    if (Value buffer = bindings[{result.isState, result.name}])
+      out.values.push_back(machine.load(buffer));
+    else
+      return {{}, "the schedule has no " + std::string(result.isState ? "state" : "output") + " \"" + result.name + "\""};
+  return out;
+}
+
+} // namespace tressel::passes

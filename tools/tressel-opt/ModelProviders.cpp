@@ -1,0 +1,104 @@
+#include "ModelProviders.h"
+
+#include "ir/graph/Graph.h"
+#include "passes/Util.h"
+
+using namespace mlir;
+
+namespace tressel::tools {
+namespace {
+
+constexpr double kSecondsPerLaunch = 1e-6, kBytesPerSecond = 1e10, kFlopsPerSecond = 1e10;
+
+double secondsOf(const passes::Candidate &candidate, double flopsPerSecond) {
+  int64_t bytes = 0, flops = 0;
+  for (ArrayRef<Value> values : {candidate.inputs, candidate.results})
+    for (Value value : values)
+      bytes += passes::bytesOf(value.getType());
+  for (Operation *op : candidate.ops)
+    flops += passes::flopsOf(op);
+  return kSecondsPerLaunch + static_cast<double>(bytes) / kBytesPerSecond + static_cast<double>(flops) / flopsPerSecond;
+}
+
+bool isContraction(Operation *op) {
+  op::Family family = graph::infoOf(op)->family;
+  return family == op::Family::Contraction || family == op::Family::Convolution || family == op::Family::Window;
+}
+
+class Generated final : public passes::KernelProvider {
+public:
+  StringRef name() const override { return "generated"; }
+  std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool>) const override {
+    std::vector<int64_t> domain;
+    SmallVector<op::LoopForm> forms;
+    for (Operation *op : candidate.ops) {
+      std::optional<op::LoopForm> form = passes::loopFormOf(op);
+      if (!form || (candidate.ops.size() > 1 && isContraction(op)))
+        return std::nullopt;
+      if (elements(wholeDomain(*form)) > elements(domain) || domain.empty())
+        domain = wholeDomain(*form);
+      forms.push_back(std::move(*form));
+    }
+    if (candidate.ops.size() > 1)
+      for (const op::LoopForm &form : forms)
+        if (!isRowsOf(wholeDomain(form), domain))
+          return std::nullopt;
+    passes::Bid bid;
+    bid.seconds = secondsOf(candidate, kFlopsPerSecond);
+    bid.range = domain.empty() ? 1 : std::max<int64_t>(domain.front(), 1);
+    return bid;
+  }
+
+private:
+  /// Reduced dimensions back in the places that keepdims left for them.
+  static std::vector<int64_t> wholeDomain(const op::LoopForm &form) {
+    if (form.operands.size() == 1 && form.combine != op::Combine::None) {
+      std::vector<int64_t> whole;
+      for (const op::IndexExpr &expr : form.operands[0].dims)
+        whole.push_back(expr.terms.empty() ? 1 : form.domain[static_cast<size_t>(expr.terms[0].dim)]);
+      return whole;
+    }
+    return form.domain;
+  }
+  static int64_t elements(ArrayRef<int64_t> domain) {
+    int64_t n = 1;
+    for (int64_t d : domain)
+      n *= d;
+    return n;
+  }
+  /// The domain itself, or one value for each of its rows.
+  static bool isRowsOf(ArrayRef<int64_t> part, ArrayRef<int64_t> domain) {
+    if (part.size() > domain.size())
+      return false;
+    size_t common = 0;
+    while (common < part.size() && part[common] == domain[common])
+      ++common;
+    return llvm::all_of(part.drop_front(common), [](int64_t d) { return d == 1; });
+  }
+};
+
+class Library final : public passes::KernelProvider {
+public:
+  StringRef name() const override { return "library"; }
+  bool takesEpilogue() const override { return true; }
+  std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool> parameterOnly) const override {
+    if (candidate.ops.size() != 1 || graph::infoOf(candidate.root)->family != op::Family::Contraction)
+      return std::nullopt;
+    passes::Bid bid;
+    bid.seconds = secondsOf(candidate, 10 * kFlopsPerSecond);
+    bid.range = cast<RankedTensorType>(candidate.results[0].getType()).getDimSize(0);
+    bid.params = "{\"model\": true}";
+    if (candidate.inputs.size() == 2 && parameterOnly[1])
+      bid.packs.push_back({1, "{\"pack\": true}", passes::bytesOf(candidate.inputs[1].getType())});
+    return bid;
+  }
+};
+} // namespace
+
+passes::Providers modelProviders() {
+  static const Library library;
+  static const Generated generated;
+  return {&library, &generated};
+}
+
+} // namespace tressel::tools

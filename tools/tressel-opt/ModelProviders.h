@@ -1,0 +1,13 @@
+// Kernel providers with a fixed cost model, for tests of passes: what they bid depends on the program alone, not on this
+// machine. No code stands behind their bids.
+#pragma once
+
+#include "passes/Passes.h"
+
+namespace tressel::tools {
+
+/// "generated" runs any ops with loop forms over one domain, or over rows of it, but contractions and the like only alone.
+/// "library" runs one contraction, wants a packed right operand, and takes an epilogue.
+passes::Providers modelProviders();
+
+} // namespace tressel::tools
