@@ -43,7 +43,7 @@ double accessCost(const Affine &index, const LoopPlan &plan, int dim, int lanes)
 
 double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
   const LoopDim &d = plan.dims[static_cast<size_t>(dim)];
-  const int lanes = static_cast<int>(std::min<int64_t>(maxLanes, d.size));
+  const int lanes = static_cast<int>(std::clamp<int64_t>(d.size, 1, maxLanes));
   // Cost per element: all accesses over one vector, and what a horizontal reduction adds.
   double cost = 0;
   for (const Expr &e : plan.exprs)
@@ -56,9 +56,9 @@ double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
       cost += (d.reduced || plan.reductions.empty() ? 1.0 : 0.1) * accessCost(s.index, plan, dim, lanes);
   cost += 1;
   const double vectors = static_cast<double>((d.size + lanes - 1) / lanes);
-  double perElement = cost * vectors / static_cast<double>(d.size);
+  double perElement = cost * vectors / static_cast<double>(std::max<int64_t>(1, d.size));
   if (d.reduced)
-    perElement += 8.0 * static_cast<double>(plan.reductions.size()) / static_cast<double>(d.size);
+    perElement += 8.0 * static_cast<double>(plan.reductions.size()) / static_cast<double>(std::max<int64_t>(1, d.size));
   return perElement;
 }
 

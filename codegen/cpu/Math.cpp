@@ -320,10 +320,22 @@ Num Math::rem(Num a, Num b) { // the result has the divisor's sign
     return wrap(b_.CreateFPTrunc(r.v, type_));
   }
   const Num m = abs(b), n = abs(a);
-  Num r = n - trunc(n / m) * m;
+  // The product must be exact: by fma, or by halves of the mantissas.
+  const Num q = trunc(n / m);
+  Num r{nullptr, nullptr};
+  if (features_.fma) {
+    r = wrap(b_.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {(-q).v, m.v, n.v}));
+  } else {
+    auto high = [&](Num x) {
+      const Num t = x * c(134217729);
+      return t - (t - x);
+    };
+    const Num p = q * m, qh = high(q), ql = q - qh, mh = high(m), ml = m - mh;
+    r = (n - p) - (((qh * mh - p) + qh * ml + ql * mh) + ql * ml);
+  }
   r = select(r < c(0), r + m, r);        // the quotient may have been rounded up
   r = select(b_.CreateFCmpOGE(r.v, m.v), r - m, r);
-  r = select(m == c(kInf), n, r);
+  r = select(b_.CreateAnd(m == c(kInf), n < c(kInf)), n, r);
   r = copySign(r, a);
   Value *differ = b_.CreateAnd(b_.CreateFCmpONE(r.v, c(0).v), b_.CreateXor(a < c(0), b < c(0)));
   r = select(differ, r + b, r);
