@@ -16,7 +16,6 @@
 
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <set>
 
 namespace tressel::codegen {
@@ -27,23 +26,15 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// File names in errors outlive the module they come from. There are as many as the user has source files.
-SourceLoc lasting(const graph::FileLine &at) {
-  static std::mutex mutex;
-  static std::set<std::string> &names = *new std::set<std::string>();
-  if (at.file.empty())
-    return {};
-  std::lock_guard lock(mutex);
-  return {names.insert(at.file).first->c_str(), at.line};
-}
-
 /// Collects the diagnostics of a context while it lives; the first error becomes what is thrown.
 class Errors {
 public:
   explicit Errors(mlir::MLIRContext *context) : handler(context, [this](mlir::Diagnostic &d) {
     if (d.getSeverity() == mlir::DiagnosticSeverity::Error && details.message.empty()) {
       details.message = d.str();
-      details.where = lasting(graph::fileLineOf(d.getLocation()));
+      graph::FileLine at = graph::fileLineOf(d.getLocation());
+      if (!at.file.empty())
+        details.where = {internName(at.file), at.line};
     }
   }) {}
   [[noreturn]] void raise(const char *during) {
