@@ -58,12 +58,19 @@ RankedTensorType toMlir(MLIRContext *ctx, const TensorType &type) {
 
 bool isSupported(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.getRank() <= kMaxRank && dtypeOf(tensor.getElementType());
+  if (!tensor || tensor.getRank() > kMaxRank || !dtypeOf(tensor.getElementType()))
+    return false;
+  int64_t elements = 1; // sizes whose product overflows are no tensor's
+  for (int64_t d : tensor.getShape())
+    if (d != kDynamic && (__builtin_mul_overflow(elements, std::max<int64_t>(d, 1), &elements) || elements >> 48))
+      return false;
+  return true;
 }
 
 TensorType fromMlir(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  return {*dtypeOf(tensor.getElementType()), Shape(std::span<const int64_t>(tensor.getShape().data(), tensor.getShape().size()))};
+  std::span<const int64_t> sizes(tensor.getShape().data(), tensor.getShape().size());
+  return {*dtypeOf(tensor.getElementType()), Shape(sizes)};
 }
 
 // --- Attributes ----------------------------------------------------------------------------------------------------------

@@ -123,6 +123,9 @@ LogicalResult verifyTableOp(Operation *op, const op::OpInfo &info) {
   op::Inferred inferred = info.infer(info, operands, attrs);
   if (!inferred)
     return op->emitError(inferred.error);
+  for (const TensorType &type : inferred.types)
+    if (!isSupported(toMlir(op->getContext(), type)))
+      return op->emitError() << info.name << ": the result does not fit into memory: " << type.str();
   if (op->getNumResults() != inferred.types.size())
     return op->emitError() << info.name << ": has " << inferred.types.size() << " results";
   for (auto [result, type] : llvm::zip(op->getResults(), inferred.types))

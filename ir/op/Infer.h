@@ -11,6 +11,9 @@ Inferred inferError(const OpInfo &op, int rule, std::string_view message, std::s
 std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType> operands);
 inline Inferred inferred(const TensorType &type) { return {{type}, {}}; }
 
+/// Whether a tensor of this shape could exist: the static sizes' product stays below 2^48.
+bool fitsMemory(const Shape &shape);
+
 /// Axis counted from the front; nothing when outside [-rank, rank).
 std::optional<int> normalizeAxis(int64_t axis, int rank);
 /// As a bit mask, of all dimensions when `axes` is null; nothing when an axis is outside or stands twice.

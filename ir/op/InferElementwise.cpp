@@ -55,7 +55,8 @@ static std::optional<Shape> shapeAttr(const OpInfo &op, const Attrs &attrs) {
   for (int64_t d : sizes)
     if (d < 0)
       return std::nullopt;
-  return Shape(std::span<const int64_t>(sizes));
+  Shape shape{std::span<const int64_t>(sizes)};
+  return fitsMemory(shape) ? std::optional(shape) : std::nullopt;
 }
 
 Inferred inferCreation(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
@@ -63,7 +64,7 @@ Inferred inferCreation(const OpInfo &op, std::span<const TensorType> operands, c
     return *error;
   std::optional<Shape> shape = shapeAttr(op, attrs);
   if (!shape)
-    return inferError(op, 1, "the shape must have at most 8 dimensions, none negative", operands);
+    return inferError(op, 1, "the shape must have at most 8 dimensions, none negative, and fit into memory", operands);
   return inferred({*dtypeAttr(op, attrs), *shape});
 }
 

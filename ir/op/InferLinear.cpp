@@ -145,6 +145,8 @@ Inferred inferOneHot(const OpInfo &op, std::span<const TensorType> operands, con
     return inferError(op, 2, "depth is negative", operands);
   TensorType result{std::get<DType>(attrs[1]), x.shape};
   result.shape.push_back(integer(attrs[0]));
+  if (!fitsMemory(result.shape))
+    return inferError(op, 2, "the result does not fit into memory", operands);
   return inferred(result);
 }
 

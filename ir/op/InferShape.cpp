@@ -123,6 +123,8 @@ Inferred inferBroadcastTo(const OpInfo &op, std::span<const TensorType> operands
     if (d < 0)
       return inferError(op, 1, "sizes must not be negative", operands);
   TensorType result{x.dtype, Shape(std::span<const int64_t>(sizes))};
+  if (!fitsMemory(result.shape))
+    return inferError(op, 1, "the result does not fit into memory", operands);
   int offset = result.rank() - x.rank();
   for (int i = 0; i < x.rank(); ++i)
     if (x.shape[i] != 1 && x.shape[i] != kDynamic && x.shape[i] != result.shape[i + offset])
@@ -191,9 +193,14 @@ Inferred inferPad(const OpInfo &op, std::span<const TensorType> operands, const 
     size_t n = static_cast<size_t>(i);
     if (low[n] < 0 || high[n] < 0)
       return inferError(op, 1, "low and high must not be negative", operands);
+    constexpr int64_t limit = int64_t(1) << 48;
+    if (low[n] > limit || high[n] > limit)
+      return inferError(op, 1, "the result does not fit into memory", operands);
     if (result.shape[i] != kDynamic)
       result.shape[i] += low[n] + high[n];
   }
+  if (!fitsMemory(result.shape))
+    return inferError(op, 1, "the result does not fit into memory", operands);
   return inferred(result);
 }
 

@@ -28,6 +28,15 @@ std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType>
                     operands);
 }
 
+bool fitsMemory(const Shape &shape) {
+  constexpr int64_t limit = int64_t(1) << 48;
+  int64_t product = 1;
+  for (int64_t d : shape)
+    if (d != kDynamic && (__builtin_mul_overflow(product, std::max<int64_t>(d, 1), &product) || product >= limit))
+      return false;
+  return true;
+}
+
 std::optional<int> normalizeAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank)
     return std::nullopt;

@@ -21,14 +21,14 @@ struct TypeTag {
 };
 
 template <class L>
-concept Literal = std::integral<L> || std::floating_point<L>;
+concept SymLiteral = std::integral<L> || std::floating_point<L>;
 
 /// A node of a program being recorded. Two operands of one operator have one type; a literal takes the other's.
 class Sym {
 public:
   Sym(ScalarRecorder *recorder, int32_t node) : recorder(recorder), node(node) {}
   DType dtype() const { return recorder->dtype(node); }
-  template <Literal L> Sym literal(L value) const {
+  template <SymLiteral L> Sym literal(L value) const {
     return {recorder, recorder->constant(dtype(), static_cast<double>(value), static_cast<int64_t>(value))};
   }
   Sym unary(ScalarOp op, DType result) const { return {recorder, recorder->add({op, result, {node, -1, -1}})}; }
@@ -44,8 +44,8 @@ public:
 
 #define TRESSEL_SYM_BINARY(function, op, result)                                                                       \
   inline Sym function(Sym a, Sym b) { return a.binary(ScalarOp::op, b, result); }                                      \
-  template <Literal L> Sym function(Sym a, L b) { return function(a, a.literal(b)); }                                  \
-  template <Literal L> Sym function(L a, Sym b) { return function(b.literal(a), b); }
+  template <SymLiteral L> Sym function(Sym a, L b) { return function(a, a.literal(b)); }                                  \
+  template <SymLiteral L> Sym function(L a, Sym b) { return function(b.literal(a), b); }
 TRESSEL_SYM_BINARY(operator+, Add, a.dtype())
 TRESSEL_SYM_BINARY(operator-, Sub, a.dtype())
 TRESSEL_SYM_BINARY(operator*, Mul, a.dtype())
@@ -102,12 +102,12 @@ TRESSEL_SYM_UNARY(sigmoid, Logistic)
 inline Sym isnan(Sym x) { return x.unary(ScalarOp::IsNan, DType::boolean); }
 
 inline Sym cast(Sym x, TypeTag type) { return x.to(type.dtype); }
-template <Literal L> Sym like(Sym x, L value) { return x.literal(value); }
+template <SymLiteral L> Sym like(Sym x, L value) { return x.literal(value); }
 inline Sym select(Sym condition, Sym a, Sym b) {
   return {a.recorder, a.recorder->add({ScalarOp::Select, a.dtype(), {condition.node, a.node, b.node}})};
 }
-template <Literal L> Sym select(Sym condition, Sym a, L b) { return select(condition, a, a.literal(b)); }
-template <Literal L> Sym select(Sym condition, L a, Sym b) { return select(condition, b.literal(a), b); }
+template <SymLiteral L> Sym select(Sym condition, Sym a, L b) { return select(condition, a, a.literal(b)); }
+template <SymLiteral L> Sym select(Sym condition, L a, Sym b) { return select(condition, b.literal(a), b); }
 
 /// What a fragment may ask besides its operands.
 class SymContext {
@@ -121,8 +121,10 @@ public:
   int64_t rank() const { return shape.rank(); }
   int64_t size(int64_t dim) const { return shape[static_cast<int>(dim)]; }
   Sym lift(Sym value) const { return value; }
-  template <Literal L> Sym lift(L value) const {
-    return {recorder, recorder->constant(result.dtype, static_cast<double>(value), static_cast<int64_t>(value))};
+  template <SymLiteral L> Sym lift(L value) const {
+    // A fraction is converted to an integer or bool result as `cast` would, not cut off here.
+    DType type = std::floating_point<L> && !isFloat(result.dtype) ? DType::f64 : result.dtype;
+    return {recorder, recorder->constant(type, static_cast<double>(value), static_cast<int64_t>(value))};
   }
 
   TypeTag result; ///< what the op computes in

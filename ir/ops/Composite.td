@@ -80,7 +80,7 @@ def OneHotOp : Composite<"one_hot"> {
   let summary = "1 where the last, new dimension's index equals x, else 0";
   let description = [{
     - (C1) x holds integers and has at most 7 dimensions;
-    - (C2) depth is at least 0.
+    - (C2) depth is at least 0, and the result has less than 2^48 elements.
   }];
   let arguments = (ins Tensor:$x, Int:$depth, Default<Type, "DType::f32">:$dtype);
   let infer = "inferOneHot";

@@ -4,7 +4,7 @@ include "ir/ops/Base.td"
 def FullOp : Creation<"full"> {
   let summary = "A tensor with `value` everywhere";
   let description = [{
-    - (C1) the shape has at most 8 dimensions, none negative.
+    - (C1) the shape has at most 8 dimensions, none negative, and less than 2^48 elements.
   }];
   let arguments = (ins Ints:$shape, Float:$value, Default<Type, "DType::f32">:$dtype);
   let scalar = [{ value }];
@@ -14,7 +14,7 @@ def FullOp : Creation<"full"> {
 def IotaOp : Creation<"iota"> {
   let summary = "A tensor whose elements are their own index in dimension `axis`";
   let description = [{
-    - (C1) the shape has at most 8 dimensions, none negative;
+    - (C1) the shape has at most 8 dimensions, none negative, and less than 2^48 elements;
     - (C2) axis is in [-rank, rank).
   }];
   let arguments = (ins Ints:$shape, Default<Int, "0">:$axis, Default<Type, "DType::i64">:$dtype);
@@ -28,7 +28,7 @@ def RandomUniformOp : Creation<"random_uniform"> {
   let description = [{
     Philox 4x32-10 with the element's row-major index as counter and the seed as key: how the work is split over threads or
     devices changes nothing.
-    - (C1) the shape has at most 8 dimensions, none negative;
+    - (C1) the shape has at most 8 dimensions, none negative, and less than 2^48 elements;
     - (C2) the seed is one integer, of rank 0.
   }];
   let arguments = (ins Tensor:$seed, Ints:$shape, Default<Type, "DType::f32">:$dtype);

@@ -58,7 +58,7 @@ def TransposeOp : ShapeOp<"transpose"> {
 def BroadcastToOp : ShapeOp<"broadcast_to"> {
   let summary = "x repeated along dimensions of size 1 and new leading ones to have `shape`";
   let description = [{
-    - (C1) `shape` has at least x's rank, at most 8 dimensions, none negative;
+    - (C1) `shape` has at least x's rank, at most 8 dimensions, none negative, and less than 2^48 elements;
     - (C2) each size of x, counted from the last, is 1 or that of `shape`.
   }];
   let arguments = (ins Tensor:$x, Ints:$shape);
@@ -105,7 +105,7 @@ def ConcatOp : ShapeOp<"concat"> {
 def PadOp : ShapeOp<"pad"> {
   let summary = "x with `low` elements of `value` before and `high` after it, in every dimension";
   let description = [{
-    - (C1) low and high have one entry per dimension of x, none negative.
+    - (C1) low and high have one entry per dimension of x, none negative; the result has less than 2^48 elements.
   }];
   let arguments = (ins Tensor:$x, Ints:$low, Ints:$high, Default<Float, "0.0">:$value);
   let infer = "inferPad";

@@ -22,9 +22,10 @@ static std::string signature(const OpRecord &op) {
 }
 
 static bool genDocs(const RecordKeeper &records, raw_ostream &os) {
-  os << "# Ops\n\nGenerated from the records in `ir/ops/`: change those, then run `ninja -C build update-ops-page`. "
-     << "Names and semantics follow NumPy and the array\nAPI where they have the op. Operands broadcast and promote as there; "
-     << "an integer with a float takes the float's type. An error\nnames the rule (C1, ...) that is broken.\n";
+  os << "# Ops\n\nGenerated from the records in `ir/ops/`: change those, then run `ninja -C build update-ops-page`.\n\n"
+     << "Names and semantics follow NumPy and the array API where they have the op. Operands broadcast and promote as there; "
+     << "an\ninteger with a float takes the float's type. An error names the rule (C1, ...) that is broken, and the types:\n"
+     << "`matmul: (C2) inner dimensions differ: f32[2, 3] x f32[4, 5]`.\n";
   std::vector<OpRecord> ops = collect(records);
   std::string family;
   for (const OpRecord &op : ops) {
