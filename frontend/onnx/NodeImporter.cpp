@@ -194,7 +194,11 @@ std::optional<Value> NodeImporter::fold(const op::OpInfo &info, const std::vecto
     operands.push_back(*v.host);
   }
   std::vector<op::HostTensor> results{op::HostTensor::allocate(result)};
-  info.evaluate(info, operands, attrs, results);
+  try {
+    info.evaluate(info, operands, attrs, results);
+  } catch (const RuntimeError &e) { // an index that is outside of its dimension
+    fail(e.message());
+  }
   return Value(results[0]);
 }
 

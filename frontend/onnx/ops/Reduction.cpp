@@ -3,6 +3,7 @@
 #include "frontend/onnx/OpTable.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace tressel::onnx {
@@ -10,6 +11,8 @@ namespace tressel::onnx {
 namespace {
 using N = NodeImporter;
 using Ints = std::vector<int64_t>;
+
+constexpr char kMean[] = "mean", kMax[] = "max", kMin[] = "min", kProd[] = "prod";
 
 struct Reduced {
   Ints axes;
@@ -38,8 +41,27 @@ Value reduce(N &n, const char *op, Value v, const Reduced &r) {
   return n.cast(n.emit(op, {v}, {{"axis", r.axes}, {"keepdims", r.keepdims}}), v.dtype()); // sums of integers are i64
 }
 
+Shape reducedShape(const Value &v, const Reduced &r) {
+  Shape shape;
+  for (int i = 0; i < v.rank(); ++i) {
+    bool gone = std::ranges::find(r.axes, i) != r.axes.end();
+    if (!gone || r.keepdims)
+      shape.push_back(gone ? 1 : v.dim(i));
+  }
+  return shape;
+}
+
 template <const char *Op> void simple(N &n) { n.out(0, reduce(n, Op, n.in(0), readAxes(n, 18))); }
-constexpr char kMean[] = "mean", kMax[] = "max", kMin[] = "min", kProd[] = "prod";
+/// The largest of nothing is the least there is; Tressel's own op refuses it.
+template <const char *Op> void extreme(N &n) {
+  const Value &v = n.in(0);
+  Reduced r = readAxes(n, 18);
+  if (r.nothing || std::ranges::none_of(r.axes, [&](int64_t a) { return v.dim(static_cast<int>(a)) == 0; }))
+    return n.out(0, reduce(n, Op, v, r));
+  n.requireFloat(v);
+  double inf = std::numeric_limits<double>::infinity();
+  n.out(0, n.broadcastTo(n.scalar(v.dtype(), Op == kMax ? -inf : inf), reducedShape(v, r)));
+}
 void sum(N &n) { n.out(0, reduce(n, "sum", n.in(0), readAxes(n, 13))); }
 
 Value square(N &n, const Value &v) { return n.emit("mul", {v, v}); }
@@ -71,14 +93,7 @@ void logSumExp(N &n) {
   Value top = reduce(n, "max", n.in(0), kept);
   Value sum = reduce(n, "sum", n.emit("exp", {n.emit("sub", {n.in(0), top})}), kept);
   Value v = n.emit("add", {n.emit("log", {sum}), top});
-  if (!r.keepdims && !r.nothing) {
-    Shape shape;
-    for (int i = 0; i < v.rank(); ++i)
-      if (std::find(r.axes.begin(), r.axes.end(), i) == r.axes.end())
-        shape.push_back(v.dim(i));
-    v = n.reshape(v, shape);
-  }
-  n.out(0, v);
+  n.out(0, r.nothing ? v : n.reshape(v, reducedShape(n.in(0), r)));
 }
 
 template <const char *Op> void argReduce(N &n) {
@@ -120,8 +135,8 @@ template <const char *Op> void globalPool(N &n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"ReduceSum", 1, sum}, {"ReduceMean", 1, simple<kMean>}, {"ReduceMax", 1, simple<kMax>},
-    {"ReduceMin", 1, simple<kMin>}, {"ReduceProd", 1, simple<kProd>}, {"ReduceSumSquare", 1, sumSquare},
+    {"ReduceSum", 1, sum}, {"ReduceMean", 1, simple<kMean>}, {"ReduceMax", 1, extreme<kMax>},
+    {"ReduceMin", 1, extreme<kMin>}, {"ReduceProd", 1, simple<kProd>}, {"ReduceSumSquare", 1, sumSquare},
     {"ReduceL1", 1, l1}, {"ReduceL2", 1, l2}, {"ReduceLogSum", 1, logSum}, {"ReduceLogSumExp", 1, logSumExp},
     {"ArgMax", 1, argReduce<kArgMax>}, {"ArgMin", 1, argReduce<kArgMin>},
     {"Softmax", 1, softmax<kSoftmax>}, {"LogSoftmax", 1, softmax<kLogSoftmax>},

@@ -160,6 +160,16 @@ TEST_F(OnnxImport, RefusesHugeResults) {
   EXPECT_NE(refusal(conv).find("'pads' holds"), std::string::npos);
 }
 
+TEST_F(OnnxImport, RefusesAnIndexThatIsOutside) {
+  ModelBuilder b;
+  b.input("x", {2, 3}).output("y");
+  b.ints("five", {5});
+  b.node("Shape", {"x"}, {"shape"});
+  b.node("Gather", {"shape", "five"}, {"wanted"}, "pick");
+  b.node("Expand", {"x", "wanted"}, {"y"});
+  EXPECT_EQ(refusal(b).rfind("m.onnx: node 'pick' (Gather): ", 0), 0u) << refusal(b);
+}
+
 TEST_F(OnnxImport, WeightsAreSharedConstants) {
   ModelBuilder b;
   b.input("x", {64, 64}).output("y");

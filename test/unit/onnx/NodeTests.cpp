@@ -1,6 +1,6 @@
 // Runs the node tests of the onnx package: each folder holds a model of (mostly) one op with inputs and outputs.
 //
-//   onnx_node_tests DATA_DIR [--interpret] [--list] [PART_OF_NAME]
+//   onnx_node_tests DATA_DIR --interpret|--compile [--list] [PART_OF_NAME]
 //
 // Prints how many passed, are unsupported, and failed, and fails if one did. A test whose shapes or axes come in as
 // inputs is tried again with its integer inputs as constants: Tressel needs to know those when it compiles.
@@ -123,11 +123,14 @@ Result runCase(const fs::path &dir, bool interpreted, bool constants) {
   std::ifstream in(dir / "model.onnx", std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   try {
+    auto parse = [&] { return importer::Model::parse(bytes, dir.filename().string(), dir.string()); };
+    importer::Model model = parse(); // what is no tensor is refused here, before its file is read as one
     std::vector<HostTensor> inputs = readTensors(dir / "test_data_set_0", "input_");
     std::vector<HostTensor> want = readTensors(dir / "test_data_set_0", "output_");
-    if (constants)
+    if (constants) {
       bytes = withConstants(bytes, inputs);
-    importer::Model model = importer::Model::parse(bytes, dir.filename().string(), dir.string());
+      model = parse();
+    }
     if (model.inputs().size() != inputs.size())
       return {Outcome::Unsupported, "optional inputs"};
     importer::ImportOptions options;
@@ -165,6 +168,8 @@ int main(int argc, char **argv) {
     std::string arg = argv[i];
     if (arg == "--interpret")
       interpreted = true;
+    else if (arg == "--compile")
+      interpreted = false;
     else if (arg == "--list")
       list = true;
     else

@@ -1,0 +1,51 @@
+// tressel compile: a package, or the text of a stage.
+#include "tools/tressel/Compiler.h"
+#include "tools/tressel/Program.h"
+#include "tools/tressel/Tool.h"
+
+#include <cstdio>
+#include <filesystem>
+
+namespace tressel::tool {
+
+int compileCommand(const CompileArgs &args) {
+  checkDevice(args.device);
+  if (args.model.ends_with(".tsl"))
+    throw InputError(args.model + ": is a package already; `tressel run` runs it");
+  CompileRequest request;
+  request.path = args.model;
+  request.dims = parseDims(args.dims);
+  request.cpu = args.cpu;
+  request.allowLibrary = args.allowLibrary;
+  request.deterministic = args.deterministic;
+  request.verifyEach = args.verifyEach;
+  request.stripLocations = args.stripLocations;
+  request.disabledPasses = args.disabledPasses;
+  const bool package = args.emit == "package";
+  std::string text;
+  if (!package) {
+    request.emit = args.emit;
+    request.sink = [&](std::string part) { text += part; };
+  }
+  Program program = compiler().compile(request);
+  for (const AssumedDim &d : program.assumed)
+    note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));
+
+  std::string output = args.output;
+  if (output.empty())
+    output = package ? std::filesystem::path(args.model).stem().string() + ".tsl" : "-";
+  if (package) {
+    writeFile(output, packageBytes(program));
+    if (output != "-")
+      detail(output + ": " + std::to_string(program.numKernels) + " kernels, " +
+             std::to_string(program.numLibraryKernels) + " of a library");
+  } else {
+    writeFile(output, text);
+  }
+  if (args.timings)
+    for (const auto &[pass, seconds] : program.timings)
+      std::fprintf(stderr, "%10.3f ms  %s\n", seconds * 1e3, pass.c_str());
+  return kOk;
+}
+
+} // namespace tressel::tool

@@ -1,0 +1,81 @@
+// The compiler as the command line sees it. It lives in a shared library of its own, which is loaded when a command needs
+// it: `tressel run x.tsl` starts without LLVM and MLIR.
+#pragma once
+
+#include "tressel/runtime/Schedule.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tressel::tool {
+
+/// An input or output as a model file declares it; sizes that it leaves open have a name.
+struct Port {
+  std::string name;
+  DType dtype = f32;
+  std::vector<int64_t> sizes;     ///< kDynamic where `dimNames` tells
+  std::vector<std::string> dimNames;
+};
+struct UnsupportedOp {
+  std::string op, node, why;
+  int64_t opset = 0;
+};
+struct ModelInfo {
+  std::string format;   ///< "onnx" or "mlir"
+  std::string producer; ///< may be empty
+  std::map<std::string, int64_t> opsets;
+  std::vector<Port> inputs, outputs, states;
+  std::map<std::string, int> opCounts;
+  std::vector<UnsupportedOp> unsupported;
+  int64_t weightBytes = 0;
+};
+
+struct CompileRequest {
+  std::string path;
+  std::map<std::string, int64_t> dims;
+  std::string cpu = "native";
+  bool allowLibrary = false;
+  bool deterministic = false;
+  bool verifyEach = false;
+  bool stripLocations = false;
+  std::vector<std::string> disabledPasses;
+  std::string emit;                      ///< as CompileOptions::emit
+  std::function<void(std::string)> sink; ///< receives the text of `emit`
+};
+struct AssumedDim {
+  std::string name;
+  int64_t size;
+};
+/// What the runtime needs, and what the user is told.
+struct Program {
+  runtime::Schedule schedule;
+  std::vector<std::byte> image;
+  std::shared_ptr<const std::vector<std::byte>> constants;
+  std::string cpuLevel;
+  std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
+  std::vector<std::pair<std::string, double>> timings;
+  int numKernels = 0, numLibraryKernels = 0;
+};
+
+class CompilerLibrary {
+public:
+  virtual ~CompilerLibrary() = default;
+  /// Throws InputError for a file that is damaged. Ops that are not supported are listed, not thrown.
+  virtual ModelInfo describe(const std::string &path) = 0;
+  /// Throws tressel::Error. With `emit` other than empty the result holds no program.
+  virtual Program compile(const CompileRequest &request) = 0;
+};
+
+/// Loads libtressel_compiler.so from beside this program. Also registers the library kernels, which packages made with
+/// --allow-library need. Throws EnvironmentError.
+CompilerLibrary &compiler();
+
+/// The library's only symbol.
+inline constexpr char kCompilerEntry[] = "tressel_compiler_library";
+using CompilerEntry = CompilerLibrary *(*)();
+
+} // namespace tressel::tool

@@ -1,0 +1,266 @@
+// libtressel_compiler.so: everything of the command line that needs LLVM and MLIR, behind Compiler.h.
+#include "tools/tressel/Compiler.h"
+
+#include "codegen/Compile.h"
+#include "codegen/onednn/Params.h"
+#include "frontend/onnx/Import.h"
+#include "ir/graph/Graph.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "tressel/runtime/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <chrono>
+
+namespace tressel::tool {
+
+namespace {
+
+/// The first error that MLIR reports, as "file:line:column: message".
+class FirstDiagnostic {
+public:
+  explicit FirstDiagnostic(mlir::MLIRContext &context)
+      : handler_(&context, [this](mlir::Diagnostic &d) {
+          if (d.getSeverity() != mlir::DiagnosticSeverity::Error || !text_.empty())
+            return mlir::success();
+          llvm::raw_string_ostream os(text_);
+          if (auto loc = llvm::dyn_cast<mlir::FileLineColLoc>(d.getLocation()))
+            os << loc.getFilename().getValue() << ":" << loc.getLine() << ":" << loc.getColumn() << ": ";
+          os << d.str();
+          for (mlir::Diagnostic &n : d.getNotes())
+            if (!llvm::StringRef(n.str()).starts_with("see current operation"))
+              os << " (" << n.str() << ")";
+          return mlir::success();
+        }) {}
+  std::string text(const std::string &fallback) const { return text_.empty() ? fallback : text_; }
+
+private:
+  std::string text_;
+  mlir::ScopedDiagnosticHandler handler_;
+};
+
+/// The parser recurses on brackets: a file of a million of them would exhaust the stack.
+void checkNesting(llvm::StringRef text, const std::string &path) {
+  constexpr int limit = 256;
+  int depth = 0;
+  unsigned line = 1;
+  char last = 0;
+  for (char c : text) {
+    line += c == '\n';
+    depth += c == '(' || c == '[' || c == '{' || c == '<';
+    depth -= depth > 0 && (c == ')' || c == ']' || c == '}' || (c == '>' && last != '-'));
+    last = c;
+    if (depth > limit)
+      throw InputError(path + ":" + std::to_string(line) + ": more than " + std::to_string(limit) + " open brackets");
+  }
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> parseMlir(mlir::MLIRContext &context, const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true);
+  if (!buffer)
+    throw InputError(path + ": " + buffer.getError().message());
+  if ((*buffer)->getBuffer().starts_with("ML\xefR"))
+    throw InputError(path + ": is MLIR bytecode; only the textual form is read");
+  checkNesting((*buffer)->getBuffer(), path);
+  FirstDiagnostic diagnostic(context);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, mlir::ParserConfig(&context));
+  if (!module)
+    throw InputError(diagnostic.text(path + ": is not MLIR"));
+  if (mlir::failed(mlir::verify(*module)))
+    throw InputError(diagnostic.text(path + ": is not valid"));
+  return module;
+}
+
+std::string placeOf(mlir::Operation *op, const std::string &path) {
+  graph::FileLine where = graph::fileLineOf(op->getLoc());
+  return where.file.empty() ? path : where.file + ":" + std::to_string(where.line);
+}
+
+/// The program of a module, once it is sure that it is one: a single @main of ops of the dialect, over tensors.
+mlir::func::FuncOp mainOf(mlir::ModuleOp module, const std::string &path) {
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  if (!main || main.isDeclaration())
+    throw InputError(path + ": holds no func.func @main with a body");
+  for (mlir::Operation &op : *module.getBody())
+    if (&op != main)
+      throw InputError(placeOf(&op, path) + ": a program is one func.func @main and nothing beside it");
+  auto check = [&](mlir::Type type, mlir::Operation *op) {
+    if (!graph::isSupported(type) || !llvm::cast<mlir::RankedTensorType>(type).hasStaticShape())
+      throw InputError(placeOf(op, path) + ": type " + [&] {
+        std::string text;
+        llvm::raw_string_ostream os(text);
+        type.print(os);
+        return text;
+      }() + " is not supported; programs work on ranked tensors of static shape");
+  };
+  for (mlir::Type type : main.getArgumentTypes())
+    check(type, main);
+  main.getBody().walk([&](mlir::Operation *op) {
+    if (op->getName().getDialectNamespace() != "tressel" && !llvm::isa<mlir::func::ReturnOp>(op))
+      throw InputError(placeOf(op, path) + ": '" + op->getName().getStringRef().str() +
+                       "' is no op of the graph dialect");
+    for (mlir::Type type : op->getResultTypes())
+      check(type, op);
+  });
+  return main;
+}
+
+Port portOf(const std::string &name, const TensorType &type) {
+  Port p{name, type.dtype, {type.shape.begin(), type.shape.end()}, {}};
+  p.dimNames.resize(p.sizes.size());
+  return p;
+}
+
+std::string nameIn(mlir::DictionaryAttr attrs, llvm::StringRef key) {
+  auto name = attrs ? attrs.getAs<mlir::StringAttr>(key) : mlir::StringAttr();
+  return name ? name.str() : "";
+}
+
+ModelInfo describeMlir(const std::string &path, mlir::MLIRContext &context) {
+  auto module = parseMlir(context, path);
+  mlir::func::FuncOp main = mainOf(*module, path);
+  ModelInfo info;
+  info.format = "mlir";
+  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+    TensorType type = graph::fromMlir(main.getArgumentTypes()[i]);
+    mlir::DictionaryAttr attrs = main.getArgAttrDict(i);
+    if (std::string state = nameIn(attrs, graph::kStateAttr); !state.empty())
+      info.states.push_back(portOf(state, type));
+    else
+      info.inputs.push_back(portOf(nameIn(attrs, graph::kNameAttr), type));
+  }
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    if (nameIn(main.getResultAttrDict(i), graph::kStateAttr).empty())
+      info.outputs.push_back(
+          portOf(nameIn(main.getResultAttrDict(i), graph::kNameAttr), graph::fromMlir(main.getResultTypes()[i])));
+  main.getBody().walk([&](mlir::Operation *op) {
+    if (llvm::isa<mlir::func::ReturnOp>(op))
+      return;
+    ++info.opCounts[op->getName().stripDialect().str()];
+    if (op->getName().stripDialect() == "constant")
+      info.weightBytes += graph::fromMlir(op->getResult(0).getType()).bytes();
+  });
+  return info;
+}
+
+Port portOf(const onnx::DeclaredValue &value) {
+  Port p{value.name, value.dtype, {}, {}};
+  for (const onnx::DeclaredDim &dim : value.dims) {
+    p.sizes.push_back(dim.size);
+    p.dimNames.push_back(dim.name);
+  }
+  return p;
+}
+
+ModelInfo describeOnnx(const std::string &path) {
+  onnx::Model model = onnx::Model::load(path);
+  ModelInfo info;
+  info.format = "onnx";
+  info.producer = model.producer();
+  info.opsets = model.opsets();
+  for (const auto &value : model.inputs())
+    info.inputs.push_back(portOf(value));
+  for (const auto &value : model.outputs())
+    info.outputs.push_back(portOf(value));
+  info.opCounts = model.opCounts();
+  info.weightBytes = model.weightBytes();
+  for (const onnx::Unsupported &u : model.unsupportedOps())
+    info.unsupported.push_back({u.op, u.node, u.why, u.opset});
+  return info;
+}
+
+/// Inputs and outputs without a name get one: programs are called by name.
+void nameEverything(mlir::func::FuncOp main) {
+  mlir::Builder b(main.getContext());
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (!main.getArgAttr(i, graph::kNameAttr) && !main.getArgAttr(i, graph::kStateAttr))
+      main.setArgAttr(i, graph::kNameAttr, b.getStringAttr("arg" + std::to_string(i)));
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    if (!main.getResultAttr(i, graph::kNameAttr) && !main.getResultAttr(i, graph::kStateAttr))
+      main.setResultAttr(i, graph::kNameAttr, b.getStringAttr("out" + std::to_string(i)));
+}
+
+bool isOnnx(const std::string &path) { return path.ends_with(".onnx"); }
+void checkKind(const std::string &path) {
+  if (!isOnnx(path) && !path.ends_with(".mlir"))
+    throw InputError(path + ": neither .onnx, .mlir nor .tsl");
+}
+
+class Library : public CompilerLibrary {
+public:
+  ModelInfo describe(const std::string &path) override {
+    checkKind(path);
+    if (isOnnx(path))
+      return describeOnnx(path);
+    std::unique_ptr<mlir::MLIRContext> context = makeContext();
+    return describeMlir(path, *context);
+  }
+
+  Program compile(const CompileRequest &request) override {
+    checkKind(request.path);
+    std::unique_ptr<mlir::MLIRContext> context = makeContext();
+    Program program;
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+    if (isOnnx(request.path)) {
+      onnx::Imported imported =
+          onnx::import(onnx::Model::load(request.path), *context, {.dims = request.dims});
+      module = std::move(imported.module);
+      for (const onnx::BoundDim &d : imported.dims)
+        if (d.assumed)
+          program.assumed.push_back({d.name, d.size});
+    } else {
+      module = parseMlir(*context, request.path);
+      nameEverything(mainOf(*module, request.path));
+      if (!request.dims.empty())
+        throw InputError(request.path + ": has no symbolic dimension '" + request.dims.begin()->first +
+                         "'; all its sizes are fixed");
+    }
+    if (request.stripLocations)
+      module->walk([&](mlir::Operation *op) { op->setLoc(mlir::UnknownLoc::get(context.get())); });
+
+    codegen::CompileReport report;
+    codegen::CompileOptions options;
+    options.cpu = request.cpu;
+    options.allowLibrary = request.allowLibrary;
+    options.deterministic = request.deterministic;
+    options.verifyEach = request.verifyEach;
+    options.disabledPasses = request.disabledPasses;
+    options.emit = request.emit;
+    options.sink = request.sink;
+    options.report = &report;
+    codegen::CompiledProgram compiled = codegen::compile(*module, options);
+    program.schedule = std::move(compiled.schedule);
+    program.image = std::move(compiled.image);
+    program.constants = std::move(compiled.constants);
+    program.cpuLevel = std::move(compiled.cpuLevel);
+    for (const codegen::PassTiming &t : report.timings)
+      program.timings.emplace_back(t.pass, t.seconds);
+    program.numKernels = report.numKernels;
+    program.numLibraryKernels = report.numLibraryKernels;
+    return program;
+  }
+
+private:
+  static std::unique_ptr<mlir::MLIRContext> makeContext() {
+    mlir::DialectRegistry registry;
+    graph::registerDialects(registry);
+    auto context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+    context->loadAllAvailableDialects();
+    return context;
+  }
+};
+
+} // namespace
+
+} // namespace tressel::tool
+
+extern "C" __attribute__((visibility("default"))) tressel::tool::CompilerLibrary *tressel_compiler_library() {
+  static tressel::tool::Library library;
+  tressel::onednn::registerKernels(); // for packages that name them
+  return &library;
+}

@@ -1,0 +1,169 @@
+// tressel inspect and tressel devices.
+#include "tools/tressel/Program.h"
+#include "tools/tressel/Tool.h"
+
+#include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/ThreadPool.h"
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unistd.h>
+
+namespace tressel::tool {
+
+using json = nlohmann::ordered_json;
+
+static std::string dump(const json &j) { return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
+
+static std::string typeOf(const Port &port) {
+  std::string text(nameOf(port.dtype));
+  text += "[";
+  for (size_t i = 0; i < port.sizes.size(); ++i)
+    text += (i ? ", " : "") + (port.sizes[i] == kDynamic ? port.dimNames[i] : std::to_string(port.sizes[i]));
+  return text + "]";
+}
+
+static json portsJson(const std::vector<Port> &ports) {
+  json list = json::array();
+  for (const Port &p : ports) {
+    json sizes = json::array();
+    for (size_t i = 0; i < p.sizes.size(); ++i)
+      p.sizes[i] == kDynamic ? sizes.push_back(p.dimNames[i]) : sizes.push_back(p.sizes[i]);
+    list.push_back({{"name", p.name}, {"dtype", nameOf(p.dtype)}, {"shape", sizes}});
+  }
+  return list;
+}
+
+static void printPorts(const char *title, const std::vector<Port> &ports) {
+  if (ports.empty())
+    return;
+  std::printf("%s\n", title);
+  for (const Port &p : ports)
+    std::printf("  %s: %s\n", p.name.c_str(), typeOf(p).c_str());
+}
+
+static int inspectModel(const InspectArgs &args) {
+  ModelInfo info = compiler().describe(args.file);
+  std::set<std::string> dims;
+  for (const Port &p : info.inputs)
+    for (const std::string &name : p.dimNames)
+      if (!name.empty())
+        dims.insert(name);
+  if (args.json) {
+    json j{{"schema", 1}, {"file", args.file}, {"format", info.format}, {"producer", info.producer}};
+    j["opsets"] = info.opsets;
+    j["inputs"] = portsJson(info.inputs);
+    j["outputs"] = portsJson(info.outputs);
+    j["states"] = portsJson(info.states);
+    j["dims"] = dims;
+    j["weight_bytes"] = info.weightBytes;
+    j["ops"] = info.opCounts;
+    j["unsupported"] = json::array();
+    for (const UnsupportedOp &u : info.unsupported)
+      j["unsupported"].push_back({{"op", u.op}, {"node", u.node}, {"opset", u.opset}, {"why", u.why}});
+    std::fputs(dump(j).c_str(), stdout);
+    return kOk;
+  }
+  std::printf("%s: %s model", args.file.c_str(), info.format.c_str());
+  if (!info.producer.empty())
+    std::printf(" by %s", info.producer.c_str());
+  for (const auto &[domain, version] : info.opsets)
+    std::printf(", opset %s%s%lld", domain.c_str(), domain.empty() ? "" : " ", static_cast<long long>(version));
+  std::printf(", %s of weights\n", humanBytes(info.weightBytes).c_str());
+  printPorts("inputs", info.inputs);
+  printPorts("outputs", info.outputs);
+  printPorts("states", info.states);
+  if (!dims.empty()) {
+    std::printf("dimensions to give with --dim (else 1)\n ");
+    for (const std::string &name : dims)
+      std::printf(" %s", name.c_str());
+    std::printf("\n");
+  }
+  std::printf("ops\n ");
+  for (const auto &[op, count] : info.opCounts)
+    std::printf(" %s:%d", op.c_str(), count);
+  std::printf("\n");
+  if (info.unsupported.empty()) {
+    std::printf("every op is supported\n");
+    return kOk;
+  }
+  std::printf("not supported\n");
+  for (const UnsupportedOp &u : info.unsupported)
+    std::printf("  %s (opset %lld) at node '%s'%s%s\n", u.op.c_str(), static_cast<long long>(u.opset), u.node.c_str(),
+                u.why.empty() ? "" : ": ", u.why.c_str());
+  return kOk;
+}
+
+static Port portOf(const std::string &name, const TensorType &type) {
+  Port p{name, type.dtype, {type.shape.begin(), type.shape.end()}, {}};
+  p.dimNames.resize(p.sizes.size());
+  return p;
+}
+
+static int inspectPackage(const InspectArgs &args) {
+  PackageInfo info = describePackage(args.file);
+  const runtime::Schedule &s = info.schedule;
+  std::vector<Port> inputs, outputs, states;
+  for (const auto &v : s.inputs)
+    inputs.push_back(portOf(v.name, v.type));
+  for (const auto &v : s.outputs)
+    outputs.push_back(portOf(v.name, v.type));
+  for (const auto &v : s.states)
+    if (v.kind != runtime::StateKind::Derived)
+      states.push_back(portOf(v.name, v.type));
+  std::map<std::string, int> providers;
+  for (const auto &k : s.kernels)
+    ++providers[k.provider];
+  if (args.json) {
+    json j{{"schema", 1}, {"file", args.file}, {"format", "package"}};
+    j["inputs"] = portsJson(inputs);
+    j["outputs"] = portsJson(outputs);
+    j["states"] = portsJson(states);
+    j["needs"] = {{"cpu", info.cpuLevels}, {"kernels", providers}, {"arena_bytes", s.peakBytes}};
+    j["weight_bytes"] = info.weightBytes;
+    std::fputs(dump(j).c_str(), stdout);
+    return kOk;
+  }
+  std::printf("%s: package, %s of weights\n", args.file.c_str(), humanBytes(info.weightBytes).c_str());
+  printPorts("inputs", inputs);
+  printPorts("outputs", outputs);
+  printPorts("states", states);
+  std::string levels;
+  for (const std::string &level : info.cpuLevels)
+    levels += (levels.empty() ? "" : " or ") + level;
+  std::printf("needs\n  cpu level %s, %s of scratch memory\n ", levels.empty() ? "baseline" : levels.c_str(),
+              humanBytes(s.peakBytes).c_str());
+  for (const auto &[provider, count] : providers)
+    std::printf(" %s kernels: %d", provider.c_str(), count);
+  std::printf("\n");
+  return kOk;
+}
+
+int inspectCommand(const InspectArgs &args) {
+  return args.file.ends_with(".tsl") ? inspectPackage(args) : inspectModel(args);
+}
+
+int devicesCommand(bool asJson) {
+  int threads = runtime::ThreadPool::global().numThreads();
+  std::string level(runtime::nameOf(runtime::hostCpuLevel()));
+  int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  std::string model = "x86-64";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) {
+      model = line.substr(std::min(line.find(':') + 2, line.size()));
+      break;
+    }
+  if (asJson) {
+    json cpu{{"name", "cpu"}, {"model", model}, {"threads", threads}, {"level", level}, {"memory_bytes", memory}};
+    std::fputs(dump({{"schema", 1}, {"devices", {cpu}}}).c_str(), stdout);
+  } else {
+    std::printf("cpu  %s, %d threads, level %s, %s\n", model.c_str(), threads, level.c_str(),
+                humanBytes(memory).c_str());
+  }
+  return kOk;
+}
+
+} // namespace tressel::tool

@@ -1,0 +1,85 @@
+#include "tools/tressel/Program.h"
+
+#include "tools/tressel/Tool.h"
+#include "tressel/runtime/Package.h"
+
+#include <chrono>
+#include <unistd.h>
+
+namespace tressel::tool {
+
+ReadyProgram compileModel(const CompileRequest &request) {
+  auto start = std::chrono::steady_clock::now();
+  Program program = compiler().compile(request);
+  checkMemory(program.schedule);
+  ReadyProgram ready;
+  ready.executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants);
+  ready.assumed = std::move(program.assumed);
+  ready.compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  detail("compiled in " + humanSeconds(ready.compileSeconds) + ": " + std::to_string(program.numKernels) +
+         " kernels, " + std::to_string(program.numLibraryKernels) + " of a library");
+  return ready;
+}
+
+ReadyProgram loadPackage(const std::string &path) {
+  runtime::Package package = runtime::Package::open(path);
+  checkMemory(package.schedule());
+  for (const runtime::KernelDesc &kernel : package.schedule().kernels)
+    if (kernel.provider != "generated" && !runtime::findKernelProvider(kernel.provider)) {
+      compiler(); // brings the library's kernels
+      break;
+    }
+  ReadyProgram ready;
+  ready.executable = package.executable();
+  ready.context.emplace(package.context());
+  return ready;
+}
+
+PackageInfo describePackage(const std::string &path) {
+  runtime::Package package = runtime::Package::open(path);
+  PackageInfo info;
+  info.schedule = package.schedule();
+  for (runtime::CpuLevel level : package.levels())
+    info.cpuLevels.emplace_back(runtime::nameOf(level));
+  info.weightBytes = package.constantBytes();
+  for (const runtime::StateDesc &state : info.schedule.states)
+    info.weightBytes += static_cast<int64_t>(package.stateValue(state.name).size());
+  return info;
+}
+
+std::string packageBytes(const Program &program) {
+  for (const runtime::StateDesc &state : program.schedule.states)
+    if (state.kind != runtime::StateKind::Derived)
+      throw InputError("the program has a state '" + state.name +
+                       "' without a value; packages of such programs are made by export_package");
+  runtime::PackageFunction function;
+  function.schedule = &program.schedule;
+  if (!program.image.empty()) {
+    runtime::CpuLevel level;
+    if (!runtime::parseCpuLevel(program.cpuLevel, level))
+      throw InternalError("code for the unknown CPU level '" + program.cpuLevel + "'");
+    function.images.push_back({level, program.image});
+  }
+  if (program.constants)
+    function.constants = *program.constants;
+  std::vector<std::byte> bytes = runtime::packageBytes({&function, 1});
+  return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+}
+
+void checkMemory(const runtime::Schedule &schedule) {
+  double need = static_cast<double>(schedule.peakBytes);
+  for (const auto &v : schedule.inputs)
+    need += static_cast<double>(v.type.bytes());
+  for (const auto &v : schedule.outputs)
+    need += static_cast<double>(v.type.bytes());
+  for (const auto &s : schedule.states)
+    need += static_cast<double>(s.type.bytes());
+  for (const auto &c : schedule.constants)
+    need += static_cast<double>(c.bytes);
+  const int64_t have = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  if (need > static_cast<double>(have))
+    throw InputError("the program needs " + humanBytes(static_cast<int64_t>(need)) + ", more than this machine's " +
+                     humanBytes(have) + " of memory");
+}
+
+} // namespace tressel::tool

@@ -1,0 +1,42 @@
+// A program that is ready to run, made from a model or loaded from a package.
+#pragma once
+
+#include "tressel/runtime/Executable.h"
+#include "tools/tressel/Compiler.h"
+#include "tools/tressel/Tensors.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tressel::tool {
+
+struct ReadyProgram {
+  std::shared_ptr<const runtime::Executable> executable;
+  std::optional<runtime::Context> context; ///< of a package, with its states bound; else the caller makes one
+  std::vector<AssumedDim> assumed;
+  double compileSeconds = 0; ///< 0 for a package
+  const runtime::Schedule &schedule() const { return executable->schedule(); }
+};
+
+/// Compiles `request`, a model.
+ReadyProgram compileModel(const CompileRequest &request);
+/// Loads a .tsl file.
+ReadyProgram loadPackage(const std::string &path);
+
+/// A .tsl file without mapping its code.
+struct PackageInfo {
+  runtime::Schedule schedule;
+  std::vector<std::string> cpuLevels; ///< of the code it holds
+  int64_t weightBytes = 0;
+};
+PackageInfo describePackage(const std::string &path);
+/// The bytes of a .tsl file.
+std::string packageBytes(const Program &program);
+
+/// Throws InputError, saying how many bytes are needed, when a program is larger than this machine's memory.
+void checkMemory(const runtime::Schedule &schedule);
+
+} // namespace tressel::tool

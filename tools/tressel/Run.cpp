@@ -1,0 +1,394 @@
+// tressel run: inputs from files or random numbers, outputs shown, written or compared, times measured.
+#include "tools/tressel/Program.h"
+#include "tools/tressel/Tool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace tressel::tool {
+
+namespace fs = std::filesystem;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+using Named = std::map<std::string, HostTensor>;
+
+/// A file of --input or --expect, with the name it is given or brings along.
+struct Given {
+  std::string name; ///< empty: by position
+  HostTensor tensor;
+  std::string file;
+};
+
+bool isTensorFile(const std::string &path) {
+  return path.ends_with(".npy") || path.ends_with(".npz") || path.ends_with(".pb");
+}
+
+/// [NAME=]FILE: the part behind the last '=' unless the whole is a file.
+std::vector<Given> readGiven(const std::string &option, const char *what) {
+  std::string name, path = option;
+  std::error_code ec;
+  if (size_t at = option.rfind('='); at != std::string::npos && !fs::exists(option, ec)) {
+    name = option.substr(0, at);
+    path = option.substr(at + 1);
+  }
+  if (!isTensorFile(path))
+    throw UsageError(std::string(what) + " takes [NAME=]FILE with a .npy, .npz or .pb file, not '" + option + "'");
+  std::vector<Given> list;
+  for (auto &[own, tensor] : readTensors(path))
+    list.push_back({path.ends_with(".npz") ? own : name, std::move(tensor), path});
+  if (path.ends_with(".npz") && !name.empty())
+    throw UsageError(std::string(what) + ": a .npz names its tensors itself; leave '" + name + "=' out");
+  return list;
+}
+
+std::vector<fs::path> testSets(const std::string &dir) {
+  std::vector<fs::path> sets;
+  std::error_code ec;
+  if (!fs::is_directory(dir, ec))
+    throw InputError(dir + ": no such folder");
+  for (const auto &entry : fs::directory_iterator(dir, ec))
+    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
+      sets.push_back(entry.path());
+  std::ranges::sort(sets);
+  if (sets.empty())
+    sets.push_back(dir);
+  return sets;
+}
+/// input_0.pb, input_1.pb, ... in order.
+std::vector<Given> readNumbered(const fs::path &set, const char *prefix) {
+  std::vector<Given> list;
+  for (int i = 0;; ++i) {
+    fs::path file = set / (prefix + std::to_string(i) + ".pb");
+    std::error_code ec;
+    if (!fs::exists(file, ec))
+      return list;
+    for (auto &[name, tensor] : readTensors(file.string()))
+      list.push_back({"", std::move(tensor), file.string()});
+  }
+}
+
+/// Names for those given by position: the ports in order.
+template <typename Ports> Named assign(std::vector<Given> given, const Ports &ports, const char *what) {
+  Named named;
+  size_t next = 0;
+  for (Given &g : given) {
+    if (g.name.empty()) {
+      while (next < ports.size() && named.contains(ports[next].name))
+        ++next;
+      if (next == ports.size())
+        throw InputError(g.file + ": the program has only " + std::to_string(ports.size()) + " " + what + "s");
+      g.name = ports[next].name;
+    }
+    if (std::ranges::find(ports, g.name, [](const auto &p) { return p.name; }) == ports.end()) {
+      std::string known;
+      for (const auto &p : ports)
+        known += (known.empty() ? "" : ", ") + p.name;
+      throw InputError(g.file + ": the program has no " + what + " '" + g.name + "'; it has: " + known);
+    }
+    if (!named.emplace(g.name, g.tensor).second)
+      throw UsageError(std::string(what) + " '" + g.name + "' is given twice");
+  }
+  return named;
+}
+
+/// Sizes of named dimensions, from the inputs that are given.
+void inferDims(const ModelInfo &info, const Named &inputs, std::map<std::string, int64_t> &dims) {
+  for (const Port &port : info.inputs) {
+    auto it = inputs.find(port.name);
+    if (it == inputs.end() || it->second.type.rank() != static_cast<int>(port.sizes.size()))
+      continue;
+    for (size_t i = 0; i < port.sizes.size(); ++i)
+      if (port.sizes[i] == kDynamic)
+        dims.emplace(port.dimNames[i], it->second.type.shape[static_cast<int>(i)]);
+  }
+}
+
+class Runner {
+public:
+  Runner(const RunArgs &args, ReadyProgram program)
+      : args_(args), program_(std::move(program)), bound_(program_.context.has_value()),
+        context_(bound_ ? std::move(*program_.context) : runtime::Context(program_.executable)) {
+    for (const auto &output : program_.schedule().outputs)
+      outputs_.push_back(HostTensor::allocate(output.type));
+  }
+
+  void bind(const Named &inputs) {
+    inputs_.clear();
+    for (const auto &port : program_.schedule().inputs)
+      inputs_.push_back(valueOf(port.name, port.type, inputs, "input"));
+    if (bound_)
+      return;
+    std::vector<void *> pointers;
+    for (const auto &state : program_.schedule().states)
+      if (state.kind != runtime::StateKind::Derived)
+        states_.push_back(valueOf(state.name, state.type, inputs, "state"));
+    for (HostTensor &s : states_)
+      pointers.push_back(s.data.get());
+    context_.bindStates(pointers);
+    bound_ = true;
+  }
+
+  void run() {
+    std::vector<const void *> in;
+    std::vector<void *> out;
+    for (HostTensor &t : inputs_)
+      in.push_back(t.data.get());
+    for (HostTensor &t : outputs_)
+      out.push_back(t.data.get());
+    using Clock = std::chrono::steady_clock;
+    for (int i = 0; i < args_.warmup; ++i)
+      context_.run(in, out);
+    for (int i = 0; i < args_.repeat; ++i) {
+      auto start = Clock::now();
+      context_.run(in, out);
+      seconds_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    }
+  }
+
+  /// Compares one output; true if within the tolerances.
+  bool check(const std::string &name, const HostTensor &want, const std::string &file) {
+    const auto &ports = program_.schedule().outputs;
+    size_t i = static_cast<size_t>(std::ranges::find(ports, name, &runtime::ValueDesc::name) - ports.begin());
+    const HostTensor &got = outputs_[i];
+    if (!(got.type == want.type)) {
+      complain("output '" + name + "' is " + got.type.str() + ", but " + file + " holds " + want.type.str());
+      return false;
+    }
+    Difference d = compare(got, want, args_.rtol, args_.atol);
+    char text[256];
+    std::snprintf(text, sizeof text, "largest difference %.3g absolute, %.3g relative", d.maxAbsolute, d.maxRelative);
+    if (d.within) {
+      detail("output '" + name + "' agrees with " + file + ": " + text);
+      return true;
+    }
+    char worst[128];
+    std::snprintf(worst, sizeof worst, "; element %lld is %.9g instead of %.9g", static_cast<long long>(d.worst),
+                  elementOf(got, d.worst), elementOf(want, d.worst));
+    complain("output '" + name + "' differs from " + file + " in " + std::to_string(d.mismatches) + " of " +
+             std::to_string(got.type.shape.numElements()) + " values: " + text + worst);
+    return false;
+  }
+
+  const ReadyProgram &program() const { return program_; }
+  const std::vector<HostTensor> &outputs() const { return outputs_; }
+  std::vector<double> sortedSeconds() const {
+    std::vector<double> s = seconds_;
+    std::ranges::sort(s);
+    return s;
+  }
+
+private:
+  HostTensor valueOf(const std::string &name, const TensorType &type, const Named &given, const char *what) {
+    auto it = given.find(name);
+    if (it != given.end()) {
+      if (!(it->second.type == type))
+        throw InputError(std::string(what) + " '" + name + "' must be " + type.str() + ", not " +
+                         it->second.type.str());
+      return it->second;
+    }
+    if (!args_.randomSeed)
+      throw UsageError(std::string(what) + " '" + name + "' (" + type.str() + ") is not given: use --input '" + name +
+                       "=FILE.npy', or --random-inputs SEED");
+    return randomTensor(type, *args_.randomSeed, name);
+  }
+
+  const RunArgs &args_;
+  ReadyProgram program_;
+  bool bound_; ///< the states are
+  runtime::Context context_;
+  std::vector<HostTensor> inputs_, outputs_, states_;
+  std::vector<double> seconds_;
+};
+
+double percentile(const std::vector<double> &sorted, double p) {
+  return sorted[std::min(sorted.size() - 1, static_cast<size_t>(p * static_cast<double>(sorted.size())))];
+}
+
+/// Distinct file names: '/' as '_', and a number behind a name that another output has then.
+std::vector<std::string> fileNames(const runtime::Schedule &schedule) {
+  std::vector<std::string> names;
+  for (const auto &output : schedule.outputs) {
+    std::string name = output.name;
+    for (char &c : name)
+      if (c == '/' || c == '\0')
+        c = '_';
+    if (name.empty() || name == "." || name == ".." || name.size() > 200)
+      name = "output" + std::to_string(names.size());
+    std::string unique = name;
+    for (int k = 2; std::ranges::find(names, unique + ".npy") != names.end(); ++k)
+      unique = name + "." + std::to_string(k);
+    names.push_back(unique + ".npy");
+  }
+  return names;
+}
+
+json shapeJson(const TensorType &type) { return std::vector<int64_t>(type.shape.begin(), type.shape.end()); }
+
+json outputJson(const runtime::ValueDesc &port, const HostTensor &tensor) {
+  Summary s = summarize(tensor);
+  json j{{"name", port.name}, {"dtype", nameOf(port.type.dtype)}, {"shape", shapeJson(port.type)}};
+  j["min"] = s.min;
+  j["mean"] = s.mean;
+  j["max"] = s.max;
+  j["first"] = s.first;
+  return j;
+}
+
+std::string dump(const json &j, int indent) {
+  // Names come from files: whatever is not UTF-8 in them is replaced rather than refused.
+  return j.dump(indent, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+void writeOutputs(const RunArgs &args, const Runner &runner) {
+  makeFolder(args.outputDir);
+  const runtime::Schedule &schedule = runner.program().schedule();
+  std::vector<std::string> names = fileNames(schedule);
+  json list = json::array();
+  for (size_t i = 0; i < names.size(); ++i) {
+    writeTensor(args.outputDir + "/" + names[i], runner.outputs()[i]);
+    const auto &port = schedule.outputs[i];
+    list.push_back({{"name", port.name}, {"file", names[i]}, {"dtype", nameOf(port.type.dtype)},
+                    {"shape", shapeJson(port.type)}});
+  }
+  writeFile(args.outputDir + "/outputs.json", dump({{"schema", 1}, {"outputs", list}}, 2));
+}
+
+void printOutputs(const Runner &runner) {
+  const runtime::Schedule &schedule = runner.program().schedule();
+  for (size_t i = 0; i < schedule.outputs.size(); ++i) {
+    const auto &port = schedule.outputs[i];
+    Summary s = summarize(runner.outputs()[i]);
+    std::printf("%s: %s", port.name.c_str(), port.type.str().c_str());
+    if (port.type.shape.numElements()) {
+      std::printf("  min %.6g  mean %.6g  max %.6g  first", s.min, s.mean, s.max);
+      for (double v : s.first)
+        std::printf(" %.6g", v);
+    }
+    std::printf("\n");
+  }
+}
+
+void printTimes(const Runner &runner) {
+  std::vector<double> s = runner.sortedSeconds();
+  std::printf("time: min %s  median %s  p99 %s over %zu runs\n", humanSeconds(s.front()).c_str(),
+              humanSeconds(percentile(s, 0.5)).c_str(), humanSeconds(percentile(s, 0.99)).c_str(), s.size());
+}
+
+void printJson(const RunArgs &args, const Runner &runner) {
+  std::vector<double> s = runner.sortedSeconds();
+  const runtime::Schedule &schedule = runner.program().schedule();
+  json outputs = json::array();
+  for (size_t i = 0; i < schedule.outputs.size(); ++i)
+    outputs.push_back(outputJson(schedule.outputs[i], runner.outputs()[i]));
+  json j{{"schema", 1}, {"model", args.model}, {"device", args.device}};
+  j["latency"] = {{"unit", "s"}, {"min", s.front()}, {"median", percentile(s, 0.5)}, {"p99", percentile(s, 0.99)},
+                  {"runs", s.size()}};
+  j["compile_seconds"] = runner.program().compileSeconds;
+  j["peak_bytes"] = schedule.peakBytes;
+  j["peak_lower_bound_bytes"] = schedule.peakLowerBoundBytes;
+  json dims = json::object();
+  for (const AssumedDim &d : runner.program().assumed)
+    dims[d.name] = d.size;
+  j["assumed_dims"] = dims;
+  j["outputs"] = outputs;
+  std::fputs(dump(j, 2).c_str(), stdout);
+}
+
+/// What `assign` needs of a package's or a model's ports.
+std::vector<runtime::ValueDesc> inputsAndStates(const runtime::Schedule &schedule, bool package) {
+  std::vector<runtime::ValueDesc> ports = schedule.inputs;
+  if (package) // brings the values of its states along
+    return ports;
+  for (const auto &state : schedule.states)
+    if (state.kind != runtime::StateKind::Derived)
+      ports.push_back({state.name, state.type});
+  return ports;
+}
+
+} // namespace
+
+int runCommand(const RunArgs &args) {
+  checkDevice(args.device);
+  if (args.rtol < 0 || args.atol < 0)
+    throw UsageError("--rtol and --atol must not be negative");
+  std::map<std::string, int64_t> dims = parseDims(args.dims);
+  std::vector<Given> given;
+  for (const std::string &option : args.inputs)
+    for (Given &g : readGiven(option, "--input"))
+      given.push_back(std::move(g));
+  std::vector<fs::path> sets;
+  if (!args.testData.empty()) {
+    if (!args.inputs.empty())
+      throw UsageError("--test-data brings its own inputs; leave --input out");
+    sets = testSets(args.testData);
+    given = readNumbered(sets[0], "input_");
+  }
+
+  ReadyProgram program;
+  const bool package = args.model.ends_with(".tsl");
+  if (package) {
+    if (!dims.empty())
+      throw InputError(args.model + ": a package's sizes are fixed; --dim is for models");
+    program = loadPackage(args.model);
+  } else {
+    ModelInfo info = compiler().describe(args.model);
+    std::vector<Port> ports = info.inputs;
+    ports.insert(ports.end(), info.states.begin(), info.states.end());
+    inferDims(info, assign(given, ports, "input"), dims);
+    CompileRequest request;
+    request.path = args.model;
+    request.dims = dims;
+    request.allowLibrary = !args.noLibrary;
+    program = compileModel(request);
+    for (const AssumedDim &d : program.assumed)
+      note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));
+  }
+  checkMemory(program.schedule());
+
+  Runner runner(args, std::move(program));
+  const runtime::Schedule &schedule = runner.program().schedule();
+  std::vector<runtime::ValueDesc> ports = inputsAndStates(schedule, package);
+  bool agrees = true;
+  if (sets.empty()) {
+    std::vector<std::pair<std::string, Given>> wanted;
+    for (const std::string &option : args.expect)
+      for (Given &g : readGiven(option, "--expect"))
+        wanted.push_back({option, std::move(g)});
+    std::vector<Given> list;
+    for (auto &[option, g] : wanted)
+      list.push_back(g);
+    Named expected = assign(list, schedule.outputs, "output"); // names are checked before anything runs
+    runner.bind(assign(given, ports, "input"));
+    runner.run();
+    for (const auto &[name, tensor] : expected)
+      agrees &= runner.check(name, tensor, "what is expected");
+  } else {
+    for (const fs::path &set : sets) {
+      runner.bind(assign(readNumbered(set, "input_"), ports, "input"));
+      runner.run();
+      std::vector<Given> outputs = readNumbered(set, "output_");
+      if (outputs.empty())
+        throw InputError(set.string() + ": holds no output_0.pb");
+      for (const auto &[name, tensor] : assign(outputs, schedule.outputs, "output"))
+        agrees &= runner.check(name, tensor, set.string());
+    }
+  }
+
+  if (!args.outputDir.empty())
+    writeOutputs(args, runner);
+  if (args.json)
+    printJson(args, runner);
+  else {
+    if (args.outputDir.empty())
+      printOutputs(runner);
+    if (args.repeat > 1)
+      printTimes(runner);
+  }
+  return agrees ? kOk : kDiffers;
+}
+
+} // namespace tressel::tool

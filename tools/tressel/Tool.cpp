@@ -1,0 +1,134 @@
+#include "tools/tressel/Tool.h"
+
+#include "tools/tressel/Compiler.h"
+#include "tressel/runtime/File.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <unistd.h>
+
+namespace tressel::tool {
+
+namespace fs = std::filesystem;
+
+Verbosity &verbosity() {
+  static Verbosity v;
+  return v;
+}
+
+static bool colored() {
+  static const bool yes = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
+  return yes;
+}
+static void line(const char *color, const char *kind, const std::string &message) {
+  std::fflush(stdout);
+  if (colored())
+    std::fprintf(stderr, "tressel: %s%s:\033[0m %s\n", color, kind, message.c_str());
+  else
+    std::fprintf(stderr, "tressel: %s: %s\n", kind, message.c_str());
+}
+void detail(const std::string &message) {
+  if (verbosity().verbose && !verbosity().quiet)
+    line("\033[2m", "info", message);
+}
+void note(const std::string &message) {
+  if (!verbosity().quiet)
+    line("\033[1m", "note", message);
+}
+void complain(const std::string &message) { line("\033[1;31m", "error", message); }
+
+void writeFile(const std::string &path, std::string_view bytes) {
+  if (path == "-") {
+    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() || std::fflush(stdout))
+      throw EnvironmentError(std::string("standard output: ") + std::strerror(errno));
+    return;
+  }
+  try {
+    runtime::writeFile(path, std::as_bytes(std::span(bytes)));
+  } catch (const RuntimeError &e) {
+    throw EnvironmentError(e.what());
+  }
+}
+
+void makeFolder(const std::string &path) {
+  std::error_code ec;
+  fs::create_directories(path, ec);
+  if (ec)
+    throw EnvironmentError(path + ": " + ec.message());
+}
+
+std::map<std::string, int64_t> parseDims(const std::vector<std::string> &options) {
+  std::map<std::string, int64_t> dims;
+  for (const std::string &option : options) {
+    size_t at = option.rfind('='); // names of dimensions may hold anything
+    std::string value = at == std::string::npos ? "" : option.substr(at + 1);
+    if (at == 0 || value.empty())
+      throw UsageError("--dim takes NAME=N, not '" + option + "'");
+    if (value.find("..") != std::string::npos)
+      throw UsageError("--dim " + option + ": ranges are not available yet; give one size");
+    char *end = nullptr;
+    errno = 0;
+    long long size = std::strtoll(value.c_str(), &end, 10);
+    if (*end || errno)
+      throw UsageError("--dim takes NAME=N, not '" + option + "'");
+    if (!dims.emplace(option.substr(0, at), size).second)
+      throw UsageError("--dim " + option.substr(0, at) + " is given twice");
+  }
+  return dims;
+}
+
+void checkDevice(const std::string &device) {
+  if (device == "cpu")
+    return;
+  if (device == "cuda" || device.starts_with("cuda:") || device.starts_with("sim:"))
+    throw EnvironmentError("device '" + device + "' is not available yet; `tressel devices` lists what is");
+  throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
+}
+
+bool endsWith(std::string_view text, std::string_view suffix) { return text.ends_with(suffix); }
+
+std::string humanBytes(int64_t bytes) {
+  const char *units[] = {"bytes", "kB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1000 && unit < 4) {
+    value /= 1000;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+  return text;
+}
+
+std::string humanSeconds(double seconds) {
+  char text[32];
+  if (seconds < 1e-3)
+    std::snprintf(text, sizeof text, "%.2f us", seconds * 1e6);
+  else if (seconds < 1)
+    std::snprintf(text, sizeof text, "%.2f ms", seconds * 1e3);
+  else
+    std::snprintf(text, sizeof text, "%.2f s", seconds);
+  return text;
+}
+
+CompilerLibrary &compiler() {
+  static CompilerLibrary *library = [] {
+    std::error_code ec;
+    fs::path self = fs::read_symlink("/proc/self/exe", ec);
+    fs::path file = self.parent_path().parent_path() / "lib" / "libtressel_compiler.so";
+    // Never unloaded: the compiler's static state outlives main.
+    void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!handle)
+      throw EnvironmentError(std::string("the compiler cannot be loaded: ") + dlerror());
+    auto entry = reinterpret_cast<CompilerEntry>(dlsym(handle, kCompilerEntry));
+    if (!entry)
+      throw EnvironmentError(file.string() + " is not Tressel's compiler");
+    return entry();
+  }();
+  return *library;
+}
+
+} // namespace tressel::tool

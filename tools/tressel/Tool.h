@@ -1,0 +1,79 @@
+// What all commands share: global options, messages, exit codes, files.
+#pragma once
+
+#include "tressel/runtime/Error.h"
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tressel::tool {
+
+/// The contract with scripts (docs/cli.md).
+enum Exit : int {
+  kOk = 0,
+  kInput = 1,       ///< the model, a package, an input file or a size is at fault
+  kUsage = 2,       ///< the command line is
+  kEnvironment = 3, ///< no such device, no memory, no disk
+  kDiffers = 4,     ///< outputs differ from what --expect or --test-data say
+  kBug = 70,
+};
+
+struct UsageError : Error { using Error::Error; };
+struct EnvironmentError : Error { using Error::Error; };
+
+/// -q and -v.
+struct Verbosity {
+  bool quiet = false, verbose = false;
+};
+Verbosity &verbosity();
+/// Lines on standard error: with -v only, always but with -q, always.
+void detail(const std::string &message);
+void note(const std::string &message);
+void complain(const std::string &message);
+
+/// Writes to standard output for "-", else to a file beside `path` that is then renamed: nobody sees half a file.
+/// Throws EnvironmentError.
+void writeFile(const std::string &path, std::string_view bytes);
+/// The folder and those above it. Throws EnvironmentError.
+void makeFolder(const std::string &path);
+
+/// "NAME=N" of --dim. Throws UsageError for another form, and for a range, which is not available yet.
+std::map<std::string, int64_t> parseDims(const std::vector<std::string> &options);
+/// `cpu`, or an error that says what the machine or this version lacks.
+void checkDevice(const std::string &device);
+
+bool endsWith(std::string_view text, std::string_view suffix);
+/// "1.2 MB".
+std::string humanBytes(int64_t bytes);
+/// "1.23 ms".
+std::string humanSeconds(double seconds);
+
+// The commands. Each returns an exit code or throws.
+struct CompileArgs {
+  std::string model, output, device = "cpu", cpu = "native", emit = "package";
+  std::vector<std::string> dims, disabledPasses;
+  bool allowLibrary = false, stripLocations = false, deterministic = false, timings = false, noCache = false,
+       verifyEach = false;
+};
+struct RunArgs {
+  std::string model, device = "cpu", testData, outputDir;
+  std::vector<std::string> inputs, dims, expect;
+  std::optional<uint64_t> randomSeed;
+  double rtol = 1e-4, atol = 1e-5;
+  int repeat = 1, warmup = 0;
+  bool json = false, noLibrary = false;
+};
+struct InspectArgs {
+  std::string file;
+  bool json = false;
+};
+int compileCommand(const CompileArgs &args);
+int runCommand(const RunArgs &args);
+int inspectCommand(const InspectArgs &args);
+int devicesCommand(bool json);
+
+} // namespace tressel::tool

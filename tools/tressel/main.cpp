@@ -1,0 +1,167 @@
+// tressel: the command line. Parses options, runs a command, turns errors into one message and an exit code.
+#include "tools/tressel/Tool.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <new>
+
+using namespace tressel;
+using namespace tressel::tool;
+
+namespace {
+
+constexpr char kOverview[] =
+    R"(Tressel compiles tensor programs and runs them on the CPU.
+
+  tressel inspect model.onnx                         what goes in and out, which ops, what is missing
+  tressel run model.onnx --random-inputs 1           compile in memory, run once, show the outputs
+  tressel compile model.onnx -o model.tsl            write a package: it runs without the compiler
+  tressel run model.tsl --input x=x.npy --output-dir out
+)";
+constexpr char kExit[] = R"(Exit status: 0 done; 1 the model or an input is at fault; 2 wrong usage; 3 the machine lacks something;
+4 outputs differ from what was expected; 70 a bug in Tressel.
+More: docs/cli.md)";
+
+constexpr char kRunExamples[] = R"(
+Examples:
+  tressel run model.onnx --random-inputs 1
+  tressel run model.onnx --dim batch=4 --input x=x.npy --output-dir out
+  tressel run model.tsl --input x=x.npy --expect y=y.npy --rtol 1e-4 --atol 1e-5
+  tressel run model.onnx --random-inputs 1 --warmup 10 --repeat 100 --json)";
+constexpr char kCompileExamples[] = R"(
+Examples:
+  tressel compile model.onnx -o model.tsl            a package for this machine
+  tressel compile model.onnx --cpu baseline -o m.tsl a package for every x86-64
+  tressel compile model.onnx --emit schedule         show the compiled schedule
+  tressel compile model.mlir --emit asm -o -         show the machine code)";
+
+/// An option of the contract that this version does not have: an error instead of silence, and no line in --help.
+void later(CLI::App *command, const std::string &name) {
+  command->add_option_function<std::string>(
+             name,
+             [name](const std::string &) { throw UsageError(name + " is not available yet"); },
+             "")
+      ->group("");
+}
+
+void addCompile(CLI::App &app, CompileArgs &a) {
+  auto *c = app.add_subcommand("compile", "Compile a model into a package, or show a stage of its compilation");
+  c->add_option("MODEL", a.model, "an .onnx file, or an .mlir file in the graph dialect")->required();
+  c->add_option("-o,--output", a.output, "where to write; - is standard output. Default: MODEL's name with .tsl for a "
+                                         "package, standard output for text");
+  c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); 1 if not given");
+  c->add_option("--cpu", a.cpu, "what the package runs on: baseline (every x86-64), v3 (AVX2), v4 (AVX-512) or native "
+                                "(this machine)")
+      ->capture_default_str();
+  c->add_option("--emit", a.emit, "what to write: graph, placed, schedule, llvm, asm or package")
+      ->check(CLI::IsMember({"graph", "placed", "schedule", "llvm", "asm", "package"}))
+      ->capture_default_str();
+  c->add_flag("--allow-library", a.allowLibrary,
+              "may use oneDNN's kernels, which the package then needs to have installed where it runs");
+  c->add_flag("--strip-locations", a.stripLocations, "leave names of files and nodes out of the package");
+  c->add_flag("--deterministic", a.deterministic, "the same bits for any number of threads");
+  c->add_option("--device", a.device, "cpu")->capture_default_str();
+  c->add_flag("--timings", a.timings, "print the seconds of each pass on standard error");
+  c->add_flag("--no-cache", a.noCache, "compile everything anew");
+  c->add_flag("--tressel-verify-each", a.verifyEach, "interpret the program before and after each pass (slow)")->group("For developers");
+  c->add_option("--disable-pass", a.disabledPasses, "leave a pass out, by name (repeatable)")->group("For developers");
+  later(c, "--gpu");
+  c->add_option_function<std::string>("--format", [](const std::string &format) {
+     if (format != "package")
+       throw UsageError("--format " + format + " is not available yet; only package is");
+   })->group("");
+  c->footer(kCompileExamples);
+}
+
+void addRun(CLI::App &app, RunArgs &a) {
+  auto *c = app.add_subcommand("run", "Run a model or a package");
+  c->add_option("MODEL", a.model, "an .onnx file, an .mlir file in the graph dialect, or a .tsl package")->required();
+  c->add_option("--input", a.inputs, "[NAME=]FILE with the value of an input: .npy, .npz or ONNX's .pb (repeatable)");
+  c->add_option("--random-inputs", a.randomSeed, "fill the inputs that are not given with random numbers from SEED")
+      ->type_name("SEED");
+  c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); else from the inputs, else 1");
+  c->add_option("--output-dir", a.outputDir, "write each output there as NAME.npy, and outputs.json");
+  c->add_option("--expect", a.expect, "NAME=FILE: compare an output with a file (repeatable)");
+  c->add_option("--rtol", a.rtol, "relative tolerance of --expect and --test-data")->capture_default_str();
+  c->add_option("--atol", a.atol, "absolute tolerance of --expect and --test-data")->capture_default_str();
+  c->add_option("--test-data", a.testData, "a folder with input_0.pb, output_0.pb, ... (or with test_data_set_0, ...): "
+                                           "take the inputs from it and compare the outputs");
+  c->add_option("--repeat", a.repeat, "timed runs")->check(CLI::Range(1, 1000000000))->capture_default_str();
+  c->add_option("--warmup", a.warmup, "runs before those")->check(CLI::Range(0, 1000000000))->capture_default_str();
+  c->add_flag("--json", a.json, "print results and times as one JSON object");
+  c->add_option("--device", a.device, "cpu")->capture_default_str();
+  c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
+  later(c, "--timeline");
+  c->footer(kRunExamples);
+}
+
+int run(int argc, char **argv) {
+  CLI::App app{kOverview, "tressel"};
+  CompileArgs compile;
+  RunArgs runArgs;
+  InspectArgs inspect;
+  bool devicesJson = false;
+  app.set_version_flag("--version", std::string("tressel ") + TRESSEL_VERSION);
+  app.add_flag("-q,--quiet", verbosity().quiet, "only results and errors");
+  app.add_flag("-v,--verbose", verbosity().verbose, "say more on standard error");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.footer(kExit);
+  addCompile(app, compile);
+  addRun(app, runArgs);
+  auto *i = app.add_subcommand("inspect", "Show what a model or package takes, gives and needs");
+  i->add_option("FILE", inspect.file, "an .onnx, .mlir or .tsl file")->required();
+  i->add_flag("--json", inspect.json, "print one JSON object");
+  auto *d = app.add_subcommand("devices", "List the devices that programs can run on");
+  d->add_flag("--json", devicesJson, "print one JSON object");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &e) { // --help, --version
+    return app.exit(e), kOk;
+  } catch (const CLI::ParseError &e) {
+    std::string text = e.what();
+    complain(text + (text.ends_with(".") ? "" : ".") + " Try tressel --help");
+    return kUsage;
+  }
+  if (app.got_subcommand("compile"))
+    return compileCommand(compile);
+  if (app.got_subcommand("run"))
+    return runCommand(runArgs);
+  if (app.got_subcommand("inspect"))
+    return inspectCommand(inspect);
+  return devicesCommand(devicesJson);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  try {
+    return run(argc, argv);
+  } catch (const UsageError &e) {
+    complain(e.what());
+    return kUsage;
+  } catch (const EnvironmentError &e) {
+    complain(e.what());
+    return kEnvironment;
+  } catch (const OutOfMemory &e) {
+    complain(e.what());
+    return kEnvironment;
+  } catch (const std::bad_alloc &) {
+    complain("out of memory");
+    return kEnvironment;
+  } catch (const InternalError &e) {
+    complain(std::string("internal error: ") + e.what() + "\nThis is a bug in Tressel; please report it with this command.");
+    return kBug;
+  } catch (const Error &e) {
+    complain(e.what());
+    return kInput;
+  } catch (const std::exception &e) {
+    complain(std::string("unexpected: ") + e.what() + "\nThis is a bug in Tressel; please report it with this command.");
+    return kBug;
+  } catch (...) {
+    complain("unexpected exception\nThis is a bug in Tressel; please report it with this command.");
+    return kBug;
+  }
+}
