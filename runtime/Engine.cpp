@@ -125,7 +125,8 @@ struct Engine::Impl {
                const StorageRef *outputs, size_t numOutputs, Invoke invoke, void *closure) {
     FailureRef why;
     for (size_t i = 0; i < numInputs && !why; ++i)
-      why = inputs[i]->failure();
+      if (inputs[i]->failed_.load(std::memory_order_acquire)) [[unlikely]]
+        why = inputs[i]->failure_;
     if (!why) {
       const size_t n = numInputs + numOutputs;
       void *local[16];
@@ -149,7 +150,7 @@ struct Engine::Impl {
     }
     // A success clears what an earlier task left in a reused storage.
     for (size_t i = 0; i < numOutputs; ++i)
-      if (why || outputs[i]->failed_.load(std::memory_order_relaxed))
+      if (why || outputs[i]->failed_.load(std::memory_order_relaxed)) [[unlikely]]
         outputs[i]->fail(why);
   }
 
