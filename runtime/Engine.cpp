@@ -75,9 +75,10 @@ void checkCaller() {
 
 void OpCost::record(double ns) {
   const float old = ns_.load(std::memory_order_relaxed);
-  // The first measurements count fully: caches are cold only once.
-  const float weight = calls_.load(std::memory_order_relaxed) <= 4 ? 0.5f : 0.125f;
-  ns_.store(old + weight * (static_cast<float>(ns) - old), std::memory_order_relaxed);
+  const bool early = calls_.load(std::memory_order_relaxed) <= 4;
+  // Later on, one call during which the system took the thread away must not make a tiny op look large.
+  const float value = early ? static_cast<float>(ns) : std::min(static_cast<float>(ns), 4 * old + 100);
+  ns_.store(old + (early ? 0.5f : 0.125f) * (value - old), std::memory_order_relaxed);
 }
 
 /// A queued task. References keep the storages alive until it has run.

@@ -1,6 +1,8 @@
 #include "tressel/runtime/Engine.h"
 
+#include <array>
 #include <condition_variable>
+#include <deque>
 #include <gtest/gtest.h>
 #include <mutex>
 #include <random>
@@ -84,11 +86,11 @@ TEST(Engine, RunsAChainInOrder) {
 }
 
 TEST(Engine, TinyOpsRunInTheCaller) {
+  std::deque<OpCost> costs;
   Engine engine;
-  OpCost tiny(10);
   StorageRef sum = number(0), one = number(1);
   for (int i = 0; i < 1000; ++i) {
-    sum = add(engine, sum, one, &tiny);
+    sum = add(engine, sum, one, &costs.emplace_back(10));
     ASSERT_EQ(valueOf(sum), i + 1); // no wait
   }
   EXPECT_EQ(engine.stats().inlined, 1000u);
@@ -96,9 +98,9 @@ TEST(Engine, TinyOpsRunInTheCaller) {
 }
 
 TEST(Engine, TinyOpsOnUnfinishedInputsAreQueued) {
+  OpCost tiny(10);
   Engine engine;
   Gate gate;
-  OpCost tiny(10);
   StorageRef slow = Storage::allocate(8), one = number(1);
   engine.submit({"slow"}, {}, {&slow, 1}, [&gate](const TaskView &task) -> int32_t {
     gate.pass();
@@ -113,18 +115,16 @@ TEST(Engine, TinyOpsOnUnfinishedInputsAreQueued) {
 }
 
 TEST(Engine, SmallOpsRunInlineUntilTheDebtIsSpent) {
+  std::deque<OpCost> costs;
   Engine engine;
   engine.waitAll(); // no debt
   StorageRef one = number(1);
   std::vector<StorageRef> results;
-  for (int i = 0; i < 10; ++i) {
-    OpCost *small = new OpCost(15000); // not shared: measuring would make it tiny
-    results.push_back(add(engine, one, one, small));
-  }
+  for (int i = 0; i < 10; ++i) // not one for all: measuring would make it tiny
+    results.push_back(add(engine, one, one, &costs.emplace_back(15000)));
   EXPECT_EQ(engine.stats().inlined, 3u);
   engine.waitAll();
-  OpCost again(15000);
-  add(engine, one, one, &again);
+  add(engine, one, one, &costs.emplace_back(15000));
   EXPECT_EQ(engine.stats().inlined, 4u);
 }
 
@@ -160,11 +160,12 @@ TEST(Engine, HostWritesWaitForUses) {
 }
 
 TEST(Engine, UpdatesInPlaceKeepTheOrder) {
+  std::deque<OpCost> costs;
   Engine engine;
   StorageRef cell = number(0), one = number(1);
   std::vector<StorageRef> seen;
   for (int i = 0; i < 100; ++i) {
-    OpCost *tiny = new OpCost(10);
+    OpCost *tiny = &costs.emplace_back(10);
     seen.push_back(add(engine, cell, cell, i % 2 ? tiny : nullptr)); // reads cell = i
     const StorageRef inputs[] = {one};
     engine.submit({"increment", {}, i % 3 ? nullptr : tiny}, inputs, {&cell, 1}, [](const TaskView &task) -> int32_t {
@@ -180,8 +181,8 @@ TEST(Engine, UpdatesInPlaceKeepTheOrder) {
 
 TEST(Engine, FailuresTravel) {
   for (bool inlined : {false, true}) {
-    Engine engine;
     OpCost tiny(10);
+    Engine engine;
     OpCost *cost = inlined ? &tiny : nullptr;
     StorageRef bad = failing(engine, "matmul", cost), good = number(1);
     StorageRef later = add(engine, add(engine, bad, good, cost), good, cost);

@@ -13,9 +13,9 @@ using namespace tressel::runtime;
 namespace {
 
 std::shared_ptr<const Executable> make(const ScheduleBuilder &b, std::vector<float> constants = {}) {
-  auto blob = std::make_shared<std::vector<std::byte>>(constants.size() * 4);
-  std::memcpy(blob->data(), constants.data(), blob->size());
-  return Executable::create(b.s, testImage("kernels"), std::shared_ptr<const std::vector<std::byte>>(blob));
+  const auto bytes = std::as_bytes(std::span(constants));
+  auto blob = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  return Executable::create(b.s, testImage("kernels"), blob);
 }
 
 template <typename E, typename Fn> std::string messageOf(Fn &&fn) {
