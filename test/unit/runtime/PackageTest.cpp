@@ -206,7 +206,7 @@ TEST(Package, ForeignFilesAreRefused) {
   TempFile file;
   EXPECT_NE(openMessage("/nowhere/p.tsl").find("No such file"), std::string::npos);
   EXPECT_NE(openMessage("/").find("not a regular file"), std::string::npos);
-  writeFile(file.path, {});
+  writeFile(file.path, std::span<const std::byte>());
   EXPECT_NE(openMessage(file.path).find("not a Tressel package"), std::string::npos);
   writeFile(file.path, testImage("kernels"));
   EXPECT_NE(openMessage(file.path).find("not a Tressel package"), std::string::npos);
