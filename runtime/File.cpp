@@ -45,7 +45,7 @@ std::vector<std::byte> readFile(const std::string &path) {
   return bytes;
 }
 
-void writeFile(const std::string &path, std::span<const std::byte> bytes) {
+void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces) {
   static std::atomic<unsigned> counter{0};
   const std::string aside = path + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
   Descriptor file{::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
@@ -56,15 +56,20 @@ void writeFile(const std::string &path, std::span<const std::byte> bytes) {
   };
   if (file.fd < 0)
     fail(errno);
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(file.fd, bytes.data(), bytes.size());
-    if (n < 0 && errno != EINTR)
-      fail(errno);
-    if (n > 0)
-      bytes = bytes.subspan(static_cast<size_t>(n));
-  }
+  for (std::span<const std::byte> piece : pieces)
+    while (!piece.empty()) {
+      const ssize_t n = ::write(file.fd, piece.data(), piece.size());
+      if (n < 0 && errno != EINTR)
+        fail(errno);
+      if (n > 0)
+        piece = piece.subspan(static_cast<size_t>(n));
+    }
   if (::rename(aside.c_str(), path.c_str()) != 0)
     fail(errno);
+}
+
+void writeFile(const std::string &path, std::span<const std::byte> bytes) {
+  writeFile(path, std::span<const std::span<const std::byte>>(&bytes, 1));
 }
 
 } // namespace tressel::runtime

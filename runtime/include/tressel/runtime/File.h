@@ -13,5 +13,7 @@ std::vector<std::byte> readFile(const std::string &path);
 /// Writes aside and renames: a reader sees the old file or the new one, and a failure leaves the old one.
 /// Throws RuntimeError that names the path.
 void writeFile(const std::string &path, std::span<const std::byte> bytes);
+/// The pieces one after the other: large files need not be put together in memory first.
+void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces);
 
 } // namespace tressel::runtime

@@ -1,0 +1,158 @@
+#include "codegen/Compile.h"
+
+#include "codegen/Link.h"
+#include "codegen/cpu/CompileKernels.h"
+#include "codegen/cpu/GeneratedProvider.h"
+#include "codegen/cpu/KernelSource.h"
+#include "codegen/onednn/Provider.h"
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "ir/sched/Export.h"
+#include "passes/Pipeline.h"
+#include "tressel/runtime/Error.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/Diagnostics.h"
+
+#include <chrono>
+#include <map>
+#include <set>
+
+namespace tressel::codegen {
+
+namespace {
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Collects the diagnostics of a context while it lives; the first error becomes what is thrown.
+class Errors {
+public:
+  explicit Errors(mlir::MLIRContext *context) : handler(context, [this](mlir::Diagnostic &d) {
+    if (d.getSeverity() == mlir::DiagnosticSeverity::Error && details.message.empty()) {
+      details.message = d.str();
+      graph::FileLine at = graph::fileLineOf(d.getLocation());
+      if (!at.file.empty())
+        details.where = {internName(at.file), at.line};
+    }
+  }) {}
+  [[noreturn]] void raise(const char *during) {
+    if (details.message.empty())
+      throw InternalError(std::string(during) + " failed without a message");
+    throw Error(details);
+  }
+
+private:
+  Error::Details details;
+  mlir::ScopedDiagnosticHandler handler;
+};
+
+std::string print(mlir::ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  mlir::OpPrintingFlags flags;
+  flags.elideLargeElementsAttrs(16).elideLargeResourceString(64);
+  module.print(out, flags);
+  return text + "\n";
+}
+
+/// The pass after which a stage of `emit` stands; null: the whole pipeline.
+const char *lastPassOf(const std::string &emit) {
+  if (emit == "graph")
+    return "simplify";
+  if (emit == "placed")
+    return "form-clusters";
+  return nullptr;
+}
+
+/// Whether code is generated for the kernel: all of it, or what follows a library's root.
+bool isGenerated(graph::KernelOp kernel) { return kernel.getProvider() == "generated"; }
+
+} // namespace
+
+CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
+  static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm"};
+  if (!stages.count(options.emit))
+    throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm");
+  Errors errors(module.getContext());
+  Target target(options.cpu);
+
+  // Own kernels first: of equal bids the first wins.
+  auto generated = makeGeneratedProvider(target);
+  auto library = options.allowLibrary ? onednn::makeProvider() : nullptr;
+  passes::PipelineOptions pipeline;
+  pipeline.providers.push_back(generated.get());
+  if (library)
+    pipeline.providers.push_back(library.get());
+  pipeline.disabled = options.disabledPasses;
+  pipeline.verifyEach = options.verifyEach;
+  std::vector<passes::PassTime> times;
+  pipeline.timings = &times;
+  if (const char *last = lastPassOf(options.emit))
+    pipeline.stopAfter = last;
+  if (failed(passes::runPipeline(module, pipeline)))
+    errors.raise("compilation");
+  CompileReport report;
+  for (const passes::PassTime &t : times)
+    report.timings.push_back({t.pass, t.seconds});
+  if (options.emit == "graph" || options.emit == "placed" || options.emit == "schedule") {
+    if (options.sink)
+      options.sink(print(module));
+    if (options.report)
+      *options.report = report;
+    return {};
+  }
+
+  auto started = std::chrono::steady_clock::now();
+  std::vector<KernelSource> sources;
+  std::map<std::string, const KernelSource *> bySymbol;
+  for (graph::KernelOp kernel : module.getOps<graph::KernelOp>()) {
+    if (isGenerated(kernel))
+      ++report.numKernels;
+    else
+      ++report.numLibraryKernels;
+    if (isGenerated(kernel) || kernel.getRootOps())
+      sources.push_back(makeKernelSource(kernel, target));
+  }
+  for (const KernelSource &s : sources)
+    bySymbol[s.signature.symbol] = &s;
+  if (!options.emit.empty()) {
+    if (options.sink)
+      options.sink(printKernels(sources, target, /*assembly=*/options.emit == "asm"));
+    if (options.report)
+      *options.report = report;
+    return {};
+  }
+  std::vector<std::vector<char>> objects = compileKernels(sources, target);
+  report.timings.push_back({"codegen", secondsSince(started)});
+
+  started = std::chrono::steady_clock::now();
+  CompiledProgram program;
+  if (!objects.empty())
+    program.image = linkImage(objects);
+  report.timings.push_back({"link", secondsSince(started)});
+
+  started = std::chrono::steady_clock::now();
+  auto programs = module.getOps<sched::ProgramOp>();
+  if (programs.empty())
+    throw InternalError("the pipeline left no schedule");
+  sched::ProgramOp scheduled = *programs.begin();
+  program.schedule = sched::exportSchedule(scheduled);
+  for (runtime::KernelDesc &desc : program.schedule.kernels) {
+    auto source = bySymbol.find(desc.symbol);
+    if (desc.provider != "generated" || source == bySymbol.end())
+      continue;
+    const KernelSource &s = *source->second; // the loop schedule knows its units best
+    desc.range = s.schedule.range, desc.grain = s.schedule.grain;
+    desc.flops = s.plan.flops(), desc.bytes = s.plan.bytes();
+  }
+  program.constants = std::make_shared<const std::vector<std::byte>>(sched::exportConstants(scheduled));
+  program.cpuLevel = std::string(runtime::nameOf(target.level()));
+  report.timings.push_back({"export", secondsSince(started)});
+  if (options.report)
+    *options.report = report;
+  return program;
+}
+
+} // namespace tressel::codegen
