@@ -1,0 +1,139 @@
+// Whole programs through the pipeline, code generation and the executor, against the interpreter.
+#include "codegen/Compile.h"
+#include "ir/graph/Graph.h"
+#include "ir/interpreter/Compare.h"
+#include "ir/interpreter/Interpreter.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/Executable.h"
+
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+using namespace tressel;
+
+namespace {
+
+const char *const mlp = R"(
+func.func @main(%x: tensor<64x784xf32> {tressel.name = "x"}, %w: tensor<784x256xf32> {tressel.state = "0.weight"},
+                %b: tensor<256xf32> {tressel.state = "0.bias"}) -> (tensor<64x256xf32> {tressel.name = "out"}) {
+  %0 = tressel.matmul %x, %w : (tensor<64x784xf32>, tensor<784x256xf32>) -> tensor<64x256xf32>
+  %1 = tressel.add %0, %b : (tensor<64x256xf32>, tensor<256xf32>) -> tensor<64x256xf32>
+  %2 = tressel.relu %1 : (tensor<64x256xf32>) -> tensor<64x256xf32>
+  %3 = tressel.softmax %2 {axis = -1 : i64} : (tensor<64x256xf32>) -> tensor<64x256xf32>
+  return %3 : tensor<64x256xf32>
+})";
+
+const char *const convnet = R"(
+func.func @main(%x: tensor<2x1x12x12xf32> {tressel.name = "x"}, %w: tensor<6x1x5x5xf32> {tressel.state = "w"},
+                %b: tensor<6x1x1xf32> {tressel.state = "b"}) -> (tensor<2x216xf32> {tressel.name = "out"}, tensor<6x1x1xf32> {tressel.state = "b"}) {
+  %0 = tressel.conv %x, %w {pad_low = array<i64: 2, 2>, pad_high = array<i64: 2, 2>} : (tensor<2x1x12x12xf32>, tensor<6x1x5x5xf32>) -> tensor<2x6x12x12xf32>
+  %1 = tressel.add %0, %b : (tensor<2x6x12x12xf32>, tensor<6x1x1xf32>) -> tensor<2x6x12x12xf32>
+  %2 = tressel.relu %1 : (tensor<2x6x12x12xf32>) -> tensor<2x6x12x12xf32>
+  %3 = tressel.max_pool %2 {window = array<i64: 2, 2>} : (tensor<2x6x12x12xf32>) -> tensor<2x6x6x6xf32>
+  %4 = tressel.reshape %3 {shape = array<i64: 2, 216>} : (tensor<2x6x6x6xf32>) -> tensor<2x216xf32>
+  %5 = tressel.add %b, %b : (tensor<6x1x1xf32>, tensor<6x1x1xf32>) -> tensor<6x1x1xf32>
+  return %4, %5 : tensor<2x216xf32>, tensor<6x1x1xf32>
+})";
+
+class Compile : public testing::Test {
+protected:
+  Compile() : context(mlir::MLIRContext::Threading::DISABLED) {
+    mlir::DialectRegistry registry;
+    graph::registerDialects(registry);
+    context.appendDialectRegistry(registry);
+  }
+
+  mlir::OwningOpRef<mlir::ModuleOp> parse(const char *text) {
+    return mlir::parseSourceString<mlir::ModuleOp>(text, mlir::ParserConfig(&context));
+  }
+
+  /// Runs the compiled form and compares every output, and every state that it writes, with the interpreter's.
+  void check(const char *text, const codegen::CompileOptions &options, op::interp::Tolerance tolerance = {1e-5, 1e-6}) {
+    auto module = parse(text);
+    ASSERT_TRUE(module);
+    auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+    std::vector<op::HostTensor> values = graph::randomInputs(main, 7);
+    graph::Interpretation expected = graph::interpret(main, values);
+    ASSERT_TRUE(expected) << expected.error;
+    std::vector<bool> isState, resultIsState;
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      isState.push_back(main.getArgAttr(i, graph::kStateAttr) != nullptr);
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      resultIsState.push_back(main.getResultAttr(i, graph::kStateAttr) != nullptr);
+
+    codegen::CompiledProgram program = codegen::compile(*module, options);
+    auto executable = runtime::Executable::create(program.schedule, program.image, program.constants);
+    runtime::Context run(executable);
+    std::vector<void *> states;
+    std::vector<const void *> inputs;
+    std::vector<op::HostTensor> copies = values; // states are written
+    for (size_t i = 0; i < values.size(); ++i)
+      if (isState[i])
+        states.push_back(copies[i].data.get());
+      else
+        inputs.push_back(copies[i].data.get());
+    run.bindStates(states);
+    std::vector<op::HostTensor> outputs;
+    std::vector<void *> pointers;
+    for (size_t i = 0; i < expected.outputs.size(); ++i)
+      if (!resultIsState[i]) {
+        outputs.push_back(op::HostTensor::allocate(expected.outputs[i].type));
+        pointers.push_back(outputs.back().data.get());
+      }
+    run.run(inputs, pointers);
+    size_t next = 0;
+    for (size_t i = 0; i < expected.outputs.size(); ++i)
+      if (!resultIsState[i]) {
+        EXPECT_EQ(op::interp::compare(outputs[next++], expected.outputs[i], tolerance), "") << "output " << i;
+      }
+  }
+  mlir::MLIRContext context;
+};
+
+// Sums of 784 products reach 16 here, and softmax turns their absolute rounding into a relative one.
+constexpr op::interp::Tolerance kLogits{5e-5, 1e-6};
+TEST_F(Compile, MlpWithLibrary) { check(mlp, {}, kLogits); }
+TEST_F(Compile, MlpWithoutLibrary) { check(mlp, {.allowLibrary = false}, kLogits); }
+TEST_F(Compile, MlpBaseline) { check(mlp, {.cpu = "baseline", .allowLibrary = false}, kLogits); }
+TEST_F(Compile, ConvolutionWithLibrary) { check(convnet, {}); }
+TEST_F(Compile, ConvolutionWithoutLibrary) { check(convnet, {.allowLibrary = false}); }
+TEST_F(Compile, VerifiesEachPass) { check(convnet, {.verifyEach = true}); }
+
+TEST_F(Compile, PrintsEveryStage) {
+  for (auto [stage, expected] : {std::pair{"graph", "tressel.matmul"}, {"placed", "tressel.cluster"}, {"schedule", "sched.launch"},
+                                 {"llvm", "define"}, {"asm", "ret"}}) {
+    auto module = parse(mlp);
+    std::string text;
+    codegen::CompileOptions options;
+    options.emit = stage, options.sink = [&](std::string t) { text = std::move(t); };
+    codegen::compile(*module, options);
+    EXPECT_NE(text.find(expected), std::string::npos) << stage << ":\n" << text.substr(0, 500);
+  }
+}
+
+TEST_F(Compile, IsDeterministic) {
+  auto first = parse(mlp), second = parse(mlp);
+  auto a = codegen::compile(*first), b = codegen::compile(*second);
+  EXPECT_EQ(a.image, b.image);
+  EXPECT_EQ(*a.constants, *b.constants);
+}
+
+TEST_F(Compile, ReportsPassesAndKernels) {
+  auto module = parse(mlp);
+  codegen::CompileReport report;
+  codegen::CompileOptions options;
+  options.report = &report;
+  codegen::compile(*module, options);
+  EXPECT_GE(report.timings.size(), 9u);
+  EXPECT_GE(report.numKernels + report.numLibraryKernels, 2);
+}
+
+TEST_F(Compile, NamesWhatItDoesNotKnow) {
+  auto module = parse(mlp);
+  EXPECT_THROW(codegen::compile(*module, {.cpu = "pentium"}), Error);
+  EXPECT_THROW(codegen::compile(*module, {.emit = "wasm"}), Error);
+  EXPECT_THROW(codegen::compile(*module, {.disabledPasses = {"frobnicate"}}), Error);
+}
+
+} // namespace
