@@ -11,9 +11,9 @@ namespace tressel::graph {
 /// What clusters and kernels share: attributes, the split of the body, the yield. `what` is the op that is verified.
 template <typename OpT> static LogicalResult verifyWork(OpT op) {
   if (static_cast<int64_t>(op.getRange()) < 1)
-    return op.emitOpError("(rule 3) range must be positive, it is ") << op.getRange();
+    return op.emitOpError("(rule 3) range must be positive, it is ") << static_cast<int64_t>(op.getRange());
   if (static_cast<int64_t>(op.getGrain()) < 1)
-    return op.emitOpError("(rule 3) grain must be positive, it is ") << op.getGrain();
+    return op.emitOpError("(rule 3) grain must be positive, it is ") << static_cast<int64_t>(op.getGrain());
   if (static_cast<int64_t>(op.getScratch()) < 0)
     return op.emitOpError("(rule 3) scratch must not be negative");
   if (static_cast<int64_t>(op.getPacks()) < 0 || op.getPacks() > op->getNumOperands() + 64)

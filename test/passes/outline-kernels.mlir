@@ -1,0 +1,36 @@
+// RUN: tressel-opt %s --tressel-outline-kernels -mlir-print-debuginfo | FileCheck %s
+
+// Two equal clusters of different lines become one kernel; one with another attribute its own. Lines stay with launches.
+// CHECK: tressel.kernel @pack_0(tensor<4xf32>) -> tensor<16xui8> attributes {{{.*}}params = "{}", provider = "library"}
+// CHECK: tressel.kernel @exp_relu_0(
+// CHECK: tressel.kernel @exp_relu_1({{.*}} range = 2 : i64}
+// CHECK-NOT: tressel.kernel
+// CHECK-LABEL: func.func @main
+// CHECK: tressel.launch @pack_0(%arg0)
+// CHECK: %[[A:.*]] = tressel.launch @exp_relu_0(%arg0) : {{.*}} loc(#[[FIRST:.*]])
+// CHECK: %[[B:.*]] = tressel.launch @exp_relu_0(%[[A]]) : {{.*}} loc(#[[SECOND:.*]])
+// CHECK: tressel.launch @exp_relu_1(%[[B]])
+// CHECK-DAG: #[[FIRST]] = loc("model.cpp":1:0)
+// CHECK-DAG: #[[SECOND]] = loc("model.cpp":2:0)
+func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tressel.name = "y"}, tensor<16xui8> {tressel.name = "p"}) {
+  %p = tressel.pack %x provider "library" params "{}" : tensor<4xf32> -> tensor<16xui8>
+  %0 = tressel.cluster(%x) {provider = "generated"} : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %1 = tressel.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = tressel.relu %1 : (tensor<4xf32>) -> tensor<4xf32>
+    tressel.yield %2 : tensor<4xf32>
+  } loc("model.cpp":1:0)
+  %3 = tressel.cluster(%0) {provider = "generated"} : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %4 = tressel.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+    %5 = tressel.relu %4 : (tensor<4xf32>) -> tensor<4xf32>
+    tressel.yield %5 : tensor<4xf32>
+  } loc("model.cpp":2:0)
+  %6 = tressel.cluster(%3) {provider = "generated", range = 2 : i64} : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %7 = tressel.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+    %8 = tressel.relu %7 : (tensor<4xf32>) -> tensor<4xf32>
+    tressel.yield %8 : tensor<4xf32>
+  }
+  return %6, %p : tensor<4xf32>, tensor<16xui8>
+}
