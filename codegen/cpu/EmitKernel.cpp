@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 #include <bit>
 #include <functional>
@@ -64,9 +65,13 @@ private:
   void finish(const Reduction &r, size_t number);
   void store(const Store &s, int number);
 
+  void planScratch();
+  Value *scratchPlace(int32_t e, int m, int u);
+
   // Values. `m` is the number within the block, `u` that of the vector.
   Value *eval(int32_t e, int m, int u);
   Value *evalHere(int32_t e, int m, int u);
+  Value *compute(const Expr &x, int m, int u, int32_t e);
   Value *load(int32_t e, int m, int u);
   Value *pointer(int id, int32_t buffer, const Affine &index, size_t level);
   Value *elementPointer(int id, int32_t buffer, const Affine &index, int m, int u);
@@ -75,6 +80,7 @@ private:
   Value *inRange(const Expr &x, int m, int u);
   Value *checked(const Expr &x, int m, int u);
 
+  Value *storesAligned();
   bool alongVector(uint64_t dims) const { return s_.vectorDim >= 0 && (dims >> s_.vectorDim & 1); }
   bool alongBlock(uint64_t dims) const { return s_.blockDim >= 0 && (dims >> s_.blockDim & 1); }
   size_t levelOf(uint64_t dims) const;
@@ -107,12 +113,20 @@ private:
   size_t reducedLevel_ = 0;
   Value *tileBegin_ = nullptr, *tileEnd_ = nullptr;
 
+  bool nonTemporal_ = false; ///< results go past the caches
   int block_ = 1, unroll_ = 1; ///< of the instance being emitted
   int64_t tail_ = 0;           ///< lanes of its last vector, 0: all
   struct Accumulator {
     llvm::AllocaInst *value, *index;
   };
   std::map<std::tuple<size_t, int, int>, Accumulator> accumulators_;
+  /// Costly expressions over P x R that several passes over R need: computed in the first, kept on the stack.
+  struct Scratch {
+    llvm::AllocaInst *memory;
+    int firstPass;
+  };
+  std::map<int32_t, Scratch> scratch_;
+  int pass_ = 0; ///< the stage, or numStages when full results are stored
   std::map<std::tuple<size_t, int, int>, Value *> reduced_;
 };
 
@@ -358,8 +372,77 @@ Value *KernelEmitter::eval(int32_t e, int m, int u) {
   return scopes_[level].values[key] = v;
 }
 
+/// Chooses what is kept from one pass over R to the next.
+void KernelEmitter::planScratch() {
+  constexpr int64_t mostBytes = 1 << 16;
+  std::vector<uint64_t> passes(plan_.exprs.size(), 0); // in which each expression is used, a bit each
+  for (const Reduction &r : plan_.reductions)
+    passes[static_cast<size_t>(r.body)] |= uint64_t(1) << r.stage;
+  for (const Store &s : plan_.stores)
+    if (s.full)
+      passes[static_cast<size_t>(s.value)] |= uint64_t(1) << plan_.numStages;
+  uint64_t reducedDims = 0;
+  for (size_t d = static_cast<size_t>(plan_.numParallel); d < plan_.dims.size(); ++d)
+    reducedDims |= uint64_t(1) << d;
+  int64_t bytes = 0;
+  for (size_t e = plan_.exprs.size(); e-- > 0;) {
+    const Expr &x = plan_.exprs[e];
+    const bool costly = x.kind == ExprKind::Scalar && x.op >= ScalarOp::Exp && x.op <= ScalarOp::Logistic;
+    const bool everywhere = (x.dims & reducedDims) == reducedDims;
+    if (std::popcount(passes[e]) > 1 && costly && everywhere && x.dtype != DType::boolean) {
+      const int64_t padded = s_.vectorReduced ? plan_.reducedPoints() + 64 : plan_.reducedPoints() * s_.lanes * s_.unroll;
+      const int64_t elements = padded * s_.block;
+      if (bytes + elements * sizeOf(x.dtype) <= mostBytes) {
+        bytes += elements * sizeOf(x.dtype);
+        llvm::AllocaInst *memory = variable(llvm::ArrayType::get(scalars_.registerType(x.dtype), static_cast<uint64_t>(elements)));
+        memory->setAlignment(llvm::Align(64));
+        scratch_[static_cast<int32_t>(e)] = {memory, std::countr_zero(passes[e])};
+        passes[e] = passes[e] & (~passes[e] + 1); // its arguments are needed in its first pass only
+      }
+    }
+    auto use = [&](int32_t a) {
+      if (a >= 0)
+        passes[static_cast<size_t>(a)] |= passes[e];
+    };
+    for (int32_t a : x.args)
+      use(a);
+    use(x.guard);
+    for (const auto &i : x.index.indirect)
+      use(i.expr);
+  }
+}
+
+Value *KernelEmitter::scratchPlace(int32_t e, int m, int u) {
+  // Element r of row m; or, with lanes across P, vector (r, m, u).
+  Value *at = i64(0);
+  for (size_t d = static_cast<size_t>(plan_.numParallel); d < plan_.dims.size(); ++d)
+    at = b_.CreateNSWAdd(b_.CreateNSWMul(at, i64(plan_.dims[d].size)), index_[d]);
+  if (s_.vectorReduced)
+    at = b_.CreateNSWAdd(at, i64((plan_.reducedPoints() + 64) * m + int64_t(s_.lanes) * u));
+  else
+    at = b_.CreateNSWAdd(b_.CreateNSWMul(at, i64(int64_t(s_.lanes) * s_.unroll * s_.block)),
+                         i64((int64_t(m) * s_.unroll + u) * s_.lanes));
+  const Scratch &s = scratch_.at(e);
+  return b_.CreateGEP(scalars_.registerType(plan_.exprs[static_cast<size_t>(e)].dtype), s.memory, at);
+}
+
 Value *KernelEmitter::evalHere(int32_t e, int m, int u) {
   const Expr &x = plan_.exprs[static_cast<size_t>(e)];
+  if (auto kept = scratch_.find(e); kept != scratch_.end()) {
+    Type *type = scalars_.registerType(x.dtype);
+    const llvm::Align align(static_cast<uint64_t>(sizeOf(x.dtype)));
+    if (alongVector(x.dims))
+      type = vectorOf(type);
+    if (pass_ != kept->second.firstPass)
+      return b_.CreateAlignedLoad(type, scratchPlace(e, m, u), align);
+    Value *v = compute(x, m, u, e);
+    b_.CreateAlignedStore(v, scratchPlace(e, m, u), align);
+    return v;
+  }
+  return compute(x, m, u, e);
+}
+
+Value *KernelEmitter::compute(const Expr &x, int m, int u, int32_t e) {
   switch (x.kind) {
   case ExprKind::Load: return load(e, m, u);
   case ExprKind::InRange: return inRange(x, m, u);
@@ -407,6 +490,10 @@ void KernelEmitter::store(const Store &s, int number) {
           b_.CreateAlignedStore(b_.CreateExtractElement(v, uint64_t(0)), p, align);
         else if (mask)
           b_.CreateMaskedStore(v, p, align, mask);
+        else if (nonTemporal_)
+          b_.CreateAlignedStore(v, p, llvm::Align(static_cast<uint64_t>(s_.lanes * sizeOf(type))))
+              ->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                            llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
         else
           b_.CreateAlignedStore(v, p, align);
       } else {
@@ -568,8 +655,8 @@ void KernelEmitter::emitStage(int stage) {
 
 void KernelEmitter::emitPoint() {
   reducedLevel_ = level_;
-  for (int stage = 0; stage < plan_.numStages; ++stage)
-    emitStage(stage);
+  for (pass_ = 0; pass_ < plan_.numStages; ++pass_)
+    emitStage(pass_);
   bool full = false;
   for (size_t i = 0; i < plan_.stores.size(); ++i) {
     full |= plan_.stores[i].full;
@@ -665,6 +752,29 @@ void KernelEmitter::emitUnit(Value *unit) {
   });
 }
 
+/// Results far larger than the caches are better written past them, which saves reading their old contents. That takes
+/// aligned vectors: whether it is possible is known up to the addresses of the results. Null if it is not worth it.
+Value *KernelEmitter::storesAligned() {
+  constexpr int64_t worthIt = int64_t(32) << 20;
+  int64_t bytes = 0;
+  Value *low = nullptr;
+  if (!plan_.reductions.empty() || s_.vectorDim < 0)
+    return nullptr;
+  for (const Store &s : plan_.stores) {
+    const int64_t size = memoryBytes(s.buffer), vector = size * s_.lanes;
+    bytes += size * plan_.buffers[static_cast<size_t>(s.buffer)].elements;
+    if (vector < 16 || coef(s.index, s_.vectorDim) != 1 || s_.tile % s_.lanes != 0)
+      return nullptr;
+    for (size_t d = 0; d < plan_.dims.size(); ++d)
+      if (static_cast<int>(d) != s_.vectorDim && s.index.coef[d] * size % vector != 0)
+        return nullptr;
+    Value *address = b_.CreateAnd(b_.CreatePtrToInt(buffers_[static_cast<size_t>(s.buffer)], b_.getInt64Ty()),
+                                  static_cast<uint64_t>(vector - 1));
+    low = low ? b_.CreateOr(low, address) : address;
+  }
+  return bytes >= worthIt ? b_.CreateICmpEQ(low, i64(0)) : nullptr;
+}
+
 llvm::Function *KernelEmitter::run() {
   llvm::LLVMContext &context = module_.getContext();
   Type *ptr = llvm::PointerType::get(context, 0);
@@ -694,6 +804,7 @@ llvm::Function *KernelEmitter::run() {
       uses |= usesReduced_[static_cast<size_t>(i.expr)] != 0;
     usesReduced_[e] = uses;
   }
+  planScratch();
   openScope(nullptr);
   Value *begin = function_->getArg(1), *end = function_->getArg(2);
   if (signature_.rows) {
@@ -704,8 +815,18 @@ llvm::Function *KernelEmitter::run() {
     };
     begin = start(begin), end = start(end);
   }
-  if (s_.range > 0)
-    loop(-1, begin, end, 1, false, [&] { emitUnit(index_.back()); });
+  auto units = [&] { loop(-1, begin, end, 1, false, [&] { emitUnit(index_.back()); }); };
+  if (s_.range > 0) {
+    if (Value *aligned = storesAligned())
+      branch(aligned, [&] {
+        nonTemporal_ = true;
+        units();
+        nonTemporal_ = false;
+        b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}); // before the pool says that the chunk is done
+      }, units);
+    else
+      units();
+  }
   b_.CreateRet(b_.CreateLoad(b_.getInt32Ty(), status_));
   return function_;
 }

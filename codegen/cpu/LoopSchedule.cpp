@@ -131,13 +131,14 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   const int64_t vectors = std::max<int64_t>(1, (vectorSize + s.lanes - 1) / s.lanes);
 
   // Registers: accumulators take what loads and constants leave.
-  int accumulators = 0, weight = 0;
+  int accumulators = 0, weight = 0, after = 0; // instructions within the reduced loops, and per parallel point
   for (const Reduction &r : plan.reductions) {
     const bool arg = r.combine == op::Combine::ArgMax || r.combine == op::Combine::ArgMin;
     accumulators += arg ? 2 : 1;
   }
+  const uint64_t reducedDims = ~((uint64_t(1) << plan.numParallel) - 1);
   for (const Expr &e : plan.exprs)
-    weight += costOf(e);
+    (plan.reductions.empty() || (e.dims & reducedDims) ? weight : after) += costOf(e);
   const bool heavy = weight > 24;
   const int budget = std::max(1, (features.numVectorRegisters - 6) / std::max(1, accumulators));
 
@@ -164,7 +165,8 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   s.unroll = static_cast<int>((vectors + (vectors + most - 1) / most - 1) / ((vectors + most - 1) / most));
   if (s.blockDim >= 0) {
     const int64_t size = plan.dims[static_cast<size_t>(s.blockDim)].size;
-    const int64_t rows = std::clamp<int64_t>(budget / s.unroll, 1, 8);
+    // Every row repeats the code; what follows the reduction should not outgrow the instruction cache.
+    const int64_t rows = std::clamp<int64_t>(std::min<int64_t>(budget, 1 + 600 / (after + 1)) / s.unroll, 1, 8);
     s.block = static_cast<int>((size + (size + rows - 1) / rows - 1) / ((size + rows - 1) / rows));
     if (s.block == 1)
       s.blockDim = -1;
