@@ -29,7 +29,6 @@ public:
   Num sign(Num x);
 
 private:
-  friend struct TrigReduction;
   Num c(double value) const;
   Num poly(Num x, std::initializer_list<double> coefficients) const; ///< lowest first
   Num select(llvm::Value *cond, Num a, Num b) const;
@@ -45,6 +44,7 @@ private:
   Reduced reduceExp(Num x) const;
   Num expTail(Num r) const; ///< (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2
   Num power2(llvm::Value *n) const; ///< for normal results
+  Num erfSingle(Num x);
   Num trig(Num x, int quadrantShift, bool tangent);
   Num inDouble(Num x, Num (Math::*f)(Num));
 

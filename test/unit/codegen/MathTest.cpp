@@ -35,8 +35,8 @@ const Function kFunctions[] = {
     {"sinh", ScalarOp::Sinh, std::sinh, -89, 89, 4, 4},
     {"cosh", ScalarOp::Cosh, std::cosh, -89, 89, 4, 4},
     {"tanh", ScalarOp::Tanh, std::tanh, -12, 12, 4, 4},
-    {"erf", ScalarOp::Erf, std::erf, -5, 5, 3, 5},
-    {"erfSmall", ScalarOp::Erf, std::erf, -0.1, 0.1, 3, 4},
+    {"erf", ScalarOp::Erf, std::erf, -5, 5, 6, 5},
+    {"erfSmall", ScalarOp::Erf, std::erf, -0.1, 0.1, 4, 3},
     {"logistic", ScalarOp::Logistic, logistic, -80, 80, 3, 3},
     {"rsqrt", ScalarOp::Rsqrt, rsqrt, 1e-20, 1e20, 1.5, 1.5},
 };
