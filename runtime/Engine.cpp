@@ -27,6 +27,9 @@ constexpr double kTinyNs = 500;
 /// work to hand over soon, which then starts late.
 constexpr double kSmallNs = 20000, kDebtNs = 50000;
 constexpr size_t kMaxLanes = 256;
+/// How long the lane's thread looks for the next task before it sleeps: about what two wake-ups take. A producer that
+/// hands over op after op must not pay for waking it each time.
+constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr auto kExitPatience = std::chrono::seconds(2);
 
 thread_local bool insideTask = false;
@@ -248,6 +251,8 @@ struct Engine::Impl {
         releaseToken();
         continue;
       }
+      if (spin())
+        continue;
       std::unique_lock lock(mutex);
       workerParked.store(true);
       work.wait(lock, [&] { return stop || (done.load() < submitted.load() && !token.load()); });
@@ -255,6 +260,20 @@ struct Engine::Impl {
       if (stop && done.load() >= submitted.load())
         return;
     }
+  }
+
+  /// True when a task came.
+  bool spin() {
+    const auto until = std::chrono::steady_clock::now() + kSpin;
+    do {
+      for (int i = 0; i < 64; ++i) {
+        if (done.load(std::memory_order_relaxed) < submitted.load(std::memory_order_relaxed) &&
+            !token.load(std::memory_order_relaxed))
+          return true;
+        __builtin_ia32_pause();
+      }
+    } while (std::chrono::steady_clock::now() < until);
+    return false;
   }
 
   using Deadline = std::chrono::steady_clock::time_point;

@@ -14,7 +14,9 @@ namespace {
 constexpr size_t kAlignment = 64;
 /// Blocks up to this size are kept per thread, without a lock; larger ones in one shared cache.
 constexpr int64_t kSmallBytes = 4096;
-constexpr size_t kSmallBlocksPerClass = 64;
+constexpr uint16_t kSmallBlocksPerClass = 64, kBatch = 32;
+/// Batches that threads have handed back, per class, in bytes.
+constexpr int64_t kSharedSmallBytes = int64_t(1) << 20;
 /// Large blocks are kept up to this many bytes in all: mapping fresh pages costs more than most kernels.
 constexpr int64_t kCacheBytes = int64_t(512) << 20;
 constexpr int64_t kHugePage = int64_t(2) << 20;
@@ -92,34 +94,106 @@ LargeCache &largeCache() {
   return cache;
 }
 
+/// A free block, linked through its first bytes.
+struct FreeBlock {
+  FreeBlock *next;
+};
+
+/// Where threads hand over batches of kBatch small blocks: one thread allocates what another frees, at every queued op.
+struct SmallExchange {
+  std::mutex mutex;
+  std::vector<FreeBlock *> batches[kSmallClasses];
+  std::atomic<uint32_t> counts[kSmallClasses] = {}; // of batches: looked at without the lock
+
+  FreeBlock *take(int sizeClass) {
+    if (counts[sizeClass].load(std::memory_order_relaxed) == 0)
+      return nullptr;
+    std::lock_guard lock(mutex);
+    auto &list = batches[sizeClass];
+    if (list.empty())
+      return nullptr;
+    FreeBlock *batch = list.back();
+    list.pop_back();
+    counts[sizeClass].store(static_cast<uint32_t>(list.size()), std::memory_order_relaxed);
+    return batch;
+  }
+  bool keep(int sizeClass, FreeBlock *batch) {
+    std::lock_guard lock(mutex);
+    auto &list = batches[sizeClass];
+    if (static_cast<int64_t>(list.size() + 1) * kBatch * classBytes(sizeClass) > kSharedSmallBytes)
+      return false;
+    list.push_back(batch);
+    counts[sizeClass].store(static_cast<uint32_t>(list.size()), std::memory_order_relaxed);
+    return true;
+  }
+};
+
+void freeAll(FreeBlock *list) {
+  while (list) {
+    FreeBlock *next = list->next;
+    std::free(list);
+    list = next;
+  }
+}
+
+SmallExchange &smallExchange() {
+  static SmallExchange &exchange = *new SmallExchange(); // never destroyed, like the cache above
+  return exchange;
+}
+
 struct SmallCache;
 thread_local SmallCache *smallCache = nullptr;
 thread_local bool smallCacheGone = false; // the thread is ending; its destructors may still free storages
 
 struct SmallCache {
-  struct Free {
-    Free *next;
-  };
-  Free *blocks[kSmallClasses] = {};
+  FreeBlock *blocks[kSmallClasses] = {};
   uint16_t counts[kSmallClasses] = {};
 
   static SmallCache *get() {
-    if (!smallCache && !smallCacheGone) {
+    if (!smallCache && !smallCacheGone) [[unlikely]] {
       static thread_local SmallCache cache;
       smallCache = &cache;
     }
     return smallCache;
   }
+  void *take(int sizeClass) {
+    FreeBlock *block = blocks[sizeClass];
+    if (!block) {
+      block = smallExchange().take(sizeClass);
+      if (!block)
+        return nullptr;
+      counts[sizeClass] = kBatch;
+    }
+    blocks[sizeClass] = block->next;
+    --counts[sizeClass];
+    return block;
+  }
+  void give(int sizeClass, void *block) {
+    if (counts[sizeClass] == kSmallBlocksPerClass) {
+      FreeBlock *batch = blocks[sizeClass], *last = batch;
+      for (int i = 1; i < kBatch; ++i)
+        last = last->next;
+      blocks[sizeClass] = std::exchange(last->next, nullptr);
+      counts[sizeClass] -= kBatch;
+      if (!smallExchange().keep(sizeClass, batch))
+        freeAll(batch);
+    }
+    auto *free = static_cast<FreeBlock *>(block);
+    free->next = blocks[sizeClass];
+    blocks[sizeClass] = free;
+    ++counts[sizeClass];
+  }
   void trim() {
-    for (int c = 0; c < kSmallClasses; ++c)
-      while (Free *block = blocks[c]) {
-        blocks[c] = block->next;
-        std::free(block);
-      }
-    std::fill(std::begin(counts), std::end(counts), uint16_t(0));
+    for (int c = 0; c < kSmallClasses; ++c) {
+      freeAll(std::exchange(blocks[c], nullptr));
+      counts[c] = 0;
+      while (FreeBlock *batch = smallExchange().take(c))
+        freeAll(batch);
+    }
   }
   ~SmallCache() {
-    trim();
+    for (int c = 0; c < kSmallClasses; ++c)
+      freeAll(blocks[c]);
     smallCache = nullptr;
     smallCacheGone = true;
   }
@@ -127,12 +201,9 @@ struct SmallCache {
 
 void *takeBlock(int sizeClass) {
   if (sizeClass < kSmallClasses) {
-    if (SmallCache *cache = SmallCache::get(); cache && cache->blocks[sizeClass]) {
-      SmallCache::Free *block = cache->blocks[sizeClass];
-      cache->blocks[sizeClass] = block->next;
-      --cache->counts[sizeClass];
+    SmallCache *cache = SmallCache::get();
+    if (void *block = cache ? cache->take(sizeClass) : nullptr)
       return block;
-    }
   } else if (void *block = largeCache().take(sizeClass)) {
     return block;
   }
@@ -141,14 +212,8 @@ void *takeBlock(int sizeClass) {
 
 void giveBlock(int sizeClass, void *block) {
   if (sizeClass < kSmallClasses) {
-    SmallCache *cache = SmallCache::get();
-    if (cache && cache->counts[sizeClass] < kSmallBlocksPerClass) {
-      auto *free = static_cast<SmallCache::Free *>(block);
-      free->next = cache->blocks[sizeClass];
-      cache->blocks[sizeClass] = free;
-      ++cache->counts[sizeClass];
-      return;
-    }
+    if (SmallCache *cache = SmallCache::get())
+      return cache->give(sizeClass, block);
   } else if (largeCache().keep(sizeClass, block)) {
     return;
   }
