@@ -105,8 +105,8 @@ std::map<std::string, NpyArray> readNpz(const std::string &path, int64_t maxByte
   return arrays;
 }
 
-void writeNpz(const std::string &path, const std::map<std::string, NpyArray> &arrays) {
-  for (const auto &[name, array] : arrays)
+void writeNpz(const std::string &path, const std::vector<NpzItem> &items) {
+  for (const auto &[name, type, data] : items)
     if (name.empty() || name[0] == '/' || name.find('\0') != std::string::npos || name.size() > 60000)
       throw InputError(path + ": an array of an .npz file cannot be called '" + name.substr(0, 200) + "'");
   int code = 0;
@@ -115,9 +115,9 @@ void writeNpz(const std::string &path, const std::map<std::string, NpyArray> &ar
   if (!archive)
     fail(errorText(code));
   std::vector<std::string> files; // libzip reads them when it closes the archive
-  files.reserve(arrays.size());
-  for (const auto &[name, array] : arrays) {
-    const std::string &file = files.emplace_back(runtime::formatNpy(array.type, array.data->data()));
+  files.reserve(items.size());
+  for (const auto &[name, type, data] : items) {
+    const std::string &file = files.emplace_back(runtime::formatNpy(type, data));
     zip_source_t *source = zip_source_buffer(archive.get(), file.data(), file.size(), 0);
     if (!source)
       fail(zip_strerror(archive.get()));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace tressel::io {
 
@@ -15,9 +16,14 @@ namespace tressel::io {
 /// honestly.
 std::map<std::string, runtime::NpyArray> readNpz(const std::string &path, int64_t maxBytes);
 
+struct NpzItem {
+  std::string name;
+  TensorType type;
+  const void *data;
+};
 /// Writes aside and renames; not compressed, as numpy.savez. Throws InputError
 /// for empty names and names with '/' at the front or NUL, RuntimeError if the
 /// disk refuses.
-void writeNpz(const std::string &path, const std::map<std::string, runtime::NpyArray> &arrays);
+void writeNpz(const std::string &path, const std::vector<NpzItem> &items);
 
 } // namespace tressel::io
