@@ -1,0 +1,252 @@
+// tressel/io.h and tressel/data.h.
+#include "test/unit/frontend/Files.h"
+
+#include <cstring>
+#include <tressel/data.h>
+#include <tressel/io.h>
+#include <zlib.h>
+
+using namespace tressel;
+using namespace tressel::test;
+
+namespace {
+
+bool equal(const Tensor &a, const Tensor &b) {
+  return a.type() == b.type() && std::memcmp(a.data(), b.data(), static_cast<size_t>(a.type().bytes())) == 0;
+}
+std::map<std::string, Tensor> sample() {
+  std::map<std::string, Tensor> tensors;
+  for (const FileCase &c : fileCases())
+    tensors.emplace(c.name, from_bytes(c.bytes.data(), c.type));
+  return tensors;
+}
+Variable variable(std::initializer_list<float> values, const Shape &shape) {
+  return Variable(from_span(std::vector<float>(values), shape));
+}
+std::vector<float> values(const Variable &v) { return v.value().to_vector<float>(); }
+using Names = std::vector<std::string>;
+
+/// Two layers, as a network names them.
+std::vector<std::pair<std::string, Variable>> network() {
+  return {{"conv.weight", variable({1, 2}, {2})},
+          {"conv.bias", variable({3}, {1})},
+          {"fc.weight", variable({4, 5, 6, 7, 8, 9}, {2, 3})},
+          {"fc.bias", variable({10, 11, 12}, {3})}};
+}
+std::vector<std::pair<std::string, Variable>> zeroNetwork() {
+  auto named = network();
+  for (auto &[name, v] : named)
+    v.assign(zeros(v.shape()));
+  return named;
+}
+std::vector<std::vector<float>> all(const std::vector<std::pair<std::string, Variable>> &named) {
+  std::vector<std::vector<float>> out;
+  for (const auto &[name, v] : named)
+    out.push_back(values(v));
+  return out;
+}
+
+} // namespace
+
+TEST(TensorFiles, SurviveTheRoundTrip) {
+  const Folder folder;
+  const auto tensors = sample();
+  save_safetensors(folder / "a.safetensors", tensors, {{"k", "v"}});
+  std::map<std::string, std::string> metadata;
+  const auto back = load_safetensors(folder / "a.safetensors", &metadata);
+  EXPECT_EQ(metadata, (std::map<std::string, std::string>{{"k", "v"}}));
+  ASSERT_EQ(back.size(), tensors.size());
+  for (const auto &[name, t] : tensors)
+    EXPECT_TRUE(equal(t, back.at(name))) << name;
+  save_npz(folder / "a.npz", tensors);
+  const auto unzipped = load_npz(folder / "a.npz");
+  for (const auto &[name, t] : tensors) {
+    if (t.dtype() != bf16)
+      EXPECT_TRUE(equal(t, unzipped.at(name))) << name;
+    else
+      EXPECT_EQ(unzipped.at(name).to_vector<float>(), t.to_vector<float>()) << name;
+    save_npy(folder / "a.npy", t);
+    if (t.dtype() != bf16)
+      EXPECT_TRUE(equal(t, load_npy(folder / "a.npy"))) << name;
+  }
+}
+
+TEST(TensorFiles, ErrorsNameTheCallersLine) {
+  const Folder folder;
+  const uint32_t line = std::source_location::current().line() + 2;
+  try {
+    load_npy(folder / "none.npy");
+    FAIL();
+  } catch (const InputError &e) {
+    EXPECT_EQ(e.where().line, line);
+    EXPECT_NE(std::string(e.what()).find("load_npy"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find(folder / "none.npy"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(save_npy(folder / "none/a.npy", tensor(1.0f)), RuntimeError);
+  EXPECT_THROW(save_npz(folder / "none/a.npz", {{"w", tensor(1.0f)}}), RuntimeError);
+  save_npz(folder / "a.npz", {{"w", zeros({1000})}});
+  expectInputError([&] { load_npz(folder / "a.npz", 1000); }, {"'w.npy'", "more than 1000 bytes"});
+}
+
+TEST(TensorFiles, ForeignElementTypesAreListedTogether) {
+  const Folder folder;
+  const std::string header = R"({"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]},)"
+                             R"("b":{"dtype":"U64","shape":[1],"data_offsets":[1,9]}})";
+  const uint64_t n = header.size();
+  put(folder / "a", std::string(reinterpret_cast<const char *>(&n), 8) + header + std::string(9, '\0'));
+  expectInputError([&] { load_safetensors(folder / "a"); }, {"a (element type 'F8_E4M3')", "b (element type 'U64')"});
+}
+
+TEST(Parameters, SurviveTheRoundTrip) {
+  const Folder folder;
+  save_parameters(network(), folder / "net");
+  auto named = zeroNetwork();
+  const LoadReport report = load_parameters(named, folder / "net");
+  EXPECT_EQ(all(named), all(network()));
+  EXPECT_EQ(report.loaded, (Names{"conv.weight", "conv.bias", "fc.weight", "fc.bias"}));
+  EXPECT_EQ(report.str(), "4 loaded\n");
+}
+
+TEST(Parameters, AStrictLoadListsEverythingAndAssignsNothing) {
+  const Folder folder;
+  save_safetensors(
+      folder / "net",
+      {{"conv.weight", ones({2})}, {"fc.weight", ones({5, 3})}, {"extra", ones({1})}, {"fc.bias", ones({3}, f16)}});
+  auto named = network();
+  expectInputError(
+      [&] {
+        load_parameters(named, folder / "net", {.rename = {{"typo.", "x."}}});
+      },
+      {folder / "net", "1 missing in the file: conv.bias", "1 unexpected in the file: extra",
+       "2 mismatched: fc.weight (file f32[5, 3], network f32[2, 3])", "fc.bias (file f16[3], network f32[3])", "typo.",
+       "nothing was loaded"});
+  EXPECT_EQ(all(named), all(network()));
+
+  const LoadReport report = load_parameters(named, folder / "net", {.strict = false});
+  EXPECT_EQ(report.loaded, Names{"conv.weight"});
+  EXPECT_EQ(report.missing, Names{"conv.bias"});
+  EXPECT_EQ(report.unexpected, Names{"extra"});
+  EXPECT_EQ(report.mismatched.size(), 2u);
+  EXPECT_EQ(values(named[0].second), (std::vector<float>{1, 1}));
+  EXPECT_EQ(values(named[2].second), values(network()[2].second));
+}
+
+TEST(Parameters, TakesFilesOfOtherFrameworks) {
+  const Folder folder;
+  // Names with a prefix, a head of another size, matrices as [out, in].
+  save_safetensors(folder / "net", {{"module.features.0.weight", tensor({1, 2})},
+                                    {"module.features.0.bias", tensor({3})},
+                                    {"module.classifier.weight", tensor({{4, 7}, {5, 8}, {6, 9}})},
+                                    {"module.classifier.bias", tensor({10, 11, 12})},
+                                    {"module.head.weight", ones({9, 9})}});
+  const LoadOptions options{.rename = {{"module.", ""},
+                                       {"module.features.0.", "conv."},
+                                       {"module.classifier.weight", "fc.weight"},
+                                       {"module.classifier.", "fc."}},
+                            .skip = {"head.*"},
+                            .transpose = {"fc.weight"}};
+  auto named = zeroNetwork();
+  const LoadReport report = load_parameters(named, folder / "net", options);
+  EXPECT_EQ(all(named), all(network()));
+  EXPECT_EQ(report.skipped, Names{"head.weight"});
+
+  LoadOptions without = options;
+  without.transpose = {};
+  expectInputError([&] { load_parameters(named, folder / "net", without); },
+                   {"fc.weight (file f32[3, 2], network f32[2, 3]; it fits transposed"});
+}
+
+TEST(Parameters, SkippedOnesKeepTheirValues) {
+  const Folder folder;
+  save_safetensors(folder / "net",
+                   {{"conv.weight", ones({2})}, {"conv.bias", ones({1})}, {"fc.weight", ones({1000, 2})}});
+  auto named = network();
+  const LoadReport report = load_parameters(named, folder / "net", {.skip = {"fc.*"}});
+  EXPECT_EQ(report.skipped, (Names{"fc.bias", "fc.weight"}));
+  EXPECT_EQ(values(named[0].second), (std::vector<float>{1, 1}));
+  EXPECT_EQ(values(named[2].second), values(network()[2].second));
+  EXPECT_EQ(load_parameters(named, folder / "net", {.skip = {"*"}}).loaded, Names{});
+  EXPECT_EQ(load_parameters(named, folder / "net", {.skip = {"f?.*s", "*.we*ht", "conv.bias"}}).skipped.size(), 4u);
+}
+
+TEST(Parameters, RefusesConfusedNames) {
+  const Folder folder;
+  save_parameters(network(), folder / "net");
+  expectInputError(
+      [&] {
+        load_parameters(network(), folder / "net", {.strict = false, .rename = {{"fc.", "conv."}}});
+      },
+      {"become 'conv."});
+  auto twice = network();
+  twice.push_back(twice[0]);
+  EXPECT_THROW(load_parameters(twice, folder / "net"), Error);
+  EXPECT_THROW(save_parameters(twice, folder / "other"), Error);
+  auto empty = network();
+  empty[1].second = Variable();
+  EXPECT_THROW(save_parameters(empty, folder / "other"), Error);
+  expectInputError([&] { load_parameters(empty, folder / "net"); }, {"conv.bias (has no value yet"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "other"));
+}
+
+namespace {
+std::string number(uint32_t n) { return {char(n >> 24), char(n >> 16), char(n >> 8), char(n)}; }
+void writeSet(const Folder &folder, const std::string &images, const std::string &labels) {
+  put(folder / "t10k-images-idx3-ubyte", images);
+  put(folder / "t10k-labels-idx1-ubyte", labels);
+}
+} // namespace
+
+TEST(FashionMnist, ReadsBothSets) {
+  const std::string dir = "/usr/share/datasets/fashion-mnist";
+  if (!std::filesystem::exists(dir))
+    GTEST_SKIP() << "Debian's package dataset-fashion-mnist is missing: run ./dev setup";
+  for (bool train : {true, false}) {
+    const data::LabelledImages set = data::fashion_mnist(dir, train);
+    const int64_t n = train ? 60000 : 10000;
+    ASSERT_EQ(set.images.type(), (TensorType{f32, {n, 1, 28, 28}}));
+    ASSERT_EQ(set.labels.type(), (TensorType{i64, {n}}));
+    std::vector<int64_t> counts(10);
+    for (int64_t kind : set.labels.to_vector<int64_t>())
+      ++counts.at(static_cast<size_t>(kind));
+    EXPECT_EQ(counts, std::vector<int64_t>(10, n / 10)) << "all kinds are equally frequent";
+    const auto *pixels = static_cast<const float *>(set.images.data());
+    const auto [low, high] = std::minmax_element(pixels, pixels + set.images.size());
+    EXPECT_EQ(*low, 0.0f);
+    EXPECT_EQ(*high, 1.0f);
+  }
+}
+
+TEST(FashionMnist, ScalesPixelsInOrder) {
+  const Folder folder;
+  std::string pixels(2 * 784, '\0');
+  pixels[1] = char(255);
+  pixels[784] = char(51);
+  writeSet(folder, number(0x803) + number(2) + number(28) + number(28) + pixels,
+           number(0x801) + number(2) + std::string("\7\0", 2));
+  const data::LabelledImages set = data::fashion_mnist(folder.path.string(), false);
+  const std::vector<float> got = set.images.to_vector<float>();
+  EXPECT_EQ(got[0], 0.0f);
+  EXPECT_EQ(got[1], 1.0f);
+  EXPECT_EQ(got[784], 0.2f);
+  EXPECT_EQ(set.labels.to_vector<int64_t>(), (std::vector<int64_t>{7, 0}));
+}
+
+TEST(FashionMnist, RefusesOtherFiles) {
+  const Folder folder;
+  auto refused = [&](std::initializer_list<std::string> texts) {
+    expectInputError([&] { data::fashion_mnist(folder.path.string(), false); }, texts);
+  };
+  refused({"t10k-images-idx3-ubyte.gz", "no such file", "dataset-fashion-mnist"});
+  const std::string images = number(0x803) + number(2) + number(28) + number(28) + std::string(2 * 784, '\0');
+  const std::string labels = number(0x801) + number(2) + std::string(2, '\1');
+  writeSet(folder, images, number(0x801) + number(3) + "\1\1\1");
+  refused({"t10k-labels-idx1-ubyte", "3 labels for the 2 images"});
+  writeSet(folder, images, number(0x801) + number(2) + "\1\12");
+  refused({"label 10 at 1"});
+  writeSet(folder, number(0x803) + number(2) + number(32) + number(32) + std::string(2048, '\0'), labels);
+  refused({"32 x 32 pixels"});
+  writeSet(folder, labels, images);
+  refused({"t10k-images-idx3-ubyte", "not an IDX file"});
+  writeSet(folder, images.substr(0, 1000), labels);
+  refused({"t10k-images-idx3-ubyte", "truncated"});
+}
