@@ -92,9 +92,12 @@ void fillBytes(void *to, const Step &step) {
 
 const char *describeStatus(int32_t status) {
   switch (status) {
-  case kKernelIndexOutOfRange: return "an index is out of range";
-  case kKernelLibraryFailed: return "a library call failed";
-  default: return "the kernel failed";
+  case kKernelIndexOutOfRange:
+    return "an index is out of range";
+  case kKernelLibraryFailed:
+    return "a library call failed";
+  default:
+    return "the kernel failed";
   }
 }
 
@@ -115,18 +118,21 @@ struct Context::Impl {
 
   void *fixedPointer(const BufferDesc &b) const {
     switch (b.space) {
-    case Space::Arena: return static_cast<std::byte *>(arenas[b.index]->data()) + b.offset;
+    case Space::Arena:
+      return static_cast<std::byte *>(arenas[b.index]->data()) + b.offset;
     case Space::Constant:
       return const_cast<std::byte *>(executable->constants + schedule().constants[b.index].offset + b.offset);
     case Space::State:
       return derived[b.index] ? static_cast<std::byte *>(derived[b.index]->data()) + b.offset : nullptr;
     case Space::Input:
-    case Space::Output: break;
+    case Space::Output:
+      break;
     }
     return nullptr;
   }
 
-  void layOut(const Program &program, BoundProgram &out, int64_t scratchStride, const std::vector<uint32_t> &boundIndex) {
+  void layOut(const Program &program, BoundProgram &out, int64_t scratchStride,
+              const std::vector<uint32_t> &boundIndex) {
     out.pointers.resize(program.operands.size());
     for (size_t i = 0; i < program.operands.size(); ++i) {
       if (program.operands[i].buffer >= schedule().buffers.size())
@@ -187,10 +193,15 @@ struct Context::Impl {
         if (int32_t status = launch(step); status != kKernelOk) [[unlikely]]
           fail(program, step, status);
         break;
-      case CommandKind::Copy: copyBytes(step.args.buffers[1], step.args.buffers[0], step.range); break;
-      case CommandKind::Fill: fillBytes(step.args.buffers[0], step); break;
+      case CommandKind::Copy:
+        copyBytes(step.args.buffers[1], step.args.buffers[0], step.range);
+        break;
+      case CommandKind::Fill:
+        fillBytes(step.args.buffers[0], step);
+        break;
       case CommandKind::HostCall:
-      case CommandKind::Collective: break; // rejected when the executable was made
+      case CommandKind::Collective:
+        break; // rejected when the executable was made
       }
       if constexpr (Profiled)
         profile->commands[step.command] = {start, nowNs()};

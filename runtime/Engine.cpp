@@ -1,5 +1,5 @@
-// One lane: a ring of tasks that run in order. Producers share a mutex. Whoever holds the token executes: the lane's own
-// thread, or a caller that waits. So a waiter never sleeps while there is something that it could do itself.
+// One lane: a ring of tasks that run in order. Producers share a mutex. Whoever holds the token executes: the lane's
+// own thread, or a caller that waits. So a waiter never sleeps while there is something that it could do itself.
 #include "tressel/runtime/Engine.h"
 
 #include <algorithm>
@@ -37,12 +37,13 @@ thread_local double inlineDebtNs = 0;
 std::atomic<bool> forked{false};
 
 double nowNs() {
-  return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                 std::chrono::steady_clock::now().time_since_epoch())
-                                 .count());
+  return static_cast<double>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
 }
 
-/// How far each lane of the process is. A number given back starts again where it ended, so that old points stay reached.
+/// How far each lane of the process is. A number given back starts again where it ended, so that old points stay
+/// reached.
 struct LaneTable {
   std::atomic<uint64_t> done[kMaxLanes] = {};
   std::mutex mutex;
@@ -198,7 +199,9 @@ struct Engine::Impl {
   }
 
   //--- Executing the queue ------------------------------------------------------------------------------------------
-  bool takeToken() { return !token.load(std::memory_order_relaxed) && !token.exchange(true, std::memory_order_acquire); }
+  bool takeToken() {
+    return !token.load(std::memory_order_relaxed) && !token.exchange(true, std::memory_order_acquire);
+  }
 
   /// Runs tasks until `target` is done or the queue is empty. The token is held.
   uint64_t drain(uint64_t target) {
@@ -352,7 +355,8 @@ Engine::~Engine() {
 }
 
 bool Engine::reached(Point point) {
-  return point.sequence == 0 || laneTable.done[point.lane % kMaxLanes].load(std::memory_order_acquire) >= point.sequence;
+  return point.sequence == 0 ||
+         laneTable.done[point.lane % kMaxLanes].load(std::memory_order_acquire) >= point.sequence;
 }
 
 bool Engine::runsInline(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs) {
@@ -376,8 +380,8 @@ void Engine::runNow(const TaskInfo &info, std::span<const StorageRef> inputs, st
                     Invoke invoke, void *closure) {
   checkCaller();
   const bool nested = insideTask;
-  impl_->runTask({}, info.op, info.where, info.cost, inputs.data(), inputs.size(), outputs.data(), outputs.size(), invoke,
-                 closure);
+  impl_->runTask({}, info.op, info.where, info.cost, inputs.data(), inputs.size(), outputs.data(), outputs.size(),
+                 invoke, closure);
   insideTask = nested;
   impl_->numInlined.store(impl_->numInlined.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
@@ -498,8 +502,8 @@ void Engine::waitAll(SourceLoc waitedAt) {
   all.where = unseen[0]->where;
   all.message = unseen[0]->message + "; " + std::to_string(unseen.size() - 1) + " more failed:";
   for (size_t i = 1; i < unseen.size(); ++i)
-    all.message += (i > 1 ? "; " : " ") + (unseen[i]->where ? unseen[i]->where.str() + ": " : "") + unseen[i]->op + ": " +
-                   unseen[i]->message;
+    all.message += (i > 1 ? "; " : " ") + (unseen[i]->where ? unseen[i]->where.str() + ": " : "") + unseen[i]->op +
+                   ": " + unseen[i]->message;
   all.raise(waitedAt);
 }
 

@@ -13,9 +13,7 @@ const char *internName(std::string_view text) {
   return names.emplace(text).first->c_str();
 }
 
-std::string SourceLoc::str() const {
-  return file ? std::string(file) + ":" + std::to_string(line) : std::string();
-}
+std::string SourceLoc::str() const { return file ? std::string(file) + ":" + std::to_string(line) : std::string(); }
 
 static std::string format(const Error::Details &d) {
   std::string text;

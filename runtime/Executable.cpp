@@ -11,11 +11,13 @@ namespace tressel::runtime {
 static void rejectUnsupported(const Schedule &schedule) {
   for (const StreamDesc &stream : schedule.streams)
     if (stream.device.kind != DeviceKind::Cpu)
-      throw InputError("schedule '" + schedule.name + "': stream '" + stream.name + "' is for a GPU; this runtime runs on the CPU");
+      throw InputError("schedule '" + schedule.name + "': stream '" + stream.name +
+                       "' is for a GPU; this runtime runs on the CPU");
   for (const Program *program : {&schedule.prepare, &schedule.step})
     for (const Command &command : program->commands)
       if (command.kind == CommandKind::HostCall || command.kind == CommandKind::Collective)
-        throw InputError("schedule '" + schedule.name + "' holds host calls or collectives, which this runtime cannot run");
+        throw InputError("schedule '" + schedule.name +
+                         "' holds host calls or collectives, which this runtime cannot run");
 }
 
 static LoadedKernel resolve(const KernelDesc &desc, const Image *image) {

@@ -10,9 +10,9 @@ namespace tressel::runtime {
 struct ExecutableImpl final : Executable {
   void setSchedule(Schedule schedule) { schedule_ = std::move(schedule); }
 
-  std::shared_ptr<const Image> image; ///< outlives the kernels
-  std::vector<LoadedKernel> kernels;  ///< by index of the schedule's kernels
-  std::vector<KernelFn> epilogues;    ///< likewise; null where there is none
+  std::shared_ptr<const Image> image;   ///< outlives the kernels
+  std::vector<LoadedKernel> kernels;    ///< by index of the schedule's kernels
+  std::vector<KernelFn> epilogues;      ///< likewise; null where there is none
   const std::byte *constants = nullptr; ///< 64-byte aligned
   std::shared_ptr<const void> constantsOwner;
   StorageRef alignedConstants;

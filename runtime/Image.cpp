@@ -101,16 +101,34 @@ void checkElf(std::span<const std::byte> elf) {
   for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= dynamicHeader.p_filesz && !terminated; at += sizeof(Elf64_Dyn)) {
     const auto entry = readAt<Elf64_Dyn>(elf, dynamicHeader.p_offset + at, "the dynamic section");
     switch (entry.d_tag) {
-    case DT_NULL: terminated = true; break;
-    case DT_NEEDED: reject("needs another library");
-    case DT_INIT: case DT_INIT_ARRAY: case DT_PREINIT_ARRAY: case DT_FINI: case DT_FINI_ARRAY:
+    case DT_NULL:
+      terminated = true;
+      break;
+    case DT_NEEDED:
+      reject("needs another library");
+    case DT_INIT:
+    case DT_INIT_ARRAY:
+    case DT_PREINIT_ARRAY:
+    case DT_FINI:
+    case DT_FINI_ARRAY:
       reject("runs code when it is loaded");
-    case DT_SYMTAB: symtab = entry.d_un.d_ptr; break;
-    case DT_STRTAB: strtab = entry.d_un.d_ptr; break;
-    case DT_STRSZ: strsz = entry.d_un.d_val; break;
-    case DT_RELA: rela = entry.d_un.d_ptr; break;
-    case DT_RELASZ: relasz = entry.d_un.d_val; break;
-    default: break;
+    case DT_SYMTAB:
+      symtab = entry.d_un.d_ptr;
+      break;
+    case DT_STRTAB:
+      strtab = entry.d_un.d_ptr;
+      break;
+    case DT_STRSZ:
+      strsz = entry.d_un.d_val;
+      break;
+    case DT_RELA:
+      rela = entry.d_un.d_ptr;
+      break;
+    case DT_RELASZ:
+      relasz = entry.d_un.d_val;
+      break;
+    default:
+      break;
     }
   }
   if (!terminated || !inSegment(strtab, strsz) || !inSegment(symtab, sizeof(Elf64_Sym)))

@@ -118,9 +118,9 @@ private:
   const std::string &name;
 };
 
-constexpr std::pair<std::string_view, DType> kTypes[] = {{"f4", f32}, {"f8", f64}, {"f2", f16}, {"i1", i8},
-                                                         {"i2", i16}, {"i4", i32}, {"i8", i64}, {"u1", u8},
-                                                         {"b1", bool_}};
+constexpr std::pair<std::string_view, DType> kTypes[] = {{"f4", f32}, {"f8", f64}, {"f2", f16},
+                                                         {"i1", i8},  {"i2", i16}, {"i4", i32},
+                                                         {"i8", i64}, {"u1", u8},  {"b1", bool_}};
 
 /// Bytes of the elements, nothing if beyond `limit`.
 std::optional<int64_t> boundedBytes(const TensorType &type, int64_t limit) {

@@ -83,13 +83,22 @@ template <typename T, typename V, typename Fn> void decodeAll(std::vector<T> &ou
 Program decode(const fb::Program &p) {
   Program program;
   decodeAll(program.commands, p.commands(), [](const fb::Command &c) {
-    return Command{static_cast<CommandKind>(c.kind()), c.stream(), c.kernel(),     c.first_operand(), c.num_operands(),
-                   c.num_waits(),                      c.first_wait(), c.loc(), c.fill_value()};
+    return Command{static_cast<CommandKind>(c.kind()),
+                   c.stream(),
+                   c.kernel(),
+                   c.first_operand(),
+                   c.num_operands(),
+                   c.num_waits(),
+                   c.first_wait(),
+                   c.loc(),
+                   c.fill_value()};
   });
-  decodeAll(program.operands, p.operands(),
-            [](const fb::Operand &o) { return Operand{o.buffer(), static_cast<Access>(o.access())}; });
-  decodeAll(program.waits, p.waits(),
-            [](const fb::Wait &w) { return Wait{w.command(), static_cast<WaitReason>(w.reason())}; });
+  decodeAll(program.operands, p.operands(), [](const fb::Operand &o) {
+    return Operand{o.buffer(), static_cast<Access>(o.access())};
+  });
+  decodeAll(program.waits, p.waits(), [](const fb::Wait &w) {
+    return Wait{w.command(), static_cast<WaitReason>(w.reason())};
+  });
   return program;
 }
 
@@ -98,11 +107,12 @@ Schedule decode(const fb::Schedule &s) {
   schedule.name = text(s.name());
   decodeAll(schedule.streams, s.streams(), [](const fb::Stream &d) {
     return StreamDesc{{static_cast<DeviceKind>(d.device_kind()), d.device_index()},
-                      static_cast<StreamKind>(d.kind()), text(d.name())};
+                      static_cast<StreamKind>(d.kind()),
+                      text(d.name())};
   });
   decodeAll(schedule.arenas, s.arenas(), [](const fb::Arena &d) {
-    return ArenaDesc{{static_cast<DeviceKind>(d.device_kind()), d.device_index()},
-                     static_cast<MemoryKind>(d.memory()), d.bytes()};
+    return ArenaDesc{
+        {static_cast<DeviceKind>(d.device_kind()), d.device_index()}, static_cast<MemoryKind>(d.memory()), d.bytes()};
   });
   decodeAll(schedule.buffers, s.buffers(), [](const fb::Buffer &d) {
     return BufferDesc{static_cast<Space>(d.space()), d.index(), d.offset(), d.bytes(), decode(*d.type())};
@@ -113,7 +123,9 @@ Schedule decode(const fb::Schedule &s) {
   decodeAll(schedule.states, s.states(), [](const fb::State &d) {
     return StateDesc{text(d.name()), decode(*d.type()), static_cast<StateKind>(d.kind())};
   });
-  decodeAll(schedule.constants, s.constants(), [](const fb::Constant &d) { return ConstantDesc{d.offset(), d.bytes()}; });
+  decodeAll(schedule.constants, s.constants(), [](const fb::Constant &d) {
+    return ConstantDesc{d.offset(), d.bytes()};
+  });
   decodeAll(schedule.kernels, s.kernels(), [](const fb::Kernel &k) {
     return KernelDesc{.symbol = text(k.symbol()),
                       .provider = text(k.provider()),
@@ -126,8 +138,9 @@ Schedule decode(const fb::Schedule &s) {
                       .flops = k.flops(),
                       .bytes = k.bytes()};
   });
-  decodeAll(schedule.locations, s.locations(),
-            [](const fb::Location &l) { return Location{text(l.op()), text(l.file()), l.line()}; });
+  decodeAll(schedule.locations, s.locations(), [](const fb::Location &l) {
+    return Location{text(l.op()), text(l.file()), l.line()};
+  });
   schedule.prepare = decode(*s.prepare());
   schedule.step = decode(*s.step());
   schedule.peakBytes = s.peak_bytes();
@@ -323,8 +336,8 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
     throw InputError(impl_->path + ": the code is for x86-64 " + needed + ", this CPU has " + std::string(nameOf(cpu)) +
                      " (compile it with --cpu " + std::string(nameOf(cpu)) + ")");
   try {
-    auto made = Executable::create(function.schedule, best ? best->elf : std::span<const std::byte>(), function.constants,
-                                   impl_);
+    auto made = Executable::create(function.schedule, best ? best->elf : std::span<const std::byte>(),
+                                   function.constants, impl_);
     cached = made;
     return made;
   } catch (const InputError &e) {

@@ -14,8 +14,8 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
-/// The sections of the file. Where they lie is known only when the metadata is, whose size does not depend on it: so the
-/// metadata is built twice, with offsets that count from the first section, then from the beginning of the file.
+/// The sections of the file. Where they lie is known only when the metadata is, whose size does not depend on it: so
+/// the metadata is built twice, with offsets that count from the first section, then from the beginning of the file.
 class Sections {
 public:
   fb::Section add(std::span<const std::byte> bytes) {
@@ -64,7 +64,8 @@ template <typename T, typename Fn> auto tables(FlatBufferBuilder &b, const std::
     offsets.push_back(encode(item));
   return b.CreateVector(offsets);
 }
-template <typename F, typename T, typename Fn> auto structs(FlatBufferBuilder &b, const std::vector<T> &items, Fn encode) {
+template <typename F, typename T, typename Fn>
+auto structs(FlatBufferBuilder &b, const std::vector<T> &items, Fn encode) {
   std::vector<F> encoded;
   encoded.reserve(items.size());
   for (const T &item : items)
@@ -107,7 +108,8 @@ Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &s) {
       structs<fb::Constant>(b, s.constants, [](const ConstantDesc &d) { return fb::Constant(d.offset, d.bytes); });
   auto kernels = tables(b, s.kernels, [&](const KernelDesc &k) {
     return fb::CreateKernel(b, b.CreateString(k.symbol), b.CreateString(k.provider), b.CreateString(k.params),
-                            b.CreateString(k.epilogue), k.range, k.grain, k.scratchBytes, k.flops, k.bytes, k.numInputs);
+                            b.CreateString(k.epilogue), k.range, k.grain, k.scratchBytes, k.flops, k.bytes,
+                            k.numInputs);
   });
   auto locations = tables(b, s.locations, [&](const Location &l) {
     return fb::CreateLocation(b, b.CreateSharedString(l.op), b.CreateSharedString(l.file), l.line);

@@ -1,7 +1,7 @@
-// The walk. A command is known by its epoch: (stream, position in the stream). A vector clock says, per stream, how many
-// of its commands are certainly finished; so "before" is one comparison. Interval maps cut each space into segments of
-// bytes with equal history: the last write, and one read epoch per stream since then (a later one in the same stream
-// implies the earlier).
+// The walk. A command is known by its epoch: (stream, position in the stream). A vector clock says, per stream, how
+// many of its commands are certainly finished; so "before" is one comparison. Interval maps cut each space into
+// segments of bytes with equal history: the last write, and one read epoch per stream since then (a later one in the
+// same stream implies the earlier).
 #include "tressel/runtime/VerifySchedule.h"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ private:
   struct Segment {
     int64_t end = 0;
     bool written = false;
-    bool initial = true; ///< written before the program began
+    bool initial = true;     ///< written before the program began
     bool mixedReads = false; ///< the latest reader reads these bytes through different ranges
     Epoch write;
     std::vector<Epoch> reads; ///< at most one per stream, since the write
@@ -88,7 +88,8 @@ private:
   bool full() const { return found.size() >= limit; }
 
   std::string place(const Program &p, Phase phase, int64_t command) const {
-    std::string text = std::string(phase == Phase::Prepare ? "prepare" : "step") + " command " + std::to_string(command);
+    std::string text =
+        std::string(phase == Phase::Prepare ? "prepare" : "step") + " command " + std::to_string(command);
     const Command &c = p.commands[static_cast<size_t>(command)];
     if (c.loc < s.locations.size()) {
       const Location &l = s.locations[c.loc];
@@ -188,10 +189,14 @@ private:
   /// Bytes of the space that the buffer lies in; nothing if there is no such space.
   std::optional<int64_t> spaceBytes(const BufferDesc &b) const {
     switch (b.space) {
-    case Space::Arena: return b.index < s.arenas.size() ? std::optional(s.arenas[b.index].bytes) : std::nullopt;
-    case Space::Input: return b.index < s.inputs.size() ? typeBytes(s.inputs[b.index].type) : std::nullopt;
-    case Space::Output: return b.index < s.outputs.size() ? typeBytes(s.outputs[b.index].type) : std::nullopt;
-    case Space::State: return b.index < s.states.size() ? typeBytes(s.states[b.index].type) : std::nullopt;
+    case Space::Arena:
+      return b.index < s.arenas.size() ? std::optional(s.arenas[b.index].bytes) : std::nullopt;
+    case Space::Input:
+      return b.index < s.inputs.size() ? typeBytes(s.inputs[b.index].type) : std::nullopt;
+    case Space::Output:
+      return b.index < s.outputs.size() ? typeBytes(s.outputs[b.index].type) : std::nullopt;
+    case Space::State:
+      return b.index < s.states.size() ? typeBytes(s.states[b.index].type) : std::nullopt;
     case Space::Constant:
       return b.index < s.constants.size() ? std::optional(s.constants[b.index].bytes) : std::nullopt;
     }
@@ -297,8 +302,9 @@ private:
     case CommandKind::Launch: {
       const int32_t numInputs = s.kernels[c.kernel].numInputs;
       if (numInputs < 0 || static_cast<size_t>(numInputs) > operands.size())
-        structure(p, phase, i, "has " + std::to_string(operands.size()) + " operands, kernel '" +
-                                   s.kernels[c.kernel].symbol + "' has " + std::to_string(numInputs) + " inputs alone");
+        structure(p, phase, i,
+                  "has " + std::to_string(operands.size()) + " operands, kernel '" + s.kernels[c.kernel].symbol +
+                      "' has " + std::to_string(numInputs) + " inputs alone");
       int64_t &first = firstLaunch[c.kernel];
       if (first < 0) {
         first = static_cast<int64_t>(i);
@@ -309,12 +315,14 @@ private:
       for (size_t k = 0; equal && k < operands.size(); ++k)
         equal = expected[k].access == operands[k].access && bytesOf(expected[k]) == bytesOf(operands[k]);
       if (!equal)
-        structure(p, phase, i, "launches '" + s.kernels[c.kernel].symbol + "' with other operands than command " +
-                                   std::to_string(first));
+        structure(p, phase, i,
+                  "launches '" + s.kernels[c.kernel].symbol + "' with other operands than command " +
+                      std::to_string(first));
       break;
     }
     case CommandKind::HostCall:
-    case CommandKind::Collective: break;
+    case CommandKind::Collective:
+      break;
     }
   }
 
@@ -323,17 +331,28 @@ private:
     const bool writes = o.access != Access::Read, prepare = phase == Phase::Prepare;
     const char *why = nullptr;
     switch (b.space) {
-    case Space::Arena: break;
+    case Space::Arena:
+      break;
     case Space::Input:
       why = writes ? "inputs are only read" : prepare ? "there are no inputs in prepare" : nullptr;
       break;
-    case Space::Output: why = prepare ? "there are no outputs in prepare" : nullptr; break;
-    case Space::Constant: why = writes ? "constants are only read" : nullptr; break;
+    case Space::Output:
+      why = prepare ? "there are no outputs in prepare" : nullptr;
+      break;
+    case Space::Constant:
+      why = writes ? "constants are only read" : nullptr;
+      break;
     case Space::State:
       switch (s.states[b.index].kind) {
-      case StateKind::Parameter: why = writes ? "parameters are only read" : nullptr; break;
-      case StateKind::Mutable: why = prepare ? "mutable states belong to the step" : nullptr; break;
-      case StateKind::Derived: why = writes && !prepare ? "only prepare writes derived states" : nullptr; break;
+      case StateKind::Parameter:
+        why = writes ? "parameters are only read" : nullptr;
+        break;
+      case StateKind::Mutable:
+        why = prepare ? "mutable states belong to the step" : nullptr;
+        break;
+      case StateKind::Derived:
+        why = writes && !prepare ? "only prepare writes derived states" : nullptr;
+        break;
       }
     }
     if (why)
@@ -388,14 +407,14 @@ private:
       if (!seg.written && !reported) {
         reported = true;
         report(ViolationKind::ReadBeforeWrite, p, phase, now, nullptr,
-               "reads " + describe(now.buffer) + ", but nothing has written bytes " + std::to_string(it->first) + " to " +
-                   std::to_string(seg.end));
+               "reads " + describe(now.buffer) + ", but nothing has written bytes " + std::to_string(it->first) +
+                   " to " + std::to_string(seg.end));
       } else if (seg.written && !seg.initial && !before(seg.write, clock) && !reported) {
         reported = true;
         race(p, phase, now, seg.write, "reads", "writes");
       }
-      auto same = std::find_if(seg.reads.begin(), seg.reads.end(),
-                               [&](const Epoch &r) { return r.stream == now.stream; });
+      auto same =
+          std::find_if(seg.reads.begin(), seg.reads.end(), [&](const Epoch &r) { return r.stream == now.stream; });
       if (same == seg.reads.end()) {
         seg.reads.push_back(now);
         seg.mixedReads = false;

@@ -59,7 +59,8 @@ Point block(Engine &engine, Gate &gate) {
 
 StorageRef failing(Engine &engine, const char *op, OpCost *cost = nullptr) {
   StorageRef out = Storage::allocate(8);
-  engine.submit({op, {"user.cpp", 12}, cost}, {}, {&out, 1}, [](const TaskView &) -> int32_t { throw Error("no luck"); });
+  engine.submit({op, {"user.cpp", 12}, cost}, {}, {&out, 1},
+                [](const TaskView &) -> int32_t { throw Error("no luck"); });
   return out;
 }
 
@@ -234,8 +235,10 @@ TEST(Engine, WaitAllThrowsTheFirstAndListsTheRest) {
   failing(engine, "second");
   failing(engine, "third");
   const std::string message = messageOf([&] { engine.waitAll(); });
-  EXPECT_NE(message.find("user.cpp:12: first: no luck; 2 more failed: user.cpp:12: second: no luck; user.cpp:12: third"),
-            std::string::npos) << message;
+  EXPECT_NE(
+      message.find("user.cpp:12: first: no luck; 2 more failed: user.cpp:12: second: no luck; user.cpp:12: third"),
+      std::string::npos)
+      << message;
   engine.waitAll(); // told once
 }
 
@@ -314,7 +317,8 @@ TEST(Engine, DeletersRunInCallersThreads) {
   for (int i = 0; i < 100; ++i) {
     StorageRef out;
     {
-      StorageRef mine = Storage::adopt(&value, 8, [](void *, void *) { ranIn = std::this_thread::get_id(), ++runs; }, nullptr);
+      StorageRef mine = Storage::adopt(
+          &value, 8, [](void *, void *) { ranIn = std::this_thread::get_id(), ++runs; }, nullptr);
       out = add(engine, mine, mine, nullptr);
     }
     if (i % 2)

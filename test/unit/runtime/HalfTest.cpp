@@ -33,8 +33,8 @@ TEST(Half, AgreesWithTheCompiler) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     // Exponents around the range of f16, all mantissas.
     const uint32_t exponent = 127 - 27 + (state >> 33) % 46;
-    const float value = std::bit_cast<float>(static_cast<uint32_t>(state >> 63 << 31 | exponent << 23 |
-                                                                   (static_cast<uint32_t>(state >> 40) & 0x7fffff)));
+    const float value = std::bit_cast<float>(
+        static_cast<uint32_t>(state >> 63 << 31 | exponent << 23 | (static_cast<uint32_t>(state >> 40) & 0x7fffff)));
     EXPECT_EQ(halfFromFloat(value), std::bit_cast<uint16_t>(static_cast<_Float16>(value))) << value;
   }
 }

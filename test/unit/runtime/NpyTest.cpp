@@ -45,7 +45,8 @@ TEST(Npy, EveryTypeSurvivesTheRoundTrip) {
       for (size_t i = 0; i < data.size(); ++i)
         data[i] = type.dtype == bool_ ? char(i % 2) : char(i * 37 % 120);
       const std::string bytes = formatNpy(type, data.data());
-      EXPECT_EQ((bytes.size() - size_t(type.shape.numElements() * (type.dtype == bf16 ? 4 : sizeOf(type.dtype)))) % 64, 0u);
+      EXPECT_EQ((bytes.size() - size_t(type.shape.numElements() * (type.dtype == bf16 ? 4 : sizeOf(type.dtype)))) % 64,
+                0u);
       const NpyArray back = parse(bytes);
       EXPECT_EQ(back.type.shape, shape);
       if (type.dtype == bf16) {
@@ -61,10 +62,12 @@ TEST(Npy, EveryTypeSurvivesTheRoundTrip) {
 }
 
 TEST(Npy, ReadsFortranOrderAndBigEndian) {
-  const NpyArray a = parse(npy("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }", raw<int32_t>({1, 4, 2, 5, 3, 6})));
+  const NpyArray a =
+      parse(npy("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }", raw<int32_t>({1, 4, 2, 5, 3, 6})));
   for (int i = 0; i < 6; ++i)
     EXPECT_EQ(static_cast<int32_t *>(a.data->data())[i], i + 1);
-  const NpyArray b = parse(npy("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", std::string("\0\1\1\0", 4)));
+  const NpyArray b =
+      parse(npy("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", std::string("\0\1\1\0", 4)));
   EXPECT_EQ(static_cast<int16_t *>(b.data->data())[0], 1);
   EXPECT_EQ(static_cast<int16_t *>(b.data->data())[1], 256);
 }
@@ -73,7 +76,9 @@ TEST(Npy, ReadsOtherVersionsAndSpellings) {
   EXPECT_EQ(parse(npy(f4, std::string(24, 0), 2)).type.str(), "f32[2, 3]");
   EXPECT_EQ(parse(npy(f4, std::string(24, 0), 3)).type.str(), "f32[2, 3]");
   EXPECT_EQ(parse(npy("{\"shape\":(),\"fortran_order\":False,\"descr\":\"|u1\"}", "x")).type.str(), "u8[]");
-  EXPECT_EQ(parse(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3L,)}", std::string("\0\1\x7f", 3))).type.str(), "bool[3]");
+  EXPECT_EQ(
+      parse(npy("{'descr': '|b1', 'fortran_order': False, 'shape': (3L,)}", std::string("\0\1\x7f", 3))).type.str(),
+      "bool[3]");
 }
 
 TEST(Npy, BoolsAreZeroOrOne) {
@@ -92,7 +97,8 @@ TEST(Npy, RejectsWhatItCannotRead) {
   rejected(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", ""), "a size expected");
   rejected(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 4)}", "1234"), "truncated");
   rejected(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", ""), "a size expected");
-  rejected(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "1234"), "more than 8 dimensions");
+  rejected(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "1234"),
+           "more than 8 dimensions");
   rejected(npy("{'descr': '<f4', 'fortran_order': Maybe, 'shape': ()}", "1234"), "True or False");
   rejected(npy("{'descr': '<f4', 'shape': ()}", "1234"), "damaged");
   rejected(npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}", "1234"), "unexpected key");

@@ -168,7 +168,8 @@ TEST(Package, ChoosesTheLevelOfTheCpu) {
     package.executable("", CpuLevel::Baseline);
     FAIL();
   } catch (const InputError &e) {
-    EXPECT_NE(std::string(e.what()).find("the code is for x86-64 v3, this CPU has baseline"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("the code is for x86-64 v3, this CPU has baseline"), std::string::npos)
+        << e.what();
   }
 }
 
@@ -276,7 +277,8 @@ TEST(Package, HostileMetadataNeverCrashes) {
       try {
         const Package package = Package::open(file.path);
         ++opened;
-        // What opens is safe to load. Not to run: code is trusted, and may be given other operands than it was made for.
+        // What opens is safe to load. Not to run: code is trusted, and may be given other operands than it was made
+        // for.
         package.executable();
       } catch (const InputError &e) {
         ASSERT_TRUE(std::string(e.what()).starts_with(file.path)) << e.what();

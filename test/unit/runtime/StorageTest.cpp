@@ -50,7 +50,8 @@ TEST(Storage, RunsTheCallersDeleterOnce) {
   int runs = 0;
   float value = 1;
   {
-    StorageRef s = Storage::adopt(&value, 4, [](void *, void *user) { ++*static_cast<int *>(user); }, &runs);
+    StorageRef s = Storage::adopt(
+        &value, 4, [](void *, void *user) { ++*static_cast<int *>(user); }, &runs);
     StorageRef t = s;
     EXPECT_TRUE(t->adopted());
     EXPECT_EQ(t->data(), &value);

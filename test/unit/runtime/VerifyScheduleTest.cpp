@@ -38,7 +38,8 @@ ScheduleBuilder safe(bool wait = true) {
   return b;
 }
 
-//--- An independent judgement of a whole program: reachability of all pairs, bytes one by one ---------------------------
+//--- An independent judgement of a whole program: reachability of all pairs, bytes one by one
+//---------------------------
 
 struct Oracle {
   const Schedule &s;
@@ -105,8 +106,8 @@ struct Oracle {
   }
 };
 
-/// A random program over `streams` streams: launches that read a few ranges of two arenas and write one that differs from
-/// them. `waits` picks the earlier commands that command i waits for.
+/// A random program over `streams` streams: launches that read a few ranges of two arenas and write one that differs
+/// from them. `waits` picks the earlier commands that command i waits for.
 template <typename Waits> Schedule randomSchedule(std::mt19937 &random, int streams, int commands, Waits waits) {
   ScheduleBuilder b(streams);
   const uint32_t x = b.input("x", t16), out = b.output("out", t16);
@@ -183,8 +184,9 @@ TEST(VerifySchedule, NamesBothCommandsOfARace) {
   EXPECT_EQ(found[0].command, 1);
   EXPECT_EQ(found[0].otherCommand, 0);
   EXPECT_EQ(found[0].otherLoc, 1u);
-  EXPECT_EQ(found[0].message, "step command 1 on stream 'lane1' reads buffer 2 (arena 0, bytes 0 to 64) without waiting for "
-                              "step command 0 (copy at a.cpp:3) on stream 'lane0', which writes buffer 2 (arena 0, bytes 0 to 64)");
+  EXPECT_EQ(found[0].message,
+            "step command 1 on stream 'lane1' reads buffer 2 (arena 0, bytes 0 to 64) without waiting for "
+            "step command 0 (copy at a.cpp:3) on stream 'lane0', which writes buffer 2 (arena 0, bytes 0 to 64)");
 }
 
 TEST(VerifySchedule, WriteAfterReadNeedsOrder) {
@@ -233,12 +235,16 @@ TEST(VerifySchedule, AccessRules) {
   };
   check([](auto &b) { b.fill(b.input("x", t16)); }, "inputs are only read");
   check([](auto &b) { b.fill(b.constant(0, t16)); }, "constants are only read");
-  check([](auto &b) { b.fill(b.state("w", t16, StateKind::Parameter)); }, "'w', bytes 0 to 64): parameters are only read");
+  check([](auto &b) { b.fill(b.state("w", t16, StateKind::Parameter)); },
+        "'w', bytes 0 to 64): parameters are only read");
   check([](auto &b) { b.fill(b.state("d", t16, StateKind::Derived)); }, "only prepare writes derived states");
-  check([](auto &b) { b.copy(b.input("x", t16), b.state("d", t16, StateKind::Derived), {}, 0, true); }, "no inputs in prepare");
-  check([](auto &b) {
-    b.copy(b.state("m", t16, StateKind::Mutable), b.state("d", t16, StateKind::Derived), {}, 0, true);
-  }, "mutable states belong to the step");
+  check([](auto &b) { b.copy(b.input("x", t16), b.state("d", t16, StateKind::Derived), {}, 0, true); },
+        "no inputs in prepare");
+  check(
+      [](auto &b) {
+        b.copy(b.state("m", t16, StateKind::Mutable), b.state("d", t16, StateKind::Derived), {}, 0, true);
+      },
+      "mutable states belong to the step");
   check([](auto &b) { b.copy(b.constant(0, t16), b.output("o", t16), {}, 0, true); }, "no outputs in prepare");
 }
 
@@ -321,14 +327,26 @@ TEST(VerifySchedule, StructureErrorsAreFound) {
       {"arena 3, which does not exist", [](Schedule &s) { s.buffers[2].index = 3; }},
       {"unknown space", [](Schedule &s) { s.buffers[2].space = Space(5); }},
       {"impossible type", [](Schedule &s) { s.buffers[2].type.dtype = DType(200); }},
-      {"impossible type", [](Schedule &s) { s.buffers[2].type.shape = {INT64_MAX, INT64_MAX}; }},
+      {"impossible type",
+       [](Schedule &s) {
+         s.buffers[2].type.shape = {INT64_MAX, INT64_MAX};
+       }},
       {"impossible type", [](Schedule &s) { s.inputs[0].type.shape = {kDynamic}; }},
-      {"impossible type", [](Schedule &s) { s.inputs[0].type.shape = {int64_t(1) << 40, int64_t(1) << 40}; }},
+      {"impossible type",
+       [](Schedule &s) {
+         s.inputs[0].type.shape = {int64_t(1) << 40, int64_t(1) << 40};
+       }},
       {"needs 128", [](Schedule &s) { s.buffers[2].type.shape = {32}; }},
       {"impossible size", [](Schedule &s) { s.arenas[0].bytes = -1; }},
       {"impossible size", [](Schedule &s) { s.arenas[0].bytes = INT64_MAX; }},
-      {"impossible place", [](Schedule &s) { s.constants.push_back({32, 4}); }},
-      {"impossible place", [](Schedule &s) { s.constants.push_back({INT64_MAX - 63, 4}); }},
+      {"impossible place",
+       [](Schedule &s) {
+         s.constants.push_back({32, 4});
+       }},
+      {"impossible place",
+       [](Schedule &s) {
+         s.constants.push_back({INT64_MAX - 63, 4});
+       }},
       {"no symbol", [](Schedule &s) { s.kernels.push_back({}); }},
       {"of kernel 0", [](Schedule &s) { s.kernels.assign(2, {.symbol = "k", .provider = "generated"}); }},
       {"impossible range", [](Schedule &s) { s.kernels.push_back({.symbol = "k", .provider = "p", .grain = 0}); }},
@@ -345,7 +363,8 @@ TEST(VerifySchedule, StructureErrorsAreFound) {
 
 TEST(VerifySchedule, LaunchesOfOneKernelAgree) {
   ScheduleBuilder b;
-  const uint32_t x = b.input("x", t16), out = b.output("out", t16), more = b.output("more", ScheduleBuilder::floats(32));
+  const uint32_t x = b.input("x", t16), out = b.output("out", t16),
+                 more = b.output("more", ScheduleBuilder::floats(32));
   const uint32_t k = b.kernel("k");
   b.launch(k, {x}, {out});
   b.launch(k, {x}, {more});

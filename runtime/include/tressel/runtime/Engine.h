@@ -9,11 +9,12 @@
 //   engine.wait(*out);      // throws the failure, if the task or one that it depends on failed
 //
 // Small ops whose inputs are there run at once in the caller's thread: waking another thread costs more than they do.
-// Whoever waits helps: it runs queued tasks instead of sleeping. A full lane makes the caller help, so memory is bounded.
+// Whoever waits helps: it runs queued tasks instead of sleeping. A full lane makes the caller help, so memory is
+// bounded.
 //
-// Failures. A task that throws an Error or returns a status other than kKernelOk marks its outputs as failed; tasks that
-// read a failed storage are not run, and their outputs share the failure. It is thrown where somebody waits. A failure
-// that nobody ever waits for is printed at exit.
+// Failures. A task that throws an Error or returns a status other than kKernelOk marks its outputs as failed; tasks
+// that read a failed storage are not run, and their outputs share the failure. It is thrown where somebody waits. A
+// failure that nobody ever waits for is printed at exit.
 //
 // Threads. All functions may be called from any thread, but not from inside a task: there submit() runs the new task
 // inline, and wait() throws. After a fork, calls in the child throw.
@@ -59,7 +60,7 @@ struct TaskView {
 };
 
 struct TaskInfo {
-  const char *op = "";    ///< outlives the process: a literal, or from internName()
+  const char *op = ""; ///< outlives the process: a literal, or from internName()
   SourceLoc where = {};
   OpCost *cost = nullptr; ///< must outlive the task; null: always queued
 };
@@ -77,16 +78,16 @@ public:
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
-  /// Hands over a task, or runs it. `fn` is int32_t(const TaskView &), returns a KernelStatus and may throw an Error; it
-  /// is moved into the queue and destroyed after it has run. References to all storages are held until then. Outputs may
-  /// be storages that earlier tasks used (a Variable's): tasks run in the order of submission. The point is reached when
-  /// the task is done; point 0 if it is done already.
+  /// Hands over a task, or runs it. `fn` is int32_t(const TaskView &), returns a KernelStatus and may throw an Error;
+  /// it is moved into the queue and destroyed after it has run. References to all storages are held until then. Outputs
+  /// may be storages that earlier tasks used (a Variable's): tasks run in the order of submission. The point is reached
+  /// when the task is done; point 0 if it is done already.
   template <typename Fn>
   Point submit(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs, Fn fn) {
     if (runsInline(info, inputs, outputs)) {
-      runNow(info, inputs, outputs, [](void *closure, const TaskView &view) -> int32_t {
-        return (*static_cast<Fn *>(closure))(view);
-      }, &fn);
+      runNow(
+          info, inputs, outputs,
+          [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Fn *>(closure))(view); }, &fn);
       return {};
     }
     if constexpr (sizeof(Fn) <= kClosureBytes && alignof(Fn) <= 16 && std::is_nothrow_move_constructible_v<Fn>) {
@@ -114,7 +115,8 @@ public:
   void wait(const Storage &storage, SourceLoc waitedAt = {});
   /// Returns when no queued task uses the bytes: the host may write or recycle them. Throws nothing of theirs.
   void waitForUses(const Storage &storage);
-  /// Returns when all that was submitted before is done. Throws the first failure nobody has seen, and lists the others.
+  /// Returns when all that was submitted before is done. Throws the first failure nobody has seen, and lists the
+  /// others.
   void waitAll(SourceLoc waitedAt = {});
 
   struct Stats {
@@ -135,8 +137,8 @@ private:
   friend struct Task;
 
   bool runsInline(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs);
-  void runNow(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs, Invoke invoke,
-              void *closure);
+  void runNow(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs,
+              Invoke invoke, void *closure);
   Point push(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs,
              const ClosureOps &ops, void *closure);
 

@@ -18,8 +18,8 @@ public:
   /// missing provider, an image for another CPU) and OutOfMemory. `constants` is kept alive.
   static std::shared_ptr<const Executable> create(Schedule schedule, std::span<const std::byte> image,
                                                   std::shared_ptr<const std::vector<std::byte>> constants);
-  /// The same with the constants anywhere in memory, kept alive by `owner`: a mapped file, say. 64-byte aligned ones are
-  /// used in place, others are copied once.
+  /// The same with the constants anywhere in memory, kept alive by `owner`: a mapped file, say. 64-byte aligned ones
+  /// are used in place, others are copied once.
   static std::shared_ptr<const Executable> create(Schedule schedule, std::span<const std::byte> image,
                                                   std::span<const std::byte> constants,
                                                   std::shared_ptr<const void> owner);
@@ -39,8 +39,8 @@ struct Profile {
   std::vector<Span> commands; ///< one per command of `step`, of the latest call
 };
 
-/// The memory and bindings of one caller: arenas, derived state, operand tables with pointers filled in once. Belongs to
-/// one thread at a time. A call allocates nothing.
+/// The memory and bindings of one caller: arenas, derived state, operand tables with pointers filled in once. Belongs
+/// to one thread at a time. A call allocates nothing.
 class Context {
 public:
   explicit Context(std::shared_ptr<const Executable> executable);
@@ -48,13 +48,13 @@ public:
   Context(Context &&) noexcept;
   Context &operator=(Context &&) noexcept;
 
-  /// Binds the states that are not Derived, in schedule order, and runs `prepare`. Call again after a parameter changed.
-  /// The bytes stay the caller's and must outlive the binding; `owner`, if any, is held as long.
-  /// 64-byte alignment is fastest, element alignment suffices.
+  /// Binds the states that are not Derived, in schedule order, and runs `prepare`. Call again after a parameter
+  /// changed. The bytes stay the caller's and must outlive the binding; `owner`, if any, is held as long. 64-byte
+  /// alignment is fastest, element alignment suffices.
   void bindStates(std::span<void *const> states, std::shared_ptr<const void> owner = nullptr);
   /// Runs `step`, in the caller's thread (kernels large enough are split over the pool). Inputs and outputs in schedule
-  /// order; outputs must not overlap inputs or each other (an Error). Throws RuntimeError naming op and line; outputs are
-  /// then undefined, and so are mutable states.
+  /// order; outputs must not overlap inputs or each other (an Error). Throws RuntimeError naming op and line; outputs
+  /// are then undefined, and so are mutable states.
   void run(std::span<const void *const> inputs, std::span<void *const> outputs);
 
   /// Takes time stamps around every command of the following calls, until set to null. Costs some 30 ns a command.

@@ -45,7 +45,8 @@ template <int E, int M> constexpr uint16_t roundToSmallFloat(double value) {
 constexpr uint16_t halfFromDouble(double value) { return detail::roundToSmallFloat<5, 10>(value); }
 constexpr uint16_t halfFromFloat(float value) { return halfFromDouble(value); }
 constexpr float halfToFloat(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, mantissa = bits & 1023;
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16, exponent = (bits >> 10) & 31,
+                 mantissa = bits & 1023;
   if (exponent == 31)
     return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
   if (exponent)

@@ -16,8 +16,6 @@ struct Point {
 
 /// A point in one word, for atomics: 2^48 tasks a lane last for years.
 constexpr uint64_t pack(Point point) { return uint64_t(point.lane) << 48 | point.sequence; }
-constexpr Point unpack(uint64_t word) {
-  return {static_cast<uint16_t>(word >> 48), word & ((uint64_t(1) << 48) - 1)};
-}
+constexpr Point unpack(uint64_t word) { return {static_cast<uint16_t>(word >> 48), word & ((uint64_t(1) << 48) - 1)}; }
 
 } // namespace tressel::runtime

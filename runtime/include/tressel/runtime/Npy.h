@@ -17,8 +17,8 @@ struct NpyArray {
 };
 
 /// Format versions 1 to 3. Fortran order and big-endian elements are converted, bools become 0 or 1. Throws InputError,
-/// which begins with `name`, for element types that Tressel has not, more dimensions than kMaxRank, sizes that do not fit
-/// the bytes, and damaged headers; OutOfMemory only if the bytes really are that many.
+/// which begins with `name`, for element types that Tressel has not, more dimensions than kMaxRank, sizes that do not
+/// fit the bytes, and damaged headers; OutOfMemory only if the bytes really are that many.
 NpyArray parseNpy(std::span<const std::byte> bytes, const std::string &name);
 NpyArray readNpy(const std::string &path);
 

@@ -1,5 +1,5 @@
-// Packages (.tsl): compiled functions in one file, with their code, constants and the values of their states. Opening one
-// needs this library only, no compiler.
+// Packages (.tsl): compiled functions in one file, with their code, constants and the values of their states. Opening
+// one needs this library only, no compiler.
 //
 //   auto package = runtime::Package::open("mlp.tsl");
 //   runtime::Context context = package.context();
@@ -8,8 +8,8 @@
 // A package runs native code, so it is trusted like a program. Files that are damaged, truncated, foreign, of another
 // format version or for another CPU are told apart, and refused with one clear InputError.
 //
-// The file is mapped, not read: constants and parameters are used where they lie, shared between processes. It must not be
-// changed in place while in use; writePackage replaces files by renaming, which is safe.
+// The file is mapped, not read: constants and parameters are used where they lie, shared between processes. It must not
+// be changed in place while in use; writePackage replaces files by renaming, which is safe.
 #pragma once
 
 #include "tressel/runtime/Cpu.h"
@@ -45,9 +45,10 @@ struct PackageState {
   std::span<const std::byte> bytes; ///< as many as the type needs
 };
 
-/// The bytes of a package. Equal images, constants and values are stored once. Throws Error if a function's name is used
-/// twice or a value does not fit its type; whether schedules are safe is checked when the package is opened.
-std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions, std::span<const PackageState> states = {});
+/// The bytes of a package. Equal images, constants and values are stored once. Throws Error if a function's name is
+/// used twice or a value does not fit its type; whether schedules are safe is checked when the package is opened.
+std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions,
+                                    std::span<const PackageState> states = {});
 /// Writes it aside and renames. Throws RuntimeError too.
 void writePackage(const std::string &path, std::span<const PackageFunction> functions,
                   std::span<const PackageState> states = {});
@@ -72,8 +73,8 @@ public:
   /// there is none.
   std::span<const std::byte> stateValue(const std::string &name) const;
 
-  /// Code of the highest level that `cpu` has, made at the first call and shared. Throws InputError if the CPU lacks what
-  /// all images need, or a library is missing.
+  /// Code of the highest level that `cpu` has, made at the first call and shared. Throws InputError if the CPU lacks
+  /// what all images need, or a library is missing.
   std::shared_ptr<const Executable> executable(const std::string &function = "", CpuLevel cpu = hostCpuLevel()) const;
 
   /// A context whose states are bound: parameters to the file's bytes, mutable states to copies of the context's own.

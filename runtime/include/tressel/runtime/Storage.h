@@ -83,7 +83,7 @@ private:
   bool adopted_ = false;
   int32_t sizeClass_ = -1;
   std::atomic<uint64_t> ready_{0}, lastUse_{0}; // packed points
-  FailureRef failure_; // written before failed_ is set
+  FailureRef failure_;                          // written before failed_ is set
   Deleter deleter_ = nullptr;
   void *user_ = nullptr;
   Storage *nextPending_ = nullptr;

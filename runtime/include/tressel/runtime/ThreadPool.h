@@ -39,9 +39,12 @@ public:
       return;
     }
     using Callable = std::remove_reference_t<Fn>;
-    run(range, grain, [](void *callable, int64_t begin, int64_t end, int worker) {
-      (*static_cast<Callable *>(callable))(begin, end, worker);
-    }, const_cast<void *>(static_cast<const void *>(&fn)));
+    run(
+        range, grain,
+        [](void *callable, int64_t begin, int64_t end, int worker) {
+          (*static_cast<Callable *>(callable))(begin, end, worker);
+        },
+        const_cast<void *>(static_cast<const void *>(&fn)));
   }
 
 private:

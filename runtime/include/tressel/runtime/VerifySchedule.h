@@ -27,7 +27,7 @@ struct Violation {
   int64_t otherCommand = -1; ///< the earlier of two
   int64_t buffer = -1, otherBuffer = -1;
   uint32_t loc = 0, otherLoc = 0; ///< indices into Schedule::locations
-  std::string message; ///< one line that names all of these
+  std::string message;            ///< one line that names all of these
 };
 
 /// Proves of `prepare`, then of `step` with the derived states that prepare wrote:
@@ -41,8 +41,8 @@ struct Violation {
 /// whatever the data (enumerators out of range included).
 std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit = 20);
 
-/// Drops the waits that others and the streams' order imply, and sorts the rest by command, latest first. Keeps the order
-/// relation as it is. Needs a structurally valid program; `numStreams` as in the schedule.
+/// Drops the waits that others and the streams' order imply, and sorts the rest by command, latest first. Keeps the
+/// order relation as it is. Needs a structurally valid program; `numStreams` as in the schedule.
 void reduceWaits(Program &program, size_t numStreams);
 
 } // namespace tressel::runtime
