@@ -13,8 +13,8 @@ struct LabelledImages {
   Tensor labels; ///< i64[n]
 };
 
-/// Fashion-MNIST: 60,000 images of clothes of 10 kinds to train with, or the 10,000 to test with, 28 x 28 pixels. `dir` holds
-/// the four files as they are published, packed (.gz) or not; Debian's package dataset-fashion-mnist puts them into
+/// Fashion-MNIST: 60,000 images of clothes of 10 kinds to train with, or the 10,000 to test with, 28 x 28 pixels. `dir`
+/// holds the four files as they are published, packed (.gz) or not; Debian's package dataset-fashion-mnist puts them into
 /// /usr/share/datasets/fashion-mnist. Throws InputError for files that are missing, damaged or of another kind.
 LabelledImages fashion_mnist(const std::string &dir, bool train,
                              std::source_location where = std::source_location::current());

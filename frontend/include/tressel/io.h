@@ -3,8 +3,8 @@
 //   std::map<std::string, Tensor> t = load_safetensors("vectors.safetensors");
 //   save_npy("mean.npy", mean(t["x"]));
 //
-// Files are not trusted. Whatever is wrong with one throws a single InputError that names the file and the tensor, before
-// anything of it is used. Files are written aside and renamed: a reader sees the old one or the new one. A disk that
+// Files are not trusted. Whatever is wrong with one throws a single InputError that names the file and the tensor,
+// before anything of it is used. Files are written aside and renamed: a reader sees the old one or the new one. A disk that
 // refuses is a RuntimeError. Saving waits for the elements; none of this may be done in a trace (TraceError).
 #pragma once
 
@@ -45,10 +45,11 @@ struct LoadOptions {
   /// Throw if a parameter is missing in the file, a tensor of the file is unexpected, or types or shapes differ.
   /// Otherwise load what fits and report the rest.
   bool strict = true;
-  /// From names in the file to names of parameters. A key that ends in '.' replaces the beginning of names: {"module.", ""}.
-  /// A key that is the whole name goes first, then the longest.
+  /// From names in the file to names of parameters. A key that ends in '.' replaces the beginning of names:
+  /// {"module.", ""}. A key that is the whole name goes first, then the longest.
   std::map<std::string, std::string> rename = {};
-  /// Parameters, and tensors of the file, that are left alone: names in which * stands for any characters and ? for one.
+  /// Parameters, and tensors of the file, that are left alone: names in which * stands for any characters and ? for
+  /// one.
   std::vector<std::string> skip = {};
   /// Parameters, by the same patterns, whose matrices the file holds transposed: other frameworks keep a dense layer's
   /// weight as [out, in].
@@ -65,8 +66,8 @@ struct LoadReport {
   std::string str() const;
 };
 
-/// Gives the named parameters the values of a safetensors file. Throws one InputError that lists everything that keeps a
-/// strict load from succeeding; then nothing was assigned.
+/// Gives the named parameters the values of a safetensors file. Throws one InputError that lists everything that keeps
+/// a strict load from succeeding; then nothing was assigned.
 LoadReport load_parameters(const std::vector<std::pair<std::string, Variable>> &named, const std::string &path,
                            const LoadOptions &options = {},
                            std::source_location where = std::source_location::current());
