@@ -58,7 +58,7 @@ RankedTensorType toMlir(MLIRContext *ctx, const TensorType &type) {
 
 bool isSupported(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || tensor.getRank() > kMaxRank || !dtypeOf(tensor.getElementType()))
+  if (!tensor || tensor.getEncoding() || tensor.getRank() > kMaxRank || !dtypeOf(tensor.getElementType()))
     return false;
   int64_t elements = 1; // sizes whose product overflows are no tensor's
   for (int64_t d : tensor.getShape())
@@ -151,8 +151,11 @@ Operation *createOp(OpBuilder &b, Location loc, const op::OpInfo &info, ValueRan
   assert(dialect && "the graph dialect is loaded");
   OperationState state(loc, dialect->nameOf(info));
   state.addOperands(inputs);
-  for (const TensorType &t : inferred.types)
-    state.types.push_back(toMlir(ctx, t));
+  for (const TensorType &t : inferred.types) {
+    // Most results have the type of an operand: that saves the lookup of the uniqued type, a good part of a traced op's cost.
+    auto same = llvm::find(operands, t);
+    state.types.push_back(same != operands.end() ? inputs[same - operands.begin()].getType() : toMlir(ctx, t));
+  }
   ArrayRef<StringAttr> names = state.name.getAttributeNames();
   for (size_t i = 0; i < all->size(); ++i)
     if ((*all)[i] != info.attrs[i].defaultValue)

@@ -120,7 +120,7 @@ struct OpInfo {
   int attrIndex(std::string_view name) const; ///< -1 if there is none
 };
 
-/// All ops in the order of their records; external ops are appended.
+/// All ops in the order of their records.
 std::span<const OpInfo *const> allOps();
 /// Null if unknown.
 const OpInfo *findOp(std::string_view name);

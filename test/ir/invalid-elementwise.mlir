@@ -128,3 +128,17 @@ func.func @result_too_large(%x: tensor<4000000000x1xf32>, %y: tensor<4000000000x
   %0 = tressel.add %x, %y : (tensor<4000000000x1xf32>, tensor<4000000000xf32>) -> tensor<4000000000x4000000000xf32>
   return
 }
+
+// -----
+func.func @iota_c1() -> tensor<2xi64> {
+  // expected-error@+1 {{iota: (C1) the shape must have at most 8 dimensions, none negative, and fit into memory}}
+  %0 = tressel.iota {shape = array<i64: -2>} : () -> tensor<2xi64>
+  return %0 : tensor<2xi64>
+}
+
+// -----
+func.func @random_c1(%a: tensor<i64>) -> tensor<2xf32> {
+  // expected-error@+1 {{random_uniform: (C1) the shape must have}}
+  %0 = tressel.random_uniform %a {shape = array<i64: 4000000000, 4000000000>} : (tensor<i64>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}

@@ -171,6 +171,35 @@ func.func @one_hot_c2(%a: tensor<2xi64>) -> tensor<1xf32> {
 
 // -----
 
+func.func @max_pool_c3(%a: tensor<1x3x8xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{max_pool: (C3) the window does not fit into the padded input: f32[1, 3, 8]}}
+  %0 = tressel.max_pool %a {window = array<i64: 5>, dilations = array<i64: 2>} : (tensor<1x3x8xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @sum_pool_c1(%a: tensor<3x8xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{sum_pool: (C1) x must have rank 3 to 5: f32[3, 8]}}
+  %0 = tressel.sum_pool %a {window = array<i64: 2>} : (tensor<3x8xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @avg_pool_c2(%a: tensor<1x3x8xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{avg_pool: (C2) strides, pads and dilations}}
+  %0 = tressel.avg_pool %a {window = array<i64: 2>, strides = array<i64: 0>} : (tensor<1x3x8xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @softmax_c2(%a: tensor<2x0xf32>) -> tensor<2x0xf32> {
+  // expected-error@+1 {{softmax: (C2)}}
+  %0 = tressel.softmax %a : (tensor<2x0xf32>) -> tensor<2x0xf32>
+  return %0 : tensor<2x0xf32>
+}
+
+// -----
+
 func.func @constant_c1() {
   // expected-error@+1 {{(C1) needs a static tensor of a supported type, not 'tensor<2xi5>'}}
   %0 = tressel.constant dense<1> : tensor<2xi5>
