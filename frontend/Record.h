@@ -36,12 +36,11 @@ public:
   /// The one active in this thread, or null.
   static Recorder *current();
 
-protected:
   /// A value of this trace.
-  Tensor makeValue(const TensorType &type, void *value, SourceLoc where) const;
+  Tensor makeValue(const TensorType &type, void *value, SourceLoc where);
 
 private:
-  uint64_t number_;
+  uint64_t number_, numValues_ = 0;
 };
 
 /// Makes a recorder the current one.

@@ -52,10 +52,11 @@ Recorder::Recorder() {
   number_ = ++count;
 }
 
-Tensor Recorder::makeValue(const TensorType &type, void *value, SourceLoc where) const {
+Tensor Recorder::makeValue(const TensorType &type, void *value, SourceLoc where) {
   auto *impl = new TensorImpl;
   impl->type = type;
   impl->trace = number_;
+  impl->number = ++numValues_;
   impl->value = value;
   impl->where = where;
   return Tensor(impl);

@@ -1,7 +1,8 @@
-// A trace as a module of the graph dialect, and its compilation. No MLIR in this header: the pool of contexts, the
-// builder and the module are behind it.
+// A trace as a module of the graph dialect, and its compilation. No MLIR in this header: contexts, builder and module are
+// behind it.
 #pragma once
 
+#include "frontend/Fingerprint.h"
 #include "frontend/Program.h"
 #include "frontend/Record.h"
 
@@ -9,28 +10,38 @@
 #include <string>
 #include <vector>
 
-namespace tressel::runtime {
-class Package;
-}
-
 namespace tressel::detail {
 
-/// What became of a value that the traced function returned.
+/// What became of a tensor that the traced function returned, or assigned to a Variable.
 struct TraceResult {
-  enum class Kind : uint8_t { Output, Input, Constant };
+  enum class Kind : uint8_t { Output, Input, State, Constant };
   Kind kind = Kind::Output;
-  size_t index = 0; ///< of the output or input
+  size_t index = 0; ///< of the output, of the input, or of the state among `Traced::states`
   Tensor constant;  ///< a tensor from outside that was returned as it is
 };
 
 struct Traced {
-  std::shared_ptr<Program> program;      ///< null when it was recorded only
-  std::vector<TraceResult> results;      ///< one per returned tensor
-  /// Variables that are assigned: their value is a further input each, after the arguments, and a further output each.
+  std::shared_ptr<Program> program; ///< null when it was recorded only, or has no output
+  std::vector<TraceResult> results; ///< one per returned tensor
+  std::vector<std::shared_ptr<VariableImpl>> states; ///< those that are only read
+  /// Those that are assigned. Their values are further inputs after the arguments, in this order.
   std::vector<std::shared_ptr<VariableImpl>> updated;
-  std::string text;                      ///< the graph, without locations; only where asked for
-  size_t numOps = 0;
-  double traceSeconds = 0, compileSeconds = 0;
+  std::vector<TraceResult> updates; ///< the next value of each
+  Fingerprint fingerprint;
+  std::string text;                 ///< the graph, without locations; only where asked for
+};
+
+struct FinishOptions {
+  std::string name = "main"; ///< in errors and timelines
+  bool compile = true;
+  bool text = false;
+  bool deterministic = false;
+};
+
+struct ExportRequest {
+  std::string path;
+  std::string cpu = "native";
+  std::vector<std::string> outputNames; ///< one per result, or none
 };
 
 class TraceRecorder : public Recorder {
@@ -45,17 +56,10 @@ public:
   Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override;
   void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) override;
 
-  struct FinishOptions {
-    std::string name = "main";
-    bool compile = true;
-    bool text = false;
-    bool deterministic = false;
-    std::vector<std::string> outputNames = {}; ///< one per result; empty: out0, out1, ...
-    std::string packagePath = {};              ///< not empty: a package is written there instead
-    std::vector<std::string> *graphText = nullptr;
-  };
   /// Ends the trace. Throws what the compiler finds.
   Traced finish(std::span<const Tensor> results, const FinishOptions &options);
+  /// Ends the trace and writes it as a package, with the states' values of now.
+  void exportPackage(std::span<const Tensor> results, const ExportRequest &request);
 
 private:
   struct Impl;

@@ -36,6 +36,7 @@ struct TensorImpl {
   TensorType type;
   runtime::StorageRef storage; ///< null for a traced value
   uint64_t trace = 0;          ///< number of the trace that the value belongs to, 0 for elements in memory
+  uint64_t number = 0;         ///< counts the values of the trace
   void *value = nullptr;       ///< the trace's own handle of the value
   SourceLoc where;             ///< the user's line that made it
 };

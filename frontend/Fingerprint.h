@@ -1,0 +1,46 @@
+// What a function recorded, in one number per op: to tell whether recording it again gives the same program.
+#pragma once
+
+#include "frontend/Record.h"
+
+#include <unordered_map>
+#include <vector>
+
+namespace tressel::detail {
+
+class Fingerprint {
+public:
+  void op(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where);
+  void read(const VariableImpl &variable, SourceLoc where);
+  void assign(const VariableImpl &variable, const Tensor &value, SourceLoc where);
+  void result(const Tensor &t);
+
+  /// Where two recordings part, in words; empty if they are equal.
+  std::string differsFrom(const Fingerprint &earlier) const;
+
+private:
+  struct Entry {
+    uint64_t hash = 0;
+    const char *what = "";
+    SourceLoc where;
+  };
+  std::vector<Entry> entries_;
+};
+
+/// Records types and the fingerprint only: far cheaper than a trace. Numbers values as a trace does.
+class FingerprintRecorder : public Recorder {
+public:
+  Tensor input(const TensorType &type, SourceLoc where) { return makeValue(type, nullptr, where); }
+  Tensor op(const op::OpInfo &info, std::span<const Tensor> inputs, const TensorType &result, const op::Attrs &attrs,
+            SourceLoc where) override;
+  Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override;
+  void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) override;
+
+  Fingerprint fingerprint;
+
+private:
+  Tensor &state(const std::shared_ptr<VariableImpl> &variable, SourceLoc where);
+  std::unordered_map<const VariableImpl *, Tensor> states_;
+};
+
+} // namespace tressel::detail

@@ -1,0 +1,351 @@
+// The cache of a jitted function's programs.
+#include "frontend/Eager.h"
+#include "frontend/Fingerprint.h"
+#include "frontend/Trace.h"
+
+#include <tressel/jit.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+
+namespace tressel {
+namespace detail {
+namespace {
+
+double secondsNow() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// TRESSEL_CHECK_TRACE: compare at each Nth call of a program. 0: only at its second.
+uint64_t checkInterval() {
+  static const uint64_t interval = [] {
+    const char *text = std::getenv("TRESSEL_CHECK_TRACE");
+    return text ? std::strtoull(text, nullptr, 10) : 0;
+  }();
+  return interval;
+}
+
+struct Entry {
+  // The guard: what a call must look like to run this program.
+  std::vector<TensorType> types;
+  std::vector<uint64_t> words;
+  bool train = false;
+
+  Traced traced;
+  std::shared_ptr<void> prototype;
+  uint64_t calls = 0; // guarded by the core's mutex
+  std::mutex serial;  // programs that assign Variables run one by one
+
+  bool matches(const CallArgs &args, bool isTraining) const {
+    const auto tensors = args.tensors();
+    if (tensors.size() != types.size() || train != isTraining || args.words().size() != words.size())
+      return false;
+    for (size_t i = 0; i < types.size(); ++i)
+      if (tensors[i]->impl()->type != types[i])
+        return false;
+    return std::equal(words.begin(), words.end(), args.words().begin());
+  }
+  /// The first guard that a call of these types fails, in words.
+  std::string firstDifference(std::span<const TensorType> otherTypes, std::span<const uint64_t> otherWords,
+                              bool isTraining) const {
+    if (train != isTraining)
+      return std::string("mode: ") + (isTraining ? "train instead of inference" : "inference instead of train");
+    if (types.size() != otherTypes.size())
+      return std::to_string(otherTypes.size()) + " tensors instead of " + std::to_string(types.size());
+    for (size_t i = 0; i < types.size(); ++i)
+      if (types[i] != otherTypes[i])
+        return "tensor " + std::to_string(i) + ": " + otherTypes[i].str() + " instead of " + types[i].str();
+    if (words.size() != otherWords.size())
+      return "another structure of the arguments";
+    for (size_t i = 0; i < words.size(); ++i)
+      if (words[i] != otherWords[i])
+        return "static value " + std::to_string(i) + ": " + std::to_string(otherWords[i]) + " instead of " +
+               std::to_string(words[i]);
+    return "the program was dropped";
+  }
+};
+
+void checkLeaf(const Tensor &t, size_t index, const std::source_location &where) {
+  if (!t.defined())
+    fail<Error>("tensor " + std::to_string(index) + " of the arguments is empty", toLoc(where), "jit");
+  if (t.traced())
+    fail<TraceError>("tensor " + std::to_string(index) + " of the arguments, " + t.type().str() +
+                         ", belongs to a trace that has ended",
+                     toLoc(where), "jit");
+}
+
+} // namespace
+
+struct JitCore::Impl {
+  JitOptions options;
+  mutable std::mutex mutex; // guards entries and statistics
+  std::mutex compiling;     // one program is made at a time: one compile per key
+  std::vector<std::shared_ptr<Entry>> entries; // the most recently used first
+  JitStats stats;
+
+  static std::mutex &registryMutex() {
+    static auto *mutex = new std::mutex;
+    return *mutex;
+  }
+  static std::set<Impl *> &registry() {
+    static auto *set = new std::set<Impl *>;
+    return *set;
+  }
+
+  std::shared_ptr<Entry> find(const CallArgs &args, bool train, bool countHit, uint64_t *calls) {
+    std::lock_guard lock(mutex);
+    for (size_t i = 0; i < entries.size(); ++i) {
+      if (!entries[i]->matches(args, train))
+        continue;
+      if (i)
+        std::rotate(entries.begin(), entries.begin() + static_cast<ptrdiff_t>(i),
+                    entries.begin() + static_cast<ptrdiff_t>(i) + 1);
+      stats.hits += countHit;
+      *calls = ++entries.front()->calls;
+      return entries.front();
+    }
+    return nullptr;
+  }
+
+  std::shared_ptr<Entry> make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
+                              const std::source_location &where);
+  void check(Entry &entry, TraceBody &body, const std::source_location &where);
+  std::shared_ptr<Entry> entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where);
+};
+
+/// Runs the body under a recorder, with the lines of the ops inside its own.
+static std::vector<Tensor> recordBody(Recorder &recorder, std::span<const Tensor> inputs, TraceBody &body,
+                                      std::shared_ptr<void> *prototype) {
+  RecorderScope scope(&recorder);
+  return body.run(inputs, prototype);
+}
+
+static std::vector<Tensor> makeInputs(TraceRecorder &recorder, std::span<const TensorType> types, SourceLoc where,
+                                      std::span<const std::string> names = {}) {
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < types.size(); ++i)
+    inputs.push_back(recorder.input(types[i], names.empty() ? "arg" + std::to_string(i) : names[i], where));
+  return inputs;
+}
+
+static std::vector<TensorType> typesOf(const CallArgs &args, const std::source_location &where) {
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < args.tensors().size(); ++i) {
+    checkLeaf(*args.tensors()[i], i, where);
+    types.push_back(args.tensors()[i]->type());
+  }
+  return types;
+}
+
+static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &body, const std::source_location &where) {
+  FingerprintRecorder recorder;
+  std::vector<Tensor> inputs;
+  for (const TensorType &type : types)
+    inputs.push_back(recorder.input(type, toLoc(where)));
+  for (const Tensor &t : recordBody(recorder, inputs, body, nullptr))
+    recorder.fingerprint.result(t);
+  return std::move(recorder.fingerprint);
+}
+
+std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
+                                           const std::source_location &where) {
+  {
+    std::lock_guard lock(mutex);
+    if (stats.traces >= static_cast<uint64_t>(std::max(1, options.retrace_budget)))
+      fail<TraceError>("'" + options.name + "' was compiled for " + std::to_string(stats.traces) +
+                           " kinds of calls already, and this is another one (" +
+                           (stats.retraces.empty() ? std::string() : "the last differed in " + stats.retraces.back()) + ")",
+                       toLoc(where), "jit",
+                       "pad sizes to a few, pass changing numbers as Tensors, or raise JitOptions::retrace_budget");
+  }
+  auto entry = std::make_shared<Entry>();
+  entry->types = std::move(types);
+  entry->words = std::move(words);
+  entry->train = training();
+  const double start = secondsNow();
+  TraceRecorder recorder;
+  std::vector<Tensor> results =
+      recordBody(recorder, makeInputs(recorder, entry->types, toLoc(where)), body, &entry->prototype);
+  const double traced = secondsNow();
+  entry->traced = recorder.finish(results, {.name = options.name, .deterministic = options.deterministic});
+  const double compiled = secondsNow();
+
+  std::lock_guard lock(mutex);
+  ++stats.traces;
+  stats.trace_seconds += traced - start;
+  stats.compile_seconds += compiled - traced;
+  if (!entries.empty())
+    stats.retraces.push_back(entries.front()->firstDifference(entry->types, entry->words, entry->train));
+  entries.insert(entries.begin(), entry);
+  return entry;
+}
+
+/// Records once more, and compares with the first call.
+void JitCore::Impl::check(Entry &entry, TraceBody &body, const std::source_location &where) {
+  Fingerprint now = fingerprintOf(entry.types, body, where);
+  std::lock_guard lock(mutex);
+  ++stats.checks;
+  if (std::string difference = now.differsFrom(entry.traced.fingerprint); !difference.empty())
+    fail<TraceError>("'" + options.name + "' recorded another program than at its first call: " + difference,
+                     toLoc(where), "jit",
+                     "what a jitted function reads from outside is fixed when it is recorded: pass it as an argument, or "
+                     "make it a Variable");
+}
+
+std::shared_ptr<Entry> JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where) {
+  const auto tensors = args.tensors();
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!tensors[i]->defined() || tensors[i]->traced())
+      checkLeaf(*tensors[i], i, where);
+  uint64_t calls = 0;
+  std::shared_ptr<Entry> entry = find(args, training(), true, &calls);
+  if (!entry) {
+    std::lock_guard lock(compiling);
+    entry = find(args, training(), true, &calls); // another thread may have made it meanwhile
+    if (!entry) {
+      entry = make(typesOf(args, where), {args.words().begin(), args.words().end()}, body, where);
+      std::lock_guard count(mutex);
+      entry->calls = 1;
+      return entry;
+    }
+  }
+  if (calls == 2 || (checkInterval() && calls % checkInterval() == 0)) [[unlikely]]
+    check(*entry, body, where);
+  return entry;
+}
+
+JitCore::JitCore(JitOptions options) : impl_(std::make_unique<Impl>()) {
+  for (const Device &device : options.devices)
+    if (device != cpu())
+      throw Error("jit: only the host is supported as a device so far");
+  if (options.devices.size() > 1)
+    throw Error("jit: a program runs on one device so far");
+  impl_->options = std::move(options);
+  std::lock_guard lock(Impl::registryMutex());
+  Impl::registry().insert(impl_.get());
+}
+
+JitCore::~JitCore() {
+  std::lock_guard lock(Impl::registryMutex());
+  Impl::registry().erase(impl_.get());
+}
+
+/// Runs an entry's program, and gives the tensor that a TraceResult stands for.
+class EntryRun {
+public:
+  EntryRun(Entry &entry, const CallArgs &args, const std::source_location &where)
+      : entry_(entry), inputs_(args.tensors()) {
+    Traced &t = entry.traced;
+    if (!t.updated.empty()) {
+      serial_ = std::unique_lock(entry.serial);
+      all_.assign(inputs_.begin(), inputs_.end());
+      current_.reserve(t.updated.size());
+      for (const auto &variable : t.updated) {
+        current_.push_back(variable->value);
+        all_.push_back(&current_.back());
+      }
+      inputs_ = all_;
+    }
+    const size_t n = t.program ? t.program->numOutputs() : 0;
+    if (n > few_.size())
+      many_.resize(n);
+    outputs_ = n > few_.size() ? std::span<Tensor>(many_) : std::span<Tensor>(few_.data(), n);
+    if (t.program)
+      t.program->run(inputs_, outputs_, toLoc(where));
+    for (size_t i = 0; i < t.updated.size(); ++i)
+      Variable(t.updated[i]).assign(get(t.updates[i]), where);
+  }
+  Tensor get(const TraceResult &r) const {
+    switch (r.kind) {
+    case TraceResult::Kind::Output: return outputs_[r.index];
+    case TraceResult::Kind::Input: return *inputs_[r.index];
+    case TraceResult::Kind::State: return entry_.traced.states[r.index]->value;
+    case TraceResult::Kind::Constant: break;
+    }
+    return r.constant;
+  }
+
+private:
+  Entry &entry_;
+  std::span<const Tensor *const> inputs_;
+  std::unique_lock<std::mutex> serial_;
+  std::vector<const Tensor *> all_;
+  std::vector<Tensor> current_;
+  std::array<Tensor, 4> few_;
+  std::vector<Tensor> many_;
+  std::span<Tensor> outputs_;
+};
+
+std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::vector<Tensor> &results,
+                                    const std::source_location &where) {
+  std::shared_ptr<Entry> entry = impl_->entryFor(args, body, where);
+  EntryRun run(*entry, args, where);
+  for (const TraceResult &r : entry->traced.results)
+    results.push_back(run.get(r));
+  return entry->prototype;
+}
+
+Tensor JitCore::callOne(const CallArgs &args, TraceBody &body, const std::source_location &where) {
+  std::shared_ptr<Entry> entry = impl_->entryFor(args, body, where);
+  return EntryRun(*entry, args, where).get(entry->traced.results.front());
+}
+
+void JitCore::compile(std::span<const TensorSpec> inputs, std::span<const uint64_t> words, TraceBody &body,
+                      const std::source_location &where) {
+  std::vector<TensorType> types;
+  for (const TensorSpec &spec : inputs)
+    types.push_back(spec.type());
+  std::lock_guard lock(impl_->compiling);
+  {
+    std::lock_guard entries(impl_->mutex);
+    for (const auto &entry : impl_->entries)
+      if (entry->types == types && entry->train == training() && std::ranges::equal(entry->words, words))
+        return;
+  }
+  impl_->make(std::move(types), {words.begin(), words.end()}, body, where);
+}
+
+std::string JitCore::traceOnly(const CallArgs &args, TraceBody &body, bool text, const std::source_location &where) {
+  TraceRecorder recorder;
+  const std::vector<TensorType> types = typesOf(args, where);
+  std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where)), body, nullptr);
+  return recorder.finish(results, {.name = impl_->options.name, .compile = false, .text = text}).text;
+}
+
+void JitCore::exportPackage(const std::string &path, const ExportOptions &options, TraceBody &body,
+                            const std::source_location &where) {
+  TraceRecorder recorder;
+  std::vector<TensorType> types;
+  std::vector<std::string> names;
+  for (const TensorSpec &spec : options.inputs) {
+    names.push_back(spec.name.empty() ? "arg" + std::to_string(types.size()) : spec.name);
+    types.push_back(spec.type());
+  }
+  std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where), names), body, nullptr);
+  recorder.exportPackage(results, {.path = path, .cpu = options.cpu, .outputNames = options.outputs});
+}
+
+JitStats JitCore::stats() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->stats;
+}
+
+void JitCore::clearAll() {
+  std::lock_guard lock(Impl::registryMutex());
+  for (Impl *core : Impl::registry()) {
+    std::lock_guard entries(core->mutex);
+    core->entries.clear();
+  }
+}
+
+} // namespace detail
+
+void clear_compile_caches() {
+  detail::clearEagerPrograms();
+  detail::JitCore::clearAll();
+}
+
+} // namespace tressel

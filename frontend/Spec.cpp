@@ -1,0 +1,31 @@
+#include "frontend/Eager.h"
+
+#include <tressel/machine.h>
+#include <tressel/spec.h>
+
+namespace tressel {
+
+TensorType TensorSpec::type(int64_t named) const {
+  if (dims.size() > static_cast<size_t>(kMaxRank))
+    throw ShapeError("a tensor of " + std::to_string(dims.size()) + " dimensions: at most " + std::to_string(kMaxRank) +
+                     " are supported");
+  TensorType result{dtype, {}};
+  for (const DimSpec &d : dims) {
+    if (d.size == kDynamic && named < 0)
+      throw ShapeError(Error::Details{.message = "the size of dimension '" + d.name + "' is not fixed",
+                                      .hint = "give a number: sizes that are only known at run time are not supported "
+                                              "yet"});
+    if (d.size != kDynamic && d.size < 0)
+      throw ShapeError("the size " + std::to_string(d.size) + " is negative");
+    result.shape.push_back(d.size == kDynamic ? named : d.size);
+  }
+  return result;
+}
+
+void use_machine(std::string_view name) {
+  if (name != "cpu")
+    throw Error(Error::Details{.message = "there is no machine '" + std::string(name) + "'",
+                               .hint = "only \"cpu\" is supported so far"});
+}
+
+} // namespace tressel

@@ -1,0 +1,345 @@
+// Ops become operations of the graph dialect as they are called: no second form of the program in between.
+#include "frontend/Trace.h"
+
+#include "codegen/Compile.h"
+#include "ir/graph/Graph.h"
+#include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Engine.h"
+#include "tressel/runtime/Package.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <mutex>
+#include <set>
+#include <unordered_map>
+
+namespace tressel::detail {
+namespace {
+
+/// Making a context costs more than compiling a small program in it, so some are kept. What is uniqued in one stays until
+/// it goes, so it goes after a number of uses, and when large constants were put into it.
+class ContextLease {
+public:
+  ContextLease() {
+    std::lock_guard lock(pool().mutex);
+    if (!pool().spare.empty()) {
+      entry_ = std::move(pool().spare.back());
+      pool().spare.pop_back();
+    }
+    if (!entry_) {
+      mlir::DialectRegistry registry;
+      graph::registerDialects(registry);
+      entry_ = std::make_unique<Entry>();
+      entry_->context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+      entry_->context->loadAllAvailableDialects();
+    }
+  }
+  ~ContextLease() {
+    if (++entry_->uses >= 256 || holdsBlobs_)
+      return;
+    std::lock_guard lock(pool().mutex);
+    if (pool().spare.size() < 4)
+      pool().spare.push_back(std::move(entry_));
+  }
+  ContextLease(const ContextLease &) = delete;
+  ContextLease &operator=(const ContextLease &) = delete;
+
+  mlir::MLIRContext &operator*() const { return *entry_->context; }
+  mlir::MLIRContext *get() const { return entry_->context.get(); }
+  void noteBlob() { holdsBlobs_ = true; }
+
+private:
+  struct Entry {
+    std::unique_ptr<mlir::MLIRContext> context;
+    int uses = 0;
+  };
+  struct Pool {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<Entry>> spare;
+  };
+  /// Never destroyed: threads may still trace while the process ends.
+  static Pool &pool() {
+    static auto *pool = new Pool;
+    return *pool;
+  }
+  std::unique_ptr<Entry> entry_;
+  bool holdsBlobs_ = false;
+};
+
+mlir::Value valueOf(const Tensor &t) { return mlir::Value::getFromOpaquePointer(t.impl()->value); }
+
+std::span<const std::byte> bytesOf(const Tensor &t) {
+  return {static_cast<const std::byte *>(t.impl()->storage->data()), static_cast<size_t>(t.type().bytes())};
+}
+
+} // namespace
+
+struct TraceRecorder::Impl {
+  enum class ArgKind : uint8_t { Input, State };
+  struct ArgInfo {
+    ArgKind kind = ArgKind::Input;
+    std::string name;
+    size_t state = 0; ///< index into `states`
+  };
+  struct State {
+    std::shared_ptr<VariableImpl> variable;
+    std::string name;
+    Tensor initial, current;
+    bool assigned = false;
+  };
+
+  ContextLease context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp func;
+  mlir::OpBuilder builder{context.get()};
+  std::vector<ArgInfo> args;
+  std::vector<State> states;
+  std::unordered_map<const VariableImpl *, size_t> stateOf;
+  std::set<std::string> names;
+  std::unordered_map<const TensorImpl *, mlir::Value> constants;
+  Fingerprint fingerprint;
+  std::vector<Tensor> captured; ///< keeps the keys of `constants` alive
+  SourceLoc lastWhere, lastUser;
+  mlir::Location lastLocation = mlir::UnknownLoc::get(context.get());
+
+  Impl() {
+    module = mlir::ModuleOp::create(lastLocation);
+    builder.setInsertionPointToEnd(module->getBody());
+    func = mlir::func::FuncOp::create(builder, lastLocation, "main", builder.getFunctionType({}, {}));
+    builder.setInsertionPointToEnd(func.addEntryBlock());
+  }
+
+  mlir::Location fileLine(SourceLoc where) {
+    if (!where)
+      return mlir::UnknownLoc::get(context.get());
+    return mlir::FileLineColLoc::get(context.get(), where.file, where.line, 0);
+  }
+  /// The user's line; an op inside a layer of the library has both lines. Ops of one line follow each other, so the last
+  /// location is kept.
+  mlir::Location locate(SourceLoc where) {
+    const SourceLoc user = userLine(where);
+    auto equal = [](SourceLoc a, SourceLoc b) { return a.file == b.file && a.line == b.line; };
+    if (equal(where, lastWhere) && equal(user, lastUser))
+      return lastLocation;
+    lastWhere = where;
+    lastUser = user;
+    lastLocation = equal(where, user) ? fileLine(where) : mlir::CallSiteLoc::get(fileLine(where), fileLine(user));
+    return lastLocation;
+  }
+
+  mlir::Value addArgument(const TensorType &type, ArgKind kind, std::string name, size_t state, SourceLoc where) {
+    args.push_back({kind, std::move(name), state});
+    return func.getBody().front().addArgument(graph::toMlir(context.get(), type), locate(where));
+  }
+
+  std::string uniqueName(std::string wanted) {
+    for (std::string name = wanted;; name = wanted + "." + std::to_string(names.size()))
+      if (names.insert(name).second)
+        return name;
+  }
+
+  /// A tensor from outside becomes a constant of the program.
+  mlir::Value constant(const Tensor &t, SourceLoc where) {
+    auto [it, isNew] = constants.try_emplace(t.impl());
+    if (isNew) {
+      runtime::Engine::global().wait(*t.impl()->storage, where);
+      it->second = graph::createConstant(builder, locate(where), t.type(), bytesOf(t));
+      captured.push_back(t);
+      if (t.type().bytes() > 256)
+        context.noteBlob();
+    }
+    return it->second;
+  }
+  mlir::Value valueIn(const Tensor &t, SourceLoc where) { return t.traced() ? valueOf(t) : constant(t, where); }
+
+  size_t stateIndex(Recorder &recorder, const std::shared_ptr<VariableImpl> &variable, SourceLoc where);
+
+  /// Ends the function with these results; the attributes say what arguments and results are.
+  struct Result {
+    mlir::Value value;
+    mlir::StringRef attr;
+    std::string name;
+  };
+  void close(const std::vector<Result> &results, bool updatedAreStates);
+};
+
+TraceRecorder::TraceRecorder() : impl_(std::make_unique<Impl>()) {}
+TraceRecorder::~TraceRecorder() = default;
+
+Tensor TraceRecorder::input(const TensorType &type, const std::string &name, SourceLoc where) {
+  mlir::Value v = impl_->addArgument(type, Impl::ArgKind::Input, impl_->uniqueName(name), 0, where);
+  return makeValue(type, v.getAsOpaquePointer(), where);
+}
+
+Tensor TraceRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, const TensorType &result,
+                         const op::Attrs &attrs, SourceLoc where) {
+  impl_->fingerprint.op(info, inputs, attrs, where);
+  llvm::SmallVector<mlir::Value, 4> operands;
+  for (const Tensor &t : inputs)
+    operands.push_back(impl_->valueIn(t, where));
+  mlir::Operation *op = graph::createOp(impl_->builder, impl_->locate(where), info, operands, attrs);
+  return makeValue(result, op->getResult(0).getAsOpaquePointer(), userLine(where));
+}
+
+size_t TraceRecorder::Impl::stateIndex(Recorder &recorder, const std::shared_ptr<VariableImpl> &variable,
+                                       SourceLoc where) {
+  auto [it, isNew] = stateOf.try_emplace(variable.get(), states.size());
+  if (!isNew)
+    return it->second;
+  fingerprint.read(*variable, where);
+  State state{.variable = variable, .name = uniqueName(variable->name.empty() ? "state" : variable->name)};
+  mlir::Value v = addArgument(variable->value.type(), ArgKind::State, state.name, states.size(), where);
+  state.initial = recorder.makeValue(variable->value.type(), v.getAsOpaquePointer(), where);
+  state.current = state.initial;
+  states.push_back(std::move(state));
+  return states.size() - 1;
+}
+
+Tensor TraceRecorder::read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) {
+  return impl_->states[impl_->stateIndex(*this, variable, where)].current;
+}
+
+void TraceRecorder::assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) {
+  if (value.traced() && value.impl()->trace != number())
+    fail<TraceError>("the value assigned to '" + variable->name + "' belongs to a trace that has ended", where, "assign");
+  Impl::State &state = impl_->states[impl_->stateIndex(*this, variable, where)];
+  impl_->fingerprint.assign(*variable, value, where);
+  state.current = value;
+  state.assigned = true;
+}
+
+void TraceRecorder::Impl::close(const std::vector<Result> &results, bool updatedAreStates) {
+  mlir::Block &block = func.getBody().front();
+  llvm::SmallVector<mlir::Value> values;
+  llvm::SmallVector<mlir::Type> types;
+  for (const Result &r : results) {
+    values.push_back(r.value);
+    types.push_back(r.value.getType());
+  }
+  mlir::func::ReturnOp::create(builder, mlir::UnknownLoc::get(context.get()), values);
+  func.setFunctionType(builder.getFunctionType(block.getArgumentTypes(), types));
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    const bool isState = arg.kind == ArgKind::State && (updatedAreStates || !states[arg.state].assigned);
+    func.setArgAttr(static_cast<unsigned>(i), isState ? graph::kStateAttr : graph::kNameAttr,
+                    builder.getStringAttr(arg.name));
+  }
+  for (auto [i, r] : llvm::enumerate(results))
+    func.setResultAttr(static_cast<unsigned>(i), r.attr, builder.getStringAttr(r.name));
+}
+
+Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOptions &options) {
+  Impl &impl = *impl_;
+  Traced traced;
+  // Arguments that are values: the inputs first, as they were made first, then the Variables that are assigned.
+  std::vector<size_t> inputIndex(impl.args.size()), stateIndex(impl.args.size());
+  size_t numInputs = 0;
+  for (size_t i = 0; i < impl.args.size(); ++i) {
+    const Impl::ArgInfo &arg = impl.args[i];
+    if (arg.kind == Impl::ArgKind::Input) {
+      inputIndex[i] = numInputs++;
+    } else if (impl.states[arg.state].assigned) {
+      inputIndex[i] = numInputs++;
+      traced.updated.push_back(impl.states[arg.state].variable);
+    } else {
+      stateIndex[i] = traced.states.size();
+      traced.states.push_back(impl.states[arg.state].variable);
+    }
+  }
+  std::vector<Impl::Result> outputs;
+  llvm::DenseMap<mlir::Value, size_t> outputOf;
+  auto classify = [&](const Tensor &t) -> TraceResult {
+    if (!t.defined())
+      fail<TraceError>("the traced function returned an empty Tensor", {}, "return");
+    if (!t.traced())
+      return {.kind = TraceResult::Kind::Constant, .constant = t};
+    if (t.impl()->trace != number())
+      fail<TraceError>("the traced function returned a tensor of another trace", t.impl()->where, "return");
+    mlir::Value v = valueOf(t);
+    if (auto arg = llvm::dyn_cast<mlir::BlockArgument>(v)) {
+      const Impl::ArgInfo &info = impl.args[arg.getArgNumber()];
+      const bool isState = info.kind == Impl::ArgKind::State && !impl.states[info.state].assigned;
+      return {.kind = isState ? TraceResult::Kind::State : TraceResult::Kind::Input,
+              .index = (isState ? stateIndex : inputIndex)[arg.getArgNumber()],
+              .constant = {}};
+    }
+    auto [it, isNew] = outputOf.try_emplace(v, outputs.size());
+    if (isNew)
+      outputs.push_back({v, graph::kNameAttr, "out" + std::to_string(outputs.size())});
+    return {.kind = TraceResult::Kind::Output, .index = it->second, .constant = {}};
+  };
+  for (const Tensor &t : results)
+    traced.results.push_back(classify(t));
+  for (const Tensor &t : results)
+    impl.fingerprint.result(t);
+  traced.fingerprint = std::move(impl.fingerprint);
+  for (const Impl::ArgInfo &arg : impl.args)
+    if (arg.kind == Impl::ArgKind::State && impl.states[arg.state].assigned)
+      traced.updates.push_back(classify(impl.states[arg.state].current));
+  impl.close(outputs, /*updatedAreStates=*/false);
+  if (options.text) {
+    llvm::raw_string_ostream os(traced.text);
+    impl.module->print(os);
+  }
+  if (!options.compile || outputs.empty())
+    return traced;
+
+  codegen::CompileOptions compile;
+  compile.deterministic = options.deterministic;
+  codegen::CompiledProgram compiled = codegen::compile(*impl.module, compile);
+  std::vector<std::shared_ptr<VariableImpl>> bound;
+  for (const runtime::StateDesc &state : compiled.schedule.states) {
+    if (state.kind == runtime::StateKind::Derived)
+      continue;
+    auto found = std::find_if(impl.states.begin(), impl.states.end(),
+                              [&](const Impl::State &s) { return s.name == state.name; });
+    if (found == impl.states.end())
+      throw InternalError("the compiler made a state '" + state.name + "' that the program has not");
+    bound.push_back(found->variable);
+  }
+  if (compiled.schedule.inputs.size() != numInputs || compiled.schedule.outputs.size() != outputs.size())
+    throw InternalError("the compiler changed the program's signature");
+  auto executable = runtime::Executable::create(std::move(compiled.schedule), compiled.image, compiled.constants);
+  traced.program = std::make_shared<Program>(std::move(executable), std::move(bound), options.name);
+  return traced;
+}
+
+void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportRequest &request) {
+  Impl &impl = *impl_;
+  if (!request.outputNames.empty() && request.outputNames.size() != results.size())
+    throw Error("the function has " + std::to_string(results.size()) + " outputs, but " +
+                std::to_string(request.outputNames.size()) + " names were given");
+  std::vector<Impl::Result> outputs;
+  for (size_t i = 0; i < results.size(); ++i)
+    outputs.push_back({impl.valueIn(results[i], {}), graph::kNameAttr,
+                       request.outputNames.empty() ? "out" + std::to_string(i) : request.outputNames[i]});
+  for (const Impl::State &state : impl.states)
+    if (state.assigned)
+      outputs.push_back({impl.valueIn(state.current, {}), graph::kStateAttr, state.name});
+  impl.close(outputs, /*updatedAreStates=*/true);
+
+  codegen::CompileOptions compile;
+  compile.cpu = request.cpu;
+  compile.allowLibrary = false; // a package runs with the runtime library alone
+  codegen::CompiledProgram compiled = codegen::compile(*impl.module, compile);
+  runtime::PackageFunction function{.name = "main", .schedule = &compiled.schedule};
+  runtime::CpuLevel level = runtime::CpuLevel::Baseline;
+  if (!runtime::parseCpuLevel(compiled.cpuLevel, level) && !compiled.image.empty())
+    throw InternalError("the compiler names an unknown CPU level '" + compiled.cpuLevel + "'");
+  if (!compiled.image.empty())
+    function.images.push_back({level, compiled.image});
+  if (compiled.constants)
+    function.constants = *compiled.constants;
+  std::vector<runtime::PackageState> states;
+  for (const Impl::State &state : impl.states) {
+    runtime::Engine::global().wait(*state.variable->value.impl()->storage);
+    states.push_back({state.name, state.variable->value.type(), bytesOf(state.variable->value)});
+  }
+  runtime::writePackage(request.path, {&function, 1}, states);
+}
+
+} // namespace tressel::detail

@@ -1,0 +1,291 @@
+// jit: a function of tensors, recorded once per kind of call, compiled and cached.
+//
+//   auto f = jit([](Tensor a, Tensor b) { return gelu(a * b + 1.0); });
+//   Tensor y = f(x, 0.5f);       // recorded and compiled; later calls with the same types run what was compiled
+//   f.stats().traces;            // 1
+//
+// The function is run with tensors that have a type and no elements, and every op it calls is recorded. So its control flow
+// must not depend on elements (TraceError names the line), and whatever else it reads is fixed when it is recorded:
+// integers and enums among its arguments are part of what programs are cached by, captured tensors become constants, and
+// Variables become the program's state, read at each call and written back where the function assigns them. In every
+// build the second call of a program records once more, and throws TraceError if the program came out different (a captured
+// number has changed, say); TRESSEL_CHECK_TRACE=N in the environment does so at each Nth call.
+//
+// Threads: calls may come from several threads at once; those of a function that assigns Variables run one by one.
+#pragma once
+
+#include <tressel/arg.h>
+#include <tressel/machine.h>
+#include <tressel/scope.h>
+#include <tressel/spec.h>
+#include <tressel/tree.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tressel {
+
+struct JitOptions {
+  std::string name = "jit";         ///< in errors and timelines
+  std::vector<Device> devices = {}; ///< empty: the host
+  bool deterministic = false;       ///< results do not depend on the number of threads
+  int retrace_budget = 64;          ///< programs per function; beyond it a call that needs another throws TraceError
+};
+
+struct JitStats {
+  uint64_t traces = 0; ///< programs recorded and compiled
+  uint64_t hits = 0;   ///< calls that found theirs
+  uint64_t checks = 0; ///< recorded again to compare
+  std::vector<std::string> retraces; ///< for each trace after the first: what differed from the program before
+  double trace_seconds = 0, compile_seconds = 0;
+};
+
+struct ExportOptions {
+  std::vector<TensorSpec> inputs;
+  std::vector<std::string> outputs = {}; ///< names; empty: out0, out1, ...
+  std::string cpu = "native";            ///< instruction set: "baseline", "v3", "v4", "native"
+};
+
+/// Forgets every compiled program of this process that can be compiled again, those of single ops too.
+void clear_compile_caches();
+
+namespace detail {
+
+/// The tensors and static words of one call, in order.
+class CallArgs {
+public:
+  void tensor(const Tensor &t) {
+    if (numTensors_ < kFew)
+      few_[numTensors_] = &t;
+    else
+      addMore(t);
+    ++numTensors_;
+  }
+  void word(uint64_t w) { words_.push_back(w); }
+  std::span<const Tensor *const> tensors() const {
+    return numTensors_ <= kFew ? std::span<const Tensor *const>(few_.data(), numTensors_) : more_;
+  }
+  std::span<const uint64_t> words() const { return words_; }
+
+private:
+  static constexpr size_t kFew = 8;
+  void addMore(const Tensor &t) {
+    if (numTensors_ == kFew)
+      more_.assign(few_.begin(), few_.end());
+    more_.push_back(&t);
+  }
+  std::array<const Tensor *, kFew> few_;
+  std::vector<const Tensor *> more_;
+  std::vector<uint64_t> words_;
+  size_t numTensors_ = 0;
+};
+
+/// The function to be recorded: given the arguments' tensors, the results' tensors in order.
+class TraceBody {
+public:
+  virtual std::vector<Tensor> run(std::span<const Tensor> inputs, std::shared_ptr<void> *prototype) = 0;
+
+protected:
+  ~TraceBody() = default;
+};
+
+/// Programs of one function. Everything that does not depend on the function's type.
+class JitCore {
+public:
+  explicit JitCore(JitOptions options);
+  ~JitCore();
+  JitCore(const JitCore &) = delete;
+  JitCore &operator=(const JitCore &) = delete;
+
+  /// Runs the program of this kind of call, made first if there is none. `results` is filled with the results' tensors in
+  /// order. Returns what the body left as prototype when it was recorded.
+  std::shared_ptr<void> call(const CallArgs &args, TraceBody &body, std::vector<Tensor> &results,
+                             const std::source_location &where);
+  /// The same for a function with one tensor as its result.
+  Tensor callOne(const CallArgs &args, TraceBody &body, const std::source_location &where);
+  void compile(std::span<const TensorSpec> inputs, std::span<const uint64_t> words, TraceBody &body,
+               const std::source_location &where);
+  /// The graph as text.
+  std::string traceOnly(const CallArgs &args, TraceBody &body, bool text, const std::source_location &where);
+  void exportPackage(const std::string &path, const ExportOptions &options, TraceBody &body,
+                     const std::source_location &where);
+  JitStats stats() const;
+  /// Drops the programs of all functions of the process.
+  static void clearAll();
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// How a parameter is declared in the call operator. Tensors are taken as Arg: a number may stand for one, and the
+/// caller's line is known.
+template <typename P> struct CallParameter {
+  using Type = const P &;
+};
+template <> struct CallParameter<Tensor> {
+  using Type = const Arg &;
+};
+
+template <typename Fn> struct Signature : Signature<decltype(&Fn::operator())> {};
+template <typename R, typename... P> struct Signature<R (*)(P...)> {
+  using Result = R;
+  using Parameters = std::tuple<std::decay_t<P>...>;
+};
+template <typename C, typename R, typename... P> struct Signature<R (C::*)(P...)> : Signature<R (*)(P...)> {};
+template <typename C, typename R, typename... P> struct Signature<R (C::*)(P...) const> : Signature<R (*)(P...)> {};
+template <typename C, typename R, typename... P> struct Signature<R (C::*)(P...) noexcept> : Signature<R (*)(P...)> {};
+template <typename C, typename R, typename... P>
+struct Signature<R (C::*)(P...) const noexcept> : Signature<R (*)(P...)> {};
+template <typename Fn>
+concept HasSignature = std::is_pointer_v<Fn> || requires { &Fn::operator(); };
+
+template <typename P> using SpecOf = std::conditional_t<std::is_same_v<P, Tensor>, TensorSpec, P>;
+
+/// Keeps numbers given for tensors alive, and passes everything else through.
+template <typename P> decltype(auto) leaf(const P &p) {
+  if constexpr (std::is_same_v<P, Arg>)
+    return p.as_tensor();
+  else
+    return (p);
+}
+
+} // namespace detail
+
+template <typename Fn, typename R, typename Parameters> class Jitted;
+
+/// A jitted function. Copies share programs.
+template <typename Fn, typename R, typename... P> class Jitted<Fn, R, std::tuple<P...>> {
+  using Result = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
+
+public:
+  Jitted(Fn fn, JitOptions options)
+      : fn_(std::make_shared<Fn>(std::move(fn))), core_(std::make_shared<detail::JitCore>(std::move(options))) {}
+
+  /// Throws what the function throws while it is recorded, and Error for what cannot be compiled. Failures while the
+  /// program runs are carried by the results.
+  R operator()(typename detail::CallParameter<P>::Type... args) const {
+    return callWith(lineOf(args...), detail::leaf(args)...);
+  }
+
+  /// Records and compiles ahead of the first call, for inputs of these types; all parameters are Tensors. Symbolic sizes
+  /// are not supported yet: each named dimension must be given a number.
+  void compile(detail::SpecOf<P>... types) const
+    requires(std::is_same_v<P, Tensor> && ...)
+  {
+    compile(std::vector<TensorSpec>{std::move(types)...});
+  }
+  /// One type per tensor of the arguments, in order. Static arguments cannot be given this way.
+  void compile(const std::vector<TensorSpec> &types,
+               std::source_location where = std::source_location::current()) const {
+    std::tuple<P...> defaults;
+    detail::CallArgs args;
+    detail::visitTree(defaults, args);
+    Body body(*fn_, &defaults);
+    core_->compile(types, args.words(), body, where);
+  }
+  /// Records the function without compiling it, and gives the graph as text.
+  std::string graph(typename detail::CallParameter<P>::Type... args) const {
+    return record(true, lineOf(args...), detail::leaf(args)...);
+  }
+  /// Records the function without compiling it: for measuring.
+  void trace_only(typename detail::CallParameter<P>::Type... args) const {
+    record(false, lineOf(args...), detail::leaf(args)...);
+  }
+  /// Writes a package that runs without the compiler, with the values that Variables have now. The function's parameters
+  /// and results are Tensors.
+  void export_package(const std::string &path, const ExportOptions &options,
+                      std::source_location where = std::source_location::current()) const {
+    std::tuple<P...> defaults;
+    Body body(*fn_, &defaults);
+    core_->exportPackage(path, options, body, where);
+  }
+  JitStats stats() const { return core_->stats(); }
+
+private:
+  /// Rebuilds the arguments around traced tensors and collects the result's.
+  class Body final : public detail::TraceBody {
+  public:
+    template <typename... A> explicit Body(Fn &fn, A *...args) : fn_(fn), args_(copy(args)...) {}
+    explicit Body(Fn &fn, const std::tuple<P...> *args) : fn_(fn), args_(*args) {}
+
+    std::vector<Tensor> run(std::span<const Tensor> inputs, std::shared_ptr<void> *prototype) override {
+      std::tuple<P...> args = args_;
+      size_t next = 0;
+      auto take = [&](const Tensor &) -> Tensor { return inputs[next++]; };
+      detail::mapTree(args, take);
+      auto result = std::make_shared<Result>();
+      if constexpr (std::is_void_v<R>)
+        std::apply(fn_, args);
+      else
+        *result = std::apply(fn_, args);
+      struct Collect {
+        std::vector<Tensor> tensors;
+        void tensor(const Tensor &t) { tensors.push_back(t); }
+        void word(uint64_t) {}
+      } collect;
+      detail::visitTree(std::as_const(*result), collect);
+      if (prototype)
+        *prototype = result;
+      return std::move(collect.tensors);
+    }
+
+  private:
+    template <typename A> static const A &copy(const A *a) { return *a; }
+    Fn &fn_;
+    std::tuple<P...> args_;
+  };
+
+  /// The line of the first argument that knows it.
+  template <typename... A> static std::source_location lineOf(const A &...args) {
+    std::source_location where;
+    auto look = [&](const auto &a) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(a)>, Arg>)
+        if (!where.line())
+          where = a.where();
+    };
+    (look(args), ...);
+    return where;
+  }
+
+  R callWith(const std::source_location &where, const P &...args) const {
+    if (detail::tracing() || detail::jitDisabled())
+      return (*fn_)(args...);
+    detail::CallArgs call;
+    (detail::visitTree(args, call), ...);
+    Body body(*fn_, &args...);
+    if constexpr (std::is_same_v<R, Tensor>) {
+      return core_->callOne(call, body, where);
+    } else {
+      std::vector<Tensor> results;
+      auto prototype = core_->call(call, body, results, where);
+      if constexpr (!std::is_void_v<R>) {
+        R out = *static_cast<const R *>(prototype.get());
+        size_t next = 0;
+        auto take = [&](const Tensor &) -> Tensor { return std::move(results[next++]); };
+        detail::mapTree(out, take);
+        return out;
+      }
+    }
+  }
+  std::string record(bool text, const std::source_location &where, const P &...args) const {
+    detail::CallArgs call;
+    (detail::visitTree(args, call), ...);
+    Body body(*fn_, &args...);
+    return core_->traceOnly(call, body, text, where);
+  }
+
+  std::shared_ptr<Fn> fn_;
+  std::shared_ptr<detail::JitCore> core_;
+};
+
+/// See the top of this file. `fn` is a function or a lambda without `auto` parameters, over trees (tree.h).
+template <typename Fn> auto jit(Fn fn, JitOptions options = {}) {
+  static_assert(detail::HasSignature<Fn>, "jit needs to know the parameters' types: give a lambda with `Tensor` instead "
+                                          "of `auto`, or a function that is not overloaded");
+  using S = detail::Signature<Fn>;
+  return Jitted<Fn, typename S::Result, typename S::Parameters>(std::move(fn), std::move(options));
+}
+
+} // namespace tressel
