@@ -75,6 +75,9 @@ Tensor allocateTensor(const TensorType &type, SourceLoc where);
 /// A tensor that shares the storage.
 Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc where);
 
+/// A constant of one value, made by the host at once.
+Tensor filled(const Shape &shape, double value, DType dtype, const std::source_location &where, const char *op);
+
 /// The op's result type. Fills defaults of the attributes. Throws ShapeError.
 TensorType inferResult(const op::OpInfo &info, std::span<const Tensor> inputs, op::Attrs &attrs, SourceLoc where);
 

@@ -134,6 +134,21 @@ Tensor fromNested(const Nested &list, DType dtype, std::source_location where) {
   return t;
 }
 
+Tensor filled(const Shape &shape, double value, DType dtype, const std::source_location &where, const char *op) {
+  for (int64_t d : shape)
+    if (d < 0)
+      fail<ShapeError>("a size of " + shape.str() + " is negative", toLoc(where), op);
+  Tensor t = allocateTensor({dtype, shape}, toLoc(where));
+  auto *data = static_cast<std::byte *>(t.impl()->storage->data());
+  const size_t width = static_cast<size_t>(sizeOf(dtype)), bytes = static_cast<size_t>(t.type().bytes());
+  if (!bytes)
+    return t;
+  convertElements(data, dtype, &value, DType::f64, 1);
+  for (size_t done = width; done < bytes; done *= 2)
+    std::memcpy(data + done, data, std::min(done, bytes - done));
+  return t;
+}
+
 } // namespace detail
 
 Tensor from_bytes(const void *data, const TensorType &type, std::source_location where) {
@@ -144,24 +159,8 @@ Tensor adopt(void *data, const TensorType &type, runtime::Storage::Deleter delet
   return detail::makeTensor(type, Storage::adopt(data, type.bytes(), deleter, user), {});
 }
 
-/// A constant of one value. Small enough to be made by the host at once, and never in need of a kernel.
-static Tensor filled(const Shape &shape, double value, DType dtype, const std::source_location &where, const char *op) {
-  for (int64_t d : shape)
-    if (d < 0)
-      detail::fail<ShapeError>("a size of " + shape.str() + " is negative", toLoc(where), op);
-  Tensor t = detail::allocateTensor({dtype, shape}, toLoc(where));
-  auto *data = static_cast<std::byte *>(t.impl()->storage->data());
-  const size_t width = static_cast<size_t>(sizeOf(dtype)), bytes = static_cast<size_t>(t.type().bytes());
-  if (!bytes)
-    return t;
-  detail::convertElements(data, dtype, &value, DType::f64, 1);
-  for (size_t done = width; done < bytes; done *= 2)
-    std::memcpy(data + done, data, std::min(done, bytes - done));
-  return t;
-}
-
-Tensor zeros(const Shape &shape, DType dtype, std::source_location where) { return filled(shape, 0, dtype, where, "zeros"); }
-Tensor ones(const Shape &shape, DType dtype, std::source_location where) { return filled(shape, 1, dtype, where, "ones"); }
+Tensor zeros(const Shape &shape, DType dtype, std::source_location where) { return detail::filled(shape, 0, dtype, where, "zeros"); }
+Tensor ones(const Shape &shape, DType dtype, std::source_location where) { return detail::filled(shape, 1, dtype, where, "ones"); }
 
 Tensor arange(int64_t start, int64_t stop, int64_t step, DType dtype, std::source_location where) {
   if (step == 0)

@@ -182,7 +182,7 @@ public:
     std::tuple<P...> defaults;
     detail::CallArgs args;
     detail::visitTree(defaults, args);
-    Body body(*fn_, &defaults);
+    Body body(*fn_, defaults);
     core_->compile(types, args.words(), body, where);
   }
   /// Records the function without compiling it, and gives the graph as text.
@@ -198,7 +198,7 @@ public:
   void export_package(const std::string &path, const ExportOptions &options,
                       std::source_location where = std::source_location::current()) const {
     std::tuple<P...> defaults;
-    Body body(*fn_, &defaults);
+    Body body(*fn_, defaults);
     core_->exportPackage(path, options, body, where);
   }
   JitStats stats() const { return core_->stats(); }
@@ -207,8 +207,7 @@ private:
   /// Rebuilds the arguments around traced tensors and collects the result's.
   class Body final : public detail::TraceBody {
   public:
-    template <typename... A> explicit Body(Fn &fn, A *...args) : fn_(fn), args_(copy(args)...) {}
-    explicit Body(Fn &fn, const std::tuple<P...> *args) : fn_(fn), args_(*args) {}
+    Body(Fn &fn, std::tuple<const P &...> args) : fn_(fn), args_(args) {}
 
     std::vector<Tensor> run(std::span<const Tensor> inputs, std::shared_ptr<void> *prototype) override {
       std::tuple<P...> args = args_;
@@ -232,9 +231,8 @@ private:
     }
 
   private:
-    template <typename A> static const A &copy(const A *a) { return *a; }
     Fn &fn_;
-    std::tuple<P...> args_;
+    std::tuple<const P &...> args_;
   };
 
   /// The line of the first argument that knows it.
@@ -254,7 +252,7 @@ private:
       return (*fn_)(args...);
     detail::CallArgs call;
     (detail::visitTree(args, call), ...);
-    Body body(*fn_, &args...);
+    Body body(*fn_, std::tie(args...));
     if constexpr (std::is_same_v<R, Tensor>) {
       return core_->callOne(call, body, where);
     } else {
@@ -272,7 +270,7 @@ private:
   std::string record(bool text, const std::source_location &where, const P &...args) const {
     detail::CallArgs call;
     (detail::visitTree(args, call), ...);
-    Body body(*fn_, &args...);
+    Body body(*fn_, std::tie(args...));
     return core_->traceOnly(call, body, text, where);
   }
 

@@ -24,6 +24,8 @@ class Variable {
 public:
   Variable() : impl_(std::make_shared<detail::VariableImpl>()) {}
   explicit Variable(Tensor value, std::string name = "");
+  /// For the library: the cell itself.
+  explicit Variable(std::shared_ptr<detail::VariableImpl> impl) : impl_(std::move(impl)) {}
 
   /// In a trace: the state's current value there.
   Tensor value(std::source_location where = std::source_location::current()) const;

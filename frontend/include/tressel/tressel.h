@@ -1,0 +1,15 @@
+// Everything a program needs. What a compiled package needs alone is in tressel/runtime/.
+#pragma once
+
+#include <tressel/arg.h>
+#include <tressel/data.h>
+#include <tressel/io.h>
+#include <tressel/jit.h>
+#include <tressel/layers.h>
+#include <tressel/machine.h>
+#include <tressel/module.h>
+#include <tressel/ops.h>
+#include <tressel/random.h>
+#include <tressel/scope.h>
+#include <tressel/tensor.h>
+#include <tressel/variable.h>

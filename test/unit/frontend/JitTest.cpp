@@ -1,0 +1,289 @@
+// Recording, guards, state, trees, what a trace refuses.
+#include <tressel/jit.h>
+#include <tressel/ops.h>
+#include <tressel/random.h>
+#include <tressel/runtime/Package.h>
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+using namespace tressel;
+
+namespace {
+
+std::vector<float> floats(const Tensor &t) { return t.to_vector<float>(); }
+
+TEST(Jit, EqualsEager) {
+  auto fn = [](Tensor a, Tensor b) { return tanh(a * b + 1.0) - exp(-a); };
+  auto f = jit(fn);
+  Tensor a = rng::normal({33, 7}, 1), b = rng::normal({7}, 2);
+  auto x = floats(fn(a, b)), y = floats(f(a, b));
+  ASSERT_EQ(x.size(), y.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    EXPECT_NEAR(x[i], y[i], 1e-5) << i;
+}
+
+TEST(Jit, RecordsOncePerKindOfCall) {
+  auto f = jit([](Tensor x) { return x + 1; });
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(floats(f(ones({2}))), (std::vector<float>{2, 2}));
+  f(ones({3}));
+  f(ones({3}, i32));
+  JitStats s = f.stats();
+  EXPECT_EQ(s.traces, 3u);
+  EXPECT_EQ(s.hits, 2u);
+  ASSERT_EQ(s.retraces.size(), 2u);
+  EXPECT_EQ(s.retraces[0], "tensor 0: f32[3] instead of f32[2]");
+  EXPECT_EQ(s.retraces[1], "tensor 0: i32[3] instead of f32[3]");
+}
+
+TEST(Jit, NumbersForTensorsDoNotRetrace) {
+  auto f = jit([](Tensor x, Tensor rate) { return x * rate; });
+  EXPECT_EQ(floats(f(ones({2}), 0.5f)), (std::vector<float>{0.5, 0.5}));
+  EXPECT_EQ(floats(f(ones({2}), 2.0)), (std::vector<float>{2, 2}));
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
+TEST(Jit, StaticArgumentsArePartOfTheKey) {
+  enum class Kind { Add, Mul };
+  auto f = jit([](Tensor x, int n, Kind kind, Static<float> scale) {
+    for (int i = 0; i < n; ++i)
+      x = kind == Kind::Add ? x + scale.value : x * scale.value;
+    return x;
+  });
+  EXPECT_EQ(floats(f(ones({1}), 3, Kind::Add, 2.0f)), (std::vector<float>{7}));
+  EXPECT_EQ(floats(f(ones({1}), 3, Kind::Mul, 2.0f)), (std::vector<float>{8}));
+  EXPECT_EQ(floats(f(ones({1}), 2, Kind::Mul, 2.0f)), (std::vector<float>{4}));
+  EXPECT_EQ(floats(f(ones({1}), 2, Kind::Mul, 3.0f)), (std::vector<float>{9}));
+  EXPECT_EQ(f.stats().traces, 4u);
+  EXPECT_EQ(f.stats().retraces[1], "static value 0: 2 instead of 3");
+}
+
+struct Batch {
+  Tensor x;
+  std::vector<Tensor> more;
+};
+struct Out {
+  Tensor sum;
+  std::map<std::string, Tensor> parts;
+  std::pair<Tensor, int> extra;
+};
+
+TEST(Jit, Trees) {
+  auto f = jit([](Batch b) {
+    Out out{b.x, {}, {b.x * 2, 5}};
+    for (const Tensor &t : b.more)
+      out.sum = out.sum + t;
+    out.parts["first"] = b.more[0] * 10;
+    return out;
+  });
+  Out out = f(Batch{ones({2}), {ones({2}), ones({2})}});
+  EXPECT_EQ(floats(out.sum), (std::vector<float>{3, 3}));
+  EXPECT_EQ(floats(out.parts.at("first")), (std::vector<float>{10, 10}));
+  EXPECT_EQ(floats(out.extra.first), (std::vector<float>{2, 2}));
+  EXPECT_EQ(out.extra.second, 5);
+  f(Batch{ones({2}), {ones({2})}});
+  EXPECT_EQ(f.stats().traces, 2u) << "another number of tensors is another program";
+}
+
+TEST(Jit, ArgumentsConstantsAndDuplicatesAsResults) {
+  Tensor outside = tensor({7, 8});
+  auto f = jit([outside](Tensor x) { return std::tuple{x, outside, x + 1, x + 1, outside + x}; });
+  Tensor x = ones({2});
+  for (int i = 0; i < 2; ++i) {
+    auto [a, b, c, d, e] = f(x);
+    EXPECT_TRUE(same(a, x));
+    EXPECT_TRUE(same(b, outside));
+    EXPECT_EQ(floats(c), (std::vector<float>{2, 2}));
+    EXPECT_EQ(floats(d), (std::vector<float>{2, 2}));
+    EXPECT_EQ(floats(e), (std::vector<float>{8, 9}));
+  }
+}
+
+TEST(Jit, VariablesAreState) {
+  Variable count(zeros({}), "count"), scale(ones({}) * 3, "scale");
+  auto f = jit([=](Tensor x) {
+    count.assign(count.value() + 1);
+    return x * scale + count;
+  });
+  EXPECT_EQ(f(tensor(1.0f)).item<float>(), 4);
+  EXPECT_EQ(f(tensor(1.0f)).item<float>(), 5);
+  EXPECT_EQ(count.value().item<float>(), 2);
+  scale.assign(tensor(10.0f)); // a value, not a constant: no new program
+  EXPECT_EQ(f(tensor(1.0f)).item<float>(), 13);
+  EXPECT_EQ(count.value().item<float>(), 3);
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
+// A rate that changes at each step: one program, and the same weights as op by op.
+TEST(Jit, ThousandStepsWithAScheduledRate) {
+  auto run = [](bool compiled) {
+    Variable w(ones({4}), "w"), rate(tensor(0.0f), "rate");
+    auto step = [=](Tensor g) {
+      w.assign(w.value() - g * rate);
+      return sum(w);
+    };
+    auto f = jit(step);
+    for (int i = 0; i < 1000; ++i) {
+      rate.assign(tensor(0.001f * static_cast<float>(1 + i % 7)));
+      Tensor g = w.value() * 0.5f;
+      compiled ? f(g) : step(g);
+    }
+    if (compiled)
+      EXPECT_EQ(f.stats().traces, 1u);
+    return floats(w.value());
+  };
+  auto eager = run(false), compiled = run(true);
+  for (size_t i = 0; i < eager.size(); ++i)
+    EXPECT_NEAR(eager[i], compiled[i], 1e-5f * std::abs(eager[i]));
+}
+
+TEST(Jit, ReadingAValueIsRefusedWithItsLine) {
+  unsigned line = 0;
+  auto f = jit([&](Tensor x) {
+    line = __LINE__ + 1;
+    if (sum(x) > 0)
+      return x;
+    return -x;
+  });
+  try {
+    f(ones({2}));
+    FAIL() << "nothing was thrown";
+  } catch (const TraceError &e) {
+    EXPECT_EQ(e.where().line, line);
+    EXPECT_NE(e.hint().find("cond"), std::string::npos);
+  }
+  EXPECT_THROW(jit([](Tensor x) { return x * x.item<float>(); })(ones({})), TraceError);
+}
+
+TEST(Jit, TensorsDoNotLeaveTheirTrace) {
+  Tensor kept;
+  auto f = jit([&](Tensor x) {
+    kept = x + 1;
+    return x;
+  });
+  f(ones({2}));
+  EXPECT_TRUE(kept.traced());
+  EXPECT_THROW(kept + 1, TraceError);
+  EXPECT_THROW(kept.wait(), TraceError);
+}
+
+TEST(Jit, ChangedHostValueIsFoundAtTheSecondCall) {
+  float rate = 1;
+  auto f = jit([&](Tensor x) { return x * rate; });
+  f(ones({2}));
+  rate = 2;
+  try {
+    f(ones({2}));
+    FAIL() << "a stale value was used";
+  } catch (const TraceError &e) {
+    EXPECT_NE(std::string(e.what()).find("mul"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Jit, RetraceBudget) {
+  auto f = jit([](Tensor x) { return x + 1; }, {.retrace_budget = 2});
+  f(ones({1}));
+  f(ones({2}));
+  EXPECT_THROW(f(ones({3})), TraceError);
+  EXPECT_EQ(floats(f(ones({2}))), (std::vector<float>{2, 2})) << "what is compiled still runs";
+}
+
+TEST(Jit, CompilesAhead) {
+  auto f = jit([](Tensor a, Tensor b) { return a + b; });
+  f.compile({f32, {2}}, {f32, {2}});
+  EXPECT_EQ(f.stats().traces, 1u);
+  f(ones({2}), ones({2}));
+  EXPECT_EQ(f.stats().traces, 1u);
+  EXPECT_EQ(f.stats().hits, 1u);
+  EXPECT_THROW(f.compile({f32, {"batch"}}, {f32, {2}}), ShapeError);
+}
+
+TEST(Jit, DisabledRunsOpByOp) {
+  int runs = 0;
+  auto f = jit([&](Tensor x) {
+    ++runs;
+    return x + 1;
+  });
+  DisableJit off;
+  f(ones({1}));
+  f(ones({1}));
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(f.stats().traces, 0u);
+}
+
+TEST(Jit, ModeIsPartOfTheKey) {
+  auto f = jit([](Tensor x) { return training() ? x * 2 : x + 5; });
+  EXPECT_EQ(f(ones({})).item<float>(), 6);
+  {
+    TrainScope train;
+    EXPECT_EQ(f(ones({})).item<float>(), 2);
+  }
+  EXPECT_EQ(f(ones({})).item<float>(), 6);
+  EXPECT_EQ(f.stats().traces, 2u);
+}
+
+TEST(Jit, NestedCallsJoinTheOuterProgram) {
+  auto inner = jit([](Tensor x) { return x * 2; });
+  auto outer = jit([=](Tensor x) { return inner(x) + 1; });
+  EXPECT_EQ(outer(ones({})).item<float>(), 3);
+  EXPECT_EQ(inner.stats().traces, 0u);
+}
+
+TEST(Jit, GraphAsText) {
+  auto f = jit([](Tensor x) { return relu(x + 1); });
+  std::string text = f.graph(ones({2}));
+  EXPECT_NE(text.find("tressel.add"), std::string::npos) << text;
+  EXPECT_NE(text.find("tressel.relu"), std::string::npos) << text;
+  EXPECT_EQ(f.stats().traces, 0u);
+}
+
+TEST(Jit, ThreadsShareOneProgram) {
+  auto f = jit([](Tensor x) { return tanh(x) * 3 + x; });
+  Tensor x = rng::normal({64}, 5);
+  const auto expected = floats(jit([](Tensor y) { return tanh(y) * 3 + y; })(x));
+  std::vector<std::thread> threads;
+  std::atomic<int> different{0};
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i)
+        different += floats(f(x)) != expected;
+    });
+  for (std::thread &t : threads)
+    t.join();
+  EXPECT_EQ(different, 0);
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
+TEST(Jit, CachesCanBeCleared) {
+  auto f = jit([](Tensor x) { return x + 1; });
+  f(ones({2}));
+  clear_compile_caches();
+  EXPECT_EQ(floats(f(ones({2}))), (std::vector<float>{2, 2}));
+  EXPECT_EQ(f.stats().traces, 2u);
+}
+
+TEST(Jit, PackageRunsWithoutTheFrontend) {
+  Variable w(tensor({2, 3}), "w");
+  auto f = jit([=](Tensor x) { return tanh(x) * w + 1; });
+  const std::string path = testing::TempDir() + "jit_package.tsl";
+  f.export_package(path, {.inputs = {{f32, {2}, "x"}}, .outputs = {"y"}});
+  auto package = runtime::Package::open(path);
+  EXPECT_EQ(package.schedule().inputs[0].name, "x");
+  EXPECT_EQ(package.schedule().outputs[0].name, "y");
+  runtime::Context context = package.context();
+  alignas(64) float x[2] = {0.5, -1}, y[2] = {};
+  const void *in = x;
+  void *out = y;
+  context.run({&in, 1}, {&out, 1});
+  auto expected = floats(f(tensor({0.5, -1})));
+  EXPECT_NEAR(y[0], expected[0], 1e-6);
+  EXPECT_NEAR(y[1], expected[1], 1e-6);
+  std::filesystem::remove(path);
+  EXPECT_THROW(f.export_package(path, {.inputs = {{f32, {2}, "x"}}, .outputs = {"y", "z"}}), Error);
+}
+
+} // namespace
