@@ -110,7 +110,7 @@ TEST(Tensor, LinesOfOperators) {
   };
   unsigned line = __LINE__;
   EXPECT_EQ(lineOf([&] { x + y; }), line + 1);
-  EXPECT_EQ(lineOf([&] { x == y; }), line + 2);
+  EXPECT_EQ(lineOf([&] { (void)(x == y); }), line + 2);
   EXPECT_EQ(lineOf([&] { x += y; }), line + 3);
 }
 
@@ -133,7 +133,7 @@ TEST(Tensor, FailureTravelsToWhoeverWaits) {
 }
 
 TEST(Tensor, Prints) {
-  EXPECT_EQ(print(tensor({{1, 2.5}, {-3, 4}})), "[[  1.,  2.5],\n [ -3.,   4.]] f32[2, 2]");
+  EXPECT_EQ(print(tensor({{1, 2.5}, {-3, 4}})), "[[ 1., 2.5],\n [-3.,  4.]] f32[2, 2]");
   EXPECT_EQ(print(tensor({1, 2, 3}, i32)), "[1, 2, 3] i32[3]");
   EXPECT_EQ(print(tensor(2.0f)), "2. f32[]");
   EXPECT_EQ(print(tensor({1, 0}, bool_)), "[ true, false] bool[2]");
