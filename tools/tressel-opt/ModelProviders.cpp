@@ -82,13 +82,15 @@ public:
   StringRef name() const override { return "library"; }
   bool takesEpilogue() const override { return true; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool> parameterOnly) const override {
-    if (candidate.ops.size() != 1 || graph::infoOf(candidate.root)->family != op::Family::Contraction)
+    op::Family family = graph::infoOf(candidate.root)->family;
+    if (candidate.ops.size() != 1 || (family != op::Family::Contraction && family != op::Family::Convolution))
       return std::nullopt;
     passes::Bid bid;
     bid.seconds = secondsOf(candidate, 10 * kFlopsPerSecond);
-    bid.range = cast<RankedTensorType>(candidate.results[0].getType()).getDimSize(0);
+    auto result = cast<RankedTensorType>(candidate.results[0].getType());
+    bid.range = result.getRank() > 0 ? std::max<int64_t>(result.getDimSize(0), 1) : 1;
     bid.params = "{\"model\": true}";
-    if (candidate.inputs.size() == 2 && parameterOnly[1])
+    if (family == op::Family::Contraction && candidate.inputs.size() == 2 && parameterOnly[1])
       bid.packs.push_back({1, "{\"pack\": true}", passes::bytesOf(candidate.inputs[1].getType())});
     return bid;
   }

@@ -7,7 +7,7 @@
 namespace tressel::tools {
 
 /// "generated" runs any ops with loop forms over one domain, or over rows of it, but contractions and the like only alone.
-/// "library" runs one contraction, wants a packed right operand, and takes an epilogue.
+/// "library" runs one contraction or convolution, wants a contraction's right operand packed, and takes an epilogue.
 passes::Providers modelProviders();
 
 } // namespace tressel::tools

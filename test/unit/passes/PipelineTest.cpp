@@ -1,0 +1,176 @@
+// Random programs through the whole pipeline: the interpreter finds no pass that changed a result, the schedule is proved,
+// and no wait of it can be spared.
+#include "passes/Pipeline.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "ir/sched/Export.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "passes/VerifyEach.h"
+#include "test/support/RandomGraph.h"
+#include "tools/tressel-opt/ModelProviders.h"
+#include "tressel/runtime/VerifySchedule.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace tressel;
+
+namespace {
+
+class PipelineTest : public ::testing::Test {
+protected:
+  PipelineTest() : handler(&context, [this](Diagnostic &d) { messages += d.str() + "\n"; }) {
+    DialectRegistry registry;
+    graph::registerDialects(registry);
+    sched::registerDialect(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+  passes::PipelineOptions options(int64_t streams) {
+    passes::PipelineOptions o;
+    o.providers = tools::modelProviders();
+    o.streams = streams;
+    return o;
+  }
+  MLIRContext context;
+  std::string messages;
+  ScopedDiagnosticHandler handler;
+};
+
+sched::ProgramOp programOf(ModuleOp module) { return *module.getOps<sched::ProgramOp>().begin(); }
+
+TEST_F(PipelineTest, RandomProgramsKeepTheirResults) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::RandomGraph random = test::randomGraph(context, seed);
+    passes::PipelineOptions o = options(seed % 2 ? 1 : 3);
+    o.verifyEach = true;
+    o.seed = seed;
+    messages.clear();
+    ASSERT_TRUE(succeeded(passes::runPipeline(*random.module, o))) << messages;
+    auto program = programOf(*random.module);
+    EXPECT_GE(*program.getPeakBytes(), *program.getPeakLowerBoundBytes());
+  }
+}
+
+TEST_F(PipelineTest, EveryWaitIsNeeded) {
+  int removed = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::RandomGraph random = test::randomGraph(context, seed, {.minOps = 40, .maxOps = 80});
+    ASSERT_TRUE(succeeded(passes::runPipeline(*random.module, options(3)))) << messages;
+    runtime::Schedule schedule = sched::exportSchedule(programOf(*random.module));
+    ASSERT_TRUE(runtime::verifySchedule(schedule).empty());
+    for (runtime::Command &command : schedule.step.commands)
+      for (uint16_t i = 0; i < command.numWaits; ++i) {
+        // The last wait of the command in the place of the removed one.
+        std::swap(schedule.step.waits[command.firstWait + i], schedule.step.waits[command.firstWait + command.numWaits - 1u]);
+        --command.numWaits;
+        EXPECT_FALSE(runtime::verifySchedule(schedule).empty()) << "wait " << i << " of command "
+                                                                << &command - schedule.step.commands.data();
+        ++command.numWaits;
+        std::swap(schedule.step.waits[command.firstWait + i], schedule.step.waits[command.firstWait + command.numWaits - 1u]);
+        ++removed;
+      }
+  }
+  EXPECT_GT(removed, 50); // else the test proves nothing
+}
+
+const char *kProgram = R"(
+  func.func @main(%x: tensor<8x16xf32> {tressel.name = "x"}, %w: tensor<16x16xf32> {tressel.state = "w"})
+      -> (tensor<8x16xf32> {tressel.name = "y"}, tensor<16x16xf32> {tressel.state = "w"}) {
+    %0 = tressel.matmul %x, %w : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+    %1 = tressel.softmax %0 : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    %2 = tressel.add %w, %w : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+    return %1, %2 : tensor<8x16xf32>, tensor<16x16xf32>
+  })";
+
+/// The differential check on a program, and on what `damage` made of it at the stage where `stopAfter` ended.
+std::string culprit(MLIRContext &context, std::string &messages, passes::PipelineOptions options, const char *stopAfter,
+                    llvm::function_ref<void(ModuleOp)> damage) {
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kProgram, &context);
+  passes::DifferentialCheck check(*module, 1);
+  options.stopAfter = stopAfter;
+  if (failed(passes::runPipeline(*module, options)))
+    return "pipeline: " + messages;
+  messages.clear();
+  if (failed(check.check(*module, "the part before", passes::Contract::Reassociates)))
+    return messages;
+  damage(*module);
+  if (failed(verify(*module)))
+    return "invalid: " + messages;
+  (void)check.check(*module, "broken-pass", passes::Contract::Exact);
+  return messages;
+}
+
+TEST_F(PipelineTest, NamesThePassThatChangedTheGraph) {
+  std::string found = culprit(context, messages, options(1), "simplify", [](ModuleOp module) {
+    module.walk([](Operation *op) {
+      if (op->getName().getStringRef() == "tressel.add") // w + w becomes w + w * w, say
+        op->setOperand(1, OpBuilder(op).clone(*op)->getResult(0));
+    });
+  });
+  EXPECT_NE(found.find("the pass 'broken-pass' changed the state \"w\""), std::string::npos) << found;
+}
+
+TEST_F(PipelineTest, NamesThePassThatOverlaidBuffers) {
+  // A wrong offset: the buffer of the first result lies where the kernel after it writes another.
+  std::string found = culprit(context, messages, options(1), "plan-memory", [](ModuleOp module) {
+    sched::ProgramOp program = programOf(module);
+    auto commands = program.getStep().getBody().getOps<sched::LaunchOp>();
+    SmallVector<sched::LaunchOp> launches(commands.begin(), commands.end());
+    launches.front().getReadsMutable()[0].set(launches.front().getReads()[0]);
+    launches.back()->moveBefore(launches.front()); // and an order that reads before it is written
+  });
+  EXPECT_NE(found.find("the pass 'broken-pass' changed the"), std::string::npos) << found;
+}
+
+TEST_F(PipelineTest, AcceptsWhatIsSound) {
+  EXPECT_EQ(culprit(context, messages, options(2), "insert-waits", [](ModuleOp) {}), "");
+}
+
+TEST_F(PipelineTest, TimesEachPass) {
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kProgram, &context);
+  std::vector<passes::PassTime> times;
+  passes::PipelineOptions o = options(1);
+  o.timings = &times;
+  o.disabled = {"verify-schedule"};
+  ASSERT_TRUE(succeeded(passes::runPipeline(*module, o))) << messages;
+  std::vector<std::string> names;
+  for (const passes::PassTime &time : times)
+    names.push_back(time.pass);
+  EXPECT_EQ(names, (std::vector<std::string>{"simplify", "decompose-composites", "simplify", "form-clusters", "outline-kernels",
+                                             "build-schedule", "plan-memory", "insert-waits"}));
+}
+
+TEST_F(PipelineTest, ExportsKernelsOperandsAndLines) {
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kProgram, &context, "net.mlir");
+  ASSERT_TRUE(succeeded(passes::runPipeline(*module, options(1)))) << messages;
+  runtime::Schedule s = sched::exportSchedule(programOf(*module));
+  ASSERT_EQ(s.inputs.size(), 1u);
+  EXPECT_EQ(s.inputs[0].name, "x");
+  ASSERT_EQ(s.states.size(), 1u);
+  EXPECT_EQ(s.states[0].kind, runtime::StateKind::Mutable);
+  bool found = false;
+  for (const runtime::Command &c : s.step.commands) {
+    const runtime::KernelDesc &kernel = s.kernels[c.kernel];
+    if (kernel.symbol != "matmul_0")
+      continue;
+    found = true;
+    EXPECT_EQ(kernel.provider, "library");
+    EXPECT_EQ(kernel.numInputs, 2);
+    EXPECT_EQ(kernel.range, 8);
+    ASSERT_EQ(c.numOperands, 3);
+    EXPECT_EQ(s.step.operands[c.firstOperand].access, runtime::Access::Read);
+    EXPECT_EQ(s.step.operands[c.firstOperand + 2].access, runtime::Access::Write);
+    EXPECT_EQ(s.locations[c.loc].op, "matmul");
+    EXPECT_EQ(s.locations[c.loc].file, "net.mlir");
+    EXPECT_EQ(s.locations[c.loc].line, 4u);
+  }
+  EXPECT_TRUE(found);
+}
+
+} // namespace
