@@ -1,6 +1,8 @@
 // tressel-opt: parses, verifies, runs passes on the command line, prints. For tests and for looking at single passes.
 #include "ModelProviders.h"
 
+#include "codegen/cpu/GeneratedProvider.h"
+#include "codegen/onednn/Provider.h"
 #include "ir/graph/Graph.h"
 #include "ir/sched/Sched.h"
 #include "passes/Pipeline.h"
@@ -21,6 +23,19 @@ llvm::cl::list<std::string> disabled("tressel-disable-pass", llvm::cl::CommaSepa
 llvm::cl::opt<std::string> stopAfter("tressel-stop-after", llvm::cl::desc("last pass of --tressel-pipeline"));
 llvm::cl::opt<int64_t> streams("tressel-streams", llvm::cl::init(1), llvm::cl::desc("compute streams of the CPU"));
 
+llvm::cl::opt<bool> ownKernels("tressel-kernels-of-this-machine",
+                               llvm::cl::desc("let the providers of this machine bid in --tressel-pipeline, not those of the "
+                                              "fixed model that makes tests independent of it"));
+
+passes::Providers providers() {
+  if (!ownKernels)
+    return tools::modelProviders();
+  static const codegen::Target target("native");
+  static const auto generated = codegen::makeGeneratedProvider(target);
+  static const auto library = onednn::makeProvider();
+  return {generated.get(), library.get()};
+}
+
 /// The whole pipeline as one pass of the command line.
 struct WholePipeline : mlir::PassWrapper<WholePipeline, mlir::OperationPass<mlir::ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WholePipeline)
@@ -30,7 +45,7 @@ struct WholePipeline : mlir::PassWrapper<WholePipeline, mlir::OperationPass<mlir
   void runOnOperation() override {
     std::vector<passes::PassTime> timings;
     passes::PipelineOptions options;
-    options.providers = tools::modelProviders();
+    options.providers = providers();
     options.disabled = {disabled.begin(), disabled.end()};
     options.stopAfter = stopAfter;
     options.streams = streams;
