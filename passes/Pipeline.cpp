@@ -1,5 +1,7 @@
 #include "passes/Pipeline.h"
 
+#include "ir/graph/Graph.h"
+#include "passes/Util.h"
 #include "passes/VerifyEach.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/STLExtras.h"
@@ -66,6 +68,46 @@ LogicalResult checkNames(ModuleOp module, const PipelineOptions &options) {
                                                   << llvm::join(pipelinePassNames(), ", ");
   return success();
 }
+/// What later passes take for granted of a program. The user's mistakes end here, with their line.
+LogicalResult checkProgram(ModuleOp module) {
+  FailureOr<func::FuncOp> found = findMain(module);
+  if (failed(found))
+    return failure();
+  func::FuncOp main = *found;
+  if (!main) {
+    if (!module.getOps<sched::ProgramOp>().empty())
+      return success(); // scheduled already
+    return module.emitError("there is nothing to compile: the module needs a func.func @main");
+  }
+  auto check = [](Type type, Location loc, const Twine &what) -> LogicalResult {
+    if (!graph::isSupported(type))
+      return mlir::emitError(loc) << what << " has the type " << type << ", which is no tensor of a type that Tressel has";
+    if (!cast<RankedTensorType>(type).hasStaticShape())
+      return mlir::emitError(loc) << what << " has the type " << type << ", whose size is not known; give each dimension a size";
+    return success();
+  };
+  for (BlockArgument arg : main.getArguments())
+    if (failed(check(arg.getType(), arg.getLoc(), "argument " + Twine(arg.getArgNumber()) + " of @main")))
+      return failure();
+  for (Operation &op : main.getBody().front())
+    for (Type type : op.getResultTypes())
+      if (failed(check(type, op.getLoc(), "the result of '" + op.getName().getStringRef() + "'")))
+        return failure();
+  llvm::DenseMap<Attribute, Type> states;
+  for (BlockArgument arg : main.getArguments())
+    if (Attribute state = main.getArgAttr(arg.getArgNumber(), graph::kStateAttr))
+      states[state] = arg.getType();
+  llvm::DenseSet<Attribute> written;
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    if (Attribute state = main.getResultAttr(i, graph::kStateAttr)) {
+      if (!written.insert(state).second)
+        return main.emitError("the state ") << state << " is given two next values";
+      if (Type old = states.lookup(state); old && old != main.getResultTypes()[i])
+        return main.emitError("the next value of the state ") << state << " has the type " << main.getResultTypes()[i]
+                                                              << ", but the state is " << old;
+    }
+  return success();
+}
 } // namespace
 
 std::vector<std::string> pipelinePassNames() {
@@ -77,7 +119,7 @@ std::vector<std::string> pipelinePassNames() {
 }
 
 LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
-  if (failed(checkNames(module, options)))
+  if (failed(checkNames(module, options)) || failed(checkProgram(module)))
     return failure();
   std::optional<DifferentialCheck> check;
   if (options.verifyEach)
