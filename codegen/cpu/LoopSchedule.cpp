@@ -2,6 +2,8 @@
 
 #include "codegen/CostModel.h"
 
+#include "llvm/ADT/SmallVector.h"
+
 #include <algorithm>
 #include <bit>
 
@@ -62,20 +64,44 @@ double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
   return perElement;
 }
 
+/// How often code that depends on `dims` runs. It stands in the innermost loop that it depends on, so all loops around
+/// that one repeat it. Blocks and vectors run several points at once.
+double evaluations(const LoopPlan &plan, const LoopSchedule &s, uint64_t dims) {
+  llvm::SmallVector<int, 8> order(s.unitDims.begin(), s.unitDims.end());
+  order.append(s.innerDims.begin(), s.innerDims.end());
+  if (s.vectorDim >= 0 && !s.vectorReduced)
+    order.push_back(s.vectorDim);
+  for (int d = plan.numParallel; d < static_cast<int>(plan.dims.size()); ++d)
+    if (d != s.vectorDim)
+      order.push_back(d);
+  if (s.vectorReduced && s.vectorDim >= 0)
+    order.push_back(s.vectorDim);
+  size_t depth = 0;
+  for (size_t k = 0; k < order.size(); ++k)
+    if (dims & bit(order[k]))
+      depth = k + 1;
+  double count = 1;
+  for (size_t k = 0; k < depth; ++k) {
+    const int d = order[k];
+    const int64_t size = plan.dims[static_cast<size_t>(d)].size;
+    int64_t step = 1;
+    if (d == s.vectorDim)
+      step = dims & bit(d) ? s.lanes : int64_t(s.lanes) * s.unroll;
+    else if (d == s.blockDim && !(dims & bit(d)))
+      step = s.block;
+    count *= static_cast<double>((size + step - 1) / step);
+  }
+  return count;
+}
+
 /// Of the whole nest on one thread.
 double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
   constexpr double instructionsPerSecond = 1.6 * 2.5e9;
   double instructions = 0;
   for (const Expr &e : plan.exprs) {
-    double points = 1, cost = costOf(e);
-    for (size_t d = 0; d < plan.dims.size(); ++d)
-      if (e.dims >> d & 1)
-        points *= static_cast<double>(plan.dims[d].size);
+    const double points = evaluations(plan, s, e.dims);
+    double cost = costOf(e);
     const bool vector = s.vectorDim >= 0 && (e.dims & bit(s.vectorDim));
-    if (vector) {
-      const int64_t size = plan.dims[static_cast<size_t>(s.vectorDim)].size;
-      points *= static_cast<double>((size + s.lanes - 1) / s.lanes) / static_cast<double>(std::max<int64_t>(1, size));
-    }
     if (e.kind == ExprKind::Load) {
       // Elements that are read again come from a cache as far away as the buffer is large.
       const Buffer &buffer = plan.buffers[static_cast<size_t>(e.buffer)];
@@ -83,8 +109,6 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
       if (vector)
         cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes)) *
                (bytes > (1 << 20) ? 4 : bytes > (1 << 15) ? 1.5 : 1);
-      if (s.blockDim >= 0 && !(e.dims & bit(s.blockDim)))
-        cost /= s.block;
     }
     instructions += points * cost;
   }
@@ -114,7 +138,7 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   const int maxLanes = static_cast<int>(features.vectorBytes / widest);
   double best = 1e30;
   for (int d = 0; d < static_cast<int>(plan.dims.size()); ++d) {
-    if (d < plan.unitDims && static_cast<int>(plan.dims.size()) > plan.unitDims)
+    if (d < plan.unitDims)
       continue;
     const double score = scoreVectorDim(plan, d, maxLanes);
     if (score <= best) // the inner one of two equal ones

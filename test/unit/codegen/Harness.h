@@ -150,6 +150,7 @@ inline Data randomFloats(const Shape &shape, uint32_t seed, float low = -2, floa
 
 class Compiled {
 public:
+  Compiled() = default;
   explicit Compiled(const Graph &graph, const std::string &cpu = "native") {
     std::string why;
     auto built = buildLoopPlan(graph, &why);
