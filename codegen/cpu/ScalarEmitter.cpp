@@ -80,8 +80,11 @@ Value *ScalarEmitter::widen(Value *bits, DType from) {
 
 Value *ScalarEmitter::narrow(Value *single, DType to) {
   Type *i32 = like(single, b_.getInt32Ty()), *i16 = like(single, b_.getInt16Ty());
-  if (to == DType::f16 && features_.f16c)
-    return b_.CreateBitCast(b_.CreateFPTrunc(single, like(single, b_.getHalfTy())), i16);
+  if (to == DType::f16 && features_.f16c) {
+    // A value just rounded from f64 is not to be converted from there in one step: that needs a library.
+    Value *fenced = b_.CreateArithmeticFence(single, single->getType());
+    return b_.CreateBitCast(b_.CreateFPTrunc(fenced, like(single, b_.getHalfTy())), i16);
+  }
   Value *bits = b_.CreateBitCast(single, i32);
   Value *nan = b_.CreateFCmpUNO(single, single);
   if (to == DType::bf16) {
@@ -129,6 +132,18 @@ Value *ScalarEmitter::cast(Value *v, DType from, DType to) {
     return cast(widen(v, from), DType::f32, to);
   if (isHalf(to)) {
     Value *single = cast(v, from, DType::f32);
+    if (from == DType::f64) {
+      // Rounding twice would be wrong in ties, so the first time rounds to odd: towards zero, with the last bit set when
+      // anything was lost.
+      Value *back = b_.CreateFPExt(single, v->getType());
+      Value *lost = b_.CreateFCmpONE(back, v);
+      Value *larger = b_.CreateFCmpOGT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
+                                       b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v));
+      Value *bits = b_.CreateBitCast(single, like(v, b_.getInt32Ty()));
+      bits = b_.CreateSub(bits, b_.CreateZExt(larger, bits->getType()));
+      bits = b_.CreateOr(bits, b_.CreateZExt(lost, bits->getType()));
+      single = b_.CreateBitCast(bits, single->getType());
+    }
     return narrow(single, to);
   }
   Type *type = like(v, registerType(to));

@@ -72,9 +72,12 @@ void mod(N &n) {
 /// The result has the base's type, whatever the exponent's is.
 void power(N &n) {
   const Value &base = n.in(0), &exponent = n.in(1);
-  if (!isFloat(base.dtype())) {
-    DType wide = sizeOf(base.dtype()) > 2 ? f64 : f32;
-    return n.out(0, n.cast(n.emit("pow", {n.cast(base, wide), n.cast(exponent, wide)}), base.dtype()));
+  if (!isFloat(base.dtype()) && isFloat(exponent.dtype())) {
+    // 9 to the power of 3.0 is 729 exactly; pow of floats may fall short of it by a rounding, and truncation would show.
+    Value p = n.emit("pow", {n.cast(base, f64), n.cast(exponent, f64)}), whole = n.emit("round", {p});
+    Value close = n.emit("less", {n.emit("abs", {n.emit("sub", {p, whole})}),
+                                  mul(n, n.emit("abs", {whole}), like(n, p, 1e-12))});
+    return n.out(0, n.cast(where(n, close, whole, p), base.dtype()));
   }
   n.out(0, n.emit("pow", {base, n.cast(exponent, base.dtype())}));
 }
