@@ -213,7 +213,8 @@ private:
   Value view(Value base, Type type) {
     if (sched::typeOf(base) == type)
       return base;
-    return sched::ViewOp::create(b, base.getLoc(), bufferType(), base, 0, cast<RankedTensorType>(type), "view");
+    return sched::ViewOp::create(b, base.getLoc(), bufferType(), base, 0, cast<RankedTensorType>(type),
+                                 "v" + std::to_string(numViews++));
   }
   /// The buffer of a value; that of a view is made when it is first asked for.
   Value bufferOf(Value value) {
@@ -266,7 +267,7 @@ private:
       }
     }
     for (Operation &op : main.getBody().front())
-      if (ElementsAttr value; matchPattern(&op, m_Constant(&value)))
+      if (ElementsAttr value; matchPattern(&op, m_Constant(&value)) && !op.use_empty()) // kernels hold their own
         buffers[op.getResult(0)] = sched::ConstantOp::create(b, op.getLoc(), bufferType(), value);
     declareDerived(order);
     declareStep(order);
@@ -396,7 +397,7 @@ private:
     copyResults();
     streamValues.clear();
     destinations.clear();
-    numSlots = 0;
+    numSlots = numViews = 0;
   }
 
   void copyResults() {
@@ -437,7 +438,7 @@ private:
   SmallVector<Value> streamValues, destinations; // by stream, by result
   std::vector<bool> done;                        // by result: nothing to copy
   Value arena;
-  int numSlots = 0;
+  int numSlots = 0, numViews = 0;
   llvm::DenseMap<Value, Value> buffers;
   llvm::DenseMap<Attribute, Value> stateBuffers;
 };

@@ -6,7 +6,7 @@
 // CHECK-NEXT: %cpu = sched.stream compute on cpu 0
 // CHECK-NEXT: %memory = sched.arena device on cpu 0
 // CHECK-NEXT: %x = sched.input "x" : tensor<2x2xf32>
-// CHECK-NEXT: %view = sched.view %x : tensor<4xf32>
+// CHECK-NEXT: %[[X:.*]] = sched.view %x : tensor<4xf32>
 // CHECK-NEXT: %w = sched.state parameter "w" : tensor<4xf32>
 // CHECK-NEXT: %y = sched.output "y" : tensor<2x2xf32>
 // CHECK-NEXT: %derived.0 = sched.state derived "derived.0" : tensor<4xf32>
@@ -16,7 +16,7 @@
 // CHECK-NEXT: sched.launch @exp_0(%w) -> (%derived.0) on %cpu
 // CHECK-NEXT: }
 // CHECK-NEXT: sched.step {
-// CHECK-NEXT: sched.launch @add_0(%view, %derived.0) -> (%t0) on %cpu
+// CHECK-NEXT: sched.launch @add_0(%[[X]], %derived.0) -> (%t0) on %cpu
 // CHECK-NEXT: sched.launch @exp_0(%t0) -> (%[[Y]]) on %cpu
 // CHECK-NEXT: }
 tressel.kernel @exp_0(%a: tensor<4xf32>) -> tensor<4xf32> attributes {provider = "generated"} {
@@ -93,6 +93,24 @@ func.func @main(%x: tensor<4xf32> {tressel.name = "x"}, %w: tensor<4xf32> {tress
     -> (tensor<4xf32> {tressel.state = "w"}, tensor<4xf32> {tressel.name = "old"}) {
   %0 = tressel.launch @add_0(%w, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0, %w : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A constant that only kernels hold is no buffer; one that a launch reads is.
+// CHECK-LABEL: sched.program @main {
+// CHECK: %constant = sched.constant dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
+// CHECK-NOT: sched.constant
+// CHECK: sched.launch @add_0(%x, %constant) -> (%y) on %cpu
+tressel.kernel @add_0(%a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<2xf32> attributes {provider = "generated"} {
+  %0 = tressel.add %a, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  tressel.yield %0 : tensor<2xf32>
+}
+func.func @main(%x: tensor<2xf32> {tressel.name = "x"}) -> (tensor<2xf32> {tressel.name = "y"}) {
+  %unused = tressel.constant dense<3.0> : tensor<f32>
+  %c = tressel.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = tressel.launch @add_0(%x, %c) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
 }
 
 // -----
