@@ -119,16 +119,14 @@ int demo(const Options &options) {
   std::printf("Fashion-MNIST, %lld test images in %zu batches of %lld; medians of %d passes over all of them.\n",
               static_cast<long long>(n), batches.size(), static_cast<long long>(kBatch), options.rounds);
   if (options.weights.empty()) {
-    std::printf("The weights are random: Tressel does not train networks yet. So no accuracy is shown; --weights FILE\n"
-                "takes a safetensors file of trained ones (parameters: ");
-    const char *comma = "";
-    for (const auto &[name, parameter] : lenet.parameters()) {
-      std::printf("%s%s", comma, name.c_str());
-      comma = ", ";
-    }
-    std::printf(").\n");
+    std::printf("The weights are random: Tressel does not train networks yet. So no accuracy is shown.\n"
+                "--weights FILE takes a safetensors file of trained ones for LeNet-5, with the tensors\n ");
+    for (const auto &[name, parameter] : lenet.parameters())
+      std::printf(" %s%s", name.c_str(), parameter.shape().str().c_str());
+    std::printf("\n");
   } else {
-    std::cout << options.weights << ": " << lenet.load_weights(options.weights).str();
+    const LoadReport report = lenet.load_weights(options.weights);
+    std::cout << options.weights << ": " << report.str() << std::flush;
     printAccuracy(lenet, batches, set.labels);
   }
   std::printf("\n%-8s %12s %12s %10s %12s %9s %12s\n", "network", "imperative", "hybridized", "speed-up", "difference",

@@ -196,10 +196,14 @@ public:
 
   /// Reads parameters by name. With `strict` (the default) names that are missing, unexpected or of another type throw
   /// InputError that lists all of them; else the report does.
-  LoadReport load_weights(const std::string &path, const LoadOptions &options = {}) const {
-    return load_parameters(parameters(), path, options);
+  LoadReport load_weights(const std::string &path, const LoadOptions &options = {},
+                          std::source_location where = std::source_location::current()) const {
+    return load_parameters(parameters(), path, options, where);
   }
-  void save_weights(const std::string &path) const { save_parameters(parameters(), path); }
+  void save_weights(const std::string &path,
+                    std::source_location where = std::source_location::current()) const {
+    save_parameters(parameters(), path, where);
+  }
 
   /// A module of its own with equal values, not hybridized.
   D clone() const {

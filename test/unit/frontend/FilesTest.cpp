@@ -2,8 +2,7 @@
 #include "test/unit/frontend/Files.h"
 
 #include <cstring>
-#include <tressel/data.h>
-#include <tressel/io.h>
+#include <tressel/tressel.h>
 #include <zlib.h>
 
 using namespace tressel;
@@ -249,4 +248,44 @@ TEST(FashionMnist, RefusesOtherFiles) {
   refused({"t10k-images-idx3-ubyte", "not an IDX file"});
   writeSet(folder, images.substr(0, 1000), labels);
   refused({"t10k-images-idx3-ubyte", "truncated"});
+}
+
+TEST(Parameters, AModulesWeightsTravelInATableOfNames) {
+  // A network trained elsewhere: other names, matrices as [out, in]. Loading must give what that network computes.
+  const Folder folder;
+  nn::Sequential net{nn::Dense(3, relu), nn::Dense(2)};
+  net.initialize({{f32, {4, 5}}}, 1);
+  std::map<std::string, Tensor> foreign;
+  for (const auto &[name, parameter] : net.parameters()) {
+    const Tensor value = parameter.value();
+    foreign.emplace((name[0] == '0' ? "hidden" : "head") + name.substr(1),
+                    value.rank() == 2 ? transpose(value) : value);
+  }
+  save_safetensors(folder / "foreign", foreign);
+  nn::Sequential other{nn::Dense(3, relu), nn::Dense(2)};
+  other.initialize({{f32, {4, 5}}}, 2);
+  const Tensor x = rng::normal({4, 5}, 3);
+  ASSERT_FALSE(equal(net(x), other(x)));
+  other.hybridize();
+  other(x); // programs read the parameters when they are called
+  const LoadReport report = other.load_weights(
+      folder / "foreign", {.rename = {{"hidden.", "0."}, {"head.", "1."}}, .transpose = {"*.weight"}});
+  EXPECT_EQ(report.loaded.size(), 4u);
+  const std::vector<float> want = net(x).to_vector<float>(), got = other(x).to_vector<float>();
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], 1e-5);
+  EXPECT_EQ(other.stats().traces, 1u);
+
+  const uint32_t line = std::source_location::current().line() + 2;
+  try {
+    other.load_weights(folder / "foreign");
+    FAIL();
+  } catch (const InputError &e) {
+    EXPECT_EQ(e.where().line, line);
+    EXPECT_NE(std::string(e.where().file).find("FilesTest.cpp"), std::string::npos) << e.what();
+  }
+  other.save_weights(folder / "ours");
+  net.load_weights(folder / "ours");
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_TRUE(equal(net.parameters()[i].second.value(), other.parameters()[i].second.value()));
 }
