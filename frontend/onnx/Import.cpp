@@ -77,8 +77,7 @@ private:
   TensorType inputType(const DeclaredValue &input) {
     TensorType type{input.dtype, {}};
     for (const DeclaredDim &dim : input.dims)
-      type.shape.push_back(dim.size != kDynamic ? dim.size
-                                                : std::ranges::find(dims_, dim.name, &BoundDim::name)->size);
+      type.shape.push_back(dim.size != kDynamic ? dim.size : std::ranges::find(dims_, dim.name, &BoundDim::name)->size);
     if (!fitsMemory(type))
       state_.model.fail("input '" + input.name + "' of type " + type.str() + " is larger than any memory");
     return type;
@@ -90,9 +89,8 @@ private:
     const Model &model = state_.model;
     const auto &node = model.graph().node(i);
     ImportFn fn = findImporter(node.domain(), node.op_type(), model.opset(node.domain()));
-    bool ready = std::ranges::all_of(node.input(), [&](const std::string &name) {
-      return name.empty() || state_.values.contains(name);
-    });
+    bool ready = std::ranges::all_of(
+        node.input(), [&](const std::string &name) { return name.empty() || state_.values.contains(name); });
     if (!fn || !ready)
       return;
     mlir::Location loc = mlir::NameLoc::get(

@@ -31,9 +31,9 @@ struct Imported {
 /// a size below 1.
 std::vector<BoundDim> bindDims(const Model &model, const ImportOptions &options);
 
-/// Imports the whole graph. What depends on shapes and constants alone is computed here, so that the results have static
-/// shapes. An op's location is (model file, number of the node), named after the node. Throws UnsupportedError with
-/// everything that is not supported at once, and InputError when the model is at fault, naming the node.
+/// Imports the whole graph. What depends on shapes and constants alone is computed here, so that the results have
+/// static shapes. An op's location is (model file, number of the node), named after the node. Throws UnsupportedError
+/// with everything that is not supported at once, and InputError when the model is at fault, naming the node.
 Imported import(const Model &model, mlir::MLIRContext &context, const ImportOptions &options = {});
 
 } // namespace tressel::onnx

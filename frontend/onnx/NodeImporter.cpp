@@ -53,16 +53,25 @@ std::optional<double> NodeImporter::knownScalar(const Value &v) const {
   if (!v.host || v.type.shape.numElements() != 1)
     return {};
   switch (v.dtype()) {
-  case DType::f32: return *v.host->as<float>();
-  case DType::f64: return *v.host->as<double>();
-  case DType::f16: return halfToFloat(*v.host->as<uint16_t>());
-  case DType::bf16: return bfloatToFloat(*v.host->as<uint16_t>());
-  case DType::i8: return *v.host->as<int8_t>();
-  case DType::i16: return *v.host->as<int16_t>();
-  case DType::i32: return *v.host->as<int32_t>();
-  case DType::i64: return static_cast<double>(*v.host->as<int64_t>());
+  case DType::f32:
+    return *v.host->as<float>();
+  case DType::f64:
+    return *v.host->as<double>();
+  case DType::f16:
+    return halfToFloat(*v.host->as<uint16_t>());
+  case DType::bf16:
+    return bfloatToFloat(*v.host->as<uint16_t>());
+  case DType::i8:
+    return *v.host->as<int8_t>();
+  case DType::i16:
+    return *v.host->as<int16_t>();
+  case DType::i32:
+    return *v.host->as<int32_t>();
+  case DType::i64:
+    return static_cast<double>(*v.host->as<int64_t>());
   case DType::u8:
-  case DType::boolean: return *v.host->as<uint8_t>();
+  case DType::boolean:
+    return *v.host->as<uint8_t>();
   }
   return {};
 }
@@ -178,8 +187,8 @@ std::vector<int64_t> NodeImporter::axes(std::vector<int64_t> values, int rank) c
 
 mlir::Value NodeImporter::materialize(const Value &v) {
   if (!*v.ir)
-    *v.ir = graph::createConstant(graph_.builder, loc_, v.type,
-                                  {v.host->data.get(), static_cast<size_t>(v.type.bytes())});
+    *v.ir =
+        graph::createConstant(graph_.builder, loc_, v.type, {v.host->data.get(), static_cast<size_t>(v.type.bytes())});
   return *v.ir;
 }
 
@@ -241,16 +250,36 @@ Value NodeImporter::constant(op::HostTensor tensor) { return Value(std::move(ten
 Value NodeImporter::scalar(DType dtype, double value) {
   op::HostTensor t = op::HostTensor::allocate({dtype, {}});
   switch (dtype) {
-  case DType::f32: *t.as<float>() = static_cast<float>(value); break;
-  case DType::f64: *t.as<double>() = value; break;
-  case DType::f16: *t.as<uint16_t>() = halfFromDouble(value); break;
-  case DType::bf16: *t.as<uint16_t>() = bfloatFromDouble(value); break;
-  case DType::i8: *t.as<int8_t>() = static_cast<int8_t>(value); break;
-  case DType::i16: *t.as<int16_t>() = static_cast<int16_t>(value); break;
-  case DType::i32: *t.as<int32_t>() = static_cast<int32_t>(value); break;
-  case DType::i64: *t.as<int64_t>() = static_cast<int64_t>(value); break;
-  case DType::u8: *t.as<uint8_t>() = static_cast<uint8_t>(value); break;
-  case DType::boolean: *t.as<uint8_t>() = value != 0; break;
+  case DType::f32:
+    *t.as<float>() = static_cast<float>(value);
+    break;
+  case DType::f64:
+    *t.as<double>() = value;
+    break;
+  case DType::f16:
+    *t.as<uint16_t>() = halfFromDouble(value);
+    break;
+  case DType::bf16:
+    *t.as<uint16_t>() = bfloatFromDouble(value);
+    break;
+  case DType::i8:
+    *t.as<int8_t>() = static_cast<int8_t>(value);
+    break;
+  case DType::i16:
+    *t.as<int16_t>() = static_cast<int16_t>(value);
+    break;
+  case DType::i32:
+    *t.as<int32_t>() = static_cast<int32_t>(value);
+    break;
+  case DType::i64:
+    *t.as<int64_t>() = static_cast<int64_t>(value);
+    break;
+  case DType::u8:
+    *t.as<uint8_t>() = static_cast<uint8_t>(value);
+    break;
+  case DType::boolean:
+    *t.as<uint8_t>() = value != 0;
+    break;
   }
   return constant(std::move(t));
 }
@@ -266,9 +295,7 @@ void NodeImporter::out(int i, Value value) {
     graph_.values[node_.output(i)] = std::move(value);
 }
 
-Value NodeImporter::cast(Value v, DType to) {
-  return v.dtype() == to ? v : emit("cast", {v}, {{"dtype", to}});
-}
+Value NodeImporter::cast(Value v, DType to) { return v.dtype() == to ? v : emit("cast", {v}, {{"dtype", to}}); }
 
 Value NodeImporter::reshape(Value v, const Shape &shape) {
   if (v.type.shape == shape)

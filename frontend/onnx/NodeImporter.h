@@ -1,5 +1,5 @@
-// What the function that imports an op works with: the node's inputs and attributes, checked as they are read, and a way
-// to emit ops of the graph dialect that computes at import what is known at import.
+// What the function that imports an op works with: the node's inputs and attributes, checked as they are read, and a
+// way to emit ops of the graph dialect that computes at import what is known at import.
 #pragma once
 
 #include "frontend/onnx/Model.h"

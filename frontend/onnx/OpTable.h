@@ -1,4 +1,5 @@
-// Which ops of ONNX are imported, and by what. An op is added by one function in ops/ and one line of that file's table.
+// Which ops of ONNX are imported, and by what. An op is added by one function in ops/ and one line of that file's
+// table.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,8 @@ UnsupportedError::UnsupportedError(const std::string &file, std::vector<Unsuppor
     : InputError([&] {
         std::string text = file + ": not supported:";
         for (const Unsupported &u : items) {
-          text += "\n  " + u.op + (u.opset ? " (opset " + std::to_string(u.opset) + ") at node '" : " '") + u.node + "'";
+          text +=
+              "\n  " + u.op + (u.opset ? " (opset " + std::to_string(u.opset) + ") at node '" : " '") + u.node + "'";
           if (!u.why.empty())
             text += ": " + u.why;
         }
@@ -25,26 +26,48 @@ UnsupportedError::UnsupportedError(const std::string &file, std::vector<Unsuppor
 
 bool fromOnnx(int elementType, DType &out) {
   switch (elementType) {
-  case TensorProto::FLOAT: out = f32; return true;
-  case TensorProto::DOUBLE: out = f64; return true;
-  case TensorProto::FLOAT16: out = f16; return true;
-  case TensorProto::BFLOAT16: out = bf16; return true;
-  case TensorProto::INT8: out = i8; return true;
-  case TensorProto::INT16: out = i16; return true;
-  case TensorProto::INT32: out = i32; return true;
-  case TensorProto::INT64: out = i64; return true;
-  case TensorProto::UINT8: out = u8; return true;
-  case TensorProto::BOOL: out = bool_; return true;
-  default: return false;
+  case TensorProto::FLOAT:
+    out = f32;
+    return true;
+  case TensorProto::DOUBLE:
+    out = f64;
+    return true;
+  case TensorProto::FLOAT16:
+    out = f16;
+    return true;
+  case TensorProto::BFLOAT16:
+    out = bf16;
+    return true;
+  case TensorProto::INT8:
+    out = i8;
+    return true;
+  case TensorProto::INT16:
+    out = i16;
+    return true;
+  case TensorProto::INT32:
+    out = i32;
+    return true;
+  case TensorProto::INT64:
+    out = i64;
+    return true;
+  case TensorProto::UINT8:
+    out = u8;
+    return true;
+  case TensorProto::BOOL:
+    out = bool_;
+    return true;
+  default:
+    return false;
   }
 }
 
 std::string typeName(int elementType) {
   // The format's numbers, those after bfloat16 included, which older schema files do not name.
-  static constexpr const char *names[] = {
-      "undefined", "float",  "uint8",  "int8",      "uint16",     "int16",    "int32",        "int64",      "string",
-      "bool",      "float16", "double", "uint32",    "uint64",     "complex64", "complex128",   "bfloat16",   "float8e4m3fn",
-      "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4", "int4", "float4e2m1", "float8e8m0"};
+  static constexpr const char *names[] = {"undefined",      "float",    "uint8",        "int8",           "uint16",
+                                          "int16",          "int32",    "int64",        "string",         "bool",
+                                          "float16",        "double",   "uint32",       "uint64",         "complex64",
+                                          "complex128",     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
+                                          "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0"};
   if (elementType < 0 || elementType >= static_cast<int>(std::size(names)))
     return "number " + std::to_string(elementType);
   return names[elementType];
@@ -163,16 +186,25 @@ op::HostTensor tensorData(const TensorProto &tensor, const std::string &where, c
     return result;
   };
   switch (type.dtype) {
-  case DType::f32: return copy(tensor.float_data(), float());
-  case DType::f64: return copy(tensor.double_data(), double());
-  case DType::i64: return copy(tensor.int64_data(), int64_t());
-  case DType::i32: return copy(tensor.int32_data(), int32_t());
-  case DType::i16: return copy(tensor.int32_data(), int16_t());
-  case DType::i8: return copy(tensor.int32_data(), int8_t());
-  case DType::u8: return copy(tensor.int32_data(), uint8_t());
+  case DType::f32:
+    return copy(tensor.float_data(), float());
+  case DType::f64:
+    return copy(tensor.double_data(), double());
+  case DType::i64:
+    return copy(tensor.int64_data(), int64_t());
+  case DType::i32:
+    return copy(tensor.int32_data(), int32_t());
+  case DType::i16:
+    return copy(tensor.int32_data(), int16_t());
+  case DType::i8:
+    return copy(tensor.int32_data(), int8_t());
+  case DType::u8:
+    return copy(tensor.int32_data(), uint8_t());
   case DType::f16:
-  case DType::bf16: return copy(tensor.int32_data(), uint16_t()); // the bits, one value in the low half of each
-  case DType::boolean: break;
+  case DType::bf16:
+    return copy(tensor.int32_data(), uint16_t()); // the bits, one value in the low half of each
+  case DType::boolean:
+    break;
   }
   op::HostTensor result = copy(tensor.int32_data(), uint8_t());
   for (int64_t i = 0; i < n; ++i)

@@ -66,7 +66,8 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         odd = {"empty": b"", "short": b"hi", "short-binary": b"\xff\xfe\x00", "blank": b" \n\t" * 5000,
                "edges": b"  \n" + b"int main() { return 0; }\n" * 3 + b"\n\n  ", "random": os.urandom(5000),
-               "long": b"#!/bin/sh\n" + b"echo hello world\n" * 2000, "almost-blank": b" " * 3000 + b"x" * 7 + b" " * 3000,
+               "long": b"#!/bin/sh\n" + b"echo hello world\n" * 2000,
+               "almost-blank": b" " * 3000 + b"x" * 7 + b" " * 3000,
                "overlong": b"\xc0\x80", "surrogate": b"\xed\xa0\x80", "accents": "é€😀".encode()[:8]}
         for name, data in odd.items():
             path = os.path.join(work, name)

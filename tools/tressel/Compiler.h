@@ -1,5 +1,5 @@
-// The compiler as the command line sees it. It lives in a shared library of its own, which is loaded when a command needs
-// it: `tressel run x.tsl` starts without LLVM and MLIR.
+// The compiler as the command line sees it. It lives in a shared library of its own, which is loaded when a command
+// needs it: `tressel run x.tsl` starts without LLVM and MLIR.
 #pragma once
 
 #include "tressel/runtime/Schedule.h"
@@ -17,7 +17,7 @@ namespace tressel::tool {
 struct Port {
   std::string name;
   DType dtype = f32;
-  std::vector<int64_t> sizes;     ///< kDynamic where `dimNames` tells
+  std::vector<int64_t> sizes; ///< kDynamic where `dimNames` tells
   std::vector<std::string> dimNames;
 };
 struct UnsupportedOp {

@@ -207,8 +207,7 @@ public:
     Program program;
     mlir::OwningOpRef<mlir::ModuleOp> module;
     if (isOnnx(request.path)) {
-      onnx::Imported imported =
-          onnx::import(onnx::Model::load(request.path), *context, {.dims = request.dims});
+      onnx::Imported imported = onnx::import(onnx::Model::load(request.path), *context, {.dims = request.dims});
       module = std::move(imported.module);
       for (const onnx::BoundDim &d : imported.dims)
         if (d.assumed)

@@ -1,9 +1,9 @@
 // A program that is ready to run, made from a model or loaded from a package.
 #pragma once
 
-#include "tressel/runtime/Executable.h"
 #include "tools/tressel/Compiler.h"
 #include "tools/tressel/Tensors.h"
+#include "tressel/runtime/Executable.h"
 
 #include <map>
 #include <memory>

@@ -251,8 +251,8 @@ void writeOutputs(const RunArgs &args, const Runner &runner) {
   for (size_t i = 0; i < names.size(); ++i) {
     writeTensor(args.outputDir + "/" + names[i], runner.outputs()[i]);
     const auto &port = schedule.outputs[i];
-    list.push_back({{"name", port.name}, {"file", names[i]}, {"dtype", nameOf(port.type.dtype)},
-                    {"shape", shapeJson(port.type)}});
+    list.push_back(
+        {{"name", port.name}, {"file", names[i]}, {"dtype", nameOf(port.type.dtype)}, {"shape", shapeJson(port.type)}});
   }
   writeFile(args.outputDir + "/outputs.json", dump({{"schema", 1}, {"outputs", list}}, 2));
 }
@@ -285,7 +285,10 @@ void printJson(const RunArgs &args, const Runner &runner) {
   for (size_t i = 0; i < schedule.outputs.size(); ++i)
     outputs.push_back(outputJson(schedule.outputs[i], runner.outputs()[i]));
   json j{{"schema", 1}, {"model", args.model}, {"device", args.device}};
-  j["latency"] = {{"unit", "s"}, {"min", s.front()}, {"median", percentile(s, 0.5)}, {"p99", percentile(s, 0.99)},
+  j["latency"] = {{"unit", "s"},
+                  {"min", s.front()},
+                  {"median", percentile(s, 0.5)},
+                  {"p99", percentile(s, 0.99)},
                   {"runs", s.size()}};
   j["compile_seconds"] = runner.program().compileSeconds;
   j["peak_bytes"] = schedule.peakBytes;

@@ -66,32 +66,59 @@ std::vector<std::pair<std::string, HostTensor>> readTensors(const std::string &p
 
 double elementOf(const HostTensor &t, int64_t i) {
   switch (t.type.dtype) {
-  case DType::f32: return t.as<float>()[i];
-  case DType::f64: return t.as<double>()[i];
-  case DType::f16: return halfToFloat(t.as<uint16_t>()[i]);
-  case DType::bf16: return bfloatToFloat(t.as<uint16_t>()[i]);
-  case DType::i8: return t.as<int8_t>()[i];
-  case DType::i16: return t.as<int16_t>()[i];
-  case DType::i32: return t.as<int32_t>()[i];
-  case DType::i64: return static_cast<double>(t.as<int64_t>()[i]);
+  case DType::f32:
+    return t.as<float>()[i];
+  case DType::f64:
+    return t.as<double>()[i];
+  case DType::f16:
+    return halfToFloat(t.as<uint16_t>()[i]);
+  case DType::bf16:
+    return bfloatToFloat(t.as<uint16_t>()[i]);
+  case DType::i8:
+    return t.as<int8_t>()[i];
+  case DType::i16:
+    return t.as<int16_t>()[i];
+  case DType::i32:
+    return t.as<int32_t>()[i];
+  case DType::i64:
+    return static_cast<double>(t.as<int64_t>()[i]);
   case DType::u8:
-  case DType::boolean: return t.as<uint8_t>()[i];
+  case DType::boolean:
+    return t.as<uint8_t>()[i];
   }
   return 0;
 }
 
 static void setElement(HostTensor &t, int64_t i, double v) {
   switch (t.type.dtype) {
-  case DType::f32: t.as<float>()[i] = static_cast<float>(v); break;
-  case DType::f64: t.as<double>()[i] = v; break;
-  case DType::f16: t.as<uint16_t>()[i] = halfFromDouble(v); break;
-  case DType::bf16: t.as<uint16_t>()[i] = bfloatFromDouble(v); break;
-  case DType::i8: t.as<int8_t>()[i] = static_cast<int8_t>(v); break;
-  case DType::i16: t.as<int16_t>()[i] = static_cast<int16_t>(v); break;
-  case DType::i32: t.as<int32_t>()[i] = static_cast<int32_t>(v); break;
-  case DType::i64: t.as<int64_t>()[i] = static_cast<int64_t>(v); break;
+  case DType::f32:
+    t.as<float>()[i] = static_cast<float>(v);
+    break;
+  case DType::f64:
+    t.as<double>()[i] = v;
+    break;
+  case DType::f16:
+    t.as<uint16_t>()[i] = halfFromDouble(v);
+    break;
+  case DType::bf16:
+    t.as<uint16_t>()[i] = bfloatFromDouble(v);
+    break;
+  case DType::i8:
+    t.as<int8_t>()[i] = static_cast<int8_t>(v);
+    break;
+  case DType::i16:
+    t.as<int16_t>()[i] = static_cast<int16_t>(v);
+    break;
+  case DType::i32:
+    t.as<int32_t>()[i] = static_cast<int32_t>(v);
+    break;
+  case DType::i64:
+    t.as<int64_t>()[i] = static_cast<int64_t>(v);
+    break;
   case DType::u8:
-  case DType::boolean: t.as<uint8_t>()[i] = static_cast<uint8_t>(v); break;
+  case DType::boolean:
+    t.as<uint8_t>()[i] = static_cast<uint8_t>(v);
+    break;
   }
 }
 
@@ -103,8 +130,9 @@ HostTensor randomTensor(const TensorType &type, uint64_t seed, const std::string
   HostTensor t = HostTensor::allocate(type);
   // The distributions of the standard library differ between implementations, so the normal one is made here.
   for (int64_t i = 0; i < type.shape.numElements(); ++i)
-    setElement(t, i, isFloat(type.dtype) ? std::sqrt(-2 * std::log(uniform())) * std::cos(2 * M_PI * uniform())
-                                         : static_cast<double>(bits() >> 63));
+    setElement(t, i,
+               isFloat(type.dtype) ? std::sqrt(-2 * std::log(uniform())) * std::cos(2 * M_PI * uniform())
+                                   : static_cast<double>(bits() >> 63));
   return t;
 }
 

@@ -26,10 +26,10 @@ double elementOf(const HostTensor &tensor, int64_t i);
 
 /// How far `got` is from `want`.
 struct Difference {
-  bool within = true;      ///< |got - want| <= atol + rtol * |want| everywhere, NaN only where NaN is wanted
+  bool within = true; ///< |got - want| <= atol + rtol * |want| everywhere, NaN only where NaN is wanted
   int64_t mismatches = 0;
   double maxAbsolute = 0, maxRelative = 0;
-  int64_t worst = -1;      ///< the element with the largest excess
+  int64_t worst = -1; ///< the element with the largest excess
 };
 Difference compare(const HostTensor &got, const HostTensor &want, double rtol, double atol);
 

@@ -22,8 +22,12 @@ enum Exit : int {
   kBug = 70,
 };
 
-struct UsageError : Error { using Error::Error; };
-struct EnvironmentError : Error { using Error::Error; };
+struct UsageError : Error {
+  using Error::Error;
+};
+struct EnvironmentError : Error {
+  using Error::Error;
+};
 
 /// -q and -v.
 struct Verbosity {

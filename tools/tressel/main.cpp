@@ -19,7 +19,8 @@ constexpr char kOverview[] =
   tressel compile model.onnx -o model.tsl            write a package: it runs without the compiler
   tressel run model.tsl --input x=x.npy --output-dir out
 )";
-constexpr char kExit[] = R"(Exit status: 0 done; 1 the model or an input is at fault; 2 wrong usage; 3 the machine lacks something;
+constexpr char kExit[] =
+    R"(Exit status: 0 done; 1 the model or an input is at fault; 2 wrong usage; 3 the machine lacks something;
 4 outputs differ from what was expected; 70 a bug in Tressel.
 More: docs/cli.md)";
 
@@ -38,21 +39,22 @@ Examples:
 
 /// An option of the contract that this version does not have: an error instead of silence, and no line in --help.
 void later(CLI::App *command, const std::string &name) {
-  command->add_option_function<std::string>(
-             name,
-             [name](const std::string &) { throw UsageError(name + " is not available yet"); },
-             "")
+  command
+      ->add_option_function<std::string>(
+          name, [name](const std::string &) { throw UsageError(name + " is not available yet"); }, "")
       ->group("");
 }
 
 void addCompile(CLI::App &app, CompileArgs &a) {
   auto *c = app.add_subcommand("compile", "Compile a model into a package, or show a stage of its compilation");
   c->add_option("MODEL", a.model, "an .onnx file, or an .mlir file in the graph dialect")->required();
-  c->add_option("-o,--output", a.output, "where to write; - is standard output. Default: MODEL's name with .tsl for a "
-                                         "package, standard output for text");
+  c->add_option("-o,--output", a.output,
+                "where to write; - is standard output. Default: MODEL's name with .tsl for a "
+                "package, standard output for text");
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); 1 if not given");
-  c->add_option("--cpu", a.cpu, "what the package runs on: baseline (every x86-64), v3 (AVX2), v4 (AVX-512) or native "
-                                "(this machine)")
+  c->add_option("--cpu", a.cpu,
+                "what the package runs on: baseline (every x86-64), v3 (AVX2), v4 (AVX-512) or native "
+                "(this machine)")
       ->capture_default_str();
   c->add_option("--emit", a.emit, "what to write: graph, placed, schedule, llvm, asm or package")
       ->check(CLI::IsMember({"graph", "placed", "schedule", "llvm", "asm", "package"}))
@@ -64,7 +66,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_option("--device", a.device, "cpu")->capture_default_str();
   c->add_flag("--timings", a.timings, "print the seconds of each pass on standard error");
   c->add_flag("--no-cache", a.noCache, "compile everything anew");
-  c->add_flag("--tressel-verify-each", a.verifyEach, "interpret the program before and after each pass (slow)")->group("For developers");
+  c->add_flag("--tressel-verify-each", a.verifyEach, "interpret the program before and after each pass (slow)")
+      ->group("For developers");
   c->add_option("--disable-pass", a.disabledPasses, "leave a pass out, by name (repeatable)")->group("For developers");
   later(c, "--gpu");
   c->add_option_function<std::string>("--format", [](const std::string &format) {
@@ -85,8 +88,9 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_option("--expect", a.expect, "NAME=FILE: compare an output with a file (repeatable)");
   c->add_option("--rtol", a.rtol, "relative tolerance of --expect and --test-data")->capture_default_str();
   c->add_option("--atol", a.atol, "absolute tolerance of --expect and --test-data")->capture_default_str();
-  c->add_option("--test-data", a.testData, "a folder with input_0.pb, output_0.pb, ... (or with test_data_set_0, ...): "
-                                           "take the inputs from it and compare the outputs");
+  c->add_option("--test-data", a.testData,
+                "a folder with input_0.pb, output_0.pb, ... (or with test_data_set_0, ...): "
+                "take the inputs from it and compare the outputs");
   c->add_option("--repeat", a.repeat, "timed runs")->check(CLI::Range(1, 1000000000))->capture_default_str();
   c->add_option("--warmup", a.warmup, "runs before those")->check(CLI::Range(0, 1000000000))->capture_default_str();
   c->add_flag("--json", a.json, "print results and times as one JSON object");
@@ -152,13 +156,15 @@ int main(int argc, char **argv) {
     complain("out of memory");
     return kEnvironment;
   } catch (const InternalError &e) {
-    complain(std::string("internal error: ") + e.what() + "\nThis is a bug in Tressel; please report it with this command.");
+    complain(std::string("internal error: ") + e.what() +
+             "\nThis is a bug in Tressel; please report it with this command.");
     return kBug;
   } catch (const Error &e) {
     complain(e.what());
     return kInput;
   } catch (const std::exception &e) {
-    complain(std::string("unexpected: ") + e.what() + "\nThis is a bug in Tressel; please report it with this command.");
+    complain(std::string("unexpected: ") + e.what() +
+             "\nThis is a bug in Tressel; please report it with this command.");
     return kBug;
   } catch (...) {
     complain("unexpected exception\nThis is a bug in Tressel; please report it with this command.");

@@ -1,5 +1,5 @@
-// What surrounds the network of magika: which bytes of a file it looks at, and how its scores become a label. All numbers
-// come from the configuration that is shipped with the model.
+// What surrounds the network of magika: which bytes of a file it looks at, and how its scores become a label. All
+// numbers come from the configuration that is shipped with the model.
 #pragma once
 
 #include <cstdint>

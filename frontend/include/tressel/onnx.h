@@ -35,8 +35,8 @@ public:
 
   const std::vector<Port> &inputs() const;
   const std::vector<Port> &outputs() const;
-  /// Computes the outputs; no memory is allocated. The arrays hold as many bytes as `Port::type` says and do not overlap.
-  /// Throws RuntimeError (an index outside of its dimension, say); the outputs are undefined then.
+  /// Computes the outputs; no memory is allocated. The arrays hold as many bytes as `Port::type` says and do not
+  /// overlap. Throws RuntimeError (an index outside of its dimension, say); the outputs are undefined then.
   void run(std::span<const void *const> inputs, std::span<void *const> outputs);
 
 private:
@@ -54,8 +54,8 @@ struct DeclaredShape {
 /// Input number `index` of a model file. Throws InputError.
 DeclaredShape declared_input(const std::string &path, size_t index);
 
-/// Reads and compiles a model. Throws InputError: the file is damaged, or asks for what Tressel does not have (everything
-/// at once), or has no dimension of a given name.
+/// Reads and compiles a model. Throws InputError: the file is damaged, or asks for what Tressel does not have
+/// (everything at once), or has no dimension of a given name.
 Compiled compile(const std::string &path, const CompileOptions &options = {});
 
 } // namespace tressel::onnx

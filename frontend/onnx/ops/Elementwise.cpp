@@ -36,10 +36,10 @@ constexpr char kAdd[] = "add", kSub[] = "sub", kMul[] = "mul", kMax[] = "maximum
 constexpr char kAnd[] = "logical_and", kOr[] = "logical_or", kXor[] = "logical_xor", kNot[] = "logical_not";
 constexpr char kEqual[] = "equal", kGreater[] = "greater", kLess[] = "less", kGreaterEqual[] = "greater_equal",
                kLessEqual[] = "less_equal";
-constexpr char kNeg[] = "negative", kAbs[] = "abs", kSign[] = "sign", kFloor[] = "floor", kCeil[] = "ceil", kRound[] = "round",
-               kSqrt[] = "sqrt", kExp[] = "exp", kLog[] = "log", kTanh[] = "tanh", kErf[] = "erf", kSigmoid[] = "sigmoid",
-               kRelu[] = "relu", kSin[] = "sin", kCos[] = "cos", kIsNan[] = "isnan", kReciprocal[] = "reciprocal",
-               kSoftplus[] = "softplus";
+constexpr char kNeg[] = "negative", kAbs[] = "abs", kSign[] = "sign", kFloor[] = "floor", kCeil[] = "ceil",
+               kRound[] = "round", kSqrt[] = "sqrt", kExp[] = "exp", kLog[] = "log", kTanh[] = "tanh", kErf[] = "erf",
+               kSigmoid[] = "sigmoid", kRelu[] = "relu", kSin[] = "sin", kCos[] = "cos", kIsNan[] = "isnan",
+               kReciprocal[] = "reciprocal", kSoftplus[] = "softplus";
 
 Value like(N &n, const Value &v, double x) { return n.scalar(v.dtype(), x); }
 Value add(N &n, Value a, Value b) { return n.emit("add", {a, b}); }
@@ -73,10 +73,11 @@ void mod(N &n) {
 void power(N &n) {
   const Value &base = n.in(0), &exponent = n.in(1);
   if (!isFloat(base.dtype()) && isFloat(exponent.dtype())) {
-    // 9 to the power of 3.0 is 729 exactly; pow of floats may fall short of it by a rounding, and truncation would show.
+    // 9 to the power of 3.0 is 729 exactly; pow of floats may fall short of it by a rounding, and truncation would
+    // show.
     Value p = n.emit("pow", {n.cast(base, f64), n.cast(exponent, f64)}), whole = n.emit("round", {p});
-    Value close = n.emit("less", {n.emit("abs", {n.emit("sub", {p, whole})}),
-                                  mul(n, n.emit("abs", {whole}), like(n, p, 1e-12))});
+    Value close =
+        n.emit("less", {n.emit("abs", {n.emit("sub", {p, whole})}), mul(n, n.emit("abs", {whole}), like(n, p, 1e-12))});
     return n.out(0, n.cast(where(n, close, whole, p), base.dtype()));
   }
   n.out(0, n.emit("pow", {base, n.cast(exponent, base.dtype())}));
@@ -227,23 +228,63 @@ template <const char *Op> void logical(N &n) {
 
 // Before version 7 broadcasting was asked for by attributes; those versions are not in the table.
 constexpr OpEntry kTable[] = {
-    {"Add", 7, binary<kAdd>}, {"Sub", 7, binary<kSub>}, {"Mul", 7, binary<kMul>}, {"Div", 7, divide},
-    {"Mod", 10, mod}, {"Pow", 7, power}, {"Max", 8, variadicOp<kMax>}, {"Min", 8, variadicOp<kMin>},
-    {"Sum", 8, variadicOp<kAdd>}, {"Mean", 8, mean},
-    {"And", 7, logical<kAnd>}, {"Or", 7, logical<kOr>}, {"Xor", 7, logical<kXor>}, {"Not", 1, logical<kNot>},
-    {"Equal", 7, binary<kEqual>}, {"Greater", 7, binary<kGreater>}, {"Less", 7, binary<kLess>},
-    {"GreaterOrEqual", 12, binary<kGreaterEqual>}, {"LessOrEqual", 12, binary<kLessEqual>}, {"Where", 9, whereOp},
-    {"Neg", 6, unary<kNeg>}, {"Abs", 6, unary<kAbs>}, {"Sign", 9, unary<kSign>}, {"Floor", 6, unaryFloat<kFloor>},
-    {"Ceil", 6, unaryFloat<kCeil>}, {"Round", 11, unaryFloat<kRound>}, {"Sqrt", 6, unaryFloat<kSqrt>},
-    {"Exp", 6, unaryFloat<kExp>}, {"Log", 6, unaryFloat<kLog>}, {"Tanh", 6, unaryFloat<kTanh>},
-    {"Erf", 9, unaryFloat<kErf>}, {"Sigmoid", 6, unaryFloat<kSigmoid>}, {"Relu", 6, unary<kRelu>},
-    {"Reciprocal", 6, unaryFloat<kReciprocal>}, {"Softplus", 1, unaryFloat<kSoftplus>},
-    {"Sin", 7, unaryFloat<kSin>}, {"Cos", 7, unaryFloat<kCos>}, {"Tan", 7, tangent},
-    {"IsNaN", 9, unaryFloat<kIsNan>}, {"IsInf", 10, isInf},
-    {"Identity", 1, identity}, {"Dropout", 7, dropout}, {"Cast", 6, castOp}, {"CastLike", 15, castLike},
-    {"Clip", 6, clip}, {"LeakyRelu", 6, leakyRelu}, {"PRelu", 7, prelu}, {"Elu", 6, elu}, {"Selu", 6, selu},
-    {"Celu", 12, celu}, {"HardSigmoid", 6, hardSigmoid}, {"HardSwish", 14, hardSwish}, {"Swish", 24, swish},
-    {"Mish", 18, mish}, {"Softsign", 1, softsign}, {"ThresholdedRelu", 10, thresholdedRelu}, {"Shrink", 9, shrink},
+    {"Add", 7, binary<kAdd>},
+    {"Sub", 7, binary<kSub>},
+    {"Mul", 7, binary<kMul>},
+    {"Div", 7, divide},
+    {"Mod", 10, mod},
+    {"Pow", 7, power},
+    {"Max", 8, variadicOp<kMax>},
+    {"Min", 8, variadicOp<kMin>},
+    {"Sum", 8, variadicOp<kAdd>},
+    {"Mean", 8, mean},
+    {"And", 7, logical<kAnd>},
+    {"Or", 7, logical<kOr>},
+    {"Xor", 7, logical<kXor>},
+    {"Not", 1, logical<kNot>},
+    {"Equal", 7, binary<kEqual>},
+    {"Greater", 7, binary<kGreater>},
+    {"Less", 7, binary<kLess>},
+    {"GreaterOrEqual", 12, binary<kGreaterEqual>},
+    {"LessOrEqual", 12, binary<kLessEqual>},
+    {"Where", 9, whereOp},
+    {"Neg", 6, unary<kNeg>},
+    {"Abs", 6, unary<kAbs>},
+    {"Sign", 9, unary<kSign>},
+    {"Floor", 6, unaryFloat<kFloor>},
+    {"Ceil", 6, unaryFloat<kCeil>},
+    {"Round", 11, unaryFloat<kRound>},
+    {"Sqrt", 6, unaryFloat<kSqrt>},
+    {"Exp", 6, unaryFloat<kExp>},
+    {"Log", 6, unaryFloat<kLog>},
+    {"Tanh", 6, unaryFloat<kTanh>},
+    {"Erf", 9, unaryFloat<kErf>},
+    {"Sigmoid", 6, unaryFloat<kSigmoid>},
+    {"Relu", 6, unary<kRelu>},
+    {"Reciprocal", 6, unaryFloat<kReciprocal>},
+    {"Softplus", 1, unaryFloat<kSoftplus>},
+    {"Sin", 7, unaryFloat<kSin>},
+    {"Cos", 7, unaryFloat<kCos>},
+    {"Tan", 7, tangent},
+    {"IsNaN", 9, unaryFloat<kIsNan>},
+    {"IsInf", 10, isInf},
+    {"Identity", 1, identity},
+    {"Dropout", 7, dropout},
+    {"Cast", 6, castOp},
+    {"CastLike", 15, castLike},
+    {"Clip", 6, clip},
+    {"LeakyRelu", 6, leakyRelu},
+    {"PRelu", 7, prelu},
+    {"Elu", 6, elu},
+    {"Selu", 6, selu},
+    {"Celu", 12, celu},
+    {"HardSigmoid", 6, hardSigmoid},
+    {"HardSwish", 14, hardSwish},
+    {"Swish", 24, swish},
+    {"Mish", 18, mish},
+    {"Softsign", 1, softsign},
+    {"ThresholdedRelu", 10, thresholdedRelu},
+    {"Shrink", 9, shrink},
     {"Gelu", 20, gelu},
 };
 } // namespace

@@ -142,9 +142,10 @@ void lpNorm(N &n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"BatchNormalization", 7, batchNorm}, {"LayerNormalization", 17, layerNorm}, {"RMSNormalization", 23, rmsNorm},
-    {"InstanceNormalization", 6, instanceNorm}, {"GroupNormalization", 21, groupNorm},
-    {"MeanVarianceNormalization", 9, meanVariance}, {"LpNormalization", 1, lpNorm},
+    {"BatchNormalization", 7, batchNorm},  {"LayerNormalization", 17, layerNorm},
+    {"RMSNormalization", 23, rmsNorm},     {"InstanceNormalization", 6, instanceNorm},
+    {"GroupNormalization", 21, groupNorm}, {"MeanVarianceNormalization", 9, meanVariance},
+    {"LpNormalization", 1, lpNorm},
 };
 } // namespace
 

@@ -135,12 +135,22 @@ template <const char *Op> void globalPool(N &n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"ReduceSum", 1, sum}, {"ReduceMean", 1, simple<kMean>}, {"ReduceMax", 1, extreme<kMax>},
-    {"ReduceMin", 1, extreme<kMin>}, {"ReduceProd", 1, simple<kProd>}, {"ReduceSumSquare", 1, sumSquare},
-    {"ReduceL1", 1, l1}, {"ReduceL2", 1, l2}, {"ReduceLogSum", 1, logSum}, {"ReduceLogSumExp", 1, logSumExp},
-    {"ArgMax", 1, argReduce<kArgMax>}, {"ArgMin", 1, argReduce<kArgMin>},
-    {"Softmax", 1, softmax<kSoftmax>}, {"LogSoftmax", 1, softmax<kLogSoftmax>},
-    {"GlobalMaxPool", 1, globalPool<kMax>}, {"GlobalAveragePool", 1, globalPool<kMean>},
+    {"ReduceSum", 1, sum},
+    {"ReduceMean", 1, simple<kMean>},
+    {"ReduceMax", 1, extreme<kMax>},
+    {"ReduceMin", 1, extreme<kMin>},
+    {"ReduceProd", 1, simple<kProd>},
+    {"ReduceSumSquare", 1, sumSquare},
+    {"ReduceL1", 1, l1},
+    {"ReduceL2", 1, l2},
+    {"ReduceLogSum", 1, logSum},
+    {"ReduceLogSumExp", 1, logSumExp},
+    {"ArgMax", 1, argReduce<kArgMax>},
+    {"ArgMin", 1, argReduce<kArgMin>},
+    {"Softmax", 1, softmax<kSoftmax>},
+    {"LogSoftmax", 1, softmax<kLogSoftmax>},
+    {"GlobalMaxPool", 1, globalPool<kMax>},
+    {"GlobalAveragePool", 1, globalPool<kMean>},
 };
 } // namespace
 

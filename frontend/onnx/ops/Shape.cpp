@@ -176,7 +176,8 @@ void concat(N &n) {
 }
 
 Value slice(N &n, const Value &v, Ints starts, Ints stops, Ints steps) {
-  return n.emit("slice", {v}, {{"starts", std::move(starts)}, {"limits", std::move(stops)}, {"strides", std::move(steps)}});
+  return n.emit("slice", {v},
+                {{"starts", std::move(starts)}, {"limits", std::move(stops)}, {"strides", std::move(steps)}});
 }
 /// [from, to) of one dimension.
 Value sliceAxis(N &n, const Value &v, int axis, int64_t from, int64_t to) {
@@ -402,11 +403,26 @@ void spaceToDepth(N &n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"Shape", 1, shapeOp}, {"Size", 1, sizeOp}, {"Reshape", 5, reshape}, {"Flatten", 1, flatten},
-    {"Squeeze", 1, squeeze}, {"Unsqueeze", 1, unsqueeze}, {"Transpose", 1, transpose}, {"Expand", 8, expand},
-    {"Tile", 6, tile}, {"Concat", 4, concat}, {"Slice", 1, sliceOp}, {"Split", 2, split}, {"Gather", 1, gather},
-    {"Pad", 2, pad}, {"Constant", 1, constantOp}, {"ConstantOfShape", 9, constantOfShape}, {"Range", 11, range},
-    {"OneHot", 9, oneHot}, {"DepthToSpace", 1, depthToSpace}, {"SpaceToDepth", 1, spaceToDepth},
+    {"Shape", 1, shapeOp},
+    {"Size", 1, sizeOp},
+    {"Reshape", 5, reshape},
+    {"Flatten", 1, flatten},
+    {"Squeeze", 1, squeeze},
+    {"Unsqueeze", 1, unsqueeze},
+    {"Transpose", 1, transpose},
+    {"Expand", 8, expand},
+    {"Tile", 6, tile},
+    {"Concat", 4, concat},
+    {"Slice", 1, sliceOp},
+    {"Split", 2, split},
+    {"Gather", 1, gather},
+    {"Pad", 2, pad},
+    {"Constant", 1, constantOp},
+    {"ConstantOfShape", 9, constantOfShape},
+    {"Range", 11, range},
+    {"OneHot", 9, oneHot},
+    {"DepthToSpace", 1, depthToSpace},
+    {"SpaceToDepth", 1, spaceToDepth},
 };
 } // namespace
 

@@ -88,8 +88,12 @@ void conv(N &n) {
   int64_t groups = n.intAttr("group", 1);
   if (groups < 1 || x.dim(1) % groups || w.dim(0) % groups || w.dim(1) != x.dim(1) / groups)
     n.fail("weights of type " + w.type.str() + " in " + std::to_string(groups) + " groups do not fit " + x.type.str());
-  Value v = n.emit("conv", {x, w}, {{"strides", window.strides}, {"pad_low", window.low}, {"pad_high", window.high},
-                                    {"dilations", window.dilations}, {"groups", groups}});
+  Value v = n.emit("conv", {x, w},
+                   {{"strides", window.strides},
+                    {"pad_low", window.low},
+                    {"pad_high", window.high},
+                    {"dilations", window.dilations},
+                    {"groups", groups}});
   if (n.has(2)) {
     const Value &bias = n.in(2);
     n.sameType(v, bias);
@@ -104,7 +108,8 @@ void conv(N &n) {
 }
 
 NamedAttrs poolAttrs(const Window &w, const Ints &low, const Ints &high) {
-  return {{"window", w.kernel}, {"strides", w.strides}, {"pad_low", low}, {"pad_high", high}, {"dilations", w.dilations}};
+  return {
+      {"window", w.kernel}, {"strides", w.strides}, {"pad_low", low}, {"pad_high", high}, {"dilations", w.dilations}};
 }
 
 void checkImage(N &n, const Value &x) {

@@ -90,7 +90,8 @@ TEST_F(OnnxImport, AssumesOneForAnOpenDim) {
 TEST_F(OnnxImport, RefusesWrongDims) {
   EXPECT_EQ(refusal(flattenByArithmetic(), {{"batch", 2}}), "m.onnx: has no symbolic dimension 'batch'; it has: d1");
   EXPECT_NE(refusal(flattenByArithmetic(), {{"d1", 0}}).find("must be at least 1"), std::string::npos);
-  EXPECT_NE(refusal(flattenByArithmetic(), {{"d1", int64_t(1) << 60}}).find("larger than any memory"), std::string::npos);
+  EXPECT_NE(refusal(flattenByArithmetic(), {{"d1", int64_t(1) << 60}}).find("larger than any memory"),
+            std::string::npos);
 }
 
 TEST_F(OnnxImport, ListsEverythingUnsupportedAtOnce) {

@@ -22,7 +22,7 @@ std::string refusal(const std::string &bytes) {
     return e.what();
   }
 }
-#define EXPECT_REFUSED(bytes, part)                                                                                   \
+#define EXPECT_REFUSED(bytes, part)                                                                                    \
   do {                                                                                                                 \
     std::string said = refusal(bytes);                                                                                 \
     EXPECT_TRUE(said.find(part) != std::string::npos) << "got: " << said;                                              \
@@ -136,7 +136,12 @@ TEST(OnnxModel, RefusesCyclesAndDisorder) {
 TEST(OnnxModel, RefusesBadInputs) {
   ModelBuilder negative;
   negative.input("x", {1}).output("x");
-  negative.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)
+  negative.model.mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
       ->set_dim_value(-5);
   EXPECT_REFUSED(negative.bytes(), "input 'x' has a dimension of size -5");
 
@@ -165,7 +170,8 @@ TEST(OnnxModel, ListsUnsupportedOpsAtOnce) {
   EXPECT_EQ(list[1].op, "com.microsoft.FusedConv");
 }
 
-// --- Tensors ----------------------------------------------------------------------------------------------------------
+// --- Tensors
+// ----------------------------------------------------------------------------------------------------------
 
 std::string tensorRefusal(const ::onnx::TensorProto &t, const std::string &folder = ".") {
   try {

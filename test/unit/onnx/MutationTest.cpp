@@ -25,15 +25,28 @@ std::string mutate(std::string bytes, std::mt19937_64 &random) {
   int count = 1 + static_cast<int>(below(4));
   for (int i = 0; i < count && !bytes.empty(); ++i) {
     // Most damage goes to the start and the end, where the structure is; the middle is weights.
-    size_t at = below(3) ? (below(2) ? below(std::min<size_t>(bytes.size(), 400)) : bytes.size() - 1 - below(std::min<size_t>(bytes.size(), 600)))
+    size_t at = below(3) ? (below(2) ? below(std::min<size_t>(bytes.size(), 400))
+                                     : bytes.size() - 1 - below(std::min<size_t>(bytes.size(), 600)))
                          : below(bytes.size());
     switch (below(6)) {
-    case 0: bytes[at] ^= static_cast<char>(1 << below(8)); break;
-    case 1: bytes[at] = static_cast<char>(random()); break;
-    case 2: bytes.insert(at, 1 + below(3), static_cast<char>(random())); break;
-    case 3: bytes.erase(at, 1 + below(16)); break;
-    case 4: bytes.insert(at, bytes.substr(at, 1 + below(64))); break;
-    case 5: bytes.resize(at); break;
+    case 0:
+      bytes[at] ^= static_cast<char>(1 << below(8));
+      break;
+    case 1:
+      bytes[at] = static_cast<char>(random());
+      break;
+    case 2:
+      bytes.insert(at, 1 + below(3), static_cast<char>(random()));
+      break;
+    case 3:
+      bytes.erase(at, 1 + below(16));
+      break;
+    case 4:
+      bytes.insert(at, bytes.substr(at, 1 + below(64)));
+      break;
+    case 5:
+      bytes.resize(at);
+      break;
     }
   }
   return bytes;
@@ -48,23 +61,76 @@ void mutateStructure(::onnx::ModelProto &model, std::mt19937_64 &random) {
   auto *node = graph.node_size() ? graph.mutable_node(below(graph.node_size())) : nullptr;
   auto *tensor = graph.initializer_size() ? graph.mutable_initializer(below(graph.initializer_size())) : nullptr;
   auto *attr = node && node->attribute_size() ? node->mutable_attribute(below(node->attribute_size())) : nullptr;
-  static const char *ops[] = {"Reshape", "Conv", "Slice", "Concat", "Gather", "Expand", "Split", "Pad", "Softmax", "ReduceSum",
-                              "MaxPool", "Tile", "Squeeze", "Gemm", "ArgMax", "OneHot", "ConstantOfShape", "Transpose",
-                              "BatchNormalization", "LayerNormalization", "Range", "Clip", "Cast", "AveragePool", "Where"};
+  static const char *ops[] = {"Reshape",
+                              "Conv",
+                              "Slice",
+                              "Concat",
+                              "Gather",
+                              "Expand",
+                              "Split",
+                              "Pad",
+                              "Softmax",
+                              "ReduceSum",
+                              "MaxPool",
+                              "Tile",
+                              "Squeeze",
+                              "Gemm",
+                              "ArgMax",
+                              "OneHot",
+                              "ConstantOfShape",
+                              "Transpose",
+                              "BatchNormalization",
+                              "LayerNormalization",
+                              "Range",
+                              "Clip",
+                              "Cast",
+                              "AveragePool",
+                              "Where"};
   switch (below(11)) {
-  case 0: if (node) node->set_op_type(ops[below(static_cast<int>(std::size(ops)))]); break;
-  case 1: if (node && node->input_size()) node->mutable_input()->RemoveLast(); break;
-  case 2: if (node && node->input_size()) node->add_input(node->input(below(node->input_size()))); break;
-  case 3: if (node && node->input_size() && tensor) node->set_input(below(node->input_size()), tensor->name()); break;
-  case 4: if (attr) attr->set_i(strange()); break;
-  case 5: if (attr && attr->ints_size()) attr->set_ints(below(attr->ints_size()), strange()); break;
-  case 6: if (attr) attr->add_ints(strange()); break;
-  case 7: if (tensor && tensor->dims_size()) tensor->set_dims(below(tensor->dims_size()), strange()); break;
-  case 8: if (tensor) tensor->set_data_type(below(24)); break;
-  case 9: if (tensor && tensor->int64_data_size()) tensor->set_int64_data(below(tensor->int64_data_size()), strange()); break;
+  case 0:
+    if (node)
+      node->set_op_type(ops[below(static_cast<int>(std::size(ops)))]);
+    break;
+  case 1:
+    if (node && node->input_size())
+      node->mutable_input()->RemoveLast();
+    break;
+  case 2:
+    if (node && node->input_size())
+      node->add_input(node->input(below(node->input_size())));
+    break;
+  case 3:
+    if (node && node->input_size() && tensor)
+      node->set_input(below(node->input_size()), tensor->name());
+    break;
+  case 4:
+    if (attr)
+      attr->set_i(strange());
+    break;
+  case 5:
+    if (attr && attr->ints_size())
+      attr->set_ints(below(attr->ints_size()), strange());
+    break;
+  case 6:
+    if (attr)
+      attr->add_ints(strange());
+    break;
+  case 7:
+    if (tensor && tensor->dims_size())
+      tensor->set_dims(below(tensor->dims_size()), strange());
+    break;
+  case 8:
+    if (tensor)
+      tensor->set_data_type(below(24));
+    break;
+  case 9:
+    if (tensor && tensor->int64_data_size())
+      tensor->set_int64_data(below(tensor->int64_data_size()), strange());
+    break;
   case 10:
     if (graph.input_size() && graph.input(0).type().tensor_type().shape().dim_size())
-      graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(strange());
+      graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_value(
+          strange());
     break;
   }
 }
@@ -139,7 +205,8 @@ protected:
       ::onnx::ModelProto mutant = model;
       for (uint64_t k = 0; k <= random() % 3; ++k)
         mutateStructure(mutant, random);
-      imported += survives(mutant.SerializeAsString(), "structure, seed " + std::to_string(seed + static_cast<uint64_t>(i)));
+      imported +=
+          survives(mutant.SerializeAsString(), "structure, seed " + std::to_string(seed + static_cast<uint64_t>(i)));
     }
     EXPECT_LT(imported, count) << "the mutations damage nothing";
     EXPECT_GT(imported, 0) << "nothing gets past the checks";

@@ -42,15 +42,24 @@ std::vector<HostTensor> readTensors(const fs::path &set, const char *prefix) {
 
 double element(const HostTensor &t, int64_t i) {
   switch (t.type.dtype) {
-  case DType::f32: return t.as<float>()[i];
-  case DType::f64: return t.as<double>()[i];
-  case DType::f16: return halfToFloat(t.as<uint16_t>()[i]);
-  case DType::bf16: return bfloatToFloat(t.as<uint16_t>()[i]);
-  case DType::i8: return t.as<int8_t>()[i];
-  case DType::i16: return t.as<int16_t>()[i];
-  case DType::i32: return t.as<int32_t>()[i];
-  case DType::i64: return static_cast<double>(t.as<int64_t>()[i]);
-  default: return t.as<uint8_t>()[i];
+  case DType::f32:
+    return t.as<float>()[i];
+  case DType::f64:
+    return t.as<double>()[i];
+  case DType::f16:
+    return halfToFloat(t.as<uint16_t>()[i]);
+  case DType::bf16:
+    return bfloatToFloat(t.as<uint16_t>()[i]);
+  case DType::i8:
+    return t.as<int8_t>()[i];
+  case DType::i16:
+    return t.as<int16_t>()[i];
+  case DType::i32:
+    return t.as<int32_t>()[i];
+  case DType::i64:
+    return static_cast<double>(t.as<int64_t>()[i]);
+  default:
+    return t.as<uint8_t>()[i];
   }
 }
 
@@ -192,7 +201,9 @@ int main(int argc, char **argv) {
     ++count[static_cast<int>(r.outcome)];
     if (r.outcome == Outcome::Failed || list)
       std::printf("%-11s %s%s%s\n",
-                  r.outcome == Outcome::Passed ? "passed" : r.outcome == Outcome::Failed ? "FAILED" : "unsupported",
+                  r.outcome == Outcome::Passed   ? "passed"
+                  : r.outcome == Outcome::Failed ? "FAILED"
+                                                 : "unsupported",
                   dir.filename().c_str(), r.why.empty() ? "" : ": ", r.why.c_str());
     std::fflush(stdout);
   }
