@@ -75,7 +75,7 @@ const char *nameOf(ComputeClass c) {
 void corrupt(HostTensor &t, int64_t position) {
   const interp::Element value = interp::load(t, position);
   if (value.isFloat)
-    interp::store(t, position, value.isNan() ? 1.0 : value.f + 0.25 * (1 + std::abs(value.f)));
+    interp::store(t, position, std::isfinite(value.f) ? value.f + 0.25 * (1 + std::abs(value.f)) : 1.0);
   else if (t.type.dtype == bool_)
     interp::store(t, position, value.i == 0);
   else

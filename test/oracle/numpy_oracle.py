@@ -189,8 +189,8 @@ def main():
     if args.inject:
         wrong = sum(case["outputs"][0]["bytes"] > 0 for op in manifest["ops"] for case in op["cases"])
         print(f"{len(failures)} of {wrong} cases with a wrong element were noticed")
-        if unnoticed:
-            sys.exit("not noticed: " + ", ".join(unnoticed))
+        if unnoticed or len(failures) != wrong:
+            sys.exit("not noticed: " + (", ".join(unnoticed) or "some case"))
         return
     for failure in failures[:40]:
         print("FAILED", failure, file=sys.stderr)
