@@ -89,16 +89,23 @@ private:
     std::optional<size_t> known;
   };
 
-  /// Known values where their types fit, so that graphs are deep, else new ones.
+  /// Often one of the latest, so that programs are deep.
+  size_t someKnown() {
+    const auto count = static_cast<int64_t>(values_.size());
+    const int64_t back = random_.chance(0.5) ? random_.below(std::min<int64_t>(count, 3)) : random_.below(count);
+    return static_cast<size_t>(count - 1 - back);
+  }
+
+  /// Known values where their types fit, else new ones.
   std::optional<OpCall> choose(const OpInfo &op, std::vector<Choice> &choices) {
     choices.clear();
     if (op.operands.empty())
       return proposeCall(op, someType(), random_);
-    const size_t first = static_cast<size_t>(random_.below(static_cast<int64_t>(values_.size())));
+    const size_t first = someKnown();
     if (random_.chance(0.6) && op.operands.size() > 1) { // all of them known
       std::vector<TensorType> types;
       for (size_t i = 0; i < op.operands.size(); ++i) {
-        const size_t k = i ? static_cast<size_t>(random_.below(static_cast<int64_t>(values_.size()))) : first;
+        const size_t k = i ? someKnown() : first;
         choices.push_back({values_[k].exact.type, k});
         types.push_back(choices.back().type);
       }

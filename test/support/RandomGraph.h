@@ -14,7 +14,7 @@ namespace tressel::test {
 struct RandomGraphOptions {
   int minOps = 5, maxOps = 40;
   int64_t maxElements = 4096; ///< of any value
-  double f32Share = 0.7;      ///< of new inputs and constants; the other types share the rest
+  double f32Share = 0.55;     ///< of new inputs and constants; the other types share the rest
 };
 
 struct RandomGraph {

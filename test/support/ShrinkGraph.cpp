@@ -23,6 +23,15 @@ void setSignature(mlir::func::FuncOp function) {
   function.removeResAttrsAttr();
 }
 
+mlir::Operation *terminatorOf(RandomGraph &graph) {
+  return mainOf(*graph.module).getBody().front().getTerminator();
+}
+
+bool isComputed(mlir::Value value) {
+  mlir::Operation *op = value.getDefiningOp();
+  return op && graph::infoOf(op);
+}
+
 void dropUnused(RandomGraph &graph) {
   mlir::func::FuncOp function = mainOf(*graph.module);
   mlir::Block &body = function.getBody().front();
@@ -58,12 +67,23 @@ RandomGraph shrinkGraph(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> in
 
   // Outputs, one by one from the last; one stays.
   for (unsigned i = mainOf(*best.module).getNumResults(); i-- > 0;) {
-    mlir::func::FuncOp function = mainOf(*best.module);
-    if (function.getNumResults() == 1 || i >= function.getNumResults())
-      continue;
+    if (mainOf(*best.module).getNumResults() == 1)
+      break;
     RandomGraph candidate = copyOf(*best.module, best.inputs);
-    mainOf(*candidate.module).getBody().front().getTerminator()->eraseOperand(i);
+    terminatorOf(candidate)->eraseOperand(i);
     accept(candidate);
+  }
+  // Instead of an output, what it is computed from: the last ops go.
+  for (unsigned i = 0; i < mainOf(*best.module).getNumResults();) {
+    RandomGraph candidate = copyOf(*best.module, best.inputs);
+    mlir::Operation *end = terminatorOf(candidate), *last = end->getOperand(i).getDefiningOp();
+    end->eraseOperand(i);
+    if (last)
+      for (mlir::Value operand : last->getOperands())
+        if (isComputed(operand) && !llvm::is_contained(end->getOperands(), operand))
+          end->insertOperands(end->getNumOperands(), operand);
+    if (end->getNumOperands() == 0 || !accept(candidate))
+      ++i;
   }
 
   // Ops, from the first: cutting near the output early would keep all that leads to it.

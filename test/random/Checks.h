@@ -1,0 +1,22 @@
+// What is done to a random program before its results are compared with the interpreter's.
+#pragma once
+
+#include "ir/op/OpInfo.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tressel::test {
+
+/// Computes the outputs of a program, which it may consume; the error is one line, "" if fine.
+using Check = std::function<std::string(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs,
+                                        std::vector<op::HostTensor> &outputs)>;
+
+/// Folds, canonicalizes and merges equal ops, then interprets.
+Check simplifies();
+/// Compiles for this machine and runs the executable.
+Check compiles(bool allowLibrary);
+
+} // namespace tressel::test

@@ -1,0 +1,164 @@
+// Random programs against the interpreter: compiled and run, or only simplified.
+//   random-graphs [--seed S] [--count N] [--check compile|simplify] [--no-library] [--inject] [--print]
+// Prints what was covered, op by type; an op that stood in no program is a failure. A program that gives other results is
+// shrunk and printed with its seed. With --inject the program that is handed on has one op replaced by another of the same
+// signature: then it is a failure when that goes unnoticed. Exit status: 0 fine, 1 a failure, 2 usage.
+#include "ir/graph/Graph.h"
+#include "ir/interpreter/Compare.h"
+#include "ir/interpreter/Interpreter.h"
+#include "test/random/Checks.h"
+#include "test/support/RandomGraph.h"
+#include "test/support/ShrinkGraph.h"
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace tressel;
+
+namespace {
+
+llvm::cl::opt<uint64_t> seedOption("seed", llvm::cl::desc("of the first program"), llvm::cl::init(1));
+llvm::cl::opt<int> countOption("count", llvm::cl::desc("number of programs"), llvm::cl::init(100));
+llvm::cl::opt<std::string> checkOption("check", llvm::cl::desc("compile or simplify"), llvm::cl::init("compile"));
+llvm::cl::opt<bool> noLibrary("no-library", llvm::cl::desc("compile without library kernels"));
+llvm::cl::opt<bool> injectOption("inject", llvm::cl::desc("change an op behind the check's back"));
+llvm::cl::opt<bool> printOption("print", llvm::cl::desc("print every program"));
+
+/// Replaces the `victim`-th op by another of the table that takes the same operands, attributes and gives the same types.
+/// False if there is no such op.
+bool replaceOp(mlir::ModuleOp module, int victim) {
+  mlir::Operation *target = nullptr;
+  module.walk([&](mlir::Operation *op) {
+    if (graph::infoOf(op) && victim-- == 0)
+      target = op;
+  });
+  if (!target || target->getNumOperands() == 0)
+    return false;
+  const op::OpInfo &info = *graph::infoOf(target);
+  const op::Attrs attrs = graph::attrsOf(target, info);
+  std::vector<TensorType> types;
+  for (mlir::Value operand : target->getOperands())
+    types.push_back(graph::fromMlir(operand.getType()));
+  for (const op::OpInfo *other : op::allOps()) {
+    if (other == &info || other->attrs.size() != info.attrs.size() || other->operands.size() != info.operands.size())
+      continue;
+    op::Attrs same = attrs;
+    if (!op::completeAttrs(*other, same).empty())
+      continue;
+    op::Inferred inferred = other->infer(*other, types, same);
+    if (!inferred || inferred.types.size() != 1 || inferred.types[0] != graph::fromMlir(target->getResult(0).getType()))
+      continue;
+    mlir::OpBuilder builder(target);
+    target->replaceAllUsesWith(graph::createOp(builder, target->getLoc(), *other, target->getOperands(), same));
+    target->erase();
+    return true;
+  }
+  return false;
+}
+
+mlir::func::FuncOp mainOf(mlir::ModuleOp module) { return module.lookupSymbol<mlir::func::FuncOp>("main"); }
+
+/// What is wrong with the outputs computed by `check` of a program, or "".
+std::string problemOf(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs, const test::Check &check) {
+  graph::Interpretation want = graph::interpret(mainOf(module), inputs);
+  if (!want)
+    return "the interpreter: " + want.error;
+  mlir::OwningOpRef<mlir::ModuleOp> copy = mlir::cast<mlir::ModuleOp>(module->clone());
+  std::vector<op::HostTensor> got;
+  if (std::string error = check(*copy, inputs, got); !error.empty())
+    return error;
+  if (got.size() != want.outputs.size())
+    return "gives " + std::to_string(got.size()) + " outputs";
+  for (size_t i = 0; i < got.size(); ++i) {
+    std::string difference =
+        op::interp::compare(got[i], want.outputs[i], op::interp::looseTolerance(want.outputs[i].type.dtype));
+    if (!difference.empty())
+      return "output " + std::to_string(i) + " " + difference;
+  }
+  return "";
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::cl::ParseCommandLineOptions(argc, argv, "Random programs against the reference interpreter\n");
+  test::Check check = checkOption == "simplify"  ? test::simplifies()
+                      : checkOption == "compile" ? test::compiles(!noLibrary)
+                                                 : test::Check();
+  if (!check) {
+    llvm::errs() << "random-graphs: --check is compile or simplify\n";
+    return 2;
+  }
+  mlir::DialectRegistry registry;
+  graph::registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+
+  test::Coverage coverage;
+  int failures = 0, injected = 0, noticed = 0;
+  for (int i = 0; i < countOption && failures < 3; ++i) {
+    const uint64_t seed = seedOption + static_cast<uint64_t>(i);
+    test::RandomGraph graph = test::randomGraph(context, seed);
+    coverage.add(*graph.module);
+    if (printOption)
+      llvm::outs() << "// seed " << seed << "\n" << *graph.module << "\n";
+    if (mlir::failed(mlir::verify(*graph.module))) {
+      llvm::errs() << "seed " << seed << ": the program does not verify\n";
+      ++failures;
+      continue;
+    }
+    if (injectOption) {
+      // A wrong op that is not seen in the results (a maximum of positive numbers with 0, say) is no error, so only those
+      // count whose results the interpreter finds different.
+      mlir::OwningOpRef<mlir::ModuleOp> wrong = mlir::cast<mlir::ModuleOp>((*graph.module)->clone());
+      if (!replaceOp(*wrong, static_cast<int>(seed % static_cast<uint64_t>(test::countOps(*wrong)))))
+        continue;
+      graph::Interpretation a = graph::interpret(mainOf(*graph.module), graph.inputs);
+      graph::Interpretation b = graph::interpret(mainOf(*wrong), graph.inputs);
+      bool differs = false;
+      for (size_t k = 0; a && b && k < a.outputs.size(); ++k) {
+        op::interp::Tolerance wide = op::interp::looseTolerance(a.outputs[k].type.dtype);
+        wide.rtol *= 4;
+        wide.atol *= 4;
+        differs |= !op::interp::compare(b.outputs[k], a.outputs[k], wide).empty();
+      }
+      if (!differs)
+        continue;
+      ++injected;
+      std::string problem = problemOf(*graph.module, graph.inputs, [&](mlir::ModuleOp, auto inputs, auto &outputs) {
+        return check(*wrong, inputs, outputs);
+      });
+      noticed += !problem.empty();
+      if (problem.empty())
+        llvm::errs() << "seed " << seed << ": a wrong op went unnoticed\n";
+      continue;
+    }
+    std::string problem = problemOf(*graph.module, graph.inputs, check);
+    if (problem.empty())
+      continue;
+    ++failures;
+    llvm::errs() << "FAILED seed " << seed << ": " << problem << "\n";
+    test::RandomGraph small = test::shrinkGraph(*graph.module, graph.inputs, [&](mlir::ModuleOp module, auto inputs) {
+      return !problemOf(module, inputs, check).empty();
+    });
+    llvm::errs() << "from " << test::countOps(*graph.module) << " ops to " << test::countOps(*small.module) << ": "
+                 << problemOf(*small.module, small.inputs, check) << "\n"
+                 << *small.module << "\n";
+  }
+
+  if (injectOption) {
+    llvm::outs() << noticed << " of " << injected << " wrong programs were noticed\n";
+    return injected > 0 && noticed == injected ? 0 : 1;
+  }
+  llvm::outs() << "ops in " << countOption << " programs from seed " << seedOption << ", by type of the first operand\n"
+               << coverage.table();
+  // A handful of programs cannot hold every op.
+  if (std::vector<std::string> missing = coverage.missing(); countOption >= 100 && !missing.empty()) {
+    for (const std::string &name : missing)
+      llvm::errs() << "no program has the op " << name << "\n";
+    ++failures;
+  }
+  return failures ? 1 : 0;
+}

@@ -1,0 +1,89 @@
+// Random programs are the same for a seed, stay as they are when run, and shrink to the op at fault.
+#include "ir/graph/Graph.h"
+#include "ir/interpreter/Compare.h"
+#include "ir/interpreter/Interpreter.h"
+#include "test/support/RandomGraph.h"
+#include "test/support/ShrinkGraph.h"
+
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/IR/Verifier.h"
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace tressel;
+
+namespace {
+
+class RandomPrograms : public testing::Test {
+protected:
+  RandomPrograms() {
+    load(context);
+    load(another);
+  }
+  static void load(mlir::MLIRContext &context) {
+    mlir::DialectRegistry registry;
+    graph::registerDialects(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+  }
+  static std::string text(mlir::ModuleOp module) {
+    std::string result;
+    llvm::raw_string_ostream(result) << module;
+    return result;
+  }
+  mlir::MLIRContext context, another; // names of large constants are unique in a context
+};
+
+TEST_F(RandomPrograms, ASeedIsAProgram) {
+  test::RandomGraph a = test::randomGraph(context, 5), b = test::randomGraph(another, 5), c = test::randomGraph(context, 6);
+  EXPECT_TRUE(mlir::succeeded(mlir::verify(*a.module)));
+  EXPECT_EQ(text(*a.module), text(*b.module));
+  EXPECT_NE(text(*a.module), text(*c.module));
+  ASSERT_EQ(a.inputs.size(), b.inputs.size());
+  for (size_t i = 0; i < a.inputs.size(); ++i)
+    EXPECT_EQ(op::interp::compare(a.inputs[i], b.inputs[i]), "");
+  EXPECT_GE(test::countOps(*a.module), 5);
+}
+
+TEST_F(RandomPrograms, ValuesAreFinite) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    test::RandomGraph g = test::randomGraph(context, seed);
+    auto function = g.module->lookupSymbol<mlir::func::FuncOp>("main");
+    graph::Interpretation run = graph::interpret(function, g.inputs, [&](mlir::Value, const op::HostTensor &tensor) {
+      for (int64_t i = 0; i < tensor.type.shape.numElements() && tensor.type.dtype == f32; ++i)
+        ASSERT_TRUE(std::isfinite(tensor.as<float>()[i]));
+    });
+    EXPECT_EQ(run.error, "");
+  }
+}
+
+/// The fault is "holds an op whose result is a reduction": whatever surrounds it goes.
+TEST_F(RandomPrograms, ShrinkToTheOpAtFault) {
+  auto holdsReduction = [](mlir::ModuleOp module) {
+    bool found = false;
+    module.walk([&](mlir::Operation *op) {
+      const op::OpInfo *info = graph::infoOf(op);
+      found |= info && info->family == op::Family::Reduction;
+    });
+    return found;
+  };
+  int shrunk = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    test::RandomGraph g = test::randomGraph(context, seed);
+    if (!holdsReduction(*g.module) || test::countOps(*g.module) < 15)
+      continue;
+    test::RandomGraph small = test::shrinkGraph(*g.module, g.inputs, [&](mlir::ModuleOp module, auto) {
+      EXPECT_TRUE(mlir::succeeded(mlir::verify(module)));
+      return holdsReduction(module);
+    });
+    EXPECT_TRUE(holdsReduction(*small.module));
+    EXPECT_LE(test::countOps(*small.module), 2) << text(*small.module);
+    auto function = small.module->lookupSymbol<mlir::func::FuncOp>("main");
+    EXPECT_EQ(graph::interpret(function, small.inputs).error, "");
+    ++shrunk;
+  }
+  EXPECT_GT(shrunk, 0);
+}
+
+} // namespace
