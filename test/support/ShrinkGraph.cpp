@@ -14,13 +14,17 @@ RandomGraph copyOf(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs)
   return {mlir::cast<mlir::ModuleOp>(module->clone()), {inputs.begin(), inputs.end()}};
 }
 
-/// Attributes of arguments and results go with them.
+/// Arguments and results anew, with names.
 void setSignature(mlir::func::FuncOp function) {
+  mlir::Builder builder(function.getContext());
   mlir::Block &body = function.getBody().front();
-  function.setFunctionType(mlir::FunctionType::get(function.getContext(), body.getArgumentTypes(),
-                                                   body.getTerminator()->getOperandTypes()));
   function.removeArgAttrsAttr();
   function.removeResAttrsAttr();
+  function.setFunctionType(builder.getFunctionType(body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    function.setArgAttr(i, graph::kNameAttr, builder.getStringAttr("x" + std::to_string(i)));
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    function.setResultAttr(i, graph::kNameAttr, builder.getStringAttr("y" + std::to_string(i)));
 }
 
 mlir::Operation *terminatorOf(RandomGraph &graph) {
