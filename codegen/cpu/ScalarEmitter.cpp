@@ -203,10 +203,8 @@ Value *ScalarEmitter::emitInteger(ScalarOp op, DType type, llvm::ArrayRef<Value 
   case ScalarOp::Xor: return b_.CreateXor(a, b);
   case ScalarOp::Not: return b_.CreateNot(a);
   case ScalarOp::Shl: case ScalarOp::Shr: {
-    // Shifts by the width or more give what all bits shifted out give.
+    // Shifts by the width or more leave nothing; zeros come in from the right and from the left, signed or not.
     Value *limit = intLike(b, static_cast<uint64_t>(widthOf(type)) - 1), *over = b_.CreateICmpUGT(b, limit);
-    if (op == ScalarOp::Shr && s)
-      return b_.CreateAShr(a, b_.CreateSelect(over, limit, b));
     Value *by = b_.CreateSelect(over, intLike(b, 0), b);
     return b_.CreateSelect(over, intLike(a, 0), op == ScalarOp::Shl ? b_.CreateShl(a, by) : b_.CreateLShr(a, by));
   }
