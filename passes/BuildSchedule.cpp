@@ -231,7 +231,8 @@ private:
     program = sched::ProgramOp::create(b, main.getLoc(), "main", IntegerAttr(), IntegerAttr());
     b.createBlock(&program.getBody());
     for (int64_t s = 0; s < std::max<int64_t>(streams, 1); ++s)
-      streamValues.push_back(sched::StreamOp::create(b, main.getLoc(), b.getType<sched::StreamType>(), sched::StreamKind::Compute, sched::DeviceKind::Cpu, 0,
+      streamValues.push_back(sched::StreamOp::create(b, main.getLoc(), b.getType<sched::StreamType>(),
+                                                     sched::StreamKind::Compute, sched::DeviceKind::Cpu, 0,
                                                      s == 0 ? "cpu" : "cpu" + std::to_string(s)));
     arena = sched::ArenaOp::create(b, main.getLoc(), b.getType<sched::ArenaType>(), sched::MemoryKind::Device,
                                    sched::DeviceKind::Cpu, 0, IntegerAttr(), "memory");
@@ -250,7 +251,7 @@ private:
         buffers[arg] = stateBuffers[state] = sched::StateOp::create(b, arg.getLoc(), bufferType(), kind, state, type);
       } else {
         buffers[arg] = sched::InputOp::create(b, arg.getLoc(), bufferType(),
-                                               attrOf(arg.getArgNumber(), true, graph::kNameAttr).getValue(), type);
+                                              attrOf(arg.getArgNumber(), true, graph::kNameAttr).getValue(), type);
       }
     }
     for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
@@ -262,8 +263,8 @@ private:
         destinations.push_back(buffer);
       } else {
         StringAttr name = attrOf(i, false, graph::kNameAttr);
-        destinations.push_back(
-            sched::OutputOp::create(b, main.getLoc(), bufferType(), name ? name.str() : "out" + std::to_string(i), type));
+        destinations.push_back(sched::OutputOp::create(b, main.getLoc(), bufferType(),
+                                                       name ? name.str() : "out" + std::to_string(i), type));
       }
     }
     for (Operation &op : main.getBody().front())
@@ -286,9 +287,8 @@ private:
       for (Value result : launch.getResults()) {
         auto type = cast<RankedTensorType>(result.getType());
         if (kept.contains(result))
-          buffers[result] =
-              sched::StateOp::create(b, result.getLoc(), bufferType(), sched::StateKind::Derived,
-                                     "derived." + std::to_string(count++), type);
+          buffers[result] = sched::StateOp::create(b, result.getLoc(), bufferType(), sched::StateKind::Derived,
+                                                   "derived." + std::to_string(count++), type);
         else
           buffers[result] = slot(result.getLoc(), type);
       }
@@ -353,10 +353,12 @@ private:
   //===-- Commands -----------------------------------------------------------------------------------------------===//
 
   void emit(graph::LaunchOp launch, Value stream) {
-    auto operands = [&](ValueRange values) { return llvm::map_to_vector(values, [&](Value v) { return bufferOf(v); }); };
+    auto operands = [&](ValueRange values) {
+      return llvm::map_to_vector(values, [&](Value v) { return bufferOf(v); });
+    };
     SmallVector<Value> reads = operands(launch.getInputs()), writes = operands(launch.getResults());
-    sched::LaunchOp::create(b, launch.getLoc(), b.getType<sched::EventType>(), launch.getKernelAttr(), reads, writes, stream,
-                            ValueRange{}, b.getDenseI32ArrayAttr({}));
+    sched::LaunchOp::create(b, launch.getLoc(), b.getType<sched::EventType>(), launch.getKernelAttr(), reads, writes,
+                            stream, ValueRange{}, b.getDenseI32ArrayAttr({}));
   }
   void copy(Location loc, Value from, Value to) {
     sched::CopyOp::create(b, loc, b.getType<sched::EventType>(), from, to, streamValues[0], ValueRange{},
@@ -435,8 +437,8 @@ private:
   sched::ProgramOp program;
   OpBuilder b{static_cast<MLIRContext *>(nullptr)};
   std::shared_ptr<SymbolTableCollection> symbols; // of one run
-  SmallVector<Value> streamValues, destinations; // by stream, by result
-  std::vector<bool> done;                        // by result: nothing to copy
+  SmallVector<Value> streamValues, destinations;  // by stream, by result
+  std::vector<bool> done;                         // by result: nothing to copy
   Value arena;
   int numSlots = 0, numViews = 0;
   llvm::DenseMap<Value, Value> buffers;

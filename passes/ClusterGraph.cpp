@@ -89,7 +89,8 @@ void ClusterGraph::join(Group into, Group from) {
 
   SmallVector<Operation *, 2> merged;
   std::merge(members[into].begin(), members[into].end(), members[from].begin(), members[from].end(),
-             std::back_inserter(merged), [&](Operation *a, Operation *b) { return indexOf.lookup(a) < indexOf.lookup(b); });
+             std::back_inserter(merged),
+             [&](Operation *a, Operation *b) { return indexOf.lookup(a) < indexOf.lookup(b); });
   for (Operation *op : members[from])
     group[indexOf.lookup(op)] = into;
   members[into] = std::move(merged);

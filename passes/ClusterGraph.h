@@ -1,8 +1,8 @@
-// The graph of a block's ops, contracted group by group: form-clusters joins groups, and this keeps them convex and in a
-// topological order.
+// The graph of a block's ops, contracted group by group: form-clusters joins groups, and this keeps them convex and in
+// a topological order.
 //
-// The order is kept up to date as in Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs"
-// (2006): joining two groups moves only the groups between them that one reaches, or that reach the other.
+// The order is kept up to date as in Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic
+// graphs" (2006): joining two groups moves only the groups between them that one reaches, or that reach the other.
 #pragma once
 
 #include "mlir/IR/Block.h"
@@ -44,10 +44,10 @@ private:
 
   std::vector<mlir::Operation *> ops;
   llvm::DenseMap<mlir::Operation *, uint32_t> indexOf;
-  std::vector<Group> group;                                 // by op
+  std::vector<Group> group;                                     // by op
   std::vector<llvm::SmallVector<mlir::Operation *, 2>> members; // by group
-  std::vector<uint32_t> order;                              // by group: its place
-  std::vector<Group> reachedForward, reachedBackward;       // what the last `blocked` found between the two
+  std::vector<uint32_t> order;                                  // by group: its place
+  std::vector<Group> reachedForward, reachedBackward;           // what the last `blocked` found between the two
   std::vector<uint32_t> visited;
   uint32_t epoch = 0;
   int64_t maxSearch;

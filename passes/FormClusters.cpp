@@ -61,7 +61,8 @@ Operation *rootOf(Ops ops) {
 /// Asks the providers.
 class Auction {
 public:
-  Auction(const Providers &providers, func::FuncOp main) : providers(providers), parameterOnly(parameterOnlyValues(main)) {
+  Auction(const Providers &providers, func::FuncOp main)
+      : providers(providers), parameterOnly(parameterOnlyValues(main)) {
     for (const KernelProvider *provider : providers)
       if (provider->name() == "generated")
         generated = provider;
@@ -89,7 +90,8 @@ public:
     if (!generated || !library.provider->takesEpilogue())
       return work;
     llvm::SmallDenseSet<Operation *> inRoot(root.begin(), root.end());
-    SmallVector<Operation *> epilogue = llvm::filter_to_vector(ops, [&](Operation *op) { return !inRoot.contains(op); });
+    SmallVector<Operation *> epilogue =
+        llvm::filter_to_vector(ops, [&](Operation *op) { return !inRoot.contains(op); });
     Value value = joint(root, inRoot, epilogue);
     if (!value || !holdsValue(Boundary(ops).results, value))
       return work;
@@ -106,7 +108,8 @@ public:
 
 private:
   std::optional<Bid> ask(const KernelProvider &provider, Ops ops, const Boundary &boundary) const {
-    SmallVector<bool> packable = llvm::map_to_vector(boundary.inputs, [&](Value v) { return parameterOnly.contains(v); });
+    SmallVector<bool> packable =
+        llvm::map_to_vector(boundary.inputs, [&](Value v) { return parameterOnly.contains(v); });
     return provider.bid({rootOf(ops), ops, boundary.inputs, boundary.results}, packable);
   }
 
@@ -145,7 +148,8 @@ public:
   static bool holds(Value result, Value rootValue) {
     return cast<RankedTensorType>(result.getType()).getElementTypeBitWidth() ==
                cast<RankedTensorType>(rootValue.getType()).getElementTypeBitWidth() &&
-           cast<RankedTensorType>(result.getType()).getShape() == cast<RankedTensorType>(rootValue.getType()).getShape();
+           cast<RankedTensorType>(result.getType()).getShape() ==
+               cast<RankedTensorType>(rootValue.getType()).getShape();
   }
 
 private:
@@ -257,8 +261,8 @@ private:
         std::string types;
         llvm::raw_string_ostream os(types);
         llvm::interleaveComma(op->getOperandTypes(), os);
-        op->emitError("no kernel can run '") << graph::infoOf(op)->name << "' on (" << types
-                                             << "); try another element type, or write it in other ops";
+        op->emitError("no kernel can run '")
+            << graph::infoOf(op)->name << "' on (" << types << "); try another element type, or write it in other ops";
         allClaimed = false;
       }
     return success(allClaimed);
@@ -335,11 +339,10 @@ private:
 
     SmallVector<Location> locations{rootOf(ops)->getLoc()};
     llvm::append_range(locations, llvm::map_range(ordered, [](Operation *op) { return op->getLoc(); }));
-    auto cluster = graph::ClusterOp::create(b, fuseLocations(&getContext(), locations), ValueRange(results).getTypes(), inputs,
-                                            how.provider->name(), how.bid.params, static_cast<uint64_t>(how.bid.range),
-                                            static_cast<uint64_t>(how.bid.grain),
-                                            static_cast<uint64_t>(how.bid.scratchBytes), IntegerAttr(),
-                                            static_cast<uint64_t>(how.bid.packs.size()));
+    auto cluster = graph::ClusterOp::create(
+        b, fuseLocations(&getContext(), locations), ValueRange(results).getTypes(), inputs, how.provider->name(),
+        how.bid.params, static_cast<uint64_t>(how.bid.range), static_cast<uint64_t>(how.bid.grain),
+        static_cast<uint64_t>(how.bid.scratchBytes), IntegerAttr(), static_cast<uint64_t>(how.bid.packs.size()));
     Block *body = b.createBlock(&cluster.getBody());
     IRMapping map;
     for (Value input : inputs)
@@ -386,6 +389,8 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Pass> createFormClusters(Providers providers) { return std::make_unique<FormClusters>(std::move(providers)); }
+std::unique_ptr<Pass> createFormClusters(Providers providers) {
+  return std::make_unique<FormClusters>(std::move(providers));
+}
 
 } // namespace tressel::passes

@@ -12,7 +12,8 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-constexpr int32_t kData = static_cast<int32_t>(sched::WaitReason::Data), kWar = static_cast<int32_t>(sched::WaitReason::War);
+constexpr int32_t kData = static_cast<int32_t>(sched::WaitReason::Data),
+                  kWar = static_cast<int32_t>(sched::WaitReason::War);
 
 /// Who touched a piece of memory last: commands by number, -1 for nobody.
 struct Touched {

@@ -14,8 +14,8 @@
 
 namespace tressel::passes {
 
-/// A region that might become one kernel. Ops are in program order; results are the values used outside. Constants of one
-/// value (a scalar, a splat) are neither ops nor inputs: they become part of the kernel.
+/// A region that might become one kernel. Ops are in program order; results are the values used outside. Constants of
+/// one value (a scalar, a splat) are neither ops nor inputs: they become part of the kernel.
 struct Candidate {
   mlir::Operation *root = nullptr; ///< the op that decides the loops: a contraction, a reduction, or the last op
   llvm::ArrayRef<mlir::Operation *> ops;
@@ -24,14 +24,14 @@ struct Candidate {
 
 /// An operand the provider wants rearranged once, ahead of the step, when it is made of parameters and constants only.
 struct PackRequest {
-  unsigned input;      ///< index into Candidate::inputs
-  std::string params;  ///< JSON for the provider's factory: a library kernel of one operand and one result
-  int64_t bytes;       ///< of the packed form
+  unsigned input;     ///< index into Candidate::inputs
+  std::string params; ///< JSON for the provider's factory: a library kernel of one operand and one result
+  int64_t bytes;      ///< of the packed form
 };
 
 struct Bid {
-  double seconds = 0;   ///< predicted, on this machine's model
-  std::string params;   ///< JSON for the provider's factory (library kernels); empty for generated ones
+  double seconds = 0; ///< predicted, on this machine's model
+  std::string params; ///< JSON for the provider's factory (library kernels); empty for generated ones
   int64_t range = 1, grain = 1, scratchBytes = 0;
   std::vector<PackRequest> packs;
 };

@@ -7,10 +7,10 @@ include "mlir/Pass/PassBase.td"
 def Simplify : Pass<"tressel-simplify", "mlir::ModuleOp"> {
   let summary = "fold, remove duplicates and dead code, apply algebra";
   let description = [{
-    Contract: exact. Stands first, and again after composites are decomposed. Ops compute nothing that a constant, another op or their
-    operand already holds:
-    - ops fold as their records say: constants into constants of at most a page, `x * 1` and a slice of everything into `x`, a
-      transpose of a transpose and a view of a view into one, `relu(relu(x))` into `relu(x)`;
+    Contract: exact. Stands first, and again after composites are decomposed. Ops compute nothing that a constant,
+    another op or their operand already holds:
+    - ops fold as their records say: constants into constants of at most a page, `x * 1` and a slice of everything
+    into `x`, a transpose of a transpose and a view of a view into one, `relu(relu(x))` into `relu(x)`;
     - equal ops become one, which keeps the locations of both.
 
     Before and after:
@@ -31,8 +31,8 @@ def Simplify : Pass<"tressel-simplify", "mlir::ModuleOp"> {
 def DecomposeComposites : Pass<"tressel-decompose-composites", "mlir::ModuleOp"> {
   let summary = "write composites that no kernel provider claims in primitives";
   let description = [{
-    Contract: reassociates. Stands before form-clusters, so that a row kernel found among primitives (a softmax written by
-    hand in a model) is the same as one found from a composite.
+    Contract: reassociates. Stands before form-clusters, so that a row kernel found among primitives (a softmax
+    written by hand in a model) is the same as one found from a composite.
 
     Before and after:
     ```mlir
@@ -52,19 +52,21 @@ def DecomposeComposites : Pass<"tressel-decompose-composites", "mlir::ModuleOp">
 def FormClusters : Pass<"tressel-form-clusters", "mlir::ModuleOp"> {
   let summary = "group ops into kernels that the providers bid for";
   let description = [{
-    Contract: reassociates. Walks the edges of the graph in program order and joins producer and consumer where a provider runs the
-    two as one kernel in no more time than apart. A library's root (a contraction, say) takes elementwise ops after it
-    as an epilogue of generated code. Clusters stay convex: no path leaves one and comes back. An op with several users is
-    never computed twice, except cheap ones that make much of little (a broadcast, an iota). Views and constants stay outside,
-    except constants of one value, which become part of the kernel. Cost grows linearly with the graph: the search for a path is bounded, and so
-    is the size of a cluster. An op for which nobody bids is the user's error, with its line.
+    Contract: reassociates. Walks the edges of the graph in program order and joins producer and consumer where a
+    provider runs the two as one kernel in no more time than apart. A library's root (a contraction, say) takes
+    elementwise ops after it as an epilogue of generated code. Clusters stay convex: no path leaves one and comes
+    back. An op with several users is never computed twice, except cheap ones that make much of little (a broadcast,
+    an iota). Views and constants stay outside, except constants of one value, which become part of the kernel. Cost
+    grows linearly with the graph: the search for a path is bounded, and so is the size of a cluster. An op for which
+    nobody bids is the user's error, with its line.
 
     Before and after:
     ```mlir
     %0 = tressel.matmul %x, %w : (tensor<64x784xf32>, tensor<784x10xf32>) -> tensor<64x10xf32>
     %1 = tressel.relu %0 : (tensor<64x10xf32>) -> tensor<64x10xf32>
     // ----
-    %1 = tressel.cluster(%x, %w) {grain = 4 : i64, provider = "onednn", params = "{...}", range = 16 : i64, root_ops = 1 : i64} : (...) -> tensor<64x10xf32> {
+    %1 = tressel.cluster(%x, %w) {provider = "onednn", params = "{...}", range = 16 : i64, root_ops = 1 : i64}
+        : (...) -> tensor<64x10xf32> {
     ^bb0(%0: tensor<64x784xf32>, %1: tensor<784x10xf32>):
       %2 = tressel.matmul %0, %1 : (tensor<64x784xf32>, tensor<784x10xf32>) -> tensor<64x10xf32>
       %3 = tressel.relu %2 : (tensor<64x10xf32>) -> tensor<64x10xf32>
@@ -75,15 +77,17 @@ def FormClusters : Pass<"tressel-form-clusters", "mlir::ModuleOp"> {
   let constructor = "tressel::passes::createFormClusters({})";
   let dependentDialects = ["mlir::func::FuncDialect"];
   let options = [Option<"maxOps", "max-ops", "int64_t", "64", "ops of the largest cluster">,
-                 Option<"maxSearch", "max-search", "int64_t", "512", "edges looked at before a possible cycle counts as one">];
-  let statistics = [Statistic<"numClusters", "clusters", "clusters formed">, Statistic<"numJoined", "joined", "ops that share a cluster">];
+                 Option<"maxSearch", "max-search", "int64_t", "512",
+                        "edges looked at before a possible cycle counts as one">];
+  let statistics = [Statistic<"numClusters", "clusters", "clusters formed">,
+                    Statistic<"numJoined", "joined", "ops that share a cluster">];
 }
 
 def OutlineKernels : Pass<"tressel-outline-kernels", "mlir::ModuleOp"> {
   let summary = "make each cluster and pack a kernel symbol, equal ones one";
   let description = [{
-    Contract: exact. Stands between form-clusters and build-schedule. Kernels are equal when bodies and attributes are, whatever the locations;
-    the launch keeps the location. Names tell the ops: `@matmul_add_relu_0`.
+    Contract: exact. Stands between form-clusters and build-schedule. Kernels are equal when bodies and attributes
+    are, whatever the locations; the launch keeps the location. Names tell the ops: `@matmul_add_relu_0`.
 
     Before and after:
     ```mlir
@@ -93,16 +97,18 @@ def OutlineKernels : Pass<"tressel-outline-kernels", "mlir::ModuleOp"> {
     %0 = tressel.launch @relu_0(%x) : (tensor<4xf32>) -> tensor<4xf32>
     ```
   }];
-  let statistics = [Statistic<"numKernels", "kernels", "kernels made">, Statistic<"numShared", "shared", "clusters that found an equal kernel">];
+  let statistics = [Statistic<"numKernels", "kernels", "kernels made">,
+                    Statistic<"numShared", "shared", "clusters that found an equal kernel">];
 }
 
 def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
   let summary = "turn @main into a sched.program";
   let description = [{
-    Contract: exact. Arguments and results become inputs, outputs and states, values become buffers, views share their operand's
-    bytes, launches become commands. Of the launches that are ready, the one that leaves the least memory live goes first;
-    among equals, and by default, program order. What depends on parameters and constants only moves to `prepare` unless it makes
-    much of little. A result is computed in the output's bytes; it is copied where it is an input, a constant or state, or is returned twice.
+    Contract: exact. Arguments and results become inputs, outputs and states, values become buffers, views share their
+    operand's bytes, launches become commands. Of the launches that are ready, the one that leaves the least memory
+    live goes first; among equals, and by default, program order. What depends on parameters and constants only moves
+    to `prepare` unless it makes much of little. A result is computed in the output's bytes; it is copied where it is
+    an input, a constant or state, or is returned twice.
 
     Before and after:
     ```mlir
@@ -124,16 +130,18 @@ def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
   }];
   let dependentDialects = ["tressel::sched::SchedDialect"];
   let options = [Option<"streams", "streams", "int64_t", "1", "compute streams to spread independent work over">];
-  let statistics = [Statistic<"numPrepared", "prepared", "launches moved to prepare">, Statistic<"numCopies", "copies", "copies added for results">];
+  let statistics = [Statistic<"numPrepared", "prepared", "launches moved to prepare">,
+                    Statistic<"numCopies", "copies", "copies added for results">];
 }
 
 def PlanMemory : Pass<"tressel-plan-memory", "mlir::ModuleOp"> {
   let summary = "give every buffer its bytes in an arena";
   let description = [{
-    Contract: exact. Stands after the order is fixed, before insert-waits, since reuse of bytes is what makes write-after-read edges. Offsets are multiples of
-    64. A buffer lives from its first writer to its last reader in issue order. The result of a kernel that reads an operand
-    point by point takes the bytes of that operand where it dies. `peak` is what the plan needs; `at_least` the largest sum of bytes live at one command, which no
-    plan of this order can beat.
+    Contract: exact. Stands after the order is fixed, before insert-waits, since reuse of bytes is what makes write-
+    after-read edges. Offsets are multiples of 64. A buffer lives from its first writer to its last reader in issue
+    order. The result of a kernel that reads an operand point by point takes the bytes of that operand where it dies.
+    `peak` is what the plan needs; `at_least` the largest sum of bytes live at one command, which no plan of this
+    order can beat.
 
     Before and after:
     ```mlir
@@ -153,8 +161,9 @@ def PlanMemory : Pass<"tressel-plan-memory", "mlir::ModuleOp"> {
 def InsertWaits : Pass<"tressel-insert-waits", "mlir::ModuleOp"> {
   let summary = "order conflicting commands of different streams by events";
   let description = [{
-    Contract: exact. Every access that conflicts with an earlier one in another stream waits for it, with the reason (data, war). Edges that follow
-    from others are left out: removing any one of the rest makes the schedule invalid. Waits that were there before are replaced.
+    Contract: exact. Every access that conflicts with an earlier one in another stream waits for it, with the reason
+    (data, war). Edges that follow from others are left out: removing any one of the rest makes the schedule invalid.
+    Waits that were there before are replaced.
 
     Before and after:
     ```mlir
@@ -165,14 +174,16 @@ def InsertWaits : Pass<"tressel-insert-waits", "mlir::ModuleOp"> {
     %1 = sched.launch @g(%a) -> (%y) on %s1 after %0 data
     ```
   }];
-  let statistics = [Statistic<"numWaits", "waits", "waits inserted">, Statistic<"numImplied", "implied", "conflicts ordered already">];
+  let statistics = [Statistic<"numWaits", "waits", "waits inserted">,
+                    Statistic<"numImplied", "implied", "conflicts ordered already">];
 }
 
 def VerifySchedule : Pass<"tressel-verify-schedule", "mlir::ModuleOp"> {
   let summary = "prove the schedule safe";
   let description = [{
-    Contract: exact; changes nothing. Stands last: needs planned memory and waits. Lowers to the flat schedule and has the runtime's verifier prove that conflicting accesses
-    are ordered, nothing is read before it is written and every output is complete. What it finds is an error at the command.
+    Contract: exact; changes nothing. Stands last: needs planned memory and waits. Lowers to the flat schedule and has
+    the runtime's verifier prove that conflicting accesses are ordered, nothing is read before it is written and every
+    output is complete. What it finds is an error at the command.
 
     Before and after: the same.
   }];

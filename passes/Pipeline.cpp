@@ -1,9 +1,9 @@
 #include "passes/Pipeline.h"
 
 #include "ir/graph/Graph.h"
+#include "mlir/Pass/PassManager.h"
 #include "passes/Util.h"
 #include "passes/VerifyEach.h"
-#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -27,7 +27,8 @@ const std::vector<Stage> &stages() {
   static const std::vector<Stage> all = {
       // First of all, so that everything after it works on less.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
-      // Before clustering: a row kernel found among primitives is the same whether a model called softmax or wrote it out.
+      // Before clustering: a row kernel found among primitives is the same whether a model called softmax or wrote it
+      // out.
       // After simplify, which can still see through whole composites.
       {"decompose-composites", Contract::Reassociates, false,
        [](auto &options) { return createDecomposeComposites(options.providers); }},
@@ -58,14 +59,14 @@ LogicalResult checkNames(ModuleOp module, const PipelineOptions &options) {
   for (const std::string &name : options.disabled) {
     auto stage = llvm::find_if(stages(), [&](const Stage &s) { return s.name == name; });
     if (stage == stages().end())
-      return module.emitError("there is no pass '") << name << "' to disable; the passes are "
-                                                    << llvm::join(pipelinePassNames(), ", ");
+      return module.emitError("there is no pass '")
+             << name << "' to disable; the passes are " << llvm::join(pipelinePassNames(), ", ");
     if (!stage->optional)
       return module.emitError("the pass '") << name << "' cannot be disabled: what follows needs it";
   }
   if (!options.stopAfter.empty() && !llvm::is_contained(pipelinePassNames(), options.stopAfter))
-    return module.emitError("there is no pass '") << options.stopAfter << "' to stop after; the passes are "
-                                                  << llvm::join(pipelinePassNames(), ", ");
+    return module.emitError("there is no pass '")
+           << options.stopAfter << "' to stop after; the passes are " << llvm::join(pipelinePassNames(), ", ");
   return success();
 }
 /// What later passes take for granted of a program. The user's mistakes end here, with their line.
@@ -81,9 +82,11 @@ LogicalResult checkProgram(ModuleOp module) {
   }
   auto check = [](Type type, Location loc, const Twine &what) -> LogicalResult {
     if (!graph::isSupported(type))
-      return mlir::emitError(loc) << what << " has the type " << type << ", which is no tensor of a type that Tressel has";
+      return mlir::emitError(loc) << what << " has the type " << type
+                                  << ", which is no tensor of a type that Tressel has";
     if (!cast<RankedTensorType>(type).hasStaticShape())
-      return mlir::emitError(loc) << what << " has the type " << type << ", whose size is not known; give each dimension a size";
+      return mlir::emitError(loc) << what << " has the type " << type
+                                  << ", whose size is not known; give each dimension a size";
     return success();
   };
   for (BlockArgument arg : main.getArguments())
@@ -103,8 +106,8 @@ LogicalResult checkProgram(ModuleOp module) {
       if (!written.insert(state).second)
         return main.emitError("the state ") << state << " is given two next values";
       if (Type old = states.lookup(state); old && old != main.getResultTypes()[i])
-        return main.emitError("the next value of the state ") << state << " has the type " << main.getResultTypes()[i]
-                                                              << ", but the state is " << old;
+        return main.emitError("the next value of the state ")
+               << state << " has the type " << main.getResultTypes()[i] << ", but the state is " << old;
     }
   return success();
 }
@@ -149,7 +152,8 @@ std::string formatTimings(ArrayRef<PassTime> timings) {
     total += time.seconds;
   std::string text = "   seconds  share  pass\n";
   for (const PassTime &time : timings)
-    text += llvm::formatv("{0,10:f6} {1,5:f1}%  {2}\n", time.seconds, total > 0 ? 100 * time.seconds / total : 0.0, time.pass);
+    text += llvm::formatv("{0,10:f6} {1,5:f1}%  {2}\n", time.seconds, total > 0 ? 100 * time.seconds / total : 0.0,
+                          time.pass);
   return text + llvm::formatv("{0,10:f6} 100.0%  total\n", total).str();
 }
 

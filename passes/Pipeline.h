@@ -28,15 +28,15 @@ struct PipelineOptions {
   /// Stop after the pass of this name (its first occurrence); empty: run all.
   std::string stopAfter;
   int64_t streams = 1; ///< compute streams of the CPU
-  /// Interpret the program before and after each pass and name the one that changed the result beyond its contract. Programs
-  /// too large to interpret are skipped with a remark.
+  /// Interpret the program before and after each pass and name the one that changed the result beyond its contract.
+  /// Programs too large to interpret are skipped with a remark.
   bool verifyEach = false;
-  uint64_t seed = 1; ///< of the inputs that verifyEach invents
+  uint64_t seed = 1;                        ///< of the inputs that verifyEach invents
   std::vector<PassTime> *timings = nullptr; ///< appended to, one entry per pass
 };
 
-/// Turns a module with a func.func @main in the graph dialect into kernels and one sched.program. Errors are diagnostics of
-/// the module's context.
+/// Turns a module with a func.func @main in the graph dialect into kernels and one sched.program. Errors are
+/// diagnostics of the module's context.
 llvm::LogicalResult runPipeline(mlir::ModuleOp module, const PipelineOptions &options);
 
 /// "form-clusters", ... in order, each once.

@@ -49,9 +49,7 @@ int64_t endOf(ArrayRef<Slot> slots) {
 std::vector<Slot> placeBySize(std::vector<Slot> slots) {
   std::vector<size_t> order(slots.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  llvm::sort(order, [&](size_t a, size_t b) {
-    return std::pair(-slots[a].bytes, a) < std::pair(-slots[b].bytes, b);
-  });
+  llvm::sort(order, [&](size_t a, size_t b) { return std::pair(-slots[a].bytes, a) < std::pair(-slots[b].bytes, b); });
   std::vector<size_t> placed;
   for (size_t i : order) {
     SmallVector<std::pair<int64_t, int64_t>> taken;
@@ -98,7 +96,8 @@ public:
 private:
   void plan(sched::ProgramOp program) {
     std::vector<sched::CommandOpInterface> commands;
-    for (Region *phase : {program.getPrepare() ? &program.getPrepare().getBody() : nullptr, &program.getStep().getBody()})
+    for (Region *phase :
+         {program.getPrepare() ? &program.getPrepare().getBody() : nullptr, &program.getStep().getBody()})
       if (phase)
         llvm::append_range(commands, phase->getOps<sched::CommandOpInterface>());
 
@@ -161,8 +160,9 @@ private:
     for (auto [i, read] : llvm::enumerate(launch.getReads())) {
       sched::BufferRange range = sched::rangeOf(read);
       std::optional<size_t> to = slotIndex(range.base);
-      if (!to || *to == *from || slots[*to].last != time || range.offset != 0 || slots[*to].bytes != slots[*from].bytes ||
-          !mayOverwrite(kernel, static_cast<unsigned>(i)) || readsOtherwise(launch, range.base, kernel))
+      if (!to || *to == *from || slots[*to].last != time || range.offset != 0 ||
+          slots[*to].bytes != slots[*from].bytes || !mayOverwrite(kernel, static_cast<unsigned>(i)) ||
+          readsOtherwise(launch, range.base, kernel))
         continue;
       slots[*to].last = slots[*from].last;
       slots[*from] = {};
@@ -204,7 +204,7 @@ private:
   }
 
   llvm::DenseMap<Operation *, size_t> slotOf;
-  std::vector<size_t> sharedWith; ///< a slot that gave its buffers away names the one that has them
+  std::vector<size_t> sharedWith;                 ///< a slot that gave its buffers away names the one that has them
   std::shared_ptr<SymbolTableCollection> symbols; // of one run
 };
 } // namespace

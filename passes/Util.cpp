@@ -59,7 +59,8 @@ int64_t flopsOf(Operation *op) {
   const op::OpInfo *info = graph::infoOf(op);
   if (!info || !info->flops)
     return 0;
-  return info->flops(*info, tableTypes(op->getOperandTypes()), tableTypes(op->getResultTypes()), graph::attrsOf(op, *info));
+  return info->flops(*info, tableTypes(op->getOperandTypes()), tableTypes(op->getResultTypes()),
+                     graph::attrsOf(op, *info));
 }
 
 bool readsPointwise(const op::LoopForm &form, size_t i) {
@@ -138,7 +139,8 @@ bool isRandom(Operation *op, SymbolTableCollection &symbols) {
   else if (auto launch = dyn_cast<graph::LaunchOp>(op))
     if (auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(op, launch.getKernelAttr()))
       body = &kernel.getBody();
-  return body && !body->empty() && llvm::any_of(body->front(), [&](Operation &inner) { return isRandom(&inner, symbols); });
+  return body && !body->empty() &&
+         llvm::any_of(body->front(), [&](Operation &inner) { return isRandom(&inner, symbols); });
 }
 
 } // namespace tressel::passes

@@ -12,8 +12,8 @@
 
 namespace tressel::passes {
 
-/// The function that is compiled: exactly one func.func, named @main, with one block. Null if the module has none (it is
-/// scheduled already, or holds something else); an error if there are others.
+/// The function that is compiled: exactly one func.func, named @main, with one block. Null if the module has none (it
+/// is scheduled already, or holds something else); an error if there are others.
 llvm::FailureOr<mlir::func::FuncOp> findMain(mlir::ModuleOp module);
 
 /// One location for several, the first foremost; at most eight are kept.
@@ -36,8 +36,8 @@ bool isComputation(mlir::Operation *op);
 /// A constant of one value, which kernels take in as an immediate.
 bool isInlineConstant(mlir::Value value);
 
-/// Whether the kernel's one result may lie on the bytes of input `i`: each element of the input is read only for the element
-/// of the result that replaces it.
+/// Whether the kernel's one result may lie on the bytes of input `i`: each element of the input is read only for the
+/// element of the result that replaces it.
 bool mayOverwrite(graph::KernelOp kernel, unsigned i);
 
 /// Whether an op, or the kernel it runs, draws random numbers.

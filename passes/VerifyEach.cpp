@@ -66,8 +66,8 @@ LogicalResult DifferentialCheck::check(ModuleOp module, StringRef pass, Contract
     if (contract == Contract::Precision)
       tolerance = {1e-2, 1e-2, 0};
     if (std::string why = op::interp::compare(after.values[i], before.values[i], tolerance); !why.empty())
-      return module.emitError("the pass '") << pass << "' changed the " << (result.isState ? "state" : "output") << " \""
-                                            << result.name << "\": " << why;
+      return module.emitError("the pass '") << pass << "' changed the " << (result.isState ? "state" : "output")
+                                            << " \"" << result.name << "\": " << why;
   }
   before = std::move(after);
   return success();
@@ -160,8 +160,8 @@ private:
           results = std::move(operands);
           break;
         }
-        if (std::optional<op::HostTensor> constant = op.getNumResults() == 1 ? graph::constantValue(op.getResult(0))
-                                                                             : std::nullopt) {
+        if (std::optional<op::HostTensor> constant =
+                op.getNumResults() == 1 ? graph::constantValue(op.getResult(0)) : std::nullopt) {
           values[op.getResult(0)] = *constant;
           continue;
         }
@@ -209,7 +209,8 @@ DifferentialCheck::Results DifferentialCheck::interpretSchedule(ModuleOp module,
     if (Value buffer = bindings[{result.isState, result.name}])
       out.values.push_back(machine.load(buffer));
     else
-      return {{}, "the schedule has no " + std::string(result.isState ? "state" : "output") + " \"" + result.name + "\""};
+      return {{},
+              "the schedule has no " + std::string(result.isState ? "state" : "output") + " \"" + result.name + "\""};
   return out;
 }
 

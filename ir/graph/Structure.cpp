@@ -41,7 +41,8 @@ template <typename OpT> static LogicalResult verifyComputation(OpT op, TypeRange
   if (!op.getRootOps())
     return success();
 
-  int64_t rootOps = static_cast<int64_t>(*op.getRootOps()), size = static_cast<int64_t>(body.getOperations().size()) - 1;
+  int64_t rootOps = static_cast<int64_t>(*op.getRootOps()),
+          size = static_cast<int64_t>(body.getOperations().size()) - 1;
   if (rootOps < 1 || rootOps >= size)
     return op.emitOpError("(rule 4) root_ops must leave at least one of the body's ") << size << " ops to the epilogue";
   Value rootValue;
@@ -56,9 +57,9 @@ template <typename OpT> static LogicalResult verifyComputation(OpT op, TypeRange
         }
   auto first = cast<RankedTensorType>(results.front());
   auto type = rootValue ? dyn_cast<RankedTensorType>(rootValue.getType()) : RankedTensorType();
-  if (!type || type.getShape() != first.getShape() ||
-      type.getElementTypeBitWidth() != first.getElementTypeBitWidth())
-    return op.emitOpError("(rule 5) the root's value must have the shape and width of the first result, whose buffer holds it");
+  if (!type || type.getShape() != first.getShape() || type.getElementTypeBitWidth() != first.getElementTypeBitWidth())
+    return op.emitOpError(
+        "(rule 5) the root's value must have the shape and width of the first result, whose buffer holds it");
   return success();
 }
 
@@ -86,7 +87,8 @@ void KernelOp::print(OpAsmPrinter &p) {
   p.printSymbolName(getSymName());
   function_interface_impl::printFunctionSignature(p, *this, getArgumentTypes(), /*isVariadic=*/false, getResultTypes());
   // Attributes at their defaults are left out.
-  SmallVector<StringRef> hidden{getSymNameAttrName(), getFunctionTypeAttrName(), getArgAttrsAttrName(), getResAttrsAttrName()};
+  SmallVector<StringRef> hidden{getSymNameAttrName(), getFunctionTypeAttrName(), getArgAttrsAttrName(),
+                                getResAttrsAttrName()};
   auto hideIf = [&](bool isDefault, StringAttr name) {
     if (isDefault)
       hidden.push_back(name);
@@ -123,8 +125,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError("(rule 1) ") << getKernelAttr() << " is not a tressel.kernel of this module";
   if (TypeRange(getInputs()) != TypeRange(kernel.getArgumentTypes()) ||
       TypeRange(getResultTypes()) != TypeRange(kernel.getResultTypes()))
-    return emitOpError("(rule 2) has the type ") << FunctionType::get(getContext(), getInputs().getTypes(), getResultTypes())
-                                                 << " but the kernel is " << kernel.getFunctionType();
+    return emitOpError("(rule 2) has the type ")
+           << FunctionType::get(getContext(), getInputs().getTypes(), getResultTypes()) << " but the kernel is "
+           << kernel.getFunctionType();
   return success();
 }
 

@@ -1,4 +1,5 @@
-// The ops that give a graph its structure: clusters (what becomes one kernel), kernels (a cluster outlined), launches of
+// The ops that give a graph its structure: clusters (what becomes one kernel), kernels (a cluster outlined), launches
+// of
 // kernels, and packs (an operand rearranged for a library). The ops that compute are in ir/ops/*.td.
 #ifndef TRESSEL_GRAPH_STRUCTURE
 #define TRESSEL_GRAPH_STRUCTURE
@@ -18,13 +19,14 @@ def Tressel_ClusterOp : StructureOp<"cluster", [Pure, IsolatedFromAbove, SingleB
   let summary = "ops that become one kernel";
   let description = [{
     The body computes the results from the block arguments, one per input. `provider` runs it: "generated", or a library
-    whose factory understands `params`. The kernel does `range` units of independent work and wants at least `grain` of them
-    at a time, with `scratch` bytes per worker.
+    whose factory understands `params`. The kernel does `range` units of independent work and wants at least `grain`
+    of them at a time, with `scratch` bytes per worker.
 
-    `root_ops = n` splits the body: its first n ops are the library's, which writes their value into the buffer of result 0;
-    the rest is an epilogue of generated code that runs on the same units after it and reads the value back from there. So the
-    root's value has the shape of result 0 and its width per element. Inputs stand in this order: those of the root,
-    `packs` packed ones (which the library reads, and the body does not), the epilogue's further ones.
+    `root_ops = n` splits the body: its first n ops are the library's, which writes their value into the buffer of
+    result 0; the rest is an epilogue of generated code that runs on the same units after it and reads the value back
+    from there. So the root's value has the shape of result 0 and its width per element. Inputs stand in this order:
+    those of the root, `packs` packed ones (which the library reads, and the body does not), the epilogue's further
+    ones.
 
     ```mlir
     %r = tressel.cluster(%x, %w, %b) {provider = "generated", range = 64 : i64, grain = 1 : i64}
@@ -37,7 +39,8 @@ def Tressel_ClusterOp : StructureOp<"cluster", [Pure, IsolatedFromAbove, SingleB
     ```
     Rules: (1) one block argument per input, of its type; (2) the yield has the results' types; (3) range and grain are
     positive, scratch is not negative; (4) root_ops counts ops of the body and leaves an epilogue; (5) the root has one
-    value that the epilogue uses, of the first result's shape and width; (6) library kernels have params; (7) there is a result.
+    value that the epilogue uses, of the first result's shape and width; (6) library kernels have params; (7) there is
+    a result.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$provider, DefaultValuedAttr<StrAttr, "\"\"">:$params,
                    DefaultValuedAttr<I64Attr, "1">:$range, DefaultValuedAttr<I64Attr, "1">:$grain,
@@ -77,12 +80,14 @@ def Tressel_KernelOp : StructureOp<"kernel", [FunctionOpInterface, IsolatedFromA
   let summary = "a cluster or a pack, outlined: what is compiled once and launched";
   let description = [{
     Holds a cluster's body and attributes. A kernel made of a pack has no body: only the library knows what it does.
-    `flops` and `bytes` are those of the whole range (each operand read or written once), for the cost model and timelines.
+    `flops` and `bytes` are those of the whole range (each operand read or written once), for the cost model and
+    timelines.
     ```mlir
     tressel.kernel @matmul_add_relu_0(%arg0: tensor<64x784xf32>, ...) -> tensor<64x256xf32>
-        attributes {provider = "generated", range = 64 : i64, grain = 1 : i64} { ... tressel.yield %0 : tensor<64x256xf32> }
+        attributes {provider = "generated", range = 64 : i64} { ... tressel.yield %0 : tensor<64x256xf32> }
     ```
-    Rules: (1) those of cluster hold for the body; (2) without a body: library, params, one input, one tensor<Nxui8> result.
+    Rules: (1) those of cluster hold for the body; (2) without a body: library, params, one input, one tensor<Nxui8>
+    result.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type,
                    OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs,

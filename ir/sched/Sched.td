@@ -18,7 +18,7 @@ def Sched_Dialect : Dialect {
   let useDefaultTypePrinterParser = 1;
 }
 
-//===-- Types and enumerations ---------------------------------------------------------------------------------------===//
+//===-- Types and enumerations ----------------------------------------------------------------------------------===//
 
 class SchedType<string className, string typeMnemonic, string text> : TypeDef<Sched_Dialect, className>,
     BuildableType<"$_builder.getType<::tressel::sched::" # className # "Type>()"> {
@@ -27,7 +27,7 @@ class SchedType<string className, string typeMnemonic, string text> : TypeDef<Sc
 }
 def Sched_Stream : SchedType<"Stream", "stream", "a queue of commands that execute in order">;
 def Sched_Arena : SchedType<"Arena", "arena", "memory that buffers are placed in">;
-def Sched_Buffer : SchedType<"Buffer", "buffer", "a range of bytes with a tensor type: a slot of an arena, or a binding">;
+def Sched_Buffer : SchedType<"Buffer", "buffer", "bytes with a tensor type: a slot of an arena, or a binding">;
 def Sched_Event : SchedType<"Event", "event", "the end of a command">;
 
 class SchedEnum<string enumName, string text, list<I32EnumAttrCase> cases> : I32EnumAttr<enumName, text, cases> {
@@ -48,7 +48,7 @@ def Sched_WaitReason : SchedEnum<"WaitReason", "why a command waits", [
   I32EnumAttrCase<"Data", 0, "data">, I32EnumAttrCase<"War", 1, "war">, I32EnumAttrCase<"Pace", 2, "pace">,
   I32EnumAttrCase<"Rank", 3, "rank">]>;
 
-//===-- Interfaces ---------------------------------------------------------------------------------------------------===//
+//===-- Interfaces ----------------------------------------------------------------------------------------------===//
 
 def Sched_CommandInterface : OpInterface<"CommandOpInterface"> {
   let description = "An op that runs on a stream and yields an event: what every pass over schedules asks.";
@@ -79,7 +79,7 @@ def Sched_BufferInterface : OpInterface<"BufferOpInterface"> {
   let verify = "return ::tressel::sched::detail::verifyBuffer($_op);";
 }
 
-//===-- The program and what it declares -----------------------------------------------------------------------------===//
+//===-- The program and what it declares ------------------------------------------------------------------------===//
 
 class SchedOp<string mnemonic, list<Trait> traits = []> : Op<Sched_Dialect, mnemonic, traits>;
 def InProgram : HasParent<"ProgramOp">;
@@ -87,17 +87,19 @@ def InProgram : HasParent<"ProgramOp">;
 def Sched_ProgramOp : SchedOp<"program", [IsolatedFromAbove, Symbol, NoTerminator, SingleBlock]> {
   let summary = "a program placed on streams";
   let description = [{
-    Declares streams, arenas and buffers, then holds a `prepare` (which runs when parameters are bound or change) and a `step`
-    (which runs at each call).
+    Declares streams, arenas and buffers, then holds a `prepare` (which runs when parameters are bound or change) and
+    a `step` (which runs at each call).
 
-    Rules: (1) only declarations, then at most one prepare, then one step; (2) names of inputs, of outputs, of states are
-    unique; (3) a command writes no input, constant or parameter; a derived state only in prepare, anything else that
-    outlives the call only in step.
+    Rules: (1) only declarations, then at most one prepare, then one step; (2) names of inputs, of outputs, of states
+    are unique; (3) a command writes no input, constant or parameter; a derived state only in prepare, anything else
+    that outlives the call only in step.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$peak_bytes,
                    OptionalAttr<I64Attr>:$peak_lower_bound_bytes);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name (`peak` $peak_bytes^ `at_least` $peak_lower_bound_bytes)? attr-dict-with-keyword $body";
+  let assemblyFormat = [{
+    $sym_name (`peak` $peak_bytes^ `at_least` $peak_lower_bound_bytes)? attr-dict-with-keyword $body
+  }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     PrepareOp getPrepare(); ///< null if the program has none
@@ -187,7 +189,7 @@ class Phase<string mnemonic> : SchedOp<mnemonic, [InProgram, NoTerminator, Singl
 def Sched_PrepareOp : Phase<"prepare"> { let summary = "what runs when parameters are bound or change"; }
 def Sched_StepOp : Phase<"step"> { let summary = "what runs at each call"; }
 
-//===-- Commands -----------------------------------------------------------------------------------------------------===//
+//===-- Commands ------------------------------------------------------------------------------------------------===//
 
 // Each runs on a stream, after the commands before it in that stream and after the events it names, and yields its end.
 class Command<string mnemonic, list<Trait> traits = []> : SchedOp<mnemonic, traits # [
@@ -199,12 +201,13 @@ class Command<string mnemonic, list<Trait> traits = []> : SchedOp<mnemonic, trai
 def Sched_LaunchOp : Command<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "runs a kernel";
   let description = [{
-    `%e = sched.launch @dense_0(%x, %w) -> (%y) on %cpu after %e0 data, %e1 war`. A buffer that is read may share its bytes
-    with one that is written if the kernel reads it point by point. Rules: (1) the symbol is a tressel.kernel; (2) the
-    buffers have the types of its signature.
+    `%e = sched.launch @dense_0(%x, %w) -> (%y) on %cpu after %e0 data, %e1 war`. A buffer that is read may share its
+    bytes with one that is written if the kernel reads it point by point. Rules: (1) the symbol is a tressel.kernel;
+    (2) the buffers have the types of its signature.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Sched_Buffer>:$reads, Variadic<Sched_Buffer>:$writes,
-                   Sched_Stream:$stream, Variadic<Sched_Event>:$after, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
+                   Sched_Stream:$stream, Variadic<Sched_Event>:$after,
+                   DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
   let assemblyFormat = [{
     $kernel `(` $reads `)` `->` `(` $writes `)` `on` $stream `` custom<After>($after, $reasons) attr-dict
   }];
@@ -212,8 +215,8 @@ def Sched_LaunchOp : Command<"launch", [AttrSizedOperandSegments, DeclareOpInter
 def Sched_CopyOp : Command<"copy"> {
   let summary = "copies bytes";
   let description = "`%e = sched.copy %a -> %b on %cpu`. Rules: (1) both buffers have as many bytes.";
-  let arguments = (ins Sched_Buffer:$source, Sched_Buffer:$destination, Sched_Stream:$stream, Variadic<Sched_Event>:$after,
-                   DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
+  let arguments = (ins Sched_Buffer:$source, Sched_Buffer:$destination, Sched_Stream:$stream,
+                   Variadic<Sched_Event>:$after, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
   let assemblyFormat = "$source `->` $destination `on` $stream `` custom<After>($after, $reasons) attr-dict";
   let hasVerifier = 1;
 }

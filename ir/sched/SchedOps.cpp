@@ -9,7 +9,8 @@
 
 using namespace mlir;
 
-//===-- Syntax -------------------------------------------------------------------------------------------------------===//
+//===-- Syntax
+//-------------------------------------------------------------------------------------------------------===//
 
 // The name of a stream or buffer is the name of its result, so that it is written once. `named "x"` appears only when
 // the printer had to change it (two of one name, characters that a result's name cannot have).
@@ -88,7 +89,8 @@ void ConstantOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, ge
 void BufferOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getBuffer(), getName()); }
 void ViewOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getBuffer(), getName()); }
 
-//===-- Buffers ------------------------------------------------------------------------------------------------------===//
+//===-- Buffers
+//------------------------------------------------------------------------------------------------------===//
 
 RankedTensorType InputOp::getTensorType() { return cast<RankedTensorType>(getType()); }
 RankedTensorType OutputOp::getTensorType() { return cast<RankedTensorType>(getType()); }
@@ -144,7 +146,8 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
-//===-- Commands -----------------------------------------------------------------------------------------------------===//
+//===-- Commands
+//-----------------------------------------------------------------------------------------------------===//
 
 OperandRange CopyOp::getReads() { return getODSOperands(0); }
 OperandRange CopyOp::getWrites() { return getODSOperands(1); }
@@ -155,7 +158,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<graph::KernelOp>(*this, getKernelAttr());
   if (!kernel)
     return emitOpError("(rule 1) ") << getKernelAttr() << " is not a tressel.kernel of this module";
-  auto types = [](OperandRange buffers) { return llvm::map_to_vector(buffers, [](Value b) -> Type { return typeOf(b); }); };
+  auto types = [](OperandRange buffers) {
+    return llvm::map_to_vector(buffers, [](Value b) -> Type { return typeOf(b); });
+  };
   auto type = FunctionType::get(getContext(), types(getReads()), types(getWrites()));
   if (type != kernel.getFunctionType())
     return emitOpError("(rule 2) has buffers of ") << type << " but the kernel is " << kernel.getFunctionType();
@@ -164,8 +169,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult CopyOp::verify() {
   if (bytesOf(typeOf(getSource())) != bytesOf(typeOf(getDestination())))
-    return emitOpError("(rule 1) copies ") << bytesOf(typeOf(getSource())) << " bytes to "
-                                           << bytesOf(typeOf(getDestination()));
+    return emitOpError("(rule 1) copies ")
+           << bytesOf(typeOf(getSource())) << " bytes to " << bytesOf(typeOf(getDestination()));
   return success();
 }
 
@@ -186,7 +191,8 @@ LogicalResult detail::verifyCommand(Operation *op) {
   return success();
 }
 
-//===-- The program --------------------------------------------------------------------------------------------------===//
+//===-- The program
+//--------------------------------------------------------------------------------------------------===//
 
 PrepareOp ProgramOp::getPrepare() {
   auto ops = getBody().getOps<PrepareOp>();

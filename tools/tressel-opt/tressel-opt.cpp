@@ -5,27 +5,30 @@
 #include "codegen/onednn/Provider.h"
 #include "ir/graph/Graph.h"
 #include "ir/sched/Sched.h"
-#include "passes/Pipeline.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Pipeline.h"
 #include "llvm/Support/CommandLine.h"
 
 namespace {
 using namespace tressel;
 
-llvm::cl::opt<bool> verifyEach("tressel-verify-each",
-                               llvm::cl::desc("interpret before and after each pass of --tressel-pipeline, name the culprit"));
-llvm::cl::opt<bool> passTiming("tressel-pass-timing", llvm::cl::desc("print the seconds of each pass of --tressel-pipeline"));
+llvm::cl::opt<bool>
+    verifyEach("tressel-verify-each",
+               llvm::cl::desc("interpret before and after each pass of --tressel-pipeline, name the culprit"));
+llvm::cl::opt<bool> passTiming("tressel-pass-timing",
+                               llvm::cl::desc("print the seconds of each pass of --tressel-pipeline"));
 llvm::cl::list<std::string> disabled("tressel-disable-pass", llvm::cl::CommaSeparated,
                                      llvm::cl::desc("passes that --tressel-pipeline leaves out"));
 llvm::cl::opt<std::string> stopAfter("tressel-stop-after", llvm::cl::desc("last pass of --tressel-pipeline"));
 llvm::cl::opt<int64_t> streams("tressel-streams", llvm::cl::init(1), llvm::cl::desc("compute streams of the CPU"));
 
-llvm::cl::opt<bool> ownKernels("tressel-kernels-of-this-machine",
-                               llvm::cl::desc("let the providers of this machine bid in --tressel-pipeline, not those of the "
-                                              "fixed model that makes tests independent of it"));
+llvm::cl::opt<bool>
+    ownKernels("tressel-kernels-of-this-machine",
+               llvm::cl::desc("let the providers of this machine bid in --tressel-pipeline, not those of the "
+                              "fixed model that makes tests independent of it"));
 
 passes::Providers providers() {
   if (!ownKernels)

@@ -1,5 +1,5 @@
-// Joins groups of random graphs wherever ClusterGraph allows it, and checks against plain searches that it allows exactly
-// what keeps groups convex, and that its order stays topological.
+// Joins groups of random graphs wherever ClusterGraph allows it, and checks against plain searches that it allows
+// exactly what keeps groups convex, and that its order stays topological.
 #include "passes/ClusterGraph.h"
 
 #include "ir/graph/Graph.h"

@@ -1,5 +1,5 @@
-// Random programs through the whole pipeline: the interpreter finds no pass that changed a result, the schedule is proved,
-// and no wait of it can be spared.
+// Random programs through the whole pipeline: the interpreter finds no pass that changed a result, the schedule is
+// proved, and no wait of it can be spared.
 #include "passes/Pipeline.h"
 
 #include "ir/graph/Graph.h"
@@ -67,12 +67,14 @@ TEST_F(PipelineTest, EveryWaitIsNeeded) {
     for (runtime::Command &command : schedule.step.commands)
       for (uint16_t i = 0; i < command.numWaits; ++i) {
         // The last wait of the command in the place of the removed one.
-        std::swap(schedule.step.waits[command.firstWait + i], schedule.step.waits[command.firstWait + command.numWaits - 1u]);
+        std::swap(schedule.step.waits[command.firstWait + i],
+                  schedule.step.waits[command.firstWait + command.numWaits - 1u]);
         --command.numWaits;
-        EXPECT_FALSE(runtime::verifySchedule(schedule).empty()) << "wait " << i << " of command "
-                                                                << &command - schedule.step.commands.data();
+        EXPECT_FALSE(runtime::verifySchedule(schedule).empty())
+            << "wait " << i << " of command " << &command - schedule.step.commands.data();
         ++command.numWaits;
-        std::swap(schedule.step.waits[command.firstWait + i], schedule.step.waits[command.firstWait + command.numWaits - 1u]);
+        std::swap(schedule.step.waits[command.firstWait + i],
+                  schedule.step.waits[command.firstWait + command.numWaits - 1u]);
         ++removed;
       }
   }
@@ -142,8 +144,8 @@ TEST_F(PipelineTest, TimesEachPass) {
   std::vector<std::string> names;
   for (const passes::PassTime &time : times)
     names.push_back(time.pass);
-  EXPECT_EQ(names, (std::vector<std::string>{"simplify", "decompose-composites", "simplify", "form-clusters", "outline-kernels",
-                                             "build-schedule", "plan-memory", "insert-waits"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"simplify", "decompose-composites", "simplify", "form-clusters",
+                                             "outline-kernels", "build-schedule", "plan-memory", "insert-waits"}));
 }
 
 TEST_F(PipelineTest, ExportsKernelsOperandsAndLines) {
