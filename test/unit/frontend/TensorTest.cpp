@@ -183,6 +183,16 @@ TEST(Random, PublishedVector) {
   EXPECT_EQ(v[3], static_cast<float>(0x9b00dbd8u >> 8) * 0x1p-24f);
 }
 
+// The op takes the first of a counter's four words for each element, the host's generator all of them. Separate code.
+TEST(Random, OpEqualsHost) {
+  for (int64_t key : {int64_t(0), int64_t(0x3333444455556666)}) {
+    auto host = rng::uniform({4 * 37}, static_cast<uint64_t>(key)).to_vector<float>();
+    auto op = random_uniform(tensor(key), {37}).to_vector<float>();
+    for (size_t i = 0; i < op.size(); ++i)
+      EXPECT_EQ(op[i], host[4 * i]) << "element " << i;
+  }
+}
+
 TEST(Variable, IsOneCell) {
   Variable a(ones({2}), "a"), b = a;
   b.assign(zeros({2}));
