@@ -36,13 +36,16 @@ static void setAttrs(Operation *op, const op::OpInfo &info, const op::Attrs &att
 }
 
 /// f(x, c) = x.
-static OpFoldResult foldIdentity(Operation *op, const op::OpInfo &info, ArrayRef<Attribute> operands) {
+static OpFoldResult foldIdentity(Operation *op, const op::OpInfo &info) {
   if (!info.identity || op->getNumOperands() != 2)
     return {};
   Type result = op->getResult(0).getType();
   for (unsigned constant : {1u, 0u}) {
+    // Asked of the op, not of the folder: a commutative op's operands may have changed places since it was called.
     Value other = op->getOperand(1 - constant);
-    if ((constant == 1 || info.commutative) && other.getType() == result && isSplatOf(operands[constant], *info.identity))
+    Attribute value;
+    if ((constant == 1 || info.commutative) && other.getType() == result &&
+        matchPattern(op->getOperand(constant), m_Constant(&value)) && isSplatOf(value, *info.identity))
       return other;
   }
   return {};
@@ -116,7 +119,7 @@ LogicalResult foldTableOp(Operation *op, const op::OpInfo &info, ArrayRef<Attrib
       return success();
     }
   }
-  if (OpFoldResult same = foldIdentity(op, info, operands)) {
+  if (OpFoldResult same = foldIdentity(op, info)) {
     results.push_back(same);
     return success();
   }
