@@ -18,16 +18,26 @@ struct Bool {
 /// Calls fn with a null pointer of the element type's C++ type.
 template <typename Fn> decltype(auto) visit(DType type, Fn fn) {
   switch (type) {
-  case DType::f32: return fn(static_cast<float *>(nullptr));
-  case DType::f64: return fn(static_cast<double *>(nullptr));
-  case DType::f16: return fn(static_cast<Half *>(nullptr));
-  case DType::bf16: return fn(static_cast<BFloat16 *>(nullptr));
-  case DType::i8: return fn(static_cast<int8_t *>(nullptr));
-  case DType::i16: return fn(static_cast<int16_t *>(nullptr));
-  case DType::i32: return fn(static_cast<int32_t *>(nullptr));
-  case DType::i64: return fn(static_cast<int64_t *>(nullptr));
-  case DType::u8: return fn(static_cast<uint8_t *>(nullptr));
-  case DType::boolean: break;
+  case DType::f32:
+    return fn(static_cast<float *>(nullptr));
+  case DType::f64:
+    return fn(static_cast<double *>(nullptr));
+  case DType::f16:
+    return fn(static_cast<Half *>(nullptr));
+  case DType::bf16:
+    return fn(static_cast<BFloat16 *>(nullptr));
+  case DType::i8:
+    return fn(static_cast<int8_t *>(nullptr));
+  case DType::i16:
+    return fn(static_cast<int16_t *>(nullptr));
+  case DType::i32:
+    return fn(static_cast<int32_t *>(nullptr));
+  case DType::i64:
+    return fn(static_cast<int64_t *>(nullptr));
+  case DType::u8:
+    return fn(static_cast<uint8_t *>(nullptr));
+  case DType::boolean:
+    break;
   }
   return fn(static_cast<Bool *>(nullptr));
 }

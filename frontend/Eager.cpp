@@ -36,14 +36,16 @@ struct KeyRef {
         mix(static_cast<uint64_t>(d));
     }
     for (const op::Attr &attr : a)
-      std::visit([&](const auto &v) {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, op::Ints>)
-          for (int64_t i : v)
-            mix(static_cast<uint64_t>(i));
-        else if constexpr (!std::is_same_v<T, std::monostate>)
-          mix(std::hash<T>()(v));
-      }, attr);
+      std::visit(
+          [&](const auto &v) {
+            using T = std::decay_t<decltype(v)>;
+            if constexpr (std::is_same_v<T, op::Ints>)
+              for (int64_t i : v)
+                mix(static_cast<uint64_t>(i));
+            else if constexpr (!std::is_same_v<T, std::monostate>)
+              mix(std::hash<T>()(v));
+          },
+          attr);
     hash = h;
   }
   bool matches(const Key &key) const {

@@ -1,4 +1,5 @@
-// The eager path: each op runs as a compiled program of its own, taken from a bounded cache by op, attributes and types.
+// The eager path: each op runs as a compiled program of its own, taken from a bounded cache by op, attributes and
+// types.
 #pragma once
 
 #include <cstddef>

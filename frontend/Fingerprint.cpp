@@ -19,19 +19,21 @@ uint64_t mix(uint64_t h, const TensorType &type) {
   return h;
 }
 uint64_t mix(uint64_t h, const op::Attr &attr) {
-  return std::visit([h](const auto &v) {
-    using T = std::decay_t<decltype(v)>;
-    if constexpr (std::is_same_v<T, op::Ints>) {
-      uint64_t all = mix(h, v.size());
-      for (int64_t i : v)
-        all = mix(all, static_cast<uint64_t>(i));
-      return all;
-    } else if constexpr (std::is_same_v<T, std::monostate>) {
-      return mix(h, uint64_t(1));
-    } else {
-      return mix(h, static_cast<uint64_t>(std::hash<T>()(v)));
-    }
-  }, attr);
+  return std::visit(
+      [h](const auto &v) {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, op::Ints>) {
+          uint64_t all = mix(h, v.size());
+          for (int64_t i : v)
+            all = mix(all, static_cast<uint64_t>(i));
+          return all;
+        } else if constexpr (std::is_same_v<T, std::monostate>) {
+          return mix(h, uint64_t(1));
+        } else {
+          return mix(h, static_cast<uint64_t>(std::hash<T>()(v)));
+        }
+      },
+      attr);
 }
 
 uint64_t identify(const Tensor &t) {
@@ -73,11 +75,13 @@ void Fingerprint::read(const VariableImpl &variable, SourceLoc where) {
 }
 
 void Fingerprint::assign(const VariableImpl &variable, const Tensor &value, SourceLoc where) {
-  entries_.push_back({mix(reinterpret_cast<uintptr_t>(&variable), identify(value)), "a Variable assigned", userLine(where)});
+  entries_.push_back(
+      {mix(reinterpret_cast<uintptr_t>(&variable), identify(value)), "a Variable assigned", userLine(where)});
 }
 
 void Fingerprint::result(const Tensor &t) {
-  entries_.push_back({mix(0x7654321, t.defined() ? identify(t) : 0), "a result", t.defined() ? t.impl()->where : SourceLoc{}});
+  entries_.push_back(
+      {mix(0x7654321, t.defined() ? identify(t) : 0), "a result", t.defined() ? t.impl()->where : SourceLoc{}});
 }
 
 Tensor FingerprintRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, const TensorType &result,

@@ -81,8 +81,8 @@ void checkLeaf(const Tensor &t, size_t index, const std::source_location &where)
 
 struct JitCore::Impl {
   JitOptions options;
-  mutable std::mutex mutex; // guards entries and statistics
-  std::mutex compiling;     // one program is made at a time: one compile per key
+  mutable std::mutex mutex;                    // guards entries and statistics
+  std::mutex compiling;                        // one program is made at a time: one compile per key
   std::vector<std::shared_ptr<Entry>> entries; // the most recently used first
   JitStats stats;
 
@@ -140,7 +140,8 @@ static std::vector<TensorType> typesOf(const CallArgs &args, const std::source_l
   return types;
 }
 
-static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &body, const std::source_location &where) {
+static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &body,
+                                 const std::source_location &where) {
   FingerprintRecorder recorder;
   std::vector<Tensor> inputs;
   for (const TensorType &type : types)
@@ -157,7 +158,8 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
     if (stats.traces >= static_cast<uint64_t>(std::max(1, options.retrace_budget)))
       fail<TraceError>("'" + options.name + "' was compiled for " + std::to_string(stats.traces) +
                            " kinds of calls already, and this is another one (" +
-                           (stats.retraces.empty() ? std::string() : "the last differed in " + stats.retraces.back()) + ")",
+                           (stats.retraces.empty() ? std::string() : "the last differed in " + stats.retraces.back()) +
+                           ")",
                        toLoc(where), "jit",
                        "pad sizes to a few, pass changing numbers as Tensors, or raise JitOptions::retrace_budget");
   }
@@ -189,13 +191,14 @@ void JitCore::Impl::check(Entry &entry, TraceBody &body, const std::source_locat
   std::lock_guard lock(mutex);
   ++stats.checks;
   if (std::string difference = now.differsFrom(entry.traced.fingerprint); !difference.empty())
-    fail<TraceError>("'" + options.name + "' recorded another program than at its first call: " + difference,
-                     toLoc(where), "jit",
-                     "what a jitted function reads from outside is fixed when it is recorded: pass it as an argument, or "
-                     "make it a Variable");
+    fail<TraceError>(
+        "'" + options.name + "' recorded another program than at its first call: " + difference, toLoc(where), "jit",
+        "what a jitted function reads from outside is fixed when it is recorded: pass it as an argument, or "
+        "make it a Variable");
 }
 
-std::shared_ptr<Entry> JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where) {
+std::shared_ptr<Entry> JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body,
+                                               const std::source_location &where) {
   const auto tensors = args.tensors();
   for (size_t i = 0; i < tensors.size(); ++i)
     if (!tensors[i]->defined() || tensors[i]->traced())
@@ -260,10 +263,14 @@ public:
   }
   Tensor get(const TraceResult &r) const {
     switch (r.kind) {
-    case TraceResult::Kind::Output: return outputs_[r.index];
-    case TraceResult::Kind::Input: return *inputs_[r.index];
-    case TraceResult::Kind::State: return entry_.traced.states[r.index]->value;
-    case TraceResult::Kind::Constant: break;
+    case TraceResult::Kind::Output:
+      return outputs_[r.index];
+    case TraceResult::Kind::Input:
+      return *inputs_[r.index];
+    case TraceResult::Kind::State:
+      return entry_.traced.states[r.index]->value;
+    case TraceResult::Kind::Constant:
+      break;
     }
     return r.constant;
   }

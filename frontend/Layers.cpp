@@ -15,11 +15,11 @@ Tensor addChannels(const Tensor &x, const Parameter &bias, int64_t channels) {
 void needRank(const Tensor &x, int atLeast, const char *layer) {
   if (x.rank() >= atLeast)
     return;
-  throw ShapeError(Error::Details{
-      .message = std::string(layer) + " needs an input of at least " + std::to_string(atLeast) + " dimensions, not " +
-                 x.type().str(),
-      .where = tressel::detail::toLoc(tressel::detail::callerOf(std::source_location::current())),
-      .op = layer});
+  throw ShapeError(
+      Error::Details{.message = std::string(layer) + " needs an input of at least " + std::to_string(atLeast) +
+                                " dimensions, not " + x.type().str(),
+                     .where = tressel::detail::toLoc(tressel::detail::callerOf(std::source_location::current())),
+                     .op = layer});
 }
 
 using Ints = std::vector<int64_t>;
@@ -32,7 +32,8 @@ Ints stridesOf(Size2 stride, Size2 window) {
 
 } // namespace
 
-// --- Dense ---------------------------------------------------------------------------------------------------------------
+// --- Dense
+// ---------------------------------------------------------------------------------------------------------------
 Dense::Dense(int64_t units, Activation activation, DenseOptions options)
     : units_(units), activation_(activation), weight_(parameter("weight", std::move(options.weight_init))) {
   if (units < 1)
@@ -50,7 +51,8 @@ Tensor Dense::forward(Tensor x) const {
   return activate(activation_, std::move(y));
 }
 
-// --- Convolutions --------------------------------------------------------------------------------------------------------
+// --- Convolutions
+// --------------------------------------------------------------------------------------------------------
 Conv2d::Conv2d(int64_t channels, Size2 kernel, Conv2dOptions options)
     : channels_(channels), kernel_(kernel), options_(std::move(options)),
       weight_(parameter("weight", options_.weight_init)) {
@@ -82,13 +84,15 @@ Conv1d::Conv1d(int64_t channels, int64_t kernel, Conv1dOptions options)
 Tensor Conv1d::forward(Tensor x) const {
   needRank(x, 3, "Conv1d");
   const Parameter &w = weight_.need({channels_, x.dim(1) / options_.groups, kernel_});
-  Tensor y = conv(x, w, {options_.stride}, {options_.padding}, {options_.padding}, {options_.dilation}, options_.groups);
+  Tensor y =
+      conv(x, w, {options_.stride}, {options_.padding}, {options_.padding}, {options_.dilation}, options_.groups);
   if (bias_)
     y = addChannels(y, *bias_, channels_);
   return activate(options_.activation, std::move(y));
 }
 
-// --- Pooling -------------------------------------------------------------------------------------------------------------
+// --- Pooling
+// -------------------------------------------------------------------------------------------------------------
 MaxPool1d::MaxPool1d(int64_t window, int64_t stride, int64_t padding)
     : window_(window), stride_(stride), padding_(padding) {}
 Tensor MaxPool1d::forward(Tensor x) const {
@@ -126,7 +130,8 @@ Tensor GlobalMaxPool::forward(Tensor x) const {
   return max(x, spatialAxes(x));
 }
 
-// --- The rest ------------------------------------------------------------------------------------------------------------
+// --- The rest
+// ------------------------------------------------------------------------------------------------------------
 Tensor Flatten::forward(Tensor x) const {
   needRank(x, 1, "Flatten");
   return reshape(x, {x.dim(0), x.dim(0) ? x.size() / x.dim(0) : 0});
@@ -141,9 +146,10 @@ Tensor LayerNorm::forward(Tensor x) const {
 }
 
 Dropout::Dropout(double rate)
-    : rate_(rate), key_(state("key", {}, [](const Shape &, DType, uint64_t seed) {
-        return tensor(static_cast<int64_t>(seed >> 1));
-      }, i64)) {
+    : rate_(rate),
+      key_(state(
+          "key", {}, [](const Shape &, DType, uint64_t seed) { return tensor(static_cast<int64_t>(seed >> 1)); },
+          i64)) {
   if (!(rate >= 0 && rate < 1))
     throw Error("Dropout: the rate must be in [0, 1), not " + std::to_string(rate));
 }

@@ -156,8 +156,9 @@ const Parameter &Parameter::need(const Shape &shape, DType dtype) const {
                                  "call initialize() on the module first");
   const tressel::detail::Recorder *recorder = tressel::detail::Recorder::current();
   if (recorder && !recorder->mayCreateParameters())
-    tressel::detail::fail<TraceError>("the parameter '" + impl.name + "' has no value yet, and a compiled function cannot make one",
-                                      where, "", "initialize the module with its input types, or call it once before hybridize()");
+    tressel::detail::fail<TraceError>(
+        "the parameter '" + impl.name + "' has no value yet, and a compiled function cannot make one", where, "",
+        "initialize the module with its input types, or call it once before hybridize()");
   impl.dtype = dtype;
   impl.fill(shape);
   return *this;
@@ -195,7 +196,9 @@ double he(const Fans &fans) { return std::sqrt(2 / std::max(1.0, fans.in)); }
 } // namespace
 
 Initializer constant(double value) {
-  return [value](const Shape &shape, DType dtype, uint64_t) { return tressel::detail::filled(shape, value, dtype, {}, "init"); };
+  return [value](const Shape &shape, DType dtype, uint64_t) {
+    return tressel::detail::filled(shape, value, dtype, {}, "init");
+  };
 }
 Initializer zeros() { return constant(0); }
 Initializer ones() { return constant(1); }

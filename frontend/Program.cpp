@@ -89,7 +89,8 @@ void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outpu
   constexpr size_t few = 8;
   std::array<StorageRef, few> fewInputs, fewOutputs;
   std::vector<StorageRef> manyInputs, manyOutputs;
-  auto room = [](std::array<StorageRef, few> &array, std::vector<StorageRef> &vector, size_t n) -> std::span<StorageRef> {
+  auto room = [](std::array<StorageRef, few> &array, std::vector<StorageRef> &vector,
+                 size_t n) -> std::span<StorageRef> {
     if (n <= few)
       return {array.data(), n};
     vector.resize(n);

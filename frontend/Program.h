@@ -21,8 +21,8 @@ public:
   Program(std::shared_ptr<const runtime::Executable> executable, std::vector<std::shared_ptr<VariableImpl>> states,
           std::string name);
 
-  /// Inputs in schedule order, of the schedule's types. Runs at once when the inputs are there and the program is small,
-  /// else on the engine's lane. Failures of the run are carried by the outputs.
+  /// Inputs in schedule order, of the schedule's types. Runs at once when the inputs are there and the program is
+  /// small, else on the engine's lane. Failures of the run are carried by the outputs.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, SourceLoc where);
 
   const runtime::Schedule &schedule() const { return executable_->schedule(); }

@@ -1,5 +1,5 @@
-#include "frontend/Convert.h"
 #include "frontend/Random.h"
+#include "frontend/Convert.h"
 #include "frontend/Record.h"
 #include "tressel/runtime/ThreadPool.h"
 
@@ -29,17 +29,19 @@ uint64_t mixSeed(uint64_t seed, std::string_view name) {
   uint64_t h = seed ^ 0xCBF29CE484222325u;
   for (char c : name)
     h = (h ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  h = (h ^ h >> 31) * 0x9E3779B97F4A7C15u; // FNV-1a, then mixed once more: names that differ little give keys that differ much
+  h = (h ^ h >> 31) *
+      0x9E3779B97F4A7C15u; // FNV-1a, then mixed once more: names that differ little give keys that differ much
   return h ^ h >> 29;
 }
 
 /// Four numbers per counter: fill(bits, out) turns 4 words into up to 4 values.
 template <typename Fill>
-static Tensor randomTensor(const Shape &shape, std::optional<uint64_t> seed, DType dtype, const std::source_location &where,
-                           const char *name, Fill fill) {
+static Tensor randomTensor(const Shape &shape, std::optional<uint64_t> seed, DType dtype,
+                           const std::source_location &where, const char *name, Fill fill) {
   static std::atomic<uint64_t> next{0};
   if (tracing())
-    fail<TraceError>("random numbers made while a function is recorded would be the same at each call", toLoc(where), name,
+    fail<TraceError>("random numbers made while a function is recorded would be the same at each call", toLoc(where),
+                     name,
                      "make them outside and pass them, or use random_uniform(seed, shape) with a seed that changes");
   checkCount(static_cast<size_t>(shape.numElements()), shape, where);
   if (!isFloat(dtype))

@@ -11,10 +11,14 @@ namespace tressel {
 
 Tensor Arg::as_tensor() const {
   switch (kind_) {
-  case Kind::Tensor: return tensor_;
-  case Kind::Bool: return tressel::tensor(int_ != 0, where_);
-  case Kind::Int: return tressel::tensor(int_, where_);
-  case Kind::Float: break;
+  case Kind::Tensor:
+    return tensor_;
+  case Kind::Bool:
+    return tressel::tensor(int_ != 0, where_);
+  case Kind::Int:
+    return tressel::tensor(int_, where_);
+  case Kind::Float:
+    break;
   }
   return tressel::tensor(static_cast<float>(float_), where_);
 }
@@ -57,11 +61,16 @@ Tensor scalarTensor(const Arg &arg, DType dtype) {
 
 bool fits(int64_t v, DType type) {
   switch (type) {
-  case DType::i8: return v >= INT8_MIN && v <= INT8_MAX;
-  case DType::i16: return v >= INT16_MIN && v <= INT16_MAX;
-  case DType::i32: return v >= INT32_MIN && v <= INT32_MAX;
-  case DType::u8: return v >= 0 && v <= UINT8_MAX;
-  default: return true;
+  case DType::i8:
+    return v >= INT8_MIN && v <= INT8_MAX;
+  case DType::i16:
+    return v >= INT16_MIN && v <= INT16_MAX;
+  case DType::i32:
+    return v >= INT32_MIN && v <= INT32_MAX;
+  case DType::u8:
+    return v >= 0 && v <= UINT8_MAX;
+  default:
+    return true;
   }
 }
 
@@ -124,7 +133,8 @@ public:
         continue;
       const DType dtype = types.of(args[i], i);
       if (args[i].kind() == Arg::Kind::Int && !fits(args[i].as_int(), dtype))
-        fail<ShapeError>("the number " + std::to_string(args[i].as_int()) + " does not fit " + std::string(nameOf(dtype)),
+        fail<ShapeError>("the number " + std::to_string(args[i].as_int()) + " does not fit " +
+                             std::string(nameOf(dtype)),
                          toLoc(args[i].where()), info.name, "convert the tensor with cast() first");
       tensors_[i] = scalarTensor(args[i], dtype);
     }

@@ -12,8 +12,8 @@
 
 namespace tressel::detail {
 
-/// One op call. The generated functions in tressel/ops.h call nothing else. Fills the attributes' defaults, gives numbers
-/// their element type, checks types (ShapeError) and hands the op to the recorder or to the engine.
+/// One op call. The generated functions in tressel/ops.h call nothing else. Fills the attributes' defaults, gives
+/// numbers their element type, checks types (ShapeError) and hands the op to the recorder or to the engine.
 Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs);
 Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs, const std::source_location &where);
 

@@ -11,8 +11,9 @@ using runtime::Engine;
 using runtime::Storage;
 
 void Dim::fail() {
-  throw TraceError(Error::Details{.message = "a dimension whose size is only known when the program runs was turned into "
-                                             "an integer while tracing",
+  throw TraceError(Error::Details{.message =
+                                      "a dimension whose size is only known when the program runs was turned into "
+                                      "an integer while tracing",
                                   .hint = "use the dimension in shapes, or fix its size"});
 }
 
@@ -101,7 +102,8 @@ void checkCount(size_t have, const Shape &shape, std::source_location where) {
     if (d < 0)
       fail<ShapeError>("a size of " + shape.str() + " is negative", toLoc(where), "from_span");
   if (static_cast<int64_t>(have) != shape.numElements())
-    fail<ShapeError>(std::to_string(have) + " elements do not fill the shape " + shape.str(), toLoc(where), "from_span");
+    fail<ShapeError>(std::to_string(have) + " elements do not fill the shape " + shape.str(), toLoc(where),
+                     "from_span");
 }
 
 Tensor fromBytes(const void *data, const TensorType &type, std::source_location where) {
@@ -124,7 +126,8 @@ Tensor fromNested(const Nested &list, DType dtype, std::source_location where) {
   Shape shape;
   for (const Nested *n = &list; n && n->isList; n = n->list.empty() ? nullptr : &n->list.front()) {
     if (shape.rank() == kMaxRank)
-      fail<ShapeError>("the list is nested deeper than " + std::to_string(kMaxRank) + " levels", toLoc(where), "tensor");
+      fail<ShapeError>("the list is nested deeper than " + std::to_string(kMaxRank) + " levels", toLoc(where),
+                       "tensor");
     shape.push_back(static_cast<int64_t>(n->list.size()));
   }
   std::vector<double> values;
@@ -159,8 +162,12 @@ Tensor adopt(void *data, const TensorType &type, runtime::Storage::Deleter delet
   return detail::makeTensor(type, Storage::adopt(data, type.bytes(), deleter, user), {});
 }
 
-Tensor zeros(const Shape &shape, DType dtype, std::source_location where) { return detail::filled(shape, 0, dtype, where, "zeros"); }
-Tensor ones(const Shape &shape, DType dtype, std::source_location where) { return detail::filled(shape, 1, dtype, where, "ones"); }
+Tensor zeros(const Shape &shape, DType dtype, std::source_location where) {
+  return detail::filled(shape, 0, dtype, where, "zeros");
+}
+Tensor ones(const Shape &shape, DType dtype, std::source_location where) {
+  return detail::filled(shape, 1, dtype, where, "ones");
+}
 
 Tensor arange(int64_t start, int64_t stop, int64_t step, DType dtype, std::source_location where) {
   if (step == 0)

@@ -21,8 +21,8 @@
 namespace tressel::detail {
 namespace {
 
-/// Making a context costs more than compiling a small program in it, so some are kept. What is uniqued in one stays until
-/// it goes, so it goes after a number of uses, and when large constants were put into it.
+/// Making a context costs more than compiling a small program in it, so some are kept. What is uniqued in one stays
+/// until it goes, so it goes after a number of uses, and when large constants were put into it.
 class ContextLease {
 public:
   ContextLease() {
@@ -119,8 +119,8 @@ struct TraceRecorder::Impl {
       return mlir::UnknownLoc::get(context.get());
     return mlir::FileLineColLoc::get(context.get(), where.file, where.line, 0);
   }
-  /// The user's line; an op inside a layer of the library has both lines. Ops of one line follow each other, so the last
-  /// location is kept.
+  /// The user's line; an op inside a layer of the library has both lines. Ops of one line follow each other, so the
+  /// last location is kept.
   mlir::Location locate(SourceLoc where) {
     const SourceLoc user = userLine(where);
     auto equal = [](SourceLoc a, SourceLoc b) { return a.file == b.file && a.line == b.line; };
@@ -206,7 +206,8 @@ Tensor TraceRecorder::read(const std::shared_ptr<VariableImpl> &variable, Source
 
 void TraceRecorder::assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) {
   if (value.traced() && value.impl()->trace != number())
-    fail<TraceError>("the value assigned to '" + variable->name + "' belongs to a trace that has ended", where, "assign");
+    fail<TraceError>("the value assigned to '" + variable->name + "' belongs to a trace that has ended", where,
+                     "assign");
   Impl::State &state = impl_->states[impl_->stateIndex(*this, variable, where)];
   impl_->fingerprint.assign(*variable, value, where);
   state.current = value;

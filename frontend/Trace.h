@@ -1,5 +1,5 @@
-// A trace as a module of the graph dialect, and its compilation. No MLIR in this header: contexts, builder and module are
-// behind it.
+// A trace as a module of the graph dialect, and its compilation. No MLIR in this header: contexts, builder and module
+// are behind it.
 #pragma once
 
 #include "frontend/Fingerprint.h"
@@ -21,14 +21,14 @@ struct TraceResult {
 };
 
 struct Traced {
-  std::shared_ptr<Program> program; ///< null when it was recorded only, or has no output
-  std::vector<TraceResult> results; ///< one per returned tensor
+  std::shared_ptr<Program> program;                  ///< null when it was recorded only, or has no output
+  std::vector<TraceResult> results;                  ///< one per returned tensor
   std::vector<std::shared_ptr<VariableImpl>> states; ///< those that are only read
   /// Those that are assigned. Their values are further inputs after the arguments, in this order.
   std::vector<std::shared_ptr<VariableImpl>> updated;
   std::vector<TraceResult> updates; ///< the next value of each
   Fingerprint fingerprint;
-  std::string text;                 ///< the graph, without locations; only where asked for
+  std::string text; ///< the graph, without locations; only where asked for
 };
 
 struct FinishOptions {

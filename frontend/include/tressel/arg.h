@@ -1,5 +1,6 @@
-// Arg: what an op takes. Made from a Tensor, a Variable or a number by itself, and remembers the caller's line, which an
-// operator could not take as a parameter. A number is a weak scalar: it takes the element type of the tensor beside it.
+// Arg: what an op takes. Made from a Tensor, a Variable or a number by itself, and remembers the caller's line, which
+// an operator could not take as a parameter. A number is a weak scalar: it takes the element type of the tensor beside
+// it.
 #pragma once
 
 #include <tressel/tensor.h>
@@ -16,13 +17,12 @@ class Arg {
 public:
   enum class Kind : uint8_t { Tensor, Bool, Int, Float };
 
-  Arg(Tensor t, std::source_location where = std::source_location::current())
-      : tensor_(std::move(t)), where_(where) {}
+  Arg(Tensor t, std::source_location where = std::source_location::current()) : tensor_(std::move(t)), where_(where) {}
   Arg(const Variable &v, std::source_location where = std::source_location::current())
       : tensor_(v.value(where)), where_(where) {}
   template <typename T>
-    requires std::is_arithmetic_v<T>
-  Arg(T v, std::source_location where = std::source_location::current()) : where_(where) {
+  requires std::is_arithmetic_v<T> Arg(T v, std::source_location where = std::source_location::current())
+      : where_(where) {
     if constexpr (std::is_floating_point_v<T>) {
       kind_ = Kind::Float;
       float_ = static_cast<double>(v);

@@ -4,12 +4,12 @@
 //   Tensor y = f(x, 0.5f);       // recorded and compiled; later calls with the same types run what was compiled
 //   f.stats().traces;            // 1
 //
-// The function is run with tensors that have a type and no elements, and every op it calls is recorded. So its control flow
-// must not depend on elements (TraceError names the line), and whatever else it reads is fixed when it is recorded:
-// integers and enums among its arguments are part of what programs are cached by, captured tensors become constants, and
-// Variables become the program's state, read at each call and written back where the function assigns them. In every
-// build the second call of a program records once more, and throws TraceError if the program came out different (a captured
-// number has changed, say); TRESSEL_CHECK_TRACE=N in the environment does so at each Nth call.
+// The function is run with tensors that have a type and no elements, and every op it calls is recorded. So its control
+// flow must not depend on elements (TraceError names the line), and whatever else it reads is fixed when it is
+// recorded: integers and enums among its arguments are part of what programs are cached by, captured tensors become
+// constants, and Variables become the program's state, read at each call and written back where the function assigns
+// them. In every build the second call of a program records once more, and throws TraceError if the program came out
+// different (a captured number has changed, say); TRESSEL_CHECK_TRACE=N in the environment does so at each Nth call.
 //
 // Threads: calls may come from several threads at once; those of a function that assigns Variables run one by one.
 #pragma once
@@ -34,9 +34,9 @@ struct JitOptions {
 };
 
 struct JitStats {
-  uint64_t traces = 0; ///< programs recorded and compiled
-  uint64_t hits = 0;   ///< calls that found theirs
-  uint64_t checks = 0; ///< recorded again to compare
+  uint64_t traces = 0;               ///< programs recorded and compiled
+  uint64_t hits = 0;                 ///< calls that found theirs
+  uint64_t checks = 0;               ///< recorded again to compare
   std::vector<std::string> retraces; ///< for each trace after the first: what differed from the program before
   double trace_seconds = 0, compile_seconds = 0;
 };
@@ -98,8 +98,8 @@ public:
   JitCore(const JitCore &) = delete;
   JitCore &operator=(const JitCore &) = delete;
 
-  /// Runs the program of this kind of call, made first if there is none. `results` is filled with the results' tensors in
-  /// order. Returns what the body left as prototype when it was recorded.
+  /// Runs the program of this kind of call, made first if there is none. `results` is filled with the results' tensors
+  /// in order. Returns what the body left as prototype when it was recorded.
   std::shared_ptr<void> call(const CallArgs &args, TraceBody &body, std::vector<Tensor> &results,
                              const std::source_location &where);
   /// The same for a function with one tensor as its result.
@@ -121,12 +121,8 @@ private:
 
 /// How a parameter is declared in the call operator. Tensors are taken as Arg: a number may stand for one, and the
 /// caller's line is known.
-template <typename P> struct CallParameter {
-  using Type = const P &;
-};
-template <> struct CallParameter<Tensor> {
-  using Type = const Arg &;
-};
+template <typename P> struct CallParameter { using Type = const P &; };
+template <> struct CallParameter<Tensor> { using Type = const Arg &; };
 
 template <typename Fn> struct Signature : Signature<decltype(&Fn::operator())> {};
 template <typename R, typename... P> struct Signature<R (*)(P...)> {
@@ -139,7 +135,9 @@ template <typename C, typename R, typename... P> struct Signature<R (C::*)(P...)
 template <typename C, typename R, typename... P>
 struct Signature<R (C::*)(P...) const noexcept> : Signature<R (*)(P...)> {};
 template <typename Fn>
-concept HasSignature = std::is_pointer_v<Fn> || requires { &Fn::operator(); };
+concept HasSignature = std::is_pointer_v<Fn> || requires {
+  &Fn::operator();
+};
 
 template <typename P> using SpecOf = std::conditional_t<std::is_same_v<P, Tensor>, TensorSpec, P>;
 
@@ -169,11 +167,9 @@ public:
     return callWith(lineOf(args...), detail::leaf(args)...);
   }
 
-  /// Records and compiles ahead of the first call, for inputs of these types; all parameters are Tensors. Symbolic sizes
-  /// are not supported yet: each named dimension must be given a number.
-  void compile(detail::SpecOf<P>... types) const
-    requires(std::is_same_v<P, Tensor> && ...)
-  {
+  /// Records and compiles ahead of the first call, for inputs of these types; all parameters are Tensors. Symbolic
+  /// sizes are not supported yet: each named dimension must be given a number.
+  void compile(detail::SpecOf<P>... types) const requires(std::is_same_v<P, Tensor> &&...) {
     compile(std::vector<TensorSpec>{std::move(types)...});
   }
   /// One type per tensor of the arguments, in order. Static arguments cannot be given this way.
@@ -193,8 +189,8 @@ public:
   void trace_only(typename detail::CallParameter<P>::Type... args) const {
     record(false, lineOf(args...), detail::leaf(args)...);
   }
-  /// Writes a package that runs without the compiler, with the values that Variables have now. The function's parameters
-  /// and results are Tensors.
+  /// Writes a package that runs without the compiler, with the values that Variables have now. The function's
+  /// parameters and results are Tensors.
   void export_package(const std::string &path, const ExportOptions &options,
                       std::source_location where = std::source_location::current()) const {
     std::tuple<P...> defaults;
@@ -280,8 +276,9 @@ private:
 
 /// See the top of this file. `fn` is a function or a lambda without `auto` parameters, over trees (tree.h).
 template <typename Fn> auto jit(Fn fn, JitOptions options = {}) {
-  static_assert(detail::HasSignature<Fn>, "jit needs to know the parameters' types: give a lambda with `Tensor` instead "
-                                          "of `auto`, or a function that is not overloaded");
+  static_assert(detail::HasSignature<Fn>,
+                "jit needs to know the parameters' types: give a lambda with `Tensor` instead "
+                "of `auto`, or a function that is not overloaded");
   using S = detail::Signature<Fn>;
   return Jitted<Fn, typename S::Result, typename S::Parameters>(std::move(fn), std::move(options));
 }

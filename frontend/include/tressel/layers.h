@@ -154,9 +154,9 @@ private:
   Parameter scale_, bias_;
 };
 
-/// In training each element is dropped with probability `rate`, and the others grow by 1 / (1 - rate); else x itself. The
-/// numbers depend on the seed of initialize(), on the module's path, on how often it was called in training and on the
-/// element's index, and are the same op by op and compiled.
+/// In training each element is dropped with probability `rate`, and the others grow by 1 / (1 - rate); else x itself.
+/// The numbers depend on the seed of initialize(), on the module's path, on how often it was called in training and on
+/// the element's index, and are the same op by op and compiled.
 class Dropout : public Module<Dropout> {
 public:
   static constexpr bool kLibrary = true;
@@ -199,7 +199,9 @@ private:
 template <typename L>
 concept LayerLike = std::is_invocable_r_v<Tensor, const L &, Arg>;
 template <typename L>
-concept HasNode = requires(const L &l) { l.node(); };
+concept HasNode = requires(const L &l) {
+  l.node();
+};
 } // namespace detail
 
 /// Layers and functions of one tensor, one after the other. Children are named by their position: "0", "1", ...
@@ -208,9 +210,8 @@ public:
   static constexpr bool kLibrary = true;
   Sequential() = default;
   template <typename... L>
-    requires(sizeof...(L) > 0 && (detail::LayerLike<std::decay_t<L>> && ...) &&
-             !(sizeof...(L) == 1 && (std::is_same_v<std::decay_t<L>, Sequential> && ...)))
-  Sequential(L &&...layers) {
+  requires(sizeof...(L) > 0 && (detail::LayerLike<std::decay_t<L>> && ...) &&
+           !(sizeof...(L) == 1 && (std::is_same_v<std::decay_t<L>, Sequential> && ...))) Sequential(L &&...layers) {
     (add(std::forward<L>(layers)), ...);
   }
   template <typename L> void add(L &&layer) {

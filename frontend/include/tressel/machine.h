@@ -12,7 +12,8 @@ struct Device {
 /// The host.
 inline Device cpu() { return {}; }
 
-/// Chooses the machine for this process, before anything is compiled. So far there is "cpu"; anything else throws Error.
+/// Chooses the machine for this process, before anything is compiled. So far there is "cpu"; anything else throws
+/// Error.
 void use_machine(std::string_view name);
 
 } // namespace tressel

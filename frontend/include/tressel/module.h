@@ -9,11 +9,12 @@
 //   Net net;
 //   net.initialize({{f32, {64, 1, 28, 28}}}, /*seed=*/1);   // shapes are inferred: every parameter has its value now
 //   Tensor y = net(x);                                      // op by op
-//   net.hybridize();                                        // from now on: recorded once per kind of call, compiled, cached
+//   net.hybridize();                                        // from now on: recorded once per kind of call, compiled,
+//   cached
 //
-// A module is a handle: copies share parameters, children and programs; clone() copies them. const is shallow. Parameters
-// are named by their path ("head.weight"), and their initial values depend on the seed and that path alone. Building
-// modules is for one thread at a time; calling a compiled one is not.
+// A module is a handle: copies share parameters, children and programs; clone() copies them. const is shallow.
+// Parameters are named by their path ("head.weight"), and their initial values depend on the seed and that path alone.
+// Building modules is for one thread at a time; calling a compiled one is not.
 #pragma once
 
 #include <tressel/io.h>
@@ -71,8 +72,8 @@ public:
   Parameter &operator=(const Parameter &) = default;
   Parameter &operator=(Parameter &&) noexcept = default;
 
-  /// For layers: a first value of this shape, unless there is one. Throws TraceError in a trace, and Error when the module
-  /// was not initialized with a seed.
+  /// For layers: a first value of this shape, unless there is one. Throws TraceError in a trace, and Error when the
+  /// module was not initialized with a seed.
   const Parameter &need(const Shape &shape, DType dtype = f32) const;
 
 private:
@@ -94,7 +95,8 @@ struct Node {
   Node();
   ~Node();
   std::shared_ptr<Node> addChild(const std::string &name, std::shared_ptr<Node> child);
-  Parameter addParameter(const std::string &name, std::optional<Shape> shape, DType dtype, Initializer init, bool isState);
+  Parameter addParameter(const std::string &name, std::optional<Shape> shape, DType dtype, Initializer init,
+                         bool isState);
   void collect(const std::string &prefix, NamedParameters &out, bool states) const;
   void seed(uint64_t seed) const;
   void hybridize(JitOptions options);
@@ -104,7 +106,9 @@ struct Node {
 void inferParameters(std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body);
 
 template <typename D>
-concept IsLibrary = requires { requires D::kLibrary; };
+concept IsLibrary = requires {
+  requires D::kLibrary;
+};
 
 /// A module's forward with its arguments, to be recorded.
 template <typename D, typename R, typename... P> class ForwardBody final : public tressel::detail::TraceBody {
@@ -151,13 +155,10 @@ public:
 
   /// Calls forward, or the compiled program of a hybridized module. Ops inside a layer of the library belong to the
   /// caller's line.
-  Tensor operator()(Arg x) const {
-    return invoke<Tensor>(x.where(), x.as_tensor());
-  }
+  Tensor operator()(Arg x) const { return invoke<Tensor>(x.where(), x.as_tensor()); }
   /// Other arguments than one tensor: trees.
   template <typename... A>
-    requires(sizeof...(A) != 1 || !(std::is_convertible_v<A, Arg> && ...))
-  auto operator()(const A &...args) const {
+  requires(sizeof...(A) != 1 || !(std::is_convertible_v<A, Arg> && ...)) auto operator()(const A &...args) const {
     using R = decltype(self().forward(args...));
     return invoke<R>(std::source_location(), args...);
   }
@@ -169,8 +170,8 @@ public:
     return all;
   }
 
-  /// Gives all parameters their first values: shapes are found by running forward on types alone. A named size counts as
-  /// 1 here: parameters may not depend on it.
+  /// Gives all parameters their first values: shapes are found by running forward on types alone. A named size counts
+  /// as 1 here: parameters may not depend on it.
   void initialize(const std::vector<TensorSpec> &inputs, uint64_t seed,
                   std::source_location where = std::source_location::current()) const {
     node_->seed(seed);
@@ -200,8 +201,7 @@ public:
                           std::source_location where = std::source_location::current()) const {
     return load_parameters(parameters(), path, options, where);
   }
-  void save_weights(const std::string &path,
-                    std::source_location where = std::source_location::current()) const {
+  void save_weights(const std::string &path, std::source_location where = std::source_location::current()) const {
     save_parameters(parameters(), path, where);
   }
 
@@ -250,7 +250,8 @@ private:
 
   template <typename R, typename... P> R invoke(std::source_location where, const P &...args) const {
     if (!node_->hybrid || tressel::detail::tracing() || tressel::detail::jitDisabled()) {
-      tressel::detail::LocationScope scope(where.line() ? where : tressel::detail::callerOf(where), detail::IsLibrary<D>);
+      tressel::detail::LocationScope scope(where.line() ? where : tressel::detail::callerOf(where),
+                                           detail::IsLibrary<D>);
       return self().forward(args...);
     }
     tressel::detail::CallArgs call;

@@ -8,8 +8,8 @@
 
 namespace tressel {
 
-/// Layers behave differently in training: dropout drops. Everything is inference unless a scope says otherwise. The mode
-/// is part of what compiled functions are cached by.
+/// Layers behave differently in training: dropout drops. Everything is inference unless a scope says otherwise. The
+/// mode is part of what compiled functions are cached by.
 class TrainScope {
 public:
   explicit TrainScope(bool train = true);

@@ -12,8 +12,7 @@ namespace tressel {
 /// A dimension's size, or the name of one that is not fixed.
 struct DimSpec {
   template <typename T>
-    requires std::is_integral_v<T>
-  DimSpec(T n) : size(static_cast<int64_t>(n)) {}
+  requires std::is_integral_v<T> DimSpec(T n) : size(static_cast<int64_t>(n)) {}
   DimSpec(const char *dimName) : size(kDynamic), name(dimName) {}
   int64_t size;
   std::string name = {};

@@ -189,8 +189,7 @@ Tensor fromBytes(const void *data, const TensorType &type, std::source_location 
 /// A nested braced list of numbers; its depth is the rank.
 struct Nested {
   template <typename T>
-    requires std::is_arithmetic_v<T>
-  Nested(T v) : number(static_cast<double>(v)) {}
+  requires std::is_arithmetic_v<T> Nested(T v) : number(static_cast<double>(v)) {}
   Nested(std::initializer_list<Nested> l) : list(l), isList(true) {}
   double number = 0;
   std::vector<Nested> list;
@@ -206,8 +205,7 @@ inline Tensor tensor(std::initializer_list<detail::Nested> list, DType dtype = f
 }
 /// A tensor of rank 0. The element type is the C++ type's.
 template <typename T>
-  requires std::is_arithmetic_v<T>
-Tensor tensor(T value, std::source_location where = std::source_location::current()) {
+requires std::is_arithmetic_v<T> Tensor tensor(T value, std::source_location where = std::source_location::current()) {
   return detail::fromBytes(&value, {detail::dtypeFor<T>(), {}}, where);
 }
 /// Copies the elements. Throws ShapeError when their number is not the shape's.
@@ -228,8 +226,7 @@ Tensor adopt(void *data, const TensorType &type, runtime::Storage::Deleter delet
 namespace detail {
 void checkCount(size_t have, const Shape &shape, std::source_location where);
 }
-template <typename T>
-Tensor from_span(std::span<const T> elements, const Shape &shape, std::source_location where) {
+template <typename T> Tensor from_span(std::span<const T> elements, const Shape &shape, std::source_location where) {
   detail::checkCount(elements.size(), shape, where);
   return detail::fromBytes(elements.data(), {detail::dtypeFor<T>(), shape}, where);
 }

@@ -1,5 +1,6 @@
-// Trees of tensors: what a jitted function takes and returns. A tree is a Tensor, or a vector, array, pair, tuple, optional,
-// string-keyed map or plain aggregate of trees. Integers, enums and Static values in it are part of the program's key.
+// Trees of tensors: what a jitted function takes and returns. A tree is a Tensor, or a vector, array, pair, tuple,
+// optional, string-keyed map or plain aggregate of trees. Integers, enums and Static values in it are part of the
+// program's key.
 #pragma once
 
 #include <tressel/tensor.h>

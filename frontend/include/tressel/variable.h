@@ -1,6 +1,6 @@
-// Variable: a named cell that holds a tensor and can be assigned. Copies of a Variable are the same cell. Parameters and
-// running statistics are Variables. A traced program reads the Variables it touches when it is called, and writes back
-// those that it assigns: they are its state, and need not be passed.
+// Variable: a named cell that holds a tensor and can be assigned. Copies of a Variable are the same cell. Parameters
+// and running statistics are Variables. A traced program reads the Variables it touches when it is called, and writes
+// back those that it assigns: they are its state, and need not be passed.
 #pragma once
 
 #include <tressel/tensor.h>
