@@ -13,8 +13,8 @@ namespace tressel::codegen {
 /// What the function reads and writes: buffers[operand i of the plan] is args->buffers[operands[i]].
 struct KernelSignature {
   std::string symbol;
-  std::vector<int32_t> operands;       ///< empty: operand i is buffer i
-  std::optional<UnitRows> rows;        ///< an epilogue: the library's units instead of the schedule's
+  std::vector<int32_t> operands; ///< empty: operand i is buffer i
+  std::optional<UnitRows> rows;  ///< an epilogue: the library's units instead of the schedule's
 };
 
 /// Adds the function to `module`. It returns a runtime::KernelStatus.

@@ -1,5 +1,5 @@
-// The ops of one kernel with their loop forms: what a loop plan is made from. No MLIR here, so that kernels for tests and
-// for the eager path can be described directly.
+// The ops of one kernel with their loop forms: what a loop plan is made from. No MLIR here, so that kernels for tests
+// and for the eager path can be described directly.
 #pragma once
 
 #include "ir/op/LoopForm.h"

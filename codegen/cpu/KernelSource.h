@@ -10,8 +10,8 @@
 
 namespace tressel::codegen {
 
-/// The loop forms of `ops` (program order). Splat constants become immediates wherever they stand. Nothing if an op has no
-/// loop form or an operand is neither made here, nor an input, nor a splat.
+/// The loop forms of `ops` (program order). Splat constants become immediates wherever they stand. Nothing if an op has
+/// no loop form or an operand is neither made here, nor an input, nor a splat.
 std::optional<KernelGraph> kernelGraphOf(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> inputs,
                                          llvm::ArrayRef<mlir::Value> results);
 

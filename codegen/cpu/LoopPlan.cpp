@@ -112,13 +112,13 @@ private:
   const int rowDims_;
   LoopPlan plan_;
   std::string why_ = "no plan";
-  std::vector<int> producer_;             // op of each value, -1
-  std::vector<int> splat_;                // splat of each value, -1
-  std::vector<int> inputNumber_;          // kernel operand of each value, -1
+  std::vector<int> producer_;    // op of each value, -1
+  std::vector<int> splat_;       // splat of each value, -1
+  std::vector<int> inputNumber_; // kernel operand of each value, -1
   DimClasses classes_;
-  std::vector<std::vector<int>> opDims_;  // class node of each domain dim of each op
-  std::map<int, size_t> loopOf_;          // class to loop dim
-  std::vector<int> reductionOf_;          // op to its number in plan_.reductions
+  std::vector<std::vector<int>> opDims_;            // class node of each domain dim of each op
+  std::map<int, size_t> loopOf_;                    // class to loop dim
+  std::vector<int> reductionOf_;                    // op to its number in plan_.reductions
   std::vector<std::vector<Affine>> reductionIndex_; // its result's index in loop dims
   std::map<std::string, int32_t> interned_;
   std::map<std::string, int32_t> pulled_;
@@ -306,7 +306,8 @@ int32_t Builder::pullOp(const KernelGraph::Op &o, const std::vector<Affine> &dom
       at[n] = constant(node.dtype, node.f, node.i);
     } else {
       auto arg = [&](int k) { return node.args[k] < 0 ? -1 : at[static_cast<size_t>(node.args[k])]; };
-      at[n] = node.op == ScalarOp::Cast ? cast(arg(0), node.dtype) : scalar(node.op, node.dtype, arg(0), arg(1), arg(2));
+      at[n] =
+          node.op == ScalarOp::Cast ? cast(arg(0), node.dtype) : scalar(node.op, node.dtype, arg(0), arg(1), arg(2));
     }
   }
   return at[static_cast<size_t>(o.form.body.result)];
@@ -699,9 +700,10 @@ int64_t LoopPlan::flops() const {
     for (size_t d = 0; d < dims.size(); ++d)
       if (e.dims >> d & 1)
         points *= dims[d].size;
-    total += points * (e.op >= ScalarOp::Exp && e.op <= ScalarOp::Logistic ? 20
+    total += points * (e.op >= ScalarOp::Exp && e.op <= ScalarOp::Logistic                          ? 20
                        : e.op == ScalarOp::Div || e.op == ScalarOp::Sqrt || e.op == ScalarOp::Rsqrt ? 4
-                       : e.op == ScalarOp::Pow || e.op == ScalarOp::Atan2 ? 50 : 1);
+                       : e.op == ScalarOp::Pow || e.op == ScalarOp::Atan2                           ? 50
+                                                                                                    : 1);
   }
   return total + static_cast<int64_t>(reductions.size()) * parallelPoints() * reducedPoints();
 }
@@ -730,8 +732,8 @@ std::string LoopPlan::str() const {
     uint64_t bits;
     std::memcpy(&bits, &x.f, sizeof bits);
     s << '%' << e << " = " << kinds[static_cast<int>(x.kind)] << ' ' << nameOf(x.dtype) << ' ' << static_cast<int>(x.op)
-      << " (" << x.args[0] << ' ' << x.args[1] << ' ' << x.args[2] << ") f " << std::hex << bits << std::dec << " i " << x.i
-      << " b " << x.buffer << " g " << x.guard << ' ';
+      << " (" << x.args[0] << ' ' << x.args[1] << ' ' << x.args[2] << ") f " << std::hex << bits << std::dec << " i "
+      << x.i << " b " << x.buffer << " g " << x.guard << ' ';
     affine(x.index);
     s << '\n';
   }

@@ -2,8 +2,8 @@
 //
 // All values live over the same loop dimensions, parallel ones (P) and reduced ones (R). A value is "full" (over P x R)
 // or "reduced" (over P). Every op that is not a reduction is inlined into its users by composing index expressions, so
-// what remains is a DAG of scalar expressions over the loop dimensions, the reductions that consume them, stage by stage,
-// and the stores. See README.md in this folder.
+// what remains is a DAG of scalar expressions over the loop dimensions, the reductions that consume them, stage by
+// stage, and the stores. See README.md in this folder.
 #pragma once
 
 #include "codegen/cpu/KernelGraph.h"
@@ -80,7 +80,7 @@ struct LoopPlan {
   int32_t numParallel = 0;
   /// >= 0: the first so many dims are the rows that units of work are made of, never merged with later ones. -1: free.
   int32_t unitDims = -1;
-  std::vector<Expr> exprs;   ///< arguments precede users
+  std::vector<Expr> exprs; ///< arguments precede users
   std::vector<Reduction> reductions;
   std::vector<Store> stores;
   std::vector<Buffer> buffers; ///< inputs, then results

@@ -15,20 +15,47 @@ using op::ScalarOp;
 /// Instructions of one evaluation, roughly.
 int costOf(const Expr &e) {
   switch (e.kind) {
-  case ExprKind::Load: return 1;
-  case ExprKind::Scalar: break;
-  default: return 2;
+  case ExprKind::Load:
+    return 1;
+  case ExprKind::Scalar:
+    break;
+  default:
+    return 2;
   }
   switch (e.op) {
-  case ScalarOp::Const: return 0;
-  case ScalarOp::Div: case ScalarOp::Rem: return isFloat(e.dtype) ? 8 : 30;
-  case ScalarOp::Sqrt: case ScalarOp::Rsqrt: return 8;
-  case ScalarOp::Cast: return e.dtype == DType::f16 || e.dtype == DType::bf16 ? 6 : 2;
-  case ScalarOp::Exp: case ScalarOp::Expm1: case ScalarOp::Logistic: case ScalarOp::Tanh: case ScalarOp::Erf: return 30;
-  case ScalarOp::Log: case ScalarOp::Log1p: case ScalarOp::Atan: case ScalarOp::Sinh: case ScalarOp::Cosh: return 40;
-  case ScalarOp::Sin: case ScalarOp::Cos: case ScalarOp::Tan: case ScalarOp::Asin: case ScalarOp::Acos: return 60;
-  case ScalarOp::Pow: case ScalarOp::Atan2: return 120;
-  default: return 1;
+  case ScalarOp::Const:
+    return 0;
+  case ScalarOp::Div:
+  case ScalarOp::Rem:
+    return isFloat(e.dtype) ? 8 : 30;
+  case ScalarOp::Sqrt:
+  case ScalarOp::Rsqrt:
+    return 8;
+  case ScalarOp::Cast:
+    return e.dtype == DType::f16 || e.dtype == DType::bf16 ? 6 : 2;
+  case ScalarOp::Exp:
+  case ScalarOp::Expm1:
+  case ScalarOp::Logistic:
+  case ScalarOp::Tanh:
+  case ScalarOp::Erf:
+    return 30;
+  case ScalarOp::Log:
+  case ScalarOp::Log1p:
+  case ScalarOp::Atan:
+  case ScalarOp::Sinh:
+  case ScalarOp::Cosh:
+    return 40;
+  case ScalarOp::Sin:
+  case ScalarOp::Cos:
+  case ScalarOp::Tan:
+  case ScalarOp::Asin:
+  case ScalarOp::Acos:
+    return 60;
+  case ScalarOp::Pow:
+  case ScalarOp::Atan2:
+    return 120;
+  default:
+    return 1;
   }
 }
 
@@ -107,8 +134,9 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
       const Buffer &buffer = plan.buffers[static_cast<size_t>(e.buffer)];
       const int64_t bytes = buffer.elements * sizeOf(buffer.dtype);
       if (vector)
-        cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes)) *
-               (bytes > (1 << 20) ? 4 : bytes > (1 << 15) ? 1.5 : 1);
+        cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes)) * (bytes > (1 << 20)   ? 4
+                                                                                 : bytes > (1 << 15) ? 1.5
+                                                                                                     : 1);
     }
     instructions += points * cost;
   }
@@ -146,7 +174,8 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   }
   if (s.vectorDim >= 0 && plan.dims[static_cast<size_t>(s.vectorDim)].size > 0) {
     const int64_t size = plan.dims[static_cast<size_t>(s.vectorDim)].size;
-    s.lanes = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(maxLanes), std::bit_ceil(static_cast<uint64_t>(size))));
+    s.lanes = static_cast<int>(
+        std::min<uint64_t>(static_cast<uint64_t>(maxLanes), std::bit_ceil(static_cast<uint64_t>(size))));
   }
   if (s.lanes <= 1)
     s.vectorDim = -1, s.lanes = 1;
@@ -230,7 +259,8 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     if (!d.reduced && d.size == 0)
       s.range = 0;
   const double perUnit = serialSeconds(plan, s) / static_cast<double>(std::max<int64_t>(1, s.range));
-  s.grain = std::clamp<int64_t>(static_cast<int64_t>(30e-6 / std::max(perUnit, 1e-12)), 1, std::max<int64_t>(1, s.range));
+  s.grain =
+      std::clamp<int64_t>(static_cast<int64_t>(30e-6 / std::max(perUnit, 1e-12)), 1, std::max<int64_t>(1, s.range));
   return s;
 }
 

@@ -16,10 +16,10 @@ struct UnitRows {
 struct LoopSchedule {
   int vectorDim = -1; ///< -1: no dimension is worth it
   int lanes = 1;
-  int unroll = 1;     ///< vectors side by side
-  int blockDim = -1;  ///< a parallel dimension of which several indices run together, to reuse loads
+  int unroll = 1;    ///< vectors side by side
+  int blockDim = -1; ///< a parallel dimension of which several indices run together, to reuse loads
   int block = 1;
-  int64_t tile = 0;   ///< elements of a parallel vector dimension per unit; its size: all of them
+  int64_t tile = 0;           ///< elements of a parallel vector dimension per unit; its size: all of them
   std::vector<int> unitDims;  ///< parallel dimensions whose points (or blocks) make the units, outermost first
   std::vector<int> innerDims; ///< further parallel dimensions, looped over inside a unit
   int64_t range = 1, grain = 1;

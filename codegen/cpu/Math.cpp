@@ -69,7 +69,9 @@ Num Math::floor(Num x) {
   const Num n = rint(x);
   return copySign(select(n > x, n - c(1), n), x);
 }
-Num Math::ceil(Num x) { return features_.sse41 ? wrap(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x.v)) : -floor(-x); }
+Num Math::ceil(Num x) {
+  return features_.sse41 ? wrap(b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x.v)) : -floor(-x);
+}
 Num Math::trunc(Num x) {
   if (features_.sse41)
     return wrap(b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x.v));
@@ -78,9 +80,7 @@ Num Math::trunc(Num x) {
 
 Num Math::min(Num a, Num b) { return wrap(b_.CreateSelect(b_.CreateOr(a < b, isNan(a)), a.v, b.v)); }
 Num Math::max(Num a, Num b) { return wrap(b_.CreateSelect(b_.CreateOr(a > b, isNan(a)), a.v, b.v)); }
-Num Math::sign(Num x) {
-  return select(x == c(0), x, select(isNan(x), x, copySign(c(1), x)));
-}
+Num Math::sign(Num x) { return select(x == c(0), x, select(isNan(x), x, copySign(c(1), x))); }
 
 Num Math::power2(Value *n) const {
   return fromBits(b_.CreateShl(b_.CreateAdd(n, integer(f64_ ? 1023 : 127)), integer(f64_ ? 52 : 23)));
@@ -111,7 +111,8 @@ Num Math::exp(Num x) {
   const Num p = (e.r * e.r) * expTail(e.r) + e.r + c(1);
   if (features_.avx512 && type_->isVectorTy() && type_->getPrimitiveSizeInBits() == 512) {
     // Scales by 2^n in one instruction, denormal and infinite results included.
-    const auto id = f64_ ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512 : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+    const auto id =
+        f64_ ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512 : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
     Value *all = f64_ ? static_cast<Value *>(b_.getInt8(0xff)) : b_.getInt16(0xffff);
     return wrap(b_.CreateIntrinsic(id, {}, {p.v, e.nf.v, p.v, all, b_.getInt32(4)})); // 4: the current rounding
   }
@@ -146,7 +147,8 @@ Num Math::log(Num x) {
   const Num r = z * (f64_ ? poly(z, {2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17,
                                      2.0 / 19, 2.0 / 21, 2.0 / 23})
                           : poly(z, {2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11}));
-  const Num ln2High = c(f64_ ? 0x1.62e42feep-1 : 0x1.62e4p-1), ln2Low = c(f64_ ? 0x1.a39ef35793c76p-33 : 0x1.7f7d1cf8p-20);
+  const Num ln2High = c(f64_ ? 0x1.62e42feep-1 : 0x1.62e4p-1),
+            ln2Low = c(f64_ ? 0x1.a39ef35793c76p-33 : 0x1.7f7d1cf8p-20);
   Num y = nf * ln2High - ((half - (s * (half + r) + nf * ln2Low)) - f);
   y = select(x == c(kInf), x, y);
   y = select(x == c(0), c(-kInf), y);
@@ -169,16 +171,16 @@ Num Math::inDouble(Num x, Num (Math::*f)(Num)) {
 
 /// sin(x + quadrantShift pi/2), or tan.
 Num Math::trig(Num x, int quadrantShift, bool tangent) {
-  // n = rint(x 2/pi) with pi/2 in four parts: the products with the first three are exact while |n| < 2^20. Beyond, n is
-  // found in steps: x = hi + lo, where hi is x cut to 20 bits ... see README.md for the bound on large arguments.
+  // n = rint(x 2/pi), with pi/2 in three parts: the products with the first two are exact while |n| < 2^20. README.md
+  // says what that means for larger arguments.
   const Num magic = c(0x1.8p52);
   const Num shifted = x * c(M_2_PI) + magic;
   const Num n = shifted - magic;
-  Num r = x - n * c(0x1.921fb544p+0);        // 33 bits
-  const Num w1 = n * c(0x1.0b4611a6p-34);    // 33 bits
+  Num r = x - n * c(0x1.921fb544p+0);     // 33 bits
+  const Num w1 = n * c(0x1.0b4611a6p-34); // 33 bits
   const Num t = r;
   r = t - w1;
-  const Num e1 = (t - r) - w1;               // what the subtraction lost
+  const Num e1 = (t - r) - w1; // what the subtraction lost
   const Num w2 = n * c(0x1.3198a2e037073p-69);
   const Num y = r + (e1 - w2), tail = (r - y) + (e1 - w2);
   const Num z = y * y;
@@ -200,7 +202,7 @@ Num Math::trig(Num x, int quadrantShift, bool tangent) {
     Value *flip = b_.CreateShl(b_.CreateAnd(quadrant, integer(2)), integer(62));
     result = fromBits(b_.CreateXor(bits(result), flip));
   }
-  // No argument keeps its phase beyond 2^52; infinities have no sine.
+  // Infinities have no sine.
   result = select(b_.CreateFCmpUGE(abs(x).v, c(kInf).v), c(kNan), result);
   return quadrantShift ? result : select(x == c(0), x, result);
 }
@@ -244,9 +246,7 @@ Num Math::asin(Num x) {
   const Num y = atan(x / sqrt((c(1) - x) * (c(1) + x)));
   return select(abs(x) > c(1), c(kNan), select(x == c(0), x, y));
 }
-Num Math::acos(Num x) {
-  return select(abs(x) > c(1), c(kNan), c(2) * atan(sqrt((c(1) - x) / (c(1) + x))));
-}
+Num Math::acos(Num x) { return select(abs(x) > c(1), c(kNan), c(2) * atan(sqrt((c(1) - x) / (c(1) + x)))); }
 
 Num Math::sinh(Num x) {
   const Num a = abs(x), t = expm1(a), small = c(0.5) * (t + t / (t + c(1)));
@@ -283,21 +283,20 @@ Num Math::erf(Num x) {
     return erfSingle(x);
   // log(erfc) is smooth where x P(x^2) would need too many terms.
   const Num a = abs(x), u = x * x, bounded = select(a > c(6), c(6), a), t = (bounded - c(3.5)) * c(1 / 2.5);
-  const Num small = poly(u, {1.128379167095512574, -0.3761263890318375246, 0.1128379167095512563, -0.02686617064513121852,
-                             0.005223977625441674014, -0.0008548327023403000609, 0.0001205533297887948387,
-                             -0.00001492565023696750174, 1.646211078201863639e-6, -1.636576864883207212e-7,
-                             1.480602714612875166e-8, -1.227773448679552385e-9, 9.323723518153026634e-11,
-                             -6.196736428787699983e-12, 2.806712819561126247e-13});
-  const Num logErfc =
-      poly(t, {-14.11243740214817376, -18.16524897091297727, -6.042206592138938642, -0.08165090971779556003,
-               0.03412841107974121877, -0.01438454833082411236, 0.005953704476500266256, -0.002373997272217966794,
-               0.0008935765803576782152, -0.0003078196384588672536, 0.00009090095179427460628,
-               -0.00001847405574622963835, -1.477797264746648564e-6, 4.564131261214968402e-6,
-               -3.421145077573865686e-6, 1.922811452788474848e-6, -9.155125406278994369e-7,
-               3.752083470640887565e-7, -1.304009386495331347e-7, 3.797617767340115634e-8,
-               -3.457472221894704983e-9, -1.022751133247370739e-8, 7.146217369907720077e-9,
-               3.35208008617742275e-10, -3.680057728058019529e-11, -2.247917164236813813e-9,
-               1.007808571518733384e-9, 2.959316930225313724e-10, -1.835308924843171348e-10});
+  const Num small =
+      poly(u, {1.128379167095512574, -0.3761263890318375246, 0.1128379167095512563, -0.02686617064513121852,
+               0.005223977625441674014, -0.0008548327023403000609, 0.0001205533297887948387, -0.00001492565023696750174,
+               1.646211078201863639e-6, -1.636576864883207212e-7, 1.480602714612875166e-8, -1.227773448679552385e-9,
+               9.323723518153026634e-11, -6.196736428787699983e-12, 2.806712819561126247e-13});
+  const Num logErfc = poly(
+      t, {-14.11243740214817376,     -18.16524897091297727,     -6.042206592138938642,     -0.08165090971779556003,
+          0.03412841107974121877,    -0.01438454833082411236,   0.005953704476500266256,   -0.002373997272217966794,
+          0.0008935765803576782152,  -0.0003078196384588672536, 0.00009090095179427460628, -0.00001847405574622963835,
+          -1.477797264746648564e-6,  4.564131261214968402e-6,   -3.421145077573865686e-6,  1.922811452788474848e-6,
+          -9.155125406278994369e-7,  3.752083470640887565e-7,   -1.304009386495331347e-7,  3.797617767340115634e-8,
+          -3.457472221894704983e-9,  -1.022751133247370739e-8,  7.146217369907720077e-9,   3.35208008617742275e-10,
+          -3.680057728058019529e-11, -2.247917164236813813e-9,  1.007808571518733384e-9,   2.959316930225313724e-10,
+          -1.835308924843171348e-10});
   const Num large = copySign(c(1) - exp(logErfc), x);
   return select(b_.CreateFCmpOGT(a.v, c(1).v), large, x * small);
 }
@@ -344,7 +343,7 @@ Num Math::rem(Num a, Num b) { // the result has the divisor's sign
     const Num p = q * m, qh = high(q), ql = q - qh, mh = high(m), ml = m - mh;
     r = (n - p) - (((qh * mh - p) + qh * ml + ql * mh) + ql * ml);
   }
-  r = select(r < c(0), r + m, r);        // the quotient may have been rounded up
+  r = select(r < c(0), r + m, r); // the quotient may have been rounded up
   r = select(b_.CreateFCmpOGE(r.v, m.v), r - m, r);
   r = select(b_.CreateAnd(m == c(kInf), n < c(kInf)), n, r);
   r = copySign(r, a);

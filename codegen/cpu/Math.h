@@ -42,7 +42,7 @@ private:
     Num nf, r;
   };
   Reduced reduceExp(Num x) const;
-  Num expTail(Num r) const; ///< (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2
+  Num expTail(Num r) const;         ///< (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2
   Num power2(llvm::Value *n) const; ///< for normal results
   Num erfSingle(Num x);
   Num trig(Num x, int quadrantShift, bool tangent);

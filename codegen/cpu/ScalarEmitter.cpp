@@ -26,13 +26,23 @@ static Value *intLike(Value *v, uint64_t n) { return llvm::ConstantInt::get(v->g
 
 Type *ScalarEmitter::registerType(DType type) const {
   switch (type) {
-  case DType::f32: return b_.getFloatTy();
-  case DType::f64: return b_.getDoubleTy();
-  case DType::f16: case DType::bf16: case DType::i16: return b_.getInt16Ty();
-  case DType::i8: case DType::u8: return b_.getInt8Ty();
-  case DType::i32: return b_.getInt32Ty();
-  case DType::i64: return b_.getInt64Ty();
-  case DType::boolean: return b_.getInt1Ty();
+  case DType::f32:
+    return b_.getFloatTy();
+  case DType::f64:
+    return b_.getDoubleTy();
+  case DType::f16:
+  case DType::bf16:
+  case DType::i16:
+    return b_.getInt16Ty();
+  case DType::i8:
+  case DType::u8:
+    return b_.getInt8Ty();
+  case DType::i32:
+    return b_.getInt32Ty();
+  case DType::i64:
+    return b_.getInt64Ty();
+  case DType::boolean:
+    return b_.getInt1Ty();
   }
   llvm_unreachable("element type");
 }
@@ -59,8 +69,9 @@ Value *ScalarEmitter::constant(DType type, double f, int64_t i) {
   }
   if (type == DType::boolean)
     return b_.getInt1(i != 0);
-  return llvm::ConstantInt::get(b_.getContext(), llvm::APInt(static_cast<unsigned>(widthOf(type)), static_cast<uint64_t>(i),
-                                                             /*isSigned=*/true, /*implicitTrunc=*/true));
+  return llvm::ConstantInt::get(b_.getContext(),
+                                llvm::APInt(static_cast<unsigned>(widthOf(type)), static_cast<uint64_t>(i),
+                                            /*isSigned=*/true, /*implicitTrunc=*/true));
 }
 
 Value *ScalarEmitter::widen(Value *bits, DType from) {
@@ -74,7 +85,8 @@ Value *ScalarEmitter::widen(Value *bits, DType from) {
   Value *magnitude = b_.CreateShl(b_.CreateAnd(wide, 0x7fff), 13);
   Value *scaled = b_.CreateFMul(b_.CreateBitCast(magnitude, single), llvm::ConstantFP::get(single, 0x1p112));
   Value *special = b_.CreateICmpUGE(magnitude, intLike(magnitude, 0x0f800000)); // infinity and NaN
-  Value *out = b_.CreateSelect(special, b_.CreateOr(magnitude, intLike(magnitude, 0x7f800000)), b_.CreateBitCast(scaled, i32));
+  Value *out =
+      b_.CreateSelect(special, b_.CreateOr(magnitude, intLike(magnitude, 0x7f800000)), b_.CreateBitCast(scaled, i32));
   return b_.CreateBitCast(b_.CreateOr(out, b_.CreateShl(b_.CreateAnd(wide, 0x8000), 16)), single);
 }
 
@@ -133,8 +145,8 @@ Value *ScalarEmitter::cast(Value *v, DType from, DType to) {
   if (isHalf(to)) {
     Value *single = cast(v, from, DType::f32);
     if (from == DType::f64) {
-      // Rounding twice would be wrong in ties, so the first time rounds to odd: towards zero, with the last bit set when
-      // anything was lost.
+      // Rounding twice would be wrong in ties, so the first time rounds to odd: towards zero, with the last bit set
+      // when anything was lost.
       Value *back = b_.CreateFPExt(single, v->getType());
       Value *lost = b_.CreateFCmpONE(back, v);
       Value *larger = b_.CreateFCmpOGT(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
@@ -170,13 +182,26 @@ Value *ScalarEmitter::compare(ScalarOp op, DType type, Value *a, Value *b) {
   P p = P::BAD_ICMP_PREDICATE;
   const bool s = isSigned(type);
   switch (op) {
-  case ScalarOp::Eq: p = isFloat(type) ? P::FCMP_OEQ : P::ICMP_EQ; break;
-  case ScalarOp::Ne: p = isFloat(type) ? P::FCMP_UNE : P::ICMP_NE; break;
-  case ScalarOp::Lt: p = isFloat(type) ? P::FCMP_OLT : s ? P::ICMP_SLT : P::ICMP_ULT; break;
-  case ScalarOp::Le: p = isFloat(type) ? P::FCMP_OLE : s ? P::ICMP_SLE : P::ICMP_ULE; break;
-  case ScalarOp::Gt: p = isFloat(type) ? P::FCMP_OGT : s ? P::ICMP_SGT : P::ICMP_UGT; break;
-  case ScalarOp::Ge: p = isFloat(type) ? P::FCMP_OGE : s ? P::ICMP_SGE : P::ICMP_UGE; break;
-  default: llvm_unreachable("not a comparison");
+  case ScalarOp::Eq:
+    p = isFloat(type) ? P::FCMP_OEQ : P::ICMP_EQ;
+    break;
+  case ScalarOp::Ne:
+    p = isFloat(type) ? P::FCMP_UNE : P::ICMP_NE;
+    break;
+  case ScalarOp::Lt:
+    p = isFloat(type) ? P::FCMP_OLT : s ? P::ICMP_SLT : P::ICMP_ULT;
+    break;
+  case ScalarOp::Le:
+    p = isFloat(type) ? P::FCMP_OLE : s ? P::ICMP_SLE : P::ICMP_ULE;
+    break;
+  case ScalarOp::Gt:
+    p = isFloat(type) ? P::FCMP_OGT : s ? P::ICMP_SGT : P::ICMP_UGT;
+    break;
+  case ScalarOp::Ge:
+    p = isFloat(type) ? P::FCMP_OGE : s ? P::ICMP_SGE : P::ICMP_UGE;
+    break;
+  default:
+    llvm_unreachable("not a comparison");
   }
   return b_.CreateCmp(p, a, b);
 }
@@ -185,13 +210,20 @@ Value *ScalarEmitter::emitInteger(ScalarOp op, DType type, llvm::ArrayRef<Value 
   Value *a = args[0], *b = args.size() > 1 ? args[1] : nullptr;
   const bool s = isSigned(type);
   switch (op) {
-  case ScalarOp::Add: return type == DType::boolean ? b_.CreateOr(a, b) : b_.CreateAdd(a, b);
-  case ScalarOp::Sub: return b_.CreateSub(a, b);
-  case ScalarOp::Mul: return type == DType::boolean ? b_.CreateAnd(a, b) : b_.CreateMul(a, b);
-  case ScalarOp::Min: return b_.CreateSelect(b_.CreateICmp(s ? llvm::CmpInst::ICMP_SLT : llvm::CmpInst::ICMP_ULT, a, b), a, b);
-  case ScalarOp::Max: return b_.CreateSelect(b_.CreateICmp(s ? llvm::CmpInst::ICMP_SGT : llvm::CmpInst::ICMP_UGT, a, b), a, b);
-  case ScalarOp::Neg: return b_.CreateNeg(a);
-  case ScalarOp::Abs: return s ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, a, b_.getFalse()) : a;
+  case ScalarOp::Add:
+    return type == DType::boolean ? b_.CreateOr(a, b) : b_.CreateAdd(a, b);
+  case ScalarOp::Sub:
+    return b_.CreateSub(a, b);
+  case ScalarOp::Mul:
+    return type == DType::boolean ? b_.CreateAnd(a, b) : b_.CreateMul(a, b);
+  case ScalarOp::Min:
+    return b_.CreateSelect(b_.CreateICmp(s ? llvm::CmpInst::ICMP_SLT : llvm::CmpInst::ICMP_ULT, a, b), a, b);
+  case ScalarOp::Max:
+    return b_.CreateSelect(b_.CreateICmp(s ? llvm::CmpInst::ICMP_SGT : llvm::CmpInst::ICMP_UGT, a, b), a, b);
+  case ScalarOp::Neg:
+    return b_.CreateNeg(a);
+  case ScalarOp::Abs:
+    return s ? b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, a, b_.getFalse()) : a;
   case ScalarOp::Sign: {
     Value *zero = intLike(a, 0);
     Value *positive = b_.CreateZExt(s ? b_.CreateICmpSGT(a, zero) : b_.CreateICmpNE(a, zero), a->getType());
@@ -208,7 +240,8 @@ Value *ScalarEmitter::emitInteger(ScalarOp op, DType type, llvm::ArrayRef<Value 
     Value *by = b_.CreateSelect(over, intLike(b, 0), b);
     return b_.CreateSelect(over, intLike(a, 0), op == ScalarOp::Shl ? b_.CreateShl(a, by) : b_.CreateLShr(a, by));
   }
-  case ScalarOp::Div: case ScalarOp::Rem: {
+  case ScalarOp::Div:
+  case ScalarOp::Rem: {
     Value *zero = intLike(a, 0), *one = intLike(a, 1), *byZero = b_.CreateICmpEQ(b, zero);
     if (!s) {
       Value *d = b_.CreateSelect(byZero, one, b);
@@ -241,7 +274,8 @@ Value *ScalarEmitter::emitInteger(ScalarOp op, DType type, llvm::ArrayRef<Value 
     }
     return result;
   }
-  default: break;
+  default:
+    break;
   }
   // A float function of integers: the records cast before they call it, so this is a malformed program.
   llvm::report_fatal_error("scalar program: a function of floats applied to integers");
@@ -252,49 +286,90 @@ Value *ScalarEmitter::emitFloat(ScalarOp op, llvm::ArrayRef<Value *> args) {
   Math m(b_, features_, a->getType());
   const Num x = m.wrap(a), y = m.wrap(b);
   switch (op) {
-  case ScalarOp::Add: return b_.CreateFAdd(a, b);
-  case ScalarOp::Sub: return b_.CreateFSub(a, b);
-  case ScalarOp::Mul: return b_.CreateFMul(a, b);
-  case ScalarOp::Div: return b_.CreateFDiv(a, b);
-  case ScalarOp::Rem: return m.rem(x, y).v;
-  case ScalarOp::Pow: return m.pow(x, y).v;
-  case ScalarOp::Min: return m.min(x, y).v;
-  case ScalarOp::Max: return m.max(x, y).v;
-  case ScalarOp::Atan2: return m.atan2(x, y).v;
-  case ScalarOp::Neg: return b_.CreateFNeg(a);
-  case ScalarOp::Abs: return m.abs(x).v;
-  case ScalarOp::Sign: return m.sign(x).v;
-  case ScalarOp::Floor: return m.floor(x).v;
-  case ScalarOp::Ceil: return m.ceil(x).v;
-  case ScalarOp::Round: return m.rint(x).v;
-  case ScalarOp::Trunc: return m.trunc(x).v;
-  case ScalarOp::Sqrt: return m.sqrt(x).v;
-  case ScalarOp::Rsqrt: return b_.CreateFDiv(llvm::ConstantFP::get(a->getType(), 1), m.sqrt(x).v);
-  case ScalarOp::Exp: return m.exp(x).v;
-  case ScalarOp::Expm1: return m.expm1(x).v;
-  case ScalarOp::Log: return m.log(x).v;
-  case ScalarOp::Log1p: return m.log1p(x).v;
-  case ScalarOp::Sin: return m.sin(x).v;
-  case ScalarOp::Cos: return m.cos(x).v;
-  case ScalarOp::Tan: return m.tan(x).v;
-  case ScalarOp::Asin: return m.asin(x).v;
-  case ScalarOp::Acos: return m.acos(x).v;
-  case ScalarOp::Atan: return m.atan(x).v;
-  case ScalarOp::Sinh: return m.sinh(x).v;
-  case ScalarOp::Cosh: return m.cosh(x).v;
-  case ScalarOp::Tanh: return m.tanh(x).v;
-  case ScalarOp::Erf: return m.erf(x).v;
-  case ScalarOp::Logistic: return m.logistic(x).v;
-  default: break;
+  case ScalarOp::Add:
+    return b_.CreateFAdd(a, b);
+  case ScalarOp::Sub:
+    return b_.CreateFSub(a, b);
+  case ScalarOp::Mul:
+    return b_.CreateFMul(a, b);
+  case ScalarOp::Div:
+    return b_.CreateFDiv(a, b);
+  case ScalarOp::Rem:
+    return m.rem(x, y).v;
+  case ScalarOp::Pow:
+    return m.pow(x, y).v;
+  case ScalarOp::Min:
+    return m.min(x, y).v;
+  case ScalarOp::Max:
+    return m.max(x, y).v;
+  case ScalarOp::Atan2:
+    return m.atan2(x, y).v;
+  case ScalarOp::Neg:
+    return b_.CreateFNeg(a);
+  case ScalarOp::Abs:
+    return m.abs(x).v;
+  case ScalarOp::Sign:
+    return m.sign(x).v;
+  case ScalarOp::Floor:
+    return m.floor(x).v;
+  case ScalarOp::Ceil:
+    return m.ceil(x).v;
+  case ScalarOp::Round:
+    return m.rint(x).v;
+  case ScalarOp::Trunc:
+    return m.trunc(x).v;
+  case ScalarOp::Sqrt:
+    return m.sqrt(x).v;
+  case ScalarOp::Rsqrt:
+    return b_.CreateFDiv(llvm::ConstantFP::get(a->getType(), 1), m.sqrt(x).v);
+  case ScalarOp::Exp:
+    return m.exp(x).v;
+  case ScalarOp::Expm1:
+    return m.expm1(x).v;
+  case ScalarOp::Log:
+    return m.log(x).v;
+  case ScalarOp::Log1p:
+    return m.log1p(x).v;
+  case ScalarOp::Sin:
+    return m.sin(x).v;
+  case ScalarOp::Cos:
+    return m.cos(x).v;
+  case ScalarOp::Tan:
+    return m.tan(x).v;
+  case ScalarOp::Asin:
+    return m.asin(x).v;
+  case ScalarOp::Acos:
+    return m.acos(x).v;
+  case ScalarOp::Atan:
+    return m.atan(x).v;
+  case ScalarOp::Sinh:
+    return m.sinh(x).v;
+  case ScalarOp::Cosh:
+    return m.cosh(x).v;
+  case ScalarOp::Tanh:
+    return m.tanh(x).v;
+  case ScalarOp::Erf:
+    return m.erf(x).v;
+  case ScalarOp::Logistic:
+    return m.logistic(x).v;
+  default:
+    break;
   }
   llvm::report_fatal_error("scalar program: a function of integers applied to floats");
 }
 
 Value *ScalarEmitter::emit(ScalarOp op, DType type, llvm::ArrayRef<Value *> args, DType argType) {
   switch (op) {
-  case ScalarOp::Cast: return cast(args[0], argType, type);
-  case ScalarOp::Select: return b_.CreateSelect(args[0], args[1], args[2]);
-  case ScalarOp::Eq: case ScalarOp::Ne: case ScalarOp::Lt: case ScalarOp::Le: case ScalarOp::Gt: case ScalarOp::Ge:
+  case ScalarOp::Cast:
+    return cast(args[0], argType, type);
+  case ScalarOp::Select:
+    return b_.CreateSelect(args[0], args[1], args[2]);
+  case ScalarOp::Eq:
+  case ScalarOp::Ne:
+  case ScalarOp::Lt:
+  case ScalarOp::Le:
+  case ScalarOp::Gt:
+  case ScalarOp::Ge:
     return compare(op, argType, args[0], args[1]);
   case ScalarOp::IsNan: {
     if (!isFloat(argType))
@@ -302,7 +377,8 @@ Value *ScalarEmitter::emit(ScalarOp op, DType type, llvm::ArrayRef<Value *> args
     Value *v = isHalf(argType) ? widen(args[0], argType) : args[0];
     return b_.CreateFCmpUNO(v, v);
   }
-  default: break;
+  default:
+    break;
   }
   if (isHalf(type)) {
     llvm::SmallVector<Value *, 3> wide;
@@ -319,23 +395,37 @@ Value *ScalarEmitter::identity(Combine combine, DType type) {
   const bool s = isSigned(type);
   const auto most = static_cast<int64_t>((s ? (uint64_t(1) << (width - 1)) : (uint64_t(1) << width)) - 1);
   switch (combine) {
-  case Combine::Prod: return constant(type, 1, 1);
-  case Combine::Max: case Combine::ArgMax: return constant(type, -inf, s ? -most - 1 : 0);
-  case Combine::Min: case Combine::ArgMin: return constant(type, inf, most);
-  case Combine::All: return constant(type, 1, 1);
-  default: return constant(type, 0, 0);
+  case Combine::Prod:
+    return constant(type, 1, 1);
+  case Combine::Max:
+  case Combine::ArgMax:
+    return constant(type, -inf, s ? -most - 1 : 0);
+  case Combine::Min:
+  case Combine::ArgMin:
+    return constant(type, inf, most);
+  case Combine::All:
+    return constant(type, 1, 1);
+  default:
+    return constant(type, 0, 0);
   }
 }
 
 Value *ScalarEmitter::combine(Combine combine, DType type, Value *a, Value *b) {
   switch (combine) {
-  case Combine::Sum: return emit(ScalarOp::Add, type, {a, b}, type);
-  case Combine::Prod: return emit(ScalarOp::Mul, type, {a, b}, type);
-  case Combine::Max: return emit(ScalarOp::Max, type, {a, b}, type);
-  case Combine::Min: return emit(ScalarOp::Min, type, {a, b}, type);
-  case Combine::Any: return b_.CreateOr(a, b);
-  case Combine::All: return b_.CreateAnd(a, b);
-  default: llvm_unreachable("not combined by one step");
+  case Combine::Sum:
+    return emit(ScalarOp::Add, type, {a, b}, type);
+  case Combine::Prod:
+    return emit(ScalarOp::Mul, type, {a, b}, type);
+  case Combine::Max:
+    return emit(ScalarOp::Max, type, {a, b}, type);
+  case Combine::Min:
+    return emit(ScalarOp::Min, type, {a, b}, type);
+  case Combine::Any:
+    return b_.CreateOr(a, b);
+  case Combine::All:
+    return b_.CreateAnd(a, b);
+  default:
+    llvm_unreachable("not combined by one step");
   }
 }
 

@@ -41,8 +41,8 @@ private:
   llvm::Value *emitFloat(op::ScalarOp op, llvm::ArrayRef<llvm::Value *> args);
   llvm::Value *emitInteger(op::ScalarOp op, DType type, llvm::ArrayRef<llvm::Value *> args);
   llvm::Value *compare(op::ScalarOp op, DType type, llvm::Value *a, llvm::Value *b);
-  llvm::Value *widen(llvm::Value *bits, DType from);   ///< f16 or bf16 to f32
-  llvm::Value *narrow(llvm::Value *single, DType to);  ///< f32 to f16 or bf16, to nearest even
+  llvm::Value *widen(llvm::Value *bits, DType from);  ///< f16 or bf16 to f32
+  llvm::Value *narrow(llvm::Value *single, DType to); ///< f32 to f16 or bf16, to nearest even
   llvm::Value *floatToInteger(llvm::Value *v, DType to);
 
   llvm::IRBuilder<> &b_;

@@ -42,9 +42,12 @@ const llvm::Target &backEnd() {
 
 const char *coreOf(runtime::CpuLevel level) {
   switch (level) {
-  case runtime::CpuLevel::Baseline: return "x86-64";
-  case runtime::CpuLevel::V3: return "x86-64-v3";
-  case runtime::CpuLevel::V4: return "x86-64-v4";
+  case runtime::CpuLevel::Baseline:
+    return "x86-64";
+  case runtime::CpuLevel::V3:
+    return "x86-64-v3";
+  case runtime::CpuLevel::V4:
+    return "x86-64-v4";
   }
   return "x86-64";
 }

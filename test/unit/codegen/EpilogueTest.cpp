@@ -7,7 +7,8 @@ namespace {
 class Epilogue : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Levels, Epilogue, ::testing::ValuesIn(levels()), [](const auto &info) { return info.param; });
 
-/// y = max(y + bias, 0) in place and z = y > 0, over 7 x 5 x n elements in units of `block` rows of the first `rowDims` dims.
+/// y = max(y + bias, 0) in place and z = y > 0, over 7 x 5 x n elements in units of `block` rows of the first `rowDims`
+/// dims.
 void check(const std::string &level, int64_t n, int rowDims, int64_t block) {
   const Shape shape{7, 5, n};
   Graph g;
@@ -34,7 +35,8 @@ void check(const std::string &level, int64_t n, int rowDims, int64_t block) {
     ASSERT_EQ(k.call(buffers, u, u + 1), 0);
     for (int64_t i = 0; i < before.size(); ++i) { // exactly the rows of the units so far
       const bool done = i >= u * block * perRow;
-      const float was = reinterpret_cast<const float *>(before.bytes.data())[i], want = std::max(was + b.as<float>()[i % n], 0.f);
+      const float was = reinterpret_cast<const float *>(before.bytes.data())[i],
+                  want = std::max(was + b.as<float>()[i % n], 0.f);
       ASSERT_EQ(value.as<float>()[i], done ? want : was) << "unit " << u << " element " << i;
       ASSERT_EQ(positive.as<uint8_t>()[i], done ? want > 0 : 7);
     }

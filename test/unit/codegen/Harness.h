@@ -26,7 +26,9 @@ class Body {
 public:
   int operand(int k, DType type) { return add({ScalarOp::Operand, type, {-1, -1, -1}, 0, k}); }
   int index(int dim) { return add({ScalarOp::Index, DType::i64, {-1, -1, -1}, 0, dim}); }
-  int number(double f, DType type = f32) { return add({ScalarOp::Const, type, {-1, -1, -1}, f, static_cast<int64_t>(f)}); }
+  int number(double f, DType type = f32) {
+    return add({ScalarOp::Const, type, {-1, -1, -1}, f, static_cast<int64_t>(f)});
+  }
   int op(ScalarOp o, DType type, int a, int b = -1, int c = -1) { return add({o, type, {a, b, c}}); }
   ScalarProgram result(int node) {
     program_.result = node;

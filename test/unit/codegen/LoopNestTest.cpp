@@ -22,7 +22,8 @@ TEST_P(LoopNest, ElementwiseOfAnySize) {
 }
 
 TEST_P(LoopNest, BroadcastsInEveryPosition) {
-  for (const Shape &s : {Shape{5, 7, 33}, Shape{1, 7, 33}, Shape{5, 1, 33}, Shape{5, 7, 1}, Shape{33}, Shape{7, 1}, Shape{}}) {
+  for (const Shape &s :
+       {Shape{5, 7, 33}, Shape{1, 7, 33}, Shape{5, 1, 33}, Shape{5, 7, 1}, Shape{33}, Shape{7, 1}, Shape{}}) {
     Graph g;
     const Shape out{5, 7, 33};
     const int x = g.input({f32, out}), y = g.input({f32, s});
@@ -44,10 +45,18 @@ TEST_P(LoopNest, BroadcastsInEveryPosition) {
 }
 
 TEST_P(LoopNest, MatmulWithEpilogue) {
-  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 64, 32}, {1, 16, 64}, {3, 10, 5}, {7, 100, 33}, {64, 48, 20}, {13, 1, 9}, {2, 3, 1}, {17, 130, 64}})
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 64, 32},
+                         {1, 16, 64},
+                         {3, 10, 5},
+                         {7, 100, 33},
+                         {64, 48, 20},
+                         {13, 1, 9},
+                         {2, 3, 1},
+                         {17, 130, 64}})
     for (bool transposed : {false, true}) {
       Graph g;
-      const int x = g.input({f32, {m, k}}), w = g.input({f32, transposed ? Shape{n, k} : Shape{k, n}}), b = g.input({f32, {n}});
+      const int x = g.input({f32, {m, k}}), w = g.input({f32, transposed ? Shape{n, k} : Shape{k, n}}),
+                b = g.input({f32, {n}});
       const int y = g.binary(ScalarOp::Add, g.matmul(x, w, m, n, k, transposed), b, {m, n});
       g.results = {g.binary(ScalarOp::Max, y, g.splat(f32, 0), {m, n})};
       Compiled kernel(g, GetParam());

@@ -69,7 +69,8 @@ protected:
           x.push_back(static_cast<T>(s));
     }
     using L = std::numeric_limits<T>;
-    for (T s : {T(0), -T(0), L::infinity(), -L::infinity(), L::quiet_NaN(), L::denorm_min(), L::min(), T(1), T(-1), T(0.5)})
+    for (T s :
+         {T(0), -T(0), L::infinity(), -L::infinity(), L::quiet_NaN(), L::denorm_min(), L::min(), T(1), T(-1), T(0.5)})
       x.push_back(s);
     const auto n = static_cast<int64_t>(x.size());
     Graph g;
@@ -91,13 +92,15 @@ protected:
 
 TEST_P(MathFunction, Single) { check<float>(f32, std::get<1>(GetParam()).ulpSingle); }
 TEST_P(MathFunction, Double) { check<double>(f64, std::get<1>(GetParam()).ulpDouble); }
-INSTANTIATE_TEST_SUITE_P(All, MathFunction, ::testing::Combine(::testing::ValuesIn(levels()), ::testing::ValuesIn(kFunctions)),
+INSTANTIATE_TEST_SUITE_P(All, MathFunction,
+                         ::testing::Combine(::testing::ValuesIn(levels()), ::testing::ValuesIn(kFunctions)),
                          [](const auto &info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param).name; });
 
 class BinaryMath : public ::testing::TestWithParam<std::string> {
 protected:
-  template <typename T> void check(ScalarOp op, DType type, long double (*reference)(long double, long double), double bound,
-                                   double lowA, double highA, double lowB, double highB) {
+  template <typename T>
+  void check(ScalarOp op, DType type, long double (*reference)(long double, long double), double bound, double lowA,
+             double highA, double lowB, double highB) {
     std::vector<T> a, b;
     std::mt19937_64 rng(6);
     std::uniform_real_distribution<double> ua(lowA, highA), ub(lowB, highB);
@@ -119,10 +122,12 @@ protected:
     auto out = k.run({&da, &db});
     for (size_t i = 0; i < a.size(); ++i)
       ASSERT_LE(ulps<T>(out[0].as<T>()[i], reference(a[i], b[i])), bound)
-          << a[i] << ", " << b[i] << " gives " << out[0].as<T>()[i] << ", not " << static_cast<double>(reference(a[i], b[i]));
+          << a[i] << ", " << b[i] << " gives " << out[0].as<T>()[i] << ", not "
+          << static_cast<double>(reference(a[i], b[i]));
   }
 };
-INSTANTIATE_TEST_SUITE_P(Levels, BinaryMath, ::testing::ValuesIn(levels()), [](const auto &info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Levels, BinaryMath, ::testing::ValuesIn(levels()),
+                         [](const auto &info) { return info.param; });
 
 TEST_P(BinaryMath, Pow) {
   auto pow = [](long double a, long double b) -> long double { return std::pow(a, b); };

@@ -83,7 +83,8 @@ TEST_P(Movement, PaddingOfAComputedValue) {
 TEST_P(Movement, ConcatenationAlongEachAxis) {
   for (int axis : {0, 1}) {
     Graph g;
-    const Shape sa = axis ? Shape{6, 5} : Shape{2, 30}, sb = axis ? Shape{6, 18} : Shape{1, 30}, sc = axis ? Shape{6, 7} : Shape{3, 30};
+    const Shape sa = axis ? Shape{6, 5} : Shape{2, 30}, sb = axis ? Shape{6, 18} : Shape{1, 30},
+                sc = axis ? Shape{6, 7} : Shape{3, 30};
     const Shape out = axis ? Shape{6, 30} : Shape{6, 30};
     const int x = g.input({f32, sa}), y = g.input({f32, sb}), z = g.input({f32, sc});
     LoopForm form = copyForm(out, {});
@@ -102,7 +103,9 @@ TEST_P(Movement, ConcatenationAlongEachAxis) {
     for (int64_t i = 0; i < 6; ++i)
       for (int64_t j = 0; j < 30; ++j) {
         int64_t at = axis ? j : i;
-        auto read = [&](Data &d, int64_t p) { return axis ? d.as<float>()[i * d.type.shape[1] + p] : d.as<float>()[p * 30 + j]; };
+        auto read = [&](Data &d, int64_t p) {
+          return axis ? d.as<float>()[i * d.type.shape[1] + p] : d.as<float>()[p * 30 + j];
+        };
         if (at < sa[axis])
           want.push_back(read(a, at));
         else if ((at -= sa[axis]) < sb[axis])
@@ -186,7 +189,8 @@ TEST_P(Movement, ConvolutionAndPoolingWithPadding) {
     const int y = g.op(conv, {x, w}, {f32, {2, features, height, width}});
     g.results = {g.unary(ScalarOp::Tanh, y)};
     Compiled k(g, GetParam());
-    Data a = randomFloats({2, channels, height, width}, 11), c = randomFloats({features, channels, 3, 3}, 12, -0.2f, 0.2f);
+    Data a = randomFloats({2, channels, height, width}, 11),
+         c = randomFloats({features, channels, 3, 3}, 12, -0.2f, 0.2f);
     std::vector<double> sums;
     for (int64_t n = 0; n < 2; ++n)
       for (int64_t o = 0; o < features; ++o)
@@ -209,7 +213,8 @@ TEST_P(Movement, ConvolutionAndPoolingWithPadding) {
     const int64_t out = (width + 1) / 2;
     pool.domain = {4, 4, out, 3, 3};
     pool.numParallel = 3;
-    pool.operands = {{{dim(0), {{{1, 2}, {3, 1}}, -1}, {{{2, 2}, {4, 1}}, -1}}, true, -std::numeric_limits<double>::infinity()}};
+    pool.operands = {
+        {{dim(0), {{{1, 2}, {3, 1}}, -1}, {{{2, 2}, {4, 1}}, -1}}, true, -std::numeric_limits<double>::infinity()}};
     Body e;
     pool.body = e.result(e.operand(0, f32));
     pool.combine = Combine::Max;
@@ -237,7 +242,8 @@ TEST_P(Movement, IndicesAsValues) {
   form.domain = {3, 40};
   form.numParallel = 2;
   Body b;
-  const int sum = b.op(ScalarOp::Add, DType::i64, b.op(ScalarOp::Mul, DType::i64, b.index(0), b.number(100, DType::i64)), b.index(1));
+  const int sum = b.op(ScalarOp::Add, DType::i64,
+                       b.op(ScalarOp::Mul, DType::i64, b.index(0), b.number(100, DType::i64)), b.index(1));
   form.body = b.result(b.op(ScalarOp::Cast, f32, sum));
   g.results = {g.op(form, {}, {f32, {3, 40}})};
   Compiled k(g, GetParam());

@@ -51,7 +51,8 @@ void checkBinary(const std::string &level, ScalarOp op, std::type_identity_t<R (
   std::copy(b.begin(), b.end(), db.as<T>());
   auto out = k.run({&da, &db});
   for (size_t i = 0; i < a.size(); ++i)
-    ASSERT_EQ(out[0].as<R>()[i], reference(a[i], b[i])) << nameOf(dtypeOf<T>()) << " op " << int(op) << " of " << +a[i] << ", " << +b[i];
+    ASSERT_EQ(out[0].as<R>()[i], reference(a[i], b[i]))
+        << nameOf(dtypeOf<T>()) << " op " << int(op) << " of " << +a[i] << ", " << +b[i];
 }
 
 template <typename T> T floorDiv(T a, T b) {
@@ -98,13 +99,15 @@ template <typename From, typename To> void checkCast(const std::string &level, s
   Graph g;
   const int x = g.input({dtypeOf<From>(), {n}});
   Body b;
-  g.results = {g.elementwise(b.result(b.op(ScalarOp::Cast, dtypeOf<To>(), b.operand(0, dtypeOf<From>()))), {x}, {dtypeOf<To>(), {n}})};
+  g.results = {g.elementwise(b.result(b.op(ScalarOp::Cast, dtypeOf<To>(), b.operand(0, dtypeOf<From>()))), {x},
+                             {dtypeOf<To>(), {n}})};
   Compiled k(g, level);
   Data d({dtypeOf<From>(), {n}});
   std::copy(values.begin(), values.end(), d.as<From>());
   auto out = k.run({&d});
   for (size_t i = 0; i < values.size(); ++i)
-    ASSERT_EQ(out[0].as<To>()[i], static_cast<To>(values[i])) << nameOf(dtypeOf<From>()) << " to " << nameOf(dtypeOf<To>());
+    ASSERT_EQ(out[0].as<To>()[i], static_cast<To>(values[i]))
+        << nameOf(dtypeOf<From>()) << " to " << nameOf(dtypeOf<To>());
 }
 
 TEST_P(Types, Conversions) {
@@ -156,7 +159,8 @@ TEST_P(Types, HalfFloatsRoundLikeTheRuntime) {
     auto narrow = Compiled(h, GetParam()).run({&s});
     for (int64_t i = 0; i < n; ++i) {
       const float v = s.as<float>()[i];
-      const uint16_t got = narrow[0].as<uint16_t>()[i], want = type == DType::f16 ? halfFromFloat(v) : bfloatFromFloat(v);
+      const uint16_t got = narrow[0].as<uint16_t>()[i],
+                     want = type == DType::f16 ? halfFromFloat(v) : bfloatFromFloat(v);
       if (std::isnan(v))
         ASSERT_TRUE(std::isnan(widen(got)));
       else
@@ -188,15 +192,29 @@ TEST_P(Types, HalfSumsAccumulateInSingle) {
 template <typename T, typename R> R reference(Combine c, const std::vector<T> &v) {
   R r{};
   switch (c) {
-  case Combine::Sum: for (T x : v) r = static_cast<R>(r + x); return r;
-  case Combine::Prod: r = 1; for (T x : v) r = static_cast<R>(r * x); return r;
-  case Combine::Max: return static_cast<R>(*std::max_element(v.begin(), v.end()));
-  case Combine::Min: return static_cast<R>(*std::min_element(v.begin(), v.end()));
-  case Combine::Any: return static_cast<R>(std::any_of(v.begin(), v.end(), [](T x) { return x != 0; }));
-  case Combine::All: return static_cast<R>(std::all_of(v.begin(), v.end(), [](T x) { return x != 0; }));
-  case Combine::ArgMax: return static_cast<R>(std::max_element(v.begin(), v.end()) - v.begin());
-  case Combine::ArgMin: return static_cast<R>(std::min_element(v.begin(), v.end()) - v.begin());
-  default: return r;
+  case Combine::Sum:
+    for (T x : v)
+      r = static_cast<R>(r + x);
+    return r;
+  case Combine::Prod:
+    r = 1;
+    for (T x : v)
+      r = static_cast<R>(r * x);
+    return r;
+  case Combine::Max:
+    return static_cast<R>(*std::max_element(v.begin(), v.end()));
+  case Combine::Min:
+    return static_cast<R>(*std::min_element(v.begin(), v.end()));
+  case Combine::Any:
+    return static_cast<R>(std::any_of(v.begin(), v.end(), [](T x) { return x != 0; }));
+  case Combine::All:
+    return static_cast<R>(std::all_of(v.begin(), v.end(), [](T x) { return x != 0; }));
+  case Combine::ArgMax:
+    return static_cast<R>(std::max_element(v.begin(), v.end()) - v.begin());
+  case Combine::ArgMin:
+    return static_cast<R>(std::min_element(v.begin(), v.end()) - v.begin());
+  default:
+    return r;
   }
 }
 
@@ -244,7 +262,8 @@ TEST_P(Types, Combiners) {
 
 TEST_P(Types, NanAndInfinityInReductions) {
   const float nan = NAN, inf = INFINITY;
-  const std::vector<std::vector<float>> rows{{1, nan, 3, nan}, {-inf, -inf, -inf, -inf}, {inf, 2, inf, 1}, {nan, nan, nan, nan}, {-inf, -inf, -5, -5}};
+  const std::vector<std::vector<float>> rows{
+      {1, nan, 3, nan}, {-inf, -inf, -inf, -inf}, {inf, 2, inf, 1}, {nan, nan, nan, nan}, {-inf, -inf, -5, -5}};
   for (int axis : {0, 1}) { // as rows, and as columns
     const int64_t n = static_cast<int64_t>(rows.size());
     Graph g;
@@ -275,7 +294,8 @@ TEST_P(Types, BoolsAreOneByteOfZeroOrOne) {
   const int p = g.binary(ScalarOp::Gt, x, g.splat(f32, 0), {n});
   Body b;
   const int u = b.operand(0, bool_), v = b.operand(1, bool_);
-  g.results = {g.elementwise(b.result(b.op(ScalarOp::Not, bool_, b.op(ScalarOp::Xor, bool_, u, v))), {p, y}, {bool_, {n}})};
+  g.results = {
+      g.elementwise(b.result(b.op(ScalarOp::Not, bool_, b.op(ScalarOp::Xor, bool_, u, v))), {p, y}, {bool_, {n}})};
   Data a = randomFloats({n}, 20), c({bool_, {n}});
   for (int64_t i = 0; i < n; ++i)
     c.as<uint8_t>()[i] = i % 3 == 0;

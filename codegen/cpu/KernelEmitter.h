@@ -1,0 +1,141 @@
+// The emission of one kernel, in two files: EmitKernel.cpp writes the loops, EmitValues.cpp what is computed in them.
+#pragma once
+
+#include "codegen/cpu/EmitKernel.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <map>
+#include <tuple>
+
+namespace tressel::codegen {
+
+/// Emits one kernel. The loops are entered from the outside in; each opens a scope. An expression is evaluated in the
+/// outermost scope where the loop indices it depends on are known, just before that scope's current inner loop, so
+/// nothing is computed more often than needed, loads included (which LLVM could not move across the stores, because an
+/// output may share its bytes with an operand that is read pointwise).
+class KernelEmitter {
+public:
+  KernelEmitter(llvm::Module &module, const LoopPlan &plan, const LoopSchedule &schedule, const CpuFeatures &features,
+                const KernelSignature &signature)
+      : module_(module), plan_(plan), s_(schedule), signature_(signature), b_(module.getContext()),
+        scalars_(b_, features) {
+    llvm::FastMathFlags flags;
+    flags.setAllowContract();
+    b_.setFastMathFlags(flags);
+  }
+  llvm::Function *run();
+
+private:
+  struct Scope {
+    llvm::Instruction *mark = nullptr; ///< in the enclosing scope, the branch that enters this one
+    std::map<std::tuple<int, int, int>, llvm::Value *> values;
+    std::map<int, llvm::Value *> pointers;
+  };
+
+  // Structure.
+  void openScope(llvm::Instruction *mark) { scopes_.push_back({mark, {}, {}}), level_ = scopes_.size() - 1; }
+  void closeScope() { scopes_.pop_back(), level_ = scopes_.size() - 1; }
+  llvm::BasicBlock *block(const char *name) { return llvm::BasicBlock::Create(module_.getContext(), name, function_); }
+  /// for (i = low; i + step <= high; i += step); runs at least once if `nonEmpty`.
+  void loop(int dim, llvm::Value *low, llvm::Value *high, int64_t step, bool nonEmpty, llvm::function_ref<void()> body);
+  /// The body once, with dim = index, in a scope of its own.
+  void once(int dim, llvm::Value *index, llvm::function_ref<void()> body);
+  /// In a scope of its own: if (condition) then(); else otherwise().
+  void branch(llvm::Value *condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise);
+  void bind(int dim, llvm::Value *index) {
+    index_[static_cast<size_t>(dim)] = index, dimLevel_[static_cast<size_t>(dim)] = level_;
+  }
+  template <typename Fn> auto atLevel(size_t level, Fn &&fn);
+
+  void emitUnits(llvm::Value *begin, llvm::Value *end);
+  void emitUnit(llvm::Value *unit);
+  void emitInner(size_t k);
+  void emitVectorLoop();
+  void emitPoint(); ///< block_ x unroll_ parallel points: stages, then stores
+  void emitStage(int stage);
+  void emitReducedLoops(size_t k, llvm::function_ref<void()> body);
+  void accumulate(const Reduction &r, size_t number);
+  void finish(const Reduction &r, size_t number);
+  void store(const Store &s, int number);
+
+  void planScratch();
+  llvm::Value *scratchPlace(int32_t e, int m, int u);
+
+  // Values. `m` is the number within the block, `u` that of the vector.
+  llvm::Value *eval(int32_t e, int m, int u);
+  llvm::Value *evalHere(int32_t e, int m, int u);
+  llvm::Value *compute(const Expr &x, int m, int u, int32_t e);
+  llvm::Value *load(int32_t e, int m, int u);
+  llvm::Value *pointer(int id, int32_t buffer, const Affine &index, size_t level);
+  llvm::Value *elementPointer(int id, int32_t buffer, const Affine &index, int m, int u);
+  llvm::Value *laneOffsets(const Affine &index, int m, int u);
+  llvm::Value *scalarIndex(const Affine &index, int m, int u);
+  llvm::Value *inRange(const Expr &x, int m, int u);
+  llvm::Value *checked(const Expr &x, int m, int u);
+
+  llvm::Value *storesAligned();
+  bool alongVector(uint64_t dims) const { return s_.vectorDim >= 0 && (dims >> s_.vectorDim & 1); }
+  bool alongBlock(uint64_t dims) const { return s_.blockDim >= 0 && (dims >> s_.blockDim & 1); }
+  size_t levelOf(uint64_t dims) const;
+  bool laneIndirect(const Affine &index) const;
+  unsigned lanes() const { return static_cast<unsigned>(s_.lanes); }
+  llvm::Type *vectorOf(llvm::Type *t) const { return llvm::FixedVectorType::get(t, lanes()); }
+  /// Constant mask of the lanes that exist in vector u; null if all do.
+  llvm::Value *tailMask(int u);
+  llvm::Value *i64(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
+  llvm::Value *iota(llvm::Type *element, int64_t step);
+  llvm::AllocaInst *variable(llvm::Type *type);
+  int64_t coef(const Affine &a, int dim) const { return dim < 0 ? 0 : a.coef[static_cast<size_t>(dim)]; }
+  int64_t memoryBytes(int32_t buffer) const { return sizeOf(plan_.buffers[static_cast<size_t>(buffer)].dtype); }
+
+  llvm::Module &module_;
+  const LoopPlan &plan_;
+  const LoopSchedule &s_;
+  const KernelSignature &signature_;
+  llvm::IRBuilder<> b_;
+  ScalarEmitter scalars_;
+  llvm::Function *function_ = nullptr;
+  llvm::Instruction *allocas_ = nullptr;
+  llvm::AllocaInst *status_ = nullptr;
+  std::vector<llvm::Value *> buffers_;
+  std::vector<Scope> scopes_;
+  size_t level_ = 0;
+  std::vector<llvm::Value *> index_;
+  std::vector<size_t> dimLevel_;
+  std::vector<char> usesReduced_;
+  size_t reducedLevel_ = 0;
+  llvm::Value *tileBegin_ = nullptr, *tileEnd_ = nullptr;
+
+  bool nonTemporal_ = false;   ///< results go past the caches
+  int block_ = 1, unroll_ = 1; ///< of the instance being emitted
+  int64_t tail_ = 0;           ///< lanes of its last vector, 0: all
+  struct Accumulator {
+    llvm::AllocaInst *value, *index;
+  };
+  std::map<std::tuple<size_t, int, int>, Accumulator> accumulators_;
+  /// Costly expressions over P x R that several passes over R need: computed in the first, kept on the stack.
+  struct Scratch {
+    llvm::AllocaInst *memory;
+    int firstPass;
+  };
+  std::map<int32_t, Scratch> scratch_;
+  int pass_ = 0; ///< the stage, or numStages when full results are stored
+  std::map<std::tuple<size_t, int, int>, llvm::Value *> reduced_;
+};
+
+template <typename Fn> auto KernelEmitter::atLevel(size_t level, Fn &&fn) {
+  if (level == level_)
+    return fn();
+  const auto saved = b_.saveIP();
+  const size_t savedLevel = level_;
+  b_.SetInsertPoint(scopes_[level + 1].mark);
+  level_ = level;
+  auto result = fn();
+  level_ = savedLevel;
+  b_.restoreIP(saved);
+  return result;
+}
+
+} // namespace tressel::codegen
