@@ -367,7 +367,10 @@ TEST(Engine, SeveralProducers) {
     EXPECT_EQ(results[size_t(t)], t + kSteps);
 }
 
+// A child inherits no threads, so an engine that worked before the fork cannot go on in it. (A process that first
+// computes after the fork is like any other.)
 TEST(Engine, CallsInTheChildOfAForkThrow) {
+  Engine before;
   const pid_t child = fork();
   if (child == 0) {
     Engine *engine = new Engine();
