@@ -155,4 +155,6 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   return program;
 }
 
+void clearCaches() { clearKernelCache(); }
+
 } // namespace tressel::codegen

@@ -45,4 +45,7 @@ struct CompileOptions {
 /// kernel can run, with its line) and InternalError for bugs. Thread-safe: one MLIRContext per concurrent call.
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options = {});
 
+/// Forgets the objects of kernels compiled before: for measuring compilation from nothing.
+void clearCaches();
+
 } // namespace tressel::codegen

@@ -353,6 +353,7 @@ void JitCore::clearAll() {
 void clear_compile_caches() {
   detail::clearEagerPrograms();
   detail::JitCore::clearAll();
+  detail::clearCompilerCaches();
 }
 
 } // namespace tressel

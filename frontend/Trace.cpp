@@ -343,4 +343,6 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
   runtime::writePackage(request.path, {&function, 1}, states);
 }
 
+void clearCompilerCaches() { codegen::clearCaches(); }
+
 } // namespace tressel::detail

@@ -66,4 +66,7 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
+/// Objects of kernels that the compiler remembers.
+void clearCompilerCaches();
+
 } // namespace tressel::detail

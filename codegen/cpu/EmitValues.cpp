@@ -242,13 +242,19 @@ void KernelEmitter::planScratch() {
 Value *KernelEmitter::scratchPlace(int32_t e, int m, int u) {
   // Element r of row m; or, with lanes across P, vector (r, m, u).
   Value *at = i64(0);
+  auto append = [&](size_t d) { at = b_.CreateNSWAdd(b_.CreateNSWMul(at, i64(plan_.dims[d].size)), index_[d]); };
+  // The lanes' dimension comes last, whatever its place among the loops: vectors are stored whole.
+  const size_t lanesDim = s_.vectorReduced ? static_cast<size_t>(s_.vectorDim) : plan_.dims.size();
   for (size_t d = static_cast<size_t>(plan_.numParallel); d < plan_.dims.size(); ++d)
-    at = b_.CreateNSWAdd(b_.CreateNSWMul(at, i64(plan_.dims[d].size)), index_[d]);
-  if (s_.vectorReduced)
+    if (d != lanesDim)
+      append(d);
+  if (s_.vectorReduced) {
+    append(lanesDim);
     at = b_.CreateNSWAdd(at, i64((plan_.reducedPoints() + 64) * m + int64_t(s_.lanes) * u));
-  else
+  } else {
     at = b_.CreateNSWAdd(b_.CreateNSWMul(at, i64(int64_t(s_.lanes) * s_.unroll * s_.block)),
                          i64((int64_t(m) * s_.unroll + u) * s_.lanes));
+  }
   const Scratch &s = scratch_.at(e);
   return b_.CreateGEP(scalars_.registerType(plan_.exprs[static_cast<size_t>(e)].dtype), s.memory, at);
 }

@@ -32,6 +32,20 @@ def ConvOp : Convolution<"conv"> {
                        Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Int, "1">:$groups);
   let infer = "inferConv";
   let loopForm = "loopFormConv";
+  // For groups of several features, which are no single loop nest: each group is a convolution of its own.
+  let decomposition = [{
+    const TensorType xs = x.type(), ws = w.type();
+    const int64_t channels = ws.shape[1], features = ws.shape[0] / groups;
+    std::vector<Expr> parts;
+    for (int64_t g = 0; g < groups; ++g) {
+      Ints xStart(xs.shape.size(), 0), xLimit(xs.shape.begin(), xs.shape.end());
+      Ints wStart(ws.shape.size(), 0), wLimit(ws.shape.begin(), ws.shape.end());
+      xStart[1] = g * channels, xLimit[1] = (g + 1) * channels;
+      wStart[0] = g * features, wLimit[0] = (g + 1) * features;
+      parts.push_back(conv(slice(x, xStart, xLimit), slice(w, wStart, wLimit), strides, pad_low, pad_high, dilations, 1));
+    }
+    return concat(parts, 1);
+  }];
   let evaluate = "interp::conv";
   let numpy = "conv(x, w, strides, pad_low, pad_high, dilations, groups)";
   let example = "Tensor y = conv(x, w, {1, 1}, {1, 1}, {1, 1}, {}, 1);";

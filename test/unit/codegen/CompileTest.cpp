@@ -98,6 +98,17 @@ TEST_F(Compile, MlpWithoutLibrary) { check(mlp, {.allowLibrary = false}, kLogits
 TEST_F(Compile, MlpBaseline) { check(mlp, {.cpu = "baseline", .allowLibrary = false}, kLogits); }
 TEST_F(Compile, ConvolutionWithLibrary) { check(convnet, {}); }
 TEST_F(Compile, ConvolutionWithoutLibrary) { check(convnet, {.allowLibrary = false}); }
+// A costly value that is reduced in one order of dimensions and stored in another is kept between the passes.
+TEST_F(Compile, KeptValueReadTransposed) {
+  check(R"(
+func.func @main(%x: tensor<3x37xf32> {tressel.name = "x"}) -> (tensor<f32> {tressel.name = "s"}, tensor<3x37xf32> {tressel.name = "c"}) {
+  %0 = tressel.cos %x : (tensor<3x37xf32>) -> tensor<3x37xf32>
+  %1 = tressel.transpose %0 {permutation = array<i64: 1, 0>} : (tensor<3x37xf32>) -> tensor<37x3xf32>
+  %2 = tressel.sum %1 : (tensor<37x3xf32>) -> tensor<f32>
+  return %2, %0 : tensor<f32>, tensor<3x37xf32>
+})",
+        {});
+}
 TEST_F(Compile, VerifiesEachPass) { check(convnet, {.verifyEach = true}); }
 
 TEST_F(Compile, PrintsEveryStage) {
