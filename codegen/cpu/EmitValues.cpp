@@ -142,6 +142,10 @@ Value *KernelEmitter::checked(const Expr &x, int m, int u) {
   return b_.CreateSelect(good, wrapped, zero);
 }
 
+/// Operands of at least this size are read ahead in kernels whose results go past the caches.
+static constexpr int64_t kStreamedBytes = int64_t(8) << 20;
+static constexpr int64_t kPrefetchAhead = 4096; ///< bytes
+
 Value *KernelEmitter::load(int32_t e, int m, int u) {
   const Expr &x = plan_.exprs[static_cast<size_t>(e)];
   Type *memory = scalars_.memoryType(x.dtype);
@@ -170,9 +174,16 @@ Value *KernelEmitter::load(int32_t e, int m, int u) {
   }
   Type *type = vectorOf(memory);
   Value *zero = llvm::Constant::getNullValue(type);
-  if (coef(x.index, s_.vectorDim) == 1 && !laneIndirect(x.index))
+  if (coef(x.index, s_.vectorDim) == 1 && !laneIndirect(x.index)) {
+    // What streams through is too much for the caches, and the arithmetic between two lines too long for the processor to run
+    // ahead of: lines are asked for early. Values that a row shares stay cached and need none.
+    if (nonTemporal_ && plan_.buffers[static_cast<size_t>(x.buffer)].elements * memoryBytes(x.buffer) >= kStreamedBytes)
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
+                         {b_.CreateConstGEP1_64(b_.getInt8Ty(), p, kPrefetchAhead), b_.getInt32(0), b_.getInt32(3),
+                          b_.getInt32(1)});
     return finish(mask ? static_cast<Value *>(b_.CreateMaskedLoad(type, p, align, mask, zero))
                        : b_.CreateAlignedLoad(type, p, align));
+  }
   Value *pointers = b_.CreateGEP(memory, p, laneOffsets(x.index, m, u));
   if (!mask)
     mask = llvm::ConstantInt::getTrue(vectorOf(b_.getInt1Ty()));

@@ -62,7 +62,9 @@ Arms fusionGelu() {
              double copied = secondsOf(copy);
              double ours = secondsOf([&] { f(x, w, b).wait(); });
              return copied / ours;
-           }}};
+           }},
+          {"seconds", [=]() mutable { return secondsOf([&] { f(x, w, b).wait(); }); }},
+          {"memcpy", [=] { return secondsOf(copy); }}};
 }
 
 /// Nanoseconds of one call, over a batch long enough for the clock.
