@@ -34,25 +34,7 @@ def atan_tail(u):  # atan(x) = x + x u g(u), u = x^2
     return mp.mpf(-1) / 3 if u < mp.mpf(10) ** -30 else (mp.atan(x) - x) / (x * u)
 
 
-def show_ratio(name, f, high, p, q):
-    """P(u) / Q(u) through the Chebyshev points of [0, high]; Q(0) = 1."""
-    high, n = mp.mpf(high), p + q + 1
-    us = [high / 2 + high / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * n)) for k in range(n)]
-    matrix = mp.matrix(n, n)
-    for i, u in enumerate(us):
-        for j in range(p + 1):
-            matrix[i, j] = u**j
-        for j in range(1, q + 1):
-            matrix[i, p + j] = -f(u) * u**j
-    s = list(mp.lu_solve(matrix, mp.matrix([f(u) for u in us])))
-    top, bottom = s[: p + 1], [mp.mpf(1)] + s[p + 1 :]
-    worst = max(abs(mp.polyval(top[::-1], u) / mp.polyval(bottom[::-1], u) / f(u) - 1) for u in mp.linspace(0, high, 400))
-    print(f"// {name}: degrees {p} and {q} on [0, {mp.nstr(high, 6)}], relative error {mp.nstr(worst, 3)}")
-    for c in (top, bottom):
-        print("{" + ", ".join(mp.nstr(x, 12) for x in c) + "},")
-
-
-show_ratio("f32 erf(x)/x in x^2", erf_by_x, mp.mpf("3.92") ** 2, 6, 5)
+show("f32 erf(x)/x in 2 x^2 / 3.9375^2 - 1", lambda t: erf_by_x((t + 1) * mp.mpf("3.9375") ** 2 / 2), -1, 1, 15)
 for bits, small, large, centre, radius in (("f64", 14, 28, 3.5, 2.5),):
     show(f"{bits} erf(x)/x in x^2", erf_by_x, 0, 1, small)
     show(f"{bits} log(erfc({centre} + {radius} t)) in t", lambda t: mp.log(mp.erfc(mp.mpf(centre) + mp.mpf(radius) * t)), -1, 1, large)
