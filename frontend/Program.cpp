@@ -28,6 +28,8 @@ Program::Program(std::shared_ptr<const Executable> executable, std::vector<std::
     outputs_.push_back(output.type);
 }
 
+Program::~Program() { delete handy_.load(); }
+
 std::shared_ptr<const Program::Binding> Program::currentBinding(SourceLoc where) {
   if (states_.empty())
     return nullptr;
@@ -57,6 +59,8 @@ std::shared_ptr<const Program::Binding> Program::currentBinding(SourceLoc where)
 }
 
 std::unique_ptr<Program::Slot> Program::acquire() {
+  if (Slot *slot = handy_.exchange(nullptr, std::memory_order_acquire))
+    return std::unique_ptr<Slot>(slot);
   {
     std::lock_guard lock(mutex_);
     if (!spare_.empty()) {
@@ -69,6 +73,11 @@ std::unique_ptr<Program::Slot> Program::acquire() {
 }
 
 void Program::release(std::unique_ptr<Slot> slot) {
+  Slot *none = nullptr;
+  if (handy_.compare_exchange_strong(none, slot.get(), std::memory_order_release, std::memory_order_relaxed)) {
+    (void)slot.release();
+    return;
+  }
   std::lock_guard lock(mutex_);
   spare_.push_back(std::move(slot));
 }

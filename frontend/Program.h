@@ -6,6 +6,7 @@
 
 #include <tressel/variable.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -20,6 +21,8 @@ public:
   /// only read. `name` is what errors and timelines call it.
   Program(std::shared_ptr<const runtime::Executable> executable, std::vector<std::shared_ptr<VariableImpl>> states,
           std::string name);
+  ~Program();
+  Program(const Program &) = delete;
 
   /// Inputs in schedule order, of the schedule's types. Runs at once when the inputs are there and the program is
   /// small, else on the engine's lane. Failures of the run are carried by the outputs.
@@ -53,6 +56,7 @@ private:
 
   std::mutex mutex_; // guards what follows
   std::vector<std::unique_ptr<Slot>> spare_;
+  std::atomic<Slot *> handy_{nullptr}; ///< one more, owned: a caller alone takes no lock
   std::shared_ptr<const Binding> binding_;
   uint64_t epoch_ = ~uint64_t(0);
 };
