@@ -123,6 +123,14 @@ static std::vector<Tensor> recordBody(Recorder &recorder, std::span<const Tensor
   return body.run(inputs, prototype);
 }
 
+const Tensor &inputAt(std::span<const Tensor> inputs, size_t i) {
+  if (i >= inputs.size())
+    throw Error({.message = "types are given for " + std::to_string(inputs.size()) +
+                            " tensors, but the arguments hold more",
+                 .hint = "give one type per tensor, in order"});
+  return inputs[i];
+}
+
 static std::vector<Tensor> makeInputs(TraceRecorder &recorder, std::span<const TensorType> types, SourceLoc where,
                                       std::span<const std::string> names = {}) {
   std::vector<Tensor> inputs;

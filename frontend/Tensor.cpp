@@ -94,6 +94,13 @@ Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc
 }
 
 Tensor allocateTensor(const TensorType &type, SourceLoc where) {
+  int64_t bytes = sizeOf(type.dtype);
+  bool isEmpty = false;
+  for (int64_t size : type.shape)
+    isEmpty |= size == 0;
+  for (int64_t size : type.shape)
+    if (!isEmpty && __builtin_mul_overflow(bytes, size, &bytes))
+      fail<ShapeError>("a tensor " + type.str() + " has more bytes than can be addressed", where);
   return makeTensor(type, Storage::allocate(type.bytes()), where);
 }
 

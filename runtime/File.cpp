@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -45,12 +47,32 @@ std::vector<std::byte> readFile(const std::string &path) {
   return bytes;
 }
 
-void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces) {
+namespace {
+/// Devices and pipes cannot be replaced by a new file, they are written to.
+bool isSpecial(const std::string &path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+/// The file behind links, so that the link stays one.
+std::string behindLinks(const std::string &path) {
+  char *real = ::realpath(path.c_str(), nullptr);
+  if (!real)
+    return path; // not there yet
+  std::string name = real;
+  std::free(real);
+  return name;
+}
+} // namespace
+
+void writeFile(const std::string &name, std::span<const std::span<const std::byte>> pieces) {
   static std::atomic<unsigned> counter{0};
+  const bool special = isSpecial(name);
+  const std::string path = special ? name : behindLinks(name);
   const std::string aside = path + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
-  Descriptor file{::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
+  Descriptor file{special ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC)
+                          : ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
   auto fail = [&](int error) {
-    if (file.fd >= 0)
+    if (file.fd >= 0 && !special)
       ::unlink(aside.c_str());
     throw RuntimeError(path + ": cannot be written: " + std::strerror(error));
   };
@@ -64,7 +86,7 @@ void writeFile(const std::string &path, std::span<const std::span<const std::byt
       if (n > 0)
         piece = piece.subspan(static_cast<size_t>(n));
     }
-  if (::rename(aside.c_str(), path.c_str()) != 0)
+  if (!special && ::rename(aside.c_str(), path.c_str()) != 0)
     fail(errno);
 }
 

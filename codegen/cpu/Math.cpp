@@ -182,7 +182,10 @@ Num Math::trig(Num x, int quadrantShift, bool tangent) {
   r = t - w1;
   const Num e1 = (t - r) - w1; // what the subtraction lost
   const Num w2 = n * c(0x1.3198a2e037073p-69);
-  const Num y = r + (e1 - w2), tail = (r - y) + (e1 - w2);
+  // Beyond 2^52 nothing is left of the phase; the bound keeps the result one of a sine's. NaN and infinities pass as NaN.
+  const Num reduced = r + (e1 - w2), bound = c(0.7853981633974484);
+  const Num y = select(reduced > bound, bound, select(reduced < -bound, -bound, reduced));
+  const Num tail = select(abs(reduced) > bound, c(0), (r - y) + (e1 - w2));
   const Num z = y * y;
   // Taylor series on |y| <= pi/4; `tail` is what y lacks.
   const Num s3 = poly(z, {-1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800, 1.0 / 6227020800,

@@ -237,6 +237,12 @@ template <class T, Literal L> constexpr Num<T> select(Num<bool> c, L a, Num<T> b
 
 /// Names a type in `cast(x, cx.f32)`.
 template <class T> struct NumTag {};
+template <class T> Num<T> floorQuotient(Num<T> a, Num<T> b, NumTag<T>) {
+  if constexpr (std::is_floating_point_v<T>)
+    return round((a - a % b) / b);
+  else
+    return a / b;
+}
 template <class From, class To> constexpr Num<To> cast(Num<From> x, NumTag<To>) { return Num<To>(num::convert<To>(x.v)); }
 /// The literal, as a number of x's type.
 template <class T, Literal L> constexpr Num<T> like(Num<T>, L value) { return Num<T>(num::convert<T>(value)); }

@@ -102,6 +102,11 @@ TRESSEL_SYM_UNARY(sigmoid, Logistic)
 inline Sym isnan(Sym x) { return x.unary(ScalarOp::IsNan, DType::boolean); }
 
 inline Sym cast(Sym x, TypeTag type) { return x.to(type.dtype); }
+/// The largest integer not above a / b. Integers divide that way; the quotient of floats is rounded where it is exact, since
+/// the rounded quotient of, say, 1 and 0.1 is above the true one.
+inline Sym floorQuotient(Sym a, Sym b, TypeTag type) {
+  return isFloat(type.dtype) ? round((a - a % b) / b) : a / b;
+}
 template <SymLiteral L> Sym like(Sym x, L value) { return x.literal(value); }
 inline Sym select(Sym condition, Sym a, Sym b) {
   return {a.recorder, a.recorder->add({ScalarOp::Select, a.dtype(), {condition.node, a.node, b.node}})};

@@ -32,9 +32,9 @@ def DivOp : Binary<"div"> {
 }
 def FloorDivideOp : Binary<"floor_divide"> {
   let summary = "The largest integer not above a / b, elementwise; an integer divided by zero gives 0, a float NaN";
-  let scalar = [{ round((a - a % b) / b) }];
+  let scalar = [{ floorQuotient(a, b, cx.result) }];
   let numpy = "np.floor_divide(a, b)";
-  let domains = ["-9, 9", "1, 4"];
+  let domains = ["-127, 127", "1, 40"];
 }
 def RemainderOp : Binary<"remainder"> {
   let summary = "a - b * floor(a / b), elementwise: the sign of b; an integer by zero gives 0";

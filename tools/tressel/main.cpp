@@ -142,7 +142,11 @@ int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   try {
-    return run(argc, argv);
+    const int status = run(argc, argv);
+    std::cout.flush();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) || !std::cout)
+      throw EnvironmentError("the results cannot be written to standard output");
+    return status;
   } catch (const UsageError &e) {
     complain(e.what());
     return kUsage;

@@ -81,6 +81,9 @@ private:
   size_t numTensors_ = 0;
 };
 
+/// The i-th of the tensors that stand for the arguments'. Throws Error when types were given for fewer.
+const Tensor &inputAt(std::span<const Tensor> inputs, size_t i);
+
 /// The function to be recorded: given the arguments' tensors, the results' tensors in order.
 class TraceBody {
 public:
@@ -208,7 +211,7 @@ private:
     std::vector<Tensor> run(std::span<const Tensor> inputs, std::shared_ptr<void> *prototype) override {
       std::tuple<P...> args = args_;
       size_t next = 0;
-      auto take = [&](const Tensor &) -> Tensor { return inputs[next++]; };
+      auto take = [&](const Tensor &) -> Tensor { return detail::inputAt(inputs, next++); };
       detail::mapTree(args, take);
       auto result = std::make_shared<Result>();
       if constexpr (std::is_void_v<R>)

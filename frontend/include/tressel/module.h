@@ -119,7 +119,7 @@ public:
     tressel::detail::LocationScope scope(where_, IsLibrary<D>);
     std::tuple<P...> args = args_;
     size_t next = 0;
-    auto take = [&](const Tensor &) -> Tensor { return inputs[next++]; };
+    auto take = [&](const Tensor &) -> Tensor { return ::tressel::detail::inputAt(inputs, next++); };
     tressel::detail::mapTree(args, take);
     auto result = std::make_shared<R>(std::apply([&](const auto &...a) { return module_.forward(a...); }, args));
     struct Collect {

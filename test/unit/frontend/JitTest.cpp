@@ -4,6 +4,7 @@
 #include <tressel/random.h>
 #include <tressel/runtime/Package.h>
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -24,6 +25,24 @@ TEST(Jit, EqualsEager) {
   ASSERT_EQ(x.size(), y.size());
   for (size_t i = 0; i < x.size(); ++i)
     EXPECT_NEAR(x[i], y[i], 1e-5) << i;
+}
+
+TEST(Jit, TypesAheadOfTheCallMustBeEnough) {
+  auto f = jit([](Tensor x, Tensor y) { return x + y; });
+  EXPECT_THROW(f.compile(std::vector<TensorSpec>{{f32, {2}}}), Error);
+  EXPECT_THROW(f.export_package("never-written.tsl", {.inputs = {}, .outputs = {"y"}}), Error);
+}
+
+TEST(Jit, HugeSizesAndHugeAngles) {
+  EXPECT_THROW(ones({int64_t(1) << 62, 8}), ShapeError);
+  for (float x : {1e18f, 1e30f, -3e38f})
+    EXPECT_LE(std::abs(sin(tensor(x)).item<float>()), 1) << x;
+  EXPECT_TRUE(std::isnan(cos(tensor(INFINITY)).item<float>()));
+}
+
+TEST(Jit, FloorDivideOfIntegersAtTheEndsOfTheirRange) {
+  Tensor a = tensor({-128, -127, 107, 100, 127}, i8), b = tensor({3, 3, 22, -3, -128}, i8);
+  EXPECT_EQ(floor_divide(a, b).to_vector<int8_t>(), (std::vector<int8_t>{-43, -43, 4, -34, -1}));
 }
 
 TEST(Jit, RecordsOncePerKindOfCall) {

@@ -1,11 +1,15 @@
 #include "tressel/runtime/Npy.h"
 
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/File.h"
 #include "tressel/runtime/Half.h"
 
 #include <cstring>
 #include <filesystem>
+#include <cstdio>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace tressel;
 using namespace tressel::runtime;
@@ -35,6 +39,20 @@ template <typename T> std::string raw(std::initializer_list<T> values) {
 const std::string f4 = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
 
 } // namespace
+
+TEST(File, WritesThroughLinks) {
+  const std::string folder = testing::TempDir(), target = folder + "tressel-target", link = folder + "tressel-link";
+  std::remove(link.c_str()), std::remove(target.c_str());
+  const std::byte bytes[2] = {std::byte{1}, std::byte{2}};
+  writeFile(target, std::span(bytes, 1));
+  ASSERT_EQ(symlink(target.c_str(), link.c_str()), 0);
+  writeFile(link, bytes);
+  EXPECT_EQ(readFile(target).size(), 2u);
+  struct stat info;
+  ASSERT_EQ(lstat(link.c_str(), &info), 0);
+  EXPECT_TRUE(S_ISLNK(info.st_mode));
+  std::remove(link.c_str()), std::remove(target.c_str());
+}
 
 TEST(Npy, EveryTypeSurvivesTheRoundTrip) {
   const Shape shapes[] = {Shape{}, Shape{0}, Shape{5}, Shape{2, 3}, Shape{1, 2, 1, 3, 1, 1, 1, 2}, Shape{4, 0, 3}};
