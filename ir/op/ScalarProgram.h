@@ -22,7 +22,7 @@ enum class ScalarOp : uint8_t {
   // Comparisons: operands share a type, the node's dtype is bool.
   Eq, Ne, Lt, Le, Gt, Ge, IsNan,
   // Bool and integers.
-  And, Or, Xor, Not, Shl, Shr,
+  And, Or, Xor, Not, Shl, Shr, ///< Shr brings in zeros, for signed types too
   Select, ///< (bool, a, b)
 };
 
