@@ -155,6 +155,7 @@ struct Context::Impl {
         const KernelDesc &desc = schedule().kernels[c.kernel];
         step.fn = executable->kernels[c.kernel].fn;
         step.epilogue = executable->epilogues[c.kernel];
+        step.args.scalars = c.numScalars ? program.scalars.data() + c.firstScalar : nullptr;
         step.args.state = executable->kernels[c.kernel].state;
         step.args.scratch = desc.scratchBytes ? scratch->data() : nullptr;
         step.scratchStride = scratchStride;

@@ -83,15 +83,17 @@ template <typename T, typename V, typename Fn> void decodeAll(std::vector<T> &ou
 Program decode(const fb::Program &p) {
   Program program;
   decodeAll(program.commands, p.commands(), [](const fb::Command &c) {
-    return Command{static_cast<CommandKind>(c.kind()),
-                   c.stream(),
-                   c.kernel(),
-                   c.first_operand(),
-                   c.num_operands(),
-                   c.num_waits(),
-                   c.first_wait(),
-                   c.loc(),
-                   c.fill_value()};
+    return Command{.kind = static_cast<CommandKind>(c.kind()),
+                   .stream = c.stream(),
+                   .kernel = c.kernel(),
+                   .firstOperand = c.first_operand(),
+                   .numOperands = c.num_operands(),
+                   .numWaits = c.num_waits(),
+                   .firstWait = c.first_wait(),
+                   .loc = c.loc(),
+                   .firstScalar = c.first_scalar(),
+                   .numScalars = c.num_scalars(),
+                   .fillValue = c.fill_value()};
   });
   decodeAll(program.operands, p.operands(), [](const fb::Operand &o) {
     return Operand{o.buffer(), static_cast<Access>(o.access())};
@@ -99,6 +101,8 @@ Program decode(const fb::Program &p) {
   decodeAll(program.waits, p.waits(), [](const fb::Wait &w) {
     return Wait{w.command(), static_cast<WaitReason>(w.reason())};
   });
+  if (p.scalars())
+    program.scalars.assign(p.scalars()->begin(), p.scalars()->end());
   return program;
 }
 

@@ -80,12 +80,12 @@ Offset<fb::Type> encode(FlatBufferBuilder &b, const TensorType &type) {
 Offset<fb::Program> encode(FlatBufferBuilder &b, const Program &p) {
   auto commands = structs<fb::Command>(b, p.commands, [](const Command &c) {
     return fb::Command(raw(c.kind), c.stream, c.kernel, c.firstOperand, c.numOperands, c.numWaits, c.firstWait, c.loc,
-                       c.fillValue);
+                       c.firstScalar, c.numScalars, c.fillValue);
   });
   auto operands =
       structs<fb::Operand>(b, p.operands, [](const Operand &o) { return fb::Operand(o.buffer, raw(o.access)); });
   auto waits = structs<fb::Wait>(b, p.waits, [](const Wait &w) { return fb::Wait(w.command, raw(w.reason)); });
-  return fb::CreateProgram(b, commands, operands, waits);
+  return fb::CreateProgram(b, commands, operands, waits, b.CreateVector(p.scalars));
 }
 
 Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &s) {

@@ -1,5 +1,7 @@
 #include "tressel/runtime/Types.h"
 
+#include "tressel/runtime/Dim.h"
+
 #include <utility>
 
 namespace tressel {
@@ -9,7 +11,7 @@ std::string Shape::str() const {
   for (int i = 0; i < rank(); ++i) {
     if (i)
       text += ", ";
-    text += (*this)[i] == kDynamic ? "?" : std::to_string((*this)[i]);
+    text += dim::str((*this)[i]);
   }
   return text + "]";
 }

@@ -270,6 +270,8 @@ private:
       return bad("location " + std::to_string(c.loc) + " does not exist");
     if (uint64_t(c.firstOperand) + c.numOperands > p.operands.size())
       return bad("its operands leave the table");
+    if (uint64_t(c.firstScalar) + c.numScalars > p.scalars.size())
+      return bad("its scalars leave the table");
     if (uint64_t(c.firstWait) + c.numWaits > p.waits.size())
       return bad("its waits leave the table");
     if (c.kind == CommandKind::Launch && c.kernel >= s.kernels.size())

@@ -31,7 +31,7 @@ struct ScalarNode {
   DType dtype;
   int32_t args[3] = {-1, -1, -1}; ///< indices of earlier nodes
   double f = 0;                   ///< Const of a float type
-  int64_t i = 0;                  ///< Const of an integer type, Operand, Index
+  int64_t i = 0;                  ///< Const of an integer type (i64: may be a symbolic size), Operand, Index
   bool operator==(const ScalarNode &) const = default;
 };
 

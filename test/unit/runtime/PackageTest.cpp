@@ -214,7 +214,7 @@ TEST(Package, ForeignFilesAreRefused) {
   auto bytes = Sample().bytes();
   bytes[8] = std::byte(99);
   writeFile(file.path, bytes);
-  EXPECT_NE(openMessage(file.path).find("format version 99, this library reads version 1"), std::string::npos);
+  EXPECT_NE(openMessage(file.path).find("format version 99, this library reads version " + std::to_string(kPackageVersion)), std::string::npos);
 }
 
 TEST(Package, UnsafeSchedulesAreRefused) {

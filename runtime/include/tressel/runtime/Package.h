@@ -24,7 +24,7 @@
 
 namespace tressel::runtime {
 
-inline constexpr uint32_t kPackageVersion = 1;
+inline constexpr uint32_t kPackageVersion = 2;
 
 //--- Writing ---------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,10 @@
 // Memory. A buffer is a range of bytes of an arena, or a whole input, output, state or constant. Commands name buffers;
 // two buffers conflict when their byte ranges overlap. Everything about lifetimes follows from commands and ranges.
 //
+// Sizes. Every int64_t that counts bytes, offsets, units or elements is a size in the sense of Dim.h: a number, or an
+// expression over the symbols in `dims`. A schedule with symbols is the structure of a program for all sizes;
+// `instantiate` (Instantiate.h) puts in the numbers of one call. `prepare` and what it touches have numbers only.
+//
 // Two programs. `prepare` runs when the executable is bound and again whenever a parameter's version changes; it
 // computes derived state (packed weights, say) from parameters and constants only. `step` runs at each call.
 #pragma once
@@ -105,7 +109,9 @@ struct Command {
   uint16_t numOperands = 0;
   uint16_t numWaits = 0;
   uint32_t firstWait = 0;
-  uint32_t loc = 0;       ///< index into Schedule::locations
+  uint32_t loc = 0;         ///< index into Schedule::locations
+  uint32_t firstScalar = 0; ///< Launch: KernelArgs::scalars, a range of Program::scalars
+  uint16_t numScalars = 0;
   uint64_t fillValue = 0; ///< Fill: one element's bytes, low end first
 };
 
@@ -113,6 +119,7 @@ struct Program {
   std::vector<Command> commands;
   std::vector<Operand> operands;
   std::vector<Wait> waits;
+  std::vector<int64_t> scalars; ///< sizes
 };
 
 struct Location {
@@ -131,6 +138,7 @@ struct Schedule {
   std::vector<ConstantDesc> constants;
   std::vector<KernelDesc> kernels;
   std::vector<Location> locations; ///< [0] is the unknown location
+  std::vector<int64_t> dims;       ///< symbols of the sizes, each a dimension of an input
   Program prepare, step;
   int64_t peakBytes = 0;           ///< arena bytes that the plan needs
   int64_t peakLowerBoundBytes = 0; ///< no plan for this order needs less: the largest sum of live bytes

@@ -35,7 +35,7 @@ constexpr bool isFloat(DType t) { return t <= DType::bf16; }
 constexpr bool isInteger(DType t) { return t >= DType::i8 && t <= DType::u8; }
 constexpr bool isSigned(DType t) { return t != DType::u8 && t != DType::boolean; }
 
-/// A dimension whose size is known only when the program runs.
+/// A dimension of whose size nothing is known. Other negative sizes are handles of size expressions (Dim.h).
 inline constexpr int64_t kDynamic = std::numeric_limits<int64_t>::min();
 /// Tensors have at most this many dimensions, so shapes never allocate.
 inline constexpr int kMaxRank = 8;
@@ -92,7 +92,7 @@ public:
         return false;
     return true;
   }
-  /// "[64, 784]"; a dynamic dimension prints as "?".
+  /// "[64, 784]", "[n, 784]"; a dimension of which nothing is known prints as "?".
   std::string str() const;
 
 private:

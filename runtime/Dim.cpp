@@ -1,0 +1,670 @@
+// Canonical form. An expression is a sum of terms, each an integer times a product of atoms; an atom is a symbol, a
+// floor division or a maximum. Atoms are interned by their text, terms are sorted by the text of their atoms, so that
+// the text of an expression is canonical too and expressions are interned by it; nothing depends on the order in which
+// they were made. A floor division by a number keeps only coefficients in [0, number), so equal ones meet.
+#include "tressel/runtime/Dim.h"
+
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <unordered_map>
+
+namespace tressel::dim {
+namespace {
+
+enum class AtomKind : uint8_t { Symbol, FloorDiv, Max };
+struct Atom {
+  AtomKind kind;
+  std::string text, shown; ///< as spelled, and without bounds
+  std::string name;        ///< Symbol
+  Bounds bounds;
+  int64_t a = 0, b = 0; ///< FloorDiv, Max: sizes
+};
+
+struct ByText {
+  bool operator()(const Atom *x, const Atom *y) const { return x != y && x->text < y->text; }
+};
+/// Sorted by text; powers are repeated.
+using Monomial = std::vector<const Atom *>;
+struct TermOrder {
+  bool operator()(const Monomial &x, const Monomial &y) const {
+    if (x.size() != y.size())
+      return x.size() > y.size(); // the constant term last
+    return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end(), ByText());
+  }
+};
+using Poly = std::map<Monomial, int64_t, TermOrder>;
+
+struct Node {
+  Poly poly;
+  Bounds bounds;
+  std::string text, shown;
+};
+
+[[noreturn]] void tooLarge() { throw Error("a size is too large: it leaves 64 bits"); }
+int64_t addChecked(int64_t a, int64_t b) {
+  int64_t sum;
+  if (__builtin_add_overflow(a, b, &sum))
+    tooLarge();
+  return sum;
+}
+int64_t mulChecked(int64_t a, int64_t b) {
+  int64_t product;
+  if (__builtin_mul_overflow(a, b, &product))
+    tooLarge();
+  return product;
+}
+
+//--- Intervals --------------------------------------------------------------------------------------------------------
+int64_t saturate(__int128 v) { return static_cast<int64_t>(std::clamp<__int128>(v, -kUnbounded, kUnbounded)); }
+Bounds mulBounds(Bounds x, Bounds y) {
+  const __int128 p[] = {__int128(x.lo) * y.lo, __int128(x.lo) * y.hi, __int128(x.hi) * y.lo, __int128(x.hi) * y.hi};
+  return {saturate(*std::min_element(p, p + 4)), saturate(*std::max_element(p, p + 4))};
+}
+Bounds addBounds(Bounds x, Bounds y) { return {saturate(__int128(x.lo) + y.lo), saturate(__int128(x.hi) + y.hi)}; }
+Bounds boundsOf(const Poly &poly) {
+  Bounds sum{0, 0};
+  for (const auto &[atoms, coef] : poly) {
+    Bounds term{coef, coef};
+    for (const Atom *atom : atoms)
+      term = mulBounds(term, atom->bounds);
+    sum = addBounds(sum, term);
+  }
+  return sum;
+}
+
+//--- Text -------------------------------------------------------------------------------------------------------------
+std::string print(const Poly &poly, std::string Atom::*text) {
+  std::string out;
+  for (const auto &[atoms, coef] : poly) {
+    const bool negative = coef < 0;
+    out += out.empty() ? (negative ? "-" : "") : negative ? " - " : " + ";
+    const uint64_t magnitude = negative ? 0 - static_cast<uint64_t>(coef) : static_cast<uint64_t>(coef);
+    std::string product;
+    if (magnitude != 1 || atoms.empty())
+      product = std::to_string(magnitude);
+    for (const Atom *atom : atoms)
+      product += (product.empty() ? "" : "*") + atom->*text;
+    out += product;
+  }
+  return out.empty() ? "0" : out;
+}
+
+//--- The table --------------------------------------------------------------------------------------------------------
+/// Nodes are published in chunks that never move, so that reading one takes no lock: whoever has a handle got it after
+/// the node was written.
+class Table {
+public:
+  static Table &instance() {
+    static Table &table = *new Table();
+    return table;
+  }
+
+  const Node &node(int64_t handle) const {
+    const auto i = static_cast<size_t>(handle - detail::kFirstHandle);
+    return chunks_[i / kChunk].load(std::memory_order_acquire)[i % kChunk];
+  }
+
+  int64_t intern(Poly poly) {
+    if (poly.empty())
+      return 0;
+    if (poly.size() == 1 && poly.begin()->first.empty())
+      return poly.begin()->second;
+    std::string text = print(poly, &Atom::text);
+    std::lock_guard lock(mutex_);
+    if (auto it = handles_.find(text); it != handles_.end())
+      return it->second;
+    if (count_ == kChunk * kChunks)
+      throw Error("too many different size expressions");
+    auto &chunk = chunks_[count_ / kChunk];
+    if (count_ % kChunk == 0)
+      chunk.store(new Node[kChunk], std::memory_order_release);
+    Node &node = chunk.load(std::memory_order_relaxed)[count_ % kChunk];
+    node.bounds = boundsOf(poly);
+    node.shown = print(poly, &Atom::shown);
+    node.poly = std::move(poly);
+    node.text = text;
+    const int64_t handle = detail::kFirstHandle + static_cast<int64_t>(count_++);
+    handles_.emplace(std::move(text), handle);
+    return handle;
+  }
+
+  const Atom *intern(Atom atom) {
+    std::lock_guard lock(mutex_);
+    auto &known = atoms_[atom.text];
+    if (!known)
+      known = new Atom(std::move(atom));
+    return known;
+  }
+
+private:
+  static constexpr size_t kChunk = 1024, kChunks = 1 << 14;
+  mutable std::mutex mutex_;
+  std::atomic<Node *> chunks_[kChunks] = {};
+  size_t count_ = 0;
+  std::unordered_map<std::string, int64_t> handles_;
+  std::unordered_map<std::string, const Atom *> atoms_;
+};
+
+Poly polyOf(int64_t size) {
+  if (isSymbolic(size))
+    return Table::instance().node(size).poly;
+  Poly poly;
+  if (size)
+    poly[{}] = size;
+  return poly;
+}
+int64_t make(Poly poly) { return Table::instance().intern(std::move(poly)); }
+int64_t makeAtom(const Atom *atom) { return make({{{atom}, 1}}); }
+
+void accumulate(Poly &into, const Monomial &atoms, int64_t coef) {
+  auto [it, isNew] = into.try_emplace(atoms, 0);
+  it->second = addChecked(it->second, coef);
+  if (it->second == 0)
+    into.erase(it);
+}
+Monomial product(const Monomial &a, const Monomial &b) {
+  Monomial atoms;
+  std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(atoms), ByText());
+  return atoms;
+}
+
+/// a / b as monomials, if b divides a.
+std::optional<Monomial> quotient(const Monomial &a, const Monomial &b) {
+  Monomial rest;
+  auto at = b.begin();
+  for (const Atom *atom : a) {
+    if (at != b.end() && *at == atom)
+      ++at;
+    else
+      rest.push_back(atom);
+  }
+  return at == b.end() ? std::optional(rest) : std::nullopt;
+}
+
+/// Polynomial division without rest, by the leading terms.
+std::optional<Poly> divide(Poly a, const Poly &b) {
+  Poly out;
+  const auto &[leading, coef] = *b.begin();
+  for (int steps = 0; !a.empty(); ++steps) {
+    const auto [atoms, value] = *a.begin();
+    const auto rest = quotient(atoms, leading);
+    if (!rest || value % coef || steps > 64)
+      return std::nullopt;
+    const int64_t factor = value / coef;
+    accumulate(out, *rest, factor);
+    for (const auto &[other, otherCoef] : b)
+      accumulate(a, product(*rest, other), mulChecked(-factor, otherCoef));
+    if (a.count(atoms))
+      return std::nullopt; // the order is no monomial order here: no progress
+  }
+  return out;
+}
+
+/// In parentheses, unless it is one factor already.
+std::string wrapped(int64_t size, bool bounds) {
+  const std::string text = bounds ? spell(size) : str(size);
+  int depth = 0;
+  for (char c : text) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (depth == 0 && (c == ' ' || c == '*' || c == '/' || c == '-'))
+      return "(" + text + ")";
+  }
+  return text;
+}
+
+int64_t floorDivAtom(int64_t a, int64_t b) {
+  Atom atom{.kind = AtomKind::FloorDiv};
+  atom.text = "(" + wrapped(a, true) + "//" + wrapped(b, true) + ")";
+  atom.shown = "(" + wrapped(a, false) + "//" + wrapped(b, false) + ")";
+  const Bounds x = bounds(a), y = bounds(b);
+  if (y.lo > 0) {
+    const int64_t q[] = {detail::floorDivNumbers(x.lo, y.lo), detail::floorDivNumbers(x.lo, y.hi),
+                         detail::floorDivNumbers(x.hi, y.lo), detail::floorDivNumbers(x.hi, y.hi)};
+    atom.bounds = {*std::min_element(q, q + 4), *std::max_element(q, q + 4)};
+  }
+  atom.a = a, atom.b = b;
+  return makeAtom(Table::instance().intern(std::move(atom)));
+}
+
+int64_t floorDivByNumber(int64_t a, int64_t c) {
+  // By c * Q + R with the coefficients of R in [0, c).
+  Poly whole, rest;
+  int64_t common = c;
+  for (const auto &[atoms, coef] : polyOf(a)) {
+    const int64_t q = detail::floorDivNumbers(coef, c), r = coef - q * c;
+    if (q)
+      whole[atoms] = q;
+    if (r) {
+      rest[atoms] = r;
+      if (!atoms.empty())
+        common = std::gcd(common, r);
+    }
+  }
+  // What the coefficients have in common; the constant's rest by it cannot reach the next multiple.
+  if (common > 1) {
+    Poly smaller;
+    for (const auto &[atoms, coef] : rest)
+      if (coef / common)
+        smaller[atoms] = coef / common;
+    rest = std::move(smaller);
+    c /= common;
+  }
+  const int64_t q = make(std::move(whole));
+  const Bounds range = boundsOf(rest);
+  if (c == 1)
+    return add(q, make(std::move(rest)));
+  const int64_t lowest = detail::floorDivNumbers(range.lo, c);
+  if (lowest == detail::floorDivNumbers(range.hi, c))
+    return add(q, lowest);
+  // x//b//c is x//(b*c), and (x//b + k)//c is (x + k*b)//(b*c).
+  const auto &first = *rest.begin();
+  const bool plusConstant = rest.size() == 2 && rest.rbegin()->first.empty();
+  if ((rest.size() == 1 || plusConstant) && first.second == 1 && first.first.size() == 1 &&
+      first.first[0]->kind == AtomKind::FloorDiv && isConstant(first.first[0]->b)) {
+    const Atom *inner = first.first[0];
+    const int64_t k = plusConstant ? rest.rbegin()->second : 0;
+    return add(q, floorDiv(add(inner->a, mulChecked(k, inner->b)), mulChecked(inner->b, c)));
+  }
+  return add(q, floorDivAtom(make(std::move(rest)), c));
+}
+
+/// Rebuilds a size with every symbol replaced by what `value` says.
+template <typename Fn> int64_t rebuild(int64_t size, Fn value) {
+  if (!isSymbolic(size))
+    return size;
+  int64_t sum = 0;
+  for (const auto &[atoms, coef] : Table::instance().node(size).poly) {
+    int64_t term = coef;
+    for (const Atom *atom : atoms) {
+      int64_t v = 0;
+      switch (atom->kind) {
+      case AtomKind::Symbol:
+        v = value(atom);
+        break;
+      case AtomKind::FloorDiv: {
+        const int64_t by = rebuild(atom->b, value);
+        if (by == 0)
+          throw Error("a size divides by zero: " + atom->shown);
+        v = floorDiv(rebuild(atom->a, value), by);
+        break;
+      }
+      case AtomKind::Max:
+        v = max(rebuild(atom->a, value), rebuild(atom->b, value));
+        break;
+      }
+      term = isConstant(term) && isConstant(v) ? mulChecked(term, v) : mul(term, v);
+    }
+    sum = isConstant(sum) && isConstant(term) ? addChecked(sum, term) : add(sum, term);
+  }
+  return sum;
+}
+
+const Atom *symbolAtom(int64_t size) {
+  if (!isSymbolic(size))
+    return nullptr;
+  const Poly &poly = Table::instance().node(size).poly;
+  const auto &[atoms, coef] = *poly.begin();
+  return poly.size() == 1 && coef == 1 && atoms.size() == 1 && atoms[0]->kind == AtomKind::Symbol ? atoms[0] : nullptr;
+}
+int64_t handleOf(const Atom *symbol) { return makeAtom(symbol); }
+
+bool isNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+} // namespace
+
+namespace detail {
+
+int64_t add(int64_t a, int64_t b) {
+  if (a == kDynamic || b == kDynamic)
+    return kDynamic;
+  if (a == 0 || b == 0)
+    return a == 0 ? b : a;
+  Poly sum = polyOf(a);
+  for (const auto &[atoms, coef] : polyOf(b))
+    accumulate(sum, atoms, coef);
+  return make(std::move(sum));
+}
+
+int64_t mul(int64_t a, int64_t b) {
+  if (a == kDynamic || b == kDynamic)
+    return kDynamic;
+  if (a == 1 || b == 1)
+    return a == 1 ? b : a;
+  Poly out;
+  const Poly x = polyOf(a), y = polyOf(b);
+  for (const auto &[atoms, coef] : x)
+    for (const auto &[others, otherCoef] : y)
+      accumulate(out, product(atoms, others), mulChecked(coef, otherCoef));
+  return make(std::move(out));
+}
+
+int64_t floorDiv(int64_t a, int64_t b) {
+  if (a == kDynamic || b == kDynamic)
+    return kDynamic;
+  if (isConstant(b) && b < 0)
+    a = dim::neg(a), b = -b;
+  if (isConstant(b) && b > 0)
+    return floorDivByNumber(a, b);
+  if (auto whole = divideExactly(a, b))
+    return *whole;
+  const Bounds x = bounds(a), y = bounds(b);
+  if (x.lo >= 0 && x.hi < y.lo)
+    return 0;
+  return floorDivAtom(a, b);
+}
+
+int64_t max(int64_t a, int64_t b) {
+  if (a == kDynamic || b == kDynamic)
+    return kDynamic;
+  const Bounds difference = bounds(dim::sub(a, b));
+  if (difference.lo >= 0)
+    return a;
+  if (difference.hi <= 0)
+    return b;
+  if (spell(b) < spell(a))
+    std::swap(a, b);
+  Atom atom{.kind = AtomKind::Max};
+  atom.text = "max(" + spell(a) + ", " + spell(b) + ")";
+  atom.shown = "max(" + str(a) + ", " + str(b) + ")";
+  const Bounds x = bounds(a), y = bounds(b);
+  atom.bounds = {std::max(x.lo, y.lo), std::max(x.hi, y.hi)};
+  atom.a = a, atom.b = b;
+  return makeAtom(Table::instance().intern(std::move(atom)));
+}
+
+} // namespace detail
+
+int64_t symbol(std::string_view name, int64_t lo, int64_t hi) {
+  bool valid = !name.empty() && isNameStart(name[0]) && name != "max" && name != "min";
+  for (size_t i = 0; i < name.size(); ++i)
+    valid &= isNameStart(name[i]) || isDigit(name[i]) || (name[i] == '.' && i + 1 < name.size() && name[i + 1] != '.');
+  if (!valid)
+    throw Error("'" + std::string(name) + "' is no name for a dimension: letters, digits and _, not a digit first");
+  if (lo < 0 || lo > hi || hi > kMaxSize)
+    throw Error("dimension '" + std::string(name) + "' cannot lie between " + std::to_string(lo) + " and " +
+                std::to_string(hi) + ": bounds are 0 <= least <= most <= " + std::to_string(kMaxSize));
+  if (lo == hi)
+    return lo;
+  Atom atom{.kind = AtomKind::Symbol};
+  atom.shown = atom.name = name;
+  atom.text = name;
+  if (lo != 1 || hi != kMaxSize)
+    atom.text += "[" + std::to_string(lo) + ".." + std::to_string(hi) + "]";
+  atom.bounds = {lo, hi};
+  return makeAtom(Table::instance().intern(std::move(atom)));
+}
+
+std::optional<int64_t> divideExactly(int64_t a, int64_t b) {
+  if (a == kDynamic || b == kDynamic || b == 0)
+    return std::nullopt;
+  if (a == 0)
+    return 0;
+  if (isConstant(a) && isConstant(b))
+    return a % b ? std::nullopt : std::optional(a / b);
+  auto whole = divide(polyOf(a), polyOf(b));
+  return whole ? std::optional(make(std::move(*whole))) : std::nullopt;
+}
+
+Bounds bounds(int64_t size) {
+  if (isSymbolic(size))
+    return Table::instance().node(size).bounds;
+  return size == kDynamic ? Bounds() : Bounds{size, size};
+}
+
+bool distinct(int64_t a, int64_t b) {
+  if (a == kDynamic || b == kDynamic)
+    return false;
+  const Bounds difference = bounds(sub(a, b));
+  return difference.lo > 0 || difference.hi < 0;
+}
+
+std::optional<bool> less(int64_t a, int64_t b) {
+  if (a == kDynamic || b == kDynamic)
+    return std::nullopt;
+  const Bounds difference = bounds(sub(a, b));
+  if (difference.hi < 0)
+    return true;
+  return difference.lo >= 0 ? std::optional(false) : std::nullopt;
+}
+
+bool Values::bind(int64_t symbol, int64_t value) {
+  if (const int64_t *known = find(symbol))
+    return *known == value;
+  values_.emplace_back(symbol, value);
+  return true;
+}
+const int64_t *Values::find(int64_t symbol) const {
+  for (const auto &[known, value] : values_)
+    if (known == symbol)
+      return &value;
+  return nullptr;
+}
+
+int64_t evaluate(int64_t size, const Values &values) {
+  if (isConstant(size))
+    return size;
+  if (size == kDynamic)
+    throw Error("a size is not known");
+  return rebuild(size, [&](const Atom *atom) {
+    const int64_t *value = values.find(handleOf(atom));
+    if (!value)
+      throw Error("the size of dimension '" + atom->name + "' is not known");
+    return *value;
+  });
+}
+Shape evaluate(const Shape &shape, const Values &values) {
+  Shape out;
+  for (int64_t d : shape)
+    out.push_back(evaluate(d, values));
+  return out;
+}
+int64_t substitute(int64_t size, const Values &values) {
+  return rebuild(size, [&](const Atom *atom) {
+    const int64_t handle = handleOf(atom);
+    const int64_t *value = values.find(handle);
+    return value ? *value : handle;
+  });
+}
+int64_t hint(int64_t size) {
+  static constexpr int64_t kTypical = 64;
+  return rebuild(size,
+                 [](const Atom *atom) { return std::clamp<int64_t>(kTypical, atom->bounds.lo, atom->bounds.hi); });
+}
+void collectSymbols(int64_t size, std::vector<int64_t> &out) {
+  rebuild(size, [&](const Atom *atom) {
+    const int64_t handle = handleOf(atom);
+    if (std::find(out.begin(), out.end(), handle) == out.end())
+      out.push_back(handle);
+    return handle;
+  });
+}
+bool isSymbol(int64_t size) { return symbolAtom(size) != nullptr; }
+std::string_view symbolName(int64_t symbol) { return symbolAtom(symbol)->name; }
+
+/// An atom alone needs no parentheses around it.
+static std::string unwrapped(const std::string &text) {
+  if (!text.starts_with('(') || !text.ends_with(')'))
+    return text;
+  int depth = 0;
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (depth == 0)
+      return text;
+  }
+  return text.substr(1, text.size() - 2);
+}
+std::string str(int64_t size) {
+  if (isSymbolic(size))
+    return unwrapped(Table::instance().node(size).shown);
+  return size == kDynamic ? "?" : std::to_string(size);
+}
+std::string spell(int64_t size) { return isSymbolic(size) ? unwrapped(Table::instance().node(size).text) : str(size); }
+
+namespace {
+
+/// sum := product (('+' | '-') product)*, product := factor (('*' | '//' | '%') factor)*.
+class Parser {
+public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  std::optional<int64_t> run() {
+    const auto value = sum(0);
+    skipSpaces();
+    return value && at_ == text_.size() ? value : std::nullopt;
+  }
+
+private:
+  using Result = std::optional<int64_t>;
+  static constexpr int kMaxDepth = 64;
+
+  void skipSpaces() {
+    while (at_ < text_.size() && text_[at_] == ' ')
+      ++at_;
+  }
+  bool eat(std::string_view token) {
+    skipSpaces();
+    if (!text_.substr(at_).starts_with(token))
+      return false;
+    at_ += token.size();
+    return true;
+  }
+  Result number() {
+    skipSpaces();
+    const size_t start = at_;
+    int64_t value = 0;
+    for (; at_ < text_.size() && isDigit(text_[at_]); ++at_)
+      if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, text_[at_] - '0', &value))
+        return std::nullopt;
+    return at_ > start ? Result(value) : std::nullopt;
+  }
+  Result sum(int depth) {
+    if (depth > kMaxDepth)
+      return std::nullopt;
+    const bool negative = eat("-");
+    Result value = product(depth);
+    if (value && negative)
+      value = neg(*value);
+    while (value) {
+      const bool plus = eat("+");
+      if (!plus && !eat("-"))
+        break;
+      const Result other = product(depth);
+      if (!other)
+        return std::nullopt;
+      value = plus ? add(*value, *other) : sub(*value, *other);
+    }
+    return value;
+  }
+  Result product(int depth) {
+    Result value = factor(depth);
+    while (value) {
+      if (eat("*")) {
+        const Result other = factor(depth);
+        if (!other)
+          return std::nullopt;
+        value = mul(*value, *other);
+        continue;
+      }
+      const bool divides = eat("//");
+      if (!divides && !eat("%"))
+        break;
+      const Result other = factor(depth);
+      if (!other || *other == 0)
+        return std::nullopt;
+      value = divides ? floorDiv(*value, *other) : mod(*value, *other);
+    }
+    return value;
+  }
+  Result factor(int depth) {
+    if (eat("(")) {
+      const Result value = sum(depth + 1);
+      return value && eat(")") ? value : std::nullopt;
+    }
+    skipSpaces();
+    if (at_ == text_.size() || !isNameStart(text_[at_]))
+      return number();
+    const size_t start = at_;
+    while (at_ < text_.size() && (isNameStart(text_[at_]) || isDigit(text_[at_]) || text_[at_] == '.'))
+      ++at_;
+    const std::string_view name = text_.substr(start, at_ - start);
+    if ((name == "max" || name == "min") && eat("(")) {
+      const Result a = sum(depth + 1);
+      const Result b = a && eat(",") ? sum(depth + 1) : std::nullopt;
+      if (!b || !eat(")"))
+        return std::nullopt;
+      return name == "max" ? max(*a, *b) : min(*a, *b);
+    }
+    int64_t lo = 1, hi = kMaxSize;
+    if (at_ < text_.size() && text_[at_] == '[') {
+      ++at_;
+      const Result low = number();
+      const Result high = low && eat("..") ? number() : std::nullopt;
+      if (!high || !eat("]"))
+        return std::nullopt;
+      lo = *low, hi = *high;
+    }
+    return symbol(name, lo, hi);
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+} // namespace
+
+std::optional<int64_t> parse(std::string_view text) {
+  try {
+    return Parser(text).run();
+  } catch (const Error &) {
+    return std::nullopt;
+  }
+}
+
+int64_t numElements(const Shape &shape) {
+  int64_t n = 1;
+  for (int64_t d : shape)
+    n = mul(n, d);
+  return n;
+}
+int64_t bytes(const TensorType &type) { return mul(numElements(type.shape), sizeOf(type.dtype)); }
+bool isKnown(const Shape &shape) {
+  return std::none_of(shape.begin(), shape.end(), [](int64_t d) { return d == kDynamic; });
+}
+
+std::string unify(const Shape &declared, const Shape &value, Values &values, bool partial) {
+  if (declared.rank() != value.rank())
+    return "has " + std::to_string(value.rank()) + " dimensions, not " + std::to_string(declared.rank());
+  for (int i = 0; i < declared.rank(); ++i) {
+    const Atom *atom = symbolAtom(declared[i]);
+    if (!atom)
+      continue;
+    if (value[i] < atom->bounds.lo || value[i] > atom->bounds.hi)
+      return "dimension " + std::to_string(i) + " is " + std::to_string(value[i]) + ", but " + atom->name +
+             " lies between " + std::to_string(atom->bounds.lo) + " and " + std::to_string(atom->bounds.hi);
+    if (!values.bind(declared[i], value[i]))
+      return "dimension " + std::to_string(i) + " is " + std::to_string(value[i]) + ", but " + atom->name + " is " +
+             std::to_string(*values.find(declared[i])) + " already";
+  }
+  for (int i = 0; i < declared.rank(); ++i) {
+    if (declared[i] == kDynamic || symbolAtom(declared[i]))
+      continue;
+    std::vector<int64_t> symbols;
+    collectSymbols(declared[i], symbols);
+    const bool bound = std::all_of(symbols.begin(), symbols.end(), [&](int64_t s) { return values.find(s); });
+    if (!bound && partial)
+      continue;
+    const int64_t expected = evaluate(declared[i], values);
+    if (expected != value[i])
+      return "dimension " + std::to_string(i) + " is " + std::to_string(value[i]) + ", not " +
+             (isConstant(declared[i]) ? "" : str(declared[i]) + " = ") + std::to_string(expected);
+  }
+  return {};
+}
+
+} // namespace tressel::dim
