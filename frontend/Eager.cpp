@@ -61,7 +61,7 @@ struct KeyRef {
 struct Entry {
   Key key;
   size_t hash = 0;
-  TensorType result;
+  std::vector<TensorType> results;
   std::shared_ptr<Program> program; ///< null for views
   std::list<Entry *>::iterator recent;
 };
@@ -125,14 +125,15 @@ std::shared_ptr<const Entry> compileOp(const op::OpInfo &info, std::span<const T
   for (const Tensor &t : inputs)
     entry->key.types.push_back(t.type());
   op::Attrs complete = attrs;
-  entry->result = inferResult(info, inputs, complete, where);
+  entry->results = inferResults(info, inputs, complete, where);
   if (!info.isView) {
     TraceRecorder recorder;
     std::vector<Tensor> arguments;
     for (size_t i = 0; i < inputs.size(); ++i)
       arguments.push_back(recorder.input(inputs[i].type(), "in" + std::to_string(i), where));
-    Tensor result = recorder.op(info, arguments, entry->result, complete, where);
-    entry->program = recorder.finish({&result, 1}, {.name = info.name}).program;
+    std::vector<Tensor> results(entry->results.size());
+    recorder.op(info, arguments, entry->results, complete, where, results);
+    entry->program = recorder.finish(results, {.name = info.name}).program;
   }
   cache().insert(entry);
   return entry;
@@ -140,22 +141,23 @@ std::shared_ptr<const Entry> compileOp(const op::OpInfo &info, std::span<const T
 
 } // namespace
 
-Tensor runEager(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where) {
+void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where,
+              std::span<Tensor> results) {
   const KeyRef ref(info, inputs, attrs);
   std::shared_ptr<const Entry> entry = cache().find(ref);
   if (!entry)
     entry = compileOp(info, inputs, attrs, where, ref.hash);
   const SourceLoc user = userLine(where);
-  if (!entry->program) // the same bytes in another shape
-    return makeTensor(entry->result, inputs.front().impl()->storage, user);
+  if (!entry->program) { // the same bytes in another shape
+    results.front() = makeTensor(entry->results.front(), inputs.front().impl()->storage, user);
+    return;
+  }
   std::array<const Tensor *, 8> few;
   std::vector<const Tensor *> many(inputs.size() > few.size() ? inputs.size() : 0);
   const Tensor **arguments = many.empty() ? few.data() : many.data();
   for (size_t i = 0; i < inputs.size(); ++i)
     arguments[i] = &inputs[i];
-  Tensor result;
-  entry->program->run({arguments, inputs.size()}, {&result, 1}, user);
-  return result;
+  entry->program->run({arguments, inputs.size()}, results, user);
 }
 
 size_t numEagerPrograms() { return cache().size(); }

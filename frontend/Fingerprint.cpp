@@ -84,10 +84,11 @@ void Fingerprint::result(const Tensor &t) {
       {mix(0x7654321, t.defined() ? identify(t) : 0), "a result", t.defined() ? t.impl()->where : SourceLoc{}});
 }
 
-Tensor FingerprintRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, const TensorType &result,
-                               const op::Attrs &attrs, SourceLoc where) {
+void FingerprintRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
+                             const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) {
   fingerprint.op(info, inputs, attrs, where);
-  return makeValue(result, nullptr, userLine(where));
+  for (size_t i = 0; i < types.size(); ++i)
+    results[i] = makeValue(types[i], nullptr, userLine(where));
 }
 
 Tensor &FingerprintRecorder::state(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) {

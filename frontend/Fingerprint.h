@@ -31,8 +31,8 @@ private:
 class FingerprintRecorder : public Recorder {
 public:
   Tensor input(const TensorType &type, SourceLoc where) { return makeValue(type, nullptr, where); }
-  Tensor op(const op::OpInfo &info, std::span<const Tensor> inputs, const TensorType &result, const op::Attrs &attrs,
-            SourceLoc where) override;
+  void op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
+          const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) override;
   Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override;
   void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) override;
 

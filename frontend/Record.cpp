@@ -158,22 +158,40 @@ void checkOperand(const Tensor &t, const Recorder *recorder, const op::OpInfo &i
 
 } // namespace
 
-Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs) {
-  return record(info, args, std::move(attrs), args.empty() ? std::source_location() : args.front().where());
+/// Without the optional operands at the end that are absent.
+static std::span<const Arg> presentArgs(const op::OpInfo &info, std::span<const Arg> args) {
+  auto isAbsent = [](const Arg &arg) { return arg.kind() == Arg::Kind::Tensor && !arg.tensor().defined(); };
+  while (!args.empty() && args.size() <= info.operands.size() && info.operands[args.size() - 1].optional &&
+         isAbsent(args.back()))
+    args = args.first(args.size() - 1);
+  return args;
 }
 
-Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs, const std::source_location &at) {
+void recordInto(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs, const std::source_location &at,
+                std::span<Tensor> results) {
   const SourceLoc where = toLoc(at);
   Recorder *recorder = Recorder::current();
-  Operands operands(info, args);
+  Operands operands(info, presentArgs(info, args));
   for (const Tensor &t : operands.tensors())
     checkOperand(t, recorder, info, where);
   if (!recorder)
-    return runEager(info, operands.tensors(), attrs, where);
-  return recorder->op(info, operands.tensors(), inferResult(info, operands.tensors(), attrs, where), attrs, where);
+    return runEager(info, operands.tensors(), attrs, where, results);
+  const std::vector<TensorType> types = inferResults(info, operands.tensors(), attrs, where);
+  recorder->op(info, operands.tensors(), types, attrs, where, results);
 }
 
-TensorType inferResult(const op::OpInfo &info, std::span<const Tensor> inputs, op::Attrs &attrs, SourceLoc where) {
+std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs,
+                               const std::source_location &at) {
+  const Operands operands(info, presentArgs(info, args));
+  for (const Tensor &t : operands.tensors())
+    checkOperand(t, Recorder::current(), info, toLoc(at));
+  std::vector<Tensor> results(inferResults(info, operands.tensors(), attrs, toLoc(at)).size());
+  recordInto(info, args, std::move(attrs), at, results);
+  return results;
+}
+
+std::vector<TensorType> inferResults(const op::OpInfo &info, std::span<const Tensor> inputs, op::Attrs &attrs,
+                                     SourceLoc where) {
   if (std::string problem = op::completeAttrs(info, attrs); !problem.empty())
     fail<ShapeError>(problem, where, info.name);
   std::array<TensorType, 8> few;
@@ -188,7 +206,7 @@ TensorType inferResult(const op::OpInfo &info, std::span<const Tensor> inputs, o
       message += " (operands: " + describe(types) + ")";
     fail<ShapeError>(std::move(message), where, info.name);
   }
-  return inferred.types.front();
+  return std::move(inferred.types);
 }
 
 } // namespace detail

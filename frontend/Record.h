@@ -6,16 +6,47 @@
 #include <tressel/arg.h>
 #include <tressel/scope.h>
 
+#include <array>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <vector>
 
 namespace tressel::detail {
 
-/// One op call. The generated functions in tressel/ops.h call nothing else. Fills the attributes' defaults, gives
-/// numbers their element type, checks types (ShapeError) and hands the op to the recorder or to the engine.
-Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs);
-Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs, const std::source_location &where);
+/// One op call of `results.size()` results. Fills the attributes' defaults, gives numbers their element type, leaves out
+/// optional operands that are empty tensors, checks types (ShapeError) and hands the op to the recorder or to the engine.
+void recordInto(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs, const std::source_location &where,
+                std::span<Tensor> results);
+/// Where the call stands, for ops whose operands know.
+inline std::source_location whereOf(std::span<const Arg> args) {
+  return args.empty() ? std::source_location() : args.front().where();
+}
+
+// The generated functions in tressel/ops.h call nothing but these: by number of results.
+inline Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs,
+                     const std::source_location &where) {
+  Tensor result;
+  recordInto(info, args, std::move(attrs), where, {&result, 1});
+  return result;
+}
+inline Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs) {
+  return record(info, args, std::move(attrs), whereOf(args));
+}
+template <size_t N> auto recordTuple(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs,
+                                     const std::source_location &where) {
+  std::array<Tensor, N> results;
+  recordInto(info, args, std::move(attrs), where, results);
+  return std::apply([](Tensor &...t) { return std::make_tuple(std::move(t)...); }, results);
+}
+template <size_t N> auto recordTuple(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs) {
+  return recordTuple<N>(info, args, std::move(attrs), whereOf(args));
+}
+std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs,
+                               const std::source_location &where);
+inline std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs) {
+  return recordList(info, args, std::move(attrs), whereOf(args));
+}
 
 /// What a trace does with ops. One is active per thread at most; a nested jit call joins the outer trace.
 class Recorder {
@@ -25,8 +56,9 @@ public:
   Recorder(const Recorder &) = delete;
   Recorder &operator=(const Recorder &) = delete;
 
-  virtual Tensor op(const op::OpInfo &info, std::span<const Tensor> inputs, const TensorType &result,
-                    const op::Attrs &attrs, SourceLoc where) = 0;
+  /// `results` is filled: one per entry of `types`.
+  virtual void op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
+                  const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) = 0;
   virtual Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) = 0;
   virtual void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) = 0;
   /// Parameters without a value get one while shapes are inferred, and in no real trace.
@@ -59,9 +91,10 @@ private:
 class InferRecorder : public Recorder {
 public:
   Tensor input(const TensorType &type, SourceLoc where) { return makeValue(type, nullptr, where); }
-  Tensor op(const op::OpInfo &, std::span<const Tensor>, const TensorType &result, const op::Attrs &,
-            SourceLoc where) override {
-    return makeValue(result, nullptr, where);
+  void op(const op::OpInfo &, std::span<const Tensor>, std::span<const TensorType> types, const op::Attrs &,
+          SourceLoc where, std::span<Tensor> results) override {
+    for (size_t i = 0; i < types.size(); ++i)
+      results[i] = makeValue(types[i], nullptr, where);
   }
   Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override {
     return makeValue(variable->value.type(), nullptr, where);
@@ -78,11 +111,13 @@ Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc
 /// A constant of one value, made by the host at once.
 Tensor filled(const Shape &shape, double value, DType dtype, const std::source_location &where, const char *op);
 
-/// The op's result type. Fills defaults of the attributes. Throws ShapeError.
-TensorType inferResult(const op::OpInfo &info, std::span<const Tensor> inputs, op::Attrs &attrs, SourceLoc where);
+/// The types of the op's results. Fills defaults of the attributes. Throws ShapeError.
+std::vector<TensorType> inferResults(const op::OpInfo &info, std::span<const Tensor> inputs, op::Attrs &attrs,
+                                     SourceLoc where);
 
-/// Runs one op on the engine.
-Tensor runEager(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where);
+/// Runs one op on the engine and fills `results`.
+void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where,
+              std::span<Tensor> results);
 
 /// Throws `E` with the user's line, and the lines it was called through.
 template <typename E>

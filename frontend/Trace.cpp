@@ -176,14 +176,16 @@ Tensor TraceRecorder::input(const TensorType &type, const std::string &name, Sou
   return makeValue(type, v.getAsOpaquePointer(), where);
 }
 
-Tensor TraceRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, const TensorType &result,
-                         const op::Attrs &attrs, SourceLoc where) {
+void TraceRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
+                       const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) {
   impl_->fingerprint.op(info, inputs, attrs, where);
   llvm::SmallVector<mlir::Value, 4> operands;
   for (const Tensor &t : inputs)
     operands.push_back(impl_->valueIn(t, where));
   mlir::Operation *op = graph::createOp(impl_->builder, impl_->locate(where), info, operands, attrs);
-  return makeValue(result, op->getResult(0).getAsOpaquePointer(), userLine(where));
+  const SourceLoc user = userLine(where);
+  for (size_t i = 0; i < types.size(); ++i)
+    results[i] = makeValue(types[i], op->getResult(static_cast<unsigned>(i)).getAsOpaquePointer(), user);
 }
 
 size_t TraceRecorder::Impl::stateIndex(Recorder &recorder, const std::shared_ptr<VariableImpl> &variable,

@@ -51,8 +51,8 @@ public:
 
   /// Inputs come before everything else.
   Tensor input(const TensorType &type, const std::string &name, SourceLoc where);
-  Tensor op(const op::OpInfo &info, std::span<const Tensor> inputs, const TensorType &result, const op::Attrs &attrs,
-            SourceLoc where) override;
+  void op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
+          const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) override;
   Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override;
   void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) override;
 

@@ -19,7 +19,7 @@ static std::string format(const Error::Details &d) {
   std::string text;
   if (d.where)
     text += d.where.str() + ": ";
-  if (!d.op.empty())
+  if (!d.op.empty() && !d.message.starts_with(d.op + ": ")) // what inference says names the op already
     text += d.op + ": ";
   text += d.message;
   if (!d.hint.empty())

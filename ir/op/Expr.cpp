@@ -5,7 +5,9 @@
 
 namespace tressel::op::expr {
 
-Expr Expr::apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs) {
+std::vector<Expr> Expr::apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs) {
+  while (!operands.empty() && !operands.back())
+    operands.pop_back();
   std::vector<TensorType> types;
   for (const Expr &e : operands)
     types.push_back(e.type());
@@ -19,17 +21,20 @@ Expr Expr::apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs) {
     throw InternalError("a decomposition built a wrong op: " + error);
   Expr e;
   e.node = std::make_shared<Node>();
-  e.node->type = inferred.types.front();
+  e.node->types = std::move(inferred.types);
   e.node->op = &op;
   e.node->operands = std::move(operands);
   e.node->attrs = std::move(attrs);
-  return e;
+  std::vector<Expr> results(e.node->types.size(), e);
+  for (size_t i = 0; i < results.size(); ++i)
+    results[i].result = i;
+  return results;
 }
 
 Expr Expr::scalar(double value, DType type) {
   Expr e;
   e.node = std::make_shared<Node>();
-  e.node->type = {type, {}};
+  e.node->types = {{type, {}}};
   e.node->constant = value;
   return e;
 }
@@ -49,9 +54,9 @@ Decomposition::Decomposition(const OpInfo &op, Emitter &emitter, std::span<const
   for (Emitter::Ref ref : refs) {
     Expr e;
     e.node = std::make_shared<Expr::Node>();
-    e.node->type = emitter.typeOf(ref);
-    e.node->value = ref;
-    types.push_back(e.node->type);
+    e.node->types = {emitter.typeOf(ref)};
+    e.node->values = {ref};
+    types.push_back(e.type());
     inputs.push_back(std::move(e));
   }
   Inferred inferred = op.infer(op, types, attrs);
@@ -60,23 +65,39 @@ Decomposition::Decomposition(const OpInfo &op, Emitter &emitter, std::span<const
   resultTypes = std::move(inferred.types);
 }
 
-Emitter::Ref Decomposition::emit(Expr::Node &node) {
-  if (node.value)
-    return node.value;
-  if (!node.op)
-    return node.value = emitter.constant(node.constant, node.type.dtype);
+const Expr &Decomposition::input(int i) const {
+  static const Expr absent;
+  return static_cast<size_t>(i) < inputs.size() ? inputs[static_cast<size_t>(i)] : absent;
+}
+
+Emitter::Ref Decomposition::emit(const Expr &expr) {
+  Expr::Node &node = *expr.node;
+  if (!node.values.empty())
+    return node.values[expr.result];
+  if (!node.op) {
+    node.values = {emitter.constant(node.constant, expr.type().dtype)};
+    return node.values[0];
+  }
   // A conversion to the type a value already has is left out, so that fragments may convert without asking.
   if (node.op->isIdentity && node.operands.size() == 1) {
     TensorType from = node.operands[0].type();
-    if (node.op->isIdentity(*node.op, {&from, 1}, {&node.type, 1}, node.attrs))
-      return node.value = emit(*node.operands[0].node);
+    if (node.op->isIdentity(*node.op, {&from, 1}, node.types, node.attrs)) {
+      node.values = {emit(node.operands[0])};
+      return node.values[0];
+    }
   }
   std::vector<Emitter::Ref> operands;
   for (const Expr &e : node.operands)
-    operands.push_back(emit(*e.node));
-  return node.value = emitter.emit(*node.op, operands, node.attrs).front();
+    operands.push_back(emit(e));
+  node.values = emitter.emit(*node.op, operands, node.attrs);
+  return node.values[expr.result];
 }
 
-std::vector<Emitter::Ref> Decomposition::finish(const Expr &result) { return {emit(*result.node)}; }
+std::vector<Emitter::Ref> Decomposition::finish(const std::vector<Expr> &results) {
+  std::vector<Emitter::Ref> refs;
+  for (const Expr &result : results)
+    refs.push_back(emit(result));
+  return refs;
+}
 
 } // namespace tressel::op::expr

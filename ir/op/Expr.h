@@ -6,6 +6,7 @@
 #include "ir/op/OpInfo.h"
 
 #include <initializer_list>
+#include <optional>
 
 namespace tressel::op::expr {
 
@@ -21,28 +22,35 @@ private:
   Attr value;
 };
 
+template <typename T> Attr toAttr(const std::optional<T> &value) { return value ? Attr(*value) : Attr(); }
+
+/// An empty one stands for an optional operand that is absent.
 class Expr {
 public:
-  const TensorType &type() const { return node->type; }
+  Expr() = default;
+  explicit operator bool() const { return node != nullptr; }
+  const TensorType &type() const { return node->types[result]; }
   int rank() const { return type().rank(); }
   int64_t size(int dim) const { return type().shape[dim]; }
   DType dtype() const { return type().dtype; }
 
   /// Throws InternalError when the op does not accept the operands: a bug in the decomposition.
-  static Expr apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs);
+  /// Empty operands at the end are left out.
+  static std::vector<Expr> apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs);
   static Expr scalar(double value, DType type);
 
 private:
   friend class Decomposition;
   struct Node {
-    TensorType type;
-    const OpInfo *op = nullptr; ///< null: an input (value set) or a constant
+    std::vector<TensorType> types; ///< of the results
+    const OpInfo *op = nullptr;    ///< null: an input (values set) or a constant
     std::vector<Expr> operands;
     Attrs attrs;
     double constant = 0;
-    Emitter::Ref value = nullptr;
+    std::vector<Emitter::Ref> values; ///< once emitted
   };
   std::shared_ptr<Node> node;
+  size_t result = 0;
 };
 
 Expr operator+(const Expr &a, const Expr &b);
@@ -62,12 +70,15 @@ Expr wide(const Expr &x);
 class Decomposition {
 public:
   Decomposition(const OpInfo &op, Emitter &emitter, std::span<const Emitter::Ref> inputs, const Attrs &attrs);
-  const Expr &input(int i) const { return inputs[static_cast<size_t>(i)]; }
+  /// Empty for an optional operand that is absent.
+  const Expr &input(int i) const;
+  std::vector<Expr> inputsFrom(int i) const { return {inputs.begin() + i, inputs.end()}; }
   const TensorType &resultType(int i) const { return resultTypes[static_cast<size_t>(i)]; }
-  std::vector<Emitter::Ref> finish(const Expr &result);
+  std::vector<Emitter::Ref> finish(const Expr &result) { return {emit(result)}; }
+  std::vector<Emitter::Ref> finish(const std::vector<Expr> &results);
 
 private:
-  Emitter::Ref emit(Expr::Node &node);
+  Emitter::Ref emit(const Expr &expr);
   Emitter &emitter;
   std::vector<Expr> inputs;
   std::vector<TensorType> resultTypes;

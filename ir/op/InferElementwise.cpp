@@ -22,6 +22,8 @@ static const DType *dtypeAttr(const OpInfo &op, const Attrs &attrs) {
 }
 
 static DType resultType(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (!op.elementwise) // written in elementwise ops
+    return computeType(op, operands, {});
   switch (op.elementwise->element) {
   case ElementRule::Compute: return computeType(op, operands, {});
   case ElementRule::Bool: return DType::boolean;
@@ -45,6 +47,13 @@ Inferred inferElementwise(const OpInfo &op, std::span<const TensorType> operands
   if (const char *why = unsuitable(op, operands))
     return inferError(op, 2, why, operands);
   return inferred({resultType(op, operands, attrs), shape});
+}
+
+Inferred inferDivmod(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  Inferred result = inferElementwise(op, operands, attrs);
+  if (result)
+    result.types.push_back(result.types.front());
+  return result;
 }
 
 /// C1 of creations: the attribute `shape` as a shape.

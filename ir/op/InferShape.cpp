@@ -167,8 +167,7 @@ Inferred inferConcat(const OpInfo &op, std::span<const TensorType> operands, con
   for (const TensorType &t : operands.subspan(1)) {
     if (t.rank() != result.rank())
       return inferError(op, 2, "ranks differ", operands);
-    if (t.dtype != result.dtype)
-      return inferError(op, 4, "element types differ (cast them)", operands);
+    result.dtype = promote(result.dtype, t.dtype);
     for (int i = 0; i < t.rank(); ++i) {
       int64_t a = result.shape[i], b = t.shape[i];
       if (i == *axis)
@@ -180,6 +179,26 @@ Inferred inferConcat(const OpInfo &op, std::span<const TensorType> operands, con
     }
   }
   return inferred(result);
+}
+
+Inferred inferSplit(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands.front();
+  std::optional<int> axis = normalizeAxis(integer(attrs[1]), x.rank());
+  if (!axis)
+    return inferError(op, 1, "axis is not a dimension", operands);
+  Inferred result;
+  int64_t total = 0;
+  for (int64_t size : ints(attrs[0])) {
+    if (size < 0 || __builtin_add_overflow(total, size, &total))
+      return inferError(op, 2, "a size is negative or too large", operands);
+    result.types.push_back(x);
+    result.types.back().shape[*axis] = size;
+  }
+  if (result.types.empty() || total != x.shape[*axis])
+    return inferError(op, 2, "the sizes add up to " + std::to_string(total) + ", not to that of the dimension", operands);
+  return result;
 }
 
 Inferred inferPad(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {

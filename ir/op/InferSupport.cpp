@@ -19,11 +19,19 @@ Inferred inferError(const OpInfo &op, int rule, std::string_view message, std::s
 }
 
 std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType> operands) {
-  size_t expected = op.operands.size();
-  if (operands.size() == expected || (expected && op.operands.back().variadic))
+  size_t most = op.operands.size(), least = 0;
+  for (const OperandSpec &spec : op.operands)
+    least += !spec.optional && !spec.variadic;
+  bool any = most && op.operands.back().variadic;
+  if (operands.size() >= least && (any || operands.size() <= most))
     return std::nullopt;
+  std::string expected = std::to_string(least);
+  if (any)
+    expected = "at least " + expected;
+  else if (most != least)
+    expected += " to " + std::to_string(most);
   return inferError(op, 0,
-                    "takes " + std::to_string(expected) + (expected == 1 ? " operand" : " operands") + ", got " +
+                    "takes " + expected + (most == 1 ? " operand" : " operands") + ", got " +
                         std::to_string(operands.size()),
                     operands);
 }

@@ -154,6 +154,9 @@ std::optional<LoopForm> loopFormPad(const OpInfo &, std::span<const TensorType> 
 std::optional<LoopForm> loopFormConcat(const OpInfo &, std::span<const TensorType> operands,
                                        std::span<const TensorType> results, const Attrs &attrs) {
   int rank = results.front().rank(), axis = *normalizeAxis(integer(attrs[0]), rank);
+  for (const TensorType &t : operands)
+    if (t.dtype != results.front().dtype)
+      return std::nullopt; // the body loads one type: the decomposition converts
   LoopForm loop = movement(operands, results.front(), {});
   loop.operands.clear();
   loop.alternatives = operands.size() > 1;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/op/Attr.h"
+#include "ir/op/KernelForm.h"
 #include "ir/op/LoopForm.h"
 #include "tressel/runtime/Types.h"
 
@@ -84,7 +85,8 @@ struct OpInfo {
   const char *description; ///< markdown: shapes, errors
   std::span<const OperandSpec> operands;
   std::span<const AttrSpec> attrs;
-  int numResults;
+  std::span<const char *const> resultNames; ///< one per result, or the one of a variable number
+  int numResults;                           ///< -1: `infer` says how many
   bool commutative;
   /// The result is the operand's bytes in another shape: no kernel, the buffer is shared.
   bool isView;
@@ -95,6 +97,11 @@ struct OpInfo {
   /// As one loop nest, or nothing. Types are those `infer` accepted.
   std::optional<LoopForm> (*loopForm)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results,
                                       const Attrs &);
+  /// As a call of a prebuilt kernel, or nothing for types it has none for (a decomposition converts them). May be null.
+  std::optional<KernelForm> (*kernelForm)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results,
+                                          const Attrs &);
+  /// The operand whose bytes the first result of a prebuilt kernel may take over if nobody reads them any more, or -1.
+  int overwrites;
   /// The reference interpreter: typed arithmetic, no vectorization, shares nothing with code generation. Null for
   /// composites that are evaluated through their decomposition.
   void (*evaluate)(const OpInfo &, std::span<const HostTensor>, const Attrs &, std::span<HostTensor> results);

@@ -10,6 +10,7 @@ namespace tressel::op {
 // Result types, in Infer*.cpp.
 #define TRESSEL_INFER(name) Inferred name(const OpInfo &, std::span<const TensorType>, const Attrs &);
 TRESSEL_INFER(inferElementwise)
+TRESSEL_INFER(inferDivmod)
 TRESSEL_INFER(inferCreation)
 TRESSEL_INFER(inferIota)
 TRESSEL_INFER(inferRandom)
@@ -23,6 +24,7 @@ TRESSEL_INFER(inferTranspose)
 TRESSEL_INFER(inferBroadcastTo)
 TRESSEL_INFER(inferSlice)
 TRESSEL_INFER(inferConcat)
+TRESSEL_INFER(inferSplit)
 TRESSEL_INFER(inferPad)
 TRESSEL_INFER(inferTake)
 TRESSEL_INFER(inferMatmul)

@@ -42,6 +42,24 @@ def RemainderOp : Binary<"remainder"> {
   let numpy = "np.remainder(a, b)";
   let domains = ["-9, 9", "1, 4"];
 }
+def DivmodOp : Composite<"divmod"> {
+  let family = "Elementwise";
+  let summary = "floor_divide(a, b) and remainder(a, b) at once";
+  let description = [{
+    - (C1) the operands' shapes broadcast;
+    - (C2) the operands' element types suit the op.
+  }];
+  let arguments = (ins Tensor:$a, Tensor:$b);
+  let results = (outs Tensor:$quotient, Tensor:$rest);
+  let compute = "Number";
+  let infer = "inferDivmod";
+  let decomposition = [{
+    return {floor_divide(a, b), remainder(a, b)};
+  }];
+  let numpy = "np.divmod(a, b)";
+  let domains = ["-9, 9", "1, 4"];
+  let example = "auto [quotient, rest] = divmod(x, 3);";
+}
 def PowOp : Binary<"pow"> {
   let summary = "a to the power of b, elementwise";
   let scalar = [{ pow(a, b) }];

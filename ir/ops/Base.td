@@ -11,11 +11,14 @@ defvar Ints = DenseI64ArrayAttr;
 defvar Float = F64Attr;
 defvar Bool = BoolAttr;
 defvar Type = TypeAttr; // an element type
+defvar Str = StrAttr;
 class Default<Attr attr, string value> : DefaultValuedAttr<attr, value>;
 class Maybe<Attr attr> : OptionalAttr<attr>;
+// Operands: Tensor:$x; Optional<Tensor>:$bias at the end of the list; Variadic<Tensor>:$inputs as the last.
 
 // Every op. C++ names are functions of ir/op (namespace tressel::op) with the signature of the OpInfo field they fill.
 class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
+  // Several by name, (outs Tensor:$values, Tensor:$indices), or (outs Variadic<Tensor>:$parts): `infer` says how many.
   let results = (outs Tensor:$result);
   string family = family_;
 
@@ -24,6 +27,8 @@ class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   code decomposition = ""; // composite: over expressions of other ops
   string infer = ?;        // C++: result types and the checks of operands and attributes
   string loopForm = "noLoopForm"; // C++: the op as one loop nest
+  string kernelForm = "nullptr"; // C++: the op as a call of a prebuilt kernel, for what is no loop nest
+  int overwrites = -1;     // the operand whose bytes the first result may take over when a prebuilt kernel runs
   string evaluate = "";    // C++ in ir/interpreter; elementwise ops and composites need none
   string flops = "flopsOfLoop";
   string combine = "None"; // reductions: op::Combine

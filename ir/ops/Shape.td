@@ -87,20 +87,51 @@ def SliceOp : ShapeOp<"slice"> {
   let example = "Tensor first = slice(x, {0, 0}, {1, 10}, {});";
 }
 def ConcatOp : ShapeOp<"concat"> {
-  let summary = "The operands one after the other along `axis`";
+  let summary = "The operands one after the other along `axis`, in their promoted element type";
   let description = [{
     - (C1) there is at least one operand;
     - (C2) all have the same rank, at least 1, and axis is in [-rank, rank);
-    - (C3) all sizes but that of `axis` agree;
-    - (C4) all have one element type.
+    - (C3) all sizes but that of `axis` agree.
   }];
   let arguments = (ins Variadic<Tensor>:$inputs, Default<Int, "0">:$axis);
   let infer = "inferConcat";
   let loopForm = "loopFormConcat";
+  let decomposition = [{
+    std::vector<Expr> parts;
+    for (const Expr &part : inputs)
+      parts.push_back(cast(part, resultType(0).dtype));
+    return concat(parts, axis);
+  }];
   let evaluate = "interp::concat";
   let isIdentity = "sameType";
   let numpy = "np.concatenate(inputs, axis=axis)";
   let example = "Tensor both = concat({a, b}, 1);";
+}
+def SplitOp : Composite<"split"> {
+  let family = "Shape";
+  let summary = "x cut along `axis` into pieces of the given sizes";
+  let description = [{
+    As many results as `sizes` has entries.
+    - (C1) axis is in [-rank, rank);
+    - (C2) sizes has an entry, none is negative, and they add up to the size of that dimension.
+  }];
+  let arguments = (ins Tensor:$x, Ints:$sizes, Default<Int, "0">:$axis);
+  let results = (outs Variadic<Tensor>:$parts);
+  let infer = "inferSplit";
+  let decomposition = [{
+    Ints starts(x.type().shape.size(), 0), limits(x.type().shape.begin(), x.type().shape.end());
+    const auto d = static_cast<size_t>(axis < 0 ? axis + x.rank() : axis);
+    std::vector<Expr> parts;
+    limits[d] = 0;
+    for (int64_t size : sizes) {
+      starts[d] = limits[d];
+      limits[d] += size;
+      parts.push_back(slice(x, starts, limits));
+    }
+    return parts;
+  }];
+  let numpy = "np.split(x, np.cumsum(sizes)[:-1], axis=axis)";
+  let example = "std::vector<Tensor> qkv = split(x, {64, 64, 64}, -1);";
 }
 def PadOp : ShapeOp<"pad"> {
   let summary = "x with `low` elements of `value` before and `high` after it, in every dimension";

@@ -13,12 +13,19 @@ static std::string signature(const OpRecord &op) {
   for (const tressel::tblgen::Argument &a : op.arguments) {
     result += StringRef(sep).str() + (a.variadic ? "{" + a.name + "...}" : a.name);
     if (a.optional)
-      result += " = all";
+      result += a.isOperand || a.kind != Kind::Ints ? " = none" : " = all";
     else if (a.hasDefault)
       result += " = " + StringRef(a.defaultValue).split("DType::").second.str() +
                 (StringRef(a.defaultValue).contains("DType::") ? "" : a.defaultValue);
   }
-  return result + ")";
+  result += ")";
+  if (op.results.size() == 1 && !op.results[0].variadic)
+    return result;
+  result += " -> ";
+  ListSeparator comma;
+  for (const tressel::tblgen::Argument &a : op.results)
+    result += (StringRef(comma) + a.name).str() + (a.variadic ? "..." : "");
+  return result;
 }
 
 static bool genDocs(const RecordKeeper &records, raw_ostream &os) {

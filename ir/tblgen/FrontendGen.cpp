@@ -13,7 +13,7 @@ static std::string parameterType(const Arg &a) {
   if (a.isOperand)
     return a.variadic ? "std::vector<Arg>" : "Arg";
   if (a.optional)
-    return "Axes";
+    return a.kind == Kind::Ints ? "Axes" : "std::optional<" + std::string(cppType(a.kind)) + ">";
   return a.kind == Kind::Ints ? "std::vector<int64_t>" : cppType(a.kind);
 }
 
@@ -21,7 +21,7 @@ static std::string parameterType(const Arg &a) {
 static bool takesLocation(const OpRecord &op) { return op.operands().empty() || op.operands().front()->variadic; }
 
 static void signature(const OpRecord &op, bool defaults, raw_ostream &os) {
-  os << "Tensor " << op.name << "(";
+  os << resultCppType(op, "Tensor") << " " << op.name << "(";
   ListSeparator sep;
   for (size_t i = 0; i < op.arguments.size(); ++i) {
     const Arg &a = op.arguments[i];
@@ -30,7 +30,7 @@ static void signature(const OpRecord &op, bool defaults, raw_ostream &os) {
       tail &= op.arguments[j].optional || op.arguments[j].hasDefault;
     os << sep << parameterType(a) << " " << a.name;
     if (defaults && tail)
-      os << " = " << (a.optional || a.kind == Kind::Ints ? "{}" : a.defaultValue);
+      os << " = " << (a.isOperand ? "Tensor()" : defaultArgument(a));
   }
   if (takesLocation(op))
     os << sep << "std::source_location where" << (defaults ? " = std::source_location::current()" : "");
@@ -40,9 +40,9 @@ static void signature(const OpRecord &op, bool defaults, raw_ostream &os) {
 static bool genHeader(const RecordKeeper &records, raw_ostream &os) {
   os << "// All ops as functions. Generated from the records in ir/ops; docs/ops.md is the same as a page.\n"
      << "//\n// Throws ShapeError, at the call, when shapes or element types do not fit. The result is a future: it is computed\n"
-     << "// when somebody waits for it at the latest. An Arg is a Tensor, a Variable or a number.\n"
-     << "#pragma once\n\n#include <tressel/arg.h>\n#include <tressel/axes.h>\n\n#include <cstdint>\n#include <source_location>\n"
-     << "#include <vector>\n\nnamespace tressel {\n\n";
+     << "// when somebody waits for it at the latest. An Arg is a Tensor, a Variable or a number;\n// an operand that is optional is left out by an empty Tensor.\n"
+     << "#pragma once\n\n#include <tressel/arg.h>\n#include <tressel/axes.h>\n\n#include <cstdint>\n#include <optional>\n"
+     << "#include <source_location>\n#include <string>\n#include <tuple>\n#include <vector>\n\nnamespace tressel {\n\n";
   for (const OpRecord &op : collect(records)) {
     os << "/// " << op.get("summary") << ".\n";
     std::string description = dedent(op.get("description"));
@@ -61,14 +61,19 @@ static bool genHeader(const RecordKeeper &records, raw_ostream &os) {
 static bool genSource(const RecordKeeper &records, raw_ostream &os) {
   os << "// Generated from the records in ir/ops by tressel-tblgen.\n#include <tressel/ops.h>\n\n#include \"frontend/Record.h\"\n"
      << "#include \"ir/op/Table.h\"\n\nnamespace tressel {\nusing op::Attr;\n\n"
-     << "static Attr toAttr(Axes &axes) { return axes.all() ? Attr{} : Attr(std::move(axes).values()); }\n\n";
+     << "static Attr toAttr(Axes &axes) { return axes.all() ? Attr{} : Attr(std::move(axes).values()); }\n"
+     << "template <typename T> static Attr toAttr(std::optional<T> &v) { return v ? Attr(std::move(*v)) : Attr{}; }\n\n";
   for (const OpRecord &op : collect(records)) {
     signature(op, false, os);
     os << " {\n";
-    bool variadic = !op.operands().empty() && op.operands().front()->variadic;
+    const Arg *variadic = op.variadicOperand();
     std::string args;
     if (variadic) {
-      args = op.operands().front()->name;
+      args = variadic->name;
+      auto fixed = op.operands();
+      fixed.pop_back();
+      for (const Arg *a : llvm::reverse(fixed))
+        os << "  " << args << ".insert(" << args << ".begin(), std::move(" << a->name << "));\n";
     } else if (!op.operands().empty()) {
       os << "  const Arg args[] = {";
       ListSeparator sep;
@@ -79,7 +84,11 @@ static bool genSource(const RecordKeeper &records, raw_ostream &os) {
     } else {
       args = "{}";
     }
-    os << "  return detail::record(op::table::" << op.name << ", " << args << ", op::Attrs{";
+    const char *call = op.hasVariadicResult() ? "recordList" : "record";
+    os << "  return detail::" << call;
+    if (op.results.size() > 1)
+      os << "Tuple<" << op.results.size() << ">";
+    os << "(op::table::" << op.name << ", " << args << ", op::Attrs{";
     ListSeparator sep;
     for (const Arg *a : op.attrs())
       os << sep << (a->optional ? "toAttr(" + a->name + ")" : "Attr(std::move(" + a->name + "))");

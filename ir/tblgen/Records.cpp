@@ -27,7 +27,7 @@ static Kind kindOf(const mlir::tblgen::Attribute &attr, const Record &def, Strin
     return Kind::String;
   if (base == "DenseI64ArrayAttr")
     return Kind::Ints;
-  PrintFatalError(def.getLoc(), "attribute '" + name + "' has kind " + base + "; use Int, Ints, Float, Bool or Type");
+  PrintFatalError(def.getLoc(), "attribute '" + name + "' has kind " + base + "; use Int, Ints, Float, Bool, Str or Type");
 }
 
 OpRecord::OpRecord(const Record &record) : def(&record) {
@@ -37,6 +37,7 @@ OpRecord::OpRecord(const Record &record) : def(&record) {
     mlir::tblgen::Argument arg = op.getArg(i);
     if (auto *operand = dyn_cast_if_present<mlir::tblgen::NamedTypeConstraint *>(arg)) {
       arguments.push_back({operand->name.str(), true, operand->isVariadic()});
+      arguments.back().optional = operand->isOptional();
     } else if (auto *attr = dyn_cast_if_present<mlir::tblgen::NamedAttribute *>(arg)) {
       Argument a{attr->name.str(), false};
       a.kind = kindOf(attr->attr, record, attr->name);
@@ -44,17 +45,27 @@ OpRecord::OpRecord(const Record &record) : def(&record) {
       a.optional = attr->attr.isOptional() && !a.hasDefault;
       if (a.hasDefault)
         a.defaultValue = attr->attr.getDefaultValue().str();
-      if (a.optional && a.kind != Kind::Ints)
-        PrintFatalError(record.getLoc(), "attribute '" + a.name + "': only Ints may be absent, give others a default");
       arguments.push_back(std::move(a));
     } else {
       PrintFatalError(record.getLoc(), "arguments are operands and attributes only");
     }
   }
   auto all = operands();
-  for (const Argument *a : all)
-    if (a->variadic && all.size() != 1)
-      PrintFatalError(record.getLoc(), "a variadic operand is the only one");
+  bool optional = false;
+  for (const Argument *a : all) {
+    // Operands have no marks of their own: which one is absent must follow from their number.
+    if (a->variadic && (a != all.back() || optional))
+      PrintFatalError(record.getLoc(), "a variadic operand is the last, and no other is optional");
+    if (optional && !a->optional)
+      PrintFatalError(record.getLoc(), "operand '" + a->name + "' stands behind an optional one");
+    optional |= a->optional;
+  }
+  for (const mlir::tblgen::NamedTypeConstraint &result : op.getResults())
+    results.push_back({result.name.str(), false, result.isVariadic()});
+  if (results.empty() || (results.size() > 1 && llvm::any_of(results, [](const Argument &a) { return a.variadic; })))
+    PrintFatalError(record.getLoc(), "an op has results, of a fixed number or one variadic");
+  if (isElementwise() && (results.size() != 1 || results[0].variadic || optional || variadicOperand()))
+    PrintFatalError(record.getLoc(), "an elementwise op has one result and a fixed number of operands");
   if (isElementwise() && isComposite())
     PrintFatalError(record.getLoc(), "an op has a scalar form or a decomposition, not both");
   for (StringRef field : {"infer", "numpy"})
@@ -73,6 +84,11 @@ static std::vector<const Argument *> filter(const std::vector<Argument> &all, bo
 }
 std::vector<const Argument *> OpRecord::operands() const { return filter(arguments, true); }
 std::vector<const Argument *> OpRecord::attrs() const { return filter(arguments, false); }
+
+const Argument *OpRecord::variadicOperand() const {
+  auto all = operands();
+  return !all.empty() && all.back()->variadic ? all.back() : nullptr;
+}
 
 std::string OpRecord::body(StringRef field) const {
   StringRef text = get(field);
@@ -105,6 +121,18 @@ std::vector<OpRecord> collect(const RecordKeeper &records) {
   return ops;
 }
 
+std::string resultCppType(const OpRecord &op, StringRef type) {
+  if (op.hasVariadicResult())
+    return ("std::vector<" + type + ">").str();
+  if (op.results.size() == 1)
+    return type.str();
+  std::string tuple = "std::tuple<";
+  ListSeparator sep;
+  for (size_t i = 0; i < op.results.size(); ++i)
+    tuple += (StringRef(sep) + type).str();
+  return tuple + ">";
+}
+
 const char *cppType(Kind kind) {
   switch (kind) {
   case Kind::Bool: return "bool";
@@ -122,6 +150,10 @@ std::string attrValue(const Argument &a) {
     return "Attr{}";
   std::string type = cppType(a.kind);
   return "Attr(" + type + (a.kind == Kind::Ints ? a.defaultValue : "(" + a.defaultValue + ")") + ")";
+}
+
+std::string defaultArgument(const Argument &a) {
+  return a.optional || (!a.isOperand && a.kind == Kind::Ints) ? "{}" : a.defaultValue;
 }
 
 void unpackAttrs(const OpRecord &op, raw_ostream &os) {

@@ -17,9 +17,9 @@ enum class Kind { Bool, Int, Float, Type, String, Ints };
 struct Argument {
   std::string name;
   bool isOperand;
-  bool variadic = false;          ///< operands
+  bool variadic = false;          ///< operands and results: any number
   Kind kind = Kind::Int;          ///< attributes from here on
-  bool optional = false;          ///< may be absent
+  bool optional = false;          ///< may be absent: an attribute, or an operand at the end of the list
   bool hasDefault = false;
   std::string defaultValue;       ///< C++, "{}" for empty integers
 };
@@ -30,8 +30,13 @@ public:
 
   std::string name;                ///< "add"
   std::vector<Argument> arguments; ///< in the order of the record
+  /// One variadic result stands for as many as the attributes say.
+  std::vector<Argument> results;
   std::vector<const Argument *> operands() const;
   std::vector<const Argument *> attrs() const;
+  /// The last operand if it is variadic, else null.
+  const Argument *variadicOperand() const;
+  bool hasVariadicResult() const { return results.size() == 1 && results[0].variadic; }
 
   llvm::StringRef get(llvm::StringRef field) const { return def->getValueAsString(field); }
   bool getBit(llvm::StringRef field) const { return def->getValueAsBit(field); }
@@ -48,10 +53,16 @@ public:
 /// All ops of the input, in source order. Ends with an error for a record that cannot be generated.
 std::vector<OpRecord> collect(const llvm::RecordKeeper &records);
 
+/// The type of what an op returns, made of `type`: itself, a tuple of several, or a vector.
+std::string resultCppType(const OpRecord &op, llvm::StringRef type);
+
 /// "std::get<int64_t>" and the like need the C++ type.
 const char *cppType(Kind kind);
 /// "Attr(Ints{1, 1})": a default as an attribute value; "{}" if there is none.
 std::string attrValue(const Argument &argument);
+
+/// What a parameter of a C++ function defaults to.
+std::string defaultArgument(const Argument &argument);
 
 /// Declarations of local variables, one per attribute, from `attrs`.
 void unpackAttrs(const OpRecord &op, llvm::raw_ostream &os);

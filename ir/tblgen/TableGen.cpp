@@ -87,9 +87,14 @@ static void genOperandsAndAttrs(const OpRecord &op, raw_ostream &os) {
   if (!op.operands().empty()) {
     os << "constexpr OperandSpec operands[] = {";
     for (const Argument *a : op.operands())
-      os << "{\"" << a->name << "\", " << (a->variadic ? "true" : "false") << ", false}, ";
+      os << "{\"" << a->name << "\", " << (a->variadic ? "true" : "false") << ", " << (a->optional ? "true" : "false")
+         << "}, ";
     os << "};\n";
   }
+  os << "constexpr const char *resultNames[] = {";
+  for (const tressel::tblgen::Argument &a : op.results)
+    os << "\"" << a.name << "\", ";
+  os << "};\n";
   if (!op.attrs().empty()) {
     os << "const AttrSpec attrs[] = {\n";
     for (const Argument *a : op.attrs()) {
@@ -124,9 +129,14 @@ static void genFunctions(const OpRecord &op, raw_ostream &os) {
        << "  [[maybe_unused]] auto resultType = [&](int i) -> const TensorType & { return scope.resultType(i); };\n";
     int i = 0;
     for (const Argument *a : op.operands())
-      os << "  [[maybe_unused]] const Expr &" << a->name << " = scope.input(" << i++ << ");\n";
+      if (a->variadic)
+        os << "  [[maybe_unused]] const std::vector<Expr> " << a->name << " = scope.inputsFrom(" << i++ << ");\n";
+      else
+        os << "  [[maybe_unused]] const Expr &" << a->name << " = scope.input(" << i++ << ");\n";
     unpackAttrs(op, os);
-    os << "  return scope.finish([&]() -> Expr {\n" << op.body("decomposition") << "  }());\n}\n";
+    bool several = op.results.size() > 1 || op.hasVariadicResult();
+    os << "  return scope.finish([&]() -> " << (several ? "std::vector<Expr>" : "Expr") << " {\n"
+       << op.body("decomposition") << "  }());\n}\n";
   }
 }
 
@@ -141,9 +151,12 @@ static void genInfo(const OpRecord &op, raw_ostream &os) {
   os << "const OpInfo table::" << op.name << "{\n    .name = \"" << op.name << "\",\n    .family = Family::"
      << op.get("family") << ",\n    .summary = " << quoted(op.get("summary")) << ",\n    .description = "
      << quoted(dedent(op.get("description"))) << ",\n    .operands = " << list("operands", !op.operands().empty())
-     << ",\n    .attrs = " << list("attrs", !op.attrs().empty()) << ",\n    .numResults = 1,\n    .commutative = "
+     << ",\n    .attrs = " << list("attrs", !op.attrs().empty()) << ",\n    .resultNames = " << ns
+     << "::resultNames,\n    .numResults = " << (op.hasVariadicResult() ? -1 : static_cast<int>(op.results.size()))
+     << ",\n    .commutative = "
      << flag("commutative") << ",\n    .isView = " << flag("isView") << ",\n    .idempotent = " << flag("idempotent")
-     << ",\n    .infer = " << op.get("infer") << ",\n    .loopForm = " << op.get("loopForm") << ",\n    .evaluate = "
+     << ",\n    .infer = " << op.get("infer") << ",\n    .loopForm = " << op.get("loopForm") << ",\n    .kernelForm = "
+     << op.get("kernelForm") << ",\n    .overwrites = " << op.getInt("overwrites") << ",\n    .evaluate = "
      << (evaluate.empty() ? "nullptr" : evaluate) << ",\n    .decompose = "
      << (op.isComposite() ? ns + "::decompose" : "nullptr") << ",\n    .flops = " << op.get("flops")
      << ",\n    .numpy = " << quoted(op.get("numpy")) << ",\n    .domains = "
@@ -205,7 +218,7 @@ static bool genRegistry(const RecordKeeper &records, raw_ostream &os) {
 
 // --- Expressions --------------------------------------------------------------------------------------------------------------------
 static void exprSignature(const OpRecord &op, bool defaults, raw_ostream &os) {
-  os << "Expr " << op.name << "(";
+  os << resultCppType(op, "Expr") << " " << op.name << "(";
   ListSeparator sep;
   bool tailHasDefaults = true;
   for (size_t i = 0; i < op.arguments.size(); ++i) {
@@ -214,20 +227,21 @@ static void exprSignature(const OpRecord &op, bool defaults, raw_ostream &os) {
     if (a.isOperand)
       os << (a.variadic ? "const std::vector<Expr> &" : "const Expr &") << a.name;
     else if (a.optional)
-      os << "const OptionalInts &" << a.name;
+      os << (a.kind == Kind::Ints ? "const OptionalInts &" : "std::optional<" + std::string(cppType(a.kind)) + "> ")
+         << a.name;
     else
       os << (a.kind == Kind::Ints ? "const Ints &" : std::string(cppType(a.kind)) + " ") << a.name;
     tailHasDefaults = true;
     for (size_t j = i; j < op.arguments.size(); ++j)
       tailHasDefaults &= op.arguments[j].optional || op.arguments[j].hasDefault;
     if (defaults && tailHasDefaults)
-      os << " = " << (a.optional || a.kind == Kind::Ints ? "{}" : a.defaultValue);
+      os << " = " << defaultArgument(a);
   }
   os << ")";
 }
 
 static bool genExprsHeader(const RecordKeeper &records, raw_ostream &os) {
-  os << kHead << "#pragma once\n#include \"ir/op/Expr.h\"\n\nnamespace tressel::op::expr {\n";
+  os << kHead << "#pragma once\n#include \"ir/op/Expr.h\"\n\n#include <tuple>\n\nnamespace tressel::op::expr {\n";
   for (const OpRecord &op : collect(records)) {
     exprSignature(op, true, os);
     os << ";\n";
@@ -240,20 +254,28 @@ static bool genExprs(const RecordKeeper &records, raw_ostream &os) {
   os << kHead << "#include \"ir/op/Exprs.h\"\n#include \"ir/op/Table.h\"\n\nnamespace tressel::op::expr {\n";
   for (const OpRecord &op : collect(records)) {
     exprSignature(op, false, os);
-    os << " {\n  return Expr::apply(table::" << op.name << ", ";
-    bool variadic = !op.operands().empty() && op.operands().front()->variadic;
-    if (variadic) {
-      os << op.operands().front()->name;
-    } else {
-      os << "{";
-      for (const tressel::tblgen::Argument *a : op.operands())
+    os << " {\n  std::vector<Expr> operands{";
+    for (const tressel::tblgen::Argument *a : op.operands())
+      if (!a->variadic)
         os << a->name << ", ";
-      os << "}";
-    }
-    os << ", {";
+    os << "};\n";
+    if (const tressel::tblgen::Argument *a = op.variadicOperand())
+      os << "  operands.insert(operands.end(), " << a->name << ".begin(), " << a->name << ".end());\n";
+    os << "  std::vector<Expr> results = Expr::apply(table::" << op.name << ", std::move(operands), {";
     for (const tressel::tblgen::Argument *a : op.attrs())
-      os << (a->optional ? a->name + ".attr()" : "Attr(" + a->name + ")") << ", ";
-    os << "});\n}\n";
+      os << (!a->optional ? "Attr(" + a->name + ")" : a->kind == Kind::Ints ? a->name + ".attr()" : "toAttr(" + a->name + ")")
+         << ", ";
+    os << "});\n  return ";
+    if (op.hasVariadicResult()) {
+      os << "results";
+    } else {
+      os << (op.results.size() > 1 ? "{" : "");
+      ListSeparator sep;
+      for (size_t i = 0; i < op.results.size(); ++i)
+        os << sep << "results[" << i << "]";
+      os << (op.results.size() > 1 ? "}" : "");
+    }
+    os << ";\n}\n";
   }
   os << "} // namespace tressel::op::expr\n";
   return false;

@@ -151,7 +151,8 @@ int main(int argc, char **argv) {
       }
     }
     for (const OperandSpec &operand : op.operands)
-      entry["operands"].push_back({{"name", operand.name}, {"variadic", operand.variadic}});
+      entry["operands"].push_back(
+          {{"name", operand.name}, {"variadic", operand.variadic}, {"optional", operand.optional}});
     ops.push_back(std::move(entry));
   }
   std::ofstream(folder + "/manifest.json") << json{{"seed", seed}, {"ops", std::move(ops)}};

@@ -1,0 +1,22 @@
+// How an op that is no loop nest (sort, scatter) runs: as a call of a prebuilt kernel, a function written by hand in
+// codegen/prebuilt/ and specialized to the call when the program is compiled.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tressel::op {
+
+/// The kernel's operands are the op's, then its results. It runs units [begin, end) of `range` independent ones, as every
+/// kernel does (tressel/runtime/Kernel.h).
+struct KernelForm {
+  std::string kernel; ///< the function: its name and element types, "sort_f32"
+  /// Sizes and settings in the order that the kernel's source states. None is negative: a negative entry is a symbolic size.
+  std::vector<int64_t> params;
+  int64_t range = 1;
+  int64_t scratchBytes = 0; ///< per worker
+  double flops = 0;         ///< of the whole range, about: comparisons, additions
+};
+
+} // namespace tressel::op
