@@ -37,7 +37,7 @@ template <size_t N> auto recordTuple(const op::OpInfo &info, std::span<const Arg
                                      const std::source_location &where) {
   std::array<Tensor, N> results;
   recordInto(info, args, std::move(attrs), where, results);
-  return std::apply([](Tensor &...t) { return std::make_tuple(std::move(t)...); }, results);
+  return std::apply([](auto &...t) { return std::make_tuple(std::move(t)...); }, results);
 }
 template <size_t N> auto recordTuple(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs) {
   return recordTuple<N>(info, args, std::move(attrs), whereOf(args));

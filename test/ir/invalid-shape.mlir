@@ -135,10 +135,26 @@ func.func @concat_c3(%x: tensor<2x3xf32>, %y: tensor<2x4xf32>) -> tensor<6xf32> 
 }
 
 // -----
-func.func @concat_c4(%x: tensor<2xf32>, %y: tensor<2xi32>) -> tensor<4xf32> {
-  // expected-error@+1 {{concat: (C4) element types differ (cast them): f32[2] x i32[2]}}
-  %0 = tressel.concat %x, %y : (tensor<2xf32>, tensor<2xi32>) -> tensor<4xf32>
-  return %0 : tensor<4xf32>
+func.func @split_c1(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error@+1 {{split: (C1) axis is not a dimension: f32[2, 3]}}
+  %0 = tressel.split %x {sizes = array<i64: 2>, axis = 2 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @split_c2(%x: tensor<2x3xf32>) -> tensor<1x3xf32> {
+  // expected-error@+1 {{split: (C2) the sizes add up to 3, not to that of the dimension: f32[2, 3]}}
+  %0:2 = tressel.split %x {sizes = array<i64: 1, 2>} : (tensor<2x3xf32>) -> (tensor<1x3xf32>, tensor<2x3xf32>)
+  return %0#0 : tensor<1x3xf32>
+}
+
+// -----
+
+func.func @split_results(%x: tensor<2x3xf32>) -> tensor<1x3xf32> {
+  // expected-error@+1 {{split: has 2 results}}
+  %0 = tressel.split %x {sizes = array<i64: 1, 1>} : (tensor<2x3xf32>) -> tensor<1x3xf32>
+  return %0 : tensor<1x3xf32>
 }
 
 // -----

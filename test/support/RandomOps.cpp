@@ -114,6 +114,14 @@ Attr proposeAttr(const OpInfo &op, const AttrSpec &spec, std::span<const TensorT
     }
     return random.chance(0.5) ? reshaped(random, x) : broadcast(random, x);
   }
+  if (name == "sizes") { // of pieces of some dimension
+    Ints values;
+    for (int64_t left = rank ? random.pick(x) : 1; left > 0 || values.empty();) {
+      values.push_back(random.between(random.chance(0.1) ? 0 : std::min<int64_t>(left, 1), left));
+      left -= values.back();
+    }
+    return values;
+  }
   const int64_t dims = windowed ? std::max(rank - 2, 0) : rank;
   if (name == "starts" || name == "limits") {
     Ints values;
@@ -205,6 +213,8 @@ std::vector<TensorType> proposeOperands(const OpInfo &op, DType dtype, Random &r
   }
   const int64_t style = random.below(3); // of all further operands of a composite
   for (size_t i = 1; i < op.operands.size(); ++i) {
+    if (op.operands[i].optional && random.chance(0.4))
+      break;
     switch (op.family) {
     case Family::Convolution: {
       Shape w{random.between(1, 2) * 2, random.pick(std::vector<int64_t>{1, x.rank() > 1 ? x[1] : 1})};

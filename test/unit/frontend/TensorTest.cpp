@@ -204,4 +204,25 @@ TEST(Variable, IsOneCell) {
   EXPECT_THROW(Variable().value(), Error);
 }
 
+TEST(Tensor, SeveralResults) {
+  auto [quotient, rest] = divmod(tensor({7, 8, 9}), 3);
+  EXPECT_EQ(quotient.to_vector<float>(), (std::vector<float>{2, 2, 3}));
+  EXPECT_EQ(rest.to_vector<float>(), (std::vector<float>{1, 2, 0}));
+  std::vector<Tensor> parts = split(arange(6), {1, 3, 2});
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[1].to_vector<int64_t>(), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(parts[2].to_vector<int64_t>(), (std::vector<int64_t>{4, 5}));
+  EXPECT_THROW(split(arange(6), {1, 3}), ShapeError);
+}
+
+TEST(Tensor, ErrorsNameTheOpOnce) {
+  try {
+    matmul(ones({2, 3}), ones({4, 5}));
+    FAIL();
+  } catch (const ShapeError &e) {
+    const std::string what = e.what();
+    EXPECT_EQ(what.find("matmul: "), what.rfind("matmul: ")) << what;
+  }
+}
+
 } // namespace
