@@ -34,6 +34,10 @@ struct Entry {
   std::vector<uint64_t> words;
   bool train = false;
 
+  std::vector<std::pair<Recorder::Counter, uint64_t>> structure; // of the modules that were called
+  std::vector<TensorType> stateTypes;
+  uint64_t structureSeen = 0; // the epoch at which both were last compared; guarded by the core's mutex
+
   Traced traced;
   std::shared_ptr<void> prototype;
   uint64_t calls = 0; // guarded by the core's mutex
@@ -47,6 +51,27 @@ struct Entry {
       if (tensors[i]->impl()->type != types[i])
         return false;
     return std::equal(words.begin(), words.end(), args.words().begin());
+  }
+  /// False when a module that was recorded has other parts now, or a Variable another type: the program is of no more
+  /// use.
+  bool isCurrent() {
+    const uint64_t epoch = structureEpoch.load(std::memory_order_acquire);
+    if (structureSeen == epoch) [[likely]]
+      return true;
+    for (const auto &[counter, value] : structure)
+      if (counter->load(std::memory_order_acquire) != value)
+        return false;
+    if (stateTypes != typesOfStates())
+      return false;
+    structureSeen = epoch;
+    return true;
+  }
+  std::vector<TensorType> typesOfStates() const {
+    std::vector<TensorType> found;
+    for (const auto &states : {std::cref(traced.states), std::cref(traced.updated)})
+      for (const auto &variable : states.get())
+        found.push_back(variable->value.type());
+    return found;
   }
   /// The first guard that a call of these types fails, in words.
   std::string firstDifference(std::span<const TensorType> otherTypes, std::span<const uint64_t> otherWords,
@@ -64,7 +89,7 @@ struct Entry {
       if (words[i] != otherWords[i])
         return "static value " + std::to_string(i) + ": " + std::to_string(otherWords[i]) + " instead of " +
                std::to_string(words[i]);
-    return "the program was dropped";
+    return "a module was changed";
   }
 };
 
@@ -84,6 +109,7 @@ struct JitCore::Impl {
   mutable std::mutex mutex;                    // guards entries and statistics
   std::mutex compiling;                        // one program is made at a time: one compile per key
   std::vector<std::shared_ptr<Entry>> entries; // the most recently used first
+  std::shared_ptr<Entry> dropped;              // the last one whose modules were changed
   JitStats stats;
 
   static std::mutex &registryMutex() {
@@ -100,6 +126,11 @@ struct JitCore::Impl {
     for (size_t i = 0; i < entries.size(); ++i) {
       if (!entries[i]->matches(args, train))
         continue;
+      if (!entries[i]->isCurrent()) {
+        dropped = std::move(entries[i]);
+        entries.erase(entries.begin() + static_cast<ptrdiff_t>(i));
+        return nullptr;
+      }
       if (i)
         std::rotate(entries.begin(), entries.begin() + static_cast<ptrdiff_t>(i),
                     entries.begin() + static_cast<ptrdiff_t>(i) + 1);
@@ -125,9 +156,9 @@ static std::vector<Tensor> recordBody(Recorder &recorder, std::span<const Tensor
 
 const Tensor &inputAt(std::span<const Tensor> inputs, size_t i) {
   if (i >= inputs.size())
-    throw Error({.message = "types are given for " + std::to_string(inputs.size()) +
-                            " tensors, but the arguments hold more",
-                 .hint = "give one type per tensor, in order"});
+    throw Error(
+        {.message = "types are given for " + std::to_string(inputs.size()) + " tensors, but the arguments hold more",
+         .hint = "give one type per tensor, in order"});
   return inputs[i];
 }
 
@@ -175,6 +206,7 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
   entry->types = std::move(types);
   entry->words = std::move(words);
   entry->train = training();
+  entry->structureSeen = structureEpoch.load(std::memory_order_acquire);
   const double start = secondsNow();
   TraceRecorder recorder;
   std::vector<Tensor> results =
@@ -182,13 +214,16 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
   const double traced = secondsNow();
   entry->traced = recorder.finish(results, {.name = options.name, .deterministic = options.deterministic});
   const double compiled = secondsNow();
+  entry->structure = recorder.structure();
+  entry->stateTypes = entry->typesOfStates();
 
   std::lock_guard lock(mutex);
   ++stats.traces;
   stats.trace_seconds += traced - start;
   stats.compile_seconds += compiled - traced;
-  if (!entries.empty())
-    stats.retraces.push_back(entries.front()->firstDifference(entry->types, entry->words, entry->train));
+  if (const Entry *before = dropped ? dropped.get() : entries.empty() ? nullptr : entries.front().get())
+    stats.retraces.push_back(before->firstDifference(entry->types, entry->words, entry->train));
+  dropped.reset();
   entries.insert(entries.begin(), entry);
   return entry;
 }
@@ -317,7 +352,8 @@ void JitCore::compile(std::span<const TensorSpec> inputs, std::span<const uint64
   {
     std::lock_guard entries(impl_->mutex);
     for (const auto &entry : impl_->entries)
-      if (entry->types == types && entry->train == training() && std::ranges::equal(entry->words, words))
+      if (entry->types == types && entry->train == training() && std::ranges::equal(entry->words, words) &&
+          entry->isCurrent())
         return;
   }
   impl_->make(std::move(types), {words.begin(), words.end()}, body, where);

@@ -1,11 +1,11 @@
+// Parameters and their first values, and copies of modules.
 #include "frontend/Random.h"
 #include "frontend/Record.h"
 
 #include <tressel/module.h>
-#include <tressel/random.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <unordered_map>
 
 namespace tressel::nn {
@@ -14,6 +14,7 @@ namespace detail {
 struct ParameterImpl : tressel::detail::VariableImpl {
   Initializer init;
   DType dtype = f32;
+  bool fixedType = false; ///< by ModuleHandle::to
   std::optional<Shape> shape;
   std::optional<uint64_t> seed;
 
@@ -42,6 +43,8 @@ std::shared_ptr<ParameterImpl> copyOf(const std::shared_ptr<ParameterImpl> &p) {
     made->name = p->name;
     made->init = p->init;
     made->dtype = p->dtype;
+    made->fixedType = p->fixedType;
+    made->frozen = p->frozen.load();
     made->shape = p->shape;
     made->seed = p->seed;
     copy = made;
@@ -65,65 +68,54 @@ std::shared_ptr<Node> share(const std::shared_ptr<Node> &node) {
   if (!cloneMap)
     return node;
   auto &slot = cloneMap->copies[node.get()];
-  if (!slot) {
-    auto made = std::make_shared<Node>();
-    slot = made; // before the children: a node may be reached twice
-    for (const auto &[name, child] : node->children)
-      made->children.emplace_back(name, share(child));
-    made->parameters = std::vector<std::pair<std::string, Parameter>>(node->parameters);
-    made->states = std::vector<std::pair<std::string, Parameter>>(node->states);
-    return made;
+  if (slot)
+    return std::static_pointer_cast<Node>(slot);
+  auto made = std::make_shared<Node>(node->type);
+  slot = made; // before the children: a node may be reached twice
+  made->frozen = node->frozen;
+  made->held = std::vector<Node::Held>(node->held);
+  for (const Node::Child &child : node->children) {
+    Node::Child copy{child.name, share(child.node), nullptr, nullptr};
+    if (child.replacement) {
+      copy.declared = share(child.declared);
+      copy.replacement = std::make_shared<Replacement>(*child.replacement);
+      copy.replacement->node = copy.node;
+      copy.declared->replacedBy = copy.replacement;
+      copy.declared->replaced = true;
+    }
+    made->children.push_back(std::move(copy));
   }
-  return std::static_pointer_cast<Node>(slot);
+  return made;
 }
 
-Node::Node() = default;
-Node::~Node() = default;
-
-std::shared_ptr<Node> Node::addChild(const std::string &name, std::shared_ptr<Node> child) {
-  auto taken = [&](const auto &entry) { return entry.first == name; };
-  if (name.empty() || std::ranges::any_of(children, taken) || std::ranges::any_of(parameters, taken))
-    throw Error("a module's child needs a name of its own, and '" + name + "' is not");
-  children.emplace_back(name, child);
-  return child;
+void Node::seed(uint64_t seed) const {
+  NamedParameters all;
+  collect("", all, std::array{Role::Parameter, Role::Buffer, Role::State});
+  for (auto &[path, variable] : all) {
+    auto &impl = static_cast<ParameterImpl &>(*variable.impl());
+    impl.name = path;
+    impl.seed = tressel::detail::mixSeed(seed, path);
+    if (!impl.shape && impl.value.defined())
+      impl.value = Tensor(); // the next call finds its shape anew
+    if (impl.shape)
+      impl.fill(*impl.shape);
+  }
 }
 
 Parameter Node::addParameter(const std::string &name, std::optional<Shape> shape, DType dtype, Initializer init,
-                             bool isState) {
-  auto taken = [&](const auto &entry) { return entry.first == name; };
-  if (name.empty() || std::ranges::any_of(parameters, taken) || std::ranges::any_of(states, taken))
-    throw Error("a module's parameter needs a name of its own, and '" + name + "' is not");
+                             Role role) {
+  auto taken = [&](const auto &entry) { return entry.name == name; };
+  if (name.empty() || name.find('.') != std::string::npos || std::ranges::any_of(held, taken) ||
+      std::ranges::any_of(children, taken))
+    throw Error("a module's parameter needs a name of its own without '.', and '" + name + "' is not");
   auto impl = std::make_shared<ParameterImpl>();
   impl->name = name;
   impl->init = std::move(init);
   impl->dtype = dtype;
   impl->shape = std::move(shape);
   Parameter parameter(impl);
-  (isState ? states : parameters).emplace_back(name, parameter);
+  held.push_back({name, role, parameter});
   return parameter;
-}
-
-void Node::collect(const std::string &prefix, NamedParameters &out, bool wantStates) const {
-  for (const auto &[name, parameter] : wantStates ? states : parameters)
-    out.emplace_back(prefix + name, parameter);
-  for (const auto &[name, child] : children)
-    child->collect(prefix + name + ".", out, wantStates);
-}
-
-void Node::seed(uint64_t seed) const {
-  for (bool wantStates : {false, true}) {
-    NamedParameters all;
-    collect("", all, wantStates);
-    for (auto &[path, variable] : all) {
-      auto &impl = static_cast<ParameterImpl &>(*variable.impl());
-      impl.name = path;
-      impl.seed = tressel::detail::mixSeed(seed, path);
-      if (!impl.shape && impl.value.defined())
-        impl.value = Tensor(); // the next call finds its shape anew
-      if (impl.shape)
-        impl.fill(*impl.shape);
-    }
-  }
 }
 
 void Node::hybridize(JitOptions options) {
@@ -134,6 +126,11 @@ void Node::hybridize(JitOptions options) {
 
 void inferParameters(std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body) {
   tressel::detail::InferRecorder recorder;
+  inferUnder(recorder, inputs, body);
+}
+
+void inferUnder(tressel::detail::InferRecorder &recorder, std::span<const TensorSpec> inputs,
+                tressel::detail::TraceBody &body) {
   std::vector<Tensor> tensors;
   for (const TensorSpec &spec : inputs)
     tensors.push_back(recorder.input(spec.type(/*named=*/1), {}));
@@ -159,61 +156,28 @@ const Parameter &Parameter::need(const Shape &shape, DType dtype) const {
     tressel::detail::fail<TraceError>(
         "the parameter '" + impl.name + "' has no value yet, and a compiled function cannot make one", where, "",
         "initialize the module with its input types, or call it once before hybridize()");
-  impl.dtype = dtype;
+  if (!impl.fixedType)
+    impl.dtype = dtype;
   impl.fill(shape);
   return *this;
 }
 
-namespace init {
-namespace {
-
-struct Fans {
-  double in = 1, out = 1;
-};
-Fans fansOf(const Shape &shape) {
-  if (shape.rank() < 2)
-    return {static_cast<double>(shape.numElements()), static_cast<double>(shape.numElements())};
-  if (shape.rank() == 2)
-    return {static_cast<double>(shape[0]), static_cast<double>(shape[1])};
-  double window = 1;
-  for (int i = 2; i < shape.rank(); ++i)
-    window *= static_cast<double>(shape[i]);
-  return {static_cast<double>(shape[1]) * window, static_cast<double>(shape[0]) * window};
+void Parameter::reset(const Tensor &value) const {
+  auto &impl = static_cast<detail::ParameterImpl &>(*impl_);
+  impl.dtype = value.dtype();
+  impl.fixedType = true;
+  if (impl.shape)
+    impl.shape = value.shape();
+  impl.value = value;
+  impl.version.fetch_add(1, std::memory_order_release);
+  tressel::detail::variableEpoch.fetch_add(1, std::memory_order_release);
+  tressel::detail::structureEpoch.fetch_add(1, std::memory_order_release);
 }
 
-/// Random values whose deviation depends on the shape.
-template <typename Deviation> Initializer scaled(bool isNormal, Deviation deviation) {
-  return [=](const Shape &shape, DType dtype, uint64_t seed) {
-    const double d = deviation(fansOf(shape));
-    const double bound = d * std::sqrt(3.0); // the uniform distribution of that deviation
-    return isNormal ? normal(d)(shape, dtype, seed) : rng::uniform(shape, seed, -bound, bound, dtype);
-  };
+void Parameter::fix_type(DType dtype) const {
+  auto &impl = static_cast<detail::ParameterImpl &>(*impl_);
+  impl.dtype = dtype;
+  impl.fixedType = true;
 }
 
-double glorot(const Fans &fans) { return std::sqrt(2 / std::max(1.0, fans.in + fans.out)); }
-double he(const Fans &fans) { return std::sqrt(2 / std::max(1.0, fans.in)); }
-
-} // namespace
-
-Initializer constant(double value) {
-  return [value](const Shape &shape, DType dtype, uint64_t) {
-    return tressel::detail::filled(shape, value, dtype, {}, "init");
-  };
-}
-Initializer zeros() { return constant(0); }
-Initializer ones() { return constant(1); }
-Initializer normal(double deviation) {
-  return [deviation](const Shape &shape, DType dtype, uint64_t seed) {
-    return rng::normal(shape, seed, 0, deviation, dtype);
-  };
-}
-Initializer uniform(double low, double high) {
-  return [=](const Shape &shape, DType dtype, uint64_t seed) { return rng::uniform(shape, seed, low, high, dtype); };
-}
-Initializer xavier_uniform() { return scaled(false, glorot); }
-Initializer xavier_normal() { return scaled(true, glorot); }
-Initializer he_uniform() { return scaled(false, he); }
-Initializer he_normal() { return scaled(true, he); }
-
-} // namespace init
 } // namespace tressel::nn

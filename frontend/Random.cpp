@@ -34,11 +34,15 @@ uint64_t mixSeed(uint64_t seed, std::string_view name) {
   return h ^ h >> 29;
 }
 
+std::atomic<uint64_t> &nextProcessSeed() {
+  static std::atomic<uint64_t> next{0};
+  return next;
+}
+
 /// Four numbers per counter: fill(bits, out) turns 4 words into up to 4 values.
 template <typename Fill>
 static Tensor randomTensor(const Shape &shape, std::optional<uint64_t> seed, DType dtype,
                            const std::source_location &where, const char *name, Fill fill) {
-  static std::atomic<uint64_t> next{0};
   if (tracing())
     fail<TraceError>("random numbers made while a function is recorded would be the same at each call", toLoc(where),
                      name,
@@ -46,7 +50,7 @@ static Tensor randomTensor(const Shape &shape, std::optional<uint64_t> seed, DTy
   checkCount(static_cast<size_t>(shape.numElements()), shape, where);
   if (!isFloat(dtype))
     fail<ShapeError>("random numbers are floats, not " + std::string(nameOf(dtype)), toLoc(where), name);
-  const uint64_t key = seed ? *seed : mixSeed(next++, "process");
+  const uint64_t key = seed ? *seed : mixSeed(nextProcessSeed()++, "process");
   Tensor t = allocateTensor({DType::f32, shape}, toLoc(where));
   auto *out = static_cast<float *>(t.impl()->storage->data());
   const int64_t n = t.size();

@@ -7,9 +7,11 @@
 #include <tressel/scope.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace tressel::detail {
@@ -65,6 +67,17 @@ public:
   virtual bool mayCreateParameters() const { return false; }
   uint64_t number() const { return number_; }
 
+  /// What is recorded is good as long as this counter stands still: a module's own, see Node::structure.
+  using Counter = std::shared_ptr<const std::atomic<uint64_t>>;
+  void dependOn(const Counter &counter) {
+    if (structure_.empty() || structure_.back().first != counter)
+      structure_.emplace_back(counter, counter->load());
+  }
+  /// The counters with their values then.
+  const std::vector<std::pair<Counter, uint64_t>> &structure() const { return structure_; }
+  /// A module has given this result.
+  virtual void leaveModule(const ScopeOwner &, std::span<const Tensor>) {}
+
   /// The one active in this thread, or null.
   static Recorder *current();
 
@@ -73,7 +86,11 @@ public:
 
 private:
   uint64_t number_, numValues_ = 0;
+  std::vector<std::pair<Counter, uint64_t>> structure_;
 };
+
+/// Counts all changes of modules' structure: when it stands still, no Node::structure has moved.
+extern std::atomic<uint64_t> structureEpoch;
 
 /// Makes a recorder the current one.
 class RecorderScope {
@@ -119,10 +136,11 @@ std::vector<TensorType> inferResults(const op::OpInfo &info, std::span<const Ten
 void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where,
               std::span<Tensor> results);
 
-/// Throws `E` with the user's line, and the lines it was called through.
+/// Throws `E` with the user's line, the lines it was called through, and the module that was running.
 template <typename E>
 [[noreturn]] void fail(std::string message, SourceLoc where, std::string op = {}, std::string hint = {}) {
-  throw E(Error::Details{std::move(message), userLine(where), std::move(op), std::move(hint), userTrace(where)});
+  throw E(Error::Details{std::move(message) + modulePath(), userLine(where), std::move(op), std::move(hint),
+                         userTrace(where)});
 }
 
 } // namespace tressel::detail

@@ -20,13 +20,22 @@ namespace detail {
 bool jitDisabled() { return jitDisabledDepth > 0; }
 bool tracing() { return recorder != nullptr; }
 
-LocationScope::LocationScope(const std::source_location &where, bool library)
-    : where_(where), library_(library), parent_(std::exchange(locationScope, this)) {}
+LocationScope::LocationScope(const std::source_location &where, bool library, const ScopeOwner *owner)
+    : where_(where), library_(library), owner_(owner), parent_(std::exchange(locationScope, this)) {}
 LocationScope::~LocationScope() { locationScope = parent_; }
 const LocationScope *LocationScope::current() { return locationScope; }
 
+/// The outermost of the library's scopes that lie around this place without one of the user's between; or null.
+static const LocationScope *libraryScope() {
+  const LocationScope *found = nullptr;
+  for (const LocationScope *s = locationScope; s && s->library(); s = s->parent())
+    found = s;
+  return found;
+}
+
 SourceLoc userLine(SourceLoc where) {
-  return locationScope && locationScope->library() ? toLoc(locationScope->where()) : where;
+  const LocationScope *scope = libraryScope();
+  return scope ? toLoc(scope->where()) : where;
 }
 
 std::vector<SourceLoc> userTrace(SourceLoc where) {
@@ -41,8 +50,24 @@ std::vector<SourceLoc> userTrace(SourceLoc where) {
   return lines;
 }
 
+std::string modulePath() {
+  std::vector<const ScopeOwner *> owners; // innermost first
+  for (const LocationScope *s = locationScope; s; s = s->parent())
+    if (s->owner() && (owners.empty() || owners.back() != s->owner()))
+      owners.push_back(s->owner());
+  if (owners.empty())
+    return {};
+  std::string path;
+  for (size_t i = owners.size() - 1; i-- > 0;)
+    if (std::string name = owners[i + 1]->nameOf(*owners[i]); !name.empty())
+      path += (path.empty() ? "" : ".") + name;
+  const std::string type = owners.front()->typeName();
+  return path.empty() ? " (in a " + type + ")" : " (in '" + path + "', a " + type + ")";
+}
+
 std::source_location callerOf(const std::source_location &fallback) {
-  return locationScope && locationScope->library() ? locationScope->where() : fallback;
+  const LocationScope *scope = libraryScope();
+  return scope ? scope->where() : fallback;
 }
 
 Recorder *Recorder::current() { return recorder; }

@@ -84,6 +84,7 @@ Tensor &Tensor::operator/=(Arg other) { return *this = Arg(*this, other.where())
 namespace detail {
 
 std::atomic<uint64_t> variableEpoch{0};
+std::atomic<uint64_t> structureEpoch{0};
 
 Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc where) {
   auto *impl = new TensorImpl;

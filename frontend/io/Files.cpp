@@ -57,6 +57,10 @@ std::map<std::string, Tensor> load_safetensors(const std::string &path, std::map
   });
 }
 
+std::map<std::string, std::string> safetensors_metadata(const std::string &path, std::source_location where) {
+  return atLine(where, "safetensors_metadata", [&] { return io::SafetensorsFile(path).metadata(); });
+}
+
 void save_safetensors(const std::string &path, const std::map<std::string, Tensor> &tensors,
                       const std::map<std::string, std::string> &metadata, std::source_location where) {
   atLine(where, "save_safetensors", [&] {

@@ -1,4 +1,5 @@
 // Parameters by name, from and to files.
+#include "frontend/Convert.h"
 #include "frontend/io/AtLine.h"
 #include "frontend/io/Safetensors.h"
 
@@ -6,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <regex>
 #include <set>
 #include <string_view>
 
@@ -36,10 +38,6 @@ bool matches(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
-bool matchesAny(const std::vector<std::string> &patterns, std::string_view name) {
-  return std::ranges::any_of(patterns, [&](const std::string &p) { return matches(p, name); });
-}
-
 std::string join(const std::vector<std::string> &names) {
   std::string text;
   for (const std::string &n : names)
@@ -66,6 +64,42 @@ std::string renamed(const std::string &name, const std::map<std::string, std::st
   return best->second + name.substr(best->first.size());
 }
 
+/// Compiled regular expressions of LoadOptions::rename_regex.
+class Rewriter {
+public:
+  explicit Rewriter(const std::vector<std::pair<std::string, std::string>> &rules) {
+    for (const auto &[pattern, replacement] : rules) {
+      try {
+        rules_.push_back({pattern, std::regex(pattern), replacement});
+      } catch (const std::regex_error &e) {
+        throw InputError("LoadOptions::rename_regex: '" + pattern + "' is no regular expression: " + e.what());
+      }
+    }
+  }
+  std::string apply(std::string name, std::set<std::string> &used) const {
+    for (const Rule &rule : rules_)
+      if (std::regex_search(name, rule.regex)) {
+        used.insert(rule.pattern);
+        name = std::regex_replace(name, rule.regex, rule.replacement);
+      }
+    return name;
+  }
+
+private:
+  struct Rule {
+    std::string pattern;
+    std::regex regex;
+    std::string replacement;
+  };
+  std::vector<Rule> rules_;
+};
+
+runtime::StorageRef converted(const runtime::StorageRef &from, DType fromType, const TensorType &to) {
+  runtime::StorageRef out = runtime::Storage::allocate(to.bytes());
+  detail::convertElements(out->data(), to.dtype, from->data(), fromType, to.shape.numElements());
+  return out;
+}
+
 runtime::StorageRef transposed(const runtime::StorageRef &from, const TensorType &to) {
   runtime::StorageRef out = runtime::Storage::allocate(to.bytes());
   const int64_t rows = to.shape[0], columns = to.shape[1], width = sizeOf(to.dtype);
@@ -90,10 +124,11 @@ std::string mismatch(const io::SafetensorsEntry &entry, const Variable &variable
       return "file " + type.str() + " is no matrix to transpose" + network;
     std::swap(type.shape[0], type.shape[1]);
   }
-  if (type == variable.type())
+  const bool convertible = type.dtype == variable.dtype() || (isFloat(type.dtype) && isFloat(variable.dtype()));
+  if (convertible && type.shape == variable.shape())
     return "";
   std::string why = "file " + entry.type.str() + (transpose ? " transposed" : "") + network;
-  if (type.rank() == 2 && type.dtype == variable.dtype() && Shape{type.shape[1], type.shape[0]} == variable.shape())
+  if (type.rank() == 2 && convertible && Shape{type.shape[1], type.shape[0]} == variable.shape())
     why += transpose ? "; it fits without transposing" : "; it fits transposed, see LoadOptions::transpose";
   return why;
 }
@@ -113,6 +148,7 @@ std::string LoadReport::str() const {
     if (!names.empty())
       text += std::to_string(names.size()) + " " + what + ": " + join(names) + "\n";
   };
+  line("converted", converted);
   line("missing in the file", missing);
   line("unexpected in the file", unexpected);
   line("mismatched", mismatched);
@@ -128,11 +164,15 @@ LoadReport load_parameters(const Named &named, const std::string &path, const Lo
   return io::atLine(where, op, [&] {
     const io::SafetensorsFile file(path);
     LoadReport report;
-    std::set<std::string> used, skipped;
+    const Rewriter rewriter(options.rename_regex);
+    std::set<std::string> used, usedRules, skipped;
+    auto skips = [&](std::string_view name) {
+      return std::ranges::any_of(options.skip, [&](const std::string &p) { return matches(p, name); });
+    };
     std::map<std::string, const io::SafetensorsEntry *> entries;
     for (const io::SafetensorsEntry &e : file.entries()) {
-      const std::string name = renamed(e.name, options.rename, used);
-      if (matchesAny(options.skip, name) || matchesAny(options.skip, e.name))
+      const std::string name = rewriter.apply(renamed(e.name, options.rename, used), usedRules);
+      if (skips(name) || skips(e.name))
         skipped.insert(name);
       else if (const auto [at, isNew] = entries.emplace(name, &e); !isNew)
         throw InputError(path + ": both '" + at->second->name + "' and '" + e.name + "' become '" + name + "'");
@@ -141,7 +181,7 @@ LoadReport load_parameters(const Named &named, const std::string &path, const Lo
     std::vector<std::pair<Variable, Tensor>> values;
     std::set<std::string> patternsUsed;
     for (const auto &[name, variable] : named) {
-      if (matchesAny(options.skip, name)) {
+      if (skips(name)) {
         skipped.insert(name);
         entries.erase(name);
         continue;
@@ -165,6 +205,10 @@ LoadReport load_parameters(const Named &named, const std::string &path, const Lo
         continue;
       }
       runtime::StorageRef data = file.read(entry);
+      if (entry.type.dtype != variable.dtype()) {
+        data = converted(data, entry.type.dtype, {variable.dtype(), entry.type.shape});
+        report.converted.push_back(name);
+      }
       if (transpose)
         data = transposed(data, variable.type());
       values.emplace_back(variable, detail::makeTensor(variable.type(), std::move(data), detail::toLoc(where)));
@@ -176,6 +220,9 @@ LoadReport load_parameters(const Named &named, const std::string &path, const Lo
     for (const auto &[key, name] : options.rename)
       if (!used.contains(key))
         report.unused.push_back(key);
+    for (const auto &[pattern, replacement] : options.rename_regex)
+      if (!usedRules.contains(pattern))
+        report.unused.push_back(pattern);
     for (const std::string &pattern : options.transpose)
       if (!patternsUsed.contains(pattern))
         report.unused.push_back(pattern);

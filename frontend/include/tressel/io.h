@@ -4,8 +4,8 @@
 //   save_npy("mean.npy", mean(t["x"]));
 //
 // Files are not trusted. Whatever is wrong with one throws a single InputError that names the file and the tensor,
-// before anything of it is used. Files are written aside and renamed: a reader sees the old one or the new one. A disk that
-// refuses is a RuntimeError. Saving waits for the elements; none of this may be done in a trace (TraceError).
+// before anything of it is used. Files are written aside and renamed: a reader sees the old one or the new one. A disk
+// that refuses is a RuntimeError. Saving waits for the elements; none of this may be done in a trace (TraceError).
 #pragma once
 
 #include <tressel/tensor.h>
@@ -37,6 +37,9 @@ void save_npz(const std::string &path, const std::map<std::string, Tensor> &tens
 std::map<std::string, Tensor> load_safetensors(const std::string &path,
                                                std::map<std::string, std::string> *metadata = nullptr,
                                                std::source_location where = std::source_location::current());
+/// The file's metadata alone.
+std::map<std::string, std::string> safetensors_metadata(const std::string &path,
+                                                        std::source_location where = std::source_location::current());
 void save_safetensors(const std::string &path, const std::map<std::string, Tensor> &tensors,
                       const std::map<std::string, std::string> &metadata = {},
                       std::source_location where = std::source_location::current());
@@ -48,6 +51,9 @@ struct LoadOptions {
   /// From names in the file to names of parameters. A key that ends in '.' replaces the beginning of names:
   /// {"module.", ""}. A key that is the whole name goes first, then the longest.
   std::map<std::string, std::string> rename = {};
+  /// Applied to names afterwards, one after the other: each place where the regular expression (ECMAScript) matches is
+  /// replaced, $1 standing for its first group: {"layer\\.(\\d+)\\.", "layers.$1."}.
+  std::vector<std::pair<std::string, std::string>> rename_regex = {};
   /// Parameters, and tensors of the file, that are left alone: names in which * stands for any characters and ? for
   /// one.
   std::vector<std::string> skip = {};
@@ -59,15 +65,17 @@ struct LoadOptions {
 /// What became of every name. Names are the parameters', and for unexpected ones the file's after renaming.
 struct LoadReport {
   std::vector<std::string> loaded, missing, unexpected;
+  std::vector<std::string> converted;  ///< of those loaded, what has another float type in the file
   std::vector<std::string> mismatched; ///< with both types: "fc.weight (file f32[10, 84], network f32[5, 84])"
   std::vector<std::string> skipped;
-  std::vector<std::string> unused; ///< keys of `rename` and patterns of `transpose` that fit nothing: misspelt, mostly
+  std::vector<std::string> unused; ///< keys of `rename` and patterns of the others that fit nothing: misspelt, mostly
   /// One line for each kind that is there.
   std::string str() const;
 };
 
-/// Gives the named parameters the values of a safetensors file. Throws one InputError that lists everything that keeps
-/// a strict load from succeeding; then nothing was assigned.
+/// Gives the named parameters the values of a safetensors file. Floats of another width are converted, rounded to
+/// nearest where they become narrower; everything else must have the parameter's type. Throws one InputError that lists
+/// everything that keeps a strict load from succeeding; then nothing was assigned.
 LoadReport load_parameters(const std::vector<std::pair<std::string, Variable>> &named, const std::string &path,
                            const LoadOptions &options = {},
                            std::source_location where = std::source_location::current());

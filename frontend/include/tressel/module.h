@@ -17,36 +17,23 @@
 // Building modules is for one thread at a time; calling a compiled one is not.
 #pragma once
 
+#include <tressel/init.h>
 #include <tressel/io.h>
 #include <tressel/jit.h>
 #include <tressel/variable.h>
 
+#include <any>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
 namespace tressel::nn {
 
-/// Makes a parameter's first value.
-using Initializer = std::function<Tensor(const Shape &shape, DType dtype, uint64_t seed)>;
-
-/// Fans: a matrix [in, out] has fan in `in`; a window [out, in, size...] has in times the window's elements.
-namespace init {
-Initializer zeros();
-Initializer ones();
-Initializer constant(double value);
-Initializer normal(double deviation = 1);
-Initializer uniform(double low, double high);
-/// Glorot and Bengio 2010: variance 2 / (fan in + fan out).
-Initializer xavier_uniform();
-Initializer xavier_normal();
-/// He et al. 2015: variance 2 / fan in.
-Initializer he_uniform();
-Initializer he_normal();
-} // namespace init
+class ModuleHandle;
 
 namespace detail {
 struct Node;
@@ -64,6 +51,13 @@ std::shared_ptr<Node> share(const std::shared_ptr<Node> &node);
 std::shared_ptr<tressel::detail::VariableImpl> share(const std::shared_ptr<tressel::detail::VariableImpl> &variable);
 } // namespace detail
 
+/// What a module's Variable is for.
+enum class Role : uint8_t {
+  Parameter, ///< learned; in files of weights
+  Buffer,    ///< not learned, but in files of weights: a running mean
+  State,     ///< not learned, in files of the whole state only: a counter, the key of random numbers
+};
+
 /// A module's Variable, which gets its value when the module is initialized or first called.
 class Parameter : public Variable {
 public:
@@ -75,6 +69,10 @@ public:
   /// For layers: a first value of this shape, unless there is one. Throws TraceError in a trace, and Error when the
   /// module was not initialized with a seed.
   const Parameter &need(const Shape &shape, DType dtype = f32) const;
+  /// This value instead, of any type and shape: compiled programs that use it are made anew.
+  void reset(const Tensor &value) const;
+  /// Values that are still to be made get this type.
+  void fix_type(DType dtype) const;
 
 private:
   friend struct detail::Node;
@@ -85,25 +83,95 @@ using NamedParameters = std::vector<std::pair<std::string, Variable>>;
 
 namespace detail {
 
-/// What all handles of one module share.
-struct Node {
-  std::vector<std::pair<std::string, std::shared_ptr<Node>>> children;
-  std::vector<std::pair<std::string, Parameter>> parameters;
-  std::vector<std::pair<std::string, Parameter>> states; ///< kept with the module, but not learned
-  std::shared_ptr<tressel::detail::JitCore> hybrid;
+/// Stands in for a module that was replaced: calls the new one's forward.
+struct Replacement {
+  std::shared_ptr<Node> node;
+  std::any forward;    ///< std::function<R(const std::source_location &, const P &...)>
+  std::any forwardOne; ///< the same with one Tensor alone, where the others have defaults
+};
 
-  Node();
-  ~Node();
+/// What all handles of one module share.
+struct Node final : tressel::detail::ScopeOwner, std::enable_shared_from_this<Node> {
+  struct Child {
+    std::string name;
+    std::shared_ptr<Node> node;
+    std::shared_ptr<Node> declared;           ///< what stood here first, when it was replaced
+    std::shared_ptr<Replacement> replacement; ///< of `declared`
+  };
+  struct Held {
+    std::string name;
+    Role role;
+    Parameter parameter;
+  };
+  std::vector<Child> children;
+  std::vector<Held> held;
+  std::string type; ///< the class
+  bool frozen = false;
+  std::shared_ptr<tressel::detail::JitCore> hybrid;
+  /// Counts changes that programs in which the module was recorded do not survive.
+  std::shared_ptr<std::atomic<uint64_t>> structure = std::make_shared<std::atomic<uint64_t>>(0);
+  std::weak_ptr<Replacement> replacedBy;
+  std::atomic<bool> replaced{false};
+
+  explicit Node(std::string typeName);
+  ~Node() override;
+  std::string typeName() const override { return type; }
+  std::string nameOf(const ScopeOwner &child) const override;
+
   std::shared_ptr<Node> addChild(const std::string &name, std::shared_ptr<Node> child);
-  Parameter addParameter(const std::string &name, std::optional<Shape> shape, DType dtype, Initializer init,
-                         bool isState);
-  void collect(const std::string &prefix, NamedParameters &out, bool states) const;
+  Parameter addParameter(const std::string &name, std::optional<Shape> shape, DType dtype, Initializer init, Role role);
+  void collect(const std::string &prefix, NamedParameters &out, std::span<const Role> roles) const;
+  /// Null when there is none. "" is the module itself.
+  std::shared_ptr<Node> find(const std::string &path);
+  void replace(const std::string &path, std::shared_ptr<Replacement> replacement);
   void seed(uint64_t seed) const;
   void hybridize(JitOptions options);
+  void changed() const;
+  /// What to call instead of this module; null when it was not replaced, or when the replacement itself is calling.
+  std::shared_ptr<Replacement> substitute() const;
 };
+
+/// While a replacement runs, the module that it replaced is reachable for it.
+class ReplacementScope {
+public:
+  explicit ReplacementScope(const Node &replaced);
+  ~ReplacementScope();
+  ReplacementScope(const ReplacementScope &) = delete;
+  ReplacementScope &operator=(const ReplacementScope &) = delete;
+};
+
+[[noreturn]] void failReplacement(const Node &node, const Replacement &replacement, const std::source_location &where);
+/// Tells whoever records about a call of the module, or its result.
+void noteCall(const Node &node);
+void noteResult(const Node &node, std::vector<Tensor> results);
+/// A class's name as users write it.
+std::string readableName(const std::type_info &type);
 
 /// Runs `forward` on tensors that have a type only, so that parameters find their shapes.
 void inferParameters(std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body);
+/// The same under a given recorder of the library's.
+void inferUnder(tressel::detail::InferRecorder &recorder, std::span<const TensorSpec> inputs,
+                tressel::detail::TraceBody &body);
+std::string summarize(Node &node, std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body);
+
+/// The tensors of a tree, in order.
+template <typename T> std::vector<Tensor> tensorsOf(const T &tree) {
+  struct Collect {
+    std::vector<Tensor> tensors;
+    void tensor(const Tensor &t) { tensors.push_back(t); }
+    void word(uint64_t) {}
+  } collect;
+  tressel::detail::visitTree(tree, collect);
+  return std::move(collect.tensors);
+}
+
+/// The class's own `static std::string type_name()`, or the name in the source.
+template <typename D> std::string typeNameOf() {
+  if constexpr (requires { D::type_name(); })
+    return D::type_name();
+  else
+    return readableName(typeid(D));
+}
 
 template <typename D>
 concept IsLibrary = requires {
@@ -116,21 +184,18 @@ public:
   ForwardBody(const D &module, const std::source_location &where, std::tuple<const P &...> args)
       : module_(module), where_(where), args_(args) {}
   std::vector<Tensor> run(std::span<const Tensor> inputs, std::shared_ptr<void> *prototype) override {
-    tressel::detail::LocationScope scope(where_, IsLibrary<D>);
+    tressel::detail::LocationScope scope(where_, IsLibrary<D>, module_.node().get());
+    noteCall(*module_.node());
     std::tuple<P...> args = args_;
     size_t next = 0;
     auto take = [&](const Tensor &) -> Tensor { return ::tressel::detail::inputAt(inputs, next++); };
     tressel::detail::mapTree(args, take);
     auto result = std::make_shared<R>(std::apply([&](const auto &...a) { return module_.forward(a...); }, args));
-    struct Collect {
-      std::vector<Tensor> tensors;
-      void tensor(const Tensor &t) { tensors.push_back(t); }
-      void word(uint64_t) {}
-    } collect;
-    tressel::detail::visitTree(std::as_const(*result), collect);
+    std::vector<Tensor> tensors = tensorsOf(std::as_const(*result));
+    noteResult(*module_.node(), tensors);
     if (prototype)
       *prototype = result;
-    return std::move(collect.tensors);
+    return tensors;
   }
 
 private:
@@ -146,28 +211,81 @@ template <typename D, typename R, typename... P> struct BodyFor<D, R, std::tuple
 
 } // namespace detail
 
-/// D is the deriving class, with `forward(trees...) const`.
-template <typename D> class Module {
+/// Any module, whatever its class: its place in a tree of modules and what it holds. `net["encoder.0"]` is one.
+class ModuleHandle {
 public:
-  Module() : node_(std::make_shared<detail::Node>()) {}
-  Module(const Module &o) : node_(detail::share(o.node_)) {}
-  Module &operator=(const Module &) = default;
+  explicit ModuleHandle(std::shared_ptr<detail::Node> node) : node_(std::move(node)) {}
+  ModuleHandle(const ModuleHandle &o) : node_(detail::share(o.node_)) {}
+  ModuleHandle &operator=(const ModuleHandle &) = default;
+
+  /// The class, without namespaces of the library: "Dense".
+  const std::string &type_name() const { return node_->type; }
+  /// Those declared in it, by name, in order.
+  std::vector<std::pair<std::string, ModuleHandle>> children() const;
+  /// The module at a path as parameters have it: "encoder.0.head". Throws Error that lists the children when there is
+  /// none.
+  ModuleHandle operator[](const std::string &path) const;
+  bool contains(const std::string &path) const { return node_->find(path) != nullptr; }
+  /// Calls fn with every module of the tree and its path, parents first, this one ("") to begin with.
+  void apply(const std::function<void(const std::string &path, const ModuleHandle &module)> &fn) const;
+
+  /// The parameters, by path, in the order of declaration.
+  NamedParameters parameters() const;
+  /// What is not learned but belongs to the weights: running statistics.
+  NamedParameters buffers() const;
+  /// What else a call may change: the keys of random numbers.
+  NamedParameters states() const;
+  /// Elements of all parameters that have a value.
+  int64_t parameter_count() const;
+
+  /// Parameters in this module and below are not learned any more (or again), and normalization uses its running
+  /// statistics and leaves them as they are, in training too.
+  void freeze(bool frozen = true) const;
+  bool frozen() const { return node_->frozen; }
+  /// Converts all parameters to a float type, and those that have no value yet get it in that type. Buffers and states
+  /// keep theirs.
+  void to(DType dtype, std::source_location where = std::source_location::current()) const;
+
+  /// Puts another module at the path. Whoever calls the old one through this tree calls the new one from now on, also
+  /// as a member; the new one may hold the old one and call it. They have the same arguments and results. Compiled
+  /// programs are made anew. Throws Error when there is no such path.
+  template <typename L> void replace(const std::string &path, const L &module) const;
+
+  /// Reads parameters and buffers by name. With `strict` (the default) names that are missing, unexpected or of another
+  /// type throw InputError that lists all of them; else the report does.
+  LoadReport load_weights(const std::string &path, const LoadOptions &options = {},
+                          std::source_location where = std::source_location::current()) const;
+  void save_weights(const std::string &path, std::source_location where = std::source_location::current()) const;
+  /// Parameters, buffers, states, and the process's own random numbers: training goes on as if it had not stopped.
+  /// Loading needs the same network, and throws one InputError with all differences otherwise.
+  void save_state(const std::string &path, std::source_location where = std::source_location::current()) const;
+  void load_state(const std::string &path, std::source_location where = std::source_location::current()) const;
+
+  const std::shared_ptr<detail::Node> &node() const { return node_; }
+
+protected:
+  std::shared_ptr<detail::Node> node_;
+};
+
+/// D is the deriving class, with `forward(trees...) const`.
+template <typename D> class Module : public ModuleHandle {
+public:
+  Module() : ModuleHandle(std::make_shared<detail::Node>(detail::typeNameOf<D>())) {}
 
   /// Calls forward, or the compiled program of a hybridized module. Ops inside a layer of the library belong to the
   /// caller's line.
-  Tensor operator()(Arg x) const { return invoke<Tensor>(x.where(), x.as_tensor()); }
+  template <typename S = D>
+  requires requires(const S &m, Tensor t) { m.forward(t); }
+  auto operator()(Arg x) const { return call_at(x.where(), x.as_tensor()); }
   /// Other arguments than one tensor: trees.
   template <typename... A>
   requires(sizeof...(A) != 1 || !(std::is_convertible_v<A, Arg> && ...)) auto operator()(const A &...args) const {
-    using R = decltype(self().forward(args...));
-    return invoke<R>(std::source_location(), args...);
+    return call_at(std::source_location(), args...);
   }
-
-  /// The parameters, by path, in the order of declaration.
-  NamedParameters parameters() const {
-    NamedParameters all;
-    node_->collect("", all, false);
-    return all;
+  /// The same, on behalf of the line `where`.
+  template <typename... A> auto call_at(const std::source_location &where, const A &...args) const {
+    using R = decltype(self().forward(args...));
+    return invoke<R>(where, args...);
   }
 
   /// Gives all parameters their first values: shapes are found by running forward on types alone. A named size counts
@@ -179,6 +297,14 @@ public:
   }
   /// Values are made by the first call, which must not be compiled.
   void initialize(uint64_t seed) const { node_->seed(seed); }
+  /// A table of all modules: path, class, type of the result for such inputs, and number of parameters. The module must
+  /// be initialized.
+  std::string summary(const std::vector<TensorSpec> &inputs,
+                      std::source_location where = std::source_location::current()) const {
+    std::string table;
+    withBody(where, [&](auto &body) { table = detail::summarize(*node_, inputs, body); });
+    return table;
+  }
 
   /// From now on calls are recorded, compiled and cached. Can be repeated with other options.
   void hybridize(JitOptions options = {}) const { node_->hybridize(std::move(options)); }
@@ -195,40 +321,35 @@ public:
     withBody(where, [&](auto &body) { tressel::detail::JitCore({}).exportPackage(path, options, body, where); });
   }
 
-  /// Reads parameters by name. With `strict` (the default) names that are missing, unexpected or of another type throw
-  /// InputError that lists all of them; else the report does.
-  LoadReport load_weights(const std::string &path, const LoadOptions &options = {},
-                          std::source_location where = std::source_location::current()) const {
-    return load_parameters(parameters(), path, options, where);
-  }
-  void save_weights(const std::string &path, std::source_location where = std::source_location::current()) const {
-    save_parameters(parameters(), path, where);
-  }
-
   /// A module of its own with equal values, not hybridized.
   D clone() const {
     detail::CloneScope scope;
     return self();
   }
 
-  const std::shared_ptr<detail::Node> &node() const { return node_; }
-
 protected:
-  /// Declares a child; names are unique in a module.
+  /// Declares a child; names are unique in a module and hold no '.'.
   template <typename L> L child(const std::string &name, L layer) {
     node_->addChild(name, layer.node());
     return layer;
   }
   /// Declares a parameter whose shape forward finds out (Parameter::need).
   Parameter parameter(const std::string &name, Initializer init) {
-    return node_->addParameter(name, {}, f32, std::move(init), false);
+    return node_->addParameter(name, {}, f32, std::move(init), Role::Parameter);
   }
   Parameter parameter(const std::string &name, const Shape &shape, Initializer init, DType dtype = f32) {
-    return node_->addParameter(name, shape, dtype, std::move(init), false);
+    return node_->addParameter(name, shape, dtype, std::move(init), Role::Parameter);
   }
-  /// Declares a Variable that is kept with the module but is not a parameter: a counter, a running mean.
+  /// Declares a Variable that is part of the weights but not learned: a running mean.
+  Parameter buffer(const std::string &name, Initializer init) {
+    return node_->addParameter(name, {}, f32, std::move(init), Role::Buffer);
+  }
+  Parameter buffer(const std::string &name, const Shape &shape, Initializer init, DType dtype = f32) {
+    return node_->addParameter(name, shape, dtype, std::move(init), Role::Buffer);
+  }
+  /// Declares a Variable that is neither: a counter.
   Parameter state(const std::string &name, const Shape &shape, Initializer init, DType dtype = f32) {
-    return node_->addParameter(name, shape, dtype, std::move(init), true);
+    return node_->addParameter(name, shape, dtype, std::move(init), Role::State);
   }
 
 private:
@@ -249,10 +370,18 @@ private:
   }
 
   template <typename R, typename... P> R invoke(std::source_location where, const P &...args) const {
+    if (node_->replaced.load(std::memory_order_relaxed)) [[unlikely]]
+      if (auto replacement = node_->substitute())
+        return invokeReplacement<R>(*replacement, where, args...);
     if (!node_->hybrid || tressel::detail::tracing() || tressel::detail::jitDisabled()) {
       tressel::detail::LocationScope scope(where.line() ? where : tressel::detail::callerOf(where),
-                                           detail::IsLibrary<D>);
-      return self().forward(args...);
+                                           detail::IsLibrary<D>, node_.get());
+      if (!tressel::detail::tracing())
+        return self().forward(args...);
+      detail::noteCall(*node_);
+      R result = self().forward(args...);
+      detail::noteResult(*node_, detail::tensorsOf(std::as_const(result)));
+      return result;
     }
     tressel::detail::CallArgs call;
     (tressel::detail::visitTree(args, call), ...);
@@ -270,7 +399,37 @@ private:
     }
   }
 
-  std::shared_ptr<detail::Node> node_;
+  template <typename R, typename... P>
+  R invokeReplacement(const detail::Replacement &replacement, const std::source_location &where,
+                      const P &...args) const {
+    using Fn = std::function<R(const std::source_location &, const P &...)>;
+    detail::ReplacementScope scope(*node_);
+    if (const Fn *fn = std::any_cast<Fn>(&replacement.forward))
+      return (*fn)(where, args...);
+    if (const Fn *fn = std::any_cast<Fn>(&replacement.forwardOne))
+      return (*fn)(where, args...);
+    detail::failReplacement(*node_, replacement, where);
+  }
 };
+
+namespace detail {
+template <typename L, typename R, typename Parameters> struct ForwardOf;
+template <typename L, typename R, typename... P> struct ForwardOf<L, R, std::tuple<P...>> {
+  static std::any make(const L &module) {
+    return std::function<R(const std::source_location &, const P &...)>(
+        [module](const std::source_location &where, const P &...args) { return module.call_at(where, args...); });
+  }
+};
+} // namespace detail
+
+template <typename L> void ModuleHandle::replace(const std::string &path, const L &module) const {
+  using S = tressel::detail::Signature<decltype(&L::forward)>;
+  auto replacement = std::make_shared<detail::Replacement>();
+  replacement->node = module.node();
+  replacement->forward = detail::ForwardOf<L, typename S::Result, typename S::Parameters>::make(module);
+  if constexpr (requires(Tensor t) { module.forward(t); })
+    replacement->forwardOne = detail::ForwardOf<L, typename S::Result, std::tuple<Tensor>>::make(module);
+  node_->replace(path, std::move(replacement));
+}
 
 } // namespace tressel::nn

@@ -4,6 +4,7 @@
 #include <tressel/tensor.h>
 
 #include <source_location>
+#include <string>
 #include <vector>
 
 namespace tressel {
@@ -33,26 +34,39 @@ public:
 };
 
 namespace detail {
+class InferRecorder;
 bool jitDisabled();
 /// Whether a trace is being recorded in this thread.
 bool tracing();
 
+/// A module, as errors name it.
+class ScopeOwner {
+public:
+  virtual ~ScopeOwner() = default;
+  virtual std::string typeName() const = 0;
+  /// Empty when `child` is none of its own.
+  virtual std::string nameOf(const ScopeOwner &child) const = 0;
+};
+
 /// The line from which a module was called. Inside a module of the library, ops belong to that line.
 class LocationScope {
 public:
-  LocationScope(const std::source_location &where, bool library);
+  /// `owner` outlives the scope.
+  LocationScope(const std::source_location &where, bool library, const ScopeOwner *owner = nullptr);
   ~LocationScope();
   LocationScope(const LocationScope &) = delete;
   LocationScope &operator=(const LocationScope &) = delete;
 
   const std::source_location &where() const { return where_; }
   bool library() const { return library_; }
+  const ScopeOwner *owner() const { return owner_; }
   const LocationScope *parent() const { return parent_; }
   static const LocationScope *current();
 
 private:
   std::source_location where_;
   bool library_;
+  const ScopeOwner *owner_;
   const LocationScope *parent_;
 };
 
@@ -60,6 +74,8 @@ private:
 SourceLoc userLine(SourceLoc where);
 /// The lines through which userLine(where) was reached, innermost first.
 std::vector<SourceLoc> userTrace(SourceLoc where);
+/// " (in 'encoder.0.head', a Dense)" inside of modules, for messages; empty outside.
+std::string modulePath();
 /// For the library's layers that call other layers: the line they were called from.
 std::source_location callerOf(const std::source_location &fallback);
 } // namespace detail

@@ -15,6 +15,7 @@ struct VariableImpl {
   Tensor value;
   std::string name;
   std::atomic<uint64_t> version{0}; ///< counts assignments
+  std::atomic<bool> frozen{false};  ///< not learned
 };
 /// Counts all assignments of the process: when it stands still, no bound state has changed.
 extern std::atomic<uint64_t> variableEpoch;
@@ -38,6 +39,8 @@ public:
   DType dtype() const { return type().dtype; }
   uint64_t version() const { return impl_->version.load(std::memory_order_acquire); }
   const std::string &name() const { return impl_->name; }
+  /// Whether training leaves it alone. Assigning is still possible.
+  bool frozen() const { return impl_->frozen.load(std::memory_order_relaxed); }
   void set_name(std::string name) const { impl_->name = std::move(name); }
 
   const std::shared_ptr<detail::VariableImpl> &impl() const { return impl_; }

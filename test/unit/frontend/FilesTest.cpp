@@ -1,6 +1,7 @@
 // tressel/io.h and tressel/data.h.
 #include "test/unit/frontend/Files.h"
 
+#include <cmath>
 #include <cstring>
 #include <tressel/tressel.h>
 #include <zlib.h>
@@ -110,14 +111,14 @@ TEST(Parameters, AStrictLoadListsEverythingAndAssignsNothing) {
   const Folder folder;
   save_safetensors(
       folder / "net",
-      {{"conv.weight", ones({2})}, {"fc.weight", ones({5, 3})}, {"extra", ones({1})}, {"fc.bias", ones({3}, f16)}});
+      {{"conv.weight", ones({2})}, {"fc.weight", ones({5, 3})}, {"extra", ones({1})}, {"fc.bias", ones({3}, i32)}});
   auto named = network();
   expectInputError(
       [&] {
         load_parameters(named, folder / "net", {.rename = {{"typo.", "x."}}});
       },
       {folder / "net", "1 missing in the file: conv.bias", "1 unexpected in the file: extra",
-       "2 mismatched: fc.weight (file f32[5, 3], network f32[2, 3])", "fc.bias (file f16[3], network f32[3])", "typo.",
+       "2 mismatched: fc.weight (file f32[5, 3], network f32[2, 3])", "fc.bias (file i32[3], network f32[3])", "typo.",
        "nothing was loaded"});
   EXPECT_EQ(all(named), all(network()));
 
@@ -153,6 +154,43 @@ TEST(Parameters, TakesFilesOfOtherFrameworks) {
   without.transpose = {};
   expectInputError([&] { load_parameters(named, folder / "net", without); },
                    {"fc.weight (file f32[3, 2], network f32[2, 3]; it fits transposed"});
+}
+
+TEST(Parameters, FloatsAreConverted) {
+  const Folder folder;
+  save_safetensors(folder / "net", {{"a", cast(tensor({0.1, 1e-9, 70000}), f64)},
+                                    {"b", cast(tensor({0.5, 3, -7}), bf16)},
+                                    {"c", cast(tensor({{1, 2, 3}, {4, 5, 6}}), f16)},
+                                    {"d", tensor({1, 2}, f32)}});
+  const std::vector<std::pair<std::string, Variable>> named{{"a", Variable(zeros({3}, f16))},
+                                                            {"b", Variable(zeros({3}))},
+                                                            {"c", Variable(zeros({3, 2}))},
+                                                            {"d", Variable(zeros({2}))}};
+  const LoadReport report = load_parameters(named, folder / "net", {.transpose = {"c"}});
+  EXPECT_EQ(report.converted, (Names{"a", "b", "c"}));
+  EXPECT_NE(report.str().find("3 converted: a, b, c"), std::string::npos) << report.str();
+  EXPECT_EQ(values(named[0].second), (std::vector<float>{0.0999755859375f, 0, HUGE_VALF})) << "rounded to nearest";
+  EXPECT_EQ(values(named[1].second), (std::vector<float>{0.5, 3, -7}));
+  EXPECT_EQ(values(named[2].second), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+}
+
+TEST(Parameters, RegularExpressionsRename) {
+  const Folder folder;
+  save_safetensors(folder / "net", {{"bert.encoder.layer.0.dense.weight", tensor({1})},
+                                    {"bert.encoder.layer.11.dense.weight", tensor({2})},
+                                    {"bert.encoder.layer.11.LayerNorm.weight", tensor({3})}});
+  const std::vector<std::pair<std::string, Variable>> named{{"layers.0.dense.weight", Variable(zeros({1}))},
+                                                            {"layers.11.dense.weight", Variable(zeros({1}))},
+                                                            {"layers.11.norm.scale", Variable(zeros({1}))}};
+  LoadOptions options{
+      .rename = {{"bert.", ""}},
+      .rename_regex = {{R"(^encoder\.layer\.(\d+))", "layers.$1"}, {R"(LayerNorm\.weight$)", "norm.scale"}}};
+  load_parameters(named, folder / "net", options);
+  EXPECT_EQ(all(named), (std::vector<std::vector<float>>{{1}, {2}, {3}}));
+  options.rename_regex.push_back({"nothing", ""});
+  expectInputError([&] { load_parameters(named, folder / "net", options); }, {"fit nothing: nothing"});
+  options.rename_regex = {{"(", ""}};
+  expectInputError([&] { load_parameters(named, folder / "net", options); }, {"'(' is no regular expression"});
 }
 
 TEST(Parameters, SkippedOnesKeepTheirValues) {

@@ -1,0 +1,67 @@
+// Attention and the encoder layer around it. Sequences are [batch, length, width].
+#pragma once
+
+#include <tressel/nn/norm.h>
+
+namespace tressel::nn {
+
+/// What a query may look at. Both may be given.
+struct AttentionMasks {
+  /// [queries, keys], [batch, queries, keys] or [batch, heads, queries, keys]. Bools: true takes part. Floats are added
+  /// to the scores: 0 takes part, minus infinity does not.
+  std::optional<Tensor> scores = {};
+  /// [batch, keys]; true takes part, false is padding.
+  std::optional<Tensor> keys = {};
+};
+
+struct AttentionOptions {
+  bool bias = true;
+  double dropout = 0;  ///< of the weights, in training
+  bool causal = false; ///< query i sees keys 0 to i only
+  Initializer weight_init = init::xavier_uniform();
+};
+/// softmax(q k' / sqrt(width / heads)) v in several heads, with projections of queries, keys, values and result.
+/// Without keys the queries attend to themselves; without values those are the keys. queries [batch, length, any
+/// width], keys and values [batch, keys, any width]; the result is [batch, length, width]. A query that may look at
+/// nothing gives NaN. Children: query, key, value, out, all Dense(width); drop.
+class MultiHeadAttention : public Module<MultiHeadAttention> {
+public:
+  static constexpr bool kLibrary = true;
+  /// `heads` divides `width`.
+  MultiHeadAttention(int64_t width, int64_t heads, AttentionOptions options = {});
+  Tensor forward(Tensor queries, std::optional<Tensor> keys = {}, std::optional<Tensor> values = {},
+                 AttentionMasks masks = {}) const;
+
+private:
+  int64_t width_, heads_;
+  AttentionOptions options_;
+  Dense query_, key_, value_, out_;
+  Dropout drop_;
+};
+
+struct TransformerOptions {
+  double dropout = 0.1;         ///< of the attention's weights, of the hidden elements, and of both branches' results
+  Activation activation = relu; ///< of the feed-forward branch
+  bool pre_norm = false;        ///< normalize before each branch instead of after the sum
+  bool causal = false;
+  bool bias = true;
+  double epsilon = 1e-5;
+};
+/// x + attention(x), then x + feed_forward(x) with `hidden` elements inside, each normalized: [batch, length, width] to
+/// the same. Children: attention, norm1, linear1, linear2, norm2, drop1 (hidden elements), drop2, drop3 (branches).
+class TransformerEncoderLayer : public Module<TransformerEncoderLayer> {
+public:
+  static constexpr bool kLibrary = true;
+  TransformerEncoderLayer(int64_t width, int64_t heads, int64_t hidden, TransformerOptions options = {});
+  Tensor forward(Tensor x, AttentionMasks masks = {}) const;
+
+private:
+  TransformerOptions options_;
+  MultiHeadAttention attention_;
+  LayerNorm norm1_;
+  Dense linear1_, linear2_;
+  LayerNorm norm2_;
+  Dropout drop1_, drop2_, drop3_;
+};
+
+} // namespace tressel::nn

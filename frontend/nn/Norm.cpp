@@ -1,0 +1,148 @@
+#include "frontend/Record.h"
+
+#include <tressel/nn/norm.h>
+
+namespace tressel::nn {
+namespace {
+
+using detail::besideChannels;
+using detail::needRank;
+using detail::parameterType;
+
+DType wideType(const Tensor &x) { return x.dtype() == f64 ? f64 : f32; }
+
+/// Channels in groups, each normalized over all its elements of one example.
+Tensor normalizeGroups(const Tensor &x, int64_t groups, double epsilon) {
+  const DType wide = wideType(x);
+  std::vector<int64_t> shape{-1, groups, x.dim(1) / groups};
+  std::vector<int64_t> back{-1};
+  std::vector<int64_t> axes{2};
+  for (int i = 1; i < x.rank(); ++i) {
+    back.push_back(x.dim(i));
+    if (i > 1) {
+      shape.push_back(x.dim(i));
+      axes.push_back(i + 1);
+    }
+  }
+  Tensor y = reshape(cast(x, wide), shape);
+  y = y - mean(y, axes, true);
+  y = y * rsqrt(mean(square(y), axes, true) + epsilon);
+  return cast(reshape(y, back), parameterType(x));
+}
+
+Tensor affine(const Tensor &x, const std::optional<Parameter> &scale, const std::optional<Parameter> &bias) {
+  if (!scale)
+    return x;
+  const Shape channels{x.dim(1)};
+  return x * besideChannels(x, scale->need(channels, x.dtype()).value()) +
+         besideChannels(x, bias->need(channels, x.dtype()).value());
+}
+
+} // namespace
+
+BatchNorm::BatchNorm(BatchNormOptions options)
+    : options_(options), mean_(buffer("running_mean", init::zeros())), variance_(buffer("running_var", init::ones())) {
+  if (options_.affine) {
+    scale_ = parameter("scale", init::ones());
+    bias_ = parameter("bias", init::zeros());
+  }
+}
+
+Tensor BatchNorm::normalizeBatch(const Tensor &x) const {
+  std::vector<int64_t> axes;
+  int64_t count = 1;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != 1) {
+      axes.push_back(i);
+      count *= x.dim(i);
+    }
+  if (count < 2)
+    tressel::detail::fail<ShapeError>(
+        "a batch " + x.type().str() + " has one element per channel, which has no variance",
+        tressel::detail::toLoc(tressel::detail::callerOf(std::source_location::current())), "BatchNorm",
+        "train with larger batches, or freeze() the module");
+  const Tensor centre = mean(x, axes), centred = x - besideChannels(x, centre);
+  const Tensor variance = mean(square(centred), axes);
+  const double share = options_.momentum, unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
+  mean_.assign(mean_.value() * (1 - share) + centre * share);
+  variance_.assign(variance_.value() * (1 - share) + variance * (share * unbiased));
+  return centred * besideChannels(x, rsqrt(variance + options_.epsilon));
+}
+
+Tensor BatchNorm::forward(Tensor x) const {
+  needRank(x, 2, "BatchNorm");
+  const DType dtype = parameterType(x), wide = wideType(x);
+  const Shape channels{x.dim(1)};
+  mean_.need(channels, wide);
+  variance_.need(channels, wide);
+  Tensor y = cast(x, wide);
+  if (training() && !frozen()) {
+    y = normalizeBatch(y);
+  } else {
+    const Tensor factor = rsqrt(variance_.value() + options_.epsilon);
+    y = (y - besideChannels(y, mean_.value())) * besideChannels(y, factor);
+  }
+  if (scale_)
+    y = y * besideChannels(y, cast(scale_->need(channels, dtype), wide)) +
+        besideChannels(y, cast(bias_->need(channels, dtype), wide));
+  return cast(y, dtype);
+}
+
+LayerNorm::LayerNorm(double epsilon) : LayerNorm(LayerNormOptions{.epsilon = epsilon}) {}
+LayerNorm::LayerNorm(LayerNormOptions options) : options_(options) {
+  if (options_.axes < 1)
+    throw Error("LayerNorm: at least one dimension is normalized");
+  if (options_.affine) {
+    scale_ = parameter("scale", init::ones());
+    bias_ = parameter("bias", init::zeros());
+  }
+}
+Tensor LayerNorm::forward(Tensor x) const {
+  needRank(x, options_.axes, "LayerNorm");
+  Shape shape;
+  for (int i = -options_.axes; i < 0; ++i)
+    shape.push_back(x.dim(i));
+  const DType dtype = parameterType(x);
+  if (scale_)
+    return layer_norm(cast(x, dtype), scale_->need(shape, dtype), bias_->need(shape, dtype), options_.epsilon);
+  const std::vector<int64_t> sizes(shape.begin(), shape.end());
+  return layer_norm(cast(x, dtype), full(sizes, 1, dtype), full(sizes, 0, dtype), options_.epsilon);
+}
+
+RMSNorm::RMSNorm(double epsilon) : epsilon_(epsilon), scale_(parameter("scale", init::ones())) {}
+Tensor RMSNorm::forward(Tensor x) const {
+  needRank(x, 1, "RMSNorm");
+  const DType dtype = parameterType(x), wide = wideType(x);
+  const Tensor y = cast(x, wide);
+  return cast(y * rsqrt(mean(square(y), -1, true) + epsilon_) * cast(scale_.need({x.dim(-1)}, dtype), wide), dtype);
+}
+
+GroupNorm::GroupNorm(int64_t groups, GroupNormOptions options) : groups_(groups), options_(options) {
+  if (groups < 1)
+    throw Error("GroupNorm: there must be at least 1 group");
+  if (options_.affine) {
+    scale_ = parameter("scale", init::ones());
+    bias_ = parameter("bias", init::zeros());
+  }
+}
+Tensor GroupNorm::forward(Tensor x) const {
+  needRank(x, 2, "GroupNorm");
+  if (x.dim(1) % groups_)
+    tressel::detail::fail<ShapeError>(
+        "the channels of " + x.type().str() + " do not split into " + std::to_string(groups_) + " groups",
+        tressel::detail::toLoc(tressel::detail::callerOf(std::source_location::current())), "GroupNorm");
+  return affine(normalizeGroups(x, groups_, options_.epsilon), scale_, bias_);
+}
+
+InstanceNorm::InstanceNorm(GroupNormOptions options) : options_(options) {
+  if (options_.affine) {
+    scale_ = parameter("scale", init::ones());
+    bias_ = parameter("bias", init::zeros());
+  }
+}
+Tensor InstanceNorm::forward(Tensor x) const {
+  needRank(x, 3, "InstanceNorm");
+  return affine(normalizeGroups(x, x.dim(1), options_.epsilon), scale_, bias_);
+}
+
+} // namespace tressel::nn
