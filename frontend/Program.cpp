@@ -1,6 +1,7 @@
 #include "frontend/Program.h"
 
 #include "frontend/Record.h"
+#include "tressel/runtime/Dim.h"
 
 #include <array>
 #include <utility>
@@ -9,13 +10,18 @@ namespace tressel::detail {
 using namespace runtime;
 
 /// A first guess, before the program was measured: 4 flops and 8 bytes a nanosecond, 50 ns a launch.
-static double guessNs(const Schedule &schedule) {
+static double guessNs(const Schedule &schedule, const runtime::Program &program) {
   double ns = 0;
-  for (const Command &c : schedule.step.commands) {
+  for (const Command &c : program.commands) {
     ns += 50;
     if (c.kind == CommandKind::Launch)
       ns += static_cast<double>(schedule.kernels[c.kernel].flops) / 4 +
             static_cast<double>(schedule.kernels[c.kernel].bytes) / 8;
+    double bodies = 0;
+    for (uint32_t i = 0; i < numBodies(c.kind); ++i)
+      bodies += guessNs(schedule, schedule.bodies[c.body + i]);
+    const int64_t trips = c.kind == CommandKind::Loop ? dim::hint(program.scalars[c.firstScalar]) : 1;
+    ns += bodies * static_cast<double>(trips);
   }
   return ns;
 }
@@ -23,7 +29,7 @@ static double guessNs(const Schedule &schedule) {
 Program::Program(std::shared_ptr<const Executable> executable, std::vector<std::shared_ptr<VariableImpl>> states,
                  std::string name)
     : executable_(std::move(executable)), states_(std::move(states)), name_(internName(name)),
-      cost_(guessNs(executable_->schedule())) {
+      cost_(guessNs(executable_->schedule(), executable_->schedule().step)) {
   for (const ValueDesc &output : schedule().outputs)
     outputs_.push_back(output.type);
 }

@@ -28,7 +28,7 @@ struct Step {
   uint32_t command = 0;
   KernelFn fn = nullptr, epilogue = nullptr;
   KernelArgs args = {};
-  int64_t range = 0, grain = 1; // Launch: units. Copy and Fill: bytes.
+  int64_t range = 0, grain = 1; // Launch: units. Copy and Fill: bytes. Loop: trips.
   int64_t scratchStride = 0;
   uint64_t fillValue = 0;
 };
@@ -40,10 +40,46 @@ struct Patch {
   int64_t offset;
 };
 
+struct Bodies;
 struct BoundProgram {
+  const Program *program = nullptr;
   std::vector<void *> pointers; // one per operand of the program
   std::vector<Step> steps;
-  std::vector<Patch> inputs, outputs, states;
+  std::vector<Bodies> bodies;                  // of the steps that have some: Step::fillValue is the number
+  std::vector<Patch> inputs, outputs, states; // those of bodies too
+};
+
+/// The programs that a Branch, While or Loop runs.
+struct Bodies {
+  std::vector<BoundProgram> programs;
+  bool hasIndex = false; // Loop: the body wants the number of the iteration
+  struct Move {
+    void **slot;
+    int64_t stride;
+  };
+  std::vector<Move> moves; // Loop: every pointer to a buffer that moves, in its body and in bodies of that
+};
+
+/// Moves a loop's pointers, and puts them back at the end, whatever that is.
+class Moving {
+public:
+  explicit Moving(const Bodies &bodies) : bodies(bodies) {}
+  ~Moving() { by(-steps); }
+  Moving(const Moving &) = delete;
+  Moving &operator=(const Moving &) = delete;
+  void next() {
+    by(1);
+    ++steps;
+  }
+
+private:
+  void by(int64_t count) {
+    if (count)
+      for (const Bodies::Move &move : bodies.moves)
+        *move.slot = static_cast<std::byte *>(*move.slot) + count * move.stride;
+  }
+  const Bodies &bodies;
+  int64_t steps = 0;
 };
 
 int32_t runKernel(const Step &step, const KernelArgs &args, int64_t begin, int64_t end) {
@@ -131,8 +167,13 @@ struct Context::Impl {
     return nullptr;
   }
 
-  void layOut(const Program &program, BoundProgram &out, int64_t scratchStride,
+  void layOut(const Program &program, BoundProgram &out, int64_t scratchStride, const std::vector<uint32_t> &boundIndex) {
+    layOut(program, out, out, scratchStride, boundIndex);
+  }
+  /// The pointers to patch are collected in `root`.
+  void layOut(const Program &program, BoundProgram &out, BoundProgram &root, int64_t scratchStride,
               const std::vector<uint32_t> &boundIndex) {
+    out.program = &program;
     out.pointers.resize(program.operands.size());
     for (size_t i = 0; i < program.operands.size(); ++i) {
       if (program.operands[i].buffer >= schedule().buffers.size())
@@ -141,11 +182,11 @@ struct Context::Impl {
       void **slot = &out.pointers[i];
       *slot = fixedPointer(b);
       if (b.space == Space::Input)
-        out.inputs.push_back({slot, b.index, b.offset});
+        root.inputs.push_back({slot, b.index, b.offset});
       else if (b.space == Space::Output)
-        out.outputs.push_back({slot, b.index, b.offset});
+        root.outputs.push_back({slot, b.index, b.offset});
       else if (b.space == Space::State && !derived[b.index])
-        out.states.push_back({slot, boundIndex[b.index], b.offset});
+        root.states.push_back({slot, boundIndex[b.index], b.offset});
     }
     for (size_t i = 0; i < program.commands.size(); ++i) {
       const Command &c = program.commands[i];
@@ -161,6 +202,21 @@ struct Context::Impl {
         step.scratchStride = scratchStride;
         step.range = desc.range;
         step.grain = desc.grain;
+      } else if (hasBodies(c.kind)) {
+        step.fillValue = out.bodies.size();
+        Bodies bodies;
+        bodies.programs.resize(numBodies(c.kind)); // they stay where they are: moving a vector moves none of its elements
+        for (uint32_t k = 0; k < numBodies(c.kind); ++k)
+          layOut(schedule().bodies[c.body + k], bodies.programs[k], root, scratchStride, boundIndex);
+        if (c.kind == CommandKind::Loop) {
+          step.range = program.scalars[c.firstScalar];
+          bodies.hasIndex = c.numOperands == c.numScalars;
+          const uint32_t numMoving = c.numScalars - 1u, firstMoving = c.firstOperand + c.numOperands - numMoving;
+          for (uint32_t m = 0; m < numMoving; ++m)
+            collectMoves(bodies.programs[0], program.operands[firstMoving + m].buffer,
+                         program.scalars[c.firstScalar + 1 + m], bodies.moves);
+        }
+        out.bodies.push_back(std::move(bodies));
       } else {
         const BufferDesc &b = schedule().buffers[program.operands[c.firstOperand].buffer];
         step.range = b.bytes;
@@ -169,6 +225,15 @@ struct Context::Impl {
       }
       out.steps.push_back(step);
     }
+  }
+
+  static void collectMoves(BoundProgram &body, uint32_t buffer, int64_t stride, std::vector<Bodies::Move> &moves) {
+    for (size_t i = 0; i < body.pointers.size(); ++i)
+      if (body.program->operands[i].buffer == buffer)
+        moves.push_back({&body.pointers[i], stride});
+    for (Bodies &inner : body.bodies)
+      for (BoundProgram &program : inner.programs)
+        collectMoves(program, buffer, stride, moves);
   }
 
   [[noreturn]] void fail(const Program &program, const Step &step, int32_t status) const {
@@ -182,6 +247,30 @@ struct Context::Impl {
         details.where = {internName(l.file), l.line};
     }
     throw RuntimeError(std::move(details));
+  }
+
+  void execute(const BoundProgram &bound) { execute<false>(*bound.program, bound); }
+
+  [[gnu::noinline]] void executeBodies(const Step &step, const Bodies &bodies, void *const *operands) {
+    auto flag = [&] { return *static_cast<const uint8_t *>(operands[0]) != 0; };
+    switch (step.kind) {
+    case CommandKind::Branch:
+      execute(bodies.programs[flag() ? 0 : 1]);
+      break;
+    case CommandKind::While:
+      for (execute(bodies.programs[0]); flag(); execute(bodies.programs[0]))
+        execute(bodies.programs[1]);
+      break;
+    default: {
+      Moving moving(bodies);
+      for (int64_t i = 0; i < step.range; ++i) {
+        if (bodies.hasIndex)
+          *static_cast<int64_t *>(operands[0]) = i;
+        execute(bodies.programs[0]);
+        moving.next();
+      }
+    }
+    }
   }
 
   template <bool Profiled> void execute(const Program &program, const BoundProgram &bound) {
@@ -199,6 +288,11 @@ struct Context::Impl {
         break;
       case CommandKind::Fill:
         fillBytes(step.args.buffers[0], step);
+        break;
+      case CommandKind::Branch:
+      case CommandKind::While:
+      case CommandKind::Loop:
+        executeBodies(step, bound.bodies[step.fillValue], step.args.buffers);
         break;
       case CommandKind::HostCall:
       case CommandKind::Collective:

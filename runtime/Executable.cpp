@@ -13,7 +13,10 @@ static void rejectUnsupported(const Schedule &schedule) {
     if (stream.device.kind != DeviceKind::Cpu)
       throw InputError("schedule '" + schedule.name + "': stream '" + stream.name +
                        "' is for a GPU; this runtime runs on the CPU");
-  for (const Program *program : {&schedule.prepare, &schedule.step})
+  std::vector<const Program *> programs{&schedule.prepare, &schedule.step};
+  for (const Program &body : schedule.bodies)
+    programs.push_back(&body);
+  for (const Program *program : programs)
     for (const Command &command : program->commands)
       if (command.kind == CommandKind::HostCall || command.kind == CommandKind::Collective)
         throw InputError("schedule '" + schedule.name +

@@ -86,6 +86,7 @@ Program decode(const fb::Program &p) {
     return Command{.kind = static_cast<CommandKind>(c.kind()),
                    .stream = c.stream(),
                    .kernel = c.kernel(),
+                   .body = c.body(),
                    .firstOperand = c.first_operand(),
                    .numOperands = c.num_operands(),
                    .numWaits = c.num_waits(),
@@ -147,6 +148,7 @@ Schedule decode(const fb::Schedule &s) {
   });
   schedule.prepare = decode(*s.prepare());
   schedule.step = decode(*s.step());
+  decodeAll(schedule.bodies, s.bodies(), [](const fb::Program &p) { return decode(p); });
   schedule.peakBytes = s.peak_bytes();
   schedule.peakLowerBoundBytes = s.peak_lower_bound_bytes();
   return schedule;

@@ -79,8 +79,8 @@ Offset<fb::Type> encode(FlatBufferBuilder &b, const TensorType &type) {
 
 Offset<fb::Program> encode(FlatBufferBuilder &b, const Program &p) {
   auto commands = structs<fb::Command>(b, p.commands, [](const Command &c) {
-    return fb::Command(raw(c.kind), c.stream, c.kernel, c.firstOperand, c.numOperands, c.numWaits, c.firstWait, c.loc,
-                       c.firstScalar, c.numScalars, c.fillValue);
+    return fb::Command(raw(c.kind), c.stream, c.kernel, c.body, c.firstOperand, c.numOperands, c.numWaits, c.firstWait,
+                       c.loc, c.firstScalar, c.numScalars, c.fillValue);
   });
   auto operands =
       structs<fb::Operand>(b, p.operands, [](const Operand &o) { return fb::Operand(o.buffer, raw(o.access)); });
@@ -115,8 +115,9 @@ Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &s) {
     return fb::CreateLocation(b, b.CreateSharedString(l.op), b.CreateSharedString(l.file), l.line);
   });
   auto prepare = encode(b, s.prepare), step = encode(b, s.step);
+  auto bodies = tables(b, s.bodies, [&](const Program &p) { return encode(b, p); });
   return fb::CreateSchedule(b, name, streams, arenas, buffers, inputs, outputs, states, constants, kernels, locations,
-                            prepare, step, s.peakBytes, s.peakLowerBoundBytes);
+                            prepare, step, s.peakBytes, s.peakLowerBoundBytes, 0, 0, bodies);
 }
 
 void build(FlatBufferBuilder &b, Sections &sections, std::span<const PackageFunction> functions,

@@ -1,13 +1,10 @@
-// The walk. A command is known by its epoch: (stream, position in the stream). A vector clock says, per stream, how
-// many of its commands are certainly finished; so "before" is one comparison. Interval maps cut each space into
-// segments of bytes with equal history: the last write, and one read epoch per stream since then (a later one in the
-// same stream implies the earlier).
+// The walk, over interval maps that cut each space into segments of bytes with equal history (ByteHistory.h).
 #include "tressel/runtime/VerifySchedule.h"
 
-#include <algorithm>
-#include <map>
+#include "ByteHistory.h"
+
 #include <optional>
-#include <unordered_map>
+#include <set>
 
 namespace tressel::runtime {
 namespace {
@@ -15,19 +12,8 @@ namespace {
 /// Sizes beyond these are not of this world, and keep sums of a few of them from overflowing.
 constexpr int64_t kMaxBytes = int64_t(1) << 48;
 constexpr size_t kMaxStreams = 256;
-
-struct Epoch {
-  uint32_t stream = 0, position = 0;
-  uint32_t command = 0, buffer = 0;
-};
-
-/// How many commands of each stream are known to be finished.
-using Clock = std::vector<uint32_t>;
-void join(Clock &clock, const Clock &other) {
-  for (size_t i = 0; i < clock.size(); ++i)
-    clock[i] = std::max(clock[i], other[i]);
-}
-bool before(const Epoch &epoch, const Clock &clock) { return epoch.position < clock[epoch.stream]; }
+/// Bodies in bodies. Those of loops are walked twice at each depth.
+constexpr uint32_t kMaxDepth = 8;
 
 /// Product of sizes without overflow; nothing if dynamic, negative or beyond kMaxBytes.
 std::optional<int64_t> typeBytes(const TensorType &type) {
@@ -62,34 +48,29 @@ public:
     checkTables();
     if (!found.empty())
       return std::move(found); // nothing below is meaningful
+    firstLaunch.assign(s.kernels.size(), {});
+    bodyOwned.assign(s.bodies.size(), false);
+    shift.assign(s.bodies.empty() ? 0 : s.buffers.size(), {});
     const bool prepareOk = checkProgram(s.prepare, Phase::Prepare);
     const bool stepOk = checkProgram(s.step, Phase::Step);
-    spaces.clear();
+    for (size_t i = 0; i < s.bodies.size() && prepareOk && stepOk; ++i)
+      if (!bodyOwned[i])
+        structure("body " + std::to_string(i) + " belongs to no command");
     if (prepareOk)
-      walk(s.prepare, Phase::Prepare);
+      walkPhase(s.prepare, Phase::Prepare);
     if (prepareOk && stepOk)
-      walk(s.step, Phase::Step);
+      walkPhase(s.step, Phase::Step);
     return std::move(found);
   }
 
 private:
-  /// Bytes [start of the key, end) with one history.
-  struct Segment {
-    int64_t end = 0;
-    bool written = false;
-    bool initial = true;     ///< written before the program began
-    bool mixedReads = false; ///< the latest reader reads these bytes through different ranges
-    Epoch write;
-    std::vector<Epoch> reads; ///< at most one per stream, since the write
-  };
-  using IntervalMap = std::map<int64_t, Segment>;
-
   //--- Messages -----------------------------------------------------------------------------------------------------
   bool full() const { return found.size() >= limit; }
 
   std::string place(const Program &p, Phase phase, int64_t command) const {
-    std::string text =
-        std::string(phase == Phase::Prepare ? "prepare" : "step") + " command " + std::to_string(command);
+    const int64_t body = bodyOf(p);
+    std::string text = (body >= 0 ? "body " + std::to_string(body) : phase == Phase::Prepare ? "prepare" : "step") +
+                       " command " + std::to_string(command);
     const Command &c = p.commands[static_cast<size_t>(command)];
     if (c.loc < s.locations.size()) {
       const Location &l = s.locations[c.loc];
@@ -99,6 +80,11 @@ private:
     if (c.stream < s.streams.size() && s.streams.size() > 1)
       text += " on stream '" + s.streams[c.stream].name + "'";
     return text;
+  }
+  /// The number of a body; -1 for prepare and step.
+  int64_t bodyOf(const Program &p) const {
+    const bool isBody = !s.bodies.empty() && &p >= s.bodies.data() && &p < s.bodies.data() + s.bodies.size();
+    return isBody ? &p - s.bodies.data() : -1;
   }
   std::string describe(uint32_t buffer) const {
     const BufferDesc &b = s.buffers[buffer];
@@ -118,6 +104,7 @@ private:
     if (!full())
       found.push_back({.phase = phase,
                        .command = static_cast<int64_t>(command),
+                       .body = bodyOf(p),
                        .loc = p.commands[command].loc,
                        .message = place(p, phase, static_cast<int64_t>(command)) + ": " + message});
   }
@@ -125,12 +112,14 @@ private:
               const std::string &message) {
     if (full())
       return;
-    Violation v{.kind = kind, .phase = phase, .command = now.command, .buffer = now.buffer};
+    Violation v{
+        .kind = kind, .phase = phase, .command = now.command, .body = bodyOf(p), .buffer = now.buffer};
     v.loc = p.commands[now.command].loc;
     if (other) {
       v.otherCommand = other->command;
+      v.otherBody = bodyOf(*other->program);
       v.otherBuffer = other->buffer;
-      v.otherLoc = p.commands[other->command].loc;
+      v.otherLoc = other->program->commands[other->command].loc;
     }
     v.message = place(p, phase, now.command) + " " + message;
     found.push_back(std::move(v));
@@ -212,6 +201,8 @@ private:
     const auto bytes = typeBytes(b.type);
     if (!limitBytes)
       structure(name + " names " + nameOf(b.space) + " " + std::to_string(b.index) + ", which does not exist");
+    else if (*limitBytes == 0 && b.offset == 0 && b.bytes >= 0 && bytes)
+      return; // a part of nothing, moved by a loop that runs no iteration: whoever touches it is told
     else if (b.offset < 0 || b.bytes < 0 || b.offset > *limitBytes || b.bytes > *limitBytes - b.offset)
       structure(name + ": bytes " + std::to_string(b.offset) + " to " +
                 std::to_string(static_cast<uint64_t>(b.offset) + static_cast<uint64_t>(b.bytes)) + " leave " +
@@ -227,20 +218,22 @@ private:
 
   //--- Programs -----------------------------------------------------------------------------------------------------
   /// Structure and access kinds; false if the program must not be walked.
-  bool checkProgram(const Program &p, Phase phase) {
+  bool checkProgram(const Program &p, Phase phase, uint32_t depth = 0) {
     const size_t before = found.size();
+    deepest = std::max(deepest, depth);
     if (p.commands.size() > UINT32_MAX) {
       structure("too many commands");
       return false;
     }
-    std::vector<int64_t> firstLaunch(s.kernels.size(), -1);
     bool indices = true;
     for (size_t i = 0; i < p.commands.size() && !full(); ++i) {
       if (!checkIndices(p, phase, i)) {
         indices = false;
         continue;
       }
-      checkShape(p, phase, i, firstLaunch);
+      if (checkShape(p, phase, i); hasBodies(p.commands[i].kind) && found.size() == before)
+        for (uint32_t k = 0; k < numBodies(p.commands[i].kind); ++k)
+          checkBody(p, phase, i, p.commands[i].body + k, depth + 1);
       for (const Operand &o : operandsOf(p, i))
         checkAccess(p, phase, i, o);
     }
@@ -262,7 +255,7 @@ private:
       structure(p, phase, i, what);
       return false;
     };
-    if (c.kind > CommandKind::Collective)
+    if (c.kind > CommandKind::Loop)
       return bad("unknown kind of command");
     if (c.stream >= s.streams.size())
       return bad("stream " + std::to_string(c.stream) + " does not exist");
@@ -276,6 +269,8 @@ private:
       return bad("its waits leave the table");
     if (c.kind == CommandKind::Launch && c.kernel >= s.kernels.size())
       return bad("kernel " + std::to_string(c.kernel) + " does not exist");
+    if (uint64_t(c.body) + numBodies(c.kind) > s.bodies.size() && hasBodies(c.kind))
+      return bad("its bodies do not exist");
     for (const Operand &o : operandsOf(p, i))
       if (o.buffer >= s.buffers.size() || o.access > Access::ReadWrite)
         return bad("buffer " + std::to_string(o.buffer) + " does not exist, or is accessed in an unknown way");
@@ -285,8 +280,18 @@ private:
     return true;
   }
 
+  /// A body stands behind the program that runs it, so that there is no cycle, and nobody else runs it.
+  void checkBody(const Program &p, Phase phase, size_t i, uint32_t body, uint32_t depth) {
+    if (depth > kMaxDepth)
+      return structure(p, phase, i, "bodies are nested deeper than " + std::to_string(kMaxDepth));
+    if (static_cast<int64_t>(body) <= bodyOf(p) || bodyOwned[body])
+      return structure(p, phase, i, "body " + std::to_string(body) + " belongs to another command");
+    bodyOwned[body] = true;
+    checkProgram(s.bodies[body], phase, depth);
+  }
+
   /// Operands as the kind of command, and the other launches of the same kernel, want them.
-  void checkShape(const Program &p, Phase phase, size_t i, std::vector<int64_t> &firstLaunch) {
+  void checkShape(const Program &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     const auto operands = operandsOf(p, i);
     auto bytesOf = [&](const Operand &o) { return s.buffers[o.buffer].bytes; };
@@ -307,25 +312,76 @@ private:
         structure(p, phase, i,
                   "has " + std::to_string(operands.size()) + " operands, kernel '" + s.kernels[c.kernel].symbol +
                       "' has " + std::to_string(numInputs) + " inputs alone");
-      int64_t &first = firstLaunch[c.kernel];
-      if (first < 0) {
-        first = static_cast<int64_t>(i);
+      auto &[program, first] = firstLaunch[c.kernel];
+      if (!program) {
+        firstLaunch[c.kernel] = {&p, i};
         break;
       }
-      const auto expected = operandsOf(p, static_cast<size_t>(first));
+      const auto expected = operandsOf(*program, first);
       bool equal = expected.size() == operands.size();
       for (size_t k = 0; equal && k < operands.size(); ++k)
         equal = expected[k].access == operands[k].access && bytesOf(expected[k]) == bytesOf(operands[k]);
       if (!equal)
         structure(p, phase, i,
-                  "launches '" + s.kernels[c.kernel].symbol + "' with other operands than command " +
-                      std::to_string(first));
+                  "launches '" + s.kernels[c.kernel].symbol + "' with other operands than " +
+                      place(*program, phase, static_cast<int64_t>(first)));
       break;
     }
     case CommandKind::HostCall:
     case CommandKind::Collective:
       break;
+    case CommandKind::Branch:
+    case CommandKind::While:
+      if (operands.size() != 1 || operands[0].access != Access::Read || bytesOf(operands[0]) != 1)
+        structure(p, phase, i, "reads one flag, a byte, to choose");
+      break;
+    case CommandKind::Loop:
+      checkLoop(p, phase, i);
+      break;
     }
+  }
+
+  void checkLoop(const Program &p, Phase phase, size_t i) {
+    const Command &c = p.commands[i];
+    if (c.numScalars == 0)
+      return structure(p, phase, i, "a loop has a trip count");
+    const LoopParts loop = loopParts(p, i);
+    if (loop.trips < 0 || loop.trips > kMaxBytes)
+      return structure(p, phase, i, "runs its body " + std::to_string(loop.trips) + " times, which is impossible");
+    const auto operands = operandsOf(p, i);
+    const size_t numIndices = operands.size() - loop.moving.size();
+    if (operands.size() < loop.strides.size() || numIndices > 1 ||
+        (numIndices && (operands[0].access != Access::Write || s.buffers[operands[0].buffer].bytes != 8)))
+      return structure(p, phase, i, "a loop writes its number into 8 bytes, and has one number of bytes per moving buffer");
+    for (size_t m = 0; m < loop.moving.size(); ++m) {
+      const BufferDesc &b = s.buffers[loop.moving[m].buffer];
+      int64_t furthest = 0;
+      const bool twice = std::any_of(loop.moving.begin(), loop.moving.begin() + static_cast<ptrdiff_t>(m),
+                                     [&](const Operand &o) { return o.buffer == loop.moving[m].buffer; });
+      if (twice || loop.moving[m].access != Access::Read || loop.strides[m] < 0 || loop.strides[m] > kMaxBytes ||
+          (loop.trips > 1 && loop.strides[m] < b.bytes) ||
+          __builtin_mul_overflow(std::max<int64_t>(loop.trips - 1, 0), loop.strides[m], &furthest) ||
+          furthest > kMaxBytes)
+        structure(p, phase, i,
+                  describe(loop.moving[m].buffer) + " moves by " + std::to_string(loop.strides[m]) +
+                      " bytes: twice, less than it has, or further than there are");
+    }
+  }
+
+  /// A loop's trip count and the buffers that move, with how far.
+  struct LoopParts {
+    int64_t trips = 0;
+    std::span<const Operand> moving;
+    std::span<const int64_t> strides;
+  };
+  static LoopParts loopParts(const Program &p, size_t i) {
+    const Command &c = p.commands[i];
+    LoopParts parts{.trips = p.scalars[c.firstScalar]};
+    parts.strides = {p.scalars.data() + c.firstScalar + 1, c.numScalars - size_t(1)};
+    parts.moving = operandsOf(p, i);
+    if (parts.moving.size() > parts.strides.size())
+      parts.moving = parts.moving.last(parts.strides.size());
+    return parts;
   }
 
   void checkAccess(const Program &p, Phase phase, size_t i, const Operand &o) {
@@ -378,19 +434,6 @@ private:
     return &it->second;
   }
 
-  /// Makes `at` a boundary.
-  static void split(IntervalMap &map, int64_t at) {
-    auto it = map.upper_bound(at);
-    if (it == map.begin())
-      return;
-    --it;
-    if (it->first == at || it->second.end <= at)
-      return;
-    Segment tail = it->second;
-    it->second.end = at;
-    map.emplace_hint(std::next(it), at, std::move(tail));
-  }
-
   bool sameRange(uint32_t a, uint32_t b) const {
     return s.buffers[a].offset == s.buffers[b].offset && s.buffers[a].bytes == s.buffers[b].bytes;
   }
@@ -398,13 +441,13 @@ private:
   void read(const Program &p, Phase phase, const Epoch &now, const Clock &clock) {
     const BufferDesc &b = s.buffers[now.buffer];
     IntervalMap *map = b.bytes ? historyOf(b, phase) : nullptr;
-    if (!map)
+    const auto [begin, end] = rangeOf(p, phase, now);
+    if (!map || begin == end)
       return;
-    const int64_t end = b.offset + b.bytes;
-    split(*map, b.offset);
-    split(*map, end);
+    splitAt(*map, begin);
+    splitAt(*map, end);
     bool reported = false;
-    for (auto it = map->find(b.offset); it != map->end() && it->first < end; ++it) {
+    for (auto it = map->find(begin); it != map->end() && it->first < end; ++it) {
       Segment &seg = it->second;
       if (!seg.written && !reported) {
         reported = true;
@@ -422,7 +465,7 @@ private:
         seg.mixedReads = false;
         continue;
       }
-      seg.mixedReads = same->command == now.command && (seg.mixedReads || !sameRange(same->buffer, now.buffer));
+      seg.mixedReads = same->isSame(now) && (seg.mixedReads || !sameRange(same->buffer, now.buffer));
       *same = now;
     }
   }
@@ -432,10 +475,12 @@ private:
     IntervalMap *map = b.bytes ? historyOf(b, phase) : nullptr;
     if (!map)
       return;
-    const int64_t end = b.offset + b.bytes;
-    split(*map, b.offset);
-    split(*map, end);
-    auto first = map->find(b.offset), it = first;
+    const auto [begin, end] = rangeOf(p, phase, now);
+    if (begin == end)
+      return;
+    splitAt(*map, begin);
+    splitAt(*map, end);
+    auto first = map->find(begin), it = first;
     bool reported = false;
     for (; it != map->end() && it->first < end; ++it) {
       Segment &seg = it->second;
@@ -447,7 +492,7 @@ private:
         continue;
       }
       for (const Epoch &r : seg.reads) {
-        if (r.command == now.command ? !seg.mixedReads && sameRange(r.buffer, now.buffer) : before(r, clock))
+        if (r.isSame(now) ? !seg.mixedReads && sameRange(r.buffer, now.buffer) : before(r, clock))
           continue;
         reported = true;
         race(p, phase, now, r, "writes", "reads");
@@ -457,22 +502,40 @@ private:
     // One history from here on.
     Segment merged{.end = end, .written = true, .initial = false, .write = now};
     map->erase(first, it);
-    map->emplace(b.offset, std::move(merged));
+    map->emplace(begin, std::move(merged));
   }
 
   void race(const Program &p, Phase phase, const Epoch &now, const Epoch &other, const char *does, const char *did) {
     if (full())
       return;
-    if (now.command == other.command)
+    if (now.isSame(other))
       return report(ViolationKind::Race, p, phase, now, &other,
                     std::string(does) + " " + describe(now.buffer) + ", which overlaps " + describe(other.buffer) +
                         " of the same command: a written range may only coincide with one that is read");
     report(ViolationKind::Race, p, phase, now, &other,
-           std::string(does) + " " + describe(now.buffer) + " without waiting for " + place(p, phase, other.command) +
+           std::string(does) + " " + describe(now.buffer) + " without waiting for " +
+               place(*other.program, phase, other.command) +
                ", which " + did + " " + describe(other.buffer));
   }
 
-  void walk(const Program &p, Phase phase) {
+  /// The bytes that an access touches at this point of the walk: a moving buffer is elsewhere in each iteration, and in
+  /// the walk that stands for all iterations but the first it is everywhere that they find it.
+  std::pair<int64_t, int64_t> rangeOf(const Program &p, Phase phase, const Epoch &now) {
+    const BufferDesc &b = s.buffers[now.buffer];
+    if (shift.empty() && *spaceBytes(b))
+      return {b.offset, b.offset + b.bytes};
+    const Shift moved = shift.empty() ? Shift() : shift[now.buffer];
+    int64_t begin = 0, end = 0;
+    if (__builtin_add_overflow(b.offset, moved.by, &begin) || __builtin_add_overflow(begin, b.bytes, &end) ||
+        __builtin_add_overflow(end, moved.further, &end) || end > *spaceBytes(b)) {
+      report(ViolationKind::Structure, p, phase, now, nullptr,
+             "moves " + describe(now.buffer) + " out of its " + nameOf(b.space));
+      return {0, 0};
+    }
+    return {begin, end};
+  }
+
+  void walkPhase(const Program &p, Phase phase) {
     if (phase == Phase::Step) {
       // Arenas hold nothing between the programs; derived states hold what prepare left, finished.
       std::erase_if(spaces, [](const auto &entry) { return entry.first >> 32 != uint64_t(Space::State); });
@@ -482,9 +545,25 @@ private:
           seg.reads.clear();
         }
     }
+    size_t numClocks = s.streams.size();
+    for (uint32_t depth = 0; depth < deepest && numClocks <= kMaxStreams * 16; ++depth)
+      numClocks = s.streams.size() * (numClocks + 1);
+    if (numClocks > kMaxStreams * 16)
+      return structure("too many streams for bodies nested that deep");
+    issued.assign(numClocks, 0);
+    walk(p, phase, 0, Clock(numClocks, 0));
+    if (phase == Phase::Step)
+      checkOutputs();
+  }
+
+  /// The streams of the bodies that a stream runs: their own for each, since commands of two streams run side by side.
+  uint32_t streamsWithin(uint32_t stream) const { return static_cast<uint32_t>(s.streams.size()) * (stream + 1); }
+
+  /// Walks a program whose commands begin when what `begin` says is finished, on streams from `firstStream` on. Returns
+  /// what is finished when all are.
+  Clock walk(const Program &p, Phase phase, uint32_t firstStream, const Clock &begin) {
     const size_t n = s.streams.size();
-    std::vector<Clock> streamClocks(n, Clock(n, 0));
-    std::vector<uint32_t> issued(n, 0);
+    std::vector<Clock> streamClocks(n, begin);
     // Clocks are kept for commands that somebody waits for, until the last does.
     std::vector<uint32_t> waiters(p.commands.size(), 0);
     std::vector<Clock> finished(p.commands.size());
@@ -493,31 +572,190 @@ private:
         ++waiters[w.command];
 
     for (size_t i = 0; i < p.commands.size() && !full(); ++i) {
-      const uint32_t stream = p.commands[i].stream;
-      Clock &clock = streamClocks[stream];
+      const uint32_t stream = firstStream + p.commands[i].stream;
+      Clock &clock = streamClocks[p.commands[i].stream];
       for (const Wait &w : waitsOf(p, i)) {
         join(clock, finished[w.command]);
         if (--waiters[w.command] == 0)
           Clock().swap(finished[w.command]);
       }
-      Epoch now{stream, issued[stream]++, static_cast<uint32_t>(i), 0};
-      const auto operands = operandsOf(p, i);
-      for (const Operand &o : operands)
-        if (o.access != Access::Write) {
-          now.buffer = o.buffer;
-          read(p, phase, now, clock);
-        }
-      for (const Operand &o : operands)
-        if (o.access != Access::Read) {
-          now.buffer = o.buffer;
-          write(p, phase, now, clock);
-        }
-      clock[stream] = issued[stream];
+      if (hasBodies(p.commands[i].kind))
+        walkBodies(p, phase, stream, i, clock);
+      else
+        access(p, phase, i, operandsOf(p, i), stream, clock);
       if (waiters[i])
         finished[i] = clock;
     }
-    if (phase == Phase::Step)
-      checkOutputs();
+    Clock end = begin;
+    for (const Clock &clock : streamClocks)
+      join(end, clock);
+    return end;
+  }
+
+  /// A run of command i that touches these operands: all reads come before the writes. Afterwards it counts as finished.
+  Epoch access(const Program &p, Phase phase, size_t i, std::span<const Operand> operands, uint32_t stream, Clock &clock) {
+    Epoch now{stream, issued[stream]++, static_cast<uint32_t>(i), 0, &p};
+    for (const Operand &o : operands)
+      if (o.access != Access::Write) {
+        now.buffer = o.buffer;
+        read(p, phase, now, clock);
+      }
+    for (const Operand &o : operands)
+      if (o.access != Access::Read) {
+        now.buffer = o.buffer;
+        write(p, phase, now, clock);
+      }
+    clock[stream] = issued[stream];
+    return now;
+  }
+
+  //--- Bodies -------------------------------------------------------------------------------------------------------
+  void walkBodies(const Program &p, Phase phase, uint32_t stream, size_t i, Clock &clock) {
+    const Command &c = p.commands[i];
+    const uint32_t inner = streamsWithin(stream); // the first; there count also what the command does between bodies
+    auto body = [&](uint32_t k, const Clock &begin) { return walk(s.bodies[c.body + k], phase, inner, begin); };
+    auto readFlag = [&](Clock &at) { access(p, phase, i, operandsOf(p, i), inner, at); };
+    // What holds when either came last.
+    auto alternatives = [&](Spaces &other) {
+      const Epoch end = access(p, phase, i, {}, stream, clock);
+      mergeAlternatives(spaces, other, end);
+    };
+    switch (c.kind) {
+    case CommandKind::Branch: {
+      readFlag(clock);
+      makeHistories(p, phase, i);
+      Spaces other = spaces;
+      Clock end = body(0, clock);
+      std::swap(spaces, other);
+      join(end, body(1, clock));
+      clock = std::move(end);
+      alternatives(other);
+      break;
+    }
+    case CommandKind::While: {
+      makeHistories(p, phase, i);
+      clock = body(0, clock);
+      readFlag(clock);
+      Spaces none = spaces; // after no iteration
+      for (int iteration = 0; iteration < 2; ++iteration) {
+        clock = body(1, clock);
+        clock = body(0, clock);
+        readFlag(clock);
+      }
+      alternatives(none);
+      break;
+    }
+    default: {
+      const LoopParts loop = loopParts(p, i);
+      const auto index = operandsOf(p, i).first(c.numOperands - loop.moving.size());
+      if (loop.trips > 1)
+        checkMoving(p, phase, i, loop);
+      for (int64_t iteration = 0; iteration < std::min<int64_t>(loop.trips, 2); ++iteration) {
+        if (iteration == 1)
+          move(loop, 1);
+        access(p, phase, i, index, inner, clock);
+        clock = body(0, clock);
+        if (iteration == 1)
+          move(loop, -1);
+      }
+      access(p, phase, i, {}, stream, clock);
+    }
+    }
+  }
+
+  /// Puts the moving buffers where iterations 1 and on find them, or back.
+  void move(const LoopParts &loop, int64_t sign) {
+    for (size_t m = 0; m < loop.moving.size(); ++m) {
+      Shift &moved = shift[loop.moving[m].buffer];
+      moved.by += sign * loop.strides[m];
+      moved.further += sign * (loop.trips - 2) * loop.strides[m];
+    }
+  }
+
+  /// Calls fn(operand, reach) for everything that the bodies of a command touch; loops in them move the operand's buffer
+  /// over so many further bytes.
+  template <typename Fn> void forEachAccess(const Program &p, size_t i, Fn fn) {
+    std::unordered_map<uint32_t, int64_t> reach;
+    forEachAccess(p, i, reach, fn);
+  }
+  template <typename Fn>
+  void forEachAccess(const Program &p, size_t i, std::unordered_map<uint32_t, int64_t> &reach, Fn fn) {
+    for (uint32_t k = 0; k < numBodies(p.commands[i].kind); ++k) {
+      const Program &body = s.bodies[p.commands[i].body + k];
+      for (size_t c = 0; c < body.commands.size(); ++c) {
+        LoopParts loop;
+        if (body.commands[c].kind == CommandKind::Loop)
+          loop = loopParts(body, c);
+        // The operands that a loop moves are named there, not touched.
+        for (const Operand &o : operandsOf(body, c).first(body.commands[c].numOperands - loop.moving.size())) {
+          auto it = reach.find(o.buffer);
+          fn(o, it == reach.end() ? 0 : it->second);
+        }
+        if (body.commands[c].kind == CommandKind::Loop && loop.trips == 0)
+          continue;
+        for (size_t m = 0; m < loop.moving.size(); ++m)
+          reach[loop.moving[m].buffer] += (loop.trips - 1) * loop.strides[m];
+        forEachAccess(body, c, reach, fn);
+        for (size_t m = 0; m < loop.moving.size(); ++m)
+          reach[loop.moving[m].buffer] -= (loop.trips - 1) * loop.strides[m];
+      }
+    }
+  }
+
+  /// Histories of all that the bodies touch, so that alternatives have the same.
+  void makeHistories(const Program &p, Phase phase, size_t i) {
+    forEachAccess(p, i, [&](const Operand &o, int64_t) { historyOf(s.buffers[o.buffer], phase); });
+  }
+
+  /// A buffer that moves meets in no other iteration what the loop writes: whatever overlaps the bytes that it passes over
+  /// moves with it, within the same step of the way. So iterations can be told apart by the first two alone. And what is
+  /// written on the way leaves no gap.
+  void checkMoving(const Program &p, Phase phase, size_t i, const LoopParts &loop) {
+    if (loop.moving.empty())
+      return;
+    struct Touched {
+      bool written = false;
+      int64_t stride = 0, least = INT64_MAX, most = 0; ///< bytes that inner loops move it over, written or touched
+    };
+    std::map<uint32_t, Touched> touched;
+    forEachAccess(p, i, [&](const Operand &o, int64_t reach) {
+      Touched &t = touched[o.buffer];
+      t.most = std::max(t.most, reach);
+      if (o.access != Access::Read)
+        t.written = true, t.least = std::min(t.least, reach);
+    });
+    for (const Operand &index : operandsOf(p, i).first(operandsOf(p, i).size() - loop.moving.size()))
+      touched[index.buffer].written = true;
+    for (size_t m = 0; m < loop.moving.size(); ++m)
+      if (auto it = touched.find(loop.moving[m].buffer); it != touched.end())
+        it->second.stride = loop.strides[m];
+    auto begin = [&](uint32_t buffer) { return s.buffers[buffer].offset + shift[buffer].by; };
+    auto end = [&](uint32_t buffer) {
+      return begin(buffer) + s.buffers[buffer].bytes + shift[buffer].further + touched[buffer].most;
+    };
+    Epoch now{0, 0, static_cast<uint32_t>(i), 0, &p};
+    for (const auto &[buffer, how] : touched) {
+      const BufferDesc &b = s.buffers[buffer];
+      if (how.stride == 0 || b.bytes == 0)
+        continue;
+      now.buffer = buffer;
+      if (how.written && (how.stride != b.bytes + how.least || how.least != how.most))
+        report(ViolationKind::Structure, p, phase, now, nullptr,
+               "leaves gaps in what it writes through " + describe(buffer));
+      for (const auto &[other, otherHow] : touched) {
+        const BufferDesc &o = s.buffers[other];
+        if (other == buffer || (!how.written && !otherHow.written) || o.space != b.space || o.index != b.index)
+          continue;
+        const int64_t way = (loop.trips - 1) * how.stride, otherWay = (loop.trips - 1) * otherHow.stride;
+        const bool meets = begin(buffer) < end(other) + otherWay && begin(other) < end(buffer) + way;
+        const bool together = otherHow.stride == how.stride && std::max(end(buffer), end(other)) -
+                                                                       std::min(begin(buffer), begin(other)) <=
+                                                                   how.stride;
+        if (meets && !together)
+          report(ViolationKind::Race, p, phase, now, nullptr,
+                 "moves " + describe(buffer) + " over " + describe(other) + ", which it touches in other iterations");
+      }
+    }
   }
 
   void checkOutputs() {
@@ -537,7 +775,16 @@ private:
   const Schedule &s;
   const size_t limit;
   std::vector<Violation> found;
-  std::unordered_map<uint64_t, IntervalMap> spaces; ///< by space and index
+  Spaces spaces;
+  std::vector<std::pair<const Program *, size_t>> firstLaunch; ///< by kernel
+  std::vector<bool> bodyOwned;
+  uint32_t deepest = 0;         ///< nesting
+  std::vector<uint32_t> issued; ///< by stream, those within a stream where streamsWithin says
+  /// Where a buffer is at this point of the walk: behind its own offset, and so many bytes further on as well.
+  struct Shift {
+    int64_t by = 0, further = 0;
+  };
+  std::vector<Shift> shift; ///< by buffer; empty without bodies
 };
 
 } // namespace

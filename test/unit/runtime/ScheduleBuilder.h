@@ -68,9 +68,45 @@ public:
   uint32_t fill(uint32_t to, uint64_t value = 0, std::initializer_list<uint32_t> waits = {}, uint16_t stream = 0) {
     return command({.kind = CommandKind::Fill, .stream = stream, .fillValue = value}, {{to, Access::Write}}, waits);
   }
+  uint32_t branch(uint32_t flag, uint32_t firstBody, std::initializer_list<uint32_t> waits = {}, uint16_t stream = 0) {
+    return command({.kind = CommandKind::Branch, .stream = stream, .body = firstBody}, {{flag, Access::Read}}, waits);
+  }
+  uint32_t whileLoop(uint32_t flag, uint32_t firstBody, std::initializer_list<uint32_t> waits = {}, uint16_t stream = 0) {
+    return command({.kind = CommandKind::While, .stream = stream, .body = firstBody}, {{flag, Access::Read}}, waits);
+  }
+  struct Move {
+    uint32_t buffer;
+    int64_t bytes;
+  };
+  uint32_t loop(int64_t trips, uint32_t body, std::initializer_list<Move> moves = {},
+                std::initializer_list<uint32_t> waits = {}, uint16_t stream = 0, int64_t index = -1) {
+    Program &p = current();
+    Command c{.kind = CommandKind::Loop, .stream = stream, .body = body};
+    c.firstScalar = uint32_t(p.scalars.size());
+    c.numScalars = uint16_t(1 + moves.size());
+    p.scalars.push_back(trips);
+    std::vector<Operand> operands;
+    if (index >= 0)
+      operands.push_back({uint32_t(index), Access::Write});
+    for (const Move &move : moves) {
+      p.scalars.push_back(move.bytes);
+      operands.push_back({move.buffer, Access::Read});
+    }
+    return command(c, operands, waits);
+  }
+  /// Makes bodies. Commands go into the step, or into a body after `into`.
+  uint32_t bodies(uint32_t count = 1) {
+    s.bodies.resize(s.bodies.size() + count);
+    return uint32_t(s.bodies.size() - count);
+  }
+  void into(uint32_t body) { currentBody = body; }
+  void intoStep() { currentBody = -1; }
+  Program &current(bool prepare = false) {
+    return prepare ? s.prepare : currentBody < 0 ? s.step : s.bodies[size_t(currentBody)];
+  }
   uint32_t command(Command c, const std::vector<Operand> &operands, const std::vector<uint32_t> &waits,
                    bool prepare = false) {
-    Program &p = prepare ? s.prepare : s.step;
+    Program &p = current(prepare);
     c.firstOperand = uint32_t(p.operands.size());
     c.numOperands = uint16_t(operands.size());
     c.firstWait = uint32_t(p.waits.size());
@@ -81,6 +117,9 @@ public:
     p.commands.push_back(c);
     return uint32_t(p.commands.size() - 1);
   }
+
+private:
+  int64_t currentBody = -1;
 };
 
 } // namespace tressel::runtime

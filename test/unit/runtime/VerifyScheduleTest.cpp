@@ -368,7 +368,7 @@ TEST(VerifySchedule, LaunchesOfOneKernelAgree) {
   const uint32_t k = b.kernel("k");
   b.launch(k, {x}, {out});
   b.launch(k, {x}, {more});
-  expectViolation(b, ViolationKind::Structure, "with other operands than command 0");
+  expectViolation(b, ViolationKind::Structure, "with other operands than step command 0");
 }
 
 TEST(VerifySchedule, KernelsHaveTheirInputs) {

@@ -11,6 +11,11 @@
 // expression over the symbols in `dims`. A schedule with symbols is the structure of a program for all sizes;
 // `instantiate` (Instantiate.h) puts in the numbers of one call. `prepare` and what it touches have numbers only.
 //
+// Bodies. A Branch, While or Loop runs other programs, its bodies, each of which belongs to one such command; they name the
+// same buffers. From outside such a command is one command that touches what its bodies touch. Inside, the commands of a
+// body begin when the command does (a later iteration: when the one before has ended), streams order them only within
+// the body, and waits name commands of the same body. The command ends when they have.
+//
 // Two programs. `prepare` runs when the executable is bound and again whenever a parameter's version changes; it
 // computes derived state (packed weights, say) from parameters and constants only. `step` runs at each call.
 #pragma once
@@ -89,7 +94,18 @@ struct KernelDesc {
   int64_t bytes = 0; ///< read and written over the whole range, each operand once
 };
 
-enum class CommandKind : uint8_t { Launch, Copy, Fill, HostCall, Collective };
+enum class CommandKind : uint8_t {
+  Launch,
+  Copy,
+  Fill,
+  HostCall,
+  Collective,
+  Branch, ///< reads a flag, one byte; runs body 0 if it is set, else body 1
+  While,  ///< runs body 0, reads the flag, and runs body 1 and starts again if it is set
+  Loop,   ///< runs body 0 as often as its first scalar says
+};
+constexpr bool hasBodies(CommandKind kind) { return kind >= CommandKind::Branch && kind <= CommandKind::Loop; }
+constexpr uint32_t numBodies(CommandKind kind) { return !hasBodies(kind) ? 0 : kind == CommandKind::Loop ? 1 : 2; }
 enum class Access : uint8_t { Read, Write, ReadWrite };
 struct Operand {
   uint32_t buffer = 0;
@@ -105,12 +121,18 @@ struct Command {
   CommandKind kind = CommandKind::Launch;
   uint16_t stream = 0;
   uint32_t kernel = 0;       ///< Launch: index into Schedule::kernels
-  uint32_t firstOperand = 0; ///< Launch: in the kernel's order. Copy: source, destination. Fill: destination.
+  uint32_t body = 0;         ///< Branch, While, Loop: the first of its bodies in Schedule::bodies
+  /// Launch: in the kernel's order. Copy: source, destination. Fill: destination. Branch, While: the flag. Loop: where the
+  /// number of the iteration is written first (an i64; may be absent), then the buffers that move from iteration to
+  /// iteration.
+  uint32_t firstOperand = 0;
   uint16_t numOperands = 0;
   uint16_t numWaits = 0;
   uint32_t firstWait = 0;
   uint32_t loc = 0;         ///< index into Schedule::locations
-  uint32_t firstScalar = 0; ///< Launch: KernelArgs::scalars, a range of Program::scalars
+  /// A range of Program::scalars. Launch: KernelArgs::scalars. Loop: the trip count, then by how many bytes each moving
+  /// buffer moves: in iteration i the body finds it i times as far behind its own offset.
+  uint32_t firstScalar = 0;
   uint16_t numScalars = 0;
   uint64_t fillValue = 0; ///< Fill: one element's bytes, low end first
 };
@@ -140,6 +162,7 @@ struct Schedule {
   std::vector<Location> locations; ///< [0] is the unknown location
   std::vector<int64_t> dims;       ///< symbols of the sizes, each a dimension of an input
   Program prepare, step;
+  std::vector<Program> bodies; ///< of Branch, While and Loop; a body stands behind the one that runs it
   int64_t peakBytes = 0;           ///< arena bytes that the plan needs
   int64_t peakLowerBoundBytes = 0; ///< no plan for this order needs less: the largest sum of live bytes
 };

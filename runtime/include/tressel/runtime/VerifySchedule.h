@@ -25,6 +25,7 @@ struct Violation {
   Phase phase = Phase::Step;
   int64_t command = -1;      ///< the command at fault, or the later of two
   int64_t otherCommand = -1; ///< the earlier of two
+  int64_t body = -1, otherBody = -1; ///< the programs they belong to: numbers of bodies, -1 for that of the phase
   int64_t buffer = -1, otherBuffer = -1;
   uint32_t loc = 0, otherLoc = 0; ///< indices into Schedule::locations
   std::string message;            ///< one line that names all of these
@@ -37,6 +38,9 @@ struct Violation {
 ///  - no two accesses to overlapping bytes, one of them a write, are unordered; within one command, a written range may
 ///    coincide with one that it reads, and overlaps nothing else;
 ///  - nothing is read before it is written; every output is complete at the end.
+/// Bodies: each belongs to one command, and a loop's is walked behind itself, the second time for all iterations but the
+/// first; a buffer that moves must not meet, in another iteration, bytes that the loop writes. What only one branch, or
+/// a While's body, has written counts as not written afterwards.
 /// Empty if all holds. Reports at most `limit` violations; structure errors of a program stop its walk. Never crashes,
 /// whatever the data (enumerators out of range included).
 std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit = 20);

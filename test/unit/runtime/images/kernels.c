@@ -49,4 +49,19 @@ int gather(const Args *args, long begin, long end) {
   return 0;
 }
 
+/// flag = a[0] < b[0]
+int less(const Args *args, long begin, long end) {
+  const float *a = args->buffers[0], *b = args->buffers[1];
+  *(unsigned char *)args->buffers[2] = a[0] < b[0];
+  return (int)(end - begin) - 1;
+}
+
+/// out = the number of an iteration, as floats
+int number(const Args *args, long begin, long end) {
+  float *out = args->buffers[1];
+  for (long i = begin; i < end; ++i)
+    out[i] = (float)*(const long *)args->buffers[0];
+  return 0;
+}
+
 int answer = 42;
