@@ -4,6 +4,7 @@
 #include "codegen/Compile.h"
 #include "codegen/onednn/Params.h"
 #include "frontend/onnx/Import.h"
+#include "frontend/stablehlo/Import.h"
 #include "ir/graph/Graph.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AsmState.h"
@@ -58,13 +59,23 @@ void checkNesting(llvm::StringRef text, const std::string &path) {
   }
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> parseMlir(mlir::MLIRContext &context, const std::string &path) {
+/// A parsed file; StableHLO is left as it is.
+struct ParsedMlir {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  bool stablehlo = false;
+};
+
+ParsedMlir parseMlir(mlir::MLIRContext &context, const std::string &path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true);
   if (!buffer)
     throw InputError(path + ": " + buffer.getError().message());
   if ((*buffer)->getBuffer().starts_with("ML\xefR"))
     throw InputError(path + ": is MLIR bytecode; only the textual form is read");
   checkNesting((*buffer)->getBuffer(), path);
+  stablehlo::Form form = stablehlo::detectForm((*buffer)->getBuffer());
+  if (form == stablehlo::Form::Pretty)
+    throw InputError(stablehlo::prettyFormMessage(path));
+  context.allowUnregisteredDialects(form == stablehlo::Form::Generic);
   FirstDiagnostic diagnostic(context);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
@@ -73,7 +84,7 @@ mlir::OwningOpRef<mlir::ModuleOp> parseMlir(mlir::MLIRContext &context, const st
     throw InputError(diagnostic.text(path + ": is not MLIR"));
   if (mlir::failed(mlir::verify(*module)))
     throw InputError(diagnostic.text(path + ": is not valid"));
-  return module;
+  return {std::move(module), form == stablehlo::Form::Generic};
 }
 
 std::string placeOf(mlir::Operation *op, const std::string &path) {
@@ -121,9 +132,42 @@ std::string nameIn(mlir::DictionaryAttr attrs, llvm::StringRef key) {
   return name ? name.str() : "";
 }
 
+/// By the module's own declarations; names are those that `compile` gives.
+ModelInfo describeStablehlo(mlir::ModuleOp module, const std::string &path) {
+  ModelInfo info;
+  info.format = "stablehlo";
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  if (!main || main.isDeclaration())
+    throw InputError(path + ": holds no func.func @main with a body");
+  try {
+    stablehlo::import(module, path);
+  } catch (const stablehlo::UnsupportedError &e) {
+    for (const stablehlo::Unsupported &u : e.list)
+      info.unsupported.push_back({u.op, u.where, u.why});
+  }
+  auto add = [](std::vector<Port> &ports, const char *prefix, mlir::TypeRange types) {
+    for (mlir::Type type : types)
+      if (graph::isSupported(type) && llvm::cast<mlir::RankedTensorType>(type).hasStaticShape())
+        ports.push_back(portOf(prefix + std::to_string(ports.size()), graph::fromMlir(type)));
+  };
+  add(info.inputs, "arg", main.getArgumentTypes());
+  add(info.outputs, "out", main.getResultTypes());
+  module.walk([&](mlir::Operation *op) {
+    llvm::StringRef name = op->getName().getStringRef();
+    if (name.ends_with(".return") || llvm::isa<mlir::ModuleOp, mlir::func::FuncOp>(op))
+      return;
+    ++info.opCounts[op->getName().stripDialect().str()];
+    if (name == "stablehlo.constant" && graph::isSupported(op->getResult(0).getType()))
+      info.weightBytes += graph::fromMlir(op->getResult(0).getType()).bytes();
+  });
+  return info;
+}
+
 ModelInfo describeMlir(const std::string &path, mlir::MLIRContext &context) {
-  auto module = parseMlir(context, path);
-  mlir::func::FuncOp main = mainOf(*module, path);
+  ParsedMlir parsed = parseMlir(context, path);
+  if (parsed.stablehlo)
+    return describeStablehlo(*parsed.module, path);
+  mlir::func::FuncOp main = mainOf(*parsed.module, path);
   ModelInfo info;
   info.format = "mlir";
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
@@ -213,7 +257,8 @@ public:
         if (d.assumed)
           program.assumed.push_back({d.name, d.size});
     } else {
-      module = parseMlir(*context, request.path);
+      ParsedMlir parsed = parseMlir(*context, request.path);
+      module = parsed.stablehlo ? stablehlo::import(*parsed.module, request.path) : std::move(parsed.module);
       nameEverything(mainOf(*module, request.path));
       if (!request.dims.empty())
         throw InputError(request.path + ": has no symbolic dimension '" + request.dims.begin()->first +

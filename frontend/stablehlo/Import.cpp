@@ -1,0 +1,190 @@
+#include "frontend/stablehlo/Import.h"
+
+#include "frontend/stablehlo/OpImporter.h"
+#include "frontend/stablehlo/OpTable.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+
+#include <algorithm>
+
+namespace tressel::stablehlo {
+
+Form detectForm(std::string_view text) {
+  Form form = Form::None;
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (size_t comment = line.find("//"); comment != std::string_view::npos)
+      line = line.substr(0, comment);
+    for (std::string_view dialect : {"stablehlo.", "chlo."})
+      for (size_t at = line.find(dialect); at != std::string_view::npos; at = line.find(dialect, at + 1)) {
+        char before = at ? line[at - 1] : ' ';
+        if (before == '"')
+          return Form::Generic;
+        if (before == ' ' || before == '\t' || before == '=')
+          form = Form::Pretty;
+      }
+  }
+  return form;
+}
+
+std::string prettyFormMessage(const std::string &path) {
+  return path + ": is StableHLO in its pretty form, and only the generic one is read; print it with "
+                "lowered.compiler_ir('stablehlo').operation.get_asm(print_generic_op_form=True) in JAX, or with "
+                "stablehlo-opt --mlir-print-op-generic";
+}
+
+UnsupportedError::UnsupportedError(const std::string &file, std::vector<Unsupported> items)
+    : InputError([&] {
+        std::string text = file + ": not supported:";
+        for (const Unsupported &u : items)
+          text += "\n  " + u.op + " at " + u.where + (u.why.empty() ? "" : ": " + u.why);
+        return text;
+      }()),
+      list(std::move(items)) {}
+
+namespace {
+
+/// Calls are inlined, so a small file can stand for a huge program.
+constexpr int64_t kMaxOps = 1'000'000;
+
+class ModuleImporter {
+public:
+  ModuleImporter(mlir::ModuleOp source, const std::string &path) : source_(source), state_(path, source.getContext()) {}
+
+  mlir::OwningOpRef<mlir::ModuleOp> run() {
+    auto main = source_.lookupSymbol<mlir::func::FuncOp>("main");
+    if (!main || main.isDeclaration())
+      throw InputError(state_.path + ": holds no func.func @main with a body");
+    for (mlir::Type type : main.getArgumentTypes())
+      checkType(type, main);
+
+    mlir::OpBuilder &b = state_.builder;
+    mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(b, source_.getLoc());
+    b.setInsertionPointToEnd(module->getBody());
+    auto func = mlir::func::FuncOp::create(b, main.getLoc(), "main", b.getFunctionType(main.getArgumentTypes(), {}));
+    mlir::Block *body = func.addEntryBlock();
+    b.setInsertionPointToEnd(body);
+    std::vector<mlir::Value> results;
+    if (unsupported_.empty())
+      results = importFunction(main, {body->args_begin(), body->args_end()});
+    if (!unsupported_.empty())
+      throw UnsupportedError(state_.path, unsupported_);
+
+    mlir::func::ReturnOp::create(b, main.getLoc(), results);
+    func.setFunctionType(b.getFunctionType(main.getArgumentTypes(), mlir::ValueRange(results).getTypes()));
+    if (mlir::failed(mlir::verify(*module)))
+      throw InternalError(state_.path + ": the importer made a module that is not valid");
+    return module;
+  }
+
+private:
+  bool checkType(mlir::Type type, mlir::Operation *op) {
+    auto ranked = llvm::dyn_cast<mlir::RankedTensorType>(type);
+    std::string why;
+    if (!ranked || !graph::isSupported(type) || ranked.getRank() > kMaxRank)
+      why = "type " + textOf(type);
+    else if (!ranked.hasStaticShape())
+      why = "type " + textOf(type) + ": sizes that are known only when the program runs; export with fixed sizes";
+    if (!why.empty())
+      report(op, why);
+    return why.empty();
+  }
+
+  /// The results of a function in the graph dialect; empty when something in it is not supported.
+  std::vector<mlir::Value> importFunction(mlir::func::FuncOp func, std::vector<mlir::Value> args) {
+    if (std::ranges::find(calls_, func) != calls_.end())
+      throw InputError(where(func) + ": function @" + func.getName().str() + " calls itself");
+    if (!func.getBody().hasOneBlock())
+      throw InputError(where(func) + ": function @" + func.getName().str() + " has more than one block");
+    calls_.push_back(func);
+    std::vector<mlir::Value> results = importBlock(func.getBody().front(), args);
+    calls_.pop_back();
+    return results;
+  }
+
+  /// Operands of the terminator. An op that is not supported leaves its results undefined, and so do those that depend
+  /// on it: the rest is imported all the same, so that everything unsupported is found in one go.
+  std::vector<mlir::Value> importBlock(mlir::Block &block, std::vector<mlir::Value> args) {
+    for (auto [from, to] : llvm::zip_equal(block.getArguments(), args))
+      state_.values[from] = to;
+    for (mlir::Operation &op : block.without_terminator())
+      importOp(&op);
+    std::vector<mlir::Value> results;
+    for (mlir::Value v : block.getTerminator()->getOperands())
+      results.push_back(state_.values.lookup(v));
+    return results;
+  }
+
+  void importOp(mlir::Operation *op) {
+    if (++numOps_ > kMaxOps)
+      throw InputError(where(op) + ": more than " + std::to_string(kMaxOps) + " ops once the calls are inlined");
+    for (mlir::Value result : op->getResults())
+      state_.values.erase(result); // of an earlier call of the same function
+    bool fits = true;
+    for (mlir::Type type : op->getResultTypes())
+      fits = fits && checkType(type, op);
+    llvm::StringRef name = op->getName().getStringRef();
+    bool isCall = name == "func.call" || name == "stablehlo.composite";
+    ImportFn fn = findImporter(name.str());
+    if (!fn && !isCall)
+      return report(op, "");
+    bool ready = llvm::all_of(op->getOperands(), [&](mlir::Value v) { return state_.values.lookup(v); });
+    if (!fits || !ready)
+      return;
+    OpImporter importer(state_, op);
+    try {
+      if (isCall)
+        return importCall(importer);
+      fn(importer);
+      importer.checkAllRead();
+      for (mlir::Value result : op->getResults())
+        if (!state_.values.lookup(result))
+          throw InternalError(where(op) + ": " + name.str() + " was imported without all of its results");
+    } catch (const OpUnsupported &e) {
+      report(op, e.why);
+    }
+  }
+
+  void importCall(OpImporter &n) {
+    const bool composite = n.name() == "stablehlo.composite"; // what it is made of is always a function
+    std::string callee = n.symbol(composite ? "decomposition" : "callee");
+    auto func = source_.lookupSymbol<mlir::func::FuncOp>(callee);
+    if (!func || func.isDeclaration())
+      n.fail("there is no function @" + callee + " with a body");
+    if (mlir::TypeRange(func.getArgumentTypes()) != n.operation()->getOperandTypes() ||
+        mlir::TypeRange(func.getResultTypes()) != n.operation()->getResultTypes())
+      n.fail("function @" + callee + " has another type");
+    std::vector<mlir::Value> results = importFunction(func, n.inputs(0, n.numInputs()));
+    for (auto [i, value] : llvm::enumerate(results))
+      if (value)
+        n.out(static_cast<int>(i), value);
+  }
+
+  void report(mlir::Operation *op, const std::string &why) {
+    if (reported_.insert(op).second)
+      unsupported_.push_back({op->getName().getStringRef().str(), where(op), why});
+  }
+  std::string where(mlir::Operation *op) { return OpImporter(state_, op).where(); }
+  static std::string textOf(mlir::Type type) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    type.print(os);
+    return text;
+  }
+
+  mlir::ModuleOp source_;
+  ImportState state_;
+  std::vector<mlir::func::FuncOp> calls_; ///< functions being inlined, outermost first
+  std::vector<Unsupported> unsupported_;
+  std::set<mlir::Operation *> reported_;
+  int64_t numOps_ = 0;
+};
+
+} // namespace
+
+mlir::OwningOpRef<mlir::ModuleOp> import(mlir::ModuleOp source, const std::string &path) {
+  return ModuleImporter(source, path).run();
+}
+
+} // namespace tressel::stablehlo
