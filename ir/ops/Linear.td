@@ -50,10 +50,10 @@ def EinsumOp : Composite<"einsum"> {
     std::vector<Expr> operands;
     for (const Expr &e : inputs) {
       types.push_back(e.type());
-      operands.push_back(cast(e, resultType(0).dtype));
+      operands.push_back(cast(e, accumulatorType(resultType(0).dtype)));
     }
     std::string why;
-    return einsumOf(*Einsum::parse(equation, types, why), operands);
+    return cast(einsumOf(*Einsum::parse(equation, types, why), operands), resultType(0).dtype);
   }];
   let samples = ["equation: ij,jk->ik | bij,bjk->bik | ij->ji | ii | ii->i | i,j->ij | ij,ij-> | ...ij,...jk->...ik | bhqd,bhkd->bhqk | ij,jk,kl->il | abc,cd->abd | ij->j | iij,jk | ...i->..."];
   let numpy = "np.einsum(equation, *inputs)";

@@ -30,7 +30,7 @@ def softmax_cross_entropy(logits, target, reduction, smoothing, ignore_index):
     log_probs = logits - logits.max(1, keepdims=True)
     log_probs = log_probs - np.log(np.exp(log_probs).sum(1, keepdims=True))
     classes = logits.shape[1]
-    if target.dtype.kind == "f":
+    if target.ndim == logits.ndim:
         smooth = target * (1 - smoothing) + smoothing / classes
         return reduce_loss(-(smooth * log_probs).sum(1), reduction)
     counts = target != ignore_index
