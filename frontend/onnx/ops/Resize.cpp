@@ -1,6 +1,7 @@
 // Images brought to other sizes and read at computed places.
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
+#include "frontend/onnx/TensorData.h"
 #include "ir/op/Resample.h"
 
 #include <algorithm>

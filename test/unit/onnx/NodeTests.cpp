@@ -207,7 +207,7 @@ bool writePage(const std::string &path, const std::map<std::string, OpRow> &rows
     out << "| " << op << " | " << row.count[0] << " | " << row.count[1] << " | " << row.count[2] << " | ";
     const char *separator = "";
     for (const std::string &reason : row.reasons) {
-      out << separator << reason;
+      out << separator << (reason == op ? "has no importer" : reason);
       separator = "; ";
     }
     out << " |\n";
