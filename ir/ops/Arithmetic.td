@@ -7,13 +7,14 @@ def AddOp : Binary<"add"> {
   let numpy = "a + b";
   let commutative = 1;
   let identity = "-0.0";
-  let example = "Tensor y = add(x, 1.0f);   // or x + 1.0f";
+  let example = "add(tensor({1, 2, 3}), 10)";
 }
 def SubOp : Binary<"sub"> {
   let summary = "a - b, elementwise";
   let scalar = [{ a - b }];
   let numpy = "a - b";
   let identity = "0.0";
+  let example = "sub(tensor({{1, 2}, {3, 4}}), tensor({1, 2}))";
 }
 def MulOp : Binary<"mul"> {
   let summary = "a * b, elementwise";
@@ -21,6 +22,7 @@ def MulOp : Binary<"mul"> {
   let numpy = "a * b";
   let commutative = 1;
   let identity = "1.0";
+  let example = "mul(tensor({1, 2, 3}), tensor({4, 5, 6}))";
 }
 def DivOp : Binary<"div"> {
   let summary = "a / b, elementwise; integers give f32";
@@ -29,18 +31,21 @@ def DivOp : Binary<"div"> {
   let numpy = "a / b";
   let domains = ["-2, 2", "0.5, 4"];
   let identity = "1.0";
+  let example = "div(tensor({1, 2, 3}, i32), 2)";
 }
 def FloorDivideOp : Binary<"floor_divide"> {
   let summary = "The largest integer not above a / b, elementwise; an integer divided by zero gives 0, a float NaN";
   let scalar = [{ floorQuotient(a, b, cx.result) }];
   let numpy = "np.floor_divide(a, b)";
   let domains = ["-127, 127", "1, 40"];
+  let example = "floor_divide(tensor({-7, 7}, i32), 2)";
 }
 def RemainderOp : Binary<"remainder"> {
   let summary = "a - b * floor(a / b), elementwise: the sign of b; an integer by zero gives 0";
   let scalar = [{ a % b }];
   let numpy = "np.remainder(a, b)";
   let domains = ["-9, 9", "1, 4"];
+  let example = "remainder(tensor({-7, 7}, i32), 3)";
 }
 def DivmodOp : Composite<"divmod"> {
   let family = "Elementwise";
@@ -58,7 +63,7 @@ def DivmodOp : Composite<"divmod"> {
   }];
   let numpy = "np.divmod(a, b)";
   let domains = ["-9, 9", "1, 4"];
-  let example = "auto [quotient, rest] = divmod(x, 3);";
+  let example = "divmod(tensor({-7, 7}, i32), 2)";
 }
 def PowOp : Binary<"pow"> {
   let summary = "a to the power of b, elementwise";
@@ -66,6 +71,7 @@ def PowOp : Binary<"pow"> {
   let numpy = "np.power(a, b)";
   let domains = ["0.5, 2", "0, 3"];
   let identity = "1.0";
+  let example = "pow(tensor({1, 2, 3}), 2)";
 }
 def MinimumOp : Binary<"minimum"> {
   let summary = "The smaller of a and b, elementwise; NaN if either is";
@@ -73,6 +79,7 @@ def MinimumOp : Binary<"minimum"> {
   let compute = "Any";
   let numpy = "np.minimum(a, b)";
   let commutative = 1;
+  let example = "minimum(tensor({1, 5, 3}), 4)";
 }
 def MaximumOp : Binary<"maximum"> {
   let summary = "The larger of a and b, elementwise; NaN if either is";
@@ -80,6 +87,7 @@ def MaximumOp : Binary<"maximum"> {
   let compute = "Any";
   let numpy = "np.maximum(a, b)";
   let commutative = 1;
+  let example = "maximum(tensor({1, 5, 3}), 4)";
 }
 
 def EqualOp : Comparison<"equal"> {
@@ -87,32 +95,38 @@ def EqualOp : Comparison<"equal"> {
   let scalar = [{ a == b }];
   let numpy = "a == b";
   let commutative = 1;
+  let example = "equal(tensor({1, 2, 3}), 2)";
 }
 def NotEqualOp : Comparison<"not_equal"> {
   let summary = "a != b, elementwise, as bool";
   let scalar = [{ a != b }];
   let numpy = "a != b";
   let commutative = 1;
+  let example = "not_equal(tensor({1, 2, 3}), 2)";
 }
 def LessOp : Comparison<"less"> {
   let summary = "a < b, elementwise, as bool";
   let scalar = [{ a < b }];
   let numpy = "a < b";
+  let example = "less(tensor({1, 2, 3}), 2)";
 }
 def LessEqualOp : Comparison<"less_equal"> {
   let summary = "a <= b, elementwise, as bool";
   let scalar = [{ a <= b }];
   let numpy = "a <= b";
+  let example = "less_equal(tensor({1, 2, 3}), 2)";
 }
 def GreaterOp : Comparison<"greater"> {
   let summary = "a > b, elementwise, as bool";
   let scalar = [{ a > b }];
   let numpy = "a > b";
+  let example = "greater(tensor({1, 2, 3}), 2)";
 }
 def GreaterEqualOp : Comparison<"greater_equal"> {
   let summary = "a >= b, elementwise, as bool";
   let scalar = [{ a >= b }];
   let numpy = "a >= b";
+  let example = "greater_equal(tensor({1, 2, 3}), 2)";
 }
 
 def LogicalAndOp : Logical<"logical_and"> {
@@ -121,6 +135,7 @@ def LogicalAndOp : Logical<"logical_and"> {
   let scalar = [{ a && b }];
   let numpy = "np.logical_and(a, b)";
   let commutative = 1;
+  let example = "logical_and(tensor({0, 1, 2}), tensor({1, 1, 0}))";
 }
 def LogicalOrOp : Logical<"logical_or"> {
   let arguments = (ins Tensor:$a, Tensor:$b);
@@ -128,6 +143,7 @@ def LogicalOrOp : Logical<"logical_or"> {
   let scalar = [{ a || b }];
   let numpy = "np.logical_or(a, b)";
   let commutative = 1;
+  let example = "logical_or(tensor({0, 1, 2}), tensor({0, 1, 0}))";
 }
 def LogicalXorOp : Logical<"logical_xor"> {
   let arguments = (ins Tensor:$a, Tensor:$b);
@@ -135,12 +151,14 @@ def LogicalXorOp : Logical<"logical_xor"> {
   let scalar = [{ a != b }];
   let numpy = "np.logical_xor(a, b)";
   let commutative = 1;
+  let example = "logical_xor(tensor({0, 1, 2}), tensor({1, 1, 0}))";
 }
 def LogicalNotOp : Logical<"logical_not"> {
   let arguments = (ins Tensor:$x);
   let summary = "Whether x is zero, elementwise";
   let scalar = [{ !x }];
   let numpy = "np.logical_not(x)";
+  let example = "logical_not(tensor({0, 1, 2}))";
 }
 
 def WhereOp : Elementwise<"where"> {
@@ -149,6 +167,7 @@ def WhereOp : Elementwise<"where"> {
   let boolOperands = 1;
   let scalar = [{ select(condition, a, b) }];
   let numpy = "np.where(condition, a, b)";
+  let example = "where(tensor({true, false, true}, bool_), tensor({1, 2, 3}), -1)";
 }
 def ClipOp : Elementwise<"clip"> {
   let summary = "x limited to [low, high], elementwise: minimum(maximum(x, low), high)";
@@ -156,7 +175,7 @@ def ClipOp : Elementwise<"clip"> {
   let scalar = [{ min(max(x, low), high) }];
   let numpy = "np.minimum(np.maximum(x, low), high)";
   let domains = ["-2, 2", "-1, 0", "0, 1"];
-  let example = "Tensor y = clip(x, 0, 6);";
+  let example = "clip(tensor({-3, 2, 9}), 0, 6)";
 }
 def CastOp : Elementwise<"cast"> {
   let summary = "x converted to another element type";
@@ -166,5 +185,5 @@ def CastOp : Elementwise<"cast"> {
   let scalar = [{ x }];
   let isIdentity = "sameType";
   let numpy = "x.astype(dtype)";
-  let example = "Tensor y = cast(labels, f32);";
+  let example = "cast(tensor({-1.5, 0, 2.7}), i32)";
 }

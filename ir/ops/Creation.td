@@ -9,7 +9,7 @@ def FullOp : Creation<"full"> {
   let arguments = (ins Ints:$shape, Float:$value, Default<Type, "DType::f32">:$dtype);
   let scalar = [{ value }];
   let numpy = "np.full(shape, value, dtype)";
-  let example = "Tensor ones = full({2, 3}, 1.0, f32);";
+  let example = "full({2, 3}, 7, i32)";
 }
 def IotaOp : Creation<"iota"> {
   let summary = "A tensor whose elements are their own index in dimension `axis`";
@@ -21,6 +21,7 @@ def IotaOp : Creation<"iota"> {
   let infer = "inferIota";
   let scalar = [{ cx.index(axis < 0 ? axis + cx.rank() : axis) }];
   let numpy = "np.broadcast_to(np.expand_dims(np.arange(shape[axis]), [i for i in range(len(shape)) if i != axis % len(shape)]), shape).astype(dtype)";
+  let example = "iota({2, 3}, 1)";
 }
 def RandomUniformOp : Creation<"random_uniform"> {
   let family = "Random";
@@ -52,4 +53,5 @@ def RandomUniformOp : Creation<"random_uniform"> {
     return cast(c0 >> 8, cx.f32) * 5.9604644775390625e-08;
   }];
   let numpy = "philox_uniform(seed, shape).astype(dtype)";
+  let example = "random_uniform(42, {3})";
 }

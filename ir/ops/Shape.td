@@ -10,7 +10,7 @@ def ReshapeOp : View<"reshape"> {
   let arguments = (ins Tensor:$x, Ints:$shape);
   let infer = "inferReshape";
   let numpy = "np.reshape(x, shape)";
-  let example = "Tensor rows = reshape(x, {x.dim(0), -1});";
+  let example = "reshape(tensor({{1, 2, 3}, {4, 5, 6}}), {3, -1})";
 }
 def ExpandDimsOp : View<"expand_dims"> {
   let summary = "A new dimension of size 1 at `axis` of the result";
@@ -21,6 +21,7 @@ def ExpandDimsOp : View<"expand_dims"> {
   let arguments = (ins Tensor:$x, Default<Int, "0">:$axis);
   let infer = "inferExpandDims";
   let numpy = "np.expand_dims(x, axis)";
+  let example = "expand_dims(tensor({1, 2, 3}), 1)";
 }
 def SqueezeOp : View<"squeeze"> {
   let summary = "Without the dimensions `axis`, which have size 1; without `axis`, all of size 1";
@@ -31,6 +32,7 @@ def SqueezeOp : View<"squeeze"> {
   let arguments = (ins Tensor:$x, Maybe<Ints>:$axis);
   let infer = "inferSqueeze";
   let numpy = "np.squeeze(x, axis)";
+  let example = "squeeze(tensor({{{1}, {2}}}))";
 }
 def FlattenOp : View<"flatten"> {
   let summary = "The dimensions from `start_axis` on as one";
@@ -40,6 +42,7 @@ def FlattenOp : View<"flatten"> {
   let arguments = (ins Tensor:$x, Default<Int, "1">:$start_axis);
   let infer = "inferFlatten";
   let numpy = "np.reshape(x, x.shape[:start_axis] + (math.prod(x.shape[start_axis:]),))";
+  let example = "flatten(tensor({{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}}))";
 }
 def TransposeOp : ShapeOp<"transpose"> {
   let summary = "Dimensions permuted: dimension i of the result is dimension permutation[i] of x; reversed by default";
@@ -53,7 +56,7 @@ def TransposeOp : ShapeOp<"transpose"> {
   let compose = "composeTranspose";
   let isIdentity = "isIdentityTranspose";
   let numpy = "np.transpose(x, permutation)";
-  let example = "Tensor nchw = transpose(nhwc, {0, 3, 1, 2});";
+  let example = "transpose(tensor({{1, 2, 3}, {4, 5, 6}}))";
 }
 def BroadcastToOp : ShapeOp<"broadcast_to"> {
   let summary = "x repeated along dimensions of size 1 and new leading ones to have `shape`";
@@ -67,6 +70,7 @@ def BroadcastToOp : ShapeOp<"broadcast_to"> {
   let evaluate = "interp::broadcastTo";
   let isIdentity = "sameType";
   let numpy = "np.broadcast_to(x, shape)";
+  let example = "broadcast_to(tensor({1, 2, 3}), {2, 3})";
 }
 def SliceOp : ShapeOp<"slice"> {
   let summary = "x[start : limit : stride] in every dimension";
@@ -84,7 +88,7 @@ def SliceOp : ShapeOp<"slice"> {
   let evaluate = "interp::slice";
   let isIdentity = "isIdentitySlice";
   let numpy = "x[tuple(slice(s, None if l < -2**62 else l, t) for s, l, t in zip(starts, limits, strides or [1] * x.ndim))]";
-  let example = "Tensor first = slice(x, {0, 0}, {1, 10}, {});";
+  let example = "slice(tensor({{1, 2, 3}, {4, 5, 6}}), {0, 2}, {2, -4}, {1, -1})";
 }
 def ConcatOp : ShapeOp<"concat"> {
   let summary = "The operands one after the other along `axis`, in their promoted element type";
@@ -105,7 +109,7 @@ def ConcatOp : ShapeOp<"concat"> {
   let evaluate = "interp::concat";
   let isIdentity = "sameType";
   let numpy = "np.concatenate(inputs, axis=axis)";
-  let example = "Tensor both = concat({a, b}, 1);";
+  let example = "concat({tensor({{1, 2}}), tensor({{3, 4}, {5, 6}})})";
 }
 def SplitOp : Composite<"split"> {
   let family = "Shape";
@@ -131,7 +135,7 @@ def SplitOp : Composite<"split"> {
     return parts;
   }];
   let numpy = "np.split(x, np.cumsum(sizes)[:-1], axis=axis)";
-  let example = "std::vector<Tensor> qkv = split(x, {64, 64, 64}, -1);";
+  let example = "split(tensor({1, 2, 3}), {1, 2})";
 }
 def PadOp : ShapeOp<"pad"> {
   let summary = "x with `low` elements of `value` before and `high` after it, in every dimension";
@@ -144,4 +148,5 @@ def PadOp : ShapeOp<"pad"> {
   let evaluate = "interp::pad";
   let isIdentity = "sameType";
   let numpy = "np.pad(x, list(zip(low, high)), constant_values=value) if x.ndim else x";
+  let example = "pad(tensor({{1, 2}}), {1, 0}, {0, 2}, 9)";
 }

@@ -1,4 +1,4 @@
-// docs/ops.md: every op with its signature, meaning and rules.
+// docs/ops.md: every op with its signature, meaning, types, rules and an example.
 #include "ir/tblgen/Records.h"
 
 #include "mlir/TableGen/GenInfo.h"
@@ -28,6 +28,26 @@ static std::string signature(const OpRecord &op) {
   return result;
 }
 
+/// What the op takes and gives, by the record's element types; empty for ops that move elements of any type.
+static std::string types(const OpRecord &op) {
+  StringRef compute = op.get("compute"), element = op.get("element");
+  std::string text = compute == "Number"    ? "numbers, not bools"
+                     : compute == "Float"   ? "any; integers and bools are computed in f32"
+                     : compute == "Integer" ? "integers"
+                     : compute == "Bool"    ? "any; what is not zero is true"
+                     : op.isElementwise()   ? "any"
+                                            : "";
+  if (text.empty())
+    return text;
+  if (op.operands().empty())
+    text = "any";
+  if (element == "Bool" || compute == "Bool")
+    return text + "; gives bool";
+  if (op.isElementwise())
+    text += element == "Attr" ? "; gives `dtype`" : op.operands().size() > 1 ? "; gives the promoted type" : "";
+  return text;
+}
+
 static bool genDocs(const RecordKeeper &records, raw_ostream &os) {
   os << "# Ops\n\nGenerated from the records in `ir/ops/`: change those, then run `ninja -C build update-ops-page`.\n\n"
      << "Names and semantics follow NumPy and the array API where they have the op. Operands broadcast and promote as there; "
@@ -44,11 +64,13 @@ static bool genDocs(const RecordKeeper &records, raw_ostream &os) {
     std::string description = dedent(op.get("description"));
     if (!description.empty())
       os << "\n" << description;
+    if (std::string text = types(op); !text.empty())
+      os << "\nTypes: " << text << ".\n";
     if (op.isElementwise() && !StringRef(dedent(op.get("scalar"))).rtrim().contains('\n'))
       os << "\nScalar: `" << op.get("scalar").trim() << "`\n";
     os << "\nNumPy: `" << op.get("numpy").trim() << "`\n";
     if (!op.get("example").empty())
-      os << "\n```cpp\n" << op.get("example") << "\n```\n";
+      os << "\n```cpp\n" << op.get("example") << "\n```\n```\n@result " << op.name << "\n```\n"; // see test/examples
   }
   return false;
 }
