@@ -16,7 +16,8 @@ using Key = std::pair<std::string_view, std::string_view>;
 const std::map<Key, std::vector<OpEntry>> &table() {
   static const auto all = [] {
     std::map<Key, std::vector<OpEntry>> map;
-    for (auto family : {elementwiseOps, shapeOps, reductionOps, linearOps, windowOps, normOps})
+    for (auto family : {elementwiseOps, shapeOps, reductionOps, linearOps, windowOps, normOps, attentionOps, lossOps,
+                        resizeOps})
       for (const OpEntry &entry : family())
         map[{entry.domain, entry.type}].push_back(entry);
     for (auto &[key, entries] : map)

@@ -33,5 +33,8 @@ std::span<const OpEntry> reductionOps();
 std::span<const OpEntry> linearOps();
 std::span<const OpEntry> windowOps();
 std::span<const OpEntry> normOps();
+std::span<const OpEntry> attentionOps();
+std::span<const OpEntry> lossOps();
+std::span<const OpEntry> resizeOps();
 
 } // namespace tressel::onnx

@@ -187,6 +187,9 @@ public:
     return createConstant(b, loc, host->type, {host->data.get(), static_cast<size_t>(host->type.bytes())})
         .getAsOpaquePointer();
   }
+  Ref constant(const op::HostTensor &host) override {
+    return createConstant(b, loc, host.type, {host.data.get(), static_cast<size_t>(host.type.bytes())}).getAsOpaquePointer();
+  }
   TensorType typeOf(Ref ref) override { return fromMlir(value(ref).getType()); }
   static Value value(Ref ref) { return Value::getFromOpaquePointer(ref); }
 

@@ -3,6 +3,8 @@
 #include "ir/op/Exprs.h"
 #include "tressel/runtime/Error.h"
 
+#include <algorithm>
+
 namespace tressel::op::expr {
 
 std::vector<Expr> Expr::apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs) {
@@ -39,6 +41,27 @@ Expr Expr::scalar(double value, DType type) {
   return e;
 }
 
+Expr Expr::table(const Ints &values, const Shape &shape) {
+  Expr e;
+  e.node = std::make_shared<Node>();
+  e.node->types = {{DType::i64, shape}};
+  e.node->table = HostTensor::allocate(e.type());
+  std::copy(values.begin(), values.end(), e.node->table->as<int64_t>());
+  return e;
+}
+
+Expr Expr::table(const std::vector<double> &values, const Shape &shape, DType type) {
+  Expr e;
+  e.node = std::make_shared<Node>();
+  e.node->types = {{type, shape}};
+  e.node->table = HostTensor::allocate(e.type());
+  if (type == DType::f64)
+    std::copy(values.begin(), values.end(), e.node->table->as<double>());
+  else
+    std::transform(values.begin(), values.end(), e.node->table->as<float>(), [](double v) { return static_cast<float>(v); });
+  return e;
+}
+
 Expr operator+(const Expr &a, const Expr &b) { return add(a, b); }
 Expr operator-(const Expr &a, const Expr &b) { return sub(a, b); }
 Expr operator*(const Expr &a, const Expr &b) { return mul(a, b); }
@@ -46,6 +69,10 @@ Expr operator/(const Expr &a, const Expr &b) { return div(a, b); }
 
 Expr wide(const Expr &x) {
   return x.dtype() == DType::f32 || x.dtype() == DType::f64 ? x : cast(x, DType::f32);
+}
+
+Expr reduceLoss(const Expr &elements, std::string_view reduction) {
+  return reduction == "mean" ? mean(elements) : reduction == "sum" ? sum(elements) : elements;
 }
 
 Decomposition::Decomposition(const OpInfo &op, Emitter &emitter, std::span<const Emitter::Ref> refs, const Attrs &attrs)
@@ -74,6 +101,10 @@ Emitter::Ref Decomposition::emit(const Expr &expr) {
   Expr::Node &node = *expr.node;
   if (!node.values.empty())
     return node.values[expr.result];
+  if (node.table) {
+    node.values = {emitter.constant(*node.table)};
+    return node.values[0];
+  }
   if (!node.op) {
     node.values = {emitter.constant(node.constant, expr.type().dtype)};
     return node.values[0];

@@ -38,6 +38,9 @@ public:
   /// Empty operands at the end are left out.
   static std::vector<Expr> apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs);
   static Expr scalar(double value, DType type);
+  /// Constant tensors of a shape that holds the values: i64, and f32 or f64.
+  static Expr table(const Ints &values, const Shape &shape);
+  static Expr table(const std::vector<double> &values, const Shape &shape, DType type);
 
 private:
   friend class Decomposition;
@@ -47,6 +50,7 @@ private:
     std::vector<Expr> operands;
     Attrs attrs;
     double constant = 0;
+    std::optional<HostTensor> table;
     std::vector<Emitter::Ref> values; ///< once emitted
   };
   std::shared_ptr<Node> node;
@@ -65,6 +69,8 @@ inline Expr operator-(double a, const Expr &b) { return Expr::scalar(a, b.dtype(
 
 /// Converted to the type sums are best computed in: f32 for all but f64.
 Expr wide(const Expr &x);
+/// A loss of all elements: their mean, their sum, or, for "none", they themselves.
+Expr reduceLoss(const Expr &elements, std::string_view reduction);
 
 /// One run of a decomposition.
 class Decomposition {

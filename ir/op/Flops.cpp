@@ -43,6 +43,7 @@ public:
     return refs;
   }
   Ref constant(double, DType type) override { return add({type, {}}); }
+  Ref constant(const HostTensor &value) override { return add(value.type); }
   TensorType typeOf(Ref value) override { return *static_cast<const TensorType *>(value); }
   Ref add(const TensorType &type) {
     values.push_back(std::make_unique<TensorType>(type));

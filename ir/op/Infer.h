@@ -11,6 +11,9 @@ Inferred inferError(const OpInfo &op, int rule, std::string_view message, std::s
 std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType> operands);
 inline Inferred inferred(const TensorType &type) { return {{type}, {}}; }
 
+/// The shape without dimension `dim`.
+Shape withoutDim(const Shape &shape, int dim);
+
 /// Whether a tensor of this shape could exist: the static sizes' product stays below 2^48.
 bool fitsMemory(const Shape &shape);
 

@@ -2,6 +2,8 @@
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 
+#include <algorithm>
+
 namespace tressel::op {
 
 Inferred inferMatmul(const OpInfo &op, std::span<const TensorType> operands, const Attrs &) {
@@ -53,6 +55,39 @@ Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const
       return inferError(op, 4, "the window does not fit into the padded input", operands);
     result.shape.push_back(size);
   }
+  return inferred(result);
+}
+
+Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands[0], &w = operands[1];
+  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5)
+    return inferError(op, 1, "x and w must have the same rank, 3 to 5", operands);
+  if (!isFloat(x.dtype) || x.dtype != w.dtype)
+    return inferError(op, 1, "x and w must have one float type", operands);
+  const int spatial = x.rank() - 2;
+  std::span<const int64_t> sizes(w.shape.begin() + 2, static_cast<size_t>(spatial));
+  const Ints &extra = ints(attrs[3]);
+  std::optional<WindowSpec> window =
+      windowSpec(spatial, sizes, ints(attrs[0]), ints(attrs[1]), ints(attrs[2]), ints(attrs[4]), false);
+  const bool extraFits = extra.empty() || extra.size() == static_cast<size_t>(spatial);
+  if (!window || !extraFits || std::ranges::any_of(extra, [](int64_t e) { return e < 0 || e >= int64_t(1) << 31; }))
+    return inferError(op, 2, "strides, pads, output_padding and dilations need one valid entry per spatial dimension, or none",
+                      operands);
+  const int64_t groups = integer(attrs[5]);
+  if (groups < 1 || w.shape[0] % groups != 0 || x.shape[1] != w.shape[0])
+    return inferError(op, 3, "channels do not divide into " + std::to_string(groups) + " groups", operands);
+  TensorType result{x.dtype, {x.shape[0], w.shape[1] * groups}};
+  for (int i = 0; i < spatial; ++i) {
+    const int64_t size = (x.shape[i + 2] - 1) * window->stride[i] + window->extent(i) - window->low[i] - window->high[i] +
+                         (extra.empty() ? 0 : extra[static_cast<size_t>(i)]);
+    if (size < 1 || window->size[i] < 1 || x.shape[i + 2] < 1)
+      return inferError(op, 4, "the result would be empty", operands);
+    result.shape.push_back(size);
+  }
+  if (!fitsMemory(result.shape))
+    return inferError(op, 4, "the result does not fit into memory", operands);
   return inferred(result);
 }
 

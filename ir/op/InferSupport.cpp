@@ -36,6 +36,14 @@ std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType>
                     operands);
 }
 
+Shape withoutDim(const Shape &shape, int dim) {
+  Shape result;
+  for (int i = 0; i < shape.rank(); ++i)
+    if (i != dim)
+      result.push_back(shape[i]);
+  return result;
+}
+
 bool fitsMemory(const Shape &shape) {
   constexpr int64_t limit = int64_t(1) << 48;
   int64_t product = 1;

@@ -48,6 +48,8 @@ public:
   virtual std::vector<Ref> emit(const OpInfo &op, std::span<const Ref> inputs, const Attrs &attrs) = 0;
   /// A scalar constant of rank 0.
   virtual Ref constant(double value, DType type) = 0;
+  /// A constant of any shape.
+  virtual Ref constant(const HostTensor &value) = 0;
   virtual TensorType typeOf(Ref value) = 0;
 };
 
@@ -112,6 +114,7 @@ struct OpInfo {
 
   const char *numpy;               ///< NumPy expression over operand and attribute names: the independent oracle
   std::span<const Domain> domains; ///< one per operand; empty: the default
+  std::span<const char *const> samples; ///< how random tests call it (test/support/Samples.h); empty: by its family's rules
   const char *example;             ///< one runnable line for the docs, may be empty
 
   ComputeClass compute;

@@ -25,7 +25,10 @@ class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   // What the result is. A fragment is an expression or statements with `return`.
   code scalar = "";        // elementwise: over scalars, see ir/ops/README.md
   code decomposition = ""; // composite: over expressions of other ops
-  string infer = ?;        // C++: result types and the checks of operands and attributes
+  // What the results are, and the checks of operands and attributes: either the name of a C++ function, or a fragment
+  // over the operands' types and the attributes that ends with `return result(type)` or `return fail(rule, "why")`.
+  string infer = ?;
+  code types = "";
   string loopForm = "noLoopForm"; // C++: the op as one loop nest
   string kernelForm = "nullptr"; // C++: the op as a call of a prebuilt kernel, for what is no loop nest
   int overwrites = -1;     // the operand whose bytes the first result may take over when a prebuilt kernel runs
@@ -51,6 +54,9 @@ class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   // For people and tests.
   string numpy = ?;            // independent oracle: a NumPy expression over operand and attribute names
   list<string> domains = [];   // "low, high" of random test values, one per operand
+  // How random tests call the op where its family's rules do not fit: a line per operand or attribute with alternatives,
+  // "w: c f 3 2*h | c f 1 1", "labels: i64 n", "groups: g", "mode: nearest | linear"; see test/support/Samples.h.
+  list<string> samples = [];
   string example = "";         // a C++ expression that stands for itself; the op page shows it with its value
 }
 

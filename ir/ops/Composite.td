@@ -37,48 +37,6 @@ def LogSoftmaxOp : Composite<"log_softmax"> {
   let numpy = "x - np.max(x, axis, keepdims=True) - np.log(np.sum(np.exp(x - np.max(x, axis, keepdims=True)), axis, keepdims=True))";
   let example = "log_softmax(tensor({1, 2, 3}))";
 }
-def LayerNormOp : Composite<"layer_norm"> {
-  let summary = "x normalized over its last dimensions, times scale, plus bias";
-  let description = [{
-    As many last dimensions as `scale` has: (x - mean) / sqrt(variance + epsilon) * scale + bias.
-    - (C1) x, scale and bias are of one float type;
-    - (C2) scale and bias have the same shape, of rank at least 1: x's last dimensions.
-  }];
-  let arguments = (ins Tensor:$x, Tensor:$scale, Tensor:$bias, Default<Float, "1e-5">:$epsilon);
-  let infer = "inferLayerNorm";
-  let decomposition = [{
-    Expr v = wide(x);
-    Ints axes;
-    for (int i = scale.rank(); i > 0; --i)
-      axes.push_back(x.rank() - i);
-    Expr centered = v - mean(v, axes, true);
-    Expr variance = mean(square(centered), axes, true);
-    return cast(centered * rsqrt(variance + epsilon) * wide(scale) + wide(bias), resultType(0).dtype);
-  }];
-  let numpy = "(x - np.mean(x, tuple(range(-scale.ndim, 0)), keepdims=True)) / np.sqrt(np.var(x, tuple(range(-scale.ndim, 0)), keepdims=True) + epsilon) * scale + bias";
-  let example = "layer_norm(tensor({{1, 2, 3}}), ones({3}), zeros({3}))";
-}
-def BatchNormOp : Composite<"batch_norm"> {
-  let summary = "x normalized per channel (dimension 1) with given statistics, times scale, plus bias";
-  let description = [{
-    The form of inference: (x - mean) / sqrt(variance + epsilon) * scale + bias, with one entry per channel in each.
-    - (C1) all are of one float type, and x has rank at least 2;
-    - (C2) scale, bias, mean and variance have shape [channels].
-  }];
-  let arguments = (ins Tensor:$x, Tensor:$scale, Tensor:$bias, Tensor:$mean, Tensor:$variance,
-                       Default<Float, "1e-5">:$epsilon);
-  let infer = "inferBatchNorm";
-  let decomposition = [{
-    Ints shape(x.rank() - 1, 1);
-    shape[0] = -1;
-    Expr factor = wide(scale) * rsqrt(wide(variance) + epsilon);
-    Expr offset = wide(bias) - wide(mean) * factor;
-    return cast(wide(x) * reshape(factor, shape) + reshape(offset, shape), resultType(0).dtype);
-  }];
-  let domains = ["-2, 2", "0.5, 1.5", "-1, 1", "-1, 1", "0.5, 2"];
-  let numpy = "(x - mean.reshape((-1,) + (1,) * (x.ndim - 2))) / np.sqrt(variance.reshape((-1,) + (1,) * (x.ndim - 2)) + epsilon) * scale.reshape((-1,) + (1,) * (x.ndim - 2)) + bias.reshape((-1,) + (1,) * (x.ndim - 2))";
-  let example = "batch_norm(tensor({{1, 2}, {3, 4}}), ones({2}), zeros({2}), tensor({2, 3}), ones({2}))";
-}
 def OneHotOp : Composite<"one_hot"> {
   let summary = "1 where the last, new dimension's index equals x, else 0";
   let description = [{

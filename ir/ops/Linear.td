@@ -18,6 +18,47 @@ def MatmulOp : Contraction<"matmul"> {
   let numpy = "np.matmul(a, b)";
   let example = "matmul(tensor({{1, 2}, {3, 4}}), tensor({{5, 6}, {7, 8}}))";
 }
+def EinsumOp : Composite<"einsum"> {
+  let family = "Contraction";
+  let summary = "Einstein's summation: products of elements whose labels agree, summed over the labels that the result lacks";
+  let description = [{
+    As in NumPy: `"bij,bjk->bik"` is a batched matrix product, `"ii"` a trace, `"ij->ji"` a transpose. `...` stands for any further
+    dimensions, which broadcast. Without an arrow the result has `...` and the labels that stand once, in alphabetical order.
+    - (C1) the operands hold numbers;
+    - (C2) the equation is well-formed, with one term per operand and one letter per dimension; the result's labels
+      stand in the operands, none twice;
+    - (C3) dimensions of one label have one size; the result has at most 8 dimensions.
+  }];
+  let arguments = (ins Variadic<Tensor>:$inputs, Str:$equation);
+  let types = [{
+    std::string why;
+    DType type = operands.empty() ? DType::f32 : operands[0].dtype;
+    for (const TensorType &t : operands)
+      type = promote(type, t.dtype);
+    if (operands.empty() || type == DType::boolean)
+      return fail(1, "wants numbers, not bools (cast them)");
+    const auto einsum = Einsum::parse(equation, operands, why);
+    if (!einsum)
+      return fail(2, why);
+    const auto shape = einsum->shape(operands);
+    if (!shape)
+      return fail(3, "sizes of equal labels differ, or the result has too many dimensions");
+    return result(TensorType{type, *shape});
+  }];
+  let decomposition = [{
+    std::vector<TensorType> types;
+    std::vector<Expr> operands;
+    for (const Expr &e : inputs) {
+      types.push_back(e.type());
+      operands.push_back(cast(e, accumulatorType(resultType(0).dtype)));
+    }
+    std::string why;
+    return cast(einsumOf(*Einsum::parse(equation, types, why), operands), resultType(0).dtype);
+  }];
+  let samples = ["equation: ij,jk->ik | bij,bjk->bik | ij->ji | ii | ii->i | i,j->ij | ij,ij-> | ...ij,...jk->...ik | bhqd,bhkd->bhqk | ij,jk,kl->il | abc,cd->abd | ij->j | iij,jk | ...i->..."];
+  let numpy = "np.einsum(equation, *inputs)";
+  let example = "Tensor y = einsum({x, w}, \"bij,jk->bik\");";
+}
 def ConvOp : Convolution<"conv"> {
   let summary = "Convolution without flipping, channels first: x [batch, channels, spatial...], w [features, channels / groups, window...]";
   let description = [{
@@ -49,6 +90,113 @@ def ConvOp : Convolution<"conv"> {
   let evaluate = "interp::conv";
   let numpy = "conv(x, w, strides, pad_low, pad_high, dilations, groups)";
   let example = "conv(tensor({{{1, 2, 3, 4}}}), tensor({{{1, 0, -1}}}), {1}, {1}, {1})";
+}
+def ConvTransposeOp : Composite<"conv_transpose"> {
+  let family = "Convolution";
+  let summary = "The transpose of conv: each element of x, times the window, is added to the result, `strides` apart";
+  let description = [{
+    x [batch, channels, spatial...], w [channels, features / groups, window...]. A spatial size of the result is
+    (size - 1) * stride + (window - 1) * dilation + 1 - pad_low - pad_high + output_padding. Empty strides and dilations are 1,
+    empty pads 0.
+    - (C1) x and w have the same rank, 3 to 5, and float elements of one type;
+    - (C2) strides, dilations (at least 1), pad_low, pad_high and output_padding (at least 0) have one entry per spatial
+      dimension, or none;
+    - (C3) groups divides the channels, which are w's first size;
+    - (C4) sizes of the result are at least 1.
+  }];
+  let arguments = (ins Tensor:$x, Tensor:$w, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
+                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$output_padding, Default<Ints, "{}">:$dilations,
+                       Default<Int, "1">:$groups);
+  let infer = "inferConvTranspose";
+  // Elements of the result that are a stride apart see the same part of the window: for stride s, s convolutions with every s-th
+  // element of the (turned) window, computed as one with s times the features, whose results are then interleaved.
+  let decomposition = [{
+    const int spatial = x.rank() - 2;
+    const WindowSpec window = *windowSpec(spatial, {w.type().shape.begin() + 2, static_cast<size_t>(spatial)}, strides, pad_low,
+                                          pad_high, dilations, false);
+    const int64_t channels = w.size(0) / groups;
+    auto sizes = [](const Expr &e) { return Ints(e.type().shape.begin(), e.type().shape.end()); };
+    Expr kernel = w;
+    { // the features of each group first: [groups * features, channels, window...]
+      Ints shape = sizes(w);
+      shape[0] = groups;
+      shape.insert(shape.begin() + 1, channels);
+      Ints order(shape.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::swap(order[1], order[2]);
+      kernel = transpose(reshape(w, shape), order);
+      shape = sizes(kernel);
+      shape[0] *= shape[1];
+      shape.erase(shape.begin() + 1);
+      kernel = reshape(kernel, shape);
+    }
+    Ints pads; // of the convolution
+    for (int i = 0; i < spatial; ++i) {
+      const int64_t stride = window.stride[i], dilation = window.dilation[i], count = (window.extent(i) + stride - 1) / stride;
+      const int dim = i + 2;
+      if (dilation > 1) { // the window with its gaps
+        Ints split = sizes(kernel), low(split.size() + 1, 0), high = low, joined = split;
+        split.insert(split.begin() + dim + 1, 1);
+        high[static_cast<size_t>(dim) + 1] = dilation - 1;
+        joined[static_cast<size_t>(dim)] *= dilation;
+        kernel = reshape(pad(reshape(kernel, split), low, high), joined);
+      }
+      Ints limits = sizes(kernel), starts(limits.size(), 0), high(limits.size(), 0), low = high;
+      limits[static_cast<size_t>(dim)] = window.extent(i);
+      kernel = slice(kernel, starts, limits);
+      high[static_cast<size_t>(dim)] = count * stride - window.extent(i);
+      kernel = pad(kernel, low, high);
+      // Turned around in steps of the stride; the remainder joins the features: [features, c, ..., count, stride, ...].
+      Ints split = sizes(kernel);
+      split[static_cast<size_t>(dim)] = count;
+      split.insert(split.begin() + dim + 1, stride);
+      Expr parts = reshape(kernel, split);
+      Ints from(split.size(), 0), to = split, by(split.size(), 1), order(split.size());
+      from[static_cast<size_t>(dim)] = count - 1;
+      to[static_cast<size_t>(dim)] = std::numeric_limits<int64_t>::min();
+      by[static_cast<size_t>(dim)] = -1;
+      std::iota(order.begin(), order.end(), 0);
+      order.erase(order.begin() + dim + 1);
+      order.insert(order.begin() + 1, dim + 1);
+      parts = transpose(slice(parts, from, to, by), order);
+      Ints joined = sizes(parts);
+      joined[0] *= joined[1];
+      joined.erase(joined.begin() + 1);
+      kernel = reshape(parts, joined);
+      pads.push_back(count - 1);
+    }
+    Expr y = conv(x, kernel, {}, pads, pads, {}, groups); // [batch, features * strides..., spatial...]
+    for (int i = spatial - 1; i >= 0; --i) { // the last stride is the innermost
+      const int64_t stride = window.stride[i];
+      if (stride == 1)
+        continue;
+      const int dim = i + 2;
+      Ints split = sizes(y);
+      split[1] /= stride;
+      split.insert(split.begin() + 2, stride);
+      Ints order(split.size()), joined = sizes(y);
+      std::iota(order.begin(), order.end(), 0);
+      order.erase(order.begin() + 2);
+      order.insert(order.begin() + dim + 1, 2);
+      joined[1] /= stride;
+      joined[static_cast<size_t>(dim)] *= stride;
+      y = reshape(transpose(reshape(y, split), order), joined);
+    }
+    Ints starts(x.rank(), 0), limits = sizes(y), low = starts, high = starts;
+    for (int i = 0; i < spatial; ++i) {
+      const auto dim = static_cast<size_t>(i) + 2;
+      const int64_t end = window.low[i] + resultType(0).shape[i + 2];
+      starts[dim] = window.low[i];
+      limits[dim] = std::max(window.low[i], std::min(end, y.size(i + 2)));
+      high[dim] = end - std::max(window.low[i], std::min(end, y.size(i + 2)));
+    }
+    return pad(slice(y, starts, limits), low, high);
+  }];
+  let samples = ["x: n g*c h w | n g*c h | n g*c 2 h w", "w: g*c f 2 3 | g*c f 3 | g*c f 2 1 2", "groups: g",
+                 "strides: 2 1 | 2 3 | 2 | 3 | 1 2 2 |", "pad_low: 1 0 | 1 | 0 1 1 |", "pad_high: 0 1 | 1 | 1 0 0 |",
+                 "output_padding: 1 0 | 1 |", "dilations: 2 1 | 2 | 1 2 2 |"];
+  let numpy = "conv_transpose(x, w, strides, pad_low, pad_high, output_padding, dilations, groups)";
+  let example = "Tensor y = conv_transpose(x, w, {2, 2}, {1, 1}, {1, 1});";
 }
 defvar poolRules = [{
     Channels first: x [batch, channels, spatial...], with one to three spatial dimensions. Empty strides are the window's sizes.

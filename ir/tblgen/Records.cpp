@@ -68,9 +68,10 @@ OpRecord::OpRecord(const Record &record) : def(&record) {
     PrintFatalError(record.getLoc(), "an elementwise op has one result and a fixed number of operands");
   if (isElementwise() && isComposite())
     PrintFatalError(record.getLoc(), "an op has a scalar form or a decomposition, not both");
-  for (StringRef field : {"infer", "numpy"})
-    if (record.isValueUnset(field) || get(field).empty())
-      PrintFatalError(record.getLoc(), "op '" + name + "' needs the field '" + field + "'");
+  if (record.isValueUnset("numpy") || get("numpy").empty())
+    PrintFatalError(record.getLoc(), "op '" + name + "' needs the field 'numpy'");
+  if (record.isValueUnset("infer") == get("types").empty())
+    PrintFatalError(record.getLoc(), "op '" + name + "' needs one of the fields 'infer' and 'types'");
   if (get("summary").empty())
     PrintFatalError(record.getLoc(), "op '" + name + "' needs a summary");
 }

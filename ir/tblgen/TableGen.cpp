@@ -111,9 +111,37 @@ static void genOperandsAndAttrs(const OpRecord &op, raw_ostream &os) {
       os << "{" << d << "}, ";
     os << "};\n";
   }
+  auto samples = op.def->getValueAsListOfStrings("samples");
+  if (!samples.empty()) {
+    os << "constexpr const char *samples[] = {";
+    for (StringRef s : samples)
+      os << quoted(s) << ", ";
+    os << "};\n";
+  }
+}
+
+/// The fragment `types` as the function `infer`.
+static void genInfer(const OpRecord &op, raw_ostream &os) {
+  os << "Inferred infer(const OpInfo &info, std::span<const TensorType> operands, [[maybe_unused]] const Attrs &attrs) {\n"
+     << "  if (auto error = checkArity(info, operands))\n    return *error;\n"
+     << "  [[maybe_unused]] auto fail = [&](int rule, std::string_view why) { return inferError(info, rule, why, operands); };\n"
+     << "  [[maybe_unused]] auto result = [](auto... types) { return Inferred{{TensorType(types)...}, {}}; };\n";
+  int i = 0;
+  for (const Argument *a : op.operands())
+    if (a->variadic)
+      os << "  [[maybe_unused]] const std::span<const TensorType> " << a->name << " = operands.subspan(" << i++ << ");\n";
+    else if (a->optional)
+      os << "  [[maybe_unused]] const TensorType *" << a->name << " = operands.size() > " << i << " ? &operands[" << i
+         << "] : nullptr;\n", ++i;
+    else
+      os << "  [[maybe_unused]] const TensorType &" << a->name << " = operands[" << i++ << "];\n";
+  unpackAttrs(op, os);
+  os << op.body("types") << "}\n";
 }
 
 static void genFunctions(const OpRecord &op, raw_ostream &os) {
+  if (!op.get("types").empty())
+    genInfer(op, os);
   if (op.isElementwise()) {
     os << "Sym record([[maybe_unused]] const SymContext &cx, [[maybe_unused]] const Sym *in, "
        << "[[maybe_unused]] const Attrs &attrs) {\n";
@@ -155,12 +183,14 @@ static void genInfo(const OpRecord &op, raw_ostream &os) {
      << "::resultNames,\n    .numResults = " << (op.hasVariadicResult() ? -1 : static_cast<int>(op.results.size()))
      << ",\n    .commutative = "
      << flag("commutative") << ",\n    .isView = " << flag("isView") << ",\n    .idempotent = " << flag("idempotent")
-     << ",\n    .infer = " << op.get("infer") << ",\n    .loopForm = " << op.get("loopForm") << ",\n    .kernelForm = "
-     << op.get("kernelForm") << ",\n    .overwrites = " << op.getInt("overwrites") << ",\n    .evaluate = "
+     << ",\n    .infer = " << (op.get("types").empty() ? op.get("infer").str() : ns + "::infer") << ",\n    .loopForm = "
+     << op.get("loopForm") << ",\n    .kernelForm = " << op.get("kernelForm") << ",\n    .overwrites = "
+     << op.getInt("overwrites") << ",\n    .evaluate = "
      << (evaluate.empty() ? "nullptr" : evaluate) << ",\n    .decompose = "
      << (op.isComposite() ? ns + "::decompose" : "nullptr") << ",\n    .flops = " << op.get("flops")
      << ",\n    .numpy = " << quoted(op.get("numpy")) << ",\n    .domains = "
-     << list("domains", !op.def->getValueAsListOfStrings("domains").empty()) << ",\n    .example = "
+     << list("domains", !op.def->getValueAsListOfStrings("domains").empty()) << ",\n    .samples = "
+     << list("samples", !op.def->getValueAsListOfStrings("samples").empty()) << ",\n    .example = "
      << quoted(op.get("example")) << ",\n    .compute = ComputeClass::" << op.get("compute")
      << ",\n    .combine = Combine::" << op.get("combine") << ",\n    .isMean = " << flag("isMean")
      << ",\n    .identity = " << identity << ",\n    .compose = " << op.get("compose") << ",\n    .isIdentity = "
@@ -172,8 +202,8 @@ static bool genTable(const RecordKeeper &records, raw_ostream &out) {
   std::string family = familyFile(records), text;
   raw_string_ostream os(text);
   std::vector<OpRecord> ops = ownOps(records);
-  os << kHead << "#include \"ir/op/TableSupport.h\"\n#include \"ir/op/Table.h\"\n#include \"ir/op/Exprs.h\"\n#include \"ir/op/"
-     << family << ".scalar.h\"\n\nnamespace tressel::op {\n\n";
+  os << kHead << "#include \"ir/op/Einsum.h\"\n#include \"ir/op/Infer.h\"\n#include \"ir/op/Resample.h\"\n#include \"ir/op/TableSupport.h\"\n#include \"ir/op/Table.h\"\n#include \"ir/op/Exprs.h\"\n#include \"ir/op/"
+     << family << ".scalar.h\"\n\n#include <algorithm>\n#include <limits>\n#include <numeric>\n\nnamespace tressel::op {\n\n";
   std::set<std::string> declared;
   for (const OpRecord &op : ops) {
     std::string name = op.get("evaluate").str();

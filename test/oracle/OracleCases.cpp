@@ -56,7 +56,7 @@ json attrValue(const Attr &attr) {
 
 /// NaN is for ops that are made for it, integers of any size for those that compute in integers.
 test::Values valuesFor(const OpInfo &op, int number) {
-  if (!op.domains.empty() || op.family == Family::Composite || number % 3 == 0)
+  if (!op.domains.empty() || op.decompose || number % 3 == 0)
     return test::Values::Domain;
   if (number % 3 == 2)
     return op.compute == ComputeClass::Float ? test::Values::Domain : test::Values::Wide;

@@ -19,6 +19,8 @@ import warnings
 import ml_dtypes
 import numpy as np
 
+import network_ops
+
 DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
           "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "bool": np.bool_}
 FLOATS = ("f32", "f64", "f16", "bf16")
@@ -85,7 +87,7 @@ def philox_uniform(seed, shape):
 
 
 SCOPE = {"np": np, "math": math, "conv": conv, "max_pool": max_pool, "sum_pool": sum_pool, "avg_pool": avg_pool,
-         "philox_uniform": philox_uniform}
+         "philox_uniform": philox_uniform, **network_ops.DEFINITIONS}
 
 
 # --- Cases -----------------------------------------------------------------------------------------------------------------

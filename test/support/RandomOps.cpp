@@ -1,5 +1,6 @@
 #include "test/support/RandomOps.h"
 #include "ir/interpreter/Element.h"
+#include "test/support/Samples.h"
 
 #include <algorithm>
 #include <cmath>
@@ -246,9 +247,33 @@ std::vector<TensorType> proposeOperands(const OpInfo &op, DType dtype, Random &r
   return types;
 }
 
+/// From the record's `samples`. Operands that are given stand first.
+std::optional<OpCall> proposeSampled(const OpInfo &op, std::span<const TensorType> given, std::optional<DType> dtype,
+                                     Random &random, const ShapeLimits &limits, int tries) {
+  for (; tries > 0; --tries) {
+    Sample sample(op, random, limits);
+    OpCall call{&op, {given.begin(), given.end()}, {}, {}};
+    if (!sample.bind(given))
+      continue;
+    if (dtype)
+      sample.drawOperands(*dtype, call.operands);
+    for (const AttrSpec &spec : op.attrs)
+      call.attrs.push_back(sample.has(spec.name) ? sample.drawAttr(spec) : proposeAttr(op, spec, call.operands, random));
+    if (!completeAttrs(op, call.attrs).empty())
+      continue;
+    if (Inferred inferred = op.infer(op, call.operands, call.attrs)) {
+      call.results = std::move(inferred.types);
+      return call;
+    }
+  }
+  return {};
+}
+
 } // namespace
 
 std::optional<OpCall> proposeAttrs(const OpInfo &op, std::vector<TensorType> operands, Random &random, int tries) {
+  if (!op.samples.empty())
+    return proposeSampled(op, operands, {}, random, {}, tries);
   OpCall call{&op, std::move(operands), {}, {}};
   for (; tries > 0; --tries) {
     call.attrs.clear();
@@ -268,6 +293,8 @@ std::optional<OpCall> proposeAttrs(const OpInfo &op, std::vector<TensorType> ope
 
 std::optional<OpCall> proposeCall(const OpInfo &op, DType dtype, Random &random, const ShapeLimits &limits,
                                   const TensorType *first) {
+  if (!op.samples.empty())
+    return proposeSampled(op, first ? std::span(first, 1) : std::span<const TensorType>(), dtype, random, limits, 40);
   for (int tries = 0; tries < 8; ++tries)
     if (auto call = proposeAttrs(op, proposeOperands(op, dtype, random, limits, first), random, 20))
       return call;

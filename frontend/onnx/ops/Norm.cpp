@@ -45,15 +45,31 @@ void batchNorm(N &n) {
   const Value &x = n.in(0);
   n.requireFloat(x);
   double epsilon = n.floatAttr("epsilon", 1e-5);
-  n.ignoreAttr("momentum"); // concerns training only
+  const double momentum = n.floatAttr("momentum", 0.9);
   n.ignoreAttr("is_test");
-  if (n.intAttr("training_mode", 0) || n.wants(1))
-    n.unsupported("training mode");
+  const bool training = n.intAttr("training_mode", 0) != 0;
+  if (n.wants(1) && n.opset() < 14)
+    n.unsupported("the outputs of training before operator set 14");
   if (n.opset() < 9 && n.intAttr("spatial", 1) == 0)
     n.unsupported("spatial = 0");
   if (x.rank() < 2)
     n.fail("needs channels, not " + x.type.str());
   auto param = [&](int i) { return n.cast(n.in(i), x.dtype()); };
+  if (training) { // with the batch's own statistics; those of inference move towards them
+    Ints axes = axesFrom(1, x.rank());
+    axes[0] = 0;
+    auto moved = [&](int i, const Value &now) {
+      const Value &old = n.in(i);
+      return n.emit("add", {n.emit("mul", {old, n.scalar(old.dtype(), momentum)}),
+                            n.emit("mul", {n.cast(now, old.dtype()), n.scalar(old.dtype(), 1 - momentum)})});
+    };
+    Value m = n.emit("mean", {x}, {{"axis", axes}});
+    Value centered = n.emit("sub", {x, perChannel(n, m, x.dim(1), x.rank())});
+    Value variance = n.emit("mean", {n.emit("mul", {centered, centered})}, {{"axis", axes}});
+    n.out(1, moved(3, m));
+    n.out(2, moved(4, variance));
+    return n.out(0, n.emit("batch_norm", {x, param(1), param(2), m, variance}, {{"epsilon", epsilon}}));
+  }
   n.out(0, n.emit("batch_norm", {x, param(1), param(2), param(3), param(4)}, {{"epsilon", epsilon}}));
 }
 

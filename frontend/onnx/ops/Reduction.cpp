@@ -98,11 +98,21 @@ void logSumExp(N &n) {
 
 template <const char *Op> void argReduce(N &n) {
   const Value &v = n.in(0);
-  if (n.intAttr("select_last_index", 0))
-    n.unsupported("select_last_index = 1");
+  const bool last = n.intAttr("select_last_index", 0) != 0;
   int axis = n.axis(n.intAttr("axis", 0), v.rank());
   bool keep = n.intAttr("keepdims", 1) != 0;
-  n.out(0, n.cast(n.emit(Op, {v}, {{"axis", int64_t(axis)}, {"keepdims", keep}}), i64));
+  const NamedAttrs attrs{{"axis", int64_t(axis)}, {"keepdims", keep}};
+  if (!last)
+    return n.out(0, n.cast(n.emit(Op, {v}, attrs), i64));
+  // The last one is the first one from behind.
+  Ints starts(static_cast<size_t>(v.rank()), 0), limits(v.type.shape.begin(), v.type.shape.end()), steps(starts.size(), 1);
+  const auto d = static_cast<size_t>(axis);
+  starts[d] = v.dim(axis) - 1;
+  limits[d] = -v.dim(axis) - 1;
+  steps[d] = -1;
+  Value reversed = n.emit("slice", {v}, {{"starts", starts}, {"limits", limits}, {"strides", steps}});
+  Value fromEnd = n.cast(n.emit(Op, {reversed}, attrs), i64);
+  n.out(0, n.emit("sub", {n.scalar(i64, static_cast<double>(v.dim(axis) - 1)), fromEnd}));
 }
 constexpr char kArgMax[] = "argmax", kArgMin[] = "argmin";
 
@@ -122,6 +132,32 @@ template <const char *Op> void softmax(N &n) {
   Value flat = n.emit(Op, {n.reshape(v, {rows, columns})}, {{"axis", int64_t(1)}});
   n.out(0, n.reshape(flat, v.type.shape));
 }
+/// 1 at the first of the largest elements, 0 elsewhere.
+void hardmax(N &n) {
+  const Value &v = n.in(0);
+  n.requireFloat(v);
+  const int64_t raw = n.intAttr("axis", n.opset() >= 13 ? -1 : 1);
+  const int axis = n.opset() < 13 && raw == v.rank() ? v.rank() : n.axis(raw, v.rank());
+  Value flat = v; // before version 13 over all dimensions from the axis on
+  int along = axis;
+  if (n.opset() < 13) {
+    int64_t rows = 1, columns = 1;
+    for (int i = 0; i < v.rank(); ++i)
+      (i < axis ? rows : columns) *= v.dim(i);
+    flat = n.reshape(v, {rows, columns});
+    along = 1;
+  }
+  const int64_t size = flat.dim(along);
+  Shape places;
+  for (int i = along; i < flat.rank(); ++i)
+    places.push_back(i == along ? size : 1);
+  op::HostTensor numbers = op::HostTensor::allocate({i64, places});
+  std::iota(numbers.as<int64_t>(), numbers.as<int64_t>() + size, 0);
+  Value top = n.cast(n.emit("argmax", {flat}, {{"axis", int64_t(along)}, {"keepdims", true}}), i64);
+  Value hit = n.emit("equal", {n.constant(std::move(numbers)), top});
+  n.out(0, n.reshape(n.cast(hit, v.dtype()), v.type.shape));
+}
+
 constexpr char kSoftmax[] = "softmax", kLogSoftmax[] = "log_softmax";
 
 /// All dimensions behind the first two.
@@ -149,6 +185,7 @@ constexpr OpEntry kTable[] = {
     {"ArgMin", 1, argReduce<kArgMin>},
     {"Softmax", 1, softmax<kSoftmax>},
     {"LogSoftmax", 1, softmax<kLogSoftmax>},
+    {"Hardmax", 1, hardmax},
     {"GlobalMaxPool", 1, globalPool<kMax>},
     {"GlobalAveragePool", 1, globalPool<kMean>},
 };

@@ -377,6 +377,34 @@ void oneHot(N &n) {
   n.out(0, n.emit("where", {hit, pick(1), pick(0)}));
 }
 
+Value counted(N &n, int64_t size, const Shape &shape) {
+  op::HostTensor t = op::HostTensor::allocate({i64, shape});
+  std::iota(t.as<int64_t>(), t.as<int64_t>() + size, 0);
+  return n.constant(std::move(t));
+}
+
+/// Where a matrix of these sizes is on or above the diagonal number `k`, or on or below it.
+Value triangle(N &n, const char *compare, int64_t rows, int64_t columns, const Value &k) {
+  return n.emit(compare, {counted(n, columns, {columns}), n.emit("add", {counted(n, rows, {rows, 1}), k})});
+}
+void trilu(N &n) {
+  const Value &v = n.in(0);
+  if (v.rank() < 2)
+    n.fail("needs a matrix, not " + v.type.str());
+  Value k = n.has(1) ? n.reshape(n.cast(n.in(1), i64), {}) : n.scalar(i64, 0);
+  const bool upper = n.intAttr("upper", 1) != 0;
+  Value kept = triangle(n, upper ? "greater_equal" : "less_equal", v.dim(v.rank() - 2), v.dim(v.rank() - 1), k);
+  n.out(0, n.emit("where", {kept, v, n.scalar(v.dtype(), 0)}));
+}
+void eyeLike(N &n) {
+  const Value &v = n.in(0);
+  if (v.rank() != 2)
+    n.fail("needs a matrix, not " + v.type.str());
+  const DType type = n.hasAttr("dtype") ? n.typeAttr("dtype") : v.dtype();
+  Value k = n.scalar(i64, static_cast<double>(n.intAttr("k", 0)));
+  n.out(0, n.cast(triangle(n, "equal", v.dim(0), v.dim(1), k), type));
+}
+
 /// Blocks of the channels become blocks of the image, or back.
 void depthToSpace(N &n) {
   const Value &v = n.in(0);
@@ -421,6 +449,8 @@ constexpr OpEntry kTable[] = {
     {"ConstantOfShape", 9, constantOfShape},
     {"Range", 11, range},
     {"OneHot", 9, oneHot},
+    {"Trilu", 14, trilu},
+    {"EyeLike", 9, eyeLike},
     {"DepthToSpace", 1, depthToSpace},
     {"SpaceToDepth", 1, spaceToDepth},
 };

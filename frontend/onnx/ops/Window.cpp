@@ -76,6 +76,20 @@ Ints plus(Ints a, const Ints &b) {
   return a;
 }
 
+/// A bias per feature, dimension 1, at input number 2.
+Value withBias(N &n, const Value &v) {
+  if (!n.has(2))
+    return v;
+  const Value &bias = n.in(2);
+  n.sameType(v, bias);
+  if (bias.rank() != 1 || bias.dim(0) != v.dim(1))
+    n.fail("bias of type " + bias.type.str() + " does not fit " + std::to_string(v.dim(1)) + " features");
+  Shape wide{1, bias.dim(0)};
+  for (int i = 2; i < v.rank(); ++i)
+    wide.push_back(1);
+  return n.emit("add", {v, n.reshape(bias, wide)});
+}
+
 void conv(N &n) {
   const Value &x = n.in(0), &w = n.in(1);
   n.sameType(x, w);
@@ -94,17 +108,59 @@ void conv(N &n) {
                     {"pad_high", window.high},
                     {"dilations", window.dilations},
                     {"groups", groups}});
-  if (n.has(2)) {
-    const Value &bias = n.in(2);
-    n.sameType(v, bias);
-    if (bias.rank() != 1 || bias.dim(0) != w.dim(0))
-      n.fail("bias of type " + bias.type.str() + " does not fit weights of type " + w.type.str());
-    Shape wide{1, bias.dim(0)};
-    for (int i = 2; i < v.rank(); ++i)
-      wide.push_back(1);
-    v = n.emit("add", {v, n.reshape(bias, wide)});
+  n.out(0, withBias(n, v));
+}
+
+/// The padding of a transposed convolution follows from the size that the result should have, where that is given.
+void convTranspose(N &n) {
+  const Value &x = n.in(0), &w = n.in(1);
+  n.sameType(x, w);
+  n.requireFloat(x);
+  if (x.rank() < 3 || x.rank() != w.rank())
+    n.fail("needs an image and weights of equal rank, not " + x.type.str() + " and " + w.type.str());
+  if (x.rank() > 5)
+    n.unsupported(std::to_string(x.rank() - 2) + " spatial dimensions");
+  const auto dims = static_cast<size_t>(x.rank() - 2);
+  constexpr int64_t limit = int64_t(1) << 31;
+  auto list = [&](const char *name, int64_t fallback, int64_t least, size_t count) {
+    Ints values = n.intsAttr(name).value_or(Ints(count, fallback));
+    if (values.size() != count || std::ranges::any_of(values, [&](int64_t v) { return v < least || v >= limit; }))
+      n.fail("'" + std::string(name) + "' does not fit " + x.type.str());
+    return values;
+  };
+  const Ints kernel(w.type.shape.begin() + 2, w.type.shape.end());
+  if (n.hasAttr("kernel_shape") && list("kernel_shape", 1, 1, dims) != kernel)
+    n.fail("'kernel_shape' differs from the weights' shape");
+  const Ints strides = list("strides", 1, 1, dims), dilations = list("dilations", 1, 1, dims);
+  const Ints extra = list("output_padding", 0, 0, dims), pads = list("pads", 0, 0, 2 * dims);
+  const std::string mode = n.stringAttr("auto_pad", "NOTSET");
+  const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  Ints low(pads.begin(), pads.begin() + static_cast<long>(dims)), high(pads.begin() + static_cast<long>(dims), pads.end());
+  if (mode == "VALID")
+    low = high = Ints(dims, 0);
+  else if (!same && mode != "NOTSET" && !mode.empty())
+    n.fail("attribute 'auto_pad' is '" + mode + "'");
+  Ints shape;
+  if (n.hasAttr("output_shape"))
+    shape = list("output_shape", 1, 1, dims);
+  else if (same)
+    for (size_t i = 0; i < dims; ++i)
+      shape.push_back(x.dim(static_cast<int>(i) + 2) * strides[i]);
+  Ints more = extra;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const int64_t total = (x.dim(static_cast<int>(i) + 2) - 1) * strides[i] + extra[i] + (kernel[i] - 1) * dilations[i] + 1 - shape[i];
+    const int64_t removed = std::max<int64_t>(total, 0), half = removed / 2;
+    low[i] = mode == "SAME_UPPER" ? half : removed - half;
+    high[i] = removed - low[i];
+    more[i] += std::max<int64_t>(-total, 0);
   }
-  n.out(0, v);
+  n.out(0, withBias(n, n.emit("conv_transpose", {x, w},
+                              {{"strides", strides},
+                               {"pad_low", low},
+                               {"pad_high", high},
+                               {"output_padding", more},
+                               {"dilations", dilations},
+                               {"groups", n.intAttr("group", 1)}})));
 }
 
 NamedAttrs poolAttrs(const Window &w, const Ints &low, const Ints &high) {
@@ -149,7 +205,35 @@ void averagePool(N &n) {
   n.out(0, n.emit("avg_pool", {x}, attrs));
 }
 
-constexpr OpEntry kTable[] = {{"Conv", 1, conv}, {"MaxPool", 1, maxPool}, {"AveragePool", 1, averagePool}};
+/// The p-norm of each window.
+void lpPool(N &n) {
+  const Value &x = n.in(0);
+  checkImage(n, x);
+  n.requireFloat(x);
+  const double p = static_cast<double>(n.intAttr("p", 2));
+  if (p < 1)
+    n.fail("'p' is " + std::to_string(p));
+  Window w = readWindow(n, x, {});
+  Value powers = n.emit("pow", {n.emit("abs", {x}), n.scalar(x.dtype(), p)});
+  powers = n.emit("sum_pool", {powers}, poolAttrs(w, w.low, plus(w.high, w.extra)));
+  n.out(0, n.emit("pow", {powers, n.scalar(x.dtype(), 1 / p)}));
+}
+void globalLpPool(N &n) {
+  const Value &x = n.in(0);
+  checkImage(n, x);
+  n.requireFloat(x);
+  const double p = static_cast<double>(n.intAttr("p", 2));
+  if (p < 1)
+    n.fail("'p' is " + std::to_string(p));
+  Ints axes;
+  for (int i = 2; i < x.rank(); ++i)
+    axes.push_back(i);
+  Value powers = n.emit("pow", {n.emit("abs", {x}), n.scalar(x.dtype(), p)});
+  n.out(0, n.emit("pow", {n.emit("sum", {powers}, {{"axis", axes}, {"keepdims", true}}), n.scalar(x.dtype(), 1 / p)}));
+}
+
+constexpr OpEntry kTable[] = {{"Conv", 1, conv}, {"MaxPool", 1, maxPool}, {"AveragePool", 1, averagePool},
+                              {"ConvTranspose", 1, convTranspose}, {"LpPool", 2, lpPool}, {"GlobalLpPool", 2, globalLpPool}};
 } // namespace
 
 std::span<const OpEntry> windowOps() { return kTable; }

@@ -1,8 +1,8 @@
 // Runs the node tests of the onnx package: each folder holds a model of (mostly) one op with inputs and outputs.
 //
-//   onnx_node_tests DATA_DIR --interpret|--compile [--list] [PART_OF_NAME]
+//   onnx_node_tests DATA_DIR --interpret|--compile [--list] [--page FILE] [PART_OF_NAME]
 //
-// Prints how many passed, are unsupported, and failed, and fails if one did. A test whose shapes or axes come in as
+// With --page, writes the table of docs/onnx.md. Prints how many passed, are unsupported, and failed, and fails if one did. A test whose shapes or axes come in as
 // inputs is tried again with its integer inputs as constants: Tressel needs to know those when it compiles.
 #include "codegen/Compile.h"
 #include "frontend/onnx/Import.h"
@@ -19,6 +19,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 
 using namespace tressel;
 namespace fs = std::filesystem;
@@ -168,17 +170,64 @@ Result runCase(const fs::path &dir, bool interpreted, bool constants) {
   }
 }
 
+/// What the page says of one op.
+struct OpRow {
+  int count[3] = {};
+  std::set<std::string> reasons;
+};
+
+/// The op that a case tests: its model's one, or, where that was expanded into others, that of the case it was made from.
+std::string testedOp(const fs::path &dir) {
+  const std::string name = dir.filename().string();
+  const size_t suffix = name.find("_expanded");
+  const fs::path original = dir.parent_path() / name.substr(0, suffix);
+  std::ifstream in((fs::exists(original / "model.onnx") ? original : dir) / "model.onnx", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  ::onnx::ModelProto model;
+  if (!model.ParseFromString(bytes) || model.graph().node_size() == 0)
+    return "?";
+  // Models of several nodes put the op behind constants, or in the middle of sequence ops: the first that is no constant.
+  for (const auto &node : model.graph().node())
+    if (node.op_type() != "Constant")
+      return importer::qualifiedOp(node);
+  return "Constant";
+}
+
+bool writePage(const std::string &path, const std::map<std::string, OpRow> &rows, const int (&count)[3]) {
+  std::ofstream out(path);
+  out << "# ONNX\n\nGenerated from the node tests of `onnx==1.22.0` (operator set 27): run `ninja -C build update-onnx-page`.\n\n"
+      << "`tressel compile`, `run`, `inspect` and `explain` take `.onnx` files, and so does `onnx.h`. A model with an op that is not\n"
+      << "supported is refused with the list of all of them. The importer's design is in\n"
+      << "[frontend/onnx/README.md](../frontend/onnx/README.md).\n\n"
+      << "Of " << count[0] + count[1] + count[2] << " node tests " << count[0] << " pass, " << count[1] << " are unsupported, "
+      << count[2] << " fail. A case whose shapes or axes come in as inputs is run with those as\nconstants. An op's expanded "
+      << "form (its definition in other ops) counts as the op.\n\n"
+      << "| op | passed | unsupported | failed | why unsupported |\n|---|---|---|---|---|\n";
+  for (const auto &[op, row] : rows) {
+    out << "| " << op << " | " << row.count[0] << " | " << row.count[1] << " | " << row.count[2] << " | ";
+    const char *separator = "";
+    for (const std::string &reason : row.reasons) {
+      out << separator << (reason == op ? "has no importer" : reason);
+      separator = "; ";
+    }
+    out << " |\n";
+  }
+  return out.good();
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   bool interpreted = false, list = false;
-  std::string folder, part;
+  std::string folder, part, page;
   for (int i = 1; i < argc; ++i) {
     std::string arg = argv[i];
     if (arg == "--interpret")
       interpreted = true;
     else if (arg == "--compile")
       interpreted = false;
+    else if (arg == "--page" && i + 1 < argc)
+      page = argv[++i];
     else if (arg == "--list")
       list = true;
     else
@@ -196,9 +245,16 @@ int main(int argc, char **argv) {
       cases.push_back(entry.path());
   std::ranges::sort(cases);
   int count[3] = {};
+  std::map<std::string, OpRow> rows;
   for (const fs::path &dir : cases) {
     Result r = runCase(dir, interpreted, false);
     ++count[static_cast<int>(r.outcome)];
+    if (!page.empty()) {
+      OpRow &row = rows[testedOp(dir)];
+      ++row.count[static_cast<int>(r.outcome)];
+      if (r.outcome != Outcome::Passed)
+        row.reasons.insert(r.why);
+    }
     if (r.outcome == Outcome::Failed || list)
       std::printf("%-11s %s%s%s\n",
                   r.outcome == Outcome::Passed   ? "passed"
@@ -206,6 +262,10 @@ int main(int argc, char **argv) {
                                                  : "unsupported",
                   dir.filename().c_str(), r.why.empty() ? "" : ": ", r.why.c_str());
     std::fflush(stdout);
+  }
+  if (!page.empty() && !writePage(page, rows, count)) {
+    std::fprintf(stderr, "cannot write '%s'\n", page.c_str());
+    return 1;
   }
   std::printf("node tests (%s): %d passed, %d unsupported, %d failed\n", interpreted ? "interpreted" : "compiled",
               count[0], count[1], count[2]);

@@ -1,0 +1,367 @@
+// Images brought to other sizes and read at computed places.
+#include "frontend/onnx/NodeImporter.h"
+#include "frontend/onnx/OpTable.h"
+#include "frontend/onnx/TensorData.h"
+#include "ir/op/Resample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace tressel::onnx {
+
+namespace {
+using N = NodeImporter;
+using Ints = std::vector<int64_t>;
+
+/// The values of a list of floats that must be known at import.
+std::vector<double> knownFloats(N &n, int i, const char *what) {
+  const Value v = n.cast(n.in(i), f64);
+  if (v.rank() != 1)
+    n.fail(std::string(what) + " must be a list, not " + v.type.str());
+  if (!v.host)
+    n.unsupported(std::string(what) + " computed from the input's values");
+  return {v.host->as<double>(), v.host->as<double>() + v.dim(0)};
+}
+
+Value constantOf(N &n, const std::vector<double> &values, const Shape &shape, DType type) {
+  op::HostTensor t = op::HostTensor::allocate({f64, shape});
+  std::copy(values.begin(), values.end(), t.as<double>());
+  return n.cast(n.constant(std::move(t)), type);
+}
+
+/// One dimension by a table of places and weights.
+Value resampled(N &n, const Value &x, int dim, const op::Taps &taps, double outside) {
+  const auto count = static_cast<int64_t>(taps.outside.size());
+  Shape along;
+  for (int d = dim; d < x.rank(); ++d)
+    along.push_back(d == dim ? count : 1);
+  Value result;
+  for (int t = 0; t < taps.taps; ++t) {
+    Ints index;
+    std::vector<double> weight;
+    for (size_t i = static_cast<size_t>(t); i < taps.index.size(); i += static_cast<size_t>(taps.taps)) {
+      index.push_back(taps.index[i]);
+      weight.push_back(taps.weight[i]);
+    }
+    Value part = n.emit("take", {x, n.ints(index)}, {{"axis", int64_t(dim)}});
+    if (taps.taps > 1)
+      part = n.emit("mul", {part, constantOf(n, weight, along, x.dtype())});
+    result = t ? n.emit("add", {result, part}) : part;
+  }
+  if (std::ranges::none_of(taps.outside, [](bool b) { return b; }))
+    return result;
+  std::vector<double> flags(taps.outside.begin(), taps.outside.end());
+  return n.emit("where", {constantOf(n, flags, along, bool_), n.scalar(x.dtype(), outside), result});
+}
+
+void resize(N &n) {
+  Value x = n.in(0);
+  const bool hasRegion = n.opset() >= 11; // inputs: x, region, scales, sizes; before: x, scales
+  const int scalesAt = hasRegion ? 2 : 1;
+  op::Resample how;
+  how.mode = n.stringAttr("mode", "nearest");
+  how.coordinates = n.stringAttr("coordinate_transformation_mode", n.opset() >= 11 ? "half_pixel" : "asymmetric");
+  if (how.coordinates == "tf_half_pixel_for_nn")
+    n.unsupported("coordinates 'tf_half_pixel_for_nn'");
+  how.nearest = n.stringAttr("nearest_mode", n.opset() >= 11 ? "round_prefer_floor" : "floor");
+  how.cubicA = n.floatAttr("cubic_coeff_a", -0.75);
+  how.antialias = n.intAttr("antialias", 0) != 0;
+  how.excludeOutside = n.intAttr("exclude_outside", 0) != 0;
+  const double outside = n.floatAttr("extrapolation_value", 0);
+  const std::string policy = n.stringAttr("keep_aspect_ratio_policy", "stretch");
+  if (!how.isValid() || (policy != "stretch" && policy != "not_larger" && policy != "not_smaller"))
+    n.fail("attributes 'mode', 'coordinate_transformation_mode', 'nearest_mode' and 'keep_aspect_ratio_policy' do not go together");
+
+  Ints axes(static_cast<size_t>(x.rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (auto given = n.intsAttr("axes"))
+    axes = n.axes(*given, x.rank());
+  auto checked = [&](auto values, const char *what) {
+    if (values.size() != axes.size())
+      n.fail(std::string(what) + " has " + std::to_string(values.size()) + " entries for " + std::to_string(axes.size()) + " dimensions");
+    return values;
+  };
+  std::vector<double> scales;
+  Ints sizes;
+  if (hasRegion && n.has(3) && n.in(3).type.shape.numElements() > 0) {
+    sizes = checked(n.knownInts(3, "'sizes'"), "'sizes'");
+    for (size_t i = 0; i < axes.size(); ++i)
+      scales.push_back(static_cast<double>(sizes[i]) / static_cast<double>(x.dim(static_cast<int>(axes[i]))));
+    if (policy != "stretch") {
+      const double scale = policy == "not_larger" ? std::ranges::min(scales) : std::ranges::max(scales);
+      for (size_t i = 0; i < axes.size(); ++i) {
+        scales[i] = scale;
+        sizes[i] = static_cast<int64_t>(std::floor(scale * static_cast<double>(x.dim(static_cast<int>(axes[i]))) + 0.5));
+      }
+    }
+  } else {
+    scales = checked(knownFloats(n, scalesAt, "'scales'"), "'scales'");
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const double size = std::floor(scales[i] * static_cast<double>(x.dim(static_cast<int>(axes[i]))));
+      if (!(scales[i] > 0 && size < 1e9))
+        n.fail("'scales' holds " + std::to_string(scales[i]));
+      sizes.push_back(static_cast<int64_t>(size));
+    }
+  }
+  std::vector<double> region;
+  if (how.coordinates == "tf_crop_and_resize") {
+    region = knownFloats(n, 1, "the region");
+    if (region.size() != 2 * axes.size())
+      n.fail("the region has " + std::to_string(region.size()) + " entries for " + std::to_string(axes.size()) + " dimensions");
+  }
+
+  const DType type = x.dtype();
+  if (how.mode != "nearest" && (!isFloat(type) || sizeOf(type) < 4))
+    x = n.cast(x, f32);
+  bool plain = region.empty() && !how.excludeOutside;
+  Ints whole(x.type.shape.begin(), x.type.shape.end());
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int d = static_cast<int>(axes[i]);
+    if (sizes[i] < 0 || (x.dim(d) == 0 && sizes[i] > 0))
+      n.fail("cannot bring " + x.type.str() + " to size " + std::to_string(sizes[i]));
+    whole[static_cast<size_t>(d)] = sizes[i];
+    // A scale that is not the quotient of the sizes places the elements differently.
+    plain &= sizes[i] > 0 && scales[i] == static_cast<double>(sizes[i]) / static_cast<double>(x.dim(d));
+  }
+  if (plain) {
+    x = n.emit("resize", {x}, {{"sizes", whole}, {"mode", how.mode}, {"coordinates", how.coordinates},
+                               {"nearest", how.nearest}, {"cubic_a", how.cubicA}, {"antialias", how.antialias}});
+    return n.out(0, n.cast(x, type));
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int d = static_cast<int>(axes[i]);
+    if (!region.empty()) {
+      how.roiStart = region[i];
+      how.roiEnd = region[i + axes.size()];
+    }
+    const bool same = scales[i] == 1 && (region.empty() || (how.roiStart == 0 && how.roiEnd == 1));
+    if (!same)
+      x = resampled(n, x, d, op::resampleTaps(how, x.dim(d), sizes[i], scales[i]), outside);
+  }
+  n.out(0, n.cast(x, type));
+}
+
+/// The predecessor of Resize: scales as an attribute, then as an input; places are rounded down.
+void upsample(N &n) {
+  Value x = n.in(0);
+  op::Resample how;
+  how.mode = n.stringAttr("mode", "nearest");
+  how.coordinates = "asymmetric";
+  how.nearest = "floor";
+  const std::vector<double> scales = n.opset() >= 9 ? knownFloats(n, 1, "'scales'") : n.floatsAttr("scales").value_or(std::vector<double>());
+  if (scales.size() != static_cast<size_t>(x.rank()) || (how.mode != "nearest" && how.mode != "linear"))
+    n.fail("'scales' or 'mode' does not fit " + x.type.str());
+  if (how.mode == "linear")
+    n.requireFloat(x);
+  for (int d = 0; d < x.rank(); ++d) {
+    const double scale = scales[static_cast<size_t>(d)], size = std::floor(scale * static_cast<double>(x.dim(d)));
+    if (!(scale > 0 && size < 1e9) || (x.dim(d) == 0))
+      n.fail("'scales' holds " + std::to_string(scale));
+    if (scale != 1)
+      x = resampled(n, x, d, op::resampleTaps(how, x.dim(d), static_cast<int64_t>(size), scale), 0);
+  }
+  n.out(0, x);
+}
+
+/// What a place reads along one dimension.
+struct Reading {
+  Value index;  ///< i64, inside
+  Value weight; ///< none: 1
+};
+
+/// Values of x [batch, channels, spatial...] at the places of `grid` [batch, out..., spatial], from -1 to 1.
+class GridSampler {
+public:
+  GridSampler(N &n, const Value &x, const Value &grid, std::string padding, bool corners)
+      : n_(n), x_(x), grid_(grid), padding_(std::move(padding)), corners_(corners) {}
+
+  Value run(const std::string &mode) {
+    const int spatial = x_.rank() - 2;
+    std::vector<std::vector<Reading>> readings;
+    for (int d = 0; d < spatial; ++d)
+      readings.push_back(along(d, mode));
+    // Channels last and everything else in one dimension: a place is a row.
+    Ints order{0}, sizes;
+    for (int d = 0; d < spatial; ++d)
+      order.push_back(d + 2);
+    order.push_back(1);
+    Value rows = n_.transpose(x_, order);
+    const int64_t channels = x_.dim(1), places = x_.type.shape.numElements() / std::max<int64_t>(channels * x_.dim(0), 1);
+    rows = n_.reshape(rows, {x_.dim(0) * places, channels});
+    Shape batch{x_.dim(0)};
+    for (int d = 0; d < spatial; ++d)
+      batch.push_back(1);
+    op::HostTensor starts = op::HostTensor::allocate({i64, batch});
+    for (int64_t b = 0; b < x_.dim(0); ++b)
+      starts.as<int64_t>()[b] = b * places;
+    Value y = combine(rows, readings, 0, n_.constant(std::move(starts)), {});
+    Ints back{0, y.rank() - 1};
+    for (int d = 1; d < y.rank() - 1; ++d)
+      back.push_back(d);
+    return n_.transpose(y, back);
+  }
+
+private:
+  Value number(double v) { return n_.scalar(grid_.dtype(), v); }
+  Value add(const Value &a, const Value &b) { return n_.emit("add", {a, b}); }
+  Value sub(const Value &a, const Value &b) { return n_.emit("sub", {a, b}); }
+  Value mul(const Value &a, const Value &b) { return n_.emit("mul", {a, b}); }
+
+  /// The sum over all combinations of readings, dimension `d` and behind.
+  Value combine(const Value &rows, const std::vector<std::vector<Reading>> &readings, size_t d, const Value &index,
+                const std::optional<Value> &weight) {
+    if (d == readings.size()) {
+      Value v = n_.emit("take", {rows, index}, {{"axis", int64_t(0)}});
+      if (!weight)
+        return v;
+      Shape wide = weight->type.shape;
+      wide.push_back(1);
+      return mul(v, n_.cast(n_.reshape(*weight, wide), v.dtype()));
+    }
+    int64_t stride = 1;
+    for (int i = static_cast<int>(d) + 3; i < x_.rank(); ++i)
+      stride *= x_.dim(i);
+    std::optional<Value> total;
+    for (const Reading &r : readings[d]) {
+      Value place = add(index, mul(r.index, n_.scalar(i64, static_cast<double>(stride))));
+      std::optional<Value> w = weight;
+      if (r.weight.ir)
+        w = w ? mul(*w, r.weight) : r.weight;
+      Value part = combine(rows, readings, d + 1, place, w);
+      total = total ? add(*total, part) : part;
+    }
+    return *total;
+  }
+
+  /// The last dimension of the grid counts the spatial dimensions from the last.
+  std::vector<Reading> along(int d, const std::string &mode) {
+    const int spatial = x_.rank() - 2;
+    const int64_t size = x_.dim(d + 2);
+    Ints from(static_cast<size_t>(grid_.rank()), 0), to(grid_.type.shape.begin(), grid_.type.shape.end());
+    from.back() = spatial - 1 - d;
+    to.back() = spatial - d;
+    Shape places = grid_.type.shape;
+    places.pop_back();
+    Value g = n_.reshape(n_.emit("slice", {grid_}, {{"starts", from}, {"limits", to}}), places);
+    const double length = static_cast<double>(size);
+    // -1 and 1 are the centres of the first and the last element, or their outer ends.
+    Value at = corners_ ? mul(add(g, number(1)), number((length - 1) / 2))
+                        : sub(mul(add(g, number(1)), number(length / 2)), number(0.5));
+    std::vector<Reading> list;
+    if (mode == "nearest") {
+      list.push_back(read(n_.emit("round", {at}), size));
+      return list;
+    }
+    if (padding_ != "zeros" && mode == "linear")
+      at = inside(at, size); // the place itself is brought inside, which a filter of two elements can do
+    Value base = n_.emit("floor", {at}), part = sub(at, base);
+    auto weighted = [&](double offset, const Value &weight) {
+      Reading r = read(add(base, number(offset)), size);
+      r.weight = r.weight.ir ? mul(r.weight, weight) : weight;
+      list.push_back(r);
+    };
+    if (mode == "linear") {
+      weighted(0, sub(number(1), part));
+      weighted(1, part);
+      return list;
+    }
+    const double a = -0.75;
+    auto near = [&](const Value &t) { // |t| <= 1
+      Value v = sub(mul(number(a + 2), t), number(a + 3));
+      return add(mul(mul(v, t), t), number(1));
+    };
+    auto far = [&](const Value &t) { // 1 < |t| < 2
+      Value v = sub(mul(number(a), t), number(5 * a));
+      return sub(mul(add(mul(v, t), number(8 * a)), t), number(4 * a));
+    };
+    Value rest = sub(number(1), part);
+    weighted(-1, far(add(part, number(1))));
+    weighted(0, near(part));
+    weighted(1, near(rest));
+    weighted(2, far(add(rest, number(1))));
+    return list;
+  }
+
+  Value clamped(const Value &at, int64_t size) {
+    return n_.emit("minimum", {n_.emit("maximum", {at, number(0)}), number(static_cast<double>(size - 1))});
+  }
+  /// A place outside brought to the border, or reflected by it.
+  Value inside(const Value &at, int64_t size) {
+    if (padding_ != "reflection")
+      return clamped(at, size);
+    const double low = corners_ ? 0 : -0.5, span = corners_ ? static_cast<double>(size - 1) : static_cast<double>(size);
+    if (span == 0)
+      return mul(at, number(0));
+    // Folded into [0, 2 * span), of which the second half runs backwards.
+    Value folded = n_.emit("remainder", {sub(at, number(low)), number(2 * span)});
+    folded = n_.emit("minimum", {folded, sub(number(2 * span), folded)});
+    return clamped(add(folded, number(low)), size);
+  }
+  Reading read(const Value &at, int64_t size) {
+    Reading r;
+    const Value safe = padding_ == "zeros" ? clamped(at, size) : inside(at, size);
+    r.index = n_.cast(safe, i64);
+    if (padding_ == "zeros")
+      r.weight = n_.cast(n_.emit("equal", {safe, at}), grid_.dtype());
+    return r;
+  }
+
+  N &n_;
+  const Value &x_, &grid_;
+  std::string padding_;
+  bool corners_;
+};
+
+void gridSample(N &n) {
+  const Value x = n.in(0), grid = n.in(1);
+  n.requireFloat(grid);
+  std::string mode = n.stringAttr("mode", n.opset() >= 20 ? "linear" : "bilinear");
+  mode = mode == "bilinear" ? "linear" : mode == "bicubic" ? "cubic" : mode;
+  const std::string padding = n.stringAttr("padding_mode", "zeros");
+  const bool corners = n.intAttr("align_corners", 0) != 0;
+  if ((mode != "linear" && mode != "nearest" && mode != "cubic") ||
+      (padding != "zeros" && padding != "border" && padding != "reflection"))
+    n.fail("no mode '" + mode + "' with padding '" + padding + "'");
+  if (x.rank() < 3 || grid.rank() != x.rank() || grid.dim(0) != x.dim(0) || grid.dim(grid.rank() - 1) != x.rank() - 2)
+    n.fail("a grid of type " + grid.type.str() + " does not fit " + x.type.str());
+  if (x.type.shape.numElements() == 0)
+    n.fail("there is nothing to read in " + x.type.str());
+  n.out(0, n.cast(GridSampler(n, x, grid, padding, corners).run(mode), x.dtype()));
+}
+
+/// Cut or padded with zeros, evenly at both ends.
+void centerCropPad(N &n) {
+  Value x = n.in(0);
+  const Ints wanted = n.knownInts(1, "the shape");
+  Ints axes(static_cast<size_t>(x.rank()));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (auto given = n.intsAttr("axes"))
+    axes = n.axes(*given, x.rank());
+  if (wanted.size() != axes.size())
+    n.fail("the shape has " + std::to_string(wanted.size()) + " entries for " + std::to_string(axes.size()) + " dimensions");
+  Ints from(static_cast<size_t>(x.rank()), 0), to(x.type.shape.begin(), x.type.shape.end()), low = from, high = from;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto d = static_cast<size_t>(axes[i]);
+    const int64_t size = x.dim(static_cast<int>(d)), difference = wanted[i] - size;
+    if (wanted[i] < 0 || wanted[i] > kMaxTensorBytes)
+      n.fail("the shape holds " + std::to_string(wanted[i]));
+    if (difference < 0) {
+      from[d] = -difference / 2;
+      to[d] = from[d] + wanted[i];
+    } else {
+      low[d] = difference / 2;
+      high[d] = difference - low[d];
+    }
+  }
+  x = n.emit("slice", {x}, {{"starts", from}, {"limits", to}});
+  n.out(0, n.emit("pad", {x}, {{"low", low}, {"high", high}}));
+}
+
+constexpr OpEntry kTable[] = {
+    {"Resize", 10, resize}, {"Upsample", 7, upsample}, {"GridSample", 16, gridSample}, {"CenterCropPad", 18, centerCropPad}};
+} // namespace
+
+std::span<const OpEntry> resizeOps() { return kTable; }
+
+} // namespace tressel::onnx

@@ -1,0 +1,29 @@
+// Einstein's summation: an equation such as "bij,bjk->bik" over tensors, written in products, transposes and sums.
+#pragma once
+
+#include "ir/op/Expr.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tressel::op {
+
+/// An equation for operands of known ranks. A label is a letter, or a number below 0 for a dimension that `...` stands
+/// for, counted from the last.
+struct Einsum {
+  using Labels = std::vector<int>;
+  std::vector<Labels> operands;
+  Labels result;
+
+  /// Nothing and the reason in `error` if the equation is malformed or does not fit the operands.
+  static std::optional<Einsum> parse(std::string_view equation, std::span<const TensorType> operands, std::string &error);
+  /// The sizes of the labels agree, or are 1 for those of `...`; nothing if they do not.
+  std::optional<Shape> shape(std::span<const TensorType> operands) const;
+};
+
+namespace expr {
+Expr einsumOf(const Einsum &equation, std::vector<Expr> operands);
+} // namespace expr
+
+} // namespace tressel::op

@@ -1,0 +1,111 @@
+#include "ir/op/Resample.h"
+
+#include "ir/op/Exprs.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tressel::op {
+
+bool Resample::isValid() const {
+  auto isOneOf = [](std::string_view text, std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), text) != names.end();
+  };
+  return isOneOf(mode, {"nearest", "linear", "cubic"}) &&
+         isOneOf(coordinates, {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                               "tf_crop_and_resize"}) &&
+         isOneOf(nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) &&
+         !(antialias && mode == "nearest");
+}
+
+/// Where element i of the result lies in the input.
+static double sourceOf(const Resample &how, int64_t i, int64_t input, int64_t output, double scale) {
+  const double x = static_cast<double>(i), in = static_cast<double>(input), exact = scale * in;
+  if (how.coordinates == "align_corners")
+    return exact == 1 ? 0 : x * (in - 1) / (exact - 1);
+  if (how.coordinates == "asymmetric")
+    return x / scale;
+  if (how.coordinates == "pytorch_half_pixel" && exact == 1)
+    return -0.5;
+  if (how.coordinates == "tf_crop_and_resize") {
+    const double part = (how.roiEnd - how.roiStart) * (in - 1);
+    return how.roiStart * (in - 1) + (exact == 1 ? part / 2 : x * part / (exact - 1));
+  }
+  const double offset =
+      how.coordinates == "half_pixel_symmetric" ? in / 2 * (1 - static_cast<double>(output) / exact) : 0;
+  return offset + (x + 0.5) / scale - 0.5;
+}
+
+static double nearestTo(const Resample &how, double x) {
+  if (how.nearest == "floor")
+    return std::floor(x);
+  if (how.nearest == "ceil")
+    return std::ceil(x);
+  return how.nearest == "round_prefer_ceil" ? std::floor(x + 0.5) : std::ceil(x - 0.5);
+}
+
+static double kernel(const Resample &how, double x) {
+  x = std::abs(x);
+  if (how.mode == "linear")
+    return std::max(0.0, 1 - x);
+  const double a = how.cubicA;
+  if (x <= 1)
+    return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+Taps resampleTaps(const Resample &how, int64_t input, int64_t output, double scale) {
+  Taps result;
+  const bool nearest = how.mode == "nearest";
+  // The filter reaches `radius` elements to each side, measured in elements of the coarser side.
+  const double width = how.antialias ? std::min(scale, 1.0) : 1, radius = how.mode == "linear" ? 1 : 2;
+  const auto first = static_cast<int64_t>(std::floor(-radius / width)) + 1;
+  result.taps = nearest ? 1 : static_cast<int>(2 - 2 * first);
+  const bool crops = how.coordinates == "tf_crop_and_resize";
+  for (int64_t i = 0; i < output; ++i) {
+    const double x = sourceOf(how, i, input, output, scale);
+    result.outside.push_back(crops && (x < 0 || x > static_cast<double>(input - 1)));
+    const double base = nearest ? nearestTo(how, x) : std::ceil(x) - 1;
+    double sum = 0;
+    const size_t start = result.weight.size();
+    for (int64_t t = 0; t < result.taps; ++t) {
+      const double offset = nearest ? 0 : static_cast<double>(t + first), at = base + offset;
+      double weight = nearest ? 1 : kernel(how, (at - x) * width);
+      if (how.excludeOutside && (at < 0 || at >= static_cast<double>(input)))
+        weight = 0;
+      result.index.push_back(static_cast<int64_t>(std::clamp(at, 0.0, static_cast<double>(input - 1))));
+      result.weight.push_back(weight);
+      sum += weight;
+    }
+    for (size_t t = start; t < result.weight.size() && sum != 0; ++t)
+      result.weight[t] /= sum;
+  }
+  return result;
+}
+
+namespace expr {
+
+/// The sum over the taps of the elements that they name, times their weights.
+Expr resample(const Expr &x, int dim, const Taps &taps) {
+  const auto count = static_cast<int64_t>(taps.outside.size());
+  if (taps.taps == 1)
+    return take(x, Expr::table(taps.index, {count}), dim);
+  Shape along;
+  for (int d = dim; d < x.rank(); ++d)
+    along.push_back(d == dim ? count : 1);
+  Expr result;
+  for (int t = 0; t < taps.taps; ++t) {
+    Ints index;
+    std::vector<double> weight;
+    for (size_t i = static_cast<size_t>(t); i < taps.index.size(); i += static_cast<size_t>(taps.taps)) {
+      index.push_back(taps.index[i]);
+      weight.push_back(taps.weight[i]);
+    }
+    Expr part = take(x, Expr::table(index, {count}), dim) * Expr::table(weight, along, x.dtype());
+    result = t ? result + part : part;
+  }
+  return result;
+}
+
+} // namespace expr
+} // namespace tressel::op

@@ -1,0 +1,233 @@
+// RUN: tressel-opt %s -verify-diagnostics -split-input-file
+
+// Einsum, transposed convolution, resizing, norms and losses: each rule of docs/ops.md broken once.
+
+func.func @einsum_c1(%a0: tensor<2x2xi1>) -> tensor<1xf32> {
+  // expected-error@+1 {{einsum: (C1) wants numbers, not bools (cast them): bool[2, 2]}}
+  %0 = tressel.einsum %a0 {equation = "ij->ji"} : (tensor<2x2xi1>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @einsum_c2(%a0: tensor<2x2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{einsum: (C2) 'i' does not name the 2 dimensions of its operand: f32[2, 2]}}
+  %0 = tressel.einsum %a0 {equation = "i->i"} : (tensor<2x2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @einsum_c2(%a0: tensor<2x2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{einsum: (C2) the equation has more terms than there are operands}}
+  %0 = tressel.einsum %a0 {equation = "ij,jk->ik"} : (tensor<2x2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @einsum_c2(%a0: tensor<2x2xf32>, %a1: tensor<2x2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{einsum: (C2) the equation has fewer terms than there are operands}}
+  %0 = tressel.einsum %a0, %a1 {equation = "ij->ji"} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @einsum_c2(%a0: tensor<2x2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{einsum: (C2) the result's label 'k' stands twice, or in no operand}}
+  %0 = tressel.einsum %a0 {equation = "ij->ik"} : (tensor<2x2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @einsum_c2(%a0: tensor<2x2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{einsum: (C2) 'i1' is no list of labels}}
+  %0 = tressel.einsum %a0 {equation = "i1->i"} : (tensor<2x2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @einsum_c3(%a0: tensor<2x3xf32>, %a1: tensor<4x5xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{einsum: (C3) sizes of equal labels differ}}
+  %0 = tressel.einsum %a0, %a1 {equation = "ij,jk->ik"} : (tensor<2x3xf32>, tensor<4x5xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @conv_transpose_c1(%a0: tensor<1x3x8xf32>, %a1: tensor<3x3x3x3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{conv_transpose: (C1) x and w must have the same rank, 3 to 5}}
+  %0 = tressel.conv_transpose %a0, %a1 : (tensor<1x3x8xf32>, tensor<3x3x3x3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @conv_transpose_c1(%a0: tensor<1x3x8xf32>, %a1: tensor<3x2x3xf64>) -> tensor<1xf32> {
+  // expected-error@+1 {{conv_transpose: (C1) x and w must have one float type}}
+  %0 = tressel.conv_transpose %a0, %a1 : (tensor<1x3x8xf32>, tensor<3x2x3xf64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @conv_transpose_c2(%a0: tensor<1x3x8xf32>, %a1: tensor<3x2x3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{conv_transpose: (C2) strides, pads, output_padding and dilations need one valid entry}}
+  %0 = tressel.conv_transpose %a0, %a1 {strides = array<i64: 1, 1>} : (tensor<1x3x8xf32>, tensor<3x2x3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @conv_transpose_c2(%a0: tensor<1x3x8xf32>, %a1: tensor<3x2x3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{conv_transpose: (C2) strides, pads, output_padding and dilations need one valid entry}}
+  %0 = tressel.conv_transpose %a0, %a1 {output_padding = array<i64: -1>} : (tensor<1x3x8xf32>, tensor<3x2x3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @conv_transpose_c3(%a0: tensor<1x3x8xf32>, %a1: tensor<3x2x3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{conv_transpose: (C3) channels do not divide into 2 groups}}
+  %0 = tressel.conv_transpose %a0, %a1 {groups = 2 : i64} : (tensor<1x3x8xf32>, tensor<3x2x3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @conv_transpose_c4(%a0: tensor<1x3x2xf32>, %a1: tensor<3x2x3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{conv_transpose: (C4) the result would be empty}}
+  %0 = tressel.conv_transpose %a0, %a1 {pad_low = array<i64: 2>, pad_high = array<i64: 2>} : (tensor<1x3x2xf32>, tensor<3x2x3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @resize_c1(%a0: tensor<1x3x8xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{resize: (C1) sizes must have one entry per dimension}}
+  %0 = tressel.resize %a0 {sizes = array<i64: 1, 3>} : (tensor<1x3x8xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @resize_c2(%a0: tensor<1x3x8xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{resize: (C2) no such way to resize: mode 'quadratic'}}
+  %0 = tressel.resize %a0 {sizes = array<i64: 1, 3, 4>, mode = "quadratic"} : (tensor<1x3x8xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @resize_c3(%a0: tensor<1x3x8xi32>) -> tensor<1xf32> {
+  // expected-error@+1 {{resize: (C3) wants floats (cast them)}}
+  %0 = tressel.resize %a0 {sizes = array<i64: 1, 3, 4>} : (tensor<1x3x8xi32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @rms_norm_c1(%a0: tensor<2x3xi32>, %a1: tensor<3xi32>) -> tensor<1xf32> {
+  // expected-error@+1 {{rms_norm: (C1) operands must have one float type}}
+  %0 = tressel.rms_norm %a0, %a1 : (tensor<2x3xi32>, tensor<3xi32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @rms_norm_c2(%a0: tensor<2x3xf32>, %a1: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{rms_norm: (C2) scale must have the shape of x's last dimensions}}
+  %0 = tressel.rms_norm %a0, %a1 : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @group_norm_c1(%a0: tensor<2x4xf32>, %a1: tensor<4xf64>, %a2: tensor<4xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{group_norm: (C1) operands must have one float type, and x rank at least 2}}
+  %0 = tressel.group_norm %a0, %a1, %a2 {groups = 2 : i64} : (tensor<2x4xf32>, tensor<4xf64>, tensor<4xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @group_norm_c2(%a0: tensor<2x4xf32>, %a1: tensor<3xf32>, %a2: tensor<3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{group_norm: (C2) scale and bias must have shape [channels]}}
+  %0 = tressel.group_norm %a0, %a1, %a2 {groups = 2 : i64} : (tensor<2x4xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @group_norm_c3(%a0: tensor<2x4xf32>, %a1: tensor<4xf32>, %a2: tensor<4xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{group_norm: (C3) channels do not divide into 3 groups}}
+  %0 = tressel.group_norm %a0, %a1, %a2 {groups = 3 : i64} : (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @instance_norm_c1(%a0: tensor<2x4xf32>, %a1: tensor<4xf32>, %a2: tensor<4xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{instance_norm: (C1) operands must have one float type, and x rank at least 3 and elements}}
+  %0 = tressel.instance_norm %a0, %a1, %a2 : (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @instance_norm_c2(%a0: tensor<2x4x2xf32>, %a1: tensor<3xf32>, %a2: tensor<3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{instance_norm: (C2) scale and bias must have shape [channels]}}
+  %0 = tressel.instance_norm %a0, %a1, %a2 : (tensor<2x4x2xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @mse_loss_c1(%a0: tensor<2xi1>, %a1: tensor<2xi1>) -> tensor<1xf32> {
+  // expected-error@+1 {{mse_loss: (C1) wants numbers, not bools (cast them)}}
+  %0 = tressel.mse_loss %a0, %a1 : (tensor<2xi1>, tensor<2xi1>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @mse_loss_c2(%a0: tensor<2xf32>, %a1: tensor<3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{mse_loss: (C2) shapes do not broadcast}}
+  %0 = tressel.mse_loss %a0, %a1 : (tensor<2xf32>, tensor<3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @huber_loss_c3(%a0: tensor<2xf32>, %a1: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{huber_loss: (C3) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.huber_loss %a0, %a1 {reduction = "average"} : (tensor<2xf32>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @nll_loss_c1(%a0: tensor<2xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{nll_loss: (C1) log_probs must be floats [batch, classes, ...]}}
+  %0 = tressel.nll_loss %a0, %a1 : (tensor<2xf32>, tensor<2xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @nll_loss_c2(%a0: tensor<2x3xf32>, %a1: tensor<3xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{nll_loss: (C2) labels must be integers of shape [2]}}
+  %0 = tressel.nll_loss %a0, %a1 : (tensor<2x3xf32>, tensor<3xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @nll_loss_c3(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{nll_loss: (C3) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.nll_loss %a0, %a1 {reduction = ""} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @softmax_cross_entropy_c1(%a0: tensor<2x0xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{softmax_cross_entropy: (C1) logits must be floats [batch, classes, ...]}}
+  %0 = tressel.softmax_cross_entropy %a0, %a1 : (tensor<2x0xf32>, tensor<2xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @softmax_cross_entropy_c2(%a0: tensor<2x3xf32>, %a1: tensor<2x3xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{softmax_cross_entropy: (C2) target must be integers of shape [2] or floats of shape [2, 3]}}
+  %0 = tressel.softmax_cross_entropy %a0, %a1 : (tensor<2x3xf32>, tensor<2x3xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @softmax_cross_entropy_c3(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{softmax_cross_entropy: (C3) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.softmax_cross_entropy %a0, %a1 {reduction = "all"} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @softmax_cross_entropy_c4(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{softmax_cross_entropy: (C4) label_smoothing is outside [0, 1]}}
+  %0 = tressel.softmax_cross_entropy %a0, %a1 {label_smoothing = 2.0 : f64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}

@@ -1,0 +1,100 @@
+"""Definitions of network ops that NumPy does not have, for the records' `numpy` expressions."""
+import numpy as np
+
+
+def group_norm(x, scale, bias, groups, epsilon):
+    rows = x.reshape((x.shape[0], groups, -1))
+    rows = (rows - rows.mean(-1, keepdims=True)) / np.sqrt(rows.var(-1, keepdims=True) + epsilon)
+    per_channel = (-1,) + (1,) * (x.ndim - 2)
+    return rows.reshape(x.shape) * scale.reshape(per_channel) + bias.reshape(per_channel)
+
+
+def reduce_loss(loss, reduction):
+    return {"mean": np.mean, "sum": np.sum, "none": lambda v: v}[reduction](loss)
+
+
+def nll_loss(log_probs, labels, reduction, ignore_index):
+    loss = np.zeros(labels.shape)
+    counted = 0
+    for at in np.ndindex(labels.shape):
+        label = int(labels[at])
+        if label == ignore_index:
+            continue
+        counted += 1
+        if 0 <= label < log_probs.shape[1]:
+            loss[at] = -log_probs[(at[0], label) + at[1:]]
+    return loss.sum() / counted if reduction == "mean" else reduce_loss(loss, reduction)
+
+
+def softmax_cross_entropy(logits, target, reduction, smoothing, ignore_index):
+    log_probs = logits - logits.max(1, keepdims=True)
+    log_probs = log_probs - np.log(np.exp(log_probs).sum(1, keepdims=True))
+    classes = logits.shape[1]
+    if target.ndim == logits.ndim:
+        smooth = target * (1 - smoothing) + smoothing / classes
+        return reduce_loss(-(smooth * log_probs).sum(1), reduction)
+    counts = target != ignore_index
+    loss = (1 - smoothing) * nll_loss(log_probs, target, "none", ignore_index)
+    loss = loss - counts * smoothing * log_probs.mean(1)
+    return loss.sum() / counts.sum() if reduction == "mean" else reduce_loss(loss, reduction)
+
+
+def conv_transpose(x, w, strides, low, high, extra, dilations, groups):
+    """By its definition: every element of x adds its multiple of the window."""
+    n = x.ndim - 2
+    strides, dilations = strides or [1] * n, dilations or [1] * n
+    low, high, extra = low or [0] * n, high or [0] * n, extra or [0] * n
+    full = [(s - 1) * t + (k - 1) * d + 1 + e
+            for s, t, k, d, e in zip(x.shape[2:], strides, w.shape[2:], dilations, extra)]
+    y = np.zeros((x.shape[0], w.shape[1] * groups, *full))
+    channels, features = w.shape[0] // groups, w.shape[1]
+    for at in np.ndindex(*x.shape[2:]):
+        place = tuple(slice(a * t, a * t + (k - 1) * d + 1, d) for a, t, k, d in zip(at, strides, w.shape[2:], dilations))
+        for g in range(groups):
+            part = np.tensordot(x[(slice(None), slice(g * channels, (g + 1) * channels)) + at],
+                                w[g * channels:(g + 1) * channels], 1)
+            y[(slice(None), slice(g * features, (g + 1) * features)) + place] += part
+    return y[(slice(None), slice(None)) + tuple(slice(a, s - b) for a, b, s in zip(low, high, full))]
+
+
+def resize(x, sizes, mode, coordinates, nearest, cubic_a, antialias):
+    """Dimension by dimension, each element of the result by itself."""
+    for axis, size in enumerate(sizes):
+        length = x.shape[axis]
+        scale = size / length
+        if size == length:
+            continue
+        rows = []
+        for i in range(size):
+            if coordinates == "align_corners":
+                at = i * (length - 1) / (size - 1) if size > 1 else 0.0
+            elif coordinates == "asymmetric":
+                at = i * length / size
+            elif coordinates == "pytorch_half_pixel" and size == 1:
+                at = -0.5
+            else:
+                at = (i + 0.5) * length / size - 0.5
+            if mode == "nearest":
+                index = {"round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5),
+                         "floor": np.floor(at), "ceil": np.ceil(at)}[nearest]
+                rows.append(np.take(x, int(np.clip(index, 0, length - 1)), axis))
+                continue
+            width = min(scale, 1.0) if antialias else 1.0
+            reach = int(np.ceil((1 if mode == "linear" else 2) / width)) + 1
+            total, weights = 0, 0
+            for j in range(int(np.floor(at)) - reach, int(np.floor(at)) + reach + 1):
+                d = abs(j - at) * width
+                if mode == "linear":
+                    weight = max(0.0, 1 - d)
+                elif d <= 1:
+                    weight = (cubic_a + 2) * d**3 - (cubic_a + 3) * d**2 + 1
+                else:
+                    weight = cubic_a * (d**3 - 5 * d**2 + 8 * d - 4) if d < 2 else 0.0
+                total = total + weight * np.take(x, min(max(j, 0), length - 1), axis)
+                weights += weight
+            rows.append(total / weights)
+        x = np.stack(rows, axis)
+    return x
+
+
+DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, nll_loss, softmax_cross_entropy, conv_transpose, resize)}
