@@ -61,5 +61,5 @@ def ResizeOp : Composite<"resize"> {
                  "coordinates: half_pixel | half_pixel_symmetric | pytorch_half_pixel | align_corners | asymmetric",
                  "nearest: round_prefer_floor | round_prefer_ceil | floor | ceil", "cubic_a: -0.75 | -0.5"];
   let numpy = "resize(x, sizes, mode, coordinates, nearest, cubic_a, antialias)";
-  let example = "Tensor y = resize(x, {1, 3, 448, 448});";
+  let example = "resize(tensor({{{1, 2, 3}}}), {1, 1, 6})";
 }

@@ -57,7 +57,7 @@ def EinsumOp : Composite<"einsum"> {
   }];
   let samples = ["equation: ij,jk->ik | bij,bjk->bik | ij->ji | ii | ii->i | i,j->ij | ij,ij-> | ...ij,...jk->...ik | bhqd,bhkd->bhqk | ij,jk,kl->il | abc,cd->abd | ij->j | iij,jk | ...i->..."];
   let numpy = "np.einsum(equation, *inputs)";
-  let example = "Tensor y = einsum({x, w}, \"bij,jk->bik\");";
+  let example = "einsum({tensor({{1, 2}, {3, 4}}), tensor({{5, 6}, {7, 8}})}, \"ij,kj->ik\")";
 }
 def ConvOp : Convolution<"conv"> {
   let summary = "Convolution without flipping, channels first: x [batch, channels, spatial...], w [features, channels / groups, window...]";
@@ -196,7 +196,7 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
                  "strides: 2 1 | 2 3 | 2 | 3 | 1 2 2 |", "pad_low: 1 0 | 1 | 0 1 1 |", "pad_high: 0 1 | 1 | 1 0 0 |",
                  "output_padding: 1 0 | 1 |", "dilations: 2 1 | 2 | 1 2 2 |"];
   let numpy = "conv_transpose(x, w, strides, pad_low, pad_high, output_padding, dilations, groups)";
-  let example = "Tensor y = conv_transpose(x, w, {2, 2}, {1, 1}, {1, 1});";
+  let example = "conv_transpose(tensor({{{1, 2, 3}}}), tensor({{{1, 10}}}), {2})";
 }
 defvar poolRules = [{
     Channels first: x [batch, channels, spatial...], with one to three spatial dimensions. Empty strides are the window's sizes.

@@ -30,7 +30,7 @@ def MseLossOp : RegressionLoss<"mse_loss"> {
     return cast(reduceLoss(square(a - b), reduction), resultType(0).dtype);
   }];
   let numpy = "reduce_loss((x - target) ** 2, reduction)";
-  let example = "Tensor loss = mse_loss(y, target);";
+  let example = "mse_loss(tensor({1, 2, 3}), tensor({1, 2, 5}))";
 }
 def L1LossOp : RegressionLoss<"l1_loss"> {
   let summary = "The absolute difference, averaged";
@@ -39,6 +39,7 @@ def L1LossOp : RegressionLoss<"l1_loss"> {
     return cast(reduceLoss(abs(a - b), reduction), resultType(0).dtype);
   }];
   let numpy = "reduce_loss(np.abs(x - target), reduction)";
+  let example = "l1_loss(tensor({1, 2, 3}), tensor({1, 2, 5}), \"none\")";
 }
 def HuberLossOp : RegressionLoss<"huber_loss"> {
   let summary = "Half the squared difference where it is below delta, delta * (|difference| - delta / 2) elsewhere, averaged";
@@ -49,6 +50,7 @@ def HuberLossOp : RegressionLoss<"huber_loss"> {
     return cast(reduceLoss(low * (d - low * 0.5), reduction), resultType(0).dtype);
   }];
   let numpy = "reduce_loss(np.where(np.abs(x - target) < delta, 0.5 * (x - target) ** 2, delta * (np.abs(x - target) - delta / 2)), reduction)";
+  let example = "huber_loss(tensor({1, 2, 3}), tensor({1, 2.5, 5}), \"none\")";
 }
 def BceLossOp : RegressionLoss<"bce_loss"> {
   let summary = "The cross entropy of probabilities x against targets in [0, 1], averaged";
@@ -60,6 +62,7 @@ def BceLossOp : RegressionLoss<"bce_loss"> {
   }];
   let domains = ["0.1, 0.9", "0, 1"];
   let numpy = "reduce_loss(-(target * np.maximum(np.log(x), -100) + (1 - target) * np.maximum(np.log(1 - x), -100)), reduction)";
+  let example = "bce_loss(tensor({0.1, 0.9}), tensor({0, 1}))";
 }
 def BceWithLogitsLossOp : RegressionLoss<"bce_with_logits_loss"> {
   let summary = "The cross entropy of sigmoid(x) against targets in [0, 1], averaged; exact for large x";
@@ -68,6 +71,7 @@ def BceWithLogitsLossOp : RegressionLoss<"bce_with_logits_loss"> {
     return cast(reduceLoss(maximum(v, zero) - v * t + log1p(exp(negative(abs(v)))), reduction), resultType(0).dtype);
   }];
   let numpy = "reduce_loss(np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0) - x * target, reduction)";
+  let example = "bce_with_logits_loss(tensor({-2, 2}), tensor({0, 1}))";
 }
 def KlDivLossOp : RegressionLoss<"kl_div_loss"> {
   let summary = "target * (log(target) - x) for log probabilities x, averaged; 0 where target is 0";
@@ -79,6 +83,7 @@ def KlDivLossOp : RegressionLoss<"kl_div_loss"> {
   }];
   let domains = ["-3, 0", "0, 1"];
   let numpy = "reduce_loss(np.where(target > 0, target * (np.log(np.where(target > 0, target, 1)) - x), 0 * x), reduction)";
+  let example = "kl_div_loss(log(tensor({0.25, 0.75})), tensor({0.5, 0.5}), \"sum\")";
 }
 
 def NllLossOp : Composite<"nll_loss"> {
@@ -117,6 +122,7 @@ def NllLossOp : Composite<"nll_loss"> {
                  "ignore_index: 1 | 7"];
   let domains = ["-3, 0", "0, 4"];
   let numpy = "nll_loss(log_probs, labels, reduction, ignore_index)";
+  let example = "nll_loss(log_softmax(tensor({{1, 2, 3}, {3, 2, 1}})), tensor({2, 1}, i64))";
 }
 def SoftmaxCrossEntropyOp : Composite<"softmax_cross_entropy"> {
   let summary = "The cross entropy of softmax(logits) against integer labels or distributions, averaged";
@@ -165,5 +171,5 @@ def SoftmaxCrossEntropyOp : Composite<"softmax_cross_entropy"> {
                  "label_smoothing: 0 | 0.1", "ignore_index: 1 | 7"];
   let domains = ["-2, 2", "0, 1"];
   let numpy = "softmax_cross_entropy(logits, target, reduction, label_smoothing, ignore_index)";
-  let example = "Tensor loss = softmax_cross_entropy(logits, labels);";
+  let example = "softmax_cross_entropy(tensor({{1, 2, 3}, {3, 2, 1}}), tensor({2, 1}, i64))";
 }
