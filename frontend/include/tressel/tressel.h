@@ -3,6 +3,7 @@
 
 #include <tressel/arg.h>
 #include <tressel/data.h>
+#include <tressel/interchange.h>
 #include <tressel/io.h>
 #include <tressel/jit.h>
 #include <tressel/layers.h>
