@@ -143,7 +143,9 @@ std::string table(const std::vector<std::array<std::string, 4>> &rows) {
   for (const auto &row : rows) {
     for (size_t i = 0; i < 3; ++i)
       text += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
-    text += std::string(widths[3] - row[3].size(), ' ') + row[3] + "\n";
+    text += std::string(widths[3] - row[3].size(), ' ') + row[3];
+    text.erase(text.find_last_not_of(' ') + 1);
+    text += '\n';
   }
   return text;
 }

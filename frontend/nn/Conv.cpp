@@ -40,18 +40,25 @@ template <int N> Padding<N>::Padding(const char *name) : Sizes<N>(0), same(std::
     throw Error("there is no padding \"" + std::string(name) + "\": it is a number, \"same\" or \"valid\"");
 }
 
+/// What all convolutions need, whatever their options are called.
+template <int N, typename Options>
+static void checkConvolution(const std::string &name, int64_t channels, const Sizes<N> &kernel,
+                             const Options &options) {
+  if (channels < 1 || options.groups < 1 || !allAtLeast(kernel, 1) || !allAtLeast(options.stride, 1) ||
+      !allAtLeast(options.dilation, 1) || !allAtLeast<N>(options.padding, 0))
+    throw Error(name +
+                ": channels, kernel sizes, strides, dilations and groups must be at least 1, paddings at least 0");
+  if (channels % options.groups)
+    throw Error(name + ": " + std::to_string(channels) + " channels do not split into " +
+                std::to_string(options.groups) + " groups");
+}
+
 template <int N>
 Conv<N>::Conv(int64_t channels, Sizes<N> kernel, ConvOptions<N> options)
     : channels_(channels), kernel_(kernel), options_(std::move(options)),
       weight_(this->parameter("weight", options_.weight_init)) {
   const std::string name = type_name();
-  if (channels < 1 || options_.groups < 1 || !allAtLeast(kernel, 1) || !allAtLeast(options_.stride, 1) ||
-      !allAtLeast(options_.dilation, 1) || !allAtLeast<N>(options_.padding, 0))
-    throw Error(name +
-                ": channels, kernel sizes, strides, dilations and groups must be at least 1, paddings at least 0");
-  if (channels % options_.groups)
-    throw Error(name + ": " + std::to_string(channels) + " channels do not split into " +
-                std::to_string(options_.groups) + " groups");
+  checkConvolution(name, channels, kernel, options_);
   if (options_.padding.same && options_.stride.vector() != Ints(N, 1))
     throw Error(name + ": padding \"same\" needs a stride of 1");
   if (options_.bias)
@@ -73,6 +80,32 @@ template <int N> Tensor Conv<N>::forward(Tensor x) const {
   }
   Tensor y = conv(x, weight_.need(shape, dtype), options_.stride.vector(), low, high, options_.dilation.vector(),
                   options_.groups);
+  if (bias_)
+    y = y + detail::besideChannels(y, bias_->need({channels_}, dtype).value());
+  return options_.activation ? options_.activation(std::move(y)) : y;
+}
+
+template <int N>
+ConvTranspose<N>::ConvTranspose(int64_t channels, Sizes<N> kernel, ConvTransposeOptions<N> options)
+    : channels_(channels), kernel_(kernel), options_(std::move(options)),
+      weight_(this->parameter("weight", options_.weight_init)) {
+  checkConvolution(type_name(), channels, kernel, options_);
+  for (size_t i = 0; i < N; ++i)
+    if (options_.output_padding.values[i] < 0 || options_.output_padding.values[i] >= options_.stride.values[i])
+      throw Error(type_name() + ": output_padding must be at least 0 and less than the stride");
+  if (options_.bias)
+    bias_ = this->parameter("bias", options_.bias_init);
+}
+
+template <int N> Tensor ConvTranspose<N>::forward(Tensor x) const {
+  needRank(x, N + 2, type_name().c_str());
+  const DType dtype = detail::parameterType(x);
+  Shape shape{x.dim(1), channels_ / options_.groups};
+  for (int64_t size : kernel_.values)
+    shape.push_back(size);
+  const Ints cut = options_.padding.vector();
+  Tensor y = conv_transpose(x, weight_.need(shape, dtype), options_.stride.vector(), cut, cut,
+                            options_.output_padding.vector(), options_.dilation.vector(), options_.groups);
   if (bias_)
     y = y + detail::besideChannels(y, bias_->need({channels_}, dtype).value());
   return options_.activation ? options_.activation(std::move(y)) : y;
@@ -143,6 +176,9 @@ template struct Padding<3>;
 template class Conv<1>;
 template class Conv<2>;
 template class Conv<3>;
+template class ConvTranspose<1>;
+template class ConvTranspose<2>;
+template class ConvTranspose<3>;
 template class MaxPool<1>;
 template class MaxPool<2>;
 template class MaxPool<3>;

@@ -11,31 +11,13 @@ using detail::parameterType;
 
 DType wideType(const Tensor &x) { return x.dtype() == f64 ? f64 : f32; }
 
-/// Channels in groups, each normalized over all its elements of one example.
-Tensor normalizeGroups(const Tensor &x, int64_t groups, double epsilon) {
-  const DType wide = wideType(x);
-  std::vector<int64_t> shape{-1, groups, x.dim(1) / groups};
-  std::vector<int64_t> back{-1};
-  std::vector<int64_t> axes{2};
-  for (int i = 1; i < x.rank(); ++i) {
-    back.push_back(x.dim(i));
-    if (i > 1) {
-      shape.push_back(x.dim(i));
-      axes.push_back(i + 1);
-    }
-  }
-  Tensor y = reshape(cast(x, wide), shape);
-  y = y - mean(y, axes, true);
-  y = y * rsqrt(mean(square(y), axes, true) + epsilon);
-  return cast(reshape(y, back), parameterType(x));
-}
-
-Tensor affine(const Tensor &x, const std::optional<Parameter> &scale, const std::optional<Parameter> &bias) {
-  if (!scale)
-    return x;
-  const Shape channels{x.dim(1)};
-  return x * besideChannels(x, scale->need(channels, x.dtype()).value()) +
-         besideChannels(x, bias->need(channels, x.dtype()).value());
+/// The parameters' values, or those that change nothing.
+std::pair<Tensor, Tensor> affine(const std::optional<Parameter> &scale, const std::optional<Parameter> &bias,
+                                 const Shape &shape, DType dtype) {
+  if (scale)
+    return {scale->need(shape, dtype).value(), bias->need(shape, dtype).value()};
+  const std::vector<int64_t> sizes(shape.begin(), shape.end());
+  return {full(sizes, 1, dtype), full(sizes, 0, dtype)};
 }
 
 } // namespace
@@ -103,18 +85,15 @@ Tensor LayerNorm::forward(Tensor x) const {
   for (int i = -options_.axes; i < 0; ++i)
     shape.push_back(x.dim(i));
   const DType dtype = parameterType(x);
-  if (scale_)
-    return layer_norm(cast(x, dtype), scale_->need(shape, dtype), bias_->need(shape, dtype), options_.epsilon);
-  const std::vector<int64_t> sizes(shape.begin(), shape.end());
-  return layer_norm(cast(x, dtype), full(sizes, 1, dtype), full(sizes, 0, dtype), options_.epsilon);
+  const auto [scale, bias] = affine(scale_, bias_, shape, dtype);
+  return layer_norm(cast(x, dtype), scale, bias, options_.epsilon);
 }
 
 RMSNorm::RMSNorm(double epsilon) : epsilon_(epsilon), scale_(parameter("scale", init::ones())) {}
 Tensor RMSNorm::forward(Tensor x) const {
   needRank(x, 1, "RMSNorm");
-  const DType dtype = parameterType(x), wide = wideType(x);
-  const Tensor y = cast(x, wide);
-  return cast(y * rsqrt(mean(square(y), -1, true) + epsilon_) * cast(scale_.need({x.dim(-1)}, dtype), wide), dtype);
+  const DType dtype = parameterType(x);
+  return rms_norm(cast(x, dtype), scale_.need({x.dim(-1)}, dtype), epsilon_);
 }
 
 GroupNorm::GroupNorm(int64_t groups, GroupNormOptions options) : groups_(groups), options_(options) {
@@ -127,11 +106,9 @@ GroupNorm::GroupNorm(int64_t groups, GroupNormOptions options) : groups_(groups)
 }
 Tensor GroupNorm::forward(Tensor x) const {
   needRank(x, 2, "GroupNorm");
-  if (x.dim(1) % groups_)
-    tressel::detail::fail<ShapeError>(
-        "the channels of " + x.type().str() + " do not split into " + std::to_string(groups_) + " groups",
-        tressel::detail::toLoc(tressel::detail::callerOf(std::source_location::current())), "GroupNorm");
-  return affine(normalizeGroups(x, groups_, options_.epsilon), scale_, bias_);
+  const DType dtype = parameterType(x);
+  const auto [scale, bias] = affine(scale_, bias_, {x.dim(1)}, dtype);
+  return group_norm(cast(x, dtype), scale, bias, groups_, options_.epsilon);
 }
 
 InstanceNorm::InstanceNorm(GroupNormOptions options) : options_(options) {
@@ -142,7 +119,9 @@ InstanceNorm::InstanceNorm(GroupNormOptions options) : options_(options) {
 }
 Tensor InstanceNorm::forward(Tensor x) const {
   needRank(x, 3, "InstanceNorm");
-  return affine(normalizeGroups(x, x.dim(1), options_.epsilon), scale_, bias_);
+  const DType dtype = parameterType(x);
+  const auto [scale, bias] = affine(scale_, bias_, {x.dim(1)}, dtype);
+  return instance_norm(cast(x, dtype), scale, bias, options_.epsilon);
 }
 
 } // namespace tressel::nn

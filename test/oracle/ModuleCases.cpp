@@ -142,6 +142,22 @@ void convolutions() {
         nn::Conv3d(3, {2, 1, 3}, {.stride = {1, 1, 2}, .padding = {1, 0, 1}, .bias = false}), random({1, 2, 3, 4, 5}));
 }
 
+void transposedConvolutions() {
+  auto config = [](json stride, json pad, json more, json dilation, int groups) -> json {
+    return {{"kind", "conv-transpose"}, {"stride", stride}, {"pad", pad}, {"more", more},
+            {"dilation", dilation},     {"groups", groups}};
+  };
+  check("conv-transpose1d", config({3}, {1}, {2}, {1}, 1),
+        nn::ConvTranspose1d(4, 4, {.stride = 3, .padding = 1, .output_padding = 2}), random({2, 3, 5}));
+  check(
+      "conv-transpose2d", config({2, 1}, {0, 2}, {1, 0}, {1, 2}, 2),
+      nn::ConvTranspose2d(
+          4, {3, 2}, {.stride = {2, 1}, .padding = {0, 2}, .output_padding = {1, 0}, .dilation = {1, 2}, .groups = 2}),
+      random({2, 6, 4, 5}));
+  check("conv-transpose3d", config({1, 2, 2}, {0, 0, 0}, {0, 0, 0}, {1, 1, 1}, 1),
+        nn::ConvTranspose3d(2, {1, 2, 3}, {.stride = {1, 2, 2}, .bias = false}), random({1, 3, 2, 3, 4}));
+}
+
 void pools() {
   check("max-pool1d", {{"kind", "pool"}, {"max", true}, {"window", {3}}, {"stride", {2}}, {"pad", {1}}},
         nn::MaxPool1d(3, 2, 1), random({2, 3, 9}));
@@ -232,6 +248,7 @@ int main(int argc, char **argv) {
   folder = argv[1];
   basics();
   convolutions();
+  transposedConvolutions();
   pools();
   norms();
   attention();

@@ -50,6 +50,24 @@ def conv(c, w, x):
     return y + beside(y, w["bias"]) if "bias" in w else y
 
 
+def conv_transpose(c, w, x):
+    """Each element of x adds its multiple of the window to the result."""
+    kernel, groups = w["weight"], c["groups"]
+    window, out = kernel.shape[2:], kernel.shape[1]
+    sizes = [(n - 1) * s + (k - 1) * d + 1 + m
+             for n, s, k, d, m in zip(x.shape[2:], c["stride"], window, c["dilation"], c["more"])]
+    y = np.zeros((x.shape[0], groups * out, *sizes))
+    each = x.shape[1] // groups
+    for g in range(groups):
+        inputs, features = slice(g * each, (g + 1) * each), slice(g * out, (g + 1) * out)
+        for at in np.ndindex(*x.shape[2:]):
+            for k in np.ndindex(*window):
+                place = tuple(a * s + i * d for a, s, i, d in zip(at, c["stride"], k, c["dilation"]))
+                y[(slice(None), features) + place] += x[(slice(None), inputs) + at] @ kernel[(inputs, slice(None)) + k]
+    y = y[(slice(None),) * 2 + tuple(slice(p, n - p) for p, n in zip(c["pad"], sizes))]
+    return y + beside(y, w["bias"]) if "bias" in w else y
+
+
 def pool(c, w, x):
     pads = [(0, 0), (0, 0)] + [(p, p) for p in c["pad"]]
     rank = x.ndim - 2
@@ -189,7 +207,7 @@ KINDS = {
     "leaky": lambda c, w, x: np.where(x > 0, x, x * c["slope"]),
     "elu": lambda c, w, x: np.where(x > 0, x, c["alpha"] * np.expm1(x)),
     "softmax": lambda c, w, x: softmax(x, c["axis"]),
-    "conv": conv, "pool": pool, "adaptive": adaptive, "global": global_pool,
+    "conv": conv, "conv-transpose": conv_transpose, "pool": pool, "adaptive": adaptive, "global": global_pool,
     "batch-norm": batch_norm, "layer-norm": layer_norm, "group-norm": group_norm,
     "rms-norm": lambda c, w, x: x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * w["scale"],
     "attention": attention, "encoder": encoder,

@@ -222,14 +222,14 @@ TEST(ModuleTree, Summary) {
   Net net = makeNet();
   net.head.freeze();
   EXPECT_EQ(net.summary({{f32, {7, 4}}}), "path          class      result     parameters\n"
-                                          "              Net        f32[7, 2]            \n"
-                                          "first         Block      f32[7, 4]            \n"
+                                          "              Net        f32[7, 2]\n"
+                                          "first         Block      f32[7, 4]\n"
                                           "first.inner   Dense      f32[7, 4]          20\n"
                                           "first.norm    BatchNorm  f32[7, 4]           8\n"
-                                          "second        Block      f32[7, 4]            \n"
+                                          "second        Block      f32[7, 4]\n"
                                           "second.inner  Dense      f32[7, 4]          20\n"
                                           "second.norm   BatchNorm  f32[7, 4]           8\n"
-                                          "drop          Dropout    f32[7, 4]            \n"
+                                          "drop          Dropout    f32[7, 4]\n"
                                           "head          Dense      f32[7, 2]          10\n"
                                           "66 parameters, 10 of them frozen\n");
 }

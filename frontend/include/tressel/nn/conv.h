@@ -58,6 +58,38 @@ using Conv1dOptions = ConvOptions<1>;
 using Conv2dOptions = ConvOptions<2>;
 using Conv3dOptions = ConvOptions<3>;
 
+template <int N> struct ConvTransposeOptions {
+  Sizes<N> stride = 1;
+  Sizes<N> padding = 0;        ///< what is cut off on both sides of the result
+  Sizes<N> output_padding = 0; ///< what is added at the end of the result, less than the stride
+  Sizes<N> dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+  Activation activation = nullptr;
+  Initializer weight_init = init::he_uniform();
+  Initializer bias_init = init::zeros();
+};
+
+/// The transpose of a convolution: a size n becomes (n - 1) * stride + (kernel - 1) * dilation + 1 - 2 * padding +
+/// output_padding. Parameters: weight [in, channels / groups, kernel...], bias [channels].
+template <int N> class ConvTranspose : public Module<ConvTranspose<N>> {
+public:
+  static constexpr bool kLibrary = true;
+  static std::string type_name() { return "ConvTranspose" + std::to_string(N) + "d"; }
+  ConvTranspose(int64_t channels, Sizes<N> kernel, ConvTransposeOptions<N> options = {});
+  Tensor forward(Tensor x) const;
+
+private:
+  int64_t channels_;
+  Sizes<N> kernel_;
+  ConvTransposeOptions<N> options_;
+  Parameter weight_;
+  std::optional<Parameter> bias_;
+};
+using ConvTranspose1d = ConvTranspose<1>;
+using ConvTranspose2d = ConvTranspose<2>;
+using ConvTranspose3d = ConvTranspose<3>;
+
 struct PoolOptions {
   bool count_padding = true; ///< averages divide by the window's size at the border too
 };
