@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace tressel::onnx {
 
@@ -136,6 +137,10 @@ std::optional<std::vector<double>> NodeImporter::floatsAttr(const char *name) {
     return {};
   return std::vector<double>(attr->floats().begin(), attr->floats().end());
 }
+std::vector<std::string> NodeImporter::stringsAttr(const char *name) {
+  const auto *attr = find(name, AttributeProto::STRINGS);
+  return attr ? std::vector<std::string>(attr->strings().begin(), attr->strings().end()) : std::vector<std::string>();
+}
 std::optional<op::HostTensor> NodeImporter::tensorAttr(const char *name) {
   const auto *attr = find(name, AttributeProto::TENSOR);
   if (!attr)
@@ -212,6 +217,10 @@ std::optional<Value> NodeImporter::fold(const op::OpInfo &info, const std::vecto
 }
 
 Value NodeImporter::emit(std::string_view name, std::vector<Value> inputs, const NamedAttrs &attrs) {
+  return emitAll(name, std::move(inputs), attrs).at(0);
+}
+
+std::vector<Value> NodeImporter::emitAll(std::string_view name, std::vector<Value> inputs, const NamedAttrs &attrs) {
   const op::OpInfo *info = op::findOp(name);
   if (!info)
     unsupported("needs op '" + std::string(name) + "'");
@@ -236,13 +245,34 @@ Value NodeImporter::emit(std::string_view name, std::vector<Value> inputs, const
     if (!fitsMemory(type))
       fail("a result of type " + type.str() + " is larger than any memory");
   if (auto folded = fold(*info, inputs, values, inferred.types[0]))
-    return *folded;
+    return {*folded};
 
   std::vector<mlir::Value> operands;
   for (const Value &v : inputs)
     operands.push_back(materialize(v));
   mlir::Operation *op = graph::createOp(graph_.builder, loc_, *info, operands, values);
-  return Value(inferred.types[0], op->getResult(0));
+  std::vector<Value> results;
+  for (size_t i = 0; i < inferred.types.size(); ++i)
+    results.emplace_back(inferred.types[i], op->getResult(static_cast<unsigned>(i)));
+  return results;
+}
+
+Value NodeImporter::iota(int64_t size, const Shape &shape) {
+  op::HostTensor t = op::HostTensor::allocate({i64, shape});
+  std::iota(t.as<int64_t>(), t.as<int64_t>() + size, 0);
+  return constant(std::move(t));
+}
+
+Value NodeImporter::table(const std::vector<double> &values, const Shape &shape, DType dtype) {
+  op::HostTensor t = op::HostTensor::allocate({f64, shape});
+  std::copy(values.begin(), values.end(), t.as<double>());
+  if (dtype == f64)
+    return constant(std::move(t));
+  if (dtype != f32)
+    return cast(constant(std::move(t)), dtype);
+  op::HostTensor narrow = op::HostTensor::allocate({f32, shape}); // directly, whatever the size
+  std::transform(values.begin(), values.end(), narrow.as<float>(), [](double v) { return static_cast<float>(v); });
+  return constant(std::move(narrow));
 }
 
 Value NodeImporter::constant(op::HostTensor tensor) { return Value(std::move(tensor)); }
@@ -317,6 +347,15 @@ Value NodeImporter::transpose(Value v, std::vector<int64_t> perm) {
 
 Value NodeImporter::broadcastTo(Value v, const Shape &shape) {
   return v.type.shape == shape ? v : emit("broadcast_to", {v}, {{"shape", op::Ints(shape.begin(), shape.end())}});
+}
+
+Value NodeImporter::sliceAxis(const Value &v, int axis, int64_t from, int64_t to, int64_t step) {
+  op::Ints starts(static_cast<size_t>(v.rank()), 0), limits(v.type.shape.begin(), v.type.shape.end()), steps(starts.size(), 1);
+  const auto d = static_cast<size_t>(axis);
+  starts[d] = from;
+  limits[d] = to;
+  steps[d] = step;
+  return emit("slice", {v}, {{"starts", starts}, {"limits", limits}, {"strides", steps}});
 }
 
 void NodeImporter::sameType(const Value &a, const Value &b) const {

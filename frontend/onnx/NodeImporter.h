@@ -76,6 +76,8 @@ public:
   std::string stringAttr(const char *name, std::optional<std::string> fallback = {});
   std::optional<std::vector<int64_t>> intsAttr(const char *name);
   std::optional<std::vector<double>> floatsAttr(const char *name);
+  /// Empty when absent.
+  std::vector<std::string> stringsAttr(const char *name);
   std::optional<op::HostTensor> tensorAttr(const char *name);
   /// An element type of the format.
   DType typeAttr(const char *name);
@@ -94,7 +96,13 @@ public:
   // Emission.
   /// One result of op `name`; attributes not given have their defaults.
   Value emit(std::string_view name, std::vector<Value> inputs, const NamedAttrs &attrs = {});
+  /// All results of an op that has several.
+  std::vector<Value> emitAll(std::string_view name, std::vector<Value> inputs, const NamedAttrs &attrs = {});
   Value constant(op::HostTensor tensor);
+  /// 0, 1, ... size - 1 as i64, in a shape that holds them.
+  Value iota(int64_t size, const Shape &shape);
+  /// Known numbers.
+  Value table(const std::vector<double> &values, const Shape &shape, DType dtype);
   /// Of rank 0 and type `dtype`; `value` must be representable when it is an integer type.
   Value scalar(DType dtype, double value);
   Value ints(const std::vector<int64_t> &values);
@@ -107,6 +115,8 @@ public:
   Value reshape(Value v, const Shape &shape);
   Value transpose(Value v, std::vector<int64_t> perm);
   Value broadcastTo(Value v, const Shape &shape);
+  /// [from, to) of one dimension, in steps.
+  Value sliceAxis(const Value &v, int axis, int64_t from, int64_t to, int64_t step = 1);
   void sameType(const Value &a, const Value &b) const;
   void requireFloat(const Value &v) const;
 

@@ -36,5 +36,8 @@ std::span<const OpEntry> normOps();
 std::span<const OpEntry> attentionOps();
 std::span<const OpEntry> lossOps();
 std::span<const OpEntry> resizeOps();
+std::span<const OpEntry> recurrentOps();
+std::span<const OpEntry> signalOps();
+std::span<const OpEntry> quantizeOps();
 
 } // namespace tressel::onnx

@@ -14,12 +14,6 @@ using N = NodeImporter;
 using Ints = std::vector<int64_t>;
 
 Value like(N &n, const Value &v, double x) { return n.scalar(v.dtype(), x); }
-Value counted(N &n, int64_t size, const Shape &shape) {
-  op::HostTensor t = op::HostTensor::allocate({i64, shape});
-  std::iota(t.as<int64_t>(), t.as<int64_t>() + size, 0);
-  return n.constant(std::move(t));
-}
-
 /// [batch, sequence, heads * size] as [batch, heads, sequence, size]; four dimensions stay.
 Value splitHeads(N &n, const Value &v, int64_t heads) {
   if (v.rank() == 4)
@@ -89,12 +83,12 @@ void attention(N &n) {
   if (n.has(3))
     scores = n.emit("add", {scores, n.cast(additiveMask(n, n.in(3), scores.dtype(), length), scores.dtype())});
   if (n.intAttr("is_causal", 0)) {
-    Value row = n.emit("add", {counted(n, queries, {queries, 1}), n.scalar(i64, static_cast<double>(past))});
-    Value seen = n.emit("less_equal", {counted(n, length, {length}), row});
+    Value row = n.emit("add", {n.iota(queries, {queries, 1}), n.scalar(i64, static_cast<double>(past))});
+    Value seen = n.emit("less_equal", {n.iota(length, {length}), row});
     scores = n.emit("where", {seen, scores, like(n, scores, minus)});
   }
   if (n.has(6)) { // how many keys of each sample are real
-    Value real = n.emit("less", {counted(n, length, {length}), n.reshape(n.cast(n.in(6), i64), {q.dim(0), 1, 1, 1})});
+    Value real = n.emit("less", {n.iota(length, {length}), n.reshape(n.cast(n.in(6), i64), {q.dim(0), 1, 1, 1})});
     scores = n.emit("where", {real, scores, like(n, scores, minus)});
   }
   if (!(scores.type.shape == scoresShape))

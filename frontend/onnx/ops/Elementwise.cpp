@@ -94,8 +94,9 @@ void dropout(N &n) {
   n.ignoreAttr("ratio");
   n.ignoreAttr("seed");
   n.ignoreAttr("is_test");
-  if (n.has(2) && n.knownScalar(n.in(2)).value_or(1) != 0)
-    n.unsupported("training mode");
+  const bool drops = !n.has(1) || n.knownScalar(n.in(1)).value_or(1) != 0;
+  if (n.has(2) && n.knownScalar(n.in(2)).value_or(1) != 0 && drops)
+    n.unsupported("training mode, which drops at random");
   n.out(0, n.in(0));
   if (n.wants(1))
     n.out(1, n.broadcastTo(n.scalar(n.opset() >= 10 ? bool_ : n.in(0).dtype(), 1), n.in(0).type.shape));

@@ -41,7 +41,16 @@ void gemm(N &n) {
   n.out(0, v);
 }
 
-constexpr OpEntry kTable[] = {{"MatMul", 1, matmul}, {"Gemm", 7, gemm}};
+void einsum(N &n) {
+  std::vector<Value> operands;
+  for (int i = 0; i < n.numInputs(); ++i) {
+    n.sameType(n.in(0), n.in(i));
+    operands.push_back(n.in(i));
+  }
+  n.out(0, n.emit("einsum", operands, {{"equation", n.stringAttr("equation")}}));
+}
+
+constexpr OpEntry kTable[] = {{"MatMul", 1, matmul}, {"Gemm", 7, gemm}, {"Einsum", 12, einsum}};
 } // namespace
 
 std::span<const OpEntry> linearOps() { return kTable; }

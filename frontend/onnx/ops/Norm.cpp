@@ -2,6 +2,7 @@
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace tressel::onnx {
@@ -157,11 +158,30 @@ void lpNorm(N &n) {
   n.out(0, n.emit("where", {empty, zero, n.emit("div", {x, size})}));
 }
 
+/// Divided by a power of the mean square of the neighbouring channels.
+void localResponse(N &n) {
+  const Value &x = n.in(0);
+  n.requireFloat(x);
+  const int64_t size = n.intAttr("size");
+  const double alpha = n.floatAttr("alpha", 1e-4), beta = n.floatAttr("beta", 0.75), bias = n.floatAttr("bias", 1);
+  if (x.rank() < 3 || size < 1 || size > 1 << 20)
+    n.fail("size " + std::to_string(size) + " for " + x.type.str());
+  const int64_t places = x.type.shape.numElements() / std::max<int64_t>(x.dim(0) * x.dim(1), 1), low = (size - 1) / 2;
+  Value squares = n.reshape(n.emit("mul", {x, x}), {x.dim(0), 1, x.dim(1), places});
+  Value sums = n.emit("sum_pool", {squares}, {{"window", Ints{size, 1}},
+                                              {"strides", Ints{1, 1}},
+                                              {"pad_low", Ints{low, 0}},
+                                              {"pad_high", Ints{size - 1 - low, 0}}});
+  sums = n.reshape(n.emit("mul", {sums, n.scalar(x.dtype(), alpha / static_cast<double>(size))}), x.type.shape);
+  Value divisor = n.emit("pow", {n.emit("add", {sums, n.scalar(x.dtype(), bias)}), n.scalar(x.dtype(), beta)});
+  n.out(0, n.emit("div", {x, divisor}));
+}
+
 constexpr OpEntry kTable[] = {
     {"BatchNormalization", 7, batchNorm},  {"LayerNormalization", 17, layerNorm},
     {"RMSNormalization", 23, rmsNorm},     {"InstanceNormalization", 6, instanceNorm},
     {"GroupNormalization", 21, groupNorm}, {"MeanVarianceNormalization", 9, meanVariance},
-    {"LpNormalization", 1, lpNorm},
+    {"LpNormalization", 1, lpNorm},        {"LRN", 1, localResponse},
 };
 } // namespace
 

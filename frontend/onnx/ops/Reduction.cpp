@@ -105,12 +105,7 @@ template <const char *Op> void argReduce(N &n) {
   if (!last)
     return n.out(0, n.cast(n.emit(Op, {v}, attrs), i64));
   // The last one is the first one from behind.
-  Ints starts(static_cast<size_t>(v.rank()), 0), limits(v.type.shape.begin(), v.type.shape.end()), steps(starts.size(), 1);
-  const auto d = static_cast<size_t>(axis);
-  starts[d] = v.dim(axis) - 1;
-  limits[d] = -v.dim(axis) - 1;
-  steps[d] = -1;
-  Value reversed = n.emit("slice", {v}, {{"starts", starts}, {"limits", limits}, {"strides", steps}});
+  Value reversed = n.sliceAxis(v, axis, v.dim(axis) - 1, -v.dim(axis) - 1, -1);
   Value fromEnd = n.cast(n.emit(Op, {reversed}, attrs), i64);
   n.out(0, n.emit("sub", {n.scalar(i64, static_cast<double>(v.dim(axis) - 1)), fromEnd}));
 }
@@ -151,10 +146,8 @@ void hardmax(N &n) {
   Shape places;
   for (int i = along; i < flat.rank(); ++i)
     places.push_back(i == along ? size : 1);
-  op::HostTensor numbers = op::HostTensor::allocate({i64, places});
-  std::iota(numbers.as<int64_t>(), numbers.as<int64_t>() + size, 0);
   Value top = n.cast(n.emit("argmax", {flat}, {{"axis", int64_t(along)}, {"keepdims", true}}), i64);
-  Value hit = n.emit("equal", {n.constant(std::move(numbers)), top});
+  Value hit = n.emit("equal", {n.iota(size, places), top});
   n.out(0, n.reshape(n.cast(hit, v.dtype()), v.type.shape));
 }
 

@@ -24,12 +24,6 @@ std::vector<double> knownFloats(N &n, int i, const char *what) {
   return {v.host->as<double>(), v.host->as<double>() + v.dim(0)};
 }
 
-Value constantOf(N &n, const std::vector<double> &values, const Shape &shape, DType type) {
-  op::HostTensor t = op::HostTensor::allocate({f64, shape});
-  std::copy(values.begin(), values.end(), t.as<double>());
-  return n.cast(n.constant(std::move(t)), type);
-}
-
 /// One dimension by a table of places and weights.
 Value resampled(N &n, const Value &x, int dim, const op::Taps &taps, double outside) {
   const auto count = static_cast<int64_t>(taps.outside.size());
@@ -46,13 +40,13 @@ Value resampled(N &n, const Value &x, int dim, const op::Taps &taps, double outs
     }
     Value part = n.emit("take", {x, n.ints(index)}, {{"axis", int64_t(dim)}});
     if (taps.taps > 1)
-      part = n.emit("mul", {part, constantOf(n, weight, along, x.dtype())});
+      part = n.emit("mul", {part, n.table(weight, along, x.dtype())});
     result = t ? n.emit("add", {result, part}) : part;
   }
   if (std::ranges::none_of(taps.outside, [](bool b) { return b; }))
     return result;
   std::vector<double> flags(taps.outside.begin(), taps.outside.end());
-  return n.emit("where", {constantOf(n, flags, along, bool_), n.scalar(x.dtype(), outside), result});
+  return n.emit("where", {n.table(flags, along, bool_), n.scalar(x.dtype(), outside), result});
 }
 
 void resize(N &n) {
@@ -238,12 +232,9 @@ private:
   std::vector<Reading> along(int d, const std::string &mode) {
     const int spatial = x_.rank() - 2;
     const int64_t size = x_.dim(d + 2);
-    Ints from(static_cast<size_t>(grid_.rank()), 0), to(grid_.type.shape.begin(), grid_.type.shape.end());
-    from.back() = spatial - 1 - d;
-    to.back() = spatial - d;
     Shape places = grid_.type.shape;
     places.pop_back();
-    Value g = n_.reshape(n_.emit("slice", {grid_}, {{"starts", from}, {"limits", to}}), places);
+    Value g = n_.reshape(n_.sliceAxis(grid_, grid_.rank() - 1, spatial - 1 - d, spatial - d), places);
     const double length = static_cast<double>(size);
     // -1 and 1 are the centres of the first and the last element, or their outer ends.
     Value at = corners_ ? mul(add(g, number(1)), number((length - 1) / 2))
@@ -330,6 +321,41 @@ void gridSample(N &n) {
   n.out(0, n.cast(GridSampler(n, x, grid, padding, corners).run(mode), x.dtype()));
 }
 
+/// Places from -1 to 1 of an image of the given size, moved by a matrix per sample.
+void affineGrid(N &n) {
+  const Value &theta = n.in(0);
+  const Ints size = n.knownInts(1, "the size");
+  const bool corners = n.intAttr("align_corners", 0) != 0;
+  const auto spatial = static_cast<int64_t>(size.size()) - 2;
+  if ((spatial != 2 && spatial != 3) || !(theta.type.shape == Shape{size[0], spatial, spatial + 1}))
+    n.fail("matrices of type " + theta.type.str() + " do not fit " + std::to_string(spatial) + " spatial dimensions");
+  Shape result{size[0]};
+  int64_t places = 1;
+  for (size_t d = 2; d < size.size(); ++d) {
+    if (size[d] < 1 || size[d] > 1 << 20)
+      n.fail("the size holds " + std::to_string(size[d]));
+    result.push_back(size[d]);
+    places *= size[d];
+  }
+  if (!fitsMemory({f64, {places, spatial + 1}}))
+    n.fail("the grid is larger than any memory");
+  result.push_back(spatial);
+  // A row per place: its coordinates, the last dimension's first, and 1.
+  std::vector<double> rows;
+  for (int64_t p = 0; p < places; ++p) {
+    int64_t rest = p;
+    for (int64_t d = spatial - 1; d >= 0; --d) {
+      const int64_t length = size[static_cast<size_t>(d) + 2], i = rest % length;
+      rest /= length;
+      rows.push_back(corners ? (length == 1 ? -1 : 2 * static_cast<double>(i) / static_cast<double>(length - 1) - 1)
+                             : (2 * static_cast<double>(i) + 1) / static_cast<double>(length) - 1);
+    }
+    rows.push_back(1);
+  }
+  Value base = n.table(rows, {places, spatial + 1}, theta.dtype());
+  n.out(0, n.reshape(n.emit("matmul", {base, n.transpose(theta, {0, 2, 1})}), result));
+}
+
 /// Cut or padded with zeros, evenly at both ends.
 void centerCropPad(N &n) {
   Value x = n.in(0);
@@ -359,7 +385,7 @@ void centerCropPad(N &n) {
 }
 
 constexpr OpEntry kTable[] = {
-    {"Resize", 10, resize}, {"Upsample", 7, upsample}, {"GridSample", 16, gridSample}, {"CenterCropPad", 18, centerCropPad}};
+    {"Resize", 10, resize}, {"Upsample", 7, upsample}, {"GridSample", 16, gridSample}, {"CenterCropPad", 18, centerCropPad}, {"AffineGrid", 20, affineGrid}};
 } // namespace
 
 std::span<const OpEntry> resizeOps() { return kTable; }

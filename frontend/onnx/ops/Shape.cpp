@@ -179,15 +179,6 @@ Value slice(N &n, const Value &v, Ints starts, Ints stops, Ints steps) {
   return n.emit("slice", {v},
                 {{"starts", std::move(starts)}, {"limits", std::move(stops)}, {"strides", std::move(steps)}});
 }
-/// [from, to) of one dimension.
-Value sliceAxis(N &n, const Value &v, int axis, int64_t from, int64_t to) {
-  Ints starts(static_cast<size_t>(v.rank()), 0), stops(v.type.shape.begin(), v.type.shape.end()),
-      steps(static_cast<size_t>(v.rank()), 1);
-  starts[static_cast<size_t>(axis)] = from;
-  stops[static_cast<size_t>(axis)] = to;
-  return slice(n, v, starts, stops, steps);
-}
-
 void sliceOp(N &n) {
   const Value &v = n.in(0);
   bool inputs = n.opset() >= 10;
@@ -251,7 +242,7 @@ void split(N &n) {
   int64_t at = 0;
   for (int i = 0; i < n.numOutputs(); ++i) {
     int64_t end = at + (*sizes)[static_cast<size_t>(i)];
-    n.out(i, sliceAxis(n, v, axis, at, end));
+    n.out(i, n.sliceAxis(v, axis, at, end));
     at = end;
   }
 }
@@ -367,25 +358,57 @@ void oneHot(N &n) {
     wide.push_back(i == axis ? 1 : index.dim(i < axis ? i : i - 1));
     classes.push_back(i == axis ? size : 1);
   }
-  op::HostTensor numbers = op::HostTensor::allocate({i64, classes});
-  std::iota(numbers.as<int64_t>(), numbers.as<int64_t>() + size, 0);
   index = n.reshape(n.cast(index, i64), wide);
   Value negative = n.emit("less", {index, n.scalar(i64, 0)});
   index = n.emit("where", {negative, n.emit("add", {index, n.scalar(i64, static_cast<double>(size))}), index});
-  Value hit = n.emit("equal", {index, n.constant(std::move(numbers))});
-  auto pick = [&](int64_t i) { return n.reshape(sliceAxis(n, values, 0, i, i + 1), {}); };
+  Value hit = n.emit("equal", {index, n.iota(size, classes)});
+  auto pick = [&](int64_t i) { return n.reshape(n.sliceAxis(values, 0, i, i + 1), {}); };
   n.out(0, n.emit("where", {hit, pick(1), pick(0)}));
 }
 
-Value counted(N &n, int64_t size, const Shape &shape) {
-  op::HostTensor t = op::HostTensor::allocate({i64, shape});
-  std::iota(t.as<int64_t>(), t.as<int64_t>() + size, 0);
-  return n.constant(std::move(t));
+/// The first elements of each sequence in reverse order, the rest as they are.
+void reverseSequence(N &n) {
+  const Value &v = n.in(0);
+  const int64_t time = n.intAttr("time_axis", 0), batch = n.intAttr("batch_axis", 1);
+  if (v.rank() < 2 || time + batch != 1 || (time != 0 && time != 1) || n.in(1).rank() != 1 ||
+      n.in(1).dim(0) != v.dim(static_cast<int>(batch)))
+    n.fail("axes " + std::to_string(time) + " and " + std::to_string(batch) + " with lengths " + n.in(1).type.str() + " for " + v.type.str());
+  const int64_t steps = v.dim(static_cast<int>(time)), sequences = v.dim(static_cast<int>(batch));
+  const bool batchFirst = batch == 0;
+  // Every (batch, time) is a row; which row comes from where is arithmetic on the lengths.
+  Value t = n.iota(steps, batchFirst ? Shape{1, steps} : Shape{steps, 1});
+  Value b = n.iota(sequences, batchFirst ? Shape{sequences, 1} : Shape{1, sequences});
+  Value length = n.reshape(n.cast(n.in(1), i64), b.type.shape);
+  Value turned = n.emit("sub", {n.emit("sub", {length, n.scalar(i64, 1)}), t});
+  Value from = n.emit("where", {n.emit("less", {t, length}), turned, t});
+  auto times = [&](const Value &x, int64_t factor) { return n.emit("mul", {x, n.scalar(i64, static_cast<double>(factor))}); };
+  Value row = n.emit("add", {batchFirst ? from : times(from, sequences), batchFirst ? times(b, steps) : b});
+  const int64_t rows = steps * sequences, rest = rows ? v.type.shape.numElements() / rows : 0;
+  Value y = n.emit("take", {n.reshape(v, {rows, rest}), n.reshape(row, {rows})}, {{"axis", int64_t(0)}});
+  n.out(0, n.reshape(y, v.type.shape));
+}
+
+/// The slices whose condition, known at import, is true.
+void compress(N &n) {
+  Value v = n.in(0);
+  const Value condition = n.cast(n.in(1), i64);
+  if (!condition.host)
+    n.unsupported("a condition computed from the input's values: the result's size depends on it");
+  if (!n.hasAttr("axis"))
+    v = n.reshape(v, {v.type.shape.numElements()});
+  const int axis = n.axis(n.intAttr("axis", 0), v.rank());
+  Ints kept;
+  for (int64_t i = 0; i < condition.type.shape.numElements(); ++i)
+    if (condition.host->as<int64_t>()[i])
+      kept.push_back(i);
+  if (condition.rank() != 1 || (!kept.empty() && kept.back() >= v.dim(axis)))
+    n.fail("a condition of type " + condition.type.str() + " does not fit " + v.type.str());
+  n.out(0, n.emit("take", {v, n.ints(kept)}, {{"axis", int64_t(axis)}}));
 }
 
 /// Where a matrix of these sizes is on or above the diagonal number `k`, or on or below it.
 Value triangle(N &n, const char *compare, int64_t rows, int64_t columns, const Value &k) {
-  return n.emit(compare, {counted(n, columns, {columns}), n.emit("add", {counted(n, rows, {rows, 1}), k})});
+  return n.emit(compare, {n.iota(columns, {columns}), n.emit("add", {n.iota(rows, {rows, 1}), k})});
 }
 void trilu(N &n) {
   const Value &v = n.in(0);
@@ -450,6 +473,8 @@ constexpr OpEntry kTable[] = {
     {"Range", 11, range},
     {"OneHot", 9, oneHot},
     {"Trilu", 14, trilu},
+    {"ReverseSequence", 10, reverseSequence},
+    {"Compress", 9, compress},
     {"EyeLike", 9, eyeLike},
     {"DepthToSpace", 1, depthToSpace},
     {"SpaceToDepth", 1, spaceToDepth},

@@ -205,6 +205,51 @@ void averagePool(N &n) {
   n.out(0, n.emit("avg_pool", {x}, attrs));
 }
 
+/// Blocks added up where they overlap: a transposed convolution with windows that hold a single 1.
+void columnsToImage(N &n) {
+  const Value &x = n.in(0);
+  const Ints image = n.knownInts(1, "the image's shape"), block = n.knownInts(2, "the block's shape");
+  const size_t dims = block.size();
+  auto list = [&](const char *name, int64_t fallback, size_t count) {
+    Ints values = n.intsAttr(name).value_or(Ints(count, fallback));
+    if (values.size() != count)
+      n.fail("'" + std::string(name) + "' has " + std::to_string(values.size()) + " entries");
+    return values;
+  };
+  const Ints strides = list("strides", 1, dims), dilations = list("dilations", 1, dims), pads = list("pads", 0, 2 * dims);
+  if (dims < 1 || dims > 3 || image.size() != dims)
+    n.unsupported(std::to_string(dims) + " spatial dimensions");
+  n.requireFloat(x);
+  int64_t size = 1, blocks = 1;
+  Ints count, extra, low(pads.begin(), pads.begin() + static_cast<long>(dims)), high(pads.begin() + static_cast<long>(dims), pads.end());
+  for (size_t i = 0; i < dims; ++i) {
+    const int64_t extent = (block[i] - 1) * dilations[i] + 1, room = image[i] + low[i] + high[i] - extent;
+    if (block[i] < 1 || strides[i] < 1 || dilations[i] < 1 || low[i] < 0 || high[i] < 0 || room < 0 || image[i] > 1 << 24)
+      n.fail("blocks do not fit the image");
+    count.push_back(room / strides[i] + 1);
+    extra.push_back(room % strides[i]);
+    size *= block[i];
+    blocks *= count.back();
+  }
+  if (x.rank() != 3 || x.dim(1) % size || x.dim(2) != blocks)
+    n.fail(x.type.str() + " does not hold " + std::to_string(blocks) + " blocks of " + std::to_string(size));
+  Shape split{x.dim(0), x.dim(1)};
+  for (int64_t c : count)
+    split.push_back(c);
+  // Weights [channels * size, 1, block...]: the k-th of a channel's rows has its 1 at place k.
+  const int64_t channels = x.dim(1) / size;
+  std::vector<double> ones(static_cast<size_t>(channels * size * size), 0);
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t k = 0; k < size; ++k)
+      ones[static_cast<size_t>((c * size + k) * size + k)] = 1;
+  Shape weights{channels * size, 1};
+  for (int64_t b : block)
+    weights.push_back(b);
+  n.out(0, n.emit("conv_transpose", {n.reshape(x, split), n.table(ones, weights, x.dtype())},
+                  {{"strides", strides}, {"pad_low", low}, {"pad_high", high}, {"output_padding", extra},
+                   {"dilations", dilations}, {"groups", channels}}));
+}
+
 /// The p-norm of each window.
 void lpPool(N &n) {
   const Value &x = n.in(0);
@@ -233,7 +278,7 @@ void globalLpPool(N &n) {
 }
 
 constexpr OpEntry kTable[] = {{"Conv", 1, conv}, {"MaxPool", 1, maxPool}, {"AveragePool", 1, averagePool},
-                              {"ConvTranspose", 1, convTranspose}, {"LpPool", 2, lpPool}, {"GlobalLpPool", 2, globalLpPool}};
+                              {"ConvTranspose", 1, convTranspose}, {"Col2Im", 18, columnsToImage}, {"LpPool", 2, lpPool}, {"GlobalLpPool", 2, globalLpPool}};
 } // namespace
 
 std::span<const OpEntry> windowOps() { return kTable; }
