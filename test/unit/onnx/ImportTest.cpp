@@ -97,7 +97,7 @@ TEST_F(OnnxImport, RefusesWrongDims) {
 TEST_F(OnnxImport, ListsEverythingUnsupportedAtOnce) {
   ModelBuilder b;
   b.input("x", {2, 3}).output("y");
-  b.node("LSTM", {"x"}, {"h"}, "memory");
+  b.node("Unique", {"x"}, {"h"}, "memory");
   b.node("Relu", {"h"}, {"g"}, "depends");
   auto &pad = b.node("Pad", {"x", "pads"}, {"p"}, "mirror");
   b.ints("pads", {0, 0, 0, 0});
@@ -109,7 +109,7 @@ TEST_F(OnnxImport, ListsEverythingUnsupportedAtOnce) {
   setInt(b.node("Neg", {"x"}, {"q"}, "odd"), "mystery", 1);
   std::string text = refusal(b);
   EXPECT_EQ(text, "m.onnx: not supported:\n"
-                  "  LSTM (opset 17) at node 'memory'\n"
+                  "  Unique (opset 17) at node 'memory'\n"
                   "  Pad (opset 17) at node 'mirror': mode 'reflect'\n"
                   "  Neg (opset 17) at node 'odd': attribute 'mystery'");
 }
