@@ -52,9 +52,9 @@ template <typename T> struct Matrix {
 static void views() {
   double p[6] = {1, 2, 3, 4, 5, 6}, out[6];
 
-  Tensor x = from_mdspan(Matrix<double>(p, 2, 3));     // copies, whatever the strides
-  auto seen = mdspan_of<Matrix<const double>>(x);      // looks at the elements where they lie
-  copy_to(x * 2, Matrix<double>(out, 2, 3));           // writes a view
+  Tensor x = from_mdspan(Matrix<double>(p, 2, 3)); // copies, whatever the strides
+  auto seen = mdspan_of<Matrix<const double>>(x);  // looks at the elements where they lie
+  copy_to(x * 2, Matrix<double>(out, 2, 3));       // writes a view
   require(seen.data_handle()[4] == 5 && out[4] == 10, "views");
 }
 

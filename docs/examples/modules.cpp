@@ -61,11 +61,12 @@ static void tree() {
 
   nn::Dense wide(100, nullptr, {.weight_init = nn::init::orthogonal()});
   wide.initialize({{f32, {1, 8}}}, 2);
-  net.replace("head", wide);       // net.head(x) calls it too
-  net["body.norm"].freeze();       // any module by its path
-  net.apply([](const std::string &path, const nn::ModuleHandle &m) { std::cout << path << ": " << m.type_name() << "\n"; });
-  Net copy = net.clone();          // parameters of its own; plain copies share
-  net.to(f16);                     // parameters; statistics stay f32
+  net.replace("head", wide); // net.head(x) calls it too
+  net["body.norm"].freeze(); // any module by its path
+  net.apply(
+      [](const std::string &path, const nn::ModuleHandle &m) { std::cout << path << ": " << m.type_name() << "\n"; });
+  Net copy = net.clone(); // parameters of its own; plain copies share
+  net.to(f16);            // parameters; statistics stay f32
   require(copy.parameters()[0].second.dtype() == f32 && net.parameters()[0].second.dtype() == f16, "types");
 }
 
