@@ -57,7 +57,7 @@ private:
         prepared.insert(value);
     for (graph::LaunchOp launch : launches) {
       int64_t in = 0, out = 0;
-      bool known = !isRandom(launch, symbols);
+      bool known = !isRandom(launch, symbols) && !isSymbolic(launch, symbols);
       for (Value operand : launch.getInputs()) {
         in += bytesOf(operand.getType());
         known &= prepared.contains(baseOf(operand));
@@ -71,6 +71,12 @@ private:
         step.push_back(launch);
       }
     }
+  }
+
+  /// Whether its kernel takes sizes of the call, which prepare does not know.
+  static bool isSymbolic(graph::LaunchOp launch, SymbolTableCollection &symbols) {
+    auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+    return kernel && !graph::symbolsOf(kernel).empty();
   }
 
   /// Bytes of arena memory that launches of the step make, by value, with the number of launches that read each.

@@ -130,10 +130,10 @@ private:
         }
     if (!value)
       return {};
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+    const Shape shape = graph::fromMlir(value.getType()).shape;
     for (Operation *op : epilogue) {
       std::optional<op::LoopForm> form = loopFormOf(op);
-      if (!form || !isPointParallel(*form) || ArrayRef<int64_t>(form->domain) != shape)
+      if (!form || !isPointParallel(*form) || Shape(std::span<const int64_t>(form->domain)) != shape)
         return {};
       for (auto [i, operand] : llvm::enumerate(op->getOperands()))
         if (Operation *def = operand.getDefiningOp();
@@ -148,8 +148,7 @@ public:
   static bool holds(Value result, Value rootValue) {
     return cast<RankedTensorType>(result.getType()).getElementTypeBitWidth() ==
                cast<RankedTensorType>(rootValue.getType()).getElementTypeBitWidth() &&
-           cast<RankedTensorType>(result.getType()).getShape() ==
-               cast<RankedTensorType>(rootValue.getType()).getShape();
+           graph::fromMlir(result.getType()).shape == graph::fromMlir(rootValue.getType()).shape;
   }
 
 private:
@@ -169,7 +168,7 @@ bool isCheapToRepeat(Operation *op) {
     return false;
   for (const op::ScalarNode &node : form->body.nodes)
     if (node.op != op::ScalarOp::Operand && node.op != op::ScalarOp::Const && node.op != op::ScalarOp::Cast &&
-        node.op != op::ScalarOp::Index)
+        node.op != op::ScalarOp::Index && node.op != op::ScalarOp::Size)
       return false;
   int64_t in = 0, out = 0;
   for (Type type : op->getOperandTypes())
@@ -341,7 +340,7 @@ private:
     llvm::append_range(locations, llvm::map_range(ordered, [](Operation *op) { return op->getLoc(); }));
     auto cluster = graph::ClusterOp::create(
         b, fuseLocations(&getContext(), locations), ValueRange(results).getTypes(), inputs, how.provider->name(),
-        how.bid.params, static_cast<uint64_t>(how.bid.range), static_cast<uint64_t>(how.bid.grain),
+        how.bid.params, how.bid.range, static_cast<uint64_t>(how.bid.grain),
         static_cast<uint64_t>(how.bid.scratchBytes), IntegerAttr(), static_cast<uint64_t>(how.bid.packs.size()));
     Block *body = b.createBlock(&cluster.getBody());
     IRMapping map;

@@ -1,6 +1,7 @@
 #include "passes/Pipeline.h"
 
 #include "ir/graph/Graph.h"
+#include "tressel/runtime/Dim.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Util.h"
 #include "passes/VerifyEach.h"
@@ -69,6 +70,29 @@ LogicalResult checkNames(ModuleOp module, const PipelineOptions &options) {
            << options.stopAfter << "' to stop after; the passes are " << llvm::join(pipelinePassNames(), ", ");
   return success();
 }
+/// Every symbolic size is one of a dimension of an input, so that a call's inputs give it.
+LogicalResult checkSymbols(func::FuncOp main) {
+  std::vector<int64_t> symbols = graph::symbolsOf(main), known;
+  if (symbols.empty())
+    return success();
+  if (failed(graph::verifySymbols(main)))
+    return failure();
+  for (BlockArgument arg : main.getArguments()) {
+    const bool isState = main.getArgAttr(arg.getArgNumber(), graph::kStateAttr) != nullptr;
+    for (int64_t size : graph::fromMlir(arg.getType()).shape) {
+      if (isState && dim::isSymbolic(size))
+        return mlir::emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " of @main is a state of "
+                                             << graph::fromMlir(arg.getType()).str() << ", but states have fixed sizes";
+      if (dim::isSymbol(size))
+        known.push_back(size);
+    }
+  }
+  for (int64_t symbol : symbols)
+    if (!llvm::is_contained(known, symbol))
+      return main.emitError("the size '") << dim::spell(symbol)
+                                          << "' is used, but no input has a dimension of that size alone";
+  return success();
+}
 /// What later passes take for granted of a program. The user's mistakes end here, with their line.
 LogicalResult checkProgram(ModuleOp module) {
   FailureOr<func::FuncOp> found = findMain(module);
@@ -84,9 +108,9 @@ LogicalResult checkProgram(ModuleOp module) {
     if (!graph::isSupported(type))
       return mlir::emitError(loc) << what << " has the type " << type
                                   << ", which is no tensor of a type that Tressel has";
-    if (!cast<RankedTensorType>(type).hasStaticShape())
+    if (!dim::isKnown(graph::fromMlir(type).shape))
       return mlir::emitError(loc) << what << " has the type " << type
-                                  << ", whose size is not known; give each dimension a size";
+                                  << ", whose size is not known; give each dimension a size, or a name: #tressel.dims<\"n\", 4>";
     return success();
   };
   for (BlockArgument arg : main.getArguments())
@@ -96,6 +120,8 @@ LogicalResult checkProgram(ModuleOp module) {
     for (Type type : op.getResultTypes())
       if (failed(check(type, op.getLoc(), "the result of '" + op.getName().getStringRef() + "'")))
         return failure();
+  if (failed(checkSymbols(main)))
+    return failure();
   llvm::DenseMap<Attribute, Type> states;
   for (BlockArgument arg : main.getArguments())
     if (Attribute state = main.getArgAttr(arg.getArgNumber(), graph::kStateAttr))

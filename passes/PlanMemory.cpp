@@ -3,6 +3,7 @@
 
 #include "ir/graph/Structure.h"
 #include "ir/sched/Sched.h"
+#include "tressel/runtime/Dim.h"
 
 #include <limits>
 #include <map>
@@ -15,11 +16,11 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t aligned(int64_t bytes) { return dim::alignUp(bytes, 64); }
 
 /// Bytes that one or several buffers share, and the commands from the first to the last that touch them.
 struct Slot {
-  int64_t bytes = 0;
+  int64_t bytes = 0; ///< may be symbolic
   int64_t first = std::numeric_limits<int64_t>::max(), last = -1;
   int64_t offset = 0;
   bool isLiveWith(const Slot &other) const { return first <= other.last && other.first <= last; }
@@ -83,6 +84,40 @@ std::vector<Slot> placeByTime(std::vector<Slot> slots) {
   return slots;
 }
 
+/// Slots of symbolic size: bins, one behind the other from `start` on, disjoint whatever the sizes are. Slots that are not
+/// live together share one, which is as large as the largest. Returns the end.
+int64_t placeSymbolic(std::vector<Slot> &slots, ArrayRef<size_t> symbolic, int64_t start) {
+  struct Bin {
+    int64_t bytes = 0, last = -1;
+    SmallVector<size_t> slots;
+  };
+  std::vector<Bin> bins;
+  SmallVector<size_t> order(symbolic);
+  llvm::sort(order, [&](size_t a, size_t b) { return std::pair(slots[a].first, a) < std::pair(slots[b].first, b); });
+  for (size_t i : order) {
+    Bin *best = nullptr;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (Bin &bin : bins) {
+      if (bin.last >= slots[i].first)
+        continue;
+      const int64_t misfit = std::abs(dim::hint(bin.bytes) - dim::hint(slots[i].bytes));
+      if (misfit < least)
+        least = misfit, best = &bin;
+    }
+    if (!best)
+      best = &bins.emplace_back();
+    best->bytes = dim::max(best->bytes, slots[i].bytes);
+    best->last = std::max(best->last, slots[i].last);
+    best->slots.push_back(i);
+  }
+  for (const Bin &bin : bins) {
+    for (size_t i : bin.slots)
+      slots[i].offset = start;
+    start = dim::add(start, bin.bytes);
+  }
+  return start;
+}
+
 class PlanMemory : public impl::PlanMemoryBase<PlanMemory> {
 public:
   using PlanMemoryBase::PlanMemoryBase;
@@ -105,20 +140,33 @@ private:
     for (auto arena : program.getBody().getOps<sched::ArenaOp>()) {
       std::vector<sched::BufferOp> buffers;
       std::vector<Slot> slots = slotsOf(arena, commands, buffers);
+      SmallVector<size_t> symbolic;
+      const int64_t leastLive = mostLive(slots);
+      for (auto [i, slot] : llvm::enumerate(slots))
+        if (dim::isSymbolic(slot.bytes))
+          symbolic.push_back(i);
+      std::vector<Slot> fixed = slots; // those of symbolic size stand behind
+      for (size_t i : symbolic)
+        fixed[i] = {};
       constexpr size_t kAllPairs = 2000;
-      std::vector<Slot> placed = placeByTime(slots);
+      std::vector<Slot> placed = placeByTime(fixed);
       if (slots.size() <= kAllPairs)
-        if (std::vector<Slot> bySize = placeBySize(slots); endOf(bySize) <= endOf(placed))
+        if (std::vector<Slot> bySize = placeBySize(fixed); endOf(bySize) <= endOf(placed))
           placed = std::move(bySize);
-      OpBuilder b(program.getContext());
+      int64_t end = endOf(placed);
+      if (!symbolic.empty()) {
+        for (size_t i : symbolic)
+          placed[i] = slots[i];
+        end = placeSymbolic(placed, symbolic, end);
+      }
       for (sched::BufferOp buffer : buffers)
-        buffer.setOffset(static_cast<uint64_t>(placed[*slotIndex(buffer)].offset));
-      arena.setSize(static_cast<uint64_t>(endOf(placed)));
-      peak += endOf(placed);
-      bound += mostLive(placed);
+        buffer.setOffset(placed[*slotIndex(buffer)].offset);
+      arena.setSize(end);
+      peak = dim::add(peak, end);
+      bound += leastLive;
     }
-    program.setPeakBytes(static_cast<uint64_t>(peak));
-    program.setPeakLowerBoundBytes(static_cast<uint64_t>(bound));
+    program.setPeakBytes(peak);
+    program.setPeakLowerBoundBytes(bound);
   }
 
   /// The slots of an arena's buffers. Those that no command touches need no memory.
@@ -179,12 +227,14 @@ private:
     return false;
   }
 
+  /// With the least that symbolic sizes may be.
   static int64_t mostLive(ArrayRef<Slot> slots) {
     std::map<int64_t, int64_t> changes;
     for (const Slot &slot : slots)
       if (slot.last >= 0) {
-        changes[slot.first] += slot.bytes;
-        changes[slot.last + 1] -= slot.bytes;
+        const int64_t bytes = std::max<int64_t>(0, dim::bounds(slot.bytes).lo);
+        changes[slot.first] += bytes;
+        changes[slot.last + 1] -= bytes;
       }
     int64_t now = 0, most = 0;
     for (auto [time, change] : changes)

@@ -2,8 +2,11 @@
 
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
+#include "tressel/runtime/Dim.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
+
+#include <algorithm>
 
 using namespace mlir;
 
@@ -53,7 +56,7 @@ std::optional<op::LoopForm> loopFormOf(Operation *op) {
                         graph::attrsOf(op, *info));
 }
 
-int64_t bytesOf(Type tensor) { return graph::fromMlir(tensor).bytes(); }
+int64_t bytesOf(Type tensor) { return dim::hint(dim::bytes(graph::fromMlir(tensor))); }
 
 int64_t flopsOf(Operation *op) {
   const op::OpInfo *info = graph::infoOf(op);
@@ -100,8 +103,14 @@ llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
     if (Attribute state = main.getArgAttr(arg.getArgNumber(), graph::kStateAttr); state && !written.contains(state))
       values.insert(arg);
   SymbolTableCollection symbols;
+  // Prepare knows no sizes of a call.
+  auto isStatic = [](Operation *op) {
+    const op::OpInfo *info = graph::infoOf(op);
+    return llvm::all_of(op->getResultTypes(), [](Type type) { return cast<RankedTensorType>(type).hasStaticShape(); }) &&
+           !(info && op::isSymbolic(graph::attrsOf(op, *info)));
+  };
   for (Operation &op : main.getBody().front())
-    if (!op.hasTrait<OpTrait::IsTerminator>() && !isRandom(&op, symbols) &&
+    if (!op.hasTrait<OpTrait::IsTerminator>() && !isRandom(&op, symbols) && isStatic(&op) &&
         llvm::all_of(op.getOperands(), [&](Value v) { return values.contains(v); }))
       values.insert(op.result_begin(), op.result_end());
   return values;
@@ -112,13 +121,14 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i) {
     return false;
   auto result = cast<RankedTensorType>(kernel.getResultTypes()[0]);
   auto input = cast<RankedTensorType>(kernel.getArgumentTypes()[i]);
-  if (input.getShape() != result.getShape() || input.getElementTypeBitWidth() != result.getElementTypeBitWidth())
+  const Shape shape = graph::fromMlir(result).shape;
+  if (graph::fromMlir(input).shape != shape || input.getElementTypeBitWidth() != result.getElementTypeBitWidth())
     return false;
   for (Operation &op : kernel.getBody().front()) {
     if (!isComputation(&op))
       continue;
     std::optional<op::LoopForm> form = loopFormOf(&op);
-    if (!form || !isPointParallel(*form) || ArrayRef<int64_t>(form->domain) != result.getShape())
+    if (!form || !isPointParallel(*form) || !std::ranges::equal(form->domain, shape))
       return false;
     for (auto [n, operand] : llvm::enumerate(op.getOperands())) {
       bool derived = operand == kernel.getBody().getArgument(i) ||

@@ -23,6 +23,7 @@ mlir::Location fuseLocations(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Lo
 std::vector<TensorType> tableTypes(mlir::TypeRange types);
 /// Nothing if the op is not in the table or has none.
 std::optional<op::LoopForm> loopFormOf(mlir::Operation *op);
+/// For comparing costs: of a typical size, where sizes are symbolic.
 int64_t bytesOf(mlir::Type tensor);
 int64_t flopsOf(mlir::Operation *op);
 

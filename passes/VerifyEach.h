@@ -29,6 +29,7 @@ private:
     std::string name;
   };
   std::vector<Slot> arguments, results; ///< of @main
+  dim::Values dims; ///< sizes for the symbols
   std::vector<op::HostTensor> inputs;
   Results before;
 };

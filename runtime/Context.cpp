@@ -3,7 +3,9 @@
 // the records. Commands run in issue order: a valid order for any number of streams, because waits point backward.
 #include "ExecutableImpl.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/ThreadPool.h"
+#include "tressel/runtime/VerifySchedule.h"
 
 #include <algorithm>
 #include <atomic>
@@ -82,6 +84,15 @@ private:
   int64_t steps = 0;
 };
 
+/// The step laid out for one set of sizes; the only one of a program without symbols.
+struct Instance {
+  dim::Values dims;
+  Schedule numbers; ///< empty without symbols: the executable's own serves
+  BoundProgram step;
+};
+/// Sizes that a context remembers.
+constexpr size_t kInstances = 8;
+
 int32_t runKernel(const Step &step, const KernelArgs &args, int64_t begin, int64_t end) {
   int32_t status = step.fn(&args, begin, end);
   if (status == kKernelOk && step.epilogue)
@@ -144,13 +155,19 @@ struct Context::Impl {
   std::vector<StorageRef> arenas;
   std::vector<StorageRef> derived; // by state; null where the caller binds
   StorageRef scratch;
+  int64_t scratchStride = 0;
+  std::vector<uint32_t> boundIndex; // of the caller's states
   size_t numBoundStates = 0;
   bool bound = false;
   std::shared_ptr<const void> statesOwner;
-  BoundProgram prepare, step;
+  BoundProgram prepare;
+  std::vector<std::unique_ptr<Instance>> instances; // the most recently used first
+  std::vector<void *> boundStates;
+  dim::Values maxDims;
   Profile *profile = nullptr;
 
   const Schedule &schedule() const { return executable->schedule(); }
+  void run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs);
 
   void *fixedPointer(const BufferDesc &b) const {
     switch (b.space) {
@@ -167,18 +184,16 @@ struct Context::Impl {
     return nullptr;
   }
 
-  void layOut(const Program &program, BoundProgram &out, int64_t scratchStride, const std::vector<uint32_t> &boundIndex) {
-    layOut(program, out, out, scratchStride, boundIndex);
-  }
+  /// `s` is the executable's schedule, or its numbers for some sizes.
+  void layOut(const Schedule &s, const Program &program, BoundProgram &out) { layOut(s, program, out, out); }
   /// The pointers to patch are collected in `root`.
-  void layOut(const Program &program, BoundProgram &out, BoundProgram &root, int64_t scratchStride,
-              const std::vector<uint32_t> &boundIndex) {
+  void layOut(const Schedule &s, const Program &program, BoundProgram &out, BoundProgram &root) {
     out.program = &program;
     out.pointers.resize(program.operands.size());
     for (size_t i = 0; i < program.operands.size(); ++i) {
-      if (program.operands[i].buffer >= schedule().buffers.size())
+      if (program.operands[i].buffer >= s.buffers.size())
         continue; // an entry that no command uses
-      const BufferDesc &b = schedule().buffers[program.operands[i].buffer];
+      const BufferDesc &b = s.buffers[program.operands[i].buffer];
       void **slot = &out.pointers[i];
       *slot = fixedPointer(b);
       if (b.space == Space::Input)
@@ -193,7 +208,7 @@ struct Context::Impl {
       Step step{.kind = c.kind, .command = static_cast<uint32_t>(i)};
       step.args.buffers = out.pointers.data() + c.firstOperand;
       if (c.kind == CommandKind::Launch) {
-        const KernelDesc &desc = schedule().kernels[c.kernel];
+        const KernelDesc &desc = s.kernels[c.kernel];
         step.fn = executable->kernels[c.kernel].fn;
         step.epilogue = executable->epilogues[c.kernel];
         step.args.scalars = c.numScalars ? program.scalars.data() + c.firstScalar : nullptr;
@@ -207,7 +222,7 @@ struct Context::Impl {
         Bodies bodies;
         bodies.programs.resize(numBodies(c.kind)); // they stay where they are: moving a vector moves none of its elements
         for (uint32_t k = 0; k < numBodies(c.kind); ++k)
-          layOut(schedule().bodies[c.body + k], bodies.programs[k], root, scratchStride, boundIndex);
+          layOut(s, s.bodies[c.body + k], bodies.programs[k], root);
         if (c.kind == CommandKind::Loop) {
           step.range = program.scalars[c.firstScalar];
           bodies.hasIndex = c.numOperands == c.numScalars;
@@ -218,7 +233,7 @@ struct Context::Impl {
         }
         out.bodies.push_back(std::move(bodies));
       } else {
-        const BufferDesc &b = schedule().buffers[program.operands[c.firstOperand].buffer];
+        const BufferDesc &b = s.buffers[program.operands[c.firstOperand].buffer];
         step.range = b.bytes;
         step.elementBytes = static_cast<uint8_t>(sizeOf(b.type.dtype));
         step.fillValue = c.fillValue;
@@ -234,6 +249,67 @@ struct Context::Impl {
     for (Bodies &inner : body.bodies)
       for (BoundProgram &program : inner.programs)
         collectMoves(program, buffer, stride, moves);
+  }
+
+  /// Memory for a schedule of numbers. Contents are not kept: the programs leave nothing there. True if something moved.
+  bool provide(const Schedule &s) {
+    // All of it or, when there is not enough, nothing.
+    std::vector<StorageRef> larger = arenas;
+    larger.resize(s.arenas.size());
+    for (size_t i = 0; i < s.arenas.size(); ++i)
+      if (!larger[i] || larger[i]->bytes() < s.arenas[i].bytes)
+        larger[i] = Storage::allocate(s.arenas[i].bytes);
+    int64_t stride = scratchStride;
+    for (const KernelDesc &kernel : s.kernels)
+      stride = std::max(stride, (kernel.scratchBytes + 63) / 64 * 64);
+    if (stride > scratchStride)
+      scratch = Storage::allocate(stride * ThreadPool::global().numThreads());
+    bool moved = stride > scratchStride;
+    scratchStride = stride;
+    for (size_t i = 0; i < larger.size(); ++i)
+      moved |= i >= arenas.size() || arenas[i] != larger[i];
+    arenas = std::move(larger);
+    return moved;
+  }
+
+  void bindTo(BoundProgram &program) const {
+    if (boundStates.empty())
+      return;
+    for (const Patch &patch : program.states)
+      *patch.slot = static_cast<std::byte *>(boundStates[patch.index]) + patch.offset;
+  }
+
+  /// Lays the step out for these sizes, or finds it.
+  Instance &instanceFor(const dim::Values &dims) {
+    for (size_t i = 0; i < instances.size(); ++i)
+      if (instances[i]->dims == dims) {
+        std::rotate(instances.begin(), instances.begin() + static_cast<ptrdiff_t>(i),
+                    instances.begin() + static_cast<ptrdiff_t>(i) + 1);
+        return *instances.front();
+      }
+    checkDims(schedule(), dims);
+    for (const auto &[symbol, most] : maxDims.all())
+      if (*dims.find(symbol) > most)
+        throw ShapeError("dimension '" + std::string(dim::symbolName(symbol)) + "' of '" + schedule().name + "' is " +
+                         std::to_string(*dims.find(symbol)) + ", but the context was made for at most " +
+                         std::to_string(most));
+    auto made = std::make_unique<Instance>();
+    made->dims = dims;
+    made->numbers = instantiate(schedule(), dims);
+    if (const auto violations = verifySchedule(made->numbers); !violations.empty())
+      throw InputError("schedule '" + schedule().name + "' is not safe to run: " + violations[0].message);
+    if (provide(made->numbers)) {
+      instances.clear(); // they point into what was freed
+      prepare = {};
+      layOut(schedule(), schedule().prepare, prepare);
+      bindTo(prepare);
+    }
+    layOut(made->numbers, made->numbers.step, made->step);
+    bindTo(made->step);
+    if (instances.size() == kInstances)
+      instances.pop_back();
+    instances.insert(instances.begin(), std::move(made));
+    return *instances.front();
   }
 
   [[noreturn]] void fail(const Program &program, const Step &step, int32_t status) const {
@@ -304,26 +380,46 @@ struct Context::Impl {
   }
 };
 
-Context::Context(std::shared_ptr<const Executable> executable) : impl_(std::make_unique<Impl>()) {
+Context::Context(std::shared_ptr<const Executable> executable, const ContextOptions &options)
+    : impl_(std::make_unique<Impl>()) {
   Impl &impl = *impl_;
   impl.executable = std::static_pointer_cast<const ExecutableImpl>(std::move(executable));
   const Schedule &schedule = impl.schedule();
-  for (const ArenaDesc &arena : schedule.arenas)
-    impl.arenas.push_back(Storage::allocate(arena.bytes));
-  std::vector<uint32_t> boundIndex(schedule.states.size(), 0);
+  impl.boundIndex.resize(schedule.states.size(), 0);
   for (size_t i = 0; i < schedule.states.size(); ++i) {
     const bool isDerived = schedule.states[i].kind == StateKind::Derived;
     impl.derived.push_back(isDerived ? Storage::allocate(schedule.states[i].type.bytes()) : StorageRef());
     if (!isDerived)
-      boundIndex[i] = static_cast<uint32_t>(impl.numBoundStates++);
+      impl.boundIndex[i] = static_cast<uint32_t>(impl.numBoundStates++);
   }
-  int64_t scratch = 0;
-  for (const KernelDesc &kernel : schedule.kernels)
-    scratch = std::max(scratch, (kernel.scratchBytes + 63) / 64 * 64);
-  if (scratch)
-    impl.scratch = Storage::allocate(scratch * ThreadPool::global().numThreads());
-  impl.layOut(schedule.prepare, impl.prepare, scratch, boundIndex);
-  impl.layOut(schedule.step, impl.step, scratch, boundIndex);
+  // Of a program with symbolic sizes, the least memory: what prepare uses has a fixed size.
+  dim::Values first;
+  for (int64_t symbol : schedule.dims)
+    first.bind(symbol, dim::bounds(symbol).lo);
+  for (const auto &[name, size] : options.max_dims) {
+    const int64_t symbol = findDim(schedule, name);
+    if (!symbol)
+      throw Error("'" + schedule.name + "' has no dimension '" + name + "' of symbolic size");
+    const dim::Bounds range = dim::bounds(symbol);
+    if (size < range.lo || size > range.hi)
+      throw Error("dimension '" + name + "' of '" + schedule.name + "' lies between " + std::to_string(range.lo) +
+                  " and " + std::to_string(range.hi) + ", so it is never as large as " + std::to_string(size));
+    impl.maxDims.bind(symbol, size);
+  }
+  if (schedule.dims.empty()) {
+    impl.provide(schedule);
+    impl.instances.push_back(std::make_unique<Instance>());
+    impl.layOut(schedule, schedule.step, impl.instances.front()->step);
+  } else {
+    impl.provide(instantiate(schedule, first));
+    if (!options.max_dims.empty()) {
+      dim::Values most = impl.maxDims;
+      for (int64_t symbol : schedule.dims)
+        most.bind(symbol, dim::bounds(symbol).lo); // where it has no value
+      impl.provide(instantiate(schedule, most));
+    }
+  }
+  impl.layOut(schedule, schedule.prepare, impl.prepare);
   if (impl.numBoundStates == 0)
     bindStates({});
 }
@@ -344,9 +440,10 @@ void Context::bindStates(std::span<void *const> states, std::shared_ptr<const vo
     if (state.kind != StateKind::Derived && !states[index++] && state.type.bytes())
       throw Error("the memory bound for state '" + state.name + "' is null");
   impl.bound = false; // until prepare is through
-  for (BoundProgram *program : {&impl.prepare, &impl.step})
-    for (const Patch &patch : program->states)
-      *patch.slot = static_cast<std::byte *>(states[patch.index]) + patch.offset;
+  impl.boundStates.assign(states.begin(), states.end());
+  impl.bindTo(impl.prepare);
+  for (const auto &instance : impl.instances)
+    impl.bindTo(instance->step);
   impl.execute<false>(impl.schedule().prepare, impl.prepare);
   impl.bound = true;
   impl.statesOwner = std::move(owner);
@@ -381,19 +478,38 @@ static void checkArguments(const Schedule &s, std::span<const void *const> input
   }
 }
 
-void Context::run(std::span<const void *const> inputs, std::span<void *const> outputs) {
-  Impl &impl = *impl_;
-  checkArguments(impl.schedule(), inputs, outputs, impl.bound);
-  for (const Patch &patch : impl.step.inputs)
+void Context::Impl::run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs) {
+  const Schedule &s = instance.dims.empty() ? schedule() : instance.numbers;
+  checkArguments(s, inputs, outputs, bound);
+  for (const Patch &patch : instance.step.inputs)
     *patch.slot = static_cast<std::byte *>(const_cast<void *>(inputs[patch.index])) + patch.offset;
-  for (const Patch &patch : impl.step.outputs)
+  for (const Patch &patch : instance.step.outputs)
     *patch.slot = static_cast<std::byte *>(outputs[patch.index]) + patch.offset;
-  if (impl.profile) [[unlikely]] {
-    impl.profile->commands.resize(impl.step.steps.size());
-    impl.execute<true>(impl.schedule().step, impl.step);
+  if (profile) [[unlikely]] {
+    profile->commands.resize(instance.step.steps.size());
+    execute<true>(s.step, instance.step);
   } else {
-    impl.execute<false>(impl.schedule().step, impl.step);
+    execute<false>(s.step, instance.step);
   }
+}
+
+void Context::run(std::span<const void *const> inputs, std::span<void *const> outputs) {
+  if (!impl_->schedule().dims.empty())
+    throw Error("'" + impl_->schedule().name + "' has symbolic sizes: give their values with the call");
+  impl_->run(*impl_->instances.front(), inputs, outputs);
+}
+
+void Context::run(std::span<const void *const> inputs, std::span<void *const> outputs, const dim::Values &dims) {
+  if (impl_->schedule().dims.empty())
+    return run(inputs, outputs);
+  impl_->run(impl_->instanceFor(dims), inputs, outputs);
+}
+
+int64_t Context::arenaBytes() const {
+  int64_t bytes = 0;
+  for (const StorageRef &arena : impl_->arenas)
+    bytes += arena->bytes();
+  return bytes;
 }
 
 void Context::setProfile(Profile *profile) { impl_->profile = profile; }

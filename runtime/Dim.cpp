@@ -484,6 +484,17 @@ void collectSymbols(int64_t size, std::vector<int64_t> &out) {
     return handle;
   });
 }
+std::vector<Term> terms(int64_t size) {
+  std::vector<Term> out;
+  for (const auto &[atoms, coef] : polyOf(size)) {
+    Term &term = out.emplace_back(Term{coef, {}});
+    for (const Atom *atom : atoms)
+      term.factors.push_back(atom->kind == AtomKind::Symbol     ? Factor{Factor::Kind::Symbol, handleOf(atom), 0}
+                             : atom->kind == AtomKind::FloorDiv ? Factor{Factor::Kind::FloorDiv, atom->a, atom->b}
+                                                                : Factor{Factor::Kind::Max, atom->a, atom->b});
+  }
+  return out;
+}
 bool isSymbol(int64_t size) { return symbolAtom(size) != nullptr; }
 std::string_view symbolName(int64_t symbol) { return symbolAtom(symbol)->name; }
 

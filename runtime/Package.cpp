@@ -3,6 +3,7 @@
 #include "PackageFormat.h"
 #include "runtime/Package_generated.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/Storage.h"
 #include "tressel/runtime/VerifySchedule.h"
 
@@ -151,6 +152,26 @@ Schedule decode(const fb::Schedule &s) {
   decodeAll(schedule.bodies, s.bodies(), [](const fb::Program &p) { return decode(p); });
   schedule.peakBytes = s.peak_bytes();
   schedule.peakLowerBoundBytes = s.peak_lower_bound_bytes();
+  // Numbers of expressions become this process's handles.
+  std::vector<int64_t> sizes;
+  auto read = [](const flatbuffers::String *spelled) {
+    const auto size = dim::parse(text(spelled));
+    if (!size)
+      throw InputError("'" + text(spelled) + "' is no size");
+    return *size;
+  };
+  if (s.sizes())
+    for (const auto *spelled : *s.sizes())
+      sizes.push_back(read(spelled));
+  if (s.dims())
+    for (const auto *spelled : *s.dims())
+      schedule.dims.push_back(read(spelled));
+  forEachSize(schedule, [&](int64_t &size) {
+    if (size >= kFirstExpression && size < kFirstExpression + static_cast<int64_t>(sizes.size()))
+      size = sizes[static_cast<size_t>(size - kFirstExpression)];
+    else if (!dim::isConstant(size))
+      throw InputError("a size is no number and no expression of the schedule");
+  });
   return schedule;
 }
 
@@ -351,8 +372,9 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
   }
 }
 
-Context Package::context(const std::string &name) const {
-  Context context(executable(name));
+Context Package::context(const std::string &name) const { return context(ContextOptions(), name); }
+Context Package::context(const ContextOptions &options, const std::string &name) const {
+  Context context(executable(name), options);
   struct Owned {
     std::shared_ptr<const Impl> package;
     std::vector<StorageRef> copies;

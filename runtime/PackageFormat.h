@@ -26,6 +26,9 @@ struct PackageHeader {
 };
 static_assert(sizeof(PackageHeader) == 64);
 
+/// Where a number is a size, this and what follows stand for the expressions of the schedule's table.
+inline constexpr int64_t kFirstExpression = INT64_MIN + 1;
+
 constexpr uint64_t alignUp(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
 
 /// Against damage, not against intent. Four independent lanes keep up with memory; every step is invertible in the word

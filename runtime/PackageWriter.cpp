@@ -4,6 +4,7 @@
 #include "runtime/Package_generated.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/File.h"
+#include "tressel/runtime/Instantiate.h"
 
 #include <map>
 #include <set>
@@ -88,7 +89,26 @@ Offset<fb::Program> encode(FlatBufferBuilder &b, const Program &p) {
   return fb::CreateProgram(b, commands, operands, waits, b.CreateVector(p.scalars));
 }
 
-Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &s) {
+/// Expressions are numbered: their handles mean nothing in another process.
+Schedule numbered(const Schedule &schedule, std::vector<std::string> &spellings) {
+  Schedule out = schedule;
+  std::map<int64_t, int64_t> numbers;
+  forEachSize(out, [&](int64_t &size) {
+    if (!dim::isSymbolic(size))
+      return;
+    const auto [it, isNew] = numbers.try_emplace(size, kFirstExpression + static_cast<int64_t>(spellings.size()));
+    if (isNew)
+      spellings.push_back(dim::spell(size));
+    size = it->second;
+  });
+  return out;
+}
+
+Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &symbolic) {
+  std::vector<std::string> sizes, dims;
+  const Schedule s = numbered(symbolic, sizes);
+  for (int64_t symbol : symbolic.dims)
+    dims.push_back(dim::spell(symbol));
   auto value = [&](const ValueDesc &v) { return fb::CreateValue(b, b.CreateString(v.name), encode(b, v.type)); };
   auto name = b.CreateString(s.name);
   auto streams = tables(b, s.streams, [&](const StreamDesc &d) {
@@ -117,7 +137,8 @@ Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &s) {
   auto prepare = encode(b, s.prepare), step = encode(b, s.step);
   auto bodies = tables(b, s.bodies, [&](const Program &p) { return encode(b, p); });
   return fb::CreateSchedule(b, name, streams, arenas, buffers, inputs, outputs, states, constants, kernels, locations,
-                            prepare, step, s.peakBytes, s.peakLowerBoundBytes, 0, 0, bodies);
+                            prepare, step, s.peakBytes, s.peakLowerBoundBytes, b.CreateVectorOfStrings(dims),
+                            b.CreateVectorOfStrings(sizes), bodies);
 }
 
 void build(FlatBufferBuilder &b, Sections &sections, std::span<const PackageFunction> functions,

@@ -2,6 +2,8 @@
 #include "tressel/runtime/VerifySchedule.h"
 
 #include "ByteHistory.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/Instantiate.h"
 
 #include <optional>
 #include <set>
@@ -790,7 +792,35 @@ private:
 } // namespace
 
 std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
-  return Verifier(schedule, limit ? limit : 1).run();
+  if (limit == 0)
+    limit = 1;
+  if (schedule.dims.empty())
+    return Verifier(schedule, limit).run();
+  // For the least and for typical sizes. Those of a call are verified when it comes (Context).
+  auto broken = [](std::string what) {
+    return std::vector<Violation>{{.message = "schedule: " + std::move(what)}};
+  };
+  dim::Values least, typical;
+  for (int64_t symbol : schedule.dims) {
+    if (!dim::isSymbol(symbol) || !least.bind(symbol, dim::bounds(symbol).lo))
+      return broken("a dimension stands twice, or has no name");
+    typical.bind(symbol, dim::hint(symbol));
+    const bool isInputs = std::any_of(schedule.inputs.begin(), schedule.inputs.end(), [&](const ValueDesc &input) {
+      return std::find(input.type.shape.begin(), input.type.shape.end(), symbol) != input.type.shape.end();
+    });
+    if (!isInputs)
+      return broken("'" + std::string(dim::symbolName(symbol)) + "' is the size of no input's dimension");
+  }
+  for (const dim::Values *values : {&least, &typical}) {
+    try {
+      const Schedule numbers = instantiate(schedule, *values);
+      if (auto found = Verifier(numbers, limit).run(); !found.empty())
+        return found;
+    } catch (const Error &error) {
+      return broken(error.message());
+    }
+  }
+  return {};
 }
 
 void reduceWaits(Program &program, size_t numStreams) {

@@ -1,5 +1,6 @@
 #include "codegen/cpu/CompileKernels.h"
 
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/ThreadPool.h"
 
 #include "llvm/IR/LLVMContext.h"
@@ -56,8 +57,10 @@ std::string keyOf(const KernelSource &k, const Target &target) {
   std::string key = target.key() + '\n' + k.signature.symbol + '\n';
   for (int32_t o : k.signature.operands)
     key += std::to_string(o) + ' ';
+  for (int64_t symbol : k.signature.symbols)
+    key += dim::spell(symbol) + ' ';
   if (k.signature.rows)
-    key += "rows " + std::to_string(k.signature.rows->rows) + ' ' + std::to_string(k.signature.rows->block);
+    key += "rows " + dim::spell(k.signature.rows->rows) + ' ' + std::to_string(k.signature.rows->block);
   return key + '\n' + k.plan.str();
 }
 

@@ -146,8 +146,12 @@ void KernelEmitter::finish(const Reduction &r, size_t number) {
       }
       Value *out = v.second ? scalars_.cast(v.second, DType::i64, r.dtype) : v.first;
       if (!v.second) {
-        if (r.scale != 1) {
+        if (r.scale != 1 || r.divisor != 1) {
           Value *factor = scalars_.constant(valueType, r.scale, static_cast<int64_t>(r.scale));
+          if (r.divisor != 1) // the reciprocal in f64, as that of a constant
+            factor = scalars_.cast(b_.CreateFDiv(scalars_.constant(DType::f64, r.scale, 0),
+                                                 b_.CreateSIToFP(i64(r.divisor), b_.getDoubleTy())),
+                                   DType::f64, valueType);
           if (out->getType()->isVectorTy())
             factor = scalars_.splat(factor, lanes());
           out = scalars_.emit(ScalarOp::Mul, valueType, {out, factor}, valueType);
@@ -163,16 +167,18 @@ void KernelEmitter::emitReducedLoops(size_t k, llvm::function_ref<void()> body) 
   const size_t first = static_cast<size_t>(plan_.numParallel);
   if (first + k < plan_.dims.size()) {
     const int dim = static_cast<int>(first + k);
-    const int64_t size = plan_.dims[static_cast<size_t>(dim)].size;
+    const int64_t size = sizeOf(dim);
     if (dim == s_.vectorDim)
       return emitReducedLoops(k + 1, body);
-    if (size > 0)
-      loop(dim, i64(0), i64(size), 1, true, [&] { emitReducedLoops(k + 1, body); });
+    if (size != 0)
+      loop(dim, i64(0), i64(size), 1, isNeverEmpty(size), [&] { emitReducedLoops(k + 1, body); });
     return;
   }
   if (!s_.vectorReduced || s_.vectorDim < 0)
     return body();
-  const int64_t size = plan_.dims[static_cast<size_t>(s_.vectorDim)].size, step = int64_t(s_.lanes) * s_.unroll;
+  const int64_t size = sizeOf(s_.vectorDim), step = int64_t(s_.lanes) * s_.unroll;
+  if (dim::isSymbolic(size))
+    return symbolicVectorLoop(i64(0), i64(size), body);
   const int64_t full = size / step * step, rest = size - full;
   unroll_ = s_.unroll, tail_ = 0;
   if (full)
@@ -231,11 +237,29 @@ void KernelEmitter::emitPoint() {
     });
 }
 
+void KernelEmitter::symbolicVectorLoop(Value *low, Value *high, llvm::function_ref<void()> body) {
+  const int64_t step = int64_t(s_.lanes) * s_.unroll;
+  unroll_ = s_.unroll, tail_ = 0;
+  loop(s_.vectorDim, low, high, step, false, body);
+  Value *count = b_.CreateNSWSub(high, low);
+  Value *rest = b_.CreateNSWAdd(low, b_.CreateNSWMul(b_.CreateUDiv(count, i64(step)), i64(step)));
+  unroll_ = 1;
+  loop(s_.vectorDim, rest, b_.CreateNSWAdd(high, i64(s_.lanes - 1)), s_.lanes, false, [&] {
+    Value *left = b_.CreateNSWSub(high, index_[static_cast<size_t>(s_.vectorDim)]);
+    lanesMask_ = b_.CreateICmpULT(iota(b_.getInt64Ty(), 1), b_.CreateVectorSplat(lanes(), left));
+    body();
+    lanesMask_ = nullptr;
+  });
+  unroll_ = s_.unroll;
+}
+
 void KernelEmitter::emitVectorLoop() {
   unroll_ = s_.unroll, tail_ = 0;
   if (s_.vectorDim < 0 || s_.vectorReduced)
     return emitPoint();
-  const int64_t size = plan_.dims[static_cast<size_t>(s_.vectorDim)].size, step = int64_t(s_.lanes) * s_.unroll;
+  const int64_t size = sizeOf(s_.vectorDim), step = int64_t(s_.lanes) * s_.unroll;
+  if (dim::isSymbolic(size))
+    return symbolicVectorLoop(tileBegin_, tileEnd_, [&] { emitPoint(); });
   const int64_t rest = size % step;
   if (size >= step)
     loop(s_.vectorDim, tileBegin_, tileEnd_, step, /*nonEmpty=*/s_.tile == size, [&] { emitPoint(); });
@@ -256,9 +280,16 @@ void KernelEmitter::emitInner(size_t k) {
   if (k == s_.innerDims.size())
     return emitVectorLoop();
   const int dim = s_.innerDims[k];
-  const int64_t size = plan_.dims[static_cast<size_t>(dim)].size;
+  const int64_t size = sizeOf(dim); // a number: symbolic dimensions make units
   if (dim != s_.blockDim)
-    return loop(dim, i64(0), i64(size), 1, true, [&] { emitInner(k + 1); });
+    return loop(dim, i64(0), i64(size), 1, isNeverEmpty(size), [&] { emitInner(k + 1); });
+  if (dim::isSymbolic(size)) {
+    Value *whole = b_.CreateNSWMul(b_.CreateUDiv(i64(size), i64(s_.block)), i64(s_.block));
+    block_ = s_.block;
+    loop(dim, i64(0), whole, s_.block, false, [&] { emitInner(k + 1); });
+    block_ = 1;
+    return loop(dim, whole, i64(size), 1, false, [&] { emitInner(k + 1); });
+  }
   const int64_t rest = size % s_.block;
   block_ = s_.block;
   loop(dim, i64(0), i64(size), s_.block, true, [&] { emitInner(k + 1); });
@@ -280,10 +311,10 @@ void KernelEmitter::emitUnit(Value *unit) {
     return d;
   };
   if (s_.vectorDim >= 0 && !s_.vectorReduced) {
-    const int64_t size = plan_.dims[static_cast<size_t>(s_.vectorDim)].size;
+    const int64_t size = sizeOf(s_.vectorDim);
     tileBegin_ = i64(0), tileEnd_ = i64(size);
-    if (s_.tile < size) {
-      tileBegin_ = b_.CreateNSWMul(digit((size + s_.tile - 1) / s_.tile, s_.unitDims.empty()), i64(s_.tile));
+    if (s_.tile != size) {
+      tileBegin_ = b_.CreateNSWMul(digit(dim::ceilDiv(size, s_.tile), s_.unitDims.empty()), i64(s_.tile));
       Value *end = b_.CreateNSWAdd(tileBegin_, i64(s_.tile));
       tileEnd_ = b_.CreateSelect(b_.CreateICmpSLT(end, i64(size)), end, i64(size));
     }
@@ -291,10 +322,10 @@ void KernelEmitter::emitUnit(Value *unit) {
   bool blocked = false;
   for (size_t k = s_.unitDims.size(); k-- > 0;) {
     const int dim = s_.unitDims[k];
-    const int64_t size = plan_.dims[static_cast<size_t>(dim)].size;
+    const int64_t size = sizeOf(dim);
     if (dim == s_.blockDim) {
       blocked = true;
-      bind(dim, b_.CreateNSWMul(digit((size + s_.block - 1) / s_.block, k == 0), i64(s_.block)));
+      bind(dim, b_.CreateNSWMul(digit(dim::ceilDiv(size, s_.block), k == 0), i64(s_.block)));
     } else {
       bind(dim, digit(size, k == 0));
     }
@@ -302,14 +333,25 @@ void KernelEmitter::emitUnit(Value *unit) {
   block_ = 1;
   if (!blocked)
     return emitInner(0);
-  const int64_t size = plan_.dims[static_cast<size_t>(s_.blockDim)].size, partial = size % s_.block;
+  const int64_t size = sizeOf(s_.blockDim), partial = dim::mod(size, s_.block);
   block_ = s_.block;
   if (partial == 0)
     return emitInner(0);
-  Value *fits = b_.CreateICmpSLE(index_[static_cast<size_t>(s_.blockDim)], i64(size - s_.block));
+  Value *first = index_[static_cast<size_t>(s_.blockDim)];
+  Value *fits = b_.CreateICmpSLE(first, i64(dim::sub(size, s_.block)));
   branch(
       fits, [&] { emitInner(0); },
       [&] {
+        if (dim::isSymbolic(partial)) { // one by one; addresses that hold the block's first index do not serve here
+          block_ = 1;
+          std::vector<std::map<int, Value *>> kept;
+          for (Scope &scope : scopes_)
+            kept.push_back(std::exchange(scope.pointers, {}));
+          loop(s_.blockDim, first, i64(size), 1, true, [&] { emitInner(0); });
+          for (size_t i = 0; i < kept.size(); ++i)
+            scopes_[i].pointers = std::move(kept[i]);
+          return;
+        }
         block_ = static_cast<int>(partial);
         emitInner(0);
       });
@@ -325,11 +367,11 @@ Value *KernelEmitter::storesAligned() {
     return nullptr;
   for (const Store &s : plan_.stores) {
     const int64_t size = memoryBytes(s.buffer), vector = size * s_.lanes;
-    bytes += size * plan_.buffers[static_cast<size_t>(s.buffer)].elements;
-    if (vector < 16 || coef(s.index, s_.vectorDim) != 1 || s_.tile % s_.lanes != 0)
+    bytes += size * dim::bounds(plan_.buffers[static_cast<size_t>(s.buffer)].elements).lo;
+    if (vector < 16 || dim::isSymbolic(s_.tile) || coef(s.index, s_.vectorDim) != 1 || s_.tile % s_.lanes != 0)
       return nullptr;
     for (size_t d = 0; d < plan_.dims.size(); ++d)
-      if (static_cast<int>(d) != s_.vectorDim && s.index.coef[d] * size % vector != 0)
+      if (static_cast<int>(d) != s_.vectorDim && dim::mod(dim::mul(s.index.coef[d], size), vector) != 0)
         return nullptr;
     Value *address = b_.CreateAnd(b_.CreatePtrToInt(buffers_[static_cast<size_t>(s.buffer)], b_.getInt64Ty()),
                                   static_cast<uint64_t>(vector - 1));
@@ -350,10 +392,20 @@ llvm::Function *KernelEmitter::run() {
   status_ = llvm::cast<llvm::AllocaInst>(allocas_);
   b_.CreateStore(b_.getInt32(runtime::kKernelOk), status_);
   static_assert(offsetof(runtime::KernelArgs, buffers) == 0);
-  Value *table = b_.CreateLoad(ptr, function_->getArg(0));
+  llvm::Instruction *table = b_.CreateLoad(ptr, function_->getArg(0));
+  sizesMark_ = table;
   for (size_t i = 0; i < plan_.buffers.size(); ++i) {
     const int32_t operand = signature_.operands.empty() ? static_cast<int32_t>(i) : signature_.operands[i];
-    buffers_.push_back(b_.CreateLoad(ptr, b_.CreateConstGEP1_32(ptr, table, static_cast<unsigned>(operand))));
+    Value *base = b_.CreateLoad(ptr, b_.CreateConstGEP1_32(ptr, table, static_cast<unsigned>(operand)));
+    // Where a bad index or a guard that does not hold reads element 0, an operand that may be empty needs one.
+    const int64_t elements = plan_.buffers[i].elements;
+    if (dim::isSymbolic(elements) && !isNeverEmpty(elements) && static_cast<int32_t>(i) < plan_.numInputs) {
+      llvm::AllocaInst *none = variable(llvm::ArrayType::get(b_.getInt8Ty(), 64));
+      none->setAlignment(llvm::Align(64));
+      b_.CreateStore(llvm::Constant::getNullValue(none->getAllocatedType()), none);
+      base = b_.CreateSelect(b_.CreateICmpEQ(i64(elements), i64(0)), none, base);
+    }
+    buffers_.push_back(base);
   }
   index_.assign(plan_.dims.size(), nullptr);
   dimLevel_.assign(plan_.dims.size(), 0);
@@ -379,7 +431,7 @@ llvm::Function *KernelEmitter::run() {
     begin = start(begin), end = start(end);
   }
   auto units = [&] { loop(-1, begin, end, 1, false, [&] { emitUnit(index_.back()); }); };
-  if (s_.range > 0) {
+  if (s_.range != 0) {
     if (Value *aligned = storesAligned())
       branch(
           aligned,

@@ -15,6 +15,7 @@ struct KernelSignature {
   std::string symbol;
   std::vector<int32_t> operands; ///< empty: operand i is buffer i
   std::optional<UnitRows> rows;  ///< an epilogue: the library's units instead of the schedule's
+  std::vector<int64_t> symbols;  ///< whose values are args->scalars, in this order
 };
 
 /// Adds the function to `module`. It returns a runtime::KernelStatus.

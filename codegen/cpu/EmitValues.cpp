@@ -3,6 +3,7 @@
 
 #include "tressel/runtime/Kernel.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace tressel::codegen {
@@ -11,7 +12,64 @@ using llvm::Type;
 using llvm::Value;
 using op::ScalarOp;
 
+Value *KernelEmitter::size(int64_t symbolic) {
+  Value *&value = sizes_[symbolic];
+  if (value)
+    return value;
+  const auto saved = b_.saveIP();
+  b_.SetInsertPoint(sizesMark_);
+  auto factor = [&](const dim::Factor &f) -> Value * {
+    switch (f.kind) {
+    case dim::Factor::Kind::Symbol: {
+      const auto at = std::find(signature_.symbols.begin(), signature_.symbols.end(), f.a);
+      if (at == signature_.symbols.end())
+        llvm::report_fatal_error("a kernel uses a size that its launch does not give it");
+      Type *ptr = llvm::PointerType::get(module_.getContext(), 0);
+      static_assert(offsetof(runtime::KernelArgs, scalars) == sizeof(void *));
+      Value *scalars = b_.CreateLoad(ptr, b_.CreateConstGEP1_32(ptr, function_->getArg(0), 1));
+      return b_.CreateLoad(b_.getInt64Ty(),
+                           b_.CreateConstGEP1_64(b_.getInt64Ty(), scalars,
+                                                 static_cast<uint64_t>(at - signature_.symbols.begin())));
+    }
+    case dim::Factor::Kind::Max: {
+      Value *a = i64(f.a), *b = i64(f.b);
+      return b_.CreateSelect(b_.CreateICmpSGT(a, b), a, b);
+    }
+    case dim::Factor::Kind::FloorDiv:
+      break;
+    }
+    Value *a = i64(f.a), *b = i64(f.b);
+    if (dim::bounds(f.a).lo >= 0 && dim::bounds(f.b).lo > 0)
+      return b_.CreateUDiv(a, b);
+    Value *quotient = b_.CreateSDiv(a, b), *rest = b_.CreateSRem(a, b);
+    Value *down = b_.CreateAnd(b_.CreateICmpNE(rest, i64(0)), b_.CreateICmpSLT(b_.CreateXor(rest, b), i64(0)));
+    return b_.CreateSub(quotient, b_.CreateZExt(down, b_.getInt64Ty()));
+  };
+  Value *sum = nullptr;
+  for (const dim::Term &term : dim::terms(symbolic)) {
+    Value *product = nullptr;
+    for (const dim::Factor &f : term.factors) {
+      Value *v = factor(f);
+      product = product ? b_.CreateMul(product, v) : v;
+    }
+    product = !product ? i64(term.coefficient)
+                       : term.coefficient == 1 ? product : b_.CreateMul(product, i64(term.coefficient));
+    sum = sum ? b_.CreateAdd(sum, product) : product;
+  }
+  b_.restoreIP(saved);
+  return sizes_[symbolic] = sum;
+}
+
+Value *KernelEmitter::sizeAs(Type *type, int64_t size) {
+  if (!dim::isSymbolic(size))
+    return llvm::ConstantInt::getSigned(type, size);
+  Value *v = b_.CreateIntCast(i64(size), type->getScalarType(), true);
+  return type->isVectorTy() ? b_.CreateVectorSplat(lanes(), v) : v;
+}
+
 Value *KernelEmitter::iota(Type *element, int64_t step) {
+  if (dim::isSymbolic(step))
+    return b_.CreateMul(iota(element, 1), sizeAs(vectorOf(element), step));
   llvm::SmallVector<llvm::Constant *, 64> values;
   for (unsigned l = 0; l < lanes(); ++l)
     values.push_back(llvm::ConstantInt::getSigned(element, step * l));
@@ -27,6 +85,8 @@ llvm::AllocaInst *KernelEmitter::variable(Type *type) {
 }
 
 Value *KernelEmitter::tailMask(int u) {
+  if (lanesMask_)
+    return lanesMask_;
   if (tail_ == 0 || u != unroll_ - 1)
     return nullptr;
   llvm::SmallVector<llvm::Constant *, 64> values;
@@ -75,7 +135,8 @@ Value *KernelEmitter::elementPointer(int id, int32_t buffer, const Affine &index
       dims |= uint64_t(1) << d;
   Value *p = pointer(id, buffer, index, levelOf(dims));
   Type *element = scalars_.memoryType(plan_.buffers[static_cast<size_t>(buffer)].dtype);
-  const int64_t constant = coef(index, s_.blockDim) * m + coef(index, s_.vectorDim) * s_.lanes * u;
+  const int64_t constant = dim::add(dim::mul(coef(index, s_.blockDim), m),
+                                    dim::mul(coef(index, s_.vectorDim), int64_t(s_.lanes) * u));
   for (const auto &i : index.indirect)
     if (!alongVector(plan_.exprs[static_cast<size_t>(i.expr)].dims))
       p = b_.CreateGEP(element, p, b_.CreateNSWMul(eval(i.expr, m, u), i64(i.scale)));
@@ -88,13 +149,14 @@ Value *KernelEmitter::laneOffsets(const Affine &index, int m, int u) {
   for (const auto &i : index.indirect)
     if (alongVector(plan_.exprs[static_cast<size_t>(i.expr)].dims))
       offsets = b_.CreateAdd(
-          offsets, b_.CreateMul(eval(i.expr, m, u), llvm::ConstantInt::getSigned(offsets->getType(), i.scale)));
+          offsets, b_.CreateMul(eval(i.expr, m, u), sizeAs(offsets->getType(), i.scale)));
   return offsets;
 }
 
 /// The value of the expression in lane 0, without what indirect parts along the lanes add.
 Value *KernelEmitter::scalarIndex(const Affine &index, int m, int u) {
-  Value *sum = i64(index.offset + coef(index, s_.blockDim) * m + coef(index, s_.vectorDim) * s_.lanes * u);
+  Value *sum = i64(dim::add(index.offset, dim::add(dim::mul(coef(index, s_.blockDim), m),
+                                                   dim::mul(coef(index, s_.vectorDim), int64_t(s_.lanes) * u))));
   for (size_t d = 0; d < index.coef.size(); ++d)
     if (index.coef[d])
       sum = b_.CreateNSWAdd(sum, b_.CreateNSWMul(index_[d], i64(index.coef[d])));
@@ -108,9 +170,9 @@ Value *KernelEmitter::inRange(const Expr &x, int m, int u) {
   Value *base = scalarIndex(x.index, m, u);
   if (!alongVector(x.dims))
     return b_.CreateICmpULT(base, i64(x.i));
-  if (laneIndirect(x.index) || x.i >= (int64_t(1) << 30)) {
+  if (laneIndirect(x.index) || dim::isSymbolic(x.i) || x.i >= (int64_t(1) << 30)) {
     Value *at = b_.CreateAdd(b_.CreateVectorSplat(lanes(), base), laneOffsets(x.index, m, u));
-    return b_.CreateICmpULT(at, llvm::ConstantInt::getSigned(at->getType(), x.i));
+    return b_.CreateICmpULT(at, sizeAs(at->getType(), x.i));
   }
   // Indices of tensors whose dimension is below 2^30 fit 32 bits, which doubles the lanes of an instruction.
   Value *at = b_.CreateAdd(b_.CreateVectorSplat(lanes(), b_.CreateTrunc(base, b_.getInt32Ty())),
@@ -123,7 +185,7 @@ Value *KernelEmitter::checked(const Expr &x, int m, int u) {
   Value *index = eval(x.args[0], m, u);
   if (vector)
     index = scalars_.splat(index, lanes());
-  Value *size = llvm::ConstantInt::getSigned(index->getType(), x.i),
+  Value *size = sizeAs(index->getType(), x.i),
         *zero = llvm::ConstantInt::get(index->getType(), 0);
   Value *wrapped = b_.CreateSelect(b_.CreateICmpSLT(index, zero), b_.CreateAdd(index, size), index);
   Value *good = b_.CreateICmpULT(wrapped, size);
@@ -177,7 +239,8 @@ Value *KernelEmitter::load(int32_t e, int m, int u) {
   if (coef(x.index, s_.vectorDim) == 1 && !laneIndirect(x.index)) {
     // What streams through is too much for the caches, and the arithmetic between two lines too long for the processor to run
     // ahead of: lines are asked for early. Values that a row shares stay cached and need none.
-    if (nonTemporal_ && plan_.buffers[static_cast<size_t>(x.buffer)].elements * memoryBytes(x.buffer) >= kStreamedBytes)
+    if (nonTemporal_ && plan_.buffers[static_cast<size_t>(x.buffer)].elements * memoryBytes(x.buffer) >= kStreamedBytes &&
+        !dim::isSymbolic(plan_.buffers[static_cast<size_t>(x.buffer)].elements))
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
                          {b_.CreateConstGEP1_64(b_.getInt8Ty(), p, kPrefetchAhead), b_.getInt32(0), b_.getInt32(3),
                           b_.getInt32(1)});
@@ -208,6 +271,13 @@ Value *KernelEmitter::eval(int32_t e, int m, int u) {
   return scopes_[level].values[key] = v;
 }
 
+int64_t KernelEmitter::mostReducedPoints() const {
+  int64_t n = 1;
+  for (size_t d = static_cast<size_t>(plan_.numParallel); d < plan_.dims.size(); ++d)
+    n = dim::mul(n, plan_.dims[d].size);
+  return dim::bounds(n).hi;
+}
+
 /// Chooses what is kept from one pass over R to the next.
 void KernelEmitter::planScratch() {
   constexpr int64_t mostBytes = 1 << 16;
@@ -226,11 +296,11 @@ void KernelEmitter::planScratch() {
     const bool costly = x.kind == ExprKind::Scalar && x.op >= ScalarOp::Exp && x.op <= ScalarOp::Logistic;
     const bool everywhere = (x.dims & reducedDims) == reducedDims;
     if (std::popcount(passes[e]) > 1 && costly && everywhere && x.dtype != DType::boolean) {
-      const int64_t padded =
-          s_.vectorReduced ? plan_.reducedPoints() + 64 : plan_.reducedPoints() * s_.lanes * s_.unroll;
+      const int64_t points = mostReducedPoints();
+      const int64_t padded = s_.vectorReduced ? points + 64 : points * s_.lanes * s_.unroll;
       const int64_t elements = padded * s_.block;
-      if (bytes + elements * sizeOf(x.dtype) <= mostBytes) {
-        bytes += elements * sizeOf(x.dtype);
+      if (points <= mostBytes && bytes + elements * tressel::sizeOf(x.dtype) <= mostBytes) {
+        bytes += elements * tressel::sizeOf(x.dtype);
         llvm::AllocaInst *memory =
             variable(llvm::ArrayType::get(scalars_.registerType(x.dtype), static_cast<uint64_t>(elements)));
         memory->setAlignment(llvm::Align(64));
@@ -261,7 +331,7 @@ Value *KernelEmitter::scratchPlace(int32_t e, int m, int u) {
       append(d);
   if (s_.vectorReduced) {
     append(lanesDim);
-    at = b_.CreateNSWAdd(at, i64((plan_.reducedPoints() + 64) * m + int64_t(s_.lanes) * u));
+    at = b_.CreateNSWAdd(at, i64((mostReducedPoints() + 64) * m + int64_t(s_.lanes) * u));
   } else {
     at = b_.CreateNSWAdd(b_.CreateNSWMul(at, i64(int64_t(s_.lanes) * s_.unroll * s_.block)),
                          i64((int64_t(m) * s_.unroll + u) * s_.lanes));
@@ -274,7 +344,7 @@ Value *KernelEmitter::evalHere(int32_t e, int m, int u) {
   const Expr &x = plan_.exprs[static_cast<size_t>(e)];
   if (auto kept = scratch_.find(e); kept != scratch_.end()) {
     Type *type = scalars_.registerType(x.dtype);
-    const llvm::Align align(static_cast<uint64_t>(sizeOf(x.dtype)));
+    const llvm::Align align(static_cast<uint64_t>(tressel::sizeOf(x.dtype)));
     if (alongVector(x.dims))
       type = vectorOf(type);
     if (pass_ != kept->second.firstPass)
@@ -321,7 +391,7 @@ void KernelEmitter::store(const Store &s, int number) {
   const bool vector = s_.vectorDim >= 0 && (s.full || !s_.vectorReduced);
   const DType type = plan_.buffers[static_cast<size_t>(s.buffer)].dtype;
   Type *memory = scalars_.memoryType(type);
-  const llvm::Align align(static_cast<uint64_t>(sizeOf(type)));
+  const llvm::Align align(static_cast<uint64_t>(tressel::sizeOf(type)));
   for (int m = 0; m < block_; ++m)
     for (int u = 0; u < (vector ? unroll_ : 1); ++u) {
       Value *v = eval(s.value, m, u);
@@ -340,7 +410,7 @@ void KernelEmitter::store(const Store &s, int number) {
         else if (mask)
           b_.CreateMaskedStore(v, p, align, mask);
         else if (nonTemporal_)
-          b_.CreateAlignedStore(v, p, llvm::Align(static_cast<uint64_t>(s_.lanes * sizeOf(type))))
+          b_.CreateAlignedStore(v, p, llvm::Align(static_cast<uint64_t>(s_.lanes * tressel::sizeOf(type))))
               ->setMetadata(llvm::LLVMContext::MD_nontemporal,
                             llvm::MDNode::get(b_.getContext(), llvm::ConstantAsMetadata::get(b_.getInt32(1))));
         else

@@ -1,6 +1,7 @@
 #include "codegen/cpu/GeneratedProvider.h"
 
 #include "codegen/cpu/KernelSource.h"
+#include "tressel/runtime/Dim.h"
 
 namespace tressel::codegen {
 namespace {
@@ -21,7 +22,7 @@ public:
     const LoopSchedule schedule = scheduleLoops(*plan, target_.features());
     passes::Bid bid;
     bid.seconds = predictSeconds(*plan, schedule);
-    bid.range = std::max<int64_t>(1, schedule.range);
+    bid.range = dim::max(1, schedule.range);
     bid.grain = std::max<int64_t>(1, schedule.grain);
     return bid;
   }

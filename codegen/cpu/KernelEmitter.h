@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codegen/cpu/EmitKernel.h"
+#include "tressel/runtime/Dim.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -60,6 +61,7 @@ private:
   void finish(const Reduction &r, size_t number);
   void store(const Store &s, int number);
 
+  int64_t mostReducedPoints() const; ///< whatever symbolic sizes are
   void planScratch();
   llvm::Value *scratchPlace(int32_t e, int m, int u);
 
@@ -82,13 +84,23 @@ private:
   bool laneIndirect(const Affine &index) const;
   unsigned lanes() const { return static_cast<unsigned>(s_.lanes); }
   llvm::Type *vectorOf(llvm::Type *t) const { return llvm::FixedVectorType::get(t, lanes()); }
-  /// Constant mask of the lanes that exist in vector u; null if all do.
+  /// Mask of the lanes that exist in vector u; null if all do.
   llvm::Value *tailMask(int u);
-  llvm::Value *i64(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
+  /// A number, or a symbolic size: computed where the kernel is entered.
+  llvm::Value *i64(int64_t v) { return dim::isSymbolic(v) ? size(v) : b_.getInt64(static_cast<uint64_t>(v)); }
+  llvm::Value *size(int64_t symbolic);
+  /// The same in `type`, an integer or a vector of them.
+  llvm::Value *sizeAs(llvm::Type *type, int64_t size);
+  /// 0, step, 2 * step, ...
   llvm::Value *iota(llvm::Type *element, int64_t step);
+  int64_t sizeOf(int dim) const { return plan_.dims[static_cast<size_t>(dim)].size; }
+  static bool isNeverEmpty(int64_t size) { return dim::bounds(size).lo >= 1; }
+  /// All of [low, high) along the lanes, where the number of elements is known only now: full steps, then single vectors
+  /// under a mask.
+  void symbolicVectorLoop(llvm::Value *low, llvm::Value *high, llvm::function_ref<void()> body);
   llvm::AllocaInst *variable(llvm::Type *type);
   int64_t coef(const Affine &a, int dim) const { return dim < 0 ? 0 : a.coef[static_cast<size_t>(dim)]; }
-  int64_t memoryBytes(int32_t buffer) const { return sizeOf(plan_.buffers[static_cast<size_t>(buffer)].dtype); }
+  int64_t memoryBytes(int32_t buffer) const { return tressel::sizeOf(plan_.buffers[static_cast<size_t>(buffer)].dtype); }
 
   llvm::Module &module_;
   const LoopPlan &plan_;
@@ -99,6 +111,8 @@ private:
   llvm::Function *function_ = nullptr;
   llvm::Instruction *allocas_ = nullptr;
   llvm::AllocaInst *status_ = nullptr;
+  llvm::Instruction *sizesMark_ = nullptr; ///< symbolic sizes are computed before it
+  std::map<int64_t, llvm::Value *> sizes_;
   std::vector<llvm::Value *> buffers_;
   std::vector<Scope> scopes_;
   size_t level_ = 0;
@@ -111,6 +125,7 @@ private:
   bool nonTemporal_ = false;   ///< results go past the caches
   int block_ = 1, unroll_ = 1; ///< of the instance being emitted
   int64_t tail_ = 0;           ///< lanes of its last vector, 0: all
+  llvm::Value *lanesMask_ = nullptr; ///< lanes of its one vector, where their number is known only now
   struct Accumulator {
     llvm::AllocaInst *value, *index;
   };

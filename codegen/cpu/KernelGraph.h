@@ -22,7 +22,7 @@ struct KernelGraph {
     double f = 0;  ///< float types
     int64_t i = 0; ///< integers and bool
   };
-  std::vector<TensorType> types; ///< one per value, static shapes
+  std::vector<TensorType> types; ///< one per value, of known or symbolic sizes
   std::vector<int32_t> inputs;
   std::vector<Op> ops; ///< producers before users
   std::vector<Splat> splats;

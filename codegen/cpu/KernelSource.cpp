@@ -2,6 +2,7 @@
 
 #include "ir/graph/Graph.h"
 #include "ir/sched/Export.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -66,7 +67,7 @@ std::optional<KernelGraph> kernelGraphOf(llvm::ArrayRef<mlir::Operation *> ops, 
       made.operands.push_back(it->second);
     }
     const TensorType result = graph::fromMlir(o->getResult(0).getType());
-    if (!result.shape.isStatic() || llvm::any_of(types, [](const TensorType &t) { return !t.shape.isStatic(); }))
+    if (!dim::isKnown(result.shape) || llvm::any_of(types, [](const TensorType &t) { return !dim::isKnown(t.shape); }))
       return std::nullopt;
     auto form = info->loopForm(*info, types, std::span(&result, 1), graph::attrsOf(o, *info));
     if (!form)
@@ -94,6 +95,7 @@ KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
 
   KernelSource source;
   source.signature.symbol = kernel.getSymName().str();
+  source.signature.symbols = graph::symbolsOf(kernel);
   llvm::SmallVector<mlir::Value> inputs, results;
   int rowDims = -1;
   int64_t unit = 0;
@@ -135,12 +137,15 @@ KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
       unit = object->getInteger("unit").value_or(0);
     // Units are whole rows, where a row is as many inner dimensions as divide a unit.
     const Shape shape = graph::fromMlir(yield->getOperand(0).getType()).shape;
-    int64_t inner = shape.numElements();
-    for (rowDims = 0; unit > 0 && rowDims < shape.rank() && unit % inner != 0; ++rowDims)
-      inner /= shape[rowDims];
-    if (unit <= 0 || unit % inner != 0)
+    int64_t inner = dim::numElements(shape), rows = 1;
+    auto wholeRows = [&] { return dim::isConstant(inner) && inner > 0 && unit % inner == 0; };
+    for (rowDims = 0; unit > 0 && rowDims < shape.rank() && !wholeRows(); ++rowDims) {
+      rows = dim::mul(rows, shape[rowDims]);
+      inner = dim::divideExactly(inner, shape[rowDims]).value_or(0);
+    }
+    if (unit <= 0 || !wholeRows())
       fail("the library's units of work are not known");
-    source.signature.rows = UnitRows{shape.numElements() / inner, unit / inner};
+    source.signature.rows = UnitRows{rows, unit / inner};
   }
   auto graph = kernelGraphOf(ops, inputs, results);
   if (!graph)

@@ -1,5 +1,7 @@
 #include "codegen/cpu/LoopPlan.h"
 
+#include "tressel/runtime/Dim.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -16,7 +18,7 @@ using op::ScalarOp;
 int64_t product(const std::vector<int64_t> &sizes, size_t from, size_t to) {
   int64_t n = 1;
   for (size_t i = from; i < to; ++i)
-    n *= sizes[i];
+    n = dim::mul(n, sizes[i]);
   return n;
 }
 
@@ -200,9 +202,14 @@ int32_t Builder::conjunction(int32_t a, int32_t b) {
 int32_t Builder::inRange(const Affine &a, int64_t size) {
   if (a.indirect.empty()) {
     int64_t low = a.offset, high = a.offset;
-    for (size_t d = 0; d < a.coef.size(); ++d)
-      (a.coef[d] < 0 ? low : high) += a.coef[d] * (plan_.dims[d].size - 1);
-    if (low >= 0 && high < size)
+    bool decided = true;
+    for (size_t d = 0; d < a.coef.size(); ++d) {
+      const dim::Bounds sign = dim::bounds(a.coef[d]);
+      decided &= sign.lo >= 0 || sign.hi <= 0;
+      int64_t &end = sign.lo < 0 ? low : high;
+      end = dim::add(end, dim::mul(a.coef[d], dim::sub(plan_.dims[d].size, 1)));
+    }
+    if (decided && dim::atMost(0, low) && dim::less(high, size).value_or(false))
       return -1;
   }
   Expr e;
@@ -226,10 +233,10 @@ bool Builder::operandIndex(const KernelGraph::Op &o, size_t k, const std::vector
     for (const auto &term : e.terms) {
       const Affine &of = domain[static_cast<size_t>(term.dim)];
       for (size_t i = 0; i < a.coef.size(); ++i)
-        a.coef[i] += term.coef * of.coef[i];
-      a.offset += term.coef * of.offset;
+        a.coef[i] = dim::add(a.coef[i], dim::mul(term.coef, of.coef[i]));
+      a.offset = dim::add(a.offset, dim::mul(term.coef, of.offset));
       for (const auto &i : of.indirect)
-        a.indirect.push_back({i.expr, i.scale * term.coef});
+        a.indirect.push_back({i.expr, dim::mul(i.scale, term.coef)});
     }
     if (e.indirect >= 0) {
       const int32_t value = pullOperand(o, static_cast<size_t>(e.indirect), domain, guard, nullptr);
@@ -302,6 +309,13 @@ int32_t Builder::pullOp(const KernelGraph::Op &o, const std::vector<Affine> &dom
       e.dtype = DType::i64;
       e.index = domain[static_cast<size_t>(node.i)];
       at[n] = cast(intern(std::move(e)), node.dtype);
+    } else if (node.op == ScalarOp::Size) {
+      Expr e; // an index that is the same everywhere
+      e.kind = ExprKind::Index;
+      e.dtype = DType::i64;
+      e.index = zero();
+      e.index.offset = node.i;
+      at[n] = cast(intern(std::move(e)), node.dtype);
     } else if (node.op == ScalarOp::Const) {
       at[n] = constant(node.dtype, node.f, node.i);
     } else {
@@ -332,14 +346,14 @@ int32_t Builder::pull(int32_t value, const std::vector<Affine> &index, int32_t g
     e.guard = guard;
     e.index = zero();
     int64_t stride = 1;
-    for (size_t d = index.size(); d-- > 0; stride *= type.shape[static_cast<int>(d)]) {
+    for (size_t d = index.size(); d-- > 0; stride = dim::mul(stride, type.shape[static_cast<int>(d)])) {
       if (type.shape[static_cast<int>(d)] == 1 && index[d].indirect.empty())
         continue; // in range, it is 0; out of range, the guard does not hold
       for (size_t i = 0; i < e.index.coef.size(); ++i)
-        e.index.coef[i] += stride * index[d].coef[i];
-      e.index.offset += stride * index[d].offset;
+        e.index.coef[i] = dim::add(e.index.coef[i], dim::mul(stride, index[d].coef[i]));
+      e.index.offset = dim::add(e.index.offset, dim::mul(stride, index[d].offset));
       for (const auto &i : index[d].indirect)
-        e.index.indirect.push_back({i.expr, i.scale * stride});
+        e.index.indirect.push_back({i.expr, dim::mul(i.scale, stride)});
     }
     result = intern(std::move(e));
   } else {
@@ -425,7 +439,7 @@ bool Builder::chooseDims() {
         std::find(graph_.results.begin(), graph_.results.end(), candidate.result) != graph_.results.end();
     if (!r && !isResult)
       continue;
-    const int64_t points = product(candidate.form.domain, 0, candidate.form.domain.size());
+    const int64_t points = dim::hint(product(candidate.form.domain, 0, candidate.form.domain.size()));
     if (std::make_pair(r, points) > std::make_pair(reduces, best))
       root = static_cast<int>(o), best = points, reduces = r;
   }
@@ -499,6 +513,10 @@ bool Builder::emitRoots() {
     r.body = cast(body, type);
     r.combine = op.form.combine;
     r.scale = op.form.scale;
+    if (dim::isConstant(op.form.divisor))
+      r.scale /= static_cast<double>(op.form.divisor);
+    else
+      r.divisor = op.form.divisor;
     r.accumulate = type;
     r.dtype = graph_.types[static_cast<size_t>(op.result)].dtype;
     plan_.reductions.push_back(r);
@@ -523,9 +541,9 @@ bool Builder::emitRoots() {
     s.index = zero();
     const Shape &shape = graph_.types[static_cast<size_t>(value)].shape;
     int64_t stride = 1;
-    for (int d = shape.rank(); d-- > 0; stride *= shape[d])
+    for (int d = shape.rank(); d-- > 0; stride = dim::mul(stride, shape[d]))
       for (size_t c = 0; c < s.index.coef.size(); ++c)
-        s.index.coef[c] += stride * index[static_cast<size_t>(d)].coef[c];
+        s.index.coef[c] = dim::add(s.index.coef[c], dim::mul(stride, index[static_cast<size_t>(d)].coef[c]));
     plan_.stores.push_back(std::move(s));
   }
   return true;
@@ -563,7 +581,7 @@ bool Builder::canMerge(size_t a, size_t b) const {
   if (static_cast<int32_t>(a) < plan_.unitDims && static_cast<int32_t>(b) >= plan_.unitDims)
     return false;
   const int64_t size = plan_.dims[b].size;
-  auto fits = [&](const Affine &x) { return x.coef[a] == x.coef[b] * size; };
+  auto fits = [&](const Affine &x) { return x.coef[a] == dim::mul(x.coef[b], size); };
   for (const Expr &e : plan_.exprs)
     if (!fits(e.index))
       return false;
@@ -591,7 +609,7 @@ void Builder::mergeDims() {
     const size_t a = b - 1;
     if (!canMerge(a, b))
       continue;
-    plan_.dims[b].size *= plan_.dims[a].size;
+    plan_.dims[b].size = dim::mul(plan_.dims[b].size, plan_.dims[a].size);
     plan_.numParallel -= !plan_.dims[a].reduced;
     if (static_cast<int32_t>(a) < plan_.unitDims)
       --plan_.unitDims;
@@ -644,8 +662,8 @@ bool Builder::build() {
   for (size_t o = 0; o < graph_.ops.size(); ++o) {
     producer_[static_cast<size_t>(graph_.ops[o].result)] = static_cast<int>(o);
     for (int64_t size : graph_.ops[o].form.domain)
-      if (size < 0)
-        return fail("a dynamic dimension");
+      if (size == kDynamic)
+        return fail("a dimension of unknown size");
   }
   for (size_t s = 0; s < graph_.splats.size(); ++s)
     splat_[static_cast<size_t>(graph_.splats[s].value)] = static_cast<int>(s);
@@ -655,8 +673,8 @@ bool Builder::build() {
   for (const auto *list : {&graph_.inputs, &graph_.results})
     for (int32_t v : *list) {
       const TensorType &t = graph_.types[static_cast<size_t>(v)];
-      plan_.buffers.push_back({t.dtype, t.shape.numElements()});
-      if (plan_.buffers.back().elements > int64_t(1) << 40)
+      plan_.buffers.push_back({t.dtype, dim::numElements(t.shape)});
+      if (dim::bounds(plan_.buffers.back().elements).lo > int64_t(1) << 40)
         return fail("a tensor is too large");
     }
   classify();
@@ -673,21 +691,21 @@ bool Builder::build() {
 int64_t LoopPlan::parallelPoints() const {
   int64_t n = 1;
   for (int32_t d = 0; d < numParallel; ++d)
-    n *= dims[static_cast<size_t>(d)].size;
+    n *= dim::hint(dims[static_cast<size_t>(d)].size);
   return n;
 }
 
 int64_t LoopPlan::reducedPoints() const {
   int64_t n = 1;
   for (size_t d = static_cast<size_t>(numParallel); d < dims.size(); ++d)
-    n *= dims[d].size;
+    n *= dim::hint(dims[d].size);
   return n;
 }
 
 int64_t LoopPlan::bytes() const {
   int64_t n = 0;
   for (const Buffer &b : buffers)
-    n += b.elements * sizeOf(b.dtype);
+    n += dim::hint(b.elements) * sizeOf(b.dtype);
   return n;
 }
 
@@ -699,7 +717,7 @@ int64_t LoopPlan::flops() const {
     int64_t points = 1;
     for (size_t d = 0; d < dims.size(); ++d)
       if (e.dims >> d & 1)
-        points *= dims[d].size;
+        points *= dim::hint(dims[d].size);
     total += points * (e.op >= ScalarOp::Exp && e.op <= ScalarOp::Logistic                          ? 20
                        : e.op == ScalarOp::Div || e.op == ScalarOp::Sqrt || e.op == ScalarOp::Rsqrt ? 4
                        : e.op == ScalarOp::Pow || e.op == ScalarOp::Atan2                           ? 50
@@ -710,21 +728,22 @@ int64_t LoopPlan::flops() const {
 
 std::string LoopPlan::str() const {
   std::ostringstream s;
+  auto size = [](int64_t n) { return dim::isSymbolic(n) ? "(" + dim::spell(n) + ")" : std::to_string(n); };
   auto affine = [&](const Affine &a) {
-    s << '[' << a.offset;
+    s << '[' << size(a.offset);
     for (size_t d = 0; d < a.coef.size(); ++d)
       if (a.coef[d])
-        s << " + " << a.coef[d] << "*d" << d;
+        s << " + " << size(a.coef[d]) << "*d" << d;
     for (const auto &i : a.indirect)
-      s << " + " << i.scale << "*%" << i.expr;
+      s << " + " << size(i.scale) << "*%" << i.expr;
     s << ']';
   };
   s << "dims";
   for (const LoopDim &d : dims)
-    s << ' ' << (d.reduced ? "r" : "p") << d.size;
+    s << ' ' << (d.reduced ? "r" : "p") << size(d.size);
   s << " units " << unitDims << "\nbuffers";
   for (const Buffer &b : buffers)
-    s << ' ' << nameOf(b.dtype) << 'x' << b.elements;
+    s << ' ' << nameOf(b.dtype) << 'x' << size(b.elements);
   s << " inputs " << numInputs << '\n';
   for (size_t e = 0; e < exprs.size(); ++e) {
     const Expr &x = exprs[e];
@@ -733,14 +752,14 @@ std::string LoopPlan::str() const {
     std::memcpy(&bits, &x.f, sizeof bits);
     s << '%' << e << " = " << kinds[static_cast<int>(x.kind)] << ' ' << nameOf(x.dtype) << ' ' << static_cast<int>(x.op)
       << " (" << x.args[0] << ' ' << x.args[1] << ' ' << x.args[2] << ") f " << std::hex << bits << std::dec << " i "
-      << x.i << " b " << x.buffer << " g " << x.guard << ' ';
+      << (x.kind == ExprKind::Scalar ? std::to_string(x.i) : size(x.i)) << " b " << x.buffer << " g " << x.guard << ' ';
     affine(x.index);
     s << '\n';
   }
   for (const Reduction &r : reductions) {
     uint64_t bits;
     std::memcpy(&bits, &r.scale, sizeof bits);
-    s << "reduce %" << r.body << ' ' << static_cast<int>(r.combine) << " scale " << std::hex << bits << std::dec << ' '
+    s << "reduce %" << r.body << ' ' << static_cast<int>(r.combine) << " scale " << std::hex << bits << std::dec << " / " << size(r.divisor) << ' '
       << nameOf(r.accumulate) << "->" << nameOf(r.dtype) << " stage " << r.stage << '\n';
   }
   for (const Store &t : stores) {

@@ -14,6 +14,9 @@
 
 namespace tressel::codegen {
 
+// All sizes, coefficients and offsets are sizes in the sense of tressel/runtime/Dim.h: the code computes those that are
+// symbolic from its launch's scalars when it is entered.
+
 /// offset + sum of coefficient * loop index + sum of scale * value of an integer expression.
 struct Affine {
   std::vector<int64_t> coef; ///< one per loop dimension
@@ -53,6 +56,7 @@ struct Reduction {
   int32_t body = -1; ///< expression over P x R
   op::Combine combine = op::Combine::Sum;
   double scale = 1;
+  int64_t divisor = 1;           ///< symbolic: the combined value is multiplied by its reciprocal
   DType accumulate = DType::f32; ///< type of the body and of the accumulator
   DType dtype = DType::f32;      ///< of the result
   int stage = 0;                 ///< all reductions of a stage share one pass over R
@@ -87,6 +91,7 @@ struct LoopPlan {
   int32_t numInputs = 0;
   int numStages = 0; ///< passes over R that compute reductions
 
+  // For costs: at typical sizes, where sizes are symbolic.
   int64_t parallelPoints() const;
   int64_t reducedPoints() const;
   /// Rough floating-point operations of the whole nest.

@@ -1,6 +1,7 @@
 #include "codegen/cpu/LoopSchedule.h"
 
 #include "codegen/CostModel.h"
+#include "tressel/runtime/Dim.h"
 
 #include "llvm/ADT/SmallVector.h"
 
@@ -72,7 +73,8 @@ double accessCost(const Affine &index, const LoopPlan &plan, int dim, int lanes)
 
 double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
   const LoopDim &d = plan.dims[static_cast<size_t>(dim)];
-  const int lanes = static_cast<int>(std::clamp<int64_t>(d.size, 1, maxLanes));
+  const int64_t size = dim::hint(d.size);
+  const int lanes = static_cast<int>(std::clamp<int64_t>(size, 1, maxLanes));
   // Cost per element: all accesses over one vector, and what a horizontal reduction adds.
   double cost = 0;
   for (const Expr &e : plan.exprs)
@@ -84,10 +86,10 @@ double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
     if (s.full || !d.reduced)
       cost += (d.reduced || plan.reductions.empty() ? 1.0 : 0.1) * accessCost(s.index, plan, dim, lanes);
   cost += 1;
-  const double vectors = static_cast<double>((d.size + lanes - 1) / lanes);
-  double perElement = cost * vectors / static_cast<double>(std::max<int64_t>(1, d.size));
+  const double vectors = static_cast<double>((size + lanes - 1) / lanes);
+  double perElement = cost * vectors / static_cast<double>(std::max<int64_t>(1, size));
   if (d.reduced)
-    perElement += 8.0 * static_cast<double>(plan.reductions.size()) / static_cast<double>(std::max<int64_t>(1, d.size));
+    perElement += 8.0 * static_cast<double>(plan.reductions.size()) / static_cast<double>(std::max<int64_t>(1, size));
   return perElement;
 }
 
@@ -110,7 +112,7 @@ double evaluations(const LoopPlan &plan, const LoopSchedule &s, uint64_t dims) {
   double count = 1;
   for (size_t k = 0; k < depth; ++k) {
     const int d = order[k];
-    const int64_t size = plan.dims[static_cast<size_t>(d)].size;
+    const int64_t size = dim::hint(plan.dims[static_cast<size_t>(d)].size);
     int64_t step = 1;
     if (d == s.vectorDim)
       step = dims & bit(d) ? s.lanes : int64_t(s.lanes) * s.unroll;
@@ -132,7 +134,7 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
     if (e.kind == ExprKind::Load) {
       // Elements that are read again come from a cache as far away as the buffer is large.
       const Buffer &buffer = plan.buffers[static_cast<size_t>(e.buffer)];
-      const int64_t bytes = buffer.elements * sizeOf(buffer.dtype);
+      const int64_t bytes = dim::hint(buffer.elements) * sizeOf(buffer.dtype);
       if (vector)
         cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes)) * (bytes > (1 << 20)   ? 4
                                                                                  : bytes > (1 << 15) ? 1.5
@@ -172,16 +174,15 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     if (score <= best) // the inner one of two equal ones
       best = score, s.vectorDim = d;
   }
-  if (s.vectorDim >= 0 && plan.dims[static_cast<size_t>(s.vectorDim)].size > 0) {
-    const int64_t size = plan.dims[static_cast<size_t>(s.vectorDim)].size;
-    s.lanes = static_cast<int>(
-        std::min<uint64_t>(static_cast<uint64_t>(maxLanes), std::bit_ceil(static_cast<uint64_t>(size))));
-  }
+  if (s.vectorDim >= 0) // as many as may be needed, where the size is symbolic
+    if (const int64_t size = dim::bounds(plan.dims[static_cast<size_t>(s.vectorDim)].size).hi; size > 0)
+      s.lanes = static_cast<int>(
+          std::min<uint64_t>(static_cast<uint64_t>(maxLanes), std::bit_ceil(static_cast<uint64_t>(size))));
   if (s.lanes <= 1)
     s.vectorDim = -1, s.lanes = 1;
   s.vectorReduced = s.vectorDim >= plan.numParallel;
   const int64_t vectorSize = s.vectorDim < 0 ? 1 : plan.dims[static_cast<size_t>(s.vectorDim)].size;
-  const int64_t vectors = std::max<int64_t>(1, (vectorSize + s.lanes - 1) / s.lanes);
+  const int64_t vectors = std::max<int64_t>(1, (dim::hint(vectorSize) + s.lanes - 1) / s.lanes);
 
   // Registers: accumulators take what loads and constants leave.
   int accumulators = 0, weight = 0, after = 0; // instructions within the reduced loops, and per parallel point
@@ -199,7 +200,7 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     // Block the parallel dimension along which most vector loads are reused.
     int bestReuse = 0;
     for (int d = 0; d < plan.numParallel; ++d) {
-      if (d == s.vectorDim || plan.dims[static_cast<size_t>(d)].size < 2 || d < plan.unitDims)
+      if (d == s.vectorDim || dim::hint(plan.dims[static_cast<size_t>(d)].size) < 2 || d < plan.unitDims)
         continue;
       int reuse = 0;
       for (const Expr &e : plan.exprs)
@@ -220,7 +221,9 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     const int64_t size = plan.dims[static_cast<size_t>(s.blockDim)].size;
     // Every row repeats the code; what follows the reduction should not outgrow the instruction cache.
     const int64_t rows = std::clamp<int64_t>(std::min<int64_t>(budget, 1 + 600 / (after + 1)) / s.unroll, 1, 8);
-    s.block = static_cast<int>((size + (size + rows - 1) / rows - 1) / ((size + rows - 1) / rows));
+    s.block = static_cast<int>(dim::isSymbolic(size)
+                                   ? rows
+                                   : (size + (size + rows - 1) / rows - 1) / ((size + rows - 1) / rows));
     if (s.block == 1)
       s.blockDim = -1;
   }
@@ -233,40 +236,40 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     const int64_t size = plan.dims[static_cast<size_t>(d)].size;
     if (d == s.vectorDim)
       continue;
-    const bool unit = pinned ? d < plan.unitDims : units < 256;
+    const bool unit = pinned ? d < plan.unitDims : dim::isSymbolic(size) || dim::hint(units) < 256;
     if (unit) {
       s.unitDims.push_back(d);
-      units *= d == s.blockDim ? (size + s.block - 1) / s.block : size;
+      units = dim::mul(units, d == s.blockDim ? dim::ceilDiv(size, s.block) : size);
     } else {
       s.innerDims.push_back(d);
     }
   }
   s.tile = vectorSize;
-  if (s.vectorDim >= 0 && !s.vectorReduced && !pinned && s.innerDims.empty() && units < 256) {
+  if (s.vectorDim >= 0 && !s.vectorReduced && !pinned && s.innerDims.empty() && dim::hint(units) < 256) {
     // About 16k points of the nest per tile, a few hundred nanoseconds at least.
     const int64_t deep = std::max<int64_t>(1, plan.reducedPoints() * s.block);
     int64_t tile = std::max<int64_t>(step, (int64_t(16384) / deep + step - 1) / step * step);
-    if (plan.reductions.empty() && units > 1)
+    if (plan.reductions.empty() && units != 1)
       tile = std::max<int64_t>(tile, 8192);
     tile = (tile + step - 1) / step * step;
-    if (tile < vectorSize) {
+    if (dim::isSymbolic(vectorSize) || tile < vectorSize) {
       s.tile = tile;
-      units *= (vectorSize + tile - 1) / tile;
+      units = dim::mul(units, dim::ceilDiv(vectorSize, tile));
     }
   }
   s.range = units;
   for (const LoopDim &d : plan.dims)
     if (!d.reduced && d.size == 0)
       s.range = 0;
-  const double perUnit = serialSeconds(plan, s) / static_cast<double>(std::max<int64_t>(1, s.range));
-  s.grain =
-      std::clamp<int64_t>(static_cast<int64_t>(30e-6 / std::max(perUnit, 1e-12)), 1, std::max<int64_t>(1, s.range));
+  const double perUnit = serialSeconds(plan, s) / static_cast<double>(std::max<int64_t>(1, dim::hint(s.range)));
+  const int64_t mostUnits = dim::isSymbolic(s.range) ? int64_t(1) << 40 : std::max<int64_t>(1, s.range);
+  s.grain = std::clamp<int64_t>(static_cast<int64_t>(30e-6 / std::max(perUnit, 1e-12)), 1, mostUnits);
   return s;
 }
 
 double predictSeconds(const LoopPlan &plan, const LoopSchedule &s) {
   const CpuModel &cpu = hostCpuModel();
-  const double serial = serialSeconds(plan, s), threads = static_cast<double>(std::min<int64_t>(cpu.threads, s.range));
+  const double serial = serialSeconds(plan, s), threads = static_cast<double>(std::min<int64_t>(cpu.threads, dim::hint(s.range)));
   constexpr double worthSplitting = 50e-6; // as in CostModel.cpp
   const double seconds =
       serial < worthSplitting || threads <= 1 ? serial : std::max(serial / threads, worthSplitting / threads);

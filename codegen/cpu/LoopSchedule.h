@@ -9,7 +9,7 @@ namespace tressel::codegen {
 
 /// Units that a library kernel gives its epilogue: unit u covers rows [u * block, min((u + 1) * block, rows)).
 struct UnitRows {
-  int64_t rows = 1;
+  int64_t rows = 1; ///< may be symbolic
   int64_t block = 1;
 };
 
@@ -22,7 +22,8 @@ struct LoopSchedule {
   int64_t tile = 0;           ///< elements of a parallel vector dimension per unit; its size: all of them
   std::vector<int> unitDims;  ///< parallel dimensions whose points (or blocks) make the units, outermost first
   std::vector<int> innerDims; ///< further parallel dimensions, looped over inside a unit
-  int64_t range = 1, grain = 1;
+  int64_t range = 1; ///< units of work; may be symbolic
+  int64_t grain = 1;
   bool vectorReduced = false; ///< vectorDim is a reduced dimension
 };
 

@@ -100,7 +100,7 @@ std::optional<Params> asMatmul(const Root &root) {
   if (!root.info->loopForm)
     return std::nullopt;
   auto form = root.info->loopForm(*root.info, root.operands, std::span(&root.result, 1), root.attrs);
-  if (!form || form->combine != op::Combine::Sum || form->scale != 1 || form->alternatives || form->operands.size() != 2 ||
+  if (!form || form->combine != op::Combine::Sum || form->scale != 1 || form->divisor != 1 || form->alternatives || form->operands.size() != 2 ||
       !isProduct(*form))
     return std::nullopt;
   auto left = stridesOf(*form, form->operands[0], root.operands[0].shape);

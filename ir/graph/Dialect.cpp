@@ -17,6 +17,7 @@ namespace tressel::graph {
 
 void TresselDialect::initialize() {
   addOperations<ConstantOp>();
+  registerAttributes();
   for (const op::OpInfo *info : op::allOps()) {
     registerTableOp(*this, *info);
     names.try_emplace(info, OperationName(("tressel." + Twine(info->name)).str(), getContext()));

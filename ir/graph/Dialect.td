@@ -15,11 +15,13 @@ def Tressel_Dialect : Dialect {
   }];
   let dependentDialects = ["::mlir::func::FuncDialect"];
   let hasConstantMaterializer = 1;
+  let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
     /// The registered name of an op of the table.
     ::mlir::OperationName nameOf(const ::tressel::op::OpInfo &info) const { return names.find(&info)->second; }
 
   private:
+    void registerAttributes();
     ::llvm::DenseMap<const ::tressel::op::OpInfo *, ::mlir::OperationName> names;
 
   public:

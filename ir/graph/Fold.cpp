@@ -87,7 +87,7 @@ static bool foldChain(Operation *op, const op::OpInfo &info, OpFoldResult &value
 /// All operands are constants, and the results are small.
 static LogicalResult foldConstants(Operation *op, const op::OpInfo &info, ArrayRef<Attribute> operands,
                                    SmallVectorImpl<OpFoldResult> &results) {
-  if (!info.evaluate && !info.decompose)
+  if ((!info.evaluate && !info.decompose) || op::isSymbolic(attrsOf(op, info)))
     return failure();
   for (Type type : op->getResultTypes())
     if (!cast<ShapedType>(type).hasStaticShape() || fromMlir(type).bytes() > kMaxFoldedBytes)

@@ -1,7 +1,9 @@
 // Between MLIR's operations, types, attributes and locations and those of the op table.
 #include "ir/graph/Graph.h"
 
+#include "ir/graph/Attributes.h"
 #include "ir/graph/TableOp.h"
+#include "tressel/runtime/Dim.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
@@ -53,13 +55,28 @@ static std::optional<DType> dtypeOf(Type type) {
 static_assert(ShapedType::kDynamic == kDynamic);
 
 RankedTensorType toMlir(MLIRContext *ctx, const TensorType &type) {
-  return RankedTensorType::get(ArrayRef<int64_t>(type.shape.begin(), type.shape.size()), elementType(ctx, type.dtype));
+  ArrayRef<int64_t> sizes(type.shape.begin(), type.shape.size());
+  if (llvm::none_of(sizes, dim::isSymbolic))
+    return RankedTensorType::get(sizes, elementType(ctx, type.dtype));
+  SmallVector<int64_t, 8> shape(sizes);
+  for (int64_t &size : shape)
+    if (dim::isSymbolic(size))
+      size = kDynamic;
+  return RankedTensorType::get(shape, elementType(ctx, type.dtype), DimsAttr::get(ctx, sizes));
 }
 
 bool isSupported(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || tensor.getEncoding() || tensor.getRank() > kMaxRank || !dtypeOf(tensor.getElementType()))
+  if (!tensor || tensor.getRank() > kMaxRank || !dtypeOf(tensor.getElementType()))
     return false;
+  if (Attribute encoding = tensor.getEncoding()) {
+    auto dims = dyn_cast<DimsAttr>(encoding); // as toMlir makes it: numbers agree, and something is symbolic
+    if (!dims || dims.getSizes().size() != tensor.getShape().size() || llvm::none_of(dims.getSizes(), dim::isSymbolic))
+      return false;
+    for (auto [size, inType] : llvm::zip(dims.getSizes(), tensor.getShape()))
+      if ((dim::isConstant(size) ? size : kDynamic) != inType)
+        return false;
+  }
   int64_t elements = 1; // sizes whose product overflows are no tensor's
   for (int64_t d : tensor.getShape())
     if (d != kDynamic && (__builtin_mul_overflow(elements, std::max<int64_t>(d, 1), &elements) || elements >> 48))
@@ -69,7 +86,9 @@ bool isSupported(Type type) {
 
 TensorType fromMlir(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  std::span<const int64_t> sizes(tensor.getShape().data(), tensor.getShape().size());
+  auto dims = cast_if_present<DimsAttr>(tensor.getEncoding());
+  ArrayRef<int64_t> shape = dims ? dims.getSizes() : tensor.getShape();
+  std::span<const int64_t> sizes(shape.data(), shape.size());
   return {*dtypeOf(tensor.getElementType()), Shape(sizes)};
 }
 
@@ -79,11 +98,15 @@ Attribute toMlirAttr(MLIRContext *ctx, const op::Attr &attr) {
     MLIRContext *ctx;
     Attribute operator()(std::monostate) { return {}; }
     Attribute operator()(bool v) { return BoolAttr::get(ctx, v); }
-    Attribute operator()(int64_t v) { return IntegerAttr::get(IntegerType::get(ctx, 64), v); }
+    Attribute operator()(int64_t v) {
+      return dim::isSymbolic(v) ? Attribute(SizeAttr::get(ctx, v)) : IntegerAttr::get(IntegerType::get(ctx, 64), v);
+    }
     Attribute operator()(double v) { return FloatAttr::get(Float64Type::get(ctx), v); }
     Attribute operator()(DType v) { return TypeAttr::get(elementType(ctx, v)); }
     Attribute operator()(const std::string &v) { return StringAttr::get(ctx, v); }
-    Attribute operator()(const op::Ints &v) { return DenseI64ArrayAttr::get(ctx, v); }
+    Attribute operator()(const op::Ints &v) {
+      return llvm::any_of(v, dim::isSymbolic) ? Attribute(DimsAttr::get(ctx, v)) : DenseI64ArrayAttr::get(ctx, v);
+    }
   };
   return std::visit(Convert{ctx}, attr);
 }
@@ -97,6 +120,8 @@ bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
   case op::AttrKind::Int:
     if (auto a = dyn_cast<IntegerAttr>(attr); a && a.getType().isSignlessInteger(64))
       return out = a.getInt(), true;
+    if (auto a = dyn_cast<SizeAttr>(attr))
+      return out = a.getValue(), true;
     return false;
   case op::AttrKind::Float:
     if (auto a = dyn_cast<FloatAttr>(attr))
@@ -114,6 +139,8 @@ bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
   case op::AttrKind::Ints:
     if (auto a = dyn_cast<DenseI64ArrayAttr>(attr))
       return out = op::Ints(a.asArrayRef().begin(), a.asArrayRef().end()), true;
+    if (auto a = dyn_cast<DimsAttr>(attr))
+      return out = op::Ints(a.getSizes().begin(), a.getSizes().end()), true;
     return false;
   }
   return false;
@@ -209,6 +236,49 @@ SmallVector<Value> buildDecomposition(OpBuilder &b, Operation *op) {
   for (op::Emitter::Ref ref : info.decompose(info, emitter, inputs, attrsOf(op, info)))
     results.push_back(BuilderEmitter::value(ref));
   return results;
+}
+
+// --- Symbols ---------------------------------------------------------------------------------------------------------------
+std::vector<int64_t> symbolsOf(Operation *op) {
+  std::vector<int64_t> symbols;
+  llvm::DenseSet<Attribute> seen;
+  auto note = [&](Attribute attr) {
+    if (!attr || !seen.insert(attr).second)
+      return;
+    if (auto size = dyn_cast<SizeAttr>(attr))
+      dim::collectSymbols(size.getValue(), symbols);
+    else if (auto dims = dyn_cast<DimsAttr>(attr))
+      for (int64_t size : dims.getSizes())
+        dim::collectSymbols(size, symbols);
+  };
+  auto noteType = [&](Type type) {
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      note(tensor.getEncoding());
+  };
+  op->walk([&](Operation *inner) {
+    for (Type type : inner->getOperandTypes())
+      noteType(type);
+    for (Type type : inner->getResultTypes())
+      noteType(type);
+    for (Region &region : inner->getRegions())
+      for (Block &block : region)
+        for (Type type : block.getArgumentTypes())
+          noteType(type);
+    for (NamedAttribute attr : inner->getDiscardableAttrDictionary())
+      note(attr.getValue());
+  });
+  llvm::sort(symbols, [](int64_t a, int64_t b) { return dim::spell(a) < dim::spell(b); });
+  return symbols;
+}
+
+LogicalResult verifySymbols(Operation *op) {
+  std::vector<int64_t> symbols = symbolsOf(op);
+  for (size_t i = 1; i < symbols.size(); ++i)
+    if (dim::symbolName(symbols[i - 1]) == dim::symbolName(symbols[i]))
+      return op->emitError("two dimensions are called '")
+             << dim::symbolName(symbols[i]) << "' and have different bounds: " << dim::spell(symbols[i - 1]) << " and "
+             << dim::spell(symbols[i]);
+  return success();
 }
 
 // --- Locations -----------------------------------------------------------------------------------------------------------------

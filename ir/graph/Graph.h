@@ -16,7 +16,8 @@ void registerDialects(mlir::DialectRegistry &registry);
 const op::OpInfo *infoOf(mlir::Operation *op);
 op::Attrs attrsOf(mlir::Operation *op, const op::OpInfo &info);
 
-/// f16 and the like map to builtin types; u8 is ui8, bool is i1, signed integers are signless.
+/// f16 and the like map to builtin types; u8 is ui8, bool is i1, signed integers are signless. A type with symbolic sizes
+/// has them as its encoding: tensor<?x784xf32, #tressel.dims<"n", 784>>.
 mlir::RankedTensorType toMlir(mlir::MLIRContext *ctx, const TensorType &type);
 TensorType fromMlir(mlir::Type type); ///< of a RankedTensorType this dialect accepts
 bool isSupported(mlir::Type type);
@@ -32,6 +33,12 @@ mlir::Value createConstant(mlir::OpBuilder &b, mlir::Location loc, const TensorT
 std::optional<op::HostTensor> constantValue(mlir::Value v);
 /// The same for the attribute of a constant; nothing for attributes that hold no bytes (a blob that is missing).
 std::optional<op::HostTensor> elementsValue(mlir::Attribute value);
+
+/// The symbols in the types and attributes of an op and of all ops inside it, in the order of their text; a kernel gets
+/// their values as its scalars.
+std::vector<int64_t> symbolsOf(mlir::Operation *op);
+/// Fails with an error at `op` if two symbols in it have one name and different bounds.
+llvm::LogicalResult verifySymbols(mlir::Operation *op);
 
 /// The user's innermost file and line of a location, through call sites and fusions; empty file when unknown.
 struct FileLine {

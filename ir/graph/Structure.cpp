@@ -1,6 +1,7 @@
 #include "ir/graph/Structure.h"
 
 #include "ir/graph/Graph.h"
+#include "tressel/runtime/Dim.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 
@@ -10,8 +11,8 @@ namespace tressel::graph {
 
 /// What clusters and kernels share: attributes, the split of the body, the yield. `what` is the op that is verified.
 template <typename OpT> static LogicalResult verifyWork(OpT op) {
-  if (static_cast<int64_t>(op.getRange()) < 1)
-    return op.emitOpError("(rule 3) range must be positive, it is ") << static_cast<int64_t>(op.getRange());
+  if (dim::bounds(op.getRange()).hi < 1)
+    return op.emitOpError("(rule 3) range must be positive, it is ") << dim::str(op.getRange());
   if (static_cast<int64_t>(op.getGrain()) < 1)
     return op.emitOpError("(rule 3) grain must be positive, it is ") << static_cast<int64_t>(op.getGrain());
   if (static_cast<int64_t>(op.getScratch()) < 0)
@@ -57,7 +58,7 @@ template <typename OpT> static LogicalResult verifyComputation(OpT op, TypeRange
         }
   auto first = cast<RankedTensorType>(results.front());
   auto type = rootValue ? dyn_cast<RankedTensorType>(rootValue.getType()) : RankedTensorType();
-  if (!type || type.getShape() != first.getShape() || type.getElementTypeBitWidth() != first.getElementTypeBitWidth())
+  if (!type || fromMlir(type).shape != fromMlir(first).shape || type.getElementTypeBitWidth() != first.getElementTypeBitWidth())
     return op.emitOpError(
         "(rule 5) the root's value must have the shape and width of the first result, whose buffer holds it");
   return success();

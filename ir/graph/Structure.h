@@ -1,6 +1,7 @@
 // C++ classes of the structural ops (cluster, yield, pack, kernel, launch).
 #pragma once
 
+#include "ir/graph/Attributes.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"

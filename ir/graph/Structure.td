@@ -5,6 +5,7 @@
 #define TRESSEL_GRAPH_STRUCTURE
 
 include "ir/graph/Dialect.td"
+include "ir/graph/Size.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
@@ -43,7 +44,7 @@ def Tressel_ClusterOp : StructureOp<"cluster", [Pure, IsolatedFromAbove, SingleB
     a result.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$provider, DefaultValuedAttr<StrAttr, "\"\"">:$params,
-                   DefaultValuedAttr<I64Attr, "1">:$range, DefaultValuedAttr<I64Attr, "1">:$grain,
+                   DefaultValuedAttr<Tressel_Size, "1">:$range, DefaultValuedAttr<I64Attr, "1">:$grain,
                    DefaultValuedAttr<I64Attr, "0">:$scratch, OptionalAttr<I64Attr>:$root_ops,
                    DefaultValuedAttr<I64Attr, "0">:$packs);
   let results = (outs Variadic<AnyRankedTensor>:$results);
@@ -92,7 +93,7 @@ def Tressel_KernelOp : StructureOp<"kernel", [FunctionOpInterface, IsolatedFromA
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type,
                    OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs,
                    StrAttr:$provider, DefaultValuedAttr<StrAttr, "\"\"">:$params,
-                   DefaultValuedAttr<I64Attr, "1">:$range, DefaultValuedAttr<I64Attr, "1">:$grain,
+                   DefaultValuedAttr<Tressel_Size, "1">:$range, DefaultValuedAttr<I64Attr, "1">:$grain,
                    DefaultValuedAttr<I64Attr, "0">:$scratch, OptionalAttr<I64Attr>:$root_ops,
                    DefaultValuedAttr<I64Attr, "0">:$packs, DefaultValuedAttr<I64Attr, "0">:$flops,
                    DefaultValuedAttr<I64Attr, "0">:$bytes);

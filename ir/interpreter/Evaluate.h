@@ -53,7 +53,8 @@ template <class T> struct Context {
   Num<int64_t> index(int64_t dim) const { return Num<int64_t>((*place.at)[static_cast<int>(dim)]); }
   Num<int64_t> linearIndex() const { return Num<int64_t>(place.linear); }
   int64_t rank() const { return place.shape->rank(); }
-  int64_t size(int64_t dim) const { return (*place.shape)[static_cast<int>(dim)]; }
+  Num<int64_t> size(int64_t dim) const { return Num<int64_t>((*place.shape)[static_cast<int>(dim)]); }
+  Num<int64_t> sizeOf(int64_t size) const { return Num<int64_t>(size); }
 };
 
 /// One element: `fragment` points to the function object.

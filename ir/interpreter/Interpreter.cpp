@@ -3,6 +3,8 @@
 #include "ir/graph/Structure.h"
 #include "ir/interpreter/Evaluate.h"
 
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Error.h"
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -16,7 +18,7 @@ using Tensors = std::vector<HostTensor>;
 
 class Interpreter {
 public:
-  Interpreter(Observer observer) : observer_(observer) {}
+  Interpreter(Observer observer, dim::Values dims = {}) : observer_(observer), dims_(std::move(dims)) {}
 
   /// The operands of the region's terminator.
   bool runRegion(mlir::Region &region, llvm::ArrayRef<HostTensor> inputs, Tensors &outputs) {
@@ -26,12 +28,13 @@ public:
     if (block.getNumArguments() != inputs.size())
       return fail(region.getParentOp(), "takes " + std::to_string(block.getNumArguments()) + " inputs, not " +
                                             std::to_string(inputs.size()));
-    for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs)) {
-      if (!isSupported(argument.getType()) || fromMlir(argument.getType()) != input.type)
-        return fail(region.getParentOp(), "argument " + std::to_string(argument.getArgNumber()) + " is given " +
-                                              input.type.str());
+    // Symbols that stand alone first, so that expressions may come before them.
+    for (bool last : {false, true})
+      for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
+        if (!bind(argument, input, region.getParentOp(), !last))
+          return false;
+    for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))
       values_[argument] = input;
-    }
     for (mlir::Operation &op : block) {
       Tensors operands;
       for (mlir::Value operand : op.getOperands())
@@ -44,7 +47,7 @@ public:
       if (!runOp(&op, operands, results))
         return false;
       for (auto [value, result] : llvm::zip_equal(op.getResults(), results)) {
-        if (fromMlir(value.getType()) != result.type)
+        if (std::string problem = unlike(value.getType(), result.type, false); !problem.empty())
           return fail(&op, "gives " + result.type.str() + ", its type says " + fromMlir(value.getType()).str());
         if (observer_)
           observer_(value, result);
@@ -56,10 +59,18 @@ public:
 
   bool runOp(mlir::Operation *op, llvm::ArrayRef<HostTensor> operands, Tensors &results) {
     for (mlir::Type type : op->getResultTypes())
-      if (!isSupported(type) || !fromMlir(type).shape.isStatic())
+      if (!isSupported(type) || !dim::isKnown(fromMlir(type).shape))
         return fail(op, "has a result that is no tensor of a known shape");
     if (const op::OpInfo *info = infoOf(op)) {
-      op::interp::Evaluation evaluation = op::interp::run(*info, operands, attrsOf(op, *info));
+      op::Attrs attrs = attrsOf(op, *info);
+      if (op::isSymbolic(attrs)) {
+        try {
+          attrs = op::withSizes(attrs, dims_);
+        } catch (const Error &error) {
+          return fail(op, error.message());
+        }
+      }
+      op::interp::Evaluation evaluation = op::interp::run(*info, operands, attrs);
       if (!evaluation)
         return fail(op, evaluation.error);
       results = std::move(evaluation.outputs);
@@ -84,6 +95,27 @@ public:
   std::string error;
 
 private:
+  /// What keeps a value of type `got` from being one of `declared`; binds the symbols of the latter.
+  std::string unlike(mlir::Type declared, const TensorType &got, bool partial) {
+    if (!isSupported(declared))
+      return "no tensor type";
+    const TensorType type = fromMlir(declared);
+    if (type.dtype != got.dtype)
+      return "another element type";
+    try {
+      return dim::unify(type.shape, got.shape, dims_, partial);
+    } catch (const Error &error) {
+      return error.message();
+    }
+  }
+  bool bind(mlir::BlockArgument argument, const HostTensor &input, mlir::Operation *parent, bool partial) {
+    const std::string problem = unlike(argument.getType(), input.type, partial);
+    if (problem.empty())
+      return true;
+    return fail(parent, "argument " + std::to_string(argument.getArgNumber()) + " is given " + input.type.str() + ": " +
+                            problem);
+  }
+
   bool runLaunch(LaunchOp launch, llvm::ArrayRef<HostTensor> operands, Tensors &results) {
     auto kernel = mlir::SymbolTable::lookupNearestSymbolFrom<KernelOp>(launch, launch.getKernelAttr());
     if (!kernel)
@@ -105,6 +137,7 @@ private:
 
   llvm::DenseMap<mlir::Value, HostTensor> values_;
   Observer observer_;
+  dim::Values dims_;
 };
 
 } // namespace
@@ -117,19 +150,22 @@ Interpretation interpret(mlir::func::FuncOp function, llvm::ArrayRef<op::HostTen
   return result;
 }
 
-Interpretation interpret(mlir::Operation *op, llvm::ArrayRef<op::HostTensor> operands) {
-  Interpreter interpreter(nullptr);
+Interpretation interpret(mlir::Operation *op, llvm::ArrayRef<op::HostTensor> operands, const dim::Values &dims) {
+  Interpreter interpreter(nullptr, dims);
   Interpretation result;
   if (!interpreter.runOp(op, operands, result.outputs))
     result = {{}, std::move(interpreter.error)};
   return result;
 }
 
-std::vector<op::HostTensor> randomInputs(mlir::func::FuncOp function, uint64_t seed, double low, double high) {
+std::vector<op::HostTensor> randomInputs(mlir::func::FuncOp function, uint64_t seed, double low, double high,
+                                         const dim::Values &dims) {
   std::mt19937_64 random(seed);
   std::vector<op::HostTensor> inputs;
   for (mlir::Type type : function.getArgumentTypes()) {
-    HostTensor tensor = HostTensor::allocate(fromMlir(type));
+    TensorType concrete = fromMlir(type);
+    concrete.shape = dim::evaluate(concrete.shape, dims);
+    HostTensor tensor = HostTensor::allocate(concrete);
     for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
       // By hand: the standard's distributions differ between libraries, and a seed should mean the same everywhere.
       const double unit = static_cast<double>(random() >> 11) * 0x1p-53;

@@ -22,16 +22,17 @@ struct Interpretation {
 /// Called with every value computed, in program order (also inside clusters and kernels).
 using Observer = llvm::function_ref<void(mlir::Value, const op::HostTensor &)>;
 
-/// The function's results on these inputs, which must have the types of its arguments; nothing is changed. Shapes are
-/// static. A `tressel.pack` has a value that no body reads (kernels keep the operand that was packed), and it is zeros.
+/// The function's results on these inputs, which must have the types of its arguments; nothing is changed. Symbolic sizes
+/// have the values that the inputs give them. A `tressel.pack` has a value that no body reads (kernels keep the operand that was packed), and it is zeros.
 Interpretation interpret(mlir::func::FuncOp function, llvm::ArrayRef<op::HostTensor> inputs,
                          Observer observer = nullptr);
 
-/// The results of one op, given its operands.
-Interpretation interpret(mlir::Operation *op, llvm::ArrayRef<op::HostTensor> operands);
+/// The results of one op, given its operands, and values of symbols that do not follow from their shapes.
+Interpretation interpret(mlir::Operation *op, llvm::ArrayRef<op::HostTensor> operands, const dim::Values &dims = {});
 
 /// Seeded inputs for a function's arguments: floats in [low, high], small integers, bools. Integers are also valid as
-/// indices of dimensions of at least 2 elements (0 and 1).
-std::vector<op::HostTensor> randomInputs(mlir::func::FuncOp function, uint64_t seed, double low = -1, double high = 1);
+/// indices of dimensions of at least 2 elements (0 and 1). `dims` are the values of all symbols in their types.
+std::vector<op::HostTensor> randomInputs(mlir::func::FuncOp function, uint64_t seed, double low = -1, double high = 1,
+                                         const dim::Values &dims = {});
 
 } // namespace tressel::graph

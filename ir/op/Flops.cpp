@@ -1,12 +1,13 @@
 // Costs, from the same descriptions that code is generated from.
 #include "ir/op/TableSupport.h"
+#include "tressel/runtime/Dim.h"
 
 namespace tressel::op {
 
 static int64_t scalarFlops(const ScalarProgram &program) {
   int64_t n = 0;
   for (const ScalarNode &node : program.nodes)
-    n += node.op != ScalarOp::Operand && node.op != ScalarOp::Index && node.op != ScalarOp::Const &&
+    n += node.op != ScalarOp::Operand && node.op != ScalarOp::Index && node.op != ScalarOp::Size && node.op != ScalarOp::Const &&
          node.op != ScalarOp::Cast;
   return n;
 }
@@ -16,14 +17,14 @@ int64_t flopsOfLoop(const OpInfo &op, std::span<const TensorType> operands, std:
   std::optional<LoopForm> loop = op.loopForm(op, operands, results, attrs);
   if (!loop) {
     // A grouped convolution, say: the weights are read once per output point of their group.
-    if (op.family != Family::Convolution || !results.front().shape.isStatic())
+    if (op.family != Family::Convolution || !dim::isKnown(results.front().shape))
       return 0;
     int64_t perOutput = operands[1].shape.numElements() / std::max<int64_t>(1, operands[1].shape[0]);
-    return 2 * results.front().shape.numElements() * perOutput;
+    return 2 * dim::hint(dim::numElements(results.front().shape)) * perOutput;
   }
   int64_t points = 1;
   for (int64_t d : loop->domain)
-    points *= d == kDynamic ? 1 : d;
+    points *= d == kDynamic ? 1 : dim::hint(d);
   return points * (scalarFlops(loop->body) + (loop->combine != Combine::None));
 }
 

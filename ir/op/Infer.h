@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/op/OpInfo.h"
+#include "tressel/runtime/Dim.h"
 
 namespace tressel::op {
 
@@ -14,7 +15,7 @@ inline Inferred inferred(const TensorType &type) { return {{type}, {}}; }
 /// The shape without dimension `dim`.
 Shape withoutDim(const Shape &shape, int dim);
 
-/// Whether a tensor of this shape could exist: the static sizes' product stays below 2^48.
+/// Whether a tensor of this shape could exist: the product of the sizes that are numbers stays below 2^48.
 bool fitsMemory(const Shape &shape);
 
 /// Axis counted from the front; nothing when outside [-rank, rank).
@@ -32,14 +33,17 @@ struct WindowSpec {
   int64_t size[3], stride[3], low[3], high[3], dilation[3];
   /// Elements between the first and the last one under the window, both included.
   int64_t extent(int i) const { return (size[i] - 1) * dilation[i] + 1; }
-  /// Output size; kDynamic stays. Not above 0 when the window does not fit.
+  /// Output size; kDynamic stays. 0 when the window does not fit.
   int64_t output(int i, int64_t input) const;
 };
 /// Lists of wrong length or with wrong entries: nothing. Empty strides become the sizes if `stridesFollowSizes`, else 1.
 std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes, const Ints &strides, const Ints &low,
                                      const Ints &high, const Ints &dilations, bool stridesFollowSizes);
 
-/// One dimension of a slice as first index, number of elements and stride.
+/// The size that an attribute gives: not below 0 for sure, or nothing.
+inline bool isSizeAttr(int64_t size) { return dim::bounds(size).lo >= 0; }
+
+/// One dimension of a slice as first index, number of elements and stride; all but the stride may be symbolic.
 struct SliceRange {
   int64_t start, count, stride;
 };

@@ -62,7 +62,7 @@ static std::optional<Shape> shapeAttr(const OpInfo &op, const Attrs &attrs) {
   if (sizes.size() > static_cast<size_t>(kMaxRank))
     return std::nullopt;
   for (int64_t d : sizes)
-    if (d < 0)
+    if (!isSizeAttr(d))
       return std::nullopt;
   Shape shape{std::span<const int64_t>(sizes)};
   return fitsMemory(shape) ? std::optional(shape) : std::nullopt;

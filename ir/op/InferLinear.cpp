@@ -176,7 +176,7 @@ Inferred inferOneHot(const OpInfo &op, std::span<const TensorType> operands, con
   const TensorType &x = operands.front();
   if (!isInteger(x.dtype) || x.rank() == kMaxRank)
     return inferError(op, 1, "wants integers of at most 7 dimensions", operands);
-  if (integer(attrs[0]) < 0)
+  if (!isSizeAttr(integer(attrs[0])))
     return inferError(op, 2, "depth is negative", operands);
   TensorType result{std::get<DType>(attrs[1]), x.shape};
   result.shape.push_back(integer(attrs[0]));

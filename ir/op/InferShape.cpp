@@ -4,6 +4,14 @@
 
 namespace tressel::op {
 
+/// product *= size; false if it leaves 64 bits.
+static bool multiply(int64_t &product, int64_t size) {
+  if (dim::isConstant(product) && dim::isConstant(size))
+    return !__builtin_mul_overflow(product, size, &product);
+  product = dim::mul(product, size);
+  return true;
+}
+
 Inferred inferReshape(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   if (auto error = checkArity(op, operands))
     return *error;
@@ -15,23 +23,24 @@ Inferred inferReshape(const OpInfo &op, std::span<const TensorType> operands, co
   int64_t known = 1;
   TensorType result{x.dtype, {}};
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == -1 ? open >= 0 : sizes[i] < 0)
+    if (sizes[i] == -1 ? open >= 0 : !isSizeAttr(sizes[i]))
       return inferError(op, 1, "sizes must not be negative, but for one -1", operands);
     if (sizes[i] == -1)
       open = static_cast<int>(i);
-    else if (__builtin_mul_overflow(known, sizes[i], &known))
+    else if (!multiply(known, sizes[i]))
       return inferError(op, 2, "the number of elements would change", operands);
     result.shape.push_back(sizes[i]);
   }
-  if (!x.shape.isStatic()) {
+  if (!dim::isKnown(x.shape)) {
     if (open >= 0)
       result.shape[open] = kDynamic;
     return inferred(result);
   }
-  int64_t total = x.shape.numElements();
-  if (open >= 0 && known != 0 && total % known == 0)
-    result.shape[open] = total / known;
-  if (!result.shape.isStatic() || result.shape.numElements() != total) {
+  int64_t total = dim::numElements(x.shape);
+  if (open >= 0)
+    if (auto rest = dim::divideExactly(total, known))
+      result.shape[open] = *rest;
+  if ((open >= 0 && result.shape[open] == -1) || !dim::equal(dim::numElements(result.shape), total)) {
     if (open >= 0)
       result.shape[open] = kDynamic;
     return inferError(op, 2, "the number of elements would change to " + result.shape.str(), operands);
@@ -88,7 +97,7 @@ Inferred inferFlatten(const OpInfo &op, std::span<const TensorType> operands, co
     if (i < *start)
       result.shape.push_back(x.shape[i]);
     else
-      flat = flat == kDynamic || x.shape[i] == kDynamic ? kDynamic : flat * x.shape[i];
+      flat = dim::mul(flat, x.shape[i]);
   }
   result.shape.push_back(flat);
   return inferred(result);
@@ -120,7 +129,7 @@ Inferred inferBroadcastTo(const OpInfo &op, std::span<const TensorType> operands
   if (sizes.size() > static_cast<size_t>(kMaxRank) || sizes.size() < x.shape.size())
     return inferError(op, 1, "the shape must have from rank to 8 dimensions", operands);
   for (int64_t d : sizes)
-    if (d < 0)
+    if (!isSizeAttr(d))
       return inferError(op, 1, "sizes must not be negative", operands);
   TensorType result{x.dtype, Shape(std::span<const int64_t>(sizes))};
   if (!fitsMemory(result.shape))
@@ -171,7 +180,7 @@ Inferred inferConcat(const OpInfo &op, std::span<const TensorType> operands, con
     for (int i = 0; i < t.rank(); ++i) {
       int64_t a = result.shape[i], b = t.shape[i];
       if (i == *axis)
-        result.shape[i] = a == kDynamic || b == kDynamic ? kDynamic : a + b;
+        result.shape[i] = dim::add(a, b);
       else if (a == kDynamic)
         result.shape[i] = b;
       else if (b != kDynamic && a != b)
@@ -210,13 +219,12 @@ Inferred inferPad(const OpInfo &op, std::span<const TensorType> operands, const 
     return inferError(op, 1, "needs one entry of low and high per dimension", operands);
   for (int i = 0; i < result.rank(); ++i) {
     size_t n = static_cast<size_t>(i);
-    if (low[n] < 0 || high[n] < 0)
+    if (!isSizeAttr(low[n]) || !isSizeAttr(high[n]))
       return inferError(op, 1, "low and high must not be negative", operands);
     constexpr int64_t limit = int64_t(1) << 48;
     if (low[n] > limit || high[n] > limit)
       return inferError(op, 1, "the result does not fit into memory", operands);
-    if (result.shape[i] != kDynamic)
-      result.shape[i] += low[n] + high[n];
+    result.shape[i] = dim::add(result.shape[i], dim::add(low[n], high[n]));
   }
   if (!fitsMemory(result.shape))
     return inferError(op, 1, "the result does not fit into memory", operands);

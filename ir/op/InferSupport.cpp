@@ -1,6 +1,7 @@
 #include "ir/op/Infer.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tressel::op {
 
@@ -48,7 +49,7 @@ bool fitsMemory(const Shape &shape) {
   constexpr int64_t limit = int64_t(1) << 48;
   int64_t product = 1;
   for (int64_t d : shape)
-    if (d != kDynamic && (__builtin_mul_overflow(product, std::max<int64_t>(d, 1), &product) || product >= limit))
+    if (dim::isConstant(d) && (__builtin_mul_overflow(product, std::max<int64_t>(d, 1), &product) || product >= limit))
       return false;
   return true;
 }
@@ -73,8 +74,8 @@ std::optional<uint32_t> normalizeAxes(const Ints *axes, int rank) {
 }
 
 int64_t WindowSpec::output(int i, int64_t input) const {
-  if (input == kDynamic)
-    return kDynamic;
+  if (!dim::isConstant(input))
+    return dim::max(0, dim::add(dim::floorDiv(dim::add(input, low[i] + high[i] - extent(i)), stride[i]), 1));
   int64_t room = input + low[i] + high[i] - extent(i);
   return room < 0 ? 0 : room / stride[i] + 1;
 }
@@ -102,7 +103,26 @@ std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes
   return spec;
 }
 
+/// As below, over expressions.
+static SliceRange symbolicRange(int64_t size, int64_t start, int64_t limit, int64_t stride) {
+  const int64_t lowest = stride > 0 ? 0 : -1, highest = stride > 0 ? size : dim::sub(size, 1);
+  auto place = [&](int64_t i) {
+    if (i == std::numeric_limits<int64_t>::max() || i == std::numeric_limits<int64_t>::min())
+      return i < 0 ? lowest : highest;
+    if (dim::bounds(i).lo < 0 && !dim::isSymbolic(i))
+      i = dim::add(i, size);
+    return dim::max(lowest, dim::min(i, highest));
+  };
+  start = place(start);
+  limit = place(limit);
+  const int64_t distance = stride > 0 ? dim::sub(limit, start) : dim::sub(start, limit);
+  return {start, dim::max(0, dim::ceilDiv(distance, stride > 0 ? stride : -stride)), stride};
+}
+
 SliceRange sliceRange(int64_t size, int64_t start, int64_t limit, int64_t stride) {
+  auto isNumber = [](int64_t v) { return !dim::isSymbolic(v); }; // the smallest integer is one here
+  if (!isNumber(size) || !isNumber(start) || !isNumber(limit))
+    return symbolicRange(size, start, limit, stride);
   // As Python: an index counts from the end when negative, then is clamped to what the direction can reach.
   int64_t lowest = stride > 0 ? 0 : -1, highest = stride > 0 ? size : size - 1;
   auto place = [&](int64_t i) {

@@ -70,14 +70,12 @@ std::optional<LoopForm> loopFormReduction(const OpInfo &op, std::span<const Tens
   loop.combine = op.combine;
   OperandMap map;
   int kept = 0;
-  double count = 1;
+  int64_t count = 1;
   for (int i = 0; i < x.rank(); ++i) {
     if (mask >> i & 1) {
       map.dims.push_back(at(static_cast<int>(loop.domain.size())));
       loop.domain.push_back(x.shape[i]);
-      if (x.shape[i] == kDynamic && op.isMean)
-        return std::nullopt; // its scale is known when it runs
-      count *= static_cast<double>(x.shape[i]);
+      count = dim::mul(count, x.shape[i]);
       kept += keepdims;
     } else {
       map.dims.push_back(at(kept++));
@@ -87,7 +85,7 @@ std::optional<LoopForm> loopFormReduction(const OpInfo &op, std::span<const Tens
   bool isArg = op.combine == Combine::ArgMax || op.combine == Combine::ArgMin;
   loop.body = loadOperand(x.dtype, accumulatorType(isArg ? x.dtype : result.dtype));
   if (op.isMean)
-    loop.scale = 1 / count;
+    loop.divisor = count;
   return loop;
 }
 
@@ -134,7 +132,8 @@ std::optional<LoopForm> loopFormSlice(const OpInfo &, std::span<const TensorType
       continue;
     }
     SliceRange range = sliceRange(shape[i], starts[n], limits[n], strides.empty() ? 1 : strides[n]);
-    map.dims.push_back(at(i, range.count > 1 ? range.stride : 1, range.start));
+    const bool single = range.count == 0 || range.count == 1;
+    map.dims.push_back(at(i, single ? 1 : range.stride, range.start));
   }
   return movement(operands, results.front(), std::move(map));
 }
@@ -144,7 +143,7 @@ std::optional<LoopForm> loopFormPad(const OpInfo &, std::span<const TensorType> 
   const Ints &low = ints(attrs[0]), &high = ints(attrs[1]);
   OperandMap map;
   for (size_t i = 0; i < low.size(); ++i) {
-    map.dims.push_back(at(static_cast<int>(i), 1, -low[i]));
+    map.dims.push_back(at(static_cast<int>(i), 1, dim::neg(low[i])));
     map.guarded |= low[i] != 0 || high[i] != 0;
   }
   map.outside = std::get<double>(attrs[2]);
@@ -164,12 +163,10 @@ std::optional<LoopForm> loopFormConcat(const OpInfo &, std::span<const TensorTyp
   for (const TensorType &t : operands) {
     OperandMap map;
     for (int i = 0; i < rank; ++i)
-      map.dims.push_back(at(i, 1, i == axis ? -offset : 0));
+      map.dims.push_back(at(i, 1, i == axis ? dim::neg(offset) : 0));
     map.guarded = loop.alternatives;
     loop.operands.push_back(std::move(map));
-    if (t.shape[axis] == kDynamic)
-      return std::nullopt; // the next operand's place is known when it runs
-    offset += t.shape[axis];
+    offset = dim::add(offset, t.shape[axis]);
   }
   return loop;
 }

@@ -2,6 +2,7 @@
 
 #include "ir/op/Registry.h"
 
+#include <algorithm>
 #include <new>
 #include <unordered_map>
 
@@ -49,6 +50,32 @@ std::string completeAttrs(const OpInfo &op, Attrs &attrs) {
     }
   }
   return {};
+}
+
+bool isSymbolic(const Attrs &attrs) {
+  for (const Attr &attr : attrs) {
+    if (const auto *size = std::get_if<int64_t>(&attr); size && dim::isSymbolic(*size))
+      return true;
+    if (const auto *sizes = std::get_if<Ints>(&attr); sizes && std::any_of(sizes->begin(), sizes->end(), dim::isSymbolic))
+      return true;
+  }
+  return false;
+}
+
+Attrs withSizes(const Attrs &attrs, const dim::Values &values) {
+  Attrs out = attrs;
+  auto put = [&](int64_t &size) {
+    if (dim::isSymbolic(size))
+      size = dim::evaluate(size, values);
+  };
+  for (Attr &attr : out) {
+    if (auto *size = std::get_if<int64_t>(&attr))
+      put(*size);
+    else if (auto *sizes = std::get_if<Ints>(&attr))
+      for (int64_t &size : *sizes)
+        put(size);
+  }
+  return out;
 }
 
 std::optional<Shape> broadcastShapes(const Shape &a, const Shape &b) {

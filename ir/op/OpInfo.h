@@ -5,6 +5,7 @@
 #include "ir/op/Attr.h"
 #include "ir/op/KernelForm.h"
 #include "ir/op/LoopForm.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Types.h"
 
 #include <functional>
@@ -138,7 +139,13 @@ const OpInfo *findOp(std::string_view name);
 /// Fills defaults; the error names a missing, unknown or mistyped attribute.
 std::string completeAttrs(const OpInfo &op, Attrs &attrs);
 
-/// NumPy broadcasting; nothing if the shapes do not fit. A dynamic dim against 1 stays dynamic, against n becomes n.
+/// Whether an integer of an attribute is a symbolic size (Dim.h).
+bool isSymbolic(const Attrs &attrs);
+/// With numbers for the symbols. Throws Error when one has no value.
+Attrs withSizes(const Attrs &attrs, const dim::Values &values);
+
+/// NumPy broadcasting; nothing if the shapes do not fit. Sizes that are not certainly equal do not, unless one is 1; a
+/// size of which nothing is known takes the other.
 std::optional<Shape> broadcastShapes(const Shape &a, const Shape &b);
 /// What the operands of `op` are converted to (before f16 and bf16 are widened, see `accumulatorType`). Operands are
 /// those `infer` accepted; an op without operands computes in i64 for an integer or bool result, else in f64.

@@ -13,6 +13,7 @@ namespace tressel::op {
 enum class ScalarOp : uint8_t {
   Operand,  ///< imm.i: which operand of the op
   Index,    ///< imm.i: which dimension of the domain; the element's index in it, i64
+  Size,     ///< imm.i: a size (runtime/Dim.h), number or symbolic; i64
   Const,    ///< imm.f for floats, imm.i for integers and bool
   Cast,     ///< to the node's dtype; float to integer truncates, anything to bool is != 0
   // Arithmetic, both operands of the node's dtype. Integers wrap around.
@@ -31,7 +32,7 @@ struct ScalarNode {
   DType dtype;
   int32_t args[3] = {-1, -1, -1}; ///< indices of earlier nodes
   double f = 0;                   ///< Const of a float type
-  int64_t i = 0;                  ///< Const of an integer type (i64: may be a symbolic size), Operand, Index
+  int64_t i = 0;                  ///< Const of an integer type, Operand, Index, Size
   bool operator==(const ScalarNode &) const = default;
 };
 

@@ -6,7 +6,7 @@ namespace tressel::op {
 
 bool sameType(const OpInfo &, std::span<const TensorType> operands, std::span<const TensorType> results,
               const Attrs &) {
-  return operands.size() == 1 && operands.front() == results.front() && operands.front().shape.isStatic();
+  return operands.size() == 1 && operands.front() == results.front() && dim::isKnown(operands.front().shape);
 }
 
 bool composeTranspose(const Attrs &inner, const Attrs &outer, Attrs &merged) {

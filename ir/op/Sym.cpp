@@ -1,5 +1,7 @@
 #include "ir/op/Sym.h"
 
+#include "tressel/runtime/Dim.h"
+
 namespace tressel::op {
 
 int32_t ScalarRecorder::add(const ScalarNode &node) {
@@ -23,6 +25,14 @@ int32_t ScalarRecorder::constant(DType type, double value, int64_t integer) {
 Sym SymContext::index(int64_t dim) const {
   ScalarNode node{ScalarOp::Index, DType::i64};
   node.i = dim;
+  return {recorder, recorder->add(node)};
+}
+
+Sym SymContext::sizeOf(int64_t size) const {
+  if (dim::isConstant(size))
+    return {recorder, recorder->constant(DType::i64, 0, size)};
+  ScalarNode node{ScalarOp::Size, DType::i64};
+  node.i = size;
   return {recorder, recorder->add(node)};
 }
 

@@ -121,10 +121,13 @@ public:
       : result{compute}, recorder(recorder), shape(shape) {}
   /// The element's index in dimension `dim` of the result, i64.
   Sym index(int64_t dim) const;
-  /// Its row-major index, i64; the shape is static.
+  /// Its row-major index, i64.
   Sym linearIndex() const;
   int64_t rank() const { return shape.rank(); }
-  int64_t size(int64_t dim) const { return shape[static_cast<int>(dim)]; }
+  /// The result's size in dimension `dim`, i64.
+  Sym size(int64_t dim) const { return sizeOf(shape[static_cast<int>(dim)]); }
+  /// A size that an attribute gives, i64.
+  Sym sizeOf(int64_t size) const;
   Sym lift(Sym value) const { return value; }
   template <SymLiteral L> Sym lift(L value) const {
     // A fraction is converted to an integer or bool result as `cast` would, not cut off here.

@@ -2,6 +2,7 @@
 
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/VerifySchedule.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -13,6 +14,16 @@ using namespace mlir;
 namespace tressel::sched {
 
 std::string epilogueSymbol(StringRef kernel) { return (kernel + "_epilogue").str(); }
+
+/// The symbols of the sizes, in the order of the inputs that give them.
+static std::vector<int64_t> symbolsOf(const runtime::Schedule &s) {
+  std::vector<int64_t> symbols;
+  for (const runtime::ValueDesc &input : s.inputs)
+    for (int64_t size : input.type.shape)
+      if (dim::isSymbol(size) && !llvm::is_contained(symbols, size))
+        symbols.push_back(size);
+  return symbols;
+}
 
 static int64_t alignedTo64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -32,8 +43,8 @@ public:
   FailureOr<Exported> run() {
     runtime::Schedule &s = out.schedule;
     s.name = program.getSymName().str();
-    s.peakBytes = static_cast<int64_t>(program.getPeakBytes().value_or(0));
-    s.peakLowerBoundBytes = static_cast<int64_t>(program.getPeakLowerBoundBytes().value_or(0));
+    s.peakBytes = program.getPeakBytes().value_or(0);
+    s.peakLowerBoundBytes = program.getPeakLowerBoundBytes().value_or(0);
     s.locations.emplace_back();
     for (Operation &op : program.getBody().front())
       if (failed(declare(op)))
@@ -41,6 +52,7 @@ public:
     if (PrepareOp prepare = program.getPrepare())
       exportPhase(prepare.getBody().front(), s.prepare, out.prepare);
     exportPhase(program.getStep().getBody().front(), s.step, out.step);
+    s.dims = symbolsOf(s);
     return std::move(out);
   }
 
@@ -60,7 +72,7 @@ private:
         return op.emitOpError("has no size: memory is not planned yet");
       indices[arena.getArena()] = static_cast<uint32_t>(s.arenas.size());
       s.arenas.push_back({device(arena.getDevice(), arena.getIndex()),
-                          static_cast<runtime::MemoryKind>(arena.getMemory()), static_cast<int64_t>(*arena.getSize())});
+                          static_cast<runtime::MemoryKind>(arena.getMemory()), *arena.getSize()});
     } else if (auto buffer = dyn_cast<BufferOpInterface>(op)) {
       return declareBuffer(buffer);
     }
@@ -70,7 +82,7 @@ private:
   LogicalResult declareBuffer(BufferOpInterface op) {
     runtime::Schedule &s = out.schedule;
     TensorType type = graph::fromMlir(op.getTensorType());
-    runtime::BufferDesc desc{.bytes = type.bytes(), .type = type};
+    runtime::BufferDesc desc{.bytes = dim::bytes(type), .type = type};
     if (auto input = dyn_cast<InputOp>(*op)) {
       desc.space = runtime::Space::Input;
       desc.index = static_cast<uint32_t>(s.inputs.size());
@@ -92,13 +104,13 @@ private:
       if (!slot.getOffset())
         return op.emitOpError("has no place in its arena: memory is not planned yet");
       desc.index = indices.lookup(slot.getArena());
-      desc.offset = static_cast<int64_t>(*slot.getOffset());
+      desc.offset = *slot.getOffset();
     } else {
       auto view = cast<ViewOp>(*op);
       const runtime::BufferDesc &base = s.buffers[indices.lookup(view.getBase())];
       desc.space = base.space;
       desc.index = base.index;
-      desc.offset = base.offset + static_cast<int64_t>(view.getOffset());
+      desc.offset = dim::add(base.offset, static_cast<int64_t>(view.getOffset()));
     }
     indices[op.getBuffer()] = static_cast<uint32_t>(s.buffers.size());
     s.buffers.push_back(desc);
@@ -118,12 +130,20 @@ private:
     if (op.getRootOps())
       desc.epilogue = epilogueSymbol(op.getSymName());
     desc.numInputs = static_cast<int32_t>(op.getArgumentTypes().size());
-    desc.range = static_cast<int64_t>(op.getRange());
+    desc.range = op.getRange();
     desc.grain = static_cast<int64_t>(op.getGrain());
     desc.scratchBytes = static_cast<int64_t>(op.getScratch());
     desc.flops = static_cast<int64_t>(op.getFlops());
     desc.bytes = static_cast<int64_t>(op.getBytes());
     out.schedule.kernels.push_back(std::move(desc));
+    return at->second;
+  }
+
+  /// Kernels take the values of the symbols in them, in the order that code generation reads them in.
+  const std::vector<int64_t> &scalars(LaunchOp launch) {
+    auto [at, isNew] = kernelSymbols.try_emplace(launch.getKernelAttr().getAttr());
+    if (isNew)
+      at->second = graph::symbolsOf(symbols.lookupSymbolIn<graph::KernelOp>(module, launch.getKernelAttr()));
     return at->second;
   }
 
@@ -154,6 +174,10 @@ private:
       if (auto launch = dyn_cast<LaunchOp>(*op)) {
         c.kind = runtime::CommandKind::Launch;
         c.kernel = kernel(launch);
+        c.firstScalar = static_cast<uint32_t>(to.scalars.size());
+        for (int64_t symbol : scalars(launch))
+          to.scalars.push_back(symbol);
+        c.numScalars = static_cast<uint16_t>(to.scalars.size() - c.firstScalar);
       } else if (auto fill = dyn_cast<FillOp>(*op)) {
         c.kind = runtime::CommandKind::Fill;
         c.fillValue = fillBits(fill);
@@ -184,6 +208,7 @@ private:
   DenseMap<Value, uint32_t> indices;  // of streams, arenas and buffers
   DenseMap<Value, uint32_t> commands; // by event
   DenseMap<StringAttr, uint32_t> kernels;
+  DenseMap<StringAttr, std::vector<int64_t>> kernelSymbols;
   llvm::StringMap<uint32_t> locations;
   int64_t constantEnd = 0;
 };

@@ -1,6 +1,7 @@
 // The sched dialect's C++ classes. README.md shows how a schedule reads; Export.h lowers it to the flat form.
 #pragma once
 
+#include "ir/graph/Attributes.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -44,7 +45,7 @@ struct BufferRange {
 BufferRange rangeOf(mlir::Value buffer);
 /// The type a buffer's bytes hold.
 mlir::RankedTensorType typeOf(mlir::Value buffer);
-/// Bytes of a dense tensor in Tressel's layout (bool one byte); the type must be static.
+/// Bytes of a dense tensor in Tressel's layout (bool one byte), a size in the sense of Dim.h.
 int64_t bytesOf(mlir::RankedTensorType type);
 
 } // namespace tressel::sched

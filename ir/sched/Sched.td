@@ -10,6 +10,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "ir/graph/Size.td"
 
 def Sched_Dialect : Dialect {
   let name = "sched";
@@ -94,11 +95,11 @@ def Sched_ProgramOp : SchedOp<"program", [IsolatedFromAbove, Symbol, NoTerminato
     are unique; (3) a command writes no input, constant or parameter; a derived state only in prepare, anything else
     that outlives the call only in step.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$peak_bytes,
-                   OptionalAttr<I64Attr>:$peak_lower_bound_bytes);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Tressel_Size>:$peak_bytes,
+                   OptionalAttr<Tressel_Size>:$peak_lower_bound_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name (`peak` $peak_bytes^ `at_least` $peak_lower_bound_bytes)? attr-dict-with-keyword $body
+    $sym_name (`peak` custom<Size>($peak_bytes)^ `at_least` custom<Size>($peak_lower_bound_bytes))? attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
@@ -123,9 +124,9 @@ def Sched_ArenaOp : NamedByResult<"arena", [InProgram]> {
   let summary = "declares an arena";
   let description = "`%memory = sched.arena device on cpu 0 size 4096`. The size is absent until memory is planned.";
   let arguments = (ins Sched_MemoryKind:$memory, Sched_DeviceKind:$device, I64Attr:$index,
-                   OptionalAttr<I64Attr>:$size, DefaultValuedAttr<StrAttr, "\"\"">:$name);
+                   OptionalAttr<Tressel_Size>:$size, DefaultValuedAttr<StrAttr, "\"\"">:$name);
   let results = (outs Sched_Arena:$arena);
-  let assemblyFormat = "$memory `on` $device $index (`size` $size^)? `` custom<ResultName>($name) attr-dict";
+  let assemblyFormat = "$memory `on` $device $index (`size` custom<Size>($size)^)? `` custom<ResultName>($name) attr-dict";
 }
 
 class DeclaresBuffer<string mnemonic, list<Trait> traits = []> : NamedByResult<mnemonic, traits # [
@@ -163,12 +164,13 @@ def Sched_ConstantOp : DeclaresBuffer<"constant"> {
 def Sched_BufferOp : DeclaresBuffer<"buffer"> {
   let summary = "a slot of an arena";
   let description = [{
-    `%h = sched.buffer in %memory at 128 : tensor<64x256xf32>`. The offset, in bytes, is absent until memory is planned.
+    `%h = sched.buffer in %memory at 128 : tensor<64x256xf32>`. The offset, in bytes, is absent until memory is planned; it
+    is an expression, `at "3136*n + 64"`, behind slots of symbolic size.
     Rules: (1) the offset is a multiple of 64; (2) the bytes lie inside the arena.
   }];
-  let arguments = (ins Sched_Arena:$arena, OptionalAttr<I64Attr>:$offset, TypeAttrOf<AnyRankedTensor>:$type,
+  let arguments = (ins Sched_Arena:$arena, OptionalAttr<Tressel_Size>:$offset, TypeAttrOf<AnyRankedTensor>:$type,
                    DefaultValuedAttr<StrAttr, "\"\"">:$name);
-  let assemblyFormat = "`in` $arena (`at` $offset^)? `:` $type `` custom<ResultName>($name) attr-dict";
+  let assemblyFormat = "`in` $arena (`at` custom<Size>($offset)^)? `:` $type `` custom<ResultName>($name) attr-dict";
   let hasVerifier = 1;
 }
 def Sched_ViewOp : DeclaresBuffer<"view"> {

@@ -4,6 +4,7 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "mlir/IR/Builders.h"
+#include "tressel/runtime/Dim.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -71,6 +72,9 @@ static void printAfter(OpAsmPrinter &p, Operation *, OperandRange events, DenseI
   });
 }
 
+using tressel::graph::parseSize;
+using tressel::graph::printSize;
+
 #define GET_OP_CLASSES
 #include "ir/sched/SchedOps.cpp.inc"
 
@@ -102,7 +106,7 @@ RankedTensorType ViewOp::getTensorType() { return cast<RankedTensorType>(getType
 RankedTensorType typeOf(Value buffer) { return cast<BufferOpInterface>(buffer.getDefiningOp()).getTensorType(); }
 
 int64_t bytesOf(RankedTensorType type) {
-  return type.getNumElements() * static_cast<int64_t>((type.getElementTypeBitWidth() + 7) / 8);
+  return dim::bytes(graph::fromMlir(type));
 }
 
 BufferRange rangeOf(Value buffer) {
@@ -120,28 +124,31 @@ LogicalResult detail::verifyBuffer(Operation *op) {
   if (auto constant = dyn_cast<ConstantOp>(op); constant && !isa<RankedTensorType>(constant.getValue().getType()))
     return op->emitOpError("holds ") << constant.getValue().getType() << ", but a buffer holds a ranked tensor";
   RankedTensorType type = buffer.getTensorType();
-  if (!type.hasStaticShape() || !graph::isSupported(type))
-    return op->emitOpError("needs a static tensor of a type that Tressel has, not ") << type;
+  if (!graph::isSupported(type) || !dim::isKnown(graph::fromMlir(type).shape))
+    return op->emitOpError("needs a tensor of known sizes and a type that Tressel has, not ") << type;
+  if (!type.hasStaticShape() && isa<StateOp, ConstantOp>(op))
+    return op->emitOpError("has a fixed size for all calls, not ") << type;
   return success();
 }
 
 LogicalResult BufferOp::verify() {
   if (!getOffset())
     return success();
-  int64_t offset = static_cast<int64_t>(*getOffset());
-  if (offset < 0 || offset % 64)
-    return emitOpError("(rule 1) lies at ") << offset << ", which is no multiple of 64";
+  // Where sizes are symbolic, what cannot be decided here is decided for each call, by the verifier of schedules.
+  const int64_t offset = *getOffset(), end = dim::add(offset, bytesOf(getTensorType()));
+  if (dim::bounds(offset).hi < 0 || !dim::equal(dim::mod(offset, 64), 0))
+    return emitOpError("(rule 1) lies at ") << dim::str(offset) << ", which is no multiple of 64";
   auto arena = getArena().getDefiningOp<ArenaOp>();
-  if (!arena || !arena.getSize() || offset + bytesOf(getTensorType()) > static_cast<int64_t>(*arena.getSize()))
-    return emitOpError("(rule 2) ends at ") << offset + bytesOf(getTensorType()) << ", outside its arena";
+  if (!arena || !arena.getSize() || dim::less(*arena.getSize(), end).value_or(false))
+    return emitOpError("(rule 2) ends at ") << dim::str(end) << ", outside its arena";
   return success();
 }
 
 LogicalResult ViewOp::verify() {
   auto base = getBase().getDefiningOp<BufferOpInterface>();
   int64_t offset = static_cast<int64_t>(getOffset());
-  if (!base || offset < 0 || !base.getTensorType().hasStaticShape() || !getTensorType().hasStaticShape() ||
-      offset + bytesOf(getTensorType()) > bytesOf(base.getTensorType()))
+  if (!base || offset < 0 ||
+      dim::less(bytesOf(base.getTensorType()), dim::add(offset, bytesOf(getTensorType()))).value_or(false))
     return emitOpError("(rule 1) reaches beyond its base");
   return success();
 }
@@ -170,7 +177,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
 LogicalResult CopyOp::verify() {
   if (bytesOf(typeOf(getSource())) != bytesOf(typeOf(getDestination())))
     return emitOpError("(rule 1) copies ")
-           << bytesOf(typeOf(getSource())) << " bytes to " << bytesOf(typeOf(getDestination()));
+           << dim::str(bytesOf(typeOf(getSource()))) << " bytes to "
+           << dim::str(bytesOf(typeOf(getDestination())));
   return success();
 }
 

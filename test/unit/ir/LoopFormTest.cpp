@@ -26,6 +26,7 @@ Element scalarNode(const ScalarNode &node, const std::vector<Element> &values, c
                    const std::vector<DType> &types) {
   auto arg = [&](int i) { return values[static_cast<size_t>(node.args[i])]; };
   switch (node.op) {
+  case ScalarOp::Size: return Element(node.i);
   case ScalarOp::Index: return Element(point[static_cast<size_t>(node.i)]);
   case ScalarOp::Const: return isFloat(node.dtype) ? Element(node.f) : Element(node.i);
   default: break;
@@ -141,8 +142,8 @@ public:
         result = neutral();
       if (isArg())
         result = Element(best);
-      else if (loop.scale != 1)
-        result = Element(result.as<double>() * loop.scale);
+      else if (loop.scale != 1 || loop.divisor != 1)
+        result = Element(result.as<double>() * loop.scale * (1 / static_cast<double>(loop.divisor)));
       interp::store(out, at.position(), result);
     }
   }

@@ -11,7 +11,7 @@ namespace {
 
 std::string text(const ScalarProgram &p) {
   static const char *names[] = {
-      "operand", "index", "const", "cast",  "add",  "sub",  "mul",  "div",  "rem",  "pow", "min",  "max",      "atan2",
+      "operand", "index", "size", "const", "cast",  "add",  "sub",  "mul",  "div",  "rem",  "pow", "min",  "max",      "atan2",
       "neg",     "abs",   "sign",  "floor", "ceil", "round", "trunc", "sqrt", "rsqrt", "exp", "expm1", "log",   "log1p",
       "sin",     "cos",   "tan",   "asin",  "acos", "atan", "sinh", "cosh", "tanh", "erf", "logistic", "eq",    "ne",
       "lt",      "le",    "gt",    "ge",    "isnan", "and", "or",   "xor",  "not",  "shl", "shr",  "select"};
@@ -21,7 +21,7 @@ std::string text(const ScalarProgram &p) {
     s += "%" + std::to_string(i) + " = " + names[static_cast<int>(n.op)] + " " + std::string(nameOf(n.dtype));
     if (n.op == ScalarOp::Const)
       s += " " + (isFloat(n.dtype) ? std::to_string(n.f) : std::to_string(n.i));
-    if (n.op == ScalarOp::Operand || n.op == ScalarOp::Index)
+    if (n.op == ScalarOp::Operand || n.op == ScalarOp::Index || n.op == ScalarOp::Size)
       s += " #" + std::to_string(n.i);
     for (int a : n.args)
       if (a >= 0)

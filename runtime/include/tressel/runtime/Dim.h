@@ -113,6 +113,17 @@ int64_t hint(int64_t size);
 /// The symbols in it are added to `out` where it lacks them, in the order of their text.
 void collectSymbols(int64_t size, std::vector<int64_t> &out);
 bool isSymbol(int64_t size);
+/// What a symbolic size is made of, for those who compute it themselves: the sum of the terms, each its coefficient times
+/// the product of its factors.
+struct Factor {
+  enum class Kind : uint8_t { Symbol, FloorDiv, Max } kind;
+  int64_t a = 0, b = 0; ///< Symbol: itself. FloorDiv: a // b. Max: of both.
+};
+struct Term {
+  int64_t coefficient = 1;
+  std::vector<Factor> factors;
+};
+std::vector<Term> terms(int64_t size);
 /// Of a size for which isSymbol holds.
 std::string_view symbolName(int64_t symbol);
 

@@ -80,6 +80,8 @@ public:
   /// A context whose states are bound: parameters to the file's bytes, mutable states to copies of the context's own.
   /// Throws InputError too if the package has no value for a state.
   Context context(const std::string &function = "") const;
+  /// The same with memory for the largest sizes: context({.max_dims = {{"batch", 64}}}).
+  Context context(const ContextOptions &options, const std::string &function = "") const;
 
 private:
   struct Impl;

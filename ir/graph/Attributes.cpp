@@ -1,0 +1,101 @@
+#include "ir/graph/Attributes.h"
+
+#include "ir/graph/TableOp.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "tressel/runtime/Dim.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/graph/Attributes.cpp.inc"
+
+using namespace mlir;
+
+namespace tressel::graph {
+
+void TresselDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "ir/graph/Attributes.cpp.inc"
+      >();
+}
+
+/// An integer, or an expression in quotes.
+static ParseResult parseOne(AsmParser &parser, int64_t &size) {
+  const SMLoc at = parser.getCurrentLocation();
+  if (OptionalParseResult number = parser.parseOptionalInteger(size); number.has_value()) {
+    if (failed(*number))
+      return failure();
+    if (!dim::isConstant(size))
+      return parser.emitError(at, "the size is out of range");
+    return success();
+  }
+  std::string text;
+  if (parser.parseString(&text))
+    return failure();
+  const std::optional<int64_t> parsed = text == "?" ? std::optional(kDynamic) : dim::parse(text);
+  if (!parsed)
+    return parser.emitError(at, "'") << text << "' is no size: write numbers, names, + - * // % max(a, b)";
+  size = *parsed;
+  return success();
+}
+static void printOne(AsmPrinter &p, int64_t size) {
+  if (dim::isConstant(size))
+    p << size;
+  else
+    p.printString(dim::spell(size));
+}
+
+Attribute SizeAttr::parse(AsmParser &parser, Type) {
+  int64_t size = 0;
+  if (parser.parseLess() || parseOne(parser, size) || parser.parseGreater())
+    return {};
+  return get(parser.getContext(), size);
+}
+void SizeAttr::print(AsmPrinter &p) const {
+  p << '<';
+  printOne(p, getValue());
+  p << '>';
+}
+
+Attribute DimsAttr::parse(AsmParser &parser, Type) {
+  SmallVector<int64_t> sizes;
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     [&] { return parseOne(parser, sizes.emplace_back()); }))
+    return {};
+  return get(parser.getContext(), sizes);
+}
+void DimsAttr::print(AsmPrinter &p) const {
+  p << '<';
+  llvm::interleaveComma(getSizes(), p, [&](int64_t size) { printOne(p, size); });
+  p << '>';
+}
+
+bool isSize(Attribute attr) {
+  if (auto number = dyn_cast_if_present<IntegerAttr>(attr))
+    return number.getType().isSignlessInteger(64);
+  return isa_and_present<SizeAttr>(attr);
+}
+int64_t sizeOf(Attribute attr) {
+  if (auto symbolic = dyn_cast_if_present<SizeAttr>(attr))
+    return symbolic.getValue();
+  auto number = dyn_cast_if_present<IntegerAttr>(attr);
+  return number ? number.getInt() : 0;
+}
+Attribute sizeAttr(MLIRContext *context, int64_t size) {
+  if (!dim::isConstant(size))
+    return SizeAttr::get(context, size);
+  return IntegerAttr::get(IntegerType::get(context, 64), size);
+}
+
+ParseResult parseSize(OpAsmParser &parser, Attribute &size) {
+  int64_t value = 0;
+  if (parseOne(parser, value))
+    return failure();
+  size = sizeAttr(parser.getContext(), value);
+  return success();
+}
+void printSize(OpAsmPrinter &p, Operation *, Attribute size) { printOne(p, sizeOf(size)); }
+
+} // namespace tressel::graph

@@ -1,0 +1,23 @@
+// Symbolic sizes as attributes (Attributes.td).
+#pragma once
+
+#include "mlir/IR/Attributes.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+
+#define GET_ATTRDEF_CLASSES
+#include "ir/graph/Attributes.h.inc"
+
+namespace tressel::graph {
+
+/// A 64-bit integer attribute, or a SizeAttr.
+bool isSize(mlir::Attribute attr);
+/// Its size in the sense of Dim.h; 0 for null.
+int64_t sizeOf(mlir::Attribute attr);
+mlir::Attribute sizeAttr(mlir::MLIRContext *context, int64_t size);
+
+// `64` or `"4*n"` in the syntax of an op.
+mlir::ParseResult parseSize(mlir::OpAsmParser &parser, mlir::Attribute &size);
+void printSize(mlir::OpAsmPrinter &p, mlir::Operation *op, mlir::Attribute size);
+
+} // namespace tressel::graph

@@ -1,0 +1,50 @@
+// A schedule with symbolic sizes, and the numbers of one call.
+#pragma once
+
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Schedule.h"
+
+#include <span>
+
+namespace tressel::runtime {
+
+/// Calls fn(int64_t &) for every number of the schedule that is a size: bytes, offsets, units, shapes, scalars.
+template <typename Fn> void forEachSize(Schedule &s, Fn fn) {
+  auto inType = [&](TensorType &type) {
+    for (int64_t &d : type.shape)
+      fn(d);
+  };
+  for (ArenaDesc &arena : s.arenas)
+    fn(arena.bytes);
+  for (BufferDesc &buffer : s.buffers)
+    fn(buffer.offset), fn(buffer.bytes), inType(buffer.type);
+  for (auto *values : {&s.inputs, &s.outputs})
+    for (ValueDesc &value : *values)
+      inType(value.type);
+  for (KernelDesc &kernel : s.kernels)
+    fn(kernel.range), fn(kernel.grain), fn(kernel.scratchBytes), fn(kernel.flops), fn(kernel.bytes);
+  auto inProgram = [&](Program &program) {
+    for (int64_t &scalar : program.scalars)
+      fn(scalar);
+  };
+  inProgram(s.prepare), inProgram(s.step);
+  for (Program &body : s.bodies)
+    inProgram(body);
+  fn(s.peakBytes), fn(s.peakLowerBoundBytes);
+}
+
+/// The schedule for these sizes: numbers everywhere, no symbols left. Throws Error when a symbol has no value or a
+/// number leaves 64 bits.
+Schedule instantiate(const Schedule &schedule, const dim::Values &values);
+
+/// The symbols' values for inputs of these shapes. Throws ShapeError when one does not fit its input, lies outside of
+/// its bounds, or disagrees with another.
+dim::Values dimsOf(const Schedule &schedule, std::span<const Shape> inputs);
+
+/// A symbol of the schedule by name, or 0.
+int64_t findDim(const Schedule &schedule, std::string_view name);
+
+/// Checks values against the bounds: "'batch' is 600, but lies between 1 and 512". Throws ShapeError.
+void checkDims(const Schedule &schedule, const dim::Values &values);
+
+} // namespace tressel::runtime

@@ -1,0 +1,206 @@
+// One compilation for all sizes: against the interpreter at each.
+#include "ir/graph/Graph.h"
+#include "test/support/SizedRun.h"
+#include "tressel/runtime/Error.h"
+
+#include <gtest/gtest.h>
+
+using namespace tressel;
+using test::ProgramBuilder;
+using test::sizes;
+using op::Ints;
+
+namespace {
+
+const int64_t n = dim::symbol("n"), m = dim::symbol("m"), z = dim::symbol("z", 0, 300);
+constexpr op::interp::Tolerance kNear{2e-5, 2e-6};
+
+class Symbolic : public testing::Test {
+protected:
+  Symbolic() : context(mlir::MLIRContext::Threading::DISABLED) {
+    mlir::DialectRegistry registry;
+    graph::registerDialects(registry);
+    context.appendDialectRegistry(registry);
+  }
+  void check(mlir::OwningOpRef<mlir::ModuleOp> module, std::initializer_list<dim::Values> all,
+             const codegen::CompileOptions &options = {}, op::interp::Tolerance tolerance = kNear) {
+    test::SizedRun run(*module, options);
+    for (const dim::Values &dims : all)
+      EXPECT_EQ(run.differsAt(dims, tolerance), "") << "at " << dims.all().front().second;
+  }
+  mlir::MLIRContext context;
+};
+
+TensorType floats(Shape shape) { return {f32, shape}; }
+
+TEST_F(Symbolic, Mlp) {
+  for (bool library : {false, true}) {
+    ProgramBuilder b(context);
+    auto x = b.input(floats({n, 100}));
+    auto w = b.state(floats({100, 33}), "w"), bias = b.state(floats({33}), "b"), v = b.state(floats({33, 10}), "v");
+    auto h = b.op("relu", {b.op("add", {b.op("matmul", {x, w}), bias})});
+    auto y = b.op("softmax", {b.op("matmul", {h, v})});
+    check(b.finish({y}),
+          {sizes({{n, 1}}), sizes({{n, 2}}), sizes({{n, 7}}), sizes({{n, 64}}), sizes({{n, 1000}}), sizes({{n, 7}})},
+          {.allowLibrary = library, .verifyEach = !library});
+  }
+}
+
+/// Attention whose length is dynamic in every place: rows, columns, the reduced dimension.
+TEST_F(Symbolic, Attention) {
+  ProgramBuilder b(context);
+  auto q = b.input(floats({2, n, 16})), k = b.input(floats({2, m, 16})), v = b.input(floats({2, m, 16}));
+  auto scores = b.op("matmul", {q, b.op("transpose", {k}, {{"permutation", Ints{0, 2, 1}}})});
+  auto y = b.op("matmul", {b.op("softmax", {scores}), v});
+  check(b.finish({y, scores}), {sizes({{n, 1}, {m, 1}}), sizes({{n, 5}, {m, 3}}), sizes({{n, 64}, {m, 64}}),
+                                sizes({{n, 33}, {m, 130}}), sizes({{n, 1}, {m, 257}})});
+}
+
+TEST_F(Symbolic, ReductionsOverSymbols) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({n, 7, m}));
+  auto all = b.op("mean", {x}), rows = b.op("sum", {x}, {{"axis", Ints{0, 1}}}),
+       columns = b.op("max", {x}, {{"axis", Ints{2}}, {"keepdims", true}}), at = b.op("argmax", {x}, {{"axis", int64_t(2)}});
+  auto centered = b.op("sub", {x, b.op("mean", {x}, {{"axis", Ints{-1}}, {"keepdims", true}})});
+  check(b.finish({all, rows, columns, at, centered}),
+        {sizes({{n, 1}, {m, 1}}), sizes({{n, 2}, {m, 7}}), sizes({{n, 7}, {m, 64}}), sizes({{n, 64}, {m, 129}})});
+}
+
+TEST_F(Symbolic, ElementTypes) {
+  for (DType type : {f64, f16, bf16, i8, i64, u8, bool_}) {
+    ProgramBuilder b(context);
+    auto x = b.input({type, {n, 3}}), y = b.input({type, {n, 3}});
+    check(b.finish({b.op("maximum", {x, y}), b.op("cast", {x}, {{"dtype", f32}})}),
+          {sizes({{n, 1}}), sizes({{n, 5}}), sizes({{n, 67}})}, {}, op::interp::kExact);
+  }
+}
+
+TEST_F(Symbolic, Movement) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({n, m, 4})), y = b.input(floats({n, 6, 4}));
+  auto joined = b.op("concat", {x, y, x}, {{"axis", int64_t(1)}});
+  auto flipped = b.op("slice", {x}, {{"starts", Ints{0, -1, 3}},
+                                     {"limits", Ints{INT64_MAX, INT64_MIN, 0}},
+                                     {"strides", Ints{2, -1, -2}}});
+  auto flat = b.op("reshape", {joined}, {{"shape", Ints{-1, 8}}});
+  auto named = b.op("reshape", {x}, {{"shape", Ints{dim::mul(n, m), 2, 2}}});
+  auto padded = b.op("pad", {x}, {{"low", Ints{1, 0, 0}}, {"high", Ints{0, dim::add(m, 2), 0}}, {"value", 0.5}});
+  auto wide = b.op("broadcast_to", {b.input(floats({m, 1}))}, {{"shape", Ints{n, m, 3}}});
+  auto head = b.op("slice", {x}, {{"starts", Ints{0, 0, 0}}, {"limits", Ints{3, -1, 4}}});
+  auto turned = b.op("transpose", {x}, {{"permutation", Ints{2, 1, 0}}});
+  check(b.finish({joined, flipped, flat, named, padded, wide, head, turned}),
+        {sizes({{n, 2}, {m, 2}}), sizes({{n, 4}, {m, 3}}), sizes({{n, 8}, {m, 33}}), sizes({{n, 64}, {m, 10}})});
+}
+
+TEST_F(Symbolic, Indexing) {
+  ProgramBuilder b(context);
+  auto table = b.input(floats({m, 6})), ids = b.input({i64, {n, 2}});
+  auto x = b.input(floats({n, m}));
+  check(b.finish({b.op("take", {table, ids}), b.op("iota", {}, {{"shape", Ints{n, m}}, {"axis", int64_t(1)}}),
+                  b.op("one_hot", {ids}, {{"depth", m}}), b.op("add", {x, b.op("full", {}, {{"shape", Ints{n, 1}}, {"value", 2.0}})})}),
+        {sizes({{n, 1}, {m, 2}}), sizes({{n, 7}, {m, 3}}), sizes({{n, 40}, {m, 64}})});
+}
+
+TEST_F(Symbolic, Images) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({n, 3, m, dim::mul(m, 2)})), w = b.state(floats({8, 3, 3, 3}), "w");
+  auto y = b.op("relu", {b.op("conv", {x, w}, {{"pad_low", Ints{1, 1}}, {"pad_high", Ints{1, 1}}, {"strides", Ints{2, 1}}})});
+  auto pooled = b.op("max_pool", {y}, {{"window", Ints{2, 2}}});
+  auto mean = b.op("mean", {pooled}, {{"axis", Ints{2, 3}}});
+  check(b.finish({y, pooled, mean}),
+        {sizes({{n, 1}, {m, 4}}), sizes({{n, 2}, {m, 7}}), sizes({{n, 3}, {m, 16}}), sizes({{n, 1}, {m, 33}})});
+}
+
+TEST_F(Symbolic, NothingAtAll) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({z, 5})), y = b.input(floats({7, z}));
+  auto product = b.op("matmul", {y, x}); // sums of nothing
+  auto joined = b.op("concat", {x, b.input(floats({2, 5}))});
+  check(b.finish({product, joined, b.op("exp", {x}), b.op("sum", {y}, {{"axis", Ints{1}}}), b.op("sum", {x}, {{"axis", Ints{1}}})}),
+        {sizes({{z, 0}}), sizes({{z, 1}}), sizes({{z, 300}}), sizes({{z, 0}})});
+}
+
+/// States are packed and folded once; what depends on a call's sizes is not.
+TEST_F(Symbolic, PreparedWork) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({n, 8})), w = b.state(floats({4, 8}), "w");
+  auto once = b.op("transpose", {b.op("exp", {w})});
+  auto each = b.op("broadcast_to", {b.op("sum", {w}, {{"axis", Ints{0}}})}, {{"shape", Ints{n, 8}}});
+  auto module = b.finish({b.op("matmul", {x, once}), b.op("mul", {x, each})});
+  test::SizedRun run(*module);
+  EXPECT_EQ(run.schedule().dims, std::vector<int64_t>{n});
+  for (int64_t size : {1, 9, 100})
+    EXPECT_EQ(run.differsAt(sizes({{n, size}}), kNear), "");
+}
+
+TEST_F(Symbolic, MemoryGrowsAndIsBounded) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({z, 64})), w = b.state(floats({64, 64}), "w");
+  auto module = b.finish({b.op("matmul", {b.op("softmax", {b.op("matmul", {x, w})}), w})});
+  test::SizedRun run(*module, {.allowLibrary = false});
+  EXPECT_EQ(run.differsAt(sizes({{z, 10}}), kNear), "");
+  const int64_t small = run.context().arenaBytes();
+  EXPECT_EQ(run.differsAt(sizes({{z, 300}}), kNear), "");
+  const int64_t large = run.context().arenaBytes();
+  EXPECT_LT(small, large);
+  for (int64_t size = 1; size <= 300; size += 13) // more sizes than are remembered
+    EXPECT_EQ(run.differsAt(sizes({{z, size}}), kNear), "");
+  EXPECT_EQ(run.context().arenaBytes(), large);
+  try {
+    run.context().run({}, {}, sizes({{z, 301}}));
+    FAIL() << "accepted";
+  } catch (const ShapeError &error) {
+    EXPECT_EQ(error.message(), "dimension 'z' of 'main' is 301, but lies between 0 and 300");
+  }
+
+  runtime::Context bounded(run.context().executable().shared_from_this(), {.max_dims = {{"z", 100}}});
+  EXPECT_GT(bounded.arenaBytes(), small);
+  EXPECT_LT(bounded.arenaBytes(), large);
+  EXPECT_THROW(runtime::Context(run.context().executable().shared_from_this(), {.max_dims = {{"q", 1}}}), Error);
+  EXPECT_THROW(runtime::Context(run.context().executable().shared_from_this(), {.max_dims = {{"z", 301}}}), Error);
+}
+
+TEST_F(Symbolic, ErrorsNameTheDimensions) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({n, 3})), y = b.input(floats({m, 3}));
+  auto error = [&](auto make) -> std::string {
+    try {
+      make();
+    } catch (const ShapeError &e) {
+      return e.message();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(error([&] { b.op("add", {x, y}); }), "add: (C1) shapes do not broadcast: f32[n, 3] x f32[m, 3]");
+  EXPECT_NE(error([&] { b.op("add", {x, b.input(floats({5, 3}))}); }).find("f32[n, 3] x f32[5, 3]"), std::string::npos);
+  EXPECT_NE(error([&] { b.op("reshape", {x}, {{"shape", Ints{-1, 2}}}); }).find("f32[n, 3]"), std::string::npos);
+  EXPECT_EQ(error([&] { b.op("add", {x, b.input(floats({1, 3}))}); }), "no error");
+}
+
+TEST_F(Symbolic, SizesMustComeFromInputs) {
+  auto message = [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> std::string {
+    try {
+      codegen::compile(*module);
+    } catch (const Error &e) {
+      return e.message();
+    }
+    return "no error";
+  };
+  {
+    ProgramBuilder b(context);
+    auto x = b.input(floats({dim::mul(n, 2)}));
+    EXPECT_NE(message(b.finish({b.op("exp", {x})})).find("no input has a dimension of that size alone"), std::string::npos);
+  }
+  {
+    ProgramBuilder b(context);
+    auto x = b.input(floats({n})), s = b.state(floats({n}), "s");
+    EXPECT_NE(message(b.finish({b.op("add", {x, s})})).find("states have fixed sizes"), std::string::npos);
+  }
+  {
+    ProgramBuilder b(context);
+    auto x = b.input(floats({n})), y = b.input(floats({dim::symbol("n", 1, 5)}));
+    EXPECT_NE(message(b.finish({b.op("exp", {x}), b.op("exp", {y})})).find("different bounds: n and n[1..5]"), std::string::npos);
+  }
+}
+
+} // namespace
