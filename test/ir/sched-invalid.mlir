@@ -111,7 +111,7 @@ sched.program @buffer_2 {
 
 sched.program @buffer_type {
   %memory = sched.arena device on cpu 0
-  // expected-error @+1 {{needs a static tensor of a type that Tressel has, not 'tensor<?xf32>'}}
+  // expected-error @+1 {{needs a tensor of known sizes and a type that Tressel has, not 'tensor<?xf32>'}}
   %a = sched.buffer in %memory : tensor<?xf32>
   sched.step {
   }

@@ -51,8 +51,8 @@ mlir::Value ProgramBuilder::op(std::string_view name, std::initializer_list<mlir
 mlir::OwningOpRef<mlir::ModuleOp> ProgramBuilder::finish(std::initializer_list<mlir::Value> results) {
   std::vector<mlir::Value> values(results);
   mlir::func::ReturnOp::create(builder_, builder_.getUnknownLoc(), values);
-  main_.setFunctionType(builder_.getFunctionType(main_.getBody().front().getArgumentTypes(),
-                                                 mlir::ValueRange(values).getTypes()));
+  main_.setFunctionType(
+      builder_.getFunctionType(main_.getBody().front().getArgumentTypes(), mlir::ValueRange(values).getTypes()));
   for (unsigned i = 0; i < names_.size(); ++i)
     main_.setArgAttr(i, names_[i].first, builder_.getStringAttr(names_[i].second));
   return std::move(module_);

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 using namespace tressel;
+using op::Ints;
 using test::ProgramBuilder;
 using test::sizes;
-using op::Ints;
 
 namespace {
 
@@ -60,7 +60,8 @@ TEST_F(Symbolic, ReductionsOverSymbols) {
   ProgramBuilder b(context);
   auto x = b.input(floats({n, 7, m}));
   auto all = b.op("mean", {x}), rows = b.op("sum", {x}, {{"axis", Ints{0, 1}}}),
-       columns = b.op("max", {x}, {{"axis", Ints{2}}, {"keepdims", true}}), at = b.op("argmax", {x}, {{"axis", int64_t(2)}});
+       columns = b.op("max", {x}, {{"axis", Ints{2}}, {"keepdims", true}}),
+       at = b.op("argmax", {x}, {{"axis", int64_t(2)}});
   auto centered = b.op("sub", {x, b.op("mean", {x}, {{"axis", Ints{-1}}, {"keepdims", true}})});
   check(b.finish({all, rows, columns, at, centered}),
         {sizes({{n, 1}, {m, 1}}), sizes({{n, 2}, {m, 7}}), sizes({{n, 7}, {m, 64}}), sizes({{n, 64}, {m, 129}})});
@@ -79,9 +80,9 @@ TEST_F(Symbolic, Movement) {
   ProgramBuilder b(context);
   auto x = b.input(floats({n, m, 4})), y = b.input(floats({n, 6, 4}));
   auto joined = b.op("concat", {x, y, x}, {{"axis", int64_t(1)}});
-  auto flipped = b.op("slice", {x}, {{"starts", Ints{0, -1, 3}},
-                                     {"limits", Ints{INT64_MAX, INT64_MIN, 0}},
-                                     {"strides", Ints{2, -1, -2}}});
+  auto flipped =
+      b.op("slice", {x},
+           {{"starts", Ints{0, -1, 3}}, {"limits", Ints{INT64_MAX, INT64_MIN, 0}}, {"strides", Ints{2, -1, -2}}});
   auto flat = b.op("reshape", {joined}, {{"shape", Ints{-1, 8}}});
   auto named = b.op("reshape", {x}, {{"shape", Ints{dim::mul(n, m), 2, 2}}});
   auto padded = b.op("pad", {x}, {{"low", Ints{1, 0, 0}}, {"high", Ints{0, dim::add(m, 2), 0}}, {"value", 0.5}});
@@ -97,14 +98,16 @@ TEST_F(Symbolic, Indexing) {
   auto table = b.input(floats({m, 6})), ids = b.input({i64, {n, 2}});
   auto x = b.input(floats({n, m}));
   check(b.finish({b.op("take", {table, ids}), b.op("iota", {}, {{"shape", Ints{n, m}}, {"axis", int64_t(1)}}),
-                  b.op("one_hot", {ids}, {{"depth", m}}), b.op("add", {x, b.op("full", {}, {{"shape", Ints{n, 1}}, {"value", 2.0}})})}),
+                  b.op("one_hot", {ids}, {{"depth", m}}),
+                  b.op("add", {x, b.op("full", {}, {{"shape", Ints{n, 1}}, {"value", 2.0}})})}),
         {sizes({{n, 1}, {m, 2}}), sizes({{n, 7}, {m, 3}}), sizes({{n, 40}, {m, 64}})});
 }
 
 TEST_F(Symbolic, Images) {
   ProgramBuilder b(context);
   auto x = b.input(floats({n, 3, m, dim::mul(m, 2)})), w = b.state(floats({8, 3, 3, 3}), "w");
-  auto y = b.op("relu", {b.op("conv", {x, w}, {{"pad_low", Ints{1, 1}}, {"pad_high", Ints{1, 1}}, {"strides", Ints{2, 1}}})});
+  auto y = b.op("relu",
+                {b.op("conv", {x, w}, {{"pad_low", Ints{1, 1}}, {"pad_high", Ints{1, 1}}, {"strides", Ints{2, 1}}})});
   auto pooled = b.op("max_pool", {y}, {{"window", Ints{2, 2}}});
   auto mean = b.op("mean", {pooled}, {{"axis", Ints{2, 3}}});
   check(b.finish({y, pooled, mean}),
@@ -116,7 +119,8 @@ TEST_F(Symbolic, NothingAtAll) {
   auto x = b.input(floats({z, 5})), y = b.input(floats({7, z}));
   auto product = b.op("matmul", {y, x}); // sums of nothing
   auto joined = b.op("concat", {x, b.input(floats({2, 5}))});
-  check(b.finish({product, joined, b.op("exp", {x}), b.op("sum", {y}, {{"axis", Ints{1}}}), b.op("sum", {x}, {{"axis", Ints{1}}})}),
+  check(b.finish({product, joined, b.op("exp", {x}), b.op("sum", {y}, {{"axis", Ints{1}}}),
+                  b.op("sum", {x}, {{"axis", Ints{1}}})}),
         {sizes({{z, 0}}), sizes({{z, 1}}), sizes({{z, 300}}), sizes({{z, 0}})});
 }
 
@@ -189,7 +193,8 @@ TEST_F(Symbolic, SizesMustComeFromInputs) {
   {
     ProgramBuilder b(context);
     auto x = b.input(floats({dim::mul(n, 2)}));
-    EXPECT_NE(message(b.finish({b.op("exp", {x})})).find("no input has a dimension of that size alone"), std::string::npos);
+    EXPECT_NE(message(b.finish({b.op("exp", {x})})).find("no input has a dimension of that size alone"),
+              std::string::npos);
   }
   {
     ProgramBuilder b(context);
@@ -199,7 +204,8 @@ TEST_F(Symbolic, SizesMustComeFromInputs) {
   {
     ProgramBuilder b(context);
     auto x = b.input(floats({n})), y = b.input(floats({dim::symbol("n", 1, 5)}));
-    EXPECT_NE(message(b.finish({b.op("exp", {x}), b.op("exp", {y})})).find("different bounds: n and n[1..5]"), std::string::npos);
+    EXPECT_NE(message(b.finish({b.op("exp", {x}), b.op("exp", {y})})).find("different bounds: n and n[1..5]"),
+              std::string::npos);
   }
 }
 
