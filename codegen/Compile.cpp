@@ -76,7 +76,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   if (!stages.count(options.emit))
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm");
   Errors errors(module.getContext());
-  Target target(options.cpu);
+  Target target(options.cpu, options.quickCode);
 
   // Own kernels first: of equal bids the first wins.
   auto generated = makeGeneratedProvider(target);

@@ -34,6 +34,7 @@ struct CompileOptions {
   bool allowLibrary = true;        ///< may use oneDNN; false for self-contained packages
   bool verifyEach = false;         ///< interpret before and after each pass, name the one that changed the result
   bool deterministic = false;
+  bool quickCode = false;          ///< machine code made quickly rather than well: for tests of many programs
   std::vector<std::string> disabledPasses;
   /// "graph", "placed", "schedule", "llvm" or "asm": stop there and hand the text to `sink`; empty: all the way.
   std::string emit;

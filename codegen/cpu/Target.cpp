@@ -54,14 +54,14 @@ const char *coreOf(runtime::CpuLevel level) {
 
 } // namespace
 
-Target::Target(const std::string &cpu) {
+Target::Target(const std::string &cpu, bool quick) : quick_(quick) {
   if (cpu == "native")
     level_ = runtime::hostCpuLevel();
   else if (!runtime::parseCpuLevel(cpu, level_))
     throw Error({.message = "unknown CPU level '" + cpu + "'", .hint = "use baseline, v3, v4 or native"});
   // The image's level is all that a loader checks, so "native" must not use more than the level has.
   core_ = coreOf(level_);
-  key_ = core_;
+  key_ = core_ + (quick ? " quick" : "");
   if (level_ >= runtime::CpuLevel::V3)
     features_ = {.vectorBytes = 32, .numVectorRegisters = 16, .sse41 = true, .fma = true, .f16c = true};
   if (level_ == runtime::CpuLevel::V4)
@@ -69,7 +69,8 @@ Target::Target(const std::string &cpu) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   machine_.reset(backEnd().createTargetMachine(llvm::Triple(kTriple), core_, "", options, llvm::Reloc::PIC_,
-                                               llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default));
+                                               llvm::CodeModel::Small,
+                                               quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default));
   if (!machine_)
     throw InternalError("LLVM cannot make a target machine for " + core_);
 }

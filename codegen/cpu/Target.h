@@ -18,8 +18,9 @@ namespace tressel::codegen {
 
 class Target {
 public:
-  /// "baseline", "v3", "v4", or "native": the host's level, scheduled for the host's own core. Throws Error.
-  explicit Target(const std::string &cpu);
+  /// "baseline", "v3", "v4", or "native": the host's level, scheduled for the host's own core. `quick`: the back end does
+  /// the same with less care. Throws Error.
+  explicit Target(const std::string &cpu, bool quick = false);
   ~Target();
   Target(const Target &) = delete;
 
@@ -27,6 +28,7 @@ public:
   const CpuFeatures &features() const { return features_; }
   /// Names the machine code's kind; equal keys and equal plans give equal code.
   const std::string &key() const { return key_; }
+  bool quick() const { return quick_; }
 
   /// Sets triple, layout and the functions' target attributes, verifies and optimizes. Throws InternalError.
   void optimize(llvm::Module &module) const;
@@ -36,6 +38,7 @@ public:
 
 private:
   std::string core_, key_;
+  bool quick_;
   runtime::CpuLevel level_;
   CpuFeatures features_;
   std::unique_ptr<llvm::TargetMachine> machine_;

@@ -126,6 +126,7 @@ class Contraction<string mnemonic> : TableOp<mnemonic, "Contraction"> {
   let combine = "Sum";
   let compute = "Number";
 }
+// Of this family are ops that libraries run as `conv`, with its operands and attributes.
 class Convolution<string mnemonic> : TableOp<mnemonic, "Convolution"> {
   let combine = "Sum";
   let compute = "Float";

@@ -92,7 +92,6 @@ def ConvOp : Convolution<"conv"> {
   let example = "conv(tensor({{{1, 2, 3, 4}}}), tensor({{{1, 0, -1}}}), {1}, {1}, {1})";
 }
 def ConvTransposeOp : Composite<"conv_transpose"> {
-  let family = "Convolution";
   let summary = "The transpose of conv: each element of x, times the window, is added to the result, `strides` apart";
   let description = [{
     x [batch, channels, spatial...], w [channels, features / groups, window...]. A spatial size of the result is

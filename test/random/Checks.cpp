@@ -26,8 +26,8 @@ Check simplifies() {
   };
 }
 
-Check compiles(bool allowLibrary) {
-  return [allowLibrary](mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs,
+Check compiles(bool allowLibrary, bool quick) {
+  return [allowLibrary, quick](mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs,
                         std::vector<op::HostTensor> &outputs) -> std::string {
     std::vector<const void *> in;
     for (const op::HostTensor &t : inputs)
@@ -40,6 +40,7 @@ Check compiles(bool allowLibrary) {
     try {
       codegen::CompileOptions options;
       options.allowLibrary = allowLibrary;
+      options.quickCode = quick;
       codegen::CompiledProgram program = codegen::compile(module, options);
       runtime::Context context(
           runtime::Executable::create(std::move(program.schedule), program.image, program.constants));

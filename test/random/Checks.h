@@ -16,7 +16,7 @@ using Check = std::function<std::string(mlir::ModuleOp module, llvm::ArrayRef<op
 
 /// Folds, canonicalizes and merges equal ops, then interprets.
 Check simplifies();
-/// Compiles for this machine and runs the executable.
-Check compiles(bool allowLibrary);
+/// Compiles for this machine and runs the executable; `quick` as CompileOptions::quickCode.
+Check compiles(bool allowLibrary, bool quick);
 
 } // namespace tressel::test

@@ -36,10 +36,12 @@ double blurOf(DType type) {
   }
 }
 
+DType cellType(const OpCall &call) { return (call.operands.empty() ? call.results : call.operands).front().dtype; }
+
 class Builder {
 public:
   Builder(mlir::MLIRContext &context, uint64_t seed, const RandomGraphOptions &options)
-      : context_(context), options_(options), random_(seed), builder_(&context) {}
+      : context_(context), options_(options), seed_(seed), random_(seed), builder_(&context) {}
 
   RandomGraph build() {
     mlir::Location loc = mlir::FileLineColLoc::get(&context_, "random", 1, 1);
@@ -48,11 +50,28 @@ public:
     builder_.setInsertionPointToEnd(graph.module->getBody());
     function_ = mlir::func::FuncOp::create(builder_, loc, "main", builder_.getFunctionType({}, {}));
     builder_.setInsertionPointToStart(function_.addEntryBlock());
+    if (random_.chance(options_.largeShare)) {
+      maxElements_ = 1 << 15;
+      newValue({someType(), largeShape()}, {});
+    }
     for (int64_t i = random_.between(1, 3); i > 0; --i)
       newValue({someType(), randomShape(random_, 1, {.maxRank = 4, .maxSize = 8})}, {});
     const auto wanted = random_.between(options_.minOps, options_.maxOps);
-    for (int64_t made = 0, tries = 0; made < wanted && tries < 60 * wanted; ++tries)
-      made += addOp();
+    const auto wishes = std::min<int64_t>(options_.cellsPerGraph, wanted);
+    int64_t made = 0;
+    for (int64_t wish = 0; wish < wishes; ++wish) {
+      const auto &cells = possibleCells();
+      const Cell &cell = cells[(seed_ * static_cast<uint64_t>(wishes) + static_cast<uint64_t>(wish)) % cells.size()];
+      for (int tries = 0, done = 0; tries < 20 && !done; ++tries)
+        made += done = addOp(*cell.op, cell.dtype);
+      for (int64_t among = wanted / wishes - 1, tries = 0; among > 0 && tries < 60 * wanted; ++tries) {
+        const bool done = addOp(*random_.pick(op::allOps()), {});
+        among -= done;
+        made += done;
+      }
+    }
+    for (int64_t tries = 0; made < wanted && tries < 60 * wanted; ++tries)
+      made += addOp(*random_.pick(op::allOps()), {});
     finish();
     graph.inputs = std::move(inputs_);
     return graph;
@@ -66,6 +85,12 @@ private:
   }
   mlir::Location here() {
     return mlir::FileLineColLoc::get(&context_, "random", static_cast<unsigned>(values_.size()) + 1, 1);
+  }
+
+  Shape largeShape() {
+    if (random_.chance(0.5))
+      return {random_.between(4097, 9000)};
+    return {random_.between(65, 100), random_.between(65, 100)};
   }
 
   /// An input of the function, sometimes a constant. Given its contents, or random ones of the domain.
@@ -96,12 +121,16 @@ private:
     return static_cast<size_t>(count - 1 - back);
   }
 
-  /// Known values where their types fit, else new ones.
-  std::optional<OpCall> choose(const OpInfo &op, std::vector<Choice> &choices) {
+  /// Known values where their types fit, else new ones. With the first operand of type `dtype`, if that is given.
+  std::optional<OpCall> choose(const OpInfo &op, std::optional<DType> dtype, std::vector<Choice> &choices) {
     choices.clear();
     if (op.operands.empty())
-      return proposeCall(op, someType(), random_);
-    const size_t first = someKnown();
+      return proposeCall(op, dtype.value_or(someType()), random_);
+    size_t first = someKnown();
+    for (int tries = 0; dtype && tries < 8 && values_[first].exact.type.dtype != *dtype; ++tries)
+      first = someKnown();
+    if (dtype && values_[first].exact.type.dtype != *dtype)
+      return chooseAfter(proposeCall(op, *dtype, random_), choices);
     if (random_.chance(0.6) && op.operands.size() > 1) { // all of them known
       std::vector<TensorType> types;
       for (size_t i = 0; i < op.operands.size(); ++i) {
@@ -117,13 +146,17 @@ private:
     const TensorType &start = values_[first].exact.type;
     if (random_.chance(0.85))
       call = proposeCall(op, start.dtype, random_, {}, &start);
-    if (call) {
+    if (call)
       choices.push_back({start, first});
-    } else {
-      call = proposeCall(op, someType(), random_);
-      if (!call)
-        return {};
-    }
+    else
+      call = proposeCall(op, dtype.value_or(someType()), random_);
+    return chooseAfter(std::move(call), choices);
+  }
+
+  /// The operands that are not chosen yet.
+  std::optional<OpCall> chooseAfter(std::optional<OpCall> call, std::vector<Choice> &choices) {
+    if (!call)
+      return {};
     for (size_t i = choices.size(); i < call->operands.size(); ++i) {
       Choice choice{call->operands[i], {}};
       std::vector<size_t> same;
@@ -137,14 +170,14 @@ private:
     return call;
   }
 
-  bool addOp() {
-    const OpInfo &op = *random_.pick(op::allOps());
+  /// Adds a call of `op`; false if what was made up is not legal, or not harmless.
+  bool addOp(const OpInfo &op, std::optional<DType> dtype) {
     std::vector<Choice> choices;
-    std::optional<OpCall> call = choose(op, choices);
-    if (!call)
+    std::optional<OpCall> call = choose(op, dtype, choices);
+    if (!call || call->results.empty() || (dtype && cellType(*call) != *dtype))
       return false;
     for (const TensorType &type : call->results)
-      if (type.shape.numElements() > options_.maxElements || type.shape.numElements() == 0)
+      if (type.shape.numElements() > maxElements_ || type.shape.numElements() == 0)
         return false;
 
     // Tried on host tensors first: only then does it become part of the graph.
@@ -164,7 +197,7 @@ private:
     if (!result || !other)
       return false;
     for (size_t i = 0; i < result.outputs.size(); ++i) {
-      blur(other.outputs[i]);
+      blur(other.outputs[i], op);
       if (!isHarmless(result.outputs[i], other.outputs[i]))
         return false;
     }
@@ -195,12 +228,14 @@ private:
     return true;
   }
 
-  void blur(HostTensor &tensor) {
+  void blur(HostTensor &tensor, const OpInfo &op) {
     if (!isFloat(tensor.type.dtype))
       return;
+    // A zero that a function of floats gives may be almost one elsewhere, which counts once it is a condition.
+    const double offset = op.compute != op::ComputeClass::Float ? 0 : tensor.type.dtype == f16 ? 1e-7 : 1e-20;
     for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
       const double x = op::interp::load(tensor, i).as<double>();
-      op::interp::store(tensor, i, x * (1 + blurOf(tensor.type.dtype) * (2 * random_.unit() - 1)));
+      op::interp::store(tensor, i, x * (1 + blurOf(tensor.type.dtype) * (2 * random_.unit() - 1)) + offset);
     }
   }
 
@@ -237,7 +272,9 @@ private:
 
   mlir::MLIRContext &context_;
   const RandomGraphOptions &options_;
+  uint64_t seed_;
   Random random_;
+  int64_t maxElements_ = 4096; ///< of any value
   mlir::OpBuilder builder_;
   mlir::func::FuncOp function_;
   std::vector<Known> values_;
@@ -250,29 +287,62 @@ RandomGraph randomGraph(mlir::MLIRContext &context, uint64_t seed, const RandomG
   return Builder(context, seed, options).build();
 }
 
+const std::vector<Cell> &possibleCells() {
+  static const std::vector<Cell> cells = [] {
+    std::vector<Cell> list;
+    for (const OpInfo *info : op::allOps())
+      for (int type = 0; type < kNumDTypes; ++type) {
+        const auto dtype = static_cast<DType>(type);
+        Random random(17);
+        bool possible = false;
+        for (int tries = 0; tries < 40 && !possible; ++tries) {
+          std::optional<OpCall> call = proposeCall(*info, dtype, random);
+          possible = call && !call->results.empty() && cellType(*call) == dtype;
+        }
+        if (possible)
+          list.push_back({info, dtype});
+      }
+    return list;
+  }();
+  return cells;
+}
+
+static bool isDynamic(mlir::ValueRange values) {
+  return llvm::any_of(values, [](mlir::Value v) {
+    auto type = llvm::dyn_cast<mlir::RankedTensorType>(v.getType());
+    return type && (!type.hasStaticShape() || type.getEncoding());
+  });
+}
+
 void Coverage::add(mlir::ModuleOp module) {
   module.walk([&](mlir::Operation *op) {
     const OpInfo *info = graph::infoOf(op);
-    if (!info)
+    if (!info || op->getNumResults() == 0)
       return;
     mlir::Type type = op->getNumOperands() ? op->getOperand(0).getType() : op->getResult(0).getType();
-    ++counts_[info->name][graph::fromMlir(type).dtype];
+    const bool nested = !llvm::isa<mlir::func::FuncOp>(op->getParentOp());
+    const bool dynamic = isDynamic(op->getOperands()) || isDynamic(op->getResults());
+    const Place place = nested ? Place::Nested : dynamic ? Place::Dynamic : Place::Static;
+    ++counts_[info->name][graph::fromMlir(type).dtype][static_cast<size_t>(place)];
   });
 }
 
 std::string Coverage::table() const {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << llvm::left_justify("", 16);
+  os << llvm::left_justify("static/dynamic/nested", 22);
   for (int type = 0; type < kNumDTypes; ++type)
-    os << llvm::right_justify(std::string(nameOf(static_cast<DType>(type))), 6);
+    os << llvm::right_justify(std::string(nameOf(static_cast<DType>(type))), 12);
   os << "\n";
   for (const OpInfo *info : op::allOps()) {
-    os << llvm::left_justify(info->name, 16);
+    os << llvm::left_justify(info->name, 22);
     auto row = counts_.find(info->name);
     for (int type = 0; type < kNumDTypes; ++type) {
-      const bool has = row != counts_.end() && row->second.count(static_cast<DType>(type));
-      os << llvm::right_justify(has ? std::to_string(row->second.at(static_cast<DType>(type))) : ".", 6);
+      std::string cell = ".";
+      if (row != counts_.end())
+        if (auto at = row->second.find(static_cast<DType>(type)); at != row->second.end())
+          cell = std::to_string(at->second[0]) + "/" + std::to_string(at->second[1]) + "/" + std::to_string(at->second[2]);
+      os << llvm::right_justify(cell, 12);
     }
     os << "\n";
   }
@@ -281,9 +351,11 @@ std::string Coverage::table() const {
 
 std::vector<std::string> Coverage::missing() const {
   std::vector<std::string> names;
-  for (const OpInfo *info : op::allOps())
-    if (!counts_.count(info->name))
-      names.push_back(info->name);
+  for (const Cell &cell : possibleCells()) {
+    auto row = counts_.find(cell.op->name);
+    if (row == counts_.end() || !row->second.count(cell.dtype))
+      names.push_back(std::string(cell.op->name) + " of " + std::string(nameOf(cell.dtype)));
+  }
   return names;
 }
 
