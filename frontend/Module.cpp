@@ -60,6 +60,8 @@ CloneScope::CloneScope() {
 }
 CloneScope::~CloneScope() { delete std::exchange(cloneMap, nullptr); }
 
+bool cloning() { return cloneMap != nullptr; }
+
 std::shared_ptr<tressel::detail::VariableImpl> share(const std::shared_ptr<tressel::detail::VariableImpl> &variable) {
   return cloneMap ? copyOf(std::static_pointer_cast<ParameterImpl>(variable)) : variable;
 }

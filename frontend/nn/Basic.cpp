@@ -124,8 +124,11 @@ Tensor LeakyRelu::forward(Tensor x) const { return leaky_relu(x, slope_); }
 Tensor Elu::forward(Tensor x) const { return elu(x, alpha_); }
 Tensor Softmax::forward(Tensor x) const { return softmax(x, axis_); }
 
+Sequential::Sequential(const Sequential &o)
+    : Module(o), layers_(detail::cloning() ? std::make_shared<std::vector<detail::AnyLayer>>(*o.layers_) : o.layers_) {}
+
 Tensor Sequential::forward(Tensor x) const {
-  for (const detail::AnyLayer &layer : layers_)
+  for (const detail::AnyLayer &layer : *layers_)
     x = layer(Arg(std::move(x), tressel::detail::callerOf(std::source_location::current())));
   return x;
 }

@@ -46,8 +46,11 @@ Tensor BatchNorm::normalizeBatch(const Tensor &x) const {
   const Tensor centre = mean(x, axes), centred = x - besideChannels(x, centre);
   const Tensor variance = mean(square(centred), axes);
   const double share = options_.momentum, unbiased = static_cast<double>(count) / static_cast<double>(count - 1);
-  mean_.assign(mean_.value() * (1 - share) + centre * share);
-  variance_.assign(variance_.value() * (1 - share) + variance * (share * unbiased));
+  const auto move = [share](const Parameter &running, const Tensor &now) { // it keeps its type
+    running.assign(running.value() * (1 - share) + cast(now * share, running.dtype()));
+  };
+  move(mean_, centre);
+  move(variance_, variance * unbiased);
   return centred * besideChannels(x, rsqrt(variance + options_.epsilon));
 }
 
@@ -61,8 +64,8 @@ Tensor BatchNorm::forward(Tensor x) const {
   if (training() && !frozen()) {
     y = normalizeBatch(y);
   } else {
-    const Tensor factor = rsqrt(variance_.value() + options_.epsilon);
-    y = (y - besideChannels(y, mean_.value())) * besideChannels(y, factor);
+    const Tensor factor = rsqrt(cast(variance_, wide) + options_.epsilon);
+    y = (y - besideChannels(y, cast(mean_, wide))) * besideChannels(y, factor);
   }
   if (scale_)
     y = y * besideChannels(y, cast(scale_->need(channels, dtype), wide)) +

@@ -46,6 +46,8 @@ public:
   CloneScope(const CloneScope &) = delete;
   CloneScope &operator=(const CloneScope &) = delete;
 };
+/// Whether one lives in this thread.
+bool cloning();
 /// The node itself, or its copy in a CloneScope.
 std::shared_ptr<Node> share(const std::shared_ptr<Node> &node);
 std::shared_ptr<tressel::detail::VariableImpl> share(const std::shared_ptr<tressel::detail::VariableImpl> &variable);

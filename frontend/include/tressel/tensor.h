@@ -9,6 +9,7 @@
 #pragma once
 
 #include <tressel/runtime/Error.h>
+#include <tressel/runtime/Half.h>
 #include <tressel/runtime/Storage.h>
 #include <tressel/runtime/Types.h>
 
@@ -51,8 +52,12 @@ template <typename T> constexpr DType dtypeFor() {
     return DType::f32;
   else if constexpr (std::is_same_v<T, double>)
     return DType::f64;
+  else if constexpr (std::is_same_v<T, Half>)
+    return DType::f16;
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return DType::bf16;
   else {
-    static_assert(std::is_integral_v<T>, "no element type for this C++ type: use bool, an integer, float or double");
+    static_assert(std::is_integral_v<T>, "no element type for this C++ type: use bool, an integer, float, double, Half or BFloat16");
     static_assert(std::is_signed_v<T> || sizeof(T) == 1, "unsigned elements have 8 bits: use uint8_t or a signed type");
     if constexpr (sizeof(T) == 1)
       return std::is_signed_v<T> ? DType::i8 : DType::u8;

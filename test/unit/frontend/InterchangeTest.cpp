@@ -199,6 +199,11 @@ TEST(Spans, LookAtTheElements) {
   EXPECT_EQ(elements[3], 4);
   EXPECT_EQ(span_of<bool>(x > 2)[3], true);
   EXPECT_THROW(span_of<int64_t>(x), ShapeError);
+  std::vector<Half> halves{Half(1.5), Half(-2)};
+  Tensor h = from_span(halves, {2});
+  EXPECT_EQ(h.dtype(), f16);
+  EXPECT_EQ(span_of<Half>(h)[1], -2.0f);
+  EXPECT_EQ(x.to_vector<BFloat16>()[3], 4.0f);
 }
 
 TEST(Views, FromAnyStrides) {

@@ -104,7 +104,37 @@ private:
   std::function<Tensor(Tensor)> fn_;
 };
 
-/// Activations with parameters as modules; the others are functions: relu, gelu, ...
+namespace detail {
+struct ClassName {
+  char text[16];
+  template <size_t N> constexpr ClassName(const char (&name)[N]) : text{} {
+    for (size_t i = 0; i < N; ++i)
+      text[i] = name[i];
+  }
+};
+/// An activation as a module.
+template <Activation Function, ClassName Name>
+class ActivationModule : public Module<ActivationModule<Function, Name>> {
+public:
+  static constexpr bool kLibrary = true;
+  static std::string type_name() { return Name.text; }
+  Tensor forward(Tensor x) const { return Function(std::move(x)); }
+};
+} // namespace detail
+
+/// The functions of the same names as modules, where a place in the tree is wanted; Sequential takes the functions too.
+using Relu = detail::ActivationModule<relu, "Relu">;
+using Relu6 = detail::ActivationModule<relu6, "Relu6">;
+using Gelu = detail::ActivationModule<gelu, "Gelu">;
+using GeluTanh = detail::ActivationModule<gelu_tanh, "GeluTanh">;
+using Silu = detail::ActivationModule<silu, "Silu">;
+using Mish = detail::ActivationModule<mish, "Mish">;
+using HardSwish = detail::ActivationModule<hard_swish, "HardSwish">;
+using Selu = detail::ActivationModule<selu, "Selu">;
+using Softplus = detail::ActivationModule<softplus, "Softplus">;
+using Sigmoid = detail::ActivationModule<sigmoid, "Sigmoid">;
+using Tanh = detail::ActivationModule<tanh, "Tanh">;
+
 /// x where it is positive, slope * x elsewhere, with one learned slope, or one per channel (dimension 1). Parameter:
 /// slope.
 class PRelu : public Module<PRelu> {
@@ -192,23 +222,29 @@ Tensor besideChannels(const Tensor &x, const Tensor &vector);
 class Sequential : public Module<Sequential> {
 public:
   static constexpr bool kLibrary = true;
-  Sequential() = default;
+  Sequential() : layers_(std::make_shared<std::vector<detail::AnyLayer>>()) {}
+  Sequential(const Sequential &o);
+  Sequential &operator=(const Sequential &) = default;
   template <typename... L>
   requires(sizeof...(L) > 0 && (detail::LayerLike<std::decay_t<L>> && ...) &&
-           !(sizeof...(L) == 1 && (std::is_same_v<std::decay_t<L>, Sequential> && ...))) Sequential(L &&...layers) {
+           !(sizeof...(L) == 1 && (std::is_same_v<std::decay_t<L>, Sequential> && ...))) Sequential(L &&...layers)
+      : Sequential() {
     (add(std::forward<L>(layers)), ...);
   }
+  /// At the end. Copies of this handle have it too.
   template <typename L> void add(L &&layer) {
     using Layer = std::decay_t<L>;
     if constexpr (detail::HasNode<Layer>)
-      node()->addChild(std::to_string(layers_.size()), layer.node());
-    layers_.emplace_back(Layer(std::forward<L>(layer)));
+      node()->addChild(std::to_string(layers_->size()), layer.node());
+    layers_->emplace_back(Layer(std::forward<L>(layer)));
+    node()->changed();
   }
-  size_t size() const { return layers_.size(); }
+  void add(Activation function) { add<Activation>(std::move(function)); }
+  size_t size() const { return layers_->size(); }
   Tensor forward(Tensor x) const;
 
 private:
-  std::vector<detail::AnyLayer> layers_;
+  std::shared_ptr<std::vector<detail::AnyLayer>> layers_;
 };
 
 } // namespace tressel::nn
