@@ -52,8 +52,8 @@ Tensor MultiHeadAttention::forward(Tensor queries, std::optional<Tensor> keys, s
   const Tensor projectedKeys = splitHeads(key_(k), heads_, each);
   Tensor scores = matmul(q * (1 / std::sqrt(static_cast<double>(each))), transpose(projectedKeys, {0, 1, 3, 2}));
   if (options_.causal) {
-    const std::vector<int64_t> square{queries.dim(1), k.dim(1)};
-    scores = maskScores(scores, iota(square, 0) >= iota(square, 1));
+    const auto index = [&](int64_t axis) { return iota({queries.dim(1), k.dim(1)}, axis); };
+    scores = maskScores(scores, index(0) >= index(1));
   }
   if (masks.scores)
     scores = maskScores(scores, *masks.scores);

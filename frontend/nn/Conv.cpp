@@ -11,7 +11,7 @@ using detail::needRank;
 using Ints = std::vector<int64_t>;
 
 /// A stride of 0 means the window's size.
-template <int N> Ints stridesOf(const Sizes<N> &stride, const Sizes<N> &window) {
+template <int N> Ints stridesOf(const PerAxis<N> &stride, const PerAxis<N> &window) {
   Ints strides = stride.vector();
   for (size_t i = 0; i < N; ++i)
     if (!strides[i])
@@ -19,7 +19,7 @@ template <int N> Ints stridesOf(const Sizes<N> &stride, const Sizes<N> &window) 
   return strides;
 }
 
-template <int N> bool allAtLeast(const Sizes<N> &sizes, int64_t least) {
+template <int N> bool allAtLeast(const PerAxis<N> &sizes, int64_t least) {
   for (int64_t v : sizes.values)
     if (v < least)
       return false;
@@ -35,14 +35,14 @@ Axes spatialAxes(const Tensor &x) {
 
 } // namespace
 
-template <int N> Padding<N>::Padding(const char *name) : Sizes<N>(0), same(std::string_view(name) == "same") {
+template <int N> Padding<N>::Padding(const char *name) : PerAxis<N>(0), same(std::string_view(name) == "same") {
   if (!same && std::string_view(name) != "valid")
     throw Error("there is no padding \"" + std::string(name) + "\": it is a number, \"same\" or \"valid\"");
 }
 
 /// What all convolutions need, whatever their options are called.
 template <int N, typename Options>
-static void checkConvolution(const std::string &name, int64_t channels, const Sizes<N> &kernel,
+static void checkConvolution(const std::string &name, int64_t channels, const PerAxis<N> &kernel,
                              const Options &options) {
   if (channels < 1 || options.groups < 1 || !allAtLeast(kernel, 1) || !allAtLeast(options.stride, 1) ||
       !allAtLeast(options.dilation, 1) || !allAtLeast<N>(options.padding, 0))
@@ -54,7 +54,7 @@ static void checkConvolution(const std::string &name, int64_t channels, const Si
 }
 
 template <int N>
-Conv<N>::Conv(int64_t channels, Sizes<N> kernel, ConvOptions<N> options)
+Conv<N>::Conv(int64_t channels, PerAxis<N> kernel, ConvOptions<N> options)
     : channels_(channels), kernel_(kernel), options_(std::move(options)),
       weight_(this->parameter("weight", options_.weight_init)) {
   const std::string name = type_name();
@@ -86,7 +86,7 @@ template <int N> Tensor Conv<N>::forward(Tensor x) const {
 }
 
 template <int N>
-ConvTranspose<N>::ConvTranspose(int64_t channels, Sizes<N> kernel, ConvTransposeOptions<N> options)
+ConvTranspose<N>::ConvTranspose(int64_t channels, PerAxis<N> kernel, ConvTransposeOptions<N> options)
     : channels_(channels), kernel_(kernel), options_(std::move(options)),
       weight_(this->parameter("weight", options_.weight_init)) {
   checkConvolution(type_name(), channels, kernel, options_);

@@ -144,14 +144,14 @@ private:
 };
 
 void checkSequence(const Tensor &x, const char *layer) {
-  if (x.rank() != 3 || x.dim(0) < 1)
+  if (x.rank() != 3 || x.shape()[0] == 0)
     failShape("a sequence has 3 dimensions and at least one step, and " + x.type().str() + " is none", layer);
 }
 
 /// [passes, batch, hidden] as one tensor per pass, or zeros.
 std::vector<Tensor> splitState(const std::optional<Tensor> &state, size_t passes, const Tensor &x, int64_t hidden,
                                const char *layer) {
-  const TensorType wanted{parameterType(x), {static_cast<int64_t>(passes), x.dim(1), hidden}};
+  const TensorType wanted{parameterType(x), {static_cast<int64_t>(passes), x.shape()[1], hidden}};
   if (state && state->type() != wanted)
     failShape("the initial state is " + state->type().str() + " instead of " + wanted.str(), layer);
   std::vector<Tensor> each;

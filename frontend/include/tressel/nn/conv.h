@@ -9,26 +9,26 @@
 namespace tressel::nn {
 
 /// One number for all N dimensions, or one for each: 3, or {3, 5}.
-template <int N> struct Sizes {
-  template <std::integral T> Sizes(T all) { values.fill(static_cast<int64_t>(all)); }
+template <int N> struct PerAxis {
+  template <std::integral T> PerAxis(T all) { values.fill(static_cast<int64_t>(all)); }
   template <std::integral... T>
-  requires(N > 1 && sizeof...(T) == N) Sizes(T... each) : values{static_cast<int64_t>(each)...} {}
+  requires(N > 1 && sizeof...(T) == N) PerAxis(T... each) : values{static_cast<int64_t>(each)...} {}
   std::vector<int64_t> vector() const { return {values.begin(), values.end()}; }
   std::array<int64_t, N> values;
 };
 
 /// Zeros on both sides of every dimension; or "same", as many as keep the sizes (with stride 1; an odd one goes to the
 /// end); or "valid", none.
-template <int N> struct Padding : Sizes<N> {
-  using Sizes<N>::Sizes;
+template <int N> struct Padding : PerAxis<N> {
+  using PerAxis<N>::PerAxis;
   Padding(const char *name);
   bool same = false;
 };
 
 template <int N> struct ConvOptions {
-  Sizes<N> stride = 1;
+  PerAxis<N> stride = 1;
   Padding<N> padding = 0;
-  Sizes<N> dilation = 1;
+  PerAxis<N> dilation = 1;
   int64_t groups = 1;
   bool bias = true;
   Activation activation = nullptr;
@@ -41,12 +41,12 @@ template <int N> class Conv : public Module<Conv<N>> {
 public:
   static constexpr bool kLibrary = true;
   static std::string type_name() { return "Conv" + std::to_string(N) + "d"; }
-  Conv(int64_t channels, Sizes<N> kernel, ConvOptions<N> options = {});
+  Conv(int64_t channels, PerAxis<N> kernel, ConvOptions<N> options = {});
   Tensor forward(Tensor x) const;
 
 private:
   int64_t channels_;
-  Sizes<N> kernel_;
+  PerAxis<N> kernel_;
   ConvOptions<N> options_;
   Parameter weight_;
   std::optional<Parameter> bias_;
@@ -59,10 +59,10 @@ using Conv2dOptions = ConvOptions<2>;
 using Conv3dOptions = ConvOptions<3>;
 
 template <int N> struct ConvTransposeOptions {
-  Sizes<N> stride = 1;
-  Sizes<N> padding = 0;        ///< what is cut off on both sides of the result
-  Sizes<N> output_padding = 0; ///< what is added at the end of the result, less than the stride
-  Sizes<N> dilation = 1;
+  PerAxis<N> stride = 1;
+  PerAxis<N> padding = 0;        ///< what is cut off on both sides of the result
+  PerAxis<N> output_padding = 0; ///< what is added at the end of the result, less than the stride
+  PerAxis<N> dilation = 1;
   int64_t groups = 1;
   bool bias = true;
   Activation activation = nullptr;
@@ -76,12 +76,12 @@ template <int N> class ConvTranspose : public Module<ConvTranspose<N>> {
 public:
   static constexpr bool kLibrary = true;
   static std::string type_name() { return "ConvTranspose" + std::to_string(N) + "d"; }
-  ConvTranspose(int64_t channels, Sizes<N> kernel, ConvTransposeOptions<N> options = {});
+  ConvTranspose(int64_t channels, PerAxis<N> kernel, ConvTransposeOptions<N> options = {});
   Tensor forward(Tensor x) const;
 
 private:
   int64_t channels_;
-  Sizes<N> kernel_;
+  PerAxis<N> kernel_;
   ConvTransposeOptions<N> options_;
   Parameter weight_;
   std::optional<Parameter> bias_;
@@ -99,24 +99,24 @@ template <int N> class MaxPool : public Module<MaxPool<N>> {
 public:
   static constexpr bool kLibrary = true;
   static std::string type_name() { return "MaxPool" + std::to_string(N) + "d"; }
-  explicit MaxPool(Sizes<N> window, Sizes<N> stride = 0, Sizes<N> padding = 0, Sizes<N> dilation = 1)
+  explicit MaxPool(PerAxis<N> window, PerAxis<N> stride = 0, PerAxis<N> padding = 0, PerAxis<N> dilation = 1)
       : window_(window), stride_(stride), padding_(padding), dilation_(dilation) {}
   Tensor forward(Tensor x) const;
 
 private:
-  Sizes<N> window_, stride_, padding_, dilation_;
+  PerAxis<N> window_, stride_, padding_, dilation_;
 };
 /// The mean of each window.
 template <int N> class AvgPool : public Module<AvgPool<N>> {
 public:
   static constexpr bool kLibrary = true;
   static std::string type_name() { return "AvgPool" + std::to_string(N) + "d"; }
-  explicit AvgPool(Sizes<N> window, Sizes<N> stride = 0, Sizes<N> padding = 0, PoolOptions options = {})
+  explicit AvgPool(PerAxis<N> window, PerAxis<N> stride = 0, PerAxis<N> padding = 0, PoolOptions options = {})
       : window_(window), stride_(stride), padding_(padding), options_(options) {}
   Tensor forward(Tensor x) const;
 
 private:
-  Sizes<N> window_, stride_, padding_;
+  PerAxis<N> window_, stride_, padding_;
   PoolOptions options_;
 };
 using MaxPool1d = MaxPool<1>;
@@ -133,11 +133,11 @@ template <int N> class AdaptiveAvgPool : public Module<AdaptiveAvgPool<N>> {
 public:
   static constexpr bool kLibrary = true;
   static std::string type_name() { return "AdaptiveAvgPool" + std::to_string(N) + "d"; }
-  explicit AdaptiveAvgPool(Sizes<N> out) : out_(out) {}
+  explicit AdaptiveAvgPool(PerAxis<N> out) : out_(out) {}
   Tensor forward(Tensor x) const;
 
 private:
-  Sizes<N> out_;
+  PerAxis<N> out_;
 };
 using AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
 using AdaptiveAvgPool2d = AdaptiveAvgPool<2>;
