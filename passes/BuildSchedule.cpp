@@ -1,13 +1,13 @@
+#include "passes/IssueOrder.h"
 #include "passes/Passes.h"
 #include "passes/Util.h"
 
+#include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/sched/Sched.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
-
-#include <set>
 
 using namespace mlir;
 
@@ -16,167 +16,6 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-bool isView(Operation *op) {
-  const op::OpInfo *info = graph::infoOf(op);
-  return info && info->isView;
-}
-/// The value whose bytes a chain of views shows.
-Value baseOf(Value value) {
-  while (Operation *def = value.getDefiningOp()) {
-    if (!isView(def))
-      break;
-    value = def->getOperand(0);
-  }
-  return value;
-}
-
-/// Which launches run in prepare, and in which order those of the step run.
-class Order {
-public:
-  Order(func::FuncOp main) : block(main.getBody().front()) {
-    for (Operation &op : block)
-      if (auto launch = dyn_cast<graph::LaunchOp>(op))
-        launches.push_back(launch);
-    splitPrepare(main);
-    std::vector<graph::LaunchOp> greedy = leastMemoryFirst();
-    if (peakOf(greedy) < peakOf(step))
-      step = std::move(greedy);
-  }
-
-  std::vector<graph::LaunchOp> prepare, step;
-  bool isPrepared(Value base) const { return prepared.contains(base); }
-
-private:
-  /// Work on parameters and constants moves unless it makes so much of so little that keeping the result costs more
-  /// memory than the program had parameters.
-  void splitPrepare(func::FuncOp main) {
-    constexpr int64_t kFree = 64 * 1024, kGrowth = 4;
-    SymbolTableCollection symbols;
-    for (Value value : parameterOnlyValues(main))
-      if (!baseOf(value).getDefiningOp<graph::LaunchOp>())
-        prepared.insert(value);
-    for (graph::LaunchOp launch : launches) {
-      int64_t in = 0, out = 0;
-      bool known = !isRandom(launch, symbols) && !isSymbolic(launch, symbols);
-      for (Value operand : launch.getInputs()) {
-        in += bytesOf(operand.getType());
-        known &= prepared.contains(baseOf(operand));
-      }
-      for (Value result : launch.getResults())
-        out += bytesOf(result.getType());
-      if (known && out <= kFree + kGrowth * in) {
-        prepare.push_back(launch);
-        prepared.insert(launch.result_begin(), launch.result_end());
-      } else {
-        step.push_back(launch);
-      }
-    }
-  }
-
-  /// Whether its kernel takes sizes of the call, which prepare does not know.
-  static bool isSymbolic(graph::LaunchOp launch, SymbolTableCollection &symbols) {
-    auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
-    return kernel && !graph::symbolsOf(kernel).empty();
-  }
-
-  /// Bytes of arena memory that launches of the step make, by value, with the number of launches that read each.
-  struct Live {
-    int64_t bytes = 0, readers = 0;
-  };
-  llvm::DenseMap<Value, Live> stepValues() const {
-    llvm::DenseMap<Value, Live> values;
-    for (graph::LaunchOp launch : step)
-      for (Value result : launch.getResults())
-        values[result] = {bytesOf(result.getType()), 0};
-    for (graph::LaunchOp launch : step)
-      for (Value base : basesRead(launch))
-        if (auto at = values.find(base); at != values.end())
-          ++at->second.readers;
-    for (Value result : block.getTerminator()->getOperands())
-      if (auto at = values.find(baseOf(result)); at != values.end())
-        ++at->second.readers; // never freed
-    return values;
-  }
-  static SmallVector<Value> basesRead(graph::LaunchOp launch) {
-    llvm::SmallSetVector<Value, 8> bases;
-    for (Value operand : launch.getInputs())
-      bases.insert(baseOf(operand));
-    return bases.takeVector();
-  }
-  static int64_t growth(graph::LaunchOp launch, const llvm::DenseMap<Value, Live> &values) {
-    int64_t bytes = 0;
-    for (Value result : launch.getResults())
-      bytes += values.lookup(result).bytes;
-    for (Value base : basesRead(launch))
-      if (Live live = values.lookup(base); live.readers == 1)
-        bytes -= live.bytes;
-    return bytes;
-  }
-  static void run(graph::LaunchOp launch, llvm::DenseMap<Value, Live> &values) {
-    for (Value base : basesRead(launch))
-      if (auto at = values.find(base); at != values.end())
-        --at->second.readers;
-  }
-
-  int64_t peakOf(ArrayRef<graph::LaunchOp> order) const {
-    llvm::DenseMap<Value, Live> values = stepValues();
-    int64_t now = 0, peak = 0;
-    for (graph::LaunchOp launch : order) {
-      int64_t made = 0;
-      for (Value result : launch.getResults())
-        made += values.lookup(result).bytes;
-      peak = std::max(peak, now + made);
-      now += growth(launch, values);
-      run(launch, values);
-    }
-    return peak;
-  }
-
-  /// List scheduling: of the first few that are ready, the launch that leaves the least memory live.
-  std::vector<graph::LaunchOp> leastMemoryFirst() const {
-    constexpr int kWindow = 16;
-    llvm::DenseMap<Value, Live> values = stepValues();
-    llvm::DenseMap<Operation *, size_t> missing;
-    llvm::DenseMap<Value, SmallVector<size_t>> readers;
-    std::set<size_t> ready; // in program order
-    for (auto [i, launch] : llvm::enumerate(step)) {
-      size_t count = 0;
-      for (Value base : basesRead(launch))
-        if (values.contains(base)) {
-          readers[base].push_back(i);
-          ++count;
-        }
-      missing[launch] = count;
-      if (count == 0)
-        ready.insert(i);
-    }
-    std::vector<graph::LaunchOp> order;
-    while (!ready.empty()) {
-      auto best = ready.begin();
-      int64_t least = growth(step[*best], values);
-      int seen = 0;
-      for (auto at = ready.begin(); at != ready.end() && seen < kWindow; ++at, ++seen)
-        if (int64_t bytes = growth(step[*at], values); bytes < least) {
-          best = at;
-          least = bytes;
-        }
-      graph::LaunchOp launch = step[*best];
-      ready.erase(best);
-      order.push_back(launch);
-      run(launch, values);
-      for (Value result : launch.getResults())
-        for (size_t reader : readers.lookup(result))
-          if (--missing[step[reader]] == 0)
-            ready.insert(reader);
-    }
-    return order;
-  }
-
-  Block &block;
-  std::vector<graph::LaunchOp> launches;
-  llvm::DenseSet<Value> prepared;
-};
-
 class BuildSchedule : public impl::BuildScheduleBase<BuildSchedule> {
 public:
   using BuildScheduleBase::BuildScheduleBase;
@@ -190,20 +29,38 @@ public:
     main = *found;
     buffers.clear();
     stateBuffers.clear();
+    firstPhase = nullptr;
     symbols = std::make_shared<SymbolTableCollection>();
     if (failed(checkOps()))
       return signalPassFailure();
-    Order order(main);
+    IssueOrder order(main);
     declare(order);
     issue(order);
     main.erase();
+    streamValues.clear();
+    numSlots = numViews = 0;
   }
 
 private:
+  /// @main or a body while it is scheduled. A body is like a program: a carried value is a state, which the argument
+  /// shows and the terminator assigns; what else it yields are outputs.
+  struct Scope {
+    Block *block;
+    SmallVector<Value> destinations; ///< buffers, by operand of the terminator
+    std::vector<bool> isState;       ///< by operand: an argument may show the destination's old value
+    std::vector<bool> done;          ///< by operand: computed in its destination, nothing to copy
+  };
+
   LogicalResult checkOps() {
-    for (Operation &op : main.getBody().front())
-      if (!isa<graph::LaunchOp, func::ReturnOp>(op) && !isView(&op) && !matchPattern(&op, m_Constant()))
-        return op.emitOpError("cannot be scheduled: run form-clusters and outline-kernels first");
+    WalkResult scheduled = main.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (op == main || isWork(op) || op->hasTrait<OpTrait::IsTerminator>() || isView(op) ||
+          matchPattern(op, m_Constant()))
+        return WalkResult::advance();
+      op->emitOpError("cannot be scheduled: run form-clusters and outline-kernels first");
+      return WalkResult::interrupt();
+    });
+    if (scheduled.wasInterrupted())
+      return failure();
     for (BlockArgument arg : main.getArguments())
       if (!attrOf(arg.getArgNumber(), true, graph::kNameAttr) && !attrOf(arg.getArgNumber(), true, graph::kStateAttr))
         return main.emitError("argument ") << arg.getArgNumber() << " needs tressel.name or tressel.state";
@@ -216,9 +73,11 @@ private:
   //===-- Declarations -------------------------------------------------------------------------------------------===//
 
   sched::BufferType bufferType() { return b.getType<sched::BufferType>(); }
-  Value view(Value base, Type type) {
-    if (sched::typeOf(base) == type)
-      return base;
+  Value view(Value base, Type type) { return sched::typeOf(base) == type ? base : newView(base, type); }
+  Value newView(Value base, Type type) {
+    OpBuilder::InsertionGuard guard(b);
+    if (firstPhase)
+      b.setInsertionPointAfterValue(base);
     return sched::ViewOp::create(b, base.getLoc(), bufferType(), base, 0, cast<RankedTensorType>(type),
                                  "v" + std::to_string(numViews++));
   }
@@ -232,7 +91,7 @@ private:
     return buffers[value] = view(base, value.getType());
   }
 
-  void declare(const Order &order) {
+  void declare(const IssueOrder &order) {
     b = OpBuilder(main);
     program = sched::ProgramOp::create(b, main.getLoc(), "main", IntegerAttr(), IntegerAttr());
     b.createBlock(&program.getBody());
@@ -250,6 +109,7 @@ private:
         if (!arg || attrOf(arg.getArgNumber(), true, graph::kStateAttr) != state)
           written.insert(state);
       }
+    scope = {&main.getBody().front(), {}, {}, {}};
     for (BlockArgument arg : main.getArguments()) {
       auto type = cast<RankedTensorType>(arg.getType());
       if (StringAttr state = attrOf(arg.getArgNumber(), true, graph::kStateAttr)) {
@@ -266,31 +126,35 @@ private:
         Value &buffer = stateBuffers[state]; // a state may be written without being read
         if (!buffer)
           buffer = sched::StateOp::create(b, main.getLoc(), bufferType(), sched::StateKind::Mutable, state, type);
-        destinations.push_back(buffer);
+        scope.destinations.push_back(buffer);
       } else {
         StringAttr name = attrOf(i, false, graph::kNameAttr);
-        destinations.push_back(sched::OutputOp::create(b, main.getLoc(), bufferType(),
-                                                       name ? name.str() : "out" + std::to_string(i), type));
+        scope.destinations.push_back(sched::OutputOp::create(b, main.getLoc(), bufferType(),
+                                                             name ? name.str() : "out" + std::to_string(i), type));
       }
     }
-    for (Operation &op : main.getBody().front())
-      if (ElementsAttr value; matchPattern(&op, m_Constant(&value)) && !op.use_empty()) // kernels hold their own
-        buffers[op.getResult(0)] = sched::ConstantOp::create(b, op.getLoc(), bufferType(), value);
+    for (Value destination : scope.destinations)
+      scope.isState.push_back(destination.getDefiningOp<sched::StateOp>() != nullptr);
+    graph::forEachBody(main.getBody().front(), [&](Block &block) {
+      for (Operation &op : block)
+        if (ElementsAttr value; matchPattern(&op, m_Constant(&value)) && !op.use_empty()) // kernels hold their own
+          buffers[op.getResult(0)] = sched::ConstantOp::create(b, op.getLoc(), bufferType(), value);
+    });
     declareDerived(order);
-    declareStep(order);
+    declareStep(order, scope);
   }
 
   /// What prepare makes: kept if the step or the caller sees it, else in the arena.
-  void declareDerived(const Order &order) {
+  void declareDerived(const IssueOrder &order) {
     llvm::DenseSet<Value> kept;
-    for (graph::LaunchOp launch : order.step)
-      for (Value operand : launch.getInputs())
+    for (Operation *op : order.step)
+      for (Value operand : op->getOperands())
         kept.insert(baseOf(operand));
     for (Value result : main.getBody().front().getTerminator()->getOperands())
       kept.insert(baseOf(result));
     int count = 0;
-    for (graph::LaunchOp launch : order.prepare)
-      for (Value result : launch.getResults()) {
+    for (Operation *op : order.prepare)
+      for (Value result : op->getResults()) {
         auto type = cast<RankedTensorType>(result.getType());
         if (kept.contains(result))
           buffers[result] = sched::StateOp::create(b, result.getLoc(), bufferType(), sched::StateKind::Derived,
@@ -301,64 +165,87 @@ private:
   }
 
   Value slot(Location loc, RankedTensorType type) {
+    OpBuilder::InsertionGuard guard(b);
+    if (firstPhase)
+      b.setInsertionPoint(firstPhase);
     return sched::BufferOp::create(b, loc, bufferType(), arena, IntegerAttr(), type, "t" + std::to_string(numSlots++));
   }
 
-  /// What the step makes: in the bytes of the output or state that it becomes, where that is safe; else in the arena.
-  void declareStep(const Order &order) {
-    Operation *ret = main.getBody().front().getTerminator();
-    done.assign(ret->getNumOperands(), false);
+  /// What the step makes, or a body: in the bytes of the destination that it becomes, where that is safe; else in the
+  /// arena.
+  void declareStep(const IssueOrder &order, Scope &scope) {
+    Operation *ret = scope.block->getTerminator();
+    scope.done.assign(ret->getNumOperands(), false);
     llvm::DenseMap<Value, unsigned> direct; // by base
     llvm::DenseSet<Value> prepared;
-    for (graph::LaunchOp launch : order.prepare)
-      prepared.insert(launch.result_begin(), launch.result_end());
+    for (Operation *op : order.prepare)
+      prepared.insert(op->result_begin(), op->result_end());
     for (bool states : {false, true}) // a value that is both is computed in the output and copied to the state
       for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
         Value base = baseOf(ret->getOperand(i));
-        auto launch = base.getDefiningOp<graph::LaunchOp>();
-        bool isState = destinations[i].getDefiningOp<sched::StateOp>() != nullptr;
-        if (isState != states || !launch || prepared.contains(base) || direct.contains(base) ||
-            (isState && !mayWriteEarly(destinations[i], launch, order)))
+        Operation *op = base.getDefiningOp();
+        if (scope.isState[i] != states || !op || op->getBlock() != scope.block || !isWork(op) ||
+            prepared.contains(base) || direct.contains(base) ||
+            (states && !mayWriteEarly(scope, scope.destinations[i], cast<OpResult>(base), order)))
           continue;
         direct[base] = i;
-        done[i] = true;
+        scope.done[i] = true;
       }
-    for (graph::LaunchOp launch : order.step)
-      for (Value result : launch.getResults()) {
+    for (Operation *op : order.step)
+      for (Value result : op->getResults()) {
         if (auto at = direct.find(result); at != direct.end())
-          buffers[result] = view(destinations[at->second], result.getType());
+          buffers[result] = view(scope.destinations[at->second], result.getType());
         else
           buffers[result] = slot(result.getLoc(), cast<RankedTensorType>(result.getType()));
       }
   }
 
-  /// Whether nobody needs the old value of a state once `launch` writes the new one.
-  bool mayWriteEarly(Value state, graph::LaunchOp launch, const Order &order) {
+  /// Whether nobody needs the old value of a state once the op that makes `next` writes the new one.
+  bool mayWriteEarly(const Scope &scope, Value state, OpResult next, const IssueOrder &order) {
     Value old;
-    for (BlockArgument arg : main.getArguments())
+    for (BlockArgument arg : scope.block->getArguments())
       if (buffers.lookup(arg) == state)
         old = arg;
     if (!old)
       return true;
-    for (Value result : main.getBody().front().getTerminator()->getOperands())
+    for (Value result : scope.block->getTerminator()->getOperands())
       if (baseOf(result) == old)
         return false;
     bool written = false;
-    for (graph::LaunchOp other : order.step) {
-      for (auto [i, operand] : llvm::enumerate(other.getInputs()))
-        if (baseOf(operand) == old) {
-          auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(other, other.getKernelAttr());
-          if (written || (other == launch && !(kernel && mayOverwrite(kernel, static_cast<unsigned>(i)))))
-            return false;
-        }
-      written |= other == launch;
+    for (Operation *op : order.step) {
+      for (OpOperand &operand : op->getOpOperands())
+        if (baseOf(operand.get()) == old && (written || (op == next.getOwner() && !mayReplace(operand, next))))
+          return false;
+      written |= op == next.getOwner();
     }
     return true;
   }
 
+  /// Whether a result may be computed in the bytes of an operand.
+  bool mayReplace(OpOperand &operand, OpResult result) {
+    if (auto launch = dyn_cast<graph::LaunchOp>(operand.getOwner())) {
+      auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+      return kernel && mayOverwrite(kernel, operand.getOperandNumber());
+    }
+    // A carried value's first version.
+    auto control = cast<graph::ControlOpInterface>(operand.getOwner());
+    return result.getResultNumber() < control.numCarried() &&
+           &control.getCarriedMutable()[result.getResultNumber()] == &operand && isa<BlockArgument>(operand.get());
+  }
+
   //===-- Commands -----------------------------------------------------------------------------------------------===//
 
-  void emit(graph::LaunchOp launch, Value stream) {
+  void emit(Operation *op, Value stream) {
+    if (auto launch = dyn_cast<graph::LaunchOp>(op))
+      emitLaunch(launch, stream);
+    else if (auto cond = dyn_cast<graph::CondOp>(op))
+      emitBranch(cond, stream);
+    else if (auto loop = dyn_cast<graph::WhileOp>(op))
+      emitWhile(loop, stream);
+    else
+      emitScan(cast<graph::ScanOp>(op), stream);
+  }
+  void emitLaunch(graph::LaunchOp launch, Value stream) {
     auto operands = [&](ValueRange values) {
       return llvm::map_to_vector(values, [&](Value v) { return bufferOf(v); });
     };
@@ -372,79 +259,159 @@ private:
     ++numCopies;
   }
 
-  void issue(const Order &order) {
+  void issue(const IssueOrder &order) {
     if (!order.prepare.empty()) {
       auto prepare = sched::PrepareOp::create(b, main.getLoc());
+      firstPhase = prepare;
       OpBuilder::InsertionGuard guard(b);
       b.createBlock(&prepare.getBody());
-      for (graph::LaunchOp launch : order.prepare)
-        emit(launch, streamValues[0]);
+      for (Operation *op : order.prepare)
+        emit(op, streamValues[0]);
       numPrepared += order.prepare.size();
     }
     auto step = sched::StepOp::create(b, main.getLoc());
+    if (!firstPhase)
+      firstPhase = step;
     b.createBlock(&step.getBody());
+    issueStep(order, scope);
+  }
+
+  void issueStep(const IssueOrder &order, const Scope &scope) {
     // A launch follows what it reads on that stream if it comes next there, else goes to the stream with least work.
     std::vector<int64_t> load(streamValues.size());
     std::vector<Operation *> last(streamValues.size());
-    for (graph::LaunchOp launch : order.step) {
+    for (Operation *op : order.step) {
       size_t best = 0;
       for (size_t s = 1; s < load.size(); ++s)
         if (load[s] < load[best])
           best = s;
-      for (Value operand : launch.getInputs())
+      for (Value operand : op->getOperands())
         for (size_t s = 0; s < last.size(); ++s)
           if (last[s] && baseOf(operand).getDefiningOp() == last[s]) {
             best = s;
             break;
           }
-      emit(launch, streamValues[best]);
-      last[best] = launch;
-      for (Value operand : launch.getOperands())
+      emit(op, streamValues[best]);
+      last[best] = op;
+      for (Value operand : op->getOperands())
         load[best] += bytesOf(operand.getType());
     }
-    copyResults();
-    streamValues.clear();
-    destinations.clear();
-    numSlots = numViews = 0;
+    copyResults(scope);
   }
 
-  void copyResults() {
+  void copyResults(const Scope &scope) {
     // Outputs first, as they may show the old value of a state; then old values that become another state's, through a
     // slot, so that states can be exchanged; then states.
-    Operation *ret = main.getBody().front().getTerminator();
+    Operation *ret = scope.block->getTerminator();
+    const Location loc = ret->getLoc();
+    llvm::SmallDenseSet<Operation *> states; // that get a next value
+    for (unsigned i = 0; i < ret->getNumOperands(); ++i)
+      if (scope.isState[i])
+        states.insert(sched::rangeOf(scope.destinations[i]).base);
     SmallVector<std::pair<Value, Value>> late;
     for (unsigned i = 0; i < ret->getNumOperands(); ++i)
-      if (!done[i] && !destinations[i].getDefiningOp<sched::StateOp>())
-        copy(main.getLoc(), bufferOf(ret->getOperand(i)), destinations[i]);
+      if (!scope.done[i] && !scope.isState[i])
+        copy(loc, bufferOf(ret->getOperand(i)), scope.destinations[i]);
     for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
-      if (done[i] || !destinations[i].getDefiningOp<sched::StateOp>())
+      if (scope.done[i] || !scope.isState[i])
         continue;
       Value from = bufferOf(ret->getOperand(i));
-      auto source = dyn_cast<sched::StateOp>(sched::rangeOf(from).base);
-      if (source && source.getBuffer() == destinations[i])
+      Operation *source = sched::rangeOf(from).base;
+      if (source == sched::rangeOf(scope.destinations[i]).base)
         continue; // the state itself
-      if (source && source.getKind() == sched::StateKind::Mutable) {
-        Value kept;
-        {
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointAfterValue(arena);
-          kept = slot(main.getLoc(), cast<RankedTensorType>(ret->getOperand(i).getType()));
-        }
-        copy(main.getLoc(), from, kept);
+      if (states.contains(source) && isa<BlockArgument>(baseOf(ret->getOperand(i)))) {
+        Value kept = slot(loc, cast<RankedTensorType>(ret->getOperand(i).getType()));
+        copy(loc, from, kept);
         from = kept;
       }
-      late.push_back({from, destinations[i]});
+      late.push_back({from, scope.destinations[i]});
     }
     for (auto [from, to] : late)
-      copy(main.getLoc(), from, to);
+      copy(loc, from, to);
+  }
+
+  //===-- Bodies -------------------------------------------------------------------------------------------------===//
+
+  void emitBranch(graph::CondOp cond, Value stream) {
+    auto branch =
+        sched::BranchOp::create(b, cond.getLoc(), b.getType<sched::EventType>(), bufferOf(cond.getCondition()), stream,
+                                ValueRange{}, b.getDenseI32ArrayAttr({}));
+    for (auto [from, to] : llvm::zip(cond->getRegions(), branch->getRegions()))
+      scheduleBody(cond, from.front(), to, resultsOf(cond), 0);
+  }
+
+  void emitWhile(graph::WhileOp loop, Value stream) {
+    copyCarried(loop);
+    Value flag = slot(loop.getLoc(),
+                      cast<RankedTensorType>(loop.getCondition().front().getTerminator()->getOperand(0).getType()));
+    auto repeated = sched::WhileOp::create(b, loop.getLoc(), b.getType<sched::EventType>(), flag, stream, ValueRange{},
+                                           b.getDenseI32ArrayAttr({}));
+    scheduleBody(loop, loop.getCondition().front(), repeated.getCondition(), {flag}, 0);
+    scheduleBody(loop, loop.getBody().front(), repeated.getBody(), resultsOf(loop), loop.getCarried().size());
+  }
+
+  void emitScan(graph::ScanOp scan, Value stream) {
+    copyCarried(scan);
+    if (scan.getTrips() == 0)
+      return;
+    Block &body = scan.getBody().front();
+    BlockArgument number = body.getArgument(0);
+    Value index = number.use_empty() ? Value() : slot(scan.getLoc(), cast<RankedTensorType>(number.getType()));
+    buffers[number] = index;
+    // Slices that are read, and places of results: views that move by their own size.
+    SmallVector<Value> moving, destinations = resultsOf(scan);
+    auto part = [&](Value whole, Type type) {
+      moving.push_back(newView(whole, type));
+      return moving.back();
+    };
+    graph::ControlOpInterface control = scan;
+    for (unsigned i = 0; i < control.numSlices(); ++i) {
+      BlockArgument argument = body.getArgument(control.firstSlice() + i);
+      buffers[argument] = part(bufferOf(control.slice(i)), argument.getType());
+    }
+    for (unsigned i = control.numCarried(); i < destinations.size(); ++i)
+      destinations[i] = part(destinations[i], body.getTerminator()->getOperand(i).getType());
+    auto loop =
+        sched::LoopOp::create(b, scan.getLoc(), b.getType<sched::EventType>(), scan.getTripsAttr(), index, moving,
+                              stream, ValueRange{}, b.getDenseI32ArrayAttr({}));
+    scheduleBody(scan, body, loop.getBody(), destinations, control.numCarried());
+  }
+
+  SmallVector<Value> resultsOf(Operation *op) {
+    return llvm::map_to_vector(op->getResults(), [&](Value result) { return bufferOf(result); });
+  }
+
+  /// The first version of carried values goes where the others will be.
+  void copyCarried(graph::ControlOpInterface op) {
+    for (unsigned i = 0; i < op.numCarried(); ++i)
+      if (Value from = bufferOf(op.carried(i)), to = bufferOf(op->getResult(i)); from != to)
+        copy(op.getLoc(), from, to);
+  }
+
+  /// The first `numStates` destinations are those of carried values.
+  void scheduleBody(graph::ControlOpInterface op, Block &block, Region &to, SmallVector<Value> destinations,
+                    size_t numStates) {
+    for (unsigned i = 0; i < op.numCarried(); ++i)
+      buffers[block.getArgument(op.firstCarried() + i)] = bufferOf(op->getResult(i));
+    for (unsigned i = 0; i < op.numInvariants(); ++i)
+      buffers[block.getArgument(op.firstInvariant() + i)] = bufferOf(op.invariant(i));
+    Scope scope{&block, std::move(destinations), {}, {}};
+    for (size_t i = 0; i < scope.destinations.size(); ++i)
+      scope.isState.push_back(i < numStates);
+    IssueOrder order(block);
+    declareStep(order, scope);
+    OpBuilder::InsertionGuard guard(b);
+    b.createBlock(&to);
+    issueStep(order, scope);
   }
 
   func::FuncOp main;
   sched::ProgramOp program;
   OpBuilder b{static_cast<MLIRContext *>(nullptr)};
   std::shared_ptr<SymbolTableCollection> symbols; // of one run
-  SmallVector<Value> streamValues, destinations;  // by stream, by result
-  std::vector<bool> done;                         // by result: nothing to copy
+  SmallVector<Value> streamValues;
+  Scope scope;                     // of @main
+  Operation *firstPhase = nullptr; // declarations stand before it
   Value arena;
   int numSlots = 0, numViews = 0;
   llvm::DenseMap<Value, Value> buffers;

@@ -1,6 +1,7 @@
 #include "passes/Passes.h"
 #include "passes/Util.h"
 
+#include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -22,8 +23,12 @@ public:
     if (!*main)
       return;
     llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(*main);
+    graph::forEachBody(main->getBody().front(), [&](Block &block) { decompose(block, parameterOnly); });
+  }
+
+private:
+  void decompose(Block &block, const llvm::DenseSet<Value> &parameterOnly) {
     // What a decomposition makes may be composite itself: it is met next.
-    Block &block = main->getBody().front();
     for (Block::iterator at = block.begin(); at != block.end();) {
       Operation *op = &*at;
       const op::OpInfo *info = graph::infoOf(op);
@@ -42,7 +47,6 @@ public:
     }
   }
 
-private:
   bool isClaimed(Operation *op, const llvm::DenseSet<Value> &parameterOnly) const {
     llvm::SetVector<Value> inputs;
     for (Value operand : op->getOperands())

@@ -2,6 +2,7 @@
 #include "passes/Passes.h"
 #include "passes/Util.h"
 
+#include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "mlir/IR/IRMapping.h"
@@ -190,23 +191,37 @@ public:
       return;
     main = *found;
     auction.emplace(providers, main);
-    Block &block = main.getBody().front();
+    bool allClaimed = true;
+    graph::forEachBody(main.getBody().front(), [&](Block &block) {
+      allClaimed &= succeeded(cluster(block));
+      // What is packed for a body is packed once, ahead of the step.
+      for (Operation &op : llvm::make_early_inc_range(block))
+        if (auto control = dyn_cast<graph::ControlOpInterface>(op))
+          graph::hoistInvariants(control, [](Operation *inner) { return isa<graph::PackOp>(inner); });
+    });
+    auction.reset();
+    if (!allClaimed)
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult cluster(Block &block) {
     repeatCheap(block);
     graph.emplace(block, maxSearch);
-    if (failed(grow(block)))
-      return signalPassFailure();
-    reuniteClones();
-    for (ClusterGraph::Group g : graph->inOrder())
-      emit(block, g);
-    auction.reset();
+    LogicalResult claimed = grow(block);
+    if (succeeded(claimed)) {
+      reuniteClones();
+      for (ClusterGraph::Group g : graph->inOrder())
+        emit(block, g);
+    }
     graph.reset();
     work.clear();
     clones.clear();
     packs.clear();
     erased.clear();
+    return claimed;
   }
 
-private:
   /// Gives each user its own copy of ops that are cheap to repeat, so that each can join its user's cluster.
   void repeatCheap(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {

@@ -68,6 +68,8 @@ private:
     std::vector<int64_t> lastOf(streams.size(), -1);
     std::map<Operation *, Pieces> memory;
     for (auto op : block.getOps<sched::CommandOpInterface>()) {
+      for (Region &body : op->getRegions())
+        order(body.front()); // on its own: it begins when the command does
       int64_t number = static_cast<int64_t>(commands.size());
       Command command{op, streams.lookup(op.getStream()), {}};
       command.after.assign(streams.size(), -1);
@@ -109,9 +111,9 @@ private:
         });
       };
       // All reads of a command come before its writes.
-      for (Value buffer : op.getReads())
+      for (Value buffer : sched::readsOf(op))
         touch(buffer, false);
-      for (Value buffer : op.getWrites())
+      for (Value buffer : sched::writesOf(op))
         touch(buffer, true);
 
       SmallVector<Value> events;

@@ -1,6 +1,7 @@
 #include "passes/Passes.h"
 #include "passes/Util.h"
 
+#include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "mlir/IR/IRMapping.h"
@@ -25,7 +26,12 @@ public:
     known.clear();
     counts.clear();
     builder.emplace(*main);
-    for (Operation &op : llvm::make_early_inc_range(main->getBody().front())) {
+    graph::forEachBody(main->getBody().front(), [&](Block &block) { outline(block); });
+  }
+
+private:
+  void outline(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
       if (!isa<graph::ClusterOp, graph::PackOp>(op))
         continue;
       graph::KernelOp kernel = kernelFor(&op);
@@ -37,7 +43,6 @@ public:
     }
   }
 
-private:
   /// Ops inside are hashed one by one, without following values: equal hashes are compared in full.
   static size_t hashOf(Operation *op) {
     llvm::hash_code hash = llvm::hash_combine(op->getName(), op->getAttrDictionary());

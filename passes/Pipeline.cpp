@@ -116,11 +116,13 @@ LogicalResult checkProgram(ModuleOp module) {
   for (BlockArgument arg : main.getArguments())
     if (failed(check(arg.getType(), arg.getLoc(), "argument " + Twine(arg.getArgNumber()) + " of @main")))
       return failure();
-  for (Operation &op : main.getBody().front())
-    for (Type type : op.getResultTypes())
-      if (failed(check(type, op.getLoc(), "the result of '" + op.getName().getStringRef() + "'")))
-        return failure();
-  if (failed(checkSymbols(main)))
+  WalkResult known = main.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (failed(check(type, op->getLoc(), "the result of '" + op->getName().getStringRef() + "'")))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  if (known.wasInterrupted() || failed(checkSymbols(main)))
     return failure();
   llvm::DenseMap<Attribute, Type> states;
   for (BlockArgument arg : main.getArguments())

@@ -4,6 +4,7 @@
 #include "ir/graph/Structure.h"
 #include "ir/sched/Sched.h"
 #include "tressel/runtime/Dim.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <limits>
 #include <map>
@@ -130,11 +131,11 @@ public:
 
 private:
   void plan(sched::ProgramOp program) {
-    std::vector<sched::CommandOpInterface> commands;
+    Commands commands;
     for (Region *phase :
          {program.getPrepare() ? &program.getPrepare().getBody() : nullptr, &program.getStep().getBody()})
       if (phase)
-        llvm::append_range(commands, phase->getOps<sched::CommandOpInterface>());
+        collect(phase->front(), commands);
 
     int64_t peak = 0, bound = 0;
     for (auto arena : program.getBody().getOps<sched::ArenaOp>()) {
@@ -169,9 +170,52 @@ private:
     program.setPeakLowerBoundBytes(bound);
   }
 
+  /// Commands by time, those of bodies behind the command that they belong to, and the stretches of time that repeat,
+  /// inner ones first.
+  struct Commands {
+    struct Access {
+      sched::CommandOpInterface command;
+      int64_t time;
+    };
+    std::vector<Access> all;
+    std::vector<std::pair<int64_t, int64_t>> repeats;
+    int64_t now = 0;
+  };
+  static void collect(Block &block, Commands &commands) {
+    for (auto command : block.getOps<sched::CommandOpInterface>()) {
+      const int64_t begin = commands.now++;
+      commands.all.push_back({command, begin});
+      if (command->getNumRegions() == 0)
+        continue;
+      for (Region &body : command->getRegions())
+        collect(body.front(), commands);
+      if (isa<sched::BranchOp>(*command))
+        continue;
+      // What the command itself touches, between its bodies, it touches all the time.
+      const int64_t end = commands.now++;
+      commands.all.push_back({command, end});
+      commands.repeats.push_back({begin, end});
+    }
+  }
+
+  /// What is touched in a stretch that repeats, and outside of it, lives through all of it: it comes from another
+  /// iteration, or goes to one.
+  void extendOverRepeats(const Commands &commands, std::vector<Slot> &slots) {
+    for (auto [begin, end] : commands.repeats) {
+      llvm::SmallSetVector<size_t, 16> touched;
+      for (int64_t time = begin; time <= end; ++time)
+        for (size_t slot : touchedAt[static_cast<size_t>(time)])
+          touched.insert(slot);
+      for (size_t slot : touched)
+        if (slots[slot].first < begin || slots[slot].last > end) {
+          slots[slot].first = std::min(slots[slot].first, begin);
+          slots[slot].last = std::max(slots[slot].last, end);
+        }
+    }
+  }
+
   /// The slots of an arena's buffers. Those that no command touches need no memory.
-  std::vector<Slot> slotsOf(sched::ArenaOp arena, MutableArrayRef<sched::CommandOpInterface> commands,
-                            std::vector<sched::BufferOp> &buffers) {
+  std::vector<Slot> slotsOf(sched::ArenaOp arena, Commands &commands, std::vector<sched::BufferOp> &buffers) {
     slotOf.clear();
     sharedWith.clear();
     std::vector<Slot> slots;
@@ -182,18 +226,22 @@ private:
         slots.push_back({aligned(sched::bytesOf(buffer.getTensorType()))});
         buffers.push_back(buffer);
       }
-    for (auto [time, command] : llvm::enumerate(commands))
+    touchedAt.assign(static_cast<size_t>(commands.now), {});
+    for (auto [command, time] : commands.all)
       for (OperandRange operands : {command.getReads(), command.getWrites()})
         for (Value operand : operands)
           if (std::optional<size_t> at = slotIndex(sched::rangeOf(operand).base)) {
             Slot &slot = slots[*at];
-            slot.first = std::min(slot.first, static_cast<int64_t>(time));
-            slot.last = std::max(slot.last, static_cast<int64_t>(time));
+            slot.first = std::min(slot.first, time);
+            slot.last = std::max(slot.last, time);
+            if (!commands.repeats.empty())
+              touchedAt[static_cast<size_t>(time)].push_back(*at);
           }
+    extendOverRepeats(commands, slots);
     if (inPlace)
-      for (auto [time, command] : llvm::enumerate(commands))
+      for (auto [command, time] : commands.all)
         if (auto launch = dyn_cast<sched::LaunchOp>(*command))
-          shareWithOperand(launch, static_cast<int64_t>(time), slots);
+          shareWithOperand(launch, time, slots);
     return slots;
   }
 
@@ -254,6 +302,7 @@ private:
   }
 
   llvm::DenseMap<Operation *, size_t> slotOf;
+  std::vector<SmallVector<size_t, 0>> touchedAt;  ///< slots by time, where something repeats
   std::vector<size_t> sharedWith;                 ///< a slot that gave its buffers away names the one that has them
   std::shared_ptr<SymbolTableCollection> symbols; // of one run
 };

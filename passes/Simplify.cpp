@@ -1,6 +1,9 @@
 #include "passes/Passes.h"
 #include "passes/Util.h"
 
+#include "ir/graph/Control.h"
+#include "ir/graph/Graph.h"
+
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -38,15 +41,47 @@ public:
       return signalPassFailure();
     if (!*main)
       return;
-    // A walk in program order simplifies each op after its operands. Another is needed where an op that learned to look
-    // past its operand became equal to an earlier one; each walk that asks for another has removed an op or a link.
-    Block &block = main->getBody().front();
-    while (walk(block))
-      ;
+    simplify(main->getBody().front());
   }
 
 private:
   static bool isPure(Operation &op) { return !op.hasTrait<OpTrait::IsTerminator>() && isMemoryEffectFree(&op); }
+
+  /// A walk in program order simplifies each op after its operands. Another is needed where an op that learned to look
+  /// past its operand became equal to an earlier one; each walk that asks for another has removed an op or a link.
+  void simplify(Block &block) {
+    do {
+      while (walk(block))
+        ;
+    } while (walkBodies(block));
+  }
+
+  /// Bodies, and the ops that they belong to.
+  bool walkBodies(Block &block) {
+    bool changed = false;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      auto control = dyn_cast<graph::ControlOpInterface>(op);
+      if (!control)
+        continue;
+      for (Region &body : op.getRegions())
+        simplify(body.front());
+      bool hoisted = control.repeats() && control.runsBodies() && graph::hoistInvariants(control, isWorthHoisting);
+      changed |= graph::simplifyControl(control) || hoisted;
+    }
+    return changed;
+  }
+  /// Not what makes much of little (a broadcast), nor what may fail, or differ, where it stands.
+  static bool isWorthHoisting(Operation *op) {
+    const op::OpInfo *info = graph::infoOf(op);
+    if (!info || !isPure(*op) || info->family == op::Family::Random)
+      return false;
+    int64_t in = 0, out = 0;
+    for (Type type : op->getOperandTypes())
+      in += bytesOf(type);
+    for (Type type : op->getResultTypes())
+      out += bytesOf(type);
+    return out <= 2 * in;
+  }
 
   bool walk(Block &block) {
     bool changed = false;

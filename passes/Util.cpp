@@ -109,10 +109,23 @@ llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
     return llvm::all_of(op->getResultTypes(), [](Type type) { return cast<RankedTensorType>(type).hasStaticShape(); }) &&
            !(info && op::isSymbolic(graph::attrsOf(op, *info)));
   };
-  for (Operation &op : main.getBody().front())
-    if (!op.hasTrait<OpTrait::IsTerminator>() && !isRandom(&op, symbols) && isStatic(&op) &&
-        llvm::all_of(op.getOperands(), [&](Value v) { return values.contains(v); }))
-      values.insert(op.result_begin(), op.result_end());
+  auto spread = [&](auto &self, Block &block) -> void {
+    for (Operation &op : block) {
+      if (op.hasTrait<OpTrait::IsTerminator>())
+        continue;
+      if (auto control = dyn_cast<graph::ControlOpInterface>(op))
+        for (Region &body : op.getRegions()) {
+          for (BlockArgument argument : body.getArguments())
+            if (Value outside = control.invariantOf(argument); outside && values.contains(outside))
+              values.insert(argument);
+          self(self, body.front());
+        }
+      if (!isRandom(&op, symbols) && isStatic(&op) &&
+          llvm::all_of(op.getOperands(), [&](Value v) { return values.contains(v); }))
+        values.insert(op.result_begin(), op.result_end());
+    }
+  };
+  spread(spread, main.getBody().front());
   return values;
 }
 
@@ -143,6 +156,10 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i) {
 bool isRandom(Operation *op, SymbolTableCollection &symbols) {
   if (const op::OpInfo *info = graph::infoOf(op); info && info->family == op::Family::Random)
     return true;
+  if (isa<graph::ControlOpInterface>(op))
+    return llvm::any_of(op->getRegions(), [&](Region &region) {
+      return llvm::any_of(region.front(), [&](Operation &inner) { return isRandom(&inner, symbols); });
+    });
   Region *body = nullptr;
   if (auto cluster = dyn_cast<graph::ClusterOp>(op))
     body = &cluster.getBody();

@@ -44,8 +44,8 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i);
 /// Whether an op, or the kernel it runs, draws random numbers.
 bool isRandom(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 
-/// The values of @main made of constants and of states that the program does not write, which `prepare` can
-/// compute. Random ops are none: they give new numbers at each call.
+/// The values of @main and of the bodies in it that are made of constants and of states that the program does not write,
+/// which `prepare` can compute. Random ops are none: they give new numbers at each call.
 llvm::DenseSet<mlir::Value> parameterOnlyValues(mlir::func::FuncOp main);
 
 } // namespace tressel::passes

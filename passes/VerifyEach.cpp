@@ -133,6 +133,9 @@ public:
       } else if (auto copy = dyn_cast<sched::CopyOp>(op)) {
         op::HostTensor value = load(copy.getSource());
         std::memcpy(bytes(copy.getDestination()), value.data.get(), static_cast<size_t>(value.type.bytes()));
+      } else if (op.getNumRegions()) {
+        if (std::string error = runBodies(command); !error.empty())
+          return error;
       } else {
         return "the interpreter does not know " + op.getName().getStringRef().str();
       }
@@ -144,6 +147,33 @@ public:
 private:
   static constexpr std::byte kPoison{0xCD};
 
+  int64_t sizeOf(int64_t size) const { return dim::isConstant(size) ? size : dim::evaluate(size, dims); }
+
+  std::string runBodies(sched::CommandOpInterface command) {
+    auto isSet = [&](Value flag) { return *bytes(flag) != std::byte(0); };
+    if (auto branch = dyn_cast<sched::BranchOp>(*command))
+      return run((isSet(branch.getFlag()) ? branch.getThen() : branch.getOtherwise()).front());
+    std::string error;
+    if (auto loop = dyn_cast<sched::WhileOp>(*command)) {
+      while ((error = run(loop.getCondition().front())).empty() && isSet(loop.getFlag()))
+        if (error = run(loop.getBody().front()); !error.empty())
+          return error;
+      return error;
+    }
+    auto loop = cast<sched::LoopOp>(*command);
+    const int64_t trips = sizeOf(loop.getTrips());
+    for (int64_t i = 0; i < trips && error.empty(); ++i) {
+      if (loop.getIndex())
+        std::memcpy(bytes(loop.getIndex()), &i, sizeof(i));
+      for (Value buffer : loop.getMoving())
+        moved[buffer] = i * sizeOf(sched::bytesOf(sched::typeOf(buffer)));
+      error = run(loop.getBody().front());
+    }
+    for (Value buffer : loop.getMoving())
+      moved.erase(buffer);
+    return error;
+  }
+
   /// The memory a buffer lies in, and where.
   std::pair<Operation *, int64_t> spaceOf(sched::BufferOpInterface buffer) {
     sched::BufferRange range = sched::rangeOf(buffer.getBuffer());
@@ -153,6 +183,8 @@ private:
   }
   std::byte *bytes(Value buffer) {
     auto [base, offset] = spaceOf(cast<sched::BufferOpInterface>(buffer.getDefiningOp()));
+    for (auto view = buffer.getDefiningOp<sched::ViewOp>(); view; view = view.getBase().getDefiningOp<sched::ViewOp>())
+      offset += moved.lookup(view.getBuffer());
     return memory[base].data() + offset;
   }
 
@@ -194,6 +226,7 @@ private:
   sched::ProgramOp program;
   const dim::Values &dims;
   SymbolTableCollection symbols;
+  llvm::DenseMap<Value, int64_t> moved;                 // buffers that a loop moves: by how many bytes, now
   std::map<Operation *, std::vector<std::byte>> memory; // by arena, binding or buffer without a place
 };
 } // namespace

@@ -35,7 +35,8 @@ struct Segment {
   bool initial = true;     ///< written before the program began
   bool mixedReads = false; ///< the latest reader reads these bytes through different ranges
   Epoch write;
-  std::vector<Epoch> reads; ///< at most one per stream, since the write: a later one in the same stream implies the earlier
+  std::vector<Epoch>
+      reads; ///< at most one per stream, since the write: a later one in the same stream implies the earlier
 };
 /// Covers a space without gaps.
 using IntervalMap = std::map<int64_t, Segment>;
@@ -71,7 +72,8 @@ inline void mergeAlternatives(IntervalMap &into, IntervalMap &other, const Epoch
       to.write = end;
     }
     for (const Epoch &read : from.reads) {
-      auto same = std::find_if(to.reads.begin(), to.reads.end(), [&](const Epoch &r) { return r.stream == read.stream; });
+      auto same =
+          std::find_if(to.reads.begin(), to.reads.end(), [&](const Epoch &r) { return r.stream == read.stream; });
       if (same == to.reads.end())
         to.reads.push_back(read);
       else if (same->position < read.position)

@@ -47,7 +47,7 @@ struct BoundProgram {
   const Program *program = nullptr;
   std::vector<void *> pointers; // one per operand of the program
   std::vector<Step> steps;
-  std::vector<Bodies> bodies;                  // of the steps that have some: Step::fillValue is the number
+  std::vector<Bodies> bodies;                 // of the steps that have some: Step::fillValue is the number
   std::vector<Patch> inputs, outputs, states; // those of bodies too
 };
 
@@ -220,7 +220,8 @@ struct Context::Impl {
       } else if (hasBodies(c.kind)) {
         step.fillValue = out.bodies.size();
         Bodies bodies;
-        bodies.programs.resize(numBodies(c.kind)); // they stay where they are: moving a vector moves none of its elements
+        bodies.programs.resize(
+            numBodies(c.kind)); // they stay where they are: moving a vector moves none of its elements
         for (uint32_t k = 0; k < numBodies(c.kind); ++k)
           layOut(s, s.bodies[c.body + k], bodies.programs[k], root);
         if (c.kind == CommandKind::Loop) {

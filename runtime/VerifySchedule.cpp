@@ -71,7 +71,9 @@ private:
 
   std::string place(const Program &p, Phase phase, int64_t command) const {
     const int64_t body = bodyOf(p);
-    std::string text = (body >= 0 ? "body " + std::to_string(body) : phase == Phase::Prepare ? "prepare" : "step") +
+    std::string text = (body >= 0                 ? "body " + std::to_string(body)
+                        : phase == Phase::Prepare ? "prepare"
+                                                  : "step") +
                        " command " + std::to_string(command);
     const Command &c = p.commands[static_cast<size_t>(command)];
     if (c.loc < s.locations.size()) {
@@ -114,8 +116,7 @@ private:
               const std::string &message) {
     if (full())
       return;
-    Violation v{
-        .kind = kind, .phase = phase, .command = now.command, .body = bodyOf(p), .buffer = now.buffer};
+    Violation v{.kind = kind, .phase = phase, .command = now.command, .body = bodyOf(p), .buffer = now.buffer};
     v.loc = p.commands[now.command].loc;
     if (other) {
       v.otherCommand = other->command;
@@ -354,7 +355,8 @@ private:
     const size_t numIndices = operands.size() - loop.moving.size();
     if (operands.size() < loop.strides.size() || numIndices > 1 ||
         (numIndices && (operands[0].access != Access::Write || s.buffers[operands[0].buffer].bytes != 8)))
-      return structure(p, phase, i, "a loop writes its number into 8 bytes, and has one number of bytes per moving buffer");
+      return structure(p, phase, i,
+                       "a loop writes its number into 8 bytes, and has one number of bytes per moving buffer");
     for (size_t m = 0; m < loop.moving.size(); ++m) {
       const BufferDesc &b = s.buffers[loop.moving[m].buffer];
       int64_t furthest = 0;
@@ -516,8 +518,7 @@ private:
                         " of the same command: a written range may only coincide with one that is read");
     report(ViolationKind::Race, p, phase, now, &other,
            std::string(does) + " " + describe(now.buffer) + " without waiting for " +
-               place(*other.program, phase, other.command) +
-               ", which " + did + " " + describe(other.buffer));
+               place(*other.program, phase, other.command) + ", which " + did + " " + describe(other.buffer));
   }
 
   /// The bytes that an access touches at this point of the walk: a moving buffer is elsewhere in each iteration, and in
@@ -594,8 +595,10 @@ private:
     return end;
   }
 
-  /// A run of command i that touches these operands: all reads come before the writes. Afterwards it counts as finished.
-  Epoch access(const Program &p, Phase phase, size_t i, std::span<const Operand> operands, uint32_t stream, Clock &clock) {
+  /// A run of command i that touches these operands: all reads come before the writes. Afterwards it counts as
+  /// finished.
+  Epoch access(const Program &p, Phase phase, size_t i, std::span<const Operand> operands, uint32_t stream,
+               Clock &clock) {
     Epoch now{stream, issued[stream]++, static_cast<uint32_t>(i), 0, &p};
     for (const Operand &o : operands)
       if (o.access != Access::Write) {
@@ -674,8 +677,8 @@ private:
     }
   }
 
-  /// Calls fn(operand, reach) for everything that the bodies of a command touch; loops in them move the operand's buffer
-  /// over so many further bytes.
+  /// Calls fn(operand, reach) for everything that the bodies of a command touch; loops in them move the operand's
+  /// buffer over so many further bytes.
   template <typename Fn> void forEachAccess(const Program &p, size_t i, Fn fn) {
     std::unordered_map<uint32_t, int64_t> reach;
     forEachAccess(p, i, reach, fn);
@@ -709,9 +712,9 @@ private:
     forEachAccess(p, i, [&](const Operand &o, int64_t) { historyOf(s.buffers[o.buffer], phase); });
   }
 
-  /// A buffer that moves meets in no other iteration what the loop writes: whatever overlaps the bytes that it passes over
-  /// moves with it, within the same step of the way. So iterations can be told apart by the first two alone. And what is
-  /// written on the way leaves no gap.
+  /// A buffer that moves meets in no other iteration what the loop writes: whatever overlaps the bytes that it passes
+  /// over moves with it, within the same step of the way. So iterations can be told apart by the first two alone. And
+  /// what is written on the way leaves no gap.
   void checkMoving(const Program &p, Phase phase, size_t i, const LoopParts &loop) {
     if (loop.moving.empty())
       return;
@@ -750,9 +753,8 @@ private:
           continue;
         const int64_t way = (loop.trips - 1) * how.stride, otherWay = (loop.trips - 1) * otherHow.stride;
         const bool meets = begin(buffer) < end(other) + otherWay && begin(other) < end(buffer) + way;
-        const bool together = otherHow.stride == how.stride && std::max(end(buffer), end(other)) -
-                                                                       std::min(begin(buffer), begin(other)) <=
-                                                                   how.stride;
+        const bool together = otherHow.stride == how.stride &&
+                              std::max(end(buffer), end(other)) - std::min(begin(buffer), begin(other)) <= how.stride;
         if (meets && !together)
           report(ViolationKind::Race, p, phase, now, nullptr,
                  "moves " + describe(buffer) + " over " + describe(other) + ", which it touches in other iterations");

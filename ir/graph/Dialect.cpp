@@ -1,4 +1,5 @@
 // The dialect itself and its constant.
+#include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/graph/TableOp.h"
@@ -23,6 +24,7 @@ void TresselDialect::initialize() {
     names.try_emplace(info, OperationName(("tressel." + Twine(info->name)).str(), getContext()));
   }
   registerStructureOps(*this);
+  registerControlOps(*this);
 }
 
 Operation *TresselDialect::materializeConstant(OpBuilder &b, Attribute value, Type type, Location loc) {

@@ -1,5 +1,6 @@
 #include "ir/graph/Structure.h"
 
+#include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
 #include "tressel/runtime/Dim.h"
 #include "mlir/IR/Builders.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/graph/Attributes.h"
+#include "ir/graph/Control.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"

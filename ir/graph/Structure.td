@@ -55,8 +55,8 @@ def Tressel_ClusterOp : StructureOp<"cluster", [Pure, IsolatedFromAbove, SingleB
 }
 
 def Tressel_YieldOp : StructureOp<"yield", [Pure, Terminator, ReturnLike,
-                                            ParentOneOf<["ClusterOp", "KernelOp"]>]> {
-  let summary = "the results of a cluster or kernel";
+                                            ParentOneOf<["ClusterOp", "KernelOp", "CondOp", "WhileOp", "ScanOp"]>]> {
+  let summary = "the results of a cluster, a kernel or a body";
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
 }

@@ -5,9 +5,10 @@
 
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
-#include "llvm/ADT/DenseMap.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/DenseMap.h"
 
+#include <cstring>
 #include <random>
 
 namespace tressel::graph {
@@ -89,6 +90,12 @@ public:
       results.push_back(HostTensor::allocate(fromMlir(op->getResult(0).getType())));
       return true;
     }
+    if (auto cond = llvm::dyn_cast<CondOp>(op))
+      return runRegion(isSet(operands.front()) ? cond.getThen() : cond.getOtherwise(), operands.drop_front(), results);
+    if (auto loop = llvm::dyn_cast<WhileOp>(op))
+      return runWhile(loop, operands, results);
+    if (auto scan = llvm::dyn_cast<ScanOp>(op))
+      return runScan(scan, operands, results);
     return fail(op, "is not an op that the interpreter knows");
   }
 
@@ -124,6 +131,59 @@ private:
       return runRegion(kernel.getBody(), operands, results);
     for (mlir::Type type : launch.getResultTypes()) // a pack, outlined
       results.push_back(HostTensor::allocate(fromMlir(type)));
+    return true;
+  }
+
+  int64_t sizeOf(int64_t size) const { return dim::isConstant(size) ? size : dim::evaluate(size, dims_); }
+  static bool isSet(const HostTensor &flag) { return flag.data.get()[0] != std::byte(0); }
+
+  bool runWhile(WhileOp loop, llvm::ArrayRef<HostTensor> operands, Tensors &carried) {
+    const size_t numCarried = loop.getCarried().size();
+    Tensors inputs(operands.begin(), operands.end());
+    for (;;) {
+      Tensors flag, next;
+      if (!runRegion(loop.getCondition(), inputs, flag))
+        return false;
+      if (!isSet(flag.front()))
+        break;
+      if (!runRegion(loop.getBody(), inputs, next))
+        return false;
+      std::move(next.begin(), next.end(), inputs.begin());
+    }
+    carried.assign(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(numCarried));
+    return true;
+  }
+
+  bool runScan(ScanOp scan, llvm::ArrayRef<HostTensor> operands, Tensors &results) {
+    const size_t numCarried = scan.getCarried().size(), numSlices = scan.getSlices().size();
+    const int64_t trips = sizeOf(scan.getTrips());
+    results.assign(operands.begin(), operands.begin() + static_cast<ptrdiff_t>(numCarried));
+    for (mlir::Type type : mlir::TypeRange(scan.getResultTypes()).drop_front(numCarried)) {
+      TensorType stacked = fromMlir(type);
+      for (int64_t &size : stacked.shape)
+        size = sizeOf(size);
+      results.push_back(HostTensor::allocate(stacked));
+    }
+    for (int64_t i = 0; i < trips; ++i) {
+      Tensors inputs{HostTensor::allocate({DType::i64, {}})}, yielded;
+      *inputs[0].as<int64_t>() = i;
+      inputs.insert(inputs.end(), results.begin(), results.begin() + static_cast<ptrdiff_t>(numCarried));
+      for (const HostTensor &stacked : operands.slice(numCarried, numSlices)) {
+        TensorType type = stacked.type;
+        type.shape = Shape(std::span<const int64_t>(stacked.type.shape.begin() + 1, stacked.type.shape.end()));
+        inputs.push_back(HostTensor::allocate(type));
+        std::memcpy(inputs.back().data.get(), stacked.data.get() + i * type.bytes(), static_cast<size_t>(type.bytes()));
+      }
+      inputs.insert(inputs.end(), operands.begin() + static_cast<ptrdiff_t>(numCarried + numSlices), operands.end());
+      if (!runRegion(scan.getBody(), inputs, yielded))
+        return false;
+      for (size_t k = 0; k < yielded.size(); ++k)
+        if (k < numCarried)
+          results[k] = yielded[k];
+        else
+          std::memcpy(results[k].data.get() + i * yielded[k].type.bytes(), yielded[k].data.get(),
+                      static_cast<size_t>(yielded[k].type.bytes()));
+    }
     return true;
   }
 

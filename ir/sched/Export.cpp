@@ -181,6 +181,8 @@ private:
       } else if (auto fill = dyn_cast<FillOp>(*op)) {
         c.kind = runtime::CommandKind::Fill;
         c.fillValue = fillBits(fill);
+      } else if (op->getNumRegions()) {
+        exportBodies(op, c);
       } else {
         c.kind = runtime::CommandKind::Copy;
       }
@@ -189,6 +191,15 @@ private:
         to.operands.push_back({indices.lookup(read), runtime::Access::Read});
       for (Value written : op.getWrites())
         to.operands.push_back({indices.lookup(written), runtime::Access::Write});
+      if (auto loop = dyn_cast<LoopOp>(*op)) {
+        c.firstScalar = static_cast<uint32_t>(to.scalars.size());
+        to.scalars.push_back(loop.getTrips());
+        for (auto [buffer, stride] : movedBy(loop)) {
+          to.operands.push_back({buffer, runtime::Access::Read});
+          to.scalars.push_back(stride);
+        }
+        c.numScalars = static_cast<uint16_t>(to.scalars.size() - c.firstScalar);
+      }
       c.numOperands = static_cast<uint16_t>(to.operands.size() - c.firstOperand);
       c.firstWait = static_cast<uint32_t>(to.waits.size());
       for (auto [event, reason] : llvm::zip(op.getAfter(), op.getReasons()))
@@ -199,6 +210,34 @@ private:
       to.commands.push_back(c);
       ops.push_back(op);
     }
+  }
+
+  void exportBodies(CommandOpInterface op, runtime::Command &c) {
+    c.kind = isa<BranchOp>(op)  ? runtime::CommandKind::Branch
+             : isa<WhileOp>(op) ? runtime::CommandKind::While
+                                : runtime::CommandKind::Loop;
+    c.body = static_cast<uint32_t>(out.schedule.bodies.size());
+    out.schedule.bodies.resize(c.body + op->getNumRegions());
+    out.bodies.resize(out.schedule.bodies.size());
+    for (auto [i, region] : llvm::enumerate(op->getRegions())) {
+      runtime::Program body; // the tables grow meanwhile
+      std::vector<Operation *> ops;
+      exportPhase(region.front(), body, ops);
+      out.schedule.bodies[c.body + i] = std::move(body);
+      out.bodies[c.body + i] = std::move(ops);
+    }
+  }
+
+  /// The buffers that the body touches and the loop moves, with how far.
+  llvm::MapVector<uint32_t, int64_t> movedBy(LoopOp loop) {
+    llvm::MapVector<uint32_t, int64_t> moved;
+    loop.getBody().walk([&](CommandOpInterface command) {
+      for (OperandRange operands : {command.getReads(), command.getWrites()})
+        for (Value buffer : operands)
+          if (Value moving = loop.movingOf(buffer))
+            moved.insert({indices.lookup(buffer), bytesOf(typeOf(moving))});
+    });
+    return moved;
   }
 
   ProgramOp program;
@@ -240,7 +279,12 @@ LogicalResult verifySchedule(ProgramOp program) {
     return failure();
   std::vector<runtime::Violation> violations = runtime::verifySchedule(exported->schedule);
   for (const runtime::Violation &v : violations) {
-    const std::vector<Operation *> &ops = v.phase == runtime::Phase::Prepare ? exported->prepare : exported->step;
+    auto opsOf = [&](int64_t body) -> const std::vector<Operation *> & {
+      if (body >= 0)
+        return exported->bodies[static_cast<size_t>(body)];
+      return v.phase == runtime::Phase::Prepare ? exported->prepare : exported->step;
+    };
+    const std::vector<Operation *> &ops = opsOf(v.body);
     auto at = [](const std::vector<Operation *> &list, int64_t index) -> Operation * {
       return index >= 0 && index < static_cast<int64_t>(list.size()) ? list[static_cast<size_t>(index)] : nullptr;
     };
@@ -248,7 +292,7 @@ LogicalResult verifySchedule(ProgramOp program) {
     if (!op)
       op = at(exported->buffers, v.buffer);
     InFlightDiagnostic error = (op ? op : program.getOperation())->emitError(v.message);
-    if (Operation *other = at(ops, v.otherCommand))
+    if (Operation *other = at(opsOf(v.otherBody), v.otherCommand))
       error.attachNote(other->getLoc()) << "the other command";
     if (Operation *buffer = at(exported->buffers, v.buffer); buffer && buffer != op)
       error.attachNote(buffer->getLoc()) << "the buffer";

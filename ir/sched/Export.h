@@ -17,6 +17,7 @@ std::string epilogueSymbol(llvm::StringRef kernel);
 struct Exported {
   runtime::Schedule schedule;
   std::vector<mlir::Operation *> prepare, step; ///< commands
+  std::vector<std::vector<mlir::Operation *>> bodies;
   std::vector<mlir::Operation *> buffers;
 };
 

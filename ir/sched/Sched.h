@@ -43,6 +43,11 @@ struct BufferRange {
   int64_t offset = 0, bytes = 0;
 };
 BufferRange rangeOf(mlir::Value buffer);
+/// What a command reads or writes, its bodies included. Of what they touch through a moving buffer, the buffer that it
+/// is a view of, as it is met by those outside.
+llvm::SmallVector<mlir::Value> readsOf(CommandOpInterface command);
+llvm::SmallVector<mlir::Value> writesOf(CommandOpInterface command);
+
 /// The type a buffer's bytes hold.
 mlir::RankedTensorType typeOf(mlir::Value buffer);
 /// Bytes of a dense tensor in Tressel's layout (bool one byte), a size in the sense of Dim.h.

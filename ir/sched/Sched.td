@@ -195,7 +195,7 @@ def Sched_StepOp : Phase<"step"> { let summary = "what runs at each call"; }
 
 // Each runs on a stream, after the commands before it in that stream and after the events it names, and yields its end.
 class Command<string mnemonic, list<Trait> traits = []> : SchedOp<mnemonic, traits # [
-    ParentOneOf<["PrepareOp", "StepOp"]>,
+    ParentOneOf<["PrepareOp", "StepOp", "BranchOp", "WhileOp", "LoopOp"]>,
     DeclareOpInterfaceMethods<Sched_CommandInterface, ["getReads", "getWrites", "getEvent"]>]> {
   let results = (outs Sched_Event:$event);
 }
@@ -229,6 +229,58 @@ def Sched_FillOp : Command<"fill"> {
                    Variadic<Sched_Event>:$after, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
   let assemblyFormat = "$value `->` $destination `on` $stream `` custom<After>($after, $reasons) attr-dict";
   let hasVerifier = 1;
+}
+
+// Commands that run others: their bodies. From outside, such a command is one that touches what its bodies touch (`readsOf`,
+// `writesOf`). Inside, commands begin when it does, or when the iteration before has ended; it ends when they have.
+class BodyCommand<string mnemonic, list<Trait> traits = []> : Command<mnemonic, traits # [
+    NoTerminator, SingleBlock, NoRegionArguments]> {
+  let hasVerifier = 1;
+}
+
+def Sched_BranchOp : BodyCommand<"branch"> {
+  let summary = "runs one of two bodies";
+  let description = [{
+    `%e = sched.branch %flag on %cpu { ... } else { ... }` runs the first if the flag is set. Rules: (1) the flag is one
+    bool.
+  }];
+  let arguments = (ins Sched_Buffer:$flag, Sched_Stream:$stream, Variadic<Sched_Event>:$after,
+                   DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
+  let regions = (region SizedRegion<1>:$then, SizedRegion<1>:$otherwise);
+  let assemblyFormat = [{
+    $flag `on` $stream `` custom<After>($after, $reasons) attr-dict-with-keyword $then `else` $otherwise
+  }];
+}
+def Sched_WhileOp : BodyCommand<"while"> {
+  let summary = "runs a body as long as a flag is set";
+  let description = [{
+    `%e = sched.while %flag on %cpu { ... } do { ... }` runs the first body, reads the flag, and runs the second and starts
+    again if it is set. Rules: (1) the flag is one bool.
+  }];
+  let arguments = (ins Sched_Buffer:$flag, Sched_Stream:$stream, Variadic<Sched_Event>:$after,
+                   DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
+  let regions = (region SizedRegion<1>:$condition, SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $flag `on` $stream `` custom<After>($after, $reasons) attr-dict-with-keyword $condition `do` $body
+  }];
+}
+def Sched_LoopOp : BodyCommand<"loop", [AttrSizedOperandSegments]> {
+  let summary = "runs a body a number of times";
+  let description = [{
+    `%e = sched.loop 10 times index %i moving %x, %y on %cpu { ... }`. The number of the iteration is written into `index`.
+    What moves is a view, which lies one step of its own size further in each iteration. Rules: (1) the index is one i64;
+    (2) what moves is a view, and stays in its base.
+  }];
+  let arguments = (ins Tressel_Size:$trips, Optional<Sched_Buffer>:$index, Variadic<Sched_Buffer>:$moving, Sched_Stream:$stream, Variadic<Sched_Event>:$after,
+                   DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    custom<Size>($trips) `times` (`index` $index^)? (`moving` $moving^)? `on` $stream `` custom<After>($after, $reasons) attr-dict-with-keyword $body
+  }];
+  let extraClassDeclaration = [{
+    /// The moving buffer that `buffer` is, or is a view of; null if it stays where it is.
+    ::mlir::Value movingOf(::mlir::Value buffer);
+  }];
 }
 
 #endif

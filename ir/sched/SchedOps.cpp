@@ -5,6 +5,7 @@
 #include "ir/graph/Structure.h"
 #include "mlir/IR/Builders.h"
 #include "tressel/runtime/Dim.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -74,7 +75,6 @@ static void printAfter(OpAsmPrinter &p, Operation *, OperandRange events, DenseI
 
 using tressel::graph::parseSize;
 using tressel::graph::printSize;
-
 #define GET_OP_CLASSES
 #include "ir/sched/SchedOps.cpp.inc"
 
@@ -161,6 +161,67 @@ OperandRange CopyOp::getWrites() { return getODSOperands(1); }
 OperandRange FillOp::getReads() { return getOperation()->getOperands().take_front(0); }
 OperandRange FillOp::getWrites() { return getODSOperands(0); }
 
+OperandRange BranchOp::getReads() { return getODSOperands(0); }
+OperandRange BranchOp::getWrites() { return getOperation()->getOperands().take_front(0); }
+OperandRange WhileOp::getReads() { return getODSOperands(0); }
+OperandRange WhileOp::getWrites() { return getOperation()->getOperands().take_front(0); }
+OperandRange LoopOp::getReads() { return getOperation()->getOperands().take_front(0); }
+OperandRange LoopOp::getWrites() { return getODSOperands(0); }
+
+template <typename OpT> static LogicalResult verifyFlag(OpT op) {
+  RankedTensorType type = typeOf(op.getFlag());
+  if (!type.getElementType().isInteger(1) || bytesOf(type) != 1)
+    return op.emitOpError("(rule 1) the flag must be one bool, not ") << type;
+  return success();
+}
+LogicalResult BranchOp::verify() { return verifyFlag(*this); }
+LogicalResult WhileOp::verify() { return verifyFlag(*this); }
+
+LogicalResult LoopOp::verify() {
+  if (getIndex() && (!typeOf(getIndex()).getElementType().isInteger(64) || bytesOf(typeOf(getIndex())) != 8))
+    return emitOpError("(rule 1) the index must be one i64, not ") << typeOf(getIndex());
+  for (Value buffer : getMoving()) {
+    auto view = buffer.getDefiningOp<ViewOp>();
+    if (!view)
+      return emitOpError("(rule 2) moves a buffer that is no view");
+    int64_t base = bytesOf(typeOf(view.getBase())),
+            end = dim::add(static_cast<int64_t>(view.getOffset()), dim::mul(getTrips(), bytesOf(typeOf(buffer))));
+    if (dim::less(base, end).value_or(false))
+      return emitOpError("(rule 2) moves a buffer to byte ") << end << " of the " << base << " bytes that it is a part of";
+  }
+  return success();
+}
+
+Value LoopOp::movingOf(Value buffer) {
+  for (;;) {
+    if (llvm::is_contained(getMoving(), buffer))
+      return buffer;
+    auto view = buffer.getDefiningOp<ViewOp>();
+    if (!view)
+      return {};
+    buffer = view.getBase();
+  }
+}
+
+static SmallVector<Value> touchedBy(CommandOpInterface command, bool writes) {
+  OperandRange own = writes ? command.getWrites() : command.getReads();
+  SmallVector<Value> touched(own);
+  auto loop = dyn_cast<LoopOp>(*command);
+  for (Region &region : command->getRegions())
+    for (auto inner : region.getOps<CommandOpInterface>())
+      for (Value buffer : touchedBy(inner, writes)) {
+        Value moving = loop ? loop.movingOf(buffer) : Value();
+        touched.push_back(moving ? moving.getDefiningOp<ViewOp>().getBase() : buffer);
+      }
+  if (command->getNumRegions()) {
+    llvm::SmallSetVector<Value, 8> unique(touched.begin(), touched.end());
+    touched = unique.takeVector();
+  }
+  return touched;
+}
+SmallVector<Value> readsOf(CommandOpInterface command) { return touchedBy(command, false); }
+SmallVector<Value> writesOf(CommandOpInterface command) { return touchedBy(command, true); }
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<graph::KernelOp>(*this, getKernelAttr());
   if (!kernel)
@@ -193,6 +254,9 @@ LogicalResult detail::verifyCommand(Operation *op) {
   auto command = cast<CommandOpInterface>(op);
   if (command.getAfter().size() != command.getReasons().size())
     return op->emitOpError("needs one reason per event");
+  for (Value event : command.getAfter())
+    if (event.getParentBlock() != op->getBlock())
+      return op->emitOpError("waits for a command of another body: only commands of the same one can be waited for");
   for (int32_t reason : command.getReasons())
     if (!symbolizeWaitReason(static_cast<uint32_t>(reason)))
       return op->emitOpError("has an unknown reason to wait, number ") << reason;
@@ -255,10 +319,16 @@ LogicalResult ProgramOp::verifyRegions() {
       return failure();
     if (!isPrepare && !isStep)
       continue;
-    for (auto command : op.getRegion(0).getOps<CommandOpInterface>())
-      for (Value written : command.getWrites())
-        if (StringRef why = whyNotWritten(rangeOf(written).base, isPrepare); !why.empty())
-          return command.emitOpError("(rule 3) of a program: writes ") << why;
+    WalkResult written = op.walk([&](CommandOpInterface command) {
+      for (Value buffer : command.getWrites())
+        if (StringRef why = whyNotWritten(rangeOf(buffer).base, isPrepare); !why.empty()) {
+          command.emitOpError("(rule 3) of a program: writes ") << why;
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    if (written.wasInterrupted())
+      return failure();
   }
   if (!steps)
     return emitOpError("(rule 1) needs a step");

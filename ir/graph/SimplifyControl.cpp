@@ -1,0 +1,286 @@
+// Canonicalization of the ops with bodies.
+#include "ir/graph/Control.h"
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tressel::graph {
+
+/// Puts a body's ops in place of the op.
+static void inlineBody(Operation *op, Block &body, ValueRange arguments) {
+  for (auto [argument, value] : llvm::zip_equal(body.getArguments(), arguments))
+    argument.replaceAllUsesWith(value);
+  Operation *yield = body.getTerminator();
+  op->replaceAllUsesWith(yield->getOperands());
+  op->getBlock()->getOperations().splice(op->getIterator(), body.getOperations(), body.begin(), std::prev(body.end()));
+  op->erase();
+}
+
+/// A condition that is known, or a loop that never runs.
+static bool resolve(ControlOpInterface op) {
+  if (auto cond = dyn_cast<CondOp>(*op)) {
+    DenseElementsAttr value;
+    if (!matchPattern(cond.getCondition(), m_Constant(&value)))
+      return false;
+    Region &taken = *value.getValues<bool>().begin() ? cond.getThen() : cond.getOtherwise();
+    inlineBody(op, taken.front(), SmallVector<Value>(cond.getInvariants()));
+    return true;
+  }
+  if (auto loop = dyn_cast<WhileOp>(*op)) {
+    DenseElementsAttr value;
+    if (!matchPattern(loop.getCondition().front().back().getOperand(0), m_Constant(&value)) ||
+        *value.getValues<bool>().begin())
+      return false;
+    op->replaceAllUsesWith(SmallVector<Value>(loop.getCarried()));
+    op->erase();
+    return true;
+  }
+  auto scan = cast<ScanOp>(*op);
+  if (scan.getTrips() != 0)
+    return false;
+  OpBuilder b(op);
+  SmallVector<Value> results(scan.getCarried());
+  for (Type type : TypeRange(scan.getResultTypes()).drop_front(results.size())) {
+    if (!cast<RankedTensorType>(type).hasStaticShape())
+      return false;
+    results.push_back(createConstant(b, op->getLoc(), fromMlir(type), {}));
+  }
+  op->replaceAllUsesWith(results);
+  op->erase();
+  return true;
+}
+
+namespace {
+/// Changes the parts of one op.
+class Parts {
+public:
+  explicit Parts(ControlOpInterface op) : op(op) {}
+
+  bool sinkConstants() {
+    bool changed = false;
+    for (unsigned i = 0; i < op.numInvariants(); ++i) {
+      Operation *constant = op.invariant(i).getDefiningOp();
+      if (!constant || !isSmallConstant(constant))
+        continue;
+      for (Region &region : op->getRegions()) {
+        BlockArgument argument = region.getArgument(op.firstInvariant() + i);
+        if (argument.use_empty())
+          continue;
+        OpBuilder b = OpBuilder::atBlockBegin(&region.front());
+        argument.replaceAllUsesWith(b.clone(*constant)->getResult(0));
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  /// One invariant for equal ones, and for each carried value that every iteration hands on as it is.
+  bool mergeInvariants() {
+    bool changed = false;
+    Operation *yield = op.repeats() ? op->getRegions().back().front().getTerminator() : nullptr;
+    for (unsigned i = 0; i < op.numCarried(); ++i) {
+      unsigned number = op.firstCarried() + i;
+      if (yield->getOperand(i) != op->getRegions().back().getArgument(number))
+        continue;
+      changed |= !op->getResult(i).use_empty();
+      op->getResult(i).replaceAllUsesWith(op.carried(i));
+      bool used = llvm::any_of(op->getRegions(), [&](Region &region) {
+        return llvm::any_of(region.getArgument(number).getUsers(), [&](Operation *user) { return user != yield; });
+      });
+      if (!used)
+        continue;
+      addInvariant(op, op.carried(i));
+      for (Region &region : op->getRegions())
+        region.getArgument(number).replaceUsesWithIf(region.getArguments().back(),
+                                                     [&](OpOperand &use) { return use.getOwner() != yield; });
+      changed = true;
+    }
+    llvm::DenseMap<Value, unsigned> first;
+    for (unsigned i = 0; i < op.numInvariants(); ++i) {
+      auto [at, isNew] = first.try_emplace(op.invariant(i), i);
+      if (isNew)
+        continue;
+      for (Region &region : op->getRegions()) {
+        BlockArgument argument = region.getArgument(op.firstInvariant() + i);
+        changed |= !argument.use_empty();
+        argument.replaceAllUsesWith(region.getArgument(op.firstInvariant() + at->second));
+      }
+    }
+    return changed;
+  }
+
+  /// Drops carried values and further results that nobody needs, then operands that no body uses.
+  bool dropUnused() {
+    llvm::BitVector dead = deadResults();
+    bool changed = dead.any();
+    for (unsigned i = op->getNumResults(); i-- > 0;) {
+      if (!dead[i])
+        continue;
+      for (Region &region : op->getRegions()) {
+        Operation *yield = region.front().getTerminator();
+        if (!op.repeats() || &region == &op->getRegions().back())
+          yield->eraseOperand(i);
+        if (i < op.numCarried())
+          eraseWithUsers(region.getArgument(op.firstCarried() + i));
+      }
+    }
+    if (changed) {
+      for (unsigned i = op.numCarried(); i-- > 0;)
+        if (dead[i]) {
+          for (Region &region : op->getRegions())
+            region.eraseArgument(op.firstCarried() + i);
+          op.getCarriedMutable().erase(i);
+        }
+      recreate(dead);
+    }
+    changed |= dropOperands(op.firstInvariant(), op.numInvariants(), &ControlOpInterface::getInvariantsMutable);
+    changed |= dropOperands(op.firstSlice(), op.numSlices(), &ControlOpInterface::getSlicesMutable);
+    return changed;
+  }
+
+private:
+  static bool isSmallConstant(Operation *op) {
+    constexpr int64_t kMost = 256; // bytes; more are in memory, once
+    DenseElementsAttr value;
+    return matchPattern(op, m_Constant(&value)) && (value.isSplat() || fromMlir(value.getType()).bytes() <= kMost);
+  }
+
+  /// Results whose value reaches neither a user of the op, nor a live result of it, nor a condition.
+  llvm::BitVector deadResults() {
+    llvm::BitVector dead(op->getNumResults(), true);
+    for (OpResult result : op->getResults())
+      if (!result.use_empty())
+        dead.reset(result.getResultNumber());
+    if (op.numCarried() == 0)
+      return dead;
+    llvm::DenseSet<Value> live;
+    SmallVector<Value> work;
+    auto mark = [&](Value value) {
+      if (live.insert(value).second)
+        work.push_back(value);
+    };
+    Operation *yield = op->getRegions().back().front().getTerminator();
+    auto markResult = [&](unsigned i) {
+      dead.reset(i);
+      mark(yield->getOperand(i));
+    };
+    for (unsigned i = 0; i < op->getNumResults(); ++i)
+      if (!dead[i])
+        markResult(i);
+    for (Region &region : op->getRegions()) {
+      if (&region != &op->getRegions().back())
+        llvm::for_each(region.front().getTerminator()->getOperands(), mark);
+      for (Operation &inner : region.front().without_terminator())
+        if (!isMemoryEffectFree(&inner))
+          llvm::for_each(inner.getOperands(), mark);
+    }
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      if (Operation *def = value.getDefiningOp()) {
+        llvm::for_each(def->getOperands(), mark);
+      } else {
+        unsigned number = cast<BlockArgument>(value).getArgNumber();
+        if (number >= op.firstCarried() && number < op.firstSlice() && dead[number - op.firstCarried()])
+          markResult(number - op.firstCarried());
+      }
+    }
+    return dead;
+  }
+
+  /// Erases what uses a value, which is dead all together.
+  static void eraseWithUsers(Value value) {
+    while (!value.use_empty()) {
+      Operation *user = *value.user_begin();
+      for (Value result : user->getResults())
+        eraseWithUsers(result);
+      user->erase();
+    }
+  }
+
+  bool dropOperands(unsigned firstArgument, unsigned count, MutableOperandRange (ControlOpInterface::*range)()) {
+    bool changed = false;
+    for (unsigned i = count; i-- > 0;) {
+      bool used = llvm::any_of(op->getRegions(),
+                               [&](Region &region) { return !region.getArgument(firstArgument + i).use_empty(); });
+      if (used)
+        continue;
+      for (Region &region : op->getRegions())
+        region.eraseArgument(firstArgument + i);
+      (op.*range)().erase(i);
+      changed = true;
+    }
+    return changed;
+  }
+
+  /// The same op without these results.
+  void recreate(const llvm::BitVector &dead) {
+    OpBuilder b(op);
+    SmallVector<Type> types;
+    for (OpResult result : op->getResults())
+      if (!dead[result.getResultNumber()])
+        types.push_back(result.getType());
+    OperationState state(op->getLoc(), op->getName());
+    state.addOperands(op->getOperands());
+    state.addTypes(types);
+    state.addAttributes(op->getDiscardableAttrDictionary().getValue());
+    state.propertiesAttr = op->getPropertiesAsAttribute();
+    for (Region &region : op->getRegions())
+      state.addRegion()->takeBody(region);
+    Operation *made = b.create(state);
+    unsigned next = 0;
+    for (OpResult result : op->getResults())
+      if (!dead[result.getResultNumber()])
+        result.replaceAllUsesWith(made->getResult(next++));
+    op->erase();
+    op = cast<ControlOpInterface>(made);
+  }
+
+  ControlOpInterface op;
+};
+} // namespace
+
+bool simplifyControl(ControlOpInterface op) {
+  if (resolve(op))
+    return true;
+  Parts parts(op);
+  bool changed = parts.sinkConstants();
+  changed |= parts.mergeInvariants();
+  changed |= parts.dropUnused();
+  return changed;
+}
+
+bool hoistInvariants(ControlOpInterface op, llvm::function_ref<bool(Operation *)> wanted) {
+  if (!op.repeats())
+    return false;
+  bool changed = false;
+  for (Region &region : op->getRegions())
+    for (Operation &inner : llvm::make_early_inc_range(region.front().without_terminator())) {
+      bool known = inner.getNumOperands() > 0 && llvm::all_of(inner.getOperands(), [&](Value operand) {
+                     auto argument = dyn_cast<BlockArgument>(operand);
+                     return (argument && op.invariantOf(argument)) || matchPattern(operand, m_Constant());
+                   });
+      if (!known || !wanted(&inner))
+        continue;
+      OpBuilder b(op);
+      Operation *outside = b.clone(inner);
+      for (OpOperand &operand : outside->getOpOperands()) {
+        if (auto argument = dyn_cast<BlockArgument>(operand.get()))
+          operand.set(op.invariantOf(argument));
+        else
+          operand.set(
+              b.clone(*operand.get().getDefiningOp())->getResult(cast<OpResult>(operand.get()).getResultNumber()));
+      }
+      outside->moveBefore(op); // behind the constants
+      for (auto [result, moved] : llvm::zip(inner.getResults(), outside->getResults())) {
+        addInvariant(op, moved);
+        result.replaceAllUsesWith(region.front().getArguments().back());
+      }
+      inner.erase();
+      changed = true;
+    }
+  return changed;
+}
+
+} // namespace tressel::graph

@@ -1,0 +1,174 @@
+#include "passes/IssueOrder.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Graph.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+bool isView(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  return info && info->isView;
+}
+
+Value baseOf(Value value) {
+  while (Operation *def = value.getDefiningOp()) {
+    if (!isView(def))
+      break;
+    value = def->getOperand(0);
+  }
+  return value;
+}
+
+bool isWork(Operation *op) { return isa<graph::LaunchOp, graph::ControlOpInterface>(op); }
+
+IssueOrder::IssueOrder(func::FuncOp main) : block(main.getBody().front()) {
+  splitPrepare(main);
+  settle();
+}
+
+IssueOrder::IssueOrder(Block &body) : block(body) {
+  for (Operation &op : block)
+    if (isWork(&op))
+      step.push_back(&op);
+  settle();
+}
+
+void IssueOrder::settle() {
+  std::vector<Operation *> greedy = leastMemoryFirst();
+  if (peakOf(greedy) < peakOf(step))
+    step = std::move(greedy);
+}
+
+/// Whether its kernel takes sizes of the call, which prepare does not know.
+static bool isSymbolic(graph::LaunchOp launch, SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+  return kernel && !graph::symbolsOf(kernel).empty();
+}
+
+/// Work on parameters and constants moves unless it makes so much of so little that keeping the result costs more
+/// memory than the program had parameters.
+void IssueOrder::splitPrepare(func::FuncOp main) {
+  constexpr int64_t kFree = 64 * 1024, kGrowth = 4;
+  SymbolTableCollection symbols;
+  llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(main);
+  for (Value value : parameterOnly)
+    if (Operation *def = baseOf(value).getDefiningOp(); !def || !isWork(def))
+      prepared.insert(value);
+  for (Operation &op : block) {
+    if (!isWork(&op))
+      continue;
+    int64_t in = 0, out = 0;
+    auto launch = dyn_cast<graph::LaunchOp>(op);
+    bool known = launch && !isRandom(launch, symbols) && !isSymbolic(launch, symbols);
+    for (Value operand : op.getOperands()) {
+      in += bytesOf(operand.getType());
+      known &= prepared.contains(baseOf(operand));
+    }
+    for (Value result : op.getResults())
+      out += bytesOf(result.getType());
+    if (known && out <= kFree + kGrowth * in) {
+      prepare.push_back(&op);
+      prepared.insert(op.result_begin(), op.result_end());
+    } else {
+      step.push_back(&op);
+    }
+  }
+}
+
+IssueOrder::Values IssueOrder::stepValues() const {
+  Values values;
+  for (Operation *op : step)
+    for (Value result : op->getResults())
+      values[result] = {bytesOf(result.getType()), 0};
+  for (Operation *op : step)
+    for (Value base : basesRead(op))
+      if (auto at = values.find(base); at != values.end())
+        ++at->second.readers;
+  for (Value result : block.getTerminator()->getOperands())
+    if (auto at = values.find(baseOf(result)); at != values.end())
+      ++at->second.readers; // never freed
+  return values;
+}
+
+SmallVector<Value> IssueOrder::basesRead(Operation *op) {
+  llvm::SmallSetVector<Value, 8> bases;
+  for (Value operand : op->getOperands())
+    bases.insert(baseOf(operand));
+  return bases.takeVector();
+}
+
+int64_t IssueOrder::growth(Operation *op, const Values &values) {
+  int64_t bytes = 0;
+  for (Value result : op->getResults())
+    bytes += values.lookup(result).bytes;
+  for (Value base : basesRead(op))
+    if (Live live = values.lookup(base); live.readers == 1)
+      bytes -= live.bytes;
+  return bytes;
+}
+
+void IssueOrder::run(Operation *op, Values &values) {
+  for (Value base : basesRead(op))
+    if (auto at = values.find(base); at != values.end())
+      --at->second.readers;
+}
+
+int64_t IssueOrder::peakOf(ArrayRef<Operation *> order) const {
+  Values values = stepValues();
+  int64_t now = 0, peak = 0;
+  for (Operation *op : order) {
+    int64_t made = 0;
+    for (Value result : op->getResults())
+      made += values.lookup(result).bytes;
+    peak = std::max(peak, now + made);
+    now += growth(op, values);
+    run(op, values);
+  }
+  return peak;
+}
+
+/// List scheduling: of the first few that are ready, the op that leaves the least memory live.
+std::vector<Operation *> IssueOrder::leastMemoryFirst() const {
+  constexpr int kWindow = 16;
+  Values values = stepValues();
+  llvm::DenseMap<Operation *, size_t> missing;
+  llvm::DenseMap<Value, SmallVector<size_t>> readers;
+  std::set<size_t> ready; // in program order
+  for (auto [i, op] : llvm::enumerate(step)) {
+    size_t count = 0;
+    for (Value base : basesRead(op))
+      if (values.contains(base)) {
+        readers[base].push_back(i);
+        ++count;
+      }
+    missing[op] = count;
+    if (count == 0)
+      ready.insert(i);
+  }
+  std::vector<Operation *> order;
+  while (!ready.empty()) {
+    auto best = ready.begin();
+    int64_t least = growth(step[*best], values);
+    int seen = 0;
+    for (auto at = ready.begin(); at != ready.end() && seen < kWindow; ++at, ++seen)
+      if (int64_t bytes = growth(step[*at], values); bytes < least) {
+        best = at;
+        least = bytes;
+      }
+    Operation *op = step[*best];
+    ready.erase(best);
+    order.push_back(op);
+    run(op, values);
+    for (Value result : op->getResults())
+      for (size_t reader : readers.lookup(result))
+        if (--missing[step[reader]] == 0)
+          ready.insert(reader);
+  }
+  return order;
+}
+
+} // namespace tressel::passes
