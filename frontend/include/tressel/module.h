@@ -88,8 +88,8 @@ namespace detail {
 /// Stands in for a module that was replaced: calls the new one's forward.
 struct Replacement {
   std::shared_ptr<Node> node;
-  std::any forward;    ///< std::function<R(const std::source_location &, const P &...)>
-  std::any forwardOne; ///< the same with one Tensor alone, where the others have defaults
+  /// std::function<R(const std::source_location &, const P &...)>, one for each number of arguments that forward takes.
+  std::vector<std::any> forwards;
 };
 
 /// What all handles of one module share.
@@ -205,6 +205,31 @@ private:
   std::source_location where_;
   std::tuple<const P &...> args_;
 };
+
+/// A call with the first arguments of those that a forward declares.
+template <typename R, typename Parameters, typename Indices> struct ForwardCall;
+template <typename R, typename Parameters, size_t... I> struct ForwardCall<R, Parameters, std::index_sequence<I...>> {
+  template <size_t N> using Type = std::tuple_element_t<N, Parameters>;
+  using Function = std::function<R(const std::source_location &, const Type<I> &...)>;
+  template <typename... P> static R call(const Function &fn, const std::source_location &where, const P &...args) {
+    return fn(where, Type<I>(args)...);
+  }
+  template <typename L> static void collect(const L &module, std::vector<std::any> &forwards) {
+    if constexpr (requires(const Type<I> &...args) { module.forward(args...); })
+      forwards.push_back(Function([module](const std::source_location &where, const Type<I> &...args) {
+        return module.call_at(where, args...);
+      }));
+  }
+};
+/// A module's forward with every number of arguments that it can be called with.
+template <typename L> void collectForwards(const L &module, std::vector<std::any> &forwards) {
+  using S = tressel::detail::Signature<decltype(&L::forward)>;
+  using Parameters = typename S::Parameters;
+  [&]<size_t... N>(std::index_sequence<N...>) {
+    (ForwardCall<typename S::Result, Parameters, std::make_index_sequence<N + 1>>::collect(module, forwards), ...);
+  }
+  (std::make_index_sequence<std::tuple_size_v<Parameters>>());
+}
 
 template <typename D, typename R, typename Parameters> struct BodyFor;
 template <typename D, typename R, typename... P> struct BodyFor<D, R, std::tuple<P...>> {
@@ -404,33 +429,22 @@ private:
   template <typename R, typename... P>
   R invokeReplacement(const detail::Replacement &replacement, const std::source_location &where,
                       const P &...args) const {
-    using Fn = std::function<R(const std::source_location &, const P &...)>;
     detail::ReplacementScope scope(*node_);
-    if (const Fn *fn = std::any_cast<Fn>(&replacement.forward))
-      return (*fn)(where, args...);
-    if (const Fn *fn = std::any_cast<Fn>(&replacement.forwardOne))
-      return (*fn)(where, args...);
+    if constexpr (requires { &D::forward; }) { // not overloaded
+      using Declared = typename tressel::detail::Signature<decltype(&D::forward)>::Parameters;
+      using Call = detail::ForwardCall<R, Declared, std::make_index_sequence<sizeof...(P)>>;
+      for (const std::any &forward : replacement.forwards)
+        if (const auto *fn = std::any_cast<typename Call::Function>(&forward))
+          return Call::call(*fn, where, args...);
+    }
     detail::failReplacement(*node_, replacement, where);
   }
 };
 
-namespace detail {
-template <typename L, typename R, typename Parameters> struct ForwardOf;
-template <typename L, typename R, typename... P> struct ForwardOf<L, R, std::tuple<P...>> {
-  static std::any make(const L &module) {
-    return std::function<R(const std::source_location &, const P &...)>(
-        [module](const std::source_location &where, const P &...args) { return module.call_at(where, args...); });
-  }
-};
-} // namespace detail
-
 template <typename L> void ModuleHandle::replace(const std::string &path, const L &module) const {
-  using S = tressel::detail::Signature<decltype(&L::forward)>;
   auto replacement = std::make_shared<detail::Replacement>();
   replacement->node = module.node();
-  replacement->forward = detail::ForwardOf<L, typename S::Result, typename S::Parameters>::make(module);
-  if constexpr (requires(Tensor t) { module.forward(t); })
-    replacement->forwardOne = detail::ForwardOf<L, typename S::Result, std::tuple<Tensor>>::make(module);
+  detail::collectForwards(module, replacement->forwards);
   node_->replace(path, std::move(replacement));
 }
 

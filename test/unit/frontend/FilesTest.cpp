@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <tressel/tressel.h>
 #include <zlib.h>
 
@@ -154,6 +156,29 @@ TEST(Parameters, TakesFilesOfOtherFrameworks) {
   without.transpose = {};
   expectInputError([&] { load_parameters(named, folder / "net", without); },
                    {"fc.weight (file f32[3, 2], network f32[2, 3]; it fits transposed"});
+}
+
+TEST(Parameters, FilesMayBeLargerThanFourGigabytes) {
+  const Folder folder;
+  const std::string path = folder / "net";
+  const uint64_t large = uint64_t(5) << 30; // never written: the file has a hole there
+  std::string header = R"({"big":{"dtype":"U8","shape":[)" + std::to_string(large) + R"(],"data_offsets":[0,)" +
+                       std::to_string(large) + R"(]},"small":{"dtype":"F32","shape":[2],"data_offsets":[)" +
+                       std::to_string(large) + "," + std::to_string(large + 8) + "]}}";
+  const uint64_t length = header.size();
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char *>(&length), sizeof length)
+      .write(header.data(), static_cast<std::streamsize>(length));
+  file.seekp(static_cast<std::streamoff>(sizeof length + length + large));
+  const float elements[] = {3, 4};
+  file.write(reinterpret_cast<const char *>(elements), sizeof elements);
+  file.close();
+  const std::vector<std::pair<std::string, Variable>> named{{"small", Variable(zeros({2}))}};
+  const LoadReport report = load_parameters(named, path, {.skip = {"big"}});
+  EXPECT_EQ(report.loaded, Names{"small"});
+  EXPECT_EQ(values(named[0].second), (std::vector<float>{3, 4}));
+  std::filesystem::resize_file(path, large);
+  expectInputError([&] { load_parameters(named, path, {.skip = {"big"}}); }, {"'big'", "the file has only"});
 }
 
 TEST(Parameters, FloatsAreConverted) {

@@ -180,6 +180,26 @@ TEST(ModuleTree, ReplacementsMayWrapWhatTheyReplace) {
     EXPECT_NEAR(z[i], expected[i], 1e-5) << "the clone has a replacement of its own";
 }
 
+/// Attends evenly, with the arguments of the attention that it stands for.
+struct Even : nn::Module<Even> {
+  Tensor forward(Tensor queries, std::optional<Tensor> keys, std::optional<Tensor> values, nn::AttentionMasks) const {
+    return queries * 0 + mean(values.value_or(keys.value_or(queries)), 1, true);
+  }
+};
+
+TEST(ModuleTree, ReplacementsTakeSeveralArguments) {
+  nn::TransformerEncoderLayer layer(4, 2, 8);
+  layer.initialize({{f32, {1, 3, 4}}}, 1);
+  Tensor x = rng::normal({1, 3, 4}, 2), before = layer(x);
+  layer.replace("attention", Even());
+  Tensor y = layer(x);
+  EXPECT_NE(floats(y), floats(before));
+  layer.hybridize();
+  auto a = floats(layer(x)), b = floats(y);
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_NEAR(a[i], b[i], 1e-5);
+}
+
 TEST(ModuleTree, ReplacementsOfAnotherFormAreRefused) {
   struct Two : nn::Module<Two> {
     Tensor forward(Tensor a, Tensor b) const { return a + b; }
