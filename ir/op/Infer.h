@@ -43,6 +43,12 @@ std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes
 /// The size that an attribute gives: not below 0 for sure, or nothing.
 inline bool isSizeAttr(int64_t size) { return dim::bounds(size).lo >= 0; }
 
+/// A last window that reaches beyond the padding, if it begins in x or in the padding before it: `high` grows by what it lacks.
+void extendToCeil(WindowSpec &window, const Shape &x);
+
+/// The result of adaptive pooling; nothing if the sizes do not fit.
+std::optional<Shape> adaptiveShape(const Shape &x, const Ints &sizes);
+
 /// One dimension of a slice as first index, number of elements and stride; all but the stride may be symbolic.
 struct SliceRange {
   int64_t start, count, stride;

@@ -91,6 +91,31 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
   return inferred(result);
 }
 
+void extendToCeil(WindowSpec &window, const Shape &x) {
+  for (int i = 0; i < window.spatial; ++i) {
+    const int64_t size = x[i + 2], stride = window.stride[i];
+    const int64_t room = size + window.low[i] + window.high[i] - window.extent(i);
+    if (room < 0 || room % stride == 0)
+      continue;
+    if ((room / stride + 1) * stride < size + window.low[i])
+      window.high[i] += stride - room % stride;
+  }
+}
+
+std::optional<Shape> adaptiveShape(const Shape &x, const Ints &sizes) {
+  if (x.rank() < 3 || x.rank() > 5 || sizes.size() != static_cast<size_t>(x.rank() - 2))
+    return {};
+  Shape result{x[0], x[1]};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 1 || x[static_cast<int>(i) + 2] < 1)
+      return {};
+    result.push_back(sizes[i]);
+  }
+  if (x[0] < 1 || x[1] < 1 || !fitsMemory(result))
+    return {};
+  return result;
+}
+
 Inferred inferPool(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   if (auto error = checkArity(op, operands))
     return *error;
@@ -111,6 +136,8 @@ Inferred inferPool(const OpInfo &op, std::span<const TensorType> operands, const
       window.reset();
   if (!window)
     return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none", operands);
+  if (std::get<bool>(attrs[static_cast<size_t>(op.attrIndex("ceil_mode"))]))
+    extendToCeil(*window, x.shape);
   TensorType result{x.dtype, {x.shape[0], x.shape[1]}};
   for (int i = 0; i < spatial; ++i) {
     int64_t size = window->output(i, x.shape[i + 2]);

@@ -102,6 +102,8 @@ static LoopForm pooling(const OpInfo &op, const TensorType &x, const TensorType 
   const Ints &sizes = ints(attrs[0]);
   WindowSpec spec =
       *windowSpec(spatial, sizes, ints(attrs[1]), ints(attrs[2]), ints(attrs[3]), ints(attrs[4]), true);
+  if (std::get<bool>(attrs[static_cast<size_t>(op.attrIndex("ceil_mode"))]))
+    extendToCeil(spec, x.shape);
   LoopForm loop;
   loop.domain = {result.shape.begin(), result.shape.end()};
   loop.numParallel = result.rank();

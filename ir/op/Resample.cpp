@@ -107,5 +107,29 @@ Expr resample(const Expr &x, int dim, const Taps &taps) {
   return result;
 }
 
+Expr adaptivePool(const Expr &x, int dim, int64_t count, bool isMean) {
+  const int64_t size = x.size(dim);
+  auto start = [&](int64_t i) { return i * size / count; };
+  auto length = [&](int64_t i) { return ((i + 1) * size + count - 1) / count - start(i); };
+  int64_t longest = 1;
+  for (int64_t i = 0; i < count; ++i)
+    longest = std::max(longest, length(i));
+  // A row of places per window; the places that a shorter window lacks repeat its last one, with weight 0 in a mean.
+  Ints places;
+  std::vector<double> weights;
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t j = 0; j < longest; ++j) {
+      places.push_back(start(i) + std::min(j, length(i) - 1));
+      weights.push_back(j < length(i) ? 1 / static_cast<double>(length(i)) : 0);
+    }
+  Expr windows = take(x, Expr::table(places, {count, longest}), dim);
+  if (!isMean)
+    return max(windows, {dim + 1}, false);
+  Shape along{count, longest};
+  for (int d = dim + 1; d < x.rank(); ++d)
+    along.push_back(1);
+  return sum(windows * Expr::table(weights, along, x.dtype()), {dim + 1}, false);
+}
+
 } // namespace expr
 } // namespace tressel::op

@@ -37,6 +37,8 @@ Taps resampleTaps(const Resample &how, int64_t input, int64_t output, double sca
 namespace expr {
 /// x with its dimension `dim` resampled.
 Expr resample(const Expr &x, int dim, const Taps &taps);
+/// x with its dimension `dim` divided evenly into `count` windows, and the mean or the largest element of each.
+Expr adaptivePool(const Expr &x, int dim, int64_t count, bool isMean);
 } // namespace expr
 
 } // namespace tressel::op

@@ -199,6 +199,7 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
 }
 defvar poolRules = [{
     Channels first: x [batch, channels, spatial...], with one to three spatial dimensions. Empty strides are the window's sizes.
+    With `ceil_mode` a last window may reach beyond the padding, if it begins in x or in the padding before it.
     - (C1) x has rank 3 to 5, and the window one entry, at least 1, per spatial dimension;
     - (C2) strides, dilations (at least 1), pad_low and pad_high (at least 0, less than the dilated window) have one entry per spatial dimension, or none;
     - (C3) the window fits into the padded input.
@@ -207,50 +208,114 @@ def MaxPoolOp : Window<"max_pool", "Max"> {
   let summary = "The largest element of each window";
   let description = poolRules;
   let arguments = (ins Tensor:$x, Ints:$window, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
-                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations);
+                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Bool, "false">:$ceil_mode);
   let infer = "inferPool";
   let loopForm = "loopFormMaxPool";
   let evaluate = "interp::maxPool";
-  let numpy = "max_pool(x, window, strides, pad_low, pad_high, dilations)";
+  let numpy = "max_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode)";
   let example = "max_pool(tensor({{{1, 5, 2, 3}}}), {2})";
 }
 def SumPoolOp : Window<"sum_pool", "Sum"> {
   let summary = "The sum of each window; padding is zeros";
   let description = !strconcat(poolRules, "    - (C4) the elements are floats.\n");
   let arguments = (ins Tensor:$x, Ints:$window, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
-                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations);
+                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Bool, "false">:$ceil_mode);
   let infer = "inferPool";
   let compute = "Float";
   let loopForm = "loopFormSumPool";
   let evaluate = "interp::sumPool";
-  let numpy = "sum_pool(x, window, strides, pad_low, pad_high, dilations)";
+  let numpy = "sum_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode)";
   let example = "sum_pool(tensor({{{1, 5, 2, 3}}}), {2}, {1})";
 }
 def AvgPoolOp : Composite<"avg_pool"> {
   let family = "Window";
   let summary = "The mean of each window; padding counts as zeros unless `count_include_pad` is false";
-  let description = !strconcat(poolRules, "    - (C4) the elements are floats.\n");
+  let description = !strconcat(poolRules, "    - (C4) the elements are floats.\n\n    What `ceil_mode` adds beyond the padding never counts.\n");
   let arguments = (ins Tensor:$x, Ints:$window, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
                        Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations,
-                       Default<Bool, "true">:$count_include_pad);
+                       Default<Bool, "true">:$count_include_pad, Default<Bool, "false">:$ceil_mode);
   let infer = "inferPool";
   let compute = "Float";
   let decomposition = [{
-    Expr sums = sum_pool(wide(x), window, strides, pad_low, pad_high, dilations);
-    bool padded = false;
+    Expr v = wide(x);
+    WindowSpec spec = *windowSpec(x.rank() - 2, window, strides, pad_low, pad_high, dilations, true);
+    Ints low(spec.low, spec.low + spec.spatial), high(spec.high, spec.high + spec.spatial);
+    auto isPadded = [&] {
+      return std::ranges::any_of(low, [](int64_t p) { return p != 0; }) || std::ranges::any_of(high, [](int64_t p) { return p != 0; });
+    };
+    if (ceil_mode) {
+      Ints before{0, 0}, after{0, 0};
+      before.insert(before.end(), low.begin(), low.end());
+      after.insert(after.end(), high.begin(), high.end());
+      extendToCeil(spec, x.type().shape);
+      const bool counts = count_include_pad && isPadded();
+      for (size_t i = 0; i < high.size(); ++i)
+        high[i] = spec.high[i] - (counts ? high[i] : 0);
+      if (counts) { // the padding counts, so it becomes a part of x; the extension does not
+        v = pad(v, before, after);
+        low.assign(low.size(), 0);
+      }
+    }
+    Expr sums = sum_pool(v, window, strides, low, high, dilations);
     double count = 1;
     for (int64_t size : window)
       count *= static_cast<double>(size);
-    for (const Ints *pads : {&pad_low, &pad_high})
-      for (int64_t p : *pads)
-        padded |= p != 0;
-    if (count_include_pad || !padded)
+    if (!isPadded() || (count_include_pad && !ceil_mode))
       return cast(sums * (1 / count), resultType(0).dtype);
-    Ints shape(x.type().shape.begin(), x.type().shape.end());
+    Ints shape(v.type().shape.begin(), v.type().shape.end());
     shape[0] = shape[1] = 1;
-    Expr counts = sum_pool(full(shape, 1, sums.dtype()), window, strides, pad_low, pad_high, dilations);
+    Expr counts = sum_pool(full(shape, 1, sums.dtype()), window, strides, low, high, dilations);
     return cast(sums / counts, resultType(0).dtype);
   }];
-  let numpy = "avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad)";
+  let numpy = "avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad, ceil_mode)";
   let example = "avg_pool(tensor({{{1, 5, 2, 3}}}), {2})";
+}
+class AdaptivePool<string mnemonic> : Composite<mnemonic> {
+  let family = "Window";
+  let description = [{
+    x [batch, channels, spatial...]; the result has the spatial sizes `sizes`. Window i of n reaches from element floor(i * size / n) up to
+    ceil((i + 1) * size / n).
+    - (C1) x has rank 3 to 5 and no empty dimension, and `sizes` one entry, at least 1, per spatial dimension;
+    - (C2) the elements are numbers.
+  }];
+  let arguments = (ins Tensor:$x, Ints:$sizes);
+  let samples = ["x: n c h w | n c h | n c 3 h w", "sizes: 1 1 | 2 3 | h 1 | 2 | 3 | 2 1 2"];
+}
+def AdaptiveAvgPoolOp : AdaptivePool<"adaptive_avg_pool"> {
+  let summary = "The means of as many windows as `sizes` says, which cover x evenly";
+  let types = [{
+    const auto shape = adaptiveShape(x.shape, sizes);
+    if (!shape)
+      return fail(1, "x must have rank 3 to 5 and elements, and sizes one entry per spatial dimension, at least 1");
+    if (x.dtype == DType::boolean)
+      return fail(2, "wants numbers, not bools (cast them)");
+    return result(TensorType{isFloat(x.dtype) ? x.dtype : DType::f32, *shape});
+  }];
+  let decomposition = [{
+    Expr y = wide(x);
+    for (size_t i = 0; i < sizes.size(); ++i)
+      y = adaptivePool(y, static_cast<int>(i) + 2, sizes[i], true);
+    return cast(y, resultType(0).dtype);
+  }];
+  let numpy = "adaptive_pool(x, sizes, np.mean)";
+  let example = "adaptive_avg_pool(tensor({{{1, 2, 3, 4, 5}}}), {2})";
+}
+def AdaptiveMaxPoolOp : AdaptivePool<"adaptive_max_pool"> {
+  let summary = "The largest elements of as many windows as `sizes` says, which cover x evenly";
+  let types = [{
+    const auto shape = adaptiveShape(x.shape, sizes);
+    if (!shape)
+      return fail(1, "x must have rank 3 to 5 and elements, and sizes one entry per spatial dimension, at least 1");
+    if (x.dtype == DType::boolean)
+      return fail(2, "wants numbers, not bools (cast them)");
+    return result(TensorType{x.dtype, *shape});
+  }];
+  let decomposition = [{
+    Expr y = x;
+    for (size_t i = 0; i < sizes.size(); ++i)
+      y = adaptivePool(y, static_cast<int>(i) + 2, sizes[i], false);
+    return y;
+  }];
+  let numpy = "adaptive_pool(x, sizes, np.max)";
+  let example = "adaptive_max_pool(tensor({{{1, 2, 3, 4, 5}}}), {2})";
 }

@@ -73,6 +73,38 @@ def BatchNormOp : Composite<"batch_norm"> {
   let numpy = "(x - mean.reshape((-1,) + (1,) * (x.ndim - 2))) / np.sqrt(variance.reshape((-1,) + (1,) * (x.ndim - 2)) + epsilon) * scale.reshape((-1,) + (1,) * (x.ndim - 2)) + bias.reshape((-1,) + (1,) * (x.ndim - 2))";
   let example = "batch_norm(tensor({{1, 2}, {3, 4}}), ones({2}), zeros({2}), tensor({2, 3}), ones({2}))";
 }
+def BatchNormTrainOp : Composite<"batch_norm_train"> {
+  let summary = "x normalized per channel (dimension 1) with its own statistics, times scale, plus bias; and those statistics";
+  let description = [{
+    The form of training: the results are (x - mean) / sqrt(variance + epsilon) * scale + bias, and the mean and the variance (divided
+    by the number of elements) of each channel, from which running statistics are made.
+    - (C1) all are of one float type, and x has rank at least 2 and is not empty;
+    - (C2) scale and bias have shape [channels].
+  }];
+  let arguments = (ins Tensor:$x, Tensor:$scale, Tensor:$bias, Default<Float, "1e-5">:$epsilon);
+  let results = (outs Tensor:$y, Tensor:$mean, Tensor:$variance);
+  let types = [{
+    if (!isFloat(x.dtype) || scale.dtype != x.dtype || bias.dtype != x.dtype || x.rank() < 2 ||
+        (x.shape.isStatic() && x.shape.numElements() == 0))
+      return fail(1, "operands must have one float type, and x rank at least 2 and elements");
+    if (scale.shape != Shape{x.shape[1]} || bias.shape != scale.shape)
+      return fail(2, "scale and bias must have shape [channels]");
+    return result(x, scale, scale);
+  }];
+  let decomposition = [{
+    Ints axes{0}, perChannel(x.rank() - 1, 1);
+    perChannel[0] = -1;
+    for (int d = 2; d < x.rank(); ++d)
+      axes.push_back(d);
+    Expr v = wide(x), m = mean(v, axes, true), centered = v - m, variance = mean(square(centered), axes, true);
+    Expr y = centered * rsqrt(variance + epsilon) * reshape(wide(scale), perChannel) + reshape(wide(bias), perChannel);
+    const DType type = resultType(0).dtype;
+    return {cast(y, type), cast(reshape(m, {-1}), type), cast(reshape(variance, {-1}), type)};
+  }];
+  let samples = ["x: n c h w | n c h | n c", "scale: c", "bias: c", "epsilon: 0.01 | 0.3"];
+  let numpy = "batch_norm_train(x, scale, bias, epsilon)";
+  let example = "batch_norm_train(tensor({{1, 2}, {3, 6}}), ones({2}), zeros({2}))";
+}
 def GroupNormOp : Composite<"group_norm"> {
   let summary = "x normalized per sample over groups of channels and all positions, times scale, plus bias per channel";
   let description = [{
@@ -100,7 +132,7 @@ def GroupNormOp : Composite<"group_norm"> {
     v = centered * inverse * reshape(wide(scale), perChannel) + reshape(wide(bias), perChannel);
     return cast(reshape(v, Ints(x.type().shape.begin(), x.type().shape.end())), resultType(0).dtype);
   }];
-  let samples = ["x: n g*c h w | n g*c h | n g*c", "scale: g*c", "bias: g*c", "groups: g"];
+  let samples = ["x: n g*c h w | n g*c h | n g*c", "scale: g*c", "bias: g*c", "groups: g", "epsilon: 0.01 | 0.3"];
   let numpy = "group_norm(x, scale, bias, groups, epsilon)";
   let example = "group_norm(tensor({{1, 2, 3, 5}}), ones({4}), zeros({4}), 2)";
 }
@@ -130,7 +162,7 @@ def InstanceNormOp : Composite<"instance_norm"> {
     v = centered * inverse * reshape(wide(scale), perChannel) + reshape(wide(bias), perChannel);
     return cast(v, resultType(0).dtype);
   }];
-  let samples = ["x: n c h w | n c h", "scale: c", "bias: c"];
+  let samples = ["x: n c h w | n c h", "scale: c", "bias: c", "epsilon: 0.01 | 0.3"];
   let numpy = "group_norm(x, scale, bias, x.shape[1], epsilon)";
   let example = "instance_norm(tensor({{{1, 2, 3}, {4, 6, 8}}}), ones({2}), zeros({2}))";
 }

@@ -203,7 +203,7 @@ static bool genTable(const RecordKeeper &records, raw_ostream &out) {
   raw_string_ostream os(text);
   std::vector<OpRecord> ops = ownOps(records);
   os << kHead << "#include \"ir/op/Einsum.h\"\n#include \"ir/op/Infer.h\"\n#include \"ir/op/Resample.h\"\n#include \"ir/op/TableSupport.h\"\n#include \"ir/op/Table.h\"\n#include \"ir/op/Exprs.h\"\n#include \"ir/op/"
-     << family << ".scalar.h\"\n\n#include <algorithm>\n#include <limits>\n#include <numeric>\n\nnamespace tressel::op {\n\n";
+     << family << ".scalar.h\"\n\n#include \"tressel/runtime/Dim.h\"\n\n#include <algorithm>\n#include <cmath>\n#include <limits>\n#include <numeric>\n\nnamespace tressel::op {\n\n";
   std::set<std::string> declared;
   for (const OpRecord &op : ops) {
     std::string name = op.get("evaluate").str();

@@ -97,4 +97,51 @@ def resize(x, sizes, mode, coordinates, nearest, cubic_a, antialias):
     return x
 
 
-DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, nll_loss, softmax_cross_entropy, conv_transpose, resize)}
+def adaptive_pool(x, sizes, combine):
+    y = np.empty(x.shape[:2] + tuple(sizes), x.dtype if combine is np.max else np.float64)
+    for at in np.ndindex(*sizes):
+        place = tuple(slice(i * s // n, -(-(i + 1) * s // n)) for i, n, s in zip(at, sizes, x.shape[2:]))
+        y[(slice(None), slice(None)) + at] = combine(x[(slice(None), slice(None)) + place], axis=tuple(range(2, x.ndim)))
+    return y
+
+
+def batch_norm_train(x, scale, bias, epsilon):
+    axes = (0,) + tuple(range(2, x.ndim))
+    shape = (-1,) + (1,) * (x.ndim - 2)
+    mean, variance = x.mean(axes), x.var(axes)
+    y = (x - mean.reshape(shape)) / np.sqrt(variance.reshape(shape) + epsilon)
+    return y * scale.reshape(shape) + bias.reshape(shape), mean, variance
+
+
+def attention(q, k, v, mask, types, causal, scale):
+    if q.ndim > 2 and q.shape[-3] != k.shape[-3]:
+        k, v = (np.repeat(t, q.shape[-3] // k.shape[-3], axis=-3) for t in (k, v))
+    scores = q @ np.swapaxes(k, -1, -2) * (scale or 1 / np.sqrt(q.shape[-1]))
+    if mask is not None:
+        scores = np.where(mask != 0, scores, -np.inf) if types["mask"] == "bool" else scores + mask
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:])) != 0, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm_cell(x, hidden, cell, w_in, w_hidden, bias_in, bias_hidden):
+    gates = x @ w_in + hidden @ w_hidden + (0 if bias_in is None else bias_in) + (0 if bias_hidden is None else bias_hidden)
+    i, f, g, o = np.split(gates, 4, axis=1)
+    cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(cell), cell
+
+
+def gru_cell(x, hidden, w_in, w_hidden, bias_in, bias_hidden):
+    a = np.split(x @ w_in + (0 if bias_in is None else bias_in), 3, axis=1)
+    b = np.split(hidden @ w_hidden + (0 if bias_hidden is None else bias_hidden), 3, axis=1)
+    r, z = sigmoid(a[0] + b[0]), sigmoid(a[1] + b[1])
+    return (1 - z) * np.tanh(a[2] + r * b[2]) + z * hidden
+
+
+DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, nll_loss, softmax_cross_entropy, conv_transpose, resize,
+                                       adaptive_pool, batch_norm_train, attention, lstm_cell, gru_cell)}

@@ -51,21 +51,41 @@ def conv(x, w, strides, pad_low, pad_high, dilations, groups):
     return np.concatenate(parts, axis=1)
 
 
-def max_pool(x, window, strides, pad_low, pad_high, dilations):
+def extended(x, window, strides, low, high, dilations, ceil_mode):
+    """The padding behind, with what the last window of ceil_mode lacks."""
+    n = len(window)
+    low, high, dilations = low or [0] * n, list(high or [0] * n), dilations or [1] * n
+    for i in range(n if ceil_mode else 0):
+        size, reach = x.shape[2 + i], (window[i] - 1) * dilations[i] + 1
+        starts = range(0, size + low[i], strides[i])
+        last = next(s for s in reversed(starts) if s - strides[i] + reach <= size + low[i] + high[i] - 1 or s == 0)
+        high[i] = max(high[i], last + reach - size - low[i])
+    return high
+
+
+def max_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode=False):
+    pad_high = extended(x, window, strides or window, pad_low, pad_high, dilations, ceil_mode)
     lowest = (-np.inf if x.dtype.kind == "f" else False if x.dtype.kind == "b" else np.iinfo(x.dtype).min)
     view = windows(x, window, strides or window, pad_low, pad_high, dilations, lowest)
     return view.max(axis=tuple(range(-len(window), 0)))
 
 
-def sum_pool(x, window, strides, pad_low, pad_high, dilations):
+def sum_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode=False):
+    pad_high = extended(x, window, strides or window, pad_low, pad_high, dilations, ceil_mode)
     view = windows(x, window, strides or window, pad_low, pad_high, dilations, 0)
     return view.sum(axis=tuple(range(-len(window), 0)))
 
 
-def avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad):
-    total = sum_pool(x, window, strides, pad_low, pad_high, dilations)
-    counts = sum_pool(np.ones_like(x), window, strides, pad_low, pad_high, dilations)
-    return total / (np.prod(window) if count_include_pad else counts)
+def avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad, ceil_mode):
+    n = len(window)
+    total = sum_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode)
+    ones = np.ones_like(x)
+    high = extended(x, window, strides or window, pad_low, pad_high, dilations, ceil_mode)
+    if count_include_pad:
+        ones = np.pad(ones, [(0, 0)] * 2 + list(zip(pad_low or [0] * n, pad_high or [0] * n)), constant_values=1)
+        high = [h - p for h, p in zip(high, pad_high or [0] * n)]
+        pad_low = None
+    return total / sum_pool(ones, window, strides, pad_low, high, dilations)
 
 
 def philox_uniform(seed, shape):
@@ -104,6 +124,7 @@ def widen(op, tensor, dtype):
 
 def expected(op, case, data):
     scope = dict(SCOPE)
+    scope["types"] = {s["name"]: e["dtype"] for s, e in zip(op.get("operands") or [], case["inputs"])}
     values = [widen(op, read(data, e), e["dtype"]) for e in case["inputs"]]
     for spec in op.get("operands") or []:
         absent = spec["optional"] and not values
