@@ -1,6 +1,7 @@
 #include "ir/op/Einsum.h"
 
 #include "ir/op/Exprs.h"
+#include "tressel/runtime/Dim.h"
 
 #include <algorithm>
 #include <cctype>
@@ -98,6 +99,8 @@ std::optional<Shape> Einsum::shape(std::span<const TensorType> types) const {
   for (size_t i = 0; i < operands.size(); ++i)
     for (size_t d = 0; d < operands[i].size(); ++d) {
       const int64_t size = types[i].shape[static_cast<int>(d)];
+      if (!dim::isConstant(size) && std::ranges::count(operands[i], operands[i][d]) > 1)
+        return {}; // the distance of a diagonal's elements must be known
       auto [known, isNew] = sizes.emplace(operands[i][d], size);
       if (isNew || known->second == size)
         continue;
@@ -152,7 +155,7 @@ Term withoutRepeats(Term term) {
     Expr moved = transpose(term.value, permutation);
     const int64_t size = moved.size(rank - 1);
     Ints flat(moved.type().shape.begin(), moved.type().shape.end() - 1);
-    flat.back() = size * size;
+    flat.back() = dim::mul(size, size);
     Ints starts(flat.size(), 0), strides(flat.size(), 1);
     strides.back() = size + 1;
     const int label = term.labels[i];
@@ -194,23 +197,23 @@ Term product(const Term &a, const Term &b, const Labels &kept) {
       all.insert(all.end(), part->begin(), part->end());
     return all;
   };
-  // A dimension of `...` may be 1 on one side: then both are brought to the larger size.
+  // A dimension of `...` may be 1 on one side: then both are brought to the other's size.
+  auto sizeOf = [&](int label) { return a.size(label) == 1 ? b.size(label) : a.size(label); };
   auto grouped = [&](const Term &term, const Labels &second, const Labels &third) {
     Term t = transposed(term, order({&batch, &second, &third}));
     Ints wide;
     int64_t count[3] = {1, 1, 1};
     for (int label : t.labels) {
-      wide.push_back(std::max(a.size(label), b.size(label)));
-      if (a.size(label) == 0 || b.size(label) == 0)
-        wide.back() = 0;
-      count[contains(batch, label) ? 0 : contains(second, label) ? 1 : 2] *= wide.back();
+      wide.push_back(sizeOf(label));
+      int64_t &product = count[contains(batch, label) ? 0 : contains(second, label) ? 1 : 2];
+      product = dim::mul(product, wide.back());
     }
     return reshape(broadcast_to(t.value, wide), {count[0], count[1], count[2]});
   };
   Labels labels = order({&batch, &rows, &columns});
   Ints shape;
   for (int label : labels)
-    shape.push_back(a.size(label) == 0 || b.size(label) == 0 ? 0 : std::max(a.size(label), b.size(label)));
+    shape.push_back(sizeOf(label));
   const Expr left = grouped(a, rows, inner), right = grouped(b, inner, columns);
   return {reshape(inner.empty() ? left * right : matmul(left, right), shape), labels};
 }

@@ -80,9 +80,9 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
     return inferError(op, 3, "channels do not divide into " + std::to_string(groups) + " groups", operands);
   TensorType result{x.dtype, {x.shape[0], w.shape[1] * groups}};
   for (int i = 0; i < spatial; ++i) {
-    const int64_t size = (x.shape[i + 2] - 1) * window->stride[i] + window->extent(i) - window->low[i] - window->high[i] +
-                         (extra.empty() ? 0 : extra[static_cast<size_t>(i)]);
-    if (size < 1 || window->size[i] < 1 || x.shape[i + 2] < 1)
+    const int64_t fixed = window->extent(i) - window->low[i] - window->high[i] + (extra.empty() ? 0 : extra[static_cast<size_t>(i)]);
+    const int64_t size = dim::add(dim::mul(dim::sub(x.shape[i + 2], 1), window->stride[i]), fixed);
+    if (dim::bounds(size).lo < 1 || window->size[i] < 1 || dim::bounds(x.shape[i + 2]).lo < 1)
       return inferError(op, 4, "the result would be empty", operands);
     result.shape.push_back(size);
   }
@@ -136,8 +136,12 @@ Inferred inferPool(const OpInfo &op, std::span<const TensorType> operands, const
       window.reset();
   if (!window)
     return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none", operands);
-  if (std::get<bool>(attrs[static_cast<size_t>(op.attrIndex("ceil_mode"))]))
+  if (std::get<bool>(attrs[static_cast<size_t>(op.attrIndex("ceil_mode"))])) {
+    for (int i = 0; i < spatial; ++i)
+      if (!dim::isConstant(x.shape[i + 2]))
+        return inferError(op, 3, "ceil_mode needs spatial sizes that are known when it compiles", operands);
     extendToCeil(*window, x.shape);
+  }
   TensorType result{x.dtype, {x.shape[0], x.shape[1]}};
   for (int i = 0; i < spatial; ++i) {
     int64_t size = window->output(i, x.shape[i + 2]);

@@ -47,7 +47,7 @@ def ScaledDotProductAttentionOp : Composite<"scaled_dot_product_attention"> {
       return shape;
     };
     const int64_t each = r > 2 && q.size(r - 3) != k.size(r - 3) ? q.size(r - 3) / k.size(r - 3) : 1;
-    const int64_t rows = each == 1 ? queries : each * queries;
+    const int64_t rows = each == 1 ? queries : dim::mul(each, queries);
     Ints swap(r);
     std::iota(swap.begin(), swap.end(), 0);
     std::swap(swap[r - 1], swap[r - 2]);

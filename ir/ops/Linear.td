@@ -27,7 +27,8 @@ def EinsumOp : Composite<"einsum"> {
     - (C1) the operands hold numbers;
     - (C2) the equation is well-formed, with one term per operand and one letter per dimension; the result's labels
       stand in the operands, none twice;
-    - (C3) dimensions of one label have one size; the result has at most 8 dimensions.
+    - (C3) dimensions of one label have one size, which is static where it stands twice in a term; the result has at most 8
+      dimensions.
   }];
   let arguments = (ins Variadic<Tensor>:$inputs, Str:$equation);
   let types = [{
@@ -42,7 +43,7 @@ def EinsumOp : Composite<"einsum"> {
       return fail(2, why);
     const auto shape = einsum->shape(operands);
     if (!shape)
-      return fail(3, "sizes of equal labels differ, or the result has too many dimensions");
+      return fail(3, "sizes of equal labels differ, a diagonal's size is not known, or the result has too many dimensions");
     return result(TensorType{type, *shape});
   }];
   let decomposition = [{
@@ -169,25 +170,30 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
       const int64_t stride = window.stride[i];
       if (stride == 1)
         continue;
-      const int dim = i + 2;
+      const int at = i + 2;
       Ints split = sizes(y);
       split[1] /= stride;
       split.insert(split.begin() + 2, stride);
       Ints order(split.size()), joined = sizes(y);
       std::iota(order.begin(), order.end(), 0);
       order.erase(order.begin() + 2);
-      order.insert(order.begin() + dim + 1, 2);
+      order.insert(order.begin() + at + 1, 2);
       joined[1] /= stride;
-      joined[static_cast<size_t>(dim)] *= stride;
+      joined[static_cast<size_t>(at)] = dim::mul(joined[static_cast<size_t>(at)], stride);
       y = reshape(transpose(reshape(y, split), order), joined);
     }
     Ints starts(x.rank(), 0), limits = sizes(y), low = starts, high = starts;
     for (int i = 0; i < spatial; ++i) {
-      const auto dim = static_cast<size_t>(i) + 2;
-      const int64_t end = window.low[i] + resultType(0).shape[i + 2];
-      starts[dim] = window.low[i];
-      limits[dim] = std::max(window.low[i], std::min(end, y.size(i + 2)));
-      high[dim] = end - std::max(window.low[i], std::min(end, y.size(i + 2)));
+      const auto at = static_cast<size_t>(i) + 2;
+      // How far the result reaches beyond what was computed does not depend on x's size.
+      const int64_t end = dim::add(resultType(0).shape[i + 2], window.low[i]), beyond = dim::sub(end, y.size(i + 2));
+      starts[at] = window.low[i];
+      limits[at] = beyond > 0 ? y.size(i + 2) : end;
+      high[at] = std::max<int64_t>(beyond, 0);
+      if (const int64_t missing = window.low[i] - y.size(i + 2); dim::isConstant(y.size(i + 2)) && missing > 0) {
+        starts[at] = y.size(i + 2); // nothing of it is seen
+        high[at] -= missing;
+      }
     }
     return pad(slice(y, starts, limits), low, high);
   }];

@@ -119,7 +119,7 @@ def GroupNormOp : Composite<"group_norm"> {
       return fail(1, "operands must have one float type, and x rank at least 2");
     if (scale.shape != Shape{x.shape[1]} || bias.shape != scale.shape)
       return fail(2, "scale and bias must have shape [channels]");
-    if (groups < 1 || x.shape[1] % groups != 0 || (x.shape.isStatic() && x.shape.numElements() == 0))
+    if (groups < 1 || !dim::isConstant(x.shape[1]) || x.shape[1] % groups != 0 || (x.shape.isStatic() && x.shape.numElements() == 0))
       return fail(3, "channels do not divide into " + std::to_string(groups) + " groups");
     return result(x);
   }];

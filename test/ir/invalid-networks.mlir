@@ -1,6 +1,6 @@
 // RUN: tressel-opt %s -verify-diagnostics -split-input-file
 
-// Einsum, transposed convolution, resizing, norms and losses: each rule of docs/ops.md broken once.
+// Einsum, transposed convolution, resizing, adaptive pooling, norms, losses, attention and cells: each rule of docs/ops.md broken once.
 
 func.func @einsum_c1(%a0: tensor<2x2xi1>) -> tensor<1xf32> {
   // expected-error@+1 {{einsum: (C1) wants numbers, not bools (cast them): bool[2, 2]}}
@@ -229,5 +229,82 @@ func.func @softmax_cross_entropy_c3(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>) ->
 func.func @softmax_cross_entropy_c4(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
   // expected-error@+1 {{softmax_cross_entropy: (C4) label_smoothing is outside [0, 1]}}
   %0 = tressel.softmax_cross_entropy %a0, %a1 {label_smoothing = 2.0 : f64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @scaled_dot_product_attention_c1(%a0: tensor<2x3xf32>, %a1: tensor<2x3xf32>, %a2: tensor<2x3xf64>) -> tensor<1xf32> {
+  // expected-error@+1 {{scaled_dot_product_attention: (C1) q, k and v must have one float type and one rank, at least 2}}
+  %0 = tressel.scaled_dot_product_attention %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @scaled_dot_product_attention_c2(%a0: tensor<2x3xf32>, %a1: tensor<2x4xf32>, %a2: tensor<2x3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{scaled_dot_product_attention: (C2) sizes do not agree}}
+  %0 = tressel.scaled_dot_product_attention %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<2x4xf32>, tensor<2x3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @scaled_dot_product_attention_c3(%a0: tensor<2x3xf32>, %a1: tensor<4x3xf32>, %a2: tensor<4x3xf32>, %a3: tensor<3x4xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{scaled_dot_product_attention: (C3) the mask must be of bools or of q's type, and broadcast to [2, 4]}}
+  %0 = tressel.scaled_dot_product_attention %a0, %a1, %a2, %a3 : (tensor<2x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<3x4xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @lstm_cell_c1(%a0: tensor<2x3xf32>, %a1: tensor<2x4xf32>, %a2: tensor<2x4xf32>, %a3: tensor<3x16xf32>, %a4: tensor<4x16xf64>) -> tensor<1xf32> {
+  // expected-error@+1 {{lstm_cell: (C1) operands must have one float type, and rank 2 but for the biases}}
+  %0:2 = tressel.lstm_cell %a0, %a1, %a2, %a3, %a4 : (tensor<2x3xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<3x16xf32>, tensor<4x16xf64>) -> (tensor<1xf32>, tensor<1xf32>)
+  return %0#0 : tensor<1xf32>
+}
+
+// -----
+func.func @lstm_cell_c2(%a0: tensor<2x3xf32>, %a1: tensor<2x4xf32>, %a2: tensor<2x4xf32>, %a3: tensor<3x16xf32>, %a4: tensor<4x12xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{lstm_cell: (C2) sizes do not agree}}
+  %0:2 = tressel.lstm_cell %a0, %a1, %a2, %a3, %a4 : (tensor<2x3xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<3x16xf32>, tensor<4x12xf32>) -> (tensor<1xf32>, tensor<1xf32>)
+  return %0#0 : tensor<1xf32>
+}
+
+// -----
+func.func @gru_cell_c1(%a0: tensor<2x3xf32>, %a1: tensor<2x4xf32>, %a2: tensor<3x12xf32>, %a3: tensor<12xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{gru_cell: (C1) operands must have one float type, and rank 2 but for the biases}}
+  %0 = tressel.gru_cell %a0, %a1, %a2, %a3 : (tensor<2x3xf32>, tensor<2x4xf32>, tensor<3x12xf32>, tensor<12xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @gru_cell_c2(%a0: tensor<2x3xf32>, %a1: tensor<2x4xf32>, %a2: tensor<3x12xf32>, %a3: tensor<4x12xf32>, %a4: tensor<8xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{gru_cell: (C2) sizes do not agree}}
+  %0 = tressel.gru_cell %a0, %a1, %a2, %a3, %a4 : (tensor<2x3xf32>, tensor<2x4xf32>, tensor<3x12xf32>, tensor<4x12xf32>, tensor<8xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @batch_norm_train_c1(%a0: tensor<2xf32>, %a1: tensor<2xf32>, %a2: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{batch_norm_train: (C1) operands must have one float type, and x rank at least 2 and elements}}
+  %0:3 = tressel.batch_norm_train %a0, %a1, %a2 : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>)
+  return %0#0 : tensor<1xf32>
+}
+
+// -----
+func.func @batch_norm_train_c2(%a0: tensor<2x3xf32>, %a1: tensor<2xf32>, %a2: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{batch_norm_train: (C2) scale and bias must have shape [channels]}}
+  %0:3 = tressel.batch_norm_train %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>) -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>)
+  return %0#0 : tensor<1xf32>
+}
+
+// -----
+func.func @adaptive_avg_pool_c1(%a0: tensor<2x3x4xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{adaptive_avg_pool: (C1) x must have rank 3 to 5 and elements, and sizes one entry per spatial dimension, at least 1}}
+  %0 = tressel.adaptive_avg_pool %a0 {sizes = array<i64: 0>} : (tensor<2x3x4xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @adaptive_max_pool_c2(%a0: tensor<2x3x4xi1>) -> tensor<1xf32> {
+  // expected-error@+1 {{adaptive_max_pool: (C2) wants numbers, not bools (cast them)}}
+  %0 = tressel.adaptive_max_pool %a0 {sizes = array<i64: 2>} : (tensor<2x3x4xi1>) -> tensor<1xf32>
   return %0 : tensor<1xf32>
 }
