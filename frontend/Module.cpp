@@ -5,7 +5,6 @@
 #include <tressel/module.h>
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
 namespace tressel::nn {
@@ -74,6 +73,8 @@ std::shared_ptr<Node> share(const std::shared_ptr<Node> &node) {
     return std::static_pointer_cast<Node>(slot);
   auto made = std::make_shared<Node>(node->type);
   slot = made; // before the children: a node may be reached twice
+  made->path = node->path;
+  made->rootSeed = node->rootSeed;
   made->frozen = node->frozen;
   made->held = std::vector<Node::Held>(node->held);
   for (const Node::Child &child : node->children) {
@@ -90,18 +91,22 @@ std::shared_ptr<Node> share(const std::shared_ptr<Node> &node) {
   return made;
 }
 
-void Node::seed(uint64_t seed) const {
-  NamedParameters all;
-  collect("", all, std::array{Role::Parameter, Role::Buffer, Role::State});
-  for (auto &[path, variable] : all) {
-    auto &impl = static_cast<ParameterImpl &>(*variable.impl());
-    impl.name = path;
-    impl.seed = tressel::detail::mixSeed(seed, path);
+void Node::seed(uint64_t seed, const std::string &newPath, bool onlyMissing) {
+  rootSeed = seed;
+  path = newPath;
+  for (const Held &h : held) {
+    auto &impl = static_cast<ParameterImpl &>(*h.parameter.impl());
+    if (onlyMissing && (impl.seed || impl.value.defined()))
+      continue;
+    impl.name = path + h.name;
+    impl.seed = tressel::detail::mixSeed(seed, impl.name);
     if (!impl.shape && impl.value.defined())
       impl.value = Tensor(); // the next call finds its shape anew
     if (impl.shape)
       impl.fill(*impl.shape);
   }
+  for (const Child &child : children)
+    child.node->seed(seed, path + child.name + ".", onlyMissing);
 }
 
 Parameter Node::addParameter(const std::string &name, std::optional<Shape> shape, DType dtype, Initializer init,

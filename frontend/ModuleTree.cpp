@@ -80,6 +80,8 @@ void Node::replace(const std::string &path, std::shared_ptr<Replacement> replace
   *at = {name, replacement->node, declared, replacement};
   declared->replacedBy = replacement;
   declared->replaced = true;
+  if (parent->rootSeed)
+    replacement->node->seed(*parent->rootSeed, parent->path + name + ".", /*onlyMissing=*/true);
 }
 
 namespace {

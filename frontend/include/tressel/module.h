@@ -108,6 +108,8 @@ struct Node final : tressel::detail::ScopeOwner, std::enable_shared_from_this<No
   std::vector<Child> children;
   std::vector<Held> held;
   std::string type; ///< the class
+  std::string path; ///< with a '.' at the end, where `rootSeed` was given
+  std::optional<uint64_t> rootSeed;
   bool frozen = false;
   std::shared_ptr<tressel::detail::JitCore> hybrid;
   /// Counts changes that programs in which the module was recorded do not survive.
@@ -126,7 +128,8 @@ struct Node final : tressel::detail::ScopeOwner, std::enable_shared_from_this<No
   /// Null when there is none. "" is the module itself.
   std::shared_ptr<Node> find(const std::string &path);
   void replace(const std::string &path, std::shared_ptr<Replacement> replacement);
-  void seed(uint64_t seed) const;
+  /// Seeds and first values for everything below, or only for what has neither. Paths begin with `path`.
+  void seed(uint64_t seed, const std::string &path = "", bool onlyMissing = false);
   void hybridize(JitOptions options);
   void changed() const;
   /// What to call instead of this module; null when it was not replaced, or when the replacement itself is calling.

@@ -153,6 +153,20 @@ TEST(ModuleTree, ReplaceInSequential) {
   EXPECT_NE(message([&] { net.replace("2", wide); }).find("'2'"), std::string::npos);
 }
 
+TEST(ModuleTree, NewModulesGetValuesAsIfTheyHadBeenThere) {
+  nn::Sequential net{nn::Dense(3), relu, nn::Dense(5)}, other{nn::Dense(3), relu, nn::Dense(2)};
+  net.initialize({{f32, {1, 4}}}, 1);
+  other.initialize({{f32, {1, 4}}}, 1);
+  net.freeze();
+  net.replace("2", nn::Dense(2));
+  net["2"].freeze(false);
+  Tensor x = rng::normal({5, 4}, 2);
+  EXPECT_EQ(floats(net(x)), floats(other(x)));
+  EXPECT_EQ(net.parameters()[2].second.name(), "2.weight");
+  EXPECT_FALSE(net.parameters()[2].second.frozen());
+  EXPECT_TRUE(net.parameters()[0].second.frozen());
+}
+
 /// Adds to what it wraps.
 struct Adapter : nn::Module<Adapter> {
   nn::Dense base;
