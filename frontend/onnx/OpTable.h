@@ -39,5 +39,6 @@ std::span<const OpEntry> resizeOps();
 std::span<const OpEntry> recurrentOps();
 std::span<const OpEntry> signalOps();
 std::span<const OpEntry> quantizeOps();
+std::span<const OpEntry> selectOps();
 
 } // namespace tressel::onnx

@@ -66,6 +66,8 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
     return inferError(op, 1, "x and w must have the same rank, 3 to 5", operands);
   if (!isFloat(x.dtype) || x.dtype != w.dtype)
     return inferError(op, 1, "x and w must have one float type", operands);
+  if (!w.shape.isStatic())
+    return inferError(op, 1, "the window's sizes must be static", operands);
   const int spatial = x.rank() - 2;
   std::span<const int64_t> sizes(w.shape.begin() + 2, static_cast<size_t>(spatial));
   const Ints &extra = ints(attrs[3]);

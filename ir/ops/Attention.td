@@ -18,6 +18,8 @@ def ScaledDotProductAttentionOp : Composite<"scaled_dot_product_attention"> {
     if (!isFloat(q.dtype) || k.dtype != q.dtype || v.dtype != q.dtype || q.rank() < 2 || k.rank() != q.rank() || v.rank() != q.rank())
       return fail(1, "q, k and v must have one float type and one rank, at least 2");
     const int r = q.rank();
+    if (scale == 0 && !dim::isConstant(q.shape[r - 1]))
+      return fail(2, "the scale of a size that is not known must be given");
     bool fits = k.shape[r - 2] != 0 && dim::equal(q.shape[r - 1], k.shape[r - 1]) && dim::equal(k.shape[r - 2], v.shape[r - 2]);
     for (int i = 0; i < r - 2; ++i) {
       const int64_t heads = q.shape[i], groups = k.shape[i];
@@ -111,7 +113,7 @@ def LstmCellOp : Composite<"lstm_cell"> {
       if (bias)
         gates = gates + wide(bias);
     const int64_t units = hidden.size(1);
-    auto gate = [&](int64_t i) { return slice(gates, {0, i * units}, {x.size(0), (i + 1) * units}); };
+    auto gate = [&](int64_t i) { return slice(gates, {0, dim::mul(units, i)}, {x.size(0), dim::mul(units, i + 1)}); };
     Expr next = sigmoid(gate(1)) * wide(cell) + sigmoid(gate(0)) * tanh(gate(2));
     return {cast(sigmoid(gate(3)) * tanh(next), resultType(0).dtype), cast(next, resultType(1).dtype)};
   }];
@@ -147,7 +149,7 @@ def GruCellOp : Composite<"gru_cell"> {
     if (bias_hidden)
       b = b + wide(bias_hidden);
     const int64_t units = hidden.size(1);
-    auto gate = [&](const Expr &e, int64_t i) { return slice(e, {0, i * units}, {x.size(0), (i + 1) * units}); };
+    auto gate = [&](const Expr &e, int64_t i) { return slice(e, {0, dim::mul(units, i)}, {x.size(0), dim::mul(units, i + 1)}); };
     Expr reset = sigmoid(gate(a, 0) + gate(b, 0)), update = sigmoid(gate(a, 1) + gate(b, 1));
     Expr candidate = tanh(gate(a, 2) + reset * gate(b, 2));
     return cast((1 - update) * candidate + update * wide(hidden), resultType(0).dtype);

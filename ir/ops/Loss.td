@@ -152,10 +152,10 @@ def SoftmaxCrossEntropyOp : Composite<"softmax_cross_entropy"> {
   let decomposition = [{
     Expr logp = log_softmax(wide(logits), 1);
     if (isFloat(target.dtype())) {
-      Expr t = cast(target, logp.dtype());
+      Expr loss = negative(sum(cast(target, logp.dtype()) * logp, {1}, false));
       if (label_smoothing != 0)
-        t = t * (1 - label_smoothing) + label_smoothing / static_cast<double>(logits.size(1));
-      return cast(reduceLoss(negative(sum(t * logp, {1}, false)), reduction), resultType(0).dtype);
+        loss = loss * (1 - label_smoothing) - mean(logp, {1}, false) * label_smoothing;
+      return cast(reduceLoss(loss, reduction), resultType(0).dtype);
     }
     if (label_smoothing == 0)
       return cast(nll_loss(logp, target, reduction, ignore_index), resultType(0).dtype);

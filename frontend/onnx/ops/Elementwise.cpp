@@ -39,7 +39,8 @@ constexpr char kEqual[] = "equal", kGreater[] = "greater", kLess[] = "less", kGr
 constexpr char kNeg[] = "negative", kAbs[] = "abs", kSign[] = "sign", kFloor[] = "floor", kCeil[] = "ceil",
                kRound[] = "round", kSqrt[] = "sqrt", kExp[] = "exp", kLog[] = "log", kTanh[] = "tanh", kErf[] = "erf",
                kSigmoid[] = "sigmoid", kRelu[] = "relu", kSin[] = "sin", kCos[] = "cos", kIsNan[] = "isnan",
-               kReciprocal[] = "reciprocal", kSoftplus[] = "softplus";
+               kAsin[] = "asin", kAcos[] = "acos", kAtan[] = "atan", kSinh[] = "sinh", kCosh[] = "cosh",
+               kAsinh[] = "asinh", kAcosh[] = "acosh", kAtanh[] = "atanh", kReciprocal[] = "reciprocal", kSoftplus[] = "softplus";
 
 Value like(N &n, const Value &v, double x) { return n.scalar(v.dtype(), x); }
 Value add(N &n, Value a, Value b) { return n.emit("add", {a, b}); }
@@ -267,6 +268,14 @@ constexpr OpEntry kTable[] = {
     {"Sin", 7, unaryFloat<kSin>},
     {"Cos", 7, unaryFloat<kCos>},
     {"Tan", 7, tangent},
+    {"Asin", 7, unaryFloat<kAsin>},
+    {"Acos", 7, unaryFloat<kAcos>},
+    {"Atan", 7, unaryFloat<kAtan>},
+    {"Sinh", 9, unaryFloat<kSinh>},
+    {"Cosh", 9, unaryFloat<kCosh>},
+    {"Asinh", 9, unaryFloat<kAsinh>},
+    {"Acosh", 9, unaryFloat<kAcosh>},
+    {"Atanh", 9, unaryFloat<kAtanh>},
     {"IsNaN", 9, unaryFloat<kIsNan>},
     {"IsInf", 10, isInf},
     {"Identity", 1, identity},

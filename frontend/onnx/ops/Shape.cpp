@@ -255,11 +255,22 @@ void gather(N &n) {
   n.out(0, n.emit("take", {v, index}, {{"axis", int64_t(axis)}}));
 }
 
+/// Where element i of a padded dimension comes from: outside it is the border, mirrored at it, or begins anew.
+int64_t paddedFrom(const std::string &mode, int64_t i, int64_t size) {
+  auto modulo = [](int64_t a, int64_t b) { return ((a % b) + b) % b; };
+  if (mode == "edge")
+    return std::clamp<int64_t>(i, 0, size - 1);
+  if (mode == "wrap")
+    return modulo(i, size);
+  const int64_t period = std::max<int64_t>(2 * (size - 1), 1), at = modulo(i, period); // reflect
+  return at < size ? at : period - at;
+}
+
 void pad(N &n) {
   Value v = n.in(0);
   std::string mode = n.stringAttr("mode", "constant");
-  if (mode != "constant")
-    n.unsupported("mode '" + mode + "'");
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")
+    n.fail("attribute 'mode' is '" + mode + "'");
   Ints pads = n.opset() >= 11 ? n.knownInts(1, "'pads'") : n.intsAttr("pads").value_or(Ints());
   double value = n.opset() >= 11 ? 0 : n.floatAttr("value", 0);
   if (n.opset() >= 11 && n.has(2)) {
@@ -292,7 +303,18 @@ void pad(N &n) {
   }
   if (crops)
     v = slice(n, v, from, to, Ints(static_cast<size_t>(v.rank()), 1));
-  if (pads1)
+  for (int d = 0; mode != "constant" && d < v.rank(); ++d) {
+    const int64_t before = low[static_cast<size_t>(d)], after = high[static_cast<size_t>(d)], size = v.dim(d);
+    if (before == 0 && after == 0)
+      continue;
+    if (size == 0 || before + size + after > int64_t(1) << 28)
+      n.fail("cannot bring dimension " + std::to_string(d) + " of " + v.type.str() + " to " + std::to_string(before + size + after));
+    Ints places;
+    for (int64_t i = -before; i < size + after; ++i)
+      places.push_back(paddedFrom(mode, i, size));
+    v = n.emit("take", {v, n.ints(places)}, {{"axis", int64_t(d)}});
+  }
+  if (pads1 && mode == "constant")
     v = n.emit("pad", {v}, {{"low", low}, {"high", high}, {"value", value}});
   n.out(0, v);
 }
