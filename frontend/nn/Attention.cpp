@@ -18,13 +18,43 @@ Tensor splitHeads(const Tensor &x, int64_t heads, int64_t width) {
   return transpose(reshape(x, {-1, x.dim(1), heads, width}), {0, 2, 1, 3});
 }
 
-Tensor maskScores(const Tensor &scores, Tensor mask) {
-  if (mask.rank() == 3)
-    mask = expand_dims(mask, 1);
-  else if (mask.rank() != 2 && mask.rank() != 4)
-    failShape("a mask of scores has 2, 3 or 4 dimensions, not " + mask.type().str(), "attention");
-  return isFloat(mask.dtype()) ? scores + cast(mask, scores.dtype())
-                               : where(mask, scores, -std::numeric_limits<double>::infinity());
+/// Both masks as one over [batch, heads, queries, keys], or none.
+std::optional<Tensor> joinMasks(const AttentionMasks &masks, DType dtype) {
+  std::optional<Tensor> scores = masks.scores, keys;
+  if (scores) {
+    if (scores->rank() == 3)
+      scores = expand_dims(*scores, 1);
+    else if (scores->rank() != 2 && scores->rank() != 4)
+      failShape("a mask of scores has 2, 3 or 4 dimensions, not " + scores->type().str(), "attention");
+    if (scores->dtype() != bool_)
+      scores = cast(*scores, dtype);
+  }
+  if (!masks.keys)
+    return scores;
+  if (masks.keys->rank() != 2 || masks.keys->dtype() != bool_)
+    failShape("a mask of keys is bool[batch, keys], not " + masks.keys->type().str(), "attention");
+  keys = expand_dims(expand_dims(*masks.keys, 1), 1);
+  if (!scores)
+    return keys;
+  return scores->dtype() == bool_ ? logical_and(*scores, *keys)
+                                  : where(*keys, *scores, -std::numeric_limits<double>::infinity());
+}
+
+/// The weights of keys, for dropout; scaled_dot_product_attention has them inside.
+Tensor attentionWeights(const Tensor &q, const Tensor &k, const std::optional<Tensor> &mask, bool causal) {
+  const double scale = 1 / std::sqrt(static_cast<double>(q.dim(-1)));
+  Tensor scores = matmul(q * scale, transpose(k, {0, 1, 3, 2}));
+  const auto keep = [&](const Tensor &allowed) {
+    scores = where(allowed, scores, -std::numeric_limits<double>::infinity());
+  };
+  const auto index = [&](int64_t axis) { return iota({q.dim(2), k.dim(2)}, axis); };
+  if (causal)
+    keep(index(0) >= index(1));
+  if (mask && mask->dtype() == bool_)
+    keep(*mask);
+  else if (mask)
+    scores = scores + *mask;
+  return softmax(scores, -1);
 }
 
 } // namespace
@@ -48,21 +78,12 @@ Tensor MultiHeadAttention::forward(Tensor queries, std::optional<Tensor> keys, s
     if (x.rank() != 3)
       failShape("queries, keys and values are [batch, length, width], not " + x.type().str(), "attention");
   const int64_t each = width_ / heads_;
-  const Tensor q = splitHeads(query_(queries), heads_, each);
-  const Tensor projectedKeys = splitHeads(key_(k), heads_, each);
-  Tensor scores = matmul(q * (1 / std::sqrt(static_cast<double>(each))), transpose(projectedKeys, {0, 1, 3, 2}));
-  if (options_.causal) {
-    const auto index = [&](int64_t axis) { return iota({queries.dim(1), k.dim(1)}, axis); };
-    scores = maskScores(scores, index(0) >= index(1));
-  }
-  if (masks.scores)
-    scores = maskScores(scores, *masks.scores);
-  if (masks.keys) {
-    if (masks.keys->rank() != 2 || masks.keys->dtype() != bool_)
-      failShape("a mask of keys is bool[batch, keys], not " + masks.keys->type().str(), "attention");
-    scores = maskScores(scores, expand_dims(expand_dims(*masks.keys, 1), 1));
-  }
-  Tensor mixed = matmul(drop_(softmax(scores, -1)), splitHeads(value_(v), heads_, each));
+  const Tensor q = splitHeads(query_(queries), heads_, each), heads = splitHeads(key_(k), heads_, each),
+               content = splitHeads(value_(v), heads_, each);
+  const std::optional<Tensor> mask = joinMasks(masks, q.dtype());
+  const Tensor mixed = training() && options_.dropout > 0
+                           ? matmul(drop_(attentionWeights(q, heads, mask, options_.causal)), content)
+                           : scaled_dot_product_attention(q, heads, content, mask.value_or(Tensor()), options_.causal);
   return out_(reshape(transpose(mixed, {0, 2, 1, 3}), {-1, queries.dim(1), width_}));
 }
 

@@ -45,6 +45,12 @@ Tensor affine(const Tensor &x, const Parameter &weight, const std::optional<Para
   return bias ? y + bias->need({units}, dtype) : y;
 }
 
+/// An op's optional operand.
+Tensor biasOf(const std::optional<Parameter> &bias, int64_t units, DType dtype) {
+  return bias ? bias->need({units}, dtype).value() : Tensor();
+}
+
+// The ops of the cells, for a layer that has multiplied all steps' inputs at once.
 LSTMState lstmStep(const Tensor &gates, const Tensor &cell, int64_t width) {
   const Tensor in = sigmoid(gate(gates, 0, width)), forget = sigmoid(gate(gates, 1, width));
   const Tensor next = forget * cell + in * tanh(gate(gates, 2, width));
@@ -188,8 +194,11 @@ LSTMState LSTMCell::forward(Tensor x, std::optional<LSTMState> state) const {
   const int64_t units = kLstmGates * hidden_;
   if (!state)
     state = LSTMState{zeroState(x, hidden_), zeroState(x, hidden_)};
-  return lstmStep(affine(x, weightIn_, biasIn_, units) + affine(state->hidden, weightHidden_, biasHidden_, units),
-                  state->cell, hidden_);
+  const DType dtype = parameterType(x);
+  auto [hidden, cell] = lstm_cell(x, state->hidden, state->cell, weightIn_.need({x.dim(1), units}, dtype),
+                                  weightHidden_.need({hidden_, units}, dtype), biasOf(biasIn_, units, dtype),
+                                  biasOf(biasHidden_, units, dtype));
+  return {hidden, cell};
 }
 
 GRUCell::GRUCell(int64_t hidden, bool bias)
@@ -208,8 +217,9 @@ Tensor GRUCell::forward(Tensor x, std::optional<Tensor> hidden) const {
   const int64_t units = kGruGates * hidden_;
   if (!hidden)
     hidden = zeroState(x, hidden_);
-  return gruStep(affine(x, weightIn_, biasIn_, units), affine(*hidden, weightHidden_, biasHidden_, units), *hidden,
-                 hidden_);
+  const DType dtype = parameterType(x);
+  return gru_cell(x, *hidden, weightIn_.need({x.dim(1), units}, dtype), weightHidden_.need({hidden_, units}, dtype),
+                  biasOf(biasIn_, units, dtype), biasOf(biasHidden_, units, dtype));
 }
 
 // --- Layers ---

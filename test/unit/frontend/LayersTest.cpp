@@ -85,6 +85,24 @@ TEST(LayerTypes, AttentionAndRecurrentLayers) {
   expectAllTypes("recurrent", Recurrent(), rng::normal({4, 2, 3}, 1));
 }
 
+// Dropout of the weights takes another way through the ops: with next to none of it, the results are the same.
+TEST(Attention, WeightsAndTheFusedOpAgree) {
+  nn::MultiHeadAttention attention(8, 2, {.dropout = 1e-9, .causal = true});
+  attention.initialize({{f32, {2, 5, 8}}}, 1);
+  Tensor x = rng::normal({2, 5, 8}, 2), scores = rng::normal({5, 5}, 3);
+  Tensor valid = tensor({{1, 1, 1, 1, 0}, {1, 1, 1, 0, 0}}) > 0;
+  for (const nn::AttentionMasks &masks :
+       {nn::AttentionMasks{}, nn::AttentionMasks{.scores = scores}, nn::AttentionMasks{.keys = valid},
+        nn::AttentionMasks{scores, valid}, nn::AttentionMasks{scores > -2, valid}}) {
+    const auto fused = attention(x, x, x, masks).to_vector<float>();
+    TrainScope train;
+    const auto dropped = attention(x, x, x, masks).to_vector<float>();
+    for (size_t i = 0; i < fused.size(); ++i)
+      if (!std::isnan(fused[i]))
+        EXPECT_NEAR(fused[i], dropped[i], 1e-5) << i;
+  }
+}
+
 TEST(LayerErrors, WrongOptions) {
   EXPECT_NE(message([] { nn::Conv2d(3, 2, {.groups = 2}); }).find("3 channels do not split into 2 groups"),
             std::string::npos);
