@@ -367,6 +367,13 @@ int64_t max(int64_t a, int64_t b) {
     return a;
   if (difference.hi <= 0)
     return b;
+  // A common factor stands outside, where a multiple is seen to be one.
+  int64_t common = 0;
+  for (int64_t size : {a, b})
+    for (const auto &[atoms, coef] : polyOf(size))
+      common = std::gcd(common, coef);
+  if (common > 1)
+    return mul(max(*divideExactly(a, common), *divideExactly(b, common)), common);
   if (spell(b) < spell(a))
     std::swap(a, b);
   Atom atom{.kind = AtomKind::Max};

@@ -2,6 +2,7 @@
 #include "codegen/Compile.h"
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Interpreter.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
 
@@ -32,12 +33,18 @@ Check compiles(bool allowLibrary, bool quick) {
     std::vector<const void *> in;
     for (const op::HostTensor &t : inputs)
       in.push_back(t.data.get());
+    auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+    dim::Values sizes;
+    for (auto [type, tensor] : llvm::zip_equal(main.getArgumentTypes(), inputs))
+      if (std::string problem = dim::unify(graph::fromMlir(type).shape, tensor.type.shape, sizes, true); !problem.empty())
+        return problem;
     std::vector<void *> out;
-    for (mlir::Type type : module.lookupSymbol<mlir::func::FuncOp>("main").getResultTypes()) {
-      outputs.push_back(op::HostTensor::allocate(graph::fromMlir(type)));
-      out.push_back(outputs.back().data.get());
-    }
     try {
+      for (mlir::Type type : main.getResultTypes()) {
+        const TensorType declared = graph::fromMlir(type);
+        outputs.push_back(op::HostTensor::allocate({declared.dtype, dim::evaluate(declared.shape, sizes)}));
+        out.push_back(outputs.back().data.get());
+      }
       codegen::CompileOptions options;
       options.allowLibrary = allowLibrary;
       options.quickCode = quick;
@@ -45,7 +52,7 @@ Check compiles(bool allowLibrary, bool quick) {
       runtime::Context context(
           runtime::Executable::create(std::move(program.schedule), program.image, program.constants));
       context.bindStates({});
-      context.run(in, out);
+      context.run(in, out, sizes);
     } catch (const Error &error) {
       return error.what();
     }

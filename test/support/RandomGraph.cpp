@@ -3,6 +3,7 @@
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Evaluate.h"
 #include "test/support/RandomOps.h"
+#include "tressel/runtime/Dim.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -50,6 +51,8 @@ public:
     builder_.setInsertionPointToEnd(graph.module->getBody());
     function_ = mlir::func::FuncOp::create(builder_, loc, "main", builder_.getFunctionType({}, {}));
     builder_.setInsertionPointToStart(function_.addEntryBlock());
+    if (random_.chance(options_.dynamicShare))
+      nameSizes();
     if (random_.chance(options_.largeShare)) {
       maxElements_ = 1 << 15;
       newValue({someType(), largeShape()}, {});
@@ -93,15 +96,38 @@ private:
     return {random_.between(65, 100), random_.between(65, 100)};
   }
 
-  /// An input of the function, sometimes a constant. Given its contents, or random ones of the domain.
-  size_t newValue(const TensorType &type, op::Domain domain, std::optional<HostTensor> contents = {}) {
+  /// One or two numbers become sizes that are known only when the program runs.
+  void nameSizes() {
+    for (const char *name : {"n", "m"}) {
+      const auto value = random_.between(2, 6);
+      if (!dims_.empty() && (dims_.front().first == value || random_.chance(0.5)))
+        continue;
+      const auto low = random_.between(0, value), high = value + random_.below(100);
+      dims_.push_back({value, dim::symbol(name, low, high)});
+      sizes_.bind(dims_.back().second, value);
+    }
+  }
+  /// Every size that is such a number is taken for it.
+  template <typename Sizes> Sizes symbolic(Sizes sizes) const {
+    for (int64_t &size : sizes)
+      for (auto [value, symbol] : dims_)
+        if (size == value)
+          size = symbol;
+    return sizes;
+  }
+
+  /// An input of the function, sometimes a constant. Given its contents, or random ones of the domain. An input's sizes
+  /// are symbols where it is `dynamic`.
+  size_t newValue(const TensorType &type, op::Domain domain, std::optional<HostTensor> contents = {},
+                  bool dynamic = true) {
     HostTensor tensor = contents ? *contents : randomTensor(type, random_, domain);
     mlir::Value value;
-    if (random_.chance(0.25)) {
+    const TensorType declared{type.dtype, dynamic ? symbolic(type.shape) : type.shape};
+    if (declared == type && random_.chance(0.25)) {
       value = graph::createConstant(builder_, here(), type,
                                     {tensor.data.get(), static_cast<size_t>(type.bytes())});
     } else {
-      value = function_.getBody().front().addArgument(graph::toMlir(&context_, type), here());
+      value = function_.getBody().front().addArgument(graph::toMlir(&context_, declared), here());
       inputs_.push_back(tensor);
     }
     values_.push_back({value, tensor, tensor});
@@ -197,20 +223,52 @@ private:
     if (!result || !other)
       return false;
     for (size_t i = 0; i < result.outputs.size(); ++i) {
-      blur(other.outputs[i], op);
+      blur(other.outputs[i], *call);
       if (!isHarmless(result.outputs[i], other.outputs[i]))
         return false;
     }
 
+    const std::optional<bool> dynamic = declaredSizes(*call, choices);
+    if (!dynamic)
+      return false;
     std::vector<mlir::Value> operands;
     for (size_t i = 0; i < choices.size(); ++i) {
-      const size_t k = choices[i].known ? *choices[i].known : newValue(choices[i].type, {}, exact[i]);
+      const size_t k = choices[i].known ? *choices[i].known : newValue(choices[i].type, {}, exact[i], *dynamic);
       operands.push_back(values_[k].value);
     }
     mlir::Operation *created = graph::createOp(builder_, here(), op, operands, call->attrs);
     for (size_t i = 0; i < result.outputs.size(); ++i)
       values_.push_back({created->getResult(static_cast<unsigned>(i)), result.outputs[i], other.outputs[i]});
     return true;
+  }
+
+  /// Whether new operands have symbols in their types: the op must accept the declared types, and its results at run time
+  /// be those that were made up. The call's shape may come to name sizes. Nothing if neither way is legal.
+  std::optional<bool> declaredSizes(OpCall &call, const std::vector<Choice> &choices) {
+    if (dims_.empty())
+      return false;
+    for (bool dynamic : {true, false})
+      for (bool named : {true, false}) {
+        std::vector<TensorType> types;
+        for (const Choice &choice : choices)
+          types.push_back(choice.known ? graph::fromMlir(values_[*choice.known].value.getType())
+                                       : TensorType{choice.type.dtype, dynamic ? symbolic(choice.type.shape)
+                                                                               : choice.type.shape});
+        op::Attrs attrs = call.attrs;
+        for (size_t i = 0; named && i < attrs.size(); ++i)
+          if (auto *shape = std::get_if<op::Ints>(&attrs[i]); shape && call.op->attrs[i].name == std::string_view("shape"))
+            *shape = symbolic(*shape);
+        op::Inferred inferred = call.op->infer(*call.op, types, attrs);
+        bool same = bool(inferred) && inferred.types.size() == call.results.size();
+        for (size_t i = 0; same && i < inferred.types.size(); ++i)
+          same = dim::isKnown(inferred.types[i].shape) && inferred.types[i].dtype == call.results[i].dtype &&
+                 dim::evaluate(inferred.types[i].shape, sizes_) == call.results[i].shape;
+        if (same) {
+          call.attrs = attrs;
+          return dynamic;
+        }
+      }
+    return {};
   }
 
   bool inDomain(const OpInfo &op, size_t index, const HostTensor &tensor) {
@@ -228,14 +286,18 @@ private:
     return true;
   }
 
-  void blur(HostTensor &tensor, const OpInfo &op) {
+  void blur(HostTensor &tensor, const OpCall &call) {
     if (!isFloat(tensor.type.dtype))
       return;
+    const OpInfo &op = *call.op;
+    double share = blurOf(tensor.type.dtype);
+    for (const TensorType &operand : call.operands) // an op of many rounds in the types on its way
+      share = op.decompose ? std::max(share, blurOf(operand.dtype)) : share;
     // A zero that a function of floats gives may be almost one elsewhere, which counts once it is a condition.
     const double offset = op.compute != op::ComputeClass::Float ? 0 : tensor.type.dtype == f16 ? 1e-7 : 1e-20;
     for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
       const double x = op::interp::load(tensor, i).as<double>();
-      op::interp::store(tensor, i, x * (1 + blurOf(tensor.type.dtype) * (2 * random_.unit() - 1)) + offset);
+      op::interp::store(tensor, i, x * (1 + share * (2 * random_.unit() - 1)) + offset);
     }
   }
 
@@ -278,6 +340,8 @@ private:
   mlir::OpBuilder builder_;
   mlir::func::FuncOp function_;
   std::vector<Known> values_;
+  std::vector<std::pair<int64_t, int64_t>> dims_; ///< numbers that are symbols, with the symbol
+  dim::Values sizes_;                         ///< the same
   std::vector<HostTensor> inputs_;
 };
 

@@ -40,6 +40,7 @@ TEST(Dim, EqualExpressionsAreEqualNumbers) {
   EXPECT_EQ(max(n, 1), n);
   EXPECT_EQ(max(k, 512), 512);
   EXPECT_EQ(max(n, m), max(m, n));
+  EXPECT_EQ(max(mul(n, 64), mul(floorDiv(m, 3), 64)), mul(max(n, floorDiv(m, 3)), 64)); // so it is seen to be a multiple
   EXPECT_NE(symbol("n", 1, 2), symbol("n", 1, 3));
   EXPECT_EQ(add(kDynamic, n), kDynamic);
 }
