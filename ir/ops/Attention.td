@@ -53,8 +53,11 @@ def ScaledDotProductAttentionOp : Composite<"scaled_dot_product_attention"> {
     Ints swap(r);
     std::iota(swap.begin(), swap.end(), 0);
     std::swap(swap[r - 1], swap[r - 2]);
-    const double factor = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size));
-    Expr left = wide(q) * factor;
+    Expr left = wide(q);
+    if (scale != 0 || dim::isConstant(size))
+      left = left * (scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size)));
+    else
+      left = left * rsqrt(sum(full({size}, 1, left.dtype()), {0}, false));
     if (each != 1)
       left = reshape(left, batch(k, rows, size));
     Expr scores = matmul(left, transpose(wide(k), swap));

@@ -1,7 +1,7 @@
 // Runs the examples of the op records and puts their results into the page of all ops.
 //   op-examples PAGE OUT
-// PAGE is what the generator makes of the records: a line `@result add` stands where the result of that example belongs.
-// Exit status 1, and a message per op, when a record has no example or its example fails.
+// PAGE is what the generator makes of the records: a line `@result add` stands where the result of that example
+// belongs. Exit status 1, and a message per op, when a record has no example or its example fails.
 #include "test/examples/OpExamples.h"
 
 #include <fstream>

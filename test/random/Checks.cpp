@@ -29,14 +29,15 @@ Check simplifies() {
 
 Check compiles(bool allowLibrary, bool quick) {
   return [allowLibrary, quick](mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs,
-                        std::vector<op::HostTensor> &outputs) -> std::string {
+                               std::vector<op::HostTensor> &outputs) -> std::string {
     std::vector<const void *> in;
     for (const op::HostTensor &t : inputs)
       in.push_back(t.data.get());
     auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
     dim::Values sizes;
     for (auto [type, tensor] : llvm::zip_equal(main.getArgumentTypes(), inputs))
-      if (std::string problem = dim::unify(graph::fromMlir(type).shape, tensor.type.shape, sizes, true); !problem.empty())
+      if (std::string problem = dim::unify(graph::fromMlir(type).shape, tensor.type.shape, sizes, true);
+          !problem.empty())
         return problem;
     std::vector<void *> out;
     try {

@@ -1,8 +1,9 @@
 // Random programs against the interpreter: compiled and run, or only simplified.
 //   random-graphs [--seed S] [--count N] [--check compile|simplify] [--no-library] [--quick] [--inject] [--print]
-// Prints what was covered, by op, type and place; of 300 programs or more, an op and type that stood in none is a failure. A program that gives other results is
-// shrunk and printed with its seed. With --inject the program that is handed on has one op replaced by another of the same
-// signature: then it is a failure when that goes unnoticed. Exit status: 0 fine, 1 a failure, 2 usage.
+// Prints what was covered, by op, type and place; of 300 programs or more, an op and type that stood in none is a
+// failure. A program that gives other results is shrunk and printed with its seed. With --inject the program that is
+// handed on has one op replaced by another of the same signature: then it is a failure when that goes unnoticed. Exit
+// status: 0 fine, 1 a failure, 2 usage.
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Interpreter.h"
@@ -10,10 +11,10 @@
 #include "test/support/RandomGraph.h"
 #include "test/support/ShrinkGraph.h"
 
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace tressel;
 
@@ -27,8 +28,8 @@ llvm::cl::opt<bool> quickOption("quick", llvm::cl::desc("compile quickly rather 
 llvm::cl::opt<bool> injectOption("inject", llvm::cl::desc("change an op behind the check's back"));
 llvm::cl::opt<bool> printOption("print", llvm::cl::desc("print every program"));
 
-/// Replaces the `victim`-th op by another of the table that takes the same operands, attributes and gives the same types.
-/// False if there is no such op.
+/// Replaces the `victim`-th op by another of the table that takes the same operands, attributes and gives the same
+/// types. False if there is no such op.
 bool replaceOp(mlir::ModuleOp module, int victim) {
   mlir::Operation *target = nullptr;
   module.walk([&](mlir::Operation *op) {
@@ -124,8 +125,8 @@ int main(int argc, char **argv) {
       continue;
     }
     if (options.inject) {
-      // A wrong op that is not seen in the results (a maximum of positive numbers with 0, say) is no error, so only those
-      // count whose results the interpreter finds different.
+      // A wrong op that is not seen in the results (a maximum of positive numbers with 0, say) is no error, so only
+      // those count whose results the interpreter finds different.
       mlir::OwningOpRef<mlir::ModuleOp> wrong = mlir::cast<mlir::ModuleOp>((*graph.module)->clone());
       if (!replaceOp(*wrong, static_cast<int>(seed % static_cast<uint64_t>(test::countOps(*wrong)))))
         continue;
@@ -167,7 +168,8 @@ int main(int argc, char **argv) {
     llvm::outs() << noticed << " of " << injected << " wrong programs were noticed\n";
     return injected > 0 && noticed == injected ? 0 : 1;
   }
-  llvm::outs() << "ops in " << options.count << " programs from seed " << options.seed << ", by type of the first operand\n"
+  llvm::outs() << "ops in " << options.count << " programs from seed " << options.seed
+               << ", by type of the first operand\n"
                << coverage.table();
   // A handful of programs cannot hold everything.
   if (std::vector<std::string> missing = coverage.missing(); options.count >= 300 && !missing.empty()) {

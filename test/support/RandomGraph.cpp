@@ -5,9 +5,9 @@
 #include "test/support/RandomOps.h"
 #include "tressel/runtime/Dim.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <cmath>
 #include <limits>
@@ -29,11 +29,16 @@ constexpr double kLargest = 1e3; ///< no value is larger, so that nothing overfl
 /// What one op may round away, relative to its result.
 double blurOf(DType type) {
   switch (type) {
-  case DType::f64: return 0x1p-48;
-  case DType::f32: return 0x1p-20;
-  case DType::f16: return 0x1p-9;
-  case DType::bf16: return 0x1p-6;
-  default: return 0;
+  case DType::f64:
+    return 0x1p-48;
+  case DType::f32:
+    return 0x1p-20;
+  case DType::f16:
+    return 0x1p-9;
+  case DType::bf16:
+    return 0x1p-6;
+  default:
+    return 0;
   }
 }
 
@@ -124,8 +129,7 @@ private:
     mlir::Value value;
     const TensorType declared{type.dtype, dynamic ? symbolic(type.shape) : type.shape};
     if (declared == type && random_.chance(0.25)) {
-      value = graph::createConstant(builder_, here(), type,
-                                    {tensor.data.get(), static_cast<size_t>(type.bytes())});
+      value = graph::createConstant(builder_, here(), type, {tensor.data.get(), static_cast<size_t>(type.bytes())});
     } else {
       value = function_.getBody().front().addArgument(graph::toMlir(&context_, declared), here());
       inputs_.push_back(tensor);
@@ -242,8 +246,8 @@ private:
     return true;
   }
 
-  /// Whether new operands have symbols in their types: the op must accept the declared types, and its results at run time
-  /// be those that were made up. The call's shape may come to name sizes. Nothing if neither way is legal.
+  /// Whether new operands have symbols in their types: the op must accept the declared types, and its results at run
+  /// time be those that were made up. The call's shape may come to name sizes. Nothing if neither way is legal.
   std::optional<bool> declaredSizes(OpCall &call, const std::vector<Choice> &choices) {
     if (dims_.empty())
       return false;
@@ -251,12 +255,13 @@ private:
       for (bool named : {true, false}) {
         std::vector<TensorType> types;
         for (const Choice &choice : choices)
-          types.push_back(choice.known ? graph::fromMlir(values_[*choice.known].value.getType())
-                                       : TensorType{choice.type.dtype, dynamic ? symbolic(choice.type.shape)
-                                                                               : choice.type.shape});
+          types.push_back(
+              choice.known ? graph::fromMlir(values_[*choice.known].value.getType())
+                           : TensorType{choice.type.dtype, dynamic ? symbolic(choice.type.shape) : choice.type.shape});
         op::Attrs attrs = call.attrs;
         for (size_t i = 0; named && i < attrs.size(); ++i)
-          if (auto *shape = std::get_if<op::Ints>(&attrs[i]); shape && call.op->attrs[i].name == std::string_view("shape"))
+          if (auto *shape = std::get_if<op::Ints>(&attrs[i]);
+              shape && call.op->attrs[i].name == std::string_view("shape"))
             *shape = symbolic(*shape);
         op::Inferred inferred = call.op->infer(*call.op, types, attrs);
         bool same = bool(inferred) && inferred.types.size() == call.results.size();
@@ -341,7 +346,7 @@ private:
   mlir::func::FuncOp function_;
   std::vector<Known> values_;
   std::vector<std::pair<int64_t, int64_t>> dims_; ///< numbers that are symbols, with the symbol
-  dim::Values sizes_;                         ///< the same
+  dim::Values sizes_;                             ///< the same
   std::vector<HostTensor> inputs_;
 };
 
@@ -405,7 +410,8 @@ std::string Coverage::table() const {
       std::string cell = ".";
       if (row != counts_.end())
         if (auto at = row->second.find(static_cast<DType>(type)); at != row->second.end())
-          cell = std::to_string(at->second[0]) + "/" + std::to_string(at->second[1]) + "/" + std::to_string(at->second[2]);
+          cell =
+              std::to_string(at->second[0]) + "/" + std::to_string(at->second[1]) + "/" + std::to_string(at->second[2]);
       os << llvm::right_justify(cell, 12);
     }
     os << "\n";
