@@ -84,6 +84,16 @@ void Fingerprint::result(const Tensor &t) {
       {mix(0x7654321, t.defined() ? identify(t) : 0), "a result", t.defined() ? t.impl()->where : SourceLoc{}});
 }
 
+void Fingerprint::control(const ControlCall &call) {
+  uint64_t h = mix(static_cast<uint64_t>(call.kind), static_cast<uint64_t>(call.trips));
+  if (call.condition.defined())
+    h = mix(h, identify(call.condition));
+  for (const std::vector<Tensor> &tensors : {call.carried, call.slices})
+    for (const Tensor &t : tensors)
+      h = mix(h, identify(t));
+  entries_.push_back({h, call.name, userLine(toLoc(call.where))});
+}
+
 void FingerprintRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
                              const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) {
   fingerprint.op(info, inputs, attrs, where);

@@ -14,6 +14,7 @@ public:
   void read(const VariableImpl &variable, SourceLoc where);
   void assign(const VariableImpl &variable, const Tensor &value, SourceLoc where);
   void result(const Tensor &t);
+  void control(const ControlCall &call);
 
   /// Where two recordings part, in words; empty if they are equal.
   std::string differsFrom(const Fingerprint &earlier) const;
@@ -37,6 +38,9 @@ public:
   void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) override;
 
   Fingerprint fingerprint;
+
+protected:
+  void beginControl(const ControlCall &call) override { fingerprint.control(call); }
 
 private:
   Tensor &state(const std::shared_ptr<VariableImpl> &variable, SourceLoc where);

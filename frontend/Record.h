@@ -4,6 +4,7 @@
 #include "ir/op/OpInfo.h"
 
 #include <tressel/arg.h>
+#include <tressel/control.h>
 #include <tressel/scope.h>
 
 #include <array>
@@ -63,6 +64,14 @@ public:
                   const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) = 0;
   virtual Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) = 0;
   virtual void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) = 0;
+
+  /// The same wherever the call stands: in a body, a Variable is an argument of the body, and what the body assigns one of
+  /// its results.
+  Tensor readVariable(const std::shared_ptr<VariableImpl> &variable, SourceLoc where);
+  void assignVariable(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where);
+  /// Records the bodies, each once, and the op that runs them.
+  std::vector<Tensor> control(const ControlCall &call);
+
   /// Parameters without a value get one while shapes are inferred, and in no real trace.
   virtual bool mayCreateParameters() const { return false; }
   uint64_t number() const { return number_; }
@@ -84,7 +93,33 @@ public:
   /// A value of this trace.
   Tensor makeValue(const TensorType &type, void *value, SourceLoc where);
 
+protected:
+  struct BodyVariable {
+    std::shared_ptr<VariableImpl> variable;
+    Tensor outside, argument, current; ///< its value before the op, at the begin of the body, now
+    bool assigned = false;
+  };
+  struct BodyRecord {
+    bool isCondition = false;
+    std::vector<Tensor> arguments, results;
+    std::vector<BodyVariable> variables; ///< those the body reads or assigns; each is one more argument
+  };
+  // What a recorder does about bodies: the calls come in this order, inner ops between beginBody and endBody.
+  virtual void beginControl(const ControlCall &) {}
+  virtual void beginBody() {}
+  /// A further argument of the body that is so deep.
+  virtual Tensor bodyArgument(size_t depth, const TensorType &type, SourceLoc where);
+  virtual void endBody(const BodyRecord &, SourceLoc) {}
+  /// The values of the whole: results, then the Variables that a body assigned.
+  virtual std::vector<Tensor> endControl(const ControlCall &call, std::span<const BodyRecord> bodies,
+                                         std::span<const std::shared_ptr<VariableImpl>> assigned,
+                                         std::span<const TensorType> types);
+
 private:
+  BodyVariable &bodyVariable(size_t depth, const std::shared_ptr<VariableImpl> &variable, SourceLoc where);
+  void checkResults(const ControlCall &call, std::span<const BodyRecord> records) const;
+  std::vector<BodyRecord *> bodies_; ///< being recorded, outermost first
+
   uint64_t number_, numValues_ = 0;
   std::vector<std::pair<Counter, uint64_t>> structure_;
 };

@@ -203,7 +203,7 @@ Tensor Variable::value(std::source_location where) const {
     detail::fail<Error>("the Variable '" + impl_->name + "' has no value yet", toLoc(where), "",
                         "initialize the module it belongs to, or assign it");
   if (detail::Recorder *r = detail::Recorder::current())
-    return r->read(impl_, toLoc(where));
+    return r->readVariable(impl_, toLoc(where));
   return impl_->value;
 }
 
@@ -216,7 +216,7 @@ void Variable::assign(const Tensor &value, std::source_location where) const {
     if (!impl_->value.defined())
       detail::fail<TraceError>("the Variable '" + impl_->name + "' gets its first value inside a traced function",
                                toLoc(where), "assign", "give it a value before");
-    return r->assign(impl_, value, toLoc(where));
+    return r->assignVariable(impl_, value, toLoc(where));
   }
   impl_->value = value;
   impl_->version.fetch_add(1, std::memory_order_release);

@@ -3,6 +3,7 @@
 
 #include "codegen/Compile.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/Engine.h"
 #include "tressel/runtime/Package.h"
@@ -104,6 +105,14 @@ struct TraceRecorder::Impl {
   std::unordered_map<const TensorImpl *, mlir::Value> constants;
   Fingerprint fingerprint;
   std::vector<Tensor> captured; ///< keeps the keys of `constants` alive
+  /// Bodies of control flow that are being recorded, or wait for the op that they become part of.
+  struct Body {
+    std::unique_ptr<mlir::Block> block = std::make_unique<mlir::Block>();
+    std::vector<mlir::Value> results;
+    std::vector<std::pair<VariableImpl *, mlir::Value>> variables; ///< at its end
+    mlir::OpBuilder::InsertPoint outside;
+  };
+  std::vector<Body> open, closed;
   SourceLoc lastWhere, lastUser;
   mlir::Location lastLocation = mlir::UnknownLoc::get(context.get());
 
@@ -148,6 +157,9 @@ struct TraceRecorder::Impl {
     auto [it, isNew] = constants.try_emplace(t.impl());
     if (isNew) {
       runtime::Engine::global().wait(*t.impl()->storage, where);
+      mlir::OpBuilder::InsertionGuard guard(builder);
+      if (!open.empty()) // for all bodies
+        builder.setInsertionPointToStart(&func.getBody().front());
       it->second = graph::createConstant(builder, locate(where), t.type(), bytesOf(t));
       captured.push_back(t);
       if (t.type().bytes() > 256)
@@ -155,7 +167,18 @@ struct TraceRecorder::Impl {
     }
     return it->second;
   }
-  mlir::Value valueIn(const Tensor &t, SourceLoc where) { return t.traced() ? valueOf(t) : constant(t, where); }
+  mlir::Value valueIn(const Tensor &t, SourceLoc where) {
+    if (!t.traced())
+      return constant(t, where);
+    mlir::Value value = valueOf(t);
+    mlir::Block *block = value.getParentBlock();
+    if (block != &func.getBody().front() &&
+        llvm::none_of(open, [&](const Body &body) { return body.block.get() == block; }))
+      fail<TraceError>("a tensor " + t.type().str() + " that was made in a body (at " + t.impl()->where.str() +
+                           ") is used outside of it",
+                       where, "control flow", "return it from the body");
+    return value;
+  }
 
   size_t stateIndex(Recorder &recorder, const std::shared_ptr<VariableImpl> &variable, SourceLoc where);
 
@@ -233,6 +256,187 @@ void TraceRecorder::Impl::close(const std::vector<Result> &results, bool updated
   }
   for (auto [i, r] : llvm::enumerate(results))
     func.setResultAttr(static_cast<unsigned>(i), r.attr, builder.getStringAttr(r.name));
+}
+
+//--- Control flow -----------------------------------------------------------------------------------------------------
+
+void TraceRecorder::beginControl(const ControlCall &call) { impl_->fingerprint.control(call); }
+
+void TraceRecorder::beginBody() {
+  Impl::Body body;
+  body.outside = impl_->builder.saveInsertionPoint();
+  impl_->builder.setInsertionPointToEnd(body.block.get());
+  impl_->open.push_back(std::move(body));
+}
+
+Tensor TraceRecorder::bodyArgument(size_t depth, const TensorType &type, SourceLoc where) {
+  mlir::Value argument =
+      impl_->open[depth].block->addArgument(graph::toMlir(impl_->context.get(), type), impl_->locate(where));
+  return makeValue(type, argument.getAsOpaquePointer(), where);
+}
+
+void TraceRecorder::endBody(const BodyRecord &record, SourceLoc where) {
+  Impl::Body &body = impl_->open.back();
+  for (const Tensor &t : record.results)
+    body.results.push_back(impl_->valueIn(t.defined() ? t : record.arguments.front(), where)); // checked later
+  for (const BodyVariable &v : record.variables)
+    body.variables.push_back({v.variable.get(), impl_->valueIn(v.current, where)});
+  impl_->builder.restoreInsertionPoint(body.outside);
+  impl_->closed.push_back(std::move(body));
+  impl_->open.pop_back();
+}
+
+std::vector<Tensor> TraceRecorder::endControl(const ControlCall &call, std::span<const BodyRecord> records,
+                                              std::span<const std::shared_ptr<VariableImpl>> assigned,
+                                              std::span<const TensorType> types) {
+  Impl &impl = *impl_;
+  const SourceLoc where = toLoc(call.where);
+  const mlir::Location loc = impl.locate(where);
+  const bool isCond = call.kind == ControlCall::Kind::Cond, isScan = call.kind == ControlCall::Kind::Scan;
+  std::vector<Impl::Body> bodies(std::make_move_iterator(impl.closed.end() - static_cast<ptrdiff_t>(records.size())),
+                                 std::make_move_iterator(impl.closed.end()));
+  impl.closed.resize(impl.closed.size() - records.size());
+
+  // Operands in the order of the op's groups, each with its argument of every body (none: a new one).
+  struct Part {
+    mlir::Value operand; ///< null for the number of the iteration
+    mlir::Type type;
+    std::vector<mlir::Value> arguments;
+  };
+  std::vector<Part> index, carried, slices, invariants;
+  auto argumentsAt = [&](size_t i) {
+    std::vector<mlir::Value> arguments;
+    for (const BodyRecord &record : records)
+      arguments.push_back(valueOf(record.arguments[i]));
+    return arguments;
+  };
+  size_t next = 0;
+  if (isScan)
+    index.push_back({{}, valueOf(records[0].arguments[0]).getType(), argumentsAt(next++)});
+  for (const Tensor &t : call.carried) {
+    mlir::Value value = impl.valueIn(t, where);
+    (isCond ? invariants : carried).push_back({value, value.getType(), argumentsAt(next++)});
+  }
+  for (const Tensor &t : call.slices) {
+    mlir::Type type = valueOf(records[0].arguments[next]).getType();
+    slices.push_back({impl.valueIn(t, where), type, argumentsAt(next++)});
+  }
+  std::vector<const VariableImpl *> seen;
+  for (const BodyRecord &record : records)
+    for (const BodyVariable &v : record.variables) {
+      if (llvm::is_contained(seen, v.variable.get()))
+        continue;
+      seen.push_back(v.variable.get());
+      mlir::Value value = impl.valueIn(v.outside, where);
+      Part part{value, value.getType(), {}};
+      for (const BodyRecord &other : records) {
+        auto found = llvm::find_if(other.variables, [&](const BodyVariable &o) { return o.variable == v.variable; });
+        part.arguments.push_back(found == other.variables.end() ? mlir::Value() : valueOf(found->argument));
+      }
+      const bool isCarried = !isCond && llvm::any_of(assigned, [&](auto &a) { return a == v.variable; });
+      if (!isCarried)
+        invariants.push_back(std::move(part));
+    }
+  for (const auto &variable : assigned) { // carried in the order of the results
+    if (isCond)
+      break;
+    for (const BodyRecord &record : records)
+      if (auto found = llvm::find_if(record.variables, [&](const BodyVariable &o) { return o.variable == variable; });
+          found != record.variables.end()) {
+        mlir::Value value = impl.valueIn(found->outside, where);
+        Part part{value, value.getType(), {}};
+        for (const BodyRecord &other : records) {
+          auto own = llvm::find_if(other.variables, [&](const BodyVariable &o) { return o.variable == variable; });
+          part.arguments.push_back(own == other.variables.end() ? mlir::Value() : valueOf(own->argument));
+        }
+        carried.push_back(std::move(part));
+        break;
+      }
+  }
+
+  // The op. Results: explicit carried, assigned Variables, the stacked.
+  const size_t numExplicit = isCond ? records.back().results.size() : call.carried.size();
+  std::vector<size_t> order; // of `types`, by result
+  for (size_t i = 0; i < numExplicit; ++i)
+    order.push_back(i);
+  for (size_t i = 0; i < assigned.size(); ++i)
+    order.push_back(records.back().results.size() + i);
+  for (size_t i = numExplicit; i < records.back().results.size(); ++i)
+    order.push_back(i);
+  auto operandsOf = [](const std::vector<Part> &parts) {
+    return llvm::map_to_vector(parts, [](const Part &part) { return part.operand; });
+  };
+  llvm::SmallVector<mlir::Type> resultTypes;
+  for (size_t i : order)
+    resultTypes.push_back(graph::toMlir(impl.context.get(), types[i]));
+  mlir::OpBuilder &b = impl.builder;
+  mlir::Operation *op;
+  if (isCond)
+    op = graph::CondOp::create(b, loc, resultTypes, impl.valueIn(call.condition, where), operandsOf(invariants));
+  else if (isScan)
+    op = graph::ScanOp::create(b, loc, resultTypes, graph::sizeAttr(impl.context.get(), call.trips), operandsOf(carried),
+                               operandsOf(slices), operandsOf(invariants));
+  else
+    op = graph::WhileOp::create(b, loc, resultTypes, operandsOf(carried), operandsOf(invariants));
+
+  for (size_t k = 0; k < bodies.size(); ++k) {
+    mlir::OpBuilder::InsertionGuard guard(b);
+    mlir::Block *block = b.createBlock(&op->getRegion(static_cast<unsigned>(k)));
+    block->getOperations().splice(block->end(), bodies[k].block->getOperations());
+    auto replaced = [&](mlir::Value value) {
+      auto argument = llvm::dyn_cast<mlir::BlockArgument>(value);
+      if (argument && argument.getOwner() == bodies[k].block.get())
+        for (const auto *parts : {&index, &carried, &slices, &invariants})
+          for (size_t i = 0; i < parts->size(); ++i)
+            if ((*parts)[i].arguments[k] == value) {
+              size_t at = i;
+              for (const auto *before : {&index, &carried, &slices, &invariants}) {
+                if (before == parts)
+                  break;
+                at += before->size();
+              }
+              return mlir::Value(block->getArgument(static_cast<unsigned>(at)));
+            }
+      return value;
+    };
+    for (const auto *parts : {&index, &carried, &slices, &invariants})
+      for (const Part &part : *parts) {
+        mlir::Value argument = block->addArgument(part.type, loc);
+        if (mlir::Value recorded = part.arguments[k])
+          recorded.replaceAllUsesWith(argument);
+      }
+    llvm::SmallVector<mlir::Value> yielded;
+    if (records[k].isCondition) {
+      yielded.push_back(replaced(bodies[k].results[0]));
+    } else {
+      for (size_t i : order) {
+        if (i < records.back().results.size()) {
+          yielded.push_back(replaced(bodies[k].results[i]));
+          continue;
+        }
+        const VariableImpl *variable = assigned[i - records.back().results.size()].get();
+        auto found = llvm::find_if(bodies[k].variables, [&](auto &v) { return v.first == variable; });
+        mlir::Value value;
+        if (found != bodies[k].variables.end())
+          value = replaced(found->second);
+        else // this branch leaves it as it was: the operand, which captureInvariants makes an argument
+          for (const BodyRecord &record : records)
+            for (const BodyVariable &v : record.variables)
+              if (v.variable.get() == variable)
+                value = impl.valueIn(v.outside, where);
+        yielded.push_back(value);
+      }
+    }
+    b.setInsertionPointToEnd(block);
+    graph::YieldOp::create(b, loc, yielded);
+  }
+  graph::captureInvariants(llvm::cast<graph::ControlOpInterface>(op));
+  std::vector<Tensor> results(types.size());
+  for (size_t i = 0; i < types.size(); ++i) { // numbered as the other recorders do
+    auto at = static_cast<unsigned>(llvm::find(order, i) - order.begin());
+    results[i] = makeValue(types[i], op->getResult(at).getAsOpaquePointer(), userLine(where));
+  }
+  return results;
 }
 
 Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOptions &options) {

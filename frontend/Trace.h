@@ -56,6 +56,16 @@ public:
   Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override;
   void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) override;
 
+protected:
+  void beginControl(const ControlCall &call) override;
+  void beginBody() override;
+  Tensor bodyArgument(size_t depth, const TensorType &type, SourceLoc where) override;
+  void endBody(const BodyRecord &body, SourceLoc where) override;
+  std::vector<Tensor> endControl(const ControlCall &call, std::span<const BodyRecord> bodies,
+                                 std::span<const std::shared_ptr<VariableImpl>> assigned,
+                                 std::span<const TensorType> types) override;
+
+public:
   /// Ends the trace. Throws what the compiler finds.
   Traced finish(std::span<const Tensor> results, const FinishOptions &options);
   /// Ends the trace and writes it as a package, with the states' values of now.

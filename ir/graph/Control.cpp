@@ -2,8 +2,8 @@
 
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "tressel/runtime/Dim.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -160,12 +160,21 @@ void addInvariant(ControlOpInterface op, Value value) {
 }
 
 void captureInvariants(ControlOpInterface op) {
+  // Not getUsedValuesDefinedAbove: the op may itself stand in a body that is part of nothing yet.
   llvm::SetVector<Value> captured;
-  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (Region *home = operand.getParentRegion(); !home || !region.isAncestor(home))
+          captured.insert(operand);
+    });
   for (Value value : captured) {
     addInvariant(op, value);
     for (Region &region : op->getRegions())
-      replaceAllUsesInRegionWith(value, region.front().getArguments().back(), region);
+      value.replaceUsesWithIf(region.front().getArguments().back(), [&](OpOperand &use) {
+        Region *home = use.getOwner()->getParentRegion();
+        return home && region.isAncestor(home);
+      });
   }
 }
 

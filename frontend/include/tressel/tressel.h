@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tressel/arg.h>
+#include <tressel/control.h>
 #include <tressel/data.h>
 #include <tressel/interchange.h>
 #include <tressel/io.h>
