@@ -5,6 +5,7 @@
 #include "codegen/cpu/GeneratedProvider.h"
 #include "codegen/cpu/KernelSource.h"
 #include "codegen/onednn/Provider.h"
+#include "codegen/prebuilt/Provider.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/sched/Export.h"
@@ -66,8 +67,10 @@ const char *lastPassOf(const std::string &emit) {
   return nullptr;
 }
 
-/// Whether code is generated for the kernel: all of it, or what follows a library's root.
-bool isGenerated(graph::KernelOp kernel) { return kernel.getProvider() == "generated"; }
+/// Whether the kernel's code is part of the image: generated, or linked from what was compiled ahead.
+bool isInImage(graph::KernelOp kernel) {
+  return kernel.getProvider() == "generated" || kernel.getProvider() == kPrebuiltProvider;
+}
 
 } // namespace
 
@@ -80,9 +83,11 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
 
   // Own kernels first: of equal bids the first wins.
   auto generated = makeGeneratedProvider(target);
+  auto prebuilt = makePrebuiltProvider();
   auto library = options.allowLibrary ? onednn::makeProvider() : nullptr;
   passes::PipelineOptions pipeline;
   pipeline.providers.push_back(generated.get());
+  pipeline.providers.push_back(prebuilt.get());
   if (library)
     pipeline.providers.push_back(library.get());
   pipeline.disabled = options.disabledPasses;
@@ -108,11 +113,11 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   std::vector<KernelSource> sources;
   std::map<std::string, const KernelSource *> bySymbol;
   for (graph::KernelOp kernel : module.getOps<graph::KernelOp>()) {
-    if (isGenerated(kernel))
+    if (isInImage(kernel))
       ++report.numKernels;
     else
       ++report.numLibraryKernels;
-    if (isGenerated(kernel) || kernel.getRootOps())
+    if (isInImage(kernel) || kernel.getRootOps())
       sources.push_back(makeKernelSource(kernel, target));
   }
   for (const KernelSource &s : sources)
@@ -140,6 +145,11 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   sched::ProgramOp scheduled = *programs.begin();
   program.schedule = sched::exportSchedule(scheduled);
   for (runtime::KernelDesc &desc : program.schedule.kernels) {
+    if (desc.provider == kPrebuiltProvider) { // to the runtime all kernels of the image are alike
+      desc.provider = "generated";
+      desc.params.clear();
+      continue;
+    }
     auto source = bySymbol.find(desc.symbol);
     if (desc.provider != "generated" || source == bySymbol.end())
       continue;

@@ -50,7 +50,7 @@ private:
   bool isClaimed(Operation *op, const llvm::DenseSet<Value> &parameterOnly) const {
     llvm::SetVector<Value> inputs;
     for (Value operand : op->getOperands())
-      if (!isInlineConstant(operand))
+      if (!isImmediate(op, operand))
         inputs.insert(operand);
     SmallVector<bool> packable = llvm::map_to_vector(inputs, [&](Value v) { return parameterOnly.contains(v); });
     SmallVector<Value> results(op->getResults());

@@ -36,7 +36,7 @@ struct Boundary {
     llvm::SetVector<Value> unique;
     for (Operation *op : ops)
       for (Value operand : op->getOperands())
-        if (Operation *def = operand.getDefiningOp(); !(def && inside.contains(def)) && !isInlineConstant(operand))
+        if (Operation *def = operand.getDefiningOp(); !(def && inside.contains(def)) && !isImmediate(op, operand))
           unique.insert(operand);
     inputs = SmallVector<Value>(unique.begin(), unique.end());
     for (Operation *op : ops)
@@ -363,7 +363,7 @@ private:
       map.map(input, body->addArgument(input.getType(), input.getLoc()));
     for (auto [i, op] : llvm::enumerate(ordered)) {
       for (Value operand : op->getOperands())
-        if (isInlineConstant(operand) && !map.contains(operand))
+        if (isImmediate(op, operand) && !map.contains(operand))
           map.map(operand, b.clone(*operand.getDefiningOp())->getResult(cast<OpResult>(operand).getResultNumber()));
       b.clone(*op, map);
       if (split && i + 1 == how.root.size())

@@ -56,6 +56,19 @@ std::optional<op::LoopForm> loopFormOf(Operation *op) {
                         graph::attrsOf(op, *info));
 }
 
+std::optional<op::KernelForm> kernelFormOf(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  if (!info || !info->kernelForm)
+    return std::nullopt;
+  return info->kernelForm(*info, tableTypes(op->getOperandTypes()), tableTypes(op->getResultTypes()),
+                          graph::attrsOf(op, *info));
+}
+
+bool hasOwnKernel(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  return info && info->kernelForm;
+}
+
 int64_t bytesOf(Type tensor) { return dim::hint(dim::bytes(graph::fromMlir(tensor))); }
 
 int64_t flopsOf(Operation *op) {
@@ -130,7 +143,15 @@ llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
 }
 
 bool mayOverwrite(graph::KernelOp kernel, unsigned i) {
-  if (kernel.isExternal() || kernel.getProvider() != "generated" || kernel.getResultTypes().size() != 1)
+  if (kernel.isExternal())
+    return false;
+  if (Operation *op = &kernel.getBody().front().front(); hasOwnKernel(op)) {
+    const int operand = graph::infoOf(op)->overwrites;
+    return operand >= 0 && op->getOperand(static_cast<unsigned>(operand)) == kernel.getBody().getArgument(i) &&
+           llvm::count(op->getOperands(), Value(kernel.getBody().getArgument(i))) == 1 &&
+           kernel.getArgumentTypes()[i] == kernel.getResultTypes()[0];
+  }
+  if (kernel.getProvider() != "generated" || kernel.getResultTypes().size() != 1)
     return false;
   auto result = cast<RankedTensorType>(kernel.getResultTypes()[0]);
   auto input = cast<RankedTensorType>(kernel.getArgumentTypes()[i]);

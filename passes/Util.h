@@ -23,6 +23,10 @@ mlir::Location fuseLocations(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Lo
 std::vector<TensorType> tableTypes(mlir::TypeRange types);
 /// Nothing if the op is not in the table or has none.
 std::optional<op::LoopForm> loopFormOf(mlir::Operation *op);
+/// Nothing if no prebuilt kernel runs the op.
+std::optional<op::KernelForm> kernelFormOf(mlir::Operation *op);
+/// The op's kernel takes all operands from memory, constants of one value too, and is written by hand: nothing fuses with it.
+bool hasOwnKernel(mlir::Operation *op);
 /// For comparing costs: of a typical size, where sizes are symbolic.
 int64_t bytesOf(mlir::Type tensor);
 int64_t flopsOf(mlir::Operation *op);
@@ -36,9 +40,13 @@ inline bool isPointParallel(const op::LoopForm &form) { return form.combine == o
 bool isComputation(mlir::Operation *op);
 /// A constant of one value, which kernels take in as an immediate.
 bool isInlineConstant(mlir::Value value);
+/// Whether the op's kernel takes the operand in as an immediate.
+inline bool isImmediate(mlir::Operation *user, mlir::Value operand) {
+  return isInlineConstant(operand) && !hasOwnKernel(user);
+}
 
-/// Whether the kernel's one result may lie on the bytes of input `i`: each element of the input is read only for the
-/// element of the result that replaces it.
+/// Whether the kernel's first result may lie on the bytes of input `i`: each element of the input is read only for the
+/// element of the result that replaces it, or the op's kernel says that it may.
 bool mayOverwrite(graph::KernelOp kernel, unsigned i);
 
 /// Whether an op, or the kernel it runs, draws random numbers.

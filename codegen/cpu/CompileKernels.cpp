@@ -55,6 +55,8 @@ private:
 
 std::string keyOf(const KernelSource &k, const Target &target) {
   std::string key = target.key() + '\n' + k.signature.symbol + '\n';
+  if (k.prebuilt)
+    return key + k.prebuilt->str();
   for (int32_t o : k.signature.operands)
     key += std::to_string(o) + ' ';
   for (int64_t symbol : k.signature.symbols)
@@ -67,8 +69,13 @@ std::string keyOf(const KernelSource &k, const Target &target) {
 Object compileOne(const KernelSource &k, const Target &target) {
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
-  emitKernel(module, k.plan, k.schedule, target.features(), k.signature);
-  target.optimize(module);
+  if (k.prebuilt) {
+    emitPrebuilt(module, *k.prebuilt, k.signature.symbol);
+    target.optimizeLinked(module);
+  } else {
+    emitKernel(module, k.plan, k.schedule, target.features(), k.signature);
+    target.optimize(module);
+  }
   return std::make_shared<const std::vector<char>>(target.object(module));
 }
 
@@ -119,15 +126,25 @@ std::vector<std::vector<char>> compileKernels(const std::vector<KernelSource> &k
 
 std::string printKernels(const std::vector<KernelSource> &kernels, const Target &target, bool assembly) {
   llvm::LLVMContext context;
-  llvm::Module module("kernels", context);
-  for (const KernelSource &k : kernels)
-    emitKernel(module, k.plan, k.schedule, target.features(), k.signature);
-  target.optimize(module);
-  if (assembly)
-    return target.assembly(module);
+  llvm::Module generated("kernels", context), linked("prebuilt kernels", context);
+  for (const KernelSource &k : kernels) {
+    if (k.prebuilt)
+      emitPrebuilt(linked, *k.prebuilt, k.signature.symbol);
+    else
+      emitKernel(generated, k.plan, k.schedule, target.features(), k.signature);
+  }
+  target.optimize(generated);
+  target.optimizeLinked(linked);
   std::string text;
   llvm::raw_string_ostream out(text);
-  module.print(out, nullptr);
+  for (llvm::Module *module : {&generated, &linked}) {
+    if (module->empty())
+      continue;
+    if (assembly)
+      out << target.assembly(*module);
+    else
+      module->print(out, nullptr);
+  }
   return text;
 }
 

@@ -3,18 +3,21 @@
 
 #include "codegen/cpu/EmitKernel.h"
 #include "codegen/cpu/Target.h"
+#include "codegen/prebuilt/Emit.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace tressel::codegen {
 
-/// A kernel to compile.
+/// A kernel to compile: a loop nest, or a call of a prebuilt kernel.
 struct KernelSource {
   LoopPlan plan;
   LoopSchedule schedule;
-  KernelSignature signature;
+  KernelSignature signature; ///< of a call only the symbol
+  std::optional<PrebuiltCall> prebuilt;
 };
 
 struct KernelCodeStats {

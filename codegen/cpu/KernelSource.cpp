@@ -1,7 +1,9 @@
 #include "codegen/cpu/KernelSource.h"
 
+#include "codegen/prebuilt/Provider.h"
 #include "ir/graph/Graph.h"
 #include "ir/sched/Export.h"
+#include "passes/Util.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 
@@ -85,6 +87,25 @@ std::optional<KernelGraph> kernelGraphOf(llvm::ArrayRef<mlir::Operation *> ops, 
   return graph;
 }
 
+/// The one op of a kernel as a call of the prebuilt kernel that it bid with.
+static PrebuiltCall prebuiltCallOf(mlir::Block &body) {
+  mlir::Operation *op = &body.front(), *yield = body.getTerminator();
+  std::optional<op::KernelForm> form = passes::kernelFormOf(op);
+  if (!form)
+    throw InternalError("an op without a kernel form was claimed for a prebuilt kernel");
+  PrebuiltCall call{form->kernel, form->params, form->range, {}};
+  for (mlir::Value operand : op->getOperands())
+    call.buffers.push_back(static_cast<int32_t>(mlir::cast<mlir::BlockArgument>(operand).getArgNumber()));
+  for (mlir::Value result : op->getResults()) {
+    auto at = llvm::find(yield->getOperands(), result);
+    const bool isRead = at != yield->getOperands().end();
+    call.buffers.push_back(isRead ? static_cast<int32_t>(body.getNumArguments()) +
+                                        static_cast<int32_t>(at - yield->getOperands().begin())
+                                  : -1);
+  }
+  return call;
+}
+
 KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
   mlir::Block &body = kernel.getBody().front();
   mlir::Operation *yield = body.getTerminator();
@@ -96,6 +117,10 @@ KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
   KernelSource source;
   source.signature.symbol = kernel.getSymName().str();
   source.signature.symbols = graph::symbolsOf(kernel);
+  if (kernel.getProvider() == kPrebuiltProvider) {
+    source.prebuilt = prebuiltCallOf(body);
+    return source;
+  }
   llvm::SmallVector<mlir::Value> inputs, results;
   int rowDims = -1;
   int64_t unit = 0;

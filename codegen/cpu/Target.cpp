@@ -77,7 +77,7 @@ Target::Target(const std::string &cpu, bool quick) : quick_(quick) {
 
 Target::~Target() = default;
 
-void Target::optimize(llvm::Module &module) const {
+void Target::prepare(llvm::Module &module) const {
   module.setTargetTriple(llvm::Triple(kTriple));
   module.setDataLayout(machine_->createDataLayout());
   module.setPICLevel(llvm::PICLevel::BigPIC);
@@ -93,20 +93,32 @@ void Target::optimize(llvm::Module &module) const {
   llvm::raw_string_ostream out(problem);
   if (llvm::verifyModule(module, &out))
     throw InternalError("generated code is malformed: " + problem);
+}
 
+namespace {
+/// The analyses of one run of passes over a module. An import-free image cannot call any library function.
+struct Analyses {
+  explicit Analyses(llvm::TargetMachine &machine) : builder(&machine) {
+    library.disableAllFunctions();
+    functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(components);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, components, modules);
+  }
+  llvm::TargetLibraryInfoImpl library{llvm::Triple(kTriple)};
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(machine_.get());
-  llvm::TargetLibraryInfoImpl library((llvm::Triple(kTriple)));
-  library.disableAllFunctions(); // an import-free image cannot call any
-  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
+  llvm::PassBuilder builder;
+};
+} // namespace
+
+void Target::optimize(llvm::Module &module) const {
+  prepare(module);
+  Analyses analyses(*machine_);
   // Loops are already in their final form, so what is left is to clean up: accumulators into registers, common
   // subexpressions, addresses out of loops.
   llvm::FunctionPassManager passes;
@@ -117,7 +129,13 @@ void Target::optimize(llvm::Module &module) const {
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
   for (llvm::Function &f : module)
     if (!f.isDeclaration())
-      passes.run(f, functions);
+      passes.run(f, analyses.functions);
+}
+
+void Target::optimizeLinked(llvm::Module &module) const {
+  prepare(module);
+  Analyses analyses(*machine_);
+  analyses.builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, analyses.modules);
 }
 
 static void emit(llvm::TargetMachine &machine, llvm::Module &module, llvm::raw_pwrite_stream &out,

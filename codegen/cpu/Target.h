@@ -32,11 +32,16 @@ public:
 
   /// Sets triple, layout and the functions' target attributes, verifies and optimizes. Throws InternalError.
   void optimize(llvm::Module &module) const;
+  /// The same for code that was compiled from C++: everything is inlined, and loops are specialized and vectorized.
+  void optimizeLinked(llvm::Module &module) const;
   /// Of an optimized module.
   std::vector<char> object(llvm::Module &module) const;
   std::string assembly(llvm::Module &module) const;
 
 private:
+  /// Triple, layout, attributes; throws InternalError when the code is malformed.
+  void prepare(llvm::Module &module) const;
+
   std::string core_, key_;
   bool quick_;
   runtime::CpuLevel level_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ir/interpreter/Element.h"
+#include "ir/op/Philox.h" // over Num
 
 #include <string>
 #include <utility>
@@ -36,6 +37,19 @@ void slice(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void concat(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void pad(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void take(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void takeAlongAxis(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void putAlongAxis(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void gatherNd(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void scatterNd(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void scatter(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void dynamicSlice(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void dynamicUpdateSlice(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void sort(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void argsort(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void topK(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void scan(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+/// Sum, product, smaller (NaN if either is) or larger of two elements.
+Element merge(Combine combine, Element a, Element b);
 
 // --- Elementwise ------------------------------------------------------------------------------------------------------
 /// What a scalar fragment may ask besides its operands. T is the compute type.
@@ -48,6 +62,7 @@ template <class T> struct Context {
   NumTag<T> result;
   NumTag<int64_t> i64;
   NumTag<float> f32;
+  NumTag<double> f64;
   NumTag<bool> boolean;
 
   Num<int64_t> index(int64_t dim) const { return Num<int64_t>((*place.at)[static_cast<int>(dim)]); }
@@ -75,7 +90,7 @@ void elementwise(const OpInfo &op, Inputs in, Outputs out, const Fn &fn) {
     const ElementFn element = [](const void *fragment, const Place &place, const Element *values) -> Element {
       return [&]<size_t... I>(std::index_sequence<I...>) -> Element {
         return (*static_cast<const Fn *>(fragment))(
-            Context<T>{place, {}, {}, {}, {}},
+            Context<T>{place, {}, {}, {}, {}, {}},
             Num<std::conditional_t<(BoolOperands >> I & 1) != 0, bool, T>>(
                 values[I].template as<std::conditional_t<(BoolOperands >> I & 1) != 0, bool, T>>())...);
       }(std::make_index_sequence<Arity>());

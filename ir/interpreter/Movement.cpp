@@ -66,15 +66,35 @@ void concat(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   }
 }
 
+/// Where the element at `i`, which may lie outside [0, n), is taken from.
+static int64_t padSource(const std::string &mode, int64_t i, int64_t n) {
+  if (mode == "edge")
+    return std::clamp<int64_t>(i, 0, n - 1);
+  while (i < 0 || i >= n) { // step by step, as the word says
+    if (mode == "wrap")
+      i += i < 0 ? n : -n;
+    else if (mode == "symmetric")
+      i = i < 0 ? -1 - i : 2 * n - 1 - i;
+    else if (n == 1)
+      i = 0;
+    else
+      i = i < 0 ? -i : 2 * (n - 1) - i;
+  }
+  return i;
+}
+
 void pad(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const Shape &shape = in[0].type.shape;
   const Ints low = intsAttr(op, attrs, "low", shape.size(), 0);
   const Element value = floatAttr(op, attrs, "value");
+  const std::string &mode = std::get<std::string>(attrNamed(op, attrs, "mode"));
   for (Walk at(out[0].type.shape); at; ++at) {
     Shape from = at.index();
     bool inside = true;
     for (int d = 0; d < shape.rank(); ++d) {
       from[d] -= low[static_cast<size_t>(d)];
+      if (mode != "constant")
+        from[d] = padSource(mode, from[d], shape[d]);
       inside &= from[d] >= 0 && from[d] < shape[d];
     }
     store(out[0], at.position(), inside ? load(in[0], positionOf(shape, from)) : value);

@@ -20,7 +20,7 @@ std::vector<Expr> Expr::apply(const OpInfo &op, std::vector<Expr> operands, Attr
     error = inferred.error;
   }
   if (!error.empty())
-    throw InternalError("a decomposition built a wrong op: " + error);
+    throw WrongOp(error);
   Expr e;
   e.node = std::make_shared<Node>();
   e.node->types = std::move(inferred.types);
@@ -76,20 +76,27 @@ Expr reduceLoss(const Expr &elements, std::string_view reduction) {
 }
 
 Decomposition::Decomposition(const OpInfo &op, Emitter &emitter, std::span<const Emitter::Ref> refs, const Attrs &attrs)
-    : emitter(emitter) {
-  std::vector<TensorType> types;
+    : op(op), attrs(attrs), emitter(emitter) {
   for (Emitter::Ref ref : refs) {
     Expr e;
     e.node = std::make_shared<Expr::Node>();
     e.node->types = {emitter.typeOf(ref)};
     e.node->values = {ref};
-    types.push_back(e.type());
     inputs.push_back(std::move(e));
   }
-  Inferred inferred = op.infer(op, types, attrs);
-  if (!inferred)
-    throw InternalError("decomposing a wrong op: " + inferred.error);
-  resultTypes = std::move(inferred.types);
+}
+
+const TensorType &Decomposition::resultType(int i) {
+  if (resultTypes.empty()) {
+    std::vector<TensorType> types;
+    for (const Expr &e : inputs)
+      types.push_back(e.type());
+    Inferred inferred = op.infer(op, types, attrs);
+    if (!inferred)
+      throw InternalError("decomposing a wrong op: " + inferred.error);
+    resultTypes = std::move(inferred.types);
+  }
+  return resultTypes[static_cast<size_t>(i)];
 }
 
 const Expr &Decomposition::input(int i) const {

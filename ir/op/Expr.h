@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ir/op/OpInfo.h"
+#include "tressel/runtime/Error.h"
 
 #include <initializer_list>
 #include <optional>
@@ -24,6 +25,12 @@ private:
 
 template <typename T> Attr toAttr(const std::optional<T> &value) { return value ? Attr(*value) : Attr(); }
 
+/// The operands of an op in a decomposition do not suit it.
+struct WrongOp : InternalError {
+  explicit WrongOp(const std::string &why) : InternalError("a decomposition built a wrong op: " + why), why(why) {}
+  std::string why;
+};
+
 /// An empty one stands for an optional operand that is absent.
 class Expr {
 public:
@@ -34,7 +41,8 @@ public:
   int64_t size(int dim) const { return type().shape[dim]; }
   DType dtype() const { return type().dtype; }
 
-  /// Throws InternalError when the op does not accept the operands: a bug in the decomposition.
+  /// Throws WrongOp when the op does not accept the operands: a bug in the decomposition, but where types are inferred
+  /// from it.
   /// Empty operands at the end are left out.
   static std::vector<Expr> apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs);
   static Expr scalar(double value, DType type);
@@ -67,6 +75,10 @@ inline Expr operator*(const Expr &a, double b) { return a * Expr::scalar(b, a.dt
 inline Expr operator/(const Expr &a, double b) { return a / Expr::scalar(b, a.dtype()); }
 inline Expr operator-(double a, const Expr &b) { return Expr::scalar(a, b.dtype()) - b; }
 
+/// The attribute `axis` of a reduction, handed on.
+inline OptionalInts optional(const Ints *values) { return values ? OptionalInts(*values) : OptionalInts(); }
+/// The element type of results that are floats: x's, or f32.
+inline DType floatType(const Expr &x) { return isFloat(x.dtype()) ? x.dtype() : DType::f32; }
 /// Converted to the type sums are best computed in: f32 for all but f64.
 Expr wide(const Expr &x);
 /// A loss of all elements: their mean, their sum, or, for "none", they themselves.
@@ -79,15 +91,18 @@ public:
   /// Empty for an optional operand that is absent.
   const Expr &input(int i) const;
   std::vector<Expr> inputsFrom(int i) const { return {inputs.begin() + i, inputs.end()}; }
-  const TensorType &resultType(int i) const { return resultTypes[static_cast<size_t>(i)]; }
+  /// As inferred; not to be asked by a decomposition that the op's types are inferred from (`inferDecomposition`).
+  const TensorType &resultType(int i);
   std::vector<Emitter::Ref> finish(const Expr &result) { return {emit(result)}; }
   std::vector<Emitter::Ref> finish(const std::vector<Expr> &results);
 
 private:
   Emitter::Ref emit(const Expr &expr);
+  const OpInfo &op;
+  const Attrs &attrs;
   Emitter &emitter;
   std::vector<Expr> inputs;
-  std::vector<TensorType> resultTypes;
+  std::vector<TensorType> resultTypes; ///< empty until asked for
 };
 
 } // namespace tressel::op::expr

@@ -15,6 +15,10 @@ static int64_t scalarFlops(const ScalarProgram &program) {
 int64_t flopsOfLoop(const OpInfo &op, std::span<const TensorType> operands, std::span<const TensorType> results,
                     const Attrs &attrs) {
   std::optional<LoopForm> loop = op.loopForm(op, operands, results, attrs);
+  if (!loop && op.kernelForm) {
+    std::optional<KernelForm> kernel = op.kernelForm(op, operands, results, attrs);
+    return kernel ? static_cast<int64_t>(kernel->flops) : 0;
+  }
   if (!loop) {
     // A grouped convolution, say: the weights are read once per output point of their group.
     if (op.family != Family::Convolution || !dim::isKnown(results.front().shape))

@@ -27,6 +27,11 @@ inline const Ints *maybeInts(const Attr &attr) { return std::get_if<Ints>(&attr)
 inline const Ints &ints(const Attr &attr) { return std::get<Ints>(attr); }
 inline int64_t integer(const Attr &attr) { return std::get<int64_t>(attr); }
 
+/// How a scatter's mode ("set", "add", "mul", "min", "max") is numbered for its kernel; nothing for other words.
+std::optional<int64_t> scatterMode(std::string_view name);
+/// The same for a running total.
+int64_t scanMode(Combine combine);
+
 /// Per spatial dimension: what convolutions and pooling say by lists that may be empty.
 struct WindowSpec {
   int spatial = 0;

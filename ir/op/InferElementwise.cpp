@@ -6,9 +6,11 @@ namespace tressel::op {
 
 /// C2 of elementwise ops; null when the operands suit.
 static const char *unsuitable(const OpInfo &op, std::span<const TensorType> operands) {
+  DType type = computeType(op, operands, {});
+  if (op.compute == ComputeClass::Bits)
+    return isFloat(type) ? "wants integers or bools" : nullptr;
   if (op.compute != ComputeClass::Number && op.compute != ComputeClass::Integer)
     return nullptr;
-  DType type = computeType(op, operands, {});
   if (type == DType::boolean)
     return "wants numbers, not bools (cast them)";
   if (op.compute == ComputeClass::Integer && isFloat(type))

@@ -2,6 +2,8 @@
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 
+#include <algorithm>
+
 namespace tressel::op {
 
 /// product *= size; false if it leaves 64 bits.
@@ -217,8 +219,14 @@ Inferred inferPad(const OpInfo &op, std::span<const TensorType> operands, const 
   const Ints &low = ints(attrs[0]), &high = ints(attrs[1]);
   if (low.size() != result.shape.size() || high.size() != result.shape.size())
     return inferError(op, 1, "needs one entry of low and high per dimension", operands);
+  const auto &mode = std::get<std::string>(attrs[3]);
+  constexpr std::string_view modes[] = {"constant", "edge", "reflect", "symmetric", "wrap"};
+  if (std::find(std::begin(modes), std::end(modes), mode) == std::end(modes))
+    return inferError(op, 2, "mode is not constant, edge, reflect, symmetric or wrap", operands);
   for (int i = 0; i < result.rank(); ++i) {
     size_t n = static_cast<size_t>(i);
+    if (mode != "constant" && (low[n] != 0 || high[n] != 0) && (!dim::isConstant(result.shape[i]) || result.shape[i] == 0))
+      return inferError(op, 3, "dimension " + std::to_string(i) + " is empty or not static", operands);
     if (!isSizeAttr(low[n]) || !isSizeAttr(high[n]))
       return inferError(op, 1, "low and high must not be negative", operands);
     constexpr int64_t limit = int64_t(1) << 48;

@@ -140,6 +140,8 @@ std::optional<LoopForm> loopFormSlice(const OpInfo &, std::span<const TensorType
 
 std::optional<LoopForm> loopFormPad(const OpInfo &, std::span<const TensorType> operands,
                                     std::span<const TensorType> results, const Attrs &attrs) {
+  if (std::get<std::string>(attrs[3]) != "constant")
+    return std::nullopt;
   const Ints &low = ints(attrs[0]), &high = ints(attrs[1]);
   OperandMap map;
   for (size_t i = 0; i < low.size(); ++i) {
@@ -188,6 +190,21 @@ std::optional<LoopForm> loopFormTake(const OpInfo &, std::span<const TensorType>
     indexMap.dims.push_back(at(axis + i));
   LoopForm loop = movement(operands, results.front(), std::move(map));
   loop.operands.push_back(std::move(indexMap));
+  return loop;
+}
+
+std::optional<LoopForm> loopFormTakeAlongAxis(const OpInfo &, std::span<const TensorType> operands,
+                                              std::span<const TensorType> results, const Attrs &attrs) {
+  const Shape &x = operands[0].shape, &indices = operands[1].shape, &result = results[0].shape;
+  if (mayBroadcastAtRunTime(indices, result))
+    return std::nullopt;
+  int axis = *normalizeAxis(integer(attrs[0]), x.rank());
+  OperandMap map = broadcastMap(x, result);
+  IndexExpr lookedUp = atZero();
+  lookedUp.indirect = 1;
+  map.dims[static_cast<size_t>(axis)] = std::move(lookedUp);
+  LoopForm loop = movement(operands, results.front(), std::move(map));
+  loop.operands.push_back(broadcastMap(indices, result));
   return loop;
 }
 

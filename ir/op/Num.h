@@ -158,11 +158,14 @@ template <class T> constexpr Num<bool> operator!(Num<T> a) { return Num<bool>(a.
 /// Bits; the right shift brings in zeros.
 #define TRESSEL_NUM_BITS(name, expression)                                                                             \
   template <class T> constexpr Num<T> name(Num<T> a_, Num<T> b_) {                                                     \
-    static_assert(std::is_integral_v<T>, "bit operations are for integers");                                           \
+    if constexpr (!std::is_integral_v<T>)                                                                              \
+      return Num<T>(); /* instantiated, never evaluated: such ops refuse floats */                                     \
+    else {                                                                                                             \
     using U = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, int, T>>;                               \
     const U a = static_cast<U>(a_.v), b = static_cast<U>(b_.v);                                                        \
     [[maybe_unused]] constexpr U width = std::numeric_limits<U>::digits;                                               \
     return Num<T>(static_cast<T>(expression));                                                                         \
+    }                                                                                                                  \
   }                                                                                                                    \
   template <class T, Literal L> constexpr Num<T> name(Num<T> a, L b) { return name(a, Num<T>(static_cast<T>(b))); }
 TRESSEL_NUM_BITS(operator&, a & b)
@@ -171,6 +174,15 @@ TRESSEL_NUM_BITS(operator^, a ^ b)
 TRESSEL_NUM_BITS(operator<<, b < width ? a << b : U(0))
 TRESSEL_NUM_BITS(operator>>, b < width ? a >> b : U(0))
 #undef TRESSEL_NUM_BITS
+
+template <class T> constexpr Num<T> operator~(Num<T> x) {
+  if constexpr (std::is_same_v<T, bool>)
+    return Num<T>(!x.v);
+  else if constexpr (std::is_integral_v<T>)
+    return Num<T>(static_cast<T>(~x.v));
+  else
+    return x; // as above
+}
 
 template <class T> constexpr Num<T> operator-(Num<T> x) {
   if constexpr (num::isInt<T>)
@@ -237,11 +249,17 @@ template <class T, Literal L> constexpr Num<T> select(Num<bool> c, L a, Num<T> b
 
 /// Names a type in `cast(x, cx.f32)`.
 template <class T> struct NumTag {};
-template <class T> Num<T> floorQuotient(Num<T> a, Num<T> b, NumTag<T>) {
-  if constexpr (std::is_floating_point_v<T>)
-    return round((a - a % b) / b);
-  else
-    return a / b;
+/// The largest integer not above a / b; for floats exact, and a / b where b is zero.
+template <class T> Num<T> floorQuotient(Num<T> a_, Num<T> b_, NumTag<T>) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const T a = a_.v, b = b_.v;
+    if (b == 0)
+      return Num<T>(a / b);
+    const T rest = std::fmod(a, b), quotient = (a - rest) / b;
+    return round(Num<T>(rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient));
+  } else {
+    return a_ / b_;
+  }
 }
 template <class From, class To> constexpr Num<To> cast(Num<From> x, NumTag<To>) { return Num<To>(num::convert<To>(x.v)); }
 /// The literal, as a number of x's type.

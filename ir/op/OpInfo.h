@@ -19,7 +19,7 @@
 namespace tressel::op {
 
 enum class Family : uint8_t {
-  Elementwise, Reduction, Contraction, Convolution, Window, Shape, Indexing, Control, Random, Collective, Composite,
+  Elementwise, Reduction, Contraction, Convolution, Window, Shape, Indexing, Ordering, Control, Random, Collective, Composite,
   Constant,
 };
 
@@ -67,8 +67,8 @@ struct Domain {
 
 /// What an op's operands are converted to before its scalar fragment or combiner sees them, after promotion.
 /// Any: nothing more. Number: bools are refused. Float: integers and bools become f32. Integer: others are refused.
-/// Bool: nonzero is true.
-enum class ComputeClass : uint8_t { Any, Number, Float, Integer, Bool };
+/// Bool: nonzero is true. Bits: floats are refused.
+enum class ComputeClass : uint8_t { Any, Number, Float, Integer, Bool, Bits };
 /// An elementwise result's element type: that of the computation, bool, or the attribute `dtype`.
 enum class ElementRule : uint8_t { Compute, Bool, Attr };
 

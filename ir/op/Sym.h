@@ -102,17 +102,21 @@ TRESSEL_SYM_UNARY(sigmoid, Logistic)
 inline Sym isnan(Sym x) { return x.unary(ScalarOp::IsNan, DType::boolean); }
 
 inline Sym cast(Sym x, TypeTag type) { return x.to(type.dtype); }
-/// The largest integer not above a / b. Integers divide that way; the quotient of floats is rounded where it is exact, since
-/// the rounded quotient of, say, 1 and 0.1 is above the true one.
-inline Sym floorQuotient(Sym a, Sym b, TypeTag type) {
-  return isFloat(type.dtype) ? round((a - a % b) / b) : a / b;
-}
 template <SymLiteral L> Sym like(Sym x, L value) { return x.literal(value); }
 inline Sym select(Sym condition, Sym a, Sym b) {
   return {a.recorder, a.recorder->add({ScalarOp::Select, a.dtype(), {condition.node, a.node, b.node}})};
 }
 template <SymLiteral L> Sym select(Sym condition, Sym a, L b) { return select(condition, a, a.literal(b)); }
 template <SymLiteral L> Sym select(Sym condition, L a, Sym b) { return select(condition, b.literal(a), b); }
+/// The largest integer not above a / b. Integers divide that way; the quotient of floats is taken where it is exact, since
+/// the rounded quotient of, say, 1 and 0.1 is above the true one.
+inline Sym floorQuotient(Sym a, Sym b, TypeTag type) {
+  if (!isFloat(type.dtype))
+    return a / b;
+  Sym size = abs(a) % abs(b), quotient = (a - select(a < 0, -size, size)) / b;
+  Sym below = select(size != 0 && (a < 0) != (b < 0), quotient - 1, quotient);
+  return select(b == 0, a / b, round(below));
+}
 
 /// What a fragment may ask besides its operands.
 class SymContext {
@@ -136,7 +140,7 @@ public:
   }
 
   TypeTag result; ///< what the op computes in
-  TypeTag f32{DType::f32}, i64{DType::i64}, boolean{DType::boolean};
+  TypeTag f32{DType::f32}, f64{DType::f64}, i64{DType::i64}, boolean{DType::boolean};
 
 private:
   ScalarRecorder *recorder;

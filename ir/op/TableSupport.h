@@ -2,8 +2,11 @@
 #pragma once
 
 #include "ir/op/Expr.h"
+#include "ir/op/Infer.h"
 #include "ir/op/OpInfo.h"
 #include "ir/op/Sym.h"
+#include "ir/op/Philox.h" // over Sym
+#include "tressel/runtime/Dim.h"
 
 namespace tressel::op {
 
@@ -27,6 +30,17 @@ TRESSEL_INFER(inferConcat)
 TRESSEL_INFER(inferSplit)
 TRESSEL_INFER(inferPad)
 TRESSEL_INFER(inferTake)
+TRESSEL_INFER(inferTakeAlongAxis)
+TRESSEL_INFER(inferPutAlongAxis)
+TRESSEL_INFER(inferGatherNd)
+TRESSEL_INFER(inferScatterNd)
+TRESSEL_INFER(inferScatter)
+TRESSEL_INFER(inferDynamicSlice)
+TRESSEL_INFER(inferDynamicUpdateSlice)
+TRESSEL_INFER(inferSort)
+TRESSEL_INFER(inferArgsort)
+TRESSEL_INFER(inferTopK)
+TRESSEL_INFER(inferScan)
 TRESSEL_INFER(inferMatmul)
 TRESSEL_INFER(inferConv)
 TRESSEL_INFER(inferConvTranspose)
@@ -35,6 +49,28 @@ TRESSEL_INFER(inferAlongAxis)
 TRESSEL_INFER(inferLayerNorm)
 TRESSEL_INFER(inferBatchNorm)
 TRESSEL_INFER(inferOneHot)
+TRESSEL_INFER(inferDecomposition)
+TRESSEL_INFER(inferReductionComposite)
+TRESSEL_INFER(inferLogsumexp)
+TRESSEL_INFER(inferFlip)
+TRESSEL_INFER(inferRoll)
+TRESSEL_INFER(inferTile)
+TRESSEL_INFER(inferRepeat)
+TRESSEL_INFER(inferStack)
+TRESSEL_INFER(inferUnstack)
+TRESSEL_INFER(inferMoveaxis)
+TRESSEL_INFER(inferSwapaxes)
+TRESSEL_INFER(inferDiff)
+TRESSEL_INFER(inferDiagonal)
+TRESSEL_INFER(inferTriangle)
+TRESSEL_INFER(inferMeshgrid)
+TRESSEL_INFER(inferEye)
+TRESSEL_INFER(inferLinspace)
+TRESSEL_INFER(inferRandomFloat)
+TRESSEL_INFER(inferRandint)
+TRESSEL_INFER(inferBernoulli)
+TRESSEL_INFER(inferPermutation)
+TRESSEL_INFER(inferCategorical)
 #undef TRESSEL_INFER
 
 // Loop nests, in LoopForms*.cpp.
@@ -49,11 +85,26 @@ TRESSEL_LOOP_FORM(loopFormSlice)
 TRESSEL_LOOP_FORM(loopFormConcat)
 TRESSEL_LOOP_FORM(loopFormPad)
 TRESSEL_LOOP_FORM(loopFormTake)
+TRESSEL_LOOP_FORM(loopFormTakeAlongAxis)
 TRESSEL_LOOP_FORM(loopFormMatmul)
 TRESSEL_LOOP_FORM(loopFormConv)
 TRESSEL_LOOP_FORM(loopFormMaxPool)
 TRESSEL_LOOP_FORM(loopFormSumPool)
 #undef TRESSEL_LOOP_FORM
+
+// Calls of prebuilt kernels, in KernelForms.cpp.
+#define TRESSEL_KERNEL_FORM(name)                                                                                      \
+  std::optional<KernelForm> name(const OpInfo &, std::span<const TensorType>, std::span<const TensorType>,             \
+                                 const Attrs &);
+TRESSEL_KERNEL_FORM(kernelFormSort)
+TRESSEL_KERNEL_FORM(kernelFormTopK)
+TRESSEL_KERNEL_FORM(kernelFormScan)
+TRESSEL_KERNEL_FORM(kernelFormPutAlongAxis)
+TRESSEL_KERNEL_FORM(kernelFormScatterNd)
+TRESSEL_KERNEL_FORM(kernelFormGatherNd)
+TRESSEL_KERNEL_FORM(kernelFormDynamicSlice)
+TRESSEL_KERNEL_FORM(kernelFormDynamicUpdateSlice)
+#undef TRESSEL_KERNEL_FORM
 
 // Costs, in Flops.cpp.
 int64_t flopsOfLoop(const OpInfo &, std::span<const TensorType>, std::span<const TensorType>, const Attrs &);

@@ -34,7 +34,7 @@ def DivOp : Binary<"div"> {
   let example = "div(tensor({1, 2, 3}, i32), 2)";
 }
 def FloorDivideOp : Binary<"floor_divide"> {
-  let summary = "The largest integer not above a / b, elementwise; an integer divided by zero gives 0, a float NaN";
+  let summary = "The largest integer not above a / b, elementwise; an integer divided by zero gives 0, a float a / b";
   let scalar = [{ floorQuotient(a, b, cx.result) }];
   let numpy = "np.floor_divide(a, b)";
   let domains = ["-127, 127", "1, 40"];
@@ -63,7 +63,7 @@ def DivmodOp : Composite<"divmod"> {
   }];
   let numpy = "np.divmod(a, b)";
   let domains = ["-9, 9", "1, 4"];
-  let example = "divmod(tensor({-7, 7}, i32), 2)";
+  let example = "divmod(tensor({7, -7}), 3)";
 }
 def PowOp : Binary<"pow"> {
   let summary = "a to the power of b, elementwise";
@@ -186,4 +186,101 @@ def CastOp : Elementwise<"cast"> {
   let isIdentity = "sameType";
   let numpy = "x.astype(dtype)";
   let example = "cast(tensor({-1.5, 0, 2.7}), i32)";
+}
+
+// --- Two numbers -----------------------------------------------------------------------------------------------------------
+def Atan2Op : Binary<"atan2"> {
+  let summary = "The angle in radians of the point (b, a): of a / b in the right quadrant, elementwise";
+  let scalar = [{ atan2(a, b) }];
+  let compute = "Float";
+  let numpy = "np.arctan2(a, b)";
+  let example = "atan2(tensor({1, -1}), tensor({-1, 1}))";
+}
+def HypotOp : Binary<"hypot"> {
+  let summary = "sqrt(a * a + b * b), elementwise, without overflow";
+  let scalar = [{
+    auto p = abs(a), q = abs(b), large = max(p, q), ratio = min(p, q) / large;
+    auto infinite = like(p, 1) / like(p, 0);
+    auto length = select(large == 0, large, large * sqrt(ratio * ratio + 1));
+    return select(p == infinite || q == infinite, infinite, length);
+  }];
+  let compute = "Float";
+  let commutative = 1;
+  let numpy = "np.hypot(a, b)";
+  let example = "hypot(tensor({3, 5}), tensor({4, 12}))";
+}
+def CopysignOp : Binary<"copysign"> {
+  let summary = "The size of a with the sign of b, elementwise";
+  let scalar = [{ select(b < 0 || (b == 0 && 1 / b < 0), -abs(a), abs(a)) }];
+  let compute = "Float";
+  let numpy = "np.copysign(a, b)";
+  let example = "copysign(tensor({1, 2}), tensor({-1, 1}))";
+}
+def LogaddexpOp : Binary<"logaddexp"> {
+  let summary = "log(exp(a) + exp(b)), elementwise, without overflow";
+  let scalar = [{ select(a == b, a + 0.69314718055994530942, max(a, b) + log1p(exp(-abs(a - b)))) }];
+  let compute = "Float";
+  let commutative = 1;
+  let numpy = "np.logaddexp(a, b)";
+  let example = "logaddexp(tensor({0, 1}), 1)";
+}
+def FmodOp : Binary<"fmod"> {
+  let summary = "The rest of a / b with the sign of a, elementwise; an integer by zero gives 0";
+  let scalar = [{
+    auto rest = abs(a) % abs(b);
+    return select(a < 0, -rest, rest);
+  }];
+  let numpy = "np.fmod(a, b)";
+  let domains = ["-9, 9", "1, 4"];
+  let example = "fmod(tensor({-7, 7}), 3)";
+}
+
+// --- Bits: of integers, and of bools as their logic -----------------------------------------------------------------------------
+class Bits<string mnemonic> : Elementwise<mnemonic> {
+  let arguments = (ins Tensor:$a, Tensor:$b);
+  let compute = "Bits";
+}
+def BitwiseAndOp : Bits<"bitwise_and"> {
+  let summary = "The bits set in both of a and b, elementwise";
+  let scalar = [{ a & b }];
+  let commutative = 1;
+  let numpy = "np.bitwise_and(a, b)";
+  let example = "bitwise_and(tensor({5, 6}, i32), 3)";
+}
+def BitwiseOrOp : Bits<"bitwise_or"> {
+  let summary = "The bits set in either of a and b, elementwise";
+  let scalar = [{ a | b }];
+  let commutative = 1;
+  let numpy = "np.bitwise_or(a, b)";
+  let example = "bitwise_or(tensor({5, 6}, i32), 3)";
+}
+def BitwiseXorOp : Bits<"bitwise_xor"> {
+  let summary = "The bits set in exactly one of a and b, elementwise";
+  let scalar = [{ a ^ b }];
+  let commutative = 1;
+  let numpy = "np.bitwise_xor(a, b)";
+  let example = "bitwise_xor(tensor({5, 6}, i32), 3)";
+}
+def BitwiseNotOp : Bits<"bitwise_not"> {
+  let summary = "All bits of x turned over, elementwise";
+  let scalar = [{ ~x }];
+  let arguments = (ins Tensor:$x);
+  let numpy = "np.bitwise_not(x)";
+  let example = "bitwise_not(tensor({0, 5}, i32))";
+}
+def LeftShiftOp : Binary<"left_shift"> {
+  let summary = "a * 2^b, elementwise: b zeros come in from below";
+  let scalar = [{ a << b }];
+  let compute = "Integer";
+  let numpy = "np.left_shift(a, b)";
+  let domains = ["-9, 9", "0, 6"];
+  let example = "left_shift(tensor({1, 3}, i32), 2)";
+}
+def RightShiftOp : Binary<"right_shift"> {
+  let summary = "The largest integer not above a / 2^b, elementwise: copies of the sign come in from above";
+  let scalar = [{ select(a < 0, ~(~a >> b), a >> b) }];
+  let compute = "Integer";
+  let numpy = "np.right_shift(a, b)";
+  let domains = ["-99, 99", "0, 6"];
+  let example = "right_shift(tensor({8, -8}, i32), 2)";
 }

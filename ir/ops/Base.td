@@ -37,7 +37,7 @@ class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   string combine = "None"; // reductions: op::Combine
   bit isMean = 0;          // the combined value is divided by the number of elements
 
-  // Element types of an elementwise op: what operands are converted to (Any, Number, Float, Integer, Bool), what the
+  // Element types of an elementwise op: what operands are converted to (Any, Number, Float, Integer, Bool, Bits), what the
   // result is (Compute, Bool, Attr), and which operands (a bit each) are conditions.
   string compute = "Any";
   string element = "Compute";

@@ -23,35 +23,46 @@ def IotaOp : Creation<"iota"> {
   let numpy = "np.broadcast_to(np.expand_dims(np.arange(shape[axis]), [i for i in range(len(shape)) if i != axis % len(shape)]), shape).astype(dtype)";
   let example = "iota({2, 3}, 1)";
 }
-def RandomUniformOp : Creation<"random_uniform"> {
-  let family = "Random";
-  let summary = "Random numbers in [0, 1), multiples of 2^-24, decided by the seed and the element's index alone";
+def EyeOp : Creation<"eye"> {
+  let summary = "Matrices with ones on the diagonal, or on the k-th one over it, and zeros elsewhere";
   let description = [{
-    Philox 4x32-10 with the element's row-major index as counter and the seed as key: how the work is split over threads or
-    devices changes nothing.
-    - (C1) the shape has at most 8 dimensions, none negative, and less than 2^48 elements;
-    - (C2) the seed is one integer, of rank 0.
+    - (C1) the shape has 2 to 8 dimensions, none negative, and less than 2^48 elements.
   }];
-  let arguments = (ins Tensor:$seed, Ints:$shape, Default<Type, "DType::f32">:$dtype);
-  let infer = "inferRandom";
-  let compute = "Integer";
+  let arguments = (ins Ints:$shape, Default<Int, "0">:$k, Default<Type, "DType::f32">:$dtype);
+  let infer = "inferEye";
+  let scalar = [{ cast(cx.index(cx.rank() - 1) == cx.index(cx.rank() - 2) + k, cx.i64) }];
+  let numpy = "np.broadcast_to(np.eye(shape[-2], shape[-1], k, dtype), shape)";
+  let samples = ["shape: 2 3 | 4 4 | 2 3 2", "k: 0 | 1 | -1"];
+  let example = "eye({2, 3})";
+}
+def LinspaceOp : Creation<"linspace"> {
+  let summary = "`num` evenly spaced numbers from start to stop, which is left out if `endpoint` is false";
+  let description = [{
+    - (C1) num is not negative and less than 2^48;
+    - (C2) the element type is a float.
+  }];
+  let arguments = (ins Float:$start, Float:$stop, Int:$num, Default<Bool, "true">:$endpoint,
+                       Default<Type, "DType::f32">:$dtype);
+  let infer = "inferLinspace";
   let scalar = [{
-    auto key = cast(seed, cx.i64);
-    auto index = cx.linearIndex();
-    auto mask = like(key, 0xffffffff);
-    auto k0 = key & mask, k1 = key >> 32;
-    auto c0 = index & mask, c1 = index >> 32, c2 = like(key, 0), c3 = like(key, 0);
-    for (int round = 0; round < 10; ++round) {
-      auto p0 = c0 * 0xD2511F53, p1 = c2 * 0xCD9E8D57;
-      c0 = (p1 >> 32) ^ c1 ^ k0;
-      c1 = p1 & mask;
-      c2 = (p0 >> 32) ^ c3 ^ k1;
-      c3 = p0 & mask;
-      k0 = (k0 + 0x9E3779B9) & mask;
-      k1 = (k1 + 0xBB67AE85) & mask;
-    }
-    return cast(c0 >> 8, cx.f32) * 5.9604644775390625e-08;
+    const double steps = static_cast<double>(endpoint ? num - 1 : num), step = steps > 0 ? (stop - start) / steps : 0;
+    auto at = cast(cx.index(0), cx.f64);
+    auto value = at * step + start;
+    return select(at == steps && at > 0, like(value, stop), value); // the last one exactly
   }];
-  let numpy = "philox_uniform(seed, shape).astype(dtype)";
-  let example = "random_uniform(42, {3})";
+  let numpy = "np.linspace(start, stop, num, endpoint, dtype=dtype)";
+  let samples = ["start: 0 | -1.5 | 2", "stop: 1 | 3.25 | -2", "num: 0 | 1 | 2 | 7", "endpoint: 0 | 1"];
+  let example = "linspace(0, 1, 5)";
+}
+def FullLikeOp : Composite<"full_like"> {
+  let family = "Constant";
+  let summary = "A tensor of x's shape and type with `value` everywhere";
+  let description = [{
+    `full_like(x, 0)` and `full_like(x, 1)` are zeros and ones like x.
+  }];
+  let arguments = (ins Tensor:$x, Float:$value);
+  let infer = "inferDecomposition";
+  let decomposition = [{ full(Ints(x.type().shape.begin(), x.type().shape.end()), value, x.dtype()) }];
+  let numpy = "np.full_like(x, value)";
+  let example = "full_like(tensor({1, 2}), 7)";
 }

@@ -147,3 +147,130 @@ def IsNanOp : Unary<"isnan"> {
   let numpy = "np.isnan(x)";
   let example = "isnan(sqrt(tensor({-1, 4})))";
 }
+
+// --- Powers and logarithms ------------------------------------------------------------------------------------------------
+def Exp2Op : Unary<"exp2"> {
+  let summary = "2 to the power of x, elementwise";
+  let scalar = [{ pow(like(x, 2), x) }];
+  let numpy = "np.exp2(x)";
+  let example = "exp2(tensor({1, 3}))";
+}
+def Log2Op : Unary<"log2"> {
+  let summary = "The logarithm to the base 2, elementwise; NaN for negative x";
+  let scalar = [{ log(x) * 1.44269504088896340736 }];
+  let numpy = "np.log2(x)";
+  let domains = ["0.1, 4"];
+  let example = "log2(tensor({2, 8}))";
+}
+def Log10Op : Unary<"log10"> {
+  let summary = "The logarithm to the base 10, elementwise; NaN for negative x";
+  let scalar = [{ log(x) * 0.43429448190325182765 }];
+  let numpy = "np.log10(x)";
+  let domains = ["0.1, 4"];
+  let example = "log10(tensor({10, 1000}))";
+}
+def CbrtOp : Unary<"cbrt"> {
+  let summary = "The cube root, elementwise";
+  let scalar = [{ sign(x) * pow(abs(x), like(x, 0.33333333333333333333)) }];
+  let numpy = "np.cbrt(x)";
+  let example = "cbrt(tensor({-8, 27}))";
+}
+
+// --- Angles ---------------------------------------------------------------------------------------------------------------
+def TanOp : Unary<"tan"> {
+  let summary = "The tangent of x in radians, elementwise";
+  let scalar = [{ tan(x) }];
+  let numpy = "np.tan(x)";
+  let domains = ["-1.4, 1.4"];
+  let example = "tan(tensor({0, 0.5}))";
+}
+def AsinOp : Unary<"asin"> {
+  let summary = "The angle in radians whose sine is x, elementwise; NaN outside [-1, 1]";
+  let scalar = [{ asin(x) }];
+  let numpy = "np.arcsin(x)";
+  let domains = ["-1, 1"];
+  let example = "asin(tensor({0, 0.5}))";
+}
+def AcosOp : Unary<"acos"> {
+  let summary = "The angle in radians whose cosine is x, elementwise; NaN outside [-1, 1]";
+  let scalar = [{ acos(x) }];
+  let numpy = "np.arccos(x)";
+  let domains = ["-0.9, 0.9"];
+  let example = "acos(tensor({0, 0.5}))";
+}
+def AtanOp : Unary<"atan"> {
+  let summary = "The angle in radians whose tangent is x, elementwise";
+  let scalar = [{ atan(x) }];
+  let numpy = "np.arctan(x)";
+  let example = "atan(tensor({0, 0.5}))";
+}
+def SinhOp : Unary<"sinh"> {
+  let summary = "The hyperbolic sine, elementwise";
+  let scalar = [{ sinh(x) }];
+  let numpy = "np.sinh(x)";
+  let example = "sinh(tensor({0, 0.5}))";
+}
+def CoshOp : Unary<"cosh"> {
+  let summary = "The hyperbolic cosine, elementwise";
+  let scalar = [{ cosh(x) }];
+  let numpy = "np.cosh(x)";
+  let example = "cosh(tensor({0, 0.5}))";
+}
+def AsinhOp : Unary<"asinh"> {
+  let summary = "The inverse of the hyperbolic sine, elementwise";
+  let scalar = [{
+    auto a = abs(x);
+    auto near = log1p(a + a * a / (1 + sqrt(a * a + 1)));
+    return sign(x) * select(a > 1e9, log(a) + 0.69314718055994530942, near); // far out the square would overflow
+  }];
+  let numpy = "np.arcsinh(x)";
+  let example = "asinh(tensor({0, 0.5}))";
+}
+def AcoshOp : Unary<"acosh"> {
+  let summary = "The inverse of the hyperbolic cosine, elementwise; NaN below 1";
+  let scalar = [{
+    auto t = x - 1;
+    return select(x > 1e9, log(x) + 0.69314718055994530942, log1p(t + sqrt(t * 2 + t * t)));
+  }];
+  let numpy = "np.arccosh(x)";
+  let domains = ["1, 5"];
+  let example = "acosh(tensor({1, 2}))";
+}
+def AtanhOp : Unary<"atanh"> {
+  let summary = "The inverse of the hyperbolic tangent, elementwise; NaN outside [-1, 1]";
+  let scalar = [{ sign(x) * 0.5 * log1p(abs(x) * 2 / (1 - abs(x))) }];
+  let numpy = "np.arctanh(x)";
+  let domains = ["-0.9, 0.9"];
+  let example = "atanh(tensor({0, 0.5}))";
+}
+
+// --- What kind of number ------------------------------------------------------------------------------------------------------
+def IsFiniteOp : Unary<"isfinite"> {
+  let summary = "Whether x is neither infinite nor NaN, elementwise, as bool";
+  let scalar = [{ x - x == 0 }];
+  let element = "Bool";
+  let numpy = "np.isfinite(x)";
+  let example = "isfinite(tensor({1, 0}) / 0)";
+}
+def IsInfOp : Unary<"isinf"> {
+  let summary = "Whether x is infinite, elementwise, as bool";
+  let scalar = [{ !isnan(x) && isnan(x - x) }];
+  let element = "Bool";
+  let numpy = "np.isinf(x)";
+  let example = "isinf(tensor({1, 0}) / 0)";
+}
+def SignbitOp : Unary<"signbit"> {
+  let summary = "Whether x is negative, or the negative zero, elementwise, as bool";
+  let scalar = [{ x < 0 || (x == 0 && 1 / x < 0) }];
+  let element = "Bool";
+  let numpy = "np.signbit(x)";
+  let example = "signbit(tensor({-1, 1}))";
+}
+def PositiveOp : Unary<"positive"> {
+  let summary = "x itself, of a number type";
+  let scalar = [{ x }];
+  let compute = "Number";
+  let isIdentity = "sameType";
+  let numpy = "+x";
+  let example = "positive(tensor({1, 2}))";
+}

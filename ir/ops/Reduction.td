@@ -58,3 +58,71 @@ def ArgminOp : ArgReduction<"argmin", "ArgMin"> {
   let numpy = "np.argmin(x, axis=axis, keepdims=keepdims)";
   let example = "argmin(tensor({{1, 9, 3}, {4, 5, 6}}), 0)";
 }
+
+// --- Written in the above -----------------------------------------------------------------------------------------------------
+class ReductionComposite<string mnemonic> : Composite<mnemonic> {
+  let family = "Reduction";
+  let description = [{
+    Integers and bools are converted to f32; f16 and bf16 are computed in f32.
+    - (C1) every axis is in [-rank, rank), none twice.
+  }];
+  let infer = "inferReductionComposite";
+  let compute = "Float";
+}
+def VarOp : ReductionComposite<"var"> {
+  let summary = "The mean of the squared distances from the mean over the dimensions `axis`, divided by the number of elements less `correction`";
+  let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Float, "0.0">:$correction, Default<Bool, "false">:$keepdims);
+  let decomposition = [{
+    Expr v = wide(x), d = v - mean(v, optional(axis), true);
+    if (correction == 0)
+      return cast(mean(d * d, optional(axis), keepdims), floatType(x));
+    const uint32_t mask = *normalizeAxes(axis, x.rank());
+    int64_t n = 1;
+    for (int i = 0; i < x.rank(); ++i)
+      n = mask >> i & 1 ? dim::mul(n, x.size(i)) : n;
+    Expr squares = sum(d * d, optional(axis), keepdims);
+    if (dim::isConstant(n))
+      return cast(squares / std::max(static_cast<double>(n) - correction, 0.0), floatType(x));
+    Expr count = sum(full({n}, 1, v.dtype())); // known when the program runs
+    return cast(squares / maximum(count - correction, Expr::scalar(0, v.dtype())), floatType(x));
+  }];
+  let numpy = "np.var(x, axis=axis, ddof=correction, keepdims=keepdims)";
+  let samples = ["correction: 0 | 1"];
+  let example = "var(tensor({1, 2, 3, 4}), {}, 1)";
+}
+def StdOp : ReductionComposite<"std"> {
+  let summary = "The square root of the variance over the dimensions `axis`";
+  let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Float, "0.0">:$correction, Default<Bool, "false">:$keepdims);
+  let decomposition = [{ cast(sqrt(var(wide(x), optional(axis), correction, keepdims)), floatType(x)) }];
+  let numpy = "np.std(x, axis=axis, ddof=correction, keepdims=keepdims)";
+  let samples = ["correction: 0 | 1"];
+  let example = "std(tensor({1, 2, 3, 4}))";
+}
+def LogsumexpOp : ReductionComposite<"logsumexp"> {
+  let summary = "log(sum(exp(x))) over the dimensions `axis`, without overflow";
+  let description = [{
+    Integers and bools are converted to f32; f16 and bf16 are computed in f32.
+    - (C1) every axis is in [-rank, rank), none twice;
+    - (C2) the reduced dimensions are not empty.
+  }];
+  let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Bool, "false">:$keepdims);
+  let infer = "inferLogsumexp";
+  let decomposition = [{
+    Expr v = wide(x), top = max(v, optional(axis), true);
+    Expr shift = where(isfinite(top), top, Expr::scalar(0, v.dtype())); // infinities stay what they are
+    return cast(log(sum(exp(v - shift), optional(axis), keepdims)) + (keepdims ? shift : max(shift, optional(axis), false)), floatType(x));
+  }];
+  let numpy = "np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))";
+  let example = "logsumexp(tensor({0, 1, 2}))";
+}
+def CountNonzeroOp : ReductionComposite<"count_nonzero"> {
+  let summary = "The number of elements that are not zero over the dimensions `axis`, as i64";
+  let description = [{
+    - (C1) every axis is in [-rank, rank), none twice.
+  }];
+  let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Bool, "false">:$keepdims);
+  let compute = "Any";
+  let decomposition = [{ sum(not_equal(x, Expr::scalar(0, x.dtype())), optional(axis), keepdims) }];
+  let numpy = "np.asarray(np.count_nonzero(x, axis=axis, keepdims=keepdims), np.int64)";
+  let example = "count_nonzero(tensor({0, 1, 2}))";
+}

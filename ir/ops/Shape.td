@@ -138,15 +138,340 @@ def SplitOp : Composite<"split"> {
   let example = "split(tensor({1, 2, 3}), {1, 2})";
 }
 def PadOp : ShapeOp<"pad"> {
-  let summary = "x with `low` elements of `value` before and `high` after it, in every dimension";
+  let summary = "x with `low` elements before and `high` after it, in every dimension, of `value` or by `mode`";
   let description = [{
-    - (C1) low and high have one entry per dimension of x, none negative; the result has less than 2^48 elements.
+    `mode` says what they are: "constant" is `value`, "edge" the nearest element, "reflect" the elements mirrored at the
+    outermost ones, "symmetric" mirrored at the edge itself, "wrap" those of the other end.
+    - (C1) low and high have one entry per dimension of x, none negative; the result has less than 2^48 elements;
+    - (C2) mode is one of those above;
+    - (C3) a dimension that is padded in another mode than "constant" has a static size and is not empty.
   }];
-  let arguments = (ins Tensor:$x, Ints:$low, Ints:$high, Default<Float, "0.0">:$value);
+  let arguments = (ins Tensor:$x, Ints:$low, Ints:$high, Default<Float, "0.0">:$value,
+                       Default<Str, "\"constant\"">:$mode);
   let infer = "inferPad";
   let loopForm = "loopFormPad";
+  let decomposition = [{
+    Expr result = x; // for the modes without a loop form: looked up along one dimension after the other
+    for (int d = 0; d < x.rank(); ++d) {
+      const auto i = static_cast<size_t>(d);
+      if (low[i] == 0 && high[i] == 0)
+        continue;
+      const int64_t n = x.size(d), period = mode == "reflect" ? 2 * (n - 1) : mode == "symmetric" ? 2 * n : n;
+      auto number = [](int64_t v) { return Expr::scalar(static_cast<double>(v), DType::i64); };
+      Expr at = iota({low[i] + n + high[i]}, 0, DType::i64) - number(low[i]);
+      if (mode == "edge" || period == 0)
+        at = clip(at, number(0), number(n - 1));
+      else
+        at = remainder(at, number(period));
+      if (period > n)
+        at = where(less(at, number(n)), at, number(mode == "reflect" ? period : period - 1) - at);
+      result = take(result, at, d);
+    }
+    return result;
+  }];
   let evaluate = "interp::pad";
   let isIdentity = "sameType";
-  let numpy = "np.pad(x, list(zip(low, high)), constant_values=value) if x.ndim else x";
-  let example = "pad(tensor({{1, 2}}), {1, 0}, {0, 2}, 9)";
+  let numpy = "np.pad(x, list(zip(low, high)), mode, **({'constant_values': value} if mode == 'constant' else {})) if x.ndim else x";
+  let samples = ["mode: constant | edge | reflect | symmetric | wrap"];
+  let example = "pad(tensor({1, 2, 3}), {2}, {1}, 0, \"edge\")";
+}
+
+// --- Written in the above -------------------------------------------------------------------------------------------------------
+class ShapeComposite<string mnemonic> : Composite<mnemonic> {
+  let family = "Shape";
+}
+def FlipOp : ShapeComposite<"flip"> {
+  let summary = "The elements in reverse order along the dimensions `axis`";
+  let description = [{
+    - (C1) every axis is in [-rank, rank), none twice.
+  }];
+  let arguments = (ins Tensor:$x, Maybe<Ints>:$axis);
+  let infer = "inferFlip";
+  let decomposition = [{
+    const size_t rank = x.type().shape.size();
+    Ints starts(rank, 0), limits(rank, std::numeric_limits<int64_t>::max()), strides(rank, 1);
+    const uint32_t mask = *normalizeAxes(axis, x.rank());
+    for (size_t i = 0; i < rank; ++i)
+      if (mask >> i & 1)
+        starts[i] = -1, limits[i] = std::numeric_limits<int64_t>::min() + (int64_t(1) << 33), strides[i] = -1;
+    return slice(x, starts, limits, strides);
+  }];
+  let numpy = "np.flip(x, axis)";
+  let example = "flip(tensor({1, 2, 3}))";
+}
+def RollOp : ShapeComposite<"roll"> {
+  let summary = "The elements moved by `shift` along the dimensions `axis`; what leaves at one end comes in at the other";
+  let description = [{
+    - (C1) every axis is in [-rank, rank), none twice;
+    - (C2) shift has one entry per axis;
+    - (C3) these dimensions have static sizes.
+  }];
+  let arguments = (ins Tensor:$x, Ints:$shift, Ints:$axis);
+  let infer = "inferRoll";
+  let decomposition = [{
+    Expr result = x;
+    for (size_t i = 0; i < axis.size(); ++i) {
+      const int d = *normalizeAxis(axis[i], x.rank());
+      const int64_t n = x.size(d), by = n ? (shift[i] % n + n) % n : 0;
+      if (by == 0)
+        continue;
+      std::vector<Expr> parts = split(result, {n - by, by}, d);
+      result = concat({parts[1], parts[0]}, d);
+    }
+    return result;
+  }];
+  let numpy = "np.roll(x, tuple(shift), tuple(axis))";
+  let samples = ["x: n m | n m k", "shift: 1 | -2 | 1 -4 | 7", "axis: 0 | -1 | 0 1 | 1"];
+  let example = "roll(tensor({1, 2, 3}), {1}, {0})";
+}
+def TileOp : ShapeComposite<"tile"> {
+  let summary = "x repeated as a whole `repetitions[i]` times along dimension i";
+  let description = [{
+    As in NumPy, the shorter of shape and repetitions gets leading ones.
+    - (C1) no repetition is negative, and the result has at most 8 dimensions and less than 2^48 elements.
+  }];
+  let arguments = (ins Tensor:$x, Ints:$repetitions);
+  let infer = "inferTile";
+  let decomposition = [{
+    Ints shape(x.type().shape.begin(), x.type().shape.end()), times = repetitions;
+    shape.insert(shape.begin(), std::max(times.size(), shape.size()) - shape.size(), 1);
+    times.insert(times.begin(), shape.size() - times.size(), 1);
+    Expr result = reshape(x, shape);
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (times[i] == 1)
+        continue;
+      int64_t before = 1, after = 1;
+      for (size_t j = 0; j < shape.size(); ++j)
+        (j < i ? before : after) = dim::mul(j < i ? before : after, shape[j]);
+      shape[i] = dim::mul(shape[i], times[i]);
+      result = reshape(broadcast_to(reshape(result, {before, 1, after}), {before, times[i], after}), shape);
+    }
+    return result;
+  }];
+  let numpy = "np.tile(x, repetitions)";
+  let example = "tile(tensor({{1, 2}}), {2, 2})";
+}
+def RepeatOp : ShapeComposite<"repeat"> {
+  let summary = "Each element `repetitions` times, one after the other along `axis`; without `axis`, of the flattened x";
+  let description = [{
+    - (C1) axis is in [-rank, rank);
+    - (C2) repetitions is not negative, and the result has less than 2^48 elements.
+  }];
+  let arguments = (ins Tensor:$x, Int:$repetitions, Maybe<Int>:$axis);
+  let infer = "inferRepeat";
+  let decomposition = [{
+    if (!axis)
+      return repeat(flatten(x, 0), repetitions, 0);
+    Ints shape(x.type().shape.begin(), x.type().shape.end());
+    const auto d = static_cast<size_t>(*normalizeAxis(*axis, x.rank()));
+    int64_t before = 1, after = 1;
+    for (size_t j = 0; j < shape.size(); ++j)
+      (j <= d ? before : after) = dim::mul(j <= d ? before : after, shape[j]);
+    shape[d] = dim::mul(shape[d], repetitions);
+    return reshape(broadcast_to(reshape(x, {before, 1, after}), {before, repetitions, after}), shape);
+  }];
+  let numpy = "np.repeat(x, repetitions, axis)";
+  let samples = ["repetitions: 0 | 1 | 2 | 3"];
+  let example = "repeat(tensor({1, 2}), 2)";
+}
+def StackOp : ShapeComposite<"stack"> {
+  let summary = "The operands, of one shape, one after the other along a new dimension `axis`";
+  let description = [{
+    - (C1) there is at least one operand, all have the same shape, of at most 7 dimensions;
+    - (C2) axis is in [-rank - 1, rank].
+  }];
+  let arguments = (ins Variadic<Tensor>:$inputs, Default<Int, "0">:$axis);
+  let infer = "inferStack";
+  let decomposition = [{
+    std::vector<Expr> parts;
+    for (const Expr &part : inputs)
+      parts.push_back(expand_dims(part, axis));
+    return concat(parts, axis);
+  }];
+  let numpy = "np.stack(inputs, axis)";
+  let example = "stack({tensor({1, 2}), tensor({3, 4})})";
+}
+def UnstackOp : ShapeComposite<"unstack"> {
+  let summary = "The slices along `axis`, without that dimension";
+  let description = [{
+    - (C1) axis is in [-rank, rank);
+    - (C2) the size of that dimension is static, and not 0.
+  }];
+  let arguments = (ins Tensor:$x, Default<Int, "0">:$axis);
+  let results = (outs Variadic<Tensor>:$parts);
+  let infer = "inferUnstack";
+  let decomposition = [{
+    std::vector<Expr> parts;
+    for (const Expr &part : split(x, Ints(static_cast<size_t>(x.size(*normalizeAxis(axis, x.rank()))), 1), axis))
+      parts.push_back(squeeze(part, {axis}));
+    return parts;
+  }];
+  let numpy = "[np.squeeze(p, axis) for p in np.split(x, x.shape[axis], axis)]";
+  let example = "unstack(tensor({{1, 2}, {3, 4}}))";
+}
+def MoveaxisOp : ShapeComposite<"moveaxis"> {
+  let summary = "The dimensions `source` moved to the places `destination`; the others keep their order";
+  let description = [{
+    - (C1) source and destination have equally many entries in [-rank, rank), none twice.
+  }];
+  let arguments = (ins Tensor:$x, Ints:$source, Ints:$destination);
+  let infer = "inferMoveaxis";
+  let decomposition = [{
+    Ints order(x.type().shape.size(), -1), rest;
+    for (size_t i = 0; i < source.size(); ++i)
+      order[static_cast<size_t>(*normalizeAxis(destination[i], x.rank()))] = *normalizeAxis(source[i], x.rank());
+    const uint32_t moved = *normalizeAxes(&source, x.rank());
+    int next = 0;
+    for (int64_t &o : order) {
+      if (o >= 0)
+        continue;
+      while (moved >> next & 1)
+        ++next;
+      o = next++;
+    }
+    return transpose(x, order);
+  }];
+  let numpy = "np.moveaxis(x, source, destination)";
+  let samples = ["x: n m k", "source: 0 | 1 | 0 1 | -1", "destination: -1 | 2 | 1 2 | 0"];
+  let example = "moveaxis(ones({2, 1, 3}), {0}, {-1})";
+}
+def SwapaxesOp : ShapeComposite<"swapaxes"> {
+  let summary = "Two dimensions exchanged; the last two by default, which transposes matrices";
+  let description = [{
+    - (C1) both axes are in [-rank, rank).
+  }];
+  let arguments = (ins Tensor:$x, Default<Int, "-1">:$axis1, Default<Int, "-2">:$axis2);
+  let infer = "inferSwapaxes";
+  let decomposition = [{
+    Ints order;
+    for (int i = 0; i < x.rank(); ++i)
+      order.push_back(i);
+    std::swap(order[static_cast<size_t>(*normalizeAxis(axis1, x.rank()))],
+              order[static_cast<size_t>(*normalizeAxis(axis2, x.rank()))]);
+    return transpose(x, order);
+  }];
+  let numpy = "np.swapaxes(x, axis1, axis2)";
+  let samples = ["x: n m k", "axis1: 0 | 1 | -1", "axis2: 2 | 0 | -2"];
+  let example = "swapaxes(tensor({{1, 2}, {3, 4}}))";
+}
+def DiffOp : ShapeComposite<"diff"> {
+  let summary = "The differences of neighbours along `axis`, taken `n` times; `prepend` and `append` extend x first";
+  let description = [{
+    - (C1) axis is in [-rank, rank);
+    - (C2) n is not negative;
+    - (C3) x holds numbers, and prepend and append fit it as in concat.
+  }];
+  let arguments = (ins Tensor:$x, Optional<Tensor>:$prepend, Optional<Tensor>:$append, Default<Int, "-1">:$axis,
+                       Default<Int, "1">:$n);
+  let infer = "inferDiff";
+  let compute = "Number";
+  let decomposition = [{
+    if (n == 0)
+      return x;
+    auto computed = [](const Expr &part) { return isFloat(part.dtype()) ? wide(part) : part; };
+    std::vector<Expr> parts;
+    for (const Expr &part : {prepend, x, append})
+      if (part)
+        parts.push_back(computed(part));
+    DType type = x.dtype();
+    for (const Expr &part : {prepend, append})
+      type = part ? promote(type, part.dtype()) : type;
+    Expr result = concat(parts, axis);
+    const auto d = static_cast<size_t>(*normalizeAxis(axis, x.rank()));
+    Ints low(x.type().shape.size(), 0), all(low.size(), std::numeric_limits<int64_t>::max()), high = all;
+    low[d] = 1, high[d] = -1;
+    for (int64_t i = 0; i < n; ++i)
+      result = slice(result, low, all) - slice(result, Ints(low.size(), 0), high);
+    return cast(result, type);
+  }];
+  let numpy = "np.diff(x, n, axis, **{k: v for k, v in (('prepend', prepend), ('append', append)) if v is not None})";
+  let samples = ["x: a n", "prepend: a k | 1 k |", "append: a j |", "axis: 1 | -1", "n: 0 | 1 | 1 | 2"];
+  let example = "diff(tensor({1, 4, 9}))";
+}
+def DiagonalOp : ShapeComposite<"diagonal"> {
+  let summary = "The diagonal of the matrices in dimensions `axis1` and `axis2`, or one `offset` above it, as the last dimension";
+  let description = [{
+    - (C1) axis1 and axis2 are in [-rank, rank) and differ;
+    - (C2) both have static sizes.
+  }];
+  let arguments = (ins Tensor:$x, Default<Int, "0">:$offset, Default<Int, "0">:$axis1, Default<Int, "1">:$axis2);
+  let infer = "inferDiagonal";
+  let decomposition = [{
+    const int rows = *normalizeAxis(axis1, x.rank()), columns = *normalizeAxis(axis2, x.rank());
+    Expr last = moveaxis(x, {rows, columns}, {-2, -1});
+    const int64_t m = x.size(rows), n = x.size(columns);
+    const int64_t count = std::max<int64_t>(0, offset >= 0 ? std::min(m, n - offset) : std::min(m + offset, n));
+    const int64_t start = count == 0 ? 0 : offset >= 0 ? offset : -offset * n;
+    Expr flat = flatten(last, x.rank() - 2); // one step along the diagonal is a row and an element
+    Ints starts(flat.type().shape.size(), 0), limits(starts.size(), std::numeric_limits<int64_t>::max());
+    Ints strides(starts.size(), 1);
+    starts.back() = start, limits.back() = count == 0 ? 0 : start + (count - 1) * (n + 1) + 1, strides.back() = n + 1;
+    return slice(flat, starts, limits, strides);
+  }];
+  let numpy = "np.diagonal(x, offset, axis1, axis2)";
+  let samples = ["x: n m | n m k", "offset: 0 | 1 | -1 | 3", "axis1: 0 | 1 | -1", "axis2: 1 | 2 | 0"];
+  let example = "diagonal(tensor({{1, 2}, {3, 4}}))";
+}
+def TraceOp : ShapeComposite<"trace"> {
+  let summary = "The sum of the diagonal of the matrices in dimensions `axis1` and `axis2`, or of one `offset` above it";
+  let description = [{
+    Bools and integers sum in i64.
+    - (C1) axis1 and axis2 are in [-rank, rank) and differ;
+    - (C2) both have static sizes.
+  }];
+  let arguments = (ins Tensor:$x, Default<Int, "0">:$offset, Default<Int, "0">:$axis1, Default<Int, "1">:$axis2);
+  let infer = "inferDiagonal";
+  let decomposition = [{ sum(diagonal(x, offset, axis1, axis2), {-1}) }];
+  let numpy = "np.trace(x, offset, axis1, axis2)";
+  let samples = ["x: n m | n m k", "offset: 0 | 1 | -1 | 3", "axis1: 0 | 1 | -1", "axis2: 1 | 2 | 0"];
+  let example = "trace(tensor({{1, 2}, {3, 4}}))";
+}
+class Triangle<string mnemonic> : Elementwise<mnemonic> {
+  let description = [{
+    - (C1) x has at least 2 dimensions.
+  }];
+  let arguments = (ins Tensor:$x, Default<Int, "0">:$k);
+  let infer = "inferTriangle";
+}
+def TrilOp : Triangle<"tril"> {
+  let summary = "The matrices of the last two dimensions with zeros above the diagonal, or above the k-th one over it";
+  let scalar = [{ select(cx.index(cx.rank() - 1) <= cx.index(cx.rank() - 2) + k, x, like(x, 0)) }];
+  let numpy = "np.tril(x, k)";
+  let samples = ["x: ... n m", "k: 0 | 1 | -1 | -2"];
+  let example = "tril(ones({3, 3}))";
+}
+def TriuOp : Triangle<"triu"> {
+  let summary = "The matrices of the last two dimensions with zeros below the diagonal, or below the k-th one over it";
+  let scalar = [{ select(cx.index(cx.rank() - 1) >= cx.index(cx.rank() - 2) + k, x, like(x, 0)) }];
+  let numpy = "np.triu(x, k)";
+  let samples = ["x: ... n m", "k: 0 | 1 | -1 | -2"];
+  let example = "triu(ones({3, 3}))";
+}
+def MeshgridOp : ShapeComposite<"meshgrid"> {
+  let summary = "For each vector a tensor over the grid that they span, which repeats it along the other dimensions";
+  let description = [{
+    With `indexing` "ij" dimension i is that of vector i; with "xy", as for images, the first two change places.
+    - (C1) there are 1 to 8 operands, all vectors;
+    - (C2) indexing is "xy" or "ij".
+  }];
+  let arguments = (ins Variadic<Tensor>:$inputs, Default<Str, "\"xy\"">:$indexing);
+  let results = (outs Variadic<Tensor>:$grids);
+  let infer = "inferMeshgrid";
+  let decomposition = [{
+    const size_t rank = inputs.size();
+    auto place = [&](size_t i) { return indexing == "xy" && rank > 1 && i < 2 ? 1 - i : i; };
+    Ints shape(rank);
+    for (size_t i = 0; i < rank; ++i)
+      shape[place(i)] = inputs[i].size(0);
+    std::vector<Expr> grids;
+    for (size_t i = 0; i < rank; ++i) {
+      Ints own(rank, 1);
+      own[place(i)] = inputs[i].size(0);
+      grids.push_back(broadcast_to(reshape(inputs[i], own), shape));
+    }
+    return grids;
+  }];
+  let numpy = "np.meshgrid(*inputs, indexing=indexing)";
+  let samples = ["indexing: xy | ij"];
+  let example = "meshgrid({tensor({1, 2, 3}), tensor({4, 5})})";
 }

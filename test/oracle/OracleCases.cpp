@@ -67,7 +67,7 @@ test::Values valuesFor(const OpInfo &op, int number) {
 }
 
 const char *nameOf(ComputeClass c) {
-  static const char *const names[] = {"Any", "Number", "Float", "Integer", "Bool"};
+  static const char *const names[] = {"Any", "Number", "Float", "Integer", "Bool", "Bits"};
   return names[static_cast<int>(c)];
 }
 
@@ -124,9 +124,12 @@ int main(int argc, char **argv) {
         }
         if (op.operands.empty() && call->results[0].dtype != static_cast<DType>(type)) {
           call->attrs[static_cast<size_t>(op.attrIndex("dtype"))] = static_cast<DType>(type);
-          call->results[0].dtype = static_cast<DType>(type);
+          Inferred again = op.infer(op, {}, call->attrs);
+          if (!again)
+            continue;
+          call->results = again.types;
         }
-        if (op.family == Family::Indexing && call->results[0].shape.numElements() &&
+        if (op.family == Family::Indexing && call->operands.size() > 1 && call->operands[1].shape.numElements() &&
             call->operands[0].shape.numElements() == 0)
           continue; // nothing that an index could name
         const test::Values values = valuesFor(op, tries);

@@ -19,6 +19,7 @@ import warnings
 import ml_dtypes
 import numpy as np
 
+import array_ops
 import network_ops
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
@@ -88,26 +89,7 @@ def avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad
     return total / sum_pool(ones, window, strides, pad_low, high, dilations)
 
 
-def philox_uniform(seed, shape):
-    """Philox 4x32-10 with Python's integers: counter (index, 0), key seed; 24 bits of the first word."""
-    mask = 0xFFFFFFFF
-
-    def first_word(index, key):
-        c = [index & mask, index >> 32, 0, 0]
-        k = [key & mask, (key >> 32) & mask]
-        for _ in range(10):
-            p0, p1 = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
-            c = [(p1 >> 32) ^ c[1] ^ k[0], p1 & mask, (p0 >> 32) ^ c[3] ^ k[1], p0 & mask]
-            k = [(k[0] + 0x9E3779B9) & mask, (k[1] + 0xBB67AE85) & mask]
-        return c[0]
-
-    count = math.prod(shape)
-    key = int(seed) & 0xFFFFFFFFFFFFFFFF
-    return np.array([(first_word(i, key) >> 8) * 2.0**-24 for i in range(count)], np.float64).reshape(shape)
-
-
-SCOPE = {"np": np, "math": math, "conv": conv, "max_pool": max_pool, "sum_pool": sum_pool, "avg_pool": avg_pool,
-         "philox_uniform": philox_uniform, **network_ops.DEFINITIONS}
+SCOPE = {"np": np, "math": math, "conv": conv, "max_pool": max_pool, "sum_pool": sum_pool, "avg_pool": avg_pool, **array_ops.DEFINITIONS, **network_ops.DEFINITIONS}
 
 
 # --- Cases -----------------------------------------------------------------------------------------------------------------
@@ -125,6 +107,7 @@ def widen(op, tensor, dtype):
 def expected(op, case, data):
     scope = dict(SCOPE)
     scope["types"] = {s["name"]: e["dtype"] for s, e in zip(op.get("operands") or [], case["inputs"])}
+    scope["dtypes"] = {name: DTYPES[dtype] for name, dtype in scope["types"].items()}
     values = [widen(op, read(data, e), e["dtype"]) for e in case["inputs"]]
     for spec in op.get("operands") or []:
         absent = spec["optional"] and not values

@@ -255,8 +255,11 @@ std::optional<OpCall> proposeSampled(const OpInfo &op, std::span<const TensorTyp
     OpCall call{&op, {given.begin(), given.end()}, {}, {}};
     if (!sample.bind(given))
       continue;
-    if (dtype)
+    const bool drawsOperands = !op.operands.empty() && (sample.has(op.operands[0].name) || sample.has("equation"));
+    if (dtype && drawsOperands)
       sample.drawOperands(*dtype, call.operands);
+    else if (dtype)
+      call.operands = proposeOperands(op, *dtype, random, limits, given.empty() ? nullptr : given.data());
     for (const AttrSpec &spec : op.attrs)
       call.attrs.push_back(sample.has(spec.name) ? sample.drawAttr(spec) : proposeAttr(op, spec, call.operands, random));
     if (!completeAttrs(op, call.attrs).empty())
@@ -323,11 +326,16 @@ HostTensor randomTensor(const TensorType &type, Random &random, Domain domain) {
 HostTensor randomOperand(const OpCall &call, size_t index, Random &random, Values values) {
   const TensorType &type = call.operands[index];
   Domain domain = domainOf(*call.op, index);
-  if (call.op->family == Family::Indexing && index > 0) {
-    int64_t axis = std::get<int64_t>(call.attrs[static_cast<size_t>(call.op->attrIndex("axis"))]);
-    axis += axis < 0 ? call.operands[0].rank() : 0;
-    const auto size = static_cast<double>(call.operands[0].shape[static_cast<int>(axis)]);
-    domain = {-size, size - 1};
+  if (index < call.op->operands.size() && call.op->operands[index].name == std::string_view("indices")) {
+    const Shape &x = call.operands[0].shape;
+    const int attr = call.op->attrIndex("axis");
+    int64_t size = *std::min_element(x.begin(), x.end()); // index vectors: fits everywhere
+    if (attr >= 0) {
+      const int64_t axis = std::get<int64_t>(call.attrs[static_cast<size_t>(attr)]);
+      size = x[static_cast<int>(axis < 0 ? axis + x.rank() : axis)];
+    }
+    domain = {static_cast<double>(-size), static_cast<double>(size - 1)};
+    values = Values::Domain;
   }
   // A negative float has no value as an unsigned integer.
   if (isFloat(type.dtype) && !call.results.empty() && call.results[0].dtype == u8)

@@ -77,6 +77,24 @@ private:
   }
 };
 
+class Prebuilt final : public passes::KernelProvider {
+public:
+  StringRef name() const override { return "prebuilt"; }
+  std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool>) const override {
+    if (candidate.ops.size() != 1)
+      return std::nullopt;
+    std::optional<op::KernelForm> form = passes::kernelFormOf(candidate.ops[0]);
+    if (!form)
+      return std::nullopt;
+    passes::Bid bid;
+    bid.seconds = secondsOf(candidate, kFlopsPerSecond);
+    bid.range = std::max<int64_t>(form->range, 1);
+    bid.scratchBytes = form->scratchBytes;
+    bid.params = form->kernel;
+    return bid;
+  }
+};
+
 class Library final : public passes::KernelProvider {
 public:
   StringRef name() const override { return "library"; }
@@ -100,7 +118,8 @@ public:
 passes::Providers modelProviders() {
   static const Library library;
   static const Generated generated;
-  return {&library, &generated};
+  static const Prebuilt prebuilt;
+  return {&library, &generated, &prebuilt};
 }
 
 } // namespace tressel::tools

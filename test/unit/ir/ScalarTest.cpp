@@ -90,7 +90,7 @@ TEST(ScalarProgram, CastTakesItsTypeFromTheAttribute) {
 }
 
 TEST(ScalarProgram, LargeIntegerLiteralsAreExact) {
-  ScalarProgram p = record(table::random_uniform, {{i64, {}}}, {Attr(Ints{2, 3}), Attr()});
+  ScalarProgram p = record(table::random_uniform, {{i64, {}}}, {Attr(Ints{2, 3}), Attr(DType::f32)});
   bool found = false;
   for (const ScalarNode &n : p.nodes)
     found |= n.op == ScalarOp::Const && n.dtype == i64 && n.i == 0xffffffff;

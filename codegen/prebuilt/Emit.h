@@ -1,0 +1,30 @@
+// Prebuilt kernels in a program: the bitcode that was made of codegen/prebuilt/kernels when the compiler was built, linked
+// to the wrapper that gives a kernel the ABI of all others.
+#pragma once
+
+#include "llvm/IR/Module.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tressel::codegen {
+
+/// A kernel of the image that calls a prebuilt one.
+struct PrebuiltCall {
+  std::string kernel;           ///< "sort_f32"
+  std::vector<int64_t> params;  ///< constants of the code
+  int64_t range = 1;            ///< units; asked for more (a launch has at least one), the kernel does none
+  std::vector<int32_t> buffers; ///< for each of the kernel's buffers the operand of the launch, or -1 for a null pointer
+
+  /// Equal texts are equal code.
+  std::string str() const;
+};
+
+bool hasPrebuilt(const std::string &kernel);
+
+/// Adds the function `symbol` to the module, and the functions it needs unless they are there. To be optimized by
+/// Target::optimizeLinked, which makes one function of all.
+llvm::Function *emitPrebuilt(llvm::Module &module, const PrebuiltCall &call, const std::string &symbol);
+
+} // namespace tressel::codegen

@@ -1,0 +1,53 @@
+#include "codegen/prebuilt/Provider.h"
+
+#include "codegen/CostModel.h"
+#include "ir/graph/Graph.h"
+#include "passes/Util.h"
+#include "tressel/runtime/Dim.h"
+
+#include <algorithm>
+
+namespace tressel::codegen {
+namespace {
+
+/// Parameters are constants of the code.
+bool isStatic(const op::KernelForm &form) {
+  return dim::isConstant(form.range) && dim::isConstant(form.scratchBytes) &&
+         std::all_of(form.params.begin(), form.params.end(), [](int64_t p) { return dim::isConstant(p); });
+}
+
+class PrebuiltProvider final : public passes::KernelProvider {
+public:
+  llvm::StringRef name() const override { return kPrebuiltProvider; }
+
+  std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
+    if (candidate.ops.size() != 1)
+      return std::nullopt;
+    mlir::Operation *op = candidate.ops.front();
+    std::optional<op::KernelForm> form = passes::kernelFormOf(op);
+    if (!form || !isStatic(*form))
+      return std::nullopt;
+    int64_t bytes = 0;
+    for (mlir::Type type : op->getOperandTypes())
+      bytes += dim::hint(dim::bytes(graph::fromMlir(type)));
+    for (mlir::Type type : op->getResultTypes())
+      bytes += dim::hint(dim::bytes(graph::fromMlir(type)));
+    const CpuModel &cpu = hostCpuModel();
+    // Scalar code with data-dependent branches does a small share of what vectors could.
+    constexpr double efficiency = 0.02, secondsPerTask = 40e-6;
+    passes::Bid bid;
+    bid.seconds = predictSeconds(cpu, form->flops, static_cast<double>(bytes), efficiency) + cpu.callSeconds;
+    bid.params = form->kernel;
+    bid.range = std::max<int64_t>(1, dim::hint(form->range));
+    bid.grain = std::clamp<int64_t>(
+        static_cast<int64_t>(static_cast<double>(bid.range) * secondsPerTask / (bid.seconds * cpu.threads)), 1, bid.range);
+    bid.scratchBytes = form->scratchBytes;
+    return bid;
+  }
+};
+
+} // namespace
+
+std::unique_ptr<passes::KernelProvider> makePrebuiltProvider() { return std::make_unique<PrebuiltProvider>(); }
+
+} // namespace tressel::codegen

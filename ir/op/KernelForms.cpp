@@ -1,0 +1,162 @@
+// Ops as calls of prebuilt kernels. What the parameters mean is said in codegen/prebuilt/kernels.
+#include "ir/op/Infer.h"
+#include "ir/op/TableSupport.h"
+#include "tressel/runtime/Dim.h"
+
+#include <algorithm>
+
+namespace tressel::op {
+
+/// A dimension with the number of indices before it and of elements between its neighbours.
+struct Lines {
+  int64_t outer = 1, size = 1, inner = 1;
+  Lines(const Shape &shape, int axis) : size(shape[axis]) {
+    for (int i = 0; i < axis; ++i)
+      outer = dim::mul(outer, shape[i]);
+    for (int i = axis + 1; i < shape.rank(); ++i)
+      inner = dim::mul(inner, shape[i]);
+  }
+  /// Neighbouring lines that one unit does together.
+  int64_t block() const { return std::clamp<int64_t>(dim::hint(inner), 1, 64); }
+  int64_t blocks() const { return dim::mul(outer, dim::ceilDiv(inner, block())); }
+};
+
+static int64_t product(const Shape &shape, int from, int to) {
+  int64_t n = 1;
+  for (int i = from; i < to; ++i)
+    n = dim::mul(n, shape[i]);
+  return n;
+}
+
+static std::string named(const char *kernel, DType type) { return std::string(kernel) + "_" + std::string(nameOf(type)); }
+/// Kernels that only move elements know their width alone.
+static std::string byWidth(const char *kernel, DType type) {
+  return std::string(kernel) + "_b" + std::to_string(sizeOf(type));
+}
+static double hinted(int64_t size) { return static_cast<double>(dim::hint(size)); }
+
+/// The operands' sizes are known, and indices have the type that kernels read.
+static bool isKnown(std::span<const TensorType> types) {
+  return std::all_of(types.begin(), types.end(), [](const TensorType &t) { return dim::isKnown(t.shape); });
+}
+
+// --- Order -------------------------------------------------------------------------------------------------------------
+static std::optional<KernelForm> orderForm(const char *kernel, const TensorType &x, int64_t axis, int64_t wanted,
+                                           bool descending) {
+  const Lines lines(x.shape, *normalizeAxis(axis, x.rank()));
+  constexpr int64_t mostEntries = int64_t(1) << 32; // entries hold 32-bit indices
+  if (!dim::isKnown(x.shape) || !dim::atMost(lines.size, mostEntries - 1))
+    return std::nullopt;
+  const int64_t entryBytes = sizeOf(x.dtype) == 8 ? 16 : 8;
+  return KernelForm{.kernel = named(kernel, x.dtype),
+                    .params = {lines.size, lines.inner, wanted == kDynamic ? lines.size : wanted, descending},
+                    .range = dim::mul(lines.outer, lines.inner),
+                    .scratchBytes = dim::mul(lines.size, 2 * entryBytes),
+                    .flops = hinted(dim::numElements(x.shape)) * 8};
+}
+
+std::optional<KernelForm> kernelFormSort(const OpInfo &op, std::span<const TensorType> operands,
+                                         std::span<const TensorType>, const Attrs &attrs) {
+  return orderForm(op.name, operands[0], integer(attrs[0]), kDynamic, std::get<bool>(attrs[1]));
+}
+
+std::optional<KernelForm> kernelFormTopK(const OpInfo &op, std::span<const TensorType> operands,
+                                         std::span<const TensorType>, const Attrs &attrs) {
+  return orderForm(op.name, operands[0], integer(attrs[1]), integer(attrs[0]), std::get<bool>(attrs[2]));
+}
+
+/// Attributes: axis, reverse, and for sums and products exclusive. The kernel converts nothing.
+std::optional<KernelForm> kernelFormScan(const OpInfo &op, std::span<const TensorType> operands,
+                                         std::span<const TensorType> results, const Attrs &attrs) {
+  const TensorType &x = operands[0];
+  if (x.dtype != results[0].dtype || !dim::isKnown(x.shape))
+    return std::nullopt;
+  const Lines lines(x.shape, *normalizeAxis(integer(attrs[0]), x.rank()));
+  const bool exclusive = attrs.size() > 2 && std::get<bool>(attrs[2]);
+  return KernelForm{.kernel = named("scan", x.dtype),
+                    .params = {lines.size, lines.inner, scanMode(op.combine), exclusive, std::get<bool>(attrs[1]),
+                               lines.block()},
+                    .range = lines.blocks(),
+                    .flops = hinted(dim::numElements(x.shape)) / 4};
+}
+
+// --- Writing at computed places --------------------------------------------------------------------------------------------
+std::optional<KernelForm> kernelFormPutAlongAxis(const OpInfo &, std::span<const TensorType> operands,
+                                                 std::span<const TensorType> results, const Attrs &attrs) {
+  const TensorType &x = operands[0], &indices = operands[1], &values = operands[2];
+  const int axis = *normalizeAxis(integer(attrs[0]), x.rank());
+  if (indices.dtype != DType::i64 || values.dtype != x.dtype || x != results[0] || values.shape != indices.shape ||
+      !isKnown(operands))
+    return std::nullopt;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != axis && !dim::equal(x.shape[i], indices.shape[i]))
+      return std::nullopt;
+  const Lines lines(x.shape, axis);
+  return KernelForm{.kernel = named("put_along_axis", x.dtype),
+                    .params = {lines.size, indices.shape[axis], lines.inner, *scatterMode(std::get<std::string>(attrs[1])),
+                               lines.block()},
+                    .range = lines.blocks(),
+                    .flops = hinted(dim::numElements(indices.shape))};
+}
+
+std::optional<KernelForm> kernelFormScatterNd(const OpInfo &, std::span<const TensorType> operands,
+                                              std::span<const TensorType> results, const Attrs &attrs) {
+  const TensorType &x = operands[0], &indices = operands[1], &updates = operands[2];
+  if (indices.dtype != DType::i64 || updates.dtype != x.dtype || x != results[0] || !isKnown(operands))
+    return std::nullopt;
+  const int depth = static_cast<int>(indices.shape.back());
+  KernelForm form{.kernel = named("scatter_nd", x.dtype),
+                  .params = {product(indices.shape, 0, indices.rank() - 1), depth, product(x.shape, depth, x.rank()),
+                             *scatterMode(std::get<std::string>(attrs[0]))},
+                  .range = product(x.shape, 0, depth),
+                  .flops = hinted(dim::numElements(indices.shape)) + hinted(dim::numElements(updates.shape))};
+  form.params.insert(form.params.end(), x.shape.begin(), x.shape.begin() + depth);
+  return form;
+}
+
+// --- Reading at computed places -------------------------------------------------------------------------------------------
+std::optional<KernelForm> kernelFormGatherNd(const OpInfo &, std::span<const TensorType> operands,
+                                             std::span<const TensorType> results, const Attrs &attrs) {
+  const TensorType &x = operands[0], &indices = operands[1];
+  if (indices.dtype != DType::i64 || !isKnown(operands))
+    return std::nullopt;
+  const int batch = static_cast<int>(integer(attrs[0])), depth = static_cast<int>(indices.shape.back());
+  const int64_t count = product(indices.shape, batch, indices.rank() - 1), slice = product(x.shape, batch + depth, x.rank());
+  KernelForm form{.kernel = byWidth("gather_nd", x.dtype),
+                  .params = {count, depth, slice},
+                  .range = dim::mul(product(indices.shape, 0, batch), count),
+                  .flops = hinted(dim::numElements(indices.shape))};
+  form.params.insert(form.params.end(), x.shape.begin() + batch, x.shape.begin() + batch + depth);
+  return form;
+}
+
+std::optional<KernelForm> kernelFormDynamicSlice(const OpInfo &, std::span<const TensorType> operands,
+                                                 std::span<const TensorType> results, const Attrs &) {
+  const Shape &from = operands[0].shape, &to = results[0].shape;
+  if (operands[1].dtype != DType::i64 || !dim::isKnown(from) || !dim::isKnown(to))
+    return std::nullopt;
+  KernelForm form{.kernel = byWidth("dynamic_slice", operands[0].dtype),
+                  .params = {from.rank()},
+                  .range = product(to, 0, to.rank() - 1)};
+  form.params.insert(form.params.end(), from.begin(), from.end());
+  form.params.insert(form.params.end(), to.begin(), to.end());
+  return form;
+}
+
+std::optional<KernelForm> kernelFormDynamicUpdateSlice(const OpInfo &, std::span<const TensorType> operands,
+                                                       std::span<const TensorType> results, const Attrs &) {
+  const TensorType &x = operands[0], &update = operands[1];
+  if (operands[2].dtype != DType::i64 || update.dtype != x.dtype || !isKnown(operands))
+    return std::nullopt;
+  constexpr int64_t enoughUnits = 16; // for all threads; more of them only cost looking at those that stay
+  int lead = 0;
+  int64_t units = 1;
+  for (; lead < x.rank() - 1 && dim::hint(units) < enoughUnits; ++lead)
+    units = dim::mul(units, x.shape[lead]);
+  KernelForm form{.kernel = byWidth("dynamic_update_slice", x.dtype), .params = {x.rank(), lead}, .range = units};
+  form.params.insert(form.params.end(), x.shape.begin(), x.shape.end());
+  form.params.insert(form.params.end(), update.shape.begin(), update.shape.end());
+  return form;
+}
+
+} // namespace tressel::op
