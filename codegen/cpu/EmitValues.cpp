@@ -1,4 +1,5 @@
 // Values inside the loops of a kernel: addresses, loads, guards, scalar functions, what is kept between passes, stores.
+#include "codegen/cpu/EmitSize.h"
 #include "codegen/cpu/KernelEmitter.h"
 
 #include "tressel/runtime/Kernel.h"
@@ -18,44 +19,7 @@ Value *KernelEmitter::size(int64_t symbolic) {
     return value;
   const auto saved = b_.saveIP();
   b_.SetInsertPoint(sizesMark_);
-  auto factor = [&](const dim::Factor &f) -> Value * {
-    switch (f.kind) {
-    case dim::Factor::Kind::Symbol: {
-      const auto at = std::find(signature_.symbols.begin(), signature_.symbols.end(), f.a);
-      if (at == signature_.symbols.end())
-        llvm::report_fatal_error("a kernel uses a size that its launch does not give it");
-      Type *ptr = llvm::PointerType::get(module_.getContext(), 0);
-      static_assert(offsetof(runtime::KernelArgs, scalars) == sizeof(void *));
-      Value *scalars = b_.CreateLoad(ptr, b_.CreateConstGEP1_32(ptr, function_->getArg(0), 1));
-      return b_.CreateLoad(b_.getInt64Ty(),
-                           b_.CreateConstGEP1_64(b_.getInt64Ty(), scalars,
-                                                 static_cast<uint64_t>(at - signature_.symbols.begin())));
-    }
-    case dim::Factor::Kind::Max: {
-      Value *a = i64(f.a), *b = i64(f.b);
-      return b_.CreateSelect(b_.CreateICmpSGT(a, b), a, b);
-    }
-    case dim::Factor::Kind::FloorDiv:
-      break;
-    }
-    Value *a = i64(f.a), *b = i64(f.b);
-    if (dim::bounds(f.a).lo >= 0 && dim::bounds(f.b).lo > 0)
-      return b_.CreateUDiv(a, b);
-    Value *quotient = b_.CreateSDiv(a, b), *rest = b_.CreateSRem(a, b);
-    Value *down = b_.CreateAnd(b_.CreateICmpNE(rest, i64(0)), b_.CreateICmpSLT(b_.CreateXor(rest, b), i64(0)));
-    return b_.CreateSub(quotient, b_.CreateZExt(down, b_.getInt64Ty()));
-  };
-  Value *sum = nullptr;
-  for (const dim::Term &term : dim::terms(symbolic)) {
-    Value *product = nullptr;
-    for (const dim::Factor &f : term.factors) {
-      Value *v = factor(f);
-      product = product ? b_.CreateMul(product, v) : v;
-    }
-    product = !product ? i64(term.coefficient)
-                       : term.coefficient == 1 ? product : b_.CreateMul(product, i64(term.coefficient));
-    sum = sum ? b_.CreateAdd(sum, product) : product;
-  }
+  Value *sum = emitSize(b_, symbolic, function_->getArg(0), signature_.symbols, [&](int64_t part) { return i64(part); });
   b_.restoreIP(saved);
   return sizes_[symbolic] = sum;
 }

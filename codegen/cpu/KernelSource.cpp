@@ -93,7 +93,7 @@ static PrebuiltCall prebuiltCallOf(mlir::Block &body) {
   std::optional<op::KernelForm> form = passes::kernelFormOf(op);
   if (!form)
     throw InternalError("an op without a kernel form was claimed for a prebuilt kernel");
-  PrebuiltCall call{form->kernel, form->params, form->range, {}};
+  PrebuiltCall call{form->kernel, form->params, form->range, {}, {}};
   for (mlir::Value operand : op->getOperands())
     call.buffers.push_back(static_cast<int32_t>(mlir::cast<mlir::BlockArgument>(operand).getArgNumber()));
   for (mlir::Value result : op->getResults()) {
@@ -119,6 +119,7 @@ KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
   source.signature.symbols = graph::symbolsOf(kernel);
   if (kernel.getProvider() == kPrebuiltProvider) {
     source.prebuilt = prebuiltCallOf(body);
+    source.prebuilt->symbols = source.signature.symbols;
     return source;
   }
   llvm::SmallVector<mlir::Value> inputs, results;

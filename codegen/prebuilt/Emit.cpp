@@ -1,5 +1,7 @@
 #include "codegen/prebuilt/Emit.h"
 
+#include "codegen/cpu/EmitSize.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Kernel.h"
 
@@ -8,6 +10,7 @@
 #include "llvm/Linker/Linker.h"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 
 // The bitcode of each source, as the build made it.
@@ -96,8 +99,11 @@ llvm::Function *linkKernel(llvm::Module &module, const std::string &kernel) {
 std::string PrebuiltCall::str() const {
   std::string text = "prebuilt " + kernel;
   for (int64_t p : params)
-    text += ' ' + std::to_string(p);
-  text += " range " + std::to_string(range) + " on";
+    text += ' ' + dim::spell(p);
+  text += " range " + dim::spell(range) + " scalars";
+  for (int64_t s : symbols)
+    text += ' ' + dim::spell(s);
+  text += " on";
   for (int32_t b : buffers)
     text += ' ' + std::to_string(b);
   return text;
@@ -129,9 +135,12 @@ llvm::Function *emitPrebuilt(llvm::Module &module, const PrebuiltCall &call, con
       buffer = b.CreateLoad(ptr, b.CreateConstInBoundsGEP1_64(ptr, table, static_cast<uint64_t>(operand)));
     b.CreateStore(buffer, b.CreateConstInBoundsGEP1_64(ptr, buffers, i));
   }
+  std::function<llvm::Value *(int64_t)> size = [&](int64_t value) -> llvm::Value * {
+    return dim::isSymbolic(value) ? emitSize(b, value, args, call.symbols, size) : b.getInt64(static_cast<uint64_t>(value));
+  };
   for (auto [i, value] : llvm::enumerate(call.params))
-    b.CreateStore(b.getInt64(static_cast<uint64_t>(value)), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), params, i));
-  llvm::Value *begin = function->getArg(1), *end = function->getArg(2), *range = b.getInt64(static_cast<uint64_t>(call.range));
+    b.CreateStore(size(value), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), params, i));
+  llvm::Value *begin = function->getArg(1), *end = function->getArg(2), *range = size(call.range);
   end = b.CreateSelect(b.CreateICmpSLT(end, range), end, range);
   begin = b.CreateSelect(b.CreateICmpSLT(begin, end), begin, end);
   b.CreateRet(b.CreateCall(kernel, {buffers, scratch, params, begin, end}));

@@ -13,9 +13,10 @@ namespace tressel::codegen {
 /// A kernel of the image that calls a prebuilt one.
 struct PrebuiltCall {
   std::string kernel;           ///< "sort_f32"
-  std::vector<int64_t> params;  ///< constants of the code
+  std::vector<int64_t> params;  ///< numbers become constants of the code, symbolic sizes are computed in it
   int64_t range = 1;            ///< units; asked for more (a launch has at least one), the kernel does none
   std::vector<int32_t> buffers; ///< for each of the kernel's buffers the operand of the launch, or -1 for a null pointer
+  std::vector<int64_t> symbols; ///< whose values are args->scalars, in this order
 
   /// Equal texts are equal code.
   std::string str() const;

@@ -10,12 +10,6 @@
 namespace tressel::codegen {
 namespace {
 
-/// Parameters are constants of the code.
-bool isStatic(const op::KernelForm &form) {
-  return dim::isConstant(form.range) && dim::isConstant(form.scratchBytes) &&
-         std::all_of(form.params.begin(), form.params.end(), [](int64_t p) { return dim::isConstant(p); });
-}
-
 class PrebuiltProvider final : public passes::KernelProvider {
 public:
   llvm::StringRef name() const override { return kPrebuiltProvider; }
@@ -25,7 +19,9 @@ public:
       return std::nullopt;
     mlir::Operation *op = candidate.ops.front();
     std::optional<op::KernelForm> form = passes::kernelFormOf(op);
-    if (!form || !isStatic(*form))
+    // Scratch memory is laid out ahead, for the largest size.
+    constexpr int64_t mostScratch = int64_t(1) << 30;
+    if (!form || dim::bounds(form->scratchBytes).hi > mostScratch)
       return std::nullopt;
     int64_t bytes = 0;
     for (mlir::Type type : op->getOperandTypes())
@@ -38,10 +34,11 @@ public:
     passes::Bid bid;
     bid.seconds = predictSeconds(cpu, form->flops, static_cast<double>(bytes), efficiency) + cpu.callSeconds;
     bid.params = form->kernel;
-    bid.range = std::max<int64_t>(1, dim::hint(form->range));
+    const int64_t units = std::max<int64_t>(1, dim::hint(form->range));
+    bid.range = dim::max(1, form->range);
     bid.grain = std::clamp<int64_t>(
-        static_cast<int64_t>(static_cast<double>(bid.range) * secondsPerTask / (bid.seconds * cpu.threads)), 1, bid.range);
-    bid.scratchBytes = form->scratchBytes;
+        static_cast<int64_t>(static_cast<double>(units) * secondsPerTask / (bid.seconds * cpu.threads)), 1, units);
+    bid.scratchBytes = dim::bounds(form->scratchBytes).hi;
     return bid;
   }
 };

@@ -1,0 +1,17 @@
+// Sizes that are known when a program runs, as code: expressions over symbols that the launch hands over.
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/IR/IRBuilder.h"
+
+#include <cstdint>
+
+namespace tressel::codegen {
+
+/// The value of a symbolic size. `args` is the kernel's argument, whose scalars are the values of `symbols`, in this order;
+/// `part` gives the value of a size that occurs in it (a number, or symbolic again).
+llvm::Value *emitSize(llvm::IRBuilderBase &b, int64_t size, llvm::Value *args, llvm::ArrayRef<int64_t> symbols,
+                      llvm::function_ref<llvm::Value *(int64_t)> part);
+
+} // namespace tressel::codegen
