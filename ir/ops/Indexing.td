@@ -108,7 +108,7 @@ def PutAlongAxisOp : Indexing<"put_along_axis"> {
                           axis, mode);
   }];
   let evaluate = "interp::putAlongAxis";
-  let numpy = "put_along_axis(x, indices, values, axis, mode, types[0])";
+  let numpy = "put_along_axis(x, indices, values, axis, mode, dtypes['x'])";
   let samples = ["x: n b",
                  "indices: i64 k b | u8 k 1",
                  "values: k b | 1 b",
@@ -150,7 +150,7 @@ def ScatterNdOp : Indexing<"scatter_nd"> {
   let overwrites = 0;
   let decomposition = [{ scatter_nd(x, cast(indices, DType::i64), cast(updates, x.dtype()), mode) }];
   let evaluate = "interp::scatterNd";
-  let numpy = "scatter_nd(x, indices, updates, mode, types[0])";
+  let numpy = "scatter_nd(x, indices, updates, mode, dtypes['x'])";
   let samples = ["x: n m s",
                  "indices: i64 k 1 | i64 k 2 | i32 k 2",
                  "updates: k m s | k s",
@@ -185,7 +185,7 @@ def ScatterOp : Indexing<"scatter"> {
     return transpose(scatter_nd(transpose(x, toFront), expand_dims(indices, -1), transpose(updates, slices), mode), toPlace);
   }];
   let evaluate = "interp::scatter";
-  let numpy = "scatter(x, indices, updates, axis, mode, types[0])";
+  let numpy = "scatter(x, indices, updates, axis, mode, dtypes['x'])";
   let samples = ["x: n m",
                  "indices: i64 k | i32 j k | i64 scalar",
                  "updates: k m | n k | j k m | n | m",

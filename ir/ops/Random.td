@@ -85,7 +85,7 @@ def BernoulliOp : RandomComposite<"bernoulli"> {
   let decomposition = [{ less(random_uniform(seed, Ints(p.type().shape.begin(), p.type().shape.end()), wide(p).dtype()), wide(p)) }];
   let samples = ["seed: i64 scalar", "p: n m | n"];
   let domains = ["0, 99", "0, 1"];
-  let numpy = "bernoulli(seed, p, types[1])";
+  let numpy = "bernoulli(seed, p, dtypes['p'])";
   let example = "bernoulli(7, full({5}, 0.5))";
 }
 def PermutationOp : RandomComposite<"permutation"> {
@@ -115,6 +115,6 @@ def CategoricalOp : RandomComposite<"categorical"> {
     return argmax(x - log(negative(log1p(negative(u)))), axis); // 1 - u is never 0
   }];
   let samples = ["seed: i64 scalar", "logits: n m", "axis: 0 | 1 | -1"];
-  let numpy = "categorical(seed, logits, axis, types[1])";
+  let numpy = "categorical(seed, logits, axis, dtypes['logits'])";
   let example = "categorical(7, tensor({{0, 2, 1}, {3, 0, 0}}))";
 }

@@ -56,6 +56,17 @@ TEST_F(Symbolic, Attention) {
                                 sizes({{n, 33}, {m, 130}}), sizes({{n, 1}, {m, 257}})});
 }
 
+/// The parameters of prebuilt kernels are computed from the sizes; the largest decides how much scratch memory there is.
+TEST_F(Symbolic, PrebuiltKernels) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({n, 5})), t = b.input(floats({2, z}));
+  auto sums = b.op("cumsum", {x}, {{"axis", int64_t(0)}});
+  auto rows = b.op("sort", {x});
+  auto order = b.op("argsort", {t}, {{"axis", int64_t(1)}, {"descending", true}});
+  check(b.finish({sums, rows, order}), {sizes({{n, 1}, {z, 0}}), sizes({{n, 3}, {z, 1}}), sizes({{n, 64}, {z, 40}}),
+                                        sizes({{n, 1000}, {z, 300}})});
+}
+
 TEST_F(Symbolic, ReductionsOverSymbols) {
   ProgramBuilder b(context);
   auto x = b.input(floats({n, 7, m}));
