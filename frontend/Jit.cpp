@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <set>
 
 namespace tressel {
@@ -43,13 +44,14 @@ struct Entry {
   uint64_t calls = 0; // guarded by the core's mutex
   std::mutex serial;  // programs that assign Variables run one by one
 
+  bool isSymbolic = false; // some types have dynamic sizes
+
   bool matches(const CallArgs &args, bool isTraining) const {
     const auto tensors = args.tensors();
     if (tensors.size() != types.size() || train != isTraining || args.words().size() != words.size())
       return false;
-    for (size_t i = 0; i < types.size(); ++i)
-      if (tensors[i]->impl()->type != types[i])
-        return false;
+    if (isSymbolic ? !fits(tensors) : !equals(tensors))
+      return false;
     return std::equal(words.begin(), words.end(), args.words().begin());
   }
   /// False when a module that was recorded has other parts now, or a Variable another type: the program is of no more
@@ -72,6 +74,23 @@ struct Entry {
       for (const auto &variable : states.get())
         found.push_back(variable->value.type());
     return found;
+  }
+  bool equals(std::span<const Tensor *const> tensors) const {
+    for (size_t i = 0; i < types.size(); ++i)
+      if (tensors[i]->impl()->type != types[i])
+        return false;
+    return true;
+  }
+  bool fits(std::span<const Tensor *const> tensors) const {
+    for (size_t i = 0; i < types.size(); ++i)
+      if (tensors[i]->dtype() != types[i].dtype || tensors[i]->rank() != types[i].rank())
+        return false;
+    dim::Values dims;
+    for (bool last : {false, true})
+      for (size_t i = 0; i < types.size(); ++i)
+        if (!dim::unify(types[i].shape, tensors[i]->shape(), dims, !last).empty())
+          return false;
+    return true;
   }
   /// The first guard that a call of these types fails, in words.
   std::string firstDifference(std::span<const TensorType> otherTypes, std::span<const uint64_t> otherWords,
@@ -110,6 +129,7 @@ struct JitCore::Impl {
   std::mutex compiling;                        // one program is made at a time: one compile per key
   std::vector<std::shared_ptr<Entry>> entries; // the most recently used first
   std::shared_ptr<Entry> dropped;              // the last one whose modules were changed
+  std::vector<std::vector<TensorType>> refused; // types with symbols that the function cannot be recorded with
   JitStats stats;
 
   static std::mutex &registryMutex() {
@@ -123,9 +143,13 @@ struct JitCore::Impl {
 
   std::shared_ptr<Entry> find(const CallArgs &args, bool train, bool countHit, uint64_t *calls) {
     std::lock_guard lock(mutex);
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (!entries[i]->matches(args, train))
-        continue;
+    // A program for these very sizes before one for all.
+    size_t found = entries.size();
+    for (size_t i = 0; i < entries.size(); ++i)
+      if ((found == entries.size() || entries[found]->isSymbolic) && (found == entries.size() || !entries[i]->isSymbolic) &&
+          entries[i]->matches(args, train))
+        found = i;
+    for (size_t i = found; i < entries.size(); i = entries.size()) {
       if (!entries[i]->isCurrent()) {
         dropped = std::move(entries[i]);
         entries.erase(entries.begin() + static_cast<ptrdiff_t>(i));
@@ -141,8 +165,13 @@ struct JitCore::Impl {
     return nullptr;
   }
 
+  /// `call` are the types of the call that it is made for, where those are not `types`.
   std::shared_ptr<Entry> make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
-                              const std::source_location &where);
+                              const std::source_location &where, const std::vector<TensorType> *call = nullptr);
+  std::optional<std::vector<TensorType>> generalized(std::span<const TensorType> types,
+                                                     std::span<const uint64_t> words, bool train) const;
+  std::shared_ptr<Entry> makeGeneral(const std::vector<TensorType> &types, const std::vector<uint64_t> &words,
+                                     TraceBody &body, const std::source_location &where);
   void check(Entry &entry, TraceBody &body, const std::source_location &where);
   std::shared_ptr<Entry> entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where);
 };
@@ -191,7 +220,7 @@ static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &b
 }
 
 std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
-                                           const std::source_location &where) {
+                                           const std::source_location &where, const std::vector<TensorType> *call) {
   {
     std::lock_guard lock(mutex);
     if (stats.traces >= static_cast<uint64_t>(std::max(1, options.retrace_budget)))
@@ -204,6 +233,7 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
   }
   auto entry = std::make_shared<Entry>();
   entry->types = std::move(types);
+  entry->isSymbolic = std::ranges::any_of(entry->types, [](const TensorType &t) { return !t.shape.isStatic(); });
   entry->words = std::move(words);
   entry->train = training();
   entry->structureSeen = structureEpoch.load(std::memory_order_acquire);
@@ -222,10 +252,72 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
   stats.trace_seconds += traced - start;
   stats.compile_seconds += compiled - traced;
   if (const Entry *before = dropped ? dropped.get() : entries.empty() ? nullptr : entries.front().get())
-    stats.retraces.push_back(before->firstDifference(entry->types, entry->words, entry->train));
+    stats.retraces.push_back(before->firstDifference(call ? *call : entry->types, entry->words, entry->train));
   dropped.reset();
   entries.insert(entries.begin(), entry);
+  if (entries.size() > static_cast<size_t>(std::max(1, options.max_programs)))
+    entries.pop_back();
   return entry;
+}
+
+/// The types of a call with symbols where a known program differs: nothing if there is none that differs in one size only.
+/// The same two sizes in several places are one symbol: a batch of images with their labels.
+std::optional<std::vector<TensorType>>
+JitCore::Impl::generalized(std::span<const TensorType> types, std::span<const uint64_t> words, bool train) const {
+  for (const auto &entry : entries) {
+    if (entry->train != train || entry->types.size() != types.size() || !std::ranges::equal(entry->words, words))
+      continue;
+    std::vector<TensorType> general(types.begin(), types.end());
+    std::optional<std::pair<int64_t, int64_t>> change; // the known size and the new one
+    int64_t symbol = 0;
+    bool fits = true;
+    for (size_t i = 0; i < types.size() && fits; ++i) {
+      const TensorType &known = entry->types[i];
+      fits = known.dtype == types[i].dtype && known.rank() == types[i].rank();
+      for (int d = 0; fits && d < known.rank(); ++d) {
+        const int64_t before = known.shape[d], now = types[i].shape[d];
+        if (before == now)
+          continue;
+        if (dim::isSymbolic(before)) { // dynamic already
+          general[i].shape[d] = before;
+          continue;
+        }
+        if (!change) {
+          change = {before, now};
+          symbol = dim::symbol("arg" + std::to_string(i) + "_" + std::to_string(d));
+        }
+        fits = *change == std::pair(before, now) && before > 0 && now > 0;
+        general[i].shape[d] = symbol;
+      }
+    }
+    if (fits && change)
+      return general;
+  }
+  return std::nullopt;
+}
+
+/// A program for all sizes where the function allows it, else null.
+std::shared_ptr<Entry> JitCore::Impl::makeGeneral(const std::vector<TensorType> &types,
+                                                  const std::vector<uint64_t> &words, TraceBody &body,
+                                                  const std::source_location &where) {
+  std::optional<std::vector<TensorType>> general;
+  {
+    std::lock_guard lock(mutex);
+    if (!options.infer_dynamic)
+      return nullptr;
+    general = generalized(types, words, training());
+    if (!general || std::ranges::find(refused, *general) != refused.end())
+      return nullptr;
+  }
+  try {
+    return make(*general, words, body, where, &types);
+  } catch (const InternalError &) {
+    throw;
+  } catch (const Error &) { // the function wants to know the size: each has a program of its own, as before
+    std::lock_guard lock(mutex);
+    refused.push_back(std::move(*general));
+    return nullptr;
+  }
 }
 
 /// Records once more, and compares with the first call.
@@ -252,7 +344,11 @@ std::shared_ptr<Entry> JitCore::Impl::entryFor(const CallArgs &args, TraceBody &
     std::lock_guard lock(compiling);
     entry = find(args, training(), true, &calls); // another thread may have made it meanwhile
     if (!entry) {
-      entry = make(typesOf(args, where), {args.words().begin(), args.words().end()}, body, where);
+      const std::vector<TensorType> types = typesOf(args, where);
+      const std::vector<uint64_t> words(args.words().begin(), args.words().end());
+      entry = makeGeneral(types, words, body, where);
+      if (!entry)
+        entry = make(types, words, body, where);
       std::lock_guard count(mutex);
       entry->calls = 1;
       return entry;
@@ -381,7 +477,9 @@ void JitCore::exportPackage(const std::string &path, const ExportOptions &option
 
 JitStats JitCore::stats() const {
   std::lock_guard lock(impl_->mutex);
-  return impl_->stats;
+  JitStats stats = impl_->stats;
+  stats.live = impl_->entries.size();
+  return stats;
 }
 
 void JitCore::clearAll() {

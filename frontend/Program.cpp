@@ -1,6 +1,7 @@
 #include "frontend/Program.h"
 
 #include "frontend/Record.h"
+#include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/Dim.h"
 
 #include <array>
@@ -88,14 +89,19 @@ void Program::release(std::unique_ptr<Slot> slot) {
   spare_.push_back(std::move(slot));
 }
 
-int32_t Program::execute(const std::shared_ptr<const Binding> &binding, const TaskView &task, size_t numInputs) {
+int32_t Program::execute(const std::shared_ptr<const Binding> &binding, const TaskView &task, size_t numInputs,
+                         const dim::Values *dims) {
   std::unique_ptr<Slot> slot = acquire();
   if (slot->binding != binding) {
     slot->binding = nullptr;
     slot->context.bindStates(binding->pointers);
     slot->binding = binding;
   }
-  slot->context.run({const_cast<const void *const *>(task.inputs), numInputs}, {task.outputs, outputs_.size()});
+  const std::span<const void *const> inputs{const_cast<const void *const *>(task.inputs), numInputs};
+  if (dims)
+    slot->context.run(inputs, {task.outputs, outputs_.size()}, *dims);
+  else
+    slot->context.run(inputs, {task.outputs, outputs_.size()});
   release(std::move(slot)); // a context whose call failed is dropped
   return kKernelOk;
 }
@@ -115,13 +121,25 @@ void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outpu
   std::span<StorageRef> out = room(fewOutputs, manyOutputs, outputs_.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     in[i] = inputs[i]->impl()->storage;
+  std::shared_ptr<const dim::Values> dims;
+  if (!schedule().dims.empty()) {
+    std::vector<Shape> shapes;
+    for (const Tensor *input : inputs)
+      shapes.push_back(input->shape());
+    dims = std::make_shared<const dim::Values>(dimsOf(schedule(), shapes));
+  }
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    outputs[i] = allocateTensor(outputs_[i], where);
+    TensorType type = outputs_[i];
+    if (dims)
+      type.shape = dim::evaluate(type.shape, *dims);
+    outputs[i] = allocateTensor(type, where);
     out[i] = outputs[i].impl()->storage;
   }
   Engine::global().submit({.op = name_, .where = where, .cost = &cost_}, in, out,
-                          [self = shared_from_this(), binding = currentBinding(where),
-                           n = inputs.size()](const TaskView &task) { return self->execute(binding, task, n); });
+                          [self = shared_from_this(), binding = currentBinding(where), n = inputs.size(),
+                           dims = std::move(dims)](const TaskView &task) {
+                            return self->execute(binding, task, n, dims.get());
+                          });
 }
 
 } // namespace tressel::detail

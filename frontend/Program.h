@@ -24,7 +24,8 @@ public:
   ~Program();
   Program(const Program &) = delete;
 
-  /// Inputs in schedule order, of the schedule's types. Runs at once when the inputs are there and the program is
+  /// Inputs in schedule order, of the schedule's types; symbolic sizes follow from them (ShapeError where they do not
+  /// agree). Runs at once when the inputs are there and the program is
   /// small, else on the engine's lane. Failures of the run are carried by the outputs.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, SourceLoc where);
 
@@ -46,7 +47,8 @@ private:
   std::shared_ptr<const Binding> currentBinding(SourceLoc where);
   std::unique_ptr<Slot> acquire();
   void release(std::unique_ptr<Slot> slot);
-  int32_t execute(const std::shared_ptr<const Binding> &binding, const runtime::TaskView &task, size_t numInputs);
+  int32_t execute(const std::shared_ptr<const Binding> &binding, const runtime::TaskView &task, size_t numInputs,
+                  const dim::Values *dims);
 
   std::shared_ptr<const runtime::Executable> executable_;
   std::vector<std::shared_ptr<VariableImpl>> states_;

@@ -9,6 +9,15 @@
 
 namespace tressel {
 
+Arg::Arg(const Dim &d) : where_(d.where()) {
+  if (d.is_static()) {
+    kind_ = Kind::Int;
+    int_ = d.raw();
+  } else {
+    tensor_ = dim_size(d, i64, d.where());
+  }
+}
+
 Tensor Arg::as_tensor() const {
   switch (kind_) {
   case Kind::Tensor:

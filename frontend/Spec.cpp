@@ -11,13 +11,9 @@ TensorType TensorSpec::type(int64_t named) const {
                      " are supported");
   TensorType result{dtype, {}};
   for (const DimSpec &d : dims) {
-    if (d.size == kDynamic && named < 0)
-      throw ShapeError(Error::Details{.message = "the size of dimension '" + d.name + "' is not fixed",
-                                      .hint = "give a number: sizes that are only known at run time are not supported "
-                                              "yet"});
-    if (d.size != kDynamic && d.size < 0)
+    if (d.size != kDynamic && !dim::isSymbolic(d.size) && d.size < 0)
       throw ShapeError("the size " + std::to_string(d.size) + " is negative");
-    result.shape.push_back(d.size == kDynamic ? named : d.size);
+    result.shape.push_back(d.size != kDynamic ? d.size : named < 0 ? dim::symbol(d.name, d.lo, d.hi) : named);
   }
   return result;
 }

@@ -2,7 +2,9 @@
 #include "frontend/Record.h"
 #include "tressel/runtime/Engine.h"
 
+#include <algorithm>
 #include <cstring>
+#include <tressel/ops.h>
 
 namespace tressel {
 using detail::TensorImpl;
@@ -10,11 +12,37 @@ using detail::toLoc;
 using runtime::Engine;
 using runtime::Storage;
 
-void Dim::fail() {
-  throw TraceError(Error::Details{.message =
-                                      "a dimension whose size is only known when the program runs was turned into "
-                                      "an integer while tracing",
-                                  .hint = "use the dimension in shapes, or fix its size"});
+void Dim::failConversion() const {
+  detail::fail<TraceError>("the size " + str() +
+                               " of a dimension, which is only known when the program runs, was turned into an integer "
+                               "while tracing",
+                           toLoc(where_), "dim",
+                           "keep it a Dim: shapes take it, and + - * / % work on it; or fix the size of the dimension");
+}
+
+Dim Dim::divide(const Dim &by, bool rest) const {
+  if (by.size_ == 0)
+    detail::fail<Error>("a size is divided by 0", toLoc(where_), "dim");
+  return {rest ? dim::mod(size_, by.size_) : dim::floorDiv(size_, by.size_), where_};
+}
+
+static void failUndecided(const Dim &a, const Dim &b, const char *what) {
+  detail::fail<TraceError>("whether " + a.str() + what + b.str() + " is only known when the program runs",
+                           toLoc(a.is_static() ? b.where() : a.where()), "dim",
+                           "give the dimension bounds that decide it, or write the program so that it fits all sizes");
+}
+bool Dim::isEqual(const Dim &other) const {
+  if (dim::equal(size_, other.size_))
+    return true;
+  if (!dim::distinct(size_, other.size_))
+    failUndecided(*this, other, " == ");
+  return false;
+}
+bool Dim::isLess(const Dim &other) const {
+  const auto less = dim::less(size_, other.size_);
+  if (!less)
+    failUndecided(*this, other, " < ");
+  return *less;
 }
 
 void Tensor::failEmpty() {
@@ -27,7 +55,7 @@ Dim Tensor::dim(int i, std::source_location where) const {
   const int n = rank();
   if (i < -n || i >= n)
     detail::fail<ShapeError>("there is no dimension " + std::to_string(i) + " in " + type().str(), toLoc(where), "dim");
-  return shape()[i < 0 ? i + n : i];
+  return {shape()[i < 0 ? i + n : i], where};
 }
 
 /// Elements are needed now.
@@ -170,16 +198,32 @@ Tensor adopt(void *data, const TensorType &type, runtime::Storage::Deleter delet
   return detail::makeTensor(type, Storage::adopt(data, type.bytes(), deleter, user), {});
 }
 
-Tensor zeros(const Shape &shape, DType dtype, std::source_location where) {
-  return detail::filled(shape, 0, dtype, where, "zeros");
+/// Of symbolic sizes it is an op of the trace, else a constant.
+static Tensor constantOf(const Sizes &sizes, double value, DType dtype, const std::source_location &where,
+                         const char *op) {
+  if (std::any_of(sizes.values().begin(), sizes.values().end(), dim::isSymbolic))
+    return full(sizes, value, dtype, where);
+  if (sizes.size() > static_cast<size_t>(kMaxRank))
+    detail::fail<ShapeError>("a tensor has at most " + std::to_string(kMaxRank) + " dimensions", toLoc(where), op);
+  return detail::filled(Shape(std::span<const int64_t>(sizes.values())), value, dtype, where, op);
 }
-Tensor ones(const Shape &shape, DType dtype, std::source_location where) {
-  return detail::filled(shape, 1, dtype, where, "ones");
+Tensor zeros(const Sizes &shape, DType dtype, std::source_location where) {
+  return constantOf(shape, 0, dtype, where, "zeros");
+}
+Tensor ones(const Sizes &shape, DType dtype, std::source_location where) {
+  return constantOf(shape, 1, dtype, where, "ones");
 }
 
-Tensor arange(int64_t start, int64_t stop, int64_t step, DType dtype, std::source_location where) {
+Tensor arange(const Dim &from, const Dim &to, int64_t step, DType dtype, std::source_location where) {
   if (step == 0)
     detail::fail<ShapeError>("the step is 0", toLoc(where), "arange");
+  if (!from.is_static() || !to.is_static()) {
+    const int64_t count = dim::max(0, dim::ceilDiv(step > 0 ? dim::sub(to.raw(), from.raw()) : dim::sub(from.raw(), to.raw()),
+                                                   step > 0 ? step : -step));
+    Tensor indices = iota(Sizes{Dim(count, where)}, 0, dtype, where) * step;
+    return from.is_static() ? indices + int64_t(from) : indices + dim_size(from, dtype, where);
+  }
+  const int64_t start = from, stop = to;
   std::vector<int64_t> values;
   for (int64_t v = start; step > 0 ? v < stop : v > stop; v += step)
     values.push_back(v);

@@ -105,7 +105,10 @@ public:
   }
 
   const Node &node(int64_t handle) const {
-    const auto i = static_cast<size_t>(handle - detail::kFirstHandle);
+    const int64_t place = handle - detail::kFirstHandle;
+    const auto i = static_cast<size_t>(place / kSpacing);
+    if (place % kSpacing || i >= count_.load(std::memory_order_acquire))
+      throw InternalError("a size that is an expression was used as a number");
     return chunks_[i / kChunk].load(std::memory_order_acquire)[i % kChunk];
   }
 
@@ -128,7 +131,8 @@ public:
     node.shown = print(poly, &Atom::shown);
     node.poly = std::move(poly);
     node.text = text;
-    const int64_t handle = detail::kFirstHandle + static_cast<int64_t>(count_++);
+    const int64_t handle = detail::kFirstHandle + static_cast<int64_t>(count_) * kSpacing;
+    count_.fetch_add(1, std::memory_order_release);
     handles_.emplace(std::move(text), handle);
     return handle;
   }
@@ -142,10 +146,12 @@ public:
   }
 
 private:
+  /// Between two handles: what code makes of one with operators instead of this header's functions is none.
+  static constexpr int64_t kSpacing = 256;
   static constexpr size_t kChunk = 1024, kChunks = 1 << 14;
   mutable std::mutex mutex_;
   std::atomic<Node *> chunks_[kChunks] = {};
-  size_t count_ = 0;
+  std::atomic<size_t> count_{0};
   std::unordered_map<std::string, int64_t> handles_;
   std::unordered_map<std::string, const Atom *> atoms_;
 };

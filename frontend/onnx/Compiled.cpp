@@ -53,7 +53,10 @@ Compiled compile(const std::string &path, const CompileOptions &options) {
   graph::registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  Imported imported = import(Model::load(path), context, {.dims = options.dims});
+  ImportOptions request;
+  for (const auto &[name, size] : options.dims)
+    request.dims[name] = {size, size};
+  Imported imported = import(Model::load(path), context, request);
   codegen::CompiledProgram program = codegen::compile(*imported.module);
   Compiled result;
   result.impl_ = std::make_unique<Compiled::Impl>(

@@ -6,10 +6,22 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "onnx.pb.h"
+#include "tressel/runtime/Dim.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace tressel::onnx {
+
+static int64_t symbolOf(std::string name, int64_t lo, int64_t hi) {
+  if (lo == hi || lo < 1)
+    return lo;
+  for (char &c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)))
+      c = '_';
+  return dim::symbol(std::isdigit(static_cast<unsigned char>(name[0])) ? "_" + name : name, lo,
+                     std::min(hi, dim::kMaxSize));
+}
 
 std::vector<BoundDim> bindDims(const Model &model, const ImportOptions &options) {
   std::vector<BoundDim> bound;
@@ -18,9 +30,13 @@ std::vector<BoundDim> bindDims(const Model &model, const ImportOptions &options)
       if (dim.size != kDynamic || std::ranges::find(bound, dim.name, &BoundDim::name) != bound.end())
         continue;
       auto it = options.dims.find(dim.name);
-      bound.push_back({dim.name, it == options.dims.end() ? 1 : it->second, it == options.dims.end()});
+      if (it != options.dims.end())
+        bound.push_back({dim.name, symbolOf(dim.name, it->second.first, it->second.second), false});
+      else
+        bound.push_back({dim.name, options.keepDynamic ? symbolOf(dim.name, 1, dim::kMaxSize) : 1, !options.keepDynamic});
     }
-  for (const auto &[name, size] : options.dims) {
+  for (const auto &[name, range] : options.dims) {
+    const int64_t size = range.first;
     if (std::ranges::find(bound, name, &BoundDim::name) == bound.end()) {
       std::string known;
       for (const BoundDim &b : bound)

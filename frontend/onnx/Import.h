@@ -12,13 +12,15 @@
 namespace tressel::onnx {
 
 struct ImportOptions {
-  std::map<std::string, int64_t> dims; ///< sizes of the model's symbolic dimensions, by name
+  /// Sizes of the model's symbolic dimensions by name, or what they lie between: then they are symbols of the program.
+  std::map<std::string, std::pair<int64_t, int64_t>> dims;
+  bool keepDynamic = false; ///< the others are symbols too, else 1
 };
 
 /// A symbolic dimension and the size it got.
 struct BoundDim {
   std::string name;
-  int64_t size = 1;
+  int64_t size = 1; ///< may be symbolic (runtime/Dim.h); its name there has _ where the model's has other signs
   bool assumed = false; ///< not given: 1 was taken
 };
 

@@ -1,7 +1,9 @@
 #include "frontend/onnx/NodeImporter.h"
 
 #include "frontend/onnx/TensorData.h"
+#include "ir/op/Sym.h"
 #include "onnx.pb.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Half.h"
 
 #include <algorithm>
@@ -190,22 +192,89 @@ std::vector<int64_t> NodeImporter::axes(std::vector<int64_t> values, int rank) c
 
 // --- Emission -------------------------------------------------------------------------------------------------------
 
+/// A list of sizes with symbols among them.
+static bool holdsSymbols(const op::HostTensor &tensor) {
+  if (tensor.type.dtype != DType::i64)
+    return false;
+  const int64_t *values = tensor.as<int64_t>();
+  return std::any_of(values, values + tensor.type.shape.numElements(), dim::isSymbolic);
+}
+
 mlir::Value NodeImporter::materialize(const Value &v) {
+  if (!*v.ir && holdsSymbols(*v.host)) {
+    std::vector<Value> parts;
+    for (int64_t i = 0; i < v.type.shape.numElements(); ++i)
+      parts.push_back(reshape(emit("dim_size", {}, {{"size", v.host->as<int64_t>()[i]}}), {1}));
+    *v.ir = materialize(reshape(parts.size() == 1 ? parts[0] : emit("concat", parts), v.type.shape));
+  }
   if (!*v.ir)
     *v.ir =
         graph::createConstant(graph_.builder, loc_, v.type, {v.host->data.get(), static_cast<size_t>(v.type.bytes())});
   return *v.ir;
 }
 
+/// An elementwise op on sizes, by its scalar program.
+std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, std::span<const op::HostTensor> operands,
+                                                const op::Attrs &attrs, const TensorType &result) const {
+  auto refuse = [&] { unsupported(std::string(info.name) + " of a size that is only known when the program runs"); };
+  std::vector<TensorType> types;
+  for (const op::HostTensor &t : operands) {
+    types.push_back(t.type);
+    if (t.type.dtype != DType::i64 || (t.type.shape != result.shape && t.type.shape.numElements() != 1))
+      refuse();
+  }
+  const op::ScalarProgram program = op::recordElementwise(info, types, result, attrs);
+  op::HostTensor out = op::HostTensor::allocate(result);
+  std::vector<int64_t> values(program.nodes.size());
+  for (int64_t e = 0; e < result.shape.numElements(); ++e) {
+    for (size_t i = 0; i < program.nodes.size(); ++i) {
+      const op::ScalarNode &node = program.nodes[i];
+      auto arg = [&](int k) { return values[static_cast<size_t>(node.args[k])]; };
+      if (node.dtype != DType::i64)
+        refuse();
+      switch (node.op) {
+      case op::ScalarOp::Operand: {
+        const op::HostTensor &t = operands[static_cast<size_t>(node.i)];
+        values[i] = t.as<int64_t>()[t.type.shape.numElements() == 1 ? 0 : e];
+        break;
+      }
+      case op::ScalarOp::Const: values[i] = node.i; break;
+      case op::ScalarOp::Add: values[i] = dim::add(arg(0), arg(1)); break;
+      case op::ScalarOp::Sub: values[i] = dim::sub(arg(0), arg(1)); break;
+      case op::ScalarOp::Mul: values[i] = dim::mul(arg(0), arg(1)); break;
+      case op::ScalarOp::Div:
+        if (arg(1) == 0)
+          refuse();
+        values[i] = dim::floorDiv(arg(0), arg(1));
+        break;
+      case op::ScalarOp::Min: values[i] = dim::min(arg(0), arg(1)); break;
+      case op::ScalarOp::Max: values[i] = dim::max(arg(0), arg(1)); break;
+      case op::ScalarOp::Neg: values[i] = dim::neg(arg(0)); break;
+      default: refuse();
+      }
+    }
+    out.as<int64_t>()[e] = values[static_cast<size_t>(program.result)];
+  }
+  return Value(std::move(out));
+}
+
 std::optional<Value> NodeImporter::fold(const op::OpInfo &info, const std::vector<Value> &inputs,
                                         const op::Attrs &attrs, const TensorType &result) const {
-  if (!info.evaluate || info.numResults != 1 || result.bytes() > kFoldBytes)
+  if (!info.evaluate || info.numResults != 1 || !result.shape.isStatic() || op::isSymbolic(attrs) ||
+      result.bytes() > kFoldBytes)
     return {};
   std::vector<op::HostTensor> operands;
   for (const Value &v : inputs) {
     if (!v.host || v.type.bytes() > kFoldBytes)
       return {};
     operands.push_back(*v.host);
+  }
+  // Sizes that are symbols are moved about like numbers, and computed with as expressions.
+  if (std::ranges::any_of(operands, holdsSymbols)) {
+    if (info.elementwise)
+      return computeSizes(info, operands, attrs, result);
+    if (info.family != op::Family::Shape && info.family != op::Family::Indexing)
+      unsupported(std::string(info.name) + " of a size that is only known when the program runs");
   }
   std::vector<op::HostTensor> results{op::HostTensor::allocate(result)};
   try {

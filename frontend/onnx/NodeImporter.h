@@ -122,6 +122,8 @@ public:
 
 private:
   const ::onnx::AttributeProto *find(const char *name, int type);
+  std::optional<Value> computeSizes(const op::OpInfo &info, std::span<const op::HostTensor> operands,
+                                    const op::Attrs &attrs, const TensorType &result) const;
   std::optional<Value> fold(const op::OpInfo &info, const std::vector<Value> &inputs, const op::Attrs &attrs,
                             const TensorType &result) const;
 

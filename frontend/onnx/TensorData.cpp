@@ -1,6 +1,7 @@
 #include "frontend/onnx/TensorData.h"
 
 #include "onnx.pb.h"
+#include "tressel/runtime/Dim.h"
 
 #include <cstring>
 #include <filesystem>
@@ -76,7 +77,9 @@ std::string typeName(int elementType) {
 bool fitsMemory(const TensorType &type) {
   int64_t bytes = sizeOf(type.dtype);
   for (int64_t d : type.shape)
-    if (d < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes) || bytes > kMaxTensorBytes)
+    if (dim::isSymbolic(d))
+      continue;
+    else if (d < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes) || bytes > kMaxTensorBytes)
       return false;
   return true;
 }

@@ -79,6 +79,14 @@ Inferred inferCreation(const OpInfo &op, std::span<const TensorType> operands, c
   return inferred({*dtypeAttr(op, attrs), *shape});
 }
 
+Inferred inferDimSize(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  if (!isSizeAttr(integer(attrs[0])))
+    return inferError(op, 1, "the size is negative", operands);
+  return inferred({*dtypeAttr(op, attrs), {}});
+}
+
 Inferred inferIota(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   Inferred result = inferCreation(op, operands, attrs);
   if (result && !normalizeAxis(integer(attrs[1]), result.types.front().rank()))

@@ -15,6 +15,7 @@ namespace tressel::op {
 TRESSEL_INFER(inferElementwise)
 TRESSEL_INFER(inferDivmod)
 TRESSEL_INFER(inferCreation)
+TRESSEL_INFER(inferDimSize)
 TRESSEL_INFER(inferIota)
 TRESSEL_INFER(inferRandom)
 TRESSEL_INFER(inferReduction)

@@ -7,6 +7,7 @@ include "ir/graph/Dialect.td"
 // Attributes, as records write them: Default<Int, "-1">:$axis, Maybe<Ints>:$axis.
 defvar Tensor = AnyRankedTensor;
 defvar Int = I64Attr;
+def Size : TypedSignlessIntegerAttrBase<I64, "int64_t", "a size">; // may be symbolic (tressel/dim.h); entries of Ints too
 defvar Ints = DenseI64ArrayAttr;
 defvar Float = F64Attr;
 defvar Bool = BoolAttr;

@@ -43,7 +43,7 @@ def OneHotOp : Composite<"one_hot"> {
     - (C1) x holds integers and has at most 7 dimensions;
     - (C2) depth is at least 0, and the result has less than 2^48 elements.
   }];
-  let arguments = (ins Tensor:$x, Int:$depth, Default<Type, "DType::f32">:$dtype);
+  let arguments = (ins Tensor:$x, Size:$depth, Default<Type, "DType::f32">:$dtype);
   let infer = "inferOneHot";
   let decomposition = [{
     return cast(equal(expand_dims(x, -1), iota({depth}, 0, DType::i64)), dtype);

@@ -11,6 +11,18 @@ def FullOp : Creation<"full"> {
   let numpy = "np.full(shape, value, dtype)";
   let example = "full({2, 3}, 7, i32)";
 }
+def DimSizeOp : Creation<"dim_size"> {
+  let summary = "A size as a tensor of rank 0";
+  let description = [{
+    For computing with a size that is only known when the program runs: `sum(x) / dim_size(x.dim(0), f32)`.
+    - (C1) the size is not negative.
+  }];
+  let arguments = (ins Size:$size, Default<Type, "DType::i64">:$dtype);
+  let infer = "inferDimSize";
+  let scalar = [{ cx.sizeOf(size) }];
+  let numpy = "np.array(size, dtype)";
+  let example = "dim_size(3)";
+}
 def IotaOp : Creation<"iota"> {
   let summary = "A tensor whose elements are their own index in dimension `axis`";
   let description = [{

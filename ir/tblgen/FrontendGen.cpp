@@ -14,7 +14,7 @@ static std::string parameterType(const Arg &a) {
     return a.variadic ? "std::vector<Arg>" : "Arg";
   if (a.optional)
     return a.kind == Kind::Ints ? "Axes" : "std::optional<" + std::string(cppType(a.kind)) + ">";
-  return a.kind == Kind::Ints ? "std::vector<int64_t>" : cppType(a.kind);
+  return a.kind == Kind::Ints ? "Sizes" : a.isSize ? "Dim" : cppType(a.kind);
 }
 
 /// An op without a plain operand has nothing that carries the caller's line, so it takes it itself.
@@ -41,7 +41,7 @@ static bool genHeader(const RecordKeeper &records, raw_ostream &os) {
   os << "// All ops as functions. Generated from the records in ir/ops; docs/ops.md is the same as a page.\n"
      << "//\n// Throws ShapeError, at the call, when shapes or element types do not fit. The result is a future: it is computed\n"
      << "// when somebody waits for it at the latest. An Arg is a Tensor, a Variable or a number;\n// an operand that is optional is left out by an empty Tensor.\n"
-     << "#pragma once\n\n#include <tressel/arg.h>\n#include <tressel/axes.h>\n\n#include <cstdint>\n#include <optional>\n"
+     << "#pragma once\n\n#include <tressel/arg.h>\n#include <tressel/axes.h>\n#include <tressel/dim.h>\n\n#include <cstdint>\n#include <optional>\n"
      << "#include <source_location>\n#include <string>\n#include <tuple>\n#include <vector>\n\nnamespace tressel {\n\n";
   for (const OpRecord &op : collect(records)) {
     os << "/// " << op.get("summary") << ".\n";
@@ -61,6 +61,8 @@ static bool genHeader(const RecordKeeper &records, raw_ostream &os) {
 static bool genSource(const RecordKeeper &records, raw_ostream &os) {
   os << "// Generated from the records in ir/ops by tressel-tblgen.\n#include <tressel/ops.h>\n\n#include \"frontend/Record.h\"\n"
      << "#include \"ir/op/Table.h\"\n\nnamespace tressel {\nusing op::Attr;\n\n"
+     << "static Attr toAttr(Sizes &sizes) { return Attr(std::move(sizes).values()); }\n"
+     << "static Attr toAttr(Dim &size) { return Attr(size.raw()); }\n"
      << "static Attr toAttr(Axes &axes) { return axes.all() ? Attr{} : Attr(std::move(axes).values()); }\n"
      << "template <typename T> static Attr toAttr(std::optional<T> &v) { return v ? Attr(std::move(*v)) : Attr{}; }\n\n";
   for (const OpRecord &op : collect(records)) {
@@ -91,7 +93,7 @@ static bool genSource(const RecordKeeper &records, raw_ostream &os) {
     os << "(op::table::" << op.name << ", " << args << ", op::Attrs{";
     ListSeparator sep;
     for (const Arg *a : op.attrs())
-      os << sep << (a->optional ? "toAttr(" + a->name + ")" : "Attr(std::move(" + a->name + "))");
+      os << sep << (a->optional || a->kind == Kind::Ints || a->isSize ? "toAttr(" + a->name + ")" : "Attr(std::move(" + a->name + "))");
     os << "}" << (takesLocation(op) ? ", where" : "") << ");\n}\n\n";
   }
   os << "} // namespace tressel\n";

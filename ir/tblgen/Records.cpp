@@ -17,7 +17,7 @@ static Kind kindOf(const mlir::tblgen::Attribute &attr, const Record &def, Strin
   StringRef base = attr.getBaseAttr().getAttrDefName();
   if (base == "BoolAttr")
     return Kind::Bool;
-  if (base == "I64Attr")
+  if (base == "I64Attr" || base == "Size")
     return Kind::Int;
   if (base == "F64Attr")
     return Kind::Float;
@@ -27,7 +27,7 @@ static Kind kindOf(const mlir::tblgen::Attribute &attr, const Record &def, Strin
     return Kind::String;
   if (base == "DenseI64ArrayAttr")
     return Kind::Ints;
-  PrintFatalError(def.getLoc(), "attribute '" + name + "' has kind " + base + "; use Int, Ints, Float, Bool, Str or Type");
+  PrintFatalError(def.getLoc(), "attribute '" + name + "' has kind " + base + "; use Int, Size, Ints, Float, Bool, Str or Type");
 }
 
 OpRecord::OpRecord(const Record &record) : def(&record) {
@@ -41,6 +41,7 @@ OpRecord::OpRecord(const Record &record) : def(&record) {
     } else if (auto *attr = dyn_cast_if_present<mlir::tblgen::NamedAttribute *>(arg)) {
       Argument a{attr->name.str(), false};
       a.kind = kindOf(attr->attr, record, attr->name);
+      a.isSize = attr->attr.getBaseAttr().getAttrDefName() == "Size";
       a.hasDefault = attr->attr.hasDefaultValue();
       a.optional = attr->attr.isOptional() && !a.hasDefault;
       if (a.hasDefault)

@@ -19,6 +19,7 @@ struct Argument {
   bool isOperand;
   bool variadic = false;          ///< operands and results: any number
   Kind kind = Kind::Int;          ///< attributes from here on
+  bool isSize = false;            ///< an Int that may be symbolic
   bool optional = false;          ///< may be absent: an attribute, or an operand at the end of the list
   bool hasDefault = false;
   std::string defaultValue;       ///< C++, "{}" for empty integers

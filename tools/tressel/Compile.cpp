@@ -14,7 +14,9 @@ int compileCommand(const CompileArgs &args) {
     throw InputError(args.model + ": is a package already; `tressel run` runs it");
   CompileRequest request;
   request.path = args.model;
-  request.dims = parseDims(args.dims);
+  for (const auto &[name, range] : parseDims(args.dims))
+    request.dims[name] = {range.lo, range.hi};
+  request.keepDynamic = true;
   request.cpu = args.cpu;
   request.allowLibrary = args.allowLibrary;
   request.deterministic = args.deterministic;
@@ -29,7 +31,8 @@ int compileCommand(const CompileArgs &args) {
   }
   Program program = compiler().compile(request);
   for (const AssumedDim &d : program.assumed)
-    note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));
+    note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size) +
+         (program.whyFixed.empty() ? "" : ", because it cannot stay dynamic: " + program.whyFixed));
 
   std::string output = args.output;
   if (output.empty())

@@ -36,7 +36,9 @@ struct ModelInfo {
 
 struct CompileRequest {
   std::string path;
-  std::map<std::string, int64_t> dims;
+  /// Sizes of named dimensions, or what they lie between (then one program serves all of it).
+  std::map<std::string, std::pair<int64_t, int64_t>> dims;
+  bool keepDynamic = false; ///< named dimensions that are not in `dims` stay dynamic where the model allows it
   std::string cpu = "native";
   bool allowLibrary = false;
   bool deterministic = false;
@@ -57,6 +59,7 @@ struct Program {
   std::shared_ptr<const std::vector<std::byte>> constants;
   std::string cpuLevel;
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
+  std::string whyFixed;            ///< what kept them from staying dynamic
   std::vector<std::pair<std::string, double>> timings;
   int numKernels = 0, numLibraryKernels = 0;
 };

@@ -10,11 +10,13 @@
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
 #include <chrono>
+#include <set>
 
 namespace tressel::tool {
 
@@ -101,13 +103,13 @@ mlir::func::FuncOp mainOf(mlir::ModuleOp module, const std::string &path) {
     if (&op != main)
       throw InputError(placeOf(&op, path) + ": a program is one func.func @main and nothing beside it");
   auto check = [&](mlir::Type type, mlir::Operation *op) {
-    if (!graph::isSupported(type) || !llvm::cast<mlir::RankedTensorType>(type).hasStaticShape())
+    if (!graph::isSupported(type) || !dim::isKnown(graph::fromMlir(type).shape))
       throw InputError(placeOf(op, path) + ": type " + [&] {
         std::string text;
         llvm::raw_string_ostream os(text);
         type.print(os);
         return text;
-      }() + " is not supported; programs work on ranked tensors of static shape");
+      }() + " is not supported; programs work on ranked tensors whose sizes are numbers or names (#tressel.dims)");
   };
   for (mlir::Type type : main.getArgumentTypes())
     check(type, main);
@@ -124,6 +126,11 @@ mlir::func::FuncOp mainOf(mlir::ModuleOp module, const std::string &path) {
 Port portOf(const std::string &name, const TensorType &type) {
   Port p{name, type.dtype, {type.shape.begin(), type.shape.end()}, {}};
   p.dimNames.resize(p.sizes.size());
+  for (size_t i = 0; i < p.sizes.size(); ++i)
+    if (dim::isSymbolic(p.sizes[i])) {
+      p.dimNames[i] = dim::str(p.sizes[i]);
+      p.sizes[i] = kDynamic;
+    }
   return p;
 }
 
@@ -251,7 +258,20 @@ public:
     Program program;
     mlir::OwningOpRef<mlir::ModuleOp> module;
     if (isOnnx(request.path)) {
-      onnx::Imported imported = onnx::import(onnx::Model::load(request.path), *context, {.dims = request.dims});
+      const onnx::Model model = onnx::Model::load(request.path);
+      onnx::ImportOptions options{.dims = request.dims, .keepDynamic = request.keepDynamic};
+      onnx::Imported imported;
+      try {
+        imported = onnx::import(model, *context, options);
+      } catch (const onnx::UnsupportedError &) {
+        throw;
+      } catch (const Error &error) { // not written for all sizes: what nobody gave is 1 then
+        if (!request.keepDynamic)
+          throw;
+        options.keepDynamic = false;
+        imported = onnx::import(model, *context, options);
+        program.whyFixed = error.message();
+      }
       module = std::move(imported.module);
       for (const onnx::BoundDim &d : imported.dims)
         if (d.assumed)
@@ -260,9 +280,13 @@ public:
       ParsedMlir parsed = parseMlir(*context, request.path);
       module = parsed.stablehlo ? stablehlo::import(*parsed.module, request.path) : std::move(parsed.module);
       nameEverything(mainOf(*module, request.path));
-      if (!request.dims.empty())
-        throw InputError(request.path + ": has no symbolic dimension '" + request.dims.begin()->first +
-                         "'; all its sizes are fixed");
+      std::set<std::string_view> names;
+      for (int64_t symbol : graph::symbolsOf(*module))
+        names.insert(dim::symbolName(symbol));
+      for (const auto &[name, range] : request.dims)
+        if (!names.contains(name))
+          throw InputError(request.path + ": has no symbolic dimension '" + name + "'" +
+                           (names.empty() ? "; all its sizes are fixed" : ""));
     }
     if (request.stripLocations)
       module->walk([&](mlir::Operation *op) { op->setLoc(mlir::UnknownLoc::get(context.get())); });

@@ -3,6 +3,7 @@
 #include "tools/tressel/Tool.h"
 
 #include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/ThreadPool.h"
 
 #include <cstdio>
@@ -99,6 +100,11 @@ static int inspectModel(const InspectArgs &args) {
 static Port portOf(const std::string &name, const TensorType &type) {
   Port p{name, type.dtype, {type.shape.begin(), type.shape.end()}, {}};
   p.dimNames.resize(p.sizes.size());
+  for (size_t i = 0; i < p.sizes.size(); ++i)
+    if (dim::isSymbolic(p.sizes[i])) {
+      p.dimNames[i] = dim::str(p.sizes[i]);
+      p.sizes[i] = kDynamic;
+    }
   return p;
 }
 

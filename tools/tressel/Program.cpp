@@ -1,7 +1,10 @@
 #include "tools/tressel/Program.h"
 
 #include "tools/tressel/Tool.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Package.h"
+
+#include <algorithm>
 
 #include <chrono>
 #include <unistd.h>
@@ -67,13 +70,15 @@ std::string packageBytes(const Program &program) {
 }
 
 void checkMemory(const runtime::Schedule &schedule) {
-  double need = static_cast<double>(schedule.peakBytes);
+  // Of symbolic sizes the least that is possible; a call that needs more says so itself.
+  auto least = [](int64_t size) { return static_cast<double>(std::max<int64_t>(0, dim::bounds(size).lo)); };
+  double need = least(schedule.peakBytes);
   for (const auto &v : schedule.inputs)
-    need += static_cast<double>(v.type.bytes());
+    need += least(dim::bytes(v.type));
   for (const auto &v : schedule.outputs)
-    need += static_cast<double>(v.type.bytes());
+    need += least(dim::bytes(v.type));
   for (const auto &s : schedule.states)
-    need += static_cast<double>(s.type.bytes());
+    need += least(dim::bytes(s.type));
   for (const auto &c : schedule.constants)
     need += static_cast<double>(c.bytes);
   const int64_t have = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);

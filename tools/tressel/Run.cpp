@@ -2,6 +2,8 @@
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Tool.h"
 
+#include "tressel/runtime/Instantiate.h"
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -109,17 +111,18 @@ void inferDims(const ModelInfo &info, const Named &inputs, std::map<std::string,
 
 class Runner {
 public:
-  Runner(const RunArgs &args, ReadyProgram program)
-      : args_(args), program_(std::move(program)), bound_(program_.context.has_value()),
-        context_(bound_ ? std::move(*program_.context) : runtime::Context(program_.executable)) {
-    for (const auto &output : program_.schedule().outputs)
-      outputs_.push_back(HostTensor::allocate(output.type));
-  }
+  Runner(const RunArgs &args, ReadyProgram program, std::map<std::string, int64_t> sizes)
+      : args_(args), program_(std::move(program)), sizes_(std::move(sizes)), bound_(program_.context.has_value()),
+        context_(bound_ ? std::move(*program_.context) : runtime::Context(program_.executable)) {}
 
   void bind(const Named &inputs) {
+    bindDims(inputs);
     inputs_.clear();
+    outputs_.clear();
     for (const auto &port : program_.schedule().inputs)
-      inputs_.push_back(valueOf(port.name, port.type, inputs, "input"));
+      inputs_.push_back(valueOf(port.name, sized(port.type), inputs, "input"));
+    for (const auto &output : program_.schedule().outputs)
+      outputs_.push_back(HostTensor::allocate(sized(output.type)));
     if (bound_)
       return;
     std::vector<void *> pointers;
@@ -141,10 +144,10 @@ public:
       out.push_back(t.data.get());
     using Clock = std::chrono::steady_clock;
     for (int i = 0; i < args_.warmup; ++i)
-      context_.run(in, out);
+      context_.run(in, out, dims_);
     for (int i = 0; i < args_.repeat; ++i) {
       auto start = Clock::now();
-      context_.run(in, out);
+      context_.run(in, out, dims_);
       seconds_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     }
   }
@@ -174,6 +177,7 @@ public:
   }
 
   const ReadyProgram &program() const { return program_; }
+  const dim::Values &dims() const { return dims_; }
   const std::vector<HostTensor> &outputs() const { return outputs_; }
   std::vector<double> sortedSeconds() const {
     std::vector<double> s = seconds_;
@@ -182,6 +186,35 @@ public:
   }
 
 private:
+  /// Symbolic sizes: from --dim, else from the inputs, else the least, with a word on it.
+  void bindDims(const Named &inputs) {
+    const runtime::Schedule &schedule = program_.schedule();
+    dims_.clear();
+    for (const auto &[name, size] : sizes_) {
+      const int64_t symbol = runtime::findDim(schedule, name);
+      if (!symbol)
+        throw InputError("the program has no dimension '" + name + "' of symbolic size");
+      dims_.bind(symbol, size);
+    }
+    for (const auto &port : schedule.inputs)
+      if (auto it = inputs.find(port.name); it != inputs.end())
+        if (std::string problem = dim::unify(port.type.shape, it->second.type.shape, dims_, true); !problem.empty())
+          throw InputError("input '" + port.name + "' must be " + port.type.str() + ", not " +
+                           it->second.type.str() + ": " + problem);
+    for (int64_t symbol : schedule.dims) {
+      if (dims_.find(symbol))
+        continue;
+      const int64_t size = std::max<int64_t>(1, dim::bounds(symbol).lo);
+      note("dimension '" + std::string(dim::symbolName(symbol)) + "' is not given: taken as " + std::to_string(size));
+      dims_.bind(symbol, size);
+    }
+    runtime::checkDims(schedule, dims_);
+  }
+  TensorType sized(TensorType type) const {
+    type.shape = dim::evaluate(type.shape, dims_);
+    return type;
+  }
+
   HostTensor valueOf(const std::string &name, const TensorType &type, const Named &given, const char *what) {
     auto it = given.find(name);
     if (it != given.end()) {
@@ -198,6 +231,8 @@ private:
 
   const RunArgs &args_;
   ReadyProgram program_;
+  std::map<std::string, int64_t> sizes_; ///< of --dim
+  dim::Values dims_;
   bool bound_; ///< the states are
   runtime::Context context_;
   std::vector<HostTensor> inputs_, outputs_, states_;
@@ -230,7 +265,7 @@ json shapeJson(const TensorType &type) { return std::vector<int64_t>(type.shape.
 
 json outputJson(const runtime::ValueDesc &port, const HostTensor &tensor) {
   Summary s = summarize(tensor);
-  json j{{"name", port.name}, {"dtype", nameOf(port.type.dtype)}, {"shape", shapeJson(port.type)}};
+  json j{{"name", port.name}, {"dtype", nameOf(port.type.dtype)}, {"shape", shapeJson(tensor.type)}};
   j["min"] = s.min;
   j["mean"] = s.mean;
   j["max"] = s.max;
@@ -252,7 +287,7 @@ void writeOutputs(const RunArgs &args, const Runner &runner) {
     writeTensor(args.outputDir + "/" + names[i], runner.outputs()[i]);
     const auto &port = schedule.outputs[i];
     list.push_back(
-        {{"name", port.name}, {"file", names[i]}, {"dtype", nameOf(port.type.dtype)}, {"shape", shapeJson(port.type)}});
+        {{"name", port.name}, {"file", names[i]}, {"dtype", nameOf(port.type.dtype)}, {"shape", shapeJson(runner.outputs()[i].type)}});
   }
   writeFile(args.outputDir + "/outputs.json", dump({{"schema", 1}, {"outputs", list}}, 2));
 }
@@ -262,8 +297,9 @@ void printOutputs(const Runner &runner) {
   for (size_t i = 0; i < schedule.outputs.size(); ++i) {
     const auto &port = schedule.outputs[i];
     Summary s = summarize(runner.outputs()[i]);
-    std::printf("%s: %s", port.name.c_str(), port.type.str().c_str());
-    if (port.type.shape.numElements()) {
+    const TensorType &type = runner.outputs()[i].type;
+    std::printf("%s: %s", port.name.c_str(), type.str().c_str());
+    if (type.shape.numElements()) {
       std::printf("  min %.6g  mean %.6g  max %.6g  first", s.min, s.mean, s.max);
       for (double v : s.first)
         std::printf(" %.6g", v);
@@ -291,8 +327,8 @@ void printJson(const RunArgs &args, const Runner &runner) {
                   {"p99", percentile(s, 0.99)},
                   {"runs", s.size()}};
   j["compile_seconds"] = runner.program().compileSeconds;
-  j["peak_bytes"] = schedule.peakBytes;
-  j["peak_lower_bound_bytes"] = schedule.peakLowerBoundBytes;
+  j["peak_bytes"] = dim::evaluate(schedule.peakBytes, runner.dims());
+  j["peak_lower_bound_bytes"] = dim::evaluate(schedule.peakLowerBoundBytes, runner.dims());
   json dims = json::object();
   for (const AssumedDim &d : runner.program().assumed)
     dims[d.name] = d.size;
@@ -318,7 +354,7 @@ int runCommand(const RunArgs &args) {
   checkDevice(args.device);
   if (args.rtol < 0 || args.atol < 0)
     throw UsageError("--rtol and --atol must not be negative");
-  std::map<std::string, int64_t> dims = parseDims(args.dims);
+  std::map<std::string, int64_t> dims = parseSizes(args.dims);
   std::vector<Given> given;
   for (const std::string &option : args.inputs)
     for (Given &g : readGiven(option, "--input"))
@@ -334,9 +370,9 @@ int runCommand(const RunArgs &args) {
   ReadyProgram program;
   const bool package = args.model.ends_with(".tsl");
   if (package) {
-    if (!dims.empty())
-      throw InputError(args.model + ": a package's sizes are fixed; --dim is for models");
     program = loadPackage(args.model);
+    if (!dims.empty() && program.schedule().dims.empty())
+      throw InputError(args.model + ": a package's sizes are fixed, but for those that have names; this one has none");
   } else {
     ModelInfo info = compiler().describe(args.model);
     std::vector<Port> ports = info.inputs;
@@ -344,7 +380,8 @@ int runCommand(const RunArgs &args) {
     inferDims(info, assign(given, ports, "input"), dims);
     CompileRequest request;
     request.path = args.model;
-    request.dims = dims;
+    for (const auto &[name, size] : dims)
+      request.dims[name] = {size, size};
     request.allowLibrary = !args.noLibrary;
     program = compileModel(request);
     for (const AssumedDim &d : program.assumed)
@@ -352,7 +389,9 @@ int runCommand(const RunArgs &args) {
   }
   checkMemory(program.schedule());
 
-  Runner runner(args, std::move(program));
+  if (program.schedule().dims.empty())
+    dims.clear(); // they are in the program
+  Runner runner(args, std::move(program), std::move(dims));
   const runtime::Schedule &schedule = runner.program().schedule();
   std::vector<runtime::ValueDesc> ports = inputsAndStates(schedule, package);
   bool agrees = true;

@@ -60,24 +60,42 @@ void makeFolder(const std::string &path) {
     throw EnvironmentError(path + ": " + ec.message());
 }
 
-std::map<std::string, int64_t> parseDims(const std::vector<std::string> &options) {
-  std::map<std::string, int64_t> dims;
+std::map<std::string, DimRange> parseDims(const std::vector<std::string> &options) {
+  std::map<std::string, DimRange> dims;
   for (const std::string &option : options) {
-    size_t at = option.rfind('='); // names of dimensions may hold anything
-    std::string value = at == std::string::npos ? "" : option.substr(at + 1);
+    const size_t at = option.rfind('='); // names of dimensions may hold anything
+    const std::string value = at == std::string::npos ? "" : option.substr(at + 1);
+    auto wrong = [&] { return UsageError("--dim takes NAME=N or NAME=LO..HI, not '" + option + "'"); };
+    auto number = [&](const std::string &text) {
+      char *end = nullptr;
+      errno = 0;
+      const long long size = std::strtoll(text.c_str(), &end, 10);
+      if (text.empty() || *end || errno)
+        throw wrong();
+      return static_cast<int64_t>(size);
+    };
     if (at == 0 || value.empty())
-      throw UsageError("--dim takes NAME=N, not '" + option + "'");
-    if (value.find("..") != std::string::npos)
-      throw UsageError("--dim " + option + ": ranges are not available yet; give one size");
-    char *end = nullptr;
-    errno = 0;
-    long long size = std::strtoll(value.c_str(), &end, 10);
-    if (*end || errno)
-      throw UsageError("--dim takes NAME=N, not '" + option + "'");
-    if (!dims.emplace(option.substr(0, at), size).second)
+      throw wrong();
+    const size_t dots = value.find("..");
+    DimRange range;
+    range.lo = number(value.substr(0, dots));
+    range.hi = dots == std::string::npos ? range.lo : number(value.substr(dots + 2));
+    if (range.lo > range.hi)
+      throw UsageError("--dim " + option + ": the range is empty");
+    if (!dims.emplace(option.substr(0, at), range).second)
       throw UsageError("--dim " + option.substr(0, at) + " is given twice");
   }
   return dims;
+}
+
+std::map<std::string, int64_t> parseSizes(const std::vector<std::string> &options) {
+  std::map<std::string, int64_t> sizes;
+  for (const auto &[name, range] : parseDims(options)) {
+    if (range.lo != range.hi)
+      throw UsageError("--dim " + name + ": give one size here; ranges are for tressel compile");
+    sizes.emplace(name, range.lo);
+  }
+  return sizes;
 }
 
 void checkDevice(const std::string &device) {

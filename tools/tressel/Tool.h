@@ -45,8 +45,14 @@ void writeFile(const std::string &path, std::string_view bytes);
 /// The folder and those above it. Throws EnvironmentError.
 void makeFolder(const std::string &path);
 
-/// "NAME=N" of --dim. Throws UsageError for another form, and for a range, which is not available yet.
-std::map<std::string, int64_t> parseDims(const std::vector<std::string> &options);
+/// Of a dimension: one size, or what it lies between.
+struct DimRange {
+  int64_t lo = 1, hi = 1;
+};
+/// "NAME=N" and "NAME=LO..HI" of --dim. Throws UsageError for another form.
+std::map<std::string, DimRange> parseDims(const std::vector<std::string> &options);
+/// The same where sizes are wanted, not ranges.
+std::map<std::string, int64_t> parseSizes(const std::vector<std::string> &options);
 /// `cpu`, or an error that says what the machine or this version lacks.
 void checkDevice(const std::string &device);
 

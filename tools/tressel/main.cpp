@@ -51,7 +51,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_option("-o,--output", a.output,
                 "where to write; - is standard output. Default: MODEL's name with .tsl for a "
                 "package, standard output for text");
-  c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); 1 if not given");
+  c->add_option("--dim", a.dims, "NAME=N or NAME=LO..HI: the size of a named dimension, or what it lies between (repeatable); any size if not "
+                           "given");
   c->add_option("--cpu", a.cpu,
                 "what the package runs on: baseline (every x86-64), v3 (AVX2), v4 (AVX-512) or native "
                 "(this machine)")

@@ -32,6 +32,9 @@ public:
     }
   }
 
+  /// A size as a number, or as the op that gives it.
+  Arg(const Dim &d);
+
   Kind kind() const { return kind_; }
   /// Only of a tensor.
   const Tensor &tensor() const { return tensor_; }

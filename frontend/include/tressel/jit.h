@@ -30,7 +30,11 @@ struct JitOptions {
   std::string name = "jit";         ///< in errors and timelines
   std::vector<Device> devices = {}; ///< empty: the host
   bool deterministic = false;       ///< results do not depend on the number of threads
-  int retrace_budget = 64;          ///< programs per function; beyond it a call that needs another throws TraceError
+  int retrace_budget = 64;          ///< programs made per function; beyond it a call that needs another throws TraceError
+  int max_programs = 32;            ///< programs kept per function; the one that was not used longest goes
+  /// A second size of a dimension makes it dynamic: one program for all sizes from then on. Where the function cannot be
+  /// recorded with a dynamic size (it turns it into an integer, say), each size has its own program.
+  bool infer_dynamic = true;
 };
 
 struct JitStats {
@@ -38,6 +42,7 @@ struct JitStats {
   uint64_t hits = 0;                 ///< calls that found theirs
   uint64_t checks = 0;               ///< recorded again to compare
   std::vector<std::string> retraces; ///< for each trace after the first: what differed from the program before
+  uint64_t live = 0;                 ///< programs kept now
   double trace_seconds = 0, compile_seconds = 0;
 };
 
@@ -170,8 +175,9 @@ public:
     return callWith(lineOf(args...), detail::leaf(args)...);
   }
 
-  /// Records and compiles ahead of the first call, for inputs of these types; all parameters are Tensors. Symbolic
-  /// sizes are not supported yet: each named dimension must be given a number.
+  /// Records and compiles ahead of the first call, for inputs of these types; all parameters are Tensors. Named
+  /// dimensions are dynamic: f.compile({f32, {"batch", 784}}) makes one program for all sizes, and
+  /// f.compile({f32, {DimSpec("batch", 1, 64), 784}}) one for all up to 64. A name that stands twice is one size.
   void compile(detail::SpecOf<P>... types) const requires(std::is_same_v<P, Tensor> &&...) {
     compile(std::vector<TensorSpec>{std::move(types)...});
   }

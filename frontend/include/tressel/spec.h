@@ -1,6 +1,7 @@
 // Types of inputs that are not there yet: for compiling ahead, for shapes of parameters, for a package's signature.
 #pragma once
 
+#include <tressel/dim.h>
 #include <tressel/tensor.h>
 
 #include <initializer_list>
@@ -14,8 +15,12 @@ struct DimSpec {
   template <typename T>
   requires std::is_integral_v<T> DimSpec(T n) : size(static_cast<int64_t>(n)) {}
   DimSpec(const char *dimName) : size(kDynamic), name(dimName) {}
+  /// With bounds of what calls may give: {"batch", 1, 512}.
+  DimSpec(std::string dimName, int64_t least, int64_t most)
+      : size(kDynamic), name(std::move(dimName)), lo(least), hi(most) {}
   int64_t size;
   std::string name = {};
+  int64_t lo = 1, hi = dim::kMaxSize; ///< of a named one
 };
 
 /// {64, 784} or {"batch", 784}, or a Shape.
@@ -35,8 +40,8 @@ struct TensorSpec {
   std::vector<DimSpec> dims;
   std::string name;
 
-  /// With every named size replaced. Throws ShapeError for more than kMaxRank dimensions, a negative size, and, when
-  /// `named` is below 0, for a named one: sizes must be fixed then.
+  /// Named sizes are symbols, or `named` where that is not below 0. Throws ShapeError for more than kMaxRank dimensions or
+  /// a negative size, and Error for a name or bounds that no dimension can have.
   TensorType type(int64_t named = -1) const;
 };
 

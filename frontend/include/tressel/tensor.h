@@ -8,6 +8,7 @@
 // A failure while an op ran travels with its result and everything computed from it; it is thrown by whatever waits.
 #pragma once
 
+#include <tressel/dim.h>
 #include <tressel/runtime/Error.h>
 #include <tressel/runtime/Half.h>
 #include <tressel/runtime/Storage.h>
@@ -68,23 +69,6 @@ template <typename T> constexpr DType dtypeFor() {
 
 } // namespace detail
 
-/// The size of a dimension: an integer, or a symbol in a trace with dynamic sizes. It turns into an integer by itself;
-/// a symbol throws TraceError instead, so that no program is silently specialized to one size.
-class Dim {
-public:
-  Dim(int64_t size) : size_(size) {}
-  bool is_static() const { return size_ != kDynamic; }
-  operator int64_t() const {
-    if (!is_static())
-      fail();
-    return size_;
-  }
-
-private:
-  [[noreturn]] static void fail();
-  int64_t size_;
-};
-
 class Tensor {
 public:
   /// No tensor: using it in an op throws.
@@ -105,9 +89,12 @@ public:
   const Shape &shape() const { return get().type.shape; }
   DType dtype() const { return get().type.dtype; }
   int rank() const { return get().type.rank(); }
-  /// Number of elements.
-  int64_t size() const { return get().type.shape.numElements(); }
-  /// Size of dimension i; negative counts from the end. Throws ShapeError when there is no such dimension.
+  /// Number of elements. Throws TraceError in a trace where it depends on dynamic sizes.
+  int64_t size(std::source_location where = std::source_location::current()) const {
+    return Dim(dim::numElements(get().type.shape), where);
+  }
+  /// Size of dimension i, a symbol where it is dynamic; negative counts from the end. Throws ShapeError when there is no
+  /// such dimension.
   Dim dim(int i, std::source_location where = std::source_location::current()) const;
   bool defined() const { return impl_ != nullptr; }
   /// A value of a program that is being traced: it has a type, but no elements.
@@ -178,12 +165,12 @@ inline bool same(const Tensor &a, const Tensor &b) { return a.impl() == b.impl()
 std::ostream &operator<<(std::ostream &os, const Tensor &t);
 
 /// Constants. They are there at once. In a trace they become constants of the program.
-Tensor zeros(const Shape &shape, DType dtype = f32, std::source_location where = std::source_location::current());
-Tensor ones(const Shape &shape, DType dtype = f32, std::source_location where = std::source_location::current());
+Tensor zeros(const Sizes &shape, DType dtype = f32, std::source_location where = std::source_location::current());
+Tensor ones(const Sizes &shape, DType dtype = f32, std::source_location where = std::source_location::current());
 /// start, start + step, ... below stop.
-Tensor arange(int64_t start, int64_t stop, int64_t step = 1, DType dtype = i64,
+Tensor arange(const Dim &start, const Dim &stop, int64_t step = 1, DType dtype = i64,
               std::source_location where = std::source_location::current());
-inline Tensor arange(int64_t stop, std::source_location where = std::source_location::current()) {
+inline Tensor arange(const Dim &stop, std::source_location where = std::source_location::current()) {
   return arange(0, stop, 1, i64, where);
 }
 

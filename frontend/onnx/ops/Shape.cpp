@@ -3,6 +3,7 @@
 #include "frontend/onnx/OpTable.h"
 #include "frontend/onnx/TensorData.h"
 #include "onnx.pb.h"
+#include "tressel/runtime/Dim.h"
 
 #include <algorithm>
 #include <cmath>
@@ -42,7 +43,7 @@ void shapeOp(N &n) {
     dims.push_back(v.dim(static_cast<int>(i)));
   n.out(0, n.ints(dims));
 }
-void sizeOp(N &n) { n.out(0, n.reshape(n.ints({n.in(0).type.shape.numElements()}), {})); }
+void sizeOp(N &n) { n.out(0, n.reshape(n.ints({dim::numElements(n.in(0).type.shape)}), {})); }
 
 void reshape(N &n) {
   const Value &v = n.in(0);
@@ -59,15 +60,18 @@ void reshape(N &n) {
       if (unknown >= 0)
         n.fail("the shape has two dimensions of size -1");
       unknown = static_cast<int64_t>(i);
+    } else if (dim::isSymbolic(dims[i]) || dim::isSymbolic(known)) {
+      known = dim::mul(known, dims[i]);
     } else if (dims[i] < 0 || __builtin_mul_overflow(known, dims[i], &known)) {
       n.fail("the shape has a dimension of size " + std::to_string(dims[i]));
     }
   }
-  int64_t total = v.type.shape.numElements();
+  const int64_t total = dim::numElements(v.type.shape);
   if (unknown >= 0) {
-    if (known == 0 || total % known)
+    const auto rest = dim::divideExactly(total, known);
+    if (!rest)
       n.fail(v.type.str() + " cannot be divided into the shape's other dimensions");
-    dims[static_cast<size_t>(unknown)] = total / known;
+    dims[static_cast<size_t>(unknown)] = *rest;
     known = total;
   }
   Shape shape = shapeOf(n, dims);
@@ -84,7 +88,7 @@ void flatten(N &n) {
   at = at < 0 ? at + v.rank() : at;
   int64_t rows = 1, columns = 1;
   for (int i = 0; i < v.rank(); ++i)
-    (i < at ? rows : columns) *= v.dim(i);
+    (i < at ? rows : columns) = dim::mul(i < at ? rows : columns, v.dim(i));
   n.out(0, n.reshape(v, {rows, columns}));
 }
 

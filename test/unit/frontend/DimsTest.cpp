@@ -1,0 +1,174 @@
+// Dynamic dimensions as a user meets them: marked, inferred, computed with.
+#include <tressel/tressel.h>
+
+#include "tressel/runtime/Package.h"
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+
+namespace tressel {
+namespace {
+
+std::vector<float> ramp(int64_t n) {
+  std::vector<float> v(static_cast<size_t>(n));
+  for (size_t i = 0; i < v.size(); ++i)
+    v[i] = 0.25f * static_cast<float>(i % 11) - 1;
+  return v;
+}
+Tensor matrix(int64_t rows, int64_t columns) { return from_span<float>(ramp(rows * columns), {rows, columns}); }
+
+TEST(Dims, MarkedOnesHaveOneProgram) {
+  auto f = jit([](Tensor x) { return sum(x * 2 + 1, 1); });
+  f.compile({f32, {"batch", 3}});
+  for (int64_t n : {1, 2, 7, 64, 1000}) {
+    const std::vector<float> in = ramp(3 * n), out = f(matrix(n, 3)).to_vector<float>();
+    ASSERT_EQ(out.size(), static_cast<size_t>(n));
+    for (size_t i = 0; i < out.size(); ++i)
+      EXPECT_FLOAT_EQ(out[i], 2 * (in[3 * i] + in[3 * i + 1] + in[3 * i + 2]) + 3);
+  }
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
+TEST(Dims, BoundsAndAgreementAreGuards) {
+  auto f = jit([](Tensor x, Tensor y) { return x * y; }, {.infer_dynamic = false});
+  const DimSpec n("n", 1, 8);
+  f.compile({f32, {n, 2}}, {f32, {n, 2}});
+  f(ones({8, 2}), ones({8, 2}));
+  EXPECT_EQ(f.stats().traces, 1u);
+  f(ones({9, 2}), ones({9, 2})); // beyond the bounds
+  EXPECT_EQ(f.stats().traces, 2u);
+  EXPECT_THROW(f(ones({8, 2}), ones({7, 2})), ShapeError); // not one size: another program, which cannot be
+  EXPECT_THROW(f.compile({f32, {"n", 2}}, {f32, {"m", 2}}), ShapeError);
+  EXPECT_THROW(f.compile({f32, {DimSpec("n", 5, 4)}}, {f32, {1}}), Error);
+  EXPECT_THROW(f.compile({f32, {"no name"}}, {f32, {1}}), Error);
+}
+
+TEST(Dims, ArithmeticStaysSymbolic) {
+  auto f = jit([](Tensor x) {
+    Dim n = x.dim(0), m = x.dim(1);
+    Tensor halves = reshape(x, {n * 2, m / 2});
+    Tensor shifted = halves + zeros({n * 2, 1}) + broadcast_to(ones({1, 1}), {2 * n, 1});
+    Tensor rows = slice(shifted, {0, 0}, {n, m / 2});
+    Tensor positions = cast(reshape(arange(n), {n, 1}), f32);
+    return (rows + positions) / n;
+  });
+  f.compile({f32, {"n", 4}});
+  for (int64_t n : {1, 3, 50}) {
+    const std::vector<float> in = ramp(4 * n), out = f(matrix(n, 4)).to_vector<float>();
+    ASSERT_EQ(out.size(), static_cast<size_t>(2 * n));
+    for (size_t i = 0; i < out.size(); ++i)
+      EXPECT_FLOAT_EQ(out[i], (in[i] + 1 + static_cast<float>(i / 2)) / static_cast<float>(n));
+  }
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
+TEST(Dims, ComparisonsThatBoundsDecide) {
+  auto f = jit([](Tensor x) {
+    Dim n = x.dim(0);
+    EXPECT_TRUE(n > 0 && n < 100 && n + 1 > n && n == x.dim(0) && n != 500);
+    EXPECT_FALSE(n.is_static());
+    EXPECT_EQ((n * 2 + 1).str(), "2*n + 1");
+    EXPECT_THROW((void)(n == 5), TraceError);
+    EXPECT_THROW((void)(n / 0), Error);
+    return x;
+  });
+  f.compile({f32, {DimSpec("n", 1, 99)}});
+}
+
+TEST(Dims, AnIntegerOfASymbolNamesTheLine) {
+  auto f = jit([](Tensor x) {
+    int64_t n = x.dim(0); // this line
+    return x * static_cast<float>(n);
+  });
+  const int line = __LINE__ - 3;
+  try {
+    f.compile({f32, {"n"}});
+    FAIL() << "specialized";
+  } catch (const TraceError &e) {
+    EXPECT_EQ(e.where().line, static_cast<uint32_t>(line));
+    EXPECT_NE(std::string(e.what()).find("the size n of a dimension"), std::string::npos) << e.what();
+  }
+  EXPECT_EQ(f(ones({3})).to_vector<float>(), (std::vector<float>{3, 3, 3})) << "one size is fine";
+  EXPECT_EQ(f(ones({2})).to_vector<float>(), (std::vector<float>{2, 2})) << "and each has its own program";
+  EXPECT_EQ(f(ones({2})).to_vector<float>(), (std::vector<float>{2, 2}));
+  EXPECT_EQ(f.stats().traces, 2u);
+}
+
+TEST(Dims, ASecondSizeMakesADimensionDynamic) {
+  auto f = jit([](Tensor x, Tensor label) { return x * label; });
+  for (int64_t n : {5, 9, 2, 5, 31})
+    EXPECT_EQ(f(ones({n, 2}), ones({n, 1})).dim(0), n);
+  EXPECT_EQ(f.stats().traces, 2u);
+  ASSERT_EQ(f.stats().retraces.size(), 1u);
+  EXPECT_EQ(f.stats().retraces[0], "tensor 0: f32[9, 2] instead of f32[5, 2]");
+  f(ones({4, 2}), ones({1, 1})); // they disagree: another program
+  EXPECT_EQ(f.stats().traces, 3u);
+}
+
+/// Resident memory in bytes.
+int64_t resident() {
+  std::ifstream in("/proc/self/statm");
+  int64_t pages = 0, held = 0;
+  in >> pages >> held;
+  return held * 4096;
+}
+
+TEST(Dims, FiveThousandLengths) {
+  auto f = jit([](Tensor x) { return softmax(x, 0) * 3; }, {.max_programs = 4});
+  int64_t before = 0;
+  for (int64_t n = 1; n <= 5000; ++n) {
+    const std::vector<float> in = ramp(n);
+    const std::vector<float> out = f(from_span<float>(in, {n})).to_vector<float>();
+    ASSERT_EQ(out.size(), in.size());
+    double total = 0;
+    for (float v : in)
+      total += std::exp(static_cast<double>(v));
+    for (size_t i = 0; i < in.size(); i += 1 + in.size() / 7)
+      ASSERT_NEAR(out[i], 3 * std::exp(static_cast<double>(in[i])) / total, 2e-6) << n;
+    if (n == 500)
+      before = resident();
+  }
+  EXPECT_LE(f.stats().live, 4u);
+  EXPECT_EQ(f.stats().traces, 2u);
+  EXPECT_LT(resident() - before, 16 << 20);
+}
+
+TEST(Dims, ProgramsAreBoundedWithoutInference) {
+  auto f = jit([](Tensor x) { return x + 1; }, {.max_programs = 3, .infer_dynamic = false});
+  for (int64_t n = 1; n <= 8; ++n)
+    EXPECT_EQ(f(ones({n})).dim(0), n);
+  EXPECT_EQ(f.stats().live, 3u);
+  EXPECT_EQ(f.stats().traces, 8u);
+}
+
+TEST(Dims, PackagesKeepThem) {
+  const std::string path = testing::TempDir() + "dims.tsl";
+  Variable w(from_span<float>(ramp(12), {4, 3}), "w");
+  auto f = jit([=](Tensor x) { return softmax(matmul(x, w), 1); });
+  f.export_package(path, {.inputs = {{f32, {DimSpec("batch", 1, 64), 4}, "x"}}, .outputs = {"y"}});
+  auto package = runtime::Package::open(path);
+  EXPECT_EQ(package.schedule().inputs[0].type.str(), "f32[batch, 4]");
+  runtime::Context context = package.context({.max_dims = {{"batch", 32}}});
+  const int64_t batch = package.schedule().dims.at(0);
+  for (int64_t n : {1, 5, 32, 5}) {
+    const std::vector<float> in = ramp(4 * n);
+    std::vector<float> out(static_cast<size_t>(3 * n), -1);
+    const void *inputs[] = {in.data()};
+    void *outputs[] = {out.data()};
+    dim::Values dims;
+    dims.bind(batch, n);
+    context.run(inputs, outputs, dims);
+    for (int64_t i = 0; i < n; ++i)
+      EXPECT_NEAR(out[3 * i] + out[3 * i + 1] + out[3 * i + 2], 1, 1e-5);
+  }
+  dim::Values large;
+  large.bind(batch, 33);
+  EXPECT_THROW(context.run({}, {}, large), ShapeError);
+  std::remove(path.c_str());
+}
+
+} // namespace
+} // namespace tressel
