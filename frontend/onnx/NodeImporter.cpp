@@ -224,6 +224,11 @@ std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, std::spa
       refuse();
   }
   const op::ScalarProgram program = op::recordElementwise(info, types, result, attrs);
+  // A conversion to another integer keeps the sizes as they are: no 32 bits hold an expression.
+  if (operands.size() == 1 && isInteger(result.dtype) && std::ranges::all_of(program.nodes, [](const op::ScalarNode &n) {
+        return n.op == op::ScalarOp::Operand || n.op == op::ScalarOp::Cast;
+      }))
+    return Value(operands[0]);
   op::HostTensor out = op::HostTensor::allocate(result);
   std::vector<int64_t> values(program.nodes.size());
   for (int64_t e = 0; e < result.shape.numElements(); ++e) {
@@ -428,6 +433,9 @@ Value NodeImporter::sliceAxis(const Value &v, int axis, int64_t from, int64_t to
 }
 
 void NodeImporter::sameType(const Value &a, const Value &b) const {
+  for (const Value *v : {&a, &b}) // sizes stay i64 whatever they were converted to
+    if (v->host && holdsSymbols(*v->host))
+      return;
   if (a.dtype() != b.dtype())
     fail("operands have different element types: " + a.type.str() + " and " + b.type.str());
 }

@@ -263,8 +263,6 @@ public:
       onnx::Imported imported;
       try {
         imported = onnx::import(model, *context, options);
-      } catch (const onnx::UnsupportedError &) {
-        throw;
       } catch (const Error &error) { // not written for all sizes: what nobody gave is 1 then
         if (!request.keepDynamic)
           throw;

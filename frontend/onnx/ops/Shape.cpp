@@ -21,7 +21,7 @@ Shape shapeOf(N &n, const Ints &dims) {
     n.unsupported(std::to_string(dims.size()) + " dimensions, more than " + std::to_string(kMaxRank));
   TensorType type{f32, {}};
   for (int64_t d : dims) {
-    if (d < 0)
+    if (d < 0 && !dim::isSymbolic(d))
       n.fail("a dimension of size " + std::to_string(d));
     type.shape.push_back(d);
   }
