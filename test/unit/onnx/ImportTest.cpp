@@ -21,7 +21,10 @@ protected:
     context.loadAllAvailableDialects();
   }
   mlir::func::FuncOp import(const ModelBuilder &b, std::map<std::string, int64_t> dims = {}) {
-    module = onnx::import(Model::parse(b.bytes(), "m.onnx"), context, {.dims = std::move(dims)}).module;
+    onnx::ImportOptions options;
+    for (const auto &[name, size] : dims)
+      options.dims[name] = {size, size};
+    module = onnx::import(Model::parse(b.bytes(), "m.onnx"), context, options).module;
     return module->lookupSymbol<mlir::func::FuncOp>("main");
   }
   std::string refusal(const ModelBuilder &b, std::map<std::string, int64_t> dims = {}) {

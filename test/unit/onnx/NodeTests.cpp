@@ -151,8 +151,10 @@ Result runCase(const fs::path &dir, bool interpreted, Fixed fixed = Fixed::Nothi
     importer::ImportOptions options;
     for (size_t i = 0; i < inputs.size(); ++i)
       for (size_t d = 0; d < model.inputs()[i].dims.size(); ++d)
-        if (model.inputs()[i].dims[d].size == kDynamic)
-          options.dims[model.inputs()[i].dims[d].name] = inputs[i].type.shape[static_cast<int>(d)];
+        if (model.inputs()[i].dims[d].size == kDynamic) {
+          int64_t size = inputs[i].type.shape[static_cast<int>(d)];
+          options.dims[model.inputs()[i].dims[d].name] = {size, size};
+        }
     mlir::DialectRegistry registry;
     graph::registerDialects(registry);
     mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);

@@ -95,8 +95,15 @@ TEST(ToolTensors, DamagedFilesAreRefused) {
 }
 
 TEST(ToolOptions, Dims) {
-  EXPECT_EQ(parseDims({"batch=4", "a=b=2"}), (std::map<std::string, int64_t>{{"batch", 4}, {"a=b", 2}}));
-  for (const char *bad : {"batch", "=4", "batch=", "batch=x", "batch=4x", "batch=1..4", "b=99999999999999999999"})
+  EXPECT_EQ(parseSizes({"batch=4", "a=b=2"}), (std::map<std::string, int64_t>{{"batch", 4}, {"a=b", 2}}));
+  EXPECT_THROW(parseSizes({"batch=1..4"}), UsageError) << "a range where a size is wanted";
+  std::map<std::string, DimRange> ranges = parseDims({"batch=2..64", "n=7"});
+  EXPECT_EQ(ranges["batch"].lo, 2);
+  EXPECT_EQ(ranges["batch"].hi, 64);
+  EXPECT_EQ(ranges["n"].lo, 7);
+  EXPECT_EQ(ranges["n"].hi, 7);
+  for (const char *bad : {"batch", "=4", "batch=", "batch=x", "batch=4x", "batch=4..1", "batch=1..", "batch=..4",
+                          "b=99999999999999999999"})
     EXPECT_THROW(parseDims({bad}), UsageError) << bad;
   EXPECT_THROW(parseDims({"a=1", "a=2"}), UsageError);
 }
