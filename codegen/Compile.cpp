@@ -1,5 +1,6 @@
 #include "codegen/Compile.h"
 
+#include "codegen/CustomProvider.h"
 #include "codegen/Link.h"
 #include "codegen/cpu/CompileKernels.h"
 #include "codegen/cpu/GeneratedProvider.h"
@@ -11,11 +12,15 @@
 #include "ir/sched/Export.h"
 #include "passes/Pipeline.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/File.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Diagnostics.h"
 
+#include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -49,14 +54,47 @@ private:
   mlir::ScopedDiagnosticHandler handler;
 };
 
-std::string print(mlir::ModuleOp module) {
+std::string print(mlir::ModuleOp module, bool withLines = false) {
   std::string text;
   llvm::raw_string_ostream out(text);
   mlir::OpPrintingFlags flags;
   flags.elideLargeElementsAttrs(16).elideLargeResourceString(64);
+  if (withLines)
+    flags.enableDebugInfo();
   module.print(out, flags);
   return text + "\n";
 }
+
+/// CompileOptions::dump, or files in TRESSEL_DUMP_DIR, or nothing.
+class Dump {
+public:
+  explicit Dump(const CompileOptions &options) {
+    static const char *folder = std::getenv("TRESSEL_DUMP_DIR");
+    if (options.dump) {
+      write = options.dump;
+    } else if (folder && *folder) {
+      static std::atomic<int> count{0};
+      std::string name = options.name;
+      for (char &c : name)
+        if (c == '/')
+          c = '_';
+      char number[16];
+      std::snprintf(number, sizeof number, "%04d-", ++count);
+      write = [prefix = std::string(folder) + "/" + number + name + "."](auto &stage, const std::string &text) {
+        std::error_code ec;
+        std::filesystem::create_directories(std::filesystem::path(prefix).parent_path(), ec);
+        runtime::writeFile(prefix + stage, std::as_bytes(std::span(text)));
+      };
+    }
+  }
+  template <typename Text> void operator()(const char *stage, Text text) const {
+    if (write)
+      write(stage, text());
+  }
+
+private:
+  std::function<void(const std::string &, const std::string &)> write;
+};
 
 /// The pass after which a stage of `emit` stands; null: the whole pipeline.
 const char *lastPassOf(const std::string &emit) {
@@ -74,22 +112,32 @@ bool isInImage(graph::KernelOp kernel) {
 
 } // namespace
 
+ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode)
+    : target_(std::make_unique<Target>(cpu, quickCode)) {
+  // Own kernels first: of equal bids the first wins.
+  owned_.push_back(makeGeneratedProvider(*target_));
+  owned_.push_back(makePrebuiltProvider());
+  owned_.push_back(makeCustomProvider());
+  if (allowLibrary)
+    owned_.push_back(onednn::makeProvider());
+  for (const auto &provider : owned_)
+    list.push_back(provider.get());
+}
+ProviderSet::~ProviderSet() = default;
+
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm"};
   if (!stages.count(options.emit))
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm");
   Errors errors(module.getContext());
-  Target target(options.cpu, options.quickCode);
+  const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode);
+  const Target &target = providers.target();
+  const Dump dump(options);
+  dump("graph.mlir", [&] { return print(module, /*withLines=*/true); });
 
-  // Own kernels first: of equal bids the first wins.
-  auto generated = makeGeneratedProvider(target);
-  auto prebuilt = makePrebuiltProvider();
-  auto library = options.allowLibrary ? onednn::makeProvider() : nullptr;
   passes::PipelineOptions pipeline;
-  pipeline.providers.push_back(generated.get());
-  pipeline.providers.push_back(prebuilt.get());
-  if (library)
-    pipeline.providers.push_back(library.get());
+  pipeline.providers = providers.list;
+  pipeline.afterPass = options.afterPass;
   pipeline.disabled = options.disabledPasses;
   pipeline.verifyEach = options.verifyEach;
   std::vector<passes::PassTime> times;
@@ -98,6 +146,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
     pipeline.stopAfter = last;
   if (failed(passes::runPipeline(module, pipeline)))
     errors.raise("compilation");
+  dump("schedule.mlir", [&] { return print(module, /*withLines=*/true); });
   CompileReport report;
   for (const passes::PassTime &t : times)
     report.timings.push_back({t.pass, t.seconds});
@@ -129,6 +178,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
       *options.report = report;
     return {};
   }
+  dump("kernels.ll", [&] { return printKernels(sources, target, /*assembly=*/false); });
   std::vector<std::vector<char>> objects = compileKernels(sources, target);
   report.timings.push_back({"codegen", secondsSince(started)});
 

@@ -10,7 +10,13 @@
 #include <string>
 #include <vector>
 
+namespace tressel::passes {
+class KernelProvider;
+}
+
 namespace tressel::codegen {
+
+class Target;
 
 /// What the compiler gives the runtime: everything a package holds. Import-free images, no pointers into the compiler.
 struct CompiledProgram {
@@ -40,6 +46,25 @@ struct CompileOptions {
   std::string emit;
   std::function<void(std::string)> sink;
   CompileReport *report = nullptr; ///< filled if not null
+  /// As PipelineOptions::afterPass.
+  std::function<llvm::LogicalResult(mlir::ModuleOp, llvm::StringRef pass)> afterPass;
+  std::string name = "main";       ///< in the names of files that are dumped
+  /// Receives what there is after each stage on the way: "graph.mlir", "schedule.mlir", "kernels.ll". Null: written to
+  /// the folder TRESSEL_DUMP_DIR, if the environment has it, as NNN-<name>.<stage>.
+  std::function<void(const std::string &stage, const std::string &text)> dump;
+};
+
+/// The providers that bid on a machine, in order of preference.
+class ProviderSet {
+public:
+  ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode = false);
+  ~ProviderSet();
+  std::vector<const passes::KernelProvider *> list;
+  const Target &target() const { return *target_; }
+
+private:
+  std::unique_ptr<const Target> target_;
+  std::vector<std::unique_ptr<passes::KernelProvider>> owned_;
 };
 
 /// Consumes `module` (a func.func @main in the graph dialect). Throws Error for the user's mistakes (an op that no

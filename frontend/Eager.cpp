@@ -127,13 +127,22 @@ std::shared_ptr<const Entry> compileOp(const op::OpInfo &info, std::span<const T
   op::Attrs complete = attrs;
   entry->results = inferResults(info, inputs, complete, where);
   if (!info.isView) {
+    // Without the line: the program serves calls from anywhere, and the engine knows where each was made.
     TraceRecorder recorder;
     std::vector<Tensor> arguments;
     for (size_t i = 0; i < inputs.size(); ++i)
-      arguments.push_back(recorder.input(inputs[i].type(), "in" + std::to_string(i), where));
+      arguments.push_back(recorder.input(inputs[i].type(), "in" + std::to_string(i), {}));
     std::vector<Tensor> results(entry->results.size());
-    recorder.op(info, arguments, entry->results, complete, where, results);
-    entry->program = recorder.finish(results, {.name = info.name}).program;
+    recorder.op(info, arguments, entry->results, complete, {}, results);
+    try {
+      entry->program = recorder.finish(results, {.name = info.name}).program;
+    } catch (const InputError &e) {
+      fail<InputError>(e.message(), where, info.name, e.hint());
+    } catch (const InternalError &) {
+      throw;
+    } catch (const Error &e) {
+      fail<Error>(e.message(), where, info.name, e.hint());
+    }
   }
   cache().insert(entry);
   return entry;

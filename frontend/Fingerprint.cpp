@@ -2,7 +2,10 @@
 
 #include "tressel/runtime/Engine.h"
 
+#include "frontend/Convert.h"
+
 #include <algorithm>
+#include <cstdio>
 #include <string_view>
 
 namespace tressel::detail {
@@ -53,7 +56,7 @@ std::string Fingerprint::differsFrom(const Fingerprint &earlier) const {
   for (size_t i = 0; i < a.size() && i < b.size(); ++i)
     if (a[i].hash != b[i].hash)
       return std::string(a[i].what) + " at " + a[i].where.str() + " was " + b[i].what + " at " + b[i].where.str() +
-             (std::string_view(a[i].what) == b[i].what ? " with other operands" : "");
+             detailsOf(a[i], earlier, b[i]);
   if (a.size() == b.size())
     return {};
   const bool more = a.size() > b.size();
@@ -61,13 +64,80 @@ std::string Fingerprint::differsFrom(const Fingerprint &earlier) const {
   return std::string(e.what) + " at " + e.where.str() + (more ? " was not there" : " is not there any more");
 }
 
+Fingerprint::Part Fingerprint::partOf(const Tensor &t) {
+  Part part{identify(t), 0, t.traced() ? Part::Kind::Traced : Part::Kind::Constant, t.type()};
+  if (!t.traced() && t.size() == 1) {
+    part.kind = Part::Kind::Number;
+    part.number = loadDouble(t.impl()->storage->data(), t.dtype(), 0);
+  }
+  return part;
+}
+
+Fingerprint::Part Fingerprint::partOf(const op::Attr &attr) {
+  Part part{mix(0, attr)};
+  part.kind = Part::Kind::Number;
+  if (auto *i = std::get_if<int64_t>(&attr))
+    part.number = static_cast<double>(*i);
+  else if (auto *f = std::get_if<double>(&attr))
+    part.number = *f;
+  else if (auto *b = std::get_if<bool>(&attr))
+    part.number = *b;
+  else
+    part.kind = Part::Kind::Other;
+  return part;
+}
+
+std::string Fingerprint::Part::str() const {
+  switch (kind) {
+  case Kind::Traced:
+    return "a computed " + type.str();
+  case Kind::Constant:
+    return "a captured " + type.str();
+  case Kind::Number: {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", number);
+    return text;
+  }
+  case Kind::Other:
+    break;
+  }
+  return {};
+}
+
+/// ": operand 1 is 3, was 2", of two calls of the same op.
+std::string Fingerprint::detailsOf(const Entry &now, const Fingerprint &earlier, const Entry &then) const {
+  if (!now.info || now.info != then.info)
+    return {};
+  if (now.numOperands != then.numOperands)
+    return " with another number of operands";
+  std::string details;
+  const size_t n = now.numOperands + now.info->attrs.size();
+  for (size_t i = 0; i < n; ++i) {
+    const Part &a = parts_[now.firstPart + i], &b = earlier.parts_[then.firstPart + i];
+    if (a.id == b.id)
+      continue;
+    const bool isOperand = i < now.numOperands;
+    details += (details.empty() ? ": " : "; ") + (isOperand ? "operand " + std::to_string(i)
+                                                            : "attribute '" + std::string(now.info->attrs[i - now.numOperands].name) + "'");
+    const std::string is = a.str(), was = b.str();
+    if (is.empty() && was.empty())
+      details += " is another";
+    else if (is == was)
+      details += " is another one: " + is;
+    else
+      details += " is " + is + ", was " + was;
+  }
+  return details.empty() ? " with other operands" : details;
+}
+
 void Fingerprint::op(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where) {
   uint64_t h = reinterpret_cast<uintptr_t>(&info);
+  const auto first = static_cast<uint32_t>(parts_.size());
   for (const Tensor &t : inputs)
-    h = mix(h, identify(t));
+    h = mix(h, parts_.emplace_back(partOf(t)).id);
   for (const op::Attr &attr : attrs)
-    h = mix(h, attr);
-  entries_.push_back({h, info.name, userLine(where)});
+    h = mix(h, parts_.emplace_back(partOf(attr)).id);
+  entries_.push_back({h, info.name, userLine(where), first, static_cast<uint32_t>(inputs.size()), &info});
 }
 
 void Fingerprint::read(const VariableImpl &variable, SourceLoc where) {

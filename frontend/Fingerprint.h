@@ -24,8 +24,23 @@ private:
     uint64_t hash = 0;
     const char *what = "";
     SourceLoc where;
+    uint32_t firstPart = 0, numOperands = 0; ///< of an op: parts_ of its operands, then of its attributes
+    const op::OpInfo *info = nullptr;
   };
+  /// Enough to say what an operand or attribute was: its identity and, of a number, its value.
+  struct Part {
+    uint64_t id = 0;
+    double number = 0;
+    enum class Kind : uint8_t { Traced, Constant, Number, Other } kind = Kind::Other;
+    TensorType type = {};
+    std::string str() const;
+  };
+  static Part partOf(const Tensor &t);
+  static Part partOf(const op::Attr &attr);
+  std::string detailsOf(const Entry &now, const Fingerprint &earlier, const Entry &then) const;
+
   std::vector<Entry> entries_;
+  std::vector<Part> parts_;
 };
 
 /// Records types and the fingerprint only: far cheaper than a trace. Numbers values as a trace does.

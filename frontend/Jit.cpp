@@ -1,13 +1,18 @@
 // The cache of a jitted function's programs.
+#include "frontend/Debug.h"
 #include "frontend/Eager.h"
 #include "frontend/Fingerprint.h"
 #include "frontend/Trace.h"
 
+#include "tressel/runtime/File.h"
+
+#include <tressel/debug.h>
 #include <tressel/jit.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -425,16 +430,65 @@ private:
   std::span<Tensor> outputs_;
 };
 
+/// Finds the op behind a NaN or an infinity in what a call gave: runs the function again, op by op, from the Variables'
+/// values of before. `had` are those, in the order of Traced::updated.
+static void findNan(const JitOptions &options, Entry &entry, const CallArgs &args, TraceBody &body,
+                    std::span<const Tensor> had, std::span<const Tensor> results, const std::source_location &where) {
+  std::vector<Tensor> have;
+  for (const auto &variable : entry.traced.updated)
+    have.push_back(variable->value);
+  auto allFinite = [&](std::span<const Tensor> tensors) {
+    return std::ranges::all_of(tensors, [&](const Tensor &t) { return isFinite(t, toLoc(where)); });
+  };
+  if (allFinite(results) && allFinite(have))
+    return;
+  auto assign = [&](std::span<const Tensor> values) {
+    for (size_t i = 0; i < values.size(); ++i)
+      Variable(entry.traced.updated[i]).assign(values[i], where);
+  };
+  std::vector<Tensor> inputs;
+  for (const Tensor *t : args.tensors())
+    inputs.push_back(*t);
+  assign(had);
+  bool finite;
+  try {
+    DisableJit opByOp;
+    finite = allFinite(body.run(inputs, nullptr));
+    assign(have);
+  } catch (...) {
+    assign(have);
+    throw;
+  }
+  if (finite)
+    fail<RuntimeError>("'" + options.name +
+                           "' gives NaN or infinite elements when compiled, but none when its ops run one by one",
+                       toLoc(where), "jit", "this is a bug of the compiler: tressel bisect finds the kernel");
+  // Else they were among the operands from the beginning.
+}
+
 std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::vector<Tensor> &results,
                                     const std::source_location &where) {
   std::shared_ptr<Entry> entry = impl_->entryFor(args, body, where);
-  EntryRun run(*entry, args, where);
-  for (const TraceResult &r : entry->traced.results)
-    results.push_back(run.get(r));
+  std::vector<Tensor> before;
+  if (checkingNan()) [[unlikely]]
+    for (const auto &variable : entry->traced.updated)
+      before.push_back(variable->value);
+  {
+    EntryRun run(*entry, args, where);
+    for (const TraceResult &r : entry->traced.results)
+      results.push_back(run.get(r));
+  }
+  if (checkingNan()) [[unlikely]]
+    findNan(impl_->options, *entry, args, body, before, results, where);
   return entry->prototype;
 }
 
 Tensor JitCore::callOne(const CallArgs &args, TraceBody &body, const std::source_location &where) {
+  if (checkingNan()) [[unlikely]] {
+    std::vector<Tensor> results;
+    call(args, body, results, where);
+    return results.front();
+  }
   std::shared_ptr<Entry> entry = impl_->entryFor(args, body, where);
   return EntryRun(*entry, args, where).get(entry->traced.results.front());
 }
@@ -473,6 +527,27 @@ void JitCore::exportPackage(const std::string &path, const ExportOptions &option
   }
   std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where), names), body, nullptr);
   recorder.exportPackage(results, {.path = path, .cpu = options.cpu, .outputNames = options.outputs});
+}
+
+void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &body, const std::source_location &where) {
+  std::error_code ec;
+  std::filesystem::create_directories(path, ec);
+  if (ec)
+    fail<RuntimeError>("the folder '" + path + "' cannot be made: " + ec.message(), toLoc(where), "dump");
+  TraceRecorder recorder;
+  const std::vector<TensorType> types = typesOf(args, where);
+  std::vector<Tensor> traced = recordBody(recorder, makeInputs(recorder, types, toLoc(where)), body, nullptr);
+  recorder.finish(traced, {.name = impl_->options.name,
+                           .deterministic = impl_->options.deterministic,
+                           .dump = [&](const std::string &stage, const std::string &text) {
+                             runtime::writeFile(path + "/" + stage, std::as_bytes(std::span(text)));
+                           }});
+  std::vector<Tensor> results;
+  call(args, body, results, where);
+  for (size_t i = 0; i < args.tensors().size(); ++i)
+    tressel::dump(*args.tensors()[i], path + "/arg" + std::to_string(i) + ".npy", where);
+  for (size_t i = 0; i < results.size(); ++i)
+    tressel::dump(results[i], path + "/result" + std::to_string(i) + ".npy", where);
 }
 
 JitStats JitCore::stats() const {

@@ -132,7 +132,7 @@ void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outpu
     TensorType type = outputs_[i];
     if (dims)
       type.shape = dim::evaluate(type.shape, *dims);
-    outputs[i] = allocateTensor(type, where);
+    outputs[i] = allocateTensor(type, where, name_);
     out[i] = outputs[i].impl()->storage;
   }
   Engine::global().submit({.op = name_, .where = where, .cost = &cost_}, in, out,

@@ -2,6 +2,7 @@
 #include "frontend/Record.h"
 
 #include "frontend/Convert.h"
+#include "frontend/Debug.h"
 #include <tressel/ops.h>
 
 #include <array>
@@ -34,13 +35,6 @@ Tensor Arg::as_tensor() const {
 
 namespace detail {
 namespace {
-
-std::string describe(std::span<const TensorType> types) {
-  std::string s;
-  for (const TensorType &t : types)
-    s += (s.empty() ? "" : ", ") + t.str();
-  return s;
-}
 
 /// A number as a tensor of rank 0. Programs use few different ones, again and again, so each thread remembers some.
 Tensor scalarTensor(const Arg &arg, DType dtype) {
@@ -183,8 +177,12 @@ void recordInto(const op::OpInfo &info, std::span<const Arg> args, op::Attrs att
   Operands operands(info, presentArgs(info, args));
   for (const Tensor &t : operands.tensors())
     checkOperand(t, recorder, info, where);
-  if (!recorder)
-    return runEager(info, operands.tensors(), attrs, where, results);
+  if (!recorder) {
+    runEager(info, operands.tensors(), attrs, where, results);
+    if (checkingNan()) [[unlikely]]
+      checkResults(info.name, operands.tensors(), results, where);
+    return;
+  }
   const std::vector<TensorType> types = inferResults(info, operands.tensors(), attrs, where);
   recorder->op(info, operands.tensors(), types, attrs, where, results);
 }
@@ -199,22 +197,24 @@ std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args
   return results;
 }
 
+/// The table's messages begin with the op's name, which an Error holds apart.
+static std::string withoutName(const op::OpInfo &info, std::string message) {
+  const std::string prefix = std::string(info.name) + ": ";
+  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+}
+
 std::vector<TensorType> inferResults(const op::OpInfo &info, std::span<const Tensor> inputs, op::Attrs &attrs,
                                      SourceLoc where) {
   if (std::string problem = op::completeAttrs(info, attrs); !problem.empty())
-    fail<ShapeError>(problem, where, info.name);
+    fail<ShapeError>(withoutName(info, std::move(problem)), where, info.name);
   std::array<TensorType, 8> few;
   std::vector<TensorType> many(inputs.size() > few.size() ? inputs.size() : 0);
   std::span<TensorType> types = many.empty() ? std::span<TensorType>(few.data(), inputs.size()) : std::span(many);
   for (size_t i = 0; i < inputs.size(); ++i)
     types[i] = inputs[i].type();
   op::Inferred inferred = info.infer(info, types, attrs);
-  if (!inferred) {
-    std::string message = inferred.error;
-    if (message.find(types.empty() ? "" : types[0].str()) == std::string::npos)
-      message += " (operands: " + describe(types) + ")";
-    fail<ShapeError>(std::move(message), where, info.name);
-  }
+  if (!inferred)
+    fail<ShapeError>(withoutName(info, std::move(inferred.error)), where, info.name);
   return std::move(inferred.types);
 }
 

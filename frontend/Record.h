@@ -155,8 +155,8 @@ public:
   bool mayCreateParameters() const override { return true; }
 };
 
-/// A tensor with memory of its own, not written yet.
-Tensor allocateTensor(const TensorType &type, SourceLoc where);
+/// A tensor with memory of its own, not written yet. Throws ShapeError and OutOfMemory, which name `op` and the line.
+Tensor allocateTensor(const TensorType &type, SourceLoc where, const char *op = "");
 /// A tensor that shares the storage.
 Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc where);
 

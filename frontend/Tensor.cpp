@@ -122,15 +122,19 @@ Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc
   return Tensor(impl);
 }
 
-Tensor allocateTensor(const TensorType &type, SourceLoc where) {
+Tensor allocateTensor(const TensorType &type, SourceLoc where, const char *op) {
   int64_t bytes = sizeOf(type.dtype);
   bool isEmpty = false;
   for (int64_t size : type.shape)
     isEmpty |= size == 0;
   for (int64_t size : type.shape)
     if (!isEmpty && __builtin_mul_overflow(bytes, size, &bytes))
-      fail<ShapeError>("a tensor " + type.str() + " has more bytes than can be addressed", where);
-  return makeTensor(type, Storage::allocate(type.bytes()), where);
+      fail<ShapeError>("a tensor " + type.str() + " has more bytes than can be addressed", where, op);
+  try {
+    return makeTensor(type, Storage::allocate(type.bytes()), where);
+  } catch (const OutOfMemory &e) {
+    fail<OutOfMemory>(type.str() + ": " + e.message(), where, op);
+  }
 }
 
 void checkCount(size_t have, const Shape &shape, std::source_location where) {
@@ -177,7 +181,7 @@ Tensor filled(const Shape &shape, double value, DType dtype, const std::source_l
   for (int64_t d : shape)
     if (d < 0)
       fail<ShapeError>("a size of " + shape.str() + " is negative", toLoc(where), op);
-  Tensor t = allocateTensor({dtype, shape}, toLoc(where));
+  Tensor t = allocateTensor({dtype, shape}, toLoc(where), op);
   auto *data = static_cast<std::byte *>(t.impl()->storage->data());
   const size_t width = static_cast<size_t>(sizeOf(dtype)), bytes = static_cast<size_t>(t.type().bytes());
   if (!bytes)

@@ -113,6 +113,7 @@ struct TraceRecorder::Impl {
     mlir::OpBuilder::InsertPoint outside;
   };
   std::vector<Body> open, closed;
+  bool hasEffects = false;      ///< so that the program runs even if nothing is returned
   SourceLoc lastWhere, lastUser;
   mlir::Location lastLocation = mlir::UnknownLoc::get(context.get());
 
@@ -209,6 +210,7 @@ void TraceRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, s
   const SourceLoc user = userLine(where);
   for (size_t i = 0; i < types.size(); ++i)
     results[i] = makeValue(types[i], op->getResult(static_cast<unsigned>(i)).getAsOpaquePointer(), user);
+  impl_->hasEffects |= info.hasEffects;
 }
 
 size_t TraceRecorder::Impl::stateIndex(Recorder &recorder, const std::shared_ptr<VariableImpl> &variable,
@@ -492,11 +494,13 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     llvm::raw_string_ostream os(traced.text);
     impl.module->print(os);
   }
-  if (!options.compile || outputs.empty())
+  if (!options.compile || (outputs.empty() && !impl.hasEffects))
     return traced;
 
   codegen::CompileOptions compile;
   compile.deterministic = options.deterministic;
+  compile.name = options.name;
+  compile.dump = options.dump;
   codegen::CompiledProgram compiled = codegen::compile(*impl.module, compile);
   std::vector<std::shared_ptr<VariableImpl>> bound;
   for (const runtime::StateDesc &state : compiled.schedule.states) {

@@ -6,6 +6,7 @@
 #include "frontend/Program.h"
 #include "frontend/Record.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@ struct FinishOptions {
   bool compile = true;
   bool text = false;
   bool deterministic = false;
+  std::function<void(const std::string &stage, const std::string &text)> dump = {}; ///< as of codegen::CompileOptions
 };
 
 struct ExportRequest {

@@ -291,6 +291,8 @@ private:
             best = s;
             break;
           }
+      if (hasEffects(op, *symbols))
+        best = 0; // one stream for all, which keeps their order
       emit(op, streamValues[best]);
       last[best] = op;
       for (Value operand : op->getOperands())

@@ -1,5 +1,7 @@
 #include "passes/ClusterGraph.h"
 
+#include "passes/Util.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -9,7 +11,16 @@ using namespace mlir;
 namespace tressel::passes {
 
 ClusterGraph::ClusterGraph(Block &block, int64_t maxSearch) : maxSearch(maxSearch) {
+  Operation *lastEffect = nullptr;
+  SymbolTableCollection symbols;
   for (Operation &op : block) {
+    if (hasEffects(&op, symbols)) {
+      if (lastEffect) {
+        nextEffect[lastEffect] = &op;
+        previousEffect[&op] = lastEffect;
+      }
+      lastEffect = &op;
+    }
     uint32_t index = static_cast<uint32_t>(ops.size());
     ops.push_back(&op);
     indexOf[&op] = index;
@@ -33,6 +44,9 @@ template <typename Fn> bool ClusterGraph::forEachNeighbour(Group g, bool forward
           if (Group other = groupOf(def); other != g && !fn(other))
             return false;
     }
+    if (Operation *linked = (forward ? nextEffect : previousEffect).lookup(op))
+      if (Group other = groupOf(linked); other != g && !fn(other))
+        return false;
   }
   return true;
 }

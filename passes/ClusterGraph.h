@@ -1,6 +1,8 @@
 // The graph of a block's ops, contracted group by group: form-clusters joins groups, and this keeps them convex and in
 // a topological order.
 //
+// Ops with effects keep their order: each counts as a user of the one before.
+//
 // The order is kept up to date as in Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic
 // graphs" (2006): joining two groups moves only the groups between them that one reaches, or that reach the other.
 #pragma once
@@ -43,6 +45,7 @@ private:
   template <typename Fn> bool forEachNeighbour(Group g, bool forward, Fn fn);
 
   std::vector<mlir::Operation *> ops;
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> nextEffect, previousEffect;
   llvm::DenseMap<mlir::Operation *, uint32_t> indexOf;
   std::vector<Group> group;                                     // by op
   std::vector<llvm::SmallVector<mlir::Operation *, 2>> members; // by group

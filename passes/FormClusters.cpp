@@ -41,7 +41,8 @@ struct Boundary {
     inputs = SmallVector<Value>(unique.begin(), unique.end());
     for (Operation *op : ops)
       for (Value result : op->getResults())
-        if (llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); }))
+        if (writesAllResults(op) ||
+            llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); }))
           results.push_back(result);
   }
 };

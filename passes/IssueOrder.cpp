@@ -63,7 +63,8 @@ void IssueOrder::splitPrepare(func::FuncOp main) {
       continue;
     int64_t in = 0, out = 0;
     auto launch = dyn_cast<graph::LaunchOp>(op);
-    bool known = launch && !isRandom(launch, symbols) && !isSymbolic(launch, symbols);
+    bool known =
+        launch && !isRandom(launch, symbols) && !hasEffects(launch, symbols) && !isSymbolic(launch, symbols);
     for (Value operand : op.getOperands()) {
       in += bytesOf(operand.getType());
       known &= prepared.contains(baseOf(operand));
@@ -138,6 +139,10 @@ std::vector<Operation *> IssueOrder::leastMemoryFirst() const {
   llvm::DenseMap<Operation *, size_t> missing;
   llvm::DenseMap<Value, SmallVector<size_t>> readers;
   std::set<size_t> ready; // in program order
+  // Ops with effects keep their order: each waits for the one before.
+  SymbolTableCollection symbols;
+  llvm::DenseMap<Operation *, size_t> nextEffect;
+  Operation *lastEffect = nullptr;
   for (auto [i, op] : llvm::enumerate(step)) {
     size_t count = 0;
     for (Value base : basesRead(op))
@@ -145,6 +150,13 @@ std::vector<Operation *> IssueOrder::leastMemoryFirst() const {
         readers[base].push_back(i);
         ++count;
       }
+    if (hasEffects(op, symbols)) {
+      if (lastEffect) {
+        nextEffect[lastEffect] = i;
+        ++count;
+      }
+      lastEffect = op;
+    }
     missing[op] = count;
     if (count == 0)
       ready.insert(i);
@@ -167,6 +179,8 @@ std::vector<Operation *> IssueOrder::leastMemoryFirst() const {
       for (size_t reader : readers.lookup(result))
         if (--missing[step[reader]] == 0)
           ready.insert(reader);
+    if (auto next = nextEffect.find(op); next != nextEffect.end() && --missing[step[next->second]] == 0)
+      ready.insert(next->second);
   }
   return order;
 }

@@ -56,20 +56,6 @@ const std::vector<Stage> &stages() {
   return all;
 }
 
-LogicalResult checkNames(ModuleOp module, const PipelineOptions &options) {
-  for (const std::string &name : options.disabled) {
-    auto stage = llvm::find_if(stages(), [&](const Stage &s) { return s.name == name; });
-    if (stage == stages().end())
-      return module.emitError("there is no pass '")
-             << name << "' to disable; the passes are " << llvm::join(pipelinePassNames(), ", ");
-    if (!stage->optional)
-      return module.emitError("the pass '") << name << "' cannot be disabled: what follows needs it";
-  }
-  if (!options.stopAfter.empty() && !llvm::is_contained(pipelinePassNames(), options.stopAfter))
-    return module.emitError("there is no pass '")
-           << options.stopAfter << "' to stop after; the passes are " << llvm::join(pipelinePassNames(), ", ");
-  return success();
-}
 /// Every symbolic size is one of a dimension of an input, so that a call's inputs give it.
 LogicalResult checkSymbols(func::FuncOp main) {
   std::vector<int64_t> symbols = graph::symbolsOf(main), known;
@@ -141,6 +127,23 @@ LogicalResult checkProgram(ModuleOp module) {
 }
 } // namespace
 
+std::string problemWithNames(const PipelineOptions &options) {
+  auto unknown = [](const std::string &name, const char *what) {
+    return "there is no pass '" + name + "' to " + what + "; the passes are " +
+           llvm::join(pipelinePassNames(), ", ");
+  };
+  for (const std::string &name : options.disabled) {
+    auto stage = llvm::find_if(stages(), [&](const Stage &s) { return s.name == name; });
+    if (stage == stages().end())
+      return unknown(name, "disable");
+    if (!stage->optional)
+      return "the pass '" + name + "' cannot be disabled: what follows needs it";
+  }
+  if (!options.stopAfter.empty() && !llvm::is_contained(pipelinePassNames(), options.stopAfter))
+    return unknown(options.stopAfter, "stop after");
+  return "";
+}
+
 std::vector<std::string> pipelinePassNames() {
   std::vector<std::string> names;
   for (const Stage &stage : stages())
@@ -150,11 +153,15 @@ std::vector<std::string> pipelinePassNames() {
 }
 
 LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
-  if (failed(checkNames(module, options)) || failed(checkProgram(module)))
+  if (std::string problem = problemWithNames(options); !problem.empty())
+    return mlir::emitError(UnknownLoc::get(module.getContext()), problem);
+  if (failed(checkProgram(module)))
     return failure();
   std::optional<DifferentialCheck> check;
   if (options.verifyEach)
-    check.emplace(module, options.seed);
+    check.emplace(module, options);
+  if (check && check->isTooLarge() && failed(verifyInPieces(module, options)))
+    return failure();
   for (const Stage &stage : stages()) {
     if (llvm::is_contained(options.disabled, stage.name))
       continue;
@@ -166,8 +173,13 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (options.timings)
       options.timings->push_back({stage.name, took.count()});
-    if (check && failed(check->check(module, stage.name, stage.contract)))
+    if (options.afterPass && failed(options.afterPass(module, stage.name)))
       return failure();
+    if (check && failed(check->check(module, stage.name, stage.contract))) {
+      if (options.blamed)
+        *options.blamed = stage.name;
+      return failure();
+    }
     if (stage.name == options.stopAfter)
       break;
   }

@@ -1,6 +1,7 @@
 // The passes in order: from a graph to a verified schedule.
 #pragma once
 
+#include "ir/op/OpInfo.h"
 #include "passes/Passes.h"
 
 #include <functional>
@@ -29,15 +30,24 @@ struct PipelineOptions {
   std::string stopAfter;
   int64_t streams = 1; ///< compute streams of the CPU
   /// Interpret the program before and after each pass and name the one that changed the result beyond its contract.
-  /// Programs too large to interpret are skipped with a remark.
   bool verifyEach = false;
+  /// Flops and bytes that verifyEach interprets at once, some seconds of it. A larger program is checked in pieces, each
+  /// taken through all passes by itself; ops that are larger alone are skipped with a remark.
+  int64_t verifyWork = 500'000'000;
   uint64_t seed = 1;                        ///< of the inputs that verifyEach invents
+  std::vector<op::HostTensor> inputs;       ///< instead of invented ones, one per argument of @main
+  std::string *blamed = nullptr;            ///< receives the name of the pass that changed a result
+  /// Called after each pass, before its result is verified and compared: tests plant faults here.
+  std::function<llvm::LogicalResult(mlir::ModuleOp, llvm::StringRef pass)> afterPass;
   std::vector<PassTime> *timings = nullptr; ///< appended to, one entry per pass
 };
 
 /// Turns a module with a func.func @main in the graph dialect into kernels and one sched.program. Errors are
 /// diagnostics of the module's context.
 llvm::LogicalResult runPipeline(mlir::ModuleOp module, const PipelineOptions &options);
+
+/// What is wrong with the names of passes in the options, or nothing.
+std::string problemWithNames(const PipelineOptions &options);
 
 /// "form-clusters", ... in order, each once.
 std::vector<std::string> pipelinePassNames();

@@ -66,7 +66,7 @@ std::optional<op::KernelForm> kernelFormOf(Operation *op) {
 
 bool hasOwnKernel(Operation *op) {
   const op::OpInfo *info = graph::infoOf(op);
-  return info && info->kernelForm;
+  return info && (info->kernelForm || info->custom);
 }
 
 int64_t bytesOf(Type tensor) { return dim::hint(dim::bytes(graph::fromMlir(tensor))); }
@@ -133,7 +133,7 @@ llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
               values.insert(argument);
           self(self, body.front());
         }
-      if (!isRandom(&op, symbols) && isStatic(&op) &&
+      if (!isRandom(&op, symbols) && !hasEffects(&op, symbols) && isStatic(&op) &&
           llvm::all_of(op.getOperands(), [&](Value v) { return values.contains(v); }))
         values.insert(op.result_begin(), op.result_end());
     }
@@ -174,21 +174,32 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i) {
   return true;
 }
 
+bool writesAllResults(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  return info && info->custom;
+}
+
+/// Whether `is` holds for an op of the table, for one in its regions, or for one in the kernel that it launches.
+static bool anyOp(Operation *op, SymbolTableCollection &symbols, llvm::function_ref<bool(const op::OpInfo &)> is) {
+  if (const op::OpInfo *info = graph::infoOf(op))
+    return is(*info);
+  Operation *holder = op;
+  if (auto launch = dyn_cast<graph::LaunchOp>(op))
+    holder = symbols.lookupNearestSymbolFrom<graph::KernelOp>(op, launch.getKernelAttr());
+  if (holder)
+    for (Region &region : holder->getRegions())
+      for (Operation &inner : region.getOps())
+        if (anyOp(&inner, symbols, is))
+          return true;
+  return false;
+}
+
+bool hasEffects(Operation *op, SymbolTableCollection &symbols) {
+  return anyOp(op, symbols, [](const op::OpInfo &info) { return info.hasEffects; });
+}
+
 bool isRandom(Operation *op, SymbolTableCollection &symbols) {
-  if (const op::OpInfo *info = graph::infoOf(op); info && info->family == op::Family::Random)
-    return true;
-  if (isa<graph::ControlOpInterface>(op))
-    return llvm::any_of(op->getRegions(), [&](Region &region) {
-      return llvm::any_of(region.front(), [&](Operation &inner) { return isRandom(&inner, symbols); });
-    });
-  Region *body = nullptr;
-  if (auto cluster = dyn_cast<graph::ClusterOp>(op))
-    body = &cluster.getBody();
-  else if (auto launch = dyn_cast<graph::LaunchOp>(op))
-    if (auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(op, launch.getKernelAttr()))
-      body = &kernel.getBody();
-  return body && !body->empty() &&
-         llvm::any_of(body->front(), [&](Operation &inner) { return isRandom(&inner, symbols); });
+  return anyOp(op, symbols, [](const op::OpInfo &info) { return info.family == op::Family::Random; });
 }
 
 } // namespace tressel::passes

@@ -25,7 +25,8 @@ std::vector<TensorType> tableTypes(mlir::TypeRange types);
 std::optional<op::LoopForm> loopFormOf(mlir::Operation *op);
 /// Nothing if no prebuilt kernel runs the op.
 std::optional<op::KernelForm> kernelFormOf(mlir::Operation *op);
-/// The op's kernel takes all operands from memory, constants of one value too, and is written by hand: nothing fuses with it.
+/// The op's kernel takes all operands from memory, constants of one value too, and is written by hand, here or by a user:
+/// nothing fuses with it.
 bool hasOwnKernel(mlir::Operation *op);
 /// For comparing costs: of a typical size, where sizes are symbolic.
 int64_t bytesOf(mlir::Type tensor);
@@ -49,6 +50,10 @@ inline bool isImmediate(mlir::Operation *user, mlir::Value operand) {
 /// element of the result that replaces it, or the op's kernel says that it may.
 bool mayOverwrite(graph::KernelOp kernel, unsigned i);
 
+/// An op whose kernel writes all results, used or not.
+bool writesAllResults(mlir::Operation *op);
+/// Whether an op, or the kernel it runs, does something besides computing its results.
+bool hasEffects(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 /// Whether an op, or the kernel it runs, draws random numbers.
 bool isRandom(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 

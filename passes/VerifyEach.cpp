@@ -1,5 +1,6 @@
 #include "passes/VerifyEach.h"
 
+#include "passes/ExtractProgram.h"
 #include "passes/Util.h"
 
 #include "ir/graph/Graph.h"
@@ -16,9 +17,10 @@ using namespace mlir;
 
 namespace tressel::passes {
 
-static int64_t workOf(func::FuncOp main) {
+/// Flops and bytes of an op and what is nested in it.
+static int64_t workOf(Operation *root) {
   int64_t work = 0;
-  main.walk([&](Operation *op) {
+  root->walk([&](Operation *op) {
     work += flopsOf(op);
     for (Type type : op->getResultTypes())
       work += bytesOf(type);
@@ -26,8 +28,43 @@ static int64_t workOf(func::FuncOp main) {
   return work;
 }
 
-DifferentialCheck::DifferentialCheck(ModuleOp module, uint64_t seed) {
-  constexpr int64_t kMostWork = 500'000'000; // flops and bytes: some seconds in the interpreter
+LogicalResult verifyInPieces(ModuleOp module, const PipelineOptions &options) {
+  FailureOr<func::FuncOp> main = findMain(module);
+  if (failed(main) || !*main)
+    return success();
+  PipelineOptions each = options;
+  each.inputs.clear();
+  each.timings = nullptr;
+  SmallVector<Operation *> piece;
+  int64_t work = 0;
+  auto check = [&]() -> LogicalResult {
+    if (piece.empty())
+      return success();
+    ExtractedProgram program = extractProgram(piece);
+    piece.clear();
+    work = 0;
+    return program.results.empty() ? success() : runPipeline(*program.module, each);
+  };
+  for (Operation &op : main->getBody().front().without_terminator()) {
+    if (op.hasTrait<OpTrait::ConstantLike>())
+      continue; // copied to where they are used
+    const int64_t own = workOf(&op);
+    if (own > options.verifyWork) {
+      op.emitRemark("is not checked after each pass: interpreting it takes ")
+          << own << " operations, more than " << options.verifyWork;
+      if (failed(check()))
+        return failure();
+      continue;
+    }
+    if (work + own > options.verifyWork && failed(check()))
+      return failure();
+    piece.push_back(&op);
+    work += own;
+  }
+  return check();
+}
+
+DifferentialCheck::DifferentialCheck(ModuleOp module, const PipelineOptions &options) {
   FailureOr<func::FuncOp> main = findMain(module);
   if (failed(main) || !*main)
     return;
@@ -36,11 +73,10 @@ DifferentialCheck::DifferentialCheck(ModuleOp module, uint64_t seed) {
     main->emitRemark("results are not compared after each pass: shapes are not known");
     return;
   }
-  if (int64_t work = workOf(*main); work > kMostWork) {
-    main->emitRemark("results are not compared after each pass: interpreting the program once takes ")
-        << work << " operations, more than " << kMostWork;
+  // Symbolic sizes become small ones.
+  tooLarge = options.inputs.empty() && graph::symbolsOf(*main).empty() && workOf(*main) > options.verifyWork;
+  if (tooLarge)
     return;
-  }
   auto slot = [](StringAttr state, StringAttr name, unsigned i) {
     return Slot{state != nullptr, state ? state.str() : name ? name.str() : "out" + std::to_string(i)};
   };
@@ -56,7 +92,7 @@ DifferentialCheck::DifferentialCheck(ModuleOp module, uint64_t seed) {
     dims.bind(symbol, std::clamp(size, range.lo, range.hi));
     size += 2;
   }
-  inputs = graph::randomInputs(*main, seed, -1, 1, dims);
+  inputs = options.inputs.empty() ? graph::randomInputs(*main, options.seed, -1, 1, dims) : options.inputs;
   before = interpret(module);
   enabled = before.error.empty();
   if (!enabled)

@@ -10,8 +10,10 @@ namespace tressel::passes {
 
 class DifferentialCheck {
 public:
-  /// Interprets the program as it is. Above a fixed amount of work nothing is checked, and a remark says so.
-  DifferentialCheck(mlir::ModuleOp module, uint64_t seed);
+  /// Interprets the program as it is. What cannot be interpreted is not checked, and a remark says so, unless it is too
+  /// large.
+  DifferentialCheck(mlir::ModuleOp module, const PipelineOptions &options);
+  bool isTooLarge() const { return tooLarge; }
   /// Compares with the program before `pass`; an error that names the pass and the first value that differs.
   llvm::LogicalResult check(mlir::ModuleOp module, llvm::StringRef pass, Contract contract);
 
@@ -23,7 +25,7 @@ private:
   Results interpret(mlir::ModuleOp module) const;
   Results interpretSchedule(mlir::ModuleOp module, sched::ProgramOp program) const;
 
-  bool enabled = false;
+  bool enabled = false, tooLarge = false;
   struct Slot {
     bool isState;
     std::string name;
@@ -33,5 +35,8 @@ private:
   std::vector<op::HostTensor> inputs;
   Results before;
 };
+
+/// Takes consecutive parts of @main through the pipeline, each checked by itself.
+llvm::LogicalResult verifyInPieces(mlir::ModuleOp module, const PipelineOptions &options);
 
 } // namespace tressel::passes

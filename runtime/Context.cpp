@@ -137,7 +137,7 @@ void fillBytes(void *to, const Step &step) {
   });
 }
 
-const char *describeStatus(int32_t status) {
+std::string describeStatus(int32_t status) {
   switch (status) {
   case kKernelIndexOutOfRange:
     return "an index is out of range";
@@ -165,6 +165,7 @@ struct Context::Impl {
   std::vector<void *> boundStates;
   dim::Values maxDims;
   Profile *profile = nullptr;
+  std::unique_ptr<KernelFailure> failure = std::make_unique<KernelFailure>(); // steps hold its address
 
   const Schedule &schedule() const { return executable->schedule(); }
   void run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs);
@@ -207,6 +208,7 @@ struct Context::Impl {
       const Command &c = program.commands[i];
       Step step{.kind = c.kind, .command = static_cast<uint32_t>(i)};
       step.args.buffers = out.pointers.data() + c.firstOperand;
+      step.args.failure = failure.get();
       if (c.kind == CommandKind::Launch) {
         const KernelDesc &desc = s.kernels[c.kernel];
         step.fn = executable->kernels[c.kernel].fn;
@@ -315,8 +317,11 @@ struct Context::Impl {
 
   [[noreturn]] void fail(const Program &program, const Step &step, int32_t status) const {
     const Command &c = program.commands[step.command];
-    Error::Details details{.message = describeStatus(status)};
-    details.message += " in kernel '" + schedule().kernels[c.kernel].symbol + "'";
+    Error::Details details;
+    if (status == kKernelSaysWhy)
+      details.message = failure->take();
+    else
+      details.message = describeStatus(status) + (" in kernel '" + schedule().kernels[c.kernel].symbol + "'");
     if (c.loc < schedule().locations.size()) {
       const Location &l = schedule().locations[c.loc];
       details.op = l.op;

@@ -368,7 +368,7 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
     cached = made;
     return made;
   } catch (const InputError &e) {
-    throw InputError(impl_->path + ": " + e.message());
+    throw InputError({.message = impl_->path + ": " + e.message(), .op = e.op(), .hint = e.hint()});
   }
 }
 

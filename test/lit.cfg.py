@@ -1,6 +1,7 @@
 # lit's configuration. ctest runs lit once per file (CMakeLists.txt); by hand: lit -v test/ir, or with another build folder
 # lit -v -D build=build/asan test/ir.
 import os
+import shutil
 
 import lit.formats
 
@@ -20,7 +21,12 @@ for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "XDG_CACHE_HOME", 
 config.substitutions.append(("%build", build))
 config.substitutions.append(("%project", project))
 config.environment["NO_COLOR"] = "1"
+# For tests that build programs of their own.
+config.substitutions.append(("%cxx", lit_config.params.get("cxx", "clang++-22")))
+config.substitutions.append(("%cc", lit_config.params.get("cc", "clang-22")))
 # Models, oracles and their Python belong to the default build folder, whatever preset is tested.
+if shutil.which("qemu-x86_64"):
+    config.available_features.add("qemu")
 setup = os.path.join(project, "build")
 config.substitutions.append(("%models", os.path.join(setup, "models")))
 config.substitutions.append(("%python", os.path.join(setup, "venv", "bin", "python")))

@@ -29,7 +29,7 @@ std::optional<Root> describe(const Candidate &c) {
     return std::nullopt;
   mlir::Operation *o = c.ops[0];
   const op::OpInfo *info = graph::infoOf(o);
-  if (!info || o->getNumOperands() != 2 || o->getNumResults() != 1)
+  if (!info || !info->loopForm || o->getNumOperands() != 2 || o->getNumResults() != 1)
     return std::nullopt;
   Root r{info, graph::attrsOf(o, *info), {}, graph::fromMlir(o->getResult(0).getType())};
   for (mlir::Value v : o->getOperands())

@@ -3,6 +3,7 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/graph/TableOp.h"
+#include "ir/op/CustomOp.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -19,12 +20,17 @@ namespace tressel::graph {
 void TresselDialect::initialize() {
   addOperations<ConstantOp>();
   registerAttributes();
-  for (const op::OpInfo *info : op::allOps()) {
-    registerTableOp(*this, *info);
-    names.try_emplace(info, OperationName(("tressel." + Twine(info->name)).str(), getContext()));
-  }
+  for (const op::OpInfo *info : op::allOps())
+    addOp(*info);
+  for (const op::OpInfo *info : op::customOps())
+    addOp(*info);
   registerStructureOps(*this);
   registerControlOps(*this);
+}
+
+OperationName TresselDialect::addOp(const op::OpInfo &info) {
+  registerTableOp(*this, info);
+  return names.try_emplace(&info, OperationName(("tressel." + Twine(info.name)).str(), getContext())).first->second;
 }
 
 Operation *TresselDialect::materializeConstant(OpBuilder &b, Attribute value, Type type, Location loc) {

@@ -17,11 +17,15 @@ def Tressel_Dialect : Dialect {
   let hasConstantMaterializer = 1;
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
-    /// The registered name of an op of the table.
-    ::mlir::OperationName nameOf(const ::tressel::op::OpInfo &info) const { return names.find(&info)->second; }
+    /// The registered name of an op of the table. One that was registered after the context was made is brought in.
+    ::mlir::OperationName nameOf(const ::tressel::op::OpInfo &info) {
+      auto it = names.find(&info);
+      return it == names.end() ? addOp(info) : it->second;
+    }
 
   private:
     void registerAttributes();
+    ::mlir::OperationName addOp(const ::tressel::op::OpInfo &info);
     ::llvm::DenseMap<const ::tressel::op::OpInfo *, ::mlir::OperationName> names;
 
   public:

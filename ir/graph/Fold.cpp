@@ -87,8 +87,8 @@ static bool foldChain(Operation *op, const op::OpInfo &info, OpFoldResult &value
 /// All operands are constants, and the results are small.
 static LogicalResult foldConstants(Operation *op, const op::OpInfo &info, ArrayRef<Attribute> operands,
                                    SmallVectorImpl<OpFoldResult> &results) {
-  if ((!info.evaluate && !info.decompose) || op::isSymbolic(attrsOf(op, info)))
-    return failure();
+  if ((!info.evaluate && !info.decompose) || info.custom || op::isSymbolic(attrsOf(op, info)))
+    return failure(); // a custom kernel runs when the program does
   for (Type type : op->getResultTypes())
     if (!cast<ShapedType>(type).hasStaticShape() || fromMlir(type).bytes() > kMaxFoldedBytes)
       return failure();

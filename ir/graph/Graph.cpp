@@ -16,6 +16,21 @@ const op::OpInfo *infoOf(Operation *op) {
   return static_cast<const op::OpInfo *>(op->getName().getTypeID().getAsOpaquePointer());
 }
 
+unsigned lineNestedTooDeep(StringRef text) {
+  int depth = 0;
+  unsigned line = 1;
+  char last = 0;
+  for (char c : text) {
+    line += c == '\n';
+    depth += c == '(' || c == '[' || c == '{' || c == '<';
+    depth -= depth > 0 && (c == ')' || c == ']' || c == '}' || (c == '>' && last != '-'));
+    last = c;
+    if (depth > kMaxNesting)
+      return line;
+  }
+  return 0;
+}
+
 // --- Types ------------------------------------------------------------------------------------------------------------
 static Type elementType(MLIRContext *ctx, DType type) {
   switch (type) {

@@ -12,6 +12,11 @@ namespace tressel::graph {
 /// Registers the `tressel` dialect and the upstream ones it needs (func).
 void registerDialects(mlir::DialectRegistry &registry);
 
+/// MLIR's parser recurses on brackets: a text of a million of them would exhaust the stack. Gives the line at which more
+/// than kMaxNesting are open, or 0. Asked before a text of unknown origin is parsed.
+inline constexpr int kMaxNesting = 256;
+unsigned lineNestedTooDeep(llvm::StringRef text);
+
 /// Null if `op` is not an op of the graph dialect's table.
 const op::OpInfo *infoOf(mlir::Operation *op);
 op::Attrs attrsOf(mlir::Operation *op, const op::OpInfo &info);

@@ -33,7 +33,10 @@ template <typename OpT> static LogicalResult verifyComputation(OpT op, TypeRange
   Block &body = region.front();
   if (TypeRange(body.getArgumentTypes()) != inputs)
     return op.emitOpError("(rule 1) needs one block argument per input, of its type");
-  if (results.empty())
+  if (results.empty() && llvm::none_of(body, [](Operation &inner) {
+        const op::OpInfo *info = infoOf(&inner);
+        return info && info->hasEffects;
+      }))
     return op.emitOpError("(rule 7) computes nothing: it has no result");
   auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
   if (!yield)

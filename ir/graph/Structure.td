@@ -41,7 +41,7 @@ def Tressel_ClusterOp : StructureOp<"cluster", [Pure, IsolatedFromAbove, SingleB
     Rules: (1) one block argument per input, of its type; (2) the yield has the results' types; (3) range and grain are
     positive, scratch is not negative; (4) root_ops counts ops of the body and leaves an epilogue; (5) the root has one
     value that the epilogue uses, of the first result's shape and width; (6) library kernels have params; (7) there is
-    a result.
+    a result, or an op with effects.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$provider, DefaultValuedAttr<StrAttr, "\"\"">:$params,
                    DefaultValuedAttr<Tressel_Size, "1">:$range, DefaultValuedAttr<I64Attr, "1">:$grain,

@@ -18,7 +18,10 @@ public:
   static constexpr StringLiteral getOperationName() { return "tressel.<table>"; }
   static ArrayRef<StringRef> getAttributeNames() { return {}; }
   static bool classof(Operation *op) { return op->hasTrait<IsTableOp>(); }
-  void getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &) {}
+  void getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+    if (infoOf(getOperation())->hasEffects)
+      effects.emplace_back(MemoryEffects::Write::get());
+  }
 };
 
 /// %r = tressel.name %a, %b {attributes} : (types) -> type

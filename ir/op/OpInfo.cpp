@@ -1,5 +1,6 @@
 #include "ir/op/OpInfo.h"
 
+#include "ir/op/CustomOp.h"
 #include "ir/op/Registry.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ const OpInfo *findOp(std::string_view name) {
     return map;
   }();
   auto it = byName->find(name);
-  return it == byName->end() ? nullptr : it->second;
+  return it == byName->end() ? findCustomOp(name) : it->second;
 }
 
 static bool holds(const Attr &attr, AttrKind kind) { return attr.index() == static_cast<size_t>(kind) + 1; }

@@ -16,11 +16,15 @@
 #include <string_view>
 #include <vector>
 
+namespace tressel::runtime {
+struct CustomOp;
+}
+
 namespace tressel::op {
 
 enum class Family : uint8_t {
   Elementwise, Reduction, Contraction, Convolution, Window, Shape, Indexing, Ordering, Control, Random, Collective, Composite,
-  Constant,
+  Constant, Custom,
 };
 
 struct OpInfo;
@@ -127,13 +131,16 @@ struct OpInfo {
   /// Whether the op returns its only operand unchanged. May be null.
   bool (*isIdentity)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results, const Attrs &);
   const ElementwiseInfo *elementwise; ///< null for ops without a scalar fragment
+  const runtime::CustomOp *custom;    ///< not null: no record, runs a kernel from outside (CustomOp.h)
+  /// Does something besides computing its results (prints, checks): never removed, merged or moved past another such op.
+  bool hasEffects;
 
   int attrIndex(std::string_view name) const; ///< -1 if there is none
 };
 
-/// All ops in the order of their records.
+/// All ops that have a record, in the order of the records.
 std::span<const OpInfo *const> allOps();
-/// Null if unknown.
+/// An op of a record, or one that was registered (CustomOp.h). Null if unknown.
 const OpInfo *findOp(std::string_view name);
 
 /// Fills defaults; the error names a missing, unknown or mistyped attribute.

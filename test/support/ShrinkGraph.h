@@ -1,20 +1,25 @@
 // Makes a failing program small enough to read.
 #pragma once
 
+#include "ir/graph/Graph.h"
+#include "passes/ExtractProgram.h"
 #include "test/support/RandomGraph.h"
-
-#include <functional>
 
 namespace tressel::test {
 
-/// Whether the program still shows the fault. The module may be consumed: it is a copy.
-using StillFails = std::function<bool(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs)>;
+using passes::StillFails;
 
-/// Drops outputs, replaces ops by inputs that hold what the interpreter computes for them, and drops what is then unused, as
-/// long as `stillFails` says yes. Returns the smallest program found, with its inputs.
-RandomGraph shrinkGraph(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs, const StillFails &stillFails);
+inline RandomGraph shrinkGraph(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs,
+                               const StillFails &stillFails) {
+  passes::Example small = passes::shrinkProgram(module, inputs, stillFails);
+  return {std::move(small.module), std::move(small.inputs)};
+}
 
 /// Ops of the table in the module.
-int countOps(mlir::ModuleOp module);
+inline int countOps(mlir::ModuleOp module) {
+  int count = 0;
+  module.walk([&](mlir::Operation *op) { count += graph::infoOf(op) != nullptr; });
+  return count;
+}
 
 } // namespace tressel::test

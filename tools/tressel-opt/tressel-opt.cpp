@@ -1,16 +1,19 @@
 // tressel-opt: parses, verifies, runs passes on the command line, prints. For tests and for looking at single passes.
 #include "ModelProviders.h"
 
-#include "codegen/cpu/GeneratedProvider.h"
-#include "codegen/onednn/Provider.h"
+#include "codegen/Compile.h"
+#include "codegen/CustomProvider.h"
 #include "ir/graph/Graph.h"
 #include "ir/sched/Sched.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Pipeline.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
 
 namespace {
 using namespace tressel;
@@ -18,6 +21,8 @@ using namespace tressel;
 llvm::cl::opt<bool>
     verifyEach("tressel-verify-each",
                llvm::cl::desc("interpret before and after each pass of --tressel-pipeline, name the culprit"));
+llvm::cl::opt<int64_t> verifyWork("tressel-verify-work", llvm::cl::init(500'000'000),
+                                  llvm::cl::desc("operations that --tressel-verify-each interprets at once"));
 llvm::cl::opt<bool> passTiming("tressel-pass-timing",
                                llvm::cl::desc("print the seconds of each pass of --tressel-pipeline"));
 llvm::cl::list<std::string> disabled("tressel-disable-pass", llvm::cl::CommaSeparated,
@@ -31,12 +36,14 @@ llvm::cl::opt<bool>
                               "fixed model that makes tests independent of it"));
 
 passes::Providers providers() {
-  if (!ownKernels)
-    return tools::modelProviders();
-  static const codegen::Target target("native");
-  static const auto generated = codegen::makeGeneratedProvider(target);
-  static const auto library = onednn::makeProvider();
-  return {generated.get(), library.get()};
+  static const auto custom = codegen::makeCustomProvider();
+  if (!ownKernels) {
+    passes::Providers model = tools::modelProviders();
+    model.push_back(custom.get());
+    return model;
+  }
+  static const codegen::ProviderSet machine("native", /*allowLibrary=*/true);
+  return machine.list;
 }
 
 /// The whole pipeline as one pass of the command line.
@@ -53,6 +60,7 @@ struct WholePipeline : mlir::PassWrapper<WholePipeline, mlir::OperationPass<mlir
     options.stopAfter = stopAfter;
     options.streams = streams;
     options.verifyEach = verifyEach;
+    options.verifyWork = verifyWork;
     options.timings = &timings;
     if (failed(passes::runPipeline(getOperation(), options)))
       signalPassFailure();
@@ -69,5 +77,22 @@ int main(int argc, char **argv) {
   mlir::registerTransformsPasses();
   passes::registerPasses(tools::modelProviders());
   mlir::PassRegistration<WholePipeline>();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Tressel's optimizer driver\n", registry));
+  auto [input, output] =
+      mlir::registerAndParseCLIOptions(argc, argv, "Tressel's optimizer driver\n", registry);
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> text = mlir::openInputFile(input, &error);
+  if (text)
+    if (unsigned line = graph::lineNestedTooDeep(text->getBuffer()))
+      error = input + ":" + std::to_string(line) + ": error: more than " + std::to_string(graph::kMaxNesting) +
+              " open brackets";
+  std::unique_ptr<llvm::ToolOutputFile> file = error.empty() ? mlir::openOutputFile(output, &error) : nullptr;
+  if (!error.empty()) {
+    llvm::errs() << error << "\n";
+    return 1;
+  }
+  const auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (mlir::failed(mlir::MlirOptMain(file->os(), std::move(text), registry, config)))
+    return 1;
+  file->keep();
+  return 0;
 }

@@ -2,6 +2,7 @@
 #include "tools/tressel/Compiler.h"
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Tool.h"
+#include "tressel/runtime/CustomKernels.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +11,8 @@ namespace tressel::tool {
 
 int compileCommand(const CompileArgs &args) {
   checkDevice(args.device);
+  for (const std::string &library : args.libraries)
+    runtime::loadCustomLibrary(library);
   if (args.model.ends_with(".tsl"))
     throw InputError(args.model + ": is a package already; `tressel run` runs it");
   CompileRequest request;
@@ -23,6 +26,8 @@ int compileCommand(const CompileArgs &args) {
   request.verifyEach = args.verifyEach;
   request.stripLocations = args.stripLocations;
   request.disabledPasses = args.disabledPasses;
+  if (std::string problem = compiler().checkDisabledPasses(args.disabledPasses); !problem.empty())
+    throw UsageError("--disable-pass: " + problem);
   const bool package = args.emit == "package";
   std::string text;
   if (!package) {

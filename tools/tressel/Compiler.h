@@ -2,6 +2,7 @@
 // needs it: `tressel run x.tsl` starts without LLVM and MLIR.
 #pragma once
 
+#include "ir/op/OpInfo.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <functional>
@@ -64,13 +65,32 @@ struct Program {
   int numKernels = 0, numLibraryKernels = 0;
 };
 
+struct BisectRequest {
+  CompileRequest model; ///< path, dims, cpu, allowLibrary
+  /// The value of an input or state of @main.
+  std::function<op::HostTensor(const std::string &name, const TensorType &type)> value;
+  double rtol = 0, atol = 0; ///< both 0: by type
+  std::function<void(const std::string &)> progress;
+};
+/// codegen::BisectReport without what this side cannot know.
+struct BisectOutcome {
+  bool differs = false;
+  std::string verdict; ///< one line or more, for people
+  std::string reproducer;
+  std::vector<op::HostTensor> inputs; ///< of the reproducer
+};
+
 class CompilerLibrary {
 public:
   virtual ~CompilerLibrary() = default;
+  /// What is wrong with the names of passes that a request disables, or nothing.
+  virtual std::string checkDisabledPasses(const std::vector<std::string> &names) = 0;
   /// Throws InputError for a file that is damaged. Ops that are not supported are listed, not thrown.
   virtual ModelInfo describe(const std::string &path) = 0;
   /// Throws tressel::Error. With `emit` other than empty the result holds no program.
   virtual Program compile(const CompileRequest &request) = 0;
+  /// Looks for what makes the compiled program differ from the interpreted one. Throws tressel::Error.
+  virtual BisectOutcome bisect(const BisectRequest &request) = 0;
 };
 
 /// Loads libtressel_compiler.so from beside this program. Also registers the library kernels, which packages made with

@@ -1,6 +1,7 @@
 // libtressel_compiler.so: everything of the command line that needs LLVM and MLIR, behind Compiler.h.
 #include "tools/tressel/Compiler.h"
 
+#include "codegen/Bisect.h"
 #include "codegen/Compile.h"
 #include "codegen/onednn/Params.h"
 #include "frontend/onnx/Import.h"
@@ -11,6 +12,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "tressel/runtime/Dim.h"
+#include "passes/Pipeline.h"
 #include "tressel/runtime/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -45,22 +47,6 @@ private:
   mlir::ScopedDiagnosticHandler handler_;
 };
 
-/// The parser recurses on brackets: a file of a million of them would exhaust the stack.
-void checkNesting(llvm::StringRef text, const std::string &path) {
-  constexpr int limit = 256;
-  int depth = 0;
-  unsigned line = 1;
-  char last = 0;
-  for (char c : text) {
-    line += c == '\n';
-    depth += c == '(' || c == '[' || c == '{' || c == '<';
-    depth -= depth > 0 && (c == ')' || c == ']' || c == '}' || (c == '>' && last != '-'));
-    last = c;
-    if (depth > limit)
-      throw InputError(path + ":" + std::to_string(line) + ": more than " + std::to_string(limit) + " open brackets");
-  }
-}
-
 /// A parsed file; StableHLO is left as it is.
 struct ParsedMlir {
   mlir::OwningOpRef<mlir::ModuleOp> module;
@@ -73,7 +59,9 @@ ParsedMlir parseMlir(mlir::MLIRContext &context, const std::string &path) {
     throw InputError(path + ": " + buffer.getError().message());
   if ((*buffer)->getBuffer().starts_with("ML\xefR"))
     throw InputError(path + ": is MLIR bytecode; only the textual form is read");
-  checkNesting((*buffer)->getBuffer(), path);
+  if (unsigned line = graph::lineNestedTooDeep((*buffer)->getBuffer()))
+    throw InputError(path + ":" + std::to_string(line) + ": more than " + std::to_string(graph::kMaxNesting) +
+                     " open brackets");
   stablehlo::Form form = stablehlo::detectForm((*buffer)->getBuffer());
   if (form == stablehlo::Form::Pretty)
     throw InputError(stablehlo::prettyFormMessage(path));
@@ -244,6 +232,12 @@ void checkKind(const std::string &path) {
 
 class Library : public CompilerLibrary {
 public:
+  std::string checkDisabledPasses(const std::vector<std::string> &names) override {
+    passes::PipelineOptions options;
+    options.disabled = names;
+    return passes::problemWithNames(options);
+  }
+
   ModelInfo describe(const std::string &path) override {
     checkKind(path);
     if (isOnnx(path))
@@ -253,39 +247,9 @@ public:
   }
 
   Program compile(const CompileRequest &request) override {
-    checkKind(request.path);
     std::unique_ptr<mlir::MLIRContext> context = makeContext();
     Program program;
-    mlir::OwningOpRef<mlir::ModuleOp> module;
-    if (isOnnx(request.path)) {
-      const onnx::Model model = onnx::Model::load(request.path);
-      onnx::ImportOptions options{.dims = request.dims, .keepDynamic = request.keepDynamic};
-      onnx::Imported imported;
-      try {
-        imported = onnx::import(model, *context, options);
-      } catch (const Error &error) { // not written for all sizes: what nobody gave is 1 then
-        if (!request.keepDynamic)
-          throw;
-        options.keepDynamic = false;
-        imported = onnx::import(model, *context, options);
-        program.whyFixed = error.message();
-      }
-      module = std::move(imported.module);
-      for (const onnx::BoundDim &d : imported.dims)
-        if (d.assumed)
-          program.assumed.push_back({d.name, d.size});
-    } else {
-      ParsedMlir parsed = parseMlir(*context, request.path);
-      module = parsed.stablehlo ? stablehlo::import(*parsed.module, request.path) : std::move(parsed.module);
-      nameEverything(mainOf(*module, request.path));
-      std::set<std::string_view> names;
-      for (int64_t symbol : graph::symbolsOf(*module))
-        names.insert(dim::symbolName(symbol));
-      for (const auto &[name, range] : request.dims)
-        if (!names.contains(name))
-          throw InputError(request.path + ": has no symbolic dimension '" + name + "'" +
-                           (names.empty() ? "; all its sizes are fixed" : ""));
-    }
+    mlir::OwningOpRef<mlir::ModuleOp> module = load(request, *context, program);
     if (request.stripLocations)
       module->walk([&](mlir::Operation *op) { op->setLoc(mlir::UnknownLoc::get(context.get())); });
 
@@ -311,7 +275,93 @@ public:
     return program;
   }
 
+  BisectOutcome bisect(const BisectRequest &request) override {
+    std::unique_ptr<mlir::MLIRContext> context = makeContext();
+    Program program;
+    mlir::OwningOpRef<mlir::ModuleOp> module = load(request.model, *context, program);
+    if (!graph::symbolsOf(*module).empty())
+      throw InputError(request.model.path + ": has sizes that are known only when it runs; bisect works on fixed ones");
+    auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+    codegen::BisectOptions options;
+    options.cpu = request.model.cpu;
+    options.allowLibrary = request.model.allowLibrary;
+    options.rtol = request.rtol;
+    options.atol = request.atol;
+    options.progress = request.progress;
+    for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+      std::string name = nameIn(main.getArgAttrDict(i), graph::kStateAttr);
+      if (name.empty())
+        name = nameIn(main.getArgAttrDict(i), graph::kNameAttr);
+      options.inputs.push_back(request.value(name, graph::fromMlir(main.getArgumentTypes()[i])));
+    }
+    codegen::BisectReport report = codegen::bisect(*module, options);
+    return {report.kind != codegen::BisectReport::Kind::Agrees, verdictOf(report), std::move(report.reproducer),
+            std::move(report.inputs)};
+  }
+
 private:
+  static std::string verdictOf(const codegen::BisectReport &report) {
+    using Kind = codegen::BisectReport::Kind;
+    std::string text;
+    switch (report.kind) {
+    case Kind::Agrees:
+      return "no difference: compiled and interpreted give the same results";
+    case Kind::CannotRun:
+      text = "the program cannot be compiled or run: " + report.difference;
+      break;
+    case Kind::Pass:
+      text = "the pass '" + report.culprit + "' changes the results";
+      break;
+    case Kind::Kernel:
+      text = "the kernel of {" + report.culprit + "}, made by the provider '" + report.provider +
+             "', does not compute what its ops say";
+      break;
+    case Kind::Combination:
+      text = "every pass and every kernel is right by itself; what goes wrong is memory, order or the runtime";
+      break;
+    }
+    if (report.kind != Kind::CannotRun)
+      text += "\nfirst difference: " + report.difference;
+    return text + "\nsmallest program that shows it: " + report.ops + (report.where.empty() ? "" : ", from " + report.where);
+  }
+
+  /// The module of a model. What was assumed of its sizes is noted in `program`.
+  static mlir::OwningOpRef<mlir::ModuleOp> load(const CompileRequest &request, mlir::MLIRContext &context,
+                                                Program &program) {
+    checkKind(request.path);
+    mlir::OwningOpRef<mlir::ModuleOp> module;
+    if (isOnnx(request.path)) {
+      const onnx::Model model = onnx::Model::load(request.path);
+      onnx::ImportOptions options{.dims = request.dims, .keepDynamic = request.keepDynamic};
+      onnx::Imported imported;
+      try {
+        imported = onnx::import(model, context, options);
+      } catch (const Error &error) { // not written for all sizes: what nobody gave is 1 then
+        if (!request.keepDynamic)
+          throw;
+        options.keepDynamic = false;
+        imported = onnx::import(model, context, options);
+        program.whyFixed = error.message();
+      }
+      module = std::move(imported.module);
+      for (const onnx::BoundDim &d : imported.dims)
+        if (d.assumed)
+          program.assumed.push_back({d.name, d.size});
+    } else {
+      ParsedMlir parsed = parseMlir(context, request.path);
+      module = parsed.stablehlo ? stablehlo::import(*parsed.module, request.path) : std::move(parsed.module);
+      nameEverything(mainOf(*module, request.path));
+      std::set<std::string_view> names;
+      for (int64_t symbol : graph::symbolsOf(*module))
+        names.insert(dim::symbolName(symbol));
+      for (const auto &[name, range] : request.dims)
+        if (!names.contains(name))
+          throw InputError(request.path + ": has no symbolic dimension '" + name + "'" +
+                           (names.empty() ? "; all its sizes are fixed" : ""));
+    }
+    return module;
+  }
+
   static std::unique_ptr<mlir::MLIRContext> makeContext() {
     mlir::DialectRegistry registry;
     graph::registerDialects(registry);

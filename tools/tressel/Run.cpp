@@ -1,6 +1,8 @@
 // tressel run: inputs from files or random numbers, outputs shown, written or compared, times measured.
+#include "tools/tressel/Inputs.h"
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Tool.h"
+#include "tressel/runtime/CustomKernels.h"
 
 #include "tressel/runtime/Instantiate.h"
 
@@ -15,37 +17,6 @@ namespace fs = std::filesystem;
 using json = nlohmann::ordered_json;
 
 namespace {
-
-using Named = std::map<std::string, HostTensor>;
-
-/// A file of --input or --expect, with the name it is given or brings along.
-struct Given {
-  std::string name; ///< empty: by position
-  HostTensor tensor;
-  std::string file;
-};
-
-bool isTensorFile(const std::string &path) {
-  return path.ends_with(".npy") || path.ends_with(".npz") || path.ends_with(".pb");
-}
-
-/// [NAME=]FILE: the part behind the last '=' unless the whole is a file.
-std::vector<Given> readGiven(const std::string &option, const char *what) {
-  std::string name, path = option;
-  std::error_code ec;
-  if (size_t at = option.rfind('='); at != std::string::npos && !fs::exists(option, ec)) {
-    name = option.substr(0, at);
-    path = option.substr(at + 1);
-  }
-  if (!isTensorFile(path))
-    throw UsageError(std::string(what) + " takes [NAME=]FILE with a .npy, .npz or .pb file, not '" + option + "'");
-  std::vector<Given> list;
-  for (auto &[own, tensor] : readTensors(path))
-    list.push_back({path.ends_with(".npz") ? own : name, std::move(tensor), path});
-  if (path.ends_with(".npz") && !name.empty())
-    throw UsageError(std::string(what) + ": a .npz names its tensors itself; leave '" + name + "=' out");
-  return list;
-}
 
 std::vector<fs::path> testSets(const std::string &dir) {
   std::vector<fs::path> sets;
@@ -70,42 +41,6 @@ std::vector<Given> readNumbered(const fs::path &set, const char *prefix) {
       return list;
     for (auto &[name, tensor] : readTensors(file.string()))
       list.push_back({"", std::move(tensor), file.string()});
-  }
-}
-
-/// Names for those given by position: the ports in order.
-template <typename Ports> Named assign(std::vector<Given> given, const Ports &ports, const char *what) {
-  Named named;
-  size_t next = 0;
-  for (Given &g : given) {
-    if (g.name.empty()) {
-      while (next < ports.size() && named.contains(ports[next].name))
-        ++next;
-      if (next == ports.size())
-        throw InputError(g.file + ": the program has only " + std::to_string(ports.size()) + " " + what + "s");
-      g.name = ports[next].name;
-    }
-    if (std::ranges::find(ports, g.name, [](const auto &p) { return p.name; }) == ports.end()) {
-      std::string known;
-      for (const auto &p : ports)
-        known += (known.empty() ? "" : ", ") + p.name;
-      throw InputError(g.file + ": the program has no " + what + " '" + g.name + "'; it has: " + known);
-    }
-    if (!named.emplace(g.name, g.tensor).second)
-      throw UsageError(std::string(what) + " '" + g.name + "' is given twice");
-  }
-  return named;
-}
-
-/// Sizes of named dimensions, from the inputs that are given.
-void inferDims(const ModelInfo &info, const Named &inputs, std::map<std::string, int64_t> &dims) {
-  for (const Port &port : info.inputs) {
-    auto it = inputs.find(port.name);
-    if (it == inputs.end() || it->second.type.rank() != static_cast<int>(port.sizes.size()))
-      continue;
-    for (size_t i = 0; i < port.sizes.size(); ++i)
-      if (port.sizes[i] == kDynamic)
-        dims.emplace(port.dimNames[i], it->second.type.shape[static_cast<int>(i)]);
   }
 }
 
@@ -352,6 +287,8 @@ std::vector<runtime::ValueDesc> inputsAndStates(const runtime::Schedule &schedul
 
 int runCommand(const RunArgs &args) {
   checkDevice(args.device);
+  for (const std::string &library : args.libraries)
+    runtime::loadCustomLibrary(library);
   if (args.rtol < 0 || args.atol < 0)
     throw UsageError("--rtol and --atol must not be negative");
   std::map<std::string, int64_t> dims = parseSizes(args.dims);

@@ -65,17 +65,24 @@ std::string humanSeconds(double seconds);
 // The commands. Each returns an exit code or throws.
 struct CompileArgs {
   std::string model, output, device = "cpu", cpu = "native", emit = "package";
-  std::vector<std::string> dims, disabledPasses;
+  std::vector<std::string> dims, disabledPasses, libraries;
   bool allowLibrary = false, stripLocations = false, deterministic = false, timings = false, noCache = false,
        verifyEach = false;
 };
 struct RunArgs {
   std::string model, device = "cpu", testData, outputDir;
-  std::vector<std::string> inputs, dims, expect;
+  std::vector<std::string> inputs, dims, expect, libraries;
   std::optional<uint64_t> randomSeed;
   double rtol = 1e-4, atol = 1e-5;
   int repeat = 1, warmup = 0;
   bool json = false, noLibrary = false;
+};
+struct BisectArgs {
+  std::string model, output = "bisect.mlir";
+  std::vector<std::string> inputs, dims, libraries;
+  uint64_t seed = 1;
+  double rtol = 0, atol = 0;
+  bool noLibrary = false;
 };
 struct InspectArgs {
   std::string file;
@@ -83,6 +90,7 @@ struct InspectArgs {
 };
 int compileCommand(const CompileArgs &args);
 int runCommand(const RunArgs &args);
+int bisectCommand(const BisectArgs &args);
 int inspectCommand(const InspectArgs &args);
 int devicesCommand(bool json);
 

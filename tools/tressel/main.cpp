@@ -2,7 +2,9 @@
 #include "tools/tressel/Tool.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <new>
 
@@ -45,6 +47,54 @@ void later(CLI::App *command, const std::string &name) {
       ->group("");
 }
 
+/// A message for what is no seed; CLI11 would let -1 become a huge one.
+std::string isSeed(const std::string &text) {
+  constexpr const char *what = "a seed is a number from 0 to 18446744073709551615, not '";
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
+    return what + text + "'";
+  errno = 0;
+  (void)std::strtoull(text.c_str(), nullptr, 10);
+  return errno ? what + text + "'" : "";
+}
+
+/// Changes of one letter (or two letters swapped) that make one word of the other.
+size_t editDistance(const std::string &a, const std::string &b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i)
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (!i || !j) {
+        d[i][j] = i + j;
+        continue;
+      }
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  return d[a.size()][b.size()];
+}
+
+/// What is wrong with the first word of the command line if it is no command; else empty.
+std::string unknownCommand(const CLI::App &app, int argc, char **argv) {
+  int first = 1;
+  while (first < argc && argv[first][0] == '-')
+    ++first;
+  if (first == argc)
+    return {};
+  const std::string word = argv[first];
+  std::string best, all;
+  for (const CLI::App *command : app.get_subcommands(nullptr)) {
+    const std::string &name = command->get_name();
+    if (name == word)
+      return {};
+    all += (all.empty() ? "" : ", ") + name;
+    if (best.empty() || editDistance(word, name) < editDistance(word, best))
+      best = name;
+  }
+  const bool close = editDistance(word, best) <= std::max<size_t>(1, word.size() / 3);
+  return "there is no command '" + word + "'; " +
+         (close ? "did you mean '" + best + "'?" : "the commands are " + all + ".");
+}
+
 void addCompile(CLI::App &app, CompileArgs &a) {
   auto *c = app.add_subcommand("compile", "Compile a model into a package, or show a stage of its compilation");
   c->add_option("MODEL", a.model, "an .onnx file, or an .mlir file in the graph dialect")->required();
@@ -56,10 +106,12 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_option("--cpu", a.cpu,
                 "what the package runs on: baseline (every x86-64), v3 (AVX2), v4 (AVX-512) or native "
                 "(this machine)")
+      ->check(CLI::IsMember({"baseline", "v3", "v4", "native"}))
       ->capture_default_str();
   c->add_option("--emit", a.emit, "what to write: graph, placed, schedule, llvm, asm or package")
       ->check(CLI::IsMember({"graph", "placed", "schedule", "llvm", "asm", "package"}))
       ->capture_default_str();
+  c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");
   c->add_flag("--allow-library", a.allowLibrary,
               "may use oneDNN's kernels, which the package then needs to have installed where it runs");
   c->add_flag("--strip-locations", a.stripLocations, "leave names of files and nodes out of the package");
@@ -83,7 +135,8 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_option("MODEL", a.model, "an .onnx file, an .mlir file in the graph dialect, or a .tsl package")->required();
   c->add_option("--input", a.inputs, "[NAME=]FILE with the value of an input: .npy, .npz or ONNX's .pb (repeatable)");
   c->add_option("--random-inputs", a.randomSeed, "fill the inputs that are not given with random numbers from SEED")
-      ->type_name("SEED");
+      ->type_name("SEED")
+      ->check(isSeed);
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); else from the inputs, else 1");
   c->add_option("--output-dir", a.outputDir, "write each output there as NAME.npy, and outputs.json");
   c->add_option("--expect", a.expect, "NAME=FILE: compare an output with a file (repeatable)");
@@ -97,8 +150,27 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_flag("--json", a.json, "print results and times as one JSON object");
   c->add_option("--device", a.device, "cpu")->capture_default_str();
   c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
+  c->add_option("--load-library", a.libraries, "FILE.so with kernels of custom ops that the program uses (repeatable)");
   later(c, "--timeline");
   c->footer(kRunExamples);
+}
+
+void addBisect(CLI::App &app, BisectArgs &a) {
+  auto *c = app.add_subcommand("bisect", "Find the pass or kernel that makes a compiled model differ from the interpreter");
+  c->add_option("MODEL", a.model, "an .onnx file, or an .mlir file in the graph dialect")->required();
+  c->add_option("--input", a.inputs, "[NAME=]FILE with the value of an input (repeatable); others are random");
+  c->add_option("--random-inputs", a.seed, "SEED of the inputs that are not given")
+      ->type_name("SEED")
+      ->check(isSeed)
+      ->capture_default_str();
+  c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable)");
+  c->add_option("--rtol", a.rtol, "relative tolerance; by element type if not given");
+  c->add_option("--atol", a.atol, "absolute tolerance; by element type if not given");
+  c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
+  c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");
+  c->add_option("-o,--output", a.output, "where to write the smallest program that shows the difference")
+      ->capture_default_str();
+  c->footer("\nPrints a verdict. Exit status 0: no difference; 4: there is one.");
 }
 
 int run(int argc, char **argv) {
@@ -106,6 +178,7 @@ int run(int argc, char **argv) {
   CompileArgs compile;
   RunArgs runArgs;
   InspectArgs inspect;
+  BisectArgs bisect;
   bool devicesJson = false;
   app.set_version_flag("--version", std::string("tressel ") + TRESSEL_VERSION);
   app.add_flag("-q,--quiet", verbosity().quiet, "only results and errors");
@@ -115,6 +188,7 @@ int run(int argc, char **argv) {
   app.footer(kExit);
   addCompile(app, compile);
   addRun(app, runArgs);
+  addBisect(app, bisect);
   auto *i = app.add_subcommand("inspect", "Show what a model or package takes, gives and needs");
   i->add_option("FILE", inspect.file, "an .onnx, .mlir or .tsl file")->required();
   i->add_flag("--json", inspect.json, "print one JSON object");
@@ -126,14 +200,18 @@ int run(int argc, char **argv) {
   } catch (const CLI::Success &e) { // --help, --version
     return app.exit(e), kOk;
   } catch (const CLI::ParseError &e) {
-    std::string text = e.what();
-    complain(text + (text.ends_with(".") ? "" : ".") + " Try tressel --help");
+    std::string text = unknownCommand(app, argc, argv);
+    if (text.empty())
+      text = e.what();
+    complain(text + (text.ends_with(".") || text.ends_with("?") ? "" : ".") + " Try tressel --help");
     return kUsage;
   }
   if (app.got_subcommand("compile"))
     return compileCommand(compile);
   if (app.got_subcommand("run"))
     return runCommand(runArgs);
+  if (app.got_subcommand("bisect"))
+    return bisectCommand(bisect);
   if (app.got_subcommand("inspect"))
     return inspectCommand(inspect);
   return devicesCommand(devicesJson);

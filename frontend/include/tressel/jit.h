@@ -118,6 +118,8 @@ public:
   std::string traceOnly(const CallArgs &args, TraceBody &body, bool text, const std::source_location &where);
   void exportPackage(const std::string &path, const ExportOptions &options, TraceBody &body,
                      const std::source_location &where);
+  /// Records and compiles anew, and writes every stage and the tensors of one call into a folder.
+  void dump(const std::string &path, const CallArgs &args, TraceBody &body, const std::source_location &where);
   JitStats stats() const;
   /// Drops the programs of all functions of the process.
   static void clearAll();
@@ -207,6 +209,10 @@ public:
     core_->exportPackage(path, options, body, where);
   }
   JitStats stats() const { return core_->stats(); }
+  /// As `tressel::dump` says (debug.h).
+  void dump(const std::string &path, typename detail::CallParameter<P>::Type... args) const {
+    dumpCall(path, lineOf(args...), detail::leaf(args)...);
+  }
 
 private:
   /// Rebuilds the arguments around traced tensors and collects the result's.
@@ -271,6 +277,12 @@ private:
         return out;
       }
     }
+  }
+  void dumpCall(const std::string &path, const std::source_location &where, const P &...args) const {
+    detail::CallArgs call;
+    (detail::visitTree(args, call), ...);
+    Body body(*fn_, std::tie(args...));
+    core_->dump(path, call, body, where);
   }
   std::string record(bool text, const std::source_location &where, const P &...args) const {
     detail::CallArgs call;

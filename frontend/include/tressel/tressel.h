@@ -3,7 +3,9 @@
 
 #include <tressel/arg.h>
 #include <tressel/control.h>
+#include <tressel/custom_op.h>
 #include <tressel/data.h>
+#include <tressel/debug.h>
 #include <tressel/interchange.h>
 #include <tressel/io.h>
 #include <tressel/jit.h>

@@ -94,7 +94,7 @@ const char *kProgram = R"(
 std::string culprit(MLIRContext &context, std::string &messages, passes::PipelineOptions options, const char *stopAfter,
                     llvm::function_ref<void(ModuleOp)> damage) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(kProgram, &context);
-  passes::DifferentialCheck check(*module, 1);
+  passes::DifferentialCheck check(*module, options);
   options.stopAfter = stopAfter;
   if (failed(passes::runPipeline(*module, options)))
     return "pipeline: " + messages;
@@ -128,6 +128,37 @@ TEST_F(PipelineTest, NamesThePassThatOverlaidBuffers) {
     launches.back()->moveBefore(launches.front()); // and an order that reads before it is written
   });
   EXPECT_NE(found.find("the pass 'broken-pass' changed the"), std::string::npos) << found;
+}
+
+TEST_F(PipelineTest, ChecksLargeProgramsInPieces) {
+  const char *text = R"(func.func @main(%x: tensor<8x8xf32> {tressel.name = "x"}) -> (tensor<8x8xf32> {tressel.name = "y"}) {
+    %one = tressel.constant dense<1.0> : tensor<f32>
+    %a = tressel.exp %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %b = tressel.add %a, %one : (tensor<8x8xf32>, tensor<f32>) -> tensor<8x8xf32>
+    %c = tressel.matmul %b, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %d = tressel.sub %c, %a : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %d : tensor<8x8xf32>
+  })";
+  // Each piece holds an op or two; the product is too large even alone.
+  passes::PipelineOptions o = options(1);
+  o.verifyEach = true;
+  o.verifyWork = 700;
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  EXPECT_TRUE(succeeded(passes::runPipeline(*module, o))) << messages;
+  EXPECT_NE(messages.find("is not checked after each pass: interpreting it takes "), std::string::npos) << messages;
+  // A fault is found in the piece that has it.
+  messages.clear();
+  o.afterPass = [](ModuleOp m, StringRef pass) {
+    if (pass == "form-clusters")
+      m.walk([](Operation *op) {
+        if (op->getName().getStringRef() == "tressel.sub")
+          op->setOperand(1, op->getOperand(0));
+      });
+    return success();
+  };
+  module = parseSourceString<ModuleOp>(text, &context);
+  EXPECT_TRUE(failed(passes::runPipeline(*module, o)));
+  EXPECT_NE(messages.find("the pass 'form-clusters' changed the output \"y0\""), std::string::npos) << messages;
 }
 
 TEST_F(PipelineTest, AcceptsWhatIsSound) {

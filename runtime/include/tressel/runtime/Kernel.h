@@ -6,9 +6,30 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace tressel::runtime {
+
+/// Where a kernel that fails may say why, from any thread. The first message stays.
+class KernelFailure {
+public:
+  void say(std::string_view message) {
+    std::lock_guard lock(mutex_);
+    if (message_.empty())
+      message_ = message;
+  }
+  std::string take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(message_, {});
+  }
+
+private:
+  std::mutex mutex_;
+  std::string message_;
+};
 
 /// One argument for all kernels, generated and library alike. Plain C layout: generated code reads it by offset, so
 /// fields are appended, never moved. Pointers are valid for the duration of the call only.
@@ -20,6 +41,7 @@ struct KernelArgs {
   uint64_t randomOffset;       ///< first counter of this launch's random numbers
   const void *state;           ///< opaque state of a library kernel, null for generated ones
   int64_t worker;              ///< which worker of the pool runs the chunk, 0 for the caller
+  KernelFailure *failure;      ///< of this call; kernels with a message put it there before they return their status
 };
 
 /// Runs units [begin, end). Returns 0, or a status that the executor turns into a RuntimeError naming the op and line.
@@ -30,6 +52,7 @@ enum KernelStatus : int32_t {
   kKernelOk = 0,
   kKernelIndexOutOfRange = 1, ///< a gather's index is outside its dimension
   kKernelLibraryFailed = 2,   ///< a library call returned an error
+  kKernelSaysWhy = 3,         ///< the message in KernelArgs::failure says what went wrong
 };
 
 /// A kernel ready to run. `owner` keeps code and library state alive.

@@ -1,16 +1,17 @@
-#include "test/support/ShrinkGraph.h"
+#include "passes/ExtractProgram.h"
+
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Interpreter.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
-namespace tressel::test {
+namespace tressel::passes {
 namespace {
 
 mlir::func::FuncOp mainOf(mlir::ModuleOp module) { return *module.getOps<mlir::func::FuncOp>().begin(); }
 
-RandomGraph copyOf(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs) {
+Example copyOf(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs) {
   return {mlir::cast<mlir::ModuleOp>(module->clone()), {inputs.begin(), inputs.end()}};
 }
 
@@ -27,7 +28,7 @@ void setSignature(mlir::func::FuncOp function) {
     function.setResultAttr(i, graph::kNameAttr, builder.getStringAttr("y" + std::to_string(i)));
 }
 
-mlir::Operation *terminatorOf(RandomGraph &graph) {
+mlir::Operation *terminatorOf(Example &graph) {
   return mainOf(*graph.module).getBody().front().getTerminator();
 }
 
@@ -36,7 +37,7 @@ bool isComputed(mlir::Value value) {
   return op && graph::infoOf(op);
 }
 
-void dropUnused(RandomGraph &graph) {
+void dropUnused(Example &graph) {
   mlir::func::FuncOp function = mainOf(*graph.module);
   mlir::Block &body = function.getBody().front();
   for (mlir::Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
@@ -52,17 +53,11 @@ void dropUnused(RandomGraph &graph) {
 
 } // namespace
 
-int countOps(mlir::ModuleOp module) {
-  int count = 0;
-  module.walk([&](mlir::Operation *op) { count += graph::infoOf(op) != nullptr; });
-  return count;
-}
-
-RandomGraph shrinkGraph(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs, const StillFails &stillFails) {
-  RandomGraph best = copyOf(module, inputs);
-  auto accept = [&](RandomGraph &candidate) {
+Example shrinkProgram(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs, const StillFails &stillFails) {
+  Example best = copyOf(module, inputs);
+  auto accept = [&](Example &candidate) {
     dropUnused(candidate);
-    RandomGraph tried = copyOf(*candidate.module, candidate.inputs);
+    Example tried = copyOf(*candidate.module, candidate.inputs);
     if (!stillFails(*tried.module, tried.inputs))
       return false;
     best = std::move(candidate);
@@ -73,13 +68,13 @@ RandomGraph shrinkGraph(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> in
   for (unsigned i = mainOf(*best.module).getNumResults(); i-- > 0;) {
     if (mainOf(*best.module).getNumResults() == 1)
       break;
-    RandomGraph candidate = copyOf(*best.module, best.inputs);
+    Example candidate = copyOf(*best.module, best.inputs);
     terminatorOf(candidate)->eraseOperand(i);
     accept(candidate);
   }
   // Instead of an output, what it is computed from: the last ops go.
   for (unsigned i = 0; i < mainOf(*best.module).getNumResults();) {
-    RandomGraph candidate = copyOf(*best.module, best.inputs);
+    Example candidate = copyOf(*best.module, best.inputs);
     mlir::Operation *end = terminatorOf(candidate), *last = end->getOperand(i).getDefiningOp();
     end->eraseOperand(i);
     if (last)
@@ -94,7 +89,7 @@ RandomGraph shrinkGraph(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> in
   for (bool progress = true; progress;) {
     progress = false;
     for (size_t position = 0;; ++position) {
-      RandomGraph candidate = copyOf(*best.module, best.inputs);
+      Example candidate = copyOf(*best.module, best.inputs);
       mlir::func::FuncOp function = mainOf(*candidate.module);
       mlir::Block &body = function.getBody().front();
       if (position + 1 >= body.getOperations().size())
@@ -125,4 +120,4 @@ RandomGraph shrinkGraph(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> in
   return best;
 }
 
-} // namespace tressel::test
+} // namespace tressel::passes

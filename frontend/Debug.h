@@ -1,0 +1,17 @@
+// What the recorder and jitted functions ask of the debugging tools (tressel/debug.h).
+#pragma once
+
+#include <tressel/tensor.h>
+
+#include <span>
+
+namespace tressel::detail {
+
+/// A CheckNan lives in this thread, or the environment asks for it.
+bool checkingNan();
+/// Waits. Types without NaN and infinities are always finite.
+bool isFinite(const Tensor &t, SourceLoc where);
+/// Waits, and throws RuntimeError if the op made a NaN of operands without one, or an infinity of finite operands.
+void checkResults(const char *op, std::span<const Tensor> operands, std::span<const Tensor> results, SourceLoc where);
+
+} // namespace tressel::detail

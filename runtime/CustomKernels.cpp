@@ -1,0 +1,284 @@
+#include "tressel/runtime/CustomKernels.h"
+
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/Kernel.h"
+#include "tressel/runtime/Schedule.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+namespace tressel::runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Kernels {
+  std::mutex mutex;
+  std::map<std::string, tressel_kernel> bySymbol;
+};
+/// Made at first use: libraries register before main.
+Kernels &kernels() {
+  static Kernels &instance = *new Kernels();
+  return instance;
+}
+
+void loadNamedLibraries() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const char *list = std::getenv("TRESSEL_LIBRARIES");
+    for (std::string_view rest = list ? list : ""; !rest.empty();) {
+      const size_t end = std::min(rest.find(':'), rest.size());
+      if (end)
+        loadCustomLibrary(std::string(rest.substr(0, end)));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  });
+}
+
+/// A call with its tables laid out as the kernel reads them; the data pointers come with each call.
+class Prepared {
+public:
+  Prepared(tressel_kernel kernel, CustomCall call) : kernel_(kernel), call_(std::move(call)) {
+    for (const TensorType &type : call_.operands)
+      tensors_.push_back({static_cast<int32_t>(type.dtype), type.rank(), type.shape.begin(), nullptr});
+    for (const CustomAttr &attr : call_.attrs) {
+      tressel_attr a{};
+      a.name = attr.name.c_str();
+      a.kind = static_cast<int32_t>(attr.value.index());
+      if (auto *i = std::get_if<int64_t>(&attr.value))
+        a.i = *i;
+      else if (auto *f = std::get_if<double>(&attr.value))
+        a.f = *f;
+      else if (auto *s = std::get_if<std::string>(&attr.value))
+        a.s = s->c_str();
+      else if (auto *ints = std::get_if<std::vector<int64_t>>(&attr.value)) {
+        a.ints = ints->data();
+        a.num_ints = static_cast<int64_t>(ints->size());
+      }
+      attrs_.push_back(a);
+    }
+  }
+  Prepared(tressel_kernel kernel, CustomCall call, bool withSymbols) : Prepared(kernel, std::move(call)) {
+    if (!withSymbols)
+      return;
+    for (const TensorType &type : call_.operands)
+      for (int64_t size : type.shape)
+        dim::collectSymbols(size, symbols_);
+    // As the launch's scalars stand.
+    std::ranges::sort(symbols_, {}, [](int64_t symbol) { return dim::spell(symbol); });
+  }
+  Prepared(const Prepared &) = delete;
+  Prepared &operator=(const Prepared &) = delete;
+
+  std::string run(void *const *buffers, const int64_t *scalars, void *scratch, int64_t begin, int64_t end) const {
+    std::array<tressel_tensor, 8> few;
+    std::vector<tressel_tensor> many(tensors_.size() > few.size() ? tensors_.size() : 0);
+    tressel_tensor *tensors = many.empty() ? few.data() : many.data();
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      tensors[i] = tensors_[i];
+      tensors[i].data = buffers[call_.buffers.empty() ? i : static_cast<size_t>(call_.buffers[i])];
+    }
+    std::vector<Shape> shapes; // of a call with symbolic sizes
+    if (!symbols_.empty()) {
+      dim::Values values;
+      for (size_t i = 0; i < symbols_.size(); ++i)
+        values.bind(symbols_[i], scalars[i]);
+      for (const TensorType &type : call_.operands)
+        shapes.push_back(dim::evaluate(type.shape, values));
+      for (size_t i = 0; i < shapes.size(); ++i)
+        tensors[i].sizes = shapes[i].begin();
+    }
+    char message[512] = "";
+    tressel_call call{};
+    call.struct_bytes = sizeof call;
+    call.num_inputs = call_.numInputs;
+    call.num_outputs = static_cast<int32_t>(tensors_.size()) - call_.numInputs;
+    call.num_attrs = static_cast<int32_t>(attrs_.size());
+    call.inputs = tensors;
+    call.outputs = tensors + call_.numInputs;
+    call.attrs = attrs_.data();
+    call.scratch = call_.scratchBytes ? scratch : nullptr;
+    call.scratch_bytes = call_.scratchBytes;
+    call.message = message;
+    call.message_bytes = sizeof message;
+    int32_t status = 0;
+    try {
+      status = kernel_(&call, begin, end);
+    } catch (const std::exception &e) {
+      return std::string("its kernel '") + call_.symbol + "' threw: " + e.what();
+    } catch (...) {
+      return "its kernel '" + call_.symbol + "' threw";
+    }
+    if (status == 0)
+      return {};
+    message[sizeof message - 1] = 0;
+    if (status < 0 && *message)
+      return message;
+    return std::string(*message ? message : "it failed") + " (status " + std::to_string(status) + " of kernel '" +
+           call_.symbol + "')";
+  }
+
+private:
+  tressel_kernel kernel_;
+  CustomCall call_;
+  std::vector<tressel_tensor> tensors_;
+  std::vector<tressel_attr> attrs_;
+  std::vector<int64_t> symbols_;
+};
+
+int32_t runPrepared(const KernelArgs *args, int64_t begin, int64_t end) {
+  std::string error;
+  try {
+    error = static_cast<const Prepared *>(args->state)->run(args->buffers, args->scalars, args->scratch, begin, end);
+  } catch (const std::bad_alloc &) {
+    error = "out of memory";
+  }
+  if (error.empty())
+    return kKernelOk;
+  if (!args->failure)
+    return kKernelLibraryFailed;
+  args->failure->say(error);
+  return kKernelSaysWhy;
+}
+
+LoadedKernel makeCustomKernel(const KernelDesc &desc) {
+  CustomCall call = CustomCall::fromJson(desc.params);
+  tressel_kernel kernel = findCustomKernel(call.symbol);
+  if (!kernel)
+    throw InputError({.message = "needs the kernel '" + call.symbol + "'" +
+                                 (call.library.empty() ? "" : " of '" + call.library + "'") +
+                                 ", which is not in this program",
+                      .op = call.op,
+                      .hint = "load the library that has it (tressel run --load-library FILE.so, "
+                              "TRESSEL_LIBRARIES=FILE.so, or dlopen with RTLD_GLOBAL), or register the kernel before"});
+  auto prepared = std::make_shared<const Prepared>(kernel, std::move(call), /*withSymbols=*/true);
+  return {runPrepared, prepared.get(), prepared};
+}
+
+const bool registered = (registerKernelProvider(kCustomProvider, makeCustomKernel), true);
+
+} // namespace
+
+void registerCustomKernel(std::string symbol, tressel_kernel kernel) {
+  std::lock_guard lock(kernels().mutex);
+  kernels().bySymbol[std::move(symbol)] = kernel;
+}
+
+tressel_kernel findCustomKernel(const std::string &symbol) {
+  auto find = [&]() -> tressel_kernel {
+    {
+      std::lock_guard lock(kernels().mutex);
+      if (auto it = kernels().bySymbol.find(symbol); it != kernels().bySymbol.end())
+        return it->second;
+    }
+    return symbol.empty() ? nullptr : reinterpret_cast<tressel_kernel>(dlsym(RTLD_DEFAULT, symbol.c_str()));
+  };
+  if (tressel_kernel kernel = find())
+    return kernel;
+  loadNamedLibraries();
+  return find();
+}
+
+void loadCustomLibrary(const std::string &path) {
+  // Never unloaded: programs hold addresses of its kernels. A name without '/' is searched for as any library's is.
+  if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE)) {
+    const char *why = dlerror();
+    throw InputError("the library '" + path + "' cannot be loaded: " + (why ? why : "unknown reason"));
+  }
+}
+
+std::string CustomCall::toJson() const {
+  Json types = Json::array(), values = Json::array();
+  for (const TensorType &t : operands) {
+    Json sizes = Json::array();
+    for (int64_t size : t.shape)
+      sizes.push_back(dim::isConstant(size) ? Json(size) : Json(dim::spell(size)));
+    types.push_back({nameOf(t.dtype), std::move(sizes)});
+  }
+  for (const CustomAttr &a : attrs) {
+    Json value{{"name", a.name}, {"kind", a.value.index()}};
+    // Bit for bit: text could not hold infinities.
+    if (auto *f = std::get_if<double>(&a.value)) {
+      int64_t bits;
+      std::memcpy(&bits, f, sizeof bits);
+      value["value"] = bits;
+    } else {
+      std::visit([&](const auto &v) { value["value"] = v; }, a.value);
+    }
+    values.push_back(std::move(value));
+  }
+  Json j{{"op", op},          {"symbol", symbol}, {"library", library}, {"inputs", numInputs},
+         {"operands", types}, {"buffers", buffers}, {"attrs", values}, {"scratch", scratchBytes}};
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+CustomCall CustomCall::fromJson(const std::string &text) {
+  try {
+    const Json j = Json::parse(text);
+    CustomCall call;
+    call.op = j.at("op").get<std::string>();
+    call.symbol = j.at("symbol").get<std::string>();
+    call.library = j.at("library").get<std::string>();
+    call.numInputs = j.at("inputs").get<int32_t>();
+    call.scratchBytes = j.at("scratch").get<int64_t>();
+    call.buffers = j.at("buffers").get<std::vector<int32_t>>();
+    for (const Json &t : j.at("operands")) {
+      TensorType type;
+      if (!parseDType(t.at(0).get<std::string>(), type.dtype) || t.at(1).size() > static_cast<size_t>(kMaxRank))
+        throw InputError("");
+      for (const Json &size : t.at(1)) {
+        const std::optional<int64_t> value =
+            size.is_string() ? dim::parse(size.get<std::string>()) : std::optional(size.get<int64_t>());
+        if (!value || (dim::isConstant(*value) && *value < 0))
+          throw InputError("");
+        type.shape.push_back(*value);
+      }
+      call.operands.push_back(type);
+    }
+    for (const Json &a : j.at("attrs")) {
+      CustomAttr attr{a.at("name").get<std::string>(), {}};
+      const Json &value = a.at("value");
+      switch (a.at("kind").get<int>()) {
+      case TRESSEL_ATTR_INT:
+        attr.value = value.get<int64_t>();
+        break;
+      case TRESSEL_ATTR_FLOAT: {
+        const int64_t bits = value.get<int64_t>();
+        double f;
+        std::memcpy(&f, &bits, sizeof f);
+        attr.value = f;
+        break;
+      }
+      case TRESSEL_ATTR_STRING:
+        attr.value = value.get<std::string>();
+        break;
+      default:
+        attr.value = value.get<std::vector<int64_t>>();
+      }
+      call.attrs.push_back(std::move(attr));
+    }
+    bool fits = call.numInputs >= 0 && static_cast<size_t>(call.numInputs) <= call.operands.size() &&
+                call.scratchBytes >= 0 && (call.buffers.empty() || call.buffers.size() == call.operands.size());
+    for (int32_t b : call.buffers)
+      fits &= b >= 0 && static_cast<size_t>(b) < call.operands.size();
+    if (!fits)
+      throw InputError("");
+    return call;
+  } catch (const std::exception &) {
+    throw InputError("the description of a custom kernel is damaged or of another version");
+  }
+}
+
+std::string callCustomKernel(tressel_kernel kernel, const CustomCall &call, std::span<void *const> buffers,
+                             void *scratch, int64_t begin, int64_t end) {
+  return Prepared(kernel, call).run(buffers.data(), nullptr, scratch, begin, end);
+}
+
+} // namespace tressel::runtime

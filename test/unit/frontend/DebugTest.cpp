@@ -1,0 +1,199 @@
+// Printing, checks, the first NaN, running without jit, files to look at, traces that go stale.
+#include <tressel/debug.h>
+#include <tressel/io.h>
+#include <tressel/layers.h>
+#include <tressel/ops.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+using namespace tressel;
+
+namespace {
+
+std::string read(const std::filesystem::path &path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+template <typename Fn> std::string printed(Fn fn) {
+  testing::internal::CaptureStderr();
+  fn();
+  wait_all();
+  return testing::internal::GetCapturedStderr();
+}
+
+/// The error's text without its place, which is compared with `line`.
+template <typename E = RuntimeError, typename Fn> std::string errorAt(uint32_t line, Fn fn) {
+  try {
+    fn();
+  } catch (const E &e) {
+    EXPECT_EQ(e.where().line, line) << e.what();
+    return e.op() + ": " + e.message();
+  }
+  return "nothing was thrown";
+}
+
+TEST(DebugPrint, EagerAndCompiledInOrder) {
+  EXPECT_EQ(printed([] { debug_print(tensor({1, 2.5}), "x"); }), "x: [ 1., 2.5] f32[2]\n");
+  EXPECT_EQ(printed([] { debug_print(3); }), "3 i64[]\n");
+  auto f = jit([](Tensor x) {
+    Tensor y = matmul(x, x);
+    debug_print(sum(y), "sum");
+    debug_print(x, "x");
+    debug_print(x, "x"); // equal calls stay two
+    debug_print(7.5, "number");
+    return y + 1;
+  });
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(printed([&] { f(ones({2, 2})).wait(); }),
+              "sum: 8. f32[]\nx: [[1., 1.],\n [1., 1.]] f32[2, 2]\nx: [[1., 1.],\n [1., 1.]] f32[2, 2]\nnumber: 7.5 f32[]\n");
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
+TEST(DebugPrint, RunsWhereNothingIsReturned) {
+  auto f = jit([](Tensor x) { debug_print(x * 2, "twice"); });
+  EXPECT_EQ(printed([&] { f(2.0f); }), "twice: 4. f32[]\n");
+}
+
+TEST(AssertTrue, EagerAndCompiled) {
+  assert_true(true, "fine");
+  assert_true(sum(ones({3})) == 3, "fine");
+  EXPECT_EQ(errorAt(__LINE__, [] { assert_true(sum(ones({3})) == 4, "the sum is 4"); }), "debug.assert: the sum is 4");
+  uint32_t line = __LINE__ + 1;
+  EXPECT_EQ(errorAt<ShapeError>(line, [] { assert_true(ones({3}) == 4, "m"); }), "debug.assert: needs one bool: bool[3]");
+  EXPECT_THROW(jit([](Tensor x) {
+                 assert_true(x == 4, "m");
+                 return x;
+               })(ones({3})),
+               ShapeError);
+  line = __LINE__ + 2;
+  auto f = jit([](Tensor x) {
+    assert_true(min(x) > 0, "all are positive");
+    return log(x);
+  });
+  EXPECT_EQ(f(ones({2})).to_vector<float>(), (std::vector<float>{0, 0}));
+  EXPECT_EQ(errorAt(line, [&] { f(zeros({2})).wait(); }), "debug.assert: all are positive");
+  EXPECT_EQ(errorAt(line, [&] { (f(zeros({2})) * 2).wait(); }), "debug.assert: all are positive");
+  EXPECT_EQ(f(ones({2})).to_vector<float>(), (std::vector<float>{0, 0})); // a failure is of its call alone
+}
+
+TEST(CheckNan, NamesTheFirstOpEagerly) {
+  Tensor x = tensor({1, 0, -1});
+  EXPECT_TRUE(std::isnan(log(x).to_vector<float>()[2])); // nothing is checked without a scope
+  CheckNan scope;
+  (exp(x) + 1).wait();
+  uint32_t line = __LINE__ + 1;
+  std::string message = errorAt(line, [&] { exp(log(x)); });
+  EXPECT_EQ(message,
+            "log: made NaN elements, the first at index 2, in f32[3]: 1 NaN, 1 infinite, min 0, mean 0, max 0; operand 0 "
+            "f32[3]: min -1, mean 0, max 1");
+  line = __LINE__ + 1;
+  message = errorAt(line, [&] { 1.0 / (x * x); });
+  EXPECT_EQ(message,
+            "div: made infinite elements, the first at index 1, in f32[3]: 1 infinite, min 1, mean 1, max 1; operand 0 "
+            "f32[]: min 1, mean 1, max 1; operand 1 f32[3]: min 0, mean 0.666667, max 1");
+  // What was given is not blamed on who uses it; a NaN made of infinities is.
+  Tensor inf = tensor({INFINITY});
+  (inf + 1).wait();
+  (tensor({NAN}) * 2).wait();
+  EXPECT_EQ(errorAt(__LINE__, [&] { inf - inf; }).substr(0, 20), "sub: made NaN elemen");
+}
+
+TEST(CheckNan, NamesTheFirstOpOfCompiledPrograms) {
+  const uint32_t line = __LINE__ + 3;
+  Variable count(zeros({}), "count");
+  auto f = jit([count](Tensor x) {
+    Tensor y = log(x);
+    count.assign(count.value() + 1);
+    return exp(y) + 1;
+  });
+  Tensor good = ones({3}), bad = tensor({1, -1, 2});
+  CheckNan scope;
+  f(good).wait();
+  EXPECT_EQ(count.value().item<float>(), 1);
+  EXPECT_EQ(errorAt(line, [&] { f(bad); }).substr(0, 48), "log: made NaN elements, the first at index 1, in");
+  EXPECT_EQ(count.value().item<float>(), 2); // the op by op run leaves no trace
+  f(tensor({1, NAN, 2})).wait();             // given, not made
+}
+
+TEST(DisableJit, RunsEverythingOpByOp) {
+  nn::Sequential net{nn::Dense(4, relu), nn::Dense(2)};
+  net.initialize({{f32, {2, 3}}}, 1);
+  Tensor x = ones({2, 3}), want = net(x);
+  net.hybridize();
+  Variable calls(zeros({}), "calls");
+  auto f = jit([&](Tensor t) {
+    calls.assign(calls.value() + 1);
+    if (sum(t).item<float>() > 1e9) // reading a value is what no trace could do
+      return t;
+    return net(t);
+  });
+  {
+    DisableJit scope;
+    EXPECT_EQ(f(x).to_vector<float>(), want.to_vector<float>());
+    DisableJit nested;
+  }
+  EXPECT_EQ(calls.value().item<float>(), 1);
+  EXPECT_EQ(f.stats().traces, 0u);
+  EXPECT_THROW(f(x), TraceError);
+}
+
+TEST(Dump, WritesStagesAndTensors) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tressel-dump-test";
+  std::filesystem::remove_all(folder);
+  auto f = jit([](Tensor a, Tensor b) { return exp(a) + b; });
+  dump(f, folder.string(), zeros({3}), 1.0f);
+  const std::string graph = read(folder / "graph.mlir");
+  EXPECT_NE(graph.find("tressel.exp"), std::string::npos) << graph;
+  EXPECT_NE(graph.find("DebugTest.cpp"), std::string::npos) << graph;
+  EXPECT_NE(read(folder / "schedule.mlir").find("sched.program"), std::string::npos);
+  EXPECT_NE(read(folder / "kernels.ll").find("define"), std::string::npos);
+  EXPECT_EQ(load_npy((folder / "arg1.npy").string()).item<float>(), 1);
+  EXPECT_EQ(load_npy((folder / "result0.npy").string()).to_vector<float>(), (std::vector<float>{2, 2, 2}));
+  dump(ones({2}), (folder / "x.npy").string());
+  EXPECT_EQ(load_npy((folder / "x.npy").string()).size(), 2);
+  EXPECT_THROW(dump(ones({2}), "/no/such/folder/x.npy"), RuntimeError);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(TraceCheck, SaysWhatDiffers) {
+  const uint32_t line = __LINE__ + 3;
+  auto twice = [](auto &f, Tensor x) {
+    f(x);
+    f(x); // the second call compares
+  };
+  double factor = 2;
+  auto f = jit([&](Tensor x) { return exp(x) * factor++; });
+  const std::string other = errorAt<TraceError>(line, [&] { twice(f, ones({2})); });
+  EXPECT_NE(other.find("recorded another program than at its first call: mul at "), std::string::npos) << other;
+  EXPECT_NE(other.find(": operand 1 is 3, was 2"), std::string::npos) << other;
+
+  int64_t axis = 0;
+  auto g = jit([&](Tensor x) { return softmax(x, axis++); });
+  const std::string attribute = errorAt<TraceError>(line, [&] {
+    twice(g, ones({2, 2}));
+  });
+  EXPECT_NE(attribute.find(": attribute 'axis' is 1, was 0"), std::string::npos) << attribute;
+
+  bool swapped = true;
+  auto h = jit([&](Tensor x) {
+    swapped = !swapped;
+    Tensor y = exp(x);
+    return swapped ? y - x : x - y;
+  });
+  const std::string operands = errorAt<TraceError>(line, [&] {
+    twice(h, ones({2, 2}));
+  });
+  EXPECT_NE(operands.find("sub at "), std::string::npos) << operands;
+  EXPECT_NE(operands.find(": operand 0 is another one: a computed f32[2, 2]; operand 1 is another one"), std::string::npos)
+      << operands;
+}
+
+} // namespace
