@@ -2,6 +2,7 @@
 #include "tressel/runtime/VerifySchedule.h"
 
 #include "ByteHistory.h"
+#include "ScheduleSizes.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Instantiate.h"
 
@@ -10,37 +11,6 @@
 
 namespace tressel::runtime {
 namespace {
-
-/// Sizes beyond these are not of this world, and keep sums of a few of them from overflowing.
-constexpr int64_t kMaxBytes = int64_t(1) << 48;
-constexpr size_t kMaxStreams = 256;
-/// Bodies in bodies. Those of loops are walked twice at each depth.
-constexpr uint32_t kMaxDepth = 8;
-
-/// Product of sizes without overflow; nothing if dynamic, negative or beyond kMaxBytes.
-std::optional<int64_t> typeBytes(const TensorType &type) {
-  if (static_cast<int>(type.dtype) >= kNumDTypes || type.rank() < 0 || type.rank() > kMaxRank)
-    return std::nullopt;
-  int64_t n = sizeOf(type.dtype);
-  bool empty = false;
-  for (int64_t d : type.shape) {
-    if (d < 0 || d > kMaxBytes)
-      return std::nullopt;
-    empty |= d == 0;
-    if (d && n > kMaxBytes / d)
-      n = kMaxBytes + 1; // an empty dimension may still follow
-    else if (d)
-      n *= d;
-  }
-  if (empty)
-    return 0;
-  return n <= kMaxBytes ? std::optional(n) : std::nullopt;
-}
-
-const char *nameOf(Space space) {
-  constexpr const char *names[] = {"arena", "input", "output", "state", "constant"};
-  return names[static_cast<int>(space)];
-}
 
 class Verifier {
 public:
@@ -823,39 +793,6 @@ std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
     }
   }
   return {};
-}
-
-void reduceWaits(Program &program, size_t numStreams) {
-  std::vector<Clock> streamClocks(numStreams, Clock(numStreams, 0));
-  std::vector<uint32_t> position(program.commands.size()), issued(numStreams, 0);
-  std::vector<bool> waitedFor(program.commands.size(), false);
-  for (const Wait &w : program.waits)
-    waitedFor[w.command] = true;
-  std::vector<Clock> finished(program.commands.size());
-  std::vector<Wait> kept, own;
-  for (size_t i = 0; i < program.commands.size(); ++i) {
-    Command &c = program.commands[i];
-    own.assign(program.waits.begin() + c.firstWait, program.waits.begin() + c.firstWait + c.numWaits);
-    // Latest first: an earlier command may follow from a later one, never the other way round.
-    std::sort(own.begin(), own.end(), [](const Wait &a, const Wait &b) {
-      return a.command != b.command ? a.command > b.command : a.reason < b.reason;
-    });
-    Clock &clock = streamClocks[c.stream];
-    c.firstWait = static_cast<uint32_t>(kept.size());
-    for (const Wait &w : own) {
-      const uint32_t stream = program.commands[w.command].stream;
-      if (position[w.command] < clock[stream])
-        continue;
-      kept.push_back(w);
-      join(clock, finished[w.command]);
-    }
-    c.numWaits = static_cast<uint16_t>(kept.size() - c.firstWait);
-    position[i] = issued[c.stream]++;
-    clock[c.stream] = issued[c.stream];
-    if (waitedFor[i])
-      finished[i] = clock;
-  }
-  program.waits = std::move(kept);
 }
 
 } // namespace tressel::runtime

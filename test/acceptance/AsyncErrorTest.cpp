@@ -2,6 +2,7 @@
 // asks for is printed when the program ends.
 #include <tressel/tressel.h>
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace tressel;

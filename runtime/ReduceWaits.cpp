@@ -1,0 +1,42 @@
+// Drops the waits that follow from others, by one vector clock per stream.
+#include "ByteHistory.h"
+#include "tressel/runtime/VerifySchedule.h"
+
+#include <algorithm>
+
+namespace tressel::runtime {
+
+void reduceWaits(Program &program, size_t numStreams) {
+  std::vector<Clock> streamClocks(numStreams, Clock(numStreams, 0));
+  std::vector<uint32_t> position(program.commands.size()), issued(numStreams, 0);
+  std::vector<bool> waitedFor(program.commands.size(), false);
+  for (const Wait &w : program.waits)
+    waitedFor[w.command] = true;
+  std::vector<Clock> finished(program.commands.size());
+  std::vector<Wait> kept, own;
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    Command &c = program.commands[i];
+    own.assign(program.waits.begin() + c.firstWait, program.waits.begin() + c.firstWait + c.numWaits);
+    // Latest first: an earlier command may follow from a later one, never the other way round.
+    std::sort(own.begin(), own.end(), [](const Wait &a, const Wait &b) {
+      return a.command != b.command ? a.command > b.command : a.reason < b.reason;
+    });
+    Clock &clock = streamClocks[c.stream];
+    c.firstWait = static_cast<uint32_t>(kept.size());
+    for (const Wait &w : own) {
+      const uint32_t stream = program.commands[w.command].stream;
+      if (position[w.command] < clock[stream])
+        continue;
+      kept.push_back(w);
+      join(clock, finished[w.command]);
+    }
+    c.numWaits = static_cast<uint16_t>(kept.size() - c.firstWait);
+    position[i] = issued[c.stream]++;
+    clock[c.stream] = issued[c.stream];
+    if (waitedFor[i])
+      finished[i] = clock;
+  }
+  program.waits = std::move(kept);
+}
+
+} // namespace tressel::runtime

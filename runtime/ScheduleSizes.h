@@ -1,0 +1,42 @@
+// Sizes in a schedule that nobody has checked yet: from a damaged package, say.
+#pragma once
+
+#include "tressel/runtime/Schedule.h"
+
+#include <optional>
+
+namespace tressel::runtime {
+
+/// Sizes beyond these are not of this world, and keep sums of a few of them from overflowing.
+inline constexpr int64_t kMaxBytes = int64_t(1) << 48;
+
+inline constexpr size_t kMaxStreams = 256;
+/// Bodies in bodies. Those of loops are walked twice at each depth.
+inline constexpr uint32_t kMaxDepth = 8;
+
+/// Product of sizes without overflow; nothing if dynamic, negative or beyond kMaxBytes.
+inline std::optional<int64_t> typeBytes(const TensorType &type) {
+  if (static_cast<int>(type.dtype) >= kNumDTypes || type.rank() < 0 || type.rank() > kMaxRank)
+    return std::nullopt;
+  int64_t n = sizeOf(type.dtype);
+  bool empty = false;
+  for (int64_t d : type.shape) {
+    if (d < 0 || d > kMaxBytes)
+      return std::nullopt;
+    empty |= d == 0;
+    if (d && n > kMaxBytes / d)
+      n = kMaxBytes + 1; // an empty dimension may still follow
+    else if (d)
+      n *= d;
+  }
+  if (empty)
+    return 0;
+  return n <= kMaxBytes ? std::optional(n) : std::nullopt;
+}
+
+inline const char *nameOf(Space space) {
+  constexpr const char *names[] = {"arena", "input", "output", "state", "constant"};
+  return names[static_cast<int>(space)];
+}
+
+} // namespace tressel::runtime
