@@ -19,15 +19,13 @@
 namespace tressel::codegen {
 namespace {
 
-using op::HostTensor;
 using mlir::func::FuncOp;
+using op::HostTensor;
 using Inputs = llvm::ArrayRef<HostTensor>;
 
 FuncOp mainOf(mlir::ModuleOp module) { return module.lookupSymbol<FuncOp>("main"); }
 
-mlir::OwningOpRef<mlir::ModuleOp> copyOf(mlir::ModuleOp module) {
-  return mlir::cast<mlir::ModuleOp>(module->clone());
-}
+mlir::OwningOpRef<mlir::ModuleOp> copyOf(mlir::ModuleOp module) { return mlir::cast<mlir::ModuleOp>(module->clone()); }
 
 /// An argument or result of @main: (is a state, name).
 using Slot = std::pair<bool, std::string>;
@@ -156,7 +154,8 @@ public:
         operands.push_back(values.lookup(cluster.getInputs()[mlir::cast<mlir::BlockArgument>(input).getArgNumber()]));
       if (part.results.empty() || differenceOf(*part.module, operands).empty())
         continue;
-      return Guilty{graph::describeBody(cluster.getBody(), cluster.getProvider()), cluster.getProvider().str(),
+      return Guilty{graph::describeBody(cluster.getBody(), cluster.getProvider()),
+                    cluster.getProvider().str(),
                     {std::move(part.module), std::move(operands)}};
     }
     return std::nullopt;

@@ -25,23 +25,23 @@ struct BisectOptions {
 
 struct BisectReport {
   enum class Kind {
-    Agrees,       ///< compiled and interpreted give the same
-    CannotRun,    ///< it does not compile, or fails while it runs
-    Pass,         ///< `culprit` is a pass
-    Kernel,       ///< `culprit` is a kernel, made by `provider`
-    Combination,  ///< passes and kernels are right one by one: memory, order or the runtime
+    Agrees,      ///< compiled and interpreted give the same
+    CannotRun,   ///< it does not compile, or fails while it runs
+    Pass,        ///< `culprit` is a pass
+    Kernel,      ///< `culprit` is a kernel, made by `provider`
+    Combination, ///< passes and kernels are right one by one: memory, order or the runtime
   };
   Kind kind = Kind::Agrees;
   std::string culprit, provider;
-  std::string difference; ///< of the whole program: the first result that differs, and how
-  std::string ops;        ///< that are left in the reproducer: "add, exp"
-  std::string where;      ///< the user's line of the first of them, may be empty
-  std::string reproducer; ///< MLIR text of a small program that still shows it; empty if it agrees
+  std::string difference;             ///< of the whole program: the first result that differs, and how
+  std::string ops;                    ///< that are left in the reproducer: "add, exp"
+  std::string where;                  ///< the user's line of the first of them, may be empty
+  std::string reproducer;             ///< MLIR text of a small program that still shows it; empty if it agrees
   std::vector<op::HostTensor> inputs; ///< of the reproducer
 };
 
-/// `module` holds one func.func @main in the graph dialect, of known sizes; it stays. Throws Error when the program cannot
-/// be interpreted.
+/// `module` holds one func.func @main in the graph dialect, of known sizes; it stays. Throws Error when the program
+/// cannot be interpreted.
 BisectReport bisect(mlir::ModuleOp module, const BisectOptions &options);
 
 } // namespace tressel::codegen

@@ -117,8 +117,9 @@ std::string Fingerprint::detailsOf(const Entry &now, const Fingerprint &earlier,
     if (a.id == b.id)
       continue;
     const bool isOperand = i < now.numOperands;
-    details += (details.empty() ? ": " : "; ") + (isOperand ? "operand " + std::to_string(i)
-                                                            : "attribute '" + std::string(now.info->attrs[i - now.numOperands].name) + "'");
+    details += (details.empty() ? ": " : "; ") +
+               (isOperand ? "operand " + std::to_string(i)
+                          : "attribute '" + std::string(now.info->attrs[i - now.numOperands].name) + "'");
     const std::string is = a.str(), was = b.str();
     if (is.empty() && was.empty())
       details += " is another";

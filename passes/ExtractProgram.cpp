@@ -44,8 +44,7 @@ ExtractedProgram extractProgram(ArrayRef<Operation *> ops) {
   program.module = ModuleOp::create(loc);
   OpBuilder b(program.module->getBodyRegion());
   auto types = [](ArrayRef<Value> values) { return llvm::map_to_vector(values, [](Value v) { return v.getType(); }); };
-  auto main =
-      func::FuncOp::create(b, loc, "main", b.getFunctionType(types(program.inputs), types(program.results)));
+  auto main = func::FuncOp::create(b, loc, "main", b.getFunctionType(types(program.inputs), types(program.results)));
   Block *block = main.addEntryBlock();
   b.setInsertionPointToEnd(block);
   IRMapping map;

@@ -214,8 +214,8 @@ std::string CustomCall::toJson() const {
     }
     values.push_back(std::move(value));
   }
-  Json j{{"op", op},          {"symbol", symbol}, {"library", library}, {"inputs", numInputs},
-         {"operands", types}, {"buffers", buffers}, {"attrs", values}, {"scratch", scratchBytes}};
+  Json j{{"op", op},          {"symbol", symbol},   {"library", library}, {"inputs", numInputs},
+         {"operands", types}, {"buffers", buffers}, {"attrs", values},    {"scratch", scratchBytes}};
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

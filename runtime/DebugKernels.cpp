@@ -12,7 +12,8 @@ TensorType typeOf(const tressel_tensor &t) {
   return {static_cast<DType>(t.dtype), Shape(std::span<const int64_t>(t.sizes, static_cast<size_t>(t.rank)))};
 }
 
-/// One write per tensor, so that those of several threads do not mix. Standard error: results belong to standard output.
+/// One write per tensor, so that those of several threads do not mix. Standard error: results belong to standard
+/// output.
 int32_t print(const tressel_call *call, int64_t, int64_t) {
   std::string text = call->attrs[0].s;
   if (!text.empty())
@@ -32,8 +33,8 @@ int32_t check(const tressel_call *call, int64_t, int64_t) {
   return -1;
 }
 
-const bool registered = (registerCustomKernel("tressel_debug_print", print),
-                         registerCustomKernel("tressel_debug_assert", check), true);
+const bool registered =
+    (registerCustomKernel("tressel_debug_print", print), registerCustomKernel("tressel_debug_assert", check), true);
 
 } // namespace
 } // namespace tressel::runtime

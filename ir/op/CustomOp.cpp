@@ -73,8 +73,7 @@ void evaluateCustom(const OpInfo &info, std::span<const HostTensor> inputs, cons
   if (!kernel)
     throw RuntimeError({.message = "its kernel '" + work.call.symbol + "' is not in this program", .op = info.name});
   HostTensor scratch = HostTensor::allocate({DType::u8, {work.call.scratchBytes}});
-  if (std::string error =
-          runtime::callCustomKernel(kernel, work.call, buffers, scratch.data.get(), 0, work.range);
+  if (std::string error = runtime::callCustomKernel(kernel, work.call, buffers, scratch.data.get(), 0, work.range);
       !error.empty())
     throw RuntimeError({.message = error, .op = info.name});
 }
@@ -88,8 +87,8 @@ struct Registered : OpInfo {
     static constexpr AttrKind kinds[] = {AttrKind::Int, AttrKind::Float, AttrKind::String, AttrKind::Ints};
     operandSpecs.push_back({"inputs", true, false});
     for (const runtime::CustomAttr &a : op.attrs)
-      attrSpecs.push_back({a.name.c_str(), kinds[a.value.index()], false,
-                           std::visit([](const auto &v) { return Attr(v); }, a.value)});
+      attrSpecs.push_back(
+          {a.name.c_str(), kinds[a.value.index()], false, std::visit([](const auto &v) { return Attr(v); }, a.value)});
     name = op.name.c_str();
     family = Family::Custom;
     summary = op.summary.c_str();

@@ -1,5 +1,5 @@
-// Ops without a record: registered with the runtime (tressel/runtime/CustomOp.h) while the program runs. They come in by
-// the same door as the others: an OpInfo.
+// Ops without a record: registered with the runtime (tressel/runtime/CustomOp.h) while the program runs. They come in
+// by the same door as the others: an OpInfo.
 #pragma once
 
 #include "ir/op/OpInfo.h"
@@ -12,8 +12,8 @@ namespace tressel::op {
 
 /// Null if there is none.
 const OpInfo *findCustomOp(std::string_view name);
-/// In the order of registration. Contexts made later know all of these from the beginning; TresselDialect::nameOf brings
-/// in those that come later.
+/// In the order of registration. Contexts made later know all of these from the beginning; TresselDialect::nameOf
+/// brings in those that come later.
 std::vector<const OpInfo *> customOps();
 
 /// What a launch needs to know of one call.

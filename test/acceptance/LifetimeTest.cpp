@@ -18,8 +18,9 @@ TEST(Lifetime, ContextsOutliveTheirPackageAndItsNames) {
     // Names made of temporaries, on the way in and out.
     Variable w(ones({3}), std::string("a name too long to be kept within the string ") + std::to_string(1));
     auto f = jit([w](Tensor x, Tensor i) { return take(x * w, i); }, {.name = std::string("function ") + "name"});
-    f.export_package(path, {.inputs = {{f32, {3}, std::string("input ") + "x"}, {i64, {2}, std::string("input ") + "i"}},
-                            .outputs = {std::string("output ") + "of a long name that lives on the heap"}});
+    f.export_package(path,
+                     {.inputs = {{f32, {3}, std::string("input ") + "x"}, {i64, {2}, std::string("input ") + "i"}},
+                      .outputs = {std::string("output ") + "of a long name that lives on the heap"}});
     std::optional<runtime::Package> package = runtime::Package::open(path);
     context.emplace(package->context());
     package.reset();
@@ -69,11 +70,10 @@ TEST(Lifetime, NamesOfCustomOpsMayBeTemporaries) {
     std::string name = std::string("test.") + "identity_with_a_long_name_on_the_heap";
     op = &register_op({.name = name,
                        .infer = [](auto in) { return std::vector{in[0]}; },
-                       .cpu =
-                           [](const tressel_call *call, int64_t, int64_t) -> int32_t {
-                             *static_cast<float *>(call->outputs[0].data) = *static_cast<float *>(call->inputs[0].data);
-                             return 0;
-                           },
+                       .cpu = [](const tressel_call *call, int64_t, int64_t) -> int32_t {
+                         *static_cast<float *>(call->outputs[0].data) = *static_cast<float *>(call->inputs[0].data);
+                         return 0;
+                       },
                        .symbol = name + "_symbol",
                        .attrs = {{std::string("attribute ") + "name", std::string("value")}}});
   }

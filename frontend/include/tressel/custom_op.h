@@ -116,8 +116,8 @@ struct CustomOpSpec {
 /// A registered op. Lives as long as the process.
 class CustomOp {
 public:
-  /// Calls the op. Throws ShapeError, and Error when it has not exactly one result or is given an attribute that it does
-  /// not have. A kernel's failure is a RuntimeError, thrown by whoever waits for the result.
+  /// Calls the op. Throws ShapeError, and Error when it has not exactly one result or is given an attribute that it
+  /// does not have. A kernel's failure is a RuntimeError, thrown by whoever waits for the result.
   Tensor operator()(Arg a, const CustomAttrs &attrs = {}) const;
   Tensor operator()(Arg a, Arg b, const CustomAttrs &attrs = {}) const;
   Tensor operator()(Arg a, Arg b, Arg c, const CustomAttrs &attrs = {}) const;

@@ -1,4 +1,5 @@
-// Looking into programs while they run: printing, checks, the first NaN, files to look at. docs/debugging.md is the guide.
+// Looking into programs while they run: printing, checks, the first NaN, files to look at. docs/debugging.md is the
+// guide.
 #pragma once
 
 #include <tressel/arg.h>
@@ -14,15 +15,15 @@ namespace tressel {
 /// program prints each time it runs, in the order of the calls. It is never removed.
 void debug_print(Arg tensor, const std::string &label = "");
 
-/// Fails with `message` when `pred`, one bool, is false. Eagerly it waits and throws RuntimeError at once; in a trace the
-/// program fails when it runs, which everything that it computes carries. It is never removed. Throws ShapeError when
-/// pred is not one bool.
+/// Fails with `message` when `pred`, one bool, is false. Eagerly it waits and throws RuntimeError at once; in a trace
+/// the program fails when it runs, which everything that it computes carries. It is never removed. Throws ShapeError
+/// when pred is not one bool.
 void assert_true(Arg pred, const std::string &message);
 
 /// While one lives, the results of ops and of jitted functions called in this thread are searched for NaN and infinite
 /// elements; TRESSEL_CHECK_NAN=1 in the environment does so everywhere. Each call waits for its results. The first op
-/// that makes a NaN of operands without one, or an infinity of finite operands, is a RuntimeError with its line and what
-/// its operands hold. A jitted function whose results are not finite is run again op by op to find it.
+/// that makes a NaN of operands without one, or an infinity of finite operands, is a RuntimeError with its line and
+/// what its operands hold. A jitted function whose results are not finite is run again op by op to find it.
 class CheckNan {
 public:
   CheckNan();
@@ -32,8 +33,7 @@ public:
 };
 
 /// Writes the elements as a .npy file. Throws TraceError in a trace, and RuntimeError when the file cannot be written.
-void dump(const Tensor &tensor, const std::string &path,
-          std::source_location where = std::source_location::current());
+void dump(const Tensor &tensor, const std::string &path, std::source_location where = std::source_location::current());
 
 /// Records the function for these arguments, and writes into the folder `path`, which is made: graph.mlir, what was
 /// recorded, with lines; schedule.mlir, what it was compiled to; kernels.ll, the generated code; and argN.npy and

@@ -35,10 +35,13 @@ int32_t splitHaterKernel(const tressel_call *call, int64_t begin, int64_t end) {
 bool registerOps() {
   auto infer = [](runtime::CustomOp::Types in, const auto &) { return std::vector{in[0]}; };
   auto range = [](auto in, auto, const auto &) { return in[0].shape[0]; };
-  runtime::registerCustomOp({.name = "test.chunky", .symbol = "test_chunky", .kernel = chunkyKernel, .infer = infer,
+  runtime::registerCustomOp(
+      {.name = "test.chunky", .symbol = "test_chunky", .kernel = chunkyKernel, .infer = infer, .range = range});
+  runtime::registerCustomOp({.name = "test.splithater",
+                             .symbol = "test_splithater",
+                             .kernel = splitHaterKernel,
+                             .infer = infer,
                              .range = range});
-  runtime::registerCustomOp({.name = "test.splithater", .symbol = "test_splithater", .kernel = splitHaterKernel,
-                             .infer = infer, .range = range});
   return true;
 }
 
@@ -55,9 +58,11 @@ protected:
   }
 
   BisectReport bisect(const std::string &body, codegen::BisectOptions options = {}) {
-    const std::string text = R"(func.func @main(%x: tensor<64x32xf32> {tressel.name = "x"}, %w: tensor<32xf32> {tressel.state = "w"})
+    const std::string text =
+        R"(func.func @main(%x: tensor<64x32xf32> {tressel.name = "x"}, %w: tensor<32xf32> {tressel.state = "w"})
         -> (tensor<64x32xf32> {tressel.name = "y"}, tensor<64xf32> {tressel.name = "z"}) {
-      )" + body + R"(
+      )" +
+        body + R"(
       return %y, %z : tensor<64x32xf32>, tensor<64xf32>
     })";
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
@@ -98,8 +103,7 @@ TEST_F(BisectTest, NamesThePassAndLeavesTheOp) {
           if (op->getName().getStringRef() != "tressel.sub")
             return;
           mlir::OpBuilder b(op);
-          op->replaceAllUsesWith(
-              graph::createOp(b, op->getLoc(), *op::findOp("add"), op->getOperands(), {}));
+          op->replaceAllUsesWith(graph::createOp(b, op->getLoc(), *op::findOp("add"), op->getOperands(), {}));
           op->erase();
         });
       return mlir::success();

@@ -54,7 +54,8 @@ const CustomOp &cube() {
 int32_t mixKernel(const tressel_call *call, int64_t, int64_t) {
   if (call->struct_bytes < sizeof(tressel_call) || call->num_attrs != 4)
     return 7;
-  const float *a = static_cast<const float *>(call->inputs[0].data), *b = static_cast<const float *>(call->inputs[1].data);
+  const float *a = static_cast<const float *>(call->inputs[0].data),
+              *b = static_cast<const float *>(call->inputs[1].data);
   float *y = static_cast<float *>(call->outputs[0].data);
   double *sums = static_cast<double *>(call->outputs[1].data), *scratch = static_cast<double *>(call->scratch);
   const double factor = call->attrs[0].f;
@@ -126,10 +127,14 @@ TEST(CustomOp, SeveralResultsAttributesScratch) {
     EXPECT_EQ((*r)[1].to_vector<double>(), (std::vector<double>{18, 20}));
     EXPECT_EQ((*r)[1].dtype(), f64);
   }
-  // Defaults; one result unused; one operand twice; a constant operand, which kernels elsewhere take in as an immediate.
+  // Defaults; one result unused; one operand twice; a constant operand, which kernels elsewhere take in as an
+  // immediate.
   EXPECT_EQ(floats(jit([](Tensor x) { return mix().call({x, x})[0]; })(a)), (std::vector<float>{3, 6}));
   EXPECT_EQ(floats(jit([](Tensor x) { return mix().call({ones({2}), x})[0]; })(a)), (std::vector<float>{3, 5}));
-  EXPECT_EQ(jit([](Tensor x) { return mix().call({x * 1.5, ones({2})})[1]; })(a).to_vector<double>(),
+  EXPECT_EQ(jit([](Tensor x) {
+              return mix().call({x * 1.5, ones({2})})[1];
+            })(a)
+                .to_vector<double>(),
             (std::vector<double>{1.5, 4.5}));
 }
 
@@ -225,13 +230,19 @@ TEST(CustomOp, WrongOperandsAndAttributes) {
       return (e.op().empty() ? "" : e.op() + ": ") + e.message() + (e.hint().empty() ? "" : " (" + e.hint() + ")");
     }
   };
-  EXPECT_EQ(message([] { mix().call({ones({2}), ones({3})}); }),
+  EXPECT_EQ(message([] {
+              mix().call({ones({2}), ones({3})});
+            }),
             "acme.mix: takes two equal f32 vectors: f32[2] x f32[3]");
   EXPECT_EQ(message([] { cube()(ones({2}), ones({3})); }), "acme.cube: takes 1 operand, got 2: f32[2] x f32[3]");
   EXPECT_EQ(message([] { mix()(ones({2}), ones({2})); }), "acme.mix: has 2 results (use call())");
-  EXPECT_EQ(message([] { mix().call({ones({2}), ones({2})}, {{"fctor", 1}}); }),
+  EXPECT_EQ(message([] {
+              mix().call({ones({2}), ones({2})}, {{"fctor", 1}});
+            }),
             "acme.mix: there is no attribute 'fctor' (it has factor, offset, label, more)");
-  EXPECT_EQ(message([] { mix().call({ones({2}), ones({2})}, {{"offset", "x"}}); }),
+  EXPECT_EQ(message([] {
+              mix().call({ones({2}), ones({2})}, {{"offset", "x"}});
+            }),
             "acme.mix: attribute 'offset' is not an integer");
 }
 
@@ -259,8 +270,10 @@ TEST(CustomOp, PackagesRecordSymbolAndLibrary) {
   EXPECT_EQ(std::vector<float>(y, y + 4), (std::vector<float>{2, 16, 54, 0}));
 
   // A program that lacks the kernel.
-  static const CustomOp &lost = register_op(
-      {.name = "acme.lost", .infer = [](auto in) { return std::vector{in[0]}; }, .symbol = "acme_lost", .library = "liblost.so"});
+  static const CustomOp &lost = register_op({.name = "acme.lost",
+                                             .infer = [](auto in) { return std::vector{in[0]}; },
+                                             .symbol = "acme_lost",
+                                             .library = "liblost.so"});
   auto g = jit([](Tensor t) { return lost(t); });
   g.export_package(path, {.inputs = {{f32, {4}}}});
   try {
@@ -277,10 +290,16 @@ TEST(CustomOp, PackagesRecordSymbolAndLibrary) {
 }
 
 TEST(CustomOp, CallsSurviveTheirDescription) {
-  runtime::CustomCall call{.op = "a.b", .symbol = "s\"\n", .library = "", .operands = {{f32, {2, dim::add(dim::symbol("n", 2, 9), 1)}}, {i64, {}}},
-                           .numInputs = 1, .buffers = {1, 0},
-                           .attrs = {{"i", int64_t(-5)}, {"f", -std::numeric_limits<double>::infinity()},
-                                     {"s", std::string("x\0y", 3)}, {"l", std::vector<int64_t>{1, 2}}},
+  runtime::CustomCall call{.op = "a.b",
+                           .symbol = "s\"\n",
+                           .library = "",
+                           .operands = {{f32, {2, dim::add(dim::symbol("n", 2, 9), 1)}}, {i64, {}}},
+                           .numInputs = 1,
+                           .buffers = {1, 0},
+                           .attrs = {{"i", int64_t(-5)},
+                                     {"f", -std::numeric_limits<double>::infinity()},
+                                     {"s", std::string("x\0y", 3)},
+                                     {"l", std::vector<int64_t>{1, 2}}},
                            .scratchBytes = 64};
   runtime::CustomCall back = runtime::CustomCall::fromJson(call.toJson());
   EXPECT_EQ(back.toJson(), call.toJson());

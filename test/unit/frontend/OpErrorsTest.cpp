@@ -1,5 +1,5 @@
-// Every op of the table, fed what does not fit: the error names the op once, the operands' types and the user's line, and
-// nothing else ever happens.
+// Every op of the table, fed what does not fit: the error names the op once, the operands' types and the user's line,
+// and nothing else ever happens.
 #include "frontend/Record.h"
 #include "frontend/Trace.h"
 
@@ -16,9 +16,20 @@ using namespace tressel;
 namespace {
 
 const TensorType kTypes[] = {
-    {f32, {}},           {f32, {2}},       {f32, {3}},       {f32, {2, 3}},          {f32, {4, 5}},
-    {f32, {1, 2, 5, 5}}, {f32, {0, 3}},    {f64, {7, 2, 3}}, {i32, {2, 3}},          {i64, {3}},
-    {bool_, {2, 3}},     {u8, {2, 3}},     {f16, {2, 3}},    {f32, {int64_t(1) << 40}},
+    {f32, {}},
+    {f32, {2}},
+    {f32, {3}},
+    {f32, {2, 3}},
+    {f32, {4, 5}},
+    {f32, {1, 2, 5, 5}},
+    {f32, {0, 3}},
+    {f64, {7, 2, 3}},
+    {i32, {2, 3}},
+    {i64, {3}},
+    {bool_, {2, 3}},
+    {u8, {2, 3}},
+    {f16, {2, 3}},
+    {f32, {int64_t(1) << 40}},
     {f32, {1, 1, 1, 1, 1, 1, 1, 2}},
 };
 
@@ -38,9 +49,9 @@ std::vector<op::Attr> valuesOf(op::AttrKind kind) {
   case op::AttrKind::String:
     return {std::string(""), std::string("no such mode"), int64_t(1)};
   case op::AttrKind::Ints:
-    return {Ints{},      Ints{0},     Ints{-1},       Ints{1, 1},     Ints{99},
-            Ints{0, 0},  Ints{most},  Ints{least, 1}, Ints{2, 3},     Ints{most, most, most},
-            Ints{-1, -1}, Ints{1, 0}, Ints{0, 1, 2},  Ints(20, 1),    1.5};
+    return {Ints{},       Ints{0},    Ints{-1},       Ints{1, 1},  Ints{99},
+            Ints{0, 0},   Ints{most}, Ints{least, 1}, Ints{2, 3},  Ints{most, most, most},
+            Ints{-1, -1}, Ints{1, 0}, Ints{0, 1, 2},  Ints(20, 1), 1.5};
   }
   return {};
 }

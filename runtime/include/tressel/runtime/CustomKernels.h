@@ -1,8 +1,8 @@
 // Kernels that come from outside of Tressel: found by symbol when a schedule that names them is loaded.
 //
 // A symbol is looked up among those registered here, then in the program and the libraries it has loaded (dlsym), then
-// in the libraries that TRESSEL_LIBRARIES names (paths with ':' between them, loaded at the first need). A package never
-// loads a library by itself.
+// in the libraries that TRESSEL_LIBRARIES names (paths with ':' between them, loaded at the first need). A package
+// never loads a library by itself.
 #pragma once
 
 #include "tressel/runtime/Types.h"
@@ -35,9 +35,9 @@ struct CustomAttr {
 
 /// What a launch of a custom kernel says of it: KernelDesc::params holds this as JSON.
 struct CustomCall {
-  std::string op;      ///< "acme.cube"
-  std::string symbol;  ///< "acme_cube"
-  std::string library; ///< where the symbol is from, for messages; may be empty
+  std::string op;                   ///< "acme.cube"
+  std::string symbol;               ///< "acme_cube"
+  std::string library;              ///< where the symbol is from, for messages; may be empty
   std::vector<TensorType> operands; ///< inputs, then results
   int32_t numInputs = 0;
   /// Which buffer of the launch each operand is: a launch names an operand that is used twice once. Empty: in order.
@@ -50,8 +50,8 @@ struct CustomCall {
   static CustomCall fromJson(const std::string &text);
 };
 
-/// Runs a kernel on tensors in memory, units [begin, end). `scratch` has call.scratchBytes bytes. The error is one line,
-/// empty when the kernel returned 0.
+/// Runs a kernel on tensors in memory, units [begin, end). `scratch` has call.scratchBytes bytes. The error is one
+/// line, empty when the kernel returned 0.
 std::string callCustomKernel(tressel_kernel kernel, const CustomCall &call, std::span<void *const> buffers,
                              void *scratch, int64_t begin, int64_t end);
 
