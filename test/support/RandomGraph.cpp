@@ -112,11 +112,11 @@ private:
       sizes_.bind(dims_.back().second, value);
     }
   }
-  /// Every size that is such a number is taken for it.
-  template <typename Sizes> Sizes symbolic(Sizes sizes) const {
+  /// Every size that is such a number is taken for it. An attribute may only name what an input has: `given`.
+  template <typename Sizes> Sizes symbolic(Sizes sizes, bool given = false) const {
     for (int64_t &size : sizes)
       for (auto [value, symbol] : dims_)
-        if (size == value)
+        if (size == value && (!given || llvm::is_contained(given_, symbol)))
           size = symbol;
     return sizes;
   }
@@ -133,6 +133,7 @@ private:
     } else {
       value = function_.getBody().front().addArgument(graph::toMlir(&context_, declared), here());
       inputs_.push_back(tensor);
+      given_.append(declared.shape.begin(), declared.shape.end());
     }
     values_.push_back({value, tensor, tensor});
     return values_.size() - 1;
@@ -262,7 +263,7 @@ private:
         for (size_t i = 0; named && i < attrs.size(); ++i)
           if (auto *shape = std::get_if<op::Ints>(&attrs[i]);
               shape && call.op->attrs[i].name == std::string_view("shape"))
-            *shape = symbolic(*shape);
+            *shape = symbolic(*shape, true);
         op::Inferred inferred = call.op->infer(*call.op, types, attrs);
         bool same = bool(inferred) && inferred.types.size() == call.results.size();
         for (size_t i = 0; same && i < inferred.types.size(); ++i)
@@ -346,6 +347,7 @@ private:
   mlir::func::FuncOp function_;
   std::vector<Known> values_;
   std::vector<std::pair<int64_t, int64_t>> dims_; ///< numbers that are symbols, with the symbol
+  llvm::SmallVector<int64_t> given_;               ///< sizes of inputs
   dim::Values sizes_;                             ///< the same
   std::vector<HostTensor> inputs_;
 };

@@ -154,7 +154,7 @@ void convolution(N &n) {
     for (size_t i = 0; i < reversal.size(); ++i)
       if (reversal[i]) {
         starts[i + 2] = -1;
-        limits[i + 2] = std::numeric_limits<int64_t>::min() + 1;
+        limits[i + 2] = -limits[i + 2] - 1; // through the first element
         steps[i + 2] = -1;
       }
     w = n.slice(w, starts, limits, steps);

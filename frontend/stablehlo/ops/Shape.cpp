@@ -3,7 +3,6 @@
 #include "frontend/stablehlo/OpTable.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 namespace tressel::stablehlo {
@@ -85,7 +84,7 @@ void reverse(N &n) {
   for (int64_t d : dims) {
     auto at = static_cast<size_t>(d);
     starts[at] = -1;
-    limits[at] = std::numeric_limits<int64_t>::min() + 1;
+    limits[at] = -limits[at] - 1; // through the first element
     strides[at] = -1;
   }
   n.out(0, n.slice(n.in(0), starts, limits, strides));
