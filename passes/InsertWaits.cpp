@@ -1,8 +1,10 @@
 #include "passes/Passes.h"
 
 #include "ir/sched/Sched.h"
+#include "tressel/runtime/Dim.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -66,7 +68,7 @@ private:
   void order(Block &block) {
     std::vector<Command> commands;
     std::vector<int64_t> lastOf(streams.size(), -1);
-    std::map<Operation *, Pieces> memory;
+    std::map<std::pair<Operation *, int64_t>, Pieces> memory; // the number: a place at a symbolic offset
     for (auto op : block.getOps<sched::CommandOpInterface>()) {
       for (Region &body : op->getRegions())
         order(body.front()); // on its own: it begins when the command does
@@ -87,16 +89,21 @@ private:
       };
       auto touch = [&](Value buffer, bool writes) {
         sched::BufferRange range = sched::rangeOf(buffer);
-        int64_t begin = range.offset;
         Operation *space = range.base;
-        if (auto slot = dyn_cast<sched::BufferOp>(space)) {
+        int64_t slot = 0;
+        if (auto place = dyn_cast<sched::BufferOp>(space)) {
           // Without a place, a buffer shares its bytes with no other.
-          if (slot.getOffset()) {
-            begin += static_cast<int64_t>(*slot.getOffset());
-            space = slot.getArena().getDefiningOp();
+          if (place.getOffset()) {
+            slot = static_cast<int64_t>(*place.getOffset());
+            space = place.getArena().getDefiningOp();
           }
         }
-        memory[space].forEach(begin, begin + range.bytes, [&](Touched &piece) {
+        // Slots of symbolic size stand behind all others, are disjoint whatever the sizes are, and are one place when they
+        // begin together (PlanMemory). So bytes whose ends are not known are all of their place.
+        const bool placed = dim::isConstant(slot), known = placed && dim::isConstant(range.bytes);
+        const int64_t begin = placed ? slot + (known ? range.offset : 0) : 0;
+        const int64_t end = known ? begin + range.bytes : std::numeric_limits<int64_t>::max();
+        memory[{space, placed ? 0 : slot}].forEach(begin, end, [&](Touched &piece) {
           conflict(piece.writer, writes ? kWar : kData);
           if (!writes) {
             llvm::erase_if(piece.readers, [&](int64_t reader) {

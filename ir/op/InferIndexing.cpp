@@ -153,13 +153,13 @@ Inferred inferScatterNd(const OpInfo &op, std::span<const TensorType> operands, 
   std::optional<int> depth = depthOf(indices, x.rank());
   if (!depth)
     return inferError(op, 2, "the last size of indices is not in [1, rank of x]", operands);
+  if (indices.rank() - 1 + x.rank() - *depth > kMaxRank)
+    return inferError(op, 3, "updates would have more than 8 dimensions", operands);
   Shape expected;
-  if (indices.rank() - 1 + x.rank() - *depth <= kMaxRank) {
-    for (int i = 0; i < indices.rank() - 1; ++i)
-      expected.push_back(indices.shape[i]);
-    for (int i = *depth; i < x.rank(); ++i)
-      expected.push_back(x.shape[i]);
-  }
+  for (int i = 0; i < indices.rank() - 1; ++i)
+    expected.push_back(indices.shape[i]);
+  for (int i = *depth; i < x.rank(); ++i)
+    expected.push_back(x.shape[i]);
   if (updates.shape != expected)
     return inferError(op, 3, "updates must have the shape " + expected.str(), operands);
   if (!scatterMode(std::get<std::string>(attrs[0])))

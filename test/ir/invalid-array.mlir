@@ -49,6 +49,14 @@ func.func @cummax_c1(%a0: tensor<3xf32>) {
 
 // -----
 
+func.func @take_along_axis_c1(%a0: tensor<3xf32>, %a1: tensor<3xi64>) {
+  // expected-error@+1 {{take_along_axis: (C1) axis is not a dimension: f32[3] x i64[3]}}
+  %r = tressel.take_along_axis %a0, %a1 {axis = 1 : i64} : (tensor<3xf32>, tensor<3xi64>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
 func.func @take_along_axis_c2(%a0: tensor<3xf32>, %a1: tensor<3xf32>) {
   // expected-error@+1 {{take_along_axis: (C2) indices must be integers: f32[3] x f32[3]}}
   %r = tressel.take_along_axis %a0, %a1 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
@@ -60,6 +68,22 @@ func.func @take_along_axis_c2(%a0: tensor<3xf32>, %a1: tensor<3xf32>) {
 func.func @take_along_axis_c3(%a0: tensor<2x3xf32>, %a1: tensor<3xi64>) {
   // expected-error@+1 {{take_along_axis: (C3) indices must have x's rank: f32[2, 3] x i64[3]}}
   %r = tressel.take_along_axis %a0, %a1 : (tensor<2x3xf32>, tensor<3xi64>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @put_along_axis_c1(%a0: tensor<2x3xf32>, %a1: tensor<2x1xi64>, %a2: tensor<2x1xf32>) {
+  // expected-error@+1 {{put_along_axis: (C1) axis is not a dimension: f32[2, 3] x i64[2, 1] x f32[2, 1]}}
+  %r = tressel.put_along_axis %a0, %a1, %a2 {axis = -3 : i64} : (tensor<2x3xf32>, tensor<2x1xi64>, tensor<2x1xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @put_along_axis_c2(%a0: tensor<2x3xf32>, %a1: tensor<2x1xf32>, %a2: tensor<2x1xf32>) {
+  // expected-error@+1 {{put_along_axis: (C2) indices must be integers: f32[2, 3] x f32[2, 1] x f32[2, 1]}}
+  %r = tressel.put_along_axis %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<2x1xf32>, tensor<2x1xf32>) -> tensor<2x3xf32>
   return
 }
 
@@ -113,6 +137,30 @@ func.func @gather_nd_c3(%a0: tensor<2x3xf32>, %a1: tensor<4x3xi64>) {
 
 // -----
 
+func.func @gather_nd_c4(%a0: tensor<1x1x1x1x1x1x1x2xf32>, %a1: tensor<3x4x1xi64>) {
+  // expected-error@+1 {{gather_nd: (C4) the result would have more than 8 dimensions: f32[1, 1, 1, 1, 1, 1, 1, 2] x i64[3, 4, 1]}}
+  %r = tressel.gather_nd %a0, %a1 : (tensor<1x1x1x1x1x1x1x2xf32>, tensor<3x4x1xi64>) -> tensor<3x4x1x1x1x1x1x2xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_nd_c1(%a0: tensor<2x3xf32>, %a1: tensor<4x1xf32>, %a2: tensor<4x3xf32>) {
+  // expected-error@+1 {{scatter_nd: (C1) indices must be integers: f32[2, 3] x f32[4, 1] x f32[4, 3]}}
+  %r = tressel.scatter_nd %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<4x1xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_nd_c2(%a0: tensor<2x3xf32>, %a1: tensor<4x3xi64>, %a2: tensor<4xf32>) {
+  // expected-error@+1 {{scatter_nd: (C2) the last size of indices is not in [1, rank of x]: f32[2, 3] x i64[4, 3] x f32[4]}}
+  %r = tressel.scatter_nd %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<4x3xi64>, tensor<4xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
 func.func @scatter_nd_c3(%a0: tensor<2x3xf32>, %a1: tensor<4x1xi64>, %a2: tensor<4x2xf32>) {
   // expected-error@+1 {{scatter_nd: (C3) updates must have the shape [4, 3]: f32[2, 3] x i64[4, 1] x f32[4, 2]}}
   %r = tressel.scatter_nd %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<4x1xi64>, tensor<4x2xf32>) -> tensor<2x3xf32>
@@ -121,9 +169,41 @@ func.func @scatter_nd_c3(%a0: tensor<2x3xf32>, %a1: tensor<4x1xi64>, %a2: tensor
 
 // -----
 
+func.func @scatter_nd_c4(%a0: tensor<2x3xf32>, %a1: tensor<4x1xi64>, %a2: tensor<4x3xf32>) {
+  // expected-error@+1 {{scatter_nd: (C4) mode is not set, add, mul, min or max: f32[2, 3] x i64[4, 1] x f32[4, 3]}}
+  %r = tressel.scatter_nd %a0, %a1, %a2 {mode = "sum"} : (tensor<2x3xf32>, tensor<4x1xi64>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_c1(%a0: tensor<2x3xf32>, %a1: tensor<4xi64>, %a2: tensor<4x3xf32>) {
+  // expected-error@+1 {{scatter: (C1) axis is not a dimension: f32[2, 3] x i64[4] x f32[4, 3]}}
+  %r = tressel.scatter %a0, %a1, %a2 {axis = 2 : i64} : (tensor<2x3xf32>, tensor<4xi64>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_c2(%a0: tensor<2x3xf32>, %a1: tensor<4xf32>, %a2: tensor<4x3xf32>) {
+  // expected-error@+1 {{scatter: (C2) indices must be integers: f32[2, 3] x f32[4] x f32[4, 3]}}
+  %r = tressel.scatter %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
 func.func @scatter_c3(%a0: tensor<2x3xf32>, %a1: tensor<4xi64>, %a2: tensor<4x2xf32>) {
   // expected-error@+1 {{scatter: (C3) updates must have the shape [4, 3]: f32[2, 3] x i64[4] x f32[4, 2]}}
   %r = tressel.scatter %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<4xi64>, tensor<4x2xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_c4(%a0: tensor<2x3xf32>, %a1: tensor<4xi64>, %a2: tensor<4x3xf32>) {
+  // expected-error@+1 {{scatter: (C4) mode is not set, add, mul, min or max: f32[2, 3] x i64[4] x f32[4, 3]}}
+  %r = tressel.scatter %a0, %a1, %a2 {mode = "sum"} : (tensor<2x3xf32>, tensor<4xi64>, tensor<4x3xf32>) -> tensor<2x3xf32>
   return
 }
 
@@ -140,6 +220,14 @@ func.func @dynamic_slice_c1(%a0: tensor<2x3xf32>, %a1: tensor<3xi64>) {
 func.func @dynamic_slice_c2(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>) {
   // expected-error@+1 {{dynamic_slice: (C2) size 1 is not in [0, size of x]: f32[2, 3] x i64[2]}}
   %r = tressel.dynamic_slice %a0, %a1 {sizes = array<i64: 1, 4>} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<1x4xf32>
+  return
+}
+
+// -----
+
+func.func @dynamic_update_slice_c1(%a0: tensor<2x3xf32>, %a1: tensor<1x2xf32>, %a2: tensor<3xi64>) {
+  // expected-error@+1 {{dynamic_update_slice: (C1) starts must be a vector with one integer per dimension of x: f32[2, 3] x f32[1, 2] x i64[3]}}
+  %r = tressel.dynamic_update_slice %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<1x2xf32>, tensor<3xi64>) -> tensor<2x3xf32>
   return
 }
 
@@ -169,6 +257,22 @@ func.func @pad_c3(%a0: tensor<0xf32>) {
 
 // -----
 
+func.func @flip_c1(%a0: tensor<3xf32>) {
+  // expected-error@+1 {{flip: (C1) an axis is not a dimension, or stands twice: f32[3]}}
+  %r = tressel.flip %a0 {axis = array<i64: 1>} : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @roll_c1(%a0: tensor<2x3xf32>) {
+  // expected-error@+1 {{roll: (C1) an axis is not a dimension, or stands twice: f32[2, 3]}}
+  %r = tressel.roll %a0 {shift = array<i64: 1, 2>, axis = array<i64: 1, -1>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
 func.func @roll_c2(%a0: tensor<3xf32>) {
   // expected-error@+1 {{roll: (C2) needs one shift per axis: f32[3]}}
   %r = tressel.roll %a0 {shift = array<i64: 1, 2>, axis = array<i64: 0>} : (tensor<3xf32>) -> tensor<3xf32>
@@ -177,9 +281,25 @@ func.func @roll_c2(%a0: tensor<3xf32>) {
 
 // -----
 
+func.func @roll_c3(%a0: tensor<?x3xf32, #tressel.dims<"n", 3>>) {
+  // expected-error@+1 {{roll: (C3) rolls a dimension whose size is not static: f32[n, 3]}}
+  %r = tressel.roll %a0 {shift = array<i64: 1>, axis = array<i64: 0>} : (tensor<?x3xf32, #tressel.dims<"n", 3>>) -> tensor<?x3xf32, #tressel.dims<"n", 3>>
+  return
+}
+
+// -----
+
 func.func @repeat_c1(%a0: tensor<3xf32>) {
   // expected-error@+1 {{repeat: (C1) axis is not a dimension: f32[3]}}
   %r = tressel.repeat %a0 {repetitions = 2 : i64, axis = 1 : i64} : (tensor<3xf32>) -> tensor<6xf32>
+  return
+}
+
+// -----
+
+func.func @repeat_c2(%a0: tensor<3xf32>) {
+  // expected-error@+1 {{repeat: (C2) repetitions is negative, or the result does not fit into memory: f32[3]}}
+  %r = tressel.repeat %a0 {repetitions = -1 : i64} : (tensor<3xf32>) -> tensor<3xf32>
   return
 }
 
@@ -201,6 +321,22 @@ func.func @stack_c1(%a0: tensor<3xf32>, %a1: tensor<4xf32>) {
 
 // -----
 
+func.func @stack_c2(%a0: tensor<3xf32>, %a1: tensor<3xf32>) {
+  // expected-error@+1 {{stack: (C2) axis is not a dimension of the result: f32[3] x f32[3]}}
+  %r = tressel.stack %a0, %a1 {axis = 2 : i64} : (tensor<3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @unstack_c1(%a0: tensor<2x3xf32>) {
+  // expected-error@+1 {{unstack: (C1) axis is not a dimension: f32[2, 3]}}
+  %r:3 = tressel.unstack %a0 {axis = 2 : i64} : (tensor<2x3xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
 func.func @unstack_c2(%a0: tensor<0x3xf32>) {
   // expected-error@+1 {{unstack: (C2) the size of the dimension is not static, or 0: f32[0, 3]}}
   %r = tressel.unstack %a0 : (tensor<0x3xf32>) -> tensor<3xf32>
@@ -212,6 +348,30 @@ func.func @unstack_c2(%a0: tensor<0x3xf32>) {
 func.func @moveaxis_c1(%a0: tensor<2x3xf32>) {
   // expected-error@+1 {{moveaxis: (C1) source and destination must be equally many dimensions, none twice: f32[2, 3]}}
   %r = tressel.moveaxis %a0 {source = array<i64: 0>, destination = array<i64: 0, 1>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @swapaxes_c1(%a0: tensor<3xf32>) {
+  // expected-error@+1 {{swapaxes: (C1) an axis is not a dimension: f32[3]}}
+  %r = tressel.swapaxes %a0 : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @diff_c1(%a0: tensor<3xf32>) {
+  // expected-error@+1 {{diff: (C1) axis is not a dimension: f32[3]}}
+  %r = tressel.diff %a0 {axis = 1 : i64} : (tensor<3xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @diff_c2(%a0: tensor<3xf32>) {
+  // expected-error@+1 {{diff: (C2) n is not in [0, 64]: f32[3]}}
+  %r = tressel.diff %a0 {n = -1 : i64} : (tensor<3xf32>) -> tensor<3xf32>
   return
 }
 
@@ -233,9 +393,33 @@ func.func @diagonal_c1(%a0: tensor<3x3xf32>) {
 
 // -----
 
+func.func @diagonal_c2(%a0: tensor<?x3xf32, #tressel.dims<"n", 3>>) {
+  // expected-error@+1 {{diagonal: (C2) a size is not static: f32[n, 3]}}
+  %r = tressel.diagonal %a0 : (tensor<?x3xf32, #tressel.dims<"n", 3>>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @trace_c2(%a0: tensor<3x?xf32, #tressel.dims<3, "n">>) {
+  // expected-error@+1 {{trace: (C2) a size is not static: f32[3, n]}}
+  %r = tressel.trace %a0 : (tensor<3x?xf32, #tressel.dims<3, "n">>) -> tensor<f32>
+  return
+}
+
+// -----
+
 func.func @tril_c1(%a0: tensor<3xf32>) {
   // expected-error@+1 {{tril: (C1) x needs at least 2 dimensions: f32[3]}}
   %r = tressel.tril %a0 : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @meshgrid_c1(%a0: tensor<3xf32>, %a1: tensor<2x2xf32>) {
+  // expected-error@+1 {{meshgrid: (C1) operands must be vectors: f32[3] x f32[2, 2]}}
+  %r:2 = tressel.meshgrid %a0, %a1 : (tensor<3xf32>, tensor<2x2xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
   return
 }
 
@@ -257,6 +441,14 @@ func.func @var_c1(%a0: tensor<3xf32>) {
 
 // -----
 
+func.func @logsumexp_c1(%a0: tensor<2x3xf32>) {
+  // expected-error@+1 {{logsumexp: (C1) an axis is not a dimension, or stands twice: f32[2, 3]}}
+  %r = tressel.logsumexp %a0 {axis = array<i64: 0, -2>} : (tensor<2x3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
 func.func @logsumexp_c2(%a0: tensor<0xf32>) {
   // expected-error@+1 {{logsumexp: (C2) a reduced dimension is empty: f32[0]}}
   %r = tressel.logsumexp %a0 : (tensor<0xf32>) -> tensor<f32>
@@ -265,9 +457,65 @@ func.func @logsumexp_c2(%a0: tensor<0xf32>) {
 
 // -----
 
+func.func @eye_c1() {
+  // expected-error@+1 {{eye: (C1) the shape needs at least 2 dimensions}}
+  %r = tressel.eye {shape = array<i64: 3>} : () -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @linspace_c1() {
+  // expected-error@+1 {{linspace: (C1) num is negative or too large}}
+  %r = tressel.linspace {start = 0.0 : f64, stop = 1.0 : f64, num = -1 : i64} : () -> tensor<2xf32>
+  return
+}
+
+// -----
+
 func.func @linspace_c2() {
   // expected-error@+1 {{linspace: (C2) the element type is no float}}
   %r = tressel.linspace {start = 0.0 : f64, stop = 1.0 : f64, num = 2 : i64, dtype = i32} : () -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @random_normal_c1(%a0: tensor<i64>) {
+  // expected-error@+1 {{random_normal: (C1) the shape must have at most 8 dimensions, none negative, and fit into memory: i64[]}}
+  %r = tressel.random_normal %a0 {shape = array<i64: -2>} : (tensor<i64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @random_normal_c2(%a0: tensor<f32>) {
+  // expected-error@+1 {{random_normal: (C2) the seed must be one integer: f32[]}}
+  %r = tressel.random_normal %a0 {shape = array<i64: 2>} : (tensor<f32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @random_normal_c3(%a0: tensor<i64>) {
+  // expected-error@+1 {{random_normal: (C3) the element type is no float: i64[]}}
+  %r = tressel.random_normal %a0 {shape = array<i64: 2>, dtype = i32} : (tensor<i64>) -> tensor<2xi32>
+  return
+}
+
+// -----
+
+func.func @randint_c1(%a0: tensor<i64>) {
+  // expected-error@+1 {{randint: (C1) the shape must have at most 8 dimensions, none negative, and fit into memory: i64[]}}
+  %r = tressel.randint %a0 {low = 0 : i64, high = 3 : i64, shape = array<i64: 16777216, 16777216>} : (tensor<i64>) -> tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @randint_c2(%a0: tensor<1xi64>) {
+  // expected-error@+1 {{randint: (C2) the seed must be one integer: i64[1]}}
+  %r = tressel.randint %a0 {low = 0 : i64, high = 3 : i64, shape = array<i64: 2>} : (tensor<1xi64>) -> tensor<2xi64>
   return
 }
 
@@ -289,8 +537,56 @@ func.func @bernoulli_c1(%a0: tensor<2xi64>, %a1: tensor<2xf32>) {
 
 // -----
 
+func.func @bernoulli_c2(%a0: tensor<i64>, %a1: tensor<2xi64>) {
+  // expected-error@+1 {{bernoulli: (C2) p must be floats: i64[] x i64[2]}}
+  %r = tressel.bernoulli %a0, %a1 : (tensor<i64>, tensor<2xi64>) -> tensor<2xi1>
+  return
+}
+
+// -----
+
+func.func @permutation_c1(%a0: tensor<1xi64>) {
+  // expected-error@+1 {{permutation: (C1) the seed must be one integer: i64[1]}}
+  %r = tressel.permutation %a0 {n = 3 : i64} : (tensor<1xi64>) -> tensor<3xi64>
+  return
+}
+
+// -----
+
+func.func @permutation_c2(%a0: tensor<i64>) {
+  // expected-error@+1 {{permutation: (C2) n is negative or not below 2^32: i64[]}}
+  %r = tressel.permutation %a0 {n = 4294967296 : i64} : (tensor<i64>) -> tensor<4294967296xi64>
+  return
+}
+
+// -----
+
+func.func @categorical_c1(%a0: tensor<f32>, %a1: tensor<2x3xf32>) {
+  // expected-error@+1 {{categorical: (C1) the seed must be one integer: f32[] x f32[2, 3]}}
+  %r = tressel.categorical %a0, %a1 : (tensor<f32>, tensor<2x3xf32>) -> tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @categorical_c2(%a0: tensor<i64>, %a1: tensor<2x0xf32>) {
+  // expected-error@+1 {{categorical: (C2) logits must be floats, and axis a dimension of them that is not empty: i64[] x f32[2, 0]}}
+  %r = tressel.categorical %a0, %a1 : (tensor<i64>, tensor<2x0xf32>) -> tensor<2xi64>
+  return
+}
+
+// -----
+
 func.func @bitwise_and_c2(%a0: tensor<2xf32>, %a1: tensor<2xf32>) {
   // expected-error@+1 {{bitwise_and: (C2) wants integers or bools: f32[2] x f32[2]}}
   %r = tressel.bitwise_and %a0, %a1 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_nd_c3_rank(%a0: tensor<1x1x1x1x1x1x1x2xf32>, %a1: tensor<3x4x1xi64>, %a2: tensor<f32>) {
+  // expected-error@+1 {{scatter_nd: (C3) updates would have more than 8 dimensions}}
+  %r = tressel.scatter_nd %a0, %a1, %a2 : (tensor<1x1x1x1x1x1x1x2xf32>, tensor<3x4x1xi64>, tensor<f32>) -> tensor<1x1x1x1x1x1x1x2xf32>
   return
 }

@@ -2,6 +2,7 @@
 
 #include "ir/graph/Graph.h"
 #include "passes/Util.h"
+#include "tressel/runtime/Dim.h"
 
 using namespace mlir;
 
@@ -88,8 +89,8 @@ public:
       return std::nullopt;
     passes::Bid bid;
     bid.seconds = secondsOf(candidate, kFlopsPerSecond);
-    bid.range = std::max<int64_t>(form->range, 1);
-    bid.scratchBytes = form->scratchBytes;
+    bid.range = dim::max(form->range, 1);
+    bid.scratchBytes = dim::bounds(form->scratchBytes).hi; // laid out ahead, for the largest size
     bid.params = form->kernel;
     return bid;
   }
