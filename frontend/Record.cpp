@@ -3,6 +3,7 @@
 
 #include "frontend/Convert.h"
 #include "frontend/Debug.h"
+#include "ir/op/Infer.h"
 #include <tressel/ops.h>
 
 #include <array>
@@ -212,7 +213,7 @@ std::vector<TensorType> inferResults(const op::OpInfo &info, std::span<const Ten
   std::span<TensorType> types = many.empty() ? std::span<TensorType>(few.data(), inputs.size()) : std::span(many);
   for (size_t i = 0; i < inputs.size(); ++i)
     types[i] = inputs[i].type();
-  op::Inferred inferred = info.infer(info, types, attrs);
+  op::Inferred inferred = op::inferTypes(info, types, attrs);
   if (!inferred)
     fail<ShapeError>(withoutName(info, std::move(inferred.error)), where, info.name);
   return std::move(inferred.types);

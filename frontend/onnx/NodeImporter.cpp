@@ -1,6 +1,7 @@
 #include "frontend/onnx/NodeImporter.h"
 
 #include "frontend/onnx/TensorData.h"
+#include "ir/op/Infer.h"
 #include "ir/op/Sym.h"
 #include "onnx.pb.h"
 #include "tressel/runtime/Dim.h"
@@ -312,7 +313,7 @@ std::vector<Value> NodeImporter::emitAll(std::string_view name, std::vector<Valu
   std::vector<TensorType> types;
   for (const Value &v : inputs)
     types.push_back(v.type);
-  op::Inferred inferred = info->infer(*info, types, values);
+  op::Inferred inferred = op::inferTypes(*info, types, values);
   if (!inferred)
     fail(inferred.error);
   for (const TensorType &type : inferred.types)

@@ -201,7 +201,7 @@ std::vector<mlir::Value> OpImporter::emitAll(std::string_view name, const std::v
   std::vector<TensorType> types;
   for (mlir::Value v : inputs)
     types.push_back(typeOf(v));
-  op::Inferred inferred = info->infer(*info, types, values);
+  op::Inferred inferred = op::inferTypes(*info, types, values);
   if (!inferred)
     fail(inferred.error);
   for (const TensorType &type : inferred.types)

@@ -1,6 +1,7 @@
 #include "ir/graph/TableOp.h"
 
 #include "ir/graph/Graph.h"
+#include "ir/op/Infer.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -123,7 +124,7 @@ LogicalResult verifyTableOp(Operation *op, const op::OpInfo &info) {
   op::Attrs attrs = attrsOf(op, info);
   if (std::string error = completeAttrs(info, attrs); !error.empty())
     return op->emitError(error);
-  op::Inferred inferred = info.infer(info, operands, attrs);
+  op::Inferred inferred = op::inferTypes(info, operands, attrs);
   if (!inferred)
     return op->emitError(inferred.error);
   for (const TensorType &type : inferred.types)

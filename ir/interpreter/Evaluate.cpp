@@ -1,4 +1,6 @@
 #include "ir/interpreter/Evaluate.h"
+
+#include "ir/op/Infer.h"
 #include "tressel/runtime/Error.h"
 
 #include <deque>
@@ -46,7 +48,7 @@ Evaluation run(const OpInfo &op, std::span<const HostTensor> inputs, Attrs attrs
   std::vector<TensorType> types;
   for (const HostTensor &t : inputs)
     types.push_back(t.type);
-  Inferred inferred = op.infer(op, types, attrs);
+  Inferred inferred = inferTypes(op, types, attrs);
   if (!inferred) {
     result.error = inferred.error;
     return result;

@@ -8,6 +8,9 @@ namespace tressel::op {
 
 /// The error "matmul: (C2) inner dimensions differ: f32[2, 3] x f32[4, 5]". Rule 0: none, a matter of form.
 Inferred inferError(const OpInfo &op, int rule, std::string_view message, std::span<const TensorType> operands);
+/// `op.infer`, with what it throws (sizes beyond 64 bits, an expression where a number must stand) as its error: what
+/// callers use that cannot vouch for the operands and attributes.
+Inferred inferTypes(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs);
 /// An error for a wrong number of operands, or nothing.
 std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType> operands);
 inline Inferred inferred(const TensorType &type) { return {{type}, {}}; }

@@ -152,6 +152,8 @@ Inferred inferUnstack(const OpInfo &op, std::span<const TensorType> operands, co
   const int64_t size = x.shape[*normalizeAxis(integer(attrs[0]), x.rank())];
   if (!dim::isConstant(size) || size == 0)
     return inferError(op, 2, "the size of the dimension is not static, or 0", operands);
+  if (constexpr int64_t most = 65'536; size > most) // each is a value of the program
+    return inferError(op, 2, "there would be more than " + std::to_string(most) + " results", operands);
   return inferDecomposition(op, operands, attrs);
 }
 

@@ -1,5 +1,7 @@
 #include "ir/op/Infer.h"
 
+#include "tressel/runtime/Error.h"
+
 #include <algorithm>
 #include <limits>
 
@@ -17,6 +19,14 @@ Inferred inferError(const OpInfo &op, int rule, std::string_view message, std::s
     separator = " x ";
   }
   return {{}, std::move(text)};
+}
+
+Inferred inferTypes(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  try {
+    return op.infer(op, operands, attrs);
+  } catch (const Error &e) {
+    return inferError(op, 0, e.message(), operands);
+  }
 }
 
 std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType> operands) {

@@ -41,7 +41,7 @@ def ResizeOp : Composite<"resize"> {
       return fail(1, "sizes must have one entry per dimension, at least 1, and x elements");
     const Resample how{mode, coordinates, nearest, cubic_a, antialias};
     if (!how.isValid() || coordinates == "tf_crop_and_resize")
-      return fail(2, "no such way to resize: mode '" + mode + "', coordinates '" + coordinates + "', nearest '" + nearest + "'");
+      return fail(2, "there is no resizing of mode '" + mode + "', coordinates '" + coordinates + "', nearest '" + nearest + "'");
     if (mode != "nearest" && !isFloat(x.dtype))
       return fail(3, "wants floats (cast them)");
     return result(TensorType{x.dtype, Shape(sizes)});

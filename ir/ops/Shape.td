@@ -295,7 +295,7 @@ def UnstackOp : ShapeComposite<"unstack"> {
   let summary = "The slices along `axis`, without that dimension";
   let description = [{
     - (C1) axis is in [-rank, rank);
-    - (C2) the size of that dimension is static, and not 0.
+    - (C2) the size of that dimension is static, not 0 and at most 65,536.
   }];
   let arguments = (ins Tensor:$x, Default<Int, "0">:$axis);
   let results = (outs Variadic<Tensor>:$parts);

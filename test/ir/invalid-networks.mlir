@@ -101,7 +101,7 @@ func.func @resize_c1(%a0: tensor<1x3x8xf32>) -> tensor<1xf32> {
 
 // -----
 func.func @resize_c2(%a0: tensor<1x3x8xf32>) -> tensor<1xf32> {
-  // expected-error@+1 {{resize: (C2) no such way to resize: mode 'quadratic'}}
+  // expected-error@+1 {{resize: (C2) there is no resizing of mode 'quadratic'}}
   %0 = tressel.resize %a0 {sizes = array<i64: 1, 3, 4>, mode = "quadratic"} : (tensor<1x3x8xf32>) -> tensor<1xf32>
   return %0 : tensor<1xf32>
 }
