@@ -126,8 +126,9 @@ private:
       fits = fits && checkType(type, op);
     llvm::StringRef name = op->getName().getStringRef();
     bool isCall = name == "func.call" || name == "stablehlo.composite";
+    bool isBranch = name == "stablehlo.case" || name == "stablehlo.if";
     ImportFn fn = findImporter(name.str());
-    if (!fn && !isCall)
+    if (!fn && !isCall && !isBranch)
       return report(op, "");
     bool ready = llvm::all_of(op->getOperands(), [&](mlir::Value v) { return state_.values.lookup(v); });
     if (!fits || !ready)
@@ -136,6 +137,8 @@ private:
     try {
       if (isCall)
         return importCall(importer);
+      if (isBranch)
+        return importBranch(importer);
       fn(importer);
       importer.checkAllRead();
       for (mlir::Value result : op->getResults())
@@ -157,6 +160,28 @@ private:
       n.fail("function @" + callee + " has another type");
     std::vector<mlir::Value> results = importFunction(func, n.inputs(0, n.numInputs()));
     for (auto [i, value] : llvm::enumerate(results))
+      if (value)
+        n.out(static_cast<int>(i), value);
+  }
+
+  /// A choice that is made when the program is imported: JAX leaves such behind where its own functions branch.
+  void importBranch(OpImporter &n) {
+    mlir::Operation *op = n.operation();
+    if (op->getNumOperands() != 1 || op->getNumRegions() == 0)
+      n.fail("needs one operand and a region per branch");
+    std::optional<op::HostTensor> index = graph::constantValue(n.inputs(0, 1).front());
+    if (!index)
+      throw OpUnsupported{"which branch it takes is known only when the program runs"};
+    const bool isCase = n.name() == "stablehlo.case";
+    if (!index->type.shape.empty() || index->type.dtype != (isCase ? i32 : DType::boolean))
+      n.fail("needs one index");
+    // An index outside means the last branch; `if` has that of true first.
+    const int64_t last = op->getNumRegions() - 1, at = isCase ? *index->as<int32_t>() : *index->as<bool>() ? 0 : last;
+    mlir::Region &region = op->getRegion(static_cast<unsigned>(at < 0 || at > last ? last : at));
+    if (!region.hasOneBlock() || region.front().getNumArguments() != 0 || region.front().empty() ||
+        region.front().back().getOperandTypes() != op->getResultTypes())
+      n.fail("branch " + std::to_string(at) + " does not give its results");
+    for (auto [i, value] : llvm::enumerate(importBlock(region.front(), {})))
       if (value)
         n.out(static_cast<int>(i), value);
   }

@@ -299,8 +299,9 @@ private:
     double share = blurOf(tensor.type.dtype);
     for (const TensorType &operand : call.operands) // an op of many rounds in the types on its way
       share = op.decompose ? std::max(share, blurOf(operand.dtype)) : share;
-    // A zero that a function of floats gives may be almost one elsewhere, which counts once it is a condition.
-    const double offset = op.compute != op::ComputeClass::Float ? 0 : tensor.type.dtype == f16 ? 1e-7 : 1e-20;
+    // A zero that a function of floats or a sum gives may be almost one elsewhere, which counts once it is a condition.
+    const bool rounds = op.compute == op::ComputeClass::Float || op.decompose || op.combine == op::Combine::Sum;
+    const double offset = !rounds ? 0 : tensor.type.dtype == f16 ? 1e-7 : 1e-20;
     for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
       const double x = op::interp::load(tensor, i).as<double>();
       op::interp::store(tensor, i, x * (1 + share * (2 * random_.unit() - 1)) + offset);
