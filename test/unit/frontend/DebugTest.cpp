@@ -1,4 +1,5 @@
 // Printing, checks, the first NaN, running without jit, files to look at, traces that go stale.
+#include <tressel/control.h>
 #include <tressel/debug.h>
 #include <tressel/io.h>
 #include <tressel/layers.h>
@@ -57,9 +58,52 @@ TEST(DebugPrint, EagerAndCompiledInOrder) {
   EXPECT_EQ(f.stats().traces, 1u);
 }
 
+TEST(DebugPrint, OfSizesKnownOnlyWhenItRuns) {
+  auto f = jit([](Tensor x) {
+    debug_print(x * 2, "twice");
+    return x + 1;
+  });
+  for (int64_t n : {1, 3, 2, 4}) {
+    std::string ones;
+    for (int64_t i = 0; i < n; ++i)
+      ones += (i ? ", 2." : "2.");
+    EXPECT_EQ(printed([&] { f(tressel::ones({n})).wait(); }), "twice: [" + ones + "] f32[" + std::to_string(n) + "]\n");
+  }
+  EXPECT_EQ(f.stats().traces, 2u); // the second serves all sizes
+}
+
 TEST(DebugPrint, RunsWhereNothingIsReturned) {
   auto f = jit([](Tensor x) { debug_print(x * 2, "twice"); });
   EXPECT_EQ(printed([&] { f(2.0f); }), "twice: 4. f32[]\n");
+}
+
+TEST(DebugPrint, InLoopsAndBranches) {
+  auto fn = [](Tensor x) {
+    Tensor y = for_loop(
+        3,
+        [](Tensor i, Tensor v) {
+          debug_print(i, "i");
+          return v + 1;
+        },
+        x);
+    debug_print(y, "after");
+    return cond(
+        y > 3, [](Tensor v) {
+          debug_print(v, "large");
+          return v;
+        },
+        [](Tensor v) {
+          debug_print(v, "small");
+          return v * 2;
+        },
+        y);
+  };
+  const std::string want = "i: 0 i64[]\ni: 1 i64[]\ni: 2 i64[]\nafter: 4. f32[]\nlarge: 4. f32[]\n";
+  EXPECT_EQ(printed([&] { fn(tensor(1.0f)).wait(); }), want);
+  auto f = jit(fn);
+  EXPECT_EQ(printed([&] { f(tensor(1.0f)).wait(); }), want);
+  EXPECT_EQ(printed([&] { f(tensor(-4.0f)).wait(); }),
+            "i: 0 i64[]\ni: 1 i64[]\ni: 2 i64[]\nafter: -1. f32[]\nsmall: -1. f32[]\n");
 }
 
 TEST(AssertTrue, EagerAndCompiled) {
