@@ -4,6 +4,7 @@
 #include "frontend/stablehlo/OpTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 
@@ -108,10 +109,10 @@ private:
   std::vector<mlir::Value> importBlock(mlir::Block &block, std::vector<mlir::Value> args) {
     for (auto [from, to] : llvm::zip_equal(block.getArguments(), args))
       state_.values[from] = to;
-    for (mlir::Operation &op : block.without_terminator())
+    for (mlir::Operation &op : llvm::drop_end(block)) // what ends it is an op that nobody has registered
       importOp(&op);
     std::vector<mlir::Value> results;
-    for (mlir::Value v : block.getTerminator()->getOperands())
+    for (mlir::Value v : block.back().getOperands())
       results.push_back(state_.values.lookup(v));
     return results;
   }

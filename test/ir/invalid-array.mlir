@@ -590,3 +590,11 @@ func.func @scatter_nd_c3_rank(%a0: tensor<1x1x1x1x1x1x1x2xf32>, %a1: tensor<3x4x
   %r = tressel.scatter_nd %a0, %a1, %a2 : (tensor<1x1x1x1x1x1x1x2xf32>, tensor<3x4x1xi64>, tensor<f32>) -> tensor<1x1x1x1x1x1x1x2xf32>
   return
 }
+
+// -----
+
+func.func @dim_size_c1() {
+  // expected-error@+1 {{dim_size: (C1) the size is negative}}
+  %r = tressel.dim_size {size = -1 : i64} : () -> tensor<i64>
+  return
+}
