@@ -2,6 +2,8 @@
 
 #include <tressel/nn/recurrent.h>
 
+#include <tressel/control.h>
+
 #include <cmath>
 #include <functional>
 #include <span>
@@ -106,12 +108,13 @@ std::vector<RecurrentPass> declarePasses(const std::shared_ptr<detail::Node> &no
 using States = std::vector<Tensor>;
 using Step = std::function<States(const Tensor &fromX, const RecurrentPass &pass, const States &)>;
 
-/// All layers and directions over x [length, batch, width].
-class Unroller {
+/// All layers and directions over x [length, batch, width], each as one loop.
+class Sweep {
 public:
-  Unroller(const RecurrentOptions &options, std::span<const RecurrentPass> passes, std::span<const Dropout> drops,
-           int gates, int64_t hidden, Step step)
-      : options_(options), passes_(passes), drops_(drops), units_(gates * hidden), step_(std::move(step)) {}
+  Sweep(const RecurrentOptions &options, std::span<const RecurrentPass> passes, std::span<const Dropout> drops,
+        int gates, int64_t hidden, Step step)
+      : options_(options), passes_(passes), drops_(drops), hidden_(hidden), units_(gates * hidden),
+        step_(std::move(step)) {}
 
   /// `states` holds each pass's first state and gets its last.
   Tensor run(Tensor x, std::vector<States> &states) const {
@@ -131,21 +134,27 @@ public:
 
 private:
   Tensor runPass(const Tensor &x, const RecurrentPass &pass, States &states, bool fromEnd) const {
-    const int64_t length = x.dim(0);
     const Tensor fromX = affine(x, pass.weightIn, pass.biasIn, units_); // for all steps at once
-    std::vector<Tensor> outputs(static_cast<size_t>(length));
-    for (int64_t i = 0; i < length; ++i) {
-      const int64_t at = fromEnd ? length - 1 - i : i;
-      states = step_(row(fromX, at), pass, states);
-      outputs[static_cast<size_t>(at)] = states.front();
-    }
-    return stack(outputs);
+    // Those of the steps get their shapes here, as nothing can be made in a loop's body.
+    const DType dtype = parameterType(x);
+    pass.weightHidden.need({hidden_, units_}, dtype);
+    if (pass.biasHidden)
+      pass.biasHidden->need({units_}, dtype);
+    auto [last, outputs] = scan(
+        [&](States before, Tensor step) {
+          States after = step_(step, pass, before);
+          Tensor output = after.front();
+          return std::pair(std::move(after), std::move(output));
+        },
+        states, fromEnd ? flip(fromX, {0}) : fromX);
+    states = std::move(last);
+    return fromEnd ? flip(outputs, {0}) : outputs;
   }
 
   const RecurrentOptions &options_;
   std::span<const RecurrentPass> passes_;
   std::span<const Dropout> drops_;
-  int64_t units_;
+  int64_t hidden_, units_;
   Step step_;
 };
 
@@ -243,14 +252,13 @@ LSTMOutput LSTM::forward(Tensor x, std::optional<LSTMState> state) const {
   std::vector<States> states;
   for (size_t i = 0; i < passes_.size(); ++i)
     states.push_back({h[i], c[i]});
-  const Unroller unroller(options_, passes_, drops_, kLstmGates, hidden_,
-                          [this](const Tensor &fromX, const RecurrentPass &pass, const States &s) -> States {
-                            const Tensor fromHidden =
-                                affine(s[0], pass.weightHidden, pass.biasHidden, kLstmGates * hidden_);
-                            LSTMState next = lstmStep(fromX + fromHidden, s[1], hidden_);
-                            return {next.hidden, next.cell};
-                          });
-  const Tensor output = unroller.run(x, states);
+  const Sweep sweep(options_, passes_, drops_, kLstmGates, hidden_,
+                    [this](const Tensor &fromX, const RecurrentPass &pass, const States &s) -> States {
+                      const Tensor fromHidden = affine(s[0], pass.weightHidden, pass.biasHidden, kLstmGates * hidden_);
+                      LSTMState next = lstmStep(fromX + fromHidden, s[1], hidden_);
+                      return {next.hidden, next.cell};
+                    });
+  const Tensor output = sweep.run(x, states);
   return {swapBatch(output, options_.batch_first), {joinState(states, 0), joinState(states, 1)}};
 }
 
@@ -267,13 +275,12 @@ GRUOutput GRU::forward(Tensor x, std::optional<Tensor> hidden) const {
   std::vector<States> states;
   for (const Tensor &h : splitState(hidden, passes_.size(), x, hidden_, "GRU"))
     states.push_back({h});
-  const Unroller unroller(options_, passes_, drops_, kGruGates, hidden_,
-                          [this](const Tensor &fromX, const RecurrentPass &pass, const States &s) -> States {
-                            const Tensor fromHidden =
-                                affine(s[0], pass.weightHidden, pass.biasHidden, kGruGates * hidden_);
-                            return {gruStep(fromX, fromHidden, s[0], hidden_)};
-                          });
-  const Tensor output = unroller.run(x, states);
+  const Sweep sweep(options_, passes_, drops_, kGruGates, hidden_,
+                    [this](const Tensor &fromX, const RecurrentPass &pass, const States &s) -> States {
+                      const Tensor fromHidden = affine(s[0], pass.weightHidden, pass.biasHidden, kGruGates * hidden_);
+                      return {gruStep(fromX, fromHidden, s[0], hidden_)};
+                    });
+  const Tensor output = sweep.run(x, states);
   return {swapBatch(output, options_.batch_first), joinState(states, 0)};
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -40,6 +41,31 @@ template <typename M> void expectAllTypes(const char *name, const M &module, con
       }
     }
   }
+}
+
+/// A recurrent layer is one loop in a program: its size does not depend on the length, and one program serves all lengths.
+TEST(Layers, RecurrentLayersAreLoops) {
+  nn::LSTM lstm(3, {.bidirectional = true});
+  nn::GRU gru(3);
+  lstm.initialize({{f32, {4, 2, 5}}}, 1);
+  gru.initialize({{f32, {4, 2, 6}}}, 2);
+  auto run = [lstm, gru](Tensor x) { return gru(lstm(x).output).output; };
+  auto f = jit(run);
+  auto ops = [&](int64_t length) {
+    const std::string text = f.graph(ones({length, 2, 5}));
+    EXPECT_NE(text.find("tressel.scan"), std::string::npos);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_EQ(ops(4), ops(400));
+  f.compile({f32, {"length", 2, 5}});
+  for (int64_t length : {1, 2, 7, 33}) {
+    const Tensor x = rng::normal({length, 2, 5}, static_cast<uint64_t>(length));
+    const auto got = f(x).to_vector<float>(), expected = run(x).to_vector<float>();
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], expected[i], 1e-5) << length << " " << i;
+  }
+  EXPECT_EQ(f.stats().traces, 1u);
 }
 
 } // namespace
