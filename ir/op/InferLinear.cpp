@@ -29,9 +29,10 @@ Inferred inferMatmul(const OpInfo &op, std::span<const TensorType> operands, con
   return inferred({type, *shape});
 }
 
-Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+/// (C1) of convolutions, transposed or not.
+static std::optional<Inferred> checkConvOperands(const OpInfo &op, std::span<const TensorType> operands) {
   if (auto error = checkArity(op, operands))
-    return *error;
+    return error;
   const TensorType &x = operands[0], &w = operands[1];
   if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5)
     return inferError(op, 1, "x and w must have the same rank, 3 to 5", operands);
@@ -39,6 +40,13 @@ Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const
     return inferError(op, 1, "x and w must have one float type", operands);
   if (!w.shape.isStatic())
     return inferError(op, 1, "the window's sizes must be static", operands);
+  return std::nullopt;
+}
+
+Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkConvOperands(op, operands))
+    return *error;
+  const TensorType &x = operands[0], &w = operands[1];
   int spatial = x.rank() - 2;
   std::span<const int64_t> sizes(w.shape.begin() + 2, static_cast<size_t>(spatial));
   std::optional<WindowSpec> window =
@@ -59,15 +67,9 @@ Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const
 }
 
 Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
-  if (auto error = checkArity(op, operands))
+  if (auto error = checkConvOperands(op, operands))
     return *error;
   const TensorType &x = operands[0], &w = operands[1];
-  if (x.rank() != w.rank() || x.rank() < 3 || x.rank() > 5)
-    return inferError(op, 1, "x and w must have the same rank, 3 to 5", operands);
-  if (!isFloat(x.dtype) || x.dtype != w.dtype)
-    return inferError(op, 1, "x and w must have one float type", operands);
-  if (!w.shape.isStatic())
-    return inferError(op, 1, "the window's sizes must be static", operands);
   const int spatial = x.rank() - 2;
   std::span<const int64_t> sizes(w.shape.begin() + 2, static_cast<size_t>(spatial));
   const Ints &extra = ints(attrs[3]);

@@ -90,14 +90,19 @@ Value withBias(N &n, const Value &v) {
   return n.emit("add", {v, n.reshape(bias, wide)});
 }
 
-void conv(N &n) {
-  const Value &x = n.in(0), &w = n.in(1);
+/// The image and weights of a convolution, transposed or not.
+void checkImage(N &n, const Value &x, const Value &w) {
   n.sameType(x, w);
   n.requireFloat(x);
   if (x.rank() < 3 || x.rank() != w.rank())
     n.fail("needs an image and weights of equal rank, not " + x.type.str() + " and " + w.type.str());
   if (x.rank() > 5)
     n.unsupported(std::to_string(x.rank() - 2) + " spatial dimensions");
+}
+
+void conv(N &n) {
+  const Value &x = n.in(0), &w = n.in(1);
+  checkImage(n, x, w);
   Window window = readWindow(n, x, Ints(w.type.shape.begin() + 2, w.type.shape.end()));
   int64_t groups = n.intAttr("group", 1);
   if (groups < 1 || x.dim(1) % groups || w.dim(0) % groups || w.dim(1) != x.dim(1) / groups)
@@ -114,12 +119,7 @@ void conv(N &n) {
 /// The padding of a transposed convolution follows from the size that the result should have, where that is given.
 void convTranspose(N &n) {
   const Value &x = n.in(0), &w = n.in(1);
-  n.sameType(x, w);
-  n.requireFloat(x);
-  if (x.rank() < 3 || x.rank() != w.rank())
-    n.fail("needs an image and weights of equal rank, not " + x.type.str() + " and " + w.type.str());
-  if (x.rank() > 5)
-    n.unsupported(std::to_string(x.rank() - 2) + " spatial dimensions");
+  checkImage(n, x, w);
   const auto dims = static_cast<size_t>(x.rank() - 2);
   constexpr int64_t limit = int64_t(1) << 31;
   auto list = [&](const char *name, int64_t fallback, int64_t least, size_t count) {

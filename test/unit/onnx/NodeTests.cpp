@@ -202,11 +202,11 @@ std::string testedOp(const fs::path &dir) {
 bool writePage(const std::string &path, const std::map<std::string, OpRow> &rows, const int (&count)[3]) {
   std::ofstream out(path);
   out << "# ONNX\n\nGenerated from the node tests of `onnx==1.22.0` (operator set 27): run `ninja -C build update-onnx-page`.\n\n"
-      << "`tressel compile`, `run`, `inspect` and `explain` take `.onnx` files, and so does `onnx.h`. A model with an op that is not\n"
+      << "`tressel compile`, `run`, `bisect` and `inspect` take `.onnx` files, and so does `onnx.h`. A model with an op that is not\n"
       << "supported is refused with the list of all of them. The importer's design is in\n"
       << "[frontend/onnx/README.md](../frontend/onnx/README.md).\n\n"
       << "Of " << count[0] + count[1] + count[2] << " node tests " << count[0] << " pass, " << count[1] << " are unsupported, "
-      << count[2] << " fail. A case whose shapes or axes come in as inputs is run with those as\nconstants. An op's expanded "
+      << count[2] << " fail. A case whose shapes, axes, scales, regions or conditions come in as\ninputs is also tried with those as constants. An op's expanded "
       << "form (its definition in other ops) counts as the op.\n\n"
       << "Real models that the tests compare with ONNX Runtime: magika, openwakeword's models without `If`, silero VAD, basic-pitch, and\n"
       << "the detector, angle classifier and reader of PP-OCR.\n\n"
