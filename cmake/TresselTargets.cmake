@@ -22,9 +22,10 @@ tressel_make_pch(nortti -fno-rtti)
 function(tressel_configure name)
   cmake_parse_arguments(ARG "MLIR;NO_RTTI" "" "" ${ARGN})
   target_compile_options(${name} PRIVATE ${TRESSEL_WARNINGS})
-  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}
-                             ${CMAKE_SOURCE_DIR}/runtime/include ${CMAKE_SOURCE_DIR}/frontend/include
-                             ${CMAKE_BINARY_DIR}/frontend/include)
+  foreach(folder ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/runtime/include
+                 ${CMAKE_SOURCE_DIR}/frontend/include ${CMAKE_BINARY_DIR}/frontend/include)
+    target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${folder}>)
+  endforeach()
   if(ARG_MLIR)
     target_link_libraries(${name} PRIVATE tressel_mlir_headers)
     get_target_property(kind ${name} TYPE)

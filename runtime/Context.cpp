@@ -8,6 +8,7 @@
 #include "tressel/runtime/VerifySchedule.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -166,6 +167,11 @@ struct Context::Impl {
   dim::Values maxDims;
   Profile *profile = nullptr;
   std::unique_ptr<KernelFailure> failure = std::make_unique<KernelFailure>(); // steps hold its address
+  HostAllocator allocator;
+  int64_t maxBytes = std::numeric_limits<int64_t>::max();
+  std::vector<const void *> inputPointers; // of a call with views
+  std::vector<void *> outputPointers;
+  dim::Values viewDims;
 
   const Schedule &schedule() const { return executable->schedule(); }
   void run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs);
@@ -254,19 +260,55 @@ struct Context::Impl {
         collectMoves(program, buffer, stride, moves);
   }
 
-  /// Memory for a schedule of numbers. Contents are not kept: the programs leave nothing there. True if something moved.
+  /// Bytes held now, beside arenas of which others take the place.
+  int64_t heldBytes() const {
+    int64_t bytes = scratch ? scratch->bytes() : 0;
+    for (const auto *list : {&arenas, &derived})
+      for (const StorageRef &storage : *list)
+        bytes += storage ? storage->bytes() : 0;
+    return bytes;
+  }
+
+  /// Adds the bytes to those held.
+  StorageRef allocate(int64_t bytes, int64_t &held) const {
+    if (bytes > maxBytes - held)
+      throw OutOfMemory("'" + schedule().name + "' needs " + std::to_string(held + bytes) +
+                        " bytes, but its context may hold " + std::to_string(maxBytes));
+    held += bytes;
+    if (!allocator.allocate || bytes == 0)
+      return Storage::allocate(bytes);
+    struct Block {
+      HostAllocator from;
+      size_t bytes;
+    };
+    auto block = std::make_unique<Block>(allocator, static_cast<size_t>(bytes));
+    void *memory = allocator.allocate(block->bytes, 64, allocator.user);
+    if (!memory)
+      throw OutOfMemory("the caller's allocator has no " + std::to_string(bytes) + " bytes for '" + schedule().name +
+                        "'");
+    auto release = [](void *data, void *user) {
+      std::unique_ptr<Block> block(static_cast<Block *>(user));
+      if (block->from.release)
+        block->from.release(data, block->bytes, block->from.user);
+    };
+    return Storage::adopt(memory, bytes, release, block.release());
+  }
+
+  /// Memory for a schedule of numbers. Contents are not kept: the programs leave nothing there. True if something
+  /// moved.
   bool provide(const Schedule &s) {
     // All of it or, when there is not enough, nothing.
     std::vector<StorageRef> larger = arenas;
     larger.resize(s.arenas.size());
+    int64_t held = heldBytes(); // the old blocks too, until the new ones are there
     for (size_t i = 0; i < s.arenas.size(); ++i)
       if (!larger[i] || larger[i]->bytes() < s.arenas[i].bytes)
-        larger[i] = Storage::allocate(s.arenas[i].bytes);
+        larger[i] = allocate(s.arenas[i].bytes, held);
     int64_t stride = scratchStride;
     for (const KernelDesc &kernel : s.kernels)
       stride = std::max(stride, (kernel.scratchBytes + 63) / 64 * 64);
     if (stride > scratchStride)
-      scratch = Storage::allocate(stride * ThreadPool::global().numThreads());
+      scratch = allocate(stride * ThreadPool::global().numThreads(), held);
     bool moved = stride > scratchStride;
     scratchStride = stride;
     for (size_t i = 0; i < larger.size(); ++i)
@@ -313,6 +355,22 @@ struct Context::Impl {
       instances.pop_back();
     instances.insert(instances.begin(), std::move(made));
     return *instances.front();
+  }
+
+  /// Finds the symbols' values. Throws ShapeError when an input has not its type.
+  void checkInputs(size_t count, auto typeOf, dim::Values &dims) const {
+    const Schedule &s = schedule();
+    std::array<Shape, 16> few; // a call allocates nothing
+    std::vector<Shape> many(count > few.size() ? count : 0);
+    Shape *shapes = many.empty() ? few.data() : many.data();
+    for (size_t i = 0; i < count; ++i) {
+      const TensorType type = typeOf(i);
+      shapes[i] = type.shape;
+      if (i < s.inputs.size() && type.dtype != s.inputs[i].type.dtype)
+        throw ShapeError("input '" + s.inputs[i].name + "' of '" + s.name + "' is " + s.inputs[i].type.str() +
+                         ", given " + type.str());
+    }
+    dims = dimsOf(s, std::span<const Shape>(shapes, count));
   }
 
   [[noreturn]] void fail(const Program &program, const Step &step, int32_t status) const {
@@ -390,11 +448,14 @@ Context::Context(std::shared_ptr<const Executable> executable, const ContextOpti
     : impl_(std::make_unique<Impl>()) {
   Impl &impl = *impl_;
   impl.executable = std::static_pointer_cast<const ExecutableImpl>(std::move(executable));
+  impl.allocator = options.allocator;
+  impl.maxBytes = options.max_bytes;
   const Schedule &schedule = impl.schedule();
+  int64_t held = 0;
   impl.boundIndex.resize(schedule.states.size(), 0);
   for (size_t i = 0; i < schedule.states.size(); ++i) {
     const bool isDerived = schedule.states[i].kind == StateKind::Derived;
-    impl.derived.push_back(isDerived ? Storage::allocate(schedule.states[i].type.bytes()) : StorageRef());
+    impl.derived.push_back(isDerived ? impl.allocate(schedule.states[i].type.bytes(), held) : StorageRef());
     if (!isDerived)
       impl.boundIndex[i] = static_cast<uint32_t>(impl.numBoundStates++);
   }
@@ -510,6 +571,38 @@ void Context::run(std::span<const void *const> inputs, std::span<void *const> ou
     return run(inputs, outputs);
   impl_->run(impl_->instanceFor(dims), inputs, outputs);
 }
+
+std::vector<TensorType> Context::outputTypes(std::span<const TensorType> inputs) const {
+  const Schedule &s = impl_->schedule();
+  dim::Values dims;
+  impl_->checkInputs(
+      inputs.size(), [&](size_t i) { return inputs[i]; }, dims);
+  std::vector<TensorType> types;
+  for (const ValueDesc &output : s.outputs)
+    types.push_back({output.type.dtype, dim::evaluate(output.type.shape, dims)});
+  return types;
+}
+
+void Context::run(std::span<const View> inputs, std::span<const View> outputs) {
+  Impl &impl = *impl_;
+  const Schedule &s = impl.schedule();
+  impl.checkInputs(
+      inputs.size(), [&](size_t i) { return inputs[i].type; }, impl.viewDims);
+  for (size_t i = 0; i < std::min(outputs.size(), s.outputs.size()); ++i) { // their number is checked below
+    const TensorType &type = s.outputs[i].type;
+    if (const TensorType want{type.dtype, dim::evaluate(type.shape, impl.viewDims)}; outputs[i].type != want)
+      throw ShapeError("output '" + s.outputs[i].name + "' of '" + s.name + "' is " + want.str() + ", given " +
+                       outputs[i].type.str());
+  }
+  impl.inputPointers.clear(), impl.outputPointers.clear();
+  for (const View &view : inputs)
+    impl.inputPointers.push_back(view.data);
+  for (const View &view : outputs)
+    impl.outputPointers.push_back(view.data);
+  run(impl.inputPointers, impl.outputPointers, impl.viewDims);
+}
+
+int64_t Context::bytes() const { return impl_->heldBytes(); }
 
 int64_t Context::arenaBytes() const {
   int64_t bytes = 0;

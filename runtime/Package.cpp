@@ -20,9 +20,11 @@
 namespace tressel::runtime {
 namespace {
 
-/// A read-only mapping of a whole file.
+/// The bytes of a package: a read-only mapping of a whole file, or somebody else's memory.
 class Mapping {
 public:
+  Mapping(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
+      : bytes(bytes), owned_(false), owner_(std::move(owner)) {}
   explicit Mapping(const std::string &path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat info = {};
@@ -44,13 +46,17 @@ public:
       throw InputError(path + ": cannot be read: " + why);
   }
   ~Mapping() {
-    if (!bytes.empty())
+    if (owned_ && !bytes.empty())
       ::munmap(const_cast<std::byte *>(bytes.data()), bytes.size());
   }
   Mapping(const Mapping &) = delete;
   Mapping &operator=(const Mapping &) = delete;
 
   std::span<const std::byte> bytes;
+
+private:
+  bool owned_ = true;
+  std::shared_ptr<const void> owner_;
 };
 
 //--- Metadata to schedule --------------------------------------------------------------------------------------------
@@ -203,6 +209,12 @@ struct Package::Impl {
   mutable std::map<std::pair<std::string, CpuLevel>, std::weak_ptr<const Executable>> executables;
 
   explicit Impl(const std::string &path) : path(path), mapping(path) { read(); }
+  Impl(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
+      : path("package in memory"), mapping(bytes, std::move(owner)) {
+    if (reinterpret_cast<uintptr_t>(bytes.data()) % 64)
+      throw Error("the memory of a package must be aligned to 64 bytes");
+    read();
+  }
 
   [[noreturn]] void fail(const std::string &why) const { throw InputError(path + ": " + why); }
   [[noreturn]] void damaged(const std::string &where) const { fail("the package is damaged (" + where + ")"); }
@@ -320,6 +332,12 @@ struct Package::Impl {
 Package Package::open(const std::string &path) {
   Package package;
   package.impl_ = std::make_shared<const Impl>(path);
+  return package;
+}
+
+Package Package::open(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  Package package;
+  package.impl_ = std::make_shared<const Impl>(bytes, std::move(owner));
   return package;
 }
 

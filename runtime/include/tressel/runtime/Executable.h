@@ -6,6 +6,7 @@
 #include "tressel/runtime/Schedule.h"
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -40,10 +41,27 @@ struct Profile {
   std::vector<Span> commands; ///< one per command of `step`, of the latest call
 };
 
+/// Where a context's memory comes from, if not from the library's own blocks. Called in the threads that make, run and
+/// destroy the context. `allocate` gives at least `bytes` bytes with the alignment, or null when there is none.
+struct HostAllocator {
+  void *(*allocate)(size_t bytes, size_t alignment, void *user) = nullptr;
+  void (*release)(void *memory, size_t bytes, void *user) = nullptr;
+  void *user = nullptr;
+};
+
 struct ContextOptions {
   /// Sizes of dimensions by name up to which memory is taken at once; calls beyond them are refused. Only for symbolic
   /// dimensions of the schedule, within their bounds; the others grow as calls need it.
   std::vector<std::pair<std::string, int64_t>> max_dims;
+  /// Most bytes that the context may hold: arenas, scratch and derived state. What would need more throws OutOfMemory.
+  int64_t max_bytes = std::numeric_limits<int64_t>::max();
+  HostAllocator allocator = {};
+};
+
+/// A caller's tensor: dense, row-major, at least element-aligned (64 bytes are fastest).
+struct View {
+  void *data = nullptr;
+  TensorType type;
 };
 
 /// The memory and bindings of one caller: arenas, derived state, operand tables with pointers filled in once. Belongs
@@ -64,12 +82,19 @@ public:
   /// order; outputs must not overlap inputs or each other (an Error). Throws RuntimeError naming op and line; outputs
   /// are then undefined, and so are mutable states.
   void run(std::span<const void *const> inputs, std::span<void *const> outputs);
-  /// The same for a program with symbolic sizes, for these values of all its symbols (`dimsOf` finds them from the inputs'
-  /// shapes). The first call with other sizes lays the program out anew and proves that it is safe; the last few are
-  /// remembered, and memory only grows. Throws ShapeError when a value leaves the symbol's bounds.
+  /// The same for a program with symbolic sizes, for these values of all its symbols (`dimsOf` finds them from the
+  /// inputs' shapes). The first call with other sizes lays the program out anew and proves that it is safe; the last
+  /// few are remembered, and memory only grows. Throws ShapeError when a value leaves the symbol's bounds.
   void run(std::span<const void *const> inputs, std::span<void *const> outputs, const dim::Values &dims);
+  /// The same with the types checked, and the values of symbols found from the inputs' shapes; outputs have the types
+  /// that `outputTypes` gives. Throws ShapeError too, which names the input or output and both types.
+  void run(std::span<const View> inputs, std::span<const View> outputs);
+  /// Types of the outputs for inputs of these types. Throws ShapeError.
+  std::vector<TensorType> outputTypes(std::span<const TensorType> inputs) const;
   /// Arena bytes held now.
   int64_t arenaBytes() const;
+  /// All bytes that `max_bytes` bounds, held now.
+  int64_t bytes() const;
 
   /// Takes time stamps around every command of the following calls, until set to null. Costs some 30 ns a command.
   void setProfile(Profile *profile);

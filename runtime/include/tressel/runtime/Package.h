@@ -60,6 +60,9 @@ class Package {
 public:
   /// Maps the file and checks all of it: checksums, structure, and that every schedule is safe. Throws InputError.
   static Package open(const std::string &path);
+  /// A package that lies in memory, 64-byte aligned: linked into the program, say. The bytes must not change and stay where
+  /// they are; `owner`, if any, is held as long as they are used. Throws Error when misaligned.
+  static Package open(std::span<const std::byte> bytes, std::shared_ptr<const void> owner = nullptr);
 
   /// Names, in the order of writing. Functions below are meant by name; "" is the first.
   std::vector<std::string> functions() const;

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Installs a build into a folder, moves that elsewhere, and uses it as another project would: through find_package and
+pkg-config, with the C compiler and a C++ compiler that is not the build's. What it builds must run, and the runtime must need
+neither LLVM nor MLIR nor oneDNN.
+
+usage: check_install.py BUILD_DIR SOURCE_DIR [CXX]
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+
+def run(*command, **options):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **options)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\nexit status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def main():
+    build, source = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
+    compiler = sys.argv[3] if len(sys.argv) > 3 else "g++"
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        run("cmake", "--install", build, "--prefix", folder / "first")
+        prefix = folder / "moved"
+        (folder / "first").rename(prefix)
+        lib = next(prefix.glob("lib*"))
+
+        needed = run("readelf", "-d", lib / "libtressel_runtime.so")
+        for name in ("LLVM", "MLIR", "dnnl"):
+            assert name not in needed, f"the runtime needs {name}"
+
+        # The installed program, without the build's libraries in reach, makes a package.
+        clean = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+        package = folder / "model.tsl"
+        model = source / "test/acceptance/Inputs/mlp.mlir"
+        run(prefix / "bin/tressel", "compile", model, "-o", package, env=clean)
+
+        consumer = folder / "consumer"
+        run("cmake", "-S", source / "test/install/consumer", "-B", consumer, f"-DCMAKE_PREFIX_PATH={prefix}",
+            f"-DEXAMPLES={source / 'docs/examples'}", f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_C_COMPILER=cc")
+        run("cmake", "--build", consumer)
+        hello = run(consumer / "train_or_trace", env=clean)
+        assert "largest difference: " in hello, hello
+        outputs = [run(consumer / program, package, env=clean) for program in ("predict_c", "predict_cpp")]
+        for text in outputs:
+            assert "input " in text and "output " in text, text
+
+        flags = {**clean, "PKG_CONFIG_PATH": str(lib / "pkgconfig")}
+        listed = run("pkg-config", "--cflags", "--libs", "tressel_runtime", env=flags).split()
+        run("cc", "-std=c99", source / "docs/examples/deploy/predict.c", *listed, f"-Wl,-rpath,{lib}", "-o", folder / "by-hand")
+        assert run(folder / "by-hand", package, env=clean) == outputs[0]
+        assert "-ltressel" in run("pkg-config", "--libs", "tressel", env=flags).split()
+
+        # Nothing in PATH is needed to run a package, and damage is told.
+        run(folder / "by-hand", package, env={"PATH": ""})
+        package.write_bytes(package.read_bytes()[:-1])
+        bad = subprocess.run([folder / "by-hand", package], capture_output=True, text=True)
+        assert bad.returncode == 1 and "truncated" in bad.stderr, bad.stderr
+    print("installed, found and used")
+
+
+main()

@@ -1,0 +1,272 @@
+#include "tressel/runtime/tressel_runtime.h"
+
+#include "ScheduleBuilder.h"
+#include "TestImages.h"
+#include "tressel/runtime/Package.h"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <set>
+#include <thread>
+
+using namespace tressel;
+using namespace tressel::runtime;
+
+namespace {
+
+/// "main": out = (x + x) + x of n floats, n in [1, 1000], through an arena. "pick": row i of a table of 4, i32 indices.
+std::vector<std::byte> packageOfTwo() {
+  const int64_t n = dim::symbol("n", 1, 1000);
+  const TensorType type{f32, Shape{n}};
+  auto ofSize = [&](ScheduleBuilder &b, uint32_t buffer) {
+    b.s.buffers[buffer].bytes = dim::mul(n, 4);
+    return buffer;
+  };
+  auto floats = ScheduleBuilder::floats(1);
+  ScheduleBuilder b;
+  b.s.name = "main";
+  b.s.dims = {n};
+  const uint32_t x = ofSize(b, b.input("x", floats)), out = ofSize(b, b.output("out", floats)),
+                 h = ofSize(b, b.buffer(Space::Arena, b.arena(dim::alignUp(dim::mul(n, 4), 64)), 0, floats));
+  b.s.inputs[0].type = b.s.outputs[0].type = type;
+  for (uint32_t buffer : {x, out, h})
+    b.s.buffers[buffer].type = type;
+  const uint32_t add = b.kernel("add", n, 64);
+  b.s.kernels[add].numInputs = 2;
+  b.launch(add, {x, x}, {h});
+  b.launch(add, {h, x}, {out});
+
+  ScheduleBuilder p;
+  p.s.name = "pick";
+  const TensorType indices{i32, Shape{2}};
+  const uint32_t table = p.input("table", ScheduleBuilder::floats(4)), index = p.input("index", indices),
+                 picked = p.output("picked", ScheduleBuilder::floats(2));
+  const uint32_t gather = p.kernel("gather", 2, 2);
+  p.s.kernels[gather].numInputs = 2;
+  p.launch(gather, {table, index}, {picked});
+
+  const std::vector<std::byte> image = testImage("kernels");
+  const PackageFunction functions[] = {{"main", &b.s, {{CpuLevel::Baseline, image}}, {}},
+                                       {"pick", &p.s, {{CpuLevel::Baseline, image}}, {}}};
+  return packageBytes(functions);
+}
+
+/// A package in aligned memory.
+struct Opened {
+  Opened() {
+    const std::vector<std::byte> made = packageOfTwo();
+    bytes = made.size();
+    memory.reset(static_cast<std::byte *>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+    std::memcpy(memory.get(), made.data(), bytes);
+    EXPECT_EQ(tressel_open_memory(memory.get(), bytes, &package), TRESSEL_OK) << tressel_error();
+  }
+  ~Opened() { tressel_close(package); }
+
+  struct Free {
+    void operator()(std::byte *p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> memory;
+  size_t bytes = 0;
+  tressel_package *package = nullptr;
+};
+
+tressel_tensor floats(float *data, int64_t n) { return {data, TRESSEL_F32, 1, {n}}; }
+
+struct Counted {
+  int64_t live = 0, most = 0;
+  int calls = 0, failAfter = 1000;
+};
+void *countedAllocate(size_t bytes, size_t alignment, void *user) {
+  auto &c = *static_cast<Counted *>(user);
+  if (c.calls++ >= c.failAfter)
+    return nullptr;
+  c.live += static_cast<int64_t>(bytes);
+  c.most = std::max(c.most, c.live);
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+void countedRelease(void *memory, size_t bytes, void *user) {
+  static_cast<Counted *>(user)->live -= static_cast<int64_t>(bytes);
+  std::free(memory);
+}
+
+} // namespace
+
+TEST(CApi, DescribesAndRunsFunctions) {
+  Opened opened;
+  EXPECT_EQ(tressel_abi_version(), uint32_t(TRESSEL_ABI_VERSION));
+  EXPECT_EQ(tressel_num_functions(opened.package), 2u);
+  EXPECT_STREQ(tressel_function_name(opened.package, 1), "pick");
+  EXPECT_EQ(tressel_function_name(opened.package, 2), nullptr);
+
+  tressel_context *context = nullptr;
+  ASSERT_EQ(tressel_context_create(opened.package, nullptr, &context), TRESSEL_OK) << tressel_error();
+  EXPECT_EQ(tressel_num_inputs(context), 1u);
+  EXPECT_EQ(tressel_num_outputs(context), 1u);
+  ASSERT_EQ(tressel_num_dims(context), 1u);
+  tressel_dim dim;
+  ASSERT_EQ(tressel_dim_info(context, 0, &dim), TRESSEL_OK);
+  EXPECT_STREQ(dim.name, "n");
+  EXPECT_EQ(dim.hi, 1000);
+  tressel_value value;
+  ASSERT_EQ(tressel_input(context, 0, &value), TRESSEL_OK);
+  EXPECT_STREQ(value.name, "x");
+  EXPECT_EQ(value.dtype, TRESSEL_F32);
+  EXPECT_EQ(value.rank, 1);
+  EXPECT_EQ(value.shape[0], -1);
+  EXPECT_STREQ(value.symbols[0], "n");
+
+  for (int64_t n : {3, 700, 3}) {
+    std::vector<float> x(size_t(n), 2.0f), y(size_t(n), 0.0f);
+    const tressel_tensor in = floats(x.data(), n);
+    tressel_tensor out = {};
+    ASSERT_EQ(tressel_output_types(context, &in, 1, &out, 1), TRESSEL_OK) << tressel_error();
+    EXPECT_EQ(out.rank, 1);
+    EXPECT_EQ(out.shape[0], n);
+    out.data = y.data();
+    ASSERT_EQ(tressel_run(context, &in, 1, &out, 1), TRESSEL_OK) << tressel_error();
+    EXPECT_EQ(y, std::vector<float>(size_t(n), 6.0f));
+  }
+  tressel_context_destroy(context);
+}
+
+TEST(CApi, AContextOutlivesItsPackage) {
+  tressel_context *context = nullptr;
+  Opened opened; // only its memory stays
+  ASSERT_EQ(tressel_context_create(opened.package, nullptr, &context), TRESSEL_OK);
+  tressel_close(opened.package);
+  opened.package = nullptr;
+  float x[2] = {1, 2}, y[2];
+  const tressel_tensor in = floats(x, 2), out = floats(y, 2);
+  EXPECT_EQ(tressel_run(context, &in, 1, &out, 1), TRESSEL_OK) << tressel_error();
+  EXPECT_EQ(y[1], 6.0f);
+  tressel_context_destroy(context);
+  tressel_context_destroy(nullptr);
+  tressel_close(nullptr);
+}
+
+TEST(CApi, SaysWhatIsWrong) {
+  Opened opened;
+  tressel_context *context = nullptr;
+  ASSERT_EQ(tressel_context_create(opened.package, nullptr, &context), TRESSEL_OK);
+  float x[4] = {}, y[4];
+  tressel_tensor in = floats(x, 4), out = floats(y, 4);
+  auto run = [&](tressel_status want) {
+    EXPECT_EQ(tressel_run(context, &in, 1, &out, 1), want);
+    return std::string(tressel_error());
+  };
+  out.shape[0] = 3;
+  EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "output 'out' of 'main' is f32[4], given f32[3]");
+  out.shape[0] = 4;
+  in.dtype = TRESSEL_I32;
+  EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "input 'x' of 'main' is f32[n], given i32[4]");
+  in.dtype = 77;
+  EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "input 0 has no element type (dtype 77)");
+  in.dtype = TRESSEL_F32;
+  in.rank = 9;
+  EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "input 0 has rank 9, not 0 to 8");
+  in.rank = 1;
+  in.shape[0] = -4;
+  EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "input 0 has -4 as the size of dimension 0");
+  in.shape[0] = out.shape[0] = 1001;
+  EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT),
+            "input 'x' is f32[n], given f32[1001]: dimension 0 is 1001, but n lies between 1 and 1000");
+  in.shape[0] = out.shape[0] = 4;
+  in.data = nullptr;
+  EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "input 'x' is null");
+  in.data = y;
+  EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "output 'out' overlaps input 'x'");
+  EXPECT_EQ(tressel_run(context, &in, 0, &out, 1), TRESSEL_INVALID_ARGUMENT);
+  EXPECT_EQ(tressel_run(context, nullptr, 1, &out, 1), TRESSEL_INVALID_ARGUMENT);
+  EXPECT_EQ(tressel_run(nullptr, &in, 1, &out, 1), TRESSEL_INVALID_ARGUMENT);
+  tressel_value value;
+  EXPECT_EQ(tressel_input(context, 1, &value), TRESSEL_INVALID_ARGUMENT);
+  in.data = x;
+  EXPECT_EQ(tressel_run(context, &in, 1, &out, 1), TRESSEL_OK); // as good as before
+
+  tressel_package *package = opened.package;
+  EXPECT_EQ(tressel_open("/nonexistent/a.tsl", &package), TRESSEL_BAD_PACKAGE);
+  EXPECT_EQ(package, opened.package) << "results stay untouched";
+  EXPECT_NE(std::string(tressel_error()).find("/nonexistent/a.tsl"), std::string::npos);
+  EXPECT_EQ(tressel_open(nullptr, &package), TRESSEL_INVALID_ARGUMENT);
+  EXPECT_EQ(tressel_open_memory(opened.memory.get(), opened.bytes - 1, &package), TRESSEL_BAD_PACKAGE);
+  EXPECT_EQ(tressel_open_memory(opened.memory.get() + 1, opened.bytes - 1, &package), TRESSEL_INVALID_ARGUMENT);
+  EXPECT_STREQ(tressel_error(), "the memory of a package must be aligned to 64 bytes");
+  tressel_context_destroy(context);
+}
+
+TEST(CApi, AKernelsFindingIsTold) {
+  Opened opened;
+  tressel_context_options options = {};
+  options.struct_size = sizeof(options);
+  options.function = "nobody";
+  tressel_context *context = nullptr;
+  EXPECT_EQ(tressel_context_create(opened.package, &options, &context), TRESSEL_INVALID_ARGUMENT);
+  options.function = "pick";
+  ASSERT_EQ(tressel_context_create(opened.package, &options, &context), TRESSEL_OK) << tressel_error();
+  float table[4] = {1, 2, 3, 4}, picked[2];
+  int32_t index[2] = {3, 9};
+  const tressel_tensor in[] = {floats(table, 4), {index, TRESSEL_I32, 1, {2}}}, out = floats(picked, 2);
+  EXPECT_EQ(tressel_run(context, in, 2, &out, 1), TRESSEL_RUN_FAILED);
+  EXPECT_EQ(std::string(tressel_error()), "an index is out of range in kernel 'gather'");
+  std::string other = "unset";
+  std::thread([&] { other = tressel_error(); }).join();
+  EXPECT_EQ(other, "") << "errors are a thread's own";
+  tressel_context_destroy(context);
+}
+
+TEST(CApi, MemoryIsBoundedAndTheCallers) {
+  Opened opened;
+  Counted counted;
+  const char *names[] = {"n"};
+  const int64_t sizes[] = {100};
+  tressel_context_options options = {};
+  options.struct_size = sizeof(options);
+  options.num_max_dims = 1;
+  options.max_dim_names = names;
+  options.max_dims = sizes;
+  options.allocate = countedAllocate;
+  options.user = &counted;
+  tressel_context *context = nullptr;
+  EXPECT_EQ(tressel_context_create(opened.package, &options, &context), TRESSEL_INVALID_ARGUMENT);
+  EXPECT_STREQ(tressel_error(), "of allocate and release, one is null");
+  options.release = countedRelease;
+  ASSERT_EQ(tressel_context_create(opened.package, &options, &context), TRESSEL_OK) << tressel_error();
+  EXPECT_EQ(counted.live, tressel_context_bytes(context));
+  const int calls = counted.calls;
+  std::vector<float> x(1000, 1.0f), y(1000);
+  for (int64_t n : {100, 1, 57}) {
+    const tressel_tensor in = floats(x.data(), n), out = floats(y.data(), n);
+    EXPECT_EQ(tressel_run(context, &in, 1, &out, 1), TRESSEL_OK) << tressel_error();
+  }
+  EXPECT_EQ(counted.calls, calls) << "all was taken at once";
+  tressel_tensor in = floats(x.data(), 101), out = floats(y.data(), 101);
+  EXPECT_EQ(tressel_run(context, &in, 1, &out, 1), TRESSEL_INVALID_ARGUMENT);
+  tressel_context_destroy(context);
+  EXPECT_EQ(counted.live, 0);
+
+  // A bound instead of sizes: growth stops there, and what fitted still does.
+  options.num_max_dims = 0;
+  options.max_bytes = 1200;
+  ASSERT_EQ(tressel_context_create(opened.package, &options, &context), TRESSEL_OK) << tressel_error();
+  counted.most = counted.live;
+  auto run = [&](int64_t n) {
+    in = floats(x.data(), n), out = floats(y.data(), n);
+    return tressel_run(context, &in, 1, &out, 1);
+  };
+  EXPECT_EQ(run(150), TRESSEL_OK);
+  EXPECT_EQ(run(1000), TRESSEL_OUT_OF_MEMORY);
+  EXPECT_NE(std::string(tressel_error()).find("but its context may hold 1200"), std::string::npos) << tressel_error();
+  EXPECT_LE(counted.most, 1200);
+  EXPECT_EQ(run(150), TRESSEL_OK);
+  // The allocator has no more: the same.
+  tressel_context_destroy(context);
+  options.max_bytes = 0;
+  ASSERT_EQ(tressel_context_create(opened.package, &options, &context), TRESSEL_OK);
+  counted.failAfter = counted.calls;
+  EXPECT_EQ(run(500), TRESSEL_OUT_OF_MEMORY);
+  counted.failAfter = 1000;
+  EXPECT_EQ(run(500), TRESSEL_OK);
+  EXPECT_EQ(y[499], 3.0f);
+  tressel_context_destroy(context);
+  EXPECT_EQ(counted.live, 0);
+}
