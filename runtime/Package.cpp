@@ -283,6 +283,9 @@ struct Package::Impl {
       function.constants = section(f->constants(), "constants");
       if (const auto violations = verifySchedule(function.schedule); !violations.empty())
         fail("the schedule of function '" + function.name + "' is not safe to run: " + violations[0].message);
+      for (const Function &other : functions)
+        if (other.name == function.name && !sameSignature(other.schedule, function.schedule))
+          damaged("two functions '" + function.name + "' differ in their inputs, outputs or states");
       functions.push_back(std::move(function));
     }
     if (functions.empty())
@@ -321,11 +324,26 @@ struct Package::Impl {
 
   static uint8_t raw(CpuLevel level) { return static_cast<uint8_t>(level); }
 
-  const Function &find(const std::string &name) const {
+  /// Calls fn for all functions of that name, of the first function's if it is empty.
+  template <typename Fn> void forEachVariant(const std::string &name, Fn fn) const {
+    bool any = false;
     for (const Function &f : functions)
-      if (name.empty() || f.name == name)
-        return f;
-    throw Error(path + " has no function '" + name + "'");
+      if (f.name == (name.empty() ? functions.front().name : name))
+        any = true, fn(f);
+    if (!any)
+      throw Error(path + " has no function '" + name + "'");
+  }
+  /// The one with the best code that `cpu` has, and that code, which is null if all need more or none is needed.
+  std::pair<const Function *, const Function::Code *> find(const std::string &name, CpuLevel cpu) const {
+    const Function *function = nullptr;
+    const Function::Code *best = nullptr;
+    forEachVariant(name, [&](const Function &f) {
+      function = function ? function : &f;
+      for (const Function::Code &code : f.images)
+        if (code.level <= cpu && (!best || code.level > best->level))
+          function = &f, best = &code;
+    });
+    return {function, best};
   }
 };
 
@@ -344,18 +362,23 @@ Package Package::open(std::span<const std::byte> bytes, std::shared_ptr<const vo
 std::vector<std::string> Package::functions() const {
   std::vector<std::string> names;
   for (const Function &f : impl_->functions)
-    names.push_back(f.name);
+    if (std::find(names.begin(), names.end(), f.name) == names.end())
+      names.push_back(f.name);
   return names;
 }
-const Schedule &Package::schedule(const std::string &function) const { return impl_->find(function).schedule; }
+const Schedule &Package::schedule(const std::string &function) const {
+  return impl_->find(function, hostCpuLevel()).first->schedule;
+}
 std::vector<CpuLevel> Package::levels(const std::string &function) const {
   std::vector<CpuLevel> levels;
-  for (const auto &image : impl_->find(function).images)
-    levels.push_back(image.level);
+  impl_->forEachVariant(function, [&](const Function &f) {
+    for (const auto &image : f.images)
+      levels.push_back(image.level);
+  });
   return levels;
 }
 int64_t Package::constantBytes(const std::string &function) const {
-  return static_cast<int64_t>(impl_->find(function).constants.size());
+  return static_cast<int64_t>(impl_->find(function, hostCpuLevel()).first->constants.size());
 }
 int64_t Package::fileBytes() const { return static_cast<int64_t>(impl_->mapping.bytes.size()); }
 
@@ -365,18 +388,15 @@ std::span<const std::byte> Package::stateValue(const std::string &name) const {
 }
 
 std::shared_ptr<const Executable> Package::executable(const std::string &name, CpuLevel cpu) const {
-  const Function &function = impl_->find(name);
+  const auto [found, best] = impl_->find(name, cpu);
+  const Function &function = *found;
   std::lock_guard lock(impl_->mutex);
   auto &cached = impl_->executables[{function.name, cpu}];
   if (auto alive = cached.lock())
     return alive;
-  const Function::Code *best = nullptr;
   std::string needed;
-  for (const Function::Code &code : function.images) {
-    if (code.level <= cpu && (!best || code.level > best->level))
-      best = &code;
-    needed += (needed.empty() ? "" : " or ") + std::string(nameOf(code.level));
-  }
+  for (CpuLevel level : levels(name))
+    needed += (needed.empty() ? "" : " or ") + std::string(nameOf(level));
   if (!function.images.empty() && !best)
     throw InputError(impl_->path + ": the code is for x86-64 " + needed + ", this CPU has " + std::string(nameOf(cpu)) +
                      " (compile it with --cpu " + std::string(nameOf(cpu)) + ")");

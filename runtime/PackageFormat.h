@@ -4,6 +4,8 @@
 // and sections begin at multiples of 64; the bytes between them are zero.
 #pragma once
 
+#include "tressel/runtime/Schedule.h"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +30,9 @@ static_assert(sizeof(PackageHeader) == 64);
 
 /// Where a number is a size, this and what follows stand for the expressions of the schedule's table.
 inline constexpr int64_t kFirstExpression = INT64_MIN + 1;
+
+/// Whether callers see the same function: inputs, outputs, symbols, and states that they bind.
+bool sameSignature(const Schedule &a, const Schedule &b);
 
 constexpr uint64_t alignUp(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
 

@@ -168,14 +168,45 @@ void build(FlatBufferBuilder &b, Sections &sections, std::span<const PackageFunc
 
 } // namespace
 
+bool sameSignature(const Schedule &a, const Schedule &b) {
+  auto same = [](const std::vector<ValueDesc> &x, const std::vector<ValueDesc> &y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](const ValueDesc &v, const ValueDesc &w) { return v.name == w.name && v.type == w.type; });
+  };
+  auto bound = [](const Schedule &s) { // in the caller's order
+    std::vector<StateDesc> states;
+    std::copy_if(s.states.begin(), s.states.end(), std::back_inserter(states),
+                 [](const StateDesc &d) { return d.kind != StateKind::Derived; });
+    return states;
+  };
+  const std::vector<StateDesc> x = bound(a), y = bound(b);
+  return same(a.inputs, b.inputs) && same(a.outputs, b.outputs) && a.dims == b.dims &&
+         std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const StateDesc &v, const StateDesc &w) {
+           return v.name == w.name && v.type == w.type && v.kind == w.kind;
+         });
+}
+
 std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions, std::span<const PackageState> states) {
   if (functions.empty())
     throw Error("a package holds at least one function");
+  for (size_t i = 0; i < functions.size(); ++i) {
+    const PackageFunction &f = functions[i];
+    if (f.name.empty())
+      throw Error("a function of a package needs a name");
+    for (const PackageFunction &other : functions.first(i)) {
+      if (other.name != f.name)
+        continue;
+      if (!sameSignature(*other.schedule, *f.schedule))
+        throw Error("two functions '" + f.name + "' differ in their inputs, outputs or states");
+      if (f.images.empty() || other.images.empty())
+        throw Error("two functions '" + f.name + "', one of which has no code for a CPU level");
+      for (const PackageImage &image : f.images)
+        for (const PackageImage &taken : other.images)
+          if (image.level == taken.level)
+            throw Error("two functions '" + f.name + "' for the CPU level " + std::string(nameOf(image.level)));
+    }
+  }
   std::set<std::string> names;
-  for (const PackageFunction &f : functions)
-    if (f.name.empty() || !names.insert(f.name).second)
-      throw Error("'" + f.name + "' is no name for a function of this package: it is empty or taken");
-  names.clear();
   for (const PackageState &state : states) {
     if (!names.insert(state.name).second)
       throw Error("two values for state '" + state.name + "'");

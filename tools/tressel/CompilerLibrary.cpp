@@ -11,8 +11,8 @@
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include "tressel/runtime/Dim.h"
 #include "passes/Pipeline.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -322,7 +322,8 @@ private:
     }
     if (report.kind != Kind::CannotRun)
       text += "\nfirst difference: " + report.difference;
-    return text + "\nsmallest program that shows it: " + report.ops + (report.where.empty() ? "" : ", from " + report.where);
+    return text + "\nsmallest program that shows it: " + report.ops +
+           (report.where.empty() ? "" : ", from " + report.where);
   }
 
   /// The module of a model. What was assumed of its sizes is noted in `program`.

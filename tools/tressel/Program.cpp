@@ -50,22 +50,28 @@ PackageInfo describePackage(const std::string &path) {
   return info;
 }
 
-std::string packageBytes(const Program &program) {
-  for (const runtime::StateDesc &state : program.schedule.states)
-    if (state.kind != runtime::StateKind::Derived)
-      throw InputError("the program has a state '" + state.name +
-                       "' without a value; packages of such programs are made by export_package");
-  runtime::PackageFunction function;
-  function.schedule = &program.schedule;
-  if (!program.image.empty()) {
-    runtime::CpuLevel level;
-    if (!runtime::parseCpuLevel(program.cpuLevel, level))
-      throw InternalError("code for the unknown CPU level '" + program.cpuLevel + "'");
-    function.images.push_back({level, program.image});
+std::string packageBytes(std::span<const Program> levels) {
+  std::vector<runtime::PackageFunction> functions;
+  for (const Program &program : levels) {
+    for (const runtime::StateDesc &state : program.schedule.states)
+      if (state.kind != runtime::StateKind::Derived)
+        throw InputError("the program has a state '" + state.name +
+                         "' without a value; packages of such programs are made by export_package");
+    runtime::PackageFunction function;
+    function.schedule = &program.schedule;
+    if (!program.image.empty()) {
+      runtime::CpuLevel level;
+      if (!runtime::parseCpuLevel(program.cpuLevel, level))
+        throw InternalError("code for the unknown CPU level '" + program.cpuLevel + "'");
+      function.images.push_back({level, program.image});
+    } else if (levels.size() > 1) {
+      functions.clear(); // a program without code is the same for all
+    }
+    if (program.constants)
+      function.constants = *program.constants;
+    functions.push_back(std::move(function));
   }
-  if (program.constants)
-    function.constants = *program.constants;
-  std::vector<std::byte> bytes = runtime::packageBytes({&function, 1});
+  std::vector<std::byte> bytes = runtime::packageBytes(functions);
   return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
 }
 

@@ -34,7 +34,7 @@ struct PackageInfo {
 };
 PackageInfo describePackage(const std::string &path);
 /// The bytes of a .tsl file.
-std::string packageBytes(const Program &program);
+std::string packageBytes(std::span<const Program> levels);
 
 /// Throws InputError, saying how many bytes are needed, when a program is larger than this machine's memory.
 void checkMemory(const runtime::Schedule &schedule);

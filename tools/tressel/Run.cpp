@@ -134,8 +134,8 @@ private:
     for (const auto &port : schedule.inputs)
       if (auto it = inputs.find(port.name); it != inputs.end())
         if (std::string problem = dim::unify(port.type.shape, it->second.type.shape, dims_, true); !problem.empty())
-          throw InputError("input '" + port.name + "' must be " + port.type.str() + ", not " +
-                           it->second.type.str() + ": " + problem);
+          throw InputError("input '" + port.name + "' must be " + port.type.str() + ", not " + it->second.type.str() +
+                           ": " + problem);
     for (int64_t symbol : schedule.dims) {
       if (dims_.find(symbol))
         continue;
@@ -221,8 +221,10 @@ void writeOutputs(const RunArgs &args, const Runner &runner) {
   for (size_t i = 0; i < names.size(); ++i) {
     writeTensor(args.outputDir + "/" + names[i], runner.outputs()[i]);
     const auto &port = schedule.outputs[i];
-    list.push_back(
-        {{"name", port.name}, {"file", names[i]}, {"dtype", nameOf(port.type.dtype)}, {"shape", shapeJson(runner.outputs()[i].type)}});
+    list.push_back({{"name", port.name},
+                    {"file", names[i]},
+                    {"dtype", nameOf(port.type.dtype)},
+                    {"shape", shapeJson(runner.outputs()[i].type)}});
   }
   writeFile(args.outputDir + "/outputs.json", dump({{"schema", 1}, {"outputs", list}}, 2));
 }

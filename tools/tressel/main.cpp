@@ -35,7 +35,7 @@ Examples:
 constexpr char kCompileExamples[] = R"(
 Examples:
   tressel compile model.onnx -o model.tsl            a package for this machine
-  tressel compile model.onnx --cpu baseline -o m.tsl a package for every x86-64
+  tressel compile model.onnx --cpu baseline,v3,v4    a package for every x86-64, fast on each
   tressel compile model.onnx --emit schedule         show the compiled schedule
   tressel compile model.mlir --emit asm -o -         show the machine code)";
 
@@ -101,11 +101,14 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_option("-o,--output", a.output,
                 "where to write; - is standard output. Default: MODEL's name with .tsl for a "
                 "package, standard output for text");
-  c->add_option("--dim", a.dims, "NAME=N or NAME=LO..HI: the size of a named dimension, or what it lies between (repeatable); any size if not "
-                           "given");
-  c->add_option("--cpu", a.cpu,
+  c->add_option(
+      "--dim", a.dims,
+      "NAME=N or NAME=LO..HI: the size of a named dimension, or what it lies between (repeatable); any size if not "
+      "given");
+  c->add_option("--cpu", a.cpus,
                 "what the package runs on: baseline (every x86-64), v3 (AVX2), v4 (AVX-512) or native "
-                "(this machine)")
+                "(this machine); several, separated by commas, and the best that a machine has is taken there")
+      ->delimiter(',')
       ->check(CLI::IsMember({"baseline", "v3", "v4", "native"}))
       ->capture_default_str();
   c->add_option("--emit", a.emit, "what to write: graph, placed, schedule, llvm, asm or package")
@@ -156,7 +159,8 @@ void addRun(CLI::App &app, RunArgs &a) {
 }
 
 void addBisect(CLI::App &app, BisectArgs &a) {
-  auto *c = app.add_subcommand("bisect", "Find the pass or kernel that makes a compiled model differ from the interpreter");
+  auto *c =
+      app.add_subcommand("bisect", "Find the pass or kernel that makes a compiled model differ from the interpreter");
   c->add_option("MODEL", a.model, "an .onnx file, or an .mlir file in the graph dialect")->required();
   c->add_option("--input", a.inputs, "[NAME=]FILE with the value of an input (repeatable); others are random");
   c->add_option("--random-inputs", a.seed, "SEED of the inputs that are not given")

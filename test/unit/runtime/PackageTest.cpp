@@ -173,6 +173,24 @@ TEST(Package, ChoosesTheLevelOfTheCpu) {
   }
 }
 
+TEST(Package, AFunctionMayHaveAScheduleForEachLevel) {
+  Sample low, high;
+  high.program.s.kernels[0].grain = 2; // another schedule
+  const PackageFunction both[] = {low.function("main", CpuLevel::Baseline), high.function("main", CpuLevel::V3)};
+  TempFile file;
+  writePackage(file.path, both, low.states());
+  const Package package = Package::open(file.path);
+  EXPECT_EQ(package.functions(), std::vector<std::string>{"main"});
+  EXPECT_EQ(package.levels(), (std::vector<CpuLevel>{CpuLevel::Baseline, CpuLevel::V3}));
+  EXPECT_EQ(package.executable("", CpuLevel::Baseline)->schedule().kernels[0].grain, 4);
+  EXPECT_EQ(package.executable("", CpuLevel::V4)->schedule().kernels[0].grain, 2);
+  // The same level twice, and another signature, are refused.
+  const PackageFunction twice[] = {both[0], both[0]};
+  EXPECT_THROW(packageBytes(twice), Error);
+  high.program.s.inputs[0].name = "other";
+  EXPECT_THROW(packageBytes(both), Error);
+}
+
 TEST(Package, MissingValuesAndLibrariesAreNamed) {
   Sample sample;
   PackageFunction f = sample.function();

@@ -33,6 +33,8 @@ struct PackageImage {
   CpuLevel level = CpuLevel::Baseline;
   std::span<const std::byte> elf;
 };
+/// Several of one name are the same function compiled for different CPU levels: kernels and schedules may differ,
+/// inputs, outputs and states may not.
 struct PackageFunction {
   std::string name = "main";
   const Schedule *schedule = nullptr;
@@ -45,8 +47,8 @@ struct PackageState {
   std::span<const std::byte> bytes; ///< as many as the type needs
 };
 
-/// The bytes of a package. Equal images, constants and values are stored once. Throws Error if a function's name is
-/// used twice or a value does not fit its type; whether schedules are safe is checked when the package is opened.
+/// The bytes of a package. Equal images, constants and values are stored once. Throws Error if functions
+/// of one name differ in their signature or share a level, or a value does not fit its type; whether schedules are safe is checked when the package is opened.
 std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions,
                                     std::span<const PackageState> states = {});
 /// Writes it aside and renames. Throws RuntimeError too.
@@ -66,6 +68,7 @@ public:
 
   /// Names, in the order of writing. Functions below are meant by name; "" is the first.
   std::vector<std::string> functions() const;
+  /// Of the code that runs on this CPU; if there is none, of any.
   const Schedule &schedule(const std::string &function = "") const;
   /// The levels that there is code for; empty if the function needs none.
   std::vector<CpuLevel> levels(const std::string &function = "") const;
