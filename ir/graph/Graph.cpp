@@ -3,8 +3,8 @@
 
 #include "ir/graph/Attributes.h"
 #include "ir/graph/TableOp.h"
-#include "tressel/runtime/Dim.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "tressel/runtime/Dim.h"
 
 using namespace mlir;
 
@@ -31,16 +31,24 @@ unsigned lineNestedTooDeep(StringRef text) {
   return 0;
 }
 
-// --- Types ------------------------------------------------------------------------------------------------------------
+// --- Types
+// ------------------------------------------------------------------------------------------------------------
 static Type elementType(MLIRContext *ctx, DType type) {
   switch (type) {
-  case DType::f32: return Float32Type::get(ctx);
-  case DType::f64: return Float64Type::get(ctx);
-  case DType::f16: return Float16Type::get(ctx);
-  case DType::bf16: return BFloat16Type::get(ctx);
-  case DType::u8: return IntegerType::get(ctx, 8, IntegerType::Unsigned);
-  case DType::boolean: return IntegerType::get(ctx, 1);
-  default: return IntegerType::get(ctx, static_cast<unsigned>(8 * sizeOf(type)));
+  case DType::f32:
+    return Float32Type::get(ctx);
+  case DType::f64:
+    return Float64Type::get(ctx);
+  case DType::f16:
+    return Float16Type::get(ctx);
+  case DType::bf16:
+    return BFloat16Type::get(ctx);
+  case DType::u8:
+    return IntegerType::get(ctx, 8, IntegerType::Unsigned);
+  case DType::boolean:
+    return IntegerType::get(ctx, 1);
+  default:
+    return IntegerType::get(ctx, static_cast<unsigned>(8 * sizeOf(type)));
   }
 }
 
@@ -57,11 +65,16 @@ static std::optional<DType> dtypeOf(Type type) {
     return DType::u8;
   if (type.isSignlessInteger()) {
     switch (type.getIntOrFloatBitWidth()) {
-    case 1: return DType::boolean;
-    case 8: return DType::i8;
-    case 16: return DType::i16;
-    case 32: return DType::i32;
-    case 64: return DType::i64;
+    case 1:
+      return DType::boolean;
+    case 8:
+      return DType::i8;
+    case 16:
+      return DType::i16;
+    case 32:
+      return DType::i32;
+    case 64:
+      return DType::i64;
     }
   }
   return std::nullopt;
@@ -107,7 +120,8 @@ TensorType fromMlir(Type type) {
   return {*dtypeOf(tensor.getElementType()), Shape(sizes)};
 }
 
-// --- Attributes ----------------------------------------------------------------------------------------------------------
+// --- Attributes
+// ----------------------------------------------------------------------------------------------------------
 Attribute toMlirAttr(MLIRContext *ctx, const op::Attr &attr) {
   struct Convert {
     MLIRContext *ctx;
@@ -172,7 +186,8 @@ op::Attrs attrsOf(Operation *op, const op::OpInfo &info) {
   return attrs;
 }
 
-// --- Building ---------------------------------------------------------------------------------------------------------------
+// --- Building
+// ---------------------------------------------------------------------------------------------------------------
 Operation *createOp(OpBuilder &b, Location loc, const op::OpInfo &info, ValueRange inputs, const op::Attrs &attrs) {
   MLIRContext *ctx = b.getContext();
   SmallVector<TensorType, 4> operands;
@@ -194,7 +209,8 @@ Operation *createOp(OpBuilder &b, Location loc, const op::OpInfo &info, ValueRan
   OperationState state(loc, dialect->nameOf(info));
   state.addOperands(inputs);
   for (const TensorType &t : inferred.types) {
-    // Most results have the type of an operand: that saves the lookup of the uniqued type, a good part of a traced op's cost.
+    // Most results have the type of an operand: that saves the lookup of the uniqued type, a good part of a traced op's
+    // cost.
     auto same = llvm::find(operands, t);
     state.types.push_back(same != operands.end() ? inputs[same - operands.begin()].getType() : toMlir(ctx, t));
   }
@@ -230,7 +246,8 @@ public:
         .getAsOpaquePointer();
   }
   Ref constant(const op::HostTensor &host) override {
-    return createConstant(b, loc, host.type, {host.data.get(), static_cast<size_t>(host.type.bytes())}).getAsOpaquePointer();
+    return createConstant(b, loc, host.type, {host.data.get(), static_cast<size_t>(host.type.bytes())})
+        .getAsOpaquePointer();
   }
   TensorType typeOf(Ref ref) override { return fromMlir(value(ref).getType()); }
   static Value value(Ref ref) { return Value::getFromOpaquePointer(ref); }
@@ -253,7 +270,8 @@ SmallVector<Value> buildDecomposition(OpBuilder &b, Operation *op) {
   return results;
 }
 
-// --- Symbols ---------------------------------------------------------------------------------------------------------------
+// --- Symbols
+// ---------------------------------------------------------------------------------------------------------------
 std::vector<int64_t> symbolsOf(Operation *op) {
   std::vector<int64_t> symbols;
   llvm::DenseSet<Attribute> seen;
@@ -279,7 +297,7 @@ std::vector<int64_t> symbolsOf(Operation *op) {
       for (Block &block : region)
         for (Type type : block.getArgumentTypes())
           noteType(type);
-    for (NamedAttribute attr : inner->getDiscardableAttrDictionary())
+    for (NamedAttribute attr : inner->getAttrs())
       note(attr.getValue());
   });
   llvm::sort(symbols, [](int64_t a, int64_t b) { return dim::spell(a) < dim::spell(b); });
@@ -296,7 +314,8 @@ LogicalResult verifySymbols(Operation *op) {
   return success();
 }
 
-// --- Locations -----------------------------------------------------------------------------------------------------------------
+// --- Locations
+// -----------------------------------------------------------------------------------------------------------------
 FileLine fileLineOf(Location loc) {
   if (auto file = dyn_cast<FileLineColLoc>(loc))
     return {file.getFilename().str(), file.getLine()};

@@ -13,7 +13,8 @@ using Labels = Einsum::Labels;
 
 static bool contains(const Labels &labels, int label) { return std::ranges::find(labels, label) != labels.end(); }
 
-/// One side's term: letters and at most one `...`, which stands for `rank` - letters dimensions, or for `dots` without a rank.
+/// One side's term: letters and at most one `...`, which stands for `rank` - letters dimensions, or for `dots` without
+/// a rank.
 static std::optional<Labels> parseTerm(std::string_view term, int rank, int dots, std::string &error) {
   Labels before, after;
   bool seen = false;
@@ -40,7 +41,8 @@ static std::optional<Labels> parseTerm(std::string_view term, int rank, int dots
   return before;
 }
 
-std::optional<Einsum> Einsum::parse(std::string_view equation, std::span<const TensorType> operands, std::string &error) {
+std::optional<Einsum> Einsum::parse(std::string_view equation, std::span<const TensorType> operands,
+                                    std::string &error) {
   std::string text;
   for (char c : equation)
     if (c != ' ')
@@ -99,8 +101,6 @@ std::optional<Shape> Einsum::shape(std::span<const TensorType> types) const {
   for (size_t i = 0; i < operands.size(); ++i)
     for (size_t d = 0; d < operands[i].size(); ++d) {
       const int64_t size = types[i].shape[static_cast<int>(d)];
-      if (!dim::isConstant(size) && std::ranges::count(operands[i], operands[i][d]) > 1)
-        return {}; // the distance of a diagonal's elements must be known
       auto [known, isNew] = sizes.emplace(operands[i][d], size);
       if (isNew || known->second == size)
         continue;
@@ -144,25 +144,12 @@ Term withoutRepeats(Term term) {
     const auto second = std::find(term.labels.begin() + static_cast<long>(i) + 1, term.labels.end(), term.labels[i]);
     if (second == term.labels.end())
       continue;
-    // Both last, then flattened: the diagonal's elements are size + 1 apart.
-    const int rank = term.value.rank(), a = static_cast<int>(i), b = static_cast<int>(second - term.labels.begin());
-    Ints permutation;
-    for (int d = 0; d < rank; ++d)
-      if (d != a && d != b)
-        permutation.push_back(d);
-    permutation.push_back(a);
-    permutation.push_back(b);
-    Expr moved = transpose(term.value, permutation);
-    const int64_t size = moved.size(rank - 1);
-    Ints flat(moved.type().shape.begin(), moved.type().shape.end() - 1);
-    flat.back() = dim::mul(size, size);
-    Ints starts(flat.size(), 0), strides(flat.size(), 1);
-    strides.back() = size + 1;
-    const int label = term.labels[i];
+    const auto first = term.labels.begin() + static_cast<long>(i);
+    term.value = diagonal(term.value, 0, static_cast<int64_t>(i), second - term.labels.begin());
+    const int label = *first;
     term.labels.erase(second);
-    term.labels.erase(term.labels.begin() + static_cast<long>(i));
+    term.labels.erase(first);
     term.labels.push_back(label);
-    term.value = slice(reshape(moved, flat), starts, flat, strides);
     return withoutRepeats(std::move(term));
   }
   return term;

@@ -41,6 +41,14 @@ Expr Expr::scalar(double value, DType type) {
   return e;
 }
 
+Expr Expr::number(int64_t size, DType type) {
+  if (!dim::isConstant(size))
+    return dim_size(size, type);
+  const auto value = static_cast<double>(size);
+  constexpr int64_t exact = int64_t(1) << 53;
+  return type != DType::i64 || (-exact <= size && size <= exact) ? scalar(value, type) : table({size}, {});
+}
+
 Expr Expr::table(const Ints &values, const Shape &shape) {
   Expr e;
   e.node = std::make_shared<Node>();
@@ -58,7 +66,8 @@ Expr Expr::table(const std::vector<double> &values, const Shape &shape, DType ty
   if (type == DType::f64)
     std::copy(values.begin(), values.end(), e.node->table->as<double>());
   else
-    std::transform(values.begin(), values.end(), e.node->table->as<float>(), [](double v) { return static_cast<float>(v); });
+    std::transform(values.begin(), values.end(), e.node->table->as<float>(),
+                   [](double v) { return static_cast<float>(v); });
   return e;
 }
 
@@ -67,9 +76,7 @@ Expr operator-(const Expr &a, const Expr &b) { return sub(a, b); }
 Expr operator*(const Expr &a, const Expr &b) { return mul(a, b); }
 Expr operator/(const Expr &a, const Expr &b) { return div(a, b); }
 
-Expr wide(const Expr &x) {
-  return x.dtype() == DType::f32 || x.dtype() == DType::f64 ? x : cast(x, DType::f32);
-}
+Expr wide(const Expr &x) { return x.dtype() == DType::f32 || x.dtype() == DType::f64 ? x : cast(x, DType::f32); }
 
 Expr reduceLoss(const Expr &elements, std::string_view reduction) {
   return reduction == "mean" ? mean(elements) : reduction == "sum" ? sum(elements) : elements;

@@ -1,6 +1,6 @@
-// Expressions that composites' decompositions are written in: `exp(x - max(x, {axis}, true))`. The functions, one per op,
-// are generated (Exprs.h). Nothing is emitted until a decomposition is finished, then in post-order, so that the order of
-// the ops does not depend on the order in which the compiler evaluates arguments.
+// Expressions that composites' decompositions are written in: `exp(x - max(x, {axis}, true))`. The functions, one per
+// op, are generated (Exprs.h). Nothing is emitted until a decomposition is finished, then in post-order, so that the
+// order of the ops does not depend on the order in which the compiler evaluates arguments.
 #pragma once
 
 #include "ir/op/OpInfo.h"
@@ -46,6 +46,8 @@ public:
   /// Empty operands at the end are left out.
   static std::vector<Expr> apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs);
   static Expr scalar(double value, DType type);
+  /// A size as a scalar: a constant, or for a symbolic one what `dim_size` gives.
+  static Expr number(int64_t size, DType type = DType::i64);
   /// Constant tensors of a shape that holds the values: i64, and f32 or f64.
   static Expr table(const Ints &values, const Shape &shape);
   static Expr table(const std::vector<double> &values, const Shape &shape, DType type);

@@ -39,20 +39,22 @@ int64_t scanMode(Combine combine);
 struct WindowSpec {
   int spatial = 0;
   int64_t size[3], stride[3], low[3], high[3], dilation[3];
+  /// A last window may reach beyond the padding, if it begins in x or in the padding before it.
+  bool ceil = false;
   /// Elements between the first and the last one under the window, both included.
   int64_t extent(int i) const { return (size[i] - 1) * dilation[i] + 1; }
   /// Output size; kDynamic stays. 0 when the window does not fit.
   int64_t output(int i, int64_t input) const;
+  /// Whether windows may read what is not in x.
+  bool leaves(int i, int64_t input) const;
 };
-/// Lists of wrong length or with wrong entries: nothing. Empty strides become the sizes if `stridesFollowSizes`, else 1.
+/// Lists of wrong length or with wrong entries: nothing. Empty strides become the sizes if `stridesFollowSizes`,
+/// else 1.
 std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes, const Ints &strides, const Ints &low,
                                      const Ints &high, const Ints &dilations, bool stridesFollowSizes);
 
 /// The size that an attribute gives: not below 0 for sure, or nothing.
 inline bool isSizeAttr(int64_t size) { return dim::bounds(size).lo >= 0; }
-
-/// A last window that reaches beyond the padding, if it begins in x or in the padding before it: `high` grows by what it lacks.
-void extendToCeil(WindowSpec &window, const Shape &x);
 
 /// The result of adaptive pooling; nothing if the sizes do not fit.
 std::optional<Shape> adaptiveShape(const Shape &x, const Ints &sizes);

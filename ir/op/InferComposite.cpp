@@ -1,5 +1,5 @@
-// Result types of ops that are written in other ops, and of values made of nothing: the numbered rules; the types are those of
-// the decomposition.
+// Result types of ops that are written in other ops, and of values made of nothing: the numbered rules; the types are
+// those of the decomposition.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 #include "tressel/runtime/Dim.h"
@@ -57,7 +57,8 @@ static const Attr &attrOf(const OpInfo &op, const Attrs &attrs, std::string_view
 }
 
 /// Rule C1 of ops with one attribute `axis`.
-static std::optional<Inferred> checkOneAxis(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+static std::optional<Inferred> checkOneAxis(const OpInfo &op, std::span<const TensorType> operands,
+                                            const Attrs &attrs) {
   if (auto error = checkArity(op, operands))
     return error;
   if (!normalizeAxis(integer(attrOf(op, attrs, "axis")), operands.front().rank()))
@@ -65,7 +66,8 @@ static std::optional<Inferred> checkOneAxis(const OpInfo &op, std::span<const Te
   return std::nullopt;
 }
 
-// --- Reductions ----------------------------------------------------------------------------------------------------------
+// --- Reductions
+// ----------------------------------------------------------------------------------------------------------
 Inferred inferReductionComposite(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   if (auto error = checkArity(op, operands))
     return *error;
@@ -77,13 +79,18 @@ Inferred inferReductionComposite(const OpInfo &op, std::span<const TensorType> o
 }
 
 Inferred inferLogsumexp(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
-  Inferred result = inferReductionComposite(op, operands, attrs);
-  if (!result && normalizeAxes(maybeInts(attrs[0]), operands.empty() ? 0 : operands.front().rank()))
-    return inferError(op, 2, "a reduced dimension is empty", operands);
-  return result;
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const Shape &x = operands.front().shape;
+  const uint32_t mask = normalizeAxes(maybeInts(attrs[0]), x.rank()).value_or(0);
+  for (int i = 0; i < x.rank(); ++i)
+    if (mask >> i & 1 && x[i] == 0)
+      return inferError(op, 2, "a reduced dimension is empty", operands);
+  return inferReductionComposite(op, operands, attrs);
 }
 
-// --- Shapes ---------------------------------------------------------------------------------------------------------------
+// --- Shapes
+// ---------------------------------------------------------------------------------------------------------------
 Inferred inferFlip(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   if (auto error = checkArity(op, operands))
     return *error;
@@ -101,24 +108,36 @@ Inferred inferRoll(const OpInfo &op, std::span<const TensorType> operands, const
     return inferError(op, 1, "an axis is not a dimension, or stands twice", operands);
   if (ints(attrs[0]).size() != ints(attrs[1]).size())
     return inferError(op, 2, "needs one shift per axis", operands);
-  for (int i = 0; i < x.rank(); ++i)
-    if (*mask >> i & 1 && !dim::isConstant(x.shape[i]))
-      return inferError(op, 3, "rolls a dimension whose size is not static", operands);
   return inferred(x);
+}
+
+/// Makes a size `times` as large; false if there could be no such tensor.
+static bool enlarge(Shape &shape, int dim, int64_t times) {
+  if (!dim::isConstant(shape[dim]) || !dim::isConstant(times))
+    shape[dim] = dim::mul(shape[dim], times);
+  else if (__builtin_mul_overflow(shape[dim], times, &shape[dim]))
+    return false;
+  return fitsMemory(shape);
 }
 
 Inferred inferTile(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   if (auto error = checkArity(op, operands))
     return *error;
-  constexpr int64_t limit = int64_t(1) << 48;
-  int64_t elements = 1;
-  for (int64_t n : ints(attrs[0]))
-    if (dim::bounds(n).lo < 0)
-      return inferError(op, 1, "a repetition is negative", operands);
-    else if (dim::isConstant(n) && (n > limit || (elements *= std::max<int64_t>(n, 1)) > limit))
-      return inferError(op, 1, "the result does not fit into memory", operands);
-  if (ints(attrs[0]).size() > static_cast<size_t>(kMaxRank))
+  const TensorType &x = operands.front();
+  const Ints &repetitions = ints(attrs[0]);
+  if (repetitions.size() > static_cast<size_t>(kMaxRank))
     return inferError(op, 1, "the result would have more than 8 dimensions", operands);
+  const int times = static_cast<int>(repetitions.size()), rank = std::max(times, x.rank());
+  Shape shape;
+  for (int i = 0; i < rank; ++i)
+    shape.push_back(i < rank - x.rank() ? 1 : x.shape[i - (rank - x.rank())]);
+  for (int i = 0; i < times; ++i) {
+    const int64_t repeated = repetitions[static_cast<size_t>(i)];
+    if (!isSizeAttr(repeated))
+      return inferError(op, 1, "a repetition is negative", operands);
+    if (!enlarge(shape, rank - times + i, repeated))
+      return inferError(op, 1, "the result does not fit into memory", operands);
+  }
   return inferDecomposition(op, operands, attrs);
 }
 
@@ -128,8 +147,10 @@ Inferred inferRepeat(const OpInfo &op, std::span<const TensorType> operands, con
   const int64_t *axis = std::get_if<int64_t>(&attrs[1]);
   if (axis && !normalizeAxis(*axis, operands.front().rank()))
     return inferError(op, 1, "axis is not a dimension", operands);
-  constexpr int64_t limit = int64_t(1) << 48;
-  if (dim::bounds(integer(attrs[0])).lo < 0 || (dim::isConstant(integer(attrs[0])) && integer(attrs[0]) > limit))
+  const Shape &x = operands.front().shape;
+  Shape repeated = axis ? x : Shape{dim::numElements(x)};
+  if (!isSizeAttr(integer(attrs[0])) ||
+      !enlarge(repeated, axis ? *normalizeAxis(*axis, x.rank()) : 0, integer(attrs[0])))
     return inferError(op, 2, "repetitions is negative, or the result does not fit into memory", operands);
   return inferDecomposition(op, operands, attrs);
 }
@@ -182,8 +203,20 @@ Inferred inferDiff(const OpInfo &op, std::span<const TensorType> operands, const
   constexpr int64_t mostTimes = 64; // each is an op
   if (integer(attrs[1]) < 0 || integer(attrs[1]) > mostTimes)
     return inferError(op, 2, "n is not in [0, 64]", operands);
-  Inferred result = inferDecomposition(op, operands, attrs);
-  return result ? result : inferError(op, 3, "x, prepend and append do not fit, or are bools", operands);
+  const Shape &x = operands.front().shape;
+  const int axis = *normalizeAxis(integer(attrs[0]), x.rank());
+  int64_t size = 0;
+  for (const TensorType &part : operands) {
+    bool fits = part.dtype != DType::boolean && part.rank() == x.rank();
+    for (int i = 0; fits && i < x.rank(); ++i)
+      fits = i == axis || dim::equal(part.shape[i], x[i]);
+    if (!fits)
+      return inferError(op, 3, "x, prepend and append do not fit, or are bools", operands);
+    size = dim::add(size, part.shape[axis]);
+  }
+  if (!dim::isConstant(size) && dim::bounds(size).lo < integer(attrs[1]))
+    return inferError(op, 4, "a symbolic size must be at least n", operands);
+  return inferDecomposition(op, operands, attrs);
 }
 
 Inferred inferDiagonal(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
@@ -193,8 +226,6 @@ Inferred inferDiagonal(const OpInfo &op, std::span<const TensorType> operands, c
   std::optional<int> a = normalizeAxis(integer(attrs[1]), x.rank()), b = normalizeAxis(integer(attrs[2]), x.rank());
   if (!a || !b || *a == *b)
     return inferError(op, 1, "axis1 and axis2 must be two dimensions", operands);
-  if (!dim::isConstant(x.shape[*a]) || !dim::isConstant(x.shape[*b]))
-    return inferError(op, 2, "a size is not static", operands);
   constexpr int64_t limit = int64_t(1) << 48;
   if (integer(attrs[0]) > limit || integer(attrs[0]) < -limit)
     return inferError(op, 2, "the offset lies beyond every matrix", operands);
@@ -221,7 +252,8 @@ Inferred inferMeshgrid(const OpInfo &op, std::span<const TensorType> operands, c
   return inferDecomposition(op, operands, attrs);
 }
 
-// --- Values made of nothing -------------------------------------------------------------------------------------------------
+// --- Values made of nothing
+// -------------------------------------------------------------------------------------------------
 Inferred inferEye(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   Inferred result = inferCreation(op, operands, attrs);
   if (result && result.types.front().rank() < 2)
@@ -241,7 +273,8 @@ Inferred inferLinspace(const OpInfo &op, std::span<const TensorType> operands, c
   return inferred(result);
 }
 
-// --- Random numbers -----------------------------------------------------------------------------------------------------------
+// --- Random numbers
+// -----------------------------------------------------------------------------------------------------------
 static bool isSeed(const TensorType &type) { return type.rank() == 0 && isInteger(type.dtype); }
 
 Inferred inferRandomFloat(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {

@@ -52,10 +52,12 @@ Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const
   std::optional<WindowSpec> window =
       windowSpec(spatial, sizes, ints(attrs[0]), ints(attrs[1]), ints(attrs[2]), ints(attrs[3]), false);
   if (!window)
-    return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none", operands);
+    return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none",
+                      operands);
   int64_t groups = integer(attrs[4]), features = w.shape[0], channels = x.shape[1];
   if (groups < 1 || features % groups != 0 || (channels != kDynamic && channels != w.shape[1] * groups))
-    return inferError(op, 3, "channels and features do not divide into " + std::to_string(groups) + " groups", operands);
+    return inferError(op, 3, "channels and features do not divide into " + std::to_string(groups) + " groups",
+                      operands);
   TensorType result{x.dtype, {x.shape[0], features}};
   for (int i = 0; i < spatial; ++i) {
     int64_t size = window->size[i] < 1 ? 0 : window->output(i, x.shape[i + 2]);
@@ -77,14 +79,16 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
       windowSpec(spatial, sizes, ints(attrs[0]), ints(attrs[1]), ints(attrs[2]), ints(attrs[4]), false);
   const bool extraFits = extra.empty() || extra.size() == static_cast<size_t>(spatial);
   if (!window || !extraFits || std::ranges::any_of(extra, [](int64_t e) { return e < 0 || e >= int64_t(1) << 31; }))
-    return inferError(op, 2, "strides, pads, output_padding and dilations need one valid entry per spatial dimension, or none",
+    return inferError(op, 2,
+                      "strides, pads, output_padding and dilations need one valid entry per spatial dimension, or none",
                       operands);
   const int64_t groups = integer(attrs[5]);
   if (groups < 1 || w.shape[0] % groups != 0 || x.shape[1] != w.shape[0])
     return inferError(op, 3, "channels do not divide into " + std::to_string(groups) + " groups", operands);
   TensorType result{x.dtype, {x.shape[0], w.shape[1] * groups}};
   for (int i = 0; i < spatial; ++i) {
-    const int64_t fixed = window->extent(i) - window->low[i] - window->high[i] + (extra.empty() ? 0 : extra[static_cast<size_t>(i)]);
+    const int64_t fixed =
+        window->extent(i) - window->low[i] - window->high[i] + (extra.empty() ? 0 : extra[static_cast<size_t>(i)]);
     const int64_t size = dim::add(dim::mul(dim::sub(x.shape[i + 2], 1), window->stride[i]), fixed);
     if (dim::bounds(size).lo < 1 || window->size[i] < 1 || dim::bounds(x.shape[i + 2]).lo < 1)
       return inferError(op, 4, "the result would be empty", operands);
@@ -95,27 +99,15 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
   return inferred(result);
 }
 
-void extendToCeil(WindowSpec &window, const Shape &x) {
-  for (int i = 0; i < window.spatial; ++i) {
-    const int64_t size = x[i + 2], stride = window.stride[i];
-    const int64_t room = size + window.low[i] + window.high[i] - window.extent(i);
-    if (room < 0 || room % stride == 0)
-      continue;
-    if ((room / stride + 1) * stride < size + window.low[i])
-      window.high[i] += stride - room % stride;
-  }
-}
-
 std::optional<Shape> adaptiveShape(const Shape &x, const Ints &sizes) {
   if (x.rank() < 3 || x.rank() > 5 || sizes.size() != static_cast<size_t>(x.rank() - 2))
     return {};
   Shape result{x[0], x[1]};
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 1 || x[static_cast<int>(i) + 2] < 1)
-      return {};
     result.push_back(sizes[i]);
   }
-  if (x[0] < 1 || x[1] < 1 || !fitsMemory(result))
+  auto mayBeEmpty = [](int64_t size) { return dim::bounds(size).lo < 1; };
+  if (std::ranges::any_of(x, mayBeEmpty) || std::ranges::any_of(result, mayBeEmpty) || !fitsMemory(result))
     return {};
   return result;
 }
@@ -139,13 +131,9 @@ Inferred inferPool(const OpInfo &op, std::span<const TensorType> operands, const
     if (window->low[i] >= window->extent(i) || window->high[i] >= window->extent(i))
       window.reset();
   if (!window)
-    return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none", operands);
-  if (std::get<bool>(attrs[static_cast<size_t>(op.attrIndex("ceil_mode"))])) {
-    for (int i = 0; i < spatial; ++i)
-      if (!dim::isConstant(x.shape[i + 2]))
-        return inferError(op, 3, "ceil_mode needs spatial sizes that are known when it compiles", operands);
-    extendToCeil(*window, x.shape);
-  }
+    return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none",
+                      operands);
+  window->ceil = std::get<bool>(attrs[static_cast<size_t>(op.attrIndex("ceil_mode"))]);
   TensorType result{x.dtype, {x.shape[0], x.shape[1]}};
   for (int i = 0; i < spatial; ++i) {
     int64_t size = window->output(i, x.shape[i + 2]);

@@ -202,13 +202,16 @@ Inferred inferSplit(const OpInfo &op, std::span<const TensorType> operands, cons
   Inferred result;
   int64_t total = 0;
   for (int64_t size : ints(attrs[0])) {
-    if (size < 0 || __builtin_add_overflow(total, size, &total))
+    if (!isSizeAttr(size) ||
+        (dim::isConstant(size) && dim::isConstant(total) && __builtin_add_overflow(total, size, &total)))
       return inferError(op, 2, "a size is negative or too large", operands);
+    if (!dim::isConstant(size) || !dim::isConstant(total))
+      total = dim::add(total, size);
     result.types.push_back(x);
     result.types.back().shape[*axis] = size;
   }
-  if (result.types.empty() || total != x.shape[*axis])
-    return inferError(op, 2, "the sizes add up to " + std::to_string(total) + ", not to that of the dimension", operands);
+  if (result.types.empty() || !dim::equal(total, x.shape[*axis]))
+    return inferError(op, 2, "the sizes add up to " + dim::str(total) + ", not to that of the dimension", operands);
   return result;
 }
 
@@ -225,8 +228,8 @@ Inferred inferPad(const OpInfo &op, std::span<const TensorType> operands, const 
     return inferError(op, 2, "mode is not constant, edge, reflect, symmetric or wrap", operands);
   for (int i = 0; i < result.rank(); ++i) {
     size_t n = static_cast<size_t>(i);
-    if (mode != "constant" && (low[n] != 0 || high[n] != 0) && (!dim::isConstant(result.shape[i]) || result.shape[i] == 0))
-      return inferError(op, 3, "dimension " + std::to_string(i) + " is empty or not static", operands);
+    if (mode != "constant" && (low[n] != 0 || high[n] != 0) && dim::bounds(result.shape[i]).lo < 1)
+      return inferError(op, 3, "dimension " + std::to_string(i) + " is empty, or may be", operands);
     if (!isSizeAttr(low[n]) || !isSizeAttr(high[n]))
       return inferError(op, 1, "low and high must not be negative", operands);
     constexpr int64_t limit = int64_t(1) << 48;

@@ -41,10 +41,9 @@ std::optional<Inferred> checkArity(const OpInfo &op, std::span<const TensorType>
     expected = "at least " + expected;
   else if (most != least)
     expected += " to " + std::to_string(most);
-  return inferError(op, 0,
-                    "takes " + expected + (most == 1 ? " operand" : " operands") + ", got " +
-                        std::to_string(operands.size()),
-                    operands);
+  return inferError(
+      op, 0, "takes " + expected + (most == 1 ? " operand" : " operands") + ", got " + std::to_string(operands.size()),
+      operands);
 }
 
 Shape withoutDim(const Shape &shape, int dim) {
@@ -84,10 +83,21 @@ std::optional<uint32_t> normalizeAxes(const Ints *axes, int rank) {
 }
 
 int64_t WindowSpec::output(int i, int64_t input) const {
-  if (!dim::isConstant(input))
-    return dim::max(0, dim::add(dim::floorDiv(dim::add(input, low[i] + high[i] - extent(i)), stride[i]), 1));
-  int64_t room = input + low[i] + high[i] - extent(i);
-  return room < 0 ? 0 : room / stride[i] + 1;
+  const int64_t room = dim::add(input, low[i] + high[i] - extent(i)),
+                whole = dim::add(dim::floorDiv(room, stride[i]), 1);
+  if (!ceil)
+    return dim::max(0, whole);
+  // One more if there is a rest and that window begins early enough; none if not even the first fits.
+  const int64_t begins = dim::add(dim::floorDiv(dim::add(input, low[i] - 1), stride[i]), 1);
+  const int64_t count = dim::min(dim::add(dim::ceilDiv(room, stride[i]), 1), begins);
+  return dim::max(0, dim::min(count, dim::mul(whole, 2)));
+}
+
+bool WindowSpec::leaves(int i, int64_t input) const {
+  if (low[i] != 0 || high[i] != 0)
+    return true;
+  const int64_t last = dim::mul(dim::sub(output(i, input), 1), stride[i]);
+  return ceil && !dim::atMost(dim::add(last, extent(i)), input);
 }
 
 std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes, const Ints &strides, const Ints &low,

@@ -55,14 +55,15 @@ std::optional<LoopForm> loopFormMatmul(const OpInfo &op, std::span<const TensorT
   return loop;
 }
 
-/// The spatial dimensions of a windowed operand: stride * output + dilation * window - low. Guarded when padded.
-static void addWindow(OperandMap &map, const WindowSpec &spec, int firstOutput, int firstWindow) {
+/// The spatial dimensions of the windowed operand x: stride * output + dilation * window - low. Guarded when windows
+/// leave it.
+static void addWindow(OperandMap &map, const WindowSpec &spec, const Shape &x, int firstOutput, int firstWindow) {
   for (int i = 0; i < spec.spatial; ++i) {
     IndexExpr expr;
     expr.terms = {{firstOutput + i, spec.stride[i]}, {firstWindow + i, spec.dilation[i]}};
     expr.offset = -spec.low[i];
     map.dims.push_back(std::move(expr));
-    map.guarded |= spec.low[i] != 0 || spec.high[i] != 0;
+    map.guarded |= spec.leaves(i, x[i + 2]);
   }
 }
 
@@ -87,7 +88,7 @@ std::optional<LoopForm> loopFormConv(const OpInfo &op, std::span<const TensorTyp
   x.dims.push_back(at(channel));
   if (groups != 1)
     x.dims.back().terms.push_back({1, w[1]});
-  addWindow(x, spec, 2, window);
+  addWindow(x, spec, operands[0].shape, 2, window);
   weights.dims = {at(1), at(channel)};
   for (int i = 0; i < spatial; ++i)
     weights.dims.push_back(at(window + i));
@@ -100,10 +101,8 @@ static LoopForm pooling(const OpInfo &op, const TensorType &x, const TensorType 
                         double outside) {
   int spatial = x.rank() - 2;
   const Ints &sizes = ints(attrs[0]);
-  WindowSpec spec =
-      *windowSpec(spatial, sizes, ints(attrs[1]), ints(attrs[2]), ints(attrs[3]), ints(attrs[4]), true);
-  if (std::get<bool>(attrs[static_cast<size_t>(op.attrIndex("ceil_mode"))]))
-    extendToCeil(spec, x.shape);
+  WindowSpec spec = *windowSpec(spatial, sizes, ints(attrs[1]), ints(attrs[2]), ints(attrs[3]), ints(attrs[4]), true);
+  spec.ceil = std::get<bool>(attrs[static_cast<size_t>(op.attrIndex("ceil_mode"))]);
   LoopForm loop;
   loop.domain = {result.shape.begin(), result.shape.end()};
   loop.numParallel = result.rank();
@@ -111,7 +110,7 @@ static LoopForm pooling(const OpInfo &op, const TensorType &x, const TensorType 
   loop.domain.insert(loop.domain.end(), sizes.begin(), sizes.end());
   OperandMap map;
   map.dims = {at(0), at(1)};
-  addWindow(map, spec, 2, result.rank());
+  addWindow(map, spec, x.shape, 2, result.rank());
   map.outside = outside;
   loop.operands = {std::move(map)};
 
@@ -125,13 +124,19 @@ static LoopForm pooling(const OpInfo &op, const TensorType &x, const TensorType 
 /// What a maximum ignores.
 static double lowest(DType type) {
   switch (type) {
-  case DType::i8: return std::numeric_limits<int8_t>::min();
-  case DType::i16: return std::numeric_limits<int16_t>::min();
-  case DType::i32: return std::numeric_limits<int32_t>::min();
-  case DType::i64: return static_cast<double>(std::numeric_limits<int64_t>::min());
+  case DType::i8:
+    return std::numeric_limits<int8_t>::min();
+  case DType::i16:
+    return std::numeric_limits<int16_t>::min();
+  case DType::i32:
+    return std::numeric_limits<int32_t>::min();
+  case DType::i64:
+    return static_cast<double>(std::numeric_limits<int64_t>::min());
   case DType::u8:
-  case DType::boolean: return 0;
-  default: return -std::numeric_limits<double>::infinity();
+  case DType::boolean:
+    return 0;
+  default:
+    return -std::numeric_limits<double>::infinity();
   }
 }
 

@@ -12,8 +12,8 @@ bool Resample::isValid() const {
     return std::find(names.begin(), names.end(), text) != names.end();
   };
   return isOneOf(mode, {"nearest", "linear", "cubic"}) &&
-         isOneOf(coordinates, {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-                               "tf_crop_and_resize"}) &&
+         isOneOf(coordinates, {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                               "asymmetric", "tf_crop_and_resize"}) &&
          isOneOf(nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) &&
          !(antialias && mode == "nearest");
 }
@@ -107,8 +107,96 @@ Expr resample(const Expr &x, int dim, const Taps &taps) {
   return result;
 }
 
+/// The functions above for symbolic sizes, over expressions in f64. Places have shape [output, 1], taps [1, taps].
+namespace {
+struct SymbolicTaps {
+  const Resample &how;
+  int64_t input, output;
+  Expr in = Expr::number(input, DType::f64), out = Expr::number(output, DType::f64), scale = out / in,
+       exact = scale * in;
+
+  Expr number(double value) const { return Expr::scalar(value, DType::f64); }
+
+  Expr source() const {
+    const Expr x = iota({output, 1}, 0, DType::f64), half = (x + 0.5) / scale, isOne = equal(exact, number(1));
+    if (how.coordinates == "align_corners")
+      return where(isOne, number(0), x * (in - 1) / (exact - 1));
+    if (how.coordinates == "asymmetric")
+      return x / scale;
+    if (how.coordinates == "pytorch_half_pixel")
+      return where(isOne, number(-0.5), half - 0.5);
+    return (how.coordinates == "half_pixel_symmetric" ? in / 2 * (1 - out / exact) + half : half) - 0.5;
+  }
+
+  Expr nearest(const Expr &x) const {
+    if (how.nearest == "floor")
+      return floor(x);
+    if (how.nearest == "ceil")
+      return ceil(x);
+    return how.nearest == "round_prefer_ceil" ? floor(x + 0.5) : ceil(x - 0.5);
+  }
+
+  Expr kernel(const Expr &distance) const {
+    const Expr x = abs(distance);
+    if (how.mode == "linear")
+      return maximum(number(0), 1 - x);
+    const double a = how.cubicA;
+    const Expr close = (x * (a + 2) - (a + 3)) * x * x + 1, far = ((x * a - 5 * a) * x + 8 * a) * x - 4 * a;
+    return where(less_equal(x, number(1)), close, where(less(x, number(2)), far, number(0)));
+  }
+
+  /// Indices and weights, of shapes [output, taps].
+  std::pair<Expr, Expr> all() const {
+    const Expr x = source(), last = in - 1;
+    auto index = [&](const Expr &at) { return cast(clip(at, number(0), last), DType::i64); };
+    if (how.mode == "nearest")
+      return {index(nearest(x)), {}};
+    const int64_t radius = how.mode == "linear" ? 1 : 2;
+    // A filter that widens reaches radius * input / output elements to each side.
+    const int64_t reach = how.antialias ? dim::max(radius, dim::ceilDiv(dim::mul(radius, input), output)) : radius;
+    const Expr first = Expr::number(dim::sub(reach, 1), DType::f64);
+    const Expr at = ceil(x) - 1 + (iota({1, dim::mul(reach, 2)}, 1, DType::f64) - first), distance = at - x;
+    Expr weight = kernel(how.antialias ? distance * minimum(scale, number(1)) : distance);
+    if (how.excludeOutside)
+      weight = where(logical_or(less(at, number(0)), greater(at, last)), number(0), weight);
+    const Expr total = sum(weight, {1}, true);
+    return {index(at), where(equal(total, number(0)), weight, weight / total)};
+  }
+};
+} // namespace
+
+Expr resample(const Expr &x, int dim, const Resample &how, int64_t output) {
+  const int64_t input = x.size(dim);
+  if (dim::isConstant(input) && dim::isConstant(output))
+    return resample(x, dim, resampleTaps(how, input, output, static_cast<double>(output) / static_cast<double>(input)));
+  const auto [index, weight] = SymbolicTaps{how, input, output}.all();
+  if (!weight)
+    return take(x, reshape(index, {output}), dim);
+  Ints along(weight.type().shape.begin(), weight.type().shape.end());
+  along.resize(along.size() + static_cast<size_t>(x.rank() - dim - 1), 1);
+  return sum(take(x, index, dim) * reshape(cast(weight, x.dtype()), along), {dim + 1}, false);
+}
+
+/// The same windows as below, computed by the program.
+static Expr adaptivePoolSymbolic(const Expr &x, int dim, int64_t count, bool isMean) {
+  const int64_t size = x.size(dim), longest = dim::add(dim::ceilDiv(size, count), 1);
+  const Expr window = iota({count, 1}, 0, DType::i64), n = Expr::number(size), m = Expr::number(count),
+             one = Expr::number(1);
+  const Expr start = floor_divide(window * n, m), end = floor_divide((window + one) * n + (m - one), m);
+  const Expr place = start + iota({1, longest}, 1, DType::i64);
+  const Expr windows = take(x, minimum(place, end - one), dim);
+  if (!isMean)
+    return max(windows, {dim + 1}, false);
+  const Expr share = cast(less(place, end), x.dtype()) / cast(end - start, x.dtype());
+  Ints along{count, longest};
+  along.resize(along.size() + static_cast<size_t>(x.rank() - dim - 1), 1);
+  return sum(windows * reshape(share, along), {dim + 1}, false);
+}
+
 Expr adaptivePool(const Expr &x, int dim, int64_t count, bool isMean) {
   const int64_t size = x.size(dim);
+  if (!dim::isConstant(size) || !dim::isConstant(count))
+    return adaptivePoolSymbolic(x, dim, count, isMean);
   auto start = [&](int64_t i) { return i * size / count; };
   auto length = [&](int64_t i) { return ((i + 1) * size + count - 1) / count - start(i); };
   int64_t longest = 1;

@@ -11,8 +11,9 @@
 namespace tressel::op {
 
 struct Resample {
-  std::string mode = "nearest";           ///< nearest, linear, cubic
-  std::string coordinates = "half_pixel"; ///< half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric
+  std::string mode = "nearest"; ///< nearest, linear, cubic
+  std::string coordinates =
+      "half_pixel"; ///< half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric
   std::string nearest = "round_prefer_floor"; ///< round_prefer_floor, round_prefer_ceil, floor, ceil
   double cubicA = -0.75;
   bool antialias = false;      ///< the filter widens when the result is smaller
@@ -37,6 +38,9 @@ Taps resampleTaps(const Resample &how, int64_t input, int64_t output, double sca
 namespace expr {
 /// x with its dimension `dim` resampled.
 Expr resample(const Expr &x, int dim, const Taps &taps);
+/// To `output` elements, at least 1 as in x: by a table of taps, or for symbolic sizes by taps that the program
+/// computes. Not for "tf_crop_and_resize".
+Expr resample(const Expr &x, int dim, const Resample &how, int64_t output);
 /// x with its dimension `dim` divided evenly into `count` windows, and the mean or the largest element of each.
 Expr adaptivePool(const Expr &x, int dim, int64_t count, bool isMean);
 } // namespace expr

@@ -18,8 +18,6 @@ def ScaledDotProductAttentionOp : Composite<"scaled_dot_product_attention"> {
     if (!isFloat(q.dtype) || k.dtype != q.dtype || v.dtype != q.dtype || q.rank() < 2 || k.rank() != q.rank() || v.rank() != q.rank())
       return fail(1, "q, k and v must have one float type and one rank, at least 2");
     const int r = q.rank();
-    if (scale == 0 && !dim::isConstant(q.shape[r - 1]))
-      return fail(2, "the scale of a size that is not known must be given");
     bool fits = k.shape[r - 2] != 0 && dim::equal(q.shape[r - 1], k.shape[r - 1]) && dim::equal(k.shape[r - 2], v.shape[r - 2]);
     for (int i = 0; i < r - 2; ++i) {
       const int64_t heads = q.shape[i], groups = k.shape[i];
@@ -57,7 +55,7 @@ def ScaledDotProductAttentionOp : Composite<"scaled_dot_product_attention"> {
     if (scale != 0 || dim::isConstant(size))
       left = left * (scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size)));
     else
-      left = left * rsqrt(sum(full({size}, 1, left.dtype()), {0}, false));
+      left = left / sqrt(Expr::number(size, left.dtype()));
     if (each != 1)
       left = reshape(left, batch(k, rows, size));
     Expr scores = matmul(left, transpose(wide(k), swap));

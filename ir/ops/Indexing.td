@@ -26,7 +26,7 @@ def ResizeOp : Composite<"resize"> {
     pytorch_half_pixel, align_corners or asymmetric; `nearest` how that is rounded: round_prefer_floor, round_prefer_ceil, floor or
     ceil. With `antialias` the filter of linear and cubic widens where a dimension shrinks; `cubic_a` is the cubic filter's parameter.
     All as in ONNX. What lies outside counts as the nearest element inside.
-    - (C1) `sizes` has one entry per dimension of x, each at least 1, and x is not empty;
+    - (C1) `sizes` has one entry per dimension of x, each certainly at least 1, as are x's own;
     - (C2) mode, coordinates and nearest are one of the names above, and nearest knows no antialias;
     - (C3) linear and cubic take floats; nearest takes any type.
   }];
@@ -36,7 +36,7 @@ def ResizeOp : Composite<"resize"> {
   let types = [{
     bool fits = sizes.size() == static_cast<size_t>(x.rank());
     for (int i = 0; fits && i < x.rank(); ++i)
-      fits = sizes[static_cast<size_t>(i)] >= 1 && x.shape[i] >= 1;
+      fits = dim::bounds(sizes[static_cast<size_t>(i)]).lo >= 1 && dim::bounds(x.shape[i]).lo >= 1;
     if (!fits || !fitsMemory(Shape(sizes)))
       return fail(1, "sizes must have one entry per dimension, at least 1, and x elements");
     const Resample how{mode, coordinates, nearest, cubic_a, antialias};
@@ -50,9 +50,8 @@ def ResizeOp : Composite<"resize"> {
     const Resample how{mode, coordinates, nearest, cubic_a, antialias};
     Expr y = mode == "nearest" ? x : wide(x);
     for (int d = 0; d < x.rank(); ++d) {
-      const int64_t in = x.size(d), out = sizes[static_cast<size_t>(d)];
-      if (in != out)
-        y = resample(y, d, resampleTaps(how, in, out, static_cast<double>(out) / static_cast<double>(in)));
+      if (const int64_t size = sizes[static_cast<size_t>(d)]; x.size(d) != size)
+        y = resample(y, d, how, size);
     }
     return cast(y, resultType(0).dtype);
   }];

@@ -27,8 +27,7 @@ def EinsumOp : Composite<"einsum"> {
     - (C1) the operands hold numbers;
     - (C2) the equation is well-formed, with one term per operand and one letter per dimension; the result's labels
       stand in the operands, none twice;
-    - (C3) dimensions of one label have one size, which is static where it stands twice in a term; the result has at most 8
-      dimensions.
+    - (C3) dimensions of one label have one size; the result has at most 8 dimensions.
   }];
   let arguments = (ins Variadic<Tensor>:$inputs, Str:$equation);
   let types = [{
@@ -43,7 +42,7 @@ def EinsumOp : Composite<"einsum"> {
       return fail(2, why);
     const auto shape = einsum->shape(operands);
     if (!shape)
-      return fail(3, "sizes of equal labels differ, a diagonal's size is not known, or the result has too many dimensions");
+      return fail(3, "sizes of equal labels differ, or the result has too many dimensions");
     return result(TensorType{type, *shape});
   }];
   let decomposition = [{
@@ -243,35 +242,32 @@ def AvgPoolOp : Composite<"avg_pool"> {
   let infer = "inferPool";
   let compute = "Float";
   let decomposition = [{
-    Expr v = wide(x);
+    Expr sums = sum_pool(wide(x), window, strides, pad_low, pad_high, dilations, ceil_mode);
     WindowSpec spec = *windowSpec(x.rank() - 2, window, strides, pad_low, pad_high, dilations, true);
-    Ints low(spec.low, spec.low + spec.spatial), high(spec.high, spec.high + spec.spatial);
-    auto isPadded = [&] {
-      return std::ranges::any_of(low, [](int64_t p) { return p != 0; }) || std::ranges::any_of(high, [](int64_t p) { return p != 0; });
-    };
-    if (ceil_mode) {
-      Ints before{0, 0}, after{0, 0};
-      before.insert(before.end(), low.begin(), low.end());
-      after.insert(after.end(), high.begin(), high.end());
-      extendToCeil(spec, x.type().shape);
-      const bool counts = count_include_pad && isPadded();
-      for (size_t i = 0; i < high.size(); ++i)
-        high[i] = spec.high[i] - (counts ? high[i] : 0);
-      if (counts) { // the padding counts, so it becomes a part of x; the extension does not
-        v = pad(v, before, after);
-        low.assign(low.size(), 0);
+    spec.ceil = ceil_mode;
+    double always = 1; // elements that count in every window
+    Expr counts;       // the product of those that differ from window to window
+    for (int i = 0; i < spec.spatial; ++i) {
+      const int64_t size = x.size(i + 2), high = count_include_pad ? spec.high[i] : 0;
+      const int64_t begin = count_include_pad ? 0 : spec.low[i], end = dim::add(size, spec.low[i] + high);
+      if (!spec.leaves(i, size) || (count_include_pad && !ceil_mode)) {
+        always *= static_cast<double>(window[static_cast<size_t>(i)]);
+        continue;
       }
+      // Counted from the padding's first element, those of a window before the element `limit`.
+      Ints along(static_cast<size_t>(spec.spatial - i), 1);
+      along[0] = sums.size(i + 2);
+      const Expr first = iota(along, 0, DType::i64) * Expr::number(spec.stride[i]);
+      auto before = [&](int64_t limit) {
+        const Expr room = Expr::number(dim::add(limit, spec.dilation[i] - 1)) - first;
+        return clip(floor_divide(room, Expr::number(spec.dilation[i])), Expr::number(0), Expr::number(spec.size[i]));
+      };
+      const Expr count = cast(begin == 0 ? before(end) : before(end) - before(begin), sums.dtype());
+      counts = counts ? counts * count : count;
     }
-    Expr sums = sum_pool(v, window, strides, low, high, dilations);
-    double count = 1;
-    for (int64_t size : window)
-      count *= static_cast<double>(size);
-    if (!isPadded() || (count_include_pad && !ceil_mode))
-      return cast(sums * (1 / count), resultType(0).dtype);
-    Ints shape(v.type().shape.begin(), v.type().shape.end());
-    shape[0] = shape[1] = 1;
-    Expr counts = sum_pool(full(shape, 1, sums.dtype()), window, strides, low, high, dilations);
-    return cast(sums / counts, resultType(0).dtype);
+    if (!counts)
+      return cast(sums * (1 / always), resultType(0).dtype);
+    return cast(sums / (counts * always), resultType(0).dtype);
   }];
   let numpy = "avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad, ceil_mode)";
   let example = "avg_pool(tensor({{{1, 5, 2, 3}}}), {2})";

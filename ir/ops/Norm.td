@@ -111,7 +111,7 @@ def GroupNormOp : Composite<"group_norm"> {
     x is [batch, channels, ...]. `groups` = channels normalizes each channel by itself, as instance_norm does.
     - (C1) all are of one float type, and x has rank at least 2;
     - (C2) scale and bias have shape [channels];
-    - (C3) groups divides the channels, and a group is not empty.
+    - (C3) groups certainly divides the channels, and a group is not empty.
   }];
   let arguments = (ins Tensor:$x, Tensor:$scale, Tensor:$bias, Int:$groups, Default<Float, "1e-5">:$epsilon);
   let types = [{
@@ -119,16 +119,17 @@ def GroupNormOp : Composite<"group_norm"> {
       return fail(1, "operands must have one float type, and x rank at least 2");
     if (scale.shape != Shape{x.shape[1]} || bias.shape != scale.shape)
       return fail(2, "scale and bias must have shape [channels]");
-    if (groups < 1 || !dim::isConstant(x.shape[1]) || x.shape[1] % groups != 0 || (x.shape.isStatic() && x.shape.numElements() == 0))
+    if (groups < 1 || !dim::divideExactly(x.shape[1], groups) || (x.shape.isStatic() && x.shape.numElements() == 0))
       return fail(3, "channels do not divide into " + std::to_string(groups) + " groups");
     return result(x);
   }];
   let decomposition = [{
     // [batch, groups, channels per group, everything else]
-    Expr v = reshape(wide(x), {x.size(0), groups, x.size(1) / groups, -1});
+    const int64_t each = *dim::divideExactly(x.size(1), groups);
+    Expr v = reshape(wide(x), {x.size(0), groups, each, -1});
     Expr centered = v - mean(v, {2, 3}, true);
     Expr inverse = rsqrt(mean(square(centered), {2, 3}, true) + epsilon);
-    Ints perChannel{groups, x.size(1) / groups, 1};
+    Ints perChannel{groups, each, 1};
     v = centered * inverse * reshape(wide(scale), perChannel) + reshape(wide(bias), perChannel);
     return cast(reshape(v, Ints(x.type().shape.begin(), x.type().shape.end())), resultType(0).dtype);
   }];

@@ -117,7 +117,7 @@ def SplitOp : Composite<"split"> {
   let description = [{
     As many results as `sizes` has entries.
     - (C1) axis is in [-rank, rank);
-    - (C2) sizes has an entry, none is negative, and they add up to the size of that dimension.
+    - (C2) sizes has an entry, none may be negative, and they certainly add up to the size of that dimension.
   }];
   let arguments = (ins Tensor:$x, Ints:$sizes, Default<Int, "0">:$axis);
   let results = (outs Variadic<Tensor>:$parts);
@@ -129,7 +129,7 @@ def SplitOp : Composite<"split"> {
     limits[d] = 0;
     for (int64_t size : sizes) {
       starts[d] = limits[d];
-      limits[d] += size;
+      limits[d] = dim::add(limits[d], size);
       parts.push_back(slice(x, starts, limits));
     }
     return parts;
@@ -144,7 +144,7 @@ def PadOp : ShapeOp<"pad"> {
     outermost ones, "symmetric" mirrored at the edge itself, "wrap" those of the other end.
     - (C1) low and high have one entry per dimension of x, none negative; the result has less than 2^48 elements;
     - (C2) mode is one of those above;
-    - (C3) a dimension that is padded in another mode than "constant" has a static size and is not empty.
+    - (C3) a dimension that is padded in another mode than "constant" is certainly not empty.
   }];
   let arguments = (ins Tensor:$x, Ints:$low, Ints:$high, Default<Float, "0.0">:$value,
                        Default<Str, "\"constant\"">:$mode);
@@ -156,15 +156,17 @@ def PadOp : ShapeOp<"pad"> {
       const auto i = static_cast<size_t>(d);
       if (low[i] == 0 && high[i] == 0)
         continue;
-      const int64_t n = x.size(d), period = mode == "reflect" ? 2 * (n - 1) : mode == "symmetric" ? 2 * n : n;
-      auto number = [](int64_t v) { return Expr::scalar(static_cast<double>(v), DType::i64); };
-      Expr at = iota({low[i] + n + high[i]}, 0, DType::i64) - number(low[i]);
-      if (mode == "edge" || period == 0)
-        at = clip(at, number(0), number(n - 1));
-      else
-        at = remainder(at, number(period));
-      if (period > n)
-        at = where(less(at, number(n)), at, number(mode == "reflect" ? period : period - 1) - at);
+      const int64_t n = x.size(d), last = dim::sub(n, 1), turns = mode == "reflect" ? last : n; // there and back
+      auto number = [](int64_t v) { return Expr::number(v); };
+      Expr at = iota({dim::add(dim::add(low[i], n), high[i])}, 0, DType::i64) - number(low[i]);
+      if (mode == "edge")
+        at = clip(at, number(0), number(last));
+      else if (mode == "wrap")
+        at = remainder(at, number(n));
+      else { // a single element is its own mirror image
+        at = remainder(at, number(dim::max(1, dim::mul(turns, 2))));
+        at = minimum(at, number(dim::sub(dim::mul(turns, 2), mode == "reflect" ? 0 : 1)) - at);
+      }
       result = take(result, at, d);
     }
     return result;
@@ -203,8 +205,7 @@ def RollOp : ShapeComposite<"roll"> {
   let summary = "The elements moved by `shift` along the dimensions `axis`; what leaves at one end comes in at the other";
   let description = [{
     - (C1) every axis is in [-rank, rank), none twice;
-    - (C2) shift has one entry per axis;
-    - (C3) these dimensions have static sizes.
+    - (C2) shift has one entry per axis.
   }];
   let arguments = (ins Tensor:$x, Ints:$shift, Ints:$axis);
   let infer = "inferRoll";
@@ -212,7 +213,12 @@ def RollOp : ShapeComposite<"roll"> {
     Expr result = x;
     for (size_t i = 0; i < axis.size(); ++i) {
       const int d = *normalizeAxis(axis[i], x.rank());
-      const int64_t n = x.size(d), by = n ? (shift[i] % n + n) % n : 0;
+      const int64_t n = x.size(d);
+      if (!dim::isConstant(n)) {
+        result = take(result, remainder(iota({n}, 0, DType::i64) - remainder(Expr::number(shift[i]), Expr::number(n)), Expr::number(n)), d);
+        continue;
+      }
+      const int64_t by = n ? (shift[i] % n + n) % n : 0;
       if (by == 0)
         continue;
       std::vector<Expr> parts = split(result, {n - by, by}, d);
@@ -358,8 +364,9 @@ def DiffOp : ShapeComposite<"diff"> {
   let summary = "The differences of neighbours along `axis`, taken `n` times; `prepend` and `append` extend x first";
   let description = [{
     - (C1) axis is in [-rank, rank);
-    - (C2) n is not negative;
-    - (C3) x holds numbers, and prepend and append fit it as in concat.
+    - (C2) n is in [0, 64];
+    - (C3) x, prepend and append hold numbers, and have the same sizes but for `axis`;
+    - (C4) a symbolic size is certainly at least n.
   }];
   let arguments = (ins Tensor:$x, Optional<Tensor>:$prepend, Optional<Tensor>:$append, Default<Int, "-1">:$axis,
                        Default<Int, "1">:$n);
@@ -392,17 +399,21 @@ def DiagonalOp : ShapeComposite<"diagonal"> {
   let summary = "The diagonal of the matrices in dimensions `axis1` and `axis2`, or one `offset` above it, as the last dimension";
   let description = [{
     - (C1) axis1 and axis2 are in [-rank, rank) and differ;
-    - (C2) both have static sizes.
+    - (C2) offset is in [-2^48, 2^48].
   }];
   let arguments = (ins Tensor:$x, Default<Int, "0">:$offset, Default<Int, "0">:$axis1, Default<Int, "1">:$axis2);
   let infer = "inferDiagonal";
   let decomposition = [{
     const int rows = *normalizeAxis(axis1, x.rank()), columns = *normalizeAxis(axis2, x.rank());
     Expr last = moveaxis(x, {rows, columns}, {-2, -1});
-    const int64_t m = x.size(rows), n = x.size(columns);
-    const int64_t count = std::max<int64_t>(0, offset >= 0 ? std::min(m, n - offset) : std::min(m + offset, n));
-    const int64_t start = count == 0 ? 0 : offset >= 0 ? offset : -offset * n;
+    const int64_t m = x.size(rows), n = x.size(columns), right = std::max<int64_t>(offset, 0), down = right - offset;
+    const int64_t count = dim::max(0, dim::min(dim::sub(m, down), dim::sub(n, right)));
     Expr flat = flatten(last, x.rank() - 2); // one step along the diagonal is a row and an element
+    if (!dim::isConstant(count) || !dim::isConstant(n)) {
+      const Expr first = Expr::number(dim::mul(down, n)) + Expr::number(right);
+      return take(flat, first + iota({count}, 0, DType::i64) * Expr::number(dim::add(n, 1)), -1);
+    }
+    const int64_t start = count == 0 ? 0 : down * n + right;
     Ints starts(flat.type().shape.size(), 0), limits(starts.size(), std::numeric_limits<int64_t>::max());
     Ints strides(starts.size(), 1);
     starts.back() = start, limits.back() = count == 0 ? 0 : start + (count - 1) * (n + 1) + 1, strides.back() = n + 1;
@@ -417,7 +428,7 @@ def TraceOp : ShapeComposite<"trace"> {
   let description = [{
     Bools and integers sum in i64.
     - (C1) axis1 and axis2 are in [-rank, rank) and differ;
-    - (C2) both have static sizes.
+    - (C2) offset is in [-2^48, 2^48].
   }];
   let arguments = (ins Tensor:$x, Default<Int, "0">:$offset, Default<Int, "0">:$axis1, Default<Int, "1">:$axis2);
   let infer = "inferDiagonal";

@@ -250,7 +250,7 @@ func.func @pad_c2(%a0: tensor<3xf32>) {
 // -----
 
 func.func @pad_c3(%a0: tensor<0xf32>) {
-  // expected-error@+1 {{pad: (C3) dimension 0 is empty or not static: f32[0]}}
+  // expected-error@+1 {{pad: (C3) dimension 0 is empty, or may be: f32[0]}}
   %r = tressel.pad %a0 {low = array<i64: 1>, high = array<i64: 1>, mode = "edge"} : (tensor<0xf32>) -> tensor<2xf32>
   return
 }
@@ -281,9 +281,17 @@ func.func @roll_c2(%a0: tensor<3xf32>) {
 
 // -----
 
-func.func @roll_c3(%a0: tensor<?x3xf32, #tressel.dims<"n", 3>>) {
-  // expected-error@+1 {{roll: (C3) rolls a dimension whose size is not static: f32[n, 3]}}
-  %r = tressel.roll %a0 {shift = array<i64: 1>, axis = array<i64: 0>} : (tensor<?x3xf32, #tressel.dims<"n", 3>>) -> tensor<?x3xf32, #tressel.dims<"n", 3>>
+func.func @repeat_c2_exactly_2_to_the_48(%a0: tensor<1xf32>, %a1: tensor<65536xf32>) {
+  // expected-error@+1 {{repeat: (C2) repetitions is negative, or the result does not fit into memory: f32[1]}}
+  %r = tressel.repeat %a0 {repetitions = 281474976710656 : i64} : (tensor<1xf32>) -> tensor<281474976710656xf32>
+  return
+}
+
+// -----
+
+func.func @tile_c1_exactly_2_to_the_48(%a0: tensor<65536xf32>) {
+  // expected-error@+1 {{tile: (C1) the result does not fit into memory: f32[65536]}}
+  %r = tressel.tile %a0 {repetitions = array<i64: 65536, 65536>} : (tensor<65536xf32>) -> tensor<65536x4294967296xf32>
   return
 }
 
@@ -377,6 +385,14 @@ func.func @diff_c2(%a0: tensor<3xf32>) {
 
 // -----
 
+func.func @diff_c4(%a0: tensor<?xf32, #tressel.dims<"n[2..9]">>) {
+  // expected-error@+1 {{diff: (C4) a symbolic size must be at least n: f32[n]}}
+  %r = tressel.diff %a0 {n = 3 : i64} : (tensor<?xf32, #tressel.dims<"n[2..9]">>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
 func.func @diff_c3(%a0: tensor<3xf32>, %a1: tensor<2x2xf32>) {
   // expected-error@+1 {{diff: (C3) x, prepend and append do not fit, or are bools: f32[3] x f32[2, 2]}}
   %r = tressel.diff %a0, %a1 : (tensor<3xf32>, tensor<2x2xf32>) -> tensor<2xf32>
@@ -393,17 +409,17 @@ func.func @diagonal_c1(%a0: tensor<3x3xf32>) {
 
 // -----
 
-func.func @diagonal_c2(%a0: tensor<?x3xf32, #tressel.dims<"n", 3>>) {
-  // expected-error@+1 {{diagonal: (C2) a size is not static: f32[n, 3]}}
-  %r = tressel.diagonal %a0 : (tensor<?x3xf32, #tressel.dims<"n", 3>>) -> tensor<3xf32>
+func.func @diagonal_c2(%a0: tensor<3x3xf32>) {
+  // expected-error@+1 {{diagonal: (C2) the offset lies beyond every matrix: f32[3, 3]}}
+  %r = tressel.diagonal %a0 {offset = 281474976710657 : i64} : (tensor<3x3xf32>) -> tensor<3xf32>
   return
 }
 
 // -----
 
-func.func @trace_c2(%a0: tensor<3x?xf32, #tressel.dims<3, "n">>) {
-  // expected-error@+1 {{trace: (C2) a size is not static: f32[3, n]}}
-  %r = tressel.trace %a0 : (tensor<3x?xf32, #tressel.dims<3, "n">>) -> tensor<f32>
+func.func @trace_c2(%a0: tensor<3x3xf32>) {
+  // expected-error@+1 {{trace: (C2) the offset lies beyond every matrix: f32[3, 3]}}
+  %r = tressel.trace %a0 {offset = -281474976710657 : i64} : (tensor<3x3xf32>) -> tensor<f32>
   return
 }
 

@@ -48,8 +48,13 @@ mlir::Value ProgramBuilder::op(std::string_view name, std::initializer_list<mlir
   return graph::createOp(builder_, builder_.getUnknownLoc(), *info, values, attrs)->getResult(0);
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> ProgramBuilder::finish(std::initializer_list<mlir::Value> results) {
-  std::vector<mlir::Value> values(results);
+std::vector<mlir::Value> ProgramBuilder::call(const op::OpInfo &info, const std::vector<mlir::Value> &operands,
+                                              const op::Attrs &attrs) {
+  mlir::Operation *created = graph::createOp(builder_, builder_.getUnknownLoc(), info, operands, attrs);
+  return {created->result_begin(), created->result_end()};
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> ProgramBuilder::finish(const std::vector<mlir::Value> &values) {
   mlir::func::ReturnOp::create(builder_, builder_.getUnknownLoc(), values);
   main_.setFunctionType(
       builder_.getFunctionType(main_.getBody().front().getArgumentTypes(), mlir::ValueRange(values).getTypes()));

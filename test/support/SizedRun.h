@@ -26,7 +26,9 @@ public:
   /// Attributes by name; the others have their defaults. Throws Error with what `infer` finds.
   mlir::Value op(std::string_view name, std::initializer_list<mlir::Value> operands,
                  std::initializer_list<std::pair<const char *, op::Attr>> attrs = {});
-  mlir::OwningOpRef<mlir::ModuleOp> finish(std::initializer_list<mlir::Value> results);
+  /// All results, for attributes that are complete.
+  std::vector<mlir::Value> call(const op::OpInfo &op, const std::vector<mlir::Value> &operands, const op::Attrs &attrs);
+  mlir::OwningOpRef<mlir::ModuleOp> finish(const std::vector<mlir::Value> &results);
 
 private:
   mlir::Value argument(const TensorType &type, std::string name, llvm::StringRef attribute);

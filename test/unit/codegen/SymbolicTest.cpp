@@ -56,16 +56,17 @@ TEST_F(Symbolic, Attention) {
                                 sizes({{n, 33}, {m, 130}}), sizes({{n, 1}, {m, 257}})});
 }
 
-/// The parameters of prebuilt kernels are computed from the sizes; the largest decides how much scratch memory there is.
+/// The parameters of prebuilt kernels are computed from the sizes; the largest decides how much scratch memory there
+/// is.
 TEST_F(Symbolic, PrebuiltKernels) {
   ProgramBuilder b(context);
   auto x = b.input(floats({n, 5})), t = b.input(floats({2, z}));
   auto sums = b.op("cumsum", {x}, {{"axis", int64_t(0)}});
   auto rows = b.op("sort", {x});
   auto order = b.op("argsort", {t}, {{"axis", int64_t(1)}, {"descending", true}});
-  check(b.finish({sums, rows, order}), {sizes({{n, 1}, {z, 0}}), sizes({{n, 3}, {z, 1}}), sizes({{n, 64}, {z, 40}}),
-                                        sizes({{n, 1000}, {z, 300}})},
-        {}, {1e-4, 1e-4}); // a running total of f32
+  check(b.finish({sums, rows, order}),
+        {sizes({{n, 1}, {z, 0}}), sizes({{n, 3}, {z, 1}}), sizes({{n, 64}, {z, 40}}), sizes({{n, 1000}, {z, 300}})}, {},
+        {1e-4, 1e-4}); // a running total of f32
 }
 
 TEST_F(Symbolic, ReductionsOverSymbols) {
@@ -134,6 +135,82 @@ TEST_F(Symbolic, NothingAtAll) {
   check(b.finish({product, joined, b.op("exp", {x}), b.op("sum", {y}, {{"axis", Ints{1}}}),
                   b.op("sum", {x}, {{"axis", Ints{1}}})}),
         {sizes({{z, 0}}), sizes({{z, 1}}), sizes({{z, 300}}), sizes({{z, 0}})});
+}
+
+/// A kernel none of whose tensors is of symbolic size depends on the call's sizes all the same.
+TEST_F(Symbolic, SizesInAttributesAlone) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({n, 3})), w = b.state(floats({3}), "w");
+  auto share = b.op("div", {w, b.op("dim_size", {}, {{"size", n}, {"dtype", f32}})});
+  check(b.finish({b.op("mul", {b.op("sum", {x}, {{"axis", Ints{0}}}), share}), share}),
+        {sizes({{n, 1}}), sizes({{n, 7}}), sizes({{n, 64}}), sizes({{n, 7}})});
+}
+
+/// Places and weights that static sizes have tables for; the interpreter knows the sizes, so it uses those.
+TEST_F(Symbolic, Resizing) {
+  for (const char *mode : {"nearest", "linear", "cubic"})
+    for (const char *coordinates :
+         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"}) {
+      ProgramBuilder b(context);
+      auto x = b.input(floats({2, n, m})), fixed = b.input(floats({n, 5}));
+      const std::string how = mode, where = coordinates;
+      auto doubled =
+          b.op("resize", {x}, {{"sizes", Ints{2, dim::mul(n, 2), m}}, {"mode", how}, {"coordinates", where}});
+      auto shrunk = b.op("resize", {x},
+                         {{"sizes", Ints{2, n, dim::ceilDiv(m, 3)}},
+                          {"mode", how},
+                          {"coordinates", where},
+                          {"antialias", how != "nearest"}});
+      auto same =
+          b.op("resize", {fixed},
+               {{"sizes", Ints{7, 3}}, {"mode", how}, {"coordinates", where}, {"nearest", std::string("floor")}});
+      SCOPED_TRACE(how + " " + where);
+      check(b.finish({doubled, shrunk, same}),
+            {sizes({{n, 1}, {m, 1}}), sizes({{n, 2}, {m, 5}}), sizes({{n, 9}, {m, 32}}), sizes({{n, 33}, {m, 7}})}, {},
+            {1e-4, 1e-5});
+    }
+}
+
+TEST_F(Symbolic, WindowsBeyondTheEdge) {
+  for (bool counts : {false, true})
+    for (int64_t pad : {0, 1}) {
+      ProgramBuilder b(context);
+      auto x = b.input(floats({2, 3, n, m}));
+      auto pool = [&](const char *op, Ints strides, Ints dilations, std::optional<bool> padCounts) {
+        const op::OpInfo &info = *op::findOp(op);
+        op::Attrs attrs(info.attrs.size());
+        auto set = [&](const char *name, op::Attr value) {
+          attrs[static_cast<size_t>(info.attrIndex(name))] = std::move(value);
+        };
+        set("window", Ints{3, 2}), set("strides", std::move(strides)), set("dilations", std::move(dilations));
+        set("pad_low", Ints{pad, pad}), set("pad_high", Ints{0, pad}), set("ceil_mode", true);
+        if (padCounts)
+          set("count_include_pad", *padCounts);
+        EXPECT_EQ(op::completeAttrs(info, attrs), "");
+        return b.call(info, {x}, attrs).front();
+      };
+      check(b.finish({pool("max_pool", {2, 2}, {1, 1}, {}), pool("avg_pool", {2, 3}, {1, 2}, counts),
+                      pool("avg_pool", {3, 2}, {2, 1}, counts), b.op("adaptive_avg_pool", {x}, {{"sizes", Ints{4, 3}}}),
+                      b.op("adaptive_max_pool", {x}, {{"sizes", Ints{2, 5}}})}),
+            {sizes({{n, 5}, {m, 3}}), sizes({{n, 6}, {m, 4}}), sizes({{n, 7}, {m, 5}}), sizes({{n, 8}, {m, 33}}),
+             sizes({{n, 64}, {m, 10}})});
+    }
+}
+
+TEST_F(Symbolic, PlacesThatDependOnTheSize) {
+  for (const char *mode : {"edge", "reflect", "symmetric", "wrap"}) {
+    ProgramBuilder b(context);
+    auto x = b.input(floats({n, m}));
+    auto padded = b.op("pad", {x}, {{"low", Ints{3, 0}}, {"high", Ints{1, 5}}, {"mode", std::string(mode)}});
+    auto rolled = b.op("roll", {x}, {{"shift", Ints{-7, 2}}, {"axis", Ints{0, 1}}});
+    std::vector<mlir::Value> results{padded, rolled};
+    for (int64_t offset : {0, 2, -3})
+      results.push_back(b.op("diagonal", {x}, {{"offset", offset}}));
+    results.push_back(b.op("trace", {x}, {{"axis1", int64_t(1)}, {"axis2", int64_t(0)}}));
+    SCOPED_TRACE(mode);
+    check(b.finish(results),
+          {sizes({{n, 1}, {m, 1}}), sizes({{n, 2}, {m, 7}}), sizes({{n, 9}, {m, 4}}), sizes({{n, 33}, {m, 65}})});
+  }
 }
 
 /// States are packed and folded once; what depends on a call's sizes is not.
