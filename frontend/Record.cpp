@@ -83,7 +83,8 @@ bool fits(int64_t v, DType type) {
 class WeakTypes {
 public:
   WeakTypes(const op::OpInfo &info, std::span<const Arg> args)
-      : elementwise_(info.elementwise), conditions_(elementwise_ ? info.elementwise->boolOperands : 0) {
+      : elementwise_(info.family == op::Family::Elementwise),
+        conditions_(info.elementwise ? info.elementwise->boolOperands : 0) {
     if (!elementwise_)
       return;
     for (size_t i = 0; i < args.size(); ++i) {

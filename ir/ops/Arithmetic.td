@@ -224,6 +224,46 @@ def LogaddexpOp : Binary<"logaddexp"> {
   let numpy = "np.logaddexp(a, b)";
   let example = "logaddexp(tensor({0, 1}), 1)";
 }
+def NextafterOp : Composite<"nextafter"> {
+  let family = "Elementwise";
+  let summary = "The next number after a, towards b, that the element type has, elementwise; b where they are equal";
+  let description = [{
+    - (C1) the operands' shapes broadcast;
+    - (C2) the operands' element types promote to floats.
+  }];
+  let arguments = (ins Tensor:$a, Tensor:$b);
+  let types = [{
+    const auto shape = broadcastShapes(a.shape, b.shape);
+    if (!shape)
+      return fail(1, "shapes do not broadcast");
+    const DType type = promote(a.dtype, b.dtype);
+    if (!isFloat(type))
+      return fail(2, "wants floats (cast them)");
+    return result(TensorType{type, *shape});
+  }];
+  // A little more than half the distance to the neighbours is added, and rounding goes there (Rump, Zimmermann, Boldo, Melquiond:
+  // Computing predecessor and successor in rounding to nearest, BIT 2009), in f64, with tiny numbers scaled out of its own
+  // subnormal range.
+  let decomposition = [{
+    const DType type = resultType(0).dtype;
+    const int bits = type == DType::f64 ? 53 : type == DType::f32 ? 24 : type == DType::f16 ? 11 : 8;
+    const int least = type == DType::f64 ? -1074 : type == DType::f32 ? -149 : type == DType::f16 ? -24 : -133;
+    const double unit = std::ldexp(1.0, -bits), largest = std::ldexp(2 - 2 * unit, type == DType::f64 ? 1023 : type == DType::f16 ? 15 : 127);
+    auto number = [](double value) { return Expr::scalar(value, DType::f64); };
+    Expr x = cast(cast(a, type), DType::f64), y = cast(cast(b, type), DType::f64);
+    Expr isTiny = less(abs(x), number(std::ldexp(1.0, -960)));
+    Expr v = where(isTiny, x * std::ldexp(1.0, 100), x);
+    Expr step = maximum(abs(v) * (unit * (1 + 2 * unit)),
+                        where(isTiny, number(std::ldexp(1.0, least + 100)), number(std::ldexp(1.0, least))));
+    Expr moved = where(less(x, y), v + step, v - step);
+    moved = copysign(where(isTiny, moved * std::ldexp(1.0, -100), moved), where(equal(x, number(0)), y, x));
+    moved = where(isinf(x), copysign(number(largest), x), moved);
+    return cast(where(logical_or(equal(x, y), isnan(y)), y, moved), type);
+  }];
+  let samples = ["a: ... m | ... 1", "b: ... m | m"];
+  let numpy = "np.nextafter(a.astype(result_type), b.astype(result_type))";
+  let example = "nextafter(tensor({1, 0}), 2) - tensor({1, 0})";
+}
 def FmodOp : Binary<"fmod"> {
   let summary = "The rest of a / b with the sign of a, elementwise; an integer by zero gives 0";
   let scalar = [{

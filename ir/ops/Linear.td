@@ -59,6 +59,146 @@ def EinsumOp : Composite<"einsum"> {
   let numpy = "np.einsum(equation, *inputs)";
   let example = "einsum({tensor({{1, 2}, {3, 4}}), tensor({{5, 6}, {7, 8}})}, \"ij,kj->ik\")";
 }
+def OuterOp : Composite<"outer"> {
+  let family = "Contraction";
+  let summary = "The products of all elements of the vector a, the rows, with all of b, the columns";
+  let description = [{
+    - (C1) both are vectors;
+    - (C2) they hold numbers.
+  }];
+  let arguments = (ins Tensor:$a, Tensor:$b);
+  let types = [{
+    if (a.rank() != 1 || b.rank() != 1)
+      return fail(1, "both must be vectors");
+    const DType type = promote(a.dtype, b.dtype);
+    if (type == DType::boolean)
+      return fail(2, "wants numbers, not bools (cast them)");
+    return result(TensorType{type, {a.shape[0], b.shape[0]}});
+  }];
+  let decomposition = [{ expand_dims(a, 1) * expand_dims(b, 0) }];
+  let samples = ["a: n", "b: m"];
+  let numpy = "np.outer(a, b)";
+  let example = "outer(tensor({1, 2}), tensor({1, 10, 100}))";
+}
+def TensordotOp : Composite<"tensordot"> {
+  let family = "Contraction";
+  let summary = "The products of a and b, summed over the dimensions `axes_a` of a, each together with that of `axes_b` of b";
+  let description = [{
+    The result has the other dimensions of a, then those of b.
+    - (C1) both hold numbers;
+    - (C2) axes_a and axes_b have equally many entries, in [-rank, rank), none twice;
+    - (C3) dimensions summed together have one size; the result has at most 8 dimensions.
+  }];
+  let arguments = (ins Tensor:$a, Tensor:$b, Ints:$axes_a, Ints:$axes_b);
+  let types = [{
+    const DType type = promote(a.dtype, b.dtype);
+    if (type == DType::boolean)
+      return fail(1, "wants numbers, not bools (cast them)");
+    const auto left = normalizeAxes(&axes_a, a.rank()), right = normalizeAxes(&axes_b, b.rank());
+    if (!left || !right || axes_a.size() != axes_b.size())
+      return fail(2, "axes_a and axes_b must have equally many dimensions, none twice");
+    bool fits = a.rank() + b.rank() - 2 * static_cast<int>(axes_a.size()) <= kMaxRank;
+    for (size_t i = 0; i < axes_a.size(); ++i)
+      fits = fits && dim::equal(a.shape[*normalizeAxis(axes_a[i], a.rank())], b.shape[*normalizeAxis(axes_b[i], b.rank())]);
+    if (!fits)
+      return fail(3, "sizes of dimensions summed together differ, or the result has too many dimensions");
+    TensorType type_{type, {}};
+    for (int i = 0; i < a.rank(); ++i)
+      if (!(*left >> i & 1))
+        type_.shape.push_back(a.shape[i]);
+    for (int i = 0; i < b.rank(); ++i)
+      if (!(*right >> i & 1))
+        type_.shape.push_back(b.shape[i]);
+    return result(type_);
+  }];
+  let decomposition = [{
+    // As matrices: what is summed last in a, first in b.
+    auto matrix = [](const Expr &x, const Ints &axes, bool summedLast) {
+      Ints order;
+      const uint32_t summed = *normalizeAxes(&axes, x.rank());
+      for (int i = 0; i < x.rank(); ++i)
+        if (!(summed >> i & 1))
+          order.push_back(i);
+      const auto at = summedLast ? order.end() : order.begin();
+      Ints list;
+      for (int64_t axis : axes)
+        list.push_back(*normalizeAxis(axis, x.rank()));
+      order.insert(at, list.begin(), list.end());
+      int64_t kept = 1, joined = 1;
+      for (int i = 0; i < x.rank(); ++i)
+        (summed >> i & 1 ? joined : kept) = dim::mul(summed >> i & 1 ? joined : kept, x.size(i));
+      return reshape(transpose(x, order), summedLast ? Ints{kept, joined} : Ints{joined, kept});
+    };
+    return reshape(matmul(matrix(a, axes_a, true), matrix(b, axes_b, false)),
+                   Ints(resultType(0).shape.begin(), resultType(0).shape.end()));
+  }];
+  let samples = ["a: n m k", "b: k m j | m k", "axes_a: 2 1 | -1 | 1 |", "axes_b: 0 1 | 0 | 1 | 1 0 |"];
+  let numpy = "np.tensordot(a, b, (axes_a, axes_b))";
+  let example = "tensordot(tensor({{1, 2}, {3, 4}}), tensor({{1, 0}, {0, 1}}), {0, 1}, {1, 0})";
+}
+def VecdotOp : Composite<"vecdot"> {
+  let family = "Contraction";
+  let summary = "The sum of the products of a and b along `axis`; the other dimensions broadcast";
+  let description = [{
+    f16 and bf16 accumulate in f32. `axis` counts from the end, as the operands' dimensions are matched there.
+    - (C1) both hold numbers;
+    - (C2) axis is in [-r, -1], r being the smaller rank;
+    - (C3) the shapes broadcast, and along `axis` both have one size.
+  }];
+  let arguments = (ins Tensor:$a, Tensor:$b, Default<Int, "-1">:$axis);
+  let types = [{
+    const DType type = promote(a.dtype, b.dtype);
+    if (type == DType::boolean)
+      return fail(1, "wants numbers, not bools (cast them)");
+    if (axis >= 0 || axis < -std::min(a.rank(), b.rank()))
+      return fail(2, "axis must be negative, and a dimension of both");
+    const auto shape = broadcastShapes(a.shape, b.shape);
+    if (!shape || !dim::equal(a.shape[a.rank() + static_cast<int>(axis)], b.shape[b.rank() + static_cast<int>(axis)]))
+      return fail(3, "shapes do not broadcast, or differ along axis");
+    TensorType y{type, {}};
+    for (int i = 0; i < shape->rank(); ++i)
+      if (i != shape->rank() + axis)
+        y.shape.push_back((*shape)[i]);
+    return result(y);
+  }];
+  let decomposition = [{
+    const DType type = resultType(0).dtype;
+    auto computed = [&](const Expr &e) { return isFloat(type) ? wide(cast(e, type)) : cast(e, type); };
+    return cast(sum(computed(a) * computed(b), {axis}), type);
+  }];
+  let samples = ["a: ... n m | n m | m", "b: ... n m | m", "axis: -1 | -1 | -2"];
+  let numpy = "np.sum(a * b, axis=axis)";
+  let example = "vecdot(tensor({{1, 2}, {3, 4}}), tensor({1, 10}))";
+}
+def CrossOp : Composite<"cross"> {
+  let family = "Contraction";
+  let summary = "The cross product of the vectors of three elements along `axis`; the other dimensions broadcast";
+  let description = [{
+    - (C1) both hold numbers;
+    - (C2) axis is in [-r, -1], r being the smaller rank;
+    - (C3) the shapes broadcast, and both have size 3 along `axis`.
+  }];
+  let arguments = (ins Tensor:$a, Tensor:$b, Default<Int, "-1">:$axis);
+  let types = [{
+    const DType type = promote(a.dtype, b.dtype);
+    if (type == DType::boolean)
+      return fail(1, "wants numbers, not bools (cast them)");
+    if (axis >= 0 || axis < -std::min(a.rank(), b.rank()))
+      return fail(2, "axis must be negative, and a dimension of both");
+    const auto shape = broadcastShapes(a.shape, b.shape);
+    if (!shape || a.shape[a.rank() + static_cast<int>(axis)] != 3 || b.shape[b.rank() + static_cast<int>(axis)] != 3)
+      return fail(3, "shapes do not broadcast, or have another size than 3 along axis");
+    return result(TensorType{type, *shape});
+  }];
+  let decomposition = [{
+    const DType type = resultType(0).dtype;
+    auto turned = [&](const Expr &e, int64_t by) { return roll(isFloat(type) ? wide(cast(e, type)) : cast(e, type), {by}, {axis}); };
+    return cast(turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1), type);
+  }];
+  let samples = ["a: ... 3 | 3 n", "b: ... 3 | 3 | 3 n", "axis: -1 | -2"];
+  let numpy = "np.cross(*np.broadcast_arrays(a, b), axis=axis)";
+  let example = "cross(tensor({1, 0, 0}), tensor({0, 1, 0}))";
+}
 def ConvOp : Convolution<"conv"> {
   let summary = "Convolution without flipping, channels first: x [batch, channels, spatial...], w [features, channels / groups, window...]";
   let description = [{

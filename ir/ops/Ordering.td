@@ -88,3 +88,83 @@ def CumminOp : Scan<"cummin", "Min"> {
   let numpy = "scan(np.minimum.accumulate, x, axis, reverse, False, 0)";
   let example = "cummin(tensor({2, 3, 1}))";
 }
+
+// --- Written in other ops -----------------------------------------------------------------------------------------------------
+def CumulativeLogsumexpOp : Composite<"cumulative_logsumexp"> {
+  let family = "Ordering";
+  let summary = "The running log(sum(exp(x))) along `axis`, without overflow";
+  let description = [{
+    Integers and bools are converted to f32; f16 and bf16 are computed in f32. With `reverse` the totals run from the last element
+    to the first.
+    - (C1) axis is in [-rank, rank).
+  }];
+  let arguments = (ins Tensor:$x, Default<Int, "-1">:$axis, Default<Bool, "false">:$reverse);
+  let compute = "Float";
+  let types = [{
+    if (!normalizeAxis(axis, x.rank()))
+      return fail(1, "axis is not a dimension");
+    return result(TensorType{isFloat(x.dtype) ? x.dtype : DType::f32, x.shape});
+  }];
+  // Totals of 1, 2, 4, ... elements, each of two halves: every sum is taken relative to its own largest term.
+  let decomposition = [{
+    const int d = *normalizeAxis(axis, x.rank());
+    const int64_t size = x.size(d), longest = dim::bounds(size).hi;
+    Ints along(x.type().shape.size(), 1);
+    along[static_cast<size_t>(d)] = size;
+    Expr total = wide(x), place = iota({size}, 0, DType::i64), least = Expr::scalar(0, DType::i64);
+    Expr last = dim_size(size) - 1;
+    for (int64_t step = 1; step < longest; step *= 2) {
+      Expr other = reverse ? place + static_cast<double>(step) : place - static_cast<double>(step);
+      Expr exists = reverse ? less_equal(other, last) : greater_equal(other, least);
+      Expr before = take(total, reverse ? minimum(other, last) : maximum(other, least), d);
+      total = where(reshape(exists, along), logaddexp(total, before), total);
+    }
+    return cast(total, resultType(0).dtype);
+  }];
+  let samples = ["x: n | n m | n m k", "axis: 0 | -1", "reverse: 0 | 1"];
+  let numpy = "scan(np.logaddexp.accumulate, x, axis, reverse, False, 0)";
+  let example = "cumulative_logsumexp(tensor({0, 0, 1}))";
+}
+def SearchsortedOp : Composite<"searchsorted"> {
+  let family = "Ordering";
+  let summary = "For each of `values` the index, as i64, before which it would stand in the ascending vector x";
+  let description = [{
+    With `side` "left" before elements that are equal, with "right" behind them; NaN counts as the largest. `sorter`, as
+    argsort gives it, puts an x that is not in order into order. Found by bisection: of an x that is in no order some index results.
+    - (C1) x is a vector;
+    - (C2) sorter is a vector of integers of x's size;
+    - (C3) side is "left" or "right".
+  }];
+  let arguments = (ins Tensor:$x, Tensor:$values, Optional<Tensor>:$sorter, Default<Str, "\"left\"">:$side);
+  let types = [{
+    if (x.rank() != 1)
+      return fail(1, "x must be a vector");
+    if (sorter && (sorter->rank() != 1 || !isInteger(sorter->dtype) || !dim::equal(sorter->shape[0], x.shape[0])))
+      return fail(2, "sorter must be a vector of integers of x's size");
+    if (side != "left" && side != "right")
+      return fail(3, "side is 'left' or 'right'");
+    return result(TensorType{DType::i64, values.shape});
+  }];
+  let decomposition = [{
+    const DType type = promote(x.dtype(), values.dtype());
+    const int64_t size = x.size(0);
+    Expr place = cast(full_like(values, 0), DType::i64);
+    if (size == 0)
+      return place;
+    Expr sorted = cast(sorter ? take(x, sorter) : x, type), v = cast(values, type), last = dim_size(size) - 1;
+    int64_t step = 1;
+    while (step <= dim::bounds(size).hi / 2)
+      step *= 2;
+    for (; step; step /= 2) { // `place` elements are known to stand before the value
+      Expr next = place + static_cast<double>(step - 1), element = take(sorted, minimum(next, last));
+      Expr stands = side == "left" ? less(element, v) : less_equal(element, v);
+      if (isFloat(type))
+        stands = logical_or(stands, side == "left" ? logical_and(isnan(v), logical_not(isnan(element))) : isnan(v));
+      place = where(logical_and(stands, less_equal(next, last)), next + 1, place);
+    }
+    return place;
+  }];
+  let samples = ["x: sorted n", "values: k | k m | scalar", "side: left | right", "sorter:"];
+  let numpy = "np.asarray(np.searchsorted(x, values, side, sorter), np.int64)";
+  let example = "searchsorted(tensor({1, 3, 5}), tensor({0, 3, 9}))";
+}

@@ -126,3 +126,87 @@ def CountNonzeroOp : ReductionComposite<"count_nonzero"> {
   let numpy = "np.asarray(np.count_nonzero(x, axis=axis, keepdims=keepdims), np.int64)";
   let example = "count_nonzero(tensor({0, 1, 2}))";
 }
+def VectorNormOp : ReductionComposite<"vector_norm"> {
+  let summary = "The `ord`-th root of the sum of |x|^ord over the dimensions `axis`: by default the Euclidean length";
+  let description = [{
+    `ord` 0 counts elements that are not zero; infinity is the largest of |x|, minus infinity the smallest. Integers and bools are
+    converted to f32; f16 and bf16 are computed in f32.
+    - (C1) every axis is in [-rank, rank), none twice;
+    - (C2) a largest or smallest element exists: with an infinite ord the reduced dimensions are not empty.
+  }];
+  let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Bool, "false">:$keepdims, Default<Float, "2.0">:$ord);
+  let infer = ?;
+  let types = [{
+    const auto mask = normalizeAxes(axis, x.rank());
+    if (!mask)
+      return fail(1, "an axis is not a dimension, or stands twice");
+    TensorType y{isFloat(x.dtype) ? x.dtype : DType::f32, {}};
+    for (int i = 0; i < x.rank(); ++i) {
+      const bool reduced = *mask >> i & 1;
+      if (reduced && x.shape[i] == 0 && std::isinf(ord))
+        return fail(2, "there is no largest or smallest of no elements");
+      if (!reduced || keepdims)
+        y.shape.push_back(reduced ? 1 : x.shape[i]);
+    }
+    return result(y);
+  }];
+  let decomposition = [{
+    Expr size = abs(wide(x)), norm;
+    auto number = [&](double value) { return Expr::scalar(value, size.dtype()); };
+    if (std::isinf(ord))
+      norm = ord > 0 ? max(size, optional(axis), keepdims) : min(size, optional(axis), keepdims);
+    else if (ord == 0)
+      norm = sum(cast(not_equal(size, number(0)), size.dtype()), optional(axis), keepdims);
+    else if (ord == 1)
+      norm = sum(size, optional(axis), keepdims);
+    else if (ord == 2)
+      norm = sqrt(sum(square(size), optional(axis), keepdims));
+    else
+      norm = pow(sum(pow(size, number(ord)), optional(axis), keepdims), number(1 / ord));
+    return cast(norm, floatType(x));
+  }];
+  let domains = ["0.5, 2"];
+  let samples = ["ord: 2 | 1 | 0 | 3 | 0.5 | -1 | inf | -inf"];
+  let numpy = "vector_norm(x, axis, keepdims, ord)";
+  let example = "vector_norm(tensor({3, 4}))";
+}
+def TrapezoidOp : Composite<"trapezoid"> {
+  let family = "Reduction";
+  let summary = "The integral of y along `axis` by the trapezoidal rule, over the points x or over points `dx` apart";
+  let description = [{
+    Integers and bools are converted to f32; f16 and bf16 are computed in f32.
+    - (C1) axis is in [-rank, rank), and y has elements along it;
+    - (C2) x has y's shape, or is a vector of the size of that dimension.
+  }];
+  let arguments = (ins Tensor:$y, Optional<Tensor>:$x, Default<Float, "1.0">:$dx, Default<Int, "-1">:$axis);
+  let compute = "Float";
+  let types = [{
+    const auto d = normalizeAxis(axis, y.rank());
+    if (!d || y.shape[*d] == 0)
+      return fail(1, "axis is not a dimension, or it is empty");
+    if (x && x->shape != y.shape && (x->rank() != 1 || !dim::equal(x->shape[0], y.shape[*d])))
+      return fail(2, "x must have y's shape or be a vector along axis");
+    DType type = x ? promote(y.dtype, x->dtype) : y.dtype;
+    TensorType area{isFloat(type) ? type : DType::f32, {}};
+    for (int i = 0; i < y.rank(); ++i)
+      if (i != *d)
+        area.shape.push_back(y.shape[i]);
+    return result(area);
+  }];
+  let decomposition = [{
+    const int d = *normalizeAxis(axis, y.rank());
+    Expr height = wide(y);
+    Ints from(y.type().shape.size(), 0), to(from.size(), std::numeric_limits<int64_t>::max()), none(from.size(), 0), before = to;
+    from[static_cast<size_t>(d)] = 1, before[static_cast<size_t>(d)] = -1;
+    Expr middle = (slice(height, from, to) + slice(height, none, before)) * 0.5;
+    if (!x)
+      return cast(sum(middle, {d}) * dx, resultType(0).dtype);
+    Expr width = diff(wide(x), {}, {}, x.rank() == 1 ? 0 : d);
+    Ints along(y.type().shape.size(), 1);
+    along[static_cast<size_t>(d)] = width.size(x.rank() == 1 ? 0 : d);
+    return cast(sum(middle * (x.rank() == 1 ? reshape(width, along) : width), {d}), resultType(0).dtype);
+  }];
+  let samples = ["y: n m", "x: m | n m |", "dx: 1 | 0.5", "axis: 1 | -1"];
+  let numpy = "np.trapezoid(y, x, dx, axis)";
+  let example = "trapezoid(tensor({1, 2, 3}))";
+}

@@ -458,6 +458,36 @@ def TriuOp : Triangle<"triu"> {
   let samples = ["x: ... n m", "k: 0 | 1 | -1 | -2"];
   let example = "triu(ones({3, 3}))";
 }
+def BroadcastArraysOp : ShapeComposite<"broadcast_arrays"> {
+  let summary = "The operands, each repeated to the shape that all have together";
+  let description = [{
+    - (C1) there is at least one operand;
+    - (C2) the shapes broadcast.
+  }];
+  let arguments = (ins Variadic<Tensor>:$inputs);
+  let results = (outs Variadic<Tensor>:$arrays);
+  let types = [{
+    if (operands.empty())
+      return fail(1, "there is no operand");
+    Inferred list;
+    std::optional<Shape> shape = operands[0].shape;
+    for (const TensorType &t : operands)
+      shape = shape ? broadcastShapes(*shape, t.shape) : shape;
+    if (!shape)
+      return fail(2, "shapes do not broadcast");
+    for (const TensorType &t : operands)
+      list.types.push_back({t.dtype, *shape});
+    return list;
+  }];
+  let decomposition = [{
+    std::vector<Expr> arrays;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      arrays.push_back(broadcast_to(inputs[i], Ints(resultType(0).shape.begin(), resultType(0).shape.end())));
+    return arrays;
+  }];
+  let numpy = "np.broadcast_arrays(*inputs)";
+  let example = "broadcast_arrays({tensor({1, 2}), tensor({{3}, {4}})})";
+}
 def MeshgridOp : ShapeComposite<"meshgrid"> {
   let summary = "For each vector a tensor over the grid that they span, which repeats it along the other dimensions";
   let description = [{

@@ -614,3 +614,99 @@ func.func @dim_size_c1() {
   %r = tressel.dim_size {size = -1 : i64} : () -> tensor<i64>
   return
 }
+
+// -----
+
+func.func @nextafter_c1(%a0: tensor<2xf32>, %a1: tensor<3xf32>) {
+  // expected-error@+1 {{nextafter: (C1) shapes do not broadcast: f32[2] x f32[3]}}
+  %r = tressel.nextafter %a0, %a1 : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @nextafter_c2(%a0: tensor<2xi32>, %a1: tensor<2xi32>) {
+  // expected-error@+1 {{nextafter: (C2) wants floats (cast them): i32[2] x i32[2]}}
+  %r = tressel.nextafter %a0, %a1 : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @cumulative_logsumexp_c1(%a0: tensor<3xf32>) {
+  // expected-error@+1 {{cumulative_logsumexp: (C1) axis is not a dimension: f32[3]}}
+  %r = tressel.cumulative_logsumexp %a0 {axis = 1 : i64} : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @searchsorted_c1(%a0: tensor<2x2xf32>, %a1: tensor<2xf32>) {
+  // expected-error@+1 {{searchsorted: (C1) x must be a vector: f32[2, 2] x f32[2]}}
+  %r = tressel.searchsorted %a0, %a1 : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @searchsorted_c2(%a0: tensor<2xf32>, %a1: tensor<2xf32>, %a2: tensor<3xi64>) {
+  // expected-error@+1 {{searchsorted: (C2) sorter must be a vector of integers of x's size: f32[2] x f32[2] x i64[3]}}
+  %r = tressel.searchsorted %a0, %a1, %a2 : (tensor<2xf32>, tensor<2xf32>, tensor<3xi64>) -> tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @searchsorted_c3(%a0: tensor<2xf32>, %a1: tensor<2xf32>) {
+  // expected-error@+1 {{searchsorted: (C3) side is 'left' or 'right': f32[2] x f32[2]}}
+  %r = tressel.searchsorted %a0, %a1 {side = "middle"} : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi64>
+  return
+}
+
+// -----
+
+func.func @vector_norm_c1(%a0: tensor<3xf32>) {
+  // expected-error@+1 {{vector_norm: (C1) an axis is not a dimension, or stands twice: f32[3]}}
+  %r = tressel.vector_norm %a0 {axis = array<i64: 1>} : (tensor<3xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @vector_norm_c2(%a0: tensor<0xf32>) {
+  // expected-error@+1 {{vector_norm: (C2) there is no largest or smallest of no elements: f32[0]}}
+  %r = tressel.vector_norm %a0 {ord = 0x7FF0000000000000 : f64} : (tensor<0xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @trapezoid_c1(%a0: tensor<2x0xf32>) {
+  // expected-error@+1 {{trapezoid: (C1) axis is not a dimension, or it is empty: f32[2, 0]}}
+  %r = tressel.trapezoid %a0 : (tensor<2x0xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @trapezoid_c2(%a0: tensor<2x3xf32>, %a1: tensor<2xf32>) {
+  // expected-error@+1 {{trapezoid: (C2) x must have y's shape or be a vector along axis: f32[2, 3] x f32[2]}}
+  %r = tressel.trapezoid %a0, %a1 : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_arrays_c1() {
+  // expected-error@+1 {{broadcast_arrays: (C1) there is no operand}}
+  %r = tressel.broadcast_arrays  : () -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_arrays_c2(%a0: tensor<2xf32>, %a1: tensor<3xf32>) {
+  // expected-error@+1 {{broadcast_arrays: (C2) shapes do not broadcast: f32[2] x f32[3]}}
+  %r = tressel.broadcast_arrays %a0, %a1 : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>
+  return
+}

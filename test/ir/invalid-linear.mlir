@@ -229,3 +229,91 @@ func.func @constant_c3() {
   %0 = tressel.constant sparse<[[0]], [1.0]> : tensor<2xf32>
   return
 }
+
+// -----
+
+func.func @outer_c1(%a0: tensor<2x2xf32>, %a1: tensor<2xf32>) {
+  // expected-error@+1 {{outer: (C1) both must be vectors: f32[2, 2] x f32[2]}}
+  %r = tressel.outer %a0, %a1 : (tensor<2x2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @outer_c2(%a0: tensor<2xi1>, %a1: tensor<2xi1>) {
+  // expected-error@+1 {{outer: (C2) wants numbers, not bools (cast them): bool[2] x bool[2]}}
+  %r = tressel.outer %a0, %a1 : (tensor<2xi1>, tensor<2xi1>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @tensordot_c1(%a0: tensor<2xi1>, %a1: tensor<2xi1>) {
+  // expected-error@+1 {{tensordot: (C1) wants numbers, not bools (cast them): bool[2] x bool[2]}}
+  %r = tressel.tensordot %a0, %a1 {axes_a = array<i64: 0>, axes_b = array<i64: 0>} : (tensor<2xi1>, tensor<2xi1>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @tensordot_c2(%a0: tensor<2xf32>, %a1: tensor<2xf32>) {
+  // expected-error@+1 {{tensordot: (C2) axes_a and axes_b must have equally many dimensions, none twice: f32[2] x f32[2]}}
+  %r = tressel.tensordot %a0, %a1 {axes_a = array<i64: 0>, axes_b = array<i64>} : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @tensordot_c3(%a0: tensor<2xf32>, %a1: tensor<3xf32>) {
+  // expected-error@+1 {{tensordot: (C3) sizes of dimensions summed together differ, or the result has too many dimensions: f32[2] x f32[3]}}
+  %r = tressel.tensordot %a0, %a1 {axes_a = array<i64: 0>, axes_b = array<i64: 0>} : (tensor<2xf32>, tensor<3xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @vecdot_c1(%a0: tensor<3xi1>, %a1: tensor<3xi1>) {
+  // expected-error@+1 {{vecdot: (C1) wants numbers, not bools (cast them): bool[3] x bool[3]}}
+  %r = tressel.vecdot %a0, %a1 : (tensor<3xi1>, tensor<3xi1>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @vecdot_c2(%a0: tensor<3xf32>, %a1: tensor<3xf32>) {
+  // expected-error@+1 {{vecdot: (C2) axis must be negative, and a dimension of both: f32[3] x f32[3]}}
+  %r = tressel.vecdot %a0, %a1 {axis = 0 : i64} : (tensor<3xf32>, tensor<3xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @vecdot_c3(%a0: tensor<2xf32>, %a1: tensor<3xf32>) {
+  // expected-error@+1 {{vecdot: (C3) shapes do not broadcast, or differ along axis: f32[2] x f32[3]}}
+  %r = tressel.vecdot %a0, %a1 : (tensor<2xf32>, tensor<3xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @cross_c1(%a0: tensor<3xi1>, %a1: tensor<3xi1>) {
+  // expected-error@+1 {{cross: (C1) wants numbers, not bools (cast them): bool[3] x bool[3]}}
+  %r = tressel.cross %a0, %a1 : (tensor<3xi1>, tensor<3xi1>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @cross_c2(%a0: tensor<3xf32>, %a1: tensor<3xf32>) {
+  // expected-error@+1 {{cross: (C2) axis must be negative, and a dimension of both: f32[3] x f32[3]}}
+  %r = tressel.cross %a0, %a1 {axis = 0 : i64} : (tensor<3xf32>, tensor<3xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @cross_c3(%a0: tensor<2xf32>, %a1: tensor<2xf32>) {
+  // expected-error@+1 {{cross: (C3) shapes do not broadcast, or have another size than 3 along axis: f32[2] x f32[2]}}
+  %r = tressel.cross %a0, %a1 : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>
+  return
+}

@@ -44,7 +44,7 @@ json attrValue(const Attr &attr) {
   if (const int64_t *i = std::get_if<int64_t>(&attr))
     return *i;
   if (const double *d = std::get_if<double>(&attr))
-    return *d;
+    return std::isfinite(*d) ? json(*d) : json{{"float", std::to_string(*d)}}; // JSON has no infinity
   if (const DType *t = std::get_if<DType>(&attr))
     return {{"dtype", nameOf(*t)}};
   if (const std::string *s = std::get_if<std::string>(&attr))

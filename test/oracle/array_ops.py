@@ -29,6 +29,15 @@ def scan(accumulate, x, axis, reverse, exclusive, start):
     return np.flip(y, axis) if reverse else y
 
 
+def vector_norm(x, axis, keepdims, ord):
+    size = np.abs(x)
+    if np.isinf(ord):
+        return (np.max if ord > 0 else np.min)(size, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return np.asarray(np.count_nonzero(size, axis=axis, keepdims=keepdims)).astype(np.float64)
+    return np.sum(size**ord, axis=axis, keepdims=keepdims) ** (1 / ord)
+
+
 def update(y, place, value, mode, dtype):
     """Each update is rounded to the elements' type, though they are given widened."""
     with np.errstate(all="ignore"):
@@ -135,6 +144,6 @@ def categorical(seed, logits, axis, dtype):
         return np.argmax(logits - np.log(-np.log1p(-u)), axis)
 
 
-DEFINITIONS = {f.__name__: f for f in (argsort, top_k, scan, put_along_axis, gather_nd, scatter_nd, scatter,
+DEFINITIONS = {f.__name__: f for f in (argsort, top_k, scan, vector_norm, put_along_axis, gather_nd, scatter_nd, scatter,
                                        dynamic_update_slice, random_uniform, random_normal, randint, bernoulli,
                                        categorical)}

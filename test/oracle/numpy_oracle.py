@@ -107,6 +107,7 @@ def widen(op, tensor, dtype):
 def expected(op, case, data):
     scope = dict(SCOPE)
     scope["types"] = {s["name"]: e["dtype"] for s, e in zip(op.get("operands") or [], case["inputs"])}
+    scope["result_type"] = DTYPES[case["outputs"][0]["dtype"]]
     scope["dtypes"] = {name: DTYPES[dtype] for name, dtype in scope["types"].items()}
     values = [widen(op, read(data, e), e["dtype"]) for e in case["inputs"]]
     for spec in op.get("operands") or []:
@@ -114,7 +115,7 @@ def expected(op, case, data):
         scope[spec["name"]] = values if spec["variadic"] else None if absent else values.pop(0)
     for name, value in (case.get("attrs") or {}).items():
         if isinstance(value, dict):
-            value = DTYPES[value["dtype"]]
+            value = DTYPES[value["dtype"]] if "dtype" in value else float(value["float"])
         elif isinstance(value, list) and name in ("axis", "permutation", "shape"):
             value = tuple(value)
         scope[name] = value

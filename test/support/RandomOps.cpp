@@ -1,5 +1,6 @@
 #include "test/support/RandomOps.h"
 #include "ir/interpreter/Element.h"
+#include "ir/interpreter/Evaluate.h"
 #include "test/support/Samples.h"
 
 #include <algorithm>
@@ -347,7 +348,10 @@ HostTensor randomOperand(const OpCall &call, size_t index, Random &random, Value
     if (values == Values::Wide && isInteger(type.dtype))
       interp::store(tensor, i, static_cast<int64_t>(random.bits()));
   }
-  return tensor;
+  if (!wantsSorted(*call.op, index))
+    return tensor;
+  const std::vector<HostTensor> unordered{tensor};
+  return interp::run(*findOp("sort"), unordered, {int64_t(-1), false}).outputs[0];
 }
 
 } // namespace tressel::test

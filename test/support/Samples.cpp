@@ -38,12 +38,15 @@ std::optional<DType> elementType(std::string_view word) {
   return {};
 }
 
+/// A word that says something of the elements.
+constexpr std::string_view kSorted = "sorted";
+
 bool isName(std::string_view term) { return term.find_first_of("0123456789*+-") == std::string_view::npos; }
 
 } // namespace
 
-std::string_view Sample::line(std::string_view name) const {
-  for (const char *sample : op_.samples) {
+static std::string_view lineOf(const OpInfo &op, std::string_view name) {
+  for (const char *sample : op.samples) {
     const std::string_view text = sample;
     const size_t colon = text.find(':');
     if (trim(text.substr(0, colon)) == name)
@@ -51,6 +54,12 @@ std::string_view Sample::line(std::string_view name) const {
   }
   return {};
 }
+
+bool wantsSorted(const OpInfo &op, size_t index) {
+  return index < op.operands.size() && lineOf(op, op.operands[index].name).find(kSorted) != std::string_view::npos;
+}
+
+std::string_view Sample::line(std::string_view name) const { return lineOf(op_, name); }
 
 std::string_view Sample::draw(std::string_view name) { return random_.pick(split(line(name).substr(1), '|')); }
 
@@ -79,6 +88,7 @@ int64_t Sample::evaluate(std::string_view term) {
 
 bool Sample::matches(std::string_view pattern, const TensorType &type) {
   std::vector<std::string_view> dims = words(pattern);
+  std::erase(dims, kSorted);
   if (!dims.empty())
     if (const auto fixed = elementType(dims[0])) {
       if (*fixed != type.dtype)
@@ -165,7 +175,7 @@ TensorType Sample::drawType(DType dtype, std::string_view pattern) {
         leading_ = randomShape(random_, 0, {.maxRank = 2, .maxSize = 3, .zeroSize = 0});
       for (int64_t d : *leading_)
         type.shape.push_back(d);
-    } else if (dim != "scalar") {
+    } else if (dim != "scalar" && dim != kSorted) {
       type.shape.push_back(evaluate(dim));
     }
   }

@@ -11,6 +11,7 @@
 //   causal: 0 | 1           a bool attribute
 //   equation: ij,jk->ik     shapes of a variadic operand: one term each, a label is a name
 //   scalar                  an operand of rank 0
+//   x: sorted n             an operand whose elements ascend
 //
 // An operand without a line follows its family's rules; an attribute without one is proposed by its name and kind.
 #pragma once
@@ -22,6 +23,9 @@
 #include <string_view>
 
 namespace tressel::test {
+
+/// Whether the line of operand `index` says "sorted".
+bool wantsSorted(const op::OpInfo &op, size_t index);
 
 /// One call of one op: the sizes its names stand for.
 class Sample {

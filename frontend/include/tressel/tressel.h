@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tressel/arg.h>
+#include <tressel/array_names.h>
 #include <tressel/control.h>
 #include <tressel/custom_op.h>
 #include <tressel/data.h>
