@@ -81,6 +81,7 @@ const std::map<std::string, std::string> refused = {
     {"conv (C3)", "groups are convolutions of their own"},
     {"conv_transpose (C1)", "a window is unrolled"},
     {"conv_transpose (C4)", "the result could be empty"},
+    {"cross (C3)", "vectors have three elements"},
     {"diff (C4)", "taken several times, a dimension that could become empty"},
     {"dynamic_slice (C1)", "the number of starts is a rank"},
     {"dynamic_update_slice (C1)", "the number of starts is a rank"},
