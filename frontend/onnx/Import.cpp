@@ -1,7 +1,6 @@
 #include "frontend/onnx/Import.h"
 
 #include "frontend/onnx/NodeImporter.h"
-#include "frontend/onnx/OpTable.h"
 #include "frontend/onnx/TensorData.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -55,7 +54,7 @@ namespace {
 class GraphImporter {
 public:
   GraphImporter(const Model &model, mlir::MLIRContext &context, std::vector<BoundDim> dims)
-      : state_{model, mlir::OpBuilder(&context), {}}, dims_(std::move(dims)) {}
+      : state_(model, &context), dims_(std::move(dims)) {}
 
   mlir::OwningOpRef<mlir::ModuleOp> run() {
     const Model &model = state_.model;
@@ -70,18 +69,19 @@ public:
     auto func = mlir::func::FuncOp::create(b, fileLoc, "main", b.getFunctionType(argTypes, {}));
     mlir::Block *body = func.addEntryBlock();
     b.setInsertionPointToEnd(body);
+    state_.entry = body;
     for (auto [i, input] : llvm::enumerate(model.inputs())) {
       func.setArgAttr(static_cast<unsigned>(i), graph::kNameAttr, b.getStringAttr(input.name));
-      state_.values.emplace(input.name, Value(inputType(input), body->getArgument(static_cast<unsigned>(i))));
+      state_.scopes[0].emplace(input.name, Value(inputType(input), body->getArgument(static_cast<unsigned>(i))));
     }
     for (const auto &tensor : model.graph().initializer())
-      state_.values.emplace(tensor.name(), Value(tensorData(tensor, model.name(), model.folder())));
+      state_.scopes[0].emplace(tensor.name(), Value(tensorData(tensor, model.name(), model.folder())));
 
-    unsupported_ = model.unsupportedOps();
-    for (int i = 0; i < model.graph().node_size(); ++i)
-      importNode(i);
-    if (!unsupported_.empty())
-      throw UnsupportedError(model.name(), unsupported_);
+    importNodes(state_, model.graph());
+    if (state_.exhausted)
+      state_.unsupported = {*state_.exhausted};
+    if (!state_.unsupported.empty())
+      throw UnsupportedError(model.name(), state_.unsupported);
 
     finish(func, fileLoc);
     if (mlir::failed(mlir::verify(*module)))
@@ -99,37 +99,12 @@ private:
     return type;
   }
 
-  /// A node that is not supported leaves its outputs undefined, and so do those that depend on it: the rest is imported
-  /// all the same, so that everything unsupported is found in one go.
-  void importNode(int i) {
-    const Model &model = state_.model;
-    const auto &node = model.graph().node(i);
-    ImportFn fn = findImporter(node.domain(), node.op_type(), model.opset(node.domain()));
-    bool ready = std::ranges::all_of(
-        node.input(), [&](const std::string &name) { return name.empty() || state_.values.contains(name); });
-    if (!fn || !ready)
-      return;
-    mlir::Location loc = mlir::NameLoc::get(
-        state_.builder.getStringAttr(nodeLabel(node, i)),
-        mlir::FileLineColLoc::get(state_.builder.getContext(), model.name(), static_cast<unsigned>(i + 1), 0));
-    NodeImporter importer(state_, node, i, loc);
-    try {
-      fn(importer);
-      importer.checkAllRead();
-      for (int o = 0; o < node.output_size(); ++o)
-        if (importer.wants(o) && !state_.values.contains(node.output(o)))
-          importer.unsupported("its output number " + std::to_string(o));
-    } catch (const NodeUnsupported &e) {
-      unsupported_.push_back({qualifiedOp(node), nodeLabel(node, i), model.opset(node.domain()), e.why});
-    }
-  }
-
   void finish(mlir::func::FuncOp func, mlir::Location loc) {
     mlir::OpBuilder &b = state_.builder;
     std::vector<mlir::Value> results;
     std::vector<mlir::Type> resultTypes;
     for (const DeclaredValue &output : state_.model.outputs()) {
-      const Value &v = state_.values.at(output.name);
+      const Value &v = *state_.find(output.name);
       if (!*v.ir)
         *v.ir = graph::createConstant(b, loc, v.type, {v.host->data.get(), static_cast<size_t>(v.type.bytes())});
       results.push_back(*v.ir);
@@ -143,7 +118,6 @@ private:
 
   GraphState state_;
   std::vector<BoundDim> dims_;
-  std::vector<Unsupported> unsupported_;
 };
 
 } // namespace

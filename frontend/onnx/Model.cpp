@@ -29,6 +29,43 @@ std::string nodeLabel(const ::onnx::NodeProto &node, int index) {
   return node.name().empty() ? "#" + std::to_string(index + 1) : node.name();
 }
 
+std::string bodyLabel(const std::string &node, const std::string &attribute) { return node + "." + attribute + "/"; }
+
+std::optional<Unsupported> unknownOp(const Model &model, const ::onnx::NodeProto &node, std::string label) {
+  const int64_t version = model.opset(node.domain());
+  std::string why;
+  if (version == 0)
+    why = "the model imports no operator set of this domain";
+  else if (findImporter(node.domain(), node.op_type(), version))
+    return {};
+  else if (int64_t since = firstVersion(node.domain(), node.op_type()); since > version)
+    why = "known from operator set " + std::to_string(since);
+  return Unsupported{qualifiedOp(node), std::move(label), version, std::move(why)};
+}
+
+void forEachNode(const ::onnx::GraphProto &graph,
+                 const std::function<void(const ::onnx::NodeProto &, const std::string &)> &fn,
+                 const std::string &where) {
+  for (int i = 0; i < graph.node_size(); ++i) {
+    const std::string label = where + nodeLabel(graph.node(i), i);
+    fn(graph.node(i), label);
+    for (const auto &attr : graph.node(i).attribute())
+      if (attr.has_g())
+        forEachNode(attr.g(), fn, bodyLabel(label, attr.name()));
+  }
+}
+
+std::vector<const ::onnx::ValueInfoProto *> givenInputs(const ::onnx::GraphProto &graph) {
+  std::unordered_set<std::string_view> initializers;
+  for (const auto &tensor : graph.initializer())
+    initializers.insert(tensor.name());
+  std::vector<const ::onnx::ValueInfoProto *> inputs;
+  for (const auto &input : graph.input())
+    if (!initializers.contains(input.name())) // an input with an initializer has that default; it is a constant here
+      inputs.push_back(&input);
+  return inputs;
+}
+
 Model::Model(Model &&) noexcept = default;
 Model &Model::operator=(Model &&) noexcept = default;
 Model::~Model() = default;
@@ -74,6 +111,20 @@ std::string Model::producer() const {
   return text;
 }
 
+/// The names of a graph while they are checked, and of those around it.
+struct Model::Scope {
+  const Scope *around;
+  std::string where; ///< before the labels of its nodes
+  const ::onnx::GraphProto &graph;
+  std::unordered_map<std::string, int> producer = {}; ///< value -> node that makes it
+  std::unordered_set<std::string> defined = {};
+
+  std::string label(int node) const { return where + nodeLabel(graph.node(node), node); }
+  bool defines(const std::string &name) const {
+    return defined.contains(name) || (around && around->defines(name));
+  }
+};
+
 /// What the rest of the importer may rely on.
 void Model::check() {
   if (!proto_->has_graph())
@@ -88,16 +139,9 @@ void Model::check() {
          ", the newest that is known here; convert the model to an older one");
   if (graph().output_size() == 0)
     fail("the graph has no outputs");
-  if (!graph().sparse_initializer().empty())
-    fail("sparse initializers are not supported");
-
-  std::unordered_set<std::string> initializers;
-  for (const auto &tensor : graph().initializer())
-    initializers.insert(tensor.name());
-  for (const auto &input : graph().input())
-    if (!initializers.contains(input.name())) // an input with an initializer has that default; it is a constant here
-      inputs_.push_back(declared(&input, true));
-  checkNames();
+  for (const auto *input : givenInputs(graph()))
+    inputs_.push_back(declared(input, true));
+  checkNames({nullptr, "", graph()});
   for (const auto &output : graph().output())
     outputs_.push_back(declared(&output, false));
 }
@@ -139,60 +183,68 @@ DeclaredValue Model::declared(const void *valueInfo, bool isInput) const {
   return value;
 }
 
-/// Every name is defined once and before its uses.
-void Model::checkNames() {
-  std::unordered_map<std::string, int> producer; // value -> node that makes it
-  for (int i = 0; i < graph().node_size(); ++i)
-    for (const std::string &out : graph().node(i).output())
+/// Every name is defined once in its graph and before its uses. Bodies see what is defined before them around them.
+void Model::checkNames(Scope scope) const {
+  const ::onnx::GraphProto &graph = scope.graph;
+  if (!graph.sparse_initializer().empty())
+    fail("sparse initializers are not supported");
+  auto &producer = scope.producer;
+  for (int i = 0; i < graph.node_size(); ++i)
+    for (const std::string &out : graph.node(i).output())
       if (!out.empty() && !producer.emplace(out, i).second)
-        fail("value '" + out + "' is produced twice, by nodes '" +
-             nodeLabel(graph().node(producer[out]), producer[out]) + "' and '" + nodeLabel(graph().node(i), i) + "'");
+        fail("value '" + out + "' is produced twice, by nodes '" + scope.label(producer[out]) + "' and '" +
+             scope.label(i) + "'");
 
-  std::unordered_set<std::string> defined;
   auto define = [&](const std::string &name, const char *what) {
     if (name.empty())
       fail(std::string("an ") + what + " has no name");
-    if (!defined.insert(name).second)
+    if (!scope.defined.insert(name).second)
       fail(std::string(what) + " '" + name + "' is defined twice");
     if (auto it = producer.find(name); it != producer.end())
-      fail(std::string(what) + " '" + name + "' is also produced by node '" +
-           nodeLabel(graph().node(it->second), it->second) + "'");
+      fail(std::string(what) + " '" + name + "' is also produced by node '" + scope.label(it->second) + "'");
   };
-  for (const auto &tensor : graph().initializer())
+  for (const auto &tensor : graph.initializer())
     define(tensor.name(), "initializer");
-  for (const DeclaredValue &input : inputs_)
-    define(input.name, "input");
+  for (const auto *input : givenInputs(graph))
+    define(input->name(), "input");
 
-  for (int i = 0; i < graph().node_size(); ++i) {
-    const auto &node = graph().node(i);
+  for (int i = 0; i < graph.node_size(); ++i) {
+    const auto &node = graph.node(i);
+    const std::string label = scope.label(i);
     if (node.op_type().empty())
-      fail("node '" + nodeLabel(node, i) + "' has no op type");
+      fail("node '" + label + "' has no op type");
     for (const std::string &in : node.input()) {
-      if (in.empty() || defined.contains(in))
+      if (in.empty() || scope.defines(in))
         continue;
-      auto it = producer.find(in);
-      if (it == producer.end())
-        fail("node '" + nodeLabel(node, i) + "' (" + qualifiedOp(node) + ") uses '" + in + "', which nothing defines");
-      fail("node '" + nodeLabel(node, i) + "' (" + qualifiedOp(node) + ") uses '" + in + "' before node '" +
-           nodeLabel(graph().node(it->second), it->second) + "' produces it: nodes must be sorted, without cycles");
+      const Scope *home = &scope;
+      while (home && !home->producer.contains(in))
+        home = home->around;
+      const std::string uses = "node '" + label + "' (" + qualifiedOp(node) + ") uses '" + in + "'";
+      if (!home)
+        fail(uses + ", which nothing defines");
+      fail(uses + " before node '" + home->label(home->producer.at(in)) +
+           "' produces it: nodes must be sorted, without cycles");
     }
+    for (const auto &attr : node.attribute())
+      if (attr.has_g())
+        checkNames({&scope, bodyLabel(label, attr.name()), attr.g()});
     for (const std::string &out : node.output())
       if (!out.empty())
-        defined.insert(out);
+        scope.defined.insert(out);
   }
   std::unordered_set<std::string> outputs;
-  for (const auto &output : graph().output()) {
-    if (!defined.contains(output.name()))
-      fail("output '" + output.name() + "' is defined by nothing in the graph");
-    if (!outputs.insert(output.name()).second)
+  for (const auto &output : graph.output()) {
+    if (!scope.defines(output.name()))
+      fail((scope.around ? "output '" + output.name() + "' of the body " + scope.where : "output '" + output.name() + "'") +
+           " is defined by nothing in the graph");
+    if (!scope.around && !outputs.insert(output.name()).second)
       fail("output '" + output.name() + "' is listed twice");
   }
 }
 
 std::map<std::string, int> Model::opCounts() const {
   std::map<std::string, int> counts;
-  for (const auto &node : graph().node())
-    ++counts[qualifiedOp(node)];
+  forEachNode(graph(), [&](const ::onnx::NodeProto &node, const std::string &) { ++counts[qualifiedOp(node)]; });
   return counts;
 }
 
@@ -205,18 +257,10 @@ int64_t Model::weightBytes() const {
 
 std::vector<Unsupported> Model::unsupportedOps() const {
   std::vector<Unsupported> list;
-  for (int i = 0; i < graph().node_size(); ++i) {
-    const auto &node = graph().node(i);
-    int64_t version = opset(node.domain());
-    std::string why;
-    if (version == 0)
-      why = "the model imports no operator set of this domain";
-    else if (findImporter(node.domain(), node.op_type(), version))
-      continue;
-    else if (int64_t since = firstVersion(node.domain(), node.op_type()); since > version)
-      why = "known from operator set " + std::to_string(since);
-    list.push_back({qualifiedOp(node), nodeLabel(node, i), version, why});
-  }
+  forEachNode(graph(), [&](const ::onnx::NodeProto &node, const std::string &label) {
+    if (auto unknown = unknownOp(*this, node, label))
+      list.push_back(std::move(*unknown));
+  });
   return list;
 }
 

@@ -5,8 +5,10 @@
 #include "frontend/onnx/Unsupported.h"
 #include "tressel/runtime/Types.h"
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,7 @@ namespace onnx {
 class GraphProto;
 class ModelProto;
 class NodeProto;
+class ValueInfoProto;
 } // namespace onnx
 
 namespace tressel::onnx {
@@ -38,7 +41,7 @@ struct DeclaredValue {
 class Model {
 public:
   /// Reads and checks a file. Throws InputError: unreadable, no protobuf, no graph, names that are missing or doubled,
-  /// nodes out of order (or in a cycle), an opset that is newer than known.
+  /// nodes out of order (or in a cycle), in the graph or in the body of a node, an opset that is newer than known.
   static Model load(const std::string &path);
   /// The same from memory. `name` stands in messages and locations; tensors in other files are looked for in `folder`.
   static Model parse(std::string_view bytes, std::string name, std::string folder = ".");
@@ -59,11 +62,11 @@ public:
   int64_t opset(std::string_view domain) const;
   const std::map<std::string, int64_t> &opsets() const { return opsets_; }
   std::string producer() const;
-  /// Number of nodes per "Op" or "domain.Op".
+  /// Number of nodes per "Op" or "domain.Op", with those of bodies.
   std::map<std::string, int> opCounts() const;
   /// Bytes of all initializers, as stored in tensors.
   int64_t weightBytes() const;
-  /// Nodes whose op is not in the table of ops, in order.
+  /// Nodes whose op is not in the table of ops, in order, with those of bodies.
   std::vector<Unsupported> unsupportedOps() const;
 
   /// "model.onnx: message" as an InputError.
@@ -72,7 +75,8 @@ public:
 private:
   Model() = default;
   void check();
-  void checkNames();
+  struct Scope;
+  void checkNames(Scope scope) const;
   DeclaredValue declared(const void *valueInfo, bool isInput) const;
 
   std::string name_, folder_;
@@ -85,5 +89,15 @@ private:
 std::string qualifiedOp(const ::onnx::NodeProto &node);
 /// The node's name, or "#12".
 std::string nodeLabel(const ::onnx::NodeProto &node, int index);
+/// What names the nodes of a body: the node's label, the attribute. "If_3.then_branch/".
+std::string bodyLabel(const std::string &node, const std::string &attribute);
+/// Why a node's op cannot be imported: not in the table (an empty reason), or not in this version; nothing if it can.
+std::optional<Unsupported> unknownOp(const Model &model, const ::onnx::NodeProto &node, std::string label);
+/// Calls fn with each node of the graph and of its bodies: the node, its label.
+void forEachNode(const ::onnx::GraphProto &graph,
+                 const std::function<void(const ::onnx::NodeProto &, const std::string &)> &fn,
+                 const std::string &where = "");
+/// The inputs that no initializer provides: what a graph, or a body, is given.
+std::vector<const ::onnx::ValueInfoProto *> givenInputs(const ::onnx::GraphProto &graph);
 
 } // namespace tressel::onnx

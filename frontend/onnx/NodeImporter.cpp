@@ -18,11 +18,18 @@ using ::onnx::AttributeProto;
 /// Values up to this size are computed at import: shapes and the arithmetic on them, not weights.
 static constexpr int64_t kFoldBytes = 4096;
 
-NodeImporter::NodeImporter(GraphState &graph, const ::onnx::NodeProto &node, int index, mlir::Location loc)
-    : graph_(graph), node_(node), index_(index), loc_(loc), opset_(graph.model.opset(node.domain())) {}
+const Value *GraphState::find(const std::string &name) const {
+  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope)
+    if (auto it = scope->find(name); it != scope->end())
+      return &it->second;
+  return nullptr;
+}
+
+NodeImporter::NodeImporter(GraphState &graph, const ::onnx::NodeProto &node, std::string label, mlir::Location loc)
+    : graph_(graph), node_(node), label_(std::move(label)), loc_(loc), opset_(graph.model.opset(node.domain())) {}
 
 void NodeImporter::fail(const std::string &message) const {
-  graph_.model.fail("node '" + nodeLabel(node_, index_) + "' (" + qualifiedOp(node_) + "): " + message);
+  graph_.model.fail("node '" + label_ + "' (" + qualifiedOp(node_) + "): " + message);
 }
 void NodeImporter::unsupported(const std::string &why) const { throw NodeUnsupported{why}; }
 
@@ -36,7 +43,7 @@ bool NodeImporter::wants(int output) const { return output < node_.output_size()
 const Value &NodeImporter::in(int i) {
   if (!has(i))
     fail("input " + std::to_string(i) + " is missing");
-  return graph_.values.at(node_.input(i));
+  return *graph_.find(node_.input(i)); // importNodes saw to it
 }
 
 std::vector<int64_t> NodeImporter::knownInts(int i, const char *what) {
@@ -48,13 +55,16 @@ std::vector<int64_t> NodeImporter::knownInts(int i, const char *what) {
   if (!v.host)
     unsupported(std::string(what) + " computed from the input's values");
   std::vector<int64_t> values;
-  for (int64_t k = 0; k < v.type.shape.numElements(); ++k)
+  for (int64_t k = 0; k < v.type.shape.numElements(); ++k) {
     values.push_back(v.dtype() == i64 ? v.host->as<int64_t>()[k] : v.host->as<int32_t>()[k]);
+    if (!v.symbolic) // the smallest integers stand for symbols; as sizes, places and counts these are as small
+      values.back() = std::max(values.back(), -kMaxTensorBytes);
+  }
   return values;
 }
 
 std::optional<double> NodeImporter::knownScalar(const Value &v) const {
-  if (!v.host || v.type.shape.numElements() != 1)
+  if (!v.host || v.symbolic || v.type.shape.numElements() != 1)
     return {};
   switch (v.dtype()) {
   case DType::f32:
@@ -80,6 +90,12 @@ std::optional<double> NodeImporter::knownScalar(const Value &v) const {
   return {};
 }
 
+int64_t NodeImporter::number(const Value &v, int dim) const {
+  if (!dim::isConstant(v.dim(dim)))
+    unsupported("dimension " + std::to_string(dim) + " of " + v.type.str() + ", whose size is only known when the program runs");
+  return v.dim(dim);
+}
+
 // --- Attributes -----------------------------------------------------------------------------------------------------
 
 bool NodeImporter::hasAttr(const char *name) const {
@@ -102,6 +118,7 @@ const AttributeProto *NodeImporter::find(const char *name, int type) {
                                    : type == AttributeProto::FLOAT  ? attr.has_f()
                                    : type == AttributeProto::STRING ? attr.has_s()
                                    : type == AttributeProto::TENSOR ? attr.has_t()
+                                : type == AttributeProto::GRAPH  ? attr.has_g()
                                                                     : true);
     if (!fits)
       fail("attribute '" + std::string(name) + "' has the wrong type");
@@ -151,8 +168,15 @@ std::optional<op::HostTensor> NodeImporter::tensorAttr(const char *name) {
   DType dtype;
   if (!fromOnnx(attr->t().data_type(), dtype))
     unsupported("a tensor with elements of type " + typeName(attr->t().data_type()));
-  return tensorData(attr->t(), graph_.model.name() + ": node '" + nodeLabel(node_, index_) + "'",
+  return tensorData(attr->t(), graph_.model.name() + ": node '" + label_ + "'",
                     graph_.model.folder());
+}
+
+const ::onnx::GraphProto &NodeImporter::graphAttr(const char *name) {
+  const auto *attr = find(name, AttributeProto::GRAPH);
+  if (!attr)
+    fail("attribute '" + std::string(name) + "' is missing");
+  return attr->g();
 }
 
 DType NodeImporter::typeAttr(const char *name) {
@@ -193,16 +217,22 @@ std::vector<int64_t> NodeImporter::axes(std::vector<int64_t> values, int rank) c
 
 // --- Emission -------------------------------------------------------------------------------------------------------
 
-/// A list of sizes with symbols among them.
+/// Of a list of sizes: symbols are among them.
 static bool holdsSymbols(const op::HostTensor &tensor) {
-  if (tensor.type.dtype != DType::i64)
-    return false;
   const int64_t *values = tensor.as<int64_t>();
   return std::any_of(values, values + tensor.type.shape.numElements(), dim::isSymbolic);
 }
+static Value sizesValue(op::HostTensor sizes) {
+  const bool symbolic = holdsSymbols(sizes);
+  return Value(std::move(sizes), symbolic);
+}
 
 mlir::Value NodeImporter::materialize(const Value &v) {
-  if (!*v.ir && holdsSymbols(*v.host)) {
+  if (*v.ir)
+    return *v.ir;
+  mlir::OpBuilder::InsertionGuard guard(graph_.builder);
+  graph_.builder.setInsertionPointToEnd(graph_.entry);
+  if (v.symbolic) {
     std::vector<Value> parts;
     for (int64_t i = 0; i < v.type.shape.numElements(); ++i)
       parts.push_back(reshape(emit("dim_size", {}, {{"size", v.host->as<int64_t>()[i]}}), {1}));
@@ -214,54 +244,86 @@ mlir::Value NodeImporter::materialize(const Value &v) {
   return *v.ir;
 }
 
-/// An elementwise op on sizes, by its scalar program.
-std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, std::span<const op::HostTensor> operands,
+/// An elementwise op on sizes, by its scalar program; nothing if that is no expression over sizes, or a comparison that
+/// depends on them: then the program computes it when it runs.
+std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, const std::vector<Value> &operands,
                                                 const op::Attrs &attrs, const TensorType &result) const {
-  auto refuse = [&] { unsupported(std::string(info.name) + " of a size that is only known when the program runs"); };
   std::vector<TensorType> types;
-  for (const op::HostTensor &t : operands) {
-    types.push_back(t.type);
-    if (t.type.dtype != DType::i64 || (t.type.shape != result.shape && t.type.shape.numElements() != 1))
-      refuse();
+  for (const Value &v : operands) {
+    types.push_back(v.type);
+    const bool fits = v.type.shape == result.shape || v.type.shape.numElements() == 1;
+    const bool isSize = v.dtype() == DType::i64 && (v.symbolic || !holdsSymbols(*v.host));
+    if (!fits || (!isSize && v.dtype() != DType::boolean))
+      return {};
   }
   const op::ScalarProgram program = op::recordElementwise(info, types, result, attrs);
   // A conversion to another integer keeps the sizes as they are: no 32 bits hold an expression.
   if (operands.size() == 1 && isInteger(result.dtype) && std::ranges::all_of(program.nodes, [](const op::ScalarNode &n) {
         return n.op == op::ScalarOp::Operand || n.op == op::ScalarOp::Cast;
       }))
-    return Value(operands[0]);
+    return sizesValue(*operands[0].host);
+  if (result.dtype != DType::i64 && result.dtype != DType::boolean)
+    return {};
   op::HostTensor out = op::HostTensor::allocate(result);
   std::vector<int64_t> values(program.nodes.size());
   for (int64_t e = 0; e < result.shape.numElements(); ++e) {
     for (size_t i = 0; i < program.nodes.size(); ++i) {
       const op::ScalarNode &node = program.nodes[i];
-      auto arg = [&](int k) { return values[static_cast<size_t>(node.args[k])]; };
-      if (node.dtype != DType::i64)
-        refuse();
+      if (node.dtype != DType::i64 && node.dtype != DType::boolean)
+        return {};
+      int64_t a[3] = {};
+      for (int k = 0; k < 3; ++k)
+        if (node.args[k] >= 0)
+          a[k] = values[static_cast<size_t>(node.args[k])];
+      std::optional<int64_t> value;
       switch (node.op) {
       case op::ScalarOp::Operand: {
-        const op::HostTensor &t = operands[static_cast<size_t>(node.i)];
-        values[i] = t.as<int64_t>()[t.type.shape.numElements() == 1 ? 0 : e];
+        const op::HostTensor &t = *operands[static_cast<size_t>(node.i)].host;
+        const int64_t at = t.type.shape.numElements() == 1 ? 0 : e;
+        value = t.type.dtype == DType::boolean ? t.as<uint8_t>()[at] : t.as<int64_t>()[at];
         break;
       }
-      case op::ScalarOp::Const: values[i] = node.i; break;
-      case op::ScalarOp::Add: values[i] = dim::add(arg(0), arg(1)); break;
-      case op::ScalarOp::Sub: values[i] = dim::sub(arg(0), arg(1)); break;
-      case op::ScalarOp::Mul: values[i] = dim::mul(arg(0), arg(1)); break;
-      case op::ScalarOp::Div:
-        if (arg(1) == 0)
-          refuse();
-        values[i] = dim::floorDiv(arg(0), arg(1));
+      case op::ScalarOp::Const: value = node.i; break;
+      case op::ScalarOp::Add: value = dim::add(a[0], a[1]); break;
+      case op::ScalarOp::Sub: value = dim::sub(a[0], a[1]); break;
+      case op::ScalarOp::Mul: value = dim::mul(a[0], a[1]); break;
+      case op::ScalarOp::Div: // of what is not negative, rounding down is cutting off
+        if (dim::bounds(a[0]).lo >= 0 && dim::bounds(a[1]).lo > 0)
+          value = dim::floorDiv(a[0], a[1]);
         break;
-      case op::ScalarOp::Min: values[i] = dim::min(arg(0), arg(1)); break;
-      case op::ScalarOp::Max: values[i] = dim::max(arg(0), arg(1)); break;
-      case op::ScalarOp::Neg: values[i] = dim::neg(arg(0)); break;
-      default: refuse();
+      case op::ScalarOp::Rem:
+        if (dim::bounds(a[0]).lo >= 0 && dim::bounds(a[1]).lo > 0)
+          value = dim::mod(a[0], a[1]);
+        break;
+      case op::ScalarOp::Min: value = dim::min(a[0], a[1]); break;
+      case op::ScalarOp::Max: value = dim::max(a[0], a[1]); break;
+      case op::ScalarOp::Neg: value = dim::neg(a[0]); break;
+      case op::ScalarOp::Eq:
+      case op::ScalarOp::Ne:
+        if (dim::equal(a[0], a[1]) || dim::distinct(a[0], a[1]))
+          value = dim::equal(a[0], a[1]) == (node.op == op::ScalarOp::Eq);
+        break;
+      case op::ScalarOp::Lt: value = dim::less(a[0], a[1]); break;
+      case op::ScalarOp::Gt: value = dim::less(a[1], a[0]); break;
+      case op::ScalarOp::Ge:
+      case op::ScalarOp::Le:
+        if (auto other = node.op == op::ScalarOp::Ge ? dim::less(a[0], a[1]) : dim::less(a[1], a[0]))
+          value = !*other;
+        break;
+      case op::ScalarOp::Select: value = a[0] ? a[1] : a[2]; break;
+      default: break;
       }
+      if (!value)
+        return {};
+      values[i] = *value;
     }
-    out.as<int64_t>()[e] = values[static_cast<size_t>(program.result)];
+    const int64_t value = values[static_cast<size_t>(program.result)];
+    if (result.dtype == DType::boolean)
+      out.as<uint8_t>()[e] = value != 0;
+    else
+      out.as<int64_t>()[e] = value;
   }
-  return Value(std::move(out));
+  return result.dtype == DType::boolean ? Value(std::move(out)) : sizesValue(std::move(out));
 }
 
 std::optional<Value> NodeImporter::fold(const op::OpInfo &info, const std::vector<Value> &inputs,
@@ -276,11 +338,12 @@ std::optional<Value> NodeImporter::fold(const op::OpInfo &info, const std::vecto
     operands.push_back(*v.host);
   }
   // Sizes that are symbols are moved about like numbers, and computed with as expressions.
-  if (std::ranges::any_of(operands, holdsSymbols)) {
+  const bool symbolic = std::ranges::any_of(inputs, &Value::symbolic);
+  if (symbolic) {
     if (info.elementwise)
-      return computeSizes(info, operands, attrs, result);
+      return computeSizes(info, inputs, attrs, result);
     if (info.family != op::Family::Shape && info.family != op::Family::Indexing)
-      unsupported(std::string(info.name) + " of a size that is only known when the program runs");
+      return {};
   }
   std::vector<op::HostTensor> results{op::HostTensor::allocate(result)};
   try {
@@ -288,7 +351,7 @@ std::optional<Value> NodeImporter::fold(const op::OpInfo &info, const std::vecto
   } catch (const RuntimeError &e) { // an index that is outside of its dimension
     fail(e.message());
   }
-  return Value(results[0]);
+  return symbolic && results[0].type.dtype == i64 ? sizesValue(results[0]) : Value(results[0]);
 }
 
 Value NodeImporter::emit(std::string_view name, std::vector<Value> inputs, const NamedAttrs &attrs) {
@@ -333,6 +396,10 @@ std::vector<Value> NodeImporter::emitAll(std::string_view name, std::vector<Valu
 }
 
 Value NodeImporter::iota(int64_t size, const Shape &shape) {
+  if (!dim::isConstant(size)) {
+    const auto axis = static_cast<int64_t>(std::ranges::find(shape, size) - shape.begin());
+    return emit("iota", {}, {{"shape", op::Ints(shape.begin(), shape.end())}, {"axis", axis}});
+  }
   op::HostTensor t = op::HostTensor::allocate({i64, shape});
   std::iota(t.as<int64_t>(), t.as<int64_t>() + size, 0);
   return constant(std::move(t));
@@ -395,9 +462,15 @@ Value NodeImporter::ints(const std::vector<int64_t> &values) {
   return constant(std::move(t));
 }
 
+Value NodeImporter::sizes(const std::vector<int64_t> &values) {
+  Value v = ints(values);
+  v.symbolic = std::ranges::any_of(values, dim::isSymbolic);
+  return v;
+}
+
 void NodeImporter::out(int i, Value value) {
   if (wants(i))
-    graph_.values[node_.output(i)] = std::move(value);
+    graph_.scopes.back()[node_.output(i)] = std::move(value);
 }
 
 Value NodeImporter::cast(Value v, DType to) { return v.dtype() == to ? v : emit("cast", {v}, {{"dtype", to}}); }
@@ -408,7 +481,7 @@ Value NodeImporter::reshape(Value v, const Shape &shape) {
   if (v.host) { // the same bytes, whatever their size
     op::HostTensor t = *v.host;
     t.type.shape = shape;
-    return constant(std::move(t));
+    return Value(std::move(t), v.symbolic);
   }
   return emit("reshape", {v}, {{"shape", op::Ints(shape.begin(), shape.end())}});
 }
@@ -435,7 +508,7 @@ Value NodeImporter::sliceAxis(const Value &v, int axis, int64_t from, int64_t to
 
 void NodeImporter::sameType(const Value &a, const Value &b) const {
   for (const Value *v : {&a, &b}) // sizes stay i64 whatever they were converted to
-    if (v->host && holdsSymbols(*v->host))
+    if (v->symbolic)
       return;
   if (a.dtype() != b.dtype())
     fail("operands have different element types: " + a.type.str() + " and " + b.type.str());

@@ -6,6 +6,8 @@
 #include "ir/graph/Graph.h"
 #include "ir/op/OpInfo.h"
 
+#include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +17,7 @@
 
 namespace onnx {
 class AttributeProto;
+class GraphProto;
 } // namespace onnx
 
 namespace tressel::onnx {
@@ -25,11 +28,14 @@ struct Value {
   TensorType type;
   std::shared_ptr<mlir::Value> ir;
   std::optional<op::HostTensor> host;
+  /// Holds sizes that are symbols (runtime/Dim.h), so it is i64 whatever it was converted to. Not said of a model's own
+  /// numbers: exporters write the smallest integers for "to the end".
+  bool symbolic = false;
 
   Value() = default;
   Value(const TensorType &type, mlir::Value ir) : type(type), ir(std::make_shared<mlir::Value>(ir)) {}
-  explicit Value(op::HostTensor known)
-      : type(known.type), ir(std::make_shared<mlir::Value>()), host(std::move(known)) {}
+  explicit Value(op::HostTensor known, bool symbolic = false)
+      : type(known.type), ir(std::make_shared<mlir::Value>()), host(std::move(known)), symbolic(symbolic) {}
 
   int rank() const { return type.rank(); }
   int64_t dim(int i) const { return type.shape[i]; }
@@ -39,20 +45,42 @@ struct Value {
 /// Thrown by NodeImporter::unsupported, caught where all of them are collected.
 struct NodeUnsupported {
   std::string why;
+  bool listed = false; ///< the reason is a node of a body, and that node is in the list already
 };
 
 using NamedAttrs = std::vector<std::pair<std::string_view, op::Attr>>;
 
 /// State shared by all nodes of one import.
 struct GraphState {
+  GraphState(const Model &model, mlir::MLIRContext *context) : model(model), builder(context) {}
+
   const Model &model;
   mlir::OpBuilder builder;
-  std::unordered_map<std::string, Value> values;
+  /// The program's block. Constants are made at its end even while a body is open, whose op comes behind them: so they
+  /// are defined wherever the copies of a Value, which share one constant, are used.
+  mlir::Block *entry = nullptr;
+  /// Values by name: the graph's, then those of the bodies that are open, inner ones last. A deque, since references to
+  /// values live while bodies are imported.
+  std::deque<std::unordered_map<std::string, Value>> scopes{1};
+  std::vector<Unsupported> unsupported;
+  std::string where;     ///< before the names of a body's nodes: "If_3.then_branch/"
+  unsigned line = 0;     ///< number of the graph's node that is being imported
+  int openBodies = 0;    ///< bodies of ops that are being made
+  int64_t bodyNodes = 0; ///< nodes imported within bodies, each time they are
+  std::optional<Unsupported> exhausted; ///< those were too many: nothing more is imported, and this is why
+
+  /// Null if nothing of that name is defined.
+  const Value *find(const std::string &name) const;
 };
+
+/// Imports the nodes of a graph in order. A node that is not supported is listed and leaves its outputs undefined, and
+/// so do those that depend on it: everything unsupported is found in one go.
+void importNodes(GraphState &state, const ::onnx::GraphProto &graph);
 
 class NodeImporter {
 public:
-  NodeImporter(GraphState &graph, const ::onnx::NodeProto &node, int index, mlir::Location loc);
+  /// `label` names the node in messages.
+  NodeImporter(GraphState &graph, const ::onnx::NodeProto &node, std::string label, mlir::Location loc);
 
   int64_t opset() const { return opset_; }
   const ::onnx::NodeProto &node() const { return node_; }
@@ -62,9 +90,11 @@ public:
   bool has(int i) const;
   /// Input number i; the model is at fault if it is absent.
   const Value &in(int i);
-  /// The value of an integer input that must be known at import (axes, shapes), as a list.
+  /// The value of an integer input that must be known at import (axes, shapes), as a list. May hold symbolic sizes.
   std::vector<int64_t> knownInts(int i, const char *what);
   std::optional<double> knownScalar(const Value &v) const;
+  /// The size of a dimension for importers that compute with it as a number: unsupported if it is a symbol.
+  int64_t number(const Value &v, int dim) const;
   int numOutputs() const;
   bool wants(int output) const;
 
@@ -82,6 +112,7 @@ public:
   /// An element type of the format.
   DType typeAttr(const char *name);
   void ignoreAttr(const char *name) { read_.insert(name); }
+  const ::onnx::GraphProto &graphAttr(const char *name);
   /// An ints attribute of older versions or input number i of newer ones.
   std::optional<std::vector<int64_t>> intsAttrOrInput(const char *name, int i);
   /// Throws if an attribute of the node was not read.
@@ -106,9 +137,36 @@ public:
   /// Of rank 0 and type `dtype`; `value` must be representable when it is an integer type.
   Value scalar(DType dtype, double value);
   Value ints(const std::vector<int64_t> &values);
+  /// The same of sizes, which may be symbols.
+  Value sizes(const std::vector<int64_t> &values);
   /// The operand in the IR.
   mlir::Value materialize(const Value &v);
   void out(int i, Value value);
+
+  // Bodies (Bodies.cpp).
+  /// The outputs of the body that is attribute `name`, imported here and now: its nodes see the names around it. The model
+  /// is at fault if it does not take so many arguments.
+  std::vector<Value> importBody(const char *name, std::vector<Value> arguments);
+  /// What makes the results of a body from its arguments.
+  using BodyFn = std::function<std::vector<Value>(const std::vector<Value> &)>;
+  /// The results of one of two bodies without arguments. Unsupported if they differ in type.
+  std::vector<Value> emitCond(const Value &flag, const BodyFn &then, const BodyFn &otherwise);
+  /// `body` as long as `condition` gives true; both take the carried values. Unsupported if a carried value changes its
+  /// type.
+  std::vector<Value> emitWhile(std::vector<Value> carried, const BodyFn &condition, const BodyFn &body);
+  /// `body` so many times, a number or a symbolic size: from the iteration's number, the carried values and slice i of each
+  /// of `slices` along their first dimension to the next carried values and what is stacked along a new first dimension.
+  /// Gives the last carried values and the stacks.
+  std::vector<Value> emitScan(int64_t trips, std::vector<Value> carried, const std::vector<Value> &slices,
+                              const BodyFn &body);
+  /// What `emission` gives, emitted here; or nothing, and nothing emitted, if something in it is unsupported. The reasons
+  /// are kept in `refusal` if it is the first.
+  struct Refusal {
+    std::optional<NodeUnsupported> why;
+    std::vector<Unsupported> list;
+  };
+  std::optional<std::vector<Value>> attempt(Refusal &refusal, const std::function<std::vector<Value>()> &emission);
+  [[noreturn]] void refuse(Refusal refusal);
 
   // What several importers need.
   Value cast(Value v, DType to);
@@ -121,15 +179,21 @@ public:
   void requireFloat(const Value &v) const;
 
 private:
+  struct Recorded;
+  Recorded record(const std::vector<TensorType> &arguments, const BodyFn &fn);
+  Value fit(Value v, const TensorType &type);
+  std::vector<Value> sameCarried(const std::vector<Value> &carried, std::vector<Value> results);
+  std::vector<Value> addControl(std::vector<Recorded> bodies,
+                                llvm::function_ref<mlir::Operation *(mlir::OpBuilder &)> create);
   const ::onnx::AttributeProto *find(const char *name, int type);
-  std::optional<Value> computeSizes(const op::OpInfo &info, std::span<const op::HostTensor> operands,
+  std::optional<Value> computeSizes(const op::OpInfo &info, const std::vector<Value> &operands,
                                     const op::Attrs &attrs, const TensorType &result) const;
   std::optional<Value> fold(const op::OpInfo &info, const std::vector<Value> &inputs, const op::Attrs &attrs,
                             const TensorType &result) const;
 
   GraphState &graph_;
   const ::onnx::NodeProto &node_;
-  int index_;
+  std::string label_;
   mlir::Location loc_;
   int64_t opset_;
   std::set<std::string> read_;

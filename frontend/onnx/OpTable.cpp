@@ -17,7 +17,7 @@ const std::map<Key, std::vector<OpEntry>> &table() {
   static const auto all = [] {
     std::map<Key, std::vector<OpEntry>> map;
     for (auto family : {elementwiseOps, shapeOps, reductionOps, linearOps, windowOps, normOps, attentionOps, lossOps,
-                        resizeOps, recurrentOps, signalOps, quantizeOps, selectOps})
+                        resizeOps, recurrentOps, signalOps, quantizeOps, selectOps, controlOps})
       for (const OpEntry &entry : family())
         map[{entry.domain, entry.type}].push_back(entry);
     for (auto &[key, entries] : map)

@@ -40,5 +40,6 @@ std::span<const OpEntry> recurrentOps();
 std::span<const OpEntry> signalOps();
 std::span<const OpEntry> quantizeOps();
 std::span<const OpEntry> selectOps();
+std::span<const OpEntry> controlOps();
 
 } // namespace tressel::onnx

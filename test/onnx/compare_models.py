@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs a real model with `tressel run` and with ONNX Runtime on the same seeded inputs, and compares.
 
-    compare_models.py TRESSEL MODEL [--dim NAME=N]... [--package] [--seeds N]
+    compare_models.py TRESSEL MODEL [--dim NAME=N]... [--value INPUT=N]... [--package] [--any NAME=N,N...] [--seeds N]
+
+With --any, one package is compiled in which that dimension stays open, and run at each of the sizes.
 
 Run by the Python of build/venv, which has NumPy and ONNX Runtime. Exit status 77: the model is not there.
 """
@@ -14,8 +16,10 @@ import tempfile
 RTOL, ATOL = 1e-4, 1e-5
 
 
-def seeded_input(port, dims, rng):
+def seeded_input(port, dims, values, rng):
     import numpy as np
+    if port.name in values:
+        return np.array(values[port.name], np.int64)
     shape = [d if isinstance(d, int) else dims.get(d, 1) for d in port.shape]
     if port.type == "tensor(int32)":  # bytes of a file, and 256 for padding
         return rng.integers(0, 257, shape).astype(np.int32)
@@ -28,7 +32,9 @@ def main():
     parser.add_argument("tressel")
     parser.add_argument("model")
     parser.add_argument("--dim", action="append", default=[])
+    parser.add_argument("--value", action="append", default=[], help="an integer that is not to be random")
     parser.add_argument("--package", action="store_true", help="compile to a package first, and run that")
+    parser.add_argument("--any", help="a dimension that stays open in the package, and the sizes to run at")
     parser.add_argument("--seeds", type=int, default=2)
     args = parser.parse_args()
     if not os.path.exists(args.model):
@@ -38,16 +44,27 @@ def main():
     import onnxruntime as ort
 
     dims = {k: int(v) for k, v in (d.rsplit("=", 1) for d in args.dim)}
+    values = {k: int(v) for k, v in (d.rsplit("=", 1) for d in args.value)}
     session = ort.InferenceSession(args.model, providers=["CPUExecutionProvider"])
     dim_options = [x for d in args.dim for x in ("--dim", d)]
     with tempfile.TemporaryDirectory() as work:
         program, options = args.model, dim_options
-        if args.package:
+        runs = [(seed, {}) for seed in range(args.seeds)]
+        if args.any:
+            name, sizes = args.any.rsplit("=", 1)
+            runs = [(seed, {name: int(n)}) for seed in range(args.seeds) for n in sizes.split(",")]
+        if args.package or args.any:
             program, options = os.path.join(work, "model.tsl"), []
-            subprocess.run([args.tressel, "compile", "-q", args.model, *dim_options, "-o", program], check=True)
-        for seed in range(args.seeds):
+            done = subprocess.run([args.tressel, "compile", args.model, *dim_options, "-o", program],
+                                  capture_output=True, text=True)
+            print(done.stdout + done.stderr, end="")
+            if done.returncode or (args.any and f"'{args.any.rsplit('=', 1)[0]}' is not given" in done.stderr):
+                print("the package was not compiled for all sizes")
+                return 1
+        for seed, open_dims in runs:
+            dims |= open_dims
             rng = np.random.default_rng(seed)
-            inputs = {p.name: seeded_input(p, dims, rng) for p in session.get_inputs()}
+            inputs = {p.name: seeded_input(p, dims, values, rng) for p in session.get_inputs()}
             names = [p.name for p in session.get_outputs()]
             command = [args.tressel, "run", "-v", program, *options, "--rtol", str(RTOL), "--atol", str(ATOL)]
             for i, (name, value) in enumerate(inputs.items()):

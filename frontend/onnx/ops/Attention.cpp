@@ -1,6 +1,7 @@
 // Attention and what belongs to it.
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
+#include "tressel/runtime/Dim.h"
 #include "frontend/onnx/TensorData.h"
 
 #include <cmath>
@@ -18,7 +19,7 @@ Value like(N &n, const Value &v, double x) { return n.scalar(v.dtype(), x); }
 Value splitHeads(N &n, const Value &v, int64_t heads) {
   if (v.rank() == 4)
     return v;
-  if (v.rank() != 3 || heads < 1 || v.dim(2) % heads)
+  if (v.rank() != 3 || heads < 1 || n.number(v, 2) % heads)
     n.fail(v.type.str() + " cannot be divided into " + std::to_string(heads) + " heads");
   return n.transpose(n.reshape(v, {v.dim(0), v.dim(1), heads, v.dim(2) / heads}), {0, 2, 1, 3});
 }
@@ -31,9 +32,11 @@ Value additiveMask(N &n, Value mask, DType type, int64_t length) {
   if (mask.rank() == 0)
     return mask;
   Ints low(static_cast<size_t>(mask.rank()), 0), high = low;
-  high.back() = length - mask.dim(mask.rank() - 1);
-  if (high.back() < 0 || mask.dim(mask.rank() - 1) == 1)
+  high.back() = dim::sub(length, mask.dim(mask.rank() - 1));
+  if (dim::bounds(high.back()).hi < 0 || mask.dim(mask.rank() - 1) == 1)
     return mask;
+  if (dim::isSymbolic(high.back()))
+    n.unsupported("a mask of type " + mask.type.str() + " for " + dim::str(length) + " keys");
   return high.back() ? n.emit("pad", {mask}, {{"low", low}, {"high", high}, {"value", minus}}) : mask;
 }
 
@@ -59,14 +62,14 @@ void attention(N &n) {
   n.out(1, k);
   n.out(2, v);
 
-  const int64_t heads = q.dim(1), groups = k.dim(1), length = k.dim(2), queries = q.dim(2);
+  const int64_t heads = n.number(q, 1), groups = n.number(k, 1), length = k.dim(2), queries = q.dim(2);
   if (groups < 1 || heads % groups || v.dim(1) != groups)
     n.fail(std::to_string(heads) + " query heads do not divide into " + std::to_string(groups) + " groups");
   // Each key head serves several query heads, which stand next to each other: [batch, groups, heads / groups, sequence, size].
   const int64_t each = heads / groups;
   auto grouped = [&](const Value &t) { return n.reshape(t, {t.dim(0), groups, 1, t.dim(2), t.dim(3)}); };
   const double given = n.floatAttr("scale", 0);
-  const double scale = std::sqrt(n.hasAttr("scale") ? given : 1 / std::sqrt(static_cast<double>(q.dim(3))));
+  const double scale = std::sqrt(n.hasAttr("scale") ? given : 1 / std::sqrt(static_cast<double>(n.number(q, 3))));
   Value wideQ = n.reshape(n.emit("mul", {q, like(n, q, scale)}), {q.dim(0), groups, each, queries, q.dim(3)});
   Value wideK = n.transpose(grouped(n.emit("mul", {k, like(n, k, scale)})), {0, 1, 2, 4, 3});
   const Shape scoresShape{q.dim(0), heads, queries, length};
@@ -83,7 +86,7 @@ void attention(N &n) {
   if (n.has(3))
     scores = n.emit("add", {scores, n.cast(additiveMask(n, n.in(3), scores.dtype(), length), scores.dtype())});
   if (n.intAttr("is_causal", 0)) {
-    Value row = n.emit("add", {n.iota(queries, {queries, 1}), n.scalar(i64, static_cast<double>(past))});
+    Value row = n.emit("add", {n.iota(queries, {queries, 1}), n.reshape(n.sizes({past}), {})});
     Value seen = n.emit("less_equal", {n.iota(length, {length}), row});
     scores = n.emit("where", {seen, scores, like(n, scores, minus)});
   }
@@ -101,7 +104,7 @@ void attention(N &n) {
     n.out(3, weights);
   weights = n.reshape(n.cast(weights, v.dtype()), {q.dim(0), groups, each, queries, length});
   Value y = n.reshape(n.emit("matmul", {weights, grouped(v)}), {q.dim(0), heads, queries, v.dim(3)});
-  n.out(0, packed ? n.reshape(n.transpose(y, {0, 2, 1, 3}), {q.dim(0), queries, heads * v.dim(3)}) : y);
+  n.out(0, packed ? n.reshape(n.transpose(y, {0, 2, 1, 3}), {q.dim(0), queries, heads * n.number(v, 3)}) : y);
 }
 
 /// Pairs of elements turned by an angle that grows with the position.
@@ -113,7 +116,7 @@ void rotaryEmbedding(N &n) {
   if (heads.rank() != 4)
     n.fail("needs 3 or 4 dimensions, not " + x.type.str());
   int64_t turned = n.intAttr("rotary_embedding_dim", 0);
-  const int64_t size = heads.dim(3), length = heads.dim(2);
+  const int64_t size = n.number(heads, 3), length = heads.dim(2);
   turned = turned ? turned : size;
   if (turned < 2 || turned % 2 || turned > size)
     n.fail("cannot turn " + std::to_string(turned) + " of " + std::to_string(size) + " elements");

@@ -1,6 +1,7 @@
 // Normalizations, written in primitives: clustering finds the row kernels among them.
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
+#include "tressel/runtime/Dim.h"
 
 #include <algorithm>
 #include <numeric>
@@ -127,9 +128,11 @@ void groupNorm(N &n) {
   n.requireFloat(x);
   int64_t groups = n.intAttr("num_groups");
   double epsilon = n.floatAttr("epsilon", 1e-5);
-  if (x.rank() < 3 || groups < 1 || x.dim(1) % groups)
+  if (x.rank() < 3 || groups < 1 || n.number(x, 1) % groups)
     n.fail(std::to_string(groups) + " groups do not divide the channels of " + x.type.str());
-  int64_t rest = x.type.shape.numElements() / std::max<int64_t>(x.dim(0) * groups, 1);
+  int64_t rest = x.dim(1) / groups; // elements of a group
+  for (int i = 2; i < x.rank(); ++i)
+    rest = dim::mul(rest, x.dim(i));
   Value rows = n.reshape(widened(n, x), {x.dim(0), groups, rest});
   Value v = n.cast(n.reshape(normalize(n, rows, {2}, epsilon).value, x.type.shape), x.dtype());
   n.out(0, scaled(n, v, perChannel(n, n.in(1), x.dim(1), x.rank()), perChannel(n, n.in(2), x.dim(1), x.rank())));
@@ -166,7 +169,10 @@ void localResponse(N &n) {
   const double alpha = n.floatAttr("alpha", 1e-4), beta = n.floatAttr("beta", 0.75), bias = n.floatAttr("bias", 1);
   if (x.rank() < 3 || size < 1 || size > 1 << 20)
     n.fail("size " + std::to_string(size) + " for " + x.type.str());
-  const int64_t places = x.type.shape.numElements() / std::max<int64_t>(x.dim(0) * x.dim(1), 1), low = (size - 1) / 2;
+  const int64_t low = (size - 1) / 2;
+  int64_t places = 1;
+  for (int i = 2; i < x.rank(); ++i)
+    places = dim::mul(places, x.dim(i));
   Value squares = n.reshape(n.emit("mul", {x, x}), {x.dim(0), 1, x.dim(1), places});
   Value sums = n.emit("sum_pool", {squares}, {{"window", Ints{size, 1}},
                                               {"strides", Ints{1, 1}},

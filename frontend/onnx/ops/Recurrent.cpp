@@ -1,6 +1,7 @@
-// Recurrent networks, unrolled over the sequence.
+// Recurrent networks: one loop per direction, whose body is a step.
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
+#include "tressel/runtime/Dim.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +14,8 @@ using N = NodeImporter;
 using Ints = std::vector<int64_t>;
 using Activation = std::function<Value(const Value &)>;
 
-/// Each step becomes ops of its own, so longer sequences make programs that take long to compile.
-constexpr int64_t kLongestSequence = 512;
+/// The elements in reverse order along the first dimension.
+Value reversed(N &n, const Value &v) { return n.emit("flip", {v}, {{"axis", Ints{0}}}); }
 
 /// What RNN, GRU and LSTM have in common: inputs by direction, activations, the walk along the sequence.
 class Recurrence {
@@ -42,9 +43,7 @@ public:
     if (n.intAttr("hidden_size", hidden_) != hidden_)
       n.fail("'hidden_size' differs from the weights'");
     clip_ = n.floatAttr("clip", 0);
-    if (steps() > kLongestSequence)
-      n.unsupported("a sequence of " + std::to_string(steps()) + " steps, more than " + std::to_string(kLongestSequence));
-    if (steps() < 1)
+    if (steps() == 0)
       n.fail("the sequence is empty");
     readActivations();
   }
@@ -66,33 +65,36 @@ public:
   void run(const Step &step) {
     std::vector<Value> outputs, last[2];
     for (int64_t d = 0; d < directions(); ++d) {
-      Weights w = weightsOf(d);
-      Value flat = n.reshape(x_, {steps() * batch(), x_.dim(2)});
+      const bool backward = backward_[static_cast<size_t>(d)];
+      const Weights w = weightsOf(d);
+      Value flat = n.reshape(x_, {dim::mul(steps(), batch()), x_.dim(2)});
       Value projected = n.emit("matmul", {flat, w.input});
       if (w.inputBias)
         projected = n.emit("add", {projected, *w.inputBias});
       projected = n.reshape(projected, {steps(), batch(), gates_ * hidden_});
+      if (backward)
+        projected = reversed(n, projected);
       std::vector<Value> state{initial(5, d)};
       if (hasCell_)
         state.push_back(initial(6, d));
-      std::vector<Value> sequence(static_cast<size_t>(steps()));
-      for (int64_t i = 0; i < steps(); ++i) {
-        const int64_t t = backward_[static_cast<size_t>(d)] ? steps() - 1 - i : i;
-        Value now = n.reshape(n.sliceAxis(projected, 0, t, t + 1), {batch(), gates_ * hidden_});
-        std::vector<Value> next = step(w, now, state);
-        Value output = next[0];
+      const size_t numStates = state.size();
+      state = n.emitScan(steps(), state, {projected}, [&](const std::vector<Value> &arguments) {
+        const std::vector<Value> before(arguments.begin() + 1, arguments.begin() + 1 + static_cast<int64_t>(numStates));
+        std::vector<Value> next = step(w, arguments.back(), before);
+        next.push_back(next[0]);
         if (n.has(4)) { // behind its end a sequence's state stays, and its output is 0
-          Value runs = n.emit("greater", {n.reshape(n.cast(n.in(4), i64), {batch(), 1}), n.scalar(i64, static_cast<double>(t))});
+          Value t = arguments[0];
+          if (backward)
+            t = n.emit("sub", {n.reshape(n.sizes({dim::sub(steps(), 1)}), {}), t});
+          Value runs = n.emit("greater", {n.reshape(n.cast(n.in(4), i64), {batch(), 1}), t});
           for (size_t k = 0; k < next.size(); ++k)
-            next[k] = n.emit("where", {runs, next[k], state[k]});
-          output = n.emit("where", {runs, output, n.scalar(output.dtype(), 0)});
+            next[k] = n.emit("where", {runs, next[k], k < numStates ? before[k] : n.scalar(next[k].dtype(), 0)});
         }
-        state = next;
-        sequence[static_cast<size_t>(t)] = n.reshape(output, {1, batch(), hidden_});
-      }
-      Value all = sequence.size() == 1 ? sequence[0] : n.emit("concat", sequence, {{"axis", int64_t(0)}});
+        return next;
+      });
+      Value all = backward ? reversed(n, state.back()) : state.back();
       outputs.push_back(n.reshape(all, {steps(), 1, batch(), hidden_}));
-      for (size_t k = 0; k < state.size(); ++k)
+      for (size_t k = 0; k < numStates; ++k)
         last[k].push_back(n.reshape(state[k], {1, batch(), hidden_}));
     }
     auto joined = [&](const std::vector<Value> &parts, int64_t axis) {
@@ -302,6 +304,8 @@ void linearAttention(N &n) {
     n.requireFloat(*t);
     if (t->rank() != 3)
       n.fail("needs 3 dimensions, not " + t->type.str());
+    if (!dim::isConstant(t->dim(2)))
+      n.unsupported("a width that is known only when the program runs");
   }
   if (heads < 1 || groups < 1 || heads % groups || q.dim(2) % heads || k.dim(2) % groups || v.dim(2) % groups ||
       q.dim(2) / heads != k.dim(2) / groups)
@@ -309,37 +313,42 @@ void linearAttention(N &n) {
   if (gated != n.has(4) || delta != n.has(5))
     n.fail("'update_rule' " + rule + (gated ? " needs" : " takes no") + " decay and" + (delta ? " needs" : " takes no") + " rate");
   const int64_t batch = q.dim(0), steps = q.dim(1), keys = k.dim(2) / groups, values = v.dim(2) / groups, each = heads / groups;
-  if (steps > kLongestSequence)
-    n.unsupported("a sequence of " + std::to_string(steps) + " steps, more than " + std::to_string(kLongestSequence));
   const double given = n.floatAttr("scale", 0);
   const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(keys));
   const Shape stateShape{batch, groups, keys, values};
   Value state = n.has(3) ? n.cast(n.in(3), f32) : n.broadcastTo(n.scalar(f32, 0), stateShape);
   if (!(state.type.shape == stateShape))
     n.fail("a state of type " + n.in(3).type.str() + " is not of shape " + stateShape.str());
-  auto at = [&](const Value &t, int64_t i, const Shape &shape) {
-    return n.reshape(n.cast(n.sliceAxis(t, 1, i, i + 1), f32), shape);
+  // One slice per position: [batch, steps, width] with the steps first.
+  std::vector<Value> slices;
+  auto slice = [&](const Value &t) {
+    if (t.rank() != 3 || t.dim(0) != batch || t.dim(1) != steps)
+      n.fail(t.type.str() + " does not fit queries of type " + q.type.str());
+    slices.push_back(n.transpose(n.cast(t, f32), {1, 0, 2}));
   };
-  std::vector<Value> outputs;
-  for (int64_t i = 0; i < steps; ++i) {
-    Value key = at(k, i, {batch, groups, keys, 1}), value = at(v, i, {batch, groups, 1, values});
-    if (gated) {
-      const int64_t width = n.in(4).dim(2) / groups; // one decay per head, or one per key
-      if (width != 1 && width != keys)
-        n.fail("decays of type " + n.in(4).type.str() + " do not fit");
-      state = mul(n, state, n.emit("exp", {at(n.in(4), i, {batch, groups, width, 1})}));
-    }
+  for (const Value *t : {&q, &k, &v})
+    slice(*t);
+  for (int i : {4, 5})
+    if (n.has(i))
+      slice(n.in(i));
+  if (gated && n.in(4).dim(2) != groups && n.in(4).dim(2) != keys * groups) // one decay per head, or one per key
+    n.fail("decays of type " + n.in(4).type.str() + " do not fit");
+  std::vector<Value> results = n.emitScan(steps, {state}, slices, [&](const std::vector<Value> &arguments) {
+    Value now = arguments[1];
+    auto query = n.reshape(arguments[2], {batch, groups, each, keys}), key = n.reshape(arguments[3], {batch, groups, keys, 1}),
+         value = n.reshape(arguments[4], {batch, groups, 1, values});
+    if (gated)
+      now = mul(n, now, n.emit("exp", {n.reshape(arguments[5], {batch, groups, n.in(4).dim(2) / groups, 1})}));
     if (delta) {
-      Value known = n.emit("matmul", {n.transpose(key, {0, 1, 3, 2}), state});
-      value = mul(n, at(n.in(5), i, {batch, n.in(5).dim(2), 1, 1}), n.emit("sub", {value, known}));
+      Value known = n.emit("matmul", {n.transpose(key, {0, 1, 3, 2}), now});
+      value = mul(n, n.reshape(arguments.back(), {batch, n.in(5).dim(2), 1, 1}), n.emit("sub", {value, known}));
     }
-    state = add(n, state, mul(n, key, value));
-    Value query = at(q, i, {batch, groups, each, keys});
-    Value read = mul(n, n.emit("matmul", {query, state}), n.scalar(f32, scale));
-    outputs.push_back(n.reshape(read, {batch, 1, heads * values}));
-  }
-  n.out(0, n.cast(outputs.size() == 1 ? outputs[0] : n.emit("concat", outputs, {{"axis", int64_t(1)}}), q.dtype()));
-  n.out(1, n.cast(state, n.has(3) ? n.in(3).dtype() : q.dtype()));
+    now = add(n, now, mul(n, key, value));
+    Value read = mul(n, n.emit("matmul", {query, now}), n.scalar(f32, scale));
+    return std::vector<Value>{now, n.reshape(read, {batch, heads * values})};
+  });
+  n.out(0, n.cast(n.transpose(results[1], {1, 0, 2}), q.dtype()));
+  n.out(1, n.cast(results[0], n.has(3) ? n.in(3).dtype() : q.dtype()));
 }
 
 constexpr OpEntry kTable[] = {{"RNN", 7, rnn},

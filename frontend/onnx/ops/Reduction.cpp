@@ -1,6 +1,7 @@
 // Reductions along axes, arg-reductions, softmax.
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
+#include "tressel/runtime/Dim.h"
 
 #include <algorithm>
 #include <limits>
@@ -105,9 +106,9 @@ template <const char *Op> void argReduce(N &n) {
   if (!last)
     return n.out(0, n.cast(n.emit(Op, {v}, attrs), i64));
   // The last one is the first one from behind.
-  Value reversed = n.sliceAxis(v, axis, v.dim(axis) - 1, -v.dim(axis) - 1, -1);
+  Value reversed = n.emit("flip", {v}, {{"axis", Ints{axis}}});
   Value fromEnd = n.cast(n.emit(Op, {reversed}, attrs), i64);
-  n.out(0, n.emit("sub", {n.scalar(i64, static_cast<double>(v.dim(axis) - 1)), fromEnd}));
+  n.out(0, n.emit("sub", {n.reshape(n.sizes({dim::sub(v.dim(axis), 1)}), {}), fromEnd}));
 }
 constexpr char kArgMax[] = "argmax", kArgMin[] = "argmin";
 
@@ -123,7 +124,7 @@ template <const char *Op> void softmax(N &n) {
   int axis = raw == v.rank() ? v.rank() : n.axis(raw, v.rank());
   int64_t rows = 1, columns = 1;
   for (int i = 0; i < v.rank(); ++i)
-    (i < axis ? rows : columns) *= v.dim(i);
+    (i < axis ? rows : columns) = dim::mul(i < axis ? rows : columns, v.dim(i));
   Value flat = n.emit(Op, {n.reshape(v, {rows, columns})}, {{"axis", int64_t(1)}});
   n.out(0, n.reshape(flat, v.type.shape));
 }
@@ -138,7 +139,7 @@ void hardmax(N &n) {
   if (n.opset() < 13) {
     int64_t rows = 1, columns = 1;
     for (int i = 0; i < v.rank(); ++i)
-      (i < axis ? rows : columns) *= v.dim(i);
+      (i < axis ? rows : columns) = dim::mul(i < axis ? rows : columns, v.dim(i));
     flat = n.reshape(v, {rows, columns});
     along = 1;
   }

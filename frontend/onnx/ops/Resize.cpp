@@ -1,6 +1,7 @@
 // Images brought to other sizes and read at computed places.
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
+#include "tressel/runtime/Dim.h"
 #include "frontend/onnx/TensorData.h"
 #include "ir/op/Resample.h"
 
@@ -80,19 +81,28 @@ void resize(N &n) {
   Ints sizes;
   if (hasRegion && n.has(3) && n.in(3).type.shape.numElements() > 0) {
     sizes = checked(n.knownInts(3, "'sizes'"), "'sizes'");
-    for (size_t i = 0; i < axes.size(); ++i)
-      scales.push_back(static_cast<double>(sizes[i]) / static_cast<double>(x.dim(static_cast<int>(axes[i]))));
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const int d = static_cast<int>(axes[i]);
+      if (dim::isSymbolic(sizes[i]) && sizes[i] != x.dim(d))
+        n.unsupported("'sizes' with " + dim::str(sizes[i]) + ", which is only known when the program runs");
+      scales.push_back(sizes[i] == x.dim(d) ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(n.number(x, d)));
+    }
     if (policy != "stretch") {
       const double scale = policy == "not_larger" ? std::ranges::min(scales) : std::ranges::max(scales);
       for (size_t i = 0; i < axes.size(); ++i) {
         scales[i] = scale;
-        sizes[i] = static_cast<int64_t>(std::floor(scale * static_cast<double>(x.dim(static_cast<int>(axes[i]))) + 0.5));
+        sizes[i] = static_cast<int64_t>(std::floor(scale * static_cast<double>(n.number(x, static_cast<int>(axes[i]))) + 0.5));
       }
     }
   } else {
     scales = checked(knownFloats(n, scalesAt, "'scales'"), "'scales'");
     for (size_t i = 0; i < axes.size(); ++i) {
-      const double size = std::floor(scales[i] * static_cast<double>(x.dim(static_cast<int>(axes[i]))));
+      const int d = static_cast<int>(axes[i]);
+      if (scales[i] == 1) {
+        sizes.push_back(x.dim(d));
+        continue;
+      }
+      const double size = std::floor(scales[i] * static_cast<double>(n.number(x, d)));
       if (!(scales[i] > 0 && size < 1e9))
         n.fail("'scales' holds " + std::to_string(scales[i]));
       sizes.push_back(static_cast<int64_t>(size));
@@ -112,6 +122,10 @@ void resize(N &n) {
   Ints whole(x.type.shape.begin(), x.type.shape.end());
   for (size_t i = 0; i < axes.size(); ++i) {
     const int d = static_cast<int>(axes[i]);
+    if (sizes[i] == x.dim(d) && scales[i] == 1) {
+      plain &= dim::isConstant(sizes[i]); // the op takes numbers
+      continue;
+    }
     if (sizes[i] < 0 || (x.dim(d) == 0 && sizes[i] > 0))
       n.fail("cannot bring " + x.type.str() + " to size " + std::to_string(sizes[i]));
     whole[static_cast<size_t>(d)] = sizes[i];
@@ -149,11 +163,13 @@ void upsample(N &n) {
   if (how.mode == "linear")
     n.requireFloat(x);
   for (int d = 0; d < x.rank(); ++d) {
-    const double scale = scales[static_cast<size_t>(d)], size = std::floor(scale * static_cast<double>(x.dim(d)));
+    const double scale = scales[static_cast<size_t>(d)];
+    if (scale == 1)
+      continue;
+    const double size = std::floor(scale * static_cast<double>(n.number(x, d)));
     if (!(scale > 0 && size < 1e9) || (x.dim(d) == 0))
       n.fail("'scales' holds " + std::to_string(scale));
-    if (scale != 1)
-      x = resampled(n, x, d, op::resampleTaps(how, x.dim(d), static_cast<int64_t>(size), scale), 0);
+    x = resampled(n, x, d, op::resampleTaps(how, x.dim(d), static_cast<int64_t>(size), scale), 0);
   }
   n.out(0, x);
 }
@@ -316,6 +332,8 @@ void gridSample(N &n) {
     n.fail("no mode '" + mode + "' with padding '" + padding + "'");
   if (x.rank() < 3 || grid.rank() != x.rank() || grid.dim(0) != x.dim(0) || grid.dim(grid.rank() - 1) != x.rank() - 2)
     n.fail("a grid of type " + grid.type.str() + " does not fit " + x.type.str());
+  for (int d = 0; d < x.rank(); ++d)
+    n.number(x, d); // places become indices of one dimension
   if (x.type.shape.numElements() == 0)
     n.fail("there is nothing to read in " + x.type.str());
   n.out(0, n.cast(GridSampler(n, x, grid, padding, corners).run(mode), x.dtype()));
@@ -332,6 +350,8 @@ void affineGrid(N &n) {
   Shape result{size[0]};
   int64_t places = 1;
   for (size_t d = 2; d < size.size(); ++d) {
+    if (dim::isSymbolic(size[d]))
+      n.unsupported("a grid of " + dim::str(size[d]) + " places, which is only known when the program runs");
     if (size[d] < 1 || size[d] > 1 << 20)
       n.fail("the size holds " + std::to_string(size[d]));
     result.push_back(size[d]);
@@ -369,7 +389,11 @@ void centerCropPad(N &n) {
   Ints from(static_cast<size_t>(x.rank()), 0), to(x.type.shape.begin(), x.type.shape.end()), low = from, high = from;
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto d = static_cast<size_t>(axes[i]);
-    const int64_t size = x.dim(static_cast<int>(d)), difference = wanted[i] - size;
+    if (wanted[i] == x.dim(static_cast<int>(d)))
+      continue;
+    if (dim::isSymbolic(wanted[i]))
+      n.unsupported("a size of " + dim::str(wanted[i]) + ", which is only known when the program runs");
+    const int64_t size = n.number(x, static_cast<int>(d)), difference = wanted[i] - size;
     if (wanted[i] < 0 || wanted[i] > kMaxTensorBytes)
       n.fail("the shape holds " + std::to_string(wanted[i]));
     if (difference < 0) {

@@ -59,7 +59,7 @@ void topK(N &n) {
   const auto k = n.opset() >= 10 ? n.knownInts(1, "the number of elements") : std::vector<int64_t>{n.intAttr("k")};
   const bool largest = n.intAttr("largest", 1) != 0;
   n.ignoreAttr("sorted"); // any order is allowed where it is 0
-  if (k.size() != 1 || k[0] < 0 || k[0] > x.dim(axis))
+  if (k.size() != 1 || k[0] < 0 || k[0] > n.number(x, axis))
     n.fail("the number of elements does not fit dimension " + std::to_string(axis) + " of " + x.type.str());
   const auto results = n.emitAll("top_k", {x}, {{"k", k[0]}, {"axis", int64_t(axis)}, {"largest", largest}});
   n.out(0, results[0]);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace tressel::onnx {
@@ -41,9 +42,9 @@ void shapeOp(N &n) {
   Ints dims;
   for (int64_t i = start; i < end; ++i)
     dims.push_back(v.dim(static_cast<int>(i)));
-  n.out(0, n.ints(dims));
+  n.out(0, n.sizes(dims));
 }
-void sizeOp(N &n) { n.out(0, n.reshape(n.ints({dim::numElements(n.in(0).type.shape)}), {})); }
+void sizeOp(N &n) { n.out(0, n.reshape(n.sizes({dim::numElements(n.in(0).type.shape)}), {})); }
 
 void reshape(N &n) {
   const Value &v = n.in(0);
@@ -152,9 +153,10 @@ void tile(N &n) {
   // [a, b] repeated [p, q] times is [1, a, 1, b] broadcast to [p, a, q, b]; only repeated dimensions are doubled.
   Ints split, wide, flat;
   for (int i = 0; i < v.rank(); ++i) {
-    int64_t r = repeats[static_cast<size_t>(i)], size;
-    if (r < 0 || __builtin_mul_overflow(r, v.dim(i), &size))
-      n.fail("'repeats' holds " + std::to_string(r));
+    const int64_t r = repeats[static_cast<size_t>(i)];
+    if (dim::bounds(r).hi < 0 || (dim::isConstant(r) && r > kMaxTensorBytes))
+      n.fail("'repeats' holds " + dim::str(r));
+    const int64_t size = dim::mul(r, v.dim(i));
     if (r != 1) {
       split.push_back(1);
       wide.push_back(r);
@@ -183,6 +185,15 @@ Value slice(N &n, const Value &v, Ints starts, Ints stops, Ints steps) {
   return n.emit("slice", {v},
                 {{"starts", std::move(starts)}, {"limits", std::move(stops)}, {"strides", std::move(steps)}});
 }
+/// Whether no tensor that fits memory has more elements in a dimension: writers spell the end as 10^9 and the like.
+bool isEnd(const Value &v, int d, int64_t place) {
+  int64_t others = static_cast<int64_t>(sizeOf(v.dtype()));
+  for (int i = 0; i < v.rank(); ++i)
+    if (i != d)
+      others *= std::max<int64_t>(dim::bounds(v.dim(i)).lo, 1); // of a type that fits memory
+  return dim::isConstant(place) && place >= kMaxTensorBytes / others;
+}
+
 void sliceOp(N &n) {
   const Value &v = n.in(0);
   bool inputs = n.opset() >= 10;
@@ -199,22 +210,21 @@ void sliceOp(N &n) {
   *axes = n.axes(*axes, v.rank());
   Ints from(static_cast<size_t>(v.rank()), 0), to(v.type.shape.begin(), v.type.shape.end()),
       by(static_cast<size_t>(v.rank()), 1);
-  for (size_t k = 0; k < starts.size(); ++k) {
-    size_t d = static_cast<size_t>((*axes)[k]);
-    int64_t size = v.dim(static_cast<int>(d)), step = steps[k];
-    if (step == 0)
+  for (size_t k = 0; k < starts.size(); ++k) { // what is negative or outside means the same to the op
+    const auto d = static_cast<size_t>((*axes)[k]);
+    if (steps[k] == 0)
       n.fail("a step is 0");
-    // Clamped as NumPy does it: walking backwards, the places are -1 (before the first element) to size - 1.
-    const int64_t least = step > 0 ? 0 : -1, most = step > 0 ? size : size - 1;
-    auto clamp = [&](int64_t x) { return std::clamp(x < 0 ? x + size : x, least, std::max(most, least)); };
-    int64_t start = clamp(starts[k]), end = clamp(ends[k]);
-    if (step > 0 ? end <= start : end >= start || size == 0) {
-      from[d] = to[d] = 0; // nothing is left
-      continue;
-    }
-    from[d] = start;
-    to[d] = end < 0 ? -size - 1 : end;
-    by[d] = std::clamp(step, -size, size);
+    if (dim::isSymbolic(steps[k]))
+      n.unsupported("a step that is only known when the program runs");
+    for (int64_t *place : {&starts[k], &ends[k]})
+      if (const dim::Bounds range = dim::bounds(*place); dim::isSymbolic(*place) && range.lo < 0) {
+        if (range.hi >= 0)
+          n.unsupported("from or to " + dim::str(*place) + ", which may count from the end or not");
+        *place = dim::add(*place, v.dim(static_cast<int>(d)));
+      }
+    from[d] = starts[k];
+    to[d] = steps[k] > 0 && isEnd(v, static_cast<int>(d), ends[k]) ? std::numeric_limits<int64_t>::max() : ends[k];
+    by[d] = steps[k];
   }
   n.out(0, slice(n, v, from, to, by));
 }
@@ -229,6 +239,7 @@ void split(N &n) {
   if (parts != n.numOutputs() || parts < 1)
     n.fail("'num_outputs' is " + std::to_string(parts) + ", but there are " + std::to_string(n.numOutputs()));
   if (!sizes) {
+    n.number(v, axis); // what is left for the last part would depend on it
     if (n.opset() < 18 && size % parts)
       n.fail("dimension " + std::to_string(axis) + " of " + v.type.str() + " cannot be split into " +
              std::to_string(parts) + " equal parts");
@@ -238,14 +249,16 @@ void split(N &n) {
       sizes->push_back(std::min(each, left));
   }
   int64_t sum = 0;
-  for (int64_t s : *sizes)
-    if (s < 0 || __builtin_add_overflow(sum, s, &sum))
-      n.fail("a part has size " + std::to_string(s));
+  for (int64_t s : *sizes) {
+    if (dim::bounds(s).hi < 0 || (dim::isConstant(s) && s > kMaxTensorBytes))
+      n.fail("a part has size " + dim::str(s));
+    sum = dim::add(sum, s);
+  }
   if (static_cast<int>(sizes->size()) != n.numOutputs() || sum != size)
     n.fail("'split' does not divide dimension " + std::to_string(axis) + " of " + v.type.str());
   int64_t at = 0;
   for (int i = 0; i < n.numOutputs(); ++i) {
-    int64_t end = at + (*sizes)[static_cast<size_t>(i)];
+    int64_t end = dim::add(at, (*sizes)[static_cast<size_t>(i)]);
     n.out(i, n.sliceAxis(v, axis, at, end));
     at = end;
   }
@@ -294,23 +307,26 @@ void pad(N &n) {
   for (size_t k = 0; k < axes.size(); ++k) {
     size_t d = static_cast<size_t>(axes[k]);
     int64_t before = pads[k], after = pads[k + axes.size()];
+    if (dim::isSymbolic(before) || dim::isSymbolic(after))
+      n.unsupported("padding by a size that is only known when the program runs");
     if (std::abs(before) > kMaxTensorBytes || std::abs(after) > kMaxTensorBytes)
       n.fail("'pads' holds " + std::to_string(std::abs(before) > kMaxTensorBytes ? before : after));
     crops |= before < 0 || after < 0;
     pads1 |= before > 0 || after > 0;
     from[d] = std::max<int64_t>(-before, 0);
-    to[d] -= std::max<int64_t>(-after, 0);
+    to[d] = dim::sub(to[d], std::max<int64_t>(-after, 0));
     low[d] = std::max<int64_t>(before, 0);
     high[d] = std::max<int64_t>(after, 0);
-    if (to[d] < from[d])
+    if (dim::less(to[d], from[d]).value_or(false))
       n.fail("negative 'pads' remove more than dimension " + std::to_string(d) + " of " + v.type.str());
   }
   if (crops)
     v = slice(n, v, from, to, Ints(static_cast<size_t>(v.rank()), 1));
   for (int d = 0; mode != "constant" && d < v.rank(); ++d) {
-    const int64_t before = low[static_cast<size_t>(d)], after = high[static_cast<size_t>(d)], size = v.dim(d);
+    const int64_t before = low[static_cast<size_t>(d)], after = high[static_cast<size_t>(d)];
     if (before == 0 && after == 0)
       continue;
+    const int64_t size = n.number(v, d);
     if (size == 0 || before + size + after > int64_t(1) << 28)
       n.fail("cannot bring dimension " + std::to_string(d) + " of " + v.type.str() + " to " + std::to_string(before + size + after));
     Ints places;
@@ -352,9 +368,29 @@ void constantOfShape(N &n) {
   n.out(0, n.broadcastTo(n.reshape(n.constant(value), {}), shape));
 }
 
+/// A range whose bounds are sizes: as many elements as an expression says.
+void rangeOfSizes(N &n) {
+  int64_t at[3];
+  for (int i = 0; i < 3; ++i) {
+    const Ints value = n.knownInts(i, "a range's bounds and step");
+    if (value.size() != 1)
+      n.fail("needs single numbers, not " + n.in(i).type.str());
+    at[i] = value[0];
+  }
+  const auto [start, limit, delta] = at;
+  if (!dim::isConstant(delta) || delta == 0)
+    n.unsupported("a range in steps of " + dim::str(delta));
+  const int64_t distance = delta > 0 ? dim::sub(limit, start) : dim::sub(start, limit);
+  const int64_t count = dim::max(dim::ceilDiv(distance, std::abs(delta)), 0);
+  Value steps = n.emit("mul", {n.iota(count, {count}), n.reshape(n.ints({delta}), {})});
+  n.out(0, n.emit("add", {steps, n.reshape(n.sizes({start}), {})}));
+}
+
 void range(N &n) {
   n.sameType(n.in(0), n.in(1));
   n.sameType(n.in(0), n.in(2));
+  if (n.in(0).symbolic || n.in(1).symbolic || n.in(2).symbolic)
+    return rangeOfSizes(n);
   auto start = n.knownScalar(n.in(0)), limit = n.knownScalar(n.in(1)), delta = n.knownScalar(n.in(2));
   if (!start || !limit || !delta)
     n.unsupported("a range computed from the input's values");
@@ -407,9 +443,12 @@ void reverseSequence(N &n) {
   Value length = n.reshape(n.cast(n.in(1), i64), b.type.shape);
   Value turned = n.emit("sub", {n.emit("sub", {length, n.scalar(i64, 1)}), t});
   Value from = n.emit("where", {n.emit("less", {t, length}), turned, t});
-  auto times = [&](const Value &x, int64_t factor) { return n.emit("mul", {x, n.scalar(i64, static_cast<double>(factor))}); };
+  auto times = [&](const Value &x, int64_t factor) { return n.emit("mul", {x, n.reshape(n.sizes({factor}), {})}); };
   Value row = n.emit("add", {batchFirst ? from : times(from, sequences), batchFirst ? times(b, steps) : b});
-  const int64_t rows = steps * sequences, rest = rows ? v.type.shape.numElements() / rows : 0;
+  const int64_t rows = dim::mul(steps, sequences);
+  int64_t rest = 1;
+  for (int i = 2; i < v.rank(); ++i)
+    rest = dim::mul(rest, v.dim(i));
   Value y = n.emit("take", {n.reshape(v, {rows, rest}), n.reshape(row, {rows})}, {{"axis", int64_t(0)}});
   n.out(0, n.reshape(y, v.type.shape));
 }
@@ -421,13 +460,13 @@ void compress(N &n) {
   if (!condition.host)
     n.unsupported("a condition computed from the input's values: the result's size depends on it");
   if (!n.hasAttr("axis"))
-    v = n.reshape(v, {v.type.shape.numElements()});
+    v = n.reshape(v, {dim::numElements(v.type.shape)});
   const int axis = n.axis(n.intAttr("axis", 0), v.rank());
   Ints kept;
   for (int64_t i = 0; i < condition.type.shape.numElements(); ++i)
     if (condition.host->as<int64_t>()[i])
       kept.push_back(i);
-  if (condition.rank() != 1 || (!kept.empty() && kept.back() >= v.dim(axis)))
+  if (condition.rank() != 1 || (!kept.empty() && kept.back() >= n.number(v, axis)))
     n.fail("a condition of type " + condition.type.str() + " does not fit " + v.type.str());
   n.out(0, n.emit("take", {v, n.ints(kept)}, {{"axis", int64_t(axis)}}));
 }
@@ -459,24 +498,24 @@ void depthToSpace(N &n) {
   const Value &v = n.in(0);
   int64_t b = n.intAttr("blocksize");
   std::string mode = n.stringAttr("mode", "DCR");
-  if (v.rank() != 4 || b < 1 || b > 1 << 20 || v.dim(1) % (b * b) || (mode != "DCR" && mode != "CRD"))
+  if (v.rank() != 4 || b < 1 || b > 1 << 20 || n.number(v, 1) % (b * b) || (mode != "DCR" && mode != "CRD"))
     n.fail(v.type.str() + " with block size " + std::to_string(b) + " and mode '" + mode + "'");
   int64_t c = v.dim(1) / (b * b);
   bool dcr = mode == "DCR";
   Value split = dcr ? n.reshape(v, {v.dim(0), b, b, c, v.dim(2), v.dim(3)})
                     : n.reshape(v, {v.dim(0), c, b, b, v.dim(2), v.dim(3)});
   Value mixed = n.transpose(split, dcr ? Ints{0, 3, 4, 1, 5, 2} : Ints{0, 1, 4, 2, 5, 3});
-  n.out(0, n.reshape(mixed, {v.dim(0), c, v.dim(2) * b, v.dim(3) * b}));
+  n.out(0, n.reshape(mixed, {v.dim(0), c, dim::mul(v.dim(2), b), dim::mul(v.dim(3), b)}));
 }
 void spaceToDepth(N &n) {
   const Value &v = n.in(0);
   int64_t b = n.intAttr("blocksize");
   std::string mode = n.stringAttr("mode", "DCR");
-  if (v.rank() != 4 || b < 1 || b > 1 << 20 || v.dim(2) % b || v.dim(3) % b || mode != "DCR")
+  if (v.rank() != 4 || b < 1 || b > 1 << 20 || n.number(v, 2) % b || n.number(v, 3) % b || mode != "DCR")
     n.fail(v.type.str() + " with block size " + std::to_string(b) + " and mode '" + mode + "'");
   int64_t h = v.dim(2) / b, w = v.dim(3) / b;
   Value mixed = n.transpose(n.reshape(v, {v.dim(0), v.dim(1), h, b, w, b}), {0, 3, 5, 1, 2, 4});
-  n.out(0, n.reshape(mixed, {v.dim(0), v.dim(1) * b * b, h, w}));
+  n.out(0, n.reshape(mixed, {v.dim(0), dim::mul(v.dim(1), b * b), h, w}));
 }
 
 constexpr OpEntry kTable[] = {

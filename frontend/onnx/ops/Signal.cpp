@@ -81,7 +81,7 @@ Value joined(N &n, const Complex &c) {
 /// Cut or padded with zeros at the end of the last dimension.
 Value ofLength(N &n, const Value &v, int64_t length) {
   const int last = v.rank() - 1;
-  if (v.dim(last) >= length)
+  if (n.number(v, last) >= length)
     return v.dim(last) == length ? v : n.sliceAxis(v, last, 0, length);
   Ints low(static_cast<size_t>(v.rank()), 0), high = low;
   high.back() = length - v.dim(last);
@@ -98,7 +98,7 @@ void dft(N &n) {
   const bool inverse = n.intAttr("inverse", 0) != 0, onesided = n.intAttr("onesided", 0) != 0;
   if (axis == x.rank() - 1)
     n.fail("the axis is that of the complex numbers");
-  int64_t length = inverse && onesided ? 2 * (x.dim(axis) - 1) : x.dim(axis);
+  int64_t length = inverse && onesided ? 2 * (n.number(x, axis) - 1) : n.number(x, axis);
   if (n.has(1))
     length = n.knownInts(1, "the length").at(0);
   if (length < 1 || x.dim(axis) < 1)
@@ -152,7 +152,8 @@ void stft(N &n) {
   if (x.rank() != 3)
     n.fail("needs a signal of 3 dimensions, not " + x.type.str());
   const int64_t step = n.knownInts(1, "the step").at(0);
-  int64_t length = n.has(2) ? n.in(2).type.shape.numElements() : x.dim(1);
+  n.number(x, 1);
+  int64_t length = n.has(2) ? n.in(2).type.shape.numElements() : n.number(x, 1);
   if (n.has(3))
     length = n.knownInts(3, "the length").at(0);
   const bool onesided = n.intAttr("onesided", 1) != 0;

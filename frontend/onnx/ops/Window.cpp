@@ -1,6 +1,7 @@
 // Convolution and pooling: ops that slide a window over the dimensions behind batch and channels.
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
+#include "tressel/runtime/Dim.h"
 
 #include <algorithm>
 
@@ -48,8 +49,11 @@ Window readWindow(N &n, const Value &image, Ints kernel) {
   } else if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
     for (size_t i = 0; i < dims; ++i) {
       int64_t size = image.dim(static_cast<int>(i) + 2), stride = w.strides[i];
-      int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1, count = (size + stride - 1) / stride;
-      int64_t total = std::max<int64_t>((count - 1) * stride + extent - size, 0), half = total / 2;
+      const int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1, covered = dim::alignUp(size, stride);
+      const int64_t total = dim::max(dim::sub(dim::add(covered, extent - stride), size), 0), half = total / 2;
+      if (dim::isSymbolic(total))
+        n.unsupported("'auto_pad' of " + mode + " for dimension " + std::to_string(i + 2) + " of " + image.type.str() +
+                      ", whose size is only known when the program runs");
       w.low.push_back(mode == "SAME_UPPER" ? half : total - half);
       w.high.push_back(total - w.low.back());
     }
@@ -59,13 +63,22 @@ Window readWindow(N &n, const Value &image, Ints kernel) {
   w.extra = Ints(dims, 0);
   for (size_t i = 0; i < dims; ++i) {
     int64_t size = image.dim(static_cast<int>(i) + 2), stride = w.strides[i];
-    int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1, room = size + w.low[i] + w.high[i] - extent;
-    if (room < 0)
+    const int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1, padded = dim::add(size, w.low[i] + w.high[i]);
+    const int64_t room = dim::sub(padded, extent), rest = dim::mod(room, stride);
+    if (dim::bounds(room).hi < 0)
       n.fail("the window of " + std::to_string(extent) + " does not fit dimension " + std::to_string(i + 2) + " of " +
              image.type.str());
     // One more window at the end if it begins within the image or the low padding.
-    if (int64_t rest = room % stride; ceil && rest && (room / stride + 1) * stride < size + w.low[i])
-      w.extra[i] = stride - rest;
+    if (ceil && dim::isSymbolic(rest))
+      n.unsupported("'ceil_mode' for dimension " + std::to_string(i + 2) + " of " + image.type.str() +
+                    ", whose size is only known when the program runs");
+    if (ceil && rest) {
+      const auto begins = dim::less(dim::sub(dim::add(room, stride), rest), dim::add(size, w.low[i]));
+      if (!begins)
+        n.unsupported("'ceil_mode' where whether a last window begins within the image depends on its size");
+      if (*begins)
+        w.extra[i] = stride - rest;
+    }
   }
   return w;
 }

@@ -26,8 +26,14 @@ struct ModelBuilder {
       d < 0 ? shape->add_dim()->set_dim_param("d" + std::to_string(-d)) : shape->add_dim()->set_dim_value(d);
     return *this;
   }
-  ModelBuilder &output(const std::string &name) {
-    declare(model.mutable_graph()->add_output(), name, ::onnx::TensorProto::FLOAT);
+  ModelBuilder &output(const std::string &name, int type = ::onnx::TensorProto::FLOAT) {
+    declare(model.mutable_graph()->add_output(), name, type);
+    return *this;
+  }
+  /// What it outputs, by the names: for bodies, whose outputs need no type.
+  ModelBuilder &outputs(const std::vector<std::string> &names) {
+    for (const std::string &name : names)
+      model.mutable_graph()->add_output()->set_name(name);
     return *this;
   }
   ::onnx::TensorProto &floats(const std::string &name, const std::vector<int64_t> &dims, std::vector<float> values) {
@@ -38,6 +44,12 @@ struct ModelBuilder {
   ::onnx::TensorProto &ints(const std::string &name, const std::vector<int64_t> &values) {
     auto *t = initializer(name, {static_cast<int64_t>(values.size())}, ::onnx::TensorProto::INT64);
     t->mutable_int64_data()->Assign(values.begin(), values.end());
+    return *t;
+  }
+  /// One bool of rank 0.
+  ::onnx::TensorProto &flag(const std::string &name, bool value) {
+    auto *t = initializer(name, {}, ::onnx::TensorProto::BOOL);
+    t->add_int32_data(value);
     return *t;
   }
   ::onnx::NodeProto &node(const std::string &op, const std::vector<std::string> &inputs,
@@ -81,6 +93,13 @@ inline void setInts(::onnx::NodeProto &node, const std::string &name, const std:
   a->set_name(name);
   a->set_type(::onnx::AttributeProto::INTS);
   a->mutable_ints()->Assign(values.begin(), values.end());
+}
+/// The graph of `body` as attribute of a node.
+inline void setBody(::onnx::NodeProto &node, const std::string &name, const ModelBuilder &body) {
+  auto *a = node.add_attribute();
+  a->set_name(name);
+  a->set_type(::onnx::AttributeProto::GRAPH);
+  *a->mutable_g() = body.model.graph();
 }
 
 } // namespace tressel::test

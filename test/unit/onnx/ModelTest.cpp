@@ -121,6 +121,51 @@ TEST(OnnxModel, RefusesBadNames) {
   EXPECT_REFUSED(none.bytes(), "no outputs");
 }
 
+TEST(OnnxModel, RefusesBadNamesInBodies) {
+  auto model = [](const ModelBuilder &body) {
+    ModelBuilder b = good();
+    auto &node = b.node("If", {"p"}, {"z"}, "choice");
+    b.input("p", {}, ::onnx::TensorProto::BOOL);
+    setBody(node, "then_branch", body);
+    b.node("Abs", {"x"}, {"later"}, "after");
+    return b.bytes();
+  };
+  ModelBuilder fine;
+  fine.node("Neg", {"h"}, {"r"}, "inner");
+  fine.outputs({"r"});
+  EXPECT_NO_THROW(Model::parse(model(fine), "m.onnx"));
+
+  ModelBuilder ghost = fine;
+  ghost.node("Add", {"r", "ghost"}, {"s"}, "");
+  EXPECT_REFUSED(model(ghost), "node 'choice.then_branch/Add2' (Add) uses 'ghost', which nothing defines");
+  ModelBuilder early = fine;
+  early.node("Abs", {"later"}, {"s"}, "early");
+  EXPECT_REFUSED(model(early), "node 'choice.then_branch/early' (Abs) uses 'later' before node 'after' produces it");
+  ModelBuilder twice = fine;
+  twice.node("Abs", {"h"}, {"r"}, "again");
+  EXPECT_REFUSED(model(twice), "value 'r' is produced twice, by nodes 'choice.then_branch/inner' and "
+                               "'choice.then_branch/again'");
+  ModelBuilder nowhere = fine;
+  nowhere.outputs({"nowhere"});
+  EXPECT_REFUSED(model(nowhere), "output 'nowhere' of the body choice.then_branch/ is defined by nothing");
+  ModelBuilder input = fine;
+  input.input("r", {1});
+  EXPECT_REFUSED(model(input), "input 'r' is also produced by node 'choice.then_branch/inner'");
+}
+
+TEST(OnnxModel, CountsTheNodesOfBodies) {
+  ModelBuilder inner;
+  inner.node("Unique", {"x"}, {"r"}, "");
+  inner.outputs({"r"});
+  ModelBuilder b = good();
+  b.input("p", {}, ::onnx::TensorProto::BOOL);
+  setBody(b.node("If", {"p"}, {"z"}, "choice"), "then_branch", inner);
+  Model m = Model::parse(b.bytes(), "m.onnx");
+  EXPECT_EQ(m.opCounts()["Unique"], 1);
+  ASSERT_EQ(m.unsupportedOps().size(), 1u);
+  EXPECT_EQ(m.unsupportedOps()[0].node, "choice.then_branch/Unique1");
+}
+
 TEST(OnnxModel, RefusesCyclesAndDisorder) {
   ModelBuilder b;
   b.input("x", {2}).output("b");

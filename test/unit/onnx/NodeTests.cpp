@@ -208,8 +208,8 @@ bool writePage(const std::string &path, const std::map<std::string, OpRow> &rows
       << "Of " << count[0] + count[1] + count[2] << " node tests " << count[0] << " pass, " << count[1] << " are unsupported, "
       << count[2] << " fail. A case whose shapes, axes, scales, regions or conditions come in as\ninputs is also tried with those as constants. An op's expanded "
       << "form (its definition in other ops) counts as the op.\n\n"
-      << "Real models that the tests compare with ONNX Runtime: magika, openwakeword's models without `If`, silero VAD, basic-pitch, and\n"
-      << "the detector, angle classifier and reader of PP-OCR.\n\n"
+      << "Real models that the tests compare with ONNX Runtime: magika, openwakeword's models, silero VAD, basic-pitch, and the\n"
+      << "detector, angle classifier and reader of PP-OCR.\n\n"
       << "| op | passed | unsupported | failed | why unsupported |\n|---|---|---|---|---|\n";
   for (const auto &[op, row] : rows) {
     out << "| " << op << " | " << row.count[0] << " | " << row.count[1] << " | " << row.count[2] << " | ";
