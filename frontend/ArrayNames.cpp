@@ -9,7 +9,8 @@ namespace tressel {
 Tensor tensordot(Arg a, Arg b, int64_t axes) {
   const Tensor left = a.as_tensor();
   if (axes < 0 || axes > left.rank())
-    detail::fail<ShapeError>("axes is " + std::to_string(axes) + ", and a has " + std::to_string(left.rank()) + " dimensions",
+    detail::fail<ShapeError>("axes is " + std::to_string(axes) + ", and a has " + std::to_string(left.rank()) +
+                                 " dimensions",
                              detail::toLoc(a.where()), "tensordot");
   std::vector<int64_t> first(static_cast<size_t>(axes)), last = first;
   std::iota(first.begin(), first.end(), 0);

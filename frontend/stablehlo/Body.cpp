@@ -9,8 +9,8 @@
 namespace tressel::stablehlo {
 
 static constexpr size_t kMaxText = 4096;
-static constexpr const char *kCommutative[] = {"add", "multiply", "maximum",    "minimum",   "and",
-                                               "or",  "xor",      "compare.EQ", "compare.NE"};
+static constexpr const char *kCommutative[] = {"add", "multiply", "maximum",    "minimum",    "and",
+                                               "or",  "xor",      "compare.EQ", "compare.NE", "compare.EQ.TOTALORDER"};
 
 static mlir::Attribute attributeOf(mlir::Operation *op, llvm::StringRef name) {
   if (auto own = llvm::dyn_cast_or_null<mlir::DictionaryAttr>(op->getPropertiesAsAttribute()))
@@ -33,9 +33,13 @@ static std::string expressionOf(mlir::Value v, mlir::Block *body) {
       value.print(os, /*elideType=*/true);
     return text + ")";
   }
-  if (name == "compare")
+  if (name == "compare") {
     if (auto direction = llvm::dyn_cast_or_null<mlir::OpaqueAttr>(attributeOf(op, "comparison_direction")))
       text += "." + direction.getAttrData().rsplit(' ').second.str();
+    auto type = llvm::dyn_cast_or_null<mlir::OpaqueAttr>(attributeOf(op, "compare_type"));
+    if (type && type.getAttrData().contains("TOTALORDER"))
+      text += ".TOTALORDER"; // the others follow from the operands' type
+  }
   std::vector<std::string> operands;
   for (mlir::Value operand : op->getOperands())
     operands.push_back(expressionOf(operand, body));
@@ -64,6 +68,23 @@ std::string combinerOf(const std::string &expression, size_t a, size_t b) {
         expression == std::string(name) + "(a" + std::to_string(b) + ",a" + std::to_string(a) + ")")
       return name;
   return "";
+}
+
+Call callOf(std::string_view expression) {
+  const size_t open = expression.find('(');
+  if (open == std::string_view::npos || expression.back() != ')')
+    return {expression, {}};
+  Call call{expression.substr(0, open), {}};
+  int depth = 0;
+  for (size_t at = open + 1, start = at; at < expression.size(); ++at) {
+    const char c = expression[at];
+    if (depth == 0 && (c == ',' || at + 1 == expression.size())) {
+      call.operands.push_back(expression.substr(start, at - start));
+      start = at + 1;
+    }
+    depth += (c == '(' || c == '<' || c == '[') - (c == ')' || c == '>' || c == ']');
+  }
+  return call;
 }
 
 } // namespace tressel::stablehlo

@@ -4,16 +4,25 @@
 #include "mlir/IR/Region.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tressel::stablehlo {
 
 /// Each value that a region returns as one expression over its arguments a0, a1, ... without blanks: "add(a0,a1)",
-/// "select(compare.LT(a0,a1),a0,a1)". Operands of commutative ops are sorted, so that equal structures are equal text.
+/// "select(compare.LT(a0,a1),a0,a1)"; comparisons by the total order of floats are "compare.LT.TOTALORDER(a0,a1)".
+/// Operands of commutative ops are sorted, so that equal structures are equal text.
 /// Constants are "c(value)". "?" for a value that is made otherwise, or by more than a page of text.
 std::vector<std::string> expressionsOf(mlir::Region &region);
 
 /// "add" when `expression` combines arguments `a` and `b` and nothing else by one commutative op; else empty.
 std::string combinerOf(const std::string &expression, size_t a, size_t b);
+
+/// The outermost op of an expression, and its operands; an argument is an op without operands.
+struct Call {
+  std::string_view name;
+  std::vector<std::string_view> operands;
+};
+Call callOf(std::string_view expression);
 
 } // namespace tressel::stablehlo

@@ -2,6 +2,8 @@
 
 #include "frontend/stablehlo/OpImporter.h"
 #include "frontend/stablehlo/OpTable.h"
+#include "ir/graph/Control.h"
+#include "ir/graph/Structure.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/STLExtras.h"
@@ -127,9 +129,9 @@ private:
       fits = fits && checkType(type, op);
     llvm::StringRef name = op->getName().getStringRef();
     bool isCall = name == "func.call" || name == "stablehlo.composite";
-    bool isBranch = name == "stablehlo.case" || name == "stablehlo.if";
+    bool isBranch = name == "stablehlo.case" || name == "stablehlo.if", isLoop = name == "stablehlo.while";
     ImportFn fn = findImporter(name.str());
-    if (!fn && !isCall && !isBranch)
+    if (!fn && !isCall && !isBranch && !isLoop)
       return report(op, "");
     bool ready = llvm::all_of(op->getOperands(), [&](mlir::Value v) { return state_.values.lookup(v); });
     if (!fits || !ready)
@@ -140,6 +142,8 @@ private:
         return importCall(importer);
       if (isBranch)
         return importBranch(importer);
+      if (isLoop)
+        return importLoop(importer);
       fn(importer);
       importer.checkAllRead();
       for (mlir::Value result : op->getResults())
@@ -165,26 +169,102 @@ private:
         n.out(static_cast<int>(i), value);
   }
 
-  /// A choice that is made when the program is imported: JAX leaves such behind where its own functions branch.
+  /// A region's block, checked to take and to give values of these types.
+  mlir::Block &bodyOf(OpImporter &n, int number, mlir::TypeRange arguments, mlir::TypeRange results) {
+    mlir::Region &region = n.region(number);
+    if (region.front().empty() || mlir::TypeRange(region.front().getArgumentTypes()) != arguments ||
+        mlir::TypeRange(region.front().back().getOperandTypes()) != results)
+      n.fail("region " + std::to_string(number) + " has arguments or results of other types");
+    return region.front();
+  }
+
+  /// Fills a body of an op of the graph dialect with what `values` makes there; false if something in it is not
+  /// supported.
+  bool fill(mlir::Region &region, OpImporter &n, mlir::TypeRange arguments,
+            llvm::function_ref<std::vector<mlir::Value>(mlir::Block &)> values) {
+    mlir::OpBuilder &b = state_.builder;
+    mlir::OpBuilder::InsertionGuard guard(b);
+    mlir::Location loc = n.operation()->getLoc();
+    mlir::Block *block =
+        b.createBlock(&region, {}, arguments, llvm::SmallVector<mlir::Location>(arguments.size(), loc));
+    const std::vector<mlir::Value> yielded = values(*block);
+    if (llvm::is_contained(yielded, mlir::Value()))
+      return false;
+    graph::YieldOp::create(b, loc, yielded);
+    return true;
+  }
+
+  void setResults(OpImporter &n, const std::vector<mlir::Value> &values) {
+    for (auto [i, value] : llvm::enumerate(values))
+      if (value)
+        n.out(static_cast<int>(i), value);
+  }
+
+  /// A branch that a constant chooses is inlined: JAX leaves such behind where its own functions branch.
   void importBranch(OpImporter &n) {
     mlir::Operation *op = n.operation();
     if (op->getNumOperands() != 1 || op->getNumRegions() == 0)
       n.fail("needs one operand and a region per branch");
-    std::optional<op::HostTensor> index = graph::constantValue(n.inputs(0, 1).front());
-    if (!index)
-      throw OpUnsupported{"which branch it takes is known only when the program runs"};
     const bool isCase = n.name() == "stablehlo.case";
-    if (!index->type.shape.empty() || index->type.dtype != (isCase ? i32 : DType::boolean))
+    mlir::Value index = n.inputs(0, 1).front();
+    if (typeOf(index) != TensorType{isCase ? i32 : DType::boolean, {}} || (!isCase && op->getNumRegions() != 2))
       n.fail("needs one index");
-    // An index outside means the last branch; `if` has that of true first.
-    const int64_t last = op->getNumRegions() - 1, at = isCase ? *index->as<int32_t>() : *index->as<bool>() ? 0 : last;
-    mlir::Region &region = op->getRegion(static_cast<unsigned>(at < 0 || at > last ? last : at));
-    if (!region.hasOneBlock() || region.front().getNumArguments() != 0 || region.front().empty() ||
-        region.front().back().getOperandTypes() != op->getResultTypes())
-      n.fail("branch " + std::to_string(at) + " does not give its results");
-    for (auto [i, value] : llvm::enumerate(importBlock(region.front(), {})))
-      if (value)
-        n.out(static_cast<int>(i), value);
+    n.checkAllRead();
+    std::vector<mlir::Block *> branches;
+    for (unsigned i = 0; i < op->getNumRegions(); ++i)
+      branches.push_back(&bodyOf(n, static_cast<int>(i), {}, op->getResultTypes()));
+    if (isCase) { // an index outside means the last branch
+      mlir::Value last = n.scalar(i32, static_cast<double>(branches.size() - 1)), first = n.scalar(i32, 0);
+      mlir::Value outside = n.emit("logical_or", {n.emit("less", {index, first}), n.emit("greater", {index, last})});
+      index = n.emit("where", {outside, last, index});
+    }
+    setResults(n, choose(n, index, branches, 0));
+  }
+
+  /// What the branch of number `index` gives, `branches` being those from number `first` on: found by halving, since
+  /// bodies do not nest deeply. A bool chooses the first of two.
+  std::vector<mlir::Value> choose(OpImporter &n, mlir::Value index, llvm::ArrayRef<mlir::Block *> branches,
+                                  size_t first) {
+    if (branches.size() == 1)
+      return importBlock(*branches.front(), {});
+    const size_t half = branches.size() / 2;
+    mlir::Value isBefore = index;
+    if (typeOf(index).dtype != DType::boolean)
+      isBefore = n.emit("less", {index, n.scalar(i32, static_cast<double>(first + half))});
+    const auto before = branches.take_front(half), behind = branches.drop_front(half);
+    if (std::optional<op::HostTensor> known = graph::constantValue(isBefore))
+      return *known->as<bool>() ? choose(n, index, before, first) : choose(n, index, behind, first + half);
+    mlir::TypeRange types = n.operation()->getResultTypes();
+    auto op = graph::CondOp::create(state_.builder, n.operation()->getLoc(), types, isBefore, mlir::ValueRange());
+    bool whole = fill(op.getThen(), n, {}, [&](mlir::Block &) { return choose(n, index, before, first); });
+    whole &= fill(op.getOtherwise(), n, {}, [&](mlir::Block &) { return choose(n, index, behind, first + half); });
+    return finish(op, whole);
+  }
+
+  void importLoop(OpImporter &n) {
+    mlir::Operation *op = n.operation();
+    mlir::TypeRange types = op->getOperandTypes();
+    if (types != mlir::TypeRange(op->getResultTypes()) || op->getNumRegions() != 2)
+      n.fail("needs two regions, and results of its operands' types");
+    n.checkAllRead();
+    mlir::Type flag = mlir::RankedTensorType::get({}, state_.builder.getI1Type());
+    mlir::Block &condition = bodyOf(n, 0, types, flag), &body = bodyOf(n, 1, types, types);
+    auto loop =
+        graph::WhileOp::create(state_.builder, op->getLoc(), types, n.inputs(0, n.numInputs()), mlir::ValueRange());
+    auto in = [&](mlir::Block &source) {
+      return [&](mlir::Block &block) { return importBlock(source, {block.args_begin(), block.args_end()}); };
+    };
+    bool whole = fill(loop.getCondition(), n, types, in(condition));
+    whole &= fill(loop.getBody(), n, types, in(body));
+    setResults(n, finish(loop, whole));
+  }
+
+  /// The results, once what bodies use from outside is handed to them; undefined ones if not all of them is supported.
+  static std::vector<mlir::Value> finish(graph::ControlOpInterface op, bool whole) {
+    if (!whole)
+      return std::vector<mlir::Value>(op->getNumResults());
+    graph::captureInvariants(op);
+    return {op->result_begin(), op->result_end()};
   }
 
   void report(mlir::Operation *op, const std::string &why) {

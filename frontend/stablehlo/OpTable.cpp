@@ -21,7 +21,7 @@ ImportFn findImporter(std::string_view name) {
     std::map<std::string_view, ImportFn> map;
     for (const Renamed &entry : renamedOps())
       map[entry.name] = importRenamed;
-    for (auto family : {elementwiseOps, shapeOps, reductionOps, linearOps, indexingOps})
+    for (auto family : {elementwiseOps, shapeOps, reductionOps, linearOps, indexingOps, orderingOps})
       for (const OpEntry &entry : family())
         map[entry.name] = entry.import;
     return map;

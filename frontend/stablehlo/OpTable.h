@@ -23,6 +23,7 @@ std::span<const OpEntry> shapeOps();
 std::span<const OpEntry> reductionOps();
 std::span<const OpEntry> linearOps();
 std::span<const OpEntry> indexingOps();
+std::span<const OpEntry> orderingOps();
 
 /// Ops that are one op of the graph dialect under another name, with the same operands and no attributes.
 struct Renamed {

@@ -1,6 +1,6 @@
 """Programs that JAX makes, in StableHLO's generic form, through `tressel run` against JAX's own results.
 
-  jax_oracle.py --tressel build/bin/tressel --out build/test/stablehlo [--only NAME] models|ops
+  jax_oracle.py --tressel build/bin/tressel --out build/test/stablehlo [--only NAME] control|models|ops|places
 
 Each case is a function and its arguments; integer arguments are random in the range that the case gives. A case that fails is
 printed with the command that repeats it.
@@ -20,8 +20,10 @@ except ImportError:
 
 jax.config.update("jax_platforms", "cpu")
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import control  # noqa: E402
 import models  # noqa: E402
 import ops  # noqa: E402
+import places  # noqa: E402
 
 
 def lowered(case):
@@ -56,9 +58,9 @@ def main():
     parser.add_argument("--tressel", required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--only", help="cases whose name holds this")
-    parser.add_argument("set", choices=("models", "ops"))
+    parser.add_argument("set", choices=("control", "models", "ops", "places"))
     args = parser.parse_args()
-    cases = {"models": models, "ops": ops}[args.set].cases()
+    cases = list({"control": control, "models": models, "ops": ops, "places": places}[args.set].cases())
     failed = 0
     for case in cases:
         if args.only and args.only not in case.name:

@@ -1,5 +1,5 @@
-// Names of the Python array API standard for functions that are called otherwise here; docs/names.md has the list. Shapes, element
-// types and errors are those of the functions that they stand for.
+// Names of the Python array API standard for functions that are called otherwise here; docs/names.md has the list.
+// Shapes, element types and errors are those of the functions that they stand for.
 #pragma once
 
 #include <tressel/ops.h>

@@ -1,9 +1,10 @@
 // Reading and writing at computed places.
+#include "frontend/stablehlo/Body.h"
 #include "frontend/stablehlo/OpImporter.h"
 #include "frontend/stablehlo/OpTable.h"
 
 #include <algorithm>
-#include <numeric>
+#include <functional>
 
 namespace tressel::stablehlo {
 
@@ -25,56 +26,40 @@ V along(N &n, V v, int d, int rank) {
   return n.reshape(v, shape);
 }
 
-/// The start of a slice in each dimension, from operand `first` on; scalars.
-std::vector<V> starts(N &n, int first) {
+/// The start of a slice in each dimension, from operand `first` on, as a vector.
+V starts(N &n, int first) {
   const int rank = typeOf(n.in(0)).rank();
   n.wantInputs(first + rank);
-  for (int d = 0; d < rank; ++d)
+  std::vector<V> list;
+  for (int d = 0; d < rank; ++d) {
     if (typeOf(n.in(first + d)).rank() != 0 || !isInteger(typeOf(n.in(first + d)).dtype))
       n.fail("start indices must be integers of rank 0, not " + typeOf(n.in(first + d)).str());
-  return n.inputs(first, rank);
+    list.push_back(n.reshape(n.cast(n.in(first + d), i64), {1}));
+  }
+  return list.empty() ? V() : n.emit("concat", list, {{"axis", int64_t(0)}});
 }
 
 void dynamicSlice(N &n) {
   TensorType type = typeOf(n.in(0));
-  std::vector<V> at = starts(n, 1);
+  V at = starts(n, 1);
   Ints sizes = n.intsPerDim("slice_sizes", type.rank(), 0);
-  V x = n.in(0);
-  for (int d = 0; d < type.rank(); ++d) {
-    const int64_t size = sizes[static_cast<size_t>(d)];
-    if (size < 0 || size > type.shape[d])
+  for (int d = 0; d < type.rank(); ++d)
+    if (const int64_t size = sizes[static_cast<size_t>(d)]; size < 0 || size > type.shape[d])
       n.fail("cannot take " + std::to_string(size) + " of dimension " + std::to_string(d) + " of " + type.str());
-    if (size == type.shape[d])
-      continue;
-    V index = n.emit("add", {count(n, size), clamped(n, at[static_cast<size_t>(d)], type.shape[d] - size)});
-    x = n.emit("take", {x, index}, {{"axis", int64_t(d)}});
-  }
-  n.out(0, x);
+  const bool isAll = Shape(sizes) == type.shape;
+  n.out(0, isAll ? n.in(0) : n.emit("dynamic_slice", {n.in(0), at}, {{"sizes", sizes}}));
 }
 
-/// The update is read at the place of each element of the operand, and taken where there is one.
 void dynamicUpdateSlice(N &n) {
   TensorType type = typeOf(n.in(0)), update = typeOf(n.in(1));
   n.sameElementType(n.in(0), n.in(1));
   if (update.rank() != type.rank())
     n.fail("operand and update have different ranks: " + type.str() + " and " + update.str());
-  std::vector<V> at = starts(n, 2);
-  V spread = n.in(1), inside;
-  if (update.shape.numElements() == 0)
-    return n.out(0, n.in(0));
-  for (int d = 0; d < type.rank(); ++d) {
-    const int64_t size = update.shape[d];
-    if (size > type.shape[d])
+  V at = starts(n, 2);
+  for (int d = 0; d < type.rank(); ++d)
+    if (update.shape[d] > type.shape[d])
       n.fail("the update " + update.str() + " is larger than the operand " + type.str());
-    if (size == type.shape[d])
-      continue;
-    V index = n.emit("sub", {count(n, type.shape[d]), clamped(n, at[static_cast<size_t>(d)], type.shape[d] - size)});
-    V nearest = clamped(n, index, size - 1);
-    spread = n.emit("take", {spread, nearest}, {{"axis", int64_t(d)}});
-    V here = along(n, n.emit("equal", {index, nearest}), d, type.rank());
-    inside = inside ? n.emit("logical_and", {inside, here}) : here;
-  }
-  n.out(0, inside ? n.emit("where", {inside, spread, n.in(0)}) : spread);
+  n.out(0, update.shape == type.shape ? n.in(1) : n.emit("dynamic_update_slice", {n.in(0), n.in(1), at}));
 }
 
 /// Dimensions of gather and scatter, in the terms of gather.
@@ -224,10 +209,191 @@ void gather(N &n) {
   n.out(0, n.emit("take", {flat, n.broadcastTo(linear, result.shape)}, {{"axis", int64_t(0)}}));
 }
 
+/// What a scatter does with the element that stands at the place of an update; `update` may be prepared for it.
+const char *scatterMode(N &n, V &update) {
+  const std::vector<std::string> body = expressionsOf(n.region(0));
+  if (body.size() != 1)
+    n.fail("its region returns " + std::to_string(body.size()) + " values");
+  if (body[0] == "a1")
+    return "set";
+  const bool isBool = typeOf(update).dtype == DType::boolean;
+  if (body[0] == "subtract(a0,a1)" && !isBool) {
+    update = n.emit("negative", {update});
+    return "add";
+  }
+  const std::string combiner = combinerOf(body[0], 0, 1);
+  for (auto [name, mode] : {std::pair("add", "add"), {"multiply", "mul"}, {"minimum", "min"}, {"maximum", "max"}})
+    if (combiner == name)
+      return mode;
+  if (isBool && combiner == "or")
+    return "add";
+  if (isBool && combiner == "and")
+    return "mul";
+  n.unsupported("a scatter by " + body[0]);
+}
+
+/// A scatter, as rows written into a matrix of slices. Dimensions that a window covers whole are slices; those that are
+/// left of the operand make up a place, whose row-major number is computed for each update.
+class Scatter {
+public:
+  explicit Scatter(N &n) : n(n), operand(typeOf(n.in(0))), indices(typeOf(n.in(1))), updates(typeOf(n.in(2))) {
+    const std::string numbers = n.record("scatter_dimension_numbers");
+    p = {listIn(numbers, "update_window_dims"),
+         listIn(numbers, "inserted_window_dims"),
+         listIn(numbers, "input_batching_dims"),
+         listIn(numbers, "scatter_indices_batching_dims"),
+         listIn(numbers, "scatter_dims_to_operand_dims"),
+         integerIn(numbers, "index_vector_dim").value_or(0),
+         {}};
+    size_t next = 0;
+    for (int64_t d = 0; d < operand.rank(); ++d) {
+      const bool one = contains(p.collapsed, d) || contains(p.batching, d);
+      const int64_t u = one ? -1 : next < p.offsetDims.size() ? p.offsetDims[next++] : kMaxRank;
+      if (!one && (u < 0 || u >= updates.rank()))
+        n.fail("its dimension numbers do not fit");
+      windowOf.push_back(u);
+      p.sizes.push_back(one ? 1 : updates.shape[static_cast<int>(u)]);
+    }
+    checkPlaces(n, p, operand, indices);
+    for (int64_t u = 0; u < updates.rank(); ++u)
+      if (!contains(p.offsetDims, u))
+        updateOrder.push_back(u);
+    for (int i = 0; i < indices.rank(); ++i)
+      if (i != p.vectorDim)
+        batch.push_back(indices.shape[i]);
+    if (sizes(updates, updateOrder) != batch)
+      n.fail("updates " + updates.str() + " do not fit indices " + indices.str());
+    order();
+  }
+
+  V emit(V update, const std::string &mode) {
+    if (slices.rank() == kMaxRank)
+      n.unsupported("slices of " + std::to_string(kMaxRank) + " dimensions");
+    V places = rowNumbers();
+    if (const auto known = isInside ? graph::constantValue(isInside) : std::nullopt)
+      if (const auto *inside = known->as<bool>();
+          std::all_of(inside, inside + known->type.shape.numElements(), std::identity()))
+        isInside = {}; // indices that the program gives
+    // Windows that reach out of the operand are written to a row behind the last one, which is cut off again.
+    const int64_t count = sizes(operand, Ints(operandOrder.begin(), operandOrder.begin() + numPlaceDims)).numElements();
+    if (isInside)
+      places = n.emit("where", {isInside, places, number(count)});
+    places = n.broadcastTo(places, lead);
+    Ints none(static_cast<size_t>(slices.rank()) + 1, 0), extra = none, back(operandOrder.size());
+    extra[0] = isInside ? 1 : 0;
+    for (size_t i = 0; i < operandOrder.size(); ++i)
+      back[static_cast<size_t>(operandOrder[i])] = static_cast<int64_t>(i);
+    V x = n.reshape(n.transpose(n.in(0), operandOrder), rows(count));
+    x = n.pad(x, none, extra, none, n.cast(n.scalar(i32, 0), operand.dtype));
+    x = n.emit("scatter_nd",
+               {x, n.reshape(places, {lead.numElements(), 1}),
+                n.reshape(n.transpose(update, updateOrder), rows(lead.numElements()))},
+               {{"mode", mode}});
+    const Shape kept = rows(count);
+    x = n.slice(x, none, Ints(kept.begin(), kept.end()));
+    return n.transpose(n.reshape(x, sizes(operand, operandOrder)), back);
+  }
+
+private:
+  static Shape sizes(const TensorType &type, const Ints &dims) {
+    Shape shape;
+    for (int64_t d : dims)
+      shape.push_back(type.shape[static_cast<int>(d)]);
+    return shape;
+  }
+  Shape rows(int64_t count) const {
+    Shape shape{count};
+    for (int64_t size : slices)
+      shape.push_back(size);
+    return shape;
+  }
+  V number(int64_t v) { return n.scalar(i64, static_cast<double>(v)); }
+
+  /// Dimensions of operand and updates: those of places first, then those of slices.
+  void order() {
+    Ints whole;
+    for (int64_t d = 0; d < operand.rank(); ++d) {
+      const auto at = static_cast<size_t>(d);
+      if (windowOf[at] >= 0 && !contains(p.startMap, d) && p.sizes[at] == operand.shape[static_cast<int>(d)]) {
+        whole.push_back(d);
+        continue;
+      }
+      operandOrder.push_back(d);
+      if (windowOf[at] >= 0)
+        updateOrder.push_back(windowOf[at]);
+    }
+    numPlaceDims = static_cast<int64_t>(operandOrder.size());
+    lead = sizes(updates, updateOrder);
+    slices = sizes(operand, whole);
+    for (int64_t d : whole) {
+      operandOrder.push_back(d);
+      updateOrder.push_back(windowOf[static_cast<size_t>(d)]);
+    }
+  }
+
+  /// The number of the row for each element of the places, and, in `isInside`, whether its window lies in the operand.
+  V rowNumbers() {
+    V linear = number(0);
+    int64_t step = 1;
+    auto plus = [&](V v) { linear = n.emit("add", {linear, n.emit("mul", {v, number(step)})}); };
+    auto counted = [&](int64_t at) {
+      return along(n, count(n, lead[static_cast<int>(at)]), static_cast<int>(at), lead.rank());
+    };
+    for (int64_t i = numPlaceDims - 1; i >= 0; --i) {
+      const int64_t d = operandOrder[static_cast<size_t>(i)], size = operand.shape[static_cast<int>(d)];
+      const auto at = static_cast<size_t>(d);
+      if (const auto k = std::ranges::find(p.startMap, d); k != p.startMap.end()) {
+        V start = n.cast(component(n, n.in(1), p, k - p.startMap.begin()), i64);
+        Shape shape = batch;
+        while (shape.rank() < lead.rank())
+          shape.push_back(1);
+        start = n.reshape(start, shape);
+        V fits = n.emit("logical_and", {n.emit("greater_equal", {start, number(0)}),
+                                        n.emit("less_equal", {start, number(size - p.sizes[at])})});
+        isInside = isInside ? n.emit("logical_and", {isInside, fits}) : fits;
+        plus(start);
+      }
+      if (const auto k = std::ranges::find(p.batching, d); k != p.batching.end()) { // the index's own place there
+        const int64_t dim = p.indexBatching[static_cast<size_t>(k - p.batching.begin())],
+                      own = dim - (dim > p.vectorDim);
+        if (dim == p.vectorDim || batch[static_cast<int>(own)] != size)
+          n.fail("its dimension numbers do not fit");
+        plus(counted(own));
+      }
+      if (windowOf[at] >= 0)
+        plus(counted(std::ranges::find(updateOrder, windowOf[at]) - updateOrder.begin()));
+      step *= size;
+    }
+    return linear;
+  }
+
+  N &n;
+  const TensorType operand, indices, updates;
+  Places p;
+  Ints windowOf; ///< the dimension of the updates along one of the operand; -1: the window is 1 there
+  Ints operandOrder, updateOrder;
+  int64_t numPlaceDims = 0;
+  Shape batch, lead, slices; ///< of the indices; of the places, which begin with the batch; of a slice
+  V isInside;
+};
+
+void scatter(N &n) {
+  if (n.numInputs() != 3)
+    n.unsupported("a scatter of several operands");
+  n.ignore("indices_are_sorted");
+  n.ignore("unique_indices");
+  n.sameElementType(n.in(0), n.in(2));
+  Scatter scatter(n);
+  V update = n.in(2);
+  const std::string mode = scatterMode(n, update);
+  n.out(0, typeOf(update).shape.numElements() == 0 ? n.in(0) : scatter.emit(update, mode));
+}
+
 constexpr OpEntry kTable[] = {
     {"stablehlo.dynamic_slice", dynamicSlice},
     {"stablehlo.dynamic_update_slice", dynamicUpdateSlice},
     {"stablehlo.gather", gather},
+    {"stablehlo.scatter", scatter},
 };
 } // namespace
 

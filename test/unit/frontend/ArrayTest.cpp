@@ -15,9 +15,8 @@ namespace {
 
 template <typename T> std::vector<T> interesting() {
   using L = std::numeric_limits<T>;
-  std::vector<T> list{0,          -T(0),       L::denorm_min(),   -L::denorm_min(), L::min(),      L::max(),
-                      L::lowest(), T(1),        T(-1),             T(2),             L::infinity(), -L::infinity(),
-                      L::epsilon(), L::min() / 2, L::quiet_NaN()};
+  std::vector<T> list{0,     -T(0), L::denorm_min(), -L::denorm_min(), L::min(),     L::max(),     L::lowest(),   T(1),
+                      T(-1), T(2),  L::infinity(),   -L::infinity(),   L::epsilon(), L::min() / 2, L::quiet_NaN()};
   std::mt19937_64 random(3);
   for (int e = L::min_exponent - L::digits; e < L::max_exponent; ++e) { // each power of two, and something above it
     list.push_back(std::ldexp(T(1), e));
@@ -28,14 +27,16 @@ template <typename T> std::vector<T> interesting() {
 
 template <typename T> void checkNextafter() {
   const auto n = static_cast<int64_t>(interesting<T>().size());
-  for (T goal : {std::numeric_limits<T>::infinity(), T(0), -std::numeric_limits<T>::max(), std::numeric_limits<T>::quiet_NaN()}) {
+  for (T goal : {std::numeric_limits<T>::infinity(), T(0), -std::numeric_limits<T>::max(),
+                 std::numeric_limits<T>::quiet_NaN()}) {
     std::vector<T> from = interesting<T>(), to(from.size(), goal);
     Tensor x = from_span(from, {n}), y = from_span(to, {n});
     auto compiled = jit([](Tensor a, Tensor b) { return nextafter(a, b); });
     for (const std::vector<T> &got : {nextafter(x, y).to_vector<T>(), compiled(x, y).template to_vector<T>()})
       for (size_t i = 0; i < from.size(); ++i) {
         const T want = std::nextafter(from[i], goal);
-        EXPECT_TRUE((std::isnan(want) && std::isnan(got[i])) || (want == got[i] && std::signbit(want) == std::signbit(got[i])))
+        EXPECT_TRUE((std::isnan(want) && std::isnan(got[i])) ||
+                    (want == got[i] && std::signbit(want) == std::signbit(got[i])))
             << from[i] << " towards " << goal << ": " << got[i] << ", not " << want;
       }
   }
