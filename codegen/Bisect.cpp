@@ -142,7 +142,10 @@ public:
     FuncOp main = mainOf(*copy);
     for (auto [argument, input] : llvm::zip(main.getArguments(), inputs))
       values[argument] = input;
-    graph::interpret(main, inputs, [&](mlir::Value value, const HostTensor &tensor) { values[value] = tensor; });
+    graph::interpret(main, inputs, [&](mlir::Operation *op, auto, auto results) {
+      for (auto [value, result] : llvm::zip_equal(op->getResults(), results))
+        values[value] = result;
+    });
     for (auto cluster : main.getBody().front().getOps<graph::ClusterOp>()) {
       llvm::SmallVector<mlir::Operation *> body;
       for (mlir::Operation &op : cluster.getBody().front().without_terminator())

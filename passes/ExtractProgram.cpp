@@ -55,11 +55,20 @@ ExtractedProgram extractProgram(ArrayRef<Operation *> ops) {
   for (Operation *op : ops)
     b.clone(*op, map);
   func::ReturnOp::create(b, loc, llvm::map_to_vector(program.results, [&](Value v) { return map.lookup(v); }));
-  for (unsigned i = 0; i < main.getNumArguments(); ++i)
-    main.setArgAttr(i, graph::kNameAttr, b.getStringAttr("x" + std::to_string(i)));
-  for (unsigned i = 0; i < main.getNumResults(); ++i)
-    main.setResultAttr(i, graph::kNameAttr, b.getStringAttr("y" + std::to_string(i)));
+  setSignature(main);
   return program;
+}
+
+void setSignature(func::FuncOp function) {
+  Builder b(function.getContext());
+  Block &body = function.getBody().front();
+  function.removeArgAttrsAttr();
+  function.removeResAttrsAttr();
+  function.setFunctionType(b.getFunctionType(body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    function.setArgAttr(i, graph::kNameAttr, b.getStringAttr("x" + std::to_string(i)));
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    function.setResultAttr(i, graph::kNameAttr, b.getStringAttr("y" + std::to_string(i)));
 }
 
 } // namespace tressel::passes

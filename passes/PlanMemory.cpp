@@ -214,6 +214,16 @@ private:
     }
   }
 
+  /// A view may be larger than what it is a part of: one row of a tensor that turns out to have none, of a loop that then
+  /// does not run. It has its place all the same.
+  static int64_t bytesWithViews(Value buffer, int64_t bytes) {
+    for (Operation *user : buffer.getUsers())
+      if (auto view = dyn_cast<sched::ViewOp>(user))
+        bytes = dim::max(bytes, dim::add(static_cast<int64_t>(view.getOffset()),
+                                         bytesWithViews(view->getResult(0), sched::bytesOf(view.getTensorType()))));
+    return bytes;
+  }
+
   /// The slots of an arena's buffers. Those that no command touches need no memory.
   std::vector<Slot> slotsOf(sched::ArenaOp arena, Commands &commands, std::vector<sched::BufferOp> &buffers) {
     slotOf.clear();
@@ -223,7 +233,7 @@ private:
       if (auto buffer = dyn_cast<sched::BufferOp>(user)) {
         slotOf[buffer] = slots.size();
         sharedWith.push_back(slots.size());
-        slots.push_back({aligned(sched::bytesOf(buffer.getTensorType()))});
+        slots.push_back({aligned(bytesWithViews(buffer->getResult(0), sched::bytesOf(buffer.getTensorType())))});
         buffers.push_back(buffer);
       }
     touchedAt.assign(static_cast<size_t>(commands.now), {});

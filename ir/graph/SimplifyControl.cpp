@@ -115,16 +115,13 @@ public:
   bool dropUnused() {
     llvm::BitVector dead = deadResults();
     bool changed = dead.any();
-    for (unsigned i = op->getNumResults(); i-- > 0;) {
-      if (!dead[i])
-        continue;
-      for (Region &region : op->getRegions()) {
-        Operation *yield = region.front().getTerminator();
-        if (!op.repeats() || &region == &op->getRegions().back())
-          yield->eraseOperand(i);
-        if (i < op.numCarried())
+    for (Region &region : op->getRegions()) {
+      if (!op.repeats() || &region == &op->getRegions().back())
+        region.front().getTerminator()->eraseOperands(dead);
+      // Only then what they were made of: one dead value may be the next of another.
+      for (unsigned i = 0; i < op.numCarried(); ++i)
+        if (dead[i])
           eraseWithUsers(region.getArgument(op.firstCarried() + i));
-      }
     }
     if (changed) {
       for (unsigned i = op.numCarried(); i-- > 0;)

@@ -47,13 +47,13 @@ public:
       Tensors results;
       if (!runOp(&op, operands, results))
         return false;
-      for (auto [value, result] : llvm::zip_equal(op.getResults(), results)) {
+      for (auto [value, result] : llvm::zip_equal(op.getResults(), results))
         if (std::string problem = unlike(value.getType(), result.type, false); !problem.empty())
           return fail(&op, "gives " + result.type.str() + ", its type says " + fromMlir(value.getType()).str());
-        if (observer_)
-          observer_(value, result);
-        values_[value] = result;
-      }
+      if (observer_)
+        observer_(&op, operands, results);
+      for (auto [value, result] : llvm::zip_equal(op.getResults(), results))
+        values_[value] = std::move(result);
     }
     return fail(region.getParentOp(), "has no terminator");
   }
@@ -156,7 +156,12 @@ private:
 
   bool runScan(ScanOp scan, llvm::ArrayRef<HostTensor> operands, Tensors &results) {
     const size_t numCarried = scan.getCarried().size(), numSlices = scan.getSlices().size();
-    const int64_t trips = sizeOf(scan.getTrips());
+    int64_t trips = 0;
+    try {
+      trips = sizeOf(scan.getTrips());
+    } catch (const Error &error) {
+      return fail(scan, error.message());
+    }
     results.assign(operands.begin(), operands.begin() + static_cast<ptrdiff_t>(numCarried));
     for (mlir::Type type : mlir::TypeRange(scan.getResultTypes()).drop_front(numCarried)) {
       TensorType stacked = fromMlir(type);

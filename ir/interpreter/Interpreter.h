@@ -19,8 +19,10 @@ struct Interpretation {
   explicit operator bool() const { return error.empty(); }
 };
 
-/// Called with every value computed, in program order (also inside clusters and kernels).
-using Observer = llvm::function_ref<void(mlir::Value, const op::HostTensor &)>;
+/// Called after every op that computes something, in program order, also inside of bodies, clusters and kernels. The results
+/// may be replaced by others of their types: the program goes on with these.
+using Observer = llvm::function_ref<void(mlir::Operation *, llvm::ArrayRef<op::HostTensor> operands,
+                                         llvm::MutableArrayRef<op::HostTensor> results)>;
 
 /// The function's results on these inputs, which must have the types of its arguments; nothing is changed. Symbolic sizes
 /// have the values that the inputs give them. A `tressel.pack` has a value that no body reads (kernels keep the operand that was packed), and it is zeros.

@@ -151,6 +151,26 @@ func.func @main(%x: tensor<4xf32> {tressel.name = "x"}, %y: tensor<4xf32> {tress
 
 // -----
 
+// Two that change places and that nobody needs go both.
+// SIMPLE-LABEL: func.func @main
+// SIMPLE: tressel.scan 3 carries(%arg0 : tensor<4xf32>) -> tensor<4xf32> {
+// SIMPLE-NEXT: ^bb0(%{{.*}}: tensor<i64>, %[[A:.*]]: tensor<4xf32>):
+// SIMPLE-NEXT: %[[E:.*]] = tressel.exp %[[A]]
+// SIMPLE-NEXT: tressel.yield %[[E]] : tensor<4xf32>
+// SCHED-LABEL: sched.program @main
+func.func @main(%x: tensor<4xf32> {tressel.name = "x"}, %y: tensor<4xf32> {tressel.name = "y"})
+    -> (tensor<4xf32> {tressel.name = "r"}) {
+  %r:3 = tressel.scan 3 carries(%x, %x, %y : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+      -> tensor<4xf32>, tensor<4xf32>, tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>):
+    %0 = tressel.exp %a : (tensor<4xf32>) -> tensor<4xf32>
+    tressel.yield %0, %c, %b : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+  return %r#0 : tensor<4xf32>
+}
+
+// -----
+
 // Nested loops: the inner one's rows are parts of the outer one's, and its result goes to the outer one's place.
 // SIMPLE-LABEL: func.func @main
 // SCHED-LABEL: sched.program @main
@@ -190,4 +210,21 @@ func.func @main(%x: tensor<4xf32> {tressel.name = "x"}, %n: tensor<4xf32> {tress
     tressel.yield %0 : tensor<4xf32>
   }
   return %r : tensor<4xf32>
+}
+
+// -----
+
+// A loop that may not run at all stacks its results in no bytes: one of them has a place beside nothing all the same.
+// SIMPLE-LABEL: func.func @main
+// SCHED-LABEL: sched.program @main
+// SCHED: sched.arena device on cpu 0 size "64*((5*max(1, n[0..5]) + 15)//16)"
+func.func @main(%x: tensor<5xf32> {tressel.name = "x"}, %y: tensor<?xf16, #tressel.dims<"n[0..5]">> {tressel.name = "y"})
+    -> (tensor<5xf32> {tressel.name = "r"}, tensor<?xf16, #tressel.dims<"n[0..5]">> {tressel.name = "s"}) {
+  %all = tressel.scan "n[0..5]" with(%x : tensor<5xf32>) -> tensor<?x5xf32, #tressel.dims<"n[0..5]", 5>> {
+  ^bb0(%i: tensor<i64>, %a: tensor<5xf32>):
+    tressel.yield %a : tensor<5xf32>
+  }
+  %r = tressel.sum %all {axis = array<i64: 0>} : (tensor<?x5xf32, #tressel.dims<"n[0..5]", 5>>) -> tensor<5xf32>
+  %s = tressel.exp %y : (tensor<?xf16, #tressel.dims<"n[0..5]">>) -> tensor<?xf16, #tressel.dims<"n[0..5]">>
+  return %r, %s : tensor<5xf32>, tensor<?xf16, #tressel.dims<"n[0..5]">>
 }

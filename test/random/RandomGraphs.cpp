@@ -8,6 +8,7 @@
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Interpreter.h"
 #include "test/random/Checks.h"
+#include "test/support/Coverage.h"
 #include "test/support/RandomGraph.h"
 #include "test/support/ShrinkGraph.h"
 
@@ -26,6 +27,7 @@ llvm::cl::opt<std::string> checkOption("check", llvm::cl::desc("compile or simpl
 llvm::cl::opt<bool> noLibrary("no-library", llvm::cl::desc("compile without library kernels"));
 llvm::cl::opt<bool> quickOption("quick", llvm::cl::desc("compile quickly rather than well"));
 llvm::cl::opt<bool> injectOption("inject", llvm::cl::desc("change an op behind the check's back"));
+llvm::cl::opt<int> failuresOption("failures", llvm::cl::desc("end after so many"), llvm::cl::init(3));
 llvm::cl::opt<bool> printOption("print", llvm::cl::desc("print every program"));
 
 /// Replaces the `victim`-th op by another of the table that takes the same operands, attributes and gives the same
@@ -66,7 +68,7 @@ bool replaceOp(mlir::ModuleOp module, int victim) {
 /// Copies: a linker that runs in this process resets LLVM's options.
 struct Options {
   uint64_t seed = seedOption;
-  int count = countOption;
+  int count = countOption, failures = failuresOption;
   bool inject = injectOption, print = printOption;
 };
 
@@ -113,7 +115,7 @@ int main(int argc, char **argv) {
 
   test::Coverage coverage;
   int failures = 0, injected = 0, noticed = 0;
-  for (int i = 0; i < options.count && failures < 3; ++i) {
+  for (int i = 0; i < options.count && failures < options.failures; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
     test::RandomGraph graph = test::randomGraph(context, seed);
     coverage.add(*graph.module);
@@ -156,6 +158,8 @@ int main(int argc, char **argv) {
     ++failures;
     llvm::errs() << "FAILED seed " << seed << ": " << problem << "\n";
     test::RandomGraph small = test::shrinkGraph(*graph.module, graph.inputs, [&](mlir::ModuleOp module, auto inputs) {
+      if (mlir::failed(mlir::verify(module)) || !graph::interpret(mainOf(module), inputs))
+        return false; // shrunk too far
       const std::string left = problemOf(module, inputs, check); // a wrong result stays one, an error too
       return !left.empty() && isWrongResult(left) == isWrongResult(problem);
     });

@@ -1,16 +1,13 @@
 #include "test/support/RandomGraph.h"
 #include "ir/graph/Graph.h"
-#include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Evaluate.h"
-#include "test/support/RandomOps.h"
-#include "tressel/runtime/Dim.h"
+#include "passes/ExtractProgram.h"
+#include "test/support/Blur.h"
+#include "test/support/Coverage.h"
+#include "test/support/NestOps.h"
+#include "test/support/SymbolicSizes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/raw_ostream.h"
-
-#include <cmath>
-#include <limits>
 
 namespace tressel::test {
 namespace {
@@ -21,33 +18,14 @@ using op::OpInfo;
 /// A value of the graph: what it is, and what it might be after rounding elsewhere than here.
 struct Known {
   mlir::Value value;
-  HostTensor exact, blurred;
+  HostTensor exact, up, down;
 };
-
-constexpr double kLargest = 1e3; ///< no value is larger, so that nothing overflows a few ops later, f16 neither
-
-/// What one op may round away, relative to its result.
-double blurOf(DType type) {
-  switch (type) {
-  case DType::f64:
-    return 0x1p-48;
-  case DType::f32:
-    return 0x1p-20;
-  case DType::f16:
-    return 0x1p-9;
-  case DType::bf16:
-    return 0x1p-6;
-  default:
-    return 0;
-  }
-}
-
-DType cellType(const OpCall &call) { return (call.operands.empty() ? call.results : call.operands).front().dtype; }
 
 class Builder {
 public:
   Builder(mlir::MLIRContext &context, uint64_t seed, const RandomGraphOptions &options)
-      : context_(context), options_(options), seed_(seed), random_(seed), builder_(&context) {}
+      : context_(context), options_(options), seed_(seed), random_(seed), up_(seed, Blur::Up), down_(seed, Blur::Down),
+        builder_(&context) {}
 
   RandomGraph build() {
     mlir::Location loc = mlir::FileLineColLoc::get(&context_, "random", 1, 1);
@@ -57,7 +35,7 @@ public:
     function_ = mlir::func::FuncOp::create(builder_, loc, "main", builder_.getFunctionType({}, {}));
     builder_.setInsertionPointToStart(function_.addEntryBlock());
     if (random_.chance(options_.dynamicShare))
-      nameSizes();
+      sizes_.draw(random_);
     if (random_.chance(options_.largeShare)) {
       maxElements_ = 1 << 15;
       newValue({someType(), largeShape()}, {});
@@ -70,8 +48,9 @@ public:
     for (int64_t wish = 0; wish < wishes; ++wish) {
       const auto &cells = possibleCells();
       const Cell &cell = cells[(seed_ * static_cast<uint64_t>(wishes) + static_cast<uint64_t>(wish)) % cells.size()];
-      for (int tries = 0, done = 0; tries < 20 && !done; ++tries)
-        made += done = addOp(*cell.op, cell.dtype);
+      for (int tries = 0, done = 0; tries < 30 && !done; ++tries)
+        made += done = addOp(*cell.op, cell.dtype,
+                             cell.dynamic && !sizes_.empty() && tries < 15 ? Wanted::Dynamic : Wanted::Any);
       for (int64_t among = wanted / wishes - 1, tries = 0; among > 0 && tries < 60 * wanted; ++tries) {
         const bool done = addOp(*random_.pick(op::allOps()), {});
         among -= done;
@@ -101,41 +80,21 @@ private:
     return {random_.between(65, 100), random_.between(65, 100)};
   }
 
-  /// One or two numbers become sizes that are known only when the program runs.
-  void nameSizes() {
-    for (const char *name : {"n", "m"}) {
-      const auto value = random_.between(2, 6);
-      if (!dims_.empty() && (dims_.front().first == value || random_.chance(0.5)))
-        continue;
-      const auto low = random_.between(0, value), high = value + random_.below(100);
-      dims_.push_back({value, dim::symbol(name, low, high)});
-      sizes_.bind(dims_.back().second, value);
-    }
-  }
-  /// Every size that is such a number is taken for it. An attribute may only name what an input has: `given`.
-  template <typename Sizes> Sizes symbolic(Sizes sizes, bool given = false) const {
-    for (int64_t &size : sizes)
-      for (auto [value, symbol] : dims_)
-        if (size == value && (!given || llvm::is_contained(given_, symbol)))
-          size = symbol;
-    return sizes;
-  }
-
   /// An input of the function, sometimes a constant. Given its contents, or random ones of the domain. An input's sizes
   /// are symbols where it is `dynamic`.
   size_t newValue(const TensorType &type, op::Domain domain, std::optional<HostTensor> contents = {},
                   bool dynamic = true) {
     HostTensor tensor = contents ? *contents : randomTensor(type, random_, domain);
     mlir::Value value;
-    const TensorType declared{type.dtype, dynamic ? symbolic(type.shape) : type.shape};
+    const TensorType declared = dynamic ? sizes_.declared(type) : type;
     if (declared == type && random_.chance(0.25)) {
       value = graph::createConstant(builder_, here(), type, {tensor.data.get(), static_cast<size_t>(type.bytes())});
     } else {
       value = function_.getBody().front().addArgument(graph::toMlir(&context_, declared), here());
       inputs_.push_back(tensor);
-      given_.append(declared.shape.begin(), declared.shape.end());
+      sizes_.give(declared);
     }
-    values_.push_back({value, tensor, tensor});
+    values_.push_back({value, tensor, tensor, tensor});
     return values_.size() - 1;
   }
 
@@ -202,7 +161,8 @@ private:
   }
 
   /// Adds a call of `op`; false if what was made up is not legal, or not harmless.
-  bool addOp(const OpInfo &op, std::optional<DType> dtype) {
+  enum class Wanted { Any, Dynamic };
+  bool addOp(const OpInfo &op, std::optional<DType> dtype, Wanted wanted = Wanted::Any) {
     std::vector<Choice> choices;
     std::optional<OpCall> call = choose(op, dtype, choices);
     if (!call || call->results.empty() || (dtype && cellType(*call) != *dtype))
@@ -211,31 +171,37 @@ private:
       if (type.shape.numElements() > maxElements_ || type.shape.numElements() == 0)
         return false;
 
-    // Tried on host tensors first: only then does it become part of the graph.
-    std::vector<HostTensor> exact, blurred;
+    std::vector<HostTensor> exact, up, down;
+    std::vector<std::optional<TensorType>> known;
     for (size_t i = 0; i < choices.size(); ++i) {
       if (choices[i].known && inDomain(op, i, values_[*choices[i].known].exact)) {
-        exact.push_back(values_[*choices[i].known].exact);
-        blurred.push_back(values_[*choices[i].known].blurred);
+        const Known &value = values_[*choices[i].known];
+        known.push_back(graph::fromMlir(value.value.getType()));
+        exact.push_back(value.exact), up.push_back(value.up), down.push_back(value.down);
       } else {
         choices[i].known.reset();
+        known.push_back({});
         exact.push_back(randomOperand(*call, i, random_));
-        blurred.push_back(exact.back());
+        up.push_back(exact.back()), down.push_back(exact.back());
       }
     }
-    op::interp::Evaluation result = op::interp::run(op, exact, call->attrs);
-    op::interp::Evaluation other = op::interp::run(op, blurred, call->attrs);
-    if (!result || !other)
+    const op::Attrs attrs = call->attrs; // with numbers for sizes
+    const std::optional<bool> dynamic = sizes_.declare(*call, known);
+    if (!dynamic || (wanted == Wanted::Dynamic && !isDynamicCall(*call, known, *dynamic)))
+      return false;
+
+    // Tried on host tensors first: only then does it become part of the graph.
+    op::interp::Evaluation result = op::interp::run(op, exact, attrs);
+    op::interp::Evaluation above = op::interp::run(op, up, attrs), below = op::interp::run(op, down, attrs);
+    if (!result || !above || !below)
       return false;
     for (size_t i = 0; i < result.outputs.size(); ++i) {
-      blur(other.outputs[i], *call);
-      if (!isHarmless(result.outputs[i], other.outputs[i]))
+      up_.apply(op, call->operands, above.outputs[i]);
+      down_.apply(op, call->operands, below.outputs[i]);
+      if (!isHarmless(result.outputs[i], above.outputs[i]) || !isHarmless(result.outputs[i], below.outputs[i]))
         return false;
     }
 
-    const std::optional<bool> dynamic = declaredSizes(*call, choices);
-    if (!dynamic)
-      return false;
     std::vector<mlir::Value> operands;
     for (size_t i = 0; i < choices.size(); ++i) {
       const size_t k = choices[i].known ? *choices[i].known : newValue(choices[i].type, {}, exact[i], *dynamic);
@@ -243,193 +209,51 @@ private:
     }
     mlir::Operation *created = graph::createOp(builder_, here(), op, operands, call->attrs);
     for (size_t i = 0; i < result.outputs.size(); ++i)
-      values_.push_back({created->getResult(static_cast<unsigned>(i)), result.outputs[i], other.outputs[i]});
+      values_.push_back({created->getResult(static_cast<unsigned>(i)), result.outputs[i], above.outputs[i], below.outputs[i]});
     return true;
   }
 
-  /// Whether new operands have symbols in their types: the op must accept the declared types, and its results at run
-  /// time be those that were made up. The call's shape may come to name sizes. Nothing if neither way is legal.
-  std::optional<bool> declaredSizes(OpCall &call, const std::vector<Choice> &choices) {
-    if (dims_.empty())
-      return false;
-    for (bool dynamic : {true, false})
-      for (bool named : {true, false}) {
-        std::vector<TensorType> types;
-        for (const Choice &choice : choices)
-          types.push_back(
-              choice.known ? graph::fromMlir(values_[*choice.known].value.getType())
-                           : TensorType{choice.type.dtype, dynamic ? symbolic(choice.type.shape) : choice.type.shape});
-        op::Attrs attrs = call.attrs;
-        for (size_t i = 0; named && i < attrs.size(); ++i)
-          if (auto *shape = std::get_if<op::Ints>(&attrs[i]);
-              shape && call.op->attrs[i].name == std::string_view("shape"))
-            *shape = symbolic(*shape, true);
-        op::Inferred inferred = call.op->infer(*call.op, types, attrs);
-        bool same = bool(inferred) && inferred.types.size() == call.results.size();
-        for (size_t i = 0; same && i < inferred.types.size(); ++i)
-          same = dim::isKnown(inferred.types[i].shape) && inferred.types[i].dtype == call.results[i].dtype &&
-                 dim::evaluate(inferred.types[i].shape, sizes_) == call.results[i].shape;
-        if (same) {
-          call.attrs = attrs;
-          return dynamic;
-        }
-      }
-    return {};
-  }
-
-  bool inDomain(const OpInfo &op, size_t index, const HostTensor &tensor) {
-    if (op.domains.empty())
-      return true;
-    // Indices are checked by the op itself.
-    if (op.family == op::Family::Indexing && index > 0)
-      return true;
-    const op::Domain domain = domainOf(op, index);
-    for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
-      const double x = op::interp::load(tensor, i).as<double>();
-      if (!(x >= domain.low && x <= domain.high))
-        return false;
-    }
-    return true;
-  }
-
-  void blur(HostTensor &tensor, const OpCall &call) {
-    if (!isFloat(tensor.type.dtype))
-      return;
-    const OpInfo &op = *call.op;
-    double share = blurOf(tensor.type.dtype);
-    for (const TensorType &operand : call.operands) // an op of many rounds in the types on its way
-      share = op.decompose ? std::max(share, blurOf(operand.dtype)) : share;
-    // A zero that a function of floats or a sum gives may be almost one elsewhere, which counts once it is a condition.
-    const bool rounds = op.compute == op::ComputeClass::Float || op.decompose || op.combine == op::Combine::Sum;
-    const double offset = !rounds ? 0 : tensor.type.dtype == f16 ? 1e-7 : 1e-20;
-    for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
-      const double x = op::interp::load(tensor, i).as<double>();
-      op::interp::store(tensor, i, x * (1 + share * (2 * random_.unit() - 1)) + offset);
-    }
-  }
-
-  static bool isHarmless(const HostTensor &exact, const HostTensor &blurred) {
-    op::interp::Tolerance tolerance = op::interp::looseTolerance(exact.type.dtype);
-    tolerance.rtol /= 4;
-    tolerance.atol /= 4;
-    if (isFloat(exact.type.dtype))
-      for (int64_t i = 0, n = exact.type.shape.numElements(); i < n; ++i)
-        if (!(std::abs(op::interp::load(exact, i).as<double>()) <= kLargest))
-          return false;
-    return op::interp::compare(blurred, exact, tolerance).empty();
+  /// Whether an operand's size or an attribute is a symbol.
+  bool isDynamicCall(const OpCall &call, const std::vector<std::optional<TensorType>> &known, bool dynamic) const {
+    for (size_t i = 0; i < known.size(); ++i)
+      if (isDynamic(known[i] ? *known[i] : dynamic ? sizes_.declared(call.operands[i]) : call.operands[i]))
+        return true;
+    return op::isSymbolic(call.attrs);
   }
 
   /// Outputs: what nobody uses, and now and then a value that is used as well.
   void finish() {
     std::vector<mlir::Value> outputs;
-    std::vector<mlir::Type> types;
     for (const Known &known : values_) {
       mlir::Operation *op = known.value.getDefiningOp();
-      if (op && graph::infoOf(op) && (known.value.use_empty() || random_.chance(0.05))) {
+      if (op && graph::infoOf(op) && (known.value.use_empty() || random_.chance(0.05)))
         outputs.push_back(known.value);
-        types.push_back(known.value.getType());
-      }
     }
     mlir::func::ReturnOp::create(builder_, here(), outputs);
-    mlir::Block &body = function_.getBody().front();
-    function_.setFunctionType(builder_.getFunctionType(body.getArgumentTypes(), types));
-    for (unsigned i = 0; i < body.getNumArguments(); ++i)
-      function_.setArgAttr(i, graph::kNameAttr, builder_.getStringAttr("x" + std::to_string(i)));
-    for (unsigned i = 0; i < outputs.size(); ++i)
-      function_.setResultAttr(i, graph::kNameAttr, builder_.getStringAttr("y" + std::to_string(i)));
+    passes::setSignature(function_);
   }
 
   mlir::MLIRContext &context_;
   const RandomGraphOptions &options_;
   uint64_t seed_;
   Random random_;
+  Blur up_, down_;
   int64_t maxElements_ = 4096; ///< of any value
   mlir::OpBuilder builder_;
   mlir::func::FuncOp function_;
   std::vector<Known> values_;
-  std::vector<std::pair<int64_t, int64_t>> dims_; ///< numbers that are symbols, with the symbol
-  llvm::SmallVector<int64_t> given_;               ///< sizes of inputs
-  dim::Values sizes_;                             ///< the same
+  SymbolicSizes sizes_;
   std::vector<HostTensor> inputs_;
 };
 
 } // namespace
 
 RandomGraph randomGraph(mlir::MLIRContext &context, uint64_t seed, const RandomGraphOptions &options) {
-  return Builder(context, seed, options).build();
-}
-
-const std::vector<Cell> &possibleCells() {
-  static const std::vector<Cell> cells = [] {
-    std::vector<Cell> list;
-    for (const OpInfo *info : op::allOps())
-      for (int type = 0; type < kNumDTypes; ++type) {
-        const auto dtype = static_cast<DType>(type);
-        Random random(17);
-        bool possible = false;
-        for (int tries = 0; tries < 40 && !possible; ++tries) {
-          std::optional<OpCall> call = proposeCall(*info, dtype, random);
-          possible = call && !call->results.empty() && cellType(*call) == dtype;
-        }
-        if (possible)
-          list.push_back({info, dtype});
-      }
-    return list;
-  }();
-  return cells;
-}
-
-static bool isDynamic(mlir::ValueRange values) {
-  return llvm::any_of(values, [](mlir::Value v) {
-    auto type = llvm::dyn_cast<mlir::RankedTensorType>(v.getType());
-    return type && (!type.hasStaticShape() || type.getEncoding());
-  });
-}
-
-void Coverage::add(mlir::ModuleOp module) {
-  module.walk([&](mlir::Operation *op) {
-    const OpInfo *info = graph::infoOf(op);
-    if (!info || op->getNumResults() == 0)
-      return;
-    mlir::Type type = op->getNumOperands() ? op->getOperand(0).getType() : op->getResult(0).getType();
-    const bool nested = !llvm::isa<mlir::func::FuncOp>(op->getParentOp());
-    const bool dynamic = isDynamic(op->getOperands()) || isDynamic(op->getResults());
-    const Place place = nested ? Place::Nested : dynamic ? Place::Dynamic : Place::Static;
-    ++counts_[info->name][graph::fromMlir(type).dtype][static_cast<size_t>(place)];
-  });
-}
-
-std::string Coverage::table() const {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << llvm::left_justify("static/dynamic/nested", 22);
-  for (int type = 0; type < kNumDTypes; ++type)
-    os << llvm::right_justify(std::string(nameOf(static_cast<DType>(type))), 12);
-  os << "\n";
-  for (const OpInfo *info : op::allOps()) {
-    os << llvm::left_justify(info->name, 22);
-    auto row = counts_.find(info->name);
-    for (int type = 0; type < kNumDTypes; ++type) {
-      std::string cell = ".";
-      if (row != counts_.end())
-        if (auto at = row->second.find(static_cast<DType>(type)); at != row->second.end())
-          cell =
-              std::to_string(at->second[0]) + "/" + std::to_string(at->second[1]) + "/" + std::to_string(at->second[2]);
-      os << llvm::right_justify(cell, 12);
-    }
-    os << "\n";
-  }
-  return text;
-}
-
-std::vector<std::string> Coverage::missing() const {
-  std::vector<std::string> names;
-  for (const Cell &cell : possibleCells()) {
-    auto row = counts_.find(cell.op->name);
-    if (row == counts_.end() || !row->second.count(cell.dtype))
-      names.push_back(std::string(cell.op->name) + " of " + std::string(nameOf(cell.dtype)));
-  }
-  return names;
+  RandomGraph graph = Builder(context, seed, options).build();
+  Random random(seed ^ 0x6e657374);
+  if (random.chance(options.nestedShare))
+    nestOps(graph, random);
+  return graph;
 }
 
 } // namespace tressel::test

@@ -36,6 +36,8 @@ struct OpCall {
   op::Attrs attrs; ///< complete
   std::vector<TensorType> results;
 };
+/// The element type that a call is counted under: of the first operand, of the result if there is none.
+inline DType cellType(const OpCall &call) { return (call.operands.empty() ? call.results : call.operands).front().dtype; }
 
 struct ShapeLimits {
   int maxRank = 4;

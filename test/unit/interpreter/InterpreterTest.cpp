@@ -96,11 +96,35 @@ TEST_F(Interpreter, ShowsEveryValue) {
   auto function = module->lookupSymbol<mlir::func::FuncOp>("main");
   std::vector<op::HostTensor> inputs = graph::randomInputs(function, 1);
   int seen = 0;
-  ASSERT_TRUE(graph::interpret(function, inputs, [&](mlir::Value value, const op::HostTensor &tensor) {
-    EXPECT_EQ(graph::fromMlir(value.getType()), tensor.type);
+  ASSERT_TRUE(graph::interpret(function, inputs, [&](mlir::Operation *op, auto operands, auto results) {
+    ASSERT_EQ(operands.size(), op->getNumOperands());
+    for (auto [value, tensor] : llvm::zip_equal(op->getOperands(), operands))
+      EXPECT_EQ(graph::fromMlir(value.getType()), tensor.type);
+    for (auto [value, tensor] : llvm::zip_equal(op->getResults(), results))
+      EXPECT_EQ(graph::fromMlir(value.getType()), tensor.type);
     ++seen;
   }));
   EXPECT_EQ(seen, 3);
+}
+
+TEST_F(Interpreter, GoesOnWithWhatAnObserverPutsInPlaceOfAResult) {
+  module = mlir::parseSourceString<mlir::ModuleOp>(R"(
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = tressel.negative %x : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = tressel.negative %0 : (tensor<2xf32>) -> tensor<2xf32>
+      return %1 : tensor<2xf32>
+    })",
+                                                   &context);
+  ASSERT_TRUE(module);
+  const op::HostTensor x = tensor(f32, {2}, {1, 2}), other = tensor(f32, {2}, {3, 4});
+  bool first = true;
+  auto result = graph::interpret(module->lookupSymbol<mlir::func::FuncOp>("main"), x,
+                                 [&](mlir::Operation *, auto, llvm::MutableArrayRef<op::HostTensor> results) {
+                                   if (std::exchange(first, false))
+                                     results[0] = other;
+                                 });
+  ASSERT_EQ(result.error, "");
+  EXPECT_EQ(op::interp::compare(result.outputs[0], tensor(f32, {2}, {-3, -4})), "");
 }
 
 } // namespace

@@ -1,7 +1,9 @@
 // Random programs are the same for a seed, stay as they are when run, and shrink to the op at fault.
+#include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Interpreter.h"
+#include "test/support/Blur.h"
 #include "test/support/RandomGraph.h"
 #include "test/support/ShrinkGraph.h"
 
@@ -50,12 +52,45 @@ TEST_F(RandomPrograms, ValuesAreFinite) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     test::RandomGraph g = test::randomGraph(context, seed);
     auto function = g.module->lookupSymbol<mlir::func::FuncOp>("main");
-    graph::Interpretation run = graph::interpret(function, g.inputs, [&](mlir::Value, const op::HostTensor &tensor) {
-      for (int64_t i = 0; i < tensor.type.shape.numElements() && tensor.type.dtype == f32; ++i)
-        ASSERT_TRUE(std::isfinite(tensor.as<float>()[i]));
+    graph::Interpretation run = graph::interpret(function, g.inputs, [&](mlir::Operation *, auto, auto results) {
+      for (const op::HostTensor &tensor : results)
+        for (int64_t i = 0; i < tensor.type.shape.numElements() && tensor.type.dtype == f32; ++i)
+          ASSERT_TRUE(std::isfinite(tensor.as<float>()[i]));
     });
     EXPECT_EQ(run.error, "");
   }
+}
+
+TEST_F(RandomPrograms, HaveBranchesAndLoopsInEachOther) {
+  int conds = 0, whiles = 0, scans = 0, inner = 0, changing = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    test::RandomGraph g = test::randomGraph(context, seed);
+    ASSERT_TRUE(mlir::succeeded(mlir::verify(*g.module)));
+    auto function = g.module->lookupSymbol<mlir::func::FuncOp>("main");
+    function.walk([&](graph::ControlOpInterface op) {
+      conds += llvm::isa<graph::CondOp>(*op);
+      whiles += llvm::isa<graph::WhileOp>(*op);
+      scans += llvm::isa<graph::ScanOp>(*op);
+      inner += op->getParentOp() != function;
+    });
+    // Another iteration computes something else: what an op in a body gave last is not what it gives now.
+    test::Computed last;
+    bool differs = false;
+    EXPECT_EQ(graph::interpret(function, g.inputs,
+                               [&](mlir::Operation *op, auto, auto results) {
+                                 for (auto [value, result] : llvm::zip_equal(op->getResults(), results)) {
+                                   auto [at, isNew] = last.try_emplace(value, result);
+                                   differs |= !isNew && graph::infoOf(op) && isFloat(result.type.dtype) &&
+                                              !op::interp::compare(result, at->second).empty();
+                                   at->second = result;
+                                 }
+                               })
+                  .error,
+              "");
+    changing += differs;
+  }
+  for (int count : {conds, whiles, scans, inner, changing})
+    EXPECT_GE(count, 5);
 }
 
 /// The fault is "holds an op whose result is a reduction": whatever surrounds it goes.

@@ -1,0 +1,107 @@
+#include "test/support/Blur.h"
+#include "ir/graph/Graph.h"
+#include "ir/interpreter/Compare.h"
+#include "ir/interpreter/Element.h"
+#include "ir/interpreter/Interpreter.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace tressel::test {
+
+using op::HostTensor;
+
+constexpr double kLargest = 1e3; ///< no value is larger, so that nothing overflows a few ops later, f16 neither
+
+/// What one op may round away, relative to its result.
+static double shareOf(DType type) {
+  switch (type) {
+  case DType::f64:
+    return 0x1p-48;
+  case DType::f32:
+    return 0x1p-20;
+  case DType::f16:
+    return 0x1p-9;
+  case DType::bf16:
+    return 0x1p-6;
+  default:
+    return 0;
+  }
+}
+
+void Blur::apply(const op::OpInfo &op, std::span<const TensorType> operands, HostTensor &result) {
+  const DType type = result.type.dtype;
+  if (!isFloat(type))
+    return;
+  double share = shareOf(type);
+  for (const TensorType &operand : operands) // an op of many rounds in the types on its way
+    share = op.decompose ? std::max(share, shareOf(operand.dtype)) : share;
+  // A zero that a function of floats or a sum gives may be almost one elsewhere, which counts once it is a condition.
+  const bool rounds = op.compute == op::ComputeClass::Float || op.decompose || op.combine == op::Combine::Sum;
+  const double offset = !rounds ? 0 : type == f16 ? 1e-7 : 1e-20;
+  HostTensor blurred = HostTensor::allocate(result.type);
+  for (int64_t i = 0, n = result.type.shape.numElements(); i < n; ++i) {
+    const double x = op::interp::load(result, i).as<double>();
+    op::interp::store(blurred, i, x + sign_ * (x * share * (2 * random_.unit() - 1) + offset));
+  }
+  result = std::move(blurred);
+}
+
+bool isHarmless(const HostTensor &exact, const HostTensor &blurred) {
+  op::interp::Tolerance tolerance = op::interp::looseTolerance(exact.type.dtype);
+  tolerance.rtol /= 4;
+  tolerance.atol /= 4;
+  if (isFloat(exact.type.dtype))
+    for (int64_t i = 0, n = exact.type.shape.numElements(); i < n; ++i)
+      if (!(std::abs(op::interp::load(exact, i).as<double>()) <= kLargest))
+        return false;
+  return op::interp::compare(blurred, exact, tolerance).empty();
+}
+
+bool inDomain(const op::OpInfo &op, size_t index, const HostTensor &tensor) {
+  if (op.domains.empty() || (op.family == op::Family::Indexing && index > 0))
+    return true;
+  const op::Domain domain = domainOf(op, index);
+  for (int64_t i = 0, n = tensor.type.shape.numElements(); i < n; ++i) {
+    const double x = op::interp::load(tensor, i).as<double>();
+    if (!(x >= domain.low && x <= domain.high))
+      return false;
+  }
+  return true;
+}
+
+bool isHarmless(mlir::func::FuncOp function, llvm::ArrayRef<HostTensor> inputs, uint64_t seed, Computed &computed) {
+  std::vector<HostTensor> exact; // in the order of evaluation
+  bool harmless = true;
+  graph::Interpretation run = graph::interpret(function, inputs, [&](mlir::Operation *op, auto operands, auto results) {
+    const op::OpInfo *info = graph::infoOf(op);
+    for (size_t i = 0; info && i < operands.size(); ++i)
+      harmless &= inDomain(*info, i, operands[i]);
+    for (auto [value, result] : llvm::zip_equal(op->getResults(), results)) {
+      exact.push_back(result);
+      computed[value] = result;
+    }
+  });
+  for (Blur::Direction direction : {Blur::Up, Blur::Down}) {
+    if (!run || !harmless)
+      return false;
+    Blur blur(seed, direction);
+    size_t next = 0;
+    run = graph::interpret(function, inputs, [&](mlir::Operation *op, auto operands, auto results) {
+      const op::OpInfo *info = graph::infoOf(op);
+      std::vector<TensorType> types;
+      for (const HostTensor &operand : operands)
+        types.push_back(operand.type);
+      for (HostTensor &result : results) {
+        if (info)
+          blur.apply(*info, types, result);
+        harmless = harmless && next < exact.size() && exact[next].type == result.type && isHarmless(exact[next], result);
+        ++next;
+      }
+    });
+    harmless &= next == exact.size();
+  }
+  return run && harmless;
+}
+
+} // namespace tressel::test
