@@ -6,9 +6,11 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <span>
 
 namespace tressel::codegen {
 namespace {
@@ -79,6 +81,16 @@ Object compileOne(const KernelSource &k, const Target &target) {
   return std::make_shared<const std::vector<char>>(target.object(module));
 }
 
+/// What one by one would cost more than its code: LLVM's passes, and objects to link.
+Object compileTogether(const std::vector<KernelSource> &kernels, std::span<const size_t> which, const Target &target) {
+  llvm::LLVMContext context;
+  llvm::Module module("kernels", context);
+  for (size_t i : which)
+    emitKernel(module, kernels[i].plan, kernels[i].schedule, target.features(), kernels[i].signature);
+  target.optimize(module);
+  return std::make_shared<const std::vector<char>>(target.object(module));
+}
+
 double secondsSince(std::chrono::steady_clock::time_point t) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
 }
@@ -96,6 +108,13 @@ std::vector<std::vector<char>> compileKernels(const std::vector<KernelSource> &k
     objects[i] = ObjectCache::instance().find(keys[i]);
     if (!objects[i])
       missing.push_back(i);
+  }
+  const size_t numMissing = missing.size();
+  if (target.quick()) {
+    auto generated = std::stable_partition(missing.begin(), missing.end(), [&](size_t i) { return kernels[i].prebuilt; });
+    if (generated != missing.end())
+      objects[*generated] = compileTogether(kernels, {generated, missing.end()}, target);
+    missing.erase(generated, missing.end());
   }
   auto compile = [&](size_t i, const Target &with) {
     objects[i] = compileOne(kernels[i], with);
@@ -115,11 +134,12 @@ std::vector<std::vector<char>> compileKernels(const std::vector<KernelSource> &k
   }
   std::vector<std::vector<char>> code;
   for (const Object &o : objects)
-    code.push_back(*o);
+    if (o)
+      code.push_back(*o);
   if (stats) {
     stats->seconds = secondsSince(start);
-    stats->compiled = static_cast<int>(missing.size());
-    stats->cached = static_cast<int>(kernels.size() - missing.size());
+    stats->compiled = static_cast<int>(numMissing);
+    stats->cached = static_cast<int>(kernels.size() - numMissing);
   }
   return code;
 }

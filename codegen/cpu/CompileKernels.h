@@ -25,8 +25,9 @@ struct KernelCodeStats {
   int compiled = 0, cached = 0;
 };
 
-/// An object for each kernel, which defines its symbol and needs nothing. Objects are kept in a cache of the process,
-/// bounded in bytes, keyed by plan, symbol and target. Thread-safe.
+/// Objects that define the symbols of all kernels and need nothing: one for each kernel, kept in a cache of the process,
+/// bounded in bytes, keyed by plan, symbol and target. For a quick target all generated kernels make one, which is not
+/// kept. Thread-safe.
 std::vector<std::vector<char>> compileKernels(const std::vector<KernelSource> &kernels, const Target &target,
                                               KernelCodeStats *stats = nullptr);
 /// The same as text: LLVM IR before the back end, or assembly.

@@ -124,9 +124,11 @@ void Target::optimize(llvm::Module &module) const {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
   passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setMaxIterations(1)));
-  passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  if (!quick_) {
+    passes.addPass(llvm::InstCombinePass(llvm::InstCombineOptions().setMaxIterations(1)));
+    passes.addPass(llvm::SimplifyCFGPass());
+    passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  }
   for (llvm::Function &f : module)
     if (!f.isDeclaration())
       passes.run(f, analyses.functions);
@@ -135,7 +137,9 @@ void Target::optimize(llvm::Module &module) const {
 void Target::optimizeLinked(llvm::Module &module) const {
   prepare(module);
   Analyses analyses(*machine_);
-  analyses.builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, analyses.modules);
+  llvm::ModulePassManager passes = quick_ ? analyses.builder.buildO0DefaultPipeline(llvm::OptimizationLevel::O0)
+                                          : analyses.builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2);
+  passes.run(module, analyses.modules);
 }
 
 static void emit(llvm::TargetMachine &machine, llvm::Module &module, llvm::raw_pwrite_stream &out,

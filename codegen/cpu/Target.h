@@ -18,8 +18,8 @@ namespace tressel::codegen {
 
 class Target {
 public:
-  /// "baseline", "v3", "v4", or "native": the host's level, scheduled for the host's own core. `quick`: the back end does
-  /// the same with less care. Throws Error.
+  /// "baseline", "v3", "v4", or "native": the host's level, scheduled for the host's own core. `quick`: the same kernels in
+  /// code that LLVM makes quickly rather than well. Throws Error.
   explicit Target(const std::string &cpu, bool quick = false);
   ~Target();
   Target(const Target &) = delete;
@@ -32,7 +32,8 @@ public:
 
   /// Sets triple, layout and the functions' target attributes, verifies and optimizes. Throws InternalError.
   void optimize(llvm::Module &module) const;
-  /// The same for code that was compiled from C++: everything is inlined, and loops are specialized and vectorized.
+  /// The same for code that was compiled from C++: everything is inlined, and loops are specialized and vectorized
+  /// (unless `quick`).
   void optimizeLinked(llvm::Module &module) const;
   /// Of an optimized module.
   std::vector<char> object(llvm::Module &module) const;

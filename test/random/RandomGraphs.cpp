@@ -1,7 +1,10 @@
 // Random programs against the interpreter: compiled and run, or only simplified.
-//   random-graphs [--seed S] [--count N] [--check compile|simplify] [--no-library] [--quick] [--inject] [--print]
+//   random-graphs [--seed S] [--count N] [--check compile|simplify] [--no-library] [--quick] [--well-every N] [--inject]
+//                 [--print] [--failures N] [--save FILE]
+//   random-graphs --sum FILE...
 // Prints what was covered, by op, type and place; of 300 programs or more, an op and type that stood in none is a
-// failure. A program that gives other results is shrunk and printed with its seed. With --inject the program that is
+// failure, of 2,000 or more one that did not stand in each place. --save writes that down, --sum adds up what several
+// runs wrote. A program that gives other results is shrunk and printed with its seed. With --inject the program that is
 // handed on has one op replaced by another of the same signature: then it is a failure when that goes unnoticed. Exit
 // status: 0 fine, 1 a failure, 2 usage.
 #include "ir/graph/Graph.h"
@@ -17,6 +20,8 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <fstream>
+
 using namespace tressel;
 
 namespace {
@@ -26,6 +31,10 @@ llvm::cl::opt<int> countOption("count", llvm::cl::desc("number of programs"), ll
 llvm::cl::opt<std::string> checkOption("check", llvm::cl::desc("compile or simplify"), llvm::cl::init("compile"));
 llvm::cl::opt<bool> noLibrary("no-library", llvm::cl::desc("compile without library kernels"));
 llvm::cl::opt<bool> quickOption("quick", llvm::cl::desc("compile quickly rather than well"));
+llvm::cl::opt<int> wellOption("well-every", llvm::cl::desc("compile every so-manieth well, for all that is quick"));
+llvm::cl::opt<std::string> saveOption("save", llvm::cl::desc("a file for what was covered"));
+llvm::cl::opt<bool> sumOption("sum", llvm::cl::desc("add up files that were saved"));
+llvm::cl::list<std::string> fileOptions(llvm::cl::Positional, llvm::cl::desc("saved files"));
 llvm::cl::opt<bool> injectOption("inject", llvm::cl::desc("change an op behind the check's back"));
 llvm::cl::opt<int> failuresOption("failures", llvm::cl::desc("end after so many"), llvm::cl::init(3));
 llvm::cl::opt<bool> printOption("print", llvm::cl::desc("print every program"));
@@ -70,6 +79,8 @@ struct Options {
   uint64_t seed = seedOption;
   int count = countOption, failures = failuresOption;
   bool inject = injectOption, print = printOption;
+  int wellEvery = wellOption;
+  std::string save = saveOption;
 };
 
 mlir::func::FuncOp mainOf(mlir::ModuleOp module) { return module.lookupSymbol<mlir::func::FuncOp>("main"); }
@@ -96,15 +107,64 @@ std::string problemOf(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inpu
 
 bool isWrongResult(const std::string &problem) { return llvm::StringRef(problem).starts_with("output "); }
 
+/// What a run did: programs, failures, and where ops stood.
+struct Summary {
+  int64_t programs = 0, failures = 0;
+  test::Coverage coverage;
+
+  void save(const std::string &path) const {
+    std::ofstream(path) << programs << " " << failures << "\n" << coverage.text();
+  }
+  /// Adds a file; false if it is none.
+  bool add(const std::string &path) {
+    std::ifstream file(path);
+    int64_t further = 0, failed = 0;
+    std::string text;
+    if (!(file >> further >> failed) || !std::getline(file, text, '\0'))
+      return false;
+    test::Coverage other;
+    if (!other.parse(text))
+      return false;
+    programs += further, failures += failed;
+    coverage.add(other);
+    return true;
+  }
+  /// Prints it; whether all is fine, coverage included. A handful of programs cannot hold everything.
+  bool report() const {
+    llvm::outs() << "ops in " << programs << " programs, by type of the first operand\n" << coverage.table();
+    const std::vector<std::string> missing = coverage.missing(/*everywhere=*/programs >= 2000);
+    if (programs < 300)
+      return failures == 0;
+    for (const std::string &name : missing)
+      llvm::errs() << "no program has " << name << "\n";
+    return failures == 0 && missing.empty();
+  }
+};
+
+int sum(const std::vector<std::string> &files) {
+  Summary all;
+  for (const std::string &file : files)
+    if (!all.add(file)) {
+      llvm::errs() << "random-graphs: " << file << " is not what --save writes\n";
+      return 2;
+    }
+  const bool fine = all.report();
+  llvm::outs() << all.programs << " programs, " << all.failures << " failures\n";
+  return fine ? 0 : 1;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "Random programs against the reference interpreter\n");
   const Options options;
-  test::Check check = checkOption == "simplify"  ? test::simplifies()
+  if (sumOption)
+    return sum(fileOptions);
+  const test::Check well = checkOption == "compile" ? test::compiles(!noLibrary, false) : test::Check();
+  test::Check usual = checkOption == "simplify"  ? test::simplifies()
                       : checkOption == "compile" ? test::compiles(!noLibrary, quickOption)
                                                  : test::Check();
-  if (!check) {
+  if (!usual) {
     llvm::errs() << "random-graphs: --check is compile or simplify\n";
     return 2;
   }
@@ -113,17 +173,19 @@ int main(int argc, char **argv) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
 
-  test::Coverage coverage;
-  int failures = 0, injected = 0, noticed = 0;
-  for (int i = 0; i < options.count && failures < options.failures; ++i) {
+  Summary summary;
+  int injected = 0, noticed = 0;
+  for (int i = 0; i < options.count && summary.failures < options.failures; ++i) {
     const uint64_t seed = options.seed + static_cast<uint64_t>(i);
     test::RandomGraph graph = test::randomGraph(context, seed);
-    coverage.add(*graph.module);
+    const test::Check &check = well && options.wellEvery && seed % static_cast<uint64_t>(options.wellEvery) == 0 ? well : usual;
+    summary.coverage.add(*graph.module);
+    ++summary.programs;
     if (options.print)
       llvm::outs() << "// seed " << seed << "\n" << *graph.module << "\n";
     if (mlir::failed(mlir::verify(*graph.module))) {
       llvm::errs() << "seed " << seed << ": the program does not verify\n";
-      ++failures;
+      ++summary.failures;
       continue;
     }
     if (options.inject) {
@@ -155,7 +217,7 @@ int main(int argc, char **argv) {
     std::string problem = problemOf(*graph.module, graph.inputs, check);
     if (problem.empty())
       continue;
-    ++failures;
+    ++summary.failures;
     llvm::errs() << "FAILED seed " << seed << ": " << problem << "\n";
     test::RandomGraph small = test::shrinkGraph(*graph.module, graph.inputs, [&](mlir::ModuleOp module, auto inputs) {
       if (mlir::failed(mlir::verify(module)) || !graph::interpret(mainOf(module), inputs))
@@ -172,14 +234,7 @@ int main(int argc, char **argv) {
     llvm::outs() << noticed << " of " << injected << " wrong programs were noticed\n";
     return injected > 0 && noticed == injected ? 0 : 1;
   }
-  llvm::outs() << "ops in " << options.count << " programs from seed " << options.seed
-               << ", by type of the first operand\n"
-               << coverage.table();
-  // A handful of programs cannot hold everything.
-  if (std::vector<std::string> missing = coverage.missing(); options.count >= 300 && !missing.empty()) {
-    for (const std::string &name : missing)
-      llvm::errs() << "no program has " << name << "\n";
-    ++failures;
-  }
-  return failures ? 1 : 0;
+  if (!options.save.empty())
+    summary.save(options.save);
+  return summary.report() ? 0 : 1;
 }

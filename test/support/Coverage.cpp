@@ -102,17 +102,20 @@ std::string Coverage::table() const {
   return text;
 }
 
-std::vector<std::string> Coverage::missing() const {
+std::vector<std::string> Coverage::missing(bool everywhere) const {
   std::vector<std::string> names;
   for (const Cell &cell : possibleCells()) {
     std::array<int64_t, kNumPlaces> counts{};
     if (auto row = counts_.find(cell.op->name); row != counts_.end())
       if (auto at = row->second.find(cell.dtype); at != row->second.end())
         counts = at->second;
+    const std::string name = std::string(cell.op->name) + " of " + std::string(nameOf(cell.dtype));
     const char *places[] = {"static", "dynamic", "nested"};
-    for (size_t place = 0; place < counts.size(); ++place)
+    for (size_t place = 0; everywhere && place < counts.size(); ++place)
       if (counts[place] == 0 && (cell.dynamic || place != static_cast<size_t>(Place::Dynamic)))
-        names.push_back(std::string(cell.op->name) + " of " + std::string(nameOf(cell.dtype)) + ", " + places[place]);
+        names.push_back(name + ", " + places[place]);
+    if (!everywhere && counts == std::array<int64_t, kNumPlaces>{})
+      names.push_back(name);
   }
   return names;
 }

@@ -31,8 +31,9 @@ public:
   void add(const Coverage &other);
   /// One line per op of the table: static/dynamic/nested per type.
   std::string table() const;
-  /// Possible cells that stand nowhere in a place: "add of bf16, dynamic".
-  std::vector<std::string> missing() const;
+  /// Possible cells that stand in no place ("add of bf16"), or, if it has to be `everywhere`, not in each ("add of bf16,
+  /// nested").
+  std::vector<std::string> missing(bool everywhere) const;
 
   /// As lines "op type static dynamic nested", and back; false for another text.
   std::string text() const;
