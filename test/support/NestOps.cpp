@@ -31,9 +31,9 @@ HostTensor scalarOf(DType type, op::interp::Element value) {
 /// One change of a program: a run of ops moves into a body.
 class Nesting {
 public:
-  Nesting(RandomGraph &graph, const Computed &computed, Random &random)
-      : graph_(graph), main_(*graph.module->getOps<mlir::func::FuncOp>().begin()), computed_(computed), random_(random),
-        b_(graph.module->getContext()) {
+  Nesting(RandomGraph &graph, const Computed &computed, llvm::ArrayRef<Operation *> wanted, Random &random)
+      : graph_(graph), main_(*graph.module->getOps<mlir::func::FuncOp>().begin()), computed_(computed), wanted_(wanted),
+        random_(random), b_(graph.module->getContext()) {
     auto &body = main_.getBody().front();
     for (auto [argument, input] : llvm::zip_equal(body.getArguments(), graph.inputs)) {
       computed_[argument] = input;
@@ -69,19 +69,22 @@ private:
       if (depth < kMaxNesting)
         blocks.push_back(&block);
     });
-    Block *block = random_.chance(0.7) ? blocks.back() : random_.pick(blocks); // @main is the last
+    Operation *centre = !wanted_.empty() && random_.chance(0.7) ? random_.pick(wanted_) : nullptr;
+    Block *block = centre ? centre->getBlock() : random_.chance(0.5) ? blocks.back() : random_.pick(blocks); // @main last
     std::vector<Operation *> ops;
     Operation *counter = llvm::isa<graph::WhileOp>(block->getParentOp())
                              ? block->getTerminator()->getOperand(0).getDefiningOp()
                              : nullptr;
     for (Operation &op : block->without_terminator())
-      if (&op != counter)
+      if (&op != counter && !(counter && llvm::is_contained(op.getUsers(), counter)))
         ops.push_back(&op);
     if (ops.empty())
       return false;
     const auto count = static_cast<int64_t>(ops.size());
-    const int64_t first = random_.below(count);
-    const int64_t length = std::min(random_.between(1, random_.chance(0.3) ? 20 : 8), count - first);
+    const auto at = centre ? llvm::find(ops, centre) - ops.begin() : random_.below(count);
+    int64_t length = random_.between(1, random_.chance(0.3) ? 20 : 8);
+    const int64_t first = std::max<int64_t>(0, at - random_.below(length));
+    length = std::min(length, count - first);
     run_.assign(ops.begin() + first, ops.begin() + first + length);
     const llvm::SmallPtrSet<Operation *, 16> inside(run_.begin(), run_.end());
     for (Operation *op : run_) {
@@ -411,6 +414,7 @@ private:
   RandomGraph &graph_;
   mlir::func::FuncOp main_;
   Computed computed_;
+  llvm::ArrayRef<Operation *> wanted_;
   Random &random_;
   mlir::OpBuilder b_;
   mlir::Location loc_ = mlir::UnknownLoc::get(b_.getContext());
@@ -423,13 +427,13 @@ private:
 
 } // namespace
 
-int nestOps(RandomGraph &graph, Random &random) {
+int nestOps(RandomGraph &graph, Random &random, std::vector<Operation *> wanted) {
   auto mainOf = [](RandomGraph &g) { return *g.module->getOps<mlir::func::FuncOp>().begin(); };
   Computed computed;
   if (!isHarmless(mainOf(graph), graph.inputs, random.bits(), computed))
     return 0;
   int made = 0;
-  for (int64_t tries = 0, wanted = random.between(1, 4); tries < 3 * wanted && made < wanted; ++tries) {
+  for (int64_t tries = 0, changes = random.between(1, 4); tries < 3 * changes && made < changes; ++tries) {
     RandomGraph changed;
     mlir::IRMapping map;
     changed.module = mlir::OwningOpRef<mlir::ModuleOp>(mlir::cast<mlir::ModuleOp>(graph.module->getOperation()->clone(map)));
@@ -437,7 +441,10 @@ int nestOps(RandomGraph &graph, Random &random) {
     Computed known;
     for (const auto &[value, tensor] : computed)
       known[map.lookup(value)] = tensor;
-    if (!Nesting(changed, known, random).change())
+    std::vector<Operation *> mapped;
+    for (Operation *op : wanted)
+      mapped.push_back(map.lookup(op));
+    if (!Nesting(changed, known, mapped, random).change())
       continue;
     passes::setSignature(mainOf(changed));
     Computed now;
@@ -445,6 +452,8 @@ int nestOps(RandomGraph &graph, Random &random) {
       continue;
     graph = std::move(changed);
     computed = std::move(now);
+    wanted = mapped;
+    std::erase_if(wanted, [&](Operation *op) { return op->getParentOp() != mainOf(graph); });
     ++made;
   }
   return made;

@@ -48,9 +48,12 @@ public:
     for (int64_t wish = 0; wish < wishes; ++wish) {
       const auto &cells = possibleCells();
       const Cell &cell = cells[(seed_ * static_cast<uint64_t>(wishes) + static_cast<uint64_t>(wish)) % cells.size()];
+      const int64_t before = made;
       for (int tries = 0, done = 0; tries < 30 && !done; ++tries)
         made += done = addOp(*cell.op, cell.dtype,
                              cell.dynamic && !sizes_.empty() && tries < 15 ? Wanted::Dynamic : Wanted::Any);
+      if (made > before)
+        wishes_.push_back(values_.back().value.getDefiningOp());
       for (int64_t among = wanted / wishes - 1, tries = 0; among > 0 && tries < 60 * wanted; ++tries) {
         const bool done = addOp(*random_.pick(op::allOps()), {});
         among -= done;
@@ -61,6 +64,8 @@ public:
       made += addOp(*random_.pick(op::allOps()), {});
     finish();
     graph.inputs = std::move(inputs_);
+    if (random_.chance(options_.nestedShare))
+      nestOps(graph, random_, std::move(wishes_));
     return graph;
   }
 
@@ -242,6 +247,7 @@ private:
   mlir::OpBuilder builder_;
   mlir::func::FuncOp function_;
   std::vector<Known> values_;
+  std::vector<mlir::Operation *> wishes_; ///< that were made
   SymbolicSizes sizes_;
   std::vector<HostTensor> inputs_;
 };
@@ -249,11 +255,7 @@ private:
 } // namespace
 
 RandomGraph randomGraph(mlir::MLIRContext &context, uint64_t seed, const RandomGraphOptions &options) {
-  RandomGraph graph = Builder(context, seed, options).build();
-  Random random(seed ^ 0x6e657374);
-  if (random.chance(options.nestedShare))
-    nestOps(graph, random);
-  return graph;
+  return Builder(context, seed, options).build();
 }
 
 } // namespace tressel::test

@@ -13,7 +13,7 @@ struct RandomGraphOptions {
   int minOps = 20, maxOps = 60;
   double largeShare = 0.04; ///< of graphs whose first input has more than 4096 elements
   double dynamicShare = 0.35; ///< of graphs with sizes that are known only when they run
-  double nestedShare = 0.7; ///< of graphs in which branches and loops are tried
+  double nestedShare = 0.8; ///< of graphs in which branches and loops are tried
   double f32Share = 0.55;   ///< of new inputs and constants; the other types share the rest
   /// So many ops of each graph are the next ones of `possibleCells()`: consecutive seeds go round them all.
   int cellsPerGraph = 10;
