@@ -111,7 +111,7 @@ std::vector<std::vector<char>> compileKernels(const std::vector<KernelSource> &k
   }
   const size_t numMissing = missing.size();
   if (target.quick()) {
-    auto generated = std::stable_partition(missing.begin(), missing.end(), [&](size_t i) { return kernels[i].prebuilt; });
+    auto generated = std::partition(missing.begin(), missing.end(), [&](size_t i) { return kernels[i].prebuilt; });
     if (generated != missing.end())
       objects[*generated] = compileTogether(kernels, {generated, missing.end()}, target);
     missing.erase(generated, missing.end());

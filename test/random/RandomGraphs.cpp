@@ -11,7 +11,6 @@
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Interpreter.h"
 #include "test/random/Checks.h"
-#include "test/support/Coverage.h"
 #include "test/support/RandomGraph.h"
 #include "test/support/ShrinkGraph.h"
 
@@ -21,6 +20,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <fstream>
+#include <memory>
 
 using namespace tressel;
 
@@ -112,6 +112,9 @@ struct Summary {
   int64_t programs = 0, failures = 0;
   test::Coverage coverage;
 
+  /// So many programs have to hold everything in every place.
+  bool isComplete() const { return programs >= 2000; }
+
   void save(const std::string &path) const {
     std::ofstream(path) << programs << " " << failures << "\n" << coverage.text();
   }
@@ -132,14 +135,23 @@ struct Summary {
   /// Prints it; whether all is fine, coverage included. A handful of programs cannot hold everything.
   bool report() const {
     llvm::outs() << "ops in " << programs << " programs, by type of the first operand\n" << coverage.table();
-    const std::vector<std::string> missing = coverage.missing(/*everywhere=*/programs >= 2000);
+    const std::vector<test::Coverage::Gap> missing = coverage.missing(isComplete());
     if (programs < 300)
       return failures == 0;
-    for (const std::string &name : missing)
-      llvm::errs() << "no program has " << name << "\n";
+    for (const test::Coverage::Gap &gap : missing)
+      llvm::errs() << "no program has " << gap.str() << "\n";
     return failures == 0 && missing.empty();
   }
 };
+
+/// A context with the dialects. What is uniqued in one is never freed, so it does not serve for ever.
+std::unique_ptr<mlir::MLIRContext> makeContext() {
+  mlir::DialectRegistry registry;
+  graph::registerDialects(registry);
+  auto context = std::make_unique<mlir::MLIRContext>(registry, mlir::MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  return context;
+}
 
 int sum(const std::vector<std::string> &files) {
   Summary all;
@@ -168,17 +180,15 @@ int main(int argc, char **argv) {
     llvm::errs() << "random-graphs: --check is compile or simplify\n";
     return 2;
   }
-  mlir::DialectRegistry registry;
-  graph::registerDialects(registry);
-  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-
   Summary summary;
   int injected = 0, noticed = 0;
-  for (int i = 0; i < options.count && summary.failures < options.failures; ++i) {
-    const uint64_t seed = options.seed + static_cast<uint64_t>(i);
-    test::RandomGraph graph = test::randomGraph(context, seed);
-    const test::Check &check = well && options.wellEvery && seed % static_cast<uint64_t>(options.wellEvery) == 0 ? well : usual;
+  std::unique_ptr<mlir::MLIRContext> context;
+  auto tryOne = [&](uint64_t number, const test::RandomGraphOptions &how, const std::string &made = "") {
+    const std::string seed = std::to_string(number) + made;
+    if (summary.programs % 100 == 0)
+      context = makeContext();
+    test::RandomGraph graph = test::randomGraph(*context, number, how);
+    const test::Check &check = well && options.wellEvery && number % static_cast<uint64_t>(options.wellEvery) == 0 ? well : usual;
     summary.coverage.add(*graph.module);
     ++summary.programs;
     if (options.print)
@@ -186,14 +196,14 @@ int main(int argc, char **argv) {
     if (mlir::failed(mlir::verify(*graph.module))) {
       llvm::errs() << "seed " << seed << ": the program does not verify\n";
       ++summary.failures;
-      continue;
+      return;
     }
     if (options.inject) {
       // A wrong op that is not seen in the results (a maximum of positive numbers with 0, say) is no error, so only
       // those count whose results the interpreter finds different.
       mlir::OwningOpRef<mlir::ModuleOp> wrong = mlir::cast<mlir::ModuleOp>((*graph.module)->clone());
-      if (!replaceOp(*wrong, static_cast<int>(seed % static_cast<uint64_t>(test::countOps(*wrong)))))
-        continue;
+      if (!replaceOp(*wrong, static_cast<int>(number % static_cast<uint64_t>(test::countOps(*wrong)))))
+        return;
       graph::Interpretation a = graph::interpret(mainOf(*graph.module), graph.inputs);
       graph::Interpretation b = graph::interpret(mainOf(*wrong), graph.inputs);
       bool differs = false;
@@ -204,7 +214,7 @@ int main(int argc, char **argv) {
         differs |= !op::interp::compare(b.outputs[k], a.outputs[k], wide).empty();
       }
       if (!differs)
-        continue;
+        return;
       ++injected;
       std::string problem = problemOf(*graph.module, graph.inputs, [&](mlir::ModuleOp, auto inputs, auto &outputs) {
         return check(*wrong, inputs, outputs);
@@ -212,11 +222,11 @@ int main(int argc, char **argv) {
       noticed += !problem.empty();
       if (problem.empty())
         llvm::errs() << "seed " << seed << ": a wrong op went unnoticed\n";
-      continue;
+      return;
     }
     std::string problem = problemOf(*graph.module, graph.inputs, check);
     if (problem.empty())
-      continue;
+      return;
     ++summary.failures;
     llvm::errs() << "FAILED seed " << seed << ": " << problem << "\n";
     test::RandomGraph small = test::shrinkGraph(*graph.module, graph.inputs, [&](mlir::ModuleOp module, auto inputs) {
@@ -228,7 +238,16 @@ int main(int argc, char **argv) {
     llvm::errs() << "from " << test::countOps(*graph.module) << " ops to " << test::countOps(*small.module) << ": "
                  << problemOf(*small.module, small.inputs, check) << "\n"
                  << *small.module << "\n";
-  }
+  };
+  uint64_t seed = options.seed;
+  for (int i = 0; i < options.count && summary.failures < options.failures; ++i)
+    tryOne(seed++, {});
+  // What chance has left out: programs full of it.
+  if (summary.isComplete() && !options.inject)
+    for (const test::Coverage::Gap &gap : summary.coverage.missing(/*everywhere=*/true))
+      for (int tries = 0; tries < 20 && summary.failures < options.failures && summary.coverage.lacks(gap); ++tries)
+        tryOne(seed++, {.dynamicShare = gap.place == test::Place::Dynamic ? 1.0 : 0.35, .nestedShare = 1, .cell = &gap.cell},
+               " for " + gap.str());
 
   if (options.inject) {
     llvm::outs() << noticed << " of " << injected << " wrong programs were noticed\n";

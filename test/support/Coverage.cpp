@@ -102,22 +102,33 @@ std::string Coverage::table() const {
   return text;
 }
 
-std::vector<std::string> Coverage::missing(bool everywhere) const {
-  std::vector<std::string> names;
+Coverage::Counts Coverage::countsOf(const Cell &cell) const {
+  if (auto row = counts_.find(cell.op->name); row != counts_.end())
+    if (auto at = row->second.find(cell.dtype); at != row->second.end())
+      return at->second;
+  return {};
+}
+
+bool Coverage::lacks(const Gap &gap) const { return countsOf(gap.cell)[static_cast<size_t>(gap.place)] == 0; }
+
+std::vector<Coverage::Gap> Coverage::missing(bool everywhere) const {
+  std::vector<Gap> gaps;
   for (const Cell &cell : possibleCells()) {
-    std::array<int64_t, kNumPlaces> counts{};
-    if (auto row = counts_.find(cell.op->name); row != counts_.end())
-      if (auto at = row->second.find(cell.dtype); at != row->second.end())
-        counts = at->second;
-    const std::string name = std::string(cell.op->name) + " of " + std::string(nameOf(cell.dtype));
-    const char *places[] = {"static", "dynamic", "nested"};
-    for (size_t place = 0; everywhere && place < counts.size(); ++place)
-      if (counts[place] == 0 && (cell.dynamic || place != static_cast<size_t>(Place::Dynamic)))
-        names.push_back(name + ", " + places[place]);
-    if (!everywhere && counts == std::array<int64_t, kNumPlaces>{})
-      names.push_back(name);
+    if (!everywhere) {
+      if (countsOf(cell) == Counts())
+        gaps.push_back({cell, Place::Static});
+      continue;
+    }
+    for (Place place : {Place::Static, Place::Dynamic, Place::Nested})
+      if (lacks({cell, place}) && (cell.dynamic || place != Place::Dynamic))
+        gaps.push_back({cell, place});
   }
-  return names;
+  return gaps;
+}
+
+std::string Coverage::Gap::str() const {
+  const char *places[] = {"static", "dynamic", "nested"};
+  return std::string(cell.op->name) + " of " + std::string(nameOf(cell.dtype)) + ", " + places[static_cast<size_t>(place)];
 }
 
 std::string Coverage::text() const {

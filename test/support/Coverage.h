@@ -31,16 +31,23 @@ public:
   void add(const Coverage &other);
   /// One line per op of the table: static/dynamic/nested per type.
   std::string table() const;
-  /// Possible cells that stand in no place ("add of bf16"), or, if it has to be `everywhere`, not in each ("add of bf16,
-  /// nested").
-  std::vector<std::string> missing(bool everywhere) const;
+  struct Gap {
+    Cell cell;
+    Place place;
+    std::string str() const; ///< "add of bf16, nested"
+  };
+  /// Possible cells that stand in none of a place. With `everywhere` in each place, else only those that stand nowhere.
+  std::vector<Gap> missing(bool everywhere) const;
+  bool lacks(const Gap &gap) const; ///< still
 
   /// As lines "op type static dynamic nested", and back; false for another text.
   std::string text() const;
   bool parse(const std::string &text);
 
 private:
-  std::map<std::string, std::map<DType, std::array<int64_t, kNumPlaces>>> counts_;
+  using Counts = std::array<int64_t, kNumPlaces>;
+  Counts countsOf(const Cell &cell) const;
+  std::map<std::string, std::map<DType, Counts>> counts_;
 };
 
 } // namespace tressel::test

@@ -3,7 +3,6 @@
 #include "ir/interpreter/Evaluate.h"
 #include "passes/ExtractProgram.h"
 #include "test/support/Blur.h"
-#include "test/support/Coverage.h"
 #include "test/support/NestOps.h"
 #include "test/support/SymbolicSizes.h"
 
@@ -47,11 +46,11 @@ public:
     int64_t made = 0;
     for (int64_t wish = 0; wish < wishes; ++wish) {
       const auto &cells = possibleCells();
-      const Cell &cell = cells[(seed_ * static_cast<uint64_t>(wishes) + static_cast<uint64_t>(wish)) % cells.size()];
+      const Cell &cell = options_.cell ? *options_.cell : cells[(seed_ * static_cast<uint64_t>(wishes) + static_cast<uint64_t>(wish)) % cells.size()];
       const int64_t before = made;
-      for (int tries = 0, done = 0; tries < 30 && !done; ++tries)
+      for (int tries = 0, done = 0; tries < 40 && !done; ++tries)
         made += done = addOp(*cell.op, cell.dtype,
-                             cell.dynamic && !sizes_.empty() && tries < 15 ? Wanted::Dynamic : Wanted::Any);
+                             cell.dynamic && !sizes_.empty() && tries < 25 ? Wanted::Dynamic : Wanted::Any);
       if (made > before)
         wishes_.push_back(values_.back().value.getDefiningOp());
       for (int64_t among = wanted / wishes - 1, tries = 0; among > 0 && tries < 60 * wanted; ++tries) {

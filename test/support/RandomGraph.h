@@ -4,6 +4,7 @@
 #include "ir/op/OpInfo.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "test/support/Coverage.h"
 
 #include <vector>
 
@@ -17,6 +18,7 @@ struct RandomGraphOptions {
   double f32Share = 0.55;   ///< of new inputs and constants; the other types share the rest
   /// So many ops of each graph are the next ones of `possibleCells()`: consecutive seeds go round them all.
   int cellsPerGraph = 10;
+  const Cell *cell = nullptr; ///< if not null, this one instead
 };
 
 struct RandomGraph {
