@@ -83,3 +83,23 @@ sched.program @main {
     %3 = sched.copy %whole -> %z on %s1
   }
 }
+
+// -----
+
+// Of bytes whose number is not known, but not what is kept for them, nobody behind them has to wait.
+// CHECK-LABEL: sched.program @main
+// CHECK: %0 = sched.copy %x -> %a on %s0{{$}}
+// CHECK-NEXT: %1 = sched.copy %y -> %b on %s1{{$}}
+sched.program @main {
+  %s0 = sched.stream compute on cpu 0
+  %s1 = sched.stream compute on cpu 0
+  %memory = sched.arena device on cpu 0 size 128
+  %x = sched.input "x" : tensor<16xf32>
+  %y = sched.input "y" : tensor<?x2xi8, #tressel.dims<"n[2..26]", 2>>
+  %a = sched.buffer in %memory at 64 : tensor<16xf32>
+  %b = sched.buffer in %memory at 0 : tensor<?x2xi8, #tressel.dims<"n[2..26]", 2>>
+  sched.step {
+    %0 = sched.copy %x -> %a on %s0
+    %1 = sched.copy %y -> %b on %s1
+  }
+}

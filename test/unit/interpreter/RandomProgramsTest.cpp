@@ -113,7 +113,7 @@ TEST_F(RandomPrograms, ShrinkToTheOpAtFault) {
       return holdsReduction(module);
     });
     EXPECT_TRUE(holdsReduction(*small.module));
-    EXPECT_LE(test::countOps(*small.module), 2) << text(*small.module);
+    EXPECT_LE(test::countOps(*small.module), 4 /* of a loop, say */) << text(*small.module);
     auto function = small.module->lookupSymbol<mlir::func::FuncOp>("main");
     EXPECT_EQ(graph::interpret(function, small.inputs).error, "");
     ++shrunk;
