@@ -104,10 +104,11 @@ private:
     std::vector<mlir::Value> results;
     std::vector<mlir::Type> resultTypes;
     for (const DeclaredValue &output : state_.model.outputs()) {
-      const Value &v = *state_.find(output.name);
-      if (!*v.ir)
-        *v.ir = graph::createConstant(b, loc, v.type, {v.host->data.get(), static_cast<size_t>(v.type.bytes())});
-      results.push_back(*v.ir);
+      NodeImporter emitter(state_, ::onnx::NodeProto::default_instance(), "output '" + output.name + "'", loc);
+      Value v = *state_.find(output.name);
+      if (v.symbolic && isInteger(output.dtype)) // i64 until now, whatever it was converted to
+        v = emitter.cast(Value(v.type, emitter.materialize(v)), output.dtype);
+      results.push_back(emitter.materialize(v));
       resultTypes.push_back(results.back().getType());
     }
     mlir::func::ReturnOp::create(b, loc, results);

@@ -2,7 +2,6 @@
 
 #include "frontend/onnx/TensorData.h"
 #include "ir/op/Infer.h"
-#include "ir/op/Sym.h"
 #include "onnx.pb.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Half.h"
@@ -14,9 +13,6 @@
 namespace tressel::onnx {
 
 using ::onnx::AttributeProto;
-
-/// Values up to this size are computed at import: shapes and the arithmetic on them, not weights.
-static constexpr int64_t kFoldBytes = 4096;
 
 const Value *GraphState::find(const std::string &name) const {
   for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope)
@@ -217,16 +213,6 @@ std::vector<int64_t> NodeImporter::axes(std::vector<int64_t> values, int rank) c
 
 // --- Emission -------------------------------------------------------------------------------------------------------
 
-/// Of a list of sizes: symbols are among them.
-static bool holdsSymbols(const op::HostTensor &tensor) {
-  const int64_t *values = tensor.as<int64_t>();
-  return std::any_of(values, values + tensor.type.shape.numElements(), dim::isSymbolic);
-}
-static Value sizesValue(op::HostTensor sizes) {
-  const bool symbolic = holdsSymbols(sizes);
-  return Value(std::move(sizes), symbolic);
-}
-
 mlir::Value NodeImporter::materialize(const Value &v) {
   if (*v.ir)
     return *v.ir;
@@ -234,124 +220,24 @@ mlir::Value NodeImporter::materialize(const Value &v) {
   graph_.builder.setInsertionPointToEnd(graph_.entry);
   if (v.symbolic) {
     std::vector<Value> parts;
-    for (int64_t i = 0; i < v.type.shape.numElements(); ++i)
-      parts.push_back(reshape(emit("dim_size", {}, {{"size", v.host->as<int64_t>()[i]}}), {1}));
+    for (int64_t i = 0; i < v.type.shape.numElements(); ++i) {
+      const int64_t size = v.host->as<int64_t>()[i], least = dim::bounds(size).lo;
+      if (dim::isConstant(size)) {
+        parts.push_back(ints({size}));
+        continue;
+      }
+      if (least <= -dim::kUnbounded)
+        unsupported("a value of " + dim::str(size) + ", of which no smallest one is known");
+      const int64_t from = std::min<int64_t>(least, 0); // the op gives sizes, which are not negative
+      Value part = reshape(emit("dim_size", {}, {{"size", dim::sub(size, from)}}), {1});
+      parts.push_back(from ? emit("add", {part, ints({from})}) : part);
+    }
     *v.ir = materialize(reshape(parts.size() == 1 ? parts[0] : emit("concat", parts), v.type.shape));
   }
   if (!*v.ir)
     *v.ir =
         graph::createConstant(graph_.builder, loc_, v.type, {v.host->data.get(), static_cast<size_t>(v.type.bytes())});
   return *v.ir;
-}
-
-/// An elementwise op on sizes, by its scalar program; nothing if that is no expression over sizes, or a comparison that
-/// depends on them: then the program computes it when it runs.
-std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, const std::vector<Value> &operands,
-                                                const op::Attrs &attrs, const TensorType &result) const {
-  std::vector<TensorType> types;
-  for (const Value &v : operands) {
-    types.push_back(v.type);
-    const bool fits = v.type.shape == result.shape || v.type.shape.numElements() == 1;
-    const bool isSize = v.dtype() == DType::i64 && (v.symbolic || !holdsSymbols(*v.host));
-    if (!fits || (!isSize && v.dtype() != DType::boolean))
-      return {};
-  }
-  const op::ScalarProgram program = op::recordElementwise(info, types, result, attrs);
-  // A conversion to another integer keeps the sizes as they are: no 32 bits hold an expression.
-  if (operands.size() == 1 && isInteger(result.dtype) && std::ranges::all_of(program.nodes, [](const op::ScalarNode &n) {
-        return n.op == op::ScalarOp::Operand || n.op == op::ScalarOp::Cast;
-      }))
-    return sizesValue(*operands[0].host);
-  if (result.dtype != DType::i64 && result.dtype != DType::boolean)
-    return {};
-  op::HostTensor out = op::HostTensor::allocate(result);
-  std::vector<int64_t> values(program.nodes.size());
-  for (int64_t e = 0; e < result.shape.numElements(); ++e) {
-    for (size_t i = 0; i < program.nodes.size(); ++i) {
-      const op::ScalarNode &node = program.nodes[i];
-      if (node.dtype != DType::i64 && node.dtype != DType::boolean)
-        return {};
-      int64_t a[3] = {};
-      for (int k = 0; k < 3; ++k)
-        if (node.args[k] >= 0)
-          a[k] = values[static_cast<size_t>(node.args[k])];
-      std::optional<int64_t> value;
-      switch (node.op) {
-      case op::ScalarOp::Operand: {
-        const op::HostTensor &t = *operands[static_cast<size_t>(node.i)].host;
-        const int64_t at = t.type.shape.numElements() == 1 ? 0 : e;
-        value = t.type.dtype == DType::boolean ? t.as<uint8_t>()[at] : t.as<int64_t>()[at];
-        break;
-      }
-      case op::ScalarOp::Const: value = node.i; break;
-      case op::ScalarOp::Add: value = dim::add(a[0], a[1]); break;
-      case op::ScalarOp::Sub: value = dim::sub(a[0], a[1]); break;
-      case op::ScalarOp::Mul: value = dim::mul(a[0], a[1]); break;
-      case op::ScalarOp::Div: // of what is not negative, rounding down is cutting off
-        if (dim::bounds(a[0]).lo >= 0 && dim::bounds(a[1]).lo > 0)
-          value = dim::floorDiv(a[0], a[1]);
-        break;
-      case op::ScalarOp::Rem:
-        if (dim::bounds(a[0]).lo >= 0 && dim::bounds(a[1]).lo > 0)
-          value = dim::mod(a[0], a[1]);
-        break;
-      case op::ScalarOp::Min: value = dim::min(a[0], a[1]); break;
-      case op::ScalarOp::Max: value = dim::max(a[0], a[1]); break;
-      case op::ScalarOp::Neg: value = dim::neg(a[0]); break;
-      case op::ScalarOp::Eq:
-      case op::ScalarOp::Ne:
-        if (dim::equal(a[0], a[1]) || dim::distinct(a[0], a[1]))
-          value = dim::equal(a[0], a[1]) == (node.op == op::ScalarOp::Eq);
-        break;
-      case op::ScalarOp::Lt: value = dim::less(a[0], a[1]); break;
-      case op::ScalarOp::Gt: value = dim::less(a[1], a[0]); break;
-      case op::ScalarOp::Ge:
-      case op::ScalarOp::Le:
-        if (auto other = node.op == op::ScalarOp::Ge ? dim::less(a[0], a[1]) : dim::less(a[1], a[0]))
-          value = !*other;
-        break;
-      case op::ScalarOp::Select: value = a[0] ? a[1] : a[2]; break;
-      default: break;
-      }
-      if (!value)
-        return {};
-      values[i] = *value;
-    }
-    const int64_t value = values[static_cast<size_t>(program.result)];
-    if (result.dtype == DType::boolean)
-      out.as<uint8_t>()[e] = value != 0;
-    else
-      out.as<int64_t>()[e] = value;
-  }
-  return result.dtype == DType::boolean ? Value(std::move(out)) : sizesValue(std::move(out));
-}
-
-std::optional<Value> NodeImporter::fold(const op::OpInfo &info, const std::vector<Value> &inputs,
-                                        const op::Attrs &attrs, const TensorType &result) const {
-  if (!info.evaluate || info.numResults != 1 || !result.shape.isStatic() || op::isSymbolic(attrs) ||
-      result.bytes() > kFoldBytes)
-    return {};
-  std::vector<op::HostTensor> operands;
-  for (const Value &v : inputs) {
-    if (!v.host || v.type.bytes() > kFoldBytes)
-      return {};
-    operands.push_back(*v.host);
-  }
-  // Sizes that are symbols are moved about like numbers, and computed with as expressions.
-  const bool symbolic = std::ranges::any_of(inputs, &Value::symbolic);
-  if (symbolic) {
-    if (info.elementwise)
-      return computeSizes(info, inputs, attrs, result);
-    if (info.family != op::Family::Shape && info.family != op::Family::Indexing)
-      return {};
-  }
-  std::vector<op::HostTensor> results{op::HostTensor::allocate(result)};
-  try {
-    info.evaluate(info, operands, attrs, results);
-  } catch (const RuntimeError &e) { // an index that is outside of its dimension
-    fail(e.message());
-  }
-  return symbolic && results[0].type.dtype == i64 ? sizesValue(results[0]) : Value(results[0]);
 }
 
 Value NodeImporter::emit(std::string_view name, std::vector<Value> inputs, const NamedAttrs &attrs) {

@@ -341,7 +341,12 @@ private:
         if (!request.keepDynamic)
           throw;
         options.keepDynamic = false;
-        imported = onnx::import(model, context, options);
+        try {
+          imported = onnx::import(model, context, options);
+        } catch (const InputError &second) { // both, since giving sizes or bounds may help
+          throw InputError(second.message() + "\n  That is with 1 for each dimension that is not given (--dim). They cannot stay "
+                                              "dynamic: " + error.message());
+        }
         program.whyFixed = error.message();
       }
       module = std::move(imported.module);

@@ -1,7 +1,9 @@
 // Arithmetic, comparisons, activations: ops that work element by element.
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
+#include "tressel/runtime/Dim.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -48,12 +50,20 @@ Value mul(N &n, Value a, Value b) { return n.emit("mul", {a, b}); }
 Value div(N &n, Value a, Value b) { return n.emit("div", {a, b}); }
 Value where(N &n, Value c, Value a, Value b) { return n.emit("where", {c, a, b}); }
 
+/// Certainly not negative.
+bool isCount(const Value &v) {
+  if (!v.host || v.dtype() != i64)
+    return false;
+  const int64_t *values = v.host->as<int64_t>();
+  return std::all_of(values, values + v.type.shape.numElements(), [&](int64_t x) { return (v.symbolic ? dim::bounds(x).lo : x) >= 0; });
+}
 /// ONNX divides integers towards zero.
 void divide(N &n) {
   const Value &a = n.in(0), &b = n.in(1);
   n.sameType(a, b);
-  if (isFloat(a.dtype()) || a.dtype() == u8 || a.dtype() == bool_)
-    return n.out(0, a.dtype() == u8 ? n.emit("floor_divide", {a, b}) : div(n, a, b));
+  const bool floors = a.dtype() == u8 || (isCount(a) && isCount(b));
+  if (isFloat(a.dtype()) || floors || a.dtype() == bool_)
+    return n.out(0, floors ? n.emit("floor_divide", {a, b}) : div(n, a, b));
   Value magnitude = n.emit("floor_divide", {n.emit("abs", {a}), n.emit("abs", {b})});
   n.out(0, mul(n, mul(n, n.emit("sign", {a}), n.emit("sign", {b})), magnitude));
 }

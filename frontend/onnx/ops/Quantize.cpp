@@ -48,6 +48,7 @@ Value perAxis(N &n, Value p, const Value &x, int axis, int64_t block) {
   if (block < 1 || p.rank() != x.rank())
     n.fail("a parameter of type " + p.type.str() + " does not fit " + x.type.str());
   // Each entry serves a block: repeated, then cut to the size.
+  n.number(p, axis);
   Shape split = p.type.shape, wide, joined = p.type.shape;
   Shape with;
   for (int i = 0; i < p.rank(); ++i) {

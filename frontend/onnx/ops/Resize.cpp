@@ -50,6 +50,9 @@ Value resampled(N &n, const Value &x, int dim, const op::Taps &taps, double outs
   return n.emit("where", {n.table(flags, along, bool_), n.scalar(x.dtype(), outside), result});
 }
 
+/// Whether one of both is only known when the program runs. The op's own scale, their quotient, is the right one then.
+bool isOpen(int64_t size, int64_t other) { return dim::isSymbolic(size) || dim::isSymbolic(other); }
+
 void resize(N &n) {
   Value x = n.in(0);
   const bool hasRegion = n.opset() >= 11; // inputs: x, region, scales, sizes; before: x, scales
@@ -79,13 +82,15 @@ void resize(N &n) {
   };
   std::vector<double> scales;
   Ints sizes;
-  if (hasRegion && n.has(3) && n.in(3).type.shape.numElements() > 0) {
+  if (hasRegion && n.has(3) && !(n.in(3).rank() == 1 && n.in(3).dim(0) == 0)) {
     sizes = checked(n.knownInts(3, "'sizes'"), "'sizes'");
     for (size_t i = 0; i < axes.size(); ++i) {
-      const int d = static_cast<int>(axes[i]);
-      if (dim::isSymbolic(sizes[i]) && sizes[i] != x.dim(d))
-        n.unsupported("'sizes' with " + dim::str(sizes[i]) + ", which is only known when the program runs");
-      scales.push_back(sizes[i] == x.dim(d) ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(n.number(x, d)));
+      const int64_t size = x.dim(static_cast<int>(axes[i]));
+      if (dim::bounds(sizes[i]).lo < 1 && dim::isSymbolic(sizes[i]))
+        n.unsupported("'sizes' with " + dim::str(sizes[i]) + ", which may not be positive");
+      if (isOpen(sizes[i], size) && policy != "stretch")
+        n.unsupported("'keep_aspect_ratio_policy' for sizes that are only known when the program runs");
+      scales.push_back(isOpen(sizes[i], size) ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(size));
     }
     if (policy != "stretch") {
       const double scale = policy == "not_larger" ? std::ranges::min(scales) : std::ranges::max(scales);
@@ -98,8 +103,8 @@ void resize(N &n) {
     scales = checked(knownFloats(n, scalesAt, "'scales'"), "'scales'");
     for (size_t i = 0; i < axes.size(); ++i) {
       const int d = static_cast<int>(axes[i]);
-      if (scales[i] == 1) {
-        sizes.push_back(x.dim(d));
+      if (dim::isSymbolic(x.dim(d)) && scales[i] >= 1 && scales[i] <= 1 << 20 && scales[i] == std::floor(scales[i])) {
+        sizes.push_back(dim::mul(x.dim(d), static_cast<int64_t>(scales[i]))); // so the scale is the quotient of the sizes
         continue;
       }
       const double size = std::floor(scales[i] * static_cast<double>(n.number(x, d)));
@@ -122,8 +127,8 @@ void resize(N &n) {
   Ints whole(x.type.shape.begin(), x.type.shape.end());
   for (size_t i = 0; i < axes.size(); ++i) {
     const int d = static_cast<int>(axes[i]);
-    if (sizes[i] == x.dim(d) && scales[i] == 1) {
-      plain &= dim::isConstant(sizes[i]); // the op takes numbers
+    if (isOpen(sizes[i], x.dim(d))) {
+      whole[static_cast<size_t>(d)] = sizes[i];
       continue;
     }
     if (sizes[i] < 0 || (x.dim(d) == 0 && sizes[i] > 0))
@@ -139,6 +144,11 @@ void resize(N &n) {
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     const int d = static_cast<int>(axes[i]);
+    if (sizes[i] == x.dim(d) && dim::isSymbolic(sizes[i]) && region.empty())
+      continue;
+    if (dim::isSymbolic(sizes[i]))
+      n.unsupported("this way to resize to " + dim::str(sizes[i]) + ", which is only known when the program runs");
+    n.number(x, d);
     if (!region.empty()) {
       how.roiStart = region[i];
       how.roiEnd = region[i + axes.size()];

@@ -2,8 +2,11 @@
 #include "frontend/onnx/Import.h"
 #include "ModelBuilder.h"
 #include "ir/graph/Graph.h"
+#include "ir/interpreter/Interpreter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <array>
+#include <cstring>
 #include <gtest/gtest.h>
 
 namespace tressel {
@@ -80,6 +83,122 @@ TEST_F(OnnxImport, ComputesShapesAtImport) {
   mlir::func::FuncOp f = import(flattenByArithmetic(), {{"d1", 5}});
   EXPECT_EQ(ops(f), (std::vector<std::string>{"reshape", "return"}));
   EXPECT_EQ(graph::fromMlir(f.getResultTypes()[0]).str(), "f32[5, 24]");
+}
+
+/// y of x: f32[n, 4], imported with n as a symbol, computed for n = 1 to 6 and compared with the import for that size.
+class OnnxSymbols : public OnnxImport {
+protected:
+  void expectSame(const ModelBuilder &b) {
+    onnx::ImportOptions open;
+    open.keepDynamic = true;
+    const Model model = Model::parse(b.bytes(), "m.onnx");
+    auto symbolic = onnx::import(model, context, open).module;
+    for (int64_t n = 1; n <= 6; ++n) {
+      op::HostTensor x = op::HostTensor::allocate({f32, {n, 4}});
+      for (int64_t i = 0; i < n * 4; ++i)
+        x.as<float>()[i] = static_cast<float>(i + 1);
+      auto fixed = import(b, {{"d1", n}});
+      auto want = graph::interpret(fixed, {{x}});
+      auto got = graph::interpret(symbolic->lookupSymbol<mlir::func::FuncOp>("main"), {{x}});
+      ASSERT_EQ(want.error, "");
+      ASSERT_EQ(got.error, "") << "n = " << n;
+      ASSERT_EQ(got.outputs[0].type.str(), want.outputs[0].type.str()) << "n = " << n;
+      EXPECT_EQ(std::memcmp(got.outputs[0].data.get(), want.outputs[0].data.get(),
+                            static_cast<size_t>(want.outputs[0].type.bytes())),
+                0)
+          << "n = " << n;
+    }
+  }
+  ModelBuilder sliced(int64_t from, int64_t to, int64_t step) {
+    ModelBuilder b;
+    b.input("x", {-1, 4}).output("y");
+    b.ints("from", {from});
+    b.ints("to", {to});
+    b.ints("axis", {0});
+    b.ints("step", {step});
+    b.node("Slice", {"x", "from", "to", "axis", "step"}, {"y"});
+    return b;
+  }
+};
+
+TEST_F(OnnxSymbols, SlicesAreClamped) {
+  const int64_t farthest = std::numeric_limits<int64_t>::max();
+  for (auto [from, to, step] : std::vector<std::array<int64_t, 3>>{{0, 1'000'000'000, 1},
+                                                                   {0, farthest, 2},
+                                                                   {1, 4, 1},
+                                                                   {3, 5, 1},
+                                                                   {-2, farthest, 1},
+                                                                   {0, -1, 1},
+                                                                   {-1, -farthest, -1}, // what names symbols elsewhere
+                                                                   {farthest, -farthest - 1, -2}}) {
+    SCOPED_TRACE(std::to_string(from) + ":" + std::to_string(to) + ":" + std::to_string(step));
+    expectSame(sliced(from, to, step));
+  }
+}
+
+TEST_F(OnnxSymbols, ArithmeticOnSizes) { // x as [sum(shape) - 4, prod(shape) / n], then every second row
+  ModelBuilder b;
+  b.input("x", {-1, 4}).output("y");
+  b.ints("zero", {0});
+  b.ints("four", {4});
+  b.ints("two", {2});
+  b.node("Shape", {"x"}, {"shape"});
+  setInt(b.node("ReduceSum", {"shape"}, {"sum"}), "keepdims", 1);
+  setInt(b.node("ReduceProd", {"shape"}, {"all"}), "keepdims", 1);
+  b.node("Gather", {"shape", "zero"}, {"rows"});
+  b.node("Sub", {"sum", "four"}, {"first"});
+  b.node("Div", {"all", "rows"}, {"second"});
+  setInt(b.node("Concat", {"first", "second"}, {"wanted"}), "axis", 0);
+  b.node("Reshape", {"x", "wanted"}, {"r"});
+  b.node("Slice", {"r", "zero", "rows", "zero", "two"}, {"y"});
+  expectSame(b);
+}
+
+TEST_F(OnnxSymbols, SizesBecomeValues) { // Range(n) as numbers, and what no expression says: n > 3, n - 5
+  ModelBuilder b;
+  b.input("x", {-1, 4}).output("y", ::onnx::TensorProto::INT64);
+  b.ints("index", {0});
+  b.ints("scalar", {});
+  b.model.mutable_graph()->mutable_initializer(1)->mutable_dims()->Clear();
+  b.model.mutable_graph()->mutable_initializer(1)->add_int64_data(0);
+  b.ints("three", {3});
+  b.ints("five", {5});
+  b.node("Shape", {"x"}, {"shape"});
+  b.node("Gather", {"shape", "index"}, {"rows"});
+  b.node("Squeeze", {"rows", "index"}, {"count"});
+  b.model.mutable_graph()->mutable_node(2)->mutable_input()->RemoveLast();
+  auto &one = b.ints("step", {1});
+  one.clear_dims();
+  b.node("Range", {"scalar", "count", "step"}, {"numbers"});
+  b.node("Greater", {"rows", "three"}, {"many"});
+  b.node("Sub", {"rows", "five"}, {"difference"});
+  b.node("Where", {"many", "rows", "difference"}, {"chosen"});
+  b.node("Add", {"numbers", "chosen"}, {"y"});
+  expectSame(b);
+}
+
+TEST_F(OnnxSymbols, SizesAreOutputs) {
+  ModelBuilder b;
+  b.input("x", {-1, 4}).output("y", ::onnx::TensorProto::INT32);
+  b.node("Shape", {"x"}, {"shape"});
+  setInt(b.node("Cast", {"shape"}, {"y"}), "to", ::onnx::TensorProto::INT32);
+  expectSame(b);
+}
+
+TEST_F(OnnxSymbols, MovesAndRepeats) {
+  ModelBuilder b;
+  b.input("x", {-1, 4}).output("y");
+  b.ints("repeats", {3, 2});
+  b.ints("sizes", {3, 5});
+  b.node("Tile", {"x", "repeats"}, {"t"});
+  setInt(b.node("Split", {"t", "sizes"}, {"left", "right"}), "axis", 1);
+  setInt(b.node("Concat", {"right", "left"}, {"c"}), "axis", 1);
+  auto &top = b.node("ArgMax", {"c"}, {"places"});
+  setInt(top, "axis", 0);
+  setInt(top, "select_last_index", 1);
+  setInt(b.node("Cast", {"places"}, {"f"}), "to", ::onnx::TensorProto::FLOAT);
+  b.node("Add", {"f", "c"}, {"y"});
+  expectSame(b);
 }
 
 TEST_F(OnnxImport, AssumesOneForAnOpenDim) {

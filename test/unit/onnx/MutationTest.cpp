@@ -57,7 +57,14 @@ void mutateStructure(::onnx::ModelProto &model, std::mt19937_64 &random) {
   auto below = [&](int n) { return n > 0 ? static_cast<int>(random() % static_cast<uint64_t>(n)) : 0; };
   static const int64_t odd[] = {0, 1, -1, 2, 7, -9, 1 << 20, int64_t(1) << 31, int64_t(1) << 62, INT64_MIN, INT64_MAX};
   auto strange = [&] { return odd[below(static_cast<int>(std::size(odd)))]; };
-  auto &graph = *model.mutable_graph();
+  auto *inside = model.mutable_graph(); // the graph, or the body of a node
+  while (inside->node_size() && below(3)) {
+    auto &owner = *inside->mutable_node(below(inside->node_size()));
+    if (!owner.attribute_size() || !owner.attribute(0).has_g())
+      break;
+    inside = owner.mutable_attribute(below(owner.attribute_size()))->mutable_g();
+  }
+  auto &graph = *inside;
   auto *node = graph.node_size() ? graph.mutable_node(below(graph.node_size())) : nullptr;
   auto *tensor = graph.initializer_size() ? graph.mutable_initializer(below(graph.initializer_size())) : nullptr;
   auto *attr = node && node->attribute_size() ? node->mutable_attribute(below(node->attribute_size())) : nullptr;
@@ -85,8 +92,11 @@ void mutateStructure(::onnx::ModelProto &model, std::mt19937_64 &random) {
                               "Clip",
                               "Cast",
                               "AveragePool",
-                              "Where"};
-  switch (below(11)) {
+                              "Where",
+                              "If",
+                              "Loop",
+                              "Scan"};
+  switch (below(13)) {
   case 0:
     if (node)
       node->set_op_type(ops[below(static_cast<int>(std::size(ops)))]);
@@ -126,6 +136,16 @@ void mutateStructure(::onnx::ModelProto &model, std::mt19937_64 &random) {
   case 9:
     if (tensor && tensor->int64_data_size())
       tensor->set_int64_data(below(tensor->int64_data_size()), strange());
+    break;
+  case 11:
+    if (node && node->output_size())
+      node->set_output(below(node->output_size()), graph.node(below(graph.node_size())).output_size()
+                                                       ? graph.node(0).output(0)
+                                                       : "nobody");
+    break;
+  case 12:
+    if (graph.output_size() > 0)
+      below(2) ? graph.mutable_output()->RemoveLast() : void(*graph.add_output() = graph.output(0));
     break;
   case 10:
     if (graph.input_size() && graph.input(0).type().tensor_type().shape().dim_size())
@@ -169,6 +189,50 @@ ModelBuilder varied() {
   auto &sum = b.node("ReduceSum", {"sm", "last"}, {"rs"});
   setInt(sum, "keepdims", 1);
   b.node("Unsqueeze", {"rs", "last"}, {"y"});
+  return b;
+}
+
+/// Branches and loops within each other, of the kinds that are imported differently.
+ModelBuilder nested() {
+  auto branch = [](const std::string &op) {
+    ModelBuilder b;
+    b.floats("k", {1}, {2});
+    b.node(op, {"a", "k"}, {"r"});
+    b.outputs({"r"});
+    return b;
+  };
+  auto body = [&](int64_t size) {
+    ModelBuilder b;
+    b.input("i", {}, ::onnx::TensorProto::INT64).input("p", {}, ::onnx::TensorProto::BOOL).input("a", {size});
+    return b;
+  };
+  ModelBuilder choosing = body(2);
+  choosing.ints("one", {1});
+  choosing.node("Equal", {"i", "one"}, {"second"});
+  auto &choice = choosing.node("If", {"second"}, {"r"});
+  setBody(choice, "then_branch", branch("Add"));
+  setBody(choice, "else_branch", branch("Mul"));
+  choosing.outputs({"p", "r", "r"});
+  ModelBuilder growing = body(-1);
+  setInt(growing.node("Concat", {"a", "x"}, {"r"}), "axis", 0);
+  growing.outputs({"p", "r"});
+  ModelBuilder summing;
+  summing.input("s", {2}).input("e", {2});
+  summing.node("Add", {"s", "e"}, {"r"});
+  summing.outputs({"r", "r"});
+
+  ModelBuilder b;
+  b.input("x", {2}).input("q", {}, ::onnx::TensorProto::BOOL).input("n", {}, ::onnx::TensorProto::INT64).output("y");
+  b.ints("three", {3});
+  b.ints("shape", {3, 2});
+  setBody(b.node("Loop", {"three", "", "x"}, {"l", "all"}), "body", choosing);
+  setBody(b.node("Loop", {"n", "q", "l"}, {"w"}), "body", choosing);
+  setBody(b.node("Loop", {"three", "", "w"}, {"u"}), "body", growing);
+  auto &scan = b.node("Scan", {"x", "all"}, {"s", "sums"});
+  setBody(scan, "body", summing);
+  setInt(scan, "num_scan_inputs", 1);
+  b.node("Slice", {"u", "three", "three"}, {"part"});
+  b.node("Add", {"sums", "s"}, {"y"});
   return b;
 }
 
@@ -216,6 +280,10 @@ protected:
 
 TEST_F(OnnxMutation, TheModelItselfIsImported) { EXPECT_TRUE(survives(varied().bytes(), "unchanged")); }
 TEST_F(OnnxMutation, BytesOfASmallModel) { bytesOf(varied().bytes(), 1500, 1); }
+TEST_F(OnnxMutation, StructureOfBodies) {
+  EXPECT_TRUE(survives(nested().bytes(), "unchanged"));
+  structureOf(nested().model, 800, 3);
+}
 TEST_F(OnnxMutation, StructureOfASmallModel) { structureOf(varied().model, 3000, 2); }
 
 class RealOnnxMutation : public OnnxMutation, public ::testing::WithParamInterface<const char *> {};

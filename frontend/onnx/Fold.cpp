@@ -1,0 +1,213 @@
+// What is computed at import: small values that are known, and sizes that are expressions over symbols.
+#include "frontend/onnx/NodeImporter.h"
+#include "ir/op/Infer.h"
+#include "ir/op/Sym.h"
+#include "tressel/runtime/Dim.h"
+
+#include <algorithm>
+
+namespace tressel::onnx {
+
+/// Values up to this size are computed at import: shapes and the arithmetic on them, not weights.
+static constexpr int64_t kFoldBytes = 4096;
+
+/// Of a list of sizes: symbols are among them.
+static bool holdsSymbols(const op::HostTensor &tensor) {
+  const int64_t *values = tensor.as<int64_t>();
+  return std::any_of(values, values + tensor.type.shape.numElements(), dim::isSymbolic);
+}
+static Value sizesValue(op::HostTensor sizes) {
+  const bool symbolic = holdsSymbols(sizes);
+  return Value(std::move(sizes), symbolic);
+}
+
+/// One step of a scalar program on sizes; nothing if that is no expression, or not decided by the bounds.
+static std::optional<int64_t> scalarOfSizes(const op::ScalarNode &node, const std::optional<int64_t> (&args)[3]) {
+  using enum op::ScalarOp;
+  switch (node.op) { // what one operand may decide
+  case Const:
+    return node.i;
+  case And:
+  case Or: {
+    const int64_t decides = node.op == Or;
+    if (node.dtype != DType::boolean)
+      return {};
+    if (args[0] == decides || args[1] == decides)
+      return decides;
+    return args[0] && args[1] ? std::optional(1 - decides) : std::nullopt;
+  }
+  case Select:
+    if (args[0])
+      return *args[0] ? args[1] : args[2];
+    return args[1] == args[2] ? args[1] : std::nullopt;
+  default:
+    break;
+  }
+  for (int k = 0; k < 3; ++k)
+    if (node.args[k] >= 0 && !args[k])
+      return {};
+  const int64_t a = args[0].value_or(0), b = args[1].value_or(0);
+  auto opposite = [](std::optional<bool> v) { return v ? std::optional<int64_t>(!*v) : std::nullopt; };
+  switch (node.op) {
+  case Cast:
+    return node.dtype != DType::boolean ? std::optional(a)
+           : dim::distinct(a, 0)        ? std::optional(int64_t(1))
+           : a == 0                     ? std::optional(int64_t(0))
+                                        : std::nullopt;
+  case Add:
+    return dim::add(a, b);
+  case Sub:
+    return dim::sub(a, b);
+  case Mul:
+    return dim::mul(a, b);
+  case Div:
+  case Rem: // of what is not negative, rounding down is cutting off
+    if (dim::bounds(a).lo < 0 || dim::bounds(b).lo <= 0)
+      return {};
+    return node.op == Div ? dim::floorDiv(a, b) : dim::mod(a, b);
+  case Min:
+    return dim::min(a, b);
+  case Max:
+    return dim::max(a, b);
+  case Neg:
+    return dim::neg(a);
+  case Abs:
+    return dim::max(a, dim::neg(a));
+  case Sign:
+    if (dim::bounds(a).lo > 0 || dim::bounds(a).hi < 0)
+      return dim::bounds(a).lo > 0 ? 1 : -1;
+    return a == 0 ? std::optional(int64_t(0)) : std::nullopt;
+  case Not:
+    return node.dtype == DType::boolean ? std::optional(int64_t(!a)) : std::nullopt;
+  case Xor:
+    return node.dtype == DType::boolean ? std::optional(int64_t(a != b)) : std::nullopt;
+  case Eq:
+  case Ne:
+    if (!dim::equal(a, b) && !dim::distinct(a, b))
+      return {};
+    return dim::equal(a, b) == (node.op == Eq);
+  case Lt:
+    return dim::less(a, b);
+  case Gt:
+    return dim::less(b, a);
+  case Ge:
+    return opposite(dim::less(a, b));
+  case Le:
+    return opposite(dim::less(b, a));
+  default:
+    return {};
+  }
+}
+
+/// An elementwise op on sizes, by its scalar program; nothing if that is no expression over sizes, or a comparison that
+/// depends on them: then the program computes it when it runs.
+std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, const std::vector<Value> &operands,
+                                                const op::Attrs &attrs, const TensorType &result) const {
+  std::vector<TensorType> types;
+  for (const Value &v : operands) {
+    types.push_back(v.type);
+    const bool fits = v.type.shape == result.shape || v.type.shape.numElements() == 1;
+    const bool isSize = v.dtype() == DType::i64 && (v.symbolic || !holdsSymbols(*v.host));
+    if (!fits || (!isSize && v.dtype() != DType::boolean))
+      return {};
+  }
+  const op::ScalarProgram program = op::recordElementwise(info, types, result, attrs);
+  // A conversion to another integer keeps the sizes as they are: no 32 bits hold an expression.
+  if (operands.size() == 1 && isInteger(result.dtype) &&
+      std::ranges::all_of(program.nodes, [](const op::ScalarNode &n) {
+        return n.op == op::ScalarOp::Operand || n.op == op::ScalarOp::Cast;
+      }))
+    return sizesValue(*operands[0].host);
+  if (result.dtype != DType::i64 && result.dtype != DType::boolean)
+    return {};
+  op::HostTensor out = op::HostTensor::allocate(result);
+  std::vector<std::optional<int64_t>> values(
+      program.nodes.size()); // nothing: not known, which may not matter in the end
+  for (int64_t e = 0; e < result.shape.numElements(); ++e) {
+    for (size_t i = 0; i < program.nodes.size(); ++i) {
+      const op::ScalarNode &node = program.nodes[i];
+      if (node.dtype != DType::i64 && node.dtype != DType::boolean)
+        return {};
+      if (node.op == op::ScalarOp::Operand) {
+        const op::HostTensor &t = *operands[static_cast<size_t>(node.i)].host;
+        const int64_t at = t.type.shape.numElements() == 1 ? 0 : e;
+        values[i] = t.type.dtype == DType::boolean ? t.as<uint8_t>()[at] : t.as<int64_t>()[at];
+        continue;
+      }
+      std::optional<int64_t> args[3];
+      for (int k = 0; k < 3; ++k)
+        if (node.args[k] >= 0)
+          args[k] = values[static_cast<size_t>(node.args[k])];
+      values[i] = scalarOfSizes(node, args);
+    }
+    if (!values[static_cast<size_t>(program.result)])
+      return {};
+    const int64_t value = *values[static_cast<size_t>(program.result)];
+    if (result.dtype == DType::boolean)
+      out.as<uint8_t>()[e] = value != 0;
+    else
+      out.as<int64_t>()[e] = value;
+  }
+  return result.dtype == DType::boolean ? Value(std::move(out)) : sizesValue(std::move(out));
+}
+
+/// The sum, product or extreme of a list of sizes.
+static std::optional<Value> reduceSizes(const op::OpInfo &info, const std::vector<Value> &operands,
+                                        const TensorType &result) {
+  if (operands.size() != 1 || operands[0].rank() != 1 || operands[0].dtype() != DType::i64 || info.isMean ||
+      result.dtype != DType::i64 || result.shape.numElements() != 1)
+    return {};
+  const int64_t *sizes = operands[0].host->as<int64_t>(), count = operands[0].dim(0);
+  op::HostTensor out = op::HostTensor::allocate(result);
+  int64_t &value = *out.as<int64_t>() = sizes[0]; // a list that holds symbols is not empty
+  for (int64_t i = 1; i < count; ++i)
+    switch (info.combine) {
+    case op::Combine::Sum:
+      value = dim::add(value, sizes[i]);
+      break;
+    case op::Combine::Prod:
+      value = dim::mul(value, sizes[i]);
+      break;
+    case op::Combine::Max:
+      value = dim::max(value, sizes[i]);
+      break;
+    case op::Combine::Min:
+      value = dim::min(value, sizes[i]);
+      break;
+    default:
+      return {};
+    }
+  return sizesValue(std::move(out));
+}
+
+std::optional<Value> NodeImporter::fold(const op::OpInfo &info, const std::vector<Value> &inputs,
+                                        const op::Attrs &attrs, const TensorType &result) const {
+  if (!info.evaluate || info.numResults != 1 || !result.shape.isStatic() || op::isSymbolic(attrs) ||
+      result.bytes() > kFoldBytes)
+    return {};
+  std::vector<op::HostTensor> operands;
+  for (const Value &v : inputs) {
+    if (!v.host || v.type.bytes() > kFoldBytes)
+      return {};
+    operands.push_back(*v.host);
+  }
+  // Sizes that are symbols are moved about like numbers, and computed with as expressions.
+  const bool symbolic = std::ranges::any_of(inputs, &Value::symbolic);
+  if (symbolic) {
+    if (info.elementwise)
+      return computeSizes(info, inputs, attrs, result);
+    if (info.family == op::Family::Reduction)
+      return reduceSizes(info, inputs, result);
+    if (info.family != op::Family::Shape && info.family != op::Family::Indexing)
+      return {};
+  }
+  std::vector<op::HostTensor> results{op::HostTensor::allocate(result)};
+  try {
+    info.evaluate(info, operands, attrs, results);
+  } catch (const RuntimeError &e) { // an index that is outside of its dimension
+    fail(e.message());
+  }
+  return symbolic && results[0].type.dtype == i64 ? sizesValue(results[0]) : Value(results[0]);
+}
+
+} // namespace tressel::onnx
