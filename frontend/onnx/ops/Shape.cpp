@@ -272,17 +272,6 @@ void gather(N &n) {
   n.out(0, n.emit("take", {v, index}, {{"axis", int64_t(axis)}}));
 }
 
-/// Where element i of a padded dimension comes from: outside it is the border, mirrored at it, or begins anew.
-int64_t paddedFrom(const std::string &mode, int64_t i, int64_t size) {
-  auto modulo = [](int64_t a, int64_t b) { return ((a % b) + b) % b; };
-  if (mode == "edge")
-    return std::clamp<int64_t>(i, 0, size - 1);
-  if (mode == "wrap")
-    return modulo(i, size);
-  const int64_t period = std::max<int64_t>(2 * (size - 1), 1), at = modulo(i, period); // reflect
-  return at < size ? at : period - at;
-}
-
 void pad(N &n) {
   Value v = n.in(0);
   std::string mode = n.stringAttr("mode", "constant");
@@ -307,35 +296,22 @@ void pad(N &n) {
   for (size_t k = 0; k < axes.size(); ++k) {
     size_t d = static_cast<size_t>(axes[k]);
     int64_t before = pads[k], after = pads[k + axes.size()];
-    if (dim::isSymbolic(before) || dim::isSymbolic(after))
-      n.unsupported("padding by a size that is only known when the program runs");
-    if (std::abs(before) > kMaxTensorBytes || std::abs(after) > kMaxTensorBytes)
-      n.fail("'pads' holds " + std::to_string(std::abs(before) > kMaxTensorBytes ? before : after));
-    crops |= before < 0 || after < 0;
-    pads1 |= before > 0 || after > 0;
-    from[d] = std::max<int64_t>(-before, 0);
-    to[d] = dim::sub(to[d], std::max<int64_t>(-after, 0));
-    low[d] = std::max<int64_t>(before, 0);
-    high[d] = std::max<int64_t>(after, 0);
+    for (int64_t p : {before, after})
+      if (dim::isConstant(p) && std::abs(p) > kMaxTensorBytes)
+        n.fail("'pads' holds " + std::to_string(p));
+    from[d] = dim::max(dim::neg(before), 0);
+    to[d] = dim::sub(to[d], dim::max(dim::neg(after), 0));
+    low[d] = dim::max(before, 0);
+    high[d] = dim::max(after, 0);
+    crops |= from[d] != 0 || dim::max(dim::neg(after), 0) != 0;
+    pads1 |= low[d] != 0 || high[d] != 0;
     if (dim::less(to[d], from[d]).value_or(false))
       n.fail("negative 'pads' remove more than dimension " + std::to_string(d) + " of " + v.type.str());
   }
   if (crops)
     v = slice(n, v, from, to, Ints(static_cast<size_t>(v.rank()), 1));
-  for (int d = 0; mode != "constant" && d < v.rank(); ++d) {
-    const int64_t before = low[static_cast<size_t>(d)], after = high[static_cast<size_t>(d)];
-    if (before == 0 && after == 0)
-      continue;
-    const int64_t size = n.number(v, d);
-    if (size == 0 || before + size + after > int64_t(1) << 28)
-      n.fail("cannot bring dimension " + std::to_string(d) + " of " + v.type.str() + " to " + std::to_string(before + size + after));
-    Ints places;
-    for (int64_t i = -before; i < size + after; ++i)
-      places.push_back(paddedFrom(mode, i, size));
-    v = n.emit("take", {v, n.ints(places)}, {{"axis", int64_t(d)}});
-  }
-  if (pads1 && mode == "constant")
-    v = n.emit("pad", {v}, {{"low", low}, {"high", high}, {"value", value}});
+  if (pads1)
+    v = n.emit("pad", {v}, {{"low", low}, {"high", high}, {"value", value}, {"mode", mode}});
   n.out(0, v);
 }
 

@@ -5,6 +5,7 @@
 #include "ir/interpreter/Interpreter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 #include <numeric>
 
@@ -333,6 +334,44 @@ TEST_F(OnnxBodies, OldScanHasABatch) {
   auto out = run({floats({2, 2}, {0, 0, 100, 100}), floats({2, 3, 2}, {1, 2, 3, 4, 5, 6, 1, 1, 1, 1, 1, 1})});
   EXPECT_EQ(out[0], (Floats{9, 12, 103, 103}));
   EXPECT_EQ(out[1], (Floats{5, 6, 8, 10, 9, 12, 101, 101, 102, 102, 103, 103}));
+}
+
+/// Hidden states h[t] = tanh(x[t] + h[t - 1]), in both directions.
+ModelBuilder recurrent(int64_t steps) {
+  ModelBuilder b;
+  b.input("x", {steps, 1, 1}).output("y").output("last");
+  b.floats("w", {2, 1, 1}, {1, 1});
+  b.floats("r", {2, 1, 1}, {1, 1});
+  b.node("RNN", {"x", "w", "r"}, {"y", "last"}).add_attribute()->set_name("direction");
+  auto &direction = *b.model.mutable_graph()->mutable_node(0)->mutable_attribute(0);
+  direction.set_type(::onnx::AttributeProto::STRING);
+  direction.set_s("bidirectional");
+  return b;
+}
+
+TEST_F(OnnxBodies, RecurrentNetworksAreOneScanPerDirection) {
+  import(recurrent(3));
+  EXPECT_EQ(count("scan"), 2);
+  const HostTensor x = floats({3, 1, 1}, {0.5, -1, 2});
+  const float a = std::tanh(0.5f), b = std::tanh(-1 + a), c = std::tanh(2 + b);
+  const float r = std::tanh(2.f), q = std::tanh(-1 + r), p = std::tanh(0.5f + q);
+  auto out = run({x});
+  const Floats want{a, p, b, q, c, r}; // [steps, directions]
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(out[0][i], want[i], 1e-6) << i;
+  EXPECT_NEAR(out[1][0], c, 1e-6);
+  EXPECT_NEAR(out[1][1], p, 1e-6);
+
+  int ops = 0;
+  module->walk([&](mlir::Operation *) { ++ops; });
+  import(recurrent(3000)); // of the same size
+  module->walk([&](mlir::Operation *) { --ops; });
+  EXPECT_EQ(ops, 0);
+
+  import(recurrent(-1), true); // of any length
+  EXPECT_EQ(count("scan"), 2);
+  auto open = run({x});
+  EXPECT_EQ(open, out);
 }
 
 TEST_F(OnnxBodies, RefusesBodiesThatDoNotFit) {
