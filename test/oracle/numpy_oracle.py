@@ -104,6 +104,17 @@ def widen(op, tensor, dtype):
     return tensor
 
 
+def attributes(case):
+    values = {}
+    for name, value in (case.get("attrs") or {}).items():
+        if isinstance(value, dict):
+            value = DTYPES[value["dtype"]] if "dtype" in value else float(value["float"])
+        elif isinstance(value, list) and name in ("axis", "permutation", "shape"):
+            value = tuple(value)
+        values[name] = value
+    return values
+
+
 def expected(op, case, data):
     scope = dict(SCOPE)
     scope["types"] = {s["name"]: e["dtype"] for s, e in zip(op.get("operands") or [], case["inputs"])}
@@ -113,12 +124,7 @@ def expected(op, case, data):
     for spec in op.get("operands") or []:
         absent = spec["optional"] and not values
         scope[spec["name"]] = values if spec["variadic"] else None if absent else values.pop(0)
-    for name, value in (case.get("attrs") or {}).items():
-        if isinstance(value, dict):
-            value = DTYPES[value["dtype"]] if "dtype" in value else float(value["float"])
-        elif isinstance(value, list) and name in ("axis", "permutation", "shape"):
-            value = tuple(value)
-        scope[name] = value
+    scope.update(attributes(case))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         want = eval(op["numpy"], scope)  # the expressions are the project's own
@@ -136,17 +142,17 @@ def difference(op, case, data):
     return next((f"result {i} {p}" if len(want) > 1 else p for i, p in enumerate(problems) if p), None)
 
 
-def difference_of(got, dtype, want):
+def difference_of(got, dtype, want, judge="NumPy", tolerance=TOLERANCE):
     if want.shape != got.shape:
-        return f"shape {got.shape}, NumPy has {want.shape}"
+        return f"shape {got.shape}, {judge} has {want.shape}"
     kinds = {"f": "float", "V": "float", "i": "integer", "u": "integer", "b": "bool"}
     kind = "float" if dtype in FLOATS else "bool" if dtype == "bool" else "integer"
     if kinds[want.dtype.kind] != kind:
-        return f"type {dtype}, NumPy has {want.dtype}"
+        return f"type {dtype}, {judge} has {want.dtype}"
     with np.errstate(all="ignore"):
         want = want.astype(DTYPES[dtype])
         if kind == "float":
-            rtol, atol = TOLERANCE[dtype]
+            rtol, atol = tolerance[dtype]
             g, w = got.astype(np.float64), want.astype(np.float64)
             close = np.isclose(g, w, rtol=rtol, atol=atol, equal_nan=True)
         else:
@@ -155,7 +161,16 @@ def difference_of(got, dtype, want):
     if close.all():
         return None
     index = tuple(int(i) for i in np.argwhere(~close)[0])
-    return f"at {index}: {g[index]}, NumPy has {w[index]}; {int((~close).sum())} of {close.size} differ"
+    return f"at {index}: {g[index]}, {judge} has {w[index]}; {int((~close).sum())} of {close.size} differ"
+
+
+def cases(args):
+    """What the program writes: operands, attributes and results of each op's cases, and the tensors' bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [args.cases, folder, str(args.seed), str(args.count)] + (["inject"] if args.inject else [])
+        if subprocess.run(command).returncode:
+            sys.exit("oracle-cases failed")
+        return json.loads(pathlib.Path(folder, "manifest.json").read_text()), pathlib.Path(folder, "data.bin").read_bytes()
 
 
 def describe(case):
@@ -170,13 +185,7 @@ def main():
     parser.add_argument("--count", type=int, default=12, help="cases per op and type")
     parser.add_argument("--inject", action="store_true")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        command = [args.cases, folder, str(args.seed), str(args.count)] + (["inject"] if args.inject else [])
-        if subprocess.run(command).returncode:
-            sys.exit("numpy_oracle: oracle-cases failed")
-        manifest = json.loads(pathlib.Path(folder, "manifest.json").read_text())
-        data = pathlib.Path(folder, "data.bin").read_bytes()
-
+    manifest, data = cases(args)
     failures, unnoticed = [], []
     print(f"cases by op and type, seed {args.seed}; '.' where the op takes no such type")
     print(f"{'':16}" + "".join(f"{t:>6}" for t in DTYPES))
