@@ -98,17 +98,27 @@ public:
     if (!value || !holdsValue(Boundary(ops).results, value))
       return work;
     Boundary rootBoundary(root), boundary(epilogue);
-    if (rootBoundary.results.size() != 1)
+    if (rootBoundary.results.size() != 1 || namesFurtherSizes(root, epilogue))
       return work;
     std::optional<Bid> first = ask(*library.provider, root, rootBoundary), second = ask(*generated, epilogue, boundary);
     if (!first || !second)
       return work;
     work = {library.provider, *first, first->seconds + second->seconds, SmallVector<Operation *, 2>(root)};
-    work.bid.scratchBytes = std::max(first->scratchBytes, second->scratchBytes);
+    work.bid.scratchBytes = dim::max(first->scratchBytes, second->scratchBytes);
     return work;
   }
 
 private:
+  /// A library's scalars are the symbols of its root.
+  static bool namesFurtherSizes(Ops root, Ops epilogue) {
+    SmallVector<int64_t> known;
+    for (Operation *op : root)
+      llvm::append_range(known, graph::symbolsOf(op));
+    return llvm::any_of(epilogue, [&](Operation *op) {
+      return llvm::any_of(graph::symbolsOf(op), [&](int64_t symbol) { return !llvm::is_contained(known, symbol); });
+    });
+  }
+
   std::optional<Bid> ask(const KernelProvider &provider, Ops ops, const Boundary &boundary) const {
     SmallVector<bool> packable =
         llvm::map_to_vector(boundary.inputs, [&](Value v) { return parameterOnly.contains(v); });
@@ -354,10 +364,10 @@ private:
 
     SmallVector<Location> locations{rootOf(ops)->getLoc()};
     llvm::append_range(locations, llvm::map_range(ordered, [](Operation *op) { return op->getLoc(); }));
-    auto cluster = graph::ClusterOp::create(
-        b, fuseLocations(&getContext(), locations), ValueRange(results).getTypes(), inputs, how.provider->name(),
-        how.bid.params, how.bid.range, static_cast<uint64_t>(how.bid.grain),
-        static_cast<uint64_t>(how.bid.scratchBytes), IntegerAttr(), static_cast<uint64_t>(how.bid.packs.size()));
+    auto cluster = graph::ClusterOp::create(b, fuseLocations(&getContext(), locations), ValueRange(results).getTypes(),
+                                            inputs, how.provider->name(), how.bid.params, how.bid.range,
+                                            static_cast<uint64_t>(how.bid.grain), how.bid.scratchBytes, IntegerAttr(),
+                                            static_cast<uint64_t>(how.bid.packs.size()));
     Block *body = b.createBlock(&cluster.getBody());
     IRMapping map;
     for (Value input : inputs)

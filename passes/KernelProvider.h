@@ -32,7 +32,7 @@ struct PackRequest {
 struct Bid {
   double seconds = 0; ///< predicted, on this machine's model
   std::string params; ///< JSON for the provider's factory (library kernels); empty for generated ones
-  int64_t range = 1, grain = 1, scratchBytes = 0;
+  int64_t range = 1, grain = 1, scratchBytes = 0; ///< range and scratchBytes may be symbolic
   std::vector<PackRequest> packs;
 };
 

@@ -160,18 +160,20 @@ KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
     if (!params)
       llvm::consumeError(params.takeError());
     else if (const llvm::json::Object *object = params->getAsObject())
-      unit = object->getInteger("unit").value_or(0);
+      unit = object->getString("unit") ? dim::parse(*object->getString("unit")).value_or(0)
+                                       : object->getInteger("unit").value_or(0);
     // Units are whole rows, where a row is as many inner dimensions as divide a unit.
     const Shape shape = graph::fromMlir(yield->getOperand(0).getType()).shape;
     int64_t inner = dim::numElements(shape), rows = 1;
-    auto wholeRows = [&] { return dim::isConstant(inner) && inner > 0 && unit % inner == 0; };
-    for (rowDims = 0; unit > 0 && rowDims < shape.rank() && !wholeRows(); ++rowDims) {
+    auto wholeRows = [&] { return dim::divideExactly(unit, inner); };
+    for (rowDims = 0; unit != 0 && rowDims < shape.rank() && !wholeRows(); ++rowDims) {
       rows = dim::mul(rows, shape[rowDims]);
       inner = dim::divideExactly(inner, shape[rowDims]).value_or(0);
     }
-    if (unit <= 0 || !wholeRows())
+    const std::optional<int64_t> block = unit != 0 ? wholeRows() : std::nullopt;
+    if (!block || *block == 0)
       fail("the library's units of work are not known");
-    source.signature.rows = UnitRows{rows, unit / inner};
+    source.signature.rows = UnitRows{rows, *block};
   }
   auto graph = kernelGraphOf(ops, inputs, results);
   if (!graph)

@@ -9,8 +9,7 @@ namespace tressel::codegen {
 
 /// Units that a library kernel gives its epilogue: unit u covers rows [u * block, min((u + 1) * block, rows)).
 struct UnitRows {
-  int64_t rows = 1; ///< may be symbolic
-  int64_t block = 1;
+  int64_t rows = 1, block = 1; ///< may be symbolic
 };
 
 struct LoopSchedule {

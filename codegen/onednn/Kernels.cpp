@@ -4,10 +4,14 @@
 #include "tressel/runtime/Kernel.h"
 #include "tressel/runtime/Schedule.h"
 
+#include <algorithm>
 #include <dlfcn.h>
 #include <dnnl.hpp>
 #include <map>
 #include <mutex>
+#include <new>
+#include <optional>
+#include <span>
 
 namespace tressel::onednn {
 
@@ -67,7 +71,8 @@ struct MatmulPlan {
   dnnl::matmul::primitive_desc full, last;
   memory::desc plainRight;
 
-  explicit MatmulPlan(const Matmul &m, bool packed) : p(m) {
+  explicit MatmulPlan(const Params &params, bool packed) : p(params.matmul) {
+    const Matmul &m = p;
     plainRight = plain({m.k, m.n}, {m.b[1], m.b[2]});
     full = make(m.rows, packed ? any({m.k, m.n}) : plainRight);
     int64_t rest = m.m % m.rows;
@@ -89,8 +94,12 @@ struct ConvPlan {
   dnnl::convolution_forward::primitive_desc conv;
   memory::desc src, weights, dst; ///< as the caller has them
   bool packed;
+  memory::desc stored; ///< one block of the packed weights
 
-  ConvPlan(const Conv &c, bool packed) : p(c), packed(packed) {
+  /// Packed weights have the layout that suits `layout` best, where that is another plan; what this one wants is made
+  /// of it.
+  ConvPlan(const Params &params, bool packed, const ConvPlan *layout = nullptr) : p(params.conv), packed(packed) {
+    const Conv &c = p;
     int64_t features = c.outChannels / c.blocks;
     Dims s{1, c.inChannels}, d{1, features}, w;
     if (c.groups > 1)
@@ -106,18 +115,30 @@ struct ConvPlan {
       dilations.push_back(x - 1);
     // Blocked layouts pay for their reorders once both channel counts fill vectors; with few channels plain is faster.
     bool blocked = c.inChannels / c.groups >= 16 && features / c.groups >= 16;
-    conv = {dnnl::convolution_forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-                                            blocked ? any(s) : src, any(w), blocked ? any(d) : dst, c.strides, dilations,
-                                            c.padLow, c.padHigh),
-            userScratch(), engine()};
+    auto make = [&](const memory::desc &right) -> dnnl::convolution_forward::primitive_desc {
+      return {dnnl::convolution_forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+                                              blocked ? any(s) : src, right, blocked ? any(d) : dst, c.strides,
+                                              dilations, c.padLow, c.padHigh),
+              userScratch(), engine()};
+    };
+    if (!packed || !layout) {
+      conv = make(any(w));
+    } else {
+      try {
+        conv = make(layout->stored);
+      } catch (const dnnl::error &) { // these sizes want another layout
+        conv = make(any(w));
+      }
+    }
+    stored = !packed ? weights : layout ? layout->stored : conv.weights_desc();
   }
   int64_t imageElements() const { return elements(p.in) * p.inChannels; }
   int64_t unitElements() const { return elements(p.out) * (p.outChannels / p.blocks); }
   int64_t weightElements() const { return elements(p.window) * (p.inChannels / p.groups) * (p.outChannels / p.blocks); }
   bool reorderSrc() const { return conv.src_desc() != src; }
   bool reorderDst() const { return conv.dst_desc() != dst; }
-  bool reorderWeights() const { return !packed && conv.weights_desc() != weights; }
-  int64_t packedBlockBytes() const { return aligned(conv.weights_desc().get_size()); }
+  bool reorderWeights() const { return conv.weights_desc() != stored; }
+  int64_t packedBlockBytes() const { return aligned(stored.get_size()); }
   int64_t scratchBytes() const {
     return aligned(conv.scratchpad_desc().get_size()) + (reorderSrc() ? aligned(conv.src_desc().get_size()) : 0) +
            (reorderDst() ? aligned(conv.dst_desc().get_size()) : 0) +
@@ -161,17 +182,37 @@ static Call reorder(const memory::desc &from, const memory::desc &to) {
   return Call(dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to)), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
+constexpr std::align_val_t kAlignment{64};
+struct FreeAligned {
+  void operator()(std::byte *memory) const { ::operator delete(memory, kAlignment); }
+};
+/// Scratch memory where the launch brings none.
+struct SlotBase {
+  dnnl::stream stream{engine()};
+  std::unique_ptr<std::byte, FreeAligned> scratch;
+  void *scratchOr(void *launch) const { return scratch ? scratch.get() : launch; }
+};
+
 /// What a kernel keeps: one Slot per concurrent caller, made when first needed and used again ever after.
 template <class Plan, class Slot> struct State {
   Params params;
   int32_t numInputs;
   Plan plan;
+  bool ownScratch; ///< of each slot; else the launch's
   mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<Slot>> free;
 
-  State(const Params &params, int32_t numInputs, Plan plan) : params(params), numInputs(numInputs), plan(std::move(plan)) {
-    free.push_back(std::make_unique<Slot>(this->plan));
+  State(const Params &params, int32_t numInputs, Plan plan, bool ownScratch)
+      : params(params), numInputs(numInputs), plan(std::move(plan)), ownScratch(ownScratch) {
+    free.push_back(make());
     free.reserve(64);
+  }
+  std::unique_ptr<Slot> make() const {
+    auto slot = std::make_unique<Slot>(plan);
+    if (ownScratch)
+      slot->scratch.reset(
+          static_cast<std::byte *>(::operator new(static_cast<size_t>(plan.scratchBytes()) + 1, kAlignment)));
+    return slot;
   }
   std::unique_ptr<Slot> take() const {
     {
@@ -182,7 +223,7 @@ template <class Plan, class Slot> struct State {
         return slot;
       }
     }
-    return std::make_unique<Slot>(plan);
+    return make();
   }
   void give(std::unique_ptr<Slot> slot) const {
     std::lock_guard lock(mutex);
@@ -202,8 +243,7 @@ template <class Plan, class Slot> struct State {
   }
 };
 
-struct MatmulSlot {
-  dnnl::stream stream{engine()};
+struct MatmulSlot : SlotBase {
   Call full, last;
   explicit MatmulSlot(const MatmulPlan &p) : full(call(p.full)), last(call(p.last)) {}
   static Call call(const dnnl::matmul::primitive_desc &pd) {
@@ -226,15 +266,14 @@ static int32_t runMatmul(const KernelArgs *args, int64_t begin, int64_t end) {
       int64_t batch = u / perBatch, row = u % perBatch * p.rows;
       Call &call = row + p.rows <= p.m ? slot.full : slot.last;
       if (!call.run(slot.stream, {left + batch * p.a[0] + row * p.a[1], right + batch * p.b[0],
-                                  out + (batch * p.m + row) * p.n, args->scratch}))
+                                  out + (batch * p.m + row) * p.n, slot.scratchOr(args->scratch)}))
         return false;
     }
     return true;
   });
 }
 
-struct ConvSlot {
-  dnnl::stream stream{engine()};
+struct ConvSlot : SlotBase {
   Call conv;
   std::unique_ptr<Call> src, weights, dst;
   explicit ConvSlot(const ConvPlan &p)
@@ -245,7 +284,7 @@ struct ConvSlot {
     if (p.reorderSrc())
       src = std::make_unique<Call>(reorder(p.src, p.conv.src_desc()));
     if (p.reorderWeights())
-      weights = std::make_unique<Call>(reorder(p.weights, p.conv.weights_desc()));
+      weights = std::make_unique<Call>(reorder(p.stored, p.conv.weights_desc()));
     if (p.reorderDst())
       dst = std::make_unique<Call>(reorder(p.conv.dst_desc(), p.dst));
   }
@@ -255,7 +294,7 @@ using ConvState = State<ConvPlan, ConvSlot>;
 static int32_t runConv(const KernelArgs *args, int64_t begin, int64_t end) {
   return ConvState::call(args, [&](const ConvState &s, ConvSlot &slot) {
     const ConvPlan &p = s.plan;
-    auto *scratch = static_cast<std::byte *>(args->scratch);
+    auto *scratch = static_cast<std::byte *>(slot.scratchOr(args->scratch));
     auto carve = [&](bool wanted, size_t bytes) {
       std::byte *here = scratch;
       if (wanted)
@@ -330,17 +369,105 @@ Query query(const Params &params) {
   OneThread guard;
   try {
     bool packed = params.packed >= 0;
+    const Params sizes = params.typical();
     if (params.kind == Kind::Matmul) {
-      MatmulPlan plan(params.matmul, packed);
+      MatmulPlan plan(sizes, packed);
       it->second = {true, {packed ? aligned(plan.full.weights_desc().get_size()) : 0, plan.scratchBytes()}};
     } else {
-      ConvPlan plan(params.conv, packed);
+      ConvPlan plan(sizes, packed);
       it->second = {true, {packed ? plan.packedBlockBytes() * params.conv.blocks : 0, plan.scratchBytes()}};
     }
   } catch (const dnnl::error &) {
     // not supported: the default answer
   }
   return it->second;
+}
+
+template <class State> static runtime::LoadedKernel loaded(runtime::KernelFn fn, std::shared_ptr<State> state) {
+  return {fn, state.get(), state};
+}
+
+/// A kernel of fixed sizes. `layout` is the plan by which weights were packed, where that is another one. Throws
+/// dnnl::error.
+static runtime::LoadedKernel makeFixed(const Params &params, int32_t numInputs, bool ownScratch = false,
+                                       const ConvPlan *layout = nullptr) {
+  const bool packed = params.packed >= 0;
+  switch (params.kind) {
+  case Kind::Matmul:
+    return loaded(runMatmul, std::make_shared<MatmulState>(params, numInputs, MatmulPlan(params, packed), ownScratch));
+  case Kind::Conv:
+    return loaded(runConv,
+                  std::make_shared<ConvState>(params, numInputs, ConvPlan(params, packed, layout), ownScratch));
+  case Kind::PackMatmul: {
+    MatmulPlan plan(params, true);
+    return loaded(runPack, std::make_shared<PackState>(
+                               PackState{params, numInputs, plan.plainRight, plan.full.weights_desc(), 1, 0, 0}));
+  }
+  case Kind::PackConv: {
+    ConvPlan plan(params, true);
+    return loaded(
+        runPack, std::make_shared<PackState>(PackState{params, numInputs, plan.weights, plan.stored, params.conv.blocks,
+                                                       plan.weightElements() * 4, plan.packedBlockBytes()}));
+  }
+  }
+  throw InternalError("unknown kind of oneDNN kernel");
+}
+
+/// A kernel of symbolic sizes: one of fixed sizes for each of the last few sizes it was called with.
+struct SizedState {
+  static constexpr size_t kMostSizes = 16;
+  struct Entry {
+    std::vector<int64_t> sizes;
+    uint64_t used;
+    runtime::LoadedKernel kernel; ///< no function: the result is empty
+  };
+  Params params;
+  int32_t numInputs;
+  std::optional<ConvPlan> layout;
+  mutable std::mutex mutex;
+  mutable std::vector<Entry> entries;
+  mutable uint64_t clock = 0;
+
+  SizedState(const Params &params, int32_t numInputs) : params(params), numInputs(numInputs) {
+    if (params.kind == Kind::Conv && params.packed >= 0)
+      layout.emplace(params.typical(), true);
+    entries.reserve(kMostSizes + 1);
+  }
+
+  runtime::LoadedKernel find(const int64_t *scalars) const {
+    const std::span<const int64_t> sizes(scalars, params.symbols.size());
+    std::lock_guard lock(mutex);
+    for (Entry &entry : entries)
+      if (std::ranges::equal(entry.sizes, sizes)) {
+        entry.used = ++clock;
+        return entry.kernel;
+      }
+    dim::Values values;
+    for (size_t i = 0; i < sizes.size(); ++i)
+      values.bind(params.symbols[i], sizes[i]);
+    const Params fixed = params.at(values);
+    const bool isEmpty = fixed.kind == Kind::Matmul ? fixed.matmul.batch < 1 || fixed.matmul.m < 1 || fixed.matmul.n < 1
+                                                    : fixed.conv.batch < 1 || std::ranges::min(fixed.conv.out) < 1;
+    runtime::LoadedKernel kernel;
+    if (!isEmpty)
+      kernel = makeFixed(fixed, numInputs, /*ownScratch=*/true, layout ? &*layout : nullptr);
+    if (entries.size() == kMostSizes)
+      entries.erase(std::ranges::min_element(entries, {}, &Entry::used)); // running calls share it
+    entries.push_back({{sizes.begin(), sizes.end()}, ++clock, kernel});
+    return kernel;
+  }
+};
+
+static int32_t runSized(const KernelArgs *args, int64_t begin, int64_t end) {
+  OneThread guard;
+  try {
+    const runtime::LoadedKernel kernel = static_cast<const SizedState *>(args->state)->find(args->scalars);
+    KernelArgs fixed = *args;
+    fixed.state = kernel.state;
+    return kernel.fn ? kernel.fn(&fixed, begin, end) : runtime::kKernelOk;
+  } catch (const std::exception &) {
+    return runtime::kKernelLibraryFailed;
+  }
 }
 
 static runtime::LoadedKernel makeKernel(const runtime::KernelDesc &desc) {
@@ -352,32 +479,13 @@ static runtime::LoadedKernel makeKernel(const runtime::KernelDesc &desc) {
   if (params.left < 0 || params.right < 0)
     throw InputError("kernel '" + desc.symbol + "' has no operands");
   OneThread guard;
-  bool packed = params.packed >= 0;
   try {
-    auto loaded = [](runtime::KernelFn fn, auto state) {
-      return runtime::LoadedKernel{fn, state.get(), state};
-    };
-    switch (params.kind) {
-    case Kind::Matmul:
-      return loaded(runMatmul, std::make_shared<MatmulState>(params, desc.numInputs, MatmulPlan(params.matmul, packed)));
-    case Kind::Conv:
-      return loaded(runConv, std::make_shared<ConvState>(params, desc.numInputs, ConvPlan(params.conv, packed)));
-    case Kind::PackMatmul: {
-      MatmulPlan plan(params.matmul, true);
-      return loaded(runPack, std::make_shared<PackState>(PackState{params, desc.numInputs, plan.plainRight,
-                                                                   plan.full.weights_desc(), 1, 0, 0}));
-    }
-    case Kind::PackConv: {
-      ConvPlan plan(params.conv, true);
-      return loaded(runPack, std::make_shared<PackState>(PackState{params, desc.numInputs, plan.weights, plan.conv.weights_desc(),
-                                                                   params.conv.blocks, plan.weightElements() * 4,
-                                                                   plan.packedBlockBytes()}));
-    }
-    }
+    if (!params.symbols.empty())
+      return loaded(runSized, std::make_shared<SizedState>(params, desc.numInputs));
+    return makeFixed(params, desc.numInputs);
   } catch (const dnnl::error &e) {
     throw InputError("oneDNN cannot run kernel '" + desc.symbol + "' on this CPU: " + e.what());
   }
-  throw InternalError("unknown kind of oneDNN kernel");
 }
 
 void registerKernels() { runtime::registerKernelProvider("onednn", makeKernel); }

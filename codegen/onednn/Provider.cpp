@@ -34,7 +34,9 @@ std::optional<Root> describe(const Candidate &c) {
   Root r{info, graph::attrsOf(o, *info), {}, graph::fromMlir(o->getResult(0).getType())};
   for (mlir::Value v : o->getOperands())
     r.operands.push_back(graph::fromMlir(v.getType()));
-  auto fits = [](const TensorType &t) { return t.dtype == f32 && t.shape.isStatic() && t.shape.numElements() > 0; };
+  auto fits = [](const TensorType &t) {
+    return t.dtype == f32 && dim::isKnown(t.shape) && llvm::none_of(t.shape, [](int64_t size) { return size == 0; });
+  };
   if (!fits(r.result) || !fits(r.operands[0]) || !fits(r.operands[1]))
     return std::nullopt;
   return r;
@@ -72,8 +74,9 @@ std::optional<std::vector<int64_t>> stridesOf(const LoopForm &form, const op::Op
     if (e.offset != 0 || e.indirect >= 0)
       return std::nullopt;
     for (const auto &term : e.terms)
-      strides[static_cast<size_t>(term.dim)] += term.coef * step;
-    step *= shape[d];
+      strides[static_cast<size_t>(term.dim)] =
+          dim::add(strides[static_cast<size_t>(term.dim)], dim::mul(term.coef, step));
+    step = dim::mul(step, shape[d]);
   }
   return strides;
 }
@@ -88,9 +91,9 @@ std::optional<Dim> merge(const std::vector<Dim> &dims) {
       continue;
     }
     for (int t = 0; t < 3; ++t)
-      if (d->stride[t] != all.stride[t] * all.size)
+      if (d->stride[t] != dim::mul(all.stride[t], all.size))
         return std::nullopt;
-    all.size *= d->size;
+    all.size = dim::mul(all.size, d->size);
   }
   return all;
 }
@@ -111,7 +114,7 @@ std::optional<Params> asMatmul(const Root &root) {
   std::vector<int64_t> result(form->domain.size(), 0);
   int64_t step = 1;
   for (int d = form->numParallel - 1; d >= 0; --d)
-    result[static_cast<size_t>(d)] = step, step *= form->domain[static_cast<size_t>(d)];
+    result[static_cast<size_t>(d)] = step, step = dim::mul(step, form->domain[static_cast<size_t>(d)]);
   for (size_t d = 0; d < form->domain.size(); ++d) {
     Dim dim{form->domain[d], {(*left)[d], (*right)[d], result[d]}};
     if (dim.size == 1)
@@ -132,13 +135,13 @@ std::optional<Params> asMatmul(const Root &root) {
     }
   }
   auto b = merge(batch), m = merge(rows), n = merge(columns), k = merge(reduced);
-  if (!b || !m || !n || !k)
+  if (!b || !m || !n || !k || dim::bounds(k->size).lo < 1) // a sum of nothing is no call of oneDNN's
     return std::nullopt;
   Params p;
   // The result must be stored batch, rows, columns; if the columns come first, the product is taken the other way round.
   auto rowMajor = [&] {
     return (n->size == 1 || n->stride[2] == 1) && (m->size == 1 || m->stride[2] == n->size) &&
-           (b->size == 1 || b->stride[2] == m->size * n->size);
+           (b->size == 1 || b->stride[2] == dim::mul(m->size, n->size));
   };
   int l = 0, r = 1;
   if (!rowMajor()) {
@@ -151,26 +154,24 @@ std::optional<Params> asMatmul(const Root &root) {
   p.left = l, p.right = r;
   p.matmul = {b->size, m->size, n->size, k->size,
               {stride(*b, l), stride(*m, l), stride(*k, l)}, {stride(*b, r), stride(*k, r), stride(*n, r)}, 1};
-  // oneDNN takes matrices of which one dimension is dense; a dimension of size 1 may be called dense.
-  auto fix = [](int64_t &s, int64_t size, int64_t value) {
-    if (size == 1)
-      s = value;
-  };
-  fix(p.matmul.a[2], k->size, 1), fix(p.matmul.a[1], m->size, std::max<int64_t>(k->size * p.matmul.a[2], 1));
-  fix(p.matmul.b[2], n->size, 1), fix(p.matmul.b[1], k->size, std::max<int64_t>(n->size * p.matmul.b[2], 1));
+  p.matmul.callUnitSizesDense();
   if (!oneDense(p.matmul.a[1], p.matmul.a[2]) || !oneDense(p.matmul.b[1], p.matmul.b[2]))
     return std::nullopt;
   return p;
 }
 
+double hinted(int64_t size) { return static_cast<double>(dim::hint(size)); }
+
 /// Rows per unit: some 4 Mflop, an even split, and with a batch whole matrices or equal blocks, so that units are contiguous.
 void chooseRows(Matmul &m) {
   constexpr double flopsPerUnit = 4e6;
-  auto rows = static_cast<int64_t>(flopsPerUnit / (2.0 * static_cast<double>(m.n) * static_cast<double>(m.k)));
-  rows = std::clamp<int64_t>((rows + 15) / 16 * 16, 32, 128);
-  int64_t blocks = (m.m + rows - 1) / rows;
-  m.rows = (m.m + blocks - 1) / blocks;
-  if (m.batch > 1 && m.m % m.rows != 0)
+  auto rows = static_cast<int64_t>(flopsPerUnit / (2.0 * hinted(m.n) * hinted(m.k)));
+  m.rows = std::clamp<int64_t>((rows + 15) / 16 * 16, 32, 128);
+  if (dim::isConstant(m.m)) {
+    int64_t blocks = (m.m + m.rows - 1) / m.rows;
+    m.rows = (m.m + blocks - 1) / blocks;
+  }
+  if (m.batch != 1 && (!dim::isConstant(m.m) || m.m % m.rows != 0))
     m.rows = m.m;
 }
 
@@ -195,9 +196,11 @@ std::optional<Params> asConv(const Root &root) {
   c.strides = ints("strides", 1), c.dilations = ints("dilations", 1);
   c.padLow = ints("pad_low", 0), c.padHigh = ints("pad_high", 0);
   // A small batch of large images leaves threads idle: then ranges of features are units of their own.
-  double flopsPerImage = 2.0 * static_cast<double>(root.result.shape.numElements()) / static_cast<double>(c.batch) *
+  if (!w.shape.isStatic() || llvm::any_of(c.in, [](int64_t size) { return dim::bounds(size).lo < 1; }))
+    return std::nullopt;
+  double flopsPerImage = 2.0 * hinted(dim::numElements(root.result.shape)) / hinted(c.batch) *
                          static_cast<double>(w.shape.numElements()) / static_cast<double>(c.outChannels);
-  if (c.groups == 1 && c.batch < 4 && flopsPerImage > 20e6)
+  if (c.groups == 1 && dim::hint(c.batch) < 4 && flopsPerImage > 20e6)
     for (int64_t blocks : {4, 2})
       if (c.outChannels % (blocks * 32) == 0) {
         c.blocks = blocks;
@@ -223,26 +226,30 @@ public:
     }
     if (!params)
       return std::nullopt;
-    double flops = 2.0 * static_cast<double>(root->result.shape.numElements());
+    double flops = 2.0 * hinted(dim::numElements(root->result.shape));
     if (isConv)
       flops *= static_cast<double>(root->operands[1].shape.numElements()) / static_cast<double>(params->conv.outChannels);
     else
-      flops *= static_cast<double>(params->matmul.k);
+      flops *= hinted(params->matmul.k);
     // The candidate's inputs stand in some order of their own.
     mlir::Operation *o = candidate.ops[0];
     auto inputOf = [&](int32_t operand) {
       return static_cast<int32_t>(llvm::find(candidate.inputs, o->getOperand(static_cast<unsigned>(operand))) - candidate.inputs.begin());
     };
     params->left = inputOf(params->left), params->right = inputOf(params->right);
-    int64_t units;
+    int64_t range;
     if (isConv) {
-      units = params->conv.units();
-      params->unit = root->result.shape.numElements() / units;
+      range = params->conv.units();
+      params->unit = params->conv.outChannels / params->conv.blocks;
+      for (int64_t size : params->conv.out)
+        params->unit = dim::mul(params->unit, size);
     } else {
       chooseRows(params->matmul);
-      units = params->matmul.units();
-      params->unit = params->matmul.rows * params->matmul.n;
+      range = params->matmul.units();
+      params->unit = dim::mul(params->matmul.rows, params->matmul.n);
     }
+    params->symbols = graph::symbolsOf(candidate.ops[0]);
+    const int64_t units = std::max<int64_t>(1, dim::hint(range));
     // Batched right sides are read as they are: packing serves weights that all rows share.
     if (parameterOnly[static_cast<size_t>(params->right)] && (isConv || params->matmul.batch == 1))
       params->packed = static_cast<int32_t>(candidate.inputs.size());
@@ -251,18 +258,21 @@ public:
       return std::nullopt;
     Bid bid;
     const codegen::CpuModel &cpu = codegen::hostCpuModel();
-    double bytes = static_cast<double>(root->operands[0].bytes() + root->operands[1].bytes() + root->result.bytes());
+    double bytes = hinted(dim::bytes(root->operands[0])) + hinted(dim::bytes(root->operands[1])) +
+                   hinted(dim::bytes(root->result));
     // Shares of peak as measured on one core: large products 0.85, small blocks less.
-    double efficiency = isConv ? (params->conv.inChannels / params->conv.groups >= 16 ? 0.6 : 0.1)
-                               : std::min(0.85, 0.2 + 0.01 * static_cast<double>(std::min<int64_t>(params->matmul.rows, 64)));
+    double efficiency =
+        isConv
+            ? (params->conv.inChannels / params->conv.groups >= 16 ? 0.6 : 0.1)
+            : std::min(0.85, 0.2 + 0.01 * static_cast<double>(std::min<int64_t>(dim::hint(params->matmul.rows), 64)));
     bid.seconds = codegen::predictSeconds(cpu, flops, bytes, efficiency) + static_cast<double>(units) * cpu.libraryCallSeconds;
     bid.params = params->toJson();
-    bid.range = units;
+    bid.range = range;
     bid.grain = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(units) * 40e-6 / (bid.seconds * cpu.threads)));
     bid.grain = std::min(bid.grain, units);
-    bid.scratchBytes = answer.needs.scratchBytes;
+    bid.scratchBytes = params->symbols.empty() ? answer.needs.scratchBytes : 0;
     if (params->packed >= 0) {
-      Params pack = *params;
+      Params pack = params->typical();
       pack.kind = isConv ? Kind::PackConv : Kind::PackMatmul;
       pack.left = pack.right = 0, pack.packed = -1;
       bid.packs.push_back({static_cast<unsigned>(params->right), pack.toJson(), answer.needs.packedBytes});

@@ -1,4 +1,4 @@
-// oneDNN's bids for clusters: matrix products and convolutions of f32.
+// oneDNN's bids for clusters: matrix products and convolutions of f32, of static and symbolic sizes.
 #pragma once
 
 #include "passes/KernelProvider.h"

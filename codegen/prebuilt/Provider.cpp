@@ -19,9 +19,7 @@ public:
       return std::nullopt;
     mlir::Operation *op = candidate.ops.front();
     std::optional<op::KernelForm> form = passes::kernelFormOf(op);
-    // Scratch memory is laid out ahead, for the largest size.
-    constexpr int64_t mostScratch = int64_t(1) << 30;
-    if (!form || dim::bounds(form->scratchBytes).hi > mostScratch)
+    if (!form)
       return std::nullopt;
     int64_t bytes = 0;
     for (mlir::Type type : op->getOperandTypes())
@@ -38,7 +36,7 @@ public:
     bid.range = dim::max(1, form->range);
     bid.grain = std::clamp<int64_t>(
         static_cast<int64_t>(static_cast<double>(units) * secondsPerTask / (bid.seconds * cpu.threads)), 1, units);
-    bid.scratchBytes = dim::bounds(form->scratchBytes).hi;
+    bid.scratchBytes = form->scratchBytes;
     return bid;
   }
 };

@@ -16,7 +16,7 @@ template <typename OpT> static LogicalResult verifyWork(OpT op) {
     return op.emitOpError("(rule 3) range must be positive, it is ") << dim::str(op.getRange());
   if (static_cast<int64_t>(op.getGrain()) < 1)
     return op.emitOpError("(rule 3) grain must be positive, it is ") << static_cast<int64_t>(op.getGrain());
-  if (static_cast<int64_t>(op.getScratch()) < 0)
+  if (dim::bounds(op.getScratch()).hi < 0)
     return op.emitOpError("(rule 3) scratch must not be negative");
   if (static_cast<int64_t>(op.getPacks()) < 0 || op.getPacks() > op->getNumOperands() + 64)
     return op.emitOpError("(rule 3) packs must count inputs");

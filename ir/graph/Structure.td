@@ -45,7 +45,7 @@ def Tressel_ClusterOp : StructureOp<"cluster", [Pure, IsolatedFromAbove, SingleB
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$provider, DefaultValuedAttr<StrAttr, "\"\"">:$params,
                    DefaultValuedAttr<Tressel_Size, "1">:$range, DefaultValuedAttr<I64Attr, "1">:$grain,
-                   DefaultValuedAttr<I64Attr, "0">:$scratch, OptionalAttr<I64Attr>:$root_ops,
+                   DefaultValuedAttr<Tressel_Size, "0">:$scratch, OptionalAttr<I64Attr>:$root_ops,
                    DefaultValuedAttr<I64Attr, "0">:$packs);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
@@ -94,7 +94,7 @@ def Tressel_KernelOp : StructureOp<"kernel", [FunctionOpInterface, IsolatedFromA
                    OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs,
                    StrAttr:$provider, DefaultValuedAttr<StrAttr, "\"\"">:$params,
                    DefaultValuedAttr<Tressel_Size, "1">:$range, DefaultValuedAttr<I64Attr, "1">:$grain,
-                   DefaultValuedAttr<I64Attr, "0">:$scratch, OptionalAttr<I64Attr>:$root_ops,
+                   DefaultValuedAttr<Tressel_Size, "0">:$scratch, OptionalAttr<I64Attr>:$root_ops,
                    DefaultValuedAttr<I64Attr, "0">:$packs, DefaultValuedAttr<I64Attr, "0">:$flops,
                    DefaultValuedAttr<I64Attr, "0">:$bytes);
   let regions = (region AnyRegion:$body);

@@ -132,7 +132,7 @@ private:
     desc.numInputs = static_cast<int32_t>(op.getArgumentTypes().size());
     desc.range = op.getRange();
     desc.grain = static_cast<int64_t>(op.getGrain());
-    desc.scratchBytes = static_cast<int64_t>(op.getScratch());
+    desc.scratchBytes = op.getScratch();
     desc.flops = static_cast<int64_t>(op.getFlops());
     desc.bytes = static_cast<int64_t>(op.getBytes());
     out.schedule.kernels.push_back(std::move(desc));

@@ -69,6 +69,16 @@ TEST_F(Symbolic, PrebuiltKernels) {
         {1e-4, 1e-4}); // a running total of f32
 }
 
+/// Nothing is said of how long the lines are that need scratch memory.
+TEST_F(Symbolic, ScratchGrowsWithTheSize) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({2, n}));
+  auto module = b.finish({b.op("sort", {x}), b.op("argsort", {x}, {{"descending", true}})});
+  test::SizedRun run(*module);
+  for (int64_t size : {1, 3, 5000, 64, 70000})
+    EXPECT_EQ(run.differsAt(sizes({{n, size}}), kNear), "") << size;
+}
+
 TEST_F(Symbolic, ReductionsOverSymbols) {
   ProgramBuilder b(context);
   auto x = b.input(floats({n, 7, m}));
@@ -78,6 +88,19 @@ TEST_F(Symbolic, ReductionsOverSymbols) {
   auto centered = b.op("sub", {x, b.op("mean", {x}, {{"axis", Ints{-1}}, {"keepdims", true}})});
   check(b.finish({all, rows, columns, at, centered}),
         {sizes({{n, 1}, {m, 1}}), sizes({{n, 2}, {m, 7}}), sizes({{n, 7}, {m, 64}}), sizes({{n, 64}, {m, 129}})});
+}
+
+/// To one value: in units of work, of which each gives a partial result, then together.
+TEST_F(Symbolic, LargeReductions) {
+  for (int64_t rows : {n, int64_t(1024)}) {
+    ProgramBuilder b(context);
+    auto x = b.input(floats({rows, 512}));
+    auto module = b.finish({b.op("mean", {b.op("abs", {x})}), b.op("max", {x}, {{"keepdims", true}})});
+    test::SizedRun run(*module);
+    EXPECT_EQ(llvm::count_if(run.schedule().kernels, [](const auto &kernel) { return kernel.range != 1; }), 2);
+    for (int64_t size : rows == n ? Ints{1, 3, 1000} : Ints{1024})
+      EXPECT_EQ(run.differsAt(sizes({{n, size}}), kNear), "") << size;
+  }
 }
 
 TEST_F(Symbolic, ElementTypes) {
@@ -125,6 +148,42 @@ TEST_F(Symbolic, Images) {
   auto mean = b.op("mean", {pooled}, {{"axis", Ints{2, 3}}});
   check(b.finish({y, pooled, mean}),
         {sizes({{n, 1}, {m, 4}}), sizes({{n, 2}, {m, 7}}), sizes({{n, 3}, {m, 16}}), sizes({{n, 1}, {m, 33}})});
+}
+
+/// The library runs what it runs for the sizes that are taken as typical, and generated code follows it in its units.
+TEST_F(Symbolic, LibraryKernels) {
+  auto providers = [](const test::SizedRun &run) {
+    std::vector<std::string> names;
+    for (const runtime::KernelDesc &kernel : run.schedule().kernels)
+      names.push_back(kernel.provider + (kernel.epilogue.empty() ? "" : " with epilogue"));
+    return names;
+  };
+  auto both = [&](auto build, std::initializer_list<dim::Values> all) {
+    ProgramBuilder typical(context), b(context);
+    test::SizedRun fixed(*build(typical, 64, 64)), run(*build(b, n, m));
+    EXPECT_EQ(providers(run), providers(fixed));
+    EXPECT_TRUE(llvm::is_contained(providers(run), "onednn with epilogue"));
+    for (const dim::Values &dims : all)
+      EXPECT_EQ(run.differsAt(dims, {1e-4, 1e-4}), "") << "at " << dims.all().front().second;
+  };
+  both(
+      [](ProgramBuilder &b, int64_t rows, int64_t) {
+        auto x = b.input(floats({rows, 1024})), w = b.state(floats({1024, 1024}), "w"),
+             bias = b.state(floats({1024}), "b");
+        return b.finish({b.op("relu", {b.op("add", {b.op("matmul", {x, w}), bias})})});
+      },
+      {sizes({{n, 1}}), sizes({{n, 31}}), sizes({{n, 64}}), sizes({{n, 133}}), sizes({{n, 1}})});
+  both( // images of any number and height
+      [](ProgramBuilder &b, int64_t images, int64_t height) {
+        auto x = b.input(floats({images, 16, height, 24})), w = b.state(floats({32, 16, 3, 3}), "w");
+        return b.finish({b.op("relu", {b.op("conv", {x, w}, {{"pad_low", Ints{1, 1}}, {"pad_high", Ints{1, 1}}})})});
+      },
+      {sizes({{n, 1}, {m, 1}}), sizes({{n, 3}, {m, 20}}), sizes({{n, 2}, {m, 64}}), sizes({{n, 3}, {m, 20}})});
+  // A scale that depends on a size the product does not know.
+  ProgramBuilder b(context);
+  auto x = b.input(floats({n, 1024})), w = b.state(floats({1024, 512}), "w"), y = b.input(floats({m}));
+  auto scaled = b.op("mul", {b.op("matmul", {x, w}), b.op("dim_size", {}, {{"size", m}, {"dtype", f32}})});
+  check(b.finish({scaled, y}), {sizes({{n, 3}, {m, 2}}), sizes({{n, 70}, {m, 9}})}, {}, {1e-4, 1e-3});
 }
 
 TEST_F(Symbolic, NothingAtAll) {

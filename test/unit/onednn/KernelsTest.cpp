@@ -31,10 +31,11 @@ runtime::LoadedKernel load(const Params &p, int32_t numInputs) {
 }
 
 /// Runs all units one by one, in reverse, to show that they are independent.
-void run(const runtime::LoadedKernel &kernel, std::vector<void *> buffers, int64_t units, int64_t scratchBytes) {
+void run(const runtime::LoadedKernel &kernel, std::vector<void *> buffers, int64_t units, int64_t scratchBytes,
+         const std::vector<int64_t> &sizes = {}) {
   std::vector<std::byte> scratch(static_cast<size_t>(scratchBytes) + 64);
   auto base = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
-  runtime::KernelArgs args{buffers.data(), nullptr, reinterpret_cast<void *>(base), 0, kernel.state, 0};
+  runtime::KernelArgs args{buffers.data(), sizes.data(), reinterpret_cast<void *>(base), 0, kernel.state, 0};
   for (int64_t u = units - 1; u >= 0; --u)
     ASSERT_EQ(kernel.fn(&args, u, u + 1), runtime::kKernelOk);
 }
@@ -43,6 +44,7 @@ void run(const runtime::LoadedKernel &kernel, std::vector<void *> buffers, int64
 std::vector<std::byte> pack(Params p, Kind kind, void *right) {
   Query q = query(p);
   EXPECT_TRUE(q.supported);
+  p = p.typical();
   std::vector<std::byte> out(static_cast<size_t>(q.needs.packedBytes));
   p.kind = kind, p.left = p.right = 0;
   p.packed = -1;
@@ -50,12 +52,22 @@ std::vector<std::byte> pack(Params p, Kind kind, void *right) {
   return out;
 }
 
-void checkMatmul(Matmul m, bool packed) {
+/// Values of the symbols, for one call each.
+struct Sizes {
+  std::vector<int64_t> symbols;
+  std::vector<std::vector<int64_t>> calls{{}};
+  dim::Values values(const std::vector<int64_t> &call) const {
+    dim::Values values;
+    for (size_t i = 0; i < symbols.size(); ++i)
+      values.bind(symbols[i], call[i]);
+    return values;
+  }
+};
+
+void checkMatmul(const runtime::LoadedKernel &kernel, const Params &p, Matmul m, const std::vector<int64_t> &sizes) {
+  const bool packed = p.packed >= 0;
   auto a = randomValues(static_cast<size_t>(m.batch * m.m * m.k), 1), b = randomValues(static_cast<size_t>(m.batch * m.k * m.n), 2);
   std::vector<float> c(static_cast<size_t>(m.batch * m.m * m.n), NAN);
-  Params p;
-  p.matmul = m;
-  p.packed = packed ? 2 : -1;
   Query q = query(p);
   ASSERT_TRUE(q.supported);
   std::vector<std::byte> packedBytes;
@@ -65,7 +77,7 @@ void checkMatmul(Matmul m, bool packed) {
     buffers.push_back(packedBytes.data());
   }
   buffers.push_back(c.data());
-  run(load(p, packed ? 3 : 2), buffers, m.units(), q.needs.scratchBytes);
+  run(kernel, buffers, m.units(), sizes.empty() ? q.needs.scratchBytes : 0, sizes);
   for (int64_t i = 0; i < m.batch; ++i)
     for (int64_t r = 0; r < m.m; ++r)
       for (int64_t n = 0; n < m.n; ++n) {
@@ -74,6 +86,17 @@ void checkMatmul(Matmul m, bool packed) {
           sum += double(a[i * m.a[0] + r * m.a[1] + k * m.a[2]]) * b[i * m.b[0] + k * m.b[1] + n * m.b[2]];
         ASSERT_NEAR(c[(i * m.m + r) * m.n + n], sum, 1e-5 * std::sqrt(double(m.k))) << i << " " << r << " " << n;
       }
+}
+
+void checkMatmul(const Matmul &m, bool packed, const Sizes &sizes = {}) {
+  Params p;
+  p.matmul = m, p.symbols = sizes.symbols;
+  p.packed = packed ? 2 : -1;
+  const runtime::LoadedKernel kernel = load(p, packed ? 3 : 2);
+  for (const std::vector<int64_t> &call : sizes.calls) {
+    SCOPED_TRACE(call.empty() ? "" : std::to_string(call[0]));
+    checkMatmul(kernel, p, p.at(sizes.values(call)).matmul, call);
+  }
 }
 
 TEST(OneDnn, Matmul) {
@@ -89,7 +112,36 @@ TEST(OneDnn, MatmulOfTransposedOperands) {
 
 TEST(OneDnn, BatchedMatmul) { checkMatmul({3, 16, 24, 8, {128, 8, 1}, {192, 24, 1}, 8}, false); }
 
-void checkConv(Conv c, bool packed) {
+/// More sizes than are kept, and one that comes back.
+std::vector<std::vector<int64_t>> manySizes(int64_t step) {
+  std::vector<std::vector<int64_t>> calls;
+  for (int64_t i = 0; i < 20; ++i)
+    calls.push_back({1 + i * step});
+  calls.push_back({1 + step});
+  return calls;
+}
+
+TEST(OneDnn, MatmulOfSymbolicSizes) {
+  const int64_t s = dim::symbol("s"), t = dim::symbol("t");
+  for (bool packed : {false, true})
+    checkMatmul({1, s, 24, 40, {0, 40, 1}, {0, 24, 1}, 32}, packed, {{s}, manySizes(7)});
+  // Attention: everything but the depth.
+  checkMatmul({3, s, t, 16, {dim::mul(s, 16), 16, 1}, {dim::mul(t, 16), 1, 16}, s}, false,
+              {{s, t}, {{1, 1}, {5, 3}, {3, 5}, {64, 1}, {1, 33}, {5, 3}}});
+  checkMatmul({1, 20, 30, s, {0, s, 1}, {0, 30, 1}, 20}, false, {{s}, {{1}, {2}, {100}}});
+}
+
+TEST(OneDnn, NothingToMultiply) {
+  const int64_t s = dim::symbol("s", 0, 100);
+  Params p;
+  p.matmul = {1, s, 24, 40, {0, 40, 1}, {0, 24, 1}, 32}, p.symbols = {s};
+  const std::vector<int64_t> sizes{0};
+  std::vector<float> any(960);
+  run(load(p, 2), {any.data(), any.data(), any.data()}, 1, 0, sizes);
+}
+
+void checkConv(const runtime::LoadedKernel &kernel, const Params &p, const Conv &c, const std::vector<int64_t> &sizes) {
+  const bool packed = p.packed >= 0;
   int64_t rank = static_cast<int64_t>(c.in.size());
   auto product = [](const std::vector<int64_t> &v) {
     int64_t n = 1;
@@ -101,8 +153,6 @@ void checkConv(Conv c, bool packed) {
   auto x = randomValues(static_cast<size_t>(c.batch * c.inChannels * product(c.in)), 3);
   auto w = randomValues(static_cast<size_t>(c.outChannels * perGroup * product(c.window)), 4);
   std::vector<float> y(static_cast<size_t>(c.batch * c.outChannels * product(c.out)), NAN);
-  Params p;
-  p.kind = Kind::Conv, p.conv = c, p.packed = packed ? 2 : -1;
   Query q = query(p);
   ASSERT_TRUE(q.supported);
   std::vector<std::byte> packedBytes;
@@ -112,7 +162,7 @@ void checkConv(Conv c, bool packed) {
     buffers.push_back(packedBytes.data());
   }
   buffers.push_back(y.data());
-  run(load(p, packed ? 3 : 2), buffers, c.units(), q.needs.scratchBytes);
+  run(kernel, buffers, c.units(), sizes.empty() ? q.needs.scratchBytes : 0, sizes);
   for (int64_t n = 0; n < c.batch; ++n)
     for (int64_t o = 0; o < c.outChannels; ++o)
       for (int64_t at = 0; at < product(c.out); ++at) {
@@ -133,6 +183,27 @@ void checkConv(Conv c, bool packed) {
           }
         ASSERT_NEAR(y[(n * c.outChannels + o) * product(c.out) + at], sum, 2e-4) << n << " " << o << " " << at;
       }
+}
+
+void checkConv(const Conv &c, bool packed, const Sizes &sizes = {}) {
+  Params p;
+  p.kind = Kind::Conv, p.conv = c, p.symbols = sizes.symbols;
+  p.packed = packed ? 2 : -1;
+  const runtime::LoadedKernel kernel = load(p, packed ? 3 : 2);
+  for (const std::vector<int64_t> &call : sizes.calls) {
+    SCOPED_TRACE(call.empty() ? "" : std::to_string(call[0]));
+    checkConv(kernel, p, p.at(sizes.values(call)).conv, call);
+  }
+}
+
+TEST(OneDnn, ConvolutionOfSymbolicSizes) {
+  const int64_t s = dim::symbol("s"), t = dim::symbol("t");
+  for (bool packed : {false, true}) {
+    checkConv({t, 1, 16, 32, 1, {s, 9}, {3, 3}, {s, 9}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, packed,
+              {{s, t}, {{1, 1}, {2, 3}, {64, 1}, {7, 2}, {2, 3}}});
+    checkConv({2, 1, 3, 8, 1, {s}, {4}, {dim::max(0, dim::sub(s, 3))}, {1}, {1}, {0}, {0}}, packed,
+              {{s}, manySizes(5)});
+  }
 }
 
 TEST(OneDnn, Convolution) {
