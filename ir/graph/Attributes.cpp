@@ -74,7 +74,7 @@ void DimsAttr::print(AsmPrinter &p) const {
 
 bool isSize(Attribute attr) {
   if (auto number = dyn_cast_if_present<IntegerAttr>(attr))
-    return number.getType().isSignlessInteger(64);
+    return number.getType().isSignlessInteger(64) && !dim::isSymbolic(number.getInt());
   return isa_and_present<SizeAttr>(attr);
 }
 int64_t sizeOf(Attribute attr) {

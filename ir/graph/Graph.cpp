@@ -140,6 +140,7 @@ Attribute toMlirAttr(MLIRContext *ctx, const op::Attr &attr) {
   return std::visit(Convert{ctx}, attr);
 }
 
+/// False for what is not of that kind, such as a number that would be taken for the handle of a symbolic size (Dim.h).
 bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
   switch (kind) {
   case op::AttrKind::Bool:
@@ -147,7 +148,7 @@ bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
       return out = a.getValue(), true;
     return false;
   case op::AttrKind::Int:
-    if (auto a = dyn_cast<IntegerAttr>(attr); a && a.getType().isSignlessInteger(64))
+    if (auto a = dyn_cast<IntegerAttr>(attr); a && a.getType().isSignlessInteger(64) && !dim::isSymbolic(a.getInt()))
       return out = a.getInt(), true;
     if (auto a = dyn_cast<SizeAttr>(attr))
       return out = a.getValue(), true;
@@ -166,7 +167,7 @@ bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
       return out = a.getValue().str(), true;
     return false;
   case op::AttrKind::Ints:
-    if (auto a = dyn_cast<DenseI64ArrayAttr>(attr))
+    if (auto a = dyn_cast<DenseI64ArrayAttr>(attr); a && llvm::none_of(a.asArrayRef(), dim::isSymbolic))
       return out = op::Ints(a.asArrayRef().begin(), a.asArrayRef().end()), true;
     if (auto a = dyn_cast<DimsAttr>(attr))
       return out = op::Ints(a.getSizes().begin(), a.getSizes().end()), true;

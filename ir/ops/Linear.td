@@ -204,7 +204,7 @@ def ConvOp : Convolution<"conv"> {
   let description = [{
     One to three spatial dimensions. Empty strides and dilations are 1, empty pads 0; `pad_low` and `pad_high` are zeros before and
     after each spatial dimension.
-    - (C1) x and w have the same rank, 3 to 5, and float elements of one type;
+    - (C1) x and w have the same rank, 3 to 5, and float elements of one type; w's sizes are numbers;
     - (C2) strides, dilations (at least 1), pad_low and pad_high (at least 0) have one entry per spatial dimension, or none;
     - (C3) groups divides the channels and the features, and w's channels times groups are x's;
     - (C4) the window fits into the padded input.
@@ -237,7 +237,7 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
     x [batch, channels, spatial...], w [channels, features / groups, window...]. A spatial size of the result is
     (size - 1) * stride + (window - 1) * dilation + 1 - pad_low - pad_high + output_padding. Empty strides and dilations are 1,
     empty pads 0.
-    - (C1) x and w have the same rank, 3 to 5, and float elements of one type;
+    - (C1) x and w have the same rank, 3 to 5, and float elements of one type; w's sizes are numbers;
     - (C2) strides, dilations (at least 1), pad_low, pad_high and output_padding (at least 0) have one entry per spatial
       dimension, or none;
     - (C3) groups divides the channels, which are w's first size;

@@ -36,3 +36,23 @@ func.func @undecided(%x: tensor<?x3xf32, #tressel.dims<"n", 3>>) {
 func.func @syntax(%x: tensor<?x3xf32, #tressel.dims<"n[5..2]", 3>>) {
   return
 }
+
+// -----
+
+// What would be the handle of a size if it were no plain number.
+func.func @handle(%x: tensor<4xf32>) {
+  // expected-error @+1 {{slice: attribute 'limits' cannot be array<i64: -9223372036854775807>}}
+  %0 = tressel.slice %x {starts = array<i64: 0>, limits = array<i64: -9223372036854775807>} : (tensor<4xf32>) -> tensor<0xf32>
+  return
+}
+
+// -----
+
+func.func @handle_of_scan(%x: tensor<4xf32>) {
+  // expected-error @+1 {{the size is out of range}}
+  %0 = tressel.scan -9223372036854775807 carries (%x : tensor<4xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<4xf32>):
+    tressel.yield %h : tensor<4xf32>
+  } : tensor<4xf32>
+  return
+}

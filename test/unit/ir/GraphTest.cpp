@@ -2,6 +2,7 @@
 #include "ir/graph/Graph.h"
 #include "ir/op/Table.h"
 #include "mlir/IR/Verifier.h"
+#include "test/support/RandomOps.h"
 
 #include <gtest/gtest.h>
 
@@ -113,6 +114,43 @@ TEST_F(GraphTest, DecompositionsVerifyAndKeepTheLocation) {
       EXPECT_EQ(part.getLoc(), loc);
     }
   EXPECT_EQ(names, (std::vector<std::string>{"max", "sub", "exp", "sum", "div"}));
+}
+
+/// Integers next to the smallest one stand for symbolic sizes. In a text they stand for nothing: not for whatever
+/// expression is numbered that way in this process.
+TEST_F(GraphTest, NumbersAreNoHandlesOfSizes) {
+  dim::symbol("n"); // the first handle exists
+  std::string message;
+  ScopedDiagnosticHandler keep(&context, [&](Diagnostic &d) { message = d.str(); });
+  test::Random random(3);
+  int checked = 0;
+  for (const op::OpInfo *info : op::allOps()) {
+    const auto call = test::proposeCall(*info, f32, random);
+    for (size_t i = 0; call && i < call->attrs.size(); ++i) {
+      auto *number = std::get_if<int64_t>(&call->attrs[i]);
+      auto *list = std::get_if<op::Ints>(&call->attrs[i]);
+      if (!number && (!list || list->empty()))
+        continue;
+      Block block;
+      for (const tressel::TensorType &type : call->operands)
+        block.addArgument(graph::toMlir(&context, type), builder.getUnknownLoc());
+      for (int64_t offset :
+           {int64_t(1), int64_t(2), int64_t(255), int64_t(257), int64_t(1) << 20, (int64_t(1) << 32) - 1}) {
+        OpBuilder inside = OpBuilder::atBlockEnd(&block);
+        Operation *made = graph::createOp(inside, builder.getUnknownLoc(), *info, block.getArguments(), call->attrs);
+        ASSERT_TRUE(succeeded(verify(made))) << info->name << ": " << message;
+        op::Ints values = list ? *list : op::Ints{0};
+        values.back() = INT64_MIN + offset;
+        made->setAttr(info->attrs[i].name, list ? Attribute(builder.getDenseI64ArrayAttr(values))
+                                                : Attribute(builder.getI64IntegerAttr(values.back())));
+        EXPECT_TRUE(failed(verify(made))) << info->name;
+        EXPECT_NE(message.find(std::string("attribute '") + info->attrs[i].name + "' cannot be"), std::string::npos)
+            << message;
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 200);
 }
 
 TEST_F(GraphTest, FindsTheUsersLine) {
