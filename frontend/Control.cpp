@@ -114,6 +114,15 @@ int64_t leadingSize(std::span<const Tensor> tensors, const std::source_location 
   return tensors[0].shape()[0];
 }
 
+Tensor countOf(const Arg &n, const std::source_location &where) {
+  const Tensor count = n.as_tensor();
+  const bool fits =
+      count.defined() && isInteger(count.dtype()) && (count.rank() == 0 || count.type().shape == Shape{1});
+  if (!fits)
+    fail<ShapeError>("the number of iterations is one integer, not " + describe({&count, 1}), toLoc(where), "for_loop");
+  return count.rank() == 0 ? count : reshape(count, {});
+}
+
 std::vector<Tensor> runControl(const ControlCall &call) {
   if (call.kind == Kind::Cond)
     checkFlag(call, {&call.condition, 1});

@@ -430,8 +430,8 @@ private:
   std::span<Tensor> outputs_;
 };
 
-/// Finds the op behind a NaN or an infinity in what a call gave: runs the function again, op by op, from the Variables'
-/// values of before. `had` are those, in the order of Traced::updated.
+/// Finds the op behind a NaN or an infinity, which need not reach what the call gave: runs the function again, op by
+/// op, from the Variables' values of before. `had` are those, in the order of Traced::updated.
 static void findNan(const JitOptions &options, Entry &entry, const CallArgs &args, TraceBody &body,
                     std::span<const Tensor> had, std::span<const Tensor> results, const std::source_location &where) {
   std::vector<Tensor> have;
@@ -440,8 +440,7 @@ static void findNan(const JitOptions &options, Entry &entry, const CallArgs &arg
   auto allFinite = [&](std::span<const Tensor> tensors) {
     return std::ranges::all_of(tensors, [&](const Tensor &t) { return isFinite(t, toLoc(where)); });
   };
-  if (allFinite(results) && allFinite(have))
-    return;
+  const bool given = !allFinite(results) || !allFinite(have);
   auto assign = [&](std::span<const Tensor> values) {
     for (size_t i = 0; i < values.size(); ++i)
       Variable(entry.traced.updated[i]).assign(values[i], where);
@@ -459,7 +458,7 @@ static void findNan(const JitOptions &options, Entry &entry, const CallArgs &arg
     assign(have);
     throw;
   }
-  if (finite)
+  if (finite && given)
     fail<RuntimeError>("'" + options.name +
                            "' gives NaN or infinite elements when compiled, but none when its ops run one by one",
                        toLoc(where), "jit", "this is a bug of the compiler: tressel bisect finds the kernel");

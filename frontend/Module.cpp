@@ -140,7 +140,7 @@ void inferUnder(tressel::detail::InferRecorder &recorder, std::span<const Tensor
                 tressel::detail::TraceBody &body) {
   std::vector<Tensor> tensors;
   for (const TensorSpec &spec : inputs)
-    tensors.push_back(recorder.input(spec.type(/*named=*/1), {}));
+    tensors.push_back(recorder.input(spec.type(), {}));
   tressel::detail::RecorderScope scope(&recorder);
   body.run(tensors, nullptr);
 }
@@ -163,6 +163,10 @@ const Parameter &Parameter::need(const Shape &shape, DType dtype) const {
     tressel::detail::fail<TraceError>(
         "the parameter '" + impl.name + "' has no value yet, and a compiled function cannot make one", where, "",
         "initialize the module with its input types, or call it once before hybridize()");
+  if (!shape.isStatic())
+    tressel::detail::fail<ShapeError>("the parameter '" + impl.name + "' would have the shape " + shape.str() +
+                                          ", but parameters have fixed sizes",
+                                      where, "", "initialize the module with a number for that dimension");
   if (!impl.fixedType)
     impl.dtype = dtype;
   impl.fill(shape);

@@ -44,6 +44,8 @@ struct ControlCall {
 std::vector<Tensor> runControl(const ControlCall &call);
 /// The common first dimension. Throws ShapeError.
 int64_t leadingSize(std::span<const Tensor> tensors, const std::source_location &where);
+/// A number of iterations as a tensor. Throws ShapeError unless it is one integer.
+Tensor countOf(const Arg &n, const std::source_location &where);
 
 template <typename T> std::vector<Tensor> leavesOf(const T &tree) {
   struct Visitor {
@@ -123,21 +125,23 @@ T while_loop(CondFn cond_fn, BodyFn body, T init, std::source_location where = s
 
 /// Starting with `init`, value = body(i, value) for i = 0 .. n-1, each an i64 tensor. `n` is an integer, a Dim, or an
 /// integer tensor of one element; a negative one counts as 0.
-template <typename BodyFn, typename T>
-T for_loop(Arg n, BodyFn body, T init, std::source_location where = std::source_location::current()) {
+template <typename N, typename BodyFn, typename T>
+requires std::convertible_to<N, Arg> T for_loop(N n, BodyFn body, T init,
+                                                std::source_location where = std::source_location::current()) {
   detail::ControlCall call{
       .kind = detail::ControlCall::Kind::Scan, .carried = detail::leavesOf(init), .where = where, .name = "for_loop"};
   auto run = [&](std::span<const Tensor> tensors) {
     return detail::leavesOf(
         T(detail::callOn(body, detail::withLeaves(init, tensors.subspan(1)), Tensor(tensors.front()))));
   };
-  if (n.kind() != Arg::Kind::Tensor) {
-    call.trips = n.as_int() < 0 ? 0 : n.as_int();
+  constexpr bool isSize = std::is_integral_v<N> || std::is_same_v<N, Dim>;
+  if constexpr (isSize) {
+    call.trips = max(Dim(n), 0).raw();
     call.bodies = {run};
     return detail::withLeaves(init, detail::runControl(call));
   }
   // A number that is known only when the program runs: a while_loop that counts.
-  const Tensor limit = n.tensor();
+  const Tensor limit = detail::countOf(Arg(n), where);
   call.kind = detail::ControlCall::Kind::While;
   call.carried.insert(call.carried.begin(), Arg(int64_t(0), where).as_tensor());
   call.bodies = {[&](std::span<const Tensor> tensors) -> std::vector<Tensor> {

@@ -45,6 +45,9 @@ public:
   friend Dim operator*(const Dim &a, const Dim &b) { return {dim::mul(a.size_, b.size_), a.where_}; }
   friend Dim operator/(const Dim &a, const Dim &b) { return a.divide(b, false); }
   friend Dim operator%(const Dim &a, const Dim &b) { return a.divide(b, true); }
+  /// std::min and std::max would compare, which throws where it depends on the size.
+  friend Dim min(const Dim &a, const Dim &b) { return {dim::min(a.size_, b.size_), a.where_}; }
+  friend Dim max(const Dim &a, const Dim &b) { return {dim::max(a.size_, b.size_), a.where_}; }
   // Throws TraceError where it depends on the size.
   friend bool operator==(const Dim &a, const Dim &b) { return a.isEqual(b); }
   friend bool operator<(const Dim &a, const Dim &b) { return a.isLess(b); }
@@ -61,6 +64,10 @@ public:
   TRESSEL_DIM_OPERATOR(Dim, *)
   TRESSEL_DIM_OPERATOR(Dim, /)
   TRESSEL_DIM_OPERATOR(Dim, %)
+  template <std::integral T> friend Dim min(const Dim &a, T b) { return min(a, Dim(b, a.where_)); }
+  template <std::integral T> friend Dim max(const Dim &a, T b) { return max(a, Dim(b, a.where_)); }
+  template <std::integral T> friend Dim min(T a, const Dim &b) { return min(Dim(a, b.where_), b); }
+  template <std::integral T> friend Dim max(T a, const Dim &b) { return max(Dim(a, b.where_), b); }
   TRESSEL_DIM_OPERATOR(bool, <)
   TRESSEL_DIM_OPERATOR(bool, >)
   TRESSEL_DIM_OPERATOR(bool, <=)

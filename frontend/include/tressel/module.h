@@ -318,8 +318,8 @@ public:
     return invoke<R>(where, args...);
   }
 
-  /// Gives all parameters their first values: shapes are found by running forward on types alone. A named size counts
-  /// as 1 here: parameters may not depend on it.
+  /// Gives all parameters their first values: shapes are found by running forward on types alone. Throws Error if that
+  /// of a parameter depends on a named size.
   void initialize(const std::vector<TensorSpec> &inputs, uint64_t seed,
                   std::source_location where = std::source_location::current()) const {
     node_->seed(seed);
@@ -338,7 +338,8 @@ public:
 
   /// From now on calls are recorded, compiled and cached. Can be repeated with other options.
   void hybridize(JitOptions options = {}) const { node_->hybridize(std::move(options)); }
-  /// Compiles ahead of the first call; the module must be hybridized and initialized.
+  /// Compiles ahead of the first call, for all sizes of named dimensions: net.compile({{f32, {"batch", 784}}}). The
+  /// module must be hybridized and initialized.
   void compile(const std::vector<TensorSpec> &inputs,
                std::source_location where = std::source_location::current()) const {
     withBody(where, [&](auto &body) { hybrid("compile").compile(inputs, {}, body, where); });

@@ -40,9 +40,9 @@ struct TensorSpec {
   std::vector<DimSpec> dims;
   std::string name;
 
-  /// Named sizes are symbols, or `named` where that is not below 0. Throws ShapeError for more than kMaxRank dimensions or
-  /// a negative size, and Error for a name or bounds that no dimension can have.
-  TensorType type(int64_t named = -1) const;
+  /// Named sizes are symbols. Throws ShapeError for more than kMaxRank dimensions or a negative size, and Error for a
+  /// name or bounds that no dimension can have.
+  TensorType type() const;
 };
 
 } // namespace tressel

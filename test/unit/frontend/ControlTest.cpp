@@ -240,6 +240,13 @@ TEST(Control, Errors) {
     return leaked * 2;
   });
   EXPECT_NE(text.find("made in a body"), std::string::npos) << text;
+  for (const Tensor &count : {tensor({1.5}), tensor({1, 2}, i64)}) {
+    text = messageOf<ShapeError>([&] {
+      for_loop(
+          count, [](Tensor, Tensor v) { return v; }, x);
+    });
+    EXPECT_NE(text.find("the number of iterations is one integer, not ("), std::string::npos) << text;
+  }
   text = messageOf<ShapeError>([&] { scan([](Tensor c, Tensor v) { return std::pair{c, v}; }, x, sum(x)); });
   EXPECT_NE(text.find("do not share"), std::string::npos) << text;
   Variable v(tensor(1.0f), "v");

@@ -167,6 +167,19 @@ TEST(CheckNan, NamesTheFirstOpOfCompiledPrograms) {
   f(tensor({1, NAN, 2})).wait();             // given, not made
 }
 
+TEST(CheckNan, FindsWhatDoesNotReachTheResults) {
+  const uint32_t line = __LINE__ + 2;
+  auto f = jit([](Tensor x) {
+    Tensor root = sqrt(x);
+    return where(x > 0, root, 0.0f);
+  });
+  Tensor bad = tensor({4, -1});
+  EXPECT_EQ(f(bad).to_vector<float>(), (std::vector<float>{2, 0}));
+  CheckNan scope;
+  f(ones({2})).wait();
+  EXPECT_EQ(errorAt(line, [&] { f(bad); }).substr(0, 50), "sqrt: made NaN elements, the first at index 1, in ");
+}
+
 TEST(DisableJit, RunsEverythingOpByOp) {
   nn::Sequential net{nn::Dense(4, relu), nn::Dense(2)};
   net.initialize({{f32, {2, 3}}}, 1);

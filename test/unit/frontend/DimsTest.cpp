@@ -65,6 +65,52 @@ TEST(Dims, ArithmeticStaysSymbolic) {
   EXPECT_EQ(f.stats().traces, 1u);
 }
 
+TEST(Dims, LoopsRunAsOftenAsASizeSays) {
+  auto f = jit([](Tensor x) {
+    Dim n = x.dim(0);
+    return for_loop(
+        n - 2, [](Tensor i, Tensor h) { return h * 2 + cast(i, f32); }, sum(x));
+  });
+  f.compile({f32, {"n"}});
+  for (int64_t n : {1, 2, 3, 9}) {
+    float expected = static_cast<float>(n);
+    for (int64_t i = 0; i < n - 2; ++i)
+      expected = expected * 2 + static_cast<float>(i);
+    EXPECT_EQ(f(ones({n})).item<float>(), expected) << n;
+  }
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
+TEST(Dims, SmallerAndLarger) {
+  auto f = jit([](Tensor x) {
+    Dim n = x.dim(0);
+    EXPECT_EQ(min(n, 5).is_static(), false);
+    EXPECT_EQ(max(n, 1).raw(), n.raw()) << "bounds decide";
+    return resize(slice(x, {0}, {min(n, 5)}), {max(2 * n, 7)}, "nearest");
+  });
+  f.compile({f32, {"n"}});
+  EXPECT_EQ(f(tensor({0, 1, 2}, f32)).to_vector<float>(), (std::vector<float>{0, 0, 1, 1, 1, 2, 2}));
+  EXPECT_EQ(f(ones({8})).shape(), Shape{16});
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
+TEST(Dims, ParametersHaveFixedSizes) {
+  nn::Dense layer(3);
+  layer.initialize({{f32, {"rows", 4}}}, 1);
+  EXPECT_EQ(layer(ones({5, 4})).shape(), (Shape{5, 3}));
+  EXPECT_NE(layer.summary({{f32, {"rows", 4}}}).find("f32[rows, 3]"), std::string::npos);
+  auto refused = [](const auto &wrong) -> std::string {
+    try {
+      wrong.initialize({{f32, {4, "width"}}}, 1);
+    } catch (const Error &e) {
+      return e.what();
+    }
+    return "initialized";
+  };
+  for (const std::string &why : {refused(nn::Dense(3)), refused(nn::LayerNorm()), refused(nn::BatchNorm())})
+    EXPECT_NE(why.find("width"), std::string::npos) << why;
+}
+
 TEST(Dims, ComparisonsThatBoundsDecide) {
   auto f = jit([](Tensor x) {
     Dim n = x.dim(0);
