@@ -49,6 +49,28 @@ def DecomposeComposites : Pass<"tressel-decompose-composites", "mlir::ModuleOp">
   let statistics = [Statistic<"numDecomposed", "decomposed", "composites written in primitives">];
 }
 
+def SplitReductions : Pass<"tressel-split-reductions", "mlir::ModuleOp"> {
+  let summary = "reduce most of a large tensor to few values in parallel";
+  let description = [{
+    Contract: reassociates. Stands before form-clusters, on the graph of primitives. A unit of a kernel's work is a
+    point of its result, so a reduction to less than `min-units` points keeps threads idle: it becomes one over its
+    inner dimensions, whose points are units, and one over what that gives. The order of the sums is a matter of the
+    shape alone, whatever the number of threads is. Types whose sums are rounded (f16, bf16) stay as they are, and so do
+    reductions along a single dimension.
+
+    Before and after:
+    ```mlir
+    %0 = tressel.sum %x : (tensor<4096x4096xf32>) -> tensor<f32>
+    // ----
+    %1 = tressel.sum %x {axis = array<i64: 1>, keepdims = true} : (tensor<4096x4096xf32>) -> tensor<4096x1xf32>
+    %0 = tressel.sum %1 : (tensor<4096x1xf32>) -> tensor<f32>
+    ```
+  }];
+  let options = [Option<"minUnits", "min-units", "int64_t", "32", "units that keep all threads busy">,
+                 Option<"minElements", "min-elements", "int64_t", "262144", "elements per result that are worth a launch">];
+  let statistics = [Statistic<"numSplit", "split", "reductions in two steps">];
+}
+
 def FormClusters : Pass<"tressel-form-clusters", "mlir::ModuleOp"> {
   let summary = "group ops into kernels that the providers bid for";
   let description = [{

@@ -35,6 +35,8 @@ const std::vector<Stage> &stages() {
        [](auto &options) { return createDecomposeComposites(options.providers); }},
       // Decompositions are written for reading: they leave equal ops and constants behind.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
+      // Once ops are primitives; clustering then takes what computes the operand into the first step.
+      {"split-reductions", Contract::Reassociates, true, [](auto &) { return createSplitReductions(); }},
       // On the final graph. Providers say here what scratch memory kernels need and which operands they want packed.
       {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers); }},
       // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
@@ -199,6 +201,7 @@ std::string formatTimings(ArrayRef<PassTime> timings) {
 
 void registerPasses(Providers providers) {
   registerPass([] { return createSimplify(); });
+  registerPass([] { return createSplitReductions(); });
   registerPass([providers] { return createDecomposeComposites(providers); });
   registerPass([providers] { return createFormClusters(providers); });
   registerPass([] { return createOutlineKernels(); });

@@ -176,8 +176,9 @@ TEST_F(PipelineTest, TimesEachPass) {
   std::vector<std::string> names;
   for (const passes::PassTime &time : times)
     names.push_back(time.pass);
-  EXPECT_EQ(names, (std::vector<std::string>{"simplify", "decompose-composites", "simplify", "form-clusters",
-                                             "outline-kernels", "build-schedule", "plan-memory", "insert-waits"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"simplify", "decompose-composites", "simplify", "split-reductions",
+                                             "form-clusters", "outline-kernels", "build-schedule", "plan-memory",
+                                             "insert-waits"}));
 }
 
 TEST_F(PipelineTest, ExportsKernelsOperandsAndLines) {
