@@ -196,7 +196,9 @@ private:
     const FileLine at = fileLineOf(op->getLoc());
     if (!at.file.empty())
       error = at.file + ":" + std::to_string(at.line) + ": ";
-    error += op->getName().getStringRef().str() + ": " + what;
+    // The table's messages begin with the op's name.
+    const std::string name = op->getName().stripDialect().str() + ": ";
+    error += what.starts_with(name) ? what : name + what;
     return false;
   }
 

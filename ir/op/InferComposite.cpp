@@ -48,7 +48,8 @@ Inferred inferDecomposition(const OpInfo &op, std::span<const TensorType> operan
         return inferError(op, 0, "the result does not fit into memory", operands);
     return result;
   } catch (const expr::WrongOp &wrong) {
-    return inferError(op, 0, wrong.why, operands);
+    const std::string name = std::string(op.name) + ": "; // of a decomposition that calls its op again
+    return inferError(op, 0, wrong.why.starts_with(name) ? wrong.why.substr(name.size()) : wrong.why, operands);
   }
 }
 

@@ -87,7 +87,7 @@ TEST_F(Interpreter, ErrorsNameThePlaceAndTheOp) {
       return %0 : tensor<f32>
     })",
                     {tensor(f32, {2}, {1, 2}), tensor(i64, {}, {7})});
-  EXPECT_EQ(result.error, "model.cpp:42: tressel.take: index 7 is outside the dimension of size 2");
+  EXPECT_EQ(result.error, "model.cpp:42: take: index 7 is outside the dimension of size 2");
 }
 
 TEST_F(Interpreter, ShowsEveryValue) {
