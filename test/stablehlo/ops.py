@@ -30,6 +30,19 @@ def elementwise():
         yield Case(name + "_negative_int", getattr(lax, name), [ints(40), ints(40, seed=1, low=-5, high=-1)])
     yield Case("add_u8", lax.add, [ints(9, low=0, high=255, dtype=np.uint8), ints(9, low=0, high=255, seed=1, dtype=np.uint8)])
     yield Case("div_u8", lax.div, [ints(9, low=0, high=255, dtype=np.uint8), ints(9, low=1, high=9, seed=1, dtype=np.uint8)])
+    for dtype in (np.int8, np.int16, np.int32, np.uint8):
+        low = 0 if dtype == np.uint8 else -128
+        for name in ("shift_left", "shift_right_logical") + (("shift_right_arithmetic",) if low else ()):
+            yield Case(f"{name}_{np.dtype(dtype)}", getattr(lax, name),
+                       [ints(30, low=low, high=127, dtype=dtype), np.arange(30).astype(dtype) % (8 * np.dtype(dtype).itemsize)])
+        yield Case(f"not_{np.dtype(dtype)}", lax.bitwise_not, [ints(9, low=low, high=127, dtype=dtype)])
+    yield Case("shift_too_far", lambda x: [f(x, jnp.int32(n)) for f in (lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic)
+                                           for n in (31, 32, 99)], [ints(9, low=-99, high=99)])
+    yield Case("erf_inv", lax.erf_inv, [np.array([-1, -0.9999999, -0.99, -0.5, -1e-6, 0, 1e-3, 0.3, 0.9, 0.999, 0.999999, 1, 1.5],
+                                                 np.float32)])
+    yield Case("nextafter", lax.nextafter, [np.array([0, 1, -1, np.inf, 3e38, 1e-45], np.float32), np.array([1, 2, 2, 0, np.inf, 0], np.float32)],
+               rtol=0, atol=0)
+    yield Case("is_inf", jnp.isinf, [np.array([0, np.inf, -np.inf, np.nan], np.float32)])
     for name in COMPARE:
         yield Case(name, getattr(lax, name), [floats(4, 3), floats(4, 3, seed=1)])
         yield Case(name + "_int", getattr(lax, name), [ints(20, high=2), ints(20, seed=1, high=2)])

@@ -2,6 +2,7 @@
 #include "frontend/stablehlo/OpImporter.h"
 #include "frontend/stablehlo/OpTable.h"
 
+#include <cmath>
 #include <limits>
 
 namespace tressel::stablehlo {
@@ -26,7 +27,12 @@ constexpr Renamed kRenamed[] = {
     {"stablehlo.rsqrt", "rsqrt"},
     {"stablehlo.log_plus_one", "log1p"},
     {"stablehlo.exponential_minus_one", "expm1"},
+    {"stablehlo.is_finite", "isfinite"},
+    {"stablehlo.remainder", "fmod"},
+    {"stablehlo.shift_left", "left_shift"},
     {"chlo.erf", "erf"},
+    {"chlo.is_inf", "isinf"},
+    {"chlo.next_after", "nextafter"},
     {"chlo.square", "square"},
     {"chlo.asin", "asin"},
     {"chlo.acos", "acos"},
@@ -52,7 +58,7 @@ constexpr char kAdd[] = "add", kMul[] = "mul", kOr[] = "logical_or", kAnd[] = "l
 
 void invert(N &n) {
   n.wantInputs(1);
-  n.out(0, n.emit(isBool(n.in(0)) ? "logical_not" : "bitwise_invert", {n.in(0)}));
+  n.out(0, n.emit(isBool(n.in(0)) ? "logical_not" : "bitwise_not", {n.in(0)}));
 }
 
 /// An op with an attribute that asks for a precision: the best is given anyway.
@@ -61,24 +67,64 @@ template <const char *Op> void function(N &n) {
   n.ignore("result_accuracy");
   n.out(0, n.emit(Op, {n.in(0)}));
 }
-constexpr char kExp[] = "exp", kLog[] = "log", kSin[] = "sin", kCos[] = "cos", kTanh[] = "tanh", kSigmoid[] = "sigmoid";
+constexpr char kExp[] = "exp", kLog[] = "log", kSin[] = "sin", kCos[] = "cos", kTanh[] = "tanh", kSigmoid[] = "sigmoid",
+               kTan[] = "tan", kCbrt[] = "cbrt";
 
-void tangent(N &n) {
-  n.wantInputs(1);
-  n.ignore("result_accuracy");
-  if (op::findOp("tan"))
-    return n.out(0, n.emit("tan", {n.in(0)}));
-  n.out(0, n.emit("div", {n.emit("sin", {n.in(0)}), n.emit("cos", {n.in(0)})}));
-}
 void complementaryErf(N &n) {
   n.wantInputs(1);
   n.out(0, n.emit("sub", {like(n, n.in(0), 1), n.emit("erf", {n.in(0)})}));
 }
-void cubeRoot(N &n) {
+/// Of f32 by the polynomials of Giles, Approximating the erfinv function, 2010; of f64 improved by Newton's method.
+void inverseErf(N &n) {
   n.wantInputs(1);
-  n.ignore("result_accuracy");
-  V x = n.in(0);
-  n.out(0, n.emit("mul", {n.emit("sign", {x}), n.emit("pow", {n.emit("abs", {x}), like(n, x, 1.0 / 3)})}));
+  const DType type = typeOf(n.in(0)).dtype, computed = type == f64 ? f64 : f32;
+  V x = n.cast(n.in(0), computed);
+  auto add = [&](V a, V b) { return n.emit("add", {a, b}); };
+  auto mul = [&](V a, V b) { return n.emit("mul", {a, b}); };
+  auto number = [&](double v) { return n.scalar(computed, v); };
+  auto polynomial = [&](V at, std::initializer_list<double> coefficients) {
+    V sum = number(0);
+    for (double c : coefficients)
+      sum = add(mul(sum, at), number(c));
+    return sum;
+  };
+  V w = n.emit("negative", {n.emit("log1p", {n.emit("negative", {mul(x, x)})})});
+  V middle = polynomial(add(w, number(-2.5)), {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
+                                               0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941});
+  V tail = polynomial(add(n.emit("sqrt", {w}), number(-3)),
+                      {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+                       0.00943887047, 1.00167406, 2.83297682});
+  V y = mul(x, n.emit("where", {n.emit("less", {w, number(5)}), middle, tail}));
+  for (int step = 0; step < (computed == f64 ? 2 : 0); ++step) {
+    V slope = n.emit("exp", {n.emit("negative", {mul(y, y)})});
+    V error = n.emit("sub", {n.emit("erf", {y}), x});
+    y = n.emit("sub", {y, n.emit("div", {mul(error, number(0.88622692545275801365)), slope})});
+  }
+  V isEnd = n.emit("equal", {n.emit("abs", {x}), number(1)});
+  V end = mul(x, number(std::numeric_limits<double>::infinity()));
+  n.out(0, n.cast(n.emit("where", {isEnd, end, y}), type));
+}
+
+void shiftRightArithmetic(N &n) {
+  n.wantInputs(2);
+  n.sameElementType(n.in(0), n.in(1));
+  if (!isSigned(typeOf(n.in(0)).dtype))
+    n.unsupported("of integers without sign");
+  n.out(0, n.emit("right_shift", n.inputs(0, 2)));
+}
+/// Zeros come in from above: the copies of the sign that came in are cleared.
+void shiftRightLogical(N &n) {
+  n.wantInputs(2);
+  n.sameElementType(n.in(0), n.in(1));
+  V x = n.in(0), by = n.in(1), moved = n.emit("right_shift", {x, by});
+  const int bits = 8 * static_cast<int>(sizeOf(typeOf(x).dtype));
+  if (!isSigned(typeOf(x).dtype))
+    return n.out(0, moved);
+  V signs = n.emit("right_shift", {like(n, x, -std::ldexp(1.0, bits - 1)), by});
+  V own = n.emit("bitwise_not", {n.emit("left_shift", {signs, like(n, x, 1)})});
+  V inRange =
+      n.emit("logical_and", {n.emit("greater_equal", {by, like(n, x, 0)}), n.emit("less", {by, like(n, x, bits)})});
+  n.out(0, n.emit("where", {inRange, n.emit("bitwise_and", {moved, own}), like(n, x, 0)}));
 }
 
 /// Towards zero, where Tressel's own rounds down.
@@ -96,30 +142,12 @@ void divide(N &n) {
   n.sameElementType(n.in(0), n.in(1));
   n.out(0, isInteger(typeOf(n.in(0)).dtype) ? quotientOfInts(n, n.in(0), n.in(1)) : n.emit("div", n.inputs(0, 2)));
 }
-/// With the sign of the dividend, where Tressel's own has that of the divisor.
-void remainder(N &n) {
-  n.wantInputs(2);
-  n.sameElementType(n.in(0), n.in(1));
-  V a = n.in(0), b = n.in(1);
-  V rest = n.emit("remainder", {a, b});
-  if (!isSigned(typeOf(a).dtype))
-    return n.out(0, rest);
-  V apart = n.emit("not_equal", {n.emit("less", {a, like(n, a, 0)}), n.emit("less", {b, like(n, b, 0)})});
-  V inexact = n.emit("not_equal", {rest, like(n, rest, 0)});
-  n.out(0, n.emit("where", {n.emit("logical_and", {apart, inexact}), n.emit("sub", {rest, b}), rest}));
-}
 void roundAwayFromZero(N &n) {
   n.wantInputs(1);
   V x = n.in(0), whole = n.emit("trunc", {x});
   V half = n.emit("greater_equal", {n.emit("abs", {n.emit("sub", {x, whole})}), like(n, x, 0.5)});
   n.out(0, n.emit("where", {half, n.emit("add", {whole, n.emit("sign", {x})}), whole}));
 }
-void isFinite(N &n) {
-  n.wantInputs(1);
-  V x = n.in(0);
-  n.out(0, n.emit("less", {n.emit("abs", {x}), like(n, x, std::numeric_limits<double>::infinity())}));
-}
-
 void compare(N &n) {
   static constexpr std::pair<std::string_view, std::string_view> kDirections[] = {
       {"EQ", "equal"},      {"NE", "not_equal"}, {"LT", "less"},
@@ -178,16 +206,17 @@ constexpr OpEntry kTable[] = {
     {"stablehlo.log", function<kLog>},
     {"stablehlo.sine", function<kSin>},
     {"stablehlo.cosine", function<kCos>},
-    {"stablehlo.tan", tangent},
-    {"chlo.tan", tangent},
+    {"stablehlo.tan", function<kTan>},
+    {"chlo.tan", function<kTan>},
     {"chlo.erfc", complementaryErf},
+    {"chlo.erf_inv", inverseErf},
     {"stablehlo.tanh", function<kTanh>},
     {"stablehlo.logistic", function<kSigmoid>},
-    {"stablehlo.cbrt", cubeRoot},
+    {"stablehlo.cbrt", function<kCbrt>},
     {"stablehlo.divide", divide},
-    {"stablehlo.remainder", remainder},
+    {"stablehlo.shift_right_arithmetic", shiftRightArithmetic},
+    {"stablehlo.shift_right_logical", shiftRightLogical},
     {"stablehlo.round_nearest_afz", roundAwayFromZero},
-    {"stablehlo.is_finite", isFinite},
     {"stablehlo.compare", compare},
     {"stablehlo.select", select},
     {"stablehlo.clamp", clamp},
