@@ -1,16 +1,17 @@
 // Random programs against the interpreter: compiled and run, or only simplified.
-//   random-graphs [--seed S] [--count N] [--check compile|simplify] [--no-library] [--quick] [--well-every N] [--inject]
-//                 [--print] [--failures N] [--save FILE]
+//   random-graphs [--seed S] [--count N] [--check compile|simplify] [--no-library] [--quick] [--well-every N] [--print]
+//                 [--inject op|control] [--failures N] [--save FILE]
 //   random-graphs --sum FILE...
 // Prints what was covered, by op, type and place; of 300 programs or more, an op and type that stood in none is a
 // failure, of 2,000 or more one that did not stand in each place. --save writes that down, --sum adds up what several
 // runs wrote. A program that gives other results is shrunk and printed with its seed. With --inject the program that is
-// handed on has one op replaced by another of the same signature: then it is a failure when that goes unnoticed. Exit
+// handed on is wrong (Inject.h): then it is a failure when that goes unnoticed. Exit
 // status: 0 fine, 1 a failure, 2 usage.
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Interpreter.h"
 #include "test/random/Checks.h"
+#include "test/random/Inject.h"
 #include "test/support/RandomGraph.h"
 #include "test/support/ShrinkGraph.h"
 
@@ -35,50 +36,15 @@ llvm::cl::opt<int> wellOption("well-every", llvm::cl::desc("compile every so-man
 llvm::cl::opt<std::string> saveOption("save", llvm::cl::desc("a file for what was covered"));
 llvm::cl::opt<bool> sumOption("sum", llvm::cl::desc("add up files that were saved"));
 llvm::cl::list<std::string> fileOptions(llvm::cl::Positional, llvm::cl::desc("saved files"));
-llvm::cl::opt<bool> injectOption("inject", llvm::cl::desc("change an op behind the check's back"));
+llvm::cl::opt<std::string> injectOption("inject", llvm::cl::desc("op or control: change one behind the check's back"));
 llvm::cl::opt<int> failuresOption("failures", llvm::cl::desc("end after so many"), llvm::cl::init(3));
 llvm::cl::opt<bool> printOption("print", llvm::cl::desc("print every program"));
-
-/// Replaces the `victim`-th op by another of the table that takes the same operands, attributes and gives the same
-/// types. False if there is no such op.
-bool replaceOp(mlir::ModuleOp module, int victim) {
-  mlir::Operation *target = nullptr;
-  module.walk([&](mlir::Operation *op) {
-    if (graph::infoOf(op) && victim-- == 0)
-      target = op;
-  });
-  if (!target || target->getNumOperands() == 0)
-    return false;
-  const op::OpInfo &info = *graph::infoOf(target);
-  const op::Attrs attrs = graph::attrsOf(target, info);
-  std::vector<TensorType> types;
-  for (mlir::Value operand : target->getOperands())
-    types.push_back(graph::fromMlir(operand.getType()));
-  for (const op::OpInfo *other : op::allOps()) {
-    if (other == &info || other->attrs.size() != info.attrs.size() || other->operands.size() != info.operands.size())
-      continue;
-    op::Attrs same = attrs;
-    if (!op::completeAttrs(*other, same).empty())
-      continue;
-    op::Inferred inferred = other->infer(*other, types, same);
-    std::vector<TensorType> results;
-    for (mlir::Type type : target->getResultTypes())
-      results.push_back(graph::fromMlir(type));
-    if (!inferred || inferred.types != results)
-      continue;
-    mlir::OpBuilder builder(target);
-    target->replaceAllUsesWith(graph::createOp(builder, target->getLoc(), *other, target->getOperands(), same));
-    target->erase();
-    return true;
-  }
-  return false;
-}
 
 /// Copies: a linker that runs in this process resets LLVM's options.
 struct Options {
   uint64_t seed = seedOption;
   int count = countOption, failures = failuresOption;
-  bool inject = injectOption, print = printOption;
+  bool inject = injectOption.getNumOccurrences() > 0, injectControl = injectOption == "control", print = printOption;
   int wellEvery = wellOption;
   std::string save = saveOption;
 };
@@ -180,6 +146,10 @@ int main(int argc, char **argv) {
     llvm::errs() << "random-graphs: --check is compile or simplify\n";
     return 2;
   }
+  if (options.inject && injectOption != "op" && injectOption != "control") {
+    llvm::errs() << "random-graphs: --inject is op or control\n";
+    return 2;
+  }
   Summary summary;
   int injected = 0, noticed = 0;
   std::unique_ptr<mlir::MLIRContext> context;
@@ -202,7 +172,7 @@ int main(int argc, char **argv) {
       // A wrong op that is not seen in the results (a maximum of positive numbers with 0, say) is no error, so only
       // those count whose results the interpreter finds different.
       mlir::OwningOpRef<mlir::ModuleOp> wrong = mlir::cast<mlir::ModuleOp>((*graph.module)->clone());
-      if (!replaceOp(*wrong, static_cast<int>(number % static_cast<uint64_t>(test::countOps(*wrong)))))
+      if (!(options.injectControl ? test::injectWrongControl : test::injectWrongOp)(*wrong, number))
         return;
       graph::Interpretation a = graph::interpret(mainOf(*graph.module), graph.inputs);
       graph::Interpretation b = graph::interpret(mainOf(*wrong), graph.inputs);
