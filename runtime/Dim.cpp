@@ -373,6 +373,21 @@ int64_t max(int64_t a, int64_t b) {
     return a;
   if (difference.hi <= 0)
     return b;
+  // Of a maximum and something more, one side may be settled: max(0, max(-1, -n) + n) is max(0, n - 1).
+  for (auto [one, other] : {std::pair(a, b), std::pair(b, a)})
+    for (const auto &[atoms, coef] : polyOf(one)) {
+      if (coef != 1 || atoms.size() != 1 || atoms.front()->kind != AtomKind::Max)
+        continue;
+      const int64_t rest = dim::sub(one, makeAtom(atoms.front()));
+      const int64_t p = dim::add(atoms.front()->a, rest), q = dim::add(atoms.front()->b, rest);
+      const Bounds overP = bounds(dim::sub(other, p)), overQ = bounds(dim::sub(other, q));
+      if (overP.hi <= 0 || overQ.hi <= 0)
+        return dim::max(p, q);
+      if (overP.lo >= 0)
+        return dim::max(other, q);
+      if (overQ.lo >= 0)
+        return dim::max(other, p);
+    }
   // A common factor stands outside, where a multiple is seen to be one.
   int64_t common = 0;
   for (int64_t size : {a, b})

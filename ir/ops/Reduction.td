@@ -175,15 +175,15 @@ def TrapezoidOp : Composite<"trapezoid"> {
   let summary = "The integral of y along `axis` by the trapezoidal rule, over the points x or over points `dx` apart";
   let description = [{
     Integers and bools are converted to f32; f16 and bf16 are computed in f32.
-    - (C1) axis is in [-rank, rank), and y has elements along it;
+    - (C1) axis is in [-rank, rank), and y has elements along it, a symbolic size by its bounds;
     - (C2) x has y's shape, or is a vector of the size of that dimension.
   }];
   let arguments = (ins Tensor:$y, Optional<Tensor>:$x, Default<Float, "1.0">:$dx, Default<Int, "-1">:$axis);
   let compute = "Float";
   let types = [{
     const auto d = normalizeAxis(axis, y.rank());
-    if (!d || y.shape[*d] == 0)
-      return fail(1, "axis is not a dimension, or it is empty");
+    if (!d || !dim::atMost(1, y.shape[*d]))
+      return fail(1, "axis is not a dimension, or it may be empty");
     if (x && x->shape != y.shape && (x->rank() != 1 || !dim::equal(x->shape[0], y.shape[*d])))
       return fail(2, "x must have y's shape or be a vector along axis");
     DType type = x ? promote(y.dtype, x->dtype) : y.dtype;

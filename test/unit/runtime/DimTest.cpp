@@ -41,6 +41,10 @@ TEST(Dim, EqualExpressionsAreEqualNumbers) {
   EXPECT_EQ(max(k, 512), 512);
   EXPECT_EQ(max(n, m), max(m, n));
   EXPECT_EQ(max(mul(n, 64), mul(floorDiv(m, 3), 64)), mul(max(n, floorDiv(m, 3)), 64)); // so it is seen to be a multiple
+  // The elements but the first and but the last are equally many, also of none.
+  const int64_t some = symbol("z", 0, 77);
+  EXPECT_EQ(max(0, sub(some, min(1, some))), max(0, sub(some, 1)));
+  EXPECT_EQ(max(max(n, m), n), max(n, m));
   EXPECT_NE(symbol("n", 1, 2), symbol("n", 1, 3));
   EXPECT_EQ(add(kDynamic, n), kDynamic);
 }
