@@ -15,7 +15,7 @@ namespace tressel::onnx {
 static constexpr int kDeepestBody = 8;
 /// A body is imported more than once where a loop is unrolled or a first way of making it fails; loops in loops
 /// multiply that. This bounds what a small file can ask for.
-static constexpr int64_t kMostBodyNodes = 50'000;
+static constexpr int64_t kMostUnrolledNodes = 50'000;
 
 //===-- Nodes ----------------------------------------------------------------------------------------------------===//
 
@@ -37,9 +37,9 @@ static void importNode(GraphState &state, const ::onnx::NodeProto &node, int ind
       mlir::FileLineColLoc::get(context, model.name(), state.line, inBody ? static_cast<unsigned>(index + 1) : 0));
   NodeImporter importer(state, node, label, loc);
   try {
-    if (inBody && ++state.bodyNodes > kMostBodyNodes && !state.exhausted)
+    if (inBody && ++state.bodyNodes > state.mostBodyNodes && !state.exhausted)
       state.exhausted = {qualifiedOp(node), label, model.opset(node.domain()),
-                         "bodies make more than " + std::to_string(kMostBodyNodes) + " nodes where loops are unrolled"};
+                         "bodies make more than " + std::to_string(state.mostBodyNodes) + " nodes where loops are unrolled"};
     if (state.exhausted)
       throw NodeUnsupported{"", true};
     findImporter(node.domain(), node.op_type(), model.opset(node.domain()))(importer);
@@ -50,10 +50,20 @@ static void importNode(GraphState &state, const ::onnx::NodeProto &node, int ind
   } catch (const NodeUnsupported &e) {
     if (!e.listed)
       state.unsupported.push_back({qualifiedOp(node), label, model.opset(node.domain()), e.why});
+  } catch (const InputError &) {
+    throw;
+  } catch (const InternalError &) {
+    throw;
+  } catch (const Error &e) { // arithmetic on sizes that leaves 64 bits
+    importer.fail(e.message());
   }
 }
 
 void importNodes(GraphState &state, const ::onnx::GraphProto &graph) {
+  if (state.mostBodyNodes == 0) { // a large body may be imported in each of the ways to make a loop
+    forEachNode(graph, [&](const ::onnx::NodeProto &, const std::string &) { state.mostBodyNodes += 3; });
+    state.mostBodyNodes += kMostUnrolledNodes;
+  }
   for (int i = 0; i < graph.node_size(); ++i)
     importNode(state, graph.node(i), i);
 }

@@ -66,7 +66,8 @@ struct GraphState {
   std::string where;     ///< before the names of a body's nodes: "If_3.then_branch/"
   unsigned line = 0;     ///< number of the graph's node that is being imported
   int openBodies = 0;    ///< bodies of ops that are being made
-  int64_t bodyNodes = 0; ///< nodes imported within bodies, each time they are
+  int64_t bodyNodes = 0;     ///< nodes imported within bodies, each time they are
+  int64_t mostBodyNodes = 0; ///< of those; set when the graph begins
   std::optional<Unsupported> exhausted; ///< those were too many: nothing more is imported, and this is why
 
   /// Null if nothing of that name is defined.

@@ -1,12 +1,13 @@
 // Images brought to other sizes and read at computed places.
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
-#include "tressel/runtime/Dim.h"
 #include "frontend/onnx/TensorData.h"
 #include "ir/op/Resample.h"
+#include "tressel/runtime/Dim.h"
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <numeric>
 
 namespace tressel::onnx {
@@ -25,27 +26,46 @@ std::vector<double> knownFloats(N &n, int i, const char *what) {
   return {v.host->as<double>(), v.host->as<double>() + v.dim(0)};
 }
 
-/// One dimension by a table of places and weights.
-Value resampled(N &n, const Value &x, int dim, const op::Taps &taps, double outside) {
-  const auto count = static_cast<int64_t>(taps.outside.size());
-  Shape along;
-  for (int d = dim; d < x.rank(); ++d)
-    along.push_back(d == dim ? count : 1);
-  Value result;
-  for (int t = 0; t < taps.taps; ++t) {
-    Ints index;
-    std::vector<double> weight;
-    for (size_t i = static_cast<size_t>(t); i < taps.index.size(); i += static_cast<size_t>(taps.taps)) {
-      index.push_back(taps.index[i]);
-      weight.push_back(taps.weight[i]);
-    }
-    Value part = n.emit("take", {x, n.ints(index)}, {{"axis", int64_t(dim)}});
-    if (taps.taps > 1)
-      part = n.emit("mul", {part, n.table(weight, along, x.dtype())});
-    result = t ? n.emit("add", {result, part}) : part;
+/// Expressions over ops of the graph, made of values that are being imported.
+class ExprImporter final : public op::Emitter {
+public:
+  explicit ExprImporter(N &n) : n(n) {}
+  Ref keep(Value v) { return &values_.emplace_back(std::move(v)); }
+  static const Value &of(Ref ref) { return *static_cast<const Value *>(ref); }
+
+  std::vector<Ref> emit(const op::OpInfo &op, std::span<const Ref> inputs, const op::Attrs &attrs) override {
+    std::vector<Value> operands;
+    for (Ref ref : inputs)
+      operands.push_back(of(ref));
+    NamedAttrs named;
+    for (size_t i = 0; i < attrs.size(); ++i)
+      named.push_back({op.attrs[i].name, attrs[i]});
+    std::vector<Ref> results;
+    for (Value &v : n.emitAll(op.name, std::move(operands), named))
+      results.push_back(keep(std::move(v)));
+    return results;
   }
+  Ref constant(double value, DType type) override { return keep(n.scalar(type, value)); }
+  Ref constant(const op::HostTensor &value) override { return keep(n.constant(value)); }
+  TensorType typeOf(Ref value) override { return of(value).type; }
+
+private:
+  N &n;
+  std::deque<Value> values_;
+};
+
+/// One dimension by a table of places and weights, as the op `resize` does it.
+Value resampled(N &n, const Value &x, int dim, const op::Taps &taps, double outside) {
+  ExprImporter importer(n);
+  const op::Emitter::Ref input = importer.keep(x);
+  const op::Attrs none;
+  op::expr::Decomposition d(*op::findOp("resize"), importer, {&input, 1}, none);
+  const Value result = ExprImporter::of(d.finish(op::expr::resample(d.input(0), dim, taps))[0]);
   if (std::ranges::none_of(taps.outside, [](bool b) { return b; }))
     return result;
+  Shape along{static_cast<int64_t>(taps.outside.size())};
+  for (int i = dim + 1; i < x.rank(); ++i)
+    along.push_back(1);
   std::vector<double> flags(taps.outside.begin(), taps.outside.end());
   return n.emit("where", {n.table(flags, along, bool_), n.scalar(x.dtype(), outside), result});
 }
@@ -170,8 +190,11 @@ void upsample(N &n) {
   const std::vector<double> scales = n.opset() >= 9 ? knownFloats(n, 1, "'scales'") : n.floatsAttr("scales").value_or(std::vector<double>());
   if (scales.size() != static_cast<size_t>(x.rank()) || (how.mode != "nearest" && how.mode != "linear"))
     n.fail("'scales' or 'mode' does not fit " + x.type.str());
-  if (how.mode == "linear")
+  const DType type = x.dtype();
+  if (how.mode == "linear") {
     n.requireFloat(x);
+    x = n.cast(x, type == f64 ? f64 : f32);
+  }
   for (int d = 0; d < x.rank(); ++d) {
     const double scale = scales[static_cast<size_t>(d)];
     if (scale == 1)
@@ -181,7 +204,7 @@ void upsample(N &n) {
       n.fail("'scales' holds " + std::to_string(scale));
     x = resampled(n, x, d, op::resampleTaps(how, x.dim(d), static_cast<int64_t>(size), scale), 0);
   }
-  n.out(0, x);
+  n.out(0, n.cast(x, type));
 }
 
 /// What a place reads along one dimension.

@@ -156,7 +156,10 @@ void tile(N &n) {
     const int64_t r = repeats[static_cast<size_t>(i)];
     if (dim::bounds(r).hi < 0 || (dim::isConstant(r) && r > kMaxTensorBytes))
       n.fail("'repeats' holds " + dim::str(r));
-    const int64_t size = dim::mul(r, v.dim(i));
+    int64_t size;
+    if (dim::isConstant(r) && dim::isConstant(v.dim(i)) && __builtin_mul_overflow(r, v.dim(i), &size))
+      n.fail("'repeats' holds " + dim::str(r));
+    size = dim::mul(r, v.dim(i));
     if (r != 1) {
       split.push_back(1);
       wide.push_back(r);

@@ -405,6 +405,21 @@ TEST_F(OnnxBodies, NestingIsBounded) {
 }
 
 /// Loops within loops, each of which must be unrolled: a small file that asks for more work than there is time.
+TEST_F(OnnxBodies, LargeBodiesAreNoUnrolledOnes) {
+  ModelBuilder large;
+  large.node("Neg", {"x"}, {"v0"});
+  for (int i = 1; i < 60'000; ++i)
+    large.node("Neg", {"v" + std::to_string(i - 1)}, {"v" + std::to_string(i)});
+  large.outputs({"v59999"});
+  ModelBuilder b;
+  b.flag("p", true);
+  b.input("x", {1}).output("y");
+  auto &node = b.node("If", {"p"}, {"y"});
+  setBody(node, "then_branch", large);
+  setBody(node, "else_branch", branch("Mul", 3));
+  EXPECT_EQ(refusal(b), "");
+}
+
 TEST_F(OnnxBodies, UnrollingIsBounded) {
   ModelBuilder body;
   body.input("i", {}, ::onnx::TensorProto::INT64).input("p", {}, ::onnx::TensorProto::BOOL).input("a", {-1});
