@@ -98,13 +98,13 @@ private:
             space = place.getArena().getDefiningOp();
           }
         }
-        // Slots of symbolic size stand behind all others, are disjoint whatever the sizes are, and are one place when they
-        // begin together (PlanMemory). So bytes whose ends are not known are all of their place, unless what they are
-        // rounded up to is known.
+        // Slots of symbolic size stand behind all others, are disjoint whatever the sizes are, and are one place when
+        // they begin together (PlanMemory). So bytes whose ends are not known are all of their place, unless what they
+        // are rounded up to is known.
         const bool placed = dim::isConstant(slot), known = placed && dim::isConstant(range.bytes);
         const int64_t begin = placed ? slot + (known ? range.offset : 0) : 0;
         const int64_t whole = placed ? dim::alignUp(dim::add(range.offset, range.bytes), 64) : kDynamic;
-        const int64_t end = known                     ? begin + range.bytes
+        const int64_t end = known                    ? begin + range.bytes
                             : dim::isConstant(whole) ? slot + whole
                                                      : std::numeric_limits<int64_t>::max();
         memory[{space, placed ? 0 : slot}].forEach(begin, end, [&](Touched &piece) {

@@ -85,8 +85,8 @@ std::vector<Slot> placeByTime(std::vector<Slot> slots) {
   return slots;
 }
 
-/// Slots of symbolic size: bins, one behind the other from `start` on, disjoint whatever the sizes are. Slots that are not
-/// live together share one, which is as large as the largest. Returns the end.
+/// Slots of symbolic size: bins, one behind the other from `start` on, disjoint whatever the sizes are. Slots that are
+/// not live together share one, which is as large as the largest. Returns the end.
 int64_t placeSymbolic(std::vector<Slot> &slots, ArrayRef<size_t> symbolic, int64_t start) {
   struct Bin {
     int64_t bytes = 0, last = -1;
@@ -214,8 +214,8 @@ private:
     }
   }
 
-  /// A view may be larger than what it is a part of: one row of a tensor that turns out to have none, of a loop that then
-  /// does not run. It has its place all the same.
+  /// A view may be larger than what it is a part of: one row of a tensor that turns out to have none, of a loop that
+  /// then does not run. It has its place all the same.
   static int64_t bytesWithViews(Value buffer, int64_t bytes) {
     for (Operation *user : buffer.getUsers())
       if (auto view = dyn_cast<sched::ViewOp>(user))

@@ -1,12 +1,12 @@
 #include "passes/ExtractProgram.h"
 
-#include "ir/graph/Graph.h"
 #include "ir/graph/Control.h"
+#include "ir/graph/Graph.h"
 #include "ir/interpreter/Interpreter.h"
 #include "tressel/runtime/Dim.h"
 
-#include "llvm/ADT/DenseMap.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <cstring>
 
@@ -19,9 +19,7 @@ Example copyOf(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs) {
   return {mlir::cast<mlir::ModuleOp>(module->clone()), {inputs.begin(), inputs.end()}};
 }
 
-mlir::Operation *terminatorOf(Example &graph) {
-  return mainOf(*graph.module).getBody().front().getTerminator();
-}
+mlir::Operation *terminatorOf(Example &graph) { return mainOf(*graph.module).getBody().front().getTerminator(); }
 
 bool isComputed(mlir::Value value) {
   mlir::Operation *op = value.getDefiningOp();
@@ -105,9 +103,8 @@ void captureAround(mlir::Operation *op) {
 
 /// Inputs in place of an op, with what it computes. False where that shows nothing: an output that is an input.
 bool replaceByInputs(Example &graph, mlir::Operation *op) {
-  const bool isOutput = llvm::any_of(op->getUsers(), [&](mlir::Operation *user) {
-    return user == terminatorOf(graph);
-  });
+  const bool isOutput =
+      llvm::any_of(op->getUsers(), [&](mlir::Operation *user) { return user == terminatorOf(graph); });
   const Values values(graph);
   if (isOutput || !values)
     return false;
@@ -204,8 +201,8 @@ Example shrinkProgram(mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inpu
       ++i;
   }
 
-  // Bodies in place of the ops that run them, and these without what they do not need; then inputs in place of ops, from
-  // the first: cutting near the output early would keep all that leads to it.
+  // Bodies in place of the ops that run them, and these without what they do not need; then inputs in place of ops,
+  // from the first: cutting near the output early would keep all that leads to it.
   auto tryAt = [&](size_t place, llvm::function_ref<bool(Example &, mlir::Operation *)> change) {
     Example candidate = copyOf(*best.module, best.inputs);
     return change(candidate, opAt(candidate, place)) && accept(candidate);

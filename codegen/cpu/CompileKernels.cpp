@@ -125,12 +125,12 @@ std::vector<std::vector<char>> compileKernels(const std::vector<KernelSource> &k
       compile(i, target);
   } else {
     // A target machine belongs to one thread at a time, so each chunk has its own.
-    runtime::ThreadPool::global().parallelFor(static_cast<int64_t>(missing.size()), 2,
-                                              [&](int64_t begin, int64_t end, int) {
-                                                const Target own{std::string(runtime::nameOf(target.level())), target.quick()};
-                                                for (int64_t i = begin; i < end; ++i)
-                                                  compile(missing[static_cast<size_t>(i)], own);
-                                              });
+    runtime::ThreadPool::global().parallelFor(
+        static_cast<int64_t>(missing.size()), 2, [&](int64_t begin, int64_t end, int) {
+          const Target own{std::string(runtime::nameOf(target.level())), target.quick()};
+          for (int64_t i = begin; i < end; ++i)
+            compile(missing[static_cast<size_t>(i)], own);
+        });
   }
   std::vector<std::vector<char>> code;
   for (const Object &o : objects)

@@ -3,9 +3,9 @@
 #include "ir/graph/Structure.h"
 #include "ir/interpreter/Evaluate.h"
 
+#include "mlir/IR/SymbolTable.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
-#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseMap.h"
 
 #include <cstring>
@@ -27,8 +27,8 @@ public:
       return fail(region.getParentOp(), "has no single block to interpret");
     mlir::Block &block = region.front();
     if (block.getNumArguments() != inputs.size())
-      return fail(region.getParentOp(), "takes " + std::to_string(block.getNumArguments()) + " inputs, not " +
-                                            std::to_string(inputs.size()));
+      return fail(region.getParentOp(),
+                  "takes " + std::to_string(block.getNumArguments()) + " inputs, not " + std::to_string(inputs.size()));
     // Symbols that stand alone first, so that expressions may come before them.
     for (bool last : {false, true})
       for (auto [argument, input] : llvm::zip_equal(block.getArguments(), inputs))

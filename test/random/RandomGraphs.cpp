@@ -158,7 +158,8 @@ int main(int argc, char **argv) {
     if (summary.programs % 100 == 0)
       context = makeContext();
     test::RandomGraph graph = test::randomGraph(*context, number, how);
-    const test::Check &check = well && options.wellEvery && number % static_cast<uint64_t>(options.wellEvery) == 0 ? well : usual;
+    const test::Check &check =
+        well && options.wellEvery && number % static_cast<uint64_t>(options.wellEvery) == 0 ? well : usual;
     summary.coverage.add(*graph.module);
     ++summary.programs;
     if (options.print)
@@ -201,7 +202,7 @@ int main(int argc, char **argv) {
     llvm::errs() << "FAILED seed " << seed << ": " << problem << "\n";
     test::RandomGraph small = test::shrinkGraph(*graph.module, graph.inputs, [&](mlir::ModuleOp module, auto inputs) {
       if (mlir::failed(mlir::verify(module)) || !graph::interpret(mainOf(module), inputs))
-        return false; // shrunk too far
+        return false;                                            // shrunk too far
       const std::string left = problemOf(module, inputs, check); // a wrong result stays one, an error too
       return !left.empty() && isWrongResult(left) == isWrongResult(problem);
     });
@@ -216,7 +217,8 @@ int main(int argc, char **argv) {
   if (summary.isComplete() && !options.inject)
     for (const test::Coverage::Gap &gap : summary.coverage.missing(/*everywhere=*/true))
       for (int tries = 0; tries < 20 && summary.failures < options.failures && summary.coverage.lacks(gap); ++tries)
-        tryOne(seed++, {.dynamicShare = gap.place == test::Place::Dynamic ? 1.0 : 0.35, .nestedShare = 1, .cell = &gap.cell},
+        tryOne(seed++,
+               {.dynamicShare = gap.place == test::Place::Dynamic ? 1.0 : 0.35, .nestedShare = 1, .cell = &gap.cell},
                " for " + gap.str());
 
   if (options.inject) {

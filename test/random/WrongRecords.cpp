@@ -34,8 +34,9 @@ op::OpInfo &copyOf(const op::OpInfo &op) {
 /// A donor of a field: another op of the same operands and attributes.
 bool isAlike(const op::OpInfo &a, const op::OpInfo &b) {
   return &a != &b && a.operands.size() == b.operands.size() && a.numResults == b.numResults && a.compute == b.compute &&
-         std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(), b.attrs.end(),
-                    [](const op::AttrSpec &x, const op::AttrSpec &y) { return x.kind == y.kind && x.optional == y.optional; });
+         std::equal(
+             a.attrs.begin(), a.attrs.end(), b.attrs.begin(), b.attrs.end(),
+             [](const op::AttrSpec &x, const op::AttrSpec &y) { return x.kind == y.kind && x.optional == y.optional; });
 }
 
 using Wrong = std::function<bool(op::OpInfo &)>; ///< false where the field does not matter
@@ -78,9 +79,9 @@ const std::vector<std::pair<const char *, Wrong>> &fields() {
       {"combine",
        [](op::OpInfo &wrong) {
          static const std::map<op::Combine, op::Combine> others = {
-             {op::Combine::Sum, op::Combine::Max},      {op::Combine::Prod, op::Combine::Sum},
-             {op::Combine::Max, op::Combine::Min},      {op::Combine::Min, op::Combine::Max},
-             {op::Combine::Any, op::Combine::All},      {op::Combine::All, op::Combine::Any},
+             {op::Combine::Sum, op::Combine::Max},       {op::Combine::Prod, op::Combine::Sum},
+             {op::Combine::Max, op::Combine::Min},       {op::Combine::Min, op::Combine::Max},
+             {op::Combine::Any, op::Combine::All},       {op::Combine::All, op::Combine::Any},
              {op::Combine::ArgMax, op::Combine::ArgMin}, {op::Combine::ArgMin, op::Combine::ArgMax}};
          auto other = others.find(wrong.combine);
          if (other == others.end() || wrong.decompose)
@@ -88,7 +89,8 @@ const std::vector<std::pair<const char *, Wrong>> &fields() {
          wrong.combine = other->second;
          return true;
        }},
-      {"mean", [](op::OpInfo &wrong) {
+      {"mean",
+       [](op::OpInfo &wrong) {
          wrong.isMean = !wrong.isMean;
          return wrong.family == op::Family::Reduction && wrong.combine == op::Combine::Sum && !wrong.decompose;
        }},
@@ -109,7 +111,8 @@ const std::vector<std::pair<const char *, Wrong>> &fields() {
       {"identity element",
        [](op::OpInfo &wrong) {
          wrong.identity = 2;
-         return wrong.elementwise && wrong.operands.size() == 2 && wrong.elementwise->element == op::ElementRule::Compute;
+         return wrong.elementwise && wrong.operands.size() == 2 &&
+                wrong.elementwise->element == op::ElementRule::Compute;
        }},
       {"is the identity",
        [](op::OpInfo &wrong) {
@@ -153,7 +156,8 @@ struct Program {
       op::HostTensor twos = op::HostTensor::allocate(call.operands[1]);
       for (int64_t i = 0; i < twos.type.shape.numElements(); ++i)
         op::interp::store(twos, i, int64_t(2));
-      apply({operands[0], graph::createConstant(b, loc, twos.type, {twos.data.get(), static_cast<size_t>(twos.type.bytes())})});
+      apply({operands[0],
+             graph::createConstant(b, loc, twos.type, {twos.data.get(), static_cast<size_t>(twos.type.bytes())})});
     }
     mlir::func::ReturnOp::create(b, loc, results);
     passes::setSignature(function);

@@ -97,7 +97,8 @@ bool isHarmless(mlir::func::FuncOp function, llvm::ArrayRef<HostTensor> inputs, 
       for (HostTensor &result : results) {
         if (info)
           blur.apply(*info, types, result);
-        harmless = harmless && next < exact.size() && exact[next].type == result.type && isHarmless(exact[next], result);
+        harmless =
+            harmless && next < exact.size() && exact[next].type == result.type && isHarmless(exact[next], result);
         ++next;
       }
     });

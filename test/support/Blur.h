@@ -10,8 +10,8 @@
 
 namespace tressel::test {
 
-/// Moves floats by what an op may round. Two of one seed and of opposite directions, asked the same, move the same elements
-/// by the same amounts up and down: a step (of floor, of a comparison) is seen on either side of it.
+/// Moves floats by what an op may round. Two of one seed and of opposite directions, asked the same, move the same
+/// elements by the same amounts up and down: a step (of floor, of a comparison) is seen on either side of it.
 class Blur {
 public:
   enum Direction { Up, Down };

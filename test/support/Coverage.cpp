@@ -22,7 +22,8 @@ static bool takesSymbols(const OpCall &call) {
         sizes.add(size, dim::symbol("n", 1, size + 5));
         sizes.give(sizes.declared(type)); // by some other input
         OpCall symbolic = call;
-        std::optional<bool> dynamic = sizes.declare(symbolic, std::vector<std::optional<TensorType>>(call.operands.size()));
+        std::optional<bool> dynamic =
+            sizes.declare(symbolic, std::vector<std::optional<TensorType>>(call.operands.size()));
         if (!dynamic)
           continue;
         for (const TensorType &operand : call.operands)
@@ -65,7 +66,8 @@ void Coverage::add(mlir::ModuleOp module) {
       return;
     const mlir::Value first = op->getNumOperands() ? op->getOperand(0) : op->getResult(0);
     auto &counts = counts_[info->name][graph::fromMlir(first.getType()).dtype];
-    const bool dynamic = llvm::any_of(op->getOperands(), isDynamicValue) || llvm::any_of(op->getResults(), isDynamicValue);
+    const bool dynamic =
+        llvm::any_of(op->getOperands(), isDynamicValue) || llvm::any_of(op->getResults(), isDynamicValue);
     ++counts[static_cast<size_t>(dynamic ? Place::Dynamic : Place::Static)];
     if (!llvm::isa<mlir::func::FuncOp>(op->getParentOp()))
       ++counts[static_cast<size_t>(Place::Nested)];
@@ -128,7 +130,8 @@ std::vector<Coverage::Gap> Coverage::missing(bool everywhere) const {
 
 std::string Coverage::Gap::str() const {
   const char *places[] = {"static", "dynamic", "nested"};
-  return std::string(cell.op->name) + " of " + std::string(nameOf(cell.dtype)) + ", " + places[static_cast<size_t>(place)];
+  return std::string(cell.op->name) + " of " + std::string(nameOf(cell.dtype)) + ", " +
+         places[static_cast<size_t>(place)];
 }
 
 std::string Coverage::text() const {

@@ -61,7 +61,8 @@ private:
     std::vector<Block *> blocks;
     graph::forEachBody(main_.getBody().front(), [&](Block &block) {
       // Not the conditions: they see to it that loops end.
-      if (auto loop = llvm::dyn_cast<graph::WhileOp>(block.getParentOp()); loop && &loop.getCondition().front() == &block)
+      if (auto loop = llvm::dyn_cast<graph::WhileOp>(block.getParentOp());
+          loop && &loop.getCondition().front() == &block)
         return;
       int depth = 0;
       for (Operation *op = block.getParentOp(); op != main_; op = op->getParentOp())
@@ -70,7 +71,9 @@ private:
         blocks.push_back(&block);
     });
     Operation *centre = !wanted_.empty() && random_.chance(0.7) ? random_.pick(wanted_) : nullptr;
-    Block *block = centre ? centre->getBlock() : random_.chance(0.5) ? blocks.back() : random_.pick(blocks); // @main last
+    Block *block = centre                ? centre->getBlock()
+                   : random_.chance(0.5) ? blocks.back()
+                                         : random_.pick(blocks); // @main last
     std::vector<Operation *> ops;
     Operation *counter = llvm::isa<graph::WhileOp>(block->getParentOp())
                              ? block->getTerminator()->getOperand(0).getDefiningOp()
@@ -107,14 +110,14 @@ private:
     value.replaceUsesWithIf(with, [&](mlir::OpOperand &use) { return !op->isProperAncestor(use.getOwner()); });
   }
   static void replaceInside(Value value, Value with, Block *body) {
-    value.replaceUsesWithIf(with, [&](mlir::OpOperand &use) {
-      return body->getParent()->isAncestor(use.getOwner()->getParentRegion());
-    });
+    value.replaceUsesWithIf(
+        with, [&](mlir::OpOperand &use) { return body->getParent()->isAncestor(use.getOwner()->getParentRegion()); });
   }
 
   //===-- Values -------------------------------------------------------------------------------------------------===//
 
-  Value call(const char *name, mlir::ValueRange operands, std::initializer_list<std::pair<const char *, op::Attr>> given = {}) {
+  Value call(const char *name, mlir::ValueRange operands,
+             std::initializer_list<std::pair<const char *, op::Attr>> given = {}) {
     const op::OpInfo &op = *op::findOp(name);
     op::Attrs attrs(op.attrs.size());
     for (const auto &[attr, value] : given)
@@ -153,7 +156,8 @@ private:
     HostTensor tensor = HostTensor::allocate(type);
     const int64_t n = type.shape.numElements(), shift = n ? random_.below(n) : 0;
     for (int64_t i = 0; i < n; ++i)
-      op::interp::store(tensor, i, op::interp::load(known->second, random_.chance(0.8) ? (i + shift) % n : random_.below(n)));
+      op::interp::store(tensor, i,
+                        op::interp::load(known->second, random_.chance(0.8) ? (i + shift) % n : random_.below(n)));
     return tensor;
   }
   /// Another value of the type of `value`, known where the run begins.
@@ -209,7 +213,8 @@ private:
     mlir::IRMapping others;
     const bool clones = random_.chance(0.6);
     if (clones) {
-      const size_t certain = captured_.empty() ? 0 : static_cast<size_t>(random_.below(static_cast<int64_t>(captured_.size())));
+      const size_t certain =
+          captured_.empty() ? 0 : static_cast<size_t>(random_.below(static_cast<int64_t>(captured_.size())));
       for (size_t i = 0; i < captured_.size(); ++i)
         if (i == certain || random_.chance(0.3))
           others.map(captured_[i], otherLike(captured_[i]));
@@ -238,10 +243,10 @@ private:
   /// What goes from iteration to iteration: where it starts, and what the body yields, given the carried arguments.
   struct Carried {
     Value start;
-    Value replaced;           ///< the value that the argument stands for in the body; may be null
+    Value replaced;               ///< the value that the argument stands for in the body; may be null
     std::optional<size_t> result; ///< of the run: the next value
-    size_t next = 0;          ///< else the argument that is the next value
-    bool mixes = false;       ///< the result with what was carried
+    size_t next = 0;              ///< else the argument that is the next value
+    bool mixes = false;           ///< the result with what was carried
   };
 
   /// The run's results that are carried, and pairs of values that swap places.
@@ -292,7 +297,8 @@ private:
         if (random_.chance(0.5))
           mixed = call(random_.chance(0.5) ? "minimum" : "maximum", {result, old});
         else if (Value early = call("less", {index, number(random_.between(1, 2))}))
-          mixed = call("where", random_.chance(0.5) ? mlir::ValueRange{early, result, old} : mlir::ValueRange{early, old, result});
+          mixed = call("where", random_.chance(0.5) ? mlir::ValueRange{early, result, old}
+                                                    : mlir::ValueRange{early, old, result});
         if (mixed && mixed.getType() == result.getType())
           result = mixed;
       }
@@ -340,7 +346,8 @@ private:
       for (int64_t size : typeOf(value).shape)
         if (dim::isSymbol(size) && dim::evaluate(size, sizes_) <= 2 * kMaxTrips)
           sizes.push_back(size);
-    return !sizes.empty() && random_.chance(0.6) ? random_.pick(sizes) : random_.between(random_.chance(0.1) ? 0 : 1, kMaxTrips);
+    return !sizes.empty() && random_.chance(0.6) ? random_.pick(sizes)
+                                                 : random_.between(random_.chance(0.1) ? 0 : 1, kMaxTrips);
   }
 
   Operation *makeScan() {
@@ -436,7 +443,8 @@ int nestOps(RandomGraph &graph, Random &random, std::vector<Operation *> wanted)
   for (int64_t tries = 0, changes = random.between(1, 4); tries < 3 * changes && made < changes; ++tries) {
     RandomGraph changed;
     mlir::IRMapping map;
-    changed.module = mlir::OwningOpRef<mlir::ModuleOp>(mlir::cast<mlir::ModuleOp>(graph.module->getOperation()->clone(map)));
+    changed.module =
+        mlir::OwningOpRef<mlir::ModuleOp>(mlir::cast<mlir::ModuleOp>(graph.module->getOperation()->clone(map)));
     changed.inputs = graph.inputs;
     Computed known;
     for (const auto &[value, tensor] : computed)
@@ -448,7 +456,7 @@ int nestOps(RandomGraph &graph, Random &random, std::vector<Operation *> wanted)
       continue;
     passes::setSignature(mainOf(changed));
     Computed now;
-    if (!isHarmless(mainOf(changed), changed.inputs, random.bits(), now)) 
+    if (!isHarmless(mainOf(changed), changed.inputs, random.bits(), now))
       continue;
     graph = std::move(changed);
     computed = std::move(now);

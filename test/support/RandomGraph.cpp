@@ -46,11 +46,13 @@ public:
     int64_t made = 0;
     for (int64_t wish = 0; wish < wishes; ++wish) {
       const auto &cells = possibleCells();
-      const Cell &cell = options_.cell ? *options_.cell : cells[(seed_ * static_cast<uint64_t>(wishes) + static_cast<uint64_t>(wish)) % cells.size()];
+      const Cell &cell =
+          options_.cell ? *options_.cell
+                        : cells[(seed_ * static_cast<uint64_t>(wishes) + static_cast<uint64_t>(wish)) % cells.size()];
       const int64_t before = made;
       for (int tries = 0, done = 0; tries < 40 && !done; ++tries)
-        made += done = addOp(*cell.op, cell.dtype,
-                             cell.dynamic && !sizes_.empty() && tries < 25 ? Wanted::Dynamic : Wanted::Any);
+        made += done =
+            addOp(*cell.op, cell.dtype, cell.dynamic && !sizes_.empty() && tries < 25 ? Wanted::Dynamic : Wanted::Any);
       if (made > before)
         wishes_.push_back(values_.back().value.getDefiningOp());
       for (int64_t among = wanted / wishes - 1, tries = 0; among > 0 && tries < 60 * wanted; ++tries) {
@@ -213,7 +215,8 @@ private:
     }
     mlir::Operation *created = graph::createOp(builder_, here(), op, operands, call->attrs);
     for (size_t i = 0; i < result.outputs.size(); ++i)
-      values_.push_back({created->getResult(static_cast<unsigned>(i)), result.outputs[i], above.outputs[i], below.outputs[i]});
+      values_.push_back(
+          {created->getResult(static_cast<unsigned>(i)), result.outputs[i], above.outputs[i], below.outputs[i]});
     return true;
   }
 

@@ -12,10 +12,10 @@ namespace tressel::test {
 
 struct RandomGraphOptions {
   int minOps = 20, maxOps = 60;
-  double largeShare = 0.04; ///< of graphs whose first input has more than 4096 elements
+  double largeShare = 0.04;   ///< of graphs whose first input has more than 4096 elements
   double dynamicShare = 0.35; ///< of graphs with sizes that are known only when they run
-  double nestedShare = 0.8; ///< of graphs in which branches and loops are tried
-  double f32Share = 0.55;   ///< of new inputs and constants; the other types share the rest
+  double nestedShare = 0.8;   ///< of graphs in which branches and loops are tried
+  double f32Share = 0.55;     ///< of new inputs and constants; the other types share the rest
   /// So many ops of each graph are the next ones of `possibleCells()`: consecutive seeds go round them all.
   int cellsPerGraph = 10;
   const Cell *cell = nullptr; ///< if not null, this one instead
@@ -26,10 +26,10 @@ struct RandomGraph {
   std::vector<op::HostTensor> inputs;       ///< what it is to be run on
 };
 
-/// The graph of a seed, the same on every machine. While it is made, it is run three times: on its inputs, and with every
-/// float off by a few units in the last place after every op, up and down (Blur.h). An op whose result would then differ by
-/// more than a part of `looseTolerance` is left out, and so are branches and loops (NestOps.h): values are finite, and a
-/// result outside the tolerance is an error of who computed it, not of the graph's conditioning.
+/// The graph of a seed, the same on every machine. While it is made, it is run three times: on its inputs, and with
+/// every float off by a few units in the last place after every op, up and down (Blur.h). An op whose result would then
+/// differ by more than a part of `looseTolerance` is left out, and so are branches and loops (NestOps.h): values are
+/// finite, and a result outside the tolerance is an error of who computed it, not of the graph's conditioning.
 RandomGraph randomGraph(mlir::MLIRContext &context, uint64_t seed, const RandomGraphOptions &options = {});
 
 } // namespace tressel::test

@@ -6,8 +6,8 @@
 
 namespace tressel::test {
 
-/// Some numbers stand for symbols: every size that is such a number is declared as the symbol, and has its value when the
-/// program runs.
+/// Some numbers stand for symbols: every size that is such a number is declared as the symbol, and has its value when
+/// the program runs.
 class SymbolicSizes {
 public:
   /// One or two symbols, `n` and `m`.
@@ -20,9 +20,9 @@ public:
   /// An input has these sizes: an attribute may name their symbols from here on.
   void give(const TensorType &declared);
 
-  /// The declared types of a call's operands: those that are `known` (declared already), and of the others whether they are
-  /// declared with symbols. The op must accept them, and its results be, for these values, those of the call, whose shape
-  /// attribute may come to name sizes. Nothing if neither way is legal.
+  /// The declared types of a call's operands: those that are `known` (declared already), and of the others whether they
+  /// are declared with symbols. The op must accept them, and its results be, for these values, those of the call, whose
+  /// shape attribute may come to name sizes. Nothing if neither way is legal.
   std::optional<bool> declare(OpCall &call, const std::vector<std::optional<TensorType>> &known) const;
 
 private:

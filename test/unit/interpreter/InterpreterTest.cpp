@@ -1,8 +1,8 @@
 // Functions on host tensors: the graph, clusters, outlined kernels, and errors with their place.
+#include "ir/interpreter/Interpreter.h"
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Element.h"
-#include "ir/interpreter/Interpreter.h"
 
 #include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
@@ -55,8 +55,9 @@ TEST_F(Interpreter, RunsAGraph) {
 
 TEST_F(Interpreter, RefusesOtherInputs) {
   EXPECT_NE(run(kGraph, {tensor(f32, {2}, {1, 2})}).error.find("takes 2 inputs, not 1"), std::string::npos);
-  EXPECT_NE(run(kGraph, {tensor(f32, {2}, {1, 2}), tensor(f32, {3}, {1, 2, 3})}).error.find("argument 1 is given f32[3]"),
-            std::string::npos);
+  EXPECT_NE(
+      run(kGraph, {tensor(f32, {2}, {1, 2}), tensor(f32, {3}, {1, 2, 3})}).error.find("argument 1 is given f32[3]"),
+      std::string::npos);
 }
 
 TEST_F(Interpreter, RunsClustersKernelsAndPacks) {

@@ -7,8 +7,8 @@
 #include "test/support/RandomGraph.h"
 #include "test/support/ShrinkGraph.h"
 
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/Support/raw_ostream.h"
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,8 @@ protected:
 };
 
 TEST_F(RandomPrograms, ASeedIsAProgram) {
-  test::RandomGraph a = test::randomGraph(context, 5), b = test::randomGraph(another, 5), c = test::randomGraph(context, 6);
+  test::RandomGraph a = test::randomGraph(context, 5), b = test::randomGraph(another, 5),
+                    c = test::randomGraph(context, 6);
   EXPECT_TRUE(mlir::succeeded(mlir::verify(*a.module)));
   EXPECT_EQ(text(*a.module), text(*b.module));
   EXPECT_NE(text(*a.module), text(*c.module));
