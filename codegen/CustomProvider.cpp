@@ -18,11 +18,6 @@ public:
       return std::nullopt;
     const std::vector<TensorType> operands = passes::tableTypes(op->getOperandTypes()),
                                   results = passes::tableTypes(op->getResultTypes());
-    // Its functions of the types count with numbers.
-    auto isStatic = [](const TensorType &type) { return type.shape.isStatic(); };
-    const bool countsSizes = info->custom->range || info->custom->scratch;
-    if (countsSizes && !(llvm::all_of(operands, isStatic) && llvm::all_of(results, isStatic)))
-      return std::nullopt;
     op::CustomWork work = op::customWork(*info, operands, results, graph::attrsOf(op, *info));
     for (mlir::Value operand : op->getOperands())
       work.call.buffers.push_back(

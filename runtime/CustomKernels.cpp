@@ -1,9 +1,11 @@
 #include "tressel/runtime/CustomKernels.h"
 
+#include "tressel/runtime/CustomOp.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Kernel.h"
 #include "tressel/runtime/Schedule.h"
+#include "tressel/runtime/Storage.h"
 
 #include <algorithm>
 #include <array>
@@ -73,6 +75,15 @@ public:
         dim::collectSymbols(size, symbols_);
     // As the launch's scalars stand.
     std::ranges::sort(symbols_, {}, [](int64_t symbol) { return dim::spell(symbol); });
+    if (!call_.countsLater)
+      return;
+    for (const CustomOp *op : customOps())
+      if (op->name == call_.op)
+        counts_ = op;
+    if (!counts_)
+      throw InputError({.message = "counts its work by functions that are not in this program",
+                        .op = call_.op,
+                        .hint = "register the op before, or load the library that does"});
   }
   Prepared(const Prepared &) = delete;
   Prepared &operator=(const Prepared &) = delete;
@@ -95,6 +106,22 @@ public:
       for (size_t i = 0; i < shapes.size(); ++i)
         tensors[i].sizes = shapes[i].begin();
     }
+    int64_t scratchBytes = call_.scratchBytes;
+    StorageRef own;
+    if (counts_) {
+      std::vector<TensorType> types = call_.operands;
+      for (size_t i = 0; i < shapes.size(); ++i)
+        types[i].shape = shapes[i];
+      const auto inputs = std::span<const TensorType>(types).first(static_cast<size_t>(call_.numInputs));
+      const auto results = std::span<const TensorType>(types).subspan(inputs.size());
+      begin = 0;
+      end = counts_->range ? counts_->range(inputs, results, call_.attrs) : 1;
+      scratchBytes = counts_->scratch ? counts_->scratch(inputs, results, call_.attrs) : 0;
+      if (end < 0 || scratchBytes < 0)
+        return "gives a negative amount of work or scratch memory";
+      own = Storage::allocate(scratchBytes);
+      scratch = own->data();
+    }
     char message[512] = "";
     tressel_call call{};
     call.struct_bytes = sizeof call;
@@ -104,8 +131,8 @@ public:
     call.inputs = tensors;
     call.outputs = tensors + call_.numInputs;
     call.attrs = attrs_.data();
-    call.scratch = call_.scratchBytes ? scratch : nullptr;
-    call.scratch_bytes = call_.scratchBytes;
+    call.scratch = scratchBytes ? scratch : nullptr;
+    call.scratch_bytes = scratchBytes;
     call.message = message;
     call.message_bytes = sizeof message;
     int32_t status = 0;
@@ -131,6 +158,7 @@ private:
   std::vector<tressel_tensor> tensors_;
   std::vector<tressel_attr> attrs_;
   std::vector<int64_t> symbols_;
+  const CustomOp *counts_ = nullptr;
 };
 
 int32_t runPrepared(const KernelArgs *args, int64_t begin, int64_t end) {
@@ -139,6 +167,8 @@ int32_t runPrepared(const KernelArgs *args, int64_t begin, int64_t end) {
     error = static_cast<const Prepared *>(args->state)->run(args->buffers, args->scalars, args->scratch, begin, end);
   } catch (const std::bad_alloc &) {
     error = "out of memory";
+  } catch (const std::exception &e) { // what the op's functions of the sizes throw
+    error = e.what();
   }
   if (error.empty())
     return kKernelOk;
@@ -214,8 +244,15 @@ std::string CustomCall::toJson() const {
     }
     values.push_back(std::move(value));
   }
-  Json j{{"op", op},          {"symbol", symbol},   {"library", library}, {"inputs", numInputs},
-         {"operands", types}, {"buffers", buffers}, {"attrs", values},    {"scratch", scratchBytes}};
+  Json j{{"op", op},
+         {"symbol", symbol},
+         {"library", library},
+         {"inputs", numInputs},
+         {"operands", types},
+         {"buffers", buffers},
+         {"attrs", values},
+         {"scratch", scratchBytes},
+         {"counts_later", countsLater}};
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -228,6 +265,7 @@ CustomCall CustomCall::fromJson(const std::string &text) {
     call.library = j.at("library").get<std::string>();
     call.numInputs = j.at("inputs").get<int32_t>();
     call.scratchBytes = j.at("scratch").get<int64_t>();
+    call.countsLater = j.at("counts_later").get<bool>();
     call.buffers = j.at("buffers").get<std::vector<int32_t>>();
     for (const Json &t : j.at("operands")) {
       TensorType type;

@@ -151,6 +151,13 @@ CustomWork customWork(const OpInfo &info, std::span<const TensorType> operands, 
   work.call.operands.assign(operands.begin(), operands.end());
   work.call.operands.insert(work.call.operands.end(), results.begin(), results.end());
   work.call.attrs = valuesOf(op, attrs);
+  // Its functions of the types count with numbers.
+  auto isStatic = [](const TensorType &type) { return type.shape.isStatic(); };
+  if ((op.range || op.scratch) && !std::ranges::all_of(work.call.operands, isStatic)) {
+    work.call.countsLater = true;
+    work.range = work.grain = 1;
+    return work;
+  }
   work.range = op.range ? op.range(operands, results, work.call.attrs) : 1;
   work.grain = op.grain;
   work.call.scratchBytes = op.scratch ? op.scratch(operands, results, work.call.attrs) : 0;

@@ -123,20 +123,22 @@ std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes
   return spec;
 }
 
-/// As below, over expressions.
+/// As below, over expressions. What lies outside on the far side makes the count negative, so it is clamped there
+/// alone: equal numbers of elements are found equal.
 static SliceRange symbolicRange(int64_t size, int64_t start, int64_t limit, int64_t stride) {
-  const int64_t lowest = stride > 0 ? 0 : -1, highest = stride > 0 ? size : dim::sub(size, 1);
-  auto place = [&](int64_t i) {
+  const bool up = stride > 0;
+  const int64_t lowest = up ? 0 : -1, highest = up ? size : dim::sub(size, 1);
+  auto fromFront = [&](int64_t i) {
     if (i == std::numeric_limits<int64_t>::max() || i == std::numeric_limits<int64_t>::min())
       return i < 0 ? lowest : highest;
-    if (dim::bounds(i).lo < 0 && !dim::isSymbolic(i))
-      i = dim::add(i, size);
-    return dim::max(lowest, dim::min(i, highest));
+    return dim::bounds(i).lo < 0 && !dim::isSymbolic(i) ? dim::add(i, size) : i;
   };
-  start = place(start);
-  limit = place(limit);
-  const int64_t distance = stride > 0 ? dim::sub(limit, start) : dim::sub(start, limit);
-  return {start, dim::max(0, dim::ceilDiv(distance, stride > 0 ? stride : -stride)), stride};
+  start = fromFront(start);
+  limit = fromFront(limit);
+  const int64_t distance = up ? dim::sub(dim::min(limit, highest), dim::max(start, lowest))
+                              : dim::sub(dim::min(start, highest), dim::max(limit, lowest));
+  return {dim::max(lowest, dim::min(start, highest)), dim::max(0, dim::ceilDiv(distance, up ? stride : -stride)),
+          stride};
 }
 
 SliceRange sliceRange(int64_t size, int64_t start, int64_t limit, int64_t stride) {

@@ -365,8 +365,7 @@ def DiffOp : ShapeComposite<"diff"> {
   let description = [{
     - (C1) axis is in [-rank, rank);
     - (C2) n is in [0, 64];
-    - (C3) x, prepend and append hold numbers, and have the same sizes but for `axis`;
-    - (C4) a symbolic size is certainly at least n.
+    - (C3) x, prepend and append hold numbers, and have the same sizes but for `axis`.
   }];
   let arguments = (ins Tensor:$x, Optional<Tensor>:$prepend, Optional<Tensor>:$append, Default<Int, "-1">:$axis,
                        Default<Int, "1">:$n);

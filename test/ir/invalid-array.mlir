@@ -385,14 +385,6 @@ func.func @diff_c2(%a0: tensor<3xf32>) {
 
 // -----
 
-func.func @diff_c4(%a0: tensor<?xf32, #tressel.dims<"n[2..9]">>) {
-  // expected-error@+1 {{diff: (C4) a symbolic size must be at least n: f32[n]}}
-  %r = tressel.diff %a0 {n = 3 : i64} : (tensor<?xf32, #tressel.dims<"n[2..9]">>) -> tensor<?xf32>
-  return
-}
-
-// -----
-
 func.func @diff_c3(%a0: tensor<3xf32>, %a1: tensor<2x2xf32>) {
   // expected-error@+1 {{diff: (C3) x, prepend and append do not fit, or are bools: f32[3] x f32[2, 2]}}
   %r = tressel.diff %a0, %a1 : (tensor<3xf32>, tensor<2x2xf32>) -> tensor<2xf32>

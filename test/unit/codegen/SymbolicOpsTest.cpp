@@ -82,7 +82,6 @@ const std::map<std::string, std::string> refused = {
     {"conv_transpose (C1)", "a window is unrolled"},
     {"conv_transpose (C4)", "the result could be empty"},
     {"cross (C3)", "vectors have three elements"},
-    {"diff (C4)", "taken several times, a dimension that could become empty"},
     {"dynamic_slice (C1)", "the number of starts is a rank"},
     {"dynamic_update_slice (C1)", "the number of starts is a rank"},
     {"gather_nd (C3)", "the length of a place is a rank"},

@@ -186,6 +186,15 @@ TEST_F(Symbolic, LibraryKernels) {
   check(b.finish({scaled, y}), {sizes({{n, 3}, {m, 2}}), sizes({{n, 70}, {m, 9}})}, {}, {1e-4, 1e-3});
 }
 
+/// What is left after a cut at either end is equally much, whatever there was.
+TEST_F(Symbolic, Neighbours) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({3, z})), y = b.input(floats({3, n}));
+  check(b.finish({b.op("diff", {x}), b.op("diff", {x}, {{"n", int64_t(3)}}), b.op("diff", {y}, {{"n", int64_t(2)}}),
+                  b.op("trapezoid", {y})}),
+        {sizes({{z, 0}, {n, 1}}), sizes({{z, 1}, {n, 2}}), sizes({{z, 2}, {n, 3}}), sizes({{z, 64}, {n, 65}})});
+}
+
 TEST_F(Symbolic, NothingAtAll) {
   ProgramBuilder b(context);
   auto x = b.input(floats({z, 5})), y = b.input(floats({7, z}));

@@ -106,6 +106,23 @@ TEST(CustomOp, RunsInParallelParts) {
     ASSERT_EQ(y[i], in[i] * in[i] * in[i]) << i;
 }
 
+TEST(CustomOp, CountsWhenSizesAreKnown) {
+  auto f = jit([](Tensor x) { return cube()(x + 1); });
+  f.compile({f32, {"n"}});
+  auto g = jit([](Tensor a, Tensor b) { return mix().call({a, b}); });
+  g.compile({f32, {"n"}}, {f32, {"n"}});
+  for (int64_t n : {1, 5, 3000}) {
+    Tensor x = rng::normal({n}, 1);
+    const std::vector<float> in = floats(x), y = floats(f(x));
+    for (size_t i = 0; i < y.size(); ++i)
+      ASSERT_FLOAT_EQ(y[i], (in[i] + 1) * (in[i] + 1) * (in[i] + 1)) << n << " " << i;
+    const std::vector<Tensor> compiled = g(x, ones({n})), eager = mix().call({x, ones({n})});
+    EXPECT_EQ(floats(compiled[0]), floats(eager[0]));
+    EXPECT_EQ(compiled[1].to_vector<double>(), eager[1].to_vector<double>());
+  }
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
 TEST(CustomOp, StandsInTheGraphByItsName) {
   auto f = jit([](Tensor x) { return exp(cube()(x * 2)) + 1; });
   EXPECT_NE(f.graph(ones({2})).find("tressel.acme.cube"), std::string::npos) << f.graph(ones({2}));

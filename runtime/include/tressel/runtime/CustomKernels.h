@@ -44,6 +44,9 @@ struct CustomCall {
   std::vector<int32_t> buffers;
   std::vector<CustomAttr> attrs;
   int64_t scratchBytes = 0;
+  /// The sizes are symbolic, and the op's functions (CustomOp::range, scratch) are asked when they are known: one unit
+  /// does all the work. The op must be registered in the process that runs it.
+  bool countsLater = false;
 
   std::string toJson() const;
   /// Throws InputError when the text is not what toJson writes.
