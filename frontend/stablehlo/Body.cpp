@@ -19,10 +19,13 @@ static mlir::Attribute attributeOf(mlir::Operation *op, llvm::StringRef name) {
   return op->getAttr(name);
 }
 
-static std::string expressionOf(mlir::Value v, mlir::Block *body) {
-  if (auto arg = llvm::dyn_cast<mlir::BlockArgument>(v))
-    return arg.getOwner() == body ? "a" + std::to_string(arg.getArgNumber()) : "?";
+std::string expressionOf(mlir::Value v, mlir::ValueRange arguments) {
+  for (auto [i, argument] : llvm::enumerate(arguments))
+    if (v == argument)
+      return "a" + std::to_string(i);
   mlir::Operation *op = v.getDefiningOp();
+  if (!op)
+    return "?";
   llvm::StringRef name = op->getName().getStringRef();
   if (op->getNumResults() != 1 || op->getNumRegions() != 0 || !name.consume_front("stablehlo."))
     return "?";
@@ -42,7 +45,9 @@ static std::string expressionOf(mlir::Value v, mlir::Block *body) {
   }
   std::vector<std::string> operands;
   for (mlir::Value operand : op->getOperands())
-    operands.push_back(expressionOf(operand, body));
+    operands.push_back(expressionOf(operand, arguments));
+  if (name == "broadcast_in_dim" && operands.size() == 1 && operands[0].starts_with("c(dense<"))
+    return operands[0]; // of a single value, as all constants here are
   if (std::ranges::find(kCommutative, text) != std::end(kCommutative))
     std::ranges::sort(operands);
   text += "(";
@@ -58,7 +63,7 @@ std::vector<std::string> expressionsOf(mlir::Region &region) {
   std::vector<std::string> list;
   mlir::Block &body = region.front();
   for (mlir::Value v : body.getTerminator()->getOperands())
-    list.push_back(expressionOf(v, &body));
+    list.push_back(expressionOf(v, body.getArguments()));
   return list;
 }
 
@@ -68,6 +73,23 @@ std::string combinerOf(const std::string &expression, size_t a, size_t b) {
         expression == std::string(name) + "(a" + std::to_string(b) + ",a" + std::to_string(a) + ")")
       return name;
   return "";
+}
+
+std::string canonicalFloat(const std::string &a, DType type) {
+  const char *nan = type == f64 ? "0x7FF8000000000000" : type == f32 ? "0x7FC00000" : type == f16 ? "0x7E00" : "0x7FC0";
+  const std::string zero = "c(dense<0.000000e+00>)";
+  return "select(compare.NE(" + a + "," + a + "),c(dense<" + nan + ">),select(compare.EQ(" + a + "," + zero + ")," +
+         zero + "," + a + "))";
+}
+
+bool isCanonicalFloat(mlir::Value v, DType type) {
+  for (int depth = 0; depth < 2; ++depth) { // what is made canonical is the last operand of the inner select
+    mlir::Operation *op = depth ? v.getDefiningOp()->getOperand(2).getDefiningOp() : v.getDefiningOp();
+    if (!op || op->getName().getStringRef() != "stablehlo.select" || op->getNumOperands() != 3)
+      return false;
+  }
+  mlir::Value x = v.getDefiningOp()->getOperand(2).getDefiningOp()->getOperand(2);
+  return expressionOf(v, x) == canonicalFloat("a0", type);
 }
 
 Call callOf(std::string_view expression) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "mlir/IR/Region.h"
+#include "mlir/IR/ValueRange.h"
+#include "tressel/runtime/Types.h"
 
 #include <string>
 #include <string_view>
@@ -17,6 +19,14 @@ std::vector<std::string> expressionsOf(mlir::Region &region);
 
 /// "add" when `expression` combines arguments `a` and `b` and nothing else by one commutative op; else empty.
 std::string combinerOf(const std::string &expression, size_t a, size_t b);
+
+/// The same of one value of a program, over `arguments`. A constant is broadcast to any shape.
+std::string expressionOf(mlir::Value v, mlir::ValueRange arguments);
+
+/// How JAX prepares a float `a` for a comparison by the total order: zeros are equal, and NaNs too, behind all others.
+std::string canonicalFloat(const std::string &a, DType type);
+/// Whether a value is one so prepared.
+bool isCanonicalFloat(mlir::Value v, DType type);
 
 /// The outermost op of an expression, and its operands; an argument is an op without operands.
 struct Call {

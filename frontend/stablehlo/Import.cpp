@@ -59,8 +59,10 @@ public:
     auto main = source_.lookupSymbol<mlir::func::FuncOp>("main");
     if (!main || main.isDeclaration())
       throw InputError(state_.path + ": holds no func.func @main with a body");
-    for (mlir::Type type : main.getArgumentTypes())
-      checkType(type, main);
+    for (mlir::TypeRange types : {main.getArgumentTypes(), main.getResultTypes()})
+      for (mlir::Type type : types)
+        if (checkType(type, main) && graphType(type) != type)
+          report(main, "type " + textOf(type) + " of an argument or result");
 
     mlir::OpBuilder &b = state_.builder;
     mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(b, source_.getLoc());
@@ -85,7 +87,7 @@ private:
   bool checkType(mlir::Type type, mlir::Operation *op) {
     auto ranked = llvm::dyn_cast<mlir::RankedTensorType>(type);
     std::string why;
-    if (!ranked || !graph::isSupported(type) || ranked.getRank() > kMaxRank)
+    if (!ranked || !graph::isSupported(graphType(type)) || ranked.getRank() > kMaxRank)
       why = "type " + textOf(type);
     else if (!ranked.hasStaticShape())
       why = "type " + textOf(type) + ": sizes that are known only when the program runs; export with fixed sizes";
@@ -235,7 +237,8 @@ private:
     if (std::optional<op::HostTensor> known = graph::constantValue(isBefore))
       return *known->as<bool>() ? choose(n, index, before, first) : choose(n, index, behind, first + half);
     mlir::TypeRange types = n.operation()->getResultTypes();
-    auto op = graph::CondOp::create(state_.builder, n.operation()->getLoc(), types, isBefore, mlir::ValueRange());
+    auto op = graph::CondOp::create(state_.builder, n.operation()->getLoc(), llvm::map_to_vector(types, graphType),
+                                    isBefore, mlir::ValueRange());
     bool whole = fill(op.getThen(), n, {}, [&](mlir::Block &) { return choose(n, index, before, first); });
     whole &= fill(op.getOtherwise(), n, {}, [&](mlir::Block &) { return choose(n, index, behind, first + half); });
     return finish(op, whole);
@@ -249,13 +252,14 @@ private:
     n.checkAllRead();
     mlir::Type flag = mlir::RankedTensorType::get({}, state_.builder.getI1Type());
     mlir::Block &condition = bodyOf(n, 0, types, flag), &body = bodyOf(n, 1, types, types);
+    const auto carried = llvm::map_to_vector(types, graphType);
     auto loop =
-        graph::WhileOp::create(state_.builder, op->getLoc(), types, n.inputs(0, n.numInputs()), mlir::ValueRange());
+        graph::WhileOp::create(state_.builder, op->getLoc(), carried, n.inputs(0, n.numInputs()), mlir::ValueRange());
     auto in = [&](mlir::Block &source) {
       return [&](mlir::Block &block) { return importBlock(source, {block.args_begin(), block.args_end()}); };
     };
-    bool whole = fill(loop.getCondition(), n, types, in(condition));
-    whole &= fill(loop.getBody(), n, types, in(body));
+    bool whole = fill(loop.getCondition(), n, carried, in(condition));
+    whole &= fill(loop.getBody(), n, carried, in(body));
     setResults(n, finish(loop, whole));
   }
 

@@ -12,6 +12,19 @@ namespace tressel::stablehlo {
 
 TensorType typeOf(mlir::Value v) { return graph::fromMlir(v.getType()); }
 
+/// The bits of an integer without sign that i64 stands for; 0 for other types.
+static unsigned unsignedBits(mlir::Type source) {
+  auto tensor = llvm::dyn_cast<mlir::RankedTensorType>(source);
+  mlir::Type element = tensor ? tensor.getElementType() : mlir::Type();
+  return element && (element.isUnsignedInteger(16) || element.isUnsignedInteger(32)) ? element.getIntOrFloatBitWidth()
+                                                                                     : 0;
+}
+mlir::Type graphType(mlir::Type source) {
+  if (!unsignedBits(source))
+    return source;
+  return llvm::cast<mlir::RankedTensorType>(source).clone(mlir::IntegerType::get(source.getContext(), 64));
+}
+
 OpImporter::OpImporter(ImportState &state, mlir::Operation *op)
     : state_(state), op_(op), properties_(op->getAttrDictionary()) {
   // `<{...}>` of an op that is not registered is kept apart from `{...}`.
@@ -52,12 +65,16 @@ void OpImporter::wantInputs(int count) const {
 TensorType OpImporter::resultType(int i) const {
   if (i >= numResults())
     fail("result " + std::to_string(i) + " is missing");
-  return graph::fromMlir(op_->getResult(static_cast<unsigned>(i)).getType());
+  return graph::fromMlir(graphType(op_->getResult(static_cast<unsigned>(i)).getType()));
 }
 void OpImporter::out(int i, mlir::Value value) {
   if (!(typeOf(value) == resultType(i)))
     fail("result " + std::to_string(i) + " is declared as " + resultType(i).str() + ", but is " + typeOf(value).str());
-  state_.values[op_->getResult(static_cast<unsigned>(i))] = value;
+  mlir::Value result = op_->getResult(static_cast<unsigned>(i));
+  const unsigned bits = unsignedBits(result.getType());
+  if (bits)
+    value = emit("bitwise_and", {value, scalar(i64, static_cast<double>((int64_t(1) << bits) - 1))});
+  state_.values[result] = value;
 }
 mlir::Region &OpImporter::region(int i) const {
   auto at = static_cast<unsigned>(i);

@@ -103,6 +103,9 @@ private:
 };
 
 TensorType typeOf(mlir::Value v);
+/// The type that values of a type of the source have in the graph dialect. Integers without sign of 16 and 32 bits are
+/// held by i64, always reduced to their own range: `out` does that.
+mlir::Type graphType(mlir::Type source);
 /// The value of a constant of one element.
 std::optional<double> knownScalar(mlir::Value v);
 

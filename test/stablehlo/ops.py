@@ -197,5 +197,28 @@ def indexing():
     yield Case("diagonal", jnp.diagonal, [floats(4, 4)])
 
 
+def unsigned():
+    """Integers without sign, inside of programs: each function on numbers that have come from, and go to, i32."""
+    a, b = ints(40, low=-2**31, high=2**31 - 1), ints(40, low=-2**31, high=2**31 - 1, seed=1)
+    functions = {"add": lax.add, "sub": lax.sub, "mul": lax.mul, "div": lax.div, "rem": lax.rem, "max": lax.max, "min": lax.min,
+                 "and": lax.bitwise_and, "xor": lax.bitwise_xor, "less": lambda x, y: (x < y).astype(x.dtype),
+                 "left": lambda x, y: x << (y & 31), "right": lambda x, y: x >> (y & 31), "not": lambda x, y: ~x | -y,
+                 "sum": lambda x, y: jnp.sum(x) * jnp.max(y) + jnp.min(y), "sort": lambda x, y: jnp.sort(x),
+                 "where": lambda x, y: jnp.where(x > 7, x, y).reshape(4, 10).T, "float": lambda x, y: x.astype(np.float32).astype(x.dtype) // 2,
+                 "product": lambda x, y: x.reshape(5, 8) @ y.reshape(8, 5), "loop": lambda x, y: lax.fori_loop(0, 5, lambda i, v: v * 5 + y, x),
+                 "places": lambda x, y: x.at[y % 40].add(y)}
+    for name, f in functions.items():
+        for dtype in (np.uint16, np.uint32):
+            yield Case(f"unsigned_{name}_{np.dtype(dtype)}", lambda x, y, f=f, t=dtype: f(x.astype(t), y.astype(t)).astype(np.int32), [a, b])
+    x = np.sort(floats(9))
+    yield Case("searchsorted", lambda x, v: (jnp.searchsorted(x, v), jnp.searchsorted(x, v, side="right")), [x, floats(3, 5, seed=1)])
+    special = np.array([-np.inf, -1, -0.0, 0.0, 2, np.inf, np.nan, np.nan], np.float32)
+    for side in ("left", "right"):
+        yield Case(f"searchsorted_special_{side}", lambda x, v, s=side: jnp.searchsorted(x, v, side=s), [special, special[::-1].copy()])
+    yield Case("interp", lambda v, x, y: jnp.interp(v, x, y), [floats(20, seed=2, low=-3, high=3), x, floats(9, seed=3)])
+    yield Case("digitize", jnp.digitize, [floats(20), x])
+    yield Case("histogram", lambda x: jnp.histogram(x, bins=6, range=(-2.0, 2.0))[0], [floats(40)])
+
+
 def cases():
-    return [c for family in (elementwise, shapes, reductions, windows, contractions, indexing) for c in family()]
+    return [c for family in (unsigned, elementwise, shapes, reductions, windows, contractions, indexing) for c in family()]

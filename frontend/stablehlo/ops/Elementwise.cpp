@@ -1,4 +1,5 @@
 // Elementwise ops: arithmetic, comparison, choice, conversion, and chlo's functions.
+#include "frontend/stablehlo/Body.h"
 #include "frontend/stablehlo/OpImporter.h"
 #include "frontend/stablehlo/OpTable.h"
 
@@ -77,6 +78,8 @@ void complementaryErf(N &n) {
 /// Of f32 by the polynomials of Giles, Approximating the erfinv function, 2010; of f64 improved by Newton's method.
 void inverseErf(N &n) {
   n.wantInputs(1);
+  if (!isFloat(typeOf(n.in(0)).dtype))
+    n.fail("wants floats, not " + typeOf(n.in(0)).str());
   const DType type = typeOf(n.in(0)).dtype, computed = type == f64 ? f64 : f32;
   V x = n.cast(n.in(0), computed);
   auto add = [&](V a, V b) { return n.emit("add", {a, b}); };
@@ -148,15 +151,37 @@ void roundAwayFromZero(N &n) {
   V half = n.emit("greater_equal", {n.emit("abs", {n.emit("sub", {x, whole})}), like(n, x, 0.5)});
   n.out(0, n.emit("where", {half, n.emit("add", {whole, n.emit("sign", {x})}), whole}));
 }
+/// By the order in which floats are sorted, NaN last: the total order where zeros, and NaNs, are no longer told apart.
+V compareTotally(N &n, const std::string &direction) {
+  for (mlir::Value operand : n.operation()->getOperands())
+    if (!isCanonicalFloat(operand, typeOf(n.in(0)).dtype))
+      n.unsupported("compare_type TOTALORDER of floats whose zeros and NaNs have not been made equal");
+  auto isNan = [&](V v) { return n.emit("isnan", {v}); };
+  auto invert = [&](V v) { return n.emit("logical_not", {v}); };
+  auto less = [&](V a, V b) {
+    return n.emit("logical_or", {n.emit("less", {a, b}), n.emit("logical_and", {isNan(b), invert(isNan(a))})});
+  };
+  V a = n.in(0), b = n.in(1);
+  V same = n.emit("logical_or", {n.emit("equal", {a, b}), n.emit("logical_and", {isNan(a), isNan(b)})});
+  if (direction == "EQ" || direction == "NE")
+    return direction == "EQ" ? same : invert(same);
+  if (direction == "LT" || direction == "GE")
+    return direction == "LT" ? less(a, b) : invert(less(a, b));
+  if (direction == "GT" || direction == "LE")
+    return direction == "GT" ? less(b, a) : invert(less(b, a));
+  n.fail("comparison_direction " + direction + " is unknown");
+}
+
 void compare(N &n) {
   static constexpr std::pair<std::string_view, std::string_view> kDirections[] = {
       {"EQ", "equal"},      {"NE", "not_equal"}, {"LT", "less"},
       {"LE", "less_equal"}, {"GT", "greater"},   {"GE", "greater_equal"}};
   n.wantInputs(2);
   n.sameElementType(n.in(0), n.in(1));
-  if (n.word("compare_type", "NOTYPE") == "TOTALORDER")
-    n.unsupported("compare_type TOTALORDER outside of a sort");
+  const bool isTotal = n.word("compare_type", "NOTYPE") == "TOTALORDER" && isFloat(typeOf(n.in(0)).dtype);
   std::string direction = n.word("comparison_direction");
+  if (isTotal)
+    return n.out(0, compareTotally(n, direction));
   for (auto [theirs, ours] : kDirections)
     if (direction == theirs)
       return n.out(0, n.emit(ours, n.inputs(0, 2)));

@@ -82,7 +82,7 @@ void checkPlaces(N &n, const Places &p, const TensorType &operand, const TensorT
   ascendingIn(p.offsetDims, kMaxRank);
   for (const Ints *list : {&p.startMap, &p.indexBatching})
     for (int64_t d : *list)
-      if (d < 0 || d >= (list == &p.startMap ? operand.rank() : indices.rank()))
+      if (d < 0 || d >= (list == &p.startMap ? operand.rank() : indices.rank()) || std::ranges::count(*list, d) != 1)
         n.fail("its dimension numbers do not fit");
   const int64_t components = p.vectorDim == indices.rank() ? 1
                              : p.vectorDim >= 0 && p.vectorDim < indices.rank()

@@ -18,14 +18,6 @@ struct Key {
   bool descending;
 };
 
-/// How JAX writes argument `a` for a comparison by the total order: zeros are equal, and NaNs too, behind all others.
-std::string canonical(const std::string &a, DType type) {
-  const char *nan = type == f64 ? "0x7FF8000000000000" : type == f32 ? "0x7FC00000" : type == f16 ? "0x7E00" : "0x7FC0";
-  const std::string zero = "c(dense<0.000000e+00>)";
-  return "select(compare.NE(" + a + "," + a + "),c(dense<" + nan + ">),select(compare.EQ(" + a + "," + zero + ")," +
-         zero + "," + a + "))";
-}
-
 /// Reads an order of elements from what a comparator computes.
 class Order {
 public:
@@ -63,7 +55,7 @@ private:
       const std::string a = "a" + std::to_string(i);
       const DType type = typeOf(n_.in(static_cast<int>(i / 2))).dtype;
       // The bare total order tells zeros, and NaNs, apart by their signs, which sorting here does not.
-      if ((text == a && !(totalOrder && isFloat(type))) || (isFloat(type) && text == canonical(a, type)))
+      if ((text == a && !(totalOrder && isFloat(type))) || (isFloat(type) && text == canonicalFloat(a, type)))
         return i;
     }
     return {};

@@ -12,7 +12,12 @@ using N = OpImporter;
 using V = mlir::Value;
 
 void constant(N &n) {
-  std::optional<op::HostTensor> value = graph::elementsValue(n.attribute("value"));
+  mlir::Attribute elements = n.attribute("value");
+  if (auto dense = llvm::dyn_cast_or_null<mlir::DenseIntElementsAttr>(elements);
+      dense && graphType(dense.getType()) != dense.getType())
+    elements = dense.mapValues(mlir::IntegerType::get(dense.getContext(), 64),
+                               [](const llvm::APInt &v) { return v.zext(64); });
+  std::optional<op::HostTensor> value = graph::elementsValue(elements);
   if (!value)
     n.unsupported("its value");
   n.out(0, n.constant(*value));
