@@ -30,7 +30,7 @@ def elementwise():
         yield Case(name + "_negative_int", getattr(lax, name), [ints(40), ints(40, seed=1, low=-5, high=-1)])
     yield Case("add_u8", lax.add, [ints(9, low=0, high=255, dtype=np.uint8), ints(9, low=0, high=255, seed=1, dtype=np.uint8)])
     yield Case("div_u8", lax.div, [ints(9, low=0, high=255, dtype=np.uint8), ints(9, low=1, high=9, seed=1, dtype=np.uint8)])
-    for dtype in (np.int8, np.int16, np.int32, np.uint8):
+    for dtype in (np.int8, np.int32, np.uint8):
         low = 0 if dtype == np.uint8 else -128
         for name in ("shift_left", "shift_right_logical") + (("shift_right_arithmetic",) if low else ()):
             yield Case(f"{name}_{np.dtype(dtype)}", getattr(lax, name),
@@ -208,7 +208,7 @@ def unsigned():
                  "product": lambda x, y: x.reshape(5, 8) @ y.reshape(8, 5), "loop": lambda x, y: lax.fori_loop(0, 5, lambda i, v: v * 5 + y, x),
                  "places": lambda x, y: x.at[y % 40].add(y)}
     for name, f in functions.items():
-        for dtype in (np.uint16, np.uint32):
+        for dtype in (np.uint16, np.uint32) if name in ("add", "right", "places") else (np.uint32,):
             yield Case(f"unsigned_{name}_{np.dtype(dtype)}", lambda x, y, f=f, t=dtype: f(x.astype(t), y.astype(t)).astype(np.int32), [a, b])
     x = np.sort(floats(9))
     yield Case("searchsorted", lambda x, v: (jnp.searchsorted(x, v), jnp.searchsorted(x, v, side="right")), [x, floats(3, 5, seed=1)])
