@@ -73,6 +73,8 @@ std::vector<Slot> placeByTime(std::vector<Slot> slots) {
   std::multimap<int64_t, size_t> ends; // live slots by last use
   std::map<int64_t, int64_t> taken;    // begin to end
   for (size_t i : order) {
+    if (slots[i].bytes == 0)
+      continue; // anywhere: and it must not stand for what begins where it does
     while (!ends.empty() && ends.begin()->first < slots[i].first) {
       taken.erase(slots[ends.begin()->second].offset);
       ends.erase(ends.begin());
