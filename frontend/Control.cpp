@@ -65,6 +65,30 @@ Tensor stack(std::vector<Tensor> parts, const std::source_location &where) {
   return concat(std::move(rows), 0, where);
 }
 
+/// What a body would stack if it ran: found by type, without running it.
+std::vector<Tensor> stacksOfNothing(const ControlCall &call) {
+  InferRecorder recorder;
+  RecorderScope scope(&recorder);
+  std::vector<Tensor> arguments{recorder.input({i64, {}}, toLoc(call.where))};
+  for (const Tensor &t : call.carried)
+    arguments.push_back(recorder.input(t.type(), toLoc(call.where)));
+  for (const Tensor &slices : call.slices) {
+    TensorType type{slices.dtype(), {}};
+    for (int i = 1; i < slices.rank(); ++i)
+      type.shape.push_back(slices.shape()[i]);
+    arguments.push_back(recorder.input(type, toLoc(call.where)));
+  }
+  std::vector<Tensor> results = call.bodies[0](arguments);
+  results.erase(results.begin(), results.begin() + static_cast<ptrdiff_t>(std::min(results.size(), call.carried.size())));
+  for (Tensor &result : results) {
+    Shape shape{0};
+    for (int64_t size : result.shape())
+      shape.push_back(size);
+    result = filled(shape, 0, result.dtype(), call.where, call.name);
+  }
+  return results;
+}
+
 /// Plain C++ control flow.
 std::vector<Tensor> runNow(const ControlCall &call) {
   if (call.kind == Kind::Cond)
@@ -97,6 +121,9 @@ std::vector<Tensor> runNow(const ControlCall &call) {
     next.resize(carried.size());
     carried = std::move(next);
   }
+  if (call.trips == 0 && !call.slices.empty())
+    for (Tensor &stack : stacksOfNothing(call))
+      carried.push_back(std::move(stack));
   for (std::vector<Tensor> &parts : stacked)
     carried.push_back(stack(std::move(parts), call.where));
   return carried;

@@ -11,7 +11,7 @@ std::ostream &operator<<(std::ostream &os, const Tensor &t) {
     return os << "(no tensor)";
   if (t.traced())
     return os << "<traced " << t.type().str() << " at " << t.impl()->where.str() << ">";
-  return os << runtime::formatTensor(t.data(), t.type());
+  return os << runtime::formatTensor(t.data(std::source_location()), t.type()); // the caller's line is not known
 }
 
 } // namespace tressel

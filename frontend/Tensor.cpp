@@ -3,7 +3,9 @@
 #include "tressel/runtime/Engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <sstream>
 #include <tressel/ops.h>
 
 namespace tressel {
@@ -153,13 +155,25 @@ Tensor fromBytes(const void *data, const TensorType &type, std::source_location 
   return t;
 }
 
-static void collect(const Nested &n, int depth, const Shape &shape, std::vector<double> &out, SourceLoc where) {
+static void collect(const Nested &n, int depth, const Shape &shape, std::vector<const Nested *> &out, SourceLoc where) {
   if (n.isList != (depth < shape.rank()) || (n.isList && static_cast<int64_t>(n.list.size()) != shape[depth]))
     fail<ShapeError>("the rows of the list differ in length or depth", where, "tensor");
   if (!n.isList)
-    out.push_back(n.number);
+    out.push_back(&n);
   for (const Nested &e : n.list)
     collect(e, depth + 1, shape, out, where);
+}
+
+/// Whether its whole part is a number of the integer type.
+static bool fitsInteger(const Nested &n, DType type) {
+  const int bits = static_cast<int>(sizeOf(type)) * 8 - (isSigned(type) ? 1 : 0);
+  const double limit = std::ldexp(1.0, bits); // one beyond the largest
+  if (!n.isInteger)
+    return n.number < limit && (isSigned(type) ? n.number >= -limit : n.number > -1);
+  if (type == DType::i64)
+    return true;
+  const int64_t end = int64_t(1) << bits;
+  return n.integer < end && n.integer >= (isSigned(type) ? -end : 0);
 }
 
 Tensor fromNested(const Nested &list, DType dtype, std::source_location where) {
@@ -170,10 +184,26 @@ Tensor fromNested(const Nested &list, DType dtype, std::source_location where) {
                        "tensor");
     shape.push_back(static_cast<int64_t>(n->list.size()));
   }
-  std::vector<double> values;
-  collect(list, 0, shape, values, toLoc(where));
+  std::vector<const Nested *> numbers;
+  collect(list, 0, shape, numbers, toLoc(where));
   Tensor t = allocateTensor({dtype, shape}, toLoc(where));
-  convertElements(t.impl()->storage->data(), dtype, values.data(), DType::f64, static_cast<int64_t>(values.size()));
+  auto *out = static_cast<std::byte *>(t.impl()->storage->data());
+  for (const Nested *n : numbers) {
+    if (isInteger(dtype) && !fitsInteger(*n, dtype)) {
+      std::ostringstream number;
+      if (n->isInteger)
+        number << n->integer;
+      else
+        number << n->number;
+      fail<Error>(number.str() + " does not fit " + std::string(nameOf(dtype)), toLoc(where), "tensor");
+    }
+    // From the integer where there is one: not every i64 is a double.
+    if (n->isInteger)
+      convertElements(out, dtype, &n->integer, DType::i64, 1);
+    else
+      convertElements(out, dtype, &n->number, DType::f64, 1);
+    out += sizeOf(dtype);
+  }
   return t;
 }
 
@@ -199,6 +229,8 @@ Tensor from_bytes(const void *data, const TensorType &type, std::source_location
 }
 
 Tensor adopt(void *data, const TensorType &type, runtime::Storage::Deleter deleter, void *user) {
+  if (!data && type.bytes())
+    throw Error("adopt: the memory of " + type.str() + " is null");
   return detail::makeTensor(type, Storage::adopt(data, type.bytes(), deleter, user), {});
 }
 

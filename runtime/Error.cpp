@@ -30,5 +30,12 @@ static std::string format(const Error::Details &d) {
 }
 
 Error::Error(Details details) : std::runtime_error(format(details)), details_(std::move(details)) {}
+Error::~Error() = default;
+ShapeError::~ShapeError() = default;
+TraceError::~TraceError() = default;
+RuntimeError::~RuntimeError() = default;
+OutOfMemory::~OutOfMemory() = default;
+InputError::~InputError() = default;
+InternalError::~InternalError() = default;
 
 } // namespace tressel

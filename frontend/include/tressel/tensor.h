@@ -43,7 +43,10 @@ struct TensorImpl {
   SourceLoc where;             ///< the user's line that made it
 };
 
-inline SourceLoc toLoc(const std::source_location &w) { return {w.file_name(), static_cast<uint32_t>(w.line())}; }
+/// None when default constructed.
+inline SourceLoc toLoc(const std::source_location &w) {
+  return w.line() ? SourceLoc{w.file_name(), static_cast<uint32_t>(w.line())} : SourceLoc{};
+}
 
 /// The element type that a C++ type stands for.
 template <typename T> constexpr DType dtypeFor() {
@@ -181,16 +184,23 @@ Tensor fromBytes(const void *data, const TensorType &type, std::source_location 
 /// A nested braced list of numbers; its depth is the rank.
 struct Nested {
   template <typename T>
-  requires std::is_arithmetic_v<T> Nested(T v) : number(static_cast<double>(v)) {}
+  requires std::is_arithmetic_v<T> Nested(T v) : number(static_cast<double>(v)) {
+    if constexpr (std::is_integral_v<T>)
+      if (isInteger = std::in_range<int64_t>(static_cast<std::conditional_t<std::is_same_v<T, bool>, int, T>>(v)); isInteger)
+        integer = static_cast<int64_t>(v);
+  }
   Nested(std::initializer_list<Nested> l) : list(l), isList(true) {}
   double number = 0;
+  int64_t integer = 0; ///< the same, exactly
+  bool isInteger = false;
   std::vector<Nested> list;
   bool isList = false;
 };
 Tensor fromNested(const Nested &list, DType dtype, std::source_location where);
 } // namespace detail
 
-/// A tensor from a nested list. Throws ShapeError when the rows differ in length.
+/// A tensor from a nested list. Throws ShapeError when the rows differ in length, and Error when a number lies outside of an
+/// integer type; fractions are cut off.
 inline Tensor tensor(std::initializer_list<detail::Nested> list, DType dtype = f32,
                      std::source_location where = std::source_location::current()) {
   return detail::fromNested(detail::Nested(list), dtype, where);

@@ -141,6 +141,16 @@ TEST(Control, ScanOfARecurrentCell) {
   }
 }
 
+TEST(Control, ScanOfNothingStacksNothing) {
+  auto f = [](Tensor xs) {
+    return scan([](Tensor h, Tensor x) { return std::pair{h + sum(x), cast(x, f64) * 2}; }, zeros({}), xs).second;
+  };
+  const Tensor none = f(zeros({0, 3}));
+  ASSERT_TRUE(none.defined());
+  EXPECT_EQ(none.type(), (TensorType{f64, {0, 3}}));
+  EXPECT_EQ(jit(f)(zeros({0, 3})).type(), none.type());
+}
+
 TEST(Control, LoopsNest) {
   expectSame(
       [](Tensor x) {

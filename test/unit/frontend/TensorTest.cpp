@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <sstream>
 
@@ -130,6 +131,40 @@ TEST(Tensor, FailureTravelsToWhoeverWaits) {
     }
   }
   EXPECT_EQ(unrelated.to_vector<float>(), (std::vector<float>{2, 3, 4}));
+}
+
+TEST(Tensor, ListsOfIntegersAreExactAndInRange) {
+  EXPECT_EQ(tensor({9007199254740993LL, -1}, i64).to_vector<int64_t>(), (std::vector<int64_t>{9007199254740993LL, -1}));
+  EXPECT_EQ(tensor({255, 0}, u8).to_vector<uint8_t>(), (std::vector<uint8_t>{255, 0}));
+  EXPECT_EQ(tensor({-128, 1.5}, i8).to_vector<int8_t>(), (std::vector<int8_t>{-128, 1}));
+  EXPECT_EQ(tensor({300, 0.5}, bool_).to_vector<bool>(), (std::vector<bool>{true, true}));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto &make : std::vector<std::function<Tensor()>>{
+           [] { return tensor({300}, u8); }, [] { return tensor({-1}, u8); }, [] { return tensor({-1.5}, u8); },
+           [] { return tensor({128}, i8); }, [&] { return tensor({nan}, i32); }, [] { return tensor({1e19}, i64); },
+           [] { return tensor({~uint64_t(0)}, i64); }})
+    EXPECT_THROW(make(), Error);
+  try {
+    tensor({1, 300}, u8);
+  } catch (const Error &e) {
+    EXPECT_NE(std::string(e.what()).find("tensor: 300 does not fit u8"), std::string::npos) << e.what();
+    EXPECT_NE(dynamic_cast<const std::runtime_error *>(&e), nullptr);
+    EXPECT_EQ(dynamic_cast<const ShapeError *>(&e), nullptr);
+  }
+}
+
+TEST(Tensor, AdoptsNoNull) {
+  EXPECT_THROW(adopt(nullptr, {f32, {2}}, nullptr, nullptr), Error);
+  EXPECT_EQ(adopt(nullptr, {f32, {0}}, nullptr, nullptr).size(), 0);
+}
+
+TEST(Tensor, PrintingAFailureNamesNoLineOfTheLibrary) {
+  try {
+    print(take(ones({3}), tensor({5}, i64)));
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const RuntimeError &e) {
+    EXPECT_EQ(std::string(e.what()).find("Print.cpp"), std::string::npos) << e.what();
+  }
 }
 
 TEST(Tensor, Prints) {

@@ -34,6 +34,8 @@ public:
   };
   explicit Error(Details details);
   explicit Error(std::string message) : Error(Details{std::move(message)}) {}
+  /// Out of line, like those below: their type information must come from a file that is compiled with it.
+  ~Error() override;
 
   const SourceLoc &where() const { return details_.where; }
   const std::string &op() const { return details_.op; }
@@ -46,16 +48,16 @@ private:
 };
 
 /// Operand shapes or types do not fit the op.
-struct ShapeError : Error { using Error::Error; };
+struct ShapeError : Error { using Error::Error; ~ShapeError() override; };
 /// The traced function does what a trace cannot hold.
-struct TraceError : Error { using Error::Error; };
+struct TraceError : Error { using Error::Error; ~TraceError() override; };
 /// A failure while a kernel or copy ran; travels with the tensors computed from it.
-struct RuntimeError : Error { using Error::Error; };
+struct RuntimeError : Error { using Error::Error; ~RuntimeError() override; };
 /// Memory is short: says how many bytes were asked for.
-struct OutOfMemory : Error { using Error::Error; };
+struct OutOfMemory : Error { using Error::Error; ~OutOfMemory() override; };
 /// A file or a model is malformed or unsupported.
-struct InputError : Error { using Error::Error; };
+struct InputError : Error { using Error::Error; ~InputError() override; };
 /// A bug in Tressel.
-struct InternalError : Error { using Error::Error; };
+struct InternalError : Error { using Error::Error; ~InternalError() override; };
 
 } // namespace tressel
