@@ -61,6 +61,20 @@ void KernelEmitter::branch(Value *condition, llvm::function_ref<void()> then, ll
   b_.SetInsertPoint(after);
 }
 
+/// Whether so many floats are added one after the other that rounding would show.
+bool KernelEmitter::isLongSum(const Reduction &r) const {
+  constexpr int64_t manyTerms = int64_t(1) << 15;
+  if (r.combine != Combine::Sum || !isFloat(r.accumulate))
+    return false;
+  int64_t terms = 1;
+  for (size_t d = static_cast<size_t>(plan_.numParallel); d < plan_.dims.size(); ++d)
+    terms = dim::mul(terms, plan_.dims[d].size);
+  const int64_t together = s_.vectorReduced && s_.vectorDim >= 0 ? int64_t(s_.lanes) * s_.unroll : 1;
+  if (dim::isSymbolic(terms)) // of one result only: many short rows of unknown length are not made slower
+    return plan_.numParallel == 0 && dim::bounds(terms).hi / together > manyTerms;
+  return terms / together > manyTerms;
+}
+
 void KernelEmitter::accumulate(const Reduction &r, size_t number) {
   const bool vector = s_.vectorDim >= 0;
   for (int m = 0; m < block_; ++m)
@@ -71,6 +85,15 @@ void KernelEmitter::accumulate(const Reduction &r, size_t number) {
         x = scalars_.splat(x, lanes());
       Value *old = b_.CreateLoad(acc.value->getAllocatedType(), acc.value);
       Value *mask = s_.vectorReduced ? tailMask(u) : nullptr; // other lanes of a parallel tail are never stored
+      if (acc.excess) { // Kahan's compensated summation (1965)
+        Value *excess = b_.CreateLoad(acc.excess->getAllocatedType(), acc.excess);
+        Value *term = b_.CreateFSub(x, excess), *sum = b_.CreateFAdd(old, term);
+        Value *more = b_.CreateFSub(b_.CreateFSub(sum, old), term);
+        more = b_.CreateSelect(b_.CreateFCmpORD(more, more), more, llvm::Constant::getNullValue(more->getType())); // infinities
+        b_.CreateStore(mask ? b_.CreateSelect(mask, sum, old) : sum, acc.value);
+        b_.CreateStore(mask ? b_.CreateSelect(mask, more, excess) : more, acc.excess);
+        continue;
+      }
       if (!acc.index) {
         Value *sum = scalars_.combine(r.combine, r.accumulate, old, x);
         b_.CreateStore(mask ? b_.CreateSelect(mask, sum, old) : sum, acc.value);
@@ -120,7 +143,10 @@ void KernelEmitter::finish(const Reduction &r, size_t number) {
   };
   auto read = [&](int m, int u) -> std::pair<Value *, Value *> {
     const Accumulator &acc = accumulators_.at({number, m, u});
-    return {b_.CreateLoad(acc.value->getAllocatedType(), acc.value),
+    Value *value = b_.CreateLoad(acc.value->getAllocatedType(), acc.value);
+    if (acc.excess)
+      value = b_.CreateFSub(value, b_.CreateLoad(acc.excess->getAllocatedType(), acc.excess));
+    return {value,
             acc.index ? b_.CreateLoad(acc.index->getAllocatedType(), acc.index) : nullptr};
   };
   const bool horizontal = s_.vectorReduced && s_.vectorDim >= 0;
@@ -204,6 +230,10 @@ void KernelEmitter::emitStage(int stage) {
         Accumulator acc{variable(vector ? vectorOf(type) : type),
                         arg ? variable(vector ? vectorOf(indexType) : indexType) : nullptr};
         b_.CreateStore(vector ? scalars_.splat(start, lanes()) : start, acc.value);
+        if (isLongSum(r)) {
+          acc.excess = variable(acc.value->getAllocatedType());
+          b_.CreateStore(llvm::Constant::getNullValue(acc.value->getAllocatedType()), acc.excess);
+        }
         if (arg)
           b_.CreateStore(llvm::ConstantInt::getSigned(acc.index->getAllocatedType(), INT64_MAX), acc.index);
         accumulators_[{number, m, u}] = acc;

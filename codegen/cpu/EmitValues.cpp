@@ -179,9 +179,12 @@ Value *KernelEmitter::load(int32_t e, int m, int u) {
   auto finish = [&](Value *v) -> Value * {
     return x.dtype == DType::boolean ? b_.CreateICmpNE(v, llvm::ConstantInt::get(v->getType(), 0)) : v;
   };
-  if (plan_.buffers[static_cast<size_t>(x.buffer)].elements == 0)
+  if (plan_.buffers[static_cast<size_t>(x.buffer)].elements == 0) {
+    for (const auto &i : x.index.indirect)
+      eval(i.expr, m, u); // finds that no index is in range
     return llvm::Constant::getNullValue(vector ? vectorOf(scalars_.registerType(x.dtype))
                                                : scalars_.registerType(x.dtype));
+  }
   Value *guard = x.guard >= 0 ? eval(x.guard, m, u) : nullptr;
   Value *p = elementPointer(e, x.buffer, x.index, m, u);
   const llvm::Align align(static_cast<uint64_t>(memoryBytes(x.buffer)));

@@ -128,7 +128,9 @@ private:
   llvm::Value *lanesMask_ = nullptr; ///< lanes of its one vector, where their number is known only now
   struct Accumulator {
     llvm::AllocaInst *value, *index;
+    llvm::AllocaInst *excess = nullptr; ///< of long sums: what rounding added to `value` too much
   };
+  bool isLongSum(const Reduction &r) const;
   std::map<std::tuple<size_t, int, int>, Accumulator> accumulators_;
   /// Costly expressions over P x R that several passes over R need: computed in the first, kept on the stack.
   struct Scratch {

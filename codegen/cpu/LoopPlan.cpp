@@ -338,6 +338,9 @@ int32_t Builder::pull(int32_t value, const std::vector<Affine> &index, int32_t g
   int32_t result = -1;
   if (const int s = splat_[static_cast<size_t>(value)]; s >= 0) {
     result = constant(type.dtype, graph_.splats[static_cast<size_t>(s)].f, graph_.splats[static_cast<size_t>(s)].i);
+    for (const Affine &a : index) // whether an index is in range counts even where all elements are the same
+      for (const auto &i : a.indirect)
+        result = select(scalar(ScalarOp::Lt, DType::boolean, i.expr, constant(DType::i64, 0, 0)), result, result);
   } else if (const int in = inputNumber_[static_cast<size_t>(value)]; in >= 0) {
     Expr e;
     e.kind = ExprKind::Load;

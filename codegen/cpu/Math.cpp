@@ -281,7 +281,8 @@ Num Math::erfSingle(Num x) {
                          0.03009643724264686159, -0.02025627530366983267, 0.01490745038348258691, -0.008316858950027763266,
                          0.001828566380548635634, -0.001223266204189394404, 0.00229274377190870127, -0.000978422261882249054});
   const Num y = bounded * p;
-  return select(y > c(1), c(1), select(y < c(-1), c(-1), y));
+  // Exactly 1 from there on, not a last place below: gelu multiplies the difference by any x.
+  return select(y > c(1), c(1), select(y < c(-1), c(-1), select(b_.CreateFCmpOGE(abs(x).v, limit.v), copySign(c(1), x), y)));
 }
 
 Num Math::erf(Num x) {

@@ -42,6 +42,9 @@ def FloorDivideOp : Binary<"floor_divide"> {
 }
 def RemainderOp : Binary<"remainder"> {
   let summary = "a - b * floor(a / b), elementwise: the sign of b; an integer by zero gives 0";
+  let description = [{
+    Of floats exact while |a / b| is below 2^53; of larger quotients no digit is right.
+  }];
   let scalar = [{ a % b }];
   let numpy = "np.remainder(a, b)";
   let domains = ["-9, 9", "1, 4"];
@@ -266,9 +269,14 @@ def NextafterOp : Composite<"nextafter"> {
 }
 def FmodOp : Binary<"fmod"> {
   let summary = "The rest of a / b with the sign of a, elementwise; an integer by zero gives 0";
+  let description = [{
+    Of floats exact while |a / b| is below 2^53; of larger quotients no digit is right.
+  }];
   let scalar = [{
-    auto rest = abs(a) % abs(b);
-    return select(a < 0, -rest, rest);
+    auto rest = abs(a) % abs(b), floored = a % b;
+    auto truncated = select((floored != 0) & ((floored < 0) != (a < 0)), floored - b, floored);
+    // The least integer has no absolute value.
+    return select((abs(a) < 0) | (abs(b) < 0), truncated, select(a < 0, -rest, rest));
   }];
   let numpy = "np.fmod(a, b)";
   let domains = ["-9, 9", "1, 4"];

@@ -98,8 +98,7 @@ class Creation<string mnemonic> : TableOp<mnemonic, "Constant"> {
 // --- Reductions: `axis` absent means all dimensions -----------------------------------------------------------------------
 class Reduction<string mnemonic, string combine_> : TableOp<mnemonic, "Reduction"> {
   let description = [{
-    - (C1) every axis is in [-rank, rank), none twice;
-    - (C2) a largest or smallest element exists: the reduced dimensions are not empty.
+    - (C1) every axis is in [-rank, rank), none twice.
   }];
   let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Bool, "false">:$keepdims);
   let infer = "inferReduction";
@@ -108,7 +107,13 @@ class Reduction<string mnemonic, string combine_> : TableOp<mnemonic, "Reduction
   let combine = combine_;
   let compute = "Any";
 }
-class ArgReduction<string mnemonic, string combine_> : Reduction<mnemonic, combine_> {
+class OrderReduction<string mnemonic, string combine_> : Reduction<mnemonic, combine_> {
+  let description = [{
+    - (C1) every axis is in [-rank, rank), none twice;
+    - (C2) a largest or smallest element exists: the reduced dimensions are not empty.
+  }];
+}
+class ArgReduction<string mnemonic, string combine_> : OrderReduction<mnemonic, combine_> {
   let arguments = (ins Tensor:$x, Default<Int, "-1">:$axis, Default<Bool, "false">:$keepdims);
   let infer = "inferArgReduction";
 }

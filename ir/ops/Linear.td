@@ -35,7 +35,9 @@ def EinsumOp : Composite<"einsum"> {
     DType type = operands.empty() ? DType::f32 : operands[0].dtype;
     for (const TensorType &t : operands)
       type = promote(type, t.dtype);
-    if (operands.empty() || type == DType::boolean)
+    if (operands.empty())
+      return fail(2, "there is no operand");
+    if (type == DType::boolean)
       return fail(1, "wants numbers, not bools (cast them)");
     const auto einsum = Einsum::parse(equation, operands, why);
     if (!einsum)

@@ -26,12 +26,12 @@ def ProdOp : Reduction<"prod", "Prod"> {
   let numpy = "np.prod(x, axis=axis, keepdims=keepdims)";
   let example = "prod(tensor({{1, 2, 3}, {4, 5, 6}}), 1)";
 }
-def MaxOp : Reduction<"max", "Max"> {
+def MaxOp : OrderReduction<"max", "Max"> {
   let summary = "The largest element over the dimensions `axis`; NaN if there is one";
   let numpy = "np.max(x, axis=axis, keepdims=keepdims)";
   let example = "max(tensor({{1, 2, 3}, {4, 5, 6}}), 1, true)";
 }
-def MinOp : Reduction<"min", "Min"> {
+def MinOp : OrderReduction<"min", "Min"> {
   let summary = "The smallest element over the dimensions `axis`; NaN if there is one";
   let numpy = "np.min(x, axis=axis, keepdims=keepdims)";
   let example = "min(tensor({{1, 2, 3}, {4, 5, 6}}))";
@@ -96,7 +96,7 @@ def StdOp : ReductionComposite<"std"> {
   let decomposition = [{ cast(sqrt(var(wide(x), optional(axis), correction, keepdims)), floatType(x)) }];
   let numpy = "np.std(x, axis=axis, ddof=correction, keepdims=keepdims)";
   let samples = ["correction: 0 | 1"];
-  let example = "std(tensor({1, 2, 3, 4}))";
+  let example = "tressel::std(tensor({1, 2, 3, 4}))";
 }
 def LogsumexpOp : ReductionComposite<"logsumexp"> {
   let summary = "log(sum(exp(x))) over the dimensions `axis`, without overflow";

@@ -30,7 +30,9 @@ static std::string signature(const OpRecord &op) {
 
 /// What the op takes and gives, by the record's element types; empty for ops that move elements of any type.
 static std::string types(const OpRecord &op) {
-  StringRef compute = op.get("compute"), element = op.get("element");
+  StringRef compute = op.get("compute"), element = op.get("element"), family = op.get("family");
+  if (compute == "Float" && (family == "Convolution" || family == "Window"))
+    return "floats";
   std::string text = compute == "Number"    ? "numbers, not bools"
                      : compute == "Float"   ? "any; integers and bools are computed in f32"
                      : compute == "Integer" ? "integers"
@@ -51,7 +53,8 @@ static std::string types(const OpRecord &op) {
 static bool genDocs(const RecordKeeper &records, raw_ostream &os) {
   os << "# Ops\n\nGenerated from the records in `ir/ops/`: change those, then run `ninja -C build update-ops-page`.\n\n"
      << "Names and semantics follow NumPy and the array API where they have the op. Operands broadcast and promote as there; "
-     << "an\ninteger with a float takes the float's type. An error names the rule (C1, ...) that is broken, and the types:\n"
+     << "an\ninteger with a float takes the float's type. `= none` marks a tensor that may be left out: give none, or `Tensor()`.\n"
+     << "An error names the rule (C1, ...) that is broken, and the types:\n"
      << "`matmul: (C2) inner dimensions differ: f32[2, 3] x f32[4, 5]`.\n";
   std::vector<OpRecord> ops = collect(records);
   std::string family;

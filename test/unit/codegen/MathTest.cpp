@@ -96,6 +96,20 @@ INSTANTIATE_TEST_SUITE_P(All, MathFunction,
                          ::testing::Combine(::testing::ValuesIn(levels()), ::testing::ValuesIn(kFunctions)),
                          [](const auto &info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param).name; });
 
+/// The rest of gelu far from 0 is x times what erf lacks of 1.
+TEST(Math, ErfReachesOne) {
+  Graph g;
+  const int x = g.input({f32, {6}});
+  g.results = {g.unary(ScalarOp::Erf, x)};
+  for (const std::string &level : levels()) {
+    Compiled k(g, level);
+    Data in({f32, {6}});
+    const float at[] = {4, 5, 1e10f, -4, -7, -std::numeric_limits<float>::infinity()};
+    std::copy(at, at + 6, in.as<float>());
+    expectNear(k.run({&in})[0], {1, 1, 1, -1, -1, -1}, 0, 0);
+  }
+}
+
 class BinaryMath : public ::testing::TestWithParam<std::string> {
 protected:
   template <typename T>

@@ -154,6 +154,36 @@ TEST_P(Movement, GatherOutsideFailsTheLaunch) {
     }
 }
 
+TEST_P(Movement, GatherOutsideOfEqualElementsFailsToo) {
+  for (int64_t size : {3, 0}) {
+    Graph g; // y[i] = x[index[i]], and x is 2 everywhere
+    const int index = g.input({DType::i64, {5}}), x = g.splat(f32, 2);
+    g.types[static_cast<size_t>(x)].shape = {size};
+    IndexExpr e = at(0);
+    e.indirect = 1;
+    g.results = {g.op(copyForm({5}, {{{e}}, {{dim(0)}}}), {x, index}, {f32, {5}})};
+    Compiled k(g, GetParam());
+    Data at({DType::i64, {5}});
+    std::fill_n(at.as<int64_t>(), 5, 1);
+    if (size)
+      expectNear(k.run({&at})[0], {2, 2, 2, 2, 2}, 0, 0);
+    at.as<int64_t>()[3] = size;
+    k.run({&at}, 1 << 30, runtime::kKernelIndexOutOfRange);
+  }
+}
+
+TEST_P(Movement, GatherFromNothingFails) {
+  Graph g;
+  const int x = g.input({f32, {0}}), index = g.input({DType::i64, {5}});
+  IndexExpr e = at(0);
+  e.indirect = 1;
+  g.results = {g.op(copyForm({5}, {{{e}}, {{dim(0)}}}), {x, index}, {f32, {5}})};
+  Compiled k(g, GetParam());
+  Data a({f32, {0}}), at({DType::i64, {5}});
+  std::fill_n(at.as<int64_t>(), 5, 0);
+  k.run({&a, &at}, 1 << 30, runtime::kKernelIndexOutOfRange);
+}
+
 TEST_P(Movement, GatherAlongTheLanes) {
   Graph g; // y[i] = x[index[i]]
   const int x = g.input({f32, {50}}), index = g.input({DType::i64, {37}});

@@ -260,6 +260,23 @@ TEST_P(Types, Combiners) {
   checkCombine<bool, bool>(GetParam(), Combine::All, 2);
 }
 
+/// One after the other, so many terms of 0.1 would be off in the third digit.
+TEST_P(Types, LongSumsKeepTheirDigits) {
+  for (const Shape &s : {Shape{5000003}, Shape{70001, 3}}) {
+    Graph g;
+    const int x = g.input({f32, s});
+    g.results = {g.reduce(Combine::Sum, x, {0}, f32)};
+    Compiled k(g, GetParam());
+    Data a({f32, s});
+    std::fill_n(a.as<float>(), s.numElements(), 0.1f);
+    const Shape out = s.rank() == 1 ? Shape{} : Shape{3};
+    const double want = double(0.1f) * double(s[0]);
+    expectNear(k.run({&a})[0], std::vector<double>(size_t(out.numElements()), want), 1e-6, 0);
+    a.as<float>()[7] = std::numeric_limits<float>::infinity();
+    EXPECT_EQ(k.run({&a})[0].as<float>()[s.rank() == 1 ? 0 : 1], std::numeric_limits<float>::infinity());
+  }
+}
+
 TEST_P(Types, NanAndInfinityInReductions) {
   const float nan = NAN, inf = INFINITY;
   const std::vector<std::vector<float>> rows{

@@ -60,6 +60,20 @@ TEST(Evaluate, WideIntegersStayExact) {
   EXPECT_EQ(product.as<int64_t>()[0], (int64_t(1) << 53) + 1);
 }
 
+TEST(Evaluate, RestsOfTheLeastInteger) {
+  expectEqual(evaluate("fmod", {tensor(i8, {6}, {1, -1, -128, -128, -128, 5}), tensor(i8, {6}, {-128, -128, 3, -128, -1, 0})}),
+              tensor(i8, {6}, {1, -1, -2, 0, 0, 0}));
+  expectEqual(evaluate("fmod", {tensor(u8, {3}, {200, 7, 255}), tensor(u8, {3}, {7, 200, 128})}), tensor(u8, {3}, {4, 7, 127}));
+  expectEqual(evaluate("fmod", {tensor(f32, {2}, {-1e-20, 7}), tensor(f32, {2}, {1, -4})}), tensor(f32, {2}, {-1e-20, 3}));
+}
+
+TEST(Evaluate, InverseHyperbolicCosineEndsAtOne) {
+  const HostTensor y = evaluate("acosh", {tensor(f32, {5}, {1, 0.5, -5000, -1e10, -3e38})});
+  EXPECT_EQ(y.as<float>()[0], 0);
+  for (int i = 1; i < 5; ++i)
+    EXPECT_TRUE(std::isnan(y.as<float>()[i])) << i;
+}
+
 TEST(Evaluate, ReductionsOfNothing) {
   expectEqual(evaluate("sum", {tensor(f32, {0, 2}, {})}, {{"axis", Ints{0}}}), tensor(f32, {2}, {0, 0}));
   expectEqual(evaluate("prod", {tensor(f32, {0}, {})}), tensor(f32, {}, {1}));

@@ -136,7 +136,8 @@ TEST_F(GraphTest, NumbersAreNoHandlesOfSizes) {
         block.addArgument(graph::toMlir(&context, type), builder.getUnknownLoc());
       for (int64_t offset :
            {int64_t(1), int64_t(2), int64_t(255), int64_t(257), int64_t(1) << 20, (int64_t(1) << 32) - 1}) {
-        OpBuilder inside = OpBuilder::atBlockEnd(&block);
+        OpBuilder inside(&context);
+        inside.setInsertionPointToEnd(&block);
         Operation *made = graph::createOp(inside, builder.getUnknownLoc(), *info, block.getArguments(), call->attrs);
         ASSERT_TRUE(succeeded(verify(made))) << info->name << ": " << message;
         op::Ints values = list ? *list : op::Ints{0};
