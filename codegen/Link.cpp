@@ -2,7 +2,14 @@
 
 #include "tressel/runtime/Error.h"
 
+#include "codegen/cpu/Target.h"
+
 #include "lld/Common/Driver.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/Object/ArchiveWriter.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
@@ -98,6 +105,34 @@ std::vector<std::byte> linkImage(std::span<const std::vector<char>> objects) {
   if (result.retCode != 0)
     throw InternalError("linking the kernels failed: " + messages);
   return readFile(outputPath);
+}
+
+std::vector<char> dataObject(const std::string &symbol, std::span<const std::byte> bytes) {
+  llvm::LLVMContext context;
+  llvm::Module module("data", context);
+  auto define = [&](const std::string &name, llvm::Constant *value, uint64_t alignment) {
+    auto *global = new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
+                                            llvm::GlobalValue::ExternalLinkage, value, name);
+    global->setAlignment(llvm::Align(alignment));
+  };
+  llvm::Type *byte = llvm::Type::getInt8Ty(context);
+  const llvm::StringRef raw(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  define(symbol, llvm::ConstantDataArray::getRaw(raw, bytes.size(), byte), 64);
+  define(symbol + "_bytes", llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), bytes.size()), 8);
+  const Target target("baseline");
+  target.optimize(module);
+  return target.object(module);
+}
+
+std::vector<std::byte> archiveOf(const std::string &member, std::span<const char> object) {
+  std::vector<llvm::NewArchiveMember> members;
+  members.emplace_back(llvm::MemoryBufferRef(llvm::StringRef(object.data(), object.size()), member));
+  auto made = llvm::writeArchiveToBuffer(members, llvm::SymtabWritingMode::NormalSymtab, llvm::object::Archive::K_GNU,
+                                         /*Deterministic=*/true, /*Thin=*/false);
+  if (!made)
+    throw InternalError("making an archive failed: " + llvm::toString(made.takeError()));
+  const auto *data = reinterpret_cast<const std::byte *>((*made)->getBufferStart());
+  return {data, data + (*made)->getBufferSize()};
 }
 
 } // namespace tressel::codegen

@@ -12,4 +12,9 @@ namespace tressel::codegen {
 /// with the linker's words if an object refers to anything outside. Calls are serialized: the linker has global state.
 std::vector<std::byte> linkImage(std::span<const std::vector<char>> objects);
 
+/// An object that defines `symbol`, the bytes (read-only, aligned to 64), and `symbol`_bytes, their number as a size_t.
+std::vector<char> dataObject(const std::string &symbol, std::span<const std::byte> bytes);
+/// A static library of one object.
+std::vector<std::byte> archiveOf(const std::string &member, std::span<const char> object);
+
 } // namespace tressel::codegen

@@ -5,7 +5,6 @@
 #include "tressel/runtime/Package.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <new>
 
@@ -27,13 +26,16 @@ struct tressel_context {
 
 namespace {
 
-/// Of fixed size: saying that memory is short needs none.
-thread_local std::array<char, 2048> lastError{};
+/// Small, as all that is of a thread in this library: a program that loads it late has little room for that.
+thread_local std::string lastError;
+thread_local const char *lastErrorText = "";
 
 tressel_status failed(tressel_status status, const char *why) noexcept {
-  const size_t length = std::min(std::strlen(why), lastError.size() - 1);
-  std::memcpy(lastError.data(), why, length);
-  lastError[length] = '\0';
+  try {
+    lastErrorText = (lastError = why).c_str();
+  } catch (...) {
+    lastErrorText = "out of memory";
+  }
   return status;
 }
 
@@ -124,7 +126,7 @@ tressel_context_options complete(const tressel_context_options *options) {
 
 uint32_t tressel_abi_version(void) { return TRESSEL_ABI_VERSION; }
 const char *tressel_version(void) { return TRESSEL_VERSION; }
-const char *tressel_error(void) { return lastError.data(); }
+const char *tressel_error(void) { return lastErrorText; }
 
 static tressel_status opened(tressel_package **out, auto open) {
   return guarded([&] {

@@ -12,6 +12,21 @@ import sys
 import tempfile
 
 
+LINKED = """#include "libmlp.h"
+#include <stdio.h>
+int main(void) {
+  tressel_package *package;
+  tressel_context *context;
+  if (mlp_open(&package) || tressel_context_create(package, NULL, &context))
+    return fprintf(stderr, "%s\\n", tressel_error()), 1;
+  printf("%zu inputs, %zu outputs\\n", tressel_num_inputs(context), tressel_num_outputs(context));
+  tressel_context_destroy(context);
+  tressel_close(package);
+  return 0;
+}
+"""
+
+
 def run(*command, **options):
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, **options)
     if done.returncode:
@@ -54,6 +69,19 @@ def main():
         run("cc", "-std=c99", source / "docs/examples/deploy/predict.c", *listed, f"-Wl,-rpath,{lib}", "-o", folder / "by-hand")
         assert run(folder / "by-hand", package, env=clean) == outputs[0]
         assert "-ltressel" in run("pkg-config", "--libs", "tressel", env=flags).split()
+
+        # The package as a library to link, static and shared.
+        linked = folder / "linked.c"
+        linked.write_text(LINKED)
+        for kind, name in (("static", "libmlp.a"), ("shared", "libmlp.so")):
+            made = folder / kind
+            made.mkdir()
+            run(prefix / "bin/tressel", "compile", model, "--format", kind, "-o", made / name, env=clean)
+            run("cc", "-std=c99", "-Wall", "-Werror", f"-I{made}", linked, made / name, *listed,
+                f"-Wl,-rpath,{lib},-rpath,{made}", "-o", made / "linked")
+            text = run(made / "linked", env=clean)
+            assert text == f"{outputs[0].count('input ')} inputs, {outputs[0].count('output ')} outputs\n", text
+            assert kind == "static" or "NEEDED" not in run("readelf", "-d", made / name)
 
         # Nothing in PATH is needed to run a package, and damage is told.
         run(folder / "by-hand", package, env={"PATH": ""})

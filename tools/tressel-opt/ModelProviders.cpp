@@ -36,7 +36,7 @@ public:
       std::optional<op::LoopForm> form = passes::loopFormOf(op);
       if (!form || (candidate.ops.size() > 1 && isContraction(op)))
         return std::nullopt;
-      if (elements(wholeDomain(*form)) > elements(domain) || domain.empty())
+      if (dim::hint(elements(wholeDomain(*form))) > dim::hint(elements(domain)) || domain.empty())
         domain = wholeDomain(*form);
       forms.push_back(std::move(*form));
     }
@@ -64,7 +64,7 @@ private:
   static int64_t elements(ArrayRef<int64_t> domain) {
     int64_t n = 1;
     for (int64_t d : domain)
-      n *= d;
+      n = dim::mul(n, d);
     return n;
   }
   /// The domain itself, or one value for each of its rows.

@@ -5,10 +5,42 @@
 #include "tressel/runtime/CustomKernels.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <filesystem>
 
 namespace tressel::tool {
+
+namespace {
+
+/// The file's name as an identifier of C.
+std::string symbolOf(const std::string &path) {
+  std::string name = std::filesystem::path(path).stem().string();
+  if (name.starts_with("lib"))
+    name.erase(0, 3);
+  for (char &c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)))
+      c = '_';
+  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ? "model_" + name : name;
+}
+
+std::string headerOf(const std::string &symbol, const runtime::Schedule &schedule) {
+  std::string text = "/* A program compiled by Tressel, to be run through tressel_runtime.h.\n";
+  for (const auto &input : schedule.inputs)
+    text += "   input  " + input.name + ": " + input.type.str() + "\n";
+  for (const auto &output : schedule.outputs)
+    text += "   output " + output.name + ": " + output.type.str() + "\n";
+  for (size_t at = 0; (at = text.find("*/", at)) != std::string::npos;) // a name may hold it
+    text.replace(at, 2, "* ");
+  text += "*/\n#pragma once\n#include <tressel/runtime/tressel_runtime.h>\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n";
+  text += "extern const unsigned char " + symbol + "[];\nextern const size_t " + symbol + "_bytes;\n";
+  text += "#ifdef __cplusplus\n}\n#endif\n\n/* Opens it; tressel_close ends that. */\nstatic inline tressel_status " + symbol +
+          "_open(tressel_package **package) {\n  return tressel_open_memory(" + symbol + ", " + symbol +
+          "_bytes, package);\n}\n";
+  return text;
+}
+
+} // namespace
 
 int compileCommand(const CompileArgs &args) {
   checkDevice(args.device);
@@ -29,6 +61,8 @@ int compileCommand(const CompileArgs &args) {
   if (std::string problem = compiler().checkDisabledPasses(args.disabledPasses); !problem.empty())
     throw UsageError("--disable-pass: " + problem);
   const bool package = args.emit == "package";
+  if (args.format != "package" && (!package || args.output == "-"))
+    throw UsageError("--format " + args.format + " makes two files, so it goes neither with --emit nor to standard output");
   std::string text;
   if (!package) {
     if (args.cpus.size() > 1)
@@ -51,8 +85,17 @@ int compileCommand(const CompileArgs &args) {
 
   std::string output = args.output;
   if (output.empty())
-    output = package ? std::filesystem::path(args.model).stem().string() + ".tsl" : "-";
-  if (package) {
+    output = package ? std::filesystem::path(args.model).stem().string() +
+                           (args.format == "shared"   ? ".so"
+                            : args.format == "static" ? ".a"
+                                                      : ".tsl")
+                     : "-";
+  if (args.format != "package") {
+    const std::string symbol = symbolOf(output), bytes = packageBytes(programs);
+    const auto library = compiler().library(symbol, std::as_bytes(std::span(bytes)), args.format == "shared");
+    writeFile(output, std::string(reinterpret_cast<const char *>(library.data()), library.size()));
+    writeFile(std::filesystem::path(output).replace_extension(".h").string(), headerOf(symbol, program.schedule));
+  } else if (package) {
     writeFile(output, packageBytes(programs));
     if (output != "-")
       detail(output + ": " + std::to_string(program.numKernels) + " kernels, " +

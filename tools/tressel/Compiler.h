@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,8 @@ public:
   virtual ModelInfo describe(const std::string &path) = 0;
   /// Throws tressel::Error. With `emit` other than empty the result holds no program.
   virtual Program compile(const CompileRequest &request) = 0;
+  /// A package as what a linker takes: a shared library, or a static one, that defines `symbol` and `symbol`_bytes.
+  virtual std::vector<std::byte> library(const std::string &symbol, std::span<const std::byte> package, bool shared) = 0;
   /// Looks for what makes the compiled program differ from the interpreted one. Throws tressel::Error.
   virtual BisectOutcome bisect(const BisectRequest &request) = 0;
 };

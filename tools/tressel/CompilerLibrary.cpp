@@ -3,6 +3,7 @@
 
 #include "codegen/Bisect.h"
 #include "codegen/Compile.h"
+#include "codegen/Link.h"
 #include "codegen/onednn/Params.h"
 #include "frontend/onnx/Import.h"
 #include "frontend/stablehlo/Import.h"
@@ -273,6 +274,11 @@ public:
     program.numKernels = report.numKernels;
     program.numLibraryKernels = report.numLibraryKernels;
     return program;
+  }
+
+  std::vector<std::byte> library(const std::string &symbol, std::span<const std::byte> package, bool shared) override {
+    const std::vector<char> object = codegen::dataObject(symbol, package);
+    return shared ? codegen::linkImage({&object, 1}) : codegen::archiveOf(symbol + ".o", object);
   }
 
   BisectOutcome bisect(const BisectRequest &request) override {

@@ -64,7 +64,7 @@ std::string humanSeconds(double seconds);
 
 // The commands. Each returns an exit code or throws.
 struct CompileArgs {
-  std::string model, output, device = "cpu", emit = "package";
+  std::string model, output, device = "cpu", emit = "package", format = "package";
   std::vector<std::string> cpus = {"native"};
   std::vector<std::string> dims, disabledPasses, libraries;
   bool allowLibrary = false, stripLocations = false, deterministic = false, timings = false, noCache = false,

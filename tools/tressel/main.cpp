@@ -114,6 +114,10 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_option("--emit", a.emit, "what to write: graph, placed, schedule, llvm, asm or package")
       ->check(CLI::IsMember({"graph", "placed", "schedule", "llvm", "asm", "package"}))
       ->capture_default_str();
+  c->add_option("--format", a.format,
+                "package (a .tsl file), or the same as a shared or static library to link, with a C header beside it")
+      ->check(CLI::IsMember({"package", "shared", "static"}))
+      ->capture_default_str();
   c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");
   c->add_flag("--allow-library", a.allowLibrary,
               "may use oneDNN's kernels, which the package then needs to have installed where it runs");
@@ -126,10 +130,6 @@ void addCompile(CLI::App &app, CompileArgs &a) {
       ->group("For developers");
   c->add_option("--disable-pass", a.disabledPasses, "leave a pass out, by name (repeatable)")->group("For developers");
   later(c, "--gpu");
-  c->add_option_function<std::string>("--format", [](const std::string &format) {
-     if (format != "package")
-       throw UsageError("--format " + format + " is not available yet; only package is");
-   })->group("");
   c->footer(kCompileExamples);
 }
 
