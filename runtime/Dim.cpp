@@ -238,11 +238,16 @@ int64_t floorDivAtom(int64_t a, int64_t b) {
 }
 
 int64_t floorDivByNumber(int64_t a, int64_t c) {
-  // By c * Q + R with the coefficients of R in [0, c).
+  // By c * Q + R with the coefficients of R in [0, c), in (-c, 0] where the term is never positive: so that R's terms do not
+  // cancel, and its bounds stay tight.
   Poly whole, rest;
   int64_t common = c;
   for (const auto &[atoms, coef] : polyOf(a)) {
-    const int64_t q = detail::floorDivNumbers(coef, c), r = coef - q * c;
+    Bounds term{1, 1};
+    for (const Atom *atom : atoms)
+      term = mulBounds(term, atom->bounds);
+    const bool flipped = term.hi <= 0 && coef != INT64_MIN;
+    const int64_t q = flipped ? -detail::floorDivNumbers(-coef, c) : detail::floorDivNumbers(coef, c), r = coef - q * c;
     if (q)
       whole[atoms] = q;
     if (r) {

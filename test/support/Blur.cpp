@@ -29,16 +29,31 @@ static double shareOf(DType type) {
   }
 }
 
-void Blur::apply(const op::OpInfo &op, std::span<const TensorType> operands, HostTensor &result) {
+/// What may be left where many terms cancel: a part of the largest. Only of what sums: results of fewer elements, products.
+static double residueOf(const op::OpInfo &op, std::span<const HostTensor> operands, const TensorType &result) {
+  int64_t elements = 0;
+  double largest = 0;
+  for (const HostTensor &operand : operands) {
+    elements = std::max(elements, operand.type.shape.numElements());
+    for (int64_t i = 0, n = operand.type.shape.numElements(); i < n; ++i)
+      if (const double x = std::abs(op::interp::load(operand, i).as<double>()); std::isfinite(x))
+        largest = std::max(largest, x);
+  }
+  if (op.combine != op::Combine::Sum && !(op.decompose && result.shape.numElements() < elements))
+    return 0;
+  return largest * (result.dtype == DType::f64 ? 0x1p-48 : 0x1p-22);
+}
+
+void Blur::apply(const op::OpInfo &op, std::span<const HostTensor> operands, HostTensor &result) {
   const DType type = result.type.dtype;
   if (!isFloat(type))
     return;
   double share = shareOf(type);
-  for (const TensorType &operand : operands) // an op of many rounds in the types on its way
-    share = op.decompose ? std::max(share, shareOf(operand.dtype)) : share;
+  for (const HostTensor &operand : operands) // an op of many rounds in the types on its way
+    share = op.decompose ? std::max(share, shareOf(operand.type.dtype)) : share;
   // A zero that a function of floats or a sum gives may be almost one elsewhere, which counts once it is a condition.
   const bool rounds = op.compute == op::ComputeClass::Float || op.decompose || op.combine == op::Combine::Sum;
-  const double offset = !rounds ? 0 : type == f16 ? 1e-7 : 1e-20;
+  const double offset = !rounds ? 0 : std::max(type == f16 ? 1e-7 : 1e-20, residueOf(op, operands, result.type));
   HostTensor blurred = HostTensor::allocate(result.type);
   for (int64_t i = 0, n = result.type.shape.numElements(); i < n; ++i) {
     const double x = op::interp::load(result, i).as<double>();
@@ -91,12 +106,9 @@ bool isHarmless(mlir::func::FuncOp function, llvm::ArrayRef<HostTensor> inputs, 
     size_t next = 0;
     run = graph::interpret(function, inputs, [&](mlir::Operation *op, auto operands, auto results) {
       const op::OpInfo *info = graph::infoOf(op);
-      std::vector<TensorType> types;
-      for (const HostTensor &operand : operands)
-        types.push_back(operand.type);
       for (HostTensor &result : results) {
         if (info)
-          blur.apply(*info, types, result);
+          blur.apply(*info, {operands.data(), operands.size()}, result);
         harmless =
             harmless && next < exact.size() && exact[next].type == result.type && isHarmless(exact[next], result);
         ++next;

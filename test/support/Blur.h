@@ -17,7 +17,7 @@ public:
   enum Direction { Up, Down };
   Blur(uint64_t seed, Direction direction) : random_(seed), sign_(direction == Up ? 1 : -1) {}
   /// `result` of `op` becomes a blurred copy.
-  void apply(const op::OpInfo &op, std::span<const TensorType> operands, op::HostTensor &result);
+  void apply(const op::OpInfo &op, std::span<const op::HostTensor> operands, op::HostTensor &result);
 
 private:
   Random random_;

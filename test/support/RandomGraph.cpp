@@ -202,8 +202,8 @@ private:
     if (!result || !above || !below)
       return false;
     for (size_t i = 0; i < result.outputs.size(); ++i) {
-      up_.apply(op, call->operands, above.outputs[i]);
-      down_.apply(op, call->operands, below.outputs[i]);
+      up_.apply(op, exact, above.outputs[i]);
+      down_.apply(op, exact, below.outputs[i]);
       if (!isHarmless(result.outputs[i], above.outputs[i]) || !isHarmless(result.outputs[i], below.outputs[i]))
         return false;
     }

@@ -61,6 +61,14 @@ TEST(Dim, Bounds) {
   EXPECT_TRUE(atMost(n, mul(n, 2)));
 }
 
+TEST(Dim, QuotientsOfMinimaKeepTheirBounds) {
+  const int64_t n = symbol("q", 4, 100), least = min(floorDiv(add(n, 1), 2), floorDiv(n, 2));
+  EXPECT_EQ(bounds(least), (Bounds{2, 50}));
+  EXPECT_EQ(bounds(ceilDiv(least, 3)), (Bounds{1, 17}));
+  EXPECT_EQ(floorDiv(add(least, 3), 3), add(floorDiv(least, 3), 1));
+  EXPECT_EQ(floorDiv(sub(mul(least, 4), 3), 4), add(sub(least, 1), 0));
+}
+
 TEST(Dim, TextIsReadBack) {
   EXPECT_EQ(str(add(mul(n, 4), 4)), "4*n + 4");
   EXPECT_EQ(str(sub(mul(n, m), 1)), "m*n - 1");
