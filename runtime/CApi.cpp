@@ -74,10 +74,12 @@ View viewOf(const tressel_tensor &t, const char *kind, size_t index) {
   if (t.rank < 0 || t.rank > kMaxRank)
     throw Error(where() + " has rank " + std::to_string(t.rank) + ", not 0 to " + std::to_string(kMaxRank));
   View view{t.data, {static_cast<DType>(t.dtype), {}}};
+  if (t.rank && !t.sizes)
+    throw Error(where() + " has no sizes: the pointer is null");
   for (int i = 0; i < t.rank; ++i) {
-    if (t.shape[i] < 0)
-      throw Error(where() + " has " + std::to_string(t.shape[i]) + " as the size of dimension " + std::to_string(i));
-    view.type.shape.push_back(t.shape[i]);
+    if (t.sizes[i] < 0)
+      throw Error(where() + " has " + std::to_string(t.sizes[i]) + " as the size of dimension " + std::to_string(i));
+    view.type.shape.push_back(t.sizes[i]);
   }
   return view;
 }
@@ -90,23 +92,26 @@ void views(const tressel_tensor *tensors, size_t count, const char *kind, std::v
     out.push_back(viewOf(tensors[i], kind, i));
 }
 
+tressel_value describe(const std::string &name, const TensorType &type) {
+  tressel_value made = {};
+  made.name = name.c_str();
+  made.dtype = static_cast<int32_t>(type.dtype);
+  made.rank = type.rank();
+  for (int i = 0; i < made.rank; ++i) {
+    const int64_t size = type.shape[i];
+    const bool number = dim::isConstant(size);
+    made.sizes[i] = number ? size : -1;
+    made.symbols[i] = number ? nullptr : internName(dim::str(size));
+  }
+  return made;
+}
+
 tressel_status valueAt(const std::vector<ValueDesc> &values, size_t index, tressel_value *out) {
   return guarded([&] {
     need(out, "value");
     if (index >= values.size())
       throw Error("there are " + std::to_string(values.size()) + " of them, none is number " + std::to_string(index));
-    const ValueDesc &value = values[index];
-    tressel_value made = {};
-    made.name = value.name.c_str();
-    made.dtype = static_cast<int32_t>(value.type.dtype);
-    made.rank = value.type.rank();
-    for (int i = 0; i < made.rank; ++i) {
-      const int64_t size = value.type.shape[i];
-      const bool number = dim::isConstant(size);
-      made.shape[i] = number ? size : -1;
-      made.symbols[i] = number ? nullptr : internName(dim::str(size));
-    }
-    *out = made;
+    *out = describe(values[index].name, values[index].type);
   });
 }
 
@@ -208,7 +213,7 @@ tressel_status tressel_dim_info(const tressel_context *context, size_t index, tr
 }
 
 tressel_status tressel_output_types(const tressel_context *context, const tressel_tensor *inputs, size_t num_inputs,
-                                    tressel_tensor *outputs, size_t num_outputs) {
+                                    tressel_value *outputs, size_t num_outputs) {
   return guarded([&] {
     need(context, "context");
     std::vector<TensorType> given;
@@ -222,11 +227,8 @@ tressel_status tressel_output_types(const tressel_context *context, const tresse
                   std::to_string(num_outputs));
     if (num_outputs)
       need(outputs, "outputs");
-    for (size_t i = 0; i < num_outputs; ++i) {
-      outputs[i].dtype = static_cast<int32_t>(types[i].dtype);
-      outputs[i].rank = types[i].rank();
-      std::copy(types[i].shape.begin(), types[i].shape.end(), outputs[i].shape);
-    }
+    for (size_t i = 0; i < num_outputs; ++i)
+      outputs[i] = describe(context->schedule().outputs[i].name, types[i]);
   });
 }
 

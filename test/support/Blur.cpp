@@ -29,7 +29,8 @@ static double shareOf(DType type) {
   }
 }
 
-/// What may be left where many terms cancel: a part of the largest. Only of what sums: results of fewer elements, products.
+/// What may be left where many terms cancel: a part of the largest. Only of what sums: results of fewer elements,
+/// products.
 static double residueOf(const op::OpInfo &op, std::span<const HostTensor> operands, const TensorType &result) {
   int64_t elements = 0;
   double largest = 0;

@@ -14,13 +14,15 @@ static void check(tressel_status status) {
   }
 }
 
-/* Memory for a tensor, zeroed. */
-static void provide(tressel_tensor *t) {
+/* A zeroed tensor of a known type. */
+static tressel_tensor provide(const tressel_value *type) {
   static const size_t bytes[] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 1};
+  tressel_tensor t = {type->dtype, type->rank, type->sizes, NULL};
   size_t count = 1;
-  for (int i = 0; i < t->rank; ++i)
-    count *= (size_t)t->shape[i];
-  t->data = calloc(count + 1, bytes[t->dtype]);
+  for (int i = 0; i < type->rank; ++i)
+    count *= (size_t)type->sizes[i];
+  t.data = calloc(count + 1, bytes[type->dtype]);
+  return t;
 }
 
 int main(int argc, char **argv) {
@@ -31,40 +33,37 @@ int main(int argc, char **argv) {
   check(tressel_open(argv[1], &package));
   check(tressel_context_create(package, NULL, &context));
 
-  tressel_tensor inputs[16] = {{0}}, outputs[16] = {{0}};
+  tressel_tensor inputs[16], outputs[16];
+  tressel_value in[16], out[16];
   const size_t num_inputs = tressel_num_inputs(context), num_outputs = tressel_num_outputs(context);
   if (num_inputs > 16 || num_outputs > 16)
     return fprintf(stderr, "predict: at most 16 inputs and outputs\n"), 1;
   for (size_t i = 0; i < num_inputs; ++i) {
-    tressel_value value;
-    check(tressel_input(context, i, &value));
-    printf("input %s:", value.name);
-    inputs[i].dtype = value.dtype, inputs[i].rank = value.rank;
-    for (int d = 0; d < value.rank; ++d) {
-      inputs[i].shape[d] = value.shape[d];
-      for (size_t k = 0; value.symbols[d] && k < tressel_num_dims(context); ++k) {
+    check(tressel_input(context, i, &in[i]));
+    printf("input %s:", in[i].name);
+    for (int d = 0; d < in[i].rank; ++d) {
+      for (size_t k = 0; in[i].symbols[d] && k < tressel_num_dims(context); ++k) {
         tressel_dim dim;
         check(tressel_dim_info(context, k, &dim));
-        if (!strcmp(dim.name, value.symbols[d]))
-          inputs[i].shape[d] = dim.lo;
+        if (strcmp(dim.name, in[i].symbols[d]))
+          continue;
+        in[i].sizes[d] = dim.lo;
         for (int a = 2; a < argc; ++a) /* "NAME=SIZE" */
-          if (!strncmp(argv[a], value.symbols[d], strlen(dim.name)) && argv[a][strlen(dim.name)] == '=')
-            inputs[i].shape[d] = atoll(argv[a] + strlen(dim.name) + 1);
+          if (!strncmp(argv[a], dim.name, strlen(dim.name)) && argv[a][strlen(dim.name)] == '=')
+            in[i].sizes[d] = atoll(argv[a] + strlen(dim.name) + 1);
       }
-      printf(" %lld", (long long)inputs[i].shape[d]);
+      printf(" %lld", (long long)in[i].sizes[d]);
     }
     printf("\n");
-    provide(&inputs[i]);
+    inputs[i] = provide(&in[i]);
   }
-  check(tressel_output_types(context, inputs, num_inputs, outputs, num_outputs));
+  check(tressel_output_types(context, inputs, num_inputs, out, num_outputs));
   for (size_t i = 0; i < num_outputs; ++i)
-    provide(&outputs[i]);
+    outputs[i] = provide(&out[i]);
   check(tressel_run(context, inputs, num_inputs, outputs, num_outputs));
   for (size_t i = 0; i < num_outputs; ++i) {
-    tressel_value value;
-    check(tressel_output(context, i, &value));
-    printf("output %s", value.name);
-    if (value.dtype == TRESSEL_F32)
+    printf("output %s", out[i].name);
+    if (out[i].dtype == TRESSEL_F32)
       printf(": %g", *(float *)outputs[i].data);
     printf("\n");
   }

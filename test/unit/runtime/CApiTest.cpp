@@ -1,3 +1,4 @@
+#include "tressel/runtime/custom_kernel.h" // the two go together
 #include "tressel/runtime/tressel_runtime.h"
 
 #include "ScheduleBuilder.h"
@@ -70,7 +71,8 @@ struct Opened {
   tressel_package *package = nullptr;
 };
 
-tressel_tensor floats(float *data, int64_t n) { return {data, TRESSEL_F32, 1, {n}}; }
+/// A vector; its size stays where it is.
+tressel_tensor floats(float *data, const int64_t &n) { return {TRESSEL_F32, 1, &n, data}; }
 
 struct Counted {
   int64_t live = 0, most = 0;
@@ -112,17 +114,18 @@ TEST(CApi, DescribesAndRunsFunctions) {
   EXPECT_STREQ(value.name, "x");
   EXPECT_EQ(value.dtype, TRESSEL_F32);
   EXPECT_EQ(value.rank, 1);
-  EXPECT_EQ(value.shape[0], -1);
+  EXPECT_EQ(value.sizes[0], -1);
   EXPECT_STREQ(value.symbols[0], "n");
 
   for (int64_t n : {3, 700, 3}) {
     std::vector<float> x(size_t(n), 2.0f), y(size_t(n), 0.0f);
     const tressel_tensor in = floats(x.data(), n);
-    tressel_tensor out = {};
-    ASSERT_EQ(tressel_output_types(context, &in, 1, &out, 1), TRESSEL_OK) << tressel_error();
-    EXPECT_EQ(out.rank, 1);
-    EXPECT_EQ(out.shape[0], n);
-    out.data = y.data();
+    ASSERT_EQ(tressel_output_types(context, &in, 1, &value, 1), TRESSEL_OK) << tressel_error();
+    EXPECT_STREQ(value.name, "out");
+    EXPECT_EQ(value.rank, 1);
+    EXPECT_EQ(value.sizes[0], n);
+    EXPECT_EQ(value.symbols[0], nullptr);
+    const tressel_tensor out = {value.dtype, value.rank, value.sizes, y.data()};
     ASSERT_EQ(tressel_run(context, &in, 1, &out, 1), TRESSEL_OK) << tressel_error();
     EXPECT_EQ(y, std::vector<float>(size_t(n), 6.0f));
   }
@@ -136,7 +139,8 @@ TEST(CApi, AContextOutlivesItsPackage) {
   tressel_close(opened.package);
   opened.package = nullptr;
   float x[2] = {1, 2}, y[2];
-  const tressel_tensor in = floats(x, 2), out = floats(y, 2);
+  const int64_t two = 2;
+  const tressel_tensor in = floats(x, two), out = floats(y, two);
   EXPECT_EQ(tressel_run(context, &in, 1, &out, 1), TRESSEL_OK) << tressel_error();
   EXPECT_EQ(y[1], 6.0f);
   tressel_context_destroy(context);
@@ -149,14 +153,15 @@ TEST(CApi, SaysWhatIsWrong) {
   tressel_context *context = nullptr;
   ASSERT_EQ(tressel_context_create(opened.package, nullptr, &context), TRESSEL_OK);
   float x[4] = {}, y[4];
-  tressel_tensor in = floats(x, 4), out = floats(y, 4);
+  int64_t n = 4, m = 4;
+  tressel_tensor in = floats(x, n), out = floats(y, m);
   auto run = [&](tressel_status want) {
     EXPECT_EQ(tressel_run(context, &in, 1, &out, 1), want);
     return std::string(tressel_error());
   };
-  out.shape[0] = 3;
+  m = 3;
   EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "output 'out' of 'main' is f32[4], given f32[3]");
-  out.shape[0] = 4;
+  m = 4;
   in.dtype = TRESSEL_I32;
   EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "input 'x' of 'main' is f32[n], given i32[4]");
   in.dtype = 77;
@@ -165,12 +170,15 @@ TEST(CApi, SaysWhatIsWrong) {
   in.rank = 9;
   EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "input 0 has rank 9, not 0 to 8");
   in.rank = 1;
-  in.shape[0] = -4;
+  n = -4;
   EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "input 0 has -4 as the size of dimension 0");
-  in.shape[0] = out.shape[0] = 1001;
+  n = m = 1001;
   EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT),
             "input 'x' is f32[n], given f32[1001]: dimension 0 is 1001, but n lies between 1 and 1000");
-  in.shape[0] = out.shape[0] = 4;
+  n = m = 4;
+  in.sizes = nullptr;
+  EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "input 0 has no sizes: the pointer is null");
+  in.sizes = &n;
   in.data = nullptr;
   EXPECT_EQ(run(TRESSEL_INVALID_ARGUMENT), "input 'x' is null");
   in.data = y;
@@ -205,7 +213,8 @@ TEST(CApi, AKernelsFindingIsTold) {
   ASSERT_EQ(tressel_context_create(opened.package, &options, &context), TRESSEL_OK) << tressel_error();
   float table[4] = {1, 2, 3, 4}, picked[2];
   int32_t index[2] = {3, 9};
-  const tressel_tensor in[] = {floats(table, 4), {index, TRESSEL_I32, 1, {2}}}, out = floats(picked, 2);
+  const int64_t four = 4, two = 2;
+  const tressel_tensor in[] = {floats(table, four), {TRESSEL_I32, 1, &two, index}}, out = floats(picked, two);
   EXPECT_EQ(tressel_run(context, in, 2, &out, 1), TRESSEL_RUN_FAILED);
   EXPECT_EQ(std::string(tressel_error()), "an index is out of range in kernel 'gather'");
   std::string other = "unset";
@@ -239,7 +248,8 @@ TEST(CApi, MemoryIsBoundedAndTheCallers) {
     EXPECT_EQ(tressel_run(context, &in, 1, &out, 1), TRESSEL_OK) << tressel_error();
   }
   EXPECT_EQ(counted.calls, calls) << "all was taken at once";
-  tressel_tensor in = floats(x.data(), 101), out = floats(y.data(), 101);
+  int64_t size = 101;
+  const tressel_tensor in = floats(x.data(), size), out = floats(y.data(), size);
   EXPECT_EQ(tressel_run(context, &in, 1, &out, 1), TRESSEL_INVALID_ARGUMENT);
   tressel_context_destroy(context);
   EXPECT_EQ(counted.live, 0);
@@ -250,7 +260,7 @@ TEST(CApi, MemoryIsBoundedAndTheCallers) {
   ASSERT_EQ(tressel_context_create(opened.package, &options, &context), TRESSEL_OK) << tressel_error();
   counted.most = counted.live;
   auto run = [&](int64_t n) {
-    in = floats(x.data(), n), out = floats(y.data(), n);
+    size = n;
     return tressel_run(context, &in, 1, &out, 1);
   };
   EXPECT_EQ(run(150), TRESSEL_OK);

@@ -17,33 +17,13 @@
 #ifndef TRESSEL_CUSTOM_KERNEL_H
 #define TRESSEL_CUSTOM_KERNEL_H
 
+#include "tressel_types.h"
+
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Element types. bool is one byte holding 0 or 1; f16 and bf16 are two bytes. */
-enum tressel_dtype {
-  TRESSEL_F32 = 0,
-  TRESSEL_F64 = 1,
-  TRESSEL_F16 = 2,
-  TRESSEL_BF16 = 3,
-  TRESSEL_I8 = 4,
-  TRESSEL_I16 = 5,
-  TRESSEL_I32 = 6,
-  TRESSEL_I64 = 7,
-  TRESSEL_U8 = 8,
-  TRESSEL_BOOL = 9
-};
-
-/* A dense row-major tensor. `data` is aligned to the element at least. */
-typedef struct tressel_tensor {
-  int32_t dtype; /* of tressel_dtype */
-  int32_t rank;
-  const int64_t *sizes; /* `rank` of them, outermost first */
-  void *data;           /* inputs must not be written */
-} tressel_tensor;
 
 enum tressel_attr_kind { TRESSEL_ATTR_INT = 0, TRESSEL_ATTR_FLOAT = 1, TRESSEL_ATTR_STRING = 2, TRESSEL_ATTR_INTS = 3 };
 

@@ -4,8 +4,8 @@
      tressel_context *context;
      if (tressel_open("mlp.tsl", &package) || tressel_context_create(package, NULL, &context))
        fprintf(stderr, "%s\n", tressel_error());
-     tressel_tensor x = {.data = image, .dtype = TRESSEL_F32, .rank = 2, .shape = {1, 784}};
-     tressel_tensor y = {.data = logits, .dtype = TRESSEL_F32, .rank = 2, .shape = {1, 10}};
+     const int64_t in[] = {1, 784}, out[] = {1, 10};
+     tressel_tensor x = {TRESSEL_F32, 2, in, image}, y = {TRESSEL_F32, 2, out, logits};
      if (tressel_run(context, &x, 1, &y, 1))
        ...
      tressel_context_destroy(context);
@@ -24,6 +24,8 @@
 #ifndef TRESSEL_RUNTIME_H
 #define TRESSEL_RUNTIME_H
 
+#include "tressel_types.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,7 +35,6 @@ extern "C" {
 
 /* Grows when functions are added; what exists keeps its meaning. */
 #define TRESSEL_ABI_VERSION 1
-#define TRESSEL_MAX_RANK 8
 
 typedef enum tressel_status {
   TRESSEL_OK = 0,
@@ -44,39 +45,16 @@ typedef enum tressel_status {
   TRESSEL_INTERNAL = 5          /* a bug in Tressel */
 } tressel_status;
 
-/* Element types; a bool is one byte, 0 or 1. */
-typedef enum tressel_dtype {
-  TRESSEL_F32 = 0,
-  TRESSEL_F64 = 1,
-  TRESSEL_F16 = 2,
-  TRESSEL_BF16 = 3,
-  TRESSEL_I8 = 4,
-  TRESSEL_I16 = 5,
-  TRESSEL_I32 = 6,
-  TRESSEL_I64 = 7,
-  TRESSEL_U8 = 8,
-  TRESSEL_BOOL = 9
-} tressel_dtype;
-
 typedef struct tressel_package tressel_package;
 typedef struct tressel_context tressel_context;
-
-/* A caller's tensor: dense, row-major; data aligned to its element at least, to 64 bytes for speed. Data may be null only
-   when there are no elements. */
-typedef struct tressel_tensor {
-  void *data;
-  int32_t dtype; /* a tressel_dtype */
-  int32_t rank;  /* 0 to TRESSEL_MAX_RANK */
-  int64_t shape[TRESSEL_MAX_RANK];
-} tressel_tensor;
 
 /* An input or output of a function. */
 typedef struct tressel_value {
   const char *name;
   int32_t dtype;
   int32_t rank;
-  int64_t shape[TRESSEL_MAX_RANK];         /* -1 where the size is symbolic */
-  const char *symbols[TRESSEL_MAX_RANK];   /* the size then, "batch" or "2*n + 1"; null for numbers */
+  int64_t sizes[TRESSEL_MAX_RANK];       /* -1 where the size is symbolic */
+  const char *symbols[TRESSEL_MAX_RANK]; /* the size then, "batch" or "2*n + 1"; null for numbers */
 } tressel_value;
 
 /* A dimension of symbolic size, known only when the function runs. */
@@ -130,9 +108,9 @@ tressel_status tressel_dim_info(const tressel_context *context, size_t index, tr
 /* Bytes that max_bytes bounds, held now. */
 int64_t tressel_context_bytes(const tressel_context *context);
 
-/* Fills dtype, rank and shape of the outputs for inputs of these types; data is neither read nor written. */
+/* The outputs for inputs of these types, all sizes numbers. The inputs' data is not looked at. */
 tressel_status tressel_output_types(const tressel_context *context, const tressel_tensor *inputs, size_t num_inputs,
-                                    tressel_tensor *outputs, size_t num_outputs);
+                                    tressel_value *outputs, size_t num_outputs);
 /* Runs the function in the caller's thread and the library's pool, and returns when the outputs are complete. Outputs may
    overlap neither inputs nor each other. Allocates nothing when the sizes are those of one of the last few calls. After
    TRESSEL_RUN_FAILED the outputs' contents, and the context's states, are undefined. */
