@@ -341,6 +341,12 @@ struct Context::Impl {
     auto made = std::make_unique<Instance>();
     made->dims = dims;
     made->numbers = instantiate(schedule(), dims);
+    for (const ArenaDesc &arena : made->numbers.arenas)
+      if (arena.bytes > std::min(maxBytes, int64_t(1) << 47)) // as much as there can be addresses
+        throw OutOfMemory("'" + schedule().name + "' needs " + std::to_string(arena.bytes) +
+                          " bytes for these sizes, but " +
+                          (arena.bytes > maxBytes ? "its context may hold " + std::to_string(maxBytes)
+                                                  : std::string("no machine has so many")));
     if (const auto violations = verifySchedule(made->numbers); !violations.empty())
       throw InputError("schedule '" + schedule().name + "' is not safe to run: " + violations[0].message);
     if (provide(made->numbers)) {

@@ -4,6 +4,8 @@
 #include "frontend/onnx/TensorData.h"
 #include "onnx.pb.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <google/protobuf/io/coded_stream.h>
@@ -120,9 +122,7 @@ struct Model::Scope {
   std::unordered_set<std::string> defined = {};
 
   std::string label(int node) const { return where + nodeLabel(graph.node(node), node); }
-  bool defines(const std::string &name) const {
-    return defined.contains(name) || (around && around->defines(name));
-  }
+  bool defines(const std::string &name) const { return defined.contains(name) || (around && around->defines(name)); }
 };
 
 /// What the rest of the importer may rely on.
@@ -170,7 +170,7 @@ DeclaredValue Model::declared(const void *valueInfo, bool isInput) const {
     DeclaredDim d;
     if (dim.has_dim_value() && dim.dim_value() >= 0)
       d.size = dim.dim_value();
-    else if (!dim.dim_param().empty())
+    else if (std::ranges::any_of(dim.dim_param(), [](unsigned char c) { return std::isalnum(c); })) // "?" names nothing
       d.name = dim.dim_param();
     else if (dim.has_dim_value() && dim.dim_value() < -1)
       fail(what + " has a dimension of size " + std::to_string(dim.dim_value()));
@@ -235,7 +235,8 @@ void Model::checkNames(Scope scope) const {
   std::unordered_set<std::string> outputs;
   for (const auto &output : graph.output()) {
     if (!scope.defines(output.name()))
-      fail((scope.around ? "output '" + output.name() + "' of the body " + scope.where : "output '" + output.name() + "'") +
+      fail((scope.around ? "output '" + output.name() + "' of the body " + scope.where
+                         : "output '" + output.name() + "'") +
            " is defined by nothing in the graph");
     if (!scope.around && !outputs.insert(output.name()).second)
       fail("output '" + output.name() + "' is listed twice");

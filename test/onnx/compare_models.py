@@ -20,7 +20,9 @@ def seeded_input(port, dims, values, rng):
     import numpy as np
     if port.name in values:
         return np.array(values[port.name], np.int64)
-    shape = [d if isinstance(d, int) else dims.get(d, 1) for d in port.shape]
+    # A dimension without a name, or one that names nothing ("?"), has the port's and its place.
+    shape = [d if isinstance(d, int) else dims.get(d, 1) if d and any(c.isalnum() for c in d) else dims.get(f"{port.name}.{i}", 1)
+             for i, d in enumerate(port.shape)]
     if port.type == "tensor(int32)":  # bytes of a file, and 256 for padding
         return rng.integers(0, 257, shape).astype(np.int32)
     assert port.type == "tensor(float)", port.type

@@ -127,7 +127,9 @@ static int inspectPackage(const InspectArgs &args) {
     j["inputs"] = portsJson(inputs);
     j["outputs"] = portsJson(outputs);
     j["states"] = portsJson(states);
-    j["needs"] = {{"cpu", info.cpuLevels}, {"kernels", providers}, {"arena_bytes", s.peakBytes}};
+    j["needs"] = {{"cpu", info.cpuLevels}, {"kernels", providers}, {"arena_bytes", dim::bounds(s.peakBytes).lo}};
+    if (!dim::isConstant(s.peakBytes)) // the least, and what it depends on
+      j["needs"]["arena_bytes_by_size"] = dim::str(s.peakBytes);
     j["weight_bytes"] = info.weightBytes;
     std::fputs(dump(j).c_str(), stdout);
     return kOk;
@@ -139,8 +141,9 @@ static int inspectPackage(const InspectArgs &args) {
   std::string levels;
   for (const std::string &level : info.cpuLevels)
     levels += (levels.empty() ? "" : " or ") + level;
-  std::printf("needs\n  cpu level %s, %s of scratch memory\n ", levels.empty() ? "baseline" : levels.c_str(),
-              humanBytes(s.peakBytes).c_str());
+  std::printf("needs\n  cpu level %s, %s of scratch memory%s\n ", levels.empty() ? "baseline" : levels.c_str(),
+              humanBytes(dim::bounds(s.peakBytes).lo).c_str(),
+              dim::isConstant(s.peakBytes) ? "" : " or more, by the sizes");
   for (const auto &[provider, count] : providers)
     std::printf(" %s kernels: %d", provider.c_str(), count);
   std::printf("\n");

@@ -3,6 +3,8 @@
 // RUN: tressel inspect %t.tsl | FileCheck %s --check-prefix=INSPECT
 // INSPECT: x: f32[n, 3]
 // INSPECT: y: f32[n, 3]
+// INSPECT: cpu level {{.*}}, {{[0-9.]+}} {{bytes|KB}} of scratch memory
+// RUN: tressel inspect --json %t.tsl | python3 -c "import json, sys; assert json.load(sys.stdin)['needs']['arena_bytes'] >= 0"
 // RUN: tressel run %t.tsl --random-inputs 1 --dim n=5 | FileCheck %s --check-prefix=FIVE
 // RUN: tressel run %s --random-inputs 1 --dim n=5 | FileCheck %s --check-prefix=FIVE
 // FIVE: y: f32[5, 3]

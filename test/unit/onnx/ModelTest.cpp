@@ -55,6 +55,16 @@ TEST(OnnxModel, NamesSymbolicDims) {
   EXPECT_EQ(m.inputs()[0].type(), "f32[d1, 3, d2]");
 }
 
+TEST(OnnxModel, AQuestionMarkNamesNothing) {
+  ModelBuilder b = good();
+  auto *shape = b.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (int i : {0, 1})
+    shape->mutable_dim(i)->set_dim_param("?");
+  const Model model = Model::parse(b.bytes(), "m.onnx");
+  EXPECT_EQ(model.inputs()[0].dims[0].name, "x.0");
+  EXPECT_EQ(model.inputs()[0].dims[1].name, "x.1");
+}
+
 TEST(OnnxModel, AnInitializerIsNoInput) {
   ModelBuilder b;
   b.input("x", {2}).input("w", {2}).output("y");
