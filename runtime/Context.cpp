@@ -2,6 +2,7 @@
 // program, and one record per command that points into it. A call patches the inputs' and outputs' pointers and walks
 // the records. Commands run in issue order: a valid order for any number of streams, because waits point backward.
 #include "ExecutableImpl.h"
+#include "ScheduleSizes.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/ThreadPool.h"
@@ -341,12 +342,10 @@ struct Context::Impl {
     auto made = std::make_unique<Instance>();
     made->dims = dims;
     made->numbers = instantiate(schedule(), dims);
-    for (const ArenaDesc &arena : made->numbers.arenas)
-      if (arena.bytes > std::min(maxBytes, int64_t(1) << 47)) // as much as there can be addresses
+    for (const ArenaDesc &arena : made->numbers.arenas) // before the verifier calls it impossible
+      if (arena.bytes > kMaxBytes)
         throw OutOfMemory("'" + schedule().name + "' needs " + std::to_string(arena.bytes) +
-                          " bytes for these sizes, but " +
-                          (arena.bytes > maxBytes ? "its context may hold " + std::to_string(maxBytes)
-                                                  : std::string("no machine has so many")));
+                          " bytes for these sizes, more than any machine has");
     if (const auto violations = verifySchedule(made->numbers); !violations.empty())
       throw InputError("schedule '" + schedule().name + "' is not safe to run: " + violations[0].message);
     if (provide(made->numbers)) {

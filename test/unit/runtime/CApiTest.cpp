@@ -280,3 +280,36 @@ TEST(CApi, MemoryIsBoundedAndTheCallers) {
   tressel_context_destroy(context);
   EXPECT_EQ(counted.live, 0);
 }
+
+/// The package is fine: these sizes are too large for any machine.
+TEST(CApi, ImpossibleSizesAreAMatterOfMemory) {
+  const int64_t n = dim::symbol("n");
+  ScheduleBuilder b;
+  b.s.dims = {n};
+  const auto one = ScheduleBuilder::floats(1);
+  const uint32_t x = b.input("x", one), out = b.output("out", one),
+                 h = b.buffer(Space::Arena, b.arena(dim::mul(n, 1 << 20)), 0, one);
+  b.s.inputs[0].type = b.s.outputs[0].type = {f32, Shape{n}};
+  for (uint32_t buffer : {x, out, h})
+    b.s.buffers[buffer].bytes = dim::mul(n, 4), b.s.buffers[buffer].type = {f32, Shape{n}};
+  const uint32_t add = b.kernel("add", n, 64);
+  b.s.kernels[add].numInputs = 2;
+  b.launch(add, {x, x}, {h});
+  b.launch(add, {h, x}, {out});
+  const std::vector<std::byte> image = testImage("kernels");
+  const PackageFunction function{"main", &b.s, {{CpuLevel::Baseline, image}}, {}};
+  const std::vector<std::byte> bytes = packageBytes({&function, 1});
+  std::unique_ptr<std::byte, Opened::Free> memory(
+      static_cast<std::byte *>(std::aligned_alloc(64, (bytes.size() + 63) / 64 * 64)));
+  std::memcpy(memory.get(), bytes.data(), bytes.size());
+  tressel_package *package = nullptr;
+  tressel_context *context = nullptr;
+  ASSERT_EQ(tressel_open_memory(memory.get(), bytes.size(), &package), TRESSEL_OK) << tressel_error();
+  ASSERT_EQ(tressel_context_create(package, nullptr, &context), TRESSEL_OK) << tressel_error();
+  float few[2] = {};
+  const int64_t size = (int64_t(1) << 31) - 1;
+  const tressel_tensor in = floats(few, size), result = floats(few + 1, size);
+  EXPECT_EQ(tressel_run(context, &in, 1, &result, 1), TRESSEL_OUT_OF_MEMORY) << tressel_error();
+  tressel_context_destroy(context);
+  tressel_close(package);
+}
