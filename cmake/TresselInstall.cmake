@@ -1,5 +1,6 @@
 # What `cmake --install` puts where, and how another project finds it: find_package(Tressel) or pkg-config.
-#   Tressel::runtime   libtressel_runtime.so, enough to open and run packages from C and C++
+#   Tressel::runtime   libtressel_runtime.so, enough to open and run packages from C and C++; it finds
+#                      libtressel_kernels.so beside itself for packages whose kernels are prebuilt
 #   Tressel::tressel   libtressel.so, all of the C++ API, the compiler included
 include(CMakePackageConfigHelpers)
 
@@ -18,7 +19,8 @@ target_include_directories(tressel_all INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURC
                            $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/frontend/include>)
 
 set_target_properties(tressel_runtime PROPERTIES EXPORT_NAME runtime)
-foreach(library tressel_runtime tressel_all)
+set_target_properties(tressel_kernels PROPERTIES EXPORT_NAME kernels)
+foreach(library tressel_runtime tressel_kernels tressel_all)
   set_target_properties(${library} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
   target_compile_features(${library} INTERFACE cxx_std_20)
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -26,7 +28,7 @@ endforeach()
 add_library(Tressel::runtime ALIAS tressel_runtime)
 add_library(Tressel::tressel ALIAS tressel_all)
 
-install(TARGETS tressel_runtime tressel_all EXPORT TresselTargets)
+install(TARGETS tressel_runtime tressel_kernels tressel_all EXPORT TresselTargets)
 install(TARGETS tressel_compiler tressel) # the program finds the library beside itself
 foreach(folder ${CMAKE_SOURCE_DIR}/runtime/include ${CMAKE_SOURCE_DIR}/frontend/include ${CMAKE_BINARY_DIR}/frontend/include)
   install(DIRECTORY ${folder}/tressel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

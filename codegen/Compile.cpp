@@ -5,6 +5,7 @@
 #include "codegen/cpu/CompileKernels.h"
 #include "codegen/cpu/GeneratedProvider.h"
 #include "codegen/cpu/KernelSource.h"
+#include "codegen/kernels/Provider.h"
 #include "codegen/onednn/Provider.h"
 #include "codegen/prebuilt/Provider.h"
 #include "ir/graph/Graph.h"
@@ -118,6 +119,7 @@ ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCo
   owned_.push_back(makeGeneratedProvider(*target_));
   owned_.push_back(makePrebuiltProvider());
   owned_.push_back(makeCustomProvider());
+  owned_.push_back(kernels::makeProvider());
   if (allowLibrary)
     owned_.push_back(onednn::makeProvider());
   for (const auto &provider : owned_)

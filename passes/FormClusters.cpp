@@ -89,7 +89,7 @@ public:
   /// The library of `root` followed by generated code for all others of `ops`.
   Work withEpilogue(const Work &library, Ops root, Ops ops) const {
     Work work;
-    if (!generated || !library.provider->takesEpilogue())
+    if (!generated || !library.bid.takesEpilogue)
       return work;
     llvm::SmallDenseSet<Operation *> inRoot(root.begin(), root.end());
     SmallVector<Operation *> epilogue =

@@ -34,6 +34,9 @@ struct Bid {
   std::string params; ///< JSON for the provider's factory (library kernels); empty for generated ones
   int64_t range = 1, grain = 1, scratchBytes = 0; ///< range and scratchBytes may be symbolic
   std::vector<PackRequest> packs;
+  /// A generated epilogue may follow on the same chunk (KernelDesc::epilogue): a unit writes neighbouring elements, as
+  /// many as "unit" in `params` says.
+  bool takesEpilogue = false;
 };
 
 class KernelProvider {
@@ -43,8 +46,6 @@ public:
   /// Nothing if it cannot run exactly these ops as one kernel. Must be cheap: asked often while clusters grow.
   /// `parameterOnly(i)` tells whether input i could be packed ahead of the step.
   virtual std::optional<Bid> bid(const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const = 0;
-  /// A root of this provider may be followed by a generated epilogue over the same chunk (KernelDesc::epilogue).
-  virtual bool takesEpilogue() const { return false; }
 };
 
 } // namespace tressel::passes

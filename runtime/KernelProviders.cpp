@@ -1,5 +1,7 @@
 #include "tressel/runtime/Kernel.h"
 
+#include <algorithm>
+#include <dlfcn.h>
 #include <map>
 #include <mutex>
 
@@ -17,6 +19,21 @@ Registry &registry() {
   return instance;
 }
 
+/// The factory of libtressel_NAME.so beside this library, which stays loaded; null if there is none.
+KernelFactory loadProvider(const std::string &name) {
+  if (name.empty() || !std::all_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
+    return nullptr;
+  Dl_info self;
+  if (!dladdr(reinterpret_cast<const void *>(&registerKernelProvider), &self) || !self.dli_fname)
+    return nullptr;
+  std::string path = self.dli_fname; // libtressel_runtime.so, with a version behind it where it is installed
+  const size_t folder = path.rfind('/') + 1, version = path.find(".so", folder);
+  path = path.substr(0, folder) + "libtressel_" + name + (version == path.npos ? ".so" : path.substr(version));
+  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const auto *factory = library ? static_cast<const KernelFactory *>(dlsym(library, "tressel_kernel_factory")) : nullptr;
+  return factory ? *factory : nullptr;
+}
+
 } // namespace
 
 void registerKernelProvider(std::string name, KernelFactory factory) {
@@ -27,7 +44,12 @@ void registerKernelProvider(std::string name, KernelFactory factory) {
 KernelFactory findKernelProvider(const std::string &name) {
   std::lock_guard lock(registry().mutex);
   auto it = registry().factories.find(name);
-  return it == registry().factories.end() ? nullptr : it->second;
+  if (it != registry().factories.end())
+    return it->second;
+  KernelFactory factory = loadProvider(name);
+  if (factory)
+    registry().factories[name] = factory;
+  return factory;
 }
 
 } // namespace tressel::runtime

@@ -1,0 +1,96 @@
+// Bids for matrix products: how the work is cut into units, and what it will take.
+#include "codegen/CostModel.h"
+#include "codegen/kernels/Provider.h"
+#include "ir/graph/Graph.h"
+#include "runtime/kernels/ProductParams.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tressel::kernels {
+
+using codegen::CpuModel;
+using codegen::hinted;
+
+/// A range of columns narrower than this reads the left side too often.
+static constexpr int64_t kLeastColumns = 128;
+/// Rows up to which the columns are cut instead: reading the right side is then most of the work, and each range reads its
+/// own. What follows such a product is a kernel of its own, as a unit's rows are no neighbours.
+static constexpr int64_t kFewRows = 64;
+
+static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &cpu) {
+  constexpr double worthSplitting = 50e-6;
+  p.rows = p.m, p.parts = 1;
+  if (serialSeconds < worthSplitting || cpu.threads == 1 || dim::hint(p.batch) >= 4 * cpu.threads)
+    return;
+  const bool isStatic = dim::isConstant(p.m) && dim::isConstant(p.n);
+  if (isStatic && p.m <= kFewRows && p.batch == 1) {
+    p.parts = std::clamp<int64_t>(p.n / kLeastColumns, 1, 4 * cpu.threads);
+    return;
+  }
+  if (p.batch == 1) {
+    if (!isStatic) {
+      p.rows = 64;
+      return;
+    }
+    const int64_t blocks = std::clamp<int64_t>(p.m / 64, 2, std::max<int64_t>(4 * cpu.threads, p.m / 128));
+    p.rows = ((p.m + blocks - 1) / blocks + 7) / 8 * 8;
+    return;
+  }
+  // Equal blocks, so that units are neighbours.
+  if (isStatic)
+    for (int64_t blocks = (p.m + 127) / 128; blocks <= p.m / 24; ++blocks)
+      if (p.m % blocks == 0) {
+        p.rows = p.m / blocks;
+        return;
+      }
+}
+
+/// Share of the peak, as measured on one core: many rows amortize reading the right side, and packing it if that is not
+/// done ahead.
+static double efficiency(double rows, double k, bool packed, bool leftDense) {
+  double share = 0.9 * std::min(1.0, (rows + 2) / 16) * (k / (k + 16));
+  if (!packed)
+    share *= rows / (rows + 12);
+  return leftDense ? share : share * 0.8;
+}
+
+std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
+                                         llvm::ArrayRef<bool> parameterOnly) {
+  const auto product = codegen::asMatrixProduct(root);
+  if (!product)
+    return std::nullopt;
+  ProductParams p;
+  p.batch = product->batch, p.m = product->m, p.n = product->n, p.k = product->k;
+  p.a = product->left, p.b = product->right;
+  p.left = codegen::inputOf(candidate, product->leftOperand);
+  p.right = codegen::inputOf(candidate, product->rightOperand);
+  p.symbols = graph::symbolsOf(candidate.ops[0]);
+  p.typicalRows = std::max<int64_t>(1, dim::hint(p.m));
+  // A packed side serves all rows; sides of a batch are read as they are.
+  const bool packed = parameterOnly[static_cast<size_t>(p.right)] && p.b[0] == 0 && dim::isConstant(p.n) && dim::isConstant(p.k);
+  if (packed)
+    p.packed = static_cast<int32_t>(candidate.inputs.size());
+
+  const CpuModel &cpu = codegen::hostCpuModel();
+  const double flops = 2 * hinted(dim::numElements(root.result.shape)) * hinted(p.k);
+  const double bytes = hinted(dim::bytes(root.operands[0])) + hinted(dim::bytes(root.operands[1])) +
+                       hinted(dim::bytes(root.result));
+  const double share = efficiency(hinted(p.m), hinted(p.k), packed, p.a[2] == 1);
+  const double predicted = codegen::predictSeconds(cpu, flops, bytes, share);
+  chooseUnits(p, predicted * cpu.threads, cpu);
+
+  passes::Bid bid;
+  const int64_t units = std::max<int64_t>(1, dim::hint(p.units()));
+  bid.seconds = predicted + 50e-9;
+  bid.params = p.text();
+  bid.range = p.units();
+  bid.grain = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(units) * 20e-6 / (predicted * cpu.threads)), 1, units);
+  bid.scratchBytes = p.scratchBytes();
+  bid.takesEpilogue = p.parts == 1;
+  if (packed)
+    bid.packs.push_back({static_cast<unsigned>(p.right), p.packText(), p.packedBytes()});
+  return bid;
+}
+
+} // namespace tressel::kernels

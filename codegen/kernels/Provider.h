@@ -1,0 +1,18 @@
+// The provider "kernels": prebuilt kernels of our own (runtime/kernels), which packages may use too.
+#pragma once
+
+#include "codegen/MatrixProduct.h"
+#include "passes/KernelProvider.h"
+
+#include <memory>
+
+namespace tressel::kernels {
+
+/// Also registers the kernels with the runtime.
+std::unique_ptr<passes::KernelProvider> makeProvider();
+
+/// One family's bid for a candidate of which `root` is all.
+std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
+                                         llvm::ArrayRef<bool> parameterOnly);
+
+} // namespace tressel::kernels

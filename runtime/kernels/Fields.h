@@ -1,0 +1,45 @@
+// The description of a kernel, as the compiler writes it into KernelDesc::params: one flat JSON object of numbers and
+// strings. Sizes may be symbolic and are then strings ("4*n + 4"); a list of sizes is a string with ';' between them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tressel::kernels {
+
+class Fields {
+public:
+  /// Throws InputError when the text is not of this form.
+  static Fields parse(std::string_view text);
+
+  // Each throws InputError when there is no field of this name and kind.
+  const std::string &text(std::string_view name) const;
+  int64_t number(std::string_view name) const;
+  /// The same, refused outside [lo, hi].
+  int64_t number(std::string_view name, int64_t lo, int64_t hi) const;
+  int64_t size(std::string_view name) const;
+  std::vector<int64_t> sizes(std::string_view name) const;
+  /// Sizes that are symbols, which the kernel's scalars give.
+  std::vector<int64_t> symbols(std::string_view name) const;
+
+private:
+  const std::string &find(std::string_view name) const;
+  std::vector<std::pair<std::string, std::string>> fields_;
+};
+
+/// Writes what Fields reads.
+class FieldsText {
+public:
+  FieldsText &text(std::string_view name, std::string_view value); ///< without quotes and backslashes
+  FieldsText &size(std::string_view name, int64_t value);          ///< a number or an expression
+  FieldsText &sizes(std::string_view name, const std::vector<int64_t> &values);
+  std::string str() const { return "{" + text_ + "}"; }
+
+private:
+  std::string text_;
+};
+
+} // namespace tressel::kernels

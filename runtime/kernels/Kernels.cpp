@@ -1,0 +1,30 @@
+#include "Kernels.h"
+
+#include "Fields.h"
+#include "Levels.h"
+#include "ProductKernel.h"
+#include "tressel/runtime/Error.h"
+
+namespace tressel::kernels {
+
+using Maker = runtime::LoadedKernel (*)(const runtime::KernelDesc &, const Fields &, runtime::CpuLevel);
+
+static constexpr std::pair<std::string_view, Maker> makers[] = {
+    {"product", makeProduct},
+    {"pack_product", makeProductPack},
+};
+
+static runtime::LoadedKernel make(const runtime::KernelDesc &desc) {
+  const Fields fields = Fields::parse(desc.params);
+  const std::string &kind = fields.text("kind");
+  for (const auto &[name, maker] : makers)
+    if (kind == name)
+      return maker(desc, fields, kernelLevel());
+  throw InputError("kernel '" + desc.symbol + "' is of the unknown kind '" + kind + "'");
+}
+
+void registerKernels() { runtime::registerKernelProvider("kernels", make); }
+
+} // namespace tressel::kernels
+
+const tressel::runtime::KernelFactory tressel_kernel_factory = tressel::kernels::make;

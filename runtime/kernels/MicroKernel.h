@@ -1,0 +1,106 @@
+// The innermost loop of products: a tile of R rows and C vectors of the result, kept in registers over the whole depth.
+#pragma once
+
+#include "Vector.h"
+
+namespace tressel::kernels {
+namespace {
+
+/// One call: c[r][...] (+)= sum over k of a[r * aRow + k] * b[k * bRow + ...].
+struct Tile {
+  const float *a;
+  int64_t aRow;
+  const float *b;
+  int64_t bRow;
+  int64_t depth;
+  float *c;
+  int64_t cRow;
+  bool add;           ///< to what is there
+  const float *ahead; ///< read into L2 meanwhile, for a later tile
+  int64_t aheadLines; ///< cache lines of it per four steps of the depth
+};
+
+template <int R, int C> [[gnu::always_inline]] inline void step(Vector (&sum)[R][C], const float *a, int64_t aRow, const float *b) {
+  Vector right[C];
+#pragma GCC unroll 8
+  for (int c = 0; c < C; ++c)
+    right[c] = load(b + c * kLanes);
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    const Vector left = broadcast(a[r * aRow]);
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c)
+      sum[r][c] += left * right[c];
+  }
+}
+
+template <int R, int C> void multiplyTile(const Tile &t) {
+  Vector sum[R][C] = {};
+  const float *a = t.a, *b = t.b;
+  const char *ahead = reinterpret_cast<const char *>(t.ahead);
+  const int64_t aRow = t.aRow, bRow = t.bRow, lines = t.aheadLines;
+  int64_t k = t.depth;
+  for (; k >= 4; k -= 4) {
+    for (int64_t i = 0; i < lines; ++i, ahead += 64)
+      __builtin_prefetch(ahead, 0, 2);
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u)
+      step<R, C>(sum, a + u, aRow, b + u * bRow);
+    a += 4, b += 4 * bRow;
+  }
+  for (; k > 0; --k, ++a, b += bRow)
+    step<R, C>(sum, a, aRow, b);
+  float *to = t.c;
+  const int64_t cRow = t.cRow;
+  if (t.add) {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int c = 0; c < C; ++c)
+        store(to + r * cRow + c * kLanes, load(to + r * cRow + c * kLanes) + sum[r][c]);
+  } else {
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int c = 0; c < C; ++c)
+        store(to + r * cRow + c * kLanes, sum[r][c]);
+  }
+}
+
+using TileFn = void (*)(const Tile &);
+
+/// Most rows of a tile `columns` vectors wide: sums, one row of the right side and one value of the left fit the
+/// registers, and sums enough hide the latency of a multiply-add.
+constexpr int rowsOfTile(int columns) {
+#if defined(__AVX512F__)
+  constexpr int rows[] = {0, 14, 12, 8, 6};
+#elif defined(__AVX2__)
+  constexpr int rows[] = {0, 12, 6};
+#else
+  constexpr int rows[] = {0, 8, 4};
+#endif
+  return rows[columns];
+}
+constexpr int kMostRows = 14;
+#if defined(__AVX512F__)
+constexpr int kMostColumns = 4;
+#else
+constexpr int kMostColumns = 2;
+#endif
+
+/// The kernels of all sizes, by columns and rows.
+struct Tiles {
+  TileFn of[kMostColumns + 1][kMostRows + 1] = {};
+  template <int C, int R> constexpr void fill() {
+    of[C][R] = multiplyTile<R, C>;
+    if constexpr (R < rowsOfTile(C))
+      fill<C, R + 1>();
+    else if constexpr (C < kMostColumns)
+      fill<C + 1, 1>();
+  }
+  constexpr Tiles() { fill<1, 1>(); }
+};
+constexpr Tiles kTiles;
+
+} // namespace
+} // namespace tressel::kernels

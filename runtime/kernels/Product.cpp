@@ -1,0 +1,188 @@
+// The driver of matrix products at one level: blocks of depth and rows that fit the caches, inside them the panels of
+// the right side, inside those tiles of rows.
+#include "Product.h"
+#include "MicroKernel.h"
+
+namespace tressel::kernels {
+namespace {
+
+static_assert(kMostColumns * kLanes <= kMostColumnsOfPanel);
+
+/// How the columns fall into panels.
+struct Panels {
+  int64_t vectors, count;
+  explicit Panels(const RightSide &right) : vectors(ceilDiv(right.n, kLanes)), count(ceilDiv(vectors, widest(right.rows))) {}
+  /// Vectors of a panel at most: wide for few rows, which are bound by reading the right side; where the rows are two
+  /// tiles or so, narrow, for higher tiles; then what the rows divide into.
+  static int64_t widest(int64_t rows) {
+    if (kMostColumns < 4 || rows < 7)
+      return kMostColumns;
+    return rows <= 20 ? 2 : rows % 8 == 0 ? 3 : 4;
+  }
+  int64_t begin(int64_t panel) const { return part(vectors, count, panel); } // in vectors
+};
+
+// --- Other layouts ---------------------------------------------------------------------------------------------------
+
+/// `depth` rows of one panel, at `to`.
+void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, int64_t vectors, float *to) {
+  const int64_t width = vectors * kLanes;
+  if (bColumn == 1 && columns == width) {
+    for (int64_t k = 0; k < depth; ++k, b += bDepth)
+      for (int64_t v = 0; v < vectors; ++v, to += kLanes)
+        store(to, load(b + v * kLanes));
+    return;
+  }
+  for (int64_t k = 0; k < depth; ++k, b += bDepth, to += width) {
+    for (int64_t c = 0; c < columns; ++c)
+      to[c] = b[c * bColumn];
+    for (int64_t c = columns; c < width; ++c)
+      to[c] = 0;
+  }
+}
+
+void pack(const RightSide &right, const float *b, int64_t bDepth, int64_t bColumn, float *to) {
+  const Panels panels(right);
+  for (int64_t p = 0; p < panels.count; ++p) {
+    const int64_t from = panels.begin(p), vectors = panels.begin(p + 1) - from, column = from * kLanes;
+    packPanel(b + column * bColumn, bDepth, bColumn, right.k, least(vectors * kLanes, right.n - column), vectors,
+              to + column * right.k);
+  }
+}
+
+/// A block of the left side with dense depth.
+void copyLeft(const float *a, int64_t aRow, int64_t aDepth, int64_t rows, int64_t depth, float *to) {
+  for (int64_t k = 0; k < depth; ++k)
+    for (int64_t r = 0; r < rows; ++r)
+      to[r * depth + k] = a[r * aRow + k * aDepth];
+}
+
+// --- One panel -------------------------------------------------------------------------------------------------------
+
+/// All rows of a block times one panel.
+struct PanelProduct {
+  const float *a;
+  int64_t aRow, rows;
+  const float *b;
+  int64_t bRow, depth;
+  float *c;
+  int64_t cRow, columns, vectors;
+  bool add;
+  const float *ahead = nullptr; ///< needed next: read into L2 meanwhile
+  int64_t aheadFloats = 0;
+};
+
+/// A tile whose last vector reaches beyond the columns: computed aside.
+[[gnu::noinline]] void multiplyEdge(TileFn fn, Tile tile, int64_t rows, int64_t columns, int64_t vectors) {
+  alignas(64) float aside[kMostRows * kMostColumns * kLanes];
+  float *c = tile.c;
+  const int64_t cRow = tile.cRow, width = vectors * kLanes;
+  const bool add = tile.add;
+  tile.c = aside, tile.cRow = width, tile.add = false;
+  fn(tile);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < columns; ++i)
+      c[r * cRow + i] = add ? c[r * cRow + i] + aside[r * width + i] : aside[r * width + i];
+}
+
+void multiplyPanel(const PanelProduct &p) {
+  const int64_t tiles = ceilDiv(p.rows, rowsOfTile(static_cast<int>(p.vectors)));
+  // Each tile reads its share of what comes next.
+  const int64_t share = ceilDiv(ceilDiv(p.aheadFloats, 16), tiles), perStep = ceilDiv(share, most(p.depth / 4, 1));
+  for (int64_t t = 0; t < tiles; ++t) {
+    const int64_t first = part(p.rows, tiles, t), rows = part(p.rows, tiles, t + 1) - first;
+    const TileFn fn = kTiles.of[p.vectors][rows];
+    const Tile tile{p.a + first * p.aRow, p.aRow,        p.b, p.bRow, p.depth, p.c + first * p.cRow, p.cRow, p.add,
+                    p.ahead + t * share * 16, perStep};
+    if (p.columns == p.vectors * kLanes)
+      fn(tile);
+    else
+      multiplyEdge(fn, tile, rows, p.columns, p.vectors);
+  }
+}
+
+// --- All of it -------------------------------------------------------------------------------------------------------
+
+/// One row times columns whose depth is dense: sums along the depth.
+void multiplyDots(const float *a, const float *b, int64_t bColumn, int64_t depth, int64_t columns, float *c) {
+  constexpr int kAtOnce = 4;
+  for (int64_t j = 0; j < columns; j += kAtOnce) {
+    const float *at[kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i)
+      at[i] = b + least(j + i, columns - 1) * bColumn;
+    Vector sum[kAtOnce] = {}, further[kAtOnce] = {};
+    int64_t k = 0;
+    for (; k + 2 * kLanes <= depth; k += 2 * kLanes)
+      for (int i = 0; i < kAtOnce; ++i) {
+        sum[i] += load(a + k) * load(at[i] + k);
+        further[i] += load(a + k + kLanes) * load(at[i] + k + kLanes);
+      }
+    for (int i = 0; i < kAtOnce && j + i < columns; ++i) {
+      sum[i] += further[i];
+      float total = 0;
+      for (int64_t rest = k; rest < depth; ++rest)
+        total += a[rest] * at[i][rest];
+      for (int lane = 0; lane < kLanes; ++lane)
+        total += sum[i][lane];
+      c[j + i] = total;
+    }
+  }
+}
+
+void multiply(const Product &p) {
+  const Panels panels(p.right);
+  const int64_t k = p.right.k, n = p.right.n, firstPanel = part(panels.count, p.parts, p.part),
+                lastPanel = part(panels.count, p.parts, p.part + 1);
+  if (firstPanel == lastPanel)
+    return;
+  const bool leftDense = p.aDepth == 1 || k == 1;
+  if (p.b && p.rows == 1 && leftDense && p.bDepth == 1 && k > 1) {
+    const int64_t from = panels.begin(firstPanel) * kLanes, to = least(panels.begin(lastPanel) * kLanes, n);
+    multiplyDots(p.a, p.b + from * p.bColumn, p.bColumn, k, to - from, p.c + from);
+    return;
+  }
+  // Few rows read the right side where it stands, if its rows are dense.
+  const bool direct = p.b && p.bColumn == 1 && p.rows <= 8;
+  const int64_t depths = ceilDiv(k, kDepthOfBlock), blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
+  float *const bAside = p.scratch, *const aAside = p.scratch + (p.b ? kMostColumnsOfPanel * least(k, kDepthOfBlock) : 0);
+  for (int64_t d = 0; d < depths; ++d) {
+    const int64_t k0 = part(k, depths, d), depth = part(k, depths, d + 1) - k0;
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t row0 = part(p.rows, blocks, block), rows = part(p.rows, blocks, block + 1) - row0;
+      const float *a = p.a + row0 * p.aRow + k0 * p.aDepth;
+      int64_t aRow = p.aRow;
+      if (!leftDense) {
+        copyLeft(a, p.aRow, p.aDepth, rows, depth, aAside);
+        a = aAside, aRow = depth;
+      }
+      for (int64_t j = firstPanel; j < lastPanel; ++j) {
+        const int64_t from = panels.begin(j), vectors = panels.begin(j + 1) - from, width = vectors * kLanes,
+                      column = from * kLanes, columns = least(width, n - column);
+        PanelProduct panel{a,      aRow,    rows,    nullptr, width, depth, p.c + row0 * p.cRow + column,
+                           p.cRow, columns, vectors, d > 0};
+        if (p.packed) {
+          panel.b = p.packed + column * k + k0 * width;
+          if (rows <= rowsOfTile(static_cast<int>(vectors))) { // a single tile streams: a few lines ahead of itself
+            panel.ahead = panel.b + 1024, panel.aheadFloats = depth * width;
+          } else if (j + 1 < lastPanel) {
+            const int64_t next = (panels.begin(j + 2) - panels.begin(j + 1)) * kLanes;
+            panel.ahead = p.packed + (from + vectors) * kLanes * k + k0 * next, panel.aheadFloats = depth * next;
+          }
+        } else if (const float *b = p.b + k0 * p.bDepth + column * p.bColumn; direct && columns == width) {
+          panel.b = b, panel.bRow = p.bDepth;
+        } else {
+          packPanel(b, p.bDepth, p.bColumn, depth, columns, vectors, bAside);
+          panel.b = bAside;
+        }
+        multiplyPanel(panel);
+      }
+    }
+  }
+}
+
+} // namespace
+
+extern const ProductKernels TRESSEL_AT_LEVEL(product);
+const ProductKernels TRESSEL_AT_LEVEL(product){pack, multiply};
+
+} // namespace tressel::kernels

@@ -1,0 +1,123 @@
+#include "ProductKernel.h"
+
+#include "Levels.h"
+#include "Product.h"
+#include "ProductParams.h"
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace tressel::kernels {
+
+using runtime::KernelArgs;
+using runtime::LoadedKernel;
+
+namespace {
+
+/// A product's numbers for the sizes of the last calls, so that a call with known sizes evaluates nothing.
+struct ProductState {
+  static constexpr size_t kSizes = 8;
+  struct Entry {
+    std::vector<int64_t> scalars;
+    ProductParams numbers;
+  };
+  ProductParams params;
+  int32_t numInputs;
+  const ProductKernels &kernels;
+  mutable std::mutex mutex;
+  mutable std::vector<std::shared_ptr<const Entry>> recent; // the last used first
+
+  ProductState(ProductParams params, int32_t numInputs, const ProductKernels &kernels)
+      : params(std::move(params)), numInputs(numInputs), kernels(kernels) {}
+
+  std::shared_ptr<const Entry> find(const int64_t *scalars) const {
+    std::lock_guard lock(mutex);
+    auto found = std::ranges::find_if(
+        recent, [&](const auto &entry) { return std::equal(entry->scalars.begin(), entry->scalars.end(), scalars); });
+    if (found == recent.end()) {
+      auto entry = std::make_shared<const Entry>(
+          Entry{{scalars, scalars + params.symbols.size()}, params.at(scalars)}); // may throw: nothing has changed yet
+      if (recent.size() == kSizes)
+        recent.pop_back();
+      found = recent.insert(recent.begin(), std::move(entry));
+    }
+    std::rotate(recent.begin(), found, found + 1);
+    return recent.front();
+  }
+};
+
+} // namespace
+
+static void run(const ProductState &state, const ProductParams &p, const KernelArgs &args, int64_t begin, int64_t end) {
+  if (p.m < 1 || p.n < 1 || p.batch < 1)
+    return;
+  Product product;
+  product.right = {p.n, p.k, p.typicalRows};
+  product.aRow = p.a[1], product.aDepth = p.a[2], product.bDepth = p.b[1], product.bColumn = p.b[2];
+  product.packed = p.packed >= 0 ? static_cast<const float *>(args.buffers[p.packed]) : nullptr;
+  product.cRow = p.n, product.parts = p.parts, product.scratch = static_cast<float *>(args.scratch);
+  const auto *a = static_cast<const float *>(args.buffers[p.left]);
+  const auto *b = p.packed >= 0 ? nullptr : static_cast<const float *>(args.buffers[p.right]);
+  auto *c = static_cast<float *>(args.buffers[state.numInputs]);
+  const int64_t blocks = p.rowBlocks();
+  for (int64_t u = begin; u < end;) { // neighbouring blocks of rows at once
+    const int64_t block = u % blocks, matrix = u / blocks, entry = matrix / p.parts,
+                  numBlocks = std::min(blocks - block, end - u), row = block * p.rows;
+    product.rows = std::min(numBlocks * p.rows, p.m - row);
+    product.part = matrix % p.parts;
+    product.a = a + entry * p.a[0] + row * p.a[1];
+    product.b = b ? b + entry * p.b[0] : nullptr;
+    product.c = c + (entry * p.m + row) * p.n;
+    state.kernels.multiply(product);
+    u += numBlocks;
+  }
+}
+
+static int32_t runProduct(const KernelArgs *args, int64_t begin, int64_t end) {
+  const auto &state = *static_cast<const ProductState *>(args->state);
+  try {
+    if (state.params.symbols.empty())
+      run(state, state.params, *args, begin, end);
+    else
+      run(state, state.find(args->scalars)->numbers, *args, begin, end);
+    return runtime::kKernelOk;
+  } catch (const std::exception &) { // a size that no number can be: kernels never throw
+    return runtime::kKernelLibraryFailed;
+  }
+}
+
+static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
+  const auto &state = *static_cast<const ProductState *>(args->state);
+  const ProductParams &p = state.params;
+  if (begin == 0 && end > 0)
+    state.kernels.pack({p.n, p.k, p.typicalRows}, static_cast<const float *>(args->buffers[0]), p.b[1], p.b[2],
+                       static_cast<float *>(args->buffers[state.numInputs]));
+  return runtime::kKernelOk;
+}
+
+static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, ProductParams params,
+                         runtime::CpuLevel level) {
+  for (int32_t operand : {params.left, params.right, params.packed})
+    if (operand >= desc.numInputs)
+      throw InputError("kernel '" + desc.symbol + "' reads operand " + std::to_string(operand) + " of " +
+                       std::to_string(desc.numInputs));
+  const ProductKernels &kernels = at(level, productBaseline, productV3, productV4);
+  auto state = std::make_shared<const ProductState>(std::move(params), desc.numInputs, kernels);
+  return {fn, state.get(), state};
+}
+
+LoadedKernel makeProduct(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+  ProductParams params = ProductParams::parse(fields, /*isPack=*/false);
+  if (dim::isConstant(desc.scratchBytes) && desc.scratchBytes < params.scratchBytes())
+    throw InputError("kernel '" + desc.symbol + "' has too little scratch memory");
+  return load(runProduct, desc, std::move(params), level);
+}
+
+LoadedKernel makeProductPack(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+  ProductParams params = ProductParams::parse(fields, /*isPack=*/true);
+  params.right = 0;
+  return load(runPack, desc, std::move(params), level);
+}
+
+} // namespace tressel::kernels

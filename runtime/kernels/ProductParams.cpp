@@ -1,0 +1,81 @@
+#include "ProductParams.h"
+
+#include "Product.h"
+#include "tressel/runtime/Error.h"
+
+namespace tressel::kernels {
+
+int64_t ProductParams::scratchBytes() const {
+  const int64_t depth = dim::isConstant(k) ? k : kDepthOfBlock;
+  return 4 * productScratchFloats(depth, a[2] == 1, packed >= 0);
+}
+
+int64_t ProductParams::packedBytes() const { return 4 * packedFloats(n, k); }
+
+ProductParams ProductParams::at(const int64_t *scalars) const {
+  if (symbols.empty())
+    return *this;
+  dim::Values values;
+  for (size_t i = 0; i < symbols.size(); ++i)
+    values.bind(symbols[i], scalars[i]);
+  ProductParams p = *this;
+  for (int64_t *size : {&p.batch, &p.m, &p.n, &p.k, &p.a[0], &p.a[1], &p.a[2], &p.b[0], &p.b[1], &p.b[2], &p.rows})
+    *size = dim::evaluate(*size, values);
+  p.symbols.clear();
+  return p;
+}
+
+static FieldsText common(const ProductParams &p, const char *kind) {
+  FieldsText text;
+  text.text("kind", kind).size("n", p.n).size("k", p.k).size("typical", p.typicalRows);
+  text.size("b_depth", p.b[1]).size("b_column", p.b[2]);
+  return text;
+}
+
+std::string ProductParams::packText() const { return common(*this, "pack_product").str(); }
+
+std::string ProductParams::text() const {
+  const int64_t unit = parts == 1 ? dim::mul(rows, n) : 0;
+  return common(*this, "product")
+      .size("batch", batch)
+      .size("m", m)
+      .size("a_batch", a[0])
+      .size("a_row", a[1])
+      .size("a_depth", a[2])
+      .size("b_batch", b[0])
+      .size("rows", rows)
+      .size("parts", parts)
+      .size("left", left)
+      .size("right", right)
+      .size("packed", packed)
+      .size("unit", unit)
+      .sizes("symbols", symbols)
+      .str();
+}
+
+ProductParams ProductParams::parse(const Fields &fields, bool isPack) {
+  constexpr int64_t most = dim::kMaxSize;
+  ProductParams p;
+  auto size = [&](const char *name, int64_t least) {
+    const int64_t value = isPack ? fields.number(name, least, most) : fields.size(name);
+    if (dim::isConstant(value) && (value < least || value > most * most))
+      throw InputError(std::string("the description of a product has an impossible size in '") + name + "'");
+    return value;
+  };
+  p.n = size("n", 1), p.k = size("k", 1);
+  p.b[1] = size("b_depth", 0), p.b[2] = size("b_column", 0);
+  p.typicalRows = fields.number("typical", 1, most);
+  if (isPack)
+    return p;
+  p.batch = size("batch", 0), p.m = size("m", 0), p.rows = size("rows", 1);
+  p.a = {size("a_batch", 0), size("a_row", 0), size("a_depth", 0)};
+  p.b[0] = size("b_batch", 0);
+  p.parts = fields.number("parts", 1, most);
+  p.left = static_cast<int32_t>(fields.number("left", 0, 1 << 16));
+  p.right = static_cast<int32_t>(fields.number("right", 0, 1 << 16));
+  p.packed = static_cast<int32_t>(fields.number("packed", -1, 1 << 16));
+  p.symbols = fields.symbols("symbols");
+  return p;
+}
+
+} // namespace tressel::kernels

@@ -1,0 +1,57 @@
+// Library kernels called as the executor calls them, at every level that this machine has.
+#pragma once
+
+#include "runtime/kernels/Fields.h"
+#include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Kernel.h"
+#include "tressel/runtime/Schedule.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <random>
+
+namespace tressel::kernels::test {
+
+inline std::vector<runtime::CpuLevel> levels() {
+  std::vector<runtime::CpuLevel> all;
+  for (int level = 0; level <= static_cast<int>(runtime::hostCpuLevel()); ++level)
+    all.push_back(static_cast<runtime::CpuLevel>(level));
+  return all;
+}
+
+/// Values that products keep exact for a while: sums of them show a wrong term, not a rounding.
+inline std::vector<float> randomValues(int64_t n, unsigned seed) {
+  std::mt19937 rng(seed);
+  std::vector<float> v(static_cast<size_t>(n));
+  for (float &x : v)
+    x = static_cast<float>(static_cast<int>(rng() % 33) - 16) / 16;
+  return v;
+}
+
+/// Memory of exactly these bytes, aligned as the executor's: one byte more is an error under ASan.
+class Memory {
+public:
+  explicit Memory(int64_t bytes)
+      : bytes_(static_cast<size_t>(bytes)), data_(static_cast<std::byte *>(::operator new(bytes_, std::align_val_t(64)))) {
+    std::fill(data_, data_ + bytes_, std::byte(0xff)); // NaN, to f32
+  }
+  ~Memory() { ::operator delete(data_, std::align_val_t(64)); }
+  Memory(const Memory &) = delete;
+  void *get() const { return data_; }
+  float *floats() const { return reinterpret_cast<float *>(data_); }
+
+private:
+  size_t bytes_;
+  std::byte *data_;
+};
+
+/// Runs all units in chunks of `chunk`, the last first.
+inline void run(const runtime::LoadedKernel &kernel, std::vector<void *> buffers, int64_t units, int64_t chunk,
+                int64_t scratchBytes, const std::vector<int64_t> &scalars = {}) {
+  Memory scratch(scratchBytes);
+  runtime::KernelArgs args{buffers.data(), scalars.data(), scratch.get(), 0, kernel.state, 0, nullptr};
+  for (int64_t begin = (units - 1) / chunk * chunk; begin >= 0; begin -= chunk)
+    ASSERT_EQ(kernel.fn(&args, begin, std::min(begin + chunk, units)), runtime::kKernelOk);
+}
+
+} // namespace tressel::kernels::test

@@ -1,0 +1,226 @@
+// Matrix products against a plain loop.
+#include "Kernels.h"
+#include "runtime/kernels/ProductKernel.h"
+#include "runtime/kernels/ProductParams.h"
+#include "tressel/runtime/Error.h"
+
+#include <thread>
+
+namespace tressel::kernels::test {
+namespace {
+
+class Products : public ::testing::TestWithParam<runtime::CpuLevel> {};
+INSTANTIATE_TEST_SUITE_P(Levels, Products, ::testing::ValuesIn(levels()),
+                         [](const auto &info) { return std::string(runtime::nameOf(info.param)); });
+
+/// Elements that a tensor with these sizes and strides spans.
+int64_t extent(std::initializer_list<std::pair<int64_t, int64_t>> dims) {
+  int64_t last = 0;
+  for (auto [size, stride] : dims)
+    last += (size - 1) * stride;
+  return last + 1;
+}
+
+runtime::KernelDesc describe(const ProductParams &p, const std::string &text, int32_t numInputs) {
+  runtime::KernelDesc desc;
+  desc.symbol = "test", desc.provider = "kernels", desc.params = text, desc.numInputs = numInputs;
+  desc.scratchBytes = p.scratchBytes();
+  return desc;
+}
+
+runtime::LoadedKernel load(const ProductParams &p, runtime::CpuLevel level) {
+  return makeProduct(describe(p, p.text(), p.packed >= 0 ? 3 : 2), Fields::parse(p.text()), level);
+}
+
+/// One call of `kernel`, which was made of `p`; `scalars` are the values of its symbols.
+void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, runtime::CpuLevel level,
+          const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
+  const ProductParams p = symbolic.at(scalars.data());
+  const auto a = randomValues(extent({{p.batch, p.a[0]}, {p.m, p.a[1]}, {p.k, p.a[2]}}), 1),
+             b = randomValues(extent({{p.batch, p.b[0]}, {p.k, p.b[1]}, {p.n, p.b[2]}}), 2);
+  Memory c(p.batch * p.m * p.n * 4), packed(p.packed >= 0 ? p.packedBytes() : 0);
+  std::vector<void *> buffers{const_cast<float *>(a.data()), const_cast<float *>(b.data()), c.get()};
+  if (p.packed >= 0) {
+    run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), level), {buffers[1], packed.get()}, 1, 1, 0);
+    buffers.insert(buffers.begin() + 2, packed.get());
+  }
+  run(kernel, buffers, p.units(), chunk, symbolic.scratchBytes(), scalars);
+  for (int64_t i = 0; i < p.batch; ++i)
+    for (int64_t r = 0; r < p.m; ++r)
+      for (int64_t n = 0; n < p.n; ++n) {
+        double sum = 0;
+        for (int64_t k = 0; k < p.k; ++k)
+          sum += double(a[static_cast<size_t>(i * p.a[0] + r * p.a[1] + k * p.a[2])]) *
+                 b[static_cast<size_t>(i * p.b[0] + k * p.b[1] + n * p.b[2])];
+        ASSERT_NEAR(c.floats()[(i * p.m + r) * p.n + n], sum, 1e-5 * std::sqrt(double(p.k)))
+            << p.text() << " at " << i << " " << r << " " << n;
+      }
+}
+
+void check(const ProductParams &p, runtime::CpuLevel level, int64_t chunk = 1) { call(load(p, level), p, level, {}, chunk); }
+
+/// Row-major operands.
+ProductParams plain(int64_t m, int64_t n, int64_t k) {
+  ProductParams p;
+  p.m = m, p.n = n, p.k = k, p.a = {0, k, 1}, p.b = {0, n, 1}, p.rows = m, p.typicalRows = m;
+  return p;
+}
+
+TEST_P(Products, AllNumbersOfRows) {
+  for (int64_t m = 1; m <= 70; ++m)
+    for (bool packed : {false, true}) {
+      ProductParams p = plain(m, 80 + m % 3, 37);
+      p.packed = packed ? 2 : -1;
+      check(p, GetParam());
+    }
+}
+
+TEST_P(Products, AllNumbersOfColumnsAndDepths) {
+  for (int64_t size = 1; size <= 70; ++size)
+    for (int64_t m : {1, 5, 13})
+      for (bool packed : {false, true}) {
+        ProductParams wide = plain(m, size, 9), deep = plain(m, 21, size);
+        wide.packed = deep.packed = packed ? 2 : -1;
+        check(wide, GetParam());
+        check(deep, GetParam());
+      }
+}
+
+TEST_P(Products, BlocksOfDepthAndRows) {
+  for (bool packed : {false, true})
+    for (auto [m, n, k] : {std::array<int64_t, 3>{3, 70, 2500}, {150, 33, 1100}, {270, 130, 20}}) {
+      ProductParams p = plain(m, n, k);
+      p.packed = packed ? 2 : -1;
+      check(p, GetParam());
+    }
+}
+
+TEST_P(Products, PackedForOtherRows) { // a packed side serves any number of rows
+  for (int64_t typical : {1, 10, 16, 64, 100})
+    for (int64_t m : {1, 2, 17, 60}) {
+      ProductParams p = plain(m, 150, 40);
+      p.packed = 2, p.typicalRows = typical;
+      check(p, GetParam());
+    }
+}
+
+TEST_P(Products, TransposedAndStridedOperands) {
+  for (int64_t m : {1, 4, 9, 40, 140})
+    for (bool packed : {false, true}) {
+      ProductParams p = plain(m, 50, 70);
+      p.packed = packed ? 2 : -1;
+      p.a = {0, 1, m};
+      check(p, GetParam());
+      p.b = {0, 1, 70};
+      check(p, GetParam());
+      p.a = {0, 70, 1};
+      check(p, GetParam());
+      p.a = {0, 150, 2}, p.b = {0, 200, 3};
+      check(p, GetParam());
+      p.a = {0, 0, 1}, p.b = {0, 0, 1}; // broadcast
+      check(p, GetParam());
+    }
+}
+
+TEST_P(Products, Batches) {
+  for (int64_t rows : {5, 15}) {
+    ProductParams p = plain(15, 40, 33);
+    p.batch = 4, p.a[0] = 15 * 33, p.b[0] = 33 * 40, p.rows = rows;
+    check(p, GetParam());
+    check(p, GetParam(), 5);
+    p.b[0] = 0; // one right side for all
+    check(p, GetParam(), 3);
+    p.packed = 2;
+    check(p, GetParam(), 3);
+    p.a[0] = 0, p.b[0] = 33 * 40, p.packed = -1;
+    check(p, GetParam(), 3);
+  }
+}
+
+TEST_P(Products, UnitsAreIndependent) {
+  for (bool packed : {false, true})
+    for (int64_t parts : {1, 2, 5, 60})
+      for (int64_t rows : {1, 7, 30})
+        for (int64_t chunk : {1, 3, 100}) {
+          ProductParams p = plain(30, 200, 17);
+          p.rows = rows, p.parts = parts, p.packed = packed ? 2 : -1;
+          check(p, GetParam(), chunk);
+        }
+  ProductParams row = plain(1, 333, 40);
+  row.parts = 4;
+  check(row, GetParam());
+  row.b = {0, 1, 40};
+  check(row, GetParam());
+}
+
+TEST_P(Products, SymbolicSizes) {
+  const int64_t s = dim::symbol("s", 0), t = dim::symbol("t");
+  for (bool packed : {false, true}) {
+    ProductParams p = plain(s, 70, 40);
+    p.rows = 16, p.typicalRows = 64, p.symbols = {s}, p.packed = packed ? 2 : -1;
+    const auto kernel = load(p, GetParam());
+    for (int64_t m : {1, 0, 5, 64, 7, 8, 9, 10, 11, 12, 13, 5})
+      call(kernel, p, GetParam(), {m}, 2);
+  }
+  // Attention's scores and values: everything but the depth of heads.
+  ProductParams scores;
+  scores.batch = 3, scores.m = s, scores.n = t, scores.k = 16, scores.symbols = {s, t};
+  scores.a = {dim::mul(s, 16), 16, 1}, scores.b = {dim::mul(t, 16), 1, 16}, scores.rows = s;
+  ProductParams values = scores;
+  values.n = 16, values.k = t, values.a = {dim::mul(s, t), t, 1}, values.b = {dim::mul(t, 16), 16, 1};
+  const auto first = load(scores, GetParam()), second = load(values, GetParam());
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {5, 3}, {64, 1}, {1, 33}, {20, 1500}})
+    call(first, scores, GetParam(), {m, n}), call(second, values, GetParam(), {m, n});
+}
+
+TEST_P(Products, ConcurrentCallersShareAKernel) {
+  const int64_t s = dim::symbol("s");
+  ProductParams p = plain(s, 64, 64);
+  p.rows = 16, p.typicalRows = 16, p.symbols = {s};
+  const auto kernel = load(p, GetParam());
+  std::vector<std::thread> threads;
+  for (int64_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t i = 1; i < 12; ++i)
+        call(kernel, p, GetParam(), {i * (t + 1)});
+    });
+  for (std::thread &t : threads)
+    t.join();
+}
+
+TEST(Product, DamagedDescriptionsAreRefused) {
+  const ProductParams good = plain(4, 5, 6);
+  const runtime::CpuLevel level = runtime::CpuLevel::Baseline;
+  auto refused = [&](auto change) {
+    ProductParams p = good;
+    change(p);
+    EXPECT_THROW(load(p, level), InputError) << p.text();
+  };
+  refused([](ProductParams &p) { p.left = 2; });
+  refused([](ProductParams &p) { p.right = -1; });
+  refused([](ProductParams &p) { p.packed = 9; });
+  refused([](ProductParams &p) { p.m = -1; });
+  refused([](ProductParams &p) { p.k = 0; });
+  refused([](ProductParams &p) { p.rows = 0; });
+  refused([](ProductParams &p) { p.parts = 0; });
+  refused([](ProductParams &p) { p.a[1] = -3; });
+  refused([](ProductParams &p) { p.symbols = {3}; });
+  runtime::KernelDesc desc = describe(good, good.text(), 2);
+  desc.scratchBytes = 0;
+  EXPECT_THROW(makeProduct(desc, Fields::parse(desc.params), level), InputError);
+  EXPECT_THROW(makeProduct(desc, Fields::parse("{\"kind\":\"product\"}"), level), InputError);
+}
+
+TEST(Product, TheRuntimeFindsTheLibrary) { // the name says which library it is
+  const runtime::KernelFactory factory = runtime::findKernelProvider("kernels");
+  ASSERT_NE(factory, nullptr);
+  EXPECT_EQ(runtime::findKernelProvider("nothing"), nullptr);
+  EXPECT_EQ(runtime::findKernelProvider("../kernels"), nullptr);
+  const ProductParams p = plain(4, 5, 6);
+  EXPECT_NE(factory(describe(p, p.text(), 2)).fn, nullptr);
+  runtime::KernelDesc desc = describe(p, "{\"kind\":\"sort\"}", 2);
+  EXPECT_THROW(factory(desc), InputError);
+}
+
+} // namespace
+} // namespace tressel::kernels::test
