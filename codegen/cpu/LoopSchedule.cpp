@@ -71,6 +71,14 @@ double accessCost(const Affine &index, const LoopPlan &plan, int dim, int lanes)
   return c == 0 ? 0.1 : c == 1 ? 1 : lanes;
 }
 
+/// Whether a walk along some reduced dimension enters another page at each step: nothing is then fetched ahead.
+bool jumpsPages(const Affine &index, const LoopPlan &plan, int64_t elementBytes) {
+  for (size_t d = static_cast<size_t>(plan.numParallel); d < plan.dims.size(); ++d)
+    if (dim::hint(index.coef[d]) * elementBytes >= 4096)
+      return true;
+  return false;
+}
+
 double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
   const LoopDim &d = plan.dims[static_cast<size_t>(dim)];
   const int64_t size = dim::hint(d.size);
@@ -135,10 +143,12 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
       // Elements that are read again come from a cache as far away as the buffer is large.
       const Buffer &buffer = plan.buffers[static_cast<size_t>(e.buffer)];
       const int64_t bytes = dim::hint(buffer.elements) * sizeOf(buffer.dtype);
+      const double distance = bytes <= (1 << 15)                                       ? 1
+                              : bytes <= (1 << 20)                                     ? 1.5
+                              : !jumpsPages(e.index, plan, sizeOf(buffer.dtype))       ? 4
+                                                                                       : 12;
       if (vector)
-        cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes)) * (bytes > (1 << 20)   ? 4
-                                                                                 : bytes > (1 << 15) ? 1.5
-                                                                                                     : 1);
+        cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes)) * distance;
     }
     instructions += points * cost;
   }

@@ -14,17 +14,21 @@ using codegen::hinted;
 
 /// A range of columns narrower than this reads the left side too often.
 static constexpr int64_t kLeastColumns = 128;
-/// Rows up to which the columns are cut instead: reading the right side is then most of the work, and each range reads its
-/// own. What follows such a product is a kernel of its own, as a unit's rows are no neighbours.
-static constexpr int64_t kFewRows = 64;
+/// Whether the columns are cut instead of the rows: where reading the right side is most of the work, so that each range
+/// reads its own. What follows such a product is a kernel of its own, as a unit's rows are no neighbours.
+static bool cutsColumns(const ProductParams &p) {
+  constexpr int64_t fewRows = 32, moreRows = 128, farAway = int64_t(8) << 20;
+  return dim::isConstant(p.m) && dim::isConstant(p.n) && p.batch == 1 &&
+         (p.m <= fewRows || (p.m <= moreRows && dim::isConstant(p.k) && p.packedBytes() > farAway));
+}
 
 static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &cpu) {
   constexpr double worthSplitting = 50e-6;
   p.rows = p.m, p.parts = 1;
   if (serialSeconds < worthSplitting || cpu.threads == 1 || dim::hint(p.batch) >= 4 * cpu.threads)
     return;
-  const bool isStatic = dim::isConstant(p.m) && dim::isConstant(p.n);
-  if (isStatic && p.m <= kFewRows && p.batch == 1) {
+  const bool isStatic = dim::isConstant(p.m);
+  if (cutsColumns(p)) {
     p.parts = std::clamp<int64_t>(p.n / kLeastColumns, 1, 4 * cpu.threads);
     return;
   }

@@ -25,7 +25,7 @@ struct ProductParams {
   int32_t packed = -1;         ///< the operand that holds the right side packed (without a batch), -1: it is read as it is
   std::vector<int64_t> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
 
-  int64_t rowBlocks() const { return dim::ceilDiv(m, rows); }
+  int64_t rowBlocks() const { return rows == m ? 1 : dim::ceilDiv(m, rows); }
   int64_t units() const { return dim::mul(batch, dim::mul(parts, rowBlocks())); }
   /// Scratch memory of a worker, for the largest sizes.
   int64_t scratchBytes() const;

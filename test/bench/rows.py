@@ -1,9 +1,10 @@
 """The benchmark rows: what is measured, in which unit, against whom, with which aim.
 
-Each arm is a process that answers "ARM COUNT\n" on its standard input with one line of JSON: a list of COUNT samples.
+Each arm is a process that answers "ARM COUNT\n" on its standard input with one line of JSON: a list of COUNT samples. A sample is
+a number or, of a row over several cases, a list of numbers: the row's figure is then the geometric mean of the cases' medians.
 Arms of one row alternate, so a drift of the machine's speed meets them all.
 """
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass
@@ -12,11 +13,18 @@ class Row:
     unit: str
     better: str
     what: str  # size, model and batch, for the note
-    arms: dict = field(default_factory=dict)  # peer's name -> "tressel" (an arm of our program) or "numpy"
+    # peer's name -> "tressel" (an arm of our program), "libraries" (one that calls other libraries) or "numpy"
+    arms: dict = field(default_factory=dict)
     aim: float | None = None
     aim_on: str = "tressel"  # "tressel": the aim bounds our figure; "ratio": the ratio against the best peer
     rounds: int = 7
     samples: int = 5
+    threads: int | None = None  # of all arms; None: as many as there are
+
+
+def by_threads(row):
+    """With two threads, and under the id with .t1 with one."""
+    return [replace(row, threads=2), replace(row, id=row.id + ".t1", threads=1)]
 
 
 ROWS = [
@@ -32,4 +40,6 @@ ROWS = [
     Row("trace.op", "ns", "lower", "one op recorded into the IR with its location", {}, 1000),
     Row("compile.add1.cold", "s", "lower", "x + 1 on f32[2, 2], traced and compiled with nothing cached", {}, 0.02, samples=3),
     Row("compile.lenet.cold", "s", "lower", "LeNet-5, batch 64, traced and compiled with nothing cached", {}, samples=1),
+    *by_threads(Row("gemm.geomean", "s", "lower", "40 products of f32, M 1 to 256, weights packed ahead: geometric mean",
+                    {"best": "libraries"}, 1.1, "ratio", samples=1)),
 ]

@@ -46,7 +46,21 @@ class Arm:
     def summary(self):
         if self.failed:
             return {"failed": self.failed}
-        return {"median": statistics.median(self.samples), "spread": [min(self.samples), max(self.samples)]}
+        return {"median": mean_of(statistics.median, self.samples),
+                "spread": [mean_of(min, self.samples), mean_of(max, self.samples)]}
+
+    def cases(self):
+        """The median of each case; nothing if the row is one case."""
+        if self.failed or not self.samples or not isinstance(self.samples[0], list):
+            return None
+        return [statistics.median(case) for case in zip(*self.samples)]
+
+
+def mean_of(pick, samples):
+    """What `pick` takes of all samples; where a sample has several cases, the geometric mean of what it takes of each."""
+    if not isinstance(samples[0], list):
+        return pick(samples)
+    return statistics.geometric_mean([pick(case) for case in zip(*samples)])
 
 
 def machine():
@@ -60,7 +74,10 @@ def machine():
 
 def run_row(row, build, rounds):
     bench = str(build / "bin/tressel-bench")
-    arms = [Arm("tressel", [bench, row.id], "tressel")]
+    env = {}
+    if row.threads:
+        env = {name: str(row.threads) for name in ("TRESSEL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    arms = [Arm("tressel", [bench, row.id], "tressel", env)]
     versions = {}
     for name, kind in row.arms.items():
         if kind == "numpy":
@@ -69,8 +86,9 @@ def run_row(row, build, rounds):
             versions[name] = subprocess.run([python, "-c", "import numpy; print('numpy', numpy.__version__)"],
                                             capture_output=True, text=True).stdout.strip()
         else:
-            arms.append(Arm(name, [bench, row.id], name))
-            versions[name] = "this build"
+            arms.append(Arm(name, [bench, row.id], name, env))
+            versions[name] = "this build" if kind == "tressel" else subprocess.run(
+                [bench, "--libraries"], capture_output=True, text=True).stdout.strip()
     for arm in arms:  # warm-up: compiles, fills caches; not counted
         arm.measure(max(1, row.samples // 2))
         arm.samples = []
@@ -79,20 +97,28 @@ def run_row(row, build, rounds):
             arm.measure(row.samples)
     for arm in arms:
         arm.close()
+    for arm in arms:
+        if not arm.failed and not arm.samples:
+            arm.failed = "gave no samples"
     ours = arms[0].summary()
     if "failed" in ours:
         return {"id": row.id, "failed": ours["failed"]}
-    peers = {a.name: {**a.summary(), "version": versions[a.name], "flags": "all threads"} for a in arms[1:]}
+    peers = {a.name: {**a.summary(), "version": versions[a.name], "flags": f"{row.threads or 'all'} threads"} for a in arms[1:]}
     medians = [p["median"] for p in peers.values() if "median" in p]
     ratio = None
     if medians:
         ratio = min(medians) / ours["median"] if row.better == "lower" else ours["median"] / max(medians)
+    note = row.what
+    peer_cases = [a.cases() for a in arms[1:] if a.cases()]
+    if arms[0].cases() and peer_cases: # the worst and the best case, each against its best peer
+        each = [min(peers) / mine for mine, *peers in zip(arms[0].cases(), *peer_cases)]
+        note += f" (ratios of the cases {number(min(each))} to {number(max(each))})"
     figure = ratio if row.aim_on == "ratio" else ours["median"]
     met = None
     if row.aim is not None and figure is not None:
         met = figure <= row.aim if row.aim_on == "tressel" and row.better == "lower" else figure >= row.aim
     return {"id": row.id, "unit": row.unit, "better": row.better, "tressel": ours["median"], "spread": ours["spread"],
-            "peers": peers, "ratio": ratio, "machine": machine(), "note": row.what,
+            "peers": peers, "ratio": ratio, "machine": machine(), "note": note,
             "aim": row.aim, "aim_on": row.aim_on, "aim_met": met}
 
 

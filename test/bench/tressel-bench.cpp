@@ -1,5 +1,6 @@
 // Our arms of the rows in rows.py: `tressel-bench ROW`. Everything goes through the public API, as a user would call it.
 #include "Bench.h"
+#include "Products.h"
 
 #include <tressel/tressel.h>
 
@@ -9,6 +10,11 @@
 
 using namespace tressel;
 using tressel::bench::Arms;
+using tressel::bench::kProductSeconds;
+using tressel::bench::ProductShape;
+using tressel::bench::productShapes;
+using tressel::bench::Sample;
+using tressel::bench::secondsPerCall;
 using tressel::bench::secondsOf;
 
 namespace {
@@ -107,7 +113,35 @@ Arms compileCold(std::function<void()> compileOnce) {
            }}};
 }
 
-Arms armsOf(const std::string &row) {
+/// Weights belong to the compiled function, as a layer's do.
+Arms products() {
+  struct Layer {
+    nn::Dense net;
+    Tensor x;
+  };
+  auto layers = std::make_shared<std::vector<Layer>>();
+  return {{"tressel", [=] {
+             if (layers->empty())
+               for (const ProductShape &s : productShapes()) {
+                 nn::Dense net(s.n, nullptr, {.bias = false});
+                 net.initialize({{f32, {s.m, s.k}}}, /*seed=*/1);
+                 net.hybridize();
+                 layers->push_back({net, rng::normal({s.m, s.k}, 2)});
+                 net(layers->back().x).wait();
+               }
+             Sample seconds;
+             for (Layer &layer : *layers)
+               seconds.push_back(secondsPerCall([&] { layer.net(layer.x).wait(); }, kProductSeconds));
+             return seconds;
+           }},
+          {"best", [] { return tressel::bench::libraryProducts(productShapes()); }}};
+}
+
+Arms armsOf(std::string row) {
+  if (row.ends_with(".t1")) // the same with one thread: the environment says so
+    row.resize(row.size() - 3);
+  if (row == "gemm.geomean")
+    return products();
   if (row == "hybridize.lenet.b64")
     return hybridize(lenet(), {64, 1, 28, 28});
   if (row == "hybridize.mlp3.b1")
@@ -134,6 +168,10 @@ Arms armsOf(const std::string &row) {
 } // namespace
 
 int main(int argc, char **argv) {
+  if (argc == 2 && argv[1] == std::string("--libraries")) {
+    std::cout << tressel::bench::libraries() << "\n";
+    return 0;
+  }
   Arms arms = argc == 2 ? armsOf(argv[1]) : Arms{};
   if (arms.empty()) {
     std::cerr << "usage: tressel-bench ROW   (the rows are listed in test/bench/rows.py)\n";

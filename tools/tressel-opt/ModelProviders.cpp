@@ -99,7 +99,6 @@ public:
 class Library final : public passes::KernelProvider {
 public:
   StringRef name() const override { return "library"; }
-  bool takesEpilogue() const override { return true; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool> parameterOnly) const override {
     op::Family family = graph::infoOf(candidate.root)->family;
     if (candidate.ops.size() != 1 || (family != op::Family::Contraction && family != op::Family::Convolution))
@@ -109,6 +108,7 @@ public:
     auto result = cast<RankedTensorType>(candidate.results[0].getType());
     bid.range = result.getRank() > 0 ? std::max<int64_t>(result.getDimSize(0), 1) : 1;
     bid.params = "{\"model\": true}";
+    bid.takesEpilogue = true;
     if (family == op::Family::Contraction && candidate.inputs.size() == 2 && parameterOnly[1])
       bid.packs.push_back({1, "{\"pack\": true}", passes::bytesOf(candidate.inputs[1].getType())});
     return bid;

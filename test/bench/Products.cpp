@@ -1,0 +1,109 @@
+#include "Products.h"
+
+#include <dlfcn.h>
+#include <dnnl.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+namespace tressel::bench {
+
+namespace {
+
+using dnnl::inner_product_forward;
+using dnnl::matmul;
+using dnnl::memory;
+
+using Gemm = void (*)(int order, int transA, int transB, int m, int n, int k, float alpha, const float *a, int lda,
+                      const float *b, int ldb, float beta, float *c, int ldc);
+
+/// Null when it is not installed.
+void *openBlas() {
+  static void *const library = [] {
+    if (__builtin_cpu_supports("avx512f"))
+      setenv("OPENBLAS_CORETYPE", "SkylakeX", /*overwrite=*/0);
+    return dlopen("libopenblas.so.0", RTLD_NOW);
+  }();
+  return library;
+}
+
+/// One shape, ready to run by each library.
+struct Contest {
+  std::vector<std::function<void()>> arms;
+  std::vector<memory> kept;
+
+  explicit Contest(const ProductShape &shape) {
+    const auto [m, k, n] = shape;
+    static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    static dnnl::stream stream(engine);
+    using Dims = memory::dims;
+    constexpr auto f32 = memory::data_type::f32;
+    std::mt19937 rng(1);
+    auto make = [&](const memory::desc &desc) {
+      kept.emplace_back(desc, engine);
+      auto *values = static_cast<float *>(kept.back().get_data_handle());
+      for (size_t i = 0; i < desc.get_size() / sizeof(float); ++i)
+        values[i] = static_cast<float>(rng() % 1000) / 1000 - 0.5f;
+      return kept.back();
+    };
+    const memory x = make({Dims{m, k}, f32, Dims{k, 1}}), w = make({Dims{k, n}, f32, Dims{n, 1}}),
+                 y = make({Dims{m, n}, f32, Dims{n, 1}});
+    auto packed = [&](const memory &from, const memory::desc &to) {
+      memory result = make(to), source = from;
+      dnnl::reorder(source, result).execute(stream, source, result);
+      return result;
+    };
+    const matmul::primitive_desc product(
+        matmul::desc(x.get_desc(), memory::desc(Dims{k, n}, f32, memory::format_tag::any), y.get_desc()), engine);
+    arms.push_back([call = matmul(product), x, y, weights = packed(w, product.weights_desc())] {
+      call.execute(stream, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, y}});
+      stream.wait();
+    });
+    const inner_product_forward::primitive_desc inner(
+        inner_product_forward::desc(dnnl::prop_kind::forward_inference, x.get_desc(),
+                                    memory::desc(Dims{n, k}, f32, memory::format_tag::any), y.get_desc()),
+        engine);
+    const memory transposed({Dims{n, k}, f32, Dims{1, n}}, engine, w.get_data_handle());
+    arms.push_back([call = inner_product_forward(inner), x, y, weights = packed(transposed, inner.weights_desc())] {
+      call.execute(stream, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, y}});
+      stream.wait();
+    });
+    if (openBlas())
+      if (const auto gemm = reinterpret_cast<Gemm>(dlsym(openBlas(), "cblas_sgemm")))
+        arms.push_back([=, m = int(m), n = int(n), k = int(k)] {
+          constexpr int rowMajor = 101, plain = 111;
+          gemm(rowMajor, plain, plain, m, n, k, 1, static_cast<float *>(x.get_data_handle()), k,
+               static_cast<float *>(w.get_data_handle()), n, 0, static_cast<float *>(y.get_data_handle()), n);
+        });
+  }
+};
+
+} // namespace
+
+Sample libraryProducts(const std::vector<ProductShape> &shapes) {
+  static std::vector<Contest> contests;
+  if (contests.empty())
+    for (const ProductShape &shape : shapes)
+      contests.emplace_back(shape);
+  Sample seconds;
+  for (const Contest &contest : contests) {
+    double best = 1e30;
+    for (const auto &arm : contest.arms)
+      best = std::min(best, secondsPerCall(arm, kProductSeconds));
+    seconds.push_back(best);
+  }
+  return seconds;
+}
+
+std::string libraries() {
+  const dnnl_version_t *v = dnnl_version();
+  std::string text = "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+  if (!openBlas())
+    return text + ", no OpenBLAS";
+  const auto config = reinterpret_cast<char *(*)()>(dlsym(openBlas(), "openblas_get_config"));
+  const auto core = reinterpret_cast<char *(*)()>(dlsym(openBlas(), "openblas_get_corename"));
+  return text + ", " + (config ? config() : "OpenBLAS") + " as " + (core ? core() : "?");
+}
+
+} // namespace tressel::bench
