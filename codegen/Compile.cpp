@@ -136,10 +136,16 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   const Target &target = providers.target();
   const Dump dump(options);
   dump("graph.mlir", [&] { return print(module, /*withLines=*/true); });
+  auto progress = [&](const char *step, int done, int all) {
+    if (options.progress)
+      options.progress(step, done, all);
+  };
 
   passes::PipelineOptions pipeline;
   pipeline.providers = providers.list;
   pipeline.afterPass = options.afterPass;
+  if (options.progress)
+    pipeline.beforePass = [&](llvm::StringRef pass) { options.progress(pass.str(), 0, 0); };
   pipeline.disabled = options.disabledPasses;
   pipeline.verifyEach = options.verifyEach;
   std::vector<passes::PassTime> times;
@@ -181,13 +187,19 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
     return {};
   }
   dump("kernels.ll", [&] { return printKernels(sources, target, /*assembly=*/false); });
-  std::vector<std::vector<char>> objects = compileKernels(sources, target);
+  KernelCodeStats stats;
+  const KernelCode code = compileKernels(sources, target, options.cache, &stats, [&](int done, int all) {
+    progress("codegen", done, all);
+  });
+  report.numCompiled = stats.compiled, report.numCached = stats.cached, report.numShared = stats.shared;
   report.timings.push_back({"codegen", secondsSince(started)});
 
   started = std::chrono::steady_clock::now();
   CompiledProgram program;
-  if (!objects.empty())
-    program.image = linkImage(objects);
+  if (!code.objects.empty()) {
+    progress("link", 0, 0);
+    program.image = linkImage(code);
+  }
   report.timings.push_back({"link", secondsSince(started)});
 
   started = std::chrono::steady_clock::now();

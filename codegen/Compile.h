@@ -1,6 +1,7 @@
 // From a graph module to something that runs: the pipeline and the emission of code, strung together.
 #pragma once
 
+#include "codegen/ObjectCache.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tressel/runtime/Schedule.h"
@@ -31,8 +32,10 @@ struct PassTiming {
   double seconds;
 };
 struct CompileReport {
-  std::vector<PassTiming> timings; ///< passes, then "codegen", "link"
+  std::vector<PassTiming> timings; ///< passes, then "codegen", "link", "export"
   int numKernels = 0, numLibraryKernels = 0;
+  /// Of the kernels with code in the image: compiled now, found in a cache, equal to another one of the program.
+  int numCompiled = 0, numCached = 0, numShared = 0;
 };
 
 struct CompileOptions {
@@ -41,11 +44,15 @@ struct CompileOptions {
   bool verifyEach = false;         ///< interpret before and after each pass, name the one that changed the result
   bool deterministic = false;
   bool quickCode = false;          ///< machine code made quickly rather than well: for tests of many programs
+  ObjectCache *cache = ObjectCache::ofUser(); ///< of kernels, from one process to the next; null: none
   std::vector<std::string> disabledPasses;
   /// "graph", "placed", "schedule", "llvm" or "asm": stop there and hand the text to `sink`; empty: all the way.
   std::string emit;
   std::function<void(std::string)> sink;
   CompileReport *report = nullptr; ///< filled if not null
+  /// Called when a step begins, and within "codegen" for each kernel, from any of the pool's threads but one at a time. `all` is 0
+  /// where there is nothing to count.
+  std::function<void(const std::string &step, int done, int all)> progress;
   /// As PipelineOptions::afterPass.
   std::function<llvm::LogicalResult(mlir::ModuleOp, llvm::StringRef pass)> afterPass;
   std::string name = "main";       ///< in the names of files that are dumped
@@ -71,7 +78,7 @@ private:
 /// kernel can run, with its line) and InternalError for bugs. Thread-safe: one MLIRContext per concurrent call.
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options = {});
 
-/// Forgets the objects of kernels compiled before: for measuring compilation from nothing.
+/// Forgets the objects of kernels that this process compiled before: for measuring compilation from nothing. What is on disk stays.
 void clearCaches();
 
 } // namespace tressel::codegen

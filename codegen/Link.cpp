@@ -80,7 +80,7 @@ std::vector<std::byte> readFile(const std::string &path) {
 
 } // namespace
 
-std::vector<std::byte> linkImage(std::span<const std::vector<char>> objects) {
+std::vector<std::byte> linkImage(std::span<const std::span<const char>> objects, std::span<const SymbolAlias> aliases) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
 
@@ -91,7 +91,9 @@ std::vector<std::byte> linkImage(std::span<const std::vector<char>> objects) {
   std::vector<std::string> args{"ld.lld",   "-shared",          "-Bsymbolic",     "-z",
                                 "defs",     "-z",               "noexecstack",    "--hash-style=gnu",
                                 "--build-id=none", "--threads=1", "-o", outputPath};
-  for (const std::vector<char> &object : objects) {
+  for (const SymbolAlias &alias : aliases)
+    args.push_back("--defsym=" + alias.name + "=" + alias.symbol);
+  for (std::span<const char> object : objects) {
     inputs.push_back(std::make_unique<MemoryFile>("tressel-object"));
     inputs.back()->write(object);
     args.push_back(inputs.back()->path());

@@ -247,7 +247,8 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
   std::vector<Tensor> results =
       recordBody(recorder, makeInputs(recorder, entry->types, toLoc(where)), body, &entry->prototype);
   const double traced = secondsNow();
-  entry->traced = recorder.finish(results, {.name = options.name, .deterministic = options.deterministic});
+  entry->traced = recorder.finish(
+      results, {.name = options.name, .deterministic = options.deterministic, .diskCache = options.disk_cache});
   const double compiled = secondsNow();
   entry->structure = recorder.structure();
   entry->stateTypes = entry->typesOfStates();
@@ -256,6 +257,8 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
   ++stats.traces;
   stats.trace_seconds += traced - start;
   stats.compile_seconds += compiled - traced;
+  stats.kernels_compiled += static_cast<uint64_t>(entry->traced.kernelsCompiled);
+  stats.kernels_cached += static_cast<uint64_t>(entry->traced.kernelsCached);
   if (const Entry *before = dropped ? dropped.get() : entries.empty() ? nullptr : entries.front().get())
     stats.retraces.push_back(before->firstDifference(call ? *call : entry->types, entry->words, entry->train));
   dropped.reset();
@@ -538,6 +541,7 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
   std::vector<Tensor> traced = recordBody(recorder, makeInputs(recorder, types, toLoc(where)), body, nullptr);
   recorder.finish(traced, {.name = impl_->options.name,
                            .deterministic = impl_->options.deterministic,
+                           .diskCache = impl_->options.disk_cache,
                            .dump = [&](const std::string &stage, const std::string &text) {
                              runtime::writeFile(path + "/" + stage, std::as_bytes(std::span(text)));
                            }});

@@ -501,7 +501,12 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   compile.deterministic = options.deterministic;
   compile.name = options.name;
   compile.dump = options.dump;
+  if (!options.diskCache)
+    compile.cache = nullptr;
+  codegen::CompileReport report;
+  compile.report = &report;
   codegen::CompiledProgram compiled = codegen::compile(*impl.module, compile);
+  traced.kernelsCompiled = report.numCompiled, traced.kernelsCached = report.numCached;
   std::vector<std::shared_ptr<VariableImpl>> bound;
   for (const runtime::StateDesc &state : compiled.schedule.states) {
     if (state.kind == runtime::StateKind::Derived)

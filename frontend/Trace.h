@@ -30,6 +30,7 @@ struct Traced {
   std::vector<TraceResult> updates; ///< the next value of each
   Fingerprint fingerprint;
   std::string text; ///< the graph, without locations; only where asked for
+  int kernelsCompiled = 0, kernelsCached = 0;
 };
 
 struct FinishOptions {
@@ -37,6 +38,7 @@ struct FinishOptions {
   bool compile = true;
   bool text = false;
   bool deterministic = false;
+  bool diskCache = true;
   std::function<void(const std::string &stage, const std::string &text)> dump = {}; ///< as of codegen::CompileOptions
 };
 

@@ -167,6 +167,8 @@ LogicalResult runPipeline(ModuleOp module, const PipelineOptions &options) {
   for (const Stage &stage : stages()) {
     if (llvm::is_contained(options.disabled, stage.name))
       continue;
+    if (options.beforePass)
+      options.beforePass(stage.name);
     auto start = std::chrono::steady_clock::now();
     PassManager pm(module.getContext());
     pm.addPass(stage.create(options));

@@ -39,6 +39,7 @@ struct PipelineOptions {
   std::string *blamed = nullptr;            ///< receives the name of the pass that changed a result
   /// Called after each pass, before its result is verified and compared: tests plant faults here.
   std::function<llvm::LogicalResult(mlir::ModuleOp, llvm::StringRef pass)> afterPass;
+  std::function<void(llvm::StringRef pass)> beforePass; ///< for showing progress
   std::vector<PassTime> *timings = nullptr; ///< appended to, one entry per pass
 };
 

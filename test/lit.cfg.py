@@ -21,6 +21,7 @@ for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "XDG_CACHE_HOME", 
 config.substitutions.append(("%build", build))
 config.substitutions.append(("%project", project))
 config.environment["NO_COLOR"] = "1"
+config.environment["TRESSEL_CACHE_LIMIT"] = "0"  # kernels are compiled by what is tested
 # For tests that build programs of their own.
 config.substitutions.append(("%cxx", lit_config.params.get("cxx", "clang++-22")))
 config.substitutions.append(("%cc", lit_config.params.get("cc", "clang-22")))

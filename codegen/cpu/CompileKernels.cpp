@@ -1,5 +1,6 @@
 #include "codegen/cpu/CompileKernels.h"
 
+#include "codegen/cpu/CompilerId.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/ThreadPool.h"
 
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <span>
@@ -17,19 +19,19 @@ namespace {
 
 using Object = std::shared_ptr<const std::vector<char>>;
 
-/// Objects by plan, signature and target; the oldest go first when it holds too much.
-class ObjectCache {
+/// Objects of this process by key; the oldest go first when it holds too much.
+class MemoryCache {
 public:
-  static ObjectCache &instance() {
-    static ObjectCache &cache = *new ObjectCache();
+  static MemoryCache &instance() {
+    static MemoryCache &cache = *new MemoryCache();
     return cache;
   }
-  Object find(const std::string &key) {
+  Object find(const CacheKey &key) {
     std::lock_guard lock(mutex_);
     auto it = objects_.find(key);
     return it == objects_.end() ? nullptr : it->second;
   }
-  void insert(const std::string &key, Object object) {
+  void insert(const CacheKey &key, Object object) {
     std::lock_guard lock(mutex_);
     if (!objects_.emplace(key, object).second)
       return;
@@ -39,7 +41,7 @@ public:
       auto it = objects_.find(order_.front());
       bytes_ -= it->second->size();
       objects_.erase(it);
-      order_.erase(order_.begin());
+      order_.pop_front();
     }
   }
   void clear() {
@@ -50,43 +52,64 @@ public:
 private:
   static constexpr size_t kMostBytes = size_t(64) << 20;
   std::mutex mutex_;
-  std::map<std::string, Object> objects_;
-  std::vector<std::string> order_;
+  std::map<CacheKey, Object> objects_;
+  std::deque<CacheKey> order_;
   size_t bytes_ = 0;
 };
 
-std::string keyOf(const KernelSource &k, const Target &target) {
-  std::string key = target.key() + '\n' + k.signature.symbol + '\n';
-  if (k.prebuilt)
-    return key + k.prebuilt->str();
-  for (int32_t o : k.signature.operands)
-    key += std::to_string(o) + ' ';
-  for (int64_t symbol : k.signature.symbols)
-    key += dim::spell(symbol) + ' ';
-  if (k.signature.rows)
-    key += "rows " + dim::spell(k.signature.rows->rows) + ' ' + std::to_string(k.signature.rows->block);
-  return key + '\n' + k.plan.str();
+/// All that decides the object: neither the symbol nor where in the user's source the ops stand.
+CacheKey keyOf(const KernelSource &k, const Target &target) {
+  std::string signature, plan;
+  if (k.prebuilt) {
+    plan = k.prebuilt->str();
+  } else {
+    for (int32_t o : k.signature.operands)
+      signature += std::to_string(o) + ' ';
+    for (int64_t symbol : k.signature.symbols)
+      signature += dim::spell(symbol) + ' ';
+    if (k.signature.rows)
+      signature += "rows " + dim::spell(k.signature.rows->rows) + ' ' + std::to_string(k.signature.rows->block);
+    plan = k.plan.str();
+  }
+  const std::string_view parts[] = {"kernel 1", compilerId(), target.key(), signature, plan};
+  return cacheKeyOf(parts);
 }
 
-Object compileOne(const KernelSource &k, const Target &target) {
+/// A kernel with the key and the symbol of its object.
+struct Distinct {
+  const KernelSource *source;
+  CacheKey key;
+  std::string symbol;
+  Object object;
+};
+
+void emitOne(llvm::Module &module, const Distinct &k, const Target &target) {
+  if (k.source->prebuilt) {
+    emitPrebuilt(module, *k.source->prebuilt, k.symbol);
+    return;
+  }
+  KernelSignature signature = k.source->signature;
+  signature.symbol = k.symbol;
+  emitKernel(module, k.source->plan, k.source->schedule, target.features(), signature);
+}
+
+Object compileOne(const Distinct &k, const Target &target) {
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
-  if (k.prebuilt) {
-    emitPrebuilt(module, *k.prebuilt, k.signature.symbol);
+  emitOne(module, k, target);
+  if (k.source->prebuilt)
     target.optimizeLinked(module);
-  } else {
-    emitKernel(module, k.plan, k.schedule, target.features(), k.signature);
+  else
     target.optimize(module);
-  }
   return std::make_shared<const std::vector<char>>(target.object(module));
 }
 
 /// What one by one would cost more than its code: LLVM's passes, and objects to link.
-Object compileTogether(const std::vector<KernelSource> &kernels, std::span<const size_t> which, const Target &target) {
+Object compileTogether(std::span<Distinct *const> which, const Target &target) {
   llvm::LLVMContext context;
   llvm::Module module("kernels", context);
-  for (size_t i : which)
-    emitKernel(module, kernels[i].plan, kernels[i].schedule, target.features(), kernels[i].signature);
+  for (const Distinct *k : which)
+    emitOne(module, *k, target);
   target.optimize(module);
   return std::make_shared<const std::vector<char>>(target.object(module));
 }
@@ -97,51 +120,84 @@ double secondsSince(std::chrono::steady_clock::time_point t) {
 
 } // namespace
 
-std::vector<std::vector<char>> compileKernels(const std::vector<KernelSource> &kernels, const Target &target,
-                                              KernelCodeStats *stats) {
+KernelCode compileKernels(const std::vector<KernelSource> &kernels, const Target &target, ObjectCache *cache,
+                          KernelCodeStats *stats, const std::function<void(int, int)> &progress) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<Object> objects(kernels.size());
-  std::vector<std::string> keys(kernels.size());
-  std::vector<size_t> missing;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    keys[i] = keyOf(kernels[i], target);
-    objects[i] = ObjectCache::instance().find(keys[i]);
-    if (!objects[i])
-      missing.push_back(i);
+  KernelCode code;
+  std::vector<Distinct> distinct;
+  std::map<CacheKey, size_t> known;
+  for (const KernelSource &k : kernels) {
+    const CacheKey key = keyOf(k, target);
+    auto [it, isNew] = known.emplace(key, distinct.size());
+    if (isNew)
+      distinct.push_back({&k, key, "k_" + key.hex().substr(0, 32), nullptr});
+    code.aliases.push_back({k.signature.symbol, distinct[it->second].symbol});
+  }
+  std::vector<Distinct *> missing;
+  for (Distinct &k : distinct) {
+    k.object = MemoryCache::instance().find(k.key);
+    if (!k.object && cache && !target.quick())
+      if (auto bytes = cache->find(k.key)) {
+        k.object = std::make_shared<const std::vector<char>>(std::move(*bytes));
+        MemoryCache::instance().insert(k.key, k.object);
+      }
+    if (!k.object)
+      missing.push_back(&k);
   }
   const size_t numMissing = missing.size();
+  std::mutex progressMutex;
+  int done = 0;
+  auto report = [&](size_t more) {
+    if (!progress)
+      return;
+    std::lock_guard lock(progressMutex);
+    progress(done += static_cast<int>(more), static_cast<int>(numMissing));
+  };
   if (target.quick()) {
-    auto generated = std::partition(missing.begin(), missing.end(), [&](size_t i) { return kernels[i].prebuilt; });
+    auto generated = std::partition(missing.begin(), missing.end(), [](const Distinct *k) { return k->source->prebuilt; });
     if (generated != missing.end())
-      objects[*generated] = compileTogether(kernels, {generated, missing.end()}, target);
+      (*generated)->object = compileTogether({generated, missing.end()}, target);
+    report(static_cast<size_t>(missing.end() - generated));
     missing.erase(generated, missing.end());
   }
-  auto compile = [&](size_t i, const Target &with) {
-    objects[i] = compileOne(kernels[i], with);
-    ObjectCache::instance().insert(keys[i], objects[i]);
+  auto compile = [&](Distinct &k, const Target &with) {
+    k.object = compileOne(k, with);
+    MemoryCache::instance().insert(k.key, k.object);
+    if (cache && !target.quick())
+      cache->insert(k.key, *k.object);
+    report(1);
   };
   if (missing.size() <= 2) {
-    for (size_t i : missing)
-      compile(i, target);
+    for (Distinct *k : missing)
+      compile(*k, target);
   } else {
     // A target machine belongs to one thread at a time, so each chunk has its own.
     runtime::ThreadPool::global().parallelFor(
         static_cast<int64_t>(missing.size()), 2, [&](int64_t begin, int64_t end, int) {
           const Target own{std::string(runtime::nameOf(target.level())), target.quick()};
           for (int64_t i = begin; i < end; ++i)
-            compile(missing[static_cast<size_t>(i)], own);
+            compile(*missing[static_cast<size_t>(i)], own);
         });
   }
-  std::vector<std::vector<char>> code;
-  for (const Object &o : objects)
-    if (o)
-      code.push_back(*o);
+  if (cache)
+    cache->flush();
+  for (const Distinct &k : distinct)
+    if (k.object)
+      code.objects.push_back(k.object);
   if (stats) {
     stats->seconds = secondsSince(start);
     stats->compiled = static_cast<int>(numMissing);
-    stats->cached = static_cast<int>(kernels.size() - numMissing);
+    stats->cached = static_cast<int>(distinct.size() - numMissing);
+    stats->shared = static_cast<int>(kernels.size() - distinct.size());
   }
   return code;
+}
+
+std::vector<std::byte> linkImage(const KernelCode &code) {
+  std::vector<std::span<const char>> objects;
+  for (const auto &object : code.objects)
+    objects.emplace_back(*object);
+  return linkImage(objects, code.aliases);
 }
 
 std::string printKernels(const std::vector<KernelSource> &kernels, const Target &target, bool assembly) {
@@ -168,6 +224,6 @@ std::string printKernels(const std::vector<KernelSource> &kernels, const Target 
   return text;
 }
 
-void clearKernelCache() { ObjectCache::instance().clear(); }
+void clearKernelCache() { MemoryCache::instance().clear(); }
 
 } // namespace tressel::codegen

@@ -1,10 +1,13 @@
-// Loop plans to object code, each plan on its own so that work is shared between threads and cached.
+// Loop plans to object code, each plan on its own so that work is shared between threads, programs and processes.
 #pragma once
 
+#include "codegen/Link.h"
+#include "codegen/ObjectCache.h"
 #include "codegen/cpu/EmitKernel.h"
 #include "codegen/cpu/Target.h"
 #include "codegen/prebuilt/Emit.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,19 +23,32 @@ struct KernelSource {
   std::optional<PrebuiltCall> prebuilt;
 };
 
+/// How many kernels a compilation took from where. Kernels that are equal but for their symbol are one.
 struct KernelCodeStats {
   double seconds = 0;
-  int compiled = 0, cached = 0;
+  int compiled = 0; ///< to machine code
+  int cached = 0;   ///< found in this process's memory or on disk
+  int shared = 0;   ///< equal to another of the program
 };
 
-/// Objects that define the symbols of all kernels and need nothing: one for each kernel, kept in a cache of the process,
-/// bounded in bytes, keyed by plan, symbol and target. For a quick target all generated kernels make one, which is not
-/// kept. Thread-safe.
-std::vector<std::vector<char>> compileKernels(const std::vector<KernelSource> &kernels, const Target &target,
-                                              KernelCodeStats *stats = nullptr);
+/// What the linker makes an image of.
+struct KernelCode {
+  std::vector<std::shared_ptr<const std::vector<char>>> objects;
+  /// The symbol of each kernel, and the one that an object defines for it: objects know nothing of the program's names, so
+  /// that any program can use them.
+  std::vector<SymbolAlias> aliases;
+};
+
+/// Objects for all kernels that need nothing from outside: one for each distinct kernel, looked up by plan and target in a
+/// cache of the process, bounded in bytes, and then in `cache` if it is not null. For a quick target all generated
+/// kernels make one, which is not kept. Thread-safe. `progress` is called from the pool's threads, one at a time, with how many
+/// of the kernels that must be compiled are done.
+KernelCode compileKernels(const std::vector<KernelSource> &kernels, const Target &target, ObjectCache *cache = nullptr,
+                          KernelCodeStats *stats = nullptr, const std::function<void(int done, int all)> &progress = {});
+std::vector<std::byte> linkImage(const KernelCode &code);
 /// The same as text: LLVM IR before the back end, or assembly.
 std::string printKernels(const std::vector<KernelSource> &kernels, const Target &target, bool assembly);
-/// Forgets all cached objects (benchmarks of cold compilation).
+/// Forgets all objects cached in the process (benchmarks of cold compilation).
 void clearKernelCache();
 
 } // namespace tressel::codegen

@@ -1,5 +1,7 @@
 // Our arms of the rows in rows.py: `tressel-bench ROW`. Everything goes through the public API, as a user would call it.
 #include "Bench.h"
+#include "Compilation.h"
+#include "Networks.h"
 #include "Products.h"
 
 #include <tressel/tressel.h>
@@ -15,22 +17,12 @@ using tressel::bench::ProductShape;
 using tressel::bench::productShapes;
 using tressel::bench::Sample;
 using tressel::bench::secondsPerCall;
+using tressel::bench::lenet;
 using tressel::bench::secondsOf;
 
 namespace {
 
 nn::Sequential mlp3() { return nn::Sequential{nn::Dense(256, relu), nn::Dense(128, relu), nn::Dense(10)}; }
-
-nn::Sequential lenet() {
-  return nn::Sequential{nn::Conv2d(6, 5, {.padding = 2, .activation = relu}),
-                        nn::MaxPool2d(2),
-                        nn::Conv2d(16, 5, {.activation = relu}),
-                        nn::MaxPool2d(2),
-                        nn::Flatten(),
-                        nn::Dense(120, relu),
-                        nn::Dense(84, relu),
-                        nn::Dense(10)};
-}
 
 /// Compiled against imperative: two nets of equal weights, one hybridized. Both must agree before anything is timed.
 Arms hybridize(nn::Sequential net, Shape input) {
@@ -104,15 +96,6 @@ Arms traceOp() {
            }}};
 }
 
-/// `compileOnce` with every cache of the process emptied before; the first request warms the compiler itself (tables of
-/// targets and ops), as in any process that compiles more than once.
-Arms compileCold(std::function<void()> compileOnce) {
-  return {{"tressel", [=] {
-             clear_compile_caches();
-             return secondsOf(compileOnce);
-           }}};
-}
-
 /// Weights belong to the compiled function, as a layer's do.
 Arms products() {
   struct Layer {
@@ -154,15 +137,7 @@ Arms armsOf(std::string row) {
     return callTiny();
   if (row == "trace.op")
     return traceOp();
-  if (row == "compile.add1.cold")
-    return compileCold([f = jit([](Tensor x) { return x + 1.0f; })] { f.compile(TensorType{f32, {2, 2}}); });
-  if (row == "compile.lenet.cold") {
-    nn::Sequential net = lenet();
-    net.initialize({{f32, {64, 1, 28, 28}}}, 1);
-    net.hybridize();
-    return compileCold([=] { net.compile({{f32, {64, 1, 28, 28}}}); });
-  }
-  return {};
+  return tressel::bench::compileArms(row);
 }
 
 } // namespace

@@ -40,6 +40,23 @@ std::string headerOf(const std::string &symbol, const runtime::Schedule &schedul
   return text;
 }
 
+/// Where the time of a compilation went.
+std::string timingTable(const Program &program) {
+  double total = 0;
+  for (const auto &[step, seconds] : program.timings)
+    total += seconds;
+  std::string text = "   seconds   share  step of compiling for " + (program.cpuLevel.empty() ? "text" : program.cpuLevel) + "\n";
+  auto row = [&](double seconds, const std::string &step) {
+    char line[48];
+    std::snprintf(line, sizeof line, "%10.4f  %5.1f%%  ", seconds, total > 0 ? 100 * seconds / total : 0.0);
+    text += line + step + "\n";
+  };
+  for (const auto &[step, seconds] : program.timings)
+    row(seconds, step);
+  row(total, "total");
+  return text + kernelCounts(program) + "\n";
+}
+
 } // namespace
 
 int compileCommand(const CompileArgs &args) {
@@ -57,6 +74,7 @@ int compileCommand(const CompileArgs &args) {
   request.deterministic = args.deterministic;
   request.verifyEach = args.verifyEach;
   request.stripLocations = args.stripLocations;
+  request.useCache = !args.noCache;
   request.disabledPasses = args.disabledPasses;
   if (std::string problem = compiler().checkDisabledPasses(args.disabledPasses); !problem.empty())
     throw UsageError("--disable-pass: " + problem);
@@ -73,7 +91,7 @@ int compileCommand(const CompileArgs &args) {
   std::vector<Program> programs; // one per level
   for (const std::string &cpu : args.cpus) {
     request.cpu = cpu;
-    Program compiled = compiler().compile(request);
+    Program compiled = compileWithProgress(request);
     if (std::none_of(programs.begin(), programs.end(), // "native" may be one of the others
                      [&](const Program &other) { return other.cpuLevel == compiled.cpuLevel; }))
       programs.push_back(std::move(compiled));
@@ -98,15 +116,15 @@ int compileCommand(const CompileArgs &args) {
   } else if (package) {
     writeFile(output, packageBytes(programs));
     if (output != "-")
-      detail(output + ": " + std::to_string(program.numKernels) + " kernels, " +
-             std::to_string(program.numLibraryKernels) + " of a library");
+      detail(output + ": " + kernelCounts(program));
   } else {
     writeFile(output, text);
   }
+  if (!program.noCache.empty())
+    detail("no cache of kernels: " + program.noCache);
   if (args.timings)
     for (const Program &each : programs)
-      for (const auto &[pass, seconds] : each.timings)
-        std::fprintf(stderr, "%10.3f ms  %s\n", seconds * 1e3, pass.c_str());
+      std::fputs(timingTable(each).c_str(), stderr);
   return kOk;
 }
 

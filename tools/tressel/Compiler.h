@@ -46,9 +46,11 @@ struct CompileRequest {
   bool deterministic = false;
   bool verifyEach = false;
   bool stripLocations = false;
+  bool useCache = true; ///< kernels kept on disk
   std::vector<std::string> disabledPasses;
   std::string emit;                      ///< as CompileOptions::emit
   std::function<void(std::string)> sink; ///< receives the text of `emit`
+  std::function<void(const std::string &step, int done, int all)> progress; ///< as CompileOptions::progress
 };
 struct AssumedDim {
   std::string name;
@@ -62,8 +64,9 @@ struct Program {
   std::string cpuLevel;
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
   std::string whyFixed;            ///< what kept them from staying dynamic
-  std::vector<std::pair<std::string, double>> timings;
-  int numKernels = 0, numLibraryKernels = 0;
+  std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
+  int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0;
+  std::string noCache; ///< why kernels could not be kept on disk, where they should have been
 };
 
 struct BisectRequest {
@@ -81,6 +84,13 @@ struct BisectOutcome {
   std::vector<op::HostTensor> inputs; ///< of the reproducer
 };
 
+/// The cache of kernels on disk. `folder` is empty where there is none, and `problem` says why.
+struct CacheInfo {
+  std::string folder, problem;
+  int64_t entries = 0, bytes = 0, limit = 0, hits = 0, misses = 0;
+};
+enum class CacheAction { Info, Verify, Clear };
+
 class CompilerLibrary {
 public:
   virtual ~CompilerLibrary() = default;
@@ -92,6 +102,8 @@ public:
   virtual Program compile(const CompileRequest &request) = 0;
   /// A package as what a linker takes: a shared library, or a static one, that defines `symbol` and `symbol`_bytes.
   virtual std::vector<std::byte> library(const std::string &symbol, std::span<const std::byte> package, bool shared) = 0;
+  /// What the cache holds; for Verify how many entries were `damaged` and deleted, for Clear what was deleted.
+  virtual CacheInfo cache(CacheAction action, int64_t &damaged) = 0;
   /// Looks for what makes the compiled program differ from the interpreted one. Throws tressel::Error.
   virtual BisectOutcome bisect(const BisectRequest &request) = 0;
 };

@@ -248,9 +248,14 @@ public:
   }
 
   Program compile(const CompileRequest &request) override {
+    const auto start = std::chrono::steady_clock::now();
+    if (request.progress)
+      request.progress("import", 0, 0);
     std::unique_ptr<mlir::MLIRContext> context = makeContext();
     Program program;
     mlir::OwningOpRef<mlir::ModuleOp> module = load(request, *context, program);
+    program.timings.emplace_back(
+        "import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     if (request.stripLocations)
       module->walk([&](mlir::Operation *op) { op->setLoc(mlir::UnknownLoc::get(context.get())); });
 
@@ -264,6 +269,9 @@ public:
     options.emit = request.emit;
     options.sink = request.sink;
     options.report = &report;
+    options.progress = request.progress;
+    if (!request.useCache)
+      options.cache = nullptr;
     codegen::CompiledProgram compiled = codegen::compile(*module, options);
     program.schedule = std::move(compiled.schedule);
     program.image = std::move(compiled.image);
@@ -273,12 +281,26 @@ public:
       program.timings.emplace_back(t.pass, t.seconds);
     program.numKernels = report.numKernels;
     program.numLibraryKernels = report.numLibraryKernels;
+    program.numCompiled = report.numCompiled, program.numCached = report.numCached, program.numShared = report.numShared;
+    if (request.useCache)
+      program.noCache = options.cache ? options.cache->problem() : codegen::ObjectCache::whyNone();
     return program;
   }
 
   std::vector<std::byte> library(const std::string &symbol, std::span<const std::byte> package, bool shared) override {
     const std::vector<char> object = codegen::dataObject(symbol, package);
-    return shared ? codegen::linkImage({&object, 1}) : codegen::archiveOf(symbol + ".o", object);
+    const std::span<const char> bytes(object);
+    return shared ? codegen::linkImage({&bytes, 1}) : codegen::archiveOf(symbol + ".o", object);
+  }
+
+  CacheInfo cache(CacheAction action, int64_t &damaged) override {
+    codegen::ObjectCache *cache = codegen::ObjectCache::ofUser();
+    if (!cache)
+      return {.folder = {}, .problem = codegen::ObjectCache::whyNone()};
+    if (action == CacheAction::Verify)
+      damaged = cache->verify().damaged;
+    const codegen::ObjectCache::Info info = action == CacheAction::Clear ? cache->clear() : cache->info();
+    return {cache->folder(), cache->problem(), info.entries, info.bytes, cache->limit(), info.hits, info.misses};
   }
 
   BisectOutcome bisect(const BisectRequest &request) override {

@@ -11,16 +11,32 @@
 
 namespace tressel::tool {
 
+Program compileWithProgress(CompileRequest request) {
+  ProgressLine line;
+  request.progress = [&](const std::string &step, int done, int all) {
+    line.show("compiling: " + step +
+              (all ? " " + std::to_string(done) + " of " + std::to_string(all) + " kernels" : std::string()));
+  };
+  return compiler().compile(request);
+}
+
+std::string kernelCounts(const Program &program) {
+  return std::to_string(program.numKernels) + " kernels (" + std::to_string(program.numCompiled) + " compiled, " +
+         std::to_string(program.numCached) + " cached, " + std::to_string(program.numShared) + " equal to another), " +
+         std::to_string(program.numLibraryKernels) + " of a library";
+}
+
 ReadyProgram compileModel(const CompileRequest &request) {
   auto start = std::chrono::steady_clock::now();
-  Program program = compiler().compile(request);
+  Program program = compileWithProgress(request);
   checkMemory(program.schedule);
   ReadyProgram ready;
   ready.executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants);
   ready.assumed = std::move(program.assumed);
   ready.compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  detail("compiled in " + humanSeconds(ready.compileSeconds) + ": " + std::to_string(program.numKernels) +
-         " kernels, " + std::to_string(program.numLibraryKernels) + " of a library");
+  detail("compiled in " + humanSeconds(ready.compileSeconds) + ": " + kernelCounts(program));
+  if (!program.noCache.empty())
+    detail("no cache of kernels: " + program.noCache);
   return ready;
 }
 

@@ -21,6 +21,10 @@ struct ReadyProgram {
   const runtime::Schedule &schedule() const { return executable->schedule(); }
 };
 
+/// CompilerLibrary::compile, showing how far it is where it takes long.
+Program compileWithProgress(CompileRequest request);
+/// "12 kernels (10 compiled, ...".
+std::string kernelCounts(const Program &program);
 /// Compiles `request`, a model.
 ReadyProgram compileModel(const CompileRequest &request);
 /// Loads a .tsl file.

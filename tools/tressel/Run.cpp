@@ -322,6 +322,7 @@ int runCommand(const RunArgs &args) {
     for (const auto &[name, size] : dims)
       request.dims[name] = {size, size};
     request.allowLibrary = !args.noLibrary;
+    request.useCache = !args.noCache;
     program = compileModel(request);
     for (const AssumedDim &d : program.assumed)
       note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));

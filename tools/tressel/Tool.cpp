@@ -40,6 +40,20 @@ void note(const std::string &message) {
 }
 void complain(const std::string &message) { line("\033[1;31m", "error", message); }
 
+void ProgressLine::show(const std::string &text) {
+  static const bool terminal = isatty(STDERR_FILENO);
+  if (!terminal || verbosity().quiet || std::chrono::steady_clock::now() - start_ < std::chrono::seconds(1))
+    return;
+  std::lock_guard lock(mutex_);
+  shown_ = true;
+  std::fprintf(stderr, "\r\033[K%s", text.c_str());
+  std::fflush(stderr);
+}
+ProgressLine::~ProgressLine() {
+  if (shown_)
+    std::fputs("\r\033[K", stderr);
+}
+
 void writeFile(const std::string &path, std::string_view bytes) {
   if (path == "-") {
     if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() || std::fflush(stdout))
@@ -137,8 +151,9 @@ CompilerLibrary &compiler() {
     std::error_code ec;
     fs::path self = fs::read_symlink("/proc/self/exe", ec);
     fs::path file = self.parent_path().parent_path() / "lib" / "libtressel_compiler.so";
-    // Never unloaded: the compiler's static state outlives main.
-    void *handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    // Never unloaded: the compiler's static state outlives main. Lazy: of the many functions that it takes from LLVM and MLIR few
+    // are called, and looking up all takes longer than most of what commands do.
+    void *handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle)
       throw EnvironmentError(std::string("the compiler cannot be loaded: ") + dlerror());
     auto entry = reinterpret_cast<CompilerEntry>(dlsym(handle, kCompilerEntry));

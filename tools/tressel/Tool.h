@@ -3,7 +3,9 @@
 
 #include "tressel/runtime/Error.h"
 
+#include <chrono>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +40,20 @@ Verbosity &verbosity();
 void detail(const std::string &message);
 void note(const std::string &message);
 void complain(const std::string &message);
+
+/// One line on standard error that shows how far something is, once it takes longer than a second: on a terminal, without -q.
+/// It is gone when this is.
+class ProgressLine {
+public:
+  ~ProgressLine();
+  /// Thread-safe; cheap where nothing is shown.
+  void show(const std::string &text);
+
+private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  bool shown_ = false;
+};
 
 /// Writes to standard output for "-", else to a file beside `path` that is then renamed: nobody sees half a file.
 /// Throws EnvironmentError.
@@ -76,7 +92,7 @@ struct RunArgs {
   std::optional<uint64_t> randomSeed;
   double rtol = 1e-4, atol = 1e-5;
   int repeat = 1, warmup = 0;
-  bool json = false, noLibrary = false;
+  bool json = false, noLibrary = false, noCache = false;
 };
 struct BisectArgs {
   std::string model, output = "bisect.mlir";
@@ -94,5 +110,10 @@ int runCommand(const RunArgs &args);
 int bisectCommand(const BisectArgs &args);
 int inspectCommand(const InspectArgs &args);
 int devicesCommand(bool json);
+struct CacheArgs {
+  std::string action = "info"; ///< info, path, verify, clear
+  bool json = false;
+};
+int cacheCommand(const CacheArgs &args);
 
 } // namespace tressel::tool

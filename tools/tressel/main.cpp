@@ -124,8 +124,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_flag("--strip-locations", a.stripLocations, "leave names of files and nodes out of the package");
   c->add_flag("--deterministic", a.deterministic, "the same bits for any number of threads");
   c->add_option("--device", a.device, "cpu")->capture_default_str();
-  c->add_flag("--timings", a.timings, "print the seconds of each pass on standard error");
-  c->add_flag("--no-cache", a.noCache, "compile everything anew");
+  c->add_flag("--timings", a.timings, "print on standard error where the time went");
+  c->add_flag("--no-cache", a.noCache, "compile everything anew, and keep nothing for the next time");
   c->add_flag("--tressel-verify-each", a.verifyEach, "interpret the program before and after each pass (slow)")
       ->group("For developers");
   c->add_option("--disable-pass", a.disabledPasses, "leave a pass out, by name (repeatable)")->group("For developers");
@@ -153,6 +153,7 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_flag("--json", a.json, "print results and times as one JSON object");
   c->add_option("--device", a.device, "cpu")->capture_default_str();
   c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
+  c->add_flag("--no-cache", a.noCache, "compile everything anew, and keep nothing for the next time");
   c->add_option("--load-library", a.libraries, "FILE.so with kernels of custom ops that the program uses (repeatable)");
   later(c, "--timeline");
   c->footer(kRunExamples);
@@ -177,12 +178,22 @@ void addBisect(CLI::App &app, BisectArgs &a) {
   c->footer("\nPrints a verdict. Exit status 0: no difference; 4: there is one.");
 }
 
+void addCache(CLI::App &app, CacheArgs &a) {
+  auto *c = app.add_subcommand("cache", "Show or empty the cache of compiled kernels");
+  c->add_option("ACTION", a.action,
+                "info (how much it holds), path (its folder), verify (delete damaged entries) or clear (delete all)")
+      ->check(CLI::IsMember({"info", "path", "verify", "clear"}))
+      ->capture_default_str();
+  c->add_flag("--json", a.json, "print one JSON object");
+}
+
 int run(int argc, char **argv) {
   CLI::App app{kOverview, "tressel"};
   CompileArgs compile;
   RunArgs runArgs;
   InspectArgs inspect;
   BisectArgs bisect;
+  CacheArgs cache;
   bool devicesJson = false;
   app.set_version_flag("--version", std::string("tressel ") + TRESSEL_VERSION);
   app.add_flag("-q,--quiet", verbosity().quiet, "only results and errors");
@@ -196,6 +207,7 @@ int run(int argc, char **argv) {
   auto *i = app.add_subcommand("inspect", "Show what a model or package takes, gives and needs");
   i->add_option("FILE", inspect.file, "an .onnx, .mlir or .tsl file")->required();
   i->add_flag("--json", inspect.json, "print one JSON object");
+  addCache(app, cache);
   auto *d = app.add_subcommand("devices", "List the devices that programs can run on");
   d->add_flag("--json", devicesJson, "print one JSON object");
 
@@ -218,6 +230,8 @@ int run(int argc, char **argv) {
     return bisectCommand(bisect);
   if (app.got_subcommand("inspect"))
     return inspectCommand(inspect);
+  if (app.got_subcommand("cache"))
+    return cacheCommand(cache);
   return devicesCommand(devicesJson);
 }
 

@@ -30,6 +30,7 @@ struct JitOptions {
   std::string name = "jit";         ///< in errors and timelines
   std::vector<Device> devices = {}; ///< empty: the host
   bool deterministic = false;       ///< results do not depend on the number of threads
+  bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)
   int retrace_budget = 64;          ///< programs made per function; beyond it a call that needs another throws TraceError
   int max_programs = 32;            ///< programs kept per function; the one that was not used longest goes
   /// A second size of a dimension makes it dynamic: one program for all sizes from then on. Where the function cannot be
@@ -44,6 +45,8 @@ struct JitStats {
   std::vector<std::string> retraces; ///< for each trace after the first: what differed from the program before
   uint64_t live = 0;                 ///< programs kept now
   double trace_seconds = 0, compile_seconds = 0;
+  /// Kernels made of those traces: compiled to machine code, or found in the process or on disk.
+  uint64_t kernels_compiled = 0, kernels_cached = 0;
 };
 
 struct ExportOptions {
@@ -52,7 +55,8 @@ struct ExportOptions {
   std::string cpu = "native";            ///< instruction set: "baseline", "v3", "v4", "native"
 };
 
-/// Forgets every compiled program of this process that can be compiled again, those of single ops too.
+/// Forgets every compiled program of this process that can be compiled again, those of single ops too. What other
+/// processes share with it on disk stays.
 void clear_compile_caches();
 
 namespace detail {

@@ -168,8 +168,7 @@ public:
       resultTypes.push_back(graph.types[static_cast<size_t>(r)]);
   }
   void load(const KernelSource &source, const Target &target) {
-    const auto objects = compileKernels({source}, target);
-    image = runtime::Image::load(linkImage(objects));
+    image = runtime::Image::load(linkImage(compileKernels({source}, target)));
     fn = reinterpret_cast<runtime::KernelFn>(image->find("k"));
     ASSERT_NE(fn, nullptr);
   }
