@@ -23,7 +23,7 @@ struct ReadyProgram {
 
 /// CompilerLibrary::compile, showing how far it is where it takes long.
 Program compileWithProgress(CompileRequest request);
-/// "12 kernels (10 compiled, ...".
+/// "12 kernels, 0 of a library; ...".
 std::string kernelCounts(const Program &program);
 /// Compiles `request`, a model.
 ReadyProgram compileModel(const CompileRequest &request);
