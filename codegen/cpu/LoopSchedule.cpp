@@ -71,10 +71,10 @@ double accessCost(const Affine &index, const LoopPlan &plan, int dim, int lanes)
   return c == 0 ? 0.1 : c == 1 ? 1 : lanes;
 }
 
-/// Whether a walk along some reduced dimension enters another page at each step: nothing is then fetched ahead.
+/// Whether a walk along some reduced dimension leaves the page after a step or two: nothing is then fetched ahead.
 bool jumpsPages(const Affine &index, const LoopPlan &plan, int64_t elementBytes) {
   for (size_t d = static_cast<size_t>(plan.numParallel); d < plan.dims.size(); ++d)
-    if (dim::hint(index.coef[d]) * elementBytes >= 4096)
+    if (dim::hint(index.coef[d]) * elementBytes >= 2048)
       return true;
   return false;
 }
@@ -134,7 +134,7 @@ double evaluations(const LoopPlan &plan, const LoopSchedule &s, uint64_t dims) {
 /// Of the whole nest on one thread.
 double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
   constexpr double instructionsPerSecond = 1.6 * 2.5e9;
-  double instructions = 0;
+  double instructions = 0, badlyReadBytes = 0;
   for (const Expr &e : plan.exprs) {
     const double points = evaluations(plan, s, e.dims);
     double cost = costOf(e);
@@ -143,10 +143,9 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
       // Elements that are read again come from a cache as far away as the buffer is large.
       const Buffer &buffer = plan.buffers[static_cast<size_t>(e.buffer)];
       const int64_t bytes = dim::hint(buffer.elements) * sizeOf(buffer.dtype);
-      const double distance = bytes <= (1 << 15)                                       ? 1
-                              : bytes <= (1 << 20)                                     ? 1.5
-                              : !jumpsPages(e.index, plan, sizeOf(buffer.dtype))       ? 4
-                                                                                       : 12;
+      const bool far = bytes > (1 << 20), jumps = far && jumpsPages(e.index, plan, sizeOf(buffer.dtype));
+      const double distance = jumps ? 24 : far ? 4 : bytes > (1 << 15) ? 1.5 : 1;
+      badlyReadBytes += jumps ? static_cast<double>(bytes) : 0;
       if (vector)
         cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes)) * distance;
     }
@@ -162,7 +161,7 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
       instructions += 10.0 * static_cast<double>(plan.parallelPoints());
   }
   const CpuModel &cpu = hostCpuModel();
-  const auto bytes = static_cast<double>(plan.bytes());
+  const double bytes = static_cast<double>(plan.bytes()) + 0.25 * badlyReadBytes;
   const double bandwidth = bytes <= cpu.cacheBytes ? cpu.cachedBytesPerSecond : cpu.bytesPerSecond;
   return std::max(bytes * cpu.threads / bandwidth, instructions / instructionsPerSecond);
 }

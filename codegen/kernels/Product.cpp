@@ -50,13 +50,16 @@ static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &
       }
 }
 
-/// Share of the peak, as measured on one core: many rows amortize reading the right side, and packing it if that is not
-/// done ahead.
-static double efficiency(double rows, double k, bool packed, bool leftDense) {
-  double share = 0.9 * std::min(1.0, (rows + 2) / 16) * (k / (k + 16));
-  if (!packed)
-    share *= rows / (rows + 12);
-  return leftDense ? share : share * 0.8;
+/// Share of the peak, as measured on one core with everything in its caches: few rows are bound by reading the right side, a
+/// single vector of columns by reading the left one; packing a right side that is not packed ahead takes as long as some
+/// ten rows.
+static double efficiency(const ProductParams &p) {
+  const double rows = hinted(p.m), columns = hinted(p.n), vectors = std::ceil(columns / 16), depth = hinted(p.k);
+  double share = std::min(0.9, 0.12 + 0.14 * rows) * columns / (16 * vectors) * std::min(1.0, (vectors + 1) / 3) *
+                 (depth / (depth + 16));
+  if (p.packed < 0)
+    share *= rows / (rows + 10);
+  return p.a[2] == 1 ? share : share * 0.8;
 }
 
 std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
@@ -80,8 +83,7 @@ std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const 
   const double flops = 2 * hinted(dim::numElements(root.result.shape)) * hinted(p.k);
   const double bytes = hinted(dim::bytes(root.operands[0])) + hinted(dim::bytes(root.operands[1])) +
                        hinted(dim::bytes(root.result));
-  const double share = efficiency(hinted(p.m), hinted(p.k), packed, p.a[2] == 1);
-  const double predicted = codegen::predictSeconds(cpu, flops, bytes, share);
+  const double predicted = codegen::predictSeconds(cpu, flops, bytes, efficiency(p));
   chooseUnits(p, predicted * cpu.threads, cpu);
 
   passes::Bid bid;

@@ -17,7 +17,7 @@ struct Panels {
   static int64_t widest(int64_t rows) {
     if (kMostColumns < 4 || rows < 7)
       return kMostColumns;
-    return rows <= 20 ? 2 : rows % 8 == 0 ? 3 : 4;
+    return rows <= 12 ? 2 : rows <= 20 || rows % 8 == 0 ? 3 : 4;
   }
   int64_t begin(int64_t panel) const { return part(vectors, count, panel); } // in vectors
 };
@@ -50,10 +50,16 @@ void pack(const RightSide &right, const float *b, int64_t bDepth, int64_t bColum
   }
 }
 
-/// A block of the left side with dense depth.
+/// A block of the left side with dense depth. A few rows at a time: a line that is written is written to its end.
 void copyLeft(const float *a, int64_t aRow, int64_t aDepth, int64_t rows, int64_t depth, float *to) {
-  for (int64_t k = 0; k < depth; ++k)
-    for (int64_t r = 0; r < rows; ++r)
+  constexpr int64_t kAtOnce = 16;
+  int64_t r = 0;
+  for (; r + kAtOnce <= rows; r += kAtOnce)
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t i = 0; i < kAtOnce; ++i)
+        to[(r + i) * depth + k] = a[(r + i) * aRow + k * aDepth];
+  for (; r < rows; ++r)
+    for (int64_t k = 0; k < depth; ++k)
       to[r * depth + k] = a[r * aRow + k * aDepth];
 }
 

@@ -1,4 +1,5 @@
-// The protocol of a benchmark arm: a process prepared for one row answers "ARM COUNT\n" with a JSON list of samples.
+// The protocol of a benchmark arm: a process prepared for one row answers "ARM COUNT CASE\n" with a JSON list of samples
+// (CASE is 0 in rows of one case).
 #pragma once
 
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace tressel::bench {
@@ -19,14 +21,23 @@ inline double secondsOf(const std::function<void()> &f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// One measurement in the row's unit; of a row over several cases, one for each of them.
-struct Sample : std::vector<double> {
-  using std::vector<double>::vector;
-  Sample(double value) : vector{value} {}
+/// What measures one sample in the row's unit; of a row over several cases, of one of them.
+class Arm {
+public:
+  template <typename F> Arm(F measure) {
+    if constexpr (std::is_invocable_v<F &, size_t>)
+      measure_ = std::move(measure);
+    else
+      measure_ = [measure = std::move(measure)](size_t) mutable { return measure(); };
+  }
+  double operator()(size_t index) const { return measure_(index); }
+
+private:
+  std::function<double(size_t)> measure_;
 };
 
-/// Arms of one row, by name. Each call gives one sample.
-using Arms = std::map<std::string, std::function<Sample()>>;
+/// Arms of one row, by name.
+using Arms = std::map<std::string, Arm>;
 
 /// Seconds of one call of `f`, of as many calls as take `atLeast` together.
 inline double secondsPerCall(const std::function<void()> &f, double atLeast) {
@@ -46,7 +57,8 @@ inline int serve(const Arms &arms) {
     std::istringstream in(line);
     std::string arm;
     int count = 0;
-    in >> arm >> count;
+    size_t index = 0;
+    in >> arm >> count >> index;
     auto found = arms.find(arm);
     if (found == arms.end()) {
       std::cerr << "no arm " << arm << " in this row\n";
@@ -54,14 +66,9 @@ inline int serve(const Arms &arms) {
     }
     std::string out = "[";
     for (int i = 0; i < count; ++i) {
-      const Sample sample = found->second();
-      out += i ? ", " : "";
-      for (size_t k = 0; k < sample.size(); ++k) {
-        char text[32];
-        std::snprintf(text, sizeof text, "%s%.9g", k ? ", " : sample.size() > 1 ? "[" : "", sample[k]);
-        out += text;
-      }
-      out += sample.size() > 1 ? "]" : "";
+      char text[32];
+      std::snprintf(text, sizeof text, "%s%.9g", i ? ", " : "", found->second(index));
+      out += text;
     }
     std::cout << out << "]" << std::endl;
   }

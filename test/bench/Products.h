@@ -10,6 +10,7 @@ namespace tressel::bench {
 /// x[m, k] times weights[k, n].
 struct ProductShape {
   int64_t m, k, n;
+  auto operator<=>(const ProductShape &) const = default;
 };
 /// 40 shapes: layers of transformers and classifiers, a square too large for caches, odd sizes; 1 to 256 rows.
 inline std::vector<ProductShape> productShapes() {
@@ -24,10 +25,10 @@ inline std::vector<ProductShape> productShapes() {
 /// How often a product is repeated for one figure, in seconds.
 inline constexpr double kProductSeconds = 4e-3;
 
-/// The faster of oneDNN (matmul and inner product, weights packed ahead) and OpenBLAS (if it is installed; told which CPU
-/// this is, as the release of Debian 12 does not know new ones) for each shape, on as many threads as OMP_NUM_THREADS and
+/// Seconds of one product by the faster of oneDNN (matmul and inner product, weights packed ahead) and OpenBLAS (if it is installed; told which CPU
+/// this is, as the release of Debian 12 does not know new ones), on as many threads as OMP_NUM_THREADS and
 /// OPENBLAS_NUM_THREADS say.
-Sample libraryProducts(const std::vector<ProductShape> &shapes);
+double libraryProduct(const ProductShape &shape);
 
 /// Names and versions.
 std::string libraries();

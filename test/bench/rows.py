@@ -1,8 +1,8 @@
 """The benchmark rows: what is measured, in which unit, against whom, with which aim.
 
-Each arm is a process that answers "ARM COUNT\n" on its standard input with one line of JSON: a list of COUNT samples. A sample is
-a number or, of a row over several cases, a list of numbers: the row's figure is then the geometric mean of the cases' medians.
-Arms of one row alternate, so a drift of the machine's speed meets them all.
+Each arm is a process that answers "ARM COUNT CASE\n" on its standard input with one line of JSON: a list of COUNT samples.
+Arms of one row alternate, of a row over several cases for each of them, so a drift of the machine's speed meets them all. The
+figure of several cases is the geometric mean of their medians.
 """
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +19,7 @@ class Row:
     aim_on: str = "tressel"  # "tressel": the aim bounds our figure; "ratio": the ratio against the best peer
     rounds: int = 7
     samples: int = 5
+    cases: int = 1
     threads: int | None = None  # of all arms; None: as many as there are
 
 
@@ -45,5 +46,5 @@ ROWS = [
         0.1, samples=3),
     Row("compile.linear", "ratio", "lower", "1000 residual layers of width 32 over 500, traced and compiled", {}, 2.2, samples=1),
     *by_threads(Row("gemm.geomean", "s", "lower", "40 products of f32, M 1 to 256, weights packed ahead: geometric mean",
-                    {"best": "libraries"}, 1.1, "ratio", samples=1)),
+                    {"best": "libraries"}, 1.1, "ratio", samples=1, cases=40)),
 ]

@@ -22,20 +22,20 @@ class Arm:
     """A process that measures on request."""
 
     def __init__(self, name, command, arm, env=None):
-        self.name, self.arm, self.samples, self.failed = name, arm, [], None
+        self.name, self.arm, self.samples, self.failed = name, arm, {}, None
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, **(env or {})})
 
-    def measure(self, count):
+    def measure(self, count, case=0):
         if self.failed:
             return
         try:
-            self.process.stdin.write(f"{self.arm} {count}\n")
+            self.process.stdin.write(f"{self.arm} {count} {case}\n")
             self.process.stdin.flush()
             line = self.process.stdout.readline()
             if not line:
                 raise RuntimeError(f"ended with status {self.process.wait()}")
-            self.samples += json.loads(line)
+            self.samples.setdefault(case, []).extend(json.loads(line))
         except (OSError, RuntimeError, json.JSONDecodeError) as error:
             self.failed = str(error)
 
@@ -46,21 +46,12 @@ class Arm:
     def summary(self):
         if self.failed:
             return {"failed": self.failed}
-        return {"median": mean_of(statistics.median, self.samples),
-                "spread": [mean_of(min, self.samples), mean_of(max, self.samples)]}
+        return {"median": self.mean_of(statistics.median), "spread": [self.mean_of(min), self.mean_of(max)]}
 
-    def cases(self):
-        """The median of each case; nothing if the row is one case."""
-        if self.failed or not self.samples or not isinstance(self.samples[0], list):
-            return None
-        return [statistics.median(case) for case in zip(*self.samples)]
-
-
-def mean_of(pick, samples):
-    """What `pick` takes of all samples; where a sample has several cases, the geometric mean of what it takes of each."""
-    if not isinstance(samples[0], list):
-        return pick(samples)
-    return statistics.geometric_mean([pick(case) for case in zip(*samples)])
+    def mean_of(self, pick):
+        """What `pick` takes of all samples; of several cases, the geometric mean of what it takes of each."""
+        picked = [pick(samples) for samples in self.samples.values()]
+        return picked[0] if len(picked) == 1 else statistics.geometric_mean(picked)
 
 
 def machine():
@@ -90,11 +81,13 @@ def run_row(row, build, rounds):
             versions[name] = "this build" if kind == "tressel" else subprocess.run(
                 [bench, "--libraries"], capture_output=True, text=True).stdout.strip()
     for arm in arms:  # warm-up: compiles, fills caches; not counted
-        arm.measure(max(1, row.samples // 2))
-        arm.samples = []
+        for case in range(row.cases):
+            arm.measure(max(1, row.samples // 2), case)
+        arm.samples = {}
     for _ in range(rounds or row.rounds):
-        for arm in arms:
-            arm.measure(row.samples)
+        for case in range(row.cases):
+            for arm in arms:
+                arm.measure(row.samples, case)
     for arm in arms:
         arm.close()
     for arm in arms:
@@ -109,9 +102,12 @@ def run_row(row, build, rounds):
     if medians:
         ratio = min(medians) / ours["median"] if row.better == "lower" else ours["median"] / max(medians)
     note = row.what
-    peer_cases = [a.cases() for a in arms[1:] if a.cases()]
-    if arms[0].cases() and peer_cases: # the worst and the best case, each against its best peer
-        each = [min(peers) / mine for mine, *peers in zip(arms[0].cases(), *peer_cases)]
+    rivals = [arm for arm in arms[1:] if not arm.failed]
+    if row.cases > 1 and rivals:  # the worst and the best case, each against its best peer
+        best = min if row.better == "lower" else max
+        each = [best(statistics.median(rival.samples[case]) for rival in rivals) / statistics.median(mine)
+                for case, mine in arms[0].samples.items()]
+        each = each if row.better == "lower" else [1 / ratio for ratio in each]
         note += f" (ratios of the cases {number(min(each))} to {number(max(each))})"
     figure = ratio if row.aim_on == "ratio" else ours["median"]
     met = None
