@@ -11,9 +11,12 @@ public:
   llvm::StringRef name() const override { return "kernels"; }
 
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const override {
-    if (const auto root = codegen::binaryRootOf(candidate))
-      return bidForProduct(*root, candidate, parameterOnly);
-    return std::nullopt;
+    const auto root = codegen::binaryRootOf(candidate);
+    if (!root)
+      return std::nullopt;
+    if (auto bid = bidForConvolution(*root, candidate, parameterOnly))
+      return bid;
+    return bidForProduct(*root, candidate, parameterOnly);
   }
 };
 

@@ -14,5 +14,7 @@ std::unique_ptr<passes::KernelProvider> makeProvider();
 /// One family's bid for a candidate of which `root` is all.
 std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
                                          llvm::ArrayRef<bool> parameterOnly);
+std::optional<passes::Bid> bidForConvolution(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
+                                             llvm::ArrayRef<bool> parameterOnly);
 
 } // namespace tressel::kernels

@@ -1,5 +1,6 @@
 #include "codegen/onednn/Provider.h"
 
+#include "codegen/Convolution.h"
 #include "codegen/CostModel.h"
 #include "codegen/MatrixProduct.h"
 #include "codegen/onednn/Params.h"
@@ -31,7 +32,8 @@ std::optional<Params> asMatmul(const BinaryRoot &root) {
   return p;
 }
 
-/// Rows per unit: some 4 Mflop, an even split, and with a batch whole matrices or equal blocks, so that units are contiguous.
+/// Rows per unit: some 4 Mflop, an even split, and with a batch whole matrices or equal blocks, so that units are
+/// contiguous.
 void chooseRows(Matmul &m) {
   constexpr double flopsPerUnit = 4e6;
   auto rows = static_cast<int64_t>(flopsPerUnit / (2.0 * hinted(m.n) * hinted(m.k)));
@@ -45,31 +47,16 @@ void chooseRows(Matmul &m) {
 }
 
 std::optional<Params> asConv(const BinaryRoot &root) {
-  if (root.info->family != op::Family::Convolution)
+  const auto found = codegen::asConvolution(root);
+  if (!found)
     return std::nullopt;
-  const TensorType &x = root.operands[0], &w = root.operands[1];
-  auto rank = static_cast<size_t>(x.rank() - 2);
-  auto ints = [&](std::string_view name, int64_t otherwise) {
-    int i = root.info->attrIndex(name);
-    const auto *v = i < 0 ? nullptr : std::get_if<op::Ints>(&root.attrs[static_cast<size_t>(i)]);
-    return v && !v->empty() ? *v : op::Ints(rank, otherwise);
-  };
-  int g = root.info->attrIndex("groups");
   Params p;
   p.kind = Kind::Conv;
   Conv &c = p.conv;
-  c.batch = x.shape[0], c.inChannels = x.shape[1], c.outChannels = w.shape[0];
-  c.groups = g < 0 ? 1 : std::get<int64_t>(root.attrs[static_cast<size_t>(g)]);
-  for (int d = 2; d < x.rank(); ++d)
-    c.in.push_back(x.shape[d]), c.window.push_back(w.shape[d]), c.out.push_back(root.result.shape[d]);
-  c.strides = ints("strides", 1), c.dilations = ints("dilations", 1);
-  c.padLow = ints("pad_low", 0), c.padHigh = ints("pad_high", 0);
+  c = {found->batch,   found->groups,    found->inChannels, found->outChannels, 1, found->in, found->window, found->out,
+       found->strides, found->dilations, found->padLow,     found->padHigh};
   // A small batch of large images leaves threads idle: then ranges of features are units of their own.
-  if (!w.shape.isStatic() || llvm::any_of(c.in, [](int64_t size) { return dim::bounds(size).lo < 1; }))
-    return std::nullopt;
-  double flopsPerImage = 2.0 * hinted(dim::numElements(root.result.shape)) / hinted(c.batch) *
-                         static_cast<double>(w.shape.numElements()) / static_cast<double>(c.outChannels);
-  if (c.groups == 1 && dim::hint(c.batch) < 4 && flopsPerImage > 20e6)
+  if (c.groups == 1 && dim::hint(c.batch) < 4 && codegen::flopsPerImage(*found) > 20e6)
     for (int64_t blocks : {4, 2})
       if (c.outChannels % (blocks * 32) == 0) {
         c.blocks = blocks;
@@ -96,7 +83,8 @@ public:
       return std::nullopt;
     double flops = 2.0 * hinted(dim::numElements(root->result.shape));
     if (isConv)
-      flops *= static_cast<double>(root->operands[1].shape.numElements()) / static_cast<double>(params->conv.outChannels);
+      flops *=
+          static_cast<double>(root->operands[1].shape.numElements()) / static_cast<double>(params->conv.outChannels);
     else
       flops *= hinted(params->matmul.k);
     params->left = codegen::inputOf(candidate, params->left);
@@ -129,11 +117,17 @@ public:
         isConv
             ? (params->conv.inChannels / params->conv.groups >= 16 ? 0.6 : 0.1)
             : std::min(0.85, 0.2 + 0.01 * static_cast<double>(std::min<int64_t>(dim::hint(params->matmul.rows), 64)));
-    bid.seconds = codegen::predictSeconds(cpu, flops, bytes, efficiency) + static_cast<double>(units) * cpu.libraryCallSeconds;
+    bid.seconds =
+        codegen::predictSeconds(cpu, flops, bytes, efficiency) + static_cast<double>(units) * cpu.libraryCallSeconds;
+    // Blocked layouts inside: the image and the result are copied.
+    if (isConv && params->conv.inChannels / params->conv.groups >= 16)
+      bid.seconds += codegen::predictSeconds(
+          cpu, 0, 2 * (hinted(dim::bytes(root->operands[0])) + hinted(dim::bytes(root->result))), 1);
     bid.params = params->toJson();
     bid.takesEpilogue = true;
     bid.range = range;
-    bid.grain = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(units) * 40e-6 / (bid.seconds * cpu.threads)));
+    bid.grain =
+        std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(units) * 40e-6 / (bid.seconds * cpu.threads)));
     bid.grain = std::min(bid.grain, units);
     bid.scratchBytes = params->symbols.empty() ? answer.needs.scratchBytes : 0;
     if (params->packed >= 0) {

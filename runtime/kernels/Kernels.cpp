@@ -1,5 +1,6 @@
 #include "Kernels.h"
 
+#include "ConvolutionKernel.h"
 #include "Fields.h"
 #include "Levels.h"
 #include "ProductKernel.h"
@@ -12,6 +13,8 @@ using Maker = runtime::LoadedKernel (*)(const runtime::KernelDesc &, const Field
 static constexpr std::pair<std::string_view, Maker> makers[] = {
     {"product", makeProduct},
     {"pack_product", makeProductPack},
+    {"convolution", makeConvolution},
+    {"pack_convolution", makeConvolutionPack},
 };
 
 static runtime::LoadedKernel make(const runtime::KernelDesc &desc) {

@@ -47,4 +47,6 @@ ROWS = [
     Row("compile.linear", "ratio", "lower", "1000 residual layers of width 32 over 500, traced and compiled", {}, 2.2, samples=1),
     *by_threads(Row("gemm.geomean", "s", "lower", "40 products of f32, M 1 to 256, weights packed ahead: geometric mean",
                     {"best": "libraries"}, 1.1, "ratio", samples=1, cases=40)),
+    *by_threads(Row("conv.geomean", "s", "lower", "23 convolutions of ResNet-50, one image, f32: geometric mean; oneDNN in its own layouts",
+                    {"onednn": "libraries"}, 1.1, "ratio", samples=1, cases=23)),
 ]

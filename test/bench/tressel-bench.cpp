@@ -1,5 +1,6 @@
 // Our arms of the rows in rows.py: `tressel-bench ROW`. Everything goes through the public API, as a user would call it.
 #include "Bench.h"
+#include "Convolutions.h"
 #include "Compilation.h"
 #include "Networks.h"
 #include "Products.h"
@@ -15,6 +16,9 @@
 
 using namespace tressel;
 using tressel::bench::Arms;
+using tressel::bench::ConvolutionShape;
+using tressel::bench::convolutionShapes;
+using tressel::bench::kConvolutionSeconds;
 using tressel::bench::kProductSeconds;
 using tressel::bench::ProductShape;
 using tressel::bench::productShapes;
@@ -136,11 +140,37 @@ Arms products() {
           {"best", [](size_t index) { return tressel::bench::libraryProduct(productShapes().at(index)); }}};
 }
 
+Arms convolutions() {
+  struct Layer {
+    nn::Conv2d net;
+    Tensor x;
+  };
+  auto layers = std::make_shared<std::vector<Layer>>();
+  return {{"tressel", [=] {
+             if (layers->empty())
+               for (const ConvolutionShape &s : convolutionShapes()) {
+                 const Shape input{1, s.inChannels, s.size, s.size};
+                 nn::Conv2d net(s.outChannels, s.window, {.stride = s.stride, .padding = s.window / 2, .bias = false});
+                 net.initialize({{f32, input}}, /*seed=*/1);
+                 net.hybridize();
+                 layers->push_back({net, rng::normal(input, 2)});
+                 net(layers->back().x).wait();
+               }
+             Sample seconds;
+             for (Layer &layer : *layers)
+               seconds.push_back(secondsPerCall([&] { layer.net(layer.x).wait(); }, kConvolutionSeconds));
+             return seconds;
+           }},
+          {"onednn", [] { return tressel::bench::libraryConvolutions(convolutionShapes()); }}};
+}
+
 Arms armsOf(std::string row) {
   if (row.ends_with(".t1")) // the same with one thread: the environment says so
     row.resize(row.size() - 3);
   if (row == "gemm.geomean")
     return products();
+  if (row == "conv.geomean")
+    return convolutions();
   if (row == "hybridize.lenet.b64")
     return hybridize(lenet(), {64, 1, 28, 28});
   if (row == "hybridize.mlp3.b1")

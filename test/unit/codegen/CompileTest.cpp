@@ -98,6 +98,31 @@ TEST_F(Compile, MlpWithoutLibrary) { check(mlp, {.allowLibrary = false}, kLogits
 TEST_F(Compile, MlpBaseline) { check(mlp, {.cpu = "baseline", .allowLibrary = false}, kLogits); }
 TEST_F(Compile, ConvolutionWithLibrary) { check(convnet, {}); }
 TEST_F(Compile, ConvolutionWithoutLibrary) { check(convnet, {.allowLibrary = false}); }
+
+/// First layer, residual block, depthwise: each with what follows it.
+const char *const residualNet = R"(
+func.func @main(%x: tensor<2x3x21x19xf32> {tressel.name = "x"}, %w0: tensor<16x3x3x3xf32> {tressel.state = "w0"},
+                %b: tensor<16x1x1xf32> {tressel.state = "b"}, %w1: tensor<16x16x3x3xf32> {tressel.state = "w1"},
+                %w2: tensor<16x1x5x5xf32> {tressel.state = "w2"}, %w3: tensor<40x16x1x1xf32> {tressel.state = "w3"})
+    -> (tensor<2x40x6x5xf32> {tressel.name = "out"}) {
+  %0 = tressel.conv %x, %w0 {strides = array<i64: 2, 2>, pad_low = array<i64: 1, 1>, pad_high = array<i64: 1, 1>} : (tensor<2x3x21x19xf32>, tensor<16x3x3x3xf32>) -> tensor<2x16x11x10xf32>
+  %1 = tressel.add %0, %b : (tensor<2x16x11x10xf32>, tensor<16x1x1xf32>) -> tensor<2x16x11x10xf32>
+  %2 = tressel.relu %1 : (tensor<2x16x11x10xf32>) -> tensor<2x16x11x10xf32>
+  %3 = tressel.conv %2, %w1 {pad_low = array<i64: 1, 1>, pad_high = array<i64: 1, 1>} : (tensor<2x16x11x10xf32>, tensor<16x16x3x3xf32>) -> tensor<2x16x11x10xf32>
+  %4 = tressel.add %3, %2 : (tensor<2x16x11x10xf32>, tensor<2x16x11x10xf32>) -> tensor<2x16x11x10xf32>
+  %5 = tressel.conv %4, %w2 {strides = array<i64: 2, 2>, pad_low = array<i64: 2, 2>, pad_high = array<i64: 2, 2>, groups = 16 : i64} : (tensor<2x16x11x10xf32>, tensor<16x1x5x5xf32>) -> tensor<2x16x6x5xf32>
+  %6 = tressel.relu %5 : (tensor<2x16x6x5xf32>) -> tensor<2x16x6x5xf32>
+  %7 = tressel.conv %6, %w3 : (tensor<2x16x6x5xf32>, tensor<40x16x1x1xf32>) -> tensor<2x40x6x5xf32>
+  return %7 : tensor<2x40x6x5xf32>
+})";
+TEST_F(Compile, ResidualNetWithLibrary) { check(residualNet, {}, {1e-4, 1e-4}); }
+TEST_F(Compile, ResidualNetByPrebuiltKernels) {
+  check(residualNet, {.allowLibrary = false}, {1e-4, 1e-4});
+  auto module = parse(residualNet);
+  const codegen::CompiledProgram program = codegen::compile(*module, {.allowLibrary = false});
+  EXPECT_EQ(llvm::count_if(program.schedule.kernels, [](const runtime::KernelDesc &k) { return k.provider == "kernels" && !k.epilogue.empty(); }), 3);
+}
+
 // A costly value that is reduced in one order of dimensions and stored in another is kept between the passes.
 TEST_F(Compile, KeptValueReadTransposed) {
   check(R"(

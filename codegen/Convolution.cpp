@@ -1,0 +1,43 @@
+#include "codegen/Convolution.h"
+
+namespace tressel::codegen {
+
+int64_t Convolution::depth() const {
+  int64_t products = inChannels / groups;
+  for (int64_t size : window)
+    products *= size;
+  return products;
+}
+
+std::optional<Convolution> asConvolution(const BinaryRoot &root) {
+  if (root.info->family != op::Family::Convolution)
+    return std::nullopt;
+  const TensorType &x = root.operands[0], &w = root.operands[1];
+  const auto rank = static_cast<size_t>(x.rank() - 2);
+  auto ints = [&](std::string_view name, int64_t otherwise) {
+    const int i = root.info->attrIndex(name);
+    const auto *v = i < 0 ? nullptr : std::get_if<op::Ints>(&root.attrs[static_cast<size_t>(i)]);
+    return v && !v->empty() ? *v : op::Ints(rank, otherwise);
+  };
+  const int g = root.info->attrIndex("groups");
+  Convolution c;
+  c.batch = x.shape[0], c.inChannels = x.shape[1], c.outChannels = w.shape[0];
+  c.groups = g < 0 ? 1 : std::get<int64_t>(root.attrs[static_cast<size_t>(g)]);
+  for (int d = 2; d < x.rank(); ++d)
+    c.in.push_back(x.shape[d]), c.window.push_back(w.shape[d]), c.out.push_back(root.result.shape[d]);
+  c.strides = ints("strides", 1), c.dilations = ints("dilations", 1);
+  c.padLow = ints("pad_low", 0), c.padHigh = ints("pad_high", 0);
+  if (!w.shape.isStatic() || !dim::isConstant(c.inChannels) ||
+      llvm::any_of(c.in, [](int64_t size) { return dim::bounds(size).lo < 1; }))
+    return std::nullopt;
+  return c;
+}
+
+double flopsPerImage(const Convolution &c) {
+  double flops = 2.0 * static_cast<double>(c.outChannels) * static_cast<double>(c.depth());
+  for (int64_t size : c.out)
+    flops *= hinted(size);
+  return flops;
+}
+
+} // namespace tressel::codegen

@@ -1,0 +1,21 @@
+// Which candidates are convolutions, and of what sizes: read from the family of an op (Convolution in ir/ops/Base.td).
+#pragma once
+
+#include "codegen/MatrixProduct.h"
+
+namespace tressel::codegen {
+
+/// f32, channels first. Sizes of batch and space may be symbolic, and those of space are at least 1. Operand 0 is the
+/// image, operand 1 the weights. Lists have an entry per dimension of space.
+struct Convolution {
+  int64_t batch = 1, groups = 1, inChannels = 1, outChannels = 1;
+  std::vector<int64_t> in, window, out, strides, dilations, padLow, padHigh;
+  /// Products summed for one element of the result.
+  int64_t depth() const;
+};
+std::optional<Convolution> asConvolution(const BinaryRoot &root);
+
+/// Typically.
+double flopsPerImage(const Convolution &c);
+
+} // namespace tressel::codegen

@@ -1,0 +1,94 @@
+// Bids for convolutions: how the work is cut into units, and what it will take.
+#include "codegen/Convolution.h"
+#include "codegen/CostModel.h"
+#include "codegen/kernels/Provider.h"
+#include "ir/graph/Graph.h"
+#include "runtime/kernels/ConvolutionParams.h"
+
+#include <algorithm>
+
+namespace tressel::kernels {
+
+using codegen::hinted;
+
+static ConvolutionParams paramsOf(const codegen::Convolution &c) {
+  ConvolutionParams p;
+  p.batch = c.batch;
+  ConvolutionShape &s = p.shape;
+  s.groups = c.groups, s.inChannels = c.inChannels, s.outChannels = c.outChannels;
+  const size_t leading = 3 - c.in.size();
+  for (size_t d = 0; d < c.in.size(); ++d) {
+    const size_t to = leading + d;
+    s.in[to] = c.in[d], s.window[to] = c.window[d], s.out[to] = c.out[d];
+    s.stride[to] = c.strides[d], s.dilation[to] = c.dilations[d], s.pad[to] = c.padLow[d];
+  }
+  return p;
+}
+
+/// Ranges of the channels that become units of their own, so that threads share an image: only where images are few,
+/// as each range arranges the image again unless one thread runs neighbouring ones.
+static int64_t chooseBlocks(const ConvolutionParams &p, double imageSeconds, int threads) {
+  constexpr double worthSplitting = 20e-6;
+  const ConvolutionShape &s = p.shape;
+  if (threads == 1 || dim::hint(p.batch) >= 4 * threads)
+    return 1;
+  const int64_t whole = isDepthwise(s) ? s.outChannels : s.groups > 1 ? s.groups : s.outChannels / kChannelBlock;
+  if (s.groups == 1 && s.outChannels % kChannelBlock != 0)
+    return 1;
+  const auto most = static_cast<int64_t>(std::min(4.0 * threads, imageSeconds / worthSplitting));
+  for (int64_t blocks = most; blocks > 1; --blocks)
+    if (whole % blocks == 0)
+      return blocks;
+  return 1;
+}
+
+/// Share of the peak, as measured on one core: what arranging the image costs, many channels of the result share; the
+/// end of each tile, many products; the lanes that the last vector wastes, many pixels.
+static double efficiency(const ConvolutionShape &s, bool packed) {
+  double pixels = 1;
+  for (int64_t size : s.out)
+    pixels *= hinted(size);
+  if (isDepthwise(s))
+    return 0.12 * pixels / (pixels + 50);
+  const auto depth = static_cast<double>(depthOf(s)), channels = static_cast<double>(s.outChannels / s.groups);
+  const double arranging = tapsOf(s) == 1 ? 4 : s.stride[2] == 1 ? 8 : 12; // channels' worth of arithmetic
+  double share = 0.75 * depth / (depth + 12) * channels / (channels + arranging) * pixels / (pixels + 12);
+  if (s.outChannels / s.groups < kChannelBlock) // fewer sums than hide the latency of a multiply-add
+    share *= 0.7;
+  return packed ? share : 0.7 * share;
+}
+
+std::optional<passes::Bid> bidForConvolution(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
+                                             llvm::ArrayRef<bool> parameterOnly) {
+  const auto convolution = codegen::asConvolution(root);
+  if (!convolution)
+    return std::nullopt;
+  ConvolutionParams p = paramsOf(*convolution);
+  p.image = codegen::inputOf(candidate, 0), p.weights = codegen::inputOf(candidate, 1);
+  p.symbols = graph::symbolsOf(candidate.ops[0]);
+  const bool packed = p.wantsPacked() && parameterOnly[static_cast<size_t>(p.weights)];
+  if (packed)
+    p.packed = static_cast<int32_t>(candidate.inputs.size());
+
+  const codegen::CpuModel &cpu = codegen::hostCpuModel();
+  const double images = hinted(p.batch), flops = images * codegen::flopsPerImage(*convolution);
+  const double bytes =
+      hinted(dim::bytes(root.operands[0])) + hinted(dim::bytes(root.operands[1])) + hinted(dim::bytes(root.result));
+  const double predicted = codegen::predictSeconds(cpu, flops, bytes, efficiency(p.shape, packed || !p.wantsPacked()));
+  p.blocks = chooseBlocks(p, predicted * cpu.threads / images, cpu.threads);
+
+  passes::Bid bid;
+  const int64_t units = std::max<int64_t>(1, dim::hint(p.units()));
+  bid.seconds = predicted + 100e-9;
+  bid.params = p.text();
+  bid.range = p.units();
+  bid.grain = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(units) * 20e-6 / (predicted * cpu.threads)),
+                                  1, units);
+  bid.scratchBytes = p.scratchBytes();
+  bid.takesEpilogue = true;
+  if (packed)
+    bid.packs.push_back({static_cast<unsigned>(p.weights), p.packText(), p.packedBytes()});
+  return bid;
+}
+
+} // namespace tressel::kernels

@@ -1,0 +1,130 @@
+#include "ConvolutionKernel.h"
+
+#include "Convolution.h"
+#include "ConvolutionParams.h"
+#include "Levels.h"
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+
+namespace tressel::kernels {
+
+using runtime::KernelArgs;
+using runtime::LoadedKernel;
+
+namespace {
+
+struct ConvolutionState {
+  ConvolutionParams params;
+  int32_t numInputs;
+  const ConvolutionKernels &kernels;
+};
+
+} // namespace
+
+/// Channels [first, last) in the form of packedWeightsOf, from dense weights; `to` begins with the first one's block.
+static void packWeights(const ConvolutionShape &s, const float *weights, int64_t first, int64_t last, float *to) {
+  const int64_t channels = s.outChannels / s.groups, depth = depthOf(s);
+  for (int64_t c = first; c < last;) {
+    const int64_t count = std::min({kChannelBlock, last - c, channels - c % channels});
+    for (int64_t k = 0; k < depth; ++k, to += kChannelBlock)
+      for (int64_t i = 0; i < kChannelBlock; ++i)
+        to[i] = i < count ? weights[(c + i) * depth + k] : 0;
+    c += count;
+  }
+}
+
+static void run(const ConvolutionState &state, const ConvolutionParams &p, const KernelArgs &args, int64_t begin,
+                int64_t end) {
+  const ConvolutionShape &s = p.shape;
+  if (p.batch < 1 || outPlaneOf(s) < 1)
+    return;
+  const auto *image = static_cast<const float *>(args.buffers[p.image]);
+  const auto *weights = static_cast<const float *>(args.buffers[p.packed >= 0 ? p.packed : p.weights]);
+  auto *result = static_cast<float *>(args.buffers[state.numInputs]);
+  auto *scratch = static_cast<float *>(args.scratch);
+  const bool pack = p.packed < 0 && p.wantsPacked();
+  const int64_t inImage = s.inChannels * inPlaneOf(s), outImage = s.outChannels * outPlaneOf(s),
+                channels = p.blockChannels();
+  float *const packed = scratch + convolutionScratchFloats(s);
+  int64_t packedBlock = -1;
+  for (int64_t u = begin; u < end;) {
+    const int64_t index = u / p.blocks, block = u % p.blocks;
+    // Neighbouring blocks of an image at once share what is arranged of it; weights that this call packs come block by
+    // block.
+    const int64_t count = pack ? 1 : std::min(p.blocks - block, end - u);
+    ConvolutionCall call{s,
+                         image + index * inImage,
+                         weights,
+                         result + index * outImage,
+                         block * channels,
+                         (block + count) * channels,
+                         scratch};
+    if (!pack) {
+      state.kernels.convolve(call);
+    } else {
+      if (packedBlock != block)
+        packWeights(s, weights, call.first, call.last, packed);
+      packedBlock = block;
+      // A convolution of the block's channels alone.
+      ConvolutionShape part = s;
+      part.outChannels = channels;
+      if (s.groups > 1)
+        part.groups = s.groups / p.blocks, part.inChannels = s.inChannels / p.blocks;
+      const int64_t firstPlane = s.groups > 1 ? block * part.inChannels : 0;
+      state.kernels.convolve({part, call.image + firstPlane * inPlaneOf(s), packed,
+                              call.result + call.first * outPlaneOf(s), 0, channels, scratch});
+    }
+    u += count;
+  }
+}
+
+static int32_t runConvolution(const KernelArgs *args, int64_t begin, int64_t end) {
+  const auto &state = *static_cast<const ConvolutionState *>(args->state);
+  try {
+    if (state.params.symbols.empty())
+      run(state, state.params, *args, begin, end);
+    else
+      run(state, state.params.at(args->scalars), *args, begin, end);
+    return runtime::kKernelOk;
+  } catch (const std::exception &) { // a size that no number can be: kernels never throw
+    return runtime::kKernelLibraryFailed;
+  }
+}
+
+static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
+  const auto &state = *static_cast<const ConvolutionState *>(args->state);
+  const ConvolutionShape &s = state.params.shape;
+  if (begin == 0 && end > 0)
+    packWeights(s, static_cast<const float *>(args->buffers[0]), 0, s.outChannels,
+                static_cast<float *>(args->buffers[state.numInputs]));
+  return runtime::kKernelOk;
+}
+
+static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, ConvolutionParams params,
+                         runtime::CpuLevel level) {
+  for (int32_t operand : {params.image, params.weights, params.packed})
+    if (operand >= desc.numInputs)
+      throw InputError("kernel '" + desc.symbol + "' reads operand " + std::to_string(operand) + " of " +
+                       std::to_string(desc.numInputs));
+  const ConvolutionKernels &kernels = isDepthwise(params.shape)
+                                          ? at(level, depthwiseBaseline, depthwiseV3, depthwiseV4)
+                                          : at(level, convolutionBaseline, convolutionV3, convolutionV4);
+  auto state = std::make_shared<const ConvolutionState>(ConvolutionState{std::move(params), desc.numInputs, kernels});
+  return {fn, state.get(), state};
+}
+
+LoadedKernel makeConvolution(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+  ConvolutionParams params = ConvolutionParams::parse(fields, /*isPack=*/false);
+  if (dim::isConstant(desc.scratchBytes) && desc.scratchBytes < params.scratchBytes())
+    throw InputError("kernel '" + desc.symbol + "' has too little scratch memory");
+  return load(runConvolution, desc, std::move(params), level);
+}
+
+LoadedKernel makeConvolutionPack(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+  ConvolutionParams params = ConvolutionParams::parse(fields, /*isPack=*/true);
+  params.weights = 0;
+  return load(runPack, desc, std::move(params), level);
+}
+
+} // namespace tressel::kernels

@@ -1,0 +1,16 @@
+// Kernels of convolutions as the executor calls them.
+#pragma once
+
+#include "Fields.h"
+#include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Kernel.h"
+#include "tressel/runtime/Schedule.h"
+
+namespace tressel::kernels {
+
+// Both throw InputError when the description is damaged or does not fit the operands.
+runtime::LoadedKernel makeConvolution(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level);
+runtime::LoadedKernel makeConvolutionPack(const runtime::KernelDesc &desc, const Fields &fields,
+                                          runtime::CpuLevel level);
+
+} // namespace tressel::kernels

@@ -1,0 +1,109 @@
+// The innermost loop of convolutions: R channels by C vectors of pixels of the result, kept in registers over a range
+// of the products.
+#pragma once
+
+#include "Convolution.h"
+#include "PartialVector.h"
+
+namespace tressel::kernels {
+namespace {
+
+/// Where the vectors of a product are: in a panel, one product behind the other; in a plane of the image each, from
+/// which the panel is made on the way; or at an offset of its own.
+enum Source { FromPanel, FromPlanes, FromOffsets };
+
+struct PixelTile {
+  const float *weights;   ///< kChannelBlock per product
+  const float *pixels;    ///< the first plane, or what the offsets count from
+  float *panel;           ///< to read or to make
+  const int64_t *offsets; ///< or
+  int64_t planeStep;
+  int64_t depth;
+  float *result;
+  int64_t channelStep; ///< of the result
+  Lanes last;          ///< lanes of the last vector that are pixels
+  bool add;            ///< to what is there
+  const char *ahead;   ///< read into L2 meanwhile: every aheadStep bytes, as often as there are products
+  int64_t aheadStep;
+};
+
+template <int R, int C, Source S> void convolveTile(const PixelTile &t) {
+  Vector sum[R][C] = {};
+  const float *weights = t.weights, *pixels = t.pixels;
+  float *panel = t.panel;
+  const int64_t *offsets = t.offsets;
+  const char *ahead = t.ahead;
+  const int64_t aheadStep = t.aheadStep, planeStep = t.planeStep, channelStep = t.channelStep, depth = t.depth;
+  float *const result = t.result;
+  const Lanes last = t.last;
+  const bool add = t.add;
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c)
+      __builtin_prefetch(result + r * channelStep + c * kLanes, 1);
+  for (int64_t k = 0; k < depth; ++k) {
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += aheadStep;
+    Vector x[C];
+    if constexpr (S == FromPlanes) {
+#pragma GCC unroll 4
+      for (int c = 0; c < C; ++c)
+        x[c] = c < C - 1 ? load(pixels + c * kLanes) : load(pixels + c * kLanes, last);
+#pragma GCC unroll 4
+      for (int c = 0; c < C; ++c) {
+        store(panel + c * kLanes, x[c]);
+        __builtin_prefetch(pixels + (C + c) * kLanes, 0, 2); // the next tile's
+      }
+      pixels += planeStep;
+    } else {
+      const float *from = S == FromPanel ? panel : pixels + offsets[k];
+      if constexpr (S == FromPanel)
+        for (int c = 0; c < C; ++c)
+          __builtin_prefetch(panel + (8 * C + c) * kLanes);
+#pragma GCC unroll 4
+      for (int c = 0; c < C; ++c)
+        x[c] = load(from + c * kLanes);
+    }
+    panel += C * kLanes;
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const Vector w = broadcast(weights[r]);
+#pragma GCC unroll 4
+      for (int c = 0; c < C; ++c)
+        sum[r][c] += w * x[c];
+    }
+    weights += kChannelBlock;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    float *to = result + r * channelStep;
+#pragma GCC unroll 4
+    for (int c = 0; c < C - 1; ++c, to += kLanes)
+      store(to, add ? load(to) + sum[r][c] : sum[r][c]);
+    store(to, add ? load(to, last) + sum[r][C - 1] : sum[r][C - 1], last);
+  }
+}
+
+using PixelTileFn = void (*)(const PixelTile &);
+
+constexpr int kMostTileVectors = 3, kMostTileChannels = kRegisters == 32 ? 8 : 4;
+static_assert(kMostTileVectors * kLanes <= kMostPixels && kLanes <= kMostLanes &&
+              kChannelBlock % kMostTileChannels == 0);
+
+/// The tiles of all sizes: by source, vectors, and channels.
+struct PixelTiles {
+  PixelTileFn of[3][kMostTileVectors + 1][kMostTileChannels + 1] = {};
+  template <int R, int C> constexpr void fill() {
+    of[FromPanel][C][R] = convolveTile<R, C, FromPanel>;
+    of[FromPlanes][C][R] = convolveTile<R, C, FromPlanes>;
+    of[FromOffsets][C][R] = convolveTile<R, C, FromOffsets>;
+    if constexpr (R < kMostTileChannels)
+      fill<R + 1, C>();
+    else if constexpr (C < kMostTileVectors)
+      fill<1, C + 1>();
+  }
+  constexpr PixelTiles() { fill<1, 1>(); }
+};
+constexpr PixelTiles kPixelTiles;
+
+} // namespace
+} // namespace tressel::kernels

@@ -1,0 +1,29 @@
+// Convolutions of the row conv.geomean, and the library they are compared with.
+#pragma once
+
+#include "Bench.h"
+
+namespace tressel::bench {
+
+/// One image of `size` x `size` pixels, a square window, padded by half of it.
+struct ConvolutionShape {
+  int64_t inChannels, outChannels, size, window, stride;
+};
+/// The different convolutions of ResNet-50 at 224 x 224 pixels.
+inline std::vector<ConvolutionShape> convolutionShapes() {
+  return {{3, 64, 224, 7, 2},     {64, 64, 56, 1, 1},    {64, 64, 56, 3, 1},    {64, 256, 56, 1, 1},
+          {256, 64, 56, 1, 1},    {256, 128, 56, 1, 1},  {128, 128, 56, 3, 2},  {128, 512, 28, 1, 1},
+          {256, 512, 56, 1, 2},   {512, 128, 28, 1, 1},  {128, 128, 28, 3, 1},  {512, 256, 28, 1, 1},
+          {256, 256, 28, 3, 2},   {256, 1024, 14, 1, 1}, {512, 1024, 28, 1, 2}, {1024, 256, 14, 1, 1},
+          {256, 256, 14, 3, 1},   {1024, 512, 14, 1, 1}, {512, 512, 14, 3, 2},  {512, 2048, 7, 1, 1},
+          {1024, 2048, 14, 1, 2}, {2048, 512, 7, 1, 1},  {512, 512, 7, 3, 1}};
+}
+
+/// How often a convolution is repeated for one figure, in seconds.
+inline constexpr double kConvolutionSeconds = 8e-3;
+
+/// oneDNN's direct convolutions at their best: image, weights and result in the layouts it asks for, nothing copied. On
+/// as many threads as OMP_NUM_THREADS says.
+Sample libraryConvolutions(const std::vector<ConvolutionShape> &shapes);
+
+} // namespace tressel::bench

@@ -1,0 +1,261 @@
+// Convolutions against plain loops.
+#include "Kernels.h"
+#include "runtime/kernels/ConvolutionKernel.h"
+#include "runtime/kernels/ConvolutionParams.h"
+#include "tressel/runtime/Error.h"
+
+#include <thread>
+
+namespace tressel::kernels::test {
+namespace {
+
+class Convolutions : public ::testing::TestWithParam<runtime::CpuLevel> {};
+INSTANTIATE_TEST_SUITE_P(Levels, Convolutions, ::testing::ValuesIn(levels()),
+                         [](const auto &info) { return std::string(runtime::nameOf(info.param)); });
+
+runtime::KernelDesc describe(const ConvolutionParams &p, const std::string &text, int32_t numInputs) {
+  runtime::KernelDesc desc;
+  desc.symbol = "test", desc.provider = "kernels", desc.params = text, desc.numInputs = numInputs;
+  desc.scratchBytes = p.scratchBytes();
+  return desc;
+}
+
+runtime::LoadedKernel load(const ConvolutionParams &p, runtime::CpuLevel level) {
+  return makeConvolution(describe(p, p.text(), p.packed >= 0 ? 3 : 2), Fields::parse(p.text()), level);
+}
+
+/// What is summed into one element, pixel by pixel.
+double expected(const ConvolutionShape &s, const float *image, const float *weights, int64_t channel,
+                const int64_t (&at)[3]) {
+  const int64_t channels = s.inChannels / s.groups, group = channel / (s.outChannels / s.groups);
+  double sum = 0;
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t tap = 0; tap < tapsOf(s); ++tap) {
+      int64_t rest = tap, index = 0, step = 1;
+      bool inside = true;
+      for (int d = 2; d >= 0; --d) {
+        const int64_t i = at[d] * s.stride[d] - s.pad[d] + rest % s.window[d] * s.dilation[d];
+        inside = inside && i >= 0 && i < s.in[d];
+        index += i * step;
+        step *= s.in[d], rest /= s.window[d];
+      }
+      if (inside)
+        sum += double(image[(group * channels + c) * inPlaneOf(s) + index]) *
+               weights[(channel * channels + c) * tapsOf(s) + tap];
+    }
+  return sum;
+}
+
+/// One call of `kernel`, which was made of `p`; `scalars` are the values of its symbols.
+void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic, runtime::CpuLevel level,
+          const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
+  const ConvolutionParams p = symbolic.at(scalars.data());
+  const ConvolutionShape &s = p.shape;
+  const int64_t elements = p.batch * s.outChannels * outPlaneOf(s);
+  const auto image = randomValues(p.batch * s.inChannels * inPlaneOf(s), 1),
+             weights = randomValues(s.outChannels * depthOf(s), 2);
+  Memory x(static_cast<int64_t>(image.size()) * 4), result(elements * 4), packed(p.packed >= 0 ? p.packedBytes() : 0);
+  std::copy(image.begin(), image.end(), x.floats());
+  std::vector<void *> buffers{x.get(), const_cast<float *>(weights.data()), result.get()};
+  if (p.packed >= 0) {
+    run(makeConvolutionPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), level),
+        {buffers[1], packed.get()}, 1, 1, 0);
+    buffers.insert(buffers.begin() + 2, packed.get());
+  }
+  run(kernel, buffers, p.units(), chunk, symbolic.scratchBytes(), scalars);
+  const float *value = result.floats();
+  for (int64_t i = 0; i < p.batch; ++i)
+    for (int64_t c = 0; c < s.outChannels; ++c)
+      for (int64_t d = 0; d < s.out[0]; ++d)
+        for (int64_t h = 0; h < s.out[1]; ++h)
+          for (int64_t w = 0; w < s.out[2]; ++w, ++value)
+            ASSERT_NEAR(*value,
+                        expected(s, image.data() + i * s.inChannels * inPlaneOf(s), weights.data(), c, {d, h, w}),
+                        1e-5 * std::sqrt(double(depthOf(s))))
+                << p.text() << " at " << i << " " << c << " " << d << " " << h << " " << w;
+}
+
+void check(const ConvolutionParams &p, runtime::CpuLevel level, int64_t chunk = 1) {
+  call(load(p, level), p, level, {}, chunk);
+}
+
+/// Sizes of the result for zeros before and after.
+void setOut(ConvolutionShape &s, int64_t padHigh) {
+  for (int d = 0; d < 3; ++d)
+    s.out[d] = dim::add(dim::floorDiv(dim::sub(dim::add(s.in[d], s.pad[d] ? s.pad[d] + padHigh : 0),
+                                               s.dilation[d] * (s.window[d] - 1) + 1),
+                                      s.stride[d]),
+                        1);
+}
+
+ConvolutionParams square(int64_t inChannels, int64_t outChannels, int64_t size, int64_t window, int64_t stride = 1,
+                         int64_t groups = 1) {
+  ConvolutionParams p;
+  ConvolutionShape &s = p.shape;
+  s.inChannels = inChannels, s.outChannels = outChannels, s.groups = groups;
+  for (int d : {1, 2})
+    s.in[d] = size, s.window[d] = window, s.stride[d] = stride, s.pad[d] = window / 2;
+  setOut(s, window / 2);
+  return p;
+}
+
+TEST_P(Convolutions, LayersOfNetworks) {
+  for (bool packed : {false, true})
+    for (ConvolutionParams p :
+         {square(3, 24, 40, 7, 2), square(64, 24, 14, 3), square(64, 20, 9, 1), square(48, 16, 7, 3),
+          square(40, 16, 15, 3, 2), square(33, 9, 13, 1, 2), square(3, 8, 32, 16, 16), square(24, 24, 20, 3, 1, 24),
+          square(10, 20, 21, 5, 2, 10), square(32, 32, 12, 3, 1, 4), square(1, 5, 17, 3), square(400, 8, 5, 1)}) {
+      p.packed = packed && p.wantsPacked() ? 2 : -1;
+      check(p, GetParam());
+    }
+}
+
+/// All settings at once, in one to three dimensions of space.
+TEST_P(Convolutions, AnySettings) {
+  std::mt19937 rng(3);
+  auto pick = [&](int lo, int hi) {
+    return static_cast<int64_t>(lo + static_cast<int>(rng() % static_cast<unsigned>(hi - lo + 1)));
+  };
+  for (int i = 0; i < 120; ++i) {
+    ConvolutionParams p;
+    ConvolutionShape &s = p.shape;
+    const int64_t form = pick(0, 3);
+    s.groups = form == 0 ? pick(2, 6) : form == 1 ? pick(1, 3) : 1;
+    s.inChannels = s.groups * (form == 0 ? 1 : pick(1, 14)), s.outChannels = s.groups * pick(1, form == 0 ? 2 : 20);
+    for (int64_t d = pick(0, 2); d < 3; ++d) {
+      s.window[d] = pick(1, 4), s.stride[d] = pick(1, 3), s.dilation[d] = pick(1, 2), s.pad[d] = pick(0, 3);
+      s.in[d] = s.dilation[d] * (s.window[d] - 1) + 1 + pick(0, 11);
+    }
+    setOut(s, pick(0, 3));
+    p.batch = pick(1, 2), p.packed = p.wantsPacked() && pick(0, 1) ? 2 : -1;
+    check(p, GetParam());
+  }
+}
+
+TEST_P(Convolutions, LongRows) {
+  for (int64_t channels : {1, 3, 12}) {
+    ConvolutionParams p;
+    p.shape.inChannels = channels, p.shape.outChannels = 9, p.packed = 2;
+    p.shape.in[2] = 2500, p.shape.window[2] = 31, p.shape.pad[2] = 15;
+    setOut(p.shape, 15);
+    check(p, GetParam());
+    p.shape.stride[2] = 5, p.shape.dilation[2] = 3;
+    setOut(p.shape, 15);
+    check(p, GetParam());
+  }
+  ConvolutionParams depthwise;
+  depthwise.shape.groups = depthwise.shape.inChannels = depthwise.shape.outChannels = 2;
+  depthwise.shape.in[2] = 9000, depthwise.shape.window[2] = 9, depthwise.shape.stride[2] = 2;
+  setOut(depthwise.shape, 0);
+  check(depthwise, GetParam());
+}
+
+/// Windows whose copy is more than what is arranged at a time.
+TEST_P(Convolutions, LargeWindows) {
+  for (int64_t channels : {2, 9}) {
+    ConvolutionParams p = square(channels, 3, 41, 39);
+    for (int d : {1, 2})
+      p.shape.pad[d] = 0;
+    setOut(p.shape, 0);
+    p.packed = 2;
+    check(p, GetParam());
+  }
+  ConvolutionParams depthwise = square(2, 2, 92, 91, 1, 2);
+  for (int d : {1, 2})
+    depthwise.shape.pad[d] = 0;
+  setOut(depthwise.shape, 0);
+  check(depthwise, GetParam());
+}
+
+TEST_P(Convolutions, UnitsShareAnImage) {
+  for (int64_t chunk : {1, 2, 3}) {
+    for (bool packed : {false, true}) {
+      ConvolutionParams p = square(20, 48, 10, 3);
+      p.batch = 2, p.blocks = 3, p.packed = packed ? 2 : -1;
+      check(p, GetParam(), chunk);
+      p = square(24, 36, 10, 3, 1, 6);
+      p.batch = 2, p.blocks = 3, p.packed = packed ? 2 : -1;
+      check(p, GetParam(), chunk);
+    }
+    ConvolutionParams depthwise = square(5, 10, 10, 3, 1, 5);
+    depthwise.blocks = 10; // halves of groups
+    check(depthwise, GetParam(), chunk);
+  }
+}
+
+TEST_P(Convolutions, SymbolicSizes) {
+  const int64_t n = dim::symbol("n", 0), h = dim::symbol("h"), w = dim::symbol("w");
+  for (int64_t groups : {1, 20}) {
+    ConvolutionParams p = square(20, 20, 1, 3, 2, groups);
+    p.batch = n, p.shape.in[1] = h, p.shape.in[2] = dim::mul(w, 2), p.symbols = {h, n, w};
+    p.packed = p.wantsPacked() ? 2 : -1;
+    setOut(p.shape, 1);
+    const runtime::LoadedKernel kernel = load(p, GetParam());
+    for (const std::vector<int64_t> &sizes :
+         std::vector<std::vector<int64_t>>{{1, 1, 1}, {5, 2, 40}, {33, 1, 9}, {5, 2, 40}})
+      call(kernel, p, GetParam(), sizes);
+    // Nothing to do touches nothing.
+    const std::vector<int64_t> none{5, 0, 5};
+    runtime::KernelArgs args{nullptr, none.data(), nullptr, 0, kernel.state, 0, nullptr};
+    std::vector<void *> buffers(4);
+    args.buffers = buffers.data();
+    EXPECT_EQ(kernel.fn(&args, 0, 1), runtime::kKernelOk);
+  }
+}
+
+TEST_P(Convolutions, ManyThreads) {
+  ConvolutionParams p = square(20, 16, 12, 3);
+  p.packed = 2;
+  const runtime::LoadedKernel kernel = load(p, GetParam());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] { call(kernel, p, GetParam()); });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+TEST(ConvolutionParameters, SurviveTheirText) {
+  ConvolutionParams p = square(24, 36, 10, 3, 2, 6);
+  p.batch = dim::symbol("n"), p.blocks = 3, p.packed = 2, p.symbols = {p.batch};
+  EXPECT_EQ(ConvolutionParams::parse(Fields::parse(p.text()), false).text(), p.text());
+  EXPECT_EQ(ConvolutionParams::parse(Fields::parse(p.packText()), true).packText(), p.packText());
+}
+
+TEST(ConvolutionParameters, DamageIsRefused) {
+  ConvolutionParams p = square(24, 36, 10, 3, 1, 6);
+  p.packed = 2;
+  const std::string good = p.text();
+  auto refused = [&](const std::string &from, const std::string &to) {
+    std::string text = good;
+    const size_t at = text.find(from);
+    ASSERT_NE(at, text.npos) << from;
+    text.replace(at, from.size(), to);
+    EXPECT_THROW(makeConvolution(describe(p, text, 3), Fields::parse(text), runtime::CpuLevel::Baseline), InputError)
+        << text;
+  };
+  refused("\"groups\":6", "\"groups\":5");
+  refused("\"groups\":6", "\"groups\":0");
+  refused("\"in_channels\":24", "\"in_channels\":25");
+  refused("\"out_channels\":36", "\"out_channels\":-36");
+  refused("\"window\":\"1;3;3\"", "\"window\":\"3;3\"");
+  refused("\"window\":\"1;3;3\"", "\"window\":\"1;0;3\"");
+  refused("\"window\":\"1;3;3\"", "\"window\":\"1;2000000000;2000000000\"");
+  refused("\"window\":\"1;3;3\"", "\"window\":\"1;n;3\"");
+  refused("\"dilations\":\"1;1;1\"", "\"dilations\":\"1;2000000000;2000000000\"");
+  refused("\"strides\":\"1;1;1\"", "\"strides\":\"1;0;1\"");
+  refused("\"dilations\":\"1;1;1\"", "\"dilations\":\"1;1;-1\"");
+  refused("\"pads\":\"0;1;1\"", "\"pads\":\"0;-1;1\"");
+  refused("\"in\":\"1;10;10\"", "\"in\":\"1;-10;10\"");
+  refused("\"out\":\"1;10;10\"", "\"out\":\"1;10;99999999999\"");
+  refused("\"blocks\":1", "\"blocks\":4");
+  refused("\"blocks\":1", "\"blocks\":0");
+  refused("\"packed\":2", "\"packed\":3");
+  refused("\"symbols\":\"\"", "\"symbols\":\"4\"");
+  refused("\"batch\":1", "\"batch\":-1");
+  runtime::KernelDesc desc = describe(p, good, 3);
+  desc.scratchBytes /= 2;
+  EXPECT_THROW(makeConvolution(desc, Fields::parse(good), runtime::CpuLevel::Baseline), InputError);
+}
+
+} // namespace
+} // namespace tressel::kernels::test
