@@ -3,11 +3,15 @@
 
 #include "Bench.h"
 
+#include <compare>
+
 namespace tressel::bench {
 
 /// One image of `size` x `size` pixels, a square window, padded by half of it.
 struct ConvolutionShape {
   int64_t inChannels, outChannels, size, window, stride;
+  int64_t out() const { return (size + window / 2 * 2 - window) / stride + 1; }
+  auto operator<=>(const ConvolutionShape &) const = default;
 };
 /// The different convolutions of ResNet-50 at 224 x 224 pixels.
 inline std::vector<ConvolutionShape> convolutionShapes() {
@@ -22,8 +26,8 @@ inline std::vector<ConvolutionShape> convolutionShapes() {
 /// How often a convolution is repeated for one figure, in seconds.
 inline constexpr double kConvolutionSeconds = 8e-3;
 
-/// oneDNN's direct convolutions at their best: image, weights and result in the layouts it asks for, nothing copied. On
-/// as many threads as OMP_NUM_THREADS says.
-Sample libraryConvolutions(const std::vector<ConvolutionShape> &shapes);
+/// Seconds of one of oneDNN's direct convolutions at its best: image, weights and result in the layouts it asks for,
+/// nothing copied. On as many threads as OMP_NUM_THREADS says.
+double libraryConvolution(const ConvolutionShape &shape);
 
 } // namespace tressel::bench
