@@ -327,13 +327,14 @@ private:
         (numIndices && (operands[0].access != Access::Write || s.buffers[operands[0].buffer].bytes != 8)))
       return structure(p, phase, i,
                        "a loop writes its number into 8 bytes, and has one number of bytes per moving buffer");
+    // One that moves by nothing is like any other buffer. So do parts of something empty, which nobody touches.
     for (size_t m = 0; m < loop.moving.size(); ++m) {
       const BufferDesc &b = s.buffers[loop.moving[m].buffer];
       int64_t furthest = 0;
       const bool twice = std::any_of(loop.moving.begin(), loop.moving.begin() + static_cast<ptrdiff_t>(m),
                                      [&](const Operand &o) { return o.buffer == loop.moving[m].buffer; });
       if (twice || loop.moving[m].access != Access::Read || loop.strides[m] < 0 || loop.strides[m] > kMaxBytes ||
-          (loop.trips > 1 && loop.strides[m] < b.bytes) ||
+          (loop.trips > 1 && loop.strides[m] != 0 && loop.strides[m] < b.bytes) ||
           __builtin_mul_overflow(std::max<int64_t>(loop.trips - 1, 0), loop.strides[m], &furthest) ||
           furthest > kMaxBytes)
         structure(p, phase, i,

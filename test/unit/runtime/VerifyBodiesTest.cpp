@@ -156,6 +156,15 @@ TEST(VerifyBodies, MovingBuffersLeaveNoGaps) {
   expectViolation(b, ViolationKind::Structure, "moves by 32 bytes");
 }
 
+TEST(VerifyBodies, MovingByNothingIsStandingStill) {
+  Builder b;
+  const uint32_t body = b.bodies();
+  b.loop(3, body, {{b.out, 0}});
+  b.into(body);
+  b.copy(b.x, b.out);
+  expectSafe(b);
+}
+
 TEST(VerifyBodies, MovingBuffersReadAllOfTheirWay) {
   // Slots 1 to 3 are read on the way; only two of them are written.
   Builder b;
