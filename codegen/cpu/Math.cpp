@@ -80,7 +80,7 @@ Num Math::trunc(Num x) {
 
 Num Math::min(Num a, Num b) { return wrap(b_.CreateSelect(b_.CreateOr(a < b, isNan(a)), a.v, b.v)); }
 Num Math::max(Num a, Num b) { return wrap(b_.CreateSelect(b_.CreateOr(a > b, isNan(a)), a.v, b.v)); }
-Num Math::sign(Num x) { return select(x == c(0), x, select(isNan(x), x, copySign(c(1), x))); }
+Num Math::sign(Num x) { return select(x == c(0), c(0), select(isNan(x), x, copySign(c(1), x))); }
 
 Num Math::power2(Value *n) const {
   return fromBits(b_.CreateShl(b_.CreateAdd(n, integer(f64_ ? 1023 : 127)), integer(f64_ ? 52 : 23)));

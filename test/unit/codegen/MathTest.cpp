@@ -110,6 +110,21 @@ TEST(Math, ErfReachesOne) {
   }
 }
 
+TEST(Math, SignOfAZeroIsZero) {
+  Graph g;
+  const int x = g.input({f32, {4}});
+  g.results = {g.unary(ScalarOp::Sign, x)};
+  for (const std::string &level : levels()) {
+    Compiled k(g, level);
+    Data in({f32, {4}});
+    const float at[] = {-0.f, 0.f, -3, 1e-40f};
+    std::copy(at, at + 4, in.as<float>());
+    Data out = std::move(k.run({&in})[0]);
+    expectNear(out, {0, 0, -1, 1}, 0, 0);
+    EXPECT_FALSE(std::signbit(out.as<float>()[0]));
+  }
+}
+
 class BinaryMath : public ::testing::TestWithParam<std::string> {
 protected:
   template <typename T>
