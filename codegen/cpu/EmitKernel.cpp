@@ -369,20 +369,21 @@ void KernelEmitter::emitUnit(Value *unit) {
     return emitInner(0);
   Value *first = index_[static_cast<size_t>(s_.blockDim)];
   Value *fits = b_.CreateICmpSLE(first, i64(dim::sub(size, s_.block)));
+  // Bound once more where it is known how many there are: what is read for all of a block must not be read before.
   branch(
-      fits, [&] { emitInner(0); },
+      fits,
       [&] {
-        if (dim::isSymbolic(partial)) { // one by one; addresses that hold the block's first index do not serve here
+        bind(s_.blockDim, first);
+        emitInner(0);
+      },
+      [&] {
+        if (dim::isSymbolic(partial)) { // one by one
           block_ = 1;
-          std::vector<std::map<int, Value *>> kept;
-          for (Scope &scope : scopes_)
-            kept.push_back(std::exchange(scope.pointers, {}));
           loop(s_.blockDim, first, i64(size), 1, true, [&] { emitInner(0); });
-          for (size_t i = 0; i < kept.size(); ++i)
-            scopes_[i].pointers = std::move(kept[i]);
           return;
         }
         block_ = static_cast<int>(partial);
+        bind(s_.blockDim, first);
         emitInner(0);
       });
 }

@@ -138,6 +138,16 @@ TEST_F(Symbolic, Indexing) {
         {sizes({{n, 1}, {m, 2}}), sizes({{n, 7}, {m, 3}}), sizes({{n, 40}, {m, 64}})});
 }
 
+/// A kernel takes eight rows at a time: where there are fewer, what chooses them is not read beyond its end.
+TEST_F(Symbolic, BlocksOfRowsThatAreChosen) {
+  ProgramBuilder b(context);
+  const Shape cube{n, n, 2};
+  auto x = b.input({u8, cube}), high = b.input({u8, cube}), low = b.input({i16, {n, 1}});
+  auto rolled = b.op("roll", {x}, {{"shift", Ints{7}}, {"axis", Ints{0}}});
+  check(b.finish({b.op("argmin", {b.op("clip", {rolled, low, high})}, {{"axis", int64_t(1)}})}),
+        {sizes({{n, 3}}), sizes({{n, 5}}), sizes({{n, 8}}), sizes({{n, 13}}), sizes({{n, 29}})});
+}
+
 TEST_F(Symbolic, Images) {
   ProgramBuilder b(context);
   auto x = b.input(floats({n, 3, m, dim::mul(m, 2)})), w = b.state(floats({8, 3, 3, 3}), "w");
