@@ -5,6 +5,7 @@
 #include "ir/graph/TableOp.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "tressel/runtime/Dim.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -16,19 +17,30 @@ const op::OpInfo *infoOf(Operation *op) {
   return static_cast<const op::OpInfo *>(op->getName().getTypeID().getAsOpaquePointer());
 }
 
-unsigned lineNestedTooDeep(StringRef text) {
+std::string problemForParser(StringRef text, StringRef path) {
   int depth = 0;
   unsigned line = 1;
   char last = 0;
-  for (char c : text) {
+  auto at = [&](const Twine &what) { return (path + ":" + Twine(line) + ": " + what).str(); };
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     line += c == '\n';
     depth += c == '(' || c == '[' || c == '{' || c == '<';
     depth -= depth > 0 && (c == ')' || c == ']' || c == '}' || (c == '>' && last != '-'));
     last = c;
     if (depth > kMaxNesting)
-      return line;
+      return at("more than " + Twine(kMaxNesting) + " open brackets");
+    if (c != '%')
+      continue;
+    StringRef rest = text.substr(i + 1).drop_while([](char x) { return llvm::isAlnum(x) || x == '_' || x == '$' || x == '.' || x == '-'; });
+    if (!rest.consume_front("#") && !rest.consume_front(":"))
+      continue;
+    StringRef digits = rest.take_while(llvm::isDigit);
+    uint64_t number = 0;
+    if (!digits.empty() && (digits.getAsInteger(10, number) || number > kMaxResults))
+      return at("result number " + digits.take_front(32) + ": ops have at most " + Twine(kMaxResults) + " results");
   }
-  return 0;
+  return "";
 }
 
 // --- Types

@@ -12,10 +12,12 @@ namespace tressel::graph {
 /// Registers the `tressel` dialect and the upstream ones it needs (func).
 void registerDialects(mlir::DialectRegistry &registry);
 
-/// MLIR's parser recurses on brackets: a text of a million of them would exhaust the stack. Gives the line at which more
-/// than kMaxNesting are open, or 0. Asked before a text of unknown origin is parsed.
+/// What MLIR's parser does not survive in a text of unknown origin, to be asked before it is parsed: it recurses on
+/// brackets, so that a million of them exhaust the stack, and makes room for as many results as `%0#4000000000` says.
+/// "path:3: more than 256 open brackets", or "" if there is nothing of the kind.
 inline constexpr int kMaxNesting = 256;
-unsigned lineNestedTooDeep(llvm::StringRef text);
+inline constexpr uint64_t kMaxResults = 1 << 16;
+std::string problemForParser(llvm::StringRef text, llvm::StringRef path);
 
 /// Null if `op` is not an op of the graph dialect's table.
 const op::OpInfo *infoOf(mlir::Operation *op);

@@ -82,9 +82,7 @@ int main(int argc, char **argv) {
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> text = mlir::openInputFile(input, &error);
   if (text)
-    if (unsigned line = graph::lineNestedTooDeep(text->getBuffer()))
-      error = input + ":" + std::to_string(line) + ": error: more than " + std::to_string(graph::kMaxNesting) +
-              " open brackets";
+    error = graph::problemForParser(text->getBuffer(), input);
   std::unique_ptr<llvm::ToolOutputFile> file = error.empty() ? mlir::openOutputFile(output, &error) : nullptr;
   if (!error.empty()) {
     llvm::errs() << error << "\n";

@@ -60,9 +60,8 @@ ParsedMlir parseMlir(mlir::MLIRContext &context, const std::string &path) {
     throw InputError(path + ": " + buffer.getError().message());
   if ((*buffer)->getBuffer().starts_with("ML\xefR"))
     throw InputError(path + ": is MLIR bytecode; only the textual form is read");
-  if (unsigned line = graph::lineNestedTooDeep((*buffer)->getBuffer()))
-    throw InputError(path + ":" + std::to_string(line) + ": more than " + std::to_string(graph::kMaxNesting) +
-                     " open brackets");
+  if (std::string problem = graph::problemForParser((*buffer)->getBuffer(), path); !problem.empty())
+    throw InputError(problem);
   stablehlo::Form form = stablehlo::detectForm((*buffer)->getBuffer());
   if (form == stablehlo::Form::Pretty)
     throw InputError(stablehlo::prettyFormMessage(path));
