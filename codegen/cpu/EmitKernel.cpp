@@ -6,6 +6,8 @@
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsX86.h"
 
+#include <algorithm>
+
 namespace tressel::codegen {
 
 using llvm::BasicBlock;
@@ -253,18 +255,21 @@ void KernelEmitter::emitPoint() {
   reducedLevel_ = level_;
   for (pass_ = 0; pass_ < plan_.numStages; ++pass_)
     emitStage(pass_);
-  bool full = false;
-  for (size_t i = 0; i < plan_.stores.size(); ++i) {
-    full |= plan_.stores[i].full;
-    if (!plan_.stores[i].full)
+  storeAll(/*full=*/false);
+  if (std::any_of(plan_.stores.begin(), plan_.stores.end(), [](const Store &s) { return s.full; }))
+    emitReducedLoops(0, [&] { storeAll(/*full=*/true); });
+}
+
+void KernelEmitter::storeAll(bool full) {
+  // Everything that is read is read before anything is written: a result may lie on an operand that others need here.
+  for (const Store &s : plan_.stores)
+    if (s.full == full)
+      for (int m = 0; m < block_; ++m)
+        for (int u = 0; u < (isVector(s) ? unroll_ : 1); ++u)
+          eval(s.value, m, u);
+  for (size_t i = 0; i < plan_.stores.size(); ++i)
+    if (plan_.stores[i].full == full)
       store(plan_.stores[i], static_cast<int>(i));
-  }
-  if (full)
-    emitReducedLoops(0, [&] {
-      for (size_t i = 0; i < plan_.stores.size(); ++i)
-        if (plan_.stores[i].full)
-          store(plan_.stores[i], static_cast<int>(i));
-    });
 }
 
 void KernelEmitter::symbolicVectorLoop(Value *low, Value *high, llvm::function_ref<void()> body) {

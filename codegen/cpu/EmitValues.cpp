@@ -355,7 +355,7 @@ Value *KernelEmitter::compute(const Expr &x, int m, int u, int32_t e) {
 }
 
 void KernelEmitter::store(const Store &s, int number) {
-  const bool vector = s_.vectorDim >= 0 && (s.full || !s_.vectorReduced);
+  const bool vector = isVector(s);
   const DType type = plan_.buffers[static_cast<size_t>(s.buffer)].dtype;
   Type *memory = scalars_.memoryType(type);
   const llvm::Align align(static_cast<uint64_t>(tressel::sizeOf(type)));

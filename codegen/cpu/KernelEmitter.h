@@ -59,7 +59,9 @@ private:
   void emitReducedLoops(size_t k, llvm::function_ref<void()> body);
   void accumulate(const Reduction &r, size_t number);
   void finish(const Reduction &r, size_t number);
+  void storeAll(bool full);
   void store(const Store &s, int number);
+  bool isVector(const Store &s) const { return s_.vectorDim >= 0 && (s.full || !s_.vectorReduced); }
 
   int64_t mostReducedPoints() const; ///< whatever symbolic sizes are
   void planScratch();

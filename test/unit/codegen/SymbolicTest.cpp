@@ -190,6 +190,14 @@ TEST_F(Symbolic, LibraryKernels) {
         return b.finish({b.op("relu", {b.op("conv", {x, w}, {{"pad_low", Ints{1, 1}}, {"pad_high", Ints{1, 1}}})})});
       },
       {sizes({{n, 1}, {m, 1}}), sizes({{n, 3}, {m, 20}}), sizes({{n, 2}, {m, 64}}), sizes({{n, 3}, {m, 20}})});
+  // Two results, the first of which does not need the product that may lie in its place.
+  both(
+      [](ProgramBuilder &b, int64_t rows, int64_t) {
+        auto x = b.input(floats({rows, 1024})), y = b.input(floats({rows, 1024})), w = b.state(floats({1024, 1024}), "w");
+        auto other = b.op("square", {y});
+        return b.finish({other, b.op("add", {b.op("matmul", {x, w}), other})});
+      },
+      {sizes({{n, 1}}), sizes({{n, 70}})});
   // A scale that depends on a size the product does not know.
   ProgramBuilder b(context);
   auto x = b.input(floats({n, 1024})), w = b.state(floats({1024, 512}), "w"), y = b.input(floats({m}));
