@@ -77,6 +77,10 @@ Expr operator*(const Expr &a, const Expr &b) { return mul(a, b); }
 Expr operator/(const Expr &a, const Expr &b) { return div(a, b); }
 
 Expr wide(const Expr &x) { return x.dtype() == DType::f32 || x.dtype() == DType::f64 ? x : cast(x, DType::f32); }
+Expr wide(const Expr &x, DType result) { 
+  const DType type = result == DType::f64 ? DType::f64 : DType::f32;
+  return x.dtype() == type ? x : cast(x, type);
+}
 
 Expr reduceLoss(const Expr &elements, std::string_view reduction) {
   return reduction == "mean" ? mean(elements) : reduction == "sum" ? sum(elements) : elements;

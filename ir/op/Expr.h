@@ -83,6 +83,8 @@ inline OptionalInts optional(const Ints *values) { return values ? OptionalInts(
 inline DType floatType(const Expr &x) { return isFloat(x.dtype()) ? x.dtype() : DType::f32; }
 /// Converted to the type sums are best computed in: f32 for all but f64.
 Expr wide(const Expr &x);
+/// x in the type in which results of `result` are computed: f64 for f64, else f32.
+Expr wide(const Expr &x, DType result);
 /// A loss of all elements: their mean, their sum, or, for "none", they themselves.
 Expr reduceLoss(const Expr &elements, std::string_view reduction);
 

@@ -26,7 +26,7 @@ class RegressionLoss<string mnemonic> : Composite<mnemonic> {
 def MseLossOp : RegressionLoss<"mse_loss"> {
   let summary = "The squared difference, averaged";
   let decomposition = [{
-    Expr a = wide(x), b = wide(target);
+    Expr a = wide(x, resultType(0).dtype), b = wide(target, resultType(0).dtype);
     return cast(reduceLoss(square(a - b), reduction), resultType(0).dtype);
   }];
   let numpy = "reduce_loss((x - target) ** 2, reduction)";
@@ -35,7 +35,7 @@ def MseLossOp : RegressionLoss<"mse_loss"> {
 def L1LossOp : RegressionLoss<"l1_loss"> {
   let summary = "The absolute difference, averaged";
   let decomposition = [{
-    Expr a = wide(x), b = wide(target);
+    Expr a = wide(x, resultType(0).dtype), b = wide(target, resultType(0).dtype);
     return cast(reduceLoss(abs(a - b), reduction), resultType(0).dtype);
   }];
   let numpy = "reduce_loss(np.abs(x - target), reduction)";
@@ -45,7 +45,7 @@ def HuberLossOp : RegressionLoss<"huber_loss"> {
   let summary = "Half the squared difference where it is below delta, delta * (|difference| - delta / 2) elsewhere, averaged";
   let arguments = (ins Tensor:$x, Tensor:$target, Default<Str, "\"mean\"">:$reduction, Default<Float, "1.0">:$delta);
   let decomposition = [{
-    Expr a = wide(x), b = wide(target), d = abs(a - b);
+    Expr a = wide(x, resultType(0).dtype), b = wide(target, resultType(0).dtype), d = abs(a - b);
     Expr low = minimum(d, Expr::scalar(delta, d.dtype()));
     return cast(reduceLoss(low * (d - low * 0.5), reduction), resultType(0).dtype);
   }];
@@ -56,7 +56,7 @@ def BceLossOp : RegressionLoss<"bce_loss"> {
   let summary = "The cross entropy of probabilities x against targets in [0, 1], averaged";
   let description = !strconcat("    -(target * log(x) + (1 - target) * log(1 - x)), with logarithms not below -100.\n", regressionRules);
   let decomposition = [{
-    Expr p = wide(x), t = wide(target), least = Expr::scalar(-100, p.dtype());
+    Expr p = wide(x, resultType(0).dtype), t = wide(target, resultType(0).dtype), least = Expr::scalar(-100, p.dtype());
     Expr loss = t * maximum(log(p), least) + (1 - t) * maximum(log1p(negative(p)), least);
     return cast(reduceLoss(negative(loss), reduction), resultType(0).dtype);
   }];
@@ -67,16 +67,17 @@ def BceLossOp : RegressionLoss<"bce_loss"> {
 def BceWithLogitsLossOp : RegressionLoss<"bce_with_logits_loss"> {
   let summary = "The cross entropy of sigmoid(x) against targets in [0, 1], averaged; exact for large x";
   let decomposition = [{
-    Expr v = wide(x), t = wide(target), zero = Expr::scalar(0, v.dtype());
+    Expr v = wide(x, resultType(0).dtype), t = wide(target, resultType(0).dtype), zero = Expr::scalar(0, v.dtype());
     return cast(reduceLoss(maximum(v, zero) - v * t + log1p(exp(negative(abs(v)))), reduction), resultType(0).dtype);
   }];
+  let samples = ["x: ... d | i64 ... d", "target: ... d | d", "reduction: mean | sum | none"];
   let numpy = "reduce_loss(np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0) - x * target, reduction)";
   let example = "bce_with_logits_loss(tensor({-2, 2}), tensor({0, 1}))";
 }
 def KlDivLossOp : RegressionLoss<"kl_div_loss"> {
   let summary = "target * (log(target) - x) for log probabilities x, averaged; 0 where target is 0";
   let decomposition = [{
-    Expr v = wide(x), t = wide(target), zero = Expr::scalar(0, t.dtype());
+    Expr v = wide(x, resultType(0).dtype), t = wide(target, resultType(0).dtype), zero = Expr::scalar(0, t.dtype());
     Expr positive = greater(t, zero);
     return cast(reduceLoss(where(positive, t * (log(where(positive, t, Expr::scalar(1, t.dtype()))) - v), zero * v), reduction),
                 resultType(0).dtype);
