@@ -78,8 +78,9 @@ Num Math::trunc(Num x) {
   return copySign(floor(abs(x)), x);
 }
 
-Num Math::min(Num a, Num b) { return wrap(b_.CreateSelect(b_.CreateOr(a < b, isNan(a)), a.v, b.v)); }
-Num Math::max(Num a, Num b) { return wrap(b_.CreateSelect(b_.CreateOr(a > b, isNan(a)), a.v, b.v)); }
+// Of equals the first: zeros of either sign are equal.
+Num Math::min(Num a, Num b) { return wrap(b_.CreateSelect(b_.CreateOr(b_.CreateFCmpOLE(a.v, b.v), isNan(a)), a.v, b.v)); }
+Num Math::max(Num a, Num b) { return wrap(b_.CreateSelect(b_.CreateOr(b_.CreateFCmpOGE(a.v, b.v), isNan(a)), a.v, b.v)); }
 Num Math::sign(Num x) { return select(x == c(0), c(0), select(isNan(x), x, copySign(c(1), x))); }
 
 Num Math::power2(Value *n) const {

@@ -125,6 +125,23 @@ TEST(Math, SignOfAZeroIsZero) {
   }
 }
 
+TEST(Math, OfEqualZerosTheFirst) {
+  Graph g;
+  const int x = g.input({f32, {4}}), y = g.input({f32, {4}});
+  g.results = {g.binary(ScalarOp::Max, x, y, {4}), g.binary(ScalarOp::Min, x, y, {4})};
+  for (const std::string &level : levels()) {
+    Compiled k(g, level);
+    Data a({f32, {4}}), b({f32, {4}});
+    const float first[] = {-0.f, 0, -0.f, 0}, second[] = {0, -0.f, -0.f, 0};
+    std::copy(first, first + 4, a.as<float>());
+    std::copy(second, second + 4, b.as<float>());
+    auto out = k.run({&a, &b});
+    for (Data &d : out)
+      for (int i = 0; i < 4; ++i)
+        EXPECT_EQ(std::signbit(d.as<float>()[i]), std::signbit(first[i])) << level << " " << i;
+  }
+}
+
 class BinaryMath : public ::testing::TestWithParam<std::string> {
 protected:
   template <typename T>
