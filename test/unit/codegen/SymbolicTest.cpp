@@ -192,6 +192,7 @@ TEST_F(Symbolic, LibraryKernels) {
       {sizes({{n, 1}, {m, 1}}), sizes({{n, 3}, {m, 20}}), sizes({{n, 2}, {m, 64}}), sizes({{n, 3}, {m, 20}})});
   // Two results, the first of which does not need the product that may lie in its place.
   both(
+      "kernels",
       [](ProgramBuilder &b, int64_t rows, int64_t) {
         auto x = b.input(floats({rows, 1024})), y = b.input(floats({rows, 1024})), w = b.state(floats({1024, 1024}), "w");
         auto other = b.op("square", {y});
