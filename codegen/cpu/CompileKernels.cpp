@@ -8,6 +8,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -57,19 +58,20 @@ private:
   size_t bytes_ = 0;
 };
 
-/// All that decides the object: neither the symbol nor where in the user's source the ops stand.
-CacheKey keyOf(const KernelSource &k, const Target &target) {
-  std::string signature, plan;
-  if (k.prebuilt) {
-    plan = k.prebuilt->str();
-  } else {
+/// What a kernel computes, as text.
+std::string planOf(const KernelSource &k) { return k.prebuilt ? k.prebuilt->str() : k.plan.str(); }
+
+/// All that decides the object: neither the symbol nor where in the user's source the ops stand. Symbolic sizes are spelled out,
+/// as their handles mean something else in every process.
+CacheKey keyOf(const KernelSource &k, const std::string &plan, const Target &target) {
+  std::string signature;
+  if (!k.prebuilt) {
     for (int32_t o : k.signature.operands)
       signature += std::to_string(o) + ' ';
     for (int64_t symbol : k.signature.symbols)
       signature += dim::spell(symbol) + ' ';
     if (k.signature.rows)
-      signature += "rows " + dim::spell(k.signature.rows->rows) + ' ' + std::to_string(k.signature.rows->block);
-    plan = k.plan.str();
+      signature += "rows " + dim::spell(k.signature.rows->rows) + ' ' + dim::spell(k.signature.rows->block);
   }
   const std::string_view parts[] = {"kernel 1", compilerId(), target.key(), signature, plan};
   return cacheKeyOf(parts);
@@ -80,6 +82,7 @@ struct Distinct {
   const KernelSource *source;
   CacheKey key;
   std::string symbol;
+  size_t effort; ///< of compiling it, roughly and relatively
   Object object;
 };
 
@@ -127,10 +130,11 @@ KernelCode compileKernels(const std::vector<KernelSource> &kernels, const Target
   std::vector<Distinct> distinct;
   std::map<CacheKey, size_t> known;
   for (const KernelSource &k : kernels) {
-    const CacheKey key = keyOf(k, target);
+    const std::string plan = planOf(k);
+    const CacheKey key = keyOf(k, plan, target);
     auto [it, isNew] = known.emplace(key, distinct.size());
     if (isNew)
-      distinct.push_back({&k, key, "k_" + key.hex().substr(0, 32), nullptr});
+      distinct.push_back({&k, key, "k_" + key.hex().substr(0, 32), k.prebuilt ? SIZE_MAX : plan.size(), nullptr});
     code.aliases.push_back({k.signature.symbol, distinct[it->second].symbol});
   }
   std::vector<Distinct *> missing;
@@ -167,17 +171,21 @@ KernelCode compileKernels(const std::vector<KernelSource> &kernels, const Target
       cache->insert(k.key, *k.object);
     report(1);
   };
-  if (missing.size() <= 2) {
-    for (Distinct *k : missing)
-      compile(*k, target);
-  } else {
-    // A target machine belongs to one thread at a time, so each chunk has its own.
-    runtime::ThreadPool::global().parallelFor(
-        static_cast<int64_t>(missing.size()), 2, [&](int64_t begin, int64_t end, int) {
-          const Target own{std::string(runtime::nameOf(target.level())), target.quick()};
-          for (int64_t i = begin; i < end; ++i)
-            compile(*missing[static_cast<size_t>(i)], own);
-        });
+  // Long ones first, so that no thread is left with one at the end.
+  std::ranges::sort(missing, [](const Distinct *a, const Distinct *b) {
+    return a->effort != b->effort ? a->effort > b->effort : a < b; // both in one array: in program order
+  });
+  if (missing.size() == 1) {
+    compile(*missing.front(), target);
+  } else if (!missing.empty()) {
+    runtime::ThreadPool &pool = runtime::ThreadPool::global();
+    std::atomic<size_t> next{0};
+    // A target machine belongs to one thread at a time.
+    pool.parallelFor(std::min<int64_t>(pool.numThreads(), static_cast<int64_t>(missing.size())), 1, [&](int64_t, int64_t, int) {
+      const Target own{std::string(runtime::nameOf(target.level())), target.quick()};
+      for (size_t i; (i = next.fetch_add(1)) < missing.size();)
+        compile(*missing[i], own);
+    });
   }
   if (cache)
     cache->flush();

@@ -6,7 +6,11 @@
 #include "mlir/Parser/Parser.h"
 #include "test/unit/codegen/Harness.h"
 #include "test/unit/frontend/Files.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Executable.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace tressel;
 using namespace tressel::codegen;
@@ -86,6 +90,32 @@ TEST_F(KernelCache, AnotherProcessTakesThemFromDisk) {
   clearCaches();
   compile(program(0), nullptr);
   EXPECT_EQ(report.numCompiled, kernels);
+}
+
+// Handles of sizes are numbers of one process; keys hold what they stand for.
+TEST_F(KernelCache, SymbolicSizesAreTheSameInEveryProcess) {
+  tressel::test::Folder folder;
+  const std::string text = R"(
+func.func @main(%x: tensor<?x24xf32, #tressel.dims<"rows", 24>> {tressel.name = "x"})
+    -> (tensor<?xf32, #tressel.dims<"rows">> {tressel.name = "y"}) {
+  %0 = tressel.exp %x : (tensor<?x24xf32, #tressel.dims<"rows", 24>>) -> tensor<?x24xf32, #tressel.dims<"rows", 24>>
+  %1 = tressel.sum %0 {axis = array<i64: 1>} : (tensor<?x24xf32, #tressel.dims<"rows", 24>>) -> tensor<?xf32, #tressel.dims<"rows">>
+  return %1 : tensor<?xf32, #tressel.dims<"rows">>
+})";
+  for (bool first : {true, false}) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ObjectCache disk(folder / "cache");
+      if (!first)
+        for (int i = 0; i < 100; ++i)
+          dim::add(dim::symbol("other" + std::to_string(i)), i);
+      compile(text, &disk);
+      ::_exit(!HasFailure() && (report.numCompiled > 0) == first && (report.numCached > 0) != first ? 0 : 1);
+    }
+    int status = 1;
+    ::waitpid(pid, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << first;
+  }
 }
 
 TEST_F(KernelCache, DamagedEntriesAreCompiledAgain) {

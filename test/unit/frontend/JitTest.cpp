@@ -8,8 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
+#include <unistd.h>
 
 using namespace tressel;
 
@@ -283,6 +285,53 @@ TEST(Jit, CachesCanBeCleared) {
   clear_compile_caches();
   EXPECT_EQ(floats(f(ones({2}))), (std::vector<float>{2, 2}));
   EXPECT_EQ(f.stats().traces, 2u);
+}
+
+// The same function some lines below: its kernels are there already, and its failure names its own line.
+TEST(Jit, ShiftedSourceCompilesNothing) {
+  auto first = jit([](Tensor x, Tensor i) { return take(exp(x * 0.4321f), i, 0); });
+  uint32_t line = 0;
+  auto second = jit([&](Tensor x, Tensor i) {
+    line = __LINE__ + 1;
+    return take(exp(x * 0.4321f), i, 0);
+  });
+  Tensor x = ones({5, 7}), inside = tensor({1}, i64), outside = tensor({5}, i64);
+  const auto expected = floats(first(x, inside));
+  EXPECT_GT(first.stats().kernels_compiled + first.stats().kernels_cached, 0u);
+  EXPECT_EQ(floats(second(x, inside)), expected);
+  EXPECT_EQ(second.stats().kernels_compiled, 0u);
+  EXPECT_EQ(second.stats().kernels_cached, first.stats().kernels_compiled + first.stats().kernels_cached);
+  try {
+    second(x, outside).wait();
+    FAIL() << "row 5 of 5 was taken";
+  } catch (const Error &e) {
+    EXPECT_EQ(e.where().line, line) << e.what();
+  }
+}
+
+// In processes of their own, which run this test up to their line: which folder is used is settled at the first compilation.
+TEST(Jit, KernelsAreKeptOnDiskUnlessNotWanted) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  constexpr const char *kFolder = "TRESSEL_JIT_TEST_FOLDER";
+  if (!std::getenv(kFolder))
+    ::setenv(kFolder, (testing::TempDir() + "tressel-jit-" + std::to_string(::getpid())).c_str(), 1);
+  const std::string folder = std::getenv(kFolder);
+  auto compile = [&](bool keep) {
+    ::setenv("TRESSEL_CACHE_DIR", folder.c_str(), 1);
+    ::unsetenv("TRESSEL_CACHE_LIMIT");
+    auto f = jit([](Tensor x) { return x * 3.21f - 1; }, {.disk_cache = keep});
+    f.compile(TensorType{f32, {11}});
+    // 0: nothing was compiled, 1: something.
+    std::exit(f.stats().kernels_compiled > 0 ? 1 : 0);
+  };
+  EXPECT_EXIT(compile(false), testing::ExitedWithCode(1), "");
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  EXPECT_EXIT(compile(true), testing::ExitedWithCode(1), "");
+  EXPECT_TRUE(std::filesystem::exists(folder));
+  EXPECT_EXIT(compile(true), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(compile(false), testing::ExitedWithCode(1), "");
+  std::filesystem::remove_all(folder);
+  ::unsetenv(kFolder);
 }
 
 TEST(Jit, PackageRunsWithoutTheFrontend) {
