@@ -16,7 +16,7 @@ struct Tile {
   float *c;
   int64_t cRow;
   bool add;           ///< to what is there
-  const float *ahead; ///< read into L2 meanwhile, for a later tile
+  const float *ahead; ///< fetched meanwhile
   int64_t aheadLines; ///< cache lines of it per four steps of the depth
 };
 
@@ -34,7 +34,8 @@ template <int R, int C> [[gnu::always_inline]] inline void step(Vector (&sum)[R]
   }
 }
 
-template <int R, int C> void multiplyTile(const Tile &t) {
+/// What is fetched ahead goes into L1 if it is needed soon, else into L2.
+template <int R, int C, bool Soon> void multiplyTile(const Tile &t) {
   Vector sum[R][C] = {};
   const float *a = t.a, *b = t.b;
   const char *ahead = reinterpret_cast<const char *>(t.ahead);
@@ -42,7 +43,7 @@ template <int R, int C> void multiplyTile(const Tile &t) {
   int64_t k = t.depth;
   for (; k >= 4; k -= 4) {
     for (int64_t i = 0; i < lines; ++i, ahead += 64)
-      __builtin_prefetch(ahead, 0, 2);
+      __builtin_prefetch(ahead, 0, Soon ? 3 : 2);
 #pragma GCC unroll 4
     for (int u = 0; u < 4; ++u)
       step<R, C>(sum, a + u, aRow, b + u * bRow);
@@ -88,11 +89,12 @@ constexpr int kMostColumns = 4;
 constexpr int kMostColumns = 2;
 #endif
 
-/// The kernels of all sizes, by columns and rows.
+/// The kernels of all sizes, by whether they fetch for soon, by columns and rows.
 struct Tiles {
-  TileFn of[kMostColumns + 1][kMostRows + 1] = {};
+  TileFn of[2][kMostColumns + 1][kMostRows + 1] = {};
   template <int C, int R> constexpr void fill() {
-    of[C][R] = multiplyTile<R, C>;
+    of[0][C][R] = multiplyTile<R, C, false>;
+    of[1][C][R] = multiplyTile<R, C, true>;
     if constexpr (R < rowsOfTile(C))
       fill<C, R + 1>();
     else if constexpr (C < kMostColumns)

@@ -12,12 +12,10 @@ static_assert(kMostColumns * kLanes <= kMostColumnsOfPanel);
 struct Panels {
   int64_t vectors, count;
   explicit Panels(const RightSide &right) : vectors(ceilDiv(right.n, kLanes)), count(ceilDiv(vectors, widest(right.rows))) {}
-  /// Vectors of a panel at most: wide for few rows, which are bound by reading the right side; where the rows are two
-  /// tiles or so, narrow, for higher tiles; then what the rows divide into.
+  /// Vectors of a panel at most, as measured: 4 for tiles of 6 rows, but 3 for tiles of 8 where they fit the rows better.
   static int64_t widest(int64_t rows) {
-    if (kMostColumns < 4 || rows < 7)
-      return kMostColumns;
-    return rows <= 12 ? 2 : rows <= 20 || rows % 8 == 0 ? 3 : 4;
+    const bool highTiles = (rows > 6 && rows <= 20) || rows % 8 == 0;
+    return kMostColumns < 4 || !highTiles ? kMostColumns : 3;
   }
   int64_t begin(int64_t panel) const { return part(vectors, count, panel); } // in vectors
 };
@@ -74,8 +72,9 @@ struct PanelProduct {
   float *c;
   int64_t cRow, columns, vectors;
   bool add;
-  const float *ahead = nullptr; ///< needed next: read into L2 meanwhile
+  const float *ahead = nullptr; ///< needed next: fetched meanwhile
   int64_t aheadFloats = 0;
+  bool soon = false; ///< by this panel itself
 };
 
 /// A tile whose last vector reaches beyond the columns: computed aside.
@@ -97,7 +96,7 @@ void multiplyPanel(const PanelProduct &p) {
   const int64_t share = ceilDiv(ceilDiv(p.aheadFloats, 16), tiles), perStep = ceilDiv(share, most(p.depth / 4, 1));
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = part(p.rows, tiles, t), rows = part(p.rows, tiles, t + 1) - first;
-    const TileFn fn = kTiles.of[p.vectors][rows];
+    const TileFn fn = kTiles.of[p.soon][p.vectors][rows];
     const Tile tile{p.a + first * p.aRow, p.aRow,        p.b, p.bRow, p.depth, p.c + first * p.cRow, p.cRow, p.add,
                     p.ahead + t * share * 16, perStep};
     if (p.columns == p.vectors * kLanes)
@@ -148,6 +147,7 @@ void multiply(const Product &p) {
     return;
   }
   // Few rows read the right side where it stands, if its rows are dense.
+  const bool near = n * k < (1 << 18);
   const bool direct = p.b && p.bColumn == 1 && p.rows <= 8;
   const int64_t depths = ceilDiv(k, kDepthOfBlock), blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
   float *const bAside = p.scratch, *const aAside = p.scratch + (p.b ? kMostColumnsOfPanel * least(k, kDepthOfBlock) : 0);
@@ -168,8 +168,10 @@ void multiply(const Product &p) {
                            p.cRow, columns, vectors, d > 0};
         if (p.packed) {
           panel.b = p.packed + column * k + k0 * width;
-          if (rows <= rowsOfTile(static_cast<int>(vectors))) { // a single tile streams: a few lines ahead of itself
-            panel.ahead = panel.b + 1024, panel.aheadFloats = depth * width;
+          if (near) {
+            // Everything is in L2 already.
+          } else if (rows <= rowsOfTile(static_cast<int>(vectors))) { // a single tile streams: 4 KB ahead of itself
+            panel.ahead = panel.b + 1024, panel.aheadFloats = depth * width, panel.soon = true;
           } else if (j + 1 < lastPanel) {
             const int64_t next = (panels.begin(j + 2) - panels.begin(j + 1)) * kLanes;
             panel.ahead = p.packed + (from + vectors) * kLanes * k + k0 * next, panel.aheadFloats = depth * next;
