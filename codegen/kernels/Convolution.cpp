@@ -25,20 +25,24 @@ static ConvolutionParams paramsOf(const codegen::Convolution &c) {
   return p;
 }
 
-/// Ranges of the channels that become units of their own, so that threads share an image: only where images are few,
-/// as each range arranges the image again unless one thread runs neighbouring ones.
+/// Channels' worth of arithmetic that arranging the image costs, for each unit again.
+static double arrangingChannels(const ConvolutionShape &s) { return tapsOf(s) == 1 ? 4 : s.stride[2] == 1 ? 8 : 12; }
+
+/// Ranges of the channels that become units of their own, so that threads share an image: only where images are few.
+/// More than one for each thread evens out their speeds, as long as arranging stays small beside the arithmetic.
 static int64_t chooseBlocks(const ConvolutionParams &p, double imageSeconds, int threads) {
   constexpr double worthSplitting = 20e-6;
   const ConvolutionShape &s = p.shape;
-  if (threads == 1 || dim::hint(p.batch) >= 4 * threads)
+  const bool isDense = s.groups == 1; // else units have planes of their own, and arrange nothing twice
+  if (threads == 1 || dim::hint(p.batch) >= 4 * threads || (isDense && s.outChannels % kChannelBlock != 0))
     return 1;
-  const int64_t whole = isDepthwise(s) ? s.outChannels : s.groups > 1 ? s.groups : s.outChannels / kChannelBlock;
-  if (s.groups == 1 && s.outChannels % kChannelBlock != 0)
-    return 1;
+  const int64_t whole = isDepthwise(s) ? s.outChannels : isDense ? s.outChannels / kChannelBlock : s.groups;
   const auto most = static_cast<int64_t>(std::min(4.0 * threads, imageSeconds / worthSplitting));
-  for (int64_t blocks = most; blocks > 1; --blocks)
-    if (whole % blocks == 0)
+  for (int64_t blocks = most; blocks > 1; --blocks) {
+    const auto channels = static_cast<double>(s.outChannels / blocks);
+    if (whole % blocks == 0 && (!isDense || channels >= arrangingChannels(s) * (blocks > threads ? 10 : 1)))
       return blocks;
+  }
   return 1;
 }
 
@@ -51,7 +55,7 @@ static double efficiency(const ConvolutionShape &s, bool packed) {
   if (isDepthwise(s))
     return 0.12 * pixels / (pixels + 50);
   const auto depth = static_cast<double>(depthOf(s)), channels = static_cast<double>(s.outChannels / s.groups);
-  const double arranging = tapsOf(s) == 1 ? 4 : s.stride[2] == 1 ? 8 : 12; // channels' worth of arithmetic
+  const double arranging = arrangingChannels(s);
   double share = 0.75 * depth / (depth + 12) * channels / (channels + arranging) * pixels / (pixels + 12);
   if (s.outChannels / s.groups < kChannelBlock) // fewer sums than hide the latency of a multiply-add
     share *= 0.7;

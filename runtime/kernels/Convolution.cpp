@@ -11,7 +11,7 @@
 namespace tressel::kernels {
 namespace {
 
-constexpr int64_t kDepthOfChunk = 384;
+constexpr int64_t kDepthOfChunk = 576;
 
 /// All taps in the order of the products.
 template <typename Body> void forEachTap(const ConvolutionShape &s, Body body) {
@@ -38,7 +38,7 @@ struct Inside {
 
 /// Lanes of one vector that lie in one row of the result.
 struct RowPart {
-  int64_t depth, row; ///< of the image, at the first tap
+  int64_t depth, row; ///< of the image, at the first tap; then the row's first element
   int64_t column;     ///< of the result, at lane 0
   int from, to;
 };
@@ -67,10 +67,8 @@ void gather(const Segment *from, const float *plane, int64_t planeStep, int64_t 
   }
 }
 template <bool Dense>
-void gather(int count, Segment *segments, const float *plane, int64_t planeStep, int64_t stride, int64_t channels,
+void gather(int count, const Segment *segments, const float *plane, int64_t planeStep, int64_t stride, int64_t channels,
             float *to, int64_t toStep) {
-  for (int i = count; i < kLanes; ++i)
-    segments[i] = {};
   const auto fn = count <= 1   ? gather<1, Dense>
                   : count == 2 ? gather<2, Dense>
                   : count <= 4 ? gather<4, Dense>
@@ -81,7 +79,8 @@ void gather(int count, Segment *segments, const float *plane, int64_t planeStep,
 /// Pixels [pixel, pixel + kLanes) of a panel that is `width` wide, for `channels` channels.
 void arrangeVector(const ConvolutionShape &s, const float *image, int64_t pixel, int64_t channels, float *to,
                    int64_t width) {
-  const int64_t columns = s.out[2], end = least(pixel + kLanes, outPlaneOf(s)), taps = tapsOf(s), plane = inPlaneOf(s);
+  const int64_t columns = s.out[2], end = least(pixel + kLanes, outPlaneOf(s)), taps = tapsOf(s), plane = inPlaneOf(s),
+                stride = s.stride[2];
   RowPart parts[kLanes];
   int count = 0;
   int64_t row = pixel / columns, column = pixel % columns, depth = row / s.out[1];
@@ -94,26 +93,38 @@ void arrangeVector(const ConvolutionShape &s, const float *image, int64_t pixel,
     if (++row == s.out[1])
       row = 0, ++depth;
   }
-  forEachTap(s, [&](int64_t tap, int64_t d, int64_t h, int64_t w) {
-    const int64_t shift = w * s.dilation[2] - s.pad[2];
-    const Inside inside(shift, s.stride[2], s.in[2]);
-    Segment segments[kLanes];
-    int n = 0;
-    for (int i = 0; i < count; ++i) {
-      const RowPart &part = parts[i];
-      const int64_t inDepth = part.depth + d * s.dilation[0], inRow = part.row + h * s.dilation[1];
-      if (!within(inDepth, s.in[0]) || !within(inRow, s.in[1]))
-        continue;
-      const Lanes lanes =
-          lanesBetween(most(part.from, inside.from - part.column), least(part.to, inside.to - part.column));
-      if (lanes)
-        segments[n++] = {(inDepth * s.in[1] + inRow) * s.in[2] + part.column * s.stride[2] + shift, lanes};
+  for (int64_t d = 0; d < s.window[0]; ++d)
+    for (int64_t h = 0; h < s.window[1]; ++h) {
+      RowPart rows[kLanes]; // that exist in the image
+      int numRows = 0;
+      for (int i = 0; i < count; ++i) {
+        const int64_t inDepth = parts[i].depth + d * s.dilation[0], inRow = parts[i].row + h * s.dilation[1];
+        if (within(inDepth, s.in[0]) && within(inRow, s.in[1])) {
+          rows[numRows] = parts[i];
+          rows[numRows++].row = (inDepth * s.in[1] + inRow) * s.in[2] + parts[i].column * stride;
+        }
+      }
+      for (int64_t w = 0; w < s.window[2]; ++w, to += width) {
+        const int64_t shift = w * s.dilation[2] - s.pad[2];
+        const Inside inside(shift, stride, s.in[2]);
+        Segment segments[kLanes];
+        int n = 0;
+        for (int i = 0; i < numRows; ++i) {
+          const RowPart &part = rows[i];
+          const Lanes lanes =
+              lanesBetween(most(part.from, inside.from - part.column), least(part.to, inside.to - part.column));
+          segments[n] = {part.row + shift, lanes};
+          n += lanes != 0;
+        }
+        const int size = n <= 2 ? 2 : n <= 4 ? 4 : kLanes;
+        for (int i = n; i < size; ++i)
+          segments[i] = {};
+        if (stride == 1)
+          gather<true>(n, segments, image, plane, 1, channels, to, taps * width);
+        else
+          gather<false>(n, segments, image, plane, stride, channels, to, taps * width);
+      }
     }
-    if (s.stride[2] == 1)
-      gather<true>(n, segments, image, plane, 1, channels, to + tap * width, taps * width);
-    else
-      gather<false>(n, segments, image, plane, s.stride[2], channels, to + tap * width, taps * width);
-  });
 }
 
 // --- Shifted copies --------------------------------------------------------------------------------------------------
