@@ -23,6 +23,11 @@ inline std::vector<ConvolutionShape> convolutionShapes() {
           {1024, 2048, 14, 1, 2}, {2048, 512, 7, 1, 1},  {512, 512, 7, 3, 1}};
 }
 
+/// Floating-point operations of ResNet-50 for one image of 224 x 224 pixels.
+double resnet50Flops();
+/// Those that `threads` threads do in a second, multiplying and adding in registers only.
+double peakFlops(int threads);
+
 /// How often a convolution is repeated for one figure, in seconds.
 inline constexpr double kConvolutionSeconds = 8e-3;
 

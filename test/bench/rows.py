@@ -49,4 +49,6 @@ ROWS = [
                     {"best": "libraries"}, 1.1, "ratio", samples=1, cases=40)),
     *by_threads(Row("conv.geomean", "s", "lower", "23 convolutions of ResNet-50, one image, f32: geometric mean; oneDNN in its own layouts",
                     {"onednn": "libraries"}, 1.1, "ratio", samples=1, cases=23)),
+    *by_threads(Row("infer.resnet50.flops-share", "share of peak FLOPs", "higher",
+                    "ResNet-50, a package, one image of 224 x 224, f32; the peak of multiply-adds in registers", {}, 0.8, samples=1)),
 ]

@@ -155,6 +155,18 @@ Arms convolutions() {
           {"onednn", [](size_t index) { return tressel::bench::libraryConvolution(convolutionShapes().at(index)); }}};
 }
 
+/// The peak is measured again for each sample: clocks change.
+Arms resnetShare() {
+  auto net = std::make_shared<PackagedLayer>(tressel::bench::residual50(), Shape{1, 3, 224, 224}, 1000);
+  const char *text = std::getenv("TRESSEL_NUM_THREADS");
+  const int threads = text ? std::atoi(text) : static_cast<int>(std::thread::hardware_concurrency());
+  auto share = [=] {
+    const double peak = tressel::bench::peakFlops(threads);
+    return tressel::bench::resnet50Flops() / secondsPerCall([&] { net->run(); }, 0.1) / peak;
+  };
+  return {{"tressel", share}, {"seconds", [=] { return secondsPerCall([&] { net->run(); }, 0.1); }}};
+}
+
 Arms armsOf(std::string row) {
   if (row.ends_with(".t1")) // the same with one thread: the environment says so
     row.resize(row.size() - 3);
@@ -162,6 +174,8 @@ Arms armsOf(std::string row) {
     return products();
   if (row == "conv.geomean")
     return convolutions();
+  if (row == "infer.resnet50.flops-share")
+    return resnetShare();
   if (row == "hybridize.lenet.b64")
     return hybridize(lenet(), {64, 1, 28, 28});
   if (row == "hybridize.mlp3.b1")
