@@ -56,7 +56,7 @@ static double efficiency(const ConvolutionShape &s, bool packed) {
     return 0.12 * pixels / (pixels + 50);
   const auto depth = static_cast<double>(depthOf(s)), channels = static_cast<double>(s.outChannels / s.groups);
   const double arranging = arrangingChannels(s);
-  double share = 0.75 * depth / (depth + 12) * channels / (channels + arranging) * pixels / (pixels + 12);
+  double share = 0.75 * depth / (depth + 12) * channels / (channels + arranging) * pixels / (pixels + 6);
   if (s.outChannels / s.groups < kChannelBlock) // fewer sums than hide the latency of a multiply-add
     share *= 0.7;
   return packed ? share : 0.7 * share;

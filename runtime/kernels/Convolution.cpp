@@ -165,12 +165,20 @@ void copyShifted(const ConvolutionShape &s, const float *image, const Band &band
 
 // --- Both ------------------------------------------------------------------------------------------------------------
 
-/// Vectors of pixels behind one another, cut into tiles.
+/// Vectors of pixels behind one another, cut into tiles. A last vector of few pixels is a tile of its own.
 struct Tiling {
   int64_t pixels, vectors, tiles;
-  explicit Tiling(int64_t pixels)
-      : pixels(pixels), vectors(ceilDiv(pixels, kLanes)), tiles(ceilDiv(vectors, kMostTileVectors)) {}
-  int64_t begin(int64_t tile) const { return part(vectors, tiles, tile); }
+  bool endsInFew;
+  Tiling(int64_t pixels, bool mayEndInFew)
+      : pixels(pixels), vectors(ceilDiv(pixels, kLanes)),
+        endsInFew(mayEndInFew && vectors > 1 && pixels - (vectors - 1) * kLanes <= kFewPixels) {
+    tiles = ceilDiv(vectors - endsInFew, kMostTileVectors) + endsInFew;
+  }
+  int64_t begin(int64_t tile) const {
+    if (!endsInFew)
+      return part(vectors, tiles, tile);
+    return tile == tiles ? vectors : part(vectors - 1, tiles - 1, tile);
+  }
 };
 
 /// Channels of the result, and products, that pass over what is arranged.
@@ -188,9 +196,9 @@ struct Pass {
   int64_t planeStep;
 };
 
-/// Tiles [tile, endTile), whose panels stand behind one another.
-void convolveTiles(const Pass &p, const Tiling &tiling, int64_t tile, int64_t endTile) {
-  const int64_t first = tiling.begin(tile), aheadStep = 4 * kChannelBlock / (endTile - tile);
+/// Tiles [firstTile, endTile), whose panels stand behind one another.
+void convolveTiles(const Pass &p, const Tiling &tiling, int64_t firstTile, int64_t endTile) {
+  const int64_t first = tiling.begin(firstTile), aheadStep = 4 * kChannelBlock / (endTile - firstTile);
   for (int64_t block = p.first; block < p.last; block += kChannelBlock) {
     const float *weights = p.weights + block * p.groupDepth + p.k * kChannelBlock;
     const float *next = block + kChannelBlock < p.last
@@ -198,13 +206,26 @@ void convolveTiles(const Pass &p, const Tiling &tiling, int64_t tile, int64_t en
                             : p.weights + p.first * p.groupDepth + (p.k + p.depth) * kChannelBlock;
     for (int64_t channel = block; channel < least(block + kChannelBlock, p.last); channel += kMostTileChannels) {
       const Source source = p.source == FromPlanes && channel > p.first ? FromPanel : p.source;
-      for (int64_t t = tile; t < endTile; ++t) {
+      for (int64_t t = firstTile; t < endTile; ++t) {
         const int64_t v = tiling.begin(t), vectors = tiling.begin(t + 1) - v, pixel = v * kLanes;
-        kPixelTiles.of[source][vectors][least(kMostTileChannels, p.last - channel)](
-            {weights + (channel - block), p.pixels + pixel, p.panels + (v - first) * kLanes * p.depth, p.offsets,
-             p.planeStep, p.depth, p.result + channel * p.channelStep + pixel, p.channelStep,
-             lanesBetween(0, tiling.pixels - pixel - (vectors - 1) * kLanes), p.k > 0,
-             reinterpret_cast<const char *>(next) + (t - tile) * aheadStep * p.depth, aheadStep});
+        const int64_t channels = least(kMostTileChannels, p.last - channel), left = tiling.pixels - pixel;
+        const PixelTile tile{weights + (channel - block),
+                             p.pixels + pixel,
+                             p.panels + (v - first) * kLanes * p.depth,
+                             p.offsets,
+                             p.planeStep,
+                             p.depth,
+                             p.result + channel * p.channelStep + pixel,
+                             p.channelStep,
+                             lanesBetween(0, left - (vectors - 1) * kLanes),
+                             p.k > 0,
+                             reinterpret_cast<const char *>(next) + (t - firstTile) * aheadStep * p.depth,
+                             aheadStep};
+        const bool makesPanels = p.source == FromPlanes && block == p.first;
+        if (!tiling.endsInFew || left > kFewPixels || makesPanels)
+          kPixelTiles.of[source][vectors][channels](tile);
+        else if (channel == block) // for all of the block
+          kFewPixelsTile[left](tile, least(kChannelBlock, p.last - block));
       }
     }
   }
@@ -221,7 +242,7 @@ void convolvePanels(const ConvolutionShape &s, const float *image, Pass pass, fl
   for (int d = 0; d < 3; ++d)
     samePlane = samePlane && s.stride[d] == 1 && s.pad[d] == 0 && s.in[d] == s.out[d];
   const int64_t chunk = chunkOf(channels, kDepthOfChunk / taps);
-  const Tiling tiling(outPlaneOf(s));
+  const Tiling tiling(outPlaneOf(s), /*mayEndInFew=*/true);
   const int64_t bands = ceilDiv(tiling.tiles, most(1, kArrangedFloats / (kMostTileVectors * kLanes * chunk * taps)));
   pass.source = samePlane ? FromPlanes : FromPanel, pass.panels = scratch, pass.planeStep = plane;
   for (int64_t band = 0; band < bands; ++band) {
@@ -270,7 +291,7 @@ void convolveShifted(const ConvolutionShape &s, const float *image, Pass pass, f
       for (band.column = 0; band.column < s.out[2]; band.column += size.columns) {
         const int64_t rows = least(size.rows, s.out[1] - band.row),
                       columns = least(size.columns, s.out[2] - band.column);
-        const Tiling tiling(rows * columns); // several rows are whole ones
+        const Tiling tiling(rows * columns, /*mayEndInFew=*/false); // several rows are whole ones
         pass.result = result + (band.depth * s.out[1] + band.row) * s.out[2] + band.column;
         for (int64_t c = 0; c < channels; c += chunk) {
           const int64_t count = least(chunk, channels - c);

@@ -83,6 +83,36 @@ template <int R, int C, Source S> void convolveTile(const PixelTile &t) {
   }
 }
 
+/// Up to kFewPixels pixels for a block of channels: vectors are channels, as many as a block has.
+constexpr int kFewPixels = 3;
+typedef float ChannelVector __attribute__((vector_size(kChannelBlock * sizeof(float)), aligned(4), may_alias));
+
+/// `t` reads a panel of one vector.
+template <int P> void convolveFew(const PixelTile &t, int64_t channels) {
+  constexpr int kChains = 4; // hide the latency of a multiply-add
+  ChannelVector sum[P][kChains] = {};
+  const float *weights = t.weights, *panel = t.panel;
+  int64_t k = 0;
+  for (; k + kChains <= t.depth; k += kChains)
+#pragma GCC unroll 4
+    for (int i = 0; i < kChains; ++i, weights += kChannelBlock, panel += kLanes)
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p)
+        sum[p][i] += *reinterpret_cast<const ChannelVector *>(weights) * panel[p];
+  for (; k < t.depth; ++k, weights += kChannelBlock, panel += kLanes)
+    for (int p = 0; p < P; ++p)
+      sum[p][0] += *reinterpret_cast<const ChannelVector *>(weights) * panel[p];
+  for (int p = 0; p < P; ++p) {
+    const ChannelVector total = (sum[p][0] + sum[p][1]) + (sum[p][2] + sum[p][3]);
+    for (int64_t c = 0; c < channels; ++c) {
+      float &to = t.result[c * t.channelStep + p];
+      to = t.add ? to + total[c] : total[c];
+    }
+  }
+}
+constexpr void (*kFewPixelsTile[kFewPixels + 1])(const PixelTile &, int64_t) = {nullptr, convolveFew<1>, convolveFew<2>,
+                                                                                convolveFew<3>};
+
 using PixelTileFn = void (*)(const PixelTile &);
 
 constexpr int kMostTileVectors = 3, kMostTileChannels = kRegisters == 32 ? 8 : 4;

@@ -110,6 +110,16 @@ TEST_P(Convolutions, LayersOfNetworks) {
     }
 }
 
+/// Results that end in a vector of few pixels, sums that are too long for one pass.
+TEST_P(Convolutions, FewPixelsLeft) {
+  for (int64_t size : {3, 5, 7, 9})
+    for (int64_t window : {1, 3}) {
+      ConvolutionParams p = square(window == 1 ? 1300 : 150, 21, size, window);
+      p.packed = 2;
+      check(p, GetParam());
+    }
+}
+
 /// All settings at once, in one to three dimensions of space.
 TEST_P(Convolutions, AnySettings) {
   std::mt19937 rng(3);
