@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 # The archives of the folders as one library that shows nothing but the project's own names.
 set(exports ${CMAKE_CURRENT_LIST_DIR}/tressel.exports)
-set(whole tressel_frontend tressel_frontend_base tressel_files tressel_onnx_api)
+set(whole tressel_frontend tressel_frontend_base tressel_files tressel_host tressel_onnx_api)
 add_library(tressel_all SHARED)
 foreach(archive ${whole})
   target_sources(tressel_all PRIVATE $<TARGET_OBJECTS:${archive}>)

@@ -1,6 +1,7 @@
 // The C interface over Package and Context: checks what C cannot promise, turns exceptions into a status and a text.
 #include "tressel/runtime/tressel_runtime.h"
 
+#include "Concat.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Package.h"
 
@@ -64,21 +65,21 @@ template <typename Fn> tressel_status guarded(Fn fn) noexcept {
 
 void need(const void *pointer, const char *what) {
   if (!pointer)
-    throw Error(std::string(what) + " is null");
+    throwError<Error>(what, " is null");
 }
 
 View viewOf(const tressel_tensor &t, const char *kind, size_t index) {
-  auto where = [&] { return std::string(kind) + " " + std::to_string(index); };
+  auto where = [&] { return concat(kind, " ", index); };
   if (t.dtype < 0 || t.dtype >= kNumDTypes)
-    throw Error(where() + " has no element type (dtype " + std::to_string(t.dtype) + ")");
+    throwError<Error>(where(), " has no element type (dtype ", t.dtype, ")");
   if (t.rank < 0 || t.rank > kMaxRank)
-    throw Error(where() + " has rank " + std::to_string(t.rank) + ", not 0 to " + std::to_string(kMaxRank));
+    throwError<Error>(where(), " has rank ", t.rank, ", not 0 to ", kMaxRank);
   View view{t.data, {static_cast<DType>(t.dtype), {}}};
   if (t.rank && !t.sizes)
-    throw Error(where() + " has no sizes: the pointer is null");
+    throwError<Error>(where(), " has no sizes: the pointer is null");
   for (int i = 0; i < t.rank; ++i) {
     if (t.sizes[i] < 0)
-      throw Error(where() + " has " + std::to_string(t.sizes[i]) + " as the size of dimension " + std::to_string(i));
+      throwError<Error>(where(), " has ", t.sizes[i], " as the size of dimension ", i);
     view.type.shape.push_back(t.sizes[i]);
   }
   return view;
@@ -110,7 +111,7 @@ tressel_status valueAt(const std::vector<ValueDesc> &values, size_t index, tress
   return guarded([&] {
     need(out, "value");
     if (index >= values.size())
-      throw Error("there are " + std::to_string(values.size()) + " of them, none is number " + std::to_string(index));
+      throwError<Error>("there are ", values.size(), " of them, none is number ", index);
     *out = describe(values[index].name, values[index].type);
   });
 }
@@ -121,8 +122,7 @@ tressel_context_options complete(const tressel_context_options *options) {
   if (!options)
     return all;
   if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof(all))
-    throw Error("struct_size of the options is " + std::to_string(options->struct_size) + ", at most " +
-                std::to_string(sizeof(all)) + " is known");
+    throwError<Error>("struct_size of the options is ", options->struct_size, ", at most ", sizeof(all), " is known");
   std::memcpy(&all, options, options->struct_size);
   return all;
 }
@@ -174,11 +174,11 @@ tressel_status tressel_context_create(const tressel_package *package, const tres
       wanted.max_dims.push_back({options.max_dim_names[i], options.max_dims[i]});
     }
     if (options.max_bytes < 0)
-      throw Error("max_bytes is negative");
+      throwError<Error>("max_bytes is negative");
     if (options.max_bytes)
       wanted.max_bytes = options.max_bytes;
     if (!options.allocate != !options.release)
-      throw Error("of allocate and release, one is null");
+      throwError<Error>("of allocate and release, one is null");
     wanted.allocator = {options.allocate, options.release, options.user};
     *context = new tressel_context{package->package.context(wanted, options.function ? options.function : ""), {}, {}};
   });
@@ -206,7 +206,7 @@ tressel_status tressel_dim_info(const tressel_context *context, size_t index, tr
     need(context, "context"), need(out, "dim");
     const auto &dims = context->schedule().dims;
     if (index >= dims.size())
-      throw Error("there are " + std::to_string(dims.size()) + " dimensions, none is number " + std::to_string(index));
+      throwError<Error>("there are ", dims.size(), " dimensions, none is number ", index);
     const dim::Bounds bounds = dim::bounds(dims[index]);
     *out = {internName(dim::symbolName(dims[index])), bounds.lo, bounds.hi};
   });
@@ -223,8 +223,7 @@ tressel_status tressel_output_types(const tressel_context *context, const tresse
       given.push_back(view.type);
     const std::vector<TensorType> types = context->context.outputTypes(given);
     if (types.size() != num_outputs)
-      throw Error("'" + context->schedule().name + "' has " + std::to_string(types.size()) + " outputs, not " +
-                  std::to_string(num_outputs));
+      throwError<Error>("'", context->schedule().name, "' has ", types.size(), " outputs, not ", num_outputs);
     if (num_outputs)
       need(outputs, "outputs");
     for (size_t i = 0; i < num_outputs; ++i)

@@ -1,6 +1,7 @@
 // The executor. Everything that a call needs is laid out when the context is made: a table of operand pointers per
 // program, and one record per command that points into it. A call patches the inputs' and outputs' pointers and walks
 // the records. Commands run in issue order: a valid order for any number of streams, because waits point backward.
+#include "Concat.h"
 #include "ExecutableImpl.h"
 #include "ScheduleSizes.h"
 #include "tressel/runtime/Error.h"
@@ -273,8 +274,8 @@ struct Context::Impl {
   /// Adds the bytes to those held.
   StorageRef allocate(int64_t bytes, int64_t &held) const {
     if (bytes > maxBytes - held)
-      throw OutOfMemory("'" + schedule().name + "' needs " + std::to_string(held + bytes) +
-                        " bytes, but its context may hold " + std::to_string(maxBytes));
+      throw OutOfMemory(
+          concat("'", schedule().name, "' needs ", held + bytes, " bytes, but its context may hold ", maxBytes));
     held += bytes;
     if (!allocator.allocate || bytes == 0)
       return Storage::allocate(bytes);
@@ -285,8 +286,7 @@ struct Context::Impl {
     auto block = std::make_unique<Block>(allocator, static_cast<size_t>(bytes));
     void *memory = allocator.allocate(block->bytes, 64, allocator.user);
     if (!memory)
-      throw OutOfMemory("the caller's allocator has no " + std::to_string(bytes) + " bytes for '" + schedule().name +
-                        "'");
+      throwError<OutOfMemory>("the caller's allocator has no ", bytes, " bytes for '", schedule().name, "'");
     auto release = [](void *data, void *user) {
       std::unique_ptr<Block> block(static_cast<Block *>(user));
       if (block->from.release)
@@ -336,18 +336,17 @@ struct Context::Impl {
     checkDims(schedule(), dims);
     for (const auto &[symbol, most] : maxDims.all())
       if (*dims.find(symbol) > most)
-        throw ShapeError("dimension '" + std::string(dim::symbolName(symbol)) + "' of '" + schedule().name + "' is " +
-                         std::to_string(*dims.find(symbol)) + ", but the context was made for at most " +
-                         std::to_string(most));
+        throwError<ShapeError>("dimension '", dim::symbolName(symbol), "' of '", schedule().name, "' is ",
+                               *dims.find(symbol), ", but the context was made for at most ", most);
     auto made = std::make_unique<Instance>();
     made->dims = dims;
     made->numbers = instantiate(schedule(), dims);
     for (const ArenaDesc &arena : made->numbers.arenas) // before the verifier calls it impossible
       if (arena.bytes > kMaxBytes)
-        throw OutOfMemory("'" + schedule().name + "' needs " + std::to_string(arena.bytes) +
-                          " bytes for these sizes, more than any machine has");
+        throw OutOfMemory(
+            concat("'", schedule().name, "' needs ", arena.bytes, " bytes for these sizes, more than any machine has"));
     if (const auto violations = verifySchedule(made->numbers); !violations.empty())
-      throw InputError("schedule '" + schedule().name + "' is not safe to run: " + violations[0].message);
+      throwError<InputError>("schedule '", schedule().name, "' is not safe to run: ", violations[0].message);
     if (provide(made->numbers)) {
       instances.clear(); // they point into what was freed
       prepare = {};
@@ -372,8 +371,8 @@ struct Context::Impl {
       const TensorType type = typeOf(i);
       shapes[i] = type.shape;
       if (i < s.inputs.size() && type.dtype != s.inputs[i].type.dtype)
-        throw ShapeError("input '" + s.inputs[i].name + "' of '" + s.name + "' is " + s.inputs[i].type.str() +
-                         ", given " + type.str());
+        throwError<ShapeError>("input '", s.inputs[i].name, "' of '", s.name, "' is ", s.inputs[i].type.str(),
+                               ", given ", type.str());
     }
     dims = dimsOf(s, std::span<const Shape>(shapes, count));
   }
@@ -384,7 +383,7 @@ struct Context::Impl {
     if (status == kKernelSaysWhy)
       details.message = failure->take();
     else
-      details.message = describeStatus(status) + (" in kernel '" + schedule().kernels[c.kernel].symbol + "'");
+      details.message = concat(describeStatus(status), " in kernel '", schedule().kernels[c.kernel].symbol, "'");
     if (c.loc < schedule().locations.size()) {
       const Location &l = schedule().locations[c.loc];
       details.op = l.op;
@@ -471,11 +470,11 @@ Context::Context(std::shared_ptr<const Executable> executable, const ContextOpti
   for (const auto &[name, size] : options.max_dims) {
     const int64_t symbol = findDim(schedule, name);
     if (!symbol)
-      throw Error("'" + schedule.name + "' has no dimension '" + name + "' of symbolic size");
+      throwError<Error>("'", schedule.name, "' has no dimension '", name, "' of symbolic size");
     const dim::Bounds range = dim::bounds(symbol);
     if (size < range.lo || size > range.hi)
-      throw Error("dimension '" + name + "' of '" + schedule.name + "' lies between " + std::to_string(range.lo) +
-                  " and " + std::to_string(range.hi) + ", so it is never as large as " + std::to_string(size));
+      throwError<Error>("dimension '", name, "' of '", schedule.name, "' lies between ", range.lo, " and ", range.hi,
+                        ", so it is never as large as ", size);
     impl.maxDims.bind(symbol, size);
   }
   if (schedule.dims.empty()) {
@@ -505,12 +504,12 @@ const Executable &Context::executable() const { return *impl_->executable; }
 void Context::bindStates(std::span<void *const> states, std::shared_ptr<const void> owner) {
   Impl &impl = *impl_;
   if (states.size() != impl.numBoundStates)
-    throw Error("'" + impl.schedule().name + "' has " + std::to_string(impl.numBoundStates) + " states to bind, not " +
-                std::to_string(states.size()));
+    throw Error(
+        concat("'", impl.schedule().name, "' has ", impl.numBoundStates, " states to bind, not ", states.size()));
   size_t index = 0;
   for (const StateDesc &state : impl.schedule().states)
     if (state.kind != StateKind::Derived && !states[index++] && state.type.bytes())
-      throw Error("the memory bound for state '" + state.name + "' is null");
+      throwError<Error>("the memory bound for state '", state.name, "' is null");
   impl.bound = false; // until prepare is through
   impl.boundStates.assign(states.begin(), states.end());
   impl.bindTo(impl.prepare);
@@ -525,28 +524,27 @@ void Context::bindStates(std::span<void *const> states, std::shared_ptr<const vo
 static void checkArguments(const Schedule &s, std::span<const void *const> inputs, std::span<void *const> outputs,
                            bool bound) {
   if (!bound)
-    throw Error("the states of '" + s.name + "' are not bound (call bindStates first)");
+    throwError<Error>("the states of '", s.name, "' are not bound (call bindStates first)");
   if (inputs.size() != s.inputs.size() || outputs.size() != s.outputs.size())
-    throw Error("'" + s.name + "' takes " + std::to_string(s.inputs.size()) + " inputs and " +
-                std::to_string(s.outputs.size()) + " outputs, not " + std::to_string(inputs.size()) + " and " +
-                std::to_string(outputs.size()));
+    throwError<Error>("'", s.name, "' takes ", s.inputs.size(), " inputs and ", s.outputs.size(), " outputs, not ",
+                      inputs.size(), " and ", outputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i] && s.inputs[i].type.bytes())
-      throw Error("input '" + s.inputs[i].name + "' is null");
+      throwError<Error>("input '", s.inputs[i].name, "' is null");
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int64_t bytes = s.outputs[i].type.bytes();
     if (!outputs[i] && bytes)
-      throw Error("output '" + s.outputs[i].name + "' is null");
+      throwError<Error>("output '", s.outputs[i].name, "' is null");
     auto overlaps = [&](const void *other, int64_t otherBytes) {
       const auto a = reinterpret_cast<uintptr_t>(outputs[i]), b = reinterpret_cast<uintptr_t>(other);
       return bytes && otherBytes && a < b + static_cast<uintptr_t>(otherBytes) && b < a + static_cast<uintptr_t>(bytes);
     };
     for (size_t k = 0; k < inputs.size(); ++k)
       if (overlaps(inputs[k], s.inputs[k].type.bytes()))
-        throw Error("output '" + s.outputs[i].name + "' overlaps input '" + s.inputs[k].name + "'");
+        throwError<Error>("output '", s.outputs[i].name, "' overlaps input '", s.inputs[k].name, "'");
     for (size_t k = 0; k < i; ++k)
       if (overlaps(outputs[k], s.outputs[k].type.bytes()))
-        throw Error("output '" + s.outputs[i].name + "' overlaps output '" + s.outputs[k].name + "'");
+        throwError<Error>("output '", s.outputs[i].name, "' overlaps output '", s.outputs[k].name, "'");
   }
 }
 
@@ -567,7 +565,7 @@ void Context::Impl::run(Instance &instance, std::span<const void *const> inputs,
 
 void Context::run(std::span<const void *const> inputs, std::span<void *const> outputs) {
   if (!impl_->schedule().dims.empty())
-    throw Error("'" + impl_->schedule().name + "' has symbolic sizes: give their values with the call");
+    throwError<Error>("'", impl_->schedule().name, "' has symbolic sizes: give their values with the call");
   impl_->run(*impl_->instances.front(), inputs, outputs);
 }
 
@@ -596,8 +594,8 @@ void Context::run(std::span<const View> inputs, std::span<const View> outputs) {
   for (size_t i = 0; i < std::min(outputs.size(), s.outputs.size()); ++i) { // their number is checked below
     const TensorType &type = s.outputs[i].type;
     if (const TensorType want{type.dtype, dim::evaluate(type.shape, impl.viewDims)}; outputs[i].type != want)
-      throw ShapeError("output '" + s.outputs[i].name + "' of '" + s.name + "' is " + want.str() + ", given " +
-                       outputs[i].type.str());
+      throwError<ShapeError>("output '", s.outputs[i].name, "' of '", s.name, "' is ", want.str(), ", given ",
+                             outputs[i].type.str());
   }
   impl.inputPointers.clear(), impl.outputPointers.clear();
   for (const View &view : inputs)

@@ -1,5 +1,7 @@
 #include "tressel/runtime/Cpu.h"
 
+#include <cpuid.h>
+
 namespace tressel::runtime {
 
 static constexpr std::string_view kNames[] = {"baseline", "v3", "v4"};
@@ -15,18 +17,30 @@ bool parseCpuLevel(std::string_view text, CpuLevel &out) {
   return false;
 }
 
+/// Asked here and not through the compiler's support library, whose tables of all CPUs would be a tenth of what is
+/// asked.
+static CpuLevel askCpu() {
+  uint32_t a, b, c, d, b7 = 0, c7 = 0, d7 = 0, cExtended = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d))
+    return CpuLevel::Baseline;
+  // Whether the system saves the wide registers: its part of the question (XGETBV, there if OSXSAVE is).
+  uint32_t saved = 0;
+  if (c & bit_OSXSAVE)
+    asm("xgetbv" : "=a"(saved), "=d"(d) : "c"(0));
+  const uint32_t features = c;
+  __get_cpuid_count(7, 0, &a, &b7, &c7, &d7);
+  __get_cpuid(0x80000001, &a, &b, &cExtended, &d);
+  auto all = [](uint32_t bits, uint32_t wanted) { return (bits & wanted) == wanted; };
+  constexpr uint32_t kYmm = 0x6, kZmm = 0xe6;
+  const bool v3 = all(saved, kYmm) && all(features, bit_AVX | bit_FMA | bit_F16C | bit_MOVBE) &&
+                  all(b7, bit_AVX2 | bit_BMI | bit_BMI2) && all(cExtended, bit_LZCNT);
+  const bool v4 =
+      v3 && all(saved, kZmm) && all(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL);
+  return v4 ? CpuLevel::V4 : v3 ? CpuLevel::V3 : CpuLevel::Baseline;
+}
+
 CpuLevel hostCpuLevel() {
-  // The compiler's support library asks cpuid and also whether the system saves the wide registers.
-  static const CpuLevel level = [] {
-    __builtin_cpu_init();
-    const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
-                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                    __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("movbe");
-    const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                    __builtin_cpu_supports("avx512vl");
-    return v4 ? CpuLevel::V4 : v3 ? CpuLevel::V3 : CpuLevel::Baseline;
-  }();
+  static const CpuLevel level = askCpu();
   return level;
 }
 

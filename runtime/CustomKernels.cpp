@@ -1,5 +1,7 @@
 #include "tressel/runtime/CustomKernels.h"
 
+#include "Concat.h"
+#include "Json.h"
 #include "tressel/runtime/CustomOp.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
@@ -9,17 +11,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 namespace tressel::runtime {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Kernels {
   std::mutex mutex;
@@ -139,17 +139,16 @@ public:
     try {
       status = kernel_(&call, begin, end);
     } catch (const std::exception &e) {
-      return std::string("its kernel '") + call_.symbol + "' threw: " + e.what();
+      return concat("its kernel '", call_.symbol, "' threw: ", e.what());
     } catch (...) {
-      return "its kernel '" + call_.symbol + "' threw";
+      return concat("its kernel '", call_.symbol, "' threw");
     }
     if (status == 0)
       return {};
     message[sizeof message - 1] = 0;
     if (status < 0 && *message)
       return message;
-    return std::string(*message ? message : "it failed") + " (status " + std::to_string(status) + " of kernel '" +
-           call_.symbol + "')";
+    return concat(*message ? message : "it failed", " (status ", status, " of kernel '", call_.symbol, "')");
   }
 
 private:
@@ -182,9 +181,9 @@ LoadedKernel makeCustomKernel(const KernelDesc &desc) {
   CustomCall call = CustomCall::fromJson(desc.params);
   tressel_kernel kernel = findCustomKernel(call.symbol);
   if (!kernel)
-    throw InputError({.message = "needs the kernel '" + call.symbol + "'" +
-                                 (call.library.empty() ? "" : " of '" + call.library + "'") +
-                                 ", which is not in this program",
+    throw InputError({.message = concat("needs the kernel '", call.symbol, "'",
+                                        call.library.empty() ? "" : concat(" of '", call.library, "'"),
+                                        ", which is not in this program"),
                       .op = call.op,
                       .hint = "load the library that has it (tressel run --load-library FILE.so, "
                               "TRESSEL_LIBRARIES=FILE.so, or dlopen with RTLD_GLOBAL), or register the kernel before"});
@@ -220,85 +219,51 @@ void loadCustomLibrary(const std::string &path) {
   // Never unloaded: programs hold addresses of its kernels. A name without '/' is searched for as any library's is.
   if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE)) {
     const char *why = dlerror();
-    throw InputError("the library '" + path + "' cannot be loaded: " + (why ? why : "unknown reason"));
+    throwError<InputError>("the library '", path, "' cannot be loaded: ", why ? why : "unknown reason");
   }
-}
-
-std::string CustomCall::toJson() const {
-  Json types = Json::array(), values = Json::array();
-  for (const TensorType &t : operands) {
-    Json sizes = Json::array();
-    for (int64_t size : t.shape)
-      sizes.push_back(dim::isConstant(size) ? Json(size) : Json(dim::spell(size)));
-    types.push_back({nameOf(t.dtype), std::move(sizes)});
-  }
-  for (const CustomAttr &a : attrs) {
-    Json value{{"name", a.name}, {"kind", a.value.index()}};
-    // Bit for bit: text could not hold infinities.
-    if (auto *f = std::get_if<double>(&a.value)) {
-      int64_t bits;
-      std::memcpy(&bits, f, sizeof bits);
-      value["value"] = bits;
-    } else {
-      std::visit([&](const auto &v) { value["value"] = v; }, a.value);
-    }
-    values.push_back(std::move(value));
-  }
-  Json j{{"op", op},
-         {"symbol", symbol},
-         {"library", library},
-         {"inputs", numInputs},
-         {"operands", types},
-         {"buffers", buffers},
-         {"attrs", values},
-         {"scratch", scratchBytes},
-         {"counts_later", countsLater}};
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 CustomCall CustomCall::fromJson(const std::string &text) {
   try {
-    const Json j = Json::parse(text);
+    const json::Value j = json::parse(text);
     CustomCall call;
-    call.op = j.at("op").get<std::string>();
-    call.symbol = j.at("symbol").get<std::string>();
-    call.library = j.at("library").get<std::string>();
-    call.numInputs = j.at("inputs").get<int32_t>();
-    call.scratchBytes = j.at("scratch").get<int64_t>();
-    call.countsLater = j.at("counts_later").get<bool>();
-    call.buffers = j.at("buffers").get<std::vector<int32_t>>();
-    for (const Json &t : j.at("operands")) {
+    call.op = j.at("op").asString();
+    call.symbol = j.at("symbol").asString();
+    call.library = j.at("library").asString();
+    call.numInputs = static_cast<int32_t>(j.at("inputs").asInt());
+    call.scratchBytes = j.at("scratch").asInt();
+    call.countsLater = j.at("counts_later").asBool();
+    for (int64_t buffer : j.at("buffers").asInts())
+      call.buffers.push_back(static_cast<int32_t>(buffer));
+    for (const json::Value &t : j.at("operands").items()) {
       TensorType type;
-      if (!parseDType(t.at(0).get<std::string>(), type.dtype) || t.at(1).size() > static_cast<size_t>(kMaxRank))
+      if (t.items().size() != 2 || !parseDType(t.items()[0].asString(), type.dtype) ||
+          t.items()[1].items().size() > static_cast<size_t>(kMaxRank))
         throw InputError("");
-      for (const Json &size : t.at(1)) {
+      for (const json::Value &size : t.items()[1].items()) {
         const std::optional<int64_t> value =
-            size.is_string() ? dim::parse(size.get<std::string>()) : std::optional(size.get<int64_t>());
+            size.kind() == json::Value::Kind::String ? dim::parse(size.asString()) : std::optional(size.asInt());
         if (!value || (dim::isConstant(*value) && *value < 0))
           throw InputError("");
         type.shape.push_back(*value);
       }
       call.operands.push_back(type);
     }
-    for (const Json &a : j.at("attrs")) {
-      CustomAttr attr{a.at("name").get<std::string>(), {}};
-      const Json &value = a.at("value");
-      switch (a.at("kind").get<int>()) {
+    for (const json::Value &a : j.at("attrs").items()) {
+      CustomAttr attr{a.at("name").asString(), {}};
+      const json::Value &value = a.at("value");
+      switch (a.at("kind").asInt()) {
       case TRESSEL_ATTR_INT:
-        attr.value = value.get<int64_t>();
+        attr.value = value.asInt();
         break;
-      case TRESSEL_ATTR_FLOAT: {
-        const int64_t bits = value.get<int64_t>();
-        double f;
-        std::memcpy(&f, &bits, sizeof f);
-        attr.value = f;
+      case TRESSEL_ATTR_FLOAT:
+        attr.value = std::bit_cast<double>(value.asInt()); // bit for bit: text could not hold infinities
         break;
-      }
       case TRESSEL_ATTR_STRING:
-        attr.value = value.get<std::string>();
+        attr.value = value.asString();
         break;
       default:
-        attr.value = value.get<std::vector<int64_t>>();
+        attr.value = value.asInts();
       }
       call.attrs.push_back(std::move(attr));
     }
@@ -310,7 +275,7 @@ CustomCall CustomCall::fromJson(const std::string &text) {
       throw InputError("");
     return call;
   } catch (const std::exception &) {
-    throw InputError("the description of a custom kernel is damaged or of another version");
+    throwError<InputError>("the description of a custom kernel is damaged or of another version");
   }
 }
 

@@ -1,8 +1,9 @@
 #include "tressel/runtime/CustomOp.h"
 
+#include "Concat.h"
 #include "tressel/runtime/Error.h"
 
-#include <deque>
+#include <memory>
 #include <mutex>
 #include <string_view>
 
@@ -27,42 +28,9 @@ bool isQualifiedName(std::string_view name) {
   return dotted && !start;
 }
 
-/// What debug_print and assert_true are made of; their kernels are in DebugKernels.cpp.
-std::vector<CustomOp> debugOps() {
-  CustomOp print;
-  print.name = "debug.print";
-  print.summary = "prints a tensor on standard error when the program runs";
-  print.symbol = "tressel_debug_print";
-  print.attrs = {{"label", std::string()}};
-  print.infer = [](auto, const auto &) { return std::vector<TensorType>(); };
-
-  CustomOp check;
-  check.name = "debug.assert";
-  check.summary = "fails, when the program runs, if its operand is false";
-  check.symbol = "tressel_debug_assert";
-  check.attrs = {{"message", std::string("the assertion does not hold")}};
-  check.infer = [](CustomOp::Types in, const auto &) {
-    if (in[0].dtype != DType::boolean || in[0].shape.numElements() != 1)
-      throw ShapeError("needs one bool");
-    return std::vector<TensorType>();
-  };
-
-  std::vector<CustomOp> ops{std::move(print), std::move(check)};
-  for (CustomOp &op : ops) {
-    op.numResults = 0;
-    op.hasEffects = true;
-  }
-  return ops;
-}
-
 struct Ops {
   std::mutex mutex;
-  std::deque<CustomOp> list;
-
-  Ops() {
-    for (CustomOp &op : debugOps())
-      list.push_back(std::move(op));
-  }
+  std::vector<std::unique_ptr<const CustomOp>> list;
 };
 /// Made at first use: libraries register before main.
 Ops &ops() {
@@ -75,7 +43,7 @@ Ops &ops() {
 const CustomOp &registerCustomOp(CustomOp op) {
   auto fail = [&](const std::string &message) { throw Error({.message = message, .op = op.name}); };
   if (!isQualifiedName(op.name))
-    fail("the name '" + op.name + "' of a custom op must be like acme.cube: letters, digits and '_', with a dot");
+    fail(concat("the name '", op.name, "' of a custom op must be like acme.cube: letters, digits and '_', with a dot"));
   if (!op.infer)
     fail("has no shape inference");
   if (op.symbol.empty())
@@ -83,19 +51,19 @@ const CustomOp &registerCustomOp(CustomOp op) {
   if (op.minInputs < 0 || op.maxInputs < op.minInputs || op.numResults < (op.hasEffects ? 0 : 1) || op.grain < 1)
     fail("is registered with impossible numbers of operands, results or units");
   std::lock_guard lock(ops().mutex);
-  for (const CustomOp &other : ops().list)
-    if (other.name == op.name)
+  for (const auto &other : ops().list)
+    if (other->name == op.name)
       fail("is registered already");
   if (op.kernel)
     registerCustomKernel(op.symbol, op.kernel);
-  return ops().list.emplace_back(std::move(op));
+  return *ops().list.emplace_back(std::make_unique<const CustomOp>(std::move(op)));
 }
 
 std::vector<const CustomOp *> customOps() {
   std::lock_guard lock(ops().mutex);
   std::vector<const CustomOp *> list;
-  for (const CustomOp &op : ops().list)
-    list.push_back(&op);
+  for (const auto &op : ops().list)
+    list.push_back(op.get());
   return list;
 }
 

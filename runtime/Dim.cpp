@@ -4,6 +4,7 @@
 // they were made. A floor division by a number keeps only coefficients in [0, number), so equal ones meet.
 #include "tressel/runtime/Dim.h"
 
+#include "Concat.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>
@@ -14,6 +15,10 @@
 #include <unordered_map>
 
 namespace tressel::dim {
+
+using runtime::concat;
+using runtime::throwError;
+
 namespace {
 
 enum class AtomKind : uint8_t { Symbol, FloorDiv, Max };
@@ -45,7 +50,7 @@ struct Node {
   std::string text, shown;
 };
 
-[[noreturn]] void tooLarge() { throw Error("a size is too large: it leaves 64 bits"); }
+[[noreturn]] void tooLarge() { throwError<Error>("a size is too large: it leaves 64 bits"); }
 int64_t addChecked(int64_t a, int64_t b) {
   int64_t sum;
   if (__builtin_add_overflow(a, b, &sum))
@@ -108,7 +113,7 @@ public:
     const int64_t place = handle - detail::kFirstHandle;
     const auto i = static_cast<size_t>(place / kSpacing);
     if (place % kSpacing || i >= count_.load(std::memory_order_acquire))
-      throw InternalError("a size that is an expression was used as a number");
+      throwError<InternalError>("a size that is an expression was used as a number");
     return chunks_[i / kChunk].load(std::memory_order_acquire)[i % kChunk];
   }
 
@@ -122,7 +127,7 @@ public:
     if (auto it = handles_.find(text); it != handles_.end())
       return it->second;
     if (count_ == kChunk * kChunks)
-      throw Error("too many different size expressions");
+      throwError<Error>("too many different size expressions");
     auto &chunk = chunks_[count_ / kChunk];
     if (count_ % kChunk == 0)
       chunk.store(new Node[kChunk], std::memory_order_release);
@@ -218,15 +223,15 @@ std::string wrapped(int64_t size, bool bounds) {
   for (char c : text) {
     depth += c == '(' ? 1 : c == ')' ? -1 : 0;
     if (depth == 0 && (c == ' ' || c == '*' || c == '/' || c == '-'))
-      return "(" + text + ")";
+      return concat("(", text, ")");
   }
   return text;
 }
 
 int64_t floorDivAtom(int64_t a, int64_t b) {
   Atom atom{.kind = AtomKind::FloorDiv};
-  atom.text = "(" + wrapped(a, true) + "//" + wrapped(b, true) + ")";
-  atom.shown = "(" + wrapped(a, false) + "//" + wrapped(b, false) + ")";
+  atom.text = concat("(", wrapped(a, true), "//", wrapped(b, true), ")");
+  atom.shown = concat("(", wrapped(a, false), "//", wrapped(b, false), ")");
   const Bounds x = bounds(a), y = bounds(b);
   if (y.lo > 0) {
     const int64_t q[] = {detail::floorDivNumbers(x.lo, y.lo), detail::floorDivNumbers(x.lo, y.hi),
@@ -238,8 +243,8 @@ int64_t floorDivAtom(int64_t a, int64_t b) {
 }
 
 int64_t floorDivByNumber(int64_t a, int64_t c) {
-  // By c * Q + R with the coefficients of R in [0, c), in (-c, 0] where the term is never positive: so that R's terms do not
-  // cancel, and its bounds stay tight.
+  // By c * Q + R with the coefficients of R in [0, c), in (-c, 0] where the term is never positive: so that R's terms
+  // do not cancel, and its bounds stay tight.
   Poly whole, rest;
   int64_t common = c;
   for (const auto &[atoms, coef] : polyOf(a)) {
@@ -300,7 +305,7 @@ template <typename Fn> int64_t rebuild(int64_t size, Fn value) {
       case AtomKind::FloorDiv: {
         const int64_t by = rebuild(atom->b, value);
         if (by == 0)
-          throw Error("a size divides by zero: " + atom->shown);
+          throwError<Error>("a size divides by zero: ", atom->shown);
         v = floorDiv(rebuild(atom->a, value), by);
         break;
       }
@@ -403,8 +408,8 @@ int64_t max(int64_t a, int64_t b) {
   if (spell(b) < spell(a))
     std::swap(a, b);
   Atom atom{.kind = AtomKind::Max};
-  atom.text = "max(" + spell(a) + ", " + spell(b) + ")";
-  atom.shown = "max(" + str(a) + ", " + str(b) + ")";
+  atom.text = concat("max(", spell(a), ", ", spell(b), ")");
+  atom.shown = concat("max(", str(a), ", ", str(b), ")");
   const Bounds x = bounds(a), y = bounds(b);
   atom.bounds = {std::max(x.lo, y.lo), std::max(x.hi, y.hi)};
   atom.a = a, atom.b = b;
@@ -418,17 +423,17 @@ int64_t symbol(std::string_view name, int64_t lo, int64_t hi) {
   for (size_t i = 0; i < name.size(); ++i)
     valid &= isNameStart(name[i]) || isDigit(name[i]) || (name[i] == '.' && i + 1 < name.size() && name[i + 1] != '.');
   if (!valid)
-    throw Error("'" + std::string(name) + "' is no name for a dimension: letters, digits and _, not a digit first");
+    throwError<Error>("'", name, "' is no name for a dimension: letters, digits and _, not a digit first");
   if (lo < 0 || lo > hi || hi > kMaxSize)
-    throw Error("dimension '" + std::string(name) + "' cannot lie between " + std::to_string(lo) + " and " +
-                std::to_string(hi) + ": bounds are 0 <= least <= most <= " + std::to_string(kMaxSize));
+    throwError<Error>("dimension '", name, "' cannot lie between ", lo, " and ", hi,
+                      ": bounds are 0 <= least <= most <= ", kMaxSize);
   if (lo == hi)
     return lo;
   Atom atom{.kind = AtomKind::Symbol};
   atom.shown = atom.name = name;
   atom.text = name;
   if (lo != 1 || hi != kMaxSize)
-    atom.text += "[" + std::to_string(lo) + ".." + std::to_string(hi) + "]";
+    atom.text += concat("[", lo, "..", hi, "]");
   atom.bounds = {lo, hi};
   return makeAtom(Table::instance().intern(std::move(atom)));
 }
@@ -483,11 +488,11 @@ int64_t evaluate(int64_t size, const Values &values) {
   if (isConstant(size))
     return size;
   if (size == kDynamic)
-    throw Error("a size is not known");
+    throwError<Error>("a size is not known");
   return rebuild(size, [&](const Atom *atom) {
     const int64_t *value = values.find(handleOf(atom));
     if (!value)
-      throw Error("the size of dimension '" + atom->name + "' is not known");
+      throwError<Error>("the size of dimension '", atom->name, "' is not known");
     return *value;
   });
 }
@@ -683,17 +688,17 @@ bool isKnown(const Shape &shape) {
 
 std::string unify(const Shape &declared, const Shape &value, Values &values, bool partial) {
   if (declared.rank() != value.rank())
-    return "has " + std::to_string(value.rank()) + " dimensions, not " + std::to_string(declared.rank());
+    return concat("has ", value.rank(), " dimensions, not ", declared.rank());
   for (int i = 0; i < declared.rank(); ++i) {
     const Atom *atom = symbolAtom(declared[i]);
     if (!atom)
       continue;
     if (value[i] < atom->bounds.lo || value[i] > atom->bounds.hi)
-      return "dimension " + std::to_string(i) + " is " + std::to_string(value[i]) + ", but " + atom->name +
-             " lies between " + std::to_string(atom->bounds.lo) + " and " + std::to_string(atom->bounds.hi);
+      return concat("dimension ", i, " is ", value[i], ", but ", atom->name, " lies between ", atom->bounds.lo, " and ",
+                    atom->bounds.hi);
     if (!values.bind(declared[i], value[i]))
-      return "dimension " + std::to_string(i) + " is " + std::to_string(value[i]) + ", but " + atom->name + " is " +
-             std::to_string(*values.find(declared[i])) + " already";
+      return concat("dimension ", i, " is ", value[i], ", but ", atom->name, " is ", *values.find(declared[i]),
+                    " already");
   }
   for (int i = 0; i < declared.rank(); ++i) {
     if (declared[i] == kDynamic || symbolAtom(declared[i]))
@@ -705,8 +710,8 @@ std::string unify(const Shape &declared, const Shape &value, Values &values, boo
       continue;
     const int64_t expected = evaluate(declared[i], values);
     if (expected != value[i])
-      return "dimension " + std::to_string(i) + " is " + std::to_string(value[i]) + ", not " +
-             (isConstant(declared[i]) ? "" : str(declared[i]) + " = ") + std::to_string(expected);
+      return concat("dimension ", i, " is ", value[i], ", not ",
+                    isConstant(declared[i]) ? "" : concat(str(declared[i]), " = "), expected);
   }
   return {};
 }

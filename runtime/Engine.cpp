@@ -2,6 +2,8 @@
 // own thread, or a caller that waits. So a waiter never sleeps while there is something that it could do itself.
 #include "tressel/runtime/Engine.h"
 
+#include "Concat.h"
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -56,7 +58,7 @@ struct LaneTable {
         used[i] = true;
         return static_cast<uint16_t>(i);
       }
-    throw RuntimeError("too many engines in one process");
+    throwError<RuntimeError>("too many engines in one process");
   }
   void release(uint16_t lane) {
     std::lock_guard lock(mutex);
@@ -72,7 +74,8 @@ struct InsideTask {
 
 void checkCaller() {
   if (forked.load(std::memory_order_relaxed))
-    throw RuntimeError("tensors cannot be computed in the child of a fork (start the process anew, or fork earlier)");
+    throwError<RuntimeError>(
+        "tensors cannot be computed in the child of a fork (start the process anew, or fork earlier)");
 }
 
 } // namespace
@@ -432,7 +435,7 @@ Point Engine::push(const TaskInfo &info, std::span<const StorageRef> inputs, std
 static void checkNotInTask() {
   checkCaller();
   if (insideTask)
-    throw RuntimeError("a task cannot wait for other tasks");
+    throwError<RuntimeError>("a task cannot wait for other tasks");
 }
 
 void Engine::wait(Point point, SourceLoc waitedAt) {
@@ -440,7 +443,7 @@ void Engine::wait(Point point, SourceLoc waitedAt) {
   inlineDebtNs = 0;
   if (!reached(point)) {
     if (point.lane != impl_->lane)
-      throw InternalError("a point of another engine");
+      throwError<InternalError>("a point of another engine");
     impl_->waitFor(point.sequence);
   }
   Storage::runPendingDeleters();
@@ -462,7 +465,7 @@ void Engine::wait(const Storage &storage, SourceLoc waitedAt) {
   inlineDebtNs = 0;
   if (const Point point = storage.ready(); !reached(point)) {
     if (point.lane != impl_->lane)
-      throw InternalError("a storage of another engine");
+      throwError<InternalError>("a storage of another engine");
     impl_->waitFor(point.sequence);
   }
   Storage::runPendingDeleters();
@@ -474,7 +477,7 @@ void Engine::waitForUses(const Storage &storage) {
   checkNotInTask();
   if (const Point point = storage.lastUse(); !reached(point)) {
     if (point.lane != impl_->lane)
-      throw InternalError("a storage of another engine");
+      throwError<InternalError>("a storage of another engine");
     impl_->waitFor(point.sequence);
   }
 }
@@ -500,10 +503,10 @@ void Engine::waitAll(SourceLoc waitedAt) {
   all.kind = unseen[0]->kind;
   all.op = unseen[0]->op;
   all.where = unseen[0]->where;
-  all.message = unseen[0]->message + "; " + std::to_string(unseen.size() - 1) + " more failed:";
+  all.message = concat(unseen[0]->message, "; ", unseen.size() - 1, " more failed:");
   for (size_t i = 1; i < unseen.size(); ++i)
-    all.message += (i > 1 ? "; " : " ") + (unseen[i]->where ? unseen[i]->where.str() + ": " : "") + unseen[i]->op +
-                   ": " + unseen[i]->message;
+    all.message += concat(i > 1 ? "; " : " ", unseen[i]->where ? concat(unseen[i]->where.str(), ": ") : "",
+                          unseen[i]->op, ": ", unseen[i]->message);
   all.raise(waitedAt);
 }
 

@@ -1,5 +1,7 @@
 #include "tressel/runtime/Error.h"
 
+#include "Concat.h"
+
 #include <mutex>
 #include <unordered_set>
 
@@ -13,7 +15,17 @@ const char *internName(std::string_view text) {
   return names.emplace(text).first->c_str();
 }
 
-std::string SourceLoc::str() const { return file ? std::string(file) + ":" + std::to_string(line) : std::string(); }
+std::string SourceLoc::str() const { return file ? runtime::concat(file, ":", line) : std::string(); }
+
+std::string runtime::joinParts(std::initializer_list<MessagePart> parts) {
+  std::string text;
+  for (const MessagePart &part : parts)
+    if (part.data)
+      text.append(part.data, part.size);
+    else
+      text += part.isUnsigned ? std::to_string(part.size) : std::to_string(static_cast<int64_t>(part.size));
+  return text;
+}
 
 static std::string format(const Error::Details &d) {
   std::string text;

@@ -1,5 +1,6 @@
 #include "tressel/runtime/Executable.h"
 
+#include "Concat.h"
 #include "ExecutableImpl.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/VerifySchedule.h"
@@ -11,16 +12,16 @@ namespace tressel::runtime {
 static void rejectUnsupported(const Schedule &schedule) {
   for (const StreamDesc &stream : schedule.streams)
     if (stream.device.kind != DeviceKind::Cpu)
-      throw InputError("schedule '" + schedule.name + "': stream '" + stream.name +
-                       "' is for a GPU; this runtime runs on the CPU");
+      throwError<InputError>("schedule '", schedule.name, "': stream '", stream.name,
+                             "' is for a GPU; this runtime runs on the CPU");
   std::vector<const Program *> programs{&schedule.prepare, &schedule.step};
   for (const Program &body : schedule.bodies)
     programs.push_back(&body);
   for (const Program *program : programs)
     for (const Command &command : program->commands)
       if (command.kind == CommandKind::HostCall || command.kind == CommandKind::Collective)
-        throw InputError("schedule '" + schedule.name +
-                         "' holds host calls or collectives, which this runtime cannot run");
+        throw InputError(
+            concat("schedule '", schedule.name, "' holds host calls or collectives, which this runtime cannot run"));
 }
 
 static LoadedKernel resolve(const KernelDesc &desc, const Image *image) {
@@ -28,16 +29,16 @@ static LoadedKernel resolve(const KernelDesc &desc, const Image *image) {
     LoadedKernel kernel;
     kernel.fn = image ? reinterpret_cast<KernelFn>(image->find(desc.symbol)) : nullptr;
     if (!kernel.fn)
-      throw InputError("kernel '" + desc.symbol + "' is not in the code image");
+      throwError<InputError>("kernel '", desc.symbol, "' is not in the code image");
     return kernel;
   }
   KernelFactory factory = findKernelProvider(desc.provider);
   if (!factory)
-    throw InputError("kernel '" + desc.symbol + "' needs the library '" + desc.provider +
-                     "', which this program does not have (link it, or compile without libraries)");
+    throwError<InputError>("kernel '", desc.symbol, "' needs the library '", desc.provider,
+                           "', which this program does not have (link it, or compile without libraries)");
   LoadedKernel kernel = factory(desc);
   if (!kernel.fn)
-    throw InputError("the library '" + desc.provider + "' has no kernel for '" + desc.symbol + "'");
+    throwError<InputError>("the library '", desc.provider, "' has no kernel for '", desc.symbol, "'");
   return kernel;
 }
 
@@ -53,14 +54,13 @@ std::shared_ptr<const Executable> Executable::create(Schedule schedule, std::spa
                                                      std::span<const std::byte> constants,
                                                      std::shared_ptr<const void> owner) {
   if (const auto violations = verifySchedule(schedule); !violations.empty())
-    throw InputError("schedule '" + schedule.name + "' is not safe to run: " + violations[0].message +
-                     (violations.size() > 1 ? " (and " + std::to_string(violations.size() - 1) + " more)" : ""));
+    throwError<InputError>("schedule '", schedule.name, "' is not safe to run: ", violations[0].message,
+                           violations.size() > 1 ? concat(" (and ", violations.size() - 1, " more)") : "");
   rejectUnsupported(schedule);
   for (size_t i = 0; i < schedule.constants.size(); ++i) {
     const ConstantDesc &c = schedule.constants[i];
     if (c.offset + c.bytes > static_cast<int64_t>(constants.size()))
-      throw InputError("constant " + std::to_string(i) + " leaves the weights of " + std::to_string(constants.size()) +
-                       " bytes");
+      throwError<InputError>("constant ", i, " leaves the weights of ", constants.size(), " bytes");
   }
 
   auto executable = std::make_shared<ExecutableImpl>();
@@ -72,7 +72,7 @@ std::shared_ptr<const Executable> Executable::create(Schedule schedule, std::spa
     if (!desc.epilogue.empty()) {
       epilogue = executable->image ? reinterpret_cast<KernelFn>(executable->image->find(desc.epilogue)) : nullptr;
       if (!epilogue)
-        throw InputError("kernel '" + desc.epilogue + "' is not in the code image");
+        throwError<InputError>("kernel '", desc.epilogue, "' is not in the code image");
     }
     executable->epilogues.push_back(epilogue);
   }

@@ -1,5 +1,6 @@
 #include "tressel/runtime/File.h"
 
+#include "Concat.h"
 #include "tressel/runtime/Error.h"
 
 #include <atomic>
@@ -24,7 +25,7 @@ struct Descriptor {
 } // namespace
 
 std::vector<std::byte> readFile(const std::string &path) {
-  auto fail = [&](const std::string &why) -> void { throw InputError(path + ": cannot be read: " + why); };
+  auto fail = [&](const std::string &why) -> void { throwError<InputError>(path, ": cannot be read: ", why); };
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0)
     fail(std::strerror(errno));
@@ -68,13 +69,13 @@ void writeFile(const std::string &name, std::span<const std::span<const std::byt
   static std::atomic<unsigned> counter{0};
   const bool special = isSpecial(name);
   const std::string path = special ? name : behindLinks(name);
-  const std::string aside = path + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
+  const std::string aside = concat(path, ".", ::getpid(), "-", counter++, ".tmp");
   Descriptor file{special ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC)
                           : ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
   auto fail = [&](int error) {
     if (file.fd >= 0 && !special)
       ::unlink(aside.c_str());
-    throw RuntimeError(path + ": cannot be written: " + std::strerror(error));
+    throwError<RuntimeError>(path, ": cannot be written: ", std::strerror(error));
   };
   if (file.fd < 0)
     fail(errno);

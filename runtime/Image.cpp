@@ -1,5 +1,6 @@
 #include "tressel/runtime/Image.h"
 
+#include "Concat.h"
 #include "tressel/runtime/Error.h"
 
 #include <atomic>
@@ -14,11 +15,11 @@
 namespace tressel::runtime {
 namespace {
 
-[[noreturn]] void reject(const std::string &why) { throw InputError("code image: " + why); }
+[[noreturn]] void reject(const std::string &why) { throwError<InputError>("code image: ", why); }
 
 template <typename T> T readAt(std::span<const std::byte> elf, uint64_t offset, const char *what) {
   if (offset > elf.size() || elf.size() - offset < sizeof(T))
-    reject(std::string("truncated in ") + what);
+    reject(concat("truncated in ", what));
   T value;
   std::memcpy(&value, elf.data() + offset, sizeof(T));
   return value;
@@ -42,7 +43,7 @@ void checkImports(std::span<const std::byte> elf, const Elf64_Ehdr &header) {
         reject("damaged symbols");
       if (symbol.st_shndx == SHN_UNDEF) {
         const char *name = reinterpret_cast<const char *>(elf.data() + strings.sh_offset + symbol.st_name);
-        reject("imports '" + std::string(name, strnlen(name, strings.sh_size - symbol.st_name)) + "'");
+        reject(concat("imports '", std::string_view(name, strnlen(name, strings.sh_size - symbol.st_name)), "'"));
       }
     }
   }
@@ -153,7 +154,7 @@ std::string uniquePath(int fd) {
   std::string path = "/proc/self/fd/";
   for (uint32_t n = ++counter; n; n >>= 1)
     path += n & 1 ? "./" : "/";
-  return path + std::to_string(fd);
+  return concat(path, fd);
 }
 
 } // namespace
@@ -162,7 +163,7 @@ std::shared_ptr<const Image> Image::load(std::span<const std::byte> elf) {
   checkElf(elf);
   const int fd = memfd_create("tressel-kernels", MFD_CLOEXEC);
   if (fd < 0)
-    throw RuntimeError("code image: cannot make a memory file: " + std::string(std::strerror(errno)));
+    throwError<RuntimeError>("code image: cannot make a memory file: ", std::strerror(errno));
   for (size_t done = 0; done < elf.size();) {
     const ssize_t n = write(fd, elf.data() + done, elf.size() - done);
     if (n < 0 && errno == EINTR)
@@ -170,7 +171,7 @@ std::shared_ptr<const Image> Image::load(std::span<const std::byte> elf) {
     if (n <= 0) {
       const std::string why = std::strerror(errno);
       close(fd);
-      throw OutOfMemory("code image: cannot hold " + std::to_string(elf.size()) + " bytes: " + why);
+      throwError<OutOfMemory>("code image: cannot hold ", elf.size(), " bytes: ", why);
     }
     done += static_cast<size_t>(n);
   }

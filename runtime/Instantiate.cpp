@@ -1,5 +1,6 @@
 #include "tressel/runtime/Instantiate.h"
 
+#include "Concat.h"
 #include "tressel/runtime/Error.h"
 
 namespace tressel::runtime {
@@ -17,15 +18,14 @@ Schedule instantiate(const Schedule &schedule, const dim::Values &values) {
 dim::Values dimsOf(const Schedule &schedule, std::span<const Shape> inputs) {
   dim::Values values;
   if (inputs.size() != schedule.inputs.size())
-    throw Error("'" + schedule.name + "' takes " + std::to_string(schedule.inputs.size()) + " inputs, not " +
-                std::to_string(inputs.size()));
+    throwError<Error>("'", schedule.name, "' takes ", schedule.inputs.size(), " inputs, not ", inputs.size());
   // Symbols that stand alone first: expressions may come before them.
   for (bool last : {false, true})
     for (size_t i = 0; i < inputs.size(); ++i) {
       const ValueDesc &input = schedule.inputs[i];
       if (std::string problem = dim::unify(input.type.shape, inputs[i], values, !last); !problem.empty())
-        throw ShapeError("input '" + input.name + "' is " + input.type.str() + ", given " +
-                         TensorType{input.type.dtype, inputs[i]}.str() + ": " + problem);
+        throwError<ShapeError>("input '", input.name, "' is ", input.type.str(), ", given ",
+                               TensorType{input.type.dtype, inputs[i]}.str(), ": ", problem);
     }
   return values;
 }
@@ -42,10 +42,10 @@ void checkDims(const Schedule &schedule, const dim::Values &values) {
     const std::string name(dim::symbolName(symbol));
     const int64_t *value = values.find(symbol);
     if (!value)
-      throw ShapeError("the size of dimension '" + name + "' of '" + schedule.name + "' is not given");
+      throwError<ShapeError>("the size of dimension '", name, "' of '", schedule.name, "' is not given");
     if (const dim::Bounds range = dim::bounds(symbol); *value < range.lo || *value > range.hi)
-      throw ShapeError("dimension '" + name + "' of '" + schedule.name + "' is " + std::to_string(*value) +
-                       ", but lies between " + std::to_string(range.lo) + " and " + std::to_string(range.hi));
+      throwError<ShapeError>("dimension '", name, "' of '", schedule.name, "' is ", *value, ", but lies between ",
+                             range.lo, " and ", range.hi);
   }
 }
 

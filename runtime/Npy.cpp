@@ -1,5 +1,6 @@
 #include "tressel/runtime/Npy.h"
 
+#include "Concat.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/File.h"
 #include "tressel/runtime/Half.h"
@@ -40,7 +41,7 @@ public:
       else if (key == "shape" && !header.shape)
         header.shape = shape();
       else
-        fail("unexpected key '" + std::string(key.substr(0, 40)) + "' in the header");
+        fail(concat("unexpected key '", key.substr(0, 40), "' in the header"));
       if (!accept(',')) {
         expect('}');
         break;
@@ -53,7 +54,7 @@ public:
   }
 
 private:
-  [[noreturn]] void fail(const std::string &why) const { throw InputError(name + ": " + why); }
+  [[noreturn]] void fail(const std::string &why) const { throwError<InputError>(name, ": ", why); }
   void skipSpace() {
     while (!text.empty() && (text[0] == ' ' || text[0] == '\n' || text[0] == '\t' || text[0] == '\0'))
       text.remove_prefix(1);
@@ -67,7 +68,7 @@ private:
   }
   void expect(char c) {
     if (!accept(c))
-      fail(std::string("the header is damaged ('") + c + "' expected)");
+      fail(concat("the header is damaged ('", std::string_view(&c, 1), "' expected)"));
   }
   std::string_view string() {
     skipSpace();
@@ -104,7 +105,7 @@ private:
       if (text.starts_with('L')) // written by Python 2
         text.remove_prefix(1);
       if (result.rank() == kMaxRank)
-        fail("more than " + std::to_string(kMaxRank) + " dimensions");
+        fail(concat("more than ", kMaxRank, " dimensions"));
       result.push_back(size);
       if (!accept(',')) {
         expect(')');
@@ -162,7 +163,7 @@ void fromFortran(const std::byte *from, std::byte *to, const TensorType &type) {
 } // namespace
 
 NpyArray parseNpy(std::span<const std::byte> bytes, const std::string &name) {
-  auto fail = [&](const std::string &why) -> void { throw InputError(name + ": " + why); };
+  auto fail = [&](const std::string &why) -> void { throwError<InputError>(name, ": ", why); };
   const std::string_view text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   if (!text.starts_with(kMagic))
     fail("not a .npy file");
@@ -170,14 +171,14 @@ NpyArray parseNpy(std::span<const std::byte> bytes, const std::string &name) {
     fail("truncated in the header");
   const int version = static_cast<uint8_t>(text[6]);
   if (version < 1 || version > 3)
-    fail("unknown version " + std::to_string(version) + " of the .npy format");
+    fail(concat("unknown version ", version, " of the .npy format"));
   const size_t lengthBytes = version == 1 ? 2 : 4;
   size_t length = 0;
   for (size_t i = 0; i < lengthBytes && 8 + i < text.size(); ++i)
     length |= static_cast<size_t>(static_cast<uint8_t>(text[8 + i])) << (8 * i);
   const size_t start = 8 + lengthBytes;
   if (length > kMaxHeader)
-    fail("the header is damaged (its length is " + std::to_string(length) + ")");
+    fail(concat("the header is damaged (its length is ", length, ")"));
   if (text.size() < start + length)
     fail("truncated in the header");
   const Header header = HeaderParser(text.substr(start, length), name).parse();
@@ -190,17 +191,16 @@ NpyArray parseNpy(std::span<const std::byte> bytes, const std::string &name) {
   }
   const auto *known = std::find_if(std::begin(kTypes), std::end(kTypes), [&](auto &t) { return t.first == descr; });
   if (known == std::end(kTypes))
-    fail("elements of type '" + std::string(header.descr->substr(0, 40)) +
-         "' are not supported (supported: f2 f4 f8 i1 i2 i4 i8 u1 b1)");
+    fail(concat("elements of type '", header.descr->substr(0, 40),
+                "' are not supported (supported: f2 f4 f8 i1 i2 i4 i8 u1 b1)"));
   const TensorType type{known->second, *header.shape};
 
   const std::span<const std::byte> payload = bytes.subspan(start + length);
   const auto needed = boundedBytes(type, static_cast<int64_t>(payload.size()));
   if (!needed)
-    fail("truncated: " + type.str() + " needs more than the " + std::to_string(payload.size()) + " bytes that follow");
+    fail(concat("truncated: ", type.str(), " needs more than the ", payload.size(), " bytes that follow"));
   if (*needed != static_cast<int64_t>(payload.size()))
-    fail("has " + std::to_string(payload.size()) + " bytes of elements, " + type.str() + " needs " +
-         std::to_string(*needed));
+    fail(concat("has ", payload.size(), " bytes of elements, ", type.str(), " needs ", *needed));
 
   NpyArray array{type, Storage::allocate(*needed)};
   auto *data = static_cast<std::byte *>(array.data->data());
@@ -226,10 +226,10 @@ std::string formatNpy(const TensorType &type, const void *data) {
   for (auto [text, dtype] : kTypes)
     if (dtype == stored)
       code = text;
-  std::string header = "{'descr': '" + std::string(sizeOf(stored) == 1 ? "|" : "<") + std::string(code) +
-                       "', 'fortran_order': False, 'shape': (";
+  std::string header =
+      concat("{'descr': '", sizeOf(stored) == 1 ? "|" : "<", code, "', 'fortran_order': False, 'shape': (");
   for (int i = 0; i < type.rank(); ++i)
-    header += (i ? " " : "") + std::to_string(type.shape[i]) + (i + 1 < type.rank() || type.rank() == 1 ? "," : "");
+    header += concat(i ? " " : "", type.shape[i], i + 1 < type.rank() || type.rank() == 1 ? "," : "");
   header += "), }";
   // The elements begin at a multiple of 64.
   const size_t total = (10 + header.size() + 1 + 63) / 64 * 64;

@@ -1,5 +1,6 @@
 #include "tressel/runtime/Package.h"
 
+#include "Concat.h"
 #include "PackageFormat.h"
 #include "runtime/Package_generated.h"
 #include "tressel/runtime/Error.h"
@@ -43,7 +44,7 @@ public:
     if (fd >= 0)
       ::close(fd);
     if (!why.empty())
-      throw InputError(path + ": cannot be read: " + why);
+      throwError<InputError>(path, ": cannot be read: ", why);
   }
   ~Mapping() {
     if (owned_ && !bytes.empty())
@@ -68,11 +69,11 @@ TensorType decode(const fb::Type &t) {
   TensorType type;
   type.dtype = static_cast<DType>(t.dtype());
   if (t.dtype() >= kNumDTypes)
-    throw InputError("a tensor has an unknown element type");
+    throwError<InputError>("a tensor has an unknown element type");
   if (!t.dims())
     return type;
   if (t.dims()->size() > kMaxRank)
-    throw InputError("a tensor has more than " + std::to_string(kMaxRank) + " dimensions");
+    throwError<InputError>("a tensor has more than ", kMaxRank, " dimensions");
   for (int64_t d : *t.dims())
     type.shape.push_back(d);
   return type;
@@ -163,7 +164,7 @@ Schedule decode(const fb::Schedule &s) {
   auto read = [](const flatbuffers::String *spelled) {
     const auto size = dim::parse(text(spelled));
     if (!size)
-      throw InputError("'" + text(spelled) + "' is no size");
+      throwError<InputError>("'", text(spelled), "' is no size");
     return *size;
   };
   if (s.sizes())
@@ -176,7 +177,7 @@ Schedule decode(const fb::Schedule &s) {
     if (size >= kFirstExpression && size < kFirstExpression + static_cast<int64_t>(sizes.size()))
       size = sizes[static_cast<size_t>(size - kFirstExpression)];
     else if (!dim::isConstant(size))
-      throw InputError("a size is no number and no expression of the schedule");
+      throwError<InputError>("a size is no number and no expression of the schedule");
   });
   return schedule;
 }
@@ -198,6 +199,24 @@ struct StateValue {
 
 } // namespace
 
+bool sameSignature(const Schedule &a, const Schedule &b) {
+  auto same = [](const std::vector<ValueDesc> &x, const std::vector<ValueDesc> &y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](const ValueDesc &v, const ValueDesc &w) { return v.name == w.name && v.type == w.type; });
+  };
+  auto bound = [](const Schedule &s) { // in the caller's order
+    std::vector<StateDesc> states;
+    std::copy_if(s.states.begin(), s.states.end(), std::back_inserter(states),
+                 [](const StateDesc &d) { return d.kind != StateKind::Derived; });
+    return states;
+  };
+  const std::vector<StateDesc> x = bound(a), y = bound(b);
+  return same(a.inputs, b.inputs) && same(a.outputs, b.outputs) && a.dims == b.dims &&
+         std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const StateDesc &v, const StateDesc &w) {
+           return v.name == w.name && v.type == w.type && v.kind == w.kind;
+         });
+}
+
 struct Package::Impl {
   std::string path;
   Mapping mapping;
@@ -212,12 +231,12 @@ struct Package::Impl {
   Impl(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
       : path("package in memory"), mapping(bytes, std::move(owner)) {
     if (reinterpret_cast<uintptr_t>(bytes.data()) % 64)
-      throw Error("the memory of a package must be aligned to 64 bytes");
+      throwError<Error>("the memory of a package must be aligned to 64 bytes");
     read();
   }
 
-  [[noreturn]] void fail(const std::string &why) const { throw InputError(path + ": " + why); }
-  [[noreturn]] void damaged(const std::string &where) const { fail("the package is damaged (" + where + ")"); }
+  [[noreturn]] void fail(const std::string &why) const { throwError<InputError>(path, ": ", why); }
+  [[noreturn]] void damaged(const std::string &where) const { fail(concat("the package is damaged (", where, ")")); }
 
   void read() {
     const auto bytes = mapping.bytes;
@@ -230,14 +249,14 @@ struct Package::Impl {
     std::memcpy(&header, bytes.data(), sizeof(header));
     // The version stands before the checksum: another version may compute that differently.
     if (header.version != kPackageVersion)
-      fail("the package has format version " + std::to_string(header.version) + ", this library reads version " +
-           std::to_string(kPackageVersion) + " (compile the model again)");
+      fail(concat("the package has format version ", header.version, ", this library reads version ", kPackageVersion,
+                  " (compile the model again)"));
     if (checksum(bytes.first(offsetof(PackageHeader, headerChecksum))) != header.headerChecksum ||
         header.headerBytes != sizeof(header))
       damaged("header");
     if (header.fileBytes != bytes.size())
-      fail("the package is truncated or extended: it has " + std::to_string(bytes.size()) + " bytes instead of " +
-           std::to_string(header.fileBytes));
+      fail(concat("the package is truncated or extended: it has ", bytes.size(), " bytes instead of ",
+                  header.fileBytes));
     if (header.metadataBytes > bytes.size() - sizeof(header))
       damaged("header");
     const auto metadata = bytes.subspan(sizeof(header), header.metadataBytes);
@@ -265,7 +284,7 @@ struct Package::Impl {
       const auto bytes = mapping.bytes;
       if (s->offset() % 64 || s->offset() < metadataEnd || s->offset() > bytes.size() ||
           s->bytes() > bytes.size() - s->offset())
-        damaged(what + " lies outside");
+        damaged(concat(what, " lies outside"));
       const auto found = bytes.subspan(s->offset(), s->bytes());
       const auto [it, isNew] = ends.emplace(s->offset(), s->offset() + s->bytes());
       if (isNew ? checksum(found) != s->checksum() : it->second != s->offset() + s->bytes())
@@ -277,15 +296,15 @@ struct Package::Impl {
       if (f->images())
         for (const fb::Image *image : *f->images()) {
           if (image->level() > raw(CpuLevel::V4))
-            fail("function '" + function.name + "' needs an unknown level of the CPU");
+            fail(concat("function '", function.name, "' needs an unknown level of the CPU"));
           function.images.push_back({static_cast<CpuLevel>(image->level()), section(image->section(), "code")});
         }
       function.constants = section(f->constants(), "constants");
       if (const auto violations = verifySchedule(function.schedule); !violations.empty())
-        fail("the schedule of function '" + function.name + "' is not safe to run: " + violations[0].message);
+        fail(concat("the schedule of function '", function.name, "' is not safe to run: ", violations[0].message));
       for (const Function &other : functions)
         if (other.name == function.name && !sameSignature(other.schedule, function.schedule))
-          damaged("two functions '" + function.name + "' differ in their inputs, outputs or states");
+          damaged(concat("two functions '", function.name, "' differ in their inputs, outputs or states"));
       functions.push_back(std::move(function));
     }
     if (functions.empty())
@@ -293,16 +312,16 @@ struct Package::Impl {
     if (package.states())
       for (const fb::StateValue *s : *package.states()) {
         const std::string name = text(s->name());
-        StateValue value{decode(*s->type()), section(s->section(), "value of state '" + name + "'")};
+        StateValue value{decode(*s->type()), section(s->section(), concat("value of state '", name, "'"))};
         if (!states.emplace(name, value).second)
-          damaged("two values of state '" + name + "'");
+          damaged(concat("two values of state '", name, "'"));
       }
     checkGaps(metadataEnd, ends);
     for (const Function &f : functions)
       for (const StateDesc &state : f.schedule.states)
         if (auto it = states.find(state.name); it != states.end() && state.kind != StateKind::Derived)
           if (it->second.type != state.type || static_cast<int64_t>(it->second.bytes.size()) != state.type.bytes())
-            damaged("the value of state '" + state.name + "' is not of type " + state.type.str());
+            damaged(concat("the value of state '", state.name, "' is not of type ", state.type.str()));
   }
 
   /// Nothing hides between the sections: every byte of the file is either checked or zero.
@@ -331,7 +350,7 @@ struct Package::Impl {
       if (f.name == (name.empty() ? functions.front().name : name))
         any = true, fn(f);
     if (!any)
-      throw Error(path + " has no function '" + name + "'");
+      throwError<Error>(path, " has no function '", name, "'");
   }
   /// The one with the best code that `cpu` has, and that code, which is null if all need more or none is needed.
   std::pair<const Function *, const Function::Code *> find(const std::string &name, CpuLevel cpu) const {
@@ -396,17 +415,17 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
     return alive;
   std::string needed;
   for (CpuLevel level : levels(name))
-    needed += (needed.empty() ? "" : " or ") + std::string(nameOf(level));
+    needed += concat(needed.empty() ? "" : " or ", nameOf(level));
   if (!function.images.empty() && !best)
-    throw InputError(impl_->path + ": the code is for x86-64 " + needed + ", this CPU has " + std::string(nameOf(cpu)) +
-                     " (compile it with --cpu " + std::string(nameOf(cpu)) + ")");
+    throwError<InputError>(impl_->path, ": the code is for x86-64 ", needed, ", this CPU has ", nameOf(cpu),
+                           " (compile it with --cpu ", nameOf(cpu), ")");
   try {
     auto made = Executable::create(function.schedule, best ? best->elf : std::span<const std::byte>(),
                                    function.constants, impl_);
     cached = made;
     return made;
   } catch (const InputError &e) {
-    throw InputError({.message = impl_->path + ": " + e.message(), .op = e.op(), .hint = e.hint()});
+    throw InputError({.message = concat(impl_->path, ": ", e.message()), .op = e.op(), .hint = e.hint()});
   }
 }
 
@@ -425,7 +444,7 @@ Context Package::context(const ContextOptions &options, const std::string &name)
       continue;
     auto it = impl_->states.find(state.name);
     if (it == impl_->states.end())
-      throw InputError(impl_->path + ": has no value for state '" + state.name + "'");
+      throwError<InputError>(impl_->path, ": has no value for state '", state.name, "'");
     const auto bytes = it->second.bytes;
     if (state.kind == StateKind::Mutable) {
       owned->copies.push_back(Storage::allocate(static_cast<int64_t>(bytes.size())));

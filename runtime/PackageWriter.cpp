@@ -1,5 +1,6 @@
 #include "tressel/runtime/Package.h"
 
+#include "Concat.h"
 #include "PackageFormat.h"
 #include "runtime/Package_generated.h"
 #include "tressel/runtime/Error.h"
@@ -168,51 +169,33 @@ void build(FlatBufferBuilder &b, Sections &sections, std::span<const PackageFunc
 
 } // namespace
 
-bool sameSignature(const Schedule &a, const Schedule &b) {
-  auto same = [](const std::vector<ValueDesc> &x, const std::vector<ValueDesc> &y) {
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
-                      [](const ValueDesc &v, const ValueDesc &w) { return v.name == w.name && v.type == w.type; });
-  };
-  auto bound = [](const Schedule &s) { // in the caller's order
-    std::vector<StateDesc> states;
-    std::copy_if(s.states.begin(), s.states.end(), std::back_inserter(states),
-                 [](const StateDesc &d) { return d.kind != StateKind::Derived; });
-    return states;
-  };
-  const std::vector<StateDesc> x = bound(a), y = bound(b);
-  return same(a.inputs, b.inputs) && same(a.outputs, b.outputs) && a.dims == b.dims &&
-         std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const StateDesc &v, const StateDesc &w) {
-           return v.name == w.name && v.type == w.type && v.kind == w.kind;
-         });
-}
-
 std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions, std::span<const PackageState> states) {
   if (functions.empty())
-    throw Error("a package holds at least one function");
+    throwError<Error>("a package holds at least one function");
   for (size_t i = 0; i < functions.size(); ++i) {
     const PackageFunction &f = functions[i];
     if (f.name.empty())
-      throw Error("a function of a package needs a name");
+      throwError<Error>("a function of a package needs a name");
     for (const PackageFunction &other : functions.first(i)) {
       if (other.name != f.name)
         continue;
       if (!sameSignature(*other.schedule, *f.schedule))
-        throw Error("two functions '" + f.name + "' differ in their inputs, outputs or states");
+        throwError<Error>("two functions '", f.name, "' differ in their inputs, outputs or states");
       if (f.images.empty() || other.images.empty())
-        throw Error("two functions '" + f.name + "', one of which has no code for a CPU level");
+        throwError<Error>("two functions '", f.name, "', one of which has no code for a CPU level");
       for (const PackageImage &image : f.images)
         for (const PackageImage &taken : other.images)
           if (image.level == taken.level)
-            throw Error("two functions '" + f.name + "' for the CPU level " + std::string(nameOf(image.level)));
+            throwError<Error>("two functions '", f.name, "' for the CPU level ", nameOf(image.level));
     }
   }
   std::set<std::string> names;
   for (const PackageState &state : states) {
     if (!names.insert(state.name).second)
-      throw Error("two values for state '" + state.name + "'");
+      throwError<Error>("two values for state '", state.name, "'");
     if (!state.type.shape.isStatic() || static_cast<int64_t>(state.bytes.size()) != state.type.bytes())
-      throw Error("the value of state '" + state.name + "' has " + std::to_string(state.bytes.size()) + " bytes, " +
-                  state.type.str() + " needs another number");
+      throwError<Error>("the value of state '", state.name, "' has ", state.bytes.size(), " bytes, ", state.type.str(),
+                        " needs another number");
   }
 
   Sections sections;
@@ -224,7 +207,7 @@ std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions, 
   builder.Clear();
   build(builder, sections, functions, states);
   if (builder.GetSize() != metadataBytes)
-    throw InternalError("package metadata changed its size");
+    throwError<InternalError>("package metadata changed its size");
 
   PackageHeader header = {};
   std::memcpy(header.magic, kPackageMagic, sizeof(header.magic));

@@ -1,5 +1,7 @@
 #include "tressel/runtime/Storage.h"
 
+#include "Concat.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -240,7 +242,7 @@ void Failure::raise(SourceLoc waitedAt) const {
 
 StorageRef Storage::allocate(int64_t bytes) {
   if (bytes < 0 || bytes > kLargestBlock)
-    throw OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes");
+    throwError<OutOfMemory>("cannot allocate ", bytes, " bytes");
   // The header lies in a small block of its own: data keeps its alignment and its pages to itself.
   const int sizeClass = classOf(bytes);
   void *data = takeBlock(sizeClass);
@@ -252,8 +254,7 @@ StorageRef Storage::allocate(int64_t bytes) {
   if (!header) {
     if (data)
       giveBlock(sizeClass, data);
-    throw OutOfMemory("cannot allocate " + std::to_string(bytes) + " bytes; " + std::to_string(liveBytes()) +
-                      " bytes are in use by tensors");
+    throwError<OutOfMemory>("cannot allocate ", bytes, " bytes; ", liveBytes(), " bytes are in use by tensors");
   }
   auto *storage = new (header) Storage();
   storage->data_ = data;
@@ -267,7 +268,7 @@ StorageRef Storage::allocate(int64_t bytes) {
 StorageRef Storage::adopt(void *data, int64_t bytes, Deleter deleter, void *user) {
   void *header = takeBlock(classOf(sizeof(Storage)));
   if (!header)
-    throw OutOfMemory("cannot allocate " + std::to_string(sizeof(Storage)) + " bytes");
+    throwError<OutOfMemory>("cannot allocate ", sizeof(Storage), " bytes");
   auto *storage = new (header) Storage();
   storage->data_ = data;
   storage->bytes_ = bytes;

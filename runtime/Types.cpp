@@ -1,5 +1,6 @@
 #include "tressel/runtime/Types.h"
 
+#include "Concat.h"
 #include "tressel/runtime/Dim.h"
 
 #include <utility>
@@ -13,10 +14,10 @@ std::string Shape::str() const {
       text += ", ";
     text += dim::str((*this)[i]);
   }
-  return text + "]";
+  return runtime::concat(text, "]");
 }
 
-std::string TensorType::str() const { return std::string(nameOf(dtype)) + shape.str(); }
+std::string TensorType::str() const { return runtime::concat(nameOf(dtype), shape.str()); }
 
 bool parseDType(std::string_view text, DType &out) {
   static constexpr std::pair<std::string_view, DType> longNames[] = {

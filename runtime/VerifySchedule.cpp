@@ -2,6 +2,7 @@
 #include "tressel/runtime/VerifySchedule.h"
 
 #include "ByteHistory.h"
+#include "Concat.h"
 #include "ScheduleSizes.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Instantiate.h"
@@ -27,7 +28,7 @@ public:
     const bool stepOk = checkProgram(s.step, Phase::Step);
     for (size_t i = 0; i < s.bodies.size() && prepareOk && stepOk; ++i)
       if (!bodyOwned[i])
-        structure("body " + std::to_string(i) + " belongs to no command");
+        structure(concat("body ", i, " belongs to no command"));
     if (prepareOk)
       walkPhase(s.prepare, Phase::Prepare);
     if (prepareOk && stepOk)
@@ -41,18 +42,16 @@ private:
 
   std::string place(const Program &p, Phase phase, int64_t command) const {
     const int64_t body = bodyOf(p);
-    std::string text = (body >= 0                 ? "body " + std::to_string(body)
-                        : phase == Phase::Prepare ? "prepare"
-                                                  : "step") +
-                       " command " + std::to_string(command);
+    std::string text = body >= 0 ? concat("body ", body) : phase == Phase::Prepare ? "prepare" : "step";
+    text += concat(" command ", command);
     const Command &c = p.commands[static_cast<size_t>(command)];
     if (c.loc < s.locations.size()) {
       const Location &l = s.locations[c.loc];
       if (!l.op.empty() || !l.file.empty())
-        text += " (" + l.op + (l.file.empty() ? "" : " at " + l.file + ":" + std::to_string(l.line)) + ")";
+        text += concat(" (", l.op, l.file.empty() ? "" : concat(" at ", l.file, ":", l.line), ")");
     }
     if (c.stream < s.streams.size() && s.streams.size() > 1)
-      text += " on stream '" + s.streams[c.stream].name + "'";
+      text += concat(" on stream '", s.streams[c.stream].name, "'");
     return text;
   }
   /// The number of a body; -1 for prepare and step.
@@ -62,17 +61,17 @@ private:
   }
   std::string describe(uint32_t buffer) const {
     const BufferDesc &b = s.buffers[buffer];
-    std::string text = "buffer " + std::to_string(buffer) + " (" + nameOf(b.space) + " " + std::to_string(b.index);
+    std::string text = concat("buffer ", buffer, " (", nameOf(b.space), " ", b.index);
     if (b.space == Space::State)
-      text += " '" + s.states[b.index].name + "'";
+      text += concat(" '", s.states[b.index].name, "'");
     if (b.space == Space::Input || b.space == Space::Output)
-      text += " '" + (b.space == Space::Input ? s.inputs : s.outputs)[b.index].name + "'";
-    return text + ", bytes " + std::to_string(b.offset) + " to " + std::to_string(b.offset + b.bytes) + ")";
+      text += concat(" '", (b.space == Space::Input ? s.inputs : s.outputs)[b.index].name, "'");
+    return concat(text, ", bytes ", b.offset, " to ", b.offset + b.bytes, ")");
   }
 
   void structure(std::string message) {
     if (!full())
-      found.push_back({.message = "schedule: " + std::move(message)});
+      found.push_back({.message = concat("schedule: ", std::move(message))});
   }
   void structure(const Program &p, Phase phase, size_t command, const std::string &message) {
     if (!full())
@@ -80,7 +79,7 @@ private:
                        .command = static_cast<int64_t>(command),
                        .body = bodyOf(p),
                        .loc = p.commands[command].loc,
-                       .message = place(p, phase, static_cast<int64_t>(command)) + ": " + message});
+                       .message = concat(place(p, phase, static_cast<int64_t>(command)), ": ", message)});
   }
   void report(ViolationKind kind, const Program &p, Phase phase, const Epoch &now, const Epoch *other,
               const std::string &message) {
@@ -94,30 +93,30 @@ private:
       v.otherBuffer = other->buffer;
       v.otherLoc = other->program->commands[other->command].loc;
     }
-    v.message = place(p, phase, now.command) + " " + message;
+    v.message = concat(place(p, phase, now.command), " ", message);
     found.push_back(std::move(v));
   }
 
   //--- Tables -------------------------------------------------------------------------------------------------------
   void checkTables() {
-    auto named = [](const char *table, size_t i) { return std::string(table) + " " + std::to_string(i); };
+    auto named = [](const char *table, size_t i) { return concat(table, " ", i); };
     if (s.streams.size() > kMaxStreams)
-      structure("more than " + std::to_string(kMaxStreams) + " streams");
+      structure(concat("more than ", kMaxStreams, " streams"));
     for (size_t i = 0; i < s.streams.size(); ++i)
       if (s.streams[i].kind > StreamKind::Lane || s.streams[i].device.kind > DeviceKind::Gpu)
-        structure(named("stream", i) + " is of an unknown kind");
+        structure(concat(named("stream", i), " is of an unknown kind"));
     int64_t total = 0;
     for (size_t i = 0; i < s.arenas.size(); ++i) {
       if (s.arenas[i].memory > MemoryKind::Host || s.arenas[i].device.kind > DeviceKind::Gpu)
-        structure(named("arena", i) + " is of an unknown kind");
+        structure(concat(named("arena", i), " is of an unknown kind"));
       if (s.arenas[i].bytes < 0 || s.arenas[i].bytes > kMaxBytes || (total += s.arenas[i].bytes) > kMaxBytes) {
-        structure(named("arena", i) + " has an impossible size of " + std::to_string(s.arenas[i].bytes) + " bytes");
+        structure(concat(named("arena", i), " has an impossible size of ", s.arenas[i].bytes, " bytes"));
         return;
       }
     }
     auto checkType = [&](const char *table, size_t i, const TensorType &type) {
       if (!typeBytes(type))
-        structure(named(table, i) + " has an impossible type");
+        structure(concat(named(table, i), " has an impossible type"));
     };
     for (size_t i = 0; i < s.inputs.size(); ++i)
       checkType("input", i, s.inputs[i].type);
@@ -126,23 +125,22 @@ private:
     for (size_t i = 0; i < s.states.size(); ++i) {
       checkType("state", i, s.states[i].type);
       if (s.states[i].kind > StateKind::Derived)
-        structure(named("state", i) + " is of an unknown kind");
+        structure(concat(named("state", i), " is of an unknown kind"));
     }
     for (size_t i = 0; i < s.constants.size(); ++i) {
       const ConstantDesc &c = s.constants[i];
       if (c.offset < 0 || c.offset > kMaxBytes || c.bytes < 0 || c.bytes > kMaxBytes || c.offset % 64)
-        structure(named("constant", i) + " has an impossible place");
+        structure(concat(named("constant", i), " has an impossible place"));
     }
     std::unordered_map<std::string_view, size_t> symbols;
     for (size_t i = 0; i < s.kernels.size(); ++i) {
       const KernelDesc &k = s.kernels[i];
       if (k.symbol.empty() || k.provider.empty())
-        structure(named("kernel", i) + " has no symbol or no provider");
+        structure(concat(named("kernel", i), " has no symbol or no provider"));
       else if (!symbols.emplace(k.symbol, i).second)
-        structure(named("kernel", i) + " has the symbol '" + k.symbol + "' of kernel " +
-                  std::to_string(symbols[k.symbol]));
+        structure(concat(named("kernel", i), " has the symbol '", k.symbol, "' of kernel ", symbols[k.symbol]));
       if (k.range < 0 || k.range > kMaxBytes || k.grain < 1 || k.scratchBytes < 0 || k.scratchBytes > kMaxBytes)
-        structure(named("kernel", i) + " '" + k.symbol + "' has an impossible range, grain or scratch size");
+        structure(concat(named("kernel", i), " '", k.symbol, "' has an impossible range, grain or scratch size"));
     }
     for (size_t i = 0; i < s.buffers.size() && !full(); ++i)
       checkBuffer(i);
@@ -167,26 +165,25 @@ private:
 
   void checkBuffer(size_t i) {
     const BufferDesc &b = s.buffers[i];
-    const std::string name = "buffer " + std::to_string(i);
+    const std::string name = concat("buffer ", i);
     if (b.space > Space::Constant)
-      return structure(name + " is of an unknown space");
+      return structure(concat(name, " is of an unknown space"));
     const auto limitBytes = spaceBytes(b);
     const auto bytes = typeBytes(b.type);
     if (!limitBytes)
-      structure(name + " names " + nameOf(b.space) + " " + std::to_string(b.index) + ", which does not exist");
+      structure(concat(name, " names ", nameOf(b.space), " ", b.index, ", which does not exist"));
     else if (*limitBytes == 0 && b.offset == 0 && b.bytes >= 0 && bytes)
       return; // a part of nothing, moved by a loop that runs no iteration: whoever touches it is told
     else if (b.offset < 0 || b.bytes < 0 || b.offset > *limitBytes || b.bytes > *limitBytes - b.offset)
-      structure(name + ": bytes " + std::to_string(b.offset) + " to " +
-                std::to_string(static_cast<uint64_t>(b.offset) + static_cast<uint64_t>(b.bytes)) + " leave " +
-                nameOf(b.space) + " " + std::to_string(b.index) + " of " + std::to_string(*limitBytes) + " bytes");
+      structure(concat(name, ": bytes ", b.offset, " to ",
+                       static_cast<uint64_t>(b.offset) + static_cast<uint64_t>(b.bytes), " leave ", nameOf(b.space),
+                       " ", b.index, " of ", *limitBytes, " bytes"));
     else if (b.space == Space::Arena && b.offset % 64)
-      structure(name + ": offset " + std::to_string(b.offset) + " in an arena is not a multiple of 64");
+      structure(concat(name, ": offset ", b.offset, " in an arena is not a multiple of 64"));
     else if (!bytes)
-      structure(name + " has an impossible type");
+      structure(concat(name, " has an impossible type"));
     else if (*bytes > b.bytes)
-      structure(name + " has " + std::to_string(b.bytes) + " bytes, its type " + b.type.str() + " needs " +
-                std::to_string(*bytes));
+      structure(concat(name, " has ", b.bytes, " bytes, its type ", b.type.str(), " needs ", *bytes));
   }
 
   //--- Programs -----------------------------------------------------------------------------------------------------
@@ -231,9 +228,9 @@ private:
     if (c.kind > CommandKind::Loop)
       return bad("unknown kind of command");
     if (c.stream >= s.streams.size())
-      return bad("stream " + std::to_string(c.stream) + " does not exist");
+      return bad(concat("stream ", c.stream, " does not exist"));
     if (c.loc != 0 && c.loc >= s.locations.size())
-      return bad("location " + std::to_string(c.loc) + " does not exist");
+      return bad(concat("location ", c.loc, " does not exist"));
     if (uint64_t(c.firstOperand) + c.numOperands > p.operands.size())
       return bad("its operands leave the table");
     if (uint64_t(c.firstScalar) + c.numScalars > p.scalars.size())
@@ -241,24 +238,24 @@ private:
     if (uint64_t(c.firstWait) + c.numWaits > p.waits.size())
       return bad("its waits leave the table");
     if (c.kind == CommandKind::Launch && c.kernel >= s.kernels.size())
-      return bad("kernel " + std::to_string(c.kernel) + " does not exist");
+      return bad(concat("kernel ", c.kernel, " does not exist"));
     if (uint64_t(c.body) + numBodies(c.kind) > s.bodies.size() && hasBodies(c.kind))
       return bad("its bodies do not exist");
     for (const Operand &o : operandsOf(p, i))
       if (o.buffer >= s.buffers.size() || o.access > Access::ReadWrite)
-        return bad("buffer " + std::to_string(o.buffer) + " does not exist, or is accessed in an unknown way");
+        return bad(concat("buffer ", o.buffer, " does not exist, or is accessed in an unknown way"));
     for (const Wait &w : waitsOf(p, i))
       if (w.command >= i || w.reason > WaitReason::Rank)
-        return bad("waits for command " + std::to_string(w.command) + ", which is not before it");
+        return bad(concat("waits for command ", w.command, ", which is not before it"));
     return true;
   }
 
   /// A body stands behind the program that runs it, so that there is no cycle, and nobody else runs it.
   void checkBody(const Program &p, Phase phase, size_t i, uint32_t body, uint32_t depth) {
     if (depth > kMaxDepth)
-      return structure(p, phase, i, "bodies are nested deeper than " + std::to_string(kMaxDepth));
+      return structure(p, phase, i, concat("bodies are nested deeper than ", kMaxDepth));
     if (static_cast<int64_t>(body) <= bodyOf(p) || bodyOwned[body])
-      return structure(p, phase, i, "body " + std::to_string(body) + " belongs to another command");
+      return structure(p, phase, i, concat("body ", body, " belongs to another command"));
     bodyOwned[body] = true;
     checkProgram(s.bodies[body], phase, depth);
   }
@@ -283,8 +280,8 @@ private:
       const int32_t numInputs = s.kernels[c.kernel].numInputs;
       if (numInputs < 0 || static_cast<size_t>(numInputs) > operands.size())
         structure(p, phase, i,
-                  "has " + std::to_string(operands.size()) + " operands, kernel '" + s.kernels[c.kernel].symbol +
-                      "' has " + std::to_string(numInputs) + " inputs alone");
+                  concat("has ", operands.size(), " operands, kernel '", s.kernels[c.kernel].symbol, "' has ",
+                         numInputs, " inputs alone"));
       auto &[program, first] = firstLaunch[c.kernel];
       if (!program) {
         firstLaunch[c.kernel] = {&p, i};
@@ -296,8 +293,8 @@ private:
         equal = expected[k].access == operands[k].access && bytesOf(expected[k]) == bytesOf(operands[k]);
       if (!equal)
         structure(p, phase, i,
-                  "launches '" + s.kernels[c.kernel].symbol + "' with other operands than " +
-                      place(*program, phase, static_cast<int64_t>(first)));
+                  concat("launches '", s.kernels[c.kernel].symbol, "' with other operands than ",
+                         place(*program, phase, static_cast<int64_t>(first))));
       break;
     }
     case CommandKind::HostCall:
@@ -320,7 +317,7 @@ private:
       return structure(p, phase, i, "a loop has a trip count");
     const LoopParts loop = loopParts(p, i);
     if (loop.trips < 0 || loop.trips > kMaxBytes)
-      return structure(p, phase, i, "runs its body " + std::to_string(loop.trips) + " times, which is impossible");
+      return structure(p, phase, i, concat("runs its body ", loop.trips, " times, which is impossible"));
     const auto operands = operandsOf(p, i);
     const size_t numIndices = operands.size() - loop.moving.size();
     if (operands.size() < loop.strides.size() || numIndices > 1 ||
@@ -338,8 +335,8 @@ private:
           __builtin_mul_overflow(std::max<int64_t>(loop.trips - 1, 0), loop.strides[m], &furthest) ||
           furthest > kMaxBytes)
         structure(p, phase, i,
-                  describe(loop.moving[m].buffer) + " moves by " + std::to_string(loop.strides[m]) +
-                      " bytes: twice, less than it has, or further than there are");
+                  concat(describe(loop.moving[m].buffer), " moves by ", loop.strides[m],
+                         " bytes: twice, less than it has, or further than there are"));
     }
   }
 
@@ -390,7 +387,7 @@ private:
     }
     if (why)
       report(ViolationKind::Access, p, phase, {0, 0, static_cast<uint32_t>(i), o.buffer}, nullptr,
-             std::string(writes ? "writes " : "reads ") + describe(o.buffer) + ": " + why);
+             concat(writes ? "writes " : "reads ", describe(o.buffer), ": ", why));
   }
 
   //--- The walk -----------------------------------------------------------------------------------------------------
@@ -427,8 +424,7 @@ private:
       if (!seg.written && !reported) {
         reported = true;
         report(ViolationKind::ReadBeforeWrite, p, phase, now, nullptr,
-               "reads " + describe(now.buffer) + ", but nothing has written bytes " + std::to_string(it->first) +
-                   " to " + std::to_string(seg.end));
+               concat("reads ", describe(now.buffer), ", but nothing has written bytes ", it->first, " to ", seg.end));
       } else if (seg.written && !seg.initial && !before(seg.write, clock) && !reported) {
         reported = true;
         race(p, phase, now, seg.write, "reads", "writes");
@@ -485,11 +481,11 @@ private:
       return;
     if (now.isSame(other))
       return report(ViolationKind::Race, p, phase, now, &other,
-                    std::string(does) + " " + describe(now.buffer) + ", which overlaps " + describe(other.buffer) +
-                        " of the same command: a written range may only coincide with one that is read");
+                    concat(does, " ", describe(now.buffer), ", which overlaps ", describe(other.buffer),
+                           " of the same command: a written range may only coincide with one that is read"));
     report(ViolationKind::Race, p, phase, now, &other,
-           std::string(does) + " " + describe(now.buffer) + " without waiting for " +
-               place(*other.program, phase, other.command) + ", which " + did + " " + describe(other.buffer));
+           concat(does, " ", describe(now.buffer), " without waiting for ", place(*other.program, phase, other.command),
+                  ", which ", did, " ", describe(other.buffer)));
   }
 
   /// The bytes that an access touches at this point of the walk: a moving buffer is elsewhere in each iteration, and in
@@ -503,7 +499,7 @@ private:
     if (__builtin_add_overflow(b.offset, moved.by, &begin) || __builtin_add_overflow(begin, b.bytes, &end) ||
         __builtin_add_overflow(end, moved.further, &end) || end > *spaceBytes(b)) {
       report(ViolationKind::Structure, p, phase, now, nullptr,
-             "moves " + describe(now.buffer) + " out of its " + nameOf(b.space));
+             concat("moves ", describe(now.buffer), " out of its ", nameOf(b.space)));
       return {0, 0};
     }
     return {begin, end};
@@ -717,7 +713,7 @@ private:
       now.buffer = buffer;
       if (how.written && (how.stride != b.bytes + how.least || how.least != how.most))
         report(ViolationKind::Structure, p, phase, now, nullptr,
-               "leaves gaps in what it writes through " + describe(buffer));
+               concat("leaves gaps in what it writes through ", describe(buffer)));
       for (const auto &[other, otherHow] : touched) {
         const BufferDesc &o = s.buffers[other];
         if (other == buffer || (!how.written && !otherHow.written) || o.space != b.space || o.index != b.index)
@@ -727,8 +723,9 @@ private:
         const bool together = otherHow.stride == how.stride &&
                               std::max(end(buffer), end(other)) - std::min(begin(buffer), begin(other)) <= how.stride;
         if (meets && !together)
-          report(ViolationKind::Race, p, phase, now, nullptr,
-                 "moves " + describe(buffer) + " over " + describe(other) + ", which it touches in other iterations");
+          report(
+              ViolationKind::Race, p, phase, now, nullptr,
+              concat("moves ", describe(buffer), " over ", describe(other), ", which it touches in other iterations"));
       }
     }
   }
@@ -739,9 +736,8 @@ private:
       for (const auto &[start, seg] : *historyOf(whole, Phase::Step))
         if (!seg.written) {
           found.push_back({.kind = ViolationKind::OutputIncomplete,
-                           .message = "step: nothing writes bytes " + std::to_string(start) + " to " +
-                                      std::to_string(seg.end) + " of output " + std::to_string(i) + " '" +
-                                      s.outputs[i].name + "'"});
+                           .message = concat("step: nothing writes bytes ", start, " to ", seg.end, " of output ", i,
+                                             " '", s.outputs[i].name, "'")});
           break;
         }
     }
@@ -771,7 +767,7 @@ std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
     return Verifier(schedule, limit).run();
   // For the least and for typical sizes. Those of a call are verified when it comes (Context).
   auto broken = [](std::string what) {
-    return std::vector<Violation>{{.message = "schedule: " + std::move(what)}};
+    return std::vector<Violation>{{.message = concat("schedule: ", std::move(what))}};
   };
   dim::Values least, typical;
   for (int64_t symbol : schedule.dims) {
@@ -782,7 +778,7 @@ std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
       return std::find(input.type.shape.begin(), input.type.shape.end(), symbol) != input.type.shape.end();
     });
     if (!isInputs)
-      return broken("'" + std::string(dim::symbolName(symbol)) + "' is the size of no input's dimension");
+      return broken(concat("'", dim::symbolName(symbol), "' is the size of no input's dimension"));
   }
   for (const dim::Values *values : {&least, &typical}) {
     try {

@@ -111,6 +111,7 @@ struct Ops {
   std::mutex mutex;
   std::deque<Registered> list;
 
+  Ops() { registerDebugOps(); }
   void update() {
     const std::vector<const runtime::CustomOp *> all = runtime::customOps();
     for (size_t i = list.size(); i < all.size(); ++i)

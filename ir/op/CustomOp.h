@@ -12,6 +12,8 @@ namespace tressel::op {
 
 /// Null if there is none.
 const OpInfo *findCustomOp(std::string_view name);
+/// Makes Tressel's own known, debug.print and debug.assert; the functions here do so at their first call.
+void registerDebugOps();
 /// In the order of registration. Contexts made later know all of these from the beginning; TresselDialect::nameOf
 /// brings in those that come later.
 std::vector<const OpInfo *> customOps();

@@ -21,6 +21,7 @@ class Row:
     samples: int = 5
     cases: int = 1
     threads: int | None = None  # of all arms; None: as many as there are
+    program: str = "tressel-bench"  # in build/bin, or a script beside run.py, which gets the build folder too
 
 
 def by_threads(row):
@@ -38,6 +39,10 @@ ROWS = [
     Row("fusion.gelu.memcpy-share", "share of memcpy's speed", "higher",
         "gelu(x*w+b), x 8192x4096 f32, against memcpy of x with all threads", {}, 0.9),
     Row("call.tiny", "ns", "lower", "compiled MLP 32-64-16, batch 1, one call through the C++ API", {}, 500),
+    Row("size.runtime.core", "bytes", "lower", "libtressel_runtime.so stripped: opens and runs packages", {}, 256 << 10,
+        rounds=1, samples=1, program="sizes.py"),
+    Row("size.runtime", "bytes", "lower", "libtressel_runtime.so and our own CPU kernels, libtressel_kernels.so, stripped", {},
+        3 << 19, rounds=1, samples=1, program="sizes.py"),
     Row("trace.op", "ns", "lower", "one op recorded into the IR with its location", {}, 1000),
     Row("compile.add1.cold", "s", "lower", "x + 1 on f32[2, 2], traced and compiled with nothing cached", {}, 0.02, samples=3),
     Row("compile.lenet.cold", "s", "lower", "LeNet-5, batch 64, traced and compiled with nothing cached", {}, samples=1),

@@ -64,11 +64,12 @@ def machine():
 
 
 def run_row(row, build, rounds):
-    bench = str(build / "bin/tressel-bench")
+    script = row.program.endswith(".py")
+    bench = [sys.executable, str(HERE / row.program), str(build)] if script else [str(build / "bin" / row.program)]
     env = {}
     if row.threads:
         env = {name: str(row.threads) for name in ("TRESSEL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    arms = [Arm("tressel", [bench, row.id], "tressel", env)]
+    arms = [Arm("tressel", [*bench, row.id], "tressel", env)]
     versions = {}
     for name, kind in row.arms.items():
         if kind == "numpy":
@@ -77,9 +78,9 @@ def run_row(row, build, rounds):
             versions[name] = subprocess.run([python, "-c", "import numpy; print('numpy', numpy.__version__)"],
                                             capture_output=True, text=True).stdout.strip()
         else:
-            arms.append(Arm(name, [bench, row.id], name, env))
+            arms.append(Arm(name, [*bench, row.id], name, env))
             versions[name] = "this build" if kind == "tressel" else subprocess.run(
-                [bench, "--libraries"], capture_output=True, text=True).stdout.strip()
+                [*bench, "--libraries"], capture_output=True, text=True).stdout.strip()
     for arm in arms:  # warm-up: compiles, fills caches; not counted
         for case in range(row.cases):
             arm.measure(max(1, row.samples // 2), case)

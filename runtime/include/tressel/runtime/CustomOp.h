@@ -44,7 +44,7 @@ struct CustomOp {
 /// Makes the op known to this process, for good. Throws Error when the name is taken or malformed, or the description
 /// incomplete. The reference stays valid.
 const CustomOp &registerCustomOp(CustomOp op);
-/// In the order of registration; Tressel's own (debug.print, debug.assert) come first.
+/// In the order of registration. Tressel's own (debug.print, debug.assert) are among them where the compiler is.
 std::vector<const CustomOp *> customOps();
 
 } // namespace tressel::runtime

@@ -1,0 +1,39 @@
+// debug_print and assert_true as ops of the runtime's list: what the compiler knows of them. Their kernels are in
+// runtime/DebugKernels.cpp, so that packages that hold them need no more than the runtime.
+#include "ir/op/CustomOp.h"
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+
+namespace tressel::op {
+
+void registerDebugOps() {
+  using runtime::CustomOp;
+  CustomOp print;
+  print.name = "debug.print";
+  print.summary = "prints a tensor on standard error when the program runs";
+  print.symbol = "tressel_debug_print";
+  print.attrs = {{"label", std::string()}};
+  print.infer = [](auto, const auto &) { return std::vector<TensorType>(); };
+
+  CustomOp check;
+  check.name = "debug.assert";
+  check.summary = "fails, when the program runs, if its operand is false";
+  check.symbol = "tressel_debug_assert";
+  check.attrs = {{"message", std::string("the assertion does not hold")}};
+  check.infer = [](CustomOp::Types in, const auto &) {
+    if (in[0].dtype != DType::boolean || in[0].shape.numElements() != 1)
+      throw ShapeError("needs one bool");
+    return std::vector<TensorType>();
+  };
+
+  for (CustomOp *op : {&print, &check}) {
+    op->numResults = 0;
+    op->hasEffects = true;
+    // This code may be in a process twice, in a program and in a library that it loads.
+    if (std::ranges::none_of(runtime::customOps(), [&](const CustomOp *known) { return known->name == op->name; }))
+      runtime::registerCustomOp(std::move(*op));
+  }
+}
+
+} // namespace tressel::op

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Bytes of the libraries that are deployed, stripped as an installer would.
+
+usage: sizes.py BUILD_DIR ROW      an arm of the rows size.runtime.core and size.runtime (see run.py)
+       sizes.py BUILD_DIR --check  exit status 1 when a library has outgrown its bound
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+CORE, KERNELS = "libtressel_runtime.so", "libtressel_kernels.so"
+ROWS = {"size.runtime.core": [CORE], "size.runtime": [CORE, KERNELS]}
+BOUNDS = {"size.runtime.core": 256 << 10, "size.runtime": 3 << 19}
+
+
+def stripped(build, row):
+    total = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ROWS[row]:
+            library = build / "lib" / name
+            if name == KERNELS and not library.exists():
+                continue  # a build without our own kernels
+            copy = pathlib.Path(folder) / name
+            shutil.copy(library, copy)
+            subprocess.run(["strip", copy], check=True)
+            total += copy.stat().st_size
+    return total
+
+
+def main():
+    build, what = pathlib.Path(sys.argv[1]), sys.argv[2]
+    if what == "--check":
+        sizes = {row: stripped(build, row) for row in ROWS}
+        for row, size in sizes.items():
+            print(f"{row}: {size} bytes of {BOUNDS[row]}")
+        sys.exit(any(size > BOUNDS[row] for row, size in sizes.items()))
+    for line in sys.stdin:
+        print(json.dumps([stripped(build, what)] * int(line.split()[1])), flush=True)
+
+
+main()
