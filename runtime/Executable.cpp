@@ -56,6 +56,12 @@ std::shared_ptr<const Executable> Executable::create(Schedule schedule, std::spa
   if (const auto violations = verifySchedule(schedule); !violations.empty())
     throwError<InputError>("schedule '", schedule.name, "' is not safe to run: ", violations[0].message,
                            violations.size() > 1 ? concat(" (and ", violations.size() - 1, " more)") : "");
+  return ExecutableImpl::createVerified(std::move(schedule), image, constants, std::move(owner));
+}
+
+std::shared_ptr<const Executable> ExecutableImpl::createVerified(Schedule schedule, std::span<const std::byte> image,
+                                                                 std::span<const std::byte> constants,
+                                                                 std::shared_ptr<const void> owner) {
   rejectUnsupported(schedule);
   for (size_t i = 0; i < schedule.constants.size(); ++i) {
     const ConstantDesc &c = schedule.constants[i];

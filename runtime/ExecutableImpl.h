@@ -8,6 +8,10 @@
 namespace tressel::runtime {
 
 struct ExecutableImpl final : Executable {
+  /// Executable::create for a schedule that is known to be safe.
+  static std::shared_ptr<const Executable> createVerified(Schedule schedule, std::span<const std::byte> image,
+                                                          std::span<const std::byte> constants,
+                                                          std::shared_ptr<const void> owner);
   void setSchedule(Schedule schedule) { schedule_ = std::move(schedule); }
 
   std::shared_ptr<const Image> image;   ///< outlives the kernels

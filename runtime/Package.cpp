@@ -1,6 +1,7 @@
 #include "tressel/runtime/Package.h"
 
 #include "Concat.h"
+#include "ExecutableImpl.h"
 #include "PackageFormat.h"
 #include "runtime/Package_generated.h"
 #include "tressel/runtime/Error.h"
@@ -9,6 +10,7 @@
 #include "tressel/runtime/VerifySchedule.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -182,19 +184,28 @@ Schedule decode(const fb::Schedule &s) {
   return schedule;
 }
 
+/// Bytes of the file with their checksum, which is compared when they are first needed: opening a package reads its
+/// metadata and no more, whatever the weights are.
+struct Section {
+  std::span<const std::byte> bytes;
+  uint64_t sum = 0;
+  std::string what;
+  mutable std::atomic<bool> checked{false};
+};
+
 struct Function {
   std::string name;
   Schedule schedule;
   struct Code {
     CpuLevel level;
-    std::span<const std::byte> elf;
+    const Section *elf;
   };
   std::vector<Code> images;
-  std::span<const std::byte> constants;
+  const Section *constants;
 };
 struct StateValue {
   TensorType type;
-  std::span<const std::byte> bytes;
+  const Section *section;
 };
 
 } // namespace
@@ -220,6 +231,7 @@ bool sameSignature(const Schedule &a, const Schedule &b) {
 struct Package::Impl {
   std::string path;
   Mapping mapping;
+  std::map<uint64_t, Section> sections; // by offset
   std::vector<Function> functions;
   std::map<std::string, StateValue> states;
 
@@ -250,7 +262,8 @@ struct Package::Impl {
     // The version stands before the checksum: another version may compute that differently.
     if (header.version != kPackageVersion)
       fail(concat("the package has format version ", header.version, ", this library reads version ", kPackageVersion,
-                  " (compile the model again)"));
+                  header.version < kPackageVersion ? " (compile the model again)"
+                                                   : " (it is from a newer Tressel: update the library)"));
     if (checksum(bytes.first(offsetof(PackageHeader, headerChecksum))) != header.headerChecksum ||
         header.headerBytes != sizeof(header))
       damaged("header");
@@ -277,19 +290,23 @@ struct Package::Impl {
   }
 
   void decodePackage(const fb::Package &package, uint64_t metadataEnd) {
-    std::map<uint64_t, uint64_t> ends; // of sections, by offset
-    auto section = [&](const fb::Section *s, const std::string &what) -> std::span<const std::byte> {
+    auto section = [&](const fb::Section *s, const std::string &what) -> const Section * {
+      static const Section none;
       if (!s || s->bytes() == 0)
-        return {};
+        return &none;
       const auto bytes = mapping.bytes;
       if (s->offset() % 64 || s->offset() < metadataEnd || s->offset() > bytes.size() ||
           s->bytes() > bytes.size() - s->offset())
         damaged(concat(what, " lies outside"));
-      const auto found = bytes.subspan(s->offset(), s->bytes());
-      const auto [it, isNew] = ends.emplace(s->offset(), s->offset() + s->bytes());
-      if (isNew ? checksum(found) != s->checksum() : it->second != s->offset() + s->bytes())
+      Section &known = sections[s->offset()];
+      if (known.bytes.empty()) {
+        known.bytes = bytes.subspan(s->offset(), s->bytes());
+        known.sum = s->checksum();
+        known.what = what;
+      } else if (known.bytes.size() != s->bytes() || known.sum != s->checksum()) {
         damaged(what);
-      return found;
+      }
+      return &known;
     };
     for (const fb::Function *f : *package.functions()) {
       Function function{.name = text(f->name()), .schedule = decode(*f->schedule())};
@@ -316,27 +333,37 @@ struct Package::Impl {
         if (!states.emplace(name, value).second)
           damaged(concat("two values of state '", name, "'"));
       }
-    checkGaps(metadataEnd, ends);
+    checkGaps(metadataEnd);
     for (const Function &f : functions)
       for (const StateDesc &state : f.schedule.states)
         if (auto it = states.find(state.name); it != states.end() && state.kind != StateKind::Derived)
-          if (it->second.type != state.type || static_cast<int64_t>(it->second.bytes.size()) != state.type.bytes())
+          if (it->second.type != state.type || static_cast<int64_t>(it->second.section->bytes.size()) != state.type.bytes())
             damaged(concat("the value of state '", state.name, "' is not of type ", state.type.str()));
   }
 
-  /// Nothing hides between the sections: every byte of the file is either checked or zero.
-  void checkGaps(uint64_t metadataEnd, const std::map<uint64_t, uint64_t> &ends) const {
+  /// The bytes of a section, compared with their checksum if nobody has yet.
+  std::span<const std::byte> bytesOf(const Section *section) const {
+    if (!section->checked.load(std::memory_order_relaxed)) {
+      if (!section->bytes.empty() && checksum(section->bytes) != section->sum)
+        damaged(section->what);
+      section->checked.store(true, std::memory_order_relaxed);
+    }
+    return section->bytes;
+  }
+
+  /// Nothing hides between the sections: every byte of the file belongs to one or is zero.
+  void checkGaps(uint64_t metadataEnd) const {
     auto zero = [&](uint64_t from, uint64_t to) {
       for (uint64_t i = from; i < to; ++i)
         if (mapping.bytes[i] != std::byte(0))
           damaged("padding");
     };
     uint64_t at = metadataEnd;
-    for (auto [begin, end] : ends) {
+    for (const auto &[begin, section] : sections) {
       if (begin < at)
         damaged("sections overlap");
       zero(at, begin);
-      at = end;
+      at = begin + section.bytes.size();
     }
     zero(at, mapping.bytes.size());
   }
@@ -397,13 +424,18 @@ std::vector<CpuLevel> Package::levels(const std::string &function) const {
   return levels;
 }
 int64_t Package::constantBytes(const std::string &function) const {
-  return static_cast<int64_t>(impl_->find(function, hostCpuLevel()).first->constants.size());
+  return static_cast<int64_t>(impl_->find(function, hostCpuLevel()).first->constants->bytes.size());
 }
 int64_t Package::fileBytes() const { return static_cast<int64_t>(impl_->mapping.bytes.size()); }
 
 std::span<const std::byte> Package::stateValue(const std::string &name) const {
   auto it = impl_->states.find(name);
-  return it == impl_->states.end() ? std::span<const std::byte>() : it->second.bytes;
+  return it == impl_->states.end() ? std::span<const std::byte>() : impl_->bytesOf(it->second.section);
+}
+
+void Package::check() const {
+  for (const auto &[offset, section] : impl_->sections)
+    impl_->bytesOf(&section);
 }
 
 std::shared_ptr<const Executable> Package::executable(const std::string &name, CpuLevel cpu) const {
@@ -420,8 +452,9 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
     throwError<InputError>(impl_->path, ": the code is for x86-64 ", needed, ", this CPU has ", nameOf(cpu),
                            " (compile it with --cpu ", nameOf(cpu), ")");
   try {
-    auto made = Executable::create(function.schedule, best ? best->elf : std::span<const std::byte>(),
-                                   function.constants, impl_);
+    auto made = ExecutableImpl::createVerified(function.schedule,
+                                               best ? impl_->bytesOf(best->elf) : std::span<const std::byte>(),
+                                               impl_->bytesOf(function.constants), impl_);
     cached = made;
     return made;
   } catch (const InputError &e) {
@@ -445,7 +478,7 @@ Context Package::context(const ContextOptions &options, const std::string &name)
     auto it = impl_->states.find(state.name);
     if (it == impl_->states.end())
       throwError<InputError>(impl_->path, ": has no value for state '", state.name, "'");
-    const auto bytes = it->second.bytes;
+    const auto bytes = impl_->bytesOf(it->second.section);
     if (state.kind == StateKind::Mutable) {
       owned->copies.push_back(Storage::allocate(static_cast<int64_t>(bytes.size())));
       if (!bytes.empty())

@@ -56,6 +56,7 @@ ReadyProgram loadPackage(const std::string &path) {
 
 PackageInfo describePackage(const std::string &path) {
   runtime::Package package = runtime::Package::open(path);
+  package.check();
   PackageInfo info;
   info.schedule = package.schedule();
   for (runtime::CpuLevel level : package.levels())

@@ -103,9 +103,11 @@ public:
       detail("output '" + name + "' agrees with " + file + ": " + text);
       return true;
     }
-    char worst[128];
-    std::snprintf(worst, sizeof worst, "; element %lld is %.9g instead of %.9g", static_cast<long long>(d.worst),
-                  elementOf(got, d.worst), elementOf(want, d.worst));
+    std::string place = "[]";
+    for (int64_t k = got.type.rank() - 1, rest = d.worst; k >= 0; rest /= got.type.shape[static_cast<int>(k--)])
+      place.insert(1, std::to_string(rest % got.type.shape[static_cast<int>(k)]) + (place == "[]" ? "" : ", "));
+    const std::string worst = "; the worst is element " + place + ", " + spellElement(got, d.worst) + " instead of " +
+                              spellElement(want, d.worst);
     complain("output '" + name + "' differs from " + file + " in " + std::to_string(d.mismatches) + " of " +
              std::to_string(got.type.shape.numElements()) + " values: " + text + worst);
     return false;

@@ -89,6 +89,16 @@ double elementOf(const HostTensor &t, int64_t i) {
   return 0;
 }
 
+std::string spellElement(const HostTensor &t, int64_t i) {
+  if (t.type.dtype == DType::boolean)
+    return elementOf(t, i) != 0 ? "true" : "false";
+  if (t.type.dtype == DType::i64)
+    return std::to_string(t.as<int64_t>()[i]);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", elementOf(t, i));
+  return text;
+}
+
 static void setElement(HostTensor &t, int64_t i, double v) {
   switch (t.type.dtype) {
   case DType::f32:
@@ -145,9 +155,13 @@ Difference compare(const HostTensor &got, const HostTensor &want, double rtol, d
   double worstExcess = 0;
   for (int64_t i = 0; i < got.type.shape.numElements(); ++i) {
     double g = elementOf(got, i), w = elementOf(want, i);
-    if (g == w || (std::isnan(g) && std::isnan(w)))
+    double absolute = g == w || (std::isnan(g) && std::isnan(w)) ? 0 : std::abs(g - w);
+    if (got.type.dtype == DType::i64) // beyond 2^53, different ones may be the same double
+      absolute = static_cast<double>(
+          std::abs(static_cast<long double>(got.as<int64_t>()[i]) - static_cast<long double>(want.as<int64_t>()[i])));
+    if (absolute == 0)
       continue;
-    double absolute = std::abs(g - w), allowed = atol + rtol * std::abs(w);
+    const double allowed = atol + rtol * std::abs(w);
     if (std::isfinite(absolute)) {
       d.maxAbsolute = std::max(d.maxAbsolute, absolute);
       if (w != 0)

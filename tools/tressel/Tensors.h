@@ -23,6 +23,8 @@ HostTensor randomTensor(const TensorType &type, uint64_t seed, const std::string
 
 /// Element i in row-major order.
 double elementOf(const HostTensor &tensor, int64_t i);
+/// The same as text, whole numbers exactly: not every i64 is a double.
+std::string spellElement(const HostTensor &tensor, int64_t i);
 
 /// How far `got` is from `want`.
 struct Difference {

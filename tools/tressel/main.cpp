@@ -1,4 +1,5 @@
 // tressel: the command line. Parses options, runs a command, turns errors into one message and an exit code.
+#include "tools/tressel/Completion.h"
 #include "tools/tressel/Tool.h"
 
 #include <CLI/CLI.hpp>
@@ -198,6 +199,12 @@ int run(int argc, char **argv) {
   app.set_version_flag("--version", std::string("tressel ") + TRESSEL_VERSION);
   app.add_flag("-q,--quiet", verbosity().quiet, "only results and errors");
   app.add_flag("-v,--verbose", verbosity().verbose, "say more on standard error");
+  app.add_option_function<std::string>(
+         "--completion",
+         [&app](const std::string &shell) { throw CLI::CallForVersion(completionScript(app, shell), 0); },
+         "print a script that completes tressel's commands and options: bash, zsh or fish")
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
+      ->type_name("SHELL");
   app.require_subcommand(1);
   app.fallthrough();
   app.footer(kExit);

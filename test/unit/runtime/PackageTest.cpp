@@ -6,6 +6,8 @@
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/File.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -57,13 +59,17 @@ struct Sample {
   }
 };
 
-std::string openMessage(const std::string &path) {
+/// What an InputError says; empty if there is none.
+template <typename Fn> std::string messageOf(Fn fn) {
   try {
-    Package::open(path);
+    fn();
   } catch (const InputError &e) {
     return e.what();
   }
   return "";
+}
+std::string openMessage(const std::string &path) {
+  return messageOf([&] { Package::open(path); });
 }
 
 } // namespace
@@ -229,10 +235,59 @@ TEST(Package, ForeignFilesAreRefused) {
   EXPECT_NE(openMessage(file.path).find("not a Tressel package"), std::string::npos);
   writeFile(file.path, testImage("kernels"));
   EXPECT_NE(openMessage(file.path).find("not a Tressel package"), std::string::npos);
+}
+
+TEST(Package, OtherFormatVersionsAreRefused) {
+  TempFile file;
   auto bytes = Sample().bytes();
-  bytes[8] = std::byte(99);
-  writeFile(file.path, bytes);
-  EXPECT_NE(openMessage(file.path).find("format version 99, this library reads version " + std::to_string(kPackageVersion)), std::string::npos);
+  auto told = [&](uint32_t version) {
+    std::memcpy(bytes.data() + offsetof(PackageHeader, version), &version, sizeof(version));
+    writeFile(file.path, bytes);
+    return openMessage(file.path);
+  };
+  const std::string reads = ", this library reads version " + std::to_string(kPackageVersion);
+  EXPECT_EQ(told(kPackageVersion - 1), file.path + ": the package has format version " +
+                                           std::to_string(kPackageVersion - 1) + reads + " (compile the model again)");
+  EXPECT_EQ(told(99), file.path + ": the package has format version 99" + reads +
+                          " (it is from a newer Tressel: update the library)");
+  EXPECT_EQ(told(kPackageVersion), "");
+}
+
+/// test/packages holds a package per format version, as written then: it runs with the results of then, or is refused.
+TEST(Package, KeptPackagesRunOrAreRefused) {
+  int current = 0;
+  for (uint32_t version = 2; version <= kPackageVersion; ++version) {
+    const std::string path = TRESSEL_SOURCE_DIR "/test/packages/mlp-v" + std::to_string(version) + ".tsl";
+    if (version != kPackageVersion) {
+      EXPECT_NE(openMessage(path).find("has format version " + std::to_string(version) + ", this library reads"),
+                std::string::npos);
+      continue;
+    }
+    ++current;
+    Package package = Package::open(path);
+    package.check();
+    Context context = package.context();
+    alignas(64) float x[4 * 16], w[16 * 8], y[4 * 8] = {};
+    for (int i = 0; i < 64; ++i)
+      x[i] = static_cast<float>(i % 7 - 3);
+    for (int i = 0; i < 128; ++i)
+      w[i] = static_cast<float>(i % 5 - 2) / 8;
+    const void *inputs[] = {x, w};
+    void *outputs[] = {y};
+    context.run(inputs, outputs);
+    for (int row = 0; row < 4; ++row) { // softmax(x w)
+      double e[8], sum = 0;
+      for (int c = 0; c < 8; ++c) {
+        double dot = 0;
+        for (int k = 0; k < 16; ++k)
+          dot += static_cast<double>(x[row * 16 + k]) * static_cast<double>(w[k * 8 + c]);
+        sum += e[c] = std::exp(dot);
+      }
+      for (int c = 0; c < 8; ++c)
+        EXPECT_NEAR(static_cast<double>(y[row * 8 + c]), e[c] / sum, 1e-5);
+    }
+  }
+  EXPECT_EQ(current, 1);
 }
 
 TEST(Package, UnsafeSchedulesAreRefused) {
@@ -261,6 +316,7 @@ TEST(Package, TruncatedFilesAreRefused) {
 }
 
 TEST(Package, EveryDamagedByteIsNoticed) {
+  // When it is opened or, in code, constants and values, where it would be used. Nothing of the sample goes unused.
   const auto bytes = Sample().bytes();
   TempFile file;
   for (size_t i = 0; i < bytes.size(); i += i < 128 ? 1 : 7)
@@ -268,10 +324,37 @@ TEST(Package, EveryDamagedByteIsNoticed) {
       auto bad = bytes;
       bad[i] ^= std::byte(bit);
       writeFile(file.path, bad);
-      const std::string message = openMessage(file.path);
-      ASSERT_NE(message, "") << "byte " << i;
-      ASSERT_TRUE(message.starts_with(file.path)) << message;
+      const std::string opening = openMessage(file.path);
+      const bool opens = opening.empty();
+      for (const std::string &message :
+           {opens ? messageOf([&] { Package::open(file.path).check(); }) : opening,
+            opens ? messageOf([&] { Package::open(file.path).context(); }) : opening}) {
+        ASSERT_NE(message, "") << "byte " << i;
+        ASSERT_TRUE(message.starts_with(file.path)) << message;
+      }
     }
+}
+
+TEST(Package, OpeningReadsNoWeights) {
+  // Damaged weights are told by whoever needs them, and by nobody else.
+  Sample sample;
+  auto states = sample.states();
+  const PackageFunction f = sample.function();
+  auto bytes = packageBytes({&f, 1}, states);
+  const std::byte *w = reinterpret_cast<const std::byte *>(sample.w);
+  auto at = std::search(bytes.begin(), bytes.end(), w, w + sizeof(sample.w));
+  ASSERT_NE(at, bytes.end());
+  *at ^= std::byte(1);
+  TempFile file;
+  writeFile(file.path, bytes);
+  const Package package = Package::open(file.path);
+  EXPECT_EQ(package.stateValue("count").size(), sizeof(sample.count));
+  const std::string expected = file.path + ": the package is damaged (value of state 'layer.w')";
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(messageOf([&] { package.stateValue("layer.w"); }), expected);
+    EXPECT_EQ(messageOf([&] { package.context(); }), expected);
+    EXPECT_EQ(messageOf([&] { package.check(); }), expected);
+  }
 }
 
 TEST(Package, HostileMetadataNeverCrashes) {

@@ -60,11 +60,17 @@ void writePackage(const std::string &path, std::span<const PackageFunction> func
 /// An opened package: immutable, cheap to copy, usable from any thread.
 class Package {
 public:
-  /// Maps the file and checks all of it: checksums, structure, and that every schedule is safe. Throws InputError.
+  /// Maps the file and checks its metadata: checksum, structure, that sections of bytes lie where they may, and that
+  /// every schedule is safe. The bytes of code, constants and values are compared with their checksums where they are
+  /// first needed (executable, context, stateValue), so that opening costs the same for small and large weights. Throws
+  /// InputError.
   static Package open(const std::string &path);
   /// A package that lies in memory, 64-byte aligned: linked into the program, say. The bytes must not change and stay where
   /// they are; `owner`, if any, is held as long as they are used. Throws Error when misaligned.
   static Package open(std::span<const std::byte> bytes, std::shared_ptr<const void> owner = nullptr);
+
+  /// Compares all that is left to compare: afterwards every byte of the file is known to be undamaged. Throws InputError.
+  void check() const;
 
   /// Names, in the order of writing. Functions below are meant by name; "" is the first.
   std::vector<std::string> functions() const;
@@ -76,11 +82,11 @@ public:
   int64_t fileBytes() const;
 
   /// The stored value of a state: 64-byte aligned, alive while the package or an executable of it is. Empty span if
-  /// there is none.
+  /// there is none. Throws InputError when it is damaged.
   std::span<const std::byte> stateValue(const std::string &name) const;
 
   /// Code of the highest level that `cpu` has, made at the first call and shared. Throws InputError if the CPU lacks
-  /// what all images need, or a library is missing.
+  /// what all images need, code or constants are damaged, or a library is missing.
   std::shared_ptr<const Executable> executable(const std::string &function = "", CpuLevel cpu = hostCpuLevel()) const;
 
   /// A context whose states are bound: parameters to the file's bytes, mutable states to copies of the context's own.
