@@ -3,12 +3,16 @@
 
 #include "ScheduleBuilder.h"
 #include "TestImages.h"
+#include "tressel/runtime/File.h"
 #include "tressel/runtime/Package.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <set>
 #include <thread>
+#include <unistd.h>
 
 using namespace tressel;
 using namespace tressel::runtime;
@@ -312,4 +316,106 @@ TEST(CApi, ImpossibleSizesAreAMatterOfMemory) {
   EXPECT_EQ(tressel_run(context, &in, 1, &result, 1), TRESSEL_OUT_OF_MEMORY) << tressel_error();
   tressel_context_destroy(context);
   tressel_close(package);
+}
+
+//--- Many threads: run under the tsan preset too ------------------------------------------------------------------
+
+namespace {
+
+/// Calls fn(i) in threads 0 to n-1, which begin together.
+template <typename Fn> void inThreads(int n, Fn fn) {
+  std::atomic<int> waiting{n};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < n; ++i)
+    threads.emplace_back([&, i] {
+      --waiting;
+      while (waiting > 0)
+        std::this_thread::yield();
+      fn(i);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+/// One call of "main" with x = value everywhere: what is wrong, "" if all of out is 3 * value.
+std::string callMain(tressel_context *context, int64_t n, float value) {
+  std::vector<float> x(size_t(n), value), y(size_t(n), 0.0f);
+  const tressel_tensor in = floats(x.data(), n), out = floats(y.data(), n);
+  if (tressel_run(context, &in, 1, &out, 1))
+    return tressel_error();
+  return y == std::vector<float>(size_t(n), 3 * value) ? "" : "wrong values";
+}
+
+} // namespace
+
+TEST(CApi, EightThreadsRunOnePackage) {
+  // Sizes on both sides of the grain: in the caller, and over the pool that all callers share.
+  Opened opened;
+  std::string problems[8];
+  inThreads(8, [&](int thread) {
+    tressel_context *context = nullptr;
+    if (tressel_context_create(opened.package, nullptr, &context)) {
+      problems[thread] = tressel_error();
+      return;
+    }
+    for (int i = 0; i < 60 && problems[thread].empty(); ++i)
+      problems[thread] = callMain(context, 1 + (i * 37 + thread * 211) % 1000, static_cast<float>(thread + i));
+    tressel_context_destroy(context);
+  });
+  for (const std::string &problem : problems)
+    EXPECT_EQ(problem, "");
+}
+
+TEST(CApi, EightThreadsOpenAndCloseAFile) {
+  const std::string path = testing::TempDir() + "tressel_threads_" + std::to_string(::getpid()) + ".tsl";
+  writeFile(path, packageOfTwo());
+  std::string problems[8];
+  inThreads(8, [&](int thread) {
+    for (int i = 0; i < 12 && problems[thread].empty(); ++i) {
+      tressel_package *package = nullptr;
+      tressel_context *context = nullptr;
+      if (tressel_open(path.c_str(), &package) || tressel_context_create(package, nullptr, &context)) {
+        problems[thread] = tressel_error();
+        return;
+      }
+      tressel_close(package); // the context goes on
+      problems[thread] = callMain(context, 100, static_cast<float>(i));
+      tressel_context_destroy(context);
+    }
+  });
+  std::filesystem::remove(path);
+  for (const std::string &problem : problems)
+    EXPECT_EQ(problem, "");
+}
+
+TEST(CApi, ErrorsOfAThreadDisturbNoOther) {
+  Opened opened;
+  std::string problems[8];
+  inThreads(8, [&](int thread) {
+    tressel_context *context = nullptr;
+    if (tressel_context_create(opened.package, nullptr, &context)) {
+      problems[thread] = tressel_error();
+      return;
+    }
+    for (int i = 0; i < 60 && problems[thread].empty(); ++i) {
+      if (thread % 2) {
+        problems[thread] = callMain(context, 300, static_cast<float>(i));
+        if (problems[thread].empty() && *tressel_error())
+          problems[thread] = std::string("this thread has had no error, but is told: ") + tressel_error();
+        continue;
+      }
+      const int64_t n = 1001 + thread * 100 + i; // more than there may be, another number in each thread
+      std::vector<float> x(size_t(n), 0.0f), y = x;
+      const tressel_tensor in = floats(x.data(), n), out = floats(y.data(), n);
+      const tressel_status status = tressel_run(context, &in, 1, &out, 1);
+      if (status != TRESSEL_INVALID_ARGUMENT ||
+          std::string(tressel_error()).find("is " + std::to_string(n) + ",") == std::string::npos)
+        problems[thread] = std::string("another's error: ") + tressel_error();
+    }
+    if (problems[thread].empty())
+      problems[thread] = callMain(context, 5, 1.0f);
+    tressel_context_destroy(context);
+  });
+  for (const std::string &problem : problems)
+    EXPECT_EQ(problem, "");
 }
