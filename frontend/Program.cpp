@@ -89,14 +89,16 @@ void Program::release(std::unique_ptr<Slot> slot) {
   spare_.push_back(std::move(slot));
 }
 
-int32_t Program::execute(const std::shared_ptr<const Binding> &binding, const TaskView &task, size_t numInputs,
-                         const dim::Values *dims) {
-  std::unique_ptr<Slot> slot = acquire();
-  if (slot->binding != binding) {
-    slot->binding = nullptr;
-    slot->context.bindStates(binding->pointers);
-    slot->binding = binding;
-  }
+void Program::Slot::bind(const std::shared_ptr<const Binding> &next) {
+  if (binding == next)
+    return;
+  epoch = ~uint64_t(0);
+  binding = nullptr;
+  context.bindStates(next->pointers);
+  binding = next;
+}
+
+int32_t Program::execute(std::unique_ptr<Slot> slot, const TaskView &task, size_t numInputs, const dim::Values *dims) {
   const std::span<const void *const> inputs{const_cast<const void *const *>(task.inputs), numInputs};
   if (dims)
     slot->context.run(inputs, {task.outputs, outputs_.size()}, *dims);
@@ -135,11 +137,28 @@ void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outpu
     outputs[i] = allocateTensor(type, where, name_);
     out[i] = outputs[i].impl()->storage;
   }
-  Engine::global().submit({.op = name_, .where = where, .cost = &cost_}, in, out,
-                          [self = shared_from_this(), binding = currentBinding(where), n = inputs.size(),
-                           dims = std::move(dims)](const TaskView &task) {
-                            return self->execute(binding, task, n, dims.get());
-                          });
+  const uint64_t epoch = variableEpoch.load(std::memory_order_acquire);
+  if (!states_.empty() && epoch_.load(std::memory_order_acquire) != epoch)
+    currentBinding(where); // a state that is not there, or failed, is told here
+  Engine::global().submit(
+      {.op = name_, .where = where, .cost = &cost_}, in, out,
+      [&](const TaskView &task) {
+        auto slot = acquire();
+        if (slot->epoch != epoch && !states_.empty()) {
+          slot->bind(currentBinding(where));
+          slot->epoch = epoch;
+        }
+        return execute(std::move(slot), task, inputs.size(), dims.get());
+      },
+      [&] {
+        // What the Variables are now, whatever they are when the task runs.
+        return [self = shared_from_this(), binding = currentBinding(where), n = inputs.size(),
+                dims = std::move(dims)](const TaskView &task) {
+          auto slot = self->acquire();
+          slot->bind(binding);
+          return self->execute(std::move(slot), task, n, dims.get());
+        };
+      });
 }
 
 } // namespace tressel::detail

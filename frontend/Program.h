@@ -42,13 +42,15 @@ private:
   struct Slot {
     runtime::Context context;
     std::shared_ptr<const Binding> binding;
+    uint64_t epoch = ~uint64_t(0); ///< a call at this epoch needs no other binding
+
+    void bind(const std::shared_ptr<const Binding> &next);
   };
 
   std::shared_ptr<const Binding> currentBinding(SourceLoc where);
   std::unique_ptr<Slot> acquire();
   void release(std::unique_ptr<Slot> slot);
-  int32_t execute(const std::shared_ptr<const Binding> &binding, const runtime::TaskView &task, size_t numInputs,
-                  const dim::Values *dims);
+  int32_t execute(std::unique_ptr<Slot> slot, const runtime::TaskView &task, size_t numInputs, const dim::Values *dims);
 
   std::shared_ptr<const runtime::Executable> executable_;
   std::vector<std::shared_ptr<VariableImpl>> states_;
@@ -60,7 +62,7 @@ private:
   std::vector<std::unique_ptr<Slot>> spare_;
   std::atomic<Slot *> handy_{nullptr}; ///< one more, owned: a caller alone takes no lock
   std::shared_ptr<const Binding> binding_;
-  uint64_t epoch_ = ~uint64_t(0);
+  std::atomic<uint64_t> epoch_{~uint64_t(0)}; ///< at which binding_ was last found current; written under the mutex
 };
 
 } // namespace tressel::detail

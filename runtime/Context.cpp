@@ -92,6 +92,32 @@ struct Instance {
   dim::Values dims;
   Schedule numbers; ///< empty without symbols: the executable's own serves
   BoundProgram step;
+  std::vector<int64_t> inputBytes, outputBytes;
+
+  void countBytes(const Schedule &s) {
+    for (const ValueDesc &input : s.inputs)
+      inputBytes.push_back(input.type.bytes());
+    for (const ValueDesc &output : s.outputs)
+      outputBytes.push_back(output.type.bytes());
+  }
+  /// What checkArguments wants, in the time that a call has for it.
+  bool fits(std::span<const void *const> inputs, std::span<void *const> outputs) const {
+    bool good = inputs.size() == inputBytes.size() && outputs.size() == outputBytes.size();
+    for (size_t i = 0; good && i < inputs.size(); ++i)
+      good = inputs[i] || !inputBytes[i];
+    auto apart = [](const void *a, int64_t aBytes, const void *b, int64_t bBytes) {
+      const auto x = reinterpret_cast<uintptr_t>(a), y = reinterpret_cast<uintptr_t>(b);
+      return !aBytes || !bBytes || x >= y + static_cast<uintptr_t>(bBytes) || y >= x + static_cast<uintptr_t>(aBytes);
+    };
+    for (size_t i = 0; good && i < outputs.size(); ++i) {
+      good = outputs[i] || !outputBytes[i];
+      for (size_t k = 0; good && k < inputs.size(); ++k)
+        good = apart(outputs[i], outputBytes[i], inputs[k], inputBytes[k]);
+      for (size_t k = 0; good && k < i; ++k)
+        good = apart(outputs[i], outputBytes[i], outputs[k], outputBytes[k]);
+    }
+    return good;
+  }
 };
 /// Sizes that a context remembers.
 constexpr size_t kInstances = 8;
@@ -354,6 +380,7 @@ struct Context::Impl {
       bindTo(prepare);
     }
     layOut(made->numbers, made->numbers.step, made->step);
+    made->countBytes(made->numbers);
     bindTo(made->step);
     if (instances.size() == kInstances)
       instances.pop_back();
@@ -481,6 +508,7 @@ Context::Context(std::shared_ptr<const Executable> executable, const ContextOpti
     impl.provide(schedule);
     impl.instances.push_back(std::make_unique<Instance>());
     impl.layOut(schedule, schedule.step, impl.instances.front()->step);
+    impl.instances.front()->countBytes(schedule);
   } else {
     impl.provide(instantiate(schedule, first));
     if (!options.max_dims.empty()) {
@@ -550,7 +578,8 @@ static void checkArguments(const Schedule &s, std::span<const void *const> input
 
 void Context::Impl::run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs) {
   const Schedule &s = instance.dims.empty() ? schedule() : instance.numbers;
-  checkArguments(s, inputs, outputs, bound);
+  if (!bound || !instance.fits(inputs, outputs)) [[unlikely]]
+    checkArguments(s, inputs, outputs, bound);
   for (const Patch &patch : instance.step.inputs)
     *patch.slot = static_cast<std::byte *>(const_cast<void *>(inputs[patch.index])) + patch.offset;
   for (const Patch &patch : instance.step.outputs)

@@ -90,21 +90,19 @@ public:
           [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Fn *>(closure))(view); }, &fn);
       return {};
     }
-    if constexpr (sizeof(Fn) <= kClosureBytes && alignof(Fn) <= 16 && std::is_nothrow_move_constructible_v<Fn>) {
-      static constexpr ClosureOps ops = {
-          [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Fn *>(closure))(view); },
-          [](void *to, void *from) { new (to) Fn(std::move(*static_cast<Fn *>(from))); },
-          [](void *closure) { static_cast<Fn *>(closure)->~Fn(); }};
-      return push(info, inputs, outputs, ops, &fn);
-    } else {
-      auto boxed = [box = std::make_unique<Fn>(std::move(fn))](const TaskView &view) { return (*box)(view); };
-      using Boxed = decltype(boxed);
-      static constexpr ClosureOps ops = {
-          [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Boxed *>(closure))(view); },
-          [](void *to, void *from) { new (to) Boxed(std::move(*static_cast<Boxed *>(from))); },
-          [](void *closure) { static_cast<Boxed *>(closure)->~Boxed(); }};
-      return push(info, inputs, outputs, ops, &boxed);
-    }
+    return queue(info, inputs, outputs, std::move(fn));
+  }
+  /// The same where what a queued task must own costs more than a tiny one takes: `now` runs at once, with whatever the
+  /// caller's frame holds, else the task is what `later()` gives.
+  template <typename Now, typename Later>
+  Point submit(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs, Now now,
+               Later later) {
+    if (!runsInline(info, inputs, outputs))
+      return queue(info, inputs, outputs, later());
+    runNow(
+        info, inputs, outputs,
+        [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Now *>(closure))(view); }, &now);
+    return {};
   }
 
   /// Whether the task is done; a point of the beginning is.
@@ -139,6 +137,24 @@ private:
   bool runsInline(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs);
   void runNow(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs,
               Invoke invoke, void *closure);
+  template <typename Fn>
+  Point queue(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs, Fn fn) {
+    if constexpr (sizeof(Fn) <= kClosureBytes && alignof(Fn) <= 16 && std::is_nothrow_move_constructible_v<Fn>) {
+      static constexpr ClosureOps ops = {
+          [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Fn *>(closure))(view); },
+          [](void *to, void *from) { new (to) Fn(std::move(*static_cast<Fn *>(from))); },
+          [](void *closure) { static_cast<Fn *>(closure)->~Fn(); }};
+      return push(info, inputs, outputs, ops, &fn);
+    } else {
+      auto boxed = [box = std::make_unique<Fn>(std::move(fn))](const TaskView &view) { return (*box)(view); };
+      using Boxed = decltype(boxed);
+      static constexpr ClosureOps ops = {
+          [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Boxed *>(closure))(view); },
+          [](void *to, void *from) { new (to) Boxed(std::move(*static_cast<Boxed *>(from))); },
+          [](void *closure) { static_cast<Boxed *>(closure)->~Boxed(); }};
+      return push(info, inputs, outputs, ops, &boxed);
+    }
+  }
   Point push(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs,
              const ClosureOps &ops, void *closure);
 
