@@ -39,6 +39,14 @@ ROWS = [
     Row("fusion.gelu.memcpy-share", "share of memcpy's speed", "higher",
         "gelu(x*w+b), x 8192x4096 f32, against memcpy of x with all threads", {}, 0.9),
     Row("call.tiny", "ns", "lower", "compiled MLP 32-64-16, batch 1, one call through the C++ API", {}, 500),
+    Row("call.threads16", "us", "lower", "one generated kernel of 64 elements, a call through a context over a call of the "
+        "kernel, processor time of one of 16 threads with a context each", {"direct": "tressel"}, 3, samples=3, program="deploy.py"),
+    Row("start.open", "s", "lower", "Package::open of ResNet-50 (ONNX's light_resnet50, 100 MB), no weight read", {}, 0.005,
+        samples=20, program="deploy.py"),
+    Row("start.package", "s", "lower", "LeNet-5, batch 1: from the start of docs/examples/deploy/predict.c to its first output",
+        {}, 0.02, samples=10, program="deploy.py"),
+    Row("memory.resnet50.bound", "ratio", "lower", "ResNet-50, batch 1: the arenas of a context over the least that any plan for "
+        "its order of commands needs", {}, 1.02, rounds=1, samples=1, program="deploy.py"),
     Row("size.runtime.core", "bytes", "lower", "libtressel_runtime.so stripped: opens and runs packages", {}, 256 << 10,
         rounds=1, samples=1, program="sizes.py"),
     Row("size.runtime", "bytes", "lower", "libtressel_runtime.so and our own CPU kernels, libtressel_kernels.so, stripped", {},

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that each folder includes only those below it, and that no public header reaches MLIR or LLVM.
+"""Checks that each folder includes only those below it, that no public header reaches MLIR or LLVM, and that nothing starts
+another program.
 
 usage: check_layers.py SOURCE_DIR   exit status 1 and one line per offence
        check_layers.py --self-test  shows that offences are found
@@ -16,6 +17,9 @@ PUBLIC = {"tressel/runtime/": "runtime", "tressel/": "frontend"}
 COMPILER = re.compile(r"^(mlir|llvm|lld|mlir-c|llvm-c)/")
 # Below ir/ nothing knows MLIR, and ir/op is the part of ir/ that does not either.
 NO_COMPILER = ("runtime/", "ir/op/", "frontend/include/")
+# No part of Tressel needs another program.
+SUBPROCESS = re.compile(r"\b(popen|system|v?fork|exec[vl]\w*|posix_spawnp?|(?:sys::)?Execute(?:AndWait|NoWait))\s*\(")
+STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
@@ -34,6 +38,8 @@ def offences(root):
                 continue
             name = file.relative_to(root).as_posix()
             for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+                if SUBPROCESS.search(STRING.sub('""', line).split("//")[0]):
+                    yield f"{name}:{number}: starts another program"
                 match = INCLUDE.match(line)
                 if not match:
                     continue
@@ -53,12 +59,14 @@ def self_test():
         (root / "runtime/a.cpp").write_text('#include "passes/Pipeline.h"\n#include "tressel/runtime/Types.h"\n')
         (root / "ir/b.h").write_text('#include "tressel/tensor.h"\n#include "mlir/IR/Builders.h"\n')
         (root / "frontend/include").mkdir()
+        (root / "tools/d.cpp").write_text("// system(1)\nint n = std::system(command);\n")
         (root / "frontend/include/c.h").write_text('#include "mlir/IR/Value.h"\n#include "ir/op/OpInfo.h"\n')
         found = list(offences(root))
-        assert len(found) == 3, found
+        assert len(found) == 4, found
         assert found[0].startswith("runtime/a.cpp:1") and found[1].startswith("ir/b.h:1"), found
         assert found[2].startswith("frontend/include/c.h:1"), found
-    print("self-test: 3 of 3 offences found")
+        assert found[3].startswith("tools/d.cpp:2"), found
+    print("self-test: 4 of 4 offences found")
 
 
 if len(sys.argv) != 2:

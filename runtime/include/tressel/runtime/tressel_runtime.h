@@ -20,7 +20,8 @@
    Lifetime. A context keeps what it needs of its package, so the two may be freed in any order. Strings handed out live as
    long as the package or context they were asked of.
 
-   Trust. A package holds native code: open only what you would run as a program. Damaged or foreign files are refused. */
+   Trust. A package holds native code: open only what you would run as a program. Damaged or foreign files are refused; damage
+   to code or weights when the first context is made that needs them. */
 #ifndef TRESSEL_RUNTIME_H
 #define TRESSEL_RUNTIME_H
 
