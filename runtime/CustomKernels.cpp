@@ -211,7 +211,10 @@ tressel_kernel findCustomKernel(const std::string &symbol) {
   };
   if (tressel_kernel kernel = find())
     return kernel;
-  loadNamedLibraries();
+  if (symbol.starts_with("tressel_")) // Tressel's own are in the library of its kernels, which registers them
+    (void)findKernelProvider("kernels");
+  else
+    loadNamedLibraries();
   return find();
 }
 

@@ -1,5 +1,5 @@
 // debug_print and assert_true as ops of the runtime's list: what the compiler knows of them. Their kernels are in
-// runtime/DebugKernels.cpp, so that packages that hold them need no more than the runtime.
+// runtime/kernels/DebugKernels.cpp, so that packages that hold them need no more than the runtime's libraries.
 #include "ir/op/CustomOp.h"
 #include "tressel/runtime/Error.h"
 

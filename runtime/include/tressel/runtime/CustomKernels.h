@@ -2,7 +2,7 @@
 //
 // A symbol is looked up among those registered here, then in the program and the libraries it has loaded (dlsym), then
 // in the libraries that TRESSEL_LIBRARIES names (paths with ':' between them, loaded at the first need). A package
-// never loads a library by itself.
+// never loads a library by itself, but for libtressel_kernels.so, which has the symbols that begin with tressel_.
 #pragma once
 
 #include "tressel/runtime/Types.h"

@@ -1,4 +1,4 @@
-// The kernels of debug_print and assert_true, so that a package that holds them needs nothing more than this library.
+// The kernels of debug_print and assert_true. The runtime loads this library when it looks for one of their symbols.
 #include "tressel/runtime/CustomKernels.h"
 #include "tressel/runtime/Print.h"
 
