@@ -78,8 +78,8 @@ size_t editDistance(const std::string &a, const std::string &b) {
 std::string unknownCommand(const CLI::App &app, int argc, char **argv) {
   int first = 1;
   while (first < argc && argv[first][0] == '-')
-    ++first;
-  if (first == argc)
+    first += std::string_view(argv[first]) == "--completion" ? 2 : 1; // with its value
+  if (first >= argc)
     return {};
   const std::string word = argv[first];
   std::string best, all;
