@@ -85,7 +85,7 @@ std::span<const std::byte> codeOf(const std::vector<std::byte> &file) {
   return std::span(file).subspan(section->offset(), section->bytes());
 }
 
-constexpr int kThreads = 16, kCalls = 20000;
+constexpr int kThreads = 16, kCalls = 200000;
 
 /// Seconds of processor time per call, when `kThreads` threads make their calls side by side.
 template <typename Fn> double secondsPerCall(Fn inThread) {
