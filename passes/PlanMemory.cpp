@@ -47,12 +47,9 @@ int64_t endOf(ArrayRef<Slot> slots) {
   return end;
 }
 
-/// The largest first, each in the smallest gap left by those that live with it. Compares all pairs.
-std::vector<Slot> placeBySize(std::vector<Slot> slots) {
-  std::vector<size_t> order(slots.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  llvm::sort(order, [&](size_t a, size_t b) { return std::pair(-slots[a].bytes, a) < std::pair(-slots[b].bytes, b); });
-  std::vector<size_t> placed;
+/// Each in the smallest gap left by those before it that live with it. Compares all pairs.
+std::vector<Slot> placeInOrder(std::vector<Slot> slots, ArrayRef<size_t> order) {
+  SmallVector<size_t> placed;
   for (size_t i : order) {
     SmallVector<std::pair<int64_t, int64_t>> taken;
     for (size_t other : placed)
@@ -63,6 +60,26 @@ std::vector<Slot> placeBySize(std::vector<Slot> slots) {
     placed.push_back(i);
   }
   return slots;
+}
+
+/// The largest first. While that needs more than `bound`, those that reach furthest come first the next time, for a number of
+/// times that keeps the work in bounds: whoever has no good gap left gets to choose.
+std::vector<Slot> placeBySize(const std::vector<Slot> &slots, int64_t bound) {
+  SmallVector<size_t> order(slots.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  llvm::sort(order, [&](size_t a, size_t b) { return std::pair(-slots[a].bytes, a) < std::pair(-slots[b].bytes, b); });
+  std::vector<Slot> best = placeInOrder(slots, order), latest = best;
+  constexpr size_t kPairs = 4'000'000, kRounds = 100; // about a tenth of a second
+  const size_t rounds = std::min(kRounds, kPairs / (slots.size() * slots.size() + 1));
+  for (size_t round = 0; round < rounds && endOf(best) > bound; ++round) {
+    const int64_t end = endOf(latest);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](size_t i) { return latest[i].offset + latest[i].bytes == end; });
+    latest = placeInOrder(slots, order);
+    if (endOf(latest) < endOf(best))
+      best = latest;
+  }
+  return best;
 }
 
 /// In the order of first use, as an allocator would at run time: near linear, for programs too large for the other.
@@ -154,7 +171,7 @@ private:
       constexpr size_t kAllPairs = 2000;
       std::vector<Slot> placed = placeByTime(fixed);
       if (slots.size() <= kAllPairs)
-        if (std::vector<Slot> bySize = placeBySize(fixed); endOf(bySize) <= endOf(placed))
+        if (std::vector<Slot> bySize = placeBySize(fixed, mostLive(fixed)); endOf(bySize) <= endOf(placed))
           placed = std::move(bySize);
       int64_t end = endOf(placed);
       if (!symbolic.empty()) {
