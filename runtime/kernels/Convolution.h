@@ -95,9 +95,8 @@ static constexpr int64_t convolutionScratchFloats(const ConvolutionShape &s) {
   const int64_t least = isDepthwise(s)      ? depthwiseFloatsOf(s, 1, kMostPixels)
                         : hasFewChannels(s) ? shiftedFloatsOf(s, 1, kMostPixels)
                                             : kMostPixels * tapsOf(s);
-  const int64_t arranged = isDepthwise(s) ? kArrangedDepthwiseFloats : kArrangedFloats;
   const int64_t offsets = 2 * (depthOf(s) + 8); // of 8 bytes
-  return ((arranged > least ? arranged : least) + offsets + 2 * kMostPixels + 15) / 16 * 16;
+  return ((kArrangedFloats > least ? kArrangedFloats : least) + offsets + 2 * kMostPixels + 15) / 16 * 16;
 }
 
 } // namespace tressel::kernels

@@ -2,6 +2,7 @@
 // the result, the rows of the plane are copied with what the padding adds, pixels apart by the stride put together, so
 // that every tap is a vector of the copy. Tiles of rows by vectors of a row stay in registers over all taps.
 #include "Convolution.h"
+#include "DepthwiseAcross.h"
 #include "PartialVector.h"
 
 namespace tressel::kernels {
@@ -128,6 +129,8 @@ void convolveBand(const ConvolutionShape &s, const Band &band, DepthwiseTile til
 
 void convolve(const ConvolutionCall &call) {
   const ConvolutionShape &s = call.shape;
+  if (servesAcross(s) && call.last - call.first >= kLanes / 2)
+    return convolveAcross(call);
   const int64_t taps = tapsOf(s), multiplier = s.outChannels / s.groups;
   Band size{1, 0, 0, 1, s.out[2]};
   if (depthwiseFloatsOf(s, 1, s.out[2]) > kArrangedDepthwiseFloats)

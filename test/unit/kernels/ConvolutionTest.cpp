@@ -160,6 +160,22 @@ TEST_P(Convolutions, LongRows) {
   check(depthwise, GetParam());
 }
 
+/// Rows of a few pixels, with vectors across channels: numbers of channels that fill no vector, bands of rows.
+TEST_P(Convolutions, DepthwiseWithShortRows) {
+  for (int64_t channels : {1, 2, 4, 5, 16, 21, 40})
+    for (ConvolutionParams p :
+         {square(channels, channels, 2, 3, 1, channels), square(channels, channels, 4, 5, 2, channels),
+          square(channels, channels, 14, 5, 2, channels), square(channels, channels, 7, 2, 3, channels)}) {
+      check(p, GetParam());
+      p.blocks = channels % 5 == 0 ? 5 : 1;
+      check(p, GetParam(), 2);
+    }
+  ConvolutionParams tall = square(18, 18, 5, 3, 1, 18);
+  tall.shape.in[1] = 1000, tall.shape.dilation[1] = 2;
+  setOut(tall.shape, 1);
+  check(tall, GetParam());
+}
+
 /// Windows whose copy is more than what is arranged at a time.
 TEST_P(Convolutions, LargeWindows) {
   for (int64_t channels : {2, 9}) {
