@@ -38,6 +38,15 @@ ROWS = [
         {"imperative": "tressel", "numpy": "numpy"}, 1.0, "ratio", samples=20),
     Row("fusion.gelu.memcpy-share", "share of memcpy's speed", "higher",
         "gelu(x*w+b), x 8192x4096 f32, against memcpy of x with all threads", {}, 0.9),
+    *(Row(f"fusion.{name}.memcpy-share", "share of memcpy's speed", "higher",
+          what + ", 1024 columns, 64 to 32768 rows: geometric mean; memcpy moves as many bytes, with all threads from 1 MiB on",
+          {}, 0.95, samples=1, cases=4)
+      for name, what in (("axpy", "2.5 * x + y, f32"), ("silu-gate", "silu(x) * y, f32"),
+                         ("dequantize", "(x - zero) * scale, i8 to f32"))),
+    *by_threads(Row("row.softmax", "s", "lower", "softmax along rows of 4 shapes, f32: geometric mean", {"onednn": "libraries"},
+                    1.1, "ratio", samples=1, cases=4)),
+    *by_threads(Row("row.layernorm", "s", "lower", "layer norm along rows of 4 shapes, f32: geometric mean", {"onednn": "libraries"},
+                    1.1, "ratio", samples=1, cases=4)),
     Row("call.tiny", "ns", "lower", "compiled MLP 32-64-16, batch 1, one call through the C++ API", {}, 500),
     Row("call.threads16", "us", "lower", "one generated kernel of 64 elements, a call through a context over a call of the "
         "kernel, processor time of one of 16 threads with a context each", {"direct": "tressel"}, 3, samples=3, program="deploy.py"),

@@ -2,6 +2,7 @@
 #include "Bench.h"
 #include "Convolutions.h"
 #include "Compilation.h"
+#include "Memory.h"
 #include "Networks.h"
 #include "Products.h"
 
@@ -188,6 +189,8 @@ Arms armsOf(std::string row) {
     return callTiny();
   if (row == "trace.op")
     return traceOp();
+  if (Arms arms = tressel::bench::memoryArms(row); !arms.empty())
+    return arms;
   return tressel::bench::compileArms(row);
 }
 
