@@ -9,6 +9,7 @@
 #include "llvm/ADT/SetVector.h"
 
 #include <limits>
+#include <utility>
 
 using namespace mlir;
 
@@ -277,10 +278,22 @@ private:
         ops.push_back(&op);
         work[graph->groupOf(&op)] = auction->whole({&op});
       }
-    for (Operation *op : ops)
-      for (Value operand : op->getOperands())
-        if (Operation *def = operand.getDefiningOp(); def && isComputation(def))
-          tryJoin(graph->groupOf(def), graph->groupOf(op));
+    // What did not fit together may do so when both have grown: a value that two ops read, and then both read it inside.
+    constexpr int sweeps = 3;
+    llvm::DenseMap<std::pair<Operation *, Operation *>, size_t> tried; // how many ops there were
+    for (int sweep = 0; sweep < sweeps; ++sweep) {
+      bool joined = false;
+      for (Operation *op : ops)
+        for (Value operand : op->getOperands())
+          if (Operation *def = operand.getDefiningOp(); def && isComputation(def)) {
+            const ClusterGraph::Group producer = graph->groupOf(def), consumer = graph->groupOf(op);
+            const size_t size = graph->opsOf(producer).size() + graph->opsOf(consumer).size();
+            if (producer != consumer && std::exchange(tried[{def, op}], size) != size)
+              joined |= tryJoin(producer, consumer);
+          }
+      if (!joined)
+        break;
+    }
     for (Operation *op : ops)
       if (!work[graph->groupOf(op)].provider) {
         std::string types;
@@ -293,12 +306,10 @@ private:
     return success(allClaimed);
   }
 
-  void tryJoin(ClusterGraph::Group producer, ClusterGraph::Group consumer) {
-    if (producer == consumer)
-      return;
+  bool tryJoin(ClusterGraph::Group producer, ClusterGraph::Group consumer) {
     Ops a = graph->opsOf(producer), b = graph->opsOf(consumer);
     if (static_cast<int64_t>(a.size() + b.size()) > maxOps)
-      return;
+      return false;
     SmallVector<Operation *> both;
     both.reserve(a.size() + b.size());
     std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both),
@@ -312,10 +323,11 @@ private:
           joined = std::move(split);
       }
     if (!joined.provider || joined.seconds > workA.seconds + workB.seconds || graph->blocked(producer, consumer))
-      return;
+      return false;
     graph->join(consumer, producer);
     work[consumer] = std::move(joined);
     work.erase(producer);
+    return true;
   }
 
   void emit(Block &block, ClusterGraph::Group g) {

@@ -396,7 +396,7 @@ void KernelEmitter::emitUnit(Value *unit) {
 /// Results far larger than the caches are better written past them, which saves reading their old contents. That takes
 /// aligned vectors: whether it is possible is known up to the addresses of the results. Null if it is not worth it.
 Value *KernelEmitter::storesAligned() {
-  constexpr int64_t worthIt = int64_t(32) << 20;
+  constexpr int64_t worthIt = int64_t(16) << 20;
   int64_t bytes = 0;
   Value *low = nullptr;
   if (!plan_.reductions.empty() || s_.vectorDim < 0)

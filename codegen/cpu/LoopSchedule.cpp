@@ -151,6 +151,12 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
     }
     instructions += points * cost;
   }
+  const uint64_t parallelDims = (uint64_t(1) << plan.numParallel) - 1, allDims = (uint64_t(1) << plan.dims.size()) - 1;
+  for (const Store &store : plan.stores) {
+    const bool vector = s.vectorDim >= 0 && (store.full || !s.vectorReduced);
+    instructions += evaluations(plan, s, store.full ? allDims : parallelDims) *
+                    (vector ? std::max(1.0, accessCost(store.index, plan, s.vectorDim, s.lanes)) : 1.0);
+  }
   const auto points = static_cast<double>(plan.parallelPoints()) * static_cast<double>(plan.reducedPoints());
   for (const Reduction &r : plan.reductions) {
     const Expr &body = plan.exprs[static_cast<size_t>(r.body)];
