@@ -206,6 +206,15 @@ TEST_F(Symbolic, LibraryKernels) {
   check(b.finish({scaled, y}), {sizes({{n, 3}, {m, 2}}), sizes({{n, 70}, {m, 9}})}, {}, {1e-4, 1e-3});
 }
 
+/// Whether it fits the caches or not: the difference to the mean, which two ops read, is stored nowhere.
+TEST_F(Symbolic, ALayerNormIsOneKernel) {
+  for (int64_t rows : {4, 64, 256, 1024, 4096}) {
+    ProgramBuilder b(context);
+    auto x = b.input(floats({rows, 768})), scale = b.state(floats({768}), "scale"), bias = b.state(floats({768}), "bias");
+    EXPECT_EQ(test::SizedRun(*b.finish({b.op("layer_norm", {x, scale, bias})})).schedule().kernels.size(), 1u) << rows;
+  }
+}
+
 /// What is left after a cut at either end is equally much, whatever there was.
 TEST_F(Symbolic, Neighbours) {
   ProgramBuilder b(context);
