@@ -421,6 +421,10 @@ public:
     }
     return r.constant;
   }
+  /// The same for the last one that is asked for.
+  Tensor take(const TraceResult &r) {
+    return r.kind == TraceResult::Kind::Output ? std::move(outputs_[r.index]) : get(r);
+  }
 
 private:
   Entry &entry_;
@@ -492,7 +496,7 @@ Tensor JitCore::callOne(const CallArgs &args, TraceBody &body, const std::source
     return results.front();
   }
   std::shared_ptr<Entry> entry = impl_->entryFor(args, body, where);
-  return EntryRun(*entry, args, where).get(entry->traced.results.front());
+  return EntryRun(*entry, args, where).take(entry->traced.results.front());
 }
 
 void JitCore::compile(std::span<const TensorSpec> inputs, std::span<const uint64_t> words, TraceBody &body,

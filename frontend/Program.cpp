@@ -108,21 +108,37 @@ int32_t Program::execute(std::unique_ptr<Slot> slot, const TaskView &task, size_
   return kKernelOk;
 }
 
+namespace {
+/// The storages of tensors one behind the other. A single one stays where it is: counting a reference up and down costs as much
+/// as a tiny op.
+class StorageRefs {
+public:
+  template <typename Fn> StorageRefs(size_t n, Fn storageOf) {
+    if (n == 1) {
+      all_ = {&storageOf(0), 1};
+      return;
+    }
+    StorageRef *copies = few_;
+    if (n > kFew) {
+      many_.resize(n);
+      copies = many_.data();
+    }
+    for (size_t i = 0; i < n; ++i)
+      copies[i] = storageOf(i);
+    all_ = {copies, n};
+  }
+  StorageRefs(const StorageRefs &) = delete;
+  std::span<const StorageRef> all() const { return all_; }
+
+private:
+  static constexpr size_t kFew = 4;
+  StorageRef few_[kFew];
+  std::vector<StorageRef> many_;
+  std::span<const StorageRef> all_;
+};
+} // namespace
+
 void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, SourceLoc where) {
-  constexpr size_t few = 8;
-  std::array<StorageRef, few> fewInputs, fewOutputs;
-  std::vector<StorageRef> manyInputs, manyOutputs;
-  auto room = [](std::array<StorageRef, few> &array, std::vector<StorageRef> &vector,
-                 size_t n) -> std::span<StorageRef> {
-    if (n <= few)
-      return {array.data(), n};
-    vector.resize(n);
-    return vector;
-  };
-  std::span<StorageRef> in = room(fewInputs, manyInputs, inputs.size());
-  std::span<StorageRef> out = room(fewOutputs, manyOutputs, outputs_.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    in[i] = inputs[i]->impl()->storage;
   std::shared_ptr<const dim::Values> dims;
   if (!schedule().dims.empty()) {
     std::vector<Shape> shapes;
@@ -135,13 +151,14 @@ void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outpu
     if (dims)
       type.shape = dim::evaluate(type.shape, *dims);
     outputs[i] = allocateTensor(type, where, name_);
-    out[i] = outputs[i].impl()->storage;
   }
+  const StorageRefs in(inputs.size(), [&](size_t i) -> const StorageRef & { return inputs[i]->impl()->storage; });
+  const StorageRefs out(outputs.size(), [&](size_t i) -> const StorageRef & { return outputs[i].impl()->storage; });
   const uint64_t epoch = variableEpoch.load(std::memory_order_acquire);
   if (!states_.empty() && epoch_.load(std::memory_order_acquire) != epoch)
     currentBinding(where); // a state that is not there, or failed, is told here
   Engine::global().submit(
-      {.op = name_, .where = where, .cost = &cost_}, in, out,
+      {.op = name_, .where = where, .cost = &cost_}, in.all(), out.all(),
       [&](const TaskView &task) {
         auto slot = acquire();
         if (slot->epoch != epoch && !states_.empty()) {

@@ -47,7 +47,7 @@ ROWS = [
                     1.1, "ratio", samples=1, cases=4)),
     *by_threads(Row("row.layernorm", "s", "lower", "layer norm along rows of 4 shapes, f32: geometric mean", {"onednn": "libraries"},
                     1.1, "ratio", samples=1, cases=4)),
-    Row("call.tiny", "ns", "lower", "compiled MLP 32-64-16, batch 1, one call through the C++ API", {}, 500),
+    Row("call.tiny", "ns", "lower", "compiled MLP 32-64-16, batch 1, one call through the C++ API", {}, 250),
     Row("call.threads16", "us", "lower", "one generated kernel of 64 elements, a call through a context over a call of the "
         "kernel, processor time of one of 16 threads with a context each", {"direct": "tressel"}, 3, samples=3, program="deploy.py"),
     Row("start.open", "s", "lower", "Package::open of ResNet-50 (ONNX's light_resnet50, 100 MB), no weight read", {}, 0.005,
