@@ -1,6 +1,8 @@
 #include "Compilation.h"
 #include "Networks.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
@@ -92,8 +94,12 @@ Arms compileArms(const std::string &row) {
     return {{"tressel", [] {
                constexpr int layers = 500;
                setenv("TRESSEL_CACHE_LIMIT", "0", 1);
-               const double once = secondsOf([] { compileDeep(layers); });
-               return secondsOf([] { compileDeep(2 * layers); }) / once;
+               double once = INFINITY, twice = INFINITY; // the best of three, in turn: what disturbs one alone would be a factor
+               for (int i = 0; i < 3; ++i) {
+                 once = std::min(once, secondsOf([] { compileDeep(layers); }));
+                 twice = std::min(twice, secondsOf([] { compileDeep(2 * layers); }));
+               }
+               return twice / once;
              }},
             {"seconds", [] { return secondsOf([] { compileDeep(1000); }); }}};
   return {};
