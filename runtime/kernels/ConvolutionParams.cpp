@@ -6,7 +6,7 @@
 
 namespace tressel::kernels {
 
-/// Blocks of channels whose weights, if they come unpacked, a worker packs at a time.
+/// Channels of a group as packed weights count them.
 static constexpr int64_t paddedChannels(int64_t channels) {
   return (channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock;
 }
