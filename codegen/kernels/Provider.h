@@ -17,4 +17,7 @@ std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const 
 std::optional<passes::Bid> bidForConvolution(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
                                              llvm::ArrayRef<bool> parameterOnly);
 
+/// Of ops that have the form of the kernel attention_f32 (ir/op/KernelForm.h).
+std::optional<passes::Bid> bidForAttention(const passes::Candidate &candidate);
+
 } // namespace tressel::kernels

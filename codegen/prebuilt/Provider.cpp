@@ -1,6 +1,7 @@
 #include "codegen/prebuilt/Provider.h"
 
 #include "codegen/CostModel.h"
+#include "codegen/prebuilt/Emit.h"
 #include "ir/graph/Graph.h"
 #include "passes/Util.h"
 #include "tressel/runtime/Dim.h"
@@ -19,7 +20,7 @@ public:
       return std::nullopt;
     mlir::Operation *op = candidate.ops.front();
     std::optional<op::KernelForm> form = passes::kernelFormOf(op);
-    if (!form)
+    if (!form || !hasPrebuilt(form->kernel)) // others are of a library's
       return std::nullopt;
     int64_t bytes = 0;
     for (mlir::Type type : op->getOperandTypes())

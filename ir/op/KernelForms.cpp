@@ -4,6 +4,8 @@
 #include "tressel/runtime/Dim.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 namespace tressel::op {
 
@@ -157,6 +159,30 @@ std::optional<KernelForm> kernelFormDynamicUpdateSlice(const OpInfo &, std::span
   form.params.insert(form.params.end(), x.shape.begin(), x.shape.end());
   form.params.insert(form.params.end(), update.shape.begin(), update.shape.end());
   return form;
+}
+
+// --- Attention -----------------------------------------------------------------------------------------------------------
+/// attention_f32 is a kernel of runtime/kernels: heads, heads that share keys and values, queries, keys, size, width, causal,
+/// and the bits of the scale as a double. Not with a mask.
+std::optional<KernelForm> kernelFormAttention(const OpInfo &, std::span<const TensorType> operands,
+                                              std::span<const TensorType>, const Attrs &attrs) {
+  const TensorType &q = operands[0], &k = operands[1], &v = operands[2];
+  const int r = q.rank();
+  if (operands.size() != 3 || q.dtype != DType::f32 || !isKnown(operands))
+    return std::nullopt;
+  const int64_t heads = product(q.shape, 0, r - 2), size = q.shape[r - 1],
+                queries = q.shape[r - 2], keys = k.shape[r - 2], width = v.shape[r - 1];
+  double scale = std::get<double>(attrs[1]);
+  if (scale == 0 && dim::isConstant(size) && size > 0)
+    scale = 1 / std::sqrt(static_cast<double>(size));
+  if (!(scale > 0) || dim::bounds(size).lo < 1 || dim::bounds(width).lo < 1)
+    return std::nullopt;
+  const int64_t shared = r > 2 && q.shape[r - 3] != k.shape[r - 3] ? q.shape[r - 3] / k.shape[r - 3] : 1;
+  const double scores = hinted(heads) * hinted(queries) * hinted(keys);
+  return KernelForm{.kernel = named("attention", q.dtype),
+                    .params = {heads, shared, queries, keys, size, width, std::get<bool>(attrs[0]), std::bit_cast<int64_t>(scale)},
+                    .range = heads,
+                    .flops = scores * (2 * (hinted(size) + hinted(width)) + 20)};
 }
 
 } // namespace tressel::op

@@ -105,6 +105,7 @@ TRESSEL_KERNEL_FORM(kernelFormScatterNd)
 TRESSEL_KERNEL_FORM(kernelFormGatherNd)
 TRESSEL_KERNEL_FORM(kernelFormDynamicSlice)
 TRESSEL_KERNEL_FORM(kernelFormDynamicUpdateSlice)
+TRESSEL_KERNEL_FORM(kernelFormAttention)
 #undef TRESSEL_KERNEL_FORM
 
 // Costs, in Flops.cpp.

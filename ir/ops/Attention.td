@@ -74,6 +74,7 @@ def ScaledDotProductAttentionOp : Composite<"scaled_dot_product_attention"> {
       y = reshape(y, batch(q, queries, v.size(r - 1)));
     return cast(y, resultType(0).dtype);
   }];
+  let kernelForm = "kernelFormAttention";
   let samples = ["q: ... l d | b 2*g l d", "k: ... s d | b g s d", "v: ... s e | b g s e", "mask: | l s | bool l s",
                  "causal: 0 | 1", "scale: 0 | 0.5"];
   let numpy = "attention(q, k, v, mask, types, causal, scale)";

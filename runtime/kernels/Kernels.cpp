@@ -1,5 +1,6 @@
 #include "Kernels.h"
 
+#include "AttentionKernel.h"
 #include "ConvolutionKernel.h"
 #include "Fields.h"
 #include "Levels.h"
@@ -13,6 +14,7 @@ using Maker = runtime::LoadedKernel (*)(const runtime::KernelDesc &, const Field
 static constexpr std::pair<std::string_view, Maker> makers[] = {
     {"product", makeProduct},
     {"pack_product", makeProductPack},
+    {"attention", makeAttention},
     {"convolution", makeConvolution},
     {"pack_convolution", makeConvolutionPack},
 };

@@ -67,6 +67,8 @@ ROWS = [
     Row("compile.resnet50.warm", "s", "lower", "ResNet-50 from ONNX, the whole process `tressel compile` with its kernels on disk", {},
         0.1, samples=3),
     Row("compile.linear", "ratio", "lower", "1000 residual layers of width 32 over 500, traced and compiled", {}, 2.2, samples=1),
+    *by_threads(Row("row.attention", "s", "lower", "attention of 12 heads of 64, f32, 128, 256 and 512 tokens: geometric mean",
+                    {"onednn": "libraries"}, 1.15, "ratio", samples=1, cases=3)),
     *by_threads(Row("gemm.geomean", "s", "lower", "40 products of f32, M 1 to 256, weights packed ahead: geometric mean",
                     {"best": "libraries"}, 1.1, "ratio", samples=1, cases=40)),
     *by_threads(Row("conv.geomean", "s", "lower", "23 convolutions of ResNet-50, one image, f32: geometric mean; oneDNN in its own layouts",

@@ -1,4 +1,5 @@
 // Our arms of the rows in rows.py: `tressel-bench ROW`. Everything goes through the public API, as a user would call it.
+#include "Attention.h"
 #include "Bench.h"
 #include "Convolutions.h"
 #include "Compilation.h"
@@ -17,6 +18,7 @@
 
 using namespace tressel;
 using tressel::bench::Arms;
+using tressel::bench::attentionShapes;
 using tressel::bench::ConvolutionShape;
 using tressel::bench::convolutionShapes;
 using tressel::bench::kConvolutionSeconds;
@@ -103,20 +105,30 @@ Arms traceOp() {
            }}};
 }
 
-/// Packages of one layer each, called as a deployed program calls them: in the caller's thread, no futures in between.
-class PackagedLayer {
+/// A package, called as a deployed program calls it: in the caller's thread, no futures in between.
+class Packaged {
 public:
-  template <typename Net> PackagedLayer(Net net, const Shape &input, int64_t outputs) : x_(values(input.numElements())), y_(values(outputs)) {
-    net.initialize({{f32, input}}, /*seed=*/1);
+  /// Elements of the inputs and of the output, all f32.
+  Packaged(const std::function<void(const std::string &path)> &exportTo, const std::vector<int64_t> &inputs, int64_t output)
+      : y_(values(output)) {
+    for (int64_t n : inputs)
+      x_.push_back(values(n));
     const std::string path = std::filesystem::temp_directory_path() / ("layer-" + std::to_string(getpid()) + ".tsl");
-    net.export_package(path, {.inputs = {{f32, input, "x"}}});
+    exportTo(path);
     context_.emplace(runtime::Package::open(path).context());
     std::filesystem::remove(path); // it stays mapped
   }
+  template <typename Net> static Packaged layer(Net net, const Shape &input, int64_t output) {
+    net.initialize({{f32, input}}, /*seed=*/1);
+    return Packaged([&](const std::string &path) { net.export_package(path, {.inputs = {{f32, input, "x"}}}); },
+                    {input.numElements()}, output);
+  }
   void run() {
-    const void *inputs[] = {x_.get()};
+    const void *inputs[4] = {};
+    for (size_t i = 0; i < x_.size(); ++i)
+      inputs[i] = x_[i].get();
     void *outputs[] = {y_.get()};
-    context_->run(inputs, outputs);
+    context_->run(std::span(inputs, x_.size()), outputs);
   }
 
 private:
@@ -127,16 +139,17 @@ private:
       v[i] = static_cast<float>(i % 11) / 8 - 0.5f;
     return {v, std::free};
   }
-  Values x_, y_;
+  std::vector<Values> x_;
+  Values y_;
   std::optional<runtime::Context> context_;
 };
 
 Arms products() {
-  auto layers = std::make_shared<std::map<size_t, PackagedLayer>>();
+  auto layers = std::make_shared<std::map<size_t, Packaged>>();
   return {{"tressel", [=](size_t index) {
              if (!layers->contains(index)) {
                const ProductShape s = productShapes().at(index);
-               layers->try_emplace(index, nn::Dense(s.n, nullptr, {.bias = false}), Shape{s.m, s.k}, s.m * s.n);
+               layers->emplace(index, Packaged::layer(nn::Dense(s.n, nullptr, {.bias = false}), Shape{s.m, s.k}, s.m * s.n));
              }
              return secondsPerCall([&] { layers->at(index).run(); }, kProductSeconds);
            }},
@@ -144,12 +157,12 @@ Arms products() {
 }
 
 Arms convolutions() {
-  auto layers = std::make_shared<std::map<size_t, PackagedLayer>>();
+  auto layers = std::make_shared<std::map<size_t, Packaged>>();
   return {{"tressel", [=](size_t index) {
              if (!layers->contains(index)) {
                const ConvolutionShape s = convolutionShapes().at(index);
                nn::Conv2d net(s.outChannels, s.window, {.stride = s.stride, .padding = s.window / 2, .bias = false});
-               layers->try_emplace(index, net, Shape{1, s.inChannels, s.size, s.size}, s.outChannels * s.out() * s.out());
+               layers->emplace(index, Packaged::layer(net, Shape{1, s.inChannels, s.size, s.size}, s.outChannels * s.out() * s.out()));
              }
              return secondsPerCall([&] { layers->at(index).run(); }, kConvolutionSeconds);
            }},
@@ -158,7 +171,7 @@ Arms convolutions() {
 
 /// The peak is measured again for each sample: clocks change.
 Arms resnetShare() {
-  auto net = std::make_shared<PackagedLayer>(tressel::bench::residual50(), Shape{1, 3, 224, 224}, 1000);
+  auto net = std::make_shared<Packaged>(Packaged::layer(tressel::bench::residual50(), Shape{1, 3, 224, 224}, 1000));
   const char *text = std::getenv("TRESSEL_NUM_THREADS");
   const int threads = text ? std::atoi(text) : static_cast<int>(std::thread::hardware_concurrency());
   auto share = [=] {
@@ -168,11 +181,30 @@ Arms resnetShare() {
   return {{"tressel", share}, {"seconds", [=] { return secondsPerCall([&] { net->run(); }, 0.1); }}};
 }
 
+Arms attention() {
+  auto layers = std::make_shared<std::map<size_t, Packaged>>();
+  return {{"tressel", [=](size_t index) {
+             if (!layers->contains(index)) {
+               const auto s = attentionShapes().at(index);
+               const Shape shape{s.heads, s.length, s.size};
+               auto f = jit([](Tensor q, Tensor k, Tensor v) { return scaled_dot_product_attention(q, k, v); });
+               auto exportTo = [&](const std::string &path) {
+                 f.export_package(path, {.inputs = {{f32, shape, "q"}, {f32, shape, "k"}, {f32, shape, "v"}}});
+               };
+               layers->emplace(index, Packaged(exportTo, std::vector(3, shape.numElements()), shape.numElements()));
+             }
+             return secondsPerCall([&] { layers->at(index).run(); }, tressel::bench::kAttentionSeconds);
+           }},
+          {"onednn", [](size_t index) { return tressel::bench::libraryAttention(attentionShapes().at(index)); }}};
+}
+
 Arms armsOf(std::string row) {
   if (row.ends_with(".t1")) // the same with one thread: the environment says so
     row.resize(row.size() - 3);
   if (row == "gemm.geomean")
     return products();
+  if (row == "row.attention")
+    return attention();
   if (row == "conv.geomean")
     return convolutions();
   if (row == "infer.resnet50.flops-share")

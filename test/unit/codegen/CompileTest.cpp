@@ -36,6 +36,31 @@ func.func @main(%x: tensor<2x1x12x12xf32> {tressel.name = "x"}, %w: tensor<6x1x5
   return %4, %5 : tensor<2x216xf32>, tensor<6x1x1xf32>
 })";
 
+// Heads in groups of two, with what stands before and after.
+const char *const attention = R"(
+func.func @main(%x: tensor<2x6x70x16xf32> {tressel.name = "x"}, %k: tensor<2x3x50x16xf32> {tressel.name = "k"},
+                %v: tensor<2x3x50x24xf32> {tressel.name = "v"}) -> (tensor<2x6x70x24xf32> {tressel.name = "out"}) {
+  %q = tressel.tanh %x : (tensor<2x6x70x16xf32>) -> tensor<2x6x70x16xf32>
+  %0 = tressel.scaled_dot_product_attention %q, %k, %v {causal = true} : (tensor<2x6x70x16xf32>, tensor<2x3x50x16xf32>, tensor<2x3x50x24xf32>) -> tensor<2x6x70x24xf32>
+  %1 = tressel.abs %0 : (tensor<2x6x70x24xf32>) -> tensor<2x6x70x24xf32>
+  return %1 : tensor<2x6x70x24xf32>
+})";
+
+// Few rows by many columns, a transposed side, and a batch.
+const char *const products = R"(
+func.func @main(%x: tensor<5x600xf32> {tressel.name = "x"}, %w: tensor<600x1200xf32> {tressel.state = "w"},
+                %u: tensor<100x300xf32> {tressel.name = "u"}, %t: tensor<400x300xf32> {tressel.state = "t"},
+                %a: tensor<3x96x200xf32> {tressel.name = "a"}, %b: tensor<3x200x160xf32> {tressel.name = "b"})
+    -> (tensor<5x1200xf32> {tressel.name = "y"}, tensor<100x400xf32> {tressel.name = "z"}, tensor<3x96x160xf32> {tressel.name = "c"}) {
+  %0 = tressel.matmul %x, %w : (tensor<5x600xf32>, tensor<600x1200xf32>) -> tensor<5x1200xf32>
+  %1 = tressel.relu %0 : (tensor<5x1200xf32>) -> tensor<5x1200xf32>
+  %2 = tressel.transpose %t {permutation = array<i64: 1, 0>} : (tensor<400x300xf32>) -> tensor<300x400xf32>
+  %3 = tressel.matmul %u, %2 : (tensor<100x300xf32>, tensor<300x400xf32>) -> tensor<100x400xf32>
+  %4 = tressel.matmul %a, %b : (tensor<3x96x200xf32>, tensor<3x200x160xf32>) -> tensor<3x96x160xf32>
+  %5 = tressel.abs %4 : (tensor<3x96x160xf32>) -> tensor<3x96x160xf32>
+  return %1, %3, %5 : tensor<5x1200xf32>, tensor<100x400xf32>, tensor<3x96x160xf32>
+})";
+
 class Compile : public testing::Test {
 protected:
   Compile() : context(mlir::MLIRContext::Threading::DISABLED) {
@@ -88,6 +113,11 @@ protected:
         EXPECT_EQ(op::interp::compare(outputs[next++], expected.outputs[i], tolerance), "") << "output " << i;
       }
   }
+  /// How many kernels of the compiled program are of this provider.
+  int64_t count(const char *text, const char *provider) {
+    const codegen::CompiledProgram program = codegen::compile(*parse(text), {.allowLibrary = false});
+    return std::ranges::count(program.schedule.kernels, provider, &runtime::KernelDesc::provider);
+  }
   mlir::MLIRContext context;
 };
 
@@ -96,6 +126,14 @@ constexpr op::interp::Tolerance kLogits{5e-5, 1e-6};
 TEST_F(Compile, MlpWithLibrary) { check(mlp, {}, kLogits); }
 TEST_F(Compile, MlpWithoutLibrary) { check(mlp, {.allowLibrary = false}, kLogits); }
 TEST_F(Compile, MlpBaseline) { check(mlp, {.cpu = "baseline", .allowLibrary = false}, kLogits); }
+TEST_F(Compile, Products) {
+  check(products, {.allowLibrary = false}, {1e-4, 1e-4});
+  EXPECT_EQ(count(products, "kernels"), 5); // three, and two that pack
+}
+TEST_F(Compile, Attention) {
+  check(attention, {.allowLibrary = false});
+  EXPECT_EQ(count(attention, "kernels"), 1);
+}
 TEST_F(Compile, ConvolutionWithLibrary) { check(convnet, {}); }
 TEST_F(Compile, ConvolutionWithoutLibrary) { check(convnet, {.allowLibrary = false}); }
 

@@ -1,0 +1,29 @@
+// Attention of one head as one instruction-set level computes it (Levels.h).
+#pragma once
+
+#include <cstdint>
+
+namespace tressel::kernels {
+
+/// out = softmax(scale * q k^T) v for some queries of one head. All matrices are dense by rows.
+struct AttentionHead {
+  int64_t queries = 1, keys = 1, size = 1, width = 1; ///< q [queries, size], k [keys, size], v [keys, width]
+  const float *q = nullptr, *k = nullptr, *v = nullptr;
+  float *out = nullptr; ///< [queries, width]
+  float scale = 1;
+  bool causal = false;       ///< query i sees the keys 0 to i + firstQuery
+  int64_t firstQuery = 0;
+  float *scratch = nullptr; ///< attentionScratchFloats(), 64-byte aligned
+};
+
+/// Queries whose scores are kept at once.
+constexpr int64_t kQueriesAtOnce = 48;
+/// Up to this many queries, keys and values are read where they stand.
+constexpr int64_t kFewQueries = 8;
+
+struct AttentionKernels {
+  void (*attend)(const AttentionHead &);
+};
+extern const AttentionKernels attentionBaseline, attentionV3, attentionV4;
+
+} // namespace tressel::kernels

@@ -1,0 +1,14 @@
+// Kernels of attention as the executor calls them.
+#pragma once
+
+#include "Fields.h"
+#include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Kernel.h"
+#include "tressel/runtime/Schedule.h"
+
+namespace tressel::kernels {
+
+/// Throws InputError when the description is damaged or does not fit the operands.
+runtime::LoadedKernel makeAttention(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level);
+
+} // namespace tressel::kernels

@@ -1,0 +1,21 @@
+// The attention of the row row.attention, and the library it is compared with.
+#pragma once
+
+#include "Bench.h"
+
+namespace tressel::bench {
+
+/// 12 heads of 64, as in a base transformer.
+struct AttentionShape {
+  int64_t heads = 12, length, size = 64;
+  auto operator<=>(const AttentionShape &) const = default;
+};
+inline std::vector<AttentionShape> attentionShapes() { return {{.length = 128}, {.length = 256}, {.length = 512}}; }
+
+inline constexpr double kAttentionSeconds = 4e-3;
+
+/// Seconds of oneDNN's matrix product, softmax and matrix product over all heads, the scale folded into the first, on as many
+/// threads as OMP_NUM_THREADS says.
+double libraryAttention(const AttentionShape &shape);
+
+} // namespace tressel::bench
