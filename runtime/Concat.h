@@ -1,5 +1,5 @@
-// Messages out of text and numbers: concat("kernel ", i, " '", name, "'"). Chains of std::string and + expand to a
-// hundred instructions and more for each message; they were most of this library's code.
+// Messages out of text and numbers: concat("kernel ", i, " '", name, "'"). Chains of std::string and + expand to
+// hundreds of bytes of code for each message, which a small library has no room for.
 #pragma once
 
 #include <concepts>
