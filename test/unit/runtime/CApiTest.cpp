@@ -419,3 +419,42 @@ TEST(CApi, ErrorsOfAThreadDisturbNoOther) {
   for (const std::string &problem : problems)
     EXPECT_EQ(problem, "");
 }
+
+TEST(CApi, EightThreadsRunWhatTheCompilerMade) {
+  const std::string path =
+      TRESSEL_SOURCE_DIR "/test/packages/mlp-v" + std::to_string(kPackageVersion) + ".tsl"; // y = softmax(x w)
+  tressel_package *package = nullptr;
+  ASSERT_EQ(tressel_open(path.c_str(), &package), TRESSEL_OK) << tressel_error();
+  const int64_t sizes[][2] = {{4, 16}, {16, 8}, {4, 8}};
+  auto call = [&](tressel_context *context, int seed, std::vector<float> &y) {
+    std::vector<float> x(64), w(128);
+    for (size_t i = 0; i < w.size(); ++i)
+      x[i % 64] = w[i] = static_cast<float>((static_cast<int>(i) * 7 + seed) % 11 - 5) / 8;
+    y.assign(32, 0.0f);
+    const tressel_tensor in[] = {{TRESSEL_F32, 2, sizes[0], x.data()}, {TRESSEL_F32, 2, sizes[1], w.data()}};
+    const tressel_tensor out = {TRESSEL_F32, 2, sizes[2], y.data()};
+    return tressel_run(context, in, 2, &out, 1);
+  };
+  auto create = [&] {
+    tressel_context *context = nullptr;
+    EXPECT_EQ(tressel_context_create(package, nullptr, &context), TRESSEL_OK) << tressel_error();
+    return context;
+  };
+  std::vector<std::vector<float>> expected(16);
+  tressel_context *alone = create();
+  for (int seed = 0; seed < 16; ++seed)
+    ASSERT_EQ(call(alone, seed, expected[size_t(seed)]), TRESSEL_OK) << tressel_error();
+  EXPECT_NE(expected[0], expected[1]);
+  tressel_context_destroy(alone);
+  int wrong[8] = {};
+  inThreads(8, [&](int thread) {
+    tressel_context *context = create();
+    std::vector<float> y;
+    for (int i = 0; i < 100; ++i)
+      wrong[thread] += call(context, (i + thread) % 16, y) != TRESSEL_OK || y != expected[size_t((i + thread) % 16)];
+    tressel_context_destroy(context);
+  });
+  tressel_close(package);
+  for (int count : wrong)
+    EXPECT_EQ(count, 0);
+}
