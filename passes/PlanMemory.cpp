@@ -73,8 +73,11 @@ std::vector<Slot> placeBySize(const std::vector<Slot> &slots, int64_t bound) {
   const size_t rounds = std::min(kRounds, kPairs / (slots.size() * slots.size() + 1));
   for (size_t round = 0; round < rounds && endOf(best) > bound; ++round) {
     const int64_t end = endOf(latest);
-    std::stable_partition(order.begin(), order.end(),
-                          [&](size_t i) { return latest[i].offset + latest[i].bytes == end; });
+    SmallVector<size_t> next, rest;
+    for (size_t i : order)
+      (latest[i].offset + latest[i].bytes == end ? next : rest).push_back(i);
+    next.append(rest);
+    order = std::move(next);
     latest = placeInOrder(slots, order);
     if (endOf(latest) < endOf(best))
       best = latest;

@@ -211,7 +211,7 @@ void convolveTiles(const Pass &p, const Tiling &tiling, int64_t firstTile, int64
         const int64_t channels = least(kMostTileChannels, p.last - channel), left = tiling.pixels - pixel;
         const PixelTile tile{weights + (channel - block),
                              p.pixels + pixel,
-                             p.panels + (v - first) * kLanes * p.depth,
+                             p.panels ? p.panels + (v - first) * kLanes * p.depth : nullptr,
                              p.offsets,
                              p.planeStep,
                              p.depth,

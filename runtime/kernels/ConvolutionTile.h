@@ -63,7 +63,8 @@ template <int R, int C, Source S> void convolveTile(const PixelTile &t) {
       for (int c = 0; c < C; ++c)
         x[c] = load(from + c * kLanes);
     }
-    panel += C * kLanes;
+    if constexpr (S != FromOffsets) // there is none
+      panel += C * kLanes;
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const Vector w = broadcast(weights[r]);

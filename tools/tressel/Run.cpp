@@ -70,6 +70,14 @@ public:
     bound_ = true;
   }
 
+  /// States as they were at first: what one set of inputs did to them is no concern of the next.
+  void restart() {
+    const bool package = args_.model.ends_with(".tsl");
+    context_ = package ? std::move(*loadPackage(args_.model).context) : runtime::Context(program_.executable);
+    states_.clear();
+    bound_ = package;
+  }
+
   void run() {
     std::vector<const void *> in;
     std::vector<void *> out;
@@ -352,6 +360,8 @@ int runCommand(const RunArgs &args) {
       agrees &= runner.check(name, tensor, "what is expected");
   } else {
     for (const fs::path &set : sets) {
+      if (set != sets.front())
+        runner.restart();
       runner.bind(assign(readNumbered(set, "input_"), ports, "input"));
       runner.run();
       std::vector<Given> outputs = readNumbered(set, "output_");
