@@ -86,7 +86,7 @@ class Prebuilt : public testing::TestWithParam<const OpInfo *> {};
 TEST_P(Prebuilt, AgreesWithReference) {
   const OpInfo &info = *GetParam();
   const std::vector<std::string> levels = tressel::codegen::test::levels();
-  int compared = 0;
+  int compared = 0, ofLibraries = 0;
   for (int type = 0; type < kNumDTypes; ++type) {
     tressel::test::Random random(91 + static_cast<uint64_t>(type));
     int ofType = 0;
@@ -97,6 +97,10 @@ TEST_P(Prebuilt, AgreesWithReference) {
       auto form = info.kernelForm(info, call->operands, call->results, call->attrs);
       if (!form)
         continue; // the decomposition converts
+      if (!hasPrebuilt(form->kernel)) {
+        ++ofLibraries;
+        continue;
+      }
       std::vector<HostTensor> inputs;
       for (size_t i = 0; i < call->operands.size(); ++i)
         inputs.push_back(tressel::test::randomOperand(*call, i, random, tries % 2 ? tressel::test::Values::Special
@@ -108,6 +112,8 @@ TEST_P(Prebuilt, AgreesWithReference) {
     }
     compared += ofType;
   }
+  if (!compared && ofLibraries)
+    GTEST_SKIP() << "a library's kernel: test/unit/kernels judges it";
   EXPECT_GT(compared, 0) << "no call has a kernel form";
 }
 
