@@ -18,13 +18,25 @@ namespace {
 thread_local bool insideChunk = false;
 std::atomic<bool> forked{false};
 
-/// How long a worker looks for the next range before it sleeps: about twice what waking a thread takes, so that the
-/// kernels of one program find it awake. Only one worker does so at a time.
-constexpr auto kSpin = std::chrono::microseconds(50);
+/// How long a worker looks for the next range before it sleeps, so that the kernels of one program find it awake: a few times
+/// what waking a thread takes, and what the others' last chunks may take. Only one worker does so at a time. The caller
+/// looks as long for the last worker to leave.
+constexpr auto kSpin = std::chrono::microseconds(200);
 /// More chunks than threads, so that a thread that the system took away delays one chunk only.
 constexpr int64_t kChunksPerThread = 4;
 
-void relax() { __builtin_ia32_pause(); }
+/// Until `isTrue` or for kSpin.
+template <typename Fn> bool spinUntil(Fn isTrue) {
+  const auto until = std::chrono::steady_clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (isTrue())
+        return true;
+      __builtin_ia32_pause();
+    }
+  } while (std::chrono::steady_clock::now() < until);
+  return false;
+}
 
 int configuredThreads() {
   if (const char *text = std::getenv("TRESSEL_NUM_THREADS")) {
@@ -53,10 +65,11 @@ struct Job {
 
 struct ThreadPool::Impl {
   std::mutex callers; // held by the thread whose range is being worked on
-  std::mutex mutex;   // guards job, entered, stop
+  std::mutex mutex;   // guards job, stop, and entering
   std::condition_variable wake, done;
   Job *job = nullptr;
-  int entered = 0; // workers inside `job`
+  std::atomic<int> entered{0}; // workers inside `job`
+  std::atomic<bool> callerSleeps{false};
   bool stop = false;
   std::atomic<uint64_t> generation{0}; // changes with every job: what a spinning worker watches
   std::atomic<bool> spinner{false};
@@ -81,11 +94,7 @@ struct ThreadPool::Impl {
   void spin(uint64_t seen) {
     if (spinner.exchange(true, std::memory_order_acquire))
       return;
-    const auto until = std::chrono::steady_clock::now() + kSpin;
-    do {
-      for (int i = 0; i < 32 && generation.load(std::memory_order_relaxed) == seen; ++i)
-        relax();
-    } while (generation.load(std::memory_order_relaxed) == seen && std::chrono::steady_clock::now() < until);
+    spinUntil([&] { return generation.load(std::memory_order_relaxed) != seen; });
     spinner.store(false, std::memory_order_release);
   }
 
@@ -104,10 +113,10 @@ struct ThreadPool::Impl {
         ++entered;
       }
       runChunks(*mine, worker);
-      {
+      // From here on the job may be gone. Either the caller sees the count, or this thread sees that the caller sleeps.
+      if (entered.fetch_sub(1) == 1 && callerSleeps.load()) {
         std::lock_guard lock(mutex);
-        if (--entered == 0)
-          done.notify_one();
+        done.notify_one();
       }
     }
   }
@@ -165,9 +174,15 @@ void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) 
       impl_->wake.notify_one();
   Impl::runChunks(job, 0);
   {
-    std::unique_lock lock(impl_->mutex);
+    std::lock_guard lock(impl_->mutex);
     impl_->job = nullptr; // nobody enters from here on
-    impl_->done.wait(lock, [&] { return impl_->entered == 0; });
+  }
+  auto allLeft = [&] { return impl_->entered.load() == 0; };
+  if (!spinUntil(allLeft)) {
+    impl_->callerSleeps.store(true);
+    std::unique_lock lock(impl_->mutex);
+    impl_->done.wait(lock, allLeft);
+    impl_->callerSleeps.store(false);
   }
   turn.unlock();
   if (job.error)

@@ -12,7 +12,7 @@ struct AttentionShape {
 };
 inline std::vector<AttentionShape> attentionShapes() { return {{.length = 128}, {.length = 256}, {.length = 512}}; }
 
-inline constexpr double kAttentionSeconds = 4e-3;
+inline constexpr double kAttentionSeconds = 16e-3;
 
 /// Seconds of oneDNN's matrix product, softmax and matrix product over all heads, the scale folded into the first, on as many
 /// threads as OMP_NUM_THREADS says.

@@ -39,15 +39,22 @@ private:
 /// Arms of one row, by name.
 using Arms = std::map<std::string, Arm>;
 
-/// Seconds of one call of `f`, of as many calls as take `atLeast` together.
-inline double secondsPerCall(const std::function<void()> &f, double atLeast) {
+/// Calls `f` for at least `seconds`; gives the seconds of one call.
+inline double repeatFor(const std::function<void()> &f, double seconds) {
   auto start = std::chrono::steady_clock::now();
   for (int calls = 1;; ++calls) {
     f();
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (passed >= atLeast)
+    if (passed >= seconds)
       return passed / calls;
   }
+}
+/// Seconds of one call of `f`, of as many calls as take `atLeast` together, after some that are not counted: another process
+/// ran before, and caches and the places of threads are to be as within a long loop.
+inline double secondsPerCall(const std::function<void()> &f, double atLeast) {
+  constexpr double warmUp = 20e-3;
+  repeatFor(f, warmUp);
+  return repeatFor(f, atLeast);
 }
 
 /// Answers requests until standard input ends. Exit status 2 for an unknown arm.

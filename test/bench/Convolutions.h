@@ -29,7 +29,7 @@ double resnet50Flops();
 double peakFlops(int threads);
 
 /// How often a convolution is repeated for one figure, in seconds.
-inline constexpr double kConvolutionSeconds = 8e-3;
+inline constexpr double kConvolutionSeconds = 16e-3;
 
 /// Seconds of one of oneDNN's direct convolutions at its best: image, weights and result in the layouts it asks for,
 /// nothing copied. On as many threads as OMP_NUM_THREADS says.

@@ -13,6 +13,6 @@ Arms memoryArms(const std::string &row);
 double libraryRows(bool scaled, int64_t rows, int64_t columns);
 
 /// How often one call is repeated for one figure, in seconds.
-inline constexpr double kRowSeconds = 4e-3;
+inline constexpr double kRowSeconds = 16e-3;
 
 } // namespace tressel::bench

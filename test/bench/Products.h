@@ -23,7 +23,7 @@ inline std::vector<ProductShape> productShapes() {
 }
 
 /// How often a product is repeated for one figure, in seconds.
-inline constexpr double kProductSeconds = 4e-3;
+inline constexpr double kProductSeconds = 16e-3;
 
 /// Seconds of one product by the faster of oneDNN (matmul and inner product, weights packed ahead) and OpenBLAS (if it is installed; told which CPU
 /// this is, as the release of Debian 12 does not know new ones), on as many threads as OMP_NUM_THREADS and

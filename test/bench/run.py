@@ -11,6 +11,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from rows import ROWS  # noqa: E402
@@ -29,6 +30,7 @@ class Arm:
     def measure(self, count, case=0):
         if self.failed:
             return
+        time.sleep(0.03)  # threads of the arm before look for more work for some 15 ms, if they are OpenMP's
         try:
             self.process.stdin.write(f"{self.arm} {count} {case}\n")
             self.process.stdin.flush()
