@@ -205,7 +205,7 @@ std::string ObjectCache::problem() const {
 
 std::optional<std::vector<char>> ObjectCache::find(const CacheKey &key) {
   const std::string path = pathOf(key);
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::vector<char> bytes;
   if (!file || !readAll(file.fd, bytes)) {
     ++misses_;
@@ -348,7 +348,7 @@ ObjectCache::Info ObjectCache::info() {
   for (const Entry &e : scan())
     info.bytes += e.bytes, ++info.entries;
   State state = {};
-  const Descriptor file(::open((folder_ + "/state").c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open((folder_ + "/state").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file && ::pread(file.fd, &state, sizeof state, 0) == sizeof state &&
       std::memcmp(state.magic, kStateMagic, sizeof kStateMagic) == 0)
     info.hits = state.hits, info.misses = state.misses;
@@ -359,7 +359,7 @@ ObjectCache::Verified ObjectCache::verify() {
   Verified result;
   std::vector<char> bytes;
   for (const Entry &e : scan()) {
-    const Descriptor file(::open(e.path.c_str(), O_RDONLY | O_CLOEXEC));
+    const Descriptor file(::open(e.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file && errno == ENOENT)
       continue; // evicted meanwhile
     if (file && readAll(file.fd, bytes) && isEntry(bytes, e.key)) {

@@ -34,8 +34,8 @@ static LoadedKernel resolve(const KernelDesc &desc, const Image *image) {
   }
   KernelFactory factory = findKernelProvider(desc.provider);
   if (!factory)
-    throwError<InputError>("kernel '", desc.symbol, "' needs the library '", desc.provider,
-                           "', which this program does not have (link it, or compile without libraries)");
+    throwError<InputError>("kernel '", desc.symbol, "' needs the library '", desc.provider, "': it is no part of this program, and libtressel_",
+                           desc.provider, ".so is not beside libtressel_runtime.so");
   LoadedKernel kernel = factory(desc);
   if (!kernel.fn)
     throwError<InputError>("the library '", desc.provider, "' has no kernel for '", desc.symbol, "'");

@@ -26,7 +26,7 @@ struct Descriptor {
 
 std::vector<std::byte> readFile(const std::string &path) {
   auto fail = [&](const std::string &why) -> void { throwError<InputError>(path, ": cannot be read: ", why); };
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; // a named pipe must not block
   if (file.fd < 0)
     fail(std::strerror(errno));
   struct stat info;

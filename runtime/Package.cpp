@@ -29,7 +29,7 @@ public:
   Mapping(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
       : bytes(bytes), owned_(false), owner_(std::move(owner)) {}
   explicit Mapping(const std::string &path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat info = {};
     std::string why;
     if (fd < 0 || ::fstat(fd, &info) != 0)

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 namespace tressel::tool {
 
@@ -21,7 +22,13 @@ std::string symbolOf(const std::string &path) {
   for (char &c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)))
       c = '_';
-  return name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ? "model_" + name : name;
+  static const std::set<std::string_view> keywords = {
+      "auto", "bool", "break", "case", "catch", "char", "class", "const", "continue", "default", "delete", "do", "double", "else", "enum", "export",
+      "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "operator", "private",
+      "protected", "public", "register", "requires", "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template",
+      "this", "throw", "true", "try", "typedef", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while"};
+  const bool isName = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && !keywords.contains(name);
+  return isName ? name : "model_" + name;
 }
 
 std::string headerOf(const std::string &symbol, const runtime::Schedule &schedule) {

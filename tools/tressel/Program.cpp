@@ -45,7 +45,10 @@ ReadyProgram loadPackage(const std::string &path) {
   checkMemory(package.schedule());
   for (const runtime::KernelDesc &kernel : package.schedule().kernels)
     if (kernel.provider != "generated" && !runtime::findKernelProvider(kernel.provider)) {
-      compiler(); // brings the library's kernels
+      try {
+        compiler(); // brings the kernels of libraries that it links
+      } catch (const EnvironmentError &) { // what is missing is said below, by the kernel's name
+      }
       break;
     }
   ReadyProgram ready;

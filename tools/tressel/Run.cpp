@@ -312,6 +312,8 @@ int runCommand(const RunArgs &args) {
   if (!args.testData.empty()) {
     if (!args.inputs.empty())
       throw UsageError("--test-data brings its own inputs; leave --input out");
+    if (!args.expect.empty())
+      throw UsageError("--test-data brings its own expected outputs; leave --expect out");
     sets = testSets(args.testData);
     given = readNumbered(sets[0], "input_");
   }
