@@ -75,7 +75,8 @@ def FormClusters : Pass<"tressel-form-clusters", "mlir::ModuleOp"> {
   let summary = "group ops into kernels that the providers bid for";
   let description = [{
     Contract: reassociates. Walks the edges of the graph in program order and joins producer and consumer where a
-    provider runs the two as one kernel in no more time than apart. A library's root (a contraction, say) takes
+    provider runs the two as one kernel in no more time than apart; edges whose ends have grown since are tried again,
+    in three walks at most. A library's root (a contraction, say) takes
     elementwise ops after it as an epilogue of generated code. Clusters stay convex: no path leaves one and comes
     back. An op with several users is never computed twice, except cheap ones that make much of little (a broadcast,
     an iota). Views and constants stay outside, except constants of one value, which become part of the kernel. Cost
