@@ -2,6 +2,7 @@
 
 #include "Attention.h"
 #include "AttentionParams.h"
+#include "Kernels.h"
 #include "Levels.h"
 #include "tressel/runtime/Error.h"
 
@@ -53,12 +54,8 @@ static int32_t runAttention(const KernelArgs *args, int64_t begin, int64_t end) 
 
 LoadedKernel makeAttention(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
   AttentionParams params = AttentionParams::parse(fields);
-  for (int32_t operand : {params.q, params.k, params.v})
-    if (operand >= desc.numInputs)
-      throw InputError("kernel '" + desc.symbol + "' reads operand " + std::to_string(operand) + " of " +
-                       std::to_string(desc.numInputs));
-  if (params.symbols.empty() && desc.scratchBytes < params.scratchBytes())
-    throw InputError("kernel '" + desc.symbol + "' has too little scratch memory");
+  checkOperands(desc, {params.q, params.k, params.v});
+  checkScratch(desc, params.scratchBytes());
   auto state = std::make_shared<const AttentionState>(
       AttentionState{std::move(params), desc.numInputs, at(level, attentionBaseline, attentionV3, attentionV4)});
   return {runAttention, state.get(), state};

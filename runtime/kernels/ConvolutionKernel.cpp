@@ -2,6 +2,7 @@
 
 #include "Convolution.h"
 #include "ConvolutionParams.h"
+#include "Kernels.h"
 #include "Levels.h"
 #include "tressel/runtime/Error.h"
 
@@ -103,10 +104,7 @@ static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
 
 static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, ConvolutionParams params,
                          runtime::CpuLevel level) {
-  for (int32_t operand : {params.image, params.weights, params.packed})
-    if (operand >= desc.numInputs)
-      throw InputError("kernel '" + desc.symbol + "' reads operand " + std::to_string(operand) + " of " +
-                       std::to_string(desc.numInputs));
+  checkOperands(desc, {params.image, params.weights, params.packed});
   const ConvolutionKernels &kernels = isDepthwise(params.shape)
                                           ? at(level, depthwiseBaseline, depthwiseV3, depthwiseV4)
                                           : at(level, convolutionBaseline, convolutionV3, convolutionV4);
@@ -116,8 +114,7 @@ static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, 
 
 LoadedKernel makeConvolution(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
   ConvolutionParams params = ConvolutionParams::parse(fields, /*isPack=*/false);
-  if (dim::isConstant(desc.scratchBytes) && desc.scratchBytes < params.scratchBytes())
-    throw InputError("kernel '" + desc.symbol + "' has too little scratch memory");
+  checkScratch(desc, params.scratchBytes());
   return load(runConvolution, desc, std::move(params), level);
 }
 

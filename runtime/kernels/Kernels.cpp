@@ -5,6 +5,7 @@
 #include "Fields.h"
 #include "Levels.h"
 #include "ProductKernel.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 
 namespace tressel::kernels {
@@ -26,6 +27,17 @@ static runtime::LoadedKernel make(const runtime::KernelDesc &desc) {
     if (kind == name)
       return maker(desc, fields, kernelLevel());
   throw InputError("kernel '" + desc.symbol + "' is of the unknown kind '" + kind + "'");
+}
+
+void checkOperands(const runtime::KernelDesc &desc, std::initializer_list<int32_t> operands) {
+  for (int32_t operand : operands)
+    if (operand >= desc.numInputs)
+      throw InputError("kernel '" + desc.symbol + "' reads operand " + std::to_string(operand) + " of " + std::to_string(desc.numInputs));
+}
+
+void checkScratch(const runtime::KernelDesc &desc, int64_t needed) {
+  if (dim::isConstant(needed) && dim::isConstant(desc.scratchBytes) && desc.scratchBytes < needed)
+    throw InputError("kernel '" + desc.symbol + "' has too little scratch memory");
 }
 
 void registerKernels() { runtime::registerKernelProvider("kernels", make); }

@@ -1,6 +1,11 @@
 // The library's entry: the provider "kernels" of the runtime.
 #pragma once
 
+#include "tressel/runtime/Schedule.h"
+
+#include <cstdint>
+#include <initializer_list>
+
 #include "tressel/runtime/Kernel.h"
 
 namespace tressel::kernels {
@@ -8,6 +13,10 @@ namespace tressel::kernels {
 /// Makes the provider known to the runtime, for programs that link the library; the runtime finds it itself for packages
 /// that name it. Safe to call again.
 void registerKernels();
+
+/// What a maker checks of a description against its own. Each throws InputError.
+void checkOperands(const runtime::KernelDesc &desc, std::initializer_list<int32_t> operands); ///< numbers of inputs; below 0: none
+void checkScratch(const runtime::KernelDesc &desc, int64_t needed);                         ///< if both are numbers
 
 } // namespace tressel::kernels
 

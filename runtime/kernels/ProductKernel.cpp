@@ -1,5 +1,6 @@
 #include "ProductKernel.h"
 
+#include "Kernels.h"
 #include "Levels.h"
 #include "Product.h"
 #include "ProductParams.h"
@@ -98,10 +99,7 @@ static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
 
 static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, ProductParams params,
                          runtime::CpuLevel level) {
-  for (int32_t operand : {params.left, params.right, params.packed})
-    if (operand >= desc.numInputs)
-      throw InputError("kernel '" + desc.symbol + "' reads operand " + std::to_string(operand) + " of " +
-                       std::to_string(desc.numInputs));
+  checkOperands(desc, {params.left, params.right, params.packed});
   const ProductKernels &kernels = at(level, productBaseline, productV3, productV4);
   auto state = std::make_shared<const ProductState>(std::move(params), desc.numInputs, kernels);
   return {fn, state.get(), state};
@@ -109,8 +107,7 @@ static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, 
 
 LoadedKernel makeProduct(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
   ProductParams params = ProductParams::parse(fields, /*isPack=*/false);
-  if (dim::isConstant(desc.scratchBytes) && desc.scratchBytes < params.scratchBytes())
-    throw InputError("kernel '" + desc.symbol + "' has too little scratch memory");
+  checkScratch(desc, params.scratchBytes());
   return load(runProduct, desc, std::move(params), level);
 }
 
