@@ -2,6 +2,7 @@
 
 #include "Convolution.h"
 #include "ConvolutionParams.h"
+#include "ImplicitProduct.h"
 #include "Kernels.h"
 #include "Levels.h"
 #include "tressel/runtime/Error.h"
@@ -19,6 +20,7 @@ struct ConvolutionState {
   ConvolutionParams params;
   int32_t numInputs;
   const ConvolutionKernels &kernels;
+  const ImplicitProductKernels &products; ///< channels last
 };
 
 } // namespace
@@ -35,11 +37,31 @@ static void packWeights(const ConvolutionShape &s, const float *weights, int64_t
   }
 }
 
+static void runChannelsLast(const ConvolutionState &state, const ConvolutionParams &p, const KernelArgs &args,
+                            int64_t begin, int64_t end) {
+  ImplicitProduct product{p.shape, p.typicalRows};
+  product.image = static_cast<const float *>(args.buffers[p.image]);
+  (p.packed >= 0 ? product.packed : product.weights) =
+      static_cast<const float *>(args.buffers[p.packed >= 0 ? p.packed : p.weights]);
+  product.result = static_cast<float *>(args.buffers[state.numInputs]);
+  product.parts = p.blocks, product.scratch = static_cast<float *>(args.scratch);
+  const int64_t blocks = p.rowBlocks(), pixels = p.pixels();
+  for (int64_t u = begin; u < end;) { // neighbouring rows at once
+    const int64_t block = u % blocks, count = std::min(blocks - block, end - u);
+    product.part = u / blocks, product.firstRow = block * p.rows;
+    product.rows = std::min(count * p.rows, pixels - product.firstRow);
+    state.products.multiply(product);
+    u += count;
+  }
+}
+
 static void run(const ConvolutionState &state, const ConvolutionParams &p, const KernelArgs &args, int64_t begin,
                 int64_t end) {
   const ConvolutionShape &s = p.shape;
   if (p.batch < 1 || outPlaneOf(s) < 1)
     return;
+  if (p.channelsLast)
+    return runChannelsLast(state, p, args, begin, end);
   const auto *image = static_cast<const float *>(args.buffers[p.image]);
   const auto *weights = static_cast<const float *>(args.buffers[p.packed >= 0 ? p.packed : p.weights]);
   auto *result = static_cast<float *>(args.buffers[state.numInputs]);
@@ -96,9 +118,14 @@ static int32_t runConvolution(const KernelArgs *args, int64_t begin, int64_t end
 static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const ConvolutionState *>(args->state);
   const ConvolutionShape &s = state.params.shape;
-  if (begin == 0 && end > 0)
-    packWeights(s, static_cast<const float *>(args->buffers[0]), 0, s.outChannels,
-                static_cast<float *>(args->buffers[state.numInputs]));
+  const auto *weights = static_cast<const float *>(args->buffers[0]);
+  auto *packed = static_cast<float *>(args->buffers[state.numInputs]);
+  if (begin != 0 || end < 1)
+    return runtime::kKernelOk;
+  if (state.params.channelsLast)
+    state.products.pack(s, state.params.typicalRows, weights, packed);
+  else
+    packWeights(s, weights, 0, s.outChannels, packed);
   return runtime::kKernelOk;
 }
 
@@ -108,7 +135,9 @@ static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, 
   const ConvolutionKernels &kernels = isDepthwise(params.shape)
                                           ? at(level, depthwiseBaseline, depthwiseV3, depthwiseV4)
                                           : at(level, convolutionBaseline, convolutionV3, convolutionV4);
-  auto state = std::make_shared<const ConvolutionState>(ConvolutionState{std::move(params), desc.numInputs, kernels});
+  auto state = std::make_shared<const ConvolutionState>(
+      ConvolutionState{std::move(params), desc.numInputs, kernels,
+                       at(level, implicitProductBaseline, implicitProductV3, implicitProductV4)});
   return {fn, state.get(), state};
 }
 

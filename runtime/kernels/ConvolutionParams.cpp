@@ -12,6 +12,8 @@ static constexpr int64_t paddedChannels(int64_t channels) {
 }
 
 int64_t ConvolutionParams::scratchBytes() const {
+  if (channelsLast)
+    return 4 * implicitScratchFloats(shape, packed >= 0);
   int64_t floats = convolutionScratchFloats(shape);
   if (packed < 0 && wantsPacked()) {
     const int64_t groups = std::max<int64_t>(1, shape.groups / blocks);
@@ -25,7 +27,7 @@ ConvolutionParams ConvolutionParams::at(const int64_t *scalars) const {
   for (size_t i = 0; i < symbols.size(); ++i)
     values.bind(symbols[i], scalars[i]);
   ConvolutionParams p = *this;
-  p.batch = dim::evaluate(batch, values);
+  p.batch = dim::evaluate(batch, values), p.rows = dim::evaluate(rows, values);
   for (int d = 0; d < 3; ++d) {
     p.shape.in[d] = dim::evaluate(shape.in[d], values);
     p.shape.out[d] = dim::evaluate(shape.out[d], values);
@@ -36,9 +38,12 @@ ConvolutionParams ConvolutionParams::at(const int64_t *scalars) const {
 
 static std::vector<int64_t> listOf(const int64_t (&values)[3]) { return {values, values + 3}; }
 
-static FieldsText weightsText(const ConvolutionShape &s, const char *kind) {
+static FieldsText weightsText(const ConvolutionParams &p, const char *kind) {
+  const ConvolutionShape &s = p.shape;
   FieldsText text;
   text.text("kind", kind)
+      .size("channels_last", p.channelsLast)
+      .size("typical", p.typicalRows)
       .size("groups", s.groups)
       .size("in_channels", s.inChannels)
       .size("out_channels", s.outChannels);
@@ -46,15 +51,19 @@ static FieldsText weightsText(const ConvolutionShape &s, const char *kind) {
   return text;
 }
 
-std::string ConvolutionParams::packText() const { return weightsText(shape, "pack_convolution").str(); }
+std::string ConvolutionParams::packText() const { return weightsText(*this, "pack_convolution").str(); }
 
 std::string ConvolutionParams::text() const {
-  int64_t unit = blockChannels();
-  for (int64_t size : shape.out)
-    unit = dim::mul(unit, size);
-  return weightsText(shape, "convolution")
+  int64_t unit = blocks == 1 ? dim::mul(rows, shape.outChannels) : 0;
+  if (!channelsLast) {
+    unit = blockChannels();
+    for (int64_t size : shape.out)
+      unit = dim::mul(unit, size);
+  }
+  return weightsText(*this, "convolution")
       .size("batch", batch)
       .size("blocks", blocks)
+      .size("rows", rows)
       .sizes("in", listOf(shape.in))
       .sizes("out", listOf(shape.out))
       .sizes("strides", listOf(shape.stride))
@@ -84,12 +93,14 @@ ConvolutionParams ConvolutionParams::parse(const Fields &fields, bool isPack) {
         refuse(std::string("an impossible size in '") + name + "'");
     std::copy(values.begin(), values.end(), to);
   };
+  p.channelsLast = fields.number("channels_last", 0, 1) != 0;
+  p.typicalRows = fields.number("typical", 1, most);
   s.groups = fields.number("groups", 1, most);
   s.inChannels = fields.number("in_channels", 1, most), s.outChannels = fields.number("out_channels", 1, most);
   three("window", 1, s.window);
   if (s.inChannels % s.groups != 0 || s.outChannels % s.groups != 0)
     refuse("its groups do not divide its channels");
-  int64_t weights = s.outChannels + 8 * s.groups;
+  int64_t weights = s.outChannels + 16 * s.groups;
   for (int64_t size : {s.inChannels / s.groups, s.window[0], s.window[1], s.window[2]})
     if (size > mostElements / weights)
       refuse("its weights are too many");
@@ -103,6 +114,9 @@ ConvolutionParams ConvolutionParams::parse(const Fields &fields, bool isPack) {
   p.blocks = fields.number("blocks", 1, most);
   three("in", 0, s.in, true), three("out", 0, s.out, true);
   three("strides", 1, s.stride), three("dilations", 1, s.dilation), three("pads", 0, s.pad);
+  p.rows = fields.size("rows");
+  if (dim::isConstant(p.rows) && (p.rows < 1 || p.rows > most * most))
+    refuse("an impossible size in 'rows'");
   double arranged = static_cast<double>(weights);
   for (int d = 0; d < 3; ++d)
     arranged *= static_cast<double>(s.window[d]) * static_cast<double>(s.dilation[d]);
@@ -112,6 +126,8 @@ ConvolutionParams ConvolutionParams::parse(const Fields &fields, bool isPack) {
   p.weights = static_cast<int32_t>(fields.number("weights", 0, 1 << 16));
   p.packed = static_cast<int32_t>(fields.number("packed", -1, 1 << 16));
   p.symbols = fields.symbols("symbols");
+  if (p.channelsLast)
+    return p;
   const bool cut = s.groups == 1 ? s.outChannels % (p.blocks * kChannelBlock) == 0 : s.groups % p.blocks == 0;
   if (s.outChannels % p.blocks != 0 || (p.blocks > 1 && !isDepthwise(s) && !cut))
     refuse("its blocks do not divide its channels");

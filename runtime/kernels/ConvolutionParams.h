@@ -3,6 +3,7 @@
 
 #include "Convolution.h"
 #include "Fields.h"
+#include "ImplicitProduct.h"
 #include "tressel/runtime/Dim.h"
 
 #include <string>
@@ -10,28 +11,38 @@
 
 namespace tressel::kernels {
 
-/// f32, channels first, one to three dimensions of space. Sizes of batch and space may be symbolic.
+/// f32, one to three dimensions of space. Sizes of batch and space may be symbolic.
 ///
-/// A unit of work is one of `blocks` equal ranges of the channels of one image's result: dense, the batch outermost. A
-/// block is a whole number of groups, of channel blocks (kChannelBlock) of the only group, or, if depthwise, anything.
+/// Channels first, a unit of work is one of `blocks` equal ranges of the channels of one image's result: dense, the
+/// batch outermost. A block is a whole number of groups, of channel blocks (kChannelBlock) of the only group, or, if
+/// depthwise, anything.
+///
+/// Channels last, a unit is `rows` pixels of the result, those of all images behind one another (the last unit may be
+/// smaller), of one of `blocks` nearly equal ranges of the channels: pixels count fastest.
 struct ConvolutionParams {
+  bool channelsLast = false;
   int64_t batch = 1, blocks = 1;
-  ConvolutionShape shape;         ///< `in` and `out` may be symbolic
-  int32_t image = 0, weights = 1; ///< operands
-  int32_t packed = -1;            ///< the operand that holds the weights packed; -1: they are read as they are
-  std::vector<int64_t> symbols;   ///< in the sizes, in the order in which KernelArgs::scalars gives their values
+  int64_t rows = 1, typicalRows = 1; ///< channels last: of a unit; of the result, typically: the packed weights' form
+  ConvolutionShape shape;            ///< `in` and `out` may be symbolic
+  int32_t image = 0, weights = 1;    ///< operands
+  int32_t packed = -1;               ///< the operand that holds the weights packed; -1: they are read as they are
+  std::vector<int64_t> symbols;      ///< in the sizes, in the order in which KernelArgs::scalars gives their values
 
-  int64_t units() const { return dim::mul(batch, blocks); }
+  int64_t units() const { return dim::mul(channelsLast ? rowBlocks() : batch, blocks); }
+  /// Channels last: pixels of the results of all images, and units of them.
+  int64_t pixels() const { return dim::mul(dim::mul(batch, shape.out[0]), dim::mul(shape.out[1], shape.out[2])); }
+  int64_t rowBlocks() const { return rows == pixels() ? 1 : dim::ceilDiv(pixels(), rows); }
   int64_t blockChannels() const { return shape.outChannels / blocks; }
   /// Depthwise weights are read as they stand.
-  bool wantsPacked() const { return !isDepthwise(shape); }
-  int64_t packedBytes() const { return 4 * packedWeightsOf(shape); }
+  bool wantsPacked() const { return channelsLast || !isDepthwise(shape); }
+  int64_t packedBytes() const { return 4 * (channelsLast ? packedImplicitFloats(shape) : packedWeightsOf(shape)); }
   /// Scratch memory of a worker, for any size.
   int64_t scratchBytes() const;
   /// With numbers for the symbols, in their order.
   ConvolutionParams at(const int64_t *scalars) const;
 
-  /// "unit" (elements of the result that one unit writes) is for the epilogue's generator.
+  /// "unit" (elements of the result that one unit writes, when they are neighbours; else 0) is for the epilogue's
+  /// generator.
   std::string text() const;
   /// The kernel that packs the weights: operand 0 into result 1.
   std::string packText() const;

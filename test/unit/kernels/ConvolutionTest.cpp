@@ -24,6 +24,16 @@ runtime::LoadedKernel load(const ConvolutionParams &p, runtime::CpuLevel level) 
   return makeConvolution(describe(p, p.text(), p.packed >= 0 ? 3 : 2), Fields::parse(p.text()), level);
 }
 
+/// Images with the channels behind the pixels instead of before them.
+std::vector<float> withChannelsLast(const std::vector<float> &images, int64_t channels, int64_t plane) {
+  std::vector<float> turned(images.size());
+  for (size_t i = 0; i < images.size(); ++i) {
+    const auto at = static_cast<int64_t>(i), image = at / (channels * plane), channel = at / plane % channels;
+    turned[static_cast<size_t>((image * plane + at % plane) * channels + channel)] = images[i];
+  }
+  return turned;
+}
+
 /// What is summed into one element, pixel by pixel.
 double expected(const ConvolutionShape &s, const float *image, const float *weights, int64_t channel,
                 const int64_t (&at)[3]) {
@@ -46,16 +56,34 @@ double expected(const ConvolutionShape &s, const float *image, const float *weig
   return sum;
 }
 
+/// Operands of numbers, and what the result must be, channels first.
+struct Case {
+  std::vector<float> image, weights;
+  std::vector<double> result;
+
+  explicit Case(const ConvolutionParams &p)
+      : image(randomValues(p.batch * p.shape.inChannels * inPlaneOf(p.shape), 1)),
+        weights(randomValues(p.shape.outChannels * depthOf(p.shape), 2)) {
+    const ConvolutionShape &s = p.shape;
+    for (int64_t i = 0; i < p.batch; ++i)
+      for (int64_t c = 0; c < s.outChannels; ++c)
+        for (int64_t d = 0; d < s.out[0]; ++d)
+          for (int64_t h = 0; h < s.out[1]; ++h)
+            for (int64_t w = 0; w < s.out[2]; ++w)
+              result.push_back(
+                  expected(s, image.data() + i * s.inChannels * inPlaneOf(s), weights.data(), c, {d, h, w}));
+  }
+};
+
 /// One call of `kernel`, which was made of `p`; `scalars` are the values of its symbols.
-void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic, runtime::CpuLevel level,
-          const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
+void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic, const Case &values,
+          runtime::CpuLevel level, const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
   const ConvolutionParams p = symbolic.at(scalars.data());
   const ConvolutionShape &s = p.shape;
-  const int64_t elements = p.batch * s.outChannels * outPlaneOf(s);
-  const auto image = randomValues(p.batch * s.inChannels * inPlaneOf(s), 1),
-             weights = randomValues(s.outChannels * depthOf(s), 2);
+  const auto elements = static_cast<int64_t>(values.result.size());
+  const std::vector<float> &image = values.image, &weights = values.weights;
   Memory x(static_cast<int64_t>(image.size()) * 4), result(elements * 4), packed(p.packed >= 0 ? p.packedBytes() : 0);
-  std::copy(image.begin(), image.end(), x.floats());
+  std::ranges::copy(p.channelsLast ? withChannelsLast(image, s.inChannels, inPlaneOf(s)) : image, x.floats());
   std::vector<void *> buffers{x.get(), const_cast<float *>(weights.data()), result.get()};
   if (p.packed >= 0) {
     run(makeConvolutionPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), level),
@@ -63,20 +91,21 @@ void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic
     buffers.insert(buffers.begin() + 2, packed.get());
   }
   run(kernel, buffers, p.units(), chunk, symbolic.scratchBytes(), scalars);
-  const float *value = result.floats();
-  for (int64_t i = 0; i < p.batch; ++i)
-    for (int64_t c = 0; c < s.outChannels; ++c)
-      for (int64_t d = 0; d < s.out[0]; ++d)
-        for (int64_t h = 0; h < s.out[1]; ++h)
-          for (int64_t w = 0; w < s.out[2]; ++w, ++value)
-            ASSERT_NEAR(*value,
-                        expected(s, image.data() + i * s.inChannels * inPlaneOf(s), weights.data(), c, {d, h, w}),
-                        1e-5 * std::sqrt(double(depthOf(s))))
-                << p.text() << " at " << i << " " << c << " " << d << " " << h << " " << w;
+  for (int64_t e = 0; e < elements; ++e) {
+    const int64_t plane = outPlaneOf(s), pixel = e % plane, channel = e / plane % s.outChannels,
+                  i = e / plane / s.outChannels;
+    ASSERT_NEAR(result.floats()[p.channelsLast ? (i * plane + pixel) * s.outChannels + channel : e],
+                values.result[static_cast<size_t>(e)], 1e-5 * std::sqrt(double(depthOf(s))))
+        << p.text() << " at " << i << " " << channel << " " << pixel;
+  }
 }
 
-void check(const ConvolutionParams &p, runtime::CpuLevel level, int64_t chunk = 1) {
-  call(load(p, level), p, level, {}, chunk);
+/// With channels first, then last.
+void check(ConvolutionParams p, runtime::CpuLevel level, int64_t chunk = 1) {
+  const Case values(p);
+  call(load(p, level), p, values, level, {}, chunk);
+  p.channelsLast = true, p.rows = (p.pixels() + 3) / 4, p.typicalRows = p.pixels();
+  call(load(p, level), p, values, level, {}, chunk);
 }
 
 /// Sizes of the result for zeros before and after.
@@ -118,6 +147,27 @@ TEST_P(Convolutions, FewPixelsLeft) {
       p.packed = 2;
       check(p, GetParam());
     }
+}
+
+/// Channels last: depths of several blocks, cut between pieces and inside them, whose tiles are masked at the end.
+TEST_P(Convolutions, DeepSums) {
+  for (ConvolutionParams p : {square(1300, 21, 3, 1), square(300, 37, 6, 3), square(1100, 130, 2, 2, 1, 2)})
+    for (bool packed : {false, true}) {
+      p.packed = packed ? 2 : -1;
+      check(p, GetParam());
+    }
+}
+
+/// Channels last: images of few channels, whose windows' rows reach over both edges of the image.
+TEST_P(Convolutions, FewChannels) {
+  for (int64_t channels : {1, 3, 4, 16}) {
+    ConvolutionParams p = square(channels, 18, 6, 11, 1);
+    p.batch = 2, p.packed = 2;
+    check(p, GetParam());
+    p = square(channels, 18, 70, 5, 3);
+    p.packed = 2;
+    check(p, GetParam(), 4);
+  }
 }
 
 /// All settings at once, in one to three dimensions of space.
@@ -214,35 +264,43 @@ TEST_P(Convolutions, SymbolicSizes) {
   for (int64_t groups : {1, 20}) {
     ConvolutionParams p = square(20, 20, 1, 3, 2, groups);
     p.batch = n, p.shape.in[1] = h, p.shape.in[2] = dim::mul(w, 2), p.symbols = {h, n, w};
-    p.packed = p.wantsPacked() ? 2 : -1;
     setOut(p.shape, 1);
-    const runtime::LoadedKernel kernel = load(p, GetParam());
-    for (const std::vector<int64_t> &sizes :
-         std::vector<std::vector<int64_t>>{{1, 1, 1}, {5, 2, 40}, {33, 1, 9}, {5, 2, 40}})
-      call(kernel, p, GetParam(), sizes);
-    // Nothing to do touches nothing.
-    const std::vector<int64_t> none{5, 0, 5};
-    runtime::KernelArgs args{nullptr, none.data(), nullptr, 0, kernel.state, 0, nullptr};
-    std::vector<void *> buffers(4);
-    args.buffers = buffers.data();
-    EXPECT_EQ(kernel.fn(&args, 0, 1), runtime::kKernelOk);
+    for (bool channelsLast : {false, true}) {
+      p.channelsLast = channelsLast, p.rows = channelsLast ? 64 : 1, p.packed = p.wantsPacked() ? 2 : -1;
+      const runtime::LoadedKernel kernel = load(p, GetParam());
+      for (const std::vector<int64_t> &sizes :
+           std::vector<std::vector<int64_t>>{{1, 1, 1}, {5, 2, 40}, {33, 1, 9}, {5, 2, 40}})
+        call(kernel, p, Case(p.at(sizes.data())), GetParam(), sizes);
+      // Nothing to do touches nothing.
+      const std::vector<int64_t> none{5, 0, 5};
+      runtime::KernelArgs args{nullptr, none.data(), nullptr, 0, kernel.state, 0, nullptr};
+      std::vector<void *> buffers(4);
+      args.buffers = buffers.data();
+      EXPECT_EQ(kernel.fn(&args, 0, 1), runtime::kKernelOk);
+    }
   }
 }
 
 TEST_P(Convolutions, ManyThreads) {
   ConvolutionParams p = square(20, 16, 12, 3);
   p.packed = 2;
-  const runtime::LoadedKernel kernel = load(p, GetParam());
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i)
-    threads.emplace_back([&] { call(kernel, p, GetParam()); });
-  for (std::thread &thread : threads)
-    thread.join();
+  const Case values(p);
+  for (bool channelsLast : {false, true}) {
+    p.channelsLast = channelsLast;
+    const runtime::LoadedKernel kernel = load(p, GetParam());
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+      threads.emplace_back([&] { call(kernel, p, values, GetParam()); });
+    for (std::thread &thread : threads)
+      thread.join();
+  }
 }
 
 TEST(ConvolutionParameters, SurviveTheirText) {
   ConvolutionParams p = square(24, 36, 10, 3, 2, 6);
   p.batch = dim::symbol("n"), p.blocks = 3, p.packed = 2, p.symbols = {p.batch};
+  EXPECT_EQ(ConvolutionParams::parse(Fields::parse(p.text()), false).text(), p.text());
+  p.channelsLast = true, p.rows = p.pixels(), p.typicalRows = 50;
   EXPECT_EQ(ConvolutionParams::parse(Fields::parse(p.text()), false).text(), p.text());
   EXPECT_EQ(ConvolutionParams::parse(Fields::parse(p.packText()), true).packText(), p.packText());
 }
@@ -276,6 +334,9 @@ TEST(ConvolutionParameters, DamageIsRefused) {
   refused("\"blocks\":1", "\"blocks\":4");
   refused("\"blocks\":1", "\"blocks\":0");
   refused("\"packed\":2", "\"packed\":3");
+  refused("\"rows\":1", "\"rows\":0");
+  refused("\"typical\":1", "\"typical\":0");
+  refused("\"channels_last\":0", "\"channels_last\":2");
   refused("\"symbols\":\"\"", "\"symbols\":\"4\"");
   refused("\"batch\":1", "\"batch\":-1");
   runtime::KernelDesc desc = describe(p, good, 3);

@@ -1,0 +1,62 @@
+// f32 convolutions of channels-last images as one instruction-set level computes them: products whose left side, a row
+// of all that a window sees for each pixel of the result, is never stored. Plain data and function pointers: every
+// level is a translation unit with flags of its own, chosen at run time (Levels.h).
+#pragma once
+
+#include "Convolution.h"
+
+namespace tressel::kernels {
+
+/// Rows are pixels of the result, those of all images behind one another; columns are channels of the result.
+struct ImplicitProduct {
+  const ConvolutionShape &shape;                     ///< of one image
+  int64_t typicalRows = 1;                           ///< decides the panels' width, as RightSide::rows
+  const float *image = nullptr;                      ///< of the batch
+  const float *weights = nullptr, *packed = nullptr; ///< as they stand (channels of the result outermost), or packed
+  float *result = nullptr;                           ///< of the batch
+  int64_t firstRow = 0, rows = 0;
+  int64_t part = 0, parts = 1; ///< those panels that are part `part` of `parts` nearly equal ones
+  float *scratch = nullptr;    ///< implicitScratchFloats(), 64-byte aligned
+};
+
+struct ImplicitProductKernels {
+  /// All weights to `to`, packedImplicitFloats().
+  void (*pack)(const ConvolutionShape &shape, int64_t typicalRows, const float *weights, float *to);
+  void (*multiply)(const ImplicitProduct &);
+};
+extern const ImplicitProductKernels implicitProductBaseline, implicitProductV3, implicitProductV4;
+
+// What follows is local to each file: the levels must not share functions (Vector.h).
+
+/// Floats that packed weights take at most, whatever the level.
+static constexpr int64_t packedImplicitFloats(const ConvolutionShape &s) {
+  return s.groups * ((s.outChannels / s.groups + 15) / 16 * 16) * depthOf(s);
+}
+
+/// Neighbouring pixels of an image with few channels are one run of memory: the taps of a row of the window are then
+/// one piece of the depth.
+static constexpr bool joinsTaps(const ConvolutionShape &s) {
+  return s.groups == 1 && s.inChannels <= 16 && s.window[2] > 1 && s.dilation[2] == 1;
+}
+/// The depth consists of pieces; each is a run of memory for each pixel of the result.
+static constexpr int64_t pieceOf(const ConvolutionShape &s) {
+  return s.inChannels / s.groups * (joinsTaps(s) ? s.window[2] : 1);
+}
+static constexpr int64_t piecesOf(const ConvolutionShape &s) { return depthOf(s) / pieceOf(s); }
+/// What stands for a piece outside the image, whatever its group.
+static constexpr int64_t zerosOf(const ConvolutionShape &s) {
+  const int64_t piece = pieceOf(s);
+  return ((piece > s.inChannels ? piece : s.inChannels) + 15) / 16 * 16;
+}
+
+/// Depth of a panel that stays in L2; where pieces begin, for as many rows and pieces as are passed over at a time;
+/// copies of pieces that reach over the image's edge.
+constexpr int64_t kImplicitDepth = 1024, kPieceStarts = 16384, kEdgeFloats = 65536, kImplicitColumns = 64;
+/// Scratch memory of any level: starts, zeros, copies, and a panel if weights are not packed.
+static constexpr int64_t implicitScratchFloats(const ConvolutionShape &s, bool packed) {
+  const int64_t piece = pieceOf(s), depth = piece < kImplicitDepth ? kImplicitDepth : piece;
+  const int64_t edges = !joinsTaps(s) ? 0 : depth < kEdgeFloats ? kEdgeFloats : depth;
+  return 2 * kPieceStarts + zerosOf(s) + edges + (packed ? 0 : kImplicitDepth * kImplicitColumns);
+}
+
+} // namespace tressel::kernels

@@ -1,0 +1,101 @@
+// The innermost loop of convolutions of channels-last images: R pixels by C vectors of channels of the result, kept in
+// registers over a block of the depth.
+#pragma once
+
+#include "PartialVector.h"
+
+namespace tressel::kernels {
+namespace {
+
+struct ImplicitTile {
+  const float *const *starts; ///< of the first piece, one for each pixel; those of the next piece are startStep behind
+  int64_t startStep;
+  int64_t offset;      ///< of what is read from each start
+  int64_t pieces, run; ///< the depth: so many pieces of so many products
+  const float *b;      ///< C vectors per product
+  float *c;
+  int64_t cRow;
+  Lanes last;         ///< of the last vector
+  bool add;           ///< to what is there
+  const char *ahead;  ///< read into L2 meanwhile
+  int64_t aheadLines; ///< cache lines of it per four products
+};
+
+template <int R, int C>
+[[gnu::always_inline]] inline void multiplyStep(Vector (&sum)[R][C], const float *const (&a)[R], int64_t k,
+                                                const float *b) {
+  Vector right[C];
+#pragma GCC unroll 4
+  for (int c = 0; c < C; ++c)
+    right[c] = load(b + c * kLanes);
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    const Vector left = broadcast(a[r][k]);
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c)
+      sum[r][c] += left * right[c];
+  }
+}
+
+template <int R, int C> void multiplyImplicit(const ImplicitTile &t) {
+  Vector sum[R][C] = {};
+  const float *const *starts = t.starts, *b = t.b;
+  const char *ahead = t.ahead;
+  const int64_t run = t.run, lines = t.aheadLines;
+  for (int64_t piece = t.pieces; piece > 0; --piece, starts += t.startStep) {
+    const float *a[R];
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+      a[r] = starts[r] + t.offset;
+    int64_t k = 0;
+    for (; k + 4 <= run; k += 4, b += 4 * C * kLanes) {
+      for (int64_t i = 0; i < lines; ++i, ahead += 64)
+        __builtin_prefetch(ahead, 0, 2);
+#pragma GCC unroll 4
+      for (int u = 0; u < 4; ++u)
+        multiplyStep<R, C>(sum, a, k + u, b + u * C * kLanes);
+    }
+    for (; k < run; ++k, b += C * kLanes)
+      multiplyStep<R, C>(sum, a, k, b);
+  }
+  const Lanes last = t.last;
+  const bool add = t.add;
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    float *to = t.c + r * t.cRow;
+#pragma GCC unroll 4
+    for (int c = 0; c < C - 1; ++c, to += kLanes)
+      store(to, add ? load(to) + sum[r][c] : sum[r][c]);
+    store(to, add ? load(to, last) + sum[r][C - 1] : sum[r][C - 1], last);
+  }
+}
+
+/// Vectors of a tile, and its most rows by them: sums, a row of the right side and a value of the left one fit the
+/// registers, a pointer for each row the others.
+#if defined(__AVX512F__)
+constexpr int kMostTileVectors = 4, kRowsOfTile[] = {0, 10, 10, 8, 6};
+#elif defined(__AVX2__)
+constexpr int kMostTileVectors = 2, kRowsOfTile[] = {0, 10, 6};
+#else
+constexpr int kMostTileVectors = 2, kRowsOfTile[] = {0, 8, 4};
+#endif
+constexpr int kMostTileRows = 10;
+
+using ImplicitTileFn = void (*)(const ImplicitTile &);
+
+/// The tiles of all sizes, by vectors and rows.
+struct ImplicitTiles {
+  ImplicitTileFn of[kMostTileVectors + 1][kMostTileRows + 1] = {};
+  template <int C, int R> constexpr void fill() {
+    of[C][R] = multiplyImplicit<R, C>;
+    if constexpr (R < kRowsOfTile[C])
+      fill<C, R + 1>();
+    else if constexpr (C < kMostTileVectors)
+      fill<C + 1, 1>();
+  }
+  constexpr ImplicitTiles() { fill<1, 1>(); }
+};
+constexpr ImplicitTiles kImplicitTiles;
+
+} // namespace
+} // namespace tressel::kernels
