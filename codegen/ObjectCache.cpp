@@ -3,6 +3,7 @@
 #include "llvm/Support/BLAKE3.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <memory>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <tuple>
@@ -393,15 +395,18 @@ ObjectCache::Info ObjectCache::clear() {
 
 namespace {
 
-/// "512M" and the like; nothing if it is no size.
+/// "512M", "512m", "512MiB" and the like, powers of 1024; nothing if it is no size.
 std::optional<int64_t> parseBytes(const char *text) {
   char *end = nullptr;
   errno = 0;
   const long long number = std::strtoll(text, &end, 10);
   static const char units[] = "KMG";
   int shift = 0;
-  if (const char *unit = *end ? std::strchr(units, *end) : nullptr)
+  if (const char *unit = *end ? std::strchr(units, std::toupper(static_cast<unsigned char>(*end))) : nullptr) {
     shift = 10 * static_cast<int>(unit - units + 1), ++end;
+    if (strcasecmp(end, "iB") == 0 || strcasecmp(end, "B") == 0)
+      end += std::strlen(end);
+  }
   if (end == text || *end || errno || number < 0 || number > (INT64_MAX >> shift))
     return std::nullopt;
   return static_cast<int64_t>(number) << shift;

@@ -462,7 +462,6 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
   }
 }
 
-Context Package::context(const std::string &name) const { return context(ContextOptions(), name); }
 Context Package::context(const ContextOptions &options, const std::string &name) const {
   Context context(executable(name), options);
   struct Owned {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -44,6 +45,7 @@ int configuredThreads() {
     long n = std::strtol(text, &end, 10);
     if (end != text && *end == 0 && n >= 1 && n <= 1024)
       return static_cast<int>(n);
+    std::fprintf(stderr, "tressel: TRESSEL_NUM_THREADS is '%s', which is no number from 1 to 1024; all cores are used\n", text);
   }
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0)

@@ -9,17 +9,29 @@
 
 #include <algorithm>
 #include <cctype>
+#include <exception>
+#include <map>
+#include <optional>
 
 namespace tressel::onnx {
 
-static int64_t symbolOf(std::string name, int64_t lo, int64_t hi) {
+static int64_t symbolOf(std::string name, int64_t lo, int64_t hi, const std::vector<BoundDim> &others) {
   if (lo == hi || lo < 1)
     return lo;
   for (char &c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)))
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.')
       c = '_';
-  return dim::symbol(std::isdigit(static_cast<unsigned char>(name[0])) ? "_" + name : name, lo,
-                     std::min(hi, dim::kMaxSize));
+  if (!std::isalpha(static_cast<unsigned char>(name[0])))
+    name.insert(0, "_");
+  // Two names may differ in such signs alone.
+  auto isTaken = [&](const std::string &symbol) {
+    return std::ranges::any_of(
+        others, [&](const BoundDim &b) { return dim::isSymbol(b.size) && dim::symbolName(b.size) == symbol; });
+  };
+  std::string unique = name;
+  for (int k = 2; isTaken(unique); ++k)
+    unique = name + "_" + std::to_string(k);
+  return dim::symbol(unique, lo, std::min(hi, dim::kMaxSize));
 }
 
 std::vector<BoundDim> bindDims(const Model &model, const ImportOptions &options) {
@@ -30,9 +42,10 @@ std::vector<BoundDim> bindDims(const Model &model, const ImportOptions &options)
         continue;
       auto it = options.dims.find(dim.name);
       if (it != options.dims.end())
-        bound.push_back({dim.name, symbolOf(dim.name, it->second.first, it->second.second), false});
+        bound.push_back({dim.name, symbolOf(dim.name, it->second.first, it->second.second, bound), false, {}});
       else
-        bound.push_back({dim.name, options.keepDynamic ? symbolOf(dim.name, 1, dim::kMaxSize) : 1, !options.keepDynamic});
+        bound.push_back({dim.name, options.keepDynamic ? symbolOf(dim.name, 1, dim::kMaxSize, bound) : 1,
+                         !options.keepDynamic, {}});
     }
   for (const auto &[name, range] : options.dims) {
     const int64_t size = range.first;
@@ -126,6 +139,65 @@ private:
 Imported import(const Model &model, mlir::MLIRContext &context, const ImportOptions &options) {
   std::vector<BoundDim> dims = bindDims(model, options);
   return {GraphImporter(model, context, dims).run(), dims};
+}
+
+Imported importOpen(const Model &model, mlir::MLIRContext &context, ImportOptions options) {
+  options.keepDynamic = true;
+  std::vector<std::string> open; // that nobody gave
+  for (const BoundDim &b : bindDims(model, options))
+    if (!options.dims.contains(b.name))
+      open.push_back(b.name);
+
+  std::map<std::vector<bool>, std::string> refused; // by which of `open` were fixed
+  std::exception_ptr last;
+  auto attempt = [&](const std::vector<bool> &isFixed) -> std::optional<Imported> {
+    ImportOptions tried = options;
+    for (size_t i = 0; i < open.size(); ++i)
+      if (isFixed[i])
+        tried.dims[open[i]] = {1, 1};
+    try {
+      return import(model, context, tried);
+    } catch (const Error &error) {
+      refused.emplace(isFixed, error.message());
+      last = std::current_exception();
+      return std::nullopt;
+    }
+  };
+  const std::vector<bool> none(open.size(), false), all(open.size(), true);
+  std::vector<bool> isFixed = none;
+  std::optional<Imported> found = attempt(none);
+  if (found)
+    return std::move(*found);
+  if (open.empty())
+    std::rethrow_exception(last);
+  std::optional<Imported> least = attempt(all);
+  if (!least) // both, since giving sizes or bounds may help
+    throw InputError(refused.at(all) + "\n  That is with 1 for each dimension that is not given (--dim). They cannot stay "
+                                       "dynamic: " + refused.at(none));
+  isFixed = all;
+  // By size: then what a set holds is there for a reason, which the set without it gave. Each try is an import, so that
+  // among many dimensions only some sets are tried.
+  constexpr size_t kMostTries = 16;
+  for (size_t size = 1; size < open.size() && !found; ++size) {
+    std::vector<bool> set = none;
+    std::fill_n(set.begin(), size, true);
+    do {
+      if (refused.size() > kMostTries)
+        break;
+      if ((found = attempt(set)))
+        isFixed = set;
+    } while (!found && std::prev_permutation(set.begin(), set.end()));
+  }
+  Imported result = std::move(found ? *found : *least);
+  for (size_t i = 0; i < open.size(); ++i)
+    if (isFixed[i]) {
+      auto without = isFixed;
+      without[i] = false;
+      const auto why = refused.find(without);
+      BoundDim &dim = *std::ranges::find(result.dims, open[i], &BoundDim::name);
+      dim.assumed = true, dim.why = why != refused.end() ? why->second : refused.at(none);
+    }
+  return result;
 }
 
 } // namespace tressel::onnx

@@ -22,6 +22,7 @@ struct BoundDim {
   std::string name;
   int64_t size = 1; ///< may be symbolic (runtime/Dim.h); its name there has _ where the model's has other signs
   bool assumed = false; ///< not given: 1 was taken
+  std::string why;      ///< what importOpen found to stand against all sizes
 };
 
 struct Imported {
@@ -37,5 +38,9 @@ std::vector<BoundDim> bindDims(const Model &model, const ImportOptions &options)
 /// static shapes. An op's location is (model file, number of the node), named after the node. Throws UnsupportedError
 /// with everything that is not supported at once, and InputError when the model is at fault, naming the node.
 Imported import(const Model &model, mlir::MLIRContext &context, const ImportOptions &options = {});
+
+/// The same with every dimension open that can be: where the model is not written for all sizes, the fewest dimensions
+/// get 1 (assumed, with `why`) of those that `options` does not name. `options.keepDynamic` is taken for set.
+Imported importOpen(const Model &model, mlir::MLIRContext &context, ImportOptions options);
 
 } // namespace tressel::onnx

@@ -253,6 +253,14 @@ int64_t Model::weightBytes() const {
   int64_t bytes = 0;
   for (const auto &tensor : graph().initializer())
     bytes += tensorType(tensor, name_).bytes();
+  forEachNode(graph(), [&](const ::onnx::NodeProto &node, const std::string &) {
+    for (const auto &attr : node.attribute()) {
+      if (attr.has_t() && node.op_type() == "Constant")
+        bytes += tensorType(attr.t(), name_).bytes();
+      for (const auto &tensor : attr.g().initializer()) // of a body
+        bytes += tensorType(tensor, name_).bytes();
+    }
+  });
   return bytes;
 }
 

@@ -16,7 +16,7 @@ int cacheCommand(const CacheArgs &args) {
   if (info.folder.empty())
     throw EnvironmentError("there is no cache: " + info.problem);
   if (!info.problem.empty())
-    note(info.problem);
+    throw EnvironmentError("the cache cannot be used: " + info.problem);
   const auto entries = static_cast<long long>(info.entries);
   if (args.json) {
     nlohmann::ordered_json object{{"schema", 1},           {"folder", info.folder}, {"entries", info.entries},

@@ -88,6 +88,11 @@ int compileCommand(const CompileArgs &args) {
   const bool package = args.emit == "package";
   if (args.format != "package" && (!package || args.output == "-"))
     throw UsageError("--format " + args.format + " makes two files, so it goes neither with --emit nor to standard output");
+  const std::string suffix = std::filesystem::path(args.output).extension().string();
+  const std::string made = args.format == "shared" ? ".so" : args.format == "static" ? ".a" : ".tsl";
+  for (const char *other : {".so", ".a", ".tsl", ".h"})
+    if (package && suffix == other && suffix != made)
+      throw UsageError("-o " + args.output + ": --format " + args.format + " makes a " + made + " file");
   std::string text;
   if (!package) {
     if (args.cpus.size() > 1)
@@ -106,14 +111,12 @@ int compileCommand(const CompileArgs &args) {
   const Program &program = programs.front();
   for (const AssumedDim &d : program.assumed)
     note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size) +
-         (program.whyFixed.empty() ? "" : ", because it cannot stay dynamic: " + program.whyFixed));
+         (d.why.empty() ? "" : ", because it cannot stay dynamic: " + d.why));
 
   std::string output = args.output;
   if (output.empty())
     output = package ? std::filesystem::path(args.model).stem().string() +
-                           (args.format == "shared"   ? ".so"
-                            : args.format == "static" ? ".a"
-                                                      : ".tsl")
+                           made
                      : "-";
   if (args.format != "package") {
     const std::string symbol = symbolOf(output), bytes = packageBytes(programs);

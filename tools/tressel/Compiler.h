@@ -55,6 +55,7 @@ struct CompileRequest {
 struct AssumedDim {
   std::string name;
   int64_t size;
+  std::string why; ///< what kept it from staying dynamic; empty where it was not to
 };
 /// What the runtime needs, and what the user is told.
 struct Program {
@@ -63,7 +64,6 @@ struct Program {
   std::shared_ptr<const std::vector<std::byte>> constants;
   std::string cpuLevel;
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
-  std::string whyFixed;            ///< what kept them from staying dynamic
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
   int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0;
   std::string noCache; ///< why kernels could not be kept on disk, where they should have been

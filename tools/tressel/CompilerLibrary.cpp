@@ -18,8 +18,11 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <set>
+#include <unistd.h>
 
 namespace tressel::tool {
 
@@ -109,6 +112,13 @@ mlir::func::FuncOp mainOf(mlir::ModuleOp module, const std::string &path) {
       check(type, op);
   });
   return main;
+}
+
+std::string knownDims(const std::set<std::string_view> &names) {
+  std::string text;
+  for (std::string_view name : names)
+    text += (text.empty() ? "; it has: " : ", ") + std::string(name);
+  return text.empty() ? "; all its sizes are fixed" : text;
 }
 
 Port portOf(const std::string &name, const TensorType &type) {
@@ -296,6 +306,12 @@ public:
     codegen::ObjectCache *cache = codegen::ObjectCache::ofUser();
     if (!cache)
       return {.folder = {}, .problem = codegen::ObjectCache::whyNone()};
+    std::error_code ec; // a folder that cannot be used is none, even where nothing was to be kept yet
+    std::filesystem::create_directories(cache->folder(), ec);
+    if (!ec && ::access(cache->folder().c_str(), R_OK | W_OK | X_OK) != 0)
+      ec.assign(errno, std::generic_category());
+    if (ec)
+      return {.folder = cache->folder(), .problem = cache->folder() + ": " + ec.message()};
     if (action == CacheAction::Verify)
       damaged = cache->verify().damaged;
     const codegen::ObjectCache::Info info = action == CacheAction::Clear ? cache->clear() : cache->info();
@@ -360,26 +376,13 @@ private:
     mlir::OwningOpRef<mlir::ModuleOp> module;
     if (isOnnx(request.path)) {
       const onnx::Model model = onnx::Model::load(request.path);
-      onnx::ImportOptions options{.dims = request.dims, .keepDynamic = request.keepDynamic};
-      onnx::Imported imported;
-      try {
-        imported = onnx::import(model, context, options);
-      } catch (const Error &error) { // not written for all sizes: what nobody gave is 1 then
-        if (!request.keepDynamic)
-          throw;
-        options.keepDynamic = false;
-        try {
-          imported = onnx::import(model, context, options);
-        } catch (const InputError &second) { // both, since giving sizes or bounds may help
-          throw InputError(second.message() + "\n  That is with 1 for each dimension that is not given (--dim). They cannot stay "
-                                              "dynamic: " + error.message());
-        }
-        program.whyFixed = error.message();
-      }
+      const onnx::ImportOptions options{.dims = request.dims, .keepDynamic = request.keepDynamic};
+      onnx::Imported imported = request.keepDynamic ? onnx::importOpen(model, context, options)
+                                                    : onnx::import(model, context, options);
       module = std::move(imported.module);
       for (const onnx::BoundDim &d : imported.dims)
         if (d.assumed)
-          program.assumed.push_back({d.name, d.size});
+          program.assumed.push_back({d.name, d.size, d.why});
     } else {
       ParsedMlir parsed = parseMlir(context, request.path);
       module = parsed.stablehlo ? stablehlo::import(*parsed.module, request.path) : std::move(parsed.module);
@@ -389,8 +392,7 @@ private:
         names.insert(dim::symbolName(symbol));
       for (const auto &[name, range] : request.dims)
         if (!names.contains(name))
-          throw InputError(request.path + ": has no symbolic dimension '" + name + "'" +
-                           (names.empty() ? "; all its sizes are fixed" : ""));
+          throw InputError(request.path + ": has no symbolic dimension '" + name + "'" + knownDims(names));
     }
     return module;
   }

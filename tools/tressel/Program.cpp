@@ -95,9 +95,12 @@ std::string packageBytes(std::span<const Program> levels) {
   return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
 }
 
-void checkMemory(const runtime::Schedule &schedule) {
-  // Of symbolic sizes the least that is possible; a call that needs more says so itself.
-  auto least = [](int64_t size) { return static_cast<double>(std::max<int64_t>(0, dim::bounds(size).lo)); };
+void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims) {
+  // Of sizes that nobody has given the least that is possible.
+  auto least = [&](int64_t size) {
+    const int64_t bytes = dims.all().empty() ? dim::bounds(size).lo : dim::evaluate(size, dims);
+    return static_cast<double>(std::max<int64_t>(0, bytes));
+  };
   double need = least(schedule.peakBytes);
   for (const auto &v : schedule.inputs)
     need += least(dim::bytes(v.type));

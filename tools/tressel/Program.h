@@ -40,7 +40,8 @@ PackageInfo describePackage(const std::string &path);
 /// The bytes of a .tsl file.
 std::string packageBytes(std::span<const Program> levels);
 
-/// Throws InputError, saying how many bytes are needed, when a program is larger than this machine's memory.
-void checkMemory(const runtime::Schedule &schedule);
+/// Throws InputError, saying how many bytes are needed, when a program is larger than this machine's memory. Of symbolic
+/// sizes the least is taken, unless `dims` has all of them.
+void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims = {});
 
 } // namespace tressel::tool

@@ -138,7 +138,12 @@ private:
     for (const auto &[name, size] : sizes_) {
       const int64_t symbol = runtime::findDim(schedule, name);
       if (!symbol)
-        throw InputError("the program has no dimension '" + name + "' of symbolic size");
+        throw InputError("the program has no dimension '" + name + "' of symbolic size; it has: " + [&] {
+          std::string known;
+          for (int64_t other : schedule.dims)
+            known += (known.empty() ? "" : ", ") + std::string(dim::symbolName(other));
+          return known;
+        }());
       dims_.bind(symbol, size);
     }
     for (const auto &port : schedule.inputs)
@@ -154,6 +159,8 @@ private:
       dims_.bind(symbol, size);
     }
     runtime::checkDims(schedule, dims_);
+    if (!schedule.dims.empty())
+      checkMemory(schedule, dims_);
   }
   TensorType sized(TensorType type) const {
     type.shape = dim::evaluate(type.shape, dims_);
@@ -301,8 +308,7 @@ int runCommand(const RunArgs &args) {
   checkDevice(args.device);
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
-  if (args.rtol < 0 || args.atol < 0)
-    throw UsageError("--rtol and --atol must not be negative");
+  checkTolerances(args.rtol, args.atol);
   std::map<std::string, int64_t> dims = parseSizes(args.dims);
   std::vector<Given> given;
   for (const std::string &option : args.inputs)
@@ -369,8 +375,12 @@ int runCommand(const RunArgs &args) {
       std::vector<Given> outputs = readNumbered(set, "output_");
       if (outputs.empty())
         throw InputError(set.string() + ": holds no output_0.pb");
-      for (const auto &[name, tensor] : assign(outputs, schedule.outputs, "output"))
+      const Named expected = assign(outputs, schedule.outputs, "output");
+      for (const auto &[name, tensor] : expected)
         agrees &= runner.check(name, tensor, set.string());
+      for (const auto &port : schedule.outputs)
+        if (!expected.contains(port.name))
+          note(set.string() + " holds nothing for the output '" + port.name + "': not compared");
     }
   }
 

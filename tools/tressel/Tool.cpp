@@ -4,6 +4,7 @@
 #include "tressel/runtime/File.h"
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
@@ -110,6 +111,11 @@ std::map<std::string, int64_t> parseSizes(const std::vector<std::string> &option
     sizes.emplace(name, range.lo);
   }
   return sizes;
+}
+
+void checkTolerances(double rtol, double atol) {
+  if (!(rtol >= 0 && std::isfinite(rtol) && atol >= 0 && std::isfinite(atol)))
+    throw UsageError("--rtol and --atol must be finite and not negative");
 }
 
 void checkDevice(const std::string &device) {

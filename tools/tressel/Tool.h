@@ -69,6 +69,8 @@ struct DimRange {
 std::map<std::string, DimRange> parseDims(const std::vector<std::string> &options);
 /// The same where sizes are wanted, not ranges.
 std::map<std::string, int64_t> parseSizes(const std::vector<std::string> &options);
+/// Throws UsageError for what is negative or no number.
+void checkTolerances(double rtol, double atol);
 /// `cpu`, or an error that says what the machine or this version lacks.
 void checkDevice(const std::string &device);
 

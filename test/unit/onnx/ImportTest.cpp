@@ -3,6 +3,7 @@
 #include "ModelBuilder.h"
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Interpreter.h"
+#include "tressel/runtime/Dim.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <array>
@@ -207,6 +208,44 @@ TEST_F(OnnxImport, AssumesOneForAnOpenDim) {
   EXPECT_EQ(imported.dims[0].name, "d1");
   EXPECT_EQ(imported.dims[0].size, 1);
   EXPECT_TRUE(imported.dims[0].assumed);
+}
+
+TEST_F(OnnxImport, FixesTheFewestDims) {
+  ModelBuilder b; // d2 and d3 cannot both be open
+  b.input("x", {-1, -2, -3}).output("y");
+  auto *perm = b.node("Transpose", {"x"}, {"t"}).add_attribute();
+  perm->set_name("perm"), perm->set_type(::onnx::AttributeProto::INTS);
+  for (int64_t d : {0, 2, 1})
+    perm->add_ints(d);
+  b.node("Add", {"x", "t"}, {"y"}, "sum");
+  onnx::Imported imported = onnx::importOpen(Model::parse(b.bytes(), "m.onnx"), context, {});
+  ASSERT_EQ(imported.dims.size(), 3u);
+  EXPECT_EQ(dim::str(imported.dims[0].size), "d1");
+  EXPECT_FALSE(imported.dims[0].assumed);
+  EXPECT_EQ(imported.dims[1].size, 1);
+  EXPECT_TRUE(imported.dims[1].assumed);
+  EXPECT_NE(imported.dims[1].why.find("node 'sum'"), std::string::npos) << imported.dims[1].why;
+  EXPECT_EQ(dim::str(imported.dims[2].size), "d3");
+  // A size that is given stays.
+  imported = onnx::importOpen(Model::parse(b.bytes(), "m.onnx"), context, {.dims = {{"d3", {7, 7}}}});
+  EXPECT_EQ(imported.dims[1].size, 1);
+  EXPECT_EQ(imported.dims[2].size, 7);
+}
+
+TEST_F(OnnxImport, DimsKeepTheirNames) {
+  ModelBuilder b;
+  b.input("x", {-1, -2, -3, -4}).output("y");
+  auto *shape = b.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  const char *names[] = {"n.0", "a-b", "a b", "0"};
+  for (int i = 0; i < 4; ++i)
+    shape->mutable_dim(i)->set_dim_param(names[i]);
+  b.node("Relu", {"x"}, {"y"});
+  onnx::Imported imported = onnx::importOpen(Model::parse(b.bytes(), "m.onnx"), context, {});
+  const char *symbols[] = {"n.0", "a_b", "a_b_2", "_0"}; // two names are two sizes
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(imported.dims[i].name, names[i]);
+    EXPECT_EQ(dim::str(imported.dims[i].size), symbols[i]);
+  }
 }
 
 TEST_F(OnnxImport, RefusesWrongDims) {

@@ -16,10 +16,12 @@
 #include "tressel/runtime/Executable.h"
 #include "tressel/runtime/Schedule.h"
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tressel::runtime {
@@ -91,9 +93,12 @@ public:
 
   /// A context whose states are bound: parameters to the file's bytes, mutable states to copies of the context's own.
   /// Throws InputError too if the package has no value for a state.
-  Context context(const std::string &function = "") const;
-  /// The same with memory for the largest sizes: context({.max_dims = {{"batch", 64}}}).
-  Context context(const ContextOptions &options, const std::string &function = "") const;
+  /// With memory for the largest sizes: context({.max_dims = {{"batch", 64}}}).
+  Context context(const ContextOptions &options = {}, const std::string &function = "") const;
+  /// A template, so that context({}) means the one above.
+  template <std::convertible_to<std::string_view> Name> Context context(const Name &function) const {
+    return context(ContextOptions(), std::string(std::string_view(function)));
+  }
 
 private:
   struct Impl;

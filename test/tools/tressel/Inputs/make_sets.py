@@ -1,4 +1,4 @@
-"""make_sets.py FOLDER: two sets for counter.mlir, and a set that expects something wrong in FOLDER/wrong."""
+"""make_sets.py FOLDER: two sets for counter.mlir, one that expects something wrong in FOLDER/wrong, and one for two-outputs.mlir in FOLDER/some."""
 import pathlib
 import sys
 
@@ -17,3 +17,5 @@ for folder, y in ((root / "test_data_set_0", [1, 3]), (root / "test_data_set_1",
     write(folder, "input_0.pb", [1, 2], "x")
     write(folder, "input_1.pb", [0, 1], "sum")
     write(folder, "output_0.pb", y, "y")
+write(root / "some/test_data_set_0", "input_0.pb", [1, 2], "x")
+write(root / "some/test_data_set_0", "output_0.pb", [-1, -2], "y")
