@@ -21,10 +21,13 @@ std::optional<Convolution> asConvolution(const BinaryRoot &root) {
   };
   const int g = root.info->attrIndex("groups");
   Convolution c;
-  c.batch = x.shape[0], c.inChannels = x.shape[1], c.outChannels = w.shape[0];
+  const int last = root.info->attrIndex("channels_last");
+  c.channelsLast = last >= 0 && std::get<bool>(root.attrs[static_cast<size_t>(last)]);
+  const int channels = c.channelsLast ? x.rank() - 1 : 1, space = c.channelsLast ? 1 : 2;
+  c.batch = x.shape[0], c.inChannels = x.shape[channels], c.outChannels = w.shape[0];
   c.groups = g < 0 ? 1 : std::get<int64_t>(root.attrs[static_cast<size_t>(g)]);
-  for (int d = 2; d < x.rank(); ++d)
-    c.in.push_back(x.shape[d]), c.window.push_back(w.shape[d]), c.out.push_back(root.result.shape[d]);
+  for (int d = 0; d < x.rank() - 2; ++d)
+    c.in.push_back(x.shape[space + d]), c.window.push_back(w.shape[2 + d]), c.out.push_back(root.result.shape[space + d]);
   c.strides = ints("strides", 1), c.dilations = ints("dilations", 1);
   c.padLow = ints("pad_low", 0), c.padHigh = ints("pad_high", 0);
   if (!w.shape.isStatic() || !dim::isConstant(c.inChannels) ||
