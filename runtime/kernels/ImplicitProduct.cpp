@@ -59,12 +59,23 @@ struct Pixel {
 
 bool within(int64_t i, int64_t size) { return static_cast<uint64_t>(i) < static_cast<uint64_t>(size); }
 
-/// A row of the window over one pixel, of which only some columns exist.
-float *copyEdge(const float *row, int64_t column, int64_t columns, int64_t size, int64_t channels, float *to) {
-  for (int64_t x = column; x < column + columns; ++x)
-    for (int64_t c = 0; c < channels; ++c)
-      *to++ = within(x, size) ? row[x * channels + c] : 0;
-  return to;
+/// Pixels [from, to) of `count` whose piece of `width` columns, the first one's at `column`, lies in a line of `size`.
+struct Inside {
+  int64_t from, to;
+  Inside(int64_t column, int64_t stride, int64_t width, int64_t size, int64_t count)
+      : from(column >= 0 ? 0 : least(count, ceilDiv(-column, stride))),
+        to(most(from, size < width + column ? 0 : least(count, (size - width - column) / stride + 1))) {}
+};
+
+/// A row of the window that reaches over the edge of a line: zeros for columns that do not exist.
+void copyEdge(const float *line, int64_t column, int64_t width, int64_t size, int64_t channels, float *to) {
+  const int64_t from = most(0, least(width, -column)), end = most(from, least(width, size - column));
+  for (int64_t i = 0; i < from * channels; ++i)
+    to[i] = 0;
+  for (int64_t i = from * channels; i < end * channels; ++i)
+    to[i] = line[column * channels + i];
+  for (int64_t i = end * channels; i < width * channels; ++i)
+    to[i] = 0;
 }
 
 /// Lists where the pieces of a block begin: for each piece, one pointer per row.
@@ -87,17 +98,22 @@ void findPieces(const ConvolutionShape &s, const float *images, const DepthBlock
         continue;
       }
       const float *const row = images + ((pixel.image * s.in[0] + depth) * s.in[1] + line) * s.in[2] * channels;
-      int64_t column = pixel.at[2] * s.stride[2] + tap[2];
-      for (int64_t i = 0; i < count; ++i, column += s.stride[2]) {
-        if (column >= 0 && column + width <= s.in[2]) {
-          *starts++ = row + column * channels;
-        } else if (!joined) {
-          *starts++ = zeros;
-        } else {
-          *starts++ = edges;
-          edges = copyEdge(row, column, width, s.in[2], channels, edges);
+      const int64_t column = pixel.at[2] * s.stride[2] + tap[2];
+      const Inside inside(column, s.stride[2], width, s.in[2], count);
+      auto findEdges = [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) {
+          starts[i] = joined ? edges : zeros;
+          if (joined)
+            copyEdge(row, column + i * s.stride[2], width, s.in[2], channels, edges), edges += width * channels;
         }
-      }
+      };
+      findEdges(0, inside.from);
+      const float *start = row + (column + inside.from * s.stride[2]) * channels;
+      const int64_t step = s.stride[2] * channels;
+      for (int64_t i = inside.from; i < inside.to; ++i, start += step)
+        starts[i] = start;
+      findEdges(inside.to, count);
+      starts += count;
     }
   }
 }

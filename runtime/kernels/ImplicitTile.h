@@ -42,6 +42,11 @@ template <int R, int C> void multiplyImplicit(const ImplicitTile &t) {
   const float *const *starts = t.starts, *b = t.b;
   const char *ahead = t.ahead;
   const int64_t run = t.run, lines = t.aheadLines;
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c)
+      __builtin_prefetch(t.c + r * t.cRow + c * kLanes, 1);
   for (int64_t piece = t.pieces; piece > 0; --piece, starts += t.startStep) {
     const float *a[R];
 #pragma GCC unroll 16
