@@ -6,6 +6,7 @@
 #include "runtime/kernels/ConvolutionParams.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tressel::kernels {
 
@@ -13,7 +14,7 @@ using codegen::hinted;
 
 static ConvolutionParams paramsOf(const codegen::Convolution &c) {
   ConvolutionParams p;
-  p.batch = c.batch;
+  p.batch = c.batch, p.channelsLast = c.channelsLast;
   ConvolutionShape &s = p.shape;
   s.groups = c.groups, s.inChannels = c.inChannels, s.outChannels = c.outChannels;
   const size_t leading = 3 - c.in.size();
@@ -46,6 +47,42 @@ static int64_t chooseBlocks(const ConvolutionParams &p, double imageSeconds, int
   return 1;
 }
 
+/// Channels last: blocks of pixels, so many that threads share them and what follows finds a block in L2. Where pixels
+/// are too few for that, each thread reads weights of its own instead.
+static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) {
+  constexpr double worthSplitting = 50e-6;
+  constexpr int64_t leastRows = 48, leastChannels = 64, blockBytes = 192 << 10;
+  const int64_t pixels = p.pixels();
+  const int64_t most = std::max(leastRows, blockBytes / (4 * p.shape.outChannels));
+  p.rows = pixels, p.typicalRows = std::max<int64_t>(1, dim::hint(pixels));
+  if (serialSeconds < worthSplitting)
+    return;
+  if (!dim::isConstant(pixels)) {
+    p.rows = most;
+    return;
+  }
+  if (threads > 1 && pixels < leastRows * threads) {
+    p.blocks = std::clamp<int64_t>(p.shape.outChannels / leastChannels, 1, 2 * threads);
+    return;
+  }
+  // As many for each thread, if they are not many.
+  int64_t blocks = std::clamp<int64_t>(pixels / leastRows / threads, 1, 4) * threads;
+  blocks = std::max(threads == 1 ? 1 : blocks, (pixels + most - 1) / most);
+  p.rows = (pixels + blocks - 1) / blocks;
+}
+
+/// Channels last, of the peak as measured on one core: what lists the pieces of the depth costs, and the lanes of the
+/// last vector of channels that are no channels.
+static double channelsLastEfficiency(const ConvolutionParams &p) {
+  const ConvolutionShape &s = p.shape;
+  const auto channels = static_cast<double>(s.outChannels / s.groups), vectors = std::ceil(channels / 16),
+             piece = static_cast<double>(pieceOf(s)), depth = static_cast<double>(depthOf(s)),
+             rows = hinted(p.pixels());
+  double share = 0.88 * channels / (16 * vectors) * (piece / (piece + 1.5)) * (depth / (depth + 4));
+  share *= std::min(1.0, 0.12 + 0.14 * rows);
+  return p.packed >= 0 ? share : share * rows / (rows + 20);
+}
+
 /// Share of the peak, as measured on one core: what arranging the image costs, many channels of the result share; the
 /// end of each tile, many products; the lanes that the last vector wastes, many pixels.
 static double efficiency(const ConvolutionShape &s, bool packed) {
@@ -65,7 +102,7 @@ static double efficiency(const ConvolutionShape &s, bool packed) {
 std::optional<passes::Bid> bidForConvolution(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
                                              llvm::ArrayRef<bool> parameterOnly) {
   const auto convolution = codegen::asConvolution(root);
-  if (!convolution || convolution->channelsLast)
+  if (!convolution)
     return std::nullopt;
   ConvolutionParams p = paramsOf(*convolution);
   p.image = codegen::inputOf(candidate, 0), p.weights = codegen::inputOf(candidate, 1);
@@ -78,8 +115,12 @@ std::optional<passes::Bid> bidForConvolution(const codegen::BinaryRoot &root, co
   const double images = hinted(p.batch), flops = images * codegen::flopsPerImage(*convolution);
   const double bytes =
       hinted(dim::bytes(root.operands[0])) + hinted(dim::bytes(root.operands[1])) + hinted(dim::bytes(root.result));
-  const double predicted = codegen::predictSeconds(cpu, flops, bytes, efficiency(p.shape, packed || !p.wantsPacked()));
-  p.blocks = chooseBlocks(p, predicted * cpu.threads / images, cpu.threads);
+  const double share = p.channelsLast ? channelsLastEfficiency(p) : efficiency(p.shape, packed || !p.wantsPacked());
+  const double predicted = codegen::predictSeconds(cpu, flops, bytes, share);
+  if (p.channelsLast)
+    chooseRows(p, predicted * cpu.threads, cpu.threads);
+  else
+    p.blocks = chooseBlocks(p, predicted * cpu.threads / images, cpu.threads);
 
   passes::Bid bid;
   const int64_t units = std::max<int64_t>(1, dim::hint(p.units()));
@@ -89,7 +130,7 @@ std::optional<passes::Bid> bidForConvolution(const codegen::BinaryRoot &root, co
   bid.grain = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(units) * 20e-6 / (predicted * cpu.threads)),
                                   1, units);
   bid.scratchBytes = p.scratchBytes();
-  bid.takesEpilogue = true;
+  bid.takesEpilogue = !p.channelsLast || p.blocks == 1;
   if (packed)
     bid.packs.push_back({static_cast<unsigned>(p.weights), p.packText(), p.packedBytes()});
   return bid;
