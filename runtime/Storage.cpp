@@ -47,9 +47,10 @@ constexpr int kNumClasses = classOf(kLargestBlock) + 1;
 std::atomic<int64_t> liveLargeBytes{0}, cachedLargeBytes{0};
 
 void *allocateBlock(int64_t bytes) {
-  if (bytes < 2 * kHugePage)
+  if (bytes < kHugePage)
     return std::aligned_alloc(kAlignment, static_cast<size_t>(bytes));
-  const int64_t rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  // A huge page that would be mostly empty is left in small ones.
+  const int64_t rest = bytes % kHugePage, rounded = rest > kHugePage / 2 ? bytes - rest + kHugePage : bytes;
   void *block = std::aligned_alloc(kHugePage, static_cast<size_t>(rounded));
   if (block)
     madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);

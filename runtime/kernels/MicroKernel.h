@@ -20,7 +20,8 @@ struct Tile {
   int64_t aheadLines; ///< cache lines of it per four steps of the depth
 };
 
-template <int R, int C> [[gnu::always_inline]] inline void step(Vector (&sum)[R][C], const float *a, int64_t aRow, const float *b) {
+template <int R, int C>
+[[gnu::always_inline]] inline void step(Vector (&sum)[R][C], const float *a, int64_t aRow, const float *b) {
   Vector right[C];
 #pragma GCC unroll 8
   for (int c = 0; c < C; ++c)
@@ -36,7 +37,9 @@ template <int R, int C> [[gnu::always_inline]] inline void step(Vector (&sum)[R]
 
 /// What is fetched ahead goes into L1 if it is needed soon, else into L2.
 template <int R, int C, bool Soon> void multiplyTile(const Tile &t) {
-  Vector sum[R][C] = {};
+  constexpr int kSets = R * C >= 8 ? 1 : R * C >= 4 ? 2 : 4; // sums enough to hide the latency of a multiply-add
+  Vector sums[kSets][R][C] = {};
+  auto &sum = sums[0];
   const float *a = t.a, *b = t.b;
   const char *ahead = reinterpret_cast<const char *>(t.ahead);
   const int64_t aRow = t.aRow, bRow = t.bRow, lines = t.aheadLines;
@@ -46,11 +49,18 @@ template <int R, int C, bool Soon> void multiplyTile(const Tile &t) {
       __builtin_prefetch(ahead, 0, Soon ? 3 : 2);
 #pragma GCC unroll 4
     for (int u = 0; u < 4; ++u)
-      step<R, C>(sum, a + u, aRow, b + u * bRow);
+      step<R, C>(sums[u % kSets], a + u, aRow, b + u * bRow);
     a += 4, b += 4 * bRow;
   }
   for (; k > 0; --k, ++a, b += bRow)
     step<R, C>(sum, a, aRow, b);
+#pragma GCC unroll 4
+  for (int set = 1; set < kSets; ++set)
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int c = 0; c < C; ++c)
+        sum[r][c] += sums[set][r][c];
   float *to = t.c;
   const int64_t cRow = t.cRow;
   if (t.add) {

@@ -1,6 +1,7 @@
 // The driver of matrix products at one level: blocks of depth and rows that fit the caches, inside them the panels of
 // the right side, inside those tiles of rows.
 #include "Product.h"
+#include "DotTile.h"
 #include "MicroKernel.h"
 
 namespace tressel::kernels {
@@ -11,8 +12,10 @@ static_assert(kMostColumns * kLanes <= kMostColumnsOfPanel);
 /// How the columns fall into panels.
 struct Panels {
   int64_t vectors, count;
-  explicit Panels(const RightSide &right) : vectors(ceilDiv(right.n, kLanes)), count(ceilDiv(vectors, widest(right.rows))) {}
-  /// Vectors of a panel at most, as measured: 4 for tiles of 6 rows, but 3 for tiles of 8 where they fit the rows better.
+  explicit Panels(const RightSide &right)
+      : vectors(ceilDiv(right.n, kLanes)), count(ceilDiv(vectors, widest(right.rows))) {}
+  /// Vectors of a panel at most, as measured: 4 for tiles of 6 rows, but 3 for tiles of 8 where they fit the rows
+  /// better.
   static int64_t widest(int64_t rows) {
     const bool highTiles = (rows > 6 && rows <= 20) || rows % 8 == 0;
     return kMostColumns < 4 || !highTiles ? kMostColumns : 3;
@@ -23,7 +26,8 @@ struct Panels {
 // --- Other layouts ---------------------------------------------------------------------------------------------------
 
 /// `depth` rows of one panel, at `to`.
-void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, int64_t vectors, float *to) {
+void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, int64_t vectors,
+               float *to) {
   const int64_t width = vectors * kLanes;
   if (bColumn == 1 && columns == width) {
     for (int64_t k = 0; k < depth; ++k, b += bDepth)
@@ -39,7 +43,19 @@ void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, i
   }
 }
 
+/// Up to this many rows, a right side with dense columns is read where it stands.
+constexpr int64_t kRowsOfDots = 8;
+
+/// Columns one behind the other.
+void packColumns(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, float *to) {
+  for (int64_t c = 0; c < columns; ++c)
+    for (int64_t k = 0; k < depth; ++k)
+      *to++ = b[c * bColumn + k * bDepth];
+}
+
 void pack(const RightSide &right, const float *b, int64_t bDepth, int64_t bColumn, float *to) {
+  if (goesAlongDepth(right, kLanes))
+    return packColumns(b, bDepth, bColumn, right.k, right.n, to);
   const Panels panels(right);
   for (int64_t p = 0; p < panels.count; ++p) {
     const int64_t from = panels.begin(p), vectors = panels.begin(p + 1) - from, column = from * kLanes;
@@ -97,7 +113,7 @@ void multiplyPanel(const PanelProduct &p) {
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = part(p.rows, tiles, t), rows = part(p.rows, tiles, t + 1) - first;
     const TileFn fn = kTiles.of[p.soon][p.vectors][rows];
-    const Tile tile{p.a + first * p.aRow, p.aRow,        p.b, p.bRow, p.depth, p.c + first * p.cRow, p.cRow, p.add,
+    const Tile tile{p.a + first * p.aRow,     p.aRow, p.b, p.bRow, p.depth, p.c + first * p.cRow, p.cRow, p.add,
                     p.ahead + t * share * 16, perStep};
     if (p.columns == p.vectors * kLanes)
       fn(tile);
@@ -108,28 +124,16 @@ void multiplyPanel(const PanelProduct &p) {
 
 // --- All of it -------------------------------------------------------------------------------------------------------
 
-/// One row times columns whose depth is dense: sums along the depth.
-void multiplyDots(const float *a, const float *b, int64_t bColumn, int64_t depth, int64_t columns, float *c) {
-  constexpr int kAtOnce = 4;
-  for (int64_t j = 0; j < columns; j += kAtOnce) {
-    const float *at[kAtOnce];
-    for (int i = 0; i < kAtOnce; ++i)
-      at[i] = b + least(j + i, columns - 1) * bColumn;
-    Vector sum[kAtOnce] = {}, further[kAtOnce] = {};
-    int64_t k = 0;
-    for (; k + 2 * kLanes <= depth; k += 2 * kLanes)
-      for (int i = 0; i < kAtOnce; ++i) {
-        sum[i] += load(a + k) * load(at[i] + k);
-        further[i] += load(a + k + kLanes) * load(at[i] + k + kLanes);
-      }
-    for (int i = 0; i < kAtOnce && j + i < columns; ++i) {
-      sum[i] += further[i];
-      float total = 0;
-      for (int64_t rest = k; rest < depth; ++rest)
-        total += a[rest] * at[i][rest];
-      for (int lane = 0; lane < kLanes; ++lane)
-        total += sum[i][lane];
-      c[j + i] = total;
+/// Rows times columns, both dense along the depth.
+void multiplyByDots(const float *a, int64_t aRow, int64_t rows, const float *b, int64_t bColumn, int64_t columns,
+                    int64_t depth, float *c, int64_t cRow, bool add) {
+  const int64_t highs = ceilDiv(rows, kMostDotRows), wides = ceilDiv(columns, kMostDotColumns);
+  for (int64_t i = 0; i < highs; ++i) {
+    const int64_t row = part(rows, highs, i), numRows = part(rows, highs, i + 1) - row;
+    for (int64_t j = 0; j < wides; ++j) {
+      const int64_t column = part(columns, wides, j), numColumns = part(columns, wides, j + 1) - column;
+      kDotTiles.of[numRows][numColumns](
+          {a + row * aRow, aRow, b + column * bColumn, bColumn, depth, c + row * cRow + column, cRow, add});
     }
   }
 }
@@ -141,16 +145,13 @@ void multiply(const Product &p) {
   if (firstPanel == lastPanel)
     return;
   const bool leftDense = p.aDepth == 1 || k == 1;
-  if (p.b && p.rows == 1 && leftDense && p.bDepth == 1 && k > 1) {
-    const int64_t from = panels.begin(firstPanel) * kLanes, to = least(panels.begin(lastPanel) * kLanes, n);
-    multiplyDots(p.a, p.b + from * p.bColumn, p.bColumn, k, to - from, p.c + from);
-    return;
-  }
+  const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.rows <= kRowsOfDots && p.bDepth == 1 && k > 1);
   // Few rows read the right side where it stands, if its rows are dense.
   const bool near = n * k < (1 << 18);
   const bool direct = p.b && p.bColumn == 1 && p.rows <= 8;
   const int64_t depths = ceilDiv(k, kDepthOfBlock), blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
-  float *const bAside = p.scratch, *const aAside = p.scratch + (p.b ? kMostColumnsOfPanel * least(k, kDepthOfBlock) : 0);
+  float *const bAside = p.scratch, *const aAside =
+                                       p.scratch + (p.b ? kMostColumnsOfPanel * least(k, kDepthOfBlock) : 0);
   for (int64_t d = 0; d < depths; ++d) {
     const int64_t k0 = part(k, depths, d), depth = part(k, depths, d + 1) - k0;
     for (int64_t block = 0; block < blocks; ++block) {
@@ -160,6 +161,17 @@ void multiply(const Product &p) {
       if (!leftDense) {
         copyLeft(a, p.aRow, p.aDepth, rows, depth, aAside);
         a = aAside, aRow = depth;
+      }
+      if (dots) {
+        const int64_t from = panels.begin(firstPanel) * kLanes, to = least(panels.begin(lastPanel) * kLanes, n);
+        const float *b = p.packed ? p.packed + from * k + k0 : p.b + from * p.bColumn + k0 * p.bDepth;
+        int64_t bColumn = p.packed ? k : p.bColumn;
+        if (!p.packed && p.bDepth != 1) {
+          packColumns(b, p.bDepth, p.bColumn, depth, to - from, bAside);
+          b = bAside, bColumn = depth;
+        }
+        multiplyByDots(a, aRow, rows, b, bColumn, to - from, depth, p.c + row0 * p.cRow + from, p.cRow, d > 0);
+        continue;
       }
       for (int64_t j = firstPanel; j < lastPanel; ++j) {
         const int64_t from = panels.begin(j), vectors = panels.begin(j + 1) - from, width = vectors * kLanes,

@@ -14,6 +14,12 @@ struct RightSide {
   int64_t rows = 1; ///< that a product with it typically has: decides the panels' width
 };
 
+/// Whether the columns are so few that vectors of `lanes` along the depth do more than vectors across the columns, as
+/// measured: the depth must be worth adding up the lanes at its end.
+constexpr bool goesAlongDepth(const RightSide &right, int64_t lanes) {
+  return right.n <= lanes * 3 / 2 && right.k >= 8 * right.n;
+}
+
 /// Floats that a packed side takes at most, whatever the level.
 constexpr int64_t packedFloats(int64_t n, int64_t k) { return (n + 15) / 16 * 16 * k; }
 
@@ -44,7 +50,8 @@ constexpr int64_t kRowsOfBlock = 128, kDepthOfBlock = 1024, kMostColumnsOfPanel 
 /// Scratch memory of any level: a block of the left side if its depth is not dense, a panel of the right side if it is
 /// not packed.
 constexpr int64_t productScratchFloats(int64_t k, bool leftDense, bool packed) {
-  return (k < kDepthOfBlock ? k : kDepthOfBlock) * ((leftDense ? 0 : kRowsOfBlock) + (packed ? 0 : kMostColumnsOfPanel));
+  return (k < kDepthOfBlock ? k : kDepthOfBlock) *
+         ((leftDense ? 0 : kRowsOfBlock) + (packed ? 0 : kMostColumnsOfPanel));
 }
 
 } // namespace tressel::kernels

@@ -41,7 +41,8 @@ void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, ru
   Memory c(p.batch * p.m * p.n * 4), packed(p.packed >= 0 ? p.packedBytes() : 0);
   std::vector<void *> buffers{const_cast<float *>(a.data()), const_cast<float *>(b.data()), c.get()};
   if (p.packed >= 0) {
-    run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), level), {buffers[1], packed.get()}, 1, 1, 0);
+    run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), level), {buffers[1], packed.get()},
+        1, 1, 0);
     buffers.insert(buffers.begin() + 2, packed.get());
   }
   run(kernel, buffers, p.units(), chunk, symbolic.scratchBytes(), scalars);
@@ -57,7 +58,9 @@ void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, ru
       }
 }
 
-void check(const ProductParams &p, runtime::CpuLevel level, int64_t chunk = 1) { call(load(p, level), p, level, {}, chunk); }
+void check(const ProductParams &p, runtime::CpuLevel level, int64_t chunk = 1) {
+  call(load(p, level), p, level, {}, chunk);
+}
 
 /// Row-major operands.
 ProductParams plain(int64_t m, int64_t n, int64_t k) {
@@ -83,6 +86,21 @@ TEST_P(Products, AllNumbersOfColumnsAndDepths) {
         wide.packed = deep.packed = packed ? 2 : -1;
         check(wide, GetParam());
         check(deep, GetParam());
+      }
+}
+
+TEST_P(Products, FewColumnsOfGreatDepth) {
+  for (int64_t n = 1; n <= 26; ++n)
+    for (auto [m, k] :
+         {std::array<int64_t, 2>{1, 8 * n}, {7, 230}, {n == 10 ? 20 : 3, n % 9 == 1 ? 1100 + n : 200 - n}})
+      for (bool packed : {false, true}) {
+        ProductParams p = plain(m, n, k);
+        p.packed = packed ? 2 : -1, p.parts = 1 + n % 3;
+        check(p, GetParam());
+        p.b = {0, 1, k};
+        check(p, GetParam());
+        p.a = {0, 1, m};
+        check(p, GetParam());
       }
 }
 
