@@ -59,6 +59,15 @@ static memory::desc rowMajor(const Dims &dims) {
     strides[i - 1] = strides[i] * dims[i];
   return plain(dims, strides);
 }
+/// Sizes are [batch, channels, space...] whatever the order in memory.
+static memory::desc channelsLast(const Dims &dims) {
+  Dims strides(dims.size(), 1);
+  int64_t step = dims[1];
+  for (size_t i = dims.size() - 1; i > 1; --i)
+    strides[i] = step, step *= dims[i];
+  strides[0] = step;
+  return plain(dims, strides);
+}
 static memory::desc any(const Dims &dims) {
   return memory::desc(dims, memory::data_type::f32, memory::format_tag::any);
 }
@@ -109,12 +118,13 @@ struct ConvPlan {
     s.insert(s.end(), c.in.begin(), c.in.end());
     d.insert(d.end(), c.out.begin(), c.out.end());
     w.insert(w.end(), c.window.begin(), c.window.end());
-    src = rowMajor(s), weights = rowMajor(w), dst = rowMajor(d);
+    src = c.channelsLast ? channelsLast(s) : rowMajor(s), weights = rowMajor(w);
+    dst = c.channelsLast ? channelsLast(d) : rowMajor(d);
     Dims dilations;
     for (int64_t x : c.dilations)
       dilations.push_back(x - 1);
     // Blocked layouts pay for their reorders once both channel counts fill vectors; with few channels plain is faster.
-    bool blocked = c.inChannels / c.groups >= 16 && features / c.groups >= 16;
+    bool blocked = !c.channelsLast && c.inChannels / c.groups >= 16 && features / c.groups >= 16;
     auto make = [&](const memory::desc &right) -> dnnl::convolution_forward::primitive_desc {
       return {dnnl::convolution_forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
                                               blocked ? any(s) : src, right, blocked ? any(d) : dst, c.strides,

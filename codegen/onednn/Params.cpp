@@ -98,7 +98,8 @@ std::string Params::toJson() const {
                  {"strides", conv.strides},
                  {"dilations", conv.dilations},
                  {"pad_low", conv.padLow},
-                 {"pad_high", conv.padHigh}};
+                 {"pad_high", conv.padHigh},
+                 {"channels_last", conv.channelsLast}};
   return j.dump();
 }
 
@@ -129,12 +130,13 @@ Params Params::fromJson(const std::string &text) {
       const json &c = j.at("conv");
       p.conv = {sizeOf(c.at("batch")), c.at("groups"),      c.at("in_channels"), c.at("out_channels"),
                 c.at("blocks"),        sizesOf(c.at("in")), c.at("window"),      sizesOf(c.at("out")),
-                c.at("strides"),       c.at("dilations"),   c.at("pad_low"),     c.at("pad_high")};
+                c.at("strides"),       c.at("dilations"),   c.at("pad_low"),     c.at("pad_high"), c.at("channels_last")};
       size_t rank = p.conv.in.size();
       for (const auto *v : {&p.conv.window, &p.conv.out, &p.conv.strides, &p.conv.dilations, &p.conv.padLow, &p.conv.padHigh})
         if (v->size() != rank || rank < 1 || rank > 3)
           throw InputError("oneDNN convolution with sizes of different rank");
-      if (p.conv.blocks < 1 || p.conv.groups < 1 || p.conv.outChannels % (p.conv.blocks * p.conv.groups) != 0)
+      if (p.conv.blocks < 1 || p.conv.groups < 1 || p.conv.outChannels % (p.conv.blocks * p.conv.groups) != 0 ||
+          (p.conv.channelsLast && p.conv.blocks != 1))
         throw InputError("oneDNN convolution whose blocks do not divide its channels");
     }
     return p;

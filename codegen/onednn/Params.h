@@ -24,10 +24,12 @@ struct Matmul {
   void callUnitSizesDense();
 };
 
-/// f32 convolution, channels first. A unit of work is one image, or one of `blocks` equal ranges of its features.
+/// f32 convolution. A unit of work is one image, or one of `blocks` equal ranges of its features (one, if its channels
+/// are last).
 struct Conv {
   int64_t batch = 1, groups = 1, inChannels = 1, outChannels = 1, blocks = 1;
   std::vector<int64_t> in, window, out, strides, dilations, padLow, padHigh;
+  bool channelsLast = false; ///< of image and result; weights are [features, channels, window...] either way
   int64_t units() const { return dim::mul(batch, blocks); }
 };
 

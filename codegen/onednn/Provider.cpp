@@ -54,9 +54,9 @@ std::optional<Params> asConv(const BinaryRoot &root) {
   p.kind = Kind::Conv;
   Conv &c = p.conv;
   c = {found->batch,   found->groups,    found->inChannels, found->outChannels, 1, found->in, found->window, found->out,
-       found->strides, found->dilations, found->padLow,     found->padHigh};
+       found->strides, found->dilations, found->padLow,     found->padHigh, found->channelsLast};
   // A small batch of large images leaves threads idle: then ranges of features are units of their own.
-  if (c.groups == 1 && dim::hint(c.batch) < 4 && codegen::flopsPerImage(*found) > 20e6)
+  if (!c.channelsLast && c.groups == 1 && dim::hint(c.batch) < 4 && codegen::flopsPerImage(*found) > 20e6)
     for (int64_t blocks : {4, 2})
       if (c.outChannels % (blocks * 32) == 0) {
         c.blocks = blocks;
@@ -120,7 +120,7 @@ public:
     bid.seconds =
         codegen::predictSeconds(cpu, flops, bytes, efficiency) + static_cast<double>(units) * cpu.libraryCallSeconds;
     // Blocked layouts inside: the image and the result are copied.
-    if (isConv && params->conv.inChannels / params->conv.groups >= 16)
+    if (isConv && !params->conv.channelsLast && params->conv.inChannels / params->conv.groups >= 16)
       bid.seconds += codegen::predictSeconds(
           cpu, 0, 2 * (hinted(dim::bytes(root->operands[0])) + hinted(dim::bytes(root->result))), 1);
     bid.params = params->toJson();

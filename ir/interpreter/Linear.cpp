@@ -20,26 +20,33 @@ struct Dot {
   Element value() const { return isFloat ? Element(f) : Element(i); }
 };
 
-/// The sliding windows of a convolution or pooling over the spatial dimensions, which come after `batch` and `channels`.
+/// The sliding windows of a convolution or pooling over the spatial dimensions, which lie between batch and channels, or
+/// after both.
 struct Windows {
   int spatial;
+  bool channelsLast;
   Ints size, strides, low, dilations;
   Shape window;
 
   /// Where tap `tap` of the window of the result's element `at` reads x in spatial dimension d; maybe outside.
   int64_t source(const Shape &at, const Shape &tap, int d) const {
     const auto s = static_cast<size_t>(d);
-    return at[d + 2] * strides[s] - low[s] + tap[d] * dilations[s];
+    return at[d + (channelsLast ? 1 : 2)] * strides[s] - low[s] + tap[d] * dilations[s];
   }
+  int64_t channelOf(const Shape &at) const { return channelsLast ? at.back() : at[1]; }
   /// The whole position in x, or false if it lies in the padding.
   bool read(const Shape &x, const Shape &at, const Shape &tap, int64_t channel, int64_t &position) const {
-    Shape index{at[0], channel};
+    Shape index{at[0]};
+    if (!channelsLast)
+      index.push_back(channel);
     for (int d = 0; d < spatial; ++d) {
       const int64_t p = source(at, tap, d);
-      if (p < 0 || p >= x[d + 2])
+      if (p < 0 || p >= x[d + (channelsLast ? 1 : 2)])
         return false;
       index.push_back(p);
     }
+    if (channelsLast)
+      index.push_back(channel);
     position = positionOf(x, index);
     return true;
   }
@@ -48,6 +55,7 @@ struct Windows {
 Windows windowsOf(const OpInfo &op, const Attrs &attrs, const Ints &sizes, bool stridesDefaultToSize) {
   Windows w;
   w.spatial = static_cast<int>(sizes.size());
+  w.channelsLast = std::get<bool>(attrNamed(op, attrs, "channels_last"));
   w.size = sizes;
   w.strides = intsAttr(op, attrs, "strides", sizes.size(), 0);
   if (std::ranges::all_of(w.strides, [](int64_t s) { return s == 0; }))
@@ -104,7 +112,7 @@ void conv(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const int64_t groups = intAttr(op, attrs, "groups");
   const int64_t features = ws[0], channels = ws[1]; // per group
   for (Walk at(out[0].type.shape); at; ++at) {
-    const int64_t feature = at[1], group = feature / (features / groups);
+    const int64_t feature = windows.channelOf(at.index()), group = feature / (features / groups);
     Dot dot{true};
     for (int64_t c = 0; c < channels; ++c)
       for (Walk tap(windows.window); tap; ++tap) {
@@ -126,7 +134,7 @@ void maxPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
     for (Walk at(out[0].type.shape); at; ++at) {
       T best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest(); // a window of padding alone
       for (Walk tap(windows.window); tap; ++tap)
-        if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), at[1], position))
+        if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), windows.channelOf(at.index()), position))
           best = num::max(best, load(x, position).as<T>());
       store(out[0], at.position(), best);
     }
@@ -139,7 +147,7 @@ void sumPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   for (Walk at(out[0].type.shape); at; ++at) {
     double sum = 0;
     for (Walk tap(windows.window); tap; ++tap)
-      if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), at[1], position))
+      if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), windows.channelOf(at.index()), position))
         sum += load(x, position).as<double>();
     store(out[0], at.position(), sum);
   }

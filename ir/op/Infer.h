@@ -53,11 +53,20 @@ struct WindowSpec {
 std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes, const Ints &strides, const Ints &low,
                                      const Ints &high, const Ints &dilations, bool stridesFollowSizes);
 
+/// Where an image has its channels, and the first of its spatial dimensions: [batch, channels, spatial...], or, by the
+/// attribute `channels_last`, [batch, spatial..., channels].
+struct ImageDims {
+  int channels, space;
+  /// The whole shape.
+  Shape shape(int64_t batch, int64_t channelsSize, std::span<const int64_t> spatial) const;
+};
+ImageDims imageDims(const OpInfo &op, const Attrs &attrs, int rank);
+
 /// The size that an attribute gives: not below 0 for sure, or nothing.
 inline bool isSizeAttr(int64_t size) { return dim::bounds(size).lo >= 0; }
 
 /// The result of adaptive pooling; nothing if the sizes do not fit.
-std::optional<Shape> adaptiveShape(const Shape &x, const Ints &sizes);
+std::optional<Shape> adaptiveShape(const Shape &x, const Ints &sizes, bool channelsLast);
 
 /// One dimension of a slice as first index, number of elements and stride; all but the stride may be symbolic.
 struct SliceRange {

@@ -43,6 +43,22 @@ static std::optional<Inferred> checkConvOperands(const OpInfo &op, std::span<con
   return std::nullopt;
 }
 
+Shape ImageDims::shape(int64_t batch, int64_t channelsSize, std::span<const int64_t> spatial) const {
+  Shape shape{batch};
+  if (channels == 1)
+    shape.push_back(channelsSize);
+  for (int64_t size : spatial)
+    shape.push_back(size);
+  if (channels != 1)
+    shape.push_back(channelsSize);
+  return shape;
+}
+
+ImageDims imageDims(const OpInfo &op, const Attrs &attrs, int rank) {
+  const int last = op.attrIndex("channels_last");
+  return last >= 0 && std::get<bool>(attrs[static_cast<size_t>(last)]) ? ImageDims{rank - 1, 1} : ImageDims{1, 2};
+}
+
 Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   if (auto error = checkConvOperands(op, operands))
     return *error;
@@ -54,18 +70,19 @@ Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const
   if (!window)
     return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none",
                       operands);
-  int64_t groups = integer(attrs[4]), features = w.shape[0], channels = x.shape[1];
+  const ImageDims dims = imageDims(op, attrs, x.rank());
+  int64_t groups = integer(attrs[4]), features = w.shape[0], channels = x.shape[dims.channels];
   if (groups < 1 || features % groups != 0 || (channels != kDynamic && channels != w.shape[1] * groups))
     return inferError(op, 3, "channels and features do not divide into " + std::to_string(groups) + " groups",
                       operands);
-  TensorType result{x.dtype, {x.shape[0], features}};
+  Ints space;
   for (int i = 0; i < spatial; ++i) {
-    int64_t size = window->size[i] < 1 ? 0 : window->output(i, x.shape[i + 2]);
+    int64_t size = window->size[i] < 1 ? 0 : window->output(i, x.shape[i + dims.space]);
     if (size == 0)
       return inferError(op, 4, "the window does not fit into the padded input", operands);
-    result.shape.push_back(size);
+    space.push_back(size);
   }
-  return inferred(result);
+  return inferred({x.dtype, dims.shape(x.shape[0], features, space)});
 }
 
 Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
@@ -99,13 +116,11 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
   return inferred(result);
 }
 
-std::optional<Shape> adaptiveShape(const Shape &x, const Ints &sizes) {
+std::optional<Shape> adaptiveShape(const Shape &x, const Ints &sizes, bool channelsLast) {
   if (x.rank() < 3 || x.rank() > 5 || sizes.size() != static_cast<size_t>(x.rank() - 2))
     return {};
-  Shape result{x[0], x[1]};
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    result.push_back(sizes[i]);
-  }
+  const ImageDims dims = channelsLast ? ImageDims{x.rank() - 1, 1} : ImageDims{1, 2};
+  const Shape result = dims.shape(x[0], x[dims.channels], sizes);
   auto mayBeEmpty = [](int64_t size) { return dim::bounds(size).lo < 1; };
   if (std::ranges::any_of(x, mayBeEmpty) || std::ranges::any_of(result, mayBeEmpty) || !fitsMemory(result))
     return {};
@@ -134,16 +149,17 @@ Inferred inferPool(const OpInfo &op, std::span<const TensorType> operands, const
     return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none",
                       operands);
   window->ceil = std::get<bool>(attrs[static_cast<size_t>(op.attrIndex("ceil_mode"))]);
-  TensorType result{x.dtype, {x.shape[0], x.shape[1]}};
+  const ImageDims dims = imageDims(op, attrs, x.rank());
+  Ints space;
   for (int i = 0; i < spatial; ++i) {
-    int64_t size = window->output(i, x.shape[i + 2]);
+    int64_t size = window->output(i, x.shape[i + dims.space]);
     if (size == 0)
       return inferError(op, 3, "the window does not fit into the padded input", operands);
-    result.shape.push_back(size);
+    space.push_back(size);
   }
   if (op.compute == ComputeClass::Float && !isFloat(x.dtype))
     return inferError(op, 4, "wants floats (cast them)", operands);
-  return inferred(result);
+  return inferred({x.dtype, dims.shape(x.shape[0], x.shape[dims.channels], space)});
 }
 
 Inferred inferAlongAxis(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {

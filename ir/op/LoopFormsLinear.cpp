@@ -55,16 +55,22 @@ std::optional<LoopForm> loopFormMatmul(const OpInfo &op, std::span<const TensorT
   return loop;
 }
 
-/// The spatial dimensions of the windowed operand x: stride * output + dilation * window - low. Guarded when windows
+/// The windowed operand x: its spatial dimensions at stride * output + dilation * window - low. Guarded when windows
 /// leave it.
-static void addWindow(OperandMap &map, const WindowSpec &spec, const Shape &x, int firstOutput, int firstWindow) {
+static OperandMap imageMap(const WindowSpec &spec, const ImageDims &dims, const Shape &x, IndexExpr channel,
+                           int firstWindow) {
+  OperandMap map;
+  map.dims.resize(static_cast<size_t>(x.rank()));
+  map.dims[0] = at(0);
+  map.dims[static_cast<size_t>(dims.channels)] = std::move(channel);
   for (int i = 0; i < spec.spatial; ++i) {
-    IndexExpr expr;
-    expr.terms = {{firstOutput + i, spec.stride[i]}, {firstWindow + i, spec.dilation[i]}};
+    const int d = dims.space + i;
+    IndexExpr &expr = map.dims[static_cast<size_t>(d)];
+    expr.terms = {{d, spec.stride[i]}, {firstWindow + i, spec.dilation[i]}};
     expr.offset = -spec.low[i];
-    map.dims.push_back(std::move(expr));
-    map.guarded |= spec.leaves(i, x[i + 2]);
+    map.guarded |= spec.leaves(i, x[d]);
   }
+  return map;
 }
 
 std::optional<LoopForm> loopFormConv(const OpInfo &op, std::span<const TensorType> operands,
@@ -83,13 +89,12 @@ std::optional<LoopForm> loopFormConv(const OpInfo &op, std::span<const TensorTyp
   int channel = result.rank(), window = channel + 1;
   loop.domain.insert(loop.domain.end(), w.begin() + 1, w.end());
 
-  OperandMap x, weights;
-  x.dims.push_back(at(0));
-  x.dims.push_back(at(channel));
+  const ImageDims dims = imageDims(op, attrs, result.rank());
+  IndexExpr read = at(channel);
   if (groups != 1)
-    x.dims.back().terms.push_back({1, w[1]});
-  addWindow(x, spec, operands[0].shape, 2, window);
-  weights.dims = {at(1), at(channel)};
+    read.terms.push_back({dims.channels, w[1]});
+  OperandMap x = imageMap(spec, dims, operands[0].shape, std::move(read), window), weights;
+  weights.dims = {at(dims.channels), at(channel)};
   for (int i = 0; i < spatial; ++i)
     weights.dims.push_back(at(window + i));
   loop.operands = {std::move(x), std::move(weights)};
@@ -108,9 +113,8 @@ static LoopForm pooling(const OpInfo &op, const TensorType &x, const TensorType 
   loop.numParallel = result.rank();
   loop.combine = op.combine;
   loop.domain.insert(loop.domain.end(), sizes.begin(), sizes.end());
-  OperandMap map;
-  map.dims = {at(0), at(1)};
-  addWindow(map, spec, x.shape, 2, result.rank());
+  const ImageDims dims = imageDims(op, attrs, x.rank());
+  OperandMap map = imageMap(spec, dims, x.shape, at(dims.channels), result.rank());
   map.outside = outside;
   loop.operands = {std::move(map)};
 

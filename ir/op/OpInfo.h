@@ -85,6 +85,15 @@ struct ElementwiseInfo {
   uint8_t boolOperands; ///< bit i: operand i is a condition, converted to bool and not part of promotion
 };
 
+/// What an op is on tensors whose dimensions stand in another order (OpInfo::reorder). Orders are permutations as
+/// `transpose` takes them, with all entries from 0 to rank - 1; an empty one leaves the tensor as it is. An operand of
+/// fewer dimensions than its order has entries gets leading ones of size 1 first.
+struct Reordered {
+  Attrs attrs;
+  std::vector<Ints> operands; ///< one per operand
+  Ints result;
+};
+
 struct OpInfo {
   const char *name;        ///< "add": the frontend's function, the IR's mnemonic and the docs' name in one
   Family family;
@@ -130,6 +139,11 @@ struct OpInfo {
   bool (*compose)(const Attrs &inner, const Attrs &outer, Attrs &merged);
   /// Whether the op returns its only operand unchanged. May be null.
   bool (*isIdentity)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results, const Attrs &);
+  /// With the returned attributes the op, of its operands in their returned orders, is its result in the returned order.
+  /// `order` is wanted of the result, or for the family Reduction of operand 0. Nothing if the op has no such form.
+  /// Null for ops that tell dimensions apart in ways that no attribute says.
+  std::optional<Reordered> (*reorder)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results,
+                                      const Attrs &, const Ints &order);
   const ElementwiseInfo *elementwise; ///< null for ops without a scalar fragment
   const runtime::CustomOp *custom;    ///< not null: no record, runs a kernel from outside (CustomOp.h)
   /// Does something besides computing its results (prints, checks): never removed, merged or moved past another such op.

@@ -121,4 +121,16 @@ TRESSEL_IDENTITY(isIdentityTranspose)
 TRESSEL_IDENTITY(isIdentitySlice)
 #undef TRESSEL_IDENTITY
 
+// Ops on reordered dimensions, in Reorder.cpp.
+#define TRESSEL_REORDER(name)                                                                                          \
+  std::optional<Reordered> name(const OpInfo &, std::span<const TensorType>, std::span<const TensorType>,              \
+                                const Attrs &, const Ints &order);
+TRESSEL_REORDER(reorderElementwise)
+TRESSEL_REORDER(reorderReduction)
+TRESSEL_REORDER(reorderPerDimension)
+TRESSEL_REORDER(reorderConcat)
+TRESSEL_REORDER(reorderTake)
+TRESSEL_REORDER(reorderImage)
+#undef TRESSEL_REORDER
+
 } // namespace tressel::op

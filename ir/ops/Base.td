@@ -51,6 +51,7 @@ class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   string identity = "";     // a number c with f(x, c) = x, exactly: -0.0 for a sum of floats
   string compose = "nullptr";    // C++: merges f(f(x)) into one
   string isIdentity = "nullptr"; // C++: whether the op returns its operand unchanged
+  string reorder = "nullptr";    // C++: the op on tensors whose dimensions stand in another order
 
   // For people and tests.
   string numpy = ?;            // independent oracle: a NumPy expression over operand and attribute names
@@ -69,6 +70,7 @@ class Elementwise<string mnemonic> : TableOp<mnemonic, "Elementwise"> {
   }];
   let infer = "inferElementwise";
   let loopForm = "loopFormElementwise";
+  let reorder = "reorderElementwise";
 }
 class Unary<string mnemonic> : Elementwise<mnemonic> {
   let arguments = (ins Tensor:$x);
@@ -103,6 +105,7 @@ class Reduction<string mnemonic, string combine_> : TableOp<mnemonic, "Reduction
   let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Bool, "false">:$keepdims);
   let infer = "inferReduction";
   let loopForm = "loopFormReduction";
+  let reorder = "reorderReduction";
   let evaluate = "interp::reduce";
   let combine = combine_;
   let compute = "Any";
@@ -136,9 +139,11 @@ class Contraction<string mnemonic> : TableOp<mnemonic, "Contraction"> {
 class Convolution<string mnemonic> : TableOp<mnemonic, "Convolution"> {
   let combine = "Sum";
   let compute = "Float";
+  let reorder = "reorderImage";
 }
 class Window<string mnemonic, string combine_> : TableOp<mnemonic, "Window"> {
   let combine = combine_;
+  let reorder = "reorderImage";
 }
 
 // --- Written in other ops -----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ def TakeOp : Indexing<"take"> {
   let arguments = (ins Tensor:$x, Tensor:$indices, Default<Int, "0">:$axis);
   let infer = "inferTake";
   let loopForm = "loopFormTake";
+  let reorder = "reorderTake";
   let evaluate = "interp::take";
   let numpy = "np.take(x, indices, axis=axis)";
   let domains = ["-2, 2", "0, 0"];

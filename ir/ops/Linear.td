@@ -202,9 +202,9 @@ def CrossOp : Composite<"cross"> {
   let example = "cross(tensor({1, 0, 0}), tensor({0, 1, 0}))";
 }
 def ConvOp : Convolution<"conv"> {
-  let summary = "Convolution without flipping, channels first: x [batch, channels, spatial...], w [features, channels / groups, window...]";
+  let summary = "Convolution without flipping: x [batch, channels, spatial...], w [features, channels / groups, window...]";
   let description = [{
-    One to three spatial dimensions. Empty strides and dilations are 1, empty pads 0; `pad_low` and `pad_high` are zeros before and
+    With `channels_last` x and the result are [batch, spatial..., channels]; w stays. One to three spatial dimensions. Empty strides and dilations are 1, empty pads 0; `pad_low` and `pad_high` are zeros before and
     after each spatial dimension.
     - (C1) x and w have the same rank, 3 to 5, and float elements of one type; w's sizes are numbers;
     - (C2) strides, dilations (at least 1), pad_low and pad_high (at least 0) have one entry per spatial dimension, or none;
@@ -212,25 +212,28 @@ def ConvOp : Convolution<"conv"> {
     - (C4) the window fits into the padded input.
   }];
   let arguments = (ins Tensor:$x, Tensor:$w, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
-                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Int, "1">:$groups);
+                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Int, "1">:$groups,
+                       Default<Bool, "false">:$channels_last);
   let infer = "inferConv";
   let loopForm = "loopFormConv";
   // For groups of several features, which are no single loop nest: each group is a convolution of its own.
   let decomposition = [{
     const TensorType xs = x.type(), ws = w.type();
     const int64_t channels = ws.shape[1], features = ws.shape[0] / groups;
+    const size_t at = channels_last ? xs.shape.size() - 1 : 1;
     std::vector<Expr> parts;
     for (int64_t g = 0; g < groups; ++g) {
       Ints xStart(xs.shape.size(), 0), xLimit(xs.shape.begin(), xs.shape.end());
       Ints wStart(ws.shape.size(), 0), wLimit(ws.shape.begin(), ws.shape.end());
-      xStart[1] = g * channels, xLimit[1] = (g + 1) * channels;
+      xStart[at] = g * channels, xLimit[at] = (g + 1) * channels;
       wStart[0] = g * features, wLimit[0] = (g + 1) * features;
-      parts.push_back(conv(slice(x, xStart, xLimit), slice(w, wStart, wLimit), strides, pad_low, pad_high, dilations, 1));
+      parts.push_back(conv(slice(x, xStart, xLimit), slice(w, wStart, wLimit), strides, pad_low, pad_high, dilations, 1,
+                           channels_last));
     }
-    return concat(parts, 1);
+    return concat(parts, static_cast<int64_t>(at));
   }];
   let evaluate = "interp::conv";
-  let numpy = "conv(x, w, strides, pad_low, pad_high, dilations, groups)";
+  let numpy = "conv(x, w, strides, pad_low, pad_high, dilations, groups, channels_last)";
   let example = "conv(tensor({{{1, 2, 3, 4}}}), tensor({{{1, 0, -1}}}), {1}, {1}, {1})";
 }
 def ConvTransposeOp : Composite<"conv_transpose"> {
@@ -345,7 +348,8 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
   let example = "conv_transpose(tensor({{{1, 2, 3}}}), tensor({{{1, 10}}}), {2})";
 }
 defvar poolRules = [{
-    Channels first: x [batch, channels, spatial...], with one to three spatial dimensions. Empty strides are the window's sizes.
+    x [batch, channels, spatial...], or with `channels_last` [batch, spatial..., channels], and so is the result; one to three
+    spatial dimensions. Empty strides are the window's sizes.
     With `ceil_mode` a last window may reach beyond the padding, if it begins in x or in the padding before it.
     - (C1) x has rank 3 to 5, and the window one entry, at least 1, per spatial dimension;
     - (C2) strides, dilations (at least 1), pad_low and pad_high (at least 0, less than the dilated window) have one entry per spatial dimension, or none;
@@ -355,23 +359,25 @@ def MaxPoolOp : Window<"max_pool", "Max"> {
   let summary = "The largest element of each window";
   let description = poolRules;
   let arguments = (ins Tensor:$x, Ints:$window, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
-                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Bool, "false">:$ceil_mode);
+                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Bool, "false">:$ceil_mode,
+                       Default<Bool, "false">:$channels_last);
   let infer = "inferPool";
   let loopForm = "loopFormMaxPool";
   let evaluate = "interp::maxPool";
-  let numpy = "max_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode)";
+  let numpy = "max_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode, channels_last)";
   let example = "max_pool(tensor({{{1, 5, 2, 3}}}), {2})";
 }
 def SumPoolOp : Window<"sum_pool", "Sum"> {
   let summary = "The sum of each window; padding is zeros";
   let description = !strconcat(poolRules, "    - (C4) the elements are floats.\n");
   let arguments = (ins Tensor:$x, Ints:$window, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
-                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Bool, "false">:$ceil_mode);
+                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Bool, "false">:$ceil_mode,
+                       Default<Bool, "false">:$channels_last);
   let infer = "inferPool";
   let compute = "Float";
   let loopForm = "loopFormSumPool";
   let evaluate = "interp::sumPool";
-  let numpy = "sum_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode)";
+  let numpy = "sum_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode, channels_last)";
   let example = "sum_pool(tensor({{{1, 5, 2, 3}}}), {2}, {1})";
 }
 def AvgPoolOp : Composite<"avg_pool"> {
@@ -380,25 +386,27 @@ def AvgPoolOp : Composite<"avg_pool"> {
   let description = !strconcat(poolRules, "    - (C4) the elements are floats.\n\n    What `ceil_mode` adds beyond the padding never counts.\n");
   let arguments = (ins Tensor:$x, Ints:$window, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
                        Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations,
-                       Default<Bool, "true">:$count_include_pad, Default<Bool, "false">:$ceil_mode);
+                       Default<Bool, "true">:$count_include_pad, Default<Bool, "false">:$ceil_mode,
+                       Default<Bool, "false">:$channels_last);
   let infer = "inferPool";
   let compute = "Float";
   let decomposition = [{
-    Expr sums = sum_pool(wide(x), window, strides, pad_low, pad_high, dilations, ceil_mode);
+    Expr sums = sum_pool(wide(x), window, strides, pad_low, pad_high, dilations, ceil_mode, channels_last);
+    const int space = channels_last ? 1 : 2;
     WindowSpec spec = *windowSpec(x.rank() - 2, window, strides, pad_low, pad_high, dilations, true);
     spec.ceil = ceil_mode;
     double always = 1; // elements that count in every window
     Expr counts;       // the product of those that differ from window to window
     for (int i = 0; i < spec.spatial; ++i) {
-      const int64_t size = x.size(i + 2), high = count_include_pad ? spec.high[i] : 0;
+      const int64_t size = x.size(i + space), high = count_include_pad ? spec.high[i] : 0;
       const int64_t begin = count_include_pad ? 0 : spec.low[i], end = dim::add(size, spec.low[i] + high);
       if (!spec.leaves(i, size) || (count_include_pad && !ceil_mode)) {
         always *= static_cast<double>(window[static_cast<size_t>(i)]);
         continue;
       }
       // Counted from the padding's first element, those of a window before the element `limit`.
-      Ints along(static_cast<size_t>(spec.spatial - i), 1);
-      along[0] = sums.size(i + 2);
+      Ints along(static_cast<size_t>(x.rank() - space - i), 1);
+      along[0] = sums.size(i + space);
       const Expr first = iota(along, 0, DType::i64) * Expr::number(spec.stride[i]);
       auto before = [&](int64_t limit) {
         const Expr room = Expr::number(dim::add(limit, spec.dilation[i] - 1)) - first;
@@ -411,24 +419,24 @@ def AvgPoolOp : Composite<"avg_pool"> {
       return cast(sums * (1 / always), resultType(0).dtype);
     return cast(sums / (counts * always), resultType(0).dtype);
   }];
-  let numpy = "avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad, ceil_mode)";
+  let numpy = "avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad, ceil_mode, channels_last)";
   let example = "avg_pool(tensor({{{1, 5, 2, 3}}}), {2})";
 }
 class AdaptivePool<string mnemonic> : Composite<mnemonic> {
   let family = "Window";
   let description = [{
-    x [batch, channels, spatial...]; the result has the spatial sizes `sizes`. Window i of n reaches from element floor(i * size / n) up to
+    x [batch, channels, spatial...], or with `channels_last` [batch, spatial..., channels]; the result has the spatial sizes `sizes`. Window i of n reaches from element floor(i * size / n) up to
     ceil((i + 1) * size / n).
     - (C1) x has rank 3 to 5 and no empty dimension, and `sizes` one entry, at least 1, per spatial dimension;
     - (C2) the elements are numbers.
   }];
-  let arguments = (ins Tensor:$x, Ints:$sizes);
+  let arguments = (ins Tensor:$x, Ints:$sizes, Default<Bool, "false">:$channels_last);
   let samples = ["x: n c h w | n c h | n c 3 h w", "sizes: 1 1 | 2 3 | h 1 | 2 | 3 | 2 1 2"];
 }
 def AdaptiveAvgPoolOp : AdaptivePool<"adaptive_avg_pool"> {
   let summary = "The means of as many windows as `sizes` says, which cover x evenly";
   let types = [{
-    const auto shape = adaptiveShape(x.shape, sizes);
+    const auto shape = adaptiveShape(x.shape, sizes, channels_last);
     if (!shape)
       return fail(1, "x must have rank 3 to 5 and elements, and sizes one entry per spatial dimension, at least 1");
     if (x.dtype == DType::boolean)
@@ -438,16 +446,16 @@ def AdaptiveAvgPoolOp : AdaptivePool<"adaptive_avg_pool"> {
   let decomposition = [{
     Expr y = wide(x);
     for (size_t i = 0; i < sizes.size(); ++i)
-      y = adaptivePool(y, static_cast<int>(i) + 2, sizes[i], true);
+      y = adaptivePool(y, static_cast<int>(i) + (channels_last ? 1 : 2), sizes[i], true);
     return cast(y, resultType(0).dtype);
   }];
-  let numpy = "adaptive_pool(x, sizes, np.mean)";
+  let numpy = "adaptive_pool(x, sizes, np.mean, channels_last)";
   let example = "adaptive_avg_pool(tensor({{{1, 2, 3, 4, 5}}}), {2})";
 }
 def AdaptiveMaxPoolOp : AdaptivePool<"adaptive_max_pool"> {
   let summary = "The largest elements of as many windows as `sizes` says, which cover x evenly";
   let types = [{
-    const auto shape = adaptiveShape(x.shape, sizes);
+    const auto shape = adaptiveShape(x.shape, sizes, channels_last);
     if (!shape)
       return fail(1, "x must have rank 3 to 5 and elements, and sizes one entry per spatial dimension, at least 1");
     if (x.dtype == DType::boolean)
@@ -457,9 +465,9 @@ def AdaptiveMaxPoolOp : AdaptivePool<"adaptive_max_pool"> {
   let decomposition = [{
     Expr y = x;
     for (size_t i = 0; i < sizes.size(); ++i)
-      y = adaptivePool(y, static_cast<int>(i) + 2, sizes[i], false);
+      y = adaptivePool(y, static_cast<int>(i) + (channels_last ? 1 : 2), sizes[i], false);
     return y;
   }];
-  let numpy = "adaptive_pool(x, sizes, np.max)";
+  let numpy = "adaptive_pool(x, sizes, np.max, channels_last)";
   let example = "adaptive_max_pool(tensor({{{1, 2, 3, 4, 5}}}), {2})";
 }

@@ -67,6 +67,7 @@ def BroadcastToOp : ShapeOp<"broadcast_to"> {
   let arguments = (ins Tensor:$x, Ints:$shape);
   let infer = "inferBroadcastTo";
   let loopForm = "loopFormBroadcastTo";
+  let reorder = "reorderPerDimension";
   let evaluate = "interp::broadcastTo";
   let isIdentity = "sameType";
   let numpy = "np.broadcast_to(x, shape)";
@@ -85,6 +86,7 @@ def SliceOp : ShapeOp<"slice"> {
   let arguments = (ins Tensor:$x, Ints:$starts, Ints:$limits, Default<Ints, "{}">:$strides);
   let infer = "inferSlice";
   let loopForm = "loopFormSlice";
+  let reorder = "reorderPerDimension";
   let evaluate = "interp::slice";
   let isIdentity = "isIdentitySlice";
   let numpy = "x[tuple(slice(s, None if l < -2**62 else l, t) for s, l, t in zip(starts, limits, strides or [1] * x.ndim))]";
@@ -100,6 +102,7 @@ def ConcatOp : ShapeOp<"concat"> {
   let arguments = (ins Variadic<Tensor>:$inputs, Default<Int, "0">:$axis);
   let infer = "inferConcat";
   let loopForm = "loopFormConcat";
+  let reorder = "reorderConcat";
   let decomposition = [{
     std::vector<Expr> parts;
     for (const Expr &part : inputs)
@@ -150,6 +153,7 @@ def PadOp : ShapeOp<"pad"> {
                        Default<Str, "\"constant\"">:$mode);
   let infer = "inferPad";
   let loopForm = "loopFormPad";
+  let reorder = "reorderPerDimension";
   let decomposition = [{
     Expr result = x; // for the modes without a loop form: looked up along one dimension after the other
     for (int d = 0; d < x.rank(); ++d) {

@@ -194,7 +194,7 @@ static void genInfo(const OpRecord &op, raw_ostream &os) {
      << quoted(op.get("example")) << ",\n    .compute = ComputeClass::" << op.get("compute")
      << ",\n    .combine = Combine::" << op.get("combine") << ",\n    .isMean = " << flag("isMean")
      << ",\n    .identity = " << identity << ",\n    .compose = " << op.get("compose") << ",\n    .isIdentity = "
-     << op.get("isIdentity") << ",\n    .elementwise = "
+     << op.get("isIdentity") << ",\n    .reorder = " << op.get("reorder") << ",\n    .elementwise = "
      << (op.isElementwise() ? "&" + ns + "::elementwise" : "nullptr") << ",\n};\n\n";
 }
 

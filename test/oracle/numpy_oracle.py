@@ -42,6 +42,14 @@ def windows(x, size, strides, low, high, dilations, fill):
     return view[tuple(steps)]
 
 
+def on_images(f):
+    """f of images [batch, channels, spatial...], also of those with their channels last."""
+    def either(x, *args):
+        *args, channels_last = args
+        return np.moveaxis(f(np.moveaxis(x, -1, 1), *args), 1, -1) if channels_last else f(x, *args)
+    return either
+
+
 def conv(x, w, strides, pad_low, pad_high, dilations, groups):
     n = x.ndim - 2
     view = windows(x, w.shape[2:], strides or [1] * n, pad_low, pad_high, dilations, 0)
@@ -89,7 +97,8 @@ def avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad
     return total / sum_pool(ones, window, strides, pad_low, high, dilations)
 
 
-SCOPE = {"np": np, "math": math, "conv": conv, "max_pool": max_pool, "sum_pool": sum_pool, "avg_pool": avg_pool, **array_ops.DEFINITIONS, **network_ops.DEFINITIONS}
+SCOPE = {"np": np, "math": math, **array_ops.DEFINITIONS, **network_ops.DEFINITIONS}
+SCOPE.update({f.__name__: on_images(f) for f in (conv, max_pool, sum_pool, avg_pool, network_ops.adaptive_pool)})
 
 
 # --- Cases -----------------------------------------------------------------------------------------------------------------

@@ -213,7 +213,21 @@ def window(c, n):
             "dilations": c.dilations or [1] * n}
 
 
+def on_images(f):
+    """Images with their channels last are judged as the same with their channels first."""
+    @functools.wraps(f)
+    def either(*args):
+        c = args[-1]
+        if not c.channels_last:
+            return f(*args)
+        c.x = np.moveaxis(c.x, -1, 1)
+        results = f(*args)
+        return results and [np.moveaxis(np.asarray(y), 1, -1) for y in results]
+    return either
+
+
 @judge(ONNX, "conv")
+@on_images
 def conv(c):
     if 0 in c.x.shape or 0 in c.w.shape:
         return None
@@ -236,6 +250,7 @@ def conv_transpose(c):
 
 
 @judge(ONNX, "avg_pool")
+@on_images
 def avg_pool(c):
     if 0 in c.x.shape or c.ceil_mode:
         return None  # windows of ceil_mode differ between versions of ONNX
@@ -254,6 +269,7 @@ def reduce_window(c, start, combine):
 
 
 @judge(JAX, "sum_pool")
+@on_images
 def sum_pool(c):
     x = c.x if c.x.dtype.kind == "f" else c.x.astype(np.int64)
     c.x = x
@@ -261,6 +277,7 @@ def sum_pool(c):
 
 
 @judge(JAX, "max_pool")
+@on_images
 def max_pool(c):
     if c.x.dtype == bool:
         return None
@@ -269,6 +286,7 @@ def max_pool(c):
 
 
 @judge(ONNX, "adaptive_avg_pool", "adaptive_max_pool")
+@on_images
 def adaptive_pool(op, c):
     if any(s != 1 for s in c.sizes):
         return None

@@ -219,7 +219,7 @@ std::vector<TensorType> proposeOperands(const OpInfo &op, DType dtype, Random &r
       break;
     switch (op.family) {
     case Family::Convolution: {
-      Shape w{random.between(1, 2) * 2, random.pick(std::vector<int64_t>{1, x.rank() > 1 ? x[1] : 1})};
+      Shape w{random.between(1, 2) * 2, random.pick(std::vector<int64_t>{1, 2, x.rank() > 1 ? x[1] : 1, x.rank() > 1 ? x.back() : 1})};
       for (int d = 2; d < x.rank(); ++d)
         w.push_back(random.between(1, 3));
       add(w);

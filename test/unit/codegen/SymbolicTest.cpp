@@ -159,6 +159,24 @@ TEST_F(Symbolic, Images) {
         {sizes({{n, 1}, {m, 4}}), sizes({{n, 2}, {m, 7}}), sizes({{n, 3}, {m, 16}}), sizes({{n, 1}, {m, 33}})});
 }
 
+/// The same with channels last, and a border between the layouts.
+TEST_F(Symbolic, ImagesWithChannelsLast) {
+  ProgramBuilder b(context);
+  auto x = b.input(floats({n, m, dim::mul(m, 2), 16})), w = b.state(floats({32, 16, 3, 3}), "w"),
+       v = b.state(floats({24, 32, 1, 1}), "v"), u = b.state(floats({24, 1, 3, 3}), "u");
+  auto conv = [&](auto image, auto weights, int64_t pad, int64_t groups) {
+    return b.op("conv", {image, weights}, {{"pad_low", Ints{pad, pad}}, {"pad_high", Ints{pad, pad}}, {"groups", groups},
+                                           {"channels_last", true}});
+  };
+  auto y = b.op("relu", {conv(x, w, 1, 1)});
+  auto z = conv(conv(y, v, 0, 1), u, 1, 24);
+  auto pooled = b.op("max_pool", {z}, {{"window", Ints{2, 2}}, {"channels_last", true}});
+  auto turned = b.op("transpose", {pooled}, {{"permutation", Ints{0, 3, 1, 2}}});
+  check(b.finish({z, b.op("mean", {pooled}, {{"axis", Ints{1, 2}}}), turned}),
+        {sizes({{n, 1}, {m, 4}}), sizes({{n, 2}, {m, 7}}), sizes({{n, 3}, {m, 16}}), sizes({{n, 1}, {m, 33}})}, {},
+        {1e-4, 1e-3});
+}
+
 /// The library runs what it runs for the sizes that are taken as typical, and generated code follows it in its units.
 TEST_F(Symbolic, LibraryKernels) {
   auto providers = [](const test::SizedRun &run) {
