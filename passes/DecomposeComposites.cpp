@@ -3,7 +3,6 @@
 
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -48,15 +47,7 @@ private:
   }
 
   bool isClaimed(Operation *op, const llvm::DenseSet<Value> &parameterOnly) const {
-    llvm::SetVector<Value> inputs;
-    for (Value operand : op->getOperands())
-      if (!isImmediate(op, operand))
-        inputs.insert(operand);
-    SmallVector<bool> packable = llvm::map_to_vector(inputs, [&](Value v) { return parameterOnly.contains(v); });
-    SmallVector<Value> results(op->getResults());
-    return llvm::any_of(providers, [&](const KernelProvider *provider) {
-      return provider->bid({op, op, inputs.getArrayRef(), results}, packable).has_value();
-    });
+    return cheapestBid(providers, op, [&](Value v) { return parameterOnly.contains(v); }).has_value();
   }
 
   Providers providers;

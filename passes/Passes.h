@@ -14,6 +14,7 @@ namespace tressel::passes {
 using Providers = std::vector<const KernelProvider *>;
 
 std::unique_ptr<mlir::Pass> createDecomposeComposites(Providers providers);
+std::unique_ptr<mlir::Pass> createAssignLayouts(Providers providers);
 std::unique_ptr<mlir::Pass> createFormClusters(Providers providers);
 
 #define GEN_PASS_DECL

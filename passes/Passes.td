@@ -49,6 +49,36 @@ def DecomposeComposites : Pass<"tressel-decompose-composites", "mlir::ModuleOp">
   let statistics = [Statistic<"numDecomposed", "decomposed", "composites written in primitives">];
 }
 
+def AssignLayouts : Pass<"tressel-assign-layouts", "mlir::ModuleOp"> {
+  let summary = "store images with their channels last where that makes the network cheaper";
+  let description = [{
+    Contract: reassociates. Stands between decompose-composites and split-reductions, on the graph of primitives. From convolutions
+    on, values have a dimension of channels; it is followed through all ops whose records say what they are on dimensions in
+    another order (`reorder`), and through transposes. Each such op can run as it is, or with that dimension last. What the
+    providers bid for either form, and for the transposes wherever neighbours differ, makes a minimum cut: the whole network is decided
+    at once, and an equal cost leaves it as it is. Values of parameters and constants alone are transposed for nothing, as `prepare`
+    does it once; so are those that keep their bytes (only dimensions of size 1 move), which are reshaped. Transposes that the
+    program has count for both sides, so a network that is written with channels last around ops that are not gets rid of them.
+    Simplify comes after it, where they meet.
+
+    Before and after:
+    ```mlir
+    %0 = tressel.conv %x, %v : (tensor<8x64x28x28xf32>, tensor<64x64x3x3xf32>) -> tensor<8x64x26x26xf32>
+    %1 = tressel.relu %0 : (tensor<8x64x26x26xf32>) -> tensor<8x64x26x26xf32>
+    %2 = tressel.conv %1, %w : (tensor<8x64x26x26xf32>, tensor<64x64x3x3xf32>) -> tensor<8x64x24x24xf32>
+    // ----
+    %0 = tressel.transpose %x {permutation = array<i64: 0, 2, 3, 1>} : (tensor<8x64x28x28xf32>) -> tensor<8x28x28x64xf32>
+    %1 = tressel.conv %0, %v {channels_last = true} : (tensor<8x28x28x64xf32>, tensor<64x64x3x3xf32>) -> tensor<8x26x26x64xf32>
+    %2 = tressel.relu %1 : (tensor<8x26x26x64xf32>) -> tensor<8x26x26x64xf32>
+    %3 = tressel.conv %2, %w {channels_last = true} : (tensor<8x26x26x64xf32>, tensor<64x64x3x3xf32>) -> tensor<8x24x24x64xf32>
+    %4 = tressel.transpose %3 {permutation = array<i64: 0, 3, 1, 2>} : (tensor<8x24x24x64xf32>) -> tensor<8x64x24x24xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createAssignLayouts({})";
+  let statistics = [Statistic<"numMoved", "moved", "ops whose channels became last">,
+                    Statistic<"numTransposes", "transposes", "transposes inserted">];
+}
+
 def SplitReductions : Pass<"tressel-split-reductions", "mlir::ModuleOp"> {
   let summary = "reduce most of a large tensor to few values in parallel";
   let description = [{

@@ -35,6 +35,12 @@ const std::vector<Stage> &stages() {
        [](auto &options) { return createDecomposeComposites(options.providers); }},
       // Decompositions are written for reading: they leave equal ops and constants behind.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
+      // On primitives, most of which do not care in which order their dimensions stand; before whatever looks at single
+      // ops, since layouts are a matter of the whole network.
+      {"assign-layouts", Contract::Reassociates, true,
+       [](auto &options) { return createAssignLayouts(options.providers); }},
+      // Transposes that were there already meet those at the borders of the new layouts.
+      {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
       // Once ops are primitives; clustering then takes what computes the operand into the first step.
       {"split-reductions", Contract::Reassociates, true, [](auto &) { return createSplitReductions(); }},
       // On the final graph. Providers say here what scratch memory kernels need and which operands they want packed.
@@ -205,6 +211,7 @@ void registerPasses(Providers providers) {
   registerPass([] { return createSimplify(); });
   registerPass([] { return createSplitReductions(); });
   registerPass([providers] { return createDecomposeComposites(providers); });
+  registerPass([providers] { return createAssignLayouts(providers); });
   registerPass([providers] { return createFormClusters(providers); });
   registerPass([] { return createOutlineKernels(); });
   registerPass([] { return createBuildSchedule(); });

@@ -79,6 +79,42 @@ int64_t flopsOf(Operation *op) {
                      graph::attrsOf(op, *info));
 }
 
+std::optional<Bid> cheapestBid(ArrayRef<const KernelProvider *> providers, Operation *op,
+                               llvm::function_ref<bool(Value)> isParameterOnly) {
+  llvm::SetVector<Value> inputs;
+  for (Value operand : op->getOperands())
+    if (!isImmediate(op, operand))
+      inputs.insert(operand);
+  SmallVector<bool> packable = llvm::map_to_vector(inputs, [&](Value v) { return isParameterOnly(v); });
+  SmallVector<Value> results(op->getResults());
+  std::optional<Bid> best;
+  for (const KernelProvider *provider : providers)
+    if (std::optional<Bid> bid = provider->bid({op, op, inputs.getArrayRef(), results}, packable);
+        bid && (!best || bid->seconds < best->seconds))
+      best = std::move(bid);
+  return best;
+}
+
+std::optional<op::Ints> permutationOf(Operation *op) {
+  if (op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return std::nullopt;
+  std::optional<op::LoopForm> form = loopFormOf(op);
+  if (!form || !isPointParallel(*form) || form->operands.size() != 1 || form->operands[0].guarded ||
+      form->operands[0].dims.size() != form->domain.size() || form->body.nodes.size() != 1 ||
+      form->body.nodes[0].op != op::ScalarOp::Operand ||
+      graph::fromMlir(op->getOperand(0).getType()).dtype != graph::fromMlir(op->getResult(0).getType()).dtype)
+    return std::nullopt;
+  const Shape from = graph::fromMlir(op->getOperand(0).getType()).shape;
+  op::Ints order(form->domain.size(), -1);
+  for (auto [d, expr] : llvm::enumerate(form->operands[0].dims)) {
+    if (expr.terms.size() != 1 || expr.terms[0].coef != 1 || expr.offset != 0 || expr.indirect >= 0 ||
+        !dim::equal(from[static_cast<int>(d)], form->domain[static_cast<size_t>(expr.terms[0].dim)]))
+      return std::nullopt;
+    order[static_cast<size_t>(expr.terms[0].dim)] = static_cast<int64_t>(d);
+  }
+  return llvm::is_contained(order, -1) ? std::nullopt : std::optional(std::move(order));
+}
+
 bool readsPointwise(const op::LoopForm &form, size_t i) {
   const op::OperandMap &map = form.operands[i];
   if (map.guarded || form.alternatives || map.dims.size() != static_cast<size_t>(form.numParallel))

@@ -32,6 +32,14 @@ bool hasOwnKernel(mlir::Operation *op);
 int64_t bytesOf(mlir::Type tensor);
 int64_t flopsOf(mlir::Operation *op);
 
+/// The best of the providers' bids to run `op` alone; of equal bids the first.
+std::optional<Bid> cheapestBid(llvm::ArrayRef<const KernelProvider *> providers, mlir::Operation *op,
+                               llvm::function_ref<bool(mlir::Value)> isParameterOnly);
+
+/// The op that only permutes dimensions says how, as transpose does: dimension i of the result is dimension order[i] of its
+/// operand.
+std::optional<op::Ints> permutationOf(mlir::Operation *op);
+
 /// Whether operand `i` is read at exactly the index that is written.
 bool readsPointwise(const op::LoopForm &form, size_t i);
 /// Combines nothing: one value per point.

@@ -96,6 +96,15 @@ public:
   }
 };
 
+/// How many channels stand last in the image of a convolution.
+std::optional<int64_t> channelsLast(Operation *op) {
+  const op::OpInfo &info = *graph::infoOf(op);
+  const int last = info.attrIndex("channels_last");
+  if (last < 0 || !std::get<bool>(graph::attrsOf(op, info)[static_cast<size_t>(last)]))
+    return std::nullopt;
+  return cast<RankedTensorType>(op->getOperand(0).getType()).getShape().back();
+}
+
 class Library final : public passes::KernelProvider {
 public:
   StringRef name() const override { return "library"; }
@@ -103,8 +112,11 @@ public:
     op::Family family = graph::infoOf(candidate.root)->family;
     if (candidate.ops.size() != 1 || (family != op::Family::Contraction && family != op::Family::Convolution))
       return std::nullopt;
+    const std::optional<int64_t> vector = channelsLast(candidate.ops[0]); // what it likes, if it is long
+    if (vector && *vector < 16)
+      return std::nullopt;
     passes::Bid bid;
-    bid.seconds = secondsOf(candidate, 10 * kFlopsPerSecond);
+    bid.seconds = secondsOf(candidate, (vector ? 20 : 10) * kFlopsPerSecond);
     auto result = cast<RankedTensorType>(candidate.results[0].getType());
     bid.range = result.getRank() > 0 ? std::max<int64_t>(result.getDimSize(0), 1) : 1;
     bid.params = "{\"model\": true}";
