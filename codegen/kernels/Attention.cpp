@@ -24,8 +24,13 @@ std::optional<passes::Bid> bidForAttention(const passes::Candidate &candidate) {
   p.size = form->params[4], p.width = form->params[5], p.causal = form->params[6] != 0;
   p.scale = std::bit_cast<double>(form->params[7]);
   p.q = codegen::inputOf(candidate, 0), p.k = codegen::inputOf(candidate, 1), p.v = codegen::inputOf(candidate, 2);
+  if (form->params.size() > 8) {
+    p.mask = codegen::inputOf(candidate, 3);
+    p.maskHides = graph::fromMlir(op->getOperand(3).getType()).dtype == DType::boolean;
+    p.maskHeads = form->params[8], p.maskShared = form->params[9], p.maskRow = form->params[10];
+  }
   const auto numInputs = static_cast<int32_t>(candidate.inputs.size());
-  if (p.q >= numInputs || p.k >= numInputs || p.v >= numInputs) // a constant
+  if (std::max({p.q, p.k, p.v, p.mask}) >= numInputs) // a constant
     return std::nullopt;
   p.symbols = graph::symbolsOf(op);
   // With few heads, blocks of queries are units too: each packs the keys and values for itself.

@@ -162,13 +162,48 @@ std::optional<KernelForm> kernelFormDynamicUpdateSlice(const OpInfo &, std::span
 }
 
 // --- Attention -----------------------------------------------------------------------------------------------------------
+namespace {
+/// How a mask, which broadcasts to the scores, lies: head h has matrix h / shared % heads of it, dense [queries, keys], or
+/// [1, keys] if `row` (elements from query to query) is 0.
+struct MaskLayout {
+  int64_t heads = 1, shared = 1, row = 0;
+};
+} // namespace
+
+/// None if heads do not follow such a rule, or all keys share a value.
+static std::optional<MaskLayout> maskLayout(const Shape &mask, const Shape &q, int64_t keys) {
+  const int rank = q.rank();
+  auto sizeOf = [&](int d) { return d + mask.rank() < rank ? 1 : mask[d + mask.rank() - rank]; }; // of q's dimension d
+  if (!dim::equal(sizeOf(rank - 1), keys))
+    return std::nullopt;
+  MaskLayout layout;
+  layout.row = dim::equal(sizeOf(rank - 2), 1) ? 0 : keys;
+  enum { Shared, Own, Repeated } part = Shared; // from the innermost dimension on
+  for (int d = rank - 3; d >= 0; --d) {
+    if (dim::equal(q[d], 1))
+      continue;
+    const bool one = dim::equal(sizeOf(d), 1);
+    if (part != Shared && one)
+      part = Repeated;
+    else if (!one && part == Repeated)
+      return std::nullopt;
+    else if (!one)
+      part = Own;
+    if (part == Shared)
+      layout.shared = dim::mul(layout.shared, q[d]);
+    else if (part == Own)
+      layout.heads = dim::mul(layout.heads, q[d]);
+  }
+  return layout;
+}
+
 /// attention_f32 is a kernel of runtime/kernels: heads, heads that share keys and values, queries, keys, size, width, causal,
-/// and the bits of the scale as a double. Not with a mask.
+/// and the bits of the scale as a double; with a mask also its layout.
 std::optional<KernelForm> kernelFormAttention(const OpInfo &, std::span<const TensorType> operands,
                                               std::span<const TensorType>, const Attrs &attrs) {
   const TensorType &q = operands[0], &k = operands[1], &v = operands[2];
   const int r = q.rank();
-  if (operands.size() != 3 || q.dtype != DType::f32 || !isKnown(operands))
+  if (q.dtype != DType::f32 || !isKnown(operands))
     return std::nullopt;
   const int64_t heads = product(q.shape, 0, r - 2), size = q.shape[r - 1],
                 queries = q.shape[r - 2], keys = k.shape[r - 2], width = v.shape[r - 1];
@@ -179,10 +214,17 @@ std::optional<KernelForm> kernelFormAttention(const OpInfo &, std::span<const Te
     return std::nullopt;
   const int64_t shared = r > 2 && q.shape[r - 3] != k.shape[r - 3] ? q.shape[r - 3] / k.shape[r - 3] : 1;
   const double scores = hinted(heads) * hinted(queries) * hinted(keys);
-  return KernelForm{.kernel = named("attention", q.dtype),
-                    .params = {heads, shared, queries, keys, size, width, std::get<bool>(attrs[0]), std::bit_cast<int64_t>(scale)},
-                    .range = heads,
-                    .flops = scores * (2 * (hinted(size) + hinted(width)) + 20)};
+  KernelForm form{.kernel = named("attention", q.dtype),
+                  .params = {heads, shared, queries, keys, size, width, std::get<bool>(attrs[0]), std::bit_cast<int64_t>(scale)},
+                  .range = heads,
+                  .flops = scores * (2 * (hinted(size) + hinted(width)) + 20)};
+  if (operands.size() > 3) {
+    const std::optional<MaskLayout> mask = maskLayout(operands[3].shape, q.shape, keys);
+    if (!mask)
+      return std::nullopt;
+    form.params.insert(form.params.end(), {mask->heads, mask->shared, mask->row});
+  }
+  return form;
 }
 
 } // namespace tressel::op

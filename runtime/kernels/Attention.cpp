@@ -1,8 +1,8 @@
-// Attention at one level: two products with a softmax between them, for as many queries as keep their scores in L2. Keys
-// and values are packed once for all of a call's queries.
+// Attention at one level: two products with a softmax between them, for as many queries as keep their scores in L2.
+// Keys and values are packed once for all of a call's queries.
 #include "Attention.h"
+#include "PartialVector.h"
 #include "Product.h"
-#include "Vector.h"
 
 namespace tressel::kernels {
 namespace {
@@ -10,47 +10,102 @@ namespace {
 typedef uint32_t BitVector __attribute__((vector_size(kLanes * sizeof(uint32_t))));
 
 /// e^x for x <= 0, to about one unit in the last place; less than e^-87 is 0, NaN stays.
-Vector exponential(Vector x) {
+[[gnu::always_inline]] inline Vector exponential(Vector x) {
   const Vector least = broadcast(-87);
+#if !defined(__AVX512F__)
   const auto tiny = x < least;
   x = tiny ? least : x;
+#endif
   // x = n ln 2 + r: adding 1.5 * 2^23 leaves n, rounded, in the lowest bits.
   const Vector shift = broadcast(12582912);
   const Vector shifted = x * 1.44269504f + shift, n = shifted - shift;
   const Vector r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-  Vector p = broadcast(1.0f / 5040);
-  constexpr float factors[] = {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f};
+  // Of least relative error for |r| <= ln 2 / 2: 1.4e-7.
+  Vector p = broadcast(0.00829764828f);
+  constexpr float factors[] = {0.0419154316f, 0.166675746f, 0.499988943f, 0.999999702f, 1.00000012f};
   for (const float factor : factors)
     p = p * r + factor;
+#if defined(__AVX512F__)
+  return Vector(_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ), p, n));
+#else
   const auto power = reinterpret_cast<Vector>((reinterpret_cast<BitVector>(shifted) << 23) + (127u << 23));
   return tiny ? Vector{} : p * power;
+#endif
+}
+
+/// All lanes of a vector by halves.
+template <typename Fn> [[gnu::always_inline]] inline float fold(Vector v, Fn combine) {
+#if defined(__AVX512F__)
+  const auto half = combine(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7),
+                            __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+#else
+  const auto half = v;
+#endif
+#if defined(__AVX2__)
+  const auto four =
+      combine(__builtin_shufflevector(half, half, 0, 1, 2, 3), __builtin_shufflevector(half, half, 4, 5, 6, 7));
+#else
+  const auto four = half;
+#endif
+  const auto two = combine(four, __builtin_shufflevector(four, four, 2, 3, 0, 1));
+  return combine(two, __builtin_shufflevector(two, two, 1, 0, 3, 2))[0];
+}
+constexpr auto larger = [](auto a, auto b) __attribute__((always_inline)) { return a > b ? a : b; };
+constexpr auto plus = [](auto a, auto b) __attribute__((always_inline)) { return a + b; };
+
+typedef uint8_t ByteVector __attribute__((vector_size(kLanes), aligned(1), may_alias));
+
+/// Scales scores and masks them.
+void mask(float *row, int64_t visible, float scale, const float *added, const uint8_t *shown) {
+  int64_t i = 0;
+  for (; i + kLanes <= visible; i += kLanes) {
+    const Vector x = load(row + i) * scale;
+    if (added) {
+      store(row + i, x + load(added + i));
+    } else {
+      const auto bytes = __builtin_convertvector(*reinterpret_cast<const ByteVector *>(shown + i), BitVector);
+      store(row + i, bytes != 0 ? x : broadcast(-__builtin_inff()));
+    }
+  }
+  for (; i < visible; ++i)
+    row[i] = added ? row[i] * scale + added[i] : shown[i] ? row[i] * scale : -__builtin_inff();
 }
 
 /// Turns a row of scores into e^(scale * score - the largest); returns 1 / their sum. `row` has room for whole vectors.
+/// The first `keys` are written.
 float weigh(float *row, int64_t visible, int64_t keys, float scale) {
   const int64_t vectors = ceilDiv(visible, kLanes);
   for (int64_t i = visible; i < vectors * kLanes; ++i)
     row[i] = scale < 0 ? __builtin_inff() : -__builtin_inff();
-  Vector largest = broadcast(-__builtin_inff());
-  for (int64_t i = 0; i < vectors; ++i) {
-    const Vector x = load(row + i * kLanes) * scale;
-    largest = x > largest ? x : largest;
-  }
-  float most = largest[0];
-  for (int lane = 1; lane < kLanes; ++lane)
-    most = largest[lane] > most ? largest[lane] : most;
-  Vector sum = {};
-  for (int64_t i = 0; i < vectors; ++i) {
-    const Vector e = exponential(load(row + i * kLanes) * scale - most);
-    store(row + i * kLanes, e);
-    sum += e;
-  }
-  for (int64_t i = visible; i < keys; ++i)
-    row[i] = 0;
-  float total = 0;
-  for (int lane = 0; lane < kLanes; ++lane)
-    total += sum[lane];
-  return 1 / total;
+  constexpr int kAtOnce = 4; // so that maxima need not wait for one another
+  Vector largest[kAtOnce];
+  for (Vector &v : largest)
+    v = broadcast(-__builtin_inff());
+  int64_t i = 0;
+  auto look = [&](Vector & so, int64_t at) __attribute__((always_inline)) {
+    const Vector x = load(row + at * kLanes) * scale;
+    so = larger(x, so);
+  };
+  for (; i + kAtOnce <= vectors; i += kAtOnce)
+#pragma GCC unroll 4
+    for (int v = 0; v < kAtOnce; ++v)
+      look(largest[v], i + v);
+  for (; i < vectors; ++i)
+    look(largest[0], i);
+  const float most = fold(larger(larger(largest[0], largest[1]), larger(largest[2], largest[3])), larger);
+  Vector sum[2] = {};
+  auto turn = [&](Vector & so, int64_t at) __attribute__((always_inline)) {
+    const Vector e = exponential(load(row + at * kLanes) * scale - most);
+    store(row + at * kLanes, e);
+    so += e;
+  };
+  for (i = 0; i + 2 <= vectors; i += 2)
+    turn(sum[0], i), turn(sum[1], i + 1);
+  if (i < vectors)
+    turn(sum[0], i);
+  for (int64_t j = visible; j < keys; ++j)
+    row[j] = 0;
+  return 1 / fold(sum[0] + sum[1], plus);
 }
 
 void attend(const AttentionHead &h) {
@@ -70,16 +125,23 @@ void attend(const AttentionHead &h) {
   } else {
     scores.b = h.k, values.b = h.v, scores.scratch = values.scratch = scratch;
   }
-  const int64_t blocks = ceilDiv(h.queries, kQueriesAtOnce);
-  for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t first = part(h.queries, blocks, block), queries = part(h.queries, blocks, block + 1) - first;
+  for (int64_t first = 0; first < h.queries; first += kQueriesAtOnce) {
+    const int64_t queries = least(h.queries - first, kQueriesAtOnce);
+    // No query of the block sees the keys behind these.
+    const int64_t keys = h.causal ? least(h.keys, h.firstQuery + first + queries) : h.keys;
+    scores.columns = values.depth = keys;
     scores.rows = values.rows = queries;
     scores.a = h.q + first * h.size, scores.c = weights;
     products.multiply(scores);
     float shares[kQueriesAtOnce];
     for (int64_t i = 0; i < queries; ++i) {
-      const int64_t visible = h.causal ? least(h.keys, h.firstQuery + first + i + 1) : h.keys;
-      shares[i] = weigh(weights + i * rowFloats, visible, h.keys, h.scale);
+      const int64_t visible = h.causal ? least(keys, h.firstQuery + first + i + 1) : keys;
+      float *const row = weights + i * rowFloats;
+      if (h.added || h.shown) {
+        const int64_t at = (first + i) * h.maskRow;
+        mask(row, visible, h.scale, h.added ? h.added + at : nullptr, h.shown ? h.shown + at : nullptr);
+      }
+      shares[i] = weigh(row, visible, keys, h.added || h.shown ? 1 : h.scale);
     }
     values.a = weights, values.c = h.out + first * h.width;
     products.multiply(values);

@@ -5,15 +5,18 @@
 
 namespace tressel::kernels {
 
-/// out = softmax(scale * q k^T) v for some queries of one head. All matrices are dense by rows.
+/// out = softmax(scale * q k^T + mask) v for some queries of one head. All matrices are dense by rows.
 struct AttentionHead {
   int64_t queries = 1, keys = 1, size = 1, width = 1; ///< q [queries, size], k [keys, size], v [keys, width]
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   float *out = nullptr; ///< [queries, width]
   float scale = 1;
-  bool causal = false;       ///< query i sees the keys 0 to i + firstQuery
+  bool causal = false; ///< query i sees the keys 0 to i + firstQuery
   int64_t firstQuery = 0;
-  float *scratch = nullptr; ///< attentionScratchFloats(), 64-byte aligned
+  const float *added = nullptr;   ///< the mask's row of the first query: added to the scores, or
+  const uint8_t *shown = nullptr; ///< 0 hides a key
+  int64_t maskRow = 0;            ///< from query to query
+  float *scratch = nullptr;       ///< attentionScratchFloats(), 64-byte aligned
 };
 
 /// Queries whose scores are kept at once.

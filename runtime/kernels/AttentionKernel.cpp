@@ -23,7 +23,7 @@ struct AttentionState {
 
 static void run(const AttentionState &state, const KernelArgs &args, int64_t begin, int64_t end) {
   const AttentionParams p = state.params.at(args.scalars);
-  if (p.heads < 1 || p.queries < 1 || p.keys < 1 || p.width < 1)
+  if (p.heads < 1 || p.queries < 1 || p.keys < 1 || p.width < 1 || p.maskHeads < 1 || p.maskShared < 1)
     return;
   AttentionHead head;
   head.keys = p.keys, head.size = p.size, head.width = p.width;
@@ -37,6 +37,16 @@ static void run(const AttentionState &state, const KernelArgs &args, int64_t beg
     head.firstQuery = block * p.rows, head.queries = std::min(numBlocks * p.rows, p.queries - head.firstQuery);
     const int64_t row = index * p.queries + head.firstQuery, group = index / p.shared;
     head.q = q + row * p.size, head.out = out + row * p.width;
+    if (p.mask >= 0) {
+      const int64_t at = index / p.maskShared % p.maskHeads * (p.maskRow ? p.queries * p.maskRow : p.keys) +
+                         head.firstQuery * p.maskRow;
+      const void *mask = args.buffers[p.mask];
+      if (p.maskHides)
+        head.shown = static_cast<const uint8_t *>(mask) + at;
+      else
+        head.added = static_cast<const float *>(mask) + at;
+      head.maskRow = p.maskRow;
+    }
     head.k = k + group * p.keys * p.size, head.v = v + group * p.keys * p.width;
     state.kernels.attend(head);
     u += numBlocks;
@@ -54,7 +64,7 @@ static int32_t runAttention(const KernelArgs *args, int64_t begin, int64_t end) 
 
 LoadedKernel makeAttention(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
   AttentionParams params = AttentionParams::parse(fields);
-  checkOperands(desc, {params.q, params.k, params.v});
+  checkOperands(desc, {params.q, params.k, params.v, params.mask < 0 ? params.q : params.mask});
   checkScratch(desc, params.scratchBytes());
   auto state = std::make_shared<const AttentionState>(
       AttentionState{std::move(params), desc.numInputs, at(level, attentionBaseline, attentionV3, attentionV4)});

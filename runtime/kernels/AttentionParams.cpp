@@ -23,7 +23,8 @@ AttentionParams AttentionParams::at(const int64_t *scalars) const {
   for (size_t i = 0; i < symbols.size(); ++i)
     values.bind(symbols[i], scalars[i]);
   AttentionParams p = *this;
-  for (int64_t *size : {&p.heads, &p.queries, &p.keys, &p.size, &p.width, &p.rows})
+  for (int64_t *size :
+       {&p.heads, &p.queries, &p.keys, &p.size, &p.width, &p.rows, &p.maskHeads, &p.maskShared, &p.maskRow})
     *size = dim::evaluate(*size, values);
   p.symbols.clear();
   return p;
@@ -46,6 +47,11 @@ std::string AttentionParams::text() const {
       .size("q", q)
       .size("k", k)
       .size("v", v)
+      .size("mask", mask)
+      .size("mask_hides", maskHides)
+      .size("mask_heads", maskHeads)
+      .size("mask_shared", maskShared)
+      .size("mask_row", maskRow)
       .sizes("symbols", symbols)
       .str();
 }
@@ -70,6 +76,9 @@ AttentionParams AttentionParams::parse(const Fields &fields) {
   p.q = static_cast<int32_t>(fields.number("q", 0, 1 << 16));
   p.k = static_cast<int32_t>(fields.number("k", 0, 1 << 16));
   p.v = static_cast<int32_t>(fields.number("v", 0, 1 << 16));
+  p.mask = static_cast<int32_t>(fields.number("mask", -1, 1 << 16));
+  p.maskHides = fields.number("mask_hides", 0, 1) != 0;
+  p.maskHeads = size("mask_heads", 1), p.maskShared = size("mask_shared", 1), p.maskRow = size("mask_row", 0);
   p.symbols = fields.symbols("symbols");
   return p;
 }

@@ -6,15 +6,22 @@
 
 namespace tressel::kernels {
 
-/// softmax(scale * q k^T) v for `heads` heads, of which `shared` neighbours share one of k and v. All operands are dense
-/// f32: q [heads, queries, size], k [heads / shared, keys, size], v [heads / shared, keys, width]. Sizes may be symbolic.
-/// A unit of work is a block of `rows` queries of one head (the last one may be smaller), those of a head together.
+/// softmax(scale * q k^T + mask) v for `heads` heads, of which `shared` neighbours share one of k and v. All operands
+/// are dense f32: q [heads, queries, size], k [heads / shared, keys, size], v [heads / shared, keys, width]. Sizes may
+/// be symbolic. A unit of work is a block of `rows` queries of one head (the last one may be smaller), those of a head
+/// together.
 struct AttentionParams {
   int64_t heads = 1, shared = 1, queries = 1, keys = 1, size = 1, width = 1;
   int64_t rows = 1;
   bool causal = false;
   double scale = 1;
   int32_t q = 0, k = 1, v = 2; ///< operands
+  /// Another one, or -1: dense [maskHeads, queries or 1, keys] of f32, which is added, or of bool, where false hides a
+  /// key. Head h has matrix h / maskShared % maskHeads of it.
+  int32_t mask = -1;
+  bool maskHides = false; ///< of bool
+  int64_t maskHeads = 1, maskShared = 1;
+  int64_t maskRow = 0;          ///< from query to query: keys, or 0 if all have one row
   std::vector<int64_t> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
 
   int64_t blocks() const { return rows == queries ? 1 : dim::ceilDiv(queries, rows); }

@@ -3,6 +3,7 @@
 #include "Product.h"
 #include "DotTile.h"
 #include "MicroKernel.h"
+#include "Transpose.h"
 
 namespace tressel::kernels {
 namespace {
@@ -13,11 +14,11 @@ static_assert(kMostColumns * kLanes <= kMostColumnsOfPanel);
 struct Panels {
   int64_t vectors, count;
   explicit Panels(const RightSide &right)
-      : vectors(ceilDiv(right.n, kLanes)), count(ceilDiv(vectors, widest(right.rows))) {}
+      : vectors(ceilDiv(right.n, kLanes)), count(ceilDiv(vectors, widest(right.rows, vectors))) {}
   /// Vectors of a panel at most, as measured: 4 for tiles of 6 rows, but 3 for tiles of 8 where they fit the rows
   /// better.
-  static int64_t widest(int64_t rows) {
-    const bool highTiles = (rows > 6 && rows <= 20) || rows % 8 == 0;
+  static int64_t widest(int64_t rows, int64_t vectors) {
+    const bool highTiles = (rows > 6 && rows <= 20) || (rows % 8 == 0 && vectors % 4 != 0);
     return kMostColumns < 4 || !highTiles ? kMostColumns : 3;
   }
   int64_t begin(int64_t panel) const { return part(vectors, count, panel); } // in vectors
@@ -35,8 +36,24 @@ void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, i
         store(to, load(b + v * kLanes));
     return;
   }
+  int64_t turned = 0; // columns that are through: whole vectors of them, dense along the depth
+  if (bDepth == 1 && depth >= kLanes)
+    for (; turned + kLanes <= columns; turned += kLanes)
+      for (int64_t i = 0; i < ceilDiv(depth, kLanes); ++i) {
+        const int64_t k = least(i * kLanes, depth - kLanes); // the last ones overlap
+        Vector block[kLanes];
+#pragma GCC unroll 16
+        for (int c = 0; c < kLanes; ++c)
+          block[c] = load(b + (turned + c) * bColumn + k);
+        transpose(block);
+#pragma GCC unroll 16
+        for (int d = 0; d < kLanes; ++d)
+          store(to + (k + d) * width + turned, block[d]);
+      }
+  if (turned == width)
+    return;
   for (int64_t k = 0; k < depth; ++k, b += bDepth, to += width) {
-    for (int64_t c = 0; c < columns; ++c)
+    for (int64_t c = turned; c < columns; ++c)
       to[c] = b[c * bColumn];
     for (int64_t c = columns; c < width; ++c)
       to[c] = 0;
@@ -140,20 +157,25 @@ void multiplyByDots(const float *a, int64_t aRow, int64_t rows, const float *b, 
 
 void multiply(const Product &p) {
   const Panels panels(p.right);
-  const int64_t k = p.right.k, n = p.right.n, firstPanel = part(panels.count, p.parts, p.part),
-                lastPanel = part(panels.count, p.parts, p.part + 1);
+  const int64_t k = p.right.k, n = p.right.n, firstPanel = part(panels.count, p.parts, p.part);
+  int64_t lastPanel = part(panels.count, p.parts, p.part + 1);
+  if (p.columns)
+    while (lastPanel > firstPanel && panels.begin(lastPanel - 1) * kLanes >= p.columns)
+      --lastPanel;
   if (firstPanel == lastPanel)
     return;
+  const int64_t wholeDepth = p.depth ? p.depth : k;
   const bool leftDense = p.aDepth == 1 || k == 1;
   const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.rows <= kRowsOfDots && p.bDepth == 1 && k > 1);
   // Few rows read the right side where it stands, if its rows are dense.
   const bool near = n * k < (1 << 18);
   const bool direct = p.b && p.bColumn == 1 && p.rows <= 8;
-  const int64_t depths = ceilDiv(k, kDepthOfBlock), blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
+  const int64_t depths = ceilDiv(wholeDepth, kDepthOfBlock),
+                blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
   float *const bAside = p.scratch, *const aAside =
                                        p.scratch + (p.b ? kMostColumnsOfPanel * least(k, kDepthOfBlock) : 0);
   for (int64_t d = 0; d < depths; ++d) {
-    const int64_t k0 = part(k, depths, d), depth = part(k, depths, d + 1) - k0;
+    const int64_t k0 = part(wholeDepth, depths, d), depth = part(wholeDepth, depths, d + 1) - k0;
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t row0 = part(p.rows, blocks, block), rows = part(p.rows, blocks, block + 1) - row0;
       const float *a = p.a + row0 * p.aRow + k0 * p.aDepth;

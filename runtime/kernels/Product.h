@@ -35,6 +35,9 @@ struct Product {
   float *c = nullptr;
   int64_t cRow = 0; ///< columns are dense
   int64_t part = 0, parts = 1;
+  /// Of the right side, only what begins it counts if these are not 0: the panels of so many columns, so many rows. What a
+  /// panel holds behind these columns is computed too.
+  int64_t columns = 0, depth = 0;
   float *scratch = nullptr; ///< productScratchFloats(), 64-byte aligned
 };
 

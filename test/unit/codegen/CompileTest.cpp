@@ -8,6 +8,7 @@
 
 #include "mlir/Parser/Parser.h"
 
+#include <cstring>
 #include <gtest/gtest.h>
 
 using namespace tressel;
@@ -133,6 +134,20 @@ TEST_F(Compile, Products) {
 TEST_F(Compile, Attention) {
   check(attention, {.allowLibrary = false});
   EXPECT_EQ(count(attention, "kernels"), 1);
+}
+TEST_F(Compile, AttentionWithMasks) {
+  // Of all heads, of an image's, of a head of all images, of each; for queries alike or each its own.
+  for (const char *mask : {"50xf32", "2x1x1x50xi1", "70x50xi1", "6x70x50xf32", "2x6x1x50xi1", "2x6x70x50xf32"}) {
+    std::string text = attention;
+    auto replace = [&](const std::string &from, const std::string &to) { text.replace(text.find(from), from.size(), to); };
+    replace(", %v {causal = true}", std::string(", %v, %m {causal = ") + (std::strchr(mask, 'i') ? "false}" : "true}"));
+    replace("tensor<2x3x50x24xf32> {tressel.name = \"v\"}", std::string("tensor<2x3x50x24xf32> {tressel.name = \"v\"}, %m: tensor<") +
+                                                                  mask + "> {tressel.name = \"m\"}");
+    replace("tensor<2x3x50x24xf32>) ->", std::string("tensor<2x3x50x24xf32>, tensor<") + mask + ">) ->");
+    SCOPED_TRACE(text);
+    check(text.c_str(), {.allowLibrary = false});
+    EXPECT_EQ(count(text.c_str(), "kernels"), 1);
+  }
 }
 TEST_F(Compile, ConvolutionWithLibrary) { check(convnet, {}); }
 TEST_F(Compile, ConvolutionWithoutLibrary) { check(convnet, {.allowLibrary = false}); }

@@ -15,7 +15,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, Attention, ::testing::ValuesIn(levels()),
 
 runtime::LoadedKernel load(const AttentionParams &p, runtime::CpuLevel level, int64_t scratchBytes) {
   runtime::KernelDesc desc;
-  desc.symbol = "test", desc.params = p.text(), desc.numInputs = 3, desc.scratchBytes = scratchBytes;
+  desc.symbol = "test", desc.params = p.text(), desc.numInputs = p.mask < 0 ? 3 : 4, desc.scratchBytes = scratchBytes;
   return makeAttention(desc, Fields::parse(desc.params), level);
 }
 
@@ -28,7 +28,15 @@ void check(const AttentionParams &symbolic, runtime::CpuLevel level, const std::
     x *= factor;
   k[0] += firstKey;
   Memory out(p.heads * p.queries * p.width * 4);
-  run(load(symbolic, level, p.scratchBytes()), {q.data(), k.data(), v.data(), out.get()}, p.units(), 1, p.scratchBytes(), scalars);
+  const int64_t maskFloats = p.mask < 0 ? 0 : p.maskHeads * (p.maskRow ? p.queries * p.maskRow : p.keys);
+  const auto added = randomValues(maskFloats, 4);
+  Memory shown(maskFloats);
+  for (int64_t i = 0; i < maskFloats; ++i)
+    static_cast<uint8_t *>(shown.get())[i] = added[static_cast<size_t>(i)] < 0;
+  std::vector<void *> buffers{q.data(), k.data(), v.data(), out.get()};
+  if (p.mask >= 0)
+    buffers.insert(buffers.begin() + 3, p.maskHides ? shown.get() : const_cast<float *>(added.data()));
+  run(load(symbolic, level, p.scratchBytes()), buffers, p.units(), 1, p.scratchBytes(), scalars);
   for (int64_t h = 0; h < p.heads; ++h)
     for (int64_t i = 0; i < p.queries; ++i) {
       const int64_t group = h / p.shared, visible = p.causal ? std::min(p.keys, i + 1) : p.keys;
@@ -38,7 +46,13 @@ void check(const AttentionParams &symbolic, runtime::CpuLevel level, const std::
         double score = 0;
         for (int64_t d = 0; d < p.size; ++d)
           score += double(q[(h * p.queries + i) * p.size + d]) * k[(group * p.keys + j) * p.size + d];
-        weights.push_back(score * p.scale);
+        score *= p.scale;
+        if (p.mask >= 0) {
+          const float x = added[static_cast<size_t>(h / p.maskShared % p.maskHeads * (p.maskRow ? p.queries * p.maskRow : p.keys) +
+                                                    i * p.maskRow + j)];
+          score = !p.maskHides ? score + x : x < 0 ? score : -std::numeric_limits<double>::infinity();
+        }
+        weights.push_back(score);
         most = weights.back() > most || std::isnan(weights.back()) ? weights.back() : most;
       }
       for (double &w : weights)
@@ -83,6 +97,21 @@ TEST_P(Attention, GroupsAndBlocks) {
   check(p, GetParam());
 }
 
+TEST_P(Attention, Masks) {
+  for (bool hides : {false, true})
+    for (auto [heads, shared] : {std::pair<int64_t, int64_t>{1, 1}, {6, 1}, {2, 3}, {3, 1}})
+      for (int64_t keys : {7, 50})
+        for (int64_t row : {int64_t(0), keys})
+          for (bool causal : {false, true}) {
+            AttentionParams p = some(6, 70, keys, 8, 8);
+            p.rows = 32, p.causal = causal;
+            p.mask = 3, p.maskHides = hides, p.maskHeads = heads, p.maskShared = shared, p.maskRow = row;
+            check(p, GetParam());
+            p.queries = p.rows = 5;
+            check(p, GetParam());
+          }
+}
+
 TEST_P(Attention, ScoresFarApart) { // beyond what an exponential can hold
   check(some(1, 20, 30, 16, 16), GetParam(), {}, 64);
 }
@@ -116,6 +145,8 @@ TEST(AttentionParams, DamagedDescriptionsAreRefused) {
   refused([](AttentionParams &p) { p.rows = 0; });
   refused([](AttentionParams &p) { p.heads = -2; });
   refused([](AttentionParams &p) { p.keys = 1 << 20; });
+  refused([](AttentionParams &p) { p.maskHeads = 0; });
+  refused([](AttentionParams &p) { p.maskShared = -5; });
 }
 
 } // namespace
