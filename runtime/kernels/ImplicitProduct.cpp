@@ -14,7 +14,7 @@ static_assert(kMostTileVectors * kLanes <= kImplicitColumns);
 struct Panels {
   int64_t vectors, count;
   Panels(const ConvolutionShape &s, int64_t typicalRows)
-      : vectors(ceilDiv(s.outChannels / s.groups, kLanes)), count(ceilDiv(vectors, widest(typicalRows))) {}
+      : vectors(ceilDiv(s.outChannels / columnGroupsOf(s), kLanes)), count(ceilDiv(vectors, widest(typicalRows))) {}
   static int64_t widest(int64_t) { return kMostTileVectors; }
   int64_t begin(int64_t panel) const { return part(vectors, count, panel); } // in vectors
 };
@@ -137,9 +137,9 @@ void packPanel(const ConvolutionShape &s, const float *weights, const DepthBlock
 
 void pack(const ConvolutionShape &s, int64_t typicalRows, const float *weights, float *to) {
   const Panels panels(s, typicalRows);
-  const int64_t depth = depthOf(s), channels = s.outChannels / s.groups;
+  const int64_t depth = depthOf(s), groups = columnGroupsOf(s), channels = s.outChannels / groups;
   const DepthBlock all{0, piecesOf(s), 0, pieceOf(s)};
-  for (int64_t group = 0; group < s.groups; ++group)
+  for (int64_t group = 0; group < groups; ++group)
     for (int64_t p = 0; p < panels.count; ++p) {
       const int64_t vectors = panels.begin(p + 1) - panels.begin(p), first = panels.begin(p) * kLanes;
       packPanel(s, weights + (group * channels + first) * depth, all, least(vectors * kLanes, channels - first),
@@ -156,9 +156,9 @@ constexpr int64_t kNearFloats = 1 << 17;
 class Multiplication {
 public:
   explicit Multiplication(const ImplicitProduct &p)
-      : p(p), s(p.shape), panels(s, p.typicalRows), depths(s), channels(s.outChannels / s.groups),
-        firstPanel(part(s.groups * panels.count, p.parts, p.part)),
-        lastPanel(part(s.groups * panels.count, p.parts, p.part + 1)) {
+      : p(p), s(p.shape), panels(s, p.typicalRows), depths(s), channels(s.outChannels / columnGroupsOf(s)),
+        firstPanel(part(columnGroupsOf(s) * panels.count, p.parts, p.part)),
+        lastPanel(part(columnGroupsOf(s) * panels.count, p.parts, p.part + 1)) {
     float *to = p.scratch;
     starts = reinterpret_cast<const float **>(to), to += 2 * kPieceStarts;
     zeros = to, to += zerosOf(s);
@@ -226,7 +226,7 @@ private:
     const int64_t tiles = ceilDiv(rows, kRowsOfTile[vectors]);
     ImplicitTile tile{};
     tile.startStep = rows, tile.pieces = block.count, tile.run = block.run;
-    tile.offset = group * (s.inChannels / s.groups) + block.from;
+    tile.offset = isChannelwise(s) ? panels.begin(q) * kLanes : group * (s.inChannels / s.groups) + block.from;
     tile.b = b, tile.cRow = s.outChannels, tile.add = d > 0;
     tile.last = lanesBetween(0, columns - (vectors - 1) * kLanes);
     int64_t share = 0; // of what comes next, in cache lines
@@ -239,10 +239,13 @@ private:
     }
     float *const c =
         p.result + (p.firstRow + row) * s.outChannels + group * channels + panels.begin(q % panels.count) * kLanes;
+    const auto &fns =
+        (isChannelwise(s) ? tile.last == kAllLanes ? kChannelwiseTiles : kMaskedChannelwiseTiles : kImplicitTiles)
+            .of[vectors];
     for (int64_t t = 0; t < tiles; ++t, tile.ahead += share * 64) {
       const int64_t first = part(rows, tiles, t);
       tile.starts = starts + first, tile.c = c + first * s.outChannels;
-      kImplicitTiles.of[vectors][part(rows, tiles, t + 1) - first](tile);
+      fns[part(rows, tiles, t + 1) - first](tile);
     }
   }
 

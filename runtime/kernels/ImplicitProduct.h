@@ -28,9 +28,15 @@ extern const ImplicitProductKernels implicitProductBaseline, implicitProductV3, 
 
 // What follows is local to each file: the levels must not share functions (Vector.h).
 
+/// Depthwise with a channel of the result for each of the image: a vector holds neighbours of both. All channels are
+/// then like columns of one group whose depth is the taps.
+static constexpr bool isChannelwise(const ConvolutionShape &s) { return isDepthwise(s) && s.outChannels == s.groups; }
+static constexpr int64_t columnGroupsOf(const ConvolutionShape &s) { return isChannelwise(s) ? 1 : s.groups; }
+
 /// Floats that packed weights take at most, whatever the level.
 static constexpr int64_t packedImplicitFloats(const ConvolutionShape &s) {
-  return s.groups * ((s.outChannels / s.groups + 15) / 16 * 16) * depthOf(s);
+  const int64_t groups = columnGroupsOf(s);
+  return groups * ((s.outChannels / groups + 15) / 16 * 16) * depthOf(s);
 }
 
 /// Neighbouring pixels of an image with few channels are one run of memory: the taps of a row of the window are then

@@ -106,6 +106,10 @@ void check(ConvolutionParams p, runtime::CpuLevel level, int64_t chunk = 1) {
   call(load(p, level), p, values, level, {}, chunk);
   p.channelsLast = true, p.rows = (p.pixels() + 3) / 4, p.typicalRows = p.pixels();
   call(load(p, level), p, values, level, {}, chunk);
+  if (isDepthwise(p.shape)) { // which have packed weights in this form only
+    p.packed = 2;
+    call(load(p, level), p, values, level, {}, chunk);
+  }
 }
 
 /// Sizes of the result for zeros before and after.
