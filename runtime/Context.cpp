@@ -122,10 +122,17 @@ struct Instance {
 /// Sizes that a context remembers.
 constexpr size_t kInstances = 8;
 
+/// A kernel and its epilogue take turns, so that the second finds in the cache what the first has written.
 int32_t runKernel(const Step &step, const KernelArgs &args, int64_t begin, int64_t end) {
-  int32_t status = step.fn(&args, begin, end);
-  if (status == kKernelOk && step.epilogue)
-    status = step.epilogue(&args, begin, end);
+  if (!step.epilogue)
+    return step.fn(&args, begin, end);
+  int32_t status = kKernelOk;
+  for (int64_t to; begin < end && status == kKernelOk; begin = to) {
+    to = std::min(begin + step.grain, end);
+    status = step.fn(&args, begin, to);
+    if (status == kKernelOk)
+      status = step.epilogue(&args, begin, to);
+  }
   return status;
 }
 

@@ -3,6 +3,7 @@
 // few. For a block of rows, the places where their pieces begin are listed once; tiles read through that list. What
 // lies outside the image is a piece of zeros.
 #include "ImplicitProduct.h"
+#include "Channelwise.h"
 #include "ImplicitTile.h"
 
 namespace tressel::kernels {
@@ -41,31 +42,7 @@ struct DepthBlocks {
 
 // --- The left side ---------------------------------------------------------------------------------------------------
 
-/// A pixel of the result, and how it moves on.
-struct Pixel {
-  int64_t image, at[3];
-  Pixel(const ConvolutionShape &s, int64_t row)
-      : image(row / outPlaneOf(s)), at{row / (s.out[1] * s.out[2]) % s.out[0], row / s.out[2] % s.out[1],
-                                       row % s.out[2]} {}
-  void nextRow(const ConvolutionShape &s) {
-    at[2] = 0;
-    if (++at[1] == s.out[1]) {
-      at[1] = 0;
-      if (++at[0] == s.out[0])
-        at[0] = 0, ++image;
-    }
-  }
-};
-
 bool within(int64_t i, int64_t size) { return static_cast<uint64_t>(i) < static_cast<uint64_t>(size); }
-
-/// Pixels [from, to) of `count` whose piece of `width` columns, the first one's at `column`, lies in a line of `size`.
-struct Inside {
-  int64_t from, to;
-  Inside(int64_t column, int64_t stride, int64_t width, int64_t size, int64_t count)
-      : from(column >= 0 ? 0 : least(count, ceilDiv(-column, stride))),
-        to(most(from, size < width + column ? 0 : least(count, (size - width - column) / stride + 1))) {}
-};
 
 /// A row of the window that reaches over the edge of a line: zeros for columns that do not exist.
 void copyEdge(const float *line, int64_t column, int64_t width, int64_t size, int64_t channels, float *to) {
@@ -88,7 +65,7 @@ void findPieces(const ConvolutionShape &s, const float *images, const DepthBlock
                             piece / columnsOfWindow % s.window[1] * s.dilation[1] - s.pad[1],
                             piece % columnsOfWindow * s.dilation[2] - s.pad[2]};
     Pixel pixel(s, firstRow);
-    for (int64_t left = rows; left > 0; pixel.nextRow(s)) {
+    for (int64_t left = rows; left > 0; pixel.nextLine(s)) {
       const int64_t count = least(left, s.out[2] - pixel.at[2]), depth = pixel.at[0] * s.stride[0] + tap[0],
                     line = pixel.at[1] * s.stride[1] + tap[1];
       left -= count;
@@ -150,6 +127,8 @@ void pack(const ConvolutionShape &s, int64_t typicalRows, const float *weights, 
 
 // --- The product -----------------------------------------------------------------------------------------------------
 
+/// Of the image at a time, so that it stays in L2.
+constexpr int64_t kImageFloats = 1 << 16;
 /// Weights up to this size are in L2 anyway.
 constexpr int64_t kNearFloats = 1 << 17;
 
@@ -169,6 +148,8 @@ public:
   }
 
   void run() const {
+    if (isChannelwise(s))
+      return runChannelwise();
     // Packed weights pass over each block of rows; others are packed once for all rows.
     if (p.packed) {
       const int64_t blocks = ceilDiv(p.rows, rowsOfBlock());
@@ -196,6 +177,23 @@ public:
   }
 
 private:
+  void runChannelwise() const {
+    const int64_t blocks = ceilDiv(p.rows, most(1, kImageFloats / s.inChannels));
+    const DepthBlock all{0, piecesOf(s), 0, pieceOf(s)};
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t row = p.firstRow + part(p.rows, blocks, block),
+                    rows = p.firstRow + part(p.rows, blocks, block + 1) - row;
+      for (int64_t q = firstPanel; q < lastPanel; ++q) {
+        const int64_t first = panels.begin(q) * kLanes, vectors = vectorsOf(q), columns = columnsOf(q);
+        if (!p.packed) // little beside the sums
+          packPanel(s, p.weights + first * depthOf(s), all, columns, vectors, panel);
+        const Lanes last = lanesBetween(0, columns - (vectors - 1) * kLanes);
+        Channelwise{s, p.image + first, p.packed ? p.packed + first * depthOf(s) : panel, vectors, last}.convolve(
+            row, rows, p.result + row * s.outChannels + first);
+      }
+    }
+  }
+
   int64_t vectorsOf(int64_t q) const { return panels.begin(q % panels.count + 1) - panels.begin(q % panels.count); }
   int64_t columnsOf(int64_t q) const {
     return least(vectorsOf(q) * kLanes, channels - panels.begin(q % panels.count) * kLanes);
@@ -208,7 +206,6 @@ private:
 
   /// Rows whose part of the image stays in L2 while all panels pass over it.
   int64_t rowsOfBlock() const {
-    constexpr int64_t kImageFloats = 1 << 16;
     const DepthBlock block = depths[0]; // none has many more pieces
     int64_t rows = least(kImageFloats / s.inChannels, kPieceStarts / (block.count + 1));
     if (joinsTaps(s))
@@ -226,9 +223,9 @@ private:
     const int64_t tiles = ceilDiv(rows, kRowsOfTile[vectors]);
     ImplicitTile tile{};
     tile.startStep = rows, tile.pieces = block.count, tile.run = block.run;
-    tile.offset = isChannelwise(s) ? panels.begin(q) * kLanes : group * (s.inChannels / s.groups) + block.from;
-    tile.b = b, tile.cRow = s.outChannels, tile.add = d > 0;
-    tile.last = lanesBetween(0, columns - (vectors - 1) * kLanes);
+    tile.offset = group * (s.inChannels / s.groups) + block.from;
+    tile.b = b, tile.sums.cRow = s.outChannels, tile.sums.add = d > 0;
+    tile.sums.last = lanesBetween(0, columns - (vectors - 1) * kLanes);
     int64_t share = 0; // of what comes next, in cache lines
     if (p.packed && (lastPanel - firstPanel) * panels.vectors / panels.count * kLanes * depthOf(s) > kNearFloats) {
       const bool sameDepth = q + 1 < lastPanel;
@@ -239,13 +236,10 @@ private:
     }
     float *const c =
         p.result + (p.firstRow + row) * s.outChannels + group * channels + panels.begin(q % panels.count) * kLanes;
-    const auto &fns =
-        (isChannelwise(s) ? tile.last == kAllLanes ? kChannelwiseTiles : kMaskedChannelwiseTiles : kImplicitTiles)
-            .of[vectors];
     for (int64_t t = 0; t < tiles; ++t, tile.ahead += share * 64) {
       const int64_t first = part(rows, tiles, t);
-      tile.starts = starts + first, tile.c = c + first * s.outChannels;
-      fns[part(rows, tiles, t + 1) - first](tile);
+      tile.starts = starts + first, tile.sums.c = c + first * s.outChannels;
+      kImplicitTiles.of[vectors][part(rows, tiles, t + 1) - first](tile);
     }
   }
 

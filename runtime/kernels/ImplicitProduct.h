@@ -62,7 +62,8 @@ constexpr int64_t kImplicitDepth = 1024, kPieceStarts = 16384, kEdgeFloats = 655
 static constexpr int64_t implicitScratchFloats(const ConvolutionShape &s, bool packed) {
   const int64_t piece = pieceOf(s), depth = piece < kImplicitDepth ? kImplicitDepth : piece;
   const int64_t edges = !joinsTaps(s) ? 0 : depth < kEdgeFloats ? kEdgeFloats : depth;
-  return 2 * kPieceStarts + zerosOf(s) + edges + (packed ? 0 : kImplicitDepth * kImplicitColumns);
+  const int64_t whole = isChannelwise(s) && depthOf(s) > kImplicitDepth ? depthOf(s) : kImplicitDepth;
+  return 2 * kPieceStarts + zerosOf(s) + edges + (packed ? 0 : whole * kImplicitColumns);
 }
 
 } // namespace tressel::kernels

@@ -7,16 +7,40 @@
 namespace tressel::kernels {
 namespace {
 
+/// Where a tile's sums go.
+struct Sums {
+  float *c;
+  int64_t cRow;
+  Lanes last; ///< of the last vector
+  bool add;   ///< to what is there
+};
+template <int R, int C> [[gnu::always_inline]] inline void fetchSums(const Sums &t) {
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c)
+      __builtin_prefetch(t.c + r * t.cRow + c * kLanes, 1);
+}
+template <int R, int C> [[gnu::always_inline]] inline void storeSums(const Sums &t, const Vector (&sum)[R][C]) {
+  const Lanes last = t.last;
+  const bool add = t.add;
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+    float *to = t.c + r * t.cRow;
+#pragma GCC unroll 4
+    for (int c = 0; c < C - 1; ++c, to += kLanes)
+      store(to, add ? load(to) + sum[r][c] : sum[r][c]);
+    store(to, add ? load(to, last) + sum[r][C - 1] : sum[r][C - 1], last);
+  }
+}
+
 struct ImplicitTile {
   const float *const *starts; ///< of the first piece, one for each pixel; those of the next piece are startStep behind
   int64_t startStep;
   int64_t offset;      ///< of what is read from each start
   int64_t pieces, run; ///< the depth: so many pieces of so many products
   const float *b;      ///< C vectors per product
-  float *c;
-  int64_t cRow;
-  Lanes last;         ///< of the last vector
-  bool add;           ///< to what is there
+  Sums sums;
   const char *ahead;  ///< read into L2 meanwhile
   int64_t aheadLines; ///< cache lines of it per four products
 };
@@ -37,32 +61,12 @@ template <int R, int C>
   }
 }
 
-template <int R, int C> [[gnu::always_inline]] inline void fetchSums(const ImplicitTile &t) {
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
-    for (int c = 0; c < C; ++c)
-      __builtin_prefetch(t.c + r * t.cRow + c * kLanes, 1);
-}
-template <int R, int C> [[gnu::always_inline]] inline void storeSums(const ImplicitTile &t, const Vector (&sum)[R][C]) {
-  const Lanes last = t.last;
-  const bool add = t.add;
-#pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
-    float *to = t.c + r * t.cRow;
-#pragma GCC unroll 4
-    for (int c = 0; c < C - 1; ++c, to += kLanes)
-      store(to, add ? load(to) + sum[r][c] : sum[r][c]);
-    store(to, add ? load(to, last) + sum[r][C - 1] : sum[r][C - 1], last);
-  }
-}
-
 template <int R, int C> void multiplyImplicit(const ImplicitTile &t) {
   Vector sum[R][C] = {};
   const float *const *starts = t.starts, *b = t.b;
   const char *ahead = t.ahead;
   const int64_t run = t.run, lines = t.aheadLines;
-  fetchSums<R, C>(t);
+  fetchSums<R, C>(t.sums);
   for (int64_t piece = t.pieces; piece > 0; --piece, starts += t.startStep) {
     const float *a[R];
 #pragma GCC unroll 16
@@ -79,31 +83,7 @@ template <int R, int C> void multiplyImplicit(const ImplicitTile &t) {
     for (; k < run; ++k, b += C * kLanes)
       multiplyStep<R, C>(sum, a, k, b);
   }
-  storeSums<R, C>(t, sum);
-}
-
-/// Channels of the image beside those of the result: a product per piece and vector, nothing is broadcast. Masked:
-/// lanes of the last vector that are no channels are not read.
-template <int R, int C, bool Masked> void multiplyChannelwise(const ImplicitTile &t) {
-  Vector sum[R][C] = {};
-  const float *const *starts = t.starts, *b = t.b;
-  const int64_t offset = t.offset, startStep = t.startStep;
-  const Lanes last = t.last;
-  fetchSums<R, C>(t);
-  for (int64_t piece = t.pieces; piece > 0; --piece, starts += startStep, b += C * kLanes) {
-    Vector right[C];
-#pragma GCC unroll 4
-    for (int c = 0; c < C; ++c)
-      right[c] = load(b + c * kLanes);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const float *a = starts[r] + offset;
-#pragma GCC unroll 4
-      for (int c = 0; c < C; ++c)
-        sum[r][c] += (Masked && c == C - 1 ? load(a + c * kLanes, last) : load(a + c * kLanes)) * right[c];
-    }
-  }
-  storeSums<R, C>(t, sum);
+  storeSums<R, C>(t.sums, sum);
 }
 
 /// Vectors of a tile, and its most rows by them: sums, a row of the right side and a value of the left one fit the
@@ -117,29 +97,28 @@ constexpr int kMostTileVectors = 2, kRowsOfTile[] = {0, 8, 4};
 #endif
 constexpr int kMostTileRows = 10;
 
-using ImplicitTileFn = void (*)(const ImplicitTile &);
-
-/// The tiles of all sizes, by vectors and rows.
-enum class TileKind { Product, Channelwise, MaskedChannelwise };
-struct ImplicitTiles {
-  ImplicitTileFn of[kMostTileVectors + 1][kMostTileRows + 1] = {};
-  template <TileKind Kind, int C, int R> constexpr void fill() {
-    of[C][R] = Kind == TileKind::Product ? multiplyImplicit<R, C>
-                                         : multiplyChannelwise<R, C, Kind == TileKind::MaskedChannelwise>;
+/// A function for each size of a tile, by vectors and rows: `Tile` makes one as Tile::function<R, C>().
+template <typename Function> struct TilesOfAllSizes {
+  Function of[kMostTileVectors + 1][kMostTileRows + 1] = {};
+  template <typename Tile, int C, int R> constexpr void fill() {
+    of[C][R] = Tile::template function<R, C>();
     if constexpr (R < kRowsOfTile[C])
-      fill<Kind, C, R + 1>();
+      fill<Tile, C, R + 1>();
     else if constexpr (C < kMostTileVectors)
-      fill<Kind, C + 1, 1>();
+      fill<Tile, C + 1, 1>();
   }
-  template <TileKind Kind> static constexpr ImplicitTiles all() {
-    ImplicitTiles tiles;
-    tiles.fill<Kind, 1, 1>();
+  template <typename Tile> static constexpr TilesOfAllSizes make() {
+    TilesOfAllSizes tiles;
+    tiles.template fill<Tile, 1, 1>();
     return tiles;
   }
 };
-constexpr ImplicitTiles kImplicitTiles = ImplicitTiles::all<TileKind::Product>(),
-                        kChannelwiseTiles = ImplicitTiles::all<TileKind::Channelwise>(),
-                        kMaskedChannelwiseTiles = ImplicitTiles::all<TileKind::MaskedChannelwise>();
+
+using ImplicitTileFn = void (*)(const ImplicitTile &);
+struct ImplicitTileOf {
+  template <int R, int C> static constexpr ImplicitTileFn function() { return multiplyImplicit<R, C>; }
+};
+constexpr auto kImplicitTiles = TilesOfAllSizes<ImplicitTileFn>::make<ImplicitTileOf>();
 
 } // namespace
 } // namespace tressel::kernels
