@@ -71,7 +71,7 @@ ROWS = [
                     {"onednn": "libraries"}, 1.15, "ratio", samples=1, cases=3)),
     *by_threads(Row("gemm.geomean", "s", "lower", "40 products of f32, M 1 to 256, weights packed ahead: geometric mean",
                     {"best": "libraries"}, 1.1, "ratio", samples=1, cases=40)),
-    *by_threads(Row("conv.geomean", "s", "lower", "23 convolutions of ResNet-50, one image, f32: geometric mean; oneDNN in its own layouts",
+    *by_threads(Row("conv.geomean", "s", "lower", "23 convolutions of ResNet-50, one image with its channels last, f32: geometric mean; oneDNN in its own layouts",
                     {"onednn": "libraries"}, 1.1, "ratio", samples=1, cases=23)),
     *by_threads(Row("infer.resnet50.flops-share", "share of peak FLOPs", "higher",
                     "ResNet-50, a package, one image of 224 x 224, f32; the peak of multiply-adds in registers", {}, 0.8, samples=1)),

@@ -156,13 +156,28 @@ Arms products() {
           {"best", [](size_t index) { return tressel::bench::libraryProduct(productShapes().at(index)); }}};
 }
 
+/// A convolution whose image and result have their channels last, as networks of them keep their images between layers.
+class ChannelsLast : public nn::Module<ChannelsLast> {
+public:
+  explicit ChannelsLast(const ConvolutionShape &shape) : shape_(shape), weight_(parameter("weight", nn::init::he_uniform())) {}
+  Tensor forward(Tensor x) const {
+    const int64_t pad = shape_.window / 2;
+    const auto w = weight_.need({shape_.outChannels, shape_.inChannels, shape_.window, shape_.window}, f32);
+    return conv(x, w, {shape_.stride, shape_.stride}, {pad, pad}, {pad, pad}, {}, 1, /*channels_last=*/true);
+  }
+
+private:
+  ConvolutionShape shape_;
+  nn::Parameter weight_;
+};
+
 Arms convolutions() {
   auto layers = std::make_shared<std::map<size_t, Packaged>>();
   return {{"tressel", [=](size_t index) {
              if (!layers->contains(index)) {
                const ConvolutionShape s = convolutionShapes().at(index);
-               nn::Conv2d net(s.outChannels, s.window, {.stride = s.stride, .padding = s.window / 2, .bias = false});
-               layers->emplace(index, Packaged::layer(net, Shape{1, s.inChannels, s.size, s.size}, s.outChannels * s.out() * s.out()));
+               layers->emplace(index, Packaged::layer(ChannelsLast(s), Shape{1, s.size, s.size, s.inChannels},
+                                                      s.outChannels * s.out() * s.out()));
              }
              return secondsPerCall([&] { layers->at(index).run(); }, kConvolutionSeconds);
            }},
