@@ -264,7 +264,10 @@ public:
     Operation *op = graph::createOp(b, choice.op->getLoc(), *graph::infoOf(choice.op), operands, choice.last.attrs);
     return units(cheapestBid(providers, op, [&](Value v) { return packable.contains(v); }));
   }
+  /// Twice what the providers bid, and a launch: a transpose also keeps what is before it and after it from sharing a
+  /// kernel, which no bid for it alone can show, and gains by a hair are within the error of bids.
   int64_t ofTransposing(Value v, const Order &order) {
+    constexpr int64_t launch = 2'000'000; // 2 us
     if (parameterOnly.contains(v) || isInlineConstant(v))
       return 0;
     int64_t &cost = transposes[{v.getType(), order}];
@@ -274,7 +277,7 @@ public:
       b.setInsertionPointToEnd(&scratch);
       Operation *op = graph::createOp(b, v.getLoc(), *op::findOp("transpose"),
                                       Value(scratch.addArgument(v.getType(), v.getLoc())), {order});
-      cost = units(cheapestBid(providers, op, [](Value) { return false; }));
+      cost = std::min(MinCut::never, 2 * units(cheapestBid(providers, op, [](Value) { return false; })) + launch);
     }
     return cost;
   }

@@ -56,7 +56,7 @@ def AssignLayouts : Pass<"tressel-assign-layouts", "mlir::ModuleOp"> {
     on, values have a dimension of channels; it is followed through all ops whose records say what they are on dimensions in
     another order (`reorder`), and through transposes. Each such op can run as it is, or with that dimension last. What the
     providers bid for either form, and for the transposes wherever neighbours differ, makes a minimum cut: the whole network is decided
-    at once, and an equal cost leaves it as it is. Values of parameters and constants alone are transposed for nothing, as `prepare`
+    at once, and an equal cost leaves it as it is. A transpose counts twice its bid, as it also parts kernels. Values of parameters and constants alone are transposed for nothing, as `prepare`
     does it once; so are those that keep their bytes (only dimensions of size 1 move), which are reshaped. Transposes that the
     program has count for both sides, so a network that is written with channels last around ops that are not gets rid of them.
     Simplify comes after it, where they meet.

@@ -176,7 +176,7 @@ TEST_F(PipelineTest, TimesEachPass) {
   std::vector<std::string> names;
   for (const passes::PassTime &time : times)
     names.push_back(time.pass);
-  EXPECT_EQ(names, (std::vector<std::string>{"simplify", "decompose-composites", "simplify", "split-reductions",
+  EXPECT_EQ(names, (std::vector<std::string>{"simplify", "decompose-composites", "simplify", "assign-layouts", "simplify", "split-reductions",
                                              "form-clusters", "outline-kernels", "build-schedule", "plan-memory",
                                              "insert-waits"}));
 }
