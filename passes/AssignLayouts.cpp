@@ -264,10 +264,18 @@ public:
     Operation *op = graph::createOp(b, choice.op->getLoc(), *graph::infoOf(choice.op), operands, choice.last.attrs);
     return units(cheapestBid(providers, op, [&](Value v) { return packable.contains(v); }));
   }
-  /// Twice what the providers bid, and a launch: a transpose also keeps what is before it and after it from sharing a
-  /// kernel, which no bid for it alone can show, and gains by a hair are within the error of bids.
+  /// Of giving `v` on in an order, when it stands in another one. A view, where only dimensions of size 1 move, still
+  /// parts kernels. A transpose counts twice what the providers bid, and more: no bid for it alone can show that it parts
+  /// them, and gains by a hair are within the error of bids.
+  int64_t ofChange(Value v, const Order &from, const Order &to) {
+    const Shape shape = typeOf(v).shape;
+    if (parameterOnly.contains(v) || isInlineConstant(v))
+      return 0;
+    if (essence(shape, from) != essence(shape, to))
+      return ofTransposing(v, to);
+    return permuted(shape, from) == permuted(shape, to) ? 0 : kSeam;
+  }
   int64_t ofTransposing(Value v, const Order &order) {
-    constexpr int64_t launch = 2'000'000; // 2 us
     if (parameterOnly.contains(v) || isInlineConstant(v))
       return 0;
     int64_t &cost = transposes[{v.getType(), order}];
@@ -277,12 +285,14 @@ public:
       b.setInsertionPointToEnd(&scratch);
       Operation *op = graph::createOp(b, v.getLoc(), *op::findOp("transpose"),
                                       Value(scratch.addArgument(v.getType(), v.getLoc())), {order});
-      cost = std::min(MinCut::never, 2 * units(cheapestBid(providers, op, [](Value) { return false; })) + launch);
+      cost = std::min(MinCut::never, 2 * units(cheapestBid(providers, op, [](Value) { return false; })) + 4 * kSeam);
     }
     return cost;
   }
 
 private:
+  static constexpr int64_t kSeam = 500'000; ///< half a microsecond: a launch, and results read again
+
   /// Whole numbers, so that sums do not depend on their order: picoseconds.
   static int64_t units(const std::optional<Bid> &bid) {
     constexpr double longest = 1e15;
@@ -333,7 +343,7 @@ private:
 
   void want(Value base, const Order &order, MinCut::Node by, bool whenSecond) {
     const auto [at, isNew] =
-        places.try_emplace({base.getAsOpaquePointer(), essence(typeOf(base).shape, order)}, versions.size());
+        places.try_emplace({base.getAsOpaquePointer(), order}, versions.size());
     if (isNew)
       versions.push_back({base, order, {}, {}});
     Version &version = versions[at->second];
@@ -373,27 +383,28 @@ private:
 
   void price(const Version &version) {
     const Value base = version.base;
-    const int64_t cost = costs.ofTransposing(base, version.order);
-    const Shape shape = typeOf(base).shape;
     auto found = choices.find(base.getDefiningOp());
     const bool chosen = base.getDefiningOp() && found != choices.end();
-    const Order asIs = same(shape.rank()), &last = chosen && !found->second.last.result.empty() ? found->second.last.result : asIs;
-    const Order wanted = essence(shape, version.order);
-    const bool paysFirst = essence(shape, asIs) != wanted, paysSecond = essence(shape, last) != wanted;
+    const Order asIs = same(typeOf(base).rank());
+    const Order &last = chosen && !found->second.last.result.empty() ? found->second.last.result : asIs;
+    const int64_t ofFirst = costs.ofChange(base, asIs, version.order),
+                  ofSecond = costs.ofChange(base, last, version.order), ofEither = std::min(ofFirst, ofSecond);
     const MinCut::Node producer = chosen ? found->second.node : MinCut::first;
-    // A node that is on the first side as soon as somebody there wants the version: it costs if the producer gives another
-    // one. Likewise for the second side.
-    if (!version.whenFirst.empty() && paysSecond) {
+    // A node that is on the first side as soon as somebody there wants the version: that costs what the producer's side
+    // asks for it. Likewise for the second side.
+    if (!version.whenFirst.empty() && ofSecond > 0) {
       const MinCut::Node needed = cut.add();
       for (MinCut::Node node : version.whenFirst)
         cut.pay(node, needed, MinCut::never);
-      cut.pay(needed, paysFirst ? MinCut::second : producer, cost);
+      cut.pay(needed, MinCut::second, ofEither);
+      cut.pay(needed, producer, ofSecond - ofEither);
     }
-    if (!version.whenSecond.empty() && paysFirst) {
+    if (!version.whenSecond.empty() && ofFirst > 0) {
       const MinCut::Node needed = cut.add();
       for (MinCut::Node node : version.whenSecond)
         cut.pay(needed, node, MinCut::never);
-      cut.pay(paysSecond ? MinCut::first : producer, needed, cost);
+      cut.pay(MinCut::first, needed, ofEither);
+      cut.pay(producer, needed, ofFirst - ofEither);
     }
   }
 

@@ -129,3 +129,27 @@ func.func @main(%x: tensor<8x64x28x28xf32> {tressel.name = "x"}, %w: tensor<64x6
   %2 = tressel.reshape %1 {shape = array<i64: 8, 64>} : (tensor<8x64x1x1xf32>) -> tensor<8x64xf32>
   return %2 : tensor<8x64xf32>
 }
+
+// -----
+
+// Squeeze and excite: what has one pixel could stay, but a view would part it from what scales by it.
+// CHECK-LABEL: func.func @main
+// CHECK-COUNT-2: tressel.transpose
+// CHECK-NOT: tressel.reshape
+// CHECK: tressel.mean {{.*}} -> tensor<8x1x1x64xf32>
+// CHECK-NEXT: tressel.conv {{.*}} {channels_last = true} : (tensor<8x1x1x64xf32>
+// CHECK-NEXT: tressel.sigmoid {{.*}} -> tensor<8x1x1x64xf32>
+// CHECK-NEXT: tressel.mul
+// CHECK-NEXT: tressel.conv
+func.func @main(%x: tensor<8x64x28x28xf32> {tressel.name = "x"}, %w: tensor<64x64x3x3xf32> {tressel.state = "w"}, %v: tensor<64x64x1x1xf32> {tressel.state = "v"},
+                %u: tensor<8x64x26x26xf32> {tressel.name = "u"}) -> (tensor<8x64xf32> {tressel.name = "y"}) {
+  %0 = tressel.conv %x, %w : (tensor<8x64x28x28xf32>, tensor<64x64x3x3xf32>) -> tensor<8x64x26x26xf32>
+  %1 = tressel.add %0, %u : (tensor<8x64x26x26xf32>, tensor<8x64x26x26xf32>) -> tensor<8x64x26x26xf32>
+  %2 = tressel.mean %1 {axis = array<i64: 2, 3>, keepdims = true} : (tensor<8x64x26x26xf32>) -> tensor<8x64x1x1xf32>
+  %3 = tressel.conv %2, %v : (tensor<8x64x1x1xf32>, tensor<64x64x1x1xf32>) -> tensor<8x64x1x1xf32>
+  %4 = tressel.sigmoid %3 : (tensor<8x64x1x1xf32>) -> tensor<8x64x1x1xf32>
+  %5 = tressel.mul %1, %4 : (tensor<8x64x26x26xf32>, tensor<8x64x1x1xf32>) -> tensor<8x64x26x26xf32>
+  %6 = tressel.conv %5, %w : (tensor<8x64x26x26xf32>, tensor<64x64x3x3xf32>) -> tensor<8x64x24x24xf32>
+  %7 = tressel.mean %6 {axis = array<i64: 2, 3>} : (tensor<8x64x24x24xf32>) -> tensor<8x64xf32>
+  return %7 : tensor<8x64xf32>
+}
