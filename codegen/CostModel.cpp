@@ -20,7 +20,7 @@ double predictSeconds(const CpuModel &cpu, double flops, double bytes, double ef
   double bandwidth = bytes <= cpu.cacheBytes ? cpu.cachedBytesPerSecond : cpu.bytesPerSecond;
   double parallel = std::max(flops / (cpu.flopsPerSecond * efficiency), bytes / bandwidth);
   double serial = parallel * cpu.threads;
-  constexpr double worthSplitting = 50e-6;
+  constexpr double worthSplitting = 20e-6;
   return serial < worthSplitting ? serial : std::max(parallel, worthSplitting / cpu.threads);
 }
 

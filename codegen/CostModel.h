@@ -19,7 +19,7 @@ struct CpuModel {
 const CpuModel &hostCpuModel();
 
 /// Time of `flops` done at `efficiency` (a share of peak) while moving `bytes`, whichever is longer. Work of less than some
-/// 50 us is counted on one thread, as the executor runs it.
+/// 20 us is counted on one thread, as the executor runs it.
 double predictSeconds(const CpuModel &cpu, double flops, double bytes, double efficiency);
 
 } // namespace tressel::codegen

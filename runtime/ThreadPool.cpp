@@ -153,7 +153,9 @@ bool ThreadPool::insideParallel() { return insideChunk; }
 void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) {
   grain = std::max<int64_t>(grain, 1);
   // No chunk is smaller than the grain, so there are at most range / grain of them.
-  const int64_t chunks = std::min(range / grain, numThreads_ * kChunksPerThread);
+  int64_t chunks = std::min(range / grain, numThreads_ * kChunksPerThread);
+  if (chunks > numThreads_)
+    chunks -= chunks % numThreads_; // equal chunks, as many for each thread
   std::unique_lock<std::mutex> turn(impl_->callers, std::try_to_lock);
   if (chunks <= 1 || !turn || forked.load(std::memory_order_relaxed)) {
     chunk(callable, 0, range, 0);

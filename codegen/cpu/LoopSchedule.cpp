@@ -278,14 +278,16 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
       s.range = 0;
   const double perUnit = serialSeconds(plan, s) / static_cast<double>(std::max<int64_t>(1, dim::hint(s.range)));
   const int64_t mostUnits = dim::isSymbolic(s.range) ? int64_t(1) << 40 : std::max<int64_t>(1, s.range);
-  s.grain = std::clamp<int64_t>(static_cast<int64_t>(30e-6 / std::max(perUnit, 1e-12)), 1, mostUnits);
+  // Threads that are awake take a chunk within two microseconds; of a thread that sleeps, the caller does the share.
+  constexpr double worthHandingOver = 10e-6;
+  s.grain = std::clamp<int64_t>(static_cast<int64_t>(worthHandingOver / std::max(perUnit, 1e-12)), 1, mostUnits);
   return s;
 }
 
 double predictSeconds(const LoopPlan &plan, const LoopSchedule &s) {
   const CpuModel &cpu = hostCpuModel();
   const double serial = serialSeconds(plan, s), threads = static_cast<double>(std::min<int64_t>(cpu.threads, dim::hint(s.range)));
-  constexpr double worthSplitting = 50e-6; // as in CostModel.cpp
+  constexpr double worthSplitting = 20e-6; // as in CostModel.cpp
   const double seconds =
       serial < worthSplitting || threads <= 1 ? serial : std::max(serial / threads, worthSplitting / threads);
   return seconds + cpu.callSeconds;

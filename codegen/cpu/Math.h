@@ -44,6 +44,7 @@ private:
   Reduced reduceExp(Num x) const;
   Num expTail(Num r) const;         ///< (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2
   Num power2(llvm::Value *n) const; ///< for normal results
+  Num quotient(Num a, Num d);       ///< to 2 units in the last place, for 1 <= d < 2^126; a NaN of either passes
   Num erfSingle(Num x);
   Num trig(Num x, int quadrantShift, bool tangent);
   Num inDouble(Num x, Num (Math::*f)(Num));
