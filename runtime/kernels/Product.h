@@ -17,7 +17,7 @@ struct RightSide {
 /// Whether the columns are so few that vectors of `lanes` along the depth do more than vectors across the columns, as
 /// measured: the depth must be worth adding up the lanes at its end.
 constexpr bool goesAlongDepth(const RightSide &right, int64_t lanes) {
-  return right.n <= lanes * 3 / 2 && right.k >= 8 * right.n;
+  return right.n <= lanes * 3 / 2 && right.k >= 12 * right.n;
 }
 
 /// Floats that a packed side takes at most, whatever the level.

@@ -92,7 +92,7 @@ TEST_P(Products, AllNumbersOfColumnsAndDepths) {
 TEST_P(Products, FewColumnsOfGreatDepth) {
   for (int64_t n = 1; n <= 26; ++n)
     for (auto [m, k] :
-         {std::array<int64_t, 2>{1, 8 * n}, {7, 230}, {n == 10 ? 20 : 3, n % 9 == 1 ? 1100 + n : 200 - n}})
+         {std::array<int64_t, 2>{1, 12 * n}, {7, 230}, {n == 10 ? 20 : 3, n % 9 == 1 ? 1100 + n : 200 - n}})
       for (bool packed : {false, true}) {
         ProductParams p = plain(m, n, k);
         p.packed = packed ? 2 : -1, p.parts = 1 + n % 3;
