@@ -75,9 +75,11 @@ static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) 
 /// last vector of channels that are no channels.
 static double channelsLastEfficiency(const ConvolutionParams &p) {
   const ConvolutionShape &s = p.shape;
-  const auto channels = static_cast<double>(s.outChannels / s.groups), vectors = std::ceil(channels / 16),
+  const auto channels = static_cast<double>(s.outChannels / columnGroupsOf(s)), vectors = std::ceil(channels / 16),
              piece = static_cast<double>(pieceOf(s)), depth = static_cast<double>(depthOf(s)),
              rows = hinted(p.pixels());
+  if (isChannelwise(s)) // as many loads as products
+    return 0.22 * channels / (16 * vectors);
   double share = 0.88 * channels / (16 * vectors) * (piece / (piece + 1.5)) * (depth / (depth + 4));
   share *= std::min(1.0, 0.12 + 0.14 * rows);
   return p.packed >= 0 ? share : share * rows / (rows + 20);
