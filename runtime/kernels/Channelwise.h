@@ -41,8 +41,29 @@ struct ChannelwiseTile {
   const float *next; ///< pixels that the next line of the result needs
 };
 
-/// Masked: lanes of the last vector that are no channels are not read.
-template <int R, int C, bool Masked> void convolveChannelwise(const ChannelwiseTile &t) {
+/// Columns of a window that are neighbours, as the pixels are: each pixel of the image is read once for all of them.
+template <int R, int C, int Window>
+[[gnu::always_inline]] inline void convolveWindow(Vector (&sum)[R][C], const float *a, int64_t pixelStep,
+                                                  const float *b) {
+#pragma GCC unroll 4
+  for (int c = 0; c < C; ++c) {
+    Vector right[Window];
+#pragma GCC unroll 8
+    for (int w = 0; w < Window; ++w)
+      right[w] = load(b + (w * C + c) * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < R + Window - 1; ++i) {
+      const Vector x = load(a + i * pixelStep + c * kLanes);
+#pragma GCC unroll 8
+      for (int w = 0; w < Window; ++w)
+        if (i - w >= 0 && i - w < R)
+          sum[i - w][c] += x * right[w];
+    }
+  }
+}
+
+/// Masked: lanes of the last vector that are no channels are not read. Window: see convolveWindow; 0 for any.
+template <int R, int C, bool Masked, int Window> void convolveChannelwise(const ChannelwiseTile &t) {
   Vector sum[R][C] = {};
   const int64_t pixelStep = t.pixelStep, columns = t.count[2], columnStep = t.imageStep[2];
   const Lanes last = t.sums.last;
@@ -55,6 +76,10 @@ template <int R, int C, bool Masked> void convolveChannelwise(const ChannelwiseT
   for (int64_t d = 0; d < t.count[0]; ++d)
     for (int64_t h = 0; h < t.count[1]; ++h) {
       const float *a = t.image + d * t.imageStep[0] + h * t.imageStep[1], *b = t.b + d * t.bStep[0] + h * t.bStep[1];
+      if constexpr (Window > 0) {
+        convolveWindow<R, C, Window>(sum, a, pixelStep, b);
+        continue;
+      }
       for (int64_t w = 0; w < columns; ++w, a += columnStep, b += C * kLanes) {
         Vector right[C];
 #pragma GCC unroll 4
@@ -73,12 +98,13 @@ template <int R, int C, bool Masked> void convolveChannelwise(const ChannelwiseT
 }
 
 using ChannelwiseTileFn = void (*)(const ChannelwiseTile &);
-template <bool Masked> struct ChannelwiseTileOf {
-  template <int R, int C> static constexpr ChannelwiseTileFn function() { return convolveChannelwise<R, C, Masked>; }
+template <bool Masked, int Window> struct ChannelwiseTileOf {
+  template <int R, int C> static constexpr ChannelwiseTileFn function() {
+    return convolveChannelwise<R, C, Masked, Window>;
+  }
 };
-constexpr TilesOfAllSizes<ChannelwiseTileFn> kChannelwiseTiles[] = {
-    TilesOfAllSizes<ChannelwiseTileFn>::make<ChannelwiseTileOf<false>>(),
-    TilesOfAllSizes<ChannelwiseTileFn>::make<ChannelwiseTileOf<true>>()};
+template <bool Masked, int Window>
+constexpr auto kChannelwiseTiles = TilesOfAllSizes<ChannelwiseTileFn>::make<ChannelwiseTileOf<Masked, Window>>();
 
 /// Some vectors of channels.
 struct Channelwise {
@@ -128,7 +154,13 @@ private:
     tile.bStep[0] = bStep[0], tile.bStep[1] = bStep[1];
     tile.sums = {c + offset * s.outChannels, s.outChannels, last, false};
     tile.next = tile.image + tile.count[1] * tile.imageStep[1];
-    kChannelwiseTiles[last != kAllLanes].of[vectors][pixels](tile);
+    // Windows of the usual widths have tiles of their own where all channels exist: more would be much code.
+    const bool neighbours = pixels > 1 && last == kAllLanes && tile.imageStep[2] == tile.pixelStep;
+    const auto &tiles = last != kAllLanes                  ? kChannelwiseTiles<true, 0>
+                        : neighbours && tile.count[2] == 3 ? kChannelwiseTiles<false, 3>
+                        : neighbours && tile.count[2] == 5 ? kChannelwiseTiles<false, 5>
+                                                           : kChannelwiseTiles<false, 0>;
+    tiles.of[vectors][pixels](tile);
   }
 };
 
