@@ -57,6 +57,58 @@ TEST_F(PipelineTest, RandomProgramsKeepTheirResults) {
   }
 }
 
+/// Bids as another provider, but next to nothing for images with channels last, and a lot for others.
+class LikesChannelsLast final : public passes::KernelProvider {
+public:
+  explicit LikesChannelsLast(const passes::KernelProvider *other) : other(other) {}
+  StringRef name() const override { return other->name(); }
+  std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool> parameterOnly) const override {
+    std::optional<passes::Bid> bid = other->bid(candidate, parameterOnly);
+    const op::OpInfo &info = *graph::infoOf(candidate.root);
+    if (const int last = info.attrIndex("channels_last"); bid && last >= 0)
+      bid->seconds = std::get<bool>(graph::attrsOf(candidate.root, info)[static_cast<size_t>(last)]) ? 1e-9 : 1;
+    return bid;
+  }
+
+private:
+  const passes::KernelProvider *other;
+};
+
+TEST_F(PipelineTest, RandomProgramsKeepTheirResultsInOtherLayouts) {
+  std::vector<std::unique_ptr<LikesChannelsLast>> providers;
+  for (const passes::KernelProvider *provider : tools::modelProviders())
+    providers.push_back(std::make_unique<LikesChannelsLast>(provider));
+  int64_t moved = 0;
+  for (uint64_t seed = 100; seed < 140; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    test::RandomGraph random = test::randomGraph(context, seed);
+    auto countFirst = [&] {
+      int64_t n = 0;
+      random.module->walk([&](Operation *op) {
+        const op::OpInfo *info = graph::infoOf(op);
+        n += info && info->family == op::Family::Convolution && !op->hasAttr("channels_last");
+      });
+      return n;
+    };
+    passes::PipelineOptions o = options(1);
+    o.providers.clear();
+    for (auto &provider : providers)
+      o.providers.push_back(provider.get());
+    o.verifyEach = true;
+    o.seed = seed;
+    o.stopAfter = "form-clusters";
+    int64_t before = 0;
+    o.beforePass = [&](StringRef pass) { before = pass == "assign-layouts" ? countFirst() : before; };
+    o.afterPass = [&](ModuleOp, StringRef pass) {
+      moved += pass == "assign-layouts" ? before - countFirst() : 0;
+      return success();
+    };
+    messages.clear();
+    ASSERT_TRUE(succeeded(passes::runPipeline(*random.module, o))) << messages;
+  }
+  EXPECT_GT(moved, 0);
+}
+
 TEST_F(PipelineTest, EveryWaitIsNeeded) {
   int removed = 0;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
