@@ -36,6 +36,16 @@ TEST(ThreadPool, ChunksAreNotBelowTheGrain) {
   EXPECT_EQ(small, 0);
 }
 
+TEST(ThreadPool, ThreadsGetAsManyChunks) { // three for two threads would take as long as four
+  ThreadPool pool(2);
+  std::atomic<int> chunks{0};
+  pool.parallelFor(90, 30, [&](int64_t begin, int64_t end, int) {
+    EXPECT_EQ(end - begin, 45);
+    ++chunks;
+  });
+  EXPECT_EQ(chunks, 2);
+}
+
 TEST(ThreadPool, WorkersDoNotShareANumber) {
   ThreadPool pool(4);
   for (int round = 0; round < 200; ++round) {
