@@ -2,6 +2,7 @@
 
 #include "codegen/CustomProvider.h"
 #include "codegen/Link.h"
+#include "codegen/Measure.h"
 #include "codegen/cpu/CompileKernels.h"
 #include "codegen/cpu/GeneratedProvider.h"
 #include "codegen/cpu/KernelSource.h"
@@ -13,15 +14,18 @@
 #include "ir/sched/Export.h"
 #include "passes/Pipeline.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/Executable.h"
 #include "tressel/runtime/File.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Diagnostics.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -127,13 +131,9 @@ ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCo
 }
 ProviderSet::~ProviderSet() = default;
 
-CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
-  static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm"};
-  if (!stages.count(options.emit))
-    throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm");
+static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &options, const Target &target,
+                                  const passes::Providers &providers, CompileReport &report) {
   Errors errors(module.getContext());
-  const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode);
-  const Target &target = providers.target();
   const Dump dump(options);
   dump("graph.mlir", [&] { return print(module, /*withLines=*/true); });
   auto progress = [&](const char *step, int done, int all) {
@@ -142,7 +142,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   };
 
   passes::PipelineOptions pipeline;
-  pipeline.providers = providers.list;
+  pipeline.providers = providers;
   pipeline.afterPass = options.afterPass;
   if (options.progress)
     pipeline.beforePass = [&](llvm::StringRef pass) { options.progress(pass.str(), 0, 0); };
@@ -155,14 +155,11 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   if (failed(passes::runPipeline(module, pipeline)))
     errors.raise("compilation");
   dump("schedule.mlir", [&] { return print(module, /*withLines=*/true); });
-  CompileReport report;
   for (const passes::PassTime &t : times)
     report.timings.push_back({t.pass, t.seconds});
   if (options.emit == "graph" || options.emit == "placed" || options.emit == "schedule") {
     if (options.sink)
       options.sink(print(module));
-    if (options.report)
-      *options.report = report;
     return {};
   }
 
@@ -182,8 +179,6 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   if (!options.emit.empty()) {
     if (options.sink)
       options.sink(printKernels(sources, target, /*assembly=*/options.emit == "asm"));
-    if (options.report)
-      *options.report = report;
     return {};
   }
   dump("kernels.ll", [&] { return printKernels(sources, target, /*assembly=*/false); });
@@ -224,11 +219,105 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   program.constants = std::make_shared<const std::vector<std::byte>>(sched::exportConstants(scheduled));
   program.cpuLevel = std::string(runtime::nameOf(target.level()));
   report.timings.push_back({"export", secondsSince(started)});
+  return program;
+}
+
+/// Numbers that no kernel takes a shortcut for.
+static op::HostTensor someNumbers(const TensorType &type) {
+  op::HostTensor tensor = op::HostTensor::allocate(type);
+  const int64_t count = type.shape.numElements();
+  auto fill = [&](auto *data, auto value) { std::fill_n(data, count, value); };
+  switch (type.dtype) {
+  case DType::f64:
+    fill(tensor.as<double>(), 0.5);
+    break;
+  case DType::f32:
+    fill(tensor.as<float>(), 0.5f);
+    break;
+  case DType::f16:
+    fill(tensor.as<uint16_t>(), uint16_t(0x3800));
+    break;
+  case DType::bf16:
+    fill(tensor.as<uint16_t>(), uint16_t(0x3f00));
+    break;
+  default: // odd, and not 0
+    fill(tensor.as<uint8_t>(), uint8_t(1));
+  }
+  return tensor;
+}
+
+/// The fastest of some runs: what else the machine does only ever adds.
+static double secondsOfStep(CompiledProgram program) {
+  constexpr double enough = 10e-3;
+  constexpr int mostRuns = 200, leastRuns = 3;
+  const runtime::Schedule schedule = program.schedule;
+  runtime::Context context(runtime::Executable::create(std::move(program.schedule), program.image, program.constants));
+  std::vector<op::HostTensor> tensors;
+  std::vector<void *> states, outputs;
+  std::vector<const void *> inputs;
+  auto data = [&](const TensorType &type) { return static_cast<void *>(tensors.emplace_back(someNumbers(type)).data.get()); };
+  for (const runtime::StateDesc &state : schedule.states)
+    if (state.kind != runtime::StateKind::Derived)
+      states.push_back(data(state.type));
+  for (const runtime::ValueDesc &input : schedule.inputs)
+    inputs.push_back(data(input.type));
+  for (const runtime::ValueDesc &output : schedule.outputs)
+    outputs.push_back(data(output.type));
+  context.bindStates(states);
+  context.run(inputs, outputs); // packs, and touches all memory
+  double best = std::numeric_limits<double>::infinity();
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < leastRuns || (i < mostRuns && secondsSince(start) < enough); ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    context.run(inputs, outputs);
+    best = std::min(best, secondsSince(begin));
+  }
+  return best;
+}
+
+CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
+  static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm"};
+  if (!stages.count(options.emit))
+    throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm");
+  const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode);
+  const Target &target = providers.target();
+  CompileReport report;
+  CompiledProgram program;
+  if (!options.measure) {
+    program = compileFor(module, options, target, providers.list, report);
+  } else {
+    if (target.level() != runtime::hostCpuLevel()) // prebuilt kernels would run at the CPU's own level
+      throw Error("kernels for '" + options.cpu + "' cannot be measured here: this CPU's are '" +
+                  std::string(runtime::nameOf(runtime::hostCpuLevel())) + "'; measure where the program will run");
+    CompileOptions part;
+    part.cpu = options.cpu, part.quickCode = options.quickCode, part.cache = options.cache;
+    part.dump = [](const std::string &, const std::string &) {};
+    auto timer = [&](mlir::ModuleOp root, const passes::KernelProvider &provider) -> std::optional<double> {
+      CompileReport ignored;
+      try {
+        return secondsOfStep(compileFor(root, part, target, {&provider}, ignored));
+      } catch (const Error &) { // it cannot run by itself: then what is predicted counts
+        return std::nullopt;
+      }
+    };
+    Measurements measurements(providers.list, timer, options.cache, machineName());
+    std::vector<std::unique_ptr<passes::KernelProvider>> measured;
+    passes::Providers list;
+    for (const passes::KernelProvider *provider : providers.list) {
+      measured.push_back(makeMeasured(*provider, measurements));
+      list.push_back(measured.back().get());
+    }
+    program = compileFor(module, options, target, list, report);
+    report.numMeasured = measurements.numMeasured();
+  }
   if (options.report)
     *options.report = report;
   return program;
 }
 
-void clearCaches() { clearKernelCache(); }
+void clearCaches() {
+  clearKernelCache();
+  Measurements::clear();
+}
 
 } // namespace tressel::codegen

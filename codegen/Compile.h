@@ -36,6 +36,7 @@ struct CompileReport {
   int numKernels = 0, numLibraryKernels = 0;
   /// Of the kernels with code in the image: compiled now, found in a cache, equal to another one of the program.
   int numCompiled = 0, numCached = 0, numShared = 0;
+  int numMeasured = 0; ///< kernels timed, where CompileOptions::measure asks for it
 };
 
 struct CompileOptions {
@@ -44,6 +45,9 @@ struct CompileOptions {
   bool verifyEach = false;         ///< interpret before and after each pass, name the one that changed the result
   bool deterministic = false;
   bool quickCode = false;          ///< machine code made quickly rather than well: for tests of many programs
+  /// Where several providers bid for a contraction or convolution of fixed sizes, their kernels are timed on this machine
+  /// (codegen/Measure.h), which takes some 20 ms each the first time. The cache keeps the times.
+  bool measure = false;
   ObjectCache *cache = ObjectCache::ofUser(); ///< of kernels, from one process to the next; null: none
   std::vector<std::string> disabledPasses;
   /// "graph", "placed", "schedule", "llvm" or "asm": stop there and hand the text to `sink`; empty: all the way.

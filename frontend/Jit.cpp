@@ -247,8 +247,10 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
   std::vector<Tensor> results =
       recordBody(recorder, makeInputs(recorder, entry->types, toLoc(where)), body, &entry->prototype);
   const double traced = secondsNow();
-  entry->traced = recorder.finish(
-      results, {.name = options.name, .deterministic = options.deterministic, .diskCache = options.disk_cache});
+  entry->traced = recorder.finish(results, {.name = options.name,
+                                            .deterministic = options.deterministic,
+                                            .diskCache = options.disk_cache,
+                                            .measure = options.measure});
   const double compiled = secondsNow();
   entry->structure = recorder.structure();
   entry->stateTypes = entry->typesOfStates();
@@ -546,6 +548,7 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
   recorder.finish(traced, {.name = impl_->options.name,
                            .deterministic = impl_->options.deterministic,
                            .diskCache = impl_->options.disk_cache,
+                           .measure = impl_->options.measure,
                            .dump = [&](const std::string &stage, const std::string &text) {
                              runtime::writeFile(path + "/" + stage, std::as_bytes(std::span(text)));
                            }});

@@ -501,6 +501,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   compile.deterministic = options.deterministic;
   compile.name = options.name;
   compile.dump = options.dump;
+  compile.measure = options.measure;
   if (!options.diskCache)
     compile.cache = nullptr;
   codegen::CompileReport report;

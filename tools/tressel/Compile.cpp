@@ -82,6 +82,7 @@ int compileCommand(const CompileArgs &args) {
   request.verifyEach = args.verifyEach;
   request.stripLocations = args.stripLocations;
   request.useCache = !args.noCache;
+  request.measure = args.measure;
   request.disabledPasses = args.disabledPasses;
   if (std::string problem = compiler().checkDisabledPasses(args.disabledPasses); !problem.empty())
     throw UsageError("--disable-pass: " + problem);

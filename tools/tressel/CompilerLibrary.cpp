@@ -273,6 +273,7 @@ public:
     options.cpu = request.cpu;
     options.allowLibrary = request.allowLibrary;
     options.deterministic = request.deterministic;
+    options.measure = request.measure;
     options.verifyEach = request.verifyEach;
     options.disabledPasses = request.disabledPasses;
     options.emit = request.emit;
@@ -291,6 +292,7 @@ public:
     program.numKernels = report.numKernels;
     program.numLibraryKernels = report.numLibraryKernels;
     program.numCompiled = report.numCompiled, program.numCached = report.numCached, program.numShared = report.numShared;
+    program.numMeasured = report.numMeasured;
     if (request.useCache)
       program.noCache = options.cache ? options.cache->problem() : codegen::ObjectCache::whyNone();
     return program;

@@ -23,7 +23,8 @@ Program compileWithProgress(CompileRequest request) {
 std::string kernelCounts(const Program &program) {
   return std::to_string(program.numKernels) + " kernels, " + std::to_string(program.numLibraryKernels) +
          " of a library; machine code (epilogues of libraries too): " + std::to_string(program.numCompiled) + " compiled, " +
-         std::to_string(program.numCached) + " cached, " + std::to_string(program.numShared) + " equal to another";
+         std::to_string(program.numCached) + " cached, " + std::to_string(program.numShared) + " equal to another" +
+         (program.numMeasured ? "; " + std::to_string(program.numMeasured) + " timed" : "");
 }
 
 ReadyProgram compileModel(const CompileRequest &request) {

@@ -341,6 +341,7 @@ int runCommand(const RunArgs &args) {
       request.dims[name] = {size, size};
     request.allowLibrary = !args.noLibrary;
     request.useCache = !args.noCache;
+    request.measure = args.measure;
     program = compileModel(request);
     for (const AssumedDim &d : program.assumed)
       note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));

@@ -31,6 +31,7 @@ struct JitOptions {
   std::vector<Device> devices = {}; ///< empty: the host
   bool deterministic = false;       ///< results do not depend on the number of threads
   bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)
+  bool measure = false;             ///< kernels of products and convolutions are chosen by timing them on this machine
   int retrace_budget = 64;          ///< programs made per function; beyond it a call that needs another throws TraceError
   int max_programs = 32;            ///< programs kept per function; the one that was not used longest goes
   /// A second size of a dimension makes it dynamic: one program for all sizes from then on. Where the function cannot be

@@ -334,6 +334,13 @@ TEST(Jit, KernelsAreKeptOnDiskUnlessNotWanted) {
   ::unsetenv(kFolder);
 }
 
+TEST(Jit, MeasuredKernelsComputeTheSame) {
+  Variable w(tensor({{0.5f, -1, 2}, {3, 0.25f, -2}}), "w");
+  auto f = [=](Tensor x) { return relu(matmul(x, w)) + 1; };
+  Tensor x = tensor({{1, 2}, {3, -4}, {5, 6}, {-7, 8}});
+  EXPECT_EQ(floats(jit(f, {.measure = true})(x)), floats(jit(f)(x)));
+}
+
 TEST(Jit, PackageRunsWithoutTheFrontend) {
   Variable w(tensor({2, 3}), "w");
   auto f = jit([=](Tensor x) { return tanh(x) * w + 1; });

@@ -1,0 +1,174 @@
+#include "codegen/Measure.h"
+
+#include "codegen/cpu/CompilerId.h"
+#include "ir/graph/Graph.h"
+#include "passes/ExtractProgram.h"
+#include "passes/Util.h"
+#include "tressel/runtime/ThreadPool.h"
+
+#include "llvm/ADT/SetVector.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+namespace tressel::codegen {
+namespace {
+
+using passes::Bid;
+using passes::Candidate;
+using passes::KernelProvider;
+
+/// Of the process. A negative time: it cannot be run.
+struct Known {
+  std::mutex mutex;
+  std::map<CacheKey, double> seconds;
+};
+Known &known() {
+  static Known &all = *new Known(); // programs may be compiled while the process ends
+  return all;
+}
+
+bool isWorthMeasuring(mlir::Operation *root) {
+  const op::Family family = graph::infoOf(root)->family;
+  return (family == op::Family::Contraction || family == op::Family::Convolution) && graph::symbolsOf(root).empty();
+}
+
+/// The root as a candidate of its own.
+struct Alone {
+  llvm::SmallVector<mlir::Operation *, 1> ops;
+  llvm::SetVector<mlir::Value> inputs;
+  llvm::SmallVector<mlir::Value> results;
+  llvm::SmallVector<bool> parameterOnly;
+
+  Alone(const Candidate &candidate, llvm::ArrayRef<bool> isParameter) : ops{candidate.root} {
+    for (mlir::Value operand : candidate.root->getOperands())
+      if (!passes::isImmediate(candidate.root, operand))
+        inputs.insert(operand);
+    results.assign(candidate.root->result_begin(), candidate.root->result_end());
+    for (mlir::Value input : inputs) {
+      const auto at = static_cast<size_t>(llvm::find(candidate.inputs, input) - candidate.inputs.begin());
+      parameterOnly.push_back(at < isParameter.size() && isParameter[at]);
+    }
+  }
+  std::optional<Bid> bidOf(const KernelProvider &provider) const {
+    return provider.bid({ops.front(), ops, inputs.getArrayRef(), results}, parameterOnly);
+  }
+};
+
+class Measured final : public KernelProvider {
+public:
+  Measured(const KernelProvider &inner, Measurements &measurements) : inner_(inner), measurements_(measurements) {}
+  llvm::StringRef name() const override { return inner_.name(); }
+  std::optional<Bid> bid(const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const override {
+    std::optional<Bid> bid = inner_.bid(candidate, parameterOnly);
+    if (bid)
+      bid->seconds *= measurements_.factorOf(inner_, candidate, parameterOnly);
+    return bid;
+  }
+
+private:
+  const KernelProvider &inner_;
+  Measurements &measurements_;
+};
+
+} // namespace
+
+Measurements::Measurements(std::vector<const KernelProvider *> providers, KernelTimer timer, ObjectCache *cache,
+                           std::string machine)
+    : providers_(std::move(providers)), timer_(std::move(timer)), cache_(cache), machine_(std::move(machine)) {}
+
+double Measurements::factorOf(const KernelProvider &provider, const Candidate &candidate,
+                              llvm::ArrayRef<bool> parameterOnly) {
+  if (!isWorthMeasuring(candidate.root))
+    return 1;
+  const Alone alone(candidate, parameterOnly);
+  const std::optional<Bid> mine = alone.bidOf(provider);
+  if (!mine || mine->seconds <= 0)
+    return 1; // it wants the root with something beside it
+  int bidders = 0;
+  double best = std::numeric_limits<double>::infinity();
+  for (const KernelProvider *other : providers_)
+    if (std::optional<Bid> bid = alone.bidOf(*other)) {
+      ++bidders;
+      best = std::min(best, bid->seconds);
+    }
+  if (bidders < 2 || mine->seconds > kHopeless * best)
+    return 1;
+  llvm::SmallVector<mlir::Value> parameters;
+  for (const auto &[input, isParameter] : llvm::zip(alone.inputs, alone.parameterOnly))
+    if (isParameter)
+      parameters.push_back(input);
+  const std::optional<double> seconds = secondsOf(provider, *mine, candidate.root, parameters);
+  return seconds ? *seconds / mine->seconds : 1;
+}
+
+std::optional<double> Measurements::secondsOf(const KernelProvider &provider, const Bid &bid, mlir::Operation *root,
+                                              llvm::ArrayRef<mlir::Value> parameters) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << root->getName() << root->getAttrDictionary();
+  for (mlir::Value operand : root->getOperands())
+    os << " " << operand.getType() << (llvm::is_contained(parameters, operand) ? "p" : "");
+  const std::string_view parts[] = {"seconds", compilerId(), machine_, {provider.name().data(), provider.name().size()}, bid.params, text};
+  const CacheKey key = cacheKeyOf(parts);
+
+  std::lock_guard lock(mutex_); // one measurement at a time, or they disturb each other
+  auto answer = [](double seconds) { return seconds < 0 ? std::nullopt : std::optional<double>(seconds); };
+  {
+    std::lock_guard all(known().mutex);
+    if (auto it = known().seconds.find(key); it != known().seconds.end())
+      return ++found_, answer(it->second);
+  }
+  double seconds = -1;
+  bool isNew = true;
+  if (cache_)
+    if (std::optional<std::vector<char>> bytes = cache_->find(key); bytes && bytes->size() == sizeof seconds) {
+      std::memcpy(&seconds, bytes->data(), sizeof seconds);
+      isNew = false;
+    }
+  if (isNew) {
+    passes::ExtractedProgram program = passes::extractProgram(root);
+    auto main = program.module->lookupSymbol<mlir::func::FuncOp>("main");
+    mlir::Builder b(main.getContext());
+    for (unsigned i = 0; i < program.inputs.size(); ++i)
+      if (llvm::is_contained(parameters, program.inputs[i])) {
+        main.removeArgAttr(i, graph::kNameAttr);
+        main.setArgAttr(i, graph::kStateAttr, b.getStringAttr("x" + std::to_string(i)));
+      }
+    seconds = timer_(*program.module, provider).value_or(-1);
+    if (cache_) {
+      char bytes[sizeof seconds];
+      std::memcpy(bytes, &seconds, sizeof seconds);
+      cache_->insert(key, bytes);
+    }
+  }
+  ++(isNew ? measured_ : found_);
+  std::lock_guard all(known().mutex);
+  known().seconds.emplace(key, seconds);
+  return answer(seconds);
+}
+
+void Measurements::clear() {
+  std::lock_guard lock(known().mutex);
+  known().seconds.clear();
+}
+
+std::unique_ptr<KernelProvider> makeMeasured(const KernelProvider &provider, Measurements &measurements) {
+  return std::make_unique<Measured>(provider, measurements);
+}
+
+std::string machineName() {
+  std::string name = "unknown";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) {
+      name = line;
+      break;
+    }
+  const char *level = std::getenv("TRESSEL_KERNEL_LEVEL");
+  return name + ", " + std::to_string(runtime::ThreadPool::global().numThreads()) + " threads" + (level ? level : "");
+}
+
+} // namespace tressel::codegen
