@@ -117,13 +117,15 @@ bool isInImage(graph::KernelOp kernel) {
 
 } // namespace
 
-ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode)
+ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode, bool winograd)
     : target_(std::make_unique<Target>(cpu, quickCode)) {
   // Own kernels first: of equal bids the first wins.
   owned_.push_back(makeGeneratedProvider(*target_));
   owned_.push_back(makePrebuiltProvider());
   owned_.push_back(makeCustomProvider());
   owned_.push_back(kernels::makeProvider());
+  if (winograd)
+    owned_.push_back(kernels::makeWinogradProvider());
   if (allowLibrary)
     owned_.push_back(onednn::makeProvider());
   for (const auto &provider : owned_)
@@ -279,7 +281,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm"};
   if (!stages.count(options.emit))
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm");
-  const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode);
+  const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode, options.winograd);
   const Target &target = providers.target();
   CompileReport report;
   CompiledProgram program;

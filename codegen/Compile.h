@@ -44,6 +44,7 @@ struct CompileOptions {
   bool allowLibrary = true;        ///< may use oneDNN; false for self-contained packages
   bool verifyEach = false;         ///< interpret before and after each pass, name the one that changed the result
   bool deterministic = false;
+  bool winograd = false;           ///< 3 x 3 convolutions may use Winograd's method: faster, and less exact (some 1e-4 of the largest)
   bool quickCode = false;          ///< machine code made quickly rather than well: for tests of many programs
   /// Where several providers bid for a contraction or convolution of fixed sizes, their kernels are timed on this machine
   /// (codegen/Measure.h), which takes some 20 ms each the first time. The cache keeps the times.
@@ -68,7 +69,7 @@ struct CompileOptions {
 /// The providers that bid on a machine, in order of preference.
 class ProviderSet {
 public:
-  ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode = false);
+  ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode = false, bool winograd = false);
   ~ProviderSet();
   std::vector<const passes::KernelProvider *> list;
   const Target &target() const { return *target_; }

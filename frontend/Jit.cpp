@@ -250,7 +250,8 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
   entry->traced = recorder.finish(results, {.name = options.name,
                                             .deterministic = options.deterministic,
                                             .diskCache = options.disk_cache,
-                                            .measure = options.measure});
+                                            .measure = options.measure,
+                                            .winograd = options.winograd});
   const double compiled = secondsNow();
   entry->structure = recorder.structure();
   entry->stateTypes = entry->typesOfStates();
@@ -549,6 +550,7 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
                            .deterministic = impl_->options.deterministic,
                            .diskCache = impl_->options.disk_cache,
                            .measure = impl_->options.measure,
+                           .winograd = impl_->options.winograd,
                            .dump = [&](const std::string &stage, const std::string &text) {
                              runtime::writeFile(path + "/" + stage, std::as_bytes(std::span(text)));
                            }});

@@ -502,6 +502,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   compile.name = options.name;
   compile.dump = options.dump;
   compile.measure = options.measure;
+  compile.winograd = options.winograd;
   if (!options.diskCache)
     compile.cache = nullptr;
   codegen::CompileReport report;

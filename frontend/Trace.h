@@ -39,7 +39,7 @@ struct FinishOptions {
   bool text = false;
   bool deterministic = false;
   bool diskCache = true;
-  bool measure = false;
+  bool measure = false, winograd = false;
   std::function<void(const std::string &stage, const std::string &text)> dump = {}; ///< as of codegen::CompileOptions
 };
 

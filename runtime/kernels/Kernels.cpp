@@ -5,6 +5,7 @@
 #include "Fields.h"
 #include "Levels.h"
 #include "ProductKernel.h"
+#include "WinogradKernel.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 
@@ -18,6 +19,8 @@ static constexpr std::pair<std::string_view, Maker> makers[] = {
     {"attention", makeAttention},
     {"convolution", makeConvolution},
     {"pack_convolution", makeConvolutionPack},
+    {"winograd", makeWinograd},
+    {"pack_winograd", makeWinogradPack},
 };
 
 static runtime::LoadedKernel make(const runtime::KernelDesc &desc) {

@@ -83,6 +83,7 @@ int compileCommand(const CompileArgs &args) {
   request.stripLocations = args.stripLocations;
   request.useCache = !args.noCache;
   request.measure = args.measure;
+  request.winograd = args.winograd;
   request.disabledPasses = args.disabledPasses;
   if (std::string problem = compiler().checkDisabledPasses(args.disabledPasses); !problem.empty())
     throw UsageError("--disable-pass: " + problem);

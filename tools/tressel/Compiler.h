@@ -47,7 +47,7 @@ struct CompileRequest {
   bool verifyEach = false;
   bool stripLocations = false;
   bool useCache = true; ///< kernels kept on disk
-  bool measure = false; ///< as CompileOptions::measure
+  bool measure = false, winograd = false; ///< as in CompileOptions
   std::vector<std::string> disabledPasses;
   std::string emit;                      ///< as CompileOptions::emit
   std::function<void(std::string)> sink; ///< receives the text of `emit`

@@ -274,6 +274,7 @@ public:
     options.allowLibrary = request.allowLibrary;
     options.deterministic = request.deterministic;
     options.measure = request.measure;
+    options.winograd = request.winograd;
     options.verifyEach = request.verifyEach;
     options.disabledPasses = request.disabledPasses;
     options.emit = request.emit;

@@ -342,6 +342,7 @@ int runCommand(const RunArgs &args) {
     request.allowLibrary = !args.noLibrary;
     request.useCache = !args.noCache;
     request.measure = args.measure;
+    request.winograd = args.winograd;
     program = compileModel(request);
     for (const AssumedDim &d : program.assumed)
       note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));

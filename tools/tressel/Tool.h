@@ -86,7 +86,7 @@ struct CompileArgs {
   std::vector<std::string> cpus = {"native"};
   std::vector<std::string> dims, disabledPasses, libraries;
   bool allowLibrary = false, stripLocations = false, deterministic = false, timings = false, noCache = false,
-       measure = false, verifyEach = false;
+       measure = false, winograd = false, verifyEach = false;
 };
 struct RunArgs {
   std::string model, device = "cpu", testData, outputDir;
@@ -94,7 +94,7 @@ struct RunArgs {
   std::optional<uint64_t> randomSeed;
   double rtol = 1e-4, atol = 1e-5;
   int repeat = 1, warmup = 0;
-  bool json = false, noLibrary = false, noCache = false, measure = false;
+  bool json = false, noLibrary = false, noCache = false, measure = false, winograd = false;
 };
 struct BisectArgs {
   std::string model, output = "bisect.mlir";

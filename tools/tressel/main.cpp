@@ -128,6 +128,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_flag("--timings", a.timings, "print on standard error where the time went");
   c->add_flag("--no-cache", a.noCache, "compile everything anew, and keep nothing for the next time");
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");
+  c->add_flag("--winograd", a.winograd,
+              "3x3 convolutions may use Winograd's method: faster, but results are off by up to some 1e-4 of the largest");
   c->add_flag("--tressel-verify-each", a.verifyEach, "interpret the program before and after each pass (slow)")
       ->group("For developers");
   c->add_option("--disable-pass", a.disabledPasses, "leave a pass out, by name (repeatable)")->group("For developers");
@@ -157,6 +159,8 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
   c->add_flag("--no-cache", a.noCache, "compile everything anew, and keep nothing for the next time");
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");
+  c->add_flag("--winograd", a.winograd,
+              "3x3 convolutions may use Winograd's method: faster, but results are off by up to some 1e-4 of the largest");
   c->add_option("--load-library", a.libraries, "FILE.so with kernels of custom ops that the program uses (repeatable)");
   later(c, "--timeline");
   c->footer(kRunExamples);

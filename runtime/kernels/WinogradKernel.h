@@ -1,0 +1,15 @@
+// Kernels of Winograd's convolutions as the executor calls them.
+#pragma once
+
+#include "Fields.h"
+#include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Kernel.h"
+#include "tressel/runtime/Schedule.h"
+
+namespace tressel::kernels {
+
+// Both throw InputError when the description is damaged or does not fit the operands.
+runtime::LoadedKernel makeWinograd(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level);
+runtime::LoadedKernel makeWinogradPack(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level);
+
+} // namespace tressel::kernels
