@@ -18,9 +18,8 @@ ExtractedProgram extractProgram(ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
     op->walk([&](Operation *nested) { // regions see the values around them
       for (Value operand : nested->getOperands()) {
-        Operation *def = operand.getDefiningOp();
-        bool isWithin = def ? op->isProperAncestor(def) || inside.contains(def)
-                            : op->isAncestor(operand.getParentBlock()->getParentOp());
+        Operation *def = operand.getDefiningOp(), *owner = operand.getParentBlock()->getParentOp();
+        bool isWithin = def ? op->isProperAncestor(def) || inside.contains(def) : owner && op->isAncestor(owner);
         if (isWithin)
           continue;
         if (def && matchPattern(operand, m_Constant()))
