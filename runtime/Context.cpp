@@ -128,7 +128,7 @@ int32_t runKernel(const Step &step, const KernelArgs &args, int64_t begin, int64
     return step.fn(&args, begin, end);
   int32_t status = kKernelOk;
   for (int64_t to; begin < end && status == kKernelOk; begin = to) {
-    to = std::min(begin + step.grain, end);
+    to = step.grain < end - begin ? begin + step.grain : end;
     status = step.fn(&args, begin, to);
     if (status == kKernelOk)
       status = step.epilogue(&args, begin, to);
