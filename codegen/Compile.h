@@ -47,7 +47,7 @@ struct CompileOptions {
   bool winograd = false;           ///< 3 x 3 convolutions may use Winograd's method: faster, and less exact (some 1e-4 of the largest)
   bool quickCode = false;          ///< machine code made quickly rather than well: for tests of many programs
   /// Where several providers bid for a contraction or convolution of fixed sizes, their kernels are timed on this machine
-  /// (codegen/Measure.h), which takes some 20 ms each the first time. The cache keeps the times.
+  /// (codegen/Measure.h), which takes 20 to 100 ms each the first time. The cache keeps the times.
   bool measure = false;
   ObjectCache *cache = ObjectCache::ofUser(); ///< of kernels, from one process to the next; null: none
   std::vector<std::string> disabledPasses;

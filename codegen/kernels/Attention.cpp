@@ -19,6 +19,8 @@ std::optional<passes::Bid> bidForAttention(const passes::Candidate &candidate) {
   const std::optional<op::KernelForm> form = passes::kernelFormOf(op);
   if (!form || form->kernel != "attention_f32")
     return std::nullopt;
+  if (dim::numElements(graph::fromMlir(op->getResult(0).getType()).shape) == 0)
+    return std::nullopt; // no unit of work: the decomposition has nothing to do
   AttentionParams p;
   p.heads = form->params[0], p.shared = form->params[1], p.queries = form->params[2], p.keys = form->params[3];
   p.size = form->params[4], p.width = form->params[5], p.causal = form->params[6] != 0;

@@ -18,7 +18,10 @@ int cacheCommand(const CacheArgs &args) {
   if (!info.problem.empty())
     throw EnvironmentError("the cache cannot be used: " + info.problem);
   const auto entries = static_cast<long long>(info.entries);
-  if (args.json) {
+  if (args.json && action == CacheAction::Clear) {
+    nlohmann::ordered_json object{{"schema", 1}, {"folder", info.folder}, {"deleted", info.entries}, {"deleted_bytes", info.bytes}};
+    std::printf("%s\n", object.dump(2).c_str());
+  } else if (args.json) {
     nlohmann::ordered_json object{{"schema", 1},           {"folder", info.folder}, {"entries", info.entries},
                                   {"bytes", info.bytes},   {"limit", info.limit},   {"hits", info.hits},
                                   {"misses", info.misses}, {"damaged", damaged}};

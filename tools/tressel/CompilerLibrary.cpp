@@ -394,7 +394,10 @@ private:
       for (int64_t symbol : graph::symbolsOf(*module))
         names.insert(dim::symbolName(symbol));
       for (const auto &[name, range] : request.dims)
-        if (!names.contains(name))
+        if (request.keepDynamic && names.contains(name))
+          throw InputError(request.path + ": --dim " + name + ": the dimensions of an .mlir file are what its types say (#tressel.dims); "
+                                                              "change them there, or give the size to tressel run");
+        else if (!names.contains(name))
           throw InputError(request.path + ": has no symbolic dimension '" + name + "'" + knownDims(names));
     }
     return module;

@@ -1,6 +1,7 @@
 #include "tools/tressel/Tool.h"
 
 #include "tools/tressel/Compiler.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/File.h"
 
 #include <cerrno>
@@ -95,6 +96,8 @@ std::map<std::string, DimRange> parseDims(const std::vector<std::string> &option
     DimRange range;
     range.lo = number(value.substr(0, dots));
     range.hi = dots == std::string::npos ? range.lo : number(value.substr(dots + 2));
+    if (range.lo != range.hi && range.hi > dim::kMaxSize)
+      throw UsageError("--dim " + option + ": no dimension is larger than " + std::to_string(dim::kMaxSize));
     if (range.lo > range.hi)
       throw UsageError("--dim " + option + ": the range is empty");
     if (!dims.emplace(option.substr(0, at), range).second)

@@ -13,6 +13,10 @@
 // ONE: y: f32[1, 3]
 // RUN: sh -c 'tressel run %t.tsl --random-inputs 1 --dim n=65; test $? = 1' 2>&1 | FileCheck %s --check-prefix=BOUNDS
 // BOUNDS: dimension 'n' of 'main' is 65, but lies between 1 and 64
+// RUN: sh -c 'tressel compile %s --dim n=5 -o %t.no.tsl; test $? = 1' 2>&1 | FileCheck %s --check-prefix=FIXED
+// FIXED: --dim n: the dimensions of an .mlir file are what its types say
+// RUN: sh -c 'tressel compile %s --dim n=1..99999999999 -o %t.no.tsl; test $? = 2' 2>&1 | FileCheck %s --check-prefix=RANGE
+// RANGE: no dimension is larger than 2147483647
 // RUN: sh -c 'tressel run %t.tsl --random-inputs 1 --dim m=2; test $? = 1' 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // UNKNOWN: no dimension 'm'
 func.func @main(%x: tensor<?x3xf32, #tressel.dims<"n[1..64]", 3>> {tressel.name = "x"})

@@ -47,6 +47,14 @@ func.func @main(%x: tensor<2x6x70x16xf32> {tressel.name = "x"}, %k: tensor<2x3x5
   return %1 : tensor<2x6x70x24xf32>
 })";
 
+// No head, and no image: nothing to do, which is no error.
+const char *const noAttention = R"(
+func.func @main(%q: tensor<2x0x3x8xf32> {tressel.name = "q"}, %k: tensor<2x0x4x8xf32> {tressel.name = "k"},
+                %v: tensor<2x0x4x8xf32> {tressel.name = "v"}) -> (tensor<2x0x3x8xf32> {tressel.name = "out"}) {
+  %0 = tressel.scaled_dot_product_attention %q, %k, %v : (tensor<2x0x3x8xf32>, tensor<2x0x4x8xf32>, tensor<2x0x4x8xf32>) -> tensor<2x0x3x8xf32>
+  return %0 : tensor<2x0x3x8xf32>
+})";
+
 // Few rows by many columns, a transposed side, and a batch.
 const char *const products = R"(
 func.func @main(%x: tensor<5x600xf32> {tressel.name = "x"}, %w: tensor<600x1200xf32> {tressel.state = "w"},
@@ -133,6 +141,7 @@ TEST_F(Compile, Products) {
 }
 TEST_F(Compile, Attention) {
   check(attention, {.allowLibrary = false});
+  check(noAttention, {.allowLibrary = false});
   EXPECT_EQ(count(attention, "kernels"), 1);
 }
 TEST_F(Compile, AttentionWithMasks) {
