@@ -343,12 +343,13 @@ private:
   /// A loop's trip count and the buffers that move, with how far.
   struct LoopParts {
     int64_t trips = 0;
+    uint32_t body = 0; ///< tells loops apart
     std::span<const Operand> moving;
     std::span<const int64_t> strides;
   };
   static LoopParts loopParts(const Program &p, size_t i) {
     const Command &c = p.commands[i];
-    LoopParts parts{.trips = p.scalars[c.firstScalar]};
+    LoopParts parts{.trips = p.scalars[c.firstScalar], .body = c.body};
     parts.strides = {p.scalars.data() + c.firstScalar + 1, c.numScalars - size_t(1)};
     parts.moving = operandsOf(p, i);
     if (parts.moving.size() > parts.strides.size())
@@ -641,6 +642,9 @@ private:
       Shift &moved = shift[loop.moving[m].buffer];
       moved.by += sign * loop.strides[m];
       moved.further += sign * (loop.trips - 2) * loop.strides[m];
+      // Odd numbers, whose sums tell sets of loops and strides apart.
+      const uint64_t how = (uint64_t(loop.body) + 1) * 0x9e3779b97f4a7c15 ^ static_cast<uint64_t>(loop.strides[m]) * 0xbf58476d1ce4e5b9;
+      moved.how += static_cast<uint64_t>(sign) * ((how ^ how >> 29) | 1);
     }
   }
 
@@ -720,8 +724,11 @@ private:
           continue;
         const int64_t way = (loop.trips - 1) * how.stride, otherWay = (loop.trips - 1) * otherHow.stride;
         const bool meets = begin(buffer) < end(other) + otherWay && begin(other) < end(buffer) + way;
-        const bool together = otherHow.stride == how.stride &&
-                              std::max(end(buffer), end(other)) - std::min(begin(buffer), begin(other)) <= how.stride;
+        // Loops around this one that move both move them together.
+        const int64_t common = shift[buffer].how == shift[other].how ? shift[buffer].further : 0;
+        const bool together =
+            otherHow.stride == how.stride &&
+            std::max(end(buffer), end(other)) - common - std::min(begin(buffer), begin(other)) <= how.stride;
         if (meets && !together)
           report(
               ViolationKind::Race, p, phase, now, nullptr,
@@ -754,6 +761,7 @@ private:
   /// Where a buffer is at this point of the walk: behind its own offset, and so many bytes further on as well.
   struct Shift {
     int64_t by = 0, further = 0;
+    uint64_t how = 0; ///< equal for buffers that the same loops move by the same strides
   };
   std::vector<Shift> shift; ///< by buffer; empty without bodies
 };

@@ -255,8 +255,9 @@ template <class T> Num<T> floorQuotient(Num<T> a_, Num<T> b_, NumTag<T>) {
     const T a = a_.v, b = b_.v;
     if (b == 0)
       return Num<T>(a / b);
-    const T rest = std::fmod(a, b), quotient = (a - rest) / b;
-    return round(Num<T>(rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient));
+    const T rest = std::fmod(a, b), quotient = (a - rest) / b,
+            below = rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient;
+    return below == 0 ? Num<T>(std::copysign(T(0), a / b)) : round(Num<T>(below));
   } else {
     return a_ / b_;
   }

@@ -115,7 +115,7 @@ inline Sym floorQuotient(Sym a, Sym b, TypeTag type) {
     return a / b;
   Sym size = abs(a) % abs(b), quotient = (a - select(a < 0, -size, size)) / b;
   Sym below = select(size != 0 && (a < 0) != (b < 0), quotient - 1, quotient);
-  return select(b == 0, a / b, round(below));
+  return select(b == 0, a / b, select(below == 0, a / b * 0, round(below))); // a zero has the quotient's sign
 }
 
 /// What a fragment may ask besides its operands.

@@ -31,7 +31,7 @@ static double shareOf(DType type) {
 
 /// What may be left where many terms cancel: a part of the largest. Only of what sums: results of fewer elements,
 /// products.
-static double residueOf(const op::OpInfo &op, std::span<const HostTensor> operands, const TensorType &result) {
+static double residueOf(const op::OpInfo &op, std::span<const HostTensor> operands, const HostTensor &result) {
   int64_t elements = 0;
   double largest = 0;
   for (const HostTensor &operand : operands) {
@@ -40,9 +40,15 @@ static double residueOf(const op::OpInfo &op, std::span<const HostTensor> operan
       if (const double x = std::abs(op::interp::load(operand, i).as<double>()); std::isfinite(x))
         largest = std::max(largest, x);
   }
-  if (op.combine != op::Combine::Sum && !(op.decompose && result.shape.numElements() < elements))
+  const int64_t count = result.type.shape.numElements();
+  if (op.combine != op::Combine::Sum && !(op.decompose && count < elements))
     return 0;
-  return largest * (result.dtype == DType::f64 ? 0x1p-48 : 0x1p-22);
+  // Sums on the way may be larger than what is summed: running totals show them. Roundings of many terms add up like steps at random.
+  for (int64_t i = 0; i < count; ++i)
+    if (const double x = std::abs(op::interp::load(result, i).as<double>()); std::isfinite(x))
+      largest = std::max(largest, x);
+  const auto terms = static_cast<double>(count < elements ? elements / std::max<int64_t>(1, count) : elements);
+  return largest * (result.type.dtype == DType::f64 ? 0x1p-48 : 0x1p-22) * std::max(1.0, std::sqrt(terms) / 16);
 }
 
 void Blur::apply(const op::OpInfo &op, std::span<const HostTensor> operands, HostTensor &result) {
@@ -54,7 +60,7 @@ void Blur::apply(const op::OpInfo &op, std::span<const HostTensor> operands, Hos
     share = op.decompose ? std::max(share, shareOf(operand.type.dtype)) : share;
   // A zero that a function of floats or a sum gives may be almost one elsewhere, which counts once it is a condition.
   const bool rounds = op.compute == op::ComputeClass::Float || op.decompose || op.combine == op::Combine::Sum;
-  const double offset = !rounds ? 0 : std::max(type == f16 ? 1e-7 : 1e-20, residueOf(op, operands, result.type));
+  const double offset = !rounds ? 0 : std::max(type == f16 ? 1e-7 : 1e-20, residueOf(op, operands, result));
   HostTensor blurred = HostTensor::allocate(result.type);
   for (int64_t i = 0, n = result.type.shape.numElements(); i < n; ++i) {
     const double x = op::interp::load(result, i).as<double>();

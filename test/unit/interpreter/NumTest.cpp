@@ -30,6 +30,16 @@ TEST(Num, WideIntegersDoNotGoThroughDouble) {
   EXPECT_EQ(as(pow(Num<int64_t>(3), 39)), 4052555153018976267);
 }
 
+TEST(Num, FlooredQuotientsOfZeroHaveTheirSign) {
+  // a, b, and what floor(a / b) is, with the sign of its zero.
+  const double cases[][3] = {{5, 34, 0.0}, {-0.0, 34, -0.0}, {0.0, -34, -0.0}, {-3, -34, 0.0}, {-0.0, -34, 0.0}, {-3, 34, -1}, {3, -34, -1}, {68, 34, 2}};
+  for (const auto &[a, b, want] : cases) {
+    const double got = as(floorQuotient(Num<double>(a), Num<double>(b), NumTag<double>()));
+    EXPECT_EQ(got, want) << a << " " << b;
+    EXPECT_EQ(std::signbit(got), std::signbit(want)) << a << " " << b;
+  }
+}
+
 TEST(Num, IntegerDivisionFloors) {
   for (int a = -9; a <= 9; ++a)
     for (int b = -4; b <= 4; ++b) {
