@@ -642,9 +642,8 @@ private:
       Shift &moved = shift[loop.moving[m].buffer];
       moved.by += sign * loop.strides[m];
       moved.further += sign * (loop.trips - 2) * loop.strides[m];
-      // Odd numbers, whose sums tell sets of loops and strides apart.
-      const uint64_t how = (uint64_t(loop.body) + 1) * 0x9e3779b97f4a7c15 ^ static_cast<uint64_t>(loop.strides[m]) * 0xbf58476d1ce4e5b9;
-      moved.how += static_cast<uint64_t>(sign) * ((how ^ how >> 29) | 1);
+      auto &by = movedBy[loop.moving[m].buffer];
+      sign > 0 ? by.push_back({loop.body, loop.strides[m]}) : by.pop_back();
     }
   }
 
@@ -725,14 +724,12 @@ private:
         const int64_t way = (loop.trips - 1) * how.stride, otherWay = (loop.trips - 1) * otherHow.stride;
         const bool meets = begin(buffer) < end(other) + otherWay && begin(other) < end(buffer) + way;
         // Loops around this one that move both move them together.
-        const int64_t common = shift[buffer].how == shift[other].how ? shift[buffer].further : 0;
-        const bool together =
-            otherHow.stride == how.stride &&
+        const int64_t common = movedBy[buffer] == movedBy[other] ? shift[buffer].further : 0;
+        const bool together = otherHow.stride == how.stride &&
             std::max(end(buffer), end(other)) - common - std::min(begin(buffer), begin(other)) <= how.stride;
         if (meets && !together)
-          report(
-              ViolationKind::Race, p, phase, now, nullptr,
-              concat("moves ", describe(buffer), " over ", describe(other), ", which it touches in other iterations"));
+          report(ViolationKind::Race, p, phase, now, nullptr,
+                 concat("moves ", describe(buffer), " over ", describe(other), ", which it touches in other iterations"));
       }
     }
   }
@@ -761,9 +758,9 @@ private:
   /// Where a buffer is at this point of the walk: behind its own offset, and so many bytes further on as well.
   struct Shift {
     int64_t by = 0, further = 0;
-    uint64_t how = 0; ///< equal for buffers that the same loops move by the same strides
   };
   std::vector<Shift> shift; ///< by buffer; empty without bodies
+  std::map<uint32_t, std::vector<std::pair<uint32_t, int64_t>>> movedBy; ///< by buffer: loops that move it now, and strides
 };
 
 } // namespace
