@@ -54,12 +54,7 @@ static void run(const AttentionState &state, const KernelArgs &args, int64_t beg
 }
 
 static int32_t runAttention(const KernelArgs *args, int64_t begin, int64_t end) {
-  try {
-    run(*static_cast<const AttentionState *>(args->state), *args, begin, end);
-    return runtime::kKernelOk;
-  } catch (const std::exception &) { // a size that no number can be: kernels never throw
-    return runtime::kKernelLibraryFailed;
-  }
+  return statusOf([&] { run(*static_cast<const AttentionState *>(args->state), *args, begin, end); });
 }
 
 LoadedKernel makeAttention(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {

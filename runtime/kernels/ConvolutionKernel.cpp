@@ -104,15 +104,12 @@ static void run(const ConvolutionState &state, const ConvolutionParams &p, const
 
 static int32_t runConvolution(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const ConvolutionState *>(args->state);
-  try {
+  return statusOf([&] {
     if (state.params.symbols.empty())
       run(state, state.params, *args, begin, end);
     else
       run(state, state.params.at(args->scalars), *args, begin, end);
-    return runtime::kKernelOk;
-  } catch (const std::exception &) { // a size that no number can be: kernels never throw
-    return runtime::kKernelLibraryFailed;
-  }
+  });
 }
 
 static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {

@@ -4,6 +4,7 @@
 #include "tressel/runtime/Schedule.h"
 
 #include <cstdint>
+#include <exception>
 #include <initializer_list>
 
 #include "tressel/runtime/Kernel.h"
@@ -17,6 +18,16 @@ void registerKernels();
 /// What a maker checks of a description against its own. Each throws InputError.
 void checkOperands(const runtime::KernelDesc &desc, std::initializer_list<int32_t> operands); ///< numbers of inputs; below 0: none
 void checkScratch(const runtime::KernelDesc &desc, int64_t needed);                         ///< if both are numbers
+
+/// Kernels never throw: where `fn` does, for a size that no number can be, it is a status.
+template <typename Fn> int32_t statusOf(Fn &&fn) {
+  try {
+    fn();
+    return runtime::kKernelOk;
+  } catch (const std::exception &) {
+    return runtime::kKernelLibraryFailed;
+  }
+}
 
 } // namespace tressel::kernels
 

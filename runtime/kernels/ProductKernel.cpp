@@ -77,15 +77,12 @@ static void run(const ProductState &state, const ProductParams &p, const KernelA
 
 static int32_t runProduct(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const ProductState *>(args->state);
-  try {
+  return statusOf([&] {
     if (state.params.symbols.empty())
       run(state, state.params, *args, begin, end);
     else
       run(state, state.find(args->scalars)->numbers, *args, begin, end);
-    return runtime::kKernelOk;
-  } catch (const std::exception &) { // a size that no number can be: kernels never throw
-    return runtime::kKernelLibraryFailed;
-  }
+  });
 }
 
 static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {

@@ -31,15 +31,12 @@ static void run(const WinogradState &state, const WinogradParams &p, const Kerne
 
 static int32_t runWinograd(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const WinogradState *>(args->state);
-  try {
+  return statusOf([&] {
     if (state.params.symbols.empty())
       run(state, state.params, *args, begin, end);
     else
       run(state, state.params.at(args->scalars), *args, begin, end);
-    return runtime::kKernelOk;
-  } catch (const std::exception &) { // a size that no number can be: kernels never throw
-    return runtime::kKernelLibraryFailed;
-  }
+  });
 }
 
 static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
