@@ -1,0 +1,295 @@
+// The verifier's first part: indices, sizes and kinds, before anything is walked.
+#include "ScheduleFindings.h"
+#include "ScheduleSizes.h"
+
+namespace tressel::runtime {
+namespace {
+
+class StructureCheck {
+public:
+  StructureCheck(const Schedule &schedule, ScheduleFindings &findings) : s(schedule), findings(findings) {}
+
+  StructureResult run() {
+    checkTables();
+    if (!findings.empty())
+      return {}; // nothing below is meaningful
+    firstLaunch.assign(s.kernels.size(), {});
+    bodyOwned.assign(s.bodies.size(), false);
+    StructureResult result{.tables = true};
+    result.prepare = checkProgram(s.prepare, Phase::Prepare);
+    result.step = checkProgram(s.step, Phase::Step);
+    result.deepest = deepest;
+    for (size_t i = 0; i < s.bodies.size() && result.prepare && result.step; ++i)
+      if (!bodyOwned[i])
+        findings.structure(concat("body ", i, " belongs to no command"));
+    return result;
+  }
+
+private:
+  //--- Tables -------------------------------------------------------------------------------------------------------
+  void checkTables() {
+    auto named = [](const char *table, size_t i) { return concat(table, " ", i); };
+    if (s.streams.size() > kMaxStreams)
+      findings.structure(concat("more than ", kMaxStreams, " streams"));
+    for (size_t i = 0; i < s.streams.size(); ++i)
+      if (s.streams[i].kind > StreamKind::Lane || s.streams[i].device.kind > DeviceKind::Gpu)
+        findings.structure(concat(named("stream", i), " is of an unknown kind"));
+    int64_t total = 0;
+    for (size_t i = 0; i < s.arenas.size(); ++i) {
+      if (s.arenas[i].memory > MemoryKind::Host || s.arenas[i].device.kind > DeviceKind::Gpu)
+        findings.structure(concat(named("arena", i), " is of an unknown kind"));
+      if (s.arenas[i].bytes < 0 || s.arenas[i].bytes > kMaxBytes || (total += s.arenas[i].bytes) > kMaxBytes) {
+        findings.structure(concat(named("arena", i), " has an impossible size of ", s.arenas[i].bytes, " bytes"));
+        return;
+      }
+    }
+    auto checkType = [&](const char *table, size_t i, const TensorType &type) {
+      if (!typeBytes(type))
+        findings.structure(concat(named(table, i), " has an impossible type"));
+    };
+    for (size_t i = 0; i < s.inputs.size(); ++i)
+      checkType("input", i, s.inputs[i].type);
+    for (size_t i = 0; i < s.outputs.size(); ++i)
+      checkType("output", i, s.outputs[i].type);
+    for (size_t i = 0; i < s.states.size(); ++i) {
+      checkType("state", i, s.states[i].type);
+      if (s.states[i].kind > StateKind::Derived)
+        findings.structure(concat(named("state", i), " is of an unknown kind"));
+    }
+    for (size_t i = 0; i < s.constants.size(); ++i) {
+      const ConstantDesc &c = s.constants[i];
+      if (c.offset < 0 || c.offset > kMaxBytes || c.bytes < 0 || c.bytes > kMaxBytes || c.offset % 64)
+        findings.structure(concat(named("constant", i), " has an impossible place"));
+    }
+    std::unordered_map<std::string_view, size_t> symbols;
+    for (size_t i = 0; i < s.kernels.size(); ++i) {
+      const KernelDesc &k = s.kernels[i];
+      if (k.symbol.empty() || k.provider.empty())
+        findings.structure(concat(named("kernel", i), " has no symbol or no provider"));
+      else if (!symbols.emplace(k.symbol, i).second)
+        findings.structure(
+            concat(named("kernel", i), " has the symbol '", k.symbol, "' of kernel ", symbols[k.symbol]));
+      if (k.range < 0 || k.range > kMaxBytes || k.grain < 1 || k.scratchBytes < 0 || k.scratchBytes > kMaxBytes)
+        findings.structure(
+            concat(named("kernel", i), " '", k.symbol, "' has an impossible range, grain or scratch size"));
+    }
+    for (size_t i = 0; i < s.buffers.size() && !findings.full(); ++i)
+      checkBuffer(i);
+  }
+
+  void checkBuffer(size_t i) {
+    const BufferDesc &b = s.buffers[i];
+    const std::string name = concat("buffer ", i);
+    if (b.space > Space::Constant)
+      return findings.structure(concat(name, " is of an unknown space"));
+    const auto limitBytes = spaceBytes(s, b);
+    const auto bytes = typeBytes(b.type);
+    if (!limitBytes)
+      findings.structure(concat(name, " names ", nameOf(b.space), " ", b.index, ", which does not exist"));
+    else if (*limitBytes == 0 && b.offset == 0 && b.bytes >= 0 && bytes)
+      return; // a part of nothing, moved by a loop that runs no iteration: whoever touches it is told
+    else if (b.offset < 0 || b.bytes < 0 || b.offset > *limitBytes || b.bytes > *limitBytes - b.offset)
+      findings.structure(concat(name, ": bytes ", b.offset, " to ",
+                                static_cast<uint64_t>(b.offset) + static_cast<uint64_t>(b.bytes), " leave ",
+                                nameOf(b.space), " ", b.index, " of ", *limitBytes, " bytes"));
+    else if (b.space == Space::Arena && b.offset % 64)
+      findings.structure(concat(name, ": offset ", b.offset, " in an arena is not a multiple of 64"));
+    else if (!bytes)
+      findings.structure(concat(name, " has an impossible type"));
+    else if (*bytes > b.bytes)
+      findings.structure(concat(name, " has ", b.bytes, " bytes, its type ", b.type.str(), " needs ", *bytes));
+  }
+
+  //--- Programs -----------------------------------------------------------------------------------------------------
+  /// Structure and access kinds; false if the program must not be walked.
+  bool checkProgram(const Program &p, Phase phase, uint32_t depth = 0) {
+    const size_t before = findings.size();
+    deepest = std::max(deepest, depth);
+    if (p.commands.size() > UINT32_MAX) {
+      findings.structure("too many commands");
+      return false;
+    }
+    bool indices = true;
+    for (size_t i = 0; i < p.commands.size() && !findings.full(); ++i) {
+      if (!checkIndices(p, phase, i)) {
+        indices = false;
+        continue;
+      }
+      if (checkShape(p, phase, i); hasBodies(p.commands[i].kind) && findings.size() == before)
+        for (uint32_t k = 0; k < numBodies(p.commands[i].kind); ++k)
+          checkBody(p, phase, i, p.commands[i].body + k, depth + 1);
+      for (const Operand &o : operandsOf(p, i))
+        checkAccess(p, phase, i, o);
+    }
+    return indices && findings.size() == before;
+  }
+
+  bool checkIndices(const Program &p, Phase phase, size_t i) {
+    const Command &c = p.commands[i];
+    auto bad = [&](const std::string &what) {
+      findings.structure(p, phase, i, what);
+      return false;
+    };
+    if (c.kind > CommandKind::Loop)
+      return bad("unknown kind of command");
+    if (c.stream >= s.streams.size())
+      return bad(concat("stream ", c.stream, " does not exist"));
+    if (c.loc != 0 && c.loc >= s.locations.size())
+      return bad(concat("location ", c.loc, " does not exist"));
+    if (uint64_t(c.firstOperand) + c.numOperands > p.operands.size())
+      return bad("its operands leave the table");
+    if (uint64_t(c.firstScalar) + c.numScalars > p.scalars.size())
+      return bad("its scalars leave the table");
+    if (uint64_t(c.firstWait) + c.numWaits > p.waits.size())
+      return bad("its waits leave the table");
+    if (c.kind == CommandKind::Launch && c.kernel >= s.kernels.size())
+      return bad(concat("kernel ", c.kernel, " does not exist"));
+    if (uint64_t(c.body) + numBodies(c.kind) > s.bodies.size() && hasBodies(c.kind))
+      return bad("its bodies do not exist");
+    for (const Operand &o : operandsOf(p, i))
+      if (o.buffer >= s.buffers.size() || o.access > Access::ReadWrite)
+        return bad(concat("buffer ", o.buffer, " does not exist, or is accessed in an unknown way"));
+    for (const Wait &w : waitsOf(p, i))
+      if (w.command >= i || w.reason > WaitReason::Rank)
+        return bad(concat("waits for command ", w.command, ", which is not before it"));
+    return true;
+  }
+
+  /// A body stands behind the program that runs it, so that there is no cycle, and nobody else runs it.
+  void checkBody(const Program &p, Phase phase, size_t i, uint32_t body, uint32_t depth) {
+    if (depth > kMaxDepth)
+      return findings.structure(p, phase, i, concat("bodies are nested deeper than ", kMaxDepth));
+    if (static_cast<int64_t>(body) <= findings.bodyOf(p) || bodyOwned[body])
+      return findings.structure(p, phase, i, concat("body ", body, " belongs to another command"));
+    bodyOwned[body] = true;
+    checkProgram(s.bodies[body], phase, depth);
+  }
+
+  /// Operands as the kind of command, and the other launches of the same kernel, want them.
+  void checkShape(const Program &p, Phase phase, size_t i) {
+    const Command &c = p.commands[i];
+    const auto operands = operandsOf(p, i);
+    auto bytesOf = [&](const Operand &o) { return s.buffers[o.buffer].bytes; };
+    switch (c.kind) {
+    case CommandKind::Copy:
+      if (operands.size() != 2 || operands[0].access != Access::Read || operands[1].access != Access::Write ||
+          bytesOf(operands[0]) != bytesOf(operands[1]))
+        findings.structure(p, phase, i, "a copy reads one buffer and writes another of as many bytes");
+      break;
+    case CommandKind::Fill:
+      if (operands.size() != 1 || operands[0].access != Access::Write ||
+          bytesOf(operands[0]) % sizeOf(s.buffers[operands[0].buffer].type.dtype))
+        findings.structure(p, phase, i, "a fill writes whole elements of one buffer");
+      break;
+    case CommandKind::Launch: {
+      const int32_t numInputs = s.kernels[c.kernel].numInputs;
+      if (numInputs < 0 || static_cast<size_t>(numInputs) > operands.size())
+        findings.structure(p, phase, i,
+                           concat("has ", operands.size(), " operands, kernel '", s.kernels[c.kernel].symbol, "' has ",
+                                  numInputs, " inputs alone"));
+      auto &[program, first] = firstLaunch[c.kernel];
+      if (!program) {
+        firstLaunch[c.kernel] = {&p, i};
+        break;
+      }
+      const auto expected = operandsOf(*program, first);
+      bool equal = expected.size() == operands.size();
+      for (size_t k = 0; equal && k < operands.size(); ++k)
+        equal = expected[k].access == operands[k].access && bytesOf(expected[k]) == bytesOf(operands[k]);
+      if (!equal)
+        findings.structure(p, phase, i,
+                           concat("launches '", s.kernels[c.kernel].symbol, "' with other operands than ",
+                                  findings.place(*program, phase, static_cast<int64_t>(first))));
+      break;
+    }
+    case CommandKind::HostCall:
+    case CommandKind::Collective:
+      break;
+    case CommandKind::Branch:
+    case CommandKind::While:
+      if (operands.size() != 1 || operands[0].access != Access::Read || bytesOf(operands[0]) != 1)
+        findings.structure(p, phase, i, "reads one flag, a byte, to choose");
+      break;
+    case CommandKind::Loop:
+      checkLoop(p, phase, i);
+      break;
+    }
+  }
+
+  void checkLoop(const Program &p, Phase phase, size_t i) {
+    const Command &c = p.commands[i];
+    if (c.numScalars == 0)
+      return findings.structure(p, phase, i, "a loop has a trip count");
+    const LoopParts loop = loopParts(p, i);
+    if (loop.trips < 0 || loop.trips > kMaxBytes)
+      return findings.structure(p, phase, i, concat("runs its body ", loop.trips, " times, which is impossible"));
+    const auto operands = operandsOf(p, i);
+    const size_t numIndices = operands.size() - loop.moving.size();
+    if (operands.size() < loop.strides.size() || numIndices > 1 ||
+        (numIndices && (operands[0].access != Access::Write || s.buffers[operands[0].buffer].bytes != 8)))
+      return findings.structure(p, phase, i,
+                                "a loop writes its number into 8 bytes, and has one number of bytes per moving buffer");
+    // One that moves by nothing is like any other buffer. So do parts of something empty, which nobody touches.
+    for (size_t m = 0; m < loop.moving.size(); ++m) {
+      const BufferDesc &b = s.buffers[loop.moving[m].buffer];
+      int64_t furthest = 0;
+      const bool twice = std::any_of(loop.moving.begin(), loop.moving.begin() + static_cast<ptrdiff_t>(m),
+                                     [&](const Operand &o) { return o.buffer == loop.moving[m].buffer; });
+      if (twice || loop.moving[m].access != Access::Read || loop.strides[m] < 0 || loop.strides[m] > kMaxBytes ||
+          (loop.trips > 1 && loop.strides[m] != 0 && loop.strides[m] < b.bytes) ||
+          __builtin_mul_overflow(std::max<int64_t>(loop.trips - 1, 0), loop.strides[m], &furthest) ||
+          furthest > kMaxBytes)
+        findings.structure(p, phase, i,
+                           concat(findings.describe(loop.moving[m].buffer), " moves by ", loop.strides[m],
+                                  " bytes: twice, less than it has, or further than there are"));
+    }
+  }
+
+  void checkAccess(const Program &p, Phase phase, size_t i, const Operand &o) {
+    const BufferDesc &b = s.buffers[o.buffer];
+    const bool writes = o.access != Access::Read, prepare = phase == Phase::Prepare;
+    const char *why = nullptr;
+    switch (b.space) {
+    case Space::Arena:
+      break;
+    case Space::Input:
+      why = writes ? "inputs are only read" : prepare ? "there are no inputs in prepare" : nullptr;
+      break;
+    case Space::Output:
+      why = prepare ? "there are no outputs in prepare" : nullptr;
+      break;
+    case Space::Constant:
+      why = writes ? "constants are only read" : nullptr;
+      break;
+    case Space::State:
+      switch (s.states[b.index].kind) {
+      case StateKind::Parameter:
+        why = writes ? "parameters are only read" : nullptr;
+        break;
+      case StateKind::Mutable:
+        why = prepare ? "mutable states belong to the step" : nullptr;
+        break;
+      case StateKind::Derived:
+        why = writes && !prepare ? "only prepare writes derived states" : nullptr;
+        break;
+      }
+    }
+    if (why)
+      findings.report(ViolationKind::Access, p, phase, {0, 0, static_cast<uint32_t>(i), o.buffer}, nullptr,
+                      concat(writes ? "writes " : "reads ", findings.describe(o.buffer), ": ", why));
+  }
+
+  const Schedule &s;
+  ScheduleFindings &findings;
+  std::vector<std::pair<const Program *, size_t>> firstLaunch; ///< by kernel
+  std::vector<bool> bodyOwned;
+  uint32_t deepest = 0; ///< nesting
+};
+
+} // namespace
+
+StructureResult checkStructure(const Schedule &schedule, ScheduleFindings &findings) {
+  return StructureCheck(schedule, findings).run();
+}
+
+} // namespace tressel::runtime
