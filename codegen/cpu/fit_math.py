@@ -34,6 +34,11 @@ def atan_tail(u):  # atan(x) = x + x u g(u), u = x^2
     return mp.mpf(-1) / 3 if u < mp.mpf(10) ** -30 else (mp.atan(x) - x) / (x * u)
 
 
+def exp_tail(r):  # exp(r) = 1 + r + r^2 g(r)
+    return mp.mpf(1) / 2 + r / 6 if abs(r) < mp.mpf(10) ** -20 else (mp.exp(r) - 1 - r) / r**2
+
+
+show("f32 (exp(r) - 1 - r) / r^2 in r", exp_tail, -mp.log(2) / 2 * mp.mpf("1.001"), mp.log(2) / 2 * mp.mpf("1.001"), 4)
 show("f32 erf(x)/x in 2 x^2 / 3.9375^2 - 1", lambda t: erf_by_x((t + 1) * mp.mpf("3.9375") ** 2 / 2), -1, 1, 15)
 for bits, small, large, centre, radius in (("f64", 14, 28, 3.5, 2.5),):
     show(f"{bits} erf(x)/x in x^2", erf_by_x, 0, 1, small)

@@ -1,7 +1,8 @@
 """make_corpus.py FOLDER TRESSEL ROOT: small well-formed files of each format to start from, into FOLDER/<format>/.
 
 Written by the formats' own libraries, so that what Tressel writes is no measure of what it reads. ONNX's models and tensors come
-from the node tests of the onnx wheel, MLIR's from the tests of this tree."""
+from the node tests of the onnx wheel, MLIR's from the tests of this tree. What campaigns have found (test/fuzz/corpus) is unpacked into
+FOLDER/<format>/kept/."""
 import gzip
 import pathlib
 import re
@@ -9,6 +10,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 import numpy as np
@@ -20,7 +22,7 @@ shutil.rmtree(folder, ignore_errors=True)
 
 
 def place(kind, name):
-    (folder / kind).mkdir(parents=True, exist_ok=True)
+    (folder / kind / name).parent.mkdir(parents=True, exist_ok=True)
     return folder / kind / name
 
 
@@ -81,5 +83,9 @@ for path in sorted((folder / "mlir").glob("*.mlir")):
         done = subprocess.run([tressel, "compile", "-q", path, "-o", place("package", path.stem + ".tsl"), "--cpu", "baseline"],
                               capture_output=True)
         made += done.returncode == 0
+for archive in sorted(root.glob("test/fuzz/corpus/*.tar.xz")):
+    with tarfile.open(archive) as packed:
+        for entry in packed:
+            place(archive.name.removesuffix(".tar.xz"), f"kept/{entry.name}").write_bytes(packed.extractfile(entry).read())
 for kind in sorted(folder.iterdir()):
-    print(kind.name, len(list(kind.iterdir())), "files")
+    print(kind.name, sum(path.is_file() for path in kind.rglob("*")), "files")
