@@ -25,8 +25,8 @@ std::optional<BinaryRoot> binaryRootOf(const passes::Candidate &c) {
   BinaryRoot r{info, graph::attrsOf(o, *info), {}, graph::fromMlir(o->getResult(0).getType())};
   for (mlir::Value v : o->getOperands())
     r.operands.push_back(graph::fromMlir(v.getType()));
-  auto fits = [](const TensorType &t) {
-    return t.dtype == f32 && dim::isKnown(t.shape) && llvm::none_of(t.shape, [](int64_t size) { return size == 0; });
+  auto fits = [&](const TensorType &t) {
+    return t.dtype == r.type() && (t.dtype == f32 || t.dtype == f16 || t.dtype == bf16) && dim::isKnown(t.shape) && llvm::none_of(t.shape, [](int64_t size) { return size == 0; });
   };
   if (!fits(r.result) || !fits(r.operands[0]) || !fits(r.operands[1]))
     return std::nullopt;

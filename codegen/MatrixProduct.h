@@ -10,12 +10,14 @@
 
 namespace tressel::codegen {
 
-/// The single op of a candidate, of two operands and one result, all f32 of known and not empty shapes.
+/// The single op of a candidate, of two operands and one result, all of one type (f32, f16 or bf16) and of known and not empty
+/// shapes.
 struct BinaryRoot {
   const op::OpInfo *info;
   op::Attrs attrs;
   std::vector<TensorType> operands;
   TensorType result;
+  DType type() const { return result.dtype; }
 };
 std::optional<BinaryRoot> binaryRootOf(const passes::Candidate &candidate);
 

@@ -104,7 +104,7 @@ static double efficiency(const ConvolutionShape &s, bool packed) {
 std::optional<passes::Bid> bidForConvolution(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
                                              llvm::ArrayRef<bool> parameterOnly) {
   const auto convolution = codegen::asConvolution(root);
-  if (!convolution)
+  if (!convolution || root.type() != f32)
     return std::nullopt;
   ConvolutionParams p = paramsOf(*convolution);
   p.image = codegen::inputOf(candidate, 0), p.weights = codegen::inputOf(candidate, 1);

@@ -23,6 +23,13 @@ static bool cutsColumns(const ProductParams &p) {
          (p.m <= fewRows || (p.m <= moreRows && dim::isConstant(p.k) && p.packedBytes() > farAway));
 }
 
+/// Whether reading the packed side from memory is most of the work, so that it stays in 16 bits, whose widening then costs nothing:
+/// as measured. With more rows it is f32.
+static bool isReadOnce(const ProductParams &p) {
+  constexpr int64_t fewRows = 8, farFloats = 1 << 18, floatsForARow = 1 << 17;
+  return p.typicalRows <= fewRows && p.n * p.k >= std::max(farFloats, p.typicalRows * floatsForARow);
+}
+
 static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &cpu) {
   constexpr double worthSplitting = 50e-6;
   p.rows = p.m, p.parts = 1;
@@ -61,6 +68,8 @@ static double efficiency(const ProductParams &p) {
                                                  std::min(1.0, (vectors + 1) / 3) * (depth / (depth + 16));
   if (p.packed < 0)
     share *= rows / (rows + 10);
+  if (p.element != Element::F32)
+    share *= rows / (rows + (p.packed >= 0 && p.packedAs == Element::F32 ? 2 : 5));
   return p.a[2] == 1 ? share : share * 0.8;
 }
 
@@ -81,11 +90,15 @@ std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const 
       parameterOnly[static_cast<size_t>(p.right)] && p.b[0] == 0 && dim::isConstant(p.n) && dim::isConstant(p.k);
   if (packed)
     p.packed = static_cast<int32_t>(candidate.inputs.size());
+  p.element = elementOf(root.type());
+  p.packedAs = packed && isReadOnce(p) ? p.element : Element::F32;
 
   const CpuModel &cpu = codegen::hostCpuModel();
   const double flops = 2 * hinted(dim::numElements(root.result.shape)) * hinted(p.k);
   double bytes =
       hinted(dim::bytes(root.operands[0])) + hinted(dim::bytes(root.operands[1])) + hinted(dim::bytes(root.result));
+  if (packed && p.packedAs != p.element) // what is read is twice as large
+    bytes += static_cast<double>(p.packedBytes()) - hinted(dim::bytes(root.operands[static_cast<size_t>(product->rightOperand)]));
   // What is packed is read in its order, from a cache half again as fast as what is not.
   if (packed && bytes <= cpu.cacheBytes)
     bytes -= static_cast<double>(p.packedBytes()) / 3;

@@ -24,6 +24,8 @@ public:
 
 } // namespace
 
+Element elementOf(DType type) { return type == f16 ? Element::F16 : type == bf16 ? Element::BF16 : Element::F32; }
+
 std::unique_ptr<passes::KernelProvider> makeProvider() {
   registerKernels();
   return std::make_unique<Provider>();

@@ -3,6 +3,7 @@
 
 #include "codegen/MatrixProduct.h"
 #include "passes/KernelProvider.h"
+#include "runtime/kernels/Element.h"
 
 #include <memory>
 
@@ -13,6 +14,9 @@ std::unique_ptr<passes::KernelProvider> makeProvider();
 /// Of the same kernels, by Winograd's method: convolutions of 3 x 3 windows over images with their channels last, whose results then
 /// differ by up to some 1e-4 of the largest one.
 std::unique_ptr<passes::KernelProvider> makeWinogradProvider();
+
+/// Of the types that products and convolutions have.
+Element elementOf(DType type);
 
 /// One family's bid for a candidate of which `root` is all.
 std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const passes::Candidate &candidate,

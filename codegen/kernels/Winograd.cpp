@@ -24,7 +24,7 @@ public:
 
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const override {
     const auto root = codegen::binaryRootOf(candidate);
-    const auto c = root ? codegen::asConvolution(*root) : std::nullopt;
+    const auto c = root && root->type() == f32 ? codegen::asConvolution(*root) : std::nullopt;
     if (!c || !c->channelsLast || c->groups != 1 || c->in.size() != 2 || !isAll(c->window, 3) || !isAll(c->strides, 1) ||
         !isAll(c->dilations, 1))
       return std::nullopt;

@@ -71,7 +71,7 @@ public:
 
   std::optional<Bid> bid(const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const override {
     auto root = codegen::binaryRootOf(candidate);
-    if (!root)
+    if (!root || root->type() != f32)
       return std::nullopt;
     bool isConv = true;
     auto params = asConv(*root);

@@ -99,10 +99,16 @@ Fields Fields::parse(std::string_view text) {
   return fields;
 }
 
-const std::string &Fields::find(std::string_view name) const {
+const std::string *Fields::findIf(std::string_view name) const {
   for (const auto &[key, value] : fields_)
     if (key == name)
-      return value;
+      return &value;
+  return nullptr;
+}
+
+const std::string &Fields::find(std::string_view name) const {
+  if (const std::string *value = findIf(name))
+    return *value;
   damaged("it lacks", name);
 }
 
@@ -143,6 +149,15 @@ std::vector<int64_t> Fields::symbols(std::string_view name) const {
   return symbols;
 }
 
+Element Fields::element(std::string_view name) const {
+  const std::string *value = findIf(name);
+  if (!value)
+    return Element::F32;
+  if (*value != "f16" && *value != "bf16")
+    damaged("no type of 16 bits in", name);
+  return *value == "f16" ? Element::F16 : Element::BF16;
+}
+
 FieldsText &FieldsText::text(std::string_view name, std::string_view value) {
   text_.append(text_.empty() ? "\"" : ",\"").append(name).append("\":\"").append(value).append("\"");
   return *this;
@@ -160,6 +175,10 @@ FieldsText &FieldsText::sizes(std::string_view name, const std::vector<int64_t> 
   for (int64_t value : values)
     list.append(list.empty() ? "" : ";").append(dim::spell(value));
   return text(name, list);
+}
+
+FieldsText &FieldsText::element(std::string_view name, Element value) {
+  return value == Element::F32 ? *this : text(name, value == Element::F16 ? "f16" : "bf16");
 }
 
 } // namespace tressel::kernels

@@ -2,6 +2,8 @@
 // strings. Sizes may be symbolic and are then strings ("4*n + 4"); a list of sizes is a string with ';' between them.
 #pragma once
 
+#include "Element.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,8 +26,11 @@ public:
   std::vector<int64_t> sizes(std::string_view name) const;
   /// Sizes that are symbols, which the kernel's scalars give.
   std::vector<int64_t> symbols(std::string_view name) const;
+  /// "f16" or "bf16"; f32 if there is no such field.
+  Element element(std::string_view name) const;
 
 private:
+  const std::string *findIf(std::string_view name) const;
   const std::string &find(std::string_view name) const;
   std::vector<std::pair<std::string, std::string>> fields_;
 };
@@ -36,6 +41,7 @@ public:
   FieldsText &text(std::string_view name, std::string_view value); ///< without quotes and backslashes
   FieldsText &size(std::string_view name, int64_t value);          ///< a number or an expression
   FieldsText &sizes(std::string_view name, const std::vector<int64_t> &values);
+  FieldsText &element(std::string_view name, Element value);
   std::string str() const { return "{" + text_ + "}"; }
 
 private:

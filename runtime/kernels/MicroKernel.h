@@ -1,24 +1,11 @@
 // The innermost loop of products: a tile of R rows and C vectors of the result, kept in registers over the whole depth.
 #pragma once
 
+#include "Product.h"
 #include "Vector.h"
 
 namespace tressel::kernels {
 namespace {
-
-/// One call: c[r][...] (+)= sum over k of a[r * aRow + k] * b[k * bRow + ...].
-struct Tile {
-  const float *a;
-  int64_t aRow;
-  const float *b;
-  int64_t bRow;
-  int64_t depth;
-  float *c;
-  int64_t cRow;
-  bool add;           ///< to what is there
-  const float *ahead; ///< fetched meanwhile
-  int64_t aheadLines; ///< cache lines of it per four steps of the depth
-};
 
 template <int R, int C>
 [[gnu::always_inline]] inline void step(Vector (&sum)[R][C], const float *a, int64_t aRow, const float *b) {
@@ -77,8 +64,6 @@ template <int R, int C, bool Soon> void multiplyTile(const Tile &t) {
         store(to + r * cRow + c * kLanes, sum[r][c]);
   }
 }
-
-using TileFn = void (*)(const Tile &);
 
 /// Most rows of a tile `columns` vectors wide: sums, one row of the right side and one value of the left fit the
 /// registers, and sums enough hide the latency of a multiply-add.

@@ -2,6 +2,7 @@
 // the right side, inside those tiles of rows.
 #include "Product.h"
 #include "DotTile.h"
+#include "Halves.h"
 #include "MicroKernel.h"
 #include "Transpose.h"
 
@@ -27,7 +28,7 @@ struct Panels {
 // --- Other layouts ---------------------------------------------------------------------------------------------------
 
 /// `depth` rows of one panel, at `to`.
-void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, int64_t vectors,
+[[gnu::noinline]] void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, int64_t vectors,
                float *to) {
   const int64_t width = vectors * kLanes;
   if (bColumn == 1 && columns == width) {
@@ -64,7 +65,7 @@ void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, i
 constexpr int64_t kRowsOfDots = 8;
 
 /// Columns one behind the other.
-void packColumns(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, float *to) {
+[[gnu::noinline]] void packColumns(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, float *to) {
   for (int64_t c = 0; c < columns; ++c)
     for (int64_t k = 0; k < depth; ++k)
       *to++ = b[c * bColumn + k * bDepth];
@@ -82,16 +83,16 @@ void pack(const RightSide &right, const float *b, int64_t bDepth, int64_t bColum
 }
 
 /// A block of the left side with dense depth. A few rows at a time: a line that is written is written to its end.
-void copyLeft(const float *a, int64_t aRow, int64_t aDepth, int64_t rows, int64_t depth, float *to) {
+[[gnu::noinline]] void copyLeft(const float *a, int64_t aRow, int64_t aDepth, int64_t rows, int64_t depth, float *to, int64_t toRow) {
   constexpr int64_t kAtOnce = 16;
   int64_t r = 0;
   for (; r + kAtOnce <= rows; r += kAtOnce)
     for (int64_t k = 0; k < depth; ++k)
       for (int64_t i = 0; i < kAtOnce; ++i)
-        to[(r + i) * depth + k] = a[(r + i) * aRow + k * aDepth];
+        to[(r + i) * toRow + k] = a[(r + i) * aRow + k * aDepth];
   for (; r < rows; ++r)
     for (int64_t k = 0; k < depth; ++k)
-      to[r * depth + k] = a[r * aRow + k * aDepth];
+      to[r * toRow + k] = a[r * aRow + k * aDepth];
 }
 
 // --- One panel -------------------------------------------------------------------------------------------------------
@@ -123,7 +124,7 @@ struct PanelProduct {
       c[r * cRow + i] = add ? c[r * cRow + i] + aside[r * width + i] : aside[r * width + i];
 }
 
-void multiplyPanel(const PanelProduct &p) {
+[[gnu::noinline]] void multiplyPanel(const PanelProduct &p) {
   const int64_t tiles = ceilDiv(p.rows, rowsOfTile(static_cast<int>(p.vectors)));
   // Each tile reads its share of what comes next.
   const int64_t share = ceilDiv(ceilDiv(p.aheadFloats, 16), tiles), perStep = ceilDiv(share, most(p.depth / 4, 1));
@@ -139,10 +140,20 @@ void multiplyPanel(const PanelProduct &p) {
   }
 }
 
+/// A packed panel fetches itself or the next one, if there is one: `next` columns that begin at `ahead`.
+void fetchAhead(PanelProduct &panel, int64_t rightFloats, const float *ahead, int64_t next) {
+  if (rightFloats < (1 << 18)) // everything is in L2 already
+    return;
+  if (panel.rows <= rowsOfTile(static_cast<int>(panel.vectors))) // a single tile streams: 4 KB ahead of itself
+    panel.ahead = panel.b + 1024, panel.aheadFloats = panel.depth * panel.bRow, panel.soon = true;
+  else if (ahead)
+    panel.ahead = ahead, panel.aheadFloats = panel.depth * next;
+}
+
 // --- All of it -------------------------------------------------------------------------------------------------------
 
 /// Rows times columns, both dense along the depth.
-void multiplyByDots(const float *a, int64_t aRow, int64_t rows, const float *b, int64_t bColumn, int64_t columns,
+[[gnu::noinline]] void multiplyByDots(const float *a, int64_t aRow, int64_t rows, const float *b, int64_t bColumn, int64_t columns,
                     int64_t depth, float *c, int64_t cRow, bool add) {
   const int64_t highs = ceilDiv(rows, kMostDotRows), wides = ceilDiv(columns, kMostDotColumns);
   for (int64_t i = 0; i < highs; ++i) {
@@ -168,7 +179,6 @@ void multiply(const Product &p) {
   const bool leftDense = p.aDepth == 1 || k == 1;
   const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.rows <= kRowsOfDots && p.bDepth == 1 && k > 1);
   // Few rows read the right side where it stands, if its rows are dense.
-  const bool near = n * k < (1 << 18);
   const bool direct = p.b && p.bColumn == 1 && p.rows <= 8;
   const int64_t depths = ceilDiv(wholeDepth, kDepthOfBlock),
                 blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
@@ -181,7 +191,7 @@ void multiply(const Product &p) {
       const float *a = p.a + row0 * p.aRow + k0 * p.aDepth;
       int64_t aRow = p.aRow;
       if (!leftDense) {
-        copyLeft(a, p.aRow, p.aDepth, rows, depth, aAside);
+        copyLeft(a, p.aRow, p.aDepth, rows, depth, aAside, depth);
         a = aAside, aRow = depth;
       }
       if (dots) {
@@ -202,14 +212,9 @@ void multiply(const Product &p) {
                            p.cRow, columns, vectors, d > 0};
         if (p.packed) {
           panel.b = p.packed + column * k + k0 * width;
-          if (near) {
-            // Everything is in L2 already.
-          } else if (rows <= rowsOfTile(static_cast<int>(vectors))) { // a single tile streams: 4 KB ahead of itself
-            panel.ahead = panel.b + 1024, panel.aheadFloats = depth * width, panel.soon = true;
-          } else if (j + 1 < lastPanel) {
-            const int64_t next = (panels.begin(j + 2) - panels.begin(j + 1)) * kLanes;
-            panel.ahead = p.packed + (from + vectors) * kLanes * k + k0 * next, panel.aheadFloats = depth * next;
-          }
+          const bool isLast = j + 1 == lastPanel;
+          const int64_t next = isLast ? 0 : (panels.begin(j + 2) - panels.begin(j + 1)) * kLanes;
+          fetchAhead(panel, n * k, isLast ? nullptr : p.packed + (column + width) * k + k0 * next, next);
         } else if (const float *b = p.b + k0 * p.bDepth + column * p.bColumn; direct && columns == width) {
           panel.b = b, panel.bRow = p.bDepth;
         } else {
@@ -222,9 +227,158 @@ void multiply(const Product &p) {
   }
 }
 
+// --- Stored in 16 bits -----------------------------------------------------------------------------------------------
+
+/// What is widened before it is arranged stays in L1.
+constexpr int64_t kWidenedFloats = 4096;
+
+/// A block of the left side, as copyLeft.
+[[gnu::noinline]] void widenLeft(Element element, const uint16_t *a, int64_t aRow, int64_t aDepth, int64_t rows, int64_t depth,
+                                 float *to) {
+  if (aRow != 1 || aDepth == 1) {
+    for (int64_t r = 0; r < rows; ++r)
+      widen(element, a + r * aRow, aDepth, depth, to + r * depth);
+    return;
+  }
+  alignas(64) float block[kWidenedFloats];
+  constexpr int64_t kDepth = kWidenedFloats / kRowsOfBlock;
+  for (int64_t k = 0; k < depth; k += kDepth) {
+    const int64_t count = least(kDepth, depth - k);
+    for (int64_t i = 0; i < count; ++i)
+      widen(element, a + (k + i) * aDepth, 1, rows, block + i * rows);
+    copyLeft(block, 1, rows, rows, count, to + k, depth);
+  }
+}
+
+/// As packPanel.
+[[gnu::noinline]] void widenPanel(Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn, int64_t depth,
+                                  int64_t columns, int64_t vectors, float *to) {
+  const int64_t width = vectors * kLanes;
+  if (bDepth != 1 || bColumn == 1) {
+    for (int64_t k = 0; k < depth; ++k, to += width) {
+      widen(element, b + k * bDepth, bColumn, columns, to);
+      for (int64_t c = columns; c < width; ++c)
+        to[c] = 0;
+    }
+    return;
+  }
+  alignas(64) float block[kWidenedFloats];
+  constexpr int64_t kDepth = kWidenedFloats / kMostColumnsOfPanel;
+  for (int64_t k = 0; k < depth; k += kDepth) {
+    const int64_t count = least(kDepth, depth - k);
+    for (int64_t c = 0; c < columns; ++c)
+      widen(element, b + c * bColumn + k, 1, count, block + c * kDepth);
+    packPanel(block, 1, kDepth, count, columns, vectors, to + k * width);
+  }
+}
+
+/// As packColumns.
+void widenColumns(Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, float *to) {
+  for (int64_t c = 0; c < columns; ++c)
+    widen(element, b + c * bColumn, bDepth, depth, to + c * depth);
+}
+
+void packHalves(const RightSide &right, Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn, Element packedAs,
+                void *to) {
+  alignas(64) float block[kWidenedFloats];
+  int64_t done = 0; // elements
+  auto keep = [&](const float *from, int64_t count) {
+    if (packedAs == Element::F32)
+      for (int64_t i = 0; i < count; ++i)
+        static_cast<float *>(to)[done + i] = from[i];
+    else // what was widened just now, exactly
+      narrow(packedAs, from, count, static_cast<uint16_t *>(to) + done);
+    done += count;
+  };
+  const bool dots = goesAlongDepth(right, kLanes);
+  const Panels panels(right);
+  const int64_t count = dots ? right.n : panels.count;
+  for (int64_t p = 0; p < count; ++p) {
+    const int64_t from = dots ? 0 : panels.begin(p), vectors = dots ? 0 : panels.begin(p + 1) - from,
+                  width = dots ? 1 : vectors * kLanes, column = dots ? p : from * kLanes, step = kWidenedFloats / width;
+    for (int64_t k = 0; k < right.k; k += step) {
+      const int64_t depth = least(step, right.k - k);
+      const uint16_t *at = b + column * bColumn + k * bDepth;
+      if (dots)
+        widen(element, at, bDepth, depth, block);
+      else
+        widenPanel(element, at, bDepth, bColumn, depth, least(width, right.n - column), vectors, block);
+      keep(block, depth * width);
+    }
+  }
+}
+
+/// Everything passes through f32 in scratch: the left side a block at a time, the right side a panel at a time, and the sums of a few
+/// panels, which are rounded when they are complete.
+void multiplyHalves(const HalfProduct &p) {
+  const Panels panels(p.right);
+  const int64_t k = p.right.k, n = p.right.n, firstPanel = part(panels.count, p.parts, p.part),
+                lastPanel = part(panels.count, p.parts, p.part + 1);
+  const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.rows <= kRowsOfDots && p.bDepth == 1 && k > 1);
+  const auto *wide = p.packedAs == Element::F32 ? static_cast<const float *>(p.packed) : nullptr;
+  const auto *narrowed = p.packedAs != Element::F32 ? static_cast<const uint16_t *>(p.packed) : nullptr;
+  const int64_t blocks = ceilDiv(p.rows, kRowsOfBlock), depths = ceilDiv(k, kDepthOfBlock),
+                ranges = ceilDiv(lastPanel - firstPanel, kColumnsOfSums / (kMostColumns * kLanes));
+  float *const right = p.scratch, *const sums = right + kMostColumnsOfPanel * least(k, kDepthOfBlock),
+               *const left = sums + least(p.rows, kRowsOfBlock) * kColumnsOfSums;
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int64_t range = 0; range < ranges; ++range) {
+      const int64_t row0 = part(p.rows, blocks, block), rows = part(p.rows, blocks, block + 1) - row0,
+                    from = firstPanel + part(lastPanel - firstPanel, ranges, range),
+                    to = firstPanel + part(lastPanel - firstPanel, ranges, range + 1),
+                    column0 = panels.begin(from) * kLanes, sumsRow = panels.begin(to) * kLanes - column0;
+      // A single tile reads what was widened from L1.
+      const int64_t atOnce = rows <= kMostRows ? 128 : kDepthOfBlock;
+      for (int64_t d = 0; d < depths; ++d) {
+        const int64_t k0 = part(k, depths, d), depth = part(k, depths, d + 1) - k0;
+        if (depths > 1 || range == 0)
+          widenLeft(p.element, p.a + row0 * p.aRow + k0 * p.aDepth, p.aRow, p.aDepth, rows, depth, left);
+        for (int64_t j = from; j < to; ++j) {
+          const int64_t vectors = panels.begin(j + 1) - panels.begin(j), width = vectors * kLanes,
+                        column = panels.begin(j) * kLanes, columns = least(width, n - column);
+          float *const c = sums + column - column0;
+          if (dots) {
+            const float *b = right;
+            int64_t bColumn = depth;
+            if (wide)
+              b = wide + column * k + k0, bColumn = k;
+            else if (narrowed)
+              widenColumns(p.packedAs, narrowed + column * k + k0, 1, k, depth, columns, right);
+            else
+              widenColumns(p.element, p.b + column * p.bColumn + k0 * p.bDepth, p.bDepth, p.bColumn, depth, columns, right);
+            multiplyByDots(left, depth, rows, b, bColumn, columns, depth, c, sumsRow, d > 0);
+            continue;
+          }
+          PanelProduct panel{left, depth, rows, right, width, depth, c, sumsRow, width, vectors, d > 0};
+          if (wide) {
+            panel.b = wide + column * k + k0 * width;
+            const bool isLast = j + 1 == to;
+            const int64_t next = isLast ? 0 : (panels.begin(j + 2) - panels.begin(j + 1)) * kLanes;
+            fetchAhead(panel, n * k, isLast ? nullptr : wide + (column + width) * k + k0 * next, next);
+            multiplyPanel(panel);
+            continue;
+          }
+          for (int64_t done = 0; done < depth; done += atOnce, panel.add = true) {
+            panel.depth = least(atOnce, depth - done), panel.a = left + done;
+            if (narrowed)
+              widen(p.packedAs, narrowed + column * k + (k0 + done) * width, 1, panel.depth * width, right);
+            else
+              widenPanel(p.element, p.b + (k0 + done) * p.bDepth + column * p.bColumn, p.bDepth, p.bColumn, panel.depth, columns,
+                         vectors, right);
+            multiplyPanel(panel);
+          }
+        }
+      }
+      for (int64_t r = 0; r < rows; ++r)
+        narrow(p.element, sums + r * sumsRow, least(sumsRow, n - column0), p.c + (row0 + r) * p.cRow + column0);
+    }
+}
+
+TileFn tileOf(int64_t vectors, int64_t rows) { return kTiles.of[0][vectors][rows]; }
+
 } // namespace
 
 extern const ProductKernels TRESSEL_AT_LEVEL(product);
-const ProductKernels TRESSEL_AT_LEVEL(product){pack, multiply};
+const ProductKernels TRESSEL_AT_LEVEL(product){pack, multiply, packHalves, multiplyHalves, tileOf};
 
 } // namespace tressel::kernels

@@ -2,6 +2,8 @@
 // translation unit with flags of its own, chosen at run time (Levels.h).
 #pragma once
 
+#include "Element.h"
+
 #include <cstdint>
 
 namespace tressel::kernels {
@@ -41,10 +43,48 @@ struct Product {
   float *scratch = nullptr; ///< productScratchFloats(), 64-byte aligned
 };
 
+/// The same of operands and a result that are stored in 16 bits. Sums stay f32 until they are complete.
+struct HalfProduct {
+  Element element = Element::F16;
+  int64_t rows = 1;
+  RightSide right;
+  const uint16_t *a = nullptr;
+  int64_t aRow = 0, aDepth = 0;
+  const uint16_t *b = nullptr; ///< as it stands; null: `packed` holds it
+  int64_t bDepth = 0, bColumn = 0;
+  const void *packed = nullptr; ///< of elements of `packedAs`
+  Element packedAs = Element::F32;
+  uint16_t *c = nullptr;
+  int64_t cRow = 0;
+  int64_t part = 0, parts = 1;
+  float *scratch = nullptr; ///< halfProductScratchFloats(), 64-byte aligned
+};
+
+/// Of a tile of rows and vectors of the result: c[r][...] (+)= sum over k of a[r * aRow + k] * b[k * bRow + ...].
+struct Tile {
+  const float *a;
+  int64_t aRow;
+  const float *b;
+  int64_t bRow;
+  int64_t depth;
+  float *c;
+  int64_t cRow;
+  bool add;           ///< to what is there
+  const float *ahead; ///< fetched meanwhile
+  int64_t aheadLines; ///< cache lines of it per four steps of the depth
+};
+using TileFn = void (*)(const Tile &);
+
 struct ProductKernels {
   /// All panels of b, whose strides are given, to `to`.
   void (*pack)(const RightSide &shape, const float *b, int64_t bDepth, int64_t bColumn, float *to);
   void (*multiply)(const Product &);
+  /// Packed as f32, or as they are.
+  void (*packHalves)(const RightSide &shape, Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn, Element packedAs,
+                     void *to);
+  void (*multiplyHalves)(const HalfProduct &);
+  /// What multiplies a tile of so many vectors and rows, for the other files of the level: the tiles are most of its code.
+  TileFn (*tile)(int64_t vectors, int64_t rows);
 };
 extern const ProductKernels productBaseline, productV3, productV4;
 
@@ -55,6 +95,12 @@ constexpr int64_t kRowsOfBlock = 128, kDepthOfBlock = 1024, kMostColumnsOfPanel 
 constexpr int64_t productScratchFloats(int64_t k, bool leftDense, bool packed) {
   return (k < kDepthOfBlock ? k : kDepthOfBlock) *
          ((leftDense ? 0 : kRowsOfBlock) + (packed ? 0 : kMostColumnsOfPanel));
+}
+/// Columns of sums that 16 bits wait for. Scratch memory of any level: a panel of the right side, sums, a block of the left side.
+constexpr int64_t kColumnsOfSums = 512;
+constexpr int64_t halfProductScratchFloats(int64_t rows, int64_t k) {
+  const int64_t depth = k < kDepthOfBlock ? k : kDepthOfBlock, height = rows < kRowsOfBlock ? rows : kRowsOfBlock;
+  return depth * kMostColumnsOfPanel + height * (kColumnsOfSums + depth);
 }
 
 } // namespace tressel::kernels

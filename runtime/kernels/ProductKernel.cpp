@@ -50,17 +50,16 @@ struct ProductState {
 
 } // namespace
 
-static void run(const ProductState &state, const ProductParams &p, const KernelArgs &args, int64_t begin, int64_t end) {
-  if (p.m < 1 || p.n < 1 || p.batch < 1)
-    return;
-  Product product;
+/// What is the same whatever the type of the operands, whose elements are `Value`s.
+template <typename Value, typename Product>
+static void runAs(const ProductParams &p, Product product, void (*multiply)(const Product &), const KernelArgs &args, void *result,
+                  int64_t begin, int64_t end) {
   product.right = {p.n, p.k, p.typicalRows};
   product.aRow = p.a[1], product.aDepth = p.a[2], product.bDepth = p.b[1], product.bColumn = p.b[2];
-  product.packed = p.packed >= 0 ? static_cast<const float *>(args.buffers[p.packed]) : nullptr;
   product.cRow = p.n, product.parts = p.parts, product.scratch = static_cast<float *>(args.scratch);
-  const auto *a = static_cast<const float *>(args.buffers[p.left]);
-  const auto *b = p.packed >= 0 ? nullptr : static_cast<const float *>(args.buffers[p.right]);
-  auto *c = static_cast<float *>(args.buffers[state.numInputs]);
+  const auto *a = static_cast<const Value *>(args.buffers[p.left]);
+  const auto *b = p.packed >= 0 ? nullptr : static_cast<const Value *>(args.buffers[p.right]);
+  auto *c = static_cast<Value *>(result);
   const int64_t blocks = p.rowBlocks();
   for (int64_t u = begin; u < end;) { // neighbouring blocks of rows at once
     const int64_t block = u % blocks, matrix = u / blocks, entry = matrix / p.parts,
@@ -70,8 +69,24 @@ static void run(const ProductState &state, const ProductParams &p, const KernelA
     product.a = a + entry * p.a[0] + row * p.a[1];
     product.b = b ? b + entry * p.b[0] : nullptr;
     product.c = c + (entry * p.m + row) * p.n;
-    state.kernels.multiply(product);
+    multiply(product);
     u += numBlocks;
+  }
+}
+
+static void run(const ProductState &state, const ProductParams &p, const KernelArgs &args, int64_t begin, int64_t end) {
+  if (p.m < 1 || p.n < 1 || p.batch < 1)
+    return;
+  const void *packed = p.packed >= 0 ? args.buffers[p.packed] : nullptr;
+  void *result = args.buffers[state.numInputs];
+  if (p.element == Element::F32) {
+    Product product;
+    product.packed = static_cast<const float *>(packed);
+    runAs<float>(p, product, state.kernels.multiply, args, result, begin, end);
+  } else {
+    HalfProduct product;
+    product.element = p.element, product.packed = packed, product.packedAs = p.packedAs;
+    runAs<uint16_t>(p, product, state.kernels.multiplyHalves, args, result, begin, end);
   }
 }
 
@@ -88,9 +103,14 @@ static int32_t runProduct(const KernelArgs *args, int64_t begin, int64_t end) {
 static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const ProductState *>(args->state);
   const ProductParams &p = state.params;
-  if (begin == 0 && end > 0)
-    state.kernels.pack({p.n, p.k, p.typicalRows}, static_cast<const float *>(args->buffers[0]), p.b[1], p.b[2],
-                       static_cast<float *>(args->buffers[state.numInputs]));
+  const RightSide right{p.n, p.k, p.typicalRows};
+  void *to = args->buffers[state.numInputs];
+  if (begin != 0 || end < 1)
+    return runtime::kKernelOk;
+  if (p.element == Element::F32)
+    state.kernels.pack(right, static_cast<const float *>(args->buffers[0]), p.b[1], p.b[2], static_cast<float *>(to));
+  else
+    state.kernels.packHalves(right, p.element, static_cast<const uint16_t *>(args->buffers[0]), p.b[1], p.b[2], p.packedAs, to);
   return runtime::kKernelOk;
 }
 

@@ -7,10 +7,12 @@ namespace tressel::kernels {
 
 int64_t ProductParams::scratchBytes() const {
   const int64_t depth = dim::isConstant(k) ? k : kDepthOfBlock;
+  if (element != Element::F32)
+    return 4 * halfProductScratchFloats(dim::isConstant(m) ? m : kRowsOfBlock, depth);
   return 4 * productScratchFloats(depth, a[2] == 1, packed >= 0);
 }
 
-int64_t ProductParams::packedBytes() const { return 4 * packedFloats(n, k); }
+int64_t ProductParams::packedBytes() const { return bytesOf(packedAs) * packedFloats(n, k); }
 
 ProductParams ProductParams::at(const int64_t *scalars) const {
   if (symbols.empty())
@@ -28,7 +30,7 @@ ProductParams ProductParams::at(const int64_t *scalars) const {
 static FieldsText common(const ProductParams &p, const char *kind) {
   FieldsText text;
   text.text("kind", kind).size("n", p.n).size("k", p.k).size("typical", p.typicalRows);
-  text.size("b_depth", p.b[1]).size("b_column", p.b[2]);
+  text.size("b_depth", p.b[1]).size("b_column", p.b[2]).element("element", p.element).element("packed_as", p.packedAs);
   return text;
 }
 
@@ -65,6 +67,9 @@ ProductParams ProductParams::parse(const Fields &fields, bool isPack) {
   p.n = size("n", 1), p.k = size("k", 1);
   p.b[1] = size("b_depth", 0), p.b[2] = size("b_column", 0);
   p.typicalRows = fields.number("typical", 1, most);
+  p.element = fields.element("element"), p.packedAs = fields.element("packed_as");
+  if (p.packedAs != Element::F32 && p.packedAs != p.element)
+    throw InputError("the description of a product packs another type than it multiplies");
   if (isPack)
     return p;
   p.batch = size("batch", 0), p.m = size("m", 0), p.rows = size("rows", 1);

@@ -8,13 +8,14 @@
 
 namespace tressel::kernels {
 
-/// One f32 product per batch entry: result[b, m, n] = sum over k of left[b, m, k] * right[b, k, n]. Sizes and strides (of
+/// One product per batch entry: result[b, m, n] = sum over k of left[b, m, k] * right[b, k, n]. Sizes and strides (of
 /// elements) may be symbolic. Strides are anything: transposed operands need no copy, an operand that all entries of the
-/// batch share has stride 0. The result is dense.
+/// batch share has stride 0. The result is dense. Operands and result are of one type; sums are f32.
 ///
 /// A unit of work is a block of `rows` rows (the last one may be smaller) of one of `parts` nearly equal ranges of the
 /// columns, of one entry of the batch: rows count fastest, then ranges, then the batch.
 struct ProductParams {
+  Element element = Element::F32;
   int64_t batch = 1, m = 1, n = 1, k = 1;
   std::array<int64_t, 3> a{}; ///< of batch, m, k
   std::array<int64_t, 3> b{}; ///< of batch, k, n
@@ -23,6 +24,7 @@ struct ProductParams {
   int64_t typicalRows = 1;     ///< m as it is expected: the form of the packed side
   int32_t left = 0, right = 1; ///< operands
   int32_t packed = -1;         ///< the operand that holds the right side packed (without a batch), -1: it is read as it is
+  Element packedAs = Element::F32; ///< the type of what is packed: f32, or `element`
   std::vector<int64_t> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
 
   int64_t rowBlocks() const { return rows == m ? 1 : dim::ceilDiv(m, rows); }

@@ -145,9 +145,10 @@ private:
     for (int64_t point = 0; point < kWinogradPoints; ++point, weights += s.inChannels * width)
       for (int64_t i = 0; i < parts; ++i) {
         const int64_t first = part(tiles, parts, i), rows = part(tiles, parts, i + 1) - first;
-        kTiles.of[0][vectors][rows]({left + (point * tiles + first) * depth, depth, weights, width, s.inChannels,
-                                     sums + (point * tiles + first) * width, width, false,
-                                     weights + s.inChannels * width + i * share * 16, perStep});
+        TRESSEL_AT_LEVEL(product)
+            .tile(vectors, rows)({left + (point * tiles + first) * depth, depth, weights, width, s.inChannels,
+                                  sums + (point * tiles + first) * width, width, false,
+                                  weights + s.inChannels * width + i * share * 16, perStep});
       }
   }
 

@@ -139,6 +139,15 @@ TEST_F(Compile, Products) {
   check(products, {.allowLibrary = false}, {1e-4, 1e-4});
   EXPECT_EQ(count(products, "kernels"), 5); // three, and two that pack
 }
+TEST_F(Compile, ProductsOfHalves) { // where sums round differently, results of 16 bits differ by one of their steps
+  for (auto [type, step] : {std::pair{"f16", 0x1p-9}, {"bf16", 0x1p-6}}) {
+    std::string text = products;
+    for (size_t at = 0; (at = text.find("f32", at)) != text.npos;)
+      text.replace(at, 3, type);
+    check(text.c_str(), {.allowLibrary = false}, {step, step});
+    EXPECT_EQ(count(text.c_str(), "kernels"), 5) << text;
+  }
+}
 TEST_F(Compile, Attention) {
   check(attention, {.allowLibrary = false});
   check(noAttention, {.allowLibrary = false});

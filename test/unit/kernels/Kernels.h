@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/Fields.h"
 #include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Half.h"
 #include "tressel/runtime/Kernel.h"
 #include "tressel/runtime/Schedule.h"
 
@@ -28,6 +29,11 @@ inline std::vector<float> randomValues(int64_t n, unsigned seed) {
   return v;
 }
 
+inline uint16_t narrowed(float x, Element element) { return element == Element::F16 ? halfFromFloat(x) : bfloatFromFloat(x); }
+inline float widened(uint16_t x, Element element) { return element == Element::F16 ? halfToFloat(x) : bfloatToFloat(x); }
+/// How far rounding to the type moves a number, of itself.
+inline double epsilonOf(Element element) { return element == Element::F16 ? 0x1p-11 : element == Element::BF16 ? 0x1p-8 : 0; }
+
 /// Memory of exactly these bytes, aligned as the executor's: one byte more is an error under ASan.
 class Memory {
 public:
@@ -39,6 +45,9 @@ public:
   Memory(const Memory &) = delete;
   void *get() const { return data_; }
   float *floats() const { return reinterpret_cast<float *>(data_); }
+  float at(int64_t i, Element element) const {
+    return element == Element::F32 ? floats()[i] : widened(reinterpret_cast<uint16_t *>(data_)[i], element);
+  }
 
 private:
   size_t bytes_;

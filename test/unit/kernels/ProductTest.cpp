@@ -32,14 +32,27 @@ runtime::LoadedKernel load(const ProductParams &p, runtime::CpuLevel level) {
   return makeProduct(describe(p, p.text(), p.packed >= 0 ? 3 : 2), Fields::parse(p.text()), level);
 }
 
+/// Values as they are stored, and what those are.
+struct Stored {
+  std::vector<float> values;
+  std::vector<uint16_t> halves;
+  Stored(std::vector<float> v, Element element) : values(std::move(v)) {
+    for (float &x : values)
+      if (element != Element::F32)
+        halves.push_back(narrowed(x, element)), x = widened(halves.back(), element);
+  }
+  void *get() { return halves.empty() ? static_cast<void *>(values.data()) : halves.data(); }
+};
+
 /// One call of `kernel`, which was made of `p`; `scalars` are the values of its symbols.
 void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, runtime::CpuLevel level,
           const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
   const ProductParams p = symbolic.at(scalars.data());
-  const auto a = randomValues(extent({{p.batch, p.a[0]}, {p.m, p.a[1]}, {p.k, p.a[2]}}), 1),
-             b = randomValues(extent({{p.batch, p.b[0]}, {p.k, p.b[1]}, {p.n, p.b[2]}}), 2);
-  Memory c(p.batch * p.m * p.n * 4), packed(p.packed >= 0 ? p.packedBytes() : 0);
-  std::vector<void *> buffers{const_cast<float *>(a.data()), const_cast<float *>(b.data()), c.get()};
+  Stored left(randomValues(extent({{p.batch, p.a[0]}, {p.m, p.a[1]}, {p.k, p.a[2]}}), 1), p.element),
+      right(randomValues(extent({{p.batch, p.b[0]}, {p.k, p.b[1]}, {p.n, p.b[2]}}), 2), p.element);
+  const std::vector<float> &a = left.values, &b = right.values;
+  Memory c(p.batch * p.m * p.n * bytesOf(p.element)), packed(p.packed >= 0 ? p.packedBytes() : 0);
+  std::vector<void *> buffers{left.get(), right.get(), c.get()};
   if (p.packed >= 0) {
     run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), level), {buffers[1], packed.get()},
         1, 1, 0);
@@ -53,13 +66,20 @@ void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, ru
         for (int64_t k = 0; k < p.k; ++k)
           sum += double(a[static_cast<size_t>(i * p.a[0] + r * p.a[1] + k * p.a[2])]) *
                  b[static_cast<size_t>(i * p.b[0] + k * p.b[1] + n * p.b[2])];
-        ASSERT_NEAR(c.floats()[(i * p.m + r) * p.n + n], sum, 1e-5 * std::sqrt(double(p.k)))
+        ASSERT_NEAR(c.at((i * p.m + r) * p.n + n, p.element), sum, 1e-5 * std::sqrt(double(p.k)) + epsilonOf(p.element) * std::abs(sum))
             << p.text() << " at " << i << " " << r << " " << n;
       }
 }
 
-void check(const ProductParams &p, runtime::CpuLevel level, int64_t chunk = 1) {
-  call(load(p, level), p, level, {}, chunk);
+/// In all types, and with the right side packed as each.
+void check(ProductParams p, runtime::CpuLevel level, int64_t chunk = 1) {
+  for (Element element : {Element::F32, Element::F16, Element::BF16})
+    for (Element packedAs : {Element::F32, element}) {
+      p.element = element, p.packedAs = packedAs;
+      call(load(p, level), p, level, {}, chunk);
+      if (p.packed < 0 || element == Element::F32)
+        break;
+    }
 }
 
 /// Row-major operands.
@@ -179,6 +199,9 @@ TEST_P(Products, SymbolicSizes) {
     const auto kernel = load(p, GetParam());
     for (int64_t m : {1, 0, 5, 64, 7, 8, 9, 10, 11, 12, 13, 5})
       call(kernel, p, GetParam(), {m}, 2);
+    p.element = p.packedAs = Element::BF16;
+    for (int64_t m : {1, 0, 5, 64, 13, 200})
+      call(load(p, GetParam()), p, GetParam(), {m}, 2);
   }
   // Attention's scores and values: everything but the depth of heads.
   ProductParams scores;
@@ -206,6 +229,59 @@ TEST_P(Products, ConcurrentCallersShareAKernel) {
     t.join();
 }
 
+/// All 65536 values through one product by 1, and what rounds to them: ties, overflow, subnormal and special numbers.
+TEST_P(Products, HalvesAreWidenedAndRounded) {
+  for (Element element : {Element::F16, Element::BF16}) {
+    ProductParams one = plain(1 << 16, 1, 1);
+    one.element = element;
+    std::vector<uint16_t> all(1 << 16), factor{narrowed(1, element)};
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] = static_cast<uint16_t>(i);
+    Memory c(int64_t(all.size()) * 2);
+    auto results = [&](const ProductParams &p) {
+      std::vector<void *> buffers{all.data(), factor.data(), c.get()};
+      run(load(p, GetParam()), buffers, p.units(), 1, p.scratchBytes());
+    };
+    results(one);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const float x = widened(all[i], element), y = c.at(int64_t(i), element);
+      ASSERT_TRUE(std::isnan(x) ? std::isnan(y) : x == y) << i << ": " << x << " is " << y;
+    }
+    for (float by : {0.3f, 1.0009765625f, 1.0078125f, 100.0f, 1e-3f, -7.0f}) { // sums of one product have all their bits
+      factor[0] = narrowed(by, element);
+      results(one);
+      for (size_t i = 0; i < all.size(); ++i) {
+        const float expected = widened(narrowed(widened(all[i], element) * widened(factor[0], element), element), element),
+                    y = c.at(int64_t(i), element);
+        ASSERT_TRUE(std::isnan(expected) ? std::isnan(y) : expected == y) << i << " times " << by << " is " << y << ", not " << expected;
+      }
+    }
+  }
+}
+
+/// 1 and many times what is too small to change it, one by one, in 16 bits.
+TEST_P(Products, SumsOfHalvesAreF32) {
+  for (Element element : {Element::F16, Element::BF16})
+    for (int64_t m : {1, 40})
+      for (bool packed : {false, true}) {
+        ProductParams p = plain(m, 33, 4097);
+        p.element = p.packedAs = element, p.packed = packed ? 2 : -1;
+        std::vector<uint16_t> a(static_cast<size_t>(m * p.k), narrowed(0x1p-12f, element)),
+            b(static_cast<size_t>(p.n * p.k), narrowed(1, element));
+        for (int64_t r = 0; r < m; ++r)
+          a[static_cast<size_t>(r * p.k)] = narrowed(1, element);
+        Memory c(m * p.n * 2), to(packed ? p.packedBytes() : 0);
+        std::vector<void *> buffers{a.data(), b.data(), c.get()};
+        if (packed) {
+          run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), GetParam()), {b.data(), to.get()}, 1, 1, 0);
+          buffers.insert(buffers.begin() + 2, to.get());
+        }
+        run(load(p, GetParam()), buffers, 1, 1, p.scratchBytes());
+        for (int64_t i = 0; i < m * p.n; ++i)
+          ASSERT_EQ(c.at(i, element), 2) << p.text() << " at " << i;
+      }
+}
+
 TEST(Product, DamagedDescriptionsAreRefused) {
   const ProductParams good = plain(4, 5, 6);
   const runtime::CpuLevel level = runtime::CpuLevel::Baseline;
@@ -223,6 +299,8 @@ TEST(Product, DamagedDescriptionsAreRefused) {
   refused([](ProductParams &p) { p.parts = 0; });
   refused([](ProductParams &p) { p.a[1] = -3; });
   refused([](ProductParams &p) { p.symbols = {3}; });
+  refused([](ProductParams &p) { p.packedAs = Element::F16; });
+  EXPECT_THROW(Fields::parse("{\"element\":\"f64\"}").element("element"), InputError);
   runtime::KernelDesc desc = describe(good, good.text(), 2);
   desc.scratchBytes = 0;
   EXPECT_THROW(makeProduct(desc, Fields::parse(desc.params), level), InputError);

@@ -1,0 +1,99 @@
+// The 16-bit floats: to f32, exactly, and from it, rounded to nearest, ties to even. Products and convolutions of them are those of
+// f32 between these two.
+#pragma once
+
+#include "Element.h"
+#include "PartialVector.h"
+
+namespace tressel::kernels {
+namespace {
+
+typedef uint16_t Halves __attribute__((vector_size(kLanes * sizeof(uint16_t))));
+typedef uint16_t UnalignedHalves __attribute__((vector_size(kLanes * sizeof(uint16_t)), aligned(2), may_alias));
+typedef uint32_t FloatBits __attribute__((vector_size(kLanes * sizeof(uint32_t))));
+
+template <Element E> [[gnu::always_inline]] inline Vector widen(Halves halves);
+template <Element E> [[gnu::always_inline]] inline Halves narrow(Vector v);
+
+template <> [[gnu::always_inline]] inline Vector widen<Element::BF16>(Halves halves) {
+  return Vector(__builtin_convertvector(halves, FloatBits) << 16);
+}
+template <> [[gnu::always_inline]] inline Halves narrow<Element::BF16>(Vector v) {
+  const FloatBits bits = FloatBits(v), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;
+  return __builtin_convertvector(v == v ? rounded : quiet, Halves);
+}
+
+#if defined(__AVX512F__)
+
+template <> [[gnu::always_inline]] inline Vector widen<Element::F16>(Halves halves) {
+  return Vector(_mm512_cvtph_ps(__m256i(halves)));
+}
+template <> [[gnu::always_inline]] inline Halves narrow<Element::F16>(Vector v) {
+  return Halves(_mm512_cvtps_ph(__m512(v), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+#elif defined(__F16C__)
+
+template <> [[gnu::always_inline]] inline Vector widen<Element::F16>(Halves halves) {
+  return Vector(_mm256_cvtph_ps(__m128i(halves)));
+}
+template <> [[gnu::always_inline]] inline Halves narrow<Element::F16>(Vector v) {
+  return Halves(_mm256_cvtps_ph(__m256(v), _MM_FROUND_TO_NEAREST_INT));
+}
+
+#else
+
+template <> [[gnu::always_inline]] inline Vector widen<Element::F16>(Halves halves) {
+  const FloatBits bits = __builtin_convertvector(halves, FloatBits), magnitude = (bits & 0x7fff) << 13;
+  const FloatBits finite = FloatBits(Vector(magnitude) * 0x1p112f), // also where it is subnormal
+      special = magnitude | 0x7f800000;
+  return Vector(((bits & 0x7c00) == 0x7c00 ? special : finite) | ((bits & 0x8000) << 16));
+}
+template <> [[gnu::always_inline]] inline Halves narrow<Element::F16>(Vector v) {
+  const FloatBits bits = FloatBits(v), magnitude = bits & 0x7fffffff;
+  // Adding 0.5 leaves the steps of a subnormal as the last bits.
+  const FloatBits subnormal = FloatBits(Vector(magnitude) + 0.5f) - 0x3f000000,
+                  normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
+  FloatBits result = magnitude < 0x38800000 ? subnormal : normal;
+  result = magnitude >= 0x477ff000 ? FloatBits{} + 0x7c00 : result; // rounds to what is too large
+  result = magnitude > 0x7f800000 ? (magnitude >> 13 & 0x3ff) | 0x7e00 : result;
+  return __builtin_convertvector(result | (bits >> 16 & 0x8000), Halves);
+}
+
+#endif
+
+template <Element E> void widenRun(const uint16_t *from, int64_t step, int64_t count, float *to) {
+  if (step == 1)
+    for (; count >= kLanes; count -= kLanes, from += kLanes, to += kLanes) {
+      __builtin_prefetch(from + 1024);
+      store(to, widen<E>(*reinterpret_cast<const UnalignedHalves *>(from)));
+    }
+  while (count > 0) {
+    Halves halves = {};
+    for (int64_t i = 0; i < least(count, kLanes); ++i)
+      halves[i] = from[i * step];
+    store(to, widen<E>(halves), lanesBetween(0, count));
+    count -= kLanes, from += kLanes * step, to += kLanes;
+  }
+}
+
+template <Element E> void narrowRun(const float *from, int64_t count, uint16_t *to) {
+  for (; count >= kLanes; count -= kLanes, from += kLanes, to += kLanes)
+    *reinterpret_cast<UnalignedHalves *>(to) = narrow<E>(load(from));
+  if (count > 0) {
+    const Halves halves = narrow<E>(load(from, lanesBetween(0, count)));
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = halves[i];
+  }
+}
+
+/// `count` elements, each `step` behind the one before.
+[[gnu::noinline]] void widen(Element element, const uint16_t *from, int64_t step, int64_t count, float *to) {
+  (element == Element::F16 ? widenRun<Element::F16> : widenRun<Element::BF16>)(from, step, count, to);
+}
+[[gnu::noinline]] void narrow(Element element, const float *from, int64_t count, uint16_t *to) {
+  (element == Element::F16 ? narrowRun<Element::F16> : narrowRun<Element::BF16>)(from, count, to);
+}
+
+} // namespace
+} // namespace tressel::kernels
