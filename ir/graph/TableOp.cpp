@@ -105,6 +105,25 @@ void registerTableOp(Dialect &dialect, const op::OpInfo &info) {
   RegisteredOperationName::insert(std::make_unique<TableOpModel>(info, dialect), names);
 }
 
+/// How an attribute is spelled.
+static const char *exampleOf(op::AttrKind kind) {
+  switch (kind) {
+  case op::AttrKind::Bool:
+    return "true";
+  case op::AttrKind::Int:
+    return "2 : i64";
+  case op::AttrKind::Float:
+    return "0.5 : f64";
+  case op::AttrKind::Type:
+    return "f32";
+  case op::AttrKind::String:
+    return "\"text\"";
+  case op::AttrKind::Ints:
+    return "array<i64: 1, 2>";
+  }
+  return "nothing";
+}
+
 LogicalResult verifyTableOp(Operation *op, const op::OpInfo &info) {
   std::vector<TensorType> operands;
   for (Value v : op->getOperands()) {
@@ -119,7 +138,8 @@ LogicalResult verifyTableOp(Operation *op, const op::OpInfo &info) {
     if (index < 0 && !name.contains('.'))
       return op->emitError() << info.name << ": there is no attribute '" << name << "'";
     if (index >= 0 && !fromMlirAttr(attr.getValue(), info.attrs[static_cast<size_t>(index)].kind, value))
-      return op->emitError() << info.name << ": attribute '" << name << "' cannot be " << attr.getValue();
+      return op->emitError() << info.name << ": attribute '" << name << "' cannot be " << attr.getValue()
+                             << "; it is written like " << exampleOf(info.attrs[static_cast<size_t>(index)].kind);
   }
   op::Attrs attrs = attrsOf(op, info);
   if (std::string error = completeAttrs(info, attrs); !error.empty())

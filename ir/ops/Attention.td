@@ -18,7 +18,9 @@ def ScaledDotProductAttentionOp : Composite<"scaled_dot_product_attention"> {
     if (!isFloat(q.dtype) || k.dtype != q.dtype || v.dtype != q.dtype || q.rank() < 2 || k.rank() != q.rank() || v.rank() != q.rank())
       return fail(1, "q, k and v must have one float type and one rank, at least 2");
     const int r = q.rank();
-    bool fits = k.shape[r - 2] != 0 && dim::equal(q.shape[r - 1], k.shape[r - 1]) && dim::equal(k.shape[r - 2], v.shape[r - 2]);
+    if (k.shape[r - 2] == 0)
+      return fail(2, "there is no key");
+    bool fits = dim::equal(q.shape[r - 1], k.shape[r - 1]) && dim::equal(k.shape[r - 2], v.shape[r - 2]);
     for (int i = 0; i < r - 2; ++i) {
       const int64_t heads = q.shape[i], groups = k.shape[i];
       const bool grouped = i == r - 3 && dim::isConstant(heads) && dim::isConstant(groups) && groups > 0 && heads % groups == 0;

@@ -96,7 +96,7 @@ func.func @unknown_attribute(%x: tensor<2xf32>) -> tensor<2xf32> {
 
 // -----
 func.func @attribute_kind(%x: tensor<2xf32>) -> tensor<2xf32> {
-  // expected-error@+1 {{leaky_relu: attribute 'alpha' cannot be 1 : i64}}
+  // expected-error@+1 {{leaky_relu: attribute 'alpha' cannot be 1 : i64; it is written like 0.5 : f64}}
   %0 = tressel.leaky_relu %x {alpha = 1 : i64} : (tensor<2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }

@@ -247,6 +247,13 @@ func.func @scaled_dot_product_attention_c2(%a0: tensor<2x3xf32>, %a1: tensor<2x4
 }
 
 // -----
+func.func @scaled_dot_product_attention_c2_empty(%a0: tensor<2x3xf32>, %a1: tensor<0x3xf32>, %a2: tensor<0x3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{scaled_dot_product_attention: (C2) there is no key}}
+  %0 = tressel.scaled_dot_product_attention %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<0x3xf32>, tensor<0x3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
 func.func @scaled_dot_product_attention_c3(%a0: tensor<2x3xf32>, %a1: tensor<4x3xf32>, %a2: tensor<4x3xf32>, %a3: tensor<3x4xf32>) -> tensor<1xf32> {
   // expected-error@+1 {{scaled_dot_product_attention: (C3) the mask must be of bools or of q's type, and broadcast to [2, 4]}}
   %0 = tressel.scaled_dot_product_attention %a0, %a1, %a2, %a3 : (tensor<2x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<3x4xf32>) -> tensor<1xf32>
