@@ -126,6 +126,38 @@ void checkLeaf(const Tensor &t, size_t index, const std::source_location &where)
                      toLoc(where), "jit");
 }
 
+void checkLeaves(const CallArgs &args, const std::source_location &where) {
+  const auto tensors = args.tensors();
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!tensors[i]->defined() || tensors[i]->traced()) [[unlikely]]
+      checkLeaf(*tensors[i], i, where);
+}
+
+/// What the cache knows of a call.
+struct Found {
+  std::shared_ptr<Entry> entry; // null: there is no program yet
+  uint64_t calls = 0;           // of the entry, with this one
+  uint64_t generation = 0, structure = 0;
+  bool again = false; // the same entry as the last time
+};
+
+/// A call as it was made before, kept with all that was found out for it, so that a call like it takes no lock and counts
+/// no references: its program, and a context of that. Whoever takes it out of its place owns it until it is put back.
+struct LastCall {
+  std::shared_ptr<Entry> entry; // written under the core's mutex
+  uint64_t generation = 0;      // of the core's entries, when this was one of them
+  uint64_t structure = 0;       // the epoch at which it was current
+  std::unique_ptr<Program::Slot> slot;
+  std::atomic<uint64_t> hits{0}; // written by the owner
+  uint64_t hitsSeen = 0;         // guarded by the core's mutex
+};
+
+/// Where a LastCall waits for the next call: one of a few, by thread, so that threads seldom meet.
+struct alignas(64) Place {
+  std::atomic<LastCall *> last{nullptr};
+};
+constexpr size_t kPlaces = 8;
+
 } // namespace
 
 struct JitCore::Impl {
@@ -136,6 +168,13 @@ struct JitCore::Impl {
   std::shared_ptr<Entry> dropped;              // the last one whose modules were changed
   std::vector<std::vector<TensorType>> refused; // types with symbols that the function cannot be recorded with
   JitStats stats;
+  const Entry *previous = nullptr; // found last, under the mutex; compared only
+
+  /// Counts the changes of `entries` after which a call may be another program's.
+  std::atomic<uint64_t> generation{0};
+  Place places[kPlaces];
+  std::vector<std::unique_ptr<LastCall>> lastCalls; // all that were made, as many as calls that ran at once; guarded
+  std::vector<LastCall *> unused;                   // of those; guarded
 
   static std::mutex &registryMutex() {
     static auto *mutex = new std::mutex;
@@ -146,7 +185,7 @@ struct JitCore::Impl {
     return *set;
   }
 
-  std::shared_ptr<Entry> find(const CallArgs &args, bool train, bool countHit, uint64_t *calls) {
+  Found find(const CallArgs &args, bool train) {
     std::lock_guard lock(mutex);
     // A program for these very sizes before one for all.
     size_t found = entries.size();
@@ -154,21 +193,30 @@ struct JitCore::Impl {
       if ((found == entries.size() || entries[found]->isSymbolic) && (found == entries.size() || !entries[i]->isSymbolic) &&
           entries[i]->matches(args, train))
         found = i;
-    for (size_t i = found; i < entries.size(); i = entries.size()) {
-      if (!entries[i]->isCurrent()) {
-        dropped = std::move(entries[i]);
-        entries.erase(entries.begin() + static_cast<ptrdiff_t>(i));
-        return nullptr;
-      }
-      if (i)
-        std::rotate(entries.begin(), entries.begin() + static_cast<ptrdiff_t>(i),
-                    entries.begin() + static_cast<ptrdiff_t>(i) + 1);
-      stats.hits += countHit;
-      *calls = ++entries.front()->calls;
-      return entries.front();
+    if (found == entries.size())
+      return {};
+    if (!entries[found]->isCurrent()) {
+      dropped = std::move(entries[found]);
+      entries.erase(entries.begin() + static_cast<ptrdiff_t>(found));
+      ++generation;
+      return {};
     }
-    return nullptr;
+    touch(found);
+    const std::shared_ptr<Entry> &entry = entries.front();
+    ++stats.hits;
+    return {entry, ++entry->calls, generation, entry->structureSeen, std::exchange(previous, entry.get()) == entry.get()};
   }
+  /// Makes it the most recently used one.
+  void touch(size_t i) {
+    std::rotate(entries.begin(), entries.begin() + static_cast<ptrdiff_t>(i),
+                entries.begin() + static_cast<ptrdiff_t>(i) + 1);
+  }
+
+  LastCall *take(const CallArgs &args, bool train);
+  void giveBack(LastCall *last);
+  void remember(const Found &found, std::unique_ptr<Program::Slot> slot);
+  void forget(LastCall *last);
+  void forgetAll();
 
   /// `call` are the types of the call that it is made for, where those are not `types`.
   std::shared_ptr<Entry> make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
@@ -178,8 +226,78 @@ struct JitCore::Impl {
   std::shared_ptr<Entry> makeGeneral(const std::vector<TensorType> &types, const std::vector<uint64_t> &words,
                                      TraceBody &body, const std::source_location &where);
   void check(Entry &entry, TraceBody &body, const std::source_location &where);
-  std::shared_ptr<Entry> entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where);
+  Found entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where);
+  template <typename Fn> void run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results);
 };
+
+/// One that was made for a call like this, or null.
+LastCall *JitCore::Impl::take(const CallArgs &args, bool train) {
+  LastCall *last = nullptr;
+  const size_t own = threadNumber();
+  for (size_t i = 0; i < kPlaces && !last; ++i) // another thread's rather than a further context
+    if (std::atomic<LastCall *> &place = places[(own + i) % kPlaces].last; place.load(std::memory_order_relaxed))
+      last = place.exchange(nullptr, std::memory_order_acquire);
+  if (!last)
+    return nullptr;
+  if (last->generation == generation.load(std::memory_order_acquire) &&
+      last->structure == structureEpoch.load(std::memory_order_acquire) && last->entry->matches(args, train)) {
+    last->hits.store(last->hits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return last;
+  }
+  giveBack(last);
+  return nullptr;
+}
+
+void JitCore::Impl::giveBack(LastCall *last) {
+  const size_t own = threadNumber();
+  if (last->slot && last->generation == generation.load(std::memory_order_acquire))
+    for (size_t i = 0; i < kPlaces; ++i) {
+      LastCall *none = nullptr;
+      if (places[(own + i) % kPlaces].last.compare_exchange_strong(none, last, std::memory_order_release,
+                                                                   std::memory_order_relaxed))
+        return;
+    }
+  forget(last);
+}
+
+/// It is owned, and waits for another program.
+void JitCore::Impl::forget(LastCall *last) {
+  std::shared_ptr<Entry> entry;
+  {
+    std::lock_guard lock(mutex);
+    entry = std::move(last->entry);
+    if (last->slot)
+      entry->traced.program->release(std::move(last->slot));
+    unused.push_back(last);
+  }
+}
+
+/// Those of calls that are running forget by themselves.
+void JitCore::Impl::forgetAll() {
+  for (Place &place : places)
+    if (LastCall *last = place.last.exchange(nullptr, std::memory_order_acquire))
+      forget(last);
+}
+
+/// The context of a call that ran at once, for the next one like it.
+void JitCore::Impl::remember(const Found &found, std::unique_ptr<Program::Slot> slot) {
+  LastCall *last = nullptr;
+  // The one in this thread's place is for another kind of call, or there is none.
+  if (LastCall *old = places[threadNumber() % kPlaces].last.exchange(nullptr, std::memory_order_acquire))
+    forget(old);
+  {
+    std::lock_guard lock(mutex);
+    if (unused.empty())
+      unused.push_back(lastCalls.emplace_back(std::make_unique<LastCall>()).get());
+    last = unused.back();
+    unused.pop_back();
+    last->entry = found.entry;
+  }
+  last->generation = found.generation;
+  last->structure = found.structure;
+  last->slot = std::move(slot);
+  giveBack(last);
+}
 
 /// Runs the body under a recorder, with the lines of the ops inside its own.
 static std::vector<Tensor> recordBody(Recorder &recorder, std::span<const Tensor> inputs, TraceBody &body,
@@ -265,6 +383,13 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
   if (const Entry *before = dropped ? dropped.get() : entries.empty() ? nullptr : entries.front().get())
     stats.retraces.push_back(before->firstDifference(call ? *call : entry->types, entry->words, entry->train));
   dropped.reset();
+  ++generation;
+  for (const auto &last : lastCalls) // calls that did not come by here are uses as well
+    if (const uint64_t hits = last->hits.load(std::memory_order_relaxed); last->entry && last->hitsSeen != hits) {
+      last->hitsSeen = hits;
+      if (auto used = std::ranges::find(entries, last->entry); used != entries.end())
+        touch(static_cast<size_t>(used - entries.begin()));
+    }
   entries.insert(entries.begin(), entry);
   if (entries.size() > static_cast<size_t>(std::max(1, options.max_programs)))
     entries.pop_back();
@@ -343,31 +468,25 @@ void JitCore::Impl::check(Entry &entry, TraceBody &body, const std::source_locat
         "make it a Variable");
 }
 
-std::shared_ptr<Entry> JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body,
-                                               const std::source_location &where) {
-  const auto tensors = args.tensors();
-  for (size_t i = 0; i < tensors.size(); ++i)
-    if (!tensors[i]->defined() || tensors[i]->traced())
-      checkLeaf(*tensors[i], i, where);
-  uint64_t calls = 0;
-  std::shared_ptr<Entry> entry = find(args, training(), true, &calls);
-  if (!entry) {
+Found JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where) {
+  Found found = find(args, training());
+  if (!found.entry) {
     std::lock_guard lock(compiling);
-    entry = find(args, training(), true, &calls); // another thread may have made it meanwhile
-    if (!entry) {
+    found = find(args, training()); // another thread may have made it meanwhile
+    if (!found.entry) {
       const std::vector<TensorType> types = typesOf(args, where);
       const std::vector<uint64_t> words(args.words().begin(), args.words().end());
-      entry = makeGeneral(types, words, body, where);
-      if (!entry)
-        entry = make(types, words, body, where);
+      found.entry = makeGeneral(types, words, body, where);
+      if (!found.entry)
+        found.entry = make(types, words, body, where);
       std::lock_guard count(mutex);
-      entry->calls = 1;
-      return entry;
+      found.entry->calls = 1;
+      return found;
     }
   }
-  if (calls == 2 || (checkInterval() && calls % checkInterval() == 0)) [[unlikely]]
-    check(*entry, body, where);
-  return entry;
+  if (found.calls == 2 || (checkInterval() && found.calls % checkInterval() == 0)) [[unlikely]]
+    check(*found.entry, body, where);
+  return found;
 }
 
 JitCore::JitCore(JitOptions options) : impl_(std::make_unique<Impl>()) {
@@ -389,25 +508,18 @@ JitCore::~JitCore() {
 /// Runs an entry's program, and gives the tensor that a TraceResult stands for.
 class EntryRun {
 public:
-  EntryRun(Entry &entry, const CallArgs &args, const std::source_location &where)
-      : entry_(entry), inputs_(args.tensors()) {
+  /// `keep` as of Program::run.
+  EntryRun(Entry &entry, const CallArgs &args, const std::source_location &where, std::unique_ptr<Program::Slot> *keep)
+      : entry_(entry), inputs_(args.tensors()), where_(toLoc(where)) {
     Traced &t = entry.traced;
-    if (!t.updated.empty()) {
-      serial_ = std::unique_lock(entry.serial);
-      all_.assign(inputs_.begin(), inputs_.end());
-      current_.reserve(t.updated.size());
-      for (const auto &variable : t.updated) {
-        current_.push_back(variable->value);
-        all_.push_back(&current_.back());
-      }
-      inputs_ = all_;
-    }
+    if (!t.updated.empty())
+      addUpdated();
     const size_t n = t.program ? t.program->numOutputs() : 0;
-    if (n > few_.size())
-      many_.resize(n);
-    outputs_ = n > few_.size() ? std::span<Tensor>(many_) : std::span<Tensor>(few_.data(), n);
+    if (n > kFew)
+      many_.reset(new Tensor[n]);
+    outputs_ = {many_ ? many_.get() : few_, n};
     if (t.program)
-      t.program->run(inputs_, outputs_, toLoc(where));
+      t.program->run(inputs_, outputs_, where_, keep);
     for (size_t i = 0; i < t.updated.size(); ++i)
       Variable(t.updated[i]).assign(get(t.updates[i]), where);
   }
@@ -430,13 +542,30 @@ public:
   }
 
 private:
+  /// Of a program that assigns Variables: their values are further inputs, and it runs alone.
+  struct Updated {
+    std::unique_lock<std::mutex> serial;
+    std::vector<const Tensor *> inputs;
+    std::vector<Tensor> current;
+  };
+  [[gnu::noinline]] void addUpdated() {
+    const auto &updated = entry_.traced.updated;
+    updated_ = std::make_unique<Updated>();
+    updated_->serial = std::unique_lock(entry_.serial);
+    updated_->inputs.assign(inputs_.begin(), inputs_.end());
+    updated_->current.reserve(updated.size());
+    for (const auto &variable : updated)
+      updated_->inputs.push_back(&updated_->current.emplace_back(variable->value));
+    inputs_ = updated_->inputs;
+  }
+
+  static constexpr size_t kFew = 2;
   Entry &entry_;
   std::span<const Tensor *const> inputs_;
-  std::unique_lock<std::mutex> serial_;
-  std::vector<const Tensor *> all_;
-  std::vector<Tensor> current_;
-  std::array<Tensor, 4> few_;
-  std::vector<Tensor> many_;
+  SourceLoc where_;
+  std::unique_ptr<Updated> updated_;
+  Tensor few_[kFew];
+  std::unique_ptr<Tensor[]> many_;
   std::span<Tensor> outputs_;
 };
 
@@ -475,20 +604,56 @@ static void findNan(const JitOptions &options, Entry &entry, const CallArgs &arg
   // Else they were among the operands from the beginning.
 }
 
+/// Runs the program of the call, made first if there is none, and hands the run to `results`.
+template <typename Fn>
+void JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results) {
+  checkLeaves(args, where);
+  if (LastCall *last = take(args, training())) {
+    struct GiveBack {
+      Impl &impl;
+      LastCall *last;
+      ~GiveBack() { impl.giveBack(last); }
+    } back{*this, last};
+    EntryRun run(*last->entry, args, where, &last->slot);
+    results(*last->entry, run);
+    return;
+  }
+  const Found found = entryFor(args, body, where);
+  // A call like the one before may well come again. Those that update Variables or are checked now and then go this way.
+  const bool repeats = found.again && found.calls > 2 && found.entry->traced.updated.empty() &&
+                       !found.entry->isSymbolic && !checkInterval();
+  std::unique_ptr<Program::Slot> slot;
+  {
+    EntryRun run(*found.entry, args, where, repeats ? &slot : nullptr);
+    results(*found.entry, run);
+  }
+  if (slot)
+    remember(found, std::move(slot));
+}
+
 std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::vector<Tensor> &results,
                                     const std::source_location &where) {
-  std::shared_ptr<Entry> entry = impl_->entryFor(args, body, where);
+  std::shared_ptr<void> prototype;
+  if (!checkingNan()) [[likely]] {
+    impl_->run(args, body, where, [&](const Entry &entry, EntryRun &run) {
+      prototype = entry.prototype;
+      results.reserve(entry.traced.results.size());
+      for (const TraceResult &r : entry.traced.results)
+        results.push_back(run.get(r));
+    });
+    return prototype;
+  }
+  checkLeaves(args, where);
+  std::shared_ptr<Entry> entry = impl_->entryFor(args, body, where).entry;
   std::vector<Tensor> before;
-  if (checkingNan()) [[unlikely]]
-    for (const auto &variable : entry->traced.updated)
-      before.push_back(variable->value);
+  for (const auto &variable : entry->traced.updated)
+    before.push_back(variable->value);
   {
-    EntryRun run(*entry, args, where);
+    EntryRun run(*entry, args, where, nullptr);
     for (const TraceResult &r : entry->traced.results)
       results.push_back(run.get(r));
   }
-  if (checkingNan()) [[unlikely]]
-    findNan(impl_->options, *entry, args, body, before, results, where);
+  findNan(impl_->options, *entry, args, body, before, results, where);
   return entry->prototype;
 }
 
@@ -498,8 +663,10 @@ Tensor JitCore::callOne(const CallArgs &args, TraceBody &body, const std::source
     call(args, body, results, where);
     return results.front();
   }
-  std::shared_ptr<Entry> entry = impl_->entryFor(args, body, where);
-  return EntryRun(*entry, args, where).take(entry->traced.results.front());
+  Tensor result;
+  impl_->run(args, body, where,
+             [&](const Entry &entry, EntryRun &run) { result = run.take(entry.traced.results.front()); });
+  return result;
 }
 
 void JitCore::compile(std::span<const TensorSpec> inputs, std::span<const uint64_t> words, TraceBody &body,
@@ -566,14 +733,20 @@ JitStats JitCore::stats() const {
   std::lock_guard lock(impl_->mutex);
   JitStats stats = impl_->stats;
   stats.live = impl_->entries.size();
+  for (const auto &last : impl_->lastCalls)
+    stats.hits += last->hits.load(std::memory_order_relaxed);
   return stats;
 }
 
 void JitCore::clearAll() {
   std::lock_guard lock(Impl::registryMutex());
   for (Impl *core : Impl::registry()) {
-    std::lock_guard entries(core->mutex);
-    core->entries.clear();
+    {
+      std::lock_guard entries(core->mutex);
+      core->entries.clear();
+      ++core->generation;
+    }
+    core->forgetAll();
   }
 }
 

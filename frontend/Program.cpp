@@ -32,7 +32,7 @@ Program::Program(std::shared_ptr<const Executable> executable, std::vector<std::
     : executable_(std::move(executable)), states_(std::move(states)), name_(internName(name)),
       cost_(guessNs(executable_->schedule(), executable_->schedule().step)) {
   for (const ValueDesc &output : schedule().outputs)
-    outputs_.push_back(output.type);
+    outputs_.push_back({output.type, output.type.shape.isStatic() ? output.type.bytes() : 0});
 }
 
 Program::~Program() { delete handy_.load(); }
@@ -98,47 +98,38 @@ void Program::Slot::bind(const std::shared_ptr<const Binding> &next) {
   binding = next;
 }
 
-int32_t Program::execute(std::unique_ptr<Slot> slot, const TaskView &task, size_t numInputs, const dim::Values *dims) {
+int32_t Program::execute(Slot &slot, const TaskView &task, size_t numInputs, const dim::Values *dims) {
   const std::span<const void *const> inputs{const_cast<const void *const *>(task.inputs), numInputs};
   if (dims)
-    slot->context.run(inputs, {task.outputs, outputs_.size()}, *dims);
+    slot.context.run(inputs, {task.outputs, outputs_.size()}, *dims);
   else
-    slot->context.run(inputs, {task.outputs, outputs_.size()});
-  release(std::move(slot)); // a context whose call failed is dropped
+    slot.context.run(inputs, {task.outputs, outputs_.size()});
   return kKernelOk;
 }
 
 namespace {
-/// The storages of tensors one behind the other. A single one stays where it is: counting a reference up and down costs as much
-/// as a tiny op.
-class StorageRefs {
+/// The storages of tensors one behind the other. References to them are the tensors'.
+class Storages {
 public:
-  template <typename Fn> StorageRefs(size_t n, Fn storageOf) {
-    if (n == 1) {
-      all_ = {&storageOf(0), 1};
-      return;
-    }
-    StorageRef *copies = few_;
-    if (n > kFew) {
-      many_.resize(n);
-      copies = many_.data();
-    }
+  template <typename Fn> Storages(size_t n, Fn storageOf) : size_(n) {
+    if (n > kFew)
+      many_.reset(new Storage *[n]);
+    Storage **all = many_ ? many_.get() : few_;
     for (size_t i = 0; i < n; ++i)
-      copies[i] = storageOf(i);
-    all_ = {copies, n};
+      all[i] = storageOf(i).get();
   }
-  StorageRefs(const StorageRefs &) = delete;
-  std::span<const StorageRef> all() const { return all_; }
+  std::span<Storage *const> all() const { return {many_ ? many_.get() : few_, size_}; }
 
 private:
-  static constexpr size_t kFew = 4;
-  StorageRef few_[kFew];
-  std::vector<StorageRef> many_;
-  std::span<const StorageRef> all_;
+  static constexpr size_t kFew = 8;
+  size_t size_;
+  Storage *few_[kFew];
+  std::unique_ptr<Storage *[]> many_;
 };
 } // namespace
 
-void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, SourceLoc where) {
+void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const SourceLoc &where,
+                  std::unique_ptr<Slot> *keep) {
   std::shared_ptr<const dim::Values> dims;
   if (!schedule().dims.empty()) {
     std::vector<Shape> shapes;
@@ -147,33 +138,43 @@ void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outpu
     dims = std::make_shared<const dim::Values>(dimsOf(schedule(), shapes));
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    TensorType type = outputs_[i];
+    const auto &[type, bytes] = outputs_[i];
     if (dims)
-      type.shape = dim::evaluate(type.shape, *dims);
-    outputs[i] = allocateTensor(type, where, name_);
+      outputs[i] = allocateTensor({type.dtype, dim::evaluate(type.shape, *dims)}, where, name_);
+    else
+      outputs[i] = allocateTensor(type, bytes, where, name_);
   }
-  const StorageRefs in(inputs.size(), [&](size_t i) -> const StorageRef & { return inputs[i]->impl()->storage; });
-  const StorageRefs out(outputs.size(), [&](size_t i) -> const StorageRef & { return outputs[i].impl()->storage; });
+  const Storages in(inputs.size(), [&](size_t i) -> const StorageRef & { return inputs[i]->impl()->storage; });
+  const Storages out(outputs.size(), [&](size_t i) -> const StorageRef & { return outputs[i].impl()->storage; });
   const uint64_t epoch = variableEpoch.load(std::memory_order_acquire);
   if (!states_.empty() && epoch_.load(std::memory_order_acquire) != epoch)
     currentBinding(where); // a state that is not there, or failed, is told here
   Engine::global().submit(
       {.op = name_, .where = where, .cost = &cost_}, in.all(), out.all(),
       [&](const TaskView &task) {
-        auto slot = acquire();
+        std::unique_ptr<Slot> slot = keep && *keep ? std::move(*keep) : acquire();
         if (slot->epoch != epoch && !states_.empty()) {
           slot->bind(currentBinding(where));
           slot->epoch = epoch;
         }
-        return execute(std::move(slot), task, inputs.size(), dims.get());
+        const int32_t status = execute(*slot, task, inputs.size(), dims.get());
+        if (keep) // a context whose call failed is dropped
+          *keep = std::move(slot);
+        else
+          release(std::move(slot));
+        return status;
       },
       [&] {
+        if (keep && *keep)
+          release(std::move(*keep));
         // What the Variables are now, whatever they are when the task runs.
         return [self = shared_from_this(), binding = currentBinding(where), n = inputs.size(),
                 dims = std::move(dims)](const TaskView &task) {
           auto slot = self->acquire();
           slot->bind(binding);
-          return self->execute(std::move(slot), task, n, dims.get());
+          const int32_t status = self->execute(*slot, task, n, dims.get());
+          self->release(std::move(slot));
+          return status;
         };
       });
 }

@@ -24,21 +24,13 @@ public:
   ~Program();
   Program(const Program &) = delete;
 
-  /// Inputs in schedule order, of the schedule's types; symbolic sizes follow from them (ShapeError where they do not
-  /// agree). Runs at once when the inputs are there and the program is
-  /// small, else on the engine's lane. Failures of the run are carried by the outputs.
-  void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, SourceLoc where);
-
-  const runtime::Schedule &schedule() const { return executable_->schedule(); }
-  size_t numOutputs() const { return outputs_.size(); }
-
-private:
   /// The memory of all states at one time. Contexts bound to another one bind again before they run.
   struct Binding {
     std::vector<runtime::StorageRef> storages;
     std::vector<void *> pointers;
     std::vector<uint64_t> versions;
   };
+  /// A context with what it is bound to. One call at a time uses it.
   struct Slot {
     runtime::Context context;
     std::shared_ptr<const Binding> binding;
@@ -47,15 +39,32 @@ private:
     void bind(const std::shared_ptr<const Binding> &next);
   };
 
+  /// Inputs in schedule order, of the schedule's types; symbolic sizes follow from them (ShapeError where they do not
+  /// agree). Runs at once when the inputs are there and the program is
+  /// small, else on the engine's lane. Failures of the run are carried by the outputs.
+  /// `keep` is the slot of a caller that comes again: used if it is there, left there by a call that ran at once, and null
+  /// after any other.
+  void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const SourceLoc &where,
+           std::unique_ptr<Slot> *keep = nullptr);
+  /// Takes back what a caller has kept.
+  void release(std::unique_ptr<Slot> slot);
+
+  const runtime::Schedule &schedule() const { return executable_->schedule(); }
+  size_t numOutputs() const { return outputs_.size(); }
+
+private:
   std::shared_ptr<const Binding> currentBinding(SourceLoc where);
   std::unique_ptr<Slot> acquire();
-  void release(std::unique_ptr<Slot> slot);
-  int32_t execute(std::unique_ptr<Slot> slot, const runtime::TaskView &task, size_t numInputs, const dim::Values *dims);
+  int32_t execute(Slot &slot, const runtime::TaskView &task, size_t numInputs, const dim::Values *dims);
 
   std::shared_ptr<const runtime::Executable> executable_;
   std::vector<std::shared_ptr<VariableImpl>> states_;
   const char *name_;
-  std::vector<TensorType> outputs_;
+  struct Output {
+    TensorType type;
+    int64_t bytes = 0; ///< of a static type
+  };
+  std::vector<Output> outputs_;
   runtime::OpCost cost_;
 
   std::mutex mutex_; // guards what follows

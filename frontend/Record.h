@@ -124,6 +124,9 @@ private:
   std::vector<std::pair<Counter, uint64_t>> structure_;
 };
 
+/// Of this thread, from 1 on: for what is kept by thread.
+uint32_t threadNumber();
+
 /// Counts all changes of modules' structure: when it stands still, no Node::structure has moved.
 extern std::atomic<uint64_t> structureEpoch;
 
@@ -157,6 +160,8 @@ public:
 
 /// A tensor with memory of its own, not written yet. Throws ShapeError and OutOfMemory, which name `op` and the line.
 Tensor allocateTensor(const TensorType &type, SourceLoc where, const char *op = "");
+/// The same for who knows the bytes of the type.
+Tensor allocateTensor(const TensorType &type, int64_t bytes, SourceLoc where, const char *op);
 /// A tensor that shares the storage.
 Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc where);
 

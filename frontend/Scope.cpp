@@ -2,10 +2,11 @@
 
 namespace tressel {
 namespace {
-thread_local bool trainMode = false;
-thread_local int jitDisabledDepth = 0;
-thread_local const detail::LocationScope *locationScope = nullptr;
-thread_local detail::Recorder *recorder = nullptr;
+thread_local constinit bool trainMode = false;
+thread_local constinit int jitDisabledDepth = 0;
+thread_local constinit const detail::LocationScope *locationScope = nullptr;
+thread_local constinit detail::Recorder *recorder = nullptr;
+thread_local constinit uint32_t number = 0;
 } // namespace
 
 TrainScope::TrainScope(bool train) : previous_(std::exchange(trainMode, train)) {}
@@ -19,6 +20,15 @@ namespace detail {
 
 bool jitDisabled() { return jitDisabledDepth > 0; }
 bool tracing() { return recorder != nullptr; }
+bool runsOpByOp() { return recorder || jitDisabledDepth > 0; }
+
+uint32_t threadNumber() {
+  if (!number) [[unlikely]] {
+    static std::atomic<uint32_t> count{0};
+    number = ++count;
+  }
+  return number;
+}
 
 LocationScope::LocationScope(const std::source_location &where, bool library, const ScopeOwner *owner)
     : where_(where), library_(library), owner_(owner), parent_(std::exchange(locationScope, this)) {}

@@ -132,8 +132,12 @@ Tensor allocateTensor(const TensorType &type, SourceLoc where, const char *op) {
   for (int64_t size : type.shape)
     if (!isEmpty && __builtin_mul_overflow(bytes, size, &bytes))
       fail<ShapeError>("a tensor " + type.str() + " has more bytes than can be addressed", where, op);
+  return allocateTensor(type, isEmpty ? 0 : bytes, where, op);
+}
+
+Tensor allocateTensor(const TensorType &type, int64_t bytes, SourceLoc where, const char *op) {
   try {
-    return makeTensor(type, Storage::allocate(type.bytes()), where);
+    return makeTensor(type, Storage::allocate(bytes), where);
   } catch (const OutOfMemory &e) {
     fail<OutOfMemory>(type.str() + ": " + e.message(), where, op);
   }

@@ -36,6 +36,9 @@ struct Step {
   int64_t range = 0, grain = 1; // Launch: units. Copy and Fill: bytes. Loop: trips.
   int64_t scratchStride = 0;
   uint64_t fillValue = 0;
+
+  /// One call of one kernel, as most are.
+  bool isPlain() const { return !epilogue && range <= grain && range > 0; }
 };
 
 /// A pointer of the operand table that changes with every call.
@@ -458,7 +461,8 @@ struct Context::Impl {
         start = nowNs();
       switch (step.kind) {
       case CommandKind::Launch:
-        if (int32_t status = launch(step); status != kKernelOk) [[unlikely]]
+        if (int32_t status = step.isPlain() ? step.fn(&step.args, 0, step.range) : launch(step); status != kKernelOk)
+            [[unlikely]]
           fail(program, step, status);
         break;
       case CommandKind::Copy:

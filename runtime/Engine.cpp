@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tressel::runtime {
@@ -29,13 +30,17 @@ constexpr double kTinyNs = 500;
 /// work to hand over soon, which then starts late.
 constexpr double kSmallNs = 20000, kDebtNs = 50000;
 constexpr size_t kMaxLanes = 256;
+constexpr uint32_t kEarlySamples = 4;
+constexpr size_t kCounts = 8;
 /// How long the lane's thread looks for the next task before it sleeps: about what two wake-ups take. A producer that
 /// hands over op after op must not pay for waking it each time.
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr auto kExitPatience = std::chrono::seconds(2);
 
-thread_local bool insideTask = false;
-thread_local double inlineDebtNs = 0;
+thread_local constinit bool insideTask = false;
+thread_local constinit double inlineDebtNs = 0;
+thread_local constinit uint32_t sampleDice = 1;
+thread_local constinit uint32_t threadNumber = 0; // from 1 on
 std::atomic<bool> forked{false};
 
 double nowNs() {
@@ -68,8 +73,8 @@ struct LaneTable {
 LaneTable laneTable;
 
 struct InsideTask {
-  InsideTask() { insideTask = true; }
-  ~InsideTask() { insideTask = false; }
+  const bool before = std::exchange(insideTask, true);
+  ~InsideTask() { insideTask = before; }
 };
 
 void checkCaller() {
@@ -80,9 +85,19 @@ void checkCaller() {
 
 } // namespace
 
+bool OpCost::wantsSample() {
+  const uint32_t n = samples_.load(std::memory_order_relaxed); // losing a count to another thread does not matter
+  sampleDice = sampleDice * 1664525u + 1013904223u;            // programs repeat themselves: not each 64th
+  if (n >= kEarlySamples && sampleDice >> 26)
+    return false;
+  if (n <= kEarlySamples)
+    samples_.store(n + 1, std::memory_order_relaxed);
+  return true;
+}
+
 void OpCost::record(double ns) {
   const float old = ns_.load(std::memory_order_relaxed);
-  const bool early = calls_.load(std::memory_order_relaxed) <= 4;
+  const bool early = samples_.load(std::memory_order_relaxed) <= kEarlySamples;
   // Later on, one call during which the system took the thread away must not make a tiny op look large.
   const float value = early ? static_cast<float>(ns) : std::min(static_cast<float>(ns), 4 * old + 100);
   ns_.store(old + (early ? 0.5f : 0.125f) * (value - old), std::memory_order_relaxed);
@@ -93,9 +108,7 @@ struct Task {
   const Engine::ClosureOps *ops;
   StorageRef *refs; // inputs, then outputs: inlineRefs, or an array of its own
   uint32_t numInputs, numOutputs;
-  const char *op;
-  SourceLoc where;
-  OpCost *cost;
+  TaskInfo info;
   StorageRef inlineRefs[kInlineRefs];
   alignas(16) std::byte closure[Engine::kClosureBytes];
 };
@@ -125,12 +138,17 @@ struct Engine::Impl {
   };
   std::vector<Unseen> failures; // of tasks themselves, not inherited; seen ones are dropped now and then
 
-  std::atomic<uint64_t> numInlined{0}, numHelped{0};
+  std::atomic<uint64_t> numHelped{0};
+  /// Of tasks that ran in submit(), in a few lines of memory, so that threads seldom meet in one.
+  struct alignas(64) Count {
+    std::atomic<uint64_t> n{0};
+  };
+  Count numInlined[kCounts];
 
   //--- Running one task ---------------------------------------------------------------------------------------------
   /// Runs the op over its storages, or inherits a failure; the outputs carry the outcome.
-  void runTask(Point point, const char *op, SourceLoc where, OpCost *cost, const StorageRef *inputs, size_t numInputs,
-               const StorageRef *outputs, size_t numOutputs, Invoke invoke, void *closure) {
+  void runTask(Point point, const TaskInfo &info, Storage *const *inputs, size_t numInputs, Storage *const *outputs,
+               size_t numOutputs, Invoke invoke, void *closure) {
     FailureRef why;
     for (size_t i = 0; i < numInputs && !why; ++i)
       if (inputs[i]->failed_.load(std::memory_order_acquire)) [[unlikely]]
@@ -148,11 +166,11 @@ struct Engine::Impl {
         pointers[i] = inputs[i]->data();
       for (size_t i = 0; i < numOutputs; ++i)
         pointers[numInputs + i] = outputs[i]->data();
-      const bool timed = cost && cost->wantsSample();
+      const bool timed = info.cost && info.cost->wantsSample();
       const double start = timed ? nowNs() : 0;
-      why = call(op, where, invoke, closure, {pointers, pointers + numInputs});
+      why = call(info, invoke, closure, {pointers, pointers + numInputs});
       if (timed)
-        cost->record(nowNs() - start);
+        info.cost->record(nowNs() - start);
       if (why)
         remember(point, why);
     }
@@ -162,13 +180,13 @@ struct Engine::Impl {
         outputs[i]->fail(why);
   }
 
-  static FailureRef call(const char *op, SourceLoc where, Invoke invoke, void *closure, const TaskView &view) {
+  static FailureRef call(const TaskInfo &info, Invoke invoke, void *closure, const TaskView &view) {
     auto failed = [&](Failure::Kind kind, std::string message) {
       auto failure = std::make_shared<Failure>();
       failure->kind = kind;
       failure->message = std::move(message);
-      failure->op = op;
-      failure->where = where;
+      failure->op = info.op;
+      failure->where = info.where;
       return failure;
     };
     InsideTask inside;
@@ -211,8 +229,9 @@ struct Engine::Impl {
     uint64_t ran = 0, at = done.load(std::memory_order_relaxed);
     while (at < target && at < submitted.load(std::memory_order_acquire)) {
       Task &task = ring[at % kRing];
-      runTask({lane, at + 1}, task.op, task.where, task.cost, task.refs, task.numInputs, task.refs + task.numInputs,
-              task.numOutputs, task.ops->invoke, task.closure);
+      Storage *const *storages = StorageRef::pointers({task.refs, size_t(task.numInputs) + task.numOutputs}).data();
+      runTask({lane, at + 1}, task.info, storages, task.numInputs, storages + task.numInputs, task.numOutputs,
+              task.ops->invoke, task.closure);
       task.ops->destroy(task.closure);
       for (size_t i = 0; i < task.numInputs + task.numOutputs; ++i)
         task.refs[i] = StorageRef();
@@ -362,34 +381,40 @@ bool Engine::reached(Point point) {
          laneTable.done[point.lane % kMaxLanes].load(std::memory_order_acquire) >= point.sequence;
 }
 
-bool Engine::runsInline(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs) {
+/// Whether a task runs in the caller's thread.
+static bool isForCaller(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs) {
   if (insideTask)
     return true;
   const double ns = info.cost ? info.cost->estimateNs() : kSmallNs;
   if (ns >= kTinyNs && (ns >= kSmallNs || inlineDebtNs + ns > kDebtNs))
     return false;
-  for (const StorageRef &input : inputs)
-    if (!reached(input->ready()))
+  for (const Storage *input : inputs)
+    if (!Engine::reached(input->ready()))
       return false;
-  for (const StorageRef &output : outputs)
-    if (!reached(output->ready()) || !reached(output->lastUse()))
+  for (const Storage *output : outputs)
+    if (!Engine::reached(output->ready()) || !Engine::reached(output->lastUse()))
       return false;
   if (ns >= kTinyNs)
     inlineDebtNs += ns;
   return true;
 }
 
-void Engine::runNow(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs,
+bool Engine::runNow(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs,
                     Invoke invoke, void *closure) {
+  if (!isForCaller(info, inputs, outputs))
+    return false;
   checkCaller();
-  const bool nested = insideTask;
-  impl_->runTask({}, info.op, info.where, info.cost, inputs.data(), inputs.size(), outputs.data(), outputs.size(),
-                 invoke, closure);
-  insideTask = nested;
-  impl_->numInlined.store(impl_->numInlined.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  impl_->runTask({}, info, inputs.data(), inputs.size(), outputs.data(), outputs.size(), invoke, closure);
+  if (!threadNumber) [[unlikely]] {
+    static std::atomic<uint32_t> count{0};
+    threadNumber = ++count;
+  }
+  std::atomic<uint64_t> &inlined = impl_->numInlined[threadNumber % kCounts].n;
+  inlined.store(inlined.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return true;
 }
 
-Point Engine::push(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs,
+Point Engine::push(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs,
                    const ClosureOps &ops, void *closure) {
   checkCaller();
   Storage::runPendingDeleters();
@@ -409,19 +434,17 @@ Point Engine::push(const TaskInfo &info, std::span<const StorageRef> inputs, std
   const uint64_t sequence = impl.submitted.load(std::memory_order_relaxed) + 1;
   Task &task = impl.ring[(sequence - 1) % kRing];
   task.ops = &ops;
-  task.op = info.op;
-  task.where = info.where;
-  task.cost = info.cost;
+  task.info = info;
   task.numInputs = static_cast<uint32_t>(inputs.size());
   task.numOutputs = static_cast<uint32_t>(outputs.size());
   task.refs = many ? many.release() : task.inlineRefs;
-  std::copy(inputs.begin(), inputs.end(), task.refs);
-  std::copy(outputs.begin(), outputs.end(), task.refs + inputs.size());
+  std::transform(inputs.begin(), inputs.end(), task.refs, StorageRef::share);
+  std::transform(outputs.begin(), outputs.end(), task.refs + inputs.size(), StorageRef::share);
   ops.move(task.closure, closure);
   const Point point{impl.lane, sequence};
-  for (const StorageRef &input : inputs)
+  for (Storage *input : inputs)
     input->lastUse_.store(pack(point), std::memory_order_release);
-  for (const StorageRef &output : outputs) {
+  for (Storage *output : outputs) {
     output->lastUse_.store(pack(point), std::memory_order_release);
     output->ready_.store(pack(point), std::memory_order_release);
   }
@@ -511,7 +534,10 @@ void Engine::waitAll(SourceLoc waitedAt) {
 }
 
 Engine::Stats Engine::stats() const {
-  return {impl_->numInlined.load(), impl_->submitted.load() - impl_->first, impl_->numHelped.load()};
+  uint64_t inlined = 0;
+  for (const Impl::Count &count : impl_->numInlined)
+    inlined += count.n.load(std::memory_order_relaxed);
+  return {inlined, impl_->submitted.load() - impl_->first, impl_->numHelped.load()};
 }
 
 } // namespace tressel::runtime

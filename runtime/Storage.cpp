@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kAlignment = 64;
 /// Blocks up to this size are kept per thread, without a lock; larger ones in one shared cache.
 constexpr int64_t kSmallBytes = 4096;
+constexpr int64_t kHeaderBytes = 2 * kAlignment;
 constexpr uint16_t kSmallBlocksPerClass = 64, kBatch = 32;
 /// Batches that threads have handed back, per class, in bytes.
 constexpr int64_t kSharedSmallBytes = int64_t(1) << 20;
@@ -244,21 +245,23 @@ void Failure::raise(SourceLoc waitedAt) const {
 StorageRef Storage::allocate(int64_t bytes) {
   if (bytes < 0 || bytes > kLargestBlock)
     throwError<OutOfMemory>("cannot allocate ", bytes, " bytes");
-  // The header lies in a small block of its own: data keeps its alignment and its pages to itself.
-  const int sizeClass = classOf(bytes);
+  // Small contents lie behind the header. Otherwise the header has a block of its own: data keeps its pages to itself.
+  static_assert(sizeof(Storage) <= kHeaderBytes);
+  const bool together = bytes <= kSmallBytes - kHeaderBytes;
+  const int sizeClass = classOf(together ? kHeaderBytes + bytes : bytes);
   void *data = takeBlock(sizeClass);
   if (!data) {
     trimCache();
     data = takeBlock(sizeClass);
   }
-  void *header = data ? takeBlock(classOf(sizeof(Storage))) : nullptr;
+  void *header = together || !data ? data : takeBlock(classOf(kHeaderBytes));
   if (!header) {
     if (data)
       giveBlock(sizeClass, data);
     throwError<OutOfMemory>("cannot allocate ", bytes, " bytes; ", liveBytes(), " bytes are in use by tensors");
   }
   auto *storage = new (header) Storage();
-  storage->data_ = data;
+  storage->data_ = together ? static_cast<std::byte *>(header) + kHeaderBytes : data;
   storage->bytes_ = bytes;
   storage->sizeClass_ = sizeClass;
   if (sizeClass >= kSmallClasses)
@@ -267,7 +270,7 @@ StorageRef Storage::allocate(int64_t bytes) {
 }
 
 StorageRef Storage::adopt(void *data, int64_t bytes, Deleter deleter, void *user) {
-  void *header = takeBlock(classOf(sizeof(Storage)));
+  void *header = takeBlock(classOf(kHeaderBytes));
   if (!header)
     throwError<OutOfMemory>("cannot allocate ", sizeof(Storage), " bytes");
   auto *storage = new (header) Storage();
@@ -304,8 +307,11 @@ void Storage::destroy() {
     deleter_(data_, user_);
   const int sizeClass = sizeClass_;
   void *data = data_;
+  const bool together = sizeClass >= 0 && bytes_ <= kSmallBytes - kHeaderBytes;
   this->~Storage();
-  giveBlock(classOf(sizeof(Storage)), this);
+  if (together)
+    return giveBlock(sizeClass, this);
+  giveBlock(classOf(kHeaderBytes), this);
   if (sizeClass < 0)
     return;
   if (sizeClass >= kSmallClasses)

@@ -81,7 +81,7 @@ void KernelEmitter::accumulate(const Reduction &r, size_t number) {
   const bool vector = s_.vectorDim >= 0;
   for (int m = 0; m < block_; ++m)
     for (int u = 0; u < unroll_; ++u) {
-      const Accumulator &acc = accumulators_.at({number, m, u});
+      const Accumulator &acc = accumulators_.at({number, m, chain_ * s_.unroll + u});
       Value *x = eval(r.body, m, u);
       if (vector)
         x = scalars_.splat(x, lanes());
@@ -156,6 +156,15 @@ void KernelEmitter::finish(const Reduction &r, size_t number) {
   for (int m = 0; m < block_; ++m)
     for (int u = 0; u < (horizontal ? 1 : unroll_); ++u) {
       std::pair<Value *, Value *> v = read(m, u);
+      if (s_.chains > 1) {
+        llvm::SmallVector<std::pair<Value *, Value *>, 8> chains;
+        for (int chain = 0; chain < s_.chains; ++chain)
+          chains.push_back(read(m, chain * s_.unroll + u));
+        for (size_t width = chains.size() / 2; width > 0; width /= 2) // a power of two
+          for (size_t c = 0; c < width; ++c)
+            chains[c] = merge(chains[c], chains[width + c]);
+        v = chains.front();
+      }
       if (horizontal) {
         for (int other = 1; other < s_.unroll; ++other)
           v = merge(v, read(m, other));
@@ -190,7 +199,7 @@ void KernelEmitter::finish(const Reduction &r, size_t number) {
     }
 }
 
-/// Loops over the reduced dimensions, the vector one innermost, around `body`.
+/// Loops over the reduced dimensions, the vector one innermost, around `body`; chains of the innermost one side by side.
 void KernelEmitter::emitReducedLoops(size_t k, llvm::function_ref<void()> body) {
   const size_t first = static_cast<size_t>(plan_.numParallel);
   if (first + k < plan_.dims.size()) {
@@ -198,6 +207,18 @@ void KernelEmitter::emitReducedLoops(size_t k, llvm::function_ref<void()> body) 
     const int64_t size = sizeOf(dim);
     if (dim == s_.vectorDim)
       return emitReducedLoops(k + 1, body);
+    if (chains_ > 1 && first + k + 1 == plan_.dims.size()) {
+      const int64_t full = size / chains_ * chains_;
+      loop(dim, i64(0), i64(full), chains_, true, [&] {
+        Value *index = index_[static_cast<size_t>(dim)];
+        for (; chain_ < chains_; ++chain_)
+          once(dim, b_.CreateNSWAdd(index, i64(chain_)), body);
+        chain_ = 0;
+      });
+      if (full < size)
+        loop(dim, i64(full), i64(size), 1, true, body);
+      return;
+    }
     if (size != 0)
       loop(dim, i64(0), i64(size), 1, isNeverEmpty(size), [&] { emitReducedLoops(k + 1, body); });
     return;
@@ -228,7 +249,9 @@ void KernelEmitter::emitStage(int stage) {
     Type *type = scalars_.registerType(r.accumulate), *indexType = b_.getInt64Ty();
     Value *start = scalars_.identity(r.combine, r.accumulate);
     for (int m = 0; m < block_; ++m)
-      for (int u = 0; u < unroll_; ++u) {
+      for (int u = 0; u < s_.unroll * s_.chains; ++u) {
+        if (u % s_.unroll >= unroll_)
+          continue;
         Accumulator acc{variable(vector ? vectorOf(type) : type),
                         arg ? variable(vector ? vectorOf(indexType) : indexType) : nullptr};
         b_.CreateStore(vector ? scalars_.splat(start, lanes()) : start, acc.value);
@@ -241,11 +264,13 @@ void KernelEmitter::emitStage(int stage) {
         accumulators_[{number, m, u}] = acc;
       }
   }
+  chains_ = s_.chains;
   emitReducedLoops(0, [&] {
     for (size_t number = 0; number < plan_.reductions.size(); ++number)
       if (plan_.reductions[number].stage == stage)
         accumulate(plan_.reductions[number], number);
   });
+  chains_ = 1;
   for (size_t number = 0; number < plan_.reductions.size(); ++number)
     if (plan_.reductions[number].stage == stage)
       finish(plan_.reductions[number], number);

@@ -126,6 +126,7 @@ private:
 
   bool nonTemporal_ = false;   ///< results go past the caches
   int block_ = 1, unroll_ = 1; ///< of the instance being emitted
+  int chains_ = 1, chain_ = 0; ///< in the loops of a stage; the one being emitted
   int64_t tail_ = 0;           ///< lanes of its last vector, 0: all
   llvm::Value *lanesMask_ = nullptr; ///< lanes of its one vector, where their number is known only now
   struct Accumulator {
@@ -133,7 +134,7 @@ private:
     llvm::AllocaInst *excess = nullptr; ///< of long sums: what rounding added to `value` too much
   };
   bool isLongSum(const Reduction &r) const;
-  std::map<std::tuple<size_t, int, int>, Accumulator> accumulators_;
+  std::map<std::tuple<size_t, int, int>, Accumulator> accumulators_; ///< the vectors of all chains are numbered through
   /// Costly expressions over P x R that several passes over R need: computed in the first, kept on the stack.
   struct Scratch {
     llvm::AllocaInst *memory;

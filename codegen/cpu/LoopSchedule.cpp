@@ -242,6 +242,15 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     if (s.block == 1)
       s.blockDim = -1;
   }
+  if (!plan.reductions.empty() && !s.vectorReduced && !heavy) {
+    // A sum waits four cycles for the one before, and two are added in one.
+    constexpr int inFlight = 8;
+    const int64_t size = plan.dims.back().size;
+    const int sums = s.unroll * s.block;
+    while (!dim::isSymbolic(size) && s.chains * sums * accumulators < inFlight && 2 * s.chains * sums <= budget &&
+           size >= 8 * s.chains)
+      s.chains *= 2;
+  }
 
   // Units: outer dimensions until there are plenty; the vector dimension is cut only when it is the last one left.
   const int64_t step = int64_t(s.lanes) * s.unroll;

@@ -18,6 +18,7 @@ struct LoopSchedule {
   int unroll = 1;    ///< vectors side by side
   int blockDim = -1; ///< a parallel dimension of which several indices run together, to reuse loads
   int block = 1;
+  int chains = 1; ///< indices of the innermost reduced dimension side by side, each with sums of its own
   int64_t tile = 0;           ///< elements of a parallel vector dimension per unit; its size: all of them
   std::vector<int> unitDims;  ///< parallel dimensions whose points (or blocks) make the units, outermost first
   std::vector<int> innerDims; ///< further parallel dimensions, looped over inside a unit

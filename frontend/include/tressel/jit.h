@@ -182,6 +182,11 @@ public:
   R operator()(typename detail::CallParameter<P>::Type... args) const {
     return callWith(lineOf(args...), detail::leaf(args)...);
   }
+  /// The same for tensors as they are: no copy of a handle is made.
+  R operator()(const P &...args, std::source_location where = std::source_location::current()) const
+      requires(std::is_same_v<P, Tensor> || ...) {
+    return callWith(where, args...);
+  }
 
   /// Records and compiles ahead of the first call, for inputs of these types; all parameters are Tensors. Named
   /// dimensions are dynamic: f.compile({f32, {"batch", 784}}) makes one program for all sizes, and
@@ -265,7 +270,7 @@ private:
   }
 
   R callWith(const std::source_location &where, const P &...args) const {
-    if (detail::tracing() || detail::jitDisabled())
+    if (detail::runsOpByOp())
       return (*fn_)(args...);
     detail::CallArgs call;
     (detail::visitTree(args, call), ...);

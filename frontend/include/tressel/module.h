@@ -307,6 +307,12 @@ public:
   template <typename S = D>
   requires requires(const S &m, Tensor t) { m.forward(t); }
   auto operator()(Arg x) const { return call_at(x.where(), x.as_tensor()); }
+  /// The same for a tensor as it is: no copy of the handle is made.
+  template <typename S = D>
+  requires requires(const S &m, Tensor t) { m.forward(t); }
+  auto operator()(const Tensor &x, std::source_location where = std::source_location::current()) const {
+    return call_at(where, x);
+  }
   /// Other arguments than one tensor: trees.
   template <typename... A>
   requires(sizeof...(A) != 1 || !(std::is_convertible_v<A, Arg> && ...)) auto operator()(const A &...args) const {
@@ -404,7 +410,7 @@ private:
     if (node_->replaced.load(std::memory_order_relaxed)) [[unlikely]]
       if (auto replacement = node_->substitute())
         return invokeReplacement<R>(*replacement, where, args...);
-    if (!node_->hybrid || tressel::detail::tracing() || tressel::detail::jitDisabled()) {
+    if (!node_->hybrid || tressel::detail::runsOpByOp()) {
       tressel::detail::LocationScope scope(where.line() ? where : tressel::detail::callerOf(where),
                                            detail::IsLibrary<D>, node_.get());
       if (!tressel::detail::tracing())

@@ -38,6 +38,8 @@ class InferRecorder;
 bool jitDisabled();
 /// Whether a trace is being recorded in this thread.
 bool tracing();
+/// Either of both: a call of a compiled function calls the function itself.
+bool runsOpByOp();
 
 /// A module, as errors name it.
 class ScopeOwner {

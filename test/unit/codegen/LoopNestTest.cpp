@@ -52,7 +52,9 @@ TEST_P(LoopNest, MatmulWithEpilogue) {
                          {64, 48, 20},
                          {13, 1, 9},
                          {2, 3, 1},
-                         {17, 130, 64}})
+                         {17, 130, 64},
+                         {1, 5, 71},
+                         {2, 20, 19}})
     for (bool transposed : {false, true}) {
       Graph g;
       const int x = g.input({f32, {m, k}}), w = g.input({f32, transposed ? Shape{n, k} : Shape{k, n}}),
@@ -72,6 +74,41 @@ TEST_P(LoopNest, MatmulWithEpilogue) {
       expectNear(kernel.run({&a, &c, &d})[0], want, 1e-5, 1e-5);
       expectNear(kernel.run({&a, &c, &d}, 1)[0], want, 1e-5, 1e-5);
     }
+}
+
+// Few sums would wait for themselves: several indices of the reduced dimension run side by side.
+TEST_P(LoopNest, ReducedIndicesSideBySide) {
+  for (int64_t n : {3, 8, 15, 16, 17, 63, 64, 65, 70, 200}) {
+    const int64_t columns = 5;
+    Graph g;
+    const int x = g.input({f32, {n, columns}});
+    g.results = {g.reduce(Combine::Sum, x, {0}, f32, 0.5)};
+    Graph order;
+    const int y = order.input({f32, {n, columns}});
+    order.results = {order.reduce(Combine::ArgMax, y, {0}, DType::i64), order.reduce(Combine::Min, y, {0}, f32)};
+    Compiled sums(g, GetParam()), orders(order, GetParam());
+    EXPECT_EQ(sums.schedule.chains > 1, n >= 8);
+    if (GetParam() == "v4") // others have too few registers
+      EXPECT_EQ(orders.schedule.chains > 1, n >= 8);
+    Data a = randomFloats({n, columns}, 8, -3, 3);
+    for (int64_t i = 0; i < a.size(); ++i) // with equal ones
+      a.as<float>()[i] = std::round(a.as<float>()[i]);
+    auto sum = sums.run({&a}), found = orders.run({&a});
+    for (int64_t c = 0; c < columns; ++c) {
+      double total = 0;
+      float least = INFINITY;
+      int64_t most = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        const float v = a.as<float>()[i * columns + c];
+        total += v, least = std::min(least, v);
+        if (v > a.as<float>()[most * columns + c])
+          most = i;
+      }
+      EXPECT_EQ(sum[0].as<float>()[c], 0.5 * total) << n;
+      EXPECT_EQ(found[0].as<int64_t>()[c], most) << n;
+      EXPECT_EQ(found[1].as<float>()[c], least) << n;
+    }
+  }
 }
 
 TEST_P(LoopNest, SoftmaxAlongEveryAxis) {

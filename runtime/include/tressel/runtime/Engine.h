@@ -41,16 +41,13 @@ public:
   explicit OpCost(double initialNs = 0) : ns_(static_cast<float>(initialNs)) {}
   double estimateNs() const { return ns_.load(std::memory_order_relaxed); }
   void record(double ns);
-  /// Time stamps cost as much as a tiny op, so only the first calls and then one in sixteen are measured.
-  bool wantsSample() {
-    const uint32_t n = calls_.load(std::memory_order_relaxed);
-    calls_.store(n + 1, std::memory_order_relaxed); // losing a count to another thread does not matter
-    return n < 4 || n % 16 == 0;
-  }
+  /// Time stamps cost as much as a tiny op, so only the first calls and then one in 64 are measured. Other calls
+  /// write nothing that threads share.
+  bool wantsSample();
 
 private:
   std::atomic<float> ns_;
-  std::atomic<uint32_t> calls_{0};
+  std::atomic<uint32_t> samples_{0};
 };
 
 /// What a task gets when it runs: its storages' bytes, in the order of submit().
@@ -84,25 +81,15 @@ public:
   /// when the task is done; point 0 if it is done already.
   template <typename Fn>
   Point submit(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs, Fn fn) {
-    if (runsInline(info, inputs, outputs)) {
-      runNow(
-          info, inputs, outputs,
-          [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Fn *>(closure))(view); }, &fn);
-      return {};
-    }
-    return queue(info, inputs, outputs, std::move(fn));
+    const auto in = StorageRef::pointers(inputs), out = StorageRef::pointers(outputs);
+    return runNow(info, in, out, fn) ? Point() : queue(info, in, out, std::move(fn));
   }
   /// The same where what a queued task must own costs more than a tiny one takes: `now` runs at once, with whatever the
-  /// caller's frame holds, else the task is what `later()` gives.
+  /// caller's frame holds, else the task is what `later()` gives. The caller holds references to the storages meanwhile.
   template <typename Now, typename Later>
-  Point submit(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs, Now now,
-               Later later) {
-    if (!runsInline(info, inputs, outputs))
-      return queue(info, inputs, outputs, later());
-    runNow(
-        info, inputs, outputs,
-        [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Now *>(closure))(view); }, &now);
-    return {};
+  Point submit(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs, Now &&now,
+               Later &&later) {
+    return runNow(info, inputs, outputs, now) ? Point() : queue(info, inputs, outputs, later());
   }
 
   /// Whether the task is done; a point of the beginning is.
@@ -134,11 +121,17 @@ private:
   static constexpr size_t kClosureBytes = 96;
   friend struct Task;
 
-  bool runsInline(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs);
-  void runNow(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs,
-              Invoke invoke, void *closure);
+  /// Runs the task in the caller's thread, if that is right. False: nothing was done.
   template <typename Fn>
-  Point queue(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs, Fn fn) {
+  bool runNow(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs, Fn &fn) {
+    return runNow(
+        info, inputs, outputs,
+        [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Fn *>(closure))(view); }, &fn);
+  }
+  bool runNow(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs, Invoke invoke,
+              void *closure);
+  template <typename Fn>
+  Point queue(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs, Fn fn) {
     if constexpr (sizeof(Fn) <= kClosureBytes && alignof(Fn) <= 16 && std::is_nothrow_move_constructible_v<Fn>) {
       static constexpr ClosureOps ops = {
           [](void *closure, const TaskView &view) -> int32_t { return (*static_cast<Fn *>(closure))(view); },
@@ -155,7 +148,7 @@ private:
       return push(info, inputs, outputs, ops, &boxed);
     }
   }
-  Point push(const TaskInfo &info, std::span<const StorageRef> inputs, std::span<const StorageRef> outputs,
+  Point push(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs,
              const ClosureOps &ops, void *closure);
 
   struct Impl;

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace tressel::runtime {
@@ -81,7 +82,7 @@ private:
   std::atomic<uint32_t> references_{1};
   std::atomic<bool> failed_{false};
   bool adopted_ = false;
-  int32_t sizeClass_ = -1;
+  int32_t sizeClass_ = -1; ///< of the block of the contents; of this header with the contents behind it, where small
   std::atomic<uint64_t> ready_{0}, lastUse_{0}; // packed points
   FailureRef failure_;                          // written before failed_ is set
   Deleter deleter_ = nullptr;
@@ -102,6 +103,17 @@ public:
   ~StorageRef() {
     if (storage_)
       storage_->release();
+  }
+  /// One more reference to what somebody else holds.
+  static StorageRef share(Storage *storage) {
+    StorageRef ref(storage);
+    ref.retain();
+    return ref;
+  }
+  /// A reference is its pointer, so those of an array need not be copied to be borrowed.
+  static std::span<Storage *const> pointers(std::span<const StorageRef> refs) {
+    static_assert(sizeof(StorageRef) == sizeof(Storage *) && alignof(StorageRef) == alignof(Storage *));
+    return {refs.empty() ? nullptr : &refs.data()->storage_, refs.size()};
   }
   Storage *get() const { return storage_; }
   Storage *operator->() const { return storage_; }
