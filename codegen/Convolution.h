@@ -5,7 +5,7 @@
 
 namespace tressel::codegen {
 
-/// f32. Sizes of batch and space may be symbolic, and those of space are at least 1. Operand 0 is the
+/// Sizes of batch and space may be symbolic, and those of space are at least 1. Operand 0 is the
 /// image, operand 1 the weights. Lists have an entry per dimension of space.
 struct Convolution {
   int64_t batch = 1, groups = 1, inChannels = 1, outChannels = 1;

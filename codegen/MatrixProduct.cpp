@@ -26,7 +26,8 @@ std::optional<BinaryRoot> binaryRootOf(const passes::Candidate &c) {
   for (mlir::Value v : o->getOperands())
     r.operands.push_back(graph::fromMlir(v.getType()));
   auto fits = [&](const TensorType &t) {
-    return t.dtype == r.type() && (t.dtype == f32 || t.dtype == f16 || t.dtype == bf16) && dim::isKnown(t.shape) && llvm::none_of(t.shape, [](int64_t size) { return size == 0; });
+    return t.dtype == r.type() && (t.dtype == f32 || t.dtype == f16 || t.dtype == bf16) && dim::isKnown(t.shape) &&
+           llvm::none_of(t.shape, [](int64_t size) { return size == 0; });
   };
   if (!fits(r.result) || !fits(r.operands[0]) || !fits(r.operands[1]))
     return std::nullopt;
@@ -95,8 +96,8 @@ std::optional<Dim> merge(const std::vector<Dim> &dims) {
 
 std::optional<MatrixProduct> asMatrixProduct(const BinaryRoot &root) {
   auto form = root.info->loopForm(*root.info, root.operands, std::span(&root.result, 1), root.attrs);
-  if (!form || form->combine != op::Combine::Sum || form->scale != 1 || form->divisor != 1 || form->alternatives || form->operands.size() != 2 ||
-      !isProduct(*form))
+  if (!form || form->combine != op::Combine::Sum || form->scale != 1 || form->divisor != 1 || form->alternatives ||
+      form->operands.size() != 2 || !isProduct(*form))
     return std::nullopt;
   auto left = stridesOf(*form, form->operands[0], root.operands[0].shape);
   auto right = stridesOf(*form, form->operands[1], root.operands[1].shape);
@@ -129,7 +130,8 @@ std::optional<MatrixProduct> asMatrixProduct(const BinaryRoot &root) {
   auto b = merge(batch), m = merge(rows), n = merge(columns), k = merge(reduced);
   if (!b || !m || !n || !k || dim::bounds(k->size).lo < 1)
     return std::nullopt;
-  // The result must be stored batch, rows, columns; if the columns come first, the product is taken the other way round.
+  // The result must be stored batch, rows, columns; if the columns come first, the product is taken the other way
+  // round.
   auto rowMajor = [&] {
     return (n->size == 1 || n->stride[2] == 1) && (m->size == 1 || m->stride[2] == n->size) &&
            (b->size == 1 || b->stride[2] == dim::mul(m->size, n->size));

@@ -10,8 +10,8 @@
 
 namespace tressel::codegen {
 
-/// The single op of a candidate, of two operands and one result, all of one type (f32, f16 or bf16) and of known and not empty
-/// shapes.
+/// The single op of a candidate, of two operands and one result, all of one type (f32, f16 or bf16) and of known and
+/// not empty shapes.
 struct BinaryRoot {
   const op::OpInfo *info;
   op::Attrs attrs;
@@ -30,7 +30,8 @@ struct MatrixProduct {
   int32_t leftOperand = 0, rightOperand = 1;
 };
 
-/// Any contraction of two operands whose loops fall into batch, rows, columns and one reduced range that is never empty.
+/// Any contraction of two operands whose loops fall into batch, rows, columns and one reduced range that is never
+/// empty.
 std::optional<MatrixProduct> asMatrixProduct(const BinaryRoot &root);
 
 /// Index into the candidate's inputs of an operand of its only op.

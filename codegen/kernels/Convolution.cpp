@@ -82,6 +82,8 @@ static double channelsLastEfficiency(const ConvolutionParams &p) {
     return 0.22 * channels / (16 * vectors);
   double share = 0.88 * channels / (16 * vectors) * (piece / (piece + 1.5)) * (depth / (depth + 4));
   share *= std::min(1.0, 0.12 + 0.14 * rows);
+  if (p.element != Element::F32) // what a window sees is widened for each of its taps
+    share *= channels / (channels + 6);
   return p.packed >= 0 ? share : share * rows / (rows + 20);
 }
 
@@ -104,9 +106,12 @@ static double efficiency(const ConvolutionShape &s, bool packed) {
 std::optional<passes::Bid> bidForConvolution(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
                                              llvm::ArrayRef<bool> parameterOnly) {
   const auto convolution = codegen::asConvolution(root);
-  if (!convolution || root.type() != f32)
+  if (!convolution)
     return std::nullopt;
   ConvolutionParams p = paramsOf(*convolution);
+  p.element = elementOf(root.type());
+  if (p.element != Element::F32 && (!p.channelsLast || isChannelwise(p.shape)))
+    return std::nullopt; // generated code widens what it reads, as fast
   p.image = codegen::inputOf(candidate, 0), p.weights = codegen::inputOf(candidate, 1);
   p.symbols = graph::symbolsOf(candidate.ops[0]);
   const bool packed = p.wantsPacked() && parameterOnly[static_cast<size_t>(p.weights)];

@@ -23,8 +23,8 @@ static bool cutsColumns(const ProductParams &p) {
          (p.m <= fewRows || (p.m <= moreRows && dim::isConstant(p.k) && p.packedBytes() > farAway));
 }
 
-/// Whether reading the packed side from memory is most of the work, so that it stays in 16 bits, whose widening then costs nothing:
-/// as measured. With more rows it is f32.
+/// Whether reading the packed side from memory is most of the work, so that it stays in 16 bits, whose widening then
+/// costs nothing: as measured. With more rows it is f32.
 static bool isReadOnce(const ProductParams &p) {
   constexpr int64_t fewRows = 8, farFloats = 1 << 18, floatsForARow = 1 << 17;
   return p.typicalRows <= fewRows && p.n * p.k >= std::max(farFloats, p.typicalRows * floatsForARow);
@@ -98,7 +98,8 @@ std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const 
   double bytes =
       hinted(dim::bytes(root.operands[0])) + hinted(dim::bytes(root.operands[1])) + hinted(dim::bytes(root.result));
   if (packed && p.packedAs != p.element) // what is read is twice as large
-    bytes += static_cast<double>(p.packedBytes()) - hinted(dim::bytes(root.operands[static_cast<size_t>(product->rightOperand)]));
+    bytes += static_cast<double>(p.packedBytes()) -
+             hinted(dim::bytes(root.operands[static_cast<size_t>(product->rightOperand)]));
   // What is packed is read in its order, from a cache half again as fast as what is not.
   if (packed && bytes <= cpu.cacheBytes)
     bytes -= static_cast<double>(p.packedBytes()) / 3;

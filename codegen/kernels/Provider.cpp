@@ -10,7 +10,8 @@ class Provider final : public passes::KernelProvider {
 public:
   llvm::StringRef name() const override { return "kernels"; }
 
-  std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const override {
+  std::optional<passes::Bid> bid(const passes::Candidate &candidate,
+                                 llvm::ArrayRef<bool> parameterOnly) const override {
     if (auto bid = bidForAttention(candidate))
       return bid;
     const auto root = codegen::binaryRootOf(candidate);

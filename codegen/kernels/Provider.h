@@ -11,8 +11,8 @@ namespace tressel::kernels {
 
 /// Also registers the kernels with the runtime.
 std::unique_ptr<passes::KernelProvider> makeProvider();
-/// Of the same kernels, by Winograd's method: convolutions of 3 x 3 windows over images with their channels last, whose results then
-/// differ by up to some 1e-4 of the largest one.
+/// Of the same kernels, by Winograd's method: convolutions of 3 x 3 windows over images with their channels last, whose
+/// results then differ by up to some 1e-4 of the largest one.
 std::unique_ptr<passes::KernelProvider> makeWinogradProvider();
 
 /// Of the types that products and convolutions have.

@@ -39,11 +39,12 @@ static void packWeights(const ConvolutionShape &s, const float *weights, int64_t
 
 static void runChannelsLast(const ConvolutionState &state, const ConvolutionParams &p, const KernelArgs &args,
                             int64_t begin, int64_t end) {
-  ImplicitProduct product{p.shape, p.typicalRows};
-  product.image = static_cast<const float *>(args.buffers[p.image]);
-  (p.packed >= 0 ? product.packed : product.weights) =
-      static_cast<const float *>(args.buffers[p.packed >= 0 ? p.packed : p.weights]);
-  product.result = static_cast<float *>(args.buffers[state.numInputs]);
+  ImplicitProduct product{p.shape, p.element, p.typicalRows};
+  product.image = args.buffers[p.image], product.result = args.buffers[state.numInputs];
+  if (p.packed >= 0)
+    product.packed = static_cast<const float *>(args.buffers[p.packed]);
+  else
+    product.weights = args.buffers[p.weights];
   product.parts = p.blocks, product.scratch = static_cast<float *>(args.scratch);
   const int64_t blocks = p.rowBlocks(), pixels = p.pixels();
   for (int64_t u = begin; u < end;) { // neighbouring rows at once
@@ -115,14 +116,13 @@ static int32_t runConvolution(const KernelArgs *args, int64_t begin, int64_t end
 static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const ConvolutionState *>(args->state);
   const ConvolutionShape &s = state.params.shape;
-  const auto *weights = static_cast<const float *>(args->buffers[0]);
   auto *packed = static_cast<float *>(args->buffers[state.numInputs]);
   if (begin != 0 || end < 1)
     return runtime::kKernelOk;
   if (state.params.channelsLast)
-    state.products.pack(s, state.params.typicalRows, weights, packed);
+    state.products.pack(s, state.params.element, state.params.typicalRows, args->buffers[0], packed);
   else
-    packWeights(s, weights, 0, s.outChannels, packed);
+    packWeights(s, static_cast<const float *>(args->buffers[0]), 0, s.outChannels, packed);
   return runtime::kKernelOk;
 }
 

@@ -12,6 +12,8 @@ static constexpr int64_t paddedChannels(int64_t channels) {
 }
 
 int64_t ConvolutionParams::scratchBytes() const {
+  if (element != Element::F32)
+    return 4 * halfImplicitScratchFloats(shape, packed >= 0);
   if (channelsLast)
     return 4 * implicitScratchFloats(shape, packed >= 0);
   int64_t floats = convolutionScratchFloats(shape);
@@ -47,7 +49,7 @@ static FieldsText weightsText(const ConvolutionParams &p, const char *kind) {
       .size("groups", s.groups)
       .size("in_channels", s.inChannels)
       .size("out_channels", s.outChannels);
-  text.sizes("window", listOf(s.window));
+  text.sizes("window", listOf(s.window)).element("element", p.element);
   return text;
 }
 
@@ -106,6 +108,9 @@ ConvolutionParams ConvolutionParams::parse(const Fields &fields, bool isPack) {
       refuse("its weights are too many");
     else
       weights *= size;
+  p.element = fields.element("element");
+  if (p.element != Element::F32 && (!p.channelsLast || isChannelwise(s)))
+    refuse("its form wants f32");
   if (isPack)
     return p;
   p.batch = fields.size("batch");

@@ -11,7 +11,8 @@
 
 namespace tressel::kernels {
 
-/// f32, one to three dimensions of space. Sizes of batch and space may be symbolic.
+/// One to three dimensions of space, f32; channels last and not depthwise also f16 and bf16, with sums of f32 and
+/// packed weights of f32. Sizes of batch and space may be symbolic.
 ///
 /// Channels first, a unit of work is one of `blocks` equal ranges of the channels of one image's result: dense, the
 /// batch outermost. A block is a whole number of groups, of channel blocks (kChannelBlock) of the only group, or, if
@@ -21,6 +22,7 @@ namespace tressel::kernels {
 /// smaller), of one of `blocks` nearly equal ranges of the channels: pixels count fastest.
 struct ConvolutionParams {
   bool channelsLast = false;
+  Element element = Element::F32;
   int64_t batch = 1, blocks = 1;
   int64_t rows = 1, typicalRows = 1; ///< channels last: of a unit; of the result, typically: the packed weights' form
   ConvolutionShape shape;            ///< `in` and `out` may be symbolic

@@ -1,5 +1,5 @@
-// The 16-bit floats: to f32, exactly, and from it, rounded to nearest, ties to even. Products and convolutions of them are those of
-// f32 between these two.
+// The 16-bit floats: to f32, exactly, and from it, rounded to nearest, ties to even. Products and convolutions of them
+// are those of f32 between these two.
 #pragma once
 
 #include "Element.h"
@@ -69,10 +69,16 @@ template <Element E> void widenRun(const uint16_t *from, int64_t step, int64_t c
       store(to, widen<E>(*reinterpret_cast<const UnalignedHalves *>(from)));
     }
   while (count > 0) {
+    const Lanes lanes = lanesBetween(0, count);
     Halves halves = {};
-    for (int64_t i = 0; i < least(count, kLanes); ++i)
-      halves[i] = from[i * step];
-    store(to, widen<E>(halves), lanesBetween(0, count));
+#if defined(__AVX512F__)
+    if (step == 1)
+      halves = Halves(_mm256_maskz_loadu_epi16(static_cast<__mmask16>(lanes), from));
+    else
+#endif
+      for (int64_t i = 0; i < least(count, kLanes); ++i)
+        halves[i] = from[i * step];
+    store(to, widen<E>(halves), lanes);
     count -= kLanes, from += kLanes * step, to += kLanes;
   }
 }

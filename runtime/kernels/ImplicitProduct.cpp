@@ -1,9 +1,11 @@
 // The driver of convolutions of channels-last images at one level. The depth of the product is a list of pieces, each
 // of which is a run of memory for each pixel: the channels of one tap, or all of a row of the window where channels are
 // few. For a block of rows, the places where their pieces begin are listed once; tiles read through that list. What
-// lies outside the image is a piece of zeros.
+// lies outside the image is a piece of zeros. Pieces that are stored in 16 bits are widened into scratch, which the
+// list then names.
 #include "ImplicitProduct.h"
 #include "Channelwise.h"
+#include "Halves.h"
 #include "ImplicitTile.h"
 
 namespace tressel::kernels {
@@ -44,22 +46,23 @@ struct DepthBlocks {
 
 bool within(int64_t i, int64_t size) { return static_cast<uint64_t>(i) < static_cast<uint64_t>(size); }
 
-/// A row of the window that reaches over the edge of a line: zeros for columns that do not exist.
-void copyEdge(const float *line, int64_t column, int64_t width, int64_t size, int64_t channels, float *to) {
+/// A row of the window that reaches over the edge of a line: zeros for columns that do not exist. Sizes of pixels in
+/// bytes.
+void copyEdge(const char *line, int64_t column, int64_t width, int64_t size, int64_t pixel, char *to) {
   const int64_t from = most(0, least(width, -column)), end = most(from, least(width, size - column));
-  for (int64_t i = 0; i < from * channels; ++i)
-    to[i] = 0;
-  for (int64_t i = from * channels; i < end * channels; ++i)
-    to[i] = line[column * channels + i];
-  for (int64_t i = end * channels; i < width * channels; ++i)
-    to[i] = 0;
+  auto clear = [&](int64_t i, int64_t last) { __builtin_memset(to + i * pixel, 0, (last - i) * pixel); };
+  clear(0, from);
+  __builtin_memcpy(to + from * pixel, line + (column + from) * pixel, (end - from) * pixel);
+  clear(end, width);
 }
 
-/// Lists where the pieces of a block begin: for each piece, one pointer per row.
-void findPieces(const ConvolutionShape &s, const float *images, const DepthBlock &block, int64_t firstRow, int64_t rows,
-                const float **starts, const float *zeros, float *edges) {
+/// Lists where the pieces of a block begin: for each piece, one pointer per row. Values of an image have so many bytes.
+void findPieces(const ConvolutionShape &s, const void *images, int64_t bytes, const DepthBlock &block, int64_t firstRow,
+                int64_t rows, const float **starts, const float *zeros, float *copies) {
   const bool joined = joinsTaps(s);
-  const int64_t columnsOfWindow = joined ? 1 : s.window[2], width = joined ? s.window[2] : 1, channels = s.inChannels;
+  const int64_t columnsOfWindow = joined ? 1 : s.window[2], width = joined ? s.window[2] : 1,
+                bytesOfPixel = s.inChannels * bytes;
+  auto *edges = reinterpret_cast<char *>(copies);
   for (int64_t piece = block.piece; piece < block.piece + block.count; ++piece) {
     const int64_t tap[3] = {piece / columnsOfWindow / s.window[1] * s.dilation[0] - s.pad[0],
                             piece / columnsOfWindow % s.window[1] * s.dilation[1] - s.pad[1],
@@ -74,21 +77,22 @@ void findPieces(const ConvolutionShape &s, const float *images, const DepthBlock
           *starts++ = zeros;
         continue;
       }
-      const float *const row = images + ((pixel.image * s.in[0] + depth) * s.in[1] + line) * s.in[2] * channels;
+      const char *const row = static_cast<const char *>(images) +
+                              ((pixel.image * s.in[0] + depth) * s.in[1] + line) * s.in[2] * bytesOfPixel;
       const int64_t column = pixel.at[2] * s.stride[2] + tap[2];
       const Inside inside(column, s.stride[2], width, s.in[2], count);
       auto findEdges = [&](int64_t from, int64_t to) {
         for (int64_t i = from; i < to; ++i) {
-          starts[i] = joined ? edges : zeros;
+          starts[i] = joined ? reinterpret_cast<const float *>(edges) : zeros;
           if (joined)
-            copyEdge(row, column + i * s.stride[2], width, s.in[2], channels, edges), edges += width * channels;
+            copyEdge(row, column + i * s.stride[2], width, s.in[2], bytesOfPixel, edges), edges += width * bytesOfPixel;
         }
       };
       findEdges(0, inside.from);
-      const float *start = row + (column + inside.from * s.stride[2]) * channels;
-      const int64_t step = s.stride[2] * channels;
+      const char *start = row + (column + inside.from * s.stride[2]) * bytesOfPixel;
+      const int64_t step = s.stride[2] * bytesOfPixel;
       for (int64_t i = inside.from; i < inside.to; ++i, start += step)
-        starts[i] = start;
+        starts[i] = reinterpret_cast<const float *>(start);
       findEdges(inside.to, count);
       starts += count;
     }
@@ -98,29 +102,37 @@ void findPieces(const ConvolutionShape &s, const float *images, const DepthBlock
 // --- The right side --------------------------------------------------------------------------------------------------
 
 /// A block of the depth of one panel: `columns` channels of the result, which are a vector's lanes behind one another.
-void packPanel(const ConvolutionShape &s, const float *weights, const DepthBlock &block, int64_t columns,
-               int64_t vectors, float *to) {
+void packPanel(const ConvolutionShape &s, Element element, const void *weights, const DepthBlock &block,
+               int64_t columns, int64_t vectors, float *to) {
   const int64_t depth = depthOf(s), taps = tapsOf(s), channels = s.inChannels / s.groups, width = vectors * kLanes;
   for (int64_t piece = block.piece; piece < block.piece + block.count; ++piece)
     for (int64_t i = block.from; i < block.from + block.run; ++i, to += width) {
       const int64_t k = piece * pieceOf(s) + i; // taps, then channels
-      const float *from = weights + k % channels * taps + k / channels;
-      for (int64_t c = 0; c < columns; ++c)
-        to[c] = from[c * depth];
+      const int64_t from = k % channels * taps + k / channels;
+      if (element == Element::F32)
+        for (int64_t c = 0; c < columns; ++c)
+          to[c] = static_cast<const float *>(weights)[from + c * depth];
+      else
+        widen(element, static_cast<const uint16_t *>(weights) + from, depth, columns, to);
       for (int64_t c = columns; c < width; ++c)
         to[c] = 0;
     }
 }
 
-void pack(const ConvolutionShape &s, int64_t typicalRows, const float *weights, float *to) {
+/// Of element `i`.
+const void *at(const void *values, Element element, int64_t i) {
+  return static_cast<const char *>(values) + i * bytesOf(element);
+}
+
+void pack(const ConvolutionShape &s, Element element, int64_t typicalRows, const void *weights, float *to) {
   const Panels panels(s, typicalRows);
   const int64_t depth = depthOf(s), groups = columnGroupsOf(s), channels = s.outChannels / groups;
   const DepthBlock all{0, piecesOf(s), 0, pieceOf(s)};
   for (int64_t group = 0; group < groups; ++group)
     for (int64_t p = 0; p < panels.count; ++p) {
       const int64_t vectors = panels.begin(p + 1) - panels.begin(p), first = panels.begin(p) * kLanes;
-      packPanel(s, weights + (group * channels + first) * depth, all, least(vectors * kLanes, channels - first),
-                vectors, to);
+      packPanel(s, element, at(weights, element, (group * channels + first) * depth), all,
+                least(vectors * kLanes, channels - first), vectors, to);
       to += vectors * kLanes * depth;
     }
 }
@@ -135,7 +147,8 @@ constexpr int64_t kNearFloats = 1 << 17;
 class Multiplication {
 public:
   explicit Multiplication(const ImplicitProduct &p)
-      : p(p), s(p.shape), panels(s, p.typicalRows), depths(s), channels(s.outChannels / columnGroupsOf(s)),
+      : p(p), s(p.shape), packed(p.packed), panels(s, p.typicalRows), depths(s),
+        channels(s.outChannels / columnGroupsOf(s)),
         firstPanel(part(columnGroupsOf(s) * panels.count, p.parts, p.part)),
         lastPanel(part(columnGroupsOf(s) * panels.count, p.parts, p.part + 1)) {
     float *to = p.scratch;
@@ -147,18 +160,20 @@ public:
     panel = p.scratch + implicitScratchFloats(s, true);
   }
 
-  void run() const {
+  void run() {
+    if (p.element != Element::F32)
+      return runHalves();
     if (isChannelwise(s))
       return runChannelwise();
     // Packed weights pass over each block of rows; others are packed once for all rows.
-    if (p.packed) {
+    if (packed) {
       const int64_t blocks = ceilDiv(p.rows, rowsOfBlock());
       for (int64_t block = 0; block < blocks; ++block) {
         const int64_t row = part(p.rows, blocks, block), rows = part(p.rows, blocks, block + 1) - row;
         for (int64_t d = 0; d < depths.count; ++d) {
           find(d, row, rows);
           for (int64_t q = firstPanel; q < lastPanel; ++q)
-            multiplyPanel(d, q, row, rows, packedPanel(d, q));
+            multiplyPanel(d, q, rows, packedPanel(d, q), resultOf(q, row), s.outChannels);
         }
       }
       return;
@@ -166,17 +181,56 @@ public:
     for (int64_t d = 0; d < depths.count; ++d)
       for (int64_t q = firstPanel; q < lastPanel; ++q) {
         const int64_t group = q / panels.count, first = panels.begin(q % panels.count) * kLanes;
-        packPanel(s, p.weights + (group * channels + first) * depthOf(s), depths[d], columnsOf(q), vectorsOf(q), panel);
+        packPanel(s, p.element, at(p.weights, p.element, (group * channels + first) * depthOf(s)), depths[d],
+                  columnsOf(q), vectorsOf(q), panel);
         const int64_t blocks = ceilDiv(p.rows, rowsOfBlock());
         for (int64_t block = 0; block < blocks; ++block) {
           const int64_t row = part(p.rows, blocks, block), rows = part(p.rows, blocks, block + 1) - row;
           find(d, row, rows);
-          multiplyPanel(d, q, row, rows, panel);
+          multiplyPanel(d, q, rows, panel, resultOf(q, row), s.outChannels);
         }
       }
   }
 
 private:
+  /// Blocks of rows, of which what a group reads is widened, a block of the depth at a time; the last one completes the
+  /// sums, which are rounded then.
+  void runHalves() {
+    const float **const found = starts;
+    float *to = panel;
+    starts = reinterpret_cast<const float **>(to), to += 2 * kPieceStarts;
+    float *const widened = to, *const sums = to + kWidenedImageFloats;
+    if (!packed)
+      pack(s, p.element, p.typicalRows, p.weights, sums + implicitSumsOf(s)), packed = sums + implicitSumsOf(s);
+    const int64_t blocks = ceilDiv(p.rows, least(rowsOfBlock(), widenedRowsOf(s)));
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t row = part(p.rows, blocks, block), rows = part(p.rows, blocks, block + 1) - row;
+      for (int64_t d = 0; d < depths.count; ++d) {
+        findPieces(s, p.image, bytesOf(p.element), depths[d], p.firstRow + row, rows, found, zeros, edges);
+        float *c = sums;
+        for (int64_t q = firstPanel; q < lastPanel; ++q) {
+          const int64_t group = q / panels.count, width = vectorsOf(q) * kLanes;
+          if (q == firstPanel || q % panels.count == 0)
+            widenPieces(depths[d], group, rows, found, widened);
+          multiplyPanel(d, q, rows, packedPanel(d, q), c, width);
+          if (d + 1 == depths.count)
+            for (int64_t r = 0; r < rows; ++r)
+              narrow(p.element, c + r * width, columnsOf(q), static_cast<uint16_t *>(p.result) + placeOf(q, row + r));
+          if (depths.count > 1)
+            c += rows * width;
+        }
+      }
+    }
+  }
+
+  void widenPieces(const DepthBlock &block, int64_t group, int64_t rows, const float *const *found, float *to) const {
+    const int64_t offset = offsetOf(group, block);
+    for (int64_t i = 0; i < block.count * rows; ++i, to += block.run) {
+      widen(p.element, reinterpret_cast<const uint16_t *>(found[i]) + offset, 1, block.run, to);
+      starts[i] = to - offset;
+    }
+  }
+
   void runChannelwise() const {
     const int64_t blocks = ceilDiv(p.rows, most(1, kImageFloats / s.inChannels));
     const DepthBlock all{0, piecesOf(s), 0, pieceOf(s)};
@@ -185,11 +239,12 @@ private:
                     rows = p.firstRow + part(p.rows, blocks, block + 1) - row;
       for (int64_t q = firstPanel; q < lastPanel; ++q) {
         const int64_t first = panels.begin(q) * kLanes, vectors = vectorsOf(q), columns = columnsOf(q);
-        if (!p.packed) // little beside the sums
-          packPanel(s, p.weights + first * depthOf(s), all, columns, vectors, panel);
+        if (!packed) // little beside the sums
+          packPanel(s, p.element, at(p.weights, p.element, first * depthOf(s)), all, columns, vectors, panel);
         const Lanes last = lanesBetween(0, columns - (vectors - 1) * kLanes);
-        Channelwise{s, p.image + first, p.packed ? p.packed + first * depthOf(s) : panel, vectors, last}.convolve(
-            row, rows, p.result + row * s.outChannels + first);
+        Channelwise{s, static_cast<const float *>(p.image) + first, packed ? packed + first * depthOf(s) : panel,
+                    vectors, last}
+            .convolve(row, rows, static_cast<float *>(p.result) + row * s.outChannels + first);
       }
     }
   }
@@ -201,7 +256,7 @@ private:
   const float *packedPanel(int64_t d, int64_t q) const {
     const int64_t first = q / panels.count * panels.vectors + panels.begin(q % panels.count);
     const DepthBlock block = depths[d];
-    return p.packed + (first * depthOf(s) + (block.piece * depths.piece + block.from) * vectorsOf(q)) * kLanes;
+    return packed + (first * depthOf(s) + (block.piece * depths.piece + block.from) * vectorsOf(q)) * kLanes;
   }
 
   /// Rows whose part of the image stays in L2 while all panels pass over it.
@@ -214,37 +269,45 @@ private:
   }
 
   void find(int64_t d, int64_t row, int64_t rows) const {
-    findPieces(s, p.image, depths[d], p.firstRow + row, rows, starts, zeros, edges);
+    findPieces(s, p.image, sizeof(float), depths[d], p.firstRow + row, rows, starts, zeros, edges);
+  }
+  /// Of a panel's first channel in a row of the result.
+  int64_t placeOf(int64_t q, int64_t row) const {
+    return (p.firstRow + row) * s.outChannels + q / panels.count * channels + panels.begin(q % panels.count) * kLanes;
+  }
+  float *resultOf(int64_t q, int64_t row) const { return static_cast<float *>(p.result) + placeOf(q, row); }
+  /// What a group's tiles read of each start.
+  int64_t offsetOf(int64_t group, const DepthBlock &block) const {
+    return group * (s.inChannels / s.groups) + block.from;
   }
 
-  void multiplyPanel(int64_t d, int64_t q, int64_t row, int64_t rows, const float *b) const {
-    const int64_t group = q / panels.count, vectors = vectorsOf(q), columns = columnsOf(q);
+  void multiplyPanel(int64_t d, int64_t q, int64_t rows, const float *b, float *c, int64_t cRow) const {
+    const int64_t vectors = vectorsOf(q), columns = columnsOf(q);
     const DepthBlock block = depths[d];
     const int64_t tiles = ceilDiv(rows, kRowsOfTile[vectors]);
     ImplicitTile tile{};
     tile.startStep = rows, tile.pieces = block.count, tile.run = block.run;
-    tile.offset = group * (s.inChannels / s.groups) + block.from;
-    tile.b = b, tile.sums.cRow = s.outChannels, tile.sums.add = d > 0;
+    tile.offset = offsetOf(q / panels.count, block);
+    tile.b = b, tile.sums.cRow = cRow, tile.sums.add = d > 0;
     tile.sums.last = lanesBetween(0, columns - (vectors - 1) * kLanes);
     int64_t share = 0; // of what comes next, in cache lines
-    if (p.packed && (lastPanel - firstPanel) * panels.vectors / panels.count * kLanes * depthOf(s) > kNearFloats) {
+    if (packed && (lastPanel - firstPanel) * panels.vectors / panels.count * kLanes * depthOf(s) > kNearFloats) {
       const bool sameDepth = q + 1 < lastPanel;
       const int64_t nextDepth = sameDepth ? d : (d + 1) % depths.count, next = sameDepth ? q + 1 : firstPanel;
       tile.ahead = reinterpret_cast<const char *>(packedPanel(nextDepth, next));
       share = ceilDiv(ceilDiv(depths[nextDepth].count * depths[nextDepth].run * vectorsOf(next) * kLanes, 16), tiles);
       tile.aheadLines = ceilDiv(share, most(block.count * (block.run / 4), 1));
     }
-    float *const c =
-        p.result + (p.firstRow + row) * s.outChannels + group * channels + panels.begin(q % panels.count) * kLanes;
     for (int64_t t = 0; t < tiles; ++t, tile.ahead += share * 64) {
       const int64_t first = part(rows, tiles, t);
-      tile.starts = starts + first, tile.sums.c = c + first * s.outChannels;
+      tile.starts = starts + first, tile.sums.c = c + first * cRow;
       kImplicitTiles.of[vectors][part(rows, tiles, t + 1) - first](tile);
     }
   }
 
   const ImplicitProduct &p;
   const ConvolutionShape &s;
+  const float *packed;
   const Panels panels;
   const DepthBlocks depths;
   const int64_t channels, firstPanel, lastPanel;

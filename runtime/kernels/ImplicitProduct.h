@@ -4,16 +4,20 @@
 #pragma once
 
 #include "Convolution.h"
+#include "Element.h"
 
 namespace tressel::kernels {
 
-/// Rows are pixels of the result, those of all images behind one another; columns are channels of the result.
+/// Rows are pixels of the result, those of all images behind one another; columns are channels of the result. Image,
+/// result and weights that are not packed are of `element`s.
 struct ImplicitProduct {
-  const ConvolutionShape &shape;                     ///< of one image
-  int64_t typicalRows = 1;                           ///< decides the panels' width, as RightSide::rows
-  const float *image = nullptr;                      ///< of the batch
-  const float *weights = nullptr, *packed = nullptr; ///< as they stand (channels of the result outermost), or packed
-  float *result = nullptr;                           ///< of the batch
+  const ConvolutionShape &shape; ///< of one image
+  Element element = Element::F32;
+  int64_t typicalRows = 1;       ///< decides the panels' width, as RightSide::rows
+  const void *image = nullptr;   ///< of the batch
+  const void *weights = nullptr; ///< as they stand (channels of the result outermost), or
+  const float *packed = nullptr; ///< packed
+  void *result = nullptr;        ///< of the batch
   int64_t firstRow = 0, rows = 0;
   int64_t part = 0, parts = 1; ///< those panels that are part `part` of `parts` nearly equal ones
   float *scratch = nullptr;    ///< implicitScratchFloats(), 64-byte aligned
@@ -21,7 +25,7 @@ struct ImplicitProduct {
 
 struct ImplicitProductKernels {
   /// All weights to `to`, packedImplicitFloats().
-  void (*pack)(const ConvolutionShape &shape, int64_t typicalRows, const float *weights, float *to);
+  void (*pack)(const ConvolutionShape &shape, Element element, int64_t typicalRows, const void *weights, float *to);
   void (*multiply)(const ImplicitProduct &);
 };
 extern const ImplicitProductKernels implicitProductBaseline, implicitProductV3, implicitProductV4;
@@ -58,12 +62,27 @@ static constexpr int64_t zerosOf(const ConvolutionShape &s) {
 /// Depth of a panel that stays in L2; where pieces begin, for as many rows and pieces as are passed over at a time;
 /// copies of pieces that reach over the image's edge.
 constexpr int64_t kImplicitDepth = 1024, kPieceStarts = 16384, kEdgeFloats = 65536, kImplicitColumns = 64;
+/// Stored in 16 bits, so many rows have their part of the image widened at a time. Their sums are f32: of one panel if
+/// the depth is one block, else of all channels.
+constexpr int64_t kWidenedImageFloats = 1 << 17, kWidenedRows = 512;
+static constexpr int64_t widenedRowsOf(const ConvolutionShape &s) {
+  const int64_t rows = kWidenedImageFloats / (depthOf(s) < kImplicitDepth ? depthOf(s) : kImplicitDepth);
+  return rows < kWidenedRows ? rows : kWidenedRows;
+}
+static constexpr int64_t implicitSumsOf(const ConvolutionShape &s) {
+  return widenedRowsOf(s) * (depthOf(s) <= kImplicitDepth ? kImplicitColumns : packedImplicitFloats(s) / depthOf(s));
+}
 /// Scratch memory of any level: starts, zeros, copies, and a panel if weights are not packed.
 static constexpr int64_t implicitScratchFloats(const ConvolutionShape &s, bool packed) {
   const int64_t piece = pieceOf(s), depth = piece < kImplicitDepth ? kImplicitDepth : piece;
-  const int64_t edges = !joinsTaps(s) ? 0 : depth < kEdgeFloats ? kEdgeFloats : depth;
+  const int64_t edges = !joinsTaps(s) ? 0 : depth < kEdgeFloats ? kEdgeFloats : (depth + 15) / 16 * 16;
   const int64_t whole = isChannelwise(s) && depthOf(s) > kImplicitDepth ? depthOf(s) : kImplicitDepth;
   return 2 * kPieceStarts + zerosOf(s) + edges + (packed ? 0 : whole * kImplicitColumns);
+}
+/// The same for 16 bits: also starts of what is widened, that, sums, and all weights if they are not packed.
+static constexpr int64_t halfImplicitScratchFloats(const ConvolutionShape &s, bool packed) {
+  return implicitScratchFloats(s, true) + 2 * kPieceStarts + kWidenedImageFloats + implicitSumsOf(s) +
+         (packed ? 0 : packedImplicitFloats(s));
 }
 
 } // namespace tressel::kernels

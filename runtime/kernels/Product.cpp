@@ -28,8 +28,8 @@ struct Panels {
 // --- Other layouts ---------------------------------------------------------------------------------------------------
 
 /// `depth` rows of one panel, at `to`.
-[[gnu::noinline]] void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, int64_t vectors,
-               float *to) {
+[[gnu::noinline]] void packPanel(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns,
+                                 int64_t vectors, float *to) {
   const int64_t width = vectors * kLanes;
   if (bColumn == 1 && columns == width) {
     for (int64_t k = 0; k < depth; ++k, b += bDepth)
@@ -65,7 +65,8 @@ struct Panels {
 constexpr int64_t kRowsOfDots = 8;
 
 /// Columns one behind the other.
-[[gnu::noinline]] void packColumns(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, float *to) {
+[[gnu::noinline]] void packColumns(const float *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns,
+                                   float *to) {
   for (int64_t c = 0; c < columns; ++c)
     for (int64_t k = 0; k < depth; ++k)
       *to++ = b[c * bColumn + k * bDepth];
@@ -83,7 +84,8 @@ void pack(const RightSide &right, const float *b, int64_t bDepth, int64_t bColum
 }
 
 /// A block of the left side with dense depth. A few rows at a time: a line that is written is written to its end.
-[[gnu::noinline]] void copyLeft(const float *a, int64_t aRow, int64_t aDepth, int64_t rows, int64_t depth, float *to, int64_t toRow) {
+[[gnu::noinline]] void copyLeft(const float *a, int64_t aRow, int64_t aDepth, int64_t rows, int64_t depth, float *to,
+                                int64_t toRow) {
   constexpr int64_t kAtOnce = 16;
   int64_t r = 0;
   for (; r + kAtOnce <= rows; r += kAtOnce)
@@ -153,8 +155,8 @@ void fetchAhead(PanelProduct &panel, int64_t rightFloats, const float *ahead, in
 // --- All of it -------------------------------------------------------------------------------------------------------
 
 /// Rows times columns, both dense along the depth.
-[[gnu::noinline]] void multiplyByDots(const float *a, int64_t aRow, int64_t rows, const float *b, int64_t bColumn, int64_t columns,
-                    int64_t depth, float *c, int64_t cRow, bool add) {
+[[gnu::noinline]] void multiplyByDots(const float *a, int64_t aRow, int64_t rows, const float *b, int64_t bColumn,
+                                      int64_t columns, int64_t depth, float *c, int64_t cRow, bool add) {
   const int64_t highs = ceilDiv(rows, kMostDotRows), wides = ceilDiv(columns, kMostDotColumns);
   for (int64_t i = 0; i < highs; ++i) {
     const int64_t row = part(rows, highs, i), numRows = part(rows, highs, i + 1) - row;
@@ -233,8 +235,8 @@ void multiply(const Product &p) {
 constexpr int64_t kWidenedFloats = 4096;
 
 /// A block of the left side, as copyLeft.
-[[gnu::noinline]] void widenLeft(Element element, const uint16_t *a, int64_t aRow, int64_t aDepth, int64_t rows, int64_t depth,
-                                 float *to) {
+[[gnu::noinline]] void widenLeft(Element element, const uint16_t *a, int64_t aRow, int64_t aDepth, int64_t rows,
+                                 int64_t depth, float *to) {
   if (aRow != 1 || aDepth == 1) {
     for (int64_t r = 0; r < rows; ++r)
       widen(element, a + r * aRow, aDepth, depth, to + r * depth);
@@ -273,13 +275,14 @@ constexpr int64_t kWidenedFloats = 4096;
 }
 
 /// As packColumns.
-void widenColumns(Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns, float *to) {
+void widenColumns(Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn, int64_t depth, int64_t columns,
+                  float *to) {
   for (int64_t c = 0; c < columns; ++c)
     widen(element, b + c * bColumn, bDepth, depth, to + c * depth);
 }
 
-void packHalves(const RightSide &right, Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn, Element packedAs,
-                void *to) {
+void packHalves(const RightSide &right, Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn,
+                Element packedAs, void *to) {
   alignas(64) float block[kWidenedFloats];
   int64_t done = 0; // elements
   auto keep = [&](const float *from, int64_t count) {
@@ -308,8 +311,8 @@ void packHalves(const RightSide &right, Element element, const uint16_t *b, int6
   }
 }
 
-/// Everything passes through f32 in scratch: the left side a block at a time, the right side a panel at a time, and the sums of a few
-/// panels, which are rounded when they are complete.
+/// Everything passes through f32 in scratch: the left side a block at a time, the right side a panel at a time, and the
+/// sums of a few panels, which are rounded when they are complete.
 void multiplyHalves(const HalfProduct &p) {
   const Panels panels(p.right);
   const int64_t k = p.right.k, n = p.right.n, firstPanel = part(panels.count, p.parts, p.part),
@@ -345,7 +348,8 @@ void multiplyHalves(const HalfProduct &p) {
             else if (narrowed)
               widenColumns(p.packedAs, narrowed + column * k + k0, 1, k, depth, columns, right);
             else
-              widenColumns(p.element, p.b + column * p.bColumn + k0 * p.bDepth, p.bDepth, p.bColumn, depth, columns, right);
+              widenColumns(p.element, p.b + column * p.bColumn + k0 * p.bDepth, p.bDepth, p.bColumn, depth, columns,
+                           right);
             multiplyByDots(left, depth, rows, b, bColumn, columns, depth, c, sumsRow, d > 0);
             continue;
           }
@@ -363,8 +367,8 @@ void multiplyHalves(const HalfProduct &p) {
             if (narrowed)
               widen(p.packedAs, narrowed + column * k + (k0 + done) * width, 1, panel.depth * width, right);
             else
-              widenPanel(p.element, p.b + (k0 + done) * p.bDepth + column * p.bColumn, p.bDepth, p.bColumn, panel.depth, columns,
-                         vectors, right);
+              widenPanel(p.element, p.b + (k0 + done) * p.bDepth + column * p.bColumn, p.bDepth, p.bColumn, panel.depth,
+                         columns, vectors, right);
             multiplyPanel(panel);
           }
         }

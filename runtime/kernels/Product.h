@@ -37,8 +37,8 @@ struct Product {
   float *c = nullptr;
   int64_t cRow = 0; ///< columns are dense
   int64_t part = 0, parts = 1;
-  /// Of the right side, only what begins it counts if these are not 0: the panels of so many columns, so many rows. What a
-  /// panel holds behind these columns is computed too.
+  /// Of the right side, only what begins it counts if these are not 0: the panels of so many columns, so many rows.
+  /// What a panel holds behind these columns is computed too.
   int64_t columns = 0, depth = 0;
   float *scratch = nullptr; ///< productScratchFloats(), 64-byte aligned
 };
@@ -80,10 +80,11 @@ struct ProductKernels {
   void (*pack)(const RightSide &shape, const float *b, int64_t bDepth, int64_t bColumn, float *to);
   void (*multiply)(const Product &);
   /// Packed as f32, or as they are.
-  void (*packHalves)(const RightSide &shape, Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn, Element packedAs,
-                     void *to);
+  void (*packHalves)(const RightSide &shape, Element element, const uint16_t *b, int64_t bDepth, int64_t bColumn,
+                     Element packedAs, void *to);
   void (*multiplyHalves)(const HalfProduct &);
-  /// What multiplies a tile of so many vectors and rows, for the other files of the level: the tiles are most of its code.
+  /// What multiplies a tile of so many vectors and rows, for the other files of the level: the tiles are most of its
+  /// code.
   TileFn (*tile)(int64_t vectors, int64_t rows);
 };
 extern const ProductKernels productBaseline, productV3, productV4;
@@ -96,7 +97,8 @@ constexpr int64_t productScratchFloats(int64_t k, bool leftDense, bool packed) {
   return (k < kDepthOfBlock ? k : kDepthOfBlock) *
          ((leftDense ? 0 : kRowsOfBlock) + (packed ? 0 : kMostColumnsOfPanel));
 }
-/// Columns of sums that 16 bits wait for. Scratch memory of any level: a panel of the right side, sums, a block of the left side.
+/// Columns of sums that 16 bits wait for. Scratch memory of any level: a panel of the right side, sums, a block of the
+/// left side.
 constexpr int64_t kColumnsOfSums = 512;
 constexpr int64_t halfProductScratchFloats(int64_t rows, int64_t k) {
   const int64_t depth = k < kDepthOfBlock ? k : kDepthOfBlock, height = rows < kRowsOfBlock ? rows : kRowsOfBlock;

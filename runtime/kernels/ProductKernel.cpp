@@ -52,8 +52,8 @@ struct ProductState {
 
 /// What is the same whatever the type of the operands, whose elements are `Value`s.
 template <typename Value, typename Product>
-static void runAs(const ProductParams &p, Product product, void (*multiply)(const Product &), const KernelArgs &args, void *result,
-                  int64_t begin, int64_t end) {
+static void runAs(const ProductParams &p, Product product, void (*multiply)(const Product &), const KernelArgs &args,
+                  void *result, int64_t begin, int64_t end) {
   product.right = {p.n, p.k, p.typicalRows};
   product.aRow = p.a[1], product.aDepth = p.a[2], product.bDepth = p.b[1], product.bColumn = p.b[2];
   product.cRow = p.n, product.parts = p.parts, product.scratch = static_cast<float *>(args.scratch);
@@ -110,7 +110,8 @@ static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
   if (p.element == Element::F32)
     state.kernels.pack(right, static_cast<const float *>(args->buffers[0]), p.b[1], p.b[2], static_cast<float *>(to));
   else
-    state.kernels.packHalves(right, p.element, static_cast<const uint16_t *>(args->buffers[0]), p.b[1], p.b[2], p.packedAs, to);
+    state.kernels.packHalves(right, p.element, static_cast<const uint16_t *>(args->buffers[0]), p.b[1], p.b[2],
+                             p.packedAs, to);
   return runtime::kKernelOk;
 }
 

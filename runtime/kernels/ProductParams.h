@@ -9,8 +9,8 @@
 namespace tressel::kernels {
 
 /// One product per batch entry: result[b, m, n] = sum over k of left[b, m, k] * right[b, k, n]. Sizes and strides (of
-/// elements) may be symbolic. Strides are anything: transposed operands need no copy, an operand that all entries of the
-/// batch share has stride 0. The result is dense. Operands and result are of one type; sums are f32.
+/// elements) may be symbolic. Strides are anything: transposed operands need no copy, an operand that all entries of
+/// the batch share has stride 0. The result is dense. Operands and result are of one type; sums are f32.
 ///
 /// A unit of work is a block of `rows` rows (the last one may be smaller) of one of `parts` nearly equal ranges of the
 /// columns, of one entry of the batch: rows count fastest, then ranges, then the batch.
@@ -23,9 +23,9 @@ struct ProductParams {
   int64_t parts = 1;
   int64_t typicalRows = 1;     ///< m as it is expected: the form of the packed side
   int32_t left = 0, right = 1; ///< operands
-  int32_t packed = -1;         ///< the operand that holds the right side packed (without a batch), -1: it is read as it is
+  int32_t packed = -1; ///< the operand that holds the right side packed (without a batch), -1: it is read as it is
   Element packedAs = Element::F32; ///< the type of what is packed: f32, or `element`
-  std::vector<int64_t> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
+  std::vector<int64_t> symbols;    ///< in the sizes, in the order in which KernelArgs::scalars gives their values
 
   int64_t rowBlocks() const { return rows == m ? 1 : dim::ceilDiv(m, rows); }
   int64_t units() const { return dim::mul(batch, dim::mul(parts, rowBlocks())); }

@@ -70,6 +70,16 @@ func.func @main(%x: tensor<5x600xf32> {tressel.name = "x"}, %w: tensor<600x1200x
   return %1, %3, %5 : tensor<5x1200xf32>, tensor<100x400xf32>, tensor<3x96x160xf32>
 })";
 
+/// A program of f32 with another type.
+std::string inType(std::string text, const std::string &type) {
+  for (size_t at = 0; (at = text.find("f32", at)) != text.npos; at += type.size())
+    text.replace(at, 3, type);
+  return text;
+}
+/// Types of 16 bits and how far a result may be off, of itself: where sums round differently, by one or two of the
+/// type's steps.
+constexpr std::pair<const char *, double> halves[] = {{"f16", 0x1p-9}, {"bf16", 0x1p-6}};
+
 class Compile : public testing::Test {
 protected:
   Compile() : context(mlir::MLIRContext::Threading::DISABLED) {
@@ -139,11 +149,9 @@ TEST_F(Compile, Products) {
   check(products, {.allowLibrary = false}, {1e-4, 1e-4});
   EXPECT_EQ(count(products, "kernels"), 5); // three, and two that pack
 }
-TEST_F(Compile, ProductsOfHalves) { // where sums round differently, results of 16 bits differ by one of their steps
-  for (auto [type, step] : {std::pair{"f16", 0x1p-9}, {"bf16", 0x1p-6}}) {
-    std::string text = products;
-    for (size_t at = 0; (at = text.find("f32", at)) != text.npos;)
-      text.replace(at, 3, type);
+TEST_F(Compile, ProductsOfHalves) {
+  for (auto [type, step] : halves) {
+    const std::string text = inType(products, type);
     check(text.c_str(), {.allowLibrary = false}, {step, step});
     EXPECT_EQ(count(text.c_str(), "kernels"), 5) << text;
   }
@@ -157,10 +165,13 @@ TEST_F(Compile, AttentionWithMasks) {
   // Of all heads, of an image's, of a head of all images, of each; for queries alike or each its own.
   for (const char *mask : {"50xf32", "2x1x1x50xi1", "70x50xi1", "6x70x50xf32", "2x6x1x50xi1", "2x6x70x50xf32"}) {
     std::string text = attention;
-    auto replace = [&](const std::string &from, const std::string &to) { text.replace(text.find(from), from.size(), to); };
+    auto replace = [&](const std::string &from, const std::string &to) {
+      text.replace(text.find(from), from.size(), to);
+    };
     replace(", %v {causal = true}", std::string(", %v, %m {causal = ") + (std::strchr(mask, 'i') ? "false}" : "true}"));
-    replace("tensor<2x3x50x24xf32> {tressel.name = \"v\"}", std::string("tensor<2x3x50x24xf32> {tressel.name = \"v\"}, %m: tensor<") +
-                                                                  mask + "> {tressel.name = \"m\"}");
+    replace("tensor<2x3x50x24xf32> {tressel.name = \"v\"}",
+            std::string("tensor<2x3x50x24xf32> {tressel.name = \"v\"}, %m: tensor<") + mask +
+                "> {tressel.name = \"m\"}");
     replace("tensor<2x3x50x24xf32>) ->", std::string("tensor<2x3x50x24xf32>, tensor<") + mask + ">) ->");
     SCOPED_TRACE(text);
     check(text.c_str(), {.allowLibrary = false});
@@ -192,11 +203,13 @@ TEST_F(Compile, ResidualNetByPrebuiltKernels) {
   auto module = parse(residualNet);
   const codegen::CompiledProgram program =
       codegen::compile(*module, {.allowLibrary = false, .disabledPasses = {"assign-layouts"}});
-  EXPECT_EQ(llvm::count_if(program.schedule.kernels, [](const runtime::KernelDesc &k) { return k.provider == "kernels" && !k.epilogue.empty(); }), 3);
+  EXPECT_EQ(llvm::count_if(program.schedule.kernels,
+                           [](const runtime::KernelDesc &k) { return k.provider == "kernels" && !k.epilogue.empty(); }),
+            3);
 }
 
-/// The same with channels last: strides, what is scaled by channel, depthwise, groups of several features, a residual, a
-/// pool that rounds up and the mean over space.
+/// The same with channels last: strides, what is scaled by channel, depthwise, groups of several features, a residual,
+/// a pool that rounds up and the mean over space.
 const char *const channelsLastNet = R"(
 func.func @main(%x: tensor<2x17x19x32xf32> {tressel.name = "x"}, %w0: tensor<48x32x3x3xf32> {tressel.state = "w0"},
                 %b: tensor<48xf32> {tressel.state = "b"}, %w1: tensor<48x1x3x3xf32> {tressel.state = "w1"}, %w2: tensor<64x48x1x1xf32> {tressel.state = "w2"},
@@ -215,11 +228,21 @@ func.func @main(%x: tensor<2x17x19x32xf32> {tressel.name = "x"}, %w0: tensor<48x
   return %9 : tensor<2x64xf32>
 })";
 TEST_F(Compile, ChannelsLastWithLibrary) { check(channelsLastNet, {}, {1e-4, 1e-4}); }
-TEST_F(Compile, ChannelsLastWithoutLibrary) {
-  check(channelsLastNet, {.allowLibrary = false}, {1e-4, 1e-4});
-}
+TEST_F(Compile, ChannelsLastWithoutLibrary) { check(channelsLastNet, {.allowLibrary = false}, {1e-4, 1e-4}); }
 TEST_F(Compile, ChannelsLastBaseline) {
   check(channelsLastNet, {.cpu = "baseline", .allowLibrary = false}, {1e-4, 1e-4});
+}
+
+TEST_F(Compile, ConvolutionsOfHalves) { // each layer rounds
+  for (auto [type, step] : halves) {
+    const std::string last = inType(channelsLastNet, type), first = inType(residualNet, type);
+    for (const char *cpu : {"native", "baseline"}) {
+      check(last.c_str(), {.cpu = cpu, .allowLibrary = false}, {2 * step, 4 * step});
+      check(first.c_str(), {.cpu = cpu, .allowLibrary = false}, {2 * step, 4 * step});
+    }
+    EXPECT_EQ(count(last.c_str(), "kernels"), 8) << last; // all but the depthwise one, and what packs their weights
+    EXPECT_GE(count(first.c_str(), "kernels"), 4) << first;
+  }
 }
 
 // A costly value that is reduced in one order of dimensions and stored in another is kept between the passes.
@@ -236,8 +259,11 @@ func.func @main(%x: tensor<3x37xf32> {tressel.name = "x"}) -> (tensor<f32> {tres
 TEST_F(Compile, VerifiesEachPass) { check(convnet, {.verifyEach = true}); }
 
 TEST_F(Compile, PrintsEveryStage) {
-  for (auto [stage, expected] : {std::pair{"graph", "tressel.matmul"}, {"placed", "tressel.cluster"}, {"schedule", "sched.launch"},
-                                 {"llvm", "define"}, {"asm", "ret"}}) {
+  for (auto [stage, expected] : {std::pair{"graph", "tressel.matmul"},
+                                 {"placed", "tressel.cluster"},
+                                 {"schedule", "sched.launch"},
+                                 {"llvm", "define"},
+                                 {"asm", "ret"}}) {
     auto module = parse(mlp);
     std::string text;
     codegen::CompileOptions options;

@@ -4,6 +4,7 @@
 #include "runtime/kernels/ConvolutionParams.h"
 #include "tressel/runtime/Error.h"
 
+#include <cstring>
 #include <thread>
 
 namespace tressel::kernels::test {
@@ -81,10 +82,13 @@ void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic
   const ConvolutionParams p = symbolic.at(scalars.data());
   const ConvolutionShape &s = p.shape;
   const auto elements = static_cast<int64_t>(values.result.size());
-  const std::vector<float> &image = values.image, &weights = values.weights;
-  Memory x(static_cast<int64_t>(image.size()) * 4), result(elements * 4), packed(p.packed >= 0 ? p.packedBytes() : 0);
-  std::ranges::copy(p.channelsLast ? withChannelsLast(image, s.inChannels, inPlaneOf(s)) : image, x.floats());
-  std::vector<void *> buffers{x.get(), const_cast<float *>(weights.data()), result.get()};
+  // Numbers that all types hold exactly.
+  Stored image(p.channelsLast ? withChannelsLast(values.image, s.inChannels, inPlaneOf(s)) : values.image, p.element),
+      weights(values.weights, p.element);
+  Memory x(static_cast<int64_t>(values.image.size()) * bytesOf(p.element)), result(elements * bytesOf(p.element)),
+      packed(p.packed >= 0 ? p.packedBytes() : 0);
+  std::memcpy(x.get(), image.get(), values.image.size() * static_cast<size_t>(bytesOf(p.element)));
+  std::vector<void *> buffers{x.get(), weights.get(), result.get()};
   if (p.packed >= 0) {
     run(makeConvolutionPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), level),
         {buffers[1], packed.get()}, 1, 1, 0);
@@ -94,13 +98,14 @@ void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic
   for (int64_t e = 0; e < elements; ++e) {
     const int64_t plane = outPlaneOf(s), pixel = e % plane, channel = e / plane % s.outChannels,
                   i = e / plane / s.outChannels;
-    ASSERT_NEAR(result.floats()[p.channelsLast ? (i * plane + pixel) * s.outChannels + channel : e],
-                values.result[static_cast<size_t>(e)], 1e-5 * std::sqrt(double(depthOf(s))))
+    const double sum = values.result[static_cast<size_t>(e)];
+    ASSERT_NEAR(result.at(p.channelsLast ? (i * plane + pixel) * s.outChannels + channel : e, p.element), sum,
+                1e-5 * std::sqrt(double(depthOf(s))) + epsilonOf(p.element) * std::abs(sum))
         << p.text() << " at " << i << " " << channel << " " << pixel;
   }
 }
 
-/// With channels first, then last.
+/// With channels first, then last, there in all types.
 void check(ConvolutionParams p, runtime::CpuLevel level, int64_t chunk = 1) {
   const Case values(p);
   call(load(p, level), p, values, level, {}, chunk);
@@ -110,6 +115,11 @@ void check(ConvolutionParams p, runtime::CpuLevel level, int64_t chunk = 1) {
     p.packed = 2;
     call(load(p, level), p, values, level, {}, chunk);
   }
+  if (!isChannelwise(p.shape))
+    for (Element element : {Element::F16, Element::BF16}) {
+      p.element = element;
+      call(load(p, level), p, values, level, {}, chunk);
+    }
 }
 
 /// Sizes of the result for zeros before and after.

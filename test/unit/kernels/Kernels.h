@@ -29,16 +29,35 @@ inline std::vector<float> randomValues(int64_t n, unsigned seed) {
   return v;
 }
 
-inline uint16_t narrowed(float x, Element element) { return element == Element::F16 ? halfFromFloat(x) : bfloatFromFloat(x); }
-inline float widened(uint16_t x, Element element) { return element == Element::F16 ? halfToFloat(x) : bfloatToFloat(x); }
+inline uint16_t narrowed(float x, Element element) {
+  return element == Element::F16 ? halfFromFloat(x) : bfloatFromFloat(x);
+}
+inline float widened(uint16_t x, Element element) {
+  return element == Element::F16 ? halfToFloat(x) : bfloatToFloat(x);
+}
 /// How far rounding to the type moves a number, of itself.
-inline double epsilonOf(Element element) { return element == Element::F16 ? 0x1p-11 : element == Element::BF16 ? 0x1p-8 : 0; }
+inline double epsilonOf(Element element) {
+  return element == Element::F16 ? 0x1p-11 : element == Element::BF16 ? 0x1p-8 : 0;
+}
+
+/// Values as they are stored, and what those are.
+struct Stored {
+  std::vector<float> values;
+  std::vector<uint16_t> halves;
+  Stored(std::vector<float> v, Element element) : values(std::move(v)) {
+    for (float &x : values)
+      if (element != Element::F32)
+        halves.push_back(narrowed(x, element)), x = widened(halves.back(), element);
+  }
+  void *get() { return halves.empty() ? static_cast<void *>(values.data()) : halves.data(); }
+};
 
 /// Memory of exactly these bytes, aligned as the executor's: one byte more is an error under ASan.
 class Memory {
 public:
   explicit Memory(int64_t bytes)
-      : bytes_(static_cast<size_t>(bytes)), data_(static_cast<std::byte *>(::operator new(bytes_, std::align_val_t(64)))) {
+      : bytes_(static_cast<size_t>(bytes)),
+        data_(static_cast<std::byte *>(::operator new(bytes_, std::align_val_t(64)))) {
     std::fill(data_, data_ + bytes_, std::byte(0xff)); // NaN, to f32
   }
   ~Memory() { ::operator delete(data_, std::align_val_t(64)); }

@@ -32,18 +32,6 @@ runtime::LoadedKernel load(const ProductParams &p, runtime::CpuLevel level) {
   return makeProduct(describe(p, p.text(), p.packed >= 0 ? 3 : 2), Fields::parse(p.text()), level);
 }
 
-/// Values as they are stored, and what those are.
-struct Stored {
-  std::vector<float> values;
-  std::vector<uint16_t> halves;
-  Stored(std::vector<float> v, Element element) : values(std::move(v)) {
-    for (float &x : values)
-      if (element != Element::F32)
-        halves.push_back(narrowed(x, element)), x = widened(halves.back(), element);
-  }
-  void *get() { return halves.empty() ? static_cast<void *>(values.data()) : halves.data(); }
-};
-
 /// One call of `kernel`, which was made of `p`; `scalars` are the values of its symbols.
 void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, runtime::CpuLevel level,
           const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
@@ -66,7 +54,8 @@ void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, ru
         for (int64_t k = 0; k < p.k; ++k)
           sum += double(a[static_cast<size_t>(i * p.a[0] + r * p.a[1] + k * p.a[2])]) *
                  b[static_cast<size_t>(i * p.b[0] + k * p.b[1] + n * p.b[2])];
-        ASSERT_NEAR(c.at((i * p.m + r) * p.n + n, p.element), sum, 1e-5 * std::sqrt(double(p.k)) + epsilonOf(p.element) * std::abs(sum))
+        ASSERT_NEAR(c.at((i * p.m + r) * p.n + n, p.element), sum,
+                    1e-5 * std::sqrt(double(p.k)) + epsilonOf(p.element) * std::abs(sum))
             << p.text() << " at " << i << " " << r << " " << n;
       }
 }
@@ -247,13 +236,16 @@ TEST_P(Products, HalvesAreWidenedAndRounded) {
       const float x = widened(all[i], element), y = c.at(int64_t(i), element);
       ASSERT_TRUE(std::isnan(x) ? std::isnan(y) : x == y) << i << ": " << x << " is " << y;
     }
-    for (float by : {0.3f, 1.0009765625f, 1.0078125f, 100.0f, 1e-3f, -7.0f}) { // sums of one product have all their bits
+    for (float by :
+         {0.3f, 1.0009765625f, 1.0078125f, 100.0f, 1e-3f, -7.0f}) { // sums of one product have all their bits
       factor[0] = narrowed(by, element);
       results(one);
       for (size_t i = 0; i < all.size(); ++i) {
-        const float expected = widened(narrowed(widened(all[i], element) * widened(factor[0], element), element), element),
+        const float expected =
+                        widened(narrowed(widened(all[i], element) * widened(factor[0], element), element), element),
                     y = c.at(int64_t(i), element);
-        ASSERT_TRUE(std::isnan(expected) ? std::isnan(y) : expected == y) << i << " times " << by << " is " << y << ", not " << expected;
+        ASSERT_TRUE(std::isnan(expected) ? std::isnan(y) : expected == y)
+            << i << " times " << by << " is " << y << ", not " << expected;
       }
     }
   }
@@ -273,7 +265,8 @@ TEST_P(Products, SumsOfHalvesAreF32) {
         Memory c(m * p.n * 2), to(packed ? p.packedBytes() : 0);
         std::vector<void *> buffers{a.data(), b.data(), c.get()};
         if (packed) {
-          run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), GetParam()), {b.data(), to.get()}, 1, 1, 0);
+          run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), GetParam()),
+              {b.data(), to.get()}, 1, 1, 0);
           buffers.insert(buffers.begin() + 2, to.get());
         }
         run(load(p, GetParam()), buffers, 1, 1, p.scratchBytes());
