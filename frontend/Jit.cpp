@@ -702,7 +702,12 @@ void JitCore::exportPackage(const std::string &path, const ExportOptions &option
     types.push_back(spec.type());
   }
   std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where), names), body, nullptr);
-  recorder.exportPackage(results, {.path = path, .cpu = options.cpu, .outputNames = options.outputs});
+  recorder.exportPackage(results, {.path = path,
+                                   .cpu = options.cpu,
+                                   .outputNames = options.outputs,
+                                   .deterministic = impl_->options.deterministic,
+                                   .measure = impl_->options.measure,
+                                   .winograd = impl_->options.winograd});
 }
 
 void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &body, const std::source_location &where) {

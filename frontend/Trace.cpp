@@ -543,6 +543,7 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
   codegen::CompileOptions compile;
   compile.cpu = request.cpu;
   compile.allowLibrary = false; // a package runs with the runtime library alone
+  compile.deterministic = request.deterministic, compile.measure = request.measure, compile.winograd = request.winograd;
   codegen::CompiledProgram compiled = codegen::compile(*impl.module, compile);
   runtime::PackageFunction function{.name = "main", .schedule = &compiled.schedule};
   runtime::CpuLevel level = runtime::CpuLevel::Baseline;

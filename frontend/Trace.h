@@ -47,6 +47,7 @@ struct ExportRequest {
   std::string path;
   std::string cpu = "native";
   std::vector<std::string> outputNames; ///< one per result, or none
+  bool deterministic = false, measure = false, winograd = false;
 };
 
 class TraceRecorder : public Recorder {

@@ -23,6 +23,13 @@ inline std::vector<ConvolutionShape> convolutionShapes() {
           {1024, 2048, 14, 1, 2}, {2048, 512, 7, 1, 1},  {512, 512, 7, 3, 1}};
 }
 
+/// Those of them that Winograd's method computes: 3 x 3 windows without stride.
+inline std::vector<ConvolutionShape> winogradShapes() {
+  std::vector<ConvolutionShape> shapes = convolutionShapes();
+  std::erase_if(shapes, [](const ConvolutionShape &s) { return s.window != 3 || s.stride != 1; });
+  return shapes;
+}
+
 /// Floating-point operations of ResNet-50 for one image of 224 x 224 pixels.
 double resnet50Flops();
 /// Those that `threads` threads do in a second, multiplying and adding in registers only.
@@ -34,5 +41,7 @@ inline constexpr double kConvolutionSeconds = 16e-3;
 /// Seconds of one of oneDNN's direct convolutions at its best: image, weights and result in the layouts it asks for,
 /// nothing copied. On as many threads as OMP_NUM_THREADS says.
 double libraryConvolution(const ConvolutionShape &shape);
+/// The same of bf16.
+double libraryHalfConvolution(const ConvolutionShape &shape);
 
 } // namespace tressel::bench

@@ -33,43 +33,42 @@ struct Contest {
   std::vector<std::function<void()>> arms;
   std::vector<memory> kept;
 
-  explicit Contest(const ProductShape &shape) {
+  Contest(const ProductShape &shape, memory::data_type type) {
     const auto [m, k, n] = shape;
     static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     static dnnl::stream stream(engine);
     using Dims = memory::dims;
-    constexpr auto f32 = memory::data_type::f32;
     std::mt19937 rng(1);
     auto make = [&](const memory::desc &desc) {
       kept.emplace_back(desc, engine);
-      auto *values = static_cast<float *>(kept.back().get_data_handle());
+      auto *values = static_cast<float *>(kept.back().get_data_handle()); // without their low halves, also pairs of bf16
       for (size_t i = 0; i < desc.get_size() / sizeof(float); ++i)
-        values[i] = static_cast<float>(rng() % 1000) / 1000 - 0.5f;
+        values[i] = static_cast<float>(rng() % 100) / 64 - 0.5f;
       return kept.back();
     };
-    const memory x = make({Dims{m, k}, f32, Dims{k, 1}}), w = make({Dims{k, n}, f32, Dims{n, 1}}),
-                 y = make({Dims{m, n}, f32, Dims{n, 1}});
+    const memory x = make({Dims{m, k}, type, Dims{k, 1}}), w = make({Dims{k, n}, type, Dims{n, 1}}),
+                 y = make({Dims{m, n}, type, Dims{n, 1}});
     auto packed = [&](const memory &from, const memory::desc &to) {
       memory result = make(to), source = from;
       dnnl::reorder(source, result).execute(stream, source, result);
       return result;
     };
     const matmul::primitive_desc product(
-        matmul::desc(x.get_desc(), memory::desc(Dims{k, n}, f32, memory::format_tag::any), y.get_desc()), engine);
+        matmul::desc(x.get_desc(), memory::desc(Dims{k, n}, type, memory::format_tag::any), y.get_desc()), engine);
     arms.push_back([call = matmul(product), x, y, weights = packed(w, product.weights_desc())] {
       call.execute(stream, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, y}});
       stream.wait();
     });
     const inner_product_forward::primitive_desc inner(
         inner_product_forward::desc(dnnl::prop_kind::forward_inference, x.get_desc(),
-                                    memory::desc(Dims{n, k}, f32, memory::format_tag::any), y.get_desc()),
+                                    memory::desc(Dims{n, k}, type, memory::format_tag::any), y.get_desc()),
         engine);
-    const memory transposed({Dims{n, k}, f32, Dims{1, n}}, engine, w.get_data_handle());
+    const memory transposed({Dims{n, k}, type, Dims{1, n}}, engine, w.get_data_handle());
     arms.push_back([call = inner_product_forward(inner), x, y, weights = packed(transposed, inner.weights_desc())] {
       call.execute(stream, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, y}});
       stream.wait();
     });
-    if (openBlas())
+    if (type == memory::data_type::f32 && openBlas())
       if (const auto gemm = reinterpret_cast<Gemm>(dlsym(openBlas(), "cblas_sgemm")))
         arms.push_back([=, m = int(m), n = int(n), k = int(k)] {
           constexpr int rowMajor = 101, plain = 111;
@@ -95,13 +94,16 @@ struct Contest {
 
 } // namespace
 
-double libraryProduct(const ProductShape &shape) {
-  static std::map<ProductShape, Contest> contests;
-  auto [found, isNew] = contests.try_emplace(shape, shape);
+static double secondsOf(const ProductShape &shape, memory::data_type type) {
+  static std::map<ProductShape, Contest> contests; // a process has one row, and a row one type
+  auto [found, isNew] = contests.try_emplace(shape, shape, type);
   if (isNew)
     found->second.keepTheBest();
   return secondsPerCall(found->second.arms[0], kProductSeconds);
 }
+
+double libraryProduct(const ProductShape &shape) { return secondsOf(shape, memory::data_type::f32); }
+double libraryHalfProduct(const ProductShape &shape) { return secondsOf(shape, memory::data_type::bf16); }
 
 std::string libraries() {
   const dnnl_version_t *v = dnnl_version();

@@ -29,6 +29,8 @@ inline constexpr double kProductSeconds = 16e-3;
 /// this is, as the release of Debian 12 does not know new ones), on as many threads as OMP_NUM_THREADS and
 /// OPENBLAS_NUM_THREADS say.
 double libraryProduct(const ProductShape &shape);
+/// The same of operands and a result of bf16, by oneDNN.
+double libraryHalfProduct(const ProductShape &shape);
 
 /// Names and versions.
 std::string libraries();

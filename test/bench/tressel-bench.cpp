@@ -17,6 +17,7 @@
 #include <thread>
 
 using namespace tressel;
+using tressel::bench::Arm;
 using tressel::bench::Arms;
 using tressel::bench::attentionShapes;
 using tressel::bench::ConvolutionShape;
@@ -108,7 +109,7 @@ Arms traceOp() {
 /// A package, called as a deployed program calls it: in the caller's thread, no futures in between.
 class Packaged {
 public:
-  /// Elements of the inputs and of the output, all f32.
+  /// Elements of the inputs and of the output, at most as large as f32.
   Packaged(const std::function<void(const std::string &path)> &exportTo, const std::vector<int64_t> &inputs, int64_t output)
       : y_(values(output)) {
     for (int64_t n : inputs)
@@ -118,9 +119,11 @@ public:
     context_.emplace(runtime::Package::open(path).context());
     std::filesystem::remove(path); // it stays mapped
   }
-  template <typename Net> static Packaged layer(Net net, const Shape &input, int64_t output) {
+  template <typename Net> static Packaged layer(Net net, const Shape &input, int64_t output, DType type = f32, bool winograd = false) {
     net.initialize({{f32, input}}, /*seed=*/1);
-    return Packaged([&](const std::string &path) { net.export_package(path, {.inputs = {{f32, input, "x"}}}); },
+    net.to(type);
+    const auto call = jit([net](Tensor x) { return net(x); }, {.winograd = winograd});
+    return Packaged([&](const std::string &path) { call.export_package(path, {.inputs = {{type, input, "x"}}}); },
                     {input.numElements()}, output);
   }
   void run() {
@@ -144,16 +147,22 @@ private:
   std::optional<runtime::Context> context_;
 };
 
-Arms products() {
+/// Packages of the cases that were asked for. `make` makes one.
+Arm packages(std::function<Packaged(size_t)> make, double seconds) {
   auto layers = std::make_shared<std::map<size_t, Packaged>>();
-  return {{"tressel", [=](size_t index) {
-             if (!layers->contains(index)) {
-               const ProductShape s = productShapes().at(index);
-               layers->emplace(index, Packaged::layer(nn::Dense(s.n, nullptr, {.bias = false}), Shape{s.m, s.k}, s.m * s.n));
-             }
-             return secondsPerCall([&] { layers->at(index).run(); }, kProductSeconds);
-           }},
-          {"best", [](size_t index) { return tressel::bench::libraryProduct(productShapes().at(index)); }}};
+  return [=](size_t index) {
+    if (!layers->contains(index))
+      layers->emplace(index, make(index));
+    return secondsPerCall([&] { layers->at(index).run(); }, seconds);
+  };
+}
+
+Arm product(DType type) {
+  auto make = [=](size_t index) {
+    const ProductShape s = productShapes().at(index);
+    return Packaged::layer(nn::Dense(s.n, nullptr, {.bias = false}), Shape{s.m, s.k}, s.m * s.n, type);
+  };
+  return packages(make, kProductSeconds);
 }
 
 /// A convolution whose image and result have their channels last, as networks of them keep their images between layers.
@@ -171,17 +180,12 @@ private:
   nn::Parameter weight_;
 };
 
-Arms convolutions() {
-  auto layers = std::make_shared<std::map<size_t, Packaged>>();
-  return {{"tressel", [=](size_t index) {
-             if (!layers->contains(index)) {
-               const ConvolutionShape s = convolutionShapes().at(index);
-               layers->emplace(index, Packaged::layer(ChannelsLast(s), Shape{1, s.size, s.size, s.inChannels},
-                                                      s.outChannels * s.out() * s.out()));
-             }
-             return secondsPerCall([&] { layers->at(index).run(); }, kConvolutionSeconds);
-           }},
-          {"onednn", [](size_t index) { return tressel::bench::libraryConvolution(convolutionShapes().at(index)); }}};
+Arm convolution(DType type, std::vector<ConvolutionShape> shapes = convolutionShapes(), bool winograd = false) {
+  auto make = [=](size_t index) {
+    const ConvolutionShape s = shapes.at(index);
+    return Packaged::layer(ChannelsLast(s), Shape{1, s.size, s.size, s.inChannels}, s.outChannels * s.out() * s.out(), type, winograd);
+  };
+  return packages(make, kConvolutionSeconds);
 }
 
 /// The peak is measured again for each sample: clocks change.
@@ -197,31 +201,41 @@ Arms resnetShare() {
 }
 
 Arms attention() {
-  auto layers = std::make_shared<std::map<size_t, Packaged>>();
-  return {{"tressel", [=](size_t index) {
-             if (!layers->contains(index)) {
-               const auto s = attentionShapes().at(index);
-               const Shape shape{s.heads, s.length, s.size};
-               auto f = jit([](Tensor q, Tensor k, Tensor v) { return scaled_dot_product_attention(q, k, v); });
-               auto exportTo = [&](const std::string &path) {
-                 f.export_package(path, {.inputs = {{f32, shape, "q"}, {f32, shape, "k"}, {f32, shape, "v"}}});
-               };
-               layers->emplace(index, Packaged(exportTo, std::vector(3, shape.numElements()), shape.numElements()));
-             }
-             return secondsPerCall([&] { layers->at(index).run(); }, tressel::bench::kAttentionSeconds);
-           }},
+  auto make = [](size_t index) {
+    const auto s = attentionShapes().at(index);
+    const Shape shape{s.heads, s.length, s.size};
+    auto f = jit([](Tensor q, Tensor k, Tensor v) { return scaled_dot_product_attention(q, k, v); });
+    auto exportTo = [&](const std::string &path) {
+      f.export_package(path, {.inputs = {{f32, shape, "q"}, {f32, shape, "k"}, {f32, shape, "v"}}});
+    };
+    return Packaged(exportTo, std::vector(3, shape.numElements()), shape.numElements());
+  };
+  return {{"tressel", packages(make, tressel::bench::kAttentionSeconds)},
           {"onednn", [](size_t index) { return tressel::bench::libraryAttention(attentionShapes().at(index)); }}};
 }
 
 Arms armsOf(std::string row) {
   if (row.ends_with(".t1")) // the same with one thread: the environment says so
     row.resize(row.size() - 3);
+  using namespace tressel::bench;
   if (row == "gemm.geomean")
-    return products();
+    return {{"tressel", product(f32)}, {"best", [](size_t index) { return libraryProduct(productShapes().at(index)); }}};
+  if (row == "gemm.bf16" || row == "gemm.f16")
+    return {{"tressel", product(row == "gemm.f16" ? f16 : bf16)},
+            {"f32", product(f32)},
+            {"onednn", [](size_t index) { return libraryHalfProduct(productShapes().at(index)); }}};
   if (row == "row.attention")
     return attention();
   if (row == "conv.geomean")
-    return convolutions();
+    return {{"tressel", convolution(f32)}, {"onednn", [](size_t index) { return libraryConvolution(convolutionShapes().at(index)); }}};
+  if (row == "conv.bf16")
+    return {{"tressel", convolution(bf16)},
+            {"f32", convolution(f32)},
+            {"onednn", [](size_t index) { return libraryHalfConvolution(convolutionShapes().at(index)); }}};
+  if (row == "conv.winograd")
+    return {{"tressel", convolution(f32, winogradShapes(), true)},
+            {"direct", convolution(f32, winogradShapes())},
+            {"onednn", [](size_t index) { return libraryConvolution(winogradShapes().at(index)); }}};
   if (row == "infer.resnet50.flops-share")
     return resnetShare();
   if (row == "hybridize.lenet.b64")

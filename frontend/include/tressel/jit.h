@@ -211,8 +211,8 @@ public:
   void trace_only(typename detail::CallParameter<P>::Type... args) const {
     record(false, lineOf(args...), detail::leaf(args)...);
   }
-  /// Writes a package that runs without the compiler, with the values that Variables have now. The function's
-  /// parameters and results are Tensors.
+  /// Writes a package that runs without the compiler, with the values that Variables have now, compiled as the function's
+  /// options say. The function's parameters and results are Tensors.
   void export_package(const std::string &path, const ExportOptions &options,
                       std::source_location where = std::source_location::current()) const {
     std::tuple<P...> defaults;

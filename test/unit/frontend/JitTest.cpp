@@ -4,6 +4,7 @@
 #include <tressel/random.h>
 #include <tressel/runtime/Package.h>
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -359,6 +360,19 @@ TEST(Jit, PackageRunsWithoutTheFrontend) {
   EXPECT_NEAR(y[1], expected[1], 1e-6);
   std::filesystem::remove(path);
   EXPECT_THROW(f.export_package(path, {.inputs = {{f32, {2}, "x"}}, .outputs = {"y", "z"}}), Error);
+}
+
+TEST(Jit, PackageHasTheFunctionsOptions) {
+  Variable w(rng::normal({64, 64, 3, 3}, 1), "w");
+  const std::string path = testing::TempDir() + "jit_options.tsl";
+  for (bool winograd : {false, true}) {
+    auto f = jit([=](Tensor x) { return conv(x, w, {}, {}, {}, {}, 1, /*channels_last=*/true); }, {.winograd = winograd});
+    f.export_package(path, {.inputs = {{f32, {1, 30, 30, 64}, "x"}}});
+    const auto package = runtime::Package::open(path);
+    const auto &kernels = package.schedule().kernels;
+    EXPECT_EQ(std::ranges::any_of(kernels, [](const auto &k) { return k.params.find("winograd") != std::string::npos; }), winograd);
+    std::filesystem::remove(path);
+  }
 }
 
 } // namespace
