@@ -311,6 +311,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
     }
     program = compileFor(module, options, target, list, report);
     report.numMeasured = measurements.numMeasured();
+    report.numKnown = measurements.numFound();
   }
   if (options.report)
     *options.report = report;

@@ -36,7 +36,7 @@ struct CompileReport {
   int numKernels = 0, numLibraryKernels = 0;
   /// Of the kernels with code in the image: compiled now, found in a cache, equal to another one of the program.
   int numCompiled = 0, numCached = 0, numShared = 0;
-  int numMeasured = 0; ///< kernels timed, where CompileOptions::measure asks for it
+  int numMeasured = 0, numKnown = 0; ///< kernels timed, where CompileOptions::measure asks for it, and timed before
 };
 
 struct CompileOptions {

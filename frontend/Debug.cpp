@@ -59,7 +59,10 @@ namespace detail {
 bool checkingNan() {
   static const bool everywhere = [] {
     const char *text = std::getenv("TRESSEL_CHECK_NAN");
-    return text && *text && std::string(text) != "0";
+    const std::string value = text ? text : "";
+    if (!value.empty() && value != "0" && value != "1")
+      std::cerr << "tressel: TRESSEL_CHECK_NAN is '" << value << "', which is neither 0 nor 1; nothing is checked\n";
+    return value == "1";
   }();
   return everywhere || checkNanDepth > 0;
 }

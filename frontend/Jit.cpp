@@ -10,9 +10,11 @@
 #include <tressel/jit.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -28,8 +30,15 @@ double secondsNow() {
 /// TRESSEL_CHECK_TRACE: compare at each Nth call of a program. 0: only at its second.
 uint64_t checkInterval() {
   static const uint64_t interval = [] {
-    const char *text = std::getenv("TRESSEL_CHECK_TRACE");
-    return text ? std::strtoull(text, nullptr, 10) : 0;
+    const char *given = std::getenv("TRESSEL_CHECK_TRACE");
+    const std::string text = given ? given : "";
+    uint64_t n = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (!text.empty() && (problem != std::errc() || end != text.data() + text.size())) {
+      std::cerr << "tressel: TRESSEL_CHECK_TRACE is '" << text << "', which is no number; calls are compared at the second only\n";
+      n = 0;
+    }
+    return n;
   }();
   return interval;
 }

@@ -66,7 +66,7 @@ struct Program {
   std::string cpuLevel;
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
-  int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0;
+  int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0;
   std::string noCache; ///< why kernels could not be kept on disk, where they should have been
 };
 

@@ -293,7 +293,7 @@ public:
     program.numKernels = report.numKernels;
     program.numLibraryKernels = report.numLibraryKernels;
     program.numCompiled = report.numCompiled, program.numCached = report.numCached, program.numShared = report.numShared;
-    program.numMeasured = report.numMeasured;
+    program.numMeasured = report.numMeasured, program.numKnown = report.numKnown;
     if (request.useCache)
       program.noCache = options.cache ? options.cache->problem() : codegen::ObjectCache::whyNone();
     return program;

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unistd.h>
+#include <utility>
 
 namespace tressel::tool {
 
@@ -144,8 +145,8 @@ static int inspectPackage(const InspectArgs &args) {
   std::printf("needs\n  cpu level %s, %s of scratch memory%s\n ", levels.empty() ? "baseline" : levels.c_str(),
               humanBytes(dim::bounds(s.peakBytes).lo).c_str(),
               dim::isConstant(s.peakBytes) ? "" : " or more, by the sizes");
-  for (const auto &[provider, count] : providers)
-    std::printf(" %s kernels: %d", provider.c_str(), count);
+  for (const char *before = " kernels by provider: "; const auto &[provider, count] : providers)
+    std::printf("%s%s %d", std::exchange(before, ", "), provider.c_str(), count);
   std::printf("\n");
   return kOk;
 }

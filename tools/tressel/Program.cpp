@@ -17,14 +17,19 @@ Program compileWithProgress(CompileRequest request) {
     line.show("compiling: " + step +
               (all ? " " + std::to_string(done) + " of " + std::to_string(all) + " kernels" : std::string()));
   };
-  return compiler().compile(request);
+  Program program = compiler().compile(request);
+  if (request.measure && !program.numMeasured && !program.numKnown)
+    note("--measure: there is nothing to measure, no product or convolution of fixed sizes for which kernels of several providers are near "
+         "each other");
+  return program;
 }
 
 std::string kernelCounts(const Program &program) {
   return std::to_string(program.numKernels) + " kernels, " + std::to_string(program.numLibraryKernels) +
          " of a library; machine code (epilogues of libraries too): " + std::to_string(program.numCompiled) + " compiled, " +
          std::to_string(program.numCached) + " cached, " + std::to_string(program.numShared) + " equal to another" +
-         (program.numMeasured ? "; " + std::to_string(program.numMeasured) + " timed" : "");
+         (program.numMeasured ? "; " + std::to_string(program.numMeasured) + " timed" : "") +
+         (program.numKnown ? "; " + std::to_string(program.numKnown) + " timed before" : "");
 }
 
 ReadyProgram compileModel(const CompileRequest &request) {

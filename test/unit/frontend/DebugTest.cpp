@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -251,6 +252,28 @@ TEST(TraceCheck, SaysWhatDiffers) {
   EXPECT_NE(operands.find("sub at "), std::string::npos) << operands;
   EXPECT_NE(operands.find(": operand 0 is another one: a computed f32[2, 2]; operand 1 is another one"), std::string::npos)
       << operands;
+}
+
+// Each in a process of its own: what the environment holds is read once.
+TEST(DebugDeathTest, BadValuesInTheEnvironmentAreTold) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto runWith = [](const char *name, const char *value) {
+    setenv(name, value, 1);
+    auto f = jit([](Tensor x) { return log(x); });
+    try {
+      for (int i = 0; i < 3; ++i)
+        f(tensor({-1})).wait();
+    } catch (const RuntimeError &) {
+      std::exit(1);
+    }
+    std::exit(0);
+  };
+  EXPECT_EXIT(runWith("TRESSEL_CHECK_NAN", "yes"), testing::ExitedWithCode(0),
+              "^tressel: TRESSEL_CHECK_NAN is 'yes', which is neither 0 nor 1; nothing is checked\n$");
+  EXPECT_EXIT(runWith("TRESSEL_CHECK_NAN", "0"), testing::ExitedWithCode(0), "^$");
+  EXPECT_EXIT(runWith("TRESSEL_CHECK_NAN", "1"), testing::ExitedWithCode(1), "");
+  EXPECT_EXIT(runWith("TRESSEL_CHECK_TRACE", "2x"), testing::ExitedWithCode(0), "TRESSEL_CHECK_TRACE is '2x', which is no number");
+  EXPECT_EXIT(runWith("TRESSEL_CHECK_TRACE", "2"), testing::ExitedWithCode(0), "^$");
 }
 
 } // namespace
