@@ -1,5 +1,6 @@
 // tressel inspect and tressel devices.
 #include "tools/tressel/Program.h"
+#include "tools/tressel/Timelines.h"
 #include "tools/tressel/Tool.h"
 
 #include "tressel/runtime/Cpu.h"
@@ -7,7 +8,6 @@
 #include "tressel/runtime/ThreadPool.h"
 
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unistd.h>
@@ -159,13 +159,7 @@ int devicesCommand(bool asJson) {
   int threads = runtime::ThreadPool::global().numThreads();
   std::string level(runtime::nameOf(runtime::hostCpuLevel()));
   int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  std::string model = "x86-64";
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) {
-      model = line.substr(std::min(line.find(':') + 2, line.size()));
-      break;
-    }
+  const std::string model = processorName();
   if (asJson) {
     json cpu{{"name", "cpu"}, {"model", model}, {"threads", threads}, {"level", level}, {"memory_bytes", memory}};
     std::fputs(dump({{"schema", 1}, {"devices", {cpu}}}).c_str(), stdout);

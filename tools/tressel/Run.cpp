@@ -1,6 +1,7 @@
 // tressel run: inputs from files or random numbers, outputs shown, written or compared, times measured.
 #include "tools/tressel/Inputs.h"
 #include "tools/tressel/Program.h"
+#include "tools/tressel/Timelines.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
 
@@ -60,13 +61,10 @@ public:
       outputs_.push_back(HostTensor::allocate(sized(output.type)));
     if (bound_)
       return;
-    std::vector<void *> pointers;
     for (const auto &state : program_.schedule().states)
       if (state.kind != runtime::StateKind::Derived)
         states_.push_back(valueOf(state.name, state.type, inputs, "state"));
-    for (HostTensor &s : states_)
-      pointers.push_back(s.data.get());
-    context_.bindStates(pointers);
+    context_.bindStates(pointers(states_));
     bound_ = true;
   }
 
@@ -79,12 +77,7 @@ public:
   }
 
   void run() {
-    std::vector<const void *> in;
-    std::vector<void *> out;
-    for (HostTensor &t : inputs_)
-      in.push_back(t.data.get());
-    for (HostTensor &t : outputs_)
-      out.push_back(t.data.get());
+    const std::vector<void *> in = pointers(inputs_), out = pointers(outputs_);
     using Clock = std::chrono::steady_clock;
     for (int i = 0; i < args_.warmup; ++i)
       context_.run(in, out, dims_);
@@ -94,6 +87,20 @@ public:
       seconds_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     }
   }
+
+  /// One more call, of which the commands are timed. The outputs of those before stay as they are.
+  runtime::Timeline profile() {
+    std::vector<HostTensor> outputs;
+    for (const HostTensor &t : outputs_)
+      outputs.push_back(HostTensor::allocate(t.type));
+    runtime::Profile profile;
+    context_.setProfile(&profile);
+    context_.run(pointers(inputs_), pointers(outputs), dims_);
+    context_.setProfile(nullptr);
+    return runtime::measured(numbers(), profile, processorName());
+  }
+  /// The schedule with the sizes of the calls.
+  runtime::Schedule numbers() const { return runtime::instantiate(program_.schedule(), dims_); }
 
   /// Compares one output; true if within the tolerances.
   bool check(const std::string &name, const HostTensor &want, const std::string &file) {
@@ -131,6 +138,12 @@ public:
   }
 
 private:
+  static std::vector<void *> pointers(const std::vector<HostTensor> &tensors) {
+    std::vector<void *> list;
+    for (const HostTensor &t : tensors)
+      list.push_back(t.data.get());
+    return list;
+  }
   /// Symbolic sizes: from --dim, else from the inputs, else the least, with a word on it.
   void bindDims(const Named &inputs) {
     const runtime::Schedule &schedule = program_.schedule();
@@ -309,6 +322,10 @@ int runCommand(const RunArgs &args) {
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   checkTolerances(args.rtol, args.atol);
+  if (!args.timeline.empty())
+    checkTimelineFile(args.timeline);
+  if (args.timeline == "-" && args.json)
+    throw UsageError("--timeline - and --json would both write to standard output; give the timeline a file");
   std::map<std::string, int64_t> dims = parseSizes(args.dims);
   std::vector<Given> given;
   for (const std::string &option : args.inputs)
@@ -395,6 +412,13 @@ int runCommand(const RunArgs &args) {
       printOutputs(runner);
     if (args.repeat > 1)
       printTimes(runner);
+  }
+  if (!args.timeline.empty()) {
+    runtime::Timeline timeline = runner.profile();
+    timeline.program = fs::path(args.model).filename().string();
+    writeTimelines(args.timeline, runner.numbers(), {&timeline, 1});
+    note("the timeline is of one more call, " + humanSeconds(runtime::seconds(timeline.end)) +
+         ", not among those timed");
   }
   return agrees ? kOk : kDiffers;
 }

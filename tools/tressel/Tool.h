@@ -89,7 +89,7 @@ struct CompileArgs {
        measure = false, winograd = false, verifyEach = false;
 };
 struct RunArgs {
-  std::string model, device = "cpu", testData, outputDir;
+  std::string model, device = "cpu", testData, outputDir, timeline;
   std::vector<std::string> inputs, dims, expect, libraries;
   std::optional<uint64_t> randomSeed;
   double rtol = 1e-4, atol = 1e-5;

@@ -32,7 +32,8 @@ Examples:
   tressel run model.onnx --random-inputs 1
   tressel run model.onnx --dim batch=4 --input x=x.npy --output-dir out
   tressel run model.tsl --input x=x.npy --expect y=y.npy --rtol 1e-4 --atol 1e-5
-  tressel run model.onnx --random-inputs 1 --warmup 10 --repeat 100 --json)";
+  tressel run model.onnx --random-inputs 1 --warmup 10 --repeat 100 --json
+  tressel run model.onnx --random-inputs 1 --timeline model.html)";
 constexpr char kCompileExamples[] = R"(
 Examples:
   tressel compile model.onnx -o model.tsl            a package for this machine
@@ -162,7 +163,9 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_flag("--winograd", a.winograd,
               "3x3 convolutions may use Winograd's method: faster, but results are off by up to some 1e-4 of the largest");
   c->add_option("--load-library", a.libraries, "FILE.so with kernels of custom ops that the program uses (repeatable)");
-  later(c, "--timeline");
+  c->add_option("--timeline", a.timeline,
+                "FILE.json (Perfetto), .svg, .html or .dot: draw when the commands of one more call ran; - draws in the "
+                "terminal");
   c->footer(kRunExamples);
 }
 

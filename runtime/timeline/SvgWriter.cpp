@@ -1,0 +1,262 @@
+// One picture of all timelines, beneath each other on one axis. It is for documents and reports: bounded in size whatever the number of
+// commands, and without a script.
+#include "Format.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tressel::runtime {
+
+using namespace timeline;
+
+namespace {
+
+constexpr double kWidth = 1200, kLeft = 150, kRight = 1126;      // of the picture, and where time begins and ends in it
+constexpr double kLaneHeight = 20, kLaneGap = 2, kRowGap = 8;    // of a resource's lanes, and between resources
+constexpr double kMostHeight = 132;                              // of one resource: many lanes become thinner
+constexpr double kCharacter = 6.05;                              // of the 10 point font of fixed width
+constexpr double kLeast = 0.5;                                   // narrower spans are drawn together
+
+std::string number(double value) {
+  std::string text = fixed(value, 2);
+  while (text.ends_with('0'))
+    text.pop_back();
+  if (text.ends_with('.'))
+    text.pop_back();
+  return text;
+}
+
+constexpr std::string_view kStyle = R"(<style>
+text { font: 11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1f2937 }
+.title { font-size: 15px; font-weight: 600 }
+.heading { font-size: 12px; font-weight: 600 }
+.faint { fill: #6b7280 }
+.end { text-anchor: end }
+.middle { text-anchor: middle }
+.on { font: 10px "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #fff }
+.page { fill: #fff }
+.row { fill: #f3f4f6 }
+.grid { stroke: #d1d5db; stroke-width: 0.75 }
+.critical { stroke: #e11d48; stroke-width: 2 }
+.path { fill: none; stroke: #e11d48; stroke-width: 1.25 }
+.bound { stroke: #1f2937; stroke-width: 1.5; stroke-dasharray: 5 3 }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e5e7eb }
+  .faint { fill: #9ca3af }
+  .on { fill: #fff }
+  .page { fill: #14171c }
+  .row { fill: #1f242c }
+  .grid { stroke: #374151 }
+  .critical, .path { stroke: #fb7185 }
+  .bound { stroke: #e5e7eb }
+}
+</style>
+)";
+
+class Picture {
+public:
+  Picture(const Schedule &schedule, std::span<const Timeline> timelines)
+      : schedule_(schedule), timelines_(timelines), end_(endOf(timelines)), ticks_(ticksFor(end_, 9)) {}
+
+  std::string draw() && {
+    line(text(16, 26, "title", timelines_.empty() ? schedule_.name : timelines_.front().program, 100));
+    legend();
+    y_ = 44;
+    for (const Timeline &t : timelines_)
+      panel(t);
+    axis();
+    const std::string height = number(y_);
+    return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(kWidth) + " " + height + "\" width=\"" +
+           number(kWidth) + "\" height=\"" + height + "\">\n" + std::string(kStyle) + "<rect class=\"page\" width=\"" +
+           number(kWidth) + "\" height=\"" + height + "\"/>\n" + body_ + "</svg>\n";
+  }
+
+private:
+  void line(std::string_view element) { (body_ += element) += '\n'; }
+  double x(Picoseconds t) const { return kLeft + static_cast<double>(t) / static_cast<double>(end_) * (kRight - kLeft); }
+
+  static std::string text(double x, double y, std::string_view style, std::string_view what, int columns) {
+    return "<text class=\"" + std::string(style) + "\" x=\"" + number(x) + "\" y=\"" + number(y) + "\">" +
+           xmlEscaped(elided(clean(what), columns)) + "</text>";
+  }
+  static std::string straight(std::string_view style, double x1, double y1, double x2, double y2) {
+    return "<line class=\"" + std::string(style) + "\" x1=\"" + number(x1) + "\" y1=\"" + number(y1) + "\" x2=\"" + number(x2) +
+           "\" y2=\"" + number(y2) + "\"/>";
+  }
+
+  /// At the right of the title: the kinds that occur, from right to left.
+  void legend() {
+    bool bound = false, path = false, kinds[std::size(kAllKinds)] = {};
+    for (const Timeline &t : timelines_) {
+      bound |= t.lowerBound > 0;
+      path |= !t.criticalPath.empty();
+      for (const Span &span : t.spans)
+        kinds[static_cast<size_t>(span.kind)] = true;
+    }
+    double right = kWidth - 16;
+    auto entry = [&](std::string_view name, const std::string &mark) {
+      line(text(right, 26, "faint end", name, 20));
+      right -= 6.2 * static_cast<double>(name.size()) + 18;
+      line("<g transform=\"translate(" + number(right) + " 16)\">" + mark + "</g>");
+      right -= 12;
+    };
+    if (bound)
+      entry("lower bound", "<line class=\"bound\" x1=\"6\" x2=\"6\" y1=\"-1\" y2=\"13\"/>");
+    if (path)
+      entry("critical path", "<rect class=\"critical\" fill=\"none\" x=\"1\" y=\"1\" width=\"10\" height=\"10\"/>");
+    for (size_t k = std::size(kAllKinds); k-- > 0;)
+      if (kinds[k])
+        entry(nameOf(kAllKinds[k]), "<rect rx=\"2\" width=\"12\" height=\"12\" fill=\"" + std::string(colorOf(kAllKinds[k])) + "\"/>");
+  }
+
+  void panel(const Timeline &t) {
+    std::string times = timeText(t.end);
+    if (t.lowerBound)
+      times += "; lower bound " + timeText(t.lowerBound) +
+               " (" + fixed(static_cast<double>(t.end) / static_cast<double>(t.lowerBound), 3) + " of it taken)";
+    line(text(16, y_ + 14, "heading", headingOf(t), 90));
+    line(text(kWidth - 16, y_ + 14, "faint end", times, 80));
+    y_ += 24;
+    const double top = y_;
+    if (t.spans.empty()) {
+      line(text(16, y_ + 14, "faint", "no commands", 80));
+      y_ += 22;
+      return;
+    }
+    // Rows first, then the grid over them, then what ran.
+    const Lanes lanes = lanesOf(t);
+    std::vector<double> rowTop, laneHeight;
+    for (size_t r = 0; r < t.resources.size(); ++r) {
+      const double step = std::min(kLaneHeight + kLaneGap, kMostHeight / lanes.count[r]);
+      const double height = step * lanes.count[r] + kLaneGap;
+      rowTop.push_back(y_ + kLaneGap);
+      laneHeight.push_back(step);
+      line("<rect class=\"row\" x=\"" + number(kLeft) + "\" y=\"" + number(y_) + "\" width=\"" + number(kRight - kLeft) +
+           "\" height=\"" + number(height) + "\"/>");
+      line(text(kLeft - 10, y_ + height / 2 + 4, "end", t.resources[r].name, 22));
+      const double share = t.end ? static_cast<double>(t.resources[r].busy) / static_cast<double>(t.end) : 0;
+      line(text(kWidth - 16, y_ + height / 2 + 4, "faint end", percent(share), 8));
+      y_ += height + kRowGap;
+    }
+    y_ -= kRowGap;
+    for (Picoseconds at = 0; at <= end_; at += ticks_.step)
+      line(straight("grid", x(at), top, x(at), y_));
+
+    const std::vector<bool> critical = criticalSpans(t);
+    std::vector<std::vector<uint32_t>> byLane;
+    std::vector<size_t> firstLane;
+    for (size_t r = 0; r < t.resources.size(); ++r) {
+      firstLane.push_back(byLane.size());
+      byLane.resize(byLane.size() + lanes.count[r]);
+    }
+    auto laneTop = [&](uint32_t i) {
+      const uint32_t r = t.spans[i].resource;
+      return rowTop[r] + laneHeight[r] * lanes.of[i];
+    };
+    for (uint32_t i = 0; i < t.spans.size(); ++i)
+      byLane[firstLane[t.spans[i].resource] + lanes.of[i]].push_back(i);
+    std::string frames; // over all that they might touch
+    for (const std::vector<uint32_t> &spans : byLane)
+      for (size_t i = 0; i < spans.size();) {
+        const uint32_t r = t.spans[spans[i]].resource;
+        const double gap = std::min(kLaneGap, laneHeight[r] / 4);
+        i = drawSome(t, spans, i, critical, laneTop(spans[i]), laneHeight[r] - gap, frames);
+      }
+    body_ += frames;
+    drawPath(t, [&](uint32_t i) { return laneTop(i) + (laneHeight[t.spans[i].resource] - kLaneGap) / 2; });
+    if (t.lowerBound)
+      line(straight("bound", x(t.lowerBound), top - 4, x(t.lowerBound), y_ + 4));
+    y_ += 18;
+  }
+
+  /// The span at `first` of a lane, or it and those behind it that are too narrow to be seen apart. Returns the next.
+  size_t drawSome(const Timeline &t, const std::vector<uint32_t> &spans, size_t first, const std::vector<bool> &critical, double top,
+                  double height, std::string &frames) {
+    const Span &span = t.spans[spans[first]];
+    double left = x(span.begin), right = x(span.end);
+    size_t next = first + 1;
+    bool isCritical = critical[spans[first]];
+    SpanKind kind = span.kind;
+    if (right - left < kLeast) {
+      std::map<SpanKind, Picoseconds> work{{kind, span.end - span.begin}};
+      for (; next < spans.size(); ++next) {
+        const Span &other = t.spans[spans[next]];
+        if (x(other.end) - x(other.begin) >= kLeast || x(other.begin) - right >= kLeast)
+          break;
+        right = std::max(right, x(other.end));
+        isCritical |= critical[spans[next]];
+        work[other.kind] += other.end - other.begin;
+      }
+      kind = std::ranges::max_element(work, {}, [](const auto &w) { return w.second; })->first;
+      right = std::max(right, left + kLeast);
+    }
+    const std::string box = " x=\"" + number(left) + "\" y=\"" + number(top) + "\" width=\"" + number(right - left) + "\" height=\"" +
+                            number(height) + "\"" + (right - left > 6 ? " rx=\"2\"" : "");
+    const bool alone = next == first + 1;
+    const int room = alone ? static_cast<int>((right - left - 6) / kCharacter) : 0;
+    std::string element = "<rect" + box + " fill=\"" + std::string(colorOf(kind)) + "\"><title>" +
+                          (alone ? details(span) : std::to_string(next - first) + " commands") + "</title></rect>";
+    if (room >= 3 && height >= 12)
+      element += text(left + 4, top + height / 2 + 3.5, "on", titleOf(schedule_, span), room);
+    line(element);
+    if (isCritical) {
+      const double inset = std::min(1.0, (right - left) / 4); // the frame stays within the box
+      frames += "<rect class=\"critical\" fill=\"none\" pointer-events=\"none\" x=\"" + number(left + inset) + "\" y=\"" + number(top + 1) +
+                "\" width=\"" + number(right - left - 2 * inset) + "\" height=\"" + number(height - 2) + "\"/>\n";
+    }
+    return next;
+  }
+
+  std::string details(const Span &span) const {
+    const Location &location = locationOf(schedule_, span);
+    std::string out = span.name;
+    if (!location.op.empty() && location.op != span.name)
+      out += "\n" + location.op;
+    if (!location.file.empty())
+      out += "\n" + placeOf(location);
+    std::string escaped;
+    for (size_t at = 0; at <= out.size();) { // line by line: a line's end is ours
+      const size_t end = std::min(out.find('\n', at), out.size());
+      escaped += xmlEscaped(std::string_view(out).substr(at, end - at)) + "\n";
+      at = end + 1;
+    }
+    return escaped + timeText(span.end - span.begin) + " from " + timeText(span.begin);
+  }
+
+  /// Where the critical path passes from one resource to another.
+  template <typename Middle> void drawPath(const Timeline &t, Middle middle) {
+    std::string path, last;
+    for (size_t k = 1; k < t.criticalPath.size(); ++k) {
+      const Span &from = t.spans[t.criticalPath[k - 1]], &to = t.spans[t.criticalPath[k]];
+      const double y1 = middle(t.criticalPath[k - 1]), y2 = middle(t.criticalPath[k]);
+      if (y1 == y2)
+        continue;
+      std::string piece = "M" + fixed(x(from.end), 1) + " " + fixed(y1, 1) + "L" + fixed(x(to.begin), 1) + " " + fixed(y2, 1);
+      if (piece != last)
+        path += last = std::move(piece);
+    }
+    if (!path.empty())
+      line("<path class=\"path\" d=\"" + path + "\"/>");
+  }
+
+  void axis() {
+    for (Picoseconds at = 0; at <= end_; at += ticks_.step)
+      line(text(x(at), y_ + 2, at == 0 ? "faint" : end_ - at < end_ / 50 ? "faint end" : "faint middle", ticks_.text(at), 20));
+    y_ += 14;
+  }
+
+  const Schedule &schedule_;
+  std::span<const Timeline> timelines_;
+  const Picoseconds end_;
+  const Ticks ticks_;
+  std::string body_;
+  double y_ = 0;
+};
+
+} // namespace
+
+std::string timelineSvg(const Schedule &schedule, std::span<const Timeline> timelines) {
+  return Picture(schedule, timelines).draw();
+}
+
+} // namespace tressel::runtime
