@@ -18,7 +18,7 @@ static constexpr int64_t kLeastColumns = 128;
 /// Whether the columns are cut instead of the rows: where reading the right side is most of the work, so that each
 /// range reads its own. What follows such a product is a kernel of its own, as a unit's rows are no neighbours.
 static bool cutsColumns(const ProductParams &p) {
-  constexpr int64_t fewRows = 32, moreRows = 128, farAway = int64_t(8) << 20;
+  constexpr int64_t fewRows = 32, moreRows = 128, farAway = int64_t(2) << 20;
   return dim::isConstant(p.m) && dim::isConstant(p.n) && p.batch == 1 &&
          (p.m <= fewRows || (p.m <= moreRows && dim::isConstant(p.k) && p.packedBytes() > farAway));
 }

@@ -117,13 +117,16 @@ struct PanelProduct {
 [[gnu::noinline]] void multiplyEdge(TileFn fn, Tile tile, int64_t rows, int64_t columns, int64_t vectors) {
   alignas(64) float aside[kMostRows * kMostColumns * kLanes];
   float *c = tile.c;
-  const int64_t cRow = tile.cRow, width = vectors * kLanes;
+  const int64_t cRow = tile.cRow;
   const bool add = tile.add;
-  tile.c = aside, tile.cRow = width, tile.add = false;
+  tile.c = aside, tile.cRow = vectors * kLanes, tile.add = false;
   fn(tile);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t i = 0; i < columns; ++i)
-      c[r * cRow + i] = add ? c[r * cRow + i] + aside[r * width + i] : aside[r * width + i];
+  const float *from = aside;
+  for (int64_t r = 0; r < rows; ++r, c += cRow)
+    for (int64_t i = 0; i < columns; i += kLanes, from += kLanes) {
+      const Lanes lanes = lanesBetween(0, columns - i);
+      store(c + i, add ? load(c + i, lanes) + load(from) : load(from), lanes);
+    }
 }
 
 [[gnu::noinline]] void multiplyPanel(const PanelProduct &p) {
