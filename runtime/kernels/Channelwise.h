@@ -106,6 +106,16 @@ template <bool Masked, int Window> struct ChannelwiseTileOf {
 template <bool Masked, int Window>
 constexpr auto kChannelwiseTiles = TilesOfAllSizes<ChannelwiseTileFn>::make<ChannelwiseTileOf<Masked, Window>>();
 
+/// Those taps of a dimension, from the first one's place on, that lie inside the image.
+struct Taps {
+  int64_t from, count;
+  Taps(int64_t first, int64_t dilation, int64_t window, int64_t size) {
+    from = first >= 0 ? 0 : dilation == 1 ? -first : ceilDiv(-first, dilation);
+    const int64_t to = size <= first ? 0 : least(window, dilation == 1 ? size - first : ceilDiv(size - first, dilation));
+    count = most(0, to - from);
+  }
+};
+
 /// Some vectors of channels.
 struct Channelwise {
   const ConvolutionShape &s;
@@ -121,38 +131,47 @@ struct Channelwise {
     for (int64_t left = rows; left > 0; pixel.nextLine(s)) {
       const int64_t count = least(left, s.out[2] - pixel.at[2]);
       const Inside inside(pixel.at[2] * s.stride[2] - s.pad[2], s.stride[2], reach, s.in[2], count);
+      const ChannelwiseTile line = lineOf(pixel, c);
       for (int64_t i = 0; i < inside.from; ++i)
-        convolveTile(pixel, i, 1, c);
+        convolveTile(line, pixel.at[2], i, 1);
       const int64_t middle = inside.to - inside.from, tiles = ceilDiv(middle, kRowsOfTile[vectors]);
       for (int64_t t = 0; t < tiles; ++t) {
         const int64_t first = part(middle, tiles, t);
-        convolveTile(pixel, inside.from + first, part(middle, tiles, t + 1) - first, c);
+        convolveTile(line, pixel.at[2], inside.from + first, part(middle, tiles, t + 1) - first);
       }
       for (int64_t i = inside.to; i < count; ++i)
-        convolveTile(pixel, i, 1, c);
+        convolveTile(line, pixel.at[2], i, 1);
       left -= count, c += count * s.outChannels;
     }
   }
 
 private:
-  /// Pixels of the line from `offset` behind `pixel` on: one, or some all of whose columns exist.
-  void convolveTile(const Pixel &pixel, int64_t offset, int64_t pixels, float *c) const {
-    const int64_t step[3] = {s.in[1] * s.in[2] * s.inChannels, s.in[2] * s.inChannels, s.inChannels},
-                  bStep[3] = {s.window[1] * s.window[2] * vectors * kLanes, s.window[2] * vectors * kLanes,
-                              vectors * kLanes};
+  /// What all tiles of a line have in common; as if they began at its first column.
+  ChannelwiseTile lineOf(const Pixel &pixel, float *c) const {
+    const int64_t step[2] = {s.in[1] * s.in[2] * s.inChannels, s.in[2] * s.inChannels};
     ChannelwiseTile tile{images + pixel.image * inPlaneOf(s) * s.inChannels, s.stride[2] * s.inChannels, b};
-    for (int d = 0; d < 3; ++d) {
-      const int64_t first = (pixel.at[d] + (d == 2 ? offset : 0)) * s.stride[d] - s.pad[d];
-      const int64_t from = first >= 0 ? 0 : ceilDiv(-first, s.dilation[d]),
-                    to = s.in[d] <= first ? 0 : least(s.window[d], ceilDiv(s.in[d] - first, s.dilation[d]));
-      tile.count[d] = most(0, to - from), tile.imageStep[d] = s.dilation[d] * step[d];
-      if (to <= from)
-        continue; // nothing is read
-      tile.image += (first + from * s.dilation[d]) * step[d];
-      tile.b += from * bStep[d];
+    tile.bStep[1] = s.window[2] * vectors * kLanes, tile.bStep[0] = s.window[1] * tile.bStep[1];
+    for (int d = 0; d < 2; ++d) {
+      const int64_t first = pixel.at[d] * s.stride[d] - s.pad[d];
+      const Taps taps(first, s.dilation[d], s.window[d], s.in[d]);
+      tile.count[d] = taps.count, tile.imageStep[d] = s.dilation[d] * step[d];
+      if (taps.count > 0)
+        tile.image += (first + taps.from * s.dilation[d]) * step[d], tile.b += taps.from * tile.bStep[d];
     }
-    tile.bStep[0] = bStep[0], tile.bStep[1] = bStep[1];
-    tile.sums = {c + offset * s.outChannels, s.outChannels, last, false};
+    tile.imageStep[2] = s.dilation[2] * s.inChannels;
+    tile.sums = {c, s.outChannels, last, false};
+    return tile;
+  }
+
+  /// Pixels from `offset` behind column `column` of the result on: one, or some all of whose columns exist.
+  void convolveTile(const ChannelwiseTile &line, int64_t column, int64_t offset, int64_t pixels) const {
+    ChannelwiseTile tile = line;
+    const int64_t first = (column + offset) * s.stride[2] - s.pad[2];
+    const Taps taps(first, s.dilation[2], s.window[2], s.in[2]);
+    tile.count[2] = taps.count;
+    if (taps.count > 0)
+      tile.image += (first + taps.from * s.dilation[2]) * s.inChannels, tile.b += taps.from * vectors * kLanes;
+    tile.sums.c += offset * s.outChannels;
     tile.next = tile.image + tile.count[1] * tile.imageStep[1];
     // Windows of the usual widths have tiles of their own where all channels exist: more would be much code.
     const bool neighbours = pixels > 1 && last == kAllLanes && tile.imageStep[2] == tile.pixelStep;
