@@ -128,20 +128,28 @@ struct Channelwise {
   void convolve(int64_t firstRow, int64_t rows, float *c) const {
     const int64_t reach = (s.window[2] - 1) * s.dilation[2] + 1;
     Pixel pixel(s, firstRow);
-    for (int64_t left = rows; left > 0; pixel.nextLine(s)) {
-      const int64_t count = least(left, s.out[2] - pixel.at[2]);
+    while (rows > 0) {
+      // Whole lines, of which a tile passes over one after the other: what they share stays in L1, also where pixels are so far
+      // apart that only few of them do.
+      const int64_t count = least(rows, s.out[2] - pixel.at[2]), lines = most(1, count == s.out[2] ? rows / count : 1);
       const Inside inside(pixel.at[2] * s.stride[2] - s.pad[2], s.stride[2], reach, s.in[2], count);
-      const ChannelwiseTile line = lineOf(pixel, c);
+      auto convolveTiles = [&](int64_t offset, int64_t pixels) {
+        Pixel first = pixel;
+        for (int64_t line = 0; line < lines; ++line, first.nextLine(s))
+          convolveTile(lineOf(first, c + line * count * s.outChannels), pixel.at[2], offset, pixels);
+      };
       for (int64_t i = 0; i < inside.from; ++i)
-        convolveTile(line, pixel.at[2], i, 1);
+        convolveTiles(i, 1);
       const int64_t middle = inside.to - inside.from, tiles = ceilDiv(middle, kRowsOfTile[vectors]);
       for (int64_t t = 0; t < tiles; ++t) {
         const int64_t first = part(middle, tiles, t);
-        convolveTile(line, pixel.at[2], inside.from + first, part(middle, tiles, t + 1) - first);
+        convolveTiles(inside.from + first, part(middle, tiles, t + 1) - first);
       }
       for (int64_t i = inside.to; i < count; ++i)
-        convolveTile(line, pixel.at[2], i, 1);
-      left -= count, c += count * s.outChannels;
+        convolveTiles(i, 1);
+      for (int64_t line = 0; line < lines; ++line)
+        pixel.nextLine(s);
+      rows -= lines * count, c += lines * count * s.outChannels;
     }
   }
 
