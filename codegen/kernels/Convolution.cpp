@@ -78,8 +78,10 @@ static double channelsLastEfficiency(const ConvolutionParams &p) {
   const auto channels = static_cast<double>(s.outChannels / columnGroupsOf(s)), vectors = std::ceil(channels / 16),
              piece = static_cast<double>(pieceOf(s)), depth = static_cast<double>(depthOf(s)),
              rows = hinted(p.pixels());
-  if (isChannelwise(s)) // as many loads as products
-    return 0.22 * channels / (16 * vectors);
+  if (isChannelwise(s)) { // as many loads as products, and stores that few products share
+    const auto taps = static_cast<double>(tapsOf(s));
+    return 0.85 * taps / (taps + 26) * channels / (16 * vectors);
+  }
   double share = 0.88 * channels / (16 * vectors) * (piece / (piece + 1.5)) * (depth / (depth + 4));
   share *= std::min(1.0, 0.12 + 0.14 * rows);
   if (p.element != Element::F32) // what a window sees is widened for each of its taps
