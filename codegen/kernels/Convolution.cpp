@@ -82,6 +82,8 @@ static double channelsLastEfficiency(const ConvolutionParams &p) {
     const auto taps = static_cast<double>(tapsOf(s));
     return 0.85 * taps / (taps + 26) * channels / (16 * vectors);
   }
+  if (isGroupwise(s, 16))
+    return 0.3;
   double share = 0.88 * channels / (16 * vectors) * (piece / (piece + 1.5)) * (depth / (depth + 4));
   share *= std::min(1.0, 0.12 + 0.14 * rows);
   if (p.element != Element::F32) // what a window sees is widened for each of its taps

@@ -1,6 +1,7 @@
-// Depthwise convolutions of channels-last images with a channel of the result for each of the image: vectors are
-// neighbouring channels of both. Tiles are neighbouring pixels of a line of the result, whose taps stand at equal
-// distances; of pixels near the edge, one at a time, only the taps that exist are summed.
+// Depthwise convolutions of channels-last images with a channel of the result for each of the image, and those of
+// narrow groups with as many: vectors are neighbouring channels of both, of some groups. Tiles are neighbouring pixels
+// of a line of the result, whose taps stand at equal distances; of pixels near the edge, one at a time, only the taps
+// that exist are summed.
 #pragma once
 
 #include "ImplicitTile.h"
@@ -39,6 +40,7 @@ struct ChannelwiseTile {
   int64_t count[3], imageStep[3], bStep[2];
   Sums sums;
   const float *next; ///< pixels that the next line of the result needs
+  int64_t groupChannels;
 };
 
 /// Columns of a window that are neighbours, as the pixels are: each pixel of the image is read once for all of them.
@@ -97,6 +99,49 @@ template <int R, int C, bool Masked, int Window> void convolveChannelwise(const 
   storeSums<R, C>(t.sums, sum);
 }
 
+#if defined(__AVX2__)
+typedef int LaneNumbers __attribute__((vector_size(kLanes * sizeof(int))));
+[[gnu::always_inline]] inline Vector permute(Vector v, LaneNumbers lanes) {
+#if defined(__AVX512F__)
+  return Vector(_mm512_permutexvar_ps(__m512i(lanes), __m512(v)));
+#else
+  return Vector(_mm256_permutevar8x32_ps(__m256(v), __m256i(lanes)));
+#endif
+}
+
+/// Each lane takes one channel of its group after the other.
+template <int R, int C> void convolveGroupwise(const ChannelwiseTile &t) {
+  Vector sum[R][C] = {};
+  const int64_t pixelStep = t.pixelStep, channels = t.groupChannels;
+  const Lanes last = t.sums.last;
+  LaneNumbers first; // channel of each lane's group
+  for (int i = 0; i < kLanes; ++i)
+    first[i] = static_cast<int>(i / channels * channels);
+  fetchSums<R, C>(t.sums);
+  for (int64_t d = 0; d < t.count[0]; ++d)
+    for (int64_t h = 0; h < t.count[1]; ++h) {
+      const float *a = t.image + d * t.imageStep[0] + h * t.imageStep[1], *b = t.b + d * t.bStep[0] + h * t.bStep[1];
+      for (int64_t w = 0; w < t.count[2]; ++w, a += t.imageStep[2]) {
+        LaneNumbers lanes = first;
+        for (int64_t j = 0; j < channels; ++j, b += C * kLanes, lanes += 1) {
+#pragma GCC unroll 4
+          for (int c = 0; c < C; ++c) {
+            const Vector right = load(b + c * kLanes);
+#pragma GCC unroll 16
+            for (int r = 0; r < R; ++r) {
+              const float *from = a + r * pixelStep + c * kLanes;
+              sum[r][c] += permute(c == C - 1 ? load(from, last) : load(from), lanes) * right;
+            }
+          }
+        }
+      }
+    }
+  storeSums<R, C>(t.sums, sum);
+}
+#else
+template <int R, int C> void convolveGroupwise(const ChannelwiseTile &) {} // isGroupwise() nowhere
+#endif
+
 using ChannelwiseTileFn = void (*)(const ChannelwiseTile &);
 template <bool Masked, int Window> struct ChannelwiseTileOf {
   template <int R, int C> static constexpr ChannelwiseTileFn function() {
@@ -106,12 +151,18 @@ template <bool Masked, int Window> struct ChannelwiseTileOf {
 template <bool Masked, int Window>
 constexpr auto kChannelwiseTiles = TilesOfAllSizes<ChannelwiseTileFn>::make<ChannelwiseTileOf<Masked, Window>>();
 
+struct GroupwiseTileOf {
+  template <int R, int C> static constexpr ChannelwiseTileFn function() { return convolveGroupwise<R, C>; }
+};
+constexpr auto kGroupwiseTiles = TilesOfAllSizes<ChannelwiseTileFn>::make<GroupwiseTileOf>();
+
 /// Those taps of a dimension, from the first one's place on, that lie inside the image.
 struct Taps {
   int64_t from, count;
   Taps(int64_t first, int64_t dilation, int64_t window, int64_t size) {
     from = first >= 0 ? 0 : dilation == 1 ? -first : ceilDiv(-first, dilation);
-    const int64_t to = size <= first ? 0 : least(window, dilation == 1 ? size - first : ceilDiv(size - first, dilation));
+    const int64_t to =
+        size <= first ? 0 : least(window, dilation == 1 ? size - first : ceilDiv(size - first, dilation));
     count = most(0, to - from);
   }
 };
@@ -120,17 +171,18 @@ struct Taps {
 struct Channelwise {
   const ConvolutionShape &s;
   const float *images; ///< at the first channel
-  const float *b;      ///< `vectors` for each tap
+  const float *b;      ///< `vectors` for each product
   int64_t vectors;
   Lanes last;
+  int64_t groupChannels = s.inChannels / s.groups; ///< products of a tap
 
   /// Rows of the result from `firstRow` on; `c` is where the first one goes.
   void convolve(int64_t firstRow, int64_t rows, float *c) const {
     const int64_t reach = (s.window[2] - 1) * s.dilation[2] + 1;
     Pixel pixel(s, firstRow);
     while (rows > 0) {
-      // Whole lines, of which a tile passes over one after the other: what they share stays in L1, also where pixels are so far
-      // apart that only few of them do.
+      // Whole lines, of which a tile passes over one after the other: what they share stays in L1, also where pixels
+      // are so far apart that only few of them do.
       const int64_t count = least(rows, s.out[2] - pixel.at[2]), lines = most(1, count == s.out[2] ? rows / count : 1);
       const Inside inside(pixel.at[2] * s.stride[2] - s.pad[2], s.stride[2], reach, s.in[2], count);
       auto convolveTiles = [&](int64_t offset, int64_t pixels) {
@@ -158,7 +210,7 @@ private:
   ChannelwiseTile lineOf(const Pixel &pixel, float *c) const {
     const int64_t step[2] = {s.in[1] * s.in[2] * s.inChannels, s.in[2] * s.inChannels};
     ChannelwiseTile tile{images + pixel.image * inPlaneOf(s) * s.inChannels, s.stride[2] * s.inChannels, b};
-    tile.bStep[1] = s.window[2] * vectors * kLanes, tile.bStep[0] = s.window[1] * tile.bStep[1];
+    tile.bStep[1] = s.window[2] * groupChannels * vectors * kLanes, tile.bStep[0] = s.window[1] * tile.bStep[1];
     for (int d = 0; d < 2; ++d) {
       const int64_t first = pixel.at[d] * s.stride[d] - s.pad[d];
       const Taps taps(first, s.dilation[d], s.window[d], s.in[d]);
@@ -167,7 +219,7 @@ private:
         tile.image += (first + taps.from * s.dilation[d]) * step[d], tile.b += taps.from * tile.bStep[d];
     }
     tile.imageStep[2] = s.dilation[2] * s.inChannels;
-    tile.sums = {c, s.outChannels, last, false};
+    tile.sums = {c, s.outChannels, last, false}, tile.groupChannels = groupChannels;
     return tile;
   }
 
@@ -178,12 +230,14 @@ private:
     const Taps taps(first, s.dilation[2], s.window[2], s.in[2]);
     tile.count[2] = taps.count;
     if (taps.count > 0)
-      tile.image += (first + taps.from * s.dilation[2]) * s.inChannels, tile.b += taps.from * vectors * kLanes;
+      tile.image += (first + taps.from * s.dilation[2]) * s.inChannels,
+          tile.b += taps.from * groupChannels * vectors * kLanes;
     tile.sums.c += offset * s.outChannels;
     tile.next = tile.image + tile.count[1] * tile.imageStep[1];
     // Windows of the usual widths have tiles of their own where all channels exist: more would be much code.
     const bool neighbours = pixels > 1 && last == kAllLanes && tile.imageStep[2] == tile.pixelStep;
-    const auto &tiles = last != kAllLanes                  ? kChannelwiseTiles<true, 0>
+    const auto &tiles = groupChannels > 1                  ? kGroupwiseTiles
+                        : last != kAllLanes                ? kChannelwiseTiles<true, 0>
                         : neighbours && tile.count[2] == 3 ? kChannelwiseTiles<false, 3>
                         : neighbours && tile.count[2] == 5 ? kChannelwiseTiles<false, 5>
                                                            : kChannelwiseTiles<false, 0>;

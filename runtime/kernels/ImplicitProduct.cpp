@@ -13,11 +13,21 @@ namespace {
 
 static_assert(kMostTileVectors * kLanes <= kImplicitColumns);
 
+/// Whether vectors are channels of the image too.
+bool goesAlongChannels(const ConvolutionShape &s, Element element) {
+  return isChannelwise(s) || (element == Element::F32 && isGroupwise(s, kLanes));
+}
+/// Groups whose panels are apart.
+int64_t panelGroupsOf(const ConvolutionShape &s, Element element) {
+  return goesAlongChannels(s, element) ? 1 : s.groups;
+}
+
 /// How the channels of a group fall into panels.
 struct Panels {
   int64_t vectors, count;
-  Panels(const ConvolutionShape &s, int64_t typicalRows)
-      : vectors(ceilDiv(s.outChannels / columnGroupsOf(s), kLanes)), count(ceilDiv(vectors, widest(typicalRows))) {}
+  Panels(const ConvolutionShape &s, Element element, int64_t typicalRows)
+      : vectors(ceilDiv(s.outChannels / panelGroupsOf(s, element), kLanes)),
+        count(ceilDiv(vectors, widest(typicalRows))) {}
   static int64_t widest(int64_t) { return kMostTileVectors; }
   int64_t begin(int64_t panel) const { return part(vectors, count, panel); } // in vectors
 };
@@ -125,8 +135,8 @@ const void *at(const void *values, Element element, int64_t i) {
 }
 
 void pack(const ConvolutionShape &s, Element element, int64_t typicalRows, const void *weights, float *to) {
-  const Panels panels(s, typicalRows);
-  const int64_t depth = depthOf(s), groups = columnGroupsOf(s), channels = s.outChannels / groups;
+  const Panels panels(s, element, typicalRows);
+  const int64_t depth = depthOf(s), groups = panelGroupsOf(s, element), channels = s.outChannels / groups;
   const DepthBlock all{0, piecesOf(s), 0, pieceOf(s)};
   for (int64_t group = 0; group < groups; ++group)
     for (int64_t p = 0; p < panels.count; ++p) {
@@ -147,10 +157,10 @@ constexpr int64_t kNearFloats = 1 << 17;
 class Multiplication {
 public:
   explicit Multiplication(const ImplicitProduct &p)
-      : p(p), s(p.shape), packed(p.packed), panels(s, p.typicalRows), depths(s),
-        channels(s.outChannels / columnGroupsOf(s)),
-        firstPanel(part(columnGroupsOf(s) * panels.count, p.parts, p.part)),
-        lastPanel(part(columnGroupsOf(s) * panels.count, p.parts, p.part + 1)) {
+      : p(p), s(p.shape), packed(p.packed), panels(s, p.element, p.typicalRows), depths(s),
+        channels(s.outChannels / panelGroupsOf(s, p.element)),
+        firstPanel(part(panelGroupsOf(s, p.element) * panels.count, p.parts, p.part)),
+        lastPanel(part(panelGroupsOf(s, p.element) * panels.count, p.parts, p.part + 1)) {
     float *to = p.scratch;
     starts = reinterpret_cast<const float **>(to), to += 2 * kPieceStarts;
     zeros = to, to += zerosOf(s);
@@ -163,7 +173,7 @@ public:
   void run() {
     if (p.element != Element::F32)
       return runHalves();
-    if (isChannelwise(s))
+    if (goesAlongChannels(s, p.element))
       return runChannelwise();
     // Packed weights pass over each block of rows; others are packed once for all rows.
     if (packed) {

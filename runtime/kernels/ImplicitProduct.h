@@ -32,10 +32,20 @@ extern const ImplicitProductKernels implicitProductBaseline, implicitProductV3, 
 
 // What follows is local to each file: the levels must not share functions (Vector.h).
 
+/// Depth of a panel that stays in L2.
+constexpr int64_t kImplicitDepth = 1024;
+
 /// Depthwise with a channel of the result for each of the image: a vector holds neighbours of both. All channels are
 /// then like columns of one group whose depth is the taps.
 static constexpr bool isChannelwise(const ConvolutionShape &s) { return isDepthwise(s) && s.outChannels == s.groups; }
 static constexpr int64_t columnGroupsOf(const ConvolutionShape &s) { return isChannelwise(s) ? 1 : s.groups; }
+
+/// Groups of a few channels, some of which fill a vector of `lanes`: then too, if that can permute its lanes.
+static constexpr bool isGroupwise(const ConvolutionShape &s, int64_t lanes) {
+  const int64_t channels = s.inChannels / s.groups;
+  return lanes >= 8 && s.groups > 1 && channels > 1 && channels < lanes && lanes % channels == 0 &&
+         s.outChannels == s.inChannels && depthOf(s) <= kImplicitDepth;
+}
 
 /// Floats that packed weights take at most, whatever the level.
 static constexpr int64_t packedImplicitFloats(const ConvolutionShape &s) {
@@ -59,9 +69,9 @@ static constexpr int64_t zerosOf(const ConvolutionShape &s) {
   return ((piece > s.inChannels ? piece : s.inChannels) + 15) / 16 * 16;
 }
 
-/// Depth of a panel that stays in L2; where pieces begin, for as many rows and pieces as are passed over at a time;
+/// Where pieces begin, for as many rows and pieces as are passed over at a time;
 /// copies of pieces that reach over the image's edge.
-constexpr int64_t kImplicitDepth = 1024, kPieceStarts = 16384, kEdgeFloats = 65536, kImplicitColumns = 64;
+constexpr int64_t kPieceStarts = 16384, kEdgeFloats = 65536, kImplicitColumns = 64;
 /// Stored in 16 bits, so many rows have their part of the image widened at a time. Their sums are f32: of one panel if
 /// the depth is one block, else of all channels.
 constexpr int64_t kWidenedImageFloats = 1 << 17, kWidenedRows = 512;

@@ -240,6 +240,19 @@ TEST_P(Convolutions, DepthwiseWithShortRows) {
   check(tall, GetParam());
 }
 
+/// Channels last: as many channels of the result as of the image in each group, so that groups share vectors.
+TEST_P(Convolutions, NarrowGroups) {
+  for (int64_t channels : {2, 4, 8})
+    for (int64_t groups : {2, 5, 17})
+      for (auto [size, window, stride] : {std::array<int64_t, 3>{9, 3, 1}, {11, 5, 2}, {6, 1, 1}})
+        for (bool packed : {false, true}) {
+          ConvolutionParams p = square(groups * channels, groups * channels, size, window, stride, groups);
+          p.packed = packed ? 2 : -1, p.shape.dilation[2] = groups == 5 ? 2 : 1;
+          setOut(p.shape, window / 2);
+          check(p, GetParam());
+        }
+}
+
 /// Windows whose copy is more than what is arranged at a time.
 TEST_P(Convolutions, LargeWindows) {
   for (int64_t channels : {2, 9}) {
