@@ -2,6 +2,7 @@
 #include "frontend/Debug.h"
 #include "frontend/Eager.h"
 #include "frontend/Fingerprint.h"
+#include "frontend/JitEntry.h"
 #include "frontend/Trace.h"
 
 #include "tressel/runtime/File.h"
@@ -43,89 +44,6 @@ uint64_t checkInterval() {
   return interval;
 }
 
-struct Entry {
-  // The guard: what a call must look like to run this program.
-  std::vector<TensorType> types;
-  std::vector<uint64_t> words;
-  bool train = false;
-
-  std::vector<std::pair<Recorder::Counter, uint64_t>> structure; // of the modules that were called
-  std::vector<TensorType> stateTypes;
-  uint64_t structureSeen = 0; // the epoch at which both were last compared; guarded by the core's mutex
-
-  Traced traced;
-  std::shared_ptr<void> prototype;
-  uint64_t calls = 0; // guarded by the core's mutex
-  std::mutex serial;  // programs that assign Variables run one by one
-
-  bool isSymbolic = false; // some types have dynamic sizes
-
-  bool matches(const CallArgs &args, bool isTraining) const {
-    const auto tensors = args.tensors();
-    if (tensors.size() != types.size() || train != isTraining || args.words().size() != words.size())
-      return false;
-    if (isSymbolic ? !fits(tensors) : !equals(tensors))
-      return false;
-    return std::equal(words.begin(), words.end(), args.words().begin());
-  }
-  /// False when a module that was recorded has other parts now, or a Variable another type: the program is of no more
-  /// use.
-  bool isCurrent() {
-    const uint64_t epoch = structureEpoch.load(std::memory_order_acquire);
-    if (structureSeen == epoch) [[likely]]
-      return true;
-    for (const auto &[counter, value] : structure)
-      if (counter->load(std::memory_order_acquire) != value)
-        return false;
-    if (stateTypes != typesOfStates())
-      return false;
-    structureSeen = epoch;
-    return true;
-  }
-  std::vector<TensorType> typesOfStates() const {
-    std::vector<TensorType> found;
-    for (const auto &states : {std::cref(traced.states), std::cref(traced.updated)})
-      for (const auto &variable : states.get())
-        found.push_back(variable->value.type());
-    return found;
-  }
-  bool equals(std::span<const Tensor *const> tensors) const {
-    for (size_t i = 0; i < types.size(); ++i)
-      if (tensors[i]->impl()->type != types[i])
-        return false;
-    return true;
-  }
-  bool fits(std::span<const Tensor *const> tensors) const {
-    for (size_t i = 0; i < types.size(); ++i)
-      if (tensors[i]->dtype() != types[i].dtype || tensors[i]->rank() != types[i].rank())
-        return false;
-    dim::Values dims;
-    for (bool last : {false, true})
-      for (size_t i = 0; i < types.size(); ++i)
-        if (!dim::unify(types[i].shape, tensors[i]->shape(), dims, !last).empty())
-          return false;
-    return true;
-  }
-  /// The first guard that a call of these types fails, in words.
-  std::string firstDifference(std::span<const TensorType> otherTypes, std::span<const uint64_t> otherWords,
-                              bool isTraining) const {
-    if (train != isTraining)
-      return std::string("mode: ") + (isTraining ? "train instead of inference" : "inference instead of train");
-    if (types.size() != otherTypes.size())
-      return std::to_string(otherTypes.size()) + " tensors instead of " + std::to_string(types.size());
-    for (size_t i = 0; i < types.size(); ++i)
-      if (types[i] != otherTypes[i])
-        return "tensor " + std::to_string(i) + ": " + otherTypes[i].str() + " instead of " + types[i].str();
-    if (words.size() != otherWords.size())
-      return "another structure of the arguments";
-    for (size_t i = 0; i < words.size(); ++i)
-      if (words[i] != otherWords[i])
-        return "static value " + std::to_string(i) + ": " + std::to_string(otherWords[i]) + " instead of " +
-               std::to_string(words[i]);
-    return "a module was changed";
-  }
-};
-
 void checkLeaf(const Tensor &t, size_t index, const std::source_location &where) {
   if (!t.defined())
     fail<Error>("tensor " + std::to_string(index) + " of the arguments is empty", toLoc(where), "jit");
@@ -142,46 +60,21 @@ void checkLeaves(const CallArgs &args, const std::source_location &where) {
       checkLeaf(*tensors[i], i, where);
 }
 
-/// What the cache knows of a call.
-struct Found {
-  std::shared_ptr<Entry> entry; // null: there is no program yet
-  uint64_t calls = 0;           // of the entry, with this one
-  uint64_t generation = 0, structure = 0;
-  bool again = false; // the same entry as the last time
-};
-
-/// A call as it was made before, kept with all that was found out for it, so that a call like it takes no lock and counts
-/// no references: its program, and a context of that. Whoever takes it out of its place owns it until it is put back.
-struct LastCall {
-  std::shared_ptr<Entry> entry; // written under the core's mutex
-  uint64_t generation = 0;      // of the core's entries, when this was one of them
-  uint64_t structure = 0;       // the epoch at which it was current
-  std::unique_ptr<Program::Slot> slot;
-  std::atomic<uint64_t> hits{0}; // written by the owner
-  uint64_t hitsSeen = 0;         // guarded by the core's mutex
-};
-
-/// Where a LastCall waits for the next call: one of a few, by thread, so that threads seldom meet.
-struct alignas(64) Place {
-  std::atomic<LastCall *> last{nullptr};
-};
-constexpr size_t kPlaces = 8;
-
 } // namespace
 
 struct JitCore::Impl {
   JitOptions options;
   mutable std::mutex mutex;                    // guards entries and statistics
   std::mutex compiling;                        // one program is made at a time: one compile per key
-  std::vector<std::shared_ptr<Entry>> entries; // the most recently used first
-  std::shared_ptr<Entry> dropped;              // the last one whose modules were changed
+  std::vector<std::shared_ptr<JitEntry>> entries; // the most recently used first
+  std::shared_ptr<JitEntry> dropped;              // the last one whose modules were changed
   std::vector<std::vector<TensorType>> refused; // types with symbols that the function cannot be recorded with
   JitStats stats;
-  const Entry *previous = nullptr; // found last, under the mutex; compared only
+  const JitEntry *previous = nullptr; // found last, under the mutex; compared only
 
   /// Counts the changes of `entries` after which a call may be another program's.
   std::atomic<uint64_t> generation{0};
-  Place places[kPlaces];
+  Places places;
   std::vector<std::unique_ptr<LastCall>> lastCalls; // all that were made, as many as calls that ran at once; guarded
   std::vector<LastCall *> unused;                   // of those; guarded
 
@@ -211,7 +104,7 @@ struct JitCore::Impl {
       return {};
     }
     touch(found);
-    const std::shared_ptr<Entry> &entry = entries.front();
+    const std::shared_ptr<JitEntry> &entry = entries.front();
     ++stats.hits;
     return {entry, ++entry->calls, generation, entry->structureSeen, std::exchange(previous, entry.get()) == entry.get()};
   }
@@ -228,24 +121,20 @@ struct JitCore::Impl {
   void forgetAll();
 
   /// `call` are the types of the call that it is made for, where those are not `types`.
-  std::shared_ptr<Entry> make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
+  std::shared_ptr<JitEntry> make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
                               const std::source_location &where, const std::vector<TensorType> *call = nullptr);
   std::optional<std::vector<TensorType>> generalized(std::span<const TensorType> types,
                                                      std::span<const uint64_t> words, bool train) const;
-  std::shared_ptr<Entry> makeGeneral(const std::vector<TensorType> &types, const std::vector<uint64_t> &words,
+  std::shared_ptr<JitEntry> makeGeneral(const std::vector<TensorType> &types, const std::vector<uint64_t> &words,
                                      TraceBody &body, const std::source_location &where);
-  void check(Entry &entry, TraceBody &body, const std::source_location &where);
+  void check(JitEntry &entry, TraceBody &body, const std::source_location &where);
   Found entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where);
   template <typename Fn> void run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results);
 };
 
 /// One that was made for a call like this, or null.
 LastCall *JitCore::Impl::take(const CallArgs &args, bool train) {
-  LastCall *last = nullptr;
-  const size_t own = threadNumber();
-  for (size_t i = 0; i < kPlaces && !last; ++i) // another thread's rather than a further context
-    if (std::atomic<LastCall *> &place = places[(own + i) % kPlaces].last; place.load(std::memory_order_relaxed))
-      last = place.exchange(nullptr, std::memory_order_acquire);
+  LastCall *last = places.takeOut();
   if (!last)
     return nullptr;
   if (last->generation == generation.load(std::memory_order_acquire) &&
@@ -258,20 +147,14 @@ LastCall *JitCore::Impl::take(const CallArgs &args, bool train) {
 }
 
 void JitCore::Impl::giveBack(LastCall *last) {
-  const size_t own = threadNumber();
-  if (last->slot && last->generation == generation.load(std::memory_order_acquire))
-    for (size_t i = 0; i < kPlaces; ++i) {
-      LastCall *none = nullptr;
-      if (places[(own + i) % kPlaces].last.compare_exchange_strong(none, last, std::memory_order_release,
-                                                                   std::memory_order_relaxed))
-        return;
-    }
-  forget(last);
+  const bool isGood = last->slot && last->generation == generation.load(std::memory_order_acquire);
+  if (!isGood || !places.putBack(last))
+    forget(last);
 }
 
 /// It is owned, and waits for another program.
 void JitCore::Impl::forget(LastCall *last) {
-  std::shared_ptr<Entry> entry;
+  std::shared_ptr<JitEntry> entry;
   {
     std::lock_guard lock(mutex);
     entry = std::move(last->entry);
@@ -281,18 +164,17 @@ void JitCore::Impl::forget(LastCall *last) {
   }
 }
 
-/// Those of calls that are running forget by themselves.
+/// Of this thread and of those that share a place; other threads find out at their next call.
 void JitCore::Impl::forgetAll() {
-  for (Place &place : places)
-    if (LastCall *last = place.last.exchange(nullptr, std::memory_order_acquire))
+  for (LastCall *last : {places.takeOut(), places.takeOutShared()})
+    if (last)
       forget(last);
 }
 
 /// The context of a call that ran at once, for the next one like it.
 void JitCore::Impl::remember(const Found &found, std::unique_ptr<Program::Slot> slot) {
   LastCall *last = nullptr;
-  // The one in this thread's place is for another kind of call, or there is none.
-  if (LastCall *old = places[threadNumber() % kPlaces].last.exchange(nullptr, std::memory_order_acquire))
+  if (LastCall *old = places.takeOut()) // for another kind of call
     forget(old);
   {
     std::lock_guard lock(mutex);
@@ -351,7 +233,7 @@ static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &b
   return std::move(recorder.fingerprint);
 }
 
-std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
+std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
                                            const std::source_location &where, const std::vector<TensorType> *call) {
   {
     std::lock_guard lock(mutex);
@@ -363,7 +245,7 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
                        toLoc(where), "jit",
                        "pad sizes to a few, pass changing numbers as Tensors, or raise JitOptions::retrace_budget");
   }
-  auto entry = std::make_shared<Entry>();
+  auto entry = std::make_shared<JitEntry>();
   entry->types = std::move(types);
   entry->isSymbolic = std::ranges::any_of(entry->types, [](const TensorType &t) { return !t.shape.isStatic(); });
   entry->words = std::move(words);
@@ -389,7 +271,7 @@ std::shared_ptr<Entry> JitCore::Impl::make(std::vector<TensorType> types, std::v
   stats.compile_seconds += compiled - traced;
   stats.kernels_compiled += static_cast<uint64_t>(entry->traced.kernelsCompiled);
   stats.kernels_cached += static_cast<uint64_t>(entry->traced.kernelsCached);
-  if (const Entry *before = dropped ? dropped.get() : entries.empty() ? nullptr : entries.front().get())
+  if (const JitEntry *before = dropped ? dropped.get() : entries.empty() ? nullptr : entries.front().get())
     stats.retraces.push_back(before->firstDifference(call ? *call : entry->types, entry->words, entry->train));
   dropped.reset();
   ++generation;
@@ -442,7 +324,7 @@ JitCore::Impl::generalized(std::span<const TensorType> types, std::span<const ui
 }
 
 /// A program for all sizes where the function allows it, else null.
-std::shared_ptr<Entry> JitCore::Impl::makeGeneral(const std::vector<TensorType> &types,
+std::shared_ptr<JitEntry> JitCore::Impl::makeGeneral(const std::vector<TensorType> &types,
                                                   const std::vector<uint64_t> &words, TraceBody &body,
                                                   const std::source_location &where) {
   std::optional<std::vector<TensorType>> general;
@@ -466,7 +348,7 @@ std::shared_ptr<Entry> JitCore::Impl::makeGeneral(const std::vector<TensorType> 
 }
 
 /// Records once more, and compares with the first call.
-void JitCore::Impl::check(Entry &entry, TraceBody &body, const std::source_location &where) {
+void JitCore::Impl::check(JitEntry &entry, TraceBody &body, const std::source_location &where) {
   Fingerprint now = fingerprintOf(entry.types, body, where);
   std::lock_guard lock(mutex);
   ++stats.checks;
@@ -518,7 +400,7 @@ JitCore::~JitCore() {
 class EntryRun {
 public:
   /// `keep` as of Program::run.
-  EntryRun(Entry &entry, const CallArgs &args, const std::source_location &where, std::unique_ptr<Program::Slot> *keep)
+  EntryRun(JitEntry &entry, const CallArgs &args, const std::source_location &where, std::unique_ptr<Program::Slot> *keep)
       : entry_(entry), inputs_(args.tensors()), where_(toLoc(where)) {
     Traced &t = entry.traced;
     if (!t.updated.empty())
@@ -569,7 +451,7 @@ private:
   }
 
   static constexpr size_t kFew = 2;
-  Entry &entry_;
+  JitEntry &entry_;
   std::span<const Tensor *const> inputs_;
   SourceLoc where_;
   std::unique_ptr<Updated> updated_;
@@ -580,7 +462,7 @@ private:
 
 /// Finds the op behind a NaN or an infinity, which need not reach what the call gave: runs the function again, op by
 /// op, from the Variables' values of before. `had` are those, in the order of Traced::updated.
-static void findNan(const JitOptions &options, Entry &entry, const CallArgs &args, TraceBody &body,
+static void findNan(const JitOptions &options, JitEntry &entry, const CallArgs &args, TraceBody &body,
                     std::span<const Tensor> had, std::span<const Tensor> results, const std::source_location &where) {
   std::vector<Tensor> have;
   for (const auto &variable : entry.traced.updated)
@@ -644,7 +526,7 @@ std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::
                                     const std::source_location &where) {
   std::shared_ptr<void> prototype;
   if (!checkingNan()) [[likely]] {
-    impl_->run(args, body, where, [&](const Entry &entry, EntryRun &run) {
+    impl_->run(args, body, where, [&](const JitEntry &entry, EntryRun &run) {
       prototype = entry.prototype;
       results.reserve(entry.traced.results.size());
       for (const TraceResult &r : entry.traced.results)
@@ -653,7 +535,7 @@ std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::
     return prototype;
   }
   checkLeaves(args, where);
-  std::shared_ptr<Entry> entry = impl_->entryFor(args, body, where).entry;
+  std::shared_ptr<JitEntry> entry = impl_->entryFor(args, body, where).entry;
   std::vector<Tensor> before;
   for (const auto &variable : entry->traced.updated)
     before.push_back(variable->value);
@@ -674,7 +556,7 @@ Tensor JitCore::callOne(const CallArgs &args, TraceBody &body, const std::source
   }
   Tensor result;
   impl_->run(args, body, where,
-             [&](const Entry &entry, EntryRun &run) { result = run.take(entry.traced.results.front()); });
+             [&](const JitEntry &entry, EntryRun &run) { result = run.take(entry.traced.results.front()); });
   return result;
 }
 

@@ -124,8 +124,10 @@ private:
   std::vector<std::pair<Counter, uint64_t>> structure_;
 };
 
-/// Of this thread, from 1 on: for what is kept by thread.
+/// Of this thread, from 1 on and small: for what is kept by thread. No two threads have the same at the same time, but
+/// those that run their last destructors, whose number is kEndingThread.
 uint32_t threadNumber();
+inline constexpr uint32_t kEndingThread = ~uint32_t(0);
 
 /// Counts all changes of modules' structure: when it stands still, no Node::structure has moved.
 extern std::atomic<uint64_t> structureEpoch;

@@ -1,5 +1,9 @@
 #include "frontend/Record.h"
 
+#include <mutex>
+#include <set>
+#include <utility>
+
 namespace tressel {
 namespace {
 thread_local constinit bool trainMode = false;
@@ -22,13 +26,43 @@ bool jitDisabled() { return jitDisabledDepth > 0; }
 bool tracing() { return recorder != nullptr; }
 bool runsOpByOp() { return recorder || jitDisabledDepth > 0; }
 
-uint32_t threadNumber() {
-  if (!number) [[unlikely]] {
-    static std::atomic<uint32_t> count{0};
-    number = ++count;
+namespace {
+/// Numbers of threads that have ended are given again, the smallest first.
+class ThreadNumbers {
+public:
+  static ThreadNumbers &all() {
+    static auto *numbers = new ThreadNumbers; // threads may outlive static destruction
+    return *numbers;
   }
-  return number;
+  uint32_t take() {
+    std::lock_guard lock(mutex_);
+    if (free_.empty())
+      return ++count_;
+    const uint32_t n = *free_.begin();
+    free_.erase(free_.begin());
+    return n;
+  }
+  void giveBack(uint32_t n) {
+    std::lock_guard lock(mutex_);
+    free_.insert(n);
+  }
+
+private:
+  std::mutex mutex_;
+  std::set<uint32_t> free_;
+  uint32_t count_ = 0;
+};
+
+[[gnu::noinline]] uint32_t takeNumber() {
+  static thread_local struct AtEnd {
+    ~AtEnd() { ThreadNumbers::all().giveBack(std::exchange(number, kEndingThread)); }
+  } atEnd;
+  (void)atEnd;
+  return number = ThreadNumbers::all().take();
 }
+} // namespace
+
+uint32_t threadNumber() { return number ? number : takeNumber(); }
 
 LocationScope::LocationScope(const std::source_location &where, bool library, const ScopeOwner *owner)
     : where_(where), library_(library), owner_(owner), parent_(std::exchange(locationScope, this)) {}

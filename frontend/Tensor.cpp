@@ -53,6 +53,57 @@ void Tensor::failEmpty() {
 
 void Tensor::destroy(TensorImpl *impl) { delete impl; }
 
+namespace detail {
+namespace {
+
+/// Memory of tensors that are gone, linked through its first bytes.
+struct FreeTensor {
+  FreeTensor *next;
+};
+constexpr uint32_t kFreeTensors = 32;
+thread_local constinit FreeTensor *freeTensors = nullptr;
+thread_local constinit uint32_t numFreeTensors = kFreeTensors; // as if full, until the end of the thread frees them
+thread_local constinit bool endFreesThem = false;
+
+struct AtEnd {
+  ~AtEnd() {
+    numFreeTensors = kFreeTensors;
+    while (FreeTensor *tensor = freeTensors) {
+      freeTensors = tensor->next;
+      ::operator delete(tensor);
+    }
+  }
+};
+
+[[gnu::noinline]] void deleteOrBegin(void *memory) {
+  if (!std::exchange(endFreesThem, true)) {
+    static thread_local AtEnd atEnd;
+    (void)atEnd;
+    numFreeTensors = 0;
+  }
+  ::operator delete(memory);
+}
+
+} // namespace
+
+void *TensorImpl::operator new(size_t bytes) {
+  if (FreeTensor *tensor = freeTensors) {
+    freeTensors = tensor->next;
+    --numFreeTensors;
+    return tensor;
+  }
+  return ::operator new(bytes);
+}
+
+void TensorImpl::operator delete(void *memory) {
+  if (numFreeTensors == kFreeTensors)
+    return deleteOrBegin(memory);
+  freeTensors = new (memory) FreeTensor{freeTensors};
+  ++numFreeTensors;
+}
+
+} // namespace detail
+
 Dim Tensor::dim(int i, std::source_location where) const {
   const int n = rank();
   if (i < -n || i >= n)

@@ -147,7 +147,7 @@ struct Engine::Impl {
 
   //--- Running one task ---------------------------------------------------------------------------------------------
   /// Runs the op over its storages, or inherits a failure; the outputs carry the outcome.
-  void runTask(Point point, const TaskInfo &info, Storage *const *inputs, size_t numInputs, Storage *const *outputs,
+  [[gnu::always_inline]] void runTask(Point point, const TaskInfo &info, Storage *const *inputs, size_t numInputs, Storage *const *outputs,
                size_t numOutputs, Invoke invoke, void *closure) {
     FailureRef why;
     for (size_t i = 0; i < numInputs && !why; ++i)

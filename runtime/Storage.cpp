@@ -30,8 +30,8 @@ constexpr int classOf(int64_t bytes) {
   if (bytes <= 64)
     return 0;
   const int log = std::bit_width(static_cast<uint64_t>(bytes - 1)) - 1; // 2^log < bytes <= 2^(log + 1)
-  const int64_t step = std::max<int64_t>((int64_t(1) << log) / 8, 64);
-  const int64_t eighth = (bytes - (int64_t(1) << log) + step - 1) / step; // 1..8
+  const int stepLog = std::max(log - 3, 6);
+  const int64_t eighth = (bytes - (int64_t(1) << log) + (int64_t(1) << stepLog) - 1) >> stepLog; // 1..8; dividing takes long
   return (log - 6) * 8 + static_cast<int>(eighth);
 }
 constexpr int64_t classBytes(int sizeClass) {
@@ -146,19 +146,19 @@ SmallExchange &smallExchange() {
 }
 
 struct SmallCache;
-thread_local SmallCache *smallCache = nullptr;
-thread_local bool smallCacheGone = false; // the thread is ending; its destructors may still free storages
+thread_local constinit SmallCache *smallCache = nullptr;
+thread_local constinit bool smallCacheGone = false; // the thread is ending; its destructors may still free storages
 
 struct SmallCache {
   FreeBlock *blocks[kSmallClasses] = {};
   uint16_t counts[kSmallClasses] = {};
 
-  static SmallCache *get() {
-    if (!smallCache && !smallCacheGone) [[unlikely]] {
-      static thread_local SmallCache cache;
-      smallCache = &cache;
-    }
-    return smallCache;
+  [[gnu::always_inline]] static SmallCache *get() { return smallCache ? smallCache : make(); }
+  [[gnu::noinline]] static SmallCache *make() {
+    if (smallCacheGone)
+      return nullptr;
+    static thread_local SmallCache cache;
+    return smallCache = &cache;
   }
   void *take(int sizeClass) {
     FreeBlock *block = blocks[sizeClass];

@@ -41,6 +41,10 @@ struct TensorImpl {
   uint64_t number = 0;         ///< counts the values of the trace
   void *value = nullptr;       ///< the trace's own handle of the value
   SourceLoc where;             ///< the user's line that made it
+
+  // Each thread keeps a few for the next tensors: a call makes one and often drops one.
+  static void *operator new(size_t bytes);
+  static void operator delete(void *memory);
 };
 
 /// None when default constructed.

@@ -42,7 +42,7 @@ TEST(JitCalls, FollowShapesTypesModesAndStaticArguments) {
 
 TEST(JitCalls, TellEveryHit) {
   auto f = jit([](Tensor x) { return x + 1; });
-  constexpr int threads = 4, calls = 200;
+  constexpr int threads = 12, calls = 100; // more than have places of their own
   const Tensor xs[] = {ones({2}), ones({2}, i32)};
   f(xs[0]);
   std::vector<std::thread> all;
@@ -56,6 +56,23 @@ TEST(JitCalls, TellEveryHit) {
   const JitStats s = f.stats();
   EXPECT_EQ(s.traces, 2u);
   EXPECT_EQ(s.hits + s.traces, 1u + threads * calls);
+}
+
+TEST(JitCalls, OutliveTheirThreads) {
+  auto f = jit([](Tensor x) { return x * 2; });
+  const Tensor xs[] = {full({3}, 1), full({3}, 2), full({2}, 3)};
+  std::atomic<int> wrong{0};
+  for (int round = 0; round < 10; ++round) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kMany; ++i)
+          wrong += floats(f(xs[(t + round) % 3])).back() != static_cast<float>(2 * ((t + round) % 3 + 1));
+      });
+    for (std::thread &t : threads)
+      t.join();
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(JitCalls, SeeAssignedVariables) {
