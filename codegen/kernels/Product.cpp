@@ -38,6 +38,8 @@ static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &
   const bool isStatic = dim::isConstant(p.m);
   if (cutsColumns(p)) {
     p.parts = std::clamp<int64_t>(p.n / kLeastColumns, 1, 4 * cpu.threads);
+    if (p.parts > cpu.threads)
+      p.parts -= p.parts % cpu.threads; // as many for each
     return;
   }
   if (p.batch == 1) {
@@ -45,7 +47,9 @@ static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &
       p.rows = 64;
       return;
     }
-    const int64_t blocks = std::clamp<int64_t>(p.m / 64, 2, std::max<int64_t>(4 * cpu.threads, p.m / 128));
+    int64_t blocks = std::clamp<int64_t>(p.m / 64, 2, std::max<int64_t>(4 * cpu.threads, p.m / 128));
+    if (blocks > cpu.threads) // as many for each
+      blocks = (blocks + cpu.threads - 1) / cpu.threads * cpu.threads;
     p.rows = ((p.m + blocks - 1) / blocks + 7) / 8 * 8;
     return;
   }
