@@ -152,6 +152,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   pipeline.verifyEach = options.verifyEach;
   std::vector<passes::PassTime> times;
   pipeline.timings = &times;
+  pipeline.decisions = options.decisions;
   if (const char *last = lastPassOf(options.emit))
     pipeline.stopAfter = last;
   if (failed(passes::runPipeline(module, pipeline)))
@@ -185,9 +186,9 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   }
   dump("kernels.ll", [&] { return printKernels(sources, target, /*assembly=*/false); });
   KernelCodeStats stats;
-  const KernelCode code = compileKernels(sources, target, options.cache, &stats, [&](int done, int all) {
-    progress("codegen", done, all);
-  });
+  KernelCode code;
+  if (!options.scheduleOnly)
+    code = compileKernels(sources, target, options.cache, &stats, [&](int done, int all) { progress("codegen", done, all); });
   report.numCompiled = stats.compiled, report.numCached = stats.cached, report.numShared = stats.shared;
   report.timings.push_back({"codegen", secondsSince(started)});
 
@@ -218,7 +219,8 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
     desc.range = s.schedule.range, desc.grain = s.schedule.grain;
     desc.flops = s.plan.flops(), desc.bytes = s.plan.bytes();
   }
-  program.constants = std::make_shared<const std::vector<std::byte>>(sched::exportConstants(scheduled));
+  if (!options.scheduleOnly)
+    program.constants = std::make_shared<const std::vector<std::byte>>(sched::exportConstants(scheduled));
   program.cpuLevel = std::string(runtime::nameOf(target.level()));
   report.timings.push_back({"export", secondsSince(started)});
   return program;

@@ -7,15 +7,19 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "tressel/runtime/Explain.h"
 
 namespace tressel::passes {
 
 /// Providers in order of preference: of equal bids the first wins. They outlive the passes.
 using Providers = std::vector<const KernelProvider *>;
 
+/// What passes chose, and why, for those who ask (null: nobody). It outlives the passes.
+using Decisions = std::vector<runtime::Decision>;
+
 std::unique_ptr<mlir::Pass> createDecomposeComposites(Providers providers);
 std::unique_ptr<mlir::Pass> createAssignLayouts(Providers providers);
-std::unique_ptr<mlir::Pass> createFormClusters(Providers providers);
+std::unique_ptr<mlir::Pass> createFormClusters(Providers providers, Decisions *decisions = nullptr);
 
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"

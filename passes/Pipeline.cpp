@@ -44,7 +44,7 @@ const std::vector<Stage> &stages() {
       // Once ops are primitives; clustering then takes what computes the operand into the first step.
       {"split-reductions", Contract::Reassociates, true, [](auto &) { return createSplitReductions(); }},
       // On the final graph. Providers say here what scratch memory kernels need and which operands they want packed.
-      {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers); }},
+      {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers, options.decisions); }},
       // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
       {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
       // The order of commands is settled here and nowhere else.

@@ -41,6 +41,7 @@ struct PipelineOptions {
   std::function<llvm::LogicalResult(mlir::ModuleOp, llvm::StringRef pass)> afterPass;
   std::function<void(llvm::StringRef pass)> beforePass; ///< for showing progress
   std::vector<PassTime> *timings = nullptr; ///< appended to, one entry per pass
+  Decisions *decisions = nullptr;           ///< appended to
 };
 
 /// Turns a module with a func.func @main in the graph dialect into kernels and one sched.program. Errors are

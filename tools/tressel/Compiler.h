@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ir/op/OpInfo.h"
-#include "tressel/runtime/Schedule.h"
+#include "tressel/runtime/Explain.h"
 
 #include <functional>
 #include <map>
@@ -48,6 +48,7 @@ struct CompileRequest {
   bool stripLocations = false;
   bool useCache = true; ///< kernels kept on disk
   bool measure = false, winograd = false; ///< as in CompileOptions
+  bool explain = false; ///< the schedule alone, without code, and what the passes chose
   std::vector<std::string> disabledPasses;
   std::string emit;                      ///< as CompileOptions::emit
   std::function<void(std::string)> sink; ///< receives the text of `emit`
@@ -67,6 +68,7 @@ struct Program {
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
   int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0;
+  std::vector<runtime::Decision> decisions; ///< of CompileRequest::explain
   std::string noCache; ///< why kernels could not be kept on disk, where they should have been
 };
 

@@ -280,6 +280,8 @@ public:
     options.emit = request.emit;
     options.sink = request.sink;
     options.report = &report;
+    options.scheduleOnly = request.explain;
+    options.decisions = request.explain ? &program.decisions : nullptr;
     options.progress = request.progress;
     if (!request.useCache)
       options.cache = nullptr;
@@ -373,6 +375,24 @@ private:
   }
 
   /// The module of a model. What was assumed of its sizes is noted in `program`.
+  /// Sizes that nobody gave may be what the model cannot do with: that is said.
+  static onnx::Imported importFixed(const onnx::Model &model, mlir::MLIRContext &context, const onnx::ImportOptions &options) {
+    try {
+      return onnx::import(model, context, options);
+    } catch (const onnx::UnsupportedError &) { // whatever the sizes
+      throw;
+    } catch (const InputError &e) {
+      std::string assumed;
+      for (const onnx::BoundDim &d : onnx::bindDims(model, options))
+        if (d.assumed)
+          assumed += (assumed.empty() ? "--dim " : " --dim ") + d.name + "=N";
+      if (assumed.empty())
+        throw;
+      throw InputError(Error::Details{.message = e.message(), .where = e.where(), .op = e.op(),
+                                      .hint = "sizes that are not given are taken as 1: give " + assumed});
+    }
+  }
+
   static mlir::OwningOpRef<mlir::ModuleOp> load(const CompileRequest &request, mlir::MLIRContext &context,
                                                 Program &program) {
     checkKind(request.path);
@@ -381,7 +401,7 @@ private:
       const onnx::Model model = onnx::Model::load(request.path);
       const onnx::ImportOptions options{.dims = request.dims, .keepDynamic = request.keepDynamic};
       onnx::Imported imported = request.keepDynamic ? onnx::importOpen(model, context, options)
-                                                    : onnx::import(model, context, options);
+                                                    : importFixed(model, context, options);
       module = std::move(imported.module);
       for (const onnx::BoundDim &d : imported.dims)
         if (d.assumed)

@@ -2,6 +2,7 @@
 
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/Package.h"
 
 #include <algorithm>
@@ -99,6 +100,30 @@ std::string packageBytes(std::span<const Program> levels) {
   }
   std::vector<std::byte> bytes = runtime::packageBytes(functions);
   return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+}
+
+void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims) {
+  for (const auto &[name, size] : sizes) {
+    const int64_t symbol = runtime::findDim(schedule, name);
+    if (!symbol) {
+      std::string known;
+      for (int64_t other : schedule.dims)
+        known += (known.empty() ? "" : ", ") + std::string(dim::symbolName(other));
+      throw InputError("the program has no dimension '" + name + "' of symbolic size; it has: " + known);
+    }
+    dims.bind(symbol, size);
+  }
+}
+
+void bindRest(const runtime::Schedule &schedule, dim::Values &dims) {
+  for (int64_t symbol : schedule.dims) {
+    if (dims.find(symbol))
+      continue;
+    const int64_t size = std::max<int64_t>(1, dim::bounds(symbol).lo);
+    note("dimension '" + std::string(dim::symbolName(symbol)) + "' is not given: taken as " + std::to_string(size));
+    dims.bind(symbol, size);
+  }
+  runtime::checkDims(schedule, dims);
 }
 
 void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims) {

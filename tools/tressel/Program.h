@@ -40,6 +40,11 @@ PackageInfo describePackage(const std::string &path);
 /// The bytes of a .tsl file.
 std::string packageBytes(std::span<const Program> levels);
 
+/// Binds the program's symbols to sizes by name. Throws InputError for names that it does not have.
+void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims);
+/// Binds those that have no value to the least that they may be, with a word on it, and checks all against their bounds.
+void bindRest(const runtime::Schedule &schedule, dim::Values &dims);
+
 /// Throws InputError, saying how many bytes are needed, when a program is larger than this machine's memory. Of symbolic
 /// sizes the least is taken, unless `dims` has all of them.
 void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims = {});

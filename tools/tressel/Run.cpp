@@ -148,30 +148,13 @@ private:
   void bindDims(const Named &inputs) {
     const runtime::Schedule &schedule = program_.schedule();
     dims_.clear();
-    for (const auto &[name, size] : sizes_) {
-      const int64_t symbol = runtime::findDim(schedule, name);
-      if (!symbol)
-        throw InputError("the program has no dimension '" + name + "' of symbolic size; it has: " + [&] {
-          std::string known;
-          for (int64_t other : schedule.dims)
-            known += (known.empty() ? "" : ", ") + std::string(dim::symbolName(other));
-          return known;
-        }());
-      dims_.bind(symbol, size);
-    }
+    bindSizes(schedule, sizes_, dims_);
     for (const auto &port : schedule.inputs)
       if (auto it = inputs.find(port.name); it != inputs.end())
         if (std::string problem = dim::unify(port.type.shape, it->second.type.shape, dims_, true); !problem.empty())
           throw InputError("input '" + port.name + "' must be " + port.type.str() + ", not " + it->second.type.str() +
                            ": " + problem);
-    for (int64_t symbol : schedule.dims) {
-      if (dims_.find(symbol))
-        continue;
-      const int64_t size = std::max<int64_t>(1, dim::bounds(symbol).lo);
-      note("dimension '" + std::string(dim::symbolName(symbol)) + "' is not given: taken as " + std::to_string(size));
-      dims_.bind(symbol, size);
-    }
-    runtime::checkDims(schedule, dims_);
+    bindRest(schedule, dims_);
     if (!schedule.dims.empty())
       checkMemory(schedule, dims_);
   }

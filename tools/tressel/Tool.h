@@ -117,5 +117,11 @@ struct CacheArgs {
   bool json = false;
 };
 int cacheCommand(const CacheArgs &args);
+struct ExplainArgs {
+  std::string model, device = "cpu", timeline;
+  std::vector<std::string> dims, libraries;
+  bool json = false, allowLibrary = false, winograd = false;
+};
+int explainCommand(const ExplainArgs &args);
 
 } // namespace tressel::tool

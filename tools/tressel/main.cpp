@@ -19,6 +19,7 @@ constexpr char kOverview[] =
 
   tressel inspect model.onnx                         what goes in and out, which ops, what is missing
   tressel run model.onnx --random-inputs 1           compile in memory, run once, show the outputs
+  tressel explain model.onnx                         what a step will take, what bounds it, what would help
   tressel compile model.onnx -o model.tsl            write a package: it runs without the compiler
   tressel run model.tsl --input x=x.npy --output-dir out
 )";
@@ -40,6 +41,12 @@ Examples:
   tressel compile model.onnx --cpu baseline,v3,v4    a package for every x86-64, fast on each
   tressel compile model.onnx --emit schedule         show the compiled schedule
   tressel compile model.mlir --emit asm -o -         show the machine code)";
+
+constexpr char kExplainExamples[] = R"(
+Examples:
+  tressel explain model.onnx --dim batch=8           on this machine
+  tressel explain model.tsl --timeline step.html     and draw it
+  tressel explain model.onnx --device sim:my.json    on a machine that a file describes (docs/machines.md))";
 
 /// An option of the contract that this version does not have: an error instead of silence, and no line in --help.
 void later(CLI::App *command, const std::string &name) {
@@ -188,6 +195,21 @@ void addBisect(CLI::App &app, BisectArgs &a) {
   c->footer("\nPrints a verdict. Exit status 0: no difference; 4: there is one.");
 }
 
+void addExplain(CLI::App &app, ExplainArgs &a) {
+  auto *c = app.add_subcommand("explain", "Predict a step: how long it takes, what bounds it, and what would help");
+  c->add_option("MODEL", a.model, "an .onnx file, an .mlir file in the graph dialect, or a .tsl package")->required();
+  c->add_option("--device", a.device,
+                "the machine: cpu (this one), sim:NAME (2gpu-pcie3, 4gpu-pcie3, dgx-h100, cluster-10gbe) or sim:FILE.json")
+      ->capture_default_str();
+  c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); else 1");
+  c->add_option("--timeline", a.timeline, "draw the predicted step into a file: .json (for Perfetto), .html, .svg or .dot");
+  c->add_flag("--json", a.json, "print one JSON object");
+  c->add_flag("--allow-library", a.allowLibrary, "may use oneDNN's kernels");
+  c->add_flag("--winograd", a.winograd, "3x3 convolutions may use Winograd's method");
+  c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");
+  c->footer(kExplainExamples);
+}
+
 void addCache(CLI::App &app, CacheArgs &a) {
   auto *c = app.add_subcommand("cache", "Show or empty the cache of compiled kernels");
   c->add_option("ACTION", a.action,
@@ -204,6 +226,7 @@ int run(int argc, char **argv) {
   InspectArgs inspect;
   BisectArgs bisect;
   CacheArgs cache;
+  ExplainArgs explain;
   bool devicesJson = false;
   app.set_version_flag("--version", std::string("tressel ") + TRESSEL_VERSION);
   app.add_flag("-q,--quiet", verbosity().quiet, "only results and errors");
@@ -219,6 +242,7 @@ int run(int argc, char **argv) {
   app.footer(kExit);
   addCompile(app, compile);
   addRun(app, runArgs);
+  addExplain(app, explain);
   addBisect(app, bisect);
   auto *i = app.add_subcommand("inspect", "Show what a model or package takes, gives and needs");
   i->add_option("FILE", inspect.file, "an .onnx, .mlir or .tsl file")->required();
@@ -242,6 +266,8 @@ int run(int argc, char **argv) {
     return compileCommand(compile);
   if (app.got_subcommand("run"))
     return runCommand(runArgs);
+  if (app.got_subcommand("explain"))
+    return explainCommand(explain);
   if (app.got_subcommand("bisect"))
     return bisectCommand(bisect);
   if (app.got_subcommand("inspect"))

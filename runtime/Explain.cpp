@@ -1,0 +1,250 @@
+#include "tressel/runtime/Explain.h"
+
+#include "Concat.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace tressel::runtime {
+
+using json = nlohmann::ordered_json;
+
+std::string spellTime(Picoseconds time) {
+  static constexpr const char *kUnits[] = {"ps", "ns", "us", "ms", "s"};
+  double value = static_cast<double>(time);
+  int unit = 0;
+  for (; unit < 4 && std::abs(value) >= 999.5; ++unit)
+    value /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof text,
+                value >= 99.95 || unit == 0 ? "%.0f %s"
+                : value >= 9.995            ? "%.1f %s"
+                                            : "%.2f %s",
+                value, kUnits[unit]);
+  return text;
+}
+
+namespace {
+
+std::string spellBytes(int64_t bytes) {
+  static constexpr const char *kUnits[] = {"B", "KiB", "MiB", "GiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; unit < 3 && value >= 1024; ++unit)
+    value /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+std::string lineOf(const Location &l) {
+  const size_t slash = l.file.rfind('/');
+  const std::string file = slash == std::string::npos ? l.file : l.file.substr(slash + 1);
+  return file.empty() ? l.op : concat(l.op.empty() ? "" : l.op + " ", "(", file, ":", l.line, ")");
+}
+
+/// What a span's time went into.
+std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeline &t, const Span &span) {
+  const Resource &resource = t.resources[span.resource];
+  const DeviceModel &device = *machine.find(resource.device);
+  const std::string of = concat(" of ", device.name);
+  const Command &c = s.step.commands[span.command];
+  switch (span.kind) {
+  case SpanKind::Kernel: {
+    const KernelDesc &k = s.kernels[c.kernel];
+    const DType type = c.numOperands ? s.buffers[s.step.operands[c.firstOperand].buffer].type.dtype : f32;
+    const auto flops = static_cast<double>(k.flops), bytes = static_cast<double>(k.bytes);
+    const double efficiency = device.efficiencyOf(k.provider);
+    if (workSeconds(device, type, flops, bytes, efficiency) < device.commandSeconds)
+      return "calls" + of;
+    const bool moves =
+        workSeconds(device, type, 0, bytes, efficiency) >= workSeconds(device, type, flops, 0, efficiency);
+    return concat(moves ? bytes <= device.cacheBytes ? "cache" : "memory" : "arithmetic", of);
+  }
+  case SpanKind::Copy:
+    return concat("copies",
+                  resource.kind == StreamKind::CopyIn    ? " to "
+                  : resource.kind == StreamKind::CopyOut ? " from "
+                                                         : " within ",
+                  device.name);
+  case SpanKind::Fill:
+    return "memory" + of;
+  case SpanKind::Control:
+    return "loops and branches" + of;
+  case SpanKind::Host:
+  case SpanKind::Collective:
+    break;
+  }
+  return "the host";
+}
+
+} // namespace
+
+Explanation explain(const Schedule &s, const MachineModel &machine, std::vector<Decision> decisions) {
+  Explanation e;
+  e.timeline = simulate(s, machine);
+  e.peakBytes = s.peakBytes;
+  e.peakLowerBoundBytes = s.peakLowerBoundBytes;
+  e.decisions = std::move(decisions);
+  const Timeline &t = e.timeline;
+  const double step = static_cast<double>(t.end);
+  const auto compute = static_cast<double>(simulate(s, machine, {.transferTime = false}).end),
+             transfer = static_cast<double>(simulate(s, machine, {.computeTime = false}).end);
+  const bool moves = std::ranges::any_of(t.spans, [&](const Span &span) {
+    return span.kind == SpanKind::Copy && t.resources[span.resource].kind != StreamKind::Compute &&
+           t.resources[span.resource].kind != StreamKind::Lane;
+  });
+  if (moves && std::min(compute, transfer) > 0)
+    e.overlap = (compute + transfer - step) / std::min(compute, transfer);
+
+  std::map<std::string, Picoseconds> limits;
+  Picoseconds at = 0;
+  for (uint32_t k : t.criticalPath) {
+    const Span &span = t.spans[k];
+    if (span.begin > at)
+      limits["commands issued by the host"] += span.begin - at;
+    limits[limitOf(s, machine, t, span)] += span.end - span.begin;
+    at = span.end;
+  }
+  for (const auto &[name, time] : limits)
+    if (time > 0)
+      e.limits.push_back({name, time});
+  std::ranges::sort(e.limits, {}, [](const Limit &limit) { return std::pair(-limit.time, limit.name); });
+
+  auto remedy = [&](std::string name, auto change) {
+    MachineModel better = machine;
+    change(better);
+    if (const Picoseconds end = simulate(s, better).end; static_cast<double>(end) <= 0.99 * step)
+      e.remedies.push_back({std::move(name), end});
+  };
+  for (size_t i = 0; i < machine.devices.size(); ++i) {
+    const std::string &name = machine.devices[i].name;
+    if (std::ranges::none_of(t.resources,
+                             [&](const Resource &r) { return r.device == machine.devices[i].device && r.busy > 0; }))
+      continue;
+    remedy("arithmetic of " + name + " twice as fast", [&](MachineModel &m) {
+      for (auto &[type, rate] : m.devices[i].flopsPerSecond)
+        rate *= 2;
+    });
+    remedy("memory and caches of " + name + " twice as fast", [&](MachineModel &m) {
+      m.devices[i].bytesPerSecond *= 2;
+      m.devices[i].cachedBytesPerSecond *= 2;
+    });
+    remedy("calls of " + name + " in half the time", [&](MachineModel &m) {
+      m.devices[i].issueSeconds /= 2;
+      m.devices[i].commandSeconds /= 2;
+    });
+  }
+  if (!machine.links.empty())
+    remedy("links twice as fast", [](MachineModel &m) {
+      for (LinkModel &link : m.links)
+        link.bytesPerSecond *= 2;
+      for (RouteModel &route : m.routes)
+        route.pageableBytesPerSecond *= 2;
+    });
+  std::ranges::sort(e.remedies, {}, [](const Remedy &r) { return std::pair(r.step, r.name); });
+  return e;
+}
+
+std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
+  const Timeline &t = e.timeline;
+  auto share = [&](Picoseconds part) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%5.1f%%",
+                  t.end ? 100 * static_cast<double>(part) / static_cast<double>(t.end) : 0.0);
+    return std::string(text);
+  };
+  auto padded = [](std::string text, size_t width) {
+    return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
+  };
+  auto right = [](const std::string &text, size_t width) {
+    return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+  };
+  std::string out = concat("'", t.program, "' on ", t.machine, ": ", t.spans.size(), " commands\n");
+  out += concat("  step         ", spellTime(t.end), " (no order of these commands takes less than ",
+                spellTime(t.lowerBound), ")\n");
+  if (e.overlap) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%.3f", *e.overlap);
+    out += concat("  overlap      ", text, " of transfers or computation, whichever is shorter\n");
+  }
+  out += concat("  memory       ", spellBytes(e.peakBytes), " of arenas (no plan for this order takes less than ",
+                spellBytes(e.peakLowerBoundBytes), ")\n");
+  auto heading = [&](const char *text) { out += concat("\n", text, "\n"); };
+  auto rest = [&](size_t all) {
+    if (all > most)
+      out += concat("  ... and ", all - most, " more\n");
+  };
+  heading("resources, and how long they are busy");
+  for (const Resource &r : t.resources)
+    out += concat("  ", padded(r.name, 12), right(spellTime(r.busy), 9), "  ", share(r.busy), "\n");
+  if (!e.limits.empty())
+    heading("what bounds the step (time on the critical path)");
+  for (size_t i = 0; i < std::min(most, e.limits.size()); ++i)
+    out += concat("  ", padded(e.limits[i].name, 28), right(spellTime(e.limits[i].time), 9), "  ",
+                  share(e.limits[i].time), "\n");
+  if (!e.remedies.empty())
+    heading("what would help");
+  for (size_t i = 0; i < std::min(most, e.remedies.size()); ++i) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f",
+                  static_cast<double>(t.end) / static_cast<double>(std::max<Picoseconds>(1, e.remedies[i].step)));
+    out += concat("  ", e.remedies[i].name, ": ", spellTime(e.remedies[i].step), ", ", text, " times as fast\n");
+  }
+  if (!t.criticalPath.empty())
+    heading("the longest commands of the critical path");
+  std::vector<uint32_t> path = t.criticalPath;
+  std::ranges::sort(path, {}, [&](uint32_t k) { return std::pair(t.spans[k].begin - t.spans[k].end, k); });
+  for (size_t i = 0; i < std::min(most, path.size()); ++i) {
+  const Span &span = t.spans[path[i]];
+  out += concat("  ", right(spellTime(span.end - span.begin), 9), "  ", share(span.end - span.begin), "  ",
+                padded(t.resources[span.resource].name, 8), " ", span.name, "  ", lineOf(s.locations[span.loc]), "\n");
+}
+rest(path.size());
+if (!e.decisions.empty())
+  heading("decisions");
+for (size_t i = 0; i < std::min(most, e.decisions.size()); ++i)
+  out += concat("  ", lineOf(e.decisions[i].where), ": ", e.decisions[i].text, "\n");
+rest(e.decisions.size());
+return out;
+}
+
+std::string explainJson(const Schedule &s, const Explanation &e) {
+  const Timeline &t = e.timeline;
+  json file{{"schema", 1},
+            {"program", t.program},
+            {"machine", t.machine},
+            {"kind", nameOf(t.kind)},
+            {"step_seconds", seconds(t.end)},
+            {"lower_bound_seconds", seconds(t.lowerBound)},
+            {"overlap", e.overlap ? json(*e.overlap) : json(nullptr)},
+            {"peak_bytes", e.peakBytes},
+            {"peak_lower_bound_bytes", e.peakLowerBoundBytes}};
+  for (const char *list : {"resources", "critical_path", "limits", "remedies", "decisions"})
+    file[list] = json::array();
+  for (const Resource &r : t.resources)
+    file["resources"].push_back({{"name", r.name}, {"busy_seconds", seconds(r.busy)}});
+  for (uint32_t k : t.criticalPath) {
+    const Span &span = t.spans[k];
+    const Location &l = s.locations[span.loc];
+    file["critical_path"].push_back({{"name", span.name},
+                                     {"op", l.op},
+                                     {"file", l.file},
+                                     {"line", l.line},
+                                     {"resource", t.resources[span.resource].name},
+                                     {"begin_seconds", seconds(span.begin)},
+                                     {"seconds", seconds(span.end - span.begin)}});
+  }
+  for (const Limit &limit : e.limits)
+    file["limits"].push_back({{"name", limit.name}, {"seconds", seconds(limit.time)}});
+  for (const Remedy &remedy : e.remedies)
+    file["remedies"].push_back({{"name", remedy.name}, {"step_seconds", seconds(remedy.step)}});
+  for (const Decision &d : e.decisions)
+    file["decisions"].push_back(
+        {{"pass", d.pass}, {"op", d.where.op}, {"file", d.where.file}, {"line", d.where.line}, {"text", d.text}});
+  return file.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+} // namespace tressel::runtime

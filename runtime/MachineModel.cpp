@@ -1,0 +1,325 @@
+#include "tressel/runtime/MachineModel.h"
+
+#include "Concat.h"
+#include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+#include <unistd.h>
+
+namespace tressel::runtime {
+
+using json = nlohmann::ordered_json;
+
+double DeviceModel::flops(DType type) const {
+  auto it = flopsPerSecond.find(type);
+  return it != flopsPerSecond.end() ? it->second : flopsPerSecond.at(f32);
+}
+double DeviceModel::efficiencyOf(std::string_view provider) const {
+  auto it = efficiency.find(provider);
+  if (it == efficiency.end())
+    it = efficiency.find("");
+  return it == efficiency.end() ? 1 : it->second;
+}
+double workSeconds(const DeviceModel &d, DType type, double flops, double bytes, double efficiency) {
+  const double bandwidth = bytes <= d.cacheBytes ? d.cachedBytesPerSecond : d.bytesPerSecond;
+  const double parallel = std::max(flops / (d.flops(type) * efficiency), bytes / bandwidth),
+               serial = parallel * d.threads;
+  constexpr double worthSplitting = 20e-6;
+  return serial < worthSplitting ? serial : std::max(parallel, worthSplitting / d.threads);
+}
+const DeviceModel *MachineModel::find(DeviceRef device) const {
+  auto it = std::ranges::find(devices, device, &DeviceModel::device);
+  return it == devices.end() ? nullptr : &*it;
+}
+const RouteModel *MachineModel::route(DeviceRef from, DeviceRef to) const {
+  auto it = std::ranges::find_if(routes, [&](const RouteModel &r) { return r.from == from && r.to == to; });
+  return it == routes.end() ? nullptr : &*it;
+}
+std::string nameOf(DeviceRef device) {
+  if (device.kind == DeviceKind::Cpu)
+    return device.index ? concat("cpu", device.index) : "cpu";
+  return concat("gpu", device.index);
+}
+
+namespace {
+
+[[noreturn]] void fault(const std::string &where, const std::string &what) {
+  throw InputError(concat("machine: ", where.empty() ? "" : where + ": ", what));
+}
+
+/// An object of the file: its members are asked for by name, and those that nobody asked for are told at the end.
+class Reader {
+public:
+  Reader(const json &value, std::string where) : value_(value), where_(std::move(where)) {
+    if (!value.is_object())
+      fault(where_, "must be an object");
+  }
+  void finish() const {
+    for (const auto &[key, value] : value_.items())
+      if (!asked_.contains(key))
+        fault(at(key), "is not known here");
+  }
+
+  const json *optional(const char *key) {
+    asked_.insert(key);
+    auto it = value_.find(key);
+    return it == value_.end() ? nullptr : &*it;
+  }
+  const json &required(const char *key) {
+    const json *found = optional(key);
+    if (!found)
+      fault(at(key), "is missing");
+    return *found;
+  }
+  std::string text(const char *key) { return textOf(required(key), at(key)); }
+  double positive(const char *key) { return positiveOf(required(key), at(key)); }
+  double positiveOr(const char *key, double otherwise) {
+    const json *found = optional(key);
+    return found ? positiveOf(*found, at(key)) : otherwise;
+  }
+  double atLeastZero(const char *key, double otherwise) {
+    const json *found = optional(key);
+    if (!found)
+      return otherwise;
+    if (found->is_number() && found->get<double>() == 0)
+      return 0;
+    return positiveOf(*found, at(key));
+  }
+  const json &array(const char *key) {
+    const json &found = required(key);
+    if (!found.is_array())
+      fault(at(key), "must be a list");
+    return found;
+  }
+  std::string at(const std::string &key) const { return where_.empty() ? key : where_ + "." + key; }
+
+  static std::string textOf(const json &value, const std::string &where) {
+    if (!value.is_string() || value.get<std::string>().empty())
+      fault(where, "must be a text");
+    return value.get<std::string>();
+  }
+  static double positiveOf(const json &value, const std::string &where) {
+    if (!value.is_number())
+      fault(where, "must be a number");
+    const double number = value.get<double>();
+    if (!std::isfinite(number) || number <= 0 || number > 1e24)
+      fault(where, "must be positive, and below 1e24");
+    return number;
+  }
+
+private:
+  const json &value_;
+  std::string where_;
+  std::set<std::string, std::less<>> asked_;
+};
+
+DeviceRef deviceNamed(const MachineModel &machine, const json &value, const std::string &where) {
+  const std::string name = Reader::textOf(value, where);
+  auto it = std::ranges::find(machine.devices, name, &DeviceModel::name);
+  if (it == machine.devices.end())
+    fault(where, concat("there is no device '", name, "'"));
+  return it->device;
+}
+
+void readDevice(const json &value, const std::string &where, MachineModel &machine) {
+  Reader in(value, where);
+  DeviceModel d;
+  d.name = in.text("name");
+  const std::string kind = in.text("kind");
+  if (kind != "cpu" && kind != "gpu")
+    fault(in.at("kind"), concat("is '", kind, "', but can be cpu or gpu"));
+  d.device.kind = kind == "cpu" ? DeviceKind::Cpu : DeviceKind::Gpu;
+  for (const DeviceModel &other : machine.devices) {
+    if (other.name == d.name)
+      fault(in.at("name"), concat("'", d.name, "' is the name of another device"));
+    d.device.index = static_cast<uint16_t>(d.device.index + (other.device.kind == d.device.kind));
+  }
+  if (d.name != nameOf(d.device))
+    fault(in.at("name"),
+          concat("is '", d.name, "', but devices are named in order: this one is '", nameOf(d.device), "'"));
+  Reader flops(in.required("flops_per_second"), in.at("flops_per_second"));
+  for (DType type : {f32, f64, f16, bf16, i8, i16, i32, i64, u8, DType::boolean})
+    if (const std::string name(nameOf(type)); flops.optional(name.c_str()))
+      d.flopsPerSecond[type] = flops.positive(name.c_str());
+  flops.required("f32");
+  flops.finish();
+  if (const json *threads = in.optional("threads")) {
+    if (!threads->is_number_integer() || *threads < 1 || *threads > 4096)
+      fault(in.at("threads"), "must be a whole number from 1 to 4096");
+    d.threads = threads->get<int>();
+  }
+  d.bytesPerSecond = in.positive("bytes_per_second");
+  d.memoryBytes = static_cast<int64_t>(std::min(in.positive("memory_bytes"), 1e18));
+  d.cacheBytes = in.atLeastZero("cache_bytes", 0);
+  d.cachedBytesPerSecond = d.cacheBytes > 0 ? in.positive("cached_bytes_per_second") : 0;
+  if (d.cacheBytes > 0 && d.cachedBytesPerSecond < d.bytesPerSecond)
+    fault(in.at("cached_bytes_per_second"), "is less than that of the memory behind the cache");
+  d.issueSeconds = in.atLeastZero("issue_seconds", 0);
+  d.commandSeconds = in.positive("command_seconds");
+  d.contention = in.atLeastZero("contention", 0);
+  if (const json *shares = in.optional("efficiency")) {
+    if (!shares->is_object())
+      fault(in.at("efficiency"), "must be an object");
+    for (const auto &[provider, share] : shares->items()) {
+      const std::string place = in.at("efficiency." + provider);
+      if (const double number = Reader::positiveOf(share, place); number <= 1)
+        d.efficiency[provider == "other" ? "" : provider] = number;
+      else
+        fault(place, "is a share, at most 1");
+    }
+  }
+  in.finish();
+  machine.devices.push_back(std::move(d));
+}
+
+void readLink(const json &value, const std::string &where, MachineModel &machine) {
+  Reader in(value, where);
+  LinkModel link{.name = in.text("name")};
+  if (std::ranges::find(machine.links, link.name, &LinkModel::name) != machine.links.end())
+    fault(in.at("name"), concat("'", link.name, "' is the name of another link"));
+  link.bytesPerSecond = in.positive("bytes_per_second");
+  link.latencySeconds = in.positive("latency_seconds");
+  in.finish();
+  machine.links.push_back(std::move(link));
+}
+
+void readRoute(const json &value, const std::string &where, MachineModel &machine) {
+  Reader in(value, where);
+  RouteModel route;
+  route.from = deviceNamed(machine, in.required("from"), in.at("from"));
+  route.to = deviceNamed(machine, in.required("to"), in.at("to"));
+  if (route.from == route.to)
+    fault(where, "leads from a device to itself");
+  if (machine.route(route.from, route.to))
+    fault(where, concat("is the second one from ", nameOf(route.from), " to ", nameOf(route.to)));
+  for (const json &entry : in.array("links")) {
+    const std::string name = Reader::textOf(entry, in.at("links"));
+    auto it = std::ranges::find(machine.links, name, &LinkModel::name);
+    if (it == machine.links.end())
+      fault(in.at("links"), concat("there is no link '", name, "'"));
+    for (DeviceRef end : {route.from, route.to})
+      if (it->bytesPerSecond > machine.find(end)->bytesPerSecond && in.array("links").size() == 1)
+        fault(in.at("links"), concat("link '", name, "' is faster than the memory of ", nameOf(end)));
+    const auto index = static_cast<uint32_t>(it - machine.links.begin());
+    if (std::ranges::find(route.links, index) != route.links.end())
+      fault(in.at("links"), concat("link '", name, "' stands twice"));
+    route.links.push_back(index);
+  }
+  if (route.links.empty())
+    fault(in.at("links"), "must name a link");
+  route.pageableBytesPerSecond = in.atLeastZero("pageable_bytes_per_second", 0);
+  in.finish();
+  machine.routes.push_back(std::move(route));
+}
+
+template <typename Fn> void forEach(const json &list, const std::string &name, MachineModel &machine, Fn fn) {
+  for (size_t i = 0; i < list.size(); ++i)
+    fn(list[i], concat(name, "[", i, "]"), machine);
+}
+
+} // namespace
+
+MachineModel parseMachine(std::string_view text) {
+  const json file = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (file.is_discarded())
+    fault("", "is no JSON");
+  Reader in(file, "");
+  if (const json &schema = in.required("schema"); !schema.is_number_integer() || schema != 1)
+    fault("schema", "must be 1");
+  MachineModel machine{.name = in.text("name")};
+  if (in.array("devices").size() > 4096)
+    fault("devices", "are more than 4096");
+  forEach(in.array("devices"), "devices", machine, readDevice);
+  if (!machine.find({DeviceKind::Cpu, 0}))
+    fault("devices", "have no cpu");
+  if (const json *links = in.optional("links"); links)
+    forEach(in.array("links"), "links", machine, readLink);
+  if (const json *routes = in.optional("routes"); routes)
+    forEach(in.array("routes"), "routes", machine, readRoute);
+  for (const DeviceModel &d : machine.devices)
+    if (d.device.kind == DeviceKind::Gpu &&
+        std::ranges::none_of(machine.routes, [&](const RouteModel &r) { return r.to == d.device; }))
+      fault("routes", concat("none leads to ", d.name));
+  if (const json *sources = in.optional("sources")) {
+    if (!sources->is_object())
+      fault("sources", "must be an object");
+    for (const auto &[key, value] : sources->items())
+      machine.sources[key] = Reader::textOf(value, "sources." + key);
+  }
+  in.finish();
+  return machine;
+}
+
+std::string toJson(const MachineModel &machine) {
+  json file{{"schema", 1}, {"name", machine.name}};
+  file["devices"] = json::array();
+  for (const DeviceModel &d : machine.devices) {
+    json flops = json::object(), efficiency = json::object();
+    for (const auto &[type, rate] : d.flopsPerSecond)
+      flops[std::string(nameOf(type))] = rate;
+    for (const auto &[provider, share] : d.efficiency)
+      efficiency[provider.empty() ? "other" : provider] = share;
+    json device{{"name", d.name},
+                {"kind", d.device.kind == DeviceKind::Cpu ? "cpu" : "gpu"},
+                {"threads", d.threads},
+                {"flops_per_second", flops},
+                {"bytes_per_second", d.bytesPerSecond},
+                {"memory_bytes", d.memoryBytes},
+                {"issue_seconds", d.issueSeconds},
+                {"command_seconds", d.commandSeconds},
+                {"contention", d.contention},
+                {"efficiency", efficiency}};
+    if (d.cacheBytes > 0) {
+      device["cache_bytes"] = d.cacheBytes;
+      device["cached_bytes_per_second"] = d.cachedBytesPerSecond;
+    }
+    file["devices"].push_back(std::move(device));
+  }
+  file["links"] = file["routes"] = json::array();
+  for (const LinkModel &link : machine.links)
+    file["links"].push_back(
+        {{"name", link.name}, {"bytes_per_second", link.bytesPerSecond}, {"latency_seconds", link.latencySeconds}});
+  for (const RouteModel &route : machine.routes) {
+    json entry{{"from", nameOf(route.from)}, {"to", nameOf(route.to)}, {"links", json::array()}};
+    for (uint32_t link : route.links)
+      entry["links"].push_back(machine.links[link].name);
+    if (route.pageableBytesPerSecond > 0)
+      entry["pageable_bytes_per_second"] = route.pageableBytesPerSecond;
+    file["routes"].push_back(std::move(entry));
+  }
+  file["sources"] = json::object();
+  for (const auto &[key, text] : machine.sources)
+    file["sources"][key] = text;
+  return file.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+MachineModel hostMachine() {
+  const double threads = std::max(1u, std::thread::hardware_concurrency());
+  const CpuLevel level = hostCpuLevel();
+  const double lanes = level >= CpuLevel::V4 ? 16 : level >= CpuLevel::V3 ? 8 : 4;
+  constexpr double clock = 2.5e9, fmaUnits = 2, flopsPerFma = 2;
+  DeviceModel cpu{.name = "cpu"};
+  cpu.threads = static_cast<int>(threads);
+  cpu.flopsPerSecond[f32] = threads * lanes * clock * fmaUnits * flopsPerFma;
+  cpu.flopsPerSecond[f64] = cpu.flopsPerSecond[f32] / 2;
+  cpu.bytesPerSecond = threads * 8e9;
+  cpu.cacheBytes = threads * (1 << 20);
+  cpu.cachedBytesPerSecond = threads * 60e9;
+  cpu.memoryBytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  cpu.commandSeconds = 30e-9;
+  cpu.efficiency = {{"", 0.5}, {"kernels", 0.8}, {"onednn", 0.7}, {"prebuilt", 0.02}};
+  MachineModel machine{.name = "this machine"};
+  machine.devices.push_back(std::move(cpu));
+  for (const char *figure :
+       {"flops_per_second", "bytes_per_second", "cached_bytes_per_second", "command_seconds", "efficiency"})
+    machine.sources[concat("cpu/", figure)] =
+        "typical of servers: 2.5 GHz, two multiply-adds a cycle, 8 GB/s and 1 MiB of cache a thread";
+  return machine;
+}
+
+} // namespace tressel::runtime

@@ -1,0 +1,442 @@
+#include "tressel/runtime/Simulate.h"
+
+#include "Concat.h"
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <set>
+
+namespace tressel::runtime {
+namespace {
+
+constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
+constexpr uint32_t kNone = UINT32_MAX;
+
+Picoseconds picoseconds(double seconds) { return static_cast<Picoseconds>(std::ceil(std::min(seconds, 9e6) * 1e12)); }
+
+/// What a command costs when nothing else runs.
+struct Work {
+  SpanKind kind = SpanKind::Host;
+  Picoseconds alone = 0;
+  // Of a transfer: `bytes` over `links` after `latency`.
+  double bytes = 0;
+  Picoseconds latency = 0;
+  std::vector<uint32_t> links; ///< capacities (Simulator::capacity)
+  double fastest = 0;          ///< bytes per second, alone
+};
+
+class Simulator {
+public:
+  Simulator(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options)
+      : s(schedule), machine(machine), options(options) {
+    for (const LinkModel &link : machine.links)
+      capacity.push_back(link.bytesPerSecond);
+    for (const DeviceModel &device : machine.devices)
+      capacity.push_back(device.bytesPerSecond);
+    for (const StreamDesc &stream : s.streams)
+      deviceOf(stream.device);
+    std::vector<int64_t> held(machine.devices.size(), 0);
+    for (const ArenaDesc &arena : s.arenas) {
+      int64_t &bytes = held[deviceIndex(arena.memory == MemoryKind::Device ? arena.device : DeviceRef())];
+      bytes += arena.bytes;
+    }
+    for (size_t i = 0; i < held.size(); ++i)
+      if (held[i] > machine.devices[i].memoryBytes)
+        throw InputError(concat("'", s.name, "' needs ", held[i], " bytes on ", machine.devices[i].name, ", which has ",
+                                machine.devices[i].memoryBytes, " on ", machine.name));
+  }
+
+  Timeline run() {
+    Timeline timeline{.kind = TimelineKind::Simulated, .program = s.name, .machine = machine.name};
+    simulate(s.step, &timeline);
+    return timeline;
+  }
+
+private:
+  //--- Costs --------------------------------------------------------------------------------------------------------
+  size_t deviceIndex(DeviceRef ref) const { return static_cast<size_t>(&deviceOf(ref) - machine.devices.data()); }
+  const DeviceModel &deviceOf(DeviceRef ref) const {
+    const DeviceModel *device = machine.find(ref);
+    if (!device)
+      throw InputError(concat("'", s.name, "' uses ", nameOf(ref), ", which ", machine.name, " does not have"));
+    return *device;
+  }
+  DeviceRef homeOf(const BufferDesc &b) const {
+    if (b.space != Space::Arena || s.arenas[b.index].memory != MemoryKind::Device)
+      return {};
+    return s.arenas[b.index].device;
+  }
+  bool isPageable(const BufferDesc &b) const {
+    return homeOf(b) == DeviceRef() && (b.space != Space::Arena || s.arenas[b.index].memory != MemoryKind::Pinned);
+  }
+
+  Work workOf(const Program &p, size_t i) {
+    const Command &c = p.commands[i];
+    const DeviceModel &device = deviceOf(s.streams[c.stream].device);
+    const Operand *operands = p.operands.data() + c.firstOperand;
+    Work work;
+    auto take = [&](double seconds) {
+      work.alone = options.computeTime ? picoseconds(device.commandSeconds + seconds) : 0;
+    };
+    switch (c.kind) {
+    case CommandKind::Launch: {
+      work.kind = SpanKind::Kernel;
+      const KernelDesc &k = s.kernels[c.kernel];
+      const DType type = c.numOperands ? s.buffers[operands[0].buffer].type.dtype : f32;
+      DeviceModel lane;
+      const bool isLane = s.streams[c.stream].kind == StreamKind::Lane && device.threads > 1;
+      if (isLane) {
+        lane = device;
+        for (auto &[each, rate] : lane.flopsPerSecond)
+          rate /= device.threads;
+        lane.bytesPerSecond /= device.threads;
+        lane.cachedBytesPerSecond /= device.threads;
+        lane.threads = 1;
+      }
+      take(workSeconds(isLane ? lane : device, type, static_cast<double>(k.flops), static_cast<double>(k.bytes),
+                       device.efficiencyOf(k.provider)));
+      break;
+    }
+    case CommandKind::Fill:
+      work.kind = SpanKind::Fill;
+      take(static_cast<double>(s.buffers[operands[0].buffer].bytes) / device.bytesPerSecond);
+      break;
+    case CommandKind::Copy: {
+      work.kind = SpanKind::Copy;
+      const BufferDesc &source = s.buffers[operands[0].buffer], &target = s.buffers[operands[1].buffer];
+      const DeviceRef from = homeOf(source), to = homeOf(target);
+      if (from == to) {
+        take(2 * static_cast<double>(source.bytes) / device.bytesPerSecond);
+        break;
+      }
+      const RouteModel *route = machine.route(from, to);
+      if (!route)
+        throw InputError(concat("'", s.name, "' copies from ", nameOf(from), " to ", nameOf(to), ", but ", machine.name,
+                                " has no route there"));
+      if (!options.transferTime)
+        break;
+      work.bytes = static_cast<double>(source.bytes);
+      work.links = route->links;
+      double latency = 0;
+      for (uint32_t link : route->links)
+        latency += machine.links[link].latencySeconds;
+      work.latency = picoseconds(latency);
+      for (DeviceRef end : {from, to})
+        work.links.push_back(static_cast<uint32_t>(machine.links.size() + deviceIndex(end)));
+      work.fastest = route->pageableBytesPerSecond > 0 && (isPageable(source) || isPageable(target))
+                         ? route->pageableBytesPerSecond
+                         : std::numeric_limits<double>::infinity();
+      for (uint32_t link : work.links)
+        work.fastest = std::min(work.fastest, capacity[link]);
+      work.alone = work.latency + picoseconds(work.bytes / work.fastest);
+      break;
+    }
+    case CommandKind::HostCall:
+      break;
+    case CommandKind::Collective:
+      throw InputError(concat("'", s.name, "' has collectives, which are not simulated yet"));
+    case CommandKind::Branch:
+      work.kind = SpanKind::Control;
+      work.alone = std::max(simulate(s.bodies[c.body], nullptr), simulate(s.bodies[c.body + 1], nullptr));
+      break;
+    case CommandKind::While:
+      work.kind = SpanKind::Control;
+      work.alone = 2 * simulate(s.bodies[c.body], nullptr) + simulate(s.bodies[c.body + 1], nullptr);
+      break;
+    case CommandKind::Loop: {
+      work.kind = SpanKind::Control;
+      const Picoseconds once = p.scalars[c.firstScalar] > 0 ? simulate(s.bodies[c.body], nullptr) : 0;
+      if (__builtin_mul_overflow(once, p.scalars[c.firstScalar], &work.alone))
+        work.alone = kNever / 4;
+      break;
+    }
+    }
+    return work;
+  }
+
+  //--- Engines ------------------------------------------------------------------------------------------------------
+  struct Engine {
+    DeviceRef device;
+    StreamKind kind;
+    std::string name;
+    std::set<std::tuple<Picoseconds, uint32_t, uint32_t>> queue; ///< ready, stream, command
+    uint32_t running = kNone, last = kNone;
+  };
+  std::vector<uint32_t> makeEngines(std::vector<Engine> &engines) const {
+    std::vector<uint32_t> ofStream;
+    for (const StreamDesc &stream : s.streams) {
+      auto it = std::ranges::find_if(engines, [&](const Engine &e) {
+        return stream.kind != StreamKind::Lane && e.device == stream.device && e.kind == stream.kind;
+      });
+      if (it == engines.end()) {
+        static constexpr const char *kSuffix[] = {"", ".in", ".out", ""};
+        const std::string name = stream.kind == StreamKind::Lane && !stream.name.empty()
+                                     ? stream.name
+                                     : nameOf(stream.device) + kSuffix[static_cast<size_t>(stream.kind)];
+        engines.push_back({stream.device, stream.kind, name, {}, kNone, kNone});
+        it = std::prev(engines.end());
+      }
+      ofStream.push_back(static_cast<uint32_t>(it - engines.begin()));
+    }
+    return ofStream;
+  }
+
+  //--- The clock ----------------------------------------------------------------------------------------------------
+  struct Running {
+    uint32_t command;
+    const Work *work;
+    bool flows = false;     ///< a transfer past its latency
+    double left = 0;        ///< bytes, or picoseconds of work
+    double rate = 1;        ///< per picosecond
+    Picoseconds since = 0;  ///< when `left` was so much
+    Picoseconds finish = 0; ///< at this rate; of a transfer in its latency: when that ends
+  };
+
+  /// Max-min fair rates: the fullest link decides for all that use it, and the others share what is left.
+  void shareLinks(std::vector<Running> &active, std::vector<double> &rates) {
+    std::vector<double> left = capacity;
+    std::vector<bool> fixed(active.size());
+    for (size_t i = 0; i < active.size(); ++i)
+      fixed[i] = !active[i].flows;
+    for (;;) {
+      std::vector<int> users(capacity.size(), 0);
+      for (size_t i = 0; i < active.size(); ++i)
+        if (!fixed[i])
+          for (uint32_t link : active[i].work->links)
+            ++users[link];
+      double share = std::numeric_limits<double>::infinity();
+      for (size_t link = 0; link < users.size(); ++link)
+        if (users[link])
+          share = std::min(share, left[link] / users[link]);
+      size_t slowest = active.size();
+      for (size_t i = 0; i < active.size(); ++i)
+        if (!fixed[i] && active[i].work->fastest < share &&
+            (slowest == active.size() || active[i].work->fastest < active[slowest].work->fastest))
+          slowest = i;
+      bool any = false;
+      auto fix = [&](size_t i, double rate) {
+        fixed[i] = any = true;
+        rates[i] = rate;
+        for (uint32_t link : active[i].work->links)
+          left[link] = std::max(0.0, left[link] - rate);
+      };
+      if (slowest != active.size()) {
+        fix(slowest, active[slowest].work->fastest);
+        continue;
+      }
+      // All that use a link with this least share.
+      const std::vector<double> before = left;
+      for (size_t i = 0; i < active.size(); ++i)
+        if (!fixed[i] && std::ranges::any_of(active[i].work->links, [&](uint32_t link) {
+              return before[link] / users[link] <= share * (1 + 1e-12);
+            }))
+          fix(i, share);
+      if (!any)
+        return;
+    }
+  }
+
+  void setRates(std::vector<Running> &active, const std::vector<Engine> &engines, const std::vector<uint32_t> &engineOf,
+                Picoseconds now) {
+    std::vector<double> flow(active.size(), 0);
+    shareLinks(active, flow);
+    for (size_t i = 0; i < active.size(); ++i) {
+      Running &r = active[i];
+      double rate = 1;
+      if (r.flows) {
+        rate = flow[i] * 1e-12;
+      } else if (r.work->links.empty()) {
+        const DeviceModel &device = deviceOf(engines[engineOf[r.command]].device);
+        if (r.work->kind != SpanKind::Kernel || device.contention == 0)
+          continue;
+        const auto memory = static_cast<uint32_t>(machine.links.size() + deviceIndex(device.device));
+        double beside = 0;
+        for (size_t k = 0; k < active.size(); ++k)
+          if (active[k].flows && std::ranges::find(active[k].work->links, memory) != active[k].work->links.end())
+            beside += flow[k];
+        rate = 1 / (1 + device.contention * beside / device.bytesPerSecond);
+      } else {
+        continue; // in its latency
+      }
+      if (rate == r.rate)
+        continue; // the finish stays exact
+      r.left -= static_cast<double>(now - r.since) * r.rate;
+      r.since = now;
+      r.rate = rate;
+      r.finish = now + static_cast<Picoseconds>(std::ceil(std::max(0.0, r.left) / rate));
+    }
+  }
+
+  /// Returns when the last command ends. Bodies are simulated by themselves.
+  Picoseconds simulate(const Program &p, Timeline *timeline) {
+    const auto n = static_cast<uint32_t>(p.commands.size());
+    std::vector<Engine> engines;
+    const std::vector<uint32_t> ofStream = makeEngines(engines);
+    std::vector<Work> work(n);
+    std::vector<uint32_t> engineOf(n), missing(n, 0);
+    std::vector<std::vector<uint32_t>> followers(n);
+    std::vector<Picoseconds> ready(n, 0), begin(n, 0), end(n, kNever);
+    std::vector<uint32_t> before(n, kNone); // on its engine
+    std::vector<std::vector<uint32_t>> needs(n);
+    std::vector<uint32_t> last(s.streams.size(), kNone);
+    std::map<size_t, Picoseconds> issued; // by device
+    for (uint32_t i = 0; i < n; ++i) {
+      const Command &c = p.commands[i];
+      work[i] = workOf(p, i);
+      engineOf[i] = ofStream[c.stream];
+      const DeviceModel &device = deviceOf(s.streams[c.stream].device);
+      Picoseconds &host = issued[deviceIndex(device.device)];
+      ready[i] = host += picoseconds(device.issueSeconds);
+      auto need = [&](uint32_t other) {
+        if (std::ranges::find(needs[i], other) != needs[i].end())
+          return;
+        needs[i].push_back(other);
+        followers[other].push_back(i);
+        ++missing[i];
+      };
+      for (uint32_t w = 0; w < c.numWaits; ++w)
+        need(p.waits[c.firstWait + w].command);
+      if (last[c.stream] != kNone)
+        need(last[c.stream]);
+      last[c.stream] = i;
+    }
+
+    using Event = std::pair<Picoseconds, uint32_t>;
+    std::priority_queue<Event, std::vector<Event>, std::greater<>> becoming;
+    for (uint32_t i = 0; i < n; ++i)
+      if (!missing[i])
+        becoming.emplace(ready[i], i);
+    std::vector<Running> active;
+    Picoseconds now = 0, finished = 0;
+    for (uint32_t done = 0; done < n;) {
+      now = becoming.empty() ? kNever : becoming.top().first;
+      for (const Running &r : active)
+        now = std::min(now, r.finish);
+      bool changed = false;
+      // What ends now, then what begins, until nothing does at this time.
+      for (bool again = true; again;) {
+        again = false;
+        for (size_t k = 0; k < active.size();) {
+          Running &r = active[k];
+          if (r.finish > now) {
+            ++k;
+            continue;
+          }
+          again = changed = true;
+          if (!r.work->links.empty() && !r.flows) { // past its latency; its rate follows below
+            r.flows = true;
+            r.left = r.work->bytes;
+            r.rate = 0;
+            r.since = now;
+            r.finish = kNever;
+            ++k;
+            continue;
+          }
+          const uint32_t i = r.command;
+          end[i] = now;
+          finished = std::max(finished, now);
+          ++done;
+          engines[engineOf[i]].running = kNone;
+          engines[engineOf[i]].last = i;
+          for (uint32_t f : followers[i]) {
+            ready[f] = std::max(ready[f], now);
+            if (--missing[f] == 0)
+              becoming.emplace(ready[f], f);
+          }
+          active.erase(active.begin() + static_cast<ptrdiff_t>(k));
+        }
+        for (; !becoming.empty() && becoming.top().first <= now; becoming.pop()) {
+          const uint32_t i = becoming.top().second;
+          engines[engineOf[i]].queue.emplace(ready[i], p.commands[i].stream, i);
+        }
+        for (Engine &engine : engines) {
+          if (engine.running != kNone || engine.queue.empty())
+            continue;
+          const uint32_t i = std::get<2>(*engine.queue.begin());
+          engine.queue.erase(engine.queue.begin());
+          engine.running = i;
+          before[i] = engine.last;
+          begin[i] = now;
+          const Work &w = work[i];
+          const Picoseconds first = w.links.empty() ? w.alone : w.latency;
+          active.push_back({i, &w, false, static_cast<double>(first), 1, now, now + first});
+          again = changed = true;
+        }
+      }
+      if (changed)
+        setRates(active, engines, engineOf, now);
+    }
+    if (timeline)
+      fill(*timeline, p, engines, engineOf, work, needs, before, begin, end);
+    return finished;
+  }
+
+  //--- The result ---------------------------------------------------------------------------------------------------
+  void fill(Timeline &timeline, const Program &p, const std::vector<Engine> &engines,
+            const std::vector<uint32_t> &engineOf, const std::vector<Work> &work,
+            const std::vector<std::vector<uint32_t>> &needs, const std::vector<uint32_t> &before,
+            const std::vector<Picoseconds> &begin, const std::vector<Picoseconds> &end) const {
+    const auto n = static_cast<uint32_t>(p.commands.size());
+    for (const Engine &engine : engines)
+      timeline.resources.push_back({engine.name, engine.device, engine.kind, 0});
+    std::vector<Picoseconds> chain(n, 0), total(engines.size(), 0);
+    std::vector<double> carried(capacity.size(), 0);
+    for (uint32_t i = 0; i < n; ++i) { // waits point backward, so chains are complete in issue order
+      Picoseconds longest = 0;
+      for (uint32_t need : needs[i])
+        longest = std::max(longest, chain[need]);
+      chain[i] = longest + work[i].alone;
+      timeline.lowerBound = std::max(timeline.lowerBound, chain[i]);
+      total[engineOf[i]] += work[i].alone;
+      for (uint32_t link : work[i].links)
+        carried[link] += work[i].bytes;
+    }
+    for (Picoseconds busy : total)
+      timeline.lowerBound = std::max(timeline.lowerBound, busy);
+    for (size_t link = 0; link < capacity.size(); ++link)
+      timeline.lowerBound =
+          std::max(timeline.lowerBound, static_cast<Picoseconds>(carried[link] / capacity[link] * 1e12));
+    for (uint32_t i = 0; i < n; ++i) {
+      Span span = spanOf(s, i);
+      span.resource = engineOf[i];
+      span.begin = begin[i];
+      span.end = end[i];
+      for (uint32_t w = 0; w < p.commands[i].numWaits; ++w)
+        span.after.push_back(p.waits[p.commands[i].firstWait + w].command);
+      timeline.spans.push_back(std::move(span));
+    }
+    // Back from the last: each began when the latest that it followed, in its stream, on its engine or by a wait, had
+    // ended, or when it was issued.
+    uint32_t at = kNone;
+    for (uint32_t i = 0; i < n; ++i)
+      if (at == kNone || end[i] >= end[at])
+        at = i;
+    while (at != kNone) {
+      timeline.criticalPath.push_back(at);
+      uint32_t latest = before[at];
+      for (uint32_t need : needs[at])
+        if (latest == kNone || end[need] > end[latest])
+          latest = need;
+      at = latest;
+    }
+    std::ranges::reverse(timeline.criticalPath);
+    arrange(timeline);
+  }
+
+  const Schedule &s;
+  const MachineModel &machine;
+  const SimulateOptions &options;
+  std::vector<double> capacity; ///< of links, then of devices' memories
+};
+
+} // namespace
+
+Timeline simulate(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options) {
+  return Simulator(schedule, machine, options).run();
+}
+
+} // namespace tressel::runtime

@@ -1,0 +1,57 @@
+// What a schedule will do on a machine, in words and figures: how long the step takes, what runs where, what hides
+// behind what, what bounds it, and what would help.
+#pragma once
+
+#include "tressel/runtime/Simulate.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tressel::runtime {
+
+/// Something that a pass chose, and why.
+struct Decision {
+  std::string pass; ///< "form-clusters"
+  Location where;   ///< of the op that it is about
+  std::string text; ///< "kernel of 'kernels', 12.3 us predicted; generated 45 us"
+};
+
+/// Time on the critical path that one limit takes: "arithmetic of cpu", "memory of gpu0", "commands of gpu0", "link
+/// pcie0.up".
+struct Limit {
+  std::string name;
+  Picoseconds time = 0;
+};
+/// The step if one part of the machine were twice as fast.
+struct Remedy {
+  std::string name; ///< "memory of cpu twice as fast"
+  Picoseconds step = 0;
+};
+
+struct Explanation {
+  Timeline timeline;
+  /// (T_c + T_m - T) / min(T_c, T_m): T the step, T_c with transfers taking no time, T_m with computation taking none.
+  /// Raw: anomalies of scheduling may put it below 0 or above 1. Nothing where there is no transfer, or no computation.
+  std::optional<double> overlap;
+  int64_t peakBytes = 0, peakLowerBoundBytes = 0; ///< of arenas, as planned
+  std::vector<Limit> limits;                      ///< the longest first
+  std::vector<Remedy> remedies;                   ///< those that shorten the step by at least 1%, the best first
+  std::vector<Decision> decisions;
+};
+
+/// As `simulate`, with the same errors.
+Explanation explain(const Schedule &schedule, const MachineModel &machine, std::vector<Decision> decisions = {});
+
+/// For people; `most` lines of each list.
+std::string explainText(const Schedule &schedule, const Explanation &explanation, size_t most = 12);
+/// One object: "schema": 1, "program", "machine", "step_seconds", "lower_bound_seconds", "overlap" (null where there is
+/// none), "peak_bytes", "peak_lower_bound_bytes", "resources" [{"name", "busy_seconds"}], "critical_path" [{"name",
+/// "op", "file", "line", "resource", "begin_seconds", "seconds"}], "limits" [{"name", "seconds"}], "remedies" [{"name",
+/// "step_seconds"}], "decisions" [{"pass", "op", "file", "line", "text"}].
+std::string explainJson(const Schedule &schedule, const Explanation &explanation);
+
+/// "12.3 us": three digits and a unit.
+std::string spellTime(Picoseconds time);
+
+} // namespace tressel::runtime

@@ -1,0 +1,79 @@
+// What a machine can do, in figures: the cost model of plans and predictions, and the truth of simulated devices. A
+// JSON file (docs/machines.md), a preset, or the machine at hand.
+#pragma once
+
+#include "tressel/runtime/Schedule.h"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tressel::runtime {
+
+/// One device with a memory of its own. Rates are limits that the best code reaches, not averages.
+struct DeviceModel {
+  std::string name; ///< "cpu", "gpu0"
+  DeviceRef device;
+  int threads = 1; ///< kernels of less than 20 us take one of them (as Context runs them), others all; streams of kind
+                   ///< Lane have one each
+  std::map<DType, double> flopsPerSecond; ///< of all threads, by type of the operands; f32 is always there, others
+                                          ///< count as f32 where they are not
+  double bytesPerSecond = 0;              ///< of its memory
+  double cachedBytesPerSecond = 0;        ///< while all operands of a kernel fit into cacheBytes; 0: no such cache
+  double cacheBytes = 0;
+  int64_t memoryBytes = 0;
+  double issueSeconds = 0;   ///< of the host's time, for one command of this device
+  double commandSeconds = 0; ///< least time of a kernel or fill on the device
+  double contention =
+      0; ///< a kernel beside copies takes 1 + contention * (their bytes per second / bytesPerSecond) times as long
+  /// Share of the limits that kernels of a provider reach; "" stands for all others.
+  std::map<std::string, double, std::less<>> efficiency;
+
+  double flops(DType type) const;
+  double efficiencyOf(std::string_view provider) const;
+};
+
+/// Time of `flops` done at `efficiency` (a share of the limit) while moving `bytes`, whichever is longer: a roofline.
+/// Without DeviceModel::commandSeconds.
+double workSeconds(const DeviceModel &device, DType type, double flops, double bytes, double efficiency);
+
+/// One direction of a cable or bus, shared by all routes through it.
+struct LinkModel {
+  std::string name;
+  double bytesPerSecond = 0;
+  double latencySeconds = 0;
+};
+/// How bytes come from one device's memory to another's.
+struct RouteModel {
+  DeviceRef from, to;
+  std::vector<uint32_t> links;       ///< indices into MachineModel::links
+  double pageableBytesPerSecond = 0; ///< for host memory that is not pinned; 0: as fast as pinned memory
+};
+
+struct MachineModel {
+  std::string name;
+  std::vector<DeviceModel> devices; ///< first the hosts
+  std::vector<LinkModel> links;
+  std::vector<RouteModel> routes;             ///< at most one per pair and direction
+  std::map<std::string, std::string> sources; ///< where figures are from: "gpu0/bytes_per_second" and a text
+
+  const DeviceModel *find(DeviceRef device) const; ///< null: no such device
+  const RouteModel *route(DeviceRef from, DeviceRef to) const;
+};
+
+std::string nameOf(DeviceRef device); ///< "cpu", "cpu1", "gpu0"
+
+/// Throws InputError, which names the place ("machine: devices[1].bytes_per_second: must be positive"), for what is
+/// missing, unknown, no number, negative or impossible: a link faster than the memories at its ends, a route through
+/// links that are not there.
+MachineModel parseMachine(std::string_view json);
+std::string toJson(const MachineModel &machine);
+/// Names of the machines that come with Tressel; and one of them. Throws for other names, listing these.
+std::vector<std::string> machinePresets();
+MachineModel machinePreset(std::string_view name);
+/// This machine's processor: its vector width, threads and memory are read, other figures are typical of servers. The
+/// same on every call. `tressel calibrate` measures them.
+MachineModel hostMachine();
+
+} // namespace tressel::runtime

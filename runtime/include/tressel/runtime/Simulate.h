@@ -1,0 +1,30 @@
+// Virtual time: when the commands of a schedule would run on a machine that is described by figures alone. Nothing is
+// computed; the same schedule and model give the same picoseconds on every call.
+//
+// The rule. One host thread per device issues its commands in issue order, each taking DeviceModel::issueSeconds. A
+// command is ready when it is issued, its predecessor in the stream has ended, and so has everything that it waits for.
+// A device has one engine for kernels and fills, one for each direction of copies; each stream of kind Lane has its
+// own. An engine runs one command at a time to its end, of those ready the one that has been so longest, then the lower
+// stream, then the earlier command. A transfer takes the latencies of its route's links, then shares their rates, and
+// those of the memories at its ends, fairly with all others (max-min), computed anew whenever one begins or ends. A
+// kernel beside transfers of its device is slowed as DeviceModel::contention says.
+//
+// A command with bodies runs alone on its stream's engine, for as long as its bodies take: a loop as often as it says;
+// of a branch the longer body; a While once, as nobody knows how often. Host calls take no time.
+#pragma once
+
+#include "tressel/runtime/MachineModel.h"
+#include "tressel/runtime/Timeline.h"
+
+namespace tressel::runtime {
+
+struct SimulateOptions {
+  bool transferTime = true; ///< false: copies between devices take no time
+  bool computeTime = true;  ///< false: kernels, fills and copies within a device take no time
+};
+
+/// The step of a verified schedule whose sizes are numbers (Instantiate.h). Throws InputError when the machine lacks a
+/// device that the schedule uses, a route, or the memory for its arenas (with the bytes).
+Timeline simulate(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options = {});
+
+} // namespace tressel::runtime

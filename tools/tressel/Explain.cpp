@@ -1,0 +1,75 @@
+// tressel explain: what a step will take on a machine, by the model of that machine.
+#include "tressel/runtime/Explain.h"
+#include "tools/tressel/Program.h"
+#include "tools/tressel/Timelines.h"
+#include "tools/tressel/Tool.h"
+#include "tressel/runtime/CustomKernels.h"
+#include "tressel/runtime/Instantiate.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+namespace tressel::tool {
+
+static runtime::MachineModel machineOf(const std::string &device) {
+  if (device == "cpu")
+    return runtime::hostMachine();
+  if (!device.starts_with("sim:")) {
+    checkDevice(device); // throws
+    throw UsageError("--device: predictions are for cpu, sim:NAME or sim:FILE.json");
+  }
+  const std::string name = device.substr(4);
+  if (!name.ends_with(".json"))
+    return runtime::machinePreset(name);
+  std::ifstream file(name, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  if (!file && text.empty())
+    throw InputError(name + ": " + std::strerror(errno ? errno : EIO));
+  try {
+    return runtime::parseMachine(text);
+  } catch (const InputError &e) {
+    throw InputError(name + ": " + e.message());
+  }
+}
+
+int explainCommand(const ExplainArgs &args) {
+  for (const std::string &library : args.libraries)
+    runtime::loadCustomLibrary(library);
+  if (!args.timeline.empty())
+    checkTimelineFile(args.timeline);
+  const std::map<std::string, int64_t> sizes = parseSizes(args.dims);
+  const runtime::MachineModel machine = machineOf(args.device);
+  runtime::Schedule schedule;
+  std::vector<runtime::Decision> decisions;
+  if (args.model.ends_with(".tsl")) {
+    schedule = describePackage(args.model).schedule;
+  } else {
+    CompileRequest request{
+        .path = args.model, .allowLibrary = args.allowLibrary, .winograd = args.winograd, .explain = true};
+    for (const auto &[name, size] : sizes)
+      request.dims[name] = {size, size};
+    Program program = compileWithProgress(request);
+    for (const AssumedDim &d : program.assumed)
+      note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));
+    schedule = std::move(program.schedule);
+    decisions = std::move(program.decisions);
+  }
+  if (!schedule.dims.empty()) {
+    dim::Values dims;
+    bindSizes(schedule, sizes, dims);
+    bindRest(schedule, dims);
+    schedule = runtime::instantiate(schedule, dims);
+  }
+  if (machine.devices.size() > 1)
+    note("everything runs on the host of '" + machine.name + "': programs are not yet placed on accelerators");
+  const runtime::Explanation explanation = runtime::explain(schedule, machine, std::move(decisions));
+  if (!args.timeline.empty())
+    writeTimelines(args.timeline, schedule, {&explanation.timeline, 1});
+  const std::string text = args.json ? explainJson(schedule, explanation) : explainText(schedule, explanation);
+  std::fputs(text.c_str(), stdout);
+  return kOk;
+}
+
+} // namespace tressel::tool
