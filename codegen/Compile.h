@@ -4,7 +4,8 @@
 #include "codegen/ObjectCache.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "tressel/runtime/Explain.h"
+#include "tressel/runtime/Decision.h"
+#include "tressel/runtime/Schedule.h"
 
 #include <functional>
 #include <memory>
@@ -55,7 +56,7 @@ struct CompileOptions {
   std::string emit;
   std::function<void(std::string)> sink;
   CompileReport *report = nullptr; ///< filled if not null
-  std::vector<runtime::Decision> *decisions = nullptr; ///< what the passes chose and why is appended, if not null
+  runtime::Decisions *decisions = nullptr; ///< what the passes chose and why is appended, if not null
   bool scheduleOnly = false;              ///< no machine code and no constants: for predictions
   /// Called when a step begins, and within "codegen" for each kernel, from any of the pool's threads but one at a time. `all` is 0
   /// where there is nothing to count.

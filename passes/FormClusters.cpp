@@ -97,7 +97,7 @@ public:
         all.emplace_back(bid->seconds, provider->name().str());
     llvm::sort(all);
     return llvm::join(llvm::map_range(all, [](const auto &bid) {
-      return bid.second + " " + runtime::spellTime(static_cast<runtime::Picoseconds>(bid.first * 1e12));
+      return bid.second + " " + runtime::spellSeconds(bid.first);
     }), ", ");
   }
 
@@ -429,7 +429,7 @@ private:
       text += how.provider->name().str() + "; predicted: " + auction->bids(ops);
     else
       text += how.provider->name().str() + ", then generated code while its results are in the cache; predicted for both: " +
-              runtime::spellTime(static_cast<runtime::Picoseconds>(how.seconds * 1e12)) + "; for the root alone: " + auction->bids(how.root);
+              runtime::spellSeconds(how.seconds) + "; for the root alone: " + auction->bids(how.root);
     decisions->push_back({"form-clusters", {rootOf(ops)->getName().stripDialect().str(), line.file, static_cast<uint32_t>(line.line)}, text});
   }
 

@@ -7,7 +7,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-#include "tressel/runtime/Explain.h"
+#include "tressel/runtime/Decision.h"
 
 namespace tressel::passes {
 
@@ -15,7 +15,7 @@ namespace tressel::passes {
 using Providers = std::vector<const KernelProvider *>;
 
 /// What passes chose, and why, for those who ask (null: nobody). It outlives the passes.
-using Decisions = std::vector<runtime::Decision>;
+using runtime::Decisions;
 
 std::unique_ptr<mlir::Pass> createDecomposeComposites(Providers providers);
 std::unique_ptr<mlir::Pass> createAssignLayouts(Providers providers);

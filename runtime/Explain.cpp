@@ -11,22 +11,21 @@ namespace tressel::runtime {
 
 using json = nlohmann::ordered_json;
 
-std::string spellTime(Picoseconds time) {
+std::string spellSeconds(double value) {
   static constexpr const char *kUnits[] = {"ps", "ns", "us", "ms", "s"};
-  double value = static_cast<double>(time);
+  value *= 1e12;
   int unit = 0;
   for (; unit < 4 && std::abs(value) >= 999.5; ++unit)
     value /= 1000;
   char text[32];
-  std::snprintf(text, sizeof text,
-                value >= 99.95 || unit == 0 ? "%.0f %s"
-                : value >= 9.995            ? "%.1f %s"
-                                            : "%.2f %s",
-                value, kUnits[unit]);
+  const char *format = value >= 99.95 || unit == 0 ? "%.0f %s" : value >= 9.995 ? "%.1f %s" : "%.2f %s";
+  std::snprintf(text, sizeof text, format, value, kUnits[unit]);
   return text;
 }
 
 namespace {
+
+std::string spellTime(Picoseconds time) { return spellSeconds(seconds(time)); }
 
 std::string spellBytes(int64_t bytes) {
   static constexpr const char *kUnits[] = {"B", "KiB", "MiB", "GiB"};
@@ -82,7 +81,7 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
 
 } // namespace
 
-Explanation explain(const Schedule &s, const MachineModel &machine, std::vector<Decision> decisions) {
+Explanation explain(const Schedule &s, const MachineModel &machine, Decisions decisions) {
   Explanation e;
   e.timeline = simulate(s, machine);
   e.peakBytes = s.peakBytes;
@@ -198,17 +197,18 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   std::vector<uint32_t> path = t.criticalPath;
   std::ranges::sort(path, {}, [&](uint32_t k) { return std::pair(t.spans[k].begin - t.spans[k].end, k); });
   for (size_t i = 0; i < std::min(most, path.size()); ++i) {
-  const Span &span = t.spans[path[i]];
-  out += concat("  ", right(spellTime(span.end - span.begin), 9), "  ", share(span.end - span.begin), "  ",
-                padded(t.resources[span.resource].name, 8), " ", span.name, "  ", lineOf(s.locations[span.loc]), "\n");
-}
-rest(path.size());
-if (!e.decisions.empty())
-  heading("decisions");
-for (size_t i = 0; i < std::min(most, e.decisions.size()); ++i)
-  out += concat("  ", lineOf(e.decisions[i].where), ": ", e.decisions[i].text, "\n");
-rest(e.decisions.size());
-return out;
+    const Span &span = t.spans[path[i]];
+    out +=
+        concat("  ", right(spellTime(span.end - span.begin), 9), "  ", share(span.end - span.begin), "  ",
+               padded(t.resources[span.resource].name, 8), " ", span.name, "  ", lineOf(s.locations[span.loc]), "\n");
+  }
+  rest(path.size());
+  if (!e.decisions.empty())
+    heading("decisions");
+  for (size_t i = 0; i < std::min(most, e.decisions.size()); ++i)
+    out += concat("  ", lineOf(e.decisions[i].where), ": ", e.decisions[i].text, "\n");
+  rest(e.decisions.size());
+  return out;
 }
 
 std::string explainJson(const Schedule &s, const Explanation &e) {

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "ir/op/OpInfo.h"
-#include "tressel/runtime/Explain.h"
+#include "tressel/runtime/Decision.h"
+#include "tressel/runtime/Schedule.h"
 
 #include <functional>
 #include <map>
@@ -68,7 +69,7 @@ struct Program {
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
   int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0;
-  std::vector<runtime::Decision> decisions; ///< of CompileRequest::explain
+  runtime::Decisions decisions; ///< of CompileRequest::explain
   std::string noCache; ///< why kernels could not be kept on disk, where they should have been
 };
 

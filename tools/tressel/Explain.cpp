@@ -42,7 +42,7 @@ int explainCommand(const ExplainArgs &args) {
   const std::map<std::string, int64_t> sizes = parseSizes(args.dims);
   const runtime::MachineModel machine = machineOf(args.device);
   runtime::Schedule schedule;
-  std::vector<runtime::Decision> decisions;
+  runtime::Decisions decisions;
   if (args.model.ends_with(".tsl")) {
     schedule = describePackage(args.model).schedule;
   } else {

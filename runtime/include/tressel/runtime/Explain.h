@@ -2,6 +2,7 @@
 // behind what, what bounds it, and what would help.
 #pragma once
 
+#include "tressel/runtime/Decision.h"
 #include "tressel/runtime/Simulate.h"
 
 #include <optional>
@@ -9,13 +10,6 @@
 #include <vector>
 
 namespace tressel::runtime {
-
-/// Something that a pass chose, and why.
-struct Decision {
-  std::string pass; ///< "form-clusters"
-  Location where;   ///< of the op that it is about
-  std::string text; ///< "kernel of 'kernels', 12.3 us predicted; generated 45 us"
-};
 
 /// Time on the critical path that one limit takes: "arithmetic of cpu", "memory of gpu0", "commands of gpu0", "link
 /// pcie0.up".
@@ -37,11 +31,11 @@ struct Explanation {
   int64_t peakBytes = 0, peakLowerBoundBytes = 0; ///< of arenas, as planned
   std::vector<Limit> limits;                      ///< the longest first
   std::vector<Remedy> remedies;                   ///< those that shorten the step by at least 1%, the best first
-  std::vector<Decision> decisions;
+  Decisions decisions;
 };
 
 /// As `simulate`, with the same errors.
-Explanation explain(const Schedule &schedule, const MachineModel &machine, std::vector<Decision> decisions = {});
+Explanation explain(const Schedule &schedule, const MachineModel &machine, Decisions decisions = {});
 
 /// For people; `most` lines of each list.
 std::string explainText(const Schedule &schedule, const Explanation &explanation, size_t most = 12);
@@ -50,8 +44,5 @@ std::string explainText(const Schedule &schedule, const Explanation &explanation
 /// "op", "file", "line", "resource", "begin_seconds", "seconds"}], "limits" [{"name", "seconds"}], "remedies" [{"name",
 /// "step_seconds"}], "decisions" [{"pass", "op", "file", "line", "text"}].
 std::string explainJson(const Schedule &schedule, const Explanation &explanation);
-
-/// "12.3 us": three digits and a unit.
-std::string spellTime(Picoseconds time);
 
 } // namespace tressel::runtime
