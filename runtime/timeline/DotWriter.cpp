@@ -10,7 +10,8 @@ using namespace timeline;
 std::string timelineDot(const Schedule &schedule, std::span<const Timeline> timelines) {
   std::string text = "digraph " + dotQuoted(schedule.name) + " {\n";
   text += "  graph [rankdir=LR, fontname=\"Helvetica\", labelloc=t, nodesep=0.15, ranksep=0.4];\n"
-          "  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=11, fontcolor=white, height=0.3];\n"
+          "  node [shape=box, style=\"filled,rounded\", fontname=\"Helvetica\", fontsize=11, fontcolor=white, "
+          "height=0.3];\n"
           "  edge [color=\"#6b7280\", arrowsize=0.7];\n";
   if (timelines.empty())
     return text + "}\n";
@@ -25,8 +26,9 @@ std::string timelineDot(const Schedule &schedule, std::span<const Timeline> time
   for (size_t r = 0; r < t.resources.size(); ++r) {
     if (onResource[r].empty())
       continue;
-    text += "  subgraph cluster_" + std::to_string(r) + " {\n    label=" +
-            dotQuoted(t.resources[r].name + ", busy " + timeText(t.resources[r].busy)) + "; color=\"#9ca3af\";\n";
+    text += "  subgraph cluster_" + std::to_string(r) +
+            " {\n    label=" + dotQuoted(t.resources[r].name + ", busy " + timeText(t.resources[r].busy)) +
+            "; color=\"#9ca3af\";\n";
     for (uint32_t i : onResource[r]) {
       const Span &span = t.spans[i];
       const Location &location = locationOf(schedule, span);
@@ -34,10 +36,10 @@ std::string timelineDot(const Schedule &schedule, std::span<const Timeline> time
       std::string label = dotQuoted(elided(clean(titleOf(schedule, span)), 48));
       label.pop_back();
       label += "\\n" + timeText(span.end - span.begin) + "\"";
-      text += "    s" + std::to_string(i) + " [label=" + label + ", tooltip=" +
-              dotQuoted(span.name + (location.file.empty() ? "" : ", " + placeOf(location))) + ", fillcolor=\"" +
-              std::string(colorOf(span.kind)) + "\"" + (critical[i] ? ", penwidth=3, color=\"#e11d48\"" : ", color=\"#00000000\"") +
-              "];\n";
+      text += "    s" + std::to_string(i) + " [label=" + label +
+              ", tooltip=" + dotQuoted(span.name + (location.file.empty() ? "" : ", " + placeOf(location))) +
+              ", fillcolor=\"" + std::string(fillOf(schedule, span)) + "\"" +
+              (critical[i] ? ", penwidth=3, color=\"#e11d48\"" : ", color=\"#00000000\"") + "];\n";
     }
     text += "  }\n";
   }
@@ -49,7 +51,8 @@ std::string timelineDot(const Schedule &schedule, std::span<const Timeline> time
     std::string attributes = inOrder ? "style=dotted" : "";
     if (criticalBefore[to] == from)
       attributes += (attributes.empty() ? "" : ", ") + std::string("penwidth=3, color=\"#e11d48\"");
-    text += "  s" + std::to_string(from) + " -> s" + std::to_string(to) + (attributes.empty() ? "" : " [" + attributes + "]") + ";\n";
+    text += "  s" + std::to_string(from) + " -> s" + std::to_string(to) +
+            (attributes.empty() ? "" : " [" + attributes + "]") + ";\n";
   };
   for (uint32_t i = 0; i < t.spans.size(); ++i)
     for (uint32_t before : t.spans[i].after)

@@ -19,7 +19,10 @@ Decoded decode(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80)
     return {first, 1};
-  const size_t length = first >= 0xF0 && first < 0xF5 ? 4 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xC2 && first < 0xE0 ? 2 : 0;
+  const size_t length = first >= 0xF0 && first < 0xF5   ? 4
+                        : first >= 0xE0 && first < 0xF0 ? 3
+                        : first >= 0xC2 && first < 0xE0 ? 2
+                                                        : 0;
   if (!length || text.size() < length)
     return {kBroken, 1};
   uint32_t c = first & (0x7Fu >> length);
@@ -207,7 +210,7 @@ Ticks ticksFor(Picoseconds end, int count) {
 std::string_view colorOf(SpanKind kind) {
   switch (kind) {
   case SpanKind::Kernel:
-    return "#2f6db5";
+    return kKernelShades[0];
   case SpanKind::Copy:
     return "#c2570c";
   case SpanKind::Fill:
@@ -220,6 +223,13 @@ std::string_view colorOf(SpanKind kind) {
     return "#0f7a80";
   }
   return "#6b7280";
+}
+
+size_t shadeOf(std::string_view title) {
+  uint32_t hash = 2166136261; // FNV-1a
+  for (char c : title)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;
+  return (hash ^ hash >> 16) % std::size(kKernelShades);
 }
 
 Lanes lanesOf(const Timeline &t) {
@@ -265,6 +275,10 @@ std::string placeOf(const Location &location) {
 const std::string &titleOf(const Schedule &schedule, const Span &span) {
   const Location &location = locationOf(schedule, span);
   return span.kind == SpanKind::Kernel && !location.op.empty() ? location.op : span.name;
+}
+
+std::string_view fillOf(const Schedule &schedule, const Span &span) {
+  return span.kind == SpanKind::Kernel ? kKernelShades[shadeOf(titleOf(schedule, span))] : colorOf(span.kind);
 }
 
 Picoseconds endOf(std::span<const Timeline> timelines) {

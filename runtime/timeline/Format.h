@@ -9,9 +9,9 @@
 
 namespace tressel::runtime::timeline {
 
-// Text that may come from a model's file, as the body of a quoted string or an element. All of them first replace what no format can
-// hold or what would act on a reader or a terminal: broken UTF-8, noncharacters and marks that change the direction of writing become
-// U+FFFD, control characters their pictures (U+2400 and on).
+// Text that may come from a model's file, as the body of a quoted string or an element. All of them first replace what
+// no format can hold or what would act on a reader or a terminal: broken UTF-8, noncharacters and marks that change the
+// direction of writing become U+FFFD, control characters their pictures (U+2400 and on).
 std::string clean(std::string_view text);
 std::string jsonQuoted(std::string_view text); ///< with the quotes; safe inside an HTML script too
 std::string xmlEscaped(std::string_view text);
@@ -43,9 +43,14 @@ constexpr SpanKind kAllKinds[] = {SpanKind::Kernel, SpanKind::Copy,       SpanKi
                                   SpanKind::Host,   SpanKind::Collective, SpanKind::Control};
 /// "#rrggbb": white text on it is readable, and it stands out from white and from black.
 std::string_view colorOf(SpanKind kind);
+/// Shades of the kernels' colour, the first is that colour: kernels of one title have one shade, so that they are found
+/// again.
+inline constexpr std::string_view kKernelShades[] = {"#2f6db5", "#1f5490", "#4558c0", "#1a7296",
+                                                     "#5d5fb8", "#2b6a9e", "#24479a"};
+size_t shadeOf(std::string_view title);
 
-/// Of a timeline's spans: the lane within their resource, so that no two in a lane overlap; and how many lanes each resource has, at
-/// least one.
+/// Of a timeline's spans: the lane within their resource, so that no two in a lane overlap; and how many lanes each
+/// resource has, at least one.
 struct Lanes {
   std::vector<uint32_t> of;
   std::vector<uint32_t> count;
@@ -58,6 +63,8 @@ const Location &locationOf(const Schedule &schedule, const Span &span);
 std::string placeOf(const Location &location);
 /// What stands on a span: the op where it is known, else the span's name.
 const std::string &titleOf(const Schedule &schedule, const Span &span);
+/// The colour of a span alone.
+std::string_view fillOf(const Schedule &schedule, const Span &span);
 /// The latest end and bound: where an axis of all timelines ends. At least 1.
 Picoseconds endOf(std::span<const Timeline> timelines);
 /// Whether each span is on the critical path.

@@ -1,4 +1,5 @@
-// The page: a frame with a style and a script (page.html, page.css, page.js, controls.js), and the timelines as data that the script draws.
+// The page: a frame with a style and a script (page.html, page.css, page.js, controls.js), and the timelines as data
+// that the script draws.
 #include "Format.h"
 #include "Page.h"
 
@@ -15,15 +16,18 @@ class Strings {
 public:
   std::string operator()(const std::string &text) {
     const auto [it, isNew] = numbers_.try_emplace(text, numbers_.size());
-    if (isNew)
+    if (isNew) {
       list_ += (list_.empty() ? "" : ",") + jsonQuoted(text);
+      shades_ += (shades_.empty() ? "" : ",") + std::to_string(shadeOf(text));
+    }
     return std::to_string(it->second);
   }
   const std::string &list() const { return list_; }
+  const std::string &shades() const { return shades_; } ///< of kernels that have this title
 
 private:
   std::map<std::string, size_t> numbers_;
-  std::string list_;
+  std::string list_, shades_;
 };
 
 template <typename List, typename Fn> std::string array(const List &list, Fn item) {
@@ -54,17 +58,21 @@ std::string dataOf(const Schedule &schedule, std::span<const Timeline> timelines
     text += ",\n\"spans\":" + array(t.spans, [&](const Span &span) {
               const Location &location = locationOf(schedule, span);
               const auto loc = location.op.empty() && location.file.empty() ? 0 : span.loc;
-              return "\n[" + number(span.resource) + "," + number(lanes.of[i++]) + "," + number(static_cast<uint32_t>(span.kind)) + "," +
-                     std::to_string(span.begin) + "," + std::to_string(span.end - span.begin) + "," + string(span.name) + "," +
-                     number(loc) + "," + std::to_string(span.flops) + "," + std::to_string(span.bytes) + "," + number(span.command) +
-                     "," + array(span.after, number) + "]";
+              return "\n[" + number(span.resource) + "," + number(lanes.of[i++]) + "," +
+                     number(static_cast<uint32_t>(span.kind)) + "," + std::to_string(span.begin) + "," +
+                     std::to_string(span.end - span.begin) + "," + string(span.name) + "," + number(loc) + "," +
+                     std::to_string(span.flops) + "," + std::to_string(span.bytes) + "," + number(span.command) + "," +
+                     array(span.after, number) + "]";
             });
     return text + ",\n\"criticalPath\":" + array(t.criticalPath, number) + "}";
   });
   const std::string kinds = array(kAllKinds, [](SpanKind kind) {
     return "[\"" + std::string(nameOf(kind)) + "\",\"" + std::string(colorOf(kind)) + "\"]";
   });
-  return "{\"kinds\":" + kinds + ",\n\"strings\":[" + string.list() + "],\n\"locations\":" + locations + ",\n\"timelines\":" + list + "}";
+  const std::string shades =
+      array(kKernelShades, [](std::string_view color) { return "\"" + std::string(color) + "\""; });
+  return "{\"kinds\":" + kinds + ",\n\"shades\":" + shades + ",\n\"shadeOf\":[" + string.shades() + "]" +
+         ",\n\"strings\":[" + string.list() + "],\n\"locations\":" + locations + ",\n\"timelines\":" + list + "}";
 }
 
 } // namespace
@@ -73,7 +81,8 @@ std::string timelineHtml(const Schedule &schedule, std::span<const Timeline> tim
   const std::string title = timelines.empty() ? schedule.name : timelines.front().program;
   std::string page;
   std::string_view rest = kPageHtml;
-  auto put = [&](std::string_view mark, std::string_view by) { // in the order of the page: what is put in is not searched
+  auto put = [&](std::string_view mark,
+                 std::string_view by) { // in the order of the page: what is put in is not searched
     const size_t at = rest.find(mark);
     (page += rest.substr(0, at)) += by;
     rest.remove_prefix(at + mark.size());

@@ -1,5 +1,5 @@
-// Trace events: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (the format's own page). Times are in
-// microseconds there; what reads them keeps whole nanoseconds.
+// Trace events: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (the format's own
+// page). Times are in microseconds there; what reads them keeps whole nanoseconds.
 #include "Format.h"
 
 #include <algorithm>
@@ -54,8 +54,8 @@ public:
   }
 
   std::string finish() && {
-    return "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"program\":" + jsonQuoted(schedule_.name) + "},\"traceEvents\":[" +
-           std::move(text_) + "\n]}\n";
+    return "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"program\":" + jsonQuoted(schedule_.name) +
+           "},\"traceEvents\":[" + std::move(text_) + "\n]}\n";
   }
 
 private:
@@ -87,7 +87,8 @@ private:
   void arrow(const Span &from, uint32_t fromThread, const Span &to, uint32_t toThread) {
     const std::string id = std::to_string(++arrows_);
     const std::string fields = ",\"name\":\"wait\",\"cat\":\"wait\",\"id\":" + id + ",\"ts\":";
-    event("\"ph\":\"s\"" + fields + micros(std::max(from.begin, from.end - 1000)) + ",\"tid\":" + std::to_string(fromThread));
+    event("\"ph\":\"s\"" + fields + micros(std::max(from.begin, from.end - 1000)) +
+          ",\"tid\":" + std::to_string(fromThread));
     event("\"ph\":\"f\",\"bp\":\"e\"" + fields + micros(to.begin) + ",\"tid\":" + std::to_string(toThread));
   }
 

@@ -1,5 +1,5 @@
-// One picture of all timelines, beneath each other on one axis. It is for documents and reports: bounded in size whatever the number of
-// commands, and without a script.
+// One picture of all timelines, beneath each other on one axis. It is for documents and reports: bounded in size
+// whatever the number of commands, and without a script.
 #include "Format.h"
 
 #include <algorithm>
@@ -11,11 +11,11 @@ using namespace timeline;
 
 namespace {
 
-constexpr double kWidth = 1200, kLeft = 150, kRight = 1126;      // of the picture, and where time begins and ends in it
-constexpr double kLaneHeight = 20, kLaneGap = 2, kRowGap = 8;    // of a resource's lanes, and between resources
-constexpr double kMostHeight = 132;                              // of one resource: many lanes become thinner
-constexpr double kCharacter = 6.05;                              // of the 10 point font of fixed width
-constexpr double kLeast = 0.5;                                   // narrower spans are drawn together
+constexpr double kWidth = 1200, kLeft = 150, kRight = 1126;   // of the picture, and where time begins and ends in it
+constexpr double kLaneHeight = 20, kLaneGap = 2, kRowGap = 8; // of a resource's lanes, and between resources
+constexpr double kMostHeight = 132;                           // of one resource: many lanes become thinner
+constexpr double kCharacter = 6.05;                           // of the 10 point font of fixed width
+constexpr double kLeast = 0.5;                                // narrower spans are drawn together
 
 std::string number(double value) {
   std::string text = fixed(value, 2);
@@ -73,15 +73,17 @@ public:
 
 private:
   void line(std::string_view element) { (body_ += element) += '\n'; }
-  double x(Picoseconds t) const { return kLeft + static_cast<double>(t) / static_cast<double>(end_) * (kRight - kLeft); }
+  double x(Picoseconds t) const {
+    return kLeft + static_cast<double>(t) / static_cast<double>(end_) * (kRight - kLeft);
+  }
 
   static std::string text(double x, double y, std::string_view style, std::string_view what, int columns) {
     return "<text class=\"" + std::string(style) + "\" x=\"" + number(x) + "\" y=\"" + number(y) + "\">" +
            xmlEscaped(elided(clean(what), columns)) + "</text>";
   }
   static std::string straight(std::string_view style, double x1, double y1, double x2, double y2) {
-    return "<line class=\"" + std::string(style) + "\" x1=\"" + number(x1) + "\" y1=\"" + number(y1) + "\" x2=\"" + number(x2) +
-           "\" y2=\"" + number(y2) + "\"/>";
+    return "<line class=\"" + std::string(style) + "\" x1=\"" + number(x1) + "\" y1=\"" + number(y1) + "\" x2=\"" +
+           number(x2) + "\" y2=\"" + number(y2) + "\"/>";
   }
 
   /// At the right of the title: the kinds that occur, from right to left.
@@ -95,10 +97,10 @@ private:
     }
     double right = kWidth - 16;
     auto entry = [&](std::string_view name, const std::string &mark) {
-      line(text(right, 26, "faint end", name, 20));
-      right -= 6.2 * static_cast<double>(name.size()) + 18;
-      line("<g transform=\"translate(" + number(right) + " 16)\">" + mark + "</g>");
-      right -= 12;
+      right -= 5.6 * static_cast<double>(name.size()) + 8; // about as wide as the text
+      line(text(right, 26, "faint", name, 20));
+      line("<g transform=\"translate(" + number(right - 17) + " 16)\">" + mark + "</g>");
+      right -= 29;
     };
     if (bound)
       entry("lower bound", "<line class=\"bound\" x1=\"6\" x2=\"6\" y1=\"-1\" y2=\"13\"/>");
@@ -106,14 +108,15 @@ private:
       entry("critical path", "<rect class=\"critical\" fill=\"none\" x=\"1\" y=\"1\" width=\"10\" height=\"10\"/>");
     for (size_t k = std::size(kAllKinds); k-- > 0;)
       if (kinds[k])
-        entry(nameOf(kAllKinds[k]), "<rect rx=\"2\" width=\"12\" height=\"12\" fill=\"" + std::string(colorOf(kAllKinds[k])) + "\"/>");
+        entry(nameOf(kAllKinds[k]),
+              "<rect rx=\"2\" width=\"12\" height=\"12\" fill=\"" + std::string(colorOf(kAllKinds[k])) + "\"/>");
   }
 
   void panel(const Timeline &t) {
     std::string times = timeText(t.end);
     if (t.lowerBound)
-      times += "; lower bound " + timeText(t.lowerBound) +
-               " (" + fixed(static_cast<double>(t.end) / static_cast<double>(t.lowerBound), 3) + " of it taken)";
+      times += ", " + fixed(static_cast<double>(t.end) / static_cast<double>(t.lowerBound), 3) +
+               " times the lower bound of " + timeText(t.lowerBound);
     line(text(16, y_ + 14, "heading", headingOf(t), 90));
     line(text(kWidth - 16, y_ + 14, "faint end", times, 80));
     y_ += 24;
@@ -131,8 +134,8 @@ private:
       const double height = step * lanes.count[r] + kLaneGap;
       rowTop.push_back(y_ + kLaneGap);
       laneHeight.push_back(step);
-      line("<rect class=\"row\" x=\"" + number(kLeft) + "\" y=\"" + number(y_) + "\" width=\"" + number(kRight - kLeft) +
-           "\" height=\"" + number(height) + "\"/>");
+      line("<rect class=\"row\" x=\"" + number(kLeft) + "\" y=\"" + number(y_) + "\" width=\"" +
+           number(kRight - kLeft) + "\" height=\"" + number(height) + "\"/>");
       line(text(kLeft - 10, y_ + height / 2 + 4, "end", t.resources[r].name, 22));
       const double share = t.end ? static_cast<double>(t.resources[r].busy) / static_cast<double>(t.end) : 0;
       line(text(kWidth - 16, y_ + height / 2 + 4, "faint end", percent(share), 8));
@@ -170,8 +173,8 @@ private:
   }
 
   /// The span at `first` of a lane, or it and those behind it that are too narrow to be seen apart. Returns the next.
-  size_t drawSome(const Timeline &t, const std::vector<uint32_t> &spans, size_t first, const std::vector<bool> &critical, double top,
-                  double height, std::string &frames) {
+  size_t drawSome(const Timeline &t, const std::vector<uint32_t> &spans, size_t first,
+                  const std::vector<bool> &critical, double top, double height, std::string &frames) {
     const Span &span = t.spans[spans[first]];
     double left = x(span.begin), right = x(span.end);
     size_t next = first + 1;
@@ -190,19 +193,21 @@ private:
       kind = std::ranges::max_element(work, {}, [](const auto &w) { return w.second; })->first;
       right = std::max(right, left + kLeast);
     }
-    const std::string box = " x=\"" + number(left) + "\" y=\"" + number(top) + "\" width=\"" + number(right - left) + "\" height=\"" +
-                            number(height) + "\"" + (right - left > 6 ? " rx=\"2\"" : "");
+    const std::string box = " x=\"" + number(left) + "\" y=\"" + number(top) + "\" width=\"" + number(right - left) +
+                            "\" height=\"" + number(height) + "\"" + (right - left > 6 ? " rx=\"2\"" : "");
     const bool alone = next == first + 1;
-    const int room = alone ? static_cast<int>((right - left - 6) / kCharacter) : 0;
-    std::string element = "<rect" + box + " fill=\"" + std::string(colorOf(kind)) + "\"><title>" +
-                          (alone ? details(span) : std::to_string(next - first) + " commands") + "</title></rect>";
+    const int room = alone ? static_cast<int>((right - left - 5) / kCharacter) : 0;
+    std::string element = "<rect" + box + " fill=\"" + std::string(alone ? fillOf(schedule_, span) : colorOf(kind)) +
+                          "\"><title>" + (alone ? details(span) : std::to_string(next - first) + " commands") +
+                          "</title></rect>";
     if (room >= 3 && height >= 12)
-      element += text(left + 4, top + height / 2 + 3.5, "on", titleOf(schedule_, span), room);
+      element += text(left + 3, top + height / 2 + 3.5, "on", titleOf(schedule_, span), room);
     line(element);
     if (isCritical) {
       const double inset = std::min(1.0, (right - left) / 4); // the frame stays within the box
-      frames += "<rect class=\"critical\" fill=\"none\" pointer-events=\"none\" x=\"" + number(left + inset) + "\" y=\"" + number(top + 1) +
-                "\" width=\"" + number(right - left - 2 * inset) + "\" height=\"" + number(height - 2) + "\"/>\n";
+      frames += "<rect class=\"critical\" fill=\"none\" pointer-events=\"none\" x=\"" + number(left + inset) +
+                "\" y=\"" + number(top + 1) + "\" width=\"" + number(right - left - 2 * inset) + "\" height=\"" +
+                number(height - 2) + "\"/>\n";
     }
     return next;
   }
@@ -231,7 +236,8 @@ private:
       const double y1 = middle(t.criticalPath[k - 1]), y2 = middle(t.criticalPath[k]);
       if (y1 == y2)
         continue;
-      std::string piece = "M" + fixed(x(from.end), 1) + " " + fixed(y1, 1) + "L" + fixed(x(to.begin), 1) + " " + fixed(y2, 1);
+      std::string piece =
+          "M" + fixed(x(from.end), 1) + " " + fixed(y1, 1) + "L" + fixed(x(to.begin), 1) + " " + fixed(y2, 1);
       if (piece != last)
         path += last = std::move(piece);
     }
@@ -241,7 +247,11 @@ private:
 
   void axis() {
     for (Picoseconds at = 0; at <= end_; at += ticks_.step)
-      line(text(x(at), y_ + 2, at == 0 ? "faint" : end_ - at < end_ / 50 ? "faint end" : "faint middle", ticks_.text(at), 20));
+      line(text(x(at), y_ + 2,
+                at == 0                 ? "faint"
+                : end_ - at < end_ / 50 ? "faint end"
+                                        : "faint middle",
+                ticks_.text(at), 20));
     y_ += 14;
   }
 

@@ -87,10 +87,11 @@ std::string timelineText(const Schedule &schedule, std::span<const Timeline> tim
       out += labelled("critical path") + row(cells, glyphs) + std::string(glyphs.edge) + "\n";
     }
     if (t.lowerBound) {
-      const auto at = std::min(width - 1, static_cast<int>(static_cast<double>(t.lowerBound) / static_cast<double>(end) * width));
-      const bool left = at + 2 > width; // where there is no room at the right
-      out += std::string(static_cast<size_t>(label + 2 + at - (left ? 9 : 0)), ' ') +
-             (left ? "at least " + std::string(glyphs.bound) : std::string(glyphs.bound) + " at least") + "\n";
+      const auto at =
+          std::min(width - 1, static_cast<int>(static_cast<double>(t.lowerBound) / static_cast<double>(end) * width));
+      const bool left = at + 5 > width; // where there is no room at the right
+      out += std::string(static_cast<size_t>(label + 2 + at - (left ? 12 : 0)), ' ') +
+             (left ? "lower bound " + std::string(glyphs.bound) : std::string(glyphs.bound) + " lower bound") + "\n";
     }
   }
 
@@ -107,18 +108,21 @@ std::string timelineText(const Schedule &schedule, std::span<const Timeline> tim
     marks += glyphs.mark;
     ++at;
     const std::string text = ticks.text(time);
-    if (label + 2 + column >= static_cast<int>(texts.size()) && label + 2 + column + static_cast<int>(text.size()) <= columns)
+    if (label + 2 + column >= static_cast<int>(texts.size()) &&
+        label + 2 + column + static_cast<int>(text.size()) <= columns)
       texts += std::string(static_cast<size_t>(label + 2 + column) - texts.size(), ' ') + text + " ";
   }
   for (; at < width; ++at)
     marks += utf8 ? "─" : "-";
-  out += std::string(static_cast<size_t>(label + 2), ' ') + marks + "\n" + texts.substr(0, texts.find_last_not_of(' ') + 1) + "\n";
+  out += std::string(static_cast<size_t>(label + 2), ' ') + marks + "\n" +
+         texts.substr(0, texts.find_last_not_of(' ') + 1) + "\n";
 
   std::string legend;
   for (SpanKind kind : kAllKinds)
     if (used[static_cast<size_t>(kind)])
       legend += std::string(glyphs.kinds[static_cast<size_t>(kind)]) + " " + std::string(nameOf(kind)) + "   ";
-  return out + std::string(static_cast<size_t>(label + 2), ' ') + legend + std::string(glyphs.little) + " less than half of the time\n";
+  return out + std::string(static_cast<size_t>(label + 2), ' ') + legend + std::string(glyphs.little) +
+         " less than half of the time\n";
 }
 
 } // namespace tressel::runtime

@@ -7,13 +7,12 @@ function spanAt(x, y) {
   if (x < LABEL || y < AXIS) return null;
   const row = rows.find(r => !r.heading && at >= r.y && at < r.y + r.height - GAP);
   if (!row) return null;
-  const list = row.lanes[Math.floor((at - row.y) / row.lane)], t = row.t, slack = 2 * perPixel, when = timeAt(x);
-  if (!list) return null;
+  const lane = row.lanes[Math.floor((at - row.y) / row.lane)], t = row.t, slack = 2 * perPixel, when = timeAt(x);
+  if (!lane) return null;
   let best = null, distance = slack;
-  for (let n = firstAfter(t, list, when - slack); n < list.length; n++) {
-    const s = t.spans[list[n]], away = Math.max(0, s[BEGIN] - when, when - s[BEGIN] - s[TIME]);
-    if (s[BEGIN] > when + slack) break;
-    if (away < distance || (!best && away <= distance)) { best = { t, i: list[n] }; distance = away; }
+  for (let n = firstAfter(lane, when - slack); n < lane.list.length && lane.begin[n] <= when + slack; n++) {
+    const away = Math.max(0, lane.begin[n] - when, when - lane.end[n]);
+    if (away < distance || (!best && away <= distance)) { best = { t, i: lane.list[n] }; distance = away; }
     if (!away) break;
   }
   return best;
@@ -76,7 +75,7 @@ function hover(span, x, y) {
 /// The neighbour in the same lane.
 function step(by) {
   if (!chosen) return;
-  const { t, i } = chosen, s = t.spans[i], list = t.rows[s[RESOURCE]].lanes[s[LANE]], next = list[list.indexOf(i) + by];
+  const { t, i } = chosen, s = t.spans[i], { list } = t.rows[s[RESOURCE]].lanes[s[LANE]], next = list[list.indexOf(i) + by];
   if (next === undefined) return;
   choose({ t, i: next });
   centre(t, next);
@@ -211,7 +210,7 @@ function tables() {
     const pair = element('div', undefined, $('tables'), 'pair'), counts = t.resources.map(() => 0), groups = new Map();
     for (const s of t.spans) {
       counts[s[RESOURCE]]++;
-      const name = titleOf(s), g = groups.get(name) || { name, kind: s[KIND], n: 0, time: 0, flops: 0, bytes: 0 };
+      const name = titleOf(s), g = groups.get(name) || { name, color: fillOf(s), n: 0, time: 0, flops: 0, bytes: 0 };
       g.n++;
       g.time += s[TIME];
       g.flops += s[FLOPS];
@@ -222,11 +221,12 @@ function tables() {
     table(pair, 'Resources', ['resource', 'commands', 'busy', 'share', ''], t.resources.map((r, k) => (
       { cells: [r.name, counts[k], time(r.busy), percent(share(r.busy))], share: share(r.busy), color: 'var(--focus)' })));
     const most = [...groups.values()].sort((a, b) => b.time - a.time).slice(0, 20);
+    const longest = Math.max(1, most.length && share(most[0].time)); // together several resources may take longer than the call
     const rate = (v, g, unit) => (v && g.time ? amount(v / (g.time / 1e12), unit) : '');
     table(pair, groups.size > most.length ? 'Where the time goes: the first ' + most.length + ' of ' + groups.size : 'Where the time goes',
       ['op or command', 'number', 'time', 'of the call', 'flop/s', 'B/s', ''], most.map(g => (
-        { cells: [g.name, g.n, time(g.time), percent(share(g.time)), rate(g.flops, g, ''), rate(g.bytes, g, '')], share: share(g.time),
-          color: data.kinds[g.kind][1], action: () => { $('query').value = g.name; find(g.name); scrollTo({ top: 0, behavior: 'smooth' }); } })));
+        { cells: [g.name, g.n, time(g.time), percent(share(g.time)), rate(g.flops, g, ''), rate(g.bytes, g, '')], share: share(g.time) / longest,
+          color: g.color, action: () => { $('query').value = g.name; find(g.name); scrollTo({ top: 0, behavior: 'smooth' }); } })));
   }
 }
 
@@ -236,6 +236,5 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { re
 legend();
 tables();
 showDetails();
-new ResizeObserver(resize).observe(view);
 resize();
-fit();
+new ResizeObserver(resize).observe(view);

@@ -12,7 +12,14 @@ const end = Math.max(1, ...data.timelines.map(t => Math.max(t.end, t.lowerBound)
 
 const textOf = n => data.strings[n];
 const locationOf = s => { const [op, file, line] = data.locations[s[LOC]] || data.locations[0] || []; return { op: textOf(op) || '', file: textOf(file) || '', line }; };
-const titleOf = s => (data.kinds[s[KIND]][0] === 'kernel' && locationOf(s).op) || textOf(s[NAME]);
+const isKernel = s => data.kinds[s[KIND]][0] === 'kernel';
+const titleOf = s => (isKernel(s) && locationOf(s).op) || textOf(s[NAME]);
+/// Kernels have the shade of their title.
+function fillOf(s) {
+  if (!isKernel(s)) return data.kinds[s[KIND]][1];
+  const op = (data.locations[s[LOC]] || [s[NAME]])[0];
+  return data.shades[data.shadeOf[textOf(op) ? op : s[NAME]]];
+}
 const placeOf = s => { const l = locationOf(s); return l.file ? l.file + (l.line ? ':' + l.line : '') : ''; };
 
 const UNITS = [[1e12, 's'], [1e9, 'ms'], [1e6, '\u00b5s'], [1e3, 'ns'], [1, 'ps']];
@@ -28,7 +35,7 @@ function amount(v, unit) {
 }
 const percent = v => (100 * v).toFixed(1) + '%';
 
-// Rows: a heading per timeline, then its resources; their lanes hold the numbers of their spans, in order.
+// Rows: a heading per timeline, then its resources with their lanes: the numbers of their spans in order, and what drawing asks of all.
 const rows = [];
 let contentHeight = 0;
 data.timelines.forEach((t, number) => {
@@ -44,6 +51,9 @@ data.timelines.forEach((t, number) => {
     return row;
   });
   t.spans.forEach((s, i) => t.rows[s[RESOURCE]].lanes[s[LANE]].push(i));
+  for (const row of t.rows)
+    row.lanes = row.lanes.map(list => ({ list, begin: Float64Array.from(list, i => t.spans[i][BEGIN]),
+      end: Float64Array.from(list, i => t.spans[i][BEGIN] + t.spans[i][TIME]), kind: Uint8Array.from(list, i => t.spans[i][KIND]) }));
   t.critical = new Uint8Array(t.spans.length);
   for (const i of t.criticalPath) t.critical[i] = 1;
   t.bottom = contentHeight;
@@ -60,7 +70,7 @@ function followersOf(t, i) {
 
 // --- the view
 
-let from = 0, perPixel = 1, width = 0, height = 0; // time at the left edge, time per pixel, size of the canvas
+let from = 0, perPixel = Infinity, width = 0, height = 0; // time at the left edge, time per pixel, size of the canvas
 let showCritical = true, chosen = null, hovered = null, query = '', matches = [], matching = null, current = -1;
 const plotWidth = () => Math.max(10, width - LABEL - RIGHT);
 const xOf = t => LABEL + (t - from) / perPixel;
@@ -107,7 +117,8 @@ function resize() {
   canvas.style.width = width + 'px';
   canvas.style.height = height + 'px';
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-  redraw();
+  limit();
+  draw(); // at once: the new size has emptied the picture
 }
 
 // --- drawing
@@ -118,13 +129,18 @@ function readColors() {
   const style = getComputedStyle(document.documentElement);
   for (const name of ['page', 'text', 'faint', 'line', 'row', 'accent', 'focus', 'find']) colors[name] = style.getPropertyValue('--' + name).trim();
 }
-/// Elided, and never wider than it may be.
+const widths = new Map();
+function widthOf(text) {
+  const key = ctx.font + text;
+  let w = widths.get(key);
+  if (w === undefined) widths.set(key, w = ctx.measureText(text).width);
+  return w;
+}
+/// Elided, and never wider than it may be: a little too much is pressed together.
 function label(text, x, y, room) {
-  const letter = ctx.measureText('m').width;
-  let fits = Math.floor(room / letter);
-  if (fits < 3) return;
-  const letters = text.length > fits ? Array.from(text) : text;
-  ctx.fillText(letters.length > fits ? letters.slice(0, fits - 1).join('') + '\u2026' : text, x, y, room);
+  const all = widthOf(text), letters = all > room * 1.08 ? Array.from(text) : [], fits = Math.floor(letters.length * room / all);
+  if (all <= room * 1.08) ctx.fillText(text, x, y, room);
+  else if (fits >= 3) ctx.fillText(letters.slice(0, fits - 1).join('') + '\u2026', x, y, room);
 }
 function ticks() {
   const least = perPixel * 90;
@@ -155,6 +171,8 @@ function draw() {
   const marks = ticks();
   ctx.fillStyle = colors.line;
   for (const [t] of marks) if (xOf(t) >= LABEL) ctx.fillRect(Math.round(xOf(t)), AXIS, 1, height);
+  ctx.fillStyle = colors.page;
+  for (const row of rows) if (row.heading) ctx.fillRect(0, yOf(row.y), width, HEADING);
 
   ctx.save();
   ctx.beginPath();
@@ -162,7 +180,7 @@ function draw() {
   ctx.clip();
   for (const row of rows) {
     if (row.heading || yOf(row.y) > height || yOf(row.y + row.height) < AXIS) continue;
-    row.lanes.forEach((list, lane) => drawLane(row, list, yOf(row.y + lane * row.lane) + 1, Math.max(1, row.lane - (row.lane > 8 ? 2 : 1))));
+    row.lanes.forEach((spans, lane) => drawLane(row, spans, yOf(row.y + lane * row.lane) + 1, Math.max(1, row.lane - (row.lane > 8 ? 2 : 1))));
   }
   if (showCritical) data.timelines.forEach(t => drawPath(t, yOf));
   for (const t of data.timelines)
@@ -182,13 +200,13 @@ function draw() {
     if (y > height || yOf(row.y + row.height) < AXIS) continue;
     ctx.fillStyle = colors.text;
     if (row.heading) {
-      const t = row.t, bound = t.lowerBound ? ', lower bound ' + time(t.lowerBound) : '';
+      const t = row.t, bound = t.lowerBound ? ', ' + (t.end / t.lowerBound).toFixed(3) + ' times the lower bound of ' + time(t.lowerBound) : '';
       ctx.font = '600 ' + SANS;
       label(t.kind + (t.machine ? ' on ' + t.machine : '') + ': ' + time(t.end) + bound, 10, y + HEADING / 2 + 1, width - 20);
     } else {
       ctx.font = SANS;
       ctx.fillStyle = colors.text;
-      label(row.resource.name, 10, y + (row.height - GAP / 2) / 2, LABEL - 72);
+      label(row.resource.name, 10, y + (row.height - GAP / 2) / 2, LABEL - 68);
       ctx.fillStyle = colors.faint;
       ctx.textAlign = 'right';
       ctx.fillText(percent(row.t.end ? row.resource.busy / row.t.end : 0), LABEL - 10, y + (row.height - GAP / 2) / 2);
@@ -213,22 +231,22 @@ function line(x1, y1, x2, y2) {
   ctx.stroke();
 }
 /// The first of a lane's spans that ends behind a time. Spans of a lane do not overlap, so that their ends are in order too.
-function firstAfter(t, list, when) {
-  let lo = 0, hi = list.length;
+function firstAfter({ end }, when) {
+  let lo = 0, hi = end.length;
   while (lo < hi) {
-    const mid = lo + hi >> 1, s = t.spans[list[mid]];
-    if (s[BEGIN] + s[TIME] < when) lo = mid + 1; else hi = mid;
+    const mid = lo + hi >> 1;
+    if (end[mid] < when) lo = mid + 1; else hi = mid;
   }
   return lo;
 }
 /// Spans narrower than a pixel or two are added up by columns of pixels, each as opaque as it is busy.
-function drawLane(row, list, y, h) {
-  const t = row.t, last = timeAt(width), work = new Float64Array(data.kinds.length);
+function drawLane(row, lane, y, h) {
+  const t = row.t, { list, begin, end, kind } = lane, found = matching && matching[t.number], last = timeAt(width), narrow = 1.5 * perPixel, work = new Float64Array(data.kinds.length);
   let column = -1, total = 0, critical = false, hit = false;
   const flush = () => {
     if (column < 0) return;
     let most = 0;
-    work.forEach((w, k) => { if (w > work[most]) most = k; });
+    for (let k = 1; k < work.length; k++) if (work[k] > work[most]) most = k;
     ctx.globalAlpha = (0.45 + 0.55 * Math.min(1, total)) * (matching && !hit ? 0.2 : 1);
     ctx.fillStyle = data.kinds[most][1];
     ctx.fillRect(column, y, 1, h);
@@ -239,24 +257,24 @@ function drawLane(row, list, y, h) {
     column = -1; total = 0; critical = hit = false;
   };
   ctx.font = MONO;
-  for (let n = firstAfter(t, list, from); n < list.length; n++) {
-    const i = list[n], s = t.spans[i];
-    if (s[BEGIN] > last) break;
-    const left = Math.max(xOf(s[BEGIN]), LABEL - 3), right = Math.min(xOf(s[BEGIN] + s[TIME]), width + 3), wide = right - left;
-    if (wide < 1.5 && s[TIME] / perPixel < 1.5) {
-      if (Math.floor(left) !== column) { flush(); column = Math.floor(left); }
-      work[s[KIND]] += Math.max(wide, 1e-3);
-      total += wide;
+  for (let n = firstAfter(lane, from); n < list.length && begin[n] <= last; n++) {
+    const i = list[n];
+    if (end[n] - begin[n] < narrow) {
+      const x = xOf(begin[n]), part = (end[n] - begin[n]) / perPixel;
+      if (Math.floor(x) !== column) { flush(); column = Math.floor(x); }
+      work[kind[n]] += Math.max(part, 1e-3);
+      total += part;
       critical = critical || t.critical[i];
-      hit = hit || (matching && matching[t.number][i]);
+      hit = hit || (found && found[i]);
       continue;
     }
     flush();
-    const matched = matching && matching[t.number][i], box = wide > 4 ? wide - 1 : wide;
+    const left = Math.max(xOf(begin[n]), LABEL - 3), right = Math.min(xOf(end[n]), width + 3), wide = right - left;
+    const matched = found && found[i], box = wide > 4 ? wide - 1 : wide;
     ctx.globalAlpha = matching && !matched ? 0.2 : 1;
-    ctx.fillStyle = data.kinds[s[KIND]][1];
+    ctx.fillStyle = fillOf(t.spans[i]);
     if (box > 8 && ctx.roundRect) { ctx.beginPath(); ctx.roundRect(left, y, box, h, 2); ctx.fill(); } else ctx.fillRect(left, y, box, h);
-    if (box > 26 && h >= 12) { ctx.fillStyle = '#fff'; label(titleOf(s), left + 5, y + h / 2 + 0.5, box - 9); }
+    if (box > 26 && h >= 12 && !(matching && !matched)) { ctx.fillStyle = '#fff'; label(titleOf(t.spans[i]), left + 5, y + h / 2 + 0.5, box - 9); }
     ctx.globalAlpha = 1;
     if (matched) frame(left, y, box, h, colors.find);
     else if (showCritical && t.critical[i]) frame(left, y, box, h, colors.accent);
@@ -285,15 +303,18 @@ function drawPath(t, yOf) {
 }
 /// What the chosen span waited for, and what waited for it.
 function drawWaits({ t, i }, yOf) {
-  ctx.strokeStyle = ctx.fillStyle = colors.text;
-  ctx.lineWidth = 1.25;
+  ctx.fillStyle = colors.text;
   const arrow = (a, b) => {
     const x1 = xOf(t.spans[a][BEGIN] + t.spans[a][TIME]), x2 = xOf(t.spans[b][BEGIN]), y1 = middle(t, a, yOf), y2 = middle(t, b, yOf);
     const bend = Math.max(12, Math.min(60, Math.abs(x2 - x1) / 2));
     ctx.beginPath();
     ctx.moveTo(x1, y1);
     ctx.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
-    ctx.stroke();
+    for (const [color, thick] of [[colors.page, 4], [colors.text, 1.5]]) { // with a rim, so that it is seen on what it crosses
+      ctx.strokeStyle = color;
+      ctx.lineWidth = thick;
+      ctx.stroke();
+    }
     ctx.beginPath();
     ctx.moveTo(x2, y2);
     ctx.lineTo(x2 - 6, y2 - 3.5);

@@ -51,7 +51,8 @@ Writer writerFor(const std::string &file) {
 
 void checkTimelineFile(const std::string &file) { writerFor(file); }
 
-void writeTimelines(const std::string &file, const runtime::Schedule &schedule, std::span<const runtime::Timeline> timelines) {
+void writeTimelines(const std::string &file, const runtime::Schedule &schedule,
+                    std::span<const runtime::Timeline> timelines) {
   writeFile(file, writerFor(file)(schedule, timelines));
 }
 

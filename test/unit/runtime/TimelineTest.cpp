@@ -53,8 +53,9 @@ Timeline simulated(const Schedule &s) {
 
 /// Every writer's text.
 std::vector<std::string> allForms(const Schedule &s, std::span<const Timeline> timelines) {
-  return {timelineJson(s, timelines), timelineSvg(s, timelines),           timelineHtml(s, timelines),
-          timelineDot(s, timelines),  timelineText(s, timelines, 80, true), timelineText(s, timelines, 80, false)};
+  return {timelineJson(s, timelines),           timelineSvg(s, timelines),
+          timelineHtml(s, timelines),           timelineDot(s, timelines),
+          timelineText(s, timelines, 80, true), timelineText(s, timelines, 80, false)};
 }
 size_t count(std::string_view text, std::string_view what) {
   size_t n = 0;
@@ -94,9 +95,9 @@ TEST(Timeline, CommandsOfEveryKindAreDescribed) {
   b.command({.kind = CommandKind::HostCall}, {}, {});
   b.command({.kind = CommandKind::Collective}, {{x, Access::Read}, {y, Access::Write}}, {});
   const std::pair<SpanKind, const char *> want[] = {
-      {SpanKind::Copy, "copy y"},         {SpanKind::Copy, "copy f32[4]"},     {SpanKind::Fill, "fill f32[4]"},
-      {SpanKind::Fill, "fill y"},         {SpanKind::Control, "branch"},       {SpanKind::Control, "while"},
-      {SpanKind::Control, "loop"},        {SpanKind::Host, "host call"},       {SpanKind::Collective, "collective"}};
+      {SpanKind::Copy, "copy y"},  {SpanKind::Copy, "copy f32[4]"}, {SpanKind::Fill, "fill f32[4]"},
+      {SpanKind::Fill, "fill y"},  {SpanKind::Control, "branch"},   {SpanKind::Control, "while"},
+      {SpanKind::Control, "loop"}, {SpanKind::Host, "host call"},   {SpanKind::Collective, "collective"}};
   for (uint32_t i = 0; i < std::size(want); ++i) {
     EXPECT_EQ(spanOf(b.s, i).kind, want[i].first) << i;
     EXPECT_EQ(spanOf(b.s, i).name, want[i].second);
@@ -162,7 +163,7 @@ TEST(Timeline, JsonHoldsEverything) {
   EXPECT_EQ(spans[2]["ts"], 3000); // microseconds
   EXPECT_EQ(spans[2]["dur"], 4000);
   EXPECT_EQ(spans[2]["cat"], "kernel");
-  const json args = {{"command", 2},  {"op", "matmul, relu"}, {"file", "model.cpp"}, {"line", 42},
+  const json args = {{"command", 2},     {"op", "matmul, relu"}, {"file", "model.cpp"}, {"line", 42},
                      {"flops", 2000000}, {"bytes", 12000},       {"critical", true}};
   EXPECT_EQ(spans[2]["args"], args);
   ASSERT_EQ(arrows.size(), 2u); // one wait, between two resources; the other is the order of the stream
@@ -219,7 +220,7 @@ TEST(Timeline, TextShowsResources) {
 gpu0          |###########    .#####################|  85.7%
 gpu0.in       |================                     |  42.9%
 critical path |================#####################|
-                                              ^ at least
+                                              ^ lower bound
                +---------+----------+---------+-----
                0 ms      2 ms       4 ms      6 ms
                # kernel   = copy   . less than half of the time
@@ -274,9 +275,18 @@ TEST(Timeline, TheSameBytesEveryTime) {
 }
 
 TEST(Timeline, HostileNames) {
-  const char *names[] = {"</script><script>alert(1)</script>", "\"><b onload='x'>&amp;", "a\\\"b\nc\r\x1b[31m", "<!-- ]]> -->",
-                         "\xff\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80", "\xE2\x80\xAEoverride", "{script}{data}{style}", "'; drop",
-                         ("\xC2\x9B" "31m"), "tail \xE2\x82", "%s%n\\N\\G"};
+  const char *names[] = {"</script><script>alert(1)</script>",
+                         "\"><b onload='x'>&amp;",
+                         "a\\\"b\nc\r\x1b[31m",
+                         "<!-- ]]> -->",
+                         "\xff\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80",
+                         "\xE2\x80\xAEoverride",
+                         "{script}{data}{style}",
+                         "'; drop",
+                         ("\xC2\x9B"
+                          "31m"),
+                         "tail \xE2\x82",
+                         "%s%n\\N\\G"};
   for (const char *name : names) {
     ScheduleBuilder b = sample();
     b.s.name = name;
