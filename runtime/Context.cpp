@@ -629,13 +629,18 @@ std::vector<TensorType> Context::outputTypes(std::span<const TensorType> inputs)
 void Context::run(std::span<const View> inputs, std::span<const View> outputs) {
   Impl &impl = *impl_;
   const Schedule &s = impl.schedule();
-  impl.checkInputs(
-      inputs.size(), [&](size_t i) { return inputs[i].type; }, impl.viewDims);
-  for (size_t i = 0; i < std::min(outputs.size(), s.outputs.size()); ++i) { // their number is checked below
-    const TensorType &type = s.outputs[i].type;
-    if (const TensorType want{type.dtype, dim::evaluate(type.shape, impl.viewDims)}; outputs[i].type != want)
-      throwError<ShapeError>("output '", s.outputs[i].name, "' of '", s.name, "' is ", want.str(), ", given ",
-                             outputs[i].type.str());
+  auto haveTypes = [](std::span<const View> views, const std::vector<ValueDesc> &values) {
+    return std::ranges::equal(views, values, {}, &View::type, &ValueDesc::type);
+  };
+  if (!s.dims.empty() || !haveTypes(inputs, s.inputs) || !haveTypes(outputs, s.outputs)) {
+    impl.checkInputs(
+        inputs.size(), [&](size_t i) { return inputs[i].type; }, impl.viewDims);
+    for (size_t i = 0; i < std::min(outputs.size(), s.outputs.size()); ++i) { // their number is checked below
+      const TensorType &type = s.outputs[i].type;
+      if (const TensorType want{type.dtype, dim::evaluate(type.shape, impl.viewDims)}; outputs[i].type != want)
+        throwError<ShapeError>("output '", s.outputs[i].name, "' of '", s.name, "' is ", want.str(), ", given ",
+                               outputs[i].type.str());
+    }
   }
   impl.inputPointers.clear(), impl.outputPointers.clear();
   for (const View &view : inputs)
