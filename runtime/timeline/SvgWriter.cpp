@@ -15,6 +15,7 @@ constexpr double kWidth = 1200, kLeft = 150, kRight = 1126;   // of the picture,
 constexpr double kLaneHeight = 20, kLaneGap = 2, kRowGap = 8; // of a resource's lanes, and between resources
 constexpr double kMostHeight = 132;                           // of one resource: many lanes become thinner
 constexpr double kCharacter = 6.05;                           // of the 10 point font of fixed width
+constexpr double kStripe = 2.5;                               // of the critical path, within its boxes
 constexpr double kLeast = 0.5;                                // narrower spans are drawn together
 
 std::string number(double value) {
@@ -37,7 +38,7 @@ text { font: 11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1f293
 .page { fill: #fff }
 .row { fill: #f3f4f6 }
 .grid { stroke: #d1d5db; stroke-width: 0.75 }
-.critical { stroke: #e11d48; stroke-width: 2 }
+.critical { fill: #e11d48 }
 .path { fill: none; stroke: #e11d48; stroke-width: 1.25 }
 .bound { stroke: #1f2937; stroke-width: 1.5; stroke-dasharray: 5 3 }
 @media (prefers-color-scheme: dark) {
@@ -47,7 +48,8 @@ text { font: 11px system-ui, "Segoe UI", "DejaVu Sans", sans-serif; fill: #1f293
   .page { fill: #14171c }
   .row { fill: #1f242c }
   .grid { stroke: #374151 }
-  .critical, .path { stroke: #fb7185 }
+  .critical { fill: #fb7185 }
+  .path { stroke: #fb7185 }
   .bound { stroke: #e5e7eb }
 }
 </style>
@@ -105,7 +107,7 @@ private:
     if (bound)
       entry("lower bound", "<line class=\"bound\" x1=\"6\" x2=\"6\" y1=\"-1\" y2=\"13\"/>");
     if (path)
-      entry("critical path", "<rect class=\"critical\" fill=\"none\" x=\"1\" y=\"1\" width=\"10\" height=\"10\"/>");
+      entry("critical path", "<rect class=\"critical\" x=\"0\" y=\"5\" width=\"12\" height=\"3\"/>");
     for (size_t k = std::size(kAllKinds); k-- > 0;)
       if (kinds[k])
         entry(nameOf(kAllKinds[k]),
@@ -158,15 +160,17 @@ private:
     };
     for (uint32_t i = 0; i < t.spans.size(); ++i)
       byLane[firstLane[t.spans[i].resource] + lanes.of[i]].push_back(i);
-    std::string frames; // over all that they might touch
+    std::string stripes; // over the boxes
     for (const std::vector<uint32_t> &spans : byLane)
       for (size_t i = 0; i < spans.size();) {
         const uint32_t r = t.spans[spans[i]].resource;
         const double gap = std::min(kLaneGap, laneHeight[r] / 4);
-        i = drawSome(t, spans, i, critical, laneTop(spans[i]), laneHeight[r] - gap, frames);
+        i = drawSome(t, spans, i, critical, laneTop(spans[i]), laneHeight[r] - gap, stripes);
       }
-    body_ += frames;
-    drawPath(t, [&](uint32_t i) { return laneTop(i) + (laneHeight[t.spans[i].resource] - kLaneGap) / 2; });
+    body_ += stripes;
+    drawPath(t, [&](uint32_t i) { // from stripe to stripe
+      return laneTop(i) + laneHeight[t.spans[i].resource] - kLaneGap - kStripe / 2;
+    });
     if (t.lowerBound)
       line(straight("bound", x(t.lowerBound), top - 4, x(t.lowerBound), y_ + 4));
     y_ += 18;
@@ -174,7 +178,7 @@ private:
 
   /// The span at `first` of a lane, or it and those behind it that are too narrow to be seen apart. Returns the next.
   size_t drawSome(const Timeline &t, const std::vector<uint32_t> &spans, size_t first,
-                  const std::vector<bool> &critical, double top, double height, std::string &frames) {
+                  const std::vector<bool> &critical, double top, double height, std::string &stripes) {
     const Span &span = t.spans[spans[first]];
     double left = x(span.begin), right = x(span.end);
     size_t next = first + 1;
@@ -204,10 +208,10 @@ private:
       element += text(left + 3, top + height / 2 + 3.5, "on", titleOf(schedule_, span), room);
     line(element);
     if (isCritical) {
-      const double inset = std::min(1.0, (right - left) / 4); // the frame stays within the box
-      frames += "<rect class=\"critical\" fill=\"none\" pointer-events=\"none\" x=\"" + number(left + inset) +
-                "\" y=\"" + number(top + 1) + "\" width=\"" + number(right - left - 2 * inset) + "\" height=\"" +
-                number(height - 2) + "\"/>\n";
+      const double thick = std::min(kStripe, height / 2);
+      stripes += "<rect class=\"critical\" pointer-events=\"none\" x=\"" + number(left) + "\" y=\"" +
+                 number(top + height - thick) + "\" width=\"" + number(right - left) + "\" height=\"" + number(thick) +
+                 "\"/>\n";
     }
     return next;
   }
@@ -229,11 +233,11 @@ private:
   }
 
   /// Where the critical path passes from one resource to another.
-  template <typename Middle> void drawPath(const Timeline &t, Middle middle) {
+  template <typename Height> void drawPath(const Timeline &t, Height heightOf) {
     std::string path, last;
     for (size_t k = 1; k < t.criticalPath.size(); ++k) {
       const Span &from = t.spans[t.criticalPath[k - 1]], &to = t.spans[t.criticalPath[k]];
-      const double y1 = middle(t.criticalPath[k - 1]), y2 = middle(t.criticalPath[k]);
+      const double y1 = heightOf(t.criticalPath[k - 1]), y2 = heightOf(t.criticalPath[k]);
       if (y1 == y2)
         continue;
       std::string piece =

@@ -277,7 +277,10 @@ function drawLane(row, lane, y, h) {
     if (box > 26 && h >= 12 && !(matching && !matched)) { ctx.fillStyle = '#fff'; label(titleOf(t.spans[i]), left + 5, y + h / 2 + 0.5, box - 9); }
     ctx.globalAlpha = 1;
     if (matched) frame(left, y, box, h, colors.find);
-    else if (showCritical && t.critical[i]) frame(left, y, box, h, colors.accent);
+    if (showCritical && t.critical[i]) {
+      ctx.fillStyle = colors.accent;
+      ctx.fillRect(left, y + h - Math.min(2.5, h / 2), box, Math.min(2.5, h / 2));
+    }
     if (same(hovered, t, i) || same(chosen, t, i)) frame(left, y, box, h, colors.text);
   }
   flush();
@@ -294,10 +297,11 @@ function middle(t, i, yOf) {
 }
 function drawPath(t, yOf) {
   ctx.strokeStyle = colors.accent;
-  ctx.lineWidth = 1.25;
+  ctx.lineWidth = 1.5;
+  const stripe = i => middle(t, i, yOf) + Math.max(0, t.rows[t.spans[i][RESOURCE]].lane / 2 - 3);
   for (let k = 1; k < t.criticalPath.length; k++) {
     const a = t.criticalPath[k - 1], b = t.criticalPath[k], x1 = xOf(t.spans[a][BEGIN] + t.spans[a][TIME]), x2 = xOf(t.spans[b][BEGIN]);
-    const y1 = middle(t, a, yOf), y2 = middle(t, b, yOf);
+    const y1 = stripe(a), y2 = stripe(b);
     if (y1 !== y2 && x2 >= LABEL && x1 <= width) line(x1, y1, x2, y2);
   }
 }

@@ -6,6 +6,9 @@ usage: check_timeline.py DIR PROGRAM
 import html.parser
 import json
 import pathlib
+import re
+import shutil
+import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -28,10 +31,11 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.open, self.data = [], ""
+        self.open, self.data, self.script, self.ids = [], "", "", set()
 
     def handle_starttag(self, tag, attributes):
         assert not {"src", "href"} & {name for name, _ in attributes}, (tag, attributes)
+        self.ids.add(dict(attributes).get("id"))
         if tag not in VOID:
             self.open.append((tag, dict(attributes)))
 
@@ -41,6 +45,8 @@ class Page(html.parser.HTMLParser):
     def handle_data(self, data):
         if self.open and self.open[-1][1].get("id") == "data":
             self.data += data
+        elif self.open and self.open[-1][0] == "script":
+            self.script += data
 
 
 if (folder / "t.svg").exists():
@@ -52,3 +58,9 @@ if (folder / "t.svg").exists():
     assert not page.open, page.open
     shown = json.loads(page.data)["timelines"]
     assert len(shown) == 1 and shown[0]["spans"], shown
+    named = set(re.findall(r"\$\('(\w+)'\)", page.script))
+    assert len(named) > 10 and named <= page.ids, named - page.ids
+    if shutil.which("node"):
+        subprocess.run(["node", "--check", "-"], input=page.script, text=True, check=True)
+    else:
+        print("skipped: the script is not parsed, there is no node")
