@@ -6,6 +6,7 @@
 #include "tressel/runtime/CustomKernels.h"
 
 #include "tressel/runtime/Instantiate.h"
+#include "tressel/runtime/Simulate.h"
 
 #include <algorithm>
 #include <chrono>
@@ -397,10 +398,17 @@ int runCommand(const RunArgs &args) {
       printTimes(runner);
   }
   if (!args.timeline.empty()) {
-    runtime::Timeline timeline = runner.profile();
-    timeline.program = fs::path(args.model).filename().string();
-    writeTimelines(args.timeline, runner.numbers(), {&timeline, 1});
-    note("the timeline is of one more call, " + humanSeconds(runtime::seconds(timeline.end)) +
+    std::vector<runtime::Timeline> timelines = {runner.profile()};
+    const runtime::Schedule numbers = runner.numbers();
+    try { // beneath it, for comparison
+      timelines.push_back(runtime::simulate(numbers, runtime::hostMachine()));
+    } catch (const InputError &e) { // the call was possible all the same
+      detail(std::string("the timeline is drawn without a simulated one: ") + e.what());
+    }
+    for (runtime::Timeline &t : timelines)
+      t.program = fs::path(args.model).filename().string();
+    writeTimelines(args.timeline, numbers, timelines);
+    note("the timeline is of one more call, " + humanSeconds(runtime::seconds(timelines[0].end)) +
          ", not among those timed");
   }
   return agrees ? kOk : kDiffers;

@@ -16,7 +16,9 @@ folder, program = pathlib.Path(sys.argv[1]), sys.argv[2]
 events = json.loads((folder / "t.json").read_text())["traceEvents"]
 process = next(e for e in events if e["name"] == "process_name")
 assert process["args"]["name"].startswith(program + ": measured on "), process
-spans = [e for e in events if e["ph"] == "X"]
+spans = [e for e in events if e["ph"] == "X" and e["pid"] == 1]
+simulated = [e for e in events if e["ph"] == "X" and e["pid"] == 2 and e["tid"] > 0]
+assert len(simulated) == len(spans), simulated
 assert spans and spans[0]["ts"] == 0, spans
 for before, span in zip(spans, spans[1:]):  # one stream: one after the other
     assert before["ts"] + before["dur"] <= span["ts"] + 1e-9, (before, span)
@@ -57,7 +59,7 @@ if (folder / "t.svg").exists():
     page.close()
     assert not page.open, page.open
     shown = json.loads(page.data)["timelines"]
-    assert len(shown) == 1 and shown[0]["spans"], shown
+    assert [t["kind"] for t in shown] == ["measured", "simulated"] and all(t["spans"] for t in shown), shown
     named = set(re.findall(r"\$\('(\w+)'\)", page.script))
     assert len(named) > 10 and named <= page.ids, named - page.ids
     if shutil.which("node"):
