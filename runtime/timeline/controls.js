@@ -204,19 +204,26 @@ function table(parent, title, heads, lines) {
     if (action) tr.onclick = action;
   }
 }
+/// What commands of one title do together, by that title.
+function groupsOf(t) {
+  const groups = new Map();
+  for (const s of t.spans) {
+    const name = titleOf(s), g = groups.get(name) || { name, color: fillOf(s), n: 0, time: 0, flops: 0, bytes: 0 };
+    g.n++;
+    g.time += s[TIME];
+    g.flops += s[FLOPS];
+    g.bytes += s[BYTES];
+    groups.set(name, g);
+  }
+  return groups;
+}
 function tables() {
+  const all = data.timelines.map(groupsOf);
   for (const t of data.timelines) {
     element('h2', t.kind + (t.machine ? ' on ' + t.machine : ''), $('tables'));
-    const pair = element('div', undefined, $('tables'), 'pair'), counts = t.resources.map(() => 0), groups = new Map();
-    for (const s of t.spans) {
-      counts[s[RESOURCE]]++;
-      const name = titleOf(s), g = groups.get(name) || { name, color: fillOf(s), n: 0, time: 0, flops: 0, bytes: 0 };
-      g.n++;
-      g.time += s[TIME];
-      g.flops += s[FLOPS];
-      g.bytes += s[BYTES];
-      groups.set(name, g);
-    }
+    const pair = element('div', undefined, $('tables'), 'pair'), counts = t.resources.map(() => 0), groups = all[t.number];
+    for (const s of t.spans) counts[s[RESOURCE]]++;
+    const others = data.timelines.filter(u => u !== t); // beside its own times
     const share = v => (t.end ? v / t.end : 0);
     table(pair, 'Resources', ['resource', 'commands', 'busy', 'share', ''], t.resources.map((r, k) => (
       { cells: [r.name, counts[k], time(r.busy), percent(share(r.busy))], share: share(r.busy), color: 'var(--focus)' })));
@@ -224,9 +231,10 @@ function tables() {
     const longest = Math.max(1, most.length && share(most[0].time)); // together several resources may take longer than the call
     const rate = (v, g, unit) => (v && g.time ? amount(v / (g.time / 1e12), unit) : '');
     table(pair, groups.size > most.length ? 'Where the time goes: the first ' + most.length + ' of ' + groups.size : 'Where the time goes',
-      ['op or command', 'number', 'time', 'of the call', 'flop/s', 'B/s', ''], most.map(g => (
-        { cells: [g.name, g.n, time(g.time), percent(share(g.time)), rate(g.flops, g, ''), rate(g.bytes, g, '')], share: share(g.time) / longest,
-          color: g.color, action: () => { $('query').value = g.name; find(g.name); scrollTo({ top: 0, behavior: 'smooth' }); } })));
+      ['op or command', 'number', 'time', ...others.map(u => u.kind), 'of the call', 'flop/s', 'B/s', ''], most.map(g => (
+        { cells: [g.name, g.n, time(g.time), ...others.map(u => (all[u.number].has(g.name) ? time(all[u.number].get(g.name).time) : '')),
+          percent(share(g.time)), rate(g.flops, g, ''), rate(g.bytes, g, '')],
+          share: share(g.time) / longest, color: g.color, action: () => { $('query').value = g.name; find(g.name); scrollTo({ top: 0, behavior: 'smooth' }); } })));
   }
 }
 
