@@ -116,7 +116,7 @@ struct JitCore::Impl {
 
   LastCall *take(const CallArgs &args, bool train);
   void giveBack(LastCall *last);
-  void remember(const Found &found, std::unique_ptr<Program::Slot> slot);
+  void remember(const Found &found, const CallArgs &args, std::unique_ptr<Program::Slot> slot);
   void forget(LastCall *last);
   void forgetAll();
 
@@ -138,7 +138,7 @@ LastCall *JitCore::Impl::take(const CallArgs &args, bool train) {
   if (!last)
     return nullptr;
   if (last->generation == generation.load(std::memory_order_acquire) &&
-      last->structure == structureEpoch.load(std::memory_order_acquire) && last->entry->matches(args, train)) {
+      last->structure == structureEpoch.load(std::memory_order_acquire) && last->matches(args, train)) {
     last->hits.store(last->hits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return last;
   }
@@ -172,7 +172,7 @@ void JitCore::Impl::forgetAll() {
 }
 
 /// The context of a call that ran at once, for the next one like it.
-void JitCore::Impl::remember(const Found &found, std::unique_ptr<Program::Slot> slot) {
+void JitCore::Impl::remember(const Found &found, const CallArgs &args, std::unique_ptr<Program::Slot> slot) {
   LastCall *last = nullptr;
   if (LastCall *old = places.takeOut()) // for another kind of call
     forget(old);
@@ -184,6 +184,9 @@ void JitCore::Impl::remember(const Found &found, std::unique_ptr<Program::Slot> 
     unused.pop_back();
     last->entry = found.entry;
   }
+  last->types.clear();
+  for (const Tensor *t : args.tensors())
+    last->types.push_back(t->type());
   last->generation = found.generation;
   last->structure = found.structure;
   last->slot = std::move(slot);
@@ -511,15 +514,15 @@ void JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source
   }
   const Found found = entryFor(args, body, where);
   // A call like the one before may well come again. Those that update Variables or are checked now and then go this way.
-  const bool repeats = found.again && found.calls > 2 && found.entry->traced.updated.empty() &&
-                       !found.entry->isSymbolic && !checkInterval();
+  const bool repeats =
+      found.again && found.calls > 2 && found.entry->traced.updated.empty() && !checkInterval();
   std::unique_ptr<Program::Slot> slot;
   {
     EntryRun run(*found.entry, args, where, repeats ? &slot : nullptr);
     results(*found.entry, run);
   }
   if (slot)
-    remember(found, std::move(slot));
+    remember(found, args, std::move(slot));
 }
 
 std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::vector<Tensor> &results,

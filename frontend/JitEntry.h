@@ -36,11 +36,12 @@ struct JitEntry {
 
   bool matches(const CallArgs &args, bool isTraining) const {
     const auto tensors = args.tensors();
-    if (tensors.size() != types.size() || train != isTraining || args.words().size() != words.size())
+    if (tensors.size() != types.size())
       return false;
-    if (isSymbolic ? !fits(tensors) : !equals(tensors))
-      return false;
-    return std::equal(words.begin(), words.end(), args.words().begin());
+    return (isSymbolic ? fits(tensors) : haveTypes(tensors, types)) && matchesBesideTypes(args, isTraining);
+  }
+  bool matchesBesideTypes(const CallArgs &args, bool isTraining) const {
+    return train == isTraining && std::ranges::equal(words, args.words());
   }
   /// False when a module that was recorded has other parts now, or a Variable another type: the program is of no more
   /// use.
@@ -63,11 +64,8 @@ struct JitEntry {
         found.push_back(variable->value.type());
     return found;
   }
-  bool equals(std::span<const Tensor *const> tensors) const {
-    for (size_t i = 0; i < types.size(); ++i)
-      if (tensors[i]->impl()->type != types[i])
-        return false;
-    return true;
+  static bool haveTypes(std::span<const Tensor *const> tensors, std::span<const TensorType> types) {
+    return std::ranges::equal(tensors, types, {}, [](const Tensor *t) -> const TensorType & { return t->impl()->type; });
   }
   bool fits(std::span<const Tensor *const> tensors) const {
     for (size_t i = 0; i < types.size(); ++i)
@@ -112,11 +110,16 @@ struct Found {
 /// no references: its program, and a context of that. Whoever takes it out of its place owns it until it is put back.
 struct alignas(64) LastCall {
   std::shared_ptr<JitEntry> entry; // written under the core's mutex
-  uint64_t generation = 0;      // of the core's entries, when this was one of them
-  uint64_t structure = 0;       // the epoch at which it was current
+  std::vector<TensorType> types;   // of the call: numbers, where the entry has symbols
+  uint64_t generation = 0;         // of the core's entries, when this was one of them
+  uint64_t structure = 0;          // the epoch at which it was current
   std::unique_ptr<Program::Slot> slot;
   std::atomic<uint64_t> hits{0}; // written by the owner
   uint64_t hitsSeen = 0;         // guarded by the core's mutex
+
+  bool matches(const CallArgs &args, bool isTraining) const {
+    return JitEntry::haveTypes(args.tensors(), types) && entry->matchesBesideTypes(args, isTraining);
+  }
 };
 
 /// Where a LastCall waits for the next call. The threads of the first numbers have places of their own, which cost them

@@ -131,7 +131,9 @@ private:
 void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const SourceLoc &where,
                   std::unique_ptr<Slot> *keep) {
   std::shared_ptr<const dim::Values> dims;
-  if (!schedule().dims.empty()) {
+  if (keep && *keep) {
+    dims = (*keep)->dims;
+  } else if (!schedule().dims.empty()) {
     std::vector<Shape> shapes;
     for (const Tensor *input : inputs)
       shapes.push_back(input->shape());
@@ -159,7 +161,7 @@ void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outpu
         }
         const int32_t status = execute(*slot, task, inputs.size(), dims.get());
         if (keep) // a context whose call failed is dropped
-          *keep = std::move(slot);
+          slot->dims = dims, *keep = std::move(slot);
         else
           release(std::move(slot));
         return status;

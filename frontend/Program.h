@@ -35,6 +35,7 @@ public:
     runtime::Context context;
     std::shared_ptr<const Binding> binding;
     uint64_t epoch = ~uint64_t(0); ///< a call at this epoch needs no other binding
+    std::shared_ptr<const dim::Values> dims; ///< of the call that left it to its caller
 
     void bind(const std::shared_ptr<const Binding> &next);
   };
@@ -42,8 +43,8 @@ public:
   /// Inputs in schedule order, of the schedule's types; symbolic sizes follow from them (ShapeError where they do not
   /// agree). Runs at once when the inputs are there and the program is
   /// small, else on the engine's lane. Failures of the run are carried by the outputs.
-  /// `keep` is the slot of a caller that comes again: used if it is there, left there by a call that ran at once, and null
-  /// after any other.
+  /// `keep` is the slot of a caller that comes again with inputs of the same types: used if it is there, left there by a call
+  /// that ran at once, and null after any other.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const SourceLoc &where,
            std::unique_ptr<Slot> *keep = nullptr);
   /// Takes back what a caller has kept.

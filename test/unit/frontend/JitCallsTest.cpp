@@ -40,6 +40,26 @@ TEST(JitCalls, FollowShapesTypesModesAndStaticArguments) {
   }
 }
 
+TEST(JitCalls, FollowSizesOfOneProgramForAll) {
+  auto f = jit([](Tensor x) { return sum(x, {0}) + x; });
+  f.compile({f32, {"n", 2}});
+  for (int round = 0; round < 3; ++round)
+    for (int64_t n : {1, 3, 1, 40, 2}) {
+      const Tensor x = full({n, 2}, 1.5);
+      for (int i = 0; i < kMany; ++i) {
+        const Tensor y = f(x);
+        ASSERT_EQ(y.shape(), (Shape{n, 2}));
+        ASSERT_EQ(floats(y), std::vector<float>(static_cast<size_t>(2 * n), 1.5f * static_cast<float>(n + 1)));
+      }
+    }
+  EXPECT_EQ(f.stats().traces, 1u);
+  // One for these very sizes goes before it, though it comes later.
+  f.compile({f32, {3, 2}});
+  for (int i = 0; i < kMany; ++i)
+    ASSERT_EQ(floats(f(full({3, 2}, 1))), std::vector<float>(6, 4));
+  EXPECT_EQ(f.stats().traces, 2u);
+}
+
 TEST(JitCalls, TellEveryHit) {
   auto f = jit([](Tensor x) { return x + 1; });
   constexpr int threads = 12, calls = 100; // more than have places of their own
