@@ -39,7 +39,7 @@ void copySlice(const ConvolutionShape &s, const float *slice, const Band &band, 
       float *at = to;
       for (int64_t r = 0; r < begin; ++r, at += copy.row)
         store(at, Vector{});
-      const float *from = lanes ? slice + (firstRow + begin) * s.in[2] + shift + i * stride : nullptr;
+      const float *from = fromEnd > begin ? slice + (firstRow + begin) * s.in[2] + shift + i * stride : nullptr;
       if (stride == 1)
         for (int64_t r = begin; r < fromEnd; ++r, at += copy.row, from += s.in[2])
           store(at, load(from, lanes));
