@@ -3,12 +3,14 @@
 #include "Concat.h"
 #include "tressel/runtime/Error.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +26,8 @@ struct Descriptor {
 };
 } // namespace
 
-std::vector<std::byte> readFile(const std::string &path) {
+/// Opens a regular file, calls `make(size)` for that many writable bytes, and fills them. Returns how many it had.
+template <typename Make> static size_t read(const std::string &path, Make make) {
   auto fail = [&](const std::string &why) -> void { throwError<InputError>(path, ": cannot be read: ", why); };
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; // a named pipe must not block
   if (file.fd < 0)
@@ -34,18 +37,43 @@ std::vector<std::byte> readFile(const std::string &path) {
     fail(std::strerror(errno));
   if (!S_ISREG(info.st_mode))
     fail("not a regular file");
-  std::vector<std::byte> bytes(static_cast<size_t>(info.st_size));
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t n = ::read(file.fd, bytes.data() + done, bytes.size() - done);
+  const auto size = static_cast<size_t>(info.st_size);
+  std::byte *bytes = make(size);
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::read(file.fd, bytes + done, size - done);
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
       fail(std::strerror(errno));
     if (n == 0)
-      bytes.resize(done); // it shrank meanwhile
+      break; // it shrank meanwhile
     done += static_cast<size_t>(n);
   }
+  return done;
+}
+
+std::vector<std::byte> readFile(const std::string &path) {
+  std::vector<std::byte> bytes;
+  const size_t size = read(path, [&](size_t all) { return bytes.resize(all), bytes.data(); });
+  bytes.resize(size);
   return bytes;
+}
+
+FileBytes loadFile(const std::string &path) {
+  FileBytes file;
+  std::byte *bytes = nullptr;
+  const size_t size = read(path, [&](size_t all) {
+    void *pages = ::mmap(nullptr, std::max<size_t>(1, all), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+      throwError<OutOfMemory>(path, ": there is no memory for its ", all, " bytes");
+    ::madvise(pages, all, MADV_HUGEPAGE); // fewer faults; a wish
+    file.owner = std::shared_ptr<const void>(
+        pages, [all](const void *p) { ::munmap(const_cast<void *>(p), std::max<size_t>(1, all)); });
+    return bytes = static_cast<std::byte *>(pages);
+  });
+  file.bytes = {bytes, size};
+  return file;
 }
 
 namespace {

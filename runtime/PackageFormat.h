@@ -34,7 +34,8 @@ inline constexpr int64_t kFirstExpression = INT64_MIN + 1;
 /// Whether callers see the same function: inputs, outputs, symbols, and states that they bind.
 bool sameSignature(const Schedule &a, const Schedule &b);
 
-constexpr uint64_t alignUp(uint64_t bytes) { return (bytes + 63) & ~uint64_t(63); }
+constexpr uint64_t kPackageAlignment = 64;
+constexpr uint64_t alignUp(uint64_t bytes) { return (bytes + kPackageAlignment - 1) & ~(kPackageAlignment - 1); }
 
 /// Against damage, not against intent. Four independent lanes keep up with memory; every step is invertible in the word
 /// it takes in, so that a change within one word is always noticed.

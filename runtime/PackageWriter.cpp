@@ -21,7 +21,10 @@ using flatbuffers::Offset;
 class Sections {
 public:
   fb::Section add(std::span<const std::byte> bytes) {
-    const uint64_t sum = checksum(bytes);
+    auto [sumOf, isNew] = sums.try_emplace(bytes.data(), 0);
+    if (isNew || bytes.empty())
+      sumOf->second = checksum(bytes);
+    const uint64_t sum = sumOf->second;
     for (auto [it, end] = known.equal_range(sum); it != end; ++it) {
       const auto &old = pieces[it->second].bytes;
       if (old.size() == bytes.size() && (bytes.empty() || std::memcmp(old.data(), bytes.data(), bytes.size()) == 0))
@@ -40,10 +43,14 @@ public:
     known.clear();
   }
   uint64_t bytes() const { return used; }
-  void copyTo(std::byte *file) const {
-    for (const Piece &piece : pieces)
-      if (!piece.bytes.empty())
-        std::memcpy(file + base + piece.offset, piece.bytes.data(), piece.bytes.size());
+  /// In order, with zeros between them, up to `bytes()`.
+  void appendTo(std::vector<std::span<const std::byte>> &file) const {
+    static constexpr std::byte zeros[kPackageAlignment] = {};
+    for (const Piece &piece : pieces) {
+      file.push_back(piece.bytes);
+      if (const uint64_t padding = alignUp(piece.bytes.size()) - piece.bytes.size())
+        file.push_back(std::span(zeros).first(padding));
+    }
   }
 
 private:
@@ -54,6 +61,7 @@ private:
   uint64_t base = 0, used = 0;
   std::vector<Piece> pieces;
   std::multimap<uint64_t, size_t> known;
+  std::map<const void *, uint64_t> sums; ///< of bytes by where they begin: each is given twice
 };
 
 template <typename T> uint8_t raw(T value) { return static_cast<uint8_t>(value); }
@@ -169,7 +177,7 @@ void build(FlatBufferBuilder &b, Sections &sections, std::span<const PackageFunc
 
 } // namespace
 
-std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions, std::span<const PackageState> states) {
+PackageFile packageFile(std::span<const PackageFunction> functions, std::span<const PackageState> states) {
   if (functions.empty())
     throwError<Error>("a package holds at least one function");
   for (size_t i = 0; i < functions.size(); ++i) {
@@ -215,18 +223,32 @@ std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions, 
   header.headerBytes = sizeof(header);
   header.fileBytes = sizeof(header) + alignUp(metadataBytes) + sections.bytes();
   header.metadataBytes = metadataBytes;
-  std::vector<std::byte> file(header.fileBytes);
-  std::memcpy(file.data() + sizeof(header), builder.GetBufferPointer(), metadataBytes);
-  header.metadataChecksum = checksum(std::span(file).subspan(sizeof(header), metadataBytes));
+  PackageFile file;
+  file.head.resize(sizeof(header) + alignUp(metadataBytes));
+  std::memcpy(file.head.data() + sizeof(header), builder.GetBufferPointer(), metadataBytes);
+  header.metadataChecksum = checksum(std::span(file.head).subspan(sizeof(header), metadataBytes));
   header.headerChecksum = checksum(std::as_bytes(std::span(&header, 1)).first(offsetof(PackageHeader, headerChecksum)));
-  std::memcpy(file.data(), &header, sizeof(header));
-  sections.copyTo(file.data());
+  std::memcpy(file.head.data(), &header, sizeof(header));
+  file.pieces.push_back(file.head); // moving a vector moves none of its elements
+  sections.appendTo(file.pieces);
   return file;
+}
+
+std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions, std::span<const PackageState> states) {
+  const PackageFile file = packageFile(functions, states);
+  std::vector<std::byte> bytes;
+  size_t size = 0;
+  for (std::span<const std::byte> piece : file.pieces)
+    size += piece.size();
+  bytes.reserve(size);
+  for (std::span<const std::byte> piece : file.pieces)
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  return bytes;
 }
 
 void writePackage(const std::string &path, std::span<const PackageFunction> functions,
                   std::span<const PackageState> states) {
-  writeFile(path, packageBytes(functions, states));
+  writeFile(path, packageFile(functions, states).pieces);
 }
 
 } // namespace tressel::runtime

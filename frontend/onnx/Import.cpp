@@ -87,8 +87,8 @@ public:
       func.setArgAttr(static_cast<unsigned>(i), graph::kNameAttr, b.getStringAttr(input.name));
       state_.scopes[0].emplace(input.name, Value(inputType(input), body->getArgument(static_cast<unsigned>(i))));
     }
-    for (const auto &tensor : model.graph().initializer())
-      state_.scopes[0].emplace(tensor.name(), Value(tensorData(tensor, model.name(), model.folder())));
+    for (auto [i, tensor] : llvm::enumerate(model.graph().initializer()))
+      state_.scopes[0].emplace(tensor.name(), Value(tensorData(tensor, model.name(), model.folder(), model.rawData(static_cast<int>(i)))));
 
     importNodes(state_, model.graph());
     if (state_.exhausted)

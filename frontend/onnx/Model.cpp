@@ -1,13 +1,14 @@
 #include "frontend/onnx/Model.h"
 
 #include "frontend/onnx/OpTable.h"
+#include "frontend/onnx/RawData.h"
 #include "frontend/onnx/TensorData.h"
 #include "onnx.pb.h"
+#include "tressel/runtime/File.h"
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <google/protobuf/io/coded_stream.h>
 #include <limits>
 #include <unordered_map>
@@ -76,21 +77,25 @@ void Model::fail(const std::string &message) const { throw InputError(name_ + ":
 const ::onnx::GraphProto &Model::graph() const { return proto_->graph(); }
 
 Model Model::load(const std::string &path) {
-  std::ifstream in(path, std::ios::binary);
-  std::error_code ec;
-  if (!in || std::filesystem::is_directory(path, ec))
-    throw InputError(path + ": cannot be read");
-  std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const runtime::FileBytes file = runtime::loadFile(path);
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  return parse(bytes, path, folder.empty() ? "." : folder.string());
+  WithoutWeights small = withoutWeights({reinterpret_cast<const char *>(file.bytes.data()), file.bytes.size()});
+  Model m = parseMessage(small.model, file.bytes.size(), path, folder.empty() ? "." : folder.string());
+  m.file_ = file.owner;
+  m.rawData_ = std::move(small.rawData);
+  return m;
 }
 
 Model Model::parse(std::string_view bytes, std::string name, std::string folder) {
+  return parseMessage(bytes, bytes.size(), std::move(name), std::move(folder));
+}
+
+Model Model::parseMessage(std::string_view bytes, size_t fileBytes, std::string name, std::string folder) {
   Model m;
   m.name_ = std::move(name);
   m.folder_ = std::move(folder);
   m.proto_ = std::make_unique<::onnx::ModelProto>();
-  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
+  if (fileBytes > static_cast<size_t>(std::numeric_limits<int>::max()))
     m.fail("larger than 2 GiB, the limit of the format; keep the weights in external data");
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t *>(bytes.data()),
                                                 static_cast<int>(bytes.size()));

@@ -54,6 +54,10 @@ public:
   const std::string &folder() const { return folder_; }
   const ::onnx::ModelProto &proto() const { return *proto_; }
   const ::onnx::GraphProto &graph() const;
+  /// The raw data of an initializer of the graph that its message lacks, as it is large; else empty.
+  std::string_view rawData(int initializer) const {
+    return static_cast<size_t>(initializer) < rawData_.size() ? rawData_[static_cast<size_t>(initializer)] : std::string_view();
+  }
 
   /// The inputs a caller gives: those that no initializer provides.
   const std::vector<DeclaredValue> &inputs() const { return inputs_; }
@@ -74,6 +78,7 @@ public:
 
 private:
   Model() = default;
+  static Model parseMessage(std::string_view bytes, size_t fileBytes, std::string name, std::string folder);
   void check();
   struct Scope;
   void checkNames(Scope scope) const;
@@ -81,6 +86,8 @@ private:
 
   std::string name_, folder_;
   std::unique_ptr<::onnx::ModelProto> proto_;
+  std::shared_ptr<const void> file_; ///< holds what rawData_ shows
+  std::vector<std::string_view> rawData_;
   std::vector<DeclaredValue> inputs_, outputs_;
   std::map<std::string, int64_t> opsets_;
 };

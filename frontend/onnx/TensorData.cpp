@@ -155,7 +155,8 @@ static std::string externalData(const TensorProto &tensor, const std::string &wh
   return bytes;
 }
 
-op::HostTensor tensorData(const TensorProto &tensor, const std::string &where, const std::string &folder) {
+op::HostTensor tensorData(const TensorProto &tensor, const std::string &where, const std::string &folder,
+                          std::string_view rawData) {
   TensorType type = tensorType(tensor, where);
   auto wrongSize = [&](int64_t have, const char *unit) {
     throw InputError(where + ": tensor '" + tensor.name() + "' of type " + type.str() + " holds " +
@@ -163,11 +164,13 @@ op::HostTensor tensorData(const TensorProto &tensor, const std::string &where, c
   };
   const int64_t n = type.shape.numElements(), bytes = type.bytes();
 
-  if (tensor.has_raw_data() || tensor.data_location() == TensorProto::EXTERNAL) {
+  if (!rawData.empty() || tensor.has_raw_data() || tensor.data_location() == TensorProto::EXTERNAL) {
     std::string external;
     if (tensor.data_location() == TensorProto::EXTERNAL)
       external = externalData(tensor, where, folder);
-    const std::string &raw = tensor.data_location() == TensorProto::EXTERNAL ? external : tensor.raw_data();
+    const std::string_view raw = tensor.data_location() == TensorProto::EXTERNAL ? std::string_view(external)
+                                 : rawData.empty()                               ? std::string_view(tensor.raw_data())
+                                                                                 : rawData;
     if (static_cast<int64_t>(raw.size()) != bytes)
       wrongSize(static_cast<int64_t>(raw.size()), "bytes");
     op::HostTensor result = op::HostTensor::allocate(type);

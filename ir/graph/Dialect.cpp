@@ -93,14 +93,18 @@ std::optional<op::HostTensor> elementsValue(Attribute value) {
   return result;
 }
 
-static ElementsAttr makeElements(MLIRContext *ctx, const TensorType &type, std::span<const std::byte> bytes) {
+/// `owner` keeps the bytes, if they are to stay where they are.
+static ElementsAttr makeElements(MLIRContext *ctx, const TensorType &type, std::span<const std::byte> bytes,
+                                 std::shared_ptr<std::byte[]> owner = nullptr) {
   RankedTensorType mlirType = toMlir(ctx, type);
   ArrayRef<char> raw(reinterpret_cast<const char *>(bytes.data()), bytes.size());
   size_t element = static_cast<size_t>(sizeOf(type.dtype));
   bool splat = !bytes.empty() && std::memcmp(raw.data(), raw.data() + element, raw.size() - element) == 0;
   constexpr size_t kMaxInlineBytes = 256;
   if (!splat && raw.size() > kMaxInlineBytes) {
-    AsmResourceBlob blob = HeapAsmResourceBlob::allocateAndCopyWithAlign(raw, 64, /*dataIsMutable=*/false);
+    AsmResourceBlob blob =
+        owner ? AsmResourceBlob(raw, 64, [owner](void *, size_t, size_t) {}, /*dataIsMutable=*/false)
+              : HeapAsmResourceBlob::allocateAndCopyWithAlign(raw, 64, /*dataIsMutable=*/false);
     return DenseResourceElementsAttr::get(mlirType, "tensor", std::move(blob));
   }
   if (splat)
@@ -115,7 +119,7 @@ static ElementsAttr makeElements(MLIRContext *ctx, const TensorType &type, std::
 }
 
 ElementsAttr elementsAttr(MLIRContext *ctx, const op::HostTensor &tensor) {
-  return makeElements(ctx, tensor.type, {tensor.data.get(), static_cast<size_t>(tensor.type.bytes())});
+  return makeElements(ctx, tensor.type, {tensor.data.get(), static_cast<size_t>(tensor.type.bytes())}, tensor.data);
 }
 
 Value createConstant(OpBuilder &b, Location loc, const TensorType &type, std::span<const std::byte> bytes) {

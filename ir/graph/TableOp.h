@@ -30,7 +30,7 @@ mlir::LogicalResult foldTableOp(mlir::Operation *op, const op::OpInfo &info, llv
 
 mlir::LogicalResult verifyTableOp(mlir::Operation *op, const op::OpInfo &info);
 
-/// Dense up to 256 bytes (splats always), else a resource blob.
+/// Dense up to 256 bytes (splats always), else a resource blob, which shares the tensor's bytes: they must not change any more.
 mlir::ElementsAttr elementsAttr(mlir::MLIRContext *ctx, const op::HostTensor &tensor);
 
 } // namespace tressel::graph

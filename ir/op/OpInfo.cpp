@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <sys/mman.h>
 #include <unordered_map>
 
 namespace tressel::op {
@@ -132,6 +133,14 @@ DType computeType(const OpInfo &op, std::span<const TensorType> operands, std::s
 HostTensor HostTensor::allocate(const TensorType &type) {
   constexpr std::align_val_t align{64};
   size_t bytes = static_cast<size_t>(std::max<int64_t>(type.bytes(), 1));
+  constexpr size_t large = size_t(4) << 20; // pages of the system's are zero
+  if (bytes >= large) {
+    void *pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+      throw std::bad_alloc();
+    ::madvise(pages, bytes, MADV_HUGEPAGE); // fewer faults; a wish
+    return {type, std::shared_ptr<std::byte[]>(static_cast<std::byte *>(pages), [=](std::byte *p) { ::munmap(p, bytes); })};
+  }
   auto *data = static_cast<std::byte *>(::operator new(bytes, align));
   std::fill_n(data, bytes, std::byte{0});
   return {type, std::shared_ptr<std::byte[]>(data, [=](std::byte *p) { ::operator delete(p, align); })};

@@ -264,11 +264,23 @@ runtime::Schedule exportSchedule(ProgramOp program) {
 
 std::vector<std::byte> exportConstants(ProgramOp program) {
   std::vector<std::byte> blob;
+  size_t size = 0;
+  for (auto constant : program.getBody().getOps<ConstantOp>())
+    size += static_cast<size_t>(alignedTo64(graph::fromMlir(constant.getValue().getType()).bytes()));
+  blob.reserve(size);
   for (auto constant : program.getBody().getOps<ConstantOp>()) {
-    op::HostTensor value = *graph::elementsValue(constant.getValue());
-    size_t bytes = static_cast<size_t>(value.type.bytes()), start = blob.size();
-    blob.resize(start + static_cast<size_t>(alignedTo64(value.type.bytes())));
-    std::memcpy(blob.data() + start, value.data.get(), bytes);
+    auto append = [&](const void *data, size_t bytes) {
+      const auto *first = static_cast<const std::byte *>(data);
+      blob.insert(blob.end(), first, first + bytes);
+      blob.resize(static_cast<size_t>(alignedTo64(static_cast<int64_t>(blob.size()))));
+    };
+    if (auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue()); resource && resource.getRawHandle().getBlob()) {
+      const ArrayRef<char> raw = resource.getRawHandle().getBlob()->getData();
+      append(raw.data(), raw.size());
+    } else {
+      const op::HostTensor value = *graph::elementsValue(constant.getValue());
+      append(value.data.get(), static_cast<size_t>(value.type.bytes()));
+    }
   }
   return blob;
 }

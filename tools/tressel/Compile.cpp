@@ -121,12 +121,15 @@ int compileCommand(const CompileArgs &args) {
                            made
                      : "-";
   if (args.format != "package") {
-    const std::string symbol = symbolOf(output), bytes = packageBytes(programs);
-    const auto library = compiler().library(symbol, std::as_bytes(std::span(bytes)), args.format == "shared");
+    const std::string symbol = symbolOf(output);
+    std::vector<std::byte> bytes;
+    for (std::span<const std::byte> piece : packageFile(programs).pieces)
+      bytes.insert(bytes.end(), piece.begin(), piece.end());
+    const auto library = compiler().library(symbol, bytes, args.format == "shared");
     writeFile(output, std::string(reinterpret_cast<const char *>(library.data()), library.size()));
     writeFile(std::filesystem::path(output).replace_extension(".h").string(), headerOf(symbol, program.schedule));
   } else if (package) {
-    writeFile(output, packageBytes(programs));
+    writeFile(output, packageFile(programs).pieces);
     if (output != "-")
       detail(output + ": " + kernelCounts(program));
   } else {

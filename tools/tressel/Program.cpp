@@ -77,7 +77,7 @@ PackageInfo describePackage(const std::string &path) {
   return info;
 }
 
-std::string packageBytes(std::span<const Program> levels) {
+runtime::PackageFile packageFile(std::span<const Program> levels) {
   std::vector<runtime::PackageFunction> functions;
   for (const Program &program : levels) {
     for (const runtime::StateDesc &state : program.schedule.states)
@@ -98,8 +98,7 @@ std::string packageBytes(std::span<const Program> levels) {
       function.constants = *program.constants;
     functions.push_back(std::move(function));
   }
-  std::vector<std::byte> bytes = runtime::packageBytes(functions);
-  return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+  return runtime::packageFile(functions);
 }
 
 void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims) {

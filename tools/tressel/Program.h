@@ -4,6 +4,7 @@
 #include "tools/tressel/Compiler.h"
 #include "tools/tressel/Tensors.h"
 #include "tressel/runtime/Executable.h"
+#include "tressel/runtime/Package.h"
 
 #include <map>
 #include <memory>
@@ -37,8 +38,8 @@ struct PackageInfo {
   int64_t weightBytes = 0;
 };
 PackageInfo describePackage(const std::string &path);
-/// The bytes of a .tsl file.
-std::string packageBytes(std::span<const Program> levels);
+/// A .tsl file; its pieces lie in the programs too.
+runtime::PackageFile packageFile(std::span<const Program> levels);
 
 /// Binds the program's symbols to sizes by name. Throws InputError for names that it does not have.
 void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims);

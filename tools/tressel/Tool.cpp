@@ -57,13 +57,21 @@ ProgressLine::~ProgressLine() {
 }
 
 void writeFile(const std::string &path, std::string_view bytes) {
+  const std::span<const std::byte> piece = std::as_bytes(std::span(bytes));
+  writeFile(path, {&piece, 1});
+}
+
+void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces) {
   if (path == "-") {
-    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() || std::fflush(stdout))
+    for (std::span<const std::byte> piece : pieces)
+      if (std::fwrite(piece.data(), 1, piece.size(), stdout) != piece.size())
+        throw EnvironmentError(std::string("standard output: ") + std::strerror(errno));
+    if (std::fflush(stdout))
       throw EnvironmentError(std::string("standard output: ") + std::strerror(errno));
     return;
   }
   try {
-    runtime::writeFile(path, std::as_bytes(std::span(bytes)));
+    runtime::writeFile(path, pieces);
   } catch (const RuntimeError &e) {
     throw EnvironmentError(e.what());
   }

@@ -58,6 +58,7 @@ private:
 /// Writes to standard output for "-", else to a file beside `path` that is then renamed: nobody sees half a file.
 /// Throws EnvironmentError.
 void writeFile(const std::string &path, std::string_view bytes);
+void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces);
 /// The folder and those above it. Throws EnvironmentError.
 void makeFolder(const std::string &path);
 

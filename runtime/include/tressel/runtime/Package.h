@@ -53,6 +53,13 @@ struct PackageState {
 /// of one name differ in their signature or share a level, or a value does not fit its type; whether schedules are safe is checked when the package is opened.
 std::vector<std::byte> packageBytes(std::span<const PackageFunction> functions,
                                     std::span<const PackageState> states = {});
+/// The same without a copy of the sections: the pieces one after the other are the file. They lie in `head` and in the arguments' bytes,
+/// which must outlive them.
+struct PackageFile {
+  std::vector<std::byte> head;
+  std::vector<std::span<const std::byte>> pieces;
+};
+PackageFile packageFile(std::span<const PackageFunction> functions, std::span<const PackageState> states = {});
 /// Writes it aside and renames. Throws RuntimeError too.
 void writePackage(const std::string &path, std::span<const PackageFunction> functions,
                   std::span<const PackageState> states = {});
