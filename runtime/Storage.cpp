@@ -52,9 +52,10 @@ void *allocateBlock(int64_t bytes) {
     return std::aligned_alloc(kAlignment, static_cast<size_t>(bytes));
   // A huge page that would be mostly empty is left in small ones.
   const int64_t rest = bytes % kHugePage, rounded = rest > kHugePage / 2 ? bytes - rest + kHugePage : bytes;
-  void *block = std::aligned_alloc(kHugePage, static_cast<size_t>(rounded));
-  if (block)
-    madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
+  void *block = nullptr; // std::aligned_alloc wants whole multiples of the alignment
+  if (posix_memalign(&block, kHugePage, static_cast<size_t>(rounded)) != 0)
+    return nullptr;
+  madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
   return block;
 }
 

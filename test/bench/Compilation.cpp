@@ -42,17 +42,14 @@ double runTool(const std::vector<std::string> &arguments) {
   });
 }
 
-/// ResNet-50 of the onnx wheel that ./dev setup installs.
-std::string resnet50() {
-  const fs::path libraries = fs::canonical("/proc/self/exe").parent_path().parent_path() / "venv/lib";
-  if (fs::exists(libraries))
-    for (const auto &python : fs::directory_iterator(libraries)) {
-      const fs::path model = python.path() / "site-packages/onnx/backend/test/data/light/light_resnet50.onnx";
-      if (fs::exists(model))
-        return model;
-    }
-  std::cerr << "light_resnet50.onnx is not below " << libraries << "; ./dev setup brings it\n";
-  std::exit(1);
+/// The model that deploy.py has made for this row.
+std::string givenModel() {
+  const char *model = std::getenv("TRESSEL_BENCH_MODEL");
+  if (!model) {
+    std::cerr << "this row is run by deploy.py, which makes its model\n";
+    std::exit(1);
+  }
+  return model;
 }
 
 /// A network of `layers` residual layers, each with weights of its own.
@@ -81,12 +78,12 @@ Arms compileArms(const std::string &row) {
     return compileCold([=] { net.compile({{f32, {64, 1, 28, 28}}}); });
   }
   if (row == "compile.resnet50.cold")
-    return {{"tressel", [model = resnet50()] { return runTool({"compile", model, "-o", "/dev/null", "--no-cache"}); }}};
+    return {{"tressel", [model = givenModel()] { return runTool({"compile", model, "-o", "/dev/null", "--no-cache"}); }}};
   if (row == "compile.resnet50.warm") {
     std::string folder = (fs::temp_directory_path() / "tressel-bench-XXXXXX").string();
     setenv("TRESSEL_CACHE_DIR", mkdtemp(folder.data()), 1);
     const auto removed = std::shared_ptr<void>(nullptr, [folder](void *) { fs::remove_all(folder); });
-    const std::string model = resnet50();
+    const std::string model = givenModel();
     runTool({"compile", model, "-o", "/dev/null"});
     return {{"tressel", [model, removed] { return runTool({"compile", model, "-o", "/dev/null"}); }}};
   }

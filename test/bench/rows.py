@@ -63,9 +63,10 @@ ROWS = [
     Row("trace.op", "ns", "lower", "one op recorded into the IR with its location", {}, 1000),
     Row("compile.add1.cold", "s", "lower", "x + 1 on f32[2, 2], traced and compiled with nothing cached", {}, 0.02, samples=3),
     Row("compile.lenet.cold", "s", "lower", "LeNet-5, batch 64, traced and compiled with nothing cached", {}, samples=1),
-    Row("compile.resnet50.cold", "s", "lower", "ResNet-50 from ONNX, the whole process `tressel compile --no-cache`", {}, 3, samples=1),
-    Row("compile.resnet50.warm", "s", "lower", "ResNet-50 from ONNX, the whole process `tressel compile` with its kernels on disk", {},
-        0.1, samples=3),
+    Row("compile.resnet50.cold", "s", "lower", "ResNet-50 from ONNX with its 100 MB of weights, the whole process `tressel compile --no-cache`",
+        {}, 3, samples=1, program="deploy.py"),
+    Row("compile.resnet50.warm", "s", "lower", "ResNet-50 from ONNX with its 100 MB of weights, the whole process `tressel compile` with its "
+        "kernels on disk", {}, 0.1, samples=3, program="deploy.py"),
     Row("compile.linear", "ratio", "lower", "1000 residual layers of width 32 over 500, traced and compiled", {}, 2.2, samples=1),
     *by_threads(Row("row.attention", "s", "lower", "attention of 12 heads of 64, f32, 128, 256 and 512 tokens: geometric mean",
                     {"onednn": "libraries"}, 1.15, "ratio", samples=1, cases=3)),
