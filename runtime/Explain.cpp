@@ -1,6 +1,7 @@
 #include "tressel/runtime/Explain.h"
 
 #include "Concat.h"
+#include "timeline/Format.h"
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +42,7 @@ std::string spellBytes(int64_t bytes) {
 std::string lineOf(const Location &l) {
   const size_t slash = l.file.rfind('/');
   const std::string file = slash == std::string::npos ? l.file : l.file.substr(slash + 1);
-  return file.empty() ? l.op : concat(l.op.empty() ? "" : l.op + " ", "(", file, ":", l.line, ")");
+  return timeline::clean(file.empty() ? l.op : concat(l.op.empty() ? "" : l.op + " ", "(", file, ":", l.line, ")"));
 }
 
 /// What a span's time went into.
@@ -161,8 +162,9 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   auto right = [](const std::string &text, size_t width) {
     return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
   };
-  std::string out = concat("'", t.program, "' on ", t.machine, ": ", t.spans.size(), " commands\n");
-  out += concat("  step         ", spellTime(t.end), " (no order of these commands takes less than ",
+  std::string out =
+      concat("'", timeline::clean(t.program), "' on ", timeline::clean(t.machine), ": ", t.spans.size(), " commands\n");
+  out += concat("  step         ", spellTime(t.end), " (by these figures no order of the commands takes less than ",
                 spellTime(t.lowerBound), ")\n");
   if (e.overlap) {
     char text[16];
@@ -178,7 +180,7 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   };
   heading("resources, and how long they are busy");
   for (const Resource &r : t.resources)
-    out += concat("  ", padded(r.name, 12), right(spellTime(r.busy), 9), "  ", share(r.busy), "\n");
+    out += concat("  ", padded(timeline::clean(r.name), 12), right(spellTime(r.busy), 9), "  ", share(r.busy), "\n");
   if (!e.limits.empty())
     heading("what bounds the step (time on the critical path)");
   for (size_t i = 0; i < std::min(most, e.limits.size()); ++i)
@@ -198,9 +200,9 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   std::ranges::sort(path, {}, [&](uint32_t k) { return std::pair(t.spans[k].begin - t.spans[k].end, k); });
   for (size_t i = 0; i < std::min(most, path.size()); ++i) {
     const Span &span = t.spans[path[i]];
-    out +=
-        concat("  ", right(spellTime(span.end - span.begin), 9), "  ", share(span.end - span.begin), "  ",
-               padded(t.resources[span.resource].name, 8), " ", span.name, "  ", lineOf(s.locations[span.loc]), "\n");
+    out += concat("  ", right(spellTime(span.end - span.begin), 9), "  ", share(span.end - span.begin), "  ",
+                  padded(t.resources[span.resource].name, 8), " ", timeline::clean(span.name), "  ",
+                  lineOf(s.locations[span.loc]), "\n");
   }
   rest(path.size());
   if (!e.decisions.empty())

@@ -156,7 +156,10 @@ void readDevice(const json &value, const std::string &where, MachineModel &machi
   d.bytesPerSecond = in.positive("bytes_per_second");
   d.memoryBytes = static_cast<int64_t>(std::min(in.positive("memory_bytes"), 1e18));
   d.cacheBytes = in.atLeastZero("cache_bytes", 0);
-  d.cachedBytesPerSecond = d.cacheBytes > 0 ? in.positive("cached_bytes_per_second") : 0;
+  if (d.cacheBytes > 0)
+    d.cachedBytesPerSecond = in.positive("cached_bytes_per_second");
+  else if (in.optional("cached_bytes_per_second"))
+    fault(in.at("cached_bytes_per_second"), "is given, but cache_bytes is not");
   if (d.cacheBytes > 0 && d.cachedBytesPerSecond < d.bytesPerSecond)
     fault(in.at("cached_bytes_per_second"), "is less than that of the memory behind the cache");
   d.issueSeconds = in.atLeastZero("issue_seconds", 0);
@@ -213,6 +216,9 @@ void readRoute(const json &value, const std::string &where, MachineModel &machin
   if (route.links.empty())
     fault(in.at("links"), "must name a link");
   route.pageableBytesPerSecond = in.atLeastZero("pageable_bytes_per_second", 0);
+  for (uint32_t link : route.links)
+    if (route.pageableBytesPerSecond > machine.links[link].bytesPerSecond)
+      fault(in.at("pageable_bytes_per_second"), concat("is more than link '", machine.links[link].name, "' carries"));
   in.finish();
   machine.routes.push_back(std::move(route));
 }
@@ -225,6 +231,8 @@ template <typename Fn> void forEach(const json &list, const std::string &name, M
 } // namespace
 
 MachineModel parseMachine(std::string_view text) {
+  if (text.size() > size_t(16) << 20)
+    fault("", "is larger than 16 MiB");
   const json file = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
   if (file.is_discarded())
     fault("", "is no JSON");

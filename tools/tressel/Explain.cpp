@@ -4,12 +4,8 @@
 #include "tools/tressel/Timelines.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
+#include "tressel/runtime/File.h"
 #include "tressel/runtime/Instantiate.h"
-
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 
 namespace tressel::tool {
 
@@ -23,12 +19,9 @@ static runtime::MachineModel machineOf(const std::string &device) {
   const std::string name = device.substr(4);
   if (!name.ends_with(".json"))
     return runtime::machinePreset(name);
-  std::ifstream file(name, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  if (!file && text.empty())
-    throw InputError(name + ": " + std::strerror(errno ? errno : EIO));
+  const runtime::FileBytes file = runtime::loadFile(name);
   try {
-    return runtime::parseMachine(text);
+    return runtime::parseMachine({reinterpret_cast<const char *>(file.bytes.data()), file.bytes.size()});
   } catch (const InputError &e) {
     throw InputError(name + ": " + e.message());
   }
@@ -39,6 +32,8 @@ int explainCommand(const ExplainArgs &args) {
     runtime::loadCustomLibrary(library);
   if (!args.timeline.empty())
     checkTimelineFile(args.timeline);
+  if (args.json && args.timeline == "-")
+    throw UsageError("--timeline - and --json would both write to standard output; give the timeline a file");
   const std::map<std::string, int64_t> sizes = parseSizes(args.dims);
   const runtime::MachineModel machine = machineOf(args.device);
   runtime::Schedule schedule;
@@ -61,6 +56,8 @@ int explainCommand(const ExplainArgs &args) {
     bindSizes(schedule, sizes, dims);
     bindRest(schedule, dims);
     schedule = runtime::instantiate(schedule, dims);
+    note("what kernels take is predicted for the sizes that the compiler took as typical; for others, fix them in the "
+         "model with --dim");
   }
   if (machine.devices.size() > 1)
     note("everything runs on the host of '" + machine.name + "': programs are not yet placed on accelerators");

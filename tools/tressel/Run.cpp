@@ -400,8 +400,10 @@ int runCommand(const RunArgs &args) {
   if (!args.timeline.empty()) {
     std::vector<runtime::Timeline> timelines = {runner.profile()};
     const runtime::Schedule numbers = runner.numbers();
+    const bool typical = !runner.program().schedule().dims.empty(); // kernels are then priced for sizes taken as typical
     try { // beneath it, for comparison
-      timelines.push_back(runtime::simulate(numbers, runtime::hostMachine()));
+      if (!typical)
+        timelines.push_back(runtime::simulate(numbers, runtime::hostMachine()));
     } catch (const InputError &e) { // the call was possible all the same
       detail(std::string("the timeline is drawn without a simulated one: ") + e.what());
     }

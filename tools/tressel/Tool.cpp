@@ -25,7 +25,15 @@ static bool colored() {
   static const bool yes = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
   return yes;
 }
-static void line(const char *color, const char *kind, const std::string &message) {
+/// Names in messages come from files, and must not steer a terminal.
+static std::string harmless(std::string text) {
+  for (char &c : text)
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+      c = '?';
+  return text;
+}
+static void line(const char *color, const char *kind, const std::string &raw) {
+  const std::string message = harmless(raw);
   std::fflush(stdout);
   if (colored())
     std::fprintf(stderr, "tressel: %s%s:\033[0m %s\n", color, kind, message.c_str());

@@ -86,6 +86,8 @@ TEST(MachineModel, FaultsNameTheirPlace) {
             "machine: routes[0].links: there is no link 'train'");
   EXPECT_EQ(refusal(replaced(kSmall, "\"latency_seconds\": 1e-6", "\"latency_seconds\": 0")),
             "machine: links[0].latency_seconds: must be positive, and below 1e24");
+  EXPECT_EQ(refusal(replaced(kSmall, "\"links\": [\"bus\"]", "\"links\": [\"bus\"], \"pageable_bytes_per_second\": 9e9")),
+            "machine: routes[0].pageable_bytes_per_second: is more than link 'bus' carries");
   EXPECT_EQ(refusal(replaced(kSmall, "\"to\": \"gpu0\"", "\"to\": \"cpu\"")),
             "machine: routes[0]: leads from a device to itself");
 }
