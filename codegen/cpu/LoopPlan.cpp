@@ -276,7 +276,7 @@ int32_t Builder::pullOperand(const KernelGraph::Op &o, size_t k, const std::vect
   if (inside < 0 || own < 0 || holds)
     return inside;
   const DType type = plan_.exprs[static_cast<size_t>(inside)].dtype;
-  const int64_t whole = type == bool_ ? map.outside != 0 : static_cast<int64_t>(map.outside);
+  const int64_t whole = type == bool_ ? map.outside != 0 : isFloat(type) ? 0 : static_cast<int64_t>(map.outside);
   return select(own, inside, constant(type, map.outside, whole));
 }
 

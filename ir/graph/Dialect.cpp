@@ -85,7 +85,8 @@ std::optional<op::HostTensor> elementsValue(Attribute value) {
   ArrayRef<char> raw = dense.getRawData();
   size_t element = static_cast<size_t>(sizeOf(result.type.dtype));
   if (!dense.isSplat()) {
-    std::memcpy(result.data.get(), raw.data(), bytes);
+    if (bytes)
+      std::memcpy(result.data.get(), raw.data(), bytes);
     return result;
   }
   for (size_t at = 0; at < bytes; at += element)
