@@ -4,7 +4,6 @@
 #include "timeline/Format.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -12,21 +11,9 @@ namespace tressel::runtime {
 
 using json = nlohmann::ordered_json;
 
-std::string spellSeconds(double value) {
-  static constexpr const char *kUnits[] = {"ps", "ns", "us", "ms", "s"};
-  value *= 1e12;
-  int unit = 0;
-  for (; unit < 4 && std::abs(value) >= 999.5; ++unit)
-    value /= 1000;
-  char text[32];
-  const char *format = value >= 99.95 || unit == 0 ? "%.0f %s" : value >= 9.995 ? "%.1f %s" : "%.2f %s";
-  std::snprintf(text, sizeof text, format, value, kUnits[unit]);
-  return text;
-}
+std::string spellSeconds(double value) { return timeline::timeText(static_cast<Picoseconds>(value * 1e12)); }
 
 namespace {
-
-std::string spellTime(Picoseconds time) { return spellSeconds(seconds(time)); }
 
 std::string spellBytes(int64_t bytes) {
   static constexpr const char *kUnits[] = {"B", "KiB", "MiB", "GiB"};
@@ -164,8 +151,9 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   };
   std::string out =
       concat("'", timeline::clean(t.program), "' on ", timeline::clean(t.machine), ": ", t.spans.size(), " commands\n");
-  out += concat("  step         ", spellTime(t.end), " (by these figures no order of the commands takes less than ",
-                spellTime(t.lowerBound), ")\n");
+  out +=
+      concat("  step         ", timeline::timeText(t.end),
+             " (by these figures no order of the commands takes less than ", timeline::timeText(t.lowerBound), ")\n");
   if (e.overlap) {
     char text[16];
     std::snprintf(text, sizeof text, "%.3f", *e.overlap);
@@ -180,11 +168,12 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   };
   heading("resources, and how long they are busy");
   for (const Resource &r : t.resources)
-    out += concat("  ", padded(timeline::clean(r.name), 12), right(spellTime(r.busy), 9), "  ", share(r.busy), "\n");
+    out += concat("  ", padded(timeline::clean(r.name), 12), right(timeline::timeText(r.busy), 9), "  ", share(r.busy),
+                  "\n");
   if (!e.limits.empty())
     heading("what bounds the step (time on the critical path)");
   for (size_t i = 0; i < std::min(most, e.limits.size()); ++i)
-    out += concat("  ", padded(e.limits[i].name, 28), right(spellTime(e.limits[i].time), 9), "  ",
+    out += concat("  ", padded(e.limits[i].name, 28), right(timeline::timeText(e.limits[i].time), 9), "  ",
                   share(e.limits[i].time), "\n");
   if (!e.remedies.empty())
     heading("what would help");
@@ -192,7 +181,8 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
     char text[32];
     std::snprintf(text, sizeof text, "%.2f",
                   static_cast<double>(t.end) / static_cast<double>(std::max<Picoseconds>(1, e.remedies[i].step)));
-    out += concat("  ", e.remedies[i].name, ": ", spellTime(e.remedies[i].step), ", ", text, " times as fast\n");
+    out +=
+        concat("  ", e.remedies[i].name, ": ", timeline::timeText(e.remedies[i].step), ", ", text, " times as fast\n");
   }
   if (!t.criticalPath.empty())
     heading("the longest commands of the critical path");
@@ -200,7 +190,7 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   std::ranges::sort(path, {}, [&](uint32_t k) { return std::pair(t.spans[k].begin - t.spans[k].end, k); });
   for (size_t i = 0; i < std::min(most, path.size()); ++i) {
     const Span &span = t.spans[path[i]];
-    out += concat("  ", right(spellTime(span.end - span.begin), 9), "  ", share(span.end - span.begin), "  ",
+    out += concat("  ", right(timeline::timeText(span.end - span.begin), 9), "  ", share(span.end - span.begin), "  ",
                   padded(t.resources[span.resource].name, 8), " ", timeline::clean(span.name), "  ",
                   lineOf(s.locations[span.loc]), "\n");
   }
