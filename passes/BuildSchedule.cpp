@@ -114,10 +114,10 @@ private:
       auto type = cast<RankedTensorType>(arg.getType());
       if (StringAttr state = attrOf(arg.getArgNumber(), true, graph::kStateAttr)) {
         auto kind = written.contains(state) ? sched::StateKind::Mutable : sched::StateKind::Parameter;
-        buffers[arg] = stateBuffers[state] = sched::StateOp::create(b, arg.getLoc(), bufferType(), kind, state, type);
+        buffers[arg] = stateBuffers[state] = sched::StateOp::create(b, arg.getLoc(), bufferType(), kind, state, sched::DeviceKind::Cpu, 0, type);
       } else {
         buffers[arg] = sched::InputOp::create(b, arg.getLoc(), bufferType(),
-                                              attrOf(arg.getArgNumber(), true, graph::kNameAttr).getValue(), type);
+                                              attrOf(arg.getArgNumber(), true, graph::kNameAttr).getValue(), false, type);
       }
     }
     for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
@@ -125,12 +125,14 @@ private:
       if (StringAttr state = attrOf(i, false, graph::kStateAttr)) {
         Value &buffer = stateBuffers[state]; // a state may be written without being read
         if (!buffer)
-          buffer = sched::StateOp::create(b, main.getLoc(), bufferType(), sched::StateKind::Mutable, state, type);
+          buffer = sched::StateOp::create(b, main.getLoc(), bufferType(), sched::StateKind::Mutable, state,
+                                          sched::DeviceKind::Cpu, 0, type);
         scope.destinations.push_back(buffer);
       } else {
         StringAttr name = attrOf(i, false, graph::kNameAttr);
         scope.destinations.push_back(sched::OutputOp::create(b, main.getLoc(), bufferType(),
-                                                             name ? name.str() : "out" + std::to_string(i), type));
+                                                             name ? name.str() : "out" + std::to_string(i), false,
+                                                             type));
       }
     }
     for (Value destination : scope.destinations)
@@ -158,7 +160,7 @@ private:
         auto type = cast<RankedTensorType>(result.getType());
         if (kept.contains(result))
           buffers[result] = sched::StateOp::create(b, result.getLoc(), bufferType(), sched::StateKind::Derived,
-                                                   "derived." + std::to_string(count++), type);
+                                                   "derived." + std::to_string(count++), sched::DeviceKind::Cpu, 0, type);
         else
           buffers[result] = slot(result.getLoc(), type);
       }

@@ -27,51 +27,64 @@ public:
 
 private:
   //--- Tables -------------------------------------------------------------------------------------------------------
+  [[gnu::noinline]] void fault(const char *table, size_t i, const std::string &what) {
+    findings.structure(concat(table, " ", i, what));
+  }
+
   void checkTables() {
-    auto named = [](const char *table, size_t i) { return concat(table, " ", i); };
     if (s.streams.size() > kMaxStreams)
       findings.structure(concat("more than ", kMaxStreams, " streams"));
     for (size_t i = 0; i < s.streams.size(); ++i)
       if (s.streams[i].kind > StreamKind::Lane || s.streams[i].device.kind > DeviceKind::Gpu)
-        findings.structure(concat(named("stream", i), " is of an unknown kind"));
+        fault("stream", i, " is of an unknown kind");
+    auto checkHome = [&](const char *table, size_t i, const Home &home) {
+      const bool isHost = home.device.kind == DeviceKind::Cpu;
+      if (home.memory > MemoryKind::Host || home.device.kind > DeviceKind::Gpu ||
+          (!isHost && home.memory != MemoryKind::Device))
+        fault(table, i, " lies in memory of an unknown kind");
+    };
     int64_t total = 0;
     for (size_t i = 0; i < s.arenas.size(); ++i) {
-      if (s.arenas[i].memory > MemoryKind::Host || s.arenas[i].device.kind > DeviceKind::Gpu)
-        findings.structure(concat(named("arena", i), " is of an unknown kind"));
+      checkHome("arena", i, {s.arenas[i].device, s.arenas[i].memory});
       if (s.arenas[i].bytes < 0 || s.arenas[i].bytes > kMaxBytes || (total += s.arenas[i].bytes) > kMaxBytes) {
-        findings.structure(concat(named("arena", i), " has an impossible size of ", s.arenas[i].bytes, " bytes"));
+        fault("arena", i, concat(" has an impossible size of ", s.arenas[i].bytes, " bytes"));
         return;
       }
     }
     auto checkType = [&](const char *table, size_t i, const TensorType &type) {
       if (!typeBytes(type))
-        findings.structure(concat(named(table, i), " has an impossible type"));
+        fault(table, i, " has an impossible type");
+    };
+    auto checkValue = [&](const char *table, size_t i, const ValueDesc &value) {
+      checkType(table, i, value.type);
+      checkHome(table, i, {{}, value.memory});
     };
     for (size_t i = 0; i < s.inputs.size(); ++i)
-      checkType("input", i, s.inputs[i].type);
+      checkValue("input", i, s.inputs[i]);
     for (size_t i = 0; i < s.outputs.size(); ++i)
-      checkType("output", i, s.outputs[i].type);
+      checkValue("output", i, s.outputs[i]);
     for (size_t i = 0; i < s.states.size(); ++i) {
       checkType("state", i, s.states[i].type);
       if (s.states[i].kind > StateKind::Derived)
-        findings.structure(concat(named("state", i), " is of an unknown kind"));
+        fault("state", i, " is of an unknown kind");
+      checkHome("state", i, s.states[i].home);
+      if (s.states[i].kind != StateKind::Derived && s.states[i].home.device.kind != DeviceKind::Cpu)
+        fault("state", i, " is the caller's, and so lies on the host");
     }
     for (size_t i = 0; i < s.constants.size(); ++i) {
       const ConstantDesc &c = s.constants[i];
       if (c.offset < 0 || c.offset > kMaxBytes || c.bytes < 0 || c.bytes > kMaxBytes || c.offset % 64)
-        findings.structure(concat(named("constant", i), " has an impossible place"));
+        fault("constant", i, " has an impossible place");
     }
     std::unordered_map<std::string_view, size_t> symbols;
     for (size_t i = 0; i < s.kernels.size(); ++i) {
       const KernelDesc &k = s.kernels[i];
       if (k.symbol.empty() || k.provider.empty())
-        findings.structure(concat(named("kernel", i), " has no symbol or no provider"));
+        fault("kernel", i, " has no symbol or no provider");
       else if (!symbols.emplace(k.symbol, i).second)
-        findings.structure(
-            concat(named("kernel", i), " has the symbol '", k.symbol, "' of kernel ", symbols[k.symbol]));
+        fault("kernel", i, concat(" has the symbol '", k.symbol, "' of kernel ", symbols[k.symbol]));
       if (k.range < 0 || k.range > kMaxBytes || k.grain < 1 || k.scratchBytes < 0 || k.scratchBytes > kMaxBytes)
-        findings.structure(
-            concat(named("kernel", i), " '", k.symbol, "' has an impossible range, grain or scratch size"));
+        fault("kernel", i, concat(" '", k.symbol, "' has an impossible range, grain or scratch size"));
     }
     for (size_t i = 0; i < s.buffers.size() && !findings.full(); ++i)
       checkBuffer(i);
@@ -79,25 +92,24 @@ private:
 
   void checkBuffer(size_t i) {
     const BufferDesc &b = s.buffers[i];
-    const std::string name = concat("buffer ", i);
+    const auto bad = [&](const std::string &what) { fault("buffer", i, what); };
     if (b.space > Space::Constant)
-      return findings.structure(concat(name, " is of an unknown space"));
+      return bad(" is of an unknown space");
     const auto limitBytes = spaceBytes(s, b);
     const auto bytes = typeBytes(b.type);
     if (!limitBytes)
-      findings.structure(concat(name, " names ", nameOf(b.space), " ", b.index, ", which does not exist"));
+      bad(concat(" names ", nameOf(b.space), " ", b.index, ", which does not exist"));
     else if (*limitBytes == 0 && b.offset == 0 && b.bytes >= 0 && bytes)
       return; // a part of nothing, moved by a loop that runs no iteration: whoever touches it is told
     else if (b.offset < 0 || b.bytes < 0 || b.offset > *limitBytes || b.bytes > *limitBytes - b.offset)
-      findings.structure(concat(name, ": bytes ", b.offset, " to ",
-                                static_cast<uint64_t>(b.offset) + static_cast<uint64_t>(b.bytes), " leave ",
-                                nameOf(b.space), " ", b.index, " of ", *limitBytes, " bytes"));
+      bad(concat(": bytes ", b.offset, " to ", static_cast<uint64_t>(b.offset) + static_cast<uint64_t>(b.bytes),
+                 " leave ", nameOf(b.space), " ", b.index, " of ", *limitBytes, " bytes"));
     else if (b.space == Space::Arena && b.offset % 64)
-      findings.structure(concat(name, ": offset ", b.offset, " in an arena is not a multiple of 64"));
+      bad(concat(": offset ", b.offset, " in an arena is not a multiple of 64"));
     else if (!bytes)
-      findings.structure(concat(name, " has an impossible type"));
+      bad(" has an impossible type");
     else if (*bytes > b.bytes)
-      findings.structure(concat(name, " has ", b.bytes, " bytes, its type ", b.type.str(), " needs ", *bytes));
+      bad(concat(" has ", b.bytes, " bytes, its type ", b.type.str(), " needs ", *bytes));
   }
 
   //--- Programs -----------------------------------------------------------------------------------------------------
@@ -115,6 +127,7 @@ private:
         indices = false;
         continue;
       }
+      checkHomes(p, phase, i);
       if (checkShape(p, phase, i); hasBodies(p.commands[i].kind) && findings.size() == before)
         for (uint32_t k = 0; k < numBodies(p.commands[i].kind); ++k)
           checkBody(p, phase, i, p.commands[i].body + k, depth + 1);
@@ -153,6 +166,23 @@ private:
       if (w.command >= i || w.reason > WaitReason::Rank)
         return bad(concat("waits for command ", w.command, ", which is not before it"));
     return true;
+  }
+
+  /// Kernels work on the memory of their device alone; a copy's stream belongs to one of its ends.
+  void checkHomes(const Program &p, Phase phase, size_t i) {
+    const Command &c = p.commands[i];
+    const DeviceRef device = s.streams[c.stream].device;
+    const auto operands = operandsOf(p, i);
+    auto isNear = [&](const Operand &o) { return homeOf(s, s.buffers[o.buffer]).device == device; };
+    if (c.kind == CommandKind::Collective ||
+        (c.kind == CommandKind::Copy && std::any_of(operands.begin(), operands.end(), isNear)))
+      return;
+    for (const Operand &o : operands)
+      if (!isNear(o))
+        return findings.report(ViolationKind::Access, p, phase, {0, 0, static_cast<uint32_t>(i), o.buffer}, nullptr,
+                               concat("touches ", findings.describe(o.buffer), ", which lies in the memory of ",
+                                      nameOf(homeOf(s, s.buffers[o.buffer]).device), ", from a stream of ",
+                                      nameOf(device)));
   }
 
   /// A body stands behind the program that runs it, so that there is no cycle, and nobody else runs it.

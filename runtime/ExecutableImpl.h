@@ -5,6 +5,7 @@
 #include "tressel/runtime/Image.h"
 #include "tressel/runtime/Storage.h"
 
+#pragma GCC visibility push(hidden) // of no use outside, and names take room
 namespace tressel::runtime {
 
 struct ExecutableImpl final : Executable {
@@ -23,3 +24,4 @@ struct ExecutableImpl final : Executable {
 };
 
 } // namespace tressel::runtime
+#pragma GCC visibility pop

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(hidden) // of no use outside, and names take room
 namespace tressel::runtime::json {
 
 /// The accessors throw InputError when the value is of another kind.
@@ -39,3 +40,4 @@ private:
 Value parse(std::string_view text);
 
 } // namespace tressel::runtime::json
+#pragma GCC visibility pop

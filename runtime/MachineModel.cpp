@@ -40,11 +40,6 @@ const RouteModel *MachineModel::route(DeviceRef from, DeviceRef to) const {
   auto it = std::ranges::find_if(routes, [&](const RouteModel &r) { return r.from == from && r.to == to; });
   return it == routes.end() ? nullptr : &*it;
 }
-std::string nameOf(DeviceRef device) {
-  if (device.kind == DeviceKind::Cpu)
-    return device.index ? concat("cpu", device.index) : "cpu";
-  return concat("gpu", device.index);
-}
 
 namespace {
 

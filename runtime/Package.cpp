@@ -67,12 +67,22 @@ private:
 
 std::string text(const flatbuffers::String *s) { return s ? s->str() : std::string(); }
 
-TensorType decode(const fb::Type &t) {
+/// FlatBuffers' verifier looks at the place of a vector's length, not of its elements, which may want more.
+[[gnu::noinline]] void checkPlace(const uint8_t *elements) {
+  if (reinterpret_cast<uintptr_t>(elements) % 8)
+    throw InputError("vectors of the metadata");
+}
+template <typename V> const V *aligned(const V *items) {
+  checkPlace(items && items->size() ? items->Data() : nullptr);
+  return items;
+}
+
+[[gnu::noinline]] TensorType decode(const fb::Type &t) {
   TensorType type;
   type.dtype = static_cast<DType>(t.dtype());
   if (t.dtype() >= kNumDTypes)
     throwError<InputError>("a tensor has an unknown element type");
-  if (!t.dims())
+  if (!aligned(t.dims()))
     return type;
   if (t.dims()->size() > kMaxRank)
     throwError<InputError>("a tensor has more than ", kMaxRank, " dimensions");
@@ -92,7 +102,7 @@ template <typename T, typename V, typename Fn> void decodeAll(std::vector<T> &ou
 
 Program decode(const fb::Program &p) {
   Program program;
-  decodeAll(program.commands, p.commands(), [](const fb::Command &c) {
+  decodeAll(program.commands, aligned(p.commands()), [](const fb::Command &c) {
     return Command{.kind = static_cast<CommandKind>(c.kind()),
                    .stream = c.stream(),
                    .kernel = c.kernel(),
@@ -112,7 +122,7 @@ Program decode(const fb::Program &p) {
   decodeAll(program.waits, p.waits(), [](const fb::Wait &w) {
     return Wait{w.command(), static_cast<WaitReason>(w.reason())};
   });
-  if (p.scalars())
+  if (aligned(p.scalars()))
     program.scalars.assign(p.scalars()->begin(), p.scalars()->end());
   return program;
 }
@@ -125,20 +135,26 @@ Schedule decode(const fb::Schedule &s) {
                       static_cast<StreamKind>(d.kind()),
                       text(d.name())};
   });
-  decodeAll(schedule.arenas, s.arenas(), [](const fb::Arena &d) {
+  decodeAll(schedule.arenas, aligned(s.arenas()), [](const fb::Arena &d) {
     return ArenaDesc{
         {static_cast<DeviceKind>(d.device_kind()), d.device_index()}, static_cast<MemoryKind>(d.memory()), d.bytes()};
   });
   decodeAll(schedule.buffers, s.buffers(), [](const fb::Buffer &d) {
     return BufferDesc{static_cast<Space>(d.space()), d.index(), d.offset(), d.bytes(), decode(*d.type())};
   });
-  auto value = [](const fb::Value &v) { return ValueDesc{text(v.name()), decode(*v.type())}; };
+  auto value = [](const fb::Value &v) {
+    return ValueDesc{text(v.name()), decode(*v.type()), static_cast<MemoryKind>(v.memory())};
+  };
   decodeAll(schedule.inputs, s.inputs(), value);
   decodeAll(schedule.outputs, s.outputs(), value);
   decodeAll(schedule.states, s.states(), [](const fb::State &d) {
-    return StateDesc{text(d.name()), decode(*d.type()), static_cast<StateKind>(d.kind())};
+    return StateDesc{
+        text(d.name()),
+        decode(*d.type()),
+        static_cast<StateKind>(d.kind()),
+        {{static_cast<DeviceKind>(d.device_kind()), d.device_index()}, static_cast<MemoryKind>(d.memory())}};
   });
-  decodeAll(schedule.constants, s.constants(), [](const fb::Constant &d) {
+  decodeAll(schedule.constants, aligned(s.constants()), [](const fb::Constant &d) {
     return ConstantDesc{d.offset(), d.bytes()};
   });
   decodeAll(schedule.kernels, s.kernels(), [](const fb::Kernel &k) {
@@ -337,7 +353,8 @@ struct Package::Impl {
     for (const Function &f : functions)
       for (const StateDesc &state : f.schedule.states)
         if (auto it = states.find(state.name); it != states.end() && state.kind != StateKind::Derived)
-          if (it->second.type != state.type || static_cast<int64_t>(it->second.section->bytes.size()) != state.type.bytes())
+          if (it->second.type != state.type ||
+              static_cast<int64_t>(it->second.section->bytes.size()) != state.type.bytes())
             damaged(concat("the value of state '", state.name, "' is not of type ", state.type.str()));
   }
 

@@ -118,7 +118,9 @@ Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &symbolic) {
   const Schedule s = numbered(symbolic, sizes);
   for (int64_t symbol : symbolic.dims)
     dims.push_back(dim::spell(symbol));
-  auto value = [&](const ValueDesc &v) { return fb::CreateValue(b, b.CreateString(v.name), encode(b, v.type)); };
+  auto value = [&](const ValueDesc &v) { 
+    return fb::CreateValue(b, b.CreateString(v.name), encode(b, v.type), raw(v.memory));
+  };
   auto name = b.CreateString(s.name);
   auto streams = tables(b, s.streams, [&](const StreamDesc &d) {
     return fb::CreateStream(b, raw(d.device.kind), d.device.index, raw(d.kind), b.CreateString(d.name));
@@ -131,7 +133,8 @@ Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &symbolic) {
   });
   auto inputs = tables(b, s.inputs, value), outputs = tables(b, s.outputs, value);
   auto states = tables(b, s.states, [&](const StateDesc &d) {
-    return fb::CreateState(b, b.CreateString(d.name), encode(b, d.type), raw(d.kind));
+    return fb::CreateState(b, b.CreateString(d.name), encode(b, d.type), raw(d.kind), raw(d.home.device.kind),
+                           d.home.device.index, raw(d.home.memory));
   });
   auto constants =
       structs<fb::Constant>(b, s.constants, [](const ConstantDesc &d) { return fb::Constant(d.offset, d.bytes); });

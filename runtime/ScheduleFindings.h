@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#pragma GCC visibility push(hidden) // of no use outside, and names take room
 namespace tressel::runtime {
 
 /// Operands, waits and loops of structurally valid commands.
@@ -26,10 +27,10 @@ struct LoopParts {
   std::span<const Operand> moving;
   std::span<const int64_t> strides;
 };
-LoopParts loopParts(const Program &p, size_t command);
+[[gnu::noinline]] LoopParts loopParts(const Program &p, size_t command);
 
 /// Bytes of the space that the buffer lies in; nothing if there is no such space.
-std::optional<int64_t> spaceBytes(const Schedule &s, const BufferDesc &b);
+[[gnu::noinline]] std::optional<int64_t> spaceBytes(const Schedule &s, const BufferDesc &b);
 
 /// At most `limit` violations of one schedule, which must outlive this.
 class ScheduleFindings {
@@ -42,16 +43,16 @@ public:
   void add(Violation violation) { list.push_back(std::move(violation)); }
   std::vector<Violation> take() { return std::move(list); }
 
-  std::string place(const Program &p, Phase phase, int64_t command) const;
+  [[gnu::noinline]] std::string place(const Program &p, Phase phase, int64_t command) const;
   /// The number of a body; -1 for prepare and step.
-  int64_t bodyOf(const Program &p) const;
-  std::string describe(uint32_t buffer) const;
+  [[gnu::noinline]] int64_t bodyOf(const Program &p) const;
+  [[gnu::noinline]] std::string describe(uint32_t buffer) const;
 
   /// A fault of the tables, or of one command.
-  void structure(std::string message);
-  void structure(const Program &p, Phase phase, size_t command, const std::string &message);
+  [[gnu::noinline]] void structure(std::string message);
+  [[gnu::noinline]] void structure(const Program &p, Phase phase, size_t command, const std::string &message);
   /// A fault of an access, and of the earlier one if there are two.
-  void report(ViolationKind kind, const Program &p, Phase phase, const Epoch &now, const Epoch *other,
+  [[gnu::noinline]] void report(ViolationKind kind, const Program &p, Phase phase, const Epoch &now, const Epoch *other,
               const std::string &message);
 
 private:
@@ -66,6 +67,7 @@ struct StructureResult {
   bool tables = false, prepare = false, step = false; ///< what may be walked
   uint32_t deepest = 0;                               ///< nesting of bodies
 };
-StructureResult checkStructure(const Schedule &schedule, ScheduleFindings &findings);
+[[gnu::noinline]] StructureResult checkStructure(const Schedule &schedule, ScheduleFindings &findings);
 
 } // namespace tressel::runtime
+#pragma GCC visibility pop

@@ -15,7 +15,7 @@ inline constexpr size_t kMaxStreams = 256;
 inline constexpr uint32_t kMaxDepth = 8;
 
 /// Product of sizes without overflow; nothing if dynamic, negative or beyond kMaxBytes.
-inline std::optional<int64_t> typeBytes(const TensorType &type) {
+[[gnu::noinline]] inline std::optional<int64_t> typeBytes(const TensorType &type) {
   if (static_cast<int>(type.dtype) >= kNumDTypes || type.rank() < 0 || type.rank() > kMaxRank)
     return std::nullopt;
   int64_t n = sizeOf(type.dtype);

@@ -41,7 +41,7 @@ public:
       deviceOf(stream.device);
     std::vector<int64_t> held(machine.devices.size(), 0);
     for (const ArenaDesc &arena : s.arenas) {
-      int64_t &bytes = held[deviceIndex(arena.memory == MemoryKind::Device ? arena.device : DeviceRef())];
+      int64_t &bytes = held[deviceIndex(arena.device)];
       bytes += arena.bytes;
     }
     for (size_t i = 0; i < held.size(); ++i)
@@ -64,14 +64,6 @@ private:
     if (!device)
       throw InputError(concat("'", s.name, "' uses ", nameOf(ref), ", which ", machine.name, " does not have"));
     return *device;
-  }
-  DeviceRef homeOf(const BufferDesc &b) const {
-    if (b.space != Space::Arena || s.arenas[b.index].memory != MemoryKind::Device)
-      return {};
-    return s.arenas[b.index].device;
-  }
-  bool isPageable(const BufferDesc &b) const {
-    return homeOf(b) == DeviceRef() && (b.space != Space::Arena || s.arenas[b.index].memory != MemoryKind::Pinned);
   }
 
   Work workOf(const Program &p, size_t i) {
@@ -108,7 +100,8 @@ private:
     case CommandKind::Copy: {
       work.kind = SpanKind::Copy;
       const BufferDesc &source = s.buffers[operands[0].buffer], &target = s.buffers[operands[1].buffer];
-      const DeviceRef from = homeOf(source), to = homeOf(target);
+      const Home fromHome = homeOf(s, source), toHome = homeOf(s, target);
+      const DeviceRef from = fromHome.device, to = toHome.device;
       if (from == to) {
         take(2 * static_cast<double>(source.bytes) / device.bytesPerSecond);
         break;
@@ -127,7 +120,7 @@ private:
       work.latency = picoseconds(latency);
       for (DeviceRef end : {from, to})
         work.links.push_back(static_cast<uint32_t>(machine.links.size() + deviceIndex(end)));
-      work.fastest = route->pageableBytesPerSecond > 0 && (isPageable(source) || isPageable(target))
+      work.fastest = route->pageableBytesPerSecond > 0 && (fromHome.memory == MemoryKind::Host || toHome.memory == MemoryKind::Host)
                          ? route->pageableBytesPerSecond
                          : std::numeric_limits<double>::infinity();
       for (uint32_t link : work.links)

@@ -61,6 +61,10 @@ private:
     return {static_cast<runtime::DeviceKind>(kind), static_cast<uint16_t>(index)};
   }
 
+  static runtime::MemoryKind memory(bool pinned) {
+    return pinned ? runtime::MemoryKind::Pinned : runtime::MemoryKind::Host;
+  }
+
   LogicalResult declare(Operation &op) {
     runtime::Schedule &s = out.schedule;
     if (auto stream = dyn_cast<StreamOp>(op)) {
@@ -86,15 +90,19 @@ private:
     if (auto input = dyn_cast<InputOp>(*op)) {
       desc.space = runtime::Space::Input;
       desc.index = static_cast<uint32_t>(s.inputs.size());
-      s.inputs.push_back({input.getName().str(), type});
+      s.inputs.push_back({input.getName().str(), type, memory(input.getPinned())});
     } else if (auto output = dyn_cast<OutputOp>(*op)) {
       desc.space = runtime::Space::Output;
       desc.index = static_cast<uint32_t>(s.outputs.size());
-      s.outputs.push_back({output.getName().str(), type});
+      s.outputs.push_back({output.getName().str(), type, memory(output.getPinned())});
     } else if (auto state = dyn_cast<StateOp>(*op)) {
       desc.space = runtime::Space::State;
       desc.index = static_cast<uint32_t>(s.states.size());
-      s.states.push_back({state.getName().str(), type, static_cast<runtime::StateKind>(state.getKind())});
+      const runtime::DeviceRef at = device(state.getDevice(), state.getIndex());
+      s.states.push_back({state.getName().str(),
+                          type,
+                          static_cast<runtime::StateKind>(state.getKind()),
+                          {at, at.kind == runtime::DeviceKind::Cpu ? runtime::MemoryKind::Host : runtime::MemoryKind::Device}});
     } else if (isa<ConstantOp>(*op)) {
       desc.space = runtime::Space::Constant;
       desc.index = static_cast<uint32_t>(s.constants.size());

@@ -134,13 +134,15 @@ class DeclaresBuffer<string mnemonic, list<Trait> traits = []> : NamedByResult<m
   let results = (outs Sched_Buffer:$buffer);
 }
 class Binding<string mnemonic> : DeclaresBuffer<mnemonic> {
-  let arguments = (ins StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type);
-  let assemblyFormat = "$name `:` $type attr-dict";
+  let arguments = (ins StrAttr:$name, UnitAttr:$pinned, TypeAttrOf<AnyRankedTensor>:$type);
+  let assemblyFormat = "$name (`pinned` $pinned^)? `:` $type attr-dict";
 }
 
 def Sched_InputOp : Binding<"input"> {
   let summary = "an input of the program";
-  let description = "`%x = sched.input \"x\" : tensor<64x784xf32>`";
+  let description = [{
+    `%x = sched.input "x" : tensor<64x784xf32>`, in host memory; `"x" pinned` if the caller promises that it is pinned.
+  }];
 }
 def Sched_OutputOp : Binding<"output"> {
   let summary = "an output of the program";
@@ -150,10 +152,15 @@ def Sched_StateOp : DeclaresBuffer<"state"> {
   let summary = "memory that outlives the call";
   let description = [{
     `%w = sched.state parameter "0.weight" : tensor<784x256xf32>`. A parameter is only read; a mutable state is read and
-    written; a derived one is owned by the executable, written by prepare and read by step.
+    written; a derived one is owned by the executable, written by prepare and read by step. It may lie in the memory of an
+    accelerator: `%d = sched.state derived "d" on gpu 0 : tensor<784x256xf32>`. Rules: (1) what the caller binds lies on the
+    host.
   }];
-  let arguments = (ins Sched_StateKind:$kind, StrAttr:$name, TypeAttrOf<AnyRankedTensor>:$type);
-  let assemblyFormat = "$kind $name `:` $type attr-dict";
+  let arguments = (ins Sched_StateKind:$kind, StrAttr:$name,
+                   DefaultValuedAttr<Sched_DeviceKind, "::tressel::sched::DeviceKind::Cpu">:$device,
+                   DefaultValuedAttr<I64Attr, "0">:$index, TypeAttrOf<AnyRankedTensor>:$type);
+  let assemblyFormat = "$kind $name (`on` $device^ $index)? `:` $type attr-dict";
+  let hasVerifier = 1;
 }
 def Sched_ConstantOp : DeclaresBuffer<"constant"> {
   let summary = "bytes that the program carries";

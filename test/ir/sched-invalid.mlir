@@ -190,3 +190,12 @@ sched.program @after {
     %1 = sched.copy %x -> %y on %cpu after %0 because
   }
 }
+
+// -----
+
+sched.program @state_1 {
+  // expected-error @+1 {{(rule 1) is bound by the caller, and so lies on the host}}
+  %w = sched.state parameter "w" on gpu 0 : tensor<4xf32>
+  sched.step {
+  }
+}

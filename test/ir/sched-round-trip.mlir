@@ -20,6 +20,8 @@ sched.program @main peak 192 at_least 192 {
   %staging = sched.arena pinned on cpu 0
   // CHECK-NEXT: %x = sched.input "x" : tensor<4xf32>
   %x = sched.input "x" : tensor<4xf32>
+  // CHECK-NEXT: %p = sched.input "p" pinned : tensor<4xf32>
+  %p = sched.input "p" pinned : tensor<4xf32>
   // CHECK-NEXT: %y = sched.output "y" : tensor<4xf32>
   %y = sched.output "y" : tensor<4xf32>
   // CHECK-NEXT: %w = sched.state parameter "w" : tensor<4xf32>
@@ -28,6 +30,8 @@ sched.program @main peak 192 at_least 192 {
   %m = sched.state mutable "m" : tensor<2x2xf32>
   // CHECK-NEXT: %d = sched.state derived "d" : tensor<4xf32>
   %d = sched.state derived "d" : tensor<4xf32>
+  // CHECK-NEXT: %on_gpu = sched.state derived "on_gpu" on gpu 1 : tensor<4xf32>
+  %on_gpu = sched.state derived "on_gpu" on gpu 1 : tensor<4xf32>
   // CHECK-NEXT: %constant = sched.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]> : tensor<4xf32>
   %c = sched.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
   // CHECK-NEXT: %hidden = sched.buffer in %memory at 128 : tensor<16xf32>

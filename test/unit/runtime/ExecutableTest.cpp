@@ -195,9 +195,13 @@ TEST(Executable, RejectsBadPrograms) {
     rejected(b, "leaves the weights of 12 bytes");
   }
   {
-    ScheduleBuilder b;
-    b.s.streams[0].device.kind = DeviceKind::Gpu;
-    b.fill(b.output("out", t));
+    ScheduleBuilder b(2);
+    const DeviceRef gpu{DeviceKind::Gpu, 0};
+    b.s.streams[1].device = gpu;
+    b.s.arenas.push_back({gpu, MemoryKind::Device, 64});
+    const uint32_t there = b.buffer(Space::Arena, 0, 0, t);
+    b.fill(there, 0, {}, 1);
+    b.copy(there, b.output("out", t), {0}, 1);
     rejected(b, "GPU");
   }
 }

@@ -198,6 +198,34 @@ TEST(VerifySchedule, WriteAfterReadNeedsOrder) {
   EXPECT_EQ(firstMessage(b.s), "");
 }
 
+TEST(VerifySchedule, KernelsStayInTheirDevicesMemory) {
+  constexpr DeviceRef gpu{DeviceKind::Gpu, 0}, other{DeviceKind::Gpu, 1};
+  auto program = [&](uint16_t copyStream, uint16_t launchStream) {
+    ScheduleBuilder b(1);
+    b.s.streams.push_back({gpu, StreamKind::CopyIn, "gpu0.in"});
+    b.s.streams.push_back({gpu, StreamKind::Compute, "gpu0"});
+    b.s.streams.push_back({other, StreamKind::Compute, "gpu1"});
+    const uint32_t x = b.input("x", t16), out = b.output("out", t16);
+    b.s.arenas.push_back({gpu, MemoryKind::Device, 128});
+    const uint32_t near = b.buffer(Space::Arena, 0, 0, t16), result = b.buffer(Space::Arena, 0, 64, t16);
+    b.copy(x, near, {}, copyStream);
+    b.launch(b.kernel("k"), {near}, {result}, {0}, launchStream);
+    b.copy(result, out, {1}, 0);
+    return b;
+  };
+  EXPECT_EQ(firstMessage(program(1, 2).s), "");
+  EXPECT_EQ(firstMessage(program(0, 2).s), ""); // either end's stream may copy
+  expectViolation(program(3, 2), ViolationKind::Access, "from a stream of gpu1");
+  expectViolation(program(1, 3), ViolationKind::Access, "which lies in the memory of gpu0, from a stream of gpu1");
+  expectViolation(program(1, 0), ViolationKind::Access, "which lies in the memory of gpu0, from a stream of cpu");
+  ScheduleBuilder b(1);
+  b.s.states.push_back({"w", t16, StateKind::Parameter, {gpu, MemoryKind::Device}});
+  b.s.arenas.push_back({gpu, MemoryKind::Pinned, 64});
+  expectViolation(b, ViolationKind::Structure, "arena 0 lies in memory of an unknown kind");
+  b.s.arenas.clear();
+  expectViolation(b, ViolationKind::Structure, "state 0 is the caller's, and so lies on the host");
+}
+
 TEST(VerifySchedule, OrderIsTransitive) {
   ScheduleBuilder b(3);
   const uint32_t x = b.input("x", t16), out = b.output("out", t16), h = b.buffer(Space::Arena, b.arena(128), 0, t16),

@@ -62,8 +62,6 @@ struct MachineModel {
   const RouteModel *route(DeviceRef from, DeviceRef to) const;
 };
 
-std::string nameOf(DeviceRef device); ///< "cpu", "cpu1", "gpu0"
-
 /// Throws InputError, which names the place ("machine: devices[1].bytes_per_second: must be positive"), for what is
 /// missing, unknown, no number, negative or impossible: a link faster than the memories at its ends, a route through
 /// links that are not there.

@@ -43,7 +43,13 @@ struct StreamDesc {
 };
 
 enum class MemoryKind : uint8_t { Device, Pinned, Host };
-/// Scratch memory of the step, allocated once per context.
+/// Where bytes lie. A host's memory is Host (pageable) or Pinned, an accelerator's is Device; Device on a host is Host.
+struct Home {
+  DeviceRef device;
+  MemoryKind memory = MemoryKind::Host;
+  bool operator==(const Home &) const = default;
+};
+/// Scratch memory of the step, allocated once per context. Pinned and Host memory belongs to a host.
 struct ArenaDesc {
   DeviceRef device;
   MemoryKind memory = MemoryKind::Device;
@@ -70,14 +76,18 @@ struct StateDesc {
   std::string name;
   TensorType type;
   StateKind kind = StateKind::Parameter;
+  /// What callers bind lies on the host. Derived states may lie on any device: a parameter that gpu0 reads has one there,
+  /// copied by `prepare`.
+  Home home = {};
 };
-struct ConstantDesc {
+struct ConstantDesc { ///< on the host
   int64_t offset = 0; ///< in the weights blob, a multiple of 64
   int64_t bytes = 0;
 };
-struct ValueDesc { ///< an input or output of the program
+struct ValueDesc { ///< an input or output of the program, in the caller's memory on the host
   std::string name;
   TensorType type;
+  MemoryKind memory = MemoryKind::Host; ///< Pinned: the caller promises that, and copies are planned with it
 };
 
 /// A kernel of the image (provider "generated") or of a library.
@@ -166,5 +176,9 @@ struct Schedule {
   int64_t peakBytes = 0;           ///< arena bytes that the plan needs
   int64_t peakLowerBoundBytes = 0; ///< no plan for this order needs less: the largest sum of live bytes
 };
+
+/// Where a buffer of the schedule lies. Indices must be in range.
+Home homeOf(const Schedule &schedule, const BufferDesc &buffer);
+std::string nameOf(DeviceRef device); ///< "cpu", "cpu1", "gpu0"
 
 } // namespace tressel::runtime

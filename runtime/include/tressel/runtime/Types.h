@@ -77,11 +77,17 @@ public:
         return false;
     return true;
   }
-  /// Product of the sizes; 1 for a scalar. Only for static shapes.
+  /// Product of the sizes; 1 for a scalar. Only for static shapes. What is more than any memory holds counts as 2^59, so
+  /// that bytes do not overflow either: whoever takes shapes from elsewhere refuses that.
   constexpr int64_t numElements() const {
+    constexpr int64_t most = int64_t(1) << 59;
     int64_t n = 1;
-    for (int64_t d : *this)
-      n *= d;
+    for (int64_t d : *this) {
+      if (d == 0)
+        return 0;
+      if (__builtin_mul_overflow(n, d, &n) || n > most)
+        n = most;
+    }
     return n;
   }
   constexpr bool operator==(const Shape &o) const {

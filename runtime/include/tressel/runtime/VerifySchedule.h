@@ -33,6 +33,7 @@ struct Violation {
 
 /// Proves of `prepare`, then of `step` with the derived states that prepare wrote:
 ///  - every index, offset and size is in range; waits point backward; launches of one kernel have the same operands;
+///  - commands touch the memory of their stream's device alone, but for copies, of which one end lies there;
 ///  - inputs, constants and parameters are never written, derived states only by prepare, mutable states and outputs
 ///    only by step; prepare reads parameters, constants, derived states and its arenas only;
 ///  - no two accesses to overlapping bytes, one of them a write, are unordered; within one command, a written range may
