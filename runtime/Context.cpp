@@ -478,7 +478,7 @@ struct Context::Impl {
         break;
       case CommandKind::HostCall:
       case CommandKind::Collective:
-        break; // rejected when the executable was made
+        break; // rejected when the context was made
       }
       if constexpr (Profiled)
         profile->commands[step.command] = {start, nowNs()};
@@ -493,6 +493,7 @@ Context::Context(std::shared_ptr<const Executable> executable, const ContextOpti
   impl.allocator = options.allocator;
   impl.maxBytes = options.max_bytes;
   const Schedule &schedule = impl.schedule();
+  rejectUnsupported(schedule);
   int64_t held = 0;
   impl.boundIndex.resize(schedule.states.size(), 0);
   for (size_t i = 0; i < schedule.states.size(); ++i) {

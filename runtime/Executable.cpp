@@ -9,7 +9,7 @@
 
 namespace tressel::runtime {
 
-static void rejectUnsupported(const Schedule &schedule) {
+void rejectUnsupported(const Schedule &schedule) {
   for (const StreamDesc &stream : schedule.streams)
     if (stream.device.kind != DeviceKind::Cpu)
       throwError<InputError>("schedule '", schedule.name, "': stream '", stream.name,
@@ -62,7 +62,6 @@ std::shared_ptr<const Executable> Executable::create(Schedule schedule, std::spa
 std::shared_ptr<const Executable> ExecutableImpl::createVerified(Schedule schedule, std::span<const std::byte> image,
                                                                  std::span<const std::byte> constants,
                                                                  std::shared_ptr<const void> owner) {
-  rejectUnsupported(schedule);
   for (size_t i = 0; i < schedule.constants.size(); ++i) {
     const ConstantDesc &c = schedule.constants[i];
     if (c.offset + c.bytes > static_cast<int64_t>(constants.size()))

@@ -8,6 +8,9 @@
 #pragma GCC visibility push(hidden) // of no use outside, and names take room
 namespace tressel::runtime {
 
+/// Throws InputError for what needs more than the processor.
+void rejectUnsupported(const Schedule &schedule);
+
 struct ExecutableImpl final : Executable {
   /// Executable::create for a schedule that is known to be safe.
   static std::shared_ptr<const Executable> createVerified(Schedule schedule, std::span<const std::byte> image,

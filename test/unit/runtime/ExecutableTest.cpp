@@ -175,7 +175,7 @@ TEST(Executable, LibraryKernelsComeFromTheirProvider) {
 
 TEST(Executable, RejectsBadPrograms) {
   auto rejected = [](const ScheduleBuilder &b, const std::string &why) {
-    const std::string message = messageOf<InputError>([&] { make(b, {1, 2, 3}); });
+    const std::string message = messageOf<InputError>([&] { Context{make(b, {1, 2, 3})}; });
     EXPECT_NE(message.find(why), std::string::npos) << message;
   };
   const TensorType t = ScheduleBuilder::floats(4);

@@ -68,7 +68,8 @@ struct View {
 /// to one thread at a time. A call allocates nothing, unless symbolic sizes are other than in the last few calls.
 class Context {
 public:
-  /// Throws Error when `options` name no dimension of the program or leave its bounds.
+  /// Throws Error when `options` name no dimension of the program or leave its bounds, and InputError when the program needs
+  /// more than the processor: Executor (Executor.h) runs such ones.
   explicit Context(std::shared_ptr<const Executable> executable, const ContextOptions &options = {});
   ~Context();
   Context(Context &&) noexcept;

@@ -1,0 +1,119 @@
+// The processor as a device, and one that does nothing.
+#include "../Concat.h"
+#include "ThreadStream.h"
+#include "tressel/runtime/Error.h"
+
+#include <cstring>
+#include <new>
+#include <unistd.h>
+
+namespace tressel::runtime {
+namespace {
+
+class CpuDevice final : public Device {
+public:
+  explicit CpuDevice(DeviceRef device) {
+    caps_.name = nameOf(device);
+    caps_.device = device;
+    caps_.implementation = "cpu";
+    caps_.memoryBytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  }
+  ~CpuDevice() override { freeOld(true); }
+  const DeviceCaps &caps() const override { return caps_; }
+
+  void *allocate(int64_t bytes, MemoryKind kind) override {
+    if (kind == MemoryKind::Device)
+      throwError<Error>(caps_.name, " is a host: its memory is Host or Pinned");
+    freeOld(false);
+    void *memory = bytes <= caps_.memoryBytes ? ::operator new(static_cast<size_t>(std::max<int64_t>(bytes, 1)),
+                                                               std::align_val_t(64), std::nothrow)
+                                              : nullptr;
+    if (!memory)
+      throwError<OutOfMemory>(caps_.name, " has no ", bytes, " bytes; it has ", caps_.memoryBytes, " in all");
+    return memory;
+  }
+  void release(void *memory, std::span<const Event> lastUses) override {
+    std::lock_guard lock(mutex_);
+    old_.push_back({memory, {lastUses.begin(), lastUses.end()}});
+    freeOldLocked(false);
+  }
+  void adopt(const void *, int64_t, MemoryKind) override {}
+  void disown(const void *) override {}
+  bool reaches(DeviceRef other) const override { return other == caps_.device; }
+  void read(void *to, const void *from, int64_t bytes) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+
+  std::unique_ptr<Stream> makeStream(StreamKind, std::string, uint32_t) override {
+    return std::make_unique<ThreadStream>(
+        [device = caps_.device](const DeviceCommand &command) {
+          std::vector<void *> addresses;
+          for (const Region &region : command.regions)
+            addresses.push_back(region.address);
+          return workOnHost(command, addresses, device);
+        },
+        stamps_);
+  }
+  int64_t nowPs() override { return StampList::nowPs(); }
+  std::vector<Stamp> takeStamps() override { return stamps_.take(); }
+  void reset() override {}
+
+private:
+  struct Old {
+    void *memory;
+    std::vector<Event> lastUses;
+  };
+  void freeOld(bool all) {
+    std::lock_guard lock(mutex_);
+    freeOldLocked(all);
+  }
+  void freeOldLocked(bool all) {
+    std::erase_if(old_, [&](const Old &o) {
+      for (const Event &use : o.lastUses)
+        if (!all && use.state() == Semaphore::State::Pending)
+          return false;
+      ::operator delete(o.memory, std::align_val_t(64));
+      return true;
+    });
+  }
+  DeviceCaps caps_;
+  StampList stamps_;
+  std::mutex mutex_;
+  std::vector<Old> old_;
+};
+
+class NullDevice final : public Device {
+public:
+  explicit NullDevice(DeviceRef device) {
+    caps_.name = nameOf(device);
+    caps_.device = device;
+    caps_.implementation = "null";
+    caps_.computes = false;
+  }
+  const DeviceCaps &caps() const override { return caps_; }
+  void *allocate(int64_t bytes, MemoryKind) override {
+    return reinterpret_cast<void *>(
+        next_.fetch_add(static_cast<uintptr_t>(std::max<int64_t>(bytes, 1) + 63) / 64 * 64));
+  }
+  void release(void *, std::span<const Event>) override {}
+  void adopt(const void *, int64_t, MemoryKind) override {}
+  void disown(const void *) override {}
+  bool reaches(DeviceRef) const override { return true; }
+  void read(void *to, const void *, int64_t bytes) override { std::memset(to, 0, static_cast<size_t>(bytes)); }
+  std::unique_ptr<Stream> makeStream(StreamKind, std::string, uint32_t) override {
+    return std::make_unique<ThreadStream>([](const DeviceCommand &) { return DeviceFailureRef(); }, stamps_);
+  }
+  int64_t nowPs() override { return StampList::nowPs(); }
+  std::vector<Stamp> takeStamps() override { return stamps_.take(); }
+  void reset() override {}
+
+private:
+  DeviceCaps caps_;
+  StampList stamps_;
+  std::atomic<uintptr_t> next_{uintptr_t(1) << 44};
+};
+
+} // namespace
+
+std::shared_ptr<Device> makeCpuDevice(DeviceRef device) { return std::make_shared<CpuDevice>(device); }
+std::shared_ptr<Device> makeNullDevice(DeviceRef device) { return std::make_shared<NullDevice>(device); }
+
+} // namespace tressel::runtime

@@ -1,0 +1,455 @@
+#include "tressel/runtime/Executor.h"
+
+#include "../Concat.h"
+#include "../ExecutableImpl.h"
+#include "../ScheduleSizes.h"
+#include "Issue.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/Instantiate.h"
+#include "tressel/runtime/VerifySchedule.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tressel::runtime {
+namespace {
+
+/// Sizes that an executor remembers.
+constexpr size_t kInstances = 8;
+
+struct Instance {
+  dim::Values dims;
+  Schedule numbers;
+  std::vector<DeviceKernel> kernels;
+};
+
+/// What an Executor has allocated on a device.
+struct Allocation {
+  Device *device = nullptr;
+  void *memory = nullptr;
+  int64_t bytes = 0;
+};
+
+/// Memory of callers that devices know for as long as this lives.
+class Adoption {
+public:
+  Adoption() = default;
+  Adoption(const Adoption &) = delete;
+  ~Adoption() { drop(); }
+  void add(Device &host, const void *memory, int64_t bytes, MemoryKind kind) {
+    if (!memory || bytes == 0)
+      return;
+    host.adopt(memory, bytes, kind == MemoryKind::Device ? MemoryKind::Host : kind);
+    list_.push_back({&host, memory});
+  }
+  void drop() {
+    for (const auto &[host, memory] : list_)
+      host->disown(memory);
+    list_.clear();
+  }
+
+private:
+  std::vector<std::pair<Device *, const void *>> list_;
+};
+
+} // namespace
+
+struct Executor::Impl {
+  std::shared_ptr<Machine> machine; // outlives what follows
+  ExecutorOptions options;
+  std::shared_ptr<const ExecutableImpl> executable; // null: without code
+  Schedule own;                                     // without code
+  std::vector<Allocation> arenas, derived;          // derived: by state, none where the caller binds
+  std::vector<void *> boundStates;                  // by state, null where derived
+  std::vector<std::unique_ptr<Instance>> instances; // the most recently used first
+  Adoption constants, states;
+  std::shared_ptr<const void> statesOwner;
+  bool bound = false;
+  bool prepared = false;
+  std::unique_ptr<Issuer> issuer;
+
+  ~Impl() {
+    issuer.reset();
+    for (auto *list : {&arenas, &derived})
+      for (Allocation &a : *list)
+        free(a);
+  }
+
+  const Schedule &schedule() const { return executable ? executable->schedule() : own; }
+  Device &host() const { return machine->at({}); }
+
+  //--- Memory -------------------------------------------------------------------------------------------------------
+  static void free(Allocation &a) {
+    if (a.memory)
+      a.device->release(a.memory);
+    a = {};
+  }
+  void provide(Allocation &a, const Home &home, int64_t bytes, const Schedule &s, Space space, uint32_t index) {
+    if (a.memory && a.bytes >= bytes)
+      return;
+    free(a);
+    Device &device = machine->at(home.device);
+    const bool isHost = home.device.kind == DeviceKind::Cpu;
+    try {
+      a.memory = device.allocate(bytes, isHost && home.memory == MemoryKind::Device ? MemoryKind::Host : home.memory);
+    } catch (const OutOfMemory &e) {
+      throw OutOfMemory(blameLargest(s, space, index, concat("'", s.name, "' needs ", bytes, " bytes: ", e.message())));
+    }
+    a.device = &device;
+    a.bytes = bytes;
+  }
+  /// Names a command that needs the most of the memory.
+  static Error::Details blameLargest(const Schedule &s, Space space, uint32_t index, std::string message) {
+    Error::Details details;
+    details.message = std::move(message);
+    int64_t most = -1;
+    auto look = [&](const Program &p) {
+      for (const Command &c : p.commands) {
+        int64_t bytes = 0;
+        for (uint32_t k = 0; k < c.numOperands; ++k)
+          if (const BufferDesc &b = s.buffers[p.operands[c.firstOperand + k].buffer];
+              b.space == space && b.index == index)
+            bytes += b.bytes;
+        if (bytes > most && c.loc < s.locations.size() && c.loc != 0) {
+          most = bytes;
+          const Location &l = s.locations[c.loc];
+          details.op = l.op;
+          if (!l.file.empty())
+            details.where = {internName(l.file), l.line};
+        }
+      }
+    };
+    look(s.prepare);
+    look(s.step);
+    for (const Program &body : s.bodies)
+      look(body);
+    return details;
+  }
+  void provideArenas(const Schedule &s) {
+    arenas.resize(s.arenas.size());
+    for (uint32_t i = 0; i < s.arenas.size(); ++i)
+      provide(arenas[i], {s.arenas[i].device, s.arenas[i].memory}, s.arenas[i].bytes, s, Space::Arena, i);
+  }
+  void provideDerived() {
+    const Schedule &s = schedule();
+    derived.resize(s.states.size());
+    for (uint32_t i = 0; i < s.states.size(); ++i)
+      if (s.states[i].kind == StateKind::Derived || !executable) // without code nobody binds any
+        provide(derived[i], s.states[i].home, s.states[i].type.bytes(), s, Space::State, i);
+  }
+
+  //--- Making -------------------------------------------------------------------------------------------------------
+  void start() {
+    const Schedule &s = schedule();
+    for (const StreamDesc &stream : s.streams)
+      machine->at(stream.device);
+    auto checkRoutes = [&](const Program &p) {
+      for (const Command &c : p.commands) {
+        if (c.kind != CommandKind::Copy)
+          continue;
+        const DeviceRef from = homeOf(s, s.buffers[p.operands[c.firstOperand].buffer]).device,
+                        to = homeOf(s, s.buffers[p.operands[c.firstOperand + 1].buffer]).device;
+        if (!machine->at(from).reaches(to))
+          throwError<InputError>("'", s.name, "' copies from ", nameOf(from), " to ", nameOf(to), ", but ",
+                                 machine->name(), " has no route there");
+      }
+    };
+    checkRoutes(s.prepare);
+    checkRoutes(s.step);
+    for (const Program &body : s.bodies)
+      checkRoutes(body);
+    if (executable && !s.constants.empty()) {
+      int64_t bytes = 0;
+      for (const ConstantDesc &c : s.constants)
+        bytes = std::max(bytes, c.offset + c.bytes);
+      constants.add(host(), executable->constants, bytes, MemoryKind::Host);
+    }
+    provideDerived();
+    boundStates.assign(s.states.size(), nullptr);
+    if (s.dims.empty())
+      instanceFor({});
+    issuer = std::make_unique<Issuer>(*machine, s);
+    if (!executable ||
+        std::ranges::all_of(s.states, [](const StateDesc &state) { return state.kind == StateKind::Derived; }))
+      bound = true;
+  }
+
+  Instance &instanceFor(const dim::Values &dims) {
+    for (size_t i = 0; i < instances.size(); ++i)
+      if (instances[i]->dims == dims) {
+        std::rotate(instances.begin(), instances.begin() + static_cast<ptrdiff_t>(i),
+                    instances.begin() + static_cast<ptrdiff_t>(i) + 1);
+        return *instances.front();
+      }
+    auto made = std::make_unique<Instance>();
+    made->dims = dims;
+    const Schedule &s = schedule();
+    if (s.dims.empty()) {
+      made->numbers = s;
+    } else {
+      checkDims(s, dims);
+      made->numbers = instantiate(s, dims);
+      for (const ArenaDesc &arena : made->numbers.arenas)
+        if (arena.bytes > kMaxBytes)
+          throw OutOfMemory(
+              concat("'", s.name, "' needs ", arena.bytes, " bytes for these sizes, more than any machine has"));
+      if (const auto violations = verifySchedule(made->numbers); !violations.empty())
+        throwError<InputError>("schedule '", s.name, "' is not safe to run: ", violations[0].message);
+    }
+    provideArenas(made->numbers);
+    for (size_t k = 0; k < made->numbers.kernels.size(); ++k) {
+      DeviceKernel kernel;
+      kernel.desc = &made->numbers.kernels[k];
+      if (executable) {
+        kernel.fn = executable->kernels[k].fn;
+        kernel.state = executable->kernels[k].state;
+        kernel.epilogue = executable->epilogues[k];
+      }
+      made->kernels.push_back(kernel);
+    }
+    if (instances.size() == kInstances)
+      instances.pop_back();
+    instances.insert(instances.begin(), std::move(made));
+    return *instances.front();
+  }
+
+  //--- Running ------------------------------------------------------------------------------------------------------
+  /// Where the spaces of the schedule are in this call.
+  Bases bases(std::span<const void *const> inputs, std::span<void *const> outputs) const {
+    const Schedule &s = schedule();
+    Bases b;
+    for (const Allocation &a : arenas)
+      b.of[size_t(Space::Arena)].push_back(static_cast<std::byte *>(a.memory));
+    for (const void *input : inputs)
+      b.of[size_t(Space::Input)].push_back(static_cast<std::byte *>(const_cast<void *>(input)));
+    for (void *output : outputs)
+      b.of[size_t(Space::Output)].push_back(static_cast<std::byte *>(output));
+    for (size_t i = 0; i < s.states.size(); ++i)
+      b.of[size_t(Space::State)].push_back(
+          static_cast<std::byte *>(derived[i].memory ? derived[i].memory : boundStates[i]));
+    for (const ConstantDesc &c : s.constants)
+      b.of[size_t(Space::Constant)].push_back(executable ? const_cast<std::byte *>(executable->constants) + c.offset
+                                                         : nullptr);
+    return b;
+  }
+
+  void runProgram(uint32_t program, const Schedule &numbers, std::span<const DeviceKernel> kernels,
+                  const Bases &bases) {
+    const auto call = machine->beginCall();
+    for (size_t i = 0; i < arenas.size(); ++i) // of which nothing is kept between programs
+      arenas[i].device->discard(arenas[i].memory, arenas[i].bytes);
+    if (program == 0) {
+      for (const Allocation &a : derived)
+        if (a.memory)
+          a.device->discard(a.memory, a.bytes);
+    } else {
+      for (size_t i = 0; i < numbers.outputs.size(); ++i)
+        if (const int64_t bytes = numbers.outputs[i].type.bytes())
+          host().discard(bases.of[size_t(Space::Output)][i], bytes);
+    }
+    const DeviceFailureRef failure = issuer->run(program, numbers, kernels, bases, options.timeoutNs);
+    if (!failure)
+      return;
+    issuer = std::make_unique<Issuer>(*machine, schedule()); // what has failed has failed for good
+    if (failure->kind == FailureKind::DeviceLost)
+      recover();
+    throwFailure(numbers, *failure);
+  }
+
+  /// Devices that were lost work again, empty: what is on them is allocated anew, and `prepare` will fill it.
+  void recover() {
+    prepared = false;
+    for (const auto &device : machine->devices())
+      device->reset();
+    const Schedule &numbers = instances.empty() ? schedule() : instances.front()->numbers;
+    for (auto *list : {&arenas, &derived})
+      for (Allocation &a : *list)
+        free(a);
+    if (!instances.empty())
+      provideArenas(numbers);
+    provideDerived();
+  }
+
+  [[noreturn]] static void throwFailure(const Schedule &s, const DeviceFailure &failure) {
+    auto locationOf = [&](uint64_t packed) -> const Location * {
+      const CommandTag tag = CommandTag::unpack(packed);
+      const Program &p = tag.program == 0 ? s.prepare : tag.program == 1 ? s.step : s.bodies[tag.program - 2];
+      const uint32_t loc = tag.command < p.commands.size() ? p.commands[tag.command].loc : 0;
+      return loc != 0 && loc < s.locations.size() ? &s.locations[loc] : nullptr;
+    };
+    Error::Details details;
+    details.message = failure.message;
+    if (const Location *l = locationOf(failure.tag)) {
+      details.op = l->op;
+      if (!l->file.empty())
+        details.where = {internName(l->file), l->line};
+    }
+    if (failure.kind == FailureKind::Race && failure.otherTag != failure.tag)
+      if (const Location *l = locationOf(failure.otherTag)) {
+        details.message +=
+            concat(" (the other is ", l->op, l->file.empty() ? "" : concat(" at ", l->file, ":", l->line), ")");
+        if (!l->file.empty())
+          details.trace.push_back({internName(l->file), l->line});
+      }
+    if (failure.kind == FailureKind::Unsupported)
+      throw InputError(std::move(details));
+    throw RuntimeError(std::move(details));
+  }
+
+  void runPrepare() {
+    const Schedule &s = schedule();
+    if (!s.dims.empty() && instances.empty()) { // what prepare uses has a fixed size: the least serves
+      dim::Values least;
+      for (int64_t symbol : s.dims)
+        least.bind(symbol, dim::bounds(symbol).lo);
+      instanceFor(least);
+    }
+    const Instance &instance = *instances.front();
+    runProgram(0, instance.numbers, instance.kernels, bases({}, {}));
+    prepared = true;
+  }
+
+  void checkArguments(const Schedule &s, std::span<const void *const> inputs, std::span<void *const> outputs) const {
+    if (!bound)
+      throwError<Error>("the states of '", s.name, "' are not bound (call bindStates first)");
+    if (inputs.size() != s.inputs.size() || outputs.size() != s.outputs.size())
+      throwError<Error>("'", s.name, "' takes ", s.inputs.size(), " inputs and ", s.outputs.size(), " outputs, not ",
+                        inputs.size(), " and ", outputs.size());
+    struct Range {
+      uintptr_t begin, end;
+      const std::string *name;
+      bool isOutput;
+    };
+    std::vector<Range> ranges;
+    auto add = [&](const ValueDesc &value, const void *data, bool isOutput) {
+      const int64_t bytes = value.type.bytes();
+      if (!data && bytes)
+        throwError<Error>(isOutput ? "output '" : "input '", value.name, "' is null");
+      const auto begin = reinterpret_cast<uintptr_t>(data);
+      if (bytes)
+        ranges.push_back({begin, begin + static_cast<uintptr_t>(bytes), &value.name, isOutput});
+    };
+    for (size_t i = 0; i < inputs.size(); ++i)
+      add(s.inputs[i], inputs[i], false);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      add(s.outputs[i], outputs[i], true);
+    for (const Range &output : ranges)
+      for (const Range &other : ranges)
+        if (output.isOutput && &other != &output && output.begin < other.end && other.begin < output.end)
+          throwError<Error>("output '", *output.name, "' overlaps ", other.isOutput ? "output '" : "input '",
+                            *other.name, "'");
+  }
+
+  void run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs) {
+    const bool computes = host().caps().computes;
+    if (computes)
+      checkArguments(instance.numbers, inputs, outputs);
+    if (!prepared)
+      runPrepare();
+    Adoption adopted;
+    std::vector<const void *> in(inputs.begin(), inputs.end());
+    std::vector<void *> out(outputs.begin(), outputs.end());
+    std::vector<void *> pretended; // memory of a machine that does not compute
+    if (!computes) {
+      auto pretend = [&](const ValueDesc &value) {
+        const MemoryKind kind = value.memory == MemoryKind::Pinned ? MemoryKind::Pinned : MemoryKind::Host;
+        return pretended.emplace_back(host().allocate(value.type.bytes(), kind));
+      };
+      in.clear(), out.clear();
+      for (const ValueDesc &input : instance.numbers.inputs)
+        in.push_back(pretend(input));
+      for (const ValueDesc &output : instance.numbers.outputs)
+        out.push_back(pretend(output));
+    } else {
+      for (size_t i = 0; i < in.size(); ++i)
+        adopted.add(host(), in[i], instance.numbers.inputs[i].type.bytes(), instance.numbers.inputs[i].memory);
+      for (size_t i = 0; i < out.size(); ++i)
+        adopted.add(host(), out[i], instance.numbers.outputs[i].type.bytes(), instance.numbers.outputs[i].memory);
+    }
+    auto giveBack = [&] {
+      for (void *memory : pretended)
+        host().release(memory);
+    };
+    try {
+      runProgram(1, instance.numbers, instance.kernels, bases(in, out));
+    } catch (...) {
+      giveBack();
+      throw;
+    }
+    giveBack();
+  }
+};
+
+Executor::Executor(std::shared_ptr<const Executable> executable, std::shared_ptr<Machine> machine,
+                   const ExecutorOptions &options)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->machine = std::move(machine);
+  impl_->options = options;
+  impl_->executable = std::static_pointer_cast<const ExecutableImpl>(std::move(executable));
+  impl_->start();
+}
+Executor::Executor(Schedule schedule, std::shared_ptr<Machine> machine, const ExecutorOptions &options)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->machine = std::move(machine);
+  impl_->options = options;
+  if (impl_->host().caps().computes)
+    throw Error("a schedule without code runs only on a machine that does not compute");
+  if (const auto violations = verifySchedule(schedule); !violations.empty())
+    throwError<InputError>("schedule '", schedule.name, "' is not safe to run: ", violations[0].message);
+  impl_->own = std::move(schedule);
+  impl_->start();
+}
+Executor::~Executor() = default;
+Executor::Executor(Executor &&) noexcept = default;
+Executor &Executor::operator=(Executor &&) noexcept = default;
+
+void Executor::bindStates(std::span<void *const> states, std::shared_ptr<const void> owner) {
+  Impl &impl = *impl_;
+  const Schedule &s = impl.schedule();
+  size_t index = 0;
+  impl.bound = impl.prepared = false;
+  impl.states.drop();
+  for (size_t i = 0; i < s.states.size(); ++i) {
+    const StateDesc &state = s.states[i];
+    if (state.kind == StateKind::Derived)
+      continue;
+    if (index >= states.size())
+      throwError<Error>("'", s.name, "' has more states to bind than ", states.size());
+    impl.boundStates[i] = states[index++];
+    if (!impl.boundStates[i] && state.type.bytes())
+      throwError<Error>("the memory bound for state '", state.name, "' is null");
+    impl.states.add(impl.host(), impl.boundStates[i], state.type.bytes(), state.home.memory);
+  }
+  if (index != states.size())
+    throwError<Error>("'", s.name, "' has ", index, " states to bind, not ", states.size());
+  impl.runPrepare();
+  impl.bound = true;
+  impl.statesOwner = std::move(owner);
+}
+
+void Executor::run(std::span<const void *const> inputs, std::span<void *const> outputs) {
+  if (!impl_->schedule().dims.empty())
+    throwError<Error>("'", impl_->schedule().name, "' has symbolic sizes: give their values with the call");
+  impl_->run(impl_->instanceFor({}), inputs, outputs);
+}
+void Executor::run(std::span<const void *const> inputs, std::span<void *const> outputs, const dim::Values &dims) {
+  if (impl_->schedule().dims.empty())
+    return run(inputs, outputs);
+  impl_->run(impl_->instanceFor(dims), inputs, outputs);
+}
+
+const Schedule &Executor::schedule() const { return impl_->schedule(); }
+const Schedule &Executor::numbers() const {
+  return impl_->instances.empty() ? impl_->schedule() : impl_->instances.front()->numbers;
+}
+Machine &Executor::machine() const { return *impl_->machine; }
+int64_t Executor::bytesOn(DeviceRef device) const {
+  int64_t bytes = 0;
+  for (const auto *list : {&impl_->arenas, &impl_->derived})
+    for (const Allocation &a : *list)
+      if (a.memory && a.device->caps().device == device)
+        bytes += a.bytes;
+  return bytes;
+}
+
+} // namespace tressel::runtime

@@ -1,0 +1,35 @@
+// Commands done by the processor, on memory that it can touch: what the cpu device and simulated ones share.
+#pragma once
+
+#include "tressel/runtime/Device.h"
+
+#include <vector>
+
+namespace tressel::runtime {
+
+/// A command that stays after `submit`.
+struct KeptCommand {
+  explicit KeptCommand(const DeviceCommand &command)
+      : command(command), regions(command.regions.begin(), command.regions.end()),
+        waits(command.waits.begin(), command.waits.end()) {
+    this->command.regions = regions;
+    this->command.waits = waits;
+  }
+  KeptCommand(KeptCommand &&) = default; // the vectors' elements stay where they are
+  KeptCommand &operator=(KeptCommand &&) = default;
+  DeviceCommand command;
+  std::vector<Region> regions;
+  std::vector<Event> waits;
+};
+
+/// Throws Error for a command that means nothing.
+void checkShape(const DeviceCommand &command);
+
+/// Does the work of a command whose waits are reached, on these addresses (one per region), split over the pool where
+/// it is large. Returns nothing, or why it failed.
+DeviceFailureRef workOnHost(const DeviceCommand &command, std::span<void *const> addresses, DeviceRef device);
+
+/// Sum of bytes that tells copies that went wrong.
+uint64_t checksum(const void *bytes, int64_t count);
+
+} // namespace tressel::runtime

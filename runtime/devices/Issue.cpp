@@ -1,0 +1,354 @@
+#include "Issue.h"
+
+#include "../Concat.h"
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tressel::runtime {
+
+Issuer::Issuer(Machine &machine, const Schedule &s) : machine_(machine) {
+  activations_.resize(s.bodies.size() + 2);
+  controls_.resize(s.bodies.size() + 2);
+  for (uint32_t program : {0u, 1u}) {
+    activations_[program] = std::make_unique<Activation>();
+    activations_[program]->program = program;
+  }
+  build(*activations_[0], s, s.prepare);
+  build(*activations_[1], s, s.step);
+}
+Issuer::~Issuer() = default;
+
+void Issuer::build(Activation &a, const Schedule &s, const Program &p) {
+  a.streams.resize(s.streams.size());
+  a.used.resize(s.streams.size());
+  a.ends.resize(p.commands.size());
+  std::vector<bool> isUsed(s.streams.size(), false);
+  if (a.parent) // it may write its number, and signals its end, on the stream of its command
+    isUsed[a.parent->program == 0   ? s.prepare.commands[a.command].stream
+           : a.parent->program == 1 ? s.step.commands[a.command].stream
+                                    : s.bodies[a.parent->program - 2].commands[a.command].stream] = true;
+  for (const Command &c : p.commands)
+    isUsed[c.stream] = true;
+  for (size_t i = 0; i < s.streams.size(); ++i)
+    if (isUsed[i])
+      a.streams[i] = machine_.at(s.streams[i].device).makeStream(s.streams[i].kind, s.streams[i].name, a.program);
+  controls_[a.program].resize(p.commands.size());
+  for (uint32_t i = 0; i < p.commands.size(); ++i) {
+    const Command &c = p.commands[i];
+    if (!hasBodies(c.kind))
+      continue;
+    auto control = std::make_unique<Control>();
+    control->parent = &a;
+    control->command = i;
+    controls_[a.program][i] = std::move(control);
+    for (uint32_t k = 0; k < numBodies(c.kind); ++k) {
+      auto body = std::make_unique<Activation>();
+      body->program = 2 + c.body + k;
+      body->parent = &a;
+      body->command = i;
+      build(*body, s, s.bodies[c.body + k]);
+      activations_[body->program] = std::move(body);
+    }
+  }
+}
+
+const Program &Issuer::programOf(uint32_t program) const {
+  return program == 0 ? s_->prepare : program == 1 ? s_->step : s_->bodies[program - 2];
+}
+
+template <typename Fn> void Issuer::forEachStream(Fn fn) const {
+  for (const auto &activation : activations_)
+    if (activation)
+      for (const auto &stream : activation->streams)
+        if (stream)
+          fn(*stream);
+}
+
+//--- Issuing ----------------------------------------------------------------------------------------------------------
+int64_t Issuer::shiftOf(const Activation &a, uint32_t buffer) const {
+  int64_t shift = 0;
+  for (const Activation *at = &a; at->parent; at = at->parent) {
+    const Program &p = programOf(at->parent->program);
+    const Command &c = p.commands[at->command];
+    if (c.kind != CommandKind::Loop || at->iteration == 0)
+      continue;
+    const uint32_t numMoving = c.numScalars - 1u, firstMoving = c.firstOperand + c.numOperands - numMoving;
+    for (uint32_t m = 0; m < numMoving; ++m)
+      if (p.operands[firstMoving + m].buffer == buffer)
+        shift += at->iteration * p.scalars[c.firstScalar + 1 + m];
+  }
+  return shift;
+}
+
+void Issuer::fillRegions(const Activation &a, const Command &c, std::vector<Region> &regions) const {
+  const Program &p = programOf(a.program);
+  regions.clear();
+  for (uint32_t k = 0; k < c.numOperands; ++k) {
+    const Operand &o = p.operands[c.firstOperand + k];
+    const BufferDesc &b = s_->buffers[o.buffer];
+    std::byte *base = bases_->of[size_t(b.space)][b.index];
+    regions.push_back({base ? base + b.offset + shiftOf(a, o.buffer) : nullptr, b.bytes, o.access, homeOf(*s_, b)});
+  }
+}
+
+Event Issuer::submit(Activation &a, uint32_t stream, DeviceCommand command, std::span<const Wait> waits) {
+  waits_.assign(command.waits.begin(), command.waits.end());
+  for (const Wait &wait : waits)
+    waits_.push_back(a.ends[wait.command]);
+  if (!a.used[stream]) {
+    a.used[stream] = true;
+    waits_.insert(waits_.end(), a.begin.begin(), a.begin.end());
+  }
+  command.waits = waits_;
+  return a.streams[stream]->submit(command);
+}
+
+void Issuer::issue(Activation &a, std::span<const Event> begin) {
+  const Program &p = programOf(a.program);
+  a.begin.assign(begin.begin(), begin.end());
+  std::fill(a.used.begin(), a.used.end(), false);
+  for (uint32_t i = 0; i < p.commands.size(); ++i) {
+    const Command &c = p.commands[i];
+    if (hasBodies(c.kind)) {
+      this->begin(a, i);
+      continue;
+    }
+    DeviceCommand command{.tag = CommandTag{CommandTag::Role::Whole, a.program, i}.pack()};
+    fillRegions(a, c, regions_);
+    command.regions = regions_;
+    const BufferDesc *first = c.numOperands ? &s_->buffers[p.operands[c.firstOperand].buffer] : nullptr;
+    switch (c.kind) {
+    case CommandKind::Launch:
+      command.kind = DeviceCommandKind::Launch;
+      command.kernel = &kernels_[c.kernel];
+      command.scalars = {p.scalars.data() + c.firstScalar, c.numScalars};
+      command.type = first ? first->type.dtype : f32;
+      break;
+    case CommandKind::Copy:
+      command.kind = DeviceCommandKind::Copy;
+      break;
+    case CommandKind::Fill:
+      command.kind = DeviceCommandKind::Fill;
+      command.type = first->type.dtype;
+      command.fillValue = c.fillValue;
+      break;
+    default:
+      throwError<InputError>("'", s_->name, "' holds host calls or collectives, which devices cannot run yet");
+    }
+    a.ends[i] = submit(a, c.stream, command, {p.waits.data() + c.firstWait, c.numWaits});
+  }
+}
+
+/// What a program waits for: the last command of each stream that it used, or what it began with.
+std::vector<Event> Issuer::tails(const Activation &a) const {
+  std::vector<Event> events;
+  for (size_t i = 0; i < a.streams.size(); ++i)
+    if (a.used[i])
+      events.push_back(a.streams[i]->last());
+  return events.empty() ? a.begin : events;
+}
+
+//--- Bodies -----------------------------------------------------------------------------------------------------------
+void Issuer::begin(Activation &a, uint32_t i) {
+  const Program &p = programOf(a.program);
+  const Command &c = p.commands[i];
+  Control &control = *controls_[a.program][i];
+  const Event begun = submit(a, c.stream, {.tag = CommandTag{CommandTag::Role::Begin, a.program, i}.pack()},
+                             {p.waits.data() + c.firstWait, c.numWaits});
+  control.awaited = {begun};
+  control.hasBegun = control.isOver = false;
+  control.iteration = 0;
+  const Event done{&control.done, ++control.doneValue};
+  a.ends[i] =
+      submit(a, c.stream,
+             {.waits = {&done, 1}, .tag = CommandTag{CommandTag::Role::End, a.program, i}.pack(), .isFree = true}, {});
+  pending_.push_back(&control);
+}
+
+bool Issuer::readFlag(const Control &control, bool otherwise) {
+  const Activation &a = *control.parent;
+  const Command &c = programOf(a.program).commands[control.command];
+  Device &device = machine_.at(s_->streams[c.stream].device);
+  if (!device.caps().computes)
+    return otherwise;
+  std::vector<Region> regions;
+  fillRegions(a, c, regions);
+  uint8_t flag = 0;
+  device.read(&flag, regions[0].address, 1);
+  return flag != 0;
+}
+
+void Issuer::finish(Control &control, Activation &body) {
+  const Program &p = programOf(control.parent->program);
+  const std::vector<Event> last = control.awaited;
+  std::fill(body.used.begin(), body.used.end(), true);
+  submit(body, p.commands[control.command].stream,
+         {.kind = DeviceCommandKind::Signal,
+          .waits = last,
+          .signal = {&control.done, control.doneValue},
+          .tag = CommandTag{CommandTag::Role::Part, control.parent->program, control.command}.pack(),
+          .isFree = true},
+         {});
+  control.isOver = true;
+}
+
+void Issuer::proceed(Control &control) {
+  const Program &p = programOf(control.parent->program);
+  const Command &c = p.commands[control.command];
+  Activation &first = *activations_[2 + c.body];
+  const std::vector<Event> reached = control.awaited;
+  auto runBody = [&](Activation &body, std::span<const Event> begin, bool hostWaits = true) {
+    if (hostWaits)
+      machine_.hostWaits(body.program, begin);
+    issue(body, begin);
+    return tails(body);
+  };
+  switch (c.kind) {
+  case CommandKind::Branch: {
+    Activation &body = readFlag(control, true) ? first : *activations_[2 + c.body + 1];
+    control.awaited = runBody(body, reached);
+    return finish(control, body);
+  }
+  case CommandKind::While: {
+    Activation &second = *activations_[2 + c.body + 1];
+    // Where nothing is computed, it runs once.
+    if (control.hasBegun) {
+      if (!readFlag(control, control.iteration == 0))
+        return finish(control, first);
+      ++control.iteration;
+      const std::vector<Event> between = runBody(second, reached);
+      control.awaited = runBody(first, between);
+      return;
+    }
+    control.hasBegun = true;
+    control.awaited = runBody(first, reached);
+    return;
+  }
+  default: {
+    if (control.iteration == p.scalars[c.firstScalar])
+      return finish(control, first);
+    std::vector<Event> begin = reached;
+    if (c.numOperands == c.numScalars) { // the body wants the number of the iteration
+      std::fill(first.used.begin(), first.used.end(), true);
+      fillRegions(*control.parent, c, regions_);
+      machine_.hostWaits(first.program, reached);
+      const Event numbered =
+          submit(first, c.stream,
+                 {.kind = DeviceCommandKind::Fill,
+                  .regions = {regions_.data(), 1},
+                  .waits = reached,
+                  .type = i64,
+                  .fillValue = static_cast<uint64_t>(control.iteration),
+                  .tag = CommandTag{CommandTag::Role::Part, control.parent->program, control.command}.pack()},
+                 {});
+      begin = {numbered};
+      first.iteration = control.iteration++;
+      control.awaited = runBody(first, begin, false);
+      return;
+    }
+    first.iteration = control.iteration++;
+    control.awaited = runBody(first, begin);
+    return;
+  }
+  }
+}
+
+//--- Waiting ----------------------------------------------------------------------------------------------------------
+DeviceFailureRef Issuer::run(uint32_t program, const Schedule &numbers, std::span<const DeviceKernel> kernels,
+                             const Bases &bases, int64_t timeoutNs) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  auto left = [&] {
+    return timeoutNs - std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+  };
+  s_ = &numbers;
+  kernels_ = kernels;
+  bases_ = &bases;
+  pending_.clear();
+  Activation &main = *activations_[program];
+  issue(main, {});
+  bool isLate = false;
+  std::vector<Event> events;
+  while (!pending_.empty() && !isLate) {
+    // The first that can go on, in the order of the program: the same on every run.
+    bool any = false;
+    events.clear();
+    for (size_t i = 0; i < pending_.size() && !any; ++i) {
+      Control &control = *pending_[i];
+      const Event *failed = nullptr;
+      bool waits = false;
+      for (const Event &event : control.awaited)
+        if (const auto state = event.state(); state == Semaphore::State::Failed) {
+          failed = &event;
+        } else if (state == Semaphore::State::Pending) {
+          waits = true;
+          events.push_back(event);
+        }
+      if (failed) {
+        control.done.fail(failed->semaphore->failure());
+        control.isOver = true;
+      } else if (waits) {
+        continue;
+      } else {
+        proceed(control);
+      }
+      any = true;
+      if (control.isOver)
+        std::erase(pending_, &control);
+    }
+    if (!any)
+      isLate = machine_.awaitAny(events, left()) < 0;
+  }
+  forEachStream([&](Stream &stream) {
+    const Event last = stream.last();
+    if (!isLate && last.state() == Semaphore::State::Pending)
+      isLate = machine_.awaitAny({&last, 1}, left()) < 0;
+  });
+  DeviceFailureRef failure = firstFailure();
+  if (isLate) {
+    if (!failure)
+      failure = timedOut(timeoutNs);
+    for (const Control *control : pending_)
+      const_cast<Control *>(control)->done.fail(failure);
+    forEachStream([&](Stream &stream) { stream.abort(failure); });
+  }
+  return failure;
+}
+
+DeviceFailureRef Issuer::timedOut(int64_t timeoutNs) const {
+  auto failure = std::make_shared<DeviceFailure>();
+  failure->kind = FailureKind::TimedOut;
+  failure->message = concat("not done within ", timeoutNs / 1'000'000, " ms");
+  // Of what has not ended the first that waits for nothing: its predecessors have, and its stream's turn has come.
+  for (const auto &activation : activations_) {
+    if (!activation)
+      continue;
+    const Program &p = programOf(activation->program);
+    for (uint32_t i = 0; i < p.commands.size(); ++i)
+      if (const Event end = activation->ends[i];
+          end.semaphore && end.state() == Semaphore::State::Pending && !hasBodies(p.commands[i].kind) &&
+          std::ranges::all_of(
+              std::span(p.waits).subspan(p.commands[i].firstWait, p.commands[i].numWaits),
+              [&](const Wait &w) { return activation->ends[w.command].state() == Semaphore::State::Reached; })) {
+        failure->device = s_->streams[p.commands[i].stream].device;
+        failure->tag = CommandTag{CommandTag::Role::Whole, activation->program, i}.pack();
+        failure->message = concat(nameOf(failure->device), " has ", failure->message, " what it was given");
+        return failure;
+      }
+  }
+  return failure;
+}
+
+DeviceFailureRef Issuer::firstFailure() const {
+  DeviceFailureRef first;
+  forEachStream([&](Stream &stream) {
+    const DeviceFailureRef failure = stream.last().semaphore->failure();
+    if (failure && (!first || (failure->tag & ~(uint64_t(3) << 62)) < (first->tag & ~(uint64_t(3) << 62))))
+      first = failure;
+  });
+  return first;
+}
+
+} // namespace tressel::runtime

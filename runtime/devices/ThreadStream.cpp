@@ -1,0 +1,109 @@
+#include "ThreadStream.h"
+
+#include <chrono>
+#include <limits>
+
+namespace tressel::runtime {
+
+int64_t StampList::nowPs() {
+  return 1000 *
+         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+             .count();
+}
+void StampList::add(const Stamp &stamp) {
+  std::lock_guard lock(mutex_);
+  if (stamps_.size() == kMost)
+    stamps_.pop_front();
+  stamps_.push_back(stamp);
+}
+std::vector<Stamp> StampList::take() {
+  std::lock_guard lock(mutex_);
+  std::vector<Stamp> taken(stamps_.begin(), stamps_.end());
+  stamps_.clear();
+  return taken;
+}
+
+ThreadStream::ThreadStream(Work work, StampList &stamps)
+    : work_(std::move(work)), stamps_(stamps), thread_([this] { run(); }) {}
+
+ThreadStream::~ThreadStream() {
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  more_.notify_one();
+  thread_.join();
+}
+
+Event ThreadStream::submit(const DeviceCommand &command) {
+  checkShape(command);
+  std::lock_guard lock(mutex_);
+  queue_.emplace_back(command);
+  more_.notify_one();
+  return {&progress_, ++submitted_};
+}
+
+Event ThreadStream::last() const {
+  std::lock_guard lock(mutex_);
+  return {const_cast<Semaphore *>(&progress_), submitted_};
+}
+
+void ThreadStream::abort(DeviceFailureRef failure) {
+  progress_.fail(std::move(failure));
+  std::unique_lock lock(mutex_);
+  rests_.wait(lock, [&] { return !isWorking_; });
+}
+
+DeviceFailureRef ThreadStream::waitFor(std::span<const Event> waits) {
+  for (const Event &wait : waits) {
+    const Event either[] = {wait, {&progress_, std::numeric_limits<uint64_t>::max()}}; // the second: when aborted
+    while (awaitAny(either, std::numeric_limits<int64_t>::max()) < 0) {
+    }
+    if (DeviceFailureRef failure = progress_.failure())
+      return failure;
+    if (wait.state() == Semaphore::State::Failed)
+      return wait.semaphore->failure();
+  }
+  return progress_.failure();
+}
+
+void ThreadStream::run() {
+  for (uint64_t done = 1;; ++done) {
+    std::unique_lock lock(mutex_);
+    more_.wait(lock, [&] { return closing_ || !queue_.empty(); });
+    if (queue_.empty())
+      return;
+    const KeptCommand kept = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    const DeviceCommand &command = kept.command;
+    DeviceFailureRef failure = progress_.failure();
+    if (!failure)
+      failure = waitFor(command.waits);
+    const int64_t begin = StampList::nowPs();
+    if (!failure) {
+      lock.lock();
+      isWorking_ = true;
+      failure = progress_.failure(); // aborted just now?
+      lock.unlock();
+      if (!failure)
+        failure = work_(command);
+      lock.lock();
+      isWorking_ = false;
+      lock.unlock();
+      rests_.notify_all();
+    }
+    if (failure) {
+      progress_.fail(failure);
+      if (command.kind == DeviceCommandKind::Signal)
+        command.signal.semaphore->fail(progress_.failure());
+      continue;
+    }
+    stamps_.add({command.tag, {&progress_, done}, begin, StampList::nowPs()});
+    progress_.signal(done);
+    if (command.kind == DeviceCommandKind::Signal)
+      command.signal.semaphore->signal(command.signal.value);
+  }
+}
+
+} // namespace tressel::runtime

@@ -1,0 +1,210 @@
+// The seam between programs and what computes them: memory, streams of commands, and events. Implemented by the
+// processor, by simulated accelerators (Simulated.h) and by a device that does nothing; one suite of tests holds all to
+// what is said here.
+//
+//   Machine: devices ──makeStream──> Stream ──submit(command)──> Event ──waits of other commands, awaitAny──>
+//
+// Order. A stream runs its commands one after the other, in the order in which they were given. Between streams there
+// is order only through events: a command begins when its waits are reached, whatever device they belong to.
+//
+// Failures. A command that fails, fails its stream for good: what stands behind it is skipped, and so is every command
+// that waits for it, with the same cause. Whoever waits for such an event is told the cause at once. Nothing hangs on
+// it.
+//
+// Memory. Commands name bytes by address and say which memory they believe them in. A device works on its own memory;
+// it copies between its own and another's if it reaches that. It may check this (simulated ones do) or trust it.
+#pragma once
+
+#include "tressel/runtime/Kernel.h"
+#include "tressel/runtime/Schedule.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tressel::runtime {
+
+enum class FailureKind : uint8_t {
+  Kernel,     ///< a kernel's status: an index out of range, say
+  Launch,     ///< the device did not take the command
+  DeviceLost, ///< the device is gone, with all that was in its memory
+  Corrupted,  ///< bytes arrived that were not sent
+  Memory,     ///< an address that is not in the memory it is said to be in, or released
+  Race,       ///< an access that nothing orders (only where this is checked)
+  Overrun,    ///< a kernel touched what it had not declared (only where this is checked)
+  TimedOut,   ///< not done within the time that the waiter gave
+  Unsupported,
+};
+/// Why a command, and all that depends on it, did not run.
+struct DeviceFailure {
+  FailureKind kind = FailureKind::Launch;
+  std::string message;
+  DeviceRef device;
+  uint64_t tag = 0;      ///< DeviceCommand::tag of the command to blame
+  uint64_t otherTag = 0; ///< Race: the other command
+};
+using DeviceFailureRef = std::shared_ptr<const DeviceFailure>;
+
+/// A number that only grows, until it fails for good. Safe from any thread.
+class Semaphore {
+public:
+  enum class State : uint8_t { Pending, Reached, Failed };
+  uint64_t value() const;
+  DeviceFailureRef failure() const;
+  /// Reached even if it has failed since.
+  State state(uint64_t value) const;
+  void signal(uint64_t value);
+  /// The first failure stays.
+  void fail(DeviceFailureRef failure);
+
+private:
+  mutable std::mutex mutex_;
+  uint64_t value_ = 0;
+  DeviceFailureRef failure_;
+};
+/// When the semaphore has this value. Those who hold events see to it that their semaphores stay.
+struct Event {
+  Semaphore *semaphore = nullptr;
+  uint64_t value = 0;
+  Semaphore::State state() const { return semaphore->state(value); }
+  bool operator==(const Event &) const = default;
+};
+
+/// Bytes that a command touches, and where it believes them.
+struct Region {
+  void *address = nullptr;
+  int64_t bytes = 0;
+  Access access = Access::Read;
+  Home home;
+};
+/// A kernel as devices call it. `desc` must outlive the commands that use it.
+struct DeviceKernel {
+  KernelFn fn = nullptr;
+  KernelFn epilogue = nullptr; ///< run on each chunk after it, may be null
+  const void *state = nullptr;
+  const KernelDesc *desc = nullptr;
+};
+
+enum class DeviceCommandKind : uint8_t {
+  Launch,
+  Copy, ///< regions: source, destination
+  Fill, ///< regions: destination
+  HostCall,
+  Wait,   ///< does nothing, when its waits are reached
+  Signal, ///< then signals `signal`, which nobody else does
+};
+/// What the spans and pointers name must stay until the command has ended; the spans themselves until `submit` returns.
+struct DeviceCommand {
+  DeviceCommandKind kind = DeviceCommandKind::Wait;
+  std::span<const Region> regions;
+  std::span<const Event> waits;
+  const DeviceKernel *kernel = nullptr;
+  std::span<const int64_t> scalars;      ///< Launch: stays until the command has ended
+  DType type = f32;                      ///< Launch: of the arithmetic, for its cost. Fill: of the elements
+  uint64_t fillValue = 0;                ///< Fill: one element's bytes, low end first
+  int32_t (*host)(void *user) = nullptr; ///< HostCall: a KernelStatus. Calls no device
+  void *user = nullptr;
+  Event signal;
+  uint64_t tag = 0;    ///< the caller's name for the command, in failures and stamps
+  bool isFree = false; ///< takes no time to issue: it came along with another one
+};
+
+/// Commands in order. Used by one thread at a time.
+class Stream {
+public:
+  virtual ~Stream() = default; ///< all that was submitted must have ended
+  /// Takes the command without waiting for anything, and returns when it will have ended. Throws Error for a command
+  /// that means nothing (a copy with one region); all other trouble is a failure of the event.
+  virtual Event submit(const DeviceCommand &command) = 0;
+  /// When all that was submitted has ended.
+  virtual Event last() const = 0;
+  /// Nothing that has not begun runs any more, and what runs has ended on return.
+  virtual void abort(DeviceFailureRef failure) = 0;
+};
+
+struct DeviceCaps {
+  std::string name; ///< "cpu", "gpu0"
+  DeviceRef device;
+  std::string implementation; ///< "cpu", "sim", "null"
+  int64_t memoryBytes = 0;    ///< 0: not known
+  bool computes = true;       ///< false: commands do nothing, memory has no contents
+  bool isVirtualTime = false; ///< now() and stamps are of a simulated clock
+  bool checksMemory = false;  ///< addresses outside the memory they are said to be in are failures
+};
+
+/// When a command was at work, by the device's clock.
+struct Stamp {
+  uint64_t tag = 0;
+  Event end;
+  int64_t beginPs = 0, endPs = 0;
+};
+
+class Device {
+public:
+  virtual ~Device() = default;
+  virtual const DeviceCaps &caps() const = 0;
+
+  /// 64-byte aligned memory with undefined contents. An accelerator's is Device; a host's Pinned or Host. Throws
+  /// OutOfMemory, which says how many bytes were asked for and are there.
+  virtual void *allocate(int64_t bytes, MemoryKind kind) = 0;
+  /// When the events are reached or failed; never blocks.
+  virtual void release(void *memory, std::span<const Event> lastUses = {}) = 0;
+  /// Memory of the caller's that commands may name from now on, of a host. As often as it is adopted it must be
+  /// disowned.
+  virtual void adopt(const void *memory, int64_t bytes, MemoryKind kind) = 0;
+  virtual void disown(const void *memory) = 0;
+  /// What is there is needed no more: until it is written, nobody reads it. Nothing runs that does.
+  virtual void discard(void *, int64_t) {}
+  /// Copies of the device come from and go to that memory without a step between.
+  virtual bool reaches(DeviceRef other) const = 0;
+  /// Bytes of the device to the host, at once: for a flag or so. The command that wrote them must have ended.
+  virtual void read(void *to, const void *from, int64_t bytes) = 0;
+
+  /// `host` tells apart the threads of a program that issue commands: those of one are issued one after the other.
+  virtual std::unique_ptr<Stream> makeStream(StreamKind kind, std::string name, uint32_t host = 0) = 0;
+
+  /// By the device's clock, since some fixed moment.
+  virtual int64_t nowPs() = 0;
+  /// Of the commands that have ended since the last call of this; at most some thousands, the latest ones.
+  virtual std::vector<Stamp> takeStamps() = 0;
+  /// After DeviceLost: the device works again, empty. Streams made before have failed for good. Without effect else.
+  virtual void reset() = 0;
+};
+
+/// A host with its accelerators. Devices are found by what programs call them: gpu0 is accelerator 0.
+class Machine {
+public:
+  virtual ~Machine() = default;
+  const std::string &name() const { return name_; }
+  std::span<const std::shared_ptr<Device>> devices() const { return devices_; }
+  /// Throws InputError, naming the machine, when it has no such device.
+  Device &at(DeviceRef device) const;
+
+  /// Waits until one of the events is reached or has failed, and returns its index; -1 when none is after `timeoutNs`.
+  /// The caller may be made to do the work.
+  virtual int awaitAny(std::span<const Event> events, int64_t timeoutNs);
+  /// A call of a program begins, and lasts as long as the lock: of what only one at a time may use. Nothing runs
+  /// between calls.
+  virtual std::unique_lock<std::mutex> beginCall() { return {}; }
+  /// The host thread does what comes next because these events are reached, not before: known to simulated clocks.
+  virtual void hostWaits(uint32_t, std::span<const Event>) {}
+
+protected:
+  std::string name_;
+  std::vector<std::shared_ptr<Device>> devices_;
+};
+
+/// The processor; each of its streams is a thread.
+std::shared_ptr<Device> makeCpuDevice(DeviceRef device = {});
+/// Takes all commands and does nothing: every event is reached at once, memory has addresses but no contents.
+std::shared_ptr<Device> makeNullDevice(DeviceRef device);
+/// Devices that were made apart from each other.
+std::shared_ptr<Machine> makeMachine(std::string name, std::vector<std::shared_ptr<Device>> devices);
+/// Waits for events of any devices whose work needs no help.
+int awaitAny(std::span<const Event> events, int64_t timeoutNs);
+
+} // namespace tressel::runtime

@@ -1,0 +1,69 @@
+// Runs flat schedules over the devices of a machine: gives their commands to the devices' streams, with the waits of
+// the schedule as events, and waits for the end. For a program on one processor Context (Executable.h) does the same
+// with less.
+//
+// The caller's thread issues the commands of all devices. Of a Branch, While or Loop it issues the bodies as the run
+// decides: when a flag is known, when an iteration has ended. Commands behind it are issued at once, and wait for its
+// end.
+#pragma once
+
+#include "tressel/runtime/Device.h"
+#include "tressel/runtime/Executable.h"
+#include "tressel/runtime/Timeline.h"
+
+namespace tressel::runtime {
+
+/// DeviceCommand::tag of what an Executor issues.
+struct CommandTag {
+  enum class Role : uint8_t { Whole, Begin, End, Part }; ///< Begin and End of a command with bodies; Part: between
+  Role role = Role::Whole;
+  uint32_t program = 1; ///< 0: prepare, 1: step, 2 and on: a body
+  uint32_t command = 0; ///< of the program
+  uint64_t pack() const { return uint64_t(role) << 62 | uint64_t(program) << 32 | command; }
+  static CommandTag unpack(uint64_t tag) {
+    return {static_cast<Role>(tag >> 62), static_cast<uint32_t>(tag >> 32) & 0x3FFFFFFF, static_cast<uint32_t>(tag)};
+  }
+};
+
+struct ExecutorOptions {
+  /// A call that takes longer fails, naming a command that had not ended.
+  int64_t timeoutNs = int64_t(3600) * 1'000'000'000;
+};
+
+/// The memory and bindings of one caller on a machine, as Context has them. Belongs to one thread at a time.
+class Executor {
+public:
+  /// Allocates on the devices. Throws InputError when the machine lacks a device or route that the schedule uses, and
+  /// OutOfMemory, naming the device and an op that needs the most there.
+  Executor(std::shared_ptr<const Executable> executable, std::shared_ptr<Machine> machine,
+           const ExecutorOptions &options = {});
+  /// A verified schedule without code or constants, for machines that do not compute.
+  Executor(Schedule schedule, std::shared_ptr<Machine> machine, const ExecutorOptions &options = {});
+  ~Executor();
+  Executor(Executor &&) noexcept;
+  Executor &operator=(Executor &&) noexcept;
+
+  /// As Context::bindStates.
+  void bindStates(std::span<void *const> states, std::shared_ptr<const void> owner = nullptr);
+  /// As Context::run. Throws RuntimeError naming op and line of the command that failed; the next call runs again, also
+  /// after a device was lost: what was in its memory is made anew from the states that the caller has bound.
+  void run(std::span<const void *const> inputs, std::span<void *const> outputs);
+  void run(std::span<const void *const> inputs, std::span<void *const> outputs, const dim::Values &dims);
+
+  const Schedule &schedule() const;
+  /// With the sizes of the latest call.
+  const Schedule &numbers() const;
+  Machine &machine() const;
+  /// Bytes held on a device: arenas and derived states.
+  int64_t bytesOn(DeviceRef device) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class SimulatedMachine;
+/// When the commands of the latest call were at work: its step's, by the machine's log. Of kind Simulated.
+Timeline timelineOf(const Executor &executor, const SimulatedMachine &machine);
+
+} // namespace tressel::runtime

@@ -1,0 +1,89 @@
+// The log of a call as a timeline.
+#include "tressel/runtime/Executor.h"
+#include "tressel/runtime/Simulated.h"
+
+#include "../Concat.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tressel::runtime {
+namespace {
+
+/// One per engine, named as plans name them.
+std::vector<Resource> enginesOf(const Schedule &s, std::vector<uint32_t> &ofStream) {
+  constexpr const char *kSuffix[] = {"", ".in", ".out", ""};
+  std::vector<Resource> engines;
+  for (const StreamDesc &stream : s.streams) {
+    size_t e = 0;
+    while (e < engines.size() &&
+           (stream.kind == StreamKind::Lane || engines[e].device != stream.device || engines[e].kind != stream.kind))
+      ++e;
+    if (e == engines.size())
+      engines.push_back({.name = stream.kind == StreamKind::Lane && !stream.name.empty()
+                                     ? stream.name
+                                     : concat(nameOf(stream.device), kSuffix[size_t(stream.kind)]),
+                         .device = stream.device,
+                         .kind = stream.kind});
+    ofStream.push_back(static_cast<uint32_t>(e));
+  }
+  return engines;
+}
+
+} // namespace
+
+Timeline timelineOf(const Executor &executor, const SimulatedMachine &machine) {
+  const Schedule &s = executor.numbers();
+  const VirtualTimes times = machine.times();
+  const std::vector<LoggedCommand> &log = machine.log().commands;
+  Timeline t{.kind = TimelineKind::Simulated, .program = s.name, .machine = machine.name()};
+  std::vector<uint32_t> engineOf;
+  t.resources = enginesOf(s, engineOf);
+  constexpr Picoseconds kUnknown = -1;
+  std::vector<Picoseconds> begin(s.step.commands.size(), kUnknown), end(s.step.commands.size(), 0);
+  for (size_t i = 0; i < log.size(); ++i) {
+    const CommandTag tag = CommandTag::unpack(log[i].tag);
+    if (tag.program != 1)
+      continue;
+    if (tag.role == CommandTag::Role::Whole || tag.role == CommandTag::Role::Begin)
+      begin[tag.command] = times.begin[i];
+    end[tag.command] = std::max(end[tag.command], times.end[i]);
+  }
+  for (uint32_t i = 0; i < s.step.commands.size(); ++i) {
+    const Command &c = s.step.commands[i];
+    Span span = spanOf(s, i);
+    span.resource = engineOf[c.stream];
+    span.begin = std::max<Picoseconds>(begin[i], 0);
+    span.end = end[i];
+    for (uint32_t w = 0; w < c.numWaits; ++w)
+      span.after.push_back(s.step.waits[c.firstWait + w].command);
+    t.spans.push_back(std::move(span));
+  }
+  // Back from the last: what ended when it began is what it waited for, in its stream, on its engine or elsewhere.
+  std::vector<std::vector<uint32_t>> onEngine(t.resources.size());
+  for (uint32_t i = 0; i < t.spans.size(); ++i)
+    onEngine[t.spans[i].resource].push_back(i);
+  std::vector<uint32_t> before(t.spans.size(), UINT32_MAX);
+  for (auto &list : onEngine) {
+    std::ranges::sort(list, {}, [&](uint32_t i) { return std::pair(t.spans[i].begin, i); });
+    for (size_t k = 1; k < list.size(); ++k)
+      before[list[k]] = list[k - 1];
+  }
+  uint32_t at = UINT32_MAX;
+  for (uint32_t i = 0; i < t.spans.size(); ++i)
+    if (at == UINT32_MAX || t.spans[i].end > t.spans[at].end)
+      at = i;
+  for (size_t steps = 0; at != UINT32_MAX && steps < t.spans.size(); ++steps) {
+    t.criticalPath.push_back(at);
+    uint32_t latest = before[at];
+    for (uint32_t need : t.spans[at].after)
+      if (latest == UINT32_MAX || t.spans[need].end > t.spans[latest].end)
+        latest = need;
+    at = latest;
+  }
+  std::ranges::reverse(t.criticalPath);
+  arrange(t);
+  return t;
+}
+
+} // namespace tressel::runtime

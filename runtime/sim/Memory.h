@@ -1,0 +1,54 @@
+// The memory of a simulated device: which addresses are whose.
+#pragma once
+
+#include "tressel/runtime/Device.h"
+
+#include <functional>
+#include <map>
+
+namespace tressel::runtime::sim {
+
+constexpr int kPoison = 0xFF; ///< a NaN in every floating type; -1; true
+
+class Memory {
+public:
+  /// `isReal`: false for addresses without bytes.
+  Memory(DeviceRef device, int64_t bytes, bool isReal) : device_(device), capacity_(bytes), isReal_(isReal) {}
+  ~Memory() { clear(); }
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+
+  /// Throws OutOfMemory.
+  void *allocate(int64_t bytes, MemoryKind kind, bool poison, const std::string &machine);
+  void release(void *memory, bool poison);
+  void adopt(const void *memory, int64_t bytes, MemoryKind kind);
+  void disown(const void *memory);
+  /// Nothing is left, and addresses mean nothing any more.
+  void clear();
+  void poisonAll();
+
+  /// Whether the bytes lie in one block of that kind.
+  bool holds(const void *address, int64_t bytes, MemoryKind kind) const;
+  /// Whether the address is in what was allocated.
+  bool isAllocated(const void *address) const;
+  /// Calls fn(address, bytes) for what was allocated.
+  void forEach(const std::function<void(void *, int64_t)> &fn) const;
+  int64_t used() const { return used_; }
+
+private:
+  struct Block {
+    int64_t bytes;
+    MemoryKind kind;
+  };
+  static uintptr_t key(const void *p) { return reinterpret_cast<uintptr_t>(p); }
+  static bool isInside(const std::multimap<uintptr_t, Block> &blocks, uintptr_t address, int64_t bytes, MemoryKind kind,
+                       bool mayOverlap);
+
+  const DeviceRef device_;
+  const int64_t capacity_;
+  const bool isReal_;
+  int64_t used_ = 0;
+  std::multimap<uintptr_t, Block> owned_, adopted_;
+};
+
+} // namespace tressel::runtime::sim

@@ -1,0 +1,130 @@
+// A simulated machine: the queues of its streams, who runs next, and the log.
+#pragma once
+
+#include "../devices/HostWork.h"
+#include "Memory.h"
+#include "RaceCheck.h"
+#include "tressel/runtime/Simulated.h"
+
+#include <deque>
+#include <random>
+#include <unordered_map>
+
+namespace tressel::runtime::sim {
+
+class Simulation;
+
+class SimStream final : public Stream {
+public:
+  SimStream(Simulation &machine, uint32_t index, uint32_t device, uint32_t host)
+      : machine(machine), index(index), device(device), host(host) {}
+  ~SimStream() override;
+  Event submit(const DeviceCommand &command) override;
+  Event last() const override { return {const_cast<Semaphore *>(&progress), submitted}; }
+  void abort(DeviceFailureRef failure) override;
+
+  Simulation &machine;
+  const uint32_t index;  ///< in the log
+  const uint32_t device; ///< of the machine
+  const uint32_t host;
+  Semaphore progress;
+  uint64_t submitted = 0;
+  struct Queued {
+    KeptCommand kept;
+    uint64_t order; ///< among all commands of the machine
+    size_t logged;
+  };
+  std::deque<Queued> queue;
+  bool hangs = false; ///< its next command never ends
+};
+
+class SimDevice final : public Device {
+public:
+  SimDevice(Simulation &machine, uint32_t index, const DeviceModel &model, bool computes);
+  const DeviceCaps &caps() const override { return caps_; }
+  void *allocate(int64_t bytes, MemoryKind kind) override;
+  void release(void *memory, std::span<const Event> lastUses) override;
+  void adopt(const void *memory, int64_t bytes, MemoryKind kind) override;
+  void disown(const void *memory) override;
+  void discard(void *memory, int64_t bytes) override;
+  bool reaches(DeviceRef other) const override;
+  void read(void *to, const void *from, int64_t bytes) override;
+  std::unique_ptr<Stream> makeStream(StreamKind kind, std::string name, uint32_t host) override;
+  int64_t nowPs() override;
+  std::vector<Stamp> takeStamps() override;
+  void reset() override;
+
+  Memory memory;
+  DeviceFailureRef lost; ///< why, if it is
+  struct Old {
+    void *memory;
+    std::vector<Event> lastUses;
+  };
+  std::vector<Old> old; ///< released when their last uses are over
+  void releaseOld();
+
+private:
+  Simulation &machine_;
+  const uint32_t index_;
+  DeviceCaps caps_;
+};
+
+class Simulation final : public SimulatedMachine {
+public:
+  Simulation(MachineModel model, const SimulatedOptions &options);
+
+  const MachineModel &model() const override { return model_; }
+  const SimulatedOptions &options() const override { return options_; }
+  void setOptions(const SimulatedOptions &options) override;
+  void setTime(const VirtualTimeOptions &options) override;
+  void inject(const Fault &fault) override;
+  const CommandLog &log() const override { return log_; }
+  VirtualTimes times() const override { return virtualTimes(log_, model_, time_); }
+
+  int awaitAny(std::span<const Event> events, int64_t timeoutNs) override;
+  std::unique_lock<std::mutex> beginCall() override;
+  void hostWaits(uint32_t host, std::span<const Event> events) override;
+
+private:
+  friend class SimStream;
+  friend class SimDevice;
+
+  SimDevice &device(uint32_t index) { return *static_cast<SimDevice *>(devices_[index].get()); }
+  Event submit(SimStream &stream, const DeviceCommand &command);
+  size_t logCommand(SimStream &stream, const DeviceCommand &command, Event event);
+  LoggedEvent logged(const Event &event);
+
+  /// Runs one command; false if none can.
+  bool runOne();
+  SimStream *choose();
+  void execute(SimStream &stream);
+  DeviceFailureRef attempt(SimStream &stream, const DeviceCommand &command);
+  DeviceFailureRef checkAddresses(SimStream &stream, const DeviceCommand &command);
+  DeviceFailureRef checkRaces(SimStream &stream, const DeviceCommand &command);
+  DeviceFailureRef isolated(SimStream &stream, const DeviceCommand &command);
+  void fail(SimStream &stream, const DeviceFailureRef &failure);
+  void lose(uint32_t device, const DeviceFailureRef &failure);
+  /// Whether such a fault strikes now; counts what goes well.
+  bool strikes(Fault::Kind kind, DeviceRef device);
+  std::string describe(const Region &region) const;
+  int64_t nowPs();
+
+  MachineModel model_;
+  SimulatedOptions options_;
+  VirtualTimeOptions time_;
+  mutable std::mutex mutex_; ///< guards all below; held while commands run
+  std::mutex callMutex_;
+  std::vector<SimStream *> streams_; ///< by index; null where one is gone
+  uint64_t nextOrder_ = 0;
+  std::mt19937_64 random_;
+  std::vector<double> priorities_; ///< of streams, while an order is chosen by them
+  RaceCheck races_;
+  std::vector<Fault> faults_;
+  CommandLog log_;
+  std::vector<bool> ended_;                                    ///< commands of the log
+  std::unordered_map<const Semaphore *, uint64_t> semaphores_; ///< in the log
+  std::vector<size_t> stamped_; ///< by device: commands of the log whose stamps were taken
+  Picoseconds base_ = 0;        ///< when the log begins
+};
+
+} // namespace tressel::runtime::sim

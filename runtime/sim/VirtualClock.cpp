@@ -1,0 +1,455 @@
+// When the commands of a log were at work. Host threads issue, devices' engines work, links carry; events in the order
+// of their time. Nothing is taken from the clock of plans (Simulate.cpp) but the figures of the machine.
+#include "tressel/runtime/CommandLog.h"
+
+#include "../Concat.h"
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <unordered_map>
+
+namespace tressel::runtime {
+namespace {
+
+constexpr Picoseconds kForever = std::numeric_limits<Picoseconds>::max();
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
+Picoseconds wholePicoseconds(double seconds) {
+  return static_cast<Picoseconds>(std::ceil(std::min(seconds, 9e6) * 1e12));
+}
+
+/// A share in [-1, 1] that the seed and the tag decide (the finalizer of SplitMix64).
+double chance(uint64_t seed, uint64_t tag) {
+  uint64_t x = seed * 0x9e3779b97f4a7c15u + tag + 0x632be59bd9b4e019u;
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  x ^= x >> 31;
+  return static_cast<double>(x >> 11) * 0x1p-52 - 1;
+}
+
+/// What bytes pass on their way.
+struct Way {
+  std::vector<uint32_t> through; ///< links, then memories
+  Picoseconds latency = 0;
+  double pageable = kUnlimited; ///< most bytes per second from or to memory that is not pinned
+};
+
+class Clock {
+public:
+  Clock(const CommandLog &log, const MachineModel &machine, const VirtualTimeOptions &options)
+      : log(log), machine(machine), options(options) {
+    for (const LinkModel &link : machine.links)
+      rate.push_back(link.bytesPerSecond * options.slowLinks);
+    for (const DeviceModel &device : machine.devices)
+      rate.push_back(device.bytesPerSecond);
+  }
+
+  VirtualTimes run() {
+    makeEngines();
+    connect();
+    for (size_t i = 0; i < hosts.size(); ++i)
+      proceed(i);
+    while (true) {
+      now = coming.empty() ? kForever : coming.top().at;
+      for (const Job &job : jobs)
+        now = std::min(now, job.finish);
+      if (now == kForever)
+        break;
+      for (bool more = true; more;) {
+        more = endJobs();
+        more |= arrive();
+        more |= beginJobs();
+      }
+      settleRates();
+    }
+    times.total = 0;
+    for (Picoseconds end : times.end)
+      times.total = std::max(times.total, end);
+    return std::move(times);
+  }
+
+private:
+  //--- What there is ------------------------------------------------------------------------------------------------
+  uint32_t deviceIndex(DeviceRef ref) const {
+    for (uint32_t i = 0; i < machine.devices.size(); ++i)
+      if (machine.devices[i].device == ref)
+        return i;
+    throw InputError(concat(machine.name, " has no ", nameOf(ref)));
+  }
+
+  struct Arrival {
+    Picoseconds at;
+    uint32_t stream, entry;
+    auto operator<=>(const Arrival &) const = default;
+  };
+  using Earliest = std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>>;
+  struct Engine {
+    uint32_t device = 0;
+    StreamKind kind = StreamKind::Compute;
+    DeviceModel model; ///< what it has of the device
+    Earliest waiting;
+    bool isBusy = false;
+  };
+  void makeEngines() {
+    for (const LoggedStream &stream : log.streams) {
+      const uint32_t device = stream.name.empty() && stream.device == DeviceRef() ? 0 : deviceIndex(stream.device);
+      size_t e = 0;
+      while (e < engines.size() &&
+             (stream.kind == StreamKind::Lane || engines[e].device != device || engines[e].kind != stream.kind))
+        ++e;
+      if (e == engines.size()) {
+        Engine engine{.device = device, .kind = stream.kind, .model = machine.devices[device]};
+        if (const int threads = engine.model.threads; stream.kind == StreamKind::Lane && threads > 1) {
+          for (auto &[type, flops] : engine.model.flopsPerSecond)
+            flops /= threads;
+          engine.model.bytesPerSecond /= threads;
+          engine.model.cachedBytesPerSecond /= threads;
+          engine.model.threads = 1;
+        }
+        engines.push_back(std::move(engine));
+      }
+      engineOf.push_back(static_cast<uint32_t>(e));
+    }
+  }
+
+  const Way &wayBetween(const Home &from, const Home &to) {
+    const bool isPageable = from.memory == MemoryKind::Host || to.memory == MemoryKind::Host;
+    const uint32_t a = deviceIndex(from.device), b = deviceIndex(to.device);
+    auto [it, isNew] = ways.try_emplace(std::tuple(a, b, isPageable));
+    if (!isNew)
+      return it->second;
+    const RouteModel *route = machine.route(from.device, to.device);
+    if (!route)
+      throw InputError(concat(machine.name, " has no route from ", nameOf(from.device), " to ", nameOf(to.device)));
+    Way &way = it->second;
+    double latency = 0;
+    for (uint32_t link : route->links) {
+      way.through.push_back(link);
+      latency += machine.links[link].latencySeconds;
+    }
+    way.latency = wholePicoseconds(latency);
+    for (uint32_t device : {a, b})
+      way.through.push_back(static_cast<uint32_t>(machine.links.size()) + device);
+    if (isPageable && route->pageableBytesPerSecond > 0)
+      way.pageable = route->pageableBytesPerSecond * options.slowLinks;
+    return way;
+  }
+
+  //--- What waits for what ------------------------------------------------------------------------------------------
+  struct HostStep {
+    bool isWait = false;
+    size_t index = 0; ///< of a command, or of a host's wait
+  };
+  struct Host { ///< a thread that issues the commands of one device
+    uint32_t device = 0;
+    std::vector<HostStep> steps;
+    size_t next = 0;
+    Picoseconds clock = 0;
+    uint32_t missing = 0; ///< commands that it waits for
+  };
+  struct Entry {
+    uint32_t missing = 1; ///< what it waits for, and being issued
+    Picoseconds ready = 0;
+    std::vector<uint32_t> followers;
+    std::vector<uint32_t> waitingHosts;
+  };
+
+  void connect() {
+    const size_t n = log.commands.size();
+    entries.resize(n);
+    times.begin.assign(n, 0);
+    times.end.assign(n, 0);
+    for (uint32_t i = 0; i < n; ++i) {
+      byEvent.emplace(log.commands[i].event, i);
+      if (log.commands[i].signal)
+        byEvent.emplace(log.commands[i].signal, i);
+    }
+    std::vector<int64_t> last(log.streams.size(), -1);
+    std::map<std::pair<uint32_t, uint32_t>, size_t> hostOf; // by issuer and device
+    size_t wait = 0;
+    auto addWaits = [&](size_t position) {
+      for (; wait < log.hostWaits.size() && log.hostWaits[wait].position <= position; ++wait)
+        for (uint32_t d = 0; d < machine.devices.size(); ++d)
+          hosts[hostNamed(hostOf, log.hostWaits[wait].host, d)].steps.push_back({true, wait});
+    };
+    for (uint32_t i = 0; i < n; ++i) {
+      const LoggedCommand &c = log.commands[i];
+      addWaits(i);
+      hosts[hostNamed(hostOf, c.host, engines[engineOf[c.stream]].device)].steps.push_back({false, i});
+      auto follow = [&](uint32_t other) {
+        entries[other].followers.push_back(i);
+        ++entries[i].missing;
+      };
+      for (LoggedEvent event : c.waits)
+        if (auto it = byEvent.find(event); it != byEvent.end())
+          follow(it->second);
+      if (last[c.stream] >= 0)
+        follow(static_cast<uint32_t>(last[c.stream]));
+      last[c.stream] = i;
+    }
+  }
+  size_t hostNamed(std::map<std::pair<uint32_t, uint32_t>, size_t> &hostOf, uint32_t host, uint32_t device) {
+    auto [it, isNew] = hostOf.try_emplace({host, device}, hosts.size());
+    if (isNew)
+      hosts.push_back({.device = device});
+    return it->second;
+  }
+
+  /// A host thread goes on until it has to wait.
+  void proceed(size_t h) {
+    Host &host = hosts[h];
+    while (host.next < host.steps.size()) {
+      const HostStep step = host.steps[host.next++];
+      if (!step.isWait) {
+        if (!log.commands[step.index].isFree)
+          host.clock += wholePicoseconds(machine.devices[host.device].issueSeconds);
+        release(static_cast<uint32_t>(step.index), host.clock);
+        continue;
+      }
+      for (LoggedEvent event : log.hostWaits[step.index].events) {
+        auto it = byEvent.find(event);
+        if (it == byEvent.end())
+          continue;
+        if (isEnded(it->second)) {
+          host.clock = std::max(host.clock, times.end[it->second]);
+        } else {
+          entries[it->second].waitingHosts.push_back(static_cast<uint32_t>(h));
+          ++host.missing;
+        }
+      }
+      if (host.missing)
+        return;
+    }
+  }
+
+  bool isEnded(uint32_t entry) const { return entries[entry].ready == kForever; }
+  /// One less to wait for.
+  void release(uint32_t i, Picoseconds at) {
+    Entry &entry = entries[i];
+    entry.ready = std::max(entry.ready, at);
+    if (--entry.missing == 0)
+      coming.push({entry.ready, log.commands[i].stream, i});
+  }
+  void end(uint32_t i) {
+    times.end[i] = now;
+    entries[i].ready = kForever;
+    for (uint32_t follower : entries[i].followers)
+      release(follower, now);
+    for (uint32_t h : entries[i].waitingHosts) {
+      hosts[h].clock = std::max(hosts[h].clock, now);
+      if (--hosts[h].missing == 0)
+        proceed(h);
+    }
+  }
+
+  //--- Work ---------------------------------------------------------------------------------------------------------
+  struct Job {
+    uint32_t entry, engine;
+    const Way *way = nullptr; ///< of a transfer
+    bool isFlowing = false;   ///< a transfer past its latency
+    bool isKernel = false;
+    double left = 0;  ///< bytes, or picoseconds
+    double speed = 0; ///< of them in a picosecond
+    Picoseconds since = 0, finish = 0;
+  };
+
+  /// Commands whose time has come queue at their engines; what does nothing is over.
+  bool arrive() {
+    bool any = false;
+    while (!coming.empty() && coming.top().at <= now) {
+      const Arrival arrival = coming.top();
+      coming.pop();
+      any = true;
+      const DeviceCommandKind kind = log.commands[arrival.entry].kind;
+      if (kind == DeviceCommandKind::Wait || kind == DeviceCommandKind::Signal) {
+        times.begin[arrival.entry] = now;
+        end(arrival.entry);
+      } else {
+        engines[engineOf[arrival.stream]].waiting.push(arrival);
+      }
+    }
+    return any;
+  }
+
+  bool beginJobs() {
+    bool any = false;
+    for (uint32_t e = 0; e < engines.size(); ++e) {
+      Engine &engine = engines[e];
+      if (engine.isBusy || engine.waiting.empty())
+        continue;
+      const uint32_t i = engine.waiting.top().entry;
+      engine.waiting.pop();
+      engine.isBusy = any = true;
+      times.begin[i] = now;
+      jobs.push_back(jobOf(i, e));
+      needsRates = true;
+    }
+    return any;
+  }
+
+  Job jobOf(uint32_t i, uint32_t e) {
+    const LoggedCommand &c = log.commands[i];
+    const DeviceModel &model = engines[e].model, &device = machine.devices[engines[e].device];
+    const double factor = options.perturbation > 0 ? 1 + options.perturbation * chance(options.seed, c.tag) : 1;
+    Job job{.entry = i, .engine = e, .speed = 1, .since = now, .finish = now};
+    auto work = [&](double seconds) {
+      const Picoseconds time = options.computeTime ? wholePicoseconds((device.commandSeconds + seconds) * factor) : 0;
+      job.left = static_cast<double>(time);
+      job.finish = now + time;
+    };
+    const auto bytes = static_cast<double>(c.bytes);
+    switch (c.kind) {
+    case DeviceCommandKind::Launch:
+      job.isKernel = true;
+      work(workSeconds(model, c.type, static_cast<double>(c.flops), bytes, model.efficiencyOf(c.provider)));
+      break;
+    case DeviceCommandKind::Fill:
+      work(bytes / device.bytesPerSecond);
+      break;
+    case DeviceCommandKind::Copy:
+      if (c.from.device == c.to.device) {
+        work(2 * bytes / device.bytesPerSecond); // read and written
+        break;
+      }
+      job.way = &wayBetween(c.from, c.to);
+      if (!options.transferTime) {
+        job.way = nullptr;
+        break;
+      }
+      job.left = bytes * factor;
+      job.finish = now + job.way->latency;
+      break;
+    case DeviceCommandKind::HostCall:
+    case DeviceCommandKind::Wait:
+    case DeviceCommandKind::Signal:
+      break;
+    }
+    return job;
+  }
+
+  bool endJobs() {
+    bool any = false;
+    for (size_t k = 0; k < jobs.size();) {
+      Job &job = jobs[k];
+      if (job.finish > now) {
+        ++k;
+        continue;
+      }
+      any = needsRates = true;
+      if (job.way && !job.isFlowing) { // the first byte has arrived
+        job.isFlowing = true;
+        job.speed = 0;
+        job.since = now;
+        job.finish = kForever;
+        ++k;
+        continue;
+      }
+      const Job done = job;
+      jobs.erase(jobs.begin() + static_cast<ptrdiff_t>(k));
+      engines[done.engine].isBusy = false;
+      end(done.entry);
+    }
+    return any;
+  }
+
+  /// Speeds of what runs, anew: something has begun or ended.
+  void settleRates() {
+    if (!needsRates)
+      return;
+    needsRates = false;
+    const std::vector<double> flow = fairFlows();
+    for (size_t k = 0; k < jobs.size(); ++k) {
+      Job &job = jobs[k];
+      if (job.isFlowing)
+        setSpeed(job, flow[k] * 1e-12);
+      else if (job.isKernel)
+        setSpeed(job, kernelSpeed(job, flow));
+    }
+  }
+  double kernelSpeed(const Job &job, const std::vector<double> &flow) const {
+    const uint32_t device = engines[job.engine].device;
+    const DeviceModel &model = machine.devices[device];
+    const auto memory = static_cast<uint32_t>(machine.links.size()) + device;
+    double passing = 0;
+    for (size_t k = 0; k < jobs.size(); ++k)
+      if (jobs[k].isFlowing && std::ranges::count(jobs[k].way->through, memory))
+        passing += flow[k];
+    return 1 / (1 + model.contention * passing / model.bytesPerSecond);
+  }
+  void setSpeed(Job &job, double speed) {
+    if (speed == job.speed)
+      return;
+    job.left = std::max(0.0, job.left - job.speed * static_cast<double>(now - job.since));
+    job.since = now;
+    job.speed = speed;
+    job.finish = now + static_cast<Picoseconds>(std::ceil(job.left / speed));
+  }
+  /// Bytes per second of each transfer that flows: all grow alike until something on their way is full (progressive
+  /// filling).
+  std::vector<double> fairFlows() const {
+    std::vector<double> flow(jobs.size(), 0), room = rate;
+    std::vector<size_t> growing;
+    for (size_t k = 0; k < jobs.size(); ++k)
+      if (jobs[k].isFlowing)
+        growing.push_back(k);
+    while (!growing.empty()) {
+      std::vector<uint32_t> users(room.size(), 0);
+      for (size_t k : growing)
+        for (uint32_t part : jobs[k].way->through)
+          ++users[part];
+      double step = kUnlimited;
+      for (size_t part = 0; part < room.size(); ++part)
+        if (users[part])
+          step = std::min(step, room[part] / users[part]);
+      for (size_t k : growing)
+        step = std::min(step, jobs[k].way->pageable - flow[k]);
+      std::vector<bool> isFull(room.size(), false);
+      for (size_t part = 0; part < room.size(); ++part)
+        if (users[part]) {
+          room[part] -= step * users[part];
+          isFull[part] = room[part] <= 1e-9 * rate[part];
+        }
+      for (size_t k : growing)
+        flow[k] += step;
+      const size_t before = growing.size();
+      std::erase_if(growing, [&](size_t k) {
+        const Way &way = *jobs[k].way;
+        return flow[k] >= way.pageable * (1 - 1e-12) ||
+               std::ranges::any_of(way.through, [&](uint32_t part) { return isFull[part]; });
+      });
+      if (growing.size() == before)
+        break; // cannot be: the step has filled something
+    }
+    return flow;
+  }
+
+  const CommandLog &log;
+  const MachineModel &machine;
+  const VirtualTimeOptions &options;
+  std::vector<double> rate; ///< bytes per second of links, then of memories
+  std::vector<Engine> engines;
+  std::vector<uint32_t> engineOf; ///< by stream
+  std::map<std::tuple<uint32_t, uint32_t, bool>, Way> ways;
+  std::vector<Entry> entries;
+  std::unordered_map<LoggedEvent, uint32_t> byEvent;
+  std::vector<Host> hosts;
+  Earliest coming;
+  std::vector<Job> jobs;
+  bool needsRates = false;
+  Picoseconds now = 0;
+  VirtualTimes times;
+};
+
+} // namespace
+
+VirtualTimes virtualTimes(const CommandLog &log, const MachineModel &machine, const VirtualTimeOptions &options) {
+  return Clock(log, machine, options).run();
+}
+
+} // namespace tressel::runtime
