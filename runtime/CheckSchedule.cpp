@@ -172,7 +172,9 @@ private:
   void checkHomes(const Program &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     const DeviceRef device = s.streams[c.stream].device;
-    const auto operands = operandsOf(p, i);
+    auto operands = operandsOf(p, i);
+    if (c.kind == CommandKind::Loop) // what moves is named, not touched
+      operands = operands.first(std::min<size_t>(operands.size(), operands.size() == c.numScalars));
     auto isNear = [&](const Operand &o) { return homeOf(s, s.buffers[o.buffer]).device == device; };
     if (c.kind == CommandKind::Collective ||
         (c.kind == CommandKind::Copy && std::any_of(operands.begin(), operands.end(), isNear)))

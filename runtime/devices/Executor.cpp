@@ -285,12 +285,9 @@ struct Executor::Impl {
         details.where = {internName(l->file), l->line};
     }
     if (failure.kind == FailureKind::Race && failure.otherTag != failure.tag)
-      if (const Location *l = locationOf(failure.otherTag)) {
+      if (const Location *l = locationOf(failure.otherTag))
         details.message +=
             concat(" (the other is ", l->op, l->file.empty() ? "" : concat(" at ", l->file, ":", l->line), ")");
-        if (!l->file.empty())
-          details.trace.push_back({internName(l->file), l->line});
-      }
     if (failure.kind == FailureKind::Unsupported)
       throw InputError(std::move(details));
     throw RuntimeError(std::move(details));

@@ -94,5 +94,296 @@ TEST(Executor, TwoSimulatedGpus) {
   }
 }
 
+//--- What goes wrong --------------------------------------------------------------------------------------------------
+/// The error of a call.
+template <typename E = RuntimeError> std::string errorOf(Executor &e, Call &call) {
+  try {
+    call.run(e);
+  } catch (const E &error) {
+    return error.what();
+  }
+  return "nothing thrown";
+}
+
+TEST(Executor, EveryFaultIsToldToTheWaiterWithOpAndLineAndTheNextCallRuns) {
+  struct Case {
+    Fault fault;
+    std::string message;
+    SimulatedOptions options = {};
+  };
+  const Case cases[] = {
+      {{Fault::Kind::LaunchFails, kGpu0, 1}, "net.cpp:15: op5: gpu0 of 2gpu-pcie3 refused kernel 'twice1'"},
+      {{Fault::Kind::LaunchFails, kGpu1, 0}, "net.cpp:16: op6: gpu1 of 2gpu-pcie3 refused kernel 'add2'"},
+      {{Fault::Kind::DeviceLost, kGpu1, 1}, "net.cpp:14: op4: gpu1 of 2gpu-pcie3 was lost"},
+      {{Fault::Kind::DeviceLost, kGpu0, 2}, "net.cpp:13: op3: gpu0 of 2gpu-pcie3 was lost"},
+      {{Fault::Kind::CopyCorrupted, kGpu1, 1},
+       "net.cpp:14: op4: a copy of 4000 bytes arrived with other contents",
+       {.checkCopies = true}},
+      {{Fault::Kind::CopyCorrupted, kGpu0, 2},
+       "net.cpp:17: op7: a copy of 4000 bytes arrived with other contents",
+       {.checkCopies = true}},
+      {{Fault::Kind::Hangs, kGpu0, 3}, "net.cpp:15: op5: gpu0 has not done within 30 ms what it was given"},
+  };
+  DeviceBuilder b = twoGpus();
+  const auto executable = b.executable();
+  for (const Case &c : cases)
+    for (const bool seeded : {false, true}) {
+      SimulatedOptions options = c.options;
+      if (seeded)
+        options.interleaving = 3;
+      const auto machine = simulated(options);
+      Executor e(executable, machine, {.timeoutNs = 30'000'000});
+      Call call;
+      call.bind(e);
+      call.run(e);
+      call.check();
+      machine->inject(c.fault);
+      const std::string message = errorOf(e, call);
+      if (!seeded) // which command meets the fault is a matter of order
+        EXPECT_EQ(message, c.message);
+      else
+        EXPECT_EQ(message.substr(0, 8), "net.cpp:") << message;
+      call.run(e);
+      call.check();
+      Executor another(executable, machine);
+      call.bind(another);
+      call.run(another);
+      call.check();
+    }
+}
+
+TEST(Executor, MemoryThatIsNotThereIsToldWithOpAndLine) {
+  DeviceBuilder b = twoGpus();
+  const auto executable = b.executable();
+  const auto machine = simulated();
+  machine->inject({Fault::Kind::OutOfMemory, kGpu0, 2});
+  try {
+    Executor e(executable, machine);
+    FAIL();
+  } catch (const OutOfMemory &e) {
+    EXPECT_EQ(std::string(e.what()),
+              "net.cpp:12: op2: 'test' needs 4000 bytes: gpu0 of 2gpu-pcie3 has no 4000 bytes left");
+  }
+  MachineModel small = machinePreset("2gpu-pcie3");
+  small.devices[2].memoryBytes = 9000;
+  try {
+    Executor e(executable, SimulatedMachine::create(small));
+    FAIL();
+  } catch (const OutOfMemory &e) {
+    EXPECT_EQ(std::string(e.what()),
+              "net.cpp:16: op6: 'test' needs 4000 bytes: gpu1 of 2gpu-pcie3 has no 4000 bytes left; "
+              "of its 9000 are 8000 taken");
+  }
+  Executor e(executable, machine); // nothing of the first is left
+  Call call;
+  call.bind(e);
+  call.run(e);
+  call.check();
+}
+
+TEST(Executor, AFailingPrepareIsTold) {
+  DeviceBuilder b = twoGpus();
+  b.s.prepare.commands[0].loc = b.location("load", "net.cpp", 3);
+  const auto machine = simulated();
+  Executor e(b.executable(), machine);
+  machine->inject({Fault::Kind::DeviceLost, kGpu0, 0});
+  Call call;
+  try {
+    call.bind(e);
+    FAIL();
+  } catch (const RuntimeError &error) {
+    EXPECT_EQ(std::string(error.what()), "net.cpp:3: load: gpu0 of 2gpu-pcie3 was lost");
+  }
+  call.bind(e);
+  call.run(e);
+  call.check();
+}
+
+TEST(Executor, SlowLinksTakeLonger) {
+  DeviceBuilder b = twoGpus(1 << 20);
+  const auto machine = simulated();
+  Executor e(b.executable(), machine);
+  Call call(1 << 20);
+  call.bind(e);
+  call.run(e);
+  const Picoseconds before = timelineOf(e, *machine).end;
+  machine->setTime({.slowLinks = 0.5});
+  call.run(e);
+  EXPECT_GT(timelineOf(e, *machine).end, before + before / 2);
+}
+
+TEST(Executor, KernelsTouchWhatTheyDeclare) {
+  auto run = [](const std::string &kernel, const SimulatedOptions &options) -> std::string {
+    DeviceBuilder b(1);
+    const TensorType t = ScheduleBuilder::floats(16);
+    const uint32_t x = b.input("x", t), y = b.output("y", t);
+    // One arena: the operands stand side by side, as plans put them.
+    b.s.arenas.push_back({kGpu0, MemoryKind::Device, 256});
+    const uint32_t a = b.buffer(Space::Arena, 0, 0, t), out = b.buffer(Space::Arena, 0, 64, t);
+    b.copy(x, a, {}, b.compute(kGpu0));
+    const uint32_t l = b.launch(b.function(kernel, 16, 1), {a}, {out}, {}, b.compute(kGpu0));
+    b.s.step.commands[l].loc = b.location("op", "net.cpp", 5);
+    b.copy(out, y, {}, b.compute(kGpu0));
+    Executor e(b.executable(), simulated(options));
+    std::vector<float> in(16, 3), result(16);
+    const void *inputs[] = {in.data()};
+    void *outputs[] = {result.data()};
+    try {
+      e.run(inputs, outputs);
+    } catch (const RuntimeError &error) {
+      return error.what();
+    }
+    return "last is " + std::to_string(result[15]);
+  };
+  EXPECT_EQ(run("twice", {.isolate = true}), "last is 6.000000");
+  EXPECT_EQ(run("overruns", {.isolate = true}), "net.cpp:5: op: kernel 'overruns0' writes beyond operand 1");
+  EXPECT_EQ(run("writes-input", {.isolate = true}),
+            "net.cpp:5: op: kernel 'writes-input0' writes operand 0, which it only reads");
+  // What a kernel leaves out is no number.
+  EXPECT_NE(run("half", {.poison = true}).find("nan"), std::string::npos);
+  EXPECT_NE(run("half", {.isolate = true}).find("nan"), std::string::npos);
+}
+
+TEST(Executor, AMissingWaitIsFoundWithBothLines) {
+  DeviceBuilder b = twoGpus();
+  b.s.step.commands[3].numWaits = 0; // out0 no longer waits for add0
+  test::DeviceBuilder sound = twoGpus();
+  const auto machine = simulated({.checkRaces = true});
+  Executor e(b.unverifiedExecutable(), machine);
+  Call call;
+  call.bind(e);
+  EXPECT_EQ(errorOf(e, call),
+            "net.cpp:13: op3: reads 4000 bytes that an earlier command writes, without waiting for it (the "
+            "other is op2 at net.cpp:12)");
+  Executor good(sound.executable(), machine);
+  call.bind(good);
+  call.run(good);
+  call.check();
+}
+
+TEST(Executor, ReadingWhatNobodyWroteIsFound) {
+  DeviceBuilder b(1);
+  const TensorType t = ScheduleBuilder::floats(4);
+  const uint32_t y = b.output("y", t), a = b.on(kGpu0, t);
+  const uint32_t c = b.copy(a, y, {}, b.copyOut(kGpu0));
+  b.s.step.commands[c].loc = b.location("op", "net.cpp", 4);
+  Executor e(b.unverifiedExecutable(), simulated({.checkRaces = true}));
+  std::vector<float> out(4);
+  void *outputs[] = {out.data()};
+  try {
+    e.run({}, outputs);
+    FAIL();
+  } catch (const RuntimeError &error) {
+    EXPECT_EQ(std::string(error.what()), "net.cpp:4: op: reads 16 bytes, of which some were never written");
+  }
+}
+
+TEST(Executor, SizesBeyondThisComputerRunInTimeAlone) {
+  const int64_t n = int64_t(1) << 33; // 32 GiB an operand
+  MachineModel model = machinePreset("2gpu-pcie3");
+  for (DeviceModel &device : model.devices)
+    device.memoryBytes = int64_t(1) << 45;
+  DeviceBuilder b = twoGpus(n);
+  const auto machine = SimulatedMachine::create(model, {.computes = false});
+  Executor e(b.s, machine);
+  e.run({}, {});
+  const Timeline log = timelineOf(e, *machine), plan = simulate(b.s, model);
+  EXPECT_EQ(log.end, plan.end);
+  EXPECT_GT(seconds(log.end), 4);
+}
+
+TEST(Executor, APerturbedTruthIsTheSameForItsSeed) {
+  DeviceBuilder b = twoGpus(100000);
+  const auto machine = SimulatedMachine::create(machinePreset("2gpu-pcie3"), {.computes = false});
+  Executor e(b.s, machine);
+  e.run({}, {});
+  const Picoseconds plain = machine->times().total;
+  std::vector<Picoseconds> ends;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    const VirtualTimeOptions options{.perturbation = 0.2, .seed = seed};
+    ends.push_back(virtualTimes(machine->log(), machine->model(), options).total);
+    EXPECT_EQ(ends.back(), virtualTimes(machine->log(), machine->model(), options).total);
+    EXPECT_NEAR(double(ends.back()), double(plain), 0.2 * double(plain));
+  }
+  EXPECT_NE(ends[0], ends[1]);
+}
+
+TEST(Executor, MachinesThatLackSomethingAreRefused) {
+  auto refused = [](const DeviceBuilder &b, const std::shared_ptr<Machine> &machine) -> std::string {
+    try {
+      Executor e(b.executable(), machine);
+    } catch (const InputError &error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(refused(twoGpus(), makeMachine("this computer", {makeCpuDevice()})), "there is no gpu0 in this computer");
+  DeviceBuilder b(2);
+  const TensorType t = ScheduleBuilder::floats(4);
+  const uint32_t y = b.output("y", t), a = b.on(kGpu0, t), c = b.on(kGpu1, t);
+  b.fill(a, 0, {}, b.compute(kGpu0));
+  b.copy(a, c, {0}, b.copyOut(kGpu0));
+  b.copy(c, y, {1}, b.copyOut(kGpu1));
+  MachineModel apart = machinePreset("2gpu-pcie3");
+  std::erase_if(apart.routes, [](const RouteModel &r) { return r.from == kGpu0 && r.to == kGpu1; });
+  EXPECT_EQ(refused(b, SimulatedMachine::create(apart)),
+            "'test' copies from gpu0 to gpu1, but 2gpu-pcie3 has no route there");
+  EXPECT_EQ(refused(b, simulated()), "accepted");
+}
+
+/// Loops over devices: the flag of a while on an accelerator, a branch between copies, a loop in a loop with moving
+/// buffers.
+TEST(Executor, BodiesSpanDevices) {
+  const int64_t n = 4;
+  const TensorType t = ScheduleBuilder::floats(n), flagType{DType::boolean, Shape{1}};
+  DeviceBuilder b(2);
+  const uint16_t c0 = b.compute(kGpu0), c1 = b.compute(kGpu1);
+  const uint32_t x = b.input("x", {f32, Shape{3, 2, n}}), limit = b.input("limit", t),
+                 z = b.output("z", {f32, Shape{3, 2, n}});
+  const uint32_t row = b.buffer(Space::Input, 0, 0, t), outRow = b.buffer(Space::Output, 0, 0, t);
+  const uint32_t a = b.on(kGpu0, t), d = b.on(kGpu0, t), bound = b.on(kGpu0, t), flag = b.on(kGpu0, flagType);
+  const uint32_t far = b.on(kGpu1, t), farther = b.on(kGpu1, t), staged = b.pinned(t);
+  b.copy(limit, bound, {}, b.copyIn(kGpu0));
+  const uint32_t outer = b.bodies(1), inner = b.bodies(1), test = b.bodies(2);
+  b.into(outer);
+  b.loop(2, inner, {{row, n * 4}, {outRow, n * 4}}, {}, c0);
+  b.into(inner);
+  const uint32_t in = b.copy(row, a, {}, b.copyIn(kGpu0));
+  const uint32_t loop = b.whileLoop(flag, test, {in}, c0);
+  const uint32_t out = b.copy(a, staged, {loop}, b.copyOut(kGpu0));
+  const uint32_t over = b.copy(staged, far, {out}, b.copyIn(kGpu1));
+  const uint32_t more = b.launch(b.twice(n), {far}, {farther}, {over}, c1);
+  b.copy(farther, outRow, {more}, b.copyOut(kGpu1));
+  b.into(test);
+  b.launch(b.function("less", 1, 2), {a, bound}, {flag}, {}, c0);
+  b.into(test + 1);
+  b.launch(b.twice(n), {a}, {d}, {}, c0);
+  b.copy(d, a, {}, c0);
+  b.intoStep();
+  b.loop(3, outer, {{row, 2 * n * 4}, {outRow, 2 * n * 4}}, {0}, c0);
+  (void)x, (void)z;
+  const auto executable = b.executable();
+  std::vector<float> in0(6 * n), most{50, 0, 0, 0}, result(6 * n), expected;
+  for (size_t r = 0; r < 6; ++r) {
+    float factor = 1;
+    while (float(r + 1) * factor < 50)
+      factor *= 2;
+    for (size_t i = 0; i < size_t(n); ++i) {
+      in0[r * n + i] = float(r + 1 + 10 * i);
+      expected.push_back(2 * factor * in0[r * n + i]);
+    }
+  }
+  const void *inputs[] = {in0.data(), most.data()};
+  void *outputs[] = {result.data()};
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    SimulatedOptions options{.interleaving = seed, .checkRaces = true, .poison = true, .isolate = true};
+    Executor e(executable, simulated(options));
+    for (int call = 0; call < 2; ++call) {
+      e.run(inputs, outputs);
+      EXPECT_EQ(result, expected);
+    }
+  }
+}
+
 } // namespace
 } // namespace tressel::runtime

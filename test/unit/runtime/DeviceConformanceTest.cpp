@@ -1,0 +1,447 @@
+// What every device keeps, whoever implements it: one suite over all. What an implementation lacks is skipped, with the
+// reason; a new one is a line in the table at the end.
+#include "DeviceSchedules.h"
+#include "tressel/runtime/Device.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/Executor.h"
+#include "tressel/runtime/Simulated.h"
+
+#include <chrono>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <numeric>
+
+namespace tressel::runtime {
+namespace {
+
+using test::kCpu;
+using test::kGpu0;
+using test::kGpu1;
+using State = Semaphore::State;
+
+struct Implementation {
+  const char *name;
+  DeviceRef device; ///< the one under test
+  std::shared_ptr<Machine> (*make)();
+};
+void PrintTo(const Implementation &i, std::ostream *os) { *os << i.name; }
+
+std::shared_ptr<Machine> cpuMachine() { return makeMachine("threads", {makeCpuDevice()}); }
+std::shared_ptr<Machine> simMachine() { return SimulatedMachine::create(machinePreset("2gpu-pcie3")); }
+std::shared_ptr<Machine> timingMachine() {
+  return SimulatedMachine::create(machinePreset("2gpu-pcie3"), {.computes = false});
+}
+std::shared_ptr<Machine> nullMachine() {
+  return makeMachine("null", {makeNullDevice(kCpu), makeNullDevice(kGpu0), makeNullDevice(kGpu1)});
+}
+
+constexpr int64_t kSoon = 10'000'000'000; // ns: far more than anything here takes
+
+class DeviceConformance : public ::testing::TestWithParam<Implementation> {
+protected:
+  DeviceConformance() : machine(GetParam().make()), device(machine->at(GetParam().device)), host(machine->at(kCpu)) {}
+
+  bool computes() const { return device.caps().computes; }
+  Home home() const { return {GetParam().device, memoryKind()}; }
+  MemoryKind memoryKind() const {
+    return GetParam().device.kind == DeviceKind::Cpu ? MemoryKind::Host : MemoryKind::Device;
+  }
+  static constexpr Home kPinned{kCpu, MemoryKind::Pinned}, kPageable{kCpu, MemoryKind::Host};
+  std::unique_ptr<Stream> stream(StreamKind kind = StreamKind::Compute) { return device.makeStream(kind, "s", 0); }
+  void expectReached(Event e) {
+    ASSERT_EQ(machine->awaitAny({&e, 1}, kSoon), 0);
+    ASSERT_EQ(e.state(), State::Reached) << (e.semaphore->failure() ? e.semaphore->failure()->message : "pending");
+  }
+  DeviceFailureRef failureOf(Event e) {
+    EXPECT_EQ(machine->awaitAny({&e, 1}, kSoon), 0);
+    EXPECT_EQ(e.state(), State::Failed);
+    return e.semaphore->failure();
+  }
+  Event copy(Stream &s, Region from, Region to, std::vector<Event> waits = {}, uint64_t tag = 0) {
+    from.access = Access::Read, to.access = Access::Write;
+    const Region regions[] = {from, to};
+    return s.submit({.kind = DeviceCommandKind::Copy, .regions = regions, .waits = waits, .tag = tag});
+  }
+  Event launch(Stream &s, const DeviceKernel &k, const std::vector<Region> &regions, std::vector<Event> waits = {},
+               uint64_t tag = 0) {
+    return s.submit({.kind = DeviceCommandKind::Launch, .regions = regions, .waits = waits, .kernel = &k, .tag = tag});
+  }
+  DeviceKernel kernel(const std::string &name, int64_t n) {
+    auto &desc = descs.emplace_back(std::make_unique<KernelDesc>());
+    *desc = {
+        .symbol = name, .provider = "test", .params = name, .range = n, .grain = n, .scratchBytes = 64, .flops = n};
+    return {.fn = test::testKernel(*desc).fn, .desc = desc.get()};
+  }
+  Region region(void *memory, int64_t bytes, Home where, Access access = Access::Read) {
+    return {memory, bytes, access, where};
+  }
+
+  std::shared_ptr<Machine> machine;
+  Device &device, &host;
+  std::vector<std::unique_ptr<KernelDesc>> descs;
+};
+
+TEST_P(DeviceConformance, AllocatesAlignedMemoryThatIsApart) {
+  std::vector<std::pair<uintptr_t, int64_t>> blocks;
+  std::vector<void *> all;
+  for (int64_t bytes : {0, 1, 63, 64, 1000, 1 << 20}) {
+    void *p = device.allocate(bytes, memoryKind());
+    const auto at = reinterpret_cast<uintptr_t>(p);
+    EXPECT_EQ(at % 64, 0u);
+    for (const auto &[begin, size] : blocks)
+      EXPECT_TRUE(at + uintptr_t(bytes) <= begin || begin + uintptr_t(size) <= at);
+    blocks.emplace_back(at, bytes);
+    all.push_back(p);
+  }
+  for (void *p : all)
+    device.release(p);
+}
+
+TEST_P(DeviceConformance, MemoryThatIsNotThereIsRefusedWithItsSize) {
+  if (device.caps().memoryBytes == 0)
+    GTEST_SKIP() << GetParam().name << " has no end of memory";
+  const int64_t bytes = device.caps().memoryBytes + 1;
+  try {
+    device.allocate(bytes, memoryKind());
+    FAIL();
+  } catch (const OutOfMemory &e) {
+    EXPECT_NE(e.message().find(std::to_string(bytes)), std::string::npos) << e.message();
+  }
+  device.release(device.allocate(64, memoryKind())); // and goes on
+}
+
+TEST_P(DeviceConformance, CopiesGoEveryWay) {
+  const int64_t n = 5000;
+  std::vector<uint8_t> in(n), out(n, 0), out2(n, 0);
+  std::iota(in.begin(), in.end(), uint8_t(3));
+  void *pinned = host.allocate(n, MemoryKind::Pinned);
+  void *a = device.allocate(n, memoryKind()), *b = device.allocate(n, memoryKind());
+  host.adopt(in.data(), n, MemoryKind::Host);
+  host.adopt(out.data(), n, MemoryKind::Host);
+  const auto s = stream(StreamKind::CopyIn);
+  copy(*s, region(in.data(), n, kPageable), region(a, n, home()));
+  copy(*s, region(a, n, home()), region(b, n, home()));
+  copy(*s, region(b, n, home()), region(pinned, n, kPinned));
+  if (GetParam().device != kCpu) {
+    copy(*s, region(pinned, n, kPinned), region(a, n, home()));
+    copy(*s, region(a, n, home()), region(out.data(), n, kPageable));
+  } else {
+    copy(*s, region(pinned, n, kPinned), region(out.data(), n, kPageable));
+  }
+  expectReached(s->last());
+  if (computes())
+    EXPECT_EQ(in, out);
+  host.disown(in.data());
+  host.disown(out.data());
+}
+
+TEST_P(DeviceConformance, CopiesBetweenDevicesThatReachEachOther) {
+  Device *other = nullptr;
+  for (const auto &each : machine->devices())
+    if (each.get() != &device && each->caps().device.kind == DeviceKind::Gpu && device.reaches(each->caps().device))
+      other = each.get();
+  if (!other)
+    GTEST_SKIP() << GetParam().name << " reaches no other accelerator";
+  void *a = device.allocate(64, memoryKind()), *b = other->allocate(64, MemoryKind::Device);
+  const auto s = stream(StreamKind::CopyOut);
+  expectReached(copy(*s, region(a, 64, home()), region(b, 64, {other->caps().device, MemoryKind::Device})));
+}
+
+TEST_P(DeviceConformance, AStreamKeepsItsOrder) {
+  const int64_t n = 16, bytes = n * 4;
+  void *a = device.allocate(bytes, memoryKind()), *b = device.allocate(bytes, memoryKind());
+  const auto s = stream();
+  const Region fill[] = {region(a, bytes, home(), Access::Write)};
+  uint64_t one = 0;
+  const float value = 1;
+  std::memcpy(&one, &value, 4);
+  s->submit({.kind = DeviceCommandKind::Fill, .regions = fill, .type = f32, .fillValue = one});
+  const DeviceKernel twice = kernel("twice", n);
+  for (int i = 0; i < 20; ++i) {
+    launch(*s, twice, {region(a, bytes, home()), region(b, bytes, home(), Access::Write)});
+    std::swap(a, b);
+  }
+  expectReached(s->last());
+  if (!computes())
+    return;
+  std::vector<float> out(n);
+  device.read(out.data(), a, bytes);
+  EXPECT_EQ(out, std::vector<float>(n, float(1 << 20)));
+}
+
+TEST_P(DeviceConformance, FillsElementsOfEverySize) {
+  void *a = device.allocate(24, memoryKind());
+  const auto s = stream();
+  for (const auto &[type, value, bytes] :
+       {std::tuple(u8, uint64_t(0x5A), 21), std::tuple(i16, uint64_t(0x1234), 22),
+        std::tuple(i32, uint64_t(0x12345678), 20), std::tuple(i64, uint64_t(0x123456789ABCDEF0), 24)}) {
+    const Region to[] = {region(a, bytes, home(), Access::Write)};
+    s->submit({.kind = DeviceCommandKind::Fill, .regions = to, .type = type, .fillValue = value});
+    expectReached(s->last());
+    std::vector<uint8_t> out(size_t(bytes), 0);
+    device.read(out.data(), a, bytes);
+    for (int i = 0; computes() && i < bytes; ++i)
+      EXPECT_EQ(out[size_t(i)], uint8_t(value >> (8 * (i % int(sizeOf(type)))))) << i;
+  }
+}
+
+TEST_P(DeviceConformance, WaitsOrderStreams) {
+  const auto first = stream(), second = stream(StreamKind::CopyOut);
+  Semaphore gate;
+  const Event open[] = {{&gate, 1}};
+  const Event begun = first->submit({.waits = open});
+  const Event behind[] = {begun};
+  const Event after = second->submit({.waits = behind});
+  EXPECT_EQ(machine->awaitAny({&after, 1}, 5'000'000), -1); // nothing may pass the gate
+  EXPECT_EQ(begun.state(), State::Pending);
+  gate.signal(1);
+  expectReached(after);
+  EXPECT_EQ(begun.state(), State::Reached);
+}
+
+TEST_P(DeviceConformance, SignalsAreGivenWhenTheirTurnComes) {
+  const auto first = stream(), second = stream();
+  Semaphore gate, done;
+  const Event open[] = {{&gate, 7}}, signalled[] = {{&done, 3}};
+  first->submit({.waits = open});
+  first->submit({.kind = DeviceCommandKind::Signal, .signal = {&done, 3}});
+  const Event behind = second->submit({.waits = signalled});
+  EXPECT_EQ(machine->awaitAny({&behind, 1}, 5'000'000), -1);
+  gate.signal(6);
+  EXPECT_EQ(machine->awaitAny({&behind, 1}, 5'000'000), -1);
+  gate.signal(7);
+  expectReached(behind);
+  EXPECT_EQ(done.value(), 3u);
+}
+
+TEST_P(DeviceConformance, AwaitAnyTellsWhich) {
+  const auto first = stream(), second = stream();
+  Semaphore never;
+  const Event closed[] = {{&never, 1}};
+  const Event blocked = first->submit({.waits = closed}), free = second->submit({});
+  const Event both[] = {blocked, free};
+  EXPECT_EQ(machine->awaitAny(both, kSoon), 1);
+  EXPECT_EQ(machine->awaitAny({&free, 1}, 0), 0); // reached already
+  never.signal(1);
+  expectReached(blocked);
+}
+
+TEST_P(DeviceConformance, WaitingEndsInTime) {
+  const auto s = stream();
+  Semaphore never;
+  const Event closed[] = {{&never, 1}};
+  const Event e = s->submit({.waits = closed});
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(machine->awaitAny({&e, 1}, 20'000'000), -1);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  s->abort(std::make_shared<DeviceFailure>(FailureKind::TimedOut, "given up", device.caps().device, 1));
+  EXPECT_EQ(failureOf(e)->message, "given up");
+}
+
+TEST_P(DeviceConformance, HostCallsRunInOrder) {
+  const auto s = stream();
+  std::vector<int> seen;
+  struct Args {
+    std::vector<int> *seen;
+    int number;
+  };
+  std::vector<Args> args;
+  for (int i = 0; i < 5; ++i)
+    args.push_back({&seen, i});
+  for (Args &a : args)
+    s->submit({.kind = DeviceCommandKind::HostCall,
+               .host = [](void *user) -> int32_t {
+                 auto &a = *static_cast<Args *>(user);
+                 a.seen->push_back(a.number);
+                 return kKernelOk;
+               },
+               .user = &a});
+  expectReached(s->last());
+  if (computes())
+    EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 4}));
+}
+
+TEST_P(DeviceConformance, AFailureGoesWhereItsResultsGo) {
+  if (!computes())
+    GTEST_SKIP() << GetParam().name << " computes nothing that could fail";
+  const int64_t bytes = 64;
+  void *a = device.allocate(bytes, memoryKind()), *b = device.allocate(bytes, memoryKind());
+  const auto first = stream(), second = stream(), apart = stream();
+  const std::vector<Region> regions = {region(a, bytes, home()), region(b, bytes, home(), Access::Write)};
+  const DeviceKernel good = kernel("half", 16), bad = kernel("fails", 16);
+  const Event before = launch(*first, good, regions);
+  const Event failing = launch(*first, bad, regions, {}, 77);
+  const Event behind = launch(*first, good, regions);
+  const Event other = launch(*second, good, regions, {failing});
+  const Event free = launch(*apart, good, regions, {before});
+  Semaphore done;
+  second->submit({.kind = DeviceCommandKind::Signal, .signal = {&done, 1}});
+  const DeviceFailureRef why = failureOf(failing);
+  EXPECT_EQ(why->kind, FailureKind::Kernel);
+  EXPECT_EQ(why->tag, 77u);
+  EXPECT_EQ(why->message, "an index is out of range in kernel 'fails'");
+  EXPECT_EQ(failureOf(behind), why);
+  EXPECT_EQ(failureOf(other), why);
+  EXPECT_EQ(failureOf({&done, 1}), why);
+  expectReached(free);
+  EXPECT_EQ(before.state(), State::Reached);
+  EXPECT_EQ(failureOf(launch(*first, good, regions)), why); // for good
+  const auto fresh = stream();
+  expectReached(launch(*fresh, good, regions));
+}
+
+TEST_P(DeviceConformance, MemoryIsReleasedBehindItsLastUse) {
+  const auto s = stream();
+  Semaphore gate;
+  const Event open[] = {{&gate, 1}};
+  s->submit({.waits = open});
+  void *a = device.allocate(64, memoryKind());
+  const Region to[] = {region(a, 64, home(), Access::Write)};
+  const Event use = s->submit({.kind = DeviceCommandKind::Fill, .regions = to, .type = u8});
+  device.release(a, {&use, 1}); // returns at once
+  gate.signal(1);
+  expectReached(use);
+  device.release(device.allocate(64, memoryKind()));
+}
+
+TEST_P(DeviceConformance, WhatIsAbortedDoesNotRun) {
+  const auto s = stream();
+  Semaphore gate;
+  const Event open[] = {{&gate, 1}};
+  s->submit({.waits = open});
+  int calls = 0;
+  const Event e = s->submit({.kind = DeviceCommandKind::HostCall,
+                             .host = [](void *user) -> int32_t { return ++*static_cast<int *>(user), kKernelOk; },
+                             .user = &calls});
+  s->abort(std::make_shared<DeviceFailure>(FailureKind::TimedOut, "given up", device.caps().device, 5));
+  gate.signal(1);
+  EXPECT_EQ(failureOf(e)->tag, 5u);
+  EXPECT_EQ(calls, 0);
+}
+
+TEST_P(DeviceConformance, StampsAreInOrder) {
+  const auto s = stream();
+  void *a = device.allocate(64, memoryKind());
+  const Region to[] = {region(a, 64, home(), Access::Write)};
+  for (uint64_t tag = 1; tag <= 3; ++tag)
+    s->submit({.kind = DeviceCommandKind::Fill, .regions = to, .type = u8, .tag = tag});
+  const int64_t before = device.caps().isVirtualTime ? 0 : device.nowPs();
+  expectReached(s->last());
+  const std::vector<Stamp> stamps = device.takeStamps();
+  ASSERT_EQ(stamps.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(stamps[i].tag, i + 1);
+    EXPECT_LE(stamps[i].beginPs, stamps[i].endPs);
+    if (i)
+      EXPECT_LE(stamps[i - 1].endPs, stamps[i].beginPs);
+  }
+  EXPECT_GE(device.nowPs(), before);
+  EXPECT_GE(device.nowPs(), stamps[2].endPs);
+  EXPECT_TRUE(device.takeStamps().empty());
+}
+
+TEST_P(DeviceConformance, CommandsThatMeanNothingAreErrors) {
+  const auto s = stream();
+  const Region one[] = {region(nullptr, 4, home())};
+  EXPECT_THROW(s->submit({.kind = DeviceCommandKind::Copy, .regions = one}), Error);
+  EXPECT_THROW(s->submit({.kind = DeviceCommandKind::Launch}), Error);
+  EXPECT_THROW(s->submit({.kind = DeviceCommandKind::Signal}), Error);
+  const Event none[] = {{}};
+  EXPECT_THROW(s->submit({.waits = none}), Error);
+  expectReached(s->submit({})); // and the stream goes on
+}
+
+TEST_P(DeviceConformance, AddressesAreCheckedAgainstTheMemoryTheyAreSaidToBeIn) {
+  if (!device.caps().checksMemory)
+    GTEST_SKIP() << GetParam().name << " trusts addresses";
+  void *a = device.allocate(64, memoryKind());
+  std::vector<float> mine(16);
+  auto failure = [&](const Region &from, const Region &to) {
+    const auto s = stream();
+    return failureOf(copy(*s, from, to, {}, 9));
+  };
+  // Memory that nobody told the host about; a range that is too long; memory that was released.
+  auto why = failure(region(mine.data(), 64, kPageable), region(a, 64, home()));
+  EXPECT_EQ(why->kind, FailureKind::Memory);
+  EXPECT_EQ(why->tag, 9u);
+  EXPECT_EQ(why->message, "reads 64 bytes that are said to be in the memory of cpu, but are nowhere");
+  host.adopt(mine.data(), 64, MemoryKind::Host);
+  why = failure(region(mine.data(), 64, kPageable), region(static_cast<char *>(a) + 4, 64, home()));
+  EXPECT_NE(why->message.find("are nowhere"), std::string::npos) << why->message;
+  if (GetParam().device != kCpu) {
+    const auto s = stream();
+    why = failureOf(
+        launch(*s, kernel("half", 16), {region(mine.data(), 64, home()), region(a, 64, home(), Access::Write)}));
+    EXPECT_EQ(why->message, "reads 64 bytes that are said to be in the memory of gpu0, but are in the memory of cpu");
+    const auto t = stream();
+    why = failureOf(
+        launch(*t, kernel("half", 16), {region(mine.data(), 64, kPageable), region(a, 64, home(), Access::Write)}));
+    EXPECT_EQ(why->message, "on gpu0 touches 64 bytes in the memory of cpu");
+  }
+  device.release(a);
+  why = failure(region(a, 64, home()), region(mine.data(), 64, kPageable));
+  EXPECT_EQ(why->kind, FailureKind::Memory);
+  host.disown(mine.data());
+}
+
+/// The executor's side: bodies on this kind of device.
+TEST_P(DeviceConformance, BranchesAndLoopsRun) {
+  if (!computes())
+    GTEST_SKIP() << GetParam().name << " computes no flags";
+  const int64_t n = 4;
+  const TensorType t = ScheduleBuilder::floats(n), flagType{DType::boolean, Shape{1}}, indexType{i64, Shape{1}};
+  const DeviceRef d = GetParam().device;
+  test::DeviceBuilder b(d == kCpu ? 0 : 1);
+  const uint16_t s = b.compute(d);
+  auto bring = [&](uint32_t from, uint32_t to) { b.copy(from, to, {}, s); };
+  const uint32_t x = b.input("x", t), limit = b.input("limit", t), y = b.output("y", t),
+                 z = b.output("z", {f32, Shape{3, n}});
+  const uint32_t a = b.on(d, t), c = b.on(d, t), bound = b.on(d, t), flag = b.on(d, flagType),
+                 index = b.on(d, indexType);
+  const uint32_t rows = b.on(d, {f32, Shape{3, n}});
+  const uint32_t row = b.buffer(Space::Arena, b.s.buffers[rows].index, 0, t);
+  bring(x, a);
+  bring(limit, bound);
+  // while a < limit: a = 2 a
+  const uint32_t bodies = b.bodies(2);
+  const uint32_t less = b.function("less", 1, 2), twice = b.twice(n), copied = b.twice(n);
+  (void)copied;
+  b.into(bodies);
+  b.launch(less, {a, bound}, {flag}, {}, s);
+  b.into(bodies + 1);
+  b.launch(twice, {a}, {c}, {}, s);
+  b.copy(c, a, {}, s);
+  b.intoStep();
+  b.whileLoop(flag, bodies, {}, s);
+  b.copy(a, y, {}, s);
+  // z[i] = i
+  const uint32_t body = b.bodies(1);
+  b.into(body);
+  b.launch(b.function("number", n, 1), {index}, {row}, {}, s);
+  b.intoStep();
+  b.loop(3, body, {{row, n * 4}}, {}, s, index);
+  b.copy(rows, z, {}, s);
+  Executor e(b.executable(), machine);
+  std::vector<float> in{1, 2, 3, 4}, most{50, 0, 0, 0}, doubled(n), numbers(3 * n);
+  const void *inputs[] = {in.data(), most.data()};
+  void *outputs[] = {doubled.data(), numbers.data()};
+  for (int call = 0; call < 2; ++call) {
+    e.run(inputs, outputs);
+    EXPECT_EQ(doubled, (std::vector<float>{64, 128, 192, 256}));
+    EXPECT_EQ(numbers, (std::vector<float>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2}));
+  }
+  most[0] = 0;
+  e.run(inputs, outputs);
+  EXPECT_EQ(doubled, in);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceConformance,
+                         ::testing::Values(Implementation{"cpu", kCpu, cpuMachine},
+                                           Implementation{"sim_gpu", kGpu0, simMachine},
+                                           Implementation{"sim_host", kCpu, simMachine},
+                                           Implementation{"sim_timing", kGpu0, timingMachine},
+                                           Implementation{"null", kGpu0, nullMachine}),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+} // namespace
+} // namespace tressel::runtime
