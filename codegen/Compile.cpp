@@ -102,11 +102,11 @@ private:
 };
 
 /// The pass after which a stage of `emit` stands; null: the whole pipeline.
-const char *lastPassOf(const std::string &emit) {
-  if (emit == "graph")
+const char *lastPassOf(const CompileOptions &options) {
+  if (options.emit == "graph")
     return "simplify";
-  if (emit == "placed")
-    return "form-clusters";
+  if (options.emit == "placed")
+    return options.machine && options.machine->devices.size() > 1 ? "insert-transfers" : "form-clusters";
   return nullptr;
 }
 
@@ -145,6 +145,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
 
   passes::PipelineOptions pipeline;
   pipeline.providers = providers;
+  pipeline.machine = options.machine;
   pipeline.afterPass = options.afterPass;
   if (options.progress)
     pipeline.beforePass = [&](llvm::StringRef pass) { options.progress(pass.str(), 0, 0); };
@@ -153,7 +154,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   std::vector<passes::PassTime> times;
   pipeline.timings = &times;
   pipeline.decisions = options.decisions;
-  if (const char *last = lastPassOf(options.emit))
+  if (const char *last = lastPassOf(options))
     pipeline.stopAfter = last;
   if (failed(passes::runPipeline(module, pipeline)))
     errors.raise("compilation");

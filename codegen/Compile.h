@@ -5,6 +5,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tressel/runtime/Decision.h"
+#include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <functional>
@@ -42,6 +43,8 @@ struct CompileReport {
 
 struct CompileOptions {
   std::string cpu = "native";      ///< "baseline", "v3", "v4" or "native"
+  /// What the program is placed on; it outlives the call. Null, or without accelerators: this host alone.
+  const runtime::MachineModel *machine = nullptr;
   bool allowLibrary = true;        ///< may use oneDNN; false for self-contained packages
   bool verifyEach = false;         ///< interpret before and after each pass, name the one that changed the result
   bool deterministic = false;

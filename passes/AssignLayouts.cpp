@@ -3,6 +3,7 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/op/Infer.h"
 #include "tressel/runtime/Dim.h"
@@ -448,9 +449,12 @@ private:
       for (auto [operand, order] : llvm::zip_equal(op.getOperands(), last.operands))
         operands.push_back(order.empty() ? operand : valueInOrder(operand, order));
       OpBuilder b(&op);
-      Value result = graph::createOp(b, op.getLoc(), *graph::infoOf(&op), operands, last.attrs)->getResult(0);
+      Operation *made = graph::createOp(b, op.getLoc(), *graph::infoOf(&op), operands, last.attrs);
+      graph::copyDevice(&op, made);
+      Value result = made->getResult(0);
       if (!last.result.empty() && !isSame(last.result)) {
         Operation *back = transpose(b, result, inverse(last.result));
+        graph::copyDevice(&op, back);
         returns.push_back(back);
         result = back->getResult(0);
       }

@@ -1,13 +1,18 @@
 #include "passes/IssueOrder.h"
+#include "passes/ListSchedule.h"
 #include "passes/Passes.h"
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/sched/Sched.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -18,7 +23,7 @@ namespace tressel::passes {
 namespace {
 class BuildSchedule : public impl::BuildScheduleBase<BuildSchedule> {
 public:
-  using BuildScheduleBase::BuildScheduleBase;
+  BuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine) : BuildScheduleBase(options), machine(machine) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> found = findMain(getOperation());
@@ -34,10 +39,20 @@ public:
     if (failed(checkOps()))
       return signalPassFailure();
     IssueOrder order(main);
+    planDevices(order);
     declare(order);
     issue(order);
     main.erase();
+    if (costs)
+      for (auto each : llvm::make_early_inc_range(program.getBody().getOps<sched::ArenaOp>()))
+        if (each.getArena().use_empty())
+          each.erase();
+    costs.reset();
+    planned.clear();
     streamValues.clear();
+    engines.clear();
+    arenas.clear();
+    pinned = nullptr;
     numSlots = numViews = 0;
   }
 
@@ -70,6 +85,91 @@ private:
     return isArg ? main.getArgAttrOfType<StringAttr>(i, name) : main.getResultAttrOfType<StringAttr>(i, name);
   }
 
+  //===-- Several devices ----------------------------------------------------------------------------------------===//
+
+  /// If the program is placed on accelerators, the order of the step is that in which its ops are predicted to begin.
+  void planDevices(IssueOrder &order) {
+    if (!machine || machine->devices.size() < 2)
+      return;
+    costs = std::make_shared<MachineCosts>(*machine);
+    Block &block = main.getBody().front();
+    if (llvm::none_of(block, [&](Operation &op) { return isWork(&op) && deviceIndexOf(&op, *costs) != 0; })) {
+      costs.reset();
+      return;
+    }
+    SmallVector<int64_t> held(costs->devices().size(), 0);
+    for (Operation *op : order.prepare)
+      for (Value result : op->getResults())
+        held[homeIndexOf(result, *costs)] += bytesOf(result.getType());
+    planned = listSchedule(order.step, *costs, [&](Value value) { return isPageable(value); }, held);
+    for (auto [op, plan] : llvm::zip_equal(order.step, planned))
+      op = plan.op;
+  }
+  /// Whether a value of the host lies in the caller's memory, which is not promised to be pinned.
+  bool isPageable(Value value) {
+    if (auto arg = dyn_cast<BlockArgument>(value))
+      return !main.getArgAttr(arg.getArgNumber(), graph::kPinnedAttr);
+    for (OpOperand &use : value.getUses())
+      if (use.getOwner()->hasTrait<OpTrait::IsTerminator>())
+        return !main.getResultAttr(use.getOperandNumber(), graph::kPinnedAttr);
+    return false;
+  }
+  Value streamOf(Operation *op) {
+    if (!costs)
+      return streamValues[0];
+    if (inBody)
+      return engines[{here, Engine::Compute}];
+    return engines[engineOf(op, *costs)];
+  }
+  void declareDevices() {
+    llvm::SmallDenseSet<std::pair<unsigned, Engine>> used;
+    Block &block = main.getBody().front();
+    bool stages = false;
+    for (Operation &op : block)
+      if (isWork(&op)) {
+        used.insert(engineOf(&op, *costs));
+        if (graph::isTransfer(&op)) {
+          const Value from = baseOf(op.getOperand(0));
+          stages |= isStaged(from) || isStaged(op.getResult(0));
+        }
+      }
+    engines[{0, Engine::Compute}] = streamValues[0];
+    arenas.assign(costs->devices().size(), Value());
+    arenas[0] = arena;
+    for (auto [d, device] : llvm::enumerate(costs->devices())) {
+      const auto index = static_cast<unsigned>(d);
+      constexpr std::pair<Engine, const char *> kEngines[] = {{Engine::Compute, ""}, {Engine::In, ".in"}, {Engine::Out, ".out"}};
+      constexpr sched::StreamKind kKinds[] = {sched::StreamKind::Compute, sched::StreamKind::CopyIn, sched::StreamKind::CopyOut};
+      for (auto [engine, suffix] : kEngines)
+        if (d > 0 && used.contains({index, engine}))
+          engines[{index, engine}] = sched::StreamOp::create(
+              b, main.getLoc(), b.getType<sched::StreamType>(), kKinds[static_cast<size_t>(engine)], sched::DeviceKind::Gpu,
+              device->device.index, device->name + suffix);
+    }
+    if (stages)
+      pinned = sched::ArenaOp::create(b, main.getLoc(), b.getType<sched::ArenaType>(), sched::MemoryKind::Pinned,
+                                      sched::DeviceKind::Cpu, 0, IntegerAttr(), "pinned");
+    for (auto [d, device] : llvm::enumerate(costs->devices()))
+      if (d > 0 && llvm::any_of(used, [&](auto engine) { return engine.first == d; }))
+        arenas[d] = sched::ArenaOp::create(b, main.getLoc(), b.getType<sched::ArenaType>(), sched::MemoryKind::Device,
+                                           sched::DeviceKind::Gpu, device->device.index, IntegerAttr(), device->name + ".memory");
+  }
+  /// A value of the host that is copied from or to an accelerator: pinned memory is what its engines reach directly.
+  bool isStaged(Value value) {
+    Operation *def = value.getDefiningOp();
+    if (!def || !isWork(def) || homeIndexOf(value, *costs) != 0)
+      return false;
+    return graph::isTransfer(def) || isTransferred(value);
+  }
+  bool isTransferred(Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return graph::isTransfer(user) || (isView(user) && isTransferred(user->getResult(0)));
+    });
+  }
+  sched::DeviceKind kindOf(unsigned device) { return device == 0 ? sched::DeviceKind::Cpu : sched::DeviceKind::Gpu; }
+  uint64_t indexOf(unsigned device) { return costs ? costs->devices()[device]->device.index : 0; }
+  unsigned homeOf(Value value) { return !costs ? 0 : inBody ? here : homeIndexOf(value, *costs); }
+
   //===-- Declarations -------------------------------------------------------------------------------------------===//
 
   sched::BufferType bufferType() { return b.getType<sched::BufferType>(); }
@@ -101,6 +201,8 @@ private:
                                                      s == 0 ? "cpu" : "cpu" + std::to_string(s)));
     arena = sched::ArenaOp::create(b, main.getLoc(), b.getType<sched::ArenaType>(), sched::MemoryKind::Device,
                                    sched::DeviceKind::Cpu, 0, IntegerAttr(), "memory");
+    if (costs)
+      declareDevices();
     Operation *ret = main.getBody().front().getTerminator();
     llvm::DenseSet<Attribute> written;
     for (unsigned i = 0; i < ret->getNumOperands(); ++i)
@@ -117,7 +219,8 @@ private:
         buffers[arg] = stateBuffers[state] = sched::StateOp::create(b, arg.getLoc(), bufferType(), kind, state, sched::DeviceKind::Cpu, 0, type);
       } else {
         buffers[arg] = sched::InputOp::create(b, arg.getLoc(), bufferType(),
-                                              attrOf(arg.getArgNumber(), true, graph::kNameAttr).getValue(), false, type);
+                                              attrOf(arg.getArgNumber(), true, graph::kNameAttr).getValue(),
+                                              main.getArgAttr(arg.getArgNumber(), graph::kPinnedAttr) != nullptr, type);
       }
     }
     for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
@@ -131,8 +234,8 @@ private:
       } else {
         StringAttr name = attrOf(i, false, graph::kNameAttr);
         scope.destinations.push_back(sched::OutputOp::create(b, main.getLoc(), bufferType(),
-                                                             name ? name.str() : "out" + std::to_string(i), false,
-                                                             type));
+                                                             name ? name.str() : "out" + std::to_string(i),
+                                                             main.getResultAttr(i, graph::kPinnedAttr) != nullptr, type));
       }
     }
     for (Value destination : scope.destinations)
@@ -160,17 +263,26 @@ private:
         auto type = cast<RankedTensorType>(result.getType());
         if (kept.contains(result))
           buffers[result] = sched::StateOp::create(b, result.getLoc(), bufferType(), sched::StateKind::Derived,
-                                                   "derived." + std::to_string(count++), sched::DeviceKind::Cpu, 0, type);
+                                                   "derived." + std::to_string(count++), kindOf(homeOf(result)), indexOf(homeOf(result)),
+                                                   type);
         else
-          buffers[result] = slot(result.getLoc(), type);
+          buffers[result] = slot(result);
       }
   }
 
-  Value slot(Location loc, RankedTensorType type) {
+  Value slot(Value result) {
+    Value in = arena;
+    if (costs)
+      in = !inBody && isStaged(result) ? pinned : arenas[homeOf(result)];
+    return slot(result.getLoc(), cast<RankedTensorType>(result.getType()), in);
+  }
+  /// In the memory where the program, or the body, is scheduled.
+  Value slot(Location loc, RankedTensorType type) { return slot(loc, type, costs ? arenas[here] : arena); }
+  Value slot(Location loc, RankedTensorType type, Value in) {
     OpBuilder::InsertionGuard guard(b);
     if (firstPhase)
       b.setInsertionPoint(firstPhase);
-    return sched::BufferOp::create(b, loc, bufferType(), arena, IntegerAttr(), type, "t" + std::to_string(numSlots++));
+    return sched::BufferOp::create(b, loc, bufferType(), in, IntegerAttr(), type, "t" + std::to_string(numSlots++));
   }
 
   /// What the step makes, or a body: in the bytes of the destination that it becomes, where that is safe; else in the
@@ -198,7 +310,7 @@ private:
         if (auto at = direct.find(result); at != direct.end())
           buffers[result] = view(scope.destinations[at->second], result.getType());
         else
-          buffers[result] = slot(result.getLoc(), cast<RankedTensorType>(result.getType()));
+          buffers[result] = slot(result);
       }
   }
 
@@ -229,6 +341,8 @@ private:
       auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
       return kernel && mayOverwrite(kernel, operand.getOperandNumber());
     }
+    if (graph::isTransfer(operand.getOwner()))
+      return false;
     // A carried value's first version.
     auto control = cast<graph::ControlOpInterface>(operand.getOwner());
     return result.getResultNumber() < control.numCarried() &&
@@ -239,8 +353,16 @@ private:
 
   void emit(Operation *op, Value stream) {
     if (auto launch = dyn_cast<graph::LaunchOp>(op))
-      emitLaunch(launch, stream);
-    else if (auto cond = dyn_cast<graph::CondOp>(op))
+      return emitLaunch(launch, stream);
+    if (graph::isTransfer(op)) {
+      sched::CopyOp::create(b, op->getLoc(), b.getType<sched::EventType>(), bufferOf(op->getOperand(0)),
+                            bufferOf(op->getResult(0)), stream, ValueRange{}, b.getDenseI32ArrayAttr({}));
+      ++numCopies;
+      return;
+    }
+    // A body is scheduled where its op is.
+    llvm::SaveAndRestore device(here, inBody || !costs ? here : deviceIndexOf(op, *costs));
+    if (auto cond = dyn_cast<graph::CondOp>(op))
       emitBranch(cond, stream);
     else if (auto loop = dyn_cast<graph::WhileOp>(op))
       emitWhile(loop, stream);
@@ -256,7 +378,7 @@ private:
                             stream, ValueRange{}, b.getDenseI32ArrayAttr({}));
   }
   void copy(Location loc, Value from, Value to) {
-    sched::CopyOp::create(b, loc, b.getType<sched::EventType>(), from, to, streamValues[0], ValueRange{},
+    sched::CopyOp::create(b, loc, b.getType<sched::EventType>(), from, to, costs ? engines[{here, Engine::Compute}] : streamValues[0], ValueRange{},
                           b.getDenseI32ArrayAttr({}));
     ++numCopies;
   }
@@ -268,7 +390,7 @@ private:
       OpBuilder::InsertionGuard guard(b);
       b.createBlock(&prepare.getBody());
       for (Operation *op : order.prepare)
-        emit(op, streamValues[0]);
+        emit(op, streamOf(op));
       numPrepared += order.prepare.size();
     }
     auto step = sched::StepOp::create(b, main.getLoc());
@@ -279,6 +401,16 @@ private:
   }
 
   void issueStep(const IssueOrder &order, const Scope &scope) {
+    if (costs) {
+      for (auto [i, op] : llvm::enumerate(order.step)) {
+        Block *block = b.getInsertionBlock();
+        Operation *last = block->empty() ? nullptr : &block->back();
+        emit(op, streamOf(op));
+        if (!inBody && !block->empty() && &block->back() != last)
+          block->back().setAttr(sched::kPlannedAttr, plannedTimes(planned[i]));
+      }
+      return copyResults(scope);
+    }
     // A launch follows what it reads on that stream if it comes next there, else goes to the stream with least work.
     std::vector<int64_t> load(streamValues.size());
     std::vector<Operation *> last(streamValues.size());
@@ -301,6 +433,11 @@ private:
         load[best] += bytesOf(operand.getType());
     }
     copyResults(scope);
+  }
+
+  /// In picoseconds.
+  Attribute plannedTimes(const Planned &plan) {
+    return b.getDenseI64ArrayAttr({static_cast<int64_t>(plan.begin * 1e12), static_cast<int64_t>(plan.end * 1e12)});
   }
 
   void copyResults(const Scope &scope) {
@@ -402,6 +539,7 @@ private:
     Scope scope{&block, std::move(destinations), {}, {}};
     for (size_t i = 0; i < scope.destinations.size(); ++i)
       scope.isState.push_back(i < numStates);
+    llvm::SaveAndRestore body(inBody, true);
     IssueOrder order(block);
     declareStep(order, scope);
     OpBuilder::InsertionGuard guard(b);
@@ -413,6 +551,14 @@ private:
   sched::ProgramOp program;
   OpBuilder b{static_cast<MLIRContext *>(nullptr)};
   std::shared_ptr<SymbolTableCollection> symbols; // of one run
+  const runtime::MachineModel *machine;
+  std::shared_ptr<MachineCosts> costs; ///< of a program on several devices
+  std::vector<Planned> planned;      ///< by op of the step
+  std::map<std::pair<unsigned, Engine>, Value> engines;
+  SmallVector<Value> arenas; ///< by device
+  Value pinned;              ///< arena of the host's values that are copied from or to accelerators
+  unsigned here = 0;         ///< the device for which commands are made
+  bool inBody = false;
   SmallVector<Value> streamValues;
   Scope scope;                     // of @main
   Operation *firstPhase = nullptr; // declarations stand before it
@@ -422,4 +568,9 @@ private:
   llvm::DenseMap<Attribute, Value> stateBuffers;
 };
 } // namespace
+
+std::unique_ptr<Pass> createBuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine) {
+  return std::make_unique<BuildSchedule>(options, machine);
+}
+
 } // namespace tressel::passes

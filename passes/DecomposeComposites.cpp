@@ -2,6 +2,7 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 
 using namespace mlir;
@@ -38,6 +39,8 @@ private:
       Operation *before = op->getPrevNode();
       OpBuilder b(op);
       SmallVector<Value> results = graph::buildDecomposition(b, op);
+      for (auto made = before ? std::next(before->getIterator()) : block.begin(); &*made != op; ++made)
+        graph::copyDevice(op, &*made);
       for (auto [result, by] : llvm::zip_equal(op->getResults(), results))
         result.replaceAllUsesWith(by);
       op->erase();

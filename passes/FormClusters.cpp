@@ -3,6 +3,7 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "mlir/IR/IRMapping.h"
@@ -242,6 +243,7 @@ private:
     }
     graph.reset();
     work.clear();
+    places.clear();
     clones.clear();
     packs.clear();
     erased.clear();
@@ -291,6 +293,8 @@ private:
       if (isComputation(&op)) {
         ops.push_back(&op);
         work[graph->groupOf(&op)] = auction->whole({&op});
+        if (Attribute place = op.getAttr(graph::kDeviceAttr))
+          places[graph->groupOf(&op)] = place;
       }
     // What did not fit together may do so when both have grown: a value that two ops read, and then both read it inside.
     constexpr int sweeps = 3;
@@ -324,6 +328,9 @@ private:
     Ops a = graph->opsOf(producer), b = graph->opsOf(consumer);
     if (static_cast<int64_t>(a.size() + b.size()) > maxOps)
       return false;
+    const Attribute placeA = places.lookup(producer), placeB = places.lookup(consumer);
+    if (placeA && placeB && placeA != placeB)
+      return false;
     SmallVector<Operation *> both;
     both.reserve(a.size() + b.size());
     std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both),
@@ -339,6 +346,8 @@ private:
     if (!joined.provider || joined.seconds > workA.seconds + workB.seconds || graph->blocked(producer, consumer))
       return false;
     graph->join(consumer, producer);
+    if (placeA)
+      places[consumer] = placeA;
     work[consumer] = std::move(joined);
     work.erase(producer);
     return true;
@@ -358,12 +367,12 @@ private:
       ops.front()->erase();
       return;
     }
-    emitCluster(terminator, ops, found->second);
+    emitCluster(terminator, ops, found->second, places.lookup(g));
     ++numClusters;
     numJoined += ops.size() > 1 ? ops.size() : 0;
   }
 
-  void emitCluster(Operation *before, Ops ops, const Work &how) {
+  void emitCluster(Operation *before, Ops ops, const Work &how, Attribute place) {
     bool split = !how.root.empty();
     llvm::SmallDenseSet<Operation *> inRoot(how.root.begin(), how.root.end());
     SmallVector<Operation *> ordered(split ? Ops(how.root) : ops);
@@ -396,6 +405,8 @@ private:
                                             inputs, how.provider->name(), how.bid.params, how.bid.range,
                                             static_cast<uint64_t>(how.bid.grain), how.bid.scratchBytes, IntegerAttr(),
                                             static_cast<uint64_t>(how.bid.packs.size()));
+    if (place)
+      cluster->setAttr(graph::kDeviceAttr, place);
     Block *body = b.createBlock(&cluster.getBody());
     IRMapping map;
     for (Value input : inputs)
@@ -404,7 +415,7 @@ private:
       for (Value operand : op->getOperands())
         if (isImmediate(op, operand) && !map.contains(operand))
           map.map(operand, b.clone(*operand.getDefiningOp())->getResult(cast<OpResult>(operand).getResultNumber()));
-      b.clone(*op, map);
+      b.clone(*op, map)->removeAttr(graph::kDeviceAttr);
       if (split && i + 1 == how.root.size())
         cluster.setRootOps(static_cast<int64_t>(body->getOperations().size()));
     }
@@ -448,6 +459,7 @@ private:
   std::optional<Auction> auction;
   std::optional<ClusterGraph> graph;
   llvm::DenseMap<ClusterGraph::Group, Work> work;
+  llvm::DenseMap<ClusterGraph::Group, Attribute> places; ///< the devices that ops are annotated with
   std::vector<SmallVector<Operation *>> clones;
   llvm::DenseSet<Operation *> erased;
   struct PackLess {

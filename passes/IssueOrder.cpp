@@ -1,6 +1,7 @@
 #include "passes/IssueOrder.h"
 
 #include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 
 #include <set>
@@ -11,7 +12,7 @@ namespace tressel::passes {
 
 bool isView(Operation *op) {
   const op::OpInfo *info = graph::infoOf(op);
-  return info && info->isView;
+  return info && info->isView && !graph::isTransfer(op);
 }
 
 Value baseOf(Value value) {
@@ -23,7 +24,7 @@ Value baseOf(Value value) {
   return value;
 }
 
-bool isWork(Operation *op) { return isa<graph::LaunchOp, graph::ControlOpInterface>(op); }
+bool isWork(Operation *op) { return isa<graph::LaunchOp, graph::ControlOpInterface>(op) || graph::isTransfer(op); }
 
 IssueOrder::IssueOrder(func::FuncOp main) : block(main.getBody().front()) {
   splitPrepare(main);
@@ -63,8 +64,8 @@ void IssueOrder::splitPrepare(func::FuncOp main) {
       continue;
     int64_t in = 0, out = 0;
     auto launch = dyn_cast<graph::LaunchOp>(op);
-    bool known =
-        launch && !isRandom(launch, symbols) && !hasEffects(launch, symbols) && !isSymbolic(launch, symbols);
+    bool known = graph::isTransfer(&op) || (launch && !isRandom(launch, symbols) && !hasEffects(launch, symbols) &&
+                                            !isSymbolic(launch, symbols));
     for (Value operand : op.getOperands()) {
       in += bytesOf(operand.getType());
       known &= prepared.contains(baseOf(operand));

@@ -9,7 +9,7 @@ namespace tressel::passes {
 bool isView(mlir::Operation *op);
 /// The value whose bytes a chain of views shows.
 mlir::Value baseOf(mlir::Value value);
-/// An op that becomes a command: a launch, or one with bodies.
+/// An op that becomes a command: a launch, a transfer, or one with bodies.
 bool isWork(mlir::Operation *op);
 
 class IssueOrder {

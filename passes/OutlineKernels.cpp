@@ -2,6 +2,7 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "mlir/IR/IRMapping.h"
@@ -34,10 +35,14 @@ private:
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (!isa<graph::ClusterOp, graph::PackOp>(op))
         continue;
+      // Where it runs is the launch's affair.
+      const Attribute device = op.removeAttr(graph::kDeviceAttr);
       graph::KernelOp kernel = kernelFor(&op);
       OpBuilder b(&op);
       auto launch = graph::LaunchOp::create(b, op.getLoc(), op.getResultTypes(),
                                             FlatSymbolRefAttr::get(kernel.getSymNameAttr()), op.getOperands());
+      if (device)
+        launch->setAttr(graph::kDeviceAttr, device);
       op.replaceAllUsesWith(launch.getResults());
       op.erase();
     }

@@ -9,6 +9,12 @@
 #include "mlir/Pass/Pass.h"
 #include "tressel/runtime/Decision.h"
 
+#include <functional>
+
+namespace tressel::runtime {
+struct MachineModel;
+}
+
 namespace tressel::passes {
 
 /// Providers in order of preference: of equal bids the first wins. They outlive the passes.
@@ -24,7 +30,14 @@ std::unique_ptr<mlir::Pass> createFormClusters(Providers providers, Decisions *d
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"
 
-/// Makes every pass known by its flag, for tressel-opt.
-void registerPasses(Providers providers);
+// A machine (null: this host alone) outlives the passes.
+std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *machine);
+std::unique_ptr<mlir::Pass> createPlaceClusters(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
+std::unique_ptr<mlir::Pass> createInsertTransfers(const runtime::MachineModel *machine);
+std::unique_ptr<mlir::Pass> createBuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine);
+std::unique_ptr<mlir::Pass> createPlanMemory(const PlanMemoryOptions &options, const runtime::MachineModel *machine);
+
+/// Makes every pass known by its flag, for tressel-opt. `machine` is asked when a pass is made.
+void registerPasses(Providers providers, std::function<const runtime::MachineModel *()> machine);
 
 } // namespace tressel::passes

@@ -4,6 +4,25 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ResolveDevices : Pass<"tressel-resolve-devices", "mlir::ModuleOp"> {
+  let summary = "turn values that are moved into ops that are placed";
+  let description = [{
+    Contract: exact. Stands first. An op is computed where its attribute `tressel.device` says; an op without one that reads a
+    value moved by `to` is computed where the value was moved to, and so is what reads its results, unless moved values
+    disagree. Bodies are computed where their op is, as a whole. Devices that the machine lacks, and ops that only the host can
+    run, are errors at the op. On a machine with one device nothing is left of all this.
+
+    Before and after:
+    ```mlir
+    %0 = tressel.to %x {device = "gpu0"} : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = tressel.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
+    // ----
+    %1 = tressel.exp %x {tressel.device = "gpu0"} : (tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createResolveDevices(nullptr)";
+}
+
 def Simplify : Pass<"tressel-simplify", "mlir::ModuleOp"> {
   let summary = "fold, remove duplicates and dead code, apply algebra";
   let description = [{
@@ -154,6 +173,52 @@ def OutlineKernels : Pass<"tressel-outline-kernels", "mlir::ModuleOp"> {
                     Statistic<"numShared", "shared", "clusters that found an equal kernel">];
 }
 
+def PlaceClusters : Pass<"tressel-place-clusters", "mlir::ModuleOp"> {
+  let summary = "say on which device each launch runs";
+  let description = [{
+    Contract: exact. Stands after outline-kernels, which leaves one launch per cluster and one kernel for equal ones, and before
+    insert-transfers. Annotated launches stay where they are; control flow, and what has effects, stays on the host unless it is
+    annotated. The others go, in the order of how much depends on them, each to where its result is there first by the
+    machine's figures: when the device is free, what copies of its operands take that are not there yet, and what its results take
+    back to the host where they are the program's. Values of parameters alone are copied ahead of the step. A device whose memory is full
+    takes no more. As this looks at one launch at a time, all on each one device is tried too, and the best of these ways
+    is taken. What a launch would have taken elsewhere is its decision.
+
+    Before and after:
+    ```mlir
+    %0 = tressel.launch @matmul_0(%x, %w) : (...) -> tensor<4096x4096xf32>
+    // ----
+    %0 = tressel.launch @matmul_0(%x, %w) {tressel.device = "gpu0"} : (...) -> tensor<4096x4096xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createPlaceClusters(nullptr)";
+  let statistics = [Statistic<"numPlaced", "placed", "launches on accelerators">];
+}
+
+def InsertTransfers : Pass<"tressel-insert-transfers", "mlir::ModuleOp"> {
+  let summary = "copy values to where they are read";
+  let description = [{
+    Contract: exact. Stands between place-clusters and build-schedule. A value that is read on a device other than the one
+    that made it is copied there once, for all who read it there; by way of the host where the machine has no route. Arguments and constants
+    lie on the host, and results come back to it. Views are views of the copy. Constants in bodies on an accelerator come in as
+    invariants.
+
+    Before and after:
+    ```mlir
+    %0 = tressel.launch @exp_0(%x) {tressel.device = "gpu0"} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+    // ----
+    %0 = tressel.to %x {device = "gpu0"} : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = tressel.launch @exp_0(%0) {tressel.device = "gpu0"} : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = tressel.to %1 {device = "cpu"} : (tensor<4xf32>) -> tensor<4xf32>
+    return %2 : tensor<4xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createInsertTransfers(nullptr)";
+  let dependentDialects = ["mlir::func::FuncDialect"];
+  let statistics = [Statistic<"numTransfers", "transfers", "copies between devices">];
+}
+
 def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
   let summary = "turn @main into a sched.program";
   let description = [{
@@ -162,6 +227,11 @@ def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
     live goes first; among equals, and by default, program order. What depends on parameters and constants only moves
     to `prepare` unless it makes much of little. A result is computed in the output's bytes; it is copied where it is
     an input, a constant or state, or is returned twice.
+
+    A program that insert-transfers left on several devices gets a stream for each engine of a device, an arena for each
+    memory, and one of pinned memory for what the host exchanges with accelerators. Its order is that in which commands begin by the machine's
+    figures, when each engine takes, of what is ready and fits into memory, the command with the longest way to the end
+    (ListSchedule.h). The predicted times, in picoseconds, are the attribute `sched.planned`, until plan-memory has used them.
 
     Before and after:
     ```mlir
@@ -181,6 +251,7 @@ def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
     }
     ```
   }];
+  let constructor = "tressel::passes::createBuildSchedule({}, nullptr)";
   let dependentDialects = ["tressel::sched::SchedDialect"];
   let options = [Option<"streams", "streams", "int64_t", "1", "compute streams to spread independent work over">];
   let statistics = [Statistic<"numPrepared", "prepared", "launches moved to prepare">,
@@ -193,6 +264,9 @@ def PlanMemory : Pass<"tressel-plan-memory", "mlir::ModuleOp"> {
     Contract: exact. Stands after the order is fixed, before insert-waits, since reuse of bytes is what makes write-
     after-read edges. Offsets are multiples of 64. A buffer lives from its first writer to its last reader in issue
     order. The result of a kernel that reads an operand point by point takes the bytes of that operand where it dies.
+    Where commands have predicted times (build-schedule), a buffer lives until the last who touches it is predicted to end, so that
+    nobody waits for bytes while others are free; if that is more than an accelerator has, until that command is issued, and if that is
+    too much as well, it is an error with the bytes and the lines.
     `peak` is what the plan needs; `at_least` the largest sum of bytes live at one command, which no plan of this
     order can beat.
 
@@ -207,6 +281,7 @@ def PlanMemory : Pass<"tressel-plan-memory", "mlir::ModuleOp"> {
     %b = sched.buffer in %memory at 0 : tensor<64xf32>
     ```
   }];
+  let constructor = "tressel::passes::createPlanMemory({}, nullptr)";
   let options = [Option<"inPlace", "in-place", "bool", "true", "let results take the bytes of operands that die">];
   let statistics = [Statistic<"numInPlace", "in-place", "buffers that took a dying operand's bytes">];
 }

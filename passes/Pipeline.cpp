@@ -26,7 +26,9 @@ struct Stage {
 /// The order, and why.
 const std::vector<Stage> &stages() {
   static const std::vector<Stage> all = {
-      // First of all, so that everything after it works on less.
+      // First of all: from here on where an op is computed is an attribute of it, and nothing else.
+      {"resolve-devices", Contract::Exact, false, [](auto &options) { return createResolveDevices(options.machine); }},
+      // Before the rest, so that everything after it works on less.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
       // Before clustering: a row kernel found among primitives is the same whether a model called softmax or wrote it
       // out.
@@ -47,15 +49,19 @@ const std::vector<Stage> &stages() {
       {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers, options.decisions); }},
       // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
       {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
+      // Clusters, not single ops, which would be mispriced; outlined, so that equal ones are priced once.
+      {"place-clusters", Contract::Exact, true, [](auto &options) { return createPlaceClusters(options.machine, options.decisions); }},
+      // Once it is known who reads what where.
+      {"insert-transfers", Contract::Exact, false, [](auto &options) { return createInsertTransfers(options.machine); }},
       // The order of commands is settled here and nowhere else.
       {"build-schedule", Contract::Exact, false,
        [](auto &options) {
          BuildScheduleOptions o;
          o.streams = options.streams;
-         return createBuildSchedule(o);
+         return createBuildSchedule(o, options.machine);
        }},
       // Lifetimes need the order.
-      {"plan-memory", Contract::Exact, false, [](auto &) { return createPlanMemory(); }},
+      {"plan-memory", Contract::Exact, false, [](auto &options) { return createPlanMemory(PlanMemoryOptions(), options.machine); }},
       // Reuse of bytes makes write-after-read edges, so waits come after memory.
       {"insert-waits", Contract::Exact, false, [](auto &) { return createInsertWaits(); }},
       // The proof, of what is really emitted.
@@ -207,15 +213,18 @@ std::string formatTimings(ArrayRef<PassTime> timings) {
   return text + llvm::formatv("{0,10:f6} 100.0%  total\n", total).str();
 }
 
-void registerPasses(Providers providers) {
+void registerPasses(Providers providers, std::function<const runtime::MachineModel *()> machine) {
+  registerPass([machine] { return createResolveDevices(machine()); });
   registerPass([] { return createSimplify(); });
   registerPass([] { return createSplitReductions(); });
   registerPass([providers] { return createDecomposeComposites(providers); });
   registerPass([providers] { return createAssignLayouts(providers); });
   registerPass([providers] { return createFormClusters(providers); });
   registerPass([] { return createOutlineKernels(); });
-  registerPass([] { return createBuildSchedule(); });
-  registerPass([] { return createPlanMemory(); });
+  registerPass([machine] { return createPlaceClusters(machine()); });
+  registerPass([machine] { return createInsertTransfers(machine()); });
+  registerPass([machine] { return createBuildSchedule(BuildScheduleOptions(), machine()); });
+  registerPass([machine] { return createPlanMemory(PlanMemoryOptions(), machine()); });
   registerPass([] { return createInsertWaits(); });
   registerPass([] { return createVerifySchedule(); });
 }

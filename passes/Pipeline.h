@@ -29,6 +29,8 @@ struct PipelineOptions {
   /// Stop after the pass of this name (its first occurrence); empty: run all.
   std::string stopAfter;
   int64_t streams = 1; ///< compute streams of the CPU
+  /// What the program is placed on; it outlives the call. Null, or without accelerators: this host alone.
+  const runtime::MachineModel *machine = nullptr;
   /// Interpret the program before and after each pass and name the one that changed the result beyond its contract.
   bool verifyEach = false;
   /// Flops and bytes that verifyEach interprets at once, some seconds of it. A larger program is checked in pieces, each

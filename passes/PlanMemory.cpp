@@ -4,6 +4,7 @@
 #include "ir/graph/Structure.h"
 #include "ir/sched/Sched.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/MachineModel.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <limits>
@@ -143,16 +144,17 @@ int64_t placeSymbolic(std::vector<Slot> &slots, ArrayRef<size_t> symbolic, int64
 
 class PlanMemory : public impl::PlanMemoryBase<PlanMemory> {
 public:
-  using PlanMemoryBase::PlanMemoryBase;
+  PlanMemory(const PlanMemoryOptions &options, const runtime::MachineModel *machine) : PlanMemoryBase(options), machine(machine) {}
 
   void runOnOperation() override {
     symbols = std::make_shared<SymbolTableCollection>();
     for (auto program : getOperation().getOps<sched::ProgramOp>())
-      plan(program);
+      if (failed(plan(program)))
+        return signalPassFailure();
   }
 
 private:
-  void plan(sched::ProgramOp program) {
+  LogicalResult plan(sched::ProgramOp program) {
     Commands commands;
     for (Region *phase :
          {program.getPrepare() ? &program.getPrepare().getBody() : nullptr, &program.getStep().getBody()})
@@ -163,25 +165,23 @@ private:
     for (auto arena : program.getBody().getOps<sched::ArenaOp>()) {
       std::vector<sched::BufferOp> buffers;
       std::vector<Slot> slots = slotsOf(arena, commands, buffers);
-      SmallVector<size_t> symbolic;
       const int64_t leastLive = mostLive(slots);
-      for (auto [i, slot] : llvm::enumerate(slots))
-        if (dim::isSymbolic(slot.bytes))
-          symbolic.push_back(i);
-      std::vector<Slot> fixed = slots; // those of symbolic size stand behind
-      for (size_t i : symbolic)
-        fixed[i] = {};
-      constexpr size_t kAllPairs = 2000;
-      std::vector<Slot> placed = placeByTime(fixed);
-      if (slots.size() <= kAllPairs)
-        if (std::vector<Slot> bySize = placeBySize(fixed, mostLive(fixed)); endOf(bySize) <= endOf(placed))
-          placed = std::move(bySize);
-      int64_t end = endOf(placed);
-      if (!symbolic.empty()) {
-        for (size_t i : symbolic)
-          placed[i] = slots[i];
-        end = placeSymbolic(placed, symbolic, end);
+      const std::optional<int64_t> limit = limitOf(arena);
+      // Bytes that are free only when another engine is done with them would make this one wait: so buffers keep theirs
+      // for as long as they are predicted to be read, unless that does not fit.
+      std::vector<Slot> placed = slots;
+      int64_t end = place(slots, placed);
+      if (commands.isPlanned) {
+        std::vector<Slot> longer = slots, placedLonger;
+        extendToEnds(commands, longer);
+        placedLonger = longer;
+        if (int64_t longerEnd = place(longer, placedLonger); !limit || longerEnd <= *limit) {
+          placed = std::move(placedLonger);
+          end = longerEnd;
+        }
       }
+      if (limit && end > *limit)
+        return tooLarge(program, arena, end, *limit, slots, buffers, commands);
       for (sched::BufferOp buffer : buffers)
         buffer.setOffset(placed[*slotIndex(buffer)].offset);
       arena.setSize(end);
@@ -190,6 +190,46 @@ private:
     }
     program.setPeakBytes(peak);
     program.setPeakLowerBoundBytes(bound);
+    for (Commands::Access &access : commands.all)
+      access.command->removeAttr(sched::kPlannedAttr);
+    return success();
+  }
+
+  /// Fills `placed`; returns the bytes that it takes.
+  static int64_t place(ArrayRef<Slot> slots, std::vector<Slot> &placed) {
+    SmallVector<size_t> symbolic;
+    for (auto [i, slot] : llvm::enumerate(slots))
+      if (dim::isSymbolic(slot.bytes))
+        symbolic.push_back(i);
+    std::vector<Slot> fixed(slots.begin(), slots.end()); // those of symbolic size stand behind
+    for (size_t i : symbolic)
+      fixed[i] = {};
+    constexpr size_t kAllPairs = 2000;
+    placed = placeByTime(fixed);
+    if (slots.size() <= kAllPairs)
+      if (std::vector<Slot> bySize = placeBySize(fixed, mostLive(fixed)); endOf(bySize) <= endOf(placed))
+        placed = std::move(bySize);
+    int64_t end = endOf(placed);
+    if (!symbolic.empty()) {
+      for (size_t i : symbolic)
+        placed[i] = slots[i];
+      end = placeSymbolic(placed, symbolic, end);
+    }
+    return end;
+  }
+
+  /// What an accelerator's memory leaves beside the states that lie there.
+  std::optional<int64_t> limitOf(sched::ArenaOp arena) const {
+    if (!machine || arena.getDevice() != sched::DeviceKind::Gpu)
+      return std::nullopt;
+    const runtime::DeviceModel *device = machine->find({runtime::DeviceKind::Gpu, static_cast<uint16_t>(arena.getIndex())});
+    if (!device)
+      return std::nullopt;
+    int64_t left = device->memoryBytes;
+    for (auto state : arena->getBlock()->getOps<sched::StateOp>())
+      if (state.getDevice() == sched::DeviceKind::Gpu && state.getIndex() == arena.getIndex())
+        left -= aligned(sched::bytesOf(state.getTensorType()));
+    return left;
   }
 
   /// Commands by time, those of bodies behind the command that they belong to, and the stretches of time that repeat,
@@ -198,26 +238,60 @@ private:
     struct Access {
       sched::CommandOpInterface command;
       int64_t time;
+      int64_t parent = -1; ///< of a command in a body: the time of the outermost one that it belongs to
     };
     std::vector<Access> all;
+    // By time, in picoseconds: when the command, or the one that it belongs to, is predicted to begin, no earlier than
+    // those before it, and to end.
+    bool isPlanned = false;
+    std::vector<int64_t> begins, ends;
     std::vector<std::pair<int64_t, int64_t>> repeats;
     int64_t now = 0;
   };
-  static void collect(Block &block, Commands &commands) {
+  static void collect(Block &block, Commands &commands, int64_t parent = -1) {
     for (auto command : block.getOps<sched::CommandOpInterface>()) {
       const int64_t begin = commands.now++;
-      commands.all.push_back({command, begin});
+      notePlan(command, commands, parent);
+      commands.all.push_back({command, begin, parent});
       if (command->getNumRegions() == 0)
         continue;
       for (Region &body : command->getRegions())
-        collect(body.front(), commands);
+        collect(body.front(), commands, parent < 0 ? begin : parent);
       if (isa<sched::BranchOp>(*command))
         continue;
       // What the command itself touches, between its bodies, it touches all the time.
       const int64_t end = commands.now++;
-      commands.all.push_back({command, end});
+      notePlan(command, commands, parent);
+      commands.all.push_back({command, end, parent});
       commands.repeats.push_back({begin, end});
     }
+  }
+  static void notePlan(Operation *command, Commands &commands, int64_t parent) {
+    int64_t begin = commands.begins.empty() ? 0 : commands.begins.back(), end = begin;
+    if (auto planned = command->getAttrOfType<DenseI64ArrayAttr>(sched::kPlannedAttr); planned && planned.size() == 2) {
+      commands.isPlanned = true;
+      begin = std::max(begin, planned[0]);
+      end = std::max(begin, planned[1]);
+    } else if (parent >= 0) {
+      end = commands.ends[static_cast<size_t>(parent)];
+    }
+    commands.begins.push_back(begin);
+    commands.ends.push_back(end);
+  }
+
+  /// A buffer lives until all who touch it have ended: over all commands that begin before.
+  void extendToEnds(const Commands &commands, std::vector<Slot> &slots) const {
+    for (auto [i, slot] : llvm::enumerate(slots)) {
+      if (slot.last < 0 || isWithinBody(slot, commands))
+        continue;
+      auto after = std::lower_bound(commands.begins.begin(), commands.begins.end(), endOfSlot[i].all);
+      slot.last = std::max(slot.last, static_cast<int64_t>(after - commands.begins.begin()) - 1);
+    }
+  }
+  /// A body's commands are of one stream.
+  static bool isWithinBody(const Slot &slot, const Commands &commands) {
+    const int64_t parent = commands.all[static_cast<size_t>(slot.first)].parent;
+    return parent >= 0 && commands.all[static_cast<size_t>(slot.last)].parent == parent;
   }
 
   /// What is touched in a stretch that repeats, and outside of it, lives through all of it: it comes from another
@@ -258,12 +332,17 @@ private:
         slots.push_back({aligned(bytesWithViews(buffer->getResult(0), sched::bytesOf(buffer.getTensorType())))});
         buffers.push_back(buffer);
       }
+    endOfSlot.assign(slots.size(), {});
     touchedAt.assign(static_cast<size_t>(commands.now), {});
-    for (auto [command, time] : commands.all)
+    for (auto [command, time, parent] : commands.all)
       for (OperandRange operands : {command.getReads(), command.getWrites()})
         for (Value operand : operands)
           if (std::optional<size_t> at = slotIndex(sched::rangeOf(operand).base)) {
             Slot &slot = slots[*at];
+            EndOfSlot &ends = endOfSlot[*at];
+            if (slot.last != time)
+              ends.before = ends.all;
+            ends.all = std::max(ends.all, commands.ends[static_cast<size_t>(time)]);
             slot.first = std::min(slot.first, time);
             slot.last = std::max(slot.last, time);
             if (!commands.repeats.empty())
@@ -271,14 +350,14 @@ private:
           }
     extendOverRepeats(commands, slots);
     if (inPlace)
-      for (auto [command, time] : commands.all)
+      for (auto [command, time, parent] : commands.all)
         if (auto launch = dyn_cast<sched::LaunchOp>(*command))
-          shareWithOperand(launch, time, slots);
+          shareWithOperand(launch, time, slots, commands);
     return slots;
   }
 
   /// Lets the result of a launch take the slot of an operand that dies there.
-  void shareWithOperand(sched::LaunchOp launch, int64_t time, std::vector<Slot> &slots) {
+  void shareWithOperand(sched::LaunchOp launch, int64_t time, std::vector<Slot> &slots, const Commands &commands) {
     if (launch.getWrites().size() != 1)
       return;
     std::optional<size_t> from = slotIndex(sched::rangeOf(launch.getWrites()[0]).base);
@@ -290,10 +369,12 @@ private:
       std::optional<size_t> to = slotIndex(range.base);
       if (!to || *to == *from || slots[*to].last != time || range.offset != 0 ||
           slots[*to].bytes != slots[*from].bytes || !mayOverwrite(kernel, static_cast<unsigned>(i)) ||
-          readsOtherwise(launch, range.base, kernel))
+          readsOtherwise(launch, range.base, kernel) ||
+          endOfSlot[*to].before > commands.begins[static_cast<size_t>(time)]) // it is being copied, say
         continue;
       slots[*to].last = slots[*from].last;
       slots[*from] = {};
+      endOfSlot[*to] = {endOfSlot[*from].all, std::max(endOfSlot[*from].before, endOfSlot[*to].all)};
       sharedWith[*from] = *to;
       ++numInPlace;
       return;
@@ -333,10 +414,47 @@ private:
     return slot;
   }
 
+  /// Names the command at which most is live, with the largest buffers.
+  LogicalResult tooLarge(sched::ProgramOp program, sched::ArenaOp arena, int64_t needed, int64_t limit, ArrayRef<Slot> slots,
+                         std::vector<sched::BufferOp> &buffers, Commands &commands) {
+    const std::string device = runtime::nameOf({runtime::DeviceKind::Gpu, static_cast<uint16_t>(arena.getIndex())});
+    std::vector<int64_t> live(static_cast<size_t>(commands.now) + 1, 0);
+    for (const Slot &slot : slots)
+      if (slot.last >= 0) {
+        live[static_cast<size_t>(slot.first)] += slot.bytes;
+        live[static_cast<size_t>(slot.last) + 1] -= slot.bytes;
+      }
+    std::partial_sum(live.begin(), live.end(), live.begin());
+    const auto at = static_cast<size_t>(std::max_element(live.begin(), live.end()) - live.begin());
+    Operation *command = at < commands.all.size() ? commands.all[at].command.getOperation() : program.getOperation();
+    InFlightDiagnostic error = command->emitError("the program needs ") << needed << " bytes on " << device << ", which has " << limit
+                                                                        << " for them; here " << live[at] << " are live";
+    SmallVector<std::pair<int64_t, size_t>> largest;
+    for (auto [i, buffer] : llvm::enumerate(buffers))
+      if (slotIndex(buffer) == i && slots[i].first <= static_cast<int64_t>(at) && slots[i].last >= static_cast<int64_t>(at))
+        largest.push_back({-slots[i].bytes, i});
+    llvm::sort(largest);
+    constexpr size_t kMost = 4;
+    for (auto [bytes, i] : ArrayRef(largest).take_front(kMost))
+      error.attachNote(buffers[i]->getLoc()) << -bytes << " bytes of them: " << buffers[i].getTensorType();
+    return error;
+  }
+
+  /// In picoseconds: when all who touch a slot have ended, and all but the last.
+  struct EndOfSlot {
+    int64_t all = 0, before = 0;
+  };
+  std::vector<EndOfSlot> endOfSlot;
+  const runtime::MachineModel *machine;
   llvm::DenseMap<Operation *, size_t> slotOf;
   std::vector<SmallVector<size_t, 0>> touchedAt;  ///< slots by time, where something repeats
   std::vector<size_t> sharedWith;                 ///< a slot that gave its buffers away names the one that has them
   std::shared_ptr<SymbolTableCollection> symbols; // of one run
 };
 } // namespace
+
+std::unique_ptr<Pass> createPlanMemory(const PlanMemoryOptions &options, const runtime::MachineModel *machine) {
+  return std::make_unique<PlanMemory>(options, machine);
+}
+
 } // namespace tressel::passes

@@ -2,6 +2,7 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/op/Infer.h"
 #include "tressel/runtime/Dim.h"
@@ -72,6 +73,7 @@ private:
     // The dimensions that are reduced already have size 1 in the second.
     OpBuilder b(op);
     Operation *first = graph::createOp(b, op->getLoc(), info, op->getOperands(), {axes, true});
+    graph::copyDevice(op, first);
     op->setOperand(0, first->getResult(0));
     ++numSplit;
   }

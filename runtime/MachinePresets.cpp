@@ -4,6 +4,7 @@
 
 #include "Concat.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/File.h"
 
 #include <algorithm>
 #include <functional>
@@ -197,6 +198,22 @@ MachineModel machinePreset(std::string_view name) {
     known += concat(known.empty() ? "" : ", ", preset.name);
   }
   throw InputError(concat("there is no machine '", name, "'; known are: ", known));
+}
+
+MachineModel machineNamed(std::string_view name) {
+  if (name == "cpu")
+    return hostMachine();
+  if (!name.starts_with("sim:"))
+    throw InputError(concat("there is no machine '", name, "'; machines are cpu, sim:NAME and sim:FILE.json"));
+  name.remove_prefix(4);
+  if (!name.ends_with(".json"))
+    return machinePreset(name);
+  const FileBytes file = loadFile(std::string(name));
+  try {
+    return parseMachine({reinterpret_cast<const char *>(file.bytes.data()), file.bytes.size()});
+  } catch (const InputError &e) {
+    throw InputError(concat(name, ": ", e.message()));
+  }
 }
 
 } // namespace tressel::runtime

@@ -44,6 +44,24 @@ def FlattenOp : View<"flatten"> {
   let numpy = "np.reshape(x, x.shape[:start_axis] + (math.prod(x.shape[start_axis:]),))";
   let example = "flatten(tensor({{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}}))";
 }
+def ToOp : View<"to"> {
+  let summary = "x in the memory of `device` (\"cpu\", \"gpu0\"); what reads it is computed there";
+  let description = [{
+    The values stay. In a compiled program ops that read the result are computed on the device, and so is what reads theirs,
+    unless they are placed otherwise ([devices](devices.md)). Only machines that have the device compile it.
+    - (C1) `device` is not empty.
+  }];
+  let arguments = (ins Tensor:$x, Str:$device);
+  let types = [{
+    if (device.empty())
+      return fail(1, "names no device");
+    return result(x);
+  }];
+  let isIdentity = "nullptr";
+  let samples = ["device: cpu"];
+  let numpy = "np.array(x)";
+  let example = "to(tensor({1, 2, 3}), \"cpu\")";
+}
 def TransposeOp : ShapeOp<"transpose"> {
   let summary = "Dimensions permuted: dimension i of the result is dimension permutation[i] of x; reversed by default";
   let description = [{

@@ -37,6 +37,10 @@ namespace tressel::sched {
 
 void registerDialect(mlir::DialectRegistry &registry);
 
+/// On a command of a step over several devices, while it is compiled: array<i64: begin, end>, in picoseconds, as the
+/// machine's model predicts.
+inline constexpr llvm::StringLiteral kPlannedAttr = "sched.planned";
+
 /// The declaration that a chain of views ends in, and the bytes between its start and the buffer's.
 struct BufferRange {
   mlir::Operation *base = nullptr; ///< input, output, state, constant or buffer op

@@ -191,3 +191,11 @@ func.func @take_c3(%x: tensor<1x1x1x1xf32>, %i: tensor<1x1x1x1x1x1xi64>) -> tens
   %0 = tressel.take %x, %i : (tensor<1x1x1x1xf32>, tensor<1x1x1x1x1x1xi64>) -> tensor<1xf32>
   return %0 : tensor<1xf32>
 }
+
+// -----
+
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{to: (C1) names no device}}
+  %0 = tressel.to %x {device = ""} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -25,7 +25,7 @@
 // TIMES: total
 
 // NEEDED: error: the pass 'plan-memory' cannot be disabled: what follows needs it
-// UNKNOWN: error: there is no pass 'polish' to disable; the passes are simplify, decompose-composites
+// UNKNOWN: error: there is no pass 'polish' to disable; the passes are resolve-devices, simplify, decompose-composites
 func.func @main(%x: tensor<16x64xf32> {tressel.name = "x"}, %w: tensor<64x32xf32> {tressel.state = "w"},
                 %b: tensor<32xf32> {tressel.state = "b"}) -> (tensor<16x32xf32> {tressel.name = "y"}) {
   %0 = tressel.matmul %x, %w : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>

@@ -11,6 +11,8 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Pipeline.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/MachineModel.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -29,6 +31,21 @@ llvm::cl::list<std::string> disabled("tressel-disable-pass", llvm::cl::CommaSepa
                                      llvm::cl::desc("passes that --tressel-pipeline leaves out"));
 llvm::cl::opt<std::string> stopAfter("tressel-stop-after", llvm::cl::desc("last pass of --tressel-pipeline"));
 llvm::cl::opt<int64_t> streams("tressel-streams", llvm::cl::init(1), llvm::cl::desc("compute streams of the CPU"));
+
+llvm::cl::opt<std::string> machineName("tressel-machine", llvm::cl::desc("what programs are placed on: sim:NAME or sim:FILE.json"));
+
+/// Null: this host alone.
+const runtime::MachineModel *machine() {
+  if (machineName.empty())
+    return nullptr;
+  try {
+    static const runtime::MachineModel model = runtime::machineNamed(machineName);
+    return &model;
+  } catch (const Error &error) {
+    llvm::errs() << "--tressel-machine: " << error.message() << "\n";
+    std::exit(1);
+  }
+}
 
 llvm::cl::opt<bool>
     ownKernels("tressel-kernels-of-this-machine",
@@ -59,6 +76,7 @@ struct WholePipeline : mlir::PassWrapper<WholePipeline, mlir::OperationPass<mlir
     options.disabled = {disabled.begin(), disabled.end()};
     options.stopAfter = stopAfter;
     options.streams = streams;
+    options.machine = machine();
     options.verifyEach = verifyEach;
     options.verifyWork = verifyWork;
     options.timings = &timings;
@@ -75,7 +93,7 @@ int main(int argc, char **argv) {
   graph::registerDialects(registry);
   sched::registerDialect(registry);
   mlir::registerTransformsPasses();
-  passes::registerPasses(tools::modelProviders());
+  passes::registerPasses(tools::modelProviders(), machine);
   mlir::PassRegistration<WholePipeline>();
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, "Tressel's optimizer driver\n", registry);

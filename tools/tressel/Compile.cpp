@@ -67,7 +67,10 @@ std::string timingTable(const Program &program) {
 } // namespace
 
 int compileCommand(const CompileArgs &args) {
-  checkDevice(args.device);
+  const bool isSimulated = args.device.starts_with("sim:");
+  if (!isSimulated)
+    checkDevice(args.device);
+  const runtime::MachineModel machine = runtime::machineNamed(args.device);
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   if (args.model.ends_with(".tsl"))
@@ -88,6 +91,10 @@ int compileCommand(const CompileArgs &args) {
   if (std::string problem = compiler().checkDisabledPasses(args.disabledPasses); !problem.empty())
     throw UsageError("--disable-pass: " + problem);
   const bool package = args.emit == "package";
+  if (isSimulated)
+    request.machine = &machine;
+  if (isSimulated && package)
+    throw UsageError("--device " + args.device + ": packages are for cpu; --emit placed or schedule shows the program for other machines");
   if (args.format != "package" && (!package || args.output == "-"))
     throw UsageError("--format " + args.format + " makes two files, so it goes neither with --emit nor to standard output");
   const std::string suffix = std::filesystem::path(args.output).extension().string();

@@ -4,6 +4,7 @@
 
 #include "ir/op/OpInfo.h"
 #include "tressel/runtime/Decision.h"
+#include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <functional>
@@ -50,6 +51,7 @@ struct CompileRequest {
   bool useCache = true; ///< kernels kept on disk
   bool measure = false, winograd = false; ///< as in CompileOptions
   bool explain = false; ///< the schedule alone, without code, and what the passes chose
+  const runtime::MachineModel *machine = nullptr; ///< as CompileOptions::machine
   std::vector<std::string> disabledPasses;
   std::string emit;                      ///< as CompileOptions::emit
   std::function<void(std::string)> sink; ///< receives the text of `emit`

@@ -271,6 +271,7 @@ public:
     codegen::CompileReport report;
     codegen::CompileOptions options;
     options.cpu = request.cpu;
+    options.machine = request.machine;
     options.allowLibrary = request.allowLibrary;
     options.deterministic = request.deterministic;
     options.measure = request.measure;

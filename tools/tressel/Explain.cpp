@@ -4,27 +4,16 @@
 #include "tools/tressel/Timelines.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
-#include "tressel/runtime/File.h"
 #include "tressel/runtime/Instantiate.h"
 
 namespace tressel::tool {
 
 static runtime::MachineModel machineOf(const std::string &device) {
-  if (device == "cpu")
-    return runtime::hostMachine();
-  if (!device.starts_with("sim:")) {
+  if (device != "cpu" && !device.starts_with("sim:")) {
     checkDevice(device); // throws
     throw UsageError("--device: predictions are for cpu, sim:NAME or sim:FILE.json");
   }
-  const std::string name = device.substr(4);
-  if (!name.ends_with(".json"))
-    return runtime::machinePreset(name);
-  const runtime::FileBytes file = runtime::loadFile(name);
-  try {
-    return runtime::parseMachine({reinterpret_cast<const char *>(file.bytes.data()), file.bytes.size()});
-  } catch (const InputError &e) {
-    throw InputError(name + ": " + e.message());
-  }
+  return runtime::machineNamed(device);
 }
 
 int explainCommand(const ExplainArgs &args) {
@@ -43,6 +32,7 @@ int explainCommand(const ExplainArgs &args) {
   } else {
     CompileRequest request{
         .path = args.model, .allowLibrary = args.allowLibrary, .winograd = args.winograd, .explain = true};
+    request.machine = &machine;
     for (const auto &[name, size] : sizes)
       request.dims[name] = {size, size};
     Program program = compileWithProgress(request);
@@ -59,8 +49,6 @@ int explainCommand(const ExplainArgs &args) {
     note("what kernels take is predicted for the sizes that the compiler took as typical; for others, fix them in the "
          "model with --dim");
   }
-  if (machine.devices.size() > 1)
-    note("everything runs on the host of '" + machine.name + "': programs are not yet placed on accelerators");
   const runtime::Explanation explanation = runtime::explain(schedule, machine, std::move(decisions));
   if (!args.timeline.empty())
     writeTimelines(args.timeline, schedule, {&explanation.timeline, 1});

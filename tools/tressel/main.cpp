@@ -132,7 +132,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
               "may use oneDNN's kernels, which the package then needs to have installed where it runs");
   c->add_flag("--strip-locations", a.stripLocations, "leave names of files and nodes out of the package");
   c->add_flag("--deterministic", a.deterministic, "the same bits for any number of threads");
-  c->add_option("--device", a.device, "cpu")->capture_default_str();
+  c->add_option("--device", a.device, "the machine: cpu, or with --emit sim:NAME (2gpu-pcie3, ...) or sim:FILE.json")
+      ->capture_default_str();
   c->add_flag("--timings", a.timings, "print on standard error where the time went");
   c->add_flag("--no-cache", a.noCache, "compile everything anew, and keep nothing for the next time");
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");

@@ -2,6 +2,8 @@
 // proved, and no wait of it can be spared.
 #include "passes/Pipeline.h"
 
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/sched/Export.h"
@@ -9,12 +11,16 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/Util.h"
 #include "passes/VerifyEach.h"
 #include "test/support/RandomGraph.h"
 #include "tools/tressel-opt/ModelProviders.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/VerifySchedule.h"
 #include <gtest/gtest.h>
+
+#include <random>
 
 using namespace mlir;
 using namespace tressel;
@@ -55,6 +61,56 @@ TEST_F(PipelineTest, RandomProgramsKeepTheirResults) {
     auto program = programOf(*random.module);
     EXPECT_GE(dim::hint(*program.getPeakBytes()), dim::hint(*program.getPeakLowerBoundBytes())); // may be symbolic
   }
+}
+
+/// Says of some ops, at random, where they are computed, and moves some values.
+void annotate(ModuleOp module, uint64_t seed, unsigned numAccelerators) {
+  std::mt19937_64 random(seed);
+  SymbolTableCollection symbols;
+  auto device = [&] {
+    const uint64_t index = random() % (numAccelerators + 1);
+    return index == 0 ? runtime::DeviceRef{} : runtime::DeviceRef{runtime::DeviceKind::Gpu, static_cast<uint16_t>(index - 1)};
+  };
+  Block &block = (*module.getOps<func::FuncOp>().begin()).getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+    const bool isControl = isa<graph::ControlOpInterface>(op);
+    if ((!isControl && !passes::isComputation(&op)) || passes::hasEffects(&op, symbols))
+      continue;
+    if (random() % 10 < (isControl ? 6 : 3)) {
+      graph::setDevice(&op, device());
+    } else if (random() % 10 == 0 && op.getNumResults() == 1) {
+      OpBuilder b(&op);
+      b.setInsertionPointAfter(&op);
+      Value moved = graph::createTransfer(b, op.getLoc(), op.getResult(0), device());
+      op.getResult(0).replaceAllUsesExcept(moved, moved.getDefiningOp());
+    }
+  }
+}
+
+TEST_F(PipelineTest, RandomProgramsKeepTheirResultsOnSeveralDevices) {
+  int64_t copies = 0, bodies = 0, launches = 0;
+  for (uint64_t seed = 200; seed < 260; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const runtime::MachineModel machine = runtime::machinePreset(seed % 3 == 0 ? "cluster-10gbe" : seed % 3 == 1 ? "2gpu-pcie3" : "4gpu-pcie3");
+    test::RandomGraph random = test::randomGraph(context, seed);
+    annotate(*random.module, seed, static_cast<unsigned>(seed % 3 == 2 ? 4 : 2));
+    passes::PipelineOptions o = options(1);
+    o.verifyEach = true;
+    o.seed = seed;
+    o.machine = &machine;
+    messages.clear();
+    ASSERT_TRUE(succeeded(passes::runPipeline(*random.module, o))) << messages;
+    programOf(*random.module).walk([&](sched::CommandOpInterface command) {
+      if (command.getStream().getDefiningOp<sched::StreamOp>().getDevice() != sched::DeviceKind::Gpu)
+        return;
+      copies += isa<sched::CopyOp>(*command);
+      launches += isa<sched::LaunchOp>(*command);
+      bodies += command->getNumRegions() > 0;
+    });
+  }
+  EXPECT_GT(copies, 100);
+  EXPECT_GT(launches, 100);
+  EXPECT_GT(bodies, 3);
 }
 
 /// Bids as another provider, but next to nothing for images with channels last, and a lot for others.
@@ -114,7 +170,13 @@ TEST_F(PipelineTest, EveryWaitIsNeeded) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::RandomGraph random = test::randomGraph(context, seed, {.minOps = 40, .maxOps = 80});
-    ASSERT_TRUE(succeeded(passes::runPipeline(*random.module, options(3)))) << messages;
+    passes::PipelineOptions o = options(3);
+    const runtime::MachineModel machine = runtime::machinePreset("2gpu-pcie3");
+    if (seed % 2) {
+      annotate(*random.module, seed, 2);
+      o.machine = &machine;
+    }
+    ASSERT_TRUE(succeeded(passes::runPipeline(*random.module, o))) << messages;
     runtime::Schedule schedule = sched::exportSchedule(programOf(*random.module));
     ASSERT_TRUE(runtime::verifySchedule(schedule).empty());
     for (runtime::Command &command : schedule.step.commands)
@@ -228,9 +290,9 @@ TEST_F(PipelineTest, TimesEachPass) {
   std::vector<std::string> names;
   for (const passes::PassTime &time : times)
     names.push_back(time.pass);
-  EXPECT_EQ(names, (std::vector<std::string>{"simplify", "decompose-composites", "simplify", "assign-layouts", "simplify", "split-reductions",
-                                             "form-clusters", "outline-kernels", "build-schedule", "plan-memory",
-                                             "insert-waits"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"resolve-devices", "simplify", "decompose-composites", "simplify", "assign-layouts",
+                                             "simplify", "split-reductions", "form-clusters", "outline-kernels", "place-clusters",
+                                             "insert-transfers", "build-schedule", "plan-memory", "insert-waits"}));
 }
 
 TEST_F(PipelineTest, ExportsKernelsOperandsAndLines) {

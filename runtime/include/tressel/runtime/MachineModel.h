@@ -73,5 +73,8 @@ MachineModel machinePreset(std::string_view name);
 /// This machine's processor: its vector width, threads and memory are read, other figures are typical of servers. The
 /// same on every call. `tressel calibrate` measures them.
 MachineModel hostMachine();
+/// By the name that commands and programs give: "cpu" (this host), "sim:NAME" (a preset), "sim:FILE.json". Throws
+/// InputError for others, and what reading or parsing the file throws, with its name.
+MachineModel machineNamed(std::string_view name);
 
 } // namespace tressel::runtime

@@ -1,0 +1,33 @@
+// Where the ops of a graph are computed, and the op that moves a value to another memory.
+#pragma once
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Operation.h"
+#include "tressel/runtime/Schedule.h"
+
+#include <optional>
+
+namespace tressel::graph {
+
+/// On an op: the device that computes it, by the name that machines give it ("cpu", "gpu0"). Without it the compiler
+/// chooses.
+inline constexpr llvm::StringLiteral kDeviceAttr = "tressel.device";
+/// On an argument or result of @main: the caller promises that its memory is pinned.
+inline constexpr llvm::StringLiteral kPinnedAttr = "tressel.pinned";
+
+inline constexpr runtime::DeviceRef kHost{};
+
+/// Nothing for what is no device's name.
+std::optional<runtime::DeviceRef> parseDevice(llvm::StringRef name);
+/// The annotation of an op; nothing if it has none, or none that names a device.
+std::optional<runtime::DeviceRef> deviceOf(mlir::Operation *op);
+void setDevice(mlir::Operation *op, runtime::DeviceRef device);
+/// `made` stands for `op`, or a part of it, and is computed in the same place.
+void copyDevice(mlir::Operation *op, mlir::Operation *made);
+
+/// The op `to`: its result is the operand, in the memory of another device.
+bool isTransfer(mlir::Operation *op);
+runtime::DeviceRef destinationOf(mlir::Operation *transfer);
+mlir::Value createTransfer(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value, runtime::DeviceRef device);
+
+} // namespace tressel::graph

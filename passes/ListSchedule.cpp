@@ -1,0 +1,211 @@
+#include "passes/ListSchedule.h"
+
+#include "passes/IssueOrder.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+
+#include <limits>
+#include <queue>
+#include <set>
+#include <tuple>
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+unsigned deviceIndexOf(Operation *work, const MachineCosts &costs) {
+  const runtime::DeviceRef device =
+      graph::isTransfer(work) ? graph::destinationOf(work) : graph::deviceOf(work).value_or(graph::kHost);
+  return costs.indexOf(device).value_or(0);
+}
+
+unsigned homeIndexOf(Value base, const MachineCosts &costs) {
+  Operation *def = base.getDefiningOp();
+  return def && isWork(def) ? deviceIndexOf(def, costs) : 0;
+}
+
+std::pair<unsigned, Engine> engineOf(Operation *work, const MachineCosts &costs) {
+  const unsigned device = deviceIndexOf(work, costs);
+  if (!graph::isTransfer(work))
+    return {device, Engine::Compute};
+  const unsigned from = homeIndexOf(baseOf(work->getOperand(0)), costs);
+  return from == 0 ? std::pair(device, Engine::In) : std::pair(from, Engine::Out);
+}
+
+namespace {
+constexpr uint32_t kNone = ~0u;
+
+/// Part 1, cost: how long each op takes, on which engine, and how long the way from its begin to the end is.
+struct Task {
+  Planned planned;
+  double seconds = 0, priority = 0;
+  uint32_t missing = 0;
+  SmallVector<uint32_t, 4> users;
+  SmallVector<uint32_t, 4> reads; ///< values
+  SmallVector<uint32_t, 2> writes;
+};
+
+/// Part 3, memory pressure: what lies on a device until the last reader has ended.
+struct Live {
+  int64_t bytes = 0;
+  unsigned device = 0;
+  uint32_t readers = 0;
+};
+
+class Scheduler {
+public:
+  Scheduler(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function_ref<bool(Value)> isPageable,
+            ArrayRef<int64_t> held)
+      : costs(costs), held(held) {
+    read(step, isPageable);
+    for (size_t i = tasks.size(); i-- > 0;) {
+      Task &task = tasks[i];
+      for (uint32_t user : task.users)
+        task.priority = std::max(task.priority, tasks[user].priority);
+      task.priority += task.seconds;
+    }
+  }
+
+  std::vector<Planned> run();
+
+private:
+  void read(ArrayRef<Operation *> step, llvm::function_ref<bool(Value)> isPageable);
+
+  // Part 2, resources: what is ready on each engine, by priority, then in program order.
+  struct Resource {
+    std::set<std::pair<double, uint32_t>> ready; ///< (-priority, task)
+    uint32_t running = kNone;
+  };
+  static size_t resourceOf(const Task &task) {
+    return task.planned.device * 3 + static_cast<size_t>(task.planned.engine);
+  }
+
+  bool fits(const Task &task) const {
+    return llvm::all_of(task.writes, [&](uint32_t v) {
+      const auto [bytes, device, readers] = values[v];
+      return device == 0 || held[device] + bytes <= costs.devices()[device]->memoryBytes;
+    });
+  }
+
+  MachineCosts &costs;
+  std::vector<Task> tasks;
+  std::vector<Live> values;
+  SmallVector<int64_t> held; ///< by device, now
+};
+
+void Scheduler::read(ArrayRef<Operation *> step, llvm::function_ref<bool(Value)> isPageable) {
+  llvm::DenseMap<Value, uint32_t> indexOf, writerOf;
+  SymbolTableCollection symbols;
+  uint32_t lastEffect = kNone;
+  tasks.resize(step.size());
+  for (auto [i, op] : llvm::enumerate(step)) {
+    Task &task = tasks[i];
+    task.planned.op = op;
+    const unsigned device = deviceIndexOf(op, costs);
+    std::tie(task.planned.device, task.planned.engine) = engineOf(op, costs);
+    auto follow = [&](uint32_t before) {
+      if (!llvm::is_contained(tasks[before].users, i)) {
+        tasks[before].users.push_back(static_cast<uint32_t>(i));
+        ++task.missing;
+      }
+    };
+    for (Value operand : op->getOperands())
+      if (auto at = indexOf.find(baseOf(operand)); at != indexOf.end() && !llvm::is_contained(task.reads, at->second)) {
+        task.reads.push_back(at->second);
+        ++values[at->second].readers;
+        follow(writerOf.lookup(baseOf(operand)));
+      }
+    for (Value result : op->getResults()) {
+      indexOf[result] = static_cast<uint32_t>(values.size());
+      writerOf[result] = static_cast<uint32_t>(i);
+      task.writes.push_back(static_cast<uint32_t>(values.size()));
+      values.push_back({bytesOf(result.getType()), device});
+    }
+    if (graph::isTransfer(op)) {
+      const Value from = baseOf(op->getOperand(0));
+      const unsigned home = homeIndexOf(from, costs);
+      if (const auto way =
+              costs.transfer(home, device, bytesOf(from.getType()), isPageable(home == 0 ? from : op->getResult(0))))
+        task.seconds = way->seconds;
+    } else {
+      task.seconds = costs.seconds(op, device);
+    }
+    if (!graph::isTransfer(op) && hasEffects(op, symbols)) {
+      if (lastEffect != kNone)
+        follow(lastEffect);
+      lastEffect = static_cast<uint32_t>(i);
+    }
+  }
+}
+
+/// Part 4, core.
+std::vector<Planned> Scheduler::run() {
+  std::vector<Resource> resources(costs.devices().size() * 3);
+  std::vector<Planned> order;
+  order.reserve(tasks.size());
+  auto makeReady = [&](uint32_t i) { resources[resourceOf(tasks[i])].ready.insert({-tasks[i].priority, i}); };
+  for (auto [i, task] : llvm::enumerate(tasks))
+    if (task.missing == 0)
+      makeReady(static_cast<uint32_t>(i));
+  using Event = std::pair<double, uint32_t>;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> ends;
+  double now = 0;
+  auto start = [&](Resource &resource, std::set<std::pair<double, uint32_t>>::iterator at) {
+    const uint32_t i = at->second;
+    Task &task = tasks[i];
+    resource.ready.erase(at);
+    resource.running = i;
+    task.planned.begin = now;
+    task.planned.end = now + task.seconds;
+    for (uint32_t value : task.writes)
+      held[values[value].device] += values[value].bytes;
+    order.push_back(task.planned);
+    ends.push({task.planned.end, i});
+  };
+  auto startAll = [&] {
+    constexpr int kWindow = 32; // looked at before an engine waits for memory
+    for (Resource &resource : resources) {
+      if (resource.running != kNone)
+        continue;
+      int seen = 0;
+      for (auto at = resource.ready.begin(); at != resource.ready.end() && seen < kWindow; ++at, ++seen)
+        if (fits(tasks[at->second])) {
+          start(resource, at);
+          break;
+        }
+    }
+  };
+  while (order.size() < tasks.size() || !ends.empty()) {
+    startAll();
+    if (ends.empty()) { // nothing fits: the memory planner finds out whether that is an error
+      Resource *first = nullptr;
+      for (Resource &resource : resources)
+        if (!resource.ready.empty() && (!first || resource.ready.begin()->first < first->ready.begin()->first))
+          first = &resource;
+      start(*first, first->ready.begin());
+    }
+    now = ends.top().first;
+    while (!ends.empty() && ends.top().first == now) {
+      Task &task = tasks[ends.top().second];
+      ends.pop();
+      resources[resourceOf(task)].running = kNone;
+      for (uint32_t value : task.reads)
+        if (Live &live = values[value]; --live.readers == 0)
+          held[live.device] -= live.bytes;
+      for (uint32_t user : task.users)
+        if (--tasks[user].missing == 0)
+          makeReady(user);
+    }
+  }
+  return order;
+}
+} // namespace
+
+std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &costs,
+                                  llvm::function_ref<bool(Value)> isPageable, ArrayRef<int64_t> held) {
+  return Scheduler(step, costs, isPageable, held).run();
+}
+
+} // namespace tressel::passes

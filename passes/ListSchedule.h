@@ -1,0 +1,33 @@
+// The order of a step over several devices: list scheduling in the time that the machine's model predicts.
+#pragma once
+
+#include "passes/MachineCosts.h"
+
+namespace tressel::passes {
+
+/// The engines of a device, each of which runs one command at a time.
+enum class Engine : uint8_t { Compute, In, Out };
+
+struct Planned {
+  mlir::Operation *op = nullptr;
+  unsigned device = 0; ///< of MachineCosts::devices
+  Engine engine = Engine::Compute;
+  double begin = 0, end = 0; ///< seconds from the begin of the step
+};
+
+/// The ops of `step` (in an order in which each stands after what it reads) in the order in which they begin: whenever
+/// an engine is free it takes, of what is ready, the op with the longest way to the end. `isPageable` tells which
+/// values of the host are not in pinned memory; `held` is what lies in a device's memory all the time, in bytes. An op
+/// begins only when its results fit into the memory of its device, unless nothing else is left to wait for.
+std::vector<Planned> listSchedule(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,
+                                  llvm::function_ref<bool(mlir::Value)> isPageable, llvm::ArrayRef<int64_t> held);
+
+/// The device whose engine runs an op, and which of its engines: of a transfer, the accelerator at the end that is not
+/// the host, and between two the one that it comes from.
+std::pair<unsigned, Engine> engineOf(mlir::Operation *work, const MachineCosts &costs);
+/// Where an op of a placed program is computed; of a transfer, where it leads to.
+unsigned deviceIndexOf(mlir::Operation *work, const MachineCosts &costs);
+/// Where the bytes of a value lie: that of the op that makes it, and the host for arguments and constants.
+unsigned homeIndexOf(mlir::Value base, const MachineCosts &costs);
+
+} // namespace tressel::passes

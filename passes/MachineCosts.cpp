@@ -1,0 +1,94 @@
+#include "passes/MachineCosts.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Graph.h"
+#include "tressel/runtime/Dim.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+using runtime::DeviceKind;
+using runtime::DeviceModel;
+using runtime::DeviceRef;
+
+MachineCosts::MachineCosts(const runtime::MachineModel &machine) {
+  for (const DeviceModel &device : machine.devices)
+    if (device.device == DeviceRef{} || device.device.kind == DeviceKind::Gpu)
+      all.push_back(&device);
+  for (const DeviceModel *from : all)
+    for (const DeviceModel *to : all) {
+      Route &route = routes.emplace_back();
+      const runtime::RouteModel *model = machine.route(from->device, to->device);
+      if (!model)
+        continue;
+      route.exists = true;
+      route.pinned = std::min(from->bytesPerSecond, to->bytesPerSecond);
+      for (uint32_t link : model->links) {
+        route.latency += machine.links[link].latencySeconds;
+        route.pinned = std::min(route.pinned, machine.links[link].bytesPerSecond);
+      }
+      route.pageable =
+          model->pageableBytesPerSecond > 0 ? std::min(route.pinned, model->pageableBytesPerSecond) : route.pinned;
+    }
+}
+
+std::optional<unsigned> MachineCosts::indexOf(DeviceRef device) const {
+  for (auto [i, model] : llvm::enumerate(all))
+    if (model->device == device)
+      return static_cast<unsigned>(i);
+  return std::nullopt;
+}
+
+double MachineCosts::seconds(Operation *work, unsigned device) {
+  if (auto launch = dyn_cast<graph::LaunchOp>(work)) {
+    auto [at, isNew] = ofKernel.try_emplace({launch.getKernelAttr(), device});
+    if (!isNew)
+      return at->second;
+    const DeviceModel &model = *all[device];
+    auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+    const Type first = launch.getNumOperands()  ? launch.getOperand(0).getType()
+                       : launch.getNumResults() ? launch.getResult(0).getType()
+                                                : Type();
+    return ofKernel[{launch.getKernelAttr(), device}] =
+               model.commandSeconds + runtime::workSeconds(model, first ? graph::fromMlir(first).dtype : f32,
+                                                           static_cast<double>(kernel.getFlops()),
+                                                           static_cast<double>(kernel.getBytes()),
+                                                           model.efficiencyOf(kernel.getProvider()));
+  }
+  auto bodies = work->getRegions();
+  if (auto scan = dyn_cast<graph::ScanOp>(work))
+    return static_cast<double>(dim::hint(scan.getTrips())) * bodySeconds(bodies[0], device);
+  if (isa<graph::WhileOp>(work))
+    return 2 * bodySeconds(bodies[0], device) + bodySeconds(bodies[1], device);
+  double longest = 0;
+  for (Region &body : bodies)
+    longest = std::max(longest, bodySeconds(body, device));
+  return longest;
+}
+
+double MachineCosts::bodySeconds(Region &body, unsigned device) {
+  double sum = 0;
+  for (Operation &op : body.front())
+    if (isa<graph::LaunchOp, graph::ControlOpInterface>(op))
+      sum += seconds(&op, device);
+  return sum;
+}
+
+std::optional<MachineCosts::Transfer> MachineCosts::transfer(unsigned from, unsigned to, int64_t bytes,
+                                                             bool pageable) const {
+  const Route &route = routes[from * all.size() + to];
+  if (!route.exists)
+    return std::nullopt;
+  Transfer t;
+  t.latency = route.latency;
+  t.seconds =
+      route.latency + static_cast<double>(bytes) / (pageable && (from == 0 || to == 0) ? route.pageable : route.pinned);
+  t.isIn = from == 0;
+  t.engine = t.isIn ? to : from;
+  return t;
+}
+
+} // namespace tressel::passes

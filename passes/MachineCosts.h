@@ -1,0 +1,45 @@
+// What work and transfers take on a machine, by its model: the one place where placement and order get their prices.
+#pragma once
+
+#include "passes/Util.h"
+
+#include "tressel/runtime/MachineModel.h"
+
+namespace tressel::passes {
+
+class MachineCosts {
+public:
+  /// `machine` outlives it.
+  explicit MachineCosts(const runtime::MachineModel &machine);
+
+  /// The devices that a program may use: the host, then the accelerators. Other hosts are other processes.
+  llvm::ArrayRef<const runtime::DeviceModel *> devices() const { return all; }
+  /// Its place among `devices`; nothing if the machine lacks it.
+  std::optional<unsigned> indexOf(runtime::DeviceRef device) const;
+
+  /// Of a launch, or of an op with bodies: a `while` counts as one that runs its body once.
+  double seconds(mlir::Operation *work, unsigned device);
+
+  /// How a copy goes from one memory to another. `pageable`: its end on the host is not pinned.
+  struct Transfer {
+    double latency = 0, seconds = 0; ///< the latency, and all of it
+    unsigned engine = 0;             ///< the device whose engine copies
+    bool isIn = false;               ///< the engine for what comes to it
+  };
+  /// Nothing where no route leads there.
+  std::optional<Transfer> transfer(unsigned from, unsigned to, int64_t bytes, bool pageable) const;
+
+private:
+  double bodySeconds(mlir::Region &body, unsigned device);
+
+  llvm::SmallVector<const runtime::DeviceModel *> all;
+  struct Route {
+    bool exists = false;
+    double latency = 0, pinned = 0, pageable = 0; ///< seconds, bytes per second
+  };
+  std::vector<Route> routes; ///< by from and to
+  mlir::SymbolTableCollection symbols;
+  llvm::DenseMap<std::pair<mlir::Attribute, unsigned>, double> ofKernel;
+};
+
+} // namespace tressel::passes

@@ -1,0 +1,150 @@
+#include "passes/Passes.h"
+#include "passes/Util.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+#include "tressel/runtime/MachineModel.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_RESOLVEDEVICES
+#include "passes/Passes.h.inc"
+
+namespace {
+using runtime::DeviceRef;
+
+class ResolveDevices : public impl::ResolveDevicesBase<ResolveDevices> {
+public:
+  explicit ResolveDevices(const runtime::MachineModel *machine) : machine(machine) {}
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> main = findMain(getOperation());
+    if (failed(main))
+      return signalPassFailure();
+    if (!*main)
+      return;
+    follows.clear();
+    moves.clear();
+    if (failed(resolve(main->getBody().front())))
+      return signalPassFailure();
+    for (Operation *move : moves) {
+      move->getResult(0).replaceAllUsesWith(move->getOperand(0));
+      move->erase();
+    }
+    if (!machine || machine->devices.size() < 2) // there is nothing to choose
+      main->walk([](Operation *op) { op->removeAttr(graph::kDeviceAttr); });
+  }
+
+private:
+  /// Of the two ways to ask for a device, the annotation is stronger than a value that was moved.
+  LogicalResult resolve(Block &block) {
+    for (Operation &op : block.without_terminator()) {
+      if (Attribute named = op.getAttr(graph::kDeviceAttr)) {
+        if (failed(check(&op, named)))
+          return failure();
+      } else if (graph::isTransfer(&op)) {
+        Attribute to = op.getAttr("device");
+        if (failed(check(&op, to)))
+          return failure();
+        follows[op.getResult(0)] = to;
+        moves.push_back(&op);
+        continue;
+      } else if (Attribute device = followed(&op)) {
+        if (isView(&op))
+          follows[op.getResult(0)] = device;
+        else if (!op.hasTrait<OpTrait::ConstantLike>())
+          annotate(&op, device);
+      }
+      if (isa<graph::ControlOpInterface>(op) && failed(resolveBodies(&op)))
+        return failure();
+    }
+    return success();
+  }
+
+  static bool isView(Operation *op) {
+    const op::OpInfo *info = graph::infoOf(op);
+    return info && info->isView;
+  }
+
+  void annotate(Operation *op, Attribute device) {
+    op->setAttr(graph::kDeviceAttr, device);
+    for (Value result : op->getResults())
+      follows[result] = device;
+  }
+
+  /// What the moved values among the operands agree on.
+  Attribute followed(Operation *op) const {
+    Attribute found;
+    for (Value operand : op->getOperands())
+      if (Attribute device = follows.lookup(operand)) {
+        if (found && found != device)
+          return {};
+        found = device;
+      }
+    return found;
+  }
+
+  /// A body is computed where its op is, all of it.
+  LogicalResult resolveBodies(Operation *control) {
+    Attribute device = control->getAttr(graph::kDeviceAttr);
+    const Attribute here = device ? device : StringAttr::get(&getContext(), "cpu");
+    WalkResult walked = control->walk([&](Operation *inner) {
+      if (inner == control || inner->hasTrait<OpTrait::IsTerminator>() || inner->hasTrait<OpTrait::ConstantLike>())
+        return WalkResult::advance();
+      const bool moves = graph::isTransfer(inner);
+      Attribute wanted = inner->getAttr(moves ? StringRef("device") : StringRef(graph::kDeviceAttr));
+      if (wanted && wanted != here) {
+        inner->emitError("is to be ") << (moves ? "moved to " : "computed on ") << cast<StringAttr>(wanted).getValue()
+                                      << ", but stands in a body of '" << control->getName().stripDialect()
+                                      << "', which is computed as a whole on " << cast<StringAttr>(here).getValue()
+                                      << "; name the device around the whole '" << control->getName().stripDialect()
+                                      << "'";
+        return WalkResult::interrupt();
+      }
+      if (moves)
+        this->moves.push_back(inner);
+      else if (device)
+        inner->setAttr(graph::kDeviceAttr, device);
+      return WalkResult::advance();
+    });
+    return failure(walked.wasInterrupted());
+  }
+
+  LogicalResult check(Operation *op, Attribute named) {
+    auto name = dyn_cast_if_present<StringAttr>(named);
+    const std::optional<DeviceRef> device = name ? graph::parseDevice(name) : std::nullopt;
+    if (!device)
+      return op->emitError("names the device ") << named << "; devices are \"cpu\", \"gpu0\", \"gpu1\" and so on";
+    if (*device == graph::kHost)
+      return success();
+    if (const op::OpInfo *info = graph::infoOf(op); info && info->hasEffects)
+      return op->emitError("is to be computed on ")
+             << name.getValue() << ", but does more than compute its results, and that only the host does";
+    if (device->kind == runtime::DeviceKind::Cpu)
+      return op->emitError("is to be computed on ")
+             << name.getValue() << ", but a program has one host, cpu; the others are of other processes";
+    if (machine && machine->find(*device))
+      return success();
+    InFlightDiagnostic error = op->emitError("is to be computed on ") << name.getValue() << ", which ";
+    if (!machine)
+      return error
+             << "this machine does not have; choose one that has it (--device sim:2gpu-pcie3, say, or use_machine)";
+    error << "the machine '" << machine->name << "' does not have; it has ";
+    for (auto [i, each] : llvm::enumerate(machine->devices))
+      error << (i ? ", " : "") << each.name;
+    return error;
+  }
+
+  const runtime::MachineModel *machine;
+  llvm::DenseMap<Value, Attribute> follows; ///< of values that were moved, and of what was computed of them
+  SmallVector<Operation *> moves;
+};
+} // namespace
+
+std::unique_ptr<Pass> createResolveDevices(const runtime::MachineModel *machine) {
+  return std::make_unique<ResolveDevices>(machine);
+}
+
+} // namespace tressel::passes
