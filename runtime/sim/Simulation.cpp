@@ -3,7 +3,6 @@
 #include "../Concat.h"
 #include "Guards.h"
 #include "tressel/runtime/Error.h"
-#include "tressel/runtime/File.h"
 
 #include <algorithm>
 #include <chrono>
@@ -13,17 +12,6 @@ namespace tressel::runtime {
 
 std::shared_ptr<SimulatedMachine> SimulatedMachine::create(MachineModel model, const SimulatedOptions &options) {
   return std::make_shared<sim::Simulation>(std::move(model), options);
-}
-
-MachineModel simulatedModel(std::string_view name) {
-  if (!name.ends_with(".json"))
-    return machinePreset(name);
-  const FileBytes file = loadFile(std::string(name));
-  try {
-    return parseMachine({reinterpret_cast<const char *>(file.bytes.data()), file.bytes.size()});
-  } catch (const InputError &e) {
-    throw InputError(concat(name, ": ", e.message()));
-  }
 }
 
 namespace sim {

@@ -37,6 +37,11 @@ int32_t mixKernel(const KernelArgs *args, int64_t, int64_t) {
     }
   return kKernelOk;
 }
+/// Counts up the first word of a state: the flag is set until that is a multiple of three, so a while loop ends.
+int32_t untilKernel(const KernelArgs *args, int64_t, int64_t) {
+  *static_cast<uint8_t *>(args->buffers[1]) = ++*static_cast<uint32_t *>(args->buffers[0]) % 3 != 0;
+  return kKernelOk;
+}
 /// A flag out of the first word.
 int32_t flagKernel(const KernelArgs *args, int64_t, int64_t) {
   *static_cast<uint8_t *>(args->buffers[1]) =
@@ -368,6 +373,8 @@ private:
         voidGranule(index);
       return;
     }
+    if (oneIn(2))
+      return whileLoop(outer, depth, device, stream);
     const auto from = readable(device);
     if (!from)
       return;
@@ -386,6 +393,44 @@ private:
     inside.insert(inside.end(), more.begin(), more.end());
     // What either may have written first was not there before, and is not now.
     add(outer, {.kind = CommandKind::Branch, .stream = stream, .body = first}, {{flag, Access::Read}}, inside);
+  }
+
+  /// Its counter is bytes that a body before it may have written, and that its own bodies leave alone.
+  void whileLoop(Program &outer, int depth, DeviceRef device, uint16_t stream) {
+    const uint32_t flag = atGranule(device, {DType::boolean, Shape{1}}), counter = atGranule(device, {i32, Shape{16}});
+    if (overlap(flag, counter) || !isWritten(counter))
+      return;
+    const uint32_t first = static_cast<uint32_t>(s.bodies.size());
+    s.bodies.resize(s.bodies.size() + 2);
+    const auto before = written;
+    Program test, work;
+    for (int attempt = 0;; ++attempt) { // until the bodies leave flag and counter alone
+      s.bodies.resize(first + 2);
+      written = before;
+      work = Program();
+      commands(work, 2 + upTo(3), 5); // no bodies in it
+      const auto touched = touchedBy(work);
+      if (std::ranges::none_of(touched,
+                               [&](const Operand &o) { return overlap(o.buffer, flag) || overlap(o.buffer, counter); }))
+        break;
+      if (attempt == 5) {
+        work = Program();
+        break;
+      }
+    }
+    written = before;
+    touchedStack.emplace_back();
+    add(test, {.kind = CommandKind::Launch, .stream = stream, .kernel = kernel("until", 0)},
+        {{counter, Access::ReadWrite}, {flag, Access::Write}});
+    touchedStack.pop_back();
+    voidGranule(flag);
+    std::vector<Operand> inside = touchedBy(test);
+    const auto more = touchedBy(work);
+    inside.insert(inside.end(), more.begin(), more.end());
+    s.bodies[first] = std::move(test);
+    s.bodies[first + 1] = std::move(work);
+    add(outer, {.kind = CommandKind::While, .stream = stream, .body = first}, {{flag, Access::Read}}, inside);
+    voidGranule(flag);
   }
 
   void finishOutputs() {
@@ -419,7 +464,9 @@ private:
 };
 
 /// Kernels of the provider "test-random".
-LoadedKernel loadKernel(const KernelDesc &desc) { return {.fn = desc.params == "mix" ? mixKernel : flagKernel}; }
+LoadedKernel loadKernel(const KernelDesc &desc) {
+  return {.fn = desc.params == "mix" ? mixKernel : desc.params == "until" ? untilKernel : flagKernel};
+}
 
 } // namespace
 
@@ -541,6 +588,10 @@ void SerialRun::run(const Program &p, CallerMemory &memory) {
       break;
     case CommandKind::Branch:
       run(s_.bodies[c.body + (*static_cast<const uint8_t *>(operands[0]) ? 0 : 1)], memory);
+      break;
+    case CommandKind::While:
+      for (run(s_.bodies[c.body], memory); *static_cast<const uint8_t *>(operands[0]); run(s_.bodies[c.body], memory))
+        run(s_.bodies[c.body + 1], memory);
       break;
     case CommandKind::Loop: {
       const bool wantsIndex = c.numOperands == c.numScalars;

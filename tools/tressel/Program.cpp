@@ -60,7 +60,7 @@ ReadyProgram loadPackage(const std::string &path) {
     }
   ReadyProgram ready;
   ready.executable = package.executable();
-  ready.context.emplace(package.context());
+  ready.package = std::move(package);
   return ready;
 }
 

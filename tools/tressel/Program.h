@@ -16,7 +16,7 @@ namespace tressel::tool {
 
 struct ReadyProgram {
   std::shared_ptr<const runtime::Executable> executable;
-  std::optional<runtime::Context> context; ///< of a package, with its states bound; else the caller makes one
+  std::optional<runtime::Package> package; ///< where it is from, if it was loaded: it has the values of its states
   std::vector<AssumedDim> assumed;
   double compileSeconds = 0; ///< 0 for a package
   const runtime::Schedule &schedule() const { return executable->schedule(); }
@@ -43,11 +43,12 @@ runtime::PackageFile packageFile(std::span<const Program> levels);
 
 /// Binds the program's symbols to sizes by name. Throws InputError for names that it does not have.
 void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims);
-/// Binds those that have no value to the least that they may be, with a word on it, and checks all against their bounds.
+/// Binds those that have no value to the least that they may be, with a word on it, and checks all against their
+/// bounds.
 void bindRest(const runtime::Schedule &schedule, dim::Values &dims);
 
-/// Throws InputError, saying how many bytes are needed, when a program is larger than this machine's memory. Of symbolic
-/// sizes the least is taken, unless `dims` has all of them.
+/// Throws InputError, saying how many bytes are needed, when a program is larger than this machine's memory. Of
+/// symbolic sizes the least is taken, unless `dims` has all of them.
 void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims = {});
 
 } // namespace tressel::tool

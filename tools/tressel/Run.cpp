@@ -5,8 +5,10 @@
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
 
+#include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/Simulate.h"
+#include "tressel/runtime/Simulated.h"
 
 #include <algorithm>
 #include <chrono>
@@ -48,9 +50,12 @@ std::vector<Given> readNumbered(const fs::path &set, const char *prefix) {
 
 class Runner {
 public:
-  Runner(const RunArgs &args, ReadyProgram program, std::map<std::string, int64_t> sizes)
-      : args_(args), program_(std::move(program)), sizes_(std::move(sizes)), bound_(program_.context.has_value()),
-        context_(bound_ ? std::move(*program_.context) : runtime::Context(program_.executable)) {}
+  /// `machine`: what simulates the run; null where it is real.
+  Runner(const RunArgs &args, ReadyProgram program, std::map<std::string, int64_t> sizes,
+         std::shared_ptr<runtime::SimulatedMachine> machine)
+      : args_(args), program_(std::move(program)), sizes_(std::move(sizes)), machine_(std::move(machine)) {
+    makeContext();
+  }
 
   void bind(const Named &inputs) {
     bindDims(inputs);
@@ -64,28 +69,30 @@ public:
       return;
     for (const auto &state : program_.schedule().states)
       if (state.kind != runtime::StateKind::Derived)
-        states_.push_back(valueOf(state.name, state.type, inputs, "state"));
-    context_.bindStates(pointers(states_));
+        states_.push_back(program_.package ? stored(state) : valueOf(state.name, state.type, inputs, "state"));
+    if (executor_)
+      executor_->bindStates(pointers(states_));
+    else
+      context_->bindStates(pointers(states_));
     bound_ = true;
   }
 
   /// States as they were at first: what one set of inputs did to them is no concern of the next.
   void restart() {
-    const bool package = args_.model.ends_with(".tsl");
-    context_ = package ? std::move(*loadPackage(args_.model).context) : runtime::Context(program_.executable);
     states_.clear();
-    bound_ = package;
+    makeContext();
   }
 
   void run() {
     const std::vector<void *> in = pointers(inputs_), out = pointers(outputs_);
     using Clock = std::chrono::steady_clock;
     for (int i = 0; i < args_.warmup; ++i)
-      context_.run(in, out, dims_);
+      call(in, out);
     for (int i = 0; i < args_.repeat; ++i) {
       auto start = Clock::now();
-      context_.run(in, out, dims_);
-      seconds_.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+      call(in, out);
+      seconds_.push_back(machine_ ? runtime::seconds(machine_->times().total)
+                                  : std::chrono::duration<double>(Clock::now() - start).count());
     }
   }
 
@@ -95,10 +102,18 @@ public:
     for (const HostTensor &t : outputs_)
       outputs.push_back(HostTensor::allocate(t.type));
     runtime::Profile profile;
-    context_.setProfile(&profile);
-    context_.run(pointers(inputs_), pointers(outputs), dims_);
-    context_.setProfile(nullptr);
+    context_->setProfile(&profile);
+    context_->run(pointers(inputs_), pointers(outputs), dims_);
+    context_->setProfile(nullptr);
     return runtime::measured(numbers(), profile, processorName());
+  }
+  const runtime::SimulatedMachine *machine() const { return machine_.get(); }
+  /// Of the latest call, on a simulated machine: from its log, and as the schedule says.
+  runtime::Timeline simulated() const { return runtime::timelineOf(*executor_, *machine_); }
+  runtime::Timeline planned() const {
+    runtime::Timeline t = runtime::simulate(numbers(), machine_->model());
+    t.kind = runtime::TimelineKind::Planned;
+    return t;
   }
   /// The schedule with the sizes of the calls.
   runtime::Schedule numbers() const { return runtime::instantiate(program_.schedule(), dims_); }
@@ -139,6 +154,31 @@ public:
   }
 
 private:
+  void makeContext() {
+    const bool package = program_.package.has_value();
+    bound_ = package && !machine_;
+    if (machine_)
+      executor_.emplace(program_.executable, machine_);
+    else if (package)
+      context_.emplace(program_.package->context());
+    else
+      context_.emplace(program_.executable);
+  }
+  void call(const std::vector<void *> &in, const std::vector<void *> &out) {
+    if (executor_)
+      executor_->run(in, out, dims_);
+    else
+      context_->run(in, out, dims_);
+  }
+  /// A copy of the value that the package has.
+  HostTensor stored(const runtime::StateDesc &state) const {
+    const std::span<const std::byte> value = program_.package->stateValue(state.name);
+    if (value.size() != static_cast<size_t>(state.type.bytes()))
+      throw InputError("the package has no value for the state '" + state.name + "'");
+    HostTensor tensor = HostTensor::allocate(state.type);
+    std::ranges::copy(value, static_cast<std::byte *>(static_cast<void *>(tensor.data.get())));
+    return tensor;
+  }
   static std::vector<void *> pointers(const std::vector<HostTensor> &tensors) {
     std::vector<void *> list;
     for (const HostTensor &t : tensors)
@@ -182,8 +222,10 @@ private:
   ReadyProgram program_;
   std::map<std::string, int64_t> sizes_; ///< of --dim
   dim::Values dims_;
-  bool bound_; ///< the states are
-  runtime::Context context_;
+  bool bound_ = false; ///< the states are
+  std::shared_ptr<runtime::SimulatedMachine> machine_;
+  std::optional<runtime::Context> context_;   ///< without it
+  std::optional<runtime::Executor> executor_; ///< on it
   std::vector<HostTensor> inputs_, outputs_, states_;
   std::vector<double> seconds_;
 };
@@ -265,6 +307,13 @@ void printTimes(const Runner &runner) {
               humanSeconds(percentile(s, 0.5)).c_str(), humanSeconds(percentile(s, 0.99)).c_str(), s.size());
 }
 
+/// What a simulated call took, beside what the plan says.
+void printSimulated(const Runner &runner) {
+  const double taken = runner.sortedSeconds().back(), planned = runtime::seconds(runner.planned().end);
+  std::printf("simulated on %s: %s (planned %s)\n", runner.machine()->name().c_str(), humanSeconds(taken).c_str(),
+              humanSeconds(planned).c_str());
+}
+
 void printJson(const RunArgs &args, const Runner &runner) {
   std::vector<double> s = runner.sortedSeconds();
   const runtime::Schedule &schedule = runner.program().schedule();
@@ -277,6 +326,11 @@ void printJson(const RunArgs &args, const Runner &runner) {
                   {"median", percentile(s, 0.5)},
                   {"p99", percentile(s, 0.99)},
                   {"runs", s.size()}};
+  if (const runtime::SimulatedMachine *machine = runner.machine()) {
+    j["latency"]["clock"] = "virtual";
+    j["machine"] = machine->name();
+    j["planned_seconds"] = runtime::seconds(runner.planned().end);
+  }
   j["compile_seconds"] = runner.program().compileSeconds;
   j["peak_bytes"] = dim::evaluate(schedule.peakBytes, runner.dims());
   j["peak_lower_bound_bytes"] = dim::evaluate(schedule.peakLowerBoundBytes, runner.dims());
@@ -302,7 +356,11 @@ std::vector<runtime::ValueDesc> inputsAndStates(const runtime::Schedule &schedul
 } // namespace
 
 int runCommand(const RunArgs &args) {
-  checkDevice(args.device);
+  std::shared_ptr<runtime::SimulatedMachine> machine;
+  if (args.device.starts_with("sim:"))
+    machine = runtime::SimulatedMachine::create(runtime::machineNamed(args.device));
+  else
+    checkDevice(args.device);
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   checkTolerances(args.rtol, args.atol);
@@ -344,6 +402,7 @@ int runCommand(const RunArgs &args) {
     request.useCache = !args.noCache;
     request.measure = args.measure;
     request.winograd = args.winograd;
+    request.machine = machine ? &machine->model() : nullptr;
     program = compileModel(request);
     for (const AssumedDim &d : program.assumed)
       note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));
@@ -352,7 +411,7 @@ int runCommand(const RunArgs &args) {
 
   if (program.schedule().dims.empty())
     dims.clear(); // they are in the program
-  Runner runner(args, std::move(program), std::move(dims));
+  Runner runner(args, std::move(program), std::move(dims), machine);
   const runtime::Schedule &schedule = runner.program().schedule();
   std::vector<runtime::ValueDesc> ports = inputsAndStates(schedule, package);
   bool agrees = true;
@@ -394,15 +453,21 @@ int runCommand(const RunArgs &args) {
   else {
     if (args.outputDir.empty())
       printOutputs(runner);
-    if (args.repeat > 1)
+    if (machine)
+      printSimulated(runner);
+    else if (args.repeat > 1)
       printTimes(runner);
   }
   if (!args.timeline.empty()) {
-    std::vector<runtime::Timeline> timelines = {runner.profile()};
+    std::vector<runtime::Timeline> timelines;
+    if (machine)
+      timelines = {runner.simulated(), runner.planned()};
+    else
+      timelines = {runner.profile()};
     const runtime::Schedule numbers = runner.numbers();
     const bool typical = !runner.program().schedule().dims.empty(); // kernels are then priced for sizes taken as typical
     try { // beneath it, for comparison
-      if (!typical)
+      if (!typical && !machine)
         timelines.push_back(runtime::simulate(numbers, runtime::hostMachine()));
     } catch (const InputError &e) { // the call was possible all the same
       detail(std::string("the timeline is drawn without a simulated one: ") + e.what());
@@ -410,8 +475,9 @@ int runCommand(const RunArgs &args) {
     for (runtime::Timeline &t : timelines)
       t.program = fs::path(args.model).filename().string();
     writeTimelines(args.timeline, numbers, timelines);
-    note("the timeline is of one more call, " + humanSeconds(runtime::seconds(timelines[0].end)) +
-         ", not among those timed");
+    if (!machine)
+      note("the timeline is of one more call, " + humanSeconds(runtime::seconds(timelines[0].end)) +
+           ", not among those timed");
   }
   return agrees ? kOk : kDiffers;
 }

@@ -164,7 +164,9 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_option("--repeat", a.repeat, "timed runs")->check(CLI::Range(1, 1000000000))->capture_default_str();
   c->add_option("--warmup", a.warmup, "runs before those")->check(CLI::Range(0, 1000000000))->capture_default_str();
   c->add_flag("--json", a.json, "print results and times as one JSON object");
-  c->add_option("--device", a.device, "cpu")->capture_default_str();
+  c->add_option("--device", a.device,
+                "the machine: cpu, or sim:NAME (2gpu-pcie3, ...) or sim:FILE.json, which is simulated: true numbers, virtual time")
+      ->capture_default_str();
   c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
   c->add_flag("--no-cache", a.noCache, "compile everything anew, and keep nothing for the next time");
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");

@@ -60,7 +60,4 @@ public:
   virtual VirtualTimes times() const = 0;
 };
 
-/// "2gpu-pcie3", a preset, or "FILE.json": what stands behind "sim:" where a machine is named. Throws Error.
-MachineModel simulatedModel(std::string_view name);
-
 } // namespace tressel::runtime
