@@ -106,7 +106,7 @@ const char *lastPassOf(const CompileOptions &options) {
   if (options.emit == "graph")
     return "simplify";
   if (options.emit == "placed")
-    return options.machine && options.machine->devices.size() > 1 ? "insert-transfers" : "form-clusters";
+    return options.machine && options.machine->devices.size() > 1 ? "split-producers" : "form-clusters";
   return nullptr;
 }
 

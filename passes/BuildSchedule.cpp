@@ -101,18 +101,9 @@ private:
     for (Operation *op : order.prepare)
       for (Value result : op->getResults())
         held[homeIndexOf(result, *costs)] += bytesOf(result.getType());
-    planned = listSchedule(order.step, *costs, [&](Value value) { return isPageable(value); }, held);
+    planned = listSchedule(order.step, *costs, [&](Value value) { return isPageable(main, value); }, held);
     for (auto [op, plan] : llvm::zip_equal(order.step, planned))
       op = plan.op;
-  }
-  /// Whether a value of the host lies in the caller's memory, which is not promised to be pinned.
-  bool isPageable(Value value) {
-    if (auto arg = dyn_cast<BlockArgument>(value))
-      return !main.getArgAttr(arg.getArgNumber(), graph::kPinnedAttr);
-    for (OpOperand &use : value.getUses())
-      if (use.getOwner()->hasTrait<OpTrait::IsTerminator>())
-        return !main.getResultAttr(use.getOperandNumber(), graph::kPinnedAttr);
-    return false;
   }
   Value streamOf(Operation *op) {
     if (!costs)
@@ -126,7 +117,7 @@ private:
     Block &block = main.getBody().front();
     bool stages = false;
     for (Operation &op : block)
-      if (isWork(&op)) {
+      if (isWork(&op) && !isRowJoin(&op)) {
         used.insert(engineOf(&op, *costs));
         if (graph::isTransfer(&op)) {
           const Value from = baseOf(op.getOperand(0));
@@ -159,7 +150,8 @@ private:
     Operation *def = value.getDefiningOp();
     if (!def || !isWork(def) || homeIndexOf(value, *costs) != 0)
       return false;
-    return graph::isTransfer(def) || isTransferred(value);
+    return graph::isTransfer(def) || isTransferred(value) ||
+           (isRowJoin(def) && llvm::any_of(def->getOperands(), [&](Value part) { return isStaged(part); }));
   }
   bool isTransferred(Value value) {
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
@@ -173,12 +165,14 @@ private:
   //===-- Declarations -------------------------------------------------------------------------------------------===//
 
   sched::BufferType bufferType() { return b.getType<sched::BufferType>(); }
-  Value view(Value base, Type type) { return sched::typeOf(base) == type ? base : newView(base, type); }
-  Value newView(Value base, Type type) {
+  Value view(Value base, Type type, int64_t offset = 0) {
+    return offset == 0 && sched::typeOf(base) == type ? base : newView(base, type, offset);
+  }
+  Value newView(Value base, Type type, int64_t offset = 0) {
     OpBuilder::InsertionGuard guard(b);
     if (firstPhase)
       b.setInsertionPointAfterValue(base);
-    return sched::ViewOp::create(b, base.getLoc(), bufferType(), base, 0, cast<RankedTensorType>(type),
+    return sched::ViewOp::create(b, base.getLoc(), bufferType(), base, static_cast<uint64_t>(offset), cast<RankedTensorType>(type),
                                  "v" + std::to_string(numViews++));
   }
   /// The buffer of a value; that of a view is made when it is first asked for.
@@ -188,7 +182,7 @@ private:
     Value base = bufferOf(baseOf(value));
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointAfterValue(base);
-    return buffers[value] = view(base, value.getType());
+    return buffers[value] = view(base, value.getType(), offsetInBase(value));
   }
 
   void declare(const IssueOrder &order) {
@@ -299,19 +293,31 @@ private:
         Value base = baseOf(ret->getOperand(i));
         Operation *op = base.getDefiningOp();
         if (scope.isState[i] != states || !op || op->getBlock() != scope.block || !isWork(op) ||
-            prepared.contains(base) || direct.contains(base) ||
+            prepared.contains(base) || direct.contains(base) || isPartOfJoin(base) || (states && isRowJoin(op)) ||
             (states && !mayWriteEarly(scope, scope.destinations[i], cast<OpResult>(base), order)))
           continue;
         direct[base] = i;
         scope.done[i] = true;
       }
+    auto declare = [&](Value result) {
+      if (auto at = direct.find(result); at != direct.end())
+        buffers[result] = view(scope.destinations[at->second], result.getType());
+      else
+        buffers[result] = slot(result);
+    };
     for (Operation *op : order.step)
-      for (Value result : op->getResults()) {
-        if (auto at = direct.find(result); at != direct.end())
-          buffers[result] = view(scope.destinations[at->second], result.getType());
-        else
-          buffers[result] = slot(result);
+      if (isRowJoin(op)) {
+        declare(op->getResult(0));
+        int64_t offset = 0;
+        for (Value part : op->getOperands()) {
+          buffers[part] = newView(buffers[op->getResult(0)], part.getType(), offset);
+          offset += bytesOf(part.getType());
+        }
       }
+    for (Operation *op : order.step)
+      for (Value result : op->getResults())
+        if (!buffers.contains(result))
+          declare(result);
   }
 
   /// Whether nobody needs the old value of a state once the op that makes `next` writes the new one.
@@ -341,7 +347,7 @@ private:
       auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
       return kernel && mayOverwrite(kernel, operand.getOperandNumber());
     }
-    if (graph::isTransfer(operand.getOwner()))
+    if (graph::isTransfer(operand.getOwner()) || isRowJoin(operand.getOwner()))
       return false;
     // A carried value's first version.
     auto control = cast<graph::ControlOpInterface>(operand.getOwner());
@@ -360,6 +366,8 @@ private:
       ++numCopies;
       return;
     }
+    if (isRowJoin(op))
+      return;
     // A body is scheduled where its op is.
     llvm::SaveAndRestore device(here, inBody || !costs ? here : deviceIndexOf(op, *costs));
     if (auto cond = dyn_cast<graph::CondOp>(op))

@@ -50,19 +50,6 @@ struct Boundary {
   }
 };
 
-/// The op that decides the loops: the first contraction, else the last op that combines, else the last op.
-Operation *rootOf(Ops ops) {
-  Operation *combining = nullptr;
-  for (Operation *op : ops) {
-    op::Family family = graph::infoOf(op)->family;
-    if (family == op::Family::Contraction || family == op::Family::Convolution)
-      return op;
-    if (family == op::Family::Reduction || family == op::Family::Window)
-      combining = op;
-  }
-  return combining ? combining : ops.back();
-}
-
 /// Asks the providers.
 class Auction {
 public:

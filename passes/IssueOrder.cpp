@@ -10,9 +10,77 @@ using namespace mlir;
 
 namespace tressel::passes {
 
+/// The operand's elements in their order, from some row on.
+static bool movesRows(const op::LoopForm &form, size_t operand, const Shape &from, const Shape &to, int64_t &firstRow) {
+  const op::OperandMap &map = form.operands[operand];
+  if (!isPointParallel(form) || form.body.nodes.empty() || map.dims.size() != form.domain.size() || map.dims.empty() ||
+      !from.isStatic() || !to.isStatic())
+    return false;
+  for (auto [d, expr] : llvm::enumerate(map.dims)) {
+    if (expr.terms.size() != 1 || expr.terms[0].dim != static_cast<int32_t>(d) || expr.terms[0].coef != 1 ||
+        expr.indirect >= 0)
+      return false;
+    if (d > 0 && (expr.offset != 0 || from[static_cast<int>(d)] != to[static_cast<int>(d)]))
+      return false;
+  }
+  firstRow = map.dims[0].offset;
+  return true;
+}
+static bool copiesOnly(const op::LoopForm &form) {
+  return form.combine == op::Combine::None &&
+         llvm::all_of(form.body.nodes, [](const op::ScalarNode &node) { return node.op == op::ScalarOp::Operand; });
+}
+
+std::optional<int64_t> firstRowOf(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  if (!info || info->family != op::Family::Shape || op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return std::nullopt;
+  std::optional<op::LoopForm> form = loopFormOf(op);
+  int64_t row = 0;
+  if (!form || form->operands[0].guarded || !copiesOnly(*form) ||
+      !movesRows(*form, 0, graph::fromMlir(op->getOperand(0).getType()).shape,
+                 graph::fromMlir(op->getResult(0).getType()).shape, row))
+    return std::nullopt;
+  return row;
+}
+
+bool isRowJoin(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  if (!info || info->family != op::Family::Shape || op->getNumOperands() < 2 || op->getNumResults() != 1)
+    return false;
+  std::optional<op::LoopForm> form = loopFormOf(op);
+  if (!form || !form->alternatives || !copiesOnly(*form))
+    return false;
+  const Shape result = graph::fromMlir(op->getResult(0).getType()).shape;
+  int64_t row = 0, expected = 0;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    const Shape part = graph::fromMlir(operand.getType()).shape;
+    if (!movesRows(*form, i, part, result, row) || row != -expected)
+      return false;
+    expected += part[0];
+  }
+  return true;
+}
+
 bool isView(Operation *op) {
   const op::OpInfo *info = graph::infoOf(op);
-  return info && info->isView && !graph::isTransfer(op);
+  if (!info || graph::isTransfer(op))
+    return false;
+  return info->isView || firstRowOf(op).has_value();
+}
+
+int64_t offsetInBase(Value value) {
+  int64_t offset = 0;
+  while (Operation *def = value.getDefiningOp()) {
+    if (!isView(def))
+      break;
+    if (int64_t row = graph::infoOf(def)->isView ? 0 : *firstRowOf(def)) {
+      const TensorType whole = graph::fromMlir(def->getOperand(0).getType());
+      offset += row * (whole.bytes() / whole.shape[0]);
+    }
+    value = def->getOperand(0);
+  }
+  return offset;
 }
 
 Value baseOf(Value value) {
@@ -24,7 +92,9 @@ Value baseOf(Value value) {
   return value;
 }
 
-bool isWork(Operation *op) { return isa<graph::LaunchOp, graph::ControlOpInterface>(op) || graph::isTransfer(op); }
+bool isWork(Operation *op) {
+  return isa<graph::LaunchOp, graph::ControlOpInterface>(op) || graph::isTransfer(op) || isRowJoin(op);
+}
 
 IssueOrder::IssueOrder(func::FuncOp main) : block(main.getBody().front()) {
   splitPrepare(main);
@@ -64,8 +134,8 @@ void IssueOrder::splitPrepare(func::FuncOp main) {
       continue;
     int64_t in = 0, out = 0;
     auto launch = dyn_cast<graph::LaunchOp>(op);
-    bool known = graph::isTransfer(&op) || (launch && !isRandom(launch, symbols) && !hasEffects(launch, symbols) &&
-                                            !isSymbolic(launch, symbols));
+    bool known = graph::isTransfer(&op) ||
+                 (launch && !isRandom(launch, symbols) && !hasEffects(launch, symbols) && !isSymbolic(launch, symbols));
     for (Value operand : op.getOperands()) {
       in += bytesOf(operand.getType());
       known &= prepared.contains(baseOf(operand));

@@ -5,11 +5,17 @@
 
 namespace tressel::passes {
 
-/// An op of the table that names its operand's bytes anew.
+/// An op of the table that names its operand's bytes anew, or some rows of them.
 bool isView(mlir::Operation *op);
-/// The value whose bytes a chain of views shows.
+/// Of an op whose result is so many rows of its operand, which lie together: the first of them.
+std::optional<int64_t> firstRowOf(mlir::Operation *op);
+/// An op whose result is its operands' rows one after the other: they are computed in its bytes, and it does nothing.
+bool isRowJoin(mlir::Operation *op);
+/// The value whose bytes a chain of views shows, and how far behind its begin.
 mlir::Value baseOf(mlir::Value value);
-/// An op that becomes a command: a launch, a transfer, or one with bodies.
+int64_t offsetInBase(mlir::Value value);
+/// An op that becomes a command, a launch, a transfer, or one with bodies; and a join of rows, which has its place in
+/// the order.
 bool isWork(mlir::Operation *op);
 
 class IssueOrder {

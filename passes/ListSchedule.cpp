@@ -26,6 +26,22 @@ unsigned homeIndexOf(Value base, const MachineCosts &costs) {
   return def && isWork(def) ? deviceIndexOf(def, costs) : 0;
 }
 
+bool isPageable(func::FuncOp main, Value value) {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return !main.getArgAttr(arg.getArgNumber(), graph::kPinnedAttr);
+  for (OpOperand &use : value.getUses()) {
+    if (use.getOwner()->hasTrait<OpTrait::IsTerminator>())
+      return !main.getResultAttr(use.getOperandNumber(), graph::kPinnedAttr);
+    if (isRowJoin(use.getOwner()))
+      return isPageable(main, use.getOwner()->getResult(0));
+  }
+  return false;
+}
+
+bool isPartOfJoin(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) { return isRowJoin(user); });
+}
+
 std::pair<unsigned, Engine> engineOf(Operation *work, const MachineCosts &costs) {
   const unsigned device = deviceIndexOf(work, costs);
   if (!graph::isTransfer(work))
@@ -47,9 +63,10 @@ struct Task {
   SmallVector<uint32_t, 2> writes;
 };
 
-/// Part 3, memory pressure: what lies on a device until the last reader has ended.
+/// Part 3, memory pressure: what lies on a device until the last reader has ended. Rows that are joined are the
+/// whole's: they take memory when they are made, and free it with the whole.
 struct Live {
-  int64_t bytes = 0;
+  int64_t bytes = 0, freed = 0;
   unsigned device = 0;
   uint32_t readers = 0;
 };
@@ -84,7 +101,7 @@ private:
 
   bool fits(const Task &task) const {
     return llvm::all_of(task.writes, [&](uint32_t v) {
-      const auto [bytes, device, readers] = values[v];
+      const auto [bytes, freed, device, readers] = values[v];
       return device == 0 || held[device] + bytes <= costs.devices()[device]->memoryBytes;
     });
   }
@@ -121,13 +138,14 @@ void Scheduler::read(ArrayRef<Operation *> step, llvm::function_ref<bool(Value)>
       indexOf[result] = static_cast<uint32_t>(values.size());
       writerOf[result] = static_cast<uint32_t>(i);
       task.writes.push_back(static_cast<uint32_t>(values.size()));
-      values.push_back({bytesOf(result.getType()), device});
+      const int64_t bytes = bytesOf(result.getType());
+      values.push_back({isRowJoin(op) ? 0 : bytes, isPartOfJoin(result) ? 0 : bytes, device});
     }
     if (graph::isTransfer(op)) {
       const Value from = baseOf(op->getOperand(0));
       const unsigned home = homeIndexOf(from, costs);
-      if (const auto way =
-              costs.transfer(home, device, bytesOf(from.getType()), isPageable(home == 0 ? from : op->getResult(0))))
+      if (const auto way = costs.transfer(home, device, bytesOf(op->getResult(0).getType()),
+                                          isPageable(home == 0 ? from : op->getResult(0))))
         task.seconds = way->seconds;
     } else {
       task.seconds = costs.seconds(op, device);
@@ -145,13 +163,22 @@ std::vector<Planned> Scheduler::run() {
   std::vector<Resource> resources(costs.devices().size() * 3);
   std::vector<Planned> order;
   order.reserve(tasks.size());
-  auto makeReady = [&](uint32_t i) { resources[resourceOf(tasks[i])].ready.insert({-tasks[i].priority, i}); };
-  for (auto [i, task] : llvm::enumerate(tasks))
-    if (task.missing == 0)
-      makeReady(static_cast<uint32_t>(i));
   using Event = std::pair<double, uint32_t>;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> ends;
   double now = 0;
+  auto makeReady = [&](uint32_t i) {
+    Task &task = tasks[i];
+    if (!isRowJoin(task.planned.op)) {
+      resources[resourceOf(task)].ready.insert({-task.priority, i});
+      return;
+    }
+    task.planned.begin = task.planned.end = now; // nobody has to do anything
+    order.push_back(task.planned);
+    ends.push({now, i});
+  };
+  for (auto [i, task] : llvm::enumerate(tasks))
+    if (task.missing == 0)
+      makeReady(static_cast<uint32_t>(i));
   auto start = [&](Resource &resource, std::set<std::pair<double, uint32_t>>::iterator at) {
     const uint32_t i = at->second;
     Task &task = tasks[i];
@@ -188,12 +215,14 @@ std::vector<Planned> Scheduler::run() {
     }
     now = ends.top().first;
     while (!ends.empty() && ends.top().first == now) {
-      Task &task = tasks[ends.top().second];
+      const uint32_t ended = ends.top().second;
+      Task &task = tasks[ended];
       ends.pop();
-      resources[resourceOf(task)].running = kNone;
+      if (uint32_t &running = resources[resourceOf(task)].running; running == ended)
+        running = kNone;
       for (uint32_t value : task.reads)
         if (Live &live = values[value]; --live.readers == 0)
-          held[live.device] -= live.bytes;
+          held[live.device] -= live.freed;
       for (uint32_t user : task.users)
         if (--tasks[user].missing == 0)
           makeReady(user);

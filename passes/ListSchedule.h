@@ -25,6 +25,10 @@ std::vector<Planned> listSchedule(llvm::ArrayRef<mlir::Operation *> step, Machin
 /// The device whose engine runs an op, and which of its engines: of a transfer, the accelerator at the end that is not
 /// the host, and between two the one that it comes from.
 std::pair<unsigned, Engine> engineOf(mlir::Operation *work, const MachineCosts &costs);
+/// Whether a value of the host lies in the caller's memory, which is not promised to be pinned.
+bool isPageable(mlir::func::FuncOp main, mlir::Value value);
+/// Whether the value's bytes are some of those of a join of rows.
+bool isPartOfJoin(mlir::Value value);
 /// Where an op of a placed program is computed; of a transfer, where it leads to.
 unsigned deviceIndexOf(mlir::Operation *work, const MachineCosts &costs);
 /// Where the bytes of a value lie: that of the op that makes it, and the host for arguments and constants.

@@ -49,6 +49,10 @@ double MachineCosts::seconds(Operation *work, unsigned device) {
       return at->second;
     const DeviceModel &model = *all[device];
     auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+    if (!kernel) { // made since the last question
+      symbols.invalidateSymbolTable(launch->getParentOfType<ModuleOp>());
+      kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+    }
     const Type first = launch.getNumOperands()  ? launch.getOperand(0).getType()
                        : launch.getNumResults() ? launch.getResult(0).getType()
                                                 : Type();

@@ -219,6 +219,37 @@ def InsertTransfers : Pass<"tressel-insert-transfers", "mlir::ModuleOp"> {
   let statistics = [Statistic<"numTransfers", "transfers", "copies between devices">];
 }
 
+def SplitProducers : Pass<"tressel-split-producers", "mlir::ModuleOp"> {
+  let summary = "cut launches into blocks of rows where their copies then hide";
+  let description = [{
+    Contract: reassociates (the kernel of a block may sum in another order). Stands between insert-transfers and build-schedule. As long as
+    a transfer waits for a whole launch, or a launch for a whole transfer, the first and the last copy of a step hide behind nothing. Such
+    a launch on the longest way to the end of the step is cut along the leading dimension of its results, if each of their rows needs the same row of
+    operands, or operands whole, by the ops' loop forms: into 4 or 16 blocks, whichever makes the step shorter by the machine's
+    figures, and only if one does. Each block is a launch of a kernel of its own, which the provider of the whole bids for, and is copied by
+    itself. The blocks' bytes are those of the whole: `slice` along the first dimension is a view of it, and `concat` has its operands computed in its own
+    bytes.
+
+    Before and after, with 2 blocks:
+    ```mlir
+    %0 = tressel.launch @exp_0(%x) {tressel.device = "gpu0"} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    %1 = tressel.to %0 {device = "cpu"} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    // ----
+    %a = tressel.slice %x {starts = [0, 0], limits = [4, 4]} : (tensor<8x4xf32>) -> tensor<4x4xf32>
+    %b = tressel.slice %x {starts = [4, 0], limits = [8, 4]} : (tensor<8x4xf32>) -> tensor<4x4xf32>
+    %c = tressel.launch @exp_0_4_rows(%a) {tressel.device = "gpu0"} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %d = tressel.launch @exp_0_4_rows(%b) {tressel.device = "gpu0"} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %e = tressel.to %c {device = "cpu"} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %f = tressel.to %d {device = "cpu"} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %1 = tressel.concat %e, %f : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createSplitProducers({}, nullptr)";
+  let options = [Option<"maxTrials", "max-trials", "int64_t", "64", "ways to cut that are tried">,
+                 Option<"leastGain", "least-gain", "double", "0.0005", "share of the step that a cut must save">];
+  let statistics = [Statistic<"numSplit", "split", "launches cut into blocks">];
+}
+
 def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
   let summary = "turn @main into a sched.program";
   let description = [{

@@ -53,6 +53,9 @@ const std::vector<Stage> &stages() {
       {"place-clusters", Contract::Exact, true, [](auto &options) { return createPlaceClusters(options.machine, options.decisions); }},
       // Once it is known who reads what where.
       {"insert-transfers", Contract::Exact, false, [](auto &options) { return createInsertTransfers(options.machine); }},
+      // Once transfers can be seen; before the order, which it asks for what waits for them.
+      {"split-producers", Contract::Reassociates, true,
+       [](auto &options) { return createSplitProducers(options.providers, options.machine, options.decisions); }},
       // The order of commands is settled here and nowhere else.
       {"build-schedule", Contract::Exact, false,
        [](auto &options) {
@@ -223,6 +226,7 @@ void registerPasses(Providers providers, std::function<const runtime::MachineMod
   registerPass([] { return createOutlineKernels(); });
   registerPass([machine] { return createPlaceClusters(machine()); });
   registerPass([machine] { return createInsertTransfers(machine()); });
+  registerPass([providers, machine] { return createSplitProducers(providers, machine()); });
   registerPass([machine] { return createBuildSchedule(BuildScheduleOptions(), machine()); });
   registerPass([machine] { return createPlanMemory(PlanMemoryOptions(), machine()); });
   registerPass([] { return createInsertWaits(); });

@@ -95,6 +95,18 @@ std::optional<Bid> cheapestBid(ArrayRef<const KernelProvider *> providers, Opera
   return best;
 }
 
+Operation *rootOf(ArrayRef<Operation *> ops) {
+  Operation *combining = nullptr;
+  for (Operation *op : ops) {
+    op::Family family = graph::infoOf(op)->family;
+    if (family == op::Family::Contraction || family == op::Family::Convolution)
+      return op;
+    if (family == op::Family::Reduction || family == op::Family::Window)
+      combining = op;
+  }
+  return combining ? combining : ops.back();
+}
+
 std::optional<op::Ints> permutationOf(Operation *op) {
   if (op->getNumOperands() != 1 || op->getNumResults() != 1)
     return std::nullopt;

@@ -36,6 +36,9 @@ int64_t flopsOf(mlir::Operation *op);
 std::optional<Bid> cheapestBid(llvm::ArrayRef<const KernelProvider *> providers, mlir::Operation *op,
                                llvm::function_ref<bool(mlir::Value)> isParameterOnly);
 
+/// The op that decides the loops of a kernel: the first contraction, else the last op that combines, else the last op.
+mlir::Operation *rootOf(llvm::ArrayRef<mlir::Operation *> ops);
+
 /// The op that only permutes dimensions says how, as transpose does: dimension i of the result is dimension order[i] of its
 /// operand.
 std::optional<op::Ints> permutationOf(mlir::Operation *op);

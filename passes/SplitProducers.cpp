@@ -1,0 +1,408 @@
+#include "passes/IssueOrder.h"
+#include "passes/ListSchedule.h"
+#include "passes/Passes.h"
+#include "passes/RowBlocks.h"
+#include "passes/Util.h"
+
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_SPLITPRODUCERS
+#include "passes/Passes.h.inc"
+
+namespace {
+/// One launch cut into launches of so many rows, and the transfers around it with it.
+class Cut {
+public:
+  Cut(graph::LaunchOp launch, int64_t blocks, RowBlocks &kernels, const llvm::DenseSet<Value> &parameterOnly)
+      : launch(launch), parameterOnly(parameterOnly) {
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+    const std::optional<RowForm> form = kernels.isBlock(kernel) ? std::nullopt : rowFormOf(kernel);
+    if (!form || form->rows < blocks)
+      return;
+    const int64_t size = (form->rows + blocks - 1) / blocks;
+    for (int64_t row = 0; row < form->rows; row += size) {
+      rows.push_back({row, std::min(row + size, form->rows)});
+      parts.push_back(kernels.blockOf(kernel, *form, rows.back().second - row));
+      if (!parts.back() || !findPacks(kernel, kernels.packersOf(parts.back())))
+        return;
+    }
+    byRow = form->byRow;
+    isPossible = true;
+  }
+  explicit operator bool() const { return isPossible; }
+
+  void apply() {
+    std::vector<SmallVector<Value>> operands(rows.size());
+    for (auto [i, operand] : llvm::enumerate(launch.getOperands())) {
+      SmallVector<Value> pieces = byRow[i] ? rowsOf(operand) : SmallVector<Value>(rows.size(), operand);
+      for (auto [list, piece] : llvm::zip_equal(operands, pieces))
+        list.push_back(piece);
+    }
+    std::vector<SmallVector<Value>> results(launch.getNumResults());
+    OpBuilder b(launch);
+    for (auto [i, part] : llvm::enumerate(parts)) {
+      for (const Pack &pack : packs[i])
+        operands[i][pack.operand] = packedFor(pack);
+      auto made = graph::LaunchOp::create(b, launch.getLoc(), part.getResultTypes(),
+                                          FlatSymbolRefAttr::get(part.getSymNameAttr()), operands[i]);
+      graph::copyDevice(launch, made);
+      for (auto [list, result] : llvm::zip_equal(results, made.getResults()))
+        list.push_back(result);
+    }
+    for (auto [whole, pieces] : llvm::zip_equal(launch.getResults(), results))
+      replace(whole, pieces);
+    launch.erase();
+  }
+
+private:
+  /// Packed operands are those that no op of the body reads. A block may want them packed in another way.
+  bool findPacks(graph::KernelOp kernel, ArrayRef<graph::KernelOp> packers) {
+    auto packer = packers.begin();
+    packs.emplace_back();
+    for (auto [i, arg] : llvm::enumerate(kernel.getBody().getArguments())) {
+      if (!arg.use_empty() || packer == packers.end())
+        continue;
+      Operation *def = launch.getOperand(static_cast<unsigned>(i)).getDefiningOp();
+      const bool isCopied = def && graph::isTransfer(def);
+      auto pack = dyn_cast_or_null<graph::LaunchOp>(isCopied ? def->getOperand(0).getDefiningOp() : def);
+      if (!pack || pack.getNumOperands() != 1 ||
+          graph::KernelOp(*packer).getArgumentTypes()[0] != pack.getOperand(0).getType())
+        return false;
+      packs.back().push_back({static_cast<unsigned>(i), pack, isCopied ? def : nullptr, *packer++});
+    }
+    return packer == packers.end();
+  }
+  struct Pack {
+    unsigned operand;
+    graph::LaunchOp whole; ///< what packs it for the whole
+    Operation *transfer;   ///< and where that goes; null: it stays
+    graph::KernelOp packer;
+  };
+  static Value packedFor(Pack pack) {
+    graph::LaunchOp found = pack.whole;
+    if (found.getKernel() != pack.packer.getSymName()) {
+      found = nullptr;
+      for (Operation *user : pack.whole.getOperand(0).getUsers())
+        if (auto other = dyn_cast<graph::LaunchOp>(user); other && other.getKernel() == pack.packer.getSymName())
+          found = other;
+    }
+    OpBuilder b(pack.whole);
+    b.setInsertionPointAfter(pack.whole);
+    if (!found) {
+      found = graph::LaunchOp::create(b, pack.whole.getLoc(), pack.packer.getResultTypes(),
+                                      FlatSymbolRefAttr::get(pack.packer.getSymNameAttr()), pack.whole.getOperands());
+      graph::copyDevice(pack.whole, found);
+    }
+    if (!pack.transfer)
+      return found.getResult(0);
+    const runtime::DeviceRef device = graph::destinationOf(pack.transfer);
+    for (Operation *user : found->getUsers())
+      if (graph::isTransfer(user) && graph::destinationOf(user) == device)
+        return user->getResult(0);
+    b.setInsertionPointAfter(found);
+    return graph::createTransfer(b, pack.transfer->getLoc(), found.getResult(0), device);
+  }
+
+  Value join(OpBuilder &b, ArrayRef<Value> pieces, Operation *like) {
+    Operation *made = graph::createOp(b, like->getLoc(), *op::findOp("concat"), pieces, {int64_t(0)});
+    graph::setDevice(made, graph::isTransfer(like) ? graph::destinationOf(like)
+                                                   : graph::deviceOf(like).value_or(graph::kHost));
+    return made->getResult(0);
+  }
+
+  /// The value's rows as the launch is cut. What comes from elsewhere comes in these pieces.
+  SmallVector<Value> rowsOf(Value value) {
+    Operation *def = value.getDefiningOp();
+    if (def && isRowJoin(def) && isCutAlike(def))
+      return SmallVector<Value>(def->getOperands());
+    OpBuilder b(value.getContext());
+    if (def && graph::isTransfer(def) && !parameterOnly.contains(def->getOperand(0))) {
+      SmallVector<Value> pieces = slices(def->getOperand(0), def);
+      b.setInsertionPoint(def);
+      for (Value &piece : pieces)
+        piece = graph::createTransfer(b, def->getLoc(), piece, graph::destinationOf(def));
+      if (!def->hasOneUse()) {
+        Value whole = join(b, pieces, def);
+        def->getResult(0).replaceAllUsesExcept(whole, launch);
+      }
+      erased.push_back(def);
+      return pieces;
+    }
+    return slices(value, launch);
+  }
+  bool isCutAlike(Operation *join) const {
+    return join->getNumOperands() == rows.size() &&
+           llvm::all_of(llvm::zip_equal(join->getOperands(), rows), [](auto pair) {
+             auto [piece, range] = pair;
+             return graph::fromMlir(piece.getType()).shape[0] == range.second - range.first;
+           });
+  }
+  SmallVector<Value> slices(Value value, Operation *before) {
+    OpBuilder b(before);
+    const TensorType type = graph::fromMlir(value.getType());
+    SmallVector<Value> pieces;
+    for (auto [from, to] : rows) {
+      op::Ints starts(static_cast<size_t>(type.rank()), 0), limits(type.shape.begin(), type.shape.end());
+      starts[0] = from, limits[0] = to;
+      pieces.push_back(
+          graph::createOp(b, value.getLoc(), *op::findOp("slice"), value, {starts, limits, op::Ints()})->getResult(0));
+    }
+    return pieces;
+  }
+  /// The pieces instead of the whole: where it is copied, copied one by one.
+  void replace(Value whole, ArrayRef<Value> pieces) {
+    Value joined;
+    for (OpOperand &use : llvm::make_early_inc_range(whole.getUses())) {
+      Operation *user = use.getOwner();
+      OpBuilder b(user);
+      if (!graph::isTransfer(user)) {
+        if (!joined) {
+          OpBuilder after(launch);
+          joined = join(after, pieces, launch);
+        }
+        use.set(joined);
+        continue;
+      }
+      SmallVector<Value> copies;
+      for (Value piece : pieces)
+        copies.push_back(graph::createTransfer(b, user->getLoc(), piece, graph::destinationOf(user)));
+      user->getResult(0).replaceAllUsesWith(join(b, copies, user));
+      user->erase();
+    }
+  }
+
+public:
+  /// Transfers that came in pieces instead; to be called after `apply`.
+  void clean() {
+    for (Operation *op : erased)
+      if (op->use_empty())
+        op->erase();
+    for (ArrayRef<Pack> list : packs)
+      for (const Pack &pack : list) {
+        if (pack.transfer && !llvm::is_contained(erased, pack.transfer) && pack.transfer->use_empty()) {
+          erased.push_back(pack.transfer);
+          pack.transfer->erase();
+        }
+        if (graph::LaunchOp whole = pack.whole;
+            !llvm::is_contained(erased, whole.getOperation()) && whole.use_empty()) {
+          erased.push_back(whole);
+          whole.erase();
+        }
+      }
+  }
+
+private:
+  graph::LaunchOp launch;
+  const llvm::DenseSet<Value> &parameterOnly; ///< copied ahead of the step
+  bool isPossible = false;
+  SmallVector<std::pair<int64_t, int64_t>> rows;
+  SmallVector<graph::KernelOp> parts;
+  SmallVector<bool> byRow;
+  SmallVector<SmallVector<Pack>> packs; ///< by block
+  SmallVector<Operation *> erased;
+};
+
+class SplitProducers : public impl::SplitProducersBase<SplitProducers> {
+public:
+  SplitProducers(Providers providers, const runtime::MachineModel *machine, Decisions *decisions)
+      : providers(std::move(providers)), machine(machine), decisions(decisions) {}
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> found = findMain(getOperation());
+    if (failed(found))
+      return signalPassFailure();
+    if (!*found || !machine || machine->devices.size() < 2)
+      return;
+    main = *found;
+    Block *block = &main.getBody().front();
+    const auto count = static_cast<int64_t>(block->getOperations().size());
+    if (llvm::none_of(*block, [](Operation &op) { return graph::isTransfer(&op); }))
+      return;
+    RowBlocks kernels(providers);
+    costs = std::make_shared<MachineCosts>(*machine);
+    constexpr int64_t kOps = 400'000; // looked at in all: some seconds
+    int64_t trials = std::clamp<int64_t>(kOps / count, 0, maxTrials);
+    std::set<int64_t> tried; // places in the block as it is
+    Length end;
+    std::vector<int64_t> exposed = exposedLaunches(end);
+    for (size_t next = 0; next < exposed.size() && trials > 0;) {
+      const int64_t place = exposed[next++];
+      if (!tried.insert(place).second)
+        continue;
+      Length best = end;
+      int64_t bestBlocks = 0;
+      for (int64_t blocks : {int64_t(4), int64_t(16)}) {
+        func::FuncOp backup = main.clone();
+        if (const Length with = split(place, blocks, kernels); isShorter(with, best)) {
+          best = with;
+          bestBlocks = blocks;
+        }
+        --trials;
+        main.erase();
+        getOperation().push_back(backup);
+        main = backup;
+      }
+      if (bestBlocks == 0)
+        continue;
+      explain(place, bestBlocks, end.longest, best.longest);
+      split(place, bestBlocks, kernels);
+      ++numSplit;
+      tried.clear();
+      exposed = exposedLaunches(end);
+      next = 0;
+    }
+    removeUnusedKernels();
+    costs.reset();
+  }
+
+private:
+  /// How long a plan takes; and its devices on average, as a step may be no shorter before the last of several devices
+  /// is.
+  struct Length {
+    double longest = std::numeric_limits<double>::infinity(), mean = longest;
+  };
+
+  std::vector<Planned> plan() {
+    std::vector<Operation *> step = IssueOrder(main).step;
+    return listSchedule(
+        step, *costs, [&](Value value) { return isPageable(main, value); },
+        SmallVector<int64_t>(costs->devices().size(), 0));
+  }
+
+  /// The launches whose beginning or end a transfer waits for, or that wait for one, on the way that is longest, by
+  /// their places in the block; the last first.
+  std::vector<int64_t> exposedLaunches(Length &end) {
+    std::vector<Planned> plans = plan();
+    end = lengthOf(plans);
+    llvm::DenseMap<Operation *, const Planned *> planOf;
+    std::map<std::pair<unsigned, Engine>, std::vector<const Planned *>> byEngine;
+    std::vector<const Planned *> lastOf(costs->devices().size(), nullptr);
+    for (const Planned &p : plans) {
+      planOf[p.op] = &p;
+      if (isRowJoin(p.op))
+        continue;
+      byEngine[{p.device, p.engine}].push_back(&p);
+      if (const Planned *&last = lastOf[p.device]; !last || p.end > last->end)
+        last = &p;
+    }
+    std::vector<Operation *> found;
+    for (const Planned *last : lastOf)
+      follow(last, planOf, byEngine, found);
+    llvm::DenseMap<Operation *, int64_t> placeOf;
+    for (auto [i, op] : llvm::enumerate(main.getBody().front()))
+      placeOf[&op] = static_cast<int64_t>(i);
+    std::vector<int64_t> places;
+    for (Operation *op : found)
+      if (!llvm::is_contained(places, placeOf[op]))
+        places.push_back(placeOf[op]);
+    return places;
+  }
+
+  /// Back from `at`: what began when what it read had ended, or its engine was free.
+  void follow(const Planned *at, llvm::DenseMap<Operation *, const Planned *> &planOf,
+              std::map<std::pair<unsigned, Engine>, std::vector<const Planned *>> &byEngine,
+              std::vector<Operation *> &found) {
+    while (at) {
+      const Planned *before = nullptr;
+      auto consider = [&](Operation *op) {
+        const Planned *p = op ? planOf.lookup(op) : nullptr;
+        if (p && p->end <= at->begin && (!before || p->end > before->end))
+          before = p;
+      };
+      for (Value operand : at->op->getOperands()) {
+        Operation *def = baseOf(operand).getDefiningOp();
+        if (def && isRowJoin(def))
+          for (Value piece : def->getOperands())
+            consider(baseOf(piece).getDefiningOp());
+        else
+          consider(def);
+      }
+      if (before && before->end == at->begin) { // for data, not for the engine
+        if (graph::isTransfer(at->op) && isa<graph::LaunchOp>(before->op))
+          found.push_back(before->op);
+        if (graph::isTransfer(before->op) && isa<graph::LaunchOp>(at->op))
+          found.push_back(at->op);
+      }
+      const auto &queue = byEngine[{at->device, at->engine}];
+      auto place = llvm::lower_bound(queue, at, [](const Planned *a, const Planned *b) { return a->begin < b->begin; });
+      if (place != queue.begin())
+        consider((*std::prev(place))->op);
+      at = before;
+    }
+  }
+
+  graph::LaunchOp launchAt(int64_t place) {
+    return dyn_cast<graph::LaunchOp>(*std::next(main.getBody().front().begin(), place));
+  }
+
+  /// The length of the step then; infinity if the launch cannot be cut.
+  Length split(int64_t place, int64_t blocks, RowBlocks &kernels) {
+    graph::LaunchOp launch = launchAt(place);
+    const llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(main);
+    Cut cut(launch, blocks, kernels, parameterOnly);
+    if (!cut)
+      return {};
+    cut.apply();
+    cut.clean();
+    return lengthOf(plan());
+  }
+
+  Length lengthOf(ArrayRef<Planned> plans) const {
+    std::vector<double> ends(costs->devices().size(), 0);
+    for (const Planned &p : plans)
+      if (!isRowJoin(p.op))
+        ends[p.device] = std::max(ends[p.device], p.end);
+    return {*llvm::max_element(ends),
+            std::accumulate(ends.begin(), ends.end(), 0.0) / static_cast<double>(ends.size())};
+  }
+  bool isShorter(const Length &a, const Length &b) const {
+    const double least = leastGain * b.longest;
+    if (a.longest > b.longest)
+      return false;
+    return b.longest - a.longest >= least || b.mean - a.mean >= least / static_cast<double>(costs->devices().size());
+  }
+
+  void explain(int64_t place, int64_t blocks, double before, double after) {
+    if (!decisions)
+      return;
+    graph::LaunchOp launch = launchAt(place);
+    const graph::FileLine line = graph::fileLineOf(launch.getLoc());
+    decisions->push_back({"split-producers",
+                          {launch.getKernel().str(), line.file, static_cast<uint32_t>(line.line)},
+                          "in " + std::to_string(blocks) + " blocks of rows, each copied by itself: the step takes " +
+                              runtime::spellSeconds(after) + ", not " + runtime::spellSeconds(before)});
+  }
+
+  void removeUnusedKernels() {
+    llvm::DenseSet<Attribute> used;
+    getOperation().walk([&](graph::LaunchOp launch) { used.insert(launch.getKernelAttr().getAttr()); });
+    for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<graph::KernelOp>()))
+      if (!used.contains(kernel.getSymNameAttr()))
+        kernel.erase();
+  }
+
+  Providers providers;
+  const runtime::MachineModel *machine;
+  Decisions *decisions;
+  func::FuncOp main;
+  std::shared_ptr<MachineCosts> costs; // of one run
+};
+} // namespace
+
+std::unique_ptr<Pass> createSplitProducers(Providers providers, const runtime::MachineModel *machine,
+                                           Decisions *decisions) {
+  return std::make_unique<SplitProducers>(std::move(providers), machine, decisions);
+}
+
+} // namespace tressel::passes
