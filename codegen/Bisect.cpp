@@ -72,7 +72,7 @@ public:
       CompiledProgram program = compile(*copy, compileOptions);
       const runtime::Schedule schedule = program.schedule;
       runtime::Context context(
-          runtime::Executable::create(std::move(program.schedule), program.image, program.constants));
+          runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined()));
       std::map<Slot, HostTensor> made; // states are written in place, so they are copies
       auto fresh = [&](const Slot &slot, const TensorType &type) -> void * {
         HostTensor tensor = HostTensor::allocate(type);

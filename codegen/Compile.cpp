@@ -221,7 +221,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
     desc.flops = s.plan.flops(), desc.bytes = s.plan.bytes();
   }
   if (!options.scheduleOnly)
-    program.constants = std::make_shared<const std::vector<std::byte>>(sched::exportConstants(scheduled));
+    program.constants = sched::exportConstants(scheduled);
   program.cpuLevel = std::string(runtime::nameOf(target.level()));
   report.timings.push_back({"export", secondsSince(started)});
   return program;
@@ -256,7 +256,7 @@ static double secondsOfStep(CompiledProgram program) {
   constexpr double enough = 10e-3;
   constexpr int mostRuns = 200, leastRuns = 3;
   const runtime::Schedule schedule = program.schedule;
-  runtime::Context context(runtime::Executable::create(std::move(program.schedule), program.image, program.constants));
+  runtime::Context context(runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined()));
   std::vector<op::HostTensor> tensors;
   std::vector<void *> states, outputs;
   std::vector<const void *> inputs;

@@ -4,6 +4,7 @@
 #include "codegen/ObjectCache.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "tressel/runtime/Blob.h"
 #include "tressel/runtime/Decision.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
@@ -25,7 +26,7 @@ class Target;
 struct CompiledProgram {
   runtime::Schedule schedule;
   std::vector<std::byte> image;   ///< linked, import-free ELF shared object with the generated kernels; may be empty
-  std::shared_ptr<const std::vector<std::byte>> constants; ///< the weights blob, 64-byte aligned contents
+  runtime::Blob constants;        ///< the weights
   std::string cpuLevel;           ///< what the image needs: "baseline", "v3", "v4"
 };
 

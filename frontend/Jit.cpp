@@ -19,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <unordered_set>
 
 namespace tressel {
 namespace detail {
@@ -68,6 +69,7 @@ struct JitCore::Impl {
   std::mutex compiling;                        // one program is made at a time: one compile per key
   std::vector<std::shared_ptr<JitEntry>> entries; // the most recently used first
   std::shared_ptr<JitEntry> dropped;              // the last one whose modules were changed
+  std::unordered_set<uint64_t> kinds;             // of calls that a program was made for, kept or not
   std::vector<std::vector<TensorType>> refused; // types with symbols that the function cannot be recorded with
   JitStats stats;
   const JitEntry *previous = nullptr; // found last, under the mutex; compared only
@@ -236,17 +238,35 @@ static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &b
   return std::move(recorder.fingerprint);
 }
 
+/// A number for what tells calls apart.
+static uint64_t kindOf(std::span<const TensorType> types, std::span<const uint64_t> words) {
+  uint64_t hash = training();
+  auto mix = [&](uint64_t word) { hash = (hash ^ word) * 0x9e3779b97f4a7c15u, hash ^= hash >> 29; };
+  for (const TensorType &type : types) {
+    mix(static_cast<uint64_t>(type.dtype) << 8 | static_cast<uint64_t>(type.rank()));
+    for (int64_t size : type.shape)
+      mix(static_cast<uint64_t>(size));
+  }
+  for (uint64_t word : words)
+    mix(word);
+  return hash;
+}
+
 std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
                                            const std::source_location &where, const std::vector<TensorType> *call) {
   {
     std::lock_guard lock(mutex);
-    if (stats.traces >= static_cast<uint64_t>(std::max(1, options.retrace_budget)))
-      fail<TraceError>("'" + options.name + "' was compiled for " + std::to_string(stats.traces) +
-                           " kinds of calls already, and this is another one (" +
-                           (stats.retraces.empty() ? std::string() : "the last differed in " + stats.retraces.back()) +
-                           ")",
+    kinds.insert(kindOf(types, words));
+    if (stats.traces >= static_cast<uint64_t>(std::max(1, options.retrace_budget))) {
+      const bool crowded = kinds.size() > static_cast<size_t>(std::max(1, options.max_programs));
+      fail<TraceError>("'" + options.name + "' was compiled " + std::to_string(stats.traces) + " times already, for " +
+                           std::to_string(kinds.size()) + " kinds of calls with this one" +
+                           (crowded ? ", of which it keeps " + std::to_string(options.max_programs) : std::string()) +
+                           (stats.retraces.empty() ? std::string() : " (the last differed in " + stats.retraces.back() + ")"),
                        toLoc(where), "jit",
-                       "pad sizes to a few, pass changing numbers as Tensors, or raise JitOptions::retrace_budget");
+                       std::string("pad sizes to a few, pass changing numbers as Tensors, or raise JitOptions::") +
+                           (crowded ? "max_programs and retrace_budget" : "retrace_budget"));
+    }
   }
   auto entry = std::make_shared<JitEntry>();
   entry->types = std::move(types);

@@ -521,7 +521,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   }
   if (compiled.schedule.inputs.size() != numInputs || compiled.schedule.outputs.size() != outputs.size())
     throw InternalError("the compiler changed the program's signature");
-  auto executable = runtime::Executable::create(std::move(compiled.schedule), compiled.image, compiled.constants);
+  auto executable = runtime::Executable::create(std::move(compiled.schedule), compiled.image, compiled.constants.joined());
   traced.program = std::make_shared<Program>(std::move(executable), std::move(bound), options.name);
   return traced;
 }
@@ -551,8 +551,7 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
     throw InternalError("the compiler names an unknown CPU level '" + compiled.cpuLevel + "'");
   if (!compiled.image.empty())
     function.images.push_back({level, compiled.image});
-  if (compiled.constants)
-    function.constants = *compiled.constants;
+  function.constants = compiled.constants;
   std::vector<runtime::PackageState> states;
   for (const Impl::State &state : impl.states) {
     runtime::Engine::global().wait(*state.variable->value.impl()->storage);

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,54 +25,42 @@ struct Descriptor {
 };
 } // namespace
 
-/// Opens a regular file, calls `make(size)` for that many writable bytes, and fills them. Returns how many it had.
-template <typename Make> static size_t read(const std::string &path, Make make) {
-  auto fail = [&](const std::string &why) -> void { throwError<InputError>(path, ": cannot be read: ", why); };
+[[noreturn]] static void cannotRead(const std::string &path, const std::string &why) {
+  throwError<InputError>(path, ": cannot be read: ", why);
+}
+
+InputFile::InputFile(const std::string &path) : path_(path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; // a named pipe must not block
-  if (file.fd < 0)
-    fail(std::strerror(errno));
   struct stat info;
-  if (::fstat(file.fd, &info) != 0)
-    fail(std::strerror(errno));
+  if (file.fd < 0 || ::fstat(file.fd, &info) != 0)
+    cannotRead(path, std::strerror(errno));
   if (!S_ISREG(info.st_mode))
-    fail("not a regular file");
-  const auto size = static_cast<size_t>(info.st_size);
-  std::byte *bytes = make(size);
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t n = ::read(file.fd, bytes + done, size - done);
+    cannotRead(path, "not a regular file");
+  size_ = static_cast<uint64_t>(info.st_size);
+  std::swap(fd_, file.fd);
+}
+
+InputFile::~InputFile() { ::close(fd_); }
+
+void InputFile::read(uint64_t offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    const ssize_t n = ::pread(fd_, to.data(), to.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      fail(std::strerror(errno));
+      cannotRead(path_, std::strerror(errno));
     if (n == 0)
-      break; // it shrank meanwhile
-    done += static_cast<size_t>(n);
+      cannotRead(path_, "it was cut short meanwhile");
+    offset += static_cast<uint64_t>(n);
+    to = to.subspan(static_cast<size_t>(n));
   }
-  return done;
 }
 
 std::vector<std::byte> readFile(const std::string &path) {
-  std::vector<std::byte> bytes;
-  const size_t size = read(path, [&](size_t all) { return bytes.resize(all), bytes.data(); });
-  bytes.resize(size);
+  const InputFile file(path);
+  std::vector<std::byte> bytes(file.size());
+  file.read(0, bytes);
   return bytes;
-}
-
-FileBytes loadFile(const std::string &path) {
-  FileBytes file;
-  std::byte *bytes = nullptr;
-  const size_t size = read(path, [&](size_t all) {
-    void *pages = ::mmap(nullptr, std::max<size_t>(1, all), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED)
-      throwError<OutOfMemory>(path, ": there is no memory for its ", all, " bytes");
-    ::madvise(pages, all, MADV_HUGEPAGE); // fewer faults; a wish
-    file.owner = std::shared_ptr<const void>(
-        pages, [all](const void *p) { ::munmap(const_cast<void *>(p), std::max<size_t>(1, all)); });
-    return bytes = static_cast<std::byte *>(pages);
-  });
-  file.bytes = {bytes, size};
-  return file;
 }
 
 namespace {

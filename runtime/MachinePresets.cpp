@@ -208,9 +208,9 @@ MachineModel machineNamed(std::string_view name) {
   name.remove_prefix(4);
   if (!name.ends_with(".json"))
     return machinePreset(name);
-  const FileBytes file = loadFile(std::string(name));
+  const std::vector<std::byte> file = readFile(std::string(name));
   try {
-    return parseMachine({reinterpret_cast<const char *>(file.bytes.data()), file.bytes.size()});
+    return parseMachine({reinterpret_cast<const char *>(file.data()), file.size()});
   } catch (const InputError &e) {
     throw InputError(concat(name, ": ", e.message()));
   }

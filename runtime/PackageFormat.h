@@ -39,28 +39,42 @@ constexpr uint64_t alignUp(uint64_t bytes) { return (bytes + kPackageAlignment -
 
 /// Against damage, not against intent. Four independent lanes keep up with memory; every step is invertible in the word
 /// it takes in, so that a change within one word is always noticed.
-inline uint64_t checksum(std::span<const std::byte> bytes) {
-  constexpr uint64_t odd = 0x9e3779b97f4a7c15u;
+struct ChecksumLanes {
+  static constexpr size_t kBlock = 32;
   uint64_t lanes[4] = {1, 2, 3, 4};
-  auto mix = [](uint64_t lane, uint64_t word) { return std::rotl((lane ^ word) * odd, 29); };
-  size_t at = 0;
-  for (; at + 32 <= bytes.size(); at += 32) {
+
+  static uint64_t mix(uint64_t lane, uint64_t word) {
+    constexpr uint64_t odd = 0x9e3779b97f4a7c15u;
+    return std::rotl((lane ^ word) * odd, 29);
+  }
+  void addBlock(const std::byte *bytes) {
     uint64_t words[4];
-    std::memcpy(words, bytes.data() + at, 32);
+    std::memcpy(words, bytes, kBlock);
     for (int i = 0; i < 4; ++i)
       lanes[i] = mix(lanes[i], words[i]);
   }
-  for (int i = 0; at < bytes.size(); at += 8, ++i) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, bytes.size() - at < 8 ? bytes.size() - at : 8);
-    lanes[i] = mix(lanes[i], word);
+  /// `rest` is less than a block: what is behind the last whole one of `all` bytes.
+  uint64_t finish(std::span<const std::byte> rest, uint64_t all) {
+    for (size_t at = 0, i = 0; at < rest.size(); at += 8, ++i) {
+      uint64_t word = 0;
+      std::memcpy(&word, rest.data() + at, rest.size() - at < 8 ? rest.size() - at : 8);
+      lanes[i] = mix(lanes[i], word);
+    }
+    uint64_t sum = all;
+    for (uint64_t lane : lanes) {
+      sum = mix(sum, lane);
+      sum ^= sum >> 31;
+    }
+    return sum;
   }
-  uint64_t sum = bytes.size();
-  for (uint64_t lane : lanes) {
-    sum = mix(sum, lane);
-    sum ^= sum >> 31;
-  }
-  return sum;
+};
+
+inline uint64_t checksum(std::span<const std::byte> bytes) {
+  ChecksumLanes lanes;
+  size_t at = 0;
+  for (; at + ChecksumLanes::kBlock <= bytes.size(); at += ChecksumLanes::kBlock)
+    lanes.addBlock(bytes.data() + at);
+  return lanes.finish(bytes.subspan(at), bytes.size());
 }
 
 } // namespace tressel::runtime

@@ -7,6 +7,8 @@
 #include "tressel/runtime/File.h"
 #include "tressel/runtime/Instantiate.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -16,24 +18,90 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
+/// The bytes of a section, one run behind the other.
+using Runs = std::vector<std::span<const std::byte>>;
+constexpr std::byte kZeros[kPackageAlignment] = {};
+
+Runs runsOf(std::span<const std::byte> bytes) { return bytes.empty() ? Runs() : Runs{bytes}; }
+Runs runsOf(const Blob &blob) {
+  static_assert(Blob::kAlignment == kPackageAlignment);
+  Runs runs;
+  for (const Blob::Piece &piece : blob.pieces()) {
+    runs.push_back(piece.bytes);
+    if (const uint64_t padding = alignUp(piece.bytes.size()) - piece.bytes.size())
+      runs.push_back(std::span(kZeros).first(padding));
+  }
+  return runs;
+}
+uint64_t bytesOf(const Runs &runs) {
+  uint64_t bytes = 0;
+  for (auto run : runs)
+    bytes += run.size();
+  return bytes;
+}
+
+/// As of all bytes in one run.
+uint64_t checksum(const Runs &runs) {
+  ChecksumLanes lanes;
+  std::array<std::byte, ChecksumLanes::kBlock> block; // begun in one run, ended in another
+  size_t begun = 0;
+  for (auto run : runs) {
+    if (begun) {
+      const size_t count = std::min(run.size(), block.size() - begun);
+      std::copy_n(run.begin(), count, block.begin() + static_cast<ptrdiff_t>(begun));
+      run = run.subspan(count);
+      if ((begun += count) < block.size())
+        continue;
+      lanes.addBlock(block.data());
+    }
+    size_t at = 0;
+    for (; at + block.size() <= run.size(); at += block.size())
+      lanes.addBlock(run.data() + at);
+    begun = run.size() - at;
+    std::copy_n(run.begin() + static_cast<ptrdiff_t>(at), begun, block.begin());
+  }
+  return lanes.finish(std::span(block).first(begun), bytesOf(runs));
+}
+
+/// Of the same size together.
+bool sameBytes(const Runs &a, const Runs &b) {
+  size_t i = 0, k = 0;
+  std::span<const std::byte> x, y;
+  for (;;) {
+    while (x.empty() && i < a.size())
+      x = a[i++];
+    while (y.empty() && k < b.size())
+      y = b[k++];
+    if (x.empty() || y.empty())
+      return x.empty() && y.empty();
+    const size_t count = std::min(x.size(), y.size());
+    if (x.data() != y.data() && std::memcmp(x.data(), y.data(), count) != 0)
+      return false;
+    x = x.subspan(count), y = y.subspan(count);
+  }
+}
+
 /// The sections of the file. Where they lie is known only when the metadata is, whose size does not depend on it: so
 /// the metadata is built twice, with offsets that count from the first section, then from the beginning of the file.
 class Sections {
 public:
-  fb::Section add(std::span<const std::byte> bytes) {
-    auto [sumOf, isNew] = sums.try_emplace(bytes.data(), 0);
-    if (isNew || bytes.empty())
-      sumOf->second = checksum(bytes);
-    const uint64_t sum = sumOf->second;
+  fb::Section add(Runs runs) {
+    std::vector<std::pair<const void *, size_t>> key;
+    for (auto run : runs)
+      key.emplace_back(run.data(), run.size());
+    auto [sumOf, isNew] = sums.try_emplace(std::move(key), 0);
+    if (isNew)
+      sumOf->second = checksum(runs);
+    const uint64_t sum = sumOf->second, size = bytesOf(runs);
     for (auto [it, end] = known.equal_range(sum); it != end; ++it) {
-      const auto &old = pieces[it->second].bytes;
-      if (old.size() == bytes.size() && (bytes.empty() || std::memcmp(old.data(), bytes.data(), bytes.size()) == 0))
-        return {base + pieces[it->second].offset, bytes.size(), sum};
+      const Piece &old = pieces[it->second];
+      if (old.bytes == size && sameBytes(old.runs, runs))
+        return {base + old.offset, size, sum};
     }
     known.emplace(sum, pieces.size());
-    pieces.push_back({used, bytes});
-    const fb::Section section(base + used, bytes.size(), sum);
-    used += alignUp(bytes.size());
+    pieces.push_back({used, size, std::move(runs)});
+    const fb::Section section(base + used, size, sum);
+    used += alignUp(size);
     return section;
   }
   void restart(uint64_t newBase) {
@@ -44,24 +112,24 @@ public:
   }
   uint64_t bytes() const { return used; }
   /// In order, with zeros between them, up to `bytes()`.
-  void appendTo(std::vector<std::span<const std::byte>> &file) const {
-    static constexpr std::byte zeros[kPackageAlignment] = {};
+  void appendTo(Runs &file) const {
     for (const Piece &piece : pieces) {
-      file.push_back(piece.bytes);
-      if (const uint64_t padding = alignUp(piece.bytes.size()) - piece.bytes.size())
-        file.push_back(std::span(zeros).first(padding));
+      file.insert(file.end(), piece.runs.begin(), piece.runs.end());
+      if (const uint64_t padding = alignUp(piece.bytes) - piece.bytes)
+        file.push_back(std::span(kZeros).first(padding));
     }
   }
 
 private:
   struct Piece {
-    uint64_t offset;
-    std::span<const std::byte> bytes;
+    uint64_t offset, bytes;
+    Runs runs;
   };
   uint64_t base = 0, used = 0;
   std::vector<Piece> pieces;
   std::multimap<uint64_t, size_t> known;
-  std::map<const void *, uint64_t> sums; ///< of bytes by where they begin: each is given twice
+  std::map<std::vector<std::pair<const void *, size_t>>, uint64_t>
+      sums; ///< by where the bytes are: each is given twice
 };
 
 template <typename T> uint8_t raw(T value) { return static_cast<uint8_t>(value); }
@@ -118,7 +186,7 @@ Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &symbolic) {
   const Schedule s = numbered(symbolic, sizes);
   for (int64_t symbol : symbolic.dims)
     dims.push_back(dim::spell(symbol));
-  auto value = [&](const ValueDesc &v) { 
+  auto value = [&](const ValueDesc &v) {
     return fb::CreateValue(b, b.CreateString(v.name), encode(b, v.type), raw(v.memory));
   };
   auto name = b.CreateString(s.name);
@@ -160,17 +228,17 @@ void build(FlatBufferBuilder &b, Sections &sections, std::span<const PackageFunc
     auto name = b.CreateString(f.name);
     auto schedule = encode(b, *f.schedule);
     auto images = tables(b, f.images, [&](const PackageImage &image) {
-      const fb::Section section = sections.add(image.elf);
+      const fb::Section section = sections.add(runsOf(image.elf));
       return fb::CreateImage(b, raw(image.level), &section);
     });
-    const fb::Section constants = sections.add(f.constants);
+    const fb::Section constants = sections.add(runsOf(f.constants));
     functionTables.push_back(fb::CreateFunction(b, name, schedule, images, &constants));
   }
   std::vector<Offset<fb::StateValue>> stateTables;
   for (const PackageState &state : states) {
     auto name = b.CreateString(state.name);
     auto type = encode(b, state.type);
-    const fb::Section section = sections.add(state.bytes);
+    const fb::Section section = sections.add(runsOf(state.bytes));
     stateTables.push_back(fb::CreateStateValue(b, name, type, &section));
   }
   auto producer = b.CreateString("tressel 0.1.0");

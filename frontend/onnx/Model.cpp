@@ -5,12 +5,15 @@
 #include "frontend/onnx/TensorData.h"
 #include "onnx.pb.h"
 #include "tressel/runtime/File.h"
+#include "tressel/runtime/ThreadPool.h"
 
 #include <algorithm>
 #include <cctype>
+#include <exception>
 #include <filesystem>
 #include <google/protobuf/io/coded_stream.h>
 #include <limits>
+#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -76,13 +79,52 @@ Model::~Model() = default;
 void Model::fail(const std::string &message) const { throw InputError(name_ + ": " + message); }
 const ::onnx::GraphProto &Model::graph() const { return proto_->graph(); }
 
+/// Parts of a file, in one block of memory, each at a multiple of 64.
+static std::vector<op::HostTensor> loadRanges(const runtime::InputFile &file, const std::vector<FileRange> &ranges) {
+  auto aligned = [](uint64_t bytes) { return (bytes + 63) / 64 * 64; };
+  int64_t total = 0;
+  for (const FileRange &range : ranges)
+    total += static_cast<int64_t>(aligned(range.bytes));
+  const op::HostTensor block = op::HostTensor::allocate({u8, {total}});
+  std::vector<op::HostTensor> tensors;
+  struct Part {
+    uint64_t offset;
+    std::span<std::byte> to;
+  };
+  std::vector<Part> parts; // most of the time goes into memory's first touch: all threads share that
+  std::byte *at = block.data.get();
+  for (const FileRange &range : ranges) {
+    tensors.push_back(range.bytes == 0 ? op::HostTensor()
+                                       : op::HostTensor{{u8, {static_cast<int64_t>(range.bytes)}},
+                                                        std::shared_ptr<std::byte[]>(block.data, at)});
+    constexpr uint64_t part = 2 << 20;
+    for (uint64_t done = 0; done < range.bytes; done += part)
+      parts.push_back({range.offset + done, {at + done, static_cast<size_t>(std::min(part, range.bytes - done))}});
+    at += aligned(range.bytes);
+  }
+  std::mutex mutex;
+  std::exception_ptr failure;
+  runtime::ThreadPool::global().parallelFor(static_cast<int64_t>(parts.size()), 1, [&](int64_t begin, int64_t end, int) {
+    try {
+      for (int64_t i = begin; i < end; ++i)
+        file.read(parts[static_cast<size_t>(i)].offset, parts[static_cast<size_t>(i)].to);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+  });
+  if (failure)
+    std::rethrow_exception(failure);
+  return tensors;
+}
+
 Model Model::load(const std::string &path) {
-  const runtime::FileBytes file = runtime::loadFile(path);
+  const runtime::InputFile file(path);
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  WithoutWeights small = withoutWeights({reinterpret_cast<const char *>(file.bytes.data()), file.bytes.size()});
-  Model m = parseMessage(small.model, file.bytes.size(), path, folder.empty() ? "." : folder.string());
-  m.file_ = file.owner;
-  m.rawData_ = std::move(small.rawData);
+  const WithoutWeights small = withoutWeights(
+      file.size(), [&](uint64_t offset, std::span<char> to) { file.read(offset, std::as_writable_bytes(to)); });
+  Model m = parseMessage(small.model, file.size(), path, folder.empty() ? "." : folder.string());
+  m.rawData_ = loadRanges(file, small.rawData);
   return m;
 }
 

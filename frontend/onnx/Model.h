@@ -3,6 +3,7 @@
 #pragma once
 
 #include "frontend/onnx/Unsupported.h"
+#include "ir/op/OpInfo.h"
 #include "tressel/runtime/Types.h"
 
 #include <functional>
@@ -54,9 +55,10 @@ public:
   const std::string &folder() const { return folder_; }
   const ::onnx::ModelProto &proto() const { return *proto_; }
   const ::onnx::GraphProto &graph() const;
-  /// The raw data of an initializer of the graph that its message lacks, as it is large; else empty.
-  std::string_view rawData(int initializer) const {
-    return static_cast<size_t>(initializer) < rawData_.size() ? rawData_[static_cast<size_t>(initializer)] : std::string_view();
+  /// The raw data of an initializer of the graph that its message lacks, as it is large: bytes, at a multiple of 64. Else
+  /// none.
+  op::HostTensor rawData(int initializer) const {
+    return static_cast<size_t>(initializer) < rawData_.size() ? rawData_[static_cast<size_t>(initializer)] : op::HostTensor();
   }
 
   /// The inputs a caller gives: those that no initializer provides.
@@ -86,8 +88,7 @@ private:
 
   std::string name_, folder_;
   std::unique_ptr<::onnx::ModelProto> proto_;
-  std::shared_ptr<const void> file_; ///< holds what rawData_ shows
-  std::vector<std::string_view> rawData_;
+  std::vector<op::HostTensor> rawData_;
   std::vector<DeclaredValue> inputs_, outputs_;
   std::map<std::string, int64_t> opsets_;
 };

@@ -1,6 +1,7 @@
 #include "frontend/onnx/NodeImporter.h"
 
 #include "frontend/onnx/TensorData.h"
+#include "ir/graph/TableOp.h"
 #include "ir/op/Infer.h"
 #include "onnx.pb.h"
 #include "tressel/runtime/Dim.h"
@@ -235,8 +236,7 @@ mlir::Value NodeImporter::materialize(const Value &v) {
     *v.ir = materialize(reshape(parts.size() == 1 ? parts[0] : emit("concat", parts), v.type.shape));
   }
   if (!*v.ir)
-    *v.ir =
-        graph::createConstant(graph_.builder, loc_, v.type, {v.host->data.get(), static_cast<size_t>(v.type.bytes())});
+    *v.ir = graph::createConstant(graph_.builder, loc_, {v.type, v.host->data});
   return *v.ir;
 }
 

@@ -2,28 +2,58 @@
 
 #include "onnx.pb.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <optional>
 
 namespace tressel::onnx {
 namespace {
 
 /// Smaller ones are not worth it.
-constexpr size_t kLarge = 16 << 10;
+constexpr uint64_t kLarge = 16 << 10;
+
+/// The model's bytes, seen through a window that moves.
+class Window {
+public:
+  Window(uint64_t size, const ReadModel &read) : size(size), read(read) {}
+
+  uint8_t at(uint64_t offset) {
+    if (offset < begin || offset >= begin + bytes.size()) {
+      begin = offset;
+      bytes.resize(static_cast<size_t>(std::min<uint64_t>(kBytes, size - offset)));
+      read(begin, bytes);
+    }
+    return static_cast<uint8_t>(bytes[static_cast<size_t>(offset - begin)]);
+  }
+  void append(std::string &out, FileRange range) const {
+    const size_t before = out.size(), count = static_cast<size_t>(range.bytes);
+    out.resize(before + count);
+    if (range.offset >= begin && range.offset + range.bytes <= begin + bytes.size())
+      std::copy_n(bytes.data() + (range.offset - begin), count, out.data() + before);
+    else
+      read(range.offset, {out.data() + before, count});
+  }
+
+  const uint64_t size;
+
+private:
+  static constexpr uint64_t kBytes = 8 << 10; // between two weights stand some hundred bytes
+  const ReadModel &read;
+  uint64_t begin = 0;
+  std::vector<char> bytes;
+};
 
 /// One field of a message: protobuf's wire format.
 struct Field {
   uint64_t number = 0;
-  std::string_view whole;   ///< with its tag
-  std::string_view content; ///< of a field with a length
+  FileRange whole;   ///< with its tag
+  FileRange content; ///< of a field with a length
   bool hasLength = false;
 };
 
-std::optional<uint64_t> varint(std::string_view &in) {
+std::optional<uint64_t> varint(Window &in, uint64_t &at, uint64_t end) {
   uint64_t value = 0;
-  for (unsigned shift = 0; shift < 64 && !in.empty(); shift += 7) {
-    const auto byte = static_cast<uint8_t>(in.front());
-    in.remove_prefix(1);
+  for (unsigned shift = 0; shift < 64 && at < end; shift += 7) {
+    const uint8_t byte = in.at(at++);
     value |= uint64_t(byte & 0x7f) << shift;
     if (!(byte & 0x80))
       return value;
@@ -32,28 +62,29 @@ std::optional<uint64_t> varint(std::string_view &in) {
 }
 
 /// Calls fn for each field; false if the bytes are no message, or hold one of the old groups.
-template <typename Fn> bool forEachField(std::string_view message, Fn fn) {
-  while (!message.empty()) {
-    const char *start = message.data();
-    const std::optional<uint64_t> tag = varint(message);
+template <typename Fn> bool forEachField(Window &in, FileRange message, Fn fn) {
+  const uint64_t end = message.offset + message.bytes;
+  for (uint64_t at = message.offset; at < end;) {
+    const uint64_t start = at;
+    const std::optional<uint64_t> tag = varint(in, at, end);
     if (!tag)
       return false;
     Field field{.number = *tag >> 3};
-    size_t length = 0;
+    uint64_t length = 0;
     switch (*tag & 7) {
     case 0:
-      if (!varint(message))
+      if (!varint(in, at, end))
         return false;
       break;
     case 1:
       length = 8;
       break;
     case 2: {
-      const std::optional<uint64_t> size = varint(message);
-      if (!size || *size > message.size())
+      const std::optional<uint64_t> size = varint(in, at, end);
+      if (!size || *size > end - at)
         return false;
-      length = static_cast<size_t>(*size);
-      field.content = message.substr(0, length);
+      length = *size;
+      field.content = {at, length};
       field.hasLength = true;
       break;
     }
@@ -63,10 +94,10 @@ template <typename Fn> bool forEachField(std::string_view message, Fn fn) {
     default:
       return false;
     }
-    if (length > message.size())
+    if (length > end - at)
       return false;
-    message.remove_prefix(length);
-    field.whole = {start, static_cast<size_t>(message.data() - start)};
+    at += length;
+    field.whole = {start, at - start};
     if (!fn(field))
       return false;
   }
@@ -86,39 +117,40 @@ void appendMessage(std::string &out, uint64_t number, const std::string &content
 }
 
 /// The tensor without its raw data, which is returned; nothing taken where there is none, or several.
-bool stripTensor(std::string_view tensor, std::string &out, std::string_view &raw) {
+bool stripTensor(Window &in, FileRange tensor, std::string &out, FileRange &raw) {
   int count = 0;
-  return forEachField(tensor, [&](const Field &field) {
+  return forEachField(in, tensor, [&](const Field &field) {
     if (field.number == ::onnx::TensorProto::kRawDataFieldNumber && field.hasLength) {
       raw = field.content;
       return ++count == 1;
     }
-    out += field.whole;
+    in.append(out, field.whole);
     return true;
   });
 }
 
 } // namespace
 
-WithoutWeights withoutWeights(std::string_view bytes) {
+WithoutWeights withoutWeights(uint64_t size, const ReadModel &read) {
+  Window in(size, read);
   WithoutWeights result;
-  const bool followed = forEachField(bytes, [&](const Field &field) {
+  const bool followed = forEachField(in, {0, size}, [&](const Field &field) {
     if (field.number != ::onnx::ModelProto::kGraphFieldNumber || !field.hasLength) {
-      result.model += field.whole;
+      in.append(result.model, field.whole);
       return true;
     }
     std::string graph;
-    const bool good = forEachField(field.content, [&](const Field &part) {
+    const bool good = forEachField(in, field.content, [&](const Field &part) {
       if (part.number != ::onnx::GraphProto::kInitializerFieldNumber || !part.hasLength) {
-        graph += part.whole;
+        in.append(graph, part.whole);
         return true;
       }
       std::string tensor;
-      std::string_view raw;
-      if (part.whole.size() >= kLarge && stripTensor(part.content, tensor, raw) && raw.size() >= kLarge) {
+      FileRange raw;
+      if (part.whole.bytes >= kLarge && stripTensor(in, part.content, tensor, raw) && raw.bytes >= kLarge) {
         appendMessage(graph, part.number, tensor);
       } else {
-        graph += part.whole;
+        in.append(graph, part.whole);
         raw = {};
       }
       result.rawData.push_back(raw);
@@ -127,8 +159,10 @@ WithoutWeights withoutWeights(std::string_view bytes) {
     appendMessage(result.model, field.number, graph);
     return good;
   });
-  if (!followed)
-    return {std::string(bytes), {}};
+  if (followed)
+    return result;
+  result = {};
+  in.append(result.model, {0, size});
   return result;
 }
 

@@ -2,10 +2,13 @@
 
 #include "onnx.pb.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/File.h"
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <span>
 
 namespace tressel::onnx {
 
@@ -104,7 +107,11 @@ TensorType tensorType(const TensorProto &tensor, const std::string &where) {
 }
 
 /// The bytes that a tensor names in a file of its own.
-static std::string externalData(const TensorProto &tensor, const std::string &where, const std::string &folder) {
+struct External {
+  std::string file;
+  int64_t offset, length;
+};
+static External externalData(const TensorProto &tensor, const std::string &where, const std::string &folder) {
   std::string location;
   int64_t offset = 0, length = -1;
   auto fail = [&](const std::string &message) -> void {
@@ -147,16 +154,11 @@ static std::string externalData(const TensorProto &tensor, const std::string &wh
     fail("is shorter than the model says");
   if (length < 0)
     length = size - offset;
-  std::string bytes(static_cast<size_t>(length), '\0');
-  std::ifstream in(file, std::ios::binary);
-  in.seekg(offset);
-  if (!in.read(bytes.data(), length))
-    fail("cannot be read");
-  return bytes;
+  return {file.string(), offset, length};
 }
 
 op::HostTensor tensorData(const TensorProto &tensor, const std::string &where, const std::string &folder,
-                          std::string_view rawData) {
+                          const op::HostTensor &rawData) {
   TensorType type = tensorType(tensor, where);
   auto wrongSize = [&](int64_t have, const char *unit) {
     throw InputError(where + ": tensor '" + tensor.name() + "' of type " + type.str() + " holds " +
@@ -164,19 +166,26 @@ op::HostTensor tensorData(const TensorProto &tensor, const std::string &where, c
   };
   const int64_t n = type.shape.numElements(), bytes = type.bytes();
 
-  if (!rawData.empty() || tensor.has_raw_data() || tensor.data_location() == TensorProto::EXTERNAL) {
-    std::string external;
-    if (tensor.data_location() == TensorProto::EXTERNAL)
-      external = externalData(tensor, where, folder);
-    const std::string_view raw = tensor.data_location() == TensorProto::EXTERNAL ? std::string_view(external)
-                                 : rawData.empty()                               ? std::string_view(tensor.raw_data())
-                                                                                 : rawData;
-    if (static_cast<int64_t>(raw.size()) != bytes)
-      wrongSize(static_cast<int64_t>(raw.size()), "bytes");
+  const bool isExternal = tensor.data_location() == TensorProto::EXTERNAL;
+  if (isExternal || rawData.data || tensor.has_raw_data()) {
+    const std::optional<External> external =
+        isExternal ? std::optional(externalData(tensor, where, folder)) : std::nullopt;
+    const int64_t have = external       ? external->length
+                         : rawData.data ? rawData.type.bytes()
+                                        : static_cast<int64_t>(tensor.raw_data().size());
+    if (have != bytes)
+      wrongSize(have, "bytes");
+    const bool isBool = type.dtype == bool_;
+    if (!isExternal && rawData.data && !isBool)
+      return {type, rawData.data};
     op::HostTensor result = op::HostTensor::allocate(type);
-    if (bytes)
-      std::memcpy(result.data.get(), raw.data(), raw.size());
-    if (type.dtype == bool_) // one byte each, but only 0 and 1 are ours
+    const std::span<std::byte> to(result.data.get(), static_cast<size_t>(bytes));
+    if (external)
+      runtime::InputFile(external->file).read(static_cast<uint64_t>(external->offset), to);
+    else if (bytes)
+      std::memcpy(to.data(), rawData.data ? static_cast<const void *>(rawData.data.get()) : tensor.raw_data().data(),
+                  to.size());
+    if (isBool) // one byte each, but only 0 and 1 are ours
       for (int64_t i = 0; i < n; ++i)
         result.as<uint8_t>()[i] = result.as<uint8_t>()[i] != 0;
     return result;

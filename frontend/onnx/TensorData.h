@@ -28,10 +28,10 @@ bool fitsMemory(const TensorType &type);
 /// element type that Tressel does not have.
 TensorType tensorType(const ::onnx::TensorProto &tensor, const std::string &where);
 
-/// The values. Data in another file is looked for in `folder` and below it only. Throws InputError naming `where`. `rawData` stands for the
-/// tensor's own where it was left out of the message (RawData.h).
+/// The values. Data in another file is looked for in `folder` and below it only. Throws InputError naming `where`. `rawData`, if
+/// any, stands for the tensor's own where it was left out of the message (Model::rawData), and becomes the result's.
 op::HostTensor tensorData(const ::onnx::TensorProto &tensor, const std::string &where, const std::string &folder,
-                          std::string_view rawData = {});
+                          const op::HostTensor &rawData = {});
 
 /// A file holding one TensorProto (the test data of ONNX). `name` receives the tensor's name.
 op::HostTensor loadTensorFile(const std::string &path, std::string *name = nullptr);

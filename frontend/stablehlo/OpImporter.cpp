@@ -1,5 +1,6 @@
 #include "frontend/stablehlo/OpImporter.h"
 
+#include "ir/graph/TableOp.h"
 #include "ir/op/Infer.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tressel/runtime/Error.h"
@@ -235,8 +236,7 @@ std::vector<mlir::Value> OpImporter::emitAll(std::string_view name, const std::v
 }
 
 mlir::Value OpImporter::constant(const op::HostTensor &tensor) {
-  return graph::createConstant(state_.builder, op_->getLoc(), tensor.type,
-                               {tensor.data.get(), static_cast<size_t>(tensor.type.bytes())});
+  return graph::createConstant(state_.builder, op_->getLoc(), tensor);
 }
 
 mlir::Value OpImporter::scalar(DType dtype, double value) {

@@ -128,6 +128,10 @@ Value createConstant(OpBuilder &b, Location loc, const TensorType &type, std::sp
   return ConstantOp::create(b, loc, toMlir(b.getContext(), type), makeElements(b.getContext(), type, bytes));
 }
 
+Value createConstant(OpBuilder &b, Location loc, const op::HostTensor &tensor) {
+  return ConstantOp::create(b, loc, toMlir(b.getContext(), tensor.type), elementsAttr(b.getContext(), tensor));
+}
+
 std::optional<op::HostTensor> constantValue(Value v) {
   auto constant = v.getDefiningOp<ConstantOp>();
   return constant ? elementsValue(constant.getValue()) : std::nullopt;

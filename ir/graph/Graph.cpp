@@ -255,12 +255,10 @@ public:
                                      : Attribute(b.getIntegerAttr(element, static_cast<int64_t>(number)));
     auto dense = DenseElementsAttr::get(tensor, scalar);
     std::optional<op::HostTensor> host = elementsValue(dense);
-    return createConstant(b, loc, host->type, {host->data.get(), static_cast<size_t>(host->type.bytes())})
-        .getAsOpaquePointer();
+    return createConstant(b, loc, *host).getAsOpaquePointer();
   }
   Ref constant(const op::HostTensor &host) override {
-    return createConstant(b, loc, host.type, {host.data.get(), static_cast<size_t>(host.type.bytes())})
-        .getAsOpaquePointer();
+    return createConstant(b, loc, host).getAsOpaquePointer();
   }
   TensorType typeOf(Ref ref) override { return fromMlir(value(ref).getType()); }
   static Value value(Ref ref) { return Value::getFromOpaquePointer(ref); }

@@ -32,5 +32,7 @@ mlir::LogicalResult verifyTableOp(mlir::Operation *op, const op::OpInfo &info);
 
 /// Dense up to 256 bytes (splats always), else a resource blob, which shares the tensor's bytes: they must not change any more.
 mlir::ElementsAttr elementsAttr(mlir::MLIRContext *ctx, const op::HostTensor &tensor);
+/// A constant op with that value.
+mlir::Value createConstant(mlir::OpBuilder &b, mlir::Location loc, const op::HostTensor &tensor);
 
 } // namespace tressel::graph

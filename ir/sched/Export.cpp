@@ -99,10 +99,11 @@ private:
       desc.space = runtime::Space::State;
       desc.index = static_cast<uint32_t>(s.states.size());
       const runtime::DeviceRef at = device(state.getDevice(), state.getIndex());
-      s.states.push_back({state.getName().str(),
-                          type,
-                          static_cast<runtime::StateKind>(state.getKind()),
-                          {at, at.kind == runtime::DeviceKind::Cpu ? runtime::MemoryKind::Host : runtime::MemoryKind::Device}});
+      s.states.push_back(
+          {state.getName().str(),
+           type,
+           static_cast<runtime::StateKind>(state.getKind()),
+           {at, at.kind == runtime::DeviceKind::Cpu ? runtime::MemoryKind::Host : runtime::MemoryKind::Device}});
     } else if (isa<ConstantOp>(*op)) {
       desc.space = runtime::Space::Constant;
       desc.index = static_cast<uint32_t>(s.constants.size());
@@ -270,24 +271,31 @@ runtime::Schedule exportSchedule(ProgramOp program) {
   return std::move(exported->schedule);
 }
 
-std::vector<std::byte> exportConstants(ProgramOp program) {
-  std::vector<std::byte> blob;
-  size_t size = 0;
-  for (auto constant : program.getBody().getOps<ConstantOp>())
-    size += static_cast<size_t>(alignedTo64(graph::fromMlir(constant.getValue().getType()).bytes()));
-  blob.reserve(size);
+/// Makes the owner of a blob's bytes one that can be shared with others than the context.
+static std::shared_ptr<const void> shareOwner(AsmResourceBlob &blob) {
+  struct Owner {
+    AsmResourceBlob::DeleterFn deleter;
+    ArrayRef<char> data;
+    size_t alignment;
+    ~Owner() { deleter(const_cast<char *>(data.data()), data.size(), alignment); }
+  };
+  if (!blob.getDeleter())
+    return nullptr; // somebody else's, who keeps them
+  std::shared_ptr<Owner> owner(new Owner{std::move(blob.getDeleter()), blob.getData(), blob.getDataAlignment()});
+  blob.getDeleter() = [owner](void *, size_t, size_t) {};
+  return owner;
+}
+
+runtime::Blob exportConstants(ProgramOp program) {
+  runtime::Blob blob;
   for (auto constant : program.getBody().getOps<ConstantOp>()) {
-    auto append = [&](const void *data, size_t bytes) {
-      const auto *first = static_cast<const std::byte *>(data);
-      blob.insert(blob.end(), first, first + bytes);
-      blob.resize(static_cast<size_t>(alignedTo64(static_cast<int64_t>(blob.size()))));
-    };
-    if (auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue()); resource && resource.getRawHandle().getBlob()) {
-      const ArrayRef<char> raw = resource.getRawHandle().getBlob()->getData();
-      append(raw.data(), raw.size());
+    auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue());
+    if (AsmResourceBlob *held = resource ? resource.getRawHandle().getBlob() : nullptr) {
+      const ArrayRef<char> raw = held->getData();
+      blob.add(std::as_bytes(std::span(raw.data(), raw.size())), shareOwner(*held));
     } else {
       const op::HostTensor value = *graph::elementsValue(constant.getValue());
-      append(value.data.get(), static_cast<size_t>(value.type.bytes()));
+      blob.add({value.data.get(), static_cast<size_t>(value.type.bytes())}, value.data);
     }
   }
   return blob;

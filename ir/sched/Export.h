@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ir/sched/Sched.h"
+#include "tressel/runtime/Blob.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <cstddef>
@@ -26,8 +27,9 @@ llvm::FailureOr<Exported> exportWithOps(ProgramOp program);
 /// The same, of a program that was verified: ends the process on an unplanned one, which is a bug.
 runtime::Schedule exportSchedule(ProgramOp program);
 
-/// The blob that the schedule's ConstantDescs point into: the constants in order, each at a multiple of 64.
-std::vector<std::byte> exportConstants(ProgramOp program);
+/// The blob that the schedule's ConstantDescs point into: the constants in order. Large ones stay where the module's
+/// context has them, and are kept beyond it.
+runtime::Blob exportConstants(ProgramOp program);
 
 /// Proves the schedule safe with the runtime's verifier; each violation becomes an error at the command, with a note at
 /// the other one.

@@ -52,7 +52,7 @@ Check compiles(bool allowLibrary, bool quick) {
       options.quickCode = quick;
       codegen::CompiledProgram program = codegen::compile(module, options);
       runtime::Context context(
-          runtime::Executable::create(std::move(program.schedule), program.image, program.constants));
+          runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined()));
       context.bindStates({});
       context.run(in, out, sizes);
     } catch (const Error &error) {

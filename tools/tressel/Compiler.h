@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/op/OpInfo.h"
+#include "tressel/runtime/Blob.h"
 #include "tressel/runtime/Decision.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
@@ -66,7 +67,7 @@ struct AssumedDim {
 struct Program {
   runtime::Schedule schedule;
   std::vector<std::byte> image;
-  std::shared_ptr<const std::vector<std::byte>> constants;
+  runtime::Blob constants;
   std::string cpuLevel;
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport

@@ -38,7 +38,7 @@ ReadyProgram compileModel(const CompileRequest &request) {
   Program program = compileWithProgress(request);
   checkMemory(program.schedule);
   ReadyProgram ready;
-  ready.executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants);
+  ready.executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
   ready.assumed = std::move(program.assumed);
   ready.compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   detail("compiled in " + humanSeconds(ready.compileSeconds) + ": " + kernelCounts(program));
@@ -94,8 +94,7 @@ runtime::PackageFile packageFile(std::span<const Program> levels) {
     } else if (levels.size() > 1) {
       functions.clear(); // a program without code is the same for all
     }
-    if (program.constants)
-      function.constants = *program.constants;
+    function.constants = program.constants;
     functions.push_back(std::move(function));
   }
   return runtime::packageFile(functions);

@@ -34,7 +34,7 @@ struct JitOptions {
   bool measure = false;             ///< kernels of products and convolutions are chosen by timing them on this machine
   bool winograd = false;            ///< 3 x 3 convolutions may use Winograd's method: faster, off by up to some 1e-4 of the largest
   int retrace_budget = 64;          ///< programs made per function; beyond it a call that needs another throws TraceError
-  int max_programs = 32;            ///< programs kept per function; the one that was not used longest goes
+  int max_programs = 64;            ///< programs kept per function; the one that was not used longest goes
   /// A second size of a dimension makes it dynamic: one program for all sizes from then on. Where the function cannot be
   /// recorded with a dynamic size (it turns it into an integer, say), each size has its own program.
   bool infer_dynamic = true;

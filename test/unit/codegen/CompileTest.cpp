@@ -107,7 +107,7 @@ protected:
       resultIsState.push_back(main.getResultAttr(i, graph::kStateAttr) != nullptr);
 
     codegen::CompiledProgram program = codegen::compile(*module, options);
-    auto executable = runtime::Executable::create(program.schedule, program.image, program.constants);
+    auto executable = runtime::Executable::create(program.schedule, program.image, program.constants.joined());
     runtime::Context run(executable);
     std::vector<void *> states;
     std::vector<const void *> inputs;
@@ -277,7 +277,7 @@ TEST_F(Compile, IsDeterministic) {
   auto first = parse(mlp), second = parse(mlp);
   auto a = codegen::compile(*first), b = codegen::compile(*second);
   EXPECT_EQ(a.image, b.image);
-  EXPECT_EQ(*a.constants, *b.constants);
+  EXPECT_EQ(a.constants, b.constants);
 }
 
 TEST_F(Compile, ReportsPassesAndKernels) {

@@ -149,7 +149,7 @@ TEST_F(KernelCache, ShiftedSourceCompilesNothing) {
   for (int shift : {1, 7}) {
     const CompiledProgram moved = compile(program(shift), nullptr);
     EXPECT_EQ(report.numCompiled, 0);
-    auto executable = runtime::Executable::create(moved.schedule, moved.image, moved.constants);
+    auto executable = runtime::Executable::create(moved.schedule, moved.image, moved.constants.joined());
     runtime::Context run(executable);
     const std::vector<float> x(128, 1.0f);
     std::vector<float> y(32), z(4);

@@ -214,6 +214,20 @@ TEST(Jit, RetraceBudget) {
   EXPECT_EQ(floats(f(ones({2}))), (std::vector<float>{2, 2})) << "what is compiled still runs";
 }
 
+TEST(Jit, WhatIsMadeAgainIsToldFromWhatIsNew) {
+  auto f = jit([](Tensor x) { return x + 1; }, {.retrace_budget = 6, .max_programs = 2, .infer_dynamic = false});
+  try {
+    for (int64_t i = 0; i < 7; ++i)
+      f(ones({1 + i % 3}));
+    FAIL() << "three kinds in two places";
+  } catch (const TraceError &e) {
+    const std::string what = e.what();
+    EXPECT_NE(what.find("compiled 6 times already, for 3 kinds of calls with this one, of which it keeps 2"), std::string::npos)
+        << what;
+    EXPECT_NE(what.find("max_programs"), std::string::npos) << what;
+  }
+}
+
 TEST(Jit, CompilesAhead) {
   auto f = jit([](Tensor a, Tensor b) { return a + b; });
   f.compile({f32, {2}}, {f32, {2}});

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <algorithm>
+#include <random>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -48,7 +50,7 @@ struct Sample {
   float constant[4] = {100, 200, 300, 400}, w[4] = {1, 2, 3, 4}, count[4] = {};
 
   PackageFunction function(std::string name = "main", CpuLevel level = CpuLevel::Baseline) const {
-    return {std::move(name), &program.s, {{level, image}}, std::as_bytes(std::span(constant))};
+    return {std::move(name), &program.s, {{level, image}}, Blob(std::as_bytes(std::span(constant)))};
   }
   std::vector<PackageState> states() const {
     return {{"layer.w", t4, std::as_bytes(std::span(w))}, {"count", t4, std::as_bytes(std::span(count))}};
@@ -161,6 +163,34 @@ TEST(Package, FunctionsShareWhatIsEqual) {
   EXPECT_EQ(package.executable("again"), package.executable("again"));
   EXPECT_NE(package.executable("again"), package.executable("predict"));
   EXPECT_THROW(package.executable("missing"), Error);
+}
+
+TEST(Package, WeightsMayLieInPieces) {
+  Sample sample;
+  std::mt19937 random(1);
+  std::vector<std::vector<std::byte>> parts;
+  Blob blob;
+  for (size_t size : {1, 31, 64, 33, 100, 7, 4096, 63}) {
+    auto &part = parts.emplace_back(size);
+    std::ranges::generate(part, [&] { return std::byte(random()); });
+    blob.add(part);
+  }
+  PackageFunction pieces = sample.function(), whole = pieces;
+  pieces.constants = blob;
+  const auto joined = blob.joined();
+  EXPECT_EQ(joined->size(), blob.size());
+  whole.constants = Blob(*joined);
+  EXPECT_EQ(packageBytes({&pieces, 1}, sample.states()), packageBytes({&whole, 1}, sample.states()));
+  EXPECT_EQ(blob, Blob(*joined));
+  TempFile file;
+  writePackage(file.path, {&pieces, 1}, sample.states());
+  Package::open(file.path).check(); // the checksum is that of the file's bytes
+  // Two functions of the same weights, differently cut, have them once.
+  whole.name = "again";
+  const PackageFunction both[] = {pieces, whole};
+  EXPECT_LT(packageBytes(both, sample.states()).size(), packageBytes({&pieces, 1}, sample.states()).size() + blob.size());
+  parts[2][5] ^= std::byte(1);
+  EXPECT_FALSE(blob == Blob(*joined));
 }
 
 TEST(Package, ChoosesTheLevelOfTheCpu) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,13 +12,26 @@ namespace tressel::runtime {
 
 /// The bytes of a regular file. Throws InputError that names the path and says why it cannot be read.
 std::vector<std::byte> readFile(const std::string &path);
-/// The same for large files: the bytes last as long as `owner`, and are written once where a vector's are twice. No mapping of the file,
-/// which would take the process along if somebody cut it short.
-struct FileBytes {
-  std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;
+/// A regular file that is read in parts, where they are wanted. Not mapped: whoever cut a mapped file short would take
+/// the process along.
+class InputFile {
+public:
+  /// Throws InputError that names the path and says why it cannot be read.
+  explicit InputFile(const std::string &path);
+  ~InputFile();
+  InputFile(const InputFile &) = delete;
+  InputFile &operator=(const InputFile &) = delete;
+
+  uint64_t size() const { return size_; } ///< when it was opened
+  /// Fills `to` with the bytes from `offset` on. Throws InputError if it cannot, or the file has shrunk. Any number of
+  /// threads may do so.
+  void read(uint64_t offset, std::span<std::byte> to) const;
+
+private:
+  std::string path_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
 };
-FileBytes loadFile(const std::string &path);
 /// Writes aside and renames: a reader sees the old file or the new one, and a failure leaves the old one.
 /// Throws RuntimeError that names the path.
 void writeFile(const std::string &path, std::span<const std::byte> bytes);

@@ -12,6 +12,7 @@
 // be changed in place while in use; writePackage replaces files by renaming, which is safe.
 #pragma once
 
+#include "tressel/runtime/Blob.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/Executable.h"
 #include "tressel/runtime/Schedule.h"
@@ -41,7 +42,7 @@ struct PackageFunction {
   std::string name = "main";
   const Schedule *schedule = nullptr;
   std::vector<PackageImage> images;     ///< none if no kernel is generated
-  std::span<const std::byte> constants; ///< the weights blob that the schedule's constants lie in
+  Blob constants;                       ///< the weights that the schedule's constants lie in
 };
 struct PackageState {
   std::string name;
