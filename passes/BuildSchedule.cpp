@@ -38,8 +38,11 @@ public:
     symbols = std::make_shared<SymbolTableCollection>();
     if (failed(checkOps()))
       return signalPassFailure();
-    IssueOrder order(main);
-    planDevices(order);
+    if (isOnSeveralDevices())
+      costs = std::make_shared<MachineCosts>(*machine);
+    IssueOrder order(main, /*leastMemory=*/!costs);
+    if (costs)
+      planDevices(order);
     declare(order);
     issue(order);
     main.erase();
@@ -87,16 +90,14 @@ private:
 
   //===-- Several devices ----------------------------------------------------------------------------------------===//
 
-  /// If the program is placed on accelerators, the order of the step is that in which its ops are predicted to begin.
+  bool isOnSeveralDevices() {
+    auto isElsewhere = [](Operation &op) {
+      return isWork(&op) && (graph::isTransfer(&op) || graph::deviceOf(&op).value_or(graph::kHost) != graph::kHost);
+    };
+    return machine && machine->devices.size() > 1 && llvm::any_of(main.getBody().front(), isElsewhere);
+  }
+  /// The order of the step is that in which its ops are predicted to begin.
   void planDevices(IssueOrder &order) {
-    if (!machine || machine->devices.size() < 2)
-      return;
-    costs = std::make_shared<MachineCosts>(*machine);
-    Block &block = main.getBody().front();
-    if (llvm::none_of(block, [&](Operation &op) { return isWork(&op) && deviceIndexOf(&op, *costs) != 0; })) {
-      costs.reset();
-      return;
-    }
     SmallVector<int64_t> held(costs->devices().size(), 0);
     for (Operation *op : order.prepare)
       for (Value result : op->getResults())

@@ -96,9 +96,10 @@ bool isWork(Operation *op) {
   return isa<graph::LaunchOp, graph::ControlOpInterface>(op) || graph::isTransfer(op) || isRowJoin(op);
 }
 
-IssueOrder::IssueOrder(func::FuncOp main) : block(main.getBody().front()) {
+IssueOrder::IssueOrder(func::FuncOp main, bool leastMemory) : block(main.getBody().front()) {
   splitPrepare(main);
-  settle();
+  if (leastMemory)
+    settle();
 }
 
 IssueOrder::IssueOrder(Block &body) : block(body) {
@@ -125,6 +126,7 @@ static bool isSymbolic(graph::LaunchOp launch, SymbolTableCollection &symbols) {
 void IssueOrder::splitPrepare(func::FuncOp main) {
   constexpr int64_t kFree = 64 * 1024, kGrowth = 4;
   SymbolTableCollection symbols;
+  EffectFacts facts;
   llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(main);
   for (Value value : parameterOnly)
     if (Operation *def = baseOf(value).getDefiningOp(); !def || !isWork(def))
@@ -134,14 +136,15 @@ void IssueOrder::splitPrepare(func::FuncOp main) {
       continue;
     int64_t in = 0, out = 0;
     auto launch = dyn_cast<graph::LaunchOp>(op);
-    bool known = graph::isTransfer(&op) ||
-                 (launch && !isRandom(launch, symbols) && !hasEffects(launch, symbols) && !isSymbolic(launch, symbols));
+    bool known = graph::isTransfer(&op) || launch;
     for (Value operand : op.getOperands()) {
       in += bytesOf(operand.getType());
       known &= prepared.contains(baseOf(operand));
     }
     for (Value result : op.getResults())
       out += bytesOf(result.getType());
+    if (launch && known)
+      known = !facts.isRandom(launch) && !facts.hasEffects(launch) && !isSymbolic(launch, symbols);
     if (known && out <= kFree + kGrowth * in) {
       prepare.push_back(&op);
       prepared.insert(op.result_begin(), op.result_end());

@@ -21,7 +21,8 @@ bool isWork(mlir::Operation *op);
 class IssueOrder {
 public:
   /// Of @main: what depends on parameters and constants only goes to `prepare`.
-  explicit IssueOrder(mlir::func::FuncOp main);
+  /// Without `leastMemory` the step stays in program order.
+  explicit IssueOrder(mlir::func::FuncOp main, bool leastMemory = true);
   /// Of a body.
   explicit IssueOrder(mlir::Block &body);
 

@@ -114,7 +114,7 @@ private:
 
 void Scheduler::read(ArrayRef<Operation *> step, llvm::function_ref<bool(Value)> isPageable) {
   llvm::DenseMap<Value, uint32_t> indexOf, writerOf;
-  SymbolTableCollection symbols;
+  EffectFacts facts;
   uint32_t lastEffect = kNone;
   tasks.resize(step.size());
   for (auto [i, op] : llvm::enumerate(step)) {
@@ -123,7 +123,7 @@ void Scheduler::read(ArrayRef<Operation *> step, llvm::function_ref<bool(Value)>
     const unsigned device = deviceIndexOf(op, costs);
     std::tie(task.planned.device, task.planned.engine) = engineOf(op, costs);
     auto follow = [&](uint32_t before) {
-      if (!llvm::is_contained(tasks[before].users, i)) {
+      if (tasks[before].users.empty() || tasks[before].users.back() != i) {
         tasks[before].users.push_back(static_cast<uint32_t>(i));
         ++task.missing;
       }
@@ -150,7 +150,7 @@ void Scheduler::read(ArrayRef<Operation *> step, llvm::function_ref<bool(Value)>
     } else {
       task.seconds = costs.seconds(op, device);
     }
-    if (!graph::isTransfer(op) && hasEffects(op, symbols)) {
+    if (!graph::isTransfer(op) && facts.hasEffects(op)) {
       if (lastEffect != kNone)
         follow(lastEffect);
       lastEffect = static_cast<uint32_t>(i);

@@ -90,7 +90,7 @@ private:
 
 void Placer::collect(func::FuncOp main) {
   Block &block = main.getBody().front();
-  IssueOrder split(main);
+  IssueOrder split(main, /*leastMemory=*/false);
   prepared = split.prepare;
   llvm::DenseMap<Value, uint32_t> indexOf;
   llvm::DenseSet<Value> everywhere = parameterOnlyValues(main);
@@ -112,7 +112,7 @@ void Placer::collect(func::FuncOp main) {
     }
     return at->second;
   };
-  SymbolTableCollection symbols;
+  EffectFacts facts;
   std::vector<Operation *> step = split.step;
   for (Operation *op : step) {
     Task &task = tasks.emplace_back();
@@ -129,7 +129,7 @@ void Placer::collect(func::FuncOp main) {
     }
     if (std::optional<runtime::DeviceRef> device = graph::deviceOf(op))
       task.fixed = costs.indexOf(*device).value_or(kHostIndex);
-    else if (isa<graph::ControlOpInterface>(op) || hasEffects(op, symbols))
+    else if (isa<graph::ControlOpInterface>(op) || facts.hasEffects(op))
       task.fixed = kHostIndex;
   }
   for (OpOperand &result : block.getTerminator()->getOpOperands())

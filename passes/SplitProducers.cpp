@@ -231,7 +231,7 @@ public:
       return;
     RowBlocks kernels(providers);
     costs = std::make_shared<MachineCosts>(*machine);
-    constexpr int64_t kOps = 400'000; // looked at in all: some seconds
+    constexpr int64_t kOps = 200'000; // looked at in all: some seconds
     int64_t trials = std::clamp<int64_t>(kOps / count, 0, maxTrials);
     std::set<int64_t> tried; // places in the block as it is
     Length end;
@@ -274,7 +274,7 @@ private:
   };
 
   std::vector<Planned> plan() {
-    std::vector<Operation *> step = IssueOrder(main).step;
+    std::vector<Operation *> step = IssueOrder(main, /*leastMemory=*/false).step;
     return listSchedule(
         step, *costs, [&](Value value) { return isPageable(main, value); },
         SmallVector<int64_t>(costs->devices().size(), 0));

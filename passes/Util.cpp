@@ -163,7 +163,7 @@ llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
   for (BlockArgument arg : main.getArguments())
     if (Attribute state = main.getArgAttr(arg.getArgNumber(), graph::kStateAttr); state && !written.contains(state))
       values.insert(arg);
-  SymbolTableCollection symbols;
+  EffectFacts facts;
   // Prepare knows no sizes of a call.
   auto isStatic = [](Operation *op) {
     const op::OpInfo *info = graph::infoOf(op);
@@ -181,8 +181,8 @@ llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
               values.insert(argument);
           self(self, body.front());
         }
-      if (!isRandom(&op, symbols) && !hasEffects(&op, symbols) && isStatic(&op) &&
-          llvm::all_of(op.getOperands(), [&](Value v) { return values.contains(v); }))
+      if (llvm::all_of(op.getOperands(), [&](Value v) { return values.contains(v); }) && !facts.isRandom(&op) &&
+          !facts.hasEffects(&op) && isStatic(&op))
         values.insert(op.result_begin(), op.result_end());
     }
   };
@@ -248,6 +248,17 @@ bool hasEffects(Operation *op, SymbolTableCollection &symbols) {
 
 bool isRandom(Operation *op, SymbolTableCollection &symbols) {
   return anyOp(op, symbols, [](const op::OpInfo &info) { return info.family == op::Family::Random; });
+}
+
+EffectFacts::Facts EffectFacts::ask(Operation *op) {
+  auto look = [&] { return Facts{tressel::passes::hasEffects(op, symbols), tressel::passes::isRandom(op, symbols)}; };
+  auto launch = dyn_cast<graph::LaunchOp>(op);
+  if (!launch)
+    return look();
+  auto [at, isNew] = ofKernel.try_emplace(launch.getKernelAttr());
+  if (isNew)
+    at->second = look();
+  return at->second;
 }
 
 } // namespace tressel::passes

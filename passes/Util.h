@@ -68,6 +68,21 @@ bool hasEffects(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 /// Whether an op, or the kernel it runs, draws random numbers.
 bool isRandom(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 
+/// The same two, asked of many ops: the kernels that launches run are looked at once.
+class EffectFacts {
+public:
+  bool hasEffects(mlir::Operation *op) { return ask(op).effects; }
+  bool isRandom(mlir::Operation *op) { return ask(op).random; }
+
+private:
+  struct Facts {
+    bool effects, random;
+  };
+  Facts ask(mlir::Operation *op);
+  mlir::SymbolTableCollection symbols;
+  llvm::DenseMap<mlir::Attribute, Facts> ofKernel;
+};
+
 /// The values of @main and of the bodies in it that are made of constants and of states that the program does not write,
 /// which `prepare` can compute. Random ops are none: they give new numbers at each call.
 llvm::DenseSet<mlir::Value> parameterOnlyValues(mlir::func::FuncOp main);
