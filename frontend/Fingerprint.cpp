@@ -138,6 +138,8 @@ void Fingerprint::op(const op::OpInfo &info, std::span<const Tensor> inputs, con
     h = mix(h, parts_.emplace_back(partOf(t)).id);
   for (const op::Attr &attr : attrs)
     h = mix(h, parts_.emplace_back(partOf(attr)).id);
+  if (const uint32_t place = callMode() >> 1) [[unlikely]]
+    h = mix(h, place);
   entries_.push_back({h, info.name, userLine(where), first, static_cast<uint32_t>(inputs.size()), &info});
 }
 

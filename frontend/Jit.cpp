@@ -89,13 +89,13 @@ struct JitCore::Impl {
     return *set;
   }
 
-  Found find(const CallArgs &args, bool train) {
+  Found find(const CallArgs &args, uint32_t mode) {
     std::lock_guard lock(mutex);
     // A program for these very sizes before one for all.
     size_t found = entries.size();
     for (size_t i = 0; i < entries.size(); ++i)
       if ((found == entries.size() || entries[found]->isSymbolic) && (found == entries.size() || !entries[i]->isSymbolic) &&
-          entries[i]->matches(args, train))
+          entries[i]->matches(args, mode))
         found = i;
     if (found == entries.size())
       return {};
@@ -116,7 +116,7 @@ struct JitCore::Impl {
                 entries.begin() + static_cast<ptrdiff_t>(i) + 1);
   }
 
-  LastCall *take(const CallArgs &args, bool train);
+  LastCall *take(const CallArgs &args, uint32_t mode);
   void giveBack(LastCall *last);
   void remember(const Found &found, const CallArgs &args, std::unique_ptr<Program::Slot> slot);
   void forget(LastCall *last);
@@ -126,7 +126,7 @@ struct JitCore::Impl {
   std::shared_ptr<JitEntry> make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
                               const std::source_location &where, const std::vector<TensorType> *call = nullptr);
   std::optional<std::vector<TensorType>> generalized(std::span<const TensorType> types,
-                                                     std::span<const uint64_t> words, bool train) const;
+                                                     std::span<const uint64_t> words, uint32_t mode) const;
   std::shared_ptr<JitEntry> makeGeneral(const std::vector<TensorType> &types, const std::vector<uint64_t> &words,
                                      TraceBody &body, const std::source_location &where);
   void check(JitEntry &entry, TraceBody &body, const std::source_location &where);
@@ -135,12 +135,12 @@ struct JitCore::Impl {
 };
 
 /// One that was made for a call like this, or null.
-LastCall *JitCore::Impl::take(const CallArgs &args, bool train) {
+LastCall *JitCore::Impl::take(const CallArgs &args, uint32_t mode) {
   LastCall *last = places.takeOut();
   if (!last)
     return nullptr;
   if (last->generation == generation.load(std::memory_order_acquire) &&
-      last->structure == structureEpoch.load(std::memory_order_acquire) && last->matches(args, train)) {
+      last->structure == structureEpoch.load(std::memory_order_acquire) && last->matches(args, mode)) {
     last->hits.store(last->hits.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return last;
   }
@@ -240,7 +240,7 @@ static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &b
 
 /// A number for what tells calls apart.
 static uint64_t kindOf(std::span<const TensorType> types, std::span<const uint64_t> words) {
-  uint64_t hash = training();
+  uint64_t hash = callMode();
   auto mix = [&](uint64_t word) { hash = (hash ^ word) * 0x9e3779b97f4a7c15u, hash ^= hash >> 29; };
   for (const TensorType &type : types) {
     mix(static_cast<uint64_t>(type.dtype) << 8 | static_cast<uint64_t>(type.rank()));
@@ -250,6 +250,26 @@ static uint64_t kindOf(std::span<const TensorType> types, std::span<const uint64
   for (uint64_t word : words)
     mix(word);
   return hash;
+}
+
+/// What the program is placed on: the machine, or what JitOptions::devices leave of it. Nothing: the processor.
+static std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::SimulatedMachine *machine) {
+  const auto &devices = options.devices;
+  for (const Device &device : devices)
+    if (device != cpu() && (!machine || !machine->model().find(refOf(device))))
+      throw Error(Error::Details{.message = "'" + options.name + "' is to run on " + device.name() + ", which the machine does not have",
+                                 .hint = "choose one that has it with use_machine"});
+  if (!machine)
+    return std::nullopt;
+  runtime::MachineModel model = machine->model();
+  if (devices.empty())
+    return model;
+  auto isLeft = [&](runtime::DeviceRef ref) {
+    return ref.kind == runtime::DeviceKind::Cpu || std::ranges::any_of(devices, [&](Device d) { return refOf(d) == ref; });
+  };
+  std::erase_if(model.devices, [&](const runtime::DeviceModel &d) { return !isLeft(d.device); });
+  std::erase_if(model.routes, [&](const runtime::RouteModel &r) { return !isLeft(r.from) || !isLeft(r.to); });
+  return model;
 }
 
 std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
@@ -272,8 +292,10 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   entry->types = std::move(types);
   entry->isSymbolic = std::ranges::any_of(entry->types, [](const TensorType &t) { return !t.shape.isStatic(); });
   entry->words = std::move(words);
-  entry->train = training();
+  entry->mode = callMode();
   entry->structureSeen = structureEpoch.load(std::memory_order_acquire);
+  entry->machine = currentMachine();
+  const std::optional<runtime::MachineModel> model = modelFor(options, entry->machine.get());
   const double start = secondsNow();
   TraceRecorder recorder;
   std::vector<Tensor> results =
@@ -283,7 +305,9 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
                                             .deterministic = options.deterministic,
                                             .diskCache = options.disk_cache,
                                             .measure = options.measure,
-                                            .winograd = options.winograd});
+                                            .winograd = options.winograd,
+                                            .machine = entry->machine,
+                                            .model = model ? &*model : nullptr});
   const double compiled = secondsNow();
   entry->structure = recorder.structure();
   entry->stateTypes = entry->typesOfStates();
@@ -295,7 +319,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   stats.kernels_compiled += static_cast<uint64_t>(entry->traced.kernelsCompiled);
   stats.kernels_cached += static_cast<uint64_t>(entry->traced.kernelsCached);
   if (const JitEntry *before = dropped ? dropped.get() : entries.empty() ? nullptr : entries.front().get())
-    stats.retraces.push_back(before->firstDifference(call ? *call : entry->types, entry->words, entry->train));
+    stats.retraces.push_back(before->firstDifference(call ? *call : entry->types, entry->words, entry->mode));
   dropped.reset();
   ++generation;
   for (const auto &last : lastCalls) // calls that did not come by here are uses as well
@@ -313,9 +337,9 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
 /// The types of a call with symbols where a known program differs: nothing if there is none that differs in one size only.
 /// The same two sizes in several places are one symbol: a batch of images with their labels.
 std::optional<std::vector<TensorType>>
-JitCore::Impl::generalized(std::span<const TensorType> types, std::span<const uint64_t> words, bool train) const {
+JitCore::Impl::generalized(std::span<const TensorType> types, std::span<const uint64_t> words, uint32_t mode) const {
   for (const auto &entry : entries) {
-    if (entry->train != train || entry->types.size() != types.size() || !std::ranges::equal(entry->words, words))
+    if (entry->mode != mode || entry->types.size() != types.size() || !std::ranges::equal(entry->words, words))
       continue;
     std::vector<TensorType> general(types.begin(), types.end());
     std::optional<std::pair<int64_t, int64_t>> change; // the known size and the new one
@@ -355,7 +379,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::makeGeneral(const std::vector<TensorTyp
     std::lock_guard lock(mutex);
     if (!options.infer_dynamic)
       return nullptr;
-    general = generalized(types, words, training());
+    general = generalized(types, words, callMode());
     if (!general || std::ranges::find(refused, *general) != refused.end())
       return nullptr;
   }
@@ -383,10 +407,10 @@ void JitCore::Impl::check(JitEntry &entry, TraceBody &body, const std::source_lo
 }
 
 Found JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where) {
-  Found found = find(args, training());
+  Found found = find(args, callMode());
   if (!found.entry) {
     std::lock_guard lock(compiling);
-    found = find(args, training()); // another thread may have made it meanwhile
+    found = find(args, callMode()); // another thread may have made it meanwhile
     if (!found.entry) {
       const std::vector<TensorType> types = typesOf(args, where);
       const std::vector<uint64_t> words(args.words().begin(), args.words().end());
@@ -404,11 +428,6 @@ Found JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body, const std::
 }
 
 JitCore::JitCore(JitOptions options) : impl_(std::make_unique<Impl>()) {
-  for (const Device &device : options.devices)
-    if (device != cpu())
-      throw Error("jit: only the host is supported as a device so far");
-  if (options.devices.size() > 1)
-    throw Error("jit: a program runs on one device so far");
   impl_->options = std::move(options);
   std::lock_guard lock(Impl::registryMutex());
   Impl::registry().insert(impl_.get());
@@ -522,7 +541,7 @@ static void findNan(const JitOptions &options, JitEntry &entry, const CallArgs &
 template <typename Fn>
 void JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results) {
   checkLeaves(args, where);
-  if (LastCall *last = take(args, training())) {
+  if (LastCall *last = take(args, callMode())) {
     struct GiveBack {
       Impl &impl;
       LastCall *last;
@@ -592,7 +611,7 @@ void JitCore::compile(std::span<const TensorSpec> inputs, std::span<const uint64
   {
     std::lock_guard entries(impl_->mutex);
     for (const auto &entry : impl_->entries)
-      if (entry->types == types && entry->train == training() && std::ranges::equal(entry->words, words) &&
+      if (entry->types == types && entry->mode == callMode() && std::ranges::equal(entry->words, words) &&
           entry->isCurrent())
         return;
   }

@@ -1,6 +1,7 @@
 // What a jitted function keeps: its programs with their guards, and calls to be repeated.
 #pragma once
 
+#include "frontend/Machine.h"
 #include "frontend/Trace.h"
 
 #include <tressel/jit.h>
@@ -21,7 +22,7 @@ namespace tressel::detail {
 struct JitEntry {
   std::vector<TensorType> types;
   std::vector<uint64_t> words;
-  bool train = false;
+  uint32_t mode = 0; // callMode() when it was recorded
 
   std::vector<std::pair<Recorder::Counter, uint64_t>> structure; // of the modules that were called
   std::vector<TensorType> stateTypes;
@@ -32,19 +33,23 @@ struct JitEntry {
   uint64_t calls = 0; // guarded by the core's mutex
   std::mutex serial;  // programs that assign Variables run one by one
 
-  bool isSymbolic = false; // some types have dynamic sizes
+  bool isSymbolic = false;                            // some types have dynamic sizes
+  std::shared_ptr<runtime::SimulatedMachine> machine; // that it was compiled for; null: the processor
 
-  bool matches(const CallArgs &args, bool isTraining) const {
+  bool matches(const CallArgs &args, uint32_t nowMode) const {
     const auto tensors = args.tensors();
     if (tensors.size() != types.size())
       return false;
-    return (isSymbolic ? fits(tensors) : haveTypes(tensors, types)) && matchesBesideTypes(args, isTraining);
+    return (isSymbolic ? fits(tensors) : haveTypes(tensors, types)) && matchesBesideTypes(args, nowMode);
   }
-  bool matchesBesideTypes(const CallArgs &args, bool isTraining) const {
-    return train == isTraining && std::ranges::equal(words, args.words());
+  bool matchesBesideTypes(const CallArgs &args, uint32_t nowMode) const {
+    return mode == nowMode && std::ranges::equal(words, args.words());
   }
-  /// False when a module that was recorded has other parts now, or a Variable another type: the program is of no more
-  /// use.
+  static std::string placeIn(uint32_t mode) {
+    return mode < 2 ? "where the compiler likes" : Device{static_cast<int>(mode >> 1) - 2}.name();
+  }
+  /// False when a module that was recorded has other parts now, a Variable another type, or the process another
+  /// machine: the program is of no more use.
   bool isCurrent() {
     const uint64_t epoch = structureEpoch.load(std::memory_order_acquire);
     if (structureSeen == epoch) [[likely]]
@@ -52,7 +57,7 @@ struct JitEntry {
     for (const auto &[counter, value] : structure)
       if (counter->load(std::memory_order_acquire) != value)
         return false;
-    if (stateTypes != typesOfStates())
+    if (stateTypes != typesOfStates() || machine != currentMachine())
       return false;
     structureSeen = epoch;
     return true;
@@ -65,7 +70,8 @@ struct JitEntry {
     return found;
   }
   static bool haveTypes(std::span<const Tensor *const> tensors, std::span<const TensorType> types) {
-    return std::ranges::equal(tensors, types, {}, [](const Tensor *t) -> const TensorType & { return t->impl()->type; });
+    return std::ranges::equal(tensors, types, {},
+                              [](const Tensor *t) -> const TensorType & { return t->impl()->type; });
   }
   bool fits(std::span<const Tensor *const> tensors) const {
     for (size_t i = 0; i < types.size(); ++i)
@@ -80,9 +86,13 @@ struct JitEntry {
   }
   /// The first guard that a call of these types fails, in words.
   std::string firstDifference(std::span<const TensorType> otherTypes, std::span<const uint64_t> otherWords,
-                              bool isTraining) const {
-    if (train != isTraining)
-      return std::string("mode: ") + (isTraining ? "train instead of inference" : "inference instead of train");
+                              uint32_t nowMode) const {
+    if ((mode ^ nowMode) & 1)
+      return std::string("mode: ") + (nowMode & 1 ? "train instead of inference" : "inference instead of train");
+    if (mode != nowMode)
+      return "placement: " + placeIn(nowMode) + " instead of " + placeIn(mode);
+    if (machine != currentMachine())
+      return "another machine";
     if (types.size() != otherTypes.size())
       return std::to_string(otherTypes.size()) + " tensors instead of " + std::to_string(types.size());
     for (size_t i = 0; i < types.size(); ++i)
@@ -101,13 +111,14 @@ struct JitEntry {
 /// What the cache knows of a call.
 struct Found {
   std::shared_ptr<JitEntry> entry; // null: there is no program yet
-  uint64_t calls = 0;           // of the entry, with this one
+  uint64_t calls = 0;              // of the entry, with this one
   uint64_t generation = 0, structure = 0;
   bool again = false; // the same entry as the last time
 };
 
-/// A call as it was made before, kept with all that was found out for it, so that a call like it takes no lock and counts
-/// no references: its program, and a context of that. Whoever takes it out of its place owns it until it is put back.
+/// A call as it was made before, kept with all that was found out for it, so that a call like it takes no lock and
+/// counts no references: its program, and a context of that. Whoever takes it out of its place owns it until it is put
+/// back.
 struct alignas(64) LastCall {
   std::shared_ptr<JitEntry> entry; // written under the core's mutex
   std::vector<TensorType> types;   // of the call: numbers, where the entry has symbols
@@ -117,8 +128,8 @@ struct alignas(64) LastCall {
   std::atomic<uint64_t> hits{0}; // written by the owner
   uint64_t hitsSeen = 0;         // guarded by the core's mutex
 
-  bool matches(const CallArgs &args, bool isTraining) const {
-    return JitEntry::haveTypes(args.tensors(), types) && entry->matchesBesideTypes(args, isTraining);
+  bool matches(const CallArgs &args, uint32_t nowMode) const {
+    return JitEntry::haveTypes(args.tensors(), types) && entry->matchesBesideTypes(args, nowMode);
   }
 };
 

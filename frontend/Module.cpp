@@ -76,6 +76,7 @@ std::shared_ptr<Node> share(const std::shared_ptr<Node> &node) {
   made->path = node->path;
   made->rootSeed = node->rootSeed;
   made->frozen = node->frozen;
+  made->placed = node->placed;
   made->held = std::vector<Node::Held>(node->held);
   for (const Node::Child &child : node->children) {
     Node::Child copy{child.name, share(child.node), nullptr, nullptr};

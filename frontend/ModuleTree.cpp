@@ -225,6 +225,11 @@ int64_t ModuleHandle::parameter_count() const {
   return count;
 }
 
+void ModuleHandle::on(Device device) const {
+  node_->placed = static_cast<uint32_t>(device.index + 2);
+  node_->changed();
+}
+
 void ModuleHandle::freeze(bool frozen) const {
   apply([frozen](const std::string &, const ModuleHandle &module) {
     module.node()->frozen = frozen;

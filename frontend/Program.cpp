@@ -28,8 +28,8 @@ static double guessNs(const Schedule &schedule, const runtime::Program &program)
 }
 
 Program::Program(std::shared_ptr<const Executable> executable, std::vector<std::shared_ptr<VariableImpl>> states,
-                 std::string name)
-    : executable_(std::move(executable)), states_(std::move(states)), name_(internName(name)),
+                 std::string name, std::shared_ptr<Machine> machine)
+    : executable_(std::move(executable)), states_(std::move(states)), name_(internName(name)), machine_(std::move(machine)),
       cost_(guessNs(executable_->schedule(), executable_->schedule().step)) {
   for (const ValueDesc &output : schedule().outputs)
     outputs_.push_back({output.type, output.type.shape.isStatic() ? output.type.bytes() : 0});
@@ -76,7 +76,12 @@ std::unique_ptr<Program::Slot> Program::acquire() {
       return slot;
     }
   }
-  return std::make_unique<Slot>(Slot{Context(executable_), nullptr});
+  auto slot = std::make_unique<Slot>();
+  if (machine_)
+    slot->executor = std::make_unique<Executor>(executable_, machine_);
+  else
+    slot->context.emplace(executable_);
+  return slot;
 }
 
 void Program::release(std::unique_ptr<Slot> slot) {
@@ -94,16 +99,22 @@ void Program::Slot::bind(const std::shared_ptr<const Binding> &next) {
     return;
   epoch = ~uint64_t(0);
   binding = nullptr;
-  context.bindStates(next->pointers);
+  if (executor)
+    executor->bindStates(next->pointers);
+  else
+    context->bindStates(next->pointers);
   binding = next;
 }
 
 int32_t Program::execute(Slot &slot, const TaskView &task, size_t numInputs, const dim::Values *dims) {
   const std::span<const void *const> inputs{const_cast<const void *const *>(task.inputs), numInputs};
-  if (dims)
-    slot.context.run(inputs, {task.outputs, outputs_.size()}, *dims);
+  const std::span<void *const> outputs{task.outputs, outputs_.size()};
+  if (slot.executor) [[unlikely]]
+    dims ? slot.executor->run(inputs, outputs, *dims) : slot.executor->run(inputs, outputs);
+  else if (dims)
+    slot.context->run(inputs, outputs, *dims);
   else
-    slot.context.run(inputs, {task.outputs, outputs_.size()});
+    slot.context->run(inputs, outputs);
   return kKernelOk;
 }
 

@@ -3,12 +3,14 @@
 
 #include "tressel/runtime/Engine.h"
 #include "tressel/runtime/Executable.h"
+#include "tressel/runtime/Executor.h"
 
 #include <tressel/variable.h>
 
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,9 +20,9 @@ namespace tressel::detail {
 class Program : public std::enable_shared_from_this<Program> {
 public:
   /// `states` are the Variables behind the executable's states, in schedule order without the derived ones; they are
-  /// only read. `name` is what errors and timelines call it.
+  /// only read. `name` is what errors and timelines call it. `machine`: what it runs on; null: the processor.
   Program(std::shared_ptr<const runtime::Executable> executable, std::vector<std::shared_ptr<VariableImpl>> states,
-          std::string name);
+          std::string name, std::shared_ptr<runtime::Machine> machine = nullptr);
   ~Program();
   Program(const Program &) = delete;
 
@@ -32,9 +34,10 @@ public:
   };
   /// A context with what it is bound to. One call at a time uses it.
   struct Slot {
-    runtime::Context context;
+    std::optional<runtime::Context> context;     ///< on the processor
+    std::unique_ptr<runtime::Executor> executor; ///< on a machine
     std::shared_ptr<const Binding> binding;
-    uint64_t epoch = ~uint64_t(0); ///< a call at this epoch needs no other binding
+    uint64_t epoch = ~uint64_t(0);           ///< a call at this epoch needs no other binding
     std::shared_ptr<const dim::Values> dims; ///< of the call that left it to its caller
 
     void bind(const std::shared_ptr<const Binding> &next);
@@ -43,8 +46,8 @@ public:
   /// Inputs in schedule order, of the schedule's types; symbolic sizes follow from them (ShapeError where they do not
   /// agree). Runs at once when the inputs are there and the program is
   /// small, else on the engine's lane. Failures of the run are carried by the outputs.
-  /// `keep` is the slot of a caller that comes again with inputs of the same types: used if it is there, left there by a call
-  /// that ran at once, and null after any other.
+  /// `keep` is the slot of a caller that comes again with inputs of the same types: used if it is there, left there by
+  /// a call that ran at once, and null after any other.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const SourceLoc &where,
            std::unique_ptr<Slot> *keep = nullptr);
   /// Takes back what a caller has kept.
@@ -61,6 +64,7 @@ private:
   std::shared_ptr<const runtime::Executable> executable_;
   std::vector<std::shared_ptr<VariableImpl>> states_;
   const char *name_;
+  const std::shared_ptr<runtime::Machine> machine_; ///< null: the processor
   struct Output {
     TensorType type;
     int64_t bytes = 0; ///< of a static type

@@ -1,3 +1,4 @@
+#include "frontend/Machine.h"
 #include "frontend/Record.h"
 
 #include <mutex>
@@ -6,21 +7,33 @@
 
 namespace tressel {
 namespace {
-thread_local constinit bool trainMode = false;
+/// Bit 0: training. Above: where ops are computed, 0 for where nobody said, else the device's index + 2.
+thread_local constinit uint32_t mode = 0;
 thread_local constinit int jitDisabledDepth = 0;
 thread_local constinit const detail::LocationScope *locationScope = nullptr;
 thread_local constinit detail::Recorder *recorder = nullptr;
 thread_local constinit uint32_t number = 0;
 } // namespace
 
-TrainScope::TrainScope(bool train) : previous_(std::exchange(trainMode, train)) {}
-TrainScope::~TrainScope() { trainMode = previous_; }
-bool training() { return trainMode; }
+TrainScope::TrainScope(bool train) : previous_(mode & 1) { mode = (mode & ~1u) | train; }
+TrainScope::~TrainScope() { mode = (mode & ~1u) | previous_; }
+bool training() { return mode & 1; }
+
+DeviceScope::DeviceScope(Device device)
+    : previous_(std::exchange(mode, (mode & 1) | static_cast<uint32_t>(device.index + 2) << 1)) {}
+DeviceScope::~DeviceScope() { mode = (previous_ & ~1u) | (mode & 1); }
 
 DisableJit::DisableJit() { ++jitDisabledDepth; }
 DisableJit::~DisableJit() { --jitDisabledDepth; }
 
 namespace detail {
+
+uint32_t callMode() { return mode; }
+std::optional<runtime::DeviceRef> currentDevice() {
+  if (mode < 2)
+    return std::nullopt;
+  return refOf({static_cast<int>(mode >> 1) - 2});
+}
 
 bool jitDisabled() { return jitDisabledDepth > 0; }
 bool tracing() { return recorder != nullptr; }
@@ -65,8 +78,14 @@ private:
 uint32_t threadNumber() { return number ? number : takeNumber(); }
 
 LocationScope::LocationScope(const std::source_location &where, bool library, const ScopeOwner *owner)
-    : where_(where), library_(library), owner_(owner), parent_(std::exchange(locationScope, this)) {}
-LocationScope::~LocationScope() { locationScope = parent_; }
+    : where_(where), library_(library), owner_(owner), parent_(std::exchange(locationScope, this)), mode_(mode) {
+  if (owner && owner->placed) [[unlikely]]
+    mode = (mode & 1) | owner->placed << 1;
+}
+LocationScope::~LocationScope() {
+  locationScope = parent_;
+  mode = (mode_ & ~1u) | (mode & 1);
+}
 const LocationScope *LocationScope::current() { return locationScope; }
 
 /// The outermost of the library's scopes that lie around this place without one of the user's between; or null.

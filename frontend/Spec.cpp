@@ -1,6 +1,5 @@
 #include "frontend/Eager.h"
 
-#include <tressel/machine.h>
 #include <tressel/spec.h>
 
 namespace tressel {
@@ -16,12 +15,6 @@ TensorType TensorSpec::type() const {
     result.shape.push_back(d.size != kDynamic ? d.size : dim::symbol(d.name, d.lo, d.hi));
   }
   return result;
-}
-
-void use_machine(std::string_view name) {
-  if (name != "cpu")
-    throw Error(Error::Details{.message = "there is no machine '" + std::string(name) + "'",
-                               .hint = "only \"cpu\" is supported so far"});
 }
 
 } // namespace tressel

@@ -2,6 +2,7 @@
 #include "frontend/Trace.h"
 
 #include "codegen/Compile.h"
+#include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/Cpu.h"
@@ -200,6 +201,12 @@ Tensor TraceRecorder::input(const TensorType &type, const std::string &name, Sou
   return makeValue(type, v.getAsOpaquePointer(), where);
 }
 
+/// Where the scopes of this thread say.
+static void place(mlir::Operation *op) {
+  if (const auto device = currentDevice(); device && !graph::isTransfer(op)) [[unlikely]]
+    graph::setDevice(op, *device);
+}
+
 void TraceRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
                        const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) {
   impl_->fingerprint.op(info, inputs, attrs, where);
@@ -207,6 +214,7 @@ void TraceRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, s
   for (const Tensor &t : inputs)
     operands.push_back(impl_->valueIn(t, where));
   mlir::Operation *op = graph::createOp(impl_->builder, impl_->locate(where), info, operands, attrs);
+  place(op);
   const SourceLoc user = userLine(where);
   for (size_t i = 0; i < types.size(); ++i)
     results[i] = makeValue(types[i], op->getResult(static_cast<unsigned>(i)).getAsOpaquePointer(), user);
@@ -432,6 +440,7 @@ std::vector<Tensor> TraceRecorder::endControl(const ControlCall &call, std::span
     b.setInsertionPointToEnd(block);
     graph::YieldOp::create(b, loc, yielded);
   }
+  place(op);
   graph::captureInvariants(llvm::cast<graph::ControlOpInterface>(op));
   std::vector<Tensor> results(types.size());
   for (size_t i = 0; i < types.size(); ++i) { // numbered as the other recorders do
@@ -490,6 +499,13 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     if (arg.kind == Impl::ArgKind::State && impl.states[arg.state].assigned)
       traced.updates.push_back(classify(impl.states[arg.state].current));
   impl.close(outputs, /*updatedAreStates=*/false);
+  if (options.model) { // tensors' memory can be pinned
+    for (unsigned i = 0; i < impl.func.getNumArguments(); ++i)
+      if (impl.func.getArgAttr(i, graph::kNameAttr))
+        impl.func.setArgAttr(i, graph::kPinnedAttr, impl.builder.getUnitAttr());
+    for (unsigned i = 0; i < impl.func.getNumResults(); ++i)
+      impl.func.setResultAttr(i, graph::kPinnedAttr, impl.builder.getUnitAttr());
+  }
   if (options.text) {
     llvm::raw_string_ostream os(traced.text);
     impl.module->print(os);
@@ -503,6 +519,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   compile.dump = options.dump;
   compile.measure = options.measure;
   compile.winograd = options.winograd;
+  compile.machine = options.model;
   if (!options.diskCache)
     compile.cache = nullptr;
   codegen::CompileReport report;
@@ -522,7 +539,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   if (compiled.schedule.inputs.size() != numInputs || compiled.schedule.outputs.size() != outputs.size())
     throw InternalError("the compiler changed the program's signature");
   auto executable = runtime::Executable::create(std::move(compiled.schedule), compiled.image, compiled.constants.joined());
-  traced.program = std::make_shared<Program>(std::move(executable), std::move(bound), options.name);
+  traced.program = std::make_shared<Program>(std::move(executable), std::move(bound), options.name, options.machine);
   return traced;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "frontend/Fingerprint.h"
+#include "frontend/Machine.h"
 #include "frontend/Program.h"
 #include "frontend/Record.h"
 
@@ -40,6 +41,8 @@ struct FinishOptions {
   bool deterministic = false;
   bool diskCache = true;
   bool measure = false, winograd = false;
+  std::shared_ptr<runtime::Machine> machine = nullptr;  ///< what it runs on; null: the processor
+  const runtime::MachineModel *model = nullptr; ///< what it is placed on
   std::function<void(const std::string &stage, const std::string &text)> dump = {}; ///< as of codegen::CompileOptions
 };
 

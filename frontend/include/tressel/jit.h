@@ -28,7 +28,7 @@ namespace tressel {
 
 struct JitOptions {
   std::string name = "jit";         ///< in errors and timelines
-  std::vector<Device> devices = {}; ///< empty: the host
+  std::vector<Device> devices = {}; ///< those of the machine that the program may use, the host among them; empty: all
   bool deterministic = false;       ///< results do not depend on the number of threads
   bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)
   bool measure = false;             ///< kernels of products and convolutions are chosen by timing them on this machine

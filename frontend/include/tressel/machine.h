@@ -1,6 +1,18 @@
-// The machine that programs run on: a host, later with accelerators.
+// The machine that programs run on, and where in it: a host and its accelerators.
+//
+//   use_machine("sim:2gpu-pcie3");                         // once, before anything is compiled
+//   auto f = jit([](Tensor x, Tensor w) {
+//     Tensor a = with_device(gpu(0), [&] { return x * w; });
+//     return relu(a.to(gpu(1))) + x;                       // relu where its operand is
+//   });
+//
+// In programs cpu() is the host and gpu(i) accelerator i of the chosen machine, so one program runs on every machine
+// that has as many. What nobody places, the compiler does; it also writes the copies. Values that programs take and
+// give are on the host. Ops that run one by one, outside of compiled functions, run on the host, wherever they are said
+// to be.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace tressel {
@@ -8,12 +20,37 @@ namespace tressel {
 struct Device {
   int index = -1; ///< -1: the host
   bool operator==(const Device &) const = default;
+  std::string name() const; ///< "cpu", "gpu0"
 };
 /// The host.
 inline Device cpu() { return {}; }
+/// Accelerator i of the machine. Throws Error when i is negative or beyond 4095.
+Device gpu(int i);
 
-/// Chooses the machine for this process, before anything is compiled. So far there is "cpu"; anything else throws
-/// Error.
+/// Chooses the machine for this process: "cpu", "sim:NAME" (docs/machines.md lists them) or "sim:FILE.json". A
+/// simulated machine computes true numbers in virtual time (docs/simulated.md). Functions that were compiled for
+/// another machine are compiled anew when they are called. Throws Error for a name that means nothing and for a machine
+/// that is not there.
 void use_machine(std::string_view name);
+/// Seconds by the machine's clock, since some fixed moment: virtual time of programs, on a simulated machine.
+double machine_seconds();
+
+/// While one lives, ops recorded in this thread are computed on the device. The innermost decides. Programs compiled
+/// inside and outside of it are different ones.
+class DeviceScope {
+public:
+  explicit DeviceScope(Device device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope &) = delete;
+  DeviceScope &operator=(const DeviceScope &) = delete;
+
+private:
+  unsigned previous_;
+};
+/// What the function returns, with its ops on the device.
+template <typename F> decltype(auto) with_device(Device device, F &&function) {
+  DeviceScope scope(device);
+  return static_cast<F &&>(function)();
+}
 
 } // namespace tressel

@@ -20,6 +20,7 @@
 #include <tressel/init.h>
 #include <tressel/io.h>
 #include <tressel/jit.h>
+#include <tressel/machine.h>
 #include <tressel/variable.h>
 
 #include <any>
@@ -275,6 +276,10 @@ public:
   /// Converts all parameters to a float type, and those that have no value yet get it in that type. Buffers and states
   /// keep theirs.
   void to(DType dtype, std::source_location where = std::source_location::current()) const;
+
+  /// Ops of this module, and of those below that are not placed themselves, are computed on the device (machine.h) in
+  /// compiled programs. Programs with it are made anew.
+  void on(Device device) const;
 
   /// Puts another module at the path. Whoever calls the old one through this tree calls the new one from now on, also
   /// as a member; the new one may hold the old one and call it. They have the same arguments and results. Compiled

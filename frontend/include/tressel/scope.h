@@ -40,6 +40,8 @@ bool jitDisabled();
 bool tracing();
 /// Either of both: a call of a compiled function calls the function itself.
 bool runsOpByOp();
+/// What the thread's scopes say that changes programs: training, and where ops are computed.
+uint32_t callMode();
 
 /// A module, as errors name it.
 class ScopeOwner {
@@ -48,6 +50,7 @@ public:
   virtual std::string typeName() const = 0;
   /// Empty when `child` is none of its own.
   virtual std::string nameOf(const ScopeOwner &child) const = 0;
+  uint32_t placed = 0; ///< where its ops are computed: the device's index + 2; 0: nobody said
 };
 
 /// The line from which a module was called. Inside a module of the library, ops belong to that line.
@@ -70,6 +73,7 @@ private:
   bool library_;
   const ScopeOwner *owner_;
   const LocationScope *parent_;
+  uint32_t mode_; ///< of before
 };
 
 /// The user's line of an op that stands at `where`: that line itself, unless it is the library's.

@@ -28,6 +28,7 @@
 namespace tressel {
 
 class Arg;
+struct Device;
 class Tensor;
 
 namespace detail {
@@ -133,6 +134,11 @@ public:
   }
   /// The elements in memory, dense and row-major, valid as long as a tensor shares them. Waits.
   const void *data(std::source_location where = std::source_location::current()) const;
+
+  /// In a trace, the same value in the memory of that device: what reads it is computed there, unless it is placed
+  /// elsewhere. Outside of programs values are on the host, and this is the tensor itself; throws Error when the machine
+  /// has no such device.
+  Tensor to(Device device, std::source_location where = std::source_location::current()) const;
 
   /// The value of a single element. Waits; throws TraceError in a trace, where control flow cannot depend on a value.
   explicit operator bool() const;

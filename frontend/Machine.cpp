@@ -1,0 +1,76 @@
+#include "frontend/Machine.h"
+#include "frontend/Record.h"
+
+#include <tressel/ops.h>
+
+#include <chrono>
+#include <mutex>
+
+namespace tressel {
+namespace {
+
+struct Current {
+  std::mutex mutex;
+  std::shared_ptr<runtime::SimulatedMachine> machine;
+};
+Current &current() {
+  static auto *current = new Current; // threads may outlive static destruction
+  return *current;
+}
+
+} // namespace
+
+std::string Device::name() const { return runtime::nameOf(detail::refOf(*this)); }
+
+Device gpu(int i) {
+  if (i < 0 || i > 4095)
+    throw Error("there is no accelerator " + std::to_string(i));
+  return {i};
+}
+
+void use_machine(std::string_view name) {
+  std::shared_ptr<runtime::SimulatedMachine> machine;
+  if (name == "cuda" || name.starts_with("cuda:"))
+    throw Error(Error::Details{.message = "machine '" + std::string(name) + "' is not available yet",
+                               .hint = "\"cpu\", and \"sim:2gpu-pcie3\" or others that are simulated"});
+  if (name != "cpu")
+    machine = runtime::SimulatedMachine::create(runtime::machineNamed(name));
+  {
+    std::lock_guard lock(current().mutex);
+    current().machine = std::move(machine);
+  }
+  detail::structureEpoch.fetch_add(1, std::memory_order_release); // functions look again what they were compiled for
+}
+
+double machine_seconds() {
+  if (const auto machine = detail::currentMachine())
+    return static_cast<double>(machine->devices()[0]->nowPs()) * 1e-12;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Tensor Tensor::to(Device device, std::source_location where) const {
+  get(); // there is one
+  if (detail::tracing())
+    return tressel::to(Arg(*this, where), device.name());
+  if (const auto machine = detail::currentMachine();
+      device != cpu() && (!machine || !machine->model().find(detail::refOf(device))))
+    detail::fail<Error>("the machine has no " + device.name(), detail::toLoc(where), "to",
+                        "choose one that has it with use_machine");
+  return *this; // outside of programs values are on the host
+}
+
+namespace detail {
+
+std::shared_ptr<runtime::SimulatedMachine> currentMachine() {
+  std::lock_guard lock(current().mutex);
+  return current().machine;
+}
+
+runtime::DeviceRef refOf(Device device) {
+  if (device.index < 0)
+    return {};
+  return {runtime::DeviceKind::Gpu, static_cast<uint16_t>(device.index)};
+}
+
+} // namespace detail
+} // namespace tressel

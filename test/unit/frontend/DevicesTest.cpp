@@ -1,0 +1,160 @@
+// Programs on machines that are simulated: the numbers of the processor, wherever their ops are placed.
+#include <tressel/tressel.h>
+
+#include <gtest/gtest.h>
+
+using namespace tressel;
+
+namespace {
+
+/// The processor again afterwards.
+class Devices : public ::testing::Test {
+protected:
+  ~Devices() override { use_machine("cpu"); }
+};
+
+Tensor ramp(int64_t n, int64_t m) {
+  return reshape(astype(arange(n * m), f32), {n, m}) * (1.0 / static_cast<double>(n * m));
+}
+
+template <typename E, typename Fn> std::string messageOf(Fn &&fn) {
+  try {
+    fn();
+  } catch (const E &e) {
+    return e.what();
+  }
+  return "nothing thrown";
+}
+
+TEST_F(Devices, AProgramOfTheHostRunsOnASimulatedMachine) {
+  const Tensor x = ramp(16, 8), w = ramp(8, 4);
+  auto make = [] { return jit([](Tensor x, Tensor w) { return relu(matmul(x, w) - 0.5); }); };
+  const auto expected = make()(x, w).to_vector<float>();
+  use_machine("sim:2gpu-pcie3");
+  auto f = make();
+  const double before = machine_seconds();
+  for (int i = 0; i < 5; ++i) // all ways that calls take
+    EXPECT_EQ(f(x, w).to_vector<float>(), expected);
+  EXPECT_GT(machine_seconds(), before);
+}
+
+TEST_F(Devices, AnnotatedOpsRunThereWithTheSameNumbers) {
+  const Tensor x = ramp(64, 64), w = ramp(64, 64);
+  auto plain = jit([](Tensor x, Tensor w) { return relu(matmul(x, w)) + x; });
+  const auto expected = plain(x, w).to_vector<float>();
+  use_machine("sim:2gpu-pcie3");
+  auto f = jit([](Tensor x, Tensor w) {
+    Tensor a = with_device(gpu(0), [&] { return matmul(x, w); });
+    return relu(a.to(gpu(1))) + x;
+  });
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(f(x, w).to_vector<float>(), expected);
+  const std::string graph = f.graph(x, w);
+  EXPECT_NE(graph.find("gpu0"), std::string::npos) << graph;
+}
+
+TEST_F(Devices, ModulesArePlacedWithTheirParameters) {
+  nn::Sequential net{nn::Dense(32, relu), nn::Dense(10)};
+  net.initialize({{f32, {4, 16}}}, 1);
+  const Tensor x = ramp(4, 16);
+  const auto expected = net(x).to_vector<float>();
+  use_machine("sim:2gpu-pcie3");
+  net["0"].on(gpu(0));
+  net["1"].on(gpu(1));
+  net.hybridize();
+  const auto placed = net(x).to_vector<float>();
+  ASSERT_EQ(placed.size(), expected.size());
+  for (size_t i = 0; i < placed.size(); ++i)
+    EXPECT_NEAR(placed[i], expected[i], 1e-5);
+  // New values of parameters reach the accelerators.
+  net.parameters()[0].second.assign(net.parameters()[0].second.value() * 2.0);
+  const auto changed = net(x).to_vector<float>();
+  use_machine("cpu");
+  net["0"].on(cpu());
+  net["1"].on(cpu());
+  const auto again = net(x).to_vector<float>();
+  EXPECT_NE(changed, placed);
+  for (size_t i = 0; i < again.size(); ++i)
+    EXPECT_NEAR(changed[i], again[i], 1e-5);
+  EXPECT_EQ(net.stats().traces, 2u); // for the first machine, and for the second with other places
+}
+
+TEST_F(Devices, AScopeAroundACallPlacesTheProgram) {
+  use_machine("sim:2gpu-pcie3");
+  auto f = jit([](Tensor x) { return tanh(x) * 2.0; });
+  const Tensor x = ramp(32, 32);
+  const auto expected = f(x).to_vector<float>();
+  EXPECT_EQ(with_device(gpu(1), [&] { return f(x); }).to_vector<float>(), expected);
+  EXPECT_EQ(with_device(gpu(1), [&] { return f(x); }).to_vector<float>(), expected);
+  EXPECT_EQ(f.stats().traces, 2u);
+  ASSERT_EQ(f.stats().retraces.size(), 1u);
+  EXPECT_EQ(f.stats().retraces[0], "placement: gpu1 instead of where the compiler likes");
+}
+
+TEST_F(Devices, FunctionsAreCompiledAnewForAnotherMachine) {
+  auto f = jit([](Tensor x) { return exp(x); });
+  const Tensor x = ramp(4, 4);
+  const auto expected = f(x).to_vector<float>();
+  use_machine("sim:4gpu-pcie3");
+  EXPECT_EQ(f(x).to_vector<float>(), expected);
+  EXPECT_EQ(f.stats().traces, 2u);
+  EXPECT_EQ(f.stats().retraces[0], "another machine");
+}
+
+TEST_F(Devices, VariablesKeepTheirValuesBetweenCalls) {
+  use_machine("sim:2gpu-pcie3");
+  Variable count(full({4}, 1.0));
+  auto step = jit([&](Tensor x) {
+    DeviceScope scope(gpu(0));
+    count.assign(count.value() * 2.0);
+    return count.value() + x;
+  });
+  const Tensor x = full({4}, 10.0);
+  for (int i = 1; i <= 4; ++i)
+    EXPECT_EQ(step(x).to_vector<float>()[3], 10 + float(1 << i));
+}
+
+TEST_F(Devices, SizesMayChange) {
+  use_machine("sim:2gpu-pcie3");
+  auto f = jit([](Tensor x) { return with_device(gpu(1), [&] { return x * x; }); });
+  for (int64_t n : {4, 7, 9, 4, 12})
+    EXPECT_EQ(f(full({n, 2}, 3.0)).to_vector<float>(), std::vector<float>(static_cast<size_t>(2 * n), 9.0f)) << n;
+}
+
+TEST_F(Devices, LoopsAndBranchesRunWhereTheyArePlaced) {
+  use_machine("sim:2gpu-pcie3");
+  auto f = jit([](Tensor x) {
+    DeviceScope scope(gpu(0));
+    return for_loop(
+        5, [](Tensor, Tensor y) { return y * 2.0; }, x);
+  });
+  EXPECT_EQ(f(full({3}, 1.0)).to_vector<float>(), (std::vector<float>{32, 32, 32}));
+}
+
+TEST_F(Devices, WhatTheMachineLacksIsTold) {
+  auto f = jit([](Tensor x) { return with_device(gpu(0), [&] { return x * 2.0; }); });
+  const Tensor x = full({4}, 1.0);
+  EXPECT_NE(messageOf<Error>([&] { f(x); }).find("gpu0"), std::string::npos);
+  EXPECT_NE(messageOf<Error>([&] { x.to(gpu(0)); }).find("the machine has no gpu0"), std::string::npos);
+  EXPECT_EQ(x.to(cpu()).to_vector<float>(), x.to_vector<float>());
+  EXPECT_NE(messageOf<Error>([&] { use_machine("sim:nowhere"); }).find("nowhere"), std::string::npos);
+  EXPECT_NE(messageOf<Error>([&] { use_machine("cuda"); }).find("not available yet"), std::string::npos);
+  EXPECT_THROW(gpu(-1), Error);
+  use_machine("sim:2gpu-pcie3");
+  auto g = jit([](Tensor x) { return x * 2.0; }, {.devices = {cpu(), gpu(2)}});
+  EXPECT_NE(messageOf<Error>([&] { g(x); }).find("gpu2"), std::string::npos);
+  auto h = jit([](Tensor x) { return x * 2.0; }, {.devices = {cpu(), gpu(1)}});
+  EXPECT_EQ(h(x).to_vector<float>()[0], 2);
+}
+
+TEST_F(Devices, AFailureNamesTheLine) {
+  use_machine("sim:2gpu-pcie3");
+  auto f = jit([](Tensor table, Tensor index) { return with_device(gpu(0), [&] { return take(table, index, 0); }); });
+  const Tensor table = ramp(4, 2);
+  EXPECT_EQ(f(table, cast(tensor({1, 2}), i32)).to_vector<float>().size(), 4u);
+  const std::string message = messageOf<RuntimeError>([&] { f(table, cast(tensor({1, 9}), i32)).wait(); });
+  EXPECT_NE(message.find("DevicesTest.cpp"), std::string::npos) << message;
+  EXPECT_EQ(f(table, cast(tensor({1, 2}), i32)).to_vector<float>().size(), 4u);
+}
+
+} // namespace
