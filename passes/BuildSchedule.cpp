@@ -102,6 +102,11 @@ private:
     for (Operation *op : order.prepare)
       for (Value result : op->getResults())
         held[homeIndexOf(result, *costs)] += bytesOf(result.getType());
+    auto pageable = [&](Value value) { return isPageable(main, value); };
+    if (main->hasAttr(kOrderedAttr)) {
+      planned = scheduleInOrder(order.step, *costs, pageable);
+      return;
+    }
     planned = listSchedule(order.step, *costs, [&](Value value) { return isPageable(main, value); }, held);
     for (auto [op, plan] : llvm::zip_equal(order.step, planned))
       op = plan.op;

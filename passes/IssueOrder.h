@@ -5,6 +5,10 @@
 
 namespace tressel::passes {
 
+/// On @main: its ops stand in the order in which they are to be issued. On a transfer: it belongs to the step, though what it copies is a
+/// parameter.
+inline constexpr llvm::StringLiteral kOrderedAttr = "tressel.ordered", kInStepAttr = "tressel.in_step";
+
 /// An op of the table that names its operand's bytes anew, or some rows of them.
 bool isView(mlir::Operation *op);
 /// Of an op whose result is so many rows of its operand, which lie together: the first of them.

@@ -86,6 +86,7 @@ public:
   }
 
   std::vector<Planned> run();
+  std::vector<Planned> runInOrder();
 
 private:
   void read(ArrayRef<Operation *> step, llvm::function_ref<bool(Value)> isPageable);
@@ -230,7 +231,29 @@ std::vector<Planned> Scheduler::run() {
   }
   return order;
 }
+
+std::vector<Planned> Scheduler::runInOrder() {
+  std::vector<double> freeAt(costs.devices().size() * 3, 0), ready(tasks.size(), 0);
+  std::vector<Planned> order;
+  for (auto [i, task] : llvm::enumerate(tasks)) {
+    double &engine = freeAt[resourceOf(task)];
+    const bool isJoin = isRowJoin(task.planned.op);
+    task.planned.begin = isJoin ? ready[i] : std::max(ready[i], engine);
+    task.planned.end = task.planned.begin + task.seconds;
+    if (!isJoin)
+      engine = task.planned.end;
+    for (uint32_t user : task.users)
+      ready[user] = std::max(ready[user], task.planned.end);
+    order.push_back(task.planned);
+  }
+  return order;
+}
 } // namespace
+
+std::vector<Planned> scheduleInOrder(ArrayRef<Operation *> step, MachineCosts &costs,
+                                     llvm::function_ref<bool(Value)> isPageable) {
+  return Scheduler(step, costs, isPageable, SmallVector<int64_t>(costs.devices().size(), 0)).runInOrder();
+}
 
 std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &costs,
                                   llvm::function_ref<bool(Value)> isPageable, ArrayRef<int64_t> held) {

@@ -22,6 +22,10 @@ struct Planned {
 std::vector<Planned> listSchedule(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,
                                   llvm::function_ref<bool(mlir::Value)> isPageable, llvm::ArrayRef<int64_t> held);
 
+/// The same for an order that is settled: each engine takes its ops as they come.
+std::vector<Planned> scheduleInOrder(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,
+                                     llvm::function_ref<bool(mlir::Value)> isPageable);
+
 /// The device whose engine runs an op, and which of its engines: of a transfer, the accelerator at the end that is not
 /// the host, and between two the one that it comes from.
 std::pair<unsigned, Engine> engineOf(mlir::Operation *work, const MachineCosts &costs);

@@ -34,6 +34,7 @@ std::unique_ptr<mlir::Pass> createFormClusters(Providers providers, Decisions *d
 std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *machine);
 std::unique_ptr<mlir::Pass> createPlaceClusters(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createInsertTransfers(const runtime::MachineModel *machine);
+std::unique_ptr<mlir::Pass> createFitMemory(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createSplitProducers(Providers providers, const runtime::MachineModel *machine,
                                                  Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createBuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine);

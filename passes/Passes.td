@@ -219,6 +219,37 @@ def InsertTransfers : Pass<"tressel-insert-transfers", "mlir::ModuleOp"> {
   let statistics = [Statistic<"numTransfers", "transfers", "copies between devices">];
 }
 
+def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
+  let summary = "copy values out of an accelerator's memory and back where not all fit";
+  let description = [{
+    Contract: exact. Stands after insert-transfers, whose transfers show what lies where, and before split-producers, which leaves alone what
+    this had to change. Follows the predicted order of the step (ListSchedule.h). Where what is live on a device is more than its memory,
+    the value whose next use is furthest leaves (Belady, "A study of replacement algorithms", 1966; the whole future is known here): one that has a
+    copy on the host is dropped, another is copied there, once. It is copied back as early as there is room before its next use. Then the order is
+    settled. Parameters are resident; if they leave no room, the largest come in each call instead. An op whose operands and results do not fit
+    alone is an error with its bytes.
+
+    Before and after, where two tensors fit:
+    ```mlir
+    %a = tressel.launch @f(%x) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %b = tressel.launch @g(%y) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %c = tressel.launch @g(%b) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %d = tressel.launch @h(%a) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    // ----
+    %a = tressel.launch @f(%x) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %0 = tressel.to %a {device = "cpu"} : (tensor<1024xf32>) -> tensor<1024xf32>
+    %b = tressel.launch @g(%y) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %c = tressel.launch @g(%b) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %1 = tressel.to %0 {device = "gpu0"} : (tensor<1024xf32>) -> tensor<1024xf32>
+    %d = tressel.launch @h(%1) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createFitMemory(nullptr)";
+  let options = [Option<"fill", "fill", "double", "0.95", "share of a memory that is counted on; the rest is lost between buffers">];
+  let statistics = [Statistic<"numOut", "out", "copies to the host that make room">,
+                    Statistic<"numBack", "back", "copies back">];
+}
+
 def SplitProducers : Pass<"tressel-split-producers", "mlir::ModuleOp"> {
   let summary = "cut launches into blocks of rows where their copies then hide";
   let description = [{

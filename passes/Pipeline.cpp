@@ -53,6 +53,8 @@ const std::vector<Stage> &stages() {
       {"place-clusters", Contract::Exact, true, [](auto &options) { return createPlaceClusters(options.machine, options.decisions); }},
       // Once it is known who reads what where.
       {"insert-transfers", Contract::Exact, false, [](auto &options) { return createInsertTransfers(options.machine); }},
+      // What leaves an accelerator's memory and comes back are transfers too.
+      {"fit-memory", Contract::Exact, true, [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
       // Once transfers can be seen; before the order, which it asks for what waits for them.
       {"split-producers", Contract::Reassociates, true,
        [](auto &options) { return createSplitProducers(options.providers, options.machine, options.decisions); }},
@@ -226,6 +228,7 @@ void registerPasses(Providers providers, std::function<const runtime::MachineMod
   registerPass([] { return createOutlineKernels(); });
   registerPass([machine] { return createPlaceClusters(machine()); });
   registerPass([machine] { return createInsertTransfers(machine()); });
+  registerPass([machine] { return createFitMemory(machine()); });
   registerPass([providers, machine] { return createSplitProducers(providers, machine()); });
   registerPass([machine] { return createBuildSchedule(BuildScheduleOptions(), machine()); });
   registerPass([machine] { return createPlanMemory(PlanMemoryOptions(), machine()); });

@@ -7,6 +7,7 @@
 #include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
+#include "tressel/runtime/Dim.h"
 
 #include <algorithm>
 #include <limits>
@@ -30,7 +31,21 @@ public:
     const std::optional<RowForm> form = kernels.isBlock(kernel) ? std::nullopt : rowFormOf(kernel);
     if (!form || form->rows < blocks)
       return;
-    const int64_t size = (form->rows + blocks - 1) / blocks;
+    // Buffers begin at multiples of 64 bytes.
+    int64_t step = 1;
+    auto align = [&](Type type) {
+      const TensorType tensor = graph::fromMlir(type);
+      const int64_t rowBytes = tensor.bytes() / tensor.shape[0];
+      step = std::lcm(step, 64 / std::gcd(rowBytes, int64_t(64)));
+    };
+    for (auto [type, isByRow] : llvm::zip_equal(kernel.getArgumentTypes(), form->byRow))
+      if (isByRow)
+        align(type);
+    for (Type type : kernel.getResultTypes())
+      align(type);
+    const int64_t size = dim::alignUp((form->rows + blocks - 1) / blocks, step);
+    if (2 * size > form->rows)
+      return;
     for (int64_t row = 0; row < form->rows; row += size) {
       rows.push_back({row, std::min(row + size, form->rows)});
       parts.push_back(kernels.blockOf(kernel, *form, rows.back().second - row));
@@ -222,7 +237,7 @@ public:
     FailureOr<func::FuncOp> found = findMain(getOperation());
     if (failed(found))
       return signalPassFailure();
-    if (!*found || !machine || machine->devices.size() < 2)
+    if (!*found || !machine || machine->devices.size() < 2 || (*found)->hasAttr(kOrderedAttr))
       return;
     main = *found;
     Block *block = &main.getBody().front();
