@@ -82,6 +82,17 @@ ROWS = [
         {"f32": "tressel", "onednn": "libraries"}, rounds=3, samples=1, cases=23, threads=1),
     *by_threads(Row("conv.winograd", "s", "lower", "those of them with 3x3 windows and no stride, f32, by Winograd's method, which is an option; direct is our own",
                     {"direct": "tressel", "onednn": "libraries"}, samples=1, cases=4)),
+    Row("sim.two-devices", "ratio", "lower", "virtual time of 50 products of 4000x4000 on each of two devices over those on one; 2gpu-pcie3",
+        {}, 1.005, rounds=1, samples=1, program="schedule-bench"),
+    Row("sim.overlap.copy-back", "share", "higher", "50 products of 4000x4000 and copies of all results to pinned host memory: (T_c + T_m - T) / "
+        "min(T_c, T_m), the executor's virtual time; 2gpu-pcie3, and a machine of the figures published for this experiment: geometric mean", {}, 0.99,
+        rounds=1, samples=1, cases=2, program="schedule-bench"),
+    Row("sim.prediction-error", "share", "lower", "the plan's time against that of the executor's log, ten programs over two to eight devices: the worst",
+        {}, 0.001, rounds=1, samples=1, program="schedule-bench"),
+    Row("sim.optimality", "ratio", "lower", "the same programs, the plan's time over the larger of the longest chain and the busiest resource: geometric mean",
+        {}, 1.1, rounds=1, samples=1, cases=10, program="schedule-bench"),
+    Row("plan.100k", "s", "lower", "100,000 products in 64 branches, not annotated: placed on four devices, scheduled, planned, verified", {}, 10,
+        rounds=1, samples=1, program="schedule-bench"),
     *by_threads(Row("infer.resnet50.flops-share", "share of peak FLOPs", "higher",
                     "ResNet-50, a package, one image of 224 x 224, f32; the peak of multiply-adds in registers", {}, 0.8, samples=1)),
 ]
