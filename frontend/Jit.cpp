@@ -1,6 +1,7 @@
 // The cache of a jitted function's programs.
 #include "frontend/Debug.h"
 #include "frontend/Eager.h"
+#include "frontend/Explain.h"
 #include "frontend/Fingerprint.h"
 #include "frontend/JitEntry.h"
 #include "frontend/Trace.h"
@@ -674,6 +675,30 @@ JitStats JitCore::stats() const {
   for (const auto &last : impl_->lastCalls)
     stats.hits += last->hits.load(std::memory_order_relaxed);
   return stats;
+}
+
+/// The program that was used last.
+static const JitEntry &latestOf(const JitOptions &options, const std::vector<std::shared_ptr<JitEntry>> &entries,
+                                const std::source_location &where) {
+  if (entries.empty() || !entries.front()->traced.program)
+    fail<Error>("'" + options.name + "' has no program yet", toLoc(where), "explain", "call it, or compile it ahead");
+  return *entries.front();
+}
+
+static runtime::MachineModel modelOf(const JitEntry &entry) {
+  return entry.machine ? entry.machine->model() : runtime::hostMachine();
+}
+
+Prediction JitCore::explain(const std::source_location &where) const {
+  std::lock_guard lock(impl_->mutex);
+  const JitEntry &entry = latestOf(impl_->options, impl_->entries, where);
+  return predict(entry.traced.program->schedule(), modelOf(entry), entry.traced.decisions);
+}
+
+void JitCore::drawPlan(const std::string &path, const std::source_location &where) const {
+  std::lock_guard lock(impl_->mutex);
+  const JitEntry &entry = latestOf(impl_->options, impl_->entries, where);
+  detail::drawPlan(path, entry.traced.program->schedule(), modelOf(entry));
 }
 
 void JitCore::clearAll() {

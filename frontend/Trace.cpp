@@ -524,6 +524,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     compile.cache = nullptr;
   codegen::CompileReport report;
   compile.report = &report;
+  compile.decisions = &traced.decisions;
   codegen::CompiledProgram compiled = codegen::compile(*impl.module, compile);
   traced.kernelsCompiled = report.numCompiled, traced.kernelsCached = report.numCached;
   std::vector<std::shared_ptr<VariableImpl>> bound;

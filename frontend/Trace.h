@@ -7,6 +7,8 @@
 #include "frontend/Program.h"
 #include "frontend/Record.h"
 
+#include "tressel/runtime/Decision.h"
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -32,6 +34,7 @@ struct Traced {
   Fingerprint fingerprint;
   std::string text; ///< the graph, without locations; only where asked for
   int kernelsCompiled = 0, kernelsCached = 0;
+  runtime::Decisions decisions; ///< of the passes
 };
 
 struct FinishOptions {

@@ -72,6 +72,7 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
 Explanation explain(const Schedule &s, const MachineModel &machine, Decisions decisions) {
   Explanation e;
   e.timeline = simulate(s, machine);
+  e.timeline.kind = TimelineKind::Planned; // what is told ahead; simulated is what the log of a run says
   e.peakBytes = s.peakBytes;
   e.peakLowerBoundBytes = s.peakLowerBoundBytes;
   e.decisions = std::move(decisions);

@@ -163,6 +163,15 @@ void arrange(Timeline &t) {
   std::ranges::sort(t.criticalPath);
 }
 
+TimelineWriter timelineWriter(std::string_view file) {
+  static constexpr std::pair<std::string_view, TimelineWriter> forms[] = {
+      {".json", timelineJson}, {".svg", timelineSvg}, {".html", timelineHtml}, {".dot", timelineDot}};
+  for (const auto &[suffix, writer] : forms)
+    if (file.ends_with(suffix))
+      return writer;
+  return nullptr;
+}
+
 Timeline measured(const Schedule &schedule, const Profile &profile, std::string machine) {
   const auto &commands = schedule.step.commands;
   if (profile.commands.size() != commands.size())

@@ -13,12 +13,6 @@ namespace tressel::tool {
 
 namespace {
 
-using Writer = std::string (*)(const runtime::Schedule &, std::span<const runtime::Timeline>);
-struct Form {
-  std::string_view suffix;
-  Writer write;
-};
-
 /// As wide as the terminal; whole blocks where the locale has them.
 std::string forTerminal(const runtime::Schedule &schedule, std::span<const runtime::Timeline> timelines) {
   winsize size = {};
@@ -32,17 +26,11 @@ std::string forTerminal(const runtime::Schedule &schedule, std::span<const runti
   return runtime::timelineText(schedule, timelines, known ? std::min<int>(size.ws_col, 200) : 100, utf8);
 }
 
-constexpr Form kForms[] = {{".json", runtime::timelineJson},
-                           {".svg", runtime::timelineSvg},
-                           {".html", runtime::timelineHtml},
-                           {".dot", runtime::timelineDot}};
-
-Writer writerFor(const std::string &file) {
+runtime::TimelineWriter writerFor(const std::string &file) {
   if (file == "-")
     return forTerminal;
-  for (const Form &form : kForms)
-    if (file.ends_with(form.suffix))
-      return form.write;
+  if (const runtime::TimelineWriter writer = runtime::timelineWriter(file))
+    return writer;
   throw UsageError("--timeline: the name says which form is wanted, and '" + file +
                    "' does not: it ends with .json (Perfetto), .svg, .html or .dot; - draws in the terminal");
 }

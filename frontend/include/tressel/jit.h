@@ -20,7 +20,9 @@
 #include <tressel/spec.h>
 #include <tressel/tree.h>
 
+#include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,19 @@ struct JitStats {
   /// Kernels made of those traces: compiled to machine code, or found in the process or on disk.
   uint64_t kernels_compiled = 0, kernels_cached = 0;
 };
+
+/// What a compiled step will do on its machine, by the machine's figures (docs/explain.md).
+struct Prediction {
+  double step_seconds = 0;
+  double lower_bound_seconds = 0; ///< no order of the same commands takes less
+  /// (T_c + T_m - T) / min(T_c, T_m): T the step, T_c with copies taking no time, T_m with computation taking none;
+  /// nothing where there are no copies or no computation.
+  std::optional<double> overlap;
+  int64_t peak_bytes = 0, peak_lower_bound_bytes = 0; ///< of scratch memory, on all devices together
+  std::string text;    ///< for people: what runs where, what bounds the step, what would help, and why all is where it is
+  std::string drawing; ///< the timeline, a line per engine, 100 columns
+};
+std::ostream &operator<<(std::ostream &out, const Prediction &prediction); ///< the text
 
 struct ExportOptions {
   std::vector<TensorSpec> inputs;
@@ -127,6 +142,8 @@ public:
   /// Records and compiles anew, and writes every stage and the tensors of one call into a folder.
   void dump(const std::string &path, const CallArgs &args, TraceBody &body, const std::source_location &where);
   JitStats stats() const;
+  Prediction explain(const std::source_location &where) const;
+  void drawPlan(const std::string &path, const std::source_location &where) const;
   /// Drops the programs of all functions of the process.
   static void clearAll();
 
@@ -220,6 +237,12 @@ public:
     core_->exportPackage(path, options, body, where);
   }
   JitStats stats() const { return core_->stats(); }
+  /// What the program that was compiled or called last will do: nothing is run. Throws Error if there is none yet.
+  Prediction explain(std::source_location where = std::source_location::current()) const { return core_->explain(where); }
+  /// Draws it: FILE.html, FILE.svg, FILE.json for Perfetto, or FILE.dot. Throws Error.
+  void draw_plan(const std::string &path, std::source_location where = std::source_location::current()) const {
+    core_->drawPlan(path, where);
+  }
   /// As `tressel::dump` says (debug.h).
   void dump(const std::string &path, typename detail::CallParameter<P>::Type... args) const {
     dumpCall(path, lineOf(args...), detail::leaf(args)...);

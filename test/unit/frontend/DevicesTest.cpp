@@ -1,6 +1,7 @@
 // Programs on machines that are simulated: the numbers of the processor, wherever their ops are placed.
 #include <tressel/tressel.h>
 
+#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace tressel;
@@ -158,3 +159,36 @@ TEST_F(Devices, AFailureNamesTheLine) {
 }
 
 } // namespace
+
+TEST_F(Devices, APlanIsToldBeforeAnythingRuns) {
+  use_machine("sim:2gpu-pcie3");
+  auto f = jit([](Tensor x) {
+    Tensor a = with_device(gpu(0), [&] { return matmul(x, x); });
+    return with_device(gpu(1), [&] { return matmul(x, x + 1.0); }) + a;
+  });
+  EXPECT_NE(messageOf<Error>([&] { f.explain(); }).find("has no program yet"), std::string::npos);
+  f.compile({f32, {4000, 4000}}); // more than would be computed in a test
+  const Prediction plan = f.explain();
+  EXPECT_GT(plan.step_seconds, 0.01);
+  EXPECT_GE(plan.step_seconds, plan.lower_bound_seconds);
+  ASSERT_TRUE(plan.overlap);
+  EXPECT_GT(plan.peak_bytes, 4000 * 4000 * 4);
+  EXPECT_NE(plan.text.find("gpu1, as annotated"), std::string::npos) << plan.text;
+  EXPECT_NE(plan.drawing.find("gpu1.in"), std::string::npos) << plan.drawing;
+  EXPECT_NE(messageOf<Error>([&] { f.draw_plan("plan.png"); }).find(".svg"), std::string::npos);
+  const std::string file = testing::TempDir() + "plan.svg";
+  f.draw_plan(file);
+  std::ifstream in(file);
+  EXPECT_NE(std::string(std::istreambuf_iterator<char>(in), {}).find("<svg"), std::string::npos);
+  // A call is as long as was told.
+  const Tensor x = ramp(64, 64);
+  const double before = machine_seconds();
+  f(x).wait();
+  EXPECT_DOUBLE_EQ(machine_seconds() - before, f.explain().step_seconds);
+}
+
+TEST_F(Devices, APlanOfOpenSizesSaysForWhich) {
+  auto f = jit([](Tensor x) { return relu(x) * 2.0; });
+  f.compile({f32, {"batch", 64}});
+  EXPECT_EQ(f.explain().text.rfind("for batch = ", 0), 0u) << f.explain().text;
+}

@@ -89,6 +89,9 @@ std::string timelineSvg(const Schedule &schedule, std::span<const Timeline> time
 std::string timelineHtml(const Schedule &schedule, std::span<const Timeline> timelines);
 /// The commands of the first timeline and what they wait for, as a graph for Graphviz; the critical path is bold.
 std::string timelineDot(const Schedule &schedule, std::span<const Timeline> timelines);
+using TimelineWriter = std::string (*)(const Schedule &, std::span<const Timeline>);
+/// Of the form that the end of a file's name says: .json, .svg, .html or .dot; null for other names.
+TimelineWriter timelineWriter(std::string_view file);
 /// A line per resource, `columns` characters wide (at least 40), for a terminal; with UTF-8 blocks if `utf8`, plain
 /// ASCII otherwise.
 std::string timelineText(const Schedule &schedule, std::span<const Timeline> timelines, int columns, bool utf8);
