@@ -2,9 +2,13 @@
 #include "codegen/Compile.h"
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Interpreter.h"
+#include "test/support/Placement.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
+#include "tressel/runtime/Executor.h"
+#include "tressel/runtime/MachineModel.h"
+#include "tressel/runtime/Simulated.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -27,9 +31,12 @@ Check simplifies() {
   };
 }
 
-Check compiles(bool allowLibrary, bool quick) {
-  return [allowLibrary, quick](mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs,
-                               std::vector<op::HostTensor> &outputs) -> std::string {
+namespace {
+using Run = std::function<void(mlir::ModuleOp module, llvm::ArrayRef<const void *> in, llvm::ArrayRef<void *> out,
+                               const dim::Values &sizes)>;
+Check runs(Run run) {
+  return [run = std::move(run)](mlir::ModuleOp module, llvm::ArrayRef<op::HostTensor> inputs,
+                                std::vector<op::HostTensor> &outputs) -> std::string {
     std::vector<const void *> in;
     for (const op::HostTensor &t : inputs)
       in.push_back(t.data.get());
@@ -46,20 +53,46 @@ Check compiles(bool allowLibrary, bool quick) {
         outputs.push_back(op::HostTensor::allocate({declared.dtype, dim::evaluate(declared.shape, sizes)}));
         out.push_back(outputs.back().data.get());
       }
-      codegen::CompileOptions options;
-      options.cache = nullptr; // what is tested is compiled, and the user's cache is not for programs that nobody wrote
-      options.allowLibrary = allowLibrary;
-      options.quickCode = quick;
-      codegen::CompiledProgram program = codegen::compile(module, options);
-      runtime::Context context(
-          runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined()));
-      context.bindStates({});
-      context.run(in, out, sizes);
+      run(module, in, out, sizes);
     } catch (const Error &error) {
       return error.what();
     }
     return "";
   };
+}
+
+std::shared_ptr<const runtime::Executable> executableOf(mlir::ModuleOp module, codegen::CompileOptions options) {
+  options.cache = nullptr; // what is tested is compiled, and the user's cache is not for programs that nobody wrote
+  codegen::CompiledProgram program = codegen::compile(module, options);
+  return runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
+}
+} // namespace
+
+Check compiles(bool allowLibrary, bool quick) {
+  return runs([allowLibrary, quick](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
+    runtime::Context context(executableOf(module, {.allowLibrary = allowLibrary, .quickCode = quick}));
+    context.bindStates({});
+    context.run(in, out, sizes);
+  });
+}
+
+Check runsOnDevices() {
+  return runs([](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
+    uint64_t seed = 1; // the same for the same program, also while it is shrunk
+    module.walk(
+        [&](mlir::Operation *op) { seed = seed * 31 + op->getNumOperands() + op->getName().getStringRef().size(); });
+    runtime::MachineModel model = runtime::machinePreset("2gpu-pcie3");
+    if (seed % 3 == 0) // copies take long, but begin at once: it pays to cut what waits for them
+      for (runtime::LinkModel &link : model.links)
+        link.bytesPerSecond = 1e6, link.latencySeconds = 1e-12;
+    placeAtRandom(module, seed, 2);
+    auto executable = executableOf(module, {.machine = &model, .quickCode = true});
+    auto machine = runtime::SimulatedMachine::create(
+        model, {.interleaving = seed, .checkRaces = true, .poison = true, .isolate = true, .checkCopies = true});
+    runtime::Executor executor(executable, machine);
+    executor.bindStates({});
+    executor.run(in, out, sizes);
+  });
 }
 
 } // namespace tressel::test

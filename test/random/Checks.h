@@ -18,5 +18,8 @@ using Check = std::function<std::string(mlir::ModuleOp module, llvm::ArrayRef<op
 Check simplifies();
 /// Compiles for this machine and runs the executable; `quick` as CompileOptions::quickCode.
 Check compiles(bool allowLibrary, bool quick);
+/// Places ops at random on the devices of simulated machines, some of which have slow links, and runs the program there
+/// in an order that its waits allow, with all the checks that these machines have.
+Check runsOnDevices();
 
 } // namespace tressel::test

@@ -13,14 +13,13 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Util.h"
 #include "passes/VerifyEach.h"
+#include "test/support/Placement.h"
 #include "test/support/RandomGraph.h"
 #include "tools/tressel-opt/ModelProviders.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/VerifySchedule.h"
 #include <gtest/gtest.h>
-
-#include <random>
 
 using namespace mlir;
 using namespace tressel;
@@ -63,30 +62,6 @@ TEST_F(PipelineTest, RandomProgramsKeepTheirResults) {
   }
 }
 
-/// Says of some ops, at random, where they are computed, and moves some values.
-void annotate(ModuleOp module, uint64_t seed, unsigned numAccelerators) {
-  std::mt19937_64 random(seed);
-  SymbolTableCollection symbols;
-  auto device = [&] {
-    const uint64_t index = random() % (numAccelerators + 1);
-    return index == 0 ? runtime::DeviceRef{} : runtime::DeviceRef{runtime::DeviceKind::Gpu, static_cast<uint16_t>(index - 1)};
-  };
-  Block &block = (*module.getOps<func::FuncOp>().begin()).getBody().front();
-  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
-    const bool isControl = isa<graph::ControlOpInterface>(op);
-    if ((!isControl && !passes::isComputation(&op)) || passes::hasEffects(&op, symbols))
-      continue;
-    if (random() % 10 < (isControl ? 6 : 3)) {
-      graph::setDevice(&op, device());
-    } else if (random() % 10 == 0 && op.getNumResults() == 1) {
-      OpBuilder b(&op);
-      b.setInsertionPointAfter(&op);
-      Value moved = graph::createTransfer(b, op.getLoc(), op.getResult(0), device());
-      op.getResult(0).replaceAllUsesExcept(moved, moved.getDefiningOp());
-    }
-  }
-}
-
 TEST_F(PipelineTest, RandomProgramsKeepTheirResultsOnSeveralDevices) {
   int64_t copies = 0, bodies = 0, launches = 0, blocks = 0;
   for (uint64_t seed = 200; seed < 240; ++seed) {
@@ -96,7 +71,7 @@ TEST_F(PipelineTest, RandomProgramsKeepTheirResultsOnSeveralDevices) {
       for (runtime::LinkModel &link : machine.links)
         link.bytesPerSecond = 1e6, link.latencySeconds = 1e-12;
     test::RandomGraph random = test::randomGraph(context, seed, {.largeShare = seed % 4 == 1 ? 1 : 0.04});
-    annotate(*random.module, seed, static_cast<unsigned>(seed % 3 == 2 ? 4 : 2));
+    test::placeAtRandom(*random.module, seed, static_cast<unsigned>(seed % 3 == 2 ? 4 : 2));
     passes::PipelineOptions o = options(1);
     o.verifyEach = true;
     o.seed = seed;
@@ -229,7 +204,7 @@ TEST_F(PipelineTest, EveryWaitIsNeeded) {
     passes::PipelineOptions o = options(3);
     const runtime::MachineModel machine = runtime::machinePreset("2gpu-pcie3");
     if (seed % 2) {
-      annotate(*random.module, seed, 2);
+      test::placeAtRandom(*random.module, seed, 2);
       o.machine = &machine;
     }
     ASSERT_TRUE(succeeded(passes::runPipeline(*random.module, o))) << messages;

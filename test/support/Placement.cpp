@@ -1,0 +1,56 @@
+#include "test/support/Placement.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <random>
+
+using namespace mlir;
+
+namespace tressel::test {
+
+void placeAtRandom(ModuleOp module, uint64_t seed, unsigned numAccelerators) {
+  std::mt19937_64 random(seed);
+  auto device = [&] {
+    const uint64_t index = random() % (numAccelerators + 1);
+    return index == 0 ? runtime::DeviceRef{}
+                      : runtime::DeviceRef{runtime::DeviceKind::Gpu, static_cast<uint16_t>(index - 1)};
+  };
+  auto isComputed = [](Operation *op) {
+    const op::OpInfo *info = graph::infoOf(op);
+    return info && !info->isView;
+  };
+  auto hasEffects = [](Operation *op) {
+    return op
+        ->walk([](Operation *inner) {
+          const op::OpInfo *info = graph::infoOf(inner);
+          return info && info->hasEffects ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  };
+  // A body is computed in one place.
+  module.walk([](Operation *op) {
+    if (graph::isTransfer(op) && isa<graph::ControlOpInterface>(op->getParentOp())) {
+      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+      op->erase();
+    }
+  });
+  Block &block = (*module.getOps<func::FuncOp>().begin()).getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+    const bool isControl = isa<graph::ControlOpInterface>(op);
+    if ((!isControl && !isComputed(&op)) || hasEffects(&op))
+      continue;
+    if (random() % 10 < (isControl ? 6 : 3)) {
+      graph::setDevice(&op, device());
+    } else if (random() % 10 == 0 && op.getNumResults() == 1) {
+      OpBuilder b(&op);
+      b.setInsertionPointAfter(&op);
+      Value moved = graph::createTransfer(b, op.getLoc(), op.getResult(0), device());
+      op.getResult(0).replaceAllUsesExcept(moved, moved.getDefiningOp());
+    }
+  }
+}
+
+} // namespace tressel::test
