@@ -62,6 +62,7 @@ struct Executor::Impl {
   std::vector<Allocation> arenas, derived;          // derived: by state, none where the caller binds
   std::vector<void *> boundStates;                  // by state, null where derived
   std::vector<std::unique_ptr<Instance>> instances; // the most recently used first
+  Allocation pretended;                             // constants, without code
   Adoption constants, states;
   std::shared_ptr<const void> statesOwner;
   bool bound = false;
@@ -70,6 +71,7 @@ struct Executor::Impl {
 
   ~Impl() {
     issuer.reset();
+    free(pretended);
     for (auto *list : {&arenas, &derived})
       for (Allocation &a : *list)
         free(a);
@@ -158,11 +160,14 @@ struct Executor::Impl {
     checkRoutes(s.step);
     for (const Program &body : s.bodies)
       checkRoutes(body);
-    if (executable && !s.constants.empty()) {
+    if (!s.constants.empty()) {
       int64_t bytes = 0;
       for (const ConstantDesc &c : s.constants)
         bytes = std::max(bytes, c.offset + c.bytes);
-      constants.add(host(), executable->constants, bytes, MemoryKind::Host);
+      if (executable)
+        constants.add(host(), executable->constants, bytes, MemoryKind::Host);
+      else
+        provide(pretended, {}, bytes, s, Space::Constant, 0);
     }
     provideDerived();
     boundStates.assign(s.states.size(), nullptr);
@@ -228,8 +233,9 @@ struct Executor::Impl {
       b.of[size_t(Space::State)].push_back(
           static_cast<std::byte *>(derived[i].memory ? derived[i].memory : boundStates[i]));
     for (const ConstantDesc &c : s.constants)
-      b.of[size_t(Space::Constant)].push_back(executable ? const_cast<std::byte *>(executable->constants) + c.offset
-                                                         : nullptr);
+      b.of[size_t(Space::Constant)].push_back(
+          (executable ? const_cast<std::byte *>(executable->constants) : static_cast<std::byte *>(pretended.memory)) +
+          c.offset);
     return b;
   }
 

@@ -241,7 +241,8 @@ void Issuer::proceed(Control &control) {
                   .waits = reached,
                   .type = i64,
                   .fillValue = static_cast<uint64_t>(control.iteration),
-                  .tag = CommandTag{CommandTag::Role::Part, control.parent->program, control.command}.pack()},
+                  .tag = CommandTag{CommandTag::Role::Part, control.parent->program, control.command}.pack(),
+           .isFree = true},
                  {});
       begin = {numbered};
       first.iteration = control.iteration++;
@@ -307,11 +308,11 @@ DeviceFailureRef Issuer::run(uint32_t program, const Schedule &numbers, std::spa
       isLate = machine_.awaitAny({&last, 1}, left()) < 0;
   });
   DeviceFailureRef failure = firstFailure();
-  if (isLate) {
-    if (!failure)
-      failure = timedOut(timeoutNs);
-    for (const Control *control : pending_)
-      const_cast<Control *>(control)->done.fail(failure);
+  if (isLate && !failure)
+    failure = timedOut(timeoutNs);
+  if (failure) {
+    for (Control *control : pending_)
+      control->done.fail(failure);
     forEachStream([&](Stream &stream) { stream.abort(failure); });
   }
   return failure;

@@ -48,10 +48,11 @@ Event ThreadStream::last() const {
   return {const_cast<Semaphore *>(&progress_), submitted_};
 }
 
+/// On return the thread looks at nobody's semaphores any more: whoever owns them may let them go.
 void ThreadStream::abort(DeviceFailureRef failure) {
   progress_.fail(std::move(failure));
   std::unique_lock lock(mutex_);
-  rests_.wait(lock, [&] { return !isWorking_; });
+  rests_.wait(lock, [&] { return queue_.empty() && !isWorking_; });
 }
 
 DeviceFailureRef ThreadStream::waitFor(std::span<const Event> waits) {
@@ -68,42 +69,41 @@ DeviceFailureRef ThreadStream::waitFor(std::span<const Event> waits) {
 }
 
 void ThreadStream::run() {
-  for (uint64_t done = 1;; ++done) {
-    std::unique_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
+  for (uint64_t number = 1;; ++number) {
     more_.wait(lock, [&] { return closing_ || !queue_.empty(); });
     if (queue_.empty())
       return;
     const KeptCommand kept = std::move(queue_.front());
     queue_.pop_front();
+    isWorking_ = true;
     lock.unlock();
-    const DeviceCommand &command = kept.command;
-    DeviceFailureRef failure = progress_.failure();
-    if (!failure)
-      failure = waitFor(command.waits);
-    const int64_t begin = StampList::nowPs();
-    if (!failure) {
-      lock.lock();
-      isWorking_ = true;
-      failure = progress_.failure(); // aborted just now?
-      lock.unlock();
-      if (!failure)
-        failure = work_(command);
-      lock.lock();
-      isWorking_ = false;
-      lock.unlock();
-      rests_.notify_all();
-    }
-    if (failure) {
-      progress_.fail(failure);
-      if (command.kind == DeviceCommandKind::Signal)
-        command.signal.semaphore->fail(progress_.failure());
-      continue;
-    }
-    stamps_.add({command.tag, {&progress_, done}, begin, StampList::nowPs()});
-    progress_.signal(done);
-    if (command.kind == DeviceCommandKind::Signal)
-      command.signal.semaphore->signal(command.signal.value);
+    execute(kept.command, number);
+    lock.lock();
+    isWorking_ = false;
+    rests_.notify_all();
   }
+}
+
+void ThreadStream::execute(const DeviceCommand &command, uint64_t number) {
+  DeviceFailureRef failure = progress_.failure();
+  if (!failure)
+    failure = waitFor(command.waits);
+  const int64_t begin = StampList::nowPs();
+  if (!failure)
+    failure = work_(command);
+  // Its own progress last: who sees that may let everything else go.
+  const bool signals = command.kind == DeviceCommandKind::Signal;
+  if (failure) {
+    if (signals)
+      command.signal.semaphore->fail(progress_.failure() ? progress_.failure() : failure);
+    progress_.fail(failure);
+    return;
+  }
+  stamps_.add({command.tag, {&progress_, number}, begin, StampList::nowPs()});
+  if (signals)
+    command.signal.semaphore->signal(command.signal.value);
+  progress_.signal(number);
 }
 
 } // namespace tressel::runtime

@@ -36,6 +36,7 @@ public:
 
 private:
   void run();
+  void execute(const DeviceCommand &command, uint64_t number);
   /// Returns why the command must be skipped.
   DeviceFailureRef waitFor(std::span<const Event> waits);
 

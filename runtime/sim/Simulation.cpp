@@ -264,9 +264,14 @@ DeviceFailureRef Simulation::attempt(SimStream &stream, const DeviceCommand &com
     return nullptr;
   if (options_.isolate && command.kind == DeviceCommandKind::Launch)
     return isolated(stream, command);
+  auto isRead = [&](const Region &region) { // in place: it is updated
+    return std::ranges::any_of(command.regions, [&](const Region &other) {
+      return other.access != Access::Write && other.address == region.address;
+    });
+  };
   if (options_.poison)
     for (const Region &region : command.regions)
-      if (region.access == Access::Write && region.bytes > 0)
+      if (region.access == Access::Write && region.bytes > 0 && !isRead(region))
         std::memset(region.address, kPoison, static_cast<size_t>(region.bytes));
   std::vector<void *> addresses;
   for (const Region &region : command.regions)

@@ -267,7 +267,7 @@ private:
       coming.pop();
       any = true;
       const DeviceCommandKind kind = log.commands[arrival.entry].kind;
-      if (kind == DeviceCommandKind::Wait || kind == DeviceCommandKind::Signal) {
+      if (kind == DeviceCommandKind::Wait || kind == DeviceCommandKind::Signal || log.commands[arrival.entry].isFree) {
         times.begin[arrival.entry] = now;
         end(arrival.entry);
       } else {

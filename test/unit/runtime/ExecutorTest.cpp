@@ -244,6 +244,23 @@ TEST(Executor, KernelsTouchWhatTheyDeclare) {
   EXPECT_NE(run("half", {.isolate = true}).find("nan"), std::string::npos);
 }
 
+TEST(Executor, PoisonLeavesAloneWhatIsUpdatedInPlace) {
+  for (const SimulatedOptions &options : {SimulatedOptions{.poison = true}, SimulatedOptions{.isolate = true}}) {
+    DeviceBuilder b(1);
+    const TensorType t = ScheduleBuilder::floats(16);
+    const uint32_t x = b.input("x", t), y = b.output("y", t), a = b.on(kGpu0, t);
+    b.copy(x, a, {}, b.compute(kGpu0));
+    b.launch(b.twice(16), {a}, {a}, {}, b.compute(kGpu0));
+    b.copy(a, y, {}, b.compute(kGpu0));
+    Executor e(b.executable(), simulated(options));
+    std::vector<float> in(16, 3), result(16);
+    const void *inputs[] = {in.data()};
+    void *outputs[] = {result.data()};
+    e.run(inputs, outputs);
+    EXPECT_EQ(result[15], 6);
+  }
+}
+
 TEST(Executor, AMissingWaitIsFoundWithBothLines) {
   DeviceBuilder b = twoGpus();
   b.s.step.commands[3].numWaits = 0; // out0 no longer waits for add0

@@ -28,7 +28,7 @@ struct LoggedCommand {
   DType type = f32;
   const char *provider = ""; ///< interned
   Home from, to;             ///< Copy
-  bool isFree = false;       ///< costs the host no time to issue
+  bool isFree = false;       ///< takes no time
 };
 struct LoggedStream {
   DeviceRef device;

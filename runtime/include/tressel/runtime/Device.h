@@ -110,7 +110,7 @@ struct DeviceCommand {
   void *user = nullptr;
   Event signal;
   uint64_t tag = 0;    ///< the caller's name for the command, in failures and stamps
-  bool isFree = false; ///< takes no time to issue: it came along with another one
+  bool isFree = false; ///< takes no time: it comes along with another one
 };
 
 /// Commands in order. Used by one thread at a time.
