@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 #include <vector>
 
 namespace tressel::runtime {
@@ -31,8 +30,8 @@ inline bool before(const Epoch &epoch, const Clock &clock) { return epoch.positi
 /// Bytes [start of the key, end) with one history.
 struct Segment {
   int64_t end = 0;
-  bool written = false;
-  bool initial = true;     ///< written before the program began
+  bool written = false;    ///< on every way here: what only one branch wrote is not there to be read
+  bool initial = true;     ///< nobody has written since the program began: `write` means nothing
   bool mixedReads = false; ///< the latest reader reads these bytes through different ranges
   Epoch write;
   std::vector<Epoch>
@@ -40,7 +39,7 @@ struct Segment {
 };
 /// Covers a space without gaps.
 using IntervalMap = std::map<int64_t, Segment>;
-using Spaces = std::unordered_map<uint64_t, IntervalMap>; ///< by space and index
+using Spaces = std::vector<IntervalMap>; ///< arenas, outputs, states
 
 /// Makes `at` a boundary.
 inline void splitAt(IntervalMap &map, int64_t at) {
@@ -65,9 +64,8 @@ inline void mergeAlternatives(IntervalMap &into, IntervalMap &other, const Epoch
   for (auto a = into.begin(), b = other.begin(); a != into.end() && b != other.end(); ++a, ++b) {
     Segment &to = a->second;
     const Segment &from = b->second;
-    if (to.written != from.written) {
-      to.written = false;
-    } else if (to.written && (to.initial != from.initial || (!to.initial && !to.write.isSame(from.write)))) {
+    to.written &= from.written;
+    if (to.initial != from.initial || (!to.initial && !to.write.isSame(from.write))) {
       to.initial = false;
       to.write = end;
     }
@@ -83,8 +81,8 @@ inline void mergeAlternatives(IntervalMap &into, IntervalMap &other, const Epoch
 }
 
 inline void mergeAlternatives(Spaces &into, Spaces &other, const Epoch &end) {
-  for (auto &[space, map] : into)
-    mergeAlternatives(map, other[space], end);
+  for (size_t i = 0; i < into.size(); ++i)
+    mergeAlternatives(into[i], other[i], end);
 }
 
 } // namespace tressel::runtime

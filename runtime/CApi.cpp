@@ -69,17 +69,16 @@ void need(const void *pointer, const char *what) {
 }
 
 View viewOf(const tressel_tensor &t, const char *kind, size_t index) {
-  auto where = [&] { return concat(kind, " ", index); };
   if (t.dtype < 0 || t.dtype >= kNumDTypes)
-    throwError<Error>(where(), " has no element type (dtype ", t.dtype, ")");
+    throwError<Error>(kind, " ", index, " has no element type (dtype ", t.dtype, ")");
   if (t.rank < 0 || t.rank > kMaxRank)
-    throwError<Error>(where(), " has rank ", t.rank, ", not 0 to ", kMaxRank);
+    throwError<Error>(kind, " ", index, " has rank ", t.rank, ", not 0 to ", kMaxRank);
   View view{t.data, {static_cast<DType>(t.dtype), {}}};
   if (t.rank && !t.sizes)
-    throwError<Error>(where(), " has no sizes: the pointer is null");
+    throwError<Error>(kind, " ", index, " has no sizes: the pointer is null");
   for (int i = 0; i < t.rank; ++i) {
     if (t.sizes[i] < 0)
-      throwError<Error>(where(), " has ", t.sizes[i], " as the size of dimension ", i);
+      throwError<Error>(kind, " ", index, " has ", t.sizes[i], " as the size of dimension ", i);
     view.type.shape.push_back(t.sizes[i]);
   }
   return view;

@@ -18,22 +18,21 @@ public:
     StructureResult result{.tables = true};
     result.prepare = checkProgram(s.prepare, Phase::Prepare);
     result.step = checkProgram(s.step, Phase::Step);
-    result.deepest = deepest;
     for (size_t i = 0; i < s.bodies.size() && result.prepare && result.step; ++i)
       if (!bodyOwned[i])
-        findings.structure(concat("body ", i, " belongs to no command"));
+        findings.structure({"body ", i, " belongs to no command"});
     return result;
   }
 
 private:
   //--- Tables -------------------------------------------------------------------------------------------------------
-  [[gnu::noinline]] void fault(const char *table, size_t i, const std::string &what) {
-    findings.structure(concat(table, " ", i, what));
+  [[gnu::noinline]] void fault(const char *table, size_t i, MessagePart what) {
+    findings.structure({table, " ", i, what});
   }
 
   void checkTables() {
     if (s.streams.size() > kMaxStreams)
-      findings.structure(concat("more than ", kMaxStreams, " streams"));
+      findings.structure({"more than ", kMaxStreams, " streams"});
     for (size_t i = 0; i < s.streams.size(); ++i)
       if (s.streams[i].kind > StreamKind::Lane || s.streams[i].device.kind > DeviceKind::Gpu)
         fault("stream", i, " is of an unknown kind");
@@ -47,7 +46,7 @@ private:
     for (size_t i = 0; i < s.arenas.size(); ++i) {
       checkHome("arena", i, {s.arenas[i].device, s.arenas[i].memory});
       if (s.arenas[i].bytes < 0 || s.arenas[i].bytes > kMaxBytes || (total += s.arenas[i].bytes) > kMaxBytes) {
-        fault("arena", i, concat(" has an impossible size of ", s.arenas[i].bytes, " bytes"));
+        findings.structure({"arena ", i, " has an impossible size of ", s.arenas[i].bytes, " bytes"});
         return;
       }
     }
@@ -76,49 +75,64 @@ private:
       if (c.offset < 0 || c.offset > kMaxBytes || c.bytes < 0 || c.bytes > kMaxBytes || c.offset % 64)
         fault("constant", i, " has an impossible place");
     }
-    std::unordered_map<std::string_view, size_t> symbols;
+    std::map<std::string_view, size_t> symbols;
     for (size_t i = 0; i < s.kernels.size(); ++i) {
       const KernelDesc &k = s.kernels[i];
       if (k.symbol.empty() || k.provider.empty())
         fault("kernel", i, " has no symbol or no provider");
       else if (!symbols.emplace(k.symbol, i).second)
-        fault("kernel", i, concat(" has the symbol '", k.symbol, "' of kernel ", symbols[k.symbol]));
+        findings.structure({"kernel ", i, " has the symbol '", k.symbol, "' of kernel ", symbols[k.symbol]});
       if (k.range < 0 || k.range > kMaxBytes || k.grain < 1 || k.scratchBytes < 0 || k.scratchBytes > kMaxBytes)
-        fault("kernel", i, concat(" '", k.symbol, "' has an impossible range, grain or scratch size"));
+        findings.structure({"kernel ", i, " '", k.symbol, "' has an impossible range, grain or scratch size"});
     }
     for (size_t i = 0; i < s.buffers.size() && !findings.full(); ++i)
       checkBuffer(i);
+    if (s.inFlight < 1 || s.inFlight > kMaxInFlight)
+      findings.structure({s.inFlight, " calls in flight: from 1 to ", kMaxInFlight, " can be"});
+    for (size_t i = 0; i < s.collectives.size(); ++i) {
+      const CollectiveDesc &c = s.collectives[i];
+      bool good = c.kind <= CollectiveKind::Broadcast && c.reduction <= Reduction::Max && c.root < c.members.size() &&
+                  c.members.size() <= s.streams.size();
+      for (size_t m = 0; good && m < c.members.size(); ++m) {
+        good = c.members[m] < s.streams.size();
+        for (size_t k = 0; good && k < m; ++k)
+          good = s.streams[c.members[k]].device != s.streams[c.members[m]].device;
+      }
+      if (!good)
+        findings.structure(
+            {"collective ", i, " is of an unknown kind, or its members are not streams of several devices"});
+    }
   }
 
   void checkBuffer(size_t i) {
     const BufferDesc &b = s.buffers[i];
-    const auto bad = [&](const std::string &what) { fault("buffer", i, what); };
+    const auto bad = [&](MessagePart what) { fault("buffer", i, what); };
     if (b.space > Space::Constant)
       return bad(" is of an unknown space");
     const auto limitBytes = spaceBytes(s, b);
     const auto bytes = typeBytes(b.type);
     if (!limitBytes)
-      bad(concat(" names ", nameOf(b.space), " ", b.index, ", which does not exist"));
+      findings.structure({"buffer ", i, " names ", nameOf(b.space), " ", b.index, ", which does not exist"});
     else if (*limitBytes == 0 && b.offset == 0 && b.bytes >= 0 && bytes)
       return; // a part of nothing, moved by a loop that runs no iteration: whoever touches it is told
     else if (b.offset < 0 || b.bytes < 0 || b.offset > *limitBytes || b.bytes > *limitBytes - b.offset)
-      bad(concat(": bytes ", b.offset, " to ", static_cast<uint64_t>(b.offset) + static_cast<uint64_t>(b.bytes),
-                 " leave ", nameOf(b.space), " ", b.index, " of ", *limitBytes, " bytes"));
+      findings.structure({"buffer ", i, ": bytes ", b.offset, " to ",
+                          static_cast<uint64_t>(b.offset) + static_cast<uint64_t>(b.bytes), " leave ", nameOf(b.space),
+                          " ", b.index, " of ", *limitBytes, " bytes"});
     else if (b.space == Space::Arena && b.offset % 64)
-      bad(concat(": offset ", b.offset, " in an arena is not a multiple of 64"));
+      findings.structure({"buffer ", i, ": offset ", b.offset, " in an arena is not a multiple of 64"});
     else if (!bytes)
       bad(" has an impossible type");
     else if (*bytes > b.bytes)
-      bad(concat(" has ", b.bytes, " bytes, its type ", b.type.str(), " needs ", *bytes));
+      findings.structure({"buffer ", i, " has ", b.bytes, " bytes, its type ", b.type.str(), " needs ", *bytes});
   }
 
   //--- Programs -----------------------------------------------------------------------------------------------------
   /// Structure and access kinds; false if the program must not be walked.
-  bool checkProgram(const Program &p, Phase phase, uint32_t depth = 0) {
+  bool checkProgram(const Program &p, Phase phase, uint32_t depth = 0, bool chosen = false) {
     const size_t before = findings.size();
-    deepest = std::max(deepest, depth);
     if (p.commands.size() > UINT32_MAX) {
-      findings.structure("too many commands");
+      findings.structure({"too many commands"});
       return false;
     }
     bool indices = true;
@@ -128,9 +142,11 @@ private:
         continue;
       }
       checkHomes(p, phase, i);
+      if (p.commands[i].kind == CommandKind::Collective && chosen)
+        findings.structure(p, phase, i, {"a collective where a flag decides"});
       if (checkShape(p, phase, i); hasBodies(p.commands[i].kind) && findings.size() == before)
         for (uint32_t k = 0; k < numBodies(p.commands[i].kind); ++k)
-          checkBody(p, phase, i, p.commands[i].body + k, depth + 1);
+          checkBody(p, phase, i, p.commands[i].body + k, depth + 1, chosen || p.commands[i].kind != CommandKind::Loop);
       for (const Operand &o : operandsOf(p, i))
         checkAccess(p, phase, i, o);
     }
@@ -139,32 +155,35 @@ private:
 
   bool checkIndices(const Program &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
-    auto bad = [&](const std::string &what) {
+    auto bad = [&](std::initializer_list<MessagePart> what) {
       findings.structure(p, phase, i, what);
       return false;
     };
     if (c.kind > CommandKind::Loop)
-      return bad("unknown kind of command");
+      return bad({"unknown kind of command"});
     if (c.stream >= s.streams.size())
-      return bad(concat("stream ", c.stream, " does not exist"));
+      return bad({"stream ", c.stream, " does not exist"});
     if (c.loc != 0 && c.loc >= s.locations.size())
-      return bad(concat("location ", c.loc, " does not exist"));
+      return bad({"location ", c.loc, " does not exist"});
     if (uint64_t(c.firstOperand) + c.numOperands > p.operands.size())
-      return bad("its operands leave the table");
+      return bad({"its operands leave the table"});
     if (uint64_t(c.firstScalar) + c.numScalars > p.scalars.size())
-      return bad("its scalars leave the table");
+      return bad({"its scalars leave the table"});
     if (uint64_t(c.firstWait) + c.numWaits > p.waits.size())
-      return bad("its waits leave the table");
-    if (c.kind == CommandKind::Launch && c.kernel >= s.kernels.size())
-      return bad(concat("kernel ", c.kernel, " does not exist"));
+      return bad({"its waits leave the table"});
+    const bool hasKernel = c.kind == CommandKind::Launch || c.kind == CommandKind::HostCall;
+    if (hasKernel && c.kernel >= s.kernels.size())
+      return bad({"kernel ", c.kernel, " does not exist"});
+    if (c.kind == CommandKind::Collective && c.kernel >= s.collectives.size())
+      return bad({"collective ", c.kernel, " does not exist"});
     if (uint64_t(c.body) + numBodies(c.kind) > s.bodies.size() && hasBodies(c.kind))
-      return bad("its bodies do not exist");
+      return bad({"its bodies do not exist"});
     for (const Operand &o : operandsOf(p, i))
       if (o.buffer >= s.buffers.size() || o.access > Access::ReadWrite)
-        return bad(concat("buffer ", o.buffer, " does not exist, or is accessed in an unknown way"));
+        return bad({"buffer ", o.buffer, " does not exist, or is accessed in an unknown way"});
     for (const Wait &w : waitsOf(p, i))
       if (w.command >= i || w.reason > WaitReason::Rank)
-        return bad(concat("waits for command ", w.command, ", which is not before it"));
+        return bad({"waits for command ", w.command, ", which is not before it"});
     return true;
   }
 
@@ -176,25 +195,23 @@ private:
     if (c.kind == CommandKind::Loop) // what moves is named, not touched
       operands = operands.first(std::min<size_t>(operands.size(), operands.size() == c.numScalars));
     auto isNear = [&](const Operand &o) { return homeOf(s, s.buffers[o.buffer]).device == device; };
-    if (c.kind == CommandKind::Collective ||
-        (c.kind == CommandKind::Copy && std::any_of(operands.begin(), operands.end(), isNear)))
+    if (c.kind == CommandKind::Copy && std::any_of(operands.begin(), operands.end(), isNear))
       return;
     for (const Operand &o : operands)
       if (!isNear(o))
         return findings.report(ViolationKind::Access, p, phase, {0, 0, static_cast<uint32_t>(i), o.buffer}, nullptr,
-                               concat("touches ", findings.describe(o.buffer), ", which lies in the memory of ",
-                                      nameOf(homeOf(s, s.buffers[o.buffer]).device), ", from a stream of ",
-                                      nameOf(device)));
+                               {"touches ", findings.describe(o.buffer), ", which lies in the memory of ",
+                                nameOf(homeOf(s, s.buffers[o.buffer]).device), ", from a stream of ", nameOf(device)});
   }
 
   /// A body stands behind the program that runs it, so that there is no cycle, and nobody else runs it.
-  void checkBody(const Program &p, Phase phase, size_t i, uint32_t body, uint32_t depth) {
+  void checkBody(const Program &p, Phase phase, size_t i, uint32_t body, uint32_t depth, bool chosen) {
     if (depth > kMaxDepth)
-      return findings.structure(p, phase, i, concat("bodies are nested deeper than ", kMaxDepth));
+      return findings.structure(p, phase, i, {"bodies are nested deeper than ", kMaxDepth});
     if (static_cast<int64_t>(body) <= findings.bodyOf(p) || bodyOwned[body])
-      return findings.structure(p, phase, i, concat("body ", body, " belongs to another command"));
+      return findings.structure(p, phase, i, {"body ", body, " belongs to another command"});
     bodyOwned[body] = true;
-    checkProgram(s.bodies[body], phase, depth);
+    checkProgram(s.bodies[body], phase, depth, chosen);
   }
 
   /// Operands as the kind of command, and the other launches of the same kernel, want them.
@@ -206,19 +223,19 @@ private:
     case CommandKind::Copy:
       if (operands.size() != 2 || operands[0].access != Access::Read || operands[1].access != Access::Write ||
           bytesOf(operands[0]) != bytesOf(operands[1]))
-        findings.structure(p, phase, i, "a copy reads one buffer and writes another of as many bytes");
+        findings.structure(p, phase, i, {"a copy reads one buffer and writes another of as many bytes"});
       break;
     case CommandKind::Fill:
       if (operands.size() != 1 || operands[0].access != Access::Write ||
           bytesOf(operands[0]) % sizeOf(s.buffers[operands[0].buffer].type.dtype))
-        findings.structure(p, phase, i, "a fill writes whole elements of one buffer");
+        findings.structure(p, phase, i, {"a fill writes whole elements of one buffer"});
       break;
     case CommandKind::Launch: {
       const int32_t numInputs = s.kernels[c.kernel].numInputs;
       if (numInputs < 0 || static_cast<size_t>(numInputs) > operands.size())
         findings.structure(p, phase, i,
-                           concat("has ", operands.size(), " operands, kernel '", s.kernels[c.kernel].symbol, "' has ",
-                                  numInputs, " inputs alone"));
+                           {"has ", operands.size(), " operands, kernel '", s.kernels[c.kernel].symbol, "' has ",
+                            numInputs, " inputs alone"});
       auto &[program, first] = firstLaunch[c.kernel];
       if (!program) {
         firstLaunch[c.kernel] = {&p, i};
@@ -230,17 +247,22 @@ private:
         equal = expected[k].access == operands[k].access && bytesOf(expected[k]) == bytesOf(operands[k]);
       if (!equal)
         findings.structure(p, phase, i,
-                           concat("launches '", s.kernels[c.kernel].symbol, "' with other operands than ",
-                                  findings.place(*program, phase, static_cast<int64_t>(first))));
+                           {"launches '", s.kernels[c.kernel].symbol, "' with other operands than ",
+                            findings.place(*program, phase, static_cast<int64_t>(first))});
       break;
     }
     case CommandKind::HostCall:
+      if (s.streams[c.stream].device.kind == DeviceKind::Cpu && s.kernels[c.kernel].provider == "host")
+        break;
+      findings.structure(p, phase, i, {"the host is called on its own streams, by the provider 'host'"});
+      break;
     case CommandKind::Collective:
+      checkPart(p, phase, i);
       break;
     case CommandKind::Branch:
     case CommandKind::While:
       if (operands.size() != 1 || operands[0].access != Access::Read || bytesOf(operands[0]) != 1)
-        findings.structure(p, phase, i, "reads one flag, a byte, to choose");
+        findings.structure(p, phase, i, {"reads one flag, a byte, to choose"});
       break;
     case CommandKind::Loop:
       checkLoop(p, phase, i);
@@ -248,19 +270,58 @@ private:
     }
   }
 
+  /// The parts of a collective stand behind each other: so all members issue theirs in one order, and as waits point
+  /// backward, none waits for what comes after another.
+  void checkPart(const Program &p, Phase phase, size_t i) {
+    const Command &c = p.commands[i];
+    const CollectiveDesc &desc = s.collectives[c.kernel];
+    const auto &members = desc.members;
+    const size_t n = members.size(),
+                 m = static_cast<size_t>(std::find(members.begin(), members.end(), c.stream) - members.begin());
+    auto isPart = [&](size_t at, size_t member) {
+      return at < p.commands.size() && p.commands[at].kind == CommandKind::Collective &&
+             p.commands[at].kernel == c.kernel && p.commands[at].stream == members[member];
+    };
+    const auto waits = waitsOf(p, i);
+    if (m == n || (m > 0 && !isPart(i - 1, m - 1)) || (m + 1 < n && !isPart(i + 1, m + 1)) ||
+        std::any_of(waits.begin(), waits.end(), [&](const Wait &w) { return w.command + m >= i; }))
+      return findings.structure(
+          p, phase, i,
+          {"is no part of collective '", desc.name, "': each member has one, in their order, with nothing between"});
+    const auto operands = operandsOf(p, i);
+    const bool hasSource = desc.kind != CollectiveKind::Broadcast || m == desc.root;
+    bool good = operands.size() == 1u + hasSource && operands.back().access == Access::Write;
+    if (good) {
+      const BufferDesc &from = s.buffers[operands[0].buffer], &to = s.buffers[operands.back().buffer];
+      const int64_t count = static_cast<int64_t>(n);
+      good = from.type.dtype == to.type.dtype && to.bytes % sizeOf(to.type.dtype) == 0 &&
+             from.bytes % sizeOf(to.type.dtype) == 0 && (!hasSource || operands[0].access == Access::Read) &&
+             from.bytes * (desc.kind == CollectiveKind::AllGather ? count : 1) ==
+                 to.bytes * (desc.kind == CollectiveKind::ReduceScatter ? count : 1);
+      if (good && m > 0 && findings.empty()) {
+        const BufferDesc &other = s.buffers[operandsOf(p, i - 1).back().buffer];
+        good = other.bytes == to.bytes && other.type.dtype == to.type.dtype;
+      }
+    }
+    if (!good)
+      findings.structure(
+          p, phase, i,
+          {"its source (of a broadcast the root's) and destination are not what collective '", desc.name, "' wants"});
+  }
+
   void checkLoop(const Program &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     if (c.numScalars == 0)
-      return findings.structure(p, phase, i, "a loop has a trip count");
+      return findings.structure(p, phase, i, {"a loop has a trip count"});
     const LoopParts loop = loopParts(p, i);
     if (loop.trips < 0 || loop.trips > kMaxBytes)
-      return findings.structure(p, phase, i, concat("runs its body ", loop.trips, " times, which is impossible"));
+      return findings.structure(p, phase, i, {"runs its body ", loop.trips, " times, which is impossible"});
     const auto operands = operandsOf(p, i);
     const size_t numIndices = operands.size() - loop.moving.size();
     if (operands.size() < loop.strides.size() || numIndices > 1 ||
         (numIndices && (operands[0].access != Access::Write || s.buffers[operands[0].buffer].bytes != 8)))
-      return findings.structure(p, phase, i,
-                                "a loop writes its number into 8 bytes, and has one number of bytes per moving buffer");
+      return findings.structure(
+          p, phase, i, {"a loop writes its number into 8 bytes, and has one number of bytes per moving buffer"});
     // One that moves by nothing is like any other buffer. So do parts of something empty, which nobody touches.
     for (size_t m = 0; m < loop.moving.size(); ++m) {
       const BufferDesc &b = s.buffers[loop.moving[m].buffer];
@@ -272,8 +333,8 @@ private:
           __builtin_mul_overflow(std::max<int64_t>(loop.trips - 1, 0), loop.strides[m], &furthest) ||
           furthest > kMaxBytes)
         findings.structure(p, phase, i,
-                           concat(findings.describe(loop.moving[m].buffer), " moves by ", loop.strides[m],
-                                  " bytes: twice, less than it has, or further than there are"));
+                           {findings.describe(loop.moving[m].buffer), " moves by ", loop.strides[m],
+                            " bytes: twice, less than it has, or further than there are"});
     }
   }
 
@@ -308,14 +369,13 @@ private:
     }
     if (why)
       findings.report(ViolationKind::Access, p, phase, {0, 0, static_cast<uint32_t>(i), o.buffer}, nullptr,
-                      concat(writes ? "writes " : "reads ", findings.describe(o.buffer), ": ", why));
+                      {writes ? "writes " : "reads ", findings.describe(o.buffer), ": ", why});
   }
 
   const Schedule &s;
   ScheduleFindings &findings;
   std::vector<std::pair<const Program *, size_t>> firstLaunch; ///< by kernel
   std::vector<bool> bodyOwned;
-  uint32_t deepest = 0; ///< nesting
 };
 
 } // namespace

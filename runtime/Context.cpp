@@ -310,8 +310,7 @@ struct Context::Impl {
   /// Adds the bytes to those held.
   StorageRef allocate(int64_t bytes, int64_t &held) const {
     if (bytes > maxBytes - held)
-      throw OutOfMemory(
-          concat("'", schedule().name, "' needs ", held + bytes, " bytes, but its context may hold ", maxBytes));
+      throwError<OutOfMemory>("'", schedule().name, "' needs ", held + bytes, " bytes, but its context may hold ", maxBytes);
     held += bytes;
     if (!allocator.allocate || bytes == 0)
       return Storage::allocate(bytes);
@@ -379,8 +378,7 @@ struct Context::Impl {
     made->numbers = instantiate(schedule(), dims);
     for (const ArenaDesc &arena : made->numbers.arenas) // before the verifier calls it impossible
       if (arena.bytes > kMaxBytes)
-        throw OutOfMemory(
-            concat("'", schedule().name, "' needs ", arena.bytes, " bytes for these sizes, more than any machine has"));
+        throwError<OutOfMemory>("'", schedule().name, "' needs ", arena.bytes, " bytes for these sizes, more than any machine has");
     if (const auto violations = verifySchedule(made->numbers); !violations.empty())
       throwError<InputError>("schedule '", schedule().name, "' is not safe to run: ", violations[0].message);
     if (provide(made->numbers)) {
@@ -544,8 +542,7 @@ const Executable &Context::executable() const { return *impl_->executable; }
 void Context::bindStates(std::span<void *const> states, std::shared_ptr<const void> owner) {
   Impl &impl = *impl_;
   if (states.size() != impl.numBoundStates)
-    throw Error(
-        concat("'", impl.schedule().name, "' has ", impl.numBoundStates, " states to bind, not ", states.size()));
+    throwError<Error>("'", impl.schedule().name, "' has ", impl.numBoundStates, " states to bind, not ", states.size());
   size_t index = 0;
   for (const StateDesc &state : impl.schedule().states)
     if (state.kind != StateKind::Derived && !states[index++] && state.type.bytes())

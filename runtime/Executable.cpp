@@ -20,8 +20,8 @@ void rejectUnsupported(const Schedule &schedule) {
   for (const Program *program : programs)
     for (const Command &command : program->commands)
       if (command.kind == CommandKind::HostCall || command.kind == CommandKind::Collective)
-        throw InputError(
-            concat("schedule '", schedule.name, "' holds host calls or collectives, which this runtime cannot run"));
+        throwError<InputError>("schedule '", schedule.name,
+                               "' holds host calls or collectives, which this runtime cannot run");
 }
 
 static LoadedKernel resolve(const KernelDesc &desc, const Image *image) {
@@ -34,8 +34,9 @@ static LoadedKernel resolve(const KernelDesc &desc, const Image *image) {
   }
   KernelFactory factory = findKernelProvider(desc.provider);
   if (!factory)
-    throwError<InputError>("kernel '", desc.symbol, "' needs the library '", desc.provider, "': it is no part of this program, and libtressel_",
-                           desc.provider, ".so is not beside libtressel_runtime.so");
+    throwError<InputError>("kernel '", desc.symbol, "' needs the library '", desc.provider,
+                           "': it is no part of this program, and libtressel_", desc.provider,
+                           ".so is not beside libtressel_runtime.so");
   LoadedKernel kernel = factory(desc);
   if (!kernel.fn)
     throwError<InputError>("the library '", desc.provider, "' has no kernel for '", desc.symbol, "'");

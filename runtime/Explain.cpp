@@ -60,8 +60,9 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
     return "memory" + of;
   case SpanKind::Control:
     return "loops and branches" + of;
-  case SpanKind::Host:
   case SpanKind::Collective:
+    return "collectives";
+  case SpanKind::Host:
     break;
   }
   return "the host";
@@ -81,8 +82,9 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
   const auto compute = static_cast<double>(simulate(s, machine, {.transferTime = false}).end),
              transfer = static_cast<double>(simulate(s, machine, {.computeTime = false}).end);
   const bool moves = std::ranges::any_of(t.spans, [&](const Span &span) {
-    return span.kind == SpanKind::Copy && t.resources[span.resource].kind != StreamKind::Compute &&
-           t.resources[span.resource].kind != StreamKind::Lane;
+    return span.kind == SpanKind::Collective ||
+           (span.kind == SpanKind::Copy && t.resources[span.resource].kind != StreamKind::Compute &&
+            t.resources[span.resource].kind != StreamKind::Lane);
   });
   if (moves && std::min(compute, transfer) > 0)
     e.overlap = (compute + transfer - step) / std::min(compute, transfer);

@@ -15,11 +15,13 @@
 namespace tressel::runtime {
 namespace {
 
-[[noreturn]] void reject(const std::string &why) { throwError<InputError>("code image: ", why); }
+[[noreturn, gnu::noinline]] void reject(std::initializer_list<MessagePart> why) {
+  throwError<InputError>("code image: ", joinParts(why));
+}
 
 template <typename T> T readAt(std::span<const std::byte> elf, uint64_t offset, const char *what) {
   if (offset > elf.size() || elf.size() - offset < sizeof(T))
-    reject(concat("truncated in ", what));
+    reject({"truncated in ", what});
   T value;
   std::memcpy(&value, elf.data() + offset, sizeof(T));
   return value;
@@ -36,19 +38,19 @@ void checkImports(std::span<const std::byte> elf, const Elf64_Ehdr &header) {
     const auto strings =
         readAt<Elf64_Shdr>(elf, header.e_shoff + section.sh_link * sizeof(Elf64_Shdr), "the section headers");
     if (strings.sh_offset > elf.size() || strings.sh_size > elf.size() - strings.sh_offset)
-      reject("truncated in the symbol names");
+      reject({"truncated in the symbol names"});
     for (uint64_t at = sizeof(Elf64_Sym); at + sizeof(Elf64_Sym) <= section.sh_size; at += sizeof(Elf64_Sym)) {
       const auto symbol = readAt<Elf64_Sym>(elf, section.sh_offset + at, "the symbols");
       if (symbol.st_name >= strings.sh_size)
-        reject("damaged symbols");
+        reject({"damaged symbols"});
       if (symbol.st_shndx == SHN_UNDEF) {
         const char *name = reinterpret_cast<const char *>(elf.data() + strings.sh_offset + symbol.st_name);
-        reject(concat("imports '", std::string_view(name, strnlen(name, strings.sh_size - symbol.st_name)), "'"));
+        reject({"imports '", std::string_view(name, strnlen(name, strings.sh_size - symbol.st_name)), "'"});
       }
     }
   }
   if (!found)
-    reject("has no table of symbols");
+    reject({"has no table of symbols"});
 }
 
 /// The loader trusts headers, so what it follows is checked here: that all lies within the file, and that nothing is
@@ -56,13 +58,13 @@ void checkImports(std::span<const std::byte> elf, const Elf64_Ehdr &header) {
 void checkElf(std::span<const std::byte> elf) {
   const auto header = readAt<Elf64_Ehdr>(elf, 0, "the header");
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    reject("not an ELF file");
+    reject({"not an ELF file"});
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64)
-    reject("for another kind of CPU");
+    reject({"for another kind of CPU"});
   if (header.e_type != ET_DYN)
-    reject("not a linked shared object");
+    reject({"not a linked shared object"});
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > 64)
-    reject("unknown layout of the program headers");
+    reject({"unknown layout of the program headers"});
   bool hasDynamic = false;
   std::vector<Elf64_Phdr> loads;
   Elf64_Phdr dynamicHeader = {};
@@ -71,10 +73,10 @@ void checkElf(std::span<const std::byte> elf) {
     if (segment.p_type != PT_LOAD && segment.p_type != PT_DYNAMIC)
       continue;
     if (segment.p_offset > elf.size() || segment.p_filesz > elf.size() - segment.p_offset)
-      reject("truncated in a segment");
+      reject({"truncated in a segment"});
     if (segment.p_filesz > segment.p_memsz || segment.p_memsz > (uint64_t(1) << 32) ||
         segment.p_vaddr > (uint64_t(1) << 40))
-      reject("segment sizes are out of range");
+      reject({"segment sizes are out of range"});
     if (segment.p_type == PT_LOAD) {
       loads.push_back(segment);
     } else {
@@ -83,7 +85,7 @@ void checkElf(std::span<const std::byte> elf) {
     }
   }
   if (!hasDynamic || loads.empty())
-    reject("has no dynamic section or no segments");
+    reject({"has no dynamic section or no segments"});
   // Addresses that the dynamic section names must lie in the file-backed part of a segment.
   auto inSegment = [&](uint64_t address, uint64_t bytes) {
     for (const Elf64_Phdr &s : loads)
@@ -106,13 +108,13 @@ void checkElf(std::span<const std::byte> elf) {
       terminated = true;
       break;
     case DT_NEEDED:
-      reject("needs another library");
+      reject({"needs another library"});
     case DT_INIT:
     case DT_INIT_ARRAY:
     case DT_PREINIT_ARRAY:
     case DT_FINI:
     case DT_FINI_ARRAY:
-      reject("runs code when it is loaded");
+      reject({"runs code when it is loaded"});
     case DT_SYMTAB:
       symtab = entry.d_un.d_ptr;
       break;
@@ -133,17 +135,17 @@ void checkElf(std::span<const std::byte> elf) {
     }
   }
   if (!terminated || !inSegment(strtab, strsz) || !inSegment(symtab, sizeof(Elf64_Sym)))
-    reject("damaged dynamic section");
+    reject({"damaged dynamic section"});
   checkImports(elf, header);
   if (rela && !inSegment(rela, relasz))
-    reject("damaged relocations");
+    reject({"damaged relocations"});
   for (uint64_t i = 0; rela && i + sizeof(Elf64_Rela) <= relasz; i += sizeof(Elf64_Rela)) {
     const auto relocation = readAt<Elf64_Rela>(elf, toOffset(rela) + i, "the relocations");
     bool inMemory = false;
     for (const Elf64_Phdr &s : loads)
       inMemory |= relocation.r_offset >= s.p_vaddr && relocation.r_offset - s.p_vaddr + 8 <= s.p_memsz;
     if (!inMemory || ELF64_R_TYPE(relocation.r_info) == R_X86_64_IRELATIVE)
-      reject("damaged relocations");
+      reject({"damaged relocations"});
   }
 }
 
@@ -180,7 +182,7 @@ std::shared_ptr<const Image> Image::load(std::span<const std::byte> elf) {
   close(fd);
   if (!image->handle_) {
     const char *why = dlerror();
-    reject(why ? why : "cannot be loaded");
+    reject({why ? why : "cannot be loaded"});
   }
   return image;
 }

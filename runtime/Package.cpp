@@ -169,6 +169,14 @@ Schedule decode(const fb::Schedule &s) {
                       .flops = k.flops(),
                       .bytes = k.bytes()};
   });
+  decodeAll(schedule.collectives, s.collectives(), [](const fb::Collective &c) {
+    CollectiveDesc desc{
+        text(c.name()), {}, static_cast<CollectiveKind>(c.kind()), static_cast<Reduction>(c.reduction()), c.root()};
+    if (c.members())
+      desc.members.assign(c.members()->begin(), c.members()->end());
+    return desc;
+  });
+  schedule.inFlight = s.in_flight();
   decodeAll(schedule.locations, s.locations(), [](const fb::Location &l) {
     return Location{text(l.op()), text(l.file()), l.line()};
   });
@@ -263,45 +271,48 @@ struct Package::Impl {
     read();
   }
 
-  [[noreturn]] void fail(const std::string &why) const { throwError<InputError>(path, ": ", why); }
-  [[noreturn]] void damaged(const std::string &where) const { fail(concat("the package is damaged (", where, ")")); }
+  [[noreturn, gnu::noinline]] void fail(std::initializer_list<MessagePart> why) const {
+    throwError<InputError>(path, ": ", joinParts(why));
+  }
+  [[noreturn, gnu::noinline]] void damaged(std::initializer_list<MessagePart> where) const {
+    throwError<InputError>(path, ": the package is damaged (", joinParts(where), ")");
+  }
 
   void read() {
     const auto bytes = mapping.bytes;
     PackageHeader header;
     const size_t magic = std::min(bytes.size(), sizeof(kPackageMagic));
     if (magic == 0 || std::memcmp(bytes.data(), kPackageMagic, magic) != 0)
-      fail("not a Tressel package");
+      fail({"not a Tressel package"});
     if (bytes.size() < sizeof(header))
-      fail("the package is truncated: it ends in its header");
+      fail({"the package is truncated: it ends in its header"});
     std::memcpy(&header, bytes.data(), sizeof(header));
     // The version stands before the checksum: another version may compute that differently.
     if (header.version != kPackageVersion)
-      fail(concat("the package has format version ", header.version, ", this library reads version ", kPackageVersion,
-                  header.version < kPackageVersion ? " (compile the model again)"
-                                                   : " (it is from a newer Tressel: update the library)"));
+      fail({"the package has format version ", header.version, ", this library reads version ", kPackageVersion,
+            header.version < kPackageVersion ? " (compile the model again)"
+                                             : " (it is from a newer Tressel: update the library)"});
     if (checksum(bytes.first(offsetof(PackageHeader, headerChecksum))) != header.headerChecksum ||
         header.headerBytes != sizeof(header))
-      damaged("header");
+      damaged({"header"});
     if (header.fileBytes != bytes.size())
-      fail(concat("the package is truncated or extended: it has ", bytes.size(), " bytes instead of ",
-                  header.fileBytes));
+      fail({"the package is truncated or extended: it has ", bytes.size(), " bytes instead of ", header.fileBytes});
     if (header.metadataBytes > bytes.size() - sizeof(header))
-      damaged("header");
+      damaged({"header"});
     const auto metadata = bytes.subspan(sizeof(header), header.metadataBytes);
     if (checksum(metadata) != header.metadataChecksum)
-      damaged("metadata");
+      damaged({"metadata"});
     const auto *data = reinterpret_cast<const uint8_t *>(metadata.data());
     // As deep as the schema, as many tables as the file may hold.
     flatbuffers::Verifier verifier(data, metadata.size(), 16, static_cast<uint32_t>(metadata.size() / 4 + 1));
     if (metadata.size() > INT32_MAX || !fb::VerifyPackageBuffer(verifier))
-      damaged("structure of the metadata");
+      damaged({"structure of the metadata"});
     try {
       decodePackage(*fb::GetPackage(data), sizeof(header) + metadata.size());
     } catch (const InputError &e) {
       if (e.message().starts_with(path))
         throw;
-      damaged(e.message());
+      damaged({e.message()});
     }
   }
 
@@ -313,14 +324,14 @@ struct Package::Impl {
       const auto bytes = mapping.bytes;
       if (s->offset() % 64 || s->offset() < metadataEnd || s->offset() > bytes.size() ||
           s->bytes() > bytes.size() - s->offset())
-        damaged(concat(what, " lies outside"));
+        damaged({what, " lies outside"});
       Section &known = sections[s->offset()];
       if (known.bytes.empty()) {
         known.bytes = bytes.subspan(s->offset(), s->bytes());
         known.sum = s->checksum();
         known.what = what;
       } else if (known.bytes.size() != s->bytes() || known.sum != s->checksum()) {
-        damaged(what);
+        damaged({what});
       }
       return &known;
     };
@@ -329,25 +340,25 @@ struct Package::Impl {
       if (f->images())
         for (const fb::Image *image : *f->images()) {
           if (image->level() > raw(CpuLevel::V4))
-            fail(concat("function '", function.name, "' needs an unknown level of the CPU"));
+            fail({"function '", function.name, "' needs an unknown level of the CPU"});
           function.images.push_back({static_cast<CpuLevel>(image->level()), section(image->section(), "code")});
         }
       function.constants = section(f->constants(), "constants");
       if (const auto violations = verifySchedule(function.schedule); !violations.empty())
-        fail(concat("the schedule of function '", function.name, "' is not safe to run: ", violations[0].message));
+        fail({"the schedule of function '", function.name, "' is not safe to run: ", violations[0].message});
       for (const Function &other : functions)
         if (other.name == function.name && !sameSignature(other.schedule, function.schedule))
-          damaged(concat("two functions '", function.name, "' differ in their inputs, outputs or states"));
+          damaged({"two functions '", function.name, "' differ in their inputs, outputs or states"});
       functions.push_back(std::move(function));
     }
     if (functions.empty())
-      damaged("no functions");
+      damaged({"no functions"});
     if (package.states())
       for (const fb::StateValue *s : *package.states()) {
         const std::string name = text(s->name());
         StateValue value{decode(*s->type()), section(s->section(), concat("value of state '", name, "'"))};
         if (!states.emplace(name, value).second)
-          damaged(concat("two values of state '", name, "'"));
+          damaged({"two values of state '", name, "'"});
       }
     checkGaps(metadataEnd);
     for (const Function &f : functions)
@@ -355,14 +366,14 @@ struct Package::Impl {
         if (auto it = states.find(state.name); it != states.end() && state.kind != StateKind::Derived)
           if (it->second.type != state.type ||
               static_cast<int64_t>(it->second.section->bytes.size()) != state.type.bytes())
-            damaged(concat("the value of state '", state.name, "' is not of type ", state.type.str()));
+            damaged({"the value of state '", state.name, "' is not of type ", state.type.str()});
   }
 
   /// The bytes of a section, compared with their checksum if nobody has yet.
   std::span<const std::byte> bytesOf(const Section *section) const {
     if (!section->checked.load(std::memory_order_relaxed)) {
       if (!section->bytes.empty() && checksum(section->bytes) != section->sum)
-        damaged(section->what);
+        damaged({section->what});
       section->checked.store(true, std::memory_order_relaxed);
     }
     return section->bytes;
@@ -373,12 +384,12 @@ struct Package::Impl {
     auto zero = [&](uint64_t from, uint64_t to) {
       for (uint64_t i = from; i < to; ++i)
         if (mapping.bytes[i] != std::byte(0))
-          damaged("padding");
+          damaged({"padding"});
     };
     uint64_t at = metadataEnd;
     for (const auto &[begin, section] : sections) {
       if (begin < at)
-        damaged("sections overlap");
+        damaged({"sections overlap"});
       zero(at, begin);
       at = begin + section.bytes.size();
     }

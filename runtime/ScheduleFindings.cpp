@@ -60,22 +60,23 @@ std::string ScheduleFindings::describe(uint32_t buffer) const {
   return concat(text, ", bytes ", b.offset, " to ", b.offset + b.bytes, ")");
 }
 
-void ScheduleFindings::structure(std::string message) {
+void ScheduleFindings::structure(std::initializer_list<MessagePart> message) {
   if (!full())
-    list.push_back({.message = concat("schedule: ", std::move(message))});
+    list.push_back({.message = "schedule: " + joinParts(message)});
 }
 
-void ScheduleFindings::structure(const Program &p, Phase phase, size_t command, const std::string &message) {
+void ScheduleFindings::structure(const Program &p, Phase phase, size_t command,
+                                 std::initializer_list<MessagePart> message) {
   if (!full())
     list.push_back({.phase = phase,
                     .command = static_cast<int64_t>(command),
                     .body = bodyOf(p),
                     .loc = p.commands[command].loc,
-                    .message = concat(place(p, phase, static_cast<int64_t>(command)), ": ", message)});
+                    .message = place(p, phase, static_cast<int64_t>(command)) + ": " + joinParts(message)});
 }
 
 void ScheduleFindings::report(ViolationKind kind, const Program &p, Phase phase, const Epoch &now, const Epoch *other,
-                              const std::string &message) {
+                              std::initializer_list<MessagePart> message) {
   if (full())
     return;
   Violation v{.kind = kind, .phase = phase, .command = now.command, .body = bodyOf(p), .buffer = now.buffer};
@@ -86,7 +87,7 @@ void ScheduleFindings::report(ViolationKind kind, const Program &p, Phase phase,
     v.otherBuffer = other->buffer;
     v.otherLoc = other->program->commands[other->command].loc;
   }
-  v.message = concat(place(p, phase, now.command), " ", message);
+  v.message = place(p, phase, now.command) + " " + joinParts(message);
   list.push_back(std::move(v));
 }
 

@@ -49,11 +49,12 @@ public:
   [[gnu::noinline]] std::string describe(uint32_t buffer) const;
 
   /// A fault of the tables, or of one command.
-  [[gnu::noinline]] void structure(std::string message);
-  [[gnu::noinline]] void structure(const Program &p, Phase phase, size_t command, const std::string &message);
+  [[gnu::noinline]] void structure(std::initializer_list<MessagePart> message);
+  [[gnu::noinline]] void structure(const Program &p, Phase phase, size_t command,
+                                   std::initializer_list<MessagePart> message);
   /// A fault of an access, and of the earlier one if there are two.
   [[gnu::noinline]] void report(ViolationKind kind, const Program &p, Phase phase, const Epoch &now, const Epoch *other,
-              const std::string &message);
+                                std::initializer_list<MessagePart> message);
 
 private:
   const Schedule &s;
@@ -65,7 +66,6 @@ private:
 /// does not.
 struct StructureResult {
   bool tables = false, prepare = false, step = false; ///< what may be walked
-  uint32_t deepest = 0;                               ///< nesting of bodies
 };
 [[gnu::noinline]] StructureResult checkStructure(const Schedule &schedule, ScheduleFindings &findings);
 

@@ -27,6 +27,17 @@ struct Work {
   Picoseconds latency = 0;
   std::vector<uint32_t> links; ///< capacities (Simulator::capacity)
   double fastest = 0;          ///< bytes per second, alone
+  int64_t steps = 1;           ///< of a collective's part: that often, together with the others
+};
+
+/// The parts of a collective, from command `first` on.
+struct Ring {
+  uint32_t first = 0, members = 0;
+  uint32_t missing = 0;      ///< parts that are not ready
+  Picoseconds ready = 0;     ///< those that are
+  uint32_t held = 0;         ///< parts that have their engine
+  uint32_t done = 0;         ///< parts that have ended the step
+  int64_t stepsLeft = 0;
 };
 
 class Simulator {
@@ -112,26 +123,17 @@ private:
                                 " has no route there"));
       if (!options.transferTime)
         break;
-      work.bytes = static_cast<double>(source.bytes);
-      work.links = route->links;
-      double latency = 0;
-      for (uint32_t link : route->links)
-        latency += machine.links[link].latencySeconds;
-      work.latency = picoseconds(latency);
-      for (DeviceRef end : {from, to})
-        work.links.push_back(static_cast<uint32_t>(machine.links.size() + deviceIndex(end)));
-      work.fastest = route->pageableBytesPerSecond > 0 && (fromHome.memory == MemoryKind::Host || toHome.memory == MemoryKind::Host)
-                         ? route->pageableBytesPerSecond
-                         : std::numeric_limits<double>::infinity();
-      for (uint32_t link : work.links)
-        work.fastest = std::min(work.fastest, capacity[link]);
+      alongRoute(work, *route, static_cast<double>(source.bytes),
+                 fromHome.memory == MemoryKind::Host || toHome.memory == MemoryKind::Host);
       work.alone = work.latency + picoseconds(work.bytes / work.fastest);
       break;
     }
     case CommandKind::HostCall:
       break;
     case CommandKind::Collective:
-      throw InputError(concat("'", s.name, "' has collectives, which are not simulated yet"));
+      work.kind = SpanKind::Collective;
+      partOf(p, i, work);
+      break;
     case CommandKind::Branch:
       work.kind = SpanKind::Control;
       work.alone = std::max(simulate(s.bodies[c.body], nullptr), simulate(s.bodies[c.body + 1], nullptr));
@@ -151,12 +153,51 @@ private:
     return work;
   }
 
+  void alongRoute(Work &work, const RouteModel &route, double bytes, bool pageable) {
+    work.bytes = bytes;
+    work.links = route.links;
+    double latency = 0;
+    for (uint32_t link : route.links)
+      latency += machine.links[link].latencySeconds;
+    work.latency = picoseconds(latency);
+    for (DeviceRef end : {route.from, route.to})
+      work.links.push_back(static_cast<uint32_t>(machine.links.size() + deviceIndex(end)));
+    work.fastest = pageable && route.pageableBytesPerSecond > 0 ? route.pageableBytesPerSecond : std::numeric_limits<double>::infinity();
+    for (uint32_t link : work.links)
+      work.fastest = std::min(work.fastest, capacity[link]);
+  }
+
+  /// What a member sends to the next one, in each step around the ring.
+  void partOf(const Program &p, size_t i, Work &work) {
+    const Command &c = p.commands[i];
+    const CollectiveDesc &desc = s.collectives[c.kernel];
+    const auto &members = desc.members;
+    const auto n = static_cast<int64_t>(members.size()),
+               member = std::ranges::find(members, c.stream) - members.begin();
+    const BufferDesc &target = s.buffers[p.operands[c.firstOperand + c.numOperands - 1u].buffer];
+    const bool halves = desc.kind == CollectiveKind::AllGather || desc.kind == CollectiveKind::ReduceScatter;
+    work.steps = halves ? n - 1 : 2 * (n - 1);
+    if (n == 1 || !options.transferTime)
+      return;
+    // A member's piece: an n-th of the whole.
+    const int64_t piece = desc.kind == CollectiveKind::ReduceScatter ? target.bytes : (target.bytes + n - 1) / n;
+    const DeviceRef from = s.streams[c.stream].device,
+                    to = s.streams[members[static_cast<size_t>((member + 1) % n)]].device;
+    const RouteModel *route = machine.route(from, to);
+    if (!route)
+      throw InputError(concat("'", s.name, "' sends around a ring from ", nameOf(from), " to ", nameOf(to), ", but ",
+                              machine.name, " has no route there"));
+    alongRoute(work, *route, static_cast<double>(piece), false);
+    work.alone = work.steps * (work.latency + picoseconds(work.bytes / work.fastest));
+  }
+
   //--- Engines ------------------------------------------------------------------------------------------------------
   struct Engine {
     DeviceRef device;
     StreamKind kind;
     std::string name;
-    std::set<std::tuple<Picoseconds, uint32_t, uint32_t>> queue; ///< ready, stream, command
+    /// Ready, stream and number of the command (of a collective's part: those of the first), the command.
+    std::set<std::tuple<Picoseconds, uint32_t, uint32_t, uint32_t>> queue;
     uint32_t running = kNone, last = kNone;
   };
   std::vector<uint32_t> makeEngines(std::vector<Engine> &engines) const {
@@ -277,9 +318,17 @@ private:
     std::vector<std::vector<uint32_t>> needs(n);
     std::vector<uint32_t> last(s.streams.size(), kNone);
     std::map<size_t, Picoseconds> issued; // by device
+    std::vector<Ring> rings;
+    std::vector<uint32_t> ringOf(n, kNone);
     for (uint32_t i = 0; i < n; ++i) {
       const Command &c = p.commands[i];
       work[i] = workOf(p, i);
+      if (c.kind == CommandKind::Collective) {
+        const auto members = static_cast<uint32_t>(s.collectives[c.kernel].members.size());
+        if (rings.empty() || rings.back().first + rings.back().members <= i)
+          rings.push_back({.first = i, .members = members, .missing = members, .stepsLeft = work[i].steps});
+        ringOf[i] = static_cast<uint32_t>(rings.size() - 1);
+      }
       engineOf[i] = ofStream[c.stream];
       const DeviceModel &device = deviceOf(s.streams[c.stream].device);
       Picoseconds &host = issued[deviceIndex(device.device)];
@@ -300,9 +349,18 @@ private:
 
     using Event = std::pair<Picoseconds, uint32_t>;
     std::priority_queue<Event, std::vector<Event>, std::greater<>> becoming;
+    auto becomes = [&](uint32_t i) {
+      if (ringOf[i] == kNone)
+        return becoming.emplace(ready[i], i), void();
+      Ring &ring = rings[ringOf[i]];
+      ring.ready = std::max(ring.ready, ready[i]);
+      if (--ring.missing == 0)
+        for (uint32_t part = ring.first; part < ring.first + ring.members; ++part)
+          becoming.emplace(ready[part] = ring.ready, part);
+    };
     for (uint32_t i = 0; i < n; ++i)
       if (!missing[i])
-        becoming.emplace(ready[i], i);
+        becomes(i);
     std::vector<Running> active;
     Picoseconds now = 0, finished = 0;
     for (uint32_t done = 0; done < n;) {
@@ -320,7 +378,8 @@ private:
             continue;
           }
           again = changed = true;
-          if (!r.work->links.empty() && !r.flows) { // past its latency; its rate follows below
+          const bool isOver = ringOf[r.command] != kNone && rings[ringOf[r.command]].stepsLeft == 0;
+          if (!r.work->links.empty() && !r.flows && !isOver) { // past its latency; its rate follows below
             r.flows = true;
             r.left = r.work->bytes;
             r.rate = 0;
@@ -330,6 +389,24 @@ private:
             continue;
           }
           const uint32_t i = r.command;
+          if (Ring *ring = ringOf[i] == kNone ? nullptr : &rings[ringOf[i]]; ring && ring->stepsLeft > 0) {
+            r.flows = false;
+            r.finish = kNever; // until the others have ended the step
+            ++k;
+            if (++ring->done < ring->members)
+              continue;
+            ring->done = 0;
+            --ring->stepsLeft;
+            for (Running &part : active)
+              if (ringOf[part.command] == ringOf[i]) {
+                part.left = static_cast<double>(part.work->latency);
+                part.rate = 1;
+                part.since = now;
+                part.finish = ring->stepsLeft > 0 ? now + part.work->latency : now;
+              }
+            k = 0;
+            continue;
+          }
           end[i] = now;
           finished = std::max(finished, now);
           ++done;
@@ -338,33 +415,46 @@ private:
           for (uint32_t f : followers[i]) {
             ready[f] = std::max(ready[f], now);
             if (--missing[f] == 0)
-              becoming.emplace(ready[f], f);
+              becomes(f);
           }
           active.erase(active.begin() + static_cast<ptrdiff_t>(k));
         }
         for (; !becoming.empty() && becoming.top().first <= now; becoming.pop()) {
           const uint32_t i = becoming.top().second;
-          engines[engineOf[i]].queue.emplace(ready[i], p.commands[i].stream, i);
+          const uint32_t first = ringOf[i] == kNone ? i : rings[ringOf[i]].first;
+          engines[engineOf[i]].queue.emplace(ready[i], p.commands[first].stream, first, i);
         }
         for (Engine &engine : engines) {
           if (engine.running != kNone || engine.queue.empty())
             continue;
-          const uint32_t i = std::get<2>(*engine.queue.begin());
+          const uint32_t i = std::get<3>(*engine.queue.begin());
           engine.queue.erase(engine.queue.begin());
           engine.running = i;
           before[i] = engine.last;
-          begin[i] = now;
-          const Work &w = work[i];
-          const Picoseconds first = w.links.empty() ? w.alone : w.latency;
-          active.push_back({i, &w, false, static_cast<double>(first), 1, now, now + first});
           again = changed = true;
+          uint32_t from = i, to = i + 1;
+          if (ringOf[i] != kNone) { // engines are held until all parts have theirs
+            Ring &ring = rings[ringOf[i]];
+            if (++ring.held < ring.members)
+              continue;
+            from = ring.first;
+            to = from + ring.members;
+            if (work[i].links.empty())
+              ring.stepsLeft = 0;
+          }
+          for (uint32_t each = from; each < to; ++each) {
+            begin[each] = now;
+            const Work &w = work[each];
+            const Picoseconds first = w.links.empty() ? w.alone : w.latency;
+            active.push_back({each, &w, false, static_cast<double>(first), 1, now, now + first});
+          }
         }
       }
       if (changed)
         setRates(active, engines, engineOf, now);
     }
     if (timeline)
-      fill(*timeline, p, engines, engineOf, work, needs, before, begin, end);
+      fill(*timeline, p, engines, engineOf, work, needs, before, begin, end, rings, ringOf);
     return finished;
   }
 
@@ -372,21 +462,30 @@ private:
   void fill(Timeline &timeline, const Program &p, const std::vector<Engine> &engines,
             const std::vector<uint32_t> &engineOf, const std::vector<Work> &work,
             const std::vector<std::vector<uint32_t>> &needs, const std::vector<uint32_t> &before,
-            const std::vector<Picoseconds> &begin, const std::vector<Picoseconds> &end) const {
+            const std::vector<Picoseconds> &begin, const std::vector<Picoseconds> &end, const std::vector<Ring> &rings,
+            const std::vector<uint32_t> &ringOf) const {
     const auto n = static_cast<uint32_t>(p.commands.size());
     for (const Engine &engine : engines)
       timeline.resources.push_back({engine.name, engine.device, engine.kind, 0});
     std::vector<Picoseconds> chain(n, 0), total(engines.size(), 0);
+    /// A command, or all parts of its collective: from, to.
+    auto partsOf = [&](uint32_t i) {
+      return ringOf[i] == kNone ? std::pair(i, i + 1)
+                                : std::pair(rings[ringOf[i]].first, rings[ringOf[i]].first + rings[ringOf[i]].members);
+    };
     std::vector<double> carried(capacity.size(), 0);
     for (uint32_t i = 0; i < n; ++i) { // waits point backward, so chains are complete in issue order
-      Picoseconds longest = 0;
-      for (uint32_t need : needs[i])
-        longest = std::max(longest, chain[need]);
-      chain[i] = longest + work[i].alone;
+      Picoseconds longest = 0, alone = work[i].alone;
+      for (uint32_t part = partsOf(i).first; part < partsOf(i).second; ++part) {
+        alone = std::max(alone, work[part].alone);
+        for (uint32_t need : needs[part])
+          longest = std::max(longest, chain[need]);
+      }
+      chain[i] = longest + alone;
       timeline.lowerBound = std::max(timeline.lowerBound, chain[i]);
       total[engineOf[i]] += work[i].alone;
       for (uint32_t link : work[i].links)
-        carried[link] += work[i].bytes;
+        carried[link] += work[i].bytes * static_cast<double>(work[i].steps);
     }
     for (Picoseconds busy : total)
       timeline.lowerBound = std::max(timeline.lowerBound, busy);
@@ -410,10 +509,16 @@ private:
         at = i;
     while (at != kNone) {
       timeline.criticalPath.push_back(at);
-      uint32_t latest = before[at];
-      for (uint32_t need : needs[at])
-        if (latest == kNone || end[need] > end[latest])
-          latest = need;
+      uint32_t latest = kNone;
+      auto consider = [&](uint32_t other) {
+        if (other != kNone && (latest == kNone || end[other] > end[latest]))
+          latest = other;
+      };
+      for (uint32_t part = partsOf(at).first; part < partsOf(at).second; ++part) {
+        consider(before[part]);
+        for (uint32_t need : needs[part])
+          consider(need);
+      }
       at = latest;
     }
     std::ranges::reverse(timeline.criticalPath);

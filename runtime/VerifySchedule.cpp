@@ -20,8 +20,11 @@ public:
     const StructureResult structure = checkStructure(s, findings);
     if (!structure.tables)
       return findings.take();
-    deepest = structure.deepest;
     shift.assign(s.bodies.empty() ? 0 : s.buffers.size(), {});
+    movedBy.resize(shift.size());
+    reach.resize(shift.size());
+    spaces.resize(firstState() + s.states.size());
+    forget(Space::State, s.states.size());
     if (structure.prepare)
       walkPhase(s.prepare, Phase::Prepare);
     if (structure.prepare && structure.step)
@@ -31,18 +34,30 @@ public:
 
 private:
   /// The history of a space; null where nobody writes, so that nothing can go wrong.
-  IntervalMap *historyOf(const BufferDesc &b, Phase phase) {
-    const bool tracked = b.space == Space::Arena || b.space == Space::Output ||
-                         (b.space == Space::State && s.states[b.index].kind != StateKind::Parameter);
-    if (!tracked)
-      return nullptr;
-    auto [it, isNew] = spaces.try_emplace(uint64_t(b.space) << 32 | b.index);
-    if (isNew)
-      if (const int64_t bytes = *spaceBytes(s, b)) {
-        const bool initial = b.space == Space::State && s.states[b.index].kind == StateKind::Mutable;
-        it->second.emplace(0, Segment{.end = bytes, .written = initial});
-      }
-    return &it->second;
+  IntervalMap *historyOf(const BufferDesc &b) {
+    if (b.space == Space::Arena)
+      return &spaces[b.index];
+    if (b.space == Space::Output)
+      return &spaces[s.arenas.size() + b.index];
+    return b.space == Space::State && s.states[b.index].kind != StateKind::Parameter ? &spaces[firstState() + b.index]
+                                                                                     : nullptr;
+  }
+  size_t firstState() const { return s.arenas.size() + s.outputs.size(); }
+  void forget(Space space, size_t count) {
+    for (BufferDesc whole{.space = space}; whole.index < count; ++whole.index) {
+      IntervalMap *map = historyOf(whole);
+      if (!map)
+        continue;
+      map->clear();
+      if (const int64_t bytes = *spaceBytes(s, whole))
+        map->emplace(0, Segment{.end = bytes,
+                                .written = space == Space::State && s.states[whole.index].kind == StateKind::Mutable});
+    }
+  }
+  /// What another program or call has written there is not seen.
+  void keepStates() {
+    forget(Space::Arena, s.arenas.size());
+    forget(Space::Output, s.outputs.size());
   }
 
   bool sameRange(uint32_t a, uint32_t b) const {
@@ -51,7 +66,7 @@ private:
 
   void read(const Program &p, Phase phase, const Epoch &now, const Clock &clock) {
     const BufferDesc &b = s.buffers[now.buffer];
-    IntervalMap *map = b.bytes ? historyOf(b, phase) : nullptr;
+    IntervalMap *map = b.bytes ? historyOf(b) : nullptr;
     const auto [begin, end] = rangeOf(p, phase, now);
     if (!map || begin == end)
       return;
@@ -62,9 +77,9 @@ private:
       Segment &seg = it->second;
       if (!seg.written && !reported) {
         reported = true;
-        findings.report(ViolationKind::ReadBeforeWrite, p, phase, now, nullptr,
-                        concat("reads ", findings.describe(now.buffer), ", but nothing has written bytes ", it->first,
-                               " to ", seg.end));
+        findings.report(
+            ViolationKind::ReadBeforeWrite, p, phase, now, nullptr,
+            {"reads ", findings.describe(now.buffer), ", but nothing has written bytes ", it->first, " to ", seg.end});
       } else if (seg.written && !seg.initial && !before(seg.write, clock) && !reported) {
         reported = true;
         race(p, phase, now, seg.write, "reads", "writes");
@@ -83,7 +98,7 @@ private:
 
   void write(const Program &p, Phase phase, const Epoch &now, const Clock &clock) {
     const BufferDesc &b = s.buffers[now.buffer];
-    IntervalMap *map = b.bytes ? historyOf(b, phase) : nullptr;
+    IntervalMap *map = b.bytes ? historyOf(b) : nullptr;
     if (!map)
       return;
     const auto [begin, end] = rangeOf(p, phase, now);
@@ -97,7 +112,7 @@ private:
       Segment &seg = it->second;
       if (reported)
         continue;
-      if (seg.written && !seg.initial && !before(seg.write, clock)) {
+      if (!seg.initial && !before(seg.write, clock)) {
         reported = true;
         race(p, phase, now, seg.write, "writes", "writes");
         continue;
@@ -121,13 +136,14 @@ private:
       return;
     if (now.isSame(other))
       return findings.report(ViolationKind::Race, p, phase, now, &other,
-                             concat(does, " ", findings.describe(now.buffer), ", which overlaps ",
-                                    findings.describe(other.buffer),
-                                    " of the same command: a written range may only coincide with one that is read"));
+                             {does, " ", findings.describe(now.buffer), ", which overlaps ",
+                              findings.describe(other.buffer),
+                              " of the same command: a written range may only coincide with one that is read"});
     findings.report(ViolationKind::Race, p, phase, now, &other,
-                    concat(does, " ", findings.describe(now.buffer), " without waiting for ",
-                           findings.place(*other.program, phase, other.command), ", which ", did, " ",
-                           findings.describe(other.buffer)));
+                    {does, " ", findings.describe(now.buffer), " without waiting for ",
+                     findings.place(*other.program, phase, other.command),
+                     other.position < earlierCalls[other.stream] ? " of an earlier call" : "", ", which ", did, " ",
+                     findings.describe(other.buffer)});
   }
 
   /// The bytes that an access touches at this point of the walk: a moving buffer is elsewhere in each iteration, and in
@@ -141,41 +157,59 @@ private:
     if (__builtin_add_overflow(b.offset, moved.by, &begin) || __builtin_add_overflow(begin, b.bytes, &end) ||
         __builtin_add_overflow(end, moved.further, &end) || end > *spaceBytes(s, b)) {
       findings.report(ViolationKind::Structure, p, phase, now, nullptr,
-                      concat("moves ", findings.describe(now.buffer), " out of its ", nameOf(b.space)));
+                      {"moves ", findings.describe(now.buffer), " out of its ", nameOf(b.space)});
       return {0, 0};
     }
     return {begin, end};
   }
 
   void walkPhase(const Program &p, Phase phase) {
-    if (phase == Phase::Step) {
-      // Arenas hold nothing between the programs; derived states hold what prepare left, finished.
-      std::erase_if(spaces, [](const auto &entry) { return entry.first >> 32 != uint64_t(Space::State); });
-      for (auto &[key, map] : spaces)
-        for (auto &[start, seg] : map) {
-          seg.initial = true;
-          seg.reads.clear();
-        }
-    }
-    size_t numClocks = s.streams.size();
-    for (uint32_t depth = 0; depth < deepest && numClocks <= kMaxStreams * 16; ++depth)
-      numClocks = s.streams.size() * (numClocks + 1);
+    keepStates();
+    for (IntervalMap &map : spaces) // derived states hold what prepare left, finished
+      for (auto &[start, seg] : map) {
+        seg.initial = true;
+        seg.reads.clear();
+      }
+    within.assign(s.streams.size(), 0);
+    countClocks(p, 0);
+    const size_t numClocks = within.size();
     if (numClocks > kMaxStreams * 16)
-      return findings.structure("too many streams for bodies nested that deep");
+      return findings.structure({"too many streams that run bodies"});
     issued.assign(numClocks, 0);
-    walk(p, phase, 0, Clock(numClocks, 0));
+    std::vector<Clock> streamClocks(s.streams.size(), Clock(numClocks, 0));
+    // Calls in flight follow each other in each stream, and share states alone. Those further apart have arenas of the
+    // ring in common, and are ordered by that.
+    for (uint32_t call = 0; call < (phase == Phase::Step ? s.inFlight : 1); ++call) {
+      earlierCalls = issued;
+      if (call > 0)
+        keepStates();
+      walk(p, phase, 0, streamClocks, Clock(numClocks, 0));
+    }
     if (phase == Phase::Step)
       checkOutputs();
   }
-
-  /// The streams of the bodies that a stream runs: their own for each, since commands of two streams run side by side.
-  uint32_t streamsWithin(uint32_t stream) const { return static_cast<uint32_t>(s.streams.size()) * (stream + 1); }
+  /// The streams of the bodies that a stream runs are its own, since commands of two streams run side by side.
+  void countClocks(const Program &p, uint32_t firstStream) {
+    for (const Command &c : p.commands) {
+      if (!hasBodies(c.kind) || within.size() > kMaxStreams * 16)
+        continue;
+      const uint32_t stream = firstStream + c.stream;
+      if (within[stream] == 0) {
+        within[stream] = static_cast<uint32_t>(within.size());
+        within.resize(within.size() + s.streams.size());
+      }
+      for (uint32_t k = 0; k < numBodies(c.kind); ++k)
+        countClocks(s.bodies[c.body + k], within[stream]);
+    }
+  }
 
   /// Walks a program whose commands begin when what `begin` says is finished, on streams from `firstStream` on. Returns
   /// what is finished when all are.
   Clock walk(const Program &p, Phase phase, uint32_t firstStream, const Clock &begin) {
-    const size_t n = s.streams.size();
-    std::vector<Clock> streamClocks(n, begin);
+    std::vector<Clock> streamClocks(s.streams.size(), begin);
+    return walk(p, phase, firstStream, streamClocks, begin);
+  }
+  Clock walk(const Program &p, Phase phase, uint32_t firstStream, std::vector<Clock> &streamClocks, Clock end) {
     // Clocks are kept for commands that somebody waits for, until the last does.
     std::vector<uint32_t> waiters(p.commands.size(), 0);
     std::vector<Clock> finished(p.commands.size());
@@ -198,7 +232,6 @@ private:
       if (waiters[i])
         finished[i] = clock;
     }
-    Clock end = begin;
     for (const Clock &clock : streamClocks)
       join(end, clock);
     return end;
@@ -226,7 +259,7 @@ private:
   //--- Bodies -------------------------------------------------------------------------------------------------------
   void walkBodies(const Program &p, Phase phase, uint32_t stream, size_t i, Clock &clock) {
     const Command &c = p.commands[i];
-    const uint32_t inner = streamsWithin(stream); // the first; there count also what the command does between bodies
+    const uint32_t inner = within[stream]; // the first; there count also what the command does between bodies
     auto body = [&](uint32_t k, const Clock &begin) { return walk(s.bodies[c.body + k], phase, inner, begin); };
     auto readFlag = [&](Clock &at) { access(p, phase, i, operandsOf(p, i), inner, at); };
     // What holds when either came last.
@@ -237,7 +270,6 @@ private:
     switch (c.kind) {
     case CommandKind::Branch: {
       readFlag(clock);
-      makeHistories(p, phase, i);
       Spaces other = spaces;
       Clock end = body(0, clock);
       std::swap(spaces, other);
@@ -247,7 +279,6 @@ private:
       break;
     }
     case CommandKind::While: {
-      makeHistories(p, phase, i);
       clock = body(0, clock);
       readFlag(clock);
       Spaces none = spaces; // after no iteration
@@ -288,14 +319,13 @@ private:
     }
   }
 
-  /// Calls fn(operand, reach) for everything that the bodies of a command touch; loops in them move the operand's
-  /// buffer over so many further bytes.
-  template <typename Fn> void forEachAccess(const Program &p, size_t i, Fn fn) {
-    std::unordered_map<uint32_t, int64_t> reach;
-    forEachAccess(p, i, reach, fn);
-  }
-  template <typename Fn>
-  void forEachAccess(const Program &p, size_t i, std::unordered_map<uint32_t, int64_t> &reach, Fn fn) {
+  /// What the bodies of a command touch; loops in them move the buffer over so many further bytes.
+  struct Touch {
+    uint32_t buffer;
+    bool writes;
+    int64_t reach;
+  };
+  void collect(const Program &p, size_t i, std::vector<Touch> &touches) {
     for (uint32_t k = 0; k < numBodies(p.commands[i].kind); ++k) {
       const Program &body = s.bodies[p.commands[i].body + k];
       for (size_t c = 0; c < body.commands.size(); ++c) {
@@ -303,24 +333,17 @@ private:
         if (body.commands[c].kind == CommandKind::Loop)
           loop = loopParts(body, c);
         // The operands that a loop moves are named there, not touched.
-        for (const Operand &o : operandsOf(body, c).first(body.commands[c].numOperands - loop.moving.size())) {
-          auto it = reach.find(o.buffer);
-          fn(o, it == reach.end() ? 0 : it->second);
-        }
+        for (const Operand &o : operandsOf(body, c).first(body.commands[c].numOperands - loop.moving.size()))
+          touches.push_back({o.buffer, o.access != Access::Read, reach[o.buffer]});
         if (body.commands[c].kind == CommandKind::Loop && loop.trips == 0)
           continue;
         for (size_t m = 0; m < loop.moving.size(); ++m)
           reach[loop.moving[m].buffer] += (loop.trips - 1) * loop.strides[m];
-        forEachAccess(body, c, reach, fn);
+        collect(body, c, touches);
         for (size_t m = 0; m < loop.moving.size(); ++m)
           reach[loop.moving[m].buffer] -= (loop.trips - 1) * loop.strides[m];
       }
     }
-  }
-
-  /// Histories of all that the bodies touch, so that alternatives have the same.
-  void makeHistories(const Program &p, Phase phase, size_t i) {
-    forEachAccess(p, i, [&](const Operand &o, int64_t) { historyOf(s.buffers[o.buffer], phase); });
   }
 
   /// A buffer that moves meets in no other iteration what the loop writes: whatever overlaps the bytes that it passes
@@ -330,37 +353,43 @@ private:
     if (loop.moving.empty())
       return;
     struct Touched {
-      bool written = false;
+      bool any = false, written = false;
       int64_t stride = 0, least = INT64_MAX, most = 0; ///< bytes that inner loops move it over, written or touched
     };
-    std::map<uint32_t, Touched> touched;
-    forEachAccess(p, i, [&](const Operand &o, int64_t reach) {
-      Touched &t = touched[o.buffer];
-      t.most = std::max(t.most, reach);
-      if (o.access != Access::Read)
-        t.written = true, t.least = std::min(t.least, reach);
-    });
+    std::vector<Touched> touched(s.buffers.size());
+    std::vector<Touch> touches;
+    collect(p, i, touches);
     for (const Operand &index : operandsOf(p, i).first(operandsOf(p, i).size() - loop.moving.size()))
-      touched[index.buffer].written = true;
+      touches.push_back({index.buffer, true, 0});
+    for (const Touch &touch : touches) {
+      Touched &t = touched[touch.buffer];
+      t.any = true;
+      t.most = std::max(t.most, touch.reach);
+      if (touch.writes)
+        t.written = true, t.least = std::min(t.least, touch.reach);
+    }
     for (size_t m = 0; m < loop.moving.size(); ++m)
-      if (auto it = touched.find(loop.moving[m].buffer); it != touched.end())
-        it->second.stride = loop.strides[m];
+      if (Touched &t = touched[loop.moving[m].buffer]; t.any)
+        t.stride = loop.strides[m];
     auto begin = [&](uint32_t buffer) { return s.buffers[buffer].offset + shift[buffer].by; };
     auto end = [&](uint32_t buffer) {
       return begin(buffer) + s.buffers[buffer].bytes + shift[buffer].further + touched[buffer].most;
     };
     Epoch now{0, 0, static_cast<uint32_t>(i), 0, &p};
-    for (const auto &[buffer, how] : touched) {
+    for (uint32_t buffer = 0; buffer < touched.size(); ++buffer) {
+      const Touched &how = touched[buffer];
       const BufferDesc &b = s.buffers[buffer];
       if (how.stride == 0 || b.bytes == 0)
         continue;
       now.buffer = buffer;
       if (how.written && (how.stride != b.bytes + how.least || how.least != how.most))
         findings.report(ViolationKind::Structure, p, phase, now, nullptr,
-                        concat("leaves gaps in what it writes through ", findings.describe(buffer)));
-      for (const auto &[other, otherHow] : touched) {
+                        {"leaves gaps in what it writes through ", findings.describe(buffer)});
+      for (uint32_t other = 0; other < touched.size(); ++other) {
+        const Touched &otherHow = touched[other];
         const BufferDesc &o = s.buffers[other];
-        if (other == buffer || (!how.written && !otherHow.written) || o.space != b.space || o.index != b.index)
+        if (other == buffer || !otherHow.any || (!how.written && !otherHow.written) || o.space != b.space ||
+            o.index != b.index)
           continue;
         const int64_t way = (loop.trips - 1) * how.stride, otherWay = (loop.trips - 1) * otherHow.stride;
         const bool meets = begin(buffer) < end(other) + otherWay && begin(other) < end(buffer) + way;
@@ -371,8 +400,8 @@ private:
             std::max(end(buffer), end(other)) - common - std::min(begin(buffer), begin(other)) <= how.stride;
         if (meets && !together)
           findings.report(ViolationKind::Race, p, phase, now, nullptr,
-                          concat("moves ", findings.describe(buffer), " over ", findings.describe(other),
-                                 ", which it touches in other iterations"));
+                          {"moves ", findings.describe(buffer), " over ", findings.describe(other),
+                           ", which it touches in other iterations"});
       }
     }
   }
@@ -380,7 +409,7 @@ private:
   void checkOutputs() {
     for (uint32_t i = 0; i < s.outputs.size() && !findings.full(); ++i) {
       BufferDesc whole{.space = Space::Output, .index = i};
-      for (const auto &[start, seg] : *historyOf(whole, Phase::Step))
+      for (const auto &[start, seg] : *historyOf(whole))
         if (!seg.written) {
           findings.add({.kind = ViolationKind::OutputIncomplete,
                         .message = concat("step: nothing writes bytes ", start, " to ", seg.end, " of output ", i, " '",
@@ -393,15 +422,17 @@ private:
   const Schedule &s;
   ScheduleFindings findings;
   Spaces spaces;
-  uint32_t deepest = 0;         ///< nesting
-  std::vector<uint32_t> issued; ///< by stream, those within a stream where streamsWithin says
+  std::vector<uint32_t> within;       ///< by stream that runs bodies: the first of the streams that these have
+  std::vector<uint32_t> issued;       ///< by stream
+  std::vector<uint32_t> earlierCalls; ///< likewise, before this call
   /// Where a buffer is at this point of the walk: behind its own offset, and so many bytes further on as well.
   struct Shift {
     int64_t by = 0, further = 0;
   };
   std::vector<Shift> shift; ///< by buffer; empty without bodies
-  std::map<uint32_t, std::vector<std::pair<uint32_t, int64_t>>>
-      movedBy; ///< by buffer: loops that move it now, and strides
+  /// By buffer: loops that move it now, and strides.
+  std::vector<std::vector<std::pair<uint32_t, int64_t>>> movedBy;
+  std::vector<int64_t> reach; ///< by buffer, in forEachAccess: how far the loops in between move it
 };
 
 } // namespace
@@ -412,19 +443,21 @@ std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
   if (schedule.dims.empty())
     return Verifier(schedule, limit).run();
   // For the least and for typical sizes. Those of a call are verified when it comes (Context).
-  auto broken = [](std::string what) {
-    return std::vector<Violation>{{.message = concat("schedule: ", std::move(what))}};
+  auto broken = [&](std::initializer_list<MessagePart> what) {
+    ScheduleFindings findings(schedule, 1);
+    findings.structure(what);
+    return findings.take();
   };
   dim::Values least, typical;
   for (int64_t symbol : schedule.dims) {
     if (!dim::isSymbol(symbol) || !least.bind(symbol, dim::bounds(symbol).lo))
-      return broken("a dimension stands twice, or has no name");
+      return broken({"a dimension stands twice, or has no name"});
     typical.bind(symbol, dim::hint(symbol));
     const bool isInputs = std::any_of(schedule.inputs.begin(), schedule.inputs.end(), [&](const ValueDesc &input) {
       return std::find(input.type.shape.begin(), input.type.shape.end(), symbol) != input.type.shape.end();
     });
     if (!isInputs)
-      return broken(concat("'", dim::symbolName(symbol), "' is the size of no input's dimension"));
+      return broken({"'", dim::symbolName(symbol), "' is the size of no input's dimension"});
   }
   for (const dim::Values *values : {&least, &typical}) {
     try {
@@ -432,7 +465,7 @@ std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
       if (auto found = Verifier(numbers, limit).run(); !found.empty())
         return found;
     } catch (const Error &error) {
-      return broken(error.message());
+      return broken({error.message()});
     }
   }
   return {};

@@ -81,6 +81,11 @@ std::string copyName(const Schedule &s, const BufferDesc &from, const BufferDesc
   return std::string(!fromGpu && !toGpu ? "copy " : !fromGpu ? "h2d " : toGpu ? "d2d " : "d2h ") + what;
 }
 
+std::string collectiveName(const CollectiveDesc &c) {
+  static constexpr const char *kKinds[] = {"all_reduce ", "all_gather ", "reduce_scatter ", "broadcast "};
+  return kKinds[static_cast<size_t>(c.kind)] + c.name;
+}
+
 int64_t known(int64_t size) { return dim::isConstant(size) ? std::max<int64_t>(size, 0) : 0; }
 
 } // namespace
@@ -113,11 +118,11 @@ Span spanOf(const Schedule &s, uint32_t index) {
   }
   case CommandKind::HostCall:
     span.kind = SpanKind::Host;
-    span.name = "host call";
+    span.name = command.kernel < s.kernels.size() ? s.kernels[command.kernel].symbol : "host call";
     break;
   case CommandKind::Collective:
     span.kind = SpanKind::Collective;
-    span.name = "collective";
+    span.name = command.kernel < s.collectives.size() ? collectiveName(s.collectives[command.kernel]) : "collective";
     for (uint32_t i = 0; i < command.numOperands; ++i)
       span.bytes += known(buffer(i).bytes);
     break;

@@ -68,6 +68,42 @@ TEST(VerifyBodies, BranchWritesWhatBothWrite) {
   expectViolation(b, ViolationKind::OutputIncomplete, "of output 0 'out'");
 }
 
+TEST(VerifyBodies, WhatOneBranchWroteIsStillInTheWay) {
+  // The first branch writes a slot, the other does not: nobody may read it, but whoever writes it waits for the branch.
+  for (bool waits : {true, false}) {
+    Builder b(2);
+    b.copy(b.x, b.out);
+    const uint32_t first = b.bodies(2);
+    const uint32_t branch = b.branch(b.flag, first);
+    b.into(first);
+    b.copy(b.x, b.slots[1]);
+    b.intoStep();
+    if (waits)
+      b.copy(b.x, b.slots[1], {branch}, 1);
+    else
+      b.copy(b.x, b.slots[1], {}, 1);
+    if (waits)
+      expectSafe(b);
+    else
+      expectViolation(b, ViolationKind::Race, "step command 3 on stream 'lane1' writes buffer 1");
+  }
+}
+
+TEST(VerifyBodies, ManyStreamsAndNestedBodies) {
+  Builder b(64);
+  b.copy(b.x, b.out);
+  uint32_t body = b.bodies();
+  b.loop(2, body, {}, {}, 63);
+  for (int depth = 0; depth < 3; ++depth) {
+    b.into(body);
+    body = b.bodies();
+    b.loop(2, body, {}, {}, 63);
+  }
+  b.into(body);
+  b.copy(b.x, b.slots[1], {}, 63);
+  expectSafe(b);
+}
+
 TEST(VerifyBodies, BranchMayReadInOneWhatWasWrittenBefore) {
   Builder b;
   b.copy(b.x, b.slots[1]);

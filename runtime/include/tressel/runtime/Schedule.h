@@ -16,6 +16,18 @@
 // body begin when the command does (a later iteration: when the one before has ended), streams order them only within
 // the body, and waits name commands of the same body. The command ends when they have.
 //
+// Host calls. A function of the host program runs as a kernel of one unit does, on a host's stream; its provider, "host",
+// is registered by whoever runs the schedule.
+//
+// Collectives. Several devices, the members, compute something together: one command each, its part, on the member's stream. The parts
+// of one collective stand behind each other, in the members' order, so that all members issue their collectives in one
+// order. It begins when the last part is ready, and ends on all members at once. For the order of accesses a part is a
+// command like any other: it touches its own operands, and nothing of it is known to the other members' streams.
+//
+// Calls. `inFlight` calls may run at once, each with arenas of its own, from a ring of as many; streams and states are
+// shared. In each stream, a call's commands follow those of the call before; it begins when the call that had its arenas
+// has ended.
+//
 // Two programs. `prepare` runs when the executable is bound and again whenever a parameter's version changes; it
 // computes derived state (packed weights, say) from parameters and constants only. `step` runs at each call.
 #pragma once
@@ -104,6 +116,22 @@ struct KernelDesc {
   int64_t bytes = 0; ///< read and written over the whole range, each operand once
 };
 
+enum class CollectiveKind : uint8_t {
+  AllReduce,     ///< every destination: the sources, combined
+  AllGather,     ///< every destination: the sources, one behind the other in the members' order
+  ReduceScatter, ///< the sources combined; member i's destination: part i of as many as there are members
+  Broadcast,     ///< every destination: the source of the root, which alone has one
+};
+/// How elements are combined: those of the members in their order, from the first on.
+enum class Reduction : uint8_t { Sum, Product, Min, Max };
+struct CollectiveDesc {
+  std::string name;              ///< for timelines: "dense.weight"
+  std::vector<uint32_t> members; ///< a stream of each, all of different devices
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  Reduction reduction = Reduction::Sum; ///< AllReduce, ReduceScatter
+  uint32_t root = 0;                    ///< Broadcast: the number of the member
+};
+
 enum class CommandKind : uint8_t {
   Launch,
   Copy,
@@ -130,11 +158,11 @@ struct Wait {
 struct Command {
   CommandKind kind = CommandKind::Launch;
   uint16_t stream = 0;
-  uint32_t kernel = 0;       ///< Launch: index into Schedule::kernels
+  uint32_t kernel = 0;       ///< Launch, HostCall: index into Schedule::kernels. Collective: into collectives
   uint32_t body = 0;         ///< Branch, While, Loop: the first of its bodies in Schedule::bodies
-  /// Launch: in the kernel's order. Copy: source, destination. Fill: destination. Branch, While: the flag. Loop: where the
-  /// number of the iteration is written first (an i64; may be absent), then the buffers that move from iteration to
-  /// iteration.
+  /// Launch: in the kernel's order. HostCall: in the function's. Copy: source, destination. Collective: likewise, of its
+  /// member. Fill: destination. Branch, While: the flag. Loop: where the number of the iteration is written first (an i64;
+  /// may be absent), then the buffers that move from iteration to iteration.
   uint32_t firstOperand = 0;
   uint16_t numOperands = 0;
   uint16_t numWaits = 0;
@@ -169,10 +197,12 @@ struct Schedule {
   std::vector<StateDesc> states;
   std::vector<ConstantDesc> constants;
   std::vector<KernelDesc> kernels;
+  std::vector<CollectiveDesc> collectives;
   std::vector<Location> locations; ///< [0] is the unknown location
   std::vector<int64_t> dims;       ///< symbols of the sizes, each a dimension of an input
   Program prepare, step;
   std::vector<Program> bodies; ///< of Branch, While and Loop; a body stands behind the one that runs it
+  uint32_t inFlight = 1;           ///< calls that may run at once
   int64_t peakBytes = 0;           ///< arena bytes that the plan needs
   int64_t peakLowerBoundBytes = 0; ///< no plan for this order needs less: the largest sum of live bytes
 };

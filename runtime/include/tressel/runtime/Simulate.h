@@ -9,6 +9,12 @@
 // those of the memories at its ends, fairly with all others (max-min), computed anew whenever one begins or ends. A
 // kernel beside transfers of its device is slowed as DeviceModel::contention says.
 //
+// A collective is ready when the last of its parts is; each part holds its stream's engine, and it begins when all have
+// theirs. It runs as steps around the ring of its members, in their order, each sending to the next: of n members
+// 2 (n - 1) steps for all_reduce and broadcast, n - 1 for all_gather and reduce_scatter, of an n-th of the whole (whole
+// bytes, rounded up). In a step each member's piece is a transfer like any other; the next step begins when all have
+// ended.
+//
 // A command with bodies runs alone on its stream's engine, for as long as its bodies take: a loop as often as it says;
 // of a branch the longer body; a While once, as nobody knows how often. Host calls take no time.
 #pragma once
@@ -19,7 +25,7 @@
 namespace tressel::runtime {
 
 struct SimulateOptions {
-  bool transferTime = true; ///< false: copies between devices take no time
+  bool transferTime = true; ///< false: copies between devices and collectives take no time
   bool computeTime = true;  ///< false: kernels, fills and copies within a device take no time
 };
 

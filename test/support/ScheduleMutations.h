@@ -1,0 +1,27 @@
+// Mistakes in schedules, made one at a time.
+#pragma once
+
+#include "tressel/runtime/Schedule.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace tressel::test {
+
+enum class Mutation : uint8_t {
+  RemovedWait,
+  SwappedCollectives, ///< two collectives of a group, by one member alone
+  ShortenedArena,     ///< by what its last slot needs
+  ShortenedSlot,      ///< its buffer keeps its type, and so has too few bytes
+  MovedSlot,          ///< 64 bytes to either side
+};
+constexpr int kNumMutations = 5;
+const char *nameOf(Mutation kind);
+
+/// Calls fn(kind, where, mutant) for each mistake of these kinds that can be made in the schedule. `where` says what was
+/// changed.
+void forEachMutation(const runtime::Schedule &schedule,
+                     const std::function<void(Mutation, const std::string &where, const runtime::Schedule &mutant)> &fn);
+
+} // namespace tressel::test
