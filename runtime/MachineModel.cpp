@@ -30,7 +30,7 @@ double workSeconds(const DeviceModel &d, DType type, double flops, double bytes,
   const double parallel = std::max(flops / (d.flops(type) * efficiency), bytes / bandwidth),
                serial = parallel * d.threads;
   constexpr double worthSplitting = 20e-6;
-  return serial < worthSplitting ? serial : std::max(parallel, worthSplitting / d.threads);
+  return std::min(serial, std::max(parallel + d.splitSeconds, worthSplitting));
 }
 const DeviceModel *MachineModel::find(DeviceRef device) const {
   auto it = std::ranges::find(devices, device, &DeviceModel::device);
@@ -157,6 +157,7 @@ void readDevice(const json &value, const std::string &where, MachineModel &machi
     fault(in.at("cached_bytes_per_second"), "is given, but cache_bytes is not");
   if (d.cacheBytes > 0 && d.cachedBytesPerSecond < d.bytesPerSecond)
     fault(in.at("cached_bytes_per_second"), "is less than that of the memory behind the cache");
+  d.splitSeconds = in.atLeastZero("split_seconds", 0);
   d.issueSeconds = in.atLeastZero("issue_seconds", 0);
   d.commandSeconds = in.positive("command_seconds");
   d.contention = in.atLeastZero("contention", 0);
@@ -281,6 +282,8 @@ std::string toJson(const MachineModel &machine) {
       device["cache_bytes"] = d.cacheBytes;
       device["cached_bytes_per_second"] = d.cachedBytesPerSecond;
     }
+    if (d.splitSeconds > 0)
+      device["split_seconds"] = d.splitSeconds;
     file["devices"].push_back(std::move(device));
   }
   file["links"] = file["routes"] = json::array();

@@ -1,6 +1,7 @@
 #include "tressel/runtime/Simulate.h"
 
 #include "Concat.h"
+#include "Producers.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>
@@ -33,10 +34,10 @@ struct Work {
 /// The parts of a collective, from command `first` on.
 struct Ring {
   uint32_t first = 0, members = 0;
-  uint32_t missing = 0;      ///< parts that are not ready
-  Picoseconds ready = 0;     ///< those that are
-  uint32_t held = 0;         ///< parts that have their engine
-  uint32_t done = 0;         ///< parts that have ended the step
+  uint32_t missing = 0;  ///< parts that are not ready
+  Picoseconds ready = 0; ///< those that are
+  uint32_t held = 0;     ///< parts that have their engine
+  uint32_t done = 0;     ///< parts that have ended the step
   int64_t stepsLeft = 0;
 };
 
@@ -162,7 +163,8 @@ private:
     work.latency = picoseconds(latency);
     for (DeviceRef end : {route.from, route.to})
       work.links.push_back(static_cast<uint32_t>(machine.links.size() + deviceIndex(end)));
-    work.fastest = pageable && route.pageableBytesPerSecond > 0 ? route.pageableBytesPerSecond : std::numeric_limits<double>::infinity();
+    work.fastest = pageable && route.pageableBytesPerSecond > 0 ? route.pageableBytesPerSecond
+                                                                : std::numeric_limits<double>::infinity();
     for (uint32_t link : work.links)
       work.fastest = std::min(work.fastest, capacity[link]);
   }
@@ -474,12 +476,14 @@ private:
                                 : std::pair(rings[ringOf[i]].first, rings[ringOf[i]].first + rings[ringOf[i]].members);
     };
     std::vector<double> carried(capacity.size(), 0);
-    for (uint32_t i = 0; i < n; ++i) { // waits point backward, so chains are complete in issue order
+    // What no order of the commands can do without: that data is there before it is read.
+    const std::vector<std::vector<uint32_t>> producers = producersOf(s, p);
+    for (uint32_t i = 0; i < n; ++i) { // producers come earlier, so chains are complete in issue order
       Picoseconds longest = 0, alone = work[i].alone;
       for (uint32_t part = partsOf(i).first; part < partsOf(i).second; ++part) {
         alone = std::max(alone, work[part].alone);
-        for (uint32_t need : needs[part])
-          longest = std::max(longest, chain[need]);
+        for (uint32_t producer : producers[part])
+          longest = std::max(longest, chain[producer]);
       }
       chain[i] = longest + alone;
       timeline.lowerBound = std::max(timeline.lowerBound, chain[i]);

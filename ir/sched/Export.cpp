@@ -32,7 +32,9 @@ static_assert(int(StreamKind::Lane) == int(runtime::StreamKind::Lane) &&
               int(MemoryKind::Host) == int(runtime::MemoryKind::Host) &&
               int(StateKind::Derived) == int(runtime::StateKind::Derived) &&
               int(WaitReason::Rank) == int(runtime::WaitReason::Rank) &&
-              int(DeviceKind::Gpu) == int(runtime::DeviceKind::Gpu));
+              int(DeviceKind::Gpu) == int(runtime::DeviceKind::Gpu) &&
+              int(CollectiveKind::Broadcast) == int(runtime::CollectiveKind::Broadcast) &&
+              int(Reduction::Max) == int(runtime::Reduction::Max));
 
 namespace {
 /// One walk over a program, filling the tables of the flat schedule as ops are met.
@@ -45,6 +47,7 @@ public:
     s.name = program.getSymName().str();
     s.peakBytes = program.getPeakBytes().value_or(0);
     s.peakLowerBoundBytes = program.getPeakLowerBoundBytes().value_or(0);
+    s.inFlight = static_cast<uint32_t>(program.getInFlight());
     s.locations.emplace_back();
     for (Operation &op : program.getBody().front())
       if (failed(declare(op)))
@@ -71,6 +74,10 @@ private:
       indices[stream.getStream()] = static_cast<uint32_t>(s.streams.size());
       s.streams.push_back({device(stream.getDevice(), stream.getIndex()),
                            static_cast<runtime::StreamKind>(stream.getKind()), stream.getName().str()});
+    } else if (auto group = dyn_cast<GroupOp>(op)) {
+      auto &members = groups[group.getGroup()];
+      for (Value member : group.getStreams())
+        members.push_back(indices.lookup(member));
     } else if (auto arena = dyn_cast<ArenaOp>(op)) {
       if (!arena.getSize())
         return op.emitOpError("has no size: memory is not planned yet");
@@ -128,7 +135,7 @@ private:
   }
 
   uint32_t kernel(LaunchOp launch) {
-    auto [at, isNew] = kernels.insert({launch.getKernelAttr().getAttr(), kernels.size()});
+    auto [at, isNew] = kernels.insert({launch.getKernelAttr().getAttr(), out.schedule.kernels.size()});
     if (!isNew)
       return at->second;
     auto op = symbols.lookupSymbolIn<graph::KernelOp>(module, launch.getKernelAttr());
@@ -153,6 +160,29 @@ private:
     auto [at, isNew] = kernelSymbols.try_emplace(launch.getKernelAttr().getAttr());
     if (isNew)
       at->second = graph::symbolsOf(symbols.lookupSymbolIn<graph::KernelOp>(module, launch.getKernelAttr()));
+    return at->second;
+  }
+
+  uint32_t collective(CollectiveOp part) {
+    auto [at, isNew] = collectives.insert({part.getName(), static_cast<uint32_t>(out.schedule.collectives.size())});
+    if (isNew)
+      out.schedule.collectives.push_back({part.getName().str(), groups.lookup(part.getGroup()),
+                                          static_cast<runtime::CollectiveKind>(part.getKind()),
+                                          static_cast<runtime::Reduction>(part.getReduction()),
+                                          static_cast<uint32_t>(part.getRoot())});
+    return at->second;
+  }
+
+  /// A kernel of the provider "host": named as the function is, with a number behind it where it is called in several ways.
+  uint32_t hostFunction(HostCallOp call) {
+    const auto index = static_cast<uint32_t>(out.schedule.kernels.size());
+    auto [at, isNew] = hostFunctions.insert({(call.getFunction() + "|" + call.getParams()).str(), index});
+    if (isNew) {
+      const bool isUsed = llvm::any_of(out.schedule.kernels, [&](const runtime::KernelDesc &k) { return k.symbol == call.getFunction(); });
+      out.schedule.kernels.push_back({.symbol = call.getFunction().str() + (isUsed ? "#" + std::to_string(index) : ""),
+                                      .provider = "host",
+                                      .params = call.getParams().str()});
+    }
     return at->second;
   }
 
@@ -190,6 +220,12 @@ private:
       } else if (auto fill = dyn_cast<FillOp>(*op)) {
         c.kind = runtime::CommandKind::Fill;
         c.fillValue = fillBits(fill);
+      } else if (auto part = dyn_cast<CollectiveOp>(*op)) {
+        c.kind = runtime::CommandKind::Collective;
+        c.kernel = collective(part);
+      } else if (auto call = dyn_cast<HostCallOp>(*op)) {
+        c.kind = runtime::CommandKind::HostCall;
+        c.kernel = hostFunction(call);
       } else if (op->getNumRegions()) {
         exportBodies(op, c);
       } else {
@@ -257,7 +293,8 @@ private:
   DenseMap<Value, uint32_t> commands; // by event
   DenseMap<StringAttr, uint32_t> kernels;
   DenseMap<StringAttr, std::vector<int64_t>> kernelSymbols;
-  llvm::StringMap<uint32_t> locations;
+  llvm::StringMap<uint32_t> locations, collectives, hostFunctions;
+  DenseMap<Value, std::vector<uint32_t>> groups;
   int64_t constantEnd = 0;
 };
 } // namespace

@@ -29,6 +29,7 @@ class SchedType<string className, string typeMnemonic, string text> : TypeDef<Sc
 def Sched_Stream : SchedType<"Stream", "stream", "a queue of commands that execute in order">;
 def Sched_Arena : SchedType<"Arena", "arena", "memory that buffers are placed in">;
 def Sched_Buffer : SchedType<"Buffer", "buffer", "bytes with a tensor type: a slot of an arena, or a binding">;
+def Sched_Group : SchedType<"Group", "group", "streams, one of each member, that collectives run on">;
 def Sched_Event : SchedType<"Event", "event", "the end of a command">;
 
 class SchedEnum<string enumName, string text, list<I32EnumAttrCase> cases> : I32EnumAttr<enumName, text, cases> {
@@ -48,6 +49,13 @@ def Sched_StateKind : SchedEnum<"StateKind", "who writes a state", [
 def Sched_WaitReason : SchedEnum<"WaitReason", "why a command waits", [
   I32EnumAttrCase<"Data", 0, "data">, I32EnumAttrCase<"War", 1, "war">, I32EnumAttrCase<"Pace", 2, "pace">,
   I32EnumAttrCase<"Rank", 3, "rank">]>;
+
+def Sched_CollectiveKind : SchedEnum<"CollectiveKind", "what the members of a group make of their sources", [
+  I32EnumAttrCase<"AllReduce", 0, "all_reduce">, I32EnumAttrCase<"AllGather", 1, "all_gather">,
+  I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">, I32EnumAttrCase<"Broadcast", 3, "broadcast">]>;
+def Sched_Reduction : SchedEnum<"Reduction", "how elements are combined", [
+  I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Product", 1, "product">, I32EnumAttrCase<"Min", 2, "min">,
+  I32EnumAttrCase<"Max", 3, "max">]>;
 
 //===-- Interfaces ----------------------------------------------------------------------------------------------===//
 
@@ -93,13 +101,15 @@ def Sched_ProgramOp : SchedOp<"program", [IsolatedFromAbove, Symbol, NoTerminato
 
     Rules: (1) only declarations, then at most one prepare, then one step; (2) names of inputs, of outputs, of states
     are unique; (3) a command writes no input, constant or parameter; a derived state only in prepare, anything else
-    that outlives the call only in step.
+    that outlives the call only in step; (4) parts of collectives of one name are of one kind, group and root.
+
+    `in_flight 2`: two calls may run at once, with arenas of their own.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Tressel_Size>:$peak_bytes,
-                   OptionalAttr<Tressel_Size>:$peak_lower_bound_bytes);
+                   OptionalAttr<Tressel_Size>:$peak_lower_bound_bytes, DefaultValuedAttr<I64Attr, "1">:$in_flight);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name (`peak` custom<Size>($peak_bytes)^ `at_least` custom<Size>($peak_lower_bound_bytes))? attr-dict-with-keyword $body
+    $sym_name (`in_flight` $in_flight^)? (`peak` custom<Size>($peak_bytes)^ `at_least` custom<Size>($peak_lower_bound_bytes))? attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
@@ -118,6 +128,16 @@ def Sched_StreamOp : NamedByResult<"stream", [InProgram]> {
                    DefaultValuedAttr<StrAttr, "\"\"">:$name);
   let results = (outs Sched_Stream:$stream);
   let assemblyFormat = "$kind `on` $device $index `` custom<ResultName>($name) attr-dict";
+}
+
+def Sched_GroupOp : NamedByResult<"group", [InProgram]> {
+  let summary = "declares what runs collectives together";
+  let description = [{
+    `%pair = sched.group %gpu0_comm, %gpu1_comm`: the members, each a stream of another device, in their order.
+  }];
+  let arguments = (ins Variadic<Sched_Stream>:$streams, DefaultValuedAttr<StrAttr, "\"\"">:$name);
+  let results = (outs Sched_Group:$group);
+  let assemblyFormat = "$streams `` custom<ResultName>($name) attr-dict";
 }
 
 def Sched_ArenaOp : NamedByResult<"arena", [InProgram]> {
@@ -235,6 +255,39 @@ def Sched_FillOp : Command<"fill"> {
   let arguments = (ins TypedAttrInterface:$value, Sched_Buffer:$destination, Sched_Stream:$stream,
                    Variadic<Sched_Event>:$after, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
   let assemblyFormat = "$value `->` $destination `on` $stream `` custom<After>($after, $reasons) attr-dict";
+  let hasVerifier = 1;
+}
+
+def Sched_CollectiveOp : Command<"collective", [AttrSizedOperandSegments]> {
+  let summary = "a member's part of what a group does together";
+  let description = [{
+    `%e = sched.collective all_reduce by sum "w.grad" of %pair(%g0) -> %s0 on %gpu0_comm after %d data`. The parts of a
+    collective stand behind each other, one per member, in the members' order, and have its name. It begins when all of
+    them are ready. `all_gather` puts the sources behind each other, `reduce_scatter` gives each member its part of the
+    sum; of a `broadcast from 1`, only member 1 has a source. Elements are combined in the members' order.
+  }];
+  let arguments = (ins Sched_CollectiveKind:$kind,
+                   DefaultValuedAttr<Sched_Reduction, "::tressel::sched::Reduction::Sum">:$reduction,
+                   DefaultValuedAttr<I64Attr, "0">:$root, StrAttr:$name, Sched_Group:$group,
+                   Optional<Sched_Buffer>:$source, Sched_Buffer:$destination, Sched_Stream:$stream,
+                   Variadic<Sched_Event>:$after, DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
+  let assemblyFormat = [{
+    $kind (`by` $reduction^)? (`from` $root^)? $name `of` $group `(` ($source^)? `)` `->` $destination `on` $stream ``
+    custom<After>($after, $reasons) attr-dict
+  }];
+}
+def Sched_HostCallOp : Command<"host_call", [AttrSizedOperandSegments]> {
+  let summary = "calls a function of the host program";
+  let description = [{
+    `%e = sched.host_call "log" with "every 10" (%loss) -> () on %cpu after %d data`. Whoever runs the program provides the
+    function, which gets the text after `with` and the buffers. Rules: (1) it has a name.
+  }];
+  let arguments = (ins StrAttr:$function, DefaultValuedAttr<StrAttr, "\"\"">:$params, Variadic<Sched_Buffer>:$reads,
+                   Variadic<Sched_Buffer>:$writes, Sched_Stream:$stream, Variadic<Sched_Event>:$after,
+                   DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$reasons);
+  let assemblyFormat = [{
+    $function (`with` $params^)? `(` $reads `)` `->` `(` $writes `)` `on` $stream `` custom<After>($after, $reasons) attr-dict
+  }];
   let hasVerifier = 1;
 }
 

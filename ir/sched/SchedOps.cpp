@@ -85,6 +85,7 @@ static void nameResult(OpAsmSetValueNameFn set, Value value, StringRef name) {
     set(value, name);
 }
 void StreamOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getStream(), getName()); }
+void GroupOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getGroup(), getName()); }
 void ArenaOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getArena(), getName()); }
 void InputOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getBuffer(), getName()); }
 void OutputOp::getAsmResultNames(OpAsmSetValueNameFn set) { nameResult(set, getBuffer(), getName()); }
@@ -166,6 +167,14 @@ OperandRange CopyOp::getReads() { return getODSOperands(0); }
 OperandRange CopyOp::getWrites() { return getODSOperands(1); }
 OperandRange FillOp::getReads() { return getOperation()->getOperands().take_front(0); }
 OperandRange FillOp::getWrites() { return getODSOperands(0); }
+
+OperandRange CollectiveOp::getReads() { return getODSOperands(1); }
+OperandRange CollectiveOp::getWrites() { return getODSOperands(2); }
+LogicalResult HostCallOp::verify() {
+  if (getFunction().empty())
+    return emitOpError("(rule 1) calls a function without a name");
+  return success();
+}
 
 OperandRange BranchOp::getReads() { return getODSOperands(0); }
 OperandRange BranchOp::getWrites() { return getOperation()->getOperands().take_front(0); }
@@ -300,9 +309,10 @@ static StringRef whyNotWritten(Operation *base, bool inPrepare) {
 LogicalResult ProgramOp::verifyRegions() {
   int prepares = 0, steps = 0;
   llvm::StringSet<> inputs, outputs, states;
+  llvm::StringMap<CollectiveOp> collectives;
   for (Operation &op : getBody().front()) {
     bool isPrepare = isa<PrepareOp>(op), isStep = isa<StepOp>(op);
-    bool declares = isa<StreamOp, ArenaOp>(op) || isa<BufferOpInterface>(op);
+    bool declares = isa<StreamOp, GroupOp, ArenaOp>(op) || isa<BufferOpInterface>(op);
     if (!isPrepare && !isStep && !declares)
       return op.emitOpError("(rule 1) of a program: neither a declaration nor prepare nor step");
     if (steps || (prepares && !isStep))
@@ -325,6 +335,16 @@ LogicalResult ProgramOp::verifyRegions() {
       return failure();
     if (!isPrepare && !isStep)
       continue;
+    WalkResult parts = op.walk([&](CollectiveOp part) {
+      CollectiveOp first = collectives.try_emplace(part.getName(), part).first->second;
+      if (part.getKind() == first.getKind() && part.getReduction() == first.getReduction() && part.getRoot() == first.getRoot() &&
+          part.getGroup() == first.getGroup())
+        return WalkResult::advance();
+      part.emitOpError("(rule 4) of a program: another \"") << part.getName() << "\" is of another kind, group or root";
+      return WalkResult::interrupt();
+    });
+    if (parts.wasInterrupted())
+      return failure();
     WalkResult written = op.walk([&](CommandOpInterface command) {
       for (Value buffer : command.getWrites())
         if (StringRef why = whyNotWritten(rangeOf(buffer).base, isPrepare); !why.empty()) {

@@ -95,4 +95,10 @@ ROWS = [
         rounds=1, samples=1, program="schedule-bench"),
     *by_threads(Row("infer.resnet50.flops-share", "share of peak FLOPs", "higher",
                     "ResNet-50, a package, one image of 224 x 224, f32; the peak of multiply-adds in registers", {}, 0.8, samples=1)),
+    Row("verify.100k", "s", "lower", "the proof of a schedule of 100,000 commands on 64 streams, 4096 slots of 8 arenas used again, waits reduced",
+        {}, 0.3, program="verify-bench"),
+    Row("sim.optimality.unannotated", "ratio", "lower", "ten other programs over 2 or 4 accelerators, placed by figures alone and with memory that is not pinned: "
+        "the plan's time over the same bound, geometric mean", {}, 1.1, rounds=1, samples=1, program="predict.py"),
+    Row("cpu.prediction-error", "share of the clock", "lower", "|predicted - clock| / clock after `tressel calibrate`, twenty programs that it did not "
+        "measure: median", {}, 0.1, rounds=3, samples=1, program="predict.py"),
 ]

@@ -199,3 +199,28 @@ sched.program @state_1 {
   sched.step {
   }
 }
+
+// -----
+
+sched.program @parts {
+  %g0 = sched.stream compute on gpu 0
+  %g1 = sched.stream compute on gpu 1
+  %pair = sched.group %g0, %g1
+  %m0 = sched.arena device on gpu 0 size 64
+  %a0 = sched.buffer in %m0 at 0 : tensor<16xf32>
+  sched.step {
+    %0 = sched.collective all_reduce "one" of %pair(%a0) -> %a0 on %g0
+    // expected-error @+1 {{(rule 4) of a program: another "one" is of another kind, group or root}}
+    %1 = sched.collective all_reduce by max "one" of %pair(%a0) -> %a0 on %g1
+  }
+}
+
+// -----
+
+sched.program @nameless {
+  %cpu = sched.stream compute on cpu 0
+  sched.step {
+    // expected-error @+1 {{(rule 1) calls a function without a name}}
+    %0 = sched.host_call "" () -> () on %cpu
+  }
+}

@@ -40,3 +40,46 @@ sched.program @unplanned {
   sched.step {
   }
 }
+
+// -----
+
+// Members issue their collectives in different orders: each would wait for the other.
+sched.program @orders {
+  %g0 = sched.stream compute on gpu 0
+  %g1 = sched.stream compute on gpu 1
+  %pair = sched.group %g0, %g1
+  %m0 = sched.arena device on gpu 0 size 128
+  %m1 = sched.arena device on gpu 1 size 128
+  %a0 = sched.buffer in %m0 at 0 : tensor<16xf32>
+  %a1 = sched.buffer in %m1 at 0 : tensor<16xf32>
+  sched.step {
+    %f0 = sched.fill 0.0 : f32 -> %a0 on %g0
+    %f1 = sched.fill 0.0 : f32 -> %a1 on %g1
+    // expected-error @+1 {{is no part of collective 'one': each member has one, in their order, with nothing between}}
+    %0 = sched.collective all_reduce "one" of %pair(%a0) -> %a0 on %g0
+    // expected-error @+1 {{is no part of collective 'two'}}
+    %1 = sched.collective all_reduce "two" of %pair(%a1) -> %a1 on %g1
+    // expected-error @+1 {{is no part of collective 'two'}}
+    %2 = sched.collective all_reduce "two" of %pair(%a0) -> %a0 on %g0
+    // expected-error @+1 {{is no part of collective 'one'}}
+    %3 = sched.collective all_reduce "one" of %pair(%a1) -> %a1 on %g1
+  }
+}
+
+// -----
+
+// A state that the next call reads while this one may still write it.
+sched.program @overtaken in_flight 2 {
+  %s0 = sched.stream compute on cpu 0
+  %s1 = sched.stream compute on cpu 0
+  %x = sched.input "x" : tensor<16xf32>
+  %y = sched.output "y" : tensor<16xf32>
+  // expected-note @+1 {{the buffer}}
+  %m = sched.state mutable "m" : tensor<16xf32>
+  sched.step {
+    // expected-error @+1 {{on stream 's1' of an earlier call, which writes buffer 2 (state 0 'm', bytes 0 to 64)}}
+    %0 = sched.copy %m -> %y on %s0
+    // expected-note @+1 {{the other command}}
+    %1 = sched.copy %x -> %m on %s1 after %0 war
+  }
+}

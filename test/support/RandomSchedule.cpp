@@ -156,8 +156,8 @@ private:
   uint32_t buffer(Key key, int64_t offset, int64_t bytes, DType type = i32) {
     auto [it, isNew] = buffers.try_emplace({key, offset, bytes, type}, static_cast<uint32_t>(s.buffers.size()));
     if (isNew)
-      s.buffers.push_back({key.first, key.second, offset, bytes,
-                           type == i32 ? words(bytes / kWord) : TensorType{type, Shape{}}});
+      s.buffers.push_back(
+          {key.first, key.second, offset, bytes, type == i32 ? words(bytes / kWord) : TensorType{type, Shape{}}});
     return it->second;
   }
   Touched touched(uint32_t b, bool writes, int64_t further = 0) const {
@@ -192,7 +192,8 @@ private:
   }
 
   /// A range of `bytes`, or of any length if that is 0, that `accepts` likes; -1 if none was found.
-  template <typename Fn> int64_t range(const std::string &device, int64_t bytes, bool writes, uint16_t onStream, Fn accepts) {
+  template <typename Fn>
+  int64_t range(const std::string &device, int64_t bytes, bool writes, uint16_t onStream, Fn accepts) {
     for (int tries = 0; tries < 30; ++tries) {
       const Key key = any(places[device]);
       if (!(writes ? isWritable(key) : isReadable(key)) || !mayTouch(key, onStream))
@@ -213,7 +214,8 @@ private:
     return range(device, bytes, false, onStream, [](const Touched &) { return true; });
   }
   /// Written ranges coincide with one that is read, or overlap no operand.
-  int64_t writable(const std::string &device, uint16_t onStream, const std::vector<Operand> &operands, int64_t bytes = 0) {
+  int64_t writable(const std::string &device, uint16_t onStream, const std::vector<Operand> &operands,
+                   int64_t bytes = 0) {
     return range(device, bytes, true, onStream, [&](const Touched &t) {
       int same = 0;
       for (const Operand &o : operands) {
@@ -302,7 +304,8 @@ private:
     int64_t bytes = 0, reads = std::ranges::count(operands, Access::Read, &Operand::access);
     for (const Operand &o : operands)
       bytes += s.buffers[o.buffer].bytes;
-    add(d, {.kind = CommandKind::Launch, .stream = on, .kernel = kernel(mixParams(operands), int(reads), bytes)}, operands);
+    add(d, {.kind = CommandKind::Launch, .stream = on, .kernel = kernel(mixParams(operands), int(reads), bytes)},
+        operands);
   }
   void hostCall(Draft &d) {
     const uint16_t on = any(computeOf["cpu"]);
@@ -317,14 +320,15 @@ private:
     const std::string device = nameOf(any(devices));
     const uint16_t on = any(computeOf[device]);
     if (const int64_t b = writable(device, on, {}); b >= 0)
-      add(d, {.kind = CommandKind::Fill, .stream = on, .fillValue = random() & 0xffffffff}, {{uint32_t(b), Access::Write}});
+      add(d, {.kind = CommandKind::Fill, .stream = on, .fillValue = random() & 0xffffffff},
+          {{uint32_t(b), Access::Write}});
   }
   /// A copy within a device or between two, in up to three chunks.
   void copy(Draft &d) {
     DeviceRef from = any(devices), to = any(devices);
     if (from != to && from.kind == to.kind && !options.deviceToDevice)
       to = kCpu;
-    const uint16_t on = from == to                    ? any(computeOf[nameOf(from)])
+    const uint16_t on = from == to                     ? any(computeOf[nameOf(from)])
                         : from.kind == DeviceKind::Gpu ? copyOut[from.index]
                                                        : copyIn[to.index];
     const int64_t source = readable(nameOf(from), on);
@@ -386,8 +390,11 @@ private:
     }
     s.collectives.push_back(c);
     for (size_t m = 0; m < parts.size(); ++m)
-      add(d, {.kind = CommandKind::Collective, .stream = static_cast<uint16_t>(members[m]),
-              .kernel = static_cast<uint32_t>(s.collectives.size() - 1)}, parts[m]);
+      add(d,
+          {.kind = CommandKind::Collective,
+           .stream = static_cast<uint16_t>(members[m]),
+           .kernel = static_cast<uint32_t>(s.collectives.size() - 1)},
+          parts[m]);
   }
 
   //--- Bodies -------------------------------------------------------------------------------------------------------
@@ -461,7 +468,11 @@ private:
         int64_t bytes = 0;
         for (const Operand &o : uses)
           bytes += s.buffers[o.buffer].bytes;
-        add(inner, {.kind = CommandKind::Launch, .stream = any(computeOf[device]), .kernel = kernel(mixParams(uses), int(reads), bytes)}, uses);
+        add(inner,
+            {.kind = CommandKind::Launch,
+             .stream = any(computeOf[device]),
+             .kernel = kernel(mixParams(uses), int(reads), bytes)},
+            uses);
       }
     }
     --depth;
@@ -502,7 +513,11 @@ private:
     if (flag < 0 || source < 0 || touched(uint32_t(flag), true).overlaps(touched(uint32_t(source), false)))
       return;
     const std::vector<Operand> makes{{uint32_t(source), Access::Read}, {uint32_t(flag), Access::Write}};
-    add(d, {.kind = CommandKind::Launch, .stream = on, .kernel = kernel("flag " + std::to_string(s.buffers[size_t(source)].bytes), 1, 64)}, makes);
+    add(d,
+        {.kind = CommandKind::Launch,
+         .stream = on,
+         .kernel = kernel("flag " + std::to_string(s.buffers[size_t(source)].bytes), 1, 64)},
+        makes);
     const uint32_t number = bodies(2);
     for (const auto &[key, where] : deviceOf)
       writtenIn(key);
@@ -518,7 +533,8 @@ private:
       for (size_t i = 0; i < bytes.size(); ++i)
         all[i] = static_cast<char>(all[i] && bytes[i]);
     }
-    add(d, {.kind = CommandKind::Branch, .stream = on, .body = number}, {{uint32_t(flag), Access::Read}}, std::move(touches));
+    add(d, {.kind = CommandKind::Branch, .stream = on, .body = number}, {{uint32_t(flag), Access::Read}},
+        std::move(touches));
   }
 
   /// Counts down to nothing.
@@ -534,7 +550,8 @@ private:
     if (flag < 0)
       return reserved.resize(keep);
     reserved.push_back(touched(uint32_t(flag), true));
-    add(d, {.kind = CommandKind::Fill, .stream = on, .fillValue = uint64_t(1 + pick(3))}, {{uint32_t(counter), Access::Write}});
+    add(d, {.kind = CommandKind::Fill, .stream = on, .fillValue = uint64_t(1 + pick(3))},
+        {{uint32_t(counter), Access::Write}});
     const uint32_t number = bodies(2);
     Draft condition;
     add(condition, {.kind = CommandKind::Launch, .stream = on, .kernel = kernel("countdown", 1, 16)},
@@ -547,7 +564,8 @@ private:
     written = before;
     reserved.resize(keep);
     touches.insert(touches.end(), others.begin(), others.end());
-    add(d, {.kind = CommandKind::While, .stream = on, .body = number}, {{uint32_t(flag), Access::Read}}, std::move(touches));
+    add(d, {.kind = CommandKind::While, .stream = on, .body = number}, {{uint32_t(flag), Access::Read}},
+        std::move(touches));
   }
 
   //--- Programs -----------------------------------------------------------------------------------------------------
@@ -591,8 +609,10 @@ private:
       const uint32_t whole = buffer({Space::State, i}, 0, state.type.bytes());
       const int64_t source = readable("cpu", 0, state.type.bytes());
       if (source >= 0 && !touched(uint32_t(source), true).overlaps(touched(whole, true)))
-        add(d, {.kind = CommandKind::Copy,
-                .stream = state.home.device.kind == DeviceKind::Gpu ? copyIn[state.home.device.index] : any(computeOf["cpu"])},
+        add(d,
+            {.kind = CommandKind::Copy,
+             .stream =
+                 state.home.device.kind == DeviceKind::Gpu ? copyIn[state.home.device.index] : any(computeOf["cpu"])},
             {{uint32_t(source), Access::Read}, {whole, Access::Write}});
       else
         add(d, {.kind = CommandKind::Fill, .stream = any(computeOf[device]), .fillValue = 7}, {{whole, Access::Write}});
@@ -610,7 +630,8 @@ private:
     for (int i = 0; i < options.accelerators; ++i)
       for (int tries = 0; tries < 3; ++tries)
         if (const int64_t source = readable("cpu", copyIn[size_t(i)]); source >= 0)
-          if (const int64_t target = writable(nameOf(gpu(i)), copyIn[size_t(i)], {}, s.buffers[size_t(source)].bytes); target >= 0)
+          if (const int64_t target = writable(nameOf(gpu(i)), copyIn[size_t(i)], {}, s.buffers[size_t(source)].bytes);
+              target >= 0)
             inChunks(d, copyIn[size_t(i)], uint32_t(source), uint32_t(target));
     for (int tries = 0; made < options.commands && tries < 20 * options.commands; ++tries)
       command(d);
@@ -635,9 +656,11 @@ private:
         const uint16_t on = device.kind == DeviceKind::Gpu ? copyOut[device.index] : any(computeOf["cpu"]);
         const int64_t source = readable(nameOf(device), on, end - at);
         if (source >= 0 && !touched(uint32_t(source), true).overlaps(touched(target, true)))
-          add(d, {.kind = CommandKind::Copy, .stream = on}, {{uint32_t(source), Access::Read}, {target, Access::Write}});
+          add(d, {.kind = CommandKind::Copy, .stream = on},
+              {{uint32_t(source), Access::Read}, {target, Access::Write}});
         else
-          add(d, {.kind = CommandKind::Fill, .stream = any(computeOf["cpu"]), .fillValue = 3}, {{target, Access::Write}});
+          add(d, {.kind = CommandKind::Fill, .stream = any(computeOf["cpu"]), .fillValue = 3},
+              {{target, Access::Write}});
         at = end;
       }
     }

@@ -17,11 +17,11 @@
 namespace tressel::test {
 
 struct RandomScheduleOptions {
-  int accelerators = 2;  ///< gpu0, ... beside one cpu
-  int commands = 40;     ///< of the step, about; those of bodies count
-  int lanes = 1;         ///< further streams of the cpu, of kind Lane
-  int64_t words = 24;    ///< most 4-byte words of a range
-  bool bodies = true;    ///< loops, branches, whiles, in each other
+  int accelerators = 2; ///< gpu0, ... beside one cpu
+  int commands = 40;    ///< of the step, about; those of bodies count
+  int lanes = 1;        ///< further streams of the cpu, of kind Lane
+  int64_t words = 24;   ///< most 4-byte words of a range
+  bool bodies = true;   ///< loops, branches, whiles, in each other
   bool hostCalls = true;
   bool collectives = true; ///< among all accelerators, if there are two or more
   bool prepare = true;     ///< parameters, and states derived of them
@@ -38,8 +38,8 @@ std::vector<std::byte> constantsOf(const runtime::Schedule &schedule);
 /// Some bytes for an input or a state that the caller binds: the same for the same numbers.
 std::vector<std::byte> someBytes(int64_t bytes, uint64_t seed);
 
-/// Makes the kernels known to the runtime, under the providers "mix" and, for host calls, "host" (KernelDesc::params say what they do). Each has
-/// one unit of work, so it runs in one piece; results depend on every byte that it reads.
+/// Makes the kernels known to the runtime, under the providers "mix" and, for host calls, "host" (KernelDesc::params
+/// say what they do). Each has one unit of work, so it runs in one piece; results depend on every byte that it reads.
 void registerMixKernels();
 /// What a collective does to the members' elements: sources and destinations in the members' order, `words` i32
 /// each source has (of a broadcast: as many as the destinations; the sources of others than the root are not read).

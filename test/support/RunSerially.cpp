@@ -274,7 +274,8 @@ void combine(const CollectiveDesc &desc, std::span<const void *const> sources, s
 }
 
 std::vector<std::vector<std::vector<std::byte>>>
-runSerially(const Schedule &schedule, States &states, std::span<const std::vector<std::vector<std::byte>>> inputsOfCalls) {
+runSerially(const Schedule &schedule, States &states,
+            std::span<const std::vector<std::vector<std::byte>>> inputsOfCalls) {
   Serial serial(schedule, states);
   serial.run(schedule.prepare);
   std::vector<std::vector<std::vector<std::byte>>> outputs;

@@ -8,8 +8,8 @@ namespace tressel::test {
 using namespace runtime;
 
 const char *nameOf(Mutation kind) {
-  static constexpr const char *names[kNumMutations] = {"removed wait", "swapped collectives", "shortened arena", "shortened slot",
-                                                       "moved slot"};
+  static constexpr const char *names[kNumMutations] = {"removed wait", "swapped collectives", "shortened arena",
+                                                       "shortened slot", "moved slot"};
   return names[static_cast<int>(kind)];
 }
 

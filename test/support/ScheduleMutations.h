@@ -19,9 +19,10 @@ enum class Mutation : uint8_t {
 constexpr int kNumMutations = 5;
 const char *nameOf(Mutation kind);
 
-/// Calls fn(kind, where, mutant) for each mistake of these kinds that can be made in the schedule. `where` says what was
-/// changed.
-void forEachMutation(const runtime::Schedule &schedule,
-                     const std::function<void(Mutation, const std::string &where, const runtime::Schedule &mutant)> &fn);
+/// Calls fn(kind, where, mutant) for each mistake of these kinds that can be made in the schedule. `where` says what
+/// was changed.
+void forEachMutation(
+    const runtime::Schedule &schedule,
+    const std::function<void(Mutation, const std::string &where, const runtime::Schedule &mutant)> &fn);
 
 } // namespace tressel::test

@@ -126,7 +126,9 @@ private:
 
   /// Writes a program out. `last` is the latest node of each stream before it, and in the end. Returns the node of its
   /// end.
-  int program(const Program &p, int begin, std::vector<int> &&last, Choices &choices) { return program(p, begin, last, choices); }
+  int program(const Program &p, int begin, std::vector<int> &&last, Choices &choices) {
+    return program(p, begin, last, choices);
+  }
   int program(const Program &p, int begin, std::vector<int> &last, Choices &choices) {
     last.resize(s.streams.size(), none());
     std::vector<int> endOf(p.commands.size(), none());
@@ -261,7 +263,9 @@ private:
 };
 
 DeviceRef deviceOf(const Schedule &s, const BufferDesc &b) {
-  return b.space == Space::Arena ? s.arenas[b.index].device : b.space == Space::State ? s.states[b.index].home.device : DeviceRef{};
+  return b.space == Space::Arena   ? s.arenas[b.index].device
+         : b.space == Space::State ? s.states[b.index].home.device
+                                   : DeviceRef{};
 }
 
 /// What can be said without an order.
@@ -273,13 +277,15 @@ void checkForm(const Schedule &s, const Program &p, bool prepare) {
       const bool writes = o.access != Access::Read;
       if (writes && (b.space == Space::Input || b.space == Space::Constant))
         throw Unsafe{"writes what is only read"};
-      if (b.space == Space::State && writes && s.states[b.index].kind != (prepare ? StateKind::Derived : StateKind::Mutable))
+      if (b.space == Space::State && writes &&
+          s.states[b.index].kind != (prepare ? StateKind::Derived : StateKind::Mutable))
         throw Unsafe{"writes a state at the wrong time"};
       if (c.kind != CommandKind::Copy && !(deviceOf(s, b) == s.streams[c.stream].device))
         throw Unsafe{"touches another device's memory"};
     }
   for (const Command &c : p.commands)
-    if (c.kind == CommandKind::Copy && s.buffers[p.operands[c.firstOperand].buffer].bytes != s.buffers[p.operands[c.firstOperand + 1].buffer].bytes)
+    if (c.kind == CommandKind::Copy &&
+        s.buffers[p.operands[c.firstOperand].buffer].bytes != s.buffers[p.operands[c.firstOperand + 1].buffer].bytes)
       throw Unsafe{"copies to another number of bytes"};
   // Members issue their collectives in one order.
   for (const CollectiveDesc &desc : s.collectives) {
@@ -298,7 +304,8 @@ void checkForm(const Schedule &s, const Program &p, bool prepare) {
 
 void checkBuffers(const Schedule &s) {
   for (const BufferDesc &b : s.buffers)
-    if (b.offset < 0 || b.type.bytes() > b.bytes || (b.space == Space::Arena && (b.offset % 64 || b.offset + b.bytes > s.arenas[b.index].bytes)))
+    if (b.offset < 0 || b.type.bytes() > b.bytes ||
+        (b.space == Space::Arena && (b.offset % 64 || b.offset + b.bytes > s.arenas[b.index].bytes)))
       throw Unsafe{"a buffer that has no room"};
 }
 

@@ -124,5 +124,9 @@ struct ExplainArgs {
   bool json = false, allowLibrary = false, winograd = false;
 };
 int explainCommand(const ExplainArgs &args);
+struct CalibrateArgs {
+  std::string output = "-";
+};
+int calibrateCommand(const CalibrateArgs &args);
 
 } // namespace tressel::tool

@@ -20,6 +20,7 @@ constexpr char kOverview[] =
   tressel inspect model.onnx                         what goes in and out, which ops, what is missing
   tressel run model.onnx --random-inputs 1           compile in memory, run once, show the outputs
   tressel explain model.onnx                         what a step will take, what bounds it, what would help
+  tressel calibrate -o here.json                     measures this machine for that
   tressel compile model.onnx -o model.tsl            write a package: it runs without the compiler
   tressel run model.tsl --input x=x.npy --output-dir out
 )";
@@ -213,6 +214,15 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
   c->footer(kExplainExamples);
 }
 
+void addCalibrate(CLI::App &app, CalibrateArgs &a) {
+  auto *c = app.add_subcommand("calibrate", "Measure this machine's processor, and write a machine file for predictions");
+  c->add_option("-o,--output", a.output, "FILE.json; - for standard output")->capture_default_str();
+  c->footer(R"(
+Examples:
+  tressel calibrate -o here.json                     a minute; best while the machine does nothing else
+  tressel explain model.onnx --device sim:here.json  predicts with it)");
+}
+
 void addCache(CLI::App &app, CacheArgs &a) {
   auto *c = app.add_subcommand("cache", "Show or empty the cache of compiled kernels");
   c->add_option("ACTION", a.action,
@@ -230,6 +240,7 @@ int run(int argc, char **argv) {
   BisectArgs bisect;
   CacheArgs cache;
   ExplainArgs explain;
+  CalibrateArgs calibrate;
   bool devicesJson = false;
   app.set_version_flag("--version", std::string("tressel ") + TRESSEL_VERSION);
   app.add_flag("-q,--quiet", verbosity().quiet, "only results and errors");
@@ -246,6 +257,7 @@ int run(int argc, char **argv) {
   addCompile(app, compile);
   addRun(app, runArgs);
   addExplain(app, explain);
+  addCalibrate(app, calibrate);
   addBisect(app, bisect);
   auto *i = app.add_subcommand("inspect", "Show what a model or package takes, gives and needs");
   i->add_option("FILE", inspect.file, "an .onnx, .mlir or .tsl file")->required();
@@ -271,6 +283,8 @@ int run(int argc, char **argv) {
     return runCommand(runArgs);
   if (app.got_subcommand("explain"))
     return explainCommand(explain);
+  if (app.got_subcommand("calibrate"))
+    return calibrateCommand(calibrate);
   if (app.got_subcommand("bisect"))
     return bisectCommand(bisect);
   if (app.got_subcommand("inspect"))

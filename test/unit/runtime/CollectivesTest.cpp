@@ -41,7 +41,8 @@ struct Builder : ScheduleBuilder {
     s.collectives.push_back({.name = std::move(name), .members = {1, 2}, .kind = kind});
     return uint32_t(s.collectives.size() - 1);
   }
-  void part(uint32_t which, uint32_t member, std::vector<uint32_t> reads, uint32_t write, std::vector<uint32_t> waits = {}) {
+  void part(uint32_t which, uint32_t member, std::vector<uint32_t> reads, uint32_t write,
+            std::vector<uint32_t> waits = {}) {
     std::vector<Operand> operands;
     for (uint32_t b : reads)
       operands.push_back({b, Access::Read});
@@ -56,7 +57,8 @@ struct Builder : ScheduleBuilder {
 TEST(VerifyCollectives, KindsHaveTheirElements) {
   Builder b;
   const uint32_t reduce = b.collective(CollectiveKind::AllReduce), gather = b.collective(CollectiveKind::AllGather),
-                 scatter = b.collective(CollectiveKind::ReduceScatter), broadcast = b.collective(CollectiveKind::Broadcast);
+                 scatter = b.collective(CollectiveKind::ReduceScatter),
+                 broadcast = b.collective(CollectiveKind::Broadcast);
   b.s.collectives[broadcast].root = 1;
   for (uint32_t m = 0; m < 2; ++m)
     b.part(reduce, m, {b.slots[m][0]}, b.slots[m][0]);
@@ -85,7 +87,8 @@ TEST(VerifyCollectives, KindsHaveTheirElements) {
 
 TEST(VerifyCollectives, MembersIssueThemInOneOrder) {
   Builder b;
-  const uint32_t first = b.collective(CollectiveKind::AllReduce, "first"), second = b.collective(CollectiveKind::AllReduce, "second");
+  const uint32_t first = b.collective(CollectiveKind::AllReduce, "first"),
+                 second = b.collective(CollectiveKind::AllReduce, "second");
   for (uint32_t m = 0; m < 2; ++m)
     b.part(first, m, {b.slots[m][0]}, b.slots[m][0]);
   for (uint32_t m = 0; m < 2; ++m)
@@ -143,11 +146,12 @@ TEST(VerifyCollectives, MembersAreOfSeveralDevices) {
   Builder b;
   const uint32_t c = b.collective(CollectiveKind::Broadcast);
   expectSafe(b);
-  for (const CollectiveDesc &wrong : {CollectiveDesc{.name = "c", .members = {1, 1}}, CollectiveDesc{.name = "c", .members = {}},
-                                      CollectiveDesc{.name = "c", .members = {1, 7}},
-                                      CollectiveDesc{.name = "c", .members = {1, 2}, .kind = CollectiveKind(9)},
-                                      CollectiveDesc{.name = "c", .members = {1, 2}, .reduction = Reduction(9)},
-                                      CollectiveDesc{.name = "c", .members = {1, 2}, .root = 2}}) {
+  for (const CollectiveDesc &wrong :
+       {CollectiveDesc{.name = "c", .members = {1, 1}}, CollectiveDesc{.name = "c", .members = {}},
+        CollectiveDesc{.name = "c", .members = {1, 7}},
+        CollectiveDesc{.name = "c", .members = {1, 2}, .kind = CollectiveKind(9)},
+        CollectiveDesc{.name = "c", .members = {1, 2}, .reduction = Reduction(9)},
+        CollectiveDesc{.name = "c", .members = {1, 2}, .root = 2}}) {
     b.s.collectives[c] = wrong;
     expectViolation(b, ViolationKind::Structure, "collective 0 is of an unknown kind, or its members");
   }

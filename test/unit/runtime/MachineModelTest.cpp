@@ -29,6 +29,24 @@ const std::string kSmall = R"({"schema": 1, "name": "small",
   "links": [{"name": "bus", "bytes_per_second": 8e9, "latency_seconds": 1e-6}],
   "routes": [{"from": "cpu", "to": "gpu0", "links": ["bus"]}]})";
 
+TEST(MachineModel, TimeGrowsWithTheWork) {
+  DeviceModel d{.name = "cpu", .threads = 8};
+  d.flopsPerSecond[f32] = 1e12;
+  d.bytesPerSecond = 1e11;
+  for (double split : {0.0, 5e-6, 100e-6}) {
+    d.splitSeconds = split;
+    double last = workSeconds(d, f32, 1e5, 0, 1);
+    for (double flops = 1e5; flops < 1e10; flops *= 1.01) {
+      const double now = workSeconds(d, f32, flops, 0, 1);
+      EXPECT_GE(now, last);
+      EXPECT_LE(now, last * 1.02) << flops;
+      last = now;
+    }
+    EXPECT_DOUBLE_EQ(workSeconds(d, f32, 1e6, 0, 1), 8e-6);           // one thread
+    EXPECT_DOUBLE_EQ(workSeconds(d, f32, 1e10, 0, 1), 10e-3 + split); // all of them
+  }
+}
+
 TEST(MachineModel, ReadsAndWritesItself) {
   const MachineModel m = parseMachine(kSmall);
   ASSERT_EQ(m.devices.size(), 2u);

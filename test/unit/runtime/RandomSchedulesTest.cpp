@@ -30,14 +30,15 @@ RandomScheduleOptions optionsOf(uint64_t seed) {
 /// Moving buffers are checked more strictly than they need be: by what all iterations but the first touch together.
 bool hasMovingBuffers(const Schedule &s) {
   auto has = [](const Program &p) {
-    return std::ranges::any_of(p.commands, [](const Command &c) { return c.kind == CommandKind::Loop && c.numScalars > 1; });
+    return std::ranges::any_of(p.commands,
+                               [](const Command &c) { return c.kind == CommandKind::Loop && c.numScalars > 1; });
   };
   return has(s.step) || std::ranges::any_of(s.bodies, has);
 }
 
 struct Tally {
-  size_t programs = 0, commands = 0, inBodies = 0, waits = 0, made[kNumMutations] = {}, rejected[kNumMutations] = {}, equivalent[kNumMutations] = {},
-         kinds[8] = {}, judged = 0, stricter = 0;
+  size_t programs = 0, commands = 0, inBodies = 0, waits = 0, made[kNumMutations] = {}, rejected[kNumMutations] = {},
+         equivalent[kNumMutations] = {}, kinds[8] = {}, judged = 0, stricter = 0;
 };
 
 void checkMutations(uint64_t first, uint64_t count, Tally &tally) {
@@ -63,7 +64,8 @@ void checkMutations(uint64_t first, uint64_t count, Tally &tally) {
       const std::string found = verdict(mutant);
       if (!found.empty())
         ++tally.rejected[static_cast<size_t>(kind)];
-      if (kind == Mutation::RemovedWait || kind == Mutation::SwappedCollectives || kind == Mutation::ShortenedArena || kind == Mutation::ShortenedSlot) {
+      if (kind == Mutation::RemovedWait || kind == Mutation::SwappedCollectives || kind == Mutation::ShortenedArena ||
+          kind == Mutation::ShortenedSlot) {
         EXPECT_NE(found, "") << nameOf(kind) << " survives: " << where;
         return;
       }
@@ -84,7 +86,8 @@ void checkMutations(uint64_t first, uint64_t count, Tally &tally) {
   }
 }
 
-/// A fifth of 1,000 programs. What survives is a slot moved to where it does no harm, as the oracle says of one in eight.
+/// A fifth of 1,000 programs. What survives is a slot moved to where it does no harm, as the oracle says of one in
+/// eight.
 void checkFifth(uint64_t first) {
   Tally tally;
   checkMutations(first, 200, tally);
@@ -92,8 +95,8 @@ void checkFifth(uint64_t first) {
          tally.waits);
   for (int k = 0; k < kNumMutations; ++k)
     printf("%s: %zu made, %zu rejected\n", nameOf(Mutation(k)), tally.made[k], tally.rejected[k]);
-  printf("moved slots that the oracle judged: %zu, of these %zu safe and accepted, %zu safe but refused\n", tally.judged,
-         tally.equivalent[static_cast<size_t>(Mutation::MovedSlot)], tally.stricter);
+  printf("moved slots that the oracle judged: %zu, of these %zu safe and accepted, %zu safe but refused\n",
+         tally.judged, tally.equivalent[static_cast<size_t>(Mutation::MovedSlot)], tally.stricter);
   for (size_t kind = 0; kind < 8; ++kind)
     EXPECT_GT(tally.kinds[kind], 50u) << "commands of kind " << kind;
   EXPECT_GT(tally.made[static_cast<size_t>(Mutation::SwappedCollectives)], 100u);

@@ -191,6 +191,87 @@ TEST_F(Simulation, BodiesTakeAsLongAsTheyRun) {
   EXPECT_EQ(of(t, 0).name, "loop");
 }
 
+/// Both send half of it to the other, twice: 50 bytes each way, then the sums, beside each other.
+TEST_F(Simulation, CollectivesGoAroundTheRing) {
+  MachineModel m = machine();
+  m.routes.push_back({kGpu0, kGpu1, {1, 2}});
+  m.routes.push_back({kGpu1, kGpu0, {3, 0}});
+  b.s.collectives.push_back({.name = "w", .members = {3, 6}});
+  const uint32_t a0 = on(kGpu0, 100), a1 = on(kGpu1, 100);
+  auto part = [&](uint16_t stream, uint32_t buffer, std::vector<uint32_t> waits) {
+    b.command({.kind = CommandKind::Collective, .stream = stream}, {{buffer, Access::Read}, {buffer, Access::Write}}, waits);
+  };
+  const uint32_t first = work(10, 1), second = work(30, 4);
+  part(3, a0, {first});
+  part(6, a1, {second});
+  const Timeline t = run(m);
+  EXPECT_EQ(ns(of(t, 2).begin), 30); // the latest that is ready
+  EXPECT_EQ(ns(of(t, 3).begin), 30);
+  EXPECT_EQ(ns(of(t, 2).end), 130);
+  EXPECT_EQ(ns(of(t, 3).end), 130);
+  EXPECT_EQ(of(t, 2).kind, SpanKind::Collective);
+  EXPECT_EQ(of(t, 2).name, "all_reduce w");
+  EXPECT_EQ(ns(t.lowerBound), 100); // no bytes say that the kernels come first
+  EXPECT_EQ(t.criticalPath.size(), 2u); // the second kernel, a part
+  EXPECT_EQ(ns(run(m, {.transferTime = false}).end), 30);
+  for (auto [kind, end] : {std::pair(CollectiveKind::AllGather, 80), {CollectiveKind::Broadcast, 130}}) {
+    b.s.collectives[0].kind = kind;
+    EXPECT_EQ(ns(run(m).end), end);
+  }
+  b.s.collectives[0].kind = CollectiveKind::ReduceScatter; // of 200 bytes
+  EXPECT_EQ(ns(run(m).end), 130);
+  for (LinkModel &link : m.links)
+    link.latencySeconds = 5e-9; // of two links a step
+  b.s.collectives[0].kind = CollectiveKind::AllReduce;
+  EXPECT_EQ(ns(run(m).end), 150);
+}
+
+TEST_F(Simulation, ACollectiveSharesLinksWithCopies) {
+  MachineModel m = machine();
+  m.routes.push_back({kGpu0, kGpu1, {1, 2}});
+  m.routes.push_back({kGpu1, kGpu0, {3, 0}});
+  b.s.collectives.push_back({.name = "w", .members = {3, 6}, .kind = CollectiveKind::AllGather});
+  const uint32_t a0 = on(kGpu0, 100), a1 = on(kGpu1, 100);
+  for (auto [stream, buffer] : {std::pair(uint16_t(3), a0), {uint16_t(6), a1}})
+    b.command({.kind = CommandKind::Collective, .stream = stream}, {{buffer, Access::Read}, {buffer, Access::Write}}, {});
+  b.copy(host(25), on(kGpu0, 25), {}, 2); // down0, which gpu1's piece comes through too
+  const Timeline t = run(m);
+  EXPECT_EQ(ns(of(t, 2).end), 50);
+  EXPECT_EQ(ns(of(t, 0).end), 75); // 25 bytes in the first 50, 25 alone
+}
+
+/// Two groups whose engines are free at different times: none waits for the other for ever.
+TEST_F(Simulation, CollectivesHoldEnginesInOneOrder) {
+  MachineModel m = machine();
+  m.routes.push_back({kGpu0, kGpu1, {1, 2}});
+  m.routes.push_back({kGpu1, kGpu0, {3, 0}});
+  b.s.streams.push_back({kGpu1, StreamKind::CopyOut, ""}); // 7
+  b.s.streams.push_back({kGpu0, StreamKind::CopyOut, ""}); // 8
+  b.s.collectives.push_back({.name = "a", .members = {3, 6}});
+  b.s.collectives.push_back({.name = "b", .members = {7, 8}});
+  const uint32_t a0 = on(kGpu0, 100), a1 = on(kGpu1, 100), c0 = on(kGpu0, 100), c1 = on(kGpu1, 100);
+  auto part = [&](uint32_t which, uint16_t stream, uint32_t buffer) {
+    b.command({.kind = CommandKind::Collective, .stream = stream, .kernel = which}, {{buffer, Access::Read}, {buffer, Access::Write}}, {});
+  };
+  b.copy(on(kGpu0, 10), host(10), {}, 3); // gpu0's engine is busy at first
+  part(0, 3, a0), part(0, 6, a1);
+  part(1, 7, c1), part(1, 8, c0);
+  const Timeline t = run(m);
+  EXPECT_EQ(t.spans.size(), 5u);
+  EXPECT_EQ(ns(t.end), 210);
+}
+
+TEST_F(Simulation, HostCallsTakeNoTime) {
+  const uint32_t f = b.kernel("log");
+  b.s.kernels[f].provider = "host";
+  b.s.kernels[f].flops = 1000;
+  b.command({.kind = CommandKind::HostCall, .kernel = f}, {}, {});
+  const Timeline t = run();
+  EXPECT_EQ(t.end, 0);
+  EXPECT_EQ(of(t, 0).kind, SpanKind::Host);
+  EXPECT_EQ(of(t, 0).name, "log");
+}
+
 TEST_F(Simulation, WhatTheMachineLacksIsSaid) {
   auto refused = [&](const MachineModel &m) -> std::string {
     try {

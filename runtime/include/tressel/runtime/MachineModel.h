@@ -15,14 +15,14 @@ namespace tressel::runtime {
 struct DeviceModel {
   std::string name; ///< "cpu", "gpu0"
   DeviceRef device;
-  int threads = 1; ///< kernels of less than 20 us take one of them (as Context runs them), others all; streams of kind
-                   ///< Lane have one each
+  int threads = 1; ///< kernels take as many of them as have 20 us of work each; streams of kind Lane have one each
   std::map<DType, double> flopsPerSecond; ///< of all threads, by type of the operands; f32 is always there, others
                                           ///< count as f32 where they are not
   double bytesPerSecond = 0;              ///< of its memory
   double cachedBytesPerSecond = 0;        ///< while all operands of a kernel fit into cacheBytes; 0: no such cache
   double cacheBytes = 0;
   int64_t memoryBytes = 0;
+  double splitSeconds = 0;   ///< until the other threads of a host have begun
   double issueSeconds = 0;   ///< of the host's time, for one command of this device
   double commandSeconds = 0; ///< least time of a kernel or fill on the device
   double contention =
@@ -35,7 +35,8 @@ struct DeviceModel {
 };
 
 /// Time of `flops` done at `efficiency` (a share of the limit) while moving `bytes`, whichever is longer: a roofline.
-/// Without DeviceModel::commandSeconds.
+/// A host's threads get at least 20 us of work each (as Context splits kernels), and beginning together costs
+/// splitSeconds: the time grows with the work, without jumps. Without DeviceModel::commandSeconds.
 double workSeconds(const DeviceModel &device, DType type, double flops, double bytes, double efficiency);
 
 /// One direction of a cable or bus, shared by all routes through it.

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Arms of the rows that judge predictions and plans, with the command line alone: see rows.py and run.py.
+
+cpu.prediction-error: `tressel calibrate` measures this machine; then, for twenty programs that it did not measure, what
+`tressel explain` predicts on that machine against the clock. A sample is the median of |predicted - clock| / clock.
+
+sim.optimality.unannotated: ten programs over two or four simulated accelerators; a sample is the geometric mean of the planned step over
+the larger of its critical path and its busiest resource.
+"""
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+
+def tensor(*sizes, type="f32"):
+    return f"tensor<{'x'.join(map(str, sizes))}x{type}>"
+
+
+class Graph:
+    """A program of the graph dialect, op by op."""
+
+    def __init__(self):
+        self.inputs, self.lines = [], []
+
+    def input(self, *sizes):
+        self.inputs.append(tensor(*sizes))
+        return f"%x{len(self.inputs) - 1}", tensor(*sizes)
+
+    def op(self, name, operands, result, attributes=""):
+        value = f"%v{len(self.lines)}"
+        names, types = ", ".join(v for v, _ in operands), ", ".join(t for _, t in operands)
+        self.lines.append(f"  {value} = tressel.{name} {names}{attributes} : ({types}) -> {result}")
+        return value, result
+
+    def same(self, name, *operands):
+        return self.op(name, operands, operands[0][1])
+
+    def text(self, *outputs):
+        arguments = ", ".join(f'%x{i}: {t} {{tressel.name = "x{i}"}}' for i, t in enumerate(self.inputs))
+        results = ", ".join(f'{t} {{tressel.name = "y{i}"}}' for i, (_, t) in enumerate(outputs))
+        values, types = ", ".join(v for v, _ in outputs), ", ".join(t for _, t in outputs)
+        return "\n".join([f"func.func @main({arguments}) -> ({results}) {{", *self.lines, f"  return {values} : {types}", "}", ""])
+
+
+def dense(g, x, rows, inner, columns, activation=None):
+    y = g.op("matmul", [x, g.input(inner, columns)], tensor(rows, columns))
+    y = g.op("add", [y, g.input(columns)], tensor(rows, columns))
+    return g.same(activation, y) if activation else y
+
+
+def mlp(rows, *widths, activation="relu"):
+    g = Graph()
+    x = g.input(rows, widths[0])
+    for a, b in zip(widths, widths[1:]):
+        x = dense(g, x, rows, a, b, activation)
+    return g.text(x)
+
+
+def elementwise(count, *names):
+    g = Graph()
+    x = y = g.input(count)
+    for name in names:
+        y = g.same(name, y, x) if name in ("add", "mul", "sub") else g.same(name, y)
+    return g.text(y)
+
+
+def rows_of(count, width, name):
+    g = Graph()
+    return g.text(g.op(name, [g.input(count, width)], tensor(count, width), " {axis = -1 : i64}"))
+
+
+def convolutions(size, *channels, window=3):
+    g, pad = Graph(), window // 2
+    x = g.input(1, channels[0], size, size)
+    for a, b in zip(channels, channels[1:]):
+        x = g.op("conv", [x, g.input(b, a, window, window)], tensor(1, b, size, size),
+                 f" {{pad_high = array<i64: {pad}, {pad}>, pad_low = array<i64: {pad}, {pad}>}}")
+        x = g.same("relu", x)
+    return g.text(x)
+
+
+HELD_OUT = {
+    "mlp 8": mlp(8, 784, 256, 128, 10), "mlp 64": mlp(64, 784, 256, 128, 10), "mlp 256": mlp(256, 512, 512, 512),
+    "gelu mlp": mlp(32, 384, 1536, 384, activation="gelu"), "product 1": mlp(1, 2048, 1024), "product 48": mlp(48, 640, 320),
+    "product 512": mlp(512, 384, 384), "chain 4k": elementwise(1 << 12, "add", "exp"),
+    "chain 100k": elementwise(100_000, "mul", "tanh", "add"), "chain 1M": elementwise(1 << 20, "mul", "add"),
+    "sigmoid 300k": elementwise(300_000, "sigmoid"), "exp 3M": elementwise(3_000_000, "exp"), "relu 8M": elementwise(8_000_000, "relu"),
+    "softmax 128": rows_of(1024, 128, "softmax"), "softmax 1000": rows_of(100, 1000, "softmax"),
+    "log_softmax": rows_of(512, 300, "log_softmax"), "conv 28": convolutions(28, 128, 128), "conv 14": convolutions(14, 256, 256),
+    "conv 1x1": convolutions(28, 256, 64, window=1), "conv stack": convolutions(32, 3, 32, 32, 64),
+}
+
+
+def towers(count, rows, width, depth):
+    """Independent towers whose results all go back to the host."""
+    g = Graph()
+    x, ends = g.input(rows, width), []
+    for _ in range(count):
+        y = x
+        for _ in range(depth):
+            y = g.op("matmul", [y, g.input(width, width)], tensor(rows, width))
+        ends.append(y)
+    return g.text(*ends)
+
+
+def tree(leaves, width):
+    """A sum of products, pair by pair."""
+    g = Graph()
+    level = [g.op("matmul", [g.input(width, width), g.input(width, width)], tensor(width, width)) for _ in range(leaves)]
+    while len(level) > 1:
+        level = [g.same("add", a, b) for a, b in zip(level[::2], level[1::2])]
+    return g.text(level[0])
+
+
+def wide(width, branches):
+    """One product, then branches of it of different depth, then their sum."""
+    g = Graph()
+    x = g.op("matmul", [g.input(width, width), g.input(width, width)], tensor(width, width))
+    total = x
+    for depth in range(1, branches + 1):
+        y = x
+        for _ in range(depth):
+            y = g.op("matmul", [y, g.input(width, width)], tensor(width, width))
+        total = g.same("add", total, y)
+    return g.text(total)
+
+
+WORKLOADS = {
+    "two towers": ("2gpu-pcie3", towers(2, 2048, 2048, 8)), "six towers": ("2gpu-pcie3", towers(6, 2048, 2048, 4)),
+    "seven towers": ("4gpu-pcie3", towers(7, 1024, 2048, 6)), "ten results": ("2gpu-pcie3", towers(10, 4000, 4000, 1)),
+    "fifty results": ("2gpu-pcie3", towers(50, 2000, 2000, 1)), "tree of 8": ("2gpu-pcie3", tree(8, 2048)),
+    "tree of 16": ("4gpu-pcie3", tree(16, 2048)), "branches": ("2gpu-pcie3", wide(3000, 5)), "many branches": ("4gpu-pcie3", wide(2048, 8)),
+    "chain": ("2gpu-pcie3", towers(1, 4096, 4096, 12)),
+}
+
+
+class Tool:
+    def __init__(self, build, folder):
+        self.tool, self.folder = str(build / "bin" / "tressel"), pathlib.Path(folder)
+
+    def run(self, *arguments):
+        done = subprocess.run([self.tool, "-q", *map(str, arguments)], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"tressel {' '.join(map(str, arguments))}: {done.stderr}")
+        return done.stdout
+
+    def file(self, name, text):
+        path = self.folder / (name.replace(" ", "-") + ".mlir")
+        path.write_text(text)
+        return path
+
+    def prediction_error(self, verbose=False):
+        machine = self.folder / "here.json"
+        self.run("calibrate", "-o", machine)
+        errors = []
+        for name, text in HELD_OUT.items():
+            model = self.file(name, text)
+            predicted = json.loads(self.run("explain", model, "--device", f"sim:{machine}", "--json"))["step_seconds"]
+            took = json.loads(self.run("run", model, "--random-inputs", 1, "--warmup", 20, "--repeat", 60, "--json"))["latency"]["median"]
+            errors.append(abs(predicted - took) / took)
+            if verbose:
+                print(f"{name:14} predicted {predicted * 1e6:9.1f} us, took {took * 1e6:9.1f} us, off by {errors[-1]:.2f}")
+        return statistics.median(errors)
+
+    def optimality(self, verbose=False):
+        ratios = []
+        for name, (machine, text) in WORKLOADS.items():
+            plan = json.loads(self.run("explain", self.file(name, text), "--device", f"sim:{machine}", "--json"))
+            ratios.append(plan["step_seconds"] / plan["lower_bound_seconds"])
+            if verbose:
+                print(f"{name:14} step {plan['step_seconds'] * 1e3:8.3f} ms, bound {plan['lower_bound_seconds'] * 1e3:8.3f} ms, {ratios[-1]:.3f}")
+        return math.exp(statistics.mean(map(math.log, ratios)))
+
+
+def main():
+    build, row = pathlib.Path(sys.argv[1]), sys.argv[2]
+    with tempfile.TemporaryDirectory() as folder:
+        tool = Tool(build, folder)
+        measure = {"cpu.prediction-error": tool.prediction_error, "sim.optimality.unannotated": tool.optimality}[row]
+        if "--verbose" in sys.argv:
+            print(f"{measure(verbose=True):.3f}")
+            return
+        for line in sys.stdin:
+            count = int(line.split()[1])
+            print(json.dumps([measure() for _ in range(count)]), flush=True)
+
+
+main()
