@@ -8,6 +8,7 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/VirtualFileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
@@ -73,6 +74,8 @@ Target::Target(const std::string &cpu, bool quick) : quick_(quick) {
                                                quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default));
   if (!machine_)
     throw InternalError("LLVM cannot make a target machine for " + core_);
+  // Every PassBuilder takes a reference to it. Made before threads are, whoever checks them sees who made it.
+  llvm::vfs::getRealFileSystem();
 }
 
 Target::~Target() = default;
