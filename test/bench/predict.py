@@ -26,9 +26,12 @@ class Graph:
     def __init__(self):
         self.inputs, self.lines = [], []
 
-    def input(self, *sizes):
-        self.inputs.append(tensor(*sizes))
+    def input(self, *sizes, kind="name"):
+        self.inputs.append((tensor(*sizes), kind))
         return f"%x{len(self.inputs) - 1}", tensor(*sizes)
+
+    def weight(self, *sizes):
+        return self.input(*sizes, kind="state")
 
     def op(self, name, operands, result, attributes=""):
         value = f"%v{len(self.lines)}"
@@ -40,15 +43,15 @@ class Graph:
         return self.op(name, operands, operands[0][1])
 
     def text(self, *outputs):
-        arguments = ", ".join(f'%x{i}: {t} {{tressel.name = "x{i}"}}' for i, t in enumerate(self.inputs))
+        arguments = ", ".join(f'%x{i}: {t} {{tressel.{kind} = "x{i}"}}' for i, (t, kind) in enumerate(self.inputs))
         results = ", ".join(f'{t} {{tressel.name = "y{i}"}}' for i, (_, t) in enumerate(outputs))
         values, types = ", ".join(v for v, _ in outputs), ", ".join(t for _, t in outputs)
         return "\n".join([f"func.func @main({arguments}) -> ({results}) {{", *self.lines, f"  return {values} : {types}", "}", ""])
 
 
 def dense(g, x, rows, inner, columns, activation=None):
-    y = g.op("matmul", [x, g.input(inner, columns)], tensor(rows, columns))
-    y = g.op("add", [y, g.input(columns)], tensor(rows, columns))
+    y = g.op("matmul", [x, g.weight(inner, columns)], tensor(rows, columns))
+    y = g.op("add", [y, g.weight(columns)], tensor(rows, columns))
     return g.same(activation, y) if activation else y
 
 
@@ -77,7 +80,7 @@ def convolutions(size, *channels, window=3):
     g, pad = Graph(), window // 2
     x = g.input(1, channels[0], size, size)
     for a, b in zip(channels, channels[1:]):
-        x = g.op("conv", [x, g.input(b, a, window, window)], tensor(1, b, size, size),
+        x = g.op("conv", [x, g.weight(b, a, window, window)], tensor(1, b, size, size),
                  f" {{pad_high = array<i64: {pad}, {pad}>, pad_low = array<i64: {pad}, {pad}>}}")
         x = g.same("relu", x)
     return g.text(x)
