@@ -120,7 +120,12 @@ void checkShape(const DeviceCommand &c) {
     wrong = c.regions.size() != 1 ? "a fill has one destination" : nullptr;
     break;
   case DeviceCommandKind::HostCall:
-    wrong = !c.host ? "a host call has a function" : nullptr;
+    wrong = !c.host && (!c.kernel || !c.kernel->desc) ? "a host call has a function" : nullptr;
+    break;
+  case DeviceCommandKind::Collective:
+    wrong = !c.collective || c.collective->members.empty() || c.regions.empty() || c.regions.size() > 2
+                ? "a part of a collective has a source and a destination"
+                : nullptr;
     break;
   case DeviceCommandKind::Signal:
     wrong = !c.signal.semaphore ? "a signal has a semaphore" : nullptr;
@@ -145,7 +150,12 @@ DeviceFailureRef workOnHost(const DeviceCommand &c, std::span<void *const> addre
   case DeviceCommandKind::Fill:
     fillBytes(addresses[0], c.regions[0].bytes, c.fillValue, static_cast<unsigned>(sizeOf(c.type)));
     break;
+  case DeviceCommandKind::Collective:
+    return std::make_shared<DeviceFailure>(FailureKind::Unsupported,
+                                           "a collective of several devices is not done by one", device, c.tag);
   case DeviceCommandKind::HostCall:
+    if (c.kernel)
+      return launch(c, addresses, device);
     if (const int32_t status = c.host(c.user); status != kKernelOk)
       return std::make_shared<DeviceFailure>(FailureKind::Kernel, concat("a host call returned ", status), device,
                                              c.tag);

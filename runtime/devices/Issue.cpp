@@ -134,11 +134,39 @@ void Issuer::issue(Activation &a, std::span<const Event> begin) {
       command.type = first->type.dtype;
       command.fillValue = c.fillValue;
       break;
-    default:
-      throwError<InputError>("'", s_->name, "' holds host calls or collectives, which devices cannot run yet");
+    case CommandKind::HostCall:
+      command.kind = DeviceCommandKind::HostCall;
+      command.kernel = &kernels_[c.kernel];
+      command.scalars = {p.scalars.data() + c.firstScalar, c.numScalars};
+      break;
+    case CommandKind::Collective:
+      command.kind = DeviceCommandKind::Collective;
+      command.collective = partOf(a, c, first->type.dtype);
+      command.type = first->type.dtype;
+      break;
+    case CommandKind::Branch:
+    case CommandKind::While:
+    case CommandKind::Loop:
+      break;
     }
     a.ends[i] = submit(a, c.stream, command, {p.waits.data() + c.firstWait, c.numWaits});
   }
+}
+
+/// The parts of a collective stand behind each other, in the members' order.
+std::shared_ptr<const CollectiveRun> Issuer::partOf(const Activation &a, const Command &c, DType type) {
+  const CollectiveDesc &desc = s_->collectives[c.kernel];
+  if (c.stream == desc.members[0]) {
+    auto run = std::make_shared<CollectiveRun>();
+    run->kind = desc.kind;
+    run->reduction = desc.reduction;
+    run->root = desc.root;
+    run->type = type;
+    for (uint32_t stream : desc.members)
+      run->members.push_back(a.streams[stream].get());
+    collective_ = std::move(run);
+  }
+  return collective_;
 }
 
 /// What a program waits for: the last command of each stream that it used, or what it began with.
@@ -242,7 +270,7 @@ void Issuer::proceed(Control &control) {
                   .type = i64,
                   .fillValue = static_cast<uint64_t>(control.iteration),
                   .tag = CommandTag{CommandTag::Role::Part, control.parent->program, control.command}.pack(),
-           .isFree = true},
+                  .isFree = true},
                  {});
       begin = {numbered};
       first.iteration = control.iteration++;

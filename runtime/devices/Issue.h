@@ -51,6 +51,7 @@ private:
   const Program &programOf(uint32_t program) const;
   void issue(Activation &a, std::span<const Event> begin);
   Event submit(Activation &a, uint32_t stream, DeviceCommand command, std::span<const Wait> waits);
+  std::shared_ptr<const CollectiveRun> partOf(const Activation &a, const Command &c, DType type);
   std::vector<Event> tails(const Activation &a) const;
   void begin(Activation &a, uint32_t command);
   /// What it awaited is reached.
@@ -69,6 +70,7 @@ private:
   std::vector<std::unique_ptr<Activation>> activations_;        ///< by program
   std::vector<std::vector<std::unique_ptr<Control>>> controls_; ///< by program and command; null for other commands
   std::vector<Control *> pending_;
+  std::shared_ptr<const CollectiveRun> collective_; ///< of which parts are being issued
   // Of the call.
   const Schedule *s_ = nullptr;
   std::span<const DeviceKernel> kernels_;

@@ -1,6 +1,7 @@
 #include "Simulation.h"
 
 #include "../Concat.h"
+#include "../devices/Collective.h"
 #include "Guards.h"
 #include "tressel/runtime/Error.h"
 
@@ -61,6 +62,7 @@ std::unique_lock<std::mutex> Simulation::beginCall() {
   log_.commands.clear();
   log_.hostWaits.clear();
   ended_.clear();
+  numRings_ = 0;
   semaphores_.clear();
   std::ranges::fill(stamped_, 0);
   if (options_.checkRaces)
@@ -93,6 +95,8 @@ size_t Simulation::logCommand(SimStream &stream, const DeviceCommand &c, Event e
     entry.flops = c.kernel->desc->flops;
     entry.bytes = c.kernel->desc->bytes;
     entry.provider = internName(c.kernel->desc->provider);
+  } else if (c.kind == DeviceCommandKind::Collective) {
+    logPart(entry, c, stream);
   } else if (c.kind == DeviceCommandKind::Copy || c.kind == DeviceCommandKind::Fill) {
     entry.bytes = c.regions[0].bytes;
     entry.from = c.regions[0].home;
@@ -103,6 +107,28 @@ size_t Simulation::logCommand(SimStream &stream, const DeviceCommand &c, Event e
   log_.commands.push_back(std::move(entry));
   ended_.push_back(false);
   return log_.commands.size() - 1;
+}
+
+/// What a member sends to the next one, in each step around the ring.
+void Simulation::logPart(LoggedCommand &entry, const DeviceCommand &c, const SimStream &stream) {
+  const auto &members = c.collective->members;
+  const auto n = static_cast<int64_t>(members.size());
+  const auto member = std::ranges::find(members, static_cast<const Stream *>(&stream)) - members.begin();
+  if (member == 0)
+    ++numRings_;
+  entry.ring = numRings_;
+  entry.members = static_cast<uint32_t>(n);
+  const bool isHalf =
+      c.collective->kind == CollectiveKind::AllGather || c.collective->kind == CollectiveKind::ReduceScatter;
+  entry.steps = isHalf ? n - 1 : 2 * (n - 1);
+  const int64_t target = c.regions.back().bytes;
+  entry.bytes = c.collective->kind == CollectiveKind::ReduceScatter ? target : (target + n - 1) / n;
+  auto homeOf = [&](Stream *each) {
+    const DeviceRef ref = device(static_cast<SimStream *>(each)->device).caps().device;
+    return Home{ref, ref.kind == DeviceKind::Cpu ? MemoryKind::Pinned : MemoryKind::Device};
+  };
+  entry.from = homeOf(members[static_cast<size_t>(member)]);
+  entry.to = homeOf(members[static_cast<size_t>((member + 1) % n)]);
 }
 
 int64_t Simulation::nowPs() { return base_ + virtualTimes(log_, model_, time_).total; }
@@ -177,6 +203,26 @@ int Simulation::awaitAny(std::span<const Event> events, int64_t timeoutNs) {
   }
 }
 
+bool Simulation::isReady(const SimStream &stream) const {
+  auto waits = [](const SimStream &s) {
+    return s.hangs || std::ranges::any_of(s.queue.front().kept.waits,
+                                          [](const Event &wait) { return wait.state() == Semaphore::State::Pending; });
+  };
+  if (waits(stream))
+    return false;
+  const CollectiveRun *run = stream.queue.front().kept.command.collective.get();
+  if (!run)
+    return true;
+  bool all = true;
+  for (const Stream *each : run->members) {
+    const auto &member = static_cast<const SimStream &>(*each);
+    if (member.progress.failure())
+      return true; // all fail with it
+    all &= !member.queue.empty() && member.queue.front().kept.command.collective.get() == run && !waits(member);
+  }
+  return all;
+}
+
 SimStream *Simulation::choose() {
   std::vector<SimStream *> ready;
   SimStream *first = nullptr;
@@ -185,9 +231,7 @@ SimStream *Simulation::choose() {
       continue;
     if (!options_.interleaving && first && stream->queue.front().order > first->queue.front().order)
       continue;
-    const bool waits = std::ranges::any_of(stream->queue.front().kept.waits,
-                                           [](const Event &wait) { return wait.state() == Semaphore::State::Pending; });
-    if (waits)
+    if (!isReady(*stream))
       continue;
     first = stream;
     ready.push_back(stream);
@@ -215,6 +259,8 @@ bool Simulation::runOne() {
 void Simulation::execute(SimStream &stream) {
   const DeviceRef ref = device(stream.device).caps().device;
   const DeviceCommand &command = stream.queue.front().kept.command;
+  if (command.kind == DeviceCommandKind::Collective)
+    return executeCollective(std::shared_ptr(command.collective));
   DeviceFailureRef failure;
   for (const Event &wait : command.waits)
     if (!failure && wait.state() == Semaphore::State::Failed)
@@ -232,6 +278,10 @@ void Simulation::execute(SimStream &stream) {
     failure = attempt(stream, command);
   if (failure)
     return fail(stream, failure);
+  end(stream);
+}
+
+void Simulation::end(SimStream &stream) {
   SimStream::Queued queued = std::move(stream.queue.front());
   stream.queue.pop_front();
   ended_[queued.logged] = true;
@@ -245,6 +295,58 @@ void Simulation::execute(SimStream &stream) {
   stream.progress.signal(value);
   if (done.kind == DeviceCommandKind::Signal)
     done.signal.semaphore->signal(done.signal.value);
+}
+
+/// All parts at once, or none.
+void Simulation::executeCollective(const std::shared_ptr<const CollectiveRun> &run) {
+  std::vector<SimStream *> members;
+  DeviceFailureRef failure;
+  auto note = [&](const DeviceFailureRef &why) {
+    if (why && !failure)
+      failure = why;
+  };
+  for (Stream *each : run->members) {
+    auto &member = static_cast<SimStream &>(*each);
+    note(member.progress.failure());
+    if (member.queue.empty() || member.queue.front().kept.command.collective != run)
+      continue; // it fails when its turn comes
+    members.push_back(&member);
+    for (const Event &wait : member.queue.front().kept.waits)
+      if (wait.state() == Semaphore::State::Failed)
+        note(wait.semaphore->failure());
+  }
+  std::vector<CollectiveOperands> operands;
+  for (SimStream *member : members) {
+    const DeviceCommand &part = member->queue.front().kept.command;
+    const DeviceRef ref = device(member->device).caps().device;
+    if (!failure && strikes(Fault::Kind::DeviceLost, ref)) {
+      failure = std::make_shared<DeviceFailure>(FailureKind::DeviceLost,
+                                                concat(nameOf(ref), " of ", name_, " was lost"), ref, part.tag);
+      lose(member->device, failure);
+      break;
+    }
+    if (!failure && strikes(Fault::Kind::Hangs, ref)) {
+      member->hangs = true;
+      return;
+    }
+    if (!failure)
+      note(checkAddresses(*member, part));
+    if (!failure && options_.checkRaces)
+      note(checkRaces(*member, part));
+    const Region &source = part.regions.front(), &target = part.regions.back();
+    const bool hasSource = part.regions.size() > 1;
+    operands.push_back(
+        {hasSource ? source.address : nullptr, target.address, hasSource ? source.bytes : 0, target.bytes});
+  }
+  if (failure) {
+    for (SimStream *member : members)
+      fail(*member, failure);
+    return;
+  }
+  if (options_.computes)
+    combine(*run, operands);
+  for (SimStream *member : members)
+    end(*member);
 }
 
 DeviceFailureRef Simulation::attempt(SimStream &stream, const DeviceCommand &command) {

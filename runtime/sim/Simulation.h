@@ -93,11 +93,17 @@ private:
   Event submit(SimStream &stream, const DeviceCommand &command);
   size_t logCommand(SimStream &stream, const DeviceCommand &command, Event event);
   LoggedEvent logged(const Event &event);
+  void logPart(LoggedCommand &entry, const DeviceCommand &command, const SimStream &stream);
 
   /// Runs one command; false if none can.
   bool runOne();
   SimStream *choose();
+  /// Whether its first command can begin, or is known to fail.
+  bool isReady(const SimStream &stream) const;
   void execute(SimStream &stream);
+  void executeCollective(const std::shared_ptr<const CollectiveRun> &run);
+  /// The stream's first command has ended.
+  void end(SimStream &stream);
   DeviceFailureRef attempt(SimStream &stream, const DeviceCommand &command);
   DeviceFailureRef checkAddresses(SimStream &stream, const DeviceCommand &command);
   DeviceFailureRef checkRaces(SimStream &stream, const DeviceCommand &command);
@@ -122,6 +128,7 @@ private:
   std::vector<Fault> faults_;
   CommandLog log_;
   std::vector<bool> ended_;                                    ///< commands of the log
+  uint32_t numRings_ = 0;                                      ///< collectives in the log
   std::unordered_map<const Semaphore *, uint64_t> semaphores_; ///< in the log
   std::vector<size_t> stamped_; ///< by device: commands of the log whose stamps were taken
   Picoseconds base_ = 0;        ///< when the log begins

@@ -85,7 +85,8 @@ private:
 
   struct Arrival {
     Picoseconds at;
-    uint32_t stream, entry;
+    uint32_t stream, order; ///< of a collective's part: those of the first
+    uint32_t entry;
     auto operator<=>(const Arrival &) const = default;
   };
   using Earliest = std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>>;
@@ -160,6 +161,15 @@ private:
     std::vector<uint32_t> waitingHosts;
   };
 
+  /// The parts of a collective, from `first` on.
+  struct Ring {
+    uint32_t first = 0, members = 0;
+    uint32_t missing = 0; ///< parts that may not begin yet
+    uint32_t held = 0;    ///< engines that wait for the others'
+    uint32_t sent = 0;    ///< pieces of this step that have arrived
+    int64_t steps = 0;    ///< to come, with this one
+  };
+
   void connect() {
     const size_t n = log.commands.size();
     entries.resize(n);
@@ -180,6 +190,8 @@ private:
     };
     for (uint32_t i = 0; i < n; ++i) {
       const LoggedCommand &c = log.commands[i];
+      if (c.ring > rings.size())
+        rings.push_back({.first = i, .members = c.members, .missing = c.members, .steps = c.steps});
       addWaits(i);
       hosts[hostNamed(hostOf, c.host, engines[engineOf[c.stream]].device)].steps.push_back({false, i});
       auto follow = [&](uint32_t other) {
@@ -234,7 +246,7 @@ private:
     Entry &entry = entries[i];
     entry.ready = std::max(entry.ready, at);
     if (--entry.missing == 0)
-      coming.push({entry.ready, log.commands[i].stream, i});
+      coming.push({entry.ready, log.commands[i].stream, i, i});
   }
   void end(uint32_t i) {
     times.end[i] = now;
@@ -254,6 +266,7 @@ private:
     const Way *way = nullptr; ///< of a transfer
     bool isFlowing = false;   ///< a transfer past its latency
     bool isKernel = false;
+    double piece = 0; ///< Collective: bytes sent in each step
     double left = 0;  ///< bytes, or picoseconds
     double speed = 0; ///< of them in a picosecond
     Picoseconds since = 0, finish = 0;
@@ -267,6 +280,10 @@ private:
       coming.pop();
       any = true;
       const DeviceCommandKind kind = log.commands[arrival.entry].kind;
+      if (const uint32_t ring = log.commands[arrival.entry].ring) {
+        gather(rings[ring - 1]);
+        continue;
+      }
       if (kind == DeviceCommandKind::Wait || kind == DeviceCommandKind::Signal || log.commands[arrival.entry].isFree) {
         times.begin[arrival.entry] = now;
         end(arrival.entry);
@@ -275,6 +292,24 @@ private:
       }
     }
     return any;
+  }
+
+  /// One more part may begin. When all may, they queue at their engines, in one order everywhere.
+  void gather(Ring &ring) {
+    if (--ring.missing > 0)
+      return;
+    for (uint32_t i = ring.first; i < ring.first + ring.members; ++i)
+      engines[engineOf[log.commands[i].stream]].waiting.push({now, log.commands[ring.first].stream, ring.first, i});
+  }
+  /// A step begins: every member sends its piece.
+  void beginStep(const Ring &ring) {
+    for (Job &job : jobs)
+      if (log.commands[job.entry].ring && &rings[log.commands[job.entry].ring - 1] == &ring) {
+        job.isFlowing = false;
+        job.left = job.piece;
+        job.since = now;
+        job.finish = ring.steps > 0 ? now + job.way->latency : now;
+      }
   }
 
   bool beginJobs() {
@@ -286,9 +321,21 @@ private:
       const uint32_t i = engine.waiting.top().entry;
       engine.waiting.pop();
       engine.isBusy = any = true;
-      times.begin[i] = now;
       jobs.push_back(jobOf(i, e));
       needsRates = true;
+      const uint32_t which = log.commands[i].ring;
+      if (!which) {
+        times.begin[i] = now;
+        continue;
+      }
+      Ring &ring = rings[which - 1];
+      if (++ring.held < ring.members)
+        continue;
+      for (uint32_t part = ring.first; part < ring.first + ring.members; ++part)
+        times.begin[part] = now;
+      if (!options.transferTime || ring.members == 1)
+        ring.steps = 0;
+      beginStep(ring);
     }
     return any;
   }
@@ -325,6 +372,12 @@ private:
       job.left = bytes * factor;
       job.finish = now + job.way->latency;
       break;
+    case DeviceCommandKind::Collective: // begins when all engines are there
+      if (c.steps > 0)
+        job.way = &wayBetween(c.from, c.to);
+      job.piece = bytes * factor;
+      job.finish = kForever;
+      break;
     case DeviceCommandKind::HostCall:
     case DeviceCommandKind::Wait:
     case DeviceCommandKind::Signal:
@@ -342,7 +395,19 @@ private:
         continue;
       }
       any = needsRates = true;
-      if (job.way && !job.isFlowing) { // the first byte has arrived
+      Ring *ring = log.commands[job.entry].ring ? &rings[log.commands[job.entry].ring - 1] : nullptr;
+      if (ring && job.isFlowing && ring->steps > 0) { // its piece has arrived
+        job.isFlowing = false;
+        job.finish = kForever;
+        ++k;
+        if (++ring->sent == ring->members) {
+          ring->sent = 0;
+          --ring->steps;
+          beginStep(*ring);
+        }
+        continue;
+      }
+      if (job.way && !job.isFlowing && !(ring && ring->steps == 0)) { // the first byte has arrived
         job.isFlowing = true;
         job.speed = 0;
         job.since = now;
@@ -439,6 +504,7 @@ private:
   std::vector<Entry> entries;
   std::unordered_map<LoggedEvent, uint32_t> byEvent;
   std::vector<Host> hosts;
+  std::vector<Ring> rings;
   Earliest coming;
   std::vector<Job> jobs;
   bool needsRates = false;

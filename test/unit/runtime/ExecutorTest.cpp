@@ -402,5 +402,71 @@ TEST(Executor, BodiesSpanDevices) {
   }
 }
 
+/// y = the sum of x on gpu0 and 2 x on gpu1, from both.
+DeviceBuilder reduction(int64_t n) {
+  DeviceBuilder b(2);
+  const TensorType t = ScheduleBuilder::floats(n);
+  const uint32_t x = b.input("x", t), y = b.output("y", t), z = b.output("z", t);
+  const uint32_t x0 = b.on(kGpu0, t), x1 = b.on(kGpu1, t), d1 = b.on(kGpu1, t), y0 = b.on(kGpu0, t),
+                 y1 = b.on(kGpu1, t);
+  const uint32_t in0 = b.copy(x, x0, {}, b.copyIn(kGpu0));
+  const uint32_t in1 = b.copy(x, x1, {}, b.copyIn(kGpu1));
+  const uint32_t twice = b.launch(b.twice(n), {x1}, {d1}, {in1}, b.compute(kGpu1));
+  CollectiveDesc sum;
+  sum.name = "sum";
+  sum.members = {b.compute(kGpu0), b.compute(kGpu1)};
+  b.s.collectives.push_back(sum);
+  const uint32_t part0 = b.command({.kind = CommandKind::Collective, .stream = b.compute(kGpu0)},
+                                   {{x0, Access::Read}, {y0, Access::Write}}, {in0});
+  const uint32_t part1 = b.command({.kind = CommandKind::Collective, .stream = b.compute(kGpu1)},
+                                   {{d1, Access::Read}, {y1, Access::Write}}, {});
+  b.copy(y0, y, {part0}, b.copyOut(kGpu0));
+  b.copy(y1, z, {part1}, b.copyOut(kGpu1));
+  for (uint32_t i : {twice, part0, part1})
+    b.s.step.commands[i].loc = b.location("op" + std::to_string(i), "net.cpp", 10 + i);
+  return b;
+}
+
+TEST(Executor, CollectivesCombineAndFailTogether) {
+  const int64_t n = 1000;
+  const auto executable = reduction(n).executable();
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const auto machine = simulated({.interleaving = seed, .checkRaces = true, .poison = true});
+    Executor e(executable, machine, {.timeoutNs = 30'000'000});
+    std::vector<float> x(n), y(n), z(n);
+    std::iota(x.begin(), x.end(), 1.0f);
+    const void *inputs[] = {x.data()};
+    void *outputs[] = {y.data(), z.data()};
+    auto check = [&] {
+      e.run(inputs, outputs);
+      for (size_t i = 0; i < size_t(n); ++i) {
+        ASSERT_EQ(y[i], 3 * x[i]);
+        ASSERT_EQ(z[i], 3 * x[i]);
+      }
+    };
+    check();
+    EXPECT_EQ(timelineOf(e, *machine).end, simulate(e.schedule(), machine->model()).end);
+    auto failure = [&](const Fault &fault) -> std::string {
+      machine->inject(fault);
+      try {
+        e.run(inputs, outputs);
+      } catch (const RuntimeError &error) {
+        return error.what();
+      }
+      return "nothing thrown";
+    };
+    // Before a part of gpu1's: gpu0's part fails with it, and nobody waits for ever.
+    EXPECT_EQ(failure({Fault::Kind::LaunchFails, kGpu1}),
+              "net.cpp:12: op2: gpu1 of 2gpu-pcie3 refused kernel 'twice0'");
+    check();
+    EXPECT_EQ(failure({Fault::Kind::DeviceLost, kGpu0, 1}), "net.cpp:13: op3: gpu0 of 2gpu-pcie3 was lost");
+    check();
+    // The collective, by its first part.
+    EXPECT_EQ(failure({Fault::Kind::Hangs, kGpu1, 2}),
+              "net.cpp:13: op3: gpu0 has not done within 30 ms what it was given");
+    check();
+  }
+}
+
 } // namespace
 } // namespace tressel::runtime

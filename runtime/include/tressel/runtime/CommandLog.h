@@ -27,7 +27,10 @@ struct LoggedCommand {
   int64_t flops = 0, bytes = 0;
   DType type = f32;
   const char *provider = ""; ///< interned
-  Home from, to;             ///< Copy
+  Home from, to;             ///< Copy. Collective: this member and the next
+  uint32_t ring = 0;         ///< Collective: which one, from 1,
+  uint32_t members = 0;      ///< of so many parts, one logged behind the other,
+  int64_t steps = 0;         ///< which makes so many steps around the ring; `bytes` are sent in each
   bool isFree = false;       ///< takes no time
 };
 struct LoggedStream {

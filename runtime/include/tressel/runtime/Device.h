@@ -89,11 +89,22 @@ struct DeviceKernel {
   const KernelDesc *desc = nullptr;
 };
 
+class Stream;
+/// A collective at work, known to all of its parts: made anew each time it runs.
+struct CollectiveRun {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  Reduction reduction = Reduction::Sum;
+  uint32_t root = 0;
+  DType type = f32;
+  std::vector<Stream *> members; ///< each is given one part
+};
+
 enum class DeviceCommandKind : uint8_t {
   Launch,
   Copy, ///< regions: source, destination
   Fill, ///< regions: destination
-  HostCall,
+  HostCall,   ///< of a host: a function, or a kernel on its regions
+  Collective, ///< a member's part. Regions: source (it may have none), destination. It begins when all parts may, and fails with them
   Wait,   ///< does nothing, when its waits are reached
   Signal, ///< then signals `signal`, which nobody else does
 };
@@ -106,8 +117,9 @@ struct DeviceCommand {
   std::span<const int64_t> scalars;      ///< Launch: stays until the command has ended
   DType type = f32;                      ///< Launch: of the arithmetic, for its cost. Fill: of the elements
   uint64_t fillValue = 0;                ///< Fill: one element's bytes, low end first
-  int32_t (*host)(void *user) = nullptr; ///< HostCall: a KernelStatus. Calls no device
+  int32_t (*host)(void *user) = nullptr; ///< HostCall without a kernel: a KernelStatus. Calls no device
   void *user = nullptr;
+  std::shared_ptr<const CollectiveRun> collective;
   Event signal;
   uint64_t tag = 0;    ///< the caller's name for the command, in failures and stamps
   bool isFree = false; ///< takes no time: it comes along with another one

@@ -1,0 +1,88 @@
+#include "test/support/RunOnMachine.h"
+
+#include "runtime/ExecutableImpl.h"
+#include "tressel/runtime/Executor.h"
+
+namespace tressel::test {
+
+using namespace runtime;
+
+namespace {
+using Bytes = std::vector<std::vector<std::byte>>;
+
+std::vector<Bytes> inputsOf(const Schedule &s, uint64_t seed) {
+  std::vector<Bytes> calls(2);
+  for (size_t call = 0; call < 2; ++call)
+    for (size_t i = 0; i < s.inputs.size(); ++i)
+      calls[call].push_back(someBytes(s.inputs[i].type.bytes(), seed * 100 + call * 10 + i));
+  return calls;
+}
+States statesOf(const Schedule &s, uint64_t seed) {
+  States states;
+  for (size_t i = 0; i < s.states.size(); ++i)
+    states.bytes.push_back(someBytes(s.states[i].type.bytes(), seed * 77 + i));
+  return states;
+}
+Bytes bound(const Schedule &s, const States &states) {
+  Bytes list;
+  for (size_t i = 0; i < s.states.size(); ++i)
+    if (s.states[i].kind != StateKind::Derived)
+      list.push_back(states.bytes[i]);
+  return list;
+}
+std::shared_ptr<const std::vector<std::byte>> blobOf(const Schedule &s) {
+  return std::make_shared<const std::vector<std::byte>>(constantsOf(s));
+}
+} // namespace
+
+std::shared_ptr<const Executable> executableOf(const Schedule &schedule) {
+  registerMixKernels();
+  return Executable::create(schedule, {}, blobOf(schedule));
+}
+std::shared_ptr<const Executable> unverifiedExecutableOf(const Schedule &schedule) {
+  registerMixKernels();
+  auto executable = std::make_shared<ExecutableImpl>();
+  for (const KernelDesc &kernel : schedule.kernels)
+    executable->kernels.push_back(findKernelProvider(kernel.provider)(kernel));
+  executable->epilogues.resize(schedule.kernels.size(), nullptr);
+  const auto blob = blobOf(schedule);
+  executable->constants = blob->data();
+  executable->constantsOwner = blob;
+  executable->setSchedule(schedule);
+  return executable;
+}
+
+Results runTwice(const Schedule &s, const std::shared_ptr<Machine> &machine, uint64_t seed, bool verified) {
+  Results results;
+  States states = statesOf(s, seed);
+  Executor executor(verified ? executableOf(s) : unverifiedExecutableOf(s), machine);
+  std::vector<void *> pointers;
+  for (size_t i = 0; i < s.states.size(); ++i)
+    if (s.states[i].kind != StateKind::Derived)
+      pointers.push_back(states.bytes[i].data());
+  executor.bindStates(pointers);
+  for (const Bytes &inputs : inputsOf(s, seed)) {
+    Bytes outputs;
+    std::vector<const void *> in;
+    std::vector<void *> out;
+    for (const auto &input : inputs)
+      in.push_back(input.data());
+    for (const ValueDesc &output : s.outputs)
+      outputs.emplace_back(static_cast<size_t>(output.type.bytes()));
+    for (auto &output : outputs)
+      out.push_back(output.data());
+    executor.run(in, out);
+    results.push_back(std::move(outputs));
+  }
+  results.push_back(bound(s, states));
+  return results;
+}
+
+Results runTwiceSerially(const Schedule &s, uint64_t seed) {
+  States states = statesOf(s, seed);
+  Results results = runSerially(s, states, inputsOf(s, seed));
+  results.push_back(bound(s, states));
+  return results;
+}
+
+} // namespace tressel::test
