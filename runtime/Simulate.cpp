@@ -78,6 +78,25 @@ private:
     return *device;
   }
 
+  /// A launch's work, where its bytes take `slower` times as long as alone. Operands in a cache do not notice.
+  double kernelSeconds(const Program &p, size_t i, double slower) const {
+    const Command &c = p.commands[i];
+    const KernelDesc &k = s.kernels[c.kernel];
+    const StreamDesc &stream = s.streams[c.stream];
+    DeviceModel device = deviceOf(stream.device);
+    if (stream.kind == StreamKind::Lane && device.threads > 1) { // one thread's share
+      for (auto &[each, rate] : device.flopsPerSecond)
+        rate /= device.threads;
+      device.bytesPerSecond /= device.threads;
+      device.cachedBytesPerSecond /= device.threads;
+      device.threads = 1;
+    }
+    const DType type = c.numOperands ? s.buffers[p.operands[c.firstOperand].buffer].type.dtype : f32;
+    const auto bytes = static_cast<double>(k.bytes);
+    return workSeconds(device, type, static_cast<double>(k.flops), bytes > device.cacheBytes ? bytes * slower : bytes,
+                       device.efficiencyOf(k.provider));
+  }
+
   Work workOf(const Program &p, size_t i) {
     const Command &c = p.commands[i];
     const DeviceModel &device = deviceOf(s.streams[c.stream].device);
@@ -89,20 +108,7 @@ private:
     switch (c.kind) {
     case CommandKind::Launch: {
       work.kind = SpanKind::Kernel;
-      const KernelDesc &k = s.kernels[c.kernel];
-      const DType type = c.numOperands ? s.buffers[operands[0].buffer].type.dtype : f32;
-      DeviceModel lane;
-      const bool isLane = s.streams[c.stream].kind == StreamKind::Lane && device.threads > 1;
-      if (isLane) {
-        lane = device;
-        for (auto &[each, rate] : lane.flopsPerSecond)
-          rate /= device.threads;
-        lane.bytesPerSecond /= device.threads;
-        lane.cachedBytesPerSecond /= device.threads;
-        lane.threads = 1;
-      }
-      take(workSeconds(isLane ? lane : device, type, static_cast<double>(k.flops), static_cast<double>(k.bytes),
-                       device.efficiencyOf(k.provider)));
+      take(kernelSeconds(p, i, 1));
       break;
     }
     case CommandKind::Fill:
@@ -276,7 +282,7 @@ private:
     }
   }
 
-  void setRates(std::vector<Running> &active, const std::vector<Engine> &engines, const std::vector<uint32_t> &engineOf,
+  void setRates(const Program &p, std::vector<Running> &active, const std::vector<Engine> &engines, const std::vector<uint32_t> &engineOf,
                 Picoseconds now) {
     std::vector<double> flow(active.size(), 0);
     shareLinks(active, flow);
@@ -294,7 +300,8 @@ private:
         for (size_t k = 0; k < active.size(); ++k)
           if (active[k].flows && std::ranges::find(active[k].work->links, memory) != active[k].work->links.end())
             beside += flow[k];
-        rate = 1 / (1 + device.contention * beside / device.bytesPerSecond);
+        rate = (device.commandSeconds + kernelSeconds(p, r.command, 1)) /
+               (device.commandSeconds + kernelSeconds(p, r.command, 1 + device.contention * beside / device.bytesPerSecond));
       } else {
         continue; // in its latency
       }
@@ -453,7 +460,7 @@ private:
         }
       }
       if (changed)
-        setRates(active, engines, engineOf, now);
+        setRates(p, active, engines, engineOf, now);
     }
     if (timeline)
       fill(*timeline, p, engines, engineOf, work, needs, before, begin, end, rings, ringOf);

@@ -354,7 +354,7 @@ private:
     switch (c.kind) {
     case DeviceCommandKind::Launch:
       job.isKernel = true;
-      work(workSeconds(model, c.type, static_cast<double>(c.flops), bytes, model.efficiencyOf(c.provider)));
+      work(kernelWork(job, 1));
       break;
     case DeviceCommandKind::Fill:
       work(bytes / device.bytesPerSecond);
@@ -437,6 +437,14 @@ private:
         setSpeed(job, kernelSpeed(job, flow));
     }
   }
+  /// Seconds of a kernel without the device's least, where bytes from memory take `slower` times as long.
+  double kernelWork(const Job &job, double slower) const {
+    const LoggedCommand &c = log.commands[job.entry];
+    const DeviceModel &model = engines[job.engine].model;
+    const auto bytes = static_cast<double>(c.bytes);
+    return workSeconds(model, c.type, static_cast<double>(c.flops), bytes <= model.cacheBytes ? bytes : slower * bytes,
+                       model.efficiencyOf(c.provider));
+  }
   double kernelSpeed(const Job &job, const std::vector<double> &flow) const {
     const uint32_t device = engines[job.engine].device;
     const DeviceModel &model = machine.devices[device];
@@ -445,7 +453,10 @@ private:
     for (size_t k = 0; k < jobs.size(); ++k)
       if (jobs[k].isFlowing && std::ranges::count(jobs[k].way->through, memory))
         passing += flow[k];
-    return 1 / (1 + model.contention * passing / model.bytesPerSecond);
+    if (passing == 0 || model.contention == 0 || !options.computeTime)
+      return 1;
+    const double slower = 1 + model.contention * passing / model.bytesPerSecond;
+    return (model.commandSeconds + kernelWork(job, 1)) / (model.commandSeconds + kernelWork(job, slower));
   }
   void setSpeed(Job &job, double speed) {
     if (speed == job.speed)

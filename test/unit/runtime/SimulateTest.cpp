@@ -146,14 +146,20 @@ TEST_F(Simulation, LatencyComesBeforeBytes) {
   EXPECT_EQ(ns(run(machine(1e-6)).end), 1100);
 }
 
-TEST_F(Simulation, CopiesSlowKernels) {
+TEST_F(Simulation, CopiesSlowWhatKernelsReadAndWrite) {
   MachineModel m = machine();
   m.devices[1].contention = 10; // a copy at a tenth of the memory's rate halves the speed
-  work(100, 1);
+  work(0, 1);
+  b.s.kernels[0].bytes = 1000; // 100 ns
   b.copy(on(kGpu0, 50), host(50), {}, 3);
-  const Timeline t = run(m);
+  Timeline t = run(m);
   EXPECT_EQ(ns(of(t, 1).end), 50);
   EXPECT_EQ(ns(of(t, 0).end), 125); // 25 of its work in the first 50, 75 after
+  // What arithmetic bounds has time for as many bytes again.
+  b.s.kernels[0].flops = 100;
+  b.s.kernels[0].bytes = 500;
+  t = run(m);
+  EXPECT_EQ(ns(of(t, 0).end), 100);
 }
 
 TEST_F(Simulation, TheHostIssuesOneCommandAfterAnother) {

@@ -26,7 +26,8 @@ struct DeviceModel {
   double issueSeconds = 0;   ///< of the host's time, for one command of this device
   double commandSeconds = 0; ///< least time of a kernel or fill on the device
   double contention =
-      0; ///< a kernel beside copies takes 1 + contention * (their bytes per second / bytesPerSecond) times as long
+      0; ///< a kernel's bytes from memory take 1 + contention * (bytes per second of copies / bytesPerSecond) times as long
+         ///< beside copies; where arithmetic bounds it, they may hide in that
   /// Share of the limits that kernels of a provider reach; "" stands for all others.
   std::map<std::string, double, std::less<>> efficiency;
 
