@@ -11,7 +11,9 @@ namespace tressel::runtime {
 
 using json = nlohmann::ordered_json;
 
-std::string spellSeconds(double value) { return timeline::timeText(static_cast<Picoseconds>(value * 1e12)); }
+std::string spellSeconds(double value) {
+  return value <= 1e6 ? timeline::timeText(static_cast<Picoseconds>(value * 1e12)) : "more than 1000000 s";
+}
 
 namespace {
 

@@ -241,6 +241,8 @@ MachineModel parseMachine(std::string_view text) {
   forEach(in.array("devices"), "devices", machine, readDevice);
   if (!machine.find({DeviceKind::Cpu, 0}))
     fault("devices", "have no cpu");
+  if (machine.devices.front().device != DeviceRef())
+    fault("devices[0]", "must be the cpu: hosts come first");
   if (const json *links = in.optional("links"); links)
     forEach(in.array("links"), "links", machine, readLink);
   if (const json *routes = in.optional("routes"); routes)

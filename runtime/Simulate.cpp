@@ -17,8 +17,6 @@ namespace {
 constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 constexpr uint32_t kNone = UINT32_MAX;
 
-Picoseconds picoseconds(double seconds) { return static_cast<Picoseconds>(std::ceil(std::min(seconds, 9e6) * 1e12)); }
-
 /// What a command costs when nothing else runs.
 struct Work {
   SpanKind kind = SpanKind::Host;
@@ -153,7 +151,7 @@ private:
       work.kind = SpanKind::Control;
       const Picoseconds once = p.scalars[c.firstScalar] > 0 ? simulate(s.bodies[c.body], nullptr) : 0;
       if (__builtin_mul_overflow(once, p.scalars[c.firstScalar], &work.alone))
-        work.alone = kNever / 4;
+        work.alone = kNever / 8;
       break;
     }
     }
@@ -310,7 +308,7 @@ private:
       r.left -= static_cast<double>(now - r.since) * r.rate;
       r.since = now;
       r.rate = rate;
-      r.finish = now + static_cast<Picoseconds>(std::ceil(std::max(0.0, r.left) / rate));
+      r.finish = now + wholePicoseconds(std::max(0.0, r.left) / rate);
     }
   }
 
@@ -376,6 +374,7 @@ private:
       now = becoming.empty() ? kNever : becoming.top().first;
       for (const Running &r : active)
         now = std::min(now, r.finish);
+      wholePicoseconds(static_cast<double>(now)); // throws where it is too late for sums
       bool changed = false;
       // What ends now, then what begins, until nothing does at this time.
       for (bool again = true; again;) {

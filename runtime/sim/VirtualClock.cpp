@@ -20,10 +20,6 @@ namespace {
 constexpr Picoseconds kForever = std::numeric_limits<Picoseconds>::max();
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-Picoseconds wholePicoseconds(double seconds) {
-  return static_cast<Picoseconds>(std::ceil(std::min(seconds, 9e6) * 1e12));
-}
-
 /// A share in [-1, 1] that the seed and the tag decide (the finalizer of SplitMix64).
 double chance(uint64_t seed, uint64_t tag) {
   uint64_t x = seed * 0x9e3779b97f4a7c15u + tag + 0x632be59bd9b4e019u;
@@ -61,6 +57,7 @@ public:
         now = std::min(now, job.finish);
       if (now == kForever)
         break;
+      wholePicoseconds(static_cast<double>(now)); // throws where it is too late for sums
       for (bool more = true; more;) {
         more = endJobs();
         more |= arrive();
@@ -134,7 +131,7 @@ private:
       way.through.push_back(link);
       latency += machine.links[link].latencySeconds;
     }
-    way.latency = wholePicoseconds(latency);
+    way.latency = picoseconds(latency);
     for (uint32_t device : {a, b})
       way.through.push_back(static_cast<uint32_t>(machine.links.size()) + device);
     if (isPageable && route->pageableBytesPerSecond > 0)
@@ -220,7 +217,7 @@ private:
       const HostStep step = host.steps[host.next++];
       if (!step.isWait) {
         if (!log.commands[step.index].isFree)
-          host.clock += wholePicoseconds(machine.devices[host.device].issueSeconds);
+          host.clock += picoseconds(machine.devices[host.device].issueSeconds);
         release(static_cast<uint32_t>(step.index), host.clock);
         continue;
       }
@@ -346,7 +343,7 @@ private:
     const double factor = options.perturbation > 0 ? 1 + options.perturbation * chance(options.seed, c.tag) : 1;
     Job job{.entry = i, .engine = e, .speed = 1, .since = now, .finish = now};
     auto work = [&](double seconds) {
-      const Picoseconds time = options.computeTime ? wholePicoseconds((device.commandSeconds + seconds) * factor) : 0;
+      const Picoseconds time = options.computeTime ? picoseconds((device.commandSeconds + seconds) * factor) : 0;
       job.left = static_cast<double>(time);
       job.finish = now + time;
     };
@@ -464,7 +461,7 @@ private:
     job.left = std::max(0.0, job.left - job.speed * static_cast<double>(now - job.since));
     job.since = now;
     job.speed = speed;
-    job.finish = now + static_cast<Picoseconds>(std::ceil(job.left / speed));
+    job.finish = now + wholePicoseconds(job.left / speed);
   }
   /// Bytes per second of each transfer that flows: all grow alike until something on their way is full (progressive
   /// filling).

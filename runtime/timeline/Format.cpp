@@ -1,5 +1,6 @@
 #include "Format.h"
 
+#include <limits>
 #include <algorithm>
 #include <charconv>
 #include <functional>
@@ -176,7 +177,7 @@ const Unit &unitOf(Picoseconds t) {
 
 std::string timeText(Picoseconds t) {
   if (t < 0)
-    return "-" + timeText(-t);
+    return "-" + timeText(-std::max(t, -std::numeric_limits<Picoseconds>::max()));
   const Unit &unit = unitOf(t);
   const double value = static_cast<double>(t) / static_cast<double>(unit.size);
   return fixed(value, unit.size == 1 || value >= 100 ? 0 : value >= 10 ? 1 : 2) + " " + std::string(unit.name);

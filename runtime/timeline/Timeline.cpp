@@ -5,6 +5,7 @@
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
 
+#include <cmath>
 #include <algorithm>
 #include <numeric>
 
@@ -167,6 +168,15 @@ void arrange(Timeline &t) {
     span = place[span];
   std::ranges::sort(t.criticalPath);
 }
+
+Picoseconds wholePicoseconds(double value) {
+  if (!(value <= 1e18))
+    throw InputError("a command would take " + std::to_string(value * 1e-12) +
+                     " s by the machine's figures, or end after so many; times here are up to 1000000 s: mend the figures, or "
+                     "take smaller sizes");
+  return static_cast<Picoseconds>(std::ceil(value));
+}
+Picoseconds picoseconds(double seconds) { return wholePicoseconds(seconds * 1e12); }
 
 TimelineWriter timelineWriter(std::string_view file) {
   static constexpr std::pair<std::string_view, TimelineWriter> forms[] = {

@@ -108,6 +108,9 @@ TEST(MachineModel, FaultsNameTheirPlace) {
             "machine: routes[0].pageable_bytes_per_second: is more than link 'bus' carries");
   EXPECT_EQ(refusal(replaced(kSmall, "\"to\": \"gpu0\"", "\"to\": \"cpu\"")),
             "machine: routes[0]: leads from a device to itself");
+  MachineModel swapped = parseMachine(kSmall);
+  std::swap(swapped.devices[0], swapped.devices[1]);
+  EXPECT_EQ(refusal(toJson(swapped)), "machine: devices[0]: must be the cpu: hosts come first");
 }
 
 } // namespace

@@ -76,6 +76,21 @@ TEST_F(Simulation, AStreamRunsInOrder) {
   EXPECT_EQ(ns(t.resources[1].busy), 150);
 }
 
+TEST_F(Simulation, TimesBeyondAllMeasureAreRefused) {
+  work(2'000'000'000, 1);
+  work(2'000'000'000, 1);
+  for (double flops : {1e-3, 1500.0}) { // one of them takes too long; both together do
+    MachineModel slow = machine();
+    slow.devices[1].flopsPerSecond[f32] = flops;
+    try {
+      run(slow);
+      FAIL() << "times that do not fit";
+    } catch (const InputError &e) {
+      EXPECT_NE(std::string(e.what()).find("up to 1000000 s"), std::string::npos) << e.what();
+    }
+  }
+}
+
 TEST_F(Simulation, DevicesRunBesideEachOther) {
   work(100, 1);
   work(70, 4);

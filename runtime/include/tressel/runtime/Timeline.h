@@ -17,6 +17,11 @@ struct Profile;
 /// Integer picoseconds since the call began: sums of them are exact, whatever their order.
 using Picoseconds = int64_t;
 constexpr double seconds(Picoseconds t) { return static_cast<double>(t) * 1e-12; }
+/// Rounded up. Throws InputError for more than 10^6 s (eleven days), and for what is no number: figures of a machine
+/// that lead there are wrong, and sums of such times would not fit.
+Picoseconds picoseconds(double seconds);
+/// As that does, for a time in picoseconds that is not yet a whole number.
+Picoseconds wholePicoseconds(double picoseconds);
 
 enum class TimelineKind : uint8_t { Planned, Simulated, Measured };
 std::string_view nameOf(TimelineKind kind); ///< "planned", "simulated", "measured"
