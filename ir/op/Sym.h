@@ -29,7 +29,11 @@ public:
   Sym(ScalarRecorder *recorder, int32_t node) : recorder(recorder), node(node) {}
   DType dtype() const { return recorder->dtype(node); }
   template <SymLiteral L> Sym literal(L value) const {
-    return {recorder, recorder->constant(dtype(), static_cast<double>(value), static_cast<int64_t>(value))};
+    const auto number = static_cast<double>(value);
+    int64_t whole = 0; // what is no integer is not asked for as one
+    if (std::integral<L> || (number > -0x1p63 && number < 0x1p63))
+      whole = static_cast<int64_t>(value);
+    return {recorder, recorder->constant(dtype(), number, whole)};
   }
   Sym unary(ScalarOp op, DType result) const { return {recorder, recorder->add({op, result, {node, -1, -1}})}; }
   Sym unary(ScalarOp op) const { return unary(op, dtype()); }
