@@ -74,10 +74,10 @@ struct Live {
 class Scheduler {
 public:
   Scheduler(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function_ref<bool(Value)> isPageable,
-            ArrayRef<int64_t> held)
+            ArrayRef<int64_t> held, bool longestWayFirst)
       : costs(costs), held(held) {
     read(step, isPageable);
-    for (size_t i = tasks.size(); i-- > 0;) {
+    for (size_t i = longestWayFirst ? tasks.size() : 0; i-- > 0;) {
       Task &task = tasks[i];
       for (uint32_t user : task.users)
         task.priority = std::max(task.priority, tasks[user].priority);
@@ -252,12 +252,29 @@ std::vector<Planned> Scheduler::runInOrder() {
 
 std::vector<Planned> scheduleInOrder(ArrayRef<Operation *> step, MachineCosts &costs,
                                      llvm::function_ref<bool(Value)> isPageable) {
-  return Scheduler(step, costs, isPageable, SmallVector<int64_t>(costs.devices().size(), 0)).runInOrder();
+  return Scheduler(step, costs, isPageable, SmallVector<int64_t>(costs.devices().size(), 0), true).runInOrder();
+}
+
+static double endOf(ArrayRef<Planned> order) {
+  double end = 0;
+  for (const Planned &planned : order)
+    end = std::max(end, planned.end);
+  return end;
 }
 
 std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &costs,
                                   llvm::function_ref<bool(Value)> isPageable, ArrayRef<int64_t> held) {
-  return Scheduler(step, costs, isPageable, held).run();
+  std::vector<Planned> byWay = Scheduler(step, costs, isPageable, held, /*longestWayFirst=*/true).run();
+  // That goes through all chains side by side, which leaves the devices of later stages idle for long: the order that
+  // was given goes through one after the other.
+  std::set<unsigned> computing;
+  for (const Planned &planned : byWay)
+    if (planned.engine == Engine::Compute)
+      computing.insert(planned.device);
+  if (computing.size() < 2)
+    return byWay;
+  std::vector<Planned> asGiven = Scheduler(step, costs, isPageable, held, /*longestWayFirst=*/false).run();
+  return endOf(asGiven) < 0.999 * endOf(byWay) ? asGiven : byWay;
 }
 
 } // namespace tressel::passes

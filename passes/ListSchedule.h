@@ -16,7 +16,8 @@ struct Planned {
 };
 
 /// The ops of `step` (in an order in which each stands after what it reads) in the order in which they begin: whenever
-/// an engine is free it takes, of what is ready, the op with the longest way to the end. `isPageable` tells which
+/// an engine is free it takes, of what is ready, the op with the longest way to the end, or the first in `step`: whichever
+/// rule gives the shorter plan. `isPageable` tells which
 /// values of the host are not in pinned memory; `held` is what lies in a device's memory all the time, in bytes. An op
 /// begins only when its results fit into the memory of its device, unless nothing else is left to wait for.
 std::vector<Planned> listSchedule(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,
