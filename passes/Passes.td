@@ -292,8 +292,8 @@ def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
 
     A program that insert-transfers left on several devices gets a stream for each engine of a device, an arena for each
     memory, and one of pinned memory for what the host exchanges with accelerators. Its order is that in which commands begin by the machine's
-    figures, when each engine takes, of what is ready and fits into memory, the command with the longest way to the end
-    (ListSchedule.h). The predicted times, in picoseconds, are the attribute `sched.planned`, until plan-memory has used them.
+    figures, when each engine takes, of what is ready and fits into memory, the command with the longest way to the end,
+    or the first as they were given: whichever plan is shorter (ListSchedule.h). The predicted times, in picoseconds, are the attribute `sched.planned`, until plan-memory has used them.
 
     Before and after:
     ```mlir
