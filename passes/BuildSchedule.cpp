@@ -107,7 +107,7 @@ private:
       planned = scheduleInOrder(order.step, *costs, pageable);
       return;
     }
-    planned = listSchedule(order.step, *costs, [&](Value value) { return isPageable(main, value); }, held);
+    planned = listSchedule(order.step, *costs, [&](Value value) { return isPageable(main, value); }, held, Effort::Thorough);
     for (auto [op, plan] : llvm::zip_equal(order.step, planned))
       op = plan.op;
   }

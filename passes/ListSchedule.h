@@ -15,13 +15,19 @@ struct Planned {
   double begin = 0, end = 0; ///< seconds from the begin of the step
 };
 
+/// How much is done for a shorter plan: trials of one change after another, or the plan that is kept.
+enum class Effort : uint8_t { Quick, Thorough };
+
 /// The ops of `step` (in an order in which each stands after what it reads) in the order in which they begin: whenever
-/// an engine is free it takes, of what is ready, the op with the longest way to the end, or the first in `step`: whichever
-/// rule gives the shorter plan. `isPageable` tells which
-/// values of the host are not in pinned memory; `held` is what lies in a device's memory all the time, in bytes. An op
-/// begins only when its results fit into the memory of its device, unless nothing else is left to wait for.
+/// an engine is free it takes the most urgent op of what is ready. How urgent ops are is tried in several ways, and the
+/// shortest plan is kept: by the longest way to the end; as given; by when they ended in a plan from the end to the
+/// begin, again and again as long as that helps; with `Thorough` also somewhat at random, the same on every call.
+/// Transfers share links as in Simulate.h. `isPageable` tells which values of the host are not in pinned memory; `held`
+/// is what lies in a device's memory all the time, in bytes. An op begins only when its results fit into the memory of
+/// its device, unless nothing else is left to wait for.
 std::vector<Planned> listSchedule(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,
-                                  llvm::function_ref<bool(mlir::Value)> isPageable, llvm::ArrayRef<int64_t> held);
+                                  llvm::function_ref<bool(mlir::Value)> isPageable, llvm::ArrayRef<int64_t> held,
+                                  Effort effort = Effort::Quick);
 
 /// The same for an order that is settled: each engine takes its ops as they come.
 std::vector<Planned> scheduleInOrder(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,

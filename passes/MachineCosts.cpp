@@ -18,8 +18,12 @@ MachineCosts::MachineCosts(const runtime::MachineModel &machine) {
   for (const DeviceModel &device : machine.devices)
     if (device.device == DeviceRef{} || device.device.kind == DeviceKind::Gpu)
       all.push_back(&device);
-  for (const DeviceModel *from : all)
-    for (const DeviceModel *to : all) {
+  for (const runtime::LinkModel &link : machine.links)
+    capacity.push_back(link.bytesPerSecond);
+  for (const DeviceModel *device : all)
+    capacity.push_back(device->bytesPerSecond);
+  for (auto [i, from] : llvm::enumerate(all))
+    for (auto [k, to] : llvm::enumerate(all)) {
       Route &route = routes.emplace_back();
       const runtime::RouteModel *model = machine.route(from->device, to->device);
       if (!model)
@@ -29,7 +33,10 @@ MachineCosts::MachineCosts(const runtime::MachineModel &machine) {
       for (uint32_t link : model->links) {
         route.latency += machine.links[link].latencySeconds;
         route.pinned = std::min(route.pinned, machine.links[link].bytesPerSecond);
+        route.links.push_back(link);
       }
+      for (size_t end : {i, k})
+        route.links.push_back(static_cast<uint32_t>(machine.links.size() + end));
       route.pageable =
           model->pageableBytesPerSecond > 0 ? std::min(route.pinned, model->pageableBytesPerSecond) : route.pinned;
     }
@@ -88,8 +95,9 @@ std::optional<MachineCosts::Transfer> MachineCosts::transfer(unsigned from, unsi
     return std::nullopt;
   Transfer t;
   t.latency = route.latency;
-  t.seconds =
-      route.latency + static_cast<double>(bytes) / (pageable && (from == 0 || to == 0) ? route.pageable : route.pinned);
+  t.rate = pageable && (from == 0 || to == 0) ? route.pageable : route.pinned;
+  t.seconds = route.latency + static_cast<double>(bytes) / t.rate;
+  t.links = route.links;
   t.isIn = from == 0;
   t.engine = t.isIn ? to : from;
   return t;

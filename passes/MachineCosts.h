@@ -22,12 +22,17 @@ public:
 
   /// How a copy goes from one memory to another. `pageable`: its end on the host is not pinned.
   struct Transfer {
-    double latency = 0, seconds = 0; ///< the latency, and all of it
+    double latency = 0, seconds = 0; ///< the latency, and all of it where nothing else moves
+    double rate = 0;                 ///< then, in bytes per second
     unsigned engine = 0;             ///< the device whose engine copies
     bool isIn = false;               ///< the engine for what comes to it
+    llvm::ArrayRef<uint32_t> links;  ///< that it takes a share of: indices into `capacities`
   };
   /// Nothing where no route leads there.
   std::optional<Transfer> transfer(unsigned from, unsigned to, int64_t bytes, bool pageable) const;
+  /// What all transfers at one time share, in bytes per second: links, then the memories of `devices`.
+  llvm::ArrayRef<double> capacities() const { return capacity; }
+  size_t numLinks() const { return capacity.size() - all.size(); }
 
 private:
   double bodySeconds(mlir::Region &body, unsigned device);
@@ -36,8 +41,10 @@ private:
   struct Route {
     bool exists = false;
     double latency = 0, pinned = 0, pageable = 0; ///< seconds, bytes per second
+    llvm::SmallVector<uint32_t, 4> links;
   };
   std::vector<Route> routes; ///< by from and to
+  llvm::SmallVector<double> capacity;
   mlir::SymbolTableCollection symbols;
   llvm::DenseMap<std::pair<mlir::Attribute, unsigned>, double> ofKernel;
 };

@@ -9,11 +9,12 @@
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/Dim.h"
 
+#include "llvm/ADT/EquivalenceClasses.h"
+
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <numeric>
-#include <set>
 
 using namespace mlir;
 
@@ -151,7 +152,7 @@ private:
         Value whole = join(b, pieces, def);
         def->getResult(0).replaceAllUsesExcept(whole, launch);
       }
-      erased.push_back(def);
+      replaced.push_back(def);
       return pieces;
     }
     return slices(value, launch);
@@ -198,22 +199,20 @@ private:
   }
 
 public:
-  /// Transfers that came in pieces instead; to be called after `apply`.
-  void clean() {
-    for (Operation *op : erased)
-      if (op->use_empty())
+  /// Erases what the cut left unused, unless it is in `gone` already; after `apply`, of all cuts.
+  void clean(llvm::DenseSet<Operation *> &gone) {
+    auto erase = [&](Operation *op) {
+      if (op && !gone.contains(op) && op->use_empty()) {
+        gone.insert(op);
         op->erase();
+      }
+    };
+    for (Operation *op : replaced)
+      erase(op);
     for (ArrayRef<Pack> list : packs)
       for (const Pack &pack : list) {
-        if (pack.transfer && !llvm::is_contained(erased, pack.transfer) && pack.transfer->use_empty()) {
-          erased.push_back(pack.transfer);
-          pack.transfer->erase();
-        }
-        if (graph::LaunchOp whole = pack.whole;
-            !llvm::is_contained(erased, whole.getOperation()) && whole.use_empty()) {
-          erased.push_back(whole);
-          whole.erase();
-        }
+        erase(pack.transfer);
+        erase(pack.whole);
       }
   }
 
@@ -225,7 +224,7 @@ private:
   SmallVector<graph::KernelOp> parts;
   SmallVector<bool> byRow;
   SmallVector<SmallVector<Pack>> packs; ///< by block
-  SmallVector<Operation *> erased;
+  SmallVector<Operation *> replaced; ///< transfers of which pieces came instead
 };
 
 class SplitProducers : public impl::SplitProducersBase<SplitProducers> {
@@ -247,38 +246,34 @@ public:
     RowBlocks kernels(providers);
     costs = std::make_shared<MachineCosts>(*machine);
     constexpr int64_t kOps = 200'000; // looked at in all: some seconds
-    int64_t trials = std::clamp<int64_t>(kOps / count, 0, maxTrials);
-    std::set<int64_t> tried; // places in the block as it is
+    trials = std::clamp<int64_t>(kOps / count, 0, maxTrials);
     Length end;
-    std::vector<int64_t> exposed = exposedLaunches(end);
-    for (size_t next = 0; next < exposed.size() && trials > 0;) {
-      const int64_t place = exposed[next++];
-      if (!tried.insert(place).second)
-        continue;
-      Length best = end;
-      int64_t bestBlocks = 0;
-      for (int64_t blocks : {int64_t(4), int64_t(16)}) {
-        func::FuncOp backup = main.clone();
-        if (const Length with = split(place, blocks, kernels); isShorter(with, best)) {
-          best = with;
-          bestBlocks = blocks;
-        }
-        --trials;
-        main.erase();
-        getOperation().push_back(backup);
-        main = backup;
-      }
-      if (bestBlocks == 0)
-        continue;
-      explain(place, bestBlocks, end.longest, best.longest);
-      split(place, bestBlocks, kernels);
-      ++numSplit;
-      tried.clear();
-      exposed = exposedLaunches(end);
-      next = 0;
+    for (bool again = true; again && trials > 0;) {
+      again = false;
+      std::vector<int64_t> exposed = exposedLaunches(end);
+      // Several at once first: the devices of a step may be done no earlier before each of them is, and what goes from
+      // device to device flows in pieces only if nobody on its way waits for the whole.
+      std::vector<std::vector<int64_t>> sets{exposed};
+      llvm::sort(sets[0]); // who makes rows is cut before who reads them
+      for (std::vector<int64_t> chains : {chainsOf(exposed), chainsOf({})})
+        if (!llvm::is_contained(sets, chains))
+          sets.push_back(std::move(chains));
+      llvm::erase_if(sets, [](const auto &set) { return set.size() < 2; });
+      Best best{end};
+      for (const std::vector<int64_t> &set : sets)
+        tryBlocks(set, {2, 4, 8, 16}, best, kernels);
+      for (size_t next = 0; best.blocks == 0 && next < exposed.size(); ++next)
+        tryBlocks(exposed[next], {4, 16}, best, kernels);
+      if (best.blocks == 0)
+        break;
+      again = true;
+      explain(best, end.longest);
+      split(best.places, best.blocks, kernels);
+      numSplit += best.places.size();
     }
     removeUnusedKernels();
     costs.reset();
+    forms.clear();
   }
 
 private:
@@ -287,6 +282,27 @@ private:
   struct Length {
     double longest = std::numeric_limits<double>::infinity(), mean = longest;
   };
+
+  /// What made the step shortest.
+  struct Best {
+    Length length;
+    int64_t blocks = 0;
+    std::vector<int64_t> places;
+  };
+  void tryBlocks(ArrayRef<int64_t> places, ArrayRef<int64_t> counts, Best &best, RowBlocks &kernels) {
+    for (int64_t blocks : counts) {
+      if (trials <= 0)
+        return;
+      --trials;
+      func::FuncOp backup = main.clone();
+      const Length with = split(places, blocks, kernels);
+      if (isShorter(with, best.length))
+        best = {with, blocks, places.vec()};
+      main.erase();
+      getOperation().push_back(backup);
+      main = backup;
+    }
+  }
 
   std::vector<Planned> plan() {
     std::vector<Operation *> step = IssueOrder(main, /*leastMemory=*/false).step;
@@ -357,19 +373,74 @@ private:
     }
   }
 
+  /// The launches that get rows from, or give rows to, the launches at `places` (none: any launch) by way of others,
+  /// transfers between them; places in the block, in its order. All of them may be cut alike.
+  std::vector<int64_t> chainsOf(ArrayRef<int64_t> places) {
+    llvm::DenseMap<Operation *, int64_t> placeOf;
+    llvm::EquivalenceClasses<int64_t> chains;
+    llvm::SmallDenseSet<int64_t> longer;
+    for (auto [i, op] : llvm::enumerate(main.getBody().front())) {
+      auto launch = dyn_cast<graph::LaunchOp>(op);
+      if (!launch)
+        continue;
+      const auto place = static_cast<int64_t>(i);
+      placeOf[&op] = place;
+      chains.insert(place);
+      const std::optional<RowForm> &form = formOf(launch);
+      if (!form)
+        continue;
+      for (auto [operand, isByRow] : llvm::zip_equal(launch.getOperands(), form->byRow)) {
+        Operation *def = operand.getDefiningOp();
+        if (def && graph::isTransfer(def))
+          def = def->getOperand(0).getDefiningOp();
+        auto from = dyn_cast_or_null<graph::LaunchOp>(def);
+        if (!isByRow || !from || !placeOf.contains(from) || !formOf(from))
+          continue;
+        chains.unionSets(placeOf[from], place);
+        longer.insert(placeOf[from]);
+        longer.insert(place);
+      }
+    }
+    std::vector<int64_t> all;
+    for (const auto &[op, place] : placeOf)
+      if (places.empty() ? longer.contains(place) : llvm::any_of(places, [&](int64_t p) { return chains.isEquivalent(p, place); }))
+        all.push_back(place);
+    llvm::sort(all);
+    return all;
+  }
+  const std::optional<RowForm> &formOf(graph::LaunchOp launch) {
+    auto [at, isNew] = forms.try_emplace(launch.getKernelAttr().getAttr());
+    if (isNew)
+      at->second = rowFormOf(SymbolTable::lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr()));
+    return at->second;
+  }
+
   graph::LaunchOp launchAt(int64_t place) {
     return dyn_cast<graph::LaunchOp>(*std::next(main.getBody().front().begin(), place));
   }
 
-  /// The length of the step then; infinity if the launch cannot be cut.
-  Length split(int64_t place, int64_t blocks, RowBlocks &kernels) {
-    graph::LaunchOp launch = launchAt(place);
+  /// The length of the step then; infinity if none of the launches can be cut.
+  Length split(ArrayRef<int64_t> places, int64_t blocks, RowBlocks &kernels) {
+    std::vector<graph::LaunchOp> launches;
+    for (int64_t place : places)
+      launches.push_back(launchAt(place));
     const llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(main);
-    Cut cut(launch, blocks, kernels, parameterOnly);
-    if (!cut)
+    std::vector<std::unique_ptr<Cut>> cuts;
+    for (graph::LaunchOp launch : launches) {
+      cuts.push_back(std::make_unique<Cut>(launch, blocks, kernels, parameterOnly));
+      if (*cuts.back())
+        cuts.back()->apply();
+      else
+        cuts.pop_back();
+    }
+    if (cuts.empty())
       return {};
-    cut.apply();
-    cut.clean();
+    llvm::DenseSet<Operation *> gone;
+    for (auto &cut : cuts)
+      cut->clean(gone);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(main.getBody().front())))
+      if (op.use_empty() && (isRowJoin(&op) || isView(&op)))
+        op.erase(); // the pieces go on one by one
     return lengthOf(plan());
   }
 
@@ -388,15 +459,20 @@ private:
     return b.longest - a.longest >= least || b.mean - a.mean >= least / static_cast<double>(costs->devices().size());
   }
 
-  void explain(int64_t place, int64_t blocks, double before, double after) {
+  void explain(const Best &best, double before) {
     if (!decisions)
       return;
-    graph::LaunchOp launch = launchAt(place);
-    const graph::FileLine line = graph::fileLineOf(launch.getLoc());
-    decisions->push_back({"split-producers",
-                          {launch.getKernel().str(), line.file, static_cast<uint32_t>(line.line)},
-                          "in " + std::to_string(blocks) + " blocks of rows, each copied by itself: the step takes " +
-                              runtime::spellSeconds(after) + ", not " + runtime::spellSeconds(before)});
+    for (int64_t place : best.places) {
+      graph::LaunchOp launch = launchAt(place);
+      const graph::FileLine line = graph::fileLineOf(launch.getLoc());
+      std::string text = "in " + std::to_string(best.blocks) + " blocks of rows, each copied by itself";
+      if (best.places.size() > 1)
+        text += ", with " + std::to_string(best.places.size() - 1) + " other launches";
+      decisions->push_back({"split-producers",
+                            {launch.getKernel().str(), line.file, static_cast<uint32_t>(line.line)},
+                            text + ": the step takes " + runtime::spellSeconds(best.length.longest) + ", not " +
+                                runtime::spellSeconds(before)});
+    }
   }
 
   void removeUnusedKernels() {
@@ -411,7 +487,10 @@ private:
   const runtime::MachineModel *machine;
   Decisions *decisions;
   func::FuncOp main;
-  std::shared_ptr<MachineCosts> costs; // of one run
+  int64_t trials = 0;
+  // Of one run.
+  std::shared_ptr<MachineCosts> costs;
+  llvm::DenseMap<Attribute, std::optional<RowForm>> forms; ///< by kernel
 };
 } // namespace
 

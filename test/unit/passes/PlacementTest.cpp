@@ -191,12 +191,32 @@ TEST_F(PlacementTest, CopiesRunBesideWork) {
 }
 
 TEST_F(PlacementTest, TheLongestWayGoesFirst) {
-  // %b is written first, but more depends on %a.
-  parse(launch("%b", 1000, "%x", "gpu0") + launch("%a", 1000, "%x", "gpu0") + launch("%r", 1000000, "%a", "gpu0"),
+  // %b is written first, but the host has a second of work to do after %a.
+  parse(launch("%b", 1000000, "%x", "gpu0") + launch("%a", 1000000, "%x", "gpu0") + launch("%r", 1000000, "%a", "cpu"),
         "%b, %r");
   const MachineModel machine = machineWith(1);
   const auto order = planned(*module, machine, context);
-  EXPECT_EQ(order[1].op->getResult(0).getUsers().begin()->getName().getStringRef(), "tressel.launch");
+  double end = 0;
+  for (const passes::Planned &p : order)
+    end = std::max(end, p.end);
+  EXPECT_NEAR(end, 4.001e-3 + 0.1 + 4.001e-3 + 1, 1e-6);
+}
+
+TEST_F(PlacementTest, TransfersShareTheirLinks) {
+  // x goes to both at once, over one link for both: 8 ms, not 4.
+  parse(launch("%a", 1000000, "%x", "gpu0") + launch("%b", 1000000, "%x", "gpu1"), "%a, %b");
+  MachineModel machine = machineWith(2);
+  for (bool isShared : {false, true}) {
+    if (isShared)
+      for (runtime::RouteModel &route : machine.routes)
+        if (route.from == graph::kHost)
+          route.links = {0};
+    auto copy = OwningOpRef<ModuleOp>(module->clone());
+    const auto order = planned(*copy, machine, context);
+    ASSERT_EQ(order.size(), 6u);
+    EXPECT_NEAR(order[2].begin, isShared ? 8.001e-3 : 4.001e-3, 1e-6);
+    EXPECT_NEAR(order[3].begin, isShared ? 8.001e-3 : 4.001e-3, 1e-6);
+  }
 }
 
 TEST_F(PlacementTest, MemoryHoldsCopiesBack) {
