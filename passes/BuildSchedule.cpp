@@ -98,16 +98,7 @@ private:
   }
   /// The order of the step is that in which its ops are predicted to begin.
   void planDevices(IssueOrder &order) {
-    SmallVector<int64_t> held(costs->devices().size(), 0);
-    for (Operation *op : order.prepare)
-      for (Value result : op->getResults())
-        held[homeIndexOf(result, *costs)] += bytesOf(result.getType());
-    auto pageable = [&](Value value) { return isPageable(main, value); };
-    if (main->hasAttr(kOrderedAttr)) {
-      planned = scheduleInOrder(order.step, *costs, pageable);
-      return;
-    }
-    planned = listSchedule(order.step, *costs, [&](Value value) { return isPageable(main, value); }, held, Effort::Thorough);
+    planned = planStep(main, order, *costs, Effort::Thorough);
     for (auto [op, plan] : llvm::zip_equal(order.step, planned))
       op = plan.op;
   }

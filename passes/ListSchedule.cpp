@@ -455,21 +455,37 @@ private:
   size_t numWalks = 0;
 };
 
-std::vector<Planned> planOf(const Problem &p, const Walk &walk) {
-  std::vector<Planned> plan;
-  for (uint32_t i : walk.order) {
-    plan.push_back(p.tasks[i].planned);
-    plan.back().begin = walk.begin[i], plan.back().end = walk.end[i];
-  }
-  return plan;
-}
 } // namespace
 
 std::vector<Planned> scheduleInOrder(ArrayRef<Operation *> step, MachineCosts &costs,
                                      llvm::function_ref<bool(Value)> isPageable) {
   const SmallVector<int64_t> held(costs.devices().size(), 0);
   const Problem problem(step, costs, isPageable, held);
-  return planOf(problem, Walk(problem, {}, Walk::Kind::InOrder));
+  const Walk walk(problem, {}, Walk::Kind::InOrder);
+  std::vector<Planned> plan;
+  for (auto [task, begin, end] : llvm::zip_equal(problem.tasks, walk.begin, walk.end)) {
+    plan.push_back(task.planned);
+    plan.back().begin = begin, plan.back().end = end;
+  }
+  return plan;
+}
+
+std::vector<Planned> planStep(func::FuncOp main, const IssueOrder &order, MachineCosts &costs, Effort effort) {
+  auto pageable = [&](Value value) { return isPageable(main, value); };
+  if (main->hasAttr(kOrderedAttr))
+    return scheduleInOrder(order.step, costs, pageable);
+  SmallVector<int64_t> held(costs.devices().size(), 0);
+  for (Operation *op : order.prepare)
+    for (Value result : op->getResults())
+      held[homeIndexOf(result, costs)] += bytesOf(result.getType());
+  return listSchedule(order.step, costs, pageable, held, effort);
+}
+
+double lengthOf(ArrayRef<Planned> plan) {
+  double end = 0;
+  for (const Planned &planned : plan)
+    end = std::max(end, planned.end);
+  return end;
 }
 
 std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &costs,

@@ -1,6 +1,7 @@
 // The order of a step over several devices: list scheduling in the time that the machine's model predicts.
 #pragma once
 
+#include "passes/IssueOrder.h"
 #include "passes/MachineCosts.h"
 
 namespace tressel::passes {
@@ -29,9 +30,13 @@ std::vector<Planned> listSchedule(llvm::ArrayRef<mlir::Operation *> step, Machin
                                   llvm::function_ref<bool(mlir::Value)> isPageable, llvm::ArrayRef<int64_t> held,
                                   Effort effort = Effort::Quick);
 
-/// The same for an order that is settled: each engine takes its ops as they come.
+/// The same for an order that is settled, in that order: each engine takes its ops as they come.
 std::vector<Planned> scheduleInOrder(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,
                                      llvm::function_ref<bool(mlir::Value)> isPageable);
+/// One of these, for a placed program with its transfers.
+std::vector<Planned> planStep(mlir::func::FuncOp main, const IssueOrder &order, MachineCosts &costs, Effort effort);
+/// When the last op ends.
+double lengthOf(llvm::ArrayRef<Planned> plan);
 
 /// The device whose engine runs an op, and which of its engines: of a transfer, the accelerator at the end that is not
 /// the host, and between two the one that it comes from.

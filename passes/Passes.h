@@ -32,11 +32,13 @@ std::unique_ptr<mlir::Pass> createFormClusters(Providers providers, Decisions *d
 
 // A machine (null: this host alone) outlives the passes.
 std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *machine);
-std::unique_ptr<mlir::Pass> createPlaceClusters(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
+std::unique_ptr<mlir::Pass> createPlaceClusters(Providers providers, const runtime::MachineModel *machine,
+                                                Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createInsertTransfers(const runtime::MachineModel *machine);
 std::unique_ptr<mlir::Pass> createFitMemory(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createSplitProducers(Providers providers, const runtime::MachineModel *machine,
-                                                 Decisions *decisions = nullptr);
+                                                 Decisions *decisions = nullptr,
+                                                 std::optional<int64_t> maxTrials = {});
 std::unique_ptr<mlir::Pass> createBuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine);
 std::unique_ptr<mlir::Pass> createPlanMemory(const PlanMemoryOptions &options, const runtime::MachineModel *machine);
 

@@ -181,8 +181,9 @@ def PlaceClusters : Pass<"tressel-place-clusters", "mlir::ModuleOp"> {
     annotated. The others go, in the order of how much depends on them, each to where its result is there first by the
     machine's figures: when the device is free, what copies of its operands take that are not there yet, and what its results take
     back to the host where they are the program's. Values of parameters alone are copied ahead of the step. A device whose memory is full
-    takes no more. As this looks at one launch at a time, all on each one device is tried too, and the best of these ways
-    is taken. What a launch would have taken elsewhere is its decision.
+    takes no more. As this looks at one launch at a time, all on each one device, and some of the devices, are tried too. What is best of these ways is
+    decided by what the passes that follow make of it, for programs of up to 2000 launches: with its copies, what leaves the memory and, of the best
+    two and up to 500 launches, blocks of rows (PredictStep.h). What a launch would have taken elsewhere is its decision.
 
     Before and after:
     ```mlir
@@ -191,7 +192,7 @@ def PlaceClusters : Pass<"tressel-place-clusters", "mlir::ModuleOp"> {
     %0 = tressel.launch @matmul_0(%x, %w) {tressel.device = "gpu0"} : (...) -> tensor<4096x4096xf32>
     ```
   }];
-  let constructor = "tressel::passes::createPlaceClusters(nullptr)";
+  let constructor = "tressel::passes::createPlaceClusters({}, nullptr)";
   let statistics = [Statistic<"numPlaced", "placed", "launches on accelerators">];
 }
 
@@ -256,8 +257,9 @@ def SplitProducers : Pass<"tressel-split-producers", "mlir::ModuleOp"> {
     Contract: reassociates (the kernel of a block may sum in another order). Stands between insert-transfers and build-schedule. As long as
     a transfer waits for a whole launch, or a launch for a whole transfer, the first and the last copy of a step hide behind nothing. Such
     a launch on the longest way to the end of the step is cut along the leading dimension of its results, if each of their rows needs the same row of
-    operands, or operands whole, by the ops' loop forms: into 4 or 16 blocks, whichever makes the step shorter by the machine's
-    figures, and only if one does. Each block is a launch of a kernel of its own, which the provider of the whole bids for, and is copied by
+    operands, or operands whole, by the ops' loop forms: into 2 to 16 blocks, whichever makes the step shorter by the machine's
+    figures, and only if one does. All such launches at once are tried first, then the chains of launches that hand on rows to them or from them, then
+    all chains, so that a pipeline's blocks go from device to device on their own. Each block is a launch of a kernel of its own, which the provider of the whole bids for, and is copied by
     itself. The blocks' bytes are those of the whole: `slice` along the first dimension is a view of it, and `concat` has its operands computed in its own
     bytes.
 
@@ -292,8 +294,8 @@ def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
 
     A program that insert-transfers left on several devices gets a stream for each engine of a device, an arena for each
     memory, and one of pinned memory for what the host exchanges with accelerators. Its order is that in which commands begin by the machine's
-    figures, when each engine takes, of what is ready and fits into memory, the command with the longest way to the end,
-    or the first as they were given: whichever plan is shorter (ListSchedule.h). The predicted times, in picoseconds, are the attribute `sched.planned`, until plan-memory has used them.
+    figures, when each engine takes, of what is ready and fits into memory, the command that is most urgent. How urgent commands are is tried in
+    several ways, and the shortest plan is kept (ListSchedule.h). The predicted times, in picoseconds, are the attribute `sched.planned`, until plan-memory has used them.
 
     Before and after:
     ```mlir

@@ -50,7 +50,8 @@ const std::vector<Stage> &stages() {
       // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
       {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
       // Clusters, not single ops, which would be mispriced; outlined, so that equal ones are priced once.
-      {"place-clusters", Contract::Exact, true, [](auto &options) { return createPlaceClusters(options.machine, options.decisions); }},
+      {"place-clusters", Contract::Exact, true,
+       [](auto &options) { return createPlaceClusters(options.providers, options.machine, options.decisions); }},
       // Once it is known who reads what where.
       {"insert-transfers", Contract::Exact, false, [](auto &options) { return createInsertTransfers(options.machine); }},
       // What leaves an accelerator's memory and comes back are transfers too.
@@ -226,7 +227,7 @@ void registerPasses(Providers providers, std::function<const runtime::MachineMod
   registerPass([providers] { return createAssignLayouts(providers); });
   registerPass([providers] { return createFormClusters(providers); });
   registerPass([] { return createOutlineKernels(); });
-  registerPass([machine] { return createPlaceClusters(machine()); });
+  registerPass([providers, machine] { return createPlaceClusters(providers, machine()); });
   registerPass([machine] { return createInsertTransfers(machine()); });
   registerPass([machine] { return createFitMemory(machine()); });
   registerPass([providers, machine] { return createSplitProducers(providers, machine()); });

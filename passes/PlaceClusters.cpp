@@ -1,5 +1,6 @@
 #include "passes/IssueOrder.h"
 #include "passes/MachineCosts.h"
+#include "passes/PredictStep.h"
 #include "passes/Passes.h"
 #include "passes/Util.h"
 
@@ -10,6 +11,7 @@
 
 #include <limits>
 #include <numeric>
+#include <random>
 
 using namespace mlir;
 
@@ -26,6 +28,7 @@ struct Task {
   Operation *op = nullptr;
   SmallVector<uint32_t, 4> reads, writes; ///< values
   unsigned fixed = kFree;                 ///< the device it is annotated with, or the only one that can run it
+  bool isAnnotated = false;
   int64_t bytes = 0;                      ///< of all that it reads and writes
   double rank = 0;                        ///< seconds from its begin to the end of the step, at best, on average
 };
@@ -71,8 +74,9 @@ public:
     return success();
   }
 
-  /// Every task on one of the devices that `allowed` has, unless it is fixed or does not fit there.
-  Plan place(ArrayRef<unsigned> allowed, bool explain) const;
+  /// Every task on one of the devices that `allowed` has, unless it is fixed or does not fit there. `variation`, if not 0:
+  /// finishes count as somewhat later or earlier, each number in its own way.
+  Plan place(ArrayRef<unsigned> allowed, bool explain, unsigned variation = 0) const;
 
   std::vector<Task> tasks;
   MachineCosts costs;
@@ -127,6 +131,7 @@ void Placer::collect(func::FuncOp main) {
       task.writes.push_back(index(result));
       task.bytes += values[task.writes.back()].bytes;
     }
+    task.isAnnotated = graph::deviceOf(op).has_value();
     if (std::optional<runtime::DeviceRef> device = graph::deviceOf(op))
       task.fixed = costs.indexOf(*device).value_or(kHostIndex);
     else if (isa<graph::ControlOpInterface>(op) || facts.hasEffects(op))
@@ -176,8 +181,13 @@ void Placer::rankTasks() {
              [&](uint32_t a, uint32_t b) { return std::pair(-tasks[a].rank, a) < std::pair(-tasks[b].rank, b); });
 }
 
-Plan Placer::place(ArrayRef<unsigned> allowed, bool explain) const {
+Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation) const {
   Plan plan;
+  std::mt19937 random(variation);
+  auto vary = [&](double finish) {
+    constexpr double kSpread = 0.1;
+    return variation ? finish * (1 + kSpread * (static_cast<double>(random()) / 4294967296.0 - 0.5)) : finish;
+  };
   plan.device.assign(tasks.size(), kHostIndex);
   if (explain)
     plan.finish.resize(tasks.size());
@@ -185,17 +195,32 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain) const {
   std::vector<double> there(values.size() * numDevices, kNever);
   std::vector<unsigned> home(values.size(), kHostIndex);
   std::vector<uint32_t> unread(values.size());
-  struct Engines {
+  struct Engine {
     double compute = 0, in = 0, out = 0;
   };
-  std::vector<Engines> engines(numDevices);
+  /// When each is free. Of a link, what it has carried since the begin of the step takes it: as tasks are not placed in
+  /// the order of time, nobody knows with whom a transfer shares it.
+  struct Engines : std::vector<Engine> {
+    explicit Engines(size_t numDevices, size_t numLinks) : std::vector<Engine>(numDevices), links(numLinks, 0) {}
+    std::vector<double> links;
+  };
+  Engines engines(numDevices, costs.numLinks());
+  auto carry = [&](const MachineCosts::Transfer &way, int64_t bytes, double begin, Engines &on) {
+    double end = begin + way.seconds;
+    for (uint32_t link : way.links)
+      if (link < on.links.size()) {
+        on.links[link] += static_cast<double>(bytes) / costs.capacities()[link];
+        end = std::max(end, on.links[link]);
+      }
+    return end;
+  };
   std::vector<int64_t> held(numDevices, 0);
   for (size_t v = 0; v < values.size(); ++v) {
     unread[v] = values[v].readers;
     there[v * numDevices + kHostIndex] = 0; // arguments; what tasks make is set then
   }
   // Copies `v` to device `to`, by way of the host where no route leads there. `commit`: for good.
-  auto copy = [&](uint32_t v, unsigned from, unsigned to, std::vector<Engines> &on, auto &self) -> double {
+  auto copy = [&](uint32_t v, unsigned from, unsigned to, Engines &on, auto &self) -> double {
     const auto leg = costs.transfer(from, to, values[v].bytes, values[v].pageable);
     double begin = there[v * numDevices + from];
     if (!leg) {
@@ -207,18 +232,18 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain) const {
       if (onHost == kNever || !second)
         return kNever;
       double &engine = on[second->engine].in;
-      return engine = std::max(onHost, engine) + second->seconds;
+      return engine = carry(*second, values[v].bytes, std::max(onHost, engine), on);
     }
     double &engine = leg->isIn ? on[leg->engine].in : on[leg->engine].out;
-    return engine = std::max(begin, engine) + leg->seconds;
+    return engine = carry(*leg, values[v].bytes, std::max(begin, engine), on);
   };
-  std::vector<Engines> tried(numDevices);
+  Engines tried(engines);
   SmallVector<std::pair<uint32_t, double>> arrivals, bestArrivals;
   for (uint32_t t : order) {
     const Task &task = tasks[t];
     unsigned best = kFree;
-    double bestFinish = kNever, bestEnd = 0;
-    std::vector<Engines> bestEngines;
+    double bestFinish = kNever, bestEnd = 0, bestVaried = kNever;
+    Engines bestEngines(engines);
     if (explain)
       plan.finish[t].assign(numDevices, kNever);
     for (unsigned d = 0; d < numDevices; ++d) {
@@ -255,12 +280,12 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain) const {
       for (uint32_t v : task.writes)
         if (values[v].isResult && d != kHostIndex)
           if (auto back = costs.transfer(d, kHostIndex, values[v].bytes, values[v].pageable))
-            finish = std::max(finish, tried[d].out = std::max(tried[d].out, end) + back->seconds);
+            finish = std::max(finish, tried[d].out = carry(*back, values[v].bytes, std::max(tried[d].out, end), tried));
       tried[d].compute = end;
       if (explain)
         plan.finish[t][d] = finish;
-      if (may && (best == kFree || finish < bestFinish)) {
-        best = d, bestFinish = finish, bestEnd = end;
+      if (const double varied = vary(finish); may && (best == kFree || varied < bestVaried)) {
+        best = d, bestFinish = finish, bestEnd = end, bestVaried = varied;
         bestArrivals = arrivals;
         bestEngines = tried;
       }
@@ -306,7 +331,8 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain) const {
 
 class PlaceClusters : public impl::PlaceClustersBase<PlaceClusters> {
 public:
-  PlaceClusters(const runtime::MachineModel *machine, Decisions *decisions) : machine(machine), decisions(decisions) {}
+  PlaceClusters(Providers providers, const runtime::MachineModel *machine, Decisions *decisions)
+      : providers(std::move(providers)), machine(machine), decisions(decisions) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> found = findMain(getOperation());
@@ -317,33 +343,98 @@ public:
     Placer placer(*found, *machine);
     if (failed(placer.check()))
       return signalPassFailure();
-    // Earliest finish looks at one op at a time: it never pays for the way to a device where only many ops together
-    // make up for it. So everything in one place is tried as well.
-    std::vector<unsigned> all(placer.numDevices);
-    std::iota(all.begin(), all.end(), 0u);
-    Plan best = placer.place(all, decisions != nullptr);
-    std::string tried = "each op where it finishes first " + runtime::spellSeconds(best.end),
-                chosen = "each op where it finishes first";
-    for (unsigned d : all) {
-      Plan plan = placer.place(d, decisions != nullptr);
-      const std::string name = "all on " + placer.costs.devices()[d]->name;
-      tried += ", " + name + " " + runtime::spellSeconds(plan.end);
-      if (plan.end < best.end) {
-        best = std::move(plan);
-        chosen = name;
-      }
-    }
+    if (placer.tasks.empty())
+      return;
+    std::vector<Candidate> candidates = candidatesOf(placer);
+    const bool isFree = llvm::any_of(placer.tasks, [](const Task &task) { return task.fixed == kFree; });
+    if (isFree)
+      tryOut(placer, candidates);
+    const Candidate &chosen = *llvm::min_element(
+        candidates, [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
+    const Plan &best = chosen.plan;
     for (auto [i, task] : llvm::enumerate(placer.tasks)) {
       if (decisions)
         explain(placer, task, best, i);
       graph::setDevice(task.op, placer.costs.devices()[best.device[i]]->device);
       numPlaced += best.device[i] != kHostIndex;
     }
-    if (decisions && !placer.tasks.empty())
-      decisions->push_back({"place-clusters", {"the program", "", 0}, chosen + "; predicted: " + tried});
+    if (decisions && isFree) {
+      std::string text = chosen.name + "; predicted: ";
+      for (const Candidate &each : candidates)
+        text += (&each == &candidates[0] ? "" : ", ") + each.name + " " +
+                (each.seconds < kNever ? runtime::spellSeconds(each.seconds) : "does not fit");
+      decisions->push_back({"place-clusters", {"the program", "", 0}, text});
+    }
   }
 
 private:
+  struct Candidate {
+    std::string name;
+    Plan plan;
+    double seconds = 0; ///< of the step, as far as it is known
+  };
+
+  /// Earliest finish looks at one op at a time: it never pays for the way to a device where only many ops together
+  /// make up for it, and takes devices that are in each other's way. So everything in one place is a candidate too, and
+  /// so are some of the devices.
+  std::vector<Candidate> candidatesOf(const Placer &placer) const {
+    std::vector<Candidate> candidates;
+    auto add = [&](std::string name, ArrayRef<unsigned> devices, unsigned variation = 0) {
+      Candidate next{std::move(name), placer.place(devices, decisions != nullptr, variation)};
+      next.seconds = next.plan.end;
+      for (const Candidate &other : candidates)
+        if (other.plan.device == next.plan.device && devices.size() > 1)
+          return;
+      candidates.push_back(std::move(next));
+    };
+    std::vector<unsigned> all(placer.numDevices);
+    std::iota(all.begin(), all.end(), 0u);
+    add("each op where it finishes first", all);
+    for (unsigned d : all)
+      add("all on " + placer.costs.devices()[d]->name, d);
+    constexpr size_t kMany = 5000; // tasks: more candidates take seconds
+    if (placer.tasks.size() > kMany)
+      return candidates;
+    for (size_t first : {0, 1})
+      for (size_t count = 2; first + count <= all.size(); ++count)
+        if (count < all.size()) {
+          const ArrayRef some = ArrayRef(all).slice(first, count);
+          std::string names;
+          for (unsigned d : some)
+            names += (names.empty() ? "" : d == some.back() ? " and " : ", ") + placer.costs.devices()[d]->name;
+          add("each on one of " + names, some);
+        }
+    constexpr size_t kSome = 500; // tasks
+    constexpr unsigned kVariations = 8;
+    for (unsigned v = 1; v <= kVariations && placer.tasks.size() <= kSome; ++v)
+      add("variation " + std::to_string(v) + " of the first", all, v);
+    return candidates;
+  }
+
+  /// What the passes that follow make of the candidates: they know when values are copied and by whom links are shared,
+  /// what has to leave a memory, and, of the best two, which launches are cut into rows.
+  void tryOut(const Placer &placer, std::vector<Candidate> &candidates) {
+    constexpr size_t kAll = 2000, kRows = 500, kBest = 2; // tasks, tasks, candidates
+    if (placer.tasks.size() > kAll || candidates.size() < 2)
+      return;
+    auto secondsOf = [&](const Candidate &candidate, bool inRows) {
+      for (auto [task, device] : llvm::zip_equal(placer.tasks, candidate.plan.device))
+        graph::setDevice(task.op, placer.costs.devices()[device]->device);
+      return predictedStep(getOperation(), *machine, inRows ? &providers : nullptr);
+    };
+    for (Candidate &candidate : candidates)
+      candidate.seconds = secondsOf(candidate, /*inRows=*/false);
+    if (placer.tasks.size() > kRows)
+      return;
+    std::vector<std::pair<double, size_t>> order;
+    for (auto [i, candidate] : llvm::enumerate(candidates))
+      if (candidate.seconds < kNever)
+        order.push_back({candidate.seconds, i});
+    llvm::sort(order);
+    for (auto [seconds, i] : ArrayRef(order).take_front(kBest))
+      candidates[i].seconds = std::min(seconds, secondsOf(candidates[i], /*inRows=*/true));
+  }
+
   void explain(const Placer &placer, const Task &task, const Plan &plan, size_t i) {
     const graph::FileLine line = graph::fileLineOf(task.op->getLoc());
     std::string name = task.op->getName().stripDialect().str();
@@ -351,7 +442,7 @@ private:
       name = launch.getKernel().str();
     const unsigned device = plan.device[i];
     std::string text = placer.costs.devices()[device]->name;
-    if (graph::deviceOf(task.op)) {
+    if (task.isAnnotated) {
       text += ", as annotated";
     } else if (task.fixed != kFree) {
       text += isa<graph::ControlOpInterface>(task.op) ? ": control flow stays there unless it is annotated"
@@ -366,13 +457,15 @@ private:
     decisions->push_back({"place-clusters", {name, line.file, static_cast<uint32_t>(line.line)}, text});
   }
 
+  Providers providers;
   const runtime::MachineModel *machine;
   Decisions *decisions;
 };
 } // namespace
 
-std::unique_ptr<Pass> createPlaceClusters(const runtime::MachineModel *machine, Decisions *decisions) {
-  return std::make_unique<PlaceClusters>(machine, decisions);
+std::unique_ptr<Pass> createPlaceClusters(Providers providers, const runtime::MachineModel *machine,
+                                          Decisions *decisions) {
+  return std::make_unique<PlaceClusters>(std::move(providers), machine, decisions);
 }
 
 } // namespace tressel::passes

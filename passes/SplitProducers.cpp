@@ -229,8 +229,12 @@ private:
 
 class SplitProducers : public impl::SplitProducersBase<SplitProducers> {
 public:
-  SplitProducers(Providers providers, const runtime::MachineModel *machine, Decisions *decisions)
-      : providers(std::move(providers)), machine(machine), decisions(decisions) {}
+  SplitProducers(Providers providers, const runtime::MachineModel *machine, Decisions *decisions,
+                 std::optional<int64_t> most)
+      : providers(std::move(providers)), machine(machine), decisions(decisions) {
+    if (most)
+      maxTrials = *most;
+  }
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> found = findMain(getOperation());
@@ -305,10 +309,7 @@ private:
   }
 
   std::vector<Planned> plan() {
-    std::vector<Operation *> step = IssueOrder(main, /*leastMemory=*/false).step;
-    return listSchedule(
-        step, *costs, [&](Value value) { return isPageable(main, value); },
-        SmallVector<int64_t>(costs->devices().size(), 0));
+    return planStep(main, IssueOrder(main, /*leastMemory=*/false), *costs, Effort::Quick);
   }
 
   /// The launches whose beginning or end a transfer waits for, or that wait for one, on the way that is longest, by
@@ -467,7 +468,7 @@ private:
       const graph::FileLine line = graph::fileLineOf(launch.getLoc());
       std::string text = "in " + std::to_string(best.blocks) + " blocks of rows, each copied by itself";
       if (best.places.size() > 1)
-        text += ", with " + std::to_string(best.places.size() - 1) + " other launches";
+        text += ", with " + std::to_string(best.places.size() - 1) + " other" + (best.places.size() > 2 ? " launches" : " launch");
       decisions->push_back({"split-producers",
                             {launch.getKernel().str(), line.file, static_cast<uint32_t>(line.line)},
                             text + ": the step takes " + runtime::spellSeconds(best.length.longest) + ", not " +
@@ -495,8 +496,8 @@ private:
 } // namespace
 
 std::unique_ptr<Pass> createSplitProducers(Providers providers, const runtime::MachineModel *machine,
-                                           Decisions *decisions) {
-  return std::make_unique<SplitProducers>(std::move(providers), machine, decisions);
+                                           Decisions *decisions, std::optional<int64_t> maxTrials) {
+  return std::make_unique<SplitProducers>(std::move(providers), machine, decisions, maxTrials);
 }
 
 } // namespace tressel::passes

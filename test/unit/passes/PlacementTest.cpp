@@ -11,6 +11,7 @@
 #include "passes/Util.h"
 #include "tressel/runtime/MachineModel.h"
 #include <gtest/gtest.h>
+#include <set>
 
 using namespace mlir;
 using namespace tressel;
@@ -82,7 +83,7 @@ protected:
   }
   bool place(const MachineModel &machine) {
     PassManager pm(&context);
-    pm.addPass(passes::createPlaceClusters(&machine, &decisions));
+    pm.addPass(passes::createPlaceClusters({}, &machine, &decisions));
     return succeeded(pm.run(*module));
   }
   /// The devices of the launches in program order: "cpu gpu0".
@@ -217,6 +218,37 @@ TEST_F(PlacementTest, TransfersShareTheirLinks) {
     EXPECT_NEAR(order[2].begin, isShared ? 8.001e-3 : 4.001e-3, 1e-6);
     EXPECT_NEAR(order[3].begin, isShared ? 8.001e-3 : 4.001e-3, 1e-6);
   }
+}
+
+TEST_F(PlacementTest, DevicesBehindOneLinkAreNoFasterThanOne) {
+  // Four chains of ten, 0.1 ms each on an accelerator. With a link each, x is on four of them after 4 ms; with one for
+  // all after 16.
+  std::string body;
+  for (int chain = 0; chain < 4; ++chain)
+    for (int i = 0; i < 10; ++i) {
+      const std::string name = "%v" + std::to_string(chain) + "_";
+      body += launch(name + std::to_string(i), 1000, i ? name + std::to_string(i - 1) : "%x");
+    }
+  for (bool isShared : {false, true}) {
+    parse(body, "%v0_9, %v1_9, %v2_9, %v3_9");
+    MachineModel machine = machineWith(4);
+    if (isShared)
+      for (runtime::RouteModel &route : machine.routes)
+        route.links = {route.from == graph::kHost ? 0u : 1u};
+    ASSERT_TRUE(place(machine)) << messages;
+    std::set<std::string> used;
+    module->walk([&](graph::LaunchOp op) { used.insert(runtime::nameOf(graph::deviceOf(op).value_or(graph::kHost))); });
+    EXPECT_EQ(used.size(), isShared ? 1u : 4u) << devices();
+  }
+}
+
+TEST_F(PlacementTest, NothingIsChosenWhereAllIsAnnotated) {
+  parse(launch("%a", 1000, "%x", "gpu0") + launch("%r", 1000, "%a", "cpu"));
+  const MachineModel machine = machineWith(1);
+  ASSERT_TRUE(place(machine)) << messages;
+  ASSERT_EQ(decisions.size(), 2u);
+  EXPECT_EQ(decisions[0].text, "gpu0, as annotated");
+  EXPECT_EQ(decisions[1].text, "cpu, as annotated");
 }
 
 TEST_F(PlacementTest, MemoryHoldsCopiesBack) {
