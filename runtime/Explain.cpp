@@ -34,6 +34,26 @@ std::string lineOf(const Location &l) {
   return timeline::clean(file.empty() ? l.op : concat(l.op.empty() ? "" : l.op + " ", "(", file, ":", l.line, ")"));
 }
 
+/// What a copy from one device to another waits for: the slowest part of its way.
+std::string wayOf(const Schedule &s, const MachineModel &machine, const Command &c) {
+  const Operand *operands = s.step.operands.data() + c.firstOperand;
+  const Home from = homeOf(s, s.buffers[operands[0].buffer]), to = homeOf(s, s.buffers[operands[1].buffer]);
+  const RouteModel *route = from.device == to.device ? nullptr : machine.route(from.device, to.device);
+  if (!route)
+    return "";
+  double rate = std::min(machine.find(from.device)->bytesPerSecond, machine.find(to.device)->bytesPerSecond);
+  std::string slowest;
+  for (uint32_t link : route->links)
+    if (machine.links[link].bytesPerSecond < rate) {
+      rate = machine.links[link].bytesPerSecond;
+      slowest = machine.links[link].name;
+    }
+  const bool pageable = from.memory == MemoryKind::Host || to.memory == MemoryKind::Host;
+  if (pageable && route->pageableBytesPerSecond > 0 && route->pageableBytesPerSecond < rate)
+    return ", of pageable memory";
+  return slowest.empty() ? "" : " over " + slowest;
+}
+
 /// What a span's time went into.
 std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeline &t, const Span &span) {
   const Resource &resource = t.resources[span.resource];
@@ -57,7 +77,7 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
                   resource.kind == StreamKind::CopyIn    ? " to "
                   : resource.kind == StreamKind::CopyOut ? " from "
                                                          : " within ",
-                  device.name);
+                  device.name, wayOf(s, machine, c));
   case SpanKind::Fill:
     return "memory" + of;
   case SpanKind::Control:
@@ -76,6 +96,10 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
   Explanation e;
   e.timeline = simulate(s, machine);
   e.timeline.kind = TimelineKind::Planned; // what is told ahead; simulated is what the log of a run says
+  const std::vector<Picoseconds> linkTime = linkTimes(s, machine);
+  for (size_t i = 0; i < linkTime.size(); ++i)
+    if (linkTime[i] > 0)
+      e.links.push_back({machine.links[i].name, linkTime[i]});
   e.peakBytes = s.peakBytes;
   e.peakLowerBoundBytes = s.peakLowerBoundBytes;
   e.decisions = std::move(decisions);
@@ -129,12 +153,25 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
       m.devices[i].commandSeconds /= 2;
     });
   }
-  if (!machine.links.empty())
+  if (e.links.size() > 1)
     remedy("links twice as fast", [](MachineModel &m) {
       for (LinkModel &link : m.links)
         link.bytesPerSecond *= 2;
       for (RouteModel &route : m.routes)
         route.pageableBytesPerSecond *= 2;
+    });
+  constexpr size_t kLinks = 16; // tried one by one: the fullest
+  std::vector<size_t> fullest;
+  for (size_t i = 0; i < linkTime.size(); ++i)
+    if (linkTime[i] > 0)
+      fullest.push_back(i);
+  std::ranges::sort(fullest, {}, [&](size_t i) { return std::pair(-linkTime[i], i); });
+  for (size_t i : std::span(fullest).first(std::min(kLinks, fullest.size())))
+    remedy(concat("link ", machine.links[i].name, " twice as fast"), [&](MachineModel &m) { m.links[i].bytesPerSecond *= 2; });
+  if (std::ranges::any_of(machine.routes, [](const RouteModel &route) { return route.pageableBytesPerSecond > 0; }))
+    remedy("inputs and outputs in pinned memory", [](MachineModel &m) {
+      for (RouteModel &route : m.routes)
+        route.pageableBytesPerSecond = 0;
     });
   std::ranges::sort(e.remedies, {}, [](const Remedy &r) { return std::pair(r.step, r.name); });
   return e;
@@ -173,12 +210,14 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   };
   heading("resources, and how long they are busy");
   for (const Resource &r : t.resources)
-    out += concat("  ", padded(timeline::clean(r.name), 12), right(timeline::timeText(r.busy), 9), "  ", share(r.busy),
+    out += concat("  ", padded(timeline::clean(r.name), e.links.empty() ? 12 : 16), right(timeline::timeText(r.busy), 9), "  ", share(r.busy),
                   "\n");
+  for (const Explanation::Link &link : e.links)
+    out += concat("  ", padded("link " + timeline::clean(link.name), 16), right(timeline::timeText(link.busy), 9), "  ", share(link.busy), "\n");
   if (!e.limits.empty())
     heading("what bounds the step (time on the critical path)");
   for (size_t i = 0; i < std::min(most, e.limits.size()); ++i)
-    out += concat("  ", padded(e.limits[i].name, 28), right(timeline::timeText(e.limits[i].time), 9), "  ",
+    out += concat("  ", padded(e.limits[i].name, 36), right(timeline::timeText(e.limits[i].time), 9), "  ",
                   share(e.limits[i].time), "\n");
   if (!e.remedies.empty())
     heading("what would help");
@@ -223,6 +262,8 @@ std::string explainJson(const Schedule &s, const Explanation &e) {
     file[list] = json::array();
   for (const Resource &r : t.resources)
     file["resources"].push_back({{"name", r.name}, {"busy_seconds", seconds(r.busy)}});
+  for (const Explanation::Link &link : e.links)
+    file["resources"].push_back({{"name", "link " + link.name}, {"busy_seconds", seconds(link.busy)}});
   for (uint32_t k : t.criticalPath) {
     const Span &span = t.spans[k];
     const Location &l = s.locations[span.loc];

@@ -66,6 +66,23 @@ public:
     return timeline;
   }
 
+  std::vector<Picoseconds> linkTimes() {
+    std::vector<double> carried(machine.links.size(), 0);
+    for (size_t i = 0; i < s.step.commands.size(); ++i) {
+      const CommandKind kind = s.step.commands[i].kind;
+      if (kind != CommandKind::Copy && kind != CommandKind::Collective)
+        continue;
+      const Work work = workOf(s.step, i);
+      for (uint32_t link : work.links)
+        if (link < carried.size())
+          carried[link] += work.bytes * static_cast<double>(work.steps);
+    }
+    std::vector<Picoseconds> times;
+    for (size_t link = 0; link < carried.size(); ++link)
+      times.push_back(picoseconds(carried[link] / machine.links[link].bytesPerSecond));
+    return times;
+  }
+
 private:
   //--- Costs --------------------------------------------------------------------------------------------------------
   size_t deviceIndex(DeviceRef ref) const { return static_cast<size_t>(&deviceOf(ref) - machine.devices.data()); }
@@ -502,6 +519,12 @@ private:
     for (size_t link = 0; link < capacity.size(); ++link)
       timeline.lowerBound =
           std::max(timeline.lowerBound, static_cast<Picoseconds>(carried[link] / capacity[link] * 1e12));
+    // The sums above round each command up, the clock its end.
+    Picoseconds last = 0;
+    for (Picoseconds each : end)
+      last = std::max(last, each);
+    if (timeline.lowerBound - last <= n)
+      timeline.lowerBound = std::min(timeline.lowerBound, last);
     for (uint32_t i = 0; i < n; ++i) {
       Span span = spanOf(s, i);
       span.resource = engineOf[i];
@@ -545,6 +568,11 @@ private:
 
 Timeline simulate(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options) {
   return Simulator(schedule, machine, options).run();
+}
+
+std::vector<Picoseconds> linkTimes(const Schedule &schedule, const MachineModel &machine) {
+  const SimulateOptions options;
+  return Simulator(schedule, machine, options).linkTimes();
 }
 
 } // namespace tressel::runtime

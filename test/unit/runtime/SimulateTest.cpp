@@ -126,6 +126,10 @@ TEST_F(Simulation, TransfersShareALinkFairly) {
   EXPECT_EQ(ns(of(t, 1).end), 80);
   EXPECT_EQ(ns(of(t, 0).end), 140);
   EXPECT_EQ(ns(t.lowerBound), 140); // the link's bytes
+  const std::vector<Picoseconds> links = linkTimes(b.s, m);
+  ASSERT_EQ(links.size(), m.links.size());
+  EXPECT_EQ(ns(links[1]), 140);
+  EXPECT_EQ(links[0] + links[2] + links[3], 0);
 }
 
 /// What one transfer cannot use, since it is slower elsewhere, the other one can.

@@ -11,8 +11,8 @@
 
 namespace tressel::runtime {
 
-/// Time on the critical path that one limit takes: "arithmetic of cpu", "memory of gpu0", "commands of gpu0", "link
-/// pcie0.up".
+/// Time on the critical path that one limit takes: "arithmetic of cpu", "memory of gpu0", "copies to gpu0 over
+/// pcie0.down".
 struct Limit {
   std::string name;
   Picoseconds time = 0;
@@ -25,6 +25,11 @@ struct Remedy {
 
 struct Explanation {
   Timeline timeline;
+  struct Link {
+    std::string name;
+    Picoseconds busy = 0; ///< at its full rate
+  };
+  std::vector<Link> links; ///< those that carry something, in the machine's order
   /// (T_c + T_m - T) / min(T_c, T_m): T the step, T_c with transfers taking no time, T_m with computation taking none.
   /// Raw: anomalies of scheduling may put it below 0 or above 1. Nothing where there is no transfer, or no computation.
   std::optional<double> overlap;
@@ -40,7 +45,7 @@ Explanation explain(const Schedule &schedule, const MachineModel &machine, Decis
 /// For people; `most` lines of each list.
 std::string explainText(const Schedule &schedule, const Explanation &explanation, size_t most = 12);
 /// One object: "schema": 1, "program", "machine", "step_seconds", "lower_bound_seconds", "overlap" (null where there is
-/// none), "peak_bytes", "peak_lower_bound_bytes", "resources" [{"name", "busy_seconds"}], "critical_path" [{"name",
+/// none), "peak_bytes", "peak_lower_bound_bytes", "resources" [{"name", "busy_seconds"}] (engines, then "link NAME"), "critical_path" [{"name",
 /// "op", "file", "line", "resource", "begin_seconds", "seconds"}], "limits" [{"name", "seconds"}], "remedies" [{"name",
 /// "step_seconds"}], "decisions" [{"pass", "op", "file", "line", "text"}].
 std::string explainJson(const Schedule &schedule, const Explanation &explanation);

@@ -33,4 +33,8 @@ struct SimulateOptions {
 /// device that the schedule uses, a route, or the memory for its arenas (with the bytes).
 Timeline simulate(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options = {});
 
+/// How long each link of the machine, at its full rate, takes for all that the step's copies and collectives send
+/// through it; those of bodies are not counted. With the same errors.
+std::vector<Picoseconds> linkTimes(const Schedule &schedule, const MachineModel &machine);
+
 } // namespace tressel::runtime
