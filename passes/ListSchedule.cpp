@@ -49,6 +49,8 @@ std::pair<unsigned, Engine> engineOf(Operation *work, const MachineCosts &costs)
   if (!graph::isTransfer(work))
     return {device, Engine::Compute};
   const unsigned from = homeIndexOf(baseOf(work->getOperand(0)), costs);
+  if (from == device)
+    return {device, Engine::Compute};
   return from == 0 ? std::pair(device, Engine::In) : std::pair(from, Engine::Out);
 }
 
@@ -124,8 +126,10 @@ Problem::Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function
       const Value from = baseOf(op->getOperand(0));
       const unsigned home = homeIndexOf(from, costs);
       task.bytes = bytesOf(op->getResult(0).getType());
-      task.way = costs.transfer(home, device, task.bytes, isPageable(home == 0 ? from : op->getResult(0)));
-      task.seconds = task.way ? task.way->seconds : 0;
+      if (home == device)
+        task.seconds = costs.copySeconds(device, task.bytes);
+      else if ((task.way = costs.transfer(home, device, task.bytes, isPageable(home == 0 ? from : op->getResult(0)))))
+        task.seconds = task.way->seconds;
     } else {
       task.seconds = task.isJoin ? 0 : costs.seconds(op, device);
       if (facts.hasEffects(op)) {

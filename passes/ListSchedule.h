@@ -39,7 +39,7 @@ std::vector<Planned> planStep(mlir::func::FuncOp main, const IssueOrder &order, 
 double lengthOf(llvm::ArrayRef<Planned> plan);
 
 /// The device whose engine runs an op, and which of its engines: of a transfer, the accelerator at the end that is not
-/// the host, and between two the one that it comes from.
+/// the host, and between two the one that it comes from; within one memory, that which computes.
 std::pair<unsigned, Engine> engineOf(mlir::Operation *work, const MachineCosts &costs);
 /// Whether a value of the host lies in the caller's memory, which is not promised to be pinned.
 bool isPageable(mlir::func::FuncOp main, mlir::Value value);

@@ -30,6 +30,10 @@ public:
   };
   /// Nothing where no route leads there.
   std::optional<Transfer> transfer(unsigned from, unsigned to, int64_t bytes, bool pageable) const;
+  /// Of a copy within one memory, which reads and writes it.
+  double copySeconds(unsigned device, int64_t bytes) const {
+    return all[device]->commandSeconds + 2 * static_cast<double>(bytes) / all[device]->bytesPerSecond;
+  }
   /// What all transfers at one time share, in bytes per second: links, then the memories of `devices`.
   llvm::ArrayRef<double> capacities() const { return capacity; }
   size_t numLinks() const { return capacity.size() - all.size(); }

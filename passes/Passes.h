@@ -35,6 +35,7 @@ std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *ma
 std::unique_ptr<mlir::Pass> createPlaceClusters(Providers providers, const runtime::MachineModel *machine,
                                                 Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createInsertTransfers(const runtime::MachineModel *machine);
+std::unique_ptr<mlir::Pass> createStageCopies(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createFitMemory(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createSplitProducers(Providers providers, const runtime::MachineModel *machine,
                                                  Decisions *decisions = nullptr,

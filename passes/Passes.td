@@ -220,6 +220,27 @@ def InsertTransfers : Pass<"tressel-insert-transfers", "mlir::ModuleOp"> {
   let statistics = [Statistic<"numTransfers", "transfers", "copies between devices">];
 }
 
+def StageCopies : Pass<"tressel-stage-copies", "mlir::ModuleOp"> {
+  let summary = "send copies of memory that is not pinned by way of memory that is";
+  let description = [{
+    Contract: exact. Stands after insert-transfers. An accelerator's engine copies pinned memory at the full rate of the links, other memory, which a
+    driver sends in small pieces, far slower. Where a copy on the host into pinned memory (or out of it) and the transfer together take less by the
+    machine's figures, such transfers are given one: all of them, those to accelerators, or those from them, whichever makes the step shortest, and only if one does. The
+    copies on the host are made once for all who read them, and are cut into rows with the transfers.
+
+    Before and after:
+    ```mlir
+    %0 = tressel.to %x {device = "gpu0"} : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+    // ----
+    %0 = tressel.to %x {device = "cpu"} : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+    %1 = tressel.to %0 {device = "gpu0"} : (tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createStageCopies(nullptr)";
+  let options = [Option<"leastGain", "least-gain", "double", "0.01", "share of the step that it must save">];
+  let statistics = [Statistic<"numStaged", "staged", "transfers that go by way of pinned memory">];
+}
+
 def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
   let summary = "copy values out of an accelerator's memory and back where not all fit";
   let description = [{

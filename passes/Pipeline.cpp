@@ -54,6 +54,9 @@ const std::vector<Stage> &stages() {
        [](auto &options) { return createPlaceClusters(options.providers, options.machine, options.decisions); }},
       // Once it is known who reads what where.
       {"insert-transfers", Contract::Exact, false, [](auto &options) { return createInsertTransfers(options.machine); }},
+      // Once transfers can be seen; before rows, which are staged one by one.
+      {"stage-copies", Contract::Exact, true,
+       [](auto &options) { return createStageCopies(options.machine, options.decisions); }},
       // What leaves an accelerator's memory and comes back are transfers too.
       {"fit-memory", Contract::Exact, true, [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
       // Once transfers can be seen; before the order, which it asks for what waits for them.
@@ -229,6 +232,7 @@ void registerPasses(Providers providers, std::function<const runtime::MachineMod
   registerPass([] { return createOutlineKernels(); });
   registerPass([providers, machine] { return createPlaceClusters(providers, machine()); });
   registerPass([machine] { return createInsertTransfers(machine()); });
+  registerPass([machine] { return createStageCopies(machine()); });
   registerPass([machine] { return createFitMemory(machine()); });
   registerPass([providers, machine] { return createSplitProducers(providers, machine()); });
   registerPass([machine] { return createBuildSchedule(BuildScheduleOptions(), machine()); });

@@ -16,6 +16,7 @@ double predictedStep(ModuleOp module, const runtime::MachineModel &machine, cons
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
   pm.addPass(createInsertTransfers(&machine));
+  pm.addPass(createStageCopies(&machine));
   pm.addPass(createFitMemory(&machine));
   if (rows) {
     constexpr int64_t kTrials = 12;

@@ -77,7 +77,7 @@ public:
         list.push_back(result);
     }
     for (auto [whole, pieces] : llvm::zip_equal(launch.getResults(), results))
-      replace(whole, pieces);
+      replace(whole, pieces, launch);
     launch.erase();
   }
 
@@ -138,24 +138,23 @@ private:
   }
 
   /// The value's rows as the launch is cut. What comes from elsewhere comes in these pieces.
-  SmallVector<Value> rowsOf(Value value) {
+  SmallVector<Value> rowsOf(Value value) { return rowsOf(value, launch); }
+  SmallVector<Value> rowsOf(Value value, Operation *reader) {
     Operation *def = value.getDefiningOp();
     if (def && isRowJoin(def) && isCutAlike(def))
       return SmallVector<Value>(def->getOperands());
-    OpBuilder b(value.getContext());
-    if (def && graph::isTransfer(def) && !parameterOnly.contains(def->getOperand(0))) {
-      SmallVector<Value> pieces = slices(def->getOperand(0), def);
-      b.setInsertionPoint(def);
-      for (Value &piece : pieces)
-        piece = graph::createTransfer(b, def->getLoc(), piece, graph::destinationOf(def));
-      if (!def->hasOneUse()) {
-        Value whole = join(b, pieces, def);
-        def->getResult(0).replaceAllUsesExcept(whole, launch);
-      }
-      replaced.push_back(def);
-      return pieces;
+    if (!def || !graph::isTransfer(def) || parameterOnly.contains(def->getOperand(0)))
+      return slices(value, reader);
+    SmallVector<Value> pieces = rowsOf(def->getOperand(0), def); // which may have come from elsewhere itself
+    OpBuilder b(def);
+    for (Value &piece : pieces)
+      piece = graph::createTransfer(b, def->getLoc(), piece, graph::destinationOf(def));
+    if (!def->hasOneUse()) {
+      Value whole = join(b, pieces, def);
+      def->getResult(0).replaceAllUsesExcept(whole, reader);
     }
-    return slices(value, launch);
+    replaced.push_back(def);
+    return pieces;
   }
   bool isCutAlike(Operation *join) const {
     return join->getNumOperands() == rows.size() &&
@@ -176,24 +175,24 @@ private:
     }
     return pieces;
   }
-  /// The pieces instead of the whole: where it is copied, copied one by one.
-  void replace(Value whole, ArrayRef<Value> pieces) {
+  /// The pieces instead of the whole, which `maker` made: where it is copied, copied one by one.
+  void replace(Value whole, ArrayRef<Value> pieces, Operation *maker) {
     Value joined;
     for (OpOperand &use : llvm::make_early_inc_range(whole.getUses())) {
       Operation *user = use.getOwner();
-      OpBuilder b(user);
       if (!graph::isTransfer(user)) {
         if (!joined) {
-          OpBuilder after(launch);
-          joined = join(after, pieces, launch);
+          OpBuilder after(maker);
+          joined = join(after, pieces, maker);
         }
         use.set(joined);
         continue;
       }
+      OpBuilder b(user);
       SmallVector<Value> copies;
       for (Value piece : pieces)
         copies.push_back(graph::createTransfer(b, user->getLoc(), piece, graph::destinationOf(user)));
-      user->getResult(0).replaceAllUsesWith(join(b, copies, user));
+      replace(user->getResult(0), copies, user);
       user->erase();
     }
   }
@@ -207,7 +206,7 @@ public:
         op->erase();
       }
     };
-    for (Operation *op : replaced)
+    for (Operation *op : llvm::reverse(replaced)) // what a copy came from after it
       erase(op);
     for (ArrayRef<Pack> list : packs)
       for (const Pack &pack : list) {

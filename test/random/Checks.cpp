@@ -85,6 +85,9 @@ Check runsOnDevices() {
     if (seed % 3 == 0) // copies take long, but begin at once: it pays to cut what waits for them
       for (runtime::LinkModel &link : model.links)
         link.bytesPerSecond = 1e6, link.latencySeconds = 1e-12;
+    if (seed % 6 == 0) // and longer still without pinned memory: it pays to copy into it first
+      for (runtime::RouteModel &route : model.routes)
+        route.pageableBytesPerSecond = 1e5;
     placeAtRandom(module, seed, 2);
     auto executable = executableOf(module, {.machine = &model, .quickCode = true});
     auto machine = runtime::SimulatedMachine::create(
