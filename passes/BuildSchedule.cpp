@@ -290,7 +290,8 @@ private:
         Value base = baseOf(ret->getOperand(i));
         Operation *op = base.getDefiningOp();
         if (scope.isState[i] != states || !op || op->getBlock() != scope.block || !isWork(op) ||
-            prepared.contains(base) || direct.contains(base) || isPartOfJoin(base) || (states && isRowJoin(op)) ||
+            prepared.contains(base) || direct.contains(base) || isPartOfJoin(base) ||
+            bytesOf(base.getType()) != bytesOf(ret->getOperand(i).getType()) || // some of its rows (states && isRowJoin(op)) ||
             (states && !mayWriteEarly(scope, scope.destinations[i], cast<OpResult>(base), order)))
           continue;
         direct[base] = i;

@@ -1,4 +1,5 @@
 #include "passes/ClusterGraph.h"
+#include "passes/IssueOrder.h"
 #include "passes/Passes.h"
 #include "passes/Util.h"
 
@@ -60,6 +61,11 @@ public:
         generated = provider;
   }
 
+  bool isParameterOnly(Value value) const { return parameterOnly.contains(value); }
+  void noteCluster(Operation *cluster) {
+    if (llvm::all_of(cluster->getOperands(), [&](Value v) { return parameterOnly.contains(v); }))
+      parameterOnly.insert(cluster->result_begin(), cluster->result_end());
+  }
   /// A clone is made of the same values.
   void noteClone(Operation *original, Operation *clone) {
     for (auto [from, to] : llvm::zip(original->getResults(), clone->getResults()))
@@ -354,9 +360,47 @@ private:
       ops.front()->erase();
       return;
     }
+    if (ops.size() == 1 && (isRowView(ops.front()) || canJoinRows(ops.front()))) {
+      if (isView(ops.front()))
+        ops.front()->removeAttr(graph::kDeviceAttr); // wherever its operand is
+      ops.front()->moveBefore(terminator);
+      return;
+    }
     emitCluster(terminator, ops, found->second, places.lookup(g));
     ++numClusters;
     numJoined += ops.size() > 1 ? ops.size() : 0;
+  }
+
+  /// Rows that nobody fused with what reads them need not be copied: they are a part of the operand's bytes. That has to
+  /// begin where a buffer may, and must not keep much alive for little.
+  static bool isRowView(Operation *op) {
+    constexpr int64_t kAlignment = 64, kShare = 4;
+    if (!firstRowOf(op))
+      return false;
+    const Value base = baseOf(op->getResult(0));
+    return offsetInBase(op->getResult(0)) % kAlignment == 0 &&
+           (isa<BlockArgument>(base) || kShare * bytesOf(op->getResult(0).getType()) >= bytesOf(base.getType()));
+  }
+
+  /// Rows of launches that nobody fused with what reads them all are computed where they belong in the whole, if each of
+  /// them is free to: it has no other place, and what it is made of does not stay from call to call.
+  bool canJoinRows(Operation *op) const {
+    constexpr int64_t kAlignment = 64;
+    if (!isRowJoin(op) || isa<graph::ControlOpInterface>(op->getParentOp()))
+      return false;
+    int64_t offset = 0;
+    llvm::SmallDenseSet<Value> parts;
+    for (Value part : op->getOperands()) {
+      auto maker = part.getDefiningOp<graph::ClusterOp>();
+      if (!maker || maker->getBlock() != op->getBlock() || !parts.insert(part).second || offset % kAlignment != 0 ||
+          auction->isParameterOnly(part))
+        return false;
+      for (Operation *user : part.getUsers())
+        if (user->hasTrait<OpTrait::IsTerminator>() || (user != op && isRowJoin(user)))
+          return false;
+      offset += bytesOf(part.getType());
+    }
+    return true;
   }
 
   void emitCluster(Operation *before, Ops ops, const Work &how, Attribute place) {
@@ -408,6 +452,7 @@ private:
     }
     graph::YieldOp::create(b, cluster.getLoc(),
                            llvm::map_to_vector(results, [&](Value result) { return map.lookup(result); }));
+    auction->noteCluster(cluster);
     for (auto [result, replacement] : llvm::zip(results, cluster.getResults()))
       result.replaceAllUsesWith(replacement);
     for (Operation *op : llvm::reverse(ops))
@@ -436,6 +481,7 @@ private:
     if (!packed) {
       auto type = RankedTensorType::get({request.bytes}, b.getIntegerType(8, /*isSigned=*/false));
       packed = graph::PackOp::create(b, operand.getLoc(), type, operand, provider, request.params);
+      auction->noteCluster(packed.getDefiningOp());
     }
     return packed;
   }

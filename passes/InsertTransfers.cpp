@@ -29,10 +29,15 @@ public:
       return;
     copies.clear();
     views.clear();
+    read.clear();
     Block &block = found->getBody().front();
     for (Operation &op : block)
       if (isa<graph::ControlOpInterface>(op) && deviceOf(&op) != graph::kHost)
         bringConstants(&op);
+    for (Operation &op : block)
+      if (isWork(&op) || op.hasTrait<OpTrait::IsTerminator>())
+        for (Value operand : op.getOperands())
+          read[{baseOf(operand), nameOf(deviceOf(&op))}].insert(operand);
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (graph::isTransfer(&op) || (!isWork(&op) && !op.hasTrait<OpTrait::IsTerminator>()))
         continue;
@@ -66,8 +71,8 @@ private:
     Value base = baseOf(value);
     if (homeOf(base) == device)
       return value;
-    if (value == base)
-      return copyOf(base, device, user);
+    if (value == base || isReadInParts(base, device))
+      return copyOf(value, device, user);
     Value &there = views[{value, nameOf(device)}];
     if (there)
       return there;
@@ -82,12 +87,20 @@ private:
     return views[{value, nameOf(device)}] = clone->getResult(0);
   }
 
+  /// Whether all that is read there are views that have fewer bytes together: some of the rows.
+  bool isReadInParts(Value base, DeviceRef device) {
+    int64_t bytes = 0;
+    for (Value value : read[{base, nameOf(device)}])
+      bytes += bytesOf(value.getType());
+    return bytes < bytesOf(base.getType());
+  }
+
   /// One copy for all who read the value there.
-  Value copyOf(Value base, DeviceRef device, Operation *user) {
-    if (Value there = copies.lookup({base, nameOf(device)}))
+  Value copyOf(Value value, DeviceRef device, Operation *user) {
+    if (Value there = copies.lookup({value, nameOf(device)}))
       return there;
-    const DeviceRef home = homeOf(base);
-    Value from = base;
+    const DeviceRef home = homeOf(baseOf(value));
+    Value from = value;
     if (!machine->route(home, device)) {
       if (home == graph::kHost || device == graph::kHost || !machine->route(home, graph::kHost) ||
           !machine->route(graph::kHost, device)) {
@@ -96,12 +109,12 @@ private:
             << "' has no route there, nor one through the host";
         return {};
       }
-      from = copyOf(base, graph::kHost, user);
+      from = copyOf(value, graph::kHost, user);
     }
-    OpBuilder b(base.getContext());
+    OpBuilder b(value.getContext());
     b.setInsertionPointAfterValue(from);
     ++numTransfers;
-    return copies[{base, nameOf(device)}] = graph::createTransfer(b, base.getLoc(), from, device);
+    return copies[{value, nameOf(device)}] = graph::createTransfer(b, value.getLoc(), from, device);
   }
   /// As a key: equal devices have one text.
   StringAttr nameOf(DeviceRef device) { return StringAttr::get(&getContext(), runtime::nameOf(device)); }
@@ -121,6 +134,7 @@ private:
 
   const runtime::MachineModel *machine;
   llvm::DenseMap<std::pair<Value, Attribute>, Value> copies, views;
+  llvm::DenseMap<std::pair<Value, Attribute>, llvm::SetVector<Value>> read; ///< by base and device
 };
 } // namespace
 
