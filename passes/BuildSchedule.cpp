@@ -23,7 +23,8 @@ namespace tressel::passes {
 namespace {
 class BuildSchedule : public impl::BuildScheduleBase<BuildSchedule> {
 public:
-  BuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine) : BuildScheduleBase(options), machine(machine) {}
+  BuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine, Decisions *decisions)
+      : BuildScheduleBase(options), machine(machine), decisions(decisions) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> found = findMain(getOperation());
@@ -98,7 +99,10 @@ private:
   }
   /// The order of the step is that in which its ops are predicted to begin.
   void planDevices(IssueOrder &order) {
-    planned = planStep(main, order, *costs, Effort::Thorough);
+    std::string how;
+    planned = planStep(main, order, *costs, Effort::Thorough, &how);
+    if (decisions && !how.empty())
+      decisions->push_back({"build-schedule", {"the program", "", 0}, "commands " + how});
     for (auto [op, plan] : llvm::zip_equal(order.step, planned))
       op = plan.op;
   }
@@ -558,6 +562,7 @@ private:
   OpBuilder b{static_cast<MLIRContext *>(nullptr)};
   std::shared_ptr<SymbolTableCollection> symbols; // of one run
   const runtime::MachineModel *machine;
+  Decisions *decisions;
   std::shared_ptr<MachineCosts> costs; ///< of a program on several devices
   std::vector<Planned> planned;      ///< by op of the step
   std::map<std::pair<unsigned, Engine>, Value> engines;
@@ -575,8 +580,9 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Pass> createBuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine) {
-  return std::make_unique<BuildSchedule>(options, machine);
+std::unique_ptr<Pass> createBuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine,
+                                          Decisions *decisions) {
+  return std::make_unique<BuildSchedule>(options, machine, decisions);
 }
 
 } // namespace tressel::passes

@@ -6,6 +6,9 @@
 #include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 
+#include "tressel/runtime/Explain.h"
+#include "llvm/ADT/ScopeExit.h"
+
 #include <limits>
 #include <numeric>
 #include <queue>
@@ -375,14 +378,18 @@ class Search {
 public:
   explicit Search(const Problem &problem) : p(problem) {}
 
-  /// A plan whose engines take the most urgent first; whether it is the best so far.
-  bool consider(std::vector<double> urgency) {
+  /// A plan whose engines take the most urgent first; whether it is the best so far. `rule` says where that is from.
+  bool consider(std::vector<double> urgency, const char *rule) {
     Walk walk(p, urgency, Walk::Kind::Forward);
     ++numWalks;
     const double length = lengthOf(walk);
+    if (numWalks == 1)
+      firstSeconds = walk.length;
     if (length >= bestLength)
       return false;
     bestLength = length;
+    bestSeconds = walk.length;
+    bestRule = rule;
     begin = std::move(walk.begin);
     end = std::move(walk.end);
     order = std::move(walk.order);
@@ -396,7 +403,7 @@ public:
   bool justify() {
     Walk back(p, end, Walk::Kind::Backward);
     ++numWalks;
-    return consider(std::move(back.end));
+    return consider(std::move(back.end), "the longest way to the end in a plan from the end to the begin");
   }
 
   /// What is copied comes in the order in which it is first computed with, whatever follows from it later: engines have
@@ -412,7 +419,7 @@ public:
       for (uint32_t user : task.users)
         urgency[i] = std::max(urgency[i], urgency[user]);
     }
-    return consider(std::move(urgency));
+    return consider(std::move(urgency), "the first use of what is copied");
   }
   bool bringAsUsed() {
     std::vector<uint32_t> place(p.tasks.size());
@@ -428,6 +435,13 @@ public:
     }
   }
 
+  /// What was tried, and what came of it.
+  std::string how() const {
+    std::string text = "begin by " + std::string(bestRule) + ": " + runtime::spellSeconds(bestSeconds);
+    if (bestSeconds < firstSeconds)
+      text += ", by the longest way to the end " + runtime::spellSeconds(firstSeconds);
+    return text + "; orders tried: " + std::to_string(numWalks);
+  }
   size_t walks() const { return numWalks; }
   ArrayRef<double> urgency() const { return best; }
 
@@ -453,7 +467,8 @@ private:
   }
 
   const Problem &p;
-  double bestLength = kNever;
+  double bestLength = kNever, bestSeconds = 0, firstSeconds = 0;
+  const char *bestRule = "";
   std::vector<double> begin, end, best;
   std::vector<uint32_t> order;
   size_t numWalks = 0;
@@ -474,7 +489,8 @@ std::vector<Planned> scheduleInOrder(ArrayRef<Operation *> step, MachineCosts &c
   return plan;
 }
 
-std::vector<Planned> planStep(func::FuncOp main, const IssueOrder &order, MachineCosts &costs, Effort effort) {
+std::vector<Planned> planStep(func::FuncOp main, const IssueOrder &order, MachineCosts &costs, Effort effort,
+                              std::string *how) {
   auto pageable = [&](Value value) { return isPageable(main, value); };
   if (main->hasAttr(kOrderedAttr))
     return scheduleInOrder(order.step, costs, pageable);
@@ -482,7 +498,7 @@ std::vector<Planned> planStep(func::FuncOp main, const IssueOrder &order, Machin
   for (Operation *op : order.prepare)
     for (Value result : op->getResults())
       held[homeIndexOf(result, costs)] += bytesOf(result.getType());
-  return listSchedule(order.step, costs, pageable, held, effort);
+  return listSchedule(order.step, costs, pageable, held, effort, how);
 }
 
 double lengthOf(ArrayRef<Planned> plan) {
@@ -493,7 +509,8 @@ double lengthOf(ArrayRef<Planned> plan) {
 }
 
 std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &costs,
-                                  llvm::function_ref<bool(Value)> isPageable, ArrayRef<int64_t> held, Effort effort) {
+                                  llvm::function_ref<bool(Value)> isPageable, ArrayRef<int64_t> held, Effort effort,
+                                  std::string *how) {
   const Problem problem(step, costs, isPageable, held);
   const size_t size = problem.tasks.size();
   std::vector<double> way(size, 0);
@@ -509,12 +526,16 @@ std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &cost
       computing.insert(task.planned.device);
   }
   Search search(problem);
-  search.consider(way);
+  const llvm::scope_exit explained([&] {
+    if (how)
+      *how = search.how();
+  });
+  search.consider(way, "the longest way to the end");
   if (!moves && computing.size() < 2)
     return search.result(); // one engine: any order takes as long
   // The longest way goes through all chains side by side, which leaves the devices of later stages idle for long: the
   // order that was given goes through one after the other.
-  search.consider(std::vector<double>(size, 0));
+  search.consider(std::vector<double>(size, 0), "their order in the program");
   std::vector<uint32_t> given(size);
   std::iota(given.begin(), given.end(), 0u);
   search.bringAsUsed(given);
@@ -529,7 +550,7 @@ std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &cost
     const double spread = trial % 2 ? 0.3 : 0.05;
     for (double &each : urgency)
       each *= 1 + spread * (static_cast<double>(random()) / 4294967296.0 - 0.5);
-    if (search.consider(std::move(urgency)))
+    if (search.consider(std::move(urgency), "a variation of another order, at random"))
       search.improve(most);
   }
   return search.result();

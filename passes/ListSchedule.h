@@ -25,16 +25,17 @@ enum class Effort : uint8_t { Quick, Thorough };
 /// begin, again and again as long as that helps; with `Thorough` also somewhat at random, the same on every call.
 /// Transfers share links as in Simulate.h. `isPageable` tells which values of the host are not in pinned memory; `held`
 /// is what lies in a device's memory all the time, in bytes. An op begins only when its results fit into the memory of
-/// its device, unless nothing else is left to wait for.
+/// its device, unless nothing else is left to wait for. `how`, if given, becomes what was tried and what came of it.
 std::vector<Planned> listSchedule(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,
                                   llvm::function_ref<bool(mlir::Value)> isPageable, llvm::ArrayRef<int64_t> held,
-                                  Effort effort = Effort::Quick);
+                                  Effort effort = Effort::Quick, std::string *how = nullptr);
 
 /// The same for an order that is settled, in that order: each engine takes its ops as they come.
 std::vector<Planned> scheduleInOrder(llvm::ArrayRef<mlir::Operation *> step, MachineCosts &costs,
                                      llvm::function_ref<bool(mlir::Value)> isPageable);
 /// One of these, for a placed program with its transfers.
-std::vector<Planned> planStep(mlir::func::FuncOp main, const IssueOrder &order, MachineCosts &costs, Effort effort);
+std::vector<Planned> planStep(mlir::func::FuncOp main, const IssueOrder &order, MachineCosts &costs, Effort effort,
+                              std::string *how = nullptr);
 /// When the last op ends.
 double lengthOf(llvm::ArrayRef<Planned> plan);
 

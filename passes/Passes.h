@@ -40,7 +40,8 @@ std::unique_ptr<mlir::Pass> createFitMemory(const runtime::MachineModel *machine
 std::unique_ptr<mlir::Pass> createSplitProducers(Providers providers, const runtime::MachineModel *machine,
                                                  Decisions *decisions = nullptr,
                                                  std::optional<int64_t> maxTrials = {});
-std::unique_ptr<mlir::Pass> createBuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine);
+std::unique_ptr<mlir::Pass> createBuildSchedule(const BuildScheduleOptions &options, const runtime::MachineModel *machine,
+                                                Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createPlanMemory(const PlanMemoryOptions &options, const runtime::MachineModel *machine);
 
 /// Makes every pass known by its flag, for tressel-opt. `machine` is asked when a pass is made.

@@ -67,7 +67,7 @@ const std::vector<Stage> &stages() {
        [](auto &options) {
          BuildScheduleOptions o;
          o.streams = options.streams;
-         return createBuildSchedule(o, options.machine);
+         return createBuildSchedule(o, options.machine, options.decisions);
        }},
       // Lifetimes need the order.
       {"plan-memory", Contract::Exact, false, [](auto &options) { return createPlanMemory(PlanMemoryOptions(), options.machine); }},

@@ -94,6 +94,13 @@ void writeFile(const std::string &name, std::span<const std::span<const std::byt
   };
   if (file.fd < 0)
     fail(errno);
+  // With its place on the disk the file cannot run out of it halfway, and where it replaces another one, the file system
+  // need not find that place before the name changes (ext4: auto_da_alloc), which takes as long as writing.
+  off_t bytes = 0;
+  for (std::span<const std::byte> piece : pieces)
+    bytes += static_cast<off_t>(piece.size());
+  if (!special && bytes > 0 && ::fallocate(file.fd, 0, 0, bytes) != 0 && errno == ENOSPC)
+    fail(errno);
   for (std::span<const std::byte> piece : pieces)
     while (!piece.empty()) {
       const ssize_t n = ::write(file.fd, piece.data(), piece.size());

@@ -323,7 +323,7 @@ TEST_F(PipelineTest, TimesEachPass) {
     names.push_back(time.pass);
   EXPECT_EQ(names, (std::vector<std::string>{"resolve-devices", "simplify", "decompose-composites", "simplify", "assign-layouts",
                                              "simplify", "split-reductions", "form-clusters", "outline-kernels", "place-clusters",
-                                             "insert-transfers", "fit-memory", "split-producers", "build-schedule", "plan-memory", "insert-waits"}));
+                                             "insert-transfers", "stage-copies", "fit-memory", "split-producers", "build-schedule", "plan-memory", "insert-waits"}));
 }
 
 TEST_F(PipelineTest, ExportsKernelsOperandsAndLines) {
