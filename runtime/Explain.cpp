@@ -241,9 +241,14 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   rest(path.size());
   if (!e.decisions.empty())
     heading("decisions");
-  for (size_t i = 0; i < std::min(most, e.decisions.size()); ++i)
-    out += concat("  ", lineOf(e.decisions[i].where), ": ", e.decisions[i].text, "\n");
-  rest(e.decisions.size());
+  std::vector<const Decision *> decisions; // those of the whole program first
+  for (bool whole : {true, false})
+    for (const Decision &d : e.decisions)
+      if ((d.where.line == 0 && d.where.file.empty()) == whole)
+        decisions.push_back(&d);
+  for (size_t i = 0; i < std::min(most, decisions.size()); ++i)
+    out += concat("  ", lineOf(decisions[i]->where), ": ", decisions[i]->text, "\n");
+  rest(decisions.size());
   return out;
 }
 
