@@ -1,7 +1,7 @@
 #include "passes/IssueOrder.h"
 #include "passes/MachineCosts.h"
-#include "passes/PredictStep.h"
 #include "passes/Passes.h"
+#include "passes/PredictStep.h"
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
@@ -29,8 +29,8 @@ struct Task {
   SmallVector<uint32_t, 4> reads, writes; ///< values
   unsigned fixed = kFree;                 ///< the device it is annotated with, or the only one that can run it
   bool isAnnotated = false;
-  int64_t bytes = 0;                      ///< of all that it reads and writes
-  double rank = 0;                        ///< seconds from its begin to the end of the step, at best, on average
+  int64_t bytes = 0; ///< of all that it reads and writes
+  double rank = 0;   ///< seconds from its begin to the end of the step, at best, on average
 };
 
 /// What tasks read and write, by base.
@@ -74,8 +74,8 @@ public:
     return success();
   }
 
-  /// Every task on one of the devices that `allowed` has, unless it is fixed or does not fit there. `variation`, if not 0:
-  /// finishes count as somewhat later or earlier, each number in its own way.
+  /// Every task on one of the devices that `allowed` has, unless it is fixed or does not fit there. `variation`, if not
+  /// 0: finishes count as somewhat later or earlier, each number in its own way.
   Plan place(ArrayRef<unsigned> allowed, bool explain, unsigned variation = 0) const;
 
   std::vector<Task> tasks;
@@ -349,8 +349,8 @@ public:
     const bool isFree = llvm::any_of(placer.tasks, [](const Task &task) { return task.fixed == kFree; });
     if (isFree)
       tryOut(placer, candidates);
-    const Candidate &chosen = *llvm::min_element(
-        candidates, [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
+    const Candidate &chosen =
+        *llvm::min_element(candidates, [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
     const Plan &best = chosen.plan;
     for (auto [i, task] : llvm::enumerate(placer.tasks)) {
       if (decisions)

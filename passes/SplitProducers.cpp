@@ -223,7 +223,7 @@ private:
   SmallVector<graph::KernelOp> parts;
   SmallVector<bool> byRow;
   SmallVector<SmallVector<Pack>> packs; ///< by block
-  SmallVector<Operation *> replaced; ///< transfers of which pieces came instead
+  SmallVector<Operation *> replaced;    ///< transfers of which pieces came instead
 };
 
 class SplitProducers : public impl::SplitProducersBase<SplitProducers> {
@@ -307,9 +307,7 @@ private:
     }
   }
 
-  std::vector<Planned> plan() {
-    return planStep(main, IssueOrder(main, /*leastMemory=*/false), *costs, Effort::Quick);
-  }
+  std::vector<Planned> plan() { return planStep(main, IssueOrder(main, /*leastMemory=*/false), *costs, Effort::Quick); }
 
   /// The launches whose beginning or end a transfer waits for, or that wait for one, on the way that is longest, by
   /// their places in the block; the last first.
@@ -403,7 +401,8 @@ private:
     }
     std::vector<int64_t> all;
     for (const auto &[op, place] : placeOf)
-      if (places.empty() ? longer.contains(place) : llvm::any_of(places, [&](int64_t p) { return chains.isEquivalent(p, place); }))
+      if (places.empty() ? longer.contains(place)
+                         : llvm::any_of(places, [&](int64_t p) { return chains.isEquivalent(p, place); }))
         all.push_back(place);
     llvm::sort(all);
     return all;
@@ -467,7 +466,8 @@ private:
       const graph::FileLine line = graph::fileLineOf(launch.getLoc());
       std::string text = "in " + std::to_string(best.blocks) + " blocks of rows, each copied by itself";
       if (best.places.size() > 1)
-        text += ", with " + std::to_string(best.places.size() - 1) + " other" + (best.places.size() > 2 ? " launches" : " launch");
+        text += ", with " + std::to_string(best.places.size() - 1) + " other" +
+                (best.places.size() > 2 ? " launches" : " launch");
       decisions->push_back({"split-producers",
                             {launch.getKernel().str(), line.file, static_cast<uint32_t>(line.line)},
                             text + ": the step takes " + runtime::spellSeconds(best.length.longest) + ", not " +

@@ -58,11 +58,12 @@ public:
     main.erase();
     getOperation().push_back(chosen);
     if (decisions)
-      decisions->push_back({"stage-copies",
-                            {"the program", "", 0},
-                            std::to_string(count) +
-                                " copies from or to memory that is not pinned go by way of pinned memory: the step takes " +
-                                runtime::spellSeconds(best) + ", not " + runtime::spellSeconds(before)});
+      decisions->push_back(
+          {"stage-copies",
+           {"the program", "", 0},
+           std::to_string(count) +
+               " copies from or to memory that is not pinned go by way of pinned memory: the step takes " +
+               runtime::spellSeconds(best) + ", not " + runtime::spellSeconds(before)});
   }
 
 private:
@@ -85,7 +86,8 @@ private:
       if ((home == 0) != in || (home != 0 && device != 0) || from != baseOf(from) || !isPageable(main, in ? from : to))
         continue;
       const int64_t bytes = bytesOf(to.getType());
-      const auto direct = costs.transfer(home, device, bytes, true), pinned = costs.transfer(home, device, bytes, false);
+      const auto direct = costs.transfer(home, device, bytes, true),
+                 pinned = costs.transfer(home, device, bytes, false);
       if (direct && costs.copySeconds(0, bytes) + pinned->seconds < direct->seconds)
         places.push_back(placeOf[op]);
     }
