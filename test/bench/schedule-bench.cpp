@@ -95,6 +95,28 @@ Arms copyBack() {
            }}};
 }
 
+/// Both arms over one bound, that of our plan's commands.
+Arms choleskyArms() {
+  constexpr int tiles = 16, devices = 4;
+  constexpr int64_t size = 2048;
+  registerTileOps();
+  auto ours = [] {
+    const MachineModel machine = runtime::machinePreset("4gpu-pcie3");
+    return scheduleOf(cholesky(tiles, size, devices), machine);
+  };
+  auto bound = [ours] {
+    static const double seconds =
+        runtime::seconds(runtime::simulate(ours(), runtime::machinePreset("4gpu-pcie3")).lowerBound);
+    return seconds;
+  };
+  return {{"tressel",
+           [=] { return TimedRun(ours(), runtime::machinePreset("4gpu-pcie3")).time() / bound(); }},
+          {"dmda", [=] {
+             const MachineModel machine = runtime::machinePreset("4gpu-pcie3");
+             return TimedRun(dynamicSchedule(choleskyTasks(tiles, size), machine), machine).time() / bound();
+           }}};
+}
+
 Arms predictionError() {
   return {{"tressel", [] {
              double worst = 0;
@@ -137,6 +159,7 @@ Arms planOf100k() {
 int main(int argc, char **argv) {
   const std::map<std::string, Arms (*)()> rows{{"sim.two-devices", twoDevices},
                                                {"sim.overlap.copy-back", copyBack},
+                                               {"sim.cholesky", choleskyArms},
                                                {"sim.prediction-error", predictionError},
                                                {"sim.optimality", optimality},
                                                {"plan.100k", planOf100k}};
