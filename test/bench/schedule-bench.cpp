@@ -8,6 +8,7 @@
 #include "ir/graph/Structure.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "test/support/SmallProgram.h"
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Explain.h"
 #include "tressel/runtime/MachineModel.h"
@@ -256,6 +257,15 @@ Arms perturbed() {
            }}};
 }
 
+Arms optimalityOfSmall() {
+  return {{"tressel", [](size_t which) {
+             const test::SmallPlans plans =
+                 which == 0 ? test::planManySmall(1, 1000, 10, true) : test::planManySmall(1, 300, 7, false);
+             std::cerr << (which == 0 ? "placed by hand: " : "placed by the planner: ") << plans.text() << "\n";
+             return plans.mean();
+           }}};
+}
+
 Arms planOf100k() {
   return {{"tressel", [] {
              const MachineModel machine = runtime::machinePreset("4gpu-pcie3");
@@ -277,6 +287,7 @@ int main(int argc, char **argv) {
       {"sim.two-devices", twoDevices}, {"sim.overlap.copy-back", copyBack},
       {"sim.cholesky", choleskyArms},  {"sim.prediction-error", predictionError},
       {"sim.optimality", optimality},  {"sim.perturbed", perturbed},
+                                               {"sim.optimality.small", optimalityOfSmall},
       {"plan.100k", planOf100k}};
   const auto row = argc > 1 ? rows.find(argv[1]) : rows.end();
   if (row == rows.end()) {
