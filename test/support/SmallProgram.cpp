@@ -193,7 +193,7 @@ int64_t plannedEnd(const SmallProgram &program, const MachineModel &machine) {
   if (!module)
     throw Error("a small program does not parse: " + message + "\n" + program.text());
   mlir::PassManager pm(&context);
-  pm.addPass(passes::createPlaceClusters(&machine));
+  pm.addPass(passes::createPlaceClusters({}, &machine));
   pm.addPass(passes::createInsertTransfers(&machine));
   pm.addPass(passes::createFitMemory(&machine));
   pm.addPass(passes::createBuildSchedule({}, &machine));
