@@ -90,6 +90,8 @@ CustomOp::CustomOp(CustomOpSpec spec) : spec_(std::move(spec)) {
     made.range = [this](auto in, auto out, const auto &attrs) { return spec_.range(in, out, fromAttrs(attrs)); };
   if (spec_.scratch)
     made.scratch = [this](auto in, auto out, const auto &attrs) { return spec_.scratch(in, out, fromAttrs(attrs)); };
+  if (spec_.flops)
+    made.flops = [this](auto in, auto out, const auto &attrs) { return spec_.flops(in, out, fromAttrs(attrs)); };
   runtime::registerCustomOp(std::move(made));
   info_ = op::findCustomOp(spec_.name);
 }

@@ -649,6 +649,8 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
   std::filesystem::create_directories(path, ec);
   if (ec)
     fail<RuntimeError>("the folder '" + path + "' cannot be made: " + ec.message(), toLoc(where), "dump");
+  const auto machine = currentMachine();
+  const std::optional<runtime::MachineModel> model = modelFor(impl_->options, machine.get());
   TraceRecorder recorder;
   const std::vector<TensorType> types = typesOf(args, where);
   std::vector<Tensor> traced = recordBody(recorder, makeInputs(recorder, types, toLoc(where)), body, nullptr);
@@ -657,6 +659,8 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
                            .diskCache = impl_->options.disk_cache,
                            .measure = impl_->options.measure,
                            .winograd = impl_->options.winograd,
+                           .machine = machine,
+                           .model = model ? &*model : nullptr,
                            .dump = [&](const std::string &stage, const std::string &text) {
                              runtime::writeFile(path + "/" + stage, std::as_bytes(std::span(text)));
                            }});

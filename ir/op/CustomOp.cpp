@@ -55,6 +55,22 @@ Inferred inferCustom(const OpInfo &info, std::span<const TensorType> operands, c
   return inferred;
 }
 
+/// Symbolic sizes count as what is typical of them.
+int64_t flopsOfCustom(const OpInfo &info, std::span<const TensorType> operands, std::span<const TensorType> results,
+                      const Attrs &attrs) {
+  auto typical = [](std::span<const TensorType> types) {
+    std::vector<TensorType> list(types.begin(), types.end());
+    for (TensorType &type : list)
+      for (int64_t &size : type.shape)
+        size = dim::hint(size);
+    return list;
+  };
+  const int64_t flops = info.custom->flops(typical(operands), typical(results), valuesOf(*info.custom, attrs));
+  if (flops < 0)
+    throw Error({.message = "gives a negative number of floating-point operations", .op = info.name});
+  return flops;
+}
+
 /// The kernel itself serves as its own reference: nothing else is known of the op.
 void evaluateCustom(const OpInfo &info, std::span<const HostTensor> inputs, const Attrs &attrs,
                     std::span<HostTensor> results) {
@@ -98,6 +114,8 @@ struct Registered : OpInfo {
     numResults = op.numResults;
     infer = inferCustom;
     evaluate = evaluateCustom;
+    if (op.flops)
+      flops = flopsOfCustom;
     overwrites = -1;
     custom = &op;
     hasEffects = op.hasEffects;

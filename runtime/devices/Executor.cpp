@@ -59,7 +59,8 @@ struct Executor::Impl {
   ExecutorOptions options;
   std::shared_ptr<const ExecutableImpl> executable; // null: without code
   Schedule own;                                     // without code
-  std::vector<Allocation> arenas, derived;          // derived: by state, none where the caller binds
+  std::vector<std::vector<Allocation>> arenas;      // by call in flight
+  std::vector<Allocation> derived;                  // by state, none where the caller binds
   std::vector<void *> boundStates;                  // by state, null where derived
   std::vector<std::unique_ptr<Instance>> instances; // the most recently used first
   Allocation pretended;                             // constants, without code
@@ -67,14 +68,19 @@ struct Executor::Impl {
   std::shared_ptr<const void> statesOwner;
   bool bound = false;
   bool prepared = false;
-  std::unique_ptr<Issuer> issuer;
+  std::vector<std::unique_ptr<Issuer>> issuers; // by call in flight
 
   ~Impl() {
-    issuer.reset();
+    issuers.clear();
     free(pretended);
-    for (auto *list : {&arenas, &derived})
-      for (Allocation &a : *list)
+    freeAll();
+  }
+  void freeAll() {
+    for (auto &list : arenas)
+      for (Allocation &a : list)
         free(a);
+    for (Allocation &a : derived)
+      free(a);
   }
 
   const Schedule &schedule() const { return executable ? executable->schedule() : own; }
@@ -127,10 +133,14 @@ struct Executor::Impl {
       look(body);
     return details;
   }
-  void provideArenas(const Schedule &s) {
-    arenas.resize(s.arenas.size());
-    for (uint32_t i = 0; i < s.arenas.size(); ++i)
-      provide(arenas[i], {s.arenas[i].device, s.arenas[i].memory}, s.arenas[i].bytes, s, Space::Arena, i);
+  /// For so many calls at once.
+  void provideArenas(const Schedule &s, size_t calls = 1) {
+    arenas.resize(std::max(arenas.size(), calls));
+    for (size_t call = 0; call < calls; ++call) {
+      arenas[call].resize(s.arenas.size());
+      for (uint32_t i = 0; i < s.arenas.size(); ++i)
+        provide(arenas[call][i], {s.arenas[i].device, s.arenas[i].memory}, s.arenas[i].bytes, s, Space::Arena, i);
+    }
   }
   void provideDerived() {
     const Schedule &s = schedule();
@@ -173,10 +183,15 @@ struct Executor::Impl {
     boundStates.assign(s.states.size(), nullptr);
     if (s.dims.empty())
       instanceFor({});
-    issuer = std::make_unique<Issuer>(*machine, s);
+    provideIssuers(1);
     if (!executable ||
         std::ranges::all_of(s.states, [](const StateDesc &state) { return state.kind == StateKind::Derived; }))
       bound = true;
+  }
+
+  void provideIssuers(size_t calls) {
+    while (issuers.size() < calls)
+      issuers.push_back(std::make_unique<Issuer>(*machine, schedule()));
   }
 
   Instance &instanceFor(const dim::Values &dims) {
@@ -220,10 +235,10 @@ struct Executor::Impl {
 
   //--- Running ------------------------------------------------------------------------------------------------------
   /// Where the spaces of the schedule are in this call.
-  Bases bases(std::span<const void *const> inputs, std::span<void *const> outputs) const {
+  Bases bases(std::span<const void *const> inputs, std::span<void *const> outputs, size_t inFlight = 0) const {
     const Schedule &s = schedule();
     Bases b;
-    for (const Allocation &a : arenas)
+    for (const Allocation &a : arenas[inFlight])
       b.of[size_t(Space::Arena)].push_back(static_cast<std::byte *>(a.memory));
     for (const void *input : inputs)
       b.of[size_t(Space::Input)].push_back(static_cast<std::byte *>(const_cast<void *>(input)));
@@ -239,24 +254,48 @@ struct Executor::Impl {
     return b;
   }
 
-  void runProgram(uint32_t program, const Schedule &numbers, std::span<const DeviceKernel> kernels,
-                  const Bases &bases) {
+  /// Of arenas nothing is kept between calls, nor of outputs.
+  void discard(std::span<const Allocation> memory) const {
+    for (const Allocation &a : memory)
+      if (a.memory)
+        a.device->discard(a.memory, a.bytes);
+  }
+  void prepareNow(const Schedule &numbers, std::span<const DeviceKernel> kernels) {
     const auto call = machine->beginCall();
-    for (size_t i = 0; i < arenas.size(); ++i) // of which nothing is kept between programs
-      arenas[i].device->discard(arenas[i].memory, arenas[i].bytes);
-    if (program == 0) {
-      for (const Allocation &a : derived)
-        if (a.memory)
-          a.device->discard(a.memory, a.bytes);
-    } else {
-      for (size_t i = 0; i < numbers.outputs.size(); ++i)
-        if (const int64_t bytes = numbers.outputs[i].type.bytes())
-          host().discard(bases.of[size_t(Space::Output)][i], bytes);
-    }
-    const DeviceFailureRef failure = issuer->run(program, numbers, kernels, bases, options.timeoutNs);
+    discard(arenas[0]);
+    discard(derived);
+    const Bases where = bases({}, {});
+    conclude(numbers, runtime::runCalls(
+                          *machine, {issuers.data(), 1}, 1,
+                          [&](size_t) {
+                            return IssuedCall{.program = 0, .numbers = &numbers, .kernels = kernels, .bases = &where};
+                          },
+                          options.timeoutNs));
+  }
+  void stepNow(const Schedule &numbers, std::span<const DeviceKernel> kernels, std::span<const Call> calls) {
+    const size_t atOnce = std::min<size_t>(numbers.inFlight, calls.size());
+    const auto call = machine->beginCall();
+    std::vector<Bases> where(atOnce);
+    conclude(numbers,
+             runtime::runCalls(
+                 *machine, {issuers.data(), atOnce}, calls.size(),
+                 [&](size_t i) {
+                   Bases &mine = where[i % atOnce] = bases(calls[i].inputs, calls[i].outputs, i % atOnce);
+                   discard(arenas[i % atOnce]);
+                   for (size_t k = 0; k < numbers.outputs.size(); ++k)
+                     if (const int64_t bytes = numbers.outputs[k].type.bytes())
+                       host().discard(mine.of[size_t(Space::Output)][k], bytes);
+                   return IssuedCall{
+                       .number = static_cast<uint32_t>(i), .numbers = &numbers, .kernels = kernels, .bases = &mine};
+                 },
+                 options.timeoutNs));
+  }
+  void conclude(const Schedule &numbers, const DeviceFailureRef &failure) {
     if (!failure)
       return;
-    issuer = std::make_unique<Issuer>(*machine, schedule()); // what has failed has failed for good
+    const size_t count = issuers.size();
+    issuers.clear(); // what has failed has failed for good
+    provideIssuers(count);
     if (failure->kind == FailureKind::DeviceLost)
       recover();
     throwFailure(numbers, *failure);
@@ -268,9 +307,7 @@ struct Executor::Impl {
     for (const auto &device : machine->devices())
       device->reset();
     const Schedule &numbers = instances.empty() ? schedule() : instances.front()->numbers;
-    for (auto *list : {&arenas, &derived})
-      for (Allocation &a : *list)
-        free(a);
+    freeAll();
     if (!instances.empty())
       provideArenas(numbers);
     provideDerived();
@@ -308,16 +345,13 @@ struct Executor::Impl {
       instanceFor(least);
     }
     const Instance &instance = *instances.front();
-    runProgram(0, instance.numbers, instance.kernels, bases({}, {}));
+    prepareNow(instance.numbers, instance.kernels);
     prepared = true;
   }
 
-  void checkArguments(const Schedule &s, std::span<const void *const> inputs, std::span<void *const> outputs) const {
+  void checkArguments(const Schedule &s, std::span<const Call> calls) const {
     if (!bound)
       throwError<Error>("the states of '", s.name, "' are not bound (call bindStates first)");
-    if (inputs.size() != s.inputs.size() || outputs.size() != s.outputs.size())
-      throwError<Error>("'", s.name, "' takes ", s.inputs.size(), " inputs and ", s.outputs.size(), " outputs, not ",
-                        inputs.size(), " and ", outputs.size());
     struct Range {
       uintptr_t begin, end;
       const std::string *name;
@@ -332,10 +366,15 @@ struct Executor::Impl {
       if (bytes)
         ranges.push_back({begin, begin + static_cast<uintptr_t>(bytes), &value.name, isOutput});
     };
-    for (size_t i = 0; i < inputs.size(); ++i)
-      add(s.inputs[i], inputs[i], false);
-    for (size_t i = 0; i < outputs.size(); ++i)
-      add(s.outputs[i], outputs[i], true);
+    for (const Call &call : calls) {
+      if (call.inputs.size() != s.inputs.size() || call.outputs.size() != s.outputs.size())
+        throwError<Error>("'", s.name, "' takes ", s.inputs.size(), " inputs and ", s.outputs.size(), " outputs, not ",
+                          call.inputs.size(), " and ", call.outputs.size());
+      for (size_t i = 0; i < call.inputs.size(); ++i)
+        add(s.inputs[i], call.inputs[i], false);
+      for (size_t i = 0; i < call.outputs.size(); ++i)
+        add(s.outputs[i], call.outputs[i], true);
+    }
     for (const Range &output : ranges)
       for (const Range &other : ranges)
         if (output.isOutput && &other != &output && output.begin < other.end && other.begin < output.end)
@@ -343,43 +382,50 @@ struct Executor::Impl {
                             *other.name, "'");
   }
 
-  void run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs) {
+  void run(Instance &instance, std::span<const Call> given) {
+    const Schedule &s = instance.numbers;
     const bool computes = host().caps().computes;
     if (computes)
-      checkArguments(instance.numbers, inputs, outputs);
+      checkArguments(s, given);
+    const size_t atOnce = std::min<size_t>(s.inFlight, given.size());
+    provideArenas(s, std::max<size_t>(atOnce, 1));
+    provideIssuers(atOnce);
     if (!prepared)
       runPrepare();
-    Adoption adopted;
-    std::vector<const void *> in(inputs.begin(), inputs.end());
-    std::vector<void *> out(outputs.begin(), outputs.end());
-    std::vector<void *> pretended; // memory of a machine that does not compute
-    if (!computes) {
-      auto pretend = [&](const ValueDesc &value) {
+    if (computes) {
+      Adoption adopted;
+      for (const Call &call : given) {
+        for (size_t i = 0; i < call.inputs.size(); ++i)
+          adopted.add(host(), call.inputs[i], s.inputs[i].type.bytes(), s.inputs[i].memory);
+        for (size_t i = 0; i < call.outputs.size(); ++i)
+          adopted.add(host(), call.outputs[i], s.outputs[i].type.bytes(), s.outputs[i].memory);
+      }
+      return stepNow(s, instance.kernels, given);
+    }
+    // Memory of a machine that does not compute.
+    struct Pretended {
+      Device &host;
+      std::vector<void *> all;
+      ~Pretended() {
+        for (void *memory : all)
+          host.release(memory);
+      }
+      void *like(const ValueDesc &value) {
         const MemoryKind kind = value.memory == MemoryKind::Pinned ? MemoryKind::Pinned : MemoryKind::Host;
-        return pretended.emplace_back(host().allocate(value.type.bytes(), kind));
-      };
-      in.clear(), out.clear();
-      for (const ValueDesc &input : instance.numbers.inputs)
-        in.push_back(pretend(input));
-      for (const ValueDesc &output : instance.numbers.outputs)
-        out.push_back(pretend(output));
-    } else {
-      for (size_t i = 0; i < in.size(); ++i)
-        adopted.add(host(), in[i], instance.numbers.inputs[i].type.bytes(), instance.numbers.inputs[i].memory);
-      for (size_t i = 0; i < out.size(); ++i)
-        adopted.add(host(), out[i], instance.numbers.outputs[i].type.bytes(), instance.numbers.outputs[i].memory);
+        return all.emplace_back(host.allocate(value.type.bytes(), kind));
+      }
+    } pretend{host(), {}};
+    std::vector<std::vector<const void *>> inputs(given.size());
+    std::vector<std::vector<void *>> outputs(given.size());
+    std::vector<Call> calls;
+    for (size_t k = 0; k < given.size(); ++k) {
+      for (const ValueDesc &input : s.inputs)
+        inputs[k].push_back(pretend.like(input));
+      for (const ValueDesc &output : s.outputs)
+        outputs[k].push_back(pretend.like(output));
+      calls.push_back({inputs[k], outputs[k]});
     }
-    auto giveBack = [&] {
-      for (void *memory : pretended)
-        host().release(memory);
-    };
-    try {
-      runProgram(1, instance.numbers, instance.kernels, bases(in, out));
-    } catch (...) {
-      giveBack();
-      throw;
-    }
-    giveBack();
+    stepNow(s, instance.kernels, calls);
   }
 };
 
@@ -433,12 +479,17 @@ void Executor::bindStates(std::span<void *const> states, std::shared_ptr<const v
 void Executor::run(std::span<const void *const> inputs, std::span<void *const> outputs) {
   if (!impl_->schedule().dims.empty())
     throwError<Error>("'", impl_->schedule().name, "' has symbolic sizes: give their values with the call");
-  impl_->run(impl_->instanceFor({}), inputs, outputs);
+  const Call call{inputs, outputs};
+  impl_->run(impl_->instanceFor({}), {&call, 1});
 }
 void Executor::run(std::span<const void *const> inputs, std::span<void *const> outputs, const dim::Values &dims) {
   if (impl_->schedule().dims.empty())
     return run(inputs, outputs);
-  impl_->run(impl_->instanceFor(dims), inputs, outputs);
+  const Call call{inputs, outputs};
+  impl_->run(impl_->instanceFor(dims), {&call, 1});
+}
+void Executor::runCalls(std::span<const Call> calls, const dim::Values &dims) {
+  impl_->run(impl_->instanceFor(impl_->schedule().dims.empty() ? dim::Values() : dims), calls);
 }
 
 const Schedule &Executor::schedule() const { return impl_->schedule(); }
@@ -448,10 +499,13 @@ const Schedule &Executor::numbers() const {
 Machine &Executor::machine() const { return *impl_->machine; }
 int64_t Executor::bytesOn(DeviceRef device) const {
   int64_t bytes = 0;
-  for (const auto *list : {&impl_->arenas, &impl_->derived})
-    for (const Allocation &a : *list)
+  auto add = [&](const std::vector<Allocation> &list) {
+    for (const Allocation &a : list)
       if (a.memory && a.device->caps().device == device)
         bytes += a.bytes;
+  };
+  std::ranges::for_each(impl_->arenas, add);
+  add(impl_->derived);
   return bytes;
 }
 

@@ -55,7 +55,9 @@ void Issuer::build(Activation &a, const Schedule &s, const Program &p) {
 }
 
 const Program &Issuer::programOf(uint32_t program) const {
-  return program == 0 ? s_->prepare : program == 1 ? s_->step : s_->bodies[program - 2];
+  return program == 0   ? call_.numbers->prepare
+         : program == 1 ? call_.numbers->step
+                        : call_.numbers->bodies[program - 2];
 }
 
 template <typename Fn> void Issuer::forEachStream(Fn fn) const {
@@ -87,9 +89,10 @@ void Issuer::fillRegions(const Activation &a, const Command &c, std::vector<Regi
   regions.clear();
   for (uint32_t k = 0; k < c.numOperands; ++k) {
     const Operand &o = p.operands[c.firstOperand + k];
-    const BufferDesc &b = s_->buffers[o.buffer];
-    std::byte *base = bases_->of[size_t(b.space)][b.index];
-    regions.push_back({base ? base + b.offset + shiftOf(a, o.buffer) : nullptr, b.bytes, o.access, homeOf(*s_, b)});
+    const BufferDesc &b = call_.numbers->buffers[o.buffer];
+    std::byte *base = call_.bases->of[size_t(b.space)][b.index];
+    regions.push_back(
+        {base ? base + b.offset + shiftOf(a, o.buffer) : nullptr, b.bytes, o.access, homeOf(*call_.numbers, b)});
   }
 }
 
@@ -100,6 +103,8 @@ Event Issuer::submit(Activation &a, uint32_t stream, DeviceCommand command, std:
   if (!a.used[stream]) {
     a.used[stream] = true;
     waits_.insert(waits_.end(), a.begin.begin(), a.begin.end());
+    if (!a.parent && stream < call_.before.size() && call_.before[stream].semaphore)
+      waits_.push_back(call_.before[stream]);
   }
   command.waits = waits_;
   return a.streams[stream]->submit(command);
@@ -115,14 +120,14 @@ void Issuer::issue(Activation &a, std::span<const Event> begin) {
       this->begin(a, i);
       continue;
     }
-    DeviceCommand command{.tag = CommandTag{CommandTag::Role::Whole, a.program, i}.pack()};
+    DeviceCommand command{.tag = tagOf(CommandTag::Role::Whole, a, i)};
     fillRegions(a, c, regions_);
     command.regions = regions_;
-    const BufferDesc *first = c.numOperands ? &s_->buffers[p.operands[c.firstOperand].buffer] : nullptr;
+    const BufferDesc *first = c.numOperands ? &call_.numbers->buffers[p.operands[c.firstOperand].buffer] : nullptr;
     switch (c.kind) {
     case CommandKind::Launch:
       command.kind = DeviceCommandKind::Launch;
-      command.kernel = &kernels_[c.kernel];
+      command.kernel = &call_.kernels[c.kernel];
       command.scalars = {p.scalars.data() + c.firstScalar, c.numScalars};
       command.type = first ? first->type.dtype : f32;
       break;
@@ -136,7 +141,7 @@ void Issuer::issue(Activation &a, std::span<const Event> begin) {
       break;
     case CommandKind::HostCall:
       command.kind = DeviceCommandKind::HostCall;
-      command.kernel = &kernels_[c.kernel];
+      command.kernel = &call_.kernels[c.kernel];
       command.scalars = {p.scalars.data() + c.firstScalar, c.numScalars};
       break;
     case CommandKind::Collective:
@@ -155,7 +160,7 @@ void Issuer::issue(Activation &a, std::span<const Event> begin) {
 
 /// The parts of a collective stand behind each other, in the members' order.
 std::shared_ptr<const CollectiveRun> Issuer::partOf(const Activation &a, const Command &c, DType type) {
-  const CollectiveDesc &desc = s_->collectives[c.kernel];
+  const CollectiveDesc &desc = call_.numbers->collectives[c.kernel];
   if (c.stream == desc.members[0]) {
     auto run = std::make_shared<CollectiveRun>();
     run->kind = desc.kind;
@@ -183,22 +188,20 @@ void Issuer::begin(Activation &a, uint32_t i) {
   const Program &p = programOf(a.program);
   const Command &c = p.commands[i];
   Control &control = *controls_[a.program][i];
-  const Event begun = submit(a, c.stream, {.tag = CommandTag{CommandTag::Role::Begin, a.program, i}.pack()},
-                             {p.waits.data() + c.firstWait, c.numWaits});
+  const Event begun =
+      submit(a, c.stream, {.tag = tagOf(CommandTag::Role::Begin, a, i)}, {p.waits.data() + c.firstWait, c.numWaits});
   control.awaited = {begun};
   control.hasBegun = control.isOver = false;
   control.iteration = 0;
   const Event done{&control.done, ++control.doneValue};
-  a.ends[i] =
-      submit(a, c.stream,
-             {.waits = {&done, 1}, .tag = CommandTag{CommandTag::Role::End, a.program, i}.pack(), .isFree = true}, {});
+  a.ends[i] = submit(a, c.stream, {.waits = {&done, 1}, .tag = tagOf(CommandTag::Role::End, a, i), .isFree = true}, {});
   pending_.push_back(&control);
 }
 
 bool Issuer::readFlag(const Control &control, bool otherwise) {
   const Activation &a = *control.parent;
   const Command &c = programOf(a.program).commands[control.command];
-  Device &device = machine_.at(s_->streams[c.stream].device);
+  Device &device = machine_.at(call_.numbers->streams[c.stream].device);
   if (!device.caps().computes)
     return otherwise;
   std::vector<Region> regions;
@@ -216,7 +219,7 @@ void Issuer::finish(Control &control, Activation &body) {
          {.kind = DeviceCommandKind::Signal,
           .waits = last,
           .signal = {&control.done, control.doneValue},
-          .tag = CommandTag{CommandTag::Role::Part, control.parent->program, control.command}.pack(),
+          .tag = tagOf(CommandTag::Role::Part, *control.parent, control.command),
           .isFree = true},
          {});
   control.isOver = true;
@@ -262,16 +265,15 @@ void Issuer::proceed(Control &control) {
       std::fill(first.used.begin(), first.used.end(), true);
       fillRegions(*control.parent, c, regions_);
       machine_.hostWaits(first.program, reached);
-      const Event numbered =
-          submit(first, c.stream,
-                 {.kind = DeviceCommandKind::Fill,
-                  .regions = {regions_.data(), 1},
-                  .waits = reached,
-                  .type = i64,
-                  .fillValue = static_cast<uint64_t>(control.iteration),
-                  .tag = CommandTag{CommandTag::Role::Part, control.parent->program, control.command}.pack(),
-                  .isFree = true},
-                 {});
+      const Event numbered = submit(first, c.stream,
+                                    {.kind = DeviceCommandKind::Fill,
+                                     .regions = {regions_.data(), 1},
+                                     .waits = reached,
+                                     .type = i64,
+                                     .fillValue = static_cast<uint64_t>(control.iteration),
+                                     .tag = tagOf(CommandTag::Role::Part, *control.parent, control.command),
+                                     .isFree = true},
+                                    {});
       begin = {numbered};
       first.iteration = control.iteration++;
       control.awaited = runBody(first, begin, false);
@@ -284,65 +286,113 @@ void Issuer::proceed(Control &control) {
   }
 }
 
-//--- Waiting ----------------------------------------------------------------------------------------------------------
-DeviceFailureRef Issuer::run(uint32_t program, const Schedule &numbers, std::span<const DeviceKernel> kernels,
-                             const Bases &bases, int64_t timeoutNs) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  auto left = [&] {
-    return timeoutNs - std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-  };
-  s_ = &numbers;
-  kernels_ = kernels;
-  bases_ = &bases;
+//--- Calls ------------------------------------------------------------------------------------------------------------
+void Issuer::start(IssuedCall call) {
+  call_ = std::move(call);
   pending_.clear();
-  Activation &main = *activations_[program];
-  issue(main, {});
-  bool isLate = false;
-  std::vector<Event> events;
-  while (!pending_.empty() && !isLate) {
-    // The first that can go on, in the order of the program: the same on every run.
-    bool any = false;
-    events.clear();
-    for (size_t i = 0; i < pending_.size() && !any; ++i) {
-      Control &control = *pending_[i];
-      const Event *failed = nullptr;
-      bool waits = false;
-      for (const Event &event : control.awaited)
-        if (const auto state = event.state(); state == Semaphore::State::Failed) {
-          failed = &event;
-        } else if (state == Semaphore::State::Pending) {
-          waits = true;
-          events.push_back(event);
-        }
-      if (failed) {
-        control.done.fail(failed->semaphore->failure());
-        control.isOver = true;
-      } else if (waits) {
-        continue;
-      } else {
-        proceed(control);
+  issue(*activations_[call_.program], call_.begin);
+}
+
+std::vector<Event> Issuer::lastOfStreams() const {
+  const Activation &main = *activations_[call_.program];
+  std::vector<Event> events = call_.before;
+  events.resize(main.streams.size());
+  for (size_t i = 0; i < main.streams.size(); ++i)
+    if (main.used[i])
+      events[i] = main.streams[i]->last();
+  return events;
+}
+
+bool Issuer::advance(std::vector<Event> &awaited) {
+  // In the order of the program: the same on every run.
+  for (Control *control : pending_) {
+    const Event *failed = nullptr;
+    bool waits = false;
+    for (const Event &event : control->awaited)
+      if (const auto state = event.state(); state == Semaphore::State::Failed) {
+        failed = &event;
+      } else if (state == Semaphore::State::Pending) {
+        waits = true;
+        awaited.push_back(event);
       }
-      any = true;
-      if (control.isOver)
-        std::erase(pending_, &control);
+    if (failed) {
+      control->done.fail(failed->semaphore->failure());
+      control->isOver = true;
+    } else if (waits) {
+      continue;
+    } else {
+      proceed(*control);
     }
-    if (!any)
-      isLate = machine_.awaitAny(events, left()) < 0;
+    if (control->isOver)
+      std::erase(pending_, control);
+    return true;
   }
+  return false;
+}
+
+bool Issuer::isOver(std::vector<Event> &awaited) const {
+  if (!pending_.empty())
+    return false;
+  bool over = true;
   forEachStream([&](Stream &stream) {
-    const Event last = stream.last();
-    if (!isLate && last.state() == Semaphore::State::Pending)
-      isLate = machine_.awaitAny({&last, 1}, left()) < 0;
+    if (const Event last = stream.last(); last.state() == Semaphore::State::Pending) {
+      over = false;
+      awaited.push_back(last);
+    }
   });
-  DeviceFailureRef failure = firstFailure();
-  if (isLate && !failure)
-    failure = timedOut(timeoutNs);
-  if (failure) {
-    for (Control *control : pending_)
-      control->done.fail(failure);
-    forEachStream([&](Stream &stream) { stream.abort(failure); });
+  return over;
+}
+
+void Issuer::abort(const DeviceFailureRef &failure) {
+  for (Control *control : pending_)
+    control->done.fail(failure);
+  forEachStream([&](Stream &stream) { stream.abort(failure); });
+}
+
+DeviceFailureRef runCalls(Machine &machine, std::span<const std::unique_ptr<Issuer>> issuers, size_t count,
+                          const std::function<IssuedCall(size_t)> &callOf, int64_t timeoutNs) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<Clock::time_point> since(count);
+  std::vector<Event> lastOfStreams, awaited;
+  size_t oldest = 0, next = 0; // those between are in flight
+  DeviceFailureRef failure;
+  while (oldest < count && !failure) {
+    for (; next < count && next < oldest + issuers.size(); ++next) {
+      Issuer &issuer = *issuers[next % issuers.size()];
+      IssuedCall call = callOf(next);
+      if (next >= issuers.size()) { // its memory was another call's, which is over
+        for (const Event &event : issuer.lastOfStreams())
+          if (event.semaphore)
+            call.begin.push_back(event);
+        machine.hostWaits(call.program, call.begin);
+      }
+      call.before = lastOfStreams;
+      since[next] = Clock::now();
+      issuer.start(std::move(call));
+      lastOfStreams = issuer.lastOfStreams();
+    }
+    awaited.clear();
+    bool any = false;
+    for (size_t i = oldest; i < next; ++i)
+      any |= issuers[i % issuers.size()]->advance(awaited);
+    if (any)
+      continue;
+    Issuer &first = *issuers[oldest % issuers.size()];
+    if (first.isOver(awaited)) {
+      failure = first.firstFailure();
+      oldest += !failure;
+      continue;
+    }
+    const int64_t passed = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - since[oldest]).count();
+    if (machine.awaitAny(awaited, timeoutNs - passed) < 0) {
+      failure = first.firstFailure();
+      if (!failure)
+        failure = first.timedOut(timeoutNs);
+    }
   }
+  if (failure)
+    for (size_t i = oldest; i < next; ++i)
+      issuers[i % issuers.size()]->abort(failure);
   return failure;
 }
 
@@ -361,8 +411,8 @@ DeviceFailureRef Issuer::timedOut(int64_t timeoutNs) const {
           std::ranges::all_of(
               std::span(p.waits).subspan(p.commands[i].firstWait, p.commands[i].numWaits),
               [&](const Wait &w) { return activation->ends[w.command].state() == Semaphore::State::Reached; })) {
-        failure->device = s_->streams[p.commands[i].stream].device;
-        failure->tag = CommandTag{CommandTag::Role::Whole, activation->program, i}.pack();
+        failure->device = call_.numbers->streams[p.commands[i].stream].device;
+        failure->tag = tagOf(CommandTag::Role::Whole, *activation, i);
         failure->message = concat(nameOf(failure->device), " has ", failure->message, " what it was given");
         return failure;
       }

@@ -5,6 +5,8 @@
 #include "tressel/runtime/Executor.h"
 
 #include <array>
+#include <functional>
+#include <memory>
 
 namespace tressel::runtime {
 
@@ -13,16 +15,40 @@ struct Bases {
   std::array<std::vector<std::byte *>, 5> of;
 };
 
-/// Streams for each program of a schedule: bodies have their own. After a failure it must be made anew.
+/// What a call needs: which program, 0 (prepare) or 1 (step), of the schedule with the sizes of this call, and where
+/// its bytes are. All of it stays until the call is over.
+struct IssuedCall {
+  uint32_t program = 1;
+  uint32_t number = 0; ///< among those that are run together
+  const Schedule *numbers = nullptr;
+  std::span<const DeviceKernel> kernels;
+  const Bases *bases = nullptr;
+  std::vector<Event> begin; ///< none of its commands runs before these
+  std::vector<Event>
+      before; ///< by stream: the first command on it runs behind this; no semaphore: nothing, nor if it is empty
+};
+
+/// One call at a time, with streams for each program of a schedule: bodies have their own. After a failure it must be
+/// made anew. Calls in flight each have one.
 class Issuer {
 public:
   Issuer(Machine &machine, const Schedule &schedule);
   ~Issuer();
 
-  /// Runs program 0 (prepare) or 1 (step). `numbers` is the schedule with the sizes of this call. Returns, when nothing
-  /// of it runs any more, why it failed, or nothing.
-  DeviceFailureRef run(uint32_t program, const Schedule &numbers, std::span<const DeviceKernel> kernels,
-                       const Bases &bases, int64_t timeoutNs);
+  /// Gives all that does not depend on what runs. The call before is over.
+  void start(IssuedCall call);
+  /// By stream, what a call that follows has to run behind.
+  std::vector<Event> lastOfStreams() const;
+  /// Goes on with the first branch or loop that can; false if there is none. What they wait for is added.
+  bool advance(std::vector<Event> &awaited);
+  /// Whether nothing of it is left to run; what it waits for is added.
+  bool isOver(std::vector<Event> &awaited) const;
+  /// The first failure in the order of the program.
+  DeviceFailureRef firstFailure() const;
+  /// A command that has not ended though nothing holds it up.
+  DeviceFailureRef timedOut(int64_t timeoutNs) const;
+  /// Nothing of it runs on return.
+  void abort(const DeviceFailureRef &failure);
 
 private:
   /// A program at work. A body belongs to one command, so there is one for each.
@@ -61,9 +87,9 @@ private:
   void fillRegions(const Activation &a, const Command &c, std::vector<Region> &regions) const;
   /// How far loops have moved a buffer.
   int64_t shiftOf(const Activation &a, uint32_t buffer) const;
-  DeviceFailureRef timedOut(int64_t timeoutNs) const;
-  /// The first failure in the order of the program.
-  DeviceFailureRef firstFailure() const;
+  uint64_t tagOf(CommandTag::Role role, const Activation &a, uint32_t command) const {
+    return CommandTag{role, a.program, command, call_.number}.pack();
+  }
   template <typename Fn> void forEachStream(Fn fn) const;
 
   Machine &machine_;
@@ -71,12 +97,15 @@ private:
   std::vector<std::vector<std::unique_ptr<Control>>> controls_; ///< by program and command; null for other commands
   std::vector<Control *> pending_;
   std::shared_ptr<const CollectiveRun> collective_; ///< of which parts are being issued
-  // Of the call.
-  const Schedule *s_ = nullptr;
-  std::span<const DeviceKernel> kernels_;
-  const Bases *bases_ = nullptr;
+  IssuedCall call_;
   std::vector<Region> regions_;
   std::vector<Event> waits_;
 };
+
+/// Runs calls, at most as many at once as there are issuers: call i is issued by number i modulo their number, when the
+/// call that it had before is over. In each stream commands of a call follow those of the call before. `callOf` is
+/// asked when a call is issued. Returns, when nothing runs any more, why the first that failed did, or nothing.
+DeviceFailureRef runCalls(Machine &machine, std::span<const std::unique_ptr<Issuer>> issuers, size_t count,
+                          const std::function<IssuedCall(size_t)> &callOf, int64_t timeoutNs);
 
 } // namespace tressel::runtime

@@ -32,7 +32,7 @@ std::vector<Resource> enginesOf(const Schedule &s, std::vector<uint32_t> &ofStre
 
 } // namespace
 
-Timeline timelineOf(const Executor &executor, const SimulatedMachine &machine) {
+Timeline timelineOf(const Executor &executor, const SimulatedMachine &machine, uint32_t call) {
   const Schedule &s = executor.numbers();
   const VirtualTimes times = machine.times();
   const std::vector<LoggedCommand> &log = machine.log().commands;
@@ -43,7 +43,7 @@ Timeline timelineOf(const Executor &executor, const SimulatedMachine &machine) {
   std::vector<Picoseconds> begin(s.step.commands.size(), kUnknown), end(s.step.commands.size(), 0);
   for (size_t i = 0; i < log.size(); ++i) {
     const CommandTag tag = CommandTag::unpack(log[i].tag);
-    if (tag.program != 1)
+    if (tag.program != 1 || tag.call != (call & 255))
       continue;
     if (tag.role == CommandTag::Role::Whole || tag.role == CommandTag::Role::Begin)
       begin[tag.command] = times.begin[i];

@@ -1,5 +1,7 @@
 #include "Workloads.h"
 
+#include "tressel/runtime/CustomOp.h"
+
 #include <sstream>
 
 namespace tressel::bench {
@@ -30,6 +32,21 @@ public:
   }
   std::string product(const std::string &a, const std::string &b, const std::string &device = "") {
     return op("matmul", a, b, device);
+  }
+  std::string difference(const std::string &a, const std::string &b, const std::string &device) {
+    return op("sub", a, b, device);
+  }
+  std::string transposed(const std::string &a, const std::string &device) {
+    return line(concat("tressel.transpose ", a, " {", placed(device, ""), "} : (", type, ") -> ", type));
+  }
+  /// A custom op of tiles.
+  std::string tileOp(const char *name, const std::vector<std::string> &operands, const std::string &device) {
+    std::string values, types;
+    for (const std::string &operand : operands) {
+      values += (values.empty() ? "" : ", ") + operand;
+      types += (types.empty() ? "" : ", ") + type;
+    }
+    return line(concat("tressel.", name, " ", values, " {", placed(device, ""), "} : (", types, ") -> ", type));
   }
   std::string sum(const std::string &a, const std::string &b, const std::string &device = "") {
     return op("add", a, b, device);
@@ -74,6 +91,9 @@ private:
 };
 
 std::string gpu(int64_t i) { return concat("gpu", i); }
+
+int64_t potrfFlops(int64_t n) { return n * n * n / 3; }
+int64_t trsmFlops(int64_t n) { return n * n * n; }
 
 std::string chains(int chains, int length, int devices) {
   Program p(2048);
@@ -242,6 +262,74 @@ std::string productsOnDevices(int64_t n, int count, int devices, bool giveBack) 
       p.giveBack(p.total(x, gpu(d)), true);
   }
   return p.text();
+}
+
+std::string cholesky(int tiles, int64_t size, int devices) {
+  Program p(size);
+  std::vector<std::vector<std::string>> t(static_cast<size_t>(tiles));
+  auto owner = [&](int i, int j) { return gpu(i % 2 * (devices / 2) + j % (devices / 2)); };
+  for (int i = 0; i < tiles; ++i)
+    for (int j = 0; j <= i; ++j)
+      t[static_cast<size_t>(i)].push_back(p.input(concat("a", i, "_", j)));
+  auto at = [&](int i, int j) -> std::string & { return t[static_cast<size_t>(i)][static_cast<size_t>(j)]; };
+  for (int k = 0; k < tiles; ++k) {
+    at(k, k) = p.tileOp("bench.potrf", {at(k, k)}, owner(k, k));
+    for (int i = k + 1; i < tiles; ++i)
+      at(i, k) = p.tileOp("bench.trsm", {at(i, k), at(k, k)}, owner(i, k));
+    for (int i = k + 1; i < tiles; ++i)
+      for (int j = k + 1; j <= i; ++j) {
+        const std::string device = owner(i, j);
+        at(i, j) = p.difference(at(i, j), p.product(at(i, k), p.transposed(at(j, k), device), device), device);
+      }
+  }
+  for (int i = 0; i < tiles; ++i)
+    for (int j = 0; j <= i; ++j)
+      p.giveBack(at(i, j));
+  return p.text();
+}
+
+void registerTileOps() {
+  static const bool done = [] {
+    auto infer = [](runtime::CustomOp::Types in, const auto &) { return std::vector{in[0]}; };
+    runtime::registerCustomOp({.name = "bench.potrf",
+                               .symbol = "bench_potrf",
+                               .infer = infer,
+                               .flops = [](auto in, auto, const auto &) { return potrfFlops(in[0].shape[0]); }});
+    runtime::registerCustomOp({.name = "bench.trsm",
+                               .symbol = "bench_trsm",
+                               .minInputs = 2,
+                               .maxInputs = 2,
+                               .infer = infer,
+                               .flops = [](auto in, auto, const auto &) { return trsmFlops(in[0].shape[0]); }});
+    return true;
+  }();
+  (void)done;
+}
+
+TaskGraph choleskyTasks(int tiles, int64_t size) {
+  TaskGraph graph;
+  const TensorType tile{f32, {size, size}};
+  graph.data.assign(static_cast<size_t>(tiles * (tiles + 1) / 2), tile);
+  auto kernel = [&](const char *name, const char *provider, int inputs, int64_t flops) {
+    graph.kernels.push_back({.symbol = name,
+                             .provider = provider,
+                             .numInputs = inputs,
+                             .flops = flops,
+                             .bytes = (inputs + 1) * tile.bytes()});
+  };
+  kernel("potrf", "custom", 1, potrfFlops(size));
+  kernel("trsm", "custom", 2, trsmFlops(size));
+  kernel("gemm", "kernels", 3, 2 * size * size * size + size * size);
+  auto at = [](int i, int j) { return static_cast<uint32_t>(i * (i + 1) / 2 + j); };
+  for (int k = 0; k < tiles; ++k) {
+    graph.tasks.push_back({0, {at(k, k)}, at(k, k)});
+    for (int i = k + 1; i < tiles; ++i)
+      graph.tasks.push_back({1, {at(i, k), at(k, k)}, at(i, k)});
+    for (int i = k + 1; i < tiles; ++i)
+      for (int j = k + 1; j <= i; ++j)
+        graph.tasks.push_back({2, {at(i, j), at(i, k), at(j, k)}, at(i, j)});
+  }
+  return graph;
 }
 
 runtime::MachineModel referenceMachine() {

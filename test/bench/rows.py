@@ -91,6 +91,15 @@ ROWS = [
         {}, 0.001, rounds=1, samples=1, program="schedule-bench"),
     Row("sim.optimality", "ratio", "lower", "the same programs, the plan's time over the larger of the longest chain and the busiest resource: geometric mean",
         {}, 1.1, rounds=1, samples=1, cases=10, program="schedule-bench"),
+    Row("sim.optimality.small", "ratio", "lower", "1,000 random programs of up to 10 launches, placed, and 300 of up to 7 that are not, over a host and two accelerators: the "
+        "plan's time over the least of all orders, and of all placements where they are free, found by search: geometric mean", {},
+        rounds=1, samples=1, cases=2, program="schedule-bench"),
+    Row("sim.perturbed", "ratio", "lower", "1,000 truths, a hundred for each of the programs of sim.optimality, in which every kernel and every link takes up to 20% more or less than the plan "
+        "was made with: the executor's virtual time of our plan over that of the plan compiled with the truth, 95th percentile",
+        {}, 1.1, rounds=1, samples=1, program="schedule-bench"),
+    Row("sim.cholesky", "ratio", "lower", "L of a matrix of 16 x 16 tiles of 2048 x 2048, from pinned host memory and back, tiles placed block-cyclically by annotation: the "
+        "executor's virtual time over the plan's longest chain or busiest resource; dmda places tasks while they run, over the same bound; 4gpu-pcie3",
+        {"dmda": "tressel"}, 1.1, rounds=1, samples=1, program="schedule-bench"),
     Row("plan.100k", "s", "lower", "100,000 products in 64 branches, not annotated: placed on four devices, scheduled, planned, verified", {}, 10,
         rounds=1, samples=1, program="schedule-bench"),
     *by_threads(Row("infer.resnet50.flops-share", "share of peak FLOPs", "higher",

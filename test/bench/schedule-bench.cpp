@@ -5,19 +5,24 @@
 
 #include "codegen/Compile.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "test/support/SmallProgram.h"
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Explain.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Simulate.h"
 #include "tressel/runtime/Simulated.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <thread>
 
 using namespace tressel;
 using namespace tressel::bench;
@@ -25,8 +30,10 @@ using runtime::MachineModel;
 
 namespace {
 
+using AfterPass = std::function<llvm::LogicalResult(mlir::ModuleOp, llvm::StringRef pass)>;
+
 runtime::Schedule scheduleOf(const std::string &program, const MachineModel &machine,
-                             codegen::CompileReport *report = nullptr) {
+                             codegen::CompileReport *report = nullptr, const AfterPass &afterPass = {}) {
   mlir::DialectRegistry registry;
   graph::registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -41,6 +48,7 @@ runtime::Schedule scheduleOf(const std::string &program, const MachineModel &mac
   options.cache = nullptr;
   options.machine = &machine;
   options.report = report;
+  options.afterPass = afterPass;
   return codegen::compile(*module, options).schedule;
 }
 
@@ -95,6 +103,28 @@ Arms copyBack() {
            }}};
 }
 
+/// Both arms over one bound, that of our plan's commands.
+Arms choleskyArms() {
+  constexpr int tiles = 16, devices = 4;
+  constexpr int64_t size = 2048;
+  registerTileOps();
+  auto ours = [] {
+    const MachineModel machine = runtime::machinePreset("4gpu-pcie3");
+    return scheduleOf(cholesky(tiles, size, devices), machine);
+  };
+  auto bound = [ours] {
+    static const double seconds =
+        runtime::seconds(runtime::simulate(ours(), runtime::machinePreset("4gpu-pcie3")).lowerBound);
+    return seconds;
+  };
+  return {{"tressel",
+           [=] { return TimedRun(ours(), runtime::machinePreset("4gpu-pcie3")).time() / bound(); }},
+          {"dmda", [=] {
+             const MachineModel machine = runtime::machinePreset("4gpu-pcie3");
+             return TimedRun(dynamicSchedule(choleskyTasks(tiles, size), machine), machine).time() / bound();
+           }}};
+}
+
 Arms predictionError() {
   return {{"tressel", [] {
              double worst = 0;
@@ -118,6 +148,143 @@ Arms optimality() {
            }}};
 }
 
+/// What really happens, which differs from what plans are made with: every launch and every link takes up to a share
+/// more or less, as a seed decides. A plan can know it: kernels carry the launches' figures, the machine those of
+/// links.
+class Truth {
+public:
+  Truth(uint64_t seed, double share) : seed(seed), share(share) {}
+
+  MachineModel of(MachineModel machine) const {
+    for (runtime::LinkModel &link : machine.links)
+      link.bytesPerSecond /= factor(link.name);
+    return machine;
+  }
+  /// Of a launch by the name of its kernel, which is its alone; all blocks of rows of a launch have one.
+  double ofKernel(llvm::StringRef name) const {
+    if (name.consume_back("_rows"))
+      name = name.rtrim("0123456789").drop_back(); // "_512"
+    return factor(name);
+  }
+  runtime::Schedule of(runtime::Schedule schedule, bool isKnown) const {
+    for (runtime::KernelDesc &kernel : schedule.kernels)
+      if (!isKnown || kernel.provider == "generated") // of which code generation has counted the figures anew
+        scale(kernel.flops, kernel.bytes, ofKernel(kernel.symbol));
+    return schedule;
+  }
+  static void scale(int64_t &flops, int64_t &bytes, double by) {
+    flops = std::llround(static_cast<double>(flops) * by);
+    bytes = std::llround(static_cast<double>(bytes) * by);
+  }
+
+private:
+  /// FNV-1a of the name and the seed, then the finalizer of SplitMix64.
+  double factor(llvm::StringRef name) const {
+    uint64_t x = 0xcbf29ce484222325u;
+    for (const char c : name)
+      x = (x ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    x += seed * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+    return 1 + share * (static_cast<double>(x >> 11) * 0x1p-52 - 1);
+  }
+  uint64_t seed;
+  double share;
+};
+
+/// Every launch gets a kernel of its own, that costs what the truth says, or, without one, what it is thought to.
+AfterPass withLaunchesApart(const Truth *truth) {
+  return [truth](mlir::ModuleOp module, llvm::StringRef pass) {
+    auto tell = [&](graph::KernelOp kernel) {
+      auto flops = static_cast<int64_t>(kernel.getFlops()), bytes = static_cast<int64_t>(kernel.getBytes());
+      Truth::scale(flops, bytes, truth->ofKernel(kernel.getSymName()));
+      kernel.setFlops(static_cast<uint64_t>(flops));
+      kernel.setBytes(static_cast<uint64_t>(bytes));
+    };
+    if (pass == "split-producers" && truth)
+      for (auto kernel : module.getOps<graph::KernelOp>())
+        if (kernel.getSymName().ends_with("_rows")) // made of the ops
+          tell(kernel);
+    if (pass != "outline-kernels")
+      return mlir::success();
+    int number = 0;
+    std::vector<graph::KernelOp> shared(module.getOps<graph::KernelOp>().begin(),
+                                        module.getOps<graph::KernelOp>().end());
+    mlir::SymbolTable symbols(module);
+    module.walk([&](graph::LaunchOp launch) {
+      auto kernel = symbols.lookup<graph::KernelOp>(launch.getKernel());
+      mlir::OpBuilder builder(kernel);
+      auto own = mlir::cast<graph::KernelOp>(builder.clone(*kernel));
+      own.setSymName((kernel.getSymName() + "_of_" + llvm::Twine(number++)).str());
+      launch.setKernel(own.getSymName());
+      if (truth)
+        tell(own);
+    });
+    for (graph::KernelOp kernel : shared)
+      kernel.erase();
+    return mlir::success();
+  };
+}
+
+constexpr uint64_t kTruths = 1000;
+
+/// Of one of the programs and its share of the truths: our plan's time over that of the plan that knew the truth,
+/// sorted.
+std::vector<double> perturbedRatios(size_t which) {
+  const Workload &workload = workloads()[which];
+  const MachineModel believed = runtime::machinePreset(workload.machine);
+  const runtime::Schedule plan = scheduleOf(workload.program, believed, nullptr, withLaunchesApart(nullptr));
+  std::vector<double> ratios;
+  for (uint64_t seed = which; seed < kTruths; seed += workloads().size()) {
+    const Truth truth(seed, 0.2);
+    const MachineModel machine = truth.of(believed);
+    const runtime::Schedule known = scheduleOf(workload.program, machine, nullptr, withLaunchesApart(&truth));
+    ratios.push_back(TimedRun(truth.of(plan, false), machine).time() / TimedRun(truth.of(known, true), machine).time());
+  }
+  std::ranges::sort(ratios);
+  return ratios;
+}
+
+/// The 95th percentile of all.
+double perturbed95() {
+  std::vector<std::vector<double>> ofProgram(workloads().size());
+  std::atomic<size_t> next{0};
+  {
+    std::vector<std::jthread> threads(std::max(1u, std::thread::hardware_concurrency()));
+    for (std::jthread &thread : threads)
+      thread = std::jthread([&] {
+        for (size_t which; (which = next++) < ofProgram.size();)
+          ofProgram[which] = perturbedRatios(which);
+      });
+  }
+  std::vector<double> all;
+  for (size_t which = 0; which < ofProgram.size(); ++which) {
+    const std::vector<double> &own = ofProgram[which];
+    std::cerr << workloads()[which].name << ": least " << own.front() << ", median " << own[own.size() / 2]
+              << ", 95% below " << own[own.size() * 95 / 100] << ", most " << own.back() << "\n";
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  std::ranges::sort(all);
+  return all[all.size() * 95 / 100];
+}
+
+Arms perturbed() {
+  return {{"tressel", [] {
+             static const double once = perturbed95(); // the same each time
+             return once;
+           }}};
+}
+
+Arms optimalityOfSmall() {
+  return {{"tressel", [](size_t which) {
+             const test::SmallPlans plans =
+                 which == 0 ? test::planManySmall(1, 1000, 10, true) : test::planManySmall(1, 300, 7, false);
+             std::cerr << (which == 0 ? "placed by hand: " : "placed by the planner: ") << plans.text() << "\n";
+             return plans.mean();
+           }}};
+}
+
 Arms planOf100k() {
   return {{"tressel", [] {
              const MachineModel machine = runtime::machinePreset("4gpu-pcie3");
@@ -135,11 +302,12 @@ Arms planOf100k() {
 } // namespace
 
 int main(int argc, char **argv) {
-  const std::map<std::string, Arms (*)()> rows{{"sim.two-devices", twoDevices},
-                                               {"sim.overlap.copy-back", copyBack},
-                                               {"sim.prediction-error", predictionError},
-                                               {"sim.optimality", optimality},
-                                               {"plan.100k", planOf100k}};
+  const std::map<std::string, Arms (*)()> rows{
+      {"sim.two-devices", twoDevices}, {"sim.overlap.copy-back", copyBack},
+      {"sim.cholesky", choleskyArms},  {"sim.prediction-error", predictionError},
+      {"sim.optimality", optimality},  {"sim.perturbed", perturbed},
+                                               {"sim.optimality.small", optimalityOfSmall},
+      {"plan.100k", planOf100k}};
   const auto row = argc > 1 ? rows.find(argv[1]) : rows.end();
   if (row == rows.end()) {
     std::cerr << "usage: schedule-bench ROW; rows:";

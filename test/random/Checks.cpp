@@ -7,6 +7,7 @@
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
 #include "tressel/runtime/Executor.h"
+#include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Simulated.h"
 
@@ -61,9 +62,12 @@ Check runs(Run run) {
   };
 }
 
-std::shared_ptr<const runtime::Executable> executableOf(mlir::ModuleOp module, codegen::CompileOptions options) {
+std::shared_ptr<const runtime::Executable> executableOf(mlir::ModuleOp module, codegen::CompileOptions options,
+                                                        const std::function<void(const runtime::Schedule &)> &look = {}) {
   options.cache = nullptr; // what is tested is compiled, and the user's cache is not for programs that nobody wrote
   codegen::CompiledProgram program = codegen::compile(module, options);
+  if (look)
+    look(program.schedule);
   return runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
 }
 } // namespace
@@ -76,8 +80,8 @@ Check compiles(bool allowLibrary, bool quick) {
   });
 }
 
-Check runsOnDevices() {
-  return runs([](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
+Check runsOnDevices(MutationTally *tally) {
+  return runs([tally](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
     uint64_t seed = 1; // the same for the same program, also while it is shrunk
     module.walk(
         [&](mlir::Operation *op) { seed = seed * 31 + op->getNumOperands() + op->getName().getStringRef().size(); });
@@ -89,7 +93,12 @@ Check runsOnDevices() {
       for (runtime::RouteModel &route : model.routes)
         route.pageableBytesPerSecond = 1e5;
     placeAtRandom(module, seed, 2);
-    auto executable = executableOf(module, {.machine = &model, .quickCode = true});
+    auto executable = executableOf(module, {.machine = &model, .quickCode = true}, [&](const runtime::Schedule &s) {
+      if (!tally)
+        return;
+      if (const std::string problem = tryMutations(s.dims.empty() ? s : runtime::instantiate(s, sizes), *tally); !problem.empty())
+        throw Error(problem);
+    });
     auto machine = runtime::SimulatedMachine::create(
         model, {.interleaving = seed, .checkRaces = true, .poison = true, .isolate = true, .checkCopies = true});
     runtime::Executor executor(executable, machine);

@@ -3,6 +3,7 @@
 
 #include "ir/op/OpInfo.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "test/support/ScheduleMutations.h"
 
 #include <functional>
 #include <string>
@@ -19,7 +20,8 @@ Check simplifies();
 /// Compiles for this machine and runs the executable; `quick` as CompileOptions::quickCode.
 Check compiles(bool allowLibrary, bool quick);
 /// Places ops at random on the devices of simulated machines, some of which have slow links, and runs the program there
-/// in an order that its waits allow, with all the checks that these machines have.
-Check runsOnDevices();
+/// in an order that its waits allow, with all the checks that these machines have. With a tally, mistakes are made in the
+/// schedule as well, and the verifier has to refuse them.
+Check runsOnDevices(MutationTally *tally = nullptr);
 
 } // namespace tressel::test

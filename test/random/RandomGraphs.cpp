@@ -136,12 +136,13 @@ int sum(const std::vector<std::string> &files) {
 int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "Random programs against the reference interpreter\n");
   const Options options;
+  test::MutationTally mutations;
   if (sumOption)
     return sum(fileOptions);
   const test::Check well = checkOption == "compile" ? test::compiles(!noLibrary, false) : test::Check();
   test::Check usual = checkOption == "simplify"  ? test::simplifies()
                       : checkOption == "compile" ? test::compiles(!noLibrary, quickOption)
-                      : checkOption == "devices" ? test::runsOnDevices()
+                      : checkOption == "devices" ? test::runsOnDevices(&mutations)
                                                  : test::Check();
   if (!usual) {
     llvm::errs() << "random-graphs: --check is compile, devices or simplify\n";
@@ -226,6 +227,8 @@ int main(int argc, char **argv) {
     llvm::outs() << noticed << " of " << injected << " wrong programs were noticed\n";
     return injected > 0 && noticed == injected ? 0 : 1;
   }
+  if (mutations.schedules)
+    llvm::outs() << mutations.text() << "\n";
   if (!options.save.empty())
     summary.save(options.save);
   return summary.report() ? 0 : 1;

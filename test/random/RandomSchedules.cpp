@@ -70,13 +70,16 @@ double absolute(const std::vector<double> &values, double share) {
 }
 
 bool check(uint64_t seed, uint64_t orders) {
-  const Schedule s = test::randomSchedule(seed, {.accelerators = static_cast<int>(seed % 4) + 1,
-                                                 .commands = 20 + static_cast<int>(seed % 50),
-                                                 .inFlight = seed % 7 == 0 ? 2u : 1u});
+  const Schedule s =
+      test::randomSchedule(seed, {.accelerators = static_cast<int>(seed % 4) + 1,
+                                  .commands = 20 + static_cast<int>(seed % 50),
+                                  .inFlight = seed % 7 == 0 ? 2 + static_cast<uint32_t>(seed / 7 % 3) : 1});
   count(s, s.step, false);
   for (const Program &body : s.bodies)
     count(s, body, true);
   const test::Results expected = test::runTwiceSerially(s, seed);
+  const size_t inTurn = 2 * s.inFlight + 1;
+  const test::Results expectedInTurn = s.inFlight > 1 ? test::runAllSerially(s, seed, inTurn) : test::Results();
   for (uint64_t order = 0; order < orders; ++order) {
     SimulatedOptions options{.interleaving = seed * orders + order, .checkCopies = true};
     if (order % 4 == 3)
@@ -90,6 +93,12 @@ bool check(uint64_t seed, uint64_t orders) {
       const auto machine = SimulatedMachine::create(machinePreset("4gpu-pcie3"), options);
       if (test::runTwice(s, machine, seed) != expected)
         return failed("other numbers than serial execution");
+      if (s.inFlight > 1) {
+        if (test::runInFlight(s, machine, seed, inTurn) != expectedInTurn)
+          return failed("other numbers than serial execution, in flight");
+        covered["calls in flight"] += static_cast<int64_t>(inTurn);
+        continue;
+      }
       if (order == 0)
         compareTimes(s, *machine);
     } catch (const Error &e) {
@@ -121,7 +130,7 @@ int main(int argc, char **argv) {
   for (const char *kind :
        {"launch", "fill", "branch", "while", "loop", "launch in a body", "loop in a body", "branch in a body",
         "copy pageable to device", "copy pinned to device", "copy device to pageable", "copy device to pinned",
-        "copy device to another device", "copy device to device", "waits"})
+        "copy device to another device", "copy device to device", "calls in flight", "waits"})
     if (count >= 200 && !covered[kind]) {
       std::printf("not covered: %s\n", kind);
       zero = true;

@@ -10,9 +10,9 @@ using namespace runtime;
 namespace {
 using Bytes = std::vector<std::vector<std::byte>>;
 
-std::vector<Bytes> inputsOf(const Schedule &s, uint64_t seed) {
-  std::vector<Bytes> calls(2);
-  for (size_t call = 0; call < 2; ++call)
+std::vector<Bytes> inputsOf(const Schedule &s, uint64_t seed, size_t count = 2) {
+  std::vector<Bytes> calls(count);
+  for (size_t call = 0; call < count; ++call)
     for (size_t i = 0; i < s.inputs.size(); ++i)
       calls[call].push_back(someBytes(s.inputs[i].type.bytes(), seed * 100 + call * 10 + i));
   return calls;
@@ -78,9 +78,38 @@ Results runTwice(const Schedule &s, const std::shared_ptr<Machine> &machine, uin
   return results;
 }
 
-Results runTwiceSerially(const Schedule &s, uint64_t seed) {
+Results runInFlight(const Schedule &s, const std::shared_ptr<Machine> &machine, uint64_t seed, size_t calls,
+                    bool verified) {
   States states = statesOf(s, seed);
-  Results results = runSerially(s, states, inputsOf(s, seed));
+  Executor executor(verified ? executableOf(s) : unverifiedExecutableOf(s), machine);
+  std::vector<void *> pointers;
+  for (size_t i = 0; i < s.states.size(); ++i)
+    if (s.states[i].kind != StateKind::Derived)
+      pointers.push_back(states.bytes[i].data());
+  executor.bindStates(pointers);
+  const std::vector<Bytes> inputs = inputsOf(s, seed, calls);
+  Results results(calls);
+  std::vector<std::vector<const void *>> in(calls);
+  std::vector<std::vector<void *>> out(calls);
+  std::vector<Executor::Call> list;
+  for (size_t k = 0; k < calls; ++k) {
+    for (const auto &input : inputs[k])
+      in[k].push_back(input.data());
+    for (const ValueDesc &output : s.outputs)
+      results[k].emplace_back(static_cast<size_t>(output.type.bytes()));
+    for (auto &output : results[k])
+      out[k].push_back(output.data());
+    list.push_back({in[k], out[k]});
+  }
+  executor.runCalls(list);
+  results.push_back(bound(s, states));
+  return results;
+}
+
+Results runTwiceSerially(const Schedule &s, uint64_t seed) { return runAllSerially(s, seed, 2); }
+Results runAllSerially(const Schedule &s, uint64_t seed, size_t calls) {
+  States states = statesOf(s, seed);
+  Results results = runSerially(s, states, inputsOf(s, seed, calls));
   results.push_back(bound(s, states));
   return results;
 }

@@ -19,5 +19,9 @@ using Results = std::vector<std::vector<std::vector<std::byte>>>;
 Results runTwice(const runtime::Schedule &schedule, const std::shared_ptr<runtime::Machine> &machine, uint64_t seed,
                  bool verified = true);
 Results runTwiceSerially(const runtime::Schedule &schedule, uint64_t seed);
+/// The same of so many calls, of which as many are at work at once as the schedule says.
+Results runInFlight(const runtime::Schedule &schedule, const std::shared_ptr<runtime::Machine> &machine, uint64_t seed,
+                    size_t calls, bool verified = true);
+Results runAllSerially(const runtime::Schedule &schedule, uint64_t seed, size_t calls);
 
 } // namespace tressel::test

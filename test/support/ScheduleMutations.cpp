@@ -1,5 +1,8 @@
 #include "test/support/ScheduleMutations.h"
 
+#include "test/support/ScheduleOracle.h"
+#include "tressel/runtime/VerifySchedule.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -88,6 +91,59 @@ void forEachMutation(const Schedule &schedule,
       b = before;
     }
   }
+}
+
+void MutationTally::add(const MutationTally &other) {
+  schedules += other.schedules, commands += other.commands, judged += other.judged;
+  for (int k = 0; k < kNumMutations; ++k)
+    made[k] += other.made[k], rejected[k] += other.rejected[k];
+}
+
+std::string MutationTally::text() const {
+  std::string line = std::to_string(schedules) + " schedules of " + std::to_string(commands) +
+                     " commands; mistakes refused of those made:";
+  for (int k = 0; k < kNumMutations; ++k)
+    line += std::string(k ? ", " : " ") + nameOf(Mutation(k)) + " " + std::to_string(rejected[k]) + " of " +
+            std::to_string(made[k]);
+  return line + " (harmless as the oracle says: " + std::to_string(judged) + ")";
+}
+
+std::string tryMutations(const Schedule &s, MutationTally &tally) {
+  auto verdict = [](const Schedule &each) {
+    const auto found = verifySchedule(each, 1);
+    return found.empty() ? "" : found[0].message;
+  };
+  ++tally.schedules;
+  tally.commands += s.prepare.commands.size() + s.step.commands.size();
+  for (const Program &body : s.bodies)
+    tally.commands += body.commands.size();
+  if (const std::string wrong = verdict(s); !wrong.empty())
+    return "the schedule is refused: " + wrong;
+  // The oracle is slow: it looks at all pairs of commands, and at every byte.
+  constexpr size_t kJudged = 3, kJudgedCommands = 200;
+  constexpr int64_t kJudgedBytes = 100'000;
+  int64_t bytes = 0;
+  for (const BufferDesc &b : s.buffers)
+    bytes += b.bytes;
+  const bool isSmall = s.step.commands.size() <= kJudgedCommands && bytes <= kJudgedBytes;
+  size_t judged = 0;
+  std::string problem;
+  forEachMutation(s, [&](Mutation kind, const std::string &where, const Schedule &mutant) {
+    ++tally.made[static_cast<size_t>(kind)];
+    if (!verdict(mutant).empty()) {
+      ++tally.rejected[static_cast<size_t>(kind)];
+    } else if (kind != Mutation::MovedSlot) {
+      if (problem.empty())
+        problem = std::string(nameOf(kind)) + " survives: " + where;
+    } else if (isSmall && judged < kJudged) {
+      ++judged;
+      const auto found = judge(mutant, 60);
+      if (found && !found->empty() && problem.empty())
+        problem = std::string(nameOf(kind)) + " survives: " + where + ": " + *found;
+      tally.judged += found && found->empty();
+    }
+  });
+  return problem;
 }
 
 } // namespace tressel::test

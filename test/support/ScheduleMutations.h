@@ -25,4 +25,15 @@ void forEachMutation(
     const runtime::Schedule &schedule,
     const std::function<void(Mutation, const std::string &where, const runtime::Schedule &mutant)> &fn);
 
+/// What the verifier says of the mistakes in schedules: all but moved slots must be refused, for those may be harmless.
+struct MutationTally {
+  size_t schedules = 0, commands = 0, made[kNumMutations] = {}, rejected[kNumMutations] = {};
+  size_t judged = 0; ///< moved slots that it accepts, and the oracle (ScheduleOracle.h) too
+  void add(const MutationTally &other);
+  std::string text() const; ///< a line
+};
+/// Tries them on a schedule of numbers, adding to the tally. Returns what is wrong: the schedule itself is refused, or a
+/// mistake is not.
+std::string tryMutations(const runtime::Schedule &schedule, MutationTally &tally);
+
 } // namespace tressel::test

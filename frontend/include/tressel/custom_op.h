@@ -106,6 +106,9 @@ struct CustomOpSpec {
   /// Units of work that may run in parallel: int64_t(Types operands, Types results[, attributes]). None: one unit.
   detail::CustomFn<int64_t, Types, Types> range = {};
   int64_t grain = 1; ///< the fewest units worth a task of their own
+  /// Floating-point operations of a call: int64_t(Types operands, Types results[, attributes]). Plans and predictions
+  /// price the call by them and by the bytes of operands and results. None: by those bytes alone.
+  detail::CustomFn<int64_t, Types, Types> flops = {};
   /// It does more than compute its results: calls are never removed, merged or put in another order.
   bool has_effects = false;
   /// The operands' gradients: (operands, results, gradients of the results). Kept until differentiation exists.

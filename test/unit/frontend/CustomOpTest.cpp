@@ -1,6 +1,7 @@
 // Ops registered by a program: eagerly, in traces, in packages.
 #include <tressel/custom_op.h>
 #include <tressel/jit.h>
+#include <tressel/machine.h>
 #include <tressel/ops.h>
 #include <tressel/random.h>
 #include <tressel/runtime/CustomKernels.h>
@@ -163,6 +164,55 @@ TEST(CustomOp, PureAndUnusedIsRemoved) {
   cubeCalls = 0;
   floats(f(ones({4})));
   EXPECT_EQ(cubeCalls, 0);
+}
+
+/// y = -x, whatever it says that costs.
+int32_t heavyKernel(const tressel_call *call, int64_t begin, int64_t end) {
+  const float *x = static_cast<const float *>(call->inputs[0].data);
+  float *y = static_cast<float *>(call->outputs[0].data);
+  for (int64_t i = begin; i < end; ++i)
+    y[i] = -x[i];
+  return 0;
+}
+const CustomOp &heavy() {
+  static const CustomOp &op =
+      register_op({.name = "acme.heavy",
+                   .infer = [](auto in) { return std::vector{in[0]}; },
+                   .cpu = heavyKernel,
+                   .attrs = {{"each", 0}},
+                   .range = [](auto in, auto) { return in[0].shape.numElements(); },
+                   .flops = [](auto in, auto,
+                               const CustomAttrs &attrs) { return attrs.as_int("each") * in[0].shape.numElements(); }});
+  return op;
+}
+
+TEST(CustomOp, RunsOnAcceleratorsAndCostsWhatItSays) {
+  struct Cpu {
+    ~Cpu() { use_machine("cpu"); }
+  } afterwards;
+  use_machine("sim:2gpu-pcie3");
+  auto stepOf = [](int64_t each, const TensorSpec &type) {
+    auto f = jit([each](Tensor x) {
+      return with_device(gpu(1), [&] { return heavy()(x * 2.0, {{"each", each}}); }) + 1.0;
+    });
+    f.compile(type);
+    return f.explain().step_seconds;
+  };
+  // 14 TFLOP/s at the share that kernels reach of it.
+  const double light = stepOf(0, {f32, {1000, 1000}}), once = stepOf(1'000'000, {f32, {1000, 1000}}),
+               twice = stepOf(2'000'000, {f32, {1000, 1000}});
+  EXPECT_GT(once - light, 1e12 / 14e12);
+  EXPECT_NEAR((twice - once) / (once - light), 1, 0.01);
+  EXPECT_GT(stepOf(1'000'000, {f32, {"n", 1000}}), stepOf(0, {f32, {"n", 1000}}) + 1e-6);
+  auto f = jit([](Tensor x) {
+    return with_device(gpu(1), [&] { return heavy()(x * 2.0, {{"each", 1000}}); }) + 1.0;
+  });
+  EXPECT_EQ(floats(f(tensor({1, 2, -3}))), (std::vector<float>{-1, -3, 7}));
+  // As long as was told.
+  const double before = machine_seconds();
+  f(tensor({1, 2, -3})).wait();
+  EXPECT_DOUBLE_EQ(machine_seconds() - before, f.explain().step_seconds);
+  EXPECT_THROW(stepOf(-1, {f32, {4}}), Error);
 }
 
 std::vector<int64_t> notes;

@@ -187,6 +187,16 @@ TEST_F(Devices, APlanIsToldBeforeAnythingRuns) {
   EXPECT_DOUBLE_EQ(machine_seconds() - before, f.explain().step_seconds);
 }
 
+TEST_F(Devices, StagesAreThoseOfTheMachine) {
+  use_machine("sim:2gpu-pcie3");
+  auto f = jit([](Tensor x) { return with_device(gpu(1), [&] { return relu(x); }) * 2.0; });
+  const std::string folder = testing::TempDir() + "tressel-stages";
+  dump(f, folder, ramp(4, 4));
+  std::ifstream in(folder + "/schedule.mlir");
+  const std::string schedule(std::istreambuf_iterator<char>(in), {});
+  EXPECT_NE(schedule.find("on %gpu1.in"), std::string::npos) << schedule;
+}
+
 TEST_F(Devices, APlanOfOpenSizesSaysForWhich) {
   auto f = jit([](Tensor x) { return relu(x) * 2.0; });
   f.compile({f32, {"batch", 64}});

@@ -39,6 +39,9 @@ struct CustomOp {
   int64_t grain = 1;
   /// Bytes of scratch memory per thread. Null: none.
   std::function<int64_t(Types operands, Types results, const Attrs &)> scratch = {};
+  /// Floating-point operations of a call, by which plans and predictions price it, with the bytes of its operands and
+  /// results. Null: by those alone.
+  std::function<int64_t(Types operands, Types results, const Attrs &)> flops = {};
 };
 
 /// Makes the op known to this process, for good. Throws Error when the name is taken or malformed, or the description

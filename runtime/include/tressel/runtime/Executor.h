@@ -19,9 +19,13 @@ struct CommandTag {
   Role role = Role::Whole;
   uint32_t program = 1; ///< 0: prepare, 1: step, 2 and on: a body
   uint32_t command = 0; ///< of the program
-  uint64_t pack() const { return uint64_t(role) << 62 | uint64_t(program) << 32 | command; }
+  uint32_t call = 0;    ///< of those that runCalls runs, modulo 256
+  uint64_t pack() const {
+    return uint64_t(role) << 62 | uint64_t(call & 255) << 54 | uint64_t(program) << 32 | command;
+  }
   static CommandTag unpack(uint64_t tag) {
-    return {static_cast<Role>(tag >> 62), static_cast<uint32_t>(tag >> 32) & 0x3FFFFFFF, static_cast<uint32_t>(tag)};
+    return {static_cast<Role>(tag >> 62), static_cast<uint32_t>(tag >> 32) & 0x3FFFFF, static_cast<uint32_t>(tag),
+            static_cast<uint32_t>(tag >> 54) & 255};
   }
 };
 
@@ -50,11 +54,22 @@ public:
   void run(std::span<const void *const> inputs, std::span<void *const> outputs);
   void run(std::span<const void *const> inputs, std::span<void *const> outputs, const dim::Values &dims);
 
+  /// The calls of a caller who does not wait for one before giving the next.
+  struct Call {
+    std::span<const void *const> inputs;
+    std::span<void *const> outputs;
+  };
+  /// As `run` for each, in turn: `schedule().inFlight` of them are at work at once, each with arenas of its own, which
+  /// are allocated when they are first needed. No output may overlap an input or output of another call. Throws as
+  /// `run` does, for the first call that fails: those before it have ended well, of those behind it, outputs hold
+  /// anything.
+  void runCalls(std::span<const Call> calls, const dim::Values &dims = {});
+
   const Schedule &schedule() const;
   /// With the sizes of the latest call.
   const Schedule &numbers() const;
   Machine &machine() const;
-  /// Bytes held on a device: arenas and derived states.
+  /// Bytes held on a device: arenas (of all calls in flight) and derived states.
   int64_t bytesOn(DeviceRef device) const;
 
 private:
@@ -63,7 +78,8 @@ private:
 };
 
 class SimulatedMachine;
-/// When the commands of the latest call were at work: its step's, by the machine's log. Of kind Simulated.
-Timeline timelineOf(const Executor &executor, const SimulatedMachine &machine);
+/// When the commands of the latest call were at work: its step's, by the machine's log. Of kind Simulated. After
+/// runCalls, those of one of its calls, from the begin of the first.
+Timeline timelineOf(const Executor &executor, const SimulatedMachine &machine, uint32_t call = 0);
 
 } // namespace tressel::runtime
