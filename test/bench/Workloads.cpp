@@ -267,7 +267,9 @@ std::string productsOnDevices(int64_t n, int count, int devices, bool giveBack) 
 std::string cholesky(int tiles, int64_t size, int devices) {
   Program p(size);
   std::vector<std::vector<std::string>> t(static_cast<size_t>(tiles));
-  auto owner = [&](int i, int j) { return gpu(i % 2 * (devices / 2) + j % (devices / 2)); };
+  auto owner = [&](int i, int j) {
+    return devices == 0 ? std::string() : gpu(i % 2 * (devices / 2) + j % (devices / 2));
+  };
   for (int i = 0; i < tiles; ++i)
     for (int j = 0; j <= i; ++j)
       t[static_cast<size_t>(i)].push_back(p.input(concat("a", i, "_", j)));

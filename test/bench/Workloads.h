@@ -18,7 +18,7 @@ std::string productsOnDevices(int64_t n, int count, int devices, bool giveBack);
 runtime::MachineModel referenceMachine();
 
 /// The Cholesky factorization of a matrix of tiles x tiles, its lower triangle in the host's pinned memory and back: the
-/// program of docs/examples/cholesky.cpp, tiles placed block-cyclically over a grid of two rows of devices. Its kernels
+/// program of docs/examples/cholesky.cpp, tiles placed block-cyclically over a grid of two rows of devices, or, for none, by the compiler. Its kernels
 /// of tiles are custom ops, known after registerTileOps().
 std::string cholesky(int tiles, int64_t size, int devices);
 void registerTileOps();
