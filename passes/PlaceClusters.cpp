@@ -1,3 +1,4 @@
+#include "passes/Footprint.h"
 #include "passes/IssueOrder.h"
 #include "passes/MachineCosts.h"
 #include "passes/Passes.h"
@@ -63,13 +64,14 @@ public:
   /// Fails with an error at the op that fits nowhere.
   LogicalResult check() {
     for (Task &task : tasks) {
-      auto fits = [&](unsigned d) { return task.bytes <= costs.devices()[d]->memoryBytes; };
+      auto fits = [&](unsigned d) {
+        const int64_t memory = costs.devices()[d]->memoryBytes;
+        return task.bytes <= memory || footprintOf(task.op) <= memory;
+      };
       if (task.fixed != kFree ? fits(task.fixed) : llvm::any_of(llvm::seq(0u, numDevices), fits))
         continue;
       const runtime::DeviceModel &where = *costs.devices()[task.fixed != kFree ? task.fixed : kHostIndex];
-      return task.op->emitError("reads and writes ")
-             << task.bytes << " bytes, but the memory of " << where.name << " has " << where.memoryBytes
-             << (task.fixed == kFree ? ", and no other has more" : "");
+      return refuse(task.op, footprintOf(task.op), where.name, where.memoryBytes, task.fixed == kFree ? ", and no other device has enough" : "");
     }
     return success();
   }
@@ -343,6 +345,9 @@ public:
     Placer placer(*found, *machine);
     if (failed(placer.check()))
       return signalPassFailure();
+    auto isAnnotated = [](Operation &op) { return graph::isTransfer(&op) || graph::deviceOf(&op); };
+    if (llvm::none_of(found->getBody().front(), isAnnotated))
+      (*found)->setAttr(kChosenAttr, UnitAttr::get(&getContext()));
     if (placer.tasks.empty())
       return;
     std::vector<Candidate> candidates = candidatesOf(placer);
