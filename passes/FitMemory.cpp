@@ -67,7 +67,7 @@ public:
 
 private:
   void readOrders(func::FuncOp main);
-  void stream(double share, bool leastForStep);
+  void stream(double share);
   void tryOrders(Way &best, Obstacle &obstacle, bool all);
   int64_t mostOfOneOp(unsigned device) const;
 
@@ -114,24 +114,35 @@ int64_t Search::mostOfOneOp(unsigned device) const {
   return most;
 }
 
-/// Lets the largest parameters come in each call: so many that `share` of their bytes do, and with `leastForStep`
-/// further ones until what one op needs has room beside the others.
-void Search::stream(double share, bool leastForStep) {
+/// Lets parameters come in each call: `share` of their bytes, evenly over the step, as what comes together is waited for; and further ones, the
+/// largest first, until what one op needs has room beside the others.
+void Search::stream(double share) {
   SmallVector<uint32_t> bySize(model.parameters());
   for (uint32_t v : bySize)
     model.step.values[v].isResident = true;
   llvm::sort(bySize, [&](uint32_t a, uint32_t b) {
     return std::pair(-model.step.values[a].bytes, a) < std::pair(-model.step.values[b].bytes, b);
   });
+  constexpr int64_t kSmall = 64; // of the largest: not worth a copy's latency
   for (unsigned d = 1; d < memory.size(); ++d) {
-    const auto keep = static_cast<int64_t>((1 - share) * static_cast<double>(model.heldOn(d)));
-    for (uint32_t v : bySize) {
-      if (model.step.values[v].device != d || model.step.values[v].isFixed)
+    double due = 0;
+    auto largest = llvm::find_if(bySize, [&](uint32_t v) { return model.step.values[v].device == d; });
+    for (uint32_t v : model.parameters()) { // in the order in which the step reads them
+      residency::Value &value = model.step.values[v];
+      if (value.device != d || value.isFixed || (share < 1 && value.bytes < model.step.values[*largest].bytes / kSmall))
         continue;
+      due += share * static_cast<double>(value.bytes);
+      if (due < 0.5 * static_cast<double>(value.bytes) && share < 1)
+        continue;
+      due -= static_cast<double>(value.bytes);
+      value.isResident = false;
+    }
+    for (uint32_t v : bySize) {
       const int64_t held = model.heldOn(d);
-      if (held <= keep && (!leastForStep || held + std::max(mostOfOneOp(d), model.preparePeak(d)) <= memory[d]))
+      if (held + std::max(mostOfOneOp(d), model.preparePeak(d)) <= memory[d])
         break;
-      model.step.values[v].isResident = false;
+      if (model.step.values[v].device == d && !model.step.values[v].isFixed)
+        model.step.values[v].isResident = false;
     }
   }
 }
@@ -180,10 +191,18 @@ void Search::tryOrders(Way &best, Obstacle &obstacle, bool all) {
 FailureOr<Way> Search::best(Obstacle &obstacle) {
   Way way;
   std::vector<SmallVector<uint32_t>> tried;
-  for (double share : {0.0, 0.25, 0.5, 0.75, 1.0}) {
+  // From what has to come to all of it.
+  stream(0);
+  int64_t bytes = 0, resident = 0;
+  for (uint32_t v : model.parameters()) {
+    bytes += model.step.values[v].bytes;
+    resident += model.step.values[v].isResident ? model.step.values[v].bytes : 0;
+  }
+  const double least = bytes ? 1 - static_cast<double>(resident) / static_cast<double>(bytes) : 0;
+  for (double more : {0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0}) {
     if (plansLeft <= 0 && !way.sequence.empty())
       break;
-    stream(share, /*leastForStep=*/true);
+    stream(least + more * (1 - least));
     SmallVector<uint32_t> streamed;
     for (uint32_t v : model.parameters())
       if (!model.step.values[v].isResident)

@@ -66,8 +66,8 @@ int64_t footprintOf(const Boundary &boundary) {
 /// Asks the providers.
 class Auction {
 public:
-  Auction(const Providers &providers, func::FuncOp main, const runtime::MachineModel *machine)
-      : providers(providers), machine(machine), parameterOnly(parameterOnlyValues(main)) {
+  Auction(const Providers &providers, func::FuncOp main)
+      : providers(providers), parameterOnly(parameterOnlyValues(main)) {
     for (const KernelProvider *provider : providers)
       if (provider->name() == "generated")
         generated = provider;
@@ -143,25 +143,10 @@ private:
   std::optional<Bid> ask(const KernelProvider &provider, Ops ops, const Boundary &boundary) const {
     SmallVector<bool> packable =
         llvm::map_to_vector(boundary.inputs, [&](Value v) { return parameterOnly.contains(v); });
-    std::optional<Bid> bid = provider.bid({rootOf(ops), ops, boundary.inputs, boundary.results}, packable);
-    if (machine && bid && !bid->packs.empty() && isTooMuch(*bid, ops, boundary)) {
+    // Packed is what this host's kernels like: an accelerator would only hold both.
+    if (llvm::any_of(ops, [](Operation *op) { return graph::deviceOf(op).value_or(graph::kHost) != graph::kHost; }))
       packable.assign(packable.size(), false);
-      bid = provider.bid({rootOf(ops), ops, boundary.inputs, boundary.results}, packable);
-    }
-    return bid;
-  }
-  /// Whether the packed operands, which come besides, are too much for the device that the ops are annotated with.
-  bool isTooMuch(const Bid &bid, Ops ops, const Boundary &boundary) const {
-    const runtime::DeviceModel *device = nullptr;
-    for (Operation *op : ops)
-      if (std::optional<runtime::DeviceRef> ref = graph::deviceOf(op))
-        device = machine->find(*ref);
-    if (!device || device->device == graph::kHost)
-      return false;
-    int64_t bytes = footprintOf(boundary);
-    for (const PackRequest &request : bid.packs)
-      bytes += request.bytes;
-    return bytes > device->memoryBytes;
+    return provider.bid({rootOf(ops), ops, boundary.inputs, boundary.results}, packable);
   }
 
   /// The one value of the root that the epilogue reads, point by point over its own shape; null if it is otherwise.
@@ -208,7 +193,6 @@ private:
   }
 
   const Providers &providers;
-  const runtime::MachineModel *machine;
   const KernelProvider *generated = nullptr;
   llvm::DenseSet<Value> parameterOnly;
 };
@@ -242,7 +226,7 @@ public:
     if (!*found)
       return;
     main = *found;
-    auction.emplace(providers, main, machine);
+    auction.emplace(providers, main);
     bool allClaimed = true;
     graph::forEachBody(main.getBody().front(), [&](Block &block) {
       allClaimed &= succeeded(cluster(block));

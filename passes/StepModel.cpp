@@ -328,11 +328,18 @@ void StepModel::apply(ArrayRef<Item> sequence) {
   llvm::DenseSet<Operation *> inPrepare(prepare.begin(), prepare.end());
   for (Operation *op : prepare) {
     to.move(op);
-    // What the device has made of parameters, and the step cannot keep there, is kept on the host.
-    for (Value result : op->getResults())
-      if (auto at = indexOf.find(result);
-          at != indexOf.end() && !step.values[at->second].isResident && !values[at->second].source)
-        to.out(at->second);
+    for (Value result : op->getResults()) {
+      auto at = indexOf.find(result);
+      if (at == indexOf.end() || step.values[at->second].isResident)
+        continue;
+      // What the device has made of parameters, and the step cannot keep there, is kept on the host; and what comes from the
+      // caller's memory, which need not be pinned, in memory that is.
+      const uint32_t v = at->second;
+      if (values[v].source)
+        to.onHost[v] = to.transfer(values[v].source, result.getLoc(), graph::kHost);
+      else
+        to.out(v);
+    }
   }
   for (const Item &item : sequence) {
     if (item.kind == Item::Run)
