@@ -45,7 +45,7 @@ public:
   Search(func::FuncOp main, MachineCosts &costs, ArrayRef<int64_t> memory, bool repeat, int64_t maxWork,
          bool isLate = false)
       : model(main, costs), costs(costs), memory(memory), repeat(repeat), isLate(isLate) {
-    readOrders(main);
+    addOrder(main, /*hasMemory=*/true);
     const auto size = static_cast<int64_t>(model.step.tasks.size()) + 1;
     plansLeft = std::max<int64_t>(1, maxWork / size);
   }
@@ -61,12 +61,13 @@ public:
     return false;
   }
 
-  FailureOr<Way> best(Obstacle &obstacle);
+  FailureOr<Way> best(func::FuncOp main, Obstacle &obstacle);
 
   StepModel model;
 
 private:
-  void readOrders(func::FuncOp main);
+  void addOrder(std::vector<Operation *> order);
+  void addOrder(func::FuncOp main, bool hasMemory);
   void stream(double share);
   void tryOrders(Way &best, Obstacle &obstacle, bool all);
   int64_t mostOfOneOp(unsigned device) const;
@@ -78,25 +79,21 @@ private:
   int64_t plansLeft = 1;
 };
 
-void Search::readOrders(func::FuncOp main) {
-  IssueOrder split(main, /*leastMemory=*/false);
-  SmallVector<int64_t> held(memory.size(), 0), none(memory.size(), std::numeric_limits<int64_t>::min() / 4);
-  for (unsigned d = 1; d < memory.size(); ++d)
+void Search::addOrder(std::vector<Operation *> order) {
+  if (!llvm::is_contained(orders, order))
+    orders.push_back(std::move(order));
+}
+
+/// That of the predicted times, as if memory was what it is, or without bound.
+void Search::addOrder(func::FuncOp main, bool hasMemory) {
+  SmallVector<int64_t> held(memory.size(), hasMemory ? 0 : std::numeric_limits<int64_t>::min() / 4);
+  for (unsigned d = 1; d < memory.size() && hasMemory; ++d)
     held[d] = model.heldOn(d);
-  auto pageable = [&](Value v) { return isPageable(main, v); };
-  auto add = [&](std::vector<Operation *> order) {
-    if (!llvm::is_contained(orders, order))
-      orders.push_back(std::move(order));
-  };
-  for (ArrayRef<int64_t> taken : {ArrayRef<int64_t>(held), ArrayRef<int64_t>(none)}) {
-    std::vector<Operation *> order;
-    for (const Planned &p : listSchedule(split.step, costs, pageable, taken))
-      order.push_back(p.op);
-    add(std::move(order));
-  }
-  if (!main->hasAttr(kOrderedAttr))
-    add(IssueOrder(main, /*leastMemory=*/true).step);
-  add(split.step);
+  std::vector<Operation *> order;
+  for (const Planned &p : listSchedule(
+           model.ops(), costs, [&](Value v) { return isPageable(main, v); }, held))
+    order.push_back(p.op);
+  addOrder(std::move(order));
 }
 
 /// Bytes of the op that needs most for itself, beside what is resident.
@@ -114,8 +111,8 @@ int64_t Search::mostOfOneOp(unsigned device) const {
   return most;
 }
 
-/// Lets parameters come in each call: `share` of their bytes, evenly over the step, as what comes together is waited for; and further ones, the
-/// largest first, until what one op needs has room beside the others.
+/// Lets parameters come in each call: `share` of their bytes, evenly over the step, as what comes together is waited
+/// for; and further ones, the largest first, until what one op needs has room beside the others.
 void Search::stream(double share) {
   SmallVector<uint32_t> bySize(model.parameters());
   for (uint32_t v : bySize)
@@ -188,7 +185,10 @@ void Search::tryOrders(Way &best, Obstacle &obstacle, bool all) {
     }
 }
 
-FailureOr<Way> Search::best(Obstacle &obstacle) {
+FailureOr<Way> Search::best(func::FuncOp main, Obstacle &obstacle) {
+  addOrder(main, /*hasMemory=*/false);
+  addOrder(IssueOrder(main, /*leastMemory=*/true).step);
+  addOrder(std::vector<Operation *>(model.ops().begin(), model.ops().end()));
   Way way;
   std::vector<SmallVector<uint32_t>> tried;
   // From what has to come to all of it.
@@ -258,13 +258,23 @@ private:
       memory.push_back(device->memoryBytes);
     // Gaps between buffers are lost: who takes half of a memory asks.
     constexpr double kCertain = 0.5;
+    SmallVector<int64_t> all(memory.size(), 0);
+    for (Operation &op : main.getBody().front())
+      if (isWork(&op))
+        for (Value result : op.getResults())
+          all[homeIndexOf(result, costs)] += slotBytesOf(result.getType());
+    auto isFine = [&](unsigned d) { return static_cast<double>(all[d]) <= kCertain * static_cast<double>(memory[d]); };
+    if (!hasBodies() && llvm::all_of(llvm::seq(1u, static_cast<unsigned>(memory.size())), isFine))
+      return true;
     {
       Search search(main, costs, memory, repeat, maxWork);
-      if (!search.isTight(kCertain) || (!search.isTight(1) && isMet(memory, memory)))
+      SmallVector<int64_t> less = memory;
+      // What bodies need is counted with some to spare.
+      if (!search.isTight(kCertain) || ((hasBodies() || !search.isTight(1)) && isMet(memory, less)))
         return true;
     }
     // Where gaps between buffers take too much, less is counted on; but no less than what lets every op fit.
-    const SmallVector<int64_t> all = memory;
+    all = memory;
     SmallVector<int64_t> tooLittle(all.size(), 0);
     constexpr int kRounds = 12, kLate = 8; // copies that hide come first
     for (int round = 0; round < kRounds; ++round) {
@@ -274,7 +284,7 @@ private:
       }
       Search search(main, costs, memory, repeat, maxWork, round >= kLate);
       Obstacle now;
-      FailureOr<Way> way = search.best(now);
+      FailureOr<Way> way = search.best(main, now);
       if (failed(way)) {
         if (round == 0) {
           if (!now.op && moveToStep(search.model, costs)) // prepare alone needs too much
@@ -311,6 +321,13 @@ private:
     Search search(main, costs, all, repeat, maxWork);
     obstacle = largestOp(search.model, all);
     return false;
+  }
+
+  /// Whether a device computes more than launches, whose buffers nobody sees from outside.
+  bool hasBodies() {
+    return llvm::any_of(main.getBody().front(), [](Operation &op) {
+      return isa<graph::ControlOpInterface>(op) && graph::deviceOf(&op).value_or(graph::kHost) != graph::kHost;
+    });
   }
 
   /// Asks plan-memory. Where it needs more than there is, `memory` becomes what to count on instead.

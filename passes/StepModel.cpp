@@ -75,7 +75,9 @@ void StepModel::readValues() {
       const uint32_t whole = add(op->getResult(0), deviceIndexOf(op, costs));
       for (Value part : op->getOperands()) {
         indexOf[baseOf(part)] = whole;
-        step.values[whole].isFixed |= llvm::any_of(part.getUsers(), [&](Operation *user) { return user != op; });
+        // What reads a part alone reads it in the whole that came back: see rowsOf. Parts of parts are not looked for.
+        Operation *def = part.getDefiningOp();
+        step.values[whole].isFixed |= !def || isView(def) || isRowJoin(def) || values[whole].value != op->getResult(0);
       }
     }
   llvm::DenseSet<Value> ofPrepare;
@@ -270,16 +272,32 @@ struct StepModel::Apply {
         move(def);
     op->moveBefore(terminator);
   }
+  /// The rows that `part` is of a join, in another value like the joined one.
+  Value rowsOf(Value whole, Operation *join, Value part) {
+    const TensorType type = graph::fromMlir(whole.getType());
+    op::Ints starts(static_cast<size_t>(type.rank()), 0), limits(type.shape.begin(), type.shape.end());
+    for (Value each : join->getOperands()) {
+      const int64_t rows = graph::fromMlir(each.getType()).shape[0];
+      limits[0] = starts[0] + rows;
+      if (each == part)
+        break;
+      starts[0] += rows;
+    }
+    OpBuilder b(terminator);
+    return graph::createOp(b, part.getLoc(), *op::findOp("slice"), whole, {starts, limits, op::Ints()})->getResult(0);
+  }
   /// The value through the views that it is read by, of what is there now.
   Value current(Value operand) {
     const Value base = baseOf(operand);
     auto at = model.indexOf.find(base);
-    if (at == model.indexOf.end() || model.values[at->second].value != base || now[at->second] == base)
+    if (at == model.indexOf.end() || now[at->second] == model.values[at->second].value)
       return operand;
     SmallVector<Operation *> chain;
     for (Value v = operand; v != base; v = v.getDefiningOp()->getOperand(0))
       chain.push_back(v.getDefiningOp());
     Value value = now[at->second];
+    if (const Value first = model.values[at->second].value; first != base)
+      value = rowsOf(value, first.getDefiningOp(), base);
     OpBuilder b(terminator);
     for (Operation *view : llvm::reverse(chain)) {
       Operation *clone = b.clone(*view);
@@ -332,8 +350,8 @@ void StepModel::apply(ArrayRef<Item> sequence) {
       auto at = indexOf.find(result);
       if (at == indexOf.end() || step.values[at->second].isResident)
         continue;
-      // What the device has made of parameters, and the step cannot keep there, is kept on the host; and what comes from the
-      // caller's memory, which need not be pinned, in memory that is.
+      // What the device has made of parameters, and the step cannot keep there, is kept on the host; and what comes
+      // from the caller's memory, which need not be pinned, in memory that is.
       const uint32_t v = at->second;
       if (values[v].source)
         to.onHost[v] = to.transfer(values[v].source, result.getLoc(), graph::kHost);

@@ -435,10 +435,10 @@ std::string branches(int64_t ops) {
 
 const std::vector<Workload> &memoryWorkloads() {
   static const std::vector<Workload> all{
-      {"training step", "2gpu-pcie3", trainingStep(2048, 24)},
-      {"read again", "2gpu-pcie3", readAgain(2048, 32)},
-      {"many parameters", "2gpu-pcie3", manyParameters(2048, 32)},
-      {"cheap between", "2gpu-pcie3", cheapBetween(2048, 12)},
+      {"training step", "2gpu-pcie3", trainingStep(1024, 24)},
+      {"read again", "2gpu-pcie3", readAgain(1024, 32)},
+      {"many parameters", "2gpu-pcie3", manyParameters(1024, 32)},
+      {"cheap between", "2gpu-pcie3", cheapBetween(1024, 24)},
   };
   return all;
 }

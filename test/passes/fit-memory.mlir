@@ -26,13 +26,17 @@ func.func @main(%x: tensor<32x32xf32> {tressel.name = "x"}) -> (tensor<32x32xf32
 
 // -----
 
-// Parameters of more than the memory come in each call.
+// Parameters of more than the memory come in each call, from pinned memory.
 // CHECK-LABEL: sched.program @main
 // CHECK-NOT: sched.state derived {{.*}} on gpu 0
+// CHECK: sched.state derived "derived.0" : tensor<32x32xf32> {sched.pinned}
+// CHECK: sched.prepare
+// CHECK-DAG: sched.copy %w0 -> %[[W0:.*]] on %cpu
+// CHECK-DAG: sched.copy %w3 -> %[[W3:.*]] on %cpu
 // CHECK: sched.step
-// CHECK: sched.copy %w0 -> {{.*}} on %gpu0.in
+// CHECK: sched.copy %[[W0]] -> {{.*}} on %gpu0.in
 // CHECK: sched.launch
-// CHECK: sched.copy %w3 -> {{.*}} on %gpu0.in
+// CHECK: sched.copy %[[W3]] -> {{.*}} on %gpu0.in
 func.func @main(%x: tensor<32x32xf32> {tressel.name = "x"}, %w0: tensor<32x32xf32> {tressel.state = "w0"}, %w1: tensor<32x32xf32> {tressel.state = "w1"},
                 %w2: tensor<32x32xf32> {tressel.state = "w2"}, %w3: tensor<32x32xf32> {tressel.state = "w3"}) -> (tensor<32x32xf32> {tressel.name = "y"}) {
   %a = tressel.matmul %w0, %x {tressel.device = "gpu0"} : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32>
