@@ -322,8 +322,12 @@ struct StepModel::Apply {
   void again(uint32_t task) {
     OpBuilder b(terminator);
     Operation *clone = b.clone(*model.opOf[task]);
-    for (OpOperand &operand : clone->getOpOperands())
+    for (OpOperand &operand : clone->getOpOperands()) {
       operand.set(current(operand.get()));
+      if (Operation *def = operand.get().getDefiningOp(); def && !isWork(def))
+        move(def); // else it would follow, with its next reader
+    }
+    clone->moveBefore(terminator);
     now[model.step.tasks[task].writes[0]] = clone->getResult(0);
   }
   void in(uint32_t v) {

@@ -1,5 +1,5 @@
-// RUN: tressel-opt %s --tressel-pipeline --tressel-machine=sim:%S/Inputs/small-memory-slow-links.json --tressel-disable-pass=split-producers --tressel-verify-each
-// RUN: tressel-opt %s --tressel-pipeline --tressel-machine=sim:%S/Inputs/small-memory-slow-links.json --tressel-disable-pass=split-producers --tressel-stop-after=fit-memory | FileCheck %s
+// RUN: tressel-opt %s --tressel-pipeline --tressel-machine=sim:%S/Inputs/small-memory-slow-links.json --tressel-disable-pass=split-producers,stage-copies --tressel-verify-each
+// RUN: tressel-opt %s --tressel-pipeline --tressel-machine=sim:%S/Inputs/small-memory-slow-links.json --tressel-disable-pass=split-producers,stage-copies --tressel-stop-after=fit-memory | FileCheck %s
 
 // What takes less to compute than to copy out and back is computed again, from what is there.
 // CHECK-LABEL: func.func @main
