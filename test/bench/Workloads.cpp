@@ -54,9 +54,6 @@ public:
   std::string elementwise(const char *what, const std::string &a, const std::string &device = "") {
     return line(concat("tressel.", what, " ", a, " {", placed(device, ""), "} : (", type, ") -> ", type));
   }
-  std::string transposed(const std::string &a, const std::string &device) {
-    return line(concat("tressel.transpose ", a, " {permutation = array<i64: 1, 0>", placed(device, ", "), "} : (", type, ") -> ", type));
-  }
   /// The sum of all elements: something small that needs all of them.
   std::string total(const std::string &a, const std::string &device) {
     return line(concat("tressel.sum ", a, " {axis = array<i64: 0, 1>", placed(device, ", "), "} : (", type,
