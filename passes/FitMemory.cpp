@@ -118,12 +118,15 @@ void Search::stream(double share) {
   for (uint32_t v : bySize)
     model.step.values[v].isResident = true;
   llvm::sort(bySize, [&](uint32_t a, uint32_t b) {
-    return std::pair(-model.step.values[a].bytes, a) < std::pair(-model.step.values[b].bytes, b);
+    return std::pair(model.step.values[a].bytes, a) > std::pair(model.step.values[b].bytes, b);
   });
   constexpr int64_t kSmall = 64; // of the largest: not worth a copy's latency
   for (unsigned d = 1; d < memory.size(); ++d) {
-    double due = 0;
     auto largest = llvm::find_if(bySize, [&](uint32_t v) { return model.step.values[v].device == d; });
+    if (largest == bySize.end())
+      continue;
+    // Nothing hides what is needed first.
+    double due = share < 1 ? -0.5 * static_cast<double>(model.step.values[*largest].bytes) : 0;
     for (uint32_t v : model.parameters()) { // in the order in which the step reads them
       residency::Value &value = model.step.values[v];
       if (value.device != d || value.isFixed || (share < 1 && value.bytes < model.step.values[*largest].bytes / kSmall))
