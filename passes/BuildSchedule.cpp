@@ -256,12 +256,15 @@ private:
     for (Operation *op : order.prepare)
       for (Value result : op->getResults()) {
         auto type = cast<RankedTensorType>(result.getType());
-        if (kept.contains(result))
-          buffers[result] = sched::StateOp::create(b, result.getLoc(), bufferType(), sched::StateKind::Derived,
-                                                   "derived." + std::to_string(count++), kindOf(homeOf(result)), indexOf(homeOf(result)),
-                                                   type);
-        else
+        if (!kept.contains(result)) {
           buffers[result] = slot(result);
+          continue;
+        }
+        auto state = sched::StateOp::create(b, result.getLoc(), bufferType(), sched::StateKind::Derived,
+                                            "derived." + std::to_string(count++), kindOf(homeOf(result)), indexOf(homeOf(result)), type);
+        if (costs && isStaged(result))
+          state->setAttr(sched::kPinnedStateAttr, b.getUnitAttr());
+        buffers[result] = state;
       }
   }
 

@@ -1,16 +1,17 @@
+#include "passes/Footprint.h"
 #include "passes/IssueOrder.h"
 #include "passes/ListSchedule.h"
+#include "passes/MemoryNeeds.h"
 #include "passes/Passes.h"
+#include "passes/StepModel.h"
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
 #include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
-#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/MachineModel.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 #include <algorithm>
 #include <limits>
@@ -22,208 +23,203 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-constexpr size_t kNever = std::numeric_limits<size_t>::max();
+using residency::Item;
 
-int64_t slotBytes(Type type) { return dim::alignUp(bytesOf(type), 64); }
-
-/// One device's memory over a step whose order is known: what has to leave, and when it comes back.
-class Memory {
-public:
-  Memory(std::vector<Operation *> &order, unsigned device, int64_t limit, MachineCosts &costs)
-      : order(order), device(device), limit(limit), costs(costs) {}
-
-  /// Most bytes that are live at one op.
-  int64_t peak() {
-    note();
-    std::vector<int64_t> change(order.size() + 1, 0);
-    for (const auto &[value, life] : lives)
-      change[life.first] += life.bytes, change[life.last() + 1] -= life.bytes;
-    int64_t now = 0, most = 0;
-    for (int64_t c : change)
-      most = std::max(most, now += c);
-    return most;
-  }
-
-  /// Makes room: a value that is not needed for longest leaves (Belady), and is copied back ahead of its next use.
-  /// Fails at the op that does not fit though all else has left.
-  LogicalResult fit(int64_t &numOut, int64_t &numBack);
-
-private:
-  struct Life {
-    int64_t bytes = 0;
-    size_t first = 0;
-    std::vector<size_t> uses; ///< places in the order, ascending
-    size_t last() const { return uses.empty() ? first : uses.back(); }
-  };
-  /// Values by base that lie in the device's memory.
-  void note() {
-    lives.clear();
-    for (auto [i, op] : llvm::enumerate(order)) {
-      for (Value result : op->getResults())
-        if (homeIndexOf(result, costs) == device)
-          lives[result] = {slotBytes(result.getType()), i, {}};
-      for (Value operand : op->getOperands())
-        if (auto at = lives.find(baseOf(operand));
-            at != lives.end() && (at->second.uses.empty() || at->second.uses.back() != i))
-          at->second.uses.push_back(i);
-    }
-  }
-
-  std::vector<Operation *> &order;
-  const unsigned device;
-  const int64_t limit;
-  MachineCosts &costs;
-  llvm::MapVector<Value, Life> lives;
+/// The best way found to let a step fit.
+struct Way {
+  double seconds = std::numeric_limits<double>::infinity();
+  residency::Sequence sequence;
+  SmallVector<uint32_t> streamed; ///< parameters that come in each call
 };
 
-LogicalResult Memory::fit(int64_t &numOut, int64_t &numBack) {
-  note();
-  struct Here {
-    Value value;  ///< as it is now: the first, or what was copied back
-    Value onHost; ///< a copy there, if there is one
-    int64_t bytes;
-    size_t next;        ///< use, as an index into Life::uses
-    size_t arrived = 0; ///< place in `made` from where on it is here
-  };
-  std::vector<Operation *> made;          // the new order
-  std::vector<int64_t> liveAt;            // by place in it, while the op runs
-  llvm::SmallDenseSet<Operation *> early; // copies to the host that were to come later
-  llvm::MapVector<Value, Here> here;      // by the value as it was first
-  llvm::DenseMap<Value, Here> away;
-  int64_t held = 0;
-  const runtime::DeviceRef ref = costs.devices()[device]->device;
-  llvm::SmallDenseSet<Operation *> wasMade;
-  auto append = [&](Operation *op) {
-    made.push_back(op);
-    wasMade.insert(op);
-    liveAt.push_back(held);
-  };
-  auto nextUse = [&](Value first, const Here &entry) {
-    const std::vector<size_t> &uses = lives[first].uses;
-    return entry.next < uses.size() ? uses[entry.next] : kNever;
-  };
-  auto release = [&](Value first) {
-    held -= here[first].bytes;
-    here.erase(first);
-  };
-  /// Until `bytes` more fit beside what `op` reads.
-  auto makeRoom = [&](int64_t bytes, const llvm::SmallDenseSet<Value> &needed, Operation *op) -> LogicalResult {
-    while (held + bytes > limit) {
-      Value furthest;
-      size_t when = 0;
-      for (auto &[first, entry] : here)
-        if (size_t next = nextUse(first, entry); !needed.contains(first) && (!furthest || next > when)) {
-          furthest = first;
-          when = next;
-        }
-      if (!furthest) {
-        int64_t all = bytes;
-        for (Value first : needed)
-          if (auto at = here.find(first); at != here.end())
-            all += at->second.bytes;
-        return op->emitError("needs ") << all << " bytes at once on " << costs.devices()[device]->name << ", which has "
-                                       << limit << " for them";
-      }
-      Here entry = here[furthest];
-      if (!entry.onHost) { // dirty: it is copied out
-        OpBuilder b(op);
-        b.setInsertionPointAfterValue(entry.value);
-        for (Operation *user : entry.value.getUsers())
-          if (graph::isTransfer(user) && graph::destinationOf(user) == graph::kHost) {
-            entry.onHost = user->getResult(0);
-            if (!wasMade.contains(user) && early.insert(user).second)
-              append(user);
-          }
-        if (!entry.onHost) {
-          entry.onHost = graph::createTransfer(b, entry.value.getLoc(), entry.value, graph::kHost);
-          append(entry.onHost.getDefiningOp());
-          ++numOut;
-        }
-      }
-      release(furthest);
-      away[furthest] = entry;
-    }
-    return success();
-  };
-  for (size_t i = 0; i < order.size(); ++i) {
-    Operation *op = order[i];
-    if (early.contains(op))
-      continue;
-    llvm::SmallDenseSet<Value> needed;
-    llvm::SmallSetVector<Value, 4> reads;
-    for (Value operand : op->getOperands())
-      if (Value base = baseOf(operand); lives.contains(base) && reads.insert(base))
-        needed.insert(base);
-    // What it reads and is away comes back, as early as there is room.
-    for (Value first : reads) {
-      auto gone = away.find(first);
-      if (gone == away.end())
-        continue;
-      Here entry = gone->second;
-      away.erase(gone);
-      if (failed(makeRoom(entry.bytes, needed, op)))
-        return failure();
-      OpBuilder b(op);
-      b.setInsertionPointAfterValue(entry.onHost);
-      Value back = graph::createTransfer(b, entry.onHost.getLoc(), entry.onHost, ref);
-      ++numBack;
-      size_t place = made.size();
-      Operation *onHost = entry.onHost.getDefiningOp();
-      while (place > 0 && liveAt[place - 1] + entry.bytes <= limit && made[place - 1] != onHost)
-        --place;
-      made.insert(made.begin() + static_cast<ptrdiff_t>(place), back.getDefiningOp());
-      liveAt.insert(liveAt.begin() + static_cast<ptrdiff_t>(place), place ? liveAt[place - 1] : 0);
-      for (size_t k = place; k < liveAt.size(); ++k)
-        liveAt[k] += entry.bytes;
-      held += entry.bytes;
-      entry.value = back;
-      here[first] = entry;
-    }
-    int64_t grows = 0;
-    for (Value result : op->getResults())
-      if (lives.contains(result))
-        grows += lives[result].bytes;
-    if (failed(makeRoom(grows, needed, op)))
-      return failure();
-    // It reads what is here now, through the views that it had.
-    for (OpOperand &operand : op->getOpOperands()) {
-      Value base = baseOf(operand.get());
-      auto at = here.find(base);
-      if (at == here.end() || at->second.value == base)
-        continue;
-      SmallVector<Operation *> chain;
-      for (Value v = operand.get(); v != base; v = v.getDefiningOp()->getOperand(0))
-        chain.push_back(v.getDefiningOp());
-      Value now = at->second.value;
-      OpBuilder b(op);
-      for (Operation *view : llvm::reverse(chain)) {
-        Operation *clone = b.clone(*view);
-        clone->setOperand(0, now);
-        now = clone->getResult(0);
-      }
-      operand.set(now);
-    }
-    held += grows;
-    append(op);
-    for (Value result : op->getResults())
-      if (lives.contains(result)) {
-        Here entry{result, {}, lives[result].bytes, 0};
-        if (graph::isTransfer(op) && homeIndexOf(baseOf(op->getOperand(0)), costs) == 0)
-          entry.onHost = op->getOperand(0); // clean
-        here[result] = entry;
-        if (lives[result].uses.empty())
-          release(result);
-      }
-    for (Value first : reads)
-      if (auto at = here.find(first); at != here.end()) {
-        while (at->second.next < lives[first].uses.size() && lives[first].uses[at->second.next] <= i)
-          ++at->second.next;
-        if (nextUse(first, at->second) == kNever)
-          release(first);
-      }
+/// Why there is none.
+struct Obstacle {
+  Operation *op = nullptr;
+  unsigned device = 0;
+  int64_t bytes = 0, limit = 0;
+};
+
+/// Compares ways to let a step fit into so many bytes of each device.
+class Search {
+public:
+  Search(func::FuncOp main, MachineCosts &costs, ArrayRef<int64_t> memory, bool repeat, int64_t maxWork,
+         bool isLate = false)
+      : model(main, costs), costs(costs), memory(memory), repeat(repeat), isLate(isLate) {
+    addOrder(main, /*hasMemory=*/true);
+    const auto size = static_cast<int64_t>(model.step.tasks.size()) + 1;
+    plansLeft = std::max<int64_t>(1, maxWork / size);
   }
-  order = std::move(made);
-  return success();
+
+  /// Whether the step is at once what the device has, or more than that; as it stands, or `share` of it.
+  bool isTight(double share) {
+    const residency::Sequence sequence = model.sequenceOf(orders[0]);
+    for (unsigned d = 1; d < memory.size(); ++d) {
+      const int64_t most = std::max(residency::peakOf(model.step, d, sequence), model.preparePeak(d));
+      if (static_cast<double>(most + model.heldOn(d)) > share * static_cast<double>(memory[d]))
+        return true;
+    }
+    return false;
+  }
+
+  FailureOr<Way> best(func::FuncOp main, Obstacle &obstacle);
+
+  StepModel model;
+
+private:
+  void addOrder(std::vector<Operation *> order);
+  void addOrder(func::FuncOp main, bool hasMemory);
+  void stream(double share);
+  void tryOrders(Way &best, Obstacle &obstacle, bool all);
+  int64_t mostOfOneOp(unsigned device) const;
+
+  MachineCosts &costs;
+  SmallVector<int64_t> memory; ///< by device
+  const bool repeat, isLate;
+  std::vector<std::vector<Operation *>> orders;
+  int64_t plansLeft = 1;
+};
+
+void Search::addOrder(std::vector<Operation *> order) {
+  if (!llvm::is_contained(orders, order))
+    orders.push_back(std::move(order));
+}
+
+/// That of the predicted times, as if memory was what it is, or without bound.
+void Search::addOrder(func::FuncOp main, bool hasMemory) {
+  SmallVector<int64_t> held(memory.size(), hasMemory ? 0 : std::numeric_limits<int64_t>::min() / 4);
+  for (unsigned d = 1; d < memory.size() && hasMemory; ++d)
+    held[d] = model.heldOn(d);
+  std::vector<Operation *> order;
+  for (const Planned &p : listSchedule(
+           model.ops(), costs, [&](Value v) { return isPageable(main, v); }, held))
+    order.push_back(p.op);
+  addOrder(std::move(order));
+}
+
+/// Bytes of the op that needs most for itself, beside what is resident.
+int64_t Search::mostOfOneOp(unsigned device) const {
+  int64_t most = 0;
+  for (const residency::Task &task : model.step.tasks) {
+    int64_t bytes = task.device == device ? task.scratch : 0;
+    llvm::SmallSetVector<uint32_t, 8> values(task.reads.begin(), task.reads.end());
+    values.insert(task.writes.begin(), task.writes.end());
+    for (uint32_t v : values)
+      if (model.step.values[v].device == device && !model.step.values[v].isResident)
+        bytes += model.step.values[v].bytes;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+/// Lets parameters come in each call: `share` of their bytes, evenly over the step, as what comes together is waited
+/// for; and further ones, the largest first, until what one op needs has room beside the others.
+void Search::stream(double share) {
+  SmallVector<uint32_t> bySize(model.parameters());
+  for (uint32_t v : bySize)
+    model.step.values[v].isResident = true;
+  llvm::sort(bySize, [&](uint32_t a, uint32_t b) {
+    return std::pair(model.step.values[a].bytes, a) > std::pair(model.step.values[b].bytes, b);
+  });
+  constexpr int64_t kSmall = 64; // of the largest: not worth a copy's latency
+  for (unsigned d = 1; d < memory.size(); ++d) {
+    auto largest = llvm::find_if(bySize, [&](uint32_t v) { return model.step.values[v].device == d; });
+    if (largest == bySize.end())
+      continue;
+    // Nothing hides what is needed first.
+    double due = share < 1 ? -0.5 * static_cast<double>(model.step.values[*largest].bytes) : 0;
+    for (uint32_t v : model.parameters()) { // in the order in which the step reads them
+      residency::Value &value = model.step.values[v];
+      if (value.device != d || value.isFixed || (share < 1 && value.bytes < model.step.values[*largest].bytes / kSmall))
+        continue;
+      due += share * static_cast<double>(value.bytes);
+      if (due < 0.5 * static_cast<double>(value.bytes) && share < 1)
+        continue;
+      due -= static_cast<double>(value.bytes);
+      value.isResident = false;
+    }
+    for (uint32_t v : bySize) {
+      const int64_t held = model.heldOn(d);
+      if (held + std::max(mostOfOneOp(d), model.preparePeak(d)) <= memory[d])
+        break;
+      if (model.step.values[v].device == d && !model.step.values[v].isFixed)
+        model.step.values[v].isResident = false;
+    }
+  }
+}
+
+void Search::tryOrders(Way &best, Obstacle &obstacle, bool all) {
+  SmallVector<int64_t> limits(memory.size(), 0);
+  for (unsigned d = 1; d < memory.size(); ++d) {
+    limits[d] = memory[d] - model.heldOn(d);
+    if (limits[d] < 0 || model.preparePeak(d) > limits[d])
+      return;
+  }
+  struct Choice {
+    bool byCost;
+    double repeatBelow;
+  };
+  const Choice choices[] = {{false, 0}, {true, 0}, {true, 1}, {true, 0.1}, {false, 0.3}};
+  for (const std::vector<Operation *> &order : ArrayRef(orders).take_front(all ? orders.size() : 1))
+    for (const Choice &choice : choices) {
+      if ((choice.repeatBelow > 0 && !repeat) || (plansLeft <= 0 && !best.sequence.empty()))
+        continue;
+      --plansLeft;
+      residency::Sequence sequence = model.sequenceOf(order);
+      bool fits = true;
+      for (unsigned d = 1; d < memory.size() && fits; ++d) {
+        const residency::Rule rule{limits[d], choice.byCost, choice.repeatBelow, isLate};
+        if (const std::optional<residency::Misfit> misfit = residency::fit(model.step, d, rule, sequence)) {
+          fits = false;
+          if (choice.repeatBelow == 0)
+            obstacle = {model.ops()[misfit->task], d, misfit->bytes, limits[d]};
+        }
+      }
+      if (!fits)
+        continue;
+      const double seconds = residency::secondsOf(model.step, sequence, limits);
+      if (seconds < best.seconds || best.sequence.empty()) {
+        best.seconds = seconds;
+        best.sequence = std::move(sequence);
+        best.streamed.clear();
+        for (uint32_t v : model.parameters())
+          if (!model.step.values[v].isResident)
+            best.streamed.push_back(v);
+      }
+    }
+}
+
+FailureOr<Way> Search::best(func::FuncOp main, Obstacle &obstacle) {
+  addOrder(main, /*hasMemory=*/false);
+  addOrder(IssueOrder(main, /*leastMemory=*/true).step);
+  addOrder(std::vector<Operation *>(model.ops().begin(), model.ops().end()));
+  Way way;
+  std::vector<SmallVector<uint32_t>> tried;
+  // From what has to come to all of it.
+  stream(0);
+  int64_t bytes = 0, resident = 0;
+  for (uint32_t v : model.parameters()) {
+    bytes += model.step.values[v].bytes;
+    resident += model.step.values[v].isResident ? model.step.values[v].bytes : 0;
+  }
+  const double least = bytes ? 1 - static_cast<double>(resident) / static_cast<double>(bytes) : 0;
+  for (double more : {0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0}) {
+    if (plansLeft <= 0 && !way.sequence.empty())
+      break;
+    stream(least + more * (1 - least));
+    SmallVector<uint32_t> streamed;
+    for (uint32_t v : model.parameters())
+      if (!model.step.values[v].isResident)
+        streamed.push_back(v);
+    if (llvm::is_contained(tried, streamed))
+      continue;
+    tried.push_back(streamed);
+    tryOrders(way, obstacle, /*all=*/true);
+  }
+  if (way.sequence.empty() && !model.step.tasks.empty())
+    return failure();
+  for (uint32_t v : model.parameters())
+    model.step.values[v].isResident = !llvm::is_contained(way.streamed, v);
+  return way;
 }
 
 class FitMemory : public impl::FitMemoryBase<FitMemory> {
@@ -236,112 +232,263 @@ public:
       return signalPassFailure();
     if (!*found || !machine || machine->devices.size() < 2)
       return;
-    func::FuncOp main = *found;
-    Block &block = main.getBody().front();
-    MachineCosts costs(*machine);
-    streamParameters(main, costs);
-    SmallVector<int64_t> held(costs.devices().size(), 0);
-    IssueOrder split(main, /*leastMemory=*/false);
-    for (Operation *op : split.prepare)
-      for (Value result : op->getResults())
-        held[homeIndexOf(result, costs)] += slotBytes(result.getType());
-    std::vector<Operation *> order;
-    for (const Planned &p : listSchedule(
-             split.step, costs, [&](Value v) { return isPageable(main, v); }, held))
-      order.push_back(p.op);
-    bool changed = false;
-    for (unsigned d = 1; d < costs.devices().size(); ++d) {
-      const runtime::DeviceModel &device = *costs.devices()[d];
-      if (Memory(order, d, 0, costs).peak() + held[d] <= device.memoryBytes)
-        continue;
-      // Bytes between buffers are lost when these are placed.
-      const auto limit = static_cast<int64_t>(static_cast<double>(device.memoryBytes - held[d]) * fill);
-      int64_t out = 0, back = 0;
-      if (failed(Memory(order, d, limit, costs).fit(out, back)))
-        return signalPassFailure();
-      changed = true;
-      numOut += out, numBack += back;
-      if (decisions)
-        decisions->push_back({"fit-memory",
-                              {"the program", "", 0},
-                              device.name + " has not room for all at once: " + std::to_string(out) +
-                                  " values are copied out and " + std::to_string(back) + " back"});
-    }
-    if (!changed)
+    main = *found;
+    const bool isChosen = main->removeAttr(kChosenAttr) != nullptr;
+    auto isElsewhere = [](Operation &op) {
+      return isWork(&op) && (graph::isTransfer(&op) || graph::deviceOf(&op).value_or(graph::kHost) != graph::kHost);
+    };
+    if (llvm::none_of(main.getBody().front(), isElsewhere))
       return;
-    // The order is settled now, as the plan of the memory holds for it alone.
-    Operation *terminator = block.getTerminator();
-    llvm::SmallDenseSet<Operation *> moved;
-    for (Operation *op : split.prepare)
-      move(op, terminator, moved);
-    for (Operation *op : order)
-      move(op, terminator, moved);
-    for (Value result : terminator->getOperands())
-      if (Operation *def = result.getDefiningOp(); def && !isWork(def))
-        move(def, terminator, moved);
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isView(&op) && op.use_empty())
-        op.erase();
-    main->setAttr(kOrderedAttr, UnitAttr::get(&getContext()));
+    Obstacle obstacle;
+    while (!fit(obstacle)) {
+      if (!obstacle.op)
+        return signalPassFailure();
+      if (!isChosen || !isa<graph::LaunchOp>(obstacle.op)) {
+        refuseAt(obstacle);
+        return signalPassFailure();
+      }
+      moveToHost(obstacle.op);
+      obstacle = {};
+    }
   }
 
 private:
-  /// To the end, with the views and constants that it reads before it.
-  static void move(Operation *op, Operation *terminator, llvm::SmallDenseSet<Operation *> &moved) {
-    if (!moved.insert(op).second)
-      return;
-    for (Value operand : op->getOperands())
-      if (Operation *def = operand.getDefiningOp(); def && !isWork(def))
-        move(def, terminator, moved);
-    op->moveBefore(terminator);
+  /// Fails with the obstacle, and leaves @main as it was.
+  bool fit(Obstacle &obstacle) {
+    MachineCosts costs(*machine);
+    SmallVector<int64_t> memory;
+    for (const runtime::DeviceModel *device : costs.devices())
+      memory.push_back(device->memoryBytes);
+    // Gaps between buffers are lost: who takes half of a memory asks.
+    constexpr double kCertain = 0.5;
+    SmallVector<int64_t> all(memory.size(), 0);
+    for (Operation &op : main.getBody().front())
+      if (isWork(&op))
+        for (Value result : op.getResults())
+          all[homeIndexOf(result, costs)] += slotBytesOf(result.getType());
+    auto isFine = [&](unsigned d) { return static_cast<double>(all[d]) <= kCertain * static_cast<double>(memory[d]); };
+    if (!hasBodies() && llvm::all_of(llvm::seq(1u, static_cast<unsigned>(memory.size())), isFine))
+      return true;
+    {
+      Search search(main, costs, memory, repeat, maxWork);
+      SmallVector<int64_t> less = memory;
+      // What bodies need is counted with some to spare.
+      if (!search.isTight(kCertain) || ((hasBodies() || !search.isTight(1)) && isMet(memory, less)))
+        return true;
+    }
+    // Where gaps between buffers take too much, less is counted on; but no less than what lets every op fit.
+    all = memory;
+    SmallVector<int64_t> tooLittle(all.size(), 0);
+    constexpr int kRounds = 12, kLate = 8; // copies that hide come first
+    for (int round = 0; round < kRounds; ++round) {
+      if (round == kLate) {
+        memory = all;
+        llvm::fill(tooLittle, 0);
+      }
+      Search search(main, costs, memory, repeat, maxWork, round >= kLate);
+      Obstacle now;
+      FailureOr<Way> way = search.best(main, now);
+      if (failed(way)) {
+        if (round == 0) {
+          if (!now.op && moveToStep(search.model, costs)) // prepare alone needs too much
+            return fit(obstacle);
+          obstacle = now.op ? now : largestOp(search.model, all);
+          return false;
+        }
+        for (unsigned d = 1; d < all.size(); ++d)
+          if (memory[d] < all[d] && (!now.op || now.device == d)) {
+            tooLittle[d] = memory[d];
+            memory[d] = (tooLittle[d] + all[d]) / 2;
+          }
+        continue;
+      }
+      func::FuncOp backup = main.clone();
+      Decisions made;
+      Counts counts = describe(search.model, *way, costs, made);
+      search.model.apply(way->sequence);
+      SmallVector<int64_t> less = memory;
+      if (isMet(all, less)) {
+        backup.erase();
+        numOut += counts.out, numBack += counts.back, numRepeated += counts.repeated, numStreamed += counts.streamed;
+        if (decisions)
+          decisions->insert(decisions->end(), made.begin(), made.end());
+        return true;
+      }
+      main.erase();
+      getOperation().push_back(backup);
+      main = backup;
+      for (unsigned d = 1; d < all.size(); ++d)
+        memory[d] = std::max(less[d], less[d] < memory[d] ? (tooLittle[d] + memory[d]) / 2 : memory[d]);
+    }
+    // Nothing is too large, but gaps always take too much: whoever needs most is named.
+    Search search(main, costs, all, repeat, maxWork);
+    obstacle = largestOp(search.model, all);
+    return false;
   }
 
-  /// Parameters that take the room that the step needs come in each call, when they are needed, and may leave like
-  /// other values.
-  void streamParameters(func::FuncOp main, const MachineCosts &costs) {
-    SmallVector<int64_t> held(costs.devices().size(), 0), most(costs.devices().size(), 0);
-    std::vector<std::vector<Operation *>> copies(costs.devices().size());
-    IssueOrder split(main, /*leastMemory=*/false);
-    for (Operation *op : split.prepare)
-      for (Value result : op->getResults()) {
-        const unsigned d = homeIndexOf(result, costs);
-        held[d] += slotBytes(result.getType());
-        if (graph::isTransfer(op) && d != 0)
-          copies[d].push_back(op);
+  /// Whether a device computes more than launches, whose buffers nobody sees from outside.
+  bool hasBodies() {
+    return llvm::any_of(main.getBody().front(), [](Operation &op) {
+      return isa<graph::ControlOpInterface>(op) && graph::deviceOf(&op).value_or(graph::kHost) != graph::kHost;
+    });
+  }
+
+  /// Asks plan-memory. Where it needs more than there is, `memory` becomes what to count on instead.
+  bool isMet(ArrayRef<int64_t> all, MutableArrayRef<int64_t> memory) {
+    const FailureOr<SmallVector<int64_t>> needs = memoryNeeds(getOperation(), *machine);
+    if (failed(needs))
+      return true; // the passes themselves will say why
+    bool isMet = true;
+    for (unsigned d = 1; d < all.size(); ++d)
+      if ((*needs)[d] > all[d]) {
+        memory[d] -= std::max<int64_t>(64, (*needs)[d] - all[d]);
+        isMet = false;
       }
-    for (Operation *op : split.step) {
-      const unsigned d = deviceIndexOf(op, costs);
-      llvm::SmallSetVector<Value, 8> values;
-      for (Value operand : op->getOperands())
-        values.insert(baseOf(operand));
-      values.insert(op->result_begin(), op->result_end());
-      int64_t bytes = 0;
-      for (Value value : values)
-        bytes += slotBytes(value.getType());
-      most[d] = std::max(most[d], bytes);
+    return isMet;
+  }
+
+  struct Counts {
+    int64_t out = 0, back = 0, repeated = 0, streamed = 0;
+  };
+  static std::string nameOf(Operation *op) {
+    if (auto launch = dyn_cast<graph::LaunchOp>(op))
+      return launch.getKernel().str();
+    return op->getName().stripDialect().str();
+  }
+  /// What was decided, value by value.
+  Counts describe(const StepModel &model, const Way &way, const MachineCosts &costs, Decisions &made) const {
+    Counts counts;
+    llvm::MapVector<uint32_t, Counts> of; // by value
+    for (auto [kind, index] : way.sequence) {
+      if (kind == Item::Out)
+        ++counts.out, ++of[index].out;
+      if (kind == Item::In && (model.step.values[index].copiedBy == residency::kNone || of[index].streamed++ > 0))
+        ++counts.back, ++of[index].back;
+      if (kind == Item::Again)
+        ++counts.repeated, ++of[model.step.tasks[index].writes[0]].repeated;
     }
-    for (unsigned d = 1; d < costs.devices().size(); ++d) {
-      const int64_t memory = costs.devices()[d]->memoryBytes;
-      // Twice what the largest op needs, so that what comes next comes beside it.
-      const auto room =
-          static_cast<int64_t>(static_cast<double>(std::max(most[d], std::min(memory / 2, 2 * most[d]))) / fill);
-      if (held[d] + room <= memory)
+    counts.streamed = static_cast<int64_t>(way.streamed.size());
+    auto note = [&](Value value, const std::string &text) {
+      Operation *def = value.getDefiningOp();
+      const graph::FileLine line = graph::fileLineOf(value.getLoc());
+      made.push_back(
+          {"fit-memory", {def ? nameOf(def) : "a value", line.file, static_cast<uint32_t>(line.line)}, text});
+    };
+    auto times = [](int64_t n) { return n == 1 ? std::string("once") : std::to_string(n) + " times"; };
+    for (const auto &[v, count] : of) {
+      const residency::Value &value = model.step.values[v];
+      const std::string device = costs.devices()[value.device]->name;
+      if (llvm::is_contained(way.streamed, v))
+        note(model.valueOf(v), "a parameter of " + std::to_string(value.bytes) + " bytes that comes to " + device +
+                                   " in each call, " + times(count.back) + ", as there is no room to keep it");
+      else if (count.out + count.back > 0)
+        note(model.valueOf(v), std::to_string(value.bytes) + " bytes leave " + device + " and come back " +
+                                   times(count.back) +
+                                   (count.out ? ", copied out while others run" : "; the host has them") +
+                                   ": as others are needed sooner");
+      if (count.repeated > 0)
+        note(model.valueOf(v), "computed again on " + device + " " + times(count.repeated) + ": that takes less (" +
+                                   runtime::spellSeconds(model.step.tasks[taskOf(model, v)].seconds) +
+                                   ") than copies out and back (" +
+                                   runtime::spellSeconds(value.outSeconds + value.inSeconds) + ")");
+    }
+    if (counts.out + counts.back + counts.repeated + counts.streamed > 0) {
+      std::string devices;
+      for (unsigned d = 1; d < costs.devices().size(); ++d)
+        devices += (d > 1 ? ", " : "") + costs.devices()[d]->name;
+      made.push_back({"fit-memory",
+                      {"the program", "", 0},
+                      devices + (costs.devices().size() > 2 ? " have" : " has") +
+                          " not room for all at once: " + std::to_string(counts.out) + " values are copied out and " +
+                          std::to_string(counts.back) + " back, " + std::to_string(counts.repeated) +
+                          " are computed again, " + std::to_string(counts.streamed) +
+                          " parameters come in each call; predicted: " + runtime::spellSeconds(way.seconds)});
+    }
+    return counts;
+  }
+  static uint32_t taskOf(const StepModel &model, uint32_t v) {
+    for (auto [i, task] : llvm::enumerate(model.step.tasks))
+      if (llvm::is_contained(task.writes, v))
+        return static_cast<uint32_t>(i);
+    return 0;
+  }
+
+  /// What prepare computes on accelerators, the step does instead: there, values may leave. Whether there is anything.
+  bool moveToStep(const StepModel &model, const MachineCosts &costs) const {
+    bool any = false;
+    for (Operation *op : model.prepareOrder())
+      if (isa<graph::LaunchOp>(op) && deviceIndexOf(op, costs) != 0) {
+        op->setAttr(kInStepAttr, UnitAttr::get(op->getContext()));
+        any = true;
+      }
+    return any;
+  }
+  Obstacle largestOp(const StepModel &model, ArrayRef<int64_t> memory) const {
+    Obstacle most;
+    const MachineCosts costs(*machine);
+    for (Operation *op : model.ops())
+      if (const unsigned d = deviceIndexOf(op, costs); d != 0 && !graph::isTransfer(op) && !isRowJoin(op)) {
+        const int64_t bytes = footprintOf(op);
+        if (!most.op || bytes - memory[d] > most.bytes - most.limit)
+          most = {op, d, bytes, memory[d]};
+      }
+    return most;
+  }
+
+  void refuseAt(const Obstacle &obstacle) const {
+    const MachineCosts costs(*machine);
+    const runtime::DeviceModel &device = *costs.devices()[obstacle.device];
+    (void)refuse(obstacle.op, obstacle.bytes, device.name, device.memoryBytes,
+                 obstacle.bytes <= device.memoryBytes ? ", not all of them side by side" : "");
+  }
+
+  /// The host computes it, with copies of what it reads and makes.
+  void moveToHost(Operation *op) {
+    const MachineCosts costs(*machine);
+    const runtime::DeviceRef device = graph::deviceOf(op).value_or(graph::kHost);
+    if (decisions) {
+      const graph::FileLine line = graph::fileLineOf(op->getLoc());
+      decisions->push_back({"fit-memory",
+                            {nameOf(op), line.file, static_cast<uint32_t>(line.line)},
+                            "cpu: " + runtime::nameOf(device) + " has no room for it"});
+    }
+    graph::setDevice(op, graph::kHost);
+    OpBuilder b(op);
+    for (OpOperand &operand : op->getOpOperands()) {
+      const Value base = baseOf(operand.get());
+      if (homeIndexOf(base, costs) == 0)
         continue;
-      llvm::sort(copies[d], [](Operation *a, Operation *b) {
-        const int64_t sizeA = bytesOf(a->getResult(0).getType()), sizeB = bytesOf(b->getResult(0).getType());
-        return sizeA != sizeB ? sizeA > sizeB : a->isBeforeInBlock(b);
-      });
-      for (Operation *copy : copies[d]) {
-        if (held[d] + room <= memory)
-          break;
-        copy->setAttr(kInStepAttr, UnitAttr::get(copy->getContext()));
-        held[d] -= slotBytes(copy->getResult(0).getType());
+      Operation *def = base.getDefiningOp();
+      if (operand.get() == base && graph::isTransfer(def) && homeIndexOf(baseOf(def->getOperand(0)), costs) == 0)
+        operand.set(def->getOperand(0));
+      else
+        operand.set(graph::createTransfer(b, op->getLoc(), operand.get(), graph::kHost));
+    }
+    b.setInsertionPointAfter(op);
+    for (Value result : op->getResults()) {
+      Value there;
+      for (OpOperand &use : llvm::make_early_inc_range(result.getUses())) {
+        Operation *user = use.getOwner();
+        if (graph::isTransfer(user) && graph::destinationOf(user) == graph::kHost) {
+          user->getResult(0).replaceAllUsesWith(result);
+          user->erase();
+        } else if (graph::isTransfer(user) || user->hasTrait<OpTrait::IsTerminator>()) {
+          continue; // from the host now
+        } else {
+          if (!there)
+            there = graph::createTransfer(b, op->getLoc(), result, device);
+          use.set(there);
+        }
       }
     }
+    for (Operation &unused : llvm::make_early_inc_range(llvm::reverse(main.getBody().front())))
+      if (graph::isTransfer(&unused) && unused.use_empty())
+        unused.erase();
   }
 
   const runtime::MachineModel *machine;
   Decisions *decisions;
+  func::FuncOp main; // of one run
 };
 } // namespace
 

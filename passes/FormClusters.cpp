@@ -7,6 +7,7 @@
 #include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
+#include "tressel/runtime/MachineModel.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,6 +51,17 @@ struct Boundary {
           results.push_back(result);
   }
 };
+
+/// Bytes that a kernel needs at once.
+int64_t footprintOf(const Boundary &boundary) {
+  llvm::SmallDenseSet<Value> bases;
+  int64_t bytes = 0;
+  for (ArrayRef<Value> list : {ArrayRef<Value>(boundary.inputs), ArrayRef<Value>(boundary.results)})
+    for (Value value : list)
+      if (Value base = baseOf(value); bases.insert(base).second)
+        bytes += bytesOf(base.getType());
+  return bytes;
+}
 
 /// Asks the providers.
 class Auction {
@@ -131,6 +143,9 @@ private:
   std::optional<Bid> ask(const KernelProvider &provider, Ops ops, const Boundary &boundary) const {
     SmallVector<bool> packable =
         llvm::map_to_vector(boundary.inputs, [&](Value v) { return parameterOnly.contains(v); });
+    // Packed is what this host's kernels like: an accelerator would only hold both.
+    if (llvm::any_of(ops, [](Operation *op) { return graph::deviceOf(op).value_or(graph::kHost) != graph::kHost; }))
+      packable.assign(packable.size(), false);
     return provider.bid({rootOf(ops), ops, boundary.inputs, boundary.results}, packable);
   }
 
@@ -201,7 +216,8 @@ bool isCheapToRepeat(Operation *op) {
 
 class FormClusters : public impl::FormClustersBase<FormClusters> {
 public:
-  FormClusters(Providers providers, Decisions *decisions) : providers(std::move(providers)), decisions(decisions) {}
+  FormClusters(Providers providers, Decisions *decisions, const runtime::MachineModel *machine)
+      : providers(std::move(providers)), decisions(decisions), machine(machine) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> found = findMain(getOperation());
@@ -236,6 +252,7 @@ private:
     }
     graph.reset();
     work.clear();
+    footprints.clear();
     places.clear();
     clones.clear();
     packs.clear();
@@ -286,6 +303,8 @@ private:
       if (isComputation(&op)) {
         ops.push_back(&op);
         work[graph->groupOf(&op)] = auction->whole({&op});
+        if (Operation *alone = &op; machine)
+          footprints[graph->groupOf(alone)] = footprintOf(Boundary(Ops(alone)));
         if (Attribute place = op.getAttr(graph::kDeviceAttr))
           places[graph->groupOf(&op)] = place;
       }
@@ -317,6 +336,26 @@ private:
     return success(allClaimed);
   }
 
+  /// What a cluster may need of the accelerator that it can go to: half, so that what comes next can come beside it.
+  std::optional<int64_t> roomAt(Attribute place) const {
+    std::optional<int64_t> most;
+    for (const runtime::DeviceModel &device : machine->devices)
+      if (device.device.kind == runtime::DeviceKind::Gpu &&
+          (!place || cast<StringAttr>(place).getValue() == runtime::nameOf(device.device)))
+        most = std::max(most.value_or(0), device.memoryBytes / 2);
+    return most;
+  }
+  /// Whether the two together need too much of a memory in which one after the other has room.
+  bool isTooLarge(ClusterGraph::Group a, ClusterGraph::Group b, Ops both, Attribute place, int64_t &bytes) {
+    const int64_t apart = std::max(footprints[a], footprints[b]);
+    bytes = footprints[a] + footprints[b];
+    const std::optional<int64_t> room = roomAt(place);
+    if (!room || bytes <= *room)
+      return false;
+    bytes = footprintOf(Boundary(both));
+    return bytes > *room && bytes > apart;
+  }
+
   bool tryJoin(ClusterGraph::Group producer, ClusterGraph::Group consumer) {
     Ops a = graph->opsOf(producer), b = graph->opsOf(consumer);
     if (static_cast<int64_t>(a.size() + b.size()) > maxOps)
@@ -328,6 +367,9 @@ private:
     both.reserve(a.size() + b.size());
     std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both),
                [&](Operation *x, Operation *y) { return graph->indexOfOp(x) < graph->indexOfOp(y); });
+    int64_t bytes = 0;
+    if (machine && isTooLarge(producer, consumer, both, placeA ? placeA : placeB, bytes))
+      return false;
     const Work &workA = work[producer], &workB = work[consumer];
     Work joined = auction->whole(both);
     for (auto [library, ops] : {std::pair{&workA, a}, std::pair{&workB, b}})
@@ -343,6 +385,8 @@ private:
       places[consumer] = placeA;
     work[consumer] = std::move(joined);
     work.erase(producer);
+    if (machine)
+      footprints[consumer] = bytes;
     return true;
   }
 
@@ -488,10 +532,12 @@ private:
 
   Providers providers;
   Decisions *decisions;
+  const runtime::MachineModel *machine;
   func::FuncOp main;
   std::optional<Auction> auction;
   std::optional<ClusterGraph> graph;
   llvm::DenseMap<ClusterGraph::Group, Work> work;
+  llvm::DenseMap<ClusterGraph::Group, int64_t> footprints; ///< no less than what the group needs at once
   llvm::DenseMap<ClusterGraph::Group, Attribute> places; ///< the devices that ops are annotated with
   std::vector<SmallVector<Operation *>> clones;
   llvm::DenseSet<Operation *> erased;
@@ -505,8 +551,8 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Pass> createFormClusters(Providers providers, Decisions *decisions) {
-  return std::make_unique<FormClusters>(std::move(providers), decisions);
+std::unique_ptr<Pass> createFormClusters(Providers providers, Decisions *decisions, const runtime::MachineModel *machine) {
+  return std::make_unique<FormClusters>(std::move(providers), decisions, machine);
 }
 
 } // namespace tressel::passes

@@ -136,7 +136,7 @@ void IssueOrder::splitPrepare(func::FuncOp main) {
       continue;
     int64_t in = 0, out = 0;
     auto launch = dyn_cast<graph::LaunchOp>(op);
-    bool known = launch || (graph::isTransfer(&op) && !op.hasAttr(kInStepAttr));
+    bool known = (launch || graph::isTransfer(&op)) && !op.hasAttr(kInStepAttr);
     for (Value operand : op.getOperands()) {
       in += bytesOf(operand.getType());
       known &= prepared.contains(baseOf(operand));

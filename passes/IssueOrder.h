@@ -5,9 +5,9 @@
 
 namespace tressel::passes {
 
-/// On @main: its ops stand in the order in which they are to be issued. On a transfer: it belongs to the step, though what it copies is a
-/// parameter.
-inline constexpr llvm::StringLiteral kOrderedAttr = "tressel.ordered", kInStepAttr = "tressel.in_step";
+/// On @main: its ops stand in the order in which they are to be issued; place-clusters has placed them all, as nobody had annotated one. On
+/// a launch or transfer: it belongs to the step, though what it reads are parameters.
+inline constexpr llvm::StringLiteral kOrderedAttr = "tressel.ordered", kChosenAttr = "tressel.chosen", kInStepAttr = "tressel.in_step";
 
 /// An op of the table that names its operand's bytes anew, or some rows of them.
 bool isView(mlir::Operation *op);

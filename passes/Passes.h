@@ -25,7 +25,8 @@ using runtime::Decisions;
 
 std::unique_ptr<mlir::Pass> createDecomposeComposites(Providers providers);
 std::unique_ptr<mlir::Pass> createAssignLayouts(Providers providers);
-std::unique_ptr<mlir::Pass> createFormClusters(Providers providers, Decisions *decisions = nullptr);
+std::unique_ptr<mlir::Pass> createFormClusters(Providers providers, Decisions *decisions = nullptr,
+                                               const runtime::MachineModel *machine = nullptr);
 
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"

@@ -129,7 +129,8 @@ def FormClusters : Pass<"tressel-form-clusters", "mlir::ModuleOp"> {
     elementwise ops after it as an epilogue of generated code. Clusters stay convex: no path leaves one and comes
     back. An op with several users is never computed twice, except cheap ones that make much of little (a broadcast,
     an iota). Views and constants stay outside, except constants of one value, which become part of the kernel. Cost
-    grows linearly with the graph: the search for a path is bounded, and so is the size of a cluster. An op for which
+    grows linearly with the graph: the search for a path is bounded, and so is the size of a cluster. What a cluster reads and writes may be half of the
+    memory of the accelerator that it can go to, or as much as one of its parts does. An op for which
     nobody bids is the user's error, with its line.
 
     Before and after:
@@ -241,41 +242,10 @@ def StageCopies : Pass<"tressel-stage-copies", "mlir::ModuleOp"> {
   let statistics = [Statistic<"numStaged", "staged", "transfers that go by way of pinned memory">];
 }
 
-def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
-  let summary = "copy values out of an accelerator's memory and back where not all fit";
-  let description = [{
-    Contract: exact. Stands after insert-transfers, whose transfers show what lies where, and before split-producers, which leaves alone what
-    this had to change. Follows the predicted order of the step (ListSchedule.h). Where what is live on a device is more than its memory,
-    the value whose next use is furthest leaves (Belady, "A study of replacement algorithms", 1966; the whole future is known here): one that has a
-    copy on the host is dropped, another is copied there, once. It is copied back as early as there is room before its next use. Then the order is
-    settled. Parameters are resident; if they leave no room, the largest come in each call instead. An op whose operands and results do not fit
-    alone is an error with its bytes.
-
-    Before and after, where two tensors fit:
-    ```mlir
-    %a = tressel.launch @f(%x) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
-    %b = tressel.launch @g(%y) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
-    %c = tressel.launch @g(%b) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
-    %d = tressel.launch @h(%a) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
-    // ----
-    %a = tressel.launch @f(%x) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
-    %0 = tressel.to %a {device = "cpu"} : (tensor<1024xf32>) -> tensor<1024xf32>
-    %b = tressel.launch @g(%y) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
-    %c = tressel.launch @g(%b) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
-    %1 = tressel.to %0 {device = "gpu0"} : (tensor<1024xf32>) -> tensor<1024xf32>
-    %d = tressel.launch @h(%1) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
-    ```
-  }];
-  let constructor = "tressel::passes::createFitMemory(nullptr)";
-  let options = [Option<"fill", "fill", "double", "0.95", "share of a memory that is counted on; the rest is lost between buffers">];
-  let statistics = [Statistic<"numOut", "out", "copies to the host that make room">,
-                    Statistic<"numBack", "back", "copies back">];
-}
-
 def SplitProducers : Pass<"tressel-split-producers", "mlir::ModuleOp"> {
   let summary = "cut launches into blocks of rows where their copies then hide";
   let description = [{
-    Contract: reassociates (the kernel of a block may sum in another order). Stands between insert-transfers and build-schedule. As long as
+    Contract: reassociates (the kernel of a block may sum in another order). Stands between insert-transfers and fit-memory. As long as
     a transfer waits for a whole launch, or a launch for a whole transfer, the first and the last copy of a step hide behind nothing. Such
     a launch on the longest way to the end of the step is cut along the leading dimension of its results, if each of their rows needs the same row of
     operands, or operands whole, by the ops' loop forms: into 2 to 16 blocks, whichever makes the step shorter by the machine's
@@ -302,6 +272,47 @@ def SplitProducers : Pass<"tressel-split-producers", "mlir::ModuleOp"> {
   let options = [Option<"maxTrials", "max-trials", "int64_t", "64", "ways to cut that are tried">,
                  Option<"leastGain", "least-gain", "double", "0.0005", "share of the step that a cut must save">];
   let statistics = [Statistic<"numSplit", "split", "launches cut into blocks">];
+}
+
+def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
+  let summary = "let values leave an accelerator's memory, and come back, where not all fit";
+  let description = [{
+    Contract: exact. Stands after insert-transfers and split-producers, so that it sees every copy, and before build-schedule, which keeps the
+    order that this settles. What memory a program takes is what plan-memory gives it: a copy of the program is taken through it.
+
+    Where a step, or what prepare does ahead of it, is more than a device has, each value that is in the way leaves, once between two of its uses at most
+    (Residency.h), the whole future being known. One that has a copy on the host is dropped, another is copied there early enough to hide behind
+    other work. It comes back before its next use, as early as helps and there is room; or it is computed again, if nothing but it depends on that (no
+    effects, no random numbers). Parameters are resident as long as that is best, else come in each call; what the device makes of parameters is then
+    kept on the host. Several orders, shares of resident parameters and ways to choose who leaves are compared by predicted time, and the best is taken;
+    it is a decision for each value. Then the order is settled.
+
+    An op whose operands, results and bodies do not fit alone goes to the host if nobody has annotated anything; else it is an error with its bytes and
+    who holds the rest.
+
+    Before and after, where two tensors fit:
+    ```mlir
+    %a = tressel.launch @f(%x) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %b = tressel.launch @g(%y) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %c = tressel.launch @g(%b) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %d = tressel.launch @h(%a) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    // ----
+    %a = tressel.launch @f(%x) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %0 = tressel.to %a {device = "cpu"} : (tensor<1024xf32>) -> tensor<1024xf32>
+    %b = tressel.launch @g(%y) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %c = tressel.launch @g(%b) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    %1 = tressel.to %0 {device = "gpu0"} : (tensor<1024xf32>) -> tensor<1024xf32>
+    %d = tressel.launch @h(%1) {tressel.device = "gpu0"} : (...) -> tensor<1024xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createFitMemory(nullptr)";
+  let dependentDialects = ["tressel::sched::SchedDialect"];
+  let options = [Option<"repeat", "repeat", "bool", "true", "compute again what takes less time than its copies">,
+                 Option<"maxWork", "max-work", "int64_t", "400'000", "ops looked at in all while plans are compared; one plan at least">];
+  let statistics = [Statistic<"numOut", "out", "copies to the host that make room">,
+                    Statistic<"numBack", "back", "copies back">,
+                    Statistic<"numRepeated", "repeated", "launches that run again">,
+                    Statistic<"numStreamed", "streamed", "parameters that come in each call">];
 }
 
 def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {
@@ -350,8 +361,9 @@ def PlanMemory : Pass<"tressel-plan-memory", "mlir::ModuleOp"> {
     after-read edges. Offsets are multiples of 64. A buffer lives from its first writer to its last reader in issue
     order. The result of a kernel that reads an operand point by point takes the bytes of that operand where it dies.
     Where commands have predicted times (build-schedule), a buffer lives until the last who touches it is predicted to end, so that
-    nobody waits for bytes while others are free; if that is more than an accelerator has, until that command is issued, and if that is
-    too much as well, it is an error with the bytes and the lines.
+    nobody waits for bytes while others are free; if that is more than an accelerator has, until that command is issued; then a result takes a
+    dying operand's bytes though these are still being copied; and if that is too much as well, also for the host, it is an error with the bytes, the
+    lines and who holds them.
     `peak` is what the plan needs; `at_least` the largest sum of bytes live at one command, which no plan of this
     order can beat.
 
@@ -367,7 +379,8 @@ def PlanMemory : Pass<"tressel-plan-memory", "mlir::ModuleOp"> {
     ```
   }];
   let constructor = "tressel::passes::createPlanMemory({}, nullptr)";
-  let options = [Option<"inPlace", "in-place", "bool", "true", "let results take the bytes of operands that die">];
+  let options = [Option<"inPlace", "in-place", "bool", "true", "let results take the bytes of operands that die">,
+                 Option<"measure", "measure", "bool", "false", "place buffers as closely as they go, though memories have room or are too small">];
   let statistics = [Statistic<"numInPlace", "in-place", "buffers that took a dying operand's bytes">];
 }
 

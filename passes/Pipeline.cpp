@@ -46,7 +46,7 @@ const std::vector<Stage> &stages() {
       // Once ops are primitives; clustering then takes what computes the operand into the first step.
       {"split-reductions", Contract::Reassociates, true, [](auto &) { return createSplitReductions(); }},
       // On the final graph. Providers say here what scratch memory kernels need and which operands they want packed.
-      {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers, options.decisions); }},
+      {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers, options.decisions, options.machine); }},
       // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
       {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
       // Clusters, not single ops, which would be mispriced; outlined, so that equal ones are priced once.
@@ -57,11 +57,12 @@ const std::vector<Stage> &stages() {
       // Once transfers can be seen; before rows, which are staged one by one.
       {"stage-copies", Contract::Exact, true,
        [](auto &options) { return createStageCopies(options.machine, options.decisions); }},
-      // What leaves an accelerator's memory and comes back are transfers too.
-      {"fit-memory", Contract::Exact, true, [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
-      // Once transfers can be seen; before the order, which it asks for what waits for them.
+      // Once transfers can be seen; before memory and the order, which it asks for what waits for them.
       {"split-producers", Contract::Reassociates, true,
        [](auto &options) { return createSplitProducers(options.providers, options.machine, options.decisions); }},
+      // Once every copy can be seen. What leaves an accelerator's memory and comes back are transfers too, and whether all fits
+      // depends on the order.
+      {"fit-memory", Contract::Exact, true, [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
       // The order of commands is settled here and nowhere else.
       {"build-schedule", Contract::Exact, false,
        [](auto &options) {
@@ -228,13 +229,13 @@ void registerPasses(Providers providers, std::function<const runtime::MachineMod
   registerPass([] { return createSplitReductions(); });
   registerPass([providers] { return createDecomposeComposites(providers); });
   registerPass([providers] { return createAssignLayouts(providers); });
-  registerPass([providers] { return createFormClusters(providers); });
+  registerPass([providers, machine] { return createFormClusters(providers, nullptr, machine()); });
   registerPass([] { return createOutlineKernels(); });
   registerPass([providers, machine] { return createPlaceClusters(providers, machine()); });
   registerPass([machine] { return createInsertTransfers(machine()); });
   registerPass([machine] { return createStageCopies(machine()); });
-  registerPass([machine] { return createFitMemory(machine()); });
   registerPass([providers, machine] { return createSplitProducers(providers, machine()); });
+  registerPass([machine] { return createFitMemory(machine()); });
   registerPass([machine] { return createBuildSchedule(BuildScheduleOptions(), machine()); });
   registerPass([machine] { return createPlanMemory(PlanMemoryOptions(), machine()); });
   registerPass([] { return createInsertWaits(); });

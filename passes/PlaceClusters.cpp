@@ -1,3 +1,4 @@
+#include "passes/Footprint.h"
 #include "passes/IssueOrder.h"
 #include "passes/MachineCosts.h"
 #include "passes/Passes.h"
@@ -48,6 +49,7 @@ struct Plan {
   std::vector<SmallVector<double>>
       finish; ///< by task and device: when its result would have been there; where asked for
   double end = 0;
+  bool isFull = false; ///< somebody went elsewhere, or would have, for lack of memory
 };
 
 /// Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu, 2002), without insertion: tasks in the order of how
@@ -63,20 +65,22 @@ public:
   /// Fails with an error at the op that fits nowhere.
   LogicalResult check() {
     for (Task &task : tasks) {
-      auto fits = [&](unsigned d) { return task.bytes <= costs.devices()[d]->memoryBytes; };
+      auto fits = [&](unsigned d) {
+        const int64_t memory = costs.devices()[d]->memoryBytes;
+        return task.bytes <= memory || footprintOf(task.op) <= memory;
+      };
       if (task.fixed != kFree ? fits(task.fixed) : llvm::any_of(llvm::seq(0u, numDevices), fits))
         continue;
       const runtime::DeviceModel &where = *costs.devices()[task.fixed != kFree ? task.fixed : kHostIndex];
-      return task.op->emitError("reads and writes ")
-             << task.bytes << " bytes, but the memory of " << where.name << " has " << where.memoryBytes
-             << (task.fixed == kFree ? ", and no other has more" : "");
+      return refuse(task.op, footprintOf(task.op), where.name, where.memoryBytes, task.fixed == kFree ? ", and no other device has enough" : "");
     }
     return success();
   }
 
   /// Every task on one of the devices that `allowed` has, unless it is fixed or does not fit there. `variation`, if not
   /// 0: finishes count as somewhat later or earlier, each number in its own way.
-  Plan place(ArrayRef<unsigned> allowed, bool explain, unsigned variation = 0) const;
+  /// Not `isBounded`: what no longer has room in a memory lets others leave it.
+  Plan place(ArrayRef<unsigned> allowed, bool explain, unsigned variation = 0, bool isBounded = true) const;
 
   std::vector<Task> tasks;
   MachineCosts costs;
@@ -181,7 +185,7 @@ void Placer::rankTasks() {
              [&](uint32_t a, uint32_t b) { return std::pair(-tasks[a].rank, a) < std::pair(-tasks[b].rank, b); });
 }
 
-Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation) const {
+Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation, bool isBounded) const {
   Plan plan;
   std::mt19937 random(variation);
   auto vary = [&](double finish) {
@@ -271,8 +275,11 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation)
       }
       for (uint32_t v : task.writes)
         more += values[v].bytes;
-      if (task.fixed == kFree && d != kHostIndex && held[d] + more > costs.devices()[d]->memoryBytes)
-        continue;
+      if (const int64_t memory = costs.devices()[d]->memoryBytes; task.fixed == kFree && d != kHostIndex && held[d] + more > memory) {
+        plan.isFull = true;
+        if (isBounded || task.bytes > memory)
+          continue;
+      }
       if (ready == kNever && task.fixed == kFree)
         continue;
       const double end = std::max(ready, tried[d].compute) + seconds[t * numDevices + d];
@@ -343,6 +350,9 @@ public:
     Placer placer(*found, *machine);
     if (failed(placer.check()))
       return signalPassFailure();
+    auto isAnnotated = [](Operation &op) { return graph::isTransfer(&op) || graph::deviceOf(&op); };
+    if (llvm::none_of(found->getBody().front(), isAnnotated))
+      (*found)->setAttr(kChosenAttr, UnitAttr::get(&getContext()));
     if (placer.tasks.empty())
       return;
     std::vector<Candidate> candidates = candidatesOf(placer);
@@ -392,6 +402,15 @@ private:
     add("each op where it finishes first", all);
     for (unsigned d : all)
       add("all on " + placer.costs.devices()[d]->name, d);
+    constexpr size_t kJudged = 2000; // tasks: beyond, nobody tries what leaving memory takes
+    const bool isFull = llvm::any_of(candidates, [](const Candidate &c) { return c.plan.isFull; });
+    for (unsigned d = 0; d < all.size() && isFull && placer.tasks.size() <= kJudged; ++d) {
+      const ArrayRef<unsigned> devices = d == kHostIndex ? ArrayRef<unsigned>(all) : ArrayRef<unsigned>(all).slice(d, 1);
+      candidates.push_back({d == kHostIndex ? std::string("each where it finishes first though memory is short")
+                                            : "all on " + placer.costs.devices()[d]->name + " though its memory is short",
+                            placer.place(devices, decisions != nullptr, 0, /*isBounded=*/false)});
+      candidates.back().seconds = candidates.back().plan.end;
+    }
     constexpr size_t kMany = 5000; // tasks: more candidates take seconds
     if (placer.tasks.size() > kMany)
       return candidates;

@@ -1,6 +1,8 @@
+#include "passes/Footprint.h"
 #include "passes/Passes.h"
 #include "passes/Util.h"
 
+#include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/sched/Sched.h"
 #include "tressel/runtime/Dim.h"
@@ -86,6 +88,60 @@ std::vector<Slot> placeBySize(const std::vector<Slot> &slots, int64_t bound) {
   return best;
 }
 
+/// For memories that the others do not fit: starts from the best order, and from those that go by how much of time or of both a slot takes;
+/// then lets whoever reaches too far, or anybody, choose earlier, as long as that is no worse.
+std::vector<Slot> placeBySearch(const std::vector<Slot> &slots, std::vector<Slot> best, int64_t bound) {
+  constexpr size_t kPairs = 20'000'000, kRounds = 2000; // about half a second
+  const size_t rounds = std::min(kRounds, kPairs / (slots.size() * slots.size() + 1));
+  SmallVector<size_t> order(slots.size()), bestOrder;
+  std::iota(order.begin(), order.end(), size_t{0});
+  auto lengthOf = [&](size_t i) { return static_cast<double>(slots[i].last - slots[i].first + 1); };
+  auto sortBy = [&](llvm::function_ref<double(size_t)> key) {
+    llvm::sort(order, [&](size_t a, size_t b) { return std::pair(-key(a), a) < std::pair(-key(b), b); });
+  };
+  int64_t least = std::numeric_limits<int64_t>::max();
+  auto tryOrder = [&](ArrayRef<size_t> next) {
+    std::vector<Slot> placed = placeInOrder(slots, next);
+    const int64_t end = endOf(placed);
+    if (end <= least) {
+      least = end;
+      bestOrder.assign(next.begin(), next.end());
+      if (end < endOf(best))
+        best = std::move(placed);
+    }
+  };
+  for (int start = 0; start < 4 && endOf(best) > bound; ++start) {
+    sortBy([&](size_t i) {
+      const auto bytes = static_cast<double>(slots[i].bytes);
+      return start == 0 ? bytes : start == 1 ? bytes * lengthOf(i) : start == 2 ? lengthOf(i) : -static_cast<double>(slots[i].first);
+    });
+    tryOrder(order);
+  }
+  uint64_t state = 88172645463325252; // any seed: the same plan each time
+  auto random = [&](size_t n) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return static_cast<size_t>(state % n);
+  };
+  for (size_t round = 0; round < rounds && endOf(best) > bound; ++round) {
+    SmallVector<size_t> next = bestOrder;
+    size_t from = random(next.size());
+    if (round % 2) { // somebody who reaches too far
+      const std::vector<Slot> now = placeInOrder(slots, bestOrder);
+      SmallVector<size_t> culprits;
+      for (auto [place, i] : llvm::enumerate(bestOrder))
+        if (now[i].offset + now[i].bytes > bound)
+          culprits.push_back(place);
+      if (!culprits.empty())
+        from = culprits[random(culprits.size())];
+    }
+    const size_t to = random(from + 1);
+    std::rotate(next.begin() + static_cast<ptrdiff_t>(to), next.begin() + static_cast<ptrdiff_t>(from),
+                next.begin() + static_cast<ptrdiff_t>(from) + 1);
+    tryOrder(next);
+  }
+  return best;
+}
+
 /// In the order of first use, as an allocator would at run time: near linear, for programs too large for the other.
 std::vector<Slot> placeByTime(std::vector<Slot> slots) {
   std::vector<size_t> order(slots.size());
@@ -161,27 +217,44 @@ private:
       if (phase)
         collect(phase->front(), commands);
 
-    int64_t peak = 0, bound = 0;
+    int64_t peak = 0, bound = 0, hostTaken = 0;
     for (auto arena : program.getBody().getOps<sched::ArenaOp>()) {
       std::vector<sched::BufferOp> buffers;
-      std::vector<Slot> slots = slotsOf(arena, commands, buffers);
+      std::vector<Slot> slots = slotsOf(arena, commands, buffers, /*waits=*/false);
       const int64_t leastLive = mostLive(slots);
-      const std::optional<int64_t> limit = limitOf(arena);
+      std::optional<int64_t> limit = limitOf(arena);
+      if (limit && arena.getDevice() == sched::DeviceKind::Cpu)
+        *limit -= hostTaken;
+      auto isTooMuch = [&](int64_t bytes) { return limit && !dim::isSymbolic(bytes) && bytes > *limit; };
       // Bytes that are free only when another engine is done with them would make this one wait: so buffers keep theirs
       // for as long as they are predicted to be read, unless that does not fit.
       std::vector<Slot> placed = slots;
-      int64_t end = place(slots, placed);
-      if (commands.isPlanned) {
+      int64_t end = place(slots, placed, limit);
+      if (commands.isPlanned && !measure) {
         std::vector<Slot> longer = slots, placedLonger;
         extendToEnds(commands, longer);
         placedLonger = longer;
-        if (int64_t longerEnd = place(longer, placedLonger); !limit || longerEnd <= *limit) {
+        if (int64_t longerEnd = place(longer, placedLonger); !isTooMuch(longerEnd)) {
           placed = std::move(placedLonger);
           end = longerEnd;
         }
       }
-      if (limit && end > *limit)
+      if (commands.isPlanned && isTooMuch(end)) {
+        buffers.clear();
+        std::vector<Slot> closer = slotsOf(arena, commands, buffers, /*waits=*/true), placedCloser;
+        if (int64_t closerEnd = place(closer, placedCloser, limit); closerEnd < end) {
+          slots = closer;
+          placed = std::move(placedCloser);
+          end = closerEnd;
+        } else { // as it was
+          buffers.clear();
+          slotsOf(arena, commands, buffers, /*waits=*/false);
+        }
+      }
+      if (isTooMuch(end) && !measure)
         return tooLarge(program, arena, end, *limit, slots, buffers, commands);
+      if (arena.getDevice() == sched::DeviceKind::Cpu && !dim::isSymbolic(end))
+        hostTaken += end;
       for (sched::BufferOp buffer : buffers)
         buffer.setOffset(placed[*slotIndex(buffer)].offset);
       arena.setSize(end);
@@ -195,8 +268,8 @@ private:
     return success();
   }
 
-  /// Fills `placed`; returns the bytes that it takes.
-  static int64_t place(ArrayRef<Slot> slots, std::vector<Slot> &placed) {
+  /// Fills `placed`; returns the bytes that it takes, which had better be no more than `limit`.
+  static int64_t place(ArrayRef<Slot> slots, std::vector<Slot> &placed, std::optional<int64_t> limit = {}) {
     SmallVector<size_t> symbolic;
     for (auto [i, slot] : llvm::enumerate(slots))
       if (dim::isSymbolic(slot.bytes))
@@ -209,6 +282,8 @@ private:
     if (slots.size() <= kAllPairs)
       if (std::vector<Slot> bySize = placeBySize(fixed, mostLive(fixed)); endOf(bySize) <= endOf(placed))
         placed = std::move(bySize);
+    if (const int64_t least = limit ? mostLive(fixed) : 0; limit && slots.size() <= kAllPairs && endOf(placed) > *limit && least <= *limit)
+      placed = placeBySearch(fixed, std::move(placed), *limit);
     int64_t end = endOf(placed);
     if (!symbolic.empty()) {
       for (size_t i : symbolic)
@@ -218,18 +293,25 @@ private:
     return end;
   }
 
-  /// What an accelerator's memory leaves beside the states that lie there.
+  /// What a memory leaves beside the states that it holds.
   std::optional<int64_t> limitOf(sched::ArenaOp arena) const {
-    if (!machine || arena.getDevice() != sched::DeviceKind::Gpu)
+    if (!machine)
       return std::nullopt;
-    const runtime::DeviceModel *device = machine->find({runtime::DeviceKind::Gpu, static_cast<uint16_t>(arena.getIndex())});
+    const runtime::DeviceModel *device = machine->find(deviceOf(arena));
     if (!device)
       return std::nullopt;
     int64_t left = device->memoryBytes;
     for (auto state : arena->getBlock()->getOps<sched::StateOp>())
-      if (state.getDevice() == sched::DeviceKind::Gpu && state.getIndex() == arena.getIndex())
+      if (isIn(state, arena))
         left -= aligned(sched::bytesOf(state.getTensorType()));
     return left;
+  }
+  static runtime::DeviceRef deviceOf(sched::ArenaOp arena) {
+    return {arena.getDevice() == sched::DeviceKind::Gpu ? runtime::DeviceKind::Gpu : runtime::DeviceKind::Cpu,
+            static_cast<uint16_t>(arena.getIndex())};
+  }
+  static bool isIn(sched::StateOp state, sched::ArenaOp arena) {
+    return state.getDevice() == arena.getDevice() && state.getIndex() == arena.getIndex();
   }
 
   /// Commands by time, those of bodies behind the command that they belong to, and the stretches of time that repeat,
@@ -320,8 +402,9 @@ private:
     return bytes;
   }
 
-  /// The slots of an arena's buffers. Those that no command touches need no memory.
-  std::vector<Slot> slotsOf(sched::ArenaOp arena, Commands &commands, std::vector<sched::BufferOp> &buffers) {
+  /// The slots of an arena's buffers. Those that no command touches need no memory. `waits`: results take the bytes of operands also
+  /// where they then wait for whoever still reads these.
+  std::vector<Slot> slotsOf(sched::ArenaOp arena, Commands &commands, std::vector<sched::BufferOp> &buffers, bool waits) {
     slotOf.clear();
     sharedWith.clear();
     std::vector<Slot> slots;
@@ -352,12 +435,12 @@ private:
     if (inPlace)
       for (auto [command, time, parent] : commands.all)
         if (auto launch = dyn_cast<sched::LaunchOp>(*command))
-          shareWithOperand(launch, time, slots, commands);
+          shareWithOperand(launch, time, slots, commands, waits);
     return slots;
   }
 
   /// Lets the result of a launch take the slot of an operand that dies there.
-  void shareWithOperand(sched::LaunchOp launch, int64_t time, std::vector<Slot> &slots, const Commands &commands) {
+  void shareWithOperand(sched::LaunchOp launch, int64_t time, std::vector<Slot> &slots, const Commands &commands, bool waits) {
     if (launch.getWrites().size() != 1)
       return;
     std::optional<size_t> from = slotIndex(sched::rangeOf(launch.getWrites()[0]).base);
@@ -370,7 +453,7 @@ private:
       if (!to || *to == *from || slots[*to].last != time || range.offset != 0 ||
           slots[*to].bytes != slots[*from].bytes || !mayOverwrite(kernel, static_cast<unsigned>(i)) ||
           readsOtherwise(launch, range.base, kernel) ||
-          endOfSlot[*to].before > commands.begins[static_cast<size_t>(time)]) // it is being copied, say
+          (!waits && endOfSlot[*to].before > commands.begins[static_cast<size_t>(time)])) // it is being copied, say
         continue;
       slots[*to].last = slots[*from].last;
       slots[*from] = {};
@@ -417,7 +500,6 @@ private:
   /// Names the command at which most is live, with the largest buffers.
   LogicalResult tooLarge(sched::ProgramOp program, sched::ArenaOp arena, int64_t needed, int64_t limit, ArrayRef<Slot> slots,
                          std::vector<sched::BufferOp> &buffers, Commands &commands) {
-    const std::string device = runtime::nameOf({runtime::DeviceKind::Gpu, static_cast<uint16_t>(arena.getIndex())});
     std::vector<int64_t> live(static_cast<size_t>(commands.now) + 1, 0);
     for (const Slot &slot : slots)
       if (slot.last >= 0) {
@@ -427,17 +509,25 @@ private:
     std::partial_sum(live.begin(), live.end(), live.begin());
     const auto at = static_cast<size_t>(std::max_element(live.begin(), live.end()) - live.begin());
     Operation *command = at < commands.all.size() ? commands.all[at].command.getOperation() : program.getOperation();
-    InFlightDiagnostic error = command->emitError("the program needs ") << needed << " bytes on " << device << ", which has " << limit
-                                                                        << " for them; here " << live[at] << " are live";
-    SmallVector<std::pair<int64_t, size_t>> largest;
+    SmallVector<std::pair<int64_t, std::string>> holders;
     for (auto [i, buffer] : llvm::enumerate(buffers))
       if (slotIndex(buffer) == i && slots[i].first <= static_cast<int64_t>(at) && slots[i].last >= static_cast<int64_t>(at))
-        largest.push_back({-slots[i].bytes, i});
-    llvm::sort(largest);
-    constexpr size_t kMost = 4;
-    for (auto [bytes, i] : ArrayRef(largest).take_front(kMost))
-      error.attachNote(buffers[i]->getLoc()) << -bytes << " bytes of them: " << buffers[i].getTensorType();
-    return error;
+        holders.push_back({slots[i].bytes, "the result of " + spell(commands.all[static_cast<size_t>(slots[i].first)].command)});
+    std::string besides;
+    if (const runtime::DeviceModel *device = machine->find(deviceOf(arena)); device && device->memoryBytes > limit)
+      besides = " beside " + std::to_string(device->memoryBytes - limit) + " that are taken all the time";
+    return command->emitError() << spell(command) << " runs when most is live: the program needs " << needed << " bytes of "
+                                << runtime::nameOf(deviceOf(arena)) << ", which has " << limit << " for them" << besides << "; "
+                                << live[at] << " here: " << spellHolders(holders);
+  }
+  /// "'exp, add' (model.cpp:12)".
+  std::string spell(Operation *command) {
+    std::string name = command->getName().stripDialect().str();
+    if (auto launch = dyn_cast<sched::LaunchOp>(command))
+      if (auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr()))
+        name = graph::describeBody(kernel.getBody(), kernel.getProvider());
+    const graph::FileLine line = graph::fileLineOf(command->getLoc());
+    return "'" + name + "'" + (line.file.empty() ? "" : " (" + line.file + ":" + std::to_string(line.line) + ")");
   }
 
   /// In picoseconds: when all who touch a slot have ended, and all but the last.

@@ -17,11 +17,11 @@ double predictedStep(ModuleOp module, const runtime::MachineModel &machine, cons
   pm.enableVerifier(false);
   pm.addPass(createInsertTransfers(&machine));
   pm.addPass(createStageCopies(&machine));
-  pm.addPass(createFitMemory(&machine));
   if (rows) {
     constexpr int64_t kTrials = 12;
     pm.addPass(createSplitProducers(*rows, &machine, nullptr, kTrials));
   }
+  pm.addPass(createFitMemory(&machine));
   FailureOr<func::FuncOp> main = failure();
   if (succeeded(pm.run(*copy)))
     main = findMain(*copy);

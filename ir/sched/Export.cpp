@@ -110,7 +110,7 @@ private:
           {state.getName().str(),
            type,
            static_cast<runtime::StateKind>(state.getKind()),
-           {at, at.kind == runtime::DeviceKind::Cpu ? runtime::MemoryKind::Host : runtime::MemoryKind::Device}});
+           {at, at.kind == runtime::DeviceKind::Cpu ? memory(op->hasAttr(kPinnedStateAttr)) : runtime::MemoryKind::Device}});
     } else if (isa<ConstantOp>(*op)) {
       desc.space = runtime::Space::Constant;
       desc.index = static_cast<uint32_t>(s.constants.size());

@@ -40,6 +40,8 @@ void registerDialect(mlir::DialectRegistry &registry);
 /// On a command of a step over several devices, while it is compiled: array<i64: begin, end>, in picoseconds, as the
 /// machine's model predicts.
 inline constexpr llvm::StringLiteral kPlannedAttr = "sched.planned";
+/// On a derived state of the host: it lies in pinned memory, as it is copied to accelerators in each call.
+inline constexpr llvm::StringLiteral kPinnedStateAttr = "sched.pinned";
 
 /// The declaration that a chain of views ends in, and the bytes between its start and the buffer's.
 struct BufferRange {

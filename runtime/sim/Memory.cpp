@@ -14,8 +14,9 @@ namespace tressel::runtime::sim {
 static std::atomic<uintptr_t> nextAddress{uintptr_t(1) << 52};
 
 void *Memory::allocate(int64_t bytes, MemoryKind kind, bool poison, const std::string &machine) {
+  const int64_t counted = bytes; // nothing has an address too
   bytes = std::max<int64_t>(bytes, 1);
-  if (bytes > capacity_ - used_)
+  if (counted > capacity_ - used_)
     throwError<OutOfMemory>(nameOf(device_), " of ", machine, " has no ", bytes, " bytes left; of its ", capacity_,
                             " are ", used_, " taken");
   void *memory = nullptr;
@@ -28,8 +29,8 @@ void *Memory::allocate(int64_t bytes, MemoryKind kind, bool poison, const std::s
   } else {
     memory = reinterpret_cast<void *>(nextAddress.fetch_add(static_cast<uintptr_t>(bytes + 4096) / 64 * 64));
   }
-  used_ += bytes;
-  owned_.emplace(key(memory), Block{bytes, kind});
+  used_ += counted;
+  owned_.emplace(key(memory), Block{bytes, kind, counted});
   return memory;
 }
 
@@ -42,7 +43,7 @@ void Memory::release(void *memory, bool poison) {
       std::memset(memory, kPoison, static_cast<size_t>(it->second.bytes));
     ::operator delete(memory, std::align_val_t(64));
   }
-  used_ -= it->second.bytes;
+  used_ -= it->second.counted;
   owned_.erase(it);
 }
 

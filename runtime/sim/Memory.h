@@ -39,6 +39,7 @@ private:
   struct Block {
     int64_t bytes;
     MemoryKind kind;
+    int64_t counted = 0; ///< of the capacity
   };
   static uintptr_t key(const void *p) { return reinterpret_cast<uintptr_t>(p); }
   static bool isInside(const std::multimap<uintptr_t, Block> &blocks, uintptr_t address, int64_t bytes, MemoryKind kind,

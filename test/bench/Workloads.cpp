@@ -51,6 +51,9 @@ public:
   std::string sum(const std::string &a, const std::string &b, const std::string &device = "") {
     return op("add", a, b, device);
   }
+  std::string elementwise(const char *what, const std::string &a, const std::string &device = "") {
+    return line(concat("tressel.", what, " ", a, " {", placed(device, ""), "} : (", type, ") -> ", type));
+  }
   /// The sum of all elements: something small that needs all of them.
   std::string total(const std::string &a, const std::string &device) {
     return line(concat("tressel.sum ", a, " {axis = array<i64: 0, 1>", placed(device, ", "), "} : (", type,
@@ -246,6 +249,68 @@ std::string towers(int width, int length) {
   return p.text();
 }
 
+/// Forward through layers of n x n weights, and back: each weight's gradient needs the activation before it.
+std::string trainingStep(int64_t n, int layers) {
+  Program p(n);
+  const std::string device = gpu(0);
+  std::vector<std::string> weights, activations{p.input("x")};
+  for (int l = 0; l < layers; ++l) {
+    weights.push_back(p.parameter(concat("w", l)));
+    activations.push_back(p.elementwise("tanh", p.product(activations.back(), weights.back(), device), device));
+  }
+  std::string gradient = activations.back();
+  for (int l = layers; l-- > 0;) {
+    const auto at = static_cast<size_t>(l);
+    const std::string ofWeight = p.product(p.transposed(activations[at], device), gradient, device);
+    p.giveBack(p.total(ofWeight, device), true); // a norm, say: the gradient itself would be the step's next weight
+    gradient = p.sum(p.product(gradient, p.transposed(weights[at], device), device), activations[at], device);
+  }
+  p.giveBack(p.total(gradient, device), true);
+  return p.text();
+}
+
+/// Results are read again, the last first.
+std::string readAgain(int64_t n, int length) {
+  Program p(n);
+  const std::string device = gpu(0), w = p.parameter("w");
+  std::vector<std::string> made{p.input("x")};
+  for (int i = 0; i < length; ++i)
+    made.push_back(p.product(made.back(), w, device));
+  std::string last = made.back();
+  for (size_t i = made.size() - 1; i-- > 0;)
+    last = p.product(last, made[i], device);
+  p.giveBack(last);
+  return p.text();
+}
+
+/// Layers of a weight each.
+std::string manyParameters(int64_t n, int layers) {
+  Program p(n);
+  std::string x = p.input("x");
+  for (int l = 0; l < layers; ++l)
+    x = p.elementwise("tanh", p.product(x, p.parameter(concat("w", l)), gpu(0)), gpu(0));
+  p.giveBack(x);
+  return p.text();
+}
+
+/// Blocks whose inputs are read again in the opposite order, through ops that cost little.
+std::string cheapBetween(int64_t n, int blocks) {
+  Program p(n);
+  const std::string device = gpu(0), w = p.parameter("w");
+  std::vector<std::string> made{p.input("x")};
+  std::vector<std::string> cheap;
+  for (int i = 0; i < blocks; ++i) {
+    made.push_back(p.product(made.back(), w, device));
+    cheap.push_back(p.elementwise("exp", made.back(), device));
+    made.back() = p.product(made.back(), cheap.back(), device);
+  }
+  std::string last = made.back();
+  for (size_t i = cheap.size(); i-- > 0;)
+    last = p.product(p.product(last, cheap[i], device), made[i], device);
+  p.giveBack(last);
+  return p.text();
+}
+
 } // namespace
 
 std::string productsOnDevices(int64_t n, int count, int devices, bool giveBack) {
@@ -365,6 +430,16 @@ std::string branches(int64_t ops) {
     all = p.sum(all, ends[static_cast<size_t>(i)]);
   p.giveBack(all);
   return p.text();
+}
+
+const std::vector<Workload> &memoryWorkloads() {
+  static const std::vector<Workload> all{
+      {"training step", "2gpu-pcie3", trainingStep(1024, 24)},
+      {"read again", "2gpu-pcie3", readAgain(1024, 32)},
+      {"many parameters", "2gpu-pcie3", manyParameters(1024, 32)},
+      {"cheap between", "2gpu-pcie3", cheapBetween(1024, 24)},
+  };
+  return all;
 }
 
 const std::vector<Workload> &workloads() {

@@ -34,4 +34,8 @@ struct Workload {
 /// Ten fixed ones, from independent chains to stencils and trees, placed by hand and by the compiler.
 const std::vector<Workload> &workloads();
 
+/// Four steps on one accelerator whose memory bounds them: many layers and their gradients, activations that are read again in
+/// the opposite order, a network of more parameters than activations, and blocks of products with cheap ops between them.
+const std::vector<Workload> &memoryWorkloads();
+
 } // namespace tressel::bench

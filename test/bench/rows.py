@@ -100,6 +100,9 @@ ROWS = [
     Row("sim.cholesky", "ratio", "lower", "L of a matrix of 16 x 16 tiles of 2048 x 2048, from pinned host memory and back, tiles placed block-cyclically by annotation: the "
         "executor's virtual time over the plan's longest chain or busiest resource; over the same bound dmda, which places tasks while they run, and our plan without annotations; 4gpu-pcie3",
         {"dmda": "tressel", "unannotated": "tressel"}, 1.1, rounds=1, samples=1, program="schedule-bench"),
+    Row("sim.memory-70", "ratio", "lower", "virtual time with 70% of the memory that the step takes where there is enough, over that with enough; a step of training, "
+        "results read again in the opposite order, more parameters than activations, cheap ops between products, 1024 x 1024, one accelerator of 2gpu-pcie3: "
+        "geometric mean", {}, 1.1, rounds=1, samples=1, cases=4, program="schedule-bench"),
     Row("plan.100k", "s", "lower", "100,000 products in 64 branches, not annotated: placed on four devices, scheduled, planned, verified", {}, 10,
         rounds=1, samples=1, program="schedule-bench"),
     *by_threads(Row("infer.resnet50.flops-share", "share of peak FLOPs", "higher",

@@ -4,7 +4,7 @@
 
 // Copies take as long as the product: its operand comes, it is computed, and its result leaves in blocks of rows. The sum over rows
 // needs all of them.
-// CHECK: tressel.kernel @matmul_relu_0_4_rows(%arg0: tensor<4x64xf32>, %arg1: tensor<64x64xf32>, %arg2: tensor<16384xui8>) -> tensor<4x64xf32>
+// CHECK: tressel.kernel @matmul_relu_0_4_rows(%arg0: tensor<4x64xf32>, %arg1: tensor<64x64xf32>) -> tensor<4x64xf32>
 // CHECK-SAME: flops = 33024
 // CHECK-LABEL: func.func @main
 // CHECK: %[[S:.*]] = tressel.slice %arg0 {limits = array<i64: 4, 64>, starts = array<i64: 0, 0>}

@@ -1,5 +1,6 @@
 #include "test/random/Checks.h"
 #include "codegen/Compile.h"
+#include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Interpreter.h"
 #include "test/support/Placement.h"
@@ -80,8 +81,89 @@ Check compiles(bool allowLibrary, bool quick) {
   });
 }
 
-Check runsOnDevices(MutationTally *tally) {
-  return runs([tally](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
+std::string MemoryCoverage::str() const {
+  return std::to_string(programs) + " programs had less memory than they take: " + std::to_string(changed) + " were changed; " +
+         std::to_string(refused) + " times there was an op that is too large; " + std::to_string(out) + " values went out and " + std::to_string(back) +
+         " came back, " + std::to_string(repeated) + " were computed again, " + std::to_string(streamed) + " parameters came in each call";
+}
+
+namespace {
+codegen::CompileOptions onMachine(const runtime::MachineModel &model, runtime::Decisions *decisions = nullptr) {
+  codegen::CompileOptions options;
+  options.machine = &model;
+  options.quickCode = true;
+  options.decisions = decisions;
+  return options;
+}
+
+/// Puts what nobody has placed on one accelerator, so that much is there at once.
+void crowd(mlir::ModuleOp module, uint16_t accelerator) {
+  for (mlir::Operation &each : module.lookupSymbol<mlir::func::FuncOp>("main").getBody().front()) {
+    const op::OpInfo *info = graph::infoOf(&each);
+    if (info && !info->isView && !info->hasEffects && !graph::deviceOf(&each) && !graph::isTransfer(&each))
+      graph::setDevice(&each, {runtime::DeviceKind::Gpu, accelerator});
+  }
+}
+
+/// Leaves the accelerators the fewest tenths, from some on, of what the program takes that no op is too large for.
+void takeMemory(mlir::ModuleOp module, runtime::MachineModel &model, uint64_t seed, MemoryCoverage &memory) {
+  auto schedule = [&](const runtime::MachineModel &machine, runtime::Decisions *decisions) {
+    mlir::OwningOpRef<mlir::ModuleOp> copy = mlir::cast<mlir::ModuleOp>(module->clone());
+    codegen::CompileOptions options = onMachine(machine, decisions);
+    options.scheduleOnly = true;
+    options.cache = nullptr;
+    return codegen::compile(*copy, options).schedule;
+  };
+  const runtime::Schedule whole = schedule(model, nullptr);
+  ++memory.programs;
+  runtime::MachineModel smaller = model;
+  runtime::Decisions decisions;
+  for (auto tenths = static_cast<int64_t>(3 + seed % 4);; ++tenths) {
+    for (runtime::DeviceModel &device : smaller.devices) {
+      int64_t bytes = 0;
+      for (const runtime::ArenaDesc &arena : whole.arenas)
+        bytes += arena.device == device.device ? arena.bytes : 0;
+      for (const runtime::StateDesc &state : whole.states)
+        bytes += state.home.device == device.device ? (state.type.bytes() + 63) / 64 * 64 : 0;
+      if (device.device.kind == runtime::DeviceKind::Gpu && bytes > 0)
+        device.memoryBytes = std::max<int64_t>(64, bytes * tenths / 10);
+    }
+    decisions.clear();
+    try {
+      schedule(smaller, &decisions);
+      break;
+    } catch (const Error &error) {
+      const std::string_view message = error.message();
+      // A loop's or branch's operands, results and what is in its bodies are counted as if all were there at once.
+      const size_t at = message.find("' needs ");
+      const bool hasBodies = message.find("'while'") == 0 || message.find("'scan'") == 0 || message.find("'cond'") == 0;
+      const int64_t needed = at == message.npos ? 0 : std::stoll(std::string(message.substr(at + 8)));
+      if (!hasBodies && llvm::none_of(smaller.devices, [&](const runtime::DeviceModel &device) {
+            return device.device.kind == runtime::DeviceKind::Gpu && device.memoryBytes < needed;
+          }))
+        throw;
+      ++memory.refused;
+      if (tenths == 10)
+        return;
+    }
+  }
+  model = smaller;
+  for (const runtime::Decision &d : decisions) {
+    if (d.pass != "fit-memory" || d.where.op != "the program")
+      continue;
+    ++memory.changed;
+    auto add = [&](int64_t &sum, const char *behind) {
+      const size_t at = d.text.find(behind);
+      sum += std::stoll(d.text.substr(d.text.rfind(' ', at - 1) + 1));
+    };
+    add(memory.out, " values are copied out"), add(memory.back, " back"), add(memory.repeated, " are computed again");
+    add(memory.streamed, " parameters");
+  }
+}
+} // namespace
+
+Check runsOnDevices(MutationTally *tally, MemoryCoverage *memory) {
+  return runs([tally, memory](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
     uint64_t seed = 1; // the same for the same program, also while it is shrunk
     module.walk(
         [&](mlir::Operation *op) { seed = seed * 31 + op->getNumOperands() + op->getName().getStringRef().size(); });
@@ -93,7 +175,11 @@ Check runsOnDevices(MutationTally *tally) {
       for (runtime::RouteModel &route : model.routes)
         route.pageableBytesPerSecond = 1e5;
     placeAtRandom(module, seed, 2);
-    auto executable = executableOf(module, {.machine = &model, .quickCode = true}, [&](const runtime::Schedule &s) {
+    if (memory && sizes.empty() && seed / 3 % 2 == 0) {
+      crowd(module, seed % 2);
+      takeMemory(module, model, seed / 7, *memory);
+    }
+    auto executable = executableOf(module, onMachine(model), [&](const runtime::Schedule &s) {
       if (!tally)
         return;
       if (const std::string problem = tryMutations(s.dims.empty() ? s : runtime::instantiate(s, sizes), *tally); !problem.empty())

@@ -19,9 +19,16 @@ using Check = std::function<std::string(mlir::ModuleOp module, llvm::ArrayRef<op
 Check simplifies();
 /// Compiles for this machine and runs the executable; `quick` as CompileOptions::quickCode.
 Check compiles(bool allowLibrary, bool quick);
+/// What became of programs on accelerators that have less memory than they would like.
+struct MemoryCoverage {
+  int64_t programs = 0, changed = 0, refused = 0;        ///< refused: times that an op alone was too large
+  int64_t out = 0, back = 0, repeated = 0, streamed = 0; ///< copies, launches, parameters
+  std::string str() const;
+};
 /// Places ops at random on the devices of simulated machines, some of which have slow links, and runs the program there
 /// in an order that its waits allow, with all the checks that these machines have. With a tally, mistakes are made in the
-/// schedule as well, and the verifier has to refuse them.
-Check runsOnDevices(MutationTally *tally = nullptr);
+/// schedule as well, and the verifier has to refuse them. With `memory`, half of the programs of fixed sizes have as little
+/// as a third of the memory that they take where there is enough.
+Check runsOnDevices(MutationTally *tally = nullptr, MemoryCoverage *memory = nullptr);
 
 } // namespace tressel::test

@@ -139,10 +139,11 @@ int main(int argc, char **argv) {
   test::MutationTally mutations;
   if (sumOption)
     return sum(fileOptions);
+  test::MemoryCoverage memory;
   const test::Check well = checkOption == "compile" ? test::compiles(!noLibrary, false) : test::Check();
   test::Check usual = checkOption == "simplify"  ? test::simplifies()
                       : checkOption == "compile" ? test::compiles(!noLibrary, quickOption)
-                      : checkOption == "devices" ? test::runsOnDevices(&mutations)
+                      : checkOption == "devices" ? test::runsOnDevices(&mutations, &memory)
                                                  : test::Check();
   if (!usual) {
     llvm::errs() << "random-graphs: --check is compile, devices or simplify\n";
@@ -223,6 +224,8 @@ int main(int argc, char **argv) {
                {.dynamicShare = gap.place == test::Place::Dynamic ? 1.0 : 0.35, .nestedShare = 1, .cell = &gap.cell},
                " for " + gap.str());
 
+  if (memory.programs > 0)
+    llvm::outs() << memory.str() << "\n";
   if (options.inject) {
     llvm::outs() << noticed << " of " << injected << " wrong programs were noticed\n";
     return injected > 0 && noticed == injected ? 0 : 1;
