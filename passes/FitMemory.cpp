@@ -464,7 +464,6 @@ private:
       else
         operand.set(graph::createTransfer(b, op->getLoc(), operand.get(), graph::kHost));
     }
-    b.setInsertionPointAfter(op);
     for (Value result : op->getResults()) {
       Value there;
       for (OpOperand &use : llvm::make_early_inc_range(result.getUses())) {
@@ -475,8 +474,10 @@ private:
         } else if (graph::isTransfer(user) || user->hasTrait<OpTrait::IsTerminator>()) {
           continue; // from the host now
         } else {
-          if (!there)
+          if (!there) {
+            b.setInsertionPointAfter(op); // only now: what stood there may have been erased
             there = graph::createTransfer(b, op->getLoc(), result, device);
+          }
           use.set(there);
         }
       }

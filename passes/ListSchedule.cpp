@@ -149,8 +149,10 @@ Problem::Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function
 class Walk {
 public:
   enum class Kind : uint8_t { Forward, Backward, InOrder };
-  Walk(const Problem &problem, ArrayRef<double> urgency, Kind kind)
-      : p(problem), tasks(problem.tasks), urgency(urgency), kind(kind), begin(tasks.size()), end(tasks.size()),
+  /// `patience`: an engine does not begin with what is ready while something more urgent is about to be, within this share
+  /// of the time that the former takes.
+  Walk(const Problem &problem, ArrayRef<double> urgency, Kind kind, double patience = 0)
+      : p(problem), tasks(problem.tasks), urgency(urgency), kind(kind), patience(patience), begin(tasks.size()), end(tasks.size()),
         resources(problem.costs.devices().size() * 3), issued(problem.costs.devices().size(), 0), held(problem.held),
         readers(kind == Kind::Forward ? problem.values.size() : 0), load(problem.costs.capacities().size()) {
     order.reserve(tasks.size());
@@ -161,6 +163,7 @@ public:
   ArrayRef<Task> tasks;
   ArrayRef<double> urgency; ///< by task; none: the earlier in the step
   Kind kind;
+  double patience;
   std::vector<double> begin, end; ///< seconds; backward: before the end of the step
   std::vector<uint32_t> order;    ///< as they begin
   double length = 0;
@@ -169,6 +172,7 @@ private:
   /// Part 2, resources: what is ready on each engine, the most urgent first.
   struct Resource {
     std::set<std::pair<double, uint32_t>> ready; ///< (-urgency, place in the order as given)
+    std::set<std::pair<double, uint32_t>> soon;  ///< the same of what waits only for what is running; with patience
     uint32_t running = kNone;
     std::vector<uint32_t> queue; ///< in order: the tasks, the next of which has to be the next
     size_t next = 0;
@@ -182,6 +186,12 @@ private:
 
   void run();
   void makeReady(uint32_t task);
+  void expect(uint32_t task);
+  bool isWorthWaiting(const Resource &resource, const Task &ready) const;
+  std::pair<double, uint32_t> keyOf(uint32_t task) const {
+    return {urgency.empty() ? 0 : -urgency[task],
+            kind == Kind::Backward ? static_cast<uint32_t>(tasks.size()) - 1 - task : task};
+  }
   void start(Resource &resource, Ready at);
   void startAll();
   void finish(uint32_t task);
@@ -198,6 +208,8 @@ private:
 
   std::vector<Resource> resources;
   std::vector<uint32_t> missing;
+  std::vector<uint32_t> unbegun; ///< by task: what it waits for and has not begun; with patience
+  std::vector<double> expected;  ///< by task: when that of it which has begun ends
   SmallVector<double> issued; ///< by device: when its host has issued what was begun
   SmallVector<int64_t> held;  ///< by device, now
   std::vector<uint32_t> readers;
@@ -215,10 +227,32 @@ void Walk::makeReady(uint32_t i) {
     begin[i] = now;
     order.push_back(i);
     events.push({now, i});
+    if (patience > 0)
+      expect(i);
     return;
   }
-  const uint32_t place = kind == Kind::Backward ? static_cast<uint32_t>(tasks.size()) - 1 - i : i;
-  resources[p.resourceOf(i)].ready.insert({urgency.empty() ? 0 : -urgency[i], place});
+  Resource &resource = resources[p.resourceOf(i)];
+  resource.ready.insert(keyOf(i));
+  if (patience > 0)
+    resource.soon.erase(keyOf(i));
+}
+
+/// A task has begun: what now waits only for such tasks will be ready when the last of them ends.
+void Walk::expect(uint32_t i) {
+  for (uint32_t next : tasks[i].users) {
+    expected[next] = std::max(expected[next], begin[i] + tasks[i].seconds);
+    if (--unbegun[next] == 0 && !tasks[next].isJoin)
+      resources[p.resourceOf(next)].soon.insert(keyOf(next));
+  }
+}
+
+bool Walk::isWorthWaiting(const Resource &resource, const Task &ready) const {
+  constexpr int kWindow = 8;
+  int seen = 0;
+  for (auto at = resource.soon.begin(); at != resource.soon.end() && seen < kWindow && *at < *resource.ready.begin(); ++at, ++seen)
+    if (const double wait = expected[taskOf(at)] - now; wait > 0 && wait <= patience * ready.seconds)
+      return true;
+  return false;
 }
 
 void Walk::start(Resource &resource, Ready at) {
@@ -237,6 +271,8 @@ void Walk::start(Resource &resource, Ready at) {
       held[p.values[value].device] += p.values[value].bytes;
   order.push_back(i);
   events.push({begin[i] + (task.way ? task.way->latency : task.seconds), i});
+  if (patience > 0)
+    expect(i);
 }
 
 void Walk::startAll() {
@@ -249,6 +285,8 @@ void Walk::startAll() {
         start(resource, resource.ready.begin());
       continue;
     }
+    if (patience > 0 && isWorthWaiting(resource, tasks[taskOf(resource.ready.begin())]))
+      continue;
     int seen = 0;
     for (auto at = resource.ready.begin(); at != resource.ready.end() && seen < kWindow; ++at, ++seen)
       if (kind == Kind::Backward || fits(tasks[taskOf(at)])) {
@@ -325,6 +363,11 @@ void Walk::run() {
   for (size_t v = 0; v < readers.size(); ++v)
     readers[v] = p.values[v].readers;
   missing.resize(tasks.size());
+  if (patience > 0) {
+    expected.assign(tasks.size(), 0);
+    for (const Task &task : tasks)
+      unbegun.push_back(static_cast<uint32_t>(task.before.size()));
+  }
   for (size_t k = 0; k < tasks.size(); ++k) {
     const auto i = static_cast<uint32_t>(kind == Kind::Backward ? tasks.size() - 1 - k : k);
     missing[i] = static_cast<uint32_t>((kind == Kind::Backward ? tasks[i].users : tasks[i].before).size());
@@ -379,8 +422,8 @@ public:
   explicit Search(const Problem &problem) : p(problem) {}
 
   /// A plan whose engines take the most urgent first; whether it is the best so far. `rule` says where that is from.
-  bool consider(std::vector<double> urgency, const char *rule) {
-    Walk walk(p, urgency, Walk::Kind::Forward);
+  bool consider(std::vector<double> urgency, const char *rule, double patience = 0) {
+    Walk walk(p, urgency, Walk::Kind::Forward, patience);
     ++numWalks;
     const double length = lengthOf(walk);
     if (numWalks == 1)
@@ -427,11 +470,14 @@ public:
       place[i] = static_cast<uint32_t>(k);
     return bringAsUsed(place);
   }
-  /// Until neither of these helps; at most so many walks in all.
+  /// Engines wait for what is more urgent than what they could begin with.
+  bool wait() { return consider(best, "waiting for what is more urgent", 1); }
+  /// Until none of these helps; at most so many walks in all.
   void improve(size_t most) {
     for (bool again = true; again && numWalks < most;) {
       again = justify();
       again |= bringAsUsed();
+      again |= wait();
     }
   }
 
@@ -547,10 +593,11 @@ std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &cost
   const size_t most = std::min<size_t>(kThorough / (size + 1), 500);
   for (size_t trial = 0; search.walks() < most; ++trial) {
     std::vector<double> urgency(search.urgency());
-    const double spread = trial % 2 ? 0.3 : 0.05;
+    const double spread = trial % 3 == 1 ? 0.3 : 0.05;
     for (double &each : urgency)
       each *= 1 + spread * (static_cast<double>(random()) / 4294967296.0 - 0.5);
-    if (search.consider(std::move(urgency), "a variation of another order, at random"))
+    constexpr double kPatience[] = {0, 0, 1, 0.2};
+    if (search.consider(std::move(urgency), "a variation of another order, at random", kPatience[trial % 4]))
       search.improve(most);
   }
   return search.result();
