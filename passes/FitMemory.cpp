@@ -170,7 +170,8 @@ void Search::tryOrders(Way &best, Obstacle &obstacle, bool all) {
         const residency::Rule rule{limits[d], choice.byCost, choice.repeatBelow, isLate};
         if (const std::optional<residency::Misfit> misfit = residency::fit(model.step, d, rule, sequence)) {
           fits = false;
-          if (choice.repeatBelow == 0)
+          // Of several orders, that which lacks most: an op that is too large alone, if there is one.
+          if (choice.repeatBelow == 0 && (!obstacle.op || misfit->bytes - limits[d] > obstacle.bytes - obstacle.limit))
             obstacle = {model.ops()[misfit->task], d, misfit->bytes, limits[d]};
         }
       }
