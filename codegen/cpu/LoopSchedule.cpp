@@ -168,8 +168,7 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
   }
   const CpuModel &cpu = hostCpuModel();
   const double bytes = static_cast<double>(plan.bytes()) + 0.25 * badlyReadBytes;
-  const double bandwidth = bytes <= cpu.cacheBytes ? cpu.cachedBytesPerSecond : cpu.bytesPerSecond;
-  return std::max(bytes * cpu.threads / bandwidth, instructions / instructionsPerSecond);
+  return std::max(bytes * cpu.threads / cpu.bandwidth(bytes), instructions / instructionsPerSecond);
 }
 
 } // namespace
@@ -291,6 +290,21 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   constexpr double worthHandingOver = 10e-6;
   s.grain = std::clamp<int64_t>(static_cast<int64_t>(worthHandingOver / std::max(perUnit, 1e-12)), 1, mostUnits);
   return s;
+}
+
+int64_t flopsOf(const LoopPlan &plan, const LoopSchedule &s) {
+  double flops = 0;
+  for (const Expr &e : plan.exprs)
+    if (e.kind == ExprKind::Scalar) // of a scalar the rest of the vector is idle
+      flops += evaluations(plan, s, e.dims) * s.lanes * static_cast<double>(op::scalarFlops(e.op));
+  const auto rows = static_cast<double>(plan.parallelPoints()), points = rows * static_cast<double>(plan.reducedPoints());
+  for (const Reduction &r : plan.reductions) {
+    const bool compares = r.combine != op::Combine::Sum && r.combine != op::Combine::Prod; // and looks for NaN
+    flops += points * (compares ? 3 : 1);
+    if (s.vectorReduced)
+      flops += 10.0 * rows * s.lanes; // the vector's elements with each other
+  }
+  return static_cast<int64_t>(std::min(flops, 9e18));
 }
 
 double predictSeconds(const LoopPlan &plan, const LoopSchedule &s) {
