@@ -204,6 +204,10 @@ private:
     const double calls = cpu().commandSeconds + (threads > 1 ? cpu().splitSeconds : 0);
     return std::max(seconds - calls, 0.1 * seconds) / share * static_cast<double>(threads) / threads_;
   }
+  /// Whether most of its time is work.
+  bool tells(const Sample &s) const {
+    return s.seconds.median > 4 * (cpu().commandSeconds + (s.tasks > 1 ? cpu().splitSeconds : 0));
+  }
   double wholeSeconds(const Sample &s) const { return wholeSeconds(s, s.seconds.median); }
   /// Rates of the whole machine.
   Spread rateOf(double work, const Sample &s) const {
@@ -226,7 +230,8 @@ private:
       progress_.show("memory: " + std::to_string(n * 12 >> 10) + " KiB");
       const std::string type = tensor({n}, f32);
       for (const Sample &s : measure(program({type, type}, "tressel.add", type)))
-        points.push_back({wholeBytes(s), rateOf(s.bytes, s)});
+        if (tells(s))
+          points.push_back({wholeBytes(s), rateOf(s.bytes, s)});
     }
     if (points.size() < 8)
       throw EnvironmentError("the memory's rate cannot be measured: the program has no kernels");
@@ -235,6 +240,10 @@ private:
     cpu().bytesPerSecond = far.median;
     cite("bytes_per_second", "x + y, 192 MiB", far);
     // A larger tensor is not faster than a smaller one, but for what disturbs the measurement.
+    for (size_t i = 0; i + 2 < points.size(); ++i) { // one that is faster than both of its neighbours was
+      const double least = std::max(points[i].rate.median, points[i + 2].rate.median);
+      points[i + 1].rate.median = std::min(points[i + 1].rate.median, least);
+    }
     for (size_t i = points.size(); i-- > 1;)
       points[i - 1].rate.median = std::max(points[i - 1].rate.median, points[i].rate.median);
     cpu().caches.clear();
@@ -279,7 +288,7 @@ private:
         continue;
       Spread best;
       for (const Sample &s : samples)
-        if (const Spread rate = rateOf(s.flops, s); rate.median > best.median)
+        if (const Spread rate = rateOf(s.flops, s); tells(s) && rate.median > best.median)
           best = rate;
       cpu().flopsPerSecond[type] = best.median;
       cite("flops_per_second/" + std::string(nameOf(type)), "the best of some products", best);
@@ -314,12 +323,12 @@ private:
     // Some elementwise kernels do what counts as more work than the best product does.
     Spread best;
     for (const Sample &s : samples)
-      if (const Spread rate = rateOf(s.flops, s); s.type == f32 && rate.median > best.median)
+      if (const Spread rate = rateOf(s.flops, s); s.type == f32 && tells(s) && rate.median > best.median)
         best = rate;
     const double limit = cpu().flopsPerSecond[f32] = best.median;
     cite("flops_per_second/f32", "the best of some kernels", best);
     for (const Sample &s : samples)
-      if (s.type == f32 && s.flops > 0 && wholeSeconds(s) > 1.5 * movingSeconds(s))
+      if (s.type == f32 && s.flops > 0 && tells(s) && wholeSeconds(s) > 1.5 * movingSeconds(s))
         shares[s.provider].push_back(std::min(1.0, s.flops / wholeSeconds(s) / limit));
     cpu().efficiency.clear();
     for (const auto &[provider, list] : shares) {
@@ -346,9 +355,10 @@ private:
     }
     if (shares.empty())
       return;
+    // What slows the others down further is part of what the compiler counts as their work.
     const Spread share = spreadOf(shares);
-    cpu().movementEfficiency = share.median;
-    cite("movement_efficiency", "of transposes", share);
+    cpu().movementEfficiency = *std::ranges::max_element(shares);
+    cite("movement_efficiency", "the best of some transposes", {cpu().movementEfficiency, share.least, share.most});
   }
 
   /// A kernel with nothing to do; and what it costs to have the other threads begin.
@@ -370,19 +380,14 @@ private:
     if (threads_ == 1)
       return;
     times.clear();
-    for (int round = 0; round < 31; ++round) {
-      constexpr int calls = 50;
-      double sum = 0;
-      for (int i = 0; i < calls; ++i) {
-        for (auto wait = Clock::now(); secondsSince(wait) < 3e-6;) // other threads look for work that long
-          ;
-        const auto start = Clock::now();
-        runtime::ThreadPool::global().parallelFor(threads_, 1, [](int64_t, int64_t, int) {});
-        sum += secondsSince(start);
-      }
-      times.push_back(sum / calls);
+    for (int i = 0; i < 1500; ++i) {
+      for (auto wait = Clock::now(); secondsSince(wait) < 3e-6;) // other threads look for work that long
+        ;
+      const auto start = Clock::now();
+      runtime::ThreadPool::global().parallelFor(threads_, 1, [](int64_t, int64_t, int) {});
+      times.push_back(secondsSince(start));
     }
-    const Spread wake = spreadOf(times);
+    const Spread wake = timeOf(times);
     cpu().splitSeconds = wake.median;
     cite("split_seconds", "nothing to do for each thread, some microseconds after the last time", wake);
   }
