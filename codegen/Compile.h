@@ -49,8 +49,8 @@ struct CompileOptions {
   const runtime::MachineModel *machine = nullptr;
   /// Those of the machine that compute; empty: all. What only the host can do, it does all the same.
   std::vector<runtime::DeviceRef> devices;
-  /// Measured times of kernels, which plans go by instead of the machine's figures. Null: none. Ignored if `deterministic`: the
-  /// same program then has the same plan whatever was measured.
+  /// Measured times of kernels, which plans go by instead of the machine's figures. Null: none. Ignored if
+  /// `deterministic`: the same program then has the same plan whatever was measured.
   std::shared_ptr<const runtime::KernelHistory> history;
   bool kernelKeys = false;         ///< fill KernelDesc::key, for recording; with `history` they are there anyway
   bool allowLibrary = true;        ///< may use oneDNN; false for self-contained packages

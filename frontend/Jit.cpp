@@ -643,7 +643,8 @@ void JitCore::exportPackage(const std::string &path, const ExportOptions &option
     types.push_back(spec.type());
   }
   std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where), names), body, nullptr);
-  if (const auto &devices = impl_->options.devices; !devices.empty() && std::ranges::find(devices, cpu()) == devices.end())
+  if (const auto &devices = impl_->options.devices;
+      !devices.empty() && std::ranges::find(devices, cpu()) == devices.end())
     fail<Error>("'" + impl_->options.name + "' is to run on " + devices.front().name() +
                     ", but packages for other machines than the CPU cannot be written yet",
                 toLoc(where), "export_package", "export a function whose JitOptions::devices are empty or have cpu()");

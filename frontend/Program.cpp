@@ -48,7 +48,8 @@ void Program::checkNotFailed(const VariableImpl &variable, const SourceLoc &wher
   const std::string at = why->where.str();
   fail<RuntimeError>("'" + std::string(name) + "' needs the Variable '" + variable.name +
                          "', which has no value since the call that was to write it failed: " +
-                         (why->op.empty() ? "" : why->op + ": ") + why->message + (at.empty() ? "" : " (at " + at + ")"),
+                         (why->op.empty() ? "" : why->op + ": ") + why->message +
+                         (at.empty() ? "" : " (at " + at + ")"),
                      where, name,
                      "give it a value again, with Variable::assign, load_parameters or load_state; so for all that the "
                      "failed call was to write");

@@ -314,9 +314,11 @@ private:
         for (TypeRange list : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
           for (Type type : list)
             bytes += static_cast<double>(bytesOf(type));
-        InFlightDiagnostic error = op->emitError("no kernel can run '") << graph::infoOf(op)->name << "' on (" << types << ")";
+        InFlightDiagnostic error = op->emitError("no kernel can run '")
+                                   << graph::infoOf(op)->name << "' on (" << types << ")";
         if (bytes > 1e12)
-          error << ", which reads and writes " << static_cast<int64_t>(bytes) << " bytes: more than kernels count; take smaller sizes";
+          error << ", which reads and writes " << static_cast<int64_t>(bytes)
+                << " bytes: more than kernels count; take smaller sizes";
         else
           error << "; try another element type, or write it in other ops";
         allClaimed = false;

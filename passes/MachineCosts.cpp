@@ -88,7 +88,8 @@ double MachineCosts::kernelSeconds(graph::LaunchOp launch, graph::KernelOp kerne
   const Type first = launch.getNumOperands()  ? launch.getOperand(0).getType()
                      : launch.getNumResults() ? launch.getResult(0).getType()
                                               : Type();
-  const int64_t range = dim::hint(kernel.getRange()), grain = std::max<int64_t>(1, static_cast<int64_t>(kernel.getGrain()));
+  const int64_t range = dim::hint(kernel.getRange()),
+                grain = std::max<int64_t>(1, static_cast<int64_t>(kernel.getGrain()));
   return model.commandSeconds + runtime::workSeconds(model, {.type = first ? graph::fromMlir(first).dtype : f32,
                                                              .flops = static_cast<double>(kernel.getFlops()),
                                                              .bytes = static_cast<double>(kernel.getBytes()),

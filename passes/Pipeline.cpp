@@ -27,7 +27,8 @@ struct Stage {
 const std::vector<Stage> &stages() {
   static const std::vector<Stage> all = {
       // First of all: from here on where an op is computed is an attribute of it, and nothing else.
-      {"resolve-devices", Contract::Exact, false, [](auto &options) { return createResolveDevices(options.machine, options.devices); }},
+      {"resolve-devices", Contract::Exact, false,
+       [](auto &options) { return createResolveDevices(options.machine, options.devices); }},
       // Before the rest, so that everything after it works on less.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
       // Before clustering: a row kernel found among primitives is the same whether a model called softmax or wrote it
@@ -46,7 +47,8 @@ const std::vector<Stage> &stages() {
       // Once ops are primitives; clustering then takes what computes the operand into the first step.
       {"split-reductions", Contract::Reassociates, true, [](auto &) { return createSplitReductions(); }},
       // On the final graph. Providers say here what scratch memory kernels need and which operands they want packed.
-      {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers, options.decisions); }},
+      {"form-clusters", Contract::Exact, false,
+       [](auto &options) { return createFormClusters(options.providers, options.decisions); }},
       // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
       {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
       // Clusters, not single ops, which would be mispriced; outlined, so that equal ones are priced once.
@@ -55,12 +57,14 @@ const std::vector<Stage> &stages() {
          return createPlaceClusters(options.providers, options.machine, options.decisions, options.devices);
        }},
       // Once it is known who reads what where.
-      {"insert-transfers", Contract::Exact, false, [](auto &options) { return createInsertTransfers(options.machine); }},
+      {"insert-transfers", Contract::Exact, false,
+       [](auto &options) { return createInsertTransfers(options.machine); }},
       // Once transfers can be seen; before rows, which are staged one by one.
       {"stage-copies", Contract::Exact, true,
        [](auto &options) { return createStageCopies(options.machine, options.decisions); }},
       // What leaves an accelerator's memory and comes back are transfers too.
-      {"fit-memory", Contract::Exact, true, [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
+      {"fit-memory", Contract::Exact, true,
+       [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
       // Once transfers can be seen; before the order, which it asks for what waits for them.
       {"split-producers", Contract::Reassociates, true,
        [](auto &options) { return createSplitProducers(options.providers, options.machine, options.decisions); }},
@@ -72,7 +76,8 @@ const std::vector<Stage> &stages() {
          return createBuildSchedule(o, options.machine, options.decisions);
        }},
       // Lifetimes need the order.
-      {"plan-memory", Contract::Exact, false, [](auto &options) { return createPlanMemory(PlanMemoryOptions(), options.machine); }},
+      {"plan-memory", Contract::Exact, false,
+       [](auto &options) { return createPlanMemory(PlanMemoryOptions(), options.machine); }},
       // Reuse of bytes makes write-after-read edges, so waits come after memory.
       {"insert-waits", Contract::Exact, false, [](auto &) { return createInsertWaits(); }},
       // The proof, of what is really emitted.

@@ -73,8 +73,9 @@ public:
       const runtime::DeviceModel &where = *costs.devices()[task.fixed != kFree ? task.fixed : mayCompute.front()];
       auto launch = dyn_cast<graph::LaunchOp>(task.op);
       return task.op->emitError() << "'" << (launch ? launch.getKernel() : task.op->getName().stripDialect())
-             << "' reads and writes " << task.bytes << " bytes, but the memory of " << where.name << " has " << where.memoryBytes
-             << (task.fixed == kFree ? ", and no other has more" : "");
+                                  << "' reads and writes " << task.bytes << " bytes, but the memory of " << where.name
+                                  << " has " << where.memoryBytes
+                                  << (task.fixed == kFree ? ", and no other has more" : "");
     }
     return success();
   }

@@ -134,8 +134,8 @@ private:
     Attribute named = op->getAttr(graph::kDeviceAttr), to = op->getAttr("device");
     if (!named || named == to)
       return success();
-    return op->emitError("moves its operand to ") << to << ", but is annotated with " << named
-                                                  << "; leave the annotation " << graph::kDeviceAttr << " out";
+    return op->emitError("moves its operand to ")
+           << to << ", but is annotated with " << named << "; leave the annotation " << graph::kDeviceAttr << " out";
   }
 
   LogicalResult check(Operation *op, Attribute named) {
@@ -146,8 +146,9 @@ private:
     const op::OpInfo *info = graph::infoOf(op);
     const bool hasEffects = info && info->hasEffects;
     if (!mayUse(*device) && !(*device == graph::kHost && hasEffects)) {
-      InFlightDiagnostic error = op->emitError(graph::isTransfer(op) ? "moves its operand to " : "is to be computed on ")
-                                 << name.getValue() << ", but the program may only use ";
+      InFlightDiagnostic error =
+          op->emitError(graph::isTransfer(op) ? "moves its operand to " : "is to be computed on ")
+          << name.getValue() << ", but the program may only use ";
       for (auto [i, each] : llvm::enumerate(devices))
         error << (i ? ", " : "") << runtime::nameOf(each);
       return error;
@@ -173,7 +174,7 @@ private:
   }
 
   const runtime::MachineModel *machine;
-  std::vector<DeviceRef> devices; ///< those that compute; empty: all
+  std::vector<DeviceRef> devices;           ///< those that compute; empty: all
   llvm::DenseMap<Value, Attribute> follows; ///< of values that were moved, and of what was computed of them
   SmallVector<Operation *> moves;
 };

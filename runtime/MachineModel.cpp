@@ -34,8 +34,8 @@ double DeviceModel::bandwidth(double bytes) const {
     const double behind = isLast ? bytesPerSecond : caches[i + 1].bytesPerSecond;
     const double end = isLast ? 2 * caches[i].bytes : std::min(2 * caches[i].bytes, caches[i + 1].bytes);
     if (bytes < end) // some of it is still there
-      return caches[i].bytesPerSecond *
-             std::pow(behind / caches[i].bytesPerSecond, std::log(bytes / caches[i].bytes) / std::log(end / caches[i].bytes));
+      return caches[i].bytesPerSecond * std::pow(behind / caches[i].bytesPerSecond,
+                                                 std::log(bytes / caches[i].bytes) / std::log(end / caches[i].bytes));
   }
   return bytesPerSecond;
 }
@@ -182,7 +182,8 @@ void readCaches(Reader &in, DeviceModel &d) {
       fault(cache.at("bytes_per_second"), "is more than that of the smaller cache before it");
   }
   if (!d.caches.empty() && d.caches.back().bytesPerSecond < d.bytesPerSecond)
-    fault(list ? concat(in.at("caches"), "[", d.caches.size() - 1, "].bytes_per_second") : in.at("cached_bytes_per_second"),
+    fault(list ? concat(in.at("caches"), "[", d.caches.size() - 1, "].bytes_per_second")
+               : in.at("cached_bytes_per_second"),
           "is less than that of the memory behind the cache");
 }
 
@@ -386,8 +387,7 @@ MachineModel hostMachine() {
   cpu.efficiency = {{"", 0.5}, {"kernels", 0.8}, {"onednn", 0.7}, {"prebuilt", 0.02}};
   MachineModel machine{.name = "this machine"};
   machine.devices.push_back(std::move(cpu));
-  for (const char *figure :
-       {"flops_per_second", "bytes_per_second", "caches", "command_seconds", "efficiency"})
+  for (const char *figure : {"flops_per_second", "bytes_per_second", "caches", "command_seconds", "efficiency"})
     machine.sources[concat("cpu/", figure)] =
         "typical of servers: 2.5 GHz, two multiply-adds a cycle, 8 GB/s and 1 MiB of cache a thread";
   return machine;

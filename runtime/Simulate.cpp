@@ -101,7 +101,8 @@ private:
     const StreamDesc &stream = s.streams[c.stream];
     const DeviceModel &whole = deviceOf(stream.device);
     const DeviceModel device = stream.kind == StreamKind::Lane ? whole.lane() : whole;
-    const KernelWork work = runtime::workOf(k, c.numOperands ? s.buffers[p.operands[c.firstOperand].buffer].type.dtype : f32);
+    const KernelWork work =
+        runtime::workOf(k, c.numOperands ? s.buffers[p.operands[c.firstOperand].buffer].type.dtype : f32);
     const double predicted = workSeconds(device, work, slower);
     if (!machine.history || stream.kind == StreamKind::Lane)
       return predicted;

@@ -316,7 +316,8 @@ static double flopsOfMove(const Affine &index, const LoopPlan &plan, const LoopS
 int64_t flopsOf(const LoopPlan &plan, const LoopSchedule &s) {
   double flops = 0;
   auto move = [&](const Affine &index, uint64_t dims, const Buffer &buffer) {
-    if (s.vectorDim >= 0 && s.lanes > 1 && (dims & bit(s.vectorDim)) && accessCost(index, plan, s.vectorDim, s.lanes) > 1)
+    if (s.vectorDim >= 0 && s.lanes > 1 && (dims & bit(s.vectorDim)) &&
+        accessCost(index, plan, s.vectorDim, s.lanes) > 1)
       flops += evaluations(plan, s, dims) * s.lanes * flopsOfMove(index, plan, s, sizeOf(buffer.dtype));
   };
   for (const Expr &e : plan.exprs)
@@ -328,7 +329,8 @@ int64_t flopsOf(const LoopPlan &plan, const LoopSchedule &s) {
   for (const Store &store : plan.stores)
     if (store.full || !s.vectorReduced)
       move(store.index, store.full ? allDims : parallelDims, plan.buffers[static_cast<size_t>(store.buffer)]);
-  const auto rows = static_cast<double>(plan.parallelPoints()), points = rows * static_cast<double>(plan.reducedPoints());
+  const auto rows = static_cast<double>(plan.parallelPoints()),
+             points = rows * static_cast<double>(plan.reducedPoints());
   for (const Reduction &r : plan.reductions) {
     const bool compares = r.combine != op::Combine::Sum && r.combine != op::Combine::Prod; // and looks for NaN
     flops += points * (compares ? 3 : 1);

@@ -2,9 +2,9 @@
 
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
-#include "tressel/runtime/Dim.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
+#include "tressel/runtime/Dim.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 

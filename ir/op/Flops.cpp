@@ -6,7 +6,8 @@
 
 namespace tressel::op {
 
-/// Measured: generated code on vectors of 4096 f32, AVX-512, one thread, in units of 11.8 ps an element (`tressel run`).
+/// Measured: generated code on vectors of 4096 f32, AVX-512, one thread, in units of 11.8 ps an element (`tressel
+/// run`).
 int64_t scalarFlops(ScalarOp op) {
   switch (op) {
   case ScalarOp::Operand:

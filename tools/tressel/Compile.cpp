@@ -98,7 +98,9 @@ int compileCommand(const CompileArgs &args) {
   if (isSimulated)
     request.machine = &machine;
   if (isSimulated && package)
-    throw UsageError("--device " + args.device + ": packages for other machines than the CPU cannot be written yet; --emit placed or schedule shows the program for "
+    throw UsageError("--device " + args.device +
+                     ": packages for other machines than the CPU cannot be written yet; --emit placed or schedule "
+                     "shows the program for "
                      "them, and without --device and annotations it becomes a package for the CPU");
   if (args.format != "package" && (!package || args.output == "-"))
     throw UsageError("--format " + args.format + " makes two files, so it goes neither with --emit nor to standard output");

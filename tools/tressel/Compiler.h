@@ -56,7 +56,7 @@ struct CompileRequest {
   bool explain = false; ///< the schedule alone, without code, and what the passes chose
   const runtime::MachineModel *machine = nullptr; ///< as CompileOptions::machine
   std::shared_ptr<const runtime::KernelHistory> history; ///< as CompileOptions::history
-  bool kernelKeys = false;                ///< as CompileOptions::kernelKeys
+  bool kernelKeys = false;                               ///< as CompileOptions::kernelKeys
   std::vector<std::string> disabledPasses;
   std::string emit;                      ///< as CompileOptions::emit
   std::function<void(std::string)> sink; ///< receives the text of `emit`

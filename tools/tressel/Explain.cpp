@@ -31,7 +31,8 @@ int explainCommand(const ExplainArgs &args) {
   runtime::Decisions decisions;
   if (args.model.ends_with(".tsl")) {
     if (!args.useHistory.empty())
-      throw UsageError("--use-history: packages do not say what their kernels compute; give the model that it was made of");
+      throw UsageError(
+          "--use-history: packages do not say what their kernels compute; give the model that it was made of");
     schedule = describePackage(args.model).schedule;
   } else {
     CompileRequest request{

@@ -157,7 +157,8 @@ void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims) {
   std::string text = "the program needs " + humanBytes(static_cast<int64_t>(need)) + ", more than this machine's " +
                      humanBytes(have) + " of memory";
   if (where)
-    text += "; " + where->op + (where->file.empty() ? "" : " (" + where->file + ":" + std::to_string(where->line) + ")") +
+    text += "; " + where->op +
+            (where->file.empty() ? "" : " (" + where->file + ":" + std::to_string(where->line) + ")") +
             " alone reads and writes " + humanBytes(static_cast<int64_t>(most));
   throw InputError(text);
 }

@@ -132,7 +132,8 @@ public:
     note(file + ": " + std::to_string(launches) + " launches of " + std::to_string(measured.size()) + " kernels, " +
          std::to_string(args_.repeat) + " times" +
          (args_.repeat < runtime::KernelHistory::kEnough
-              ? "; a kernel counts once it is there " + std::to_string(runtime::KernelHistory::kEnough) + " times (--repeat)"
+              ? "; a kernel counts once it is there " + std::to_string(runtime::KernelHistory::kEnough) +
+                    " times (--repeat)"
               : ""));
   }
   const runtime::SimulatedMachine *machine() const { return machine_.get(); }
@@ -398,7 +399,8 @@ int runCommand(const RunArgs &args) {
   if (!args.timeline.empty())
     checkTimelineFile(args.timeline);
   if (args.model.ends_with(".tsl") && !(args.history + args.useHistory).empty())
-    throw UsageError("--history and --use-history: packages do not say what their kernels compute; give the model that it was made of");
+    throw UsageError("--history and --use-history: packages do not say what their kernels compute; give the model that "
+                     "it was made of");
   const std::string machineName = machine ? machine->model().name : runtime::hostMachine().name;
   const auto history = historyFrom(args.useHistory, machineName);
   if (!args.history.empty())

@@ -135,7 +135,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_flag("--deterministic", a.deterministic, "the same bits for any number of threads");
   c->add_option("--device", a.device, "the machine: cpu, or with --emit sim:NAME (2gpu-pcie3, ...) or sim:FILE.json")
       ->capture_default_str();
-  c->add_option("--use-history", a.useHistory, "FILE.json of measured times (tressel run --history), which the plan goes by");
+  c->add_option("--use-history", a.useHistory,
+                "FILE.json of measured times (tressel run --history), which the plan goes by");
   c->add_flag("--timings", a.timings, "print on standard error where the time went");
   c->add_flag("--no-cache", a.noCache, "compile everything anew, and keep nothing for the next time");
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");
@@ -196,7 +197,8 @@ void addBisect(CLI::App &app, BisectArgs &a) {
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable)");
   c->add_option("--rtol", a.rtol, "relative tolerance; by element type if not given");
   c->add_option("--atol", a.atol, "absolute tolerance; by element type if not given");
-  c->add_option("--device", a.device, "the machine that the model is compiled for and run on: cpu, sim:NAME or sim:FILE.json")
+  c->add_option("--device", a.device,
+                "the machine that the model is compiled for and run on: cpu, sim:NAME or sim:FILE.json")
       ->capture_default_str();
   c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
   c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");

@@ -293,10 +293,11 @@ TEST_F(Compile, ReportsPassesAndKernels) {
 
 /// The one kernel of an op from one tensor to another.
 TEST_F(Compile, KernelsSayWhatTheyCost) {
-  auto kernelOf = [&](const std::string &op, const std::string &from, const std::string &to, codegen::CompileOptions options = {}) {
+  auto kernelOf = [&](const std::string &op, const std::string &from, const std::string &to,
+                      codegen::CompileOptions options = {}) {
     const std::string text = "func.func @main(%x: tensor<" + from + "> {tressel.name = \"x\"}) -> (tensor<" + to +
-                             "> {tressel.name = \"y\"}) {\n  %y = tressel." + op + " : (tensor<" + from + ">) -> tensor<" + to +
-                             ">\n  return %y : tensor<" + to + ">\n}\n";
+                             "> {tressel.name = \"y\"}) {\n  %y = tressel." + op + " : (tensor<" + from +
+                             ">) -> tensor<" + to + ">\n  return %y : tensor<" + to + ">\n}\n";
     auto module = parse(text.c_str());
     options.scheduleOnly = true;
     const codegen::CompiledProgram program = codegen::compile(*module, options);
@@ -310,7 +311,8 @@ TEST_F(Compile, KernelsSayWhatTheyCost) {
   EXPECT_EQ(negative.flops, 64 * 64);
   EXPECT_EQ(exp.bytes, 2 * 64 * 64 * 4);
   EXPECT_FALSE(exp.moves);
-  // Transposes do no arithmetic; what it takes to gather grows where lines of the cache are gone before they are read again.
+  // Transposes do no arithmetic; what it takes to gather grows where lines of the cache are gone before they are read
+  // again.
   const std::string swap = "transpose %x {permutation = array<i64: 1, 0>}";
   const auto near = kernelOf(swap, "64x64xf32", "64x64xf32"), far = kernelOf(swap, "1024x64xf32", "64x1024xf32");
   EXPECT_TRUE(near.moves && far.moves);

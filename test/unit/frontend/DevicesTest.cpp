@@ -165,7 +165,8 @@ std::string placesOf(const Prediction &plan) {
 TEST_F(Devices, TheDevicesOfAFunctionAreThoseThatCompute) {
   use_machine("sim:2gpu-pcie3");
   auto body = [](Tensor x) {
-    Tensor y = for_loop(3, [](Tensor, Tensor y) { return y * 0.5; }, x);
+    Tensor y = for_loop(
+        3, [](Tensor, Tensor y) { return y * 0.5; }, x);
     return relu(y) + 1.0; // too little for an accelerator to be worth the way
   };
   const Tensor x = ramp(8, 8);
@@ -176,9 +177,11 @@ TEST_F(Devices, TheDevicesOfAFunctionAreThoseThatCompute) {
   EXPECT_EQ(placesOf(free.explain()), "cpu") << free.explain().drawing;
   EXPECT_EQ(placesOf(away.explain()), "gpu1") << away.explain().drawing;
   EXPECT_EQ(placesOf(home.explain()), "cpu") << home.explain().drawing;
-  auto both = jit([](Tensor x) { return with_device(cpu(), [&] { return exp(x); }) * 2.0; }, {.devices = {gpu(0), gpu(1)}});
+  auto both =
+      jit([](Tensor x) { return with_device(cpu(), [&] { return exp(x); }) * 2.0; }, {.devices = {gpu(0), gpu(1)}});
   const std::string message = messageOf<Error>([&] { both(x); });
-  EXPECT_NE(message.find("is to be computed on cpu, but the program may only use gpu0, gpu1"), std::string::npos) << message;
+  EXPECT_NE(message.find("is to be computed on cpu, but the program may only use gpu0, gpu1"), std::string::npos)
+      << message;
   EXPECT_NE(message.find("DevicesTest.cpp"), std::string::npos) << message;
 }
 
@@ -199,7 +202,8 @@ TEST_F(Devices, WhatIsNoDeviceIsRefusedAtTheCall) {
 TEST_F(Devices, AForLoopIsCalledByItsName) {
   use_machine("sim:2gpu-pcie3");
   auto f = jit([](Tensor x) {
-    return for_loop(3, [](Tensor, Tensor y) { return with_device(gpu(1), [&] { return y * 0.5; }); }, x);
+    return for_loop(
+        3, [](Tensor, Tensor y) { return with_device(gpu(1), [&] { return y * 0.5; }); }, x);
   });
   const std::string message = messageOf<Error>([&] { f(full({4}, 1.0)); });
   EXPECT_NE(message.find("(for_loop)"), std::string::npos) << message;
@@ -208,20 +212,26 @@ TEST_F(Devices, AForLoopIsCalledByItsName) {
 TEST_F(Devices, WhatAFailedStepLeftWithoutAValueCanBeSetAgain) {
   use_machine("sim:2gpu-pcie3");
   Variable count(full({4}, 1.0), "count");
-  auto step = jit([&](Tensor x) {
-    DeviceScope scope(gpu(0));
-    count.assign(count.value() * 2.0);
-    return count.value() + x;
-  }, {.name = "step"});
+  auto step = jit(
+      [&](Tensor x) {
+        DeviceScope scope(gpu(0));
+        count.assign(count.value() * 2.0);
+        return count.value() + x;
+      },
+      {.name = "step"});
   auto reader = jit([&](Tensor x) { return count.value() + x; }, {.name = "reader"});
   const Tensor x = full({4}, 10.0);
   EXPECT_EQ(step(x).to_vector<float>()[0], 12);
   EXPECT_EQ(reader(x).to_vector<float>()[0], 12);
-  detail::currentMachine()->inject({.kind = runtime::Fault::Kind::LaunchFails, .device = {runtime::DeviceKind::Gpu, 0}});
+  detail::currentMachine()->inject(
+      {.kind = runtime::Fault::Kind::LaunchFails, .device = {runtime::DeviceKind::Gpu, 0}});
   EXPECT_NE(messageOf<RuntimeError>([&] { step(x).wait(); }), "nothing thrown");
   // The fault is gone, but nobody knows how far the step had come.
-  for (const std::string &message : {messageOf<RuntimeError>([&] { step(x).wait(); }), messageOf<RuntimeError>([&] { reader(x).wait(); })}) {
-    EXPECT_NE(message.find("the Variable 'count', which has no value since the call that was to write it failed"), std::string::npos) << message;
+  for (const std::string &message :
+       {messageOf<RuntimeError>([&] { step(x).wait(); }), messageOf<RuntimeError>([&] { reader(x).wait(); })}) {
+    EXPECT_NE(message.find("the Variable 'count', which has no value since the call that was to write it failed"),
+              std::string::npos)
+        << message;
     EXPECT_NE(message.find("Variable::assign"), std::string::npos) << message;
     EXPECT_NE(message.find("DevicesTest.cpp"), std::string::npos) << message;
   }
@@ -236,14 +246,22 @@ TEST_F(Devices, PackagesAreForTheCpuSoFar) {
   const std::string file = testing::TempDir() + "placed.tsl";
   auto f = jit([](Tensor x) { return with_device(gpu(0), [&] { return x * 2.0; }); });
   auto g = jit([](Tensor x) { return x.to(gpu(1)) * 2.0; });
-  for (const std::string &message : {messageOf<Error>([&] { f.export_package(file, {.inputs = {{f32, {4}}}}); }),
-                                     messageOf<Error>([&] { g.export_package(file, {.inputs = {{f32, {4}}}}); })}) {
-    EXPECT_NE(message.find("packages for other machines than the CPU cannot be written yet"), std::string::npos) << message;
+  for (const std::string &message : {messageOf<Error>([&] {
+                                       f.export_package(file, {.inputs = {{f32, {4}}}});
+                                     }),
+                                     messageOf<Error>([&] {
+                                       g.export_package(file, {.inputs = {{f32, {4}}}});
+                                     })}) {
+    EXPECT_NE(message.find("packages for other machines than the CPU cannot be written yet"), std::string::npos)
+        << message;
     EXPECT_NE(message.find("DevicesTest.cpp"), std::string::npos) << message;
     EXPECT_NE(message.find("export the function without"), std::string::npos) << message;
   }
   auto h = jit([](Tensor x) { return x * 2.0; }, {.devices = {gpu(0)}});
-  EXPECT_NE(messageOf<Error>([&] { h.export_package(file, {.inputs = {{f32, {4}}}}); }).find("is to run on gpu0, but packages"), std::string::npos);
+  EXPECT_NE(messageOf<Error>([&] {
+              h.export_package(file, {.inputs = {{f32, {4}}}});
+            }).find("is to run on gpu0, but packages"),
+            std::string::npos);
   auto plain = jit([](Tensor x) { return x * 2.0; });
   plain.export_package(file, {.inputs = {{f32, {4}}}});
 }

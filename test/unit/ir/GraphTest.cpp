@@ -166,9 +166,10 @@ TEST_F(GraphTest, FindsTheUsersLine) {
 }
 
 TEST_F(GraphTest, KernelsHaveKeysByWhatTheyCompute) {
-  auto kernel = [](const std::string &name, const std::string &type, const std::string &op, const std::string &more = "") {
-    return "tressel.kernel @" + name + "(%a: " + type + ") -> " + type + " attributes {provider = \"generated\"" + more + "} {\n  %0 = " + op +
-           " : (" + type + ") -> " + type + "\n  tressel.yield %0 : " + type + "\n}\n";
+  auto kernel = [](const std::string &name, const std::string &type, const std::string &op,
+                   const std::string &more = "") {
+    return "tressel.kernel @" + name + "(%a: " + type + ") -> " + type + " attributes {provider = \"generated\"" +
+           more + "} {\n  %0 = " + op + " : (" + type + ") -> " + type + "\n  tressel.yield %0 : " + type + "\n}\n";
   };
   const std::string flat = "tensor<4x4xf32>";
   OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(

@@ -91,7 +91,9 @@ TEST(MachineModel, ReadsAndWritesItself) {
   EXPECT_EQ(m.route({DeviceKind::Gpu, 0}, {DeviceKind::Cpu, 0}), nullptr);
   EXPECT_EQ(toJson(parseMachine(toJson(m))), toJson(m));
   // One cache may be given without a list.
-  const MachineModel cached = parseMachine(replaced(kSmall, "\"command_seconds\": 1e-7", "\"command_seconds\": 1e-7, \"cache_bytes\": 1e6, \"cached_bytes_per_second\": 4e10"));
+  const MachineModel cached =
+      parseMachine(replaced(kSmall, "\"command_seconds\": 1e-7",
+                            "\"command_seconds\": 1e-7, \"cache_bytes\": 1e6, \"cached_bytes_per_second\": 4e10"));
   ASSERT_EQ(cached.devices[0].caches.size(), 1u);
   EXPECT_EQ(cached.devices[0].bandwidth(1e6), 4e10);
   EXPECT_EQ(toJson(parseMachine(toJson(cached))), toJson(cached));
@@ -120,7 +122,8 @@ TEST(MachineModel, PresetsAreSoundAndEachFigureHasASource) {
 }
 
 TEST(MachineModel, FaultsNameTheirPlace) {
-  EXPECT_EQ(refusal("{\n  \"schema\": 1,\n  }").rfind("machine:3:3: is no JSON: ", 0), 0u) << refusal("{\n  \"schema\": 1,\n  }");
+  EXPECT_EQ(refusal("{\n  \"schema\": 1,\n  }").rfind("machine:3:3: is no JSON: ", 0), 0u)
+      << refusal("{\n  \"schema\": 1,\n  }");
   EXPECT_EQ(refusal("[]"), "machine:1: must be an object");
   EXPECT_EQ(refusal("{}"), "machine:1: schema: is missing");
   EXPECT_EQ(refusal(replaced(kSmall, "1e10,", "-1,")),
@@ -141,12 +144,15 @@ TEST(MachineModel, FaultsNameTheirPlace) {
             "machine:7: routes[0].links: there is no link 'train'");
   EXPECT_EQ(refusal(replaced(kSmall, "\"latency_seconds\": 1e-6", "\"latency_seconds\": 0")),
             "machine:6: links[0].latency_seconds: must be positive, and below 1e24");
-  EXPECT_EQ(refusal(replaced(kSmall, "\"links\": [\"bus\"]", "\"links\": [\"bus\"], \"pageable_bytes_per_second\": 9e9")),
-            "machine:7: routes[0].pageable_bytes_per_second: is more than link 'bus' carries");
+  EXPECT_EQ(
+      refusal(replaced(kSmall, "\"links\": [\"bus\"]", "\"links\": [\"bus\"], \"pageable_bytes_per_second\": 9e9")),
+      "machine:7: routes[0].pageable_bytes_per_second: is more than link 'bus' carries");
   EXPECT_EQ(refusal(replaced(kSmall, "\"to\": \"gpu0\"", "\"to\": \"cpu\"")),
             "machine:7: routes[0]: leads from a device to itself");
-  const std::string withCaches = replaced(
-      kSmall, "\"command_seconds\": 1e-7", "\"command_seconds\": 1e-7,\n \"caches\": [{\"bytes\": 1e6, \"bytes_per_second\": 4e10}, {\"bytes\": 1e7,\n \"bytes_per_second\": 2e10}]");
+  const std::string withCaches =
+      replaced(kSmall, "\"command_seconds\": 1e-7",
+               "\"command_seconds\": 1e-7,\n \"caches\": [{\"bytes\": 1e6, \"bytes_per_second\": 4e10}, {\"bytes\": "
+               "1e7,\n \"bytes_per_second\": 2e10}]");
   EXPECT_EQ(refusal(withCaches), "accepted");
   EXPECT_EQ(refusal(replaced(withCaches, "1e7,\n", "1e5,\n")),
             "machine:4: devices[0].caches[1].bytes: must be more than that of the cache before it");

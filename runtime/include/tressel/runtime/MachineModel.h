@@ -54,7 +54,7 @@ struct KernelWork {
   DType type = DType::f32; ///< of the operands
   double flops = 0, bytes = 0;
   std::string_view provider = {};
-  bool moves = false;       ///< KernelDesc::moves
+  bool moves = false;        ///< KernelDesc::moves
   int64_t tasks = INT64_MAX; ///< in so many parts it can be given to threads
 };
 /// As the schedule describes it, with numbers for its symbols. `type`: of the first operand.
