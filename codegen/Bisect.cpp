@@ -9,6 +9,7 @@
 #include "passes/Util.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
+#include "tressel/runtime/Executor.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -68,11 +69,12 @@ public:
       compileOptions.cpu = options.cpu;
       compileOptions.allowLibrary = options.allowLibrary;
       compileOptions.afterPass = options.afterPass;
+      compileOptions.machine = model();
       mlir::OwningOpRef<mlir::ModuleOp> copy = copyOf(module);
       CompiledProgram program = compile(*copy, compileOptions);
       const runtime::Schedule schedule = program.schedule;
-      runtime::Context context(
-          runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined()));
+      auto executable =
+          runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
       std::map<Slot, HostTensor> made; // states are written in place, so they are copies
       auto fresh = [&](const Slot &slot, const TensorType &type) -> void * {
         HostTensor tensor = HostTensor::allocate(type);
@@ -89,8 +91,15 @@ public:
         in.push_back(given.at({false, input.name}).data.get());
       for (const runtime::ValueDesc &output : schedule.outputs)
         out.push_back((made[{false, output.name}] = HostTensor::allocate(output.type)).data.get());
-      context.bindStates(states);
-      context.run(in, out);
+      if (options.machine) {
+        runtime::Executor executor(std::move(executable), options.machine);
+        executor.bindStates(states);
+        executor.run(in, out);
+      } else {
+        runtime::Context context(std::move(executable));
+        context.bindStates(states);
+        context.run(in, out);
+      }
       Outcome outcome;
       for (const Slot &slot : results)
         outcome.outputs.push_back(made.at(slot));
@@ -164,6 +173,25 @@ public:
     return std::nullopt;
   }
 
+  /// Throws for a program that this machine cannot run, whatever is wrong with it.
+  void checkDevices(mlir::ModuleOp module) const {
+    mlir::OwningOpRef<mlir::ModuleOp> copy = copyOf(module);
+    passes::PipelineOptions pipeline = pipelineOptions();
+    pipeline.stopAfter = "resolve-devices";
+    Error::Details details;
+    mlir::ScopedDiagnosticHandler handler(copy->getContext(), [&](mlir::Diagnostic &d) {
+      if (details.message.empty()) {
+        details.message = d.str();
+        const graph::FileLine at = graph::fileLineOf(d.getLocation());
+        if (!at.file.empty())
+          details.where = {internName(at.file), at.line};
+      }
+      return mlir::success();
+    });
+    if (mlir::failed(passes::runPipeline(*copy, pipeline)))
+      throw Error(details);
+  }
+
   void say(const std::string &text) const {
     if (options.progress)
       options.progress(text);
@@ -174,8 +202,10 @@ private:
     passes::PipelineOptions pipeline;
     pipeline.providers = providers.list;
     pipeline.afterPass = options.afterPass;
+    pipeline.machine = model();
     return pipeline;
   }
+  const runtime::MachineModel *model() const { return options.machine ? &options.machine->model() : nullptr; }
   /// Runs passes on a copy or on the caller's own; what they say is not for the user.
   static bool runPipeline(mlir::ModuleOp module, const passes::PipelineOptions &pipeline) {
     mlir::ScopedDiagnosticHandler quiet(module.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });
@@ -203,6 +233,7 @@ private:
 
 BisectReport bisect(mlir::ModuleOp module, const BisectOptions &options) {
   Bisection bisection(options);
+  bisection.checkDevices(module);
   if (Outcome want = bisection.interpret(module, options.inputs); !want.error.empty())
     throw Error("the program cannot be interpreted: " + want.error);
   BisectReport report;

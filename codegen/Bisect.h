@@ -4,6 +4,7 @@
 
 #include "codegen/Compile.h"
 #include "ir/op/OpInfo.h"
+#include "tressel/runtime/Simulated.h"
 
 #include <functional>
 #include <optional>
@@ -14,6 +15,7 @@ namespace tressel::codegen {
 
 struct BisectOptions {
   std::string cpu = "native";
+  std::shared_ptr<runtime::SimulatedMachine> machine; ///< what the program runs on; null: the processor
   bool allowLibrary = true;
   /// Values for @main's arguments, in order. Random ones make no sense for every program, so they are the caller's.
   std::vector<op::HostTensor> inputs;
@@ -41,7 +43,7 @@ struct BisectReport {
 };
 
 /// `module` holds one func.func @main in the graph dialect, of known sizes; it stays. Throws Error when the program
-/// cannot be interpreted.
+/// cannot be interpreted, or names a device that the machine does not have.
 BisectReport bisect(mlir::ModuleOp module, const BisectOptions &options);
 
 } // namespace tressel::codegen

@@ -110,6 +110,13 @@ const char *lastPassOf(const CompileOptions &options) {
   return nullptr;
 }
 
+/// What plans go by: nothing that was measured, if the same plan is to come out everywhere.
+std::shared_ptr<const runtime::KernelHistory> historyFor(const CompileOptions &options) {
+  if (options.deterministic)
+    return nullptr;
+  return options.history ? options.history : options.machine ? options.machine->history : nullptr;
+}
+
 /// Whether the kernel's code is part of the image: generated, or linked from what was compiled ahead.
 bool isInImage(graph::KernelOp kernel) {
   return kernel.getProvider() == "generated" || kernel.getProvider() == kPrebuiltProvider;
@@ -145,7 +152,14 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
 
   passes::PipelineOptions pipeline;
   pipeline.providers = providers;
+  runtime::MachineModel refined;
   pipeline.machine = options.machine;
+  pipeline.devices = options.devices;
+  if (options.machine && options.machine->history != historyFor(options)) {
+    refined = *options.machine;
+    refined.history = historyFor(options);
+    pipeline.machine = &refined;
+  }
   pipeline.afterPass = options.afterPass;
   if (options.progress)
     pipeline.beforePass = [&](llvm::StringRef pass) { options.progress(pass.str(), 0, 0); };
@@ -207,7 +221,10 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
     throw InternalError("the pipeline left no schedule");
   sched::ProgramOp scheduled = *programs.begin();
   program.schedule = sched::exportSchedule(scheduled);
+  const bool needsKeys = options.kernelKeys || historyFor(options);
   for (runtime::KernelDesc &desc : program.schedule.kernels) {
+    if (auto kernel = needsKeys ? module.lookupSymbol<graph::KernelOp>(desc.symbol) : graph::KernelOp())
+      desc.key = graph::keyOf(kernel);
     if (desc.provider == kPrebuiltProvider) { // to the runtime all kernels of the image are alike
       desc.provider = "generated";
       desc.params.clear();
@@ -218,7 +235,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
       continue;
     const KernelSource &s = *source->second; // the loop schedule knows its units best
     desc.range = s.schedule.range, desc.grain = s.schedule.grain;
-    desc.flops = s.plan.flops(), desc.bytes = s.plan.bytes();
+    desc.flops = flopsOf(s.plan, s.schedule), desc.bytes = s.plan.bytes();
   }
   if (!options.scheduleOnly)
     program.constants = sched::exportConstants(scheduled);

@@ -6,6 +6,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "tressel/runtime/Blob.h"
 #include "tressel/runtime/Decision.h"
+#include "tressel/runtime/KernelHistory.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
 
@@ -46,6 +47,12 @@ struct CompileOptions {
   std::string cpu = "native";      ///< "baseline", "v3", "v4" or "native"
   /// What the program is placed on; it outlives the call. Null, or without accelerators: this host alone.
   const runtime::MachineModel *machine = nullptr;
+  /// Those of the machine that compute; empty: all. What only the host can do, it does all the same.
+  std::vector<runtime::DeviceRef> devices;
+  /// Measured times of kernels, which plans go by instead of the machine's figures. Null: none. Ignored if
+  /// `deterministic`: the same program then has the same plan whatever was measured.
+  std::shared_ptr<const runtime::KernelHistory> history;
+  bool kernelKeys = false;         ///< fill KernelDesc::key, for recording; with `history` they are there anyway
   bool allowLibrary = true;        ///< may use oneDNN; false for self-contained packages
   bool verifyEach = false;         ///< interpret before and after each pass, name the one that changed the result
   bool deterministic = false;

@@ -1,5 +1,7 @@
 #include "codegen/CostModel.h"
 
+#include <algorithm>
+
 namespace tressel::codegen {
 
 const CpuModel &hostCpuModel() {
@@ -11,7 +13,10 @@ const CpuModel &hostCpuModel() {
 }
 
 double predictSeconds(const CpuModel &cpu, double flops, double bytes, double efficiency) {
-  return runtime::workSeconds(cpu, f32, flops, bytes, efficiency);
+  const double parallel = std::max(flops / (cpu.flops(f32) * efficiency), bytes / cpu.bandwidth(bytes)),
+               serial = parallel * cpu.threads;
+  constexpr double worthSplitting = 20e-6;
+  return std::min(serial, std::max(parallel, worthSplitting)); // grows without jumps
 }
 
 } // namespace tressel::codegen

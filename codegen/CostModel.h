@@ -1,4 +1,4 @@
-// Predicted kernel times on the CPU: what providers bid with. A plain roofline; measured history will refine it.
+// Predicted kernel times on the CPU: what providers bid with. A plain roofline, the same in every process.
 #pragma once
 
 #include "tressel/runtime/MachineModel.h"

@@ -297,6 +297,9 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   entry->structureSeen = structureEpoch.load(std::memory_order_acquire);
   entry->machine = currentMachine();
   const std::optional<runtime::MachineModel> model = modelFor(options, entry->machine.get());
+  std::vector<runtime::DeviceRef> devices;
+  for (const Device &device : options.devices)
+    devices.push_back(refOf(device));
   const double start = secondsNow();
   TraceRecorder recorder;
   std::vector<Tensor> results =
@@ -308,7 +311,8 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
                                             .measure = options.measure,
                                             .winograd = options.winograd,
                                             .machine = entry->machine,
-                                            .model = model ? &*model : nullptr});
+                                            .model = model ? &*model : nullptr,
+                                            .devices = devices});
   const double compiled = secondsNow();
   entry->structure = recorder.structure();
   entry->stateTypes = entry->typesOfStates();
@@ -488,8 +492,11 @@ private:
     updated_->serial = std::unique_lock(entry_.serial);
     updated_->inputs.assign(inputs_.begin(), inputs_.end());
     updated_->current.reserve(updated.size());
-    for (const auto &variable : updated)
+    for (const auto &variable : updated) {
+      if (entry_.traced.program)
+        entry_.traced.program->checkNotFailed(*variable, where_, entry_.traced.program->schedule().name.c_str());
       updated_->inputs.push_back(&updated_->current.emplace_back(variable->value));
+    }
     inputs_ = updated_->inputs;
   }
 
@@ -636,6 +643,11 @@ void JitCore::exportPackage(const std::string &path, const ExportOptions &option
     types.push_back(spec.type());
   }
   std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where), names), body, nullptr);
+  if (const auto &devices = impl_->options.devices;
+      !devices.empty() && std::ranges::find(devices, cpu()) == devices.end())
+    fail<Error>("'" + impl_->options.name + "' is to run on " + devices.front().name() +
+                    ", but packages for other machines than the CPU cannot be written yet",
+                toLoc(where), "export_package", "export a function whose JitOptions::devices are empty or have cpu()");
   recorder.exportPackage(results, {.path = path,
                                    .cpu = options.cpu,
                                    .outputNames = options.outputs,

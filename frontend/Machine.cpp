@@ -67,7 +67,10 @@ std::shared_ptr<runtime::SimulatedMachine> currentMachine() {
 }
 
 runtime::DeviceRef refOf(Device device) {
-  if (device.index < 0)
+  if (device.index < -1 || device.index > 4095)
+    throw Error(Error::Details{.message = "there is no device with the index " + std::to_string(device.index),
+                               .hint = "cpu() is the host, gpu(0) the first accelerator"});
+  if (device == cpu())
     return {};
   return {runtime::DeviceKind::Gpu, static_cast<uint16_t>(device.index)};
 }

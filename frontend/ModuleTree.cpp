@@ -1,5 +1,6 @@
 // The tree of modules: paths, what is held where, changes of the tree, its table.
 #include "frontend/Convert.h"
+#include "frontend/Machine.h"
 #include "frontend/Random.h"
 #include "frontend/Record.h"
 
@@ -226,6 +227,7 @@ int64_t ModuleHandle::parameter_count() const {
 }
 
 void ModuleHandle::on(Device device) const {
+  tressel::detail::refOf(device); // throws for what is none
   node_->placed = static_cast<uint32_t>(device.index + 2);
   node_->changed();
 }

@@ -37,6 +37,24 @@ Program::Program(std::shared_ptr<const Executable> executable, std::vector<std::
 
 Program::~Program() { delete handy_.load(); }
 
+void Program::checkNotFailed(const VariableImpl &variable, const SourceLoc &where, const char *name) {
+  const Storage &storage = *variable.value.impl()->storage;
+  if (!Engine::reached(storage.ready())) [[unlikely]]
+    return;
+  const FailureRef why = storage.failure();
+  if (!why) [[likely]]
+    return;
+  why->observed.store(true);
+  const std::string at = why->where.str();
+  fail<RuntimeError>("'" + std::string(name) + "' needs the Variable '" + variable.name +
+                         "', which has no value since the call that was to write it failed: " +
+                         (why->op.empty() ? "" : why->op + ": ") + why->message +
+                         (at.empty() ? "" : " (at " + at + ")"),
+                     where, name,
+                     "give it a value again, with Variable::assign, load_parameters or load_state; so for all that the "
+                     "failed call was to write");
+}
+
 std::shared_ptr<const Program::Binding> Program::currentBinding(SourceLoc where) {
   if (states_.empty())
     return nullptr;
@@ -54,6 +72,8 @@ std::shared_ptr<const Program::Binding> Program::currentBinding(SourceLoc where)
       next->storages.push_back(state->value.impl()->storage);
     }
     lock.unlock();
+    for (size_t i = 0; i < states_.size(); ++i)
+      checkNotFailed(*states_[i], where, name_);
     for (const StorageRef &s : next->storages) {
       Engine::global().wait(*s, where);
       next->pointers.push_back(s->data());

@@ -56,6 +56,10 @@ public:
   const runtime::Schedule &schedule() const { return executable_->schedule(); }
   size_t numOutputs() const { return outputs_.size(); }
 
+  /// Throws RuntimeError when the Variable has no value because the call that was to write it failed: says which, why,
+  /// and what to do. Does not wait: what is still computed may yet fail.
+  static void checkNotFailed(const VariableImpl &variable, const SourceLoc &where, const char *name);
+
 private:
   std::shared_ptr<const Binding> currentBinding(SourceLoc where);
   std::unique_ptr<Slot> acquire();

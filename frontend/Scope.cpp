@@ -19,8 +19,10 @@ TrainScope::TrainScope(bool train) : previous_(mode & 1) { mode = (mode & ~1u) |
 TrainScope::~TrainScope() { mode = (mode & ~1u) | previous_; }
 bool training() { return mode & 1; }
 
-DeviceScope::DeviceScope(Device device)
-    : previous_(std::exchange(mode, (mode & 1) | static_cast<uint32_t>(device.index + 2) << 1)) {}
+DeviceScope::DeviceScope(Device device) {
+  detail::refOf(device); // throws for what is none
+  previous_ = std::exchange(mode, (mode & 1) | static_cast<uint32_t>(device.index + 2) << 1);
+}
 DeviceScope::~DeviceScope() { mode = (previous_ & ~1u) | (mode & 1); }
 
 DisableJit::DisableJit() { ++jitDisabledDepth; }

@@ -520,6 +520,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   compile.measure = options.measure;
   compile.winograd = options.winograd;
   compile.machine = options.model;
+  compile.devices = options.devices;
   if (!options.diskCache)
     compile.cache = nullptr;
   codegen::CompileReport report;
@@ -557,6 +558,18 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
     if (state.assigned)
       outputs.push_back({impl.valueIn(state.current, {}), graph::kStateAttr, state.name});
   impl.close(outputs, /*updatedAreStates=*/true);
+  impl.func.walk([](mlir::Operation *op) {
+    const auto named = op->getAttrOfType<mlir::StringAttr>(graph::isTransfer(op) ? "device" : graph::kDeviceAttr);
+    if (!named || graph::parseDevice(named) == graph::kHost)
+      return;
+    const graph::FileLine at = graph::fileLineOf(op->getLoc());
+    throw Error(Error::Details{
+        .message = (graph::isTransfer(op) ? "a value is moved to " : "it is to be computed on ") + named.str() +
+                   ", but packages for other machines than the CPU cannot be written yet",
+        .where = at.file.empty() ? SourceLoc() : SourceLoc{internName(at.file), at.line},
+        .op = op->getName().stripDialect().str(),
+        .hint = "export the function without with_device(), to() and on(); a package runs on the CPU of any machine"});
+  });
 
   codegen::CompileOptions compile;
   compile.cpu = request.cpu;

@@ -46,6 +46,7 @@ struct FinishOptions {
   bool measure = false, winograd = false;
   std::shared_ptr<runtime::Machine> machine = nullptr;  ///< what it runs on; null: the processor
   const runtime::MachineModel *model = nullptr; ///< what it is placed on
+  std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all
   std::function<void(const std::string &stage, const std::string &text)> dump = {}; ///< as of codegen::CompileOptions
 };
 

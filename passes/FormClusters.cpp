@@ -329,8 +329,17 @@ private:
         std::string types;
         llvm::raw_string_ostream os(types);
         llvm::interleaveComma(op->getOperandTypes(), os);
-        op->emitError("no kernel can run '")
-            << graph::infoOf(op)->name << "' on (" << types << "); try another element type, or write it in other ops";
+        double bytes = 0;
+        for (TypeRange list : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+          for (Type type : list)
+            bytes += static_cast<double>(bytesOf(type));
+        InFlightDiagnostic error = op->emitError("no kernel can run '")
+                                   << graph::infoOf(op)->name << "' on (" << types << ")";
+        if (bytes > 1e12)
+          error << ", which reads and writes " << static_cast<int64_t>(bytes)
+                << " bytes: more than kernels count; take smaller sizes";
+        else
+          error << "; try another element type, or write it in other ops";
         allClaimed = false;
       }
     return success(allClaimed);

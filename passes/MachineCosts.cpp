@@ -2,7 +2,9 @@
 
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/KernelHistory.h"
 
 #include <limits>
 
@@ -14,7 +16,7 @@ using runtime::DeviceKind;
 using runtime::DeviceModel;
 using runtime::DeviceRef;
 
-MachineCosts::MachineCosts(const runtime::MachineModel &machine) {
+MachineCosts::MachineCosts(const runtime::MachineModel &machine) : machine(machine) {
   for (const DeviceModel &device : machine.devices)
     if (device.device == DeviceRef{} || device.device.kind == DeviceKind::Gpu)
       all.push_back(&device);
@@ -60,14 +62,7 @@ double MachineCosts::seconds(Operation *work, unsigned device) {
       symbols.invalidateSymbolTable(launch->getParentOfType<ModuleOp>());
       kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
     }
-    const Type first = launch.getNumOperands()  ? launch.getOperand(0).getType()
-                       : launch.getNumResults() ? launch.getResult(0).getType()
-                                                : Type();
-    return ofKernel[{launch.getKernelAttr(), device}] =
-               model.commandSeconds + runtime::workSeconds(model, first ? graph::fromMlir(first).dtype : f32,
-                                                           static_cast<double>(kernel.getFlops()),
-                                                           static_cast<double>(kernel.getBytes()),
-                                                           model.efficiencyOf(kernel.getProvider()));
+    return ofKernel[{launch.getKernelAttr(), device}] = kernelSeconds(launch, kernel, model);
   }
   auto bodies = work->getRegions();
   if (auto scan = dyn_cast<graph::ScanOp>(work))
@@ -78,6 +73,29 @@ double MachineCosts::seconds(Operation *work, unsigned device) {
   for (Region &body : bodies)
     longest = std::max(longest, bodySeconds(body, device));
   return longest;
+}
+
+double MachineCosts::kernelSeconds(graph::LaunchOp launch, graph::KernelOp kernel, const DeviceModel &model) const {
+  if (machine.history) {
+    std::vector<TensorType> types;
+    for (TypeRange list : {TypeRange(launch.getOperandTypes()), TypeRange(launch.getResultTypes())})
+      for (Type type : list)
+        types.push_back(graph::fromMlir(type));
+    if (auto measured = runtime::measuredSeconds(machine, model, graph::keyOf(kernel),
+                                                 runtime::shapeOf(types, launch.getNumOperands())))
+      return *measured;
+  }
+  const Type first = launch.getNumOperands()  ? launch.getOperand(0).getType()
+                     : launch.getNumResults() ? launch.getResult(0).getType()
+                                              : Type();
+  const int64_t range = dim::hint(kernel.getRange()),
+                grain = std::max<int64_t>(1, static_cast<int64_t>(kernel.getGrain()));
+  return model.commandSeconds + runtime::workSeconds(model, {.type = first ? graph::fromMlir(first).dtype : f32,
+                                                             .flops = static_cast<double>(kernel.getFlops()),
+                                                             .bytes = static_cast<double>(kernel.getBytes()),
+                                                             .provider = kernel.getProvider(),
+                                                             .moves = graph::movesElements(kernel),
+                                                             .tasks = (range + grain - 1) / grain});
 }
 
 double MachineCosts::bodySeconds(Region &body, unsigned device) {

@@ -3,6 +3,8 @@
 
 #include "passes/Util.h"
 
+#include "ir/graph/Structure.h"
+
 #include "tressel/runtime/MachineModel.h"
 
 namespace tressel::passes {
@@ -39,8 +41,10 @@ public:
   size_t numLinks() const { return capacity.size() - all.size(); }
 
 private:
+  double kernelSeconds(graph::LaunchOp launch, graph::KernelOp kernel, const runtime::DeviceModel &model) const;
   double bodySeconds(mlir::Region &body, unsigned device);
 
+  const runtime::MachineModel &machine;
   llvm::SmallVector<const runtime::DeviceModel *> all;
   struct Route {
     bool exists = false;

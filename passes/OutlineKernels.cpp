@@ -26,6 +26,7 @@ public:
       return;
     known.clear();
     counts.clear();
+    packedFrom.clear();
     builder.emplace(*main);
     graph::forEachBody(main->getBody().front(), [&](Block &block) { outline(block); });
   }
@@ -43,6 +44,8 @@ private:
                                             FlatSymbolRefAttr::get(kernel.getSymNameAttr()), op.getOperands());
       if (device)
         launch->setAttr(graph::kDeviceAttr, device);
+      if (isa<graph::PackOp>(op))
+        packedFrom[launch.getResult(0)] = op.getOperand(0);
       op.replaceAllUsesWith(launch.getResults());
       op.erase();
     }
@@ -93,8 +96,8 @@ private:
       return cast<graph::KernelOp>(b.create(state));
     };
     int64_t bytes = 0, flops = 0;
-    for (Type operand : op->getOperandTypes())
-      bytes += bytesOf(operand);
+    for (Value operand : op->getOperands())
+      bytes += isReadPacked(operand, op) ? 0 : bytesOf(operand.getType());
     for (Type result : op->getResultTypes())
       bytes += bytesOf(result);
     if (auto pack = dyn_cast<graph::PackOp>(op)) {
@@ -123,6 +126,13 @@ private:
     return kernel;
   }
 
+  /// Whether `op` has the operand in packed form as well, and reads that.
+  bool isReadPacked(Value operand, Operation *op) const {
+    auto cluster = dyn_cast<graph::ClusterOp>(op);
+    return cluster && cluster.getPacks() > 0 &&
+           llvm::any_of(op->getOperands(), [&](Value packed) { return packedFrom.lookup(packed) == operand; });
+  }
+
   /// "matmul_add_relu", at most five names.
   static std::string describe(graph::ClusterOp cluster) {
     constexpr int kMost = 5;
@@ -144,6 +154,7 @@ private:
   };
   std::map<size_t, std::vector<Known>> known;
   llvm::StringMap<int> counts;
+  llvm::DenseMap<Value, Value> packedFrom; ///< of what is packed
   std::optional<OpBuilder> builder;
 };
 } // namespace

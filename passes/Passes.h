@@ -8,8 +8,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "tressel/runtime/Decision.h"
+#include "tressel/runtime/Schedule.h"
 
 #include <functional>
+#include <vector>
 
 namespace tressel::runtime {
 struct MachineModel;
@@ -32,9 +34,12 @@ std::unique_ptr<mlir::Pass> createFormClusters(Providers providers, Decisions *d
 #include "passes/Passes.h.inc"
 
 // A machine (null: this host alone) outlives the passes.
-std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *machine);
+// `devices`: those of the machine that compute; empty: all.
+std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *machine,
+                                                 std::vector<runtime::DeviceRef> devices = {});
 std::unique_ptr<mlir::Pass> createPlaceClusters(Providers providers, const runtime::MachineModel *machine,
-                                                Decisions *decisions = nullptr);
+                                                Decisions *decisions = nullptr,
+                                                std::vector<runtime::DeviceRef> devices = {});
 std::unique_ptr<mlir::Pass> createInsertTransfers(const runtime::MachineModel *machine);
 std::unique_ptr<mlir::Pass> createStageCopies(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createFitMemory(const runtime::MachineModel *machine, Decisions *decisions = nullptr);

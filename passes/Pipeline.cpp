@@ -27,7 +27,8 @@ struct Stage {
 const std::vector<Stage> &stages() {
   static const std::vector<Stage> all = {
       // First of all: from here on where an op is computed is an attribute of it, and nothing else.
-      {"resolve-devices", Contract::Exact, false, [](auto &options) { return createResolveDevices(options.machine); }},
+      {"resolve-devices", Contract::Exact, false,
+       [](auto &options) { return createResolveDevices(options.machine, options.devices); }},
       // Before the rest, so that everything after it works on less.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
       // Before clustering: a row kernel found among primitives is the same whether a model called softmax or wrote it
@@ -51,9 +52,12 @@ const std::vector<Stage> &stages() {
       {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
       // Clusters, not single ops, which would be mispriced; outlined, so that equal ones are priced once.
       {"place-clusters", Contract::Exact, true,
-       [](auto &options) { return createPlaceClusters(options.providers, options.machine, options.decisions); }},
+       [](auto &options) {
+         return createPlaceClusters(options.providers, options.machine, options.decisions, options.devices);
+       }},
       // Once it is known who reads what where.
-      {"insert-transfers", Contract::Exact, false, [](auto &options) { return createInsertTransfers(options.machine); }},
+      {"insert-transfers", Contract::Exact, false,
+       [](auto &options) { return createInsertTransfers(options.machine); }},
       // Once transfers can be seen; before rows, which are staged one by one.
       {"stage-copies", Contract::Exact, true,
        [](auto &options) { return createStageCopies(options.machine, options.decisions); }},
@@ -71,7 +75,8 @@ const std::vector<Stage> &stages() {
          return createBuildSchedule(o, options.machine, options.decisions);
        }},
       // Lifetimes need the order.
-      {"plan-memory", Contract::Exact, false, [](auto &options) { return createPlanMemory(PlanMemoryOptions(), options.machine); }},
+      {"plan-memory", Contract::Exact, false,
+       [](auto &options) { return createPlanMemory(PlanMemoryOptions(), options.machine); }},
       // Reuse of bytes makes write-after-read edges, so waits come after memory.
       {"insert-waits", Contract::Exact, false, [](auto &) { return createInsertWaits(); }},
       // The proof, of what is really emitted.

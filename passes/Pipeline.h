@@ -4,6 +4,8 @@
 #include "ir/op/OpInfo.h"
 #include "passes/Passes.h"
 
+#include "tressel/runtime/Schedule.h"
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -31,6 +33,7 @@ struct PipelineOptions {
   int64_t streams = 1; ///< compute streams of the CPU
   /// What the program is placed on; it outlives the call. Null, or without accelerators: this host alone.
   const runtime::MachineModel *machine = nullptr;
+  std::vector<runtime::DeviceRef> devices; ///< those of the machine that compute; empty: all
   /// Interpret the program before and after each pass and name the one that changed the result beyond its contract.
   bool verifyEach = false;
   /// Flops and bytes that verifyEach interprets at once, some seconds of it. A larger program is checked in pieces, each

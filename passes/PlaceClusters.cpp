@@ -56,8 +56,12 @@ struct Plan {
 /// much depends on them, each where its result is there first.
 class Placer {
 public:
-  Placer(func::FuncOp main, const runtime::MachineModel &machine)
+  /// `devices`: those that compute; empty: all.
+  Placer(func::FuncOp main, const runtime::MachineModel &machine, ArrayRef<runtime::DeviceRef> devices)
       : costs(machine), numDevices(static_cast<unsigned>(costs.devices().size())) {
+    for (unsigned d = 0; d < numDevices; ++d)
+      if (devices.empty() || llvm::is_contained(devices, costs.devices()[d]->device))
+        mayCompute.push_back(d);
     collect(main);
     rankTasks();
   }
@@ -69,9 +73,9 @@ public:
         const int64_t memory = costs.devices()[d]->memoryBytes;
         return task.bytes <= memory || footprintOf(task.op) <= memory;
       };
-      if (task.fixed != kFree ? fits(task.fixed) : llvm::any_of(llvm::seq(0u, numDevices), fits))
+      if (task.fixed != kFree ? fits(task.fixed) : llvm::any_of(mayCompute, fits))
         continue;
-      const runtime::DeviceModel &where = *costs.devices()[task.fixed != kFree ? task.fixed : kHostIndex];
+      const runtime::DeviceModel &where = *costs.devices()[task.fixed != kFree ? task.fixed : mayCompute.front()];
       return refuse(task.op, footprintOf(task.op), where.name, where.memoryBytes, task.fixed == kFree ? ", and no other device has enough" : "");
     }
     return success();
@@ -86,6 +90,7 @@ public:
   MachineCosts costs;
   const unsigned numDevices;
   std::vector<Operation *> prepared;
+  std::vector<unsigned> mayCompute; ///< the devices for what nobody placed; the host first, if it is one
 
 private:
   void collect(func::FuncOp main);
@@ -298,7 +303,7 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation,
       }
     }
     if (best == kFree) { // nowhere else is room
-      best = task.fixed != kFree ? task.fixed : kHostIndex;
+      best = task.fixed != kFree ? task.fixed : mayCompute.front();
       tried = engines;
       double ready = 0;
       bestArrivals.clear();
@@ -338,8 +343,9 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation,
 
 class PlaceClusters : public impl::PlaceClustersBase<PlaceClusters> {
 public:
-  PlaceClusters(Providers providers, const runtime::MachineModel *machine, Decisions *decisions)
-      : providers(std::move(providers)), machine(machine), decisions(decisions) {}
+  PlaceClusters(Providers providers, const runtime::MachineModel *machine, Decisions *decisions,
+                std::vector<runtime::DeviceRef> devices)
+      : providers(std::move(providers)), machine(machine), decisions(decisions), devices(std::move(devices)) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> found = findMain(getOperation());
@@ -347,11 +353,11 @@ public:
       return signalPassFailure();
     if (!*found || !machine || machine->devices.size() < 2)
       return;
-    Placer placer(*found, *machine);
+    Placer placer(*found, *machine, devices);
     if (failed(placer.check()))
       return signalPassFailure();
     auto isAnnotated = [](Operation &op) { return graph::isTransfer(&op) || graph::deviceOf(&op); };
-    if (llvm::none_of(found->getBody().front(), isAnnotated))
+    if (llvm::none_of(found->getBody().front(), isAnnotated) && llvm::is_contained(placer.mayCompute, kHostIndex))
       (*found)->setAttr(kChosenAttr, UnitAttr::get(&getContext()));
     if (placer.tasks.empty())
       return;
@@ -397,8 +403,7 @@ private:
           return;
       candidates.push_back(std::move(next));
     };
-    std::vector<unsigned> all(placer.numDevices);
-    std::iota(all.begin(), all.end(), 0u);
+    const std::vector<unsigned> &all = placer.mayCompute;
     add("each op where it finishes first", all);
     for (unsigned d : all)
       add("all on " + placer.costs.devices()[d]->name, d);
@@ -417,7 +422,7 @@ private:
     for (size_t first : {0, 1})
       for (size_t count = 2; first + count <= all.size(); ++count)
         if (count < all.size()) {
-          const ArrayRef some = ArrayRef(all).slice(first, count);
+          const ArrayRef<unsigned> some = ArrayRef(all).slice(first, count);
           std::string names;
           for (unsigned d : some)
             names += (names.empty() ? "" : d == some.back() ? " and " : ", ") + placer.costs.devices()[d]->name;
@@ -470,9 +475,9 @@ private:
     for (bool again = moved.seconds < kNever; again;) {
       again = false;
       for (auto [task, device] : llvm::zip_equal(placer.tasks, moved.plan.device))
-        for (unsigned d = 0; d < placer.numDevices && task.fixed == kFree && trials < kTrials; ++d) {
+        for (unsigned d : placer.mayCompute) {
           const unsigned before = device;
-          if (d == before || task.bytes > placer.costs.devices()[d]->memoryBytes)
+          if (d == before || task.fixed != kFree || trials >= kTrials || task.bytes > placer.costs.devices()[d]->memoryBytes)
             continue;
           device = d;
           ++trials;
@@ -512,12 +517,13 @@ private:
   Providers providers;
   const runtime::MachineModel *machine;
   Decisions *decisions;
+  std::vector<runtime::DeviceRef> devices;
 };
 } // namespace
 
 std::unique_ptr<Pass> createPlaceClusters(Providers providers, const runtime::MachineModel *machine,
-                                          Decisions *decisions) {
-  return std::make_unique<PlaceClusters>(std::move(providers), machine, decisions);
+                                          Decisions *decisions, std::vector<runtime::DeviceRef> devices) {
+  return std::make_unique<PlaceClusters>(std::move(providers), machine, decisions, std::move(devices));
 }
 
 } // namespace tressel::passes

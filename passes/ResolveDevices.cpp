@@ -17,7 +17,8 @@ using runtime::DeviceRef;
 
 class ResolveDevices : public impl::ResolveDevicesBase<ResolveDevices> {
 public:
-  explicit ResolveDevices(const runtime::MachineModel *machine) : machine(machine) {}
+  ResolveDevices(const runtime::MachineModel *machine, std::vector<DeviceRef> devices)
+      : machine(machine), devices(std::move(devices)) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> main = findMain(getOperation());
@@ -41,22 +42,27 @@ private:
   /// Of the two ways to ask for a device, the annotation is stronger than a value that was moved.
   LogicalResult resolve(Block &block) {
     for (Operation &op : block.without_terminator()) {
-      if (Attribute named = op.getAttr(graph::kDeviceAttr)) {
-        if (failed(check(&op, named)))
-          return failure();
-      } else if (graph::isTransfer(&op)) {
+      if (graph::isTransfer(&op)) {
         Attribute to = op.getAttr("device");
-        if (failed(check(&op, to)))
+        if (failed(check(&op, to)) || failed(checkTransfer(&op)))
           return failure();
         follows[op.getResult(0)] = to;
         moves.push_back(&op);
         continue;
+      }
+      if (Attribute named = op.getAttr(graph::kDeviceAttr)) {
+        if (failed(check(&op, named)))
+          return failure();
       } else if (Attribute device = followed(&op)) {
         if (isView(&op))
           follows[op.getResult(0)] = device;
         else if (!op.hasTrait<OpTrait::ConstantLike>())
           annotate(&op, device);
       }
+      // A body is nowhere by itself, so whoever may not use the host gets it on the first device that it may use.
+      if (isa<graph::ControlOpInterface>(op) && !op.hasAttr(graph::kDeviceAttr) && !mayUse(graph::kHost) &&
+          !EffectFacts().hasEffects(&op))
+        annotate(&op, StringAttr::get(&getContext(), runtime::nameOf(devices.front())));
       if (isa<graph::ControlOpInterface>(op) && failed(resolveBodies(&op)))
         return failure();
     }
@@ -86,6 +92,13 @@ private:
     return found;
   }
 
+  /// The op, and what it is in C++ where that has another name.
+  static std::string spellControl(Operation *control) {
+    auto scan = dyn_cast<graph::ScanOp>(control);
+    const bool isForLoop = scan && scan.getSlices().empty() && scan->getNumResults() == scan.getCarried().size();
+    return "'" + control->getName().stripDialect().str() + "'" + (isForLoop ? " (for_loop)" : "");
+  }
+
   /// A body is computed where its op is, all of it.
   LogicalResult resolveBodies(Operation *control) {
     Attribute device = control->getAttr(graph::kDeviceAttr);
@@ -94,13 +107,15 @@ private:
       if (inner == control || inner->hasTrait<OpTrait::IsTerminator>() || inner->hasTrait<OpTrait::ConstantLike>())
         return WalkResult::advance();
       const bool moves = graph::isTransfer(inner);
+      if (moves && failed(checkTransfer(inner)))
+        return WalkResult::interrupt();
       Attribute wanted = inner->getAttr(moves ? StringRef("device") : StringRef(graph::kDeviceAttr));
       if (wanted && wanted != here) {
+        const std::string what = spellControl(control);
         inner->emitError("is to be ") << (moves ? "moved to " : "computed on ") << cast<StringAttr>(wanted).getValue()
-                                      << ", but stands in a body of '" << control->getName().stripDialect()
-                                      << "', which is computed as a whole on " << cast<StringAttr>(here).getValue()
-                                      << "; name the device around the whole '" << control->getName().stripDialect()
-                                      << "'";
+                                      << ", but stands in a body of " << what << ", which is computed as a whole on "
+                                      << cast<StringAttr>(here).getValue() << "; name the device around the whole "
+                                      << what;
         return WalkResult::interrupt();
       }
       if (moves)
@@ -112,14 +127,35 @@ private:
     return failure(walked.wasInterrupted());
   }
 
+  bool mayUse(DeviceRef device) const { return devices.empty() || llvm::is_contained(devices, device); }
+
+  /// What moves a value is nowhere itself: an annotation can only repeat where it moves it to.
+  LogicalResult checkTransfer(Operation *op) {
+    Attribute named = op->getAttr(graph::kDeviceAttr), to = op->getAttr("device");
+    if (!named || named == to)
+      return success();
+    return op->emitError("moves its operand to ")
+           << to << ", but is annotated with " << named << "; leave the annotation " << graph::kDeviceAttr << " out";
+  }
+
   LogicalResult check(Operation *op, Attribute named) {
     auto name = dyn_cast_if_present<StringAttr>(named);
     const std::optional<DeviceRef> device = name ? graph::parseDevice(name) : std::nullopt;
     if (!device)
       return op->emitError("names the device ") << named << "; devices are \"cpu\", \"gpu0\", \"gpu1\" and so on";
+    const op::OpInfo *info = graph::infoOf(op);
+    const bool hasEffects = info && info->hasEffects;
+    if (!mayUse(*device) && !(*device == graph::kHost && hasEffects)) {
+      InFlightDiagnostic error =
+          op->emitError(graph::isTransfer(op) ? "moves its operand to " : "is to be computed on ")
+          << name.getValue() << ", but the program may only use ";
+      for (auto [i, each] : llvm::enumerate(devices))
+        error << (i ? ", " : "") << runtime::nameOf(each);
+      return error;
+    }
     if (*device == graph::kHost)
       return success();
-    if (const op::OpInfo *info = graph::infoOf(op); info && info->hasEffects)
+    if (hasEffects)
       return op->emitError("is to be computed on ")
              << name.getValue() << ", but does more than compute its results, and that only the host does";
     if (device->kind == runtime::DeviceKind::Cpu)
@@ -138,13 +174,14 @@ private:
   }
 
   const runtime::MachineModel *machine;
+  std::vector<DeviceRef> devices;           ///< those that compute; empty: all
   llvm::DenseMap<Value, Attribute> follows; ///< of values that were moved, and of what was computed of them
   SmallVector<Operation *> moves;
 };
 } // namespace
 
-std::unique_ptr<Pass> createResolveDevices(const runtime::MachineModel *machine) {
-  return std::make_unique<ResolveDevices>(machine);
+std::unique_ptr<Pass> createResolveDevices(const runtime::MachineModel *machine, std::vector<DeviceRef> devices) {
+  return std::make_unique<ResolveDevices>(machine, std::move(devices));
 }
 
 } // namespace tressel::passes

@@ -183,6 +183,9 @@ graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int
   for (ArrayRef<Type> types : {ArrayRef<Type>(operands), ArrayRef<Type>(results)})
     for (Type type : types)
       bytes += bytesOf(type);
+  for (const PackRequest &request : bid->packs) // read packed, and not as it was
+    if (request.input < operands.size())
+      bytes -= bytesOf(operands[request.input]);
   block.setFlops(static_cast<uint64_t>(flops));
   block.setBytes(static_cast<uint64_t>(bytes));
   SmallVector<graph::KernelOp> &list = packers[block];

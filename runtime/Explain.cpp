@@ -64,13 +64,13 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
   case SpanKind::Kernel: {
     const KernelDesc &k = s.kernels[c.kernel];
     const DType type = c.numOperands ? s.buffers[s.step.operands[c.firstOperand].buffer].type.dtype : f32;
-    const auto flops = static_cast<double>(k.flops), bytes = static_cast<double>(k.bytes);
-    const double efficiency = device.efficiencyOf(k.provider);
-    if (workSeconds(device, type, flops, bytes, efficiency) < device.commandSeconds)
+    const KernelWork work = workOf(k, type);
+    if (workSeconds(device, work) < device.commandSeconds)
       return "calls" + of;
-    const bool moves =
-        workSeconds(device, type, 0, bytes, efficiency) >= workSeconds(device, type, flops, 0, efficiency);
-    return concat(moves ? bytes <= device.cacheBytes ? "cache" : "memory" : "arithmetic", of);
+    KernelWork moving = work, computing = work;
+    moving.flops = computing.bytes = 0;
+    const bool moves = workSeconds(device, moving) >= workSeconds(device, computing);
+    return concat(moves ? work.bytes <= device.cacheBytes() ? "cache" : "memory" : "arithmetic", of);
   }
   case SpanKind::Copy:
     return concat("copies",
@@ -146,7 +146,8 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
     });
     remedy("memory and caches of " + name + " twice as fast", [&](MachineModel &m) {
       m.devices[i].bytesPerSecond *= 2;
-      m.devices[i].cachedBytesPerSecond *= 2;
+      for (CacheModel &cache : m.devices[i].caches)
+        cache.bytesPerSecond *= 2;
     });
     remedy("calls of " + name + " in half the time", [&](MachineModel &m) {
       m.devices[i].issueSeconds /= 2;

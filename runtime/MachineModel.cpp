@@ -1,6 +1,7 @@
 #include "tressel/runtime/MachineModel.h"
 
 #include "Concat.h"
+#include "JsonPlace.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/Error.h"
 
@@ -25,12 +26,50 @@ double DeviceModel::efficiencyOf(std::string_view provider) const {
     it = efficiency.find("");
   return it == efficiency.end() ? 1 : it->second;
 }
-double workSeconds(const DeviceModel &d, DType type, double flops, double bytes, double efficiency) {
-  const double bandwidth = bytes <= d.cacheBytes ? d.cachedBytesPerSecond : d.bytesPerSecond;
-  const double parallel = std::max(flops / (d.flops(type) * efficiency), bytes / bandwidth),
-               serial = parallel * d.threads;
-  constexpr double worthSplitting = 20e-6;
-  return std::min(serial, std::max(parallel + d.splitSeconds, worthSplitting));
+double DeviceModel::bandwidth(double bytes) const {
+  for (size_t i = 0; i < caches.size(); ++i) {
+    if (bytes <= caches[i].bytes)
+      return caches[i].bytesPerSecond;
+    const bool isLast = i + 1 == caches.size();
+    const double behind = isLast ? bytesPerSecond : caches[i + 1].bytesPerSecond;
+    const double end = isLast ? 2 * caches[i].bytes : std::min(2 * caches[i].bytes, caches[i + 1].bytes);
+    if (bytes < end) // some of it is still there
+      return caches[i].bytesPerSecond * std::pow(behind / caches[i].bytesPerSecond,
+                                                 std::log(bytes / caches[i].bytes) / std::log(end / caches[i].bytes));
+  }
+  return bytesPerSecond;
+}
+DeviceModel DeviceModel::lane() const {
+  DeviceModel one = *this;
+  for (auto &[type, rate] : one.flopsPerSecond)
+    rate /= threads;
+  one.bytesPerSecond /= threads;
+  for (CacheModel &cache : one.caches)
+    cache.bytes /= threads, cache.bytesPerSecond /= threads;
+  one.threads = 1;
+  return one;
+}
+KernelWork workOf(const KernelDesc &kernel, DType type) {
+  const int64_t grain = std::max<int64_t>(1, kernel.grain);
+  return {.type = type,
+          .flops = static_cast<double>(kernel.flops),
+          .bytes = static_cast<double>(kernel.bytes),
+          .provider = kernel.provider,
+          .moves = kernel.moves,
+          .tasks = kernel.range / grain + (kernel.range % grain != 0)};
+}
+double workSeconds(const DeviceModel &d, const KernelWork &work, double slower) {
+  const int64_t threads = std::clamp<int64_t>(work.tasks, 1, d.threads);
+  // The pool makes no more than four parts a thread; the thread that gets one more than others is what is waited for.
+  const int64_t parts = std::clamp<int64_t>(work.tasks, 1, 4 * threads);
+  const double share = static_cast<double>((parts + threads - 1) / threads * threads) / static_cast<double>(parts);
+  const double part = static_cast<double>(threads) / d.threads; // of the device, that works on it
+  const double near = work.bytes / part;
+  double moving = work.bytes / (d.bandwidth(near) * part * (work.moves ? d.movementEfficiency : 1));
+  if (near > d.cacheBytes())
+    moving *= slower;
+  const double computing = work.flops / (d.flops(work.type) * d.efficiencyOf(work.provider) * part);
+  return std::max(computing, moving) * share + (threads > 1 ? d.splitSeconds : 0);
 }
 const DeviceModel *MachineModel::find(DeviceRef device) const {
   auto it = std::ranges::find(devices, device, &DeviceModel::device);
@@ -43,9 +82,7 @@ const RouteModel *MachineModel::route(DeviceRef from, DeviceRef to) const {
 
 namespace {
 
-[[noreturn]] void fault(const std::string &where, const std::string &what) {
-  throw InputError(concat("machine: ", where.empty() ? "" : where + ": ", what));
-}
+[[noreturn]] void fault(const std::string &where, const std::string &what) { throw JsonFault{where, what}; }
 
 /// An object of the file: its members are asked for by name, and those that nobody asked for are told at the end.
 class Reader {
@@ -121,6 +158,35 @@ DeviceRef deviceNamed(const MachineModel &machine, const json &value, const std:
   return it->device;
 }
 
+/// "caches": the smallest first; or cache_bytes and cached_bytes_per_second of the only one.
+void readCaches(Reader &in, DeviceModel &d) {
+  const json *list = in.optional("caches");
+  const double bytes = in.atLeastZero("cache_bytes", 0);
+  if (list && bytes > 0)
+    fault(in.at("cache_bytes"), "is given beside caches");
+  if (bytes > 0)
+    d.caches.push_back({bytes, in.positive("cached_bytes_per_second")});
+  else if (in.optional("cached_bytes_per_second"))
+    fault(in.at("cached_bytes_per_second"), "is given, but cache_bytes is not");
+  if (list && !list->is_array())
+    fault(in.at("caches"), "must be a list");
+  if (list && list->size() > 16)
+    fault(in.at("caches"), "are more than 16");
+  for (size_t i = 0; list && i < list->size(); ++i) {
+    Reader cache((*list)[i], concat(in.at("caches"), "[", i, "]"));
+    d.caches.push_back({cache.positive("bytes"), cache.positive("bytes_per_second")});
+    cache.finish();
+    if (i > 0 && d.caches[i].bytes <= d.caches[i - 1].bytes)
+      fault(cache.at("bytes"), "must be more than that of the cache before it");
+    if (i > 0 && d.caches[i].bytesPerSecond > d.caches[i - 1].bytesPerSecond)
+      fault(cache.at("bytes_per_second"), "is more than that of the smaller cache before it");
+  }
+  if (!d.caches.empty() && d.caches.back().bytesPerSecond < d.bytesPerSecond)
+    fault(list ? concat(in.at("caches"), "[", d.caches.size() - 1, "].bytes_per_second")
+               : in.at("cached_bytes_per_second"),
+          "is less than that of the memory behind the cache");
+}
+
 void readDevice(const json &value, const std::string &where, MachineModel &machine) {
   Reader in(value, where);
   DeviceModel d;
@@ -150,17 +216,14 @@ void readDevice(const json &value, const std::string &where, MachineModel &machi
   }
   d.bytesPerSecond = in.positive("bytes_per_second");
   d.memoryBytes = static_cast<int64_t>(std::min(in.positive("memory_bytes"), 1e18));
-  d.cacheBytes = in.atLeastZero("cache_bytes", 0);
-  if (d.cacheBytes > 0)
-    d.cachedBytesPerSecond = in.positive("cached_bytes_per_second");
-  else if (in.optional("cached_bytes_per_second"))
-    fault(in.at("cached_bytes_per_second"), "is given, but cache_bytes is not");
-  if (d.cacheBytes > 0 && d.cachedBytesPerSecond < d.bytesPerSecond)
-    fault(in.at("cached_bytes_per_second"), "is less than that of the memory behind the cache");
+  readCaches(in, d);
   d.splitSeconds = in.atLeastZero("split_seconds", 0);
   d.issueSeconds = in.atLeastZero("issue_seconds", 0);
   d.commandSeconds = in.positive("command_seconds");
   d.contention = in.atLeastZero("contention", 0);
+  d.movementEfficiency = in.positiveOr("movement_efficiency", 1);
+  if (d.movementEfficiency > 1)
+    fault(in.at("movement_efficiency"), "is a share, at most 1");
   if (const json *shares = in.optional("efficiency")) {
     if (!shares->is_object())
       fault(in.at("efficiency"), "must be an object");
@@ -226,12 +289,7 @@ template <typename Fn> void forEach(const json &list, const std::string &name, M
 
 } // namespace
 
-MachineModel parseMachine(std::string_view text) {
-  if (text.size() > size_t(16) << 20)
-    fault("", "is larger than 16 MiB");
-  const json file = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (file.is_discarded())
-    fault("", "is no JSON");
+static MachineModel readMachine(const json &file) {
   Reader in(file, "");
   if (const json &schema = in.required("schema"); !schema.is_number_integer() || schema != 1)
     fault("schema", "must be 1");
@@ -261,6 +319,13 @@ MachineModel parseMachine(std::string_view text) {
   return machine;
 }
 
+MachineModel parseMachine(std::string_view text, std::string_view name) {
+  if (text.size() > size_t(16) << 20)
+    throw InputError(concat(name, ": is larger than 16 MiB"));
+  const json file = parseJson(text, name);
+  return withLines(text, name, [&] { return readMachine(file); });
+}
+
 std::string toJson(const MachineModel &machine) {
   json file{{"schema", 1}, {"name", machine.name}};
   file["devices"] = json::array();
@@ -280,10 +345,10 @@ std::string toJson(const MachineModel &machine) {
                 {"command_seconds", d.commandSeconds},
                 {"contention", d.contention},
                 {"efficiency", efficiency}};
-    if (d.cacheBytes > 0) {
-      device["cache_bytes"] = d.cacheBytes;
-      device["cached_bytes_per_second"] = d.cachedBytesPerSecond;
-    }
+    for (const CacheModel &cache : d.caches)
+      device["caches"].push_back({{"bytes", cache.bytes}, {"bytes_per_second", cache.bytesPerSecond}});
+    if (d.movementEfficiency < 1)
+      device["movement_efficiency"] = d.movementEfficiency;
     if (d.splitSeconds > 0)
       device["split_seconds"] = d.splitSeconds;
     file["devices"].push_back(std::move(device));
@@ -316,15 +381,13 @@ MachineModel hostMachine() {
   cpu.flopsPerSecond[f32] = threads * lanes * clock * fmaUnits * flopsPerFma;
   cpu.flopsPerSecond[f64] = cpu.flopsPerSecond[f32] / 2;
   cpu.bytesPerSecond = threads * 8e9;
-  cpu.cacheBytes = threads * (1 << 20);
-  cpu.cachedBytesPerSecond = threads * 60e9;
+  cpu.caches = {{threads * (1 << 20), threads * 60e9}};
   cpu.memoryBytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   cpu.commandSeconds = 30e-9;
   cpu.efficiency = {{"", 0.5}, {"kernels", 0.8}, {"onednn", 0.7}, {"prebuilt", 0.02}};
   MachineModel machine{.name = "this machine"};
   machine.devices.push_back(std::move(cpu));
-  for (const char *figure :
-       {"flops_per_second", "bytes_per_second", "cached_bytes_per_second", "command_seconds", "efficiency"})
+  for (const char *figure : {"flops_per_second", "bytes_per_second", "caches", "command_seconds", "efficiency"})
     machine.sources[concat("cpu/", figure)] =
         "typical of servers: 2.5 GHz, two multiply-adds a cycle, 8 GB/s and 1 MiB of cache a thread";
   return machine;

@@ -27,12 +27,11 @@ public:
                         {f64, threads * clock * 32}}; // two multiply-adds of 512 bits a cycle
     d.bytesPerSecond = bytesPerSecond;
     d.memoryBytes = static_cast<int64_t>(memory);
-    d.cacheBytes = threads * double(1 << 20);
-    d.cachedBytesPerSecond = threads * 60e9;
+    d.caches = {{threads * double(1 << 20), threads * 60e9}};
     d.commandSeconds = 30e-9;
     d.efficiency = {{"", 0.5}, {"kernels", 0.8}, {"onednn", 0.7}, {"prebuilt", 0.02}};
     cite(d, {"flops_per_second", "bytes_per_second", "memory_bytes"}, source);
-    cite(d, {"cache_bytes", "cached_bytes_per_second", "command_seconds", "efficiency"}, kTypical);
+    cite(d, {"caches", "command_seconds", "efficiency"}, kTypical);
     return d.device;
   }
   DeviceRef gpu(std::map<DType, double> flops, double bytesPerSecond, double memory, const std::string &source) {
@@ -209,11 +208,7 @@ MachineModel machineNamed(std::string_view name) {
   if (!name.ends_with(".json"))
     return machinePreset(name);
   const std::vector<std::byte> file = readFile(std::string(name));
-  try {
-    return parseMachine({reinterpret_cast<const char *>(file.data()), file.size()});
-  } catch (const InputError &e) {
-    throw InputError(concat(name, ": ", e.message()));
-  }
+  return parseMachine({reinterpret_cast<const char *>(file.data()), file.size()}, name);
 }
 
 } // namespace tressel::runtime

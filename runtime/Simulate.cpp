@@ -3,6 +3,7 @@
 #include "Concat.h"
 #include "Producers.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/KernelHistory.h"
 
 #include <algorithm>
 #include <cmath>
@@ -98,18 +99,22 @@ private:
     const Command &c = p.commands[i];
     const KernelDesc &k = s.kernels[c.kernel];
     const StreamDesc &stream = s.streams[c.stream];
-    DeviceModel device = deviceOf(stream.device);
-    if (stream.kind == StreamKind::Lane && device.threads > 1) { // one thread's share
-      for (auto &[each, rate] : device.flopsPerSecond)
-        rate /= device.threads;
-      device.bytesPerSecond /= device.threads;
-      device.cachedBytesPerSecond /= device.threads;
-      device.threads = 1;
-    }
-    const DType type = c.numOperands ? s.buffers[p.operands[c.firstOperand].buffer].type.dtype : f32;
-    const auto bytes = static_cast<double>(k.bytes);
-    return workSeconds(device, type, static_cast<double>(k.flops), bytes > device.cacheBytes ? bytes * slower : bytes,
-                       device.efficiencyOf(k.provider));
+    const DeviceModel &whole = deviceOf(stream.device);
+    const DeviceModel device = stream.kind == StreamKind::Lane ? whole.lane() : whole;
+    const KernelWork work =
+        runtime::workOf(k, c.numOperands ? s.buffers[p.operands[c.firstOperand].buffer].type.dtype : f32);
+    const double predicted = workSeconds(device, work, slower);
+    if (!machine.history || stream.kind == StreamKind::Lane)
+      return predicted;
+    std::vector<TensorType> types;
+    for (uint32_t operand = 0; operand < c.numOperands; ++operand)
+      types.push_back(s.buffers[p.operands[c.firstOperand + operand].buffer].type);
+    const auto measured = measuredSeconds(machine, whole, k.key, shapeOf(types, static_cast<size_t>(k.numInputs)));
+    if (!measured)
+      return predicted;
+    // What copies beside it cost is not measured: as much more as by the figures.
+    const double alone = slower == 1 ? predicted : workSeconds(device, work);
+    return std::max(0.0, *measured - whole.commandSeconds) * (alone > 0 ? predicted / alone : 1);
   }
 
   Work workOf(const Program &p, size_t i) {

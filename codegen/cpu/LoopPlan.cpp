@@ -712,23 +712,6 @@ int64_t LoopPlan::bytes() const {
   return n;
 }
 
-int64_t LoopPlan::flops() const {
-  int64_t total = 0;
-  for (const Expr &e : exprs) {
-    if (e.kind != ExprKind::Scalar || e.op == ScalarOp::Const)
-      continue;
-    int64_t points = 1;
-    for (size_t d = 0; d < dims.size(); ++d)
-      if (e.dims >> d & 1)
-        points *= dim::hint(dims[d].size);
-    total += points * (e.op >= ScalarOp::Exp && e.op <= ScalarOp::Logistic                          ? 20
-                       : e.op == ScalarOp::Div || e.op == ScalarOp::Sqrt || e.op == ScalarOp::Rsqrt ? 4
-                       : e.op == ScalarOp::Pow || e.op == ScalarOp::Atan2                           ? 50
-                                                                                                    : 1);
-  }
-  return total + static_cast<int64_t>(reductions.size()) * parallelPoints() * reducedPoints();
-}
-
 std::string LoopPlan::str() const {
   std::ostringstream s;
   auto size = [](int64_t n) { return dim::isSymbolic(n) ? "(" + dim::spell(n) + ")" : std::to_string(n); };

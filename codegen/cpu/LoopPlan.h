@@ -94,8 +94,6 @@ struct LoopPlan {
   // For costs: at typical sizes, where sizes are symbolic.
   int64_t parallelPoints() const;
   int64_t reducedPoints() const;
-  /// Rough floating-point operations of the whole nest.
-  int64_t flops() const;
   /// Bytes of all buffers, each once.
   int64_t bytes() const;
   /// Canonical text: equal plans give equal code. Also what `--emit` and failing tests show.

@@ -105,7 +105,7 @@ std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const 
     bytes += static_cast<double>(p.packedBytes()) -
              hinted(dim::bytes(root.operands[static_cast<size_t>(product->rightOperand)]));
   // What is packed is read in its order, from a cache half again as fast as what is not.
-  if (packed && bytes <= cpu.cacheBytes)
+  if (packed && bytes <= cpu.cacheBytes())
     bytes -= static_cast<double>(p.packedBytes()) / 3;
   const double predicted = codegen::predictSeconds(cpu, flops, bytes, efficiency(p));
   chooseUnits(p, predicted * cpu.threads, cpu);

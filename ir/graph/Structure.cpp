@@ -2,9 +2,11 @@
 
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
-#include "tressel/runtime/Dim.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
+#include "tressel/runtime/Dim.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 
@@ -143,6 +145,57 @@ std::string describeBody(Region &body, StringRef provider) {
       if (const op::OpInfo *info = infoOf(&op); info && info->family != op::Family::Constant)
         text += (text.empty() ? "" : ", ") + std::string(info->name);
   return text.empty() ? "pack for " + provider.str() : text;
+}
+
+std::string keyOf(KernelOp kernel) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << kernel.getProvider() << '\n' << kernel.getParams() << '\n' << kernel.getFunctionType() << '\n';
+  if (!kernel.isExternal()) {
+    OpPrintingFlags flags;
+    flags.elideLargeElementsAttrs(16).elideLargeResourceString(16);
+    AsmState state(kernel, flags);
+    for (Operation &op : kernel.getBody().front()) {
+      op.print(os, state);
+      os << '\n';
+    }
+  }
+  return llvm::utohexstr(llvm::xxh3_64bits(text), /*LowerCase=*/true, /*Width=*/16);
+}
+
+/// Whether neighbours of the result come from places of an operand that are no neighbours.
+static bool movesElements(Operation *op) {
+  const op::OpInfo *info = infoOf(op);
+  if (!info || !info->loopForm || op->getNumResults() != 1)
+    return false;
+  SmallVector<TensorType> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(fromMlir(operand.getType()));
+  const TensorType result = fromMlir(op->getResult(0).getType());
+  const auto form = info->loopForm(*info, operands, std::span(&result, 1), attrsOf(op, *info));
+  if (!form || form->combine != op::Combine::None)
+    return false;
+  int32_t innermost = -1;
+  for (int32_t d = 0; d < form->numParallel; ++d)
+    if (form->domain[static_cast<size_t>(d)] != 1)
+      innermost = d;
+  for (const op::OperandMap &map : form->operands)
+    for (size_t at = 0; at < map.dims.size(); ++at) {
+      const op::IndexExpr &index = map.dims[at];
+      if (index.indirect >= 0)
+        return true;
+      const bool isLast = at + 1 == map.dims.size();
+      if (llvm::any_of(index.terms, [&](const op::IndexExpr::Term &term) {
+            return term.dim == innermost && (!isLast || (term.coef != 1 && term.coef != 0));
+          }))
+        return true;
+    }
+  return false;
+}
+
+bool movesElements(KernelOp kernel) {
+  return kernel.getProvider() == "generated" && !kernel.isExternal() &&
+         llvm::any_of(kernel.getBody().front(), [](Operation &op) { return movesElements(&op); });
 }
 
 void registerStructureOps(Dialect &dialect) {

@@ -24,4 +24,11 @@ void registerStructureOps(mlir::Dialect &dialect);
 /// "matmul, add, relu": the table's names of the ops in a kernel's or cluster's body; the provider's name without one.
 std::string describeBody(mlir::Region &body, llvm::StringRef provider);
 
+/// What a kernel computes and by whom, in 16 letters: the same for equal kernels of all programs and processes,
+/// whatever they are called and however they are cut into tasks.
+std::string keyOf(KernelOp kernel);
+
+/// Whether generated code reads elements in another order than it writes them: a transpose, a gather.
+bool movesElements(KernelOp kernel);
+
 } // namespace tressel::graph

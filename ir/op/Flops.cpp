@@ -2,13 +2,63 @@
 #include "ir/op/TableSupport.h"
 #include "tressel/runtime/Dim.h"
 
+#include <algorithm>
+
 namespace tressel::op {
+
+/// Measured: generated code on vectors of 4096 f32, AVX-512, one thread, in units of 11.8 ps an element (`tressel
+/// run`).
+int64_t scalarFlops(ScalarOp op) {
+  switch (op) {
+  case ScalarOp::Operand:
+  case ScalarOp::Index:
+  case ScalarOp::Size:
+  case ScalarOp::Const:
+  case ScalarOp::Cast:
+    return 0;
+  case ScalarOp::Exp:
+    return 12;
+  case ScalarOp::Div:
+    return 16;
+  case ScalarOp::Expm1:
+  case ScalarOp::Logistic:
+    return 18;
+  case ScalarOp::Sqrt:
+    return 20;
+  case ScalarOp::Erf:
+  case ScalarOp::Atan:
+    return 22;
+  case ScalarOp::Tanh:
+    return 28;
+  case ScalarOp::Log:
+  case ScalarOp::Cosh:
+    return 30;
+  case ScalarOp::Rsqrt:
+    return 34;
+  case ScalarOp::Sinh:
+  case ScalarOp::Atan2:
+    return 40;
+  case ScalarOp::Log1p:
+    return 45;
+  case ScalarOp::Asin:
+  case ScalarOp::Acos:
+  case ScalarOp::Rem:
+    return 52;
+  case ScalarOp::Sin:
+  case ScalarOp::Cos:
+  case ScalarOp::Tan:
+    return 110;
+  case ScalarOp::Pow:
+    return 240;
+  default:
+    return 1;
+  }
+}
 
 static int64_t scalarFlops(const ScalarProgram &program) {
   int64_t n = 0;
   for (const ScalarNode &node : program.nodes)
-    n += node.op != ScalarOp::Operand && node.op != ScalarOp::Index && node.op != ScalarOp::Size && node.op != ScalarOp::Const &&
-         node.op != ScalarOp::Cast;
+    n += scalarFlops(node.op);
   return n;
 }
 
@@ -26,10 +76,12 @@ int64_t flopsOfLoop(const OpInfo &op, std::span<const TensorType> operands, std:
     int64_t perOutput = operands[1].shape.numElements() / std::max<int64_t>(1, operands[1].shape[0]);
     return 2 * dim::hint(dim::numElements(results.front().shape)) * perOutput;
   }
-  int64_t points = 1;
+  double points = 1; // sizes that no memory holds must not wrap around
   for (int64_t d : loop->domain)
-    points *= d == kDynamic ? 1 : dim::hint(d);
-  return points * (scalarFlops(loop->body) + (loop->combine != Combine::None));
+    points *= d == kDynamic ? 1 : static_cast<double>(dim::hint(d));
+  const int64_t each = scalarFlops(loop->body) + (loop->combine != Combine::None);
+  constexpr auto kMost = static_cast<double>(int64_t(1) << 58); // sums of some fit
+  return static_cast<int64_t>(std::min(points * static_cast<double>(each), kMost));
 }
 
 namespace {

@@ -43,4 +43,7 @@ struct ScalarProgram {
   int32_t result = -1;
 };
 
+/// What an evaluation costs: in additions that take as long, about.
+int64_t scalarFlops(ScalarOp op);
+
 } // namespace tressel::op

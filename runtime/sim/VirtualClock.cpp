@@ -103,13 +103,8 @@ private:
         ++e;
       if (e == engines.size()) {
         Engine engine{.device = device, .kind = stream.kind, .model = machine.devices[device]};
-        if (const int threads = engine.model.threads; stream.kind == StreamKind::Lane && threads > 1) {
-          for (auto &[type, flops] : engine.model.flopsPerSecond)
-            flops /= threads;
-          engine.model.bytesPerSecond /= threads;
-          engine.model.cachedBytesPerSecond /= threads;
-          engine.model.threads = 1;
-        }
+        if (stream.kind == StreamKind::Lane)
+          engine.model = engine.model.lane();
         engines.push_back(std::move(engine));
       }
       engineOf.push_back(static_cast<uint32_t>(e));
@@ -438,9 +433,14 @@ private:
   double kernelWork(const Job &job, double slower) const {
     const LoggedCommand &c = log.commands[job.entry];
     const DeviceModel &model = engines[job.engine].model;
-    const auto bytes = static_cast<double>(c.bytes);
-    return workSeconds(model, c.type, static_cast<double>(c.flops), bytes <= model.cacheBytes ? bytes : slower * bytes,
-                       model.efficiencyOf(c.provider));
+    return workSeconds(model,
+                       {.type = c.type,
+                        .flops = static_cast<double>(c.flops),
+                        .bytes = static_cast<double>(c.bytes),
+                        .provider = c.provider,
+                        .moves = c.moves,
+                        .tasks = c.tasks},
+                       slower);
   }
   double kernelSpeed(const Job &job, const std::vector<double> &flow) const {
     const uint32_t device = engines[job.engine].device;

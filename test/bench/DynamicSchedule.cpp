@@ -131,8 +131,7 @@ private:
   double seconds(const TaskGraph::Task &task, size_t device) const {
     const KernelDesc &k = graph.kernels[task.kernel];
     const DeviceModel &model = *devices[device];
-    return model.commandSeconds + workSeconds(model, graph.data[task.writes].dtype, static_cast<double>(k.flops),
-                                              static_cast<double>(k.bytes), model.efficiencyOf(k.provider));
+    return model.commandSeconds + workSeconds(model, workOf(k, graph.data[task.writes].dtype));
   }
   double seconds(int64_t bytes, size_t from, size_t to) const {
     const RouteModel *route = machine.route(devices[from]->device, devices[to]->device);

@@ -1,4 +1,4 @@
-// RUN: tressel-opt %s --tressel-outline-kernels -mlir-print-debuginfo | FileCheck %s
+// RUN: tressel-opt %s --tressel-outline-kernels -mlir-print-debuginfo -split-input-file | FileCheck %s
 
 // Two equal clusters of different lines become one kernel; one with another attribute its own. Lines stay with launches.
 // CHECK: tressel.kernel @pack_0(tensor<4xf32>) -> tensor<16xui8> attributes {{{.*}}params = "{}", provider = "library"}
@@ -33,4 +33,18 @@ func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tress
     tressel.yield %8 : tensor<4xf32>
   }
   return %6, %p : tensor<4xf32>, tensor<16xui8>
+}
+
+// -----
+
+// Of an operand that is read in packed form the packed bytes count: 64 in, 128 packed, 64 out.
+// CHECK: tressel.kernel @matmul_0({{.*}}bytes = 256 : i64
+func.func @main(%x: tensor<4x4xf32> {tressel.name = "x"}, %w: tensor<4x4xf32> {tressel.state = "w"}) -> (tensor<4x4xf32> {tressel.name = "y"}) {
+  %p = tressel.pack %w provider "library" params "{}" : tensor<4x4xf32> -> tensor<128xui8>
+  %0 = tressel.cluster(%x, %w, %p) {packs = 1 : i64, params = "{}", provider = "library"} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<128xui8>) -> tensor<4x4xf32> {
+  ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<128xui8>):
+    %1 = tressel.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    tressel.yield %1 : tensor<4x4xf32>
+  }
+  return %0 : tensor<4x4xf32>
 }

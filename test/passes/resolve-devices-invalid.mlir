@@ -29,8 +29,28 @@ func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tress
 func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tressel.name = "y"}) {
   %r = tressel.scan 3 carries(%x : tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%i: tensor<i64>, %a: tensor<4xf32>):
-    // expected-error @+1 {{is to be computed on gpu0, but stands in a body of 'scan', which is computed as a whole on cpu; name the device around the whole 'scan'}}
+    // expected-error @+1 {{is to be computed on gpu0, but stands in a body of 'scan' (for_loop), which is computed as a whole on cpu; name the device around the whole 'scan' (for_loop)}}
     %0 = tressel.add %a, %a {tressel.device = "gpu0"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    tressel.yield %0 : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tressel.name = "y"}) {
+  // expected-error @+1 {{moves its operand to "gpu1", but is annotated with "gpu0"; leave the annotation tressel.device out}}
+  %0 = tressel.to %x {device = "gpu1", tressel.device = "gpu0"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tressel.name = "y"}) {
+  %r = tressel.scan 3 carries(%x : tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%i: tensor<i64>, %a: tensor<4xf32>):
+    // expected-error @+1 {{moves its operand to "cpu", but is annotated with "gpu0"}}
+    %0 = tressel.to %a {device = "cpu", tressel.device = "gpu0"} : (tensor<4xf32>) -> tensor<4xf32>
     tressel.yield %0 : tensor<4xf32>
   }
   return %r : tensor<4xf32>

@@ -3,6 +3,7 @@
 #include "tools/tressel/Inputs.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
+#include "tressel/runtime/Simulated.h"
 
 #include <cstdio>
 
@@ -11,6 +12,11 @@ namespace tressel::tool {
 int bisectCommand(const BisectArgs &args) {
   if (args.model.ends_with(".tsl"))
     throw InputError(args.model + ": is a package, which holds no ops any more; give the model that it was made of");
+  BisectRequest request;
+  if (args.device.starts_with("sim:"))
+    request.machine = runtime::SimulatedMachine::create(runtime::machineNamed(args.device));
+  else
+    checkDevice(args.device);
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   std::vector<Given> given;
@@ -21,7 +27,6 @@ int bisectCommand(const BisectArgs &args) {
   std::vector<Port> ports = info.inputs;
   ports.insert(ports.end(), info.states.begin(), info.states.end());
   const Named named = assign(std::move(given), ports, "input");
-  BisectRequest request;
   request.model.path = args.model;
   std::map<std::string, int64_t> sizes = parseSizes(args.dims);
   inferDims(info, named, sizes);

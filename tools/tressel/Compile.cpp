@@ -1,5 +1,6 @@
 // tressel compile: a package, or the text of a stage.
 #include "tools/tressel/Compiler.h"
+#include "tools/tressel/History.h"
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
@@ -77,6 +78,9 @@ int compileCommand(const CompileArgs &args) {
     throw InputError(args.model + ": is a package already; `tressel run` runs it");
   CompileRequest request;
   request.path = args.model;
+  if (!args.useHistory.empty() && args.deterministic)
+    note("--deterministic: plans do not depend on what was measured, so --use-history changes nothing");
+  request.history = historyFrom(args.useHistory, machine.name);
   for (const auto &[name, range] : parseDims(args.dims))
     request.dims[name] = {range.lo, range.hi};
   request.keepDynamic = true;
@@ -94,7 +98,10 @@ int compileCommand(const CompileArgs &args) {
   if (isSimulated)
     request.machine = &machine;
   if (isSimulated && package)
-    throw UsageError("--device " + args.device + ": packages are for cpu; --emit placed or schedule shows the program for other machines");
+    throw UsageError("--device " + args.device +
+                     ": packages for other machines than the CPU cannot be written yet; --emit placed or schedule "
+                     "shows the program for "
+                     "them, and without --device and annotations it becomes a package for the CPU");
   if (args.format != "package" && (!package || args.output == "-"))
     throw UsageError("--format " + args.format + " makes two files, so it goes neither with --emit nor to standard output");
   const std::string suffix = std::filesystem::path(args.output).extension().string();

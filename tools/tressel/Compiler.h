@@ -5,8 +5,10 @@
 #include "ir/op/OpInfo.h"
 #include "tressel/runtime/Blob.h"
 #include "tressel/runtime/Decision.h"
+#include "tressel/runtime/KernelHistory.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
+#include "tressel/runtime/Simulated.h"
 
 #include <functional>
 #include <map>
@@ -53,6 +55,8 @@ struct CompileRequest {
   bool measure = false, winograd = false; ///< as in CompileOptions
   bool explain = false; ///< the schedule alone, without code, and what the passes chose
   const runtime::MachineModel *machine = nullptr; ///< as CompileOptions::machine
+  std::shared_ptr<const runtime::KernelHistory> history; ///< as CompileOptions::history
+  bool kernelKeys = false;                               ///< as CompileOptions::kernelKeys
   std::vector<std::string> disabledPasses;
   std::string emit;                      ///< as CompileOptions::emit
   std::function<void(std::string)> sink; ///< receives the text of `emit`
@@ -78,6 +82,7 @@ struct Program {
 
 struct BisectRequest {
   CompileRequest model; ///< path, dims, cpu, allowLibrary
+  std::shared_ptr<runtime::SimulatedMachine> machine; ///< what the program runs on; null: the processor
   /// The value of an input or state of @main.
   std::function<op::HostTensor(const std::string &name, const TensorType &type)> value;
   double rtol = 0, atol = 0; ///< both 0: by type

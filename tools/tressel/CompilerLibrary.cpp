@@ -272,6 +272,8 @@ public:
     codegen::CompileOptions options;
     options.cpu = request.cpu;
     options.machine = request.machine;
+    options.history = request.history;
+    options.kernelKeys = request.kernelKeys;
     options.allowLibrary = request.allowLibrary;
     options.deterministic = request.deterministic;
     options.measure = request.measure;
@@ -333,6 +335,7 @@ public:
     auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
     codegen::BisectOptions options;
     options.cpu = request.model.cpu;
+    options.machine = request.machine;
     options.allowLibrary = request.model.allowLibrary;
     options.rtol = request.rtol;
     options.atol = request.atol;

@@ -1,5 +1,6 @@
 // tressel explain: what a step will take on a machine, by the model of that machine.
 #include "tressel/runtime/Explain.h"
+#include "tools/tressel/History.h"
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Timelines.h"
 #include "tools/tressel/Tool.h"
@@ -24,10 +25,14 @@ int explainCommand(const ExplainArgs &args) {
   if (args.json && args.timeline == "-")
     throw UsageError("--timeline - and --json would both write to standard output; give the timeline a file");
   const std::map<std::string, int64_t> sizes = parseSizes(args.dims);
-  const runtime::MachineModel machine = machineOf(args.device);
+  runtime::MachineModel machine = machineOf(args.device);
+  machine.history = historyFrom(args.useHistory, machine.name);
   runtime::Schedule schedule;
   runtime::Decisions decisions;
   if (args.model.ends_with(".tsl")) {
+    if (!args.useHistory.empty())
+      throw UsageError(
+          "--use-history: packages do not say what their kernels compute; give the model that it was made of");
     schedule = describePackage(args.model).schedule;
   } else {
     CompileRequest request{

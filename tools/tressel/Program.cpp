@@ -140,9 +140,27 @@ void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims) {
   for (const auto &c : schedule.constants)
     need += static_cast<double>(c.bytes);
   const int64_t have = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  if (need > static_cast<double>(have))
-    throw InputError("the program needs " + humanBytes(static_cast<int64_t>(need)) + ", more than this machine's " +
-                     humanBytes(have) + " of memory");
+  if (need <= static_cast<double>(have))
+    return;
+  // The op that touches the most is where to look.
+  double most = 0;
+  const runtime::Location *where = nullptr;
+  for (const runtime::Command &c : schedule.step.commands) {
+    double bytes = 0;
+    for (uint32_t i = 0; i < c.numOperands; ++i)
+      bytes += least(schedule.buffers[schedule.step.operands[c.firstOperand + i].buffer].bytes);
+    if (c.kind == runtime::CommandKind::Launch && c.loc && bytes > most) {
+      most = bytes;
+      where = &schedule.locations[c.loc];
+    }
+  }
+  std::string text = "the program needs " + humanBytes(static_cast<int64_t>(need)) + ", more than this machine's " +
+                     humanBytes(have) + " of memory";
+  if (where)
+    text += "; " + where->op +
+            (where->file.empty() ? "" : " (" + where->file + ":" + std::to_string(where->line) + ")") +
+            " alone reads and writes " + humanBytes(static_cast<int64_t>(most));
+  throw InputError(text);
 }
 
 } // namespace tressel::tool

@@ -1,4 +1,5 @@
 // tressel run: inputs from files or random numbers, outputs shown, written or compared, times measured.
+#include "tools/tressel/History.h"
 #include "tools/tressel/Inputs.h"
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Timelines.h"
@@ -52,8 +53,9 @@ class Runner {
 public:
   /// `machine`: what simulates the run; null where it is real.
   Runner(const RunArgs &args, ReadyProgram program, std::map<std::string, int64_t> sizes,
-         std::shared_ptr<runtime::SimulatedMachine> machine)
-      : args_(args), program_(std::move(program)), sizes_(std::move(sizes)), machine_(std::move(machine)) {
+         std::shared_ptr<runtime::SimulatedMachine> machine, std::shared_ptr<const runtime::KernelHistory> history)
+      : args_(args), program_(std::move(program)), sizes_(std::move(sizes)), machine_(std::move(machine)),
+        history_(std::move(history)) {
     makeContext();
   }
 
@@ -107,11 +109,40 @@ public:
     context_->setProfile(nullptr);
     return runtime::measured(numbers(), profile, processorName());
   }
+  /// As many calls more as --repeat says, whose kernels are timed for the history.
+  void record(const std::string &file, const std::string &machineName) {
+    std::vector<HostTensor> outputs;
+    for (const HostTensor &t : outputs_)
+      outputs.push_back(HostTensor::allocate(t.type));
+    const std::vector<void *> in = pointers(inputs_), out = pointers(outputs);
+    const runtime::Schedule schedule = numbers();
+    runtime::KernelHistory measured(machineName);
+    runtime::Profile profile;
+    call(in, out); // touches the memory
+    if (context_)
+      context_->setProfile(&profile);
+    int64_t launches = 0;
+    for (int i = 0; i < args_.repeat; ++i) {
+      call(in, out);
+      launches = measured.add(schedule, executor_ ? simulated() : runtime::measured(schedule, profile));
+    }
+    if (context_)
+      context_->setProfile(nullptr);
+    addToHistory(file, measured);
+    note(file + ": " + std::to_string(launches) + " launches of " + std::to_string(measured.size()) + " kernels, " +
+         std::to_string(args_.repeat) + " times" +
+         (args_.repeat < runtime::KernelHistory::kEnough
+              ? "; a kernel counts once it is there " + std::to_string(runtime::KernelHistory::kEnough) +
+                    " times (--repeat)"
+              : ""));
+  }
   const runtime::SimulatedMachine *machine() const { return machine_.get(); }
   /// Of the latest call, on a simulated machine: from its log, and as the schedule says.
   runtime::Timeline simulated() const { return runtime::timelineOf(*executor_, *machine_); }
   runtime::Timeline planned() const {
-    runtime::Timeline t = runtime::simulate(numbers(), machine_->model());
+    runtime::MachineModel model = machine_->model();
+    model.history = history_;
+    runtime::Timeline t = runtime::simulate(numbers(), model);
     t.kind = runtime::TimelineKind::Planned;
     return t;
   }
@@ -224,6 +255,7 @@ private:
   dim::Values dims_;
   bool bound_ = false; ///< the states are
   std::shared_ptr<runtime::SimulatedMachine> machine_;
+  std::shared_ptr<const runtime::KernelHistory> history_; ///< what plans go by
   std::optional<runtime::Context> context_;   ///< without it
   std::optional<runtime::Executor> executor_; ///< on it
   std::vector<HostTensor> inputs_, outputs_, states_;
@@ -366,6 +398,13 @@ int runCommand(const RunArgs &args) {
   checkTolerances(args.rtol, args.atol);
   if (!args.timeline.empty())
     checkTimelineFile(args.timeline);
+  if (args.model.ends_with(".tsl") && !(args.history + args.useHistory).empty())
+    throw UsageError("--history and --use-history: packages do not say what their kernels compute; give the model that "
+                     "it was made of");
+  const std::string machineName = machine ? machine->model().name : runtime::hostMachine().name;
+  const auto history = historyFrom(args.useHistory, machineName);
+  if (!args.history.empty())
+    checkHistory(args.history, machineName);
   if (args.timeline == "-" && args.json)
     throw UsageError("--timeline - and --json would both write to standard output; give the timeline a file");
   std::map<std::string, int64_t> dims = parseSizes(args.dims);
@@ -403,6 +442,8 @@ int runCommand(const RunArgs &args) {
     request.measure = args.measure;
     request.winograd = args.winograd;
     request.machine = machine ? &machine->model() : nullptr;
+    request.history = history;
+    request.kernelKeys = !args.history.empty();
     program = compileModel(request);
     for (const AssumedDim &d : program.assumed)
       note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));
@@ -411,7 +452,7 @@ int runCommand(const RunArgs &args) {
 
   if (program.schedule().dims.empty())
     dims.clear(); // they are in the program
-  Runner runner(args, std::move(program), std::move(dims), machine);
+  Runner runner(args, std::move(program), std::move(dims), machine, history);
   const runtime::Schedule &schedule = runner.program().schedule();
   std::vector<runtime::ValueDesc> ports = inputsAndStates(schedule, package);
   bool agrees = true;
@@ -446,6 +487,8 @@ int runCommand(const RunArgs &args) {
     }
   }
 
+  if (!args.history.empty())
+    runner.record(args.history, machineName);
   if (!args.outputDir.empty())
     writeOutputs(args, runner);
   if (args.json)

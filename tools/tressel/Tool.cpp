@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
@@ -83,6 +84,25 @@ void writeFile(const std::string &path, std::span<const std::span<const std::byt
   } catch (const RuntimeError &e) {
     throw EnvironmentError(e.what());
   }
+}
+
+void checkWritable(const std::string &path) {
+  if (path == "-")
+    return;
+  if (fs::is_directory(path))
+    throw EnvironmentError(path + ": is a folder");
+  if (fs::exists(path) && !fs::is_regular_file(path)) { // a device or a pipe is written in its place
+    if (access(path.c_str(), W_OK) != 0)
+      throw EnvironmentError(path + ": cannot be written: " + std::strerror(errno));
+    return;
+  }
+  const fs::path folder = fs::path(path).parent_path();
+  std::string probe = (folder / ".tressel-XXXXXX").string();
+  const int file = mkstemp(probe.data());
+  if (file < 0)
+    throw EnvironmentError(path + ": cannot be written: " + std::strerror(errno));
+  close(file);
+  unlink(probe.c_str());
 }
 
 void makeFolder(const std::string &path) {

@@ -59,6 +59,8 @@ private:
 /// Throws EnvironmentError.
 void writeFile(const std::string &path, std::string_view bytes);
 void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces);
+/// Throws EnvironmentError, as writeFile would: for commands that work long before they write. Nothing is left there.
+void checkWritable(const std::string &path);
 /// The folder and those above it. Throws EnvironmentError.
 void makeFolder(const std::string &path);
 
@@ -84,13 +86,14 @@ std::string humanSeconds(double seconds);
 // The commands. Each returns an exit code or throws.
 struct CompileArgs {
   std::string model, output, device = "cpu", emit = "package", format = "package";
+  std::string useHistory;
   std::vector<std::string> cpus = {"native"};
   std::vector<std::string> dims, disabledPasses, libraries;
   bool allowLibrary = false, stripLocations = false, deterministic = false, timings = false, noCache = false,
        measure = false, winograd = false, verifyEach = false;
 };
 struct RunArgs {
-  std::string model, device = "cpu", testData, outputDir, timeline;
+  std::string model, device = "cpu", testData, outputDir, timeline, history, useHistory;
   std::vector<std::string> inputs, dims, expect, libraries;
   std::optional<uint64_t> randomSeed;
   double rtol = 1e-4, atol = 1e-5;
@@ -98,7 +101,7 @@ struct RunArgs {
   bool json = false, noLibrary = false, noCache = false, measure = false, winograd = false;
 };
 struct BisectArgs {
-  std::string model, output = "bisect.mlir";
+  std::string model, output = "bisect.mlir", device = "cpu";
   std::vector<std::string> inputs, dims, libraries;
   uint64_t seed = 1;
   double rtol = 0, atol = 0;
@@ -119,7 +122,7 @@ struct CacheArgs {
 };
 int cacheCommand(const CacheArgs &args);
 struct ExplainArgs {
-  std::string model, device = "cpu", timeline;
+  std::string model, device = "cpu", timeline, useHistory;
   std::vector<std::string> dims, libraries;
   bool json = false, allowLibrary = false, winograd = false;
 };

@@ -135,6 +135,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_flag("--deterministic", a.deterministic, "the same bits for any number of threads");
   c->add_option("--device", a.device, "the machine: cpu, or with --emit sim:NAME (2gpu-pcie3, ...) or sim:FILE.json")
       ->capture_default_str();
+  c->add_option("--use-history", a.useHistory,
+                "FILE.json of measured times (tressel run --history), which the plan goes by");
   c->add_flag("--timings", a.timings, "print on standard error where the time went");
   c->add_flag("--no-cache", a.noCache, "compile everything anew, and keep nothing for the next time");
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");
@@ -168,6 +170,9 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_option("--device", a.device,
                 "the machine: cpu, or sim:NAME (2gpu-pcie3, ...) or sim:FILE.json, which is simulated: true numbers, virtual time")
       ->capture_default_str();
+  c->add_option("--history", a.history,
+                "FILE.json: time the kernels of as many calls more as --repeat says, and add the times to the file");
+  c->add_option("--use-history", a.useHistory, "FILE.json of measured times, which the plan goes by");
   c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
   c->add_flag("--no-cache", a.noCache, "compile everything anew, and keep nothing for the next time");
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");
@@ -192,6 +197,9 @@ void addBisect(CLI::App &app, BisectArgs &a) {
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable)");
   c->add_option("--rtol", a.rtol, "relative tolerance; by element type if not given");
   c->add_option("--atol", a.atol, "absolute tolerance; by element type if not given");
+  c->add_option("--device", a.device,
+                "the machine that the model is compiled for and run on: cpu, sim:NAME or sim:FILE.json")
+      ->capture_default_str();
   c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
   c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");
   c->add_option("-o,--output", a.output, "where to write the smallest program that shows the difference")
@@ -206,6 +214,8 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
                 "the machine: cpu (this one), sim:NAME (2gpu-pcie3, 4gpu-pcie3, dgx-h100, cluster-10gbe) or sim:FILE.json")
       ->capture_default_str();
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); else 1");
+  c->add_option("--use-history", a.useHistory,
+                "FILE.json of measured times (tressel run --history), which count instead of the machine's figures");
   c->add_option("--timeline", a.timeline, "draw the predicted step into a file: .json (for Perfetto), .html, .svg or .dot");
   c->add_flag("--json", a.json, "print one JSON object");
   c->add_flag("--allow-library", a.allowLibrary, "may use oneDNN's kernels");

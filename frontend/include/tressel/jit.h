@@ -30,7 +30,9 @@ namespace tressel {
 
 struct JitOptions {
   std::string name = "jit";         ///< in errors and timelines
-  std::vector<Device> devices = {}; ///< those of the machine that the program may use, the host among them; empty: all
+  /// Those of the machine that compute, and no other: {gpu(0)} leaves the host nothing but what only a host does
+  /// (printing, checking). Inputs, results and parameters live on the host all the same. Empty: all.
+  std::vector<Device> devices = {};
   bool deterministic = false;       ///< results do not depend on the number of threads
   bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)
   bool measure = false;             ///< kernels of products and convolutions are chosen by timing them on this machine

@@ -3,6 +3,7 @@
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Interpreter.h"
+#include "ir/op/ScalarProgram.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
 
@@ -288,6 +289,43 @@ TEST_F(Compile, ReportsPassesAndKernels) {
   codegen::compile(*module, options);
   EXPECT_GE(report.timings.size(), 9u);
   EXPECT_GE(report.numKernels + report.numLibraryKernels, 2);
+}
+
+/// The one kernel of an op from one tensor to another.
+TEST_F(Compile, KernelsSayWhatTheyCost) {
+  auto kernelOf = [&](const std::string &op, const std::string &from, const std::string &to,
+                      codegen::CompileOptions options = {}) {
+    const std::string text = "func.func @main(%x: tensor<" + from + "> {tressel.name = \"x\"}) -> (tensor<" + to +
+                             "> {tressel.name = \"y\"}) {\n  %y = tressel." + op + " : (tensor<" + from +
+                             ">) -> tensor<" + to + ">\n  return %y : tensor<" + to + ">\n}\n";
+    auto module = parse(text.c_str());
+    options.scheduleOnly = true;
+    const codegen::CompiledProgram program = codegen::compile(*module, options);
+    EXPECT_EQ(program.schedule.kernels.size(), 1u);
+    return program.schedule.kernels.at(0);
+  };
+  const auto exp = kernelOf("exp %x", "64x64xf32", "64x64xf32"), tanh = kernelOf("tanh %x", "64x64xf32", "64x64xf32"),
+             negative = kernelOf("negative %x", "64x64xf32", "64x64xf32");
+  EXPECT_EQ(exp.flops, 64 * 64 * op::scalarFlops(op::ScalarOp::Exp));
+  EXPECT_EQ(tanh.flops, 64 * 64 * op::scalarFlops(op::ScalarOp::Tanh));
+  EXPECT_EQ(negative.flops, 64 * 64);
+  EXPECT_EQ(exp.bytes, 2 * 64 * 64 * 4);
+  EXPECT_FALSE(exp.moves);
+  // Transposes do no arithmetic; what it takes to gather grows where lines of the cache are gone before they are read
+  // again.
+  const std::string swap = "transpose %x {permutation = array<i64: 1, 0>}";
+  const auto near = kernelOf(swap, "64x64xf32", "64x64xf32"), far = kernelOf(swap, "1024x64xf32", "64x1024xf32");
+  EXPECT_TRUE(near.moves && far.moves);
+  EXPECT_GT(near.flops, 64 * 64);
+  EXPECT_GT(far.flops, 4 * 16 * near.flops);
+  // Keys cost something, so they are there where somebody asks.
+  EXPECT_EQ(exp.key, "");
+  const codegen::CompileOptions keys{.kernelKeys = true};
+  const std::string key = kernelOf("exp %x", "64x64xf32", "64x64xf32", keys).key;
+  EXPECT_EQ(key.size(), 16u);
+  EXPECT_EQ(kernelOf("exp %x", "64x64xf32", "64x64xf32", keys).key, key);
+  EXPECT_NE(kernelOf("tanh %x", "64x64xf32", "64x64xf32", keys).key, key);
+  EXPECT_NE(kernelOf("exp %x", "64x32xf32", "64x32xf32", keys).key, key);
 }
 
 TEST_F(Compile, NamesWhatItDoesNotKnow) {

@@ -1,8 +1,11 @@
 // Programs on machines that are simulated: the numbers of the processor, wherever their ops are placed.
+#include "frontend/Machine.h"
+
 #include <tressel/tressel.h>
 
 #include <fstream>
 #include <gtest/gtest.h>
+#include <sstream>
 
 using namespace tressel;
 
@@ -146,6 +149,121 @@ TEST_F(Devices, WhatTheMachineLacksIsTold) {
   EXPECT_NE(messageOf<Error>([&] { g(x); }).find("gpu2"), std::string::npos);
   auto h = jit([](Tensor x) { return x * 2.0; }, {.devices = {cpu(), gpu(1)}});
   EXPECT_EQ(h(x).to_vector<float>()[0], 2);
+}
+
+/// The devices that compute something, by the plan's drawing: a line each, with the share of the time.
+std::string placesOf(const Prediction &plan) {
+  std::string found;
+  std::istringstream lines(plan.drawing);
+  for (std::string line; std::getline(lines, line);)
+    for (const char *device : {"cpu", "gpu0", "gpu1"})
+      if (line.rfind(std::string(device) + " ", 0) == 0 && line.find(" 0.0%") == std::string::npos)
+        found += std::string(found.empty() ? "" : " ") + device;
+  return found;
+}
+
+TEST_F(Devices, TheDevicesOfAFunctionAreThoseThatCompute) {
+  use_machine("sim:2gpu-pcie3");
+  auto body = [](Tensor x) {
+    Tensor y = for_loop(
+        3, [](Tensor, Tensor y) { return y * 0.5; }, x);
+    return relu(y) + 1.0; // too little for an accelerator to be worth the way
+  };
+  const Tensor x = ramp(8, 8);
+  auto free = jit(body), away = jit(body, {.devices = {gpu(1)}}), home = jit(body, {.devices = {cpu()}});
+  const auto expected = free(x).to_vector<float>();
+  EXPECT_EQ(away(x).to_vector<float>(), expected);
+  EXPECT_EQ(home(x).to_vector<float>(), expected);
+  EXPECT_EQ(placesOf(free.explain()), "cpu") << free.explain().drawing;
+  EXPECT_EQ(placesOf(away.explain()), "gpu1") << away.explain().drawing;
+  EXPECT_EQ(placesOf(home.explain()), "cpu") << home.explain().drawing;
+  auto both =
+      jit([](Tensor x) { return with_device(cpu(), [&] { return exp(x); }) * 2.0; }, {.devices = {gpu(0), gpu(1)}});
+  const std::string message = messageOf<Error>([&] { both(x); });
+  EXPECT_NE(message.find("is to be computed on cpu, but the program may only use gpu0, gpu1"), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("DevicesTest.cpp"), std::string::npos) << message;
+}
+
+TEST_F(Devices, WhatIsNoDeviceIsRefusedAtTheCall) {
+  use_machine("sim:2gpu-pcie3");
+  const Tensor x = full({4}, 1.0);
+  const Device none{-7};
+  for (const std::string &message :
+       {messageOf<Error>([&] { with_device(none, [&] { return x; }); }), messageOf<Error>([&] { x.to(none); }),
+        messageOf<Error>([&] { nn::Dense(3).on(none); }),
+        messageOf<Error>([&] { jit([](Tensor x) { return x * 2.0; }, {.devices = {none}})(x); })})
+    EXPECT_NE(message.find("there is no device with the index -7"), std::string::npos) << message;
+  auto f = jit([](Tensor x) { return x * 2.0; }); // the scope that failed left nothing behind
+  f(x);
+  EXPECT_EQ(f.stats().traces, 1u);
+}
+
+TEST_F(Devices, AForLoopIsCalledByItsName) {
+  use_machine("sim:2gpu-pcie3");
+  auto f = jit([](Tensor x) {
+    return for_loop(
+        3, [](Tensor, Tensor y) { return with_device(gpu(1), [&] { return y * 0.5; }); }, x);
+  });
+  const std::string message = messageOf<Error>([&] { f(full({4}, 1.0)); });
+  EXPECT_NE(message.find("(for_loop)"), std::string::npos) << message;
+}
+
+TEST_F(Devices, WhatAFailedStepLeftWithoutAValueCanBeSetAgain) {
+  use_machine("sim:2gpu-pcie3");
+  Variable count(full({4}, 1.0), "count");
+  auto step = jit(
+      [&](Tensor x) {
+        DeviceScope scope(gpu(0));
+        count.assign(count.value() * 2.0);
+        return count.value() + x;
+      },
+      {.name = "step"});
+  auto reader = jit([&](Tensor x) { return count.value() + x; }, {.name = "reader"});
+  const Tensor x = full({4}, 10.0);
+  EXPECT_EQ(step(x).to_vector<float>()[0], 12);
+  EXPECT_EQ(reader(x).to_vector<float>()[0], 12);
+  detail::currentMachine()->inject(
+      {.kind = runtime::Fault::Kind::LaunchFails, .device = {runtime::DeviceKind::Gpu, 0}});
+  EXPECT_NE(messageOf<RuntimeError>([&] { step(x).wait(); }), "nothing thrown");
+  // The fault is gone, but nobody knows how far the step had come.
+  for (const std::string &message :
+       {messageOf<RuntimeError>([&] { step(x).wait(); }), messageOf<RuntimeError>([&] { reader(x).wait(); })}) {
+    EXPECT_NE(message.find("the Variable 'count', which has no value since the call that was to write it failed"),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("Variable::assign"), std::string::npos) << message;
+    EXPECT_NE(message.find("DevicesTest.cpp"), std::string::npos) << message;
+  }
+  count.assign(full({4}, 5.0));
+  EXPECT_EQ(step(x).to_vector<float>()[0], 20);
+  EXPECT_EQ(reader(x).to_vector<float>()[0], 20);
+  EXPECT_EQ(step.stats().traces, 1u);
+}
+
+TEST_F(Devices, PackagesAreForTheCpuSoFar) {
+  use_machine("sim:2gpu-pcie3");
+  const std::string file = testing::TempDir() + "placed.tsl";
+  auto f = jit([](Tensor x) { return with_device(gpu(0), [&] { return x * 2.0; }); });
+  auto g = jit([](Tensor x) { return x.to(gpu(1)) * 2.0; });
+  for (const std::string &message : {messageOf<Error>([&] {
+                                       f.export_package(file, {.inputs = {{f32, {4}}}});
+                                     }),
+                                     messageOf<Error>([&] {
+                                       g.export_package(file, {.inputs = {{f32, {4}}}});
+                                     })}) {
+    EXPECT_NE(message.find("packages for other machines than the CPU cannot be written yet"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find("DevicesTest.cpp"), std::string::npos) << message;
+    EXPECT_NE(message.find("export the function without"), std::string::npos) << message;
+  }
+  auto h = jit([](Tensor x) { return x * 2.0; }, {.devices = {gpu(0)}});
+  EXPECT_NE(messageOf<Error>([&] {
+              h.export_package(file, {.inputs = {{f32, {4}}}});
+            }).find("is to run on gpu0, but packages"),
+            std::string::npos);
+  auto plain = jit([](Tensor x) { return x * 2.0; });
+  plain.export_package(file, {.inputs = {{f32, {4}}}});
 }
 
 TEST_F(Devices, AFailureNamesTheLine) {

@@ -1,7 +1,9 @@
 // Between MLIR and the op table.
 #include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
 #include "ir/op/Table.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 #include "test/support/RandomOps.h"
 
 #include <gtest/gtest.h>
@@ -161,6 +163,30 @@ TEST_F(GraphTest, FindsTheUsersLine) {
   EXPECT_EQ(graph::fileLineOf(NameLoc::get(builder.getStringAttr("x"), inner)).file, "nn.cpp");
   EXPECT_EQ(graph::fileLineOf(CallSiteLoc::get(inner, builder.getUnknownLoc())).line, 9u);
   EXPECT_EQ(graph::fileLineOf(builder.getUnknownLoc()).file, "");
+}
+
+TEST_F(GraphTest, KernelsHaveKeysByWhatTheyCompute) {
+  auto kernel = [](const std::string &name, const std::string &type, const std::string &op,
+                   const std::string &more = "") {
+    return "tressel.kernel @" + name + "(%a: " + type + ") -> " + type + " attributes {provider = \"generated\"" +
+           more + "} {\n  %0 = " + op + " : (" + type + ") -> " + type + "\n  tressel.yield %0 : " + type + "\n}\n";
+  };
+  const std::string flat = "tensor<4x4xf32>";
+  OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(
+      kernel("a", flat, "tressel.exp %a") + kernel("b", flat, "tressel.exp %a", ", grain = 7 : i64, flops = 9 : i64") +
+          kernel("c", flat, "tressel.tanh %a") + kernel("d", "tensor<4x4xf64>", "tressel.exp %a") +
+          kernel("e", flat, "tressel.transpose %a {permutation = array<i64: 1, 0>}"),
+      &context);
+  ASSERT_TRUE(parsed);
+  auto find = [&](StringRef name) { return parsed->lookupSymbol<graph::KernelOp>(name); };
+  const std::string key = graph::keyOf(find("a"));
+  EXPECT_EQ(key.size(), 16u);
+  EXPECT_EQ(graph::keyOf(find("b")), key); // other names, another grain
+  for (StringRef other : {"c", "d", "e"})
+    EXPECT_NE(graph::keyOf(find(other)), key) << other.str();
+  EXPECT_TRUE(graph::movesElements(find("e")));
+  for (StringRef other : {"a", "c", "d"})
+    EXPECT_FALSE(graph::movesElements(find(other))) << other.str();
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Error.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 namespace tressel::runtime {
@@ -29,22 +30,53 @@ const std::string kSmall = R"({"schema": 1, "name": "small",
   "links": [{"name": "bus", "bytes_per_second": 8e9, "latency_seconds": 1e-6}],
   "routes": [{"from": "cpu", "to": "gpu0", "links": ["bus"]}]})";
 
-TEST(MachineModel, TimeGrowsWithTheWork) {
+DeviceModel eightThreads() {
   DeviceModel d{.name = "cpu", .threads = 8};
   d.flopsPerSecond[f32] = 1e12;
   d.bytesPerSecond = 1e11;
-  for (double split : {0.0, 5e-6, 100e-6}) {
-    d.splitSeconds = split;
-    double last = workSeconds(d, f32, 1e5, 0, 1);
-    for (double flops = 1e5; flops < 1e10; flops *= 1.01) {
-      const double now = workSeconds(d, f32, flops, 0, 1);
-      EXPECT_GE(now, last);
-      EXPECT_LE(now, last * 1.02) << flops;
-      last = now;
-    }
-    EXPECT_DOUBLE_EQ(workSeconds(d, f32, 1e6, 0, 1), 8e-6);           // one thread
-    EXPECT_DOUBLE_EQ(workSeconds(d, f32, 1e10, 0, 1), 10e-3 + split); // all of them
+  d.splitSeconds = 2e-6;
+  return d;
+}
+
+TEST(MachineModel, AKernelTakesAsManyThreadsAsItHasTasksFor) {
+  const DeviceModel d = eightThreads();
+  auto seconds = [&](int64_t tasks) { return workSeconds(d, {.flops = 1e9, .tasks = tasks}); };
+  EXPECT_DOUBLE_EQ(seconds(1), 8e-3); // nobody is woken
+  EXPECT_DOUBLE_EQ(seconds(0), 8e-3); // nothing said
+  EXPECT_DOUBLE_EQ(seconds(2), 4e-3 + 2e-6);
+  EXPECT_DOUBLE_EQ(seconds(8), 1e-3 + 2e-6);
+  EXPECT_DOUBLE_EQ(seconds(9), 2 * 8e-3 / 9 + 2e-6); // one thread has two
+  EXPECT_DOUBLE_EQ(seconds(32), 1e-3 + 2e-6);
+  EXPECT_DOUBLE_EQ(seconds(1000), 1e-3 + 2e-6); // the pool makes no more than 32 parts
+  const DeviceModel lane = d.lane();
+  EXPECT_DOUBLE_EQ(workSeconds(lane, {.flops = 1e9, .tasks = 8}), 8e-3);
+  EXPECT_EQ(lane.bytesPerSecond, d.bytesPerSecond / 8);
+}
+
+TEST(MachineModel, BytesComeFromTheCacheThatTheyFitInto) {
+  DeviceModel d = eightThreads();
+  d.caches = {{1e6, 1.6e12}, {1e7, 4e11}};
+  EXPECT_EQ(d.cacheBytes(), 1e7);
+  EXPECT_EQ(d.bandwidth(0), 1.6e12);
+  EXPECT_EQ(d.bandwidth(1e6), 1.6e12);
+  EXPECT_EQ(d.bandwidth(2e6), 4e11);
+  EXPECT_EQ(d.bandwidth(1e7), 4e11);
+  EXPECT_EQ(d.bandwidth(2e7), 1e11);
+  EXPECT_NEAR(d.bandwidth(1e6 * std::sqrt(2)), 8e11, 1e3); // half way, by factors
+  double last = 0;
+  for (double bytes = 1e4; bytes < 1e9; bytes *= 1.01) { // more bytes never take less time
+    const double now = bytes / d.bandwidth(bytes);
+    EXPECT_GE(now, last) << bytes;
+    last = now;
   }
+  // One thread has an eighth of the caches and of the rates.
+  EXPECT_DOUBLE_EQ(workSeconds(d, {.bytes = 1e6, .tasks = 1}), 1e6 / (4e11 / 8));
+  EXPECT_DOUBLE_EQ(workSeconds(d, {.bytes = 1e6, .tasks = 8}), 1e6 / 1.6e12 + 2e-6);
+  // Whoever changes the order is slower; whoever copies slows what comes from memory, and nothing else.
+  d.movementEfficiency = 0.25;
+  EXPECT_DOUBLE_EQ(workSeconds(d, {.bytes = 1e6, .moves = true, .tasks = 8}), 4e6 / 1.6e12 + 2e-6);
+  EXPECT_DOUBLE_EQ(workSeconds(d, {.bytes = 1e9, .tasks = 8}, 1.5), 1.5e9 / 1e11 + 2e-6);
+  EXPECT_DOUBLE_EQ(workSeconds(d, {.bytes = 1e6, .tasks = 8}, 1.5), 1e6 / 1.6e12 + 2e-6);
 }
 
 TEST(MachineModel, ReadsAndWritesItself) {
@@ -58,6 +90,13 @@ TEST(MachineModel, ReadsAndWritesItself) {
   EXPECT_NE(m.route({DeviceKind::Cpu, 0}, {DeviceKind::Gpu, 0}), nullptr);
   EXPECT_EQ(m.route({DeviceKind::Gpu, 0}, {DeviceKind::Cpu, 0}), nullptr);
   EXPECT_EQ(toJson(parseMachine(toJson(m))), toJson(m));
+  // One cache may be given without a list.
+  const MachineModel cached =
+      parseMachine(replaced(kSmall, "\"command_seconds\": 1e-7",
+                            "\"command_seconds\": 1e-7, \"cache_bytes\": 1e6, \"cached_bytes_per_second\": 4e10"));
+  ASSERT_EQ(cached.devices[0].caches.size(), 1u);
+  EXPECT_EQ(cached.devices[0].bandwidth(1e6), 4e10);
+  EXPECT_EQ(toJson(parseMachine(toJson(cached))), toJson(cached));
 }
 
 TEST(MachineModel, PresetsAreSoundAndEachFigureHasASource) {
@@ -83,34 +122,49 @@ TEST(MachineModel, PresetsAreSoundAndEachFigureHasASource) {
 }
 
 TEST(MachineModel, FaultsNameTheirPlace) {
-  EXPECT_EQ(refusal("{"), "machine: is no JSON");
-  EXPECT_EQ(refusal("[]"), "machine: must be an object");
-  EXPECT_EQ(refusal("{}"), "machine: schema: is missing");
+  EXPECT_EQ(refusal("{\n  \"schema\": 1,\n  }").rfind("machine:3:3: is no JSON: ", 0), 0u)
+      << refusal("{\n  \"schema\": 1,\n  }");
+  EXPECT_EQ(refusal("[]"), "machine:1: must be an object");
+  EXPECT_EQ(refusal("{}"), "machine:1: schema: is missing");
   EXPECT_EQ(refusal(replaced(kSmall, "1e10,", "-1,")),
-            "machine: devices[0].bytes_per_second: must be positive, and below 1e24");
-  EXPECT_EQ(refusal(replaced(kSmall, "1e10,", "\"x\",")), "machine: devices[0].bytes_per_second: must be a number");
+            "machine:3: devices[0].bytes_per_second: must be positive, and below 1e24");
+  EXPECT_EQ(refusal(replaced(kSmall, "1e10,", "\"x\",")), "machine:3: devices[0].bytes_per_second: must be a number");
   EXPECT_EQ(refusal(replaced(kSmall, "\"name\": \"gpu0\"", "\"name\": \"gpu1\"")),
-            "machine: devices[1].name: is 'gpu1', but devices are named in order: this one is 'gpu0'");
+            "machine:4: devices[1].name: is 'gpu1', but devices are named in order: this one is 'gpu0'");
   EXPECT_EQ(refusal(replaced(kSmall, "\"kind\": \"gpu\"", "\"kind\": \"tpu\"")),
-            "machine: devices[1].kind: is 'tpu', but can be cpu or gpu");
+            "machine:4: devices[1].kind: is 'tpu', but can be cpu or gpu");
   EXPECT_EQ(refusal(replaced(kSmall, "\"command_seconds\": 3e-6", "\"command_secs\": 3e-6")),
-            "machine: devices[1].command_seconds: is missing");
+            "machine:4: devices[1].command_seconds: is missing");
   EXPECT_EQ(refusal(replaced(kSmall, "\"command_seconds\": 3e-6", "\"command_seconds\": 3e-6, \"colour\": 1")),
-            "machine: devices[1].colour: is not known here");
-  EXPECT_EQ(refusal(replaced(kSmall, "0.25", "1.5")), "machine: devices[1].efficiency.other: is a share, at most 1");
+            "machine:5: devices[1].colour: is not known here");
+  EXPECT_EQ(refusal(replaced(kSmall, "0.25", "1.5")), "machine:5: devices[1].efficiency.other: is a share, at most 1");
   EXPECT_EQ(refusal(replaced(kSmall, "8e9, \"latency", "2e10, \"latency")),
-            "machine: routes[0].links: link 'bus' is faster than the memory of cpu");
+            "machine:7: routes[0].links: link 'bus' is faster than the memory of cpu");
   EXPECT_EQ(refusal(replaced(kSmall, "[\"bus\"]", "[\"train\"]")),
-            "machine: routes[0].links: there is no link 'train'");
+            "machine:7: routes[0].links: there is no link 'train'");
   EXPECT_EQ(refusal(replaced(kSmall, "\"latency_seconds\": 1e-6", "\"latency_seconds\": 0")),
-            "machine: links[0].latency_seconds: must be positive, and below 1e24");
-  EXPECT_EQ(refusal(replaced(kSmall, "\"links\": [\"bus\"]", "\"links\": [\"bus\"], \"pageable_bytes_per_second\": 9e9")),
-            "machine: routes[0].pageable_bytes_per_second: is more than link 'bus' carries");
+            "machine:6: links[0].latency_seconds: must be positive, and below 1e24");
+  EXPECT_EQ(
+      refusal(replaced(kSmall, "\"links\": [\"bus\"]", "\"links\": [\"bus\"], \"pageable_bytes_per_second\": 9e9")),
+      "machine:7: routes[0].pageable_bytes_per_second: is more than link 'bus' carries");
   EXPECT_EQ(refusal(replaced(kSmall, "\"to\": \"gpu0\"", "\"to\": \"cpu\"")),
-            "machine: routes[0]: leads from a device to itself");
+            "machine:7: routes[0]: leads from a device to itself");
+  const std::string withCaches =
+      replaced(kSmall, "\"command_seconds\": 1e-7",
+               "\"command_seconds\": 1e-7,\n \"caches\": [{\"bytes\": 1e6, \"bytes_per_second\": 4e10}, {\"bytes\": "
+               "1e7,\n \"bytes_per_second\": 2e10}]");
+  EXPECT_EQ(refusal(withCaches), "accepted");
+  EXPECT_EQ(refusal(replaced(withCaches, "1e7,\n", "1e5,\n")),
+            "machine:4: devices[0].caches[1].bytes: must be more than that of the cache before it");
+  EXPECT_EQ(refusal(replaced(withCaches, "2e10", "5e10")),
+            "machine:5: devices[0].caches[1].bytes_per_second: is more than that of the smaller cache before it");
+  EXPECT_EQ(refusal(replaced(withCaches, "2e10", "2e9")),
+            "machine:5: devices[0].caches[1].bytes_per_second: is less than that of the memory behind the cache");
+  EXPECT_EQ(refusal(replaced(withCaches, "\"caches\"", "\"movement_efficiency\": 2, \"caches\"")),
+            "machine:4: devices[0].movement_efficiency: is a share, at most 1");
   MachineModel swapped = parseMachine(kSmall);
   std::swap(swapped.devices[0], swapped.devices[1]);
-  EXPECT_EQ(refusal(toJson(swapped)), "machine: devices[0]: must be the cpu: hosts come first");
+  EXPECT_EQ(refusal(toJson(swapped)), "machine:5: devices[0]: must be the cpu: hosts come first");
 }
 
 } // namespace

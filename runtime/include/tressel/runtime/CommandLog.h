@@ -27,6 +27,8 @@ struct LoggedCommand {
   int64_t flops = 0, bytes = 0;
   DType type = f32;
   const char *provider = ""; ///< interned
+  bool moves = false;        ///< Launch: as of KernelDesc,
+  int64_t tasks = 1;         ///< and in so many parts
   Home from, to;             ///< Copy. Collective: this member and the next
   uint32_t ring = 0;         ///< Collective: which one, from 1,
   uint32_t members = 0;      ///< of so many parts, one logged behind the other,

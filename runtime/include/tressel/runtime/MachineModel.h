@@ -5,22 +5,29 @@
 #include "tressel/runtime/Schedule.h"
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace tressel::runtime {
 
+class KernelHistory;
+
+/// A cache of a device, of all its threads together: work whose operands fit moves them at this rate.
+struct CacheModel {
+  double bytes = 0, bytesPerSecond = 0;
+};
+
 /// One device with a memory of its own. Rates are limits that the best code reaches, not averages.
 struct DeviceModel {
   std::string name; ///< "cpu", "gpu0"
   DeviceRef device;
-  int threads = 1; ///< kernels take as many of them as have 20 us of work each; streams of kind Lane have one each
+  int threads = 1; ///< of a host, which share a kernel's tasks; streams of kind Lane have one each
   std::map<DType, double> flopsPerSecond; ///< of all threads, by type of the operands; f32 is always there, others
                                           ///< count as f32 where they are not
   double bytesPerSecond = 0;              ///< of its memory
-  double cachedBytesPerSecond = 0;        ///< while all operands of a kernel fit into cacheBytes; 0: no such cache
-  double cacheBytes = 0;
+  std::vector<CacheModel> caches;         ///< the smallest first; each is slower than the one before
   int64_t memoryBytes = 0;
   double splitSeconds = 0;   ///< until the other threads of a host have begun
   double issueSeconds = 0;   ///< of the host's time, for one command of this device
@@ -28,17 +35,34 @@ struct DeviceModel {
   double contention =
       0; ///< a kernel's bytes from memory take 1 + contention * (bytes per second of copies / bytesPerSecond) times as long
          ///< beside copies; where arithmetic bounds it, they may hide in that
+  double movementEfficiency = 1; ///< share of the rates of memory that kernels reach which change the order of elements
   /// Share of the limits that kernels of a provider reach; "" stands for all others.
   std::map<std::string, double, std::less<>> efficiency;
 
   double flops(DType type) const;
   double efficiencyOf(std::string_view provider) const;
+  /// Bytes per second of work whose operands take so many: a cache's where they fit into it; where they are up to twice
+  /// as large, on the way from there to the next.
+  double bandwidth(double bytes) const;
+  double cacheBytes() const { return caches.empty() ? 0 : caches.back().bytes; } ///< more than these come from memory
+  /// The same device with one thread's share of everything.
+  DeviceModel lane() const;
 };
 
-/// Time of `flops` done at `efficiency` (a share of the limit) while moving `bytes`, whichever is longer: a roofline.
-/// A host's threads get at least 20 us of work each (as Context splits kernels), and beginning together costs
-/// splitSeconds: the time grows with the work, without jumps. Without DeviceModel::commandSeconds.
-double workSeconds(const DeviceModel &device, DType type, double flops, double bytes, double efficiency);
+/// What a kernel does, for its price.
+struct KernelWork {
+  DType type = DType::f32; ///< of the operands
+  double flops = 0, bytes = 0;
+  std::string_view provider = {};
+  bool moves = false;        ///< KernelDesc::moves
+  int64_t tasks = INT64_MAX; ///< in so many parts it can be given to threads
+};
+/// As the schedule describes it, with numbers for its symbols. `type`: of the first operand.
+KernelWork workOf(const KernelDesc &kernel, DType type);
+/// A roofline: the time of its arithmetic or of its bytes, whichever is longer, on as many threads as it has tasks for;
+/// with several, the slowest one's share and splitSeconds. Bytes from memory take `slower` times as long. Without
+/// DeviceModel::commandSeconds.
+double workSeconds(const DeviceModel &device, const KernelWork &work, double slower = 1);
 
 /// One direction of a cable or bus, shared by all routes through it.
 struct LinkModel {
@@ -59,15 +83,18 @@ struct MachineModel {
   std::vector<LinkModel> links;
   std::vector<RouteModel> routes;             ///< at most one per pair and direction
   std::map<std::string, std::string> sources; ///< where figures are from: "gpu0/bytes_per_second" and a text
+  /// Times of kernels that were measured on such devices, which count instead of what the figures say. Not part of the
+  /// file; null: none.
+  std::shared_ptr<const KernelHistory> history;
 
   const DeviceModel *find(DeviceRef device) const; ///< null: no such device
   const RouteModel *route(DeviceRef from, DeviceRef to) const;
 };
 
-/// Throws InputError, which names the place ("machine: devices[1].bytes_per_second: must be positive"), for what is
-/// missing, unknown, no number, negative or impossible: a link faster than the memories at its ends, a route through
-/// links that are not there.
-MachineModel parseMachine(std::string_view json);
+/// Throws InputError, which names line and place ("here.json:7: devices[1].bytes_per_second: must be positive"; `name`
+/// is what the text is called), for what is missing, unknown, no number, negative or impossible: a link faster than the
+/// memories at its ends, a route through links that are not there.
+MachineModel parseMachine(std::string_view json, std::string_view name = "machine");
 std::string toJson(const MachineModel &machine);
 /// Names of the machines that come with Tressel; and one of them. Throws for other names, listing these.
 std::vector<std::string> machinePresets();

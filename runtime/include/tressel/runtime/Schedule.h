@@ -114,6 +114,8 @@ struct KernelDesc {
   int64_t scratchBytes = 0;
   int64_t flops = 0; ///< of the whole range, for the cost model and timelines
   int64_t bytes = 0; ///< read and written over the whole range, each operand once
+  bool moves = false; ///< changes the order of elements, as transposes do; packages do not say
+  std::string key; ///< what it computes, the same in every program (KernelHistory.h); empty where nobody asked for it
 };
 
 enum class CollectiveKind : uint8_t {
