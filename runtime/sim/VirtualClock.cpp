@@ -334,7 +334,7 @@ private:
 
   Job jobOf(uint32_t i, uint32_t e) {
     const LoggedCommand &c = log.commands[i];
-    const DeviceModel &model = engines[e].model, &device = machine.devices[engines[e].device];
+    const DeviceModel &device = machine.devices[engines[e].device];
     const double factor = options.perturbation > 0 ? 1 + options.perturbation * chance(options.seed, c.tag) : 1;
     Job job{.entry = i, .engine = e, .speed = 1, .since = now, .finish = now};
     auto work = [&](double seconds) {

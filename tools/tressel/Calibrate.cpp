@@ -235,7 +235,7 @@ private:
     }
     if (points.size() < 8)
       throw EnvironmentError("the memory's rate cannot be measured: the program has no kernels");
-    std::ranges::stable_sort(points, {}, &Point::bytes);
+    std::ranges::sort(points, {}, &Point::bytes);
     const Spread far = points.back().rate;
     cpu().bytesPerSecond = far.median;
     cite("bytes_per_second", "x + y, 192 MiB", far);
