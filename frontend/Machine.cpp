@@ -28,13 +28,16 @@ Device gpu(int i) {
   return {i};
 }
 
-void use_machine(std::string_view name) {
+void use_machine(std::string_view name, MachineOptions options) {
   std::shared_ptr<runtime::SimulatedMachine> machine;
   if (name == "cuda" || name.starts_with("cuda:"))
     throw Error(Error::Details{.message = "machine '" + std::string(name) + "' is not available yet",
                                .hint = "\"cpu\", and \"sim:2gpu-pcie3\" or others that are simulated"});
+  if (name == "cpu" && !options.computes)
+    throw Error(Error::Details{.message = "machine 'cpu' is not simulated: it cannot keep the time without computing",
+                               .hint = "use_machine(\"sim:...\", {.computes = false})"});
   if (name != "cpu")
-    machine = runtime::SimulatedMachine::create(runtime::machineNamed(name));
+    machine = runtime::SimulatedMachine::create(runtime::machineNamed(name), {.computes = options.computes});
   {
     std::lock_guard lock(current().mutex);
     current().machine = std::move(machine);

@@ -27,11 +27,16 @@ inline Device cpu() { return {}; }
 /// Accelerator i of the machine. Throws Error when i is negative or beyond 4095.
 Device gpu(int i);
 
+struct MachineOptions {
+  /// Of a simulated machine. false: it keeps the time alone; programs of any size run at once, their memory on devices
+  /// takes no space, and what they give has no meaning.
+  bool computes = true;
+};
 /// Chooses the machine for this process: "cpu", "sim:NAME" (docs/machines.md lists them) or "sim:FILE.json". A
 /// simulated machine computes true numbers in virtual time (docs/simulated.md). Functions that were compiled for
-/// another machine are compiled anew when they are called. Throws Error for a name that means nothing and for a machine
-/// that is not there.
-void use_machine(std::string_view name);
+/// another machine are compiled anew when they are called. Throws Error for a name that means nothing, for a machine
+/// that is not there, and for one that is not simulated and shall not compute.
+void use_machine(std::string_view name, MachineOptions options = {});
 /// Seconds by the machine's clock, since some fixed moment: virtual time of programs, on a simulated machine.
 double machine_seconds();
 

@@ -305,6 +305,17 @@ TEST_F(Devices, APlanIsToldBeforeAnythingRuns) {
   EXPECT_DOUBLE_EQ(machine_seconds() - before, f.explain().step_seconds);
 }
 
+TEST_F(Devices, AMachineMayKeepTheTimeAlone) {
+  use_machine("sim:2gpu-pcie3", {.computes = false});
+  auto f = jit([](Tensor x) { return with_device(gpu(0), [&] { return matmul(matmul(x, x), x); }); });
+  const Tensor x = zeros({2000, 2000});
+  const double before = machine_seconds();
+  f(x).wait(); // 32 Gflop, in no time
+  EXPECT_DOUBLE_EQ(machine_seconds() - before, f.explain().step_seconds);
+  EXPECT_GT(f.explain().step_seconds, 1e-3);
+  EXPECT_NE(messageOf<Error>([&] { use_machine("cpu", {.computes = false}); }).find("is not simulated"), std::string::npos);
+}
+
 TEST_F(Devices, StagesAreThoseOfTheMachine) {
   use_machine("sim:2gpu-pcie3");
   auto f = jit([](Tensor x) { return with_device(gpu(1), [&] { return relu(x); }) * 2.0; });
