@@ -340,7 +340,7 @@ void KernelEmitter::emitInner(size_t k) {
   if (k == s_.innerDims.size())
     return emitVectorLoop();
   const int dim = s_.innerDims[k];
-  const int64_t size = sizeOf(dim); // a number: symbolic dimensions make units
+  const int64_t size = sizeOf(dim); // symbolic ones make units, unless tiles walk along them
   if (dim != s_.blockDim)
     return loop(dim, i64(0), i64(size), 1, isNeverEmpty(size), [&] { emitInner(k + 1); });
   if (dim::isSymbolic(size)) {
@@ -429,7 +429,7 @@ Value *KernelEmitter::storesAligned() {
   for (const Store &s : plan_.stores) {
     const int64_t size = memoryBytes(s.buffer), vector = size * s_.lanes;
     bytes += size * dim::bounds(plan_.buffers[static_cast<size_t>(s.buffer)].elements).lo;
-    if (vector < 16 || dim::isSymbolic(s_.tile) || coef(s.index, s_.vectorDim) != 1 || s_.tile % s_.lanes != 0)
+    if (vector < (s_.tiles ? 64 : 16) || dim::isSymbolic(s_.tile) || coef(s.index, s_.vectorDim) != 1 || s_.tile % s_.lanes != 0)
       return nullptr;
     for (size_t d = 0; d < plan_.dims.size(); ++d)
       if (static_cast<int>(d) != s_.vectorDim && dim::mod(dim::mul(s.index.coef[d], size), vector) != 0)

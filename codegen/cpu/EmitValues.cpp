@@ -201,6 +201,8 @@ Value *KernelEmitter::load(int32_t e, int m, int u) {
     guard = scalars_.splat(guard, lanes());
     mask = mask ? b_.CreateAnd(mask, guard) : guard;
   }
+  if (byTiles(x.index, x.guard))
+    return loadTile(e, m, u);
   Type *type = vectorOf(memory);
   Value *zero = llvm::Constant::getNullValue(type);
   if (coef(x.index, s_.vectorDim) == 1 && !laneIndirect(x.index)) {
@@ -359,6 +361,11 @@ void KernelEmitter::store(const Store &s, int number) {
   const DType type = plan_.buffers[static_cast<size_t>(s.buffer)].dtype;
   Type *memory = scalars_.memoryType(type);
   const llvm::Align align(static_cast<uint64_t>(tressel::sizeOf(type)));
+  if (vector && byTiles(s.index, -1)) {
+    for (int u = 0; u < unroll_; ++u)
+      storeTile(s, number, u);
+    return;
+  }
   for (int m = 0; m < block_; ++m)
     for (int u = 0; u < (vector ? unroll_ : 1); ++u) {
       Value *v = eval(s.value, m, u);

@@ -72,6 +72,16 @@ private:
   llvm::Value *evalHere(int32_t e, int m, int u);
   llvm::Value *compute(const Expr &x, int m, int u, int32_t e);
   llvm::Value *load(int32_t e, int m, int u);
+  /// The whole tile of a load, so that what follows for other rows of the block finds its vector.
+  llvm::Value *loadTile(int32_t e, int m, int u);
+  void storeTile(const Store &s, int number, int u);
+  /// Whether a load or store at `index` goes by tiles in the instance being emitted: single rows and masks of unknown length do
+  /// not.
+  bool byTiles(const Affine &index, int32_t guard) const {
+    return block_ > 1 && tail_ != 1 && !lanesMask_ && movesByTiles(index, guard, plan_, s_);
+  }
+  void transposeTile(llvm::MutableArrayRef<llvm::Value *> rows);
+  llvm::Value *firstLanes(int64_t count); ///< mask; null if that is all of them
   llvm::Value *pointer(int id, int32_t buffer, const Affine &index, size_t level);
   llvm::Value *elementPointer(int id, int32_t buffer, const Affine &index, int m, int u);
   llvm::Value *laneOffsets(const Affine &index, int m, int u);

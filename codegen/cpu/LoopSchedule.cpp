@@ -73,6 +73,14 @@ double accessCost(const Affine &index, const LoopPlan &plan, int dim, int lanes)
   return c == 0 ? 0.1 : c == 1 ? 1 : lanes;
 }
 
+/// The same once the schedule is known: a tile's rows are accesses of whole vectors, each followed by one shuffle per step
+/// of the transpose.
+double accessCost(const Affine &index, int32_t guard, const LoopPlan &plan, const LoopSchedule &s) {
+  if (movesByTiles(index, guard, plan, s))
+    return 1 + std::bit_width(static_cast<unsigned>(s.lanes)) - 1;
+  return accessCost(index, plan, s.vectorDim, s.lanes);
+}
+
 /// Whether a walk along some reduced dimension leaves the page after a step or two: nothing is then fetched ahead.
 bool jumpsPages(const Affine &index, const LoopPlan &plan, int64_t elementBytes) {
   for (size_t d = static_cast<size_t>(plan.numParallel); d < plan.dims.size(); ++d)
@@ -148,8 +156,9 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
       const bool far = bytes > (1 << 20), jumps = far && jumpsPages(e.index, plan, sizeOf(buffer.dtype));
       const double distance = jumps ? 24 : far ? 4 : bytes > (1 << 15) ? 1.5 : 1;
       badlyReadBytes += jumps ? static_cast<double>(bytes) : 0;
-      if (vector)
-        cost = std::max(1.0, accessCost(e.index, plan, s.vectorDim, s.lanes)) * distance;
+      if (vector) // of a tile, lines are read once and whole
+        cost = std::max(1.0, accessCost(e.index, e.guard, plan, s)) *
+               (movesByTiles(e.index, e.guard, plan, s) ? 1 : distance);
     }
     instructions += points * cost;
   }
@@ -157,7 +166,7 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
   for (const Store &store : plan.stores) {
     const bool vector = s.vectorDim >= 0 && (store.full || !s.vectorReduced);
     instructions += evaluations(plan, s, store.full ? allDims : parallelDims) *
-                    (vector ? std::max(1.0, accessCost(store.index, plan, s.vectorDim, s.lanes)) : 1.0);
+                    (vector ? std::max(1.0, accessCost(store.index, -1, plan, s)) : 1.0);
   }
   const auto points = static_cast<double>(plan.parallelPoints()) * static_cast<double>(plan.reducedPoints());
   for (const Reduction &r : plan.reductions) {
@@ -173,7 +182,90 @@ double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
   return std::max(bytes * cpu.threads / cpu.bandwidth(bytes), instructions / instructionsPerSecond);
 }
 
+/// Whether an access is contiguous along `block` and strided along `vector`, without a lane whose place is read from
+/// memory.
+bool crosses(const Affine &index, const LoopPlan &plan, int vector, int block) {
+  for (const auto &i : index.indirect)
+    if (plan.exprs[static_cast<size_t>(i.expr)].dims & (bit(vector) | bit(block)))
+      return false;
+  const int64_t c = index.coef[static_cast<size_t>(vector)];
+  return index.coef[static_cast<size_t>(block)] == 1 && c != 0 && c != 1;
+}
+
+/// Chooses the dimension along which what is strided along the lanes is contiguous, if there is one.
+void chooseTiles(const LoopPlan &plan, LoopSchedule &s) {
+  if (!plan.reductions.empty() || plan.unitDims >= 0 || s.vectorDim < 0 || s.vectorReduced)
+    return;
+  constexpr int mostLanes = 32; // a tile of more takes several times the registers there are
+  const int lanes = std::min(s.lanes, mostLanes);
+  // Each row of the block repeats the code.
+  constexpr int mostInstructions = 2500;
+  int weight = 0;
+  for (const Expr &e : plan.exprs)
+    weight += costOf(e);
+  if (weight * lanes > mostInstructions)
+    return;
+  auto fits = [&](int d) { return dim::hint(plan.dims[static_cast<size_t>(d)].size) >= lanes; };
+  if (!fits(s.vectorDim))
+    return;
+  int most = 0;
+  for (int d = 0; d < plan.numParallel; ++d) {
+    if (d == s.vectorDim || !fits(d))
+      continue;
+    int crossing = 0;
+    for (const Expr &e : plan.exprs)
+      crossing += e.kind == ExprKind::Load && e.guard < 0 && crosses(e.index, plan, s.vectorDim, d);
+    for (const Store &store : plan.stores)
+      crossing += crosses(store.index, plan, s.vectorDim, d);
+    if (crossing > most)
+      most = crossing, s.blockDim = d;
+  }
+  if (s.blockDim >= 0)
+    s.tiles = true, s.lanes = s.block = lanes;
+}
+
+/// Range and grain of a schedule whose units are chosen.
+void setGrain(const LoopPlan &plan, LoopSchedule &s) {
+  for (const LoopDim &d : plan.dims)
+    if (!d.reduced && d.size == 0)
+      s.range = 0;
+  const double perUnit = serialSeconds(plan, s) / static_cast<double>(std::max<int64_t>(1, dim::hint(s.range)));
+  const int64_t mostUnits = dim::isSymbolic(s.range) ? int64_t(1) << 40 : std::max<int64_t>(1, s.range);
+  // Threads that are awake take a chunk within two microseconds; of a thread that sleeps, the caller does the share.
+  constexpr double worthHandingOver = 10e-6;
+  s.grain = std::clamp<int64_t>(static_cast<int64_t>(worthHandingOver / std::max(perUnit, 1e-12)), 1, mostUnits);
+}
+
+/// Walks tiles: a unit is a few lines along the vector dimension (64 elements were the fastest of 16 to 2048), and inside of it
+/// the block dimension from end to end: what is touched is used whole before it is gone, whatever the strides are.
+void walkTiles(const LoopPlan &plan, LoopSchedule &s) {
+  const int64_t vectorSize = plan.dims[static_cast<size_t>(s.vectorDim)].size;
+  s.tile = 64;
+  if (!dim::isSymbolic(vectorSize))
+    s.tile = std::min(s.tile, vectorSize);
+  int64_t units = dim::ceilDiv(vectorSize, s.tile);
+  for (int d = 0; d < plan.numParallel; ++d)
+    if (d != s.vectorDim && d != s.blockDim) {
+      s.unitDims.push_back(d);
+      units = dim::mul(units, plan.dims[static_cast<size_t>(d)].size);
+    }
+  constexpr int64_t enough = 8; // for the threads
+  const int64_t size = plan.dims[static_cast<size_t>(s.blockDim)].size;
+  if (dim::hint(units) >= enough) {
+    s.innerDims.push_back(s.blockDim);
+  } else {
+    s.unitDims.push_back(s.blockDim);
+    units = dim::mul(units, dim::ceilDiv(size, s.block));
+  }
+  s.range = units;
+  setGrain(plan, s);
+}
+
 } // namespace
+
+bool movesByTiles(const Affine &index, int32_t guard, const LoopPlan &plan, const LoopSchedule &s) {
+  return s.tiles && guard < 0 && crosses(index, plan, s.vectorDim, s.blockDim);
+}
 
 LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   LoopSchedule s;
@@ -197,6 +289,7 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   if (s.lanes <= 1)
     s.vectorDim = -1, s.lanes = 1;
   s.vectorReduced = s.vectorDim >= plan.numParallel;
+  chooseTiles(plan, s);
   const int64_t vectorSize = s.vectorDim < 0 ? 1 : plan.dims[static_cast<size_t>(s.vectorDim)].size;
   const int64_t vectors = std::max<int64_t>(1, (dim::hint(vectorSize) + s.lanes - 1) / s.lanes);
 
@@ -233,7 +326,9 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     most = 2;
   most = std::clamp<int64_t>(most, 1, budget);
   s.unroll = static_cast<int>((vectors + (vectors + most - 1) / most - 1) / ((vectors + most - 1) / most));
-  if (s.blockDim >= 0) {
+  if (s.tiles)
+    s.unroll = 1; // a tile fills the registers
+  if (s.blockDim >= 0 && !s.tiles) {
     const int64_t size = plan.dims[static_cast<size_t>(s.blockDim)].size;
     // Every row repeats the code; what follows the reduction should not outgrow the instruction cache.
     const int64_t rows = std::clamp<int64_t>(std::min<int64_t>(budget, 1 + 600 / (after + 1)) / s.unroll, 1, 8);
@@ -256,6 +351,8 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   // Units: outer dimensions until there are plenty; the vector dimension is cut only when it is the last one left.
   const int64_t step = int64_t(s.lanes) * s.unroll;
   const bool pinned = plan.unitDims >= 0;
+  if (s.tiles)
+    return walkTiles(plan, s), s;
   int64_t units = 1;
   for (int d = 0; d < plan.numParallel; ++d) {
     const int64_t size = plan.dims[static_cast<size_t>(d)].size;
@@ -283,14 +380,7 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     }
   }
   s.range = units;
-  for (const LoopDim &d : plan.dims)
-    if (!d.reduced && d.size == 0)
-      s.range = 0;
-  const double perUnit = serialSeconds(plan, s) / static_cast<double>(std::max<int64_t>(1, dim::hint(s.range)));
-  const int64_t mostUnits = dim::isSymbolic(s.range) ? int64_t(1) << 40 : std::max<int64_t>(1, s.range);
-  // Threads that are awake take a chunk within two microseconds; of a thread that sleeps, the caller does the share.
-  constexpr double worthHandingOver = 10e-6;
-  s.grain = std::clamp<int64_t>(static_cast<int64_t>(worthHandingOver / std::max(perUnit, 1e-12)), 1, mostUnits);
+  setGrain(plan, s);
   return s;
 }
 
@@ -314,21 +404,23 @@ static double flopsOfMove(const Affine &index, const LoopPlan &plan, const LoopS
 }
 
 int64_t flopsOf(const LoopPlan &plan, const LoopSchedule &s) {
+  constexpr double flopsOfTile = 3; // per element that goes through a tile, wherever it lies
   double flops = 0;
-  auto move = [&](const Affine &index, uint64_t dims, const Buffer &buffer) {
+  auto move = [&](const Affine &index, int32_t guard, uint64_t dims, const Buffer &buffer) {
     if (s.vectorDim >= 0 && s.lanes > 1 && (dims & bit(s.vectorDim)) &&
         accessCost(index, plan, s.vectorDim, s.lanes) > 1)
-      flops += evaluations(plan, s, dims) * s.lanes * flopsOfMove(index, plan, s, sizeOf(buffer.dtype));
+      flops += evaluations(plan, s, dims) * s.lanes *
+               (movesByTiles(index, guard, plan, s) ? flopsOfTile : flopsOfMove(index, plan, s, sizeOf(buffer.dtype)));
   };
   for (const Expr &e : plan.exprs)
     if (e.kind == ExprKind::Scalar) // of a scalar the rest of the vector is idle
       flops += evaluations(plan, s, e.dims) * s.lanes * static_cast<double>(op::scalarFlops(e.op));
     else if (e.kind == ExprKind::Load)
-      move(e.index, e.dims, plan.buffers[static_cast<size_t>(e.buffer)]);
+      move(e.index, e.guard, e.dims, plan.buffers[static_cast<size_t>(e.buffer)]);
   const uint64_t parallelDims = (uint64_t(1) << plan.numParallel) - 1, allDims = (uint64_t(1) << plan.dims.size()) - 1;
   for (const Store &store : plan.stores)
     if (store.full || !s.vectorReduced)
-      move(store.index, store.full ? allDims : parallelDims, plan.buffers[static_cast<size_t>(store.buffer)]);
+      move(store.index, -1, store.full ? allDims : parallelDims, plan.buffers[static_cast<size_t>(store.buffer)]);
   const auto rows = static_cast<double>(plan.parallelPoints()),
              points = rows * static_cast<double>(plan.reducedPoints());
   for (const Reduction &r : plan.reductions) {

@@ -18,6 +18,9 @@ struct LoopSchedule {
   int unroll = 1;    ///< vectors side by side
   int blockDim = -1; ///< a parallel dimension of which several indices run together, to reuse loads
   int block = 1;
+  /// Loads and stores that are contiguous along blockDim, not along vectorDim, move whole tiles of lanes x block
+  /// elements, which are transposed in registers.
+  bool tiles = false;
   int chains = 1; ///< indices of the innermost reduced dimension side by side, each with sums of its own
   int64_t tile = 0;           ///< elements of a parallel vector dimension per unit; its size: all of them
   std::vector<int> unitDims;  ///< parallel dimensions whose points (or blocks) make the units, outermost first
@@ -26,6 +29,9 @@ struct LoopSchedule {
   int64_t grain = 1;
   bool vectorReduced = false; ///< vectorDim is a reduced dimension
 };
+
+/// Whether a load (with `guard`, or -1) or a store at `index` goes by tiles of `schedule`.
+bool movesByTiles(const Affine &index, int32_t guard, const LoopPlan &plan, const LoopSchedule &schedule);
 
 LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features);
 

@@ -311,13 +311,19 @@ TEST_F(Compile, KernelsSayWhatTheyCost) {
   EXPECT_EQ(negative.flops, 64 * 64);
   EXPECT_EQ(exp.bytes, 2 * 64 * 64 * 4);
   EXPECT_FALSE(exp.moves);
-  // Transposes do no arithmetic; what it takes to gather grows where lines of the cache are gone before they are read
-  // again.
+  // Transposes do no arithmetic, but by tiles each element costs the same.
   const std::string swap = "transpose %x {permutation = array<i64: 1, 0>}";
   const auto near = kernelOf(swap, "64x64xf32", "64x64xf32"), far = kernelOf(swap, "1024x64xf32", "64x1024xf32");
   EXPECT_TRUE(near.moves && far.moves);
   EXPECT_GT(near.flops, 64 * 64);
-  EXPECT_GT(far.flops, 4 * 16 * near.flops);
+  EXPECT_EQ(far.flops, 16 * near.flops);
+  // Pairs make no tile: what it takes to gather them grows where lines of the cache are gone before they are read again.
+  const std::string apart = "transpose %x {permutation = array<i64: 1, 2, 0>}";
+  const auto nearPairs = kernelOf(apart, "32x32x2xf32", "32x2x32xf32"),
+             farPairs = kernelOf(apart, "1024x32x2xf32", "32x2x1024xf32");
+  EXPECT_TRUE(nearPairs.moves && farPairs.moves);
+  EXPECT_GT(nearPairs.flops, near.flops / 2);
+  EXPECT_GT(farPairs.flops, 4 * 32 * nearPairs.flops);
   // Keys cost something, so they are there where somebody asks.
   EXPECT_EQ(exp.key, "");
   const codegen::CompileOptions keys{.kernelKeys = true};

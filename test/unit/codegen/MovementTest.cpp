@@ -2,6 +2,8 @@
 // results that share their bytes with an operand.
 #include "Harness.h"
 
+#include <algorithm>
+
 namespace tressel::codegen::test {
 namespace {
 
@@ -33,6 +35,109 @@ TEST_P(Movement, TransposeThenAdd) {
         want.push_back(a.as<float>()[i * n + j] + b.as<float>()[j * m + i]);
     expectNear(k.run({&a, &b}, 2)[0], want, 0, 0);
   }
+}
+
+/// Random bits; of bool, 0 or 1.
+Data randomBits(const TensorType &type, uint32_t seed) {
+  Data d(type);
+  std::mt19937 rng(seed);
+  for (std::byte &b : d.bytes)
+    b = std::byte(type.dtype == DType::boolean ? rng() & 1 : rng() & 0xff);
+  return d;
+}
+
+TEST_P(Movement, TransposesOfEveryTypeGoByTiles) {
+  for (DType type : {f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::i16, DType::i32, DType::i64, DType::u8,
+                     DType::boolean})
+    for (auto [m, n] : {std::pair<int64_t, int64_t>{64, 64}, {37, 50}, {33, 32}, {32, 97}, {81, 47}, {200, 130}, {700, 65}}) {
+      Graph g;
+      g.results = {g.op(copyForm({n, m}, {{{dim(1), dim(0)}}}, type), {g.input({type, {m, n}})}, {type, {n, m}})};
+      Compiled k(g, GetParam());
+      EXPECT_TRUE(k.schedule.tiles);
+      Data x = randomBits({type, {m, n}}, 11);
+      for (int64_t chunk : {int64_t(1), int64_t(1) << 30}) {
+        Data y = std::move(k.run({&x}, chunk)[0]);
+        const auto size = static_cast<size_t>(sizeOf(type));
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j)
+            ASSERT_EQ(std::memcmp(&x.bytes[static_cast<size_t>(i * n + j) * size],
+                                  &y.bytes[static_cast<size_t>(j * m + i) * size], size),
+                      0)
+                << nameOf(type) << " " << m << "x" << n << " at " << i << ", " << j;
+      }
+    }
+}
+
+TEST_P(Movement, OrdersOfThreeDimensions) {
+  int byTiles = 0;
+  for (const Shape &shape : {Shape{3, 40, 35}, Shape{34, 5, 41}, Shape{19, 33, 3}}) {
+    int order[] = {0, 1, 2};
+    do {
+      const Shape to{shape[order[0]], shape[order[1]], shape[order[2]]};
+      OperandMap map{{dim(0), dim(0), dim(0)}};
+      for (int d = 0; d < 3; ++d)
+        map.dims[static_cast<size_t>(order[d])] = dim(d);
+      Graph g;
+      g.results = {g.op(copyForm(to, {map}), {g.input({f32, shape})}, {f32, to})};
+      Compiled k(g, GetParam());
+      byTiles += k.schedule.tiles;
+      Data x = randomFloats(shape, 12);
+      std::vector<double> want;
+      int64_t at[3];
+      for (at[order[0]] = 0; at[order[0]] < to[0]; ++at[order[0]])
+        for (at[order[1]] = 0; at[order[1]] < to[1]; ++at[order[1]])
+          for (at[order[2]] = 0; at[order[2]] < to[2]; ++at[order[2]])
+            want.push_back(x.as<float>()[(at[0] * shape[1] + at[1]) * shape[2] + at[2]]);
+      expectNear(k.run({&x}, 1)[0], want, 0, 0);
+    } while (std::next_permutation(order, order + 3));
+  }
+  EXPECT_GE(byTiles, 6);
+}
+
+/// relu(transpose(x)) + y + v, where the result takes the place of y.
+TEST_P(Movement, TilesAmongOtherOperands) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{64, 64}, {50, 37}, {131, 90}}) {
+    Graph g;
+    const int x = g.input({f32, {m, n}}), y = g.input({f32, {n, m}}), v = g.input({f32, {n, 1}});
+    const int t = g.op(copyForm({n, m}, {{{dim(1), dim(0)}}}), {x}, {f32, {n, m}});
+    const int relu = g.binary(ScalarOp::Max, t, g.splat(f32, 0), {n, m});
+    g.results = {g.binary(ScalarOp::Add, g.binary(ScalarOp::Add, relu, y, {n, m}), v, {n, m})};
+    Compiled k(g, GetParam());
+    EXPECT_TRUE(k.schedule.tiles);
+    Data a = randomFloats({m, n}, 13), b = randomFloats({n, m}, 14), c = randomFloats({n, 1}, 15);
+    std::vector<double> want;
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t i = 0; i < m; ++i)
+        want.push_back((std::max(a.as<float>()[i * n + j], 0.0f) + b.as<float>()[j * m + i]) + c.as<float>()[j]);
+    for (int64_t u = 0; u < k.schedule.range; ++u)
+      EXPECT_EQ(k.call({a.bytes.data(), b.bytes.data(), c.bytes.data(), b.bytes.data()}, u, u + 1), 0);
+    expectNear(b, want, 0, 0);
+  }
+}
+
+/// transpose(x + y + z) and transpose(x + y < z): lanes along what is read, so that it is the result that goes by tiles.
+TEST_P(Movement, ResultsByTiles) {
+  for (bool compare : {false, true})
+    for (auto [m, n] : {std::pair<int64_t, int64_t>{64, 64}, {50, 37}, {33, 49}, {131, 90}}) {
+      Graph g;
+      const int x = g.input({f32, {m, n}}), y = g.input({f32, {m, n}}), z = g.input({f32, {m, n}});
+      const DType type = compare ? DType::boolean : f32;
+      const int sum = g.binary(ScalarOp::Add, x, y, {m, n});
+      const int value = g.binary(compare ? ScalarOp::Lt : ScalarOp::Add, sum, z, {m, n});
+      g.results = {g.op(copyForm({n, m}, {{{dim(1), dim(0)}}}, type), {value}, {type, {n, m}})};
+      Compiled k(g, GetParam());
+      EXPECT_TRUE(movesByTiles(k.plan.stores[0].index, -1, k.plan, k.schedule));
+      Data a = randomFloats({m, n}, 16), b = randomFloats({m, n}, 17), c = randomFloats({m, n}, 18);
+      Data got = std::move(k.run({&a, &b, &c}, 1)[0]);
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t i = 0; i < m; ++i) {
+          const float s = a.as<float>()[i * n + j] + b.as<float>()[i * n + j], r = c.as<float>()[i * n + j];
+          if (compare)
+            ASSERT_EQ(got.as<bool>()[j * m + i], s < r) << i << ", " << j;
+          else
+            ASSERT_EQ(got.as<float>()[j * m + i], s + r) << i << ", " << j;
+        }
+    }
 }
 
 TEST_P(Movement, ATensorPlusItsTranspose) {

@@ -262,6 +262,19 @@ TEST_F(Symbolic, SizesInAttributesAlone) {
         {sizes({{n, 1}}), sizes({{n, 7}}), sizes({{n, 64}}), sizes({{n, 7}})});
 }
 
+/// Tiles of full size, and what is left of them on either side, with strides that are known by the call alone.
+TEST_F(Symbolic, Transposes) {
+  for (int64_t batch : {1, 3}) {
+    ProgramBuilder b(context);
+    auto x = b.input(floats({batch, n, m})), y = b.input(floats({batch, m, n})), w = b.input(floats({batch, n, 48}));
+    auto swap = [&](mlir::Value v) { return b.op("transpose", {v}, {{"permutation", Ints{0, 2, 1}}}); };
+    auto results = swap(b.op("add", {b.op("add", {x, x}), b.op("exp", {x})}));
+    auto module = b.finish({swap(x), b.op("add", {b.op("relu", {swap(x)}), y}), swap(w), results});
+    check(std::move(module), {sizes({{n, 1}, {m, 1}}), sizes({{n, 16}, {m, 64}}), sizes({{n, 15}, {m, 33}}),
+                              sizes({{n, 33}, {m, 16}}), sizes({{n, 130}, {m, 17}}), sizes({{n, 70}, {m, 257}})});
+  }
+}
+
 /// Places and weights that static sizes have tables for; the interpreter knows the sizes, so it uses those.
 TEST_F(Symbolic, Resizing) {
   for (const char *mode : {"nearest", "linear", "cubic"})
