@@ -318,9 +318,9 @@ TEST_F(Compile, KernelsSayWhatTheyCost) {
   EXPECT_GT(near.flops, 64 * 64);
   EXPECT_EQ(far.flops, 16 * near.flops);
   // Pairs make no tile: what it takes to gather them grows where lines of the cache are gone before they are read again.
-  const std::string apart = "transpose %x {permutation = array<i64: 1, 2, 0>}";
-  const auto nearPairs = kernelOf(apart, "32x32x2xf32", "32x2x32xf32"),
-             farPairs = kernelOf(apart, "1024x32x2xf32", "32x2x1024xf32");
+  const std::string apart = "transpose %x {permutation = array<i64: 2, 1, 0>}";
+  const auto nearPairs = kernelOf(apart, "32x32x2xf32", "2x32x32xf32"),
+             farPairs = kernelOf(apart, "1024x32x2xf32", "2x32x1024xf32");
   EXPECT_TRUE(nearPairs.moves && farPairs.moves);
   EXPECT_GT(nearPairs.flops, near.flops / 2);
   EXPECT_GT(farPairs.flops, 4 * 32 * nearPairs.flops);
