@@ -298,7 +298,8 @@ private:
         Operation *op = base.getDefiningOp();
         if (scope.isState[i] != states || !op || op->getBlock() != scope.block || !isWork(op) ||
             prepared.contains(base) || direct.contains(base) || isPartOfJoin(base) ||
-            bytesOf(base.getType()) != bytesOf(ret->getOperand(i).getType()) || // some of its rows (states && isRowJoin(op)) ||
+            (states && isRowJoin(op)) ||
+            bytesOf(base.getType()) != bytesOf(ret->getOperand(i).getType()) || // some of its rows
             (states && !mayWriteEarly(scope, scope.destinations[i], cast<OpResult>(base), order)))
           continue;
         direct[base] = i;
@@ -310,9 +311,10 @@ private:
       else
         buffers[result] = slot(result);
     };
-    for (Operation *op : order.step)
+    for (Operation *op : llvm::reverse(order.step)) // what is joined of joined rows first
       if (isRowJoin(op)) {
-        declare(op->getResult(0));
+        if (!buffers.contains(op->getResult(0)))
+          declare(op->getResult(0));
         int64_t offset = 0;
         for (Value part : op->getOperands()) {
           buffers[part] = newView(buffers[op->getResult(0)], part.getType(), offset);

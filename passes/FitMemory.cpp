@@ -243,6 +243,8 @@ public:
     Obstacle obstacle;
     while (!fit(obstacle)) {
       if (!obstacle.op)
+        obstacle = largestAhead(); // the step has nothing to blame
+      if (!obstacle.op)
         return signalPassFailure();
       if (!isChosen || !isa<graph::LaunchOp>(obstacle.op)) {
         refuseAt(obstacle);
@@ -423,6 +425,16 @@ private:
         any = true;
       }
     return any;
+  }
+  /// Of all ops on accelerators, those that run ahead of the step among them, the one that needs most.
+  Obstacle largestAhead() {
+    Obstacle most;
+    const MachineCosts costs(*machine);
+    for (Operation &op : main.getBody().front())
+      if (const unsigned d = isWork(&op) && !graph::isTransfer(&op) ? deviceIndexOf(&op, costs) : 0; d != 0 && !isRowJoin(&op))
+        if (const int64_t bytes = footprintOf(&op); !most.op || bytes > most.bytes)
+          most = {&op, d, bytes, costs.devices()[d]->memoryBytes};
+    return most;
   }
   Obstacle largestOp(const StepModel &model, ArrayRef<int64_t> memory) const {
     Obstacle most;

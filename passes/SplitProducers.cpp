@@ -377,9 +377,10 @@ private:
     llvm::DenseMap<Operation *, int64_t> placeOf;
     llvm::EquivalenceClasses<int64_t> chains;
     llvm::SmallDenseSet<int64_t> longer;
+    const llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(main); // made ahead of the step
     for (auto [i, op] : llvm::enumerate(main.getBody().front())) {
       auto launch = dyn_cast<graph::LaunchOp>(op);
-      if (!launch)
+      if (!launch || llvm::any_of(launch.getResults(), [&](Value v) { return parameterOnly.contains(v); }))
         continue;
       const auto place = static_cast<int64_t>(i);
       placeOf[&op] = place;

@@ -236,7 +236,7 @@ void setGrain(const LoopPlan &plan, LoopSchedule &s) {
   s.grain = std::clamp<int64_t>(static_cast<int64_t>(worthHandingOver / std::max(perUnit, 1e-12)), 1, mostUnits);
 }
 
-/// Walks tiles: a unit is a few lines along the vector dimension (64 elements were the fastest of 16 to 2048), and inside of it
+/// Walks tiles: a unit is a few lines along the vector dimension (64 elements: the fastest for 2048 x 512, within 5% for 4096 x 1024), and inside of it
 /// the block dimension from end to end: what is touched is used whole before it is gone, whatever the strides are.
 void walkTiles(const LoopPlan &plan, LoopSchedule &s) {
   const int64_t vectorSize = plan.dims[static_cast<size_t>(s.vectorDim)].size;

@@ -18,3 +18,12 @@ func.func @main(%x: tensor<32x32xf32> {tressel.name = "x"}, %w: tensor<64x32xf32
   %1 = tressel.matmul %w, %0 {tressel.device = "gpu0"} : (tensor<64x32xf32>, tensor<32x32xf32>) -> tensor<64x32xf32>
   return %1 : tensor<64x32xf32>
 }
+
+// -----
+
+// Nothing is left for the step: what is made of parameters ahead of it is refused in the same way.
+func.func @main(%a: tensor<64x64xf32> {tressel.state = "a"}) -> (tensor<64x64xf32> {tressel.name = "r"}) {
+  // expected-error @+1 {{'matmul' needs 32768 bytes of gpu0 at once, which has 13000}}
+  %0 = tressel.matmul %a, %a {tressel.device = "gpu0"} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}
