@@ -263,7 +263,7 @@ private:
   /// Gives each user its own copy of ops that are cheap to repeat, so that each can join its user's cluster.
   void repeatCheap(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (!isComputation(&op) || op.getNumResults() != 1 || op.getResult(0).hasOneUse() || !isCheapToRepeat(&op))
+      if (!isComputation(&op) || isRowsOfArgument(&op) || op.getNumResults() != 1 || op.getResult(0).hasOneUse() || !isCheapToRepeat(&op))
         continue;
       SmallVector<Operation *> same{&op};
       llvm::SmallSetVector<Operation *, 8> users(op.getUsers().begin(), op.getUsers().end());
@@ -300,7 +300,7 @@ private:
     bool allClaimed = true;
     SmallVector<Operation *> ops;
     for (Operation &op : block)
-      if (isComputation(&op)) {
+      if (isComputation(&op) && !isRowsOfArgument(&op)) {
         ops.push_back(&op);
         work[graph->groupOf(&op)] = auction->whole({&op});
         if (Operation *alone = &op; machine)
@@ -315,7 +315,7 @@ private:
       bool joined = false;
       for (Operation *op : ops)
         for (Value operand : op->getOperands())
-          if (Operation *def = operand.getDefiningOp(); def && isComputation(def)) {
+          if (Operation *def = operand.getDefiningOp(); def && isComputation(def) && !isRowsOfArgument(def)) {
             const ClusterGraph::Group producer = graph->groupOf(def), consumer = graph->groupOf(op);
             const size_t size = graph->opsOf(producer).size() + graph->opsOf(consumer).size();
             if (producer != consumer && std::exchange(tried[{def, op}], size) != size)
@@ -406,6 +406,8 @@ private:
       return;
     auto found = work.find(g);
     if (found == work.end()) { // a view or a constant
+      if (isView(ops.front()))
+        ops.front()->removeAttr(graph::kDeviceAttr); // wherever its operand is
       ops.front()->moveBefore(terminator);
       return;
     }
@@ -433,6 +435,11 @@ private:
     const Value base = baseOf(op->getResult(0));
     return offsetInBase(op->getResult(0)) % kAlignment == 0 &&
            (isa<BlockArgument>(base) || kShare * bytesOf(op->getResult(0).getType()) >= bytesOf(base.getType()));
+  }
+
+  /// Nobody needs to compute those; whoever reads them on another device gets them alone, and not the whole.
+  static bool isRowsOfArgument(Operation *op) {
+    return isRowView(op) && isa<BlockArgument>(baseOf(op->getResult(0)));
   }
 
   /// Rows of launches that nobody fused with what reads them all are computed where they belong in the whole, if each of

@@ -5,6 +5,7 @@
 #include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "tressel/runtime/MachineModel.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -28,7 +29,7 @@ public:
       return;
     follows.clear();
     moves.clear();
-    if (failed(resolve(main->getBody().front())))
+    if (failed(checkNames(*main)) || failed(resolve(main->getBody().front())))
       return signalPassFailure();
     for (Operation *move : moves) {
       move->getResult(0).replaceAllUsesWith(move->getOperand(0));
@@ -39,6 +40,34 @@ public:
   }
 
 private:
+  /// An annotation with a name that nobody reads would be obeyed by nobody.
+  static LogicalResult checkNames(func::FuncOp main) {
+    auto isMisspelt = [](NamedAttribute attribute, ArrayRef<StringRef> known) {
+      return attribute.getName().getValue().starts_with("tressel.") && !llvm::is_contained(known, attribute.getName().getValue());
+    };
+    const StringRef ofValues[] = {graph::kNameAttr, graph::kStateAttr, graph::kPinnedAttr};
+    auto checkValues = [&](unsigned count, auto attributesOf, StringRef what) -> LogicalResult {
+      for (unsigned i = 0; i < count; ++i)
+        for (NamedAttribute attribute : attributesOf(i))
+          if (isMisspelt(attribute, ofValues))
+            return main.emitError() << what << " " << i << " has the attribute " << attribute.getName()
+                                    << ", which means nothing there; known are " << llvm::join(ArrayRef(ofValues), ", ");
+      return success();
+    };
+    if (failed(checkValues(main.getNumArguments(), [&](unsigned i) { return mlir::function_interface_impl::getArgAttrs(main, i); }, "argument")) ||
+        failed(checkValues(main.getNumResults(), [&](unsigned i) { return mlir::function_interface_impl::getResultAttrs(main, i); }, "result")))
+      return failure();
+    WalkResult walked = main.getBody().walk([&](Operation *op) {
+      for (NamedAttribute attribute : op->getDiscardableAttrs())
+        if (isMisspelt(attribute, {graph::kDeviceAttr})) {
+          op->emitError("has the attribute ") << attribute.getName() << ", which means nothing on an op; known is " << graph::kDeviceAttr;
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    return failure(walked.wasInterrupted());
+  }
+
   /// Of the two ways to ask for a device, the annotation is stronger than a value that was moved.
   LogicalResult resolve(Block &block) {
     for (Operation &op : block.without_terminator()) {

@@ -11,13 +11,15 @@ using runtime::DeviceKind;
 using runtime::DeviceRef;
 
 std::optional<DeviceRef> parseDevice(StringRef name) {
+  const StringRef whole = name;
   const DeviceKind kind = name.starts_with("gpu") ? DeviceKind::Gpu : DeviceKind::Cpu;
   if (!name.consume_front(kind == DeviceKind::Gpu ? "gpu" : "cpu"))
     return std::nullopt;
   uint16_t index = 0;
   if (name.empty() ? kind == DeviceKind::Gpu : name.getAsInteger(10, index))
     return std::nullopt;
-  return DeviceRef{kind, index};
+  const DeviceRef device{kind, index};
+  return runtime::nameOf(device) == whole ? std::optional(device) : std::nullopt; // one name for each: no "gpu00"
 }
 
 std::optional<DeviceRef> deviceOf(Operation *op) {

@@ -55,3 +55,26 @@ func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tress
   }
   return %r : tensor<4xf32>
 }
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tressel.name = "y"}) {
+  // expected-error @+1 {{has the attribute "tressel.devce", which means nothing on an op; known is tressel.device}}
+  %0 = tressel.exp %x {tressel.devce = "gpu0"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 has the attribute "tressel.device", which means nothing there; known are tressel.name, tressel.state, tressel.pinned}}
+func.func @main(%x: tensor<4xf32> {tressel.name = "x", tressel.device = "gpu0"}) -> (tensor<4xf32> {tressel.name = "y"}) {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tressel.name = "y"}) {
+  // expected-error @+1 {{names the device "gpu00"; devices are "cpu", "gpu0", "gpu1" and so on}}
+  %0 = tressel.exp %x {tressel.device = "gpu00"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
