@@ -128,7 +128,8 @@ def FormClusters : Pass<"tressel-form-clusters", "mlir::ModuleOp"> {
     in three walks at most. A library's root (a contraction, say) takes
     elementwise ops after it as an epilogue of generated code. Clusters stay convex: no path leaves one and comes
     back. An op with several users is never computed twice, except cheap ones that make much of little (a broadcast,
-    an iota). Views and constants stay outside, except constants of one value, which become part of the kernel. Cost
+    an iota). Views and constants stay outside, except constants of one value, which become part of the kernel. So do rows of an argument, which are a part of its bytes,
+    other rows that nobody joined with what reads them, and joins of rows that can be computed in their place. Cost
     grows linearly with the graph: the search for a path is bounded, and so is the size of a cluster. What a cluster reads and writes may be half of the
     memory of the accelerator that it can go to, or as much as one of its parts does. An op for which
     nobody bids is the user's error, with its line.
@@ -182,7 +183,7 @@ def PlaceClusters : Pass<"tressel-place-clusters", "mlir::ModuleOp"> {
     annotated. The others go, in the order of how much depends on them, each to where its result is there first by the
     machine's figures: when the device is free, what copies of its operands take that are not there yet, and what its results take
     back to the host where they are the program's. Values of parameters alone are copied ahead of the step. A device whose memory is full
-    takes no more. As this looks at one launch at a time, all on each one device, and some of the devices, are tried too. What is best of these ways is
+    takes no more. As this looks at one launch at a time, all on each one device, some of the devices, variations, and of up to 32 launches single moves are tried too. What is best of these ways is
     decided by what the passes that follow make of it, for programs of up to 2000 launches: with its copies, what leaves the memory and, of the best
     two and up to 500 launches, blocks of rows (PredictStep.h). What a launch would have taken elsewhere is its decision.
 
