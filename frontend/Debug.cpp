@@ -68,7 +68,7 @@ bool checkingNan() {
 }
 
 static runtime::Statistics statistics(const Tensor &t, SourceLoc where) {
-  runtime::Engine::global().wait(*t.impl()->storage, where);
+  runtime::Engine::global().wait(*t.impl()->storage, where, "checking values");
   return runtime::statisticsOf(t.impl()->storage->data(), t.type());
 }
 

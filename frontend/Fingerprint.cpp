@@ -43,7 +43,7 @@ uint64_t identify(const Tensor &t) {
   if (t.traced())
     return t.impl()->number;
   // Elements from outside: by type and, up to a page, by content.
-  runtime::Engine::global().wait(*t.impl()->storage);
+  runtime::Engine::global().wait(*t.impl()->storage, {}, "fingerprint");
   const auto n = static_cast<size_t>(std::min<int64_t>(t.type().bytes(), 4096));
   return mix(mix(0x1234567, t.type()),
              std::hash<std::string_view>()({static_cast<const char *>(t.impl()->storage->data()), n}));

@@ -75,7 +75,7 @@ std::shared_ptr<const Program::Binding> Program::currentBinding(SourceLoc where)
     for (size_t i = 0; i < states_.size(); ++i)
       checkNotFailed(*states_[i], where, name_);
     for (const StorageRef &s : next->storages) {
-      Engine::global().wait(*s, where);
+      Engine::global().wait(*s, where, "binding a Variable");
       next->pointers.push_back(s->data());
     }
     lock.lock();
@@ -172,10 +172,12 @@ void Program::run(std::span<const Tensor *const> inputs, std::span<Tensor> outpu
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const auto &[type, bytes] = outputs_[i];
-    if (dims)
-      outputs[i] = allocateTensor({type.dtype, dim::evaluate(type.shape, *dims)}, where, name_);
-    else
-      outputs[i] = allocateTensor(type, bytes, where, name_);
+    if (dims) {
+      const TensorType evaluated{type.dtype, dim::evaluate(type.shape, *dims)};
+      outputs[i] = resultTensor(evaluated, bytesOf(evaluated, where, name_), where);
+    } else {
+      outputs[i] = resultTensor(type, bytes, where);
+    }
   }
   const Storages in(inputs.size(), [&](size_t i) -> const StorageRef & { return inputs[i]->impl()->storage; });
   const Storages out(outputs.size(), [&](size_t i) -> const StorageRef & { return outputs[i].impl()->storage; });

@@ -119,7 +119,7 @@ static const TensorImpl &waitFor(const TensorImpl &t, SourceLoc where, const cha
                              where, what,
                              "choose between values with where() or cond(), loop with while_loop(), for_loop() or "
                              "scan(), or return the tensor and read it outside");
-  Engine::global().wait(*t.storage, where);
+  Engine::global().wait(*t.storage, where, what);
   return t;
 }
 
@@ -175,7 +175,7 @@ Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc
   return Tensor(impl);
 }
 
-Tensor allocateTensor(const TensorType &type, SourceLoc where, const char *op) {
+int64_t bytesOf(const TensorType &type, SourceLoc where, const char *op) {
   int64_t bytes = sizeOf(type.dtype);
   bool isEmpty = false;
   for (int64_t size : type.shape)
@@ -183,7 +183,15 @@ Tensor allocateTensor(const TensorType &type, SourceLoc where, const char *op) {
   for (int64_t size : type.shape)
     if (!isEmpty && __builtin_mul_overflow(bytes, size, &bytes))
       fail<ShapeError>("a tensor " + type.str() + " has more bytes than can be addressed", where, op);
-  return allocateTensor(type, isEmpty ? 0 : bytes, where, op);
+  return isEmpty ? 0 : bytes;
+}
+
+Tensor allocateTensor(const TensorType &type, SourceLoc where, const char *op) {
+  return allocateTensor(type, bytesOf(type, where, op), where, op);
+}
+
+Tensor resultTensor(const TensorType &type, int64_t bytes, SourceLoc where) {
+  return makeTensor(type, Engine::output(bytes), where);
 }
 
 Tensor allocateTensor(const TensorType &type, int64_t bytes, SourceLoc where, const char *op) {

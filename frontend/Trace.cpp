@@ -158,7 +158,7 @@ struct TraceRecorder::Impl {
   mlir::Value constant(const Tensor &t, SourceLoc where) {
     auto [it, isNew] = constants.try_emplace(t.impl());
     if (isNew) {
-      runtime::Engine::global().wait(*t.impl()->storage, where);
+      runtime::Engine::global().wait(*t.impl()->storage, where, "a constant of the trace");
       mlir::OpBuilder::InsertionGuard guard(builder);
       if (!open.empty()) // for all bodies
         builder.setInsertionPointToStart(&func.getBody().front());
@@ -585,7 +585,7 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
   function.constants = compiled.constants;
   std::vector<runtime::PackageState> states;
   for (const Impl::State &state : impl.states) {
-    runtime::Engine::global().wait(*state.variable->value.impl()->storage);
+    runtime::Engine::global().wait(*state.variable->value.impl()->storage, {}, "state of the program");
     states.push_back({state.name, state.variable->value.type(), bytesOf(state.variable->value)});
   }
   runtime::writePackage(request.path, {&function, 1}, states);

@@ -1,19 +1,17 @@
 #include "tressel/runtime/Storage.h"
 
 #include "Concat.h"
+#include "SizeClasses.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 #include <mutex>
 #include <new>
-#include <sys/mman.h>
 #include <vector>
 
 namespace tressel::runtime {
 namespace {
 
-constexpr size_t kAlignment = 64;
 /// Blocks up to this size are kept per thread, without a lock; larger ones in one shared cache.
 constexpr int64_t kSmallBytes = 4096;
 constexpr int64_t kHeaderBytes = 2 * kAlignment;
@@ -22,42 +20,9 @@ constexpr uint16_t kSmallBlocksPerClass = 64, kBatch = 32;
 constexpr int64_t kSharedSmallBytes = int64_t(1) << 20;
 /// Large blocks are kept up to this many bytes in all: mapping fresh pages costs more than most kernels.
 constexpr int64_t kCacheBytes = int64_t(512) << 20;
-constexpr int64_t kHugePage = int64_t(2) << 20;
-constexpr int64_t kLargestBlock = int64_t(1) << 39;
-
-/// Size classes: eight per power of two, so at most an eighth is wasted. Class c holds classBytes(c) bytes.
-constexpr int classOf(int64_t bytes) {
-  if (bytes <= 64)
-    return 0;
-  const int log = std::bit_width(static_cast<uint64_t>(bytes - 1)) - 1; // 2^log < bytes <= 2^(log + 1)
-  const int stepLog = std::max(log - 3, 6);
-  const int64_t eighth = (bytes - (int64_t(1) << log) + (int64_t(1) << stepLog) - 1) >> stepLog; // 1..8; dividing takes long
-  return (log - 6) * 8 + static_cast<int>(eighth);
-}
-constexpr int64_t classBytes(int sizeClass) {
-  if (sizeClass == 0)
-    return 64;
-  const int log = (sizeClass - 1) / 8 + 6;
-  const int64_t step = std::max<int64_t>((int64_t(1) << log) / 8, 64);
-  return (int64_t(1) << log) + ((sizeClass - 1) % 8 + 1) * step;
-}
-static_assert(classBytes(classOf(65)) == 128 && classBytes(classOf(128)) == 128 && classBytes(classOf(4097)) == 4608);
 constexpr int kSmallClasses = classOf(kSmallBytes) + 1;
-constexpr int kNumClasses = classOf(kLargestBlock) + 1;
 
 std::atomic<int64_t> liveLargeBytes{0}, cachedLargeBytes{0};
-
-void *allocateBlock(int64_t bytes) {
-  if (bytes < kHugePage)
-    return std::aligned_alloc(kAlignment, static_cast<size_t>(bytes));
-  // A huge page that would be mostly empty is left in small ones.
-  const int64_t rest = bytes % kHugePage, rounded = rest > kHugePage / 2 ? bytes - rest + kHugePage : bytes;
-  void *block = nullptr; // std::aligned_alloc wants whole multiples of the alignment
-  if (posix_memalign(&block, kHugePage, static_cast<size_t>(rounded)) != 0)
-    return nullptr;
-  madvise(block, static_cast<size_t>(rounded), MADV_HUGEPAGE);
-  return block;
-}
 
 struct LargeCache {
   std::mutex mutex;
@@ -291,10 +256,18 @@ void Storage::fail(FailureRef why) {
   failed_.store(failed, std::memory_order_release);
 }
 
-void Storage::release() {
-  if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1)
+void (*Storage::giveInOrder_)(Storage &) = nullptr;
+
+void Storage::release(uint64_t one) {
+  if (inOrder_ && one == kHandle) {
+    // Handles are copied from handles, so nobody makes one while the last goes.
+    const uint64_t references = references_.load(std::memory_order_acquire);
+    if (references > kTask && references % kTask == kHandle)
+      giveInOrder_(*this);
+  }
+  if (references_.fetch_sub(one, std::memory_order_acq_rel) != one)
     return;
-  if (deleter_ && onLaneThread) {
+  if (adopted_ && deleter_ && onLaneThread) {
     nextPending_ = pendingDeleters.load(std::memory_order_relaxed);
     while (!pendingDeleters.compare_exchange_weak(nextPending_, this, std::memory_order_release))
       ;

@@ -124,6 +124,8 @@ struct ThreadPool::Impl {
   }
 };
 
+std::atomic<int> ThreadPool::atWork{0};
+
 ThreadPool &ThreadPool::global() {
   // Never destroyed: threads may still be asleep in it when the process leaves main.
   static ThreadPool &pool = *[] {
@@ -153,9 +155,10 @@ bool ThreadPool::insideParallel() { return insideChunk; }
 void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) {
   grain = std::max<int64_t>(grain, 1);
   // No chunk is smaller than the grain, so there are at most range / grain of them.
-  int64_t chunks = std::min(range / grain, numThreads_ * kChunksPerThread);
-  if (chunks > numThreads_)
-    chunks -= chunks % numThreads_; // equal chunks, as many for each thread
+  const int64_t threads = numThreads_ - std::max(0, atWork.load(std::memory_order_relaxed) - 1);
+  int64_t chunks = threads <= 1 ? 1 : std::min(range / grain, threads * kChunksPerThread);
+  if (chunks > threads)
+    chunks -= chunks % threads; // equal chunks, as many for each thread
   std::unique_lock<std::mutex> turn(impl_->callers, std::try_to_lock);
   if (chunks <= 1 || !turn || forked.load(std::memory_order_relaxed)) {
     chunk(callable, 0, range, 0);
@@ -170,7 +173,7 @@ void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) 
     impl_->job = &job;
     impl_->generation.fetch_add(1, std::memory_order_relaxed);
   }
-  const int helpers = static_cast<int>(std::min<int64_t>(chunks, numThreads_)) - 1;
+  const int helpers = static_cast<int>(std::min<int64_t>(chunks, threads)) - 1;
   if (helpers == numThreads_ - 1)
     impl_->wake.notify_all();
   else

@@ -3,8 +3,9 @@
 //   StorageRef s = Storage::allocate(n * 4);
 //   StorageRef t = Storage::adopt(ptr, bytes, [](void *p, void *user) { ... }, user);
 //
-// A storage knows which task writes it (`ready`) and which task uses it last (`lastUse`); whoever writes host memory
-// directly waits for the latter first (Engine.h). References may be copied and dropped in any thread.
+// A storage knows which task writes it (`ready`) and which tasks use it last (`lastUse`); whoever writes host memory
+// directly waits for the latter first (Engine.h). References may be copied and dropped in any thread. Queued tasks
+// count apart: a task's result that nobody but they need (Engine::output) gives its bytes to later tasks of their lane.
 #pragma once
 
 #include "tressel/runtime/Error.h"
@@ -51,12 +52,12 @@ public:
   /// Memory of the caller's: its lifetime and alignment are not ours.
   bool adopted() const { return adopted_; }
   /// True while exactly one reference exists, which is then the caller's: the bytes may be reused in place.
-  bool unique() const { return references_.load(std::memory_order_acquire) == 1; }
+  bool unique() const { return references_.load(std::memory_order_acquire) == kHandle; }
 
   /// The task that writes the contents; not a point when they are there already.
   Point ready() const { return unpack(ready_.load(std::memory_order_acquire)); }
-  /// The last task handed to a lane that reads or writes the bytes.
-  Point lastUse() const { return unpack(lastUse_.load(std::memory_order_acquire)); }
+  /// The last tasks handed to lanes that read or write the bytes.
+  Uses lastUse() const { return unpackUses(lastUse_.load(std::memory_order_acquire)); }
   /// Null unless the writing task failed. Only meaningful once ready() is reached.
   FailureRef failure() const;
 
@@ -71,23 +72,31 @@ public:
 private:
   friend class StorageRef;
   friend class Engine;
+  friend class Blocks;
+  friend class Lanes;
+  /// What references_ counts: in its lower half those of handles, in its upper half those of queued tasks.
+  static constexpr uint64_t kHandle = 1, kTask = uint64_t(1) << 32;
   Storage() = default;
   ~Storage() = default;
-  void release();
+  void release(uint64_t one = kHandle);
   void destroy();
   void fail(FailureRef why);
 
   void *data_ = nullptr;
   int64_t bytes_ = 0;
-  std::atomic<uint32_t> references_{1};
+  std::atomic<uint64_t> references_{kHandle};
   std::atomic<bool> failed_{false};
   bool adopted_ = false;
+  bool inOrder_ = false; ///< a task's result, whose bytes are given on in the order of its lanes
   int32_t sizeClass_ = -1; ///< of the block of the contents; of this header with the contents behind it, where small
-  std::atomic<uint64_t> ready_{0}, lastUse_{0}; // packed points
+  std::atomic<uint64_t> ready_{0}, lastUse_{0}; // a packed point, packed uses
   FailureRef failure_;                          // written before failed_ is set
   Deleter deleter_ = nullptr;
   void *user_ = nullptr;
   Storage *nextPending_ = nullptr;
+
+  /// Takes the bytes of a result whose last handle goes while tasks use it. Set by the engine.
+  static void (*giveInOrder_)(Storage &);
 };
 
 /// A counted reference. Null when default constructed.
@@ -127,7 +136,7 @@ private:
   explicit StorageRef(Storage *adopt) : storage_(adopt) {}
   void retain() const {
     if (storage_)
-      storage_->references_.fetch_add(1, std::memory_order_relaxed);
+      storage_->references_.fetch_add(Storage::kHandle, std::memory_order_relaxed);
   }
   Storage *storage_ = nullptr;
 };

@@ -1,0 +1,605 @@
+#include "runtime/engine/Lanes.h"
+
+#include "../Concat.h"
+#include "runtime/engine/Blocks.h"
+#include "tressel/runtime/ThreadPool.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <pthread.h>
+#include <sched.h>
+#include <utility>
+
+namespace tressel::runtime {
+
+extern thread_local bool onLaneThread; // Storage.cpp
+
+LaneTable laneTable;
+
+namespace {
+
+/// What it takes to hand a task to another thread: a task changes lanes only where that is won.
+constexpr double kHandOverNs = 20000;
+/// How long a thread looks for work, or for the end of what it waits for, before it sleeps: about what two wake-ups
+/// take. A producer that hands over op after op must not pay for waking it each time.
+constexpr auto kSpin = std::chrono::microseconds(50);
+constexpr double kUnknownNs = 20000;
+
+bool reached(uint64_t packed) { return packed == 0 || Engine::reached(unpack(packed)); }
+
+} // namespace
+
+//--- Running one task
+//---------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct InsideTask {
+  const bool before = std::exchange(insideTask, true);
+  ~InsideTask() { insideTask = before; }
+};
+
+FailureRef call(const TaskInfo &info, Lanes::Invoke invoke, void *closure, const TaskView &view) {
+  auto failed = [&](Failure::Kind kind, std::string message) {
+    auto failure = std::make_shared<Failure>();
+    failure->kind = kind;
+    failure->message = std::move(message);
+    failure->op = info.op;
+    failure->where = info.where;
+    return failure;
+  };
+  InsideTask inside;
+  try {
+    const int32_t status = invoke(closure, view);
+    if (status == kKernelOk)
+      return nullptr;
+    return failed(Failure::Kind::Runtime, status == kKernelIndexOutOfRange ? "an index is out of range"
+                                          : status == kKernelLibraryFailed ? "a library call failed"
+                                                                           : "the kernel failed");
+  } catch (const Error &e) {
+    auto failure = failed(dynamic_cast<const OutOfMemory *>(&e) ? Failure::Kind::OutOfMemory : Failure::Kind::Runtime,
+                          e.message());
+    if (!e.op().empty())
+      failure->op = e.op();
+    if (e.where())
+      failure->where = e.where();
+    return failure;
+  } catch (const std::bad_alloc &) {
+    return failed(Failure::Kind::OutOfMemory, "memory is exhausted");
+  } catch (const std::exception &e) {
+    return failed(Failure::Kind::Runtime, e.what());
+  } catch (...) {
+    return failed(Failure::Kind::Runtime, "an exception of a type that is not std::exception");
+  }
+}
+
+std::vector<uint64_t> writersOf(Storage *const *inputs, size_t n) {
+  std::vector<uint64_t> after;
+  for (size_t i = 0; i < n; ++i)
+    if (const Point point = inputs[i]->ready())
+      after.push_back(point.sequence);
+  return after;
+}
+
+} // namespace
+
+void Lanes::runTask(Point point, const TaskInfo &info, Storage *const *inputs, size_t numInputs,
+                    Storage *const *outputs, size_t numOutputs, Invoke invoke, void *closure, const Task *queued,
+                    TaskRecord::Kind kind) {
+  const bool recorded = recording.load(std::memory_order_relaxed);
+  const int64_t begin = recorded ? clockNs() : 0;
+  FailureRef why;
+  for (size_t i = 0; i < numInputs && !why; ++i)
+    if (inputs[i]->failed_.load(std::memory_order_acquire)) [[unlikely]]
+      why = inputs[i]->failure_;
+  if (!why) {
+    const size_t n = numInputs + numOutputs;
+    void *local[16];
+    std::unique_ptr<void *[]> many;
+    void **pointers = local;
+    if (n > 16) {
+      many.reset(new void *[n]);
+      pointers = many.get();
+    }
+    for (size_t i = 0; i < numInputs; ++i)
+      pointers[i] = inputs[i]->data();
+    for (size_t i = 0; i < numOutputs; ++i)
+      pointers[numInputs + i] = outputs[i]->data();
+    const bool timed = info.cost && info.cost->wantsSample();
+    const int64_t start = timed ? clockNs() : 0;
+    why = call(info, invoke, closure, {pointers, pointers + numInputs});
+    if (timed)
+      info.cost->record(static_cast<double>(clockNs() - start));
+    if (why) [[unlikely]] {
+      std::lock_guard lock(failuresMutex);
+      if (failures.size() >= 64)
+        std::erase_if(failures, [](const Unseen &f) { return f.why->observed.load(std::memory_order_relaxed); });
+      failures.push_back({point, why});
+    }
+  }
+  // A success clears what an earlier task left in a reused storage.
+  for (size_t i = 0; i < numOutputs; ++i)
+    if (why || outputs[i]->failed_.load(std::memory_order_relaxed)) [[unlikely]]
+      outputs[i]->fail(why);
+  if (recorded) [[unlikely]] {
+    TaskRecord r{.kind = kind, .op = info.op, .where = info.where, .sequence = point.sequence};
+    r.lane = static_cast<uint8_t>(point.lane % kLanesPerEngine);
+    r.failed = why != nullptr;
+    r.thread = recordThread();
+    r.caller = queued ? queued->caller : r.thread;
+    r.submitNs = queued && queued->submitNs ? queued->submitNs : begin;
+    r.beginNs = begin;
+    r.endNs = clockNs();
+    r.after = writersOf(inputs, numInputs);
+    record(std::move(r));
+  }
+}
+
+//--- Handing over
+//-------------------------------------------------------------------------------------------------------
+
+Lanes::Waits Lanes::waitsOf(std::span<Storage *const> inputs, std::span<Storage *const> outputs) {
+  Waits waits;
+  auto add = [&](Point point) {
+    if (Engine::reached(point))
+      return;
+    if (point.sequence > waits.latest.sequence)
+      waits.latest = point;
+    for (uint32_t i = 0; i < waits.n; ++i)
+      if (unpack(waits.points[i]).lane == point.lane) {
+        waits.points[i] = std::max(waits.points[i], pack(point)); // of one lane: by number
+        return;
+      }
+    waits.points[waits.n++] = pack(point);
+  };
+  auto check = [&](uint32_t of) {
+    if (of != engine)
+      throwError<InternalError>("a storage of another engine");
+  };
+  for (Storage *input : inputs)
+    if (const Point ready = input->ready(); !Engine::reached(ready)) {
+      check(ready.lane / kLanesPerEngine);
+      add(ready);
+    }
+  // The last task of each lane that may use the bytes; they wrote them, too.
+  for (Storage *output : outputs)
+    if (const Uses uses = output->lastUse(); !Engine::reached(uses)) {
+      check(uses.engine);
+      for (uint32_t lane = 0; lane < count; ++lane)
+        if (uses.lanes >> lane & 1)
+          add({number(lane), std::min(uses.sequence, entry(lane).submitted.load(std::memory_order_relaxed))});
+    }
+  return waits;
+}
+
+double Lanes::remainingNs(uint32_t lane) const {
+  const Lane &l = lanes_[lane];
+  if (l.head.load(std::memory_order_relaxed) == l.tail.load(std::memory_order_relaxed))
+    return 0;
+  return std::max(0.0, l.submittedNs - l.doneNs.load(std::memory_order_relaxed));
+}
+
+/// Until that task is done. Under the producers' mutex, so no slot is written.
+double Lanes::remainingNs(Point upTo) {
+  Lane &l = lanes_[upTo.lane % kLanesPerEngine];
+  uint64_t low = l.head.load(std::memory_order_relaxed), high = l.tail.load(std::memory_order_relaxed);
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (l.ring[middle % Lane::kRing].sequence < upTo.sequence)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low == l.tail.load(std::memory_order_relaxed))
+    return 0;
+  return std::max(0.0, l.ring[low % Lane::kRing].endNs - l.doneNs.load(std::memory_order_relaxed));
+}
+
+uint32_t Lanes::chooseLane(double ns, const Waits &waits) {
+  if (count == 1)
+    return 0;
+  // Where it could start how soon: when the lane has done what it has, and what the task waits for is done.
+  double there = 0;
+  for (uint32_t i = 0; i < waits.n && ns >= kHandOverNs; ++i)
+    there = std::max(there, remainingNs(unpack(waits.points[i])));
+  const uint32_t home = waits.n ? waits.latest.lane % kLanesPerEngine : lastLane_;
+  if (waits.n && ns < kHandOverNs)
+    return home; // a small op follows what it reads
+  uint32_t best = home;
+  double bestStart = remainingNs(home);
+  const double toBeat = bestStart - kHandOverNs;
+  for (uint32_t lane = 0; lane < count; ++lane)
+    if (const double start = std::max(there, remainingNs(lane)); start < toBeat && start < bestStart)
+      best = lane, bestStart = start;
+  if (!waits.n)
+    lastLane_ = best;
+  return best;
+}
+
+/// The caller runs half of the lane, or waits for whoever does.
+void Lanes::makeRoom(std::unique_lock<std::mutex> &lock, uint32_t lane, const TaskInfo &info) {
+  Lane &l = lanes_[lane];
+  const uint64_t middle = l.ring[(l.tail.load(std::memory_order_relaxed) - Lane::kRing / 2) % Lane::kRing].sequence;
+  lock.unlock();
+  numQueueFull.fetch_add(1, std::memory_order_relaxed);
+  {
+    WaitScope scope(*this, TaskRecord::Kind::QueueFull, info.op, info.where, {number(lane), middle}, true);
+    waitFor(Point{number(lane), middle});
+  }
+  lock.lock();
+}
+
+Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs,
+                  const Engine::ClosureOps &ops, void *closure) {
+  const size_t n = inputs.size() + outputs.size();
+  std::unique_ptr<Storage *[]> many(n > Task::kInlineStorages ? new Storage *[n] : nullptr);
+  const double ns = info.cost ? info.cost->estimateNs() : kUnknownNs;
+  std::unique_lock lock(producers_);
+  Waits waits;
+  uint32_t lane = 0;
+  for (bool drained = false;;) {
+    waits = waitsOf(inputs, outputs);
+    lane = chooseLane(ns, waits);
+    Lane &l = lanes_[lane];
+    if (!l.ring)
+      l.ring.reset(new Task[Lane::kRing]);
+    if (l.tail.load(std::memory_order_relaxed) - l.head.load(std::memory_order_acquire) >= Lane::kRing) {
+      makeRoom(lock, lane, info);
+      continue; // what was unfinished may be done, and another lane be better
+    }
+    Storage *without = nullptr;
+    for (Storage *output : outputs)
+      if (!Blocks::materialize(*output, number(lane), info) && !without)
+        without = output;
+    if (!without)
+      break;
+    lock.unlock();
+    if (drained)
+      throw OutOfMemory(Error::Details{Blocks::report(without->bytes()), info.where, info.op});
+    numMemoryShort.fetch_add(1, std::memory_order_relaxed);
+    {
+      WaitScope scope(*this, TaskRecord::Kind::Memory, info.op, info.where, {}, true);
+      drain();
+    }
+    drained = true;
+    lock.lock();
+  }
+  if (workers_.empty())
+    startWorkers();
+
+  Lane &l = lanes_[lane];
+  const uint64_t position = l.tail.load(std::memory_order_relaxed);
+  Task &task = l.ring[position % Lane::kRing];
+  const Point point{number(lane), next_++};
+  task.ops = &ops;
+  task.info = info;
+  task.numInputs = static_cast<uint32_t>(inputs.size());
+  task.numOutputs = static_cast<uint32_t>(outputs.size());
+  task.sequence = point.sequence;
+  task.endNs = l.submittedNs += ns;
+  task.submitNs = 0;
+  if (recording.load(std::memory_order_relaxed)) [[unlikely]]
+    task.submitNs = clockNs(), task.caller = recordThread();
+  task.numWaits = 0;
+  for (uint32_t i = 0; i < waits.n; ++i)
+    if (unpack(waits.points[i]).lane != point.lane)
+      task.waits[task.numWaits++] = waits.points[i];
+  task.storages = many ? many.release() : task.inlineStorages;
+  std::copy(inputs.begin(), inputs.end(), task.storages);
+  std::copy(outputs.begin(), outputs.end(), task.storages + inputs.size());
+  for (size_t i = 0; i < n; ++i) {
+    Storage &s = *task.storages[i];
+    s.references_.fetch_add(Storage::kTask, std::memory_order_relaxed);
+    Uses uses = s.lastUse();
+    uses.engine = static_cast<uint8_t>(engine); // uses of another engine are over: it was looked after above
+    uses.lanes = static_cast<uint8_t>((Engine::reached(s.lastUse()) ? 0 : uses.lanes) | 1u << lane);
+    uses.sequence = point.sequence;
+    s.lastUse_.store(pack(uses), std::memory_order_release);
+  }
+  for (Storage *output : outputs)
+    output->ready_.store(pack(point), std::memory_order_release);
+  ops.move(task.closure, closure);
+  entry(lane).submitted.store(point.sequence, std::memory_order_release);
+  const uint32_t numWaits = task.numWaits;
+  const Point firstWait = numWaits ? unpack(task.waits[0]) : Point();
+  l.tail.store(position + 1); // sequentially consistent, like `parked_`: one of the two sees the other
+  lock.unlock();
+  numQueued.fetch_add(1, std::memory_order_relaxed);
+  if (numWaits)
+    numCrossed.fetch_add(1, std::memory_order_relaxed);
+  // A thread that is awake finds it. Nobody is woken for a task that has to wait, but by what it waits for.
+  if (parked_.load() && !l.token.load() && reached(l.blockedOn.load()) && (!numWaits || want(firstWait)))
+    wakeWorker();
+  return point;
+}
+
+//--- Executing
+//----------------------------------------------------------------------------------------------------------
+
+/// Runs tasks until `target` is done, the lane is empty, or its next task has to wait. The token is held.
+Lanes::Progress Lanes::execute(uint32_t lane, uint64_t target, TaskRecord::Kind kind) {
+  Lane &l = lanes_[lane];
+  std::atomic<uint64_t> &done = entry(lane).done;
+  Progress progress;
+  ThreadPool::atWork.fetch_add(1, std::memory_order_relaxed);
+  for (uint64_t at = l.head.load(std::memory_order_relaxed);
+       done.load(std::memory_order_relaxed) < target && at != l.tail.load(std::memory_order_acquire);) {
+    Task &task = l.ring[at % Lane::kRing];
+    for (uint32_t i = 0; i < task.numWaits && !progress.blockedOn; ++i)
+      if (!reached(task.waits[i]))
+        progress.blockedOn = unpack(task.waits[i]);
+    if (progress.blockedOn)
+      break;
+    const uint64_t sequence = task.sequence;
+    runTask({number(lane), sequence}, task.info, task.storages, task.numInputs, task.storages + task.numInputs,
+            task.numOutputs, task.ops->invoke, task.closure, &task, kind);
+    task.ops->destroy(task.closure);
+    for (size_t i = 0; i < size_t(task.numInputs) + task.numOutputs; ++i)
+      task.storages[i]->release(Storage::kTask);
+    if (task.storages != task.inlineStorages)
+      delete[] task.storages;
+    l.doneNs.store(task.endNs, std::memory_order_relaxed);
+    done.store(sequence); // sequentially consistent, like `wanted`: one of the two sees the other
+    l.head.store(++at, std::memory_order_release);
+    ++progress.ran;
+    if (sequence >= l.wanted.load())
+      wakeAll(l);
+  }
+  ThreadPool::atWork.fetch_sub(1, std::memory_order_relaxed);
+  return progress;
+}
+
+void Lanes::releaseToken(uint32_t lane, Point blockedOn) {
+  Lane &l = lanes_[lane];
+  l.blockedOn.store(blockedOn ? pack(blockedOn) : 0);
+  l.token.store(false);
+  if (blockedOn && !want(blockedOn)) { // whoever reaches it wakes the threads
+    if (l.wanted.load() != UINT64_MAX)
+      wakeAll(l); // who waits for this lane may help the other one
+    return;
+  }
+  // Tasks that came while we held the token, or that we left, are somebody's now.
+  if (l.head.load() != l.tail.load()) {
+    if (parked_.load())
+      wakeWorker();
+    if (l.wanted.load() != UINT64_MAX)
+      wakeAll(l);
+  }
+}
+
+bool Lanes::want(Point point) {
+  std::lock_guard lock(mutex_);
+  Lane &l = lanes_[point.lane % kLanesPerEngine];
+  l.wanted.store(std::min(l.wanted.load(), point.sequence));
+  return Engine::reached(point);
+}
+
+void Lanes::wakeWorker() {
+  { std::lock_guard lock(mutex_); } // whoever checked before us is asleep by now
+  work_.notify_one();
+}
+
+void Lanes::wakeAll(Lane &lane) {
+  {
+    std::lock_guard lock(mutex_);
+    lane.wanted.store(UINT64_MAX); // those that go on waiting say so again
+  }
+  progress_.notify_all();
+  if (parked_.load())
+    work_.notify_all();
+}
+
+bool Lanes::isRunnable(Lane &lane) {
+  return lane.head.load() != lane.tail.load() && !lane.token.load() && reached(lane.blockedOn.load());
+}
+bool Lanes::anyRunnable() {
+  for (uint32_t i = 0; i < count; ++i)
+    if (isRunnable(lanes_[i]))
+      return true;
+  return false;
+}
+
+void Lanes::startWorkers() {
+  // Signals are for the program's own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (uint32_t i = 0; i < count; ++i)
+    workers_.emplace_back([this, i] { workerLoop(i); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Lanes::workerLoop(uint32_t preferred) {
+  onLaneThread = true;
+#ifdef SCHED_BATCH
+  // A caller that hands over work goes on with it: the thread that it wakes does not take its core from it.
+  const sched_param none{};
+  pthread_setschedparam(pthread_self(), SCHED_BATCH, &none); // where it is refused, all works as well
+#endif
+  for (;;) {
+    bool ran = false;
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t lane = (preferred + i) % count;
+      if (!isRunnable(lanes_[lane]) || !takeToken(lanes_[lane]))
+        continue;
+      const Progress progress = execute(lane, UINT64_MAX, TaskRecord::Kind::Lane);
+      releaseToken(lane, progress.blockedOn);
+      ran |= progress.ran != 0;
+    }
+    if (ran || spin())
+      continue;
+    std::unique_lock lock(mutex_);
+    parked_.fetch_add(1);
+    work_.wait(lock, [&] {
+      if (anyRunnable())
+        return true;
+      if (!stop_)
+        return false;
+      for (uint32_t i = 0; i < count; ++i)
+        if (lanes_[i].head.load() != lanes_[i].tail.load())
+          return false;
+      return true;
+    });
+    parked_.fetch_sub(1);
+    if (stop_ && !anyRunnable())
+      return;
+  }
+}
+
+/// True when there is something to run. One thread looks at a time: others' work is slowed by it.
+bool Lanes::spin() {
+  if (spinning_.exchange(true, std::memory_order_acquire))
+    return false;
+  const auto until = std::chrono::steady_clock::now() + kSpin;
+  bool found = false;
+  do {
+    for (int i = 0; i < 64 && !found; ++i) {
+      found = anyRunnable();
+      __builtin_ia32_pause();
+    }
+  } while (!found && std::chrono::steady_clock::now() < until);
+  spinning_.store(false, std::memory_order_release);
+  return found;
+}
+
+//--- Waiting
+//------------------------------------------------------------------------------------------------------------
+
+bool Lanes::waitFor(Point point, Deadline until) {
+  const uint32_t lane = point.lane % kLanesPerEngine;
+  Lane &l = lanes_[lane];
+  std::atomic<uint64_t> &done = entry(lane).done;
+  bool mayLook = true;
+  while (done.load(std::memory_order_acquire) < point.sequence) {
+    if (takeToken(l)) {
+      const Progress progress = execute(lane, point.sequence, TaskRecord::Kind::Helped);
+      numHelped.fetch_add(progress.ran, std::memory_order_relaxed);
+      releaseToken(lane, progress.blockedOn);
+      // What the lane waits for has a smaller number, and stands at the head of its own lane or behind smaller ones:
+      // this ends, and comes to no lane twice.
+      if (progress.blockedOn && !waitFor(progress.blockedOn, until))
+        return false;
+      continue;
+    }
+    // Somebody runs it. Where a core is free it is looked after for as long as falling asleep and waking would take.
+    if (std::exchange(mayLook, false) &&
+        ThreadPool::atWork.load(std::memory_order_relaxed) < ThreadPool::global().numThreads()) {
+      const auto end = std::chrono::steady_clock::now() + kSpin;
+      do {
+        for (int i = 0; i < 64 && done.load(std::memory_order_relaxed) < point.sequence; ++i)
+          __builtin_ia32_pause();
+      } while (done.load(std::memory_order_relaxed) < point.sequence && l.token.load(std::memory_order_relaxed) &&
+               std::chrono::steady_clock::now() < end);
+      continue;
+    }
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      l.wanted.store(std::min(l.wanted.load(), point.sequence));
+      if (done.load() >= point.sequence || !l.token.load())
+        break;
+      if (until == Deadline::max())
+        progress_.wait(lock);
+      else if (progress_.wait_until(lock, until) == std::cv_status::timeout)
+        return false;
+    }
+  }
+  return true;
+}
+
+void Lanes::waitFor(Uses uses) {
+  for (uint32_t lane = 0; lane < count; ++lane)
+    if (uses.lanes >> lane & 1)
+      waitFor(Point{number(lane), std::min(uses.sequence, entry(lane).submitted.load(std::memory_order_acquire))});
+}
+
+bool Lanes::drain(Deadline until) {
+  uint64_t last[kLanesPerEngine];
+  {
+    std::lock_guard lock(producers_);
+    for (uint32_t lane = 0; lane < count; ++lane)
+      last[lane] = entry(lane).submitted.load(std::memory_order_relaxed);
+  }
+  for (uint32_t lane = 0; lane < count; ++lane)
+    if (!waitFor(Point{number(lane), last[lane]}, until))
+      return false;
+  return true;
+}
+
+std::string Lanes::describe(Point point) {
+  std::lock_guard lock(producers_); // slots are not written again meanwhile
+  Lane &l = lanes_[point.lane % kLanesPerEngine];
+  for (uint64_t at = l.head.load(); at != l.tail.load(); ++at)
+    if (const Task &task = l.ring[at % Lane::kRing]; task.sequence == point.sequence)
+      return concat(task.info.op, task.info.where ? concat(" (", task.info.where.str(), ")") : "");
+  return "";
+}
+
+void Lanes::printUnseen() {
+  std::lock_guard lock(failuresMutex);
+  for (const Unseen &f : failures)
+    if (!f.why->observed.exchange(true)) {
+      const SourceLoc where = f.why->where;
+      std::fprintf(stderr, "tressel: a failure that nobody waited for: %s%s%s: %s\n", where.str().c_str(),
+                   where ? ": " : "", f.why->op.c_str(), f.why->message.c_str());
+    }
+  failures.clear();
+}
+
+//--- Records
+//------------------------------------------------------------------------------------------------------------
+
+void Lanes::record(TaskRecord record) {
+  std::lock_guard lock(recordsMutex_);
+  if (records_.size() < recordLimit_)
+    records_.push_back(std::move(record));
+}
+void Lanes::start(size_t limit) {
+  std::lock_guard lock(recordsMutex_);
+  records_.clear();
+  recordLimit_ = limit;
+  recording = true;
+}
+std::vector<TaskRecord> Lanes::stop() {
+  std::lock_guard lock(recordsMutex_);
+  recording = false;
+  recordLimit_ = 0;
+  std::vector<TaskRecord> all = std::exchange(records_, {});
+  std::sort(all.begin(), all.end(), [](const TaskRecord &a, const TaskRecord &b) { return a.beginNs < b.beginNs; });
+  return all;
+}
+
+WaitScope::WaitScope(Lanes &lanes, TaskRecord::Kind kind, const char *what, SourceLoc where, Point point, bool hidden)
+    : lanes_(lanes), kind_(kind), what_(what), where_(where), point_(point), hidden_(hidden),
+      log_(logWaits() > (hidden ? 0 : 1)) {
+  if (log_ || lanes.recording.load(std::memory_order_relaxed)) {
+    if (log_ && point && kind == TaskRecord::Kind::Wait)
+      waitsFor_ = lanes.describe(point);
+    begin_ = clockNs();
+  }
+}
+
+WaitScope::~WaitScope() {
+  if (!begin_)
+    return;
+  const int64_t end = clockNs();
+  if (lanes_.recording.load(std::memory_order_relaxed)) {
+    TaskRecord r{.kind = kind_, .op = what_, .where = where_, .sequence = point_.sequence};
+    r.lane = static_cast<uint8_t>(point_.lane % kLanesPerEngine);
+    r.hidden = hidden_;
+    r.thread = r.caller = recordThread();
+    r.submitNs = r.beginNs = begin_;
+    r.endNs = end;
+    lanes_.record(std::move(r));
+  }
+  if (!log_)
+    return;
+  const char *why = kind_ == TaskRecord::Kind::QueueFull ? ": 4096 ops are queued in its lane"
+                    : kind_ == TaskRecord::Kind::Memory  ? ": memory is short"
+                                                         : "";
+  const std::string at = where_.str();
+  std::fprintf(stderr, "tressel: %s%s%s waited %.3f ms%s%s%s\n", at.c_str(), at.empty() ? "" : ": ", what_,
+               static_cast<double>(end - begin_) / 1e6, why, waitsFor_.empty() ? "" : " for ", waitsFor_.c_str());
+}
+
+} // namespace tressel::runtime

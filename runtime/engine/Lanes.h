@@ -1,0 +1,194 @@
+// The lanes of an engine: rings of queued tasks, who runs them, and who waits for them.
+//
+// Producers share one mutex, which numbers the tasks. Whoever holds a lane's token executes it: one of the engine's
+// threads, or a caller that waits. A lane whose next task waits for another lane is left, and taken up again when that
+// one has come far enough.
+#pragma once
+
+#include "tressel/runtime/Engine.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace tressel::runtime {
+
+/// How far each lane of the process is. An engine's numbers go on where those of the one before in its place ended, so
+/// that old points stay reached.
+struct LaneTable {
+  struct alignas(64) Entry {
+    std::atomic<uint64_t> done{0};      ///< number of the last finished task
+    std::atomic<uint64_t> submitted{0}; ///< number of the last queued task
+  };
+  Entry lanes[kMaxEngines * kLanesPerEngine];
+  std::mutex mutex;
+  bool used[kMaxEngines] = {};
+  uint64_t last[kMaxEngines] = {};
+};
+extern LaneTable laneTable;
+
+/// A queued task. It counts as a user of its storages until it has run.
+struct Task {
+  static constexpr size_t kInlineStorages = 8;
+  const Engine::ClosureOps *ops;
+  Storage **storages; ///< inputs, then outputs: inlineStorages, or an array of its own
+  uint32_t numInputs, numOutputs, numWaits;
+  TaskInfo info;
+  uint64_t sequence;
+  int64_t submitNs; ///< while records are made; so the next
+  uint32_t caller;
+  double endNs; ///< of the lane's estimated work up to here
+  Storage *inlineStorages[kInlineStorages];
+  uint64_t waits[kLanesPerEngine]; ///< packed points of other lanes
+  alignas(16) std::byte closure[Engine::kClosureBytes];
+};
+
+struct alignas(64) Lane {
+  static constexpr uint64_t kRing = 4096;
+  std::atomic<uint64_t> head{0}; ///< tasks that have run
+  std::atomic<uint64_t> tail{0}; ///< tasks that were queued; written under the producers' mutex
+  std::atomic<bool> token{false};
+  std::atomic<uint64_t> blockedOn{0}; ///< the packed point that the head was seen to wait for, 0: none
+  /// The first number that a sleeping waiter or a blocked lane waits for; lowered and reset under the mutex.
+  std::atomic<uint64_t> wanted{UINT64_MAX};
+  std::atomic<double> doneNs{0}; ///< estimated work of the finished tasks
+  double submittedNs = 0;        ///< and of all; under the producers' mutex
+  std::unique_ptr<Task[]> ring;  ///< made with the first task
+};
+
+/// Of this thread, from 1 on: small numbers for records and counts.
+uint32_t recordThread();
+int64_t clockNs();
+/// TRESSEL_LOG_WAITS: 0, 1 for hidden waits, 2 for all.
+int logWaits();
+/// Inside of a task calls run inline, and waits are refused.
+extern thread_local constinit bool insideTask;
+/// Throws in the child of a fork.
+void checkCaller();
+
+class Lanes {
+public:
+  using Deadline = std::chrono::steady_clock::time_point;
+  explicit Lanes(int count);
+  ~Lanes();
+
+  const uint32_t engine; ///< place in the table
+  const uint32_t count;
+
+  LaneTable::Entry &entry(uint32_t lane) { return laneTable.lanes[engine * kLanesPerEngine + lane]; }
+  uint16_t number(uint32_t lane) const { return static_cast<uint16_t>(engine * kLanesPerEngine + lane); }
+
+  /// Runs the op over its storages, or inherits a failure; the outputs carry the outcome.
+  using Invoke = int32_t (*)(void *closure, const TaskView &view);
+  void runTask(Point point, const TaskInfo &info, Storage *const *inputs, size_t numInputs, Storage *const *outputs,
+               size_t numOutputs, Invoke invoke, void *closure, const Task *queued = nullptr,
+               TaskRecord::Kind kind = TaskRecord::Kind::Inline);
+
+  Point push(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs,
+             const Engine::ClosureOps &ops, void *closure);
+
+  /// Returns when the task is done, helping; false if the deadline came first.
+  bool waitFor(Point point, Deadline until = Deadline::max());
+  void waitFor(Uses uses);
+  /// All that was submitted before.
+  bool drain(Deadline until = Deadline::max());
+  /// The lane and line of a queued task, for logs: "matmul (train.cpp:42)"; "" when it is done.
+  std::string describe(Point point);
+
+  struct Unseen {
+    Point point;
+    FailureRef why;
+  };
+  std::mutex failuresMutex;
+  std::vector<Unseen> failures; ///< of tasks themselves, not inherited; seen ones are dropped now and then
+  void printUnseen();
+
+  // Records
+  std::atomic<bool> recording{false};
+  void record(TaskRecord record);
+  void start(size_t limit);
+  std::vector<TaskRecord> stop();
+
+  // Counts, those of tasks that ran in submit() in a few lines of memory, so that threads seldom meet in one.
+  static constexpr size_t kCounts = 8;
+  struct alignas(64) Count {
+    std::atomic<uint64_t> n{0};
+  };
+  Count numInlined[kCounts];
+  std::atomic<uint64_t> numQueued{0}, numHelped{0}, numCrossed{0}, numQueueFull{0}, numMemoryShort{0};
+
+private:
+  struct Progress {
+    uint64_t ran = 0;
+    Point blockedOn; ///< why it stopped, if not at the target or the lane's end
+  };
+  struct Waits {
+    uint64_t points[kLanesPerEngine];
+    uint32_t n = 0;
+    Point latest; ///< of all that is not there yet, on any lane
+  };
+
+  Waits waitsOf(std::span<Storage *const> inputs, std::span<Storage *const> outputs);
+  uint32_t chooseLane(double ns, const Waits &waits);
+  double remainingNs(uint32_t lane) const;
+  double remainingNs(Point upTo);
+  void makeRoom(std::unique_lock<std::mutex> &lock, uint32_t lane, const TaskInfo &info);
+
+  bool takeToken(Lane &lane) {
+    return !lane.token.load(std::memory_order_relaxed) && !lane.token.exchange(true, std::memory_order_acquire);
+  }
+  Progress execute(uint32_t lane, uint64_t target, TaskRecord::Kind kind);
+  void releaseToken(uint32_t lane, Point blockedOn);
+  /// Somebody is told when the point is reached. True when it is already.
+  bool want(Point point);
+  bool isRunnable(Lane &lane);
+  bool anyRunnable();
+  void wakeWorker();
+  void wakeAll(Lane &lane);
+  void workerLoop(uint32_t preferred);
+  bool spin();
+  void startWorkers();
+
+  Lane lanes_[kLanesPerEngine];
+  std::mutex producers_;
+  uint64_t next_;         ///< number of the next task
+  uint32_t lastLane_ = 0; ///< that a task without dependencies went to
+  std::vector<std::thread> workers_;
+
+  std::mutex mutex_; ///< of the two conditions
+  std::condition_variable work_, progress_;
+  std::atomic<uint32_t> parked_{0};
+  std::atomic<bool> spinning_{false};
+  bool stop_ = false;
+
+  std::mutex recordsMutex_;
+  std::vector<TaskRecord> records_;
+  size_t recordLimit_ = 0;
+};
+
+/// While a caller stands still: counts for its log line and record. Does nothing when neither is wanted.
+class WaitScope {
+public:
+  /// `hidden`: nobody asked for it by name.
+  WaitScope(Lanes &lanes, TaskRecord::Kind kind, const char *what, SourceLoc where, Point point, bool hidden);
+  ~WaitScope();
+  WaitScope(const WaitScope &) = delete;
+
+private:
+  Lanes &lanes_;
+  TaskRecord::Kind kind_;
+  const char *what_;
+  SourceLoc where_;
+  Point point_;
+  bool hidden_, log_;
+  int64_t begin_ = 0;
+  std::string waitsFor_;
+};
+
+} // namespace tressel::runtime
