@@ -288,6 +288,7 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
   task.storages = many ? many.release() : task.inlineStorages;
   std::copy(inputs.begin(), inputs.end(), task.storages);
   std::copy(outputs.begin(), outputs.end(), task.storages + inputs.size());
+  entry(lane).submitted.store(point.sequence, std::memory_order_release); // before uses name the task: Engine::reached
   for (size_t i = 0; i < n; ++i) {
     Storage &s = *task.storages[i];
     s.references_.fetch_add(Storage::kTask, std::memory_order_relaxed);
@@ -300,7 +301,6 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
   for (Storage *output : outputs)
     output->ready_.store(pack(point), std::memory_order_release);
   ops.move(task.closure, closure);
-  entry(lane).submitted.store(point.sequence, std::memory_order_release);
   const uint32_t numWaits = task.numWaits;
   const Point firstWait = numWaits ? unpack(task.waits[0]) : Point();
   l.tail.store(position + 1); // sequentially consistent, like `parked_`: one of the two sees the other
