@@ -3,6 +3,7 @@
 #include "codegen/CustomProvider.h"
 #include "codegen/Link.h"
 #include "codegen/Measure.h"
+#include "codegen/UntilExit.h"
 #include "codegen/cpu/CompileKernels.h"
 #include "codegen/cpu/GeneratedProvider.h"
 #include "codegen/cpu/KernelSource.h"
@@ -298,6 +299,7 @@ static double secondsOfStep(CompiledProgram program) {
 }
 
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
+  const CompilerUse use;
   static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm"};
   if (!stages.count(options.emit))
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm");

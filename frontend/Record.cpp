@@ -44,13 +44,18 @@ Tensor scalarTensor(const Arg &arg, DType dtype) {
     int kind = -1;
     Tensor tensor;
   };
-  static thread_local std::array<Entry, 64> entries;
+  // The main thread's are gone before its static objects are, which may compute.
+  static thread_local constinit bool gone = false;
+  struct Entries : std::array<Entry, 64> {
+    ~Entries() { gone = true; }
+  };
+  static thread_local Entries entries;
   const bool isFloat = arg.kind() == Arg::Kind::Float;
   const uint64_t bits = isFloat ? std::bit_cast<uint64_t>(arg.as_double()) : static_cast<uint64_t>(arg.as_int());
   const int kind = static_cast<int>(dtype) * 2 + isFloat;
-  Entry &e = entries[(bits * 0x9E3779B97F4A7C15u + static_cast<unsigned>(kind) * 0x85EBCA6Bu) >> 58];
-  if (e.kind == kind && e.bits == bits)
-    return e.tensor;
+  Entry *e = gone ? nullptr : &entries[(bits * 0x9E3779B97F4A7C15u + static_cast<unsigned>(kind) * 0x85EBCA6Bu) >> 58];
+  if (e && e->kind == kind && e->bits == bits)
+    return e->tensor;
   Tensor t = allocateTensor({dtype, {}}, toLoc(arg.where()));
   if (isFloat) {
     const double v = arg.as_double();
@@ -59,7 +64,8 @@ Tensor scalarTensor(const Arg &arg, DType dtype) {
     const int64_t v = arg.as_int();
     convertElements(t.impl()->storage->data(), dtype, &v, DType::i64, 1);
   }
-  e = {bits, kind, t};
+  if (e)
+    *e = {bits, kind, t};
   return t;
 }
 

@@ -2,6 +2,7 @@
 #include "frontend/Trace.h"
 
 #include "codegen/Compile.h"
+#include "codegen/UntilExit.h"
 #include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
@@ -82,6 +83,7 @@ std::span<const std::byte> bytesOf(const Tensor &t) {
 } // namespace
 
 struct TraceRecorder::Impl {
+  const codegen::CompilerUse use; // first in, last out
   enum class ArgKind : uint8_t { Input, State };
   struct ArgInfo {
     ArgKind kind = ArgKind::Input;

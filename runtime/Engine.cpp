@@ -40,7 +40,8 @@ int configuredLanes() {
     const long n = std::strtol(text, &end, 10);
     if (end != text && *end == 0 && n >= 1 && n <= static_cast<long>(kLanesPerEngine))
       return static_cast<int>(n);
-    std::fprintf(stderr, "tressel: TRESSEL_LANES is '%s', which is no number from 1 to %u; it is ignored\n", text, kLanesPerEngine);
+    std::fprintf(stderr, "tressel: TRESSEL_LANES is '%s', which is no number from 1 to %u; it is ignored\n", text,
+                 kLanesPerEngine);
   }
   return std::min(ThreadPool::global().numThreads(), static_cast<int>(kLanesPerEngine));
 }
@@ -62,7 +63,8 @@ uint32_t recordThread() {
 }
 
 int64_t clockNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 int logWaits() {
@@ -101,7 +103,8 @@ Lanes::Lanes(int lanes)
           }
         throwError<RuntimeError>("too many engines in one process");
       }()),
-      count(static_cast<uint32_t>(std::clamp(lanes > 0 ? lanes : configuredLanes(), 1, static_cast<int>(kLanesPerEngine)))),
+      count(static_cast<uint32_t>(
+          std::clamp(lanes > 0 ? lanes : configuredLanes(), 1, static_cast<int>(kLanesPerEngine)))),
       next_(laneTable.last[engine] + 1) {}
 
 Lanes::~Lanes() {
@@ -169,7 +172,8 @@ bool Engine::reached(Uses uses) {
   for (uint32_t lane = 0; uses.lanes >> lane; ++lane)
     if (uses.lanes >> lane & 1) {
       const LaneTable::Entry &entry = laneTable.lanes[uses.engine * kLanesPerEngine + lane];
-      if (entry.done.load(std::memory_order_acquire) < std::min(uses.sequence, entry.submitted.load(std::memory_order_acquire)))
+      if (entry.done.load(std::memory_order_acquire) <
+          std::min(uses.sequence, entry.submitted.load(std::memory_order_acquire)))
         return false;
     }
   return true;
@@ -285,6 +289,8 @@ void Engine::waitAll(SourceLoc waitedAt) {
   std::vector<FailureRef> unseen;
   {
     std::lock_guard lock(lanes_->failuresMutex);
+    std::stable_sort(lanes_->failures.begin(), lanes_->failures.end(),
+                     [](const auto &a, const auto &b) { return a.order < b.order; }); // lanes finish when they like
     for (const Lanes::Unseen &f : lanes_->failures)
       if (!f.why->observed.exchange(true))
         unseen.push_back(f.why);

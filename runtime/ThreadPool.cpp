@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -124,7 +125,7 @@ struct ThreadPool::Impl {
   }
 };
 
-std::atomic<int> ThreadPool::atWork{0};
+thread_local constinit int ThreadPool::share = 0;
 
 ThreadPool &ThreadPool::global() {
   // Never destroyed: threads may still be asleep in it when the process leaves main.
@@ -136,8 +137,12 @@ ThreadPool &ThreadPool::global() {
 }
 
 ThreadPool::ThreadPool(int threads) : numThreads_(std::max(1, threads)), impl_(std::make_unique<Impl>()) {
+  sigset_t all, before; // signals are for the program's own threads
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   for (int i = 1; i < numThreads_; ++i)
     impl_->threads.emplace_back([this, i] { impl_->workerLoop(i); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 ThreadPool::~ThreadPool() {
@@ -155,7 +160,7 @@ bool ThreadPool::insideParallel() { return insideChunk; }
 void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) {
   grain = std::max<int64_t>(grain, 1);
   // No chunk is smaller than the grain, so there are at most range / grain of them.
-  const int64_t threads = numThreads_ - std::max(0, atWork.load(std::memory_order_relaxed) - 1);
+  const int64_t threads = share ? std::min(share, numThreads_) : numThreads_;
   int64_t chunks = threads <= 1 ? 1 : std::min(range / grain, threads * kChunksPerThread);
   if (chunks > threads)
     chunks -= chunks % threads; // equal chunks, as many for each thread

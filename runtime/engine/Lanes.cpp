@@ -25,6 +25,8 @@ constexpr double kHandOverNs = 20000;
 /// take. A producer that hands over op after op must not pay for waking it each time.
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr double kUnknownNs = 20000;
+/// Chains of smaller ops stay together until they are long: to wake a thread for one takes longer than the op.
+constexpr double kLeastToSpreadNs = 5000;
 
 bool reached(uint64_t packed) { return packed == 0 || Engine::reached(unpack(packed)); }
 
@@ -115,7 +117,10 @@ void Lanes::runTask(Point point, const TaskInfo &info, Storage *const *inputs, s
       std::lock_guard lock(failuresMutex);
       if (failures.size() >= 64)
         std::erase_if(failures, [](const Unseen &f) { return f.why->observed.load(std::memory_order_relaxed); });
-      failures.push_back({point, why});
+      uint64_t order = point.sequence;
+      for (uint32_t lane = 0; lane < count && !point; ++lane)
+        order = std::max(order, entry(lane).submitted.load(std::memory_order_relaxed));
+      failures.push_back({point, why, order});
     }
   }
   // A success clears what an earlier task left in a reused storage.
@@ -208,7 +213,10 @@ uint32_t Lanes::chooseLane(double ns, const Waits &waits) {
     return home; // a small op follows what it reads
   uint32_t best = home;
   double bestStart = remainingNs(home);
-  const double toBeat = bestStart - kHandOverNs;
+  // A first op of a chain takes those that follow it along: it goes elsewhere for less.
+  const double toBeat = bestStart - (waits.n                  ? kHandOverNs
+                                     : ns >= kLeastToSpreadNs ? std::min(kHandOverNs, ns / 2)
+                                                              : kHandOverNs);
   for (uint32_t lane = 0; lane < count; ++lane)
     if (const double start = std::max(there, remainingNs(lane)); start < toBeat && start < bestStart)
       best = lane, bestStart = start;
@@ -303,6 +311,8 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
   ops.move(task.closure, closure);
   const uint32_t numWaits = task.numWaits;
   const Point firstWait = numWaits ? unpack(task.waits[0]) : Point();
+  if (numWaits && l.head.load() == position) // it is the next one, so nobody need look
+    l.blockedOn.store(pack(firstWait));
   l.tail.store(position + 1); // sequentially consistent, like `parked_`: one of the two sees the other
   lock.unlock();
   numQueued.fetch_add(1, std::memory_order_relaxed);
@@ -322,7 +332,7 @@ Lanes::Progress Lanes::execute(uint32_t lane, uint64_t target, TaskRecord::Kind 
   Lane &l = lanes_[lane];
   std::atomic<uint64_t> &done = entry(lane).done;
   Progress progress;
-  ThreadPool::atWork.fetch_add(1, std::memory_order_relaxed);
+  executing_.fetch_add(1, std::memory_order_relaxed);
   for (uint64_t at = l.head.load(std::memory_order_relaxed);
        done.load(std::memory_order_relaxed) < target && at != l.tail.load(std::memory_order_acquire);) {
     Task &task = l.ring[at % Lane::kRing];
@@ -332,6 +342,9 @@ Lanes::Progress Lanes::execute(uint32_t lane, uint64_t target, TaskRecord::Kind 
     if (progress.blockedOn)
       break;
     const uint64_t sequence = task.sequence;
+    // Ops that run side by side use a core each: split, they would take turns.
+    const int others = numOthers(lane);
+    ThreadPool::share = others ? std::max(1, ThreadPool::global().numThreads() / (1 + others)) : 0;
     runTask({number(lane), sequence}, task.info, task.storages, task.numInputs, task.storages + task.numInputs,
             task.numOutputs, task.ops->invoke, task.closure, &task, kind);
     task.ops->destroy(task.closure);
@@ -346,7 +359,8 @@ Lanes::Progress Lanes::execute(uint32_t lane, uint64_t target, TaskRecord::Kind 
     if (sequence >= l.wanted.load())
       wakeAll(l);
   }
-  ThreadPool::atWork.fetch_sub(1, std::memory_order_relaxed);
+  ThreadPool::share = 0;
+  executing_.fetch_sub(1, std::memory_order_relaxed);
   return progress;
 }
 
@@ -392,6 +406,16 @@ void Lanes::wakeAll(Lane &lane) {
 
 bool Lanes::isRunnable(Lane &lane) {
   return lane.head.load() != lane.tail.load() && !lane.token.load() && reached(lane.blockedOn.load());
+}
+/// Lanes that are executed, or could be.
+int Lanes::numOthers(uint32_t lane) {
+  int n = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Lane &l = lanes_[i];
+    n += i != lane && l.head.load(std::memory_order_relaxed) != l.tail.load(std::memory_order_relaxed) &&
+         (l.token.load(std::memory_order_relaxed) || reached(l.blockedOn.load(std::memory_order_relaxed)));
+  }
+  return n;
 }
 bool Lanes::anyRunnable() {
   for (uint32_t i = 0; i < count; ++i)
@@ -484,7 +508,7 @@ bool Lanes::waitFor(Point point, Deadline until) {
     }
     // Somebody runs it. Where a core is free it is looked after for as long as falling asleep and waking would take.
     if (std::exchange(mayLook, false) &&
-        ThreadPool::atWork.load(std::memory_order_relaxed) < ThreadPool::global().numThreads()) {
+        executing_.load(std::memory_order_relaxed) < ThreadPool::global().numThreads()) {
       const auto end = std::chrono::steady_clock::now() + kSpin;
       do {
         for (int i = 0; i < 64 && done.load(std::memory_order_relaxed) < point.sequence; ++i)

@@ -104,6 +104,7 @@ public:
   struct Unseen {
     Point point;
     FailureRef why;
+    uint64_t order; ///< the number of the task, or of the last queued one before it
   };
   std::mutex failuresMutex;
   std::vector<Unseen> failures; ///< of tasks themselves, not inherited; seen ones are dropped now and then
@@ -148,6 +149,7 @@ private:
   /// Somebody is told when the point is reached. True when it is already.
   bool want(Point point);
   bool isRunnable(Lane &lane);
+  int numOthers(uint32_t lane);
   bool anyRunnable();
   void wakeWorker();
   void wakeAll(Lane &lane);
@@ -164,6 +166,7 @@ private:
   std::mutex mutex_; ///< of the two conditions
   std::condition_variable work_, progress_;
   std::atomic<uint32_t> parked_{0};
+  std::atomic<int> executing_{0}; ///< threads
   std::atomic<bool> spinning_{false};
   bool stop_ = false;
 

@@ -1,5 +1,5 @@
-// Random programs on random engines: threads that compute, share, drop, wait, fail and write in place. What each value must
-// be is computed when its op is submitted; it has to come out the same however the engine ran it.
+// Random programs on random engines: threads that compute, share, drop, wait, fail and write in place. What each value
+// must be is computed when its op is submitted; it has to come out the same however the engine ran it.
 // TRESSEL_STRESS_OPS: ops of all threads together; TRESSEL_STRESS_SEED.
 #include "tressel/runtime/Engine.h"
 
@@ -34,7 +34,8 @@ struct Value {
 };
 
 struct Coverage {
-  std::atomic<uint64_t> inlined{0}, queued{0}, crossed{0}, helped{0}, full{0}, failed{0}, inPlace{0}, shared{0}, waits{0}, dropped{0};
+  std::atomic<uint64_t> inlined{0}, queued{0}, crossed{0}, helped{0}, full{0}, failed{0}, inPlace{0}, shared{0},
+      waits{0}, dropped{0};
 };
 
 /// What threads give each other. Nobody writes to it in place.
@@ -110,15 +111,17 @@ private:
     Value out{Engine::output(static_cast<int64_t>(n * 8)), n, 0, a->failed || b->failed || fails};
     out.expected = static_cast<int64_t>(static_cast<uint64_t>(a->expected) * 3 + static_cast<uint64_t>(b->expected));
     const StorageRef inputs[] = {a->storage, b->storage};
-    engine_.submit({"add", {"stress.cpp", 1}, cost()}, inputs, {&out.storage, 1}, [n, fails](const TaskView &task) -> int32_t {
-      if (fails)
-        return kKernelIndexOutOfRange;
-      const auto *x = static_cast<const uint64_t *>(task.inputs[0]), *y = static_cast<const uint64_t *>(task.inputs[1]);
-      auto *z = static_cast<uint64_t *>(task.outputs[0]);
-      for (size_t i = 0; i < n; ++i)
-        z[i] = x[i] * 3 + y[i];
-      return kKernelOk;
-    });
+    engine_.submit({"add", {"stress.cpp", 1}, cost()}, inputs, {&out.storage, 1},
+                   [n, fails](const TaskView &task) -> int32_t {
+                     if (fails)
+                       return kKernelIndexOutOfRange;
+                     const auto *x = static_cast<const uint64_t *>(task.inputs[0]),
+                                *y = static_cast<const uint64_t *>(task.inputs[1]);
+                     auto *z = static_cast<uint64_t *>(task.outputs[0]);
+                     for (size_t i = 0; i < n; ++i)
+                       z[i] = x[i] * 3 + y[i];
+                     return kKernelOk;
+                   });
     coverage_.failed += fails;
     borrowed_ = {};
     keep(std::move(out));
@@ -130,12 +133,13 @@ private:
     ++coverage_.inPlace;
     const StorageRef inputs[] = {v.storage};
     const size_t n = v.n;
-    engine_.submit({"update", {"stress.cpp", 2}, cost()}, inputs, {&v.storage, 1}, [n](const TaskView &task) -> int32_t {
-      auto *x = static_cast<uint64_t *>(task.outputs[0]);
-      for (size_t i = 0; i < n; ++i)
-        x[i] += 7;
-      return kKernelOk;
-    });
+    engine_.submit({"update", {"stress.cpp", 2}, cost()}, inputs, {&v.storage, 1},
+                   [n](const TaskView &task) -> int32_t {
+                     auto *x = static_cast<uint64_t *>(task.outputs[0]);
+                     for (size_t i = 0; i < n; ++i)
+                       x[i] += 7;
+                     return kKernelOk;
+                   });
     v.expected += 7;
   }
 
@@ -189,7 +193,8 @@ private:
     }
   }
 
-  /// Whether it was ever given to others: addresses of storages that are gone may say so for others, which does no harm.
+  /// Whether it was ever given to others: addresses of storages that are gone may say so for others, which does no
+  /// harm.
   bool isShared(const Value &v) const {
     return std::find(shared_.begin(), shared_.end(), v.storage.get()) != shared_.end();
   }
@@ -219,7 +224,9 @@ TEST(EngineStress, RandomProgramsEqualSerialExecution) {
     Market market;
     std::vector<std::thread> all;
     for (int t = 0; t < threads; ++t)
-      all.emplace_back([&, &worker = workers.emplace_back(engine, market, coverage, random())] { worker.run(ops / kEngines / threads); });
+      all.emplace_back([&, &worker = workers.emplace_back(engine, market, coverage, random())] {
+        worker.run(ops / kEngines / threads);
+      });
     for (std::thread &t : all)
       t.join();
     try {
@@ -230,12 +237,14 @@ TEST(EngineStress, RandomProgramsEqualSerialExecution) {
     coverage.inlined += stats.inlined, coverage.queued += stats.queued, coverage.crossed += stats.crossed;
     coverage.helped += stats.helped, coverage.full += stats.queueFull;
   }
-  std::printf("seed %lu: %lu inline, %lu queued, %lu across lanes, %lu by waiters, %lu times full, %lu failures, %lu in place, %lu shared, "
+  std::printf("seed %lu: %lu inline, %lu queued, %lu across lanes, %lu by waiters, %lu times full, %lu failures, %lu "
+              "in place, %lu shared, "
               "%lu waits, %lu dropped\n",
-              seed, coverage.inlined.load(), coverage.queued.load(), coverage.crossed.load(), coverage.helped.load(), coverage.full.load(),
-              coverage.failed.load(), coverage.inPlace.load(), coverage.shared.load(), coverage.waits.load(), coverage.dropped.load());
-  for (const auto *count : {&coverage.inlined, &coverage.queued, &coverage.crossed, &coverage.helped, &coverage.failed, &coverage.inPlace,
-                            &coverage.shared, &coverage.waits, &coverage.dropped})
+              seed, coverage.inlined.load(), coverage.queued.load(), coverage.crossed.load(), coverage.helped.load(),
+              coverage.full.load(), coverage.failed.load(), coverage.inPlace.load(), coverage.shared.load(),
+              coverage.waits.load(), coverage.dropped.load());
+  for (const auto *count : {&coverage.inlined, &coverage.queued, &coverage.crossed, &coverage.helped, &coverage.failed,
+                            &coverage.inPlace, &coverage.shared, &coverage.waits, &coverage.dropped})
     EXPECT_GT(count->load(), 0u);
 }
 
@@ -259,7 +268,8 @@ TEST(EngineStress, MillionsOfQueuedOpsNeedNoMoreMemory) {
     StorageRef next = Engine::output(8);
     const StorageRef inputs[] = {sum, one};
     engine.submit({"add"}, inputs, {&next, 1}, [](const TaskView &task) -> int32_t {
-      *static_cast<int64_t *>(task.outputs[0]) = *static_cast<const int64_t *>(task.inputs[0]) + *static_cast<const int64_t *>(task.inputs[1]);
+      *static_cast<int64_t *>(task.outputs[0]) =
+          *static_cast<const int64_t *>(task.inputs[0]) + *static_cast<const int64_t *>(task.inputs[1]);
       return kKernelOk;
     });
     sum = next;

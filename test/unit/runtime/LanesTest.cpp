@@ -35,19 +35,20 @@ struct Gate {
 };
 
 /// Fills the output with the sum of the inputs' first bytes, plus one; passes the gate first, where there is one.
-StorageRef increment(Engine &engine, std::vector<StorageRef> inputs, OpCost &cost, Gate *gate = nullptr, int64_t bytes = kLarge,
-                     Point *point = nullptr) {
+StorageRef increment(Engine &engine, std::vector<StorageRef> inputs, OpCost &cost, Gate *gate = nullptr,
+                     int64_t bytes = kLarge, Point *point = nullptr) {
   StorageRef out = Engine::output(bytes);
   const size_t n = inputs.size();
-  const Point p = engine.submit({"increment", {"lanes.cpp", 3}, &cost}, inputs, {&out, 1}, [=](const TaskView &task) -> int32_t {
-    if (gate)
-      gate->pass();
-    int sum = 1;
-    for (size_t i = 0; i < n; ++i)
-      sum += *static_cast<const uint8_t *>(task.inputs[i]);
-    std::memset(task.outputs[0], sum, static_cast<size_t>(bytes));
-    return kKernelOk;
-  });
+  const Point p =
+      engine.submit({"increment", {"lanes.cpp", 3}, &cost}, inputs, {&out, 1}, [=](const TaskView &task) -> int32_t {
+        if (gate)
+          gate->pass();
+        int sum = 1;
+        for (size_t i = 0; i < n; ++i)
+          sum += *static_cast<const uint8_t *>(task.inputs[i]);
+        std::memset(task.outputs[0], sum, static_cast<size_t>(bytes));
+        return kKernelOk;
+      });
   if (point)
     *point = p;
   return out;
@@ -244,7 +245,8 @@ TEST(Lanes, WhatHandlesHoldIsNotWaitedFor) {
       FAIL() << "100 MiB in 8";
     } catch (const OutOfMemory &e) {
       EXPECT_EQ(e.where().line, 3u);
-      EXPECT_NE(std::string(e.what()).find("lanes.cpp:3: increment: cannot allocate 1048576 bytes: tensors hold "), std::string::npos)
+      EXPECT_NE(std::string(e.what()).find("lanes.cpp:3: increment: cannot allocate 1048576 bytes: tensors hold "),
+                std::string::npos)
           << e.what();
       EXPECT_NE(std::string(e.what()).find("increment at lanes.cpp:3: 8388608"), std::string::npos) << e.what();
     }
@@ -285,7 +287,8 @@ TEST(Lanes, FailuresCrossLanes) {
     gate.pass();
     throw Error("no luck");
   });
-  StorageRef a = increment(engine, {bad}, large), b = increment(engine, {bad}, large), good = increment(engine, {}, large);
+  StorageRef a = increment(engine, {bad}, large), b = increment(engine, {bad}, large),
+             good = increment(engine, {}, large);
   ASSERT_GT(engine.stats().crossed, 0u);
   gate.open();
   EXPECT_THROW(engine.wait(*a), RuntimeError);

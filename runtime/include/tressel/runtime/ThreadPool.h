@@ -5,7 +5,6 @@
 // Libraries are pinned to one thread and called from here, so cores are never shared by two pools.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <type_traits>
@@ -27,8 +26,8 @@ public:
   /// Threads that may run chunks, the caller included. `worker` is below this.
   int numThreads() const { return numThreads_; }
 
-  /// How many threads run tasks of lanes now (Engine.h), whoever they are: a range is split over those that are left.
-  static std::atomic<int> atWork;
+  /// How many threads the ranges of this thread may use; 0: all. An engine whose lanes run side by side divides them.
+  static thread_local constinit int share;
 
   /// Calls fn(begin, end, worker) over disjoint chunks of at least `grain` units (the last may be smaller) that cover
   /// [0, range), the caller taking part as worker 0, and returns when all are done. At any time no two calls of one

@@ -1,0 +1,145 @@
+// Ends and interruptions of a process with work in flight, one per mode: engine-life.test says what must come of it.
+#include <tressel/tressel.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <pthread.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace tressel;
+
+namespace {
+
+constexpr int64_t kLarge = 1 << 20;
+
+Tensor work(int steps) {
+  Tensor x = ones({kLarge});
+  for (int i = 0; i < steps; ++i)
+    x = x + 1;
+  return x;
+}
+
+/// Computes when the process is nearly over, and is destroyed with a value in flight.
+struct Static {
+  Tensor value;
+  bool computes = false;
+  ~Static() {
+    if (computes)
+      std::printf("in a static destructor: %g\n", (value + 1).to_vector<float>()[0]);
+  }
+} lastWords;
+
+std::atomic<int> signals{0};
+std::atomic<bool> inForeignThread{false};
+pthread_t mainThread;
+
+int run(const char *mode) {
+  auto is = [&](const char *name) { return std::strcmp(mode, name) == 0; };
+  if (is("exit-busy")) { // leaves main with a queue; static tensors hold what it makes
+    lastWords.value = work(300);
+    return 7;
+  }
+  if (is("exit-call")) {
+    Tensor x = work(300);
+    std::exit(7);
+  }
+  if (is("quick-exit")) {
+    Tensor x = work(300);
+    std::_Exit(7);
+  }
+  if (is("exit-static")) {
+    lastWords.value = work(10);
+    lastWords.computes = true;
+    return 7;
+  }
+  if (is("exit-threads")) { // other threads go on submitting and waiting while the process ends
+    for (int t = 0; t < 4; ++t)
+      std::thread([] {
+        for (;;)
+          work(5).wait();
+      }).detach();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::exit(7);
+  }
+  if (is("exit-compiling")) { // the first call of an op in flight
+    std::thread([] {
+      for (int64_t n = 3;; ++n) {
+        auto f = jit([](Tensor x) { return exp(x) * 2; });
+        f(ones({n})).wait();
+      }
+    }).detach();
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    std::exit(7);
+  }
+  if (is("exit-failed")) {
+    Tensor bad = take(zeros({kLarge}), arange(kLarge) + kLarge);
+    Tensor behind = exp(bad) + 1;
+    return 7;
+  }
+  if (is("throw")) // out of main, with a queue
+    throw work(300);
+  if (is("fork")) { // the parent goes on; the child is told what it cannot do, and ends by itself
+    Tensor x = work(50);
+    const pid_t child = fork();
+    if (child == 0) {
+      try {
+        (x + 1).wait();
+        std::printf("child: computed\n");
+      } catch (const Error &e) {
+        std::printf("child: %s\n", e.message().c_str());
+      }
+      std::fflush(stdout);
+      std::exit(3);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    std::printf("child ended with %d, parent has %g\n", WEXITSTATUS(status), x.to_vector<float>()[0]);
+    return 7;
+  }
+  if (is("signals")) { // a timer interrupts everything; handlers run in the program's own threads, calls go on
+    mainThread = pthread_self();
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      ++signals;
+      if (!pthread_equal(pthread_self(), mainThread))
+        inForeignThread = true;
+    };
+    sigaction(SIGALRM, &action, nullptr);
+    const itimerval every{{0, 500}, {0, 500}};
+    setitimer(ITIMER_REAL, &every, nullptr);
+    float sum = 0;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+    int rounds = 0;
+    while (rounds < 5 || std::chrono::steady_clock::now() < until)
+      sum = work(5).to_vector<float>()[3], ++rounds;
+    const itimerval never{};
+    setitimer(ITIMER_REAL, &never, nullptr);
+    std::printf("signals: %s, in other threads: %s, value %g\n", signals > 10 ? "many" : "few",
+                inForeignThread ? "yes" : "no", sum);
+    return 7;
+  }
+  if (is("waits")) {
+    sum(work(1)).wait(); // compiled, so that the caller is not held by that below
+    Tensor x = work(20);
+    const float first = x.to_vector<float>()[0];
+    Tensor y = work(20);
+    y.wait();
+    Tensor z = sum(work(20));
+    std::printf("%g %g\n", first, z.item<float>());
+    return 7;
+  }
+  std::fprintf(stderr, "engine-life: no mode '%s'\n", mode);
+  return 2;
+}
+
+} // namespace
+
+int main(int argc, char **argv) { return run(argc == 2 ? argv[1] : ""); }
