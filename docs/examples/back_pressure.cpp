@@ -1,0 +1,63 @@
+// A loop that calls far faster than the work is done: the queue is bounded, so memory is too. When it is full, the
+// caller stands still, and helps.
+//
+//   back_pressure [OPS]     200000, if not given; try 10000000
+//
+// TRESSEL_LOG_WAITS=1 in the environment tells each time that the caller stood still, and why.
+#include "timing.h"
+
+#include <tressel/runtime/Engine.h>
+#include <tressel/tressel.h>
+
+#include <cstdlib>
+#include <iomanip>
+#include <iostream>
+
+using namespace tressel;
+
+int main(int argc, char **argv) try {
+  const int64_t ops = argc > 1 ? std::atoll(argv[1]) : 200000;
+  if (ops < 1) {
+    std::cerr << "usage: back_pressure [OPS], at least 1\n";
+    return 2;
+  }
+  // A tiny op runs in the caller, unless what it needs is not there yet. So each `every` of them begins with a product
+  // that takes about as long as calling the others, and what follows queues up.
+  constexpr int64_t every = 4000;
+  const Tensor a = full({384, 384}, 0.001f);
+  Tensor y = zeros({1, 2}) + sum(matmul(a, a)) * 0.0f + 1.0f;
+  wait_all();
+  auto &engine = runtime::Engine::global();
+  const auto before = engine.stats();
+  const int64_t resident = timing::memory("VmRSS");
+  std::cout << "        ops called   resident    queued  run by the caller\n";
+  y = zeros({1, 2});
+  const double seconds = timing::seconds([&] {
+    for (int64_t i = 0; i < ops; ++i) {
+      if (i % every == 0)
+        y = y + sum(matmul(a, a)) * 0.0f;
+      y = y + 1.0f;
+      if ((i + 1) % std::max<int64_t>(1, ops / 5) == 0) {
+        const auto now = engine.stats();
+        std::cout << std::setw(18) << i + 1 << std::fixed << std::setprecision(1) << std::setw(8)
+                  << static_cast<double>(timing::memory("VmRSS")) * 0x1p-20 << " MB" << std::setw(10)
+                  << now.queued - before.queued << std::setw(10)
+                  << now.inlined + now.helped - before.inlined - before.helped << "\n";
+      }
+    }
+    y.wait();
+  });
+  std::cout << "resident memory grew by " << static_cast<double>(timing::memory("VmRSS") - resident) * 0x1p-20
+            << " MB, at most " << static_cast<double>(timing::memory("VmHWM")) * 0x1p-20 << " MB were resident; "
+            << std::setprecision(0) << seconds / static_cast<double>(ops) * 1e9 << " ns an op\n";
+  // Up to 2^24 floats count exactly; there they stop.
+  const float expected = static_cast<float>(std::min<int64_t>(ops, 1 << 24));
+  if (slice(y, {0, 1}, {1, 2}).item<float>() != expected) {
+    std::cout << "WRONG: the last value is not " << expected << "\n";
+    return 1;
+  }
+  return 0;
+} catch (const Error &e) {
+  std::cerr << "back_pressure: " << e.what() << "\n";
+  return 1;
+}

@@ -1,0 +1,109 @@
+// What a number on the host costs in a loop: item(), to_vector() and printing wait for what they show, and with it the
+// caller stands still. The same loop of gradient steps, with its loss told at each step, and once at the end.
+//
+//   conversions [STEPS] [ROWS]     100 and 1024, if not given
+#include "timing.h"
+
+#include <tressel/tressel.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <iomanip>
+#include <iostream>
+#include <sstream>
+
+using namespace tressel;
+
+namespace {
+
+constexpr int64_t kColumns = 64;
+
+/// Gradient descent on |x w - y|^2. `see` gets each step's loss.
+template <typename See> Tensor train(const Tensor &x, const Tensor &y, int64_t steps, See see) {
+  Tensor w = zeros({kColumns, 1});
+  const double rate = 0.5 / static_cast<double>(x.shape()[0]);
+  for (int64_t i = 0; i < steps; ++i) {
+    const Tensor off = matmul(x, w) - y;
+    w = w - matmul(transpose(x, {1, 0}), off) * rate;
+    see(sum(off * off));
+  }
+  return w;
+}
+
+} // namespace
+
+int main(int argc, char **argv) try {
+  const int64_t steps = argc > 1 ? std::atoll(argv[1]) : 100, rows = argc > 2 ? std::atoll(argv[2]) : 1024;
+  if (steps < 1 || rows < kColumns) {
+    std::cerr << "usage: conversions [STEPS] [ROWS], STEPS at least 1, ROWS at least " << kColumns << "\n";
+    return 2;
+  }
+  const Tensor x = rng::normal({rows, kColumns}, 1);
+  const Tensor y = matmul(x, rng::normal({kColumns, 1}, 2));
+  y.wait();
+
+  struct Way {
+    const char *what;
+    std::function<double()> run; // the sum of all losses
+  };
+  std::ostringstream printed;
+  const Way ways[] = {
+      {"added up in a tensor, one item() at the end",
+       [&] {
+         Tensor total = zeros({});
+         train(x, y, steps, [&](const Tensor &loss) { total = total + loss; });
+         return total.item<double>();
+       }},
+      {"kept as tensors, item() of all at the end",
+       [&] {
+         std::vector<Tensor> losses;
+         train(x, y, steps, [&](const Tensor &loss) { losses.push_back(loss); });
+         double total = 0;
+         for (const Tensor &loss : losses)
+           total += loss.item<double>();
+         return total;
+       }},
+      {"item() at each step",
+       [&] {
+         double total = 0;
+         train(x, y, steps, [&](const Tensor &loss) { total += loss.item<double>(); });
+         return total;
+       }},
+      {"to_vector() at each step",
+       [&] {
+         double total = 0;
+         train(x, y, steps, [&](const Tensor &loss) { total += loss.to_vector<double>()[0]; });
+         return total;
+       }},
+      {"printed at each step, into a string",
+       [&] {
+         double total = 0;
+         train(x, y, steps, [&](const Tensor &loss) {
+           printed.str("");
+           printed << loss;
+           total += loss.item<double>();
+         });
+         return total;
+       }},
+  };
+  std::cout << steps << " steps on " << rows << "x" << kColumns << ", us a step\n";
+  const double expected = ways[0].run();
+  bool right = true;
+  double first = 0;
+  for (const Way &way : ways) {
+    double total = 0;
+    const double seconds = timing::median_seconds(5, [&] { total = way.run(); });
+    right &= std::abs(total - expected) <= 1e-4 * expected; // a sum in float against one in double
+    first = first > 0 ? first : seconds;
+    std::cout << "   " << std::left << std::setw(46) << way.what << std::right << std::fixed << std::setprecision(2)
+              << std::setw(10) << seconds / static_cast<double>(steps) * 1e6 << std::setw(10) << seconds / first
+              << "x\n";
+  }
+  if (!right)
+    std::cout << "   WRONG: the losses differ\n";
+  return right ? 0 : 1;
+} catch (const Error &e) {
+  std::cerr << "conversions: " << e.what() << "\n";
+  return 1;
+}
