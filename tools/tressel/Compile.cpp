@@ -147,6 +147,8 @@ int compileCommand(const CompileArgs &args) {
     if (output != "-")
       detail(output + ": " + kernelCounts(program));
   } else {
+    if (args.emit == "graph")
+      text = compiler().draw(text, output, std::filesystem::path(args.model).stem().string()).value_or(text);
     writeFile(output, text);
   }
   if (!program.noCache.empty())

@@ -112,6 +112,8 @@ public:
   virtual ModelInfo describe(const std::string &path) = 0;
   /// Throws tressel::Error. With `emit` other than empty the result holds no program.
   virtual Program compile(const CompileRequest &request) = 0;
+  /// What `emit` "graph" gave, as the picture that the end of the file's name says; nothing for other names. Throws InputError.
+  virtual std::optional<std::string> draw(const std::string &graph, const std::string &file, const std::string &title) = 0;
   /// A package as what a linker takes: a shared library, or a static one, that defines `symbol` and `symbol`_bytes.
   virtual std::vector<std::byte> library(const std::string &symbol, std::span<const std::byte> package, bool shared) = 0;
   /// What the cache holds; for Verify how many entries were `damaged` and deleted, for Clear what was deleted.

@@ -7,6 +7,7 @@
 #include "codegen/onednn/Params.h"
 #include "frontend/onnx/Import.h"
 #include "frontend/stablehlo/Import.h"
+#include "ir/graph/Draw.h"
 #include "ir/graph/Graph.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AsmState.h"
@@ -302,6 +303,16 @@ public:
     if (request.useCache)
       program.noCache = options.cache ? options.cache->problem() : codegen::ObjectCache::whyNone();
     return program;
+  }
+
+  std::optional<std::string> draw(const std::string &graph, const std::string &file, const std::string &title) override {
+    const auto form = graph::drawingOf(file);
+    if (!form)
+      return std::nullopt;
+    graph::Drawn drawn = graph::draw(graph, *form, title);
+    if (!drawn.problem.empty())
+      throw InputError(file + ": " + drawn.problem);
+    return std::move(drawn.text);
   }
 
   std::vector<std::byte> library(const std::string &symbol, std::span<const std::byte> package, bool shared) override {

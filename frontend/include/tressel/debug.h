@@ -43,4 +43,15 @@ void dump(const Jitted<Fn, R, std::tuple<P...>> &jitted, const std::string &path
   jitted.dump(path, std::forward<Args>(args)...);
 }
 
+namespace detail {
+void drawGraph(const std::string &graph, const std::string &path);
+}
+/// Records the function for these arguments, and draws what depends on what: FILE.svg, FILE.dot for Graphviz, or FILE.txt,
+/// in which ops of one line can run at once. Nothing is compiled. Throws Error for other names, for more than some hundred
+/// ops as .svg, and when the file cannot be written.
+template <typename Fn, typename R, typename... P, typename... Args>
+void draw_graph(const Jitted<Fn, R, std::tuple<P...>> &jitted, const std::string &path, Args &&...args) {
+  detail::drawGraph(jitted.graph(std::forward<Args>(args)...), path);
+}
+
 } // namespace tressel
