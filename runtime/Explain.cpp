@@ -85,6 +85,7 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
   case SpanKind::Collective:
     return "collectives";
   case SpanKind::Host:
+  case SpanKind::Wait: // of a program's thread, not of a schedule
     break;
   }
   return "the host";

@@ -15,27 +15,27 @@
 
 using namespace tressel;
 
+namespace {
+constexpr int64_t kElements = 4096;
+}
+
 int main(int argc, char **argv) try {
   const int64_t ops = argc > 1 ? std::atoll(argv[1]) : 200000;
   if (ops < 1) {
     std::cerr << "usage: back_pressure [OPS], at least 1\n";
     return 2;
   }
-  // A tiny op runs in the caller, unless what it needs is not there yet. So each `every` of them begins with a product
-  // that takes about as long as calling the others, and what follows queues up.
-  constexpr int64_t every = 4000;
-  const Tensor a = full({384, 384}, 0.001f);
-  Tensor y = zeros({1, 2}) + sum(matmul(a, a)) * 0.0f + 1.0f;
+  // Each op takes longer than calling it, so that the queue fills; the first waits for a product, so that there is one.
+  const Tensor a = full({384, 384}, 0.001f), zero = sum(matmul(a, a)) * 0.0f, x = zeros({kElements});
+  Tensor y = x + zero + 1.0f;
   wait_all();
   auto &engine = runtime::Engine::global();
   const auto before = engine.stats();
   const int64_t resident = timing::memory("VmRSS");
   std::cout << "        ops called   resident    queued  run by the caller\n";
-  y = zeros({1, 2});
   const double seconds = timing::seconds([&] {
+    y = x + sum(matmul(a, a)) * 0.0f;
     for (int64_t i = 0; i < ops; ++i) {
-      if (i % every == 0)
-        y = y + sum(matmul(a, a)) * 0.0f;
       y = y + 1.0f;
       if ((i + 1) % std::max<int64_t>(1, ops / 5) == 0) {
         const auto now = engine.stats();
@@ -48,11 +48,12 @@ int main(int argc, char **argv) try {
     y.wait();
   });
   std::cout << "resident memory grew by " << static_cast<double>(timing::memory("VmRSS") - resident) * 0x1p-20
-            << " MB, at most " << static_cast<double>(timing::memory("VmHWM")) * 0x1p-20 << " MB were resident; "
-            << std::setprecision(0) << seconds / static_cast<double>(ops) * 1e9 << " ns an op\n";
+            << " MB, at most " << static_cast<double>(timing::memory("VmHWM")) * 0x1p-20
+            << " MB were resident; all results together are " << static_cast<double>(ops * kElements * 4) * 0x1p-20
+            << " MB; " << std::setprecision(0) << seconds / static_cast<double>(ops) * 1e9 << " ns an op\n";
   // Up to 2^24 floats count exactly; there they stop.
   const float expected = static_cast<float>(std::min<int64_t>(ops, 1 << 24));
-  if (slice(y, {0, 1}, {1, 2}).item<float>() != expected) {
+  if (slice(y, {kElements - 1}, {kElements}).item<float>() != expected) {
     std::cout << "WRONG: the last value is not " << expected << "\n";
     return 1;
   }

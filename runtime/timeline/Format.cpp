@@ -222,6 +222,8 @@ std::string_view colorOf(SpanKind kind) {
     return "#8b45d6";
   case SpanKind::Control:
     return "#0f7a80";
+  case SpanKind::Wait:
+    return "#b4233c";
   }
   return "#6b7280";
 }

@@ -37,6 +37,8 @@ std::string_view nameOf(SpanKind kind) {
     return "collective";
   case SpanKind::Control:
     return "control";
+  case SpanKind::Wait:
+    return "wait";
   }
   return "?";
 }

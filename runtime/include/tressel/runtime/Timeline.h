@@ -34,7 +34,7 @@ struct Resource {
   Picoseconds busy = 0; ///< with overlapping work counted once
 };
 
-enum class SpanKind : uint8_t { Kernel, Copy, Fill, Host, Collective, Control };
+enum class SpanKind : uint8_t { Kernel, Copy, Fill, Host, Collective, Control, Wait };
 std::string_view nameOf(SpanKind kind); ///< "kernel", "copy", ...
 
 /// One command at work.
