@@ -21,6 +21,9 @@ class Row:
     samples: int = 5
     cases: int = 1
     threads: int | None = None  # of all arms; None: as many as there are
+    # arm's name -> environment variables of its process
+    env: dict = field(default_factory=dict)
+    best_of_each: bool = False  # of several cases: the ratio is against the best peer of each, not against the best over all
     program: str = "tressel-bench"  # in build/bin, or a script beside run.py, which gets the build folder too
 
 
@@ -60,6 +63,21 @@ ROWS = [
         rounds=1, samples=1, program="sizes.py"),
     Row("size.runtime", "bytes", "lower", "libtressel_runtime.so and our own CPU kernels, libtressel_kernels.so, stripped", {},
         3 << 19, rounds=1, samples=1, program="sizes.py"),
+    Row("async.large", "ratio", "lower", "1000 times y = x + 1, 524288 elements f32, waiting once, over t1 + n max(t1, t2) + t3: frontend, work and answer "
+        "measured each by itself; sync waits after each", {"sync": "tressel"}, 1.1, samples=1),
+    Row("loop.compiled.speedup", "s", "lower", "10,000 steps of x = x * a + b, 16 elements f32, as one program that carries x",
+        {"imperative": "tressel", "numpy": "numpy"}, 5, "ratio", samples=3),
+    Row("loop.imperative", "s", "lower", "the same, an op after the other", {"numpy": "numpy"}, 1 / 1.5, "ratio", samples=3),
+    Row("async.matmul10", "s", "lower", "ten products of 1000x1000, f32, until all are there", {"numpy": "numpy"}, 1, "ratio", samples=2),
+    Row("async.matmul10.return", "share", "lower", "the same: the time until the calls have returned over the time until all are there", {}, 0.01,
+        samples=2),
+    Row("branches.two-lanes", "s", "lower", "4 chains side by side of 16 steps, sqrt(4 x) - 1 on 16384, 65536 and 262144 elements, products of 96x96 and "
+        "192x192, f32: geometric mean; one-lane splits ops over the pool, one-thread does not; the ratio is against the better of the two of each",
+        {"one-lane": "tressel", "one-thread": "tressel"}, 1.3, "ratio", samples=1, cases=5, best_of_each=True,
+        env={"tressel": {"TRESSEL_LANES": "2"}, "one-lane": {"TRESSEL_LANES": "1"},
+             "one-thread": {"TRESSEL_LANES": "1", "TRESSEL_NUM_THREADS": "1"}}),
+    Row("memory.queue.10m", "bytes", "lower", "10 million times y = y + 1, 16 KiB each, queued behind a product: the most by which resident memory grows", {},
+        200 << 20, rounds=1, samples=1),
     Row("trace.op", "ns", "lower", "one op recorded into the IR with its location", {}, 1000),
     Row("compile.add1.cold", "s", "lower", "x + 1 on f32[2, 2], traced and compiled with nothing cached", {}, 0.02, samples=3),
     Row("compile.lenet.cold", "s", "lower", "LeNet-5, batch 64, traced and compiled with nothing cached", {}, samples=1),

@@ -71,7 +71,7 @@ def run_row(row, build, rounds):
     env = {}
     if row.threads:
         env = {name: str(row.threads) for name in ("TRESSEL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    arms = [Arm("tressel", [*bench, row.id], "tressel", env)]
+    arms = [Arm("tressel", [*bench, row.id], "tressel", {**env, **row.env.get("tressel", {})})]
     versions = {}
     for name, kind in row.arms.items():
         if kind == "numpy":
@@ -80,7 +80,7 @@ def run_row(row, build, rounds):
             versions[name] = subprocess.run([python, "-c", "import numpy; print('numpy', numpy.__version__)"],
                                             capture_output=True, text=True).stdout.strip()
         else:
-            arms.append(Arm(name, [*bench, row.id], name, env))
+            arms.append(Arm(name, [*bench, row.id], name, {**env, **row.env.get(name, {})}))
             versions[name] = "this build" if kind == "tressel" else subprocess.run(
                 [*bench, "--libraries"], capture_output=True, text=True).stdout.strip()
     for arm in arms:  # warm-up: compiles, fills caches; not counted
@@ -99,7 +99,10 @@ def run_row(row, build, rounds):
     ours = arms[0].summary()
     if "failed" in ours:
         return {"id": row.id, "failed": ours["failed"]}
-    peers = {a.name: {**a.summary(), "version": versions[a.name], "flags": f"{row.threads or 'all'} threads"} for a in arms[1:]}
+    def flags(name):
+        return " ".join([f"{row.threads or 'all'} threads", *(f"{key}={value}" for key, value in row.env.get(name, {}).items())])
+
+    peers = {a.name: {**a.summary(), "version": versions[a.name], "flags": flags(a.name)} for a in arms[1:]}
     medians = [p["median"] for p in peers.values() if "median" in p]
     ratio = None
     if medians:
@@ -111,6 +114,8 @@ def run_row(row, build, rounds):
         each = [best(statistics.median(rival.samples[case]) for rival in rivals) / statistics.median(mine)
                 for case, mine in arms[0].samples.items()]
         each = each if row.better == "lower" else [1 / ratio for ratio in each]
+        if row.best_of_each:
+            ratio = statistics.geometric_mean(each)
         note += f" (ratios of the cases {number(min(each))} to {number(max(each))})"
     figure = ratio if row.aim_on == "ratio" else ours["median"]
     met = None

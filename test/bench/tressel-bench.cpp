@@ -1,4 +1,5 @@
 // Our arms of the rows in rows.py: `tressel-bench ROW`. Everything goes through the public API, as a user would call it.
+#include "Async.h"
 #include "Attention.h"
 #include "Bench.h"
 #include "Convolutions.h"
@@ -250,6 +251,8 @@ Arms armsOf(std::string row) {
     return callTiny();
   if (row == "trace.op")
     return traceOp();
+  if (Arms arms = tressel::bench::asyncArms(row); !arms.empty())
+    return arms;
   if (Arms arms = tressel::bench::memoryArms(row); !arms.empty())
     return arms;
   return tressel::bench::compileArms(row);
