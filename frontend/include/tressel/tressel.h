@@ -14,6 +14,7 @@
 #include <tressel/machine.h>
 #include <tressel/module.h>
 #include <tressel/ops.h>
+#include <tressel/profile.h>
 #include <tressel/random.h>
 #include <tressel/scope.h>
 #include <tressel/tensor.h>

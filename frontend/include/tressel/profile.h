@@ -1,0 +1,55 @@
+// What a program did between two points, by the clock: which op ran when, in which thread, and where the program's own
+// threads stood still. Ops that are called one by one are recorded each; a call of a compiled function is one op.
+//
+//   profile_start();
+//   train_some_steps();
+//   ProfileReport report = profile_stop("steps.svg");   // or .html, .json for Perfetto, .dot
+//   std::cout << report;                                // how much was where, the drawing, who waited for what
+//
+// The timeline has a row per thread of the program, with the calls that handed something over, the ops that ran at once
+// and the waits; and a row per lane. Waits that nobody asked for by name (for reading an element, for printing, for
+// room in the queue, for memory) are told apart: they are what one looks for. Recording costs two looks at the clock
+// per op.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <source_location>
+#include <string>
+#include <vector>
+
+namespace tressel {
+
+/// Waits for one reason at one line.
+struct ProfiledWait {
+  std::string what;    ///< "wait", "item", "printing", "room in the queue", ...
+  std::string where;   ///< "train.cpp:42"; empty where it is not known
+  bool hidden = false; ///< nobody wrote a wait there
+  uint64_t times = 0;
+  double seconds = 0;
+};
+
+struct ProfileReport {
+  double seconds = 0;   ///< from the first thing that was recorded to the end of the last
+  uint64_t inlined = 0; ///< ops that ran in the thread that called them
+  uint64_t queued = 0;  ///< ops that were handed over
+  uint64_t helped = 0;  ///< of those, how many a waiting thread of the program ran
+  uint64_t failed = 0;
+  double busy_seconds = 0;         ///< of all ops together
+  double waiting_seconds = 0;      ///< of all waits together
+  std::vector<ProfiledWait> waits; ///< those of the most time first
+  bool complete = true;            ///< false: more happened than could be kept
+  std::string drawing;             ///< the timeline, a line per row, 100 columns
+};
+/// For people: several lines.
+std::ostream &operator<<(std::ostream &out, const ProfileReport &report);
+
+/// From here on everything is recorded, of all threads, at most `most` ops and waits. Throws Error when it is on
+/// already.
+void profile_start(size_t most = size_t(1) << 20, std::source_location where = std::source_location::current());
+/// Ends the recording and tells what there was; ops that are still queued are not waited for. With a path it is drawn
+/// too: FILE.svg, FILE.html, FILE.json (Perfetto) or FILE.dot. Throws Error when nothing is recorded, for other names
+/// (recording goes on) and when the file cannot be written.
+ProfileReport profile_stop(const std::string &path = {}, std::source_location where = std::source_location::current());
+
+} // namespace tressel
