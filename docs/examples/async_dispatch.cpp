@@ -1,11 +1,12 @@
 // 10,000 times y = x + 1: waiting after each, waiting once, and as one compiled program; beside each the model of what
 // it should cost (async_dispatch.h).
 //
-//   async_dispatch [N] [ELEMENTS]     1000 and 524288, if not given
+//   async_dispatch [N] [ELEMENTS] [--timeline FILE]     1000 and 524288, if not given
 //
 // First with two elements: such an op takes less than handing it over, so it runs in the caller and there is nothing to
 // wait for. Then with as many as are worth handing over.
 #include "async_dispatch.h"
+#include "draw_timeline.h"
 
 #include <iomanip>
 #include <iostream>
@@ -47,9 +48,10 @@ bool loops(int64_t n, int64_t elements, const dispatch::Parts *parts) {
 } // namespace
 
 int main(int argc, char **argv) try {
+  const std::string timeline = timing::timeline_option(argc, argv);
   const int64_t n = argc > 1 ? std::atoll(argv[1]) : 1000, elements = argc > 2 ? std::atoll(argv[2]) : 524288;
   if (n < 1 || n > 1 << 24 || elements < 16) { // up to there floats count exactly
-    std::cerr << "usage: async_dispatch [N] [ELEMENTS], N from 1 to 16777216, ELEMENTS at least 16\n";
+    std::cerr << "usage: async_dispatch [N] [ELEMENTS] [--timeline FILE], N from 1 to 16777216, ELEMENTS at least 16\n";
     return 2;
   }
   std::cout << "1. " << n << " times y = x + 1 on 2 elements, which runs in the caller: sync = async\n";
@@ -61,6 +63,15 @@ int main(int argc, char **argv) try {
             << " us, t2 the work " << parts.work * 1e6 << " us, t3 the answer " << parts.answer * 1e6 << " us\n"
             << "   predicted: waiting after each n (t1 + t2 + t3), waiting once t1 + n max(t1, t2) + t3\n";
   right &= loops(n, elements, &parts);
+
+  const Tensor small = zeros({2}), large = zeros({elements});
+  const auto program = dispatch::compiled_loop(12);
+  timing::draw_timeline(timeline, [&] {
+    dispatch::sync_loop(small, 12);
+    dispatch::sync_loop(large, 12);
+    dispatch::async_loop(large, 12);
+    program(large).wait();
+  });
   return right ? 0 : 1;
 } catch (const Error &e) {
   std::cerr << "async_dispatch: " << e.what() << "\n";

@@ -1,6 +1,7 @@
 // Ten products of large matrices: the calls return at once, and the work is done meanwhile.
 //
-//   async_matmul [SIZE]     256, if not given
+//   async_matmul [SIZE] [--timeline FILE]     256, if not given
+#include "draw_timeline.h"
 #include "timing.h"
 
 #include <tressel/tressel.h>
@@ -13,10 +14,11 @@
 using namespace tressel;
 
 int main(int argc, char **argv) try {
+  const std::string timeline = timing::timeline_option(argc, argv);
   constexpr int products = 10;
   const int64_t n = argc > 1 ? std::atoll(argv[1]) : 256;
   if (n < 1 || n > 20000) {
-    std::cerr << "usage: async_matmul [SIZE], from 1 to 20000\n";
+    std::cerr << "usage: async_matmul [SIZE] [--timeline FILE], from 1 to 20000\n";
     return 2;
   }
   const Tensor a = full({n, n}, 0.5f), b = full({n, n}, 2.0f);
@@ -45,6 +47,12 @@ int main(int argc, char **argv) try {
             << " GFLOP/s\n   the caller was free for  " << std::setw(10) << (1 - back / done) * 100 << "% of it\n";
   if (!right)
     std::cout << "   WRONG: not all elements are " << n << "\n";
+  timing::draw_timeline(timeline, [&] {
+    std::vector<Tensor> results;
+    for (int i = 0; i < products; ++i)
+      results.push_back(matmul(a, b));
+    wait_all();
+  });
   return right ? 0 : 1;
 } catch (const Error &e) {
   std::cerr << "async_matmul: " << e.what() << "\n";

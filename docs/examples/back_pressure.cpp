@@ -1,9 +1,10 @@
 // A loop that calls far faster than the work is done: the queue is bounded, so memory is too. When it is full, the
 // caller stands still, and helps.
 //
-//   back_pressure [OPS]     200000, if not given; try 10000000
+//   back_pressure [OPS] [--timeline FILE]     200000, if not given; try 10000000
 //
 // TRESSEL_LOG_WAITS=1 in the environment tells each time that the caller stood still, and why.
+#include "draw_timeline.h"
 #include "timing.h"
 
 #include <tressel/runtime/Engine.h>
@@ -16,13 +17,14 @@
 using namespace tressel;
 
 namespace {
-constexpr int64_t kElements = 4096;
+constexpr int64_t kElements = 16384;
 }
 
 int main(int argc, char **argv) try {
+  const std::string timeline = timing::timeline_option(argc, argv);
   const int64_t ops = argc > 1 ? std::atoll(argv[1]) : 200000;
   if (ops < 1) {
-    std::cerr << "usage: back_pressure [OPS], at least 1\n";
+    std::cerr << "usage: back_pressure [OPS] [--timeline FILE], at least 1\n";
     return 2;
   }
   // Each op takes longer than calling it, so that the queue fills; the first waits for a product, so that there is one.
@@ -57,6 +59,12 @@ int main(int argc, char **argv) try {
     std::cout << "WRONG: the last value is not " << expected << "\n";
     return 1;
   }
+  timing::draw_timeline(timeline, [&] {
+    y = x + sum(matmul(a, a)) * 0.0f;
+    for (int i = 0; i < 12000; ++i)
+      y = y + 1.0f;
+    y.wait();
+  });
   return 0;
 } catch (const Error &e) {
   std::cerr << "back_pressure: " << e.what() << "\n";

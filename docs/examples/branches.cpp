@@ -1,10 +1,11 @@
 // Ops that do not depend on each other: chains side by side, each a branch. Several lanes run them at once; one lane
 // runs them in order, each split over the threads of the pool or not.
 //
-//   branches [ROUNDS]     40, if not given
+//   branches [ROUNDS] [--timeline FILE]     40, if not given
 //
 // How many lanes and threads there are is settled when a program starts, so this one starts itself once for each way,
 // with TRESSEL_LANES and TRESSEL_NUM_THREADS set.
+#include "draw_timeline.h"
 #include "timing.h"
 
 #include <tressel/tressel.h>
@@ -60,10 +61,11 @@ std::vector<double> started(const std::string &self, const std::string &settings
 } // namespace
 
 int main(int argc, char **argv) try {
+  const std::string timeline = timing::timeline_option(argc, argv);
   const bool one = argc > 1 && std::string(argv[1]) == "--one";
   const int rounds = argc > 1 + one ? std::atoi(argv[1 + one]) : 40;
   if (rounds < 1) {
-    std::cerr << "usage: branches [ROUNDS], at least 1\n";
+    std::cerr << "usage: branches [ROUNDS] [--timeline FILE], at least 1\n";
     return 2;
   }
   if (one) {
@@ -97,6 +99,14 @@ int main(int argc, char **argv) try {
   for (size_t i = 0; i < kSizes.size(); ++i)
     std::cout << std::setw(10) << std::min(ways[1].figures[i], ways[2].figures[i]) / ways[0].figures[i];
   std::cout << "\n";
+  timing::draw_timeline(timeline, [] {
+    std::array<Tensor, kBranches> branch;
+    branch.fill(full({kSizes.back()}, 1));
+    for (int d = 0; d < 4; ++d)
+      for (Tensor &b : branch)
+        b = sqrt(b * 4.0f) - 1.0f;
+    wait_all();
+  });
   return 0;
 } catch (const Error &e) {
   std::cerr << "branches: " << e.what() << "\n";

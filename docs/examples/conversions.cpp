@@ -1,7 +1,8 @@
 // What a number on the host costs in a loop: item(), to_vector() and printing wait for what they show, and with it the
 // caller stands still. The same loop of gradient steps, with its loss told at each step, and once at the end.
 //
-//   conversions [STEPS] [ROWS]     100 and 1024, if not given
+//   conversions [STEPS] [ROWS] [--timeline FILE]     100 and 1024, if not given
+#include "draw_timeline.h"
 #include "timing.h"
 
 #include <tressel/tressel.h>
@@ -34,9 +35,11 @@ template <typename See> Tensor train(const Tensor &x, const Tensor &y, int64_t s
 } // namespace
 
 int main(int argc, char **argv) try {
+  const std::string timeline = timing::timeline_option(argc, argv);
   const int64_t steps = argc > 1 ? std::atoll(argv[1]) : 100, rows = argc > 2 ? std::atoll(argv[2]) : 1024;
   if (steps < 1 || rows < kColumns) {
-    std::cerr << "usage: conversions [STEPS] [ROWS], STEPS at least 1, ROWS at least " << kColumns << "\n";
+    std::cerr << "usage: conversions [STEPS] [ROWS] [--timeline FILE], STEPS at least 1, ROWS at least " << kColumns
+              << "\n";
     return 2;
   }
   const Tensor x = rng::normal({rows, kColumns}, 1);
@@ -102,6 +105,13 @@ int main(int argc, char **argv) try {
   }
   if (!right)
     std::cout << "   WRONG: the losses differ\n";
+  timing::draw_timeline(timeline, [&] {
+    double total = 0;
+    train(x, y, 8, [&](const Tensor &loss) { total += loss.item<double>(); });
+    Tensor sum = zeros({});
+    train(x, y, 8, [&](const Tensor &loss) { sum = sum + loss; });
+    sum.item<double>();
+  });
   return right ? 0 : 1;
 } catch (const Error &e) {
   std::cerr << "conversions: " << e.what() << "\n";

@@ -1,7 +1,11 @@
 // What depends on what, found by running the code once: z = x * y + 2, and A = 2; B = A + 1; C = A + 2; D = B * C,
 // where B and C do not depend on each other.
 //
-//   dependency_graph [FOLDER]     where the pictures go: here, if not given
+//   dependency_graph [FOLDER] [--timeline FILE]     where the pictures go: here, if not given
+//
+// With --timeline the same graph is run op by op, on a million elements: B and C on two lanes.
+#include "draw_timeline.h"
+
 #include <tressel/tressel.h>
 
 #include <filesystem>
@@ -17,6 +21,7 @@ void print(const std::filesystem::path &file) { std::cout << std::ifstream(file)
 } // namespace
 
 int main(int argc, char **argv) try {
+  const std::string timeline = timing::timeline_option(argc, argv);
   const std::filesystem::path folder = argc > 1 ? argv[1] : ".";
   const Tensor x = ones({1, 2}), y = ones({1, 2});
   auto first = jit([](Tensor x, Tensor y) {
@@ -39,6 +44,12 @@ int main(int argc, char **argv) try {
   std::cout << "drawn in multiply-add and two-branches, .svg and .dot\n";
   const float z = slice(first(x, y), {0, 0}, {1, 1}).item<float>(), d = second(2.0f).item<float>();
   std::cout << "z = " << z << ", D = " << d << "\n";
+  const Tensor a = full({1 << 20}, 2);
+  timing::draw_timeline(timeline, [&] {
+    Tensor b = a + 1.0f;
+    Tensor c = a + 2.0f;
+    (b * c).wait();
+  });
   return z == 3 && d == 12 ? 0 : 1;
 } catch (const Error &e) {
   std::cerr << "dependency_graph: " << e.what() << "\n";

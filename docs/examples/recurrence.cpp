@@ -1,9 +1,10 @@
 // A recurrence, whose every step needs the one before: called op by op, and as one compiled program that carries the
 // value through its loop. What neither can do is wait less; what the program saves is the frontend, once per op.
 //
-//   recurrence [STEPS]     2000, if not given
+//   recurrence [STEPS] [--timeline FILE]     2000, if not given
 //
 // Both end at the values that plain C++ in double precision gives.
+#include "draw_timeline.h"
 #include "timing.h"
 
 #include <tressel/tressel.h>
@@ -65,9 +66,10 @@ bool compare(const char *what, int64_t steps, const std::function<Tensor(Tensor)
 } // namespace
 
 int main(int argc, char **argv) try {
+  const std::string timeline = timing::timeline_option(argc, argv);
   const int64_t steps = argc > 1 ? std::atoll(argv[1]) : 2000;
   if (steps < 1) {
-    std::cerr << "usage: recurrence [STEPS], at least 1\n";
+    std::cerr << "usage: recurrence [STEPS] [--timeline FILE], at least 1\n";
     return 2;
   }
   const auto a = numbers(kSize, 0.5, 3), b = numbers(kSize, 1, 5), w = numbers(kSize * kSize, 0.05, 7);
@@ -91,6 +93,18 @@ int main(int argc, char **argv) try {
       "x = x * a + b", steps, [=](Tensor x) { return x * ta + tb; }, line);
   right &= compare(
       "h = tanh(W h + u)", steps, [=](Tensor h) { return tanh(matmul(tw, h) + tb); }, net);
+
+  const auto program = jit([=](Tensor x) {
+    return for_loop(
+        40, [&](Tensor, Tensor x) { return x * ta + tb; }, x);
+  });
+  timing::draw_timeline(timeline, [&] {
+    Tensor x = zeros({kSize});
+    for (int s = 0; s < 40; ++s)
+      x = x * ta + tb;
+    x.wait();
+    program(zeros({kSize})).wait();
+  });
   return right ? 0 : 1;
 } catch (const Error &e) {
   std::cerr << "recurrence: " << e.what() << "\n";

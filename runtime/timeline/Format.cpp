@@ -223,7 +223,7 @@ std::string_view colorOf(SpanKind kind) {
   case SpanKind::Control:
     return "#0f7a80";
   case SpanKind::Wait:
-    return "#b4233c";
+    return "#8c5566";
   }
   return "#6b7280";
 }

@@ -123,10 +123,10 @@ Arms branches() {
            }}};
 }
 
-/// Bytes by which resident memory grows at most while ten million ops are queued, whose results are 16 KiB each.
+/// Bytes by which resident memory grows at most while ten million ops are queued, whose results are 64 KiB each.
 Arms fullQueue() {
   return {{"tressel", [before = int64_t(0)]() mutable {
-             constexpr int64_t ops = 10'000'000, elements = 4096;
+             constexpr int64_t ops = 10'000'000, elements = 16384;
              const Tensor a = full({384, 384}, 0.001f), x = zeros({elements});
              Tensor y = x + sum(matmul(a, a)) * 0.0f + 1.0f;
              wait_all();

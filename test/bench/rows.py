@@ -76,7 +76,7 @@ ROWS = [
         {"one-lane": "tressel", "one-thread": "tressel"}, 1.3, "ratio", samples=1, cases=5, best_of_each=True,
         env={"tressel": {"TRESSEL_LANES": "2"}, "one-lane": {"TRESSEL_LANES": "1"},
              "one-thread": {"TRESSEL_LANES": "1", "TRESSEL_NUM_THREADS": "1"}}),
-    Row("memory.queue.10m", "bytes", "lower", "10 million times y = y + 1, 16 KiB each, queued behind a product: the most by which resident memory grows", {},
+    Row("memory.queue.10m", "bytes", "lower", "10 million times y = y + 1, 64 KiB each, queued behind a product: the most by which resident memory grows", {},
         200 << 20, rounds=1, samples=1),
     Row("trace.op", "ns", "lower", "one op recorded into the IR with its location", {}, 1000),
     Row("compile.add1.cold", "s", "lower", "x + 1 on f32[2, 2], traced and compiled with nothing cached", {}, 0.02, samples=3),
