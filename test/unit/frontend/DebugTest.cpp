@@ -254,6 +254,33 @@ TEST(TraceCheck, SaysWhatDiffers) {
       << operands;
 }
 
+TEST(Debug, AFunctionsGraphIsDrawn) {
+  const std::filesystem::path folder = testing::TempDir();
+  auto f = jit([](Tensor x, Tensor w) { return tanh(matmul(x, w)) + 1.0f; });
+  auto drawn = [&](const char *name) {
+    draw_graph(f, folder / name, ones({2, 3}), ones({3, 4}));
+    std::ostringstream text;
+    text << std::ifstream(folder / name).rdbuf();
+    std::filesystem::remove(folder / name);
+    return text.str();
+  };
+  EXPECT_EQ(drawn("layer.txt"), "layer: 3 ops\n"
+                                "  0.  arg0: f32[2, 3]   |   arg1: f32[3, 4]\n"
+                                "  1.  %0 = matmul(arg0, arg1)\n"
+                                "  2.  %1 = tanh(%0)\n"
+                                "  3.  %2 = add(%1, 1)\n"
+                                "  4.  out0 = %2\n");
+  EXPECT_NE(drawn("layer.svg").find("</svg>"), std::string::npos);
+  EXPECT_NE(drawn("layer.dot").find("digraph"), std::string::npos);
+  EXPECT_EQ(f.stats().traces, 0u) << "nothing was compiled";
+  try {
+    draw_graph(f, "layer.png", ones({2, 3}), ones({3, 4}));
+    FAIL();
+  } catch (const Error &e) {
+    EXPECT_NE(std::string(e.what()).find("name it .svg, .dot or .txt"), std::string::npos) << e.what();
+  }
+}
+
 // Each in a process of its own: what the environment holds is read once.
 TEST(DebugDeathTest, BadValuesInTheEnvironmentAreTold) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
