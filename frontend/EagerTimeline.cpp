@@ -96,7 +96,8 @@ private:
   void add(const TaskRecord &r) {
     const uint32_t own = threads_.at(ownerOf(r));
     if (isWait(r)) {
-      span(r, own, SpanKind::Wait, (r.hidden ? "hidden wait: " : "wait: ") + reasonOf(r), r.beginNs, r.endNs);
+      span(r, own, r.hidden ? SpanKind::HiddenWait : SpanKind::Wait,
+           (r.hidden ? "hidden wait: " : "wait: ") + reasonOf(r), r.beginNs, r.endNs);
       return;
     }
     const std::string name = std::string(r.op) + (r.failed ? ", failed" : "");

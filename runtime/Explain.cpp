@@ -86,6 +86,7 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
     return "collectives";
   case SpanKind::Host:
   case SpanKind::Wait: // of a program's thread, not of a schedule
+  case SpanKind::HiddenWait:
     break;
   }
   return "the host";

@@ -224,6 +224,8 @@ std::string_view colorOf(SpanKind kind) {
     return "#0f7a80";
   case SpanKind::Wait:
     return "#8c5566";
+  case SpanKind::HiddenWait:
+    return "#c81e3a";
   }
   return "#6b7280";
 }

@@ -41,7 +41,7 @@ Ticks ticksFor(Picoseconds end, int count);
 
 constexpr SpanKind kAllKinds[] = {SpanKind::Kernel, SpanKind::Copy,       SpanKind::Fill,
                                   SpanKind::Host,   SpanKind::Collective, SpanKind::Control,
-                                  SpanKind::Wait};
+                                  SpanKind::Wait,   SpanKind::HiddenWait};
 /// "#rrggbb": white text on it is readable, and it stands out from white and from black.
 std::string_view colorOf(SpanKind kind);
 /// Shades of the kernels' colour, the first is that colour: kernels of one title have one shade, so that they are found

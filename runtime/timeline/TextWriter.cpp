@@ -14,8 +14,8 @@ struct Glyphs {
   std::array<std::string_view, std::size(kAllKinds)> kinds;
   std::string_view little, idle, edge, mark, bound;
 };
-constexpr Glyphs kBlocks = {{"█", "▒", "░", "▓", "▚", "▞", "┄"}, "·", " ", "│", "┴", "▲"};
-constexpr Glyphs kPlain = {{"#", "=", "-", "h", "@", "%", "w"}, ".", " ", "|", "+", "^"};
+constexpr Glyphs kBlocks = {{"█", "▒", "░", "▓", "▚", "▞", "┄", "╳"}, "·", " ", "│", "┴", "▲"};
+constexpr Glyphs kPlain = {{"#", "=", "-", "h", "@", "%", "w", "!"}, ".", " ", "|", "+", "^"};
 
 /// How long each kind works in each of `columns` equal parts of the time up to `end`.
 using Cell = std::array<double, std::size(kAllKinds)>;

@@ -39,6 +39,8 @@ std::string_view nameOf(SpanKind kind) {
     return "control";
   case SpanKind::Wait:
     return "wait";
+  case SpanKind::HiddenWait:
+    return "hidden wait";
   }
   return "?";
 }

@@ -62,7 +62,7 @@ TEST(Profile, RecordsBecomeRowsOfThreadsAndLanes) {
   EXPECT_EQ(before, (std::set<std::string>{"matmul", "call of add"}));
   const runtime::Span *wait = find(t, "hidden wait: item");
   ASSERT_TRUE(wait);
-  EXPECT_EQ(wait->kind, runtime::SpanKind::Wait);
+  EXPECT_EQ(wait->kind, runtime::SpanKind::HiddenWait);
   EXPECT_EQ(wait->resource, 0u);
 }
 

@@ -34,7 +34,8 @@ struct Resource {
   Picoseconds busy = 0; ///< with overlapping work counted once
 };
 
-enum class SpanKind : uint8_t { Kernel, Copy, Fill, Host, Collective, Control, Wait };
+/// Wait and HiddenWait: a thread of the program stands still, because it was told to wait or because of what else it does.
+enum class SpanKind : uint8_t { Kernel, Copy, Fill, Host, Collective, Control, Wait, HiddenWait };
 std::string_view nameOf(SpanKind kind); ///< "kernel", "copy", ...
 
 /// One command at work.
