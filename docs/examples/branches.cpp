@@ -101,8 +101,8 @@ int main(int argc, char **argv) try {
   std::cout << "\n";
   timing::draw_timeline(timeline, [] {
     std::array<Tensor, kBranches> branch;
-    branch.fill(full({kSizes.back()}, 1));
-    for (int d = 0; d < 4; ++d)
+    branch.fill(full({kSizes[2]}, 1));
+    for (int d = 0; d < 10; ++d)
       for (Tensor &b : branch)
         b = sqrt(b * 4.0f) - 1.0f;
     wait_all();

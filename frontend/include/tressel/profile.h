@@ -12,6 +12,7 @@
 // per op.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <source_location>
