@@ -1,5 +1,6 @@
 // Recording what the engine does, for people.
 #include <tressel/profile.h>
+#include <tressel/tensor.h>
 
 #include "frontend/EagerTimeline.h"
 #include "frontend/Record.h"
@@ -8,9 +9,12 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <ostream>
+#include <sstream>
+#include <unistd.h>
 
 namespace tressel {
 namespace {
@@ -43,6 +47,42 @@ void profile_start(size_t most, std::source_location where) {
   r.on = true;
   r.most = most;
 }
+
+namespace detail {
+
+bool profileByEnvironment() {
+  static const char *path = std::getenv("TRESSEL_PROFILE");
+  if (!path || !*path)
+    return false;
+  if (!runtime::timelineWriter(path)) {
+    std::fprintf(stderr,
+                 "tressel: TRESSEL_PROFILE is '%s', which is no name of a .svg, .html, .json or .dot file; nothing is "
+                 "recorded\n",
+                 path);
+    return false;
+  }
+  static const pid_t process = getpid();
+  profile_start();
+  std::atexit([] { // before what the engine, which was made first, does then
+    if (getpid() != process)
+      return;
+    try {
+      wait_all();
+    } catch (const Error &e) { // nobody else has told of it
+      std::fprintf(stderr, "tressel: %s\n", e.what());
+    }
+    try {
+      std::ostringstream text;
+      text << profile_stop(path);
+      std::fprintf(stderr, "tressel: recorded in %s\n%s", path, text.str().c_str());
+    } catch (const std::exception &e) {
+      std::fprintf(stderr, "tressel: %s\n", e.what());
+    }
+  });
+  return true;
+}
+
+} // namespace detail
 
 ProfileReport profile_stop(const std::string &path, std::source_location where) {
   Recording &r = recording();

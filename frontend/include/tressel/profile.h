@@ -10,6 +10,9 @@
 // and the waits; and a row per lane. Waits that nobody asked for by name (for reading an element, for printing, for
 // room in the queue, for memory) are told apart: they are what one looks for. Recording costs two looks at the clock
 // per op.
+//
+// TRESSEL_PROFILE=FILE.svg in the environment records a whole program without a change to it: the file is written, and
+// the report printed on standard error, when it ends. Such a program must not call these functions itself.
 #pragma once
 
 #include <cstddef>
@@ -52,5 +55,11 @@ void profile_start(size_t most = size_t(1) << 20, std::source_location where = s
 /// too: FILE.svg, FILE.html, FILE.json (Perfetto) or FILE.dot. Throws Error when nothing is recorded, for other names
 /// (recording goes on) and when the file cannot be written.
 ProfileReport profile_stop(const std::string &path = {}, std::source_location where = std::source_location::current());
+
+namespace detail {
+/// Starts what TRESSEL_PROFILE asks for.
+bool profileByEnvironment();
+inline const bool isProfiledByEnvironment = profileByEnvironment(); // before main, in every program that includes this
+} // namespace detail
 
 } // namespace tressel

@@ -166,4 +166,32 @@ TEST(Profile, WrongUseIsAnError) {
   EXPECT_NO_THROW(profile_stop()) << "the recording went on";
 }
 
+// In a process of its own: the environment is read before main.
+TEST(Profile, TheEnvironmentRecordsAProgram) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "whole-program.svg";
+  auto run = [&](const std::string &file) {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    const std::string command = "TRESSEL_PROFILE='" + file + "' '" + self + "' --gtest_filter='Profile.SomeOps' 2>&1";
+    std::string out;
+    if (FILE *pipe = popen(command.c_str(), "r")) {
+      for (int c; (c = std::fgetc(pipe)) != EOF;)
+        out += static_cast<char>(c);
+      EXPECT_EQ(pclose(pipe), 0) << out;
+    }
+    return out;
+  };
+  const std::string out = run(path.string());
+  EXPECT_NE(out.find("tressel: recorded in " + path.string()), std::string::npos) << out;
+  EXPECT_NE(out.find("hidden wait: "), std::string::npos) << out;
+  std::stringstream file;
+  file << std::ifstream(path).rdbuf();
+  EXPECT_NE(file.str().find("matmul"), std::string::npos);
+  std::filesystem::remove(path);
+  EXPECT_NE(run("steps.png").find("TRESSEL_PROFILE is 'steps.png', which is no name of a .svg"), std::string::npos);
+}
+TEST(Profile, SomeOps) {
+  const Tensor a = full({400, 400}, 0.5);
+  EXPECT_EQ(slice(matmul(matmul(a, a), a), {0, 0}, {1, 1}).item<float>(), 20000);
+}
+
 } // namespace
