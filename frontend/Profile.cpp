@@ -67,7 +67,7 @@ bool profileByEnvironment() {
     if (getpid() != process)
       return;
     try {
-      wait_all();
+      wait_all(std::source_location());
     } catch (const Error &e) { // nobody else has told of it
       std::fprintf(stderr, "tressel: %s\n", e.what());
     }
