@@ -75,6 +75,7 @@ private:
   /// The whole tile of a load, so that what follows for other rows of the block finds its vector.
   llvm::Value *loadTile(int32_t e, int m, int u);
   void storeTile(const Store &s, int number, int u);
+  void askForLine(const Store &s, llvm::Value *p, int u);
   /// Whether a load or store at `index` goes by tiles in the instance being emitted: single rows and masks of unknown length do
   /// not.
   bool byTiles(const Affine &index, int32_t guard) const {
