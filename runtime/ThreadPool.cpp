@@ -54,12 +54,32 @@ int configuredThreads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
+/// Chunks that a worker begins with, the same part of the range each time: what a kernel wrote is still in its core's
+/// caches when the next one reads it. Others take chunks once theirs are done, from the other end.
+struct Share {
+  std::atomic<uint64_t> left; ///< the first in the lower half, the end in the upper
+
+  /// The number of a chunk, or -1 if none is left.
+  int take(bool isMine) {
+    uint64_t old = left.load(std::memory_order_relaxed);
+    for (;;) {
+      const uint32_t first = static_cast<uint32_t>(old), end = old >> 32;
+      if (first == end)
+        return -1;
+      if (left.compare_exchange_weak(old, isMine ? old + 1 : old - (uint64_t(1) << 32), std::memory_order_relaxed))
+        return static_cast<int>(isMine ? first : end - 1);
+    }
+  }
+};
+constexpr int kMostShares = 64; // more threads begin with the same ones
+
 /// One parallelFor in progress. Lives on the caller's stack: workers enter and leave under the pool's mutex.
 struct Job {
   void (*chunk)(void *callable, int64_t begin, int64_t end, int worker);
   void *callable;
   int64_t range, chunkSize;
-  std::atomic<int64_t> next{0};
+  int numShares;
+  Share shares[kMostShares];
   std::atomic<bool> failed{false};
   std::exception_ptr error; // written by the thread that set `failed`
 };
@@ -80,10 +100,13 @@ struct ThreadPool::Impl {
 
   static void runChunks(Job &job, int worker) {
     insideChunk = true;
-    while (!job.failed.load(std::memory_order_relaxed)) {
-      int64_t begin = job.next.fetch_add(job.chunkSize, std::memory_order_relaxed);
-      if (begin >= job.range)
-        break;
+    for (int i = 0; i < job.numShares && !job.failed.load(std::memory_order_relaxed);) {
+      const int number = job.shares[(worker + i) % job.numShares].take(i == 0);
+      if (number < 0) {
+        ++i;
+        continue;
+      }
+      const int64_t begin = number * job.chunkSize;
       try {
         job.chunk(job.callable, begin, std::min(begin + job.chunkSize, job.range), worker);
       } catch (...) {
@@ -160,10 +183,10 @@ bool ThreadPool::insideParallel() { return insideChunk; }
 void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) {
   grain = std::max<int64_t>(grain, 1);
   // No chunk is smaller than the grain, so there are at most range / grain of them.
-  const int64_t threads = share ? std::min(share, numThreads_) : numThreads_;
-  int64_t chunks = threads <= 1 ? 1 : std::min(range / grain, threads * kChunksPerThread);
-  if (chunks > threads)
-    chunks -= chunks % threads; // equal chunks, as many for each thread
+  const int64_t most = share ? std::min(share, numThreads_) : numThreads_;
+  int64_t chunks = most <= 1 ? 1 : std::min(range / grain, most * kChunksPerThread);
+  if (chunks > most)
+    chunks -= chunks % most; // equal chunks, as many for each thread
   std::unique_lock<std::mutex> turn(impl_->callers, std::try_to_lock);
   if (chunks <= 1 || !turn || forked.load(std::memory_order_relaxed)) {
     chunk(callable, 0, range, 0);
@@ -172,17 +195,24 @@ void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) 
   int64_t chunkSize = (range + chunks - 1) / chunks;
   if (chunkSize > 64)
     chunkSize = (chunkSize + 63) & ~int64_t(63); // chunks of elements meet at cache lines
-  Job job{chunk, callable, range, chunkSize};
+  chunks = (range + chunkSize - 1) / chunkSize;
+  const int threads = static_cast<int>(std::min(chunks, most));
+  Job job{chunk, callable, range, chunkSize, std::min(threads, kMostShares)};
+  uint64_t end = 0;
+  for (int i = 0; i < job.numShares;) {
+    const uint64_t begin = end;
+    end = static_cast<uint32_t>(chunks) * static_cast<uint32_t>(++i) / static_cast<uint32_t>(job.numShares);
+    job.shares[i - 1].left.store(begin | end << 32, std::memory_order_relaxed);
+  }
   {
     std::lock_guard lock(impl_->mutex);
     impl_->job = &job;
     impl_->generation.fetch_add(1, std::memory_order_relaxed);
   }
-  const int helpers = static_cast<int>(std::min<int64_t>(chunks, threads)) - 1;
-  if (helpers == numThreads_ - 1)
+  if (threads == numThreads_)
     impl_->wake.notify_all();
   else
-    for (int i = 0; i < helpers; ++i)
+    for (int i = 1; i < threads; ++i)
       impl_->wake.notify_one();
   Impl::runChunks(job, 0);
   {

@@ -70,6 +70,38 @@ TEST(ThreadPool, SeveralThreadsTakePart) {
   EXPECT_EQ(arrived, 2);
 }
 
+TEST(ThreadPool, ThreadsBeginWithTheirPartOfTheRange) { // which their caches may still hold
+  ThreadPool pool(3);
+  for (int round = 0; round < 50; ++round) {
+    // Nobody ends their first chunk before all have begun one.
+    std::atomic<int> arrived{0};
+    std::atomic<int64_t> first[3] = {-1, -1, -1};
+    pool.parallelFor(12, 1, [&](int64_t begin, int64_t, int worker) {
+      int64_t none = -1;
+      if (first[worker].compare_exchange_strong(none, begin))
+        ++arrived;
+      while (arrived < 3)
+        std::this_thread::yield();
+    });
+    for (int worker = 0; worker < 3; ++worker)
+      EXPECT_EQ(first[worker], 4 * worker);
+  }
+}
+
+TEST(ThreadPool, OthersTakeWhatIsLeft) { // from the end, as the owner goes on from the beginning
+  ThreadPool pool(2);
+  std::atomic<int> ofCaller{0};
+  int64_t fifth = -1;
+  pool.parallelFor(8, 1, [&](int64_t begin, int64_t, int worker) {
+    while (worker == 1 && ofCaller < 7) // one chunk takes as long as all others
+      std::this_thread::yield();
+    if (worker == 0 && ++ofCaller == 5)
+      fifth = begin;
+  });
+  EXPECT_GE(ofCaller, 7);
+  EXPECT_EQ(fifth, 7);
+}
+
 TEST(ThreadPool, NestedCallsRunInline) {
   ThreadPool pool(4);
   std::atomic<int> total{0};
