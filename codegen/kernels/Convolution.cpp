@@ -51,8 +51,11 @@ static int64_t chooseBlocks(const ConvolutionParams &p, double imageSeconds, int
 /// are too few for that, each thread reads weights of its own instead.
 static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) {
   constexpr double worthSplitting = 50e-6;
-  constexpr int64_t leastRows = 48, leastChannels = 64, blockBytes = 216 << 10;
+  constexpr int64_t leastRows = 48, leastChannels = 64, manyWeights = 1 << 20;
   const int64_t pixels = p.pixels();
+  // Each block reads all weights; if these are much of L2, more pixels share them.
+  const bool isFar = dim::isConstant(pixels) && p.packedBytes() >= manyWeights;
+  const int64_t wantedRows = isFar ? 2 * leastRows : leastRows, blockBytes = (isFar ? 432 : 216) << 10;
   const int64_t most = std::max(leastRows, blockBytes / (4 * p.shape.outChannels));
   p.rows = pixels, p.typicalRows = std::max<int64_t>(1, dim::hint(pixels));
   if (serialSeconds < worthSplitting)
@@ -66,7 +69,7 @@ static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) 
     return;
   }
   // As many for each thread.
-  int64_t blocks = std::clamp<int64_t>(pixels / leastRows / threads, 1, 4) * threads;
+  int64_t blocks = std::clamp<int64_t>(pixels / wantedRows / threads, 1, 4) * threads;
   blocks = std::max(threads == 1 ? 1 : blocks, (pixels + most - 1) / most);
   blocks = (blocks + threads - 1) / threads * threads;
   p.rows = (pixels + blocks - 1) / blocks;

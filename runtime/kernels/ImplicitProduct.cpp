@@ -22,6 +22,11 @@ int64_t panelGroupsOf(const ConvolutionShape &s, Element element) {
   return goesAlongChannels(s, element) ? 1 : s.groups;
 }
 
+/// Whether the pixels of the image are the left side as it stands.
+bool isDensePointwise(const ConvolutionShape &s) {
+  return s.groups == 1 && tapsOf(s) == 1 && s.stride[0] == 1 && s.stride[1] == 1 && s.stride[2] == 1;
+}
+
 /// How the channels of a group fall into panels.
 struct Panels {
   int64_t vectors, count;
@@ -300,16 +305,24 @@ private:
     tile.offset = offsetOf(q / panels.count, block);
     tile.b = b, tile.sums.cRow = cRow, tile.sums.add = d > 0;
     tile.sums.last = lanesBetween(0, columns - (vectors - 1) * kLanes);
-    int64_t share = 0; // of what comes next, in cache lines
+    // What comes next is fetched meanwhile: weights, each tile its share in cache lines; or, where weights are near
+    // anyway, the pixels of the next tile, which the first panel meets first.
+    int64_t share = 0;
+    bool fetchesPixels = false;
     if (packed && (lastPanel - firstPanel) * panels.vectors / panels.count * kLanes * depthOf(s) > kNearFloats) {
       const bool sameDepth = q + 1 < lastPanel;
       const int64_t nextDepth = sameDepth ? d : (d + 1) % depths.count, next = sameDepth ? q + 1 : firstPanel;
       tile.ahead = reinterpret_cast<const char *>(packedPanel(nextDepth, next));
       share = ceilDiv(ceilDiv(depths[nextDepth].count * depths[nextDepth].run * vectorsOf(next) * kLanes, 16), tiles);
       tile.aheadLines = ceilDiv(share, most(block.count * (block.run / 4), 1));
+    } else if (q == firstPanel && depths.count == 1 && isDensePointwise(s)) {
+      fetchesPixels = true;
+      tile.aheadLines = ceilDiv(kRowsOfTile[vectors], 4); // as fast as the tile reads its own
     }
     for (int64_t t = 0; t < tiles; ++t, tile.ahead += share * 64) {
       const int64_t first = part(rows, tiles, t);
+      if (fetchesPixels)
+        tile.ahead = reinterpret_cast<const char *>(starts[part(rows, tiles, t + 1) - 1] + s.inChannels);
       tile.starts = starts + first, tile.sums.c = c + first * cRow;
       kImplicitTiles.of[vectors][part(rows, tiles, t + 1) - first](tile);
     }

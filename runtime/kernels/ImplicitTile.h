@@ -41,7 +41,7 @@ struct ImplicitTile {
   int64_t pieces, run; ///< the depth: so many pieces of so many products
   const float *b;      ///< C vectors per product
   Sums sums;
-  const char *ahead;  ///< read into L2 meanwhile
+  const char *ahead;  ///< read into the caches meanwhile
   int64_t aheadLines; ///< cache lines of it per four products
 };
 
@@ -66,7 +66,6 @@ template <int R, int C> void multiplyImplicit(const ImplicitTile &t) {
   const float *const *starts = t.starts, *b = t.b;
   const char *ahead = t.ahead;
   const int64_t run = t.run, lines = t.aheadLines;
-  fetchSums<R, C>(t.sums);
   for (int64_t piece = t.pieces; piece > 0; --piece, starts += t.startStep) {
     const float *a[R];
 #pragma GCC unroll 16
@@ -75,7 +74,7 @@ template <int R, int C> void multiplyImplicit(const ImplicitTile &t) {
     int64_t k = 0;
     for (; k + 4 <= run; k += 4, b += 4 * C * kLanes) {
       for (int64_t i = 0; i < lines; ++i, ahead += 64)
-        __builtin_prefetch(ahead, 0, 2);
+        __builtin_prefetch(ahead);
 #pragma GCC unroll 4
       for (int u = 0; u < 4; ++u)
         multiplyStep<R, C>(sum, a, k + u, b + u * C * kLanes);
