@@ -5,6 +5,7 @@
 #include "ir/graph/TableOp.h"
 #include "ir/op/CustomOp.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinDialect.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -94,6 +95,15 @@ std::optional<op::HostTensor> elementsValue(Attribute value) {
   return result;
 }
 
+/// Of a blob that is new. MLIR tells blobs of one name apart by a number, and looks for it from 1 on each time: that would take
+/// time in proportion to the square of the constants.
+static std::string freshBlobName(MLIRContext *ctx) {
+  size_t count = 0;
+  DenseResourceElementsHandle::getManagerInterface(ctx).getBlobManager().getBlobMap(
+      [&](const auto &blobs) { count = blobs.size(); });
+  return "tensor_" + std::to_string(count);
+}
+
 /// `owner` keeps the bytes, if they are to stay where they are.
 static ElementsAttr makeElements(MLIRContext *ctx, const TensorType &type, std::span<const std::byte> bytes,
                                  std::shared_ptr<std::byte[]> owner = nullptr) {
@@ -106,7 +116,7 @@ static ElementsAttr makeElements(MLIRContext *ctx, const TensorType &type, std::
     AsmResourceBlob blob =
         owner ? AsmResourceBlob(raw, 64, [owner](void *, size_t, size_t) {}, /*dataIsMutable=*/false)
               : HeapAsmResourceBlob::allocateAndCopyWithAlign(raw, 64, /*dataIsMutable=*/false);
-    return DenseResourceElementsAttr::get(mlirType, "tensor", std::move(blob));
+    return DenseResourceElementsAttr::get(mlirType, freshBlobName(ctx), std::move(blob));
   }
   if (splat)
     raw = raw.take_front(element);

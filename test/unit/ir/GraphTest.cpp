@@ -87,6 +87,15 @@ TEST_F(GraphTest, ConstantsKeepTheirBytes) {
   EXPECT_TRUE(isa<SplatElementsAttr>(attribute(constant({f32, {1000}}, same))));
 }
 
+TEST_F(GraphTest, BlobsHaveNamesOfTheirOwn) { // found at once: MLIR would try all numbers below
+  std::vector<float> values(1000);
+  for (int i = 0; i < 5; ++i) {
+    values[0] = static_cast<float>(i + 1);
+    auto blob = cast<DenseResourceElementsAttr>(constant({f32, {1000}}, values).getDefiningOp()->getAttr("value"));
+    EXPECT_EQ(blob.getRawHandle().getKey(), "tensor_" + std::to_string(i));
+  }
+}
+
 TEST_F(GraphTest, BoolConstantsAreBytes) {
   std::vector<std::byte> bytes{std::byte{1}, std::byte{0}, std::byte{1}};
   Value v = graph::createConstant(builder, builder.getUnknownLoc(), {bool_, {3}}, bytes);
