@@ -204,19 +204,21 @@ double Lanes::remainingNs(Point upTo) {
 uint32_t Lanes::chooseLane(double ns, const Waits &waits) {
   if (count == 1)
     return 0;
-  // Where it could start how soon: when the lane has done what it has, and what the task waits for is done.
-  double there = 0;
-  for (uint32_t i = 0; i < waits.n && ns >= kHandOverNs; ++i)
-    there = std::max(there, remainingNs(unpack(waits.points[i])));
   const uint32_t home = waits.n ? waits.latest.lane % kLanesPerEngine : lastLane_;
-  if (waits.n && ns < kHandOverNs)
-    return home; // a small op follows what it reads
   uint32_t best = home;
   double bestStart = remainingNs(home);
-  // A first op of a chain takes those that follow it along: it goes elsewhere for less.
-  const double toBeat = bestStart - (waits.n                  ? kHandOverNs
-                                     : ns >= kLeastToSpreadNs ? std::min(kHandOverNs, ns / 2)
-                                                              : kHandOverNs);
+  // What another lane must win. A first op of a chain takes those that follow it along, so it goes for less; so does a small op
+  // of a long queue, where the time that it takes to hand over is hidden. Otherwise small ops follow what they read.
+  double margin = kHandOverNs;
+  if (ns < kHandOverNs && (waits.n ? bestStart >= kHandOverNs : ns >= kLeastToSpreadNs))
+    margin = ns / 2;
+  else if (waits.n && ns < kHandOverNs)
+    return home;
+  // It could start when the lane has done what it has, and what the task waits for is done.
+  double there = 0;
+  for (uint32_t i = 0; i < waits.n; ++i)
+    there = std::max(there, remainingNs(unpack(waits.points[i])));
+  const double toBeat = bestStart - margin;
   for (uint32_t lane = 0; lane < count; ++lane)
     if (const double start = std::max(there, remainingNs(lane)); start < toBeat && start < bestStart)
       best = lane, bestStart = start;
