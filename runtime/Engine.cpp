@@ -114,6 +114,7 @@ Lanes::~Lanes() {
     stop_ = true;
   }
   work_.notify_all();
+  lastWork_.notify_all();
   for (std::thread &worker : workers_)
     worker.join();
   printUnseen();
@@ -131,6 +132,8 @@ Engine &Engine::global() {
   static Engine &engine = *[] {
     auto *made = new Engine();
     static Engine *atExit = made;
+    // Its threads may be awake where the engine's would have to be woken.
+    ThreadPool::idleWork = [] { return atExit->lanes_->runSome(); };
     std::atexit([] {
       if (forked.load())
         return;
@@ -209,7 +212,10 @@ bool Engine::runNow(const TaskInfo &info, std::span<Storage *const> inputs, std:
           return false; // queueing it makes the caller help until there is memory
         throw OutOfMemory(Error::Details{Blocks::report(output->bytes()), info.where, info.op});
       }
+  // What runs here takes less time than another thread takes to join in.
+  const int share = std::exchange(ThreadPool::share, insideTask ? ThreadPool::share : 1);
   lanes_->runTask({}, info, inputs.data(), inputs.size(), outputs.data(), outputs.size(), invoke, closure);
+  ThreadPool::share = share;
   std::atomic<uint64_t> &inlined = lanes_->numInlined[recordThread() % Lanes::kCounts].n;
   inlined.store(inlined.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return true;

@@ -36,6 +36,7 @@ template <typename Fn> bool spinUntil(Fn isTrue) {
         return true;
       __builtin_ia32_pause();
     }
+    sched_yield(); // who has work to do comes first
   } while (std::chrono::steady_clock::now() < until);
   return false;
 }
@@ -120,7 +121,9 @@ struct ThreadPool::Impl {
   void spin(uint64_t seen) {
     if (spinner.exchange(true, std::memory_order_acquire))
       return;
-    spinUntil([&] { return generation.load(std::memory_order_relaxed) != seen; });
+    auto isNew = [&] { return generation.load(std::memory_order_relaxed) != seen; };
+    while (spinUntil([&] { return isNew() || (idleWork && idleWork()); }) && !isNew())
+      ;
     spinner.store(false, std::memory_order_release);
   }
 
@@ -149,6 +152,7 @@ struct ThreadPool::Impl {
 };
 
 thread_local constinit int ThreadPool::share = 0;
+bool (*ThreadPool::idleWork)() = nullptr;
 
 ThreadPool &ThreadPool::global() {
   // Never destroyed: threads may still be asleep in it when the process leaves main.

@@ -205,23 +205,32 @@ uint32_t Lanes::chooseLane(double ns, const Waits &waits) {
   if (count == 1)
     return 0;
   const uint32_t home = waits.n ? waits.latest.lane % kLanesPerEngine : lastLane_;
-  uint32_t best = home;
-  double bestStart = remainingNs(home);
-  // What another lane must win. A first op of a chain takes those that follow it along, so it goes for less; so does a small op
-  // of a long queue, where the time that it takes to hand over is hidden. Otherwise small ops follow what they read.
-  double margin = kHandOverNs;
-  if (ns < kHandOverNs && (waits.n ? bestStart >= kHandOverNs : ns >= kLeastToSpreadNs))
-    margin = ns / 2;
-  else if (waits.n && ns < kHandOverNs)
-    return home;
-  // It could start when the lane has done what it has, and what the task waits for is done.
+  const double homeNs = remainingNs(home);
+  const bool isSmall = ns < kHandOverNs;
+  if (isSmall && waits.n && homeNs < kHandOverNs)
+    return home; // it follows what it reads
+  // When all that it waits for is done.
   double there = 0;
   for (uint32_t i = 0; i < waits.n; ++i)
     there = std::max(there, remainingNs(unpack(waits.points[i])));
-  const double toBeat = bestStart - margin;
+  uint32_t best = home;
+  if (isSmall && waits.n) {
+    // Behind other chains' ops in a long queue: it goes with what follows it where less is queued, and loses nothing,
+    // as the time that it takes to hand over is hidden.
+    if (there < kHandOverNs || there + ns / 2 > homeNs)
+      return home;
+    double least = homeNs - kHandOverNs;
+    for (uint32_t lane = 0; lane < count; ++lane)
+      if (const double queued = remainingNs(lane); queued < least)
+        best = lane, least = queued;
+    return best;
+  }
+  // Where it can start earlier, by more than it takes to hand it over. A first op of a chain takes those that follow it
+  // along, so it goes for less.
+  double start = homeNs - (!waits.n && ns >= kLeastToSpreadNs ? std::min(kHandOverNs, ns / 2) : kHandOverNs);
   for (uint32_t lane = 0; lane < count; ++lane)
-    if (const double start = std::max(there, remainingNs(lane)); start < toBeat && start < bestStart)
-      best = lane, bestStart = start;
+    if (const double mine = std::max(there, remainingNs(lane)); mine < start)
+      best = lane, start = mine;
   if (!waits.n)
     lastLane_ = best;
   return best;
@@ -316,13 +325,19 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
   if (numWaits && l.head.load() == position) // it is the next one, so nobody need look
     l.blockedOn.store(pack(firstWait));
   l.tail.store(position + 1); // sequentially consistent, like `parked_`: one of the two sees the other
+#ifdef __linux__
+  if (choosesCores_ && parked_.load(std::memory_order_relaxed))
+    keepOffCaller(sched_getcpu());
+#endif
   lock.unlock();
   numQueued.fetch_add(1, std::memory_order_relaxed);
   if (numWaits)
     numCrossed.fetch_add(1, std::memory_order_relaxed);
   // A thread that is awake finds it. Nobody is woken for a task that has to wait, but by what it waits for.
-  if (parked_.load() && !l.token.load() && reached(l.blockedOn.load()) && (!numWaits || want(firstWait)))
+  if (parked_.load() && !spinning_.load() && !l.token.load() && reached(l.blockedOn.load()) &&
+      (!numWaits || want(firstWait))) {
     wakeWorker();
+  }
   return point;
 }
 
@@ -377,7 +392,7 @@ void Lanes::releaseToken(uint32_t lane, Point blockedOn) {
   }
   // Tasks that came while we held the token, or that we left, are somebody's now.
   if (l.head.load() != l.tail.load()) {
-    if (parked_.load())
+    if (parked_.load() && !spinning_.load())
       wakeWorker();
     if (l.wanted.load() != UINT64_MAX)
       wakeAll(l);
@@ -393,7 +408,41 @@ bool Lanes::want(Point point) {
 
 void Lanes::wakeWorker() {
   { std::lock_guard lock(mutex_); } // whoever checked before us is asleep by now
-  work_.notify_one();
+  notifyWorker();
+}
+/// The last worker only when no other is asleep.
+void Lanes::notifyWorker() { (lastParked_.load() && parked_.load() == 1 ? lastWork_ : work_).notify_one(); }
+
+/// A thread that is woken comes to the core of whoever woke it and stays there for as long as that one runs, with a
+/// core free beside it: on machines of few cores the system often looks no further. So workers may use all cores but
+/// the caller's. Where there are as many workers as cores, each has one, and the last one, which is woken last, has the
+/// caller's. Under the producers' mutex.
+void Lanes::keepOffCaller(int core) {
+#ifdef __linux__
+  if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(core, &allowed_) ||
+      callersCore_.exchange(core, std::memory_order_relaxed) == core)
+    return;
+  cpu_set_t away = allowed_;
+  CPU_CLR(core, &away);
+  const bool oneEach = static_cast<size_t>(CPU_COUNT(&allowed_)) == workers_.size();
+  int next = 0;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    cpu_set_t wanted = away, set;
+    if (oneEach) {
+      CPU_ZERO(&wanted);
+      while (i + 1 < workers_.size() && !CPU_ISSET(next, &away))
+        ++next;
+      CPU_SET(i + 1 < workers_.size() ? next++ : core, &wanted);
+    }
+    // Whoever else has chosen the cores of these threads is right.
+    if (pthread_getaffinity_np(workers_[i].native_handle(), sizeof(set), &set) != 0 || !CPU_EQUAL(&set, &given_[i]) ||
+        pthread_setaffinity_np(workers_[i].native_handle(), sizeof(wanted), &wanted) != 0) {
+      choosesCores_ = false;
+      return;
+    }
+    given_[i] = wanted;
+  }
+#endif
 }
 
 void Lanes::wakeAll(Lane &lane) {
@@ -401,9 +450,10 @@ void Lanes::wakeAll(Lane &lane) {
     std::lock_guard lock(mutex_);
     lane.wanted.store(UINT64_MAX); // those that go on waiting say so again
   }
-  progress_.notify_all();
-  if (parked_.load())
-    work_.notify_all();
+  if (waiting_.load())
+    progress_.notify_all();
+  if (parked_.load() && !spinning_.load())
+    notifyWorker();
 }
 
 bool Lanes::isRunnable(Lane &lane) {
@@ -434,6 +484,13 @@ void Lanes::startWorkers() {
   for (uint32_t i = 0; i < count; ++i)
     workers_.emplace_back([this, i] { workerLoop(i); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+#ifdef __linux__
+  if (sched_getaffinity(0, sizeof(allowed_), &allowed_) == 0) {
+    std::fill(std::begin(given_), std::end(given_), allowed_);
+    const size_t cores = static_cast<size_t>(CPU_COUNT(&allowed_));
+    choosesCores_ = cores > 1 && cores >= workers_.size();
+  }
+#endif
 }
 
 void Lanes::workerLoop(uint32_t preferred) {
@@ -449,15 +506,20 @@ void Lanes::workerLoop(uint32_t preferred) {
       const uint32_t lane = (preferred + i) % count;
       if (!isRunnable(lanes_[lane]) || !takeToken(lanes_[lane]))
         continue;
+      // This thread may have been the only one that was awake.
+      if (parked_.load() && anyRunnable())
+        wakeWorker();
       const Progress progress = execute(lane, UINT64_MAX, TaskRecord::Kind::Lane);
       releaseToken(lane, progress.blockedOn);
       ran |= progress.ran != 0;
     }
     if (ran || spin())
       continue;
+    const bool isLast = preferred + 1 == count;
     std::unique_lock lock(mutex_);
     parked_.fetch_add(1);
-    work_.wait(lock, [&] {
+    lastParked_.store(lastParked_.load() || isLast);
+    (isLast ? lastWork_ : work_).wait(lock, [&] {
       if (anyRunnable())
         return true;
       if (!stop_)
@@ -468,9 +530,23 @@ void Lanes::workerLoop(uint32_t preferred) {
       return true;
     });
     parked_.fetch_sub(1);
+    if (isLast)
+      lastParked_.store(false);
     if (stop_ && !anyRunnable())
       return;
   }
+}
+
+bool Lanes::runSome() {
+  for (uint32_t lane = 0; lane < count; ++lane)
+    if (isRunnable(lanes_[lane]) && takeToken(lanes_[lane])) {
+      const bool before = std::exchange(onLaneThread, true);
+      const Progress progress = execute(lane, UINT64_MAX, TaskRecord::Kind::Lane);
+      onLaneThread = before;
+      releaseToken(lane, progress.blockedOn);
+      return true;
+    }
+  return false;
 }
 
 /// True when there is something to run. One thread looks at a time: others' work is slowed by it.
@@ -484,8 +560,10 @@ bool Lanes::spin() {
       found = anyRunnable();
       __builtin_ia32_pause();
     }
+    if (!found)
+      sched_yield(); // who has work to do comes first
   } while (!found && std::chrono::steady_clock::now() < until);
-  spinning_.store(false, std::memory_order_release);
+  spinning_.store(false); // before it looks once more: one of it and a producer sees the other
   return found;
 }
 
@@ -515,20 +593,25 @@ bool Lanes::waitFor(Point point, Deadline until) {
       do {
         for (int i = 0; i < 64 && done.load(std::memory_order_relaxed) < point.sequence; ++i)
           __builtin_ia32_pause();
+        sched_yield();
       } while (done.load(std::memory_order_relaxed) < point.sequence && l.token.load(std::memory_order_relaxed) &&
                std::chrono::steady_clock::now() < end);
       continue;
     }
     std::unique_lock lock(mutex_);
-    for (;;) {
+    waiting_.fetch_add(1);
+    for (bool isLate = false; !isLate;) {
       l.wanted.store(std::min(l.wanted.load(), point.sequence));
       if (done.load() >= point.sequence || !l.token.load())
         break;
       if (until == Deadline::max())
         progress_.wait(lock);
-      else if (progress_.wait_until(lock, until) == std::cv_status::timeout)
-        return false;
+      else
+        isLate = progress_.wait_until(lock, until) == std::cv_status::timeout;
     }
+    waiting_.fetch_sub(1);
+    if (std::chrono::steady_clock::now() > until)
+      return false;
   }
   return true;
 }

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <sched.h>
 #include <span>
 #include <string>
 #include <thread>
@@ -96,6 +97,8 @@ public:
   /// Returns when the task is done, helping; false if the deadline came first.
   bool waitFor(Point point, Deadline until = Deadline::max());
   void waitFor(Uses uses);
+  /// Executes a lane that has something to do. False: there is none.
+  bool runSome();
   /// All that was submitted before.
   bool drain(Deadline until = Deadline::max());
   /// The lane and line of a queued task, for logs: "matmul (train.cpp:42)"; "" when it is done.
@@ -152,6 +155,8 @@ private:
   int numOthers(uint32_t lane);
   bool anyRunnable();
   void wakeWorker();
+  void notifyWorker();
+  void keepOffCaller(int core);
   void wakeAll(Lane &lane);
   void workerLoop(uint32_t preferred);
   bool spin();
@@ -163,9 +168,15 @@ private:
   uint32_t lastLane_ = 0; ///< that a task without dependencies went to
   std::vector<std::thread> workers_;
 
-  std::mutex mutex_; ///< of the two conditions
-  std::condition_variable work_, progress_;
-  std::atomic<uint32_t> parked_{0};
+  std::mutex mutex_;                                   ///< of the two conditions
+  std::condition_variable work_, lastWork_, progress_; ///< lastWork_: of the last worker, which sleeps longest
+  std::atomic<uint32_t> parked_{0}, waiting_{0};       ///< threads that sleep: of the engine, and callers
+  std::atomic<bool> lastParked_{false};
+  std::atomic<int> callersCore_{-1}; ///< that workers were told to leave alone
+  bool choosesCores_ = false;        ///< under the producers' mutex, like those below
+#ifdef __linux__
+  cpu_set_t allowed_, given_[kLanesPerEngine]; ///< cores of the process, and of each worker
+#endif
   std::atomic<int> executing_{0}; ///< threads
   std::atomic<bool> spinning_{false};
   bool stop_ = false;
