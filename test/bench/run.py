@@ -130,29 +130,29 @@ def number(value):
     return "-" if value is None else f"{value:.3g}"
 
 
-def markdown(report):
-    """The table of docs/performance.md."""
-    lines = ["| row | what | Tressel | spread | peers | ratio | aim |", "|---|---|---|---|---|---|---|"]
-    for r in report:
-        if "failed" in r:
-            lines.append(f"| `{r['id']}` | failed: {r['failed']} | | | | | |")
-            continue
-        peers = ", ".join(f"{n} {number(p['median'])}" if "median" in p else f"{n} failed" for n, p in r["peers"].items())
-        aim = "" if r["aim"] is None else f"{number(r['aim'])} ({'met' if r['aim_met'] else 'missed'})"
-        lines.append(f"| `{r['id']}` | {r['note']} | {number(r['tressel'])} {r['unit']} | "
-                     f"{number(r['spread'][0])} to {number(r['spread'][1])} | {peers} | {number(r['ratio'])} | {aim} |")
-    return "\n".join(lines) + "\n"
+HEAD = "| row | what | Tressel | spread | peers | ratio | aim | machine |\n|---|---|---|---|---|---|---|---|\n"
+
+
+def table_line(r):
+    """A row of the table of docs/performance.md."""
+    if "failed" in r:
+        return f"| `{r['id']}` | failed: {r['failed']} | | | | | | {machine()} |"
+    peers = ", ".join(f"{n} {number(p['median'])}" if "median" in p else f"{n} failed" for n, p in r["peers"].items())
+    aim = "" if r["aim"] is None else f"{number(r['aim'])} ({'met' if r['aim_met'] else 'missed'})"
+    return (f"| `{r['id']}` | {r['note']} | {number(r['tressel'])} {r['unit']} | "
+            f"{number(r['spread'][0])} to {number(r['spread'][1])} | {peers} | {number(r['ratio'])} | {aim} | {r['machine']} |")
 
 
 MARKER = "<!-- table: written by ./dev bench --markdown docs/performance.md -->\n"
 
 
 def write_markdown(path, report):
-    """Replaces what stands after the marker; the prose before it is kept."""
-    text = path.read_text() if path.exists() else "# Performance\n\n" + MARKER
-    head = text.split(MARKER)[0]
-    machines = sorted({r["machine"] for r in report if "machine" in r})
-    path.write_text(head + MARKER + f"\nMachine: {'; '.join(machines)}.\n\n" + markdown(report))
+    """Replaces what stands after the marker, but for rows that were not measured now; the prose before it is kept."""
+    head, _, table = (path.read_text() if path.exists() else "# Performance\n\n" + MARKER).partition(MARKER)
+    lines = {line.split("`")[1]: line for line in table.splitlines() if line.startswith("| `")}
+    lines |= {r["id"]: table_line(r) for r in report}
+    ordered = [lines[row.id] for row in ROWS if row.id in lines]
+    path.write_text(head + MARKER + "\n" + HEAD + "\n".join(ordered) + "\n")
 
 
 def main():
