@@ -22,7 +22,7 @@ using namespace tressel;
 
 namespace {
 
-constexpr std::array<int64_t, 4> kSizes = {4096, 16384, 65536, 262144};
+constexpr std::array<int64_t, 4> kSizes = {16384, 32768, 65536, 131072};
 constexpr int kBranches = 2, kDepth = 16;
 
 /// Microseconds an op, in branches of so many elements; NaN when a result is wrong.
