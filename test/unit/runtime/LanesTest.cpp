@@ -86,6 +86,25 @@ TEST(Lanes, IndependentLargeTasksRunSideBySide) {
   EXPECT_TRUE(met);
 }
 
+TEST(Lanes, WorkIsDoneWhileNobodyWaits) {
+  OpCost large(1e6);
+  Engine engine(2);
+  for (int round = 0; round < 3; ++round) {
+    Gate gate;
+    StorageRef x = increment(engine, {}, large, &gate), a = increment(engine, {x}, large), b = increment(engine, {x}, large);
+    StorageRef joined = increment(engine, {a, b}, large);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5)); // whoever has nothing to do is asleep
+    gate.open();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!Engine::reached(joined->ready()) && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_TRUE(Engine::reached(joined->ready()));
+    EXPECT_EQ(firstOf(joined), 5);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(engine.stats().helped, 0u);
+}
+
 TEST(Lanes, AChainStaysOnItsLane) {
   OpCost large(1e6);
   Engine engine(4);
