@@ -56,6 +56,10 @@ int64_t parseBytes(const char *text) {
   default:
     break;
   }
+  if (unit > 1 && *end == 'i')
+    ++end;
+  if (*end == 'B')
+    ++end;
   if (*end || number * static_cast<double>(unit) > 9e18)
     return 0;
   return static_cast<int64_t>(number * static_cast<double>(unit));
