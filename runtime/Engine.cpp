@@ -132,8 +132,6 @@ Engine &Engine::global() {
   static Engine &engine = *[] {
     auto *made = new Engine();
     static Engine *atExit = made;
-    // Its threads may be awake where the engine's would have to be woken.
-    ThreadPool::idleWork = [] { return atExit->lanes_->runSome(); };
     std::atexit([] {
       if (forked.load())
         return;

@@ -238,7 +238,7 @@ StorageRef Storage::allocate(int64_t bytes) {
 StorageRef Storage::adopt(void *data, int64_t bytes, Deleter deleter, void *user) {
   void *header = takeBlock(classOf(kHeaderBytes));
   if (!header)
-    throwError<OutOfMemory>("cannot allocate ", sizeof(Storage), " bytes");
+    throwError<OutOfMemory>("cannot allocate ", bytes, " bytes");
   auto *storage = new (header) Storage();
   storage->data_ = data;
   storage->bytes_ = bytes;

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <pthread.h>
@@ -99,6 +100,19 @@ struct ThreadPool::Impl {
   std::atomic<bool> spinner{false};
   std::vector<std::thread> threads;
 
+  uint64_t allowed = 0; ///< cores, if there are at most 64
+  int callersCore = -1; ///< under `callers`
+
+  /// A woken thread comes to the core of whoever woke it, and on machines of few cores often stays there, with another one idle.
+  void keepOff(int core) {
+    if (threads.size() > 3 || core == callersCore)
+      return;
+    const uint64_t others = allowed & ~(uint64_t(1) << (core & 63));
+    for (std::thread &thread : threads) // refused where there is no other
+      pthread_setaffinity_np(thread.native_handle(), sizeof(others), reinterpret_cast<const cpu_set_t *>(&others));
+    callersCore = core;
+  }
+
   static void runChunks(Job &job, int worker) {
     insideChunk = true;
     for (int i = 0; i < job.numShares && !job.failed.load(std::memory_order_relaxed);) {
@@ -121,9 +135,7 @@ struct ThreadPool::Impl {
   void spin(uint64_t seen) {
     if (spinner.exchange(true, std::memory_order_acquire))
       return;
-    auto isNew = [&] { return generation.load(std::memory_order_relaxed) != seen; };
-    while (spinUntil([&] { return isNew() || (idleWork && idleWork()); }) && !isNew())
-      ;
+    spinUntil([&] { return generation.load(std::memory_order_relaxed) != seen; });
     spinner.store(false, std::memory_order_release);
   }
 
@@ -152,7 +164,6 @@ struct ThreadPool::Impl {
 };
 
 thread_local constinit int ThreadPool::share = 0;
-bool (*ThreadPool::idleWork)() = nullptr;
 
 ThreadPool &ThreadPool::global() {
   // Never destroyed: threads may still be asleep in it when the process leaves main.
@@ -165,8 +176,9 @@ ThreadPool &ThreadPool::global() {
 
 ThreadPool::ThreadPool(int threads) : numThreads_(std::max(1, threads)), impl_(std::make_unique<Impl>()) {
   sigset_t all, before; // signals are for the program's own threads
-  sigfillset(&all);
+  std::memset(&all, 0xFF, sizeof(all));
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  sched_getaffinity(0, sizeof(impl_->allowed), reinterpret_cast<cpu_set_t *>(&impl_->allowed));
   for (int i = 1; i < numThreads_; ++i)
     impl_->threads.emplace_back([this, i] { impl_->workerLoop(i); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -196,6 +208,7 @@ void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) 
     chunk(callable, 0, range, 0);
     return;
   }
+  impl_->keepOff(sched_getcpu());
   int64_t chunkSize = (range + chunks - 1) / chunks;
   if (chunkSize > 64)
     chunkSize = (chunkSize + 63) & ~int64_t(63); // chunks of elements meet at cache lines

@@ -537,18 +537,6 @@ void Lanes::workerLoop(uint32_t preferred) {
   }
 }
 
-bool Lanes::runSome() {
-  for (uint32_t lane = 0; lane < count; ++lane)
-    if (isRunnable(lanes_[lane]) && takeToken(lanes_[lane])) {
-      const bool before = std::exchange(onLaneThread, true);
-      const Progress progress = execute(lane, UINT64_MAX, TaskRecord::Kind::Lane);
-      onLaneThread = before;
-      releaseToken(lane, progress.blockedOn);
-      return true;
-    }
-  return false;
-}
-
 /// True when there is something to run. One thread looks at a time: others' work is slowed by it.
 bool Lanes::spin() {
   if (spinning_.exchange(true, std::memory_order_acquire))

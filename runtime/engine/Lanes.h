@@ -97,8 +97,6 @@ public:
   /// Returns when the task is done, helping; false if the deadline came first.
   bool waitFor(Point point, Deadline until = Deadline::max());
   void waitFor(Uses uses);
-  /// Executes a lane that has something to do. False: there is none.
-  bool runSome();
   /// All that was submitted before.
   bool drain(Deadline until = Deadline::max());
   /// The lane and line of a queued task, for logs: "matmul (train.cpp:42)"; "" when it is done.

@@ -28,8 +28,6 @@ public:
 
   /// How many threads the ranges of this thread may use; 0: all. An engine whose lanes run side by side divides them.
   static thread_local constinit int share;
-  /// What a thread of the global pool does while it looks for the next range: whether there was something. Null: nothing.
-  static bool (*idleWork)();
 
   /// Calls fn(begin, end, worker) over disjoint chunks of at least `grain` units (the last may be smaller) that cover
   /// [0, range), the caller taking part as worker 0, and returns when all are done. At any time no two calls of one
