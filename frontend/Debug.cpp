@@ -25,7 +25,8 @@ const op::OpInfo &debugOp(const char *name) { return *op::findCustomOp(name); }
 void debug_print(Arg tensor, const std::string &label) {
   static const op::OpInfo &info = debugOp("debug.print");
   if (detail::tracing()) {
-    detail::recordList(info, {&tensor, 1}, {label});
+    const op::Attr attrs[] = {label};
+    detail::recordList(info, {&tensor, 1}, attrs);
     return;
   }
   std::ostringstream text;
@@ -36,7 +37,8 @@ void debug_print(Arg tensor, const std::string &label) {
 void assert_true(Arg pred, const std::string &message) {
   static const op::OpInfo &info = debugOp("debug.assert");
   if (detail::tracing()) {
-    detail::recordList(info, {&pred, 1}, {message});
+    const op::Attr attrs[] = {message};
+    detail::recordList(info, {&pred, 1}, attrs);
     return;
   }
   const SourceLoc where = detail::toLoc(pred.where());

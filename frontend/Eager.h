@@ -1,14 +1,23 @@
-// The eager path: each op runs as a compiled program of its own, taken from a bounded cache by op, attributes and
-// types.
+// Imperative ops: how a call without a trace finds its code and goes to the engine. docs/eager.md tells it from outside.
+//
+//   runFlat    elementwise ops of operands of one shape, with numbers or single elements among them: no lock, no look at
+//              the op's rules, and no memory but the result's. Remembered per thread by op and element types.
+//   runEager   everything else: remembered per thread by op, types and attributes; what it falls back to is one kernel for
+//              all sizes of a layout class (eager/Kernel.h), or a program (eager/Program.h).
+//
+// A call returns when its result has a type and a place in the queue. It never waits for a compiler.
 #pragma once
 
-#include <cstddef>
+#include "frontend/Record.h"
 
 namespace tressel::detail {
 
-/// Programs that are kept; the least recently used goes first.
-inline constexpr size_t kMaxEagerPrograms = 1024;
-size_t numEagerPrograms();
+/// True when the call has been handed over. False: it is of another kind, or something is wrong with it, which runEager
+/// then finds; nothing was done.
+bool runFlat(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> attrs, const std::source_location &where,
+             Tensor &result);
+
+/// Forgets kernels and programs that were compiled.
 void clearEagerPrograms();
 
 } // namespace tressel::detail

@@ -138,6 +138,15 @@ int32_t Program::execute(Slot &slot, const TaskView &task, size_t numInputs, con
   return kKernelOk;
 }
 
+int32_t Program::runInTask(const TaskView &task, size_t numInputs, const dim::Values *dims) {
+  auto slot = acquire();
+  if (!states_.empty())
+    throw InternalError("a program with Variables was run in a task");
+  const int32_t status = execute(*slot, task, numInputs, dims);
+  release(std::move(slot));
+  return status;
+}
+
 namespace {
 /// The storages of tensors one behind the other. References to them are the tensors'.
 class Storages {

@@ -50,6 +50,8 @@ public:
   /// a call that ran at once, and null after any other.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const SourceLoc &where,
            std::unique_ptr<Slot> *keep = nullptr);
+  /// The same inside of a task, over its storages. `dims`: sizes that the inputs' shapes give; null if there are none.
+  int32_t runInTask(const runtime::TaskView &task, size_t numInputs, const dim::Values *dims);
   /// Takes back what a caller has kept.
   void release(std::unique_ptr<Slot> slot);
 

@@ -3,6 +3,8 @@
 
 #include "frontend/Convert.h"
 #include "frontend/Debug.h"
+#include "frontend/Eager.h"
+#include "frontend/WeakTypes.h"
 #include "ir/op/Infer.h"
 #include <tressel/ops.h>
 
@@ -69,59 +71,6 @@ Tensor scalarTensor(const Arg &arg, DType dtype) {
   return t;
 }
 
-bool fits(int64_t v, DType type) {
-  switch (type) {
-  case DType::i8:
-    return v >= INT8_MIN && v <= INT8_MAX;
-  case DType::i16:
-    return v >= INT16_MIN && v <= INT16_MAX;
-  case DType::i32:
-    return v >= INT32_MIN && v <= INT32_MAX;
-  case DType::u8:
-    return v >= 0 && v <= UINT8_MAX;
-  default:
-    return true;
-  }
-}
-
-/// The element type of the numbers among an op's arguments. Elementwise ops give them that of the tensors beside them,
-/// unless a float meets integers, or an integer meets bools.
-class WeakTypes {
-public:
-  WeakTypes(const op::OpInfo &info, std::span<const Arg> args)
-      : elementwise_(info.family == op::Family::Elementwise),
-        conditions_(info.elementwise ? info.elementwise->boolOperands : 0) {
-    if (!elementwise_)
-      return;
-    for (size_t i = 0; i < args.size(); ++i) {
-      if (isCondition(i))
-        continue;
-      if (args[i].kind() != Arg::Kind::Tensor)
-        weakest_ = std::max(weakest_, args[i].kind());
-      else if (args[i].tensor().defined())
-        strong_ = strong_ ? op::promote(*strong_, args[i].tensor().dtype()) : args[i].tensor().dtype();
-    }
-  }
-
-  DType of(const Arg &arg, size_t index) const {
-    if (isCondition(index))
-      return DType::boolean;
-    const Arg::Kind kind = elementwise_ ? weakest_ : arg.kind();
-    if (kind == Arg::Kind::Float)
-      return strong_ && isFloat(*strong_) ? *strong_ : DType::f32;
-    if (kind == Arg::Kind::Int)
-      return strong_ && *strong_ != DType::boolean ? *strong_ : DType::i64;
-    return strong_.value_or(DType::boolean);
-  }
-
-private:
-  bool isCondition(size_t i) const { return i < 8 && (conditions_ >> i & 1); }
-  bool elementwise_;
-  uint8_t conditions_;
-  std::optional<DType> strong_;
-  Arg::Kind weakest_ = Arg::Kind::Tensor;
-};
-
 /// Operand tensors of a call, on the stack for all but very long concatenations.
 class Operands {
 public:
@@ -143,7 +92,7 @@ public:
       if (args[i].kind() == Arg::Kind::Tensor)
         continue;
       const DType dtype = types.of(args[i], i);
-      if (args[i].kind() == Arg::Kind::Int && !fits(args[i].as_int(), dtype))
+      if (args[i].kind() == Arg::Kind::Int && !fitsNumber(args[i].as_int(), dtype))
         fail<ShapeError>("the number " + std::to_string(args[i].as_int()) + " does not fit " +
                              std::string(nameOf(dtype)),
                          toLoc(args[i].where()), info.name, "convert the tensor with cast() first");
@@ -178,30 +127,34 @@ static std::span<const Arg> presentArgs(const op::OpInfo &info, std::span<const 
   return args;
 }
 
-void recordInto(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs, const std::source_location &at,
+void recordInto(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> given, const std::source_location &at,
                 std::span<Tensor> results) {
-  const SourceLoc where = toLoc(at);
   Recorder *recorder = Recorder::current();
+  if (!recorder && runFlat(info, args, given, at, results.front())) [[likely]]
+    return;
+  const SourceLoc where = toLoc(at);
   Operands operands(info, presentArgs(info, args));
   for (const Tensor &t : operands.tensors())
     checkOperand(t, recorder, info, where);
   if (!recorder) {
-    runEager(info, operands.tensors(), attrs, where, results);
+    runEager(info, operands.tensors(), given, where, results);
     if (checkingNan()) [[unlikely]]
       checkResults(info.name, operands.tensors(), results, where);
     return;
   }
+  op::Attrs attrs(given.begin(), given.end());
   const std::vector<TensorType> types = inferResults(info, operands.tensors(), attrs, where);
   recorder->op(info, operands.tensors(), types, attrs, where, results);
 }
 
-std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs,
+std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> given,
                                const std::source_location &at) {
+  op::Attrs attrs(given.begin(), given.end());
   const Operands operands(info, presentArgs(info, args));
   for (const Tensor &t : operands.tensors())
     checkOperand(t, Recorder::current(), info, toLoc(at));
   std::vector<Tensor> results(inferResults(info, operands.tensors(), attrs, toLoc(at)).size());
-  recordInto(info, args, std::move(attrs), at, results);
+  recordInto(info, args, given, at, results);
   return results;
 }
 

@@ -19,7 +19,7 @@ namespace tressel::detail {
 
 /// One op call of `results.size()` results. Fills the attributes' defaults, gives numbers their element type, leaves out
 /// optional operands that are empty tensors, checks types (ShapeError) and hands the op to the recorder or to the engine.
-void recordInto(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs, const std::source_location &where,
+void recordInto(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> attrs, const std::source_location &where,
                 std::span<Tensor> results);
 /// Where the call stands, for ops whose operands know.
 inline std::source_location whereOf(std::span<const Arg> args) {
@@ -27,28 +27,28 @@ inline std::source_location whereOf(std::span<const Arg> args) {
 }
 
 // The generated functions in tressel/ops.h call nothing but these: by number of results.
-inline Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs,
+inline Tensor record(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> attrs,
                      const std::source_location &where) {
   Tensor result;
-  recordInto(info, args, std::move(attrs), where, {&result, 1});
+  recordInto(info, args, attrs, where, {&result, 1});
   return result;
 }
-inline Tensor record(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs) {
-  return record(info, args, std::move(attrs), whereOf(args));
+inline Tensor record(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> attrs) {
+  return record(info, args, attrs, whereOf(args));
 }
-template <size_t N> auto recordTuple(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs,
+template <size_t N> auto recordTuple(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> attrs,
                                      const std::source_location &where) {
   std::array<Tensor, N> results;
-  recordInto(info, args, std::move(attrs), where, results);
+  recordInto(info, args, attrs, where, results);
   return std::apply([](auto &...t) { return std::make_tuple(std::move(t)...); }, results);
 }
-template <size_t N> auto recordTuple(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs) {
-  return recordTuple<N>(info, args, std::move(attrs), whereOf(args));
+template <size_t N> auto recordTuple(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> attrs) {
+  return recordTuple<N>(info, args, attrs, whereOf(args));
 }
-std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs,
+std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> attrs,
                                const std::source_location &where);
-inline std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, op::Attrs attrs) {
-  return recordList(info, args, std::move(attrs), whereOf(args));
+inline std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> attrs) {
+  return recordList(info, args, attrs, whereOf(args));
 }
 
 /// What a trace does with ops. One is active per thread at most; a nested jit call joins the outer trace.
@@ -179,7 +179,7 @@ std::vector<TensorType> inferResults(const op::OpInfo &info, std::span<const Ten
                                      SourceLoc where);
 
 /// Runs one op on the engine and fills `results`.
-void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where,
+void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs, SourceLoc where,
               std::span<Tensor> results);
 
 /// Throws `E` with the user's line, the lines it was called through, and the module that was running.

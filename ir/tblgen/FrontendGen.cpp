@@ -86,15 +86,19 @@ static bool genSource(const RecordKeeper &records, raw_ostream &os) {
     } else {
       args = "{}";
     }
+    if (!op.attrs().empty()) {
+      os << "  const Attr attrs[] = {";
+      ListSeparator sep;
+      for (const Arg *a : op.attrs())
+        os << sep << (a->optional || a->kind == Kind::Ints || a->isSize ? "toAttr(" + a->name + ")" : "Attr(std::move(" + a->name + "))");
+      os << "};\n";
+    }
     const char *call = op.hasVariadicResult() ? "recordList" : "record";
     os << "  return detail::" << call;
     if (op.results.size() > 1)
       os << "Tuple<" << op.results.size() << ">";
-    os << "(op::table::" << op.name << ", " << args << ", op::Attrs{";
-    ListSeparator sep;
-    for (const Arg *a : op.attrs())
-      os << sep << (a->optional || a->kind == Kind::Ints || a->isSize ? "toAttr(" + a->name + ")" : "Attr(std::move(" + a->name + "))");
-    os << "}" << (takesLocation(op) ? ", where" : "") << ");\n}\n\n";
+    os << "(op::table::" << op.name << ", " << args << ", " << (op.attrs().empty() ? "{}" : "attrs")
+       << (takesLocation(op) ? ", where" : "") << ");\n}\n\n";
   }
   os << "} // namespace tressel\n";
   return false;

@@ -1,0 +1,216 @@
+#include "frontend/eager/Class.h"
+
+#include "ir/op/Infer.h"
+#include "tressel/runtime/Dim.h"
+
+#include <algorithm>
+#include <string>
+
+namespace tressel::eager {
+namespace {
+
+using op::Ints;
+
+/// Rows up to so many elements are kept on the stack between the passes over them.
+constexpr int64_t kShortRow = 4096;
+
+/// Symbols s0, s1, ... with their values.
+class Symbols {
+public:
+  explicit Symbols(Classified &to) : to_(to) {}
+  int64_t add(int64_t value, int64_t lo = 1, int64_t hi = dim::kMaxSize) {
+    const int64_t s = dim::symbol("s" + std::to_string(to_.sizes.size()), lo, hi);
+    to_.call.symbols.push_back(s);
+    to_.sizes.push_back(value);
+    return s;
+  }
+  /// Equal values are one symbol, and few values are none.
+  int64_t shared(int64_t value) {
+    if (value < 2 || value > dim::kMaxSize)
+      return value;
+    for (size_t i = 0; i < to_.sizes.size(); ++i)
+      if (to_.sizes[i] == value)
+        return to_.call.symbols[i];
+    return value <= kShortRow ? add(value, 2, kShortRow) : add(value, kShortRow + 1);
+  }
+
+private:
+  Classified &to_;
+};
+
+/// Dimensions of the result that are read alike by all operands, as one; without those of size 1.
+struct Merged {
+  std::vector<int64_t> sizes;
+  std::vector<uint32_t> readers; ///< operands that have the dimension, a bit each
+};
+
+Merged merge(std::span<const TensorType> operands, const Shape &result) {
+  Merged merged;
+  for (int d = 0; d < result.rank(); ++d) {
+    if (result[d] == 1)
+      continue;
+    uint32_t readers = 0;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const int own = d - (result.rank() - operands[i].rank());
+      readers |= uint32_t(own >= 0 && operands[i].shape[own] != 1) << i;
+    }
+    // What is beyond the bounds of a symbol stays apart.
+    if (!merged.sizes.empty() && merged.readers.back() == readers && merged.sizes.back() * result[d] <= dim::kMaxSize) {
+      merged.sizes.back() *= result[d];
+      continue;
+    }
+    merged.sizes.push_back(result[d]);
+    merged.readers.push_back(readers);
+  }
+  return merged;
+}
+
+std::vector<Classified> elementwise(const op::OpInfo &op, std::span<const TensorType> operands, const TensorType &result,
+                                    const op::Attrs &attrs) {
+  const Merged merged = merge(operands, result.shape);
+  const int64_t bytes = sizeOf(result.dtype);
+  auto make = [&](bool huge) {
+    Classified c{{&op, {}, attrs, {}}, {}};
+    Symbols symbols(c);
+    Shape full;
+    const size_t rank = merged.sizes.size();
+    for (size_t d = 0; d < rank; ++d) {
+      const int64_t size = merged.sizes[d];
+      if (size > dim::kMaxSize)
+        full.push_back(size);
+      else if (huge && rank == 1)
+        full.push_back(symbols.add(size, (kHugeBytes + bytes - 1) / bytes));
+      else if (huge && d == 0)
+        full.push_back(symbols.add(size, kHugeBytes / 256 / bytes));
+      else if (huge) // whole vectors: each row begins where a vector may be written past the caches
+        full.push_back(dim::mul(16, symbols.add(size / 16, 16)));
+      else
+        full.push_back(symbols.add(size));
+    }
+    for (size_t i = 0; i < operands.size(); ++i) {
+      TensorType type{operands[i].dtype, {}};
+      bool any = false;
+      for (size_t d = 0; d < rank; ++d) {
+        const bool reads = merged.readers[d] >> i & 1;
+        any |= reads;
+        if (any) // leading ones say nothing
+          type.shape.push_back(reads ? full[static_cast<int>(d)] : 1);
+      }
+      c.call.operands.push_back(type);
+    }
+    return c;
+  };
+  int64_t total = bytes;
+  for (int64_t size : merged.sizes)
+    total *= size;
+  const bool rows = merged.sizes.size() == 2 && merged.sizes[1] % 16 == 0 && merged.sizes[1] >= 256 &&
+                    merged.sizes[0] >= kHugeBytes / 256 / bytes;
+  return {make(total >= kHugeBytes && (merged.sizes.size() == 1 || rows))};
+}
+
+/// The axes of a reduction as a mask.
+uint32_t reducedDims(const op::Attrs &attrs, int rank) {
+  if (const auto *axis = std::get_if<int64_t>(&attrs[0]))
+    return 1u << *op::normalizeAxis(*axis, rank);
+  return *op::normalizeAxes(op::maybeInts(attrs[0]), rank);
+}
+
+std::vector<Classified> reduction(const op::OpInfo &op, const TensorType &x, const op::Attrs &attrs) {
+  const uint32_t mask = reducedDims(attrs, x.rank());
+  std::vector<std::pair<int64_t, bool>> dims; // size, reduced
+  for (int d = 0; d < x.rank(); ++d) {
+    const bool reduced = mask >> d & 1;
+    if (x.shape[d] == 1)
+      continue;
+    if (!dims.empty() && dims.back().second == reduced && dims.back().first * x.shape[d] <= dim::kMaxSize)
+      dims.back().first *= x.shape[d];
+    else
+      dims.push_back({x.shape[d], reduced});
+  }
+  if (std::ranges::none_of(dims, [](auto &d) { return d.second; }))
+    dims.push_back({1, true});
+  Classified c{{&op, {{x.dtype, {}}}, attrs, {}}, {}};
+  Symbols symbols(c);
+  Ints axes;
+  Shape &shape = c.call.operands.front().shape;
+  for (auto [size, reduced] : dims) {
+    if (reduced)
+      axes.push_back(shape.rank());
+    const bool number = size < 2 || size > dim::kMaxSize;
+    shape.push_back(number ? size : size <= kShortRow ? symbols.add(size, 2, kShortRow) : symbols.add(size, kShortRow + 1));
+  }
+  const bool one = std::holds_alternative<int64_t>(attrs[0]);
+  if (one && axes.size() > 1)
+    return {};
+  c.call.attrs[0] = one ? op::Attr(axes.front()) : op::Attr(axes);
+  c.call.attrs[1] = false;
+  return {c};
+}
+
+/// By rank. `withAttrs`: numbers among the attributes that are sizes are symbols too.
+Classified byRank(const op::OpInfo &op, std::span<const TensorType> operands, const op::Attrs &attrs, bool withAttrs) {
+  Classified c{{&op, {}, attrs, {}}, {}};
+  Symbols symbols(c);
+  for (const TensorType &t : operands) {
+    TensorType type{t.dtype, {}};
+    for (int64_t size : t.shape)
+      type.shape.push_back(symbols.shared(size));
+    c.call.operands.push_back(type);
+  }
+  if (withAttrs)
+    for (size_t i = 0; i < attrs.size(); ++i)
+      if (auto *list = std::get_if<Ints>(&c.call.attrs[i]); list && !op.attrs[i].optional)
+        for (int64_t &v : *list)
+          v = symbols.shared(v);
+  return c;
+}
+
+} // namespace
+
+std::vector<Classified> classesOf(const op::OpInfo &op, std::span<const TensorType> operands, const TensorType &result,
+                                  const op::Attrs &attrs) {
+  if (op.elementwise && !operands.empty() && operands.size() <= 32)
+    return elementwise(op, operands, result, attrs);
+  if (op.family == op::Family::Reduction && op.combine != op::Combine::None && operands.size() == 1)
+    return reduction(op, operands.front(), attrs);
+  // As operands: a size that stands in an attribute alone has no dimension that gives it, which only kernels can do without.
+  Classified plain = byRank(op, operands, attrs, false), whole = byRank(op, operands, attrs, true);
+  if (whole.call.attrs == plain.call.attrs)
+    return {std::move(plain)};
+  return {std::move(whole), std::move(plain)};
+}
+
+std::optional<SplitReduction> splitReduction(const op::OpInfo &op, const TensorType &x, const TensorType &result,
+                                             const op::Attrs &attrs) {
+  constexpr int64_t minElements = 1 << 15, enoughUnits = 64; // 64 parts of at least 512 elements
+  if (op.family != op::Family::Reduction || op.combine == op::Combine::ArgMax || op.combine == op::Combine::ArgMin ||
+      op.combine == op::Combine::None || op::accumulatorType(result.dtype) != result.dtype)
+    return std::nullopt;
+  const uint32_t mask = reducedDims(attrs, x.rank());
+  int64_t kept = 1, reduced = 1, inner = 1;
+  for (int d = 0; d < x.rank(); ++d) {
+    (mask >> d & 1 ? reduced : kept) *= x.shape[d];
+    if (!(mask >> d & 1) && reduced > 1)
+      inner *= x.shape[d];
+    else if (mask >> d & 1 && x.shape[d] != 1 && inner > 1)
+      return std::nullopt; // reduced, kept, reduced
+  }
+  if (kept >= enoughUnits || reduced < minElements)
+    return std::nullopt;
+  int64_t parts = 1; // a power of two: other divisors take long to find
+  while (kept * parts < enoughUnits && reduced % (2 * parts) == 0)
+    parts *= 2;
+  if (parts < 8)
+    return std::nullopt;
+  const int64_t outer = kept / inner;
+  SplitReduction split;
+  split.first = {x.dtype, {outer * parts, reduced / parts, inner}};
+  split.partial = {result.dtype, {outer * parts, inner}};
+  split.second = {result.dtype, {outer, parts, inner}};
+  split.firstAttrs = split.secondAttrs = attrs;
+  split.firstAttrs[0] = split.secondAttrs[0] = Ints{1};
+  split.firstAttrs[1] = split.secondAttrs[1] = false;
+  return split;
+}
+
+} // namespace tressel::eager

@@ -1,0 +1,41 @@
+// The layout class of an imperative call: what its kernel is compiled for. Shapes become symbols, so that calls of all
+// sizes share one kernel; what stays is which operand is read how.
+//
+//   x[640, 480] + 1         add f32[s0] f32[]                one flat dimension, whatever the rank was
+//   x[64, 10] + b[10]       add f32[s0, s1] f32[1, s1]       rows
+//   sum(x[8, 16, 32], {1})  sum f32[s0, s1, s2] axes (1)     kept, reduced, kept
+//   softmax(x[64, 1000])    softmax f32[s0, s1]              by rank; equal sizes are one symbol
+//
+// Sizes 0 and 1 stay numbers. Symbols have bounds in two or three steps (Class.cpp), where code for any size would be
+// slower: results beyond the caches, rows that fit on the stack.
+#pragma once
+
+#include "codegen/OpKernel.h"
+
+#include <vector>
+
+namespace tressel::eager {
+
+struct Classified {
+  codegen::OpCall call;       ///< the op as its kernel runs it: perhaps with fewer dimensions and other axes
+  std::vector<int64_t> sizes; ///< of call.symbols, at this call
+};
+
+/// Classes that the call belongs to, the one to be preferred first. Types are of known sizes and `infer` accepted them;
+/// `result` is the first result's. A launch's buffers are the operands in order, then the results, all dense.
+std::vector<Classified> classesOf(const op::OpInfo &op, std::span<const TensorType> operands, const TensorType &result,
+                                  const op::Attrs &attrs);
+
+/// From as many bytes on, results are written past the caches: the kernels of flat calls are others then.
+inline constexpr int64_t kHugeBytes = int64_t(16) << 20;
+
+/// A reduction of many elements to few, as two: over the inner part of the reduced elements first. Then the second is the
+/// same op over the first's result, and all threads have work. Nothing where one is as good.
+struct SplitReduction {
+  TensorType first, partial, second; ///< operand of the first step, its result, operand of the second
+  op::Attrs firstAttrs, secondAttrs;
+};
+std::optional<SplitReduction> splitReduction(const op::OpInfo &op, const TensorType &operand, const TensorType &result,
+                                             const op::Attrs &attrs);
+
+} // namespace tressel::eager

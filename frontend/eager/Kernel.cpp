@@ -1,0 +1,235 @@
+#include "frontend/eager/Kernel.h"
+
+#include "frontend/eager/Prebuilt.h"
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/ThreadPool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <thread>
+#include <unistd.h>
+#include <unordered_map>
+#include <utility>
+
+namespace tressel::eager {
+
+std::atomic<uint64_t> generation{1};
+
+namespace {
+
+/// Kernels and negative answers that are remembered; the oldest go first.
+constexpr size_t kMostKernels = 4096;
+/// Work worth a thread of the pool, and below which nothing is split.
+constexpr double kPieceNs = 10000, kSplitNs = 25000;
+
+struct Counts {
+  std::atomic<uint64_t> prebuilt{0}, compiled{0}, programs{0}, failed{0}, nanoseconds{0};
+};
+Counts counts;
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+class Table {
+public:
+  static Table &instance() {
+    static auto *table = new Table; // queued tasks may outlive static destruction
+    return *table;
+  }
+  std::shared_ptr<Kernel> find(const codegen::OpCall &call) {
+    std::string key = call.str();
+    {
+      std::lock_guard lock(mutex_);
+      if (auto it = kernels_.find(key); it != kernels_.end() && !(it->second && it->second->failed()))
+        return it->second;
+    }
+    std::shared_ptr<Kernel> made;
+    if (auto code = findPrebuilt(call)) {
+      made = std::make_shared<Kernel>(call, std::move(*code));
+      counts.prebuilt.fetch_add(1, std::memory_order_relaxed);
+    } else if (codegen::planOpKernel(call)) {
+      made = std::make_shared<Kernel>(call);
+    }
+    std::lock_guard lock(mutex_);
+    auto [it, isNew] = kernels_.emplace(key, made);
+    if (!isNew) { // another thread was faster, or compiling it failed before
+      if (it->second && it->second->failed())
+        it->second = made;
+      return it->second;
+    }
+    order_.push_back(std::move(key));
+    if (order_.size() > kMostKernels) {
+      kernels_.erase(order_.front());
+      order_.pop_front();
+    }
+    if (made && !made->ready())
+      compileInBackground(made);
+    return made;
+  }
+  void clear() {
+    std::lock_guard lock(mutex_);
+    kernels_.clear();
+    order_.clear();
+  }
+
+private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Kernel>> kernels_; ///< null: the class has none
+  std::deque<std::string> order_;
+};
+
+/// The thread that compiles. Tasks do not depend on it: they compile what it has not begun.
+class Compiler {
+public:
+  static Compiler &instance() {
+    static auto *compiler = new Compiler; // others may call it while the process ends
+    return *compiler;
+  }
+  void push(std::shared_ptr<Compiled> what) {
+    std::lock_guard lock(mutex_);
+    if (ended_)
+      return;
+    queue_.push_back(std::move(what));
+    if (!thread_.joinable()) {
+      thread_ = std::thread([this] { work(); });
+      std::atexit([] { instance().end(); }); // for processes that end otherwise than by returning from main
+    }
+    wake_.notify_one();
+  }
+  void end() {
+    std::deque<std::shared_ptr<Compiled>> rest;
+    {
+      std::lock_guard lock(mutex_);
+      if (std::exchange(ended_, true))
+        return;
+      rest.swap(queue_);
+    }
+    wake_.notify_one();
+    if (thread_.joinable() && getpid() == process_) // else it is the parent's
+      thread_.join();
+  }
+
+private:
+  void work() {
+    for (;;) {
+      std::shared_ptr<Compiled> next;
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [&] { return ended_ || !queue_.empty(); });
+        if (ended_)
+          return;
+        next = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      if (next.use_count() == 1)
+        continue;
+      try {
+        next->ensure();
+      } catch (const std::exception &) { // told to those who use it
+      }
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::shared_ptr<Compiled>> queue_;
+  bool ended_ = false;
+  const pid_t process_ = getpid();
+  std::thread thread_;
+};
+
+} // namespace
+
+void Compiled::ensureSlowly() {
+  State expected = State::Waiting;
+  if (state_.compare_exchange_strong(expected, State::Running)) {
+    const auto start = std::chrono::steady_clock::now();
+    State after = State::Done;
+    try {
+      compile();
+    } catch (...) {
+      error_ = std::current_exception();
+      after = State::Failed;
+      counts.failed.fetch_add(1, std::memory_order_relaxed);
+    }
+    counts.nanoseconds.fetch_add(static_cast<uint64_t>(1e9 * secondsSince(start)), std::memory_order_relaxed);
+    state_.store(after, std::memory_order_release);
+    state_.notify_all();
+  } else {
+    while (state_.load(std::memory_order_acquire) == State::Running)
+      state_.wait(State::Running, std::memory_order_acquire);
+  }
+  if (failed())
+    std::rethrow_exception(error_);
+}
+
+void endCompiling() { Compiler::instance().end(); }
+void compileInBackground(std::shared_ptr<Compiled> what) { Compiler::instance().push(std::move(what)); }
+
+Kernel::Kernel(codegen::OpCall call, Code code) : call_(std::move(call)) {
+  setCode(std::move(code));
+  setReady();
+}
+
+void Kernel::setCode(Code code) {
+  range_ = SizeCode(code.range, call_.symbols);
+  points_ = SizeCode(code.points, call_.symbols);
+  for (int bits = 0; bits < 64; ++bits) { // 15 ns of a call, and what it computes
+    const double ns = 15 + code.nsPerPoint * 0.75 * static_cast<double>(uint64_t(1) << bits);
+    new (&costs_[bits]) runtime::OpCost(ns);
+  }
+  code_ = std::move(code);
+}
+
+void Kernel::compile() {
+  std::optional<codegen::OpKernel> planned = codegen::planOpKernel(call_);
+  if (!planned)
+    throw InternalError("an op that had a kernel has none: " + call_.str());
+  auto image = runtime::Image::load(codegen::compileOpKernels({&*planned, 1}));
+  Code code;
+  code.fn = reinterpret_cast<runtime::KernelFn>(image->find(planned->symbol));
+  if (!code.fn)
+    throw InternalError("no kernel in the image of " + call_.str());
+  code.owner = std::move(image);
+  code.range = planned->range, code.points = planned->points, code.nsPerPoint = planned->nsPerPoint;
+  setCode(std::move(code));
+  counts.compiled.fetch_add(1, std::memory_order_relaxed);
+}
+
+int32_t Kernel::launchMany(const runtime::KernelArgs &args, int64_t range) {
+  if (range <= 0)
+    return runtime::kKernelOk;
+  const double ns = code_.nsPerPoint * static_cast<double>(points_(args.scalars));
+  if (ns < kSplitNs)
+    return code_.fn(&args, 0, range);
+  const auto pieces = static_cast<int64_t>(std::min(ns / kPieceNs, 1e6));
+  std::atomic<int32_t> status{runtime::kKernelOk};
+  runtime::ThreadPool::global().parallelFor(range, std::max<int64_t>(1, range / pieces), [&](int64_t begin, int64_t end, int worker) {
+    runtime::KernelArgs own = args;
+    own.worker = worker;
+    if (const int32_t failed = code_.fn(&own, begin, end); failed != runtime::kKernelOk)
+      status.store(failed, std::memory_order_relaxed);
+  });
+  return status;
+}
+
+std::shared_ptr<Kernel> findKernel(const codegen::OpCall &call) { return Table::instance().find(call); }
+
+Stats stats() {
+  auto read = [](const std::atomic<uint64_t> &n) { return n.load(std::memory_order_relaxed); };
+  return {read(counts.prebuilt), read(counts.compiled), read(counts.programs), read(counts.failed),
+          1e-9 * static_cast<double>(read(counts.nanoseconds))};
+}
+
+void countProgram() { counts.programs.fetch_add(1, std::memory_order_relaxed); }
+
+void clearKernels() {
+  Table::instance().clear();
+  generation.fetch_add(1, std::memory_order_acq_rel);
+}
+
+} // namespace tressel::eager

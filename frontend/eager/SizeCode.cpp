@@ -1,0 +1,81 @@
+#include "frontend/eager/SizeCode.h"
+
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+
+namespace tressel::eager {
+
+SizeCode::SizeCode(int64_t size, std::span<const int64_t> symbols) {
+  if (dim::isSymbolic(size))
+    add(size, symbols, 0);
+  else
+    constant_ = size;
+}
+
+void SizeCode::add(int64_t size, std::span<const int64_t> symbols, int depth) {
+  if (depth > kDepth - 4)
+    throw InternalError("a size is too deeply nested for a launch: " + dim::str(size));
+  if (!dim::isSymbolic(size)) {
+    code_.push_back({Do::Number, size});
+    return;
+  }
+  bool firstTerm = true;
+  for (const dim::Term &term : dim::terms(size)) {
+    bool first = true;
+    auto multiply = [&] {
+      if (!std::exchange(first, false))
+        code_.push_back({Do::Mul, 0});
+    };
+    if (term.coefficient != 1 || term.factors.empty()) {
+      code_.push_back({Do::Number, term.coefficient});
+      multiply();
+    }
+    for (const dim::Factor &f : term.factors) {
+      if (f.kind == dim::Factor::Kind::Symbol) {
+        const auto at = std::ranges::find(symbols, f.a);
+        if (at == symbols.end())
+          throw InternalError("a launch does not know the size " + dim::str(f.a));
+        code_.push_back({Do::Symbol, at - symbols.begin()});
+      } else {
+        add(f.a, symbols, depth + 2);
+        add(f.b, symbols, depth + 3);
+        code_.push_back({f.kind == dim::Factor::Kind::Max ? Do::Max : Do::FloorDiv, 0});
+      }
+      multiply();
+    }
+    if (!std::exchange(firstTerm, false))
+      code_.push_back({Do::Add, 0});
+  }
+}
+
+int64_t SizeCode::evaluate(const int64_t *values) const {
+  int64_t stack[kDepth], *top = stack - 1;
+  for (const Step &s : code_) {
+    switch (s.what) {
+    case Do::Number:
+      *++top = s.number;
+      continue;
+    case Do::Symbol:
+      *++top = values[s.number];
+      continue;
+    case Do::Add:
+      top[-1] += top[0];
+      break;
+    case Do::Mul:
+      top[-1] *= top[0];
+      break;
+    case Do::FloorDiv:
+      top[-1] = dim::detail::floorDivNumbers(top[-1], top[0]);
+      break;
+    case Do::Max:
+      top[-1] = std::max(top[-1], top[0]);
+      break;
+    }
+    --top;
+  }
+  return *top;
+}
+
+} // namespace tressel::eager
