@@ -147,6 +147,11 @@ std::vector<Classified> reduction(const op::OpInfo &op, const TensorType &x, con
   return {c};
 }
 
+/// Lists of sizes or places have no default; those of strides, axes and the like do, or are optional.
+bool holdsSizes(const op::AttrSpec &spec) {
+  return spec.kind == op::AttrKind::Ints && !spec.optional && std::holds_alternative<std::monostate>(spec.defaultValue);
+}
+
 /// By rank. `withAttrs`: numbers among the attributes that are sizes are symbols too.
 Classified byRank(const op::OpInfo &op, std::span<const TensorType> operands, const op::Attrs &attrs, bool withAttrs) {
   Classified c{{&op, {}, attrs, {}}, {}};
@@ -159,7 +164,7 @@ Classified byRank(const op::OpInfo &op, std::span<const TensorType> operands, co
   }
   if (withAttrs)
     for (size_t i = 0; i < attrs.size(); ++i)
-      if (auto *list = std::get_if<Ints>(&c.call.attrs[i]); list && !op.attrs[i].optional)
+      if (auto *list = std::get_if<Ints>(&c.call.attrs[i]); list && holdsSizes(op.attrs[i]))
         for (int64_t &v : *list)
           v = symbols.shared(v);
   return c;
@@ -169,7 +174,7 @@ Classified byRank(const op::OpInfo &op, std::span<const TensorType> operands, co
 
 std::vector<Classified> classesOf(const op::OpInfo &op, std::span<const TensorType> operands, const TensorType &result,
                                   const op::Attrs &attrs) {
-  if (op.elementwise && !operands.empty() && operands.size() <= 32)
+  if (op.family == op::Family::Elementwise && !operands.empty() && operands.size() <= 32)
     return elementwise(op, operands, result, attrs);
   if (op.family == op::Family::Reduction && op.combine != op::Combine::None && operands.size() == 1)
     return reduction(op, operands.front(), attrs);
