@@ -171,11 +171,11 @@ std::optional<OpKernel> planOpKernel(const OpCall &call, const std::string &cpu)
   return kernel;
 }
 
-std::vector<std::byte> compileOpKernels(std::span<const OpKernel> kernels, const std::string &cpu) {
+std::vector<std::byte> compileOpKernels(std::span<const OpKernel> kernels, const std::string &cpu, ObjectCache *cache) {
   std::vector<KernelSource> sources;
   for (const OpKernel &kernel : kernels)
     sources.push_back(*kernel.source);
-  return linkImage(compileKernels(sources, Target(cpu), cpu == "native" ? ObjectCache::ofUser() : nullptr));
+  return linkImage(compileKernels(sources, Target(cpu), cache));
 }
 
 } // namespace tressel::codegen

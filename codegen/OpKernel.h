@@ -11,6 +11,7 @@
 // give nothing here and run as programs.
 #pragma once
 
+#include "codegen/ObjectCache.h"
 #include "ir/op/OpInfo.h"
 
 #include <cstddef>
@@ -50,8 +51,9 @@ struct OpKernel {
 /// `cpu` as in CompileOptions.
 std::optional<OpKernel> planOpKernel(const OpCall &call, const std::string &cpu = "native");
 
-/// A linked, import-free image. Kernels were planned for the same `cpu`. Those of `native` come from the user's cache on
-/// disk where they are there. Throws InternalError.
-std::vector<std::byte> compileOpKernels(std::span<const OpKernel> kernels, const std::string &cpu = "native");
+/// A linked, import-free image. Kernels were planned for the same `cpu`. `cache`: of objects on disk; may be null. Throws
+/// InternalError.
+std::vector<std::byte> compileOpKernels(std::span<const OpKernel> kernels, const std::string &cpu = "native",
+                                        ObjectCache *cache = ObjectCache::ofUser());
 
 } // namespace tressel::codegen

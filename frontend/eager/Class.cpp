@@ -4,6 +4,7 @@
 #include "tressel/runtime/Dim.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 namespace tressel::eager {
@@ -11,8 +12,9 @@ namespace {
 
 using op::Ints;
 
-/// Rows up to so many elements are kept on the stack between the passes over them.
-constexpr int64_t kShortRow = 4096;
+/// Rows up to so many elements are kept on the stack between the passes over them, and code for longer ones than the first
+/// step counts on whole unrolled steps.
+constexpr int64_t kTinyRow = 255, kShortRow = 4096;
 
 /// Symbols s0, s1, ... with their values.
 class Symbols {
@@ -25,17 +27,32 @@ public:
     return s;
   }
   /// Equal values are one symbol, and few values are none.
-  int64_t shared(int64_t value) {
+  int64_t shared(int64_t value, bool isRow = false) {
     if (value < 2 || value > dim::kMaxSize)
       return value;
     for (size_t i = 0; i < to_.sizes.size(); ++i)
-      if (to_.sizes[i] == value)
+      if (to_.sizes[i] == value && !(vectors_ >> i & 1))
         return to_.call.symbols[i];
-    return value <= kShortRow ? add(value, 2, kShortRow) : add(value, kShortRow + 1);
+    return isRow ? addStep(value) : add(value, 2);
+  }
+  /// Of at least 2, with the bounds of its step.
+  int64_t addStep(int64_t value) {
+    return value <= kTinyRow ? add(value, 2, kTinyRow) : value <= kShortRow ? add(value, kTinyRow + 1, kShortRow) : add(value, kShortRow + 1);
+  }
+  /// The same of large values that are whole vectors: results of such rows may be written past the caches.
+  int64_t sharedVectors(int64_t value) {
+    if (value < 256 || value % 16 || value > dim::kMaxSize)
+      return shared(value);
+    for (size_t i = 0; i < to_.sizes.size(); ++i)
+      if (vectors_ >> i & 1 && to_.sizes[i] == value / 16)
+        return dim::mul(16, to_.call.symbols[i]);
+    vectors_ |= uint64_t(1) << to_.sizes.size();
+    return dim::mul(16, add(value / 16, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(value / 16)))));
   }
 
 private:
   Classified &to_;
+  uint64_t vectors_ = 0; ///< symbols that count vectors, a bit each
 };
 
 /// Dimensions of the result that are read alike by all operands, as one; without those of size 1.
@@ -137,7 +154,7 @@ std::vector<Classified> reduction(const op::OpInfo &op, const TensorType &x, con
     if (reduced)
       axes.push_back(shape.rank());
     const bool number = size < 2 || size > dim::kMaxSize;
-    shape.push_back(number ? size : size <= kShortRow ? symbols.add(size, 2, kShortRow) : symbols.add(size, kShortRow + 1));
+    shape.push_back(number ? size : reduced ? symbols.addStep(size) : symbols.add(size, 2));
   }
   const bool one = std::holds_alternative<int64_t>(attrs[0]);
   if (one && axes.size() > 1)
@@ -153,13 +170,14 @@ bool holdsSizes(const op::AttrSpec &spec) {
 }
 
 /// By rank. `withAttrs`: numbers among the attributes that are sizes are symbols too.
-Classified byRank(const op::OpInfo &op, std::span<const TensorType> operands, const op::Attrs &attrs, bool withAttrs) {
+Classified byRank(const op::OpInfo &op, std::span<const TensorType> operands, const op::Attrs &attrs, bool withAttrs,
+                  bool vectors = false) {
   Classified c{{&op, {}, attrs, {}}, {}};
   Symbols symbols(c);
   for (const TensorType &t : operands) {
     TensorType type{t.dtype, {}};
-    for (int64_t size : t.shape)
-      type.shape.push_back(symbols.shared(size));
+    for (const int64_t &size : t.shape)
+      type.shape.push_back(vectors ? symbols.sharedVectors(size) : symbols.shared(size, &size + 1 == t.shape.end()));
     c.call.operands.push_back(type);
   }
   if (withAttrs)
@@ -180,14 +198,18 @@ std::vector<Classified> classesOf(const op::OpInfo &op, std::span<const TensorTy
     return reduction(op, operands.front(), attrs);
   // As operands: a size that stands in an attribute alone has no dimension that gives it, which only kernels can do without.
   Classified plain = byRank(op, operands, attrs, false), whole = byRank(op, operands, attrs, true);
-  if (whole.call.attrs == plain.call.attrs)
-    return {std::move(plain)};
-  return {std::move(whole), std::move(plain)};
+  std::vector<Classified> classes;
+  if (result.bytes() >= kHugeBytes)
+    classes.push_back(byRank(op, operands, attrs, false, true));
+  if (whole.call.attrs != plain.call.attrs)
+    classes.push_back(std::move(whole));
+  classes.push_back(std::move(plain));
+  return classes;
 }
 
 std::optional<SplitReduction> splitReduction(const op::OpInfo &op, const TensorType &x, const TensorType &result,
                                              const op::Attrs &attrs) {
-  constexpr int64_t minElements = 1 << 15, enoughUnits = 64; // 64 parts of at least 512 elements
+  constexpr int64_t minElements = 1 << 17, enoughUnits = 64; // 64 parts of at least 2048 elements
   if (op.family != op::Family::Reduction || op.combine == op::Combine::ArgMax || op.combine == op::Combine::ArgMin ||
       op.combine == op::Combine::None || op::accumulatorType(result.dtype) != result.dtype)
     return std::nullopt;

@@ -1,8 +1,89 @@
 #include "frontend/eager/Prebuilt.h"
 
-namespace tressel::eager {
+#include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Error.h"
 
-std::optional<Kernel::Code> findPrebuilt(const codegen::OpCall &) { return std::nullopt; }
-size_t numPrebuilt() { return 0; }
+#include <charconv>
+#include <string_view>
+#include <unordered_map>
+
+// The images, as the build made them: an index as text, then the code (prebuilt/Main.cpp).
+#define TRESSEL_PREBUILT(level)                                                                                        \
+  asm(".section .rodata,\"a\",@progbits\n.balign 64\n"                                                                 \
+      "tressel_prebuilt_" #level "_begin:\n.incbin \"" TRESSEL_PREBUILT_DIR "/prebuilt-" #level ".bin\"\n"             \
+      "tressel_prebuilt_" #level "_end:\n.byte 0\n.previous\n");                                                       \
+  extern "C" const char tressel_prebuilt_##level##_begin[], tressel_prebuilt_##level##_end[];
+TRESSEL_PREBUILT(baseline)
+TRESSEL_PREBUILT(v3)
+TRESSEL_PREBUILT(v4)
+#undef TRESSEL_PREBUILT
+
+namespace tressel::eager {
+namespace {
+
+std::string_view fileOf(runtime::CpuLevel level) {
+  switch (level) {
+  case runtime::CpuLevel::V4:
+    return {tressel_prebuilt_v4_begin, tressel_prebuilt_v4_end};
+  case runtime::CpuLevel::V3:
+    return {tressel_prebuilt_v3_begin, tressel_prebuilt_v3_end};
+  case runtime::CpuLevel::Baseline:
+    break;
+  }
+  return {tressel_prebuilt_baseline_begin, tressel_prebuilt_baseline_end};
+}
+
+/// The part of `text` before the next `end`, which is cut off.
+std::string_view next(std::string_view &text, char end) {
+  const size_t at = std::min(text.find(end), text.size());
+  const std::string_view part = text.substr(0, at);
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return part;
+}
+
+class Images {
+public:
+  static const Images &instance() {
+    static const Images &images = *new Images; // kernels may run while the process ends
+    return images;
+  }
+  std::optional<Kernel::Code> find(const codegen::OpCall &call) const {
+    const std::string symbol = call.symbol();
+    const auto it = lines_.find(symbol);
+    if (it == lines_.end())
+      return std::nullopt;
+    std::string_view line = it->second;
+    const auto range = dim::parse(next(line, ' ')), points = dim::parse(next(line, ' '));
+    Kernel::Code code;
+    const auto ns = std::from_chars(line.data(), line.data() + line.size(), code.nsPerPoint);
+    code.fn = reinterpret_cast<runtime::KernelFn>(image_->find(symbol));
+    if (!range || !points || ns.ec != std::errc() || !code.fn)
+      throw InternalError("the index of prebuilt kernels is damaged at " + symbol);
+    code.range = *range, code.points = *points;
+    code.owner = image_;
+    return code;
+  }
+  size_t size() const { return lines_.size(); }
+
+private:
+  Images() {
+    std::string_view file = fileOf(runtime::hostCpuLevel()), index = file.substr(0, file.find("\n\n") + 1);
+    const size_t begin = (index.size() + 1 + 63) / 64 * 64; // as the text is filled up
+    image_ = runtime::Image::load(std::as_bytes(std::span(file.substr(begin))));
+    while (!index.empty()) {
+      std::string_view line = next(index, '\n');
+      const std::string_view symbol = next(line, ' ');
+      lines_.emplace(symbol, line);
+    }
+  }
+  std::shared_ptr<const runtime::Image> image_;
+  std::unordered_map<std::string_view, std::string_view> lines_;
+};
+
+} // namespace
+
+std::optional<Kernel::Code> findPrebuilt(const codegen::OpCall &call) { return Images::instance().find(call); }
+size_t numPrebuilt() { return Images::instance().size(); }
 
 } // namespace tressel::eager

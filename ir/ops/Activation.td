@@ -2,6 +2,7 @@
 include "ir/ops/Base.td"
 
 def ReluOp : Unary<"relu"> {
+  let prebuilt = AllFloats;
   let summary = "max(x, 0), elementwise";
   let scalar = [{ max(x, 0) }];
   let compute = "Number";
@@ -31,6 +32,7 @@ def HardSigmoidOp : Unary<"hard_sigmoid"> {
   let example = "hard_sigmoid(tensor({-4, 0, 1}))";
 }
 def GeluOp : Unary<"gelu"> {
+  let prebuilt = AllFloats;
   let summary = "x times the normal distribution's cumulative function: x / 2 * (1 + erf(x / sqrt(2)))";
   let scalar = [{ x * 0.5 * (1 + erf(x * 0.70710678118654752440)) }];
   let numpy = "x * 0.5 * (1 + np.vectorize(math.erf, otypes=[float])(x / np.sqrt(2)))";
@@ -43,6 +45,7 @@ def GeluTanhOp : Unary<"gelu_tanh"> {
   let example = "gelu_tanh(tensor({-1, 0, 1}))";
 }
 def SiluOp : Unary<"silu"> {
+  let prebuilt = AllFloats;
   let summary = "x * sigmoid(x), elementwise";
   let scalar = [{ x * sigmoid(x) }];
   let numpy = "x / (1 + np.exp(-x))";

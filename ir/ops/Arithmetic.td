@@ -2,6 +2,7 @@
 include "ir/ops/Base.td"
 
 def AddOp : Binary<"add"> {
+  let prebuilt = AllNumbers;
   let summary = "a + b, elementwise";
   let scalar = [{ a + b }];
   let numpy = "a + b";
@@ -10,6 +11,7 @@ def AddOp : Binary<"add"> {
   let example = "add(tensor({1, 2, 3}), 10)";
 }
 def SubOp : Binary<"sub"> {
+  let prebuilt = AllNumbers;
   let summary = "a - b, elementwise";
   let scalar = [{ a - b }];
   let numpy = "a - b";
@@ -17,6 +19,7 @@ def SubOp : Binary<"sub"> {
   let example = "sub(tensor({{1, 2}, {3, 4}}), tensor({1, 2}))";
 }
 def MulOp : Binary<"mul"> {
+  let prebuilt = AllNumbers;
   let summary = "a * b, elementwise";
   let scalar = [{ a * b }];
   let numpy = "a * b";
@@ -25,6 +28,7 @@ def MulOp : Binary<"mul"> {
   let example = "mul(tensor({1, 2, 3}), tensor({4, 5, 6}))";
 }
 def DivOp : Binary<"div"> {
+  let prebuilt = AllNumbers;
   let summary = "a / b, elementwise; integers give f32";
   let scalar = [{ a / b }];
   let compute = "Float";
@@ -77,6 +81,7 @@ def PowOp : Binary<"pow"> {
   let example = "pow(tensor({1, 2, 3}), 2)";
 }
 def MinimumOp : Binary<"minimum"> {
+  let prebuilt = AllNumbers;
   let summary = "The smaller of a and b, elementwise; NaN if either is";
   let scalar = [{ min(a, b) }];
   let compute = "Any";
@@ -85,6 +90,7 @@ def MinimumOp : Binary<"minimum"> {
   let example = "minimum(tensor({1, 5, 3}), 4)";
 }
 def MaximumOp : Binary<"maximum"> {
+  let prebuilt = AllNumbers;
   let summary = "The larger of a and b, elementwise; NaN if either is";
   let scalar = [{ max(a, b) }];
   let compute = "Any";
@@ -94,6 +100,7 @@ def MaximumOp : Binary<"maximum"> {
 }
 
 def EqualOp : Comparison<"equal"> {
+  let prebuilt = !listconcat(Numbers, ["bool"]);
   let summary = "a == b, elementwise, as bool";
   let scalar = [{ a == b }];
   let numpy = "a == b";
@@ -101,6 +108,7 @@ def EqualOp : Comparison<"equal"> {
   let example = "equal(tensor({1, 2, 3}), 2)";
 }
 def NotEqualOp : Comparison<"not_equal"> {
+  let prebuilt = !listconcat(Numbers, ["bool"]);
   let summary = "a != b, elementwise, as bool";
   let scalar = [{ a != b }];
   let numpy = "a != b";
@@ -165,6 +173,7 @@ def LogicalNotOp : Logical<"logical_not"> {
 }
 
 def WhereOp : Elementwise<"where"> {
+  let prebuilt = Numbers;
   let summary = "a where the condition is nonzero, b elsewhere";
   let arguments = (ins Tensor:$condition, Tensor:$a, Tensor:$b);
   let boolOperands = 1;
@@ -173,6 +182,7 @@ def WhereOp : Elementwise<"where"> {
   let example = "where(tensor({true, false, true}, bool_), tensor({1, 2, 3}), -1)";
 }
 def ClipOp : Elementwise<"clip"> {
+  let prebuilt = Numbers;
   let summary = "x limited to [low, high], elementwise: minimum(maximum(x, low), high)";
   let arguments = (ins Tensor:$x, Tensor:$low, Tensor:$high);
   let scalar = [{ min(max(x, low), high) }];
@@ -181,6 +191,7 @@ def ClipOp : Elementwise<"clip"> {
   let example = "clip(tensor({-3, 2, 9}), 0, 6)";
 }
 def CastOp : Elementwise<"cast"> {
+  let prebuilt = !listconcat(AllNumbers, ["u8", "bool"]);
   let summary = "x converted to another element type";
   let description = "A float becomes an integer by truncation (outside its range the value is unspecified); anything nonzero becomes true.";
   let arguments = (ins Tensor:$x, Type:$dtype);

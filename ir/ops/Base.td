@@ -17,6 +17,12 @@ class Default<Attr attr, string value> : DefaultValuedAttr<attr, value>;
 class Maybe<Attr attr> : OptionalAttr<attr>;
 // Operands: Tensor:$x; Optional<Tensor>:$bias at the end of the list; Variadic<Tensor>:$inputs as the last.
 
+// Values of `prebuilt`.
+defvar Floats = ["f32", "f64"];
+defvar Numbers = ["f32", "f64", "i32", "i64"];
+defvar AllFloats = ["f32", "f64", "f16", "bf16"];
+defvar AllNumbers = ["f32", "f64", "i32", "i64", "f16", "bf16"];
+
 // Every op. C++ names are functions of ir/op (namespace tressel::op) with the signature of the OpInfo field they fill.
 class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   // Several by name, (outs Tensor:$values, Tensor:$indices), or (outs Variadic<Tensor>:$parts): `infer` says how many.
@@ -53,6 +59,10 @@ class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   string isIdentity = "nullptr"; // C++: whether the op returns its operand unchanged
   string reorder = "nullptr";    // C++: the op on tensors whose dimensions stand in another order
 
+  // Element types of which imperative calls find their kernels compiled in the library, in the usual layouts
+  // (frontend/eager/prebuilt).
+  list<string> prebuilt = [];
+
   // For people and tests.
   string numpy = ?;            // independent oracle: a NumPy expression over operand and attribute names
   list<string> domains = [];   // "low, high" of random test values, one per operand
@@ -73,18 +83,22 @@ class Elementwise<string mnemonic> : TableOp<mnemonic, "Elementwise"> {
   let reorder = "reorderElementwise";
 }
 class Unary<string mnemonic> : Elementwise<mnemonic> {
+  let prebuilt = Floats;
   let arguments = (ins Tensor:$x);
   let compute = "Float";
 }
 class Binary<string mnemonic> : Elementwise<mnemonic> {
+  let prebuilt = Numbers;
   let arguments = (ins Tensor:$a, Tensor:$b);
   let compute = "Number";
 }
 class Comparison<string mnemonic> : Elementwise<mnemonic> {
+  let prebuilt = Numbers;
   let arguments = (ins Tensor:$a, Tensor:$b);
   let element = "Bool";
 }
 class Logical<string mnemonic> : Elementwise<mnemonic> {
+  let prebuilt = ["bool"];
   let compute = "Bool";
   let element = "Bool";
 }
@@ -99,6 +113,7 @@ class Creation<string mnemonic> : TableOp<mnemonic, "Constant"> {
 
 // --- Reductions: `axis` absent means all dimensions -----------------------------------------------------------------------
 class Reduction<string mnemonic, string combine_> : TableOp<mnemonic, "Reduction"> {
+  let prebuilt = Numbers;
   let description = [{
     - (C1) every axis is in [-rank, rank), none twice.
   }];

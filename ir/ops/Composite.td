@@ -2,6 +2,7 @@
 include "ir/ops/Base.td"
 
 def SoftmaxOp : Composite<"softmax"> {
+  let prebuilt = ["f32"];
   let summary = "exp(x) divided by its sum along `axis`, without overflow";
   let description = [{
     - (C1) axis is in [-rank, rank);
@@ -20,6 +21,7 @@ def SoftmaxOp : Composite<"softmax"> {
   let example = "softmax(tensor({{1, 2, 3}, {1, 1, 1}}))";
 }
 def LogSoftmaxOp : Composite<"log_softmax"> {
+  let prebuilt = ["f32"];
   let summary = "The logarithm of softmax along `axis`, exact for small probabilities";
   let description = [{
     - (C1) axis is in [-rank, rank);

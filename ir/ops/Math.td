@@ -2,6 +2,7 @@
 include "ir/ops/Base.td"
 
 def NegativeOp : Unary<"negative"> {
+  let prebuilt = AllNumbers;
   let summary = "-x, elementwise";
   let scalar = [{ -x }];
   let compute = "Number";
@@ -9,6 +10,7 @@ def NegativeOp : Unary<"negative"> {
   let example = "negative(tensor({1, -2, 3}))";
 }
 def AbsOp : Unary<"abs"> {
+  let prebuilt = AllNumbers;
   let summary = "The absolute value, elementwise";
   let scalar = [{ abs(x) }];
   let compute = "Number";
@@ -25,6 +27,7 @@ def SignOp : Unary<"sign"> {
   let example = "sign(tensor({-0.5, 0, 7}))";
 }
 def SquareOp : Unary<"square"> {
+  let prebuilt = AllNumbers;
   let summary = "x * x, elementwise";
   let scalar = [{ x * x }];
   let compute = "Number";
@@ -64,6 +67,7 @@ def TruncOp : Unary<"trunc"> {
   let example = "trunc(tensor({-1.5, 0.2, 2.7}))";
 }
 def SqrtOp : Unary<"sqrt"> {
+  let prebuilt = AllFloats;
   let summary = "The square root, elementwise; NaN for negative x";
   let scalar = [{ sqrt(x) }];
   let numpy = "np.sqrt(x)";
@@ -85,6 +89,7 @@ def ReciprocalOp : Unary<"reciprocal"> {
   let example = "reciprocal(tensor({1, 2, 4}))";
 }
 def ExpOp : Unary<"exp"> {
+  let prebuilt = AllFloats;
   let summary = "e to the power of x, elementwise";
   let scalar = [{ exp(x) }];
   let numpy = "np.exp(x)";
@@ -97,6 +102,7 @@ def Expm1Op : Unary<"expm1"> {
   let example = "expm1(tensor({0, 1, 2}))";
 }
 def LogOp : Unary<"log"> {
+  let prebuilt = AllFloats;
   let summary = "The natural logarithm, elementwise; NaN for negative x";
   let scalar = [{ log(x) }];
   let numpy = "np.log(x)";
@@ -129,6 +135,7 @@ def CosOp : Unary<"cos"> {
   let example = "cos(tensor({0, 0.5, 1}))";
 }
 def TanhOp : Unary<"tanh"> {
+  let prebuilt = AllFloats;
   let summary = "The hyperbolic tangent, elementwise";
   let scalar = [{ tanh(x) }];
   let numpy = "np.tanh(x)";
@@ -141,6 +148,7 @@ def ErfOp : Unary<"erf"> {
   let example = "erf(tensor({-1, 0, 1}))";
 }
 def SigmoidOp : Unary<"sigmoid"> {
+  let prebuilt = AllFloats;
   let summary = "1 / (1 + exp(-x)), elementwise";
   let scalar = [{ sigmoid(x) }];
   let numpy = "1 / (1 + np.exp(-x))";

@@ -2,6 +2,7 @@
 include "ir/ops/Base.td"
 
 def SumOp : Reduction<"sum", "Sum"> {
+  let prebuilt = !listconcat(AllNumbers, ["bool"]);
   let summary = "The sum over the dimensions `axis`";
   let description = [{
     Bools and integers sum in i64, as in NumPy; f16 and bf16 accumulate in f32.
@@ -11,6 +12,7 @@ def SumOp : Reduction<"sum", "Sum"> {
   let example = "sum(tensor({{1, 2, 3}, {4, 5, 6}}), 1)";
 }
 def MeanOp : Reduction<"mean", "Sum"> {
+  let prebuilt = !listconcat(AllNumbers, ["bool"]);
   let summary = "The mean over the dimensions `axis`; of integers and bools it is f32";
   let compute = "Float";
   let isMean = 1;
@@ -27,6 +29,7 @@ def ProdOp : Reduction<"prod", "Prod"> {
   let example = "prod(tensor({{1, 2, 3}, {4, 5, 6}}), 1)";
 }
 def MaxOp : OrderReduction<"max", "Max"> {
+  let prebuilt = AllNumbers;
   let summary = "The largest element over the dimensions `axis`; NaN if there is one";
   let numpy = "np.max(x, axis=axis, keepdims=keepdims)";
   let example = "max(tensor({{1, 2, 3}, {4, 5, 6}}), 1, true)";
@@ -37,12 +40,14 @@ def MinOp : OrderReduction<"min", "Min"> {
   let example = "min(tensor({{1, 2, 3}, {4, 5, 6}}))";
 }
 def AnyOp : Reduction<"any", "Any"> {
+  let prebuilt = ["bool"];
   let summary = "Whether an element is nonzero over the dimensions `axis`";
   let compute = "Bool";
   let numpy = "np.any(x, axis=axis, keepdims=keepdims)";
   let example = "any(tensor({{0, 1}, {0, 0}}), 1)";
 }
 def AllOp : Reduction<"all", "All"> {
+  let prebuilt = ["bool"];
   let summary = "Whether all elements are nonzero over the dimensions `axis`";
   let compute = "Bool";
   let numpy = "np.all(x, axis=axis, keepdims=keepdims)";

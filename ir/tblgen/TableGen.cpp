@@ -246,6 +246,20 @@ static bool genRegistry(const RecordKeeper &records, raw_ostream &os) {
   return false;
 }
 
+static bool genPrebuilt(const RecordKeeper &records, raw_ostream &os) {
+  os << kHead;
+  for (const OpRecord &op : collect(records)) {
+    const auto types = op.def->getValueAsListOfStrings("prebuilt");
+    if (types.empty())
+      continue;
+    os << "{&table::" << op.name << ", {";
+    for (StringRef type : types)
+      os << "DType::" << (type == "bool" ? "boolean" : type) << ", ";
+    os << "}},\n";
+  }
+  return false;
+}
+
 // --- Expressions --------------------------------------------------------------------------------------------------------------------
 static void exprSignature(const OpRecord &op, bool defaults, raw_ostream &os) {
   os << resultCppType(op, "Expr") << " " << op.name << "(";
@@ -316,5 +330,6 @@ static mlir::GenRegistration evaluate("gen-op-evaluate", "The interpreter's loop
 static mlir::GenRegistration table("gen-op-table", "OpInfo objects of one family", genTable);
 static mlir::GenRegistration tableHeader("gen-op-table-header", "Declarations of all OpInfo objects", genTableHeader);
 static mlir::GenRegistration registry("gen-op-registry", "The list of all ops", genRegistry);
+static mlir::GenRegistration prebuilt("gen-op-prebuilt", "Ops and element types whose kernels are compiled ahead", genPrebuilt);
 static mlir::GenRegistration exprsHeader("gen-op-exprs-header", "Ops over expressions, declarations", genExprsHeader);
 static mlir::GenRegistration exprs("gen-op-exprs", "Ops over expressions", genExprs);
