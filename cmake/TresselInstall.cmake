@@ -14,7 +14,8 @@ endforeach()
 set_target_properties(tressel_all PROPERTIES OUTPUT_NAME tressel EXPORT_NAME tressel LINK_DEPENDS ${exports}
                       LINKER_LANGUAGE CXX)
 target_link_libraries(tressel_all PUBLIC tressel_runtime PRIVATE ${whole})
-target_link_options(tressel_all PRIVATE -Wl,--version-script=${exports})
+# Calls within the library go straight to their function: an imperative op makes a few dozen of them.
+target_link_options(tressel_all PRIVATE -Wl,--version-script=${exports} -Wl,-Bsymbolic-functions)
 target_include_directories(tressel_all INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/frontend/include>
                            $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/frontend/include>)
 

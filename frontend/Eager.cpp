@@ -142,8 +142,12 @@ bool isSingle(const Shape &shape) {
 }
 
 /// The entry of a flat call that is new to the thread. False: it is none, or it is wrong.
-bool makeFlat(FlatEntry &entry, const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> given, uint64_t operands) {
+bool makeFlat(FlatEntry &entry, const op::OpInfo &info, std::span<const Arg *const> operandsOfCall, std::span<const op::Attr> given,
+              uint64_t operands) {
   op::Attrs attrs(given.begin(), given.end());
+  std::vector<Arg> args;
+  for (const Arg *arg : operandsOfCall)
+    args.push_back(*arg);
   if (!op::completeAttrs(info, attrs).empty())
     return false;
   const WeakTypes weak(info, args);
@@ -217,15 +221,14 @@ struct FlatTask {
     for (uint8_t i = 0; i < count; ++i)
       buffers[i] = isNumber >> i & 1 ? const_cast<uint64_t *>(&numbers[i]) : *next++;
     buffers[count] = task.outputs[0];
-    return kernel->launch(buffers, &size);
+    return kernel->launchFlat(buffers, size);
   }
 };
 
 } // namespace
 
-bool runFlat(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> attrs, const std::source_location &where,
-             Tensor &result) {
-  if (info.family != op::Family::Elementwise || !info.elementwise || args.empty() || args.size() > kMostFlat || checkingNan()) [[unlikely]]
+bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span<const op::Attr> attrs, Tensor &result) {
+  if (Recorder::current() || checkingNan()) [[unlikely]]
     return false;
   // The result's shape is that of the operand that is not one element, if there is one.
   uint64_t operands = kSeen;
@@ -234,7 +237,7 @@ bool runFlat(const op::OpInfo &info, std::span<const Arg> args, std::span<const 
   size_t numInputs = 0;
   bool anyWide = false;
   for (size_t i = 0; i < args.size(); ++i) {
-    const Arg &arg = args[i];
+    const Arg &arg = *args[i];
     uint64_t bits;
     if (arg.kind() != Arg::Kind::Tensor) {
       bits = kNumber | static_cast<uint64_t>(arg.kind());
@@ -279,24 +282,24 @@ bool runFlat(const op::OpInfo &info, std::span<const Arg> args, std::span<const 
   uint64_t numbers[kMostFlat];
   uint8_t isNumber = 0;
   for (size_t i = 0; i < args.size(); ++i)
-    if (args[i].kind() != Arg::Kind::Tensor) {
+    if (args[i]->kind() != Arg::Kind::Tensor) {
       isNumber |= uint8_t(1 << i);
-      if (!convertNumber(args[i], entry.number[i], &numbers[i])) [[unlikely]]
+      if (!convertNumber(*args[i], entry.number[i], &numbers[i])) [[unlikely]]
         return false;
     }
-  const SourceLoc user = userLine(toLoc(where));
+  const SourceLoc user = userLine(toLoc(args.front()->where()));
   result = allocateTensor({entry.result, *shape}, size * entry.elementBytes, user, info.name);
   const std::shared_ptr<Kernel> &kernel = size < entry.hugeFrom ? entry.kernel : entry.kernelHuge;
   Storage *const output = result.impl()->storage.get();
   Engine::global().submit(
-      {.op = info.name, .where = user, .cost = kernel->costOf(&size)}, {inputs, numInputs}, {&output, 1},
+      {.op = info.name, .where = user, .cost = kernel->costOfFlat(size)}, {inputs, numInputs}, {&output, 1},
       [&](const TaskView &task) {
         void *buffers[kMostFlat + 1];
         void *const *next = task.inputs;
         for (size_t i = 0; i < args.size(); ++i)
           buffers[i] = isNumber >> i & 1 ? &numbers[i] : *next++;
         buffers[args.size()] = task.outputs[0];
-        return kernel->launch(buffers, &size);
+        return kernel->launchFlat(buffers, size);
       },
       [&] {
         FlatTask task{kernel, {}, size, static_cast<uint8_t>(args.size()), isNumber, {}};

@@ -12,10 +12,9 @@
 
 namespace tressel::detail {
 
-/// True when the call has been handed over. False: it is of another kind, or something is wrong with it, which runEager
-/// then finds; nothing was done.
-bool runFlat(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> attrs, const std::source_location &where,
-             Tensor &result);
+/// True when the call has been handed over. False: it is of another kind, or is traced, or something is wrong with it, which
+/// `record` then finds; nothing was done. One to three operands.
+bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span<const op::Attr> attrs, Tensor &result);
 
 /// Forgets kernels and programs that were compiled.
 void clearEagerPrograms();

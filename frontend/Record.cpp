@@ -6,6 +6,7 @@
 #include "frontend/Eager.h"
 #include "frontend/WeakTypes.h"
 #include "ir/op/Infer.h"
+#include "ir/op/Table.h"
 #include <tressel/ops.h>
 
 #include <array>
@@ -130,8 +131,6 @@ static std::span<const Arg> presentArgs(const op::OpInfo &info, std::span<const 
 void recordInto(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> given, const std::source_location &at,
                 std::span<Tensor> results) {
   Recorder *recorder = Recorder::current();
-  if (!recorder && runFlat(info, args, given, at, results.front())) [[likely]]
-    return;
   const SourceLoc where = toLoc(at);
   Operands operands(info, presentArgs(info, args));
   for (const Tensor &t : operands.tensors())
@@ -181,17 +180,25 @@ std::vector<TensorType> inferResults(const op::OpInfo &info, std::span<const Ten
 
 } // namespace detail
 
-Tensor operator+(Arg a, Arg b) { return add(std::move(a), std::move(b)); }
-Tensor operator-(Arg a, Arg b) { return sub(std::move(a), std::move(b)); }
-Tensor operator*(Arg a, Arg b) { return mul(std::move(a), std::move(b)); }
-Tensor operator/(Arg a, Arg b) { return div(std::move(a), std::move(b)); }
-Tensor operator%(Arg a, Arg b) { return remainder(std::move(a), std::move(b)); }
+/// Without a further move of the operands where the call can be made at once.
+static Tensor binary(const op::OpInfo &info, Arg &a, Arg &b) {
+  const Arg *const operands[] = {&a, &b};
+  if (Tensor result; detail::runFlat(info, operands, {}, result)) [[likely]]
+    return result;
+  const Arg args[] = {std::move(a), std::move(b)};
+  return detail::record(info, args, {});
+}
+Tensor operator+(Arg a, Arg b) { return binary(op::table::add, a, b); }
+Tensor operator-(Arg a, Arg b) { return binary(op::table::sub, a, b); }
+Tensor operator*(Arg a, Arg b) { return binary(op::table::mul, a, b); }
+Tensor operator/(Arg a, Arg b) { return binary(op::table::div, a, b); }
+Tensor operator%(Arg a, Arg b) { return binary(op::table::remainder, a, b); }
 Tensor operator-(Arg a) { return negative(std::move(a)); }
-Tensor operator==(Arg a, Arg b) { return equal(std::move(a), std::move(b)); }
-Tensor operator!=(Arg a, Arg b) { return not_equal(std::move(a), std::move(b)); }
-Tensor operator<(Arg a, Arg b) { return less(std::move(a), std::move(b)); }
-Tensor operator<=(Arg a, Arg b) { return less_equal(std::move(a), std::move(b)); }
-Tensor operator>(Arg a, Arg b) { return greater(std::move(a), std::move(b)); }
-Tensor operator>=(Arg a, Arg b) { return greater_equal(std::move(a), std::move(b)); }
+Tensor operator==(Arg a, Arg b) { return binary(op::table::equal, a, b); }
+Tensor operator!=(Arg a, Arg b) { return binary(op::table::not_equal, a, b); }
+Tensor operator<(Arg a, Arg b) { return binary(op::table::less, a, b); }
+Tensor operator<=(Arg a, Arg b) { return binary(op::table::less_equal, a, b); }
+Tensor operator>(Arg a, Arg b) { return binary(op::table::greater, a, b); }
+Tensor operator>=(Arg a, Arg b) { return binary(op::table::greater_equal, a, b); }
 
 } // namespace tressel

@@ -10,8 +10,9 @@ namespace {
 /// Bit 0: training. Above: where ops are computed, 0 for where nobody said, else the device's index + 2.
 thread_local constinit uint32_t mode = 0;
 thread_local constinit int jitDisabledDepth = 0;
-thread_local constinit const detail::LocationScope *locationScope = nullptr;
-thread_local constinit detail::Recorder *recorder = nullptr;
+// Read at every op, so found without a call; it takes of the little room that a process has for libraries loaded late.
+thread_local constinit const detail::LocationScope *locationScope [[gnu::tls_model("initial-exec")]] = nullptr;
+thread_local constinit detail::Recorder *recorder [[gnu::tls_model("initial-exec")]] = nullptr;
 thread_local constinit uint32_t number = 0;
 } // namespace
 

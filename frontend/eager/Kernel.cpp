@@ -178,6 +178,16 @@ Kernel::Kernel(codegen::OpCall call, Code code) : call_(std::move(call)) {
 void Kernel::setCode(Code code) {
   range_ = SizeCode(code.range, call_.symbols);
   points_ = SizeCode(code.points, call_.symbols);
+  if (call_.symbols.size() == 1) {
+    int64_t below = 0, above = int64_t(1) << 24; // one unit's largest size lies between
+    while (below + 1 < above) {
+      const int64_t middle = (below + above) / 2;
+      (range_(&middle) <= 1 ? below : above) = middle;
+    }
+    oneUnit_ = below;
+  } else if (call_.symbols.empty()) {
+    oneUnit_ = 1; // single elements
+  }
   for (int bits = 0; bits < 64; ++bits) { // 15 ns of a call, and what it computes
     const double ns = 15 + code.nsPerPoint * 0.75 * static_cast<double>(uint64_t(1) << bits);
     new (&costs_[bits]) runtime::OpCost(ns);

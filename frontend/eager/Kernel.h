@@ -73,6 +73,17 @@ public:
       return code_.fn(&args, 0, 1);
     return launchMany(args, range);
   }
+  /// The same of a class of one size, that of its results.
+  int32_t launchFlat(void *const *buffers, const int64_t &size) {
+    ensure();
+    const runtime::KernelArgs args{buffers, &size, nullptr, 0, nullptr, 0, nullptr};
+    if (size <= oneUnit_) [[likely]]
+      return code_.fn(&args, 0, 1);
+    return launchMany(args, range_(&size));
+  }
+  runtime::OpCost *costOfFlat(int64_t size) {
+    return ready() ? &costs_[std::bit_width(static_cast<uint64_t>(size))] : nullptr;
+  }
   /// What a launch takes at these sizes, for the engine. Null while there is no code: such a task is queued.
   runtime::OpCost *costOf(const int64_t *sizes) {
     return ready() ? &costs_[std::bit_width(static_cast<uint64_t>(points_(sizes)))] : nullptr;
@@ -88,6 +99,7 @@ private:
   const codegen::OpCall call_;
   Code code_;
   SizeCode range_, points_;
+  int64_t oneUnit_ = 0; ///< of a class of one size: the largest that is one unit of work
   runtime::OpCost costs_[64];
 };
 

@@ -20,6 +20,12 @@ static std::string parameterType(const Arg &a) {
 /// An op without a plain operand has nothing that carries the caller's line, so it takes it itself.
 static bool takesLocation(const OpRecord &op) { return op.operands().empty() || op.operands().front()->variadic; }
 
+/// What detail::runFlat may take.
+static bool isFlat(const OpRecord &op) {
+  return op.isElementwise() && op.get("family") == "Elementwise" && !op.operands().empty() && op.operands().size() <= 3 &&
+         !op.variadicOperand() && !op.operands().back()->optional;
+}
+
 static void signature(const OpRecord &op, bool defaults, raw_ostream &os) {
   os << resultCppType(op, "Tensor") << " " << op.name << "(";
   ListSeparator sep;
@@ -59,7 +65,7 @@ static bool genHeader(const RecordKeeper &records, raw_ostream &os) {
 }
 
 static bool genSource(const RecordKeeper &records, raw_ostream &os) {
-  os << "// Generated from the records in ir/ops by tressel-tblgen.\n#include <tressel/ops.h>\n\n#include \"frontend/Record.h\"\n"
+  os << "// Generated from the records in ir/ops by tressel-tblgen.\n#include <tressel/ops.h>\n\n#include \"frontend/Eager.h\"\n"
      << "#include \"ir/op/Table.h\"\n\nnamespace tressel {\nusing op::Attr;\n\n"
      << "static Attr toAttr(Sizes &sizes) { return Attr(std::move(sizes).values()); }\n"
      << "static Attr toAttr(Dim &size) { return Attr(size.raw()); }\n"
@@ -69,6 +75,24 @@ static bool genSource(const RecordKeeper &records, raw_ostream &os) {
     signature(op, false, os);
     os << " {\n";
     const Arg *variadic = op.variadicOperand();
+    auto attrs = [&] {
+      if (op.attrs().empty())
+        return;
+      os << "  const Attr attrs[] = {";
+      ListSeparator sep;
+      for (const Arg *a : op.attrs())
+        os << sep << (a->optional || a->kind == Kind::Ints || a->isSize ? "toAttr(" + a->name + ")" : "Attr(std::move(" + a->name + "))");
+      os << "};\n";
+    };
+    if (isFlat(op)) { // at once where it can be, with the operands as they lie
+      attrs();
+      os << "  const Arg *const operands[] = {";
+      ListSeparator sep;
+      for (const Arg *a : op.operands())
+        os << sep << "&" << a->name;
+      os << "};\n  if (Tensor result; detail::runFlat(op::table::" << op.name << ", operands, "
+         << (op.attrs().empty() ? "{}" : "attrs") << ", result)) [[likely]]\n    return result;\n";
+    }
     std::string args;
     if (variadic) {
       args = variadic->name;
@@ -86,13 +110,8 @@ static bool genSource(const RecordKeeper &records, raw_ostream &os) {
     } else {
       args = "{}";
     }
-    if (!op.attrs().empty()) {
-      os << "  const Attr attrs[] = {";
-      ListSeparator sep;
-      for (const Arg *a : op.attrs())
-        os << sep << (a->optional || a->kind == Kind::Ints || a->isSize ? "toAttr(" + a->name + ")" : "Attr(std::move(" + a->name + "))");
-      os << "};\n";
-    }
+    if (!isFlat(op))
+      attrs();
     const char *call = op.hasVariadicResult() ? "recordList" : "record";
     os << "  return detail::" << call;
     if (op.results.size() > 1)
