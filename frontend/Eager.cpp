@@ -36,8 +36,18 @@ struct FlatEntry {
   std::array<DType, kMostFlat> number{}; ///< what a number is converted to
   int64_t elementBytes = 0;
   int64_t hugeFrom = 0;                        ///< elements
-  std::shared_ptr<Kernel> kernel, kernelHuge;
-  op::Attrs attrs;
+  std::shared_ptr<Kernel> kernel, kernelHuge; ///< found when there is a call of that size
+  std::vector<TensorType> types;               ///< of two elements, or one
+  op::Attrs attrs, complete;
+
+  [[gnu::noinline]] bool find(bool huge) {
+    for (TensorType &t : types)
+      if (t.rank())
+        t.shape[0] = huge ? hugeFrom : 2;
+    const TensorType whole{result, {huge ? hugeFrom : 2}};
+    (huge ? kernelHuge : kernel) = eager::findKernel(eager::classesOf(*info, types, whole, complete).front().call);
+    return (huge ? kernelHuge : kernel) != nullptr;
+  }
 };
 
 /// A byte per operand, and the highest bit of all: kSeen.
@@ -68,6 +78,14 @@ struct Memo {
   int64_t partialBytes = 0;
   bool empty = false; ///< all results are
   std::unique_ptr<eager::ProgramCall> program;
+
+  /// A kernel could not be compiled: perhaps it can another time.
+  bool failed() const {
+    for (const Launch &launch : launches)
+      if (launch.kernel->failed())
+        return true;
+    return false;
+  }
 };
 
 /// What a thread remembers. Direct-mapped: what meets in one place takes turns.
@@ -167,19 +185,11 @@ bool makeFlat(FlatEntry &entry, const op::OpInfo &info, std::span<const Arg *con
   made.result = inferred.types.front().dtype;
   made.elementBytes = sizeOf(made.result);
   made.hugeFrom = (eager::kHugeBytes + made.elementBytes - 1) / made.elementBytes;
-  auto kernelFor = [&](int64_t size) {
-    for (TensorType &t : types)
-      if (t.rank())
-        t.shape[0] = size;
-    return eager::findKernel(eager::classesOf(info, types, {made.result, Shape{size}}, attrs).front().call);
-  };
-  made.kernel = kernelFor(2);
-  made.kernelHuge = kernelFor(made.hugeFrom);
-  if (!made.kernel || !made.kernelHuge)
-    return false;
   made.info = &info;
   made.operands = operands;
   made.attrs.assign(given.begin(), given.end());
+  made.complete = std::move(attrs);
+  made.types = std::move(types);
   entry = std::move(made);
   return true;
 }
@@ -279,6 +289,9 @@ bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span
   if (entry.info != &info || entry.operands != operands || !std::ranges::equal(entry.attrs, attrs)) [[unlikely]]
     if (!makeFlat(entry, info, args, attrs, operands))
       return false;
+  const std::shared_ptr<Kernel> &kernel = size < entry.hugeFrom ? entry.kernel : entry.kernelHuge;
+  if ((!kernel || kernel->failed()) && !entry.find(size >= entry.hugeFrom)) [[unlikely]]
+    return false;
   uint64_t numbers[kMostFlat];
   uint8_t isNumber = 0;
   for (size_t i = 0; i < args.size(); ++i)
@@ -289,7 +302,6 @@ bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span
     }
   const SourceLoc user = userLine(toLoc(args.front()->where()));
   result = allocateTensor({entry.result, *shape}, size * entry.elementBytes, user, info.name);
-  const std::shared_ptr<Kernel> &kernel = size < entry.hugeFrom ? entry.kernel : entry.kernelHuge;
   Storage *const output = result.impl()->storage.get();
   Engine::global().submit(
       {.op = info.name, .where = user, .cost = kernel->costOfFlat(size)}, {inputs, numInputs}, {&output, 1},
@@ -447,7 +459,7 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
   const size_t hash = hashOf(info, inputs, attrs);
   Remembered *const own = memory();
   std::shared_ptr<Memo> none, &slot = own ? own->memos[hash >> 20 & (Remembered::kMemos - 1)] : none;
-  if (!slot || !matches(*slot, info, inputs, attrs, hash)) [[unlikely]]
+  if (!slot || !matches(*slot, info, inputs, attrs, hash) || slot->failed()) [[unlikely]]
     slot = makeMemo(info, inputs, attrs, where, hash);
   const SourceLoc user = userLine(where);
   if (info.isView) { // the same bytes in another shape

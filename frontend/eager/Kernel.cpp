@@ -5,6 +5,8 @@
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/ThreadPool.h"
 
+#include <tressel/eager.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -229,12 +231,6 @@ int32_t Kernel::launchMany(const runtime::KernelArgs &args, int64_t range) {
 
 std::shared_ptr<Kernel> findKernel(const codegen::OpCall &call) { return Table::instance().find(call); }
 
-Stats stats() {
-  auto read = [](const std::atomic<uint64_t> &n) { return n.load(std::memory_order_relaxed); };
-  return {read(counts.prebuilt), read(counts.compiled), read(counts.programs), read(counts.failed),
-          1e-9 * static_cast<double>(read(counts.nanoseconds))};
-}
-
 void countProgram() { counts.programs.fetch_add(1, std::memory_order_relaxed); }
 
 void clearKernels() {
@@ -243,3 +239,14 @@ void clearKernels() {
 }
 
 } // namespace tressel::eager
+
+namespace tressel {
+
+EagerStats eager_stats() {
+  auto read = [](const std::atomic<uint64_t> &n) { return n.load(std::memory_order_relaxed); };
+  const eager::Counts &counts = eager::counts;
+  return {eager::numPrebuilt(), read(counts.prebuilt), read(counts.compiled), read(counts.programs), read(counts.failed),
+          1e-9 * static_cast<double>(read(counts.nanoseconds))};
+}
+
+} // namespace tressel

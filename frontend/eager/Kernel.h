@@ -106,14 +106,6 @@ private:
 /// The kernel of a class, compiled or not; null if the class has none. The last few thousand are remembered.
 std::shared_ptr<Kernel> findKernel(const codegen::OpCall &call);
 
-struct Stats {
-  uint64_t prebuilt = 0;   ///< kernels that came with the library
-  uint64_t compiled = 0;   ///< kernels compiled in this process, or taken from the cache on disk
-  uint64_t programs = 0;   ///< whole programs compiled for ops that are not one kernel
-  uint64_t failed = 0;
-  double seconds = 0;      ///< of compiling, over all threads
-};
-Stats stats();
 /// One more program.
 void countProgram();
 /// Counts up when kernels are forgotten: whoever remembers some beside findKernel forgets them too.

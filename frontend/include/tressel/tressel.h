@@ -7,6 +7,7 @@
 #include <tressel/custom_op.h>
 #include <tressel/data.h>
 #include <tressel/debug.h>
+#include <tressel/eager.h>
 #include <tressel/interchange.h>
 #include <tressel/io.h>
 #include <tressel/jit.h>

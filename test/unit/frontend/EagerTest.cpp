@@ -1,6 +1,6 @@
 // Imperative ops: kernels by layout class, against the interpreter; what is compiled and when; what goes wrong.
-#include "frontend/Eager.h"
-#include "frontend/eager/Kernel.h"
+#include "codegen/OpKernel.h"
+#include "frontend/Record.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Evaluate.h"
 #include "test/support/RandomOps.h"
@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <barrier>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -156,6 +158,193 @@ TEST(Eager, AllOpsAreTheInterpreters) {
   }
   std::cout << "seed " << seed << ": " << all << " calls of " << calls.size() << " ops\n";
   EXPECT_GT(calls.size(), 150u);
+}
+
+
+TEST(Eager, FiveThousandLengthsAreOneKernel) {
+  const EagerStats before = eager_stats();
+  for (int64_t n = 1; n <= 5000; ++n) {
+    const Tensor y = zeros({n}, i32) + 1;
+    if (n % 501 == 0)
+      ASSERT_EQ(y.to_vector<int32_t>(), std::vector<int32_t>(static_cast<size_t>(n), 1));
+  }
+  const EagerStats after = eager_stats();
+  EXPECT_LE(after.prebuilt - before.prebuilt, 1u);
+  EXPECT_EQ(after.compiled, before.compiled);
+  EXPECT_EQ(after.programs, before.programs);
+  // An op that no library brings: one kernel all the same.
+  std::vector<Tensor> inputs;
+  for (int64_t n = 2; n <= 300; ++n)
+    inputs.push_back(zeros({n}, i16));
+  const uint64_t compiled = eager_stats().compiled;
+  for (const Tensor &x : inputs)
+    EXPECT_EQ(sum(logical_xor(x, ones(Sizes{x.dim(0)}, i16))).item<int64_t>(), x.size());
+  EXPECT_LE(eager_stats().compiled - compiled, 3u); // the op, and the sums of two steps
+}
+
+TEST(Eager, CommonOpsNeedNoCompiler) {
+  const Tensor x = tensor({{1.5f, -2.0f, 3.0f}, {4.0f, 5.0f, -6.0f}}), d = cast(x, f64), row = tensor({1.0f, 2.0f, 3.0f});
+  const Tensor n = tensor({{1, 2, 3}, {4, 5, 6}}, i64);
+  const EagerStats before = eager_stats();
+  for (const Tensor &t : {x, d, n, cast(n, i32)}) {
+    for (const Tensor &y : {t + 1, 2 - t, t * t, maximum(t, 0), t / 2, -t, abs(t), sum(t), sum(t, 0), mean(t, {1}), max(t), argmax(t), t > 2, t == t,
+                            where(t > 0, t, 0)})
+      y.wait();
+  }
+  for (const Tensor &y : {exp(x), tanh(d), sigmoid(x), relu(x), sqrt(abs(x)), gelu(x), softmax(x), x * row, x - mean(x, {1}, true), cast(x, i32),
+                          cast(n, f32), cast(x > 0, f32), pow(x, 2), logical_and(x > 0, x < 4), any(x > 0), clip(x, 0, 1)})
+    y.wait();
+  EXPECT_EQ(eager_stats().compiled, before.compiled);
+  EXPECT_EQ(eager_stats().programs, before.programs);
+  EXPECT_GT(eager_stats().available, 1000u);
+}
+
+TEST(Eager, ThreadsThatMeetANewOpCompileItOnce) {
+  clear_compile_caches();
+  constexpr int threads = 16;
+  const Tensor x = cast(iota({777}, 0, i32), u8);
+  x.wait();
+  std::barrier start(threads);
+  std::vector<Tensor> results(threads);
+  const uint64_t before = eager_stats().compiled;
+  {
+    std::vector<std::jthread> pool;
+    for (int t = 0; t < threads; ++t)
+      pool.emplace_back([&, t] {
+        start.arrive_and_wait();
+        results[static_cast<size_t>(t)] = hypot(x, x) + 0.0f;
+      });
+  }
+  const std::vector<float> first = results[0].to_vector<float>();
+  EXPECT_NEAR(first[3], 3 * std::sqrt(2.0f), 1e-5f);
+  for (const Tensor &t : results)
+    EXPECT_EQ(t.to_vector<float>(), first);
+  EXPECT_EQ(eager_stats().compiled - before, 1u); // the sum's kernel comes with the library
+}
+
+TEST(Eager, ProductsOfManySizesAreFewPrograms) {
+  const Tensor w = rng::normal({24, 16}, 1);
+  const uint64_t before = eager_stats().programs;
+  for (int64_t n = 1; n <= 60; ++n) {
+    const Tensor x = rng::normal({n, 24}, static_cast<uint64_t>(n));
+    const Tensor y = matmul(x, w);
+    ASSERT_EQ(y.shape(), (Shape{n, 16}));
+    op::HostTensor operands[] = {hostOf(x), hostOf(w)};
+    const op::interp::Evaluation want = op::interp::run(*op::findOp("matmul"), operands);
+    ASSERT_EQ(op::interp::compare(hostOf(y), want.outputs[0], {1e-4, 1e-4}), "") << n;
+  }
+  EXPECT_LE(eager_stats().programs - before, 6u);
+  // What comes often gets a program of its own, and nobody notices.
+  const Tensor x = rng::normal({13, 24}, 5), first = matmul(x, w);
+  for (int i = 0; i < 100; ++i)
+    ASSERT_LE(max(abs(matmul(x, w) - first)).item<float>(), 1e-4f);
+}
+
+TEST(Eager, AShapeErrorIsThrownAtTheCall) {
+  const Tensor a = ones({2, 3}), b = ones({4});
+  uint32_t line = 0;
+  try {
+    line = __LINE__ + 1;
+    (void)(a + b);
+    FAIL() << "nothing was thrown";
+  } catch (const ShapeError &e) {
+    EXPECT_EQ(e.op(), "add");
+    EXPECT_EQ(e.where().line, line);
+    EXPECT_NE(e.message().find("f32[2, 3] x f32[4]"), std::string::npos) << e.message();
+  }
+  try {
+    line = __LINE__ + 1;
+    (void)(ones({2}, u8) + 300);
+    FAIL() << "nothing was thrown";
+  } catch (const ShapeError &e) {
+    EXPECT_EQ(e.where().line, line);
+    EXPECT_NE(e.message().find("300 does not fit u8"), std::string::npos) << e.message();
+  }
+  EXPECT_THROW((void)(Tensor() + 1), Error);
+  EXPECT_THROW((void)max(ones({0}), 0), ShapeError);
+}
+
+TEST(Eager, FailuresTravelThroughKernels) {
+  const Tensor x = ones({5}), bad = take(x, tensor({1, 9}, i64));
+  const Tensor after = sum(exp(bad * 2 + x.dim(0)));
+  try {
+    after.wait();
+    FAIL() << "nothing was thrown";
+  } catch (const RuntimeError &e) {
+    EXPECT_EQ(e.op(), "take");
+    EXPECT_NE(e.message().find("out of range"), std::string::npos) << e.message();
+  }
+  EXPECT_THROW(bad.wait(), RuntimeError);
+  EXPECT_EQ((x + 1).to_vector<float>(), std::vector<float>(5, 2));
+}
+
+TEST(Eager, ViewsAndMemoryOfOthers) {
+  // Elements that begin anywhere, and end in the middle of a vector.
+  std::vector<float> memory(1000);
+  for (size_t i = 0; i < memory.size(); ++i)
+    memory[i] = static_cast<float>(i);
+  for (int64_t n : {1, 3, 15, 16, 17, 63, 64, 65, 127, 900})
+    for (size_t offset : {1, 2, 3, 5}) {
+      const Tensor x = adopt(memory.data() + offset, {f32, {n}}, nullptr, nullptr), y = x + 1, z = reshape(y, {1, -1}) * 2;
+      const std::vector<float> got = z.to_vector<float>();
+      for (int64_t i = 0; i < n; ++i)
+        ASSERT_EQ(got[static_cast<size_t>(i)], 2 * (static_cast<float>(offset + static_cast<size_t>(i)) + 1)) << n << " " << offset;
+      ASSERT_EQ(sum(x).item<float>(), sum(cast(x, f64)).item<float>());
+    }
+  const Tensor scalar = tensor(3.0f), both = scalar + 1;
+  EXPECT_EQ(both.rank(), 0);
+  EXPECT_EQ(both.item<float>(), 4);
+  const Tensor none = zeros({0, 3});
+  EXPECT_EQ((none + 1).shape(), (Shape{0, 3}));
+  EXPECT_EQ(sum(none).item<float>(), 0);
+  EXPECT_EQ(sum(none, 0).to_vector<float>(), std::vector<float>(3, 0));
+}
+
+TEST(Eager, ResultsBeyondTheCachesAreTheSame) {
+  const int64_t n = (16 << 20) / 4 + 7;
+  const Tensor x = cast(remainder(iota({n}, 0, i64), 1001), f32);
+  const Tensor y = x * 3 + x, rows = reshape(slice(x, {0}, {4096 * 1024}), {4096, 1024}), scaled = rows * slice(x, {0}, {1024});
+  const Tensor turned = transpose(rows);
+  const std::vector<float> in = x.to_vector<float>(), out = y.to_vector<float>(), product = scaled.to_vector<float>(),
+                           columns = turned.to_vector<float>();
+  for (size_t i = 0; i < in.size(); ++i)
+    ASSERT_EQ(out[i], 4 * in[i]) << i;
+  for (size_t i = 0; i < product.size(); ++i)
+    ASSERT_EQ(product[i], in[i] * in[i % 1024]) << i;
+  for (size_t i = 0; i < columns.size(); ++i)
+    ASSERT_EQ(columns[i], in[i % 4096 * 1024 + i / 4096]) << i;
+  double total = 0;
+  for (float v : in)
+    total += v;
+  EXPECT_NEAR(sum(x).item<double>(), total, 1e-5 * total);
+  EXPECT_NEAR(mean(rows).item<double>(), sum(cast(rows, f64)).item<double>() / (4096 * 1024), 1e-3);
+}
+
+TEST(Eager, NumbersTakeTheTypeBesideThem) {
+  const Tensor h = ones({3}, f16), i = ones({3}, i32), b = ones({3}, bool_), d = ones({3}, f64);
+  EXPECT_EQ((h + 1).dtype(), f16);
+  EXPECT_EQ((h + 1.5).to_vector<float>(), std::vector<float>(3, 2.5f));
+  EXPECT_EQ((i * 2).dtype(), i32);
+  EXPECT_EQ((i * 2.5).dtype(), f32);
+  EXPECT_EQ((1 - b).dtype(), i64);
+  EXPECT_EQ((d + 0.1).to_vector<double>(), std::vector<double>(3, 1.1));
+  EXPECT_EQ(where(b, 1, 2).to_vector<int64_t>(), std::vector<int64_t>(3, 1));
+  EXPECT_EQ((ones({3}, i64) + (int64_t(1) << 53) + 1).to_vector<int64_t>(), std::vector<int64_t>(3, (int64_t(1) << 53) + 2));
+}
+
+using EagerDeathTest = testing::Test;
+TEST(EagerDeathTest, WhatWaitsForCodeAtTheEndIsNoCrash) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        clear_compile_caches();
+        static Tensor kept;
+        const Tensor x = ones({100}, i16);
+        kept = cumsum(hypot(x, x) + sinh(x), 0); // nobody waits
+        kept = matmul(ones({7, 5}), ones({5, 3}));
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 } // namespace

@@ -1,0 +1,24 @@
+// What imperative ops have made the process compile. An op that is called outside of jitted functions runs one kernel for all
+// sizes of its layout; docs/eager.md says which are there from the beginning.
+//
+//   EagerStats before = eager_stats();
+//   for (int64_t n = 1; n <= 5000; ++n)
+//     y = x(n) + 1;                                       // eager_stats().compiled == before.compiled
+#pragma once
+
+#include <cstdint>
+
+namespace tressel {
+
+struct EagerStats {
+  uint64_t available = 0; ///< kernels that the library brings for this processor
+  uint64_t prebuilt = 0;  ///< those of them in use
+  uint64_t compiled = 0;  ///< kernels made by this process, or found in the user's cache on disk
+  uint64_t programs = 0;  ///< ops that are not one kernel (products, convolutions, sorts), compiled as programs
+  uint64_t failed = 0;    ///< compilations that failed; the tensors tell why
+  double seconds = 0;     ///< spent compiling, over all threads
+};
+/// Of the whole process since its start; from any thread.
+EagerStats eager_stats();
+
+} // namespace tressel
