@@ -62,22 +62,45 @@ def lenet(batch):
     return call
 
 
-def recurrence():
-    a = (np.arange(16, dtype=np.float32) / 32 - np.float32(0.25)).astype(np.float32)
-    b = (np.arange(16) % 5 / 4 - 0.5).astype(np.float32)
-
-    def call():
-        x = np.zeros(16, np.float32)
-        for _ in range(10000):
-            x = x * a + b
-        return x
-
-    return call
 
 
-def products():
-    a, b = np.full((1000, 1000), 0.5, np.float32), np.full((1000, 1000), 2, np.float32)
-    return lambda: [a @ b for _ in range(10)]
+def seconds_per_call(call, at_least):
+    """Of as many calls as take that long together, after some that are not counted."""
+    def repeat(seconds):
+        calls, start = 0, time.perf_counter()
+        while True:
+            call()
+            calls += 1
+            passed = time.perf_counter() - start
+            if passed >= seconds:
+                return passed / calls
+    repeat(20e-3)
+    return repeat(at_least)
+
+
+def imperative_ops():
+    """The cases of eager.ops, in the order of Dispatch.cpp."""
+    cases = []
+    for rows, columns in ((16, 64), (64, 1000), (1000, 1024)):
+        x, y, row, column, w = weight(rows, columns), weight(rows, columns), weight(columns), weight(rows, 1), weight(columns, 64)
+        one = np.float32(1)
+        for op in (lambda x, *_: x + one, lambda x, y, *_: x + y, lambda x, y, row, *_: x * row,
+                   lambda x, y, row, column, _: x - column, lambda x, *_: np.exp(x), lambda x, y, *_: x > y, lambda x, *_: x.sum(),
+                   lambda x, *_: x.sum(0), lambda x, *_: x.mean(1), lambda x, *_: x.max(1), lambda x, *_: x.argmax(1),
+                   lambda x, *_: x.astype(np.float64), lambda x, *_: np.ascontiguousarray(x.T), lambda x, y, row, column, w: x @ w):
+            cases.append(lambda op=op, args=(x, y, row, column, w): op(*args))
+    return cases
+
+
+def one_op():
+    """Nanoseconds per call."""
+    x, calls = np.array([1, 2], np.float32), 10_000
+    start = time.perf_counter()
+    for _ in range(calls):
+        y = x + 1
+    passed = time.perf_counter() - start
+    assert y.tolist() == [2, 3]
+    return 1e9 / calls * passed
 
 
 ROWS = {
@@ -89,11 +112,22 @@ ROWS = {
     "hybridize.mlp3.b256": lambda: mlp(256, [784, 256, 128, 10]),
 }
 
-call = ROWS[sys.argv[1]]()
+
+def timed(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+row = sys.argv[1]
+if row == "dispatch.op":
+    measure = lambda _: one_op()
+elif row == "eager.ops":
+    ops = imperative_ops()
+    measure = lambda case: seconds_per_call(ops[case], 5e-3)
+else:
+    network = ROWS[row]()
+    measure = lambda _: timed(network)
 for line in sys.stdin:
-    samples = []
-    for _ in range(int(line.split()[1])):
-        start = time.perf_counter()
-        call()
-        samples.append(time.perf_counter() - start)
-    print(json.dumps(samples), flush=True)
+    _, count, case = line.split()
+    print(json.dumps([measure(int(case)) for _ in range(int(count))]), flush=True)

@@ -4,6 +4,7 @@
 #include "Bench.h"
 #include "Convolutions.h"
 #include "Compilation.h"
+#include "Dispatch.h"
 #include "Memory.h"
 #include "Networks.h"
 #include "Products.h"
@@ -254,6 +255,8 @@ Arms armsOf(std::string row) {
   if (Arms arms = tressel::bench::asyncArms(row); !arms.empty())
     return arms;
   if (Arms arms = tressel::bench::memoryArms(row); !arms.empty())
+    return arms;
+  if (Arms arms = tressel::bench::dispatchArms(row); !arms.empty())
     return arms;
   return tressel::bench::compileArms(row);
 }
