@@ -78,6 +78,11 @@ struct Memo {
   int64_t partialBytes = 0;
   bool empty = false; ///< all results are
   std::unique_ptr<eager::ProgramCall> program;
+  /// Calls so far, where a kernel for these sizes alone may come to replace the one for all; see `specialize`.
+  uint32_t calls = 0;
+  bool maySpecialize = false;
+  std::shared_ptr<Kernel> special;
+  std::unique_ptr<eager::ProgramCall> specialProgram;
 
   /// A kernel could not be compiled: perhaps it can another time.
   bool failed() const {
@@ -386,6 +391,41 @@ std::optional<Memo::Launch> launchOf(const op::OpInfo &info, std::span<const Ten
   return std::nullopt;
 }
 
+/// Windows and movements compare indices with sizes for every element, which known sizes save. Only ops that add nothing up
+/// differently for it: the same call gives the same bits, whenever it is made.
+bool isBetterSpecialized(const op::OpInfo &info) {
+  return info.family == op::Family::Window || info.family == op::Family::Shape || info.family == op::Family::Indexing;
+}
+
+/// The memo of a call that was made often, with a kernel of its own once that is compiled; until then the same. Several
+/// tensors as one are copies rather than a kernel, as programs know.
+std::shared_ptr<Memo> specialize(const std::shared_ptr<Memo> &memo, SourceLoc where) {
+  if (!memo->special && !memo->specialProgram) {
+    op::Attrs complete = memo->attrs;
+    (void)op::completeAttrs(*memo->info, complete);
+    const codegen::OpCall exact{memo->info, memo->types, complete, {}};
+    if (memo->info->operands.back().variadic)
+      memo->specialProgram = eager::findPrograms(exact, {});
+    else
+      memo->special = eager::findKernel(exact);
+  }
+  const eager::Compiled *const wanted = memo->specialProgram ? memo->specialProgram->choose(where).get()
+                                                             : static_cast<const eager::Compiled *>(memo->special.get());
+  if (!wanted || !wanted->ready()) {
+    memo->maySpecialize = wanted && !wanted->failed();
+    return memo;
+  }
+  auto made = std::make_shared<Memo>();
+  made->info = memo->info, made->hash = memo->hash, made->types = memo->types, made->attrs = memo->attrs;
+  made->results = memo->results;
+  if (memo->specialProgram)
+    made->program = std::move(memo->specialProgram);
+  else
+    made->launches.push_back({memo->special, {}});
+  return made;
+}
+constexpr uint32_t kOftenCalled = 64;
+
 std::shared_ptr<Memo> makeMemo(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs, SourceLoc where,
                                size_t hash) {
   auto memo = std::make_shared<Memo>();
@@ -416,6 +456,7 @@ std::shared_ptr<Memo> makeMemo(const op::OpInfo &info, std::span<const Tensor> i
     }
     if (auto launch = launchOf(info, memo->types, result, complete, &classes)) {
       memo->launches.push_back(std::move(*launch));
+      memo->maySpecialize = isBetterSpecialized(info);
       return memo;
     }
   }
@@ -466,6 +507,8 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
     results.front() = makeTensor(slot->results.front().type, inputs.front().impl()->storage, user);
     return;
   }
+  if (slot->maySpecialize && ++slot->calls >= kOftenCalled) [[unlikely]]
+    slot = specialize(slot, where);
   const std::shared_ptr<Memo> memo = slot; // running the queue may come back here
   if (memo->program)
     if (const auto &chosen = memo->program->choose(where); chosen->ready()) [[likely]] {

@@ -44,7 +44,7 @@ private:
   std::exception_ptr error_; // written before Failed
 };
 
-/// Has it compiled soon by a thread of the process, in the order of the calls; forgets it if nobody else remembers it.
+/// Has it compiled soon by a thread of the process, in the order of the calls; not if nobody remembers it by then.
 void compileInBackground(std::shared_ptr<Compiled> what);
 
 /// The thread that compiles ends what it has begun and begins nothing more. Called while everything still stands: what static
