@@ -11,10 +11,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <optional>
-#include <unistd.h>
 #include <utility>
 
 namespace tressel::detail {
@@ -104,25 +102,6 @@ struct Remembered {
 thread_local constinit Remembered *remembered [[gnu::tls_model("initial-exec")]] = nullptr;
 thread_local constinit bool threadEnds = false;
 
-/// Tasks in the queue that wait for code.
-std::atomic<int64_t> numWaiting{0};
-/// Counts a task as long as it, or a copy of it, lives.
-struct Waiting {
-  Waiting() { numWaiting.fetch_add(1, std::memory_order_relaxed); }
-  Waiting(const Waiting &) : Waiting() {}
-  Waiting(Waiting &&) noexcept : Waiting() {}
-  ~Waiting() { numWaiting.fetch_sub(1, std::memory_order_relaxed); }
-};
-
-/// When the main thread ends, before any static object does: what still waits for code gets it and runs.
-void beforeExit() {
-  eager::endCompiling();
-  if (numWaiting.load() > 0) {
-    const Point last = Engine::global().submit({.op = "exit"}, {}, {}, [](const TaskView &) { return int32_t(kKernelOk); });
-    Engine::global().wait(last);
-  }
-}
-
 [[gnu::noinline]] Remembered *makeRemembered() {
   if (threadEnds)
     return nullptr;
@@ -131,8 +110,6 @@ void beforeExit() {
       Remembered *own = new Remembered;
       ~Owner() {
         threadEnds = true;
-        if (getpid() == gettid())
-          beforeExit();
         remembered = nullptr;
         delete own;
       }
@@ -229,7 +206,6 @@ struct FlatTask {
   uint64_t numbers[kMostFlat];
   int64_t size;
   uint8_t count, isNumber;
-  std::optional<Waiting> waiting;
   int32_t operator()(const TaskView &task) const {
     void *buffers[kMostFlat + 1];
     void *const *next = task.inputs;
@@ -306,7 +282,7 @@ bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span
         return false;
     }
   const SourceLoc user = userLine(toLoc(args.front()->where()));
-  result = allocateTensor({entry.result, *shape}, size * entry.elementBytes, user, info.name);
+  result = resultTensor({entry.result, *shape}, size * entry.elementBytes, user);
   Storage *const output = result.impl()->storage.get();
   Engine::global().submit(
       {.op = info.name, .where = user, .cost = kernel->costOfFlat(size)}, {inputs, numInputs}, {&output, 1},
@@ -319,9 +295,7 @@ bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span
         return kernel->launchFlat(buffers, size);
       },
       [&] {
-        FlatTask task{kernel, {}, size, static_cast<uint8_t>(args.size()), isNumber, {}};
-        if (!kernel->ready())
-          task.waiting.emplace();
+        FlatTask task{kernel, {}, size, static_cast<uint8_t>(args.size()), isNumber};
         std::copy_n(numbers, args.size(), task.numbers);
         return task;
       });
@@ -437,8 +411,8 @@ std::shared_ptr<Memo> makeMemo(const op::OpInfo &info, std::span<const Tensor> i
   op::Attrs complete = memo->attrs;
   memo->empty = true;
   for (const TensorType &type : inferResults(info, inputs, complete, where)) {
-    memo->results.push_back({type, type.bytes()});
-    memo->empty &= type.bytes() == 0;
+    memo->results.push_back({type, bytesOf(type, where, info.name)});
+    memo->empty &= memo->results.back().bytes == 0;
   }
   if (info.isView || (memo->empty && !info.hasEffects && !info.custom))
     return memo;
@@ -522,7 +496,7 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
       return;
     }
   for (size_t i = 0; i < results.size(); ++i)
-    results[i] = allocateTensor(memo->results[i].type, memo->results[i].bytes, user, info.name);
+    results[i] = resultTensor(memo->results[i].type, memo->results[i].bytes, user);
   Storage *few[2 * kFewOperands];
   std::vector<Storage *> many(inputs.size() + results.size() > 2 * kFewOperands ? inputs.size() + results.size() : 0);
   Storage **storages = many.empty() ? few : many.data();
@@ -541,17 +515,12 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
   if (memo->program) {
     auto task = memo->program->task(memo->program->choose(where));
     Engine::global().submit({.op = info.name, .where = user}, in, out, [&](const TaskView &view) { return task(view); },
-                            [&] { return [task = std::move(task), waiting = Waiting()](const TaskView &view) { return task(view); }; });
+                            [&] { return [task = std::move(task)](const TaskView &view) { return task(view); }; });
     return;
   }
-  OpCost *const cost = costOf(*memo);
-  Engine::global().submit({.op = info.name, .where = user, .cost = cost}, in, out,
+  Engine::global().submit({.op = info.name, .where = user, .cost = costOf(*memo)}, in, out,
                           [&](const TaskView &task) { return launchAll(*memo, task); },
-                          [&] {
-                            return [memo, waiting = cost ? std::nullopt : std::optional<Waiting>(std::in_place)](const TaskView &task) {
-                              return launchAll(*memo, task);
-                            };
-                          });
+                          [&] { return [memo](const TaskView &task) { return launchAll(*memo, task); }; });
 }
 
 void clearEagerPrograms() {

@@ -1,5 +1,6 @@
 #include "frontend/eager/Kernel.h"
 
+#include "codegen/UntilExit.h"
 #include "frontend/eager/Prebuilt.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
@@ -10,10 +11,9 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
+#include <csignal>
 #include <deque>
 #include <thread>
-#include <unistd.h>
 #include <unordered_map>
 #include <utility>
 
@@ -54,8 +54,10 @@ public:
     if (auto code = findPrebuilt(call)) {
       made = std::make_shared<Kernel>(call, std::move(*code));
       counts.prebuilt.fetch_add(1, std::memory_order_relaxed);
-    } else if (codegen::planOpKernel(call)) {
-      made = std::make_shared<Kernel>(call);
+    } else {
+      const codegen::CompilerUse use;
+      if (codegen::planOpKernel(call))
+        made = std::make_shared<Kernel>(call);
     }
     std::lock_guard lock(mutex_);
     auto [it, isNew] = kernels_.emplace(key, made);
@@ -85,46 +87,33 @@ private:
   std::deque<std::string> order_;
 };
 
-/// The thread that compiles. Tasks do not depend on it: they compile what it has not begun.
+/// The thread that compiles. Tasks do not depend on it: they compile what it has not begun. It ends with the process.
 class Compiler {
 public:
   static Compiler &instance() {
-    static auto *compiler = new Compiler; // others may call it while the process ends
+    static auto *compiler = new Compiler;
     return *compiler;
   }
   void push(std::shared_ptr<Compiled> what) {
     std::lock_guard lock(mutex_);
-    if (ended_)
-      return;
     queue_.push_back(std::move(what));
-    if (!thread_.joinable()) {
-      thread_ = std::thread([this] { work(); });
-      std::atexit([] { instance().end(); }); // for processes that end otherwise than by returning from main
+    if (!std::exchange(begun_, true)) {
+      sigset_t all, before; // signals are for the program's own threads
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+      std::thread([this] { work(); }).detach();
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
     wake_.notify_one();
-  }
-  void end() {
-    std::deque<std::shared_ptr<Compiled>> rest;
-    {
-      std::lock_guard lock(mutex_);
-      if (std::exchange(ended_, true))
-        return;
-      rest.swap(queue_);
-    }
-    wake_.notify_one();
-    if (thread_.joinable() && getpid() == process_) // else it is the parent's
-      thread_.join();
   }
 
 private:
-  void work() {
+  [[noreturn]] void work() {
     for (;;) {
       std::shared_ptr<Compiled> next;
       {
         std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return ended_ || !queue_.empty(); });
-        if (ended_)
-          return;
+        wake_.wait(lock, [&] { return !queue_.empty(); });
         next = std::move(queue_.front());
         queue_.pop_front();
       }
@@ -139,14 +128,14 @@ private:
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Compiled>> queue_;
-  bool ended_ = false;
-  const pid_t process_ = getpid();
-  std::thread thread_;
+  bool begun_ = false;
 };
 
 } // namespace
 
 void Compiled::ensureSlowly() {
+  // Before it is claimed: at the end of the process only one thread goes on from here, and what it needs must be free.
+  const codegen::CompilerUse use;
   State expected = State::Waiting;
   if (state_.compare_exchange_strong(expected, State::Running)) {
     const auto start = std::chrono::steady_clock::now();
@@ -169,7 +158,6 @@ void Compiled::ensureSlowly() {
     std::rethrow_exception(error_);
 }
 
-void endCompiling() { Compiler::instance().end(); }
 void compileInBackground(std::shared_ptr<Compiled> what) { Compiler::instance().push(std::move(what)); }
 
 Kernel::Kernel(codegen::OpCall call, Code code) : call_(std::move(call)) {

@@ -47,10 +47,6 @@ private:
 /// Has it compiled soon by a thread of the process, in the order of the calls; not if nobody remembers it by then.
 void compileInBackground(std::shared_ptr<Compiled> what);
 
-/// The thread that compiles ends what it has begun and begins nothing more. Called while everything still stands: what static
-/// objects a compiler made for itself go before anybody could wait for it in an exit handler.
-void endCompiling();
-
 class Kernel : public Compiled {
 public:
   explicit Kernel(codegen::OpCall call) : call_(std::move(call)) {}
