@@ -13,6 +13,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <unistd.h>
 #include <utility>
 
 namespace tressel::detail {
@@ -110,6 +111,8 @@ thread_local constinit bool threadEnds = false;
       Remembered *own = new Remembered;
       ~Owner() {
         threadEnds = true;
+        if (getpid() == gettid())
+          eager::compileBeforeExit();
         remembered = nullptr;
         delete own;
       }
@@ -206,6 +209,7 @@ struct FlatTask {
   uint64_t numbers[kMostFlat];
   int64_t size;
   uint8_t count, isNumber;
+  std::optional<eager::WaitsForCode> waits;
   int32_t operator()(const TaskView &task) const {
     void *buffers[kMostFlat + 1];
     void *const *next = task.inputs;
@@ -295,7 +299,9 @@ bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span
         return kernel->launchFlat(buffers, size);
       },
       [&] {
-        FlatTask task{kernel, {}, size, static_cast<uint8_t>(args.size()), isNumber};
+        FlatTask task{kernel, {}, size, static_cast<uint8_t>(args.size()), isNumber, {}};
+        if (!kernel->ready())
+          task.waits.emplace();
         std::copy_n(numbers, args.size(), task.numbers);
         return task;
       });
@@ -515,12 +521,18 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
   if (memo->program) {
     auto task = memo->program->task(memo->program->choose(where));
     Engine::global().submit({.op = info.name, .where = user}, in, out, [&](const TaskView &view) { return task(view); },
-                            [&] { return [task = std::move(task)](const TaskView &view) { return task(view); }; });
+                            [&] { return [task = std::move(task), waits = eager::WaitsForCode()](const TaskView &view) { return task(view); }; });
     return;
   }
-  Engine::global().submit({.op = info.name, .where = user, .cost = costOf(*memo)}, in, out,
+  OpCost *const cost = costOf(*memo);
+  Engine::global().submit({.op = info.name, .where = user, .cost = cost}, in, out,
                           [&](const TaskView &task) { return launchAll(*memo, task); },
-                          [&] { return [memo](const TaskView &task) { return launchAll(*memo, task); }; });
+                          [&] {
+                            std::optional<eager::WaitsForCode> waits;
+                            if (!cost)
+                              waits.emplace();
+                            return [memo, waits](const TaskView &task) { return launchAll(*memo, task); };
+                          });
 }
 
 void clearEagerPrograms() {

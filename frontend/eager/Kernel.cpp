@@ -16,6 +16,7 @@
 #include <thread>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace tressel::eager {
 
@@ -107,27 +108,43 @@ public:
     wake_.notify_one();
   }
 
+  void finish() {
+    if (WaitsForCode::count.load() == 0)
+      return;
+    std::vector<std::shared_ptr<Compiled>> rest;
+    {
+      std::lock_guard lock(mutex_);
+      rest.assign(queue_.begin(), queue_.end());
+      if (current_) // perhaps not begun
+        rest.push_back(current_);
+    }
+    for (const auto &what : rest)
+      ensure(*what);
+  }
+
 private:
+  static void ensure(Compiled &what) {
+    try {
+      what.ensure();
+    } catch (const std::exception &) { // told to those who use it
+    }
+  }
   [[noreturn]] void work() {
     for (;;) {
-      std::shared_ptr<Compiled> next;
-      {
-        std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return !queue_.empty(); });
-        next = std::move(queue_.front());
-        queue_.pop_front();
-      }
-      if (next.use_count() == 1)
-        continue;
-      try {
-        next->ensure();
-      } catch (const std::exception &) { // told to those who use it
-      }
+      std::unique_lock lock(mutex_);
+      current_ = nullptr;
+      wake_.wait(lock, [&] { return !queue_.empty(); });
+      current_ = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      if (current_.use_count() > 1)
+        ensure(*current_);
     }
   }
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Compiled>> queue_;
+  std::shared_ptr<Compiled> current_; ///< of the thread
   bool begun_ = false;
 };
 
@@ -158,6 +175,8 @@ void Compiled::ensureSlowly() {
     std::rethrow_exception(error_);
 }
 
+std::atomic<int64_t> WaitsForCode::count{0};
+void compileBeforeExit() { Compiler::instance().finish(); }
 void compileInBackground(std::shared_ptr<Compiled> what) { Compiler::instance().push(std::move(what)); }
 
 Kernel::Kernel(codegen::OpCall call, Code code) : call_(std::move(call)) {

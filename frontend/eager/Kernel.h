@@ -47,6 +47,20 @@ private:
 /// Has it compiled soon by a thread of the process, in the order of the calls; not if nobody remembers it by then.
 void compileInBackground(std::shared_ptr<Compiled> what);
 
+/// A task in the queue that will need code which is not there yet has one of these.
+class WaitsForCode {
+public:
+  WaitsForCode() { count.fetch_add(1, std::memory_order_relaxed); }
+  WaitsForCode(const WaitsForCode &) : WaitsForCode() {}
+  WaitsForCode(WaitsForCode &&) noexcept : WaitsForCode() {}
+  ~WaitsForCode() { count.fetch_sub(1, std::memory_order_relaxed); }
+
+  static std::atomic<int64_t> count;
+};
+/// Where there are such tasks, compiles all that is to be compiled in the background, in this thread. For the main thread's end:
+/// the engine finishes its queue later, when static objects of the compiler are gone.
+void compileBeforeExit();
+
 class Kernel : public Compiled {
 public:
   explicit Kernel(codegen::OpCall call) : call_(std::move(call)) {}
