@@ -47,8 +47,8 @@ std::string spell(const op::Attr &attr) {
       attr);
 }
 
-/// Decompositions unfold into the values of a kernel. What stands in the way (a table of constants, an op that is no loop
-/// nest) is thrown as NotOne.
+/// Decompositions unfold into the values of a kernel. What stands in the way (a table of constants, an op that is no
+/// loop nest) is thrown as NotOne.
 struct NotOne {};
 
 class GraphEmitter : public op::Emitter {

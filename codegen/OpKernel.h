@@ -7,8 +7,8 @@
 //   if (auto kernel = planOpKernel(call))
 //     auto image = Image::load(compileOpKernels({&*kernel, 1}));       // image->find(kernel->symbol)
 //
-// Not every op is one kernel: products and convolutions belong to libraries, some composites are several loop nests. Those
-// give nothing here and run as programs.
+// Not every op is one kernel: products and convolutions belong to libraries, some composites are several loop nests.
+// Those give nothing here and run as programs.
 #pragma once
 
 #include "codegen/ObjectCache.h"
@@ -47,12 +47,12 @@ struct OpKernel {
   double nsPerPoint = 0;           ///< predicted, on one thread
 };
 
-/// Operands in order, then results, are the kernel's buffers. Nothing if the op is not one kernel, or not for these sizes.
-/// `cpu` as in CompileOptions.
+/// Operands in order, then results, are the kernel's buffers. Nothing if the op is not one kernel, or not for these
+/// sizes. `cpu` as in CompileOptions.
 std::optional<OpKernel> planOpKernel(const OpCall &call, const std::string &cpu = "native");
 
-/// A linked, import-free image. Kernels were planned for the same `cpu`. `cache`: of objects on disk; may be null. Throws
-/// InternalError.
+/// A linked, import-free image. Kernels were planned for the same `cpu`. `cache`: of objects on disk; may be null.
+/// Throws InternalError.
 std::vector<std::byte> compileOpKernels(std::span<const OpKernel> kernels, const std::string &cpu = "native",
                                         ObjectCache *cache = ObjectCache::ofUser());
 

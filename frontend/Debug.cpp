@@ -1,6 +1,7 @@
 #include "frontend/Debug.h"
 
 #include "frontend/Record.h"
+#include "frontend/ThreadState.h"
 #include "ir/op/CustomOp.h"
 #include "tressel/runtime/Engine.h"
 #include "tressel/runtime/Npy.h"
@@ -15,8 +16,6 @@
 
 namespace tressel {
 namespace {
-
-thread_local int checkNanDepth = 0;
 
 const op::OpInfo &debugOp(const char *name) { return *op::findCustomOp(name); }
 
@@ -53,12 +52,12 @@ void dump(const Tensor &tensor, const std::string &path, std::source_location wh
   runtime::writeNpy(path, tensor.type(), tensor.data(where));
 }
 
-CheckNan::CheckNan() { ++checkNanDepth; }
-CheckNan::~CheckNan() { --checkNanDepth; }
+CheckNan::CheckNan() { ++detail::threadState.checkNanDepth; }
+CheckNan::~CheckNan() { --detail::threadState.checkNanDepth; }
 
 namespace detail {
 
-bool checkingNan() {
+bool checkingNanEverywhere() {
   static const bool everywhere = [] {
     const char *text = std::getenv("TRESSEL_CHECK_NAN");
     const std::string value = text ? text : "";
@@ -66,8 +65,9 @@ bool checkingNan() {
       std::cerr << "tressel: TRESSEL_CHECK_NAN is '" << value << "', which is neither 0 nor 1; nothing is checked\n";
     return value == "1";
   }();
-  return everywhere || checkNanDepth > 0;
+  return everywhere;
 }
+bool checkingNan() { return threadState.checkNanDepth > 0 || checkingNanEverywhere(); }
 
 static runtime::Statistics statistics(const Tensor &t, SourceLoc where) {
   runtime::Engine::global().wait(*t.impl()->storage, where, "checking values");

@@ -9,6 +9,8 @@ namespace tressel::detail {
 
 /// A CheckNan lives in this thread, or the environment asks for it.
 bool checkingNan();
+/// The environment does.
+bool checkingNanEverywhere();
 /// Waits. Types without NaN and infinities are always finite.
 bool isFinite(const Tensor &t, SourceLoc where);
 /// Waits, and throws RuntimeError if the op made a NaN of operands without one, or an infinity of finite operands.

@@ -2,6 +2,7 @@
 
 #include "frontend/Convert.h"
 #include "frontend/Debug.h"
+#include "frontend/ThreadState.h"
 #include "frontend/WeakTypes.h"
 #include "frontend/eager/Class.h"
 #include "frontend/eager/Kernel.h"
@@ -34,9 +35,9 @@ struct FlatEntry {
   DType result = DType::f32;
   std::array<DType, kMostFlat> number{}; ///< what a number is converted to
   int64_t elementBytes = 0;
-  int64_t hugeFrom = 0;                        ///< elements
+  int64_t hugeFrom = 0;                       ///< elements
   std::shared_ptr<Kernel> kernel, kernelHuge; ///< found when there is a call of that size
-  std::vector<TensorType> types;               ///< of two elements, or one
+  std::vector<TensorType> types;              ///< of two elements, or one
   op::Attrs attrs, complete;
 
   [[gnu::noinline]] bool find(bool huge) {
@@ -100,25 +101,25 @@ struct Remembered {
   std::array<std::shared_ptr<Memo>, kMemos> memos;
 };
 
-thread_local constinit Remembered *remembered [[gnu::tls_model("initial-exec")]] = nullptr;
 thread_local constinit bool threadEnds = false;
 
 [[gnu::noinline]] Remembered *makeRemembered() {
   if (threadEnds)
     return nullptr;
+  auto *remembered = static_cast<Remembered *>(threadState.remembered);
   if (!remembered) {
     struct Owner {
       Remembered *own = new Remembered;
       ~Owner() {
         threadEnds = true;
         if (getpid() == gettid())
-          eager::compileBeforeExit();
-        remembered = nullptr;
+          eager::finishBeforeExit();
+        threadState.remembered = nullptr;
         delete own;
       }
     };
     static thread_local Owner owner;
-    remembered = owner.own;
+    threadState.remembered = remembered = owner.own;
   }
   const uint64_t now = eager::generation.load(std::memory_order_acquire);
   if (remembered->generation != now) {
@@ -130,8 +131,8 @@ thread_local constinit bool threadEnds = false;
 }
 
 /// Null while the thread ends.
-[[gnu::always_inline]] inline Remembered *memory() {
-  Remembered *r = remembered;
+[[gnu::always_inline]] inline Remembered *memory(const ThreadState &state) {
+  auto *r = static_cast<Remembered *>(state.remembered);
   if (r && r->generation == eager::generation.load(std::memory_order_relaxed)) [[likely]]
     return r;
   return makeRemembered();
@@ -145,8 +146,8 @@ bool isSingle(const Shape &shape) {
 }
 
 /// The entry of a flat call that is new to the thread. False: it is none, or it is wrong.
-bool makeFlat(FlatEntry &entry, const op::OpInfo &info, std::span<const Arg *const> operandsOfCall, std::span<const op::Attr> given,
-              uint64_t operands) {
+bool makeFlat(FlatEntry &entry, const op::OpInfo &info, std::span<const Arg *const> operandsOfCall,
+              std::span<const op::Attr> given, uint64_t operands) {
   op::Attrs attrs(given.begin(), given.end());
   std::vector<Arg> args;
   for (const Arg *arg : operandsOfCall)
@@ -222,8 +223,10 @@ struct FlatTask {
 
 } // namespace
 
-bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span<const op::Attr> attrs, Tensor &result) {
-  if (Recorder::current() || checkingNan()) [[unlikely]]
+bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span<const op::Attr> attrs,
+             Tensor &result) {
+  const ThreadState &state = threadState;
+  if (state.recorder || state.checkNanDepth || checkingNanEverywhere()) [[unlikely]]
     return false;
   // The result's shape is that of the operand that is not one element, if there is one.
   uint64_t operands = kSeen;
@@ -267,7 +270,7 @@ bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span
   const int64_t size = shape->numElements();
   if (size == 0 || size > kMaxFlat) [[unlikely]]
     return false;
-  Remembered *const own = memory();
+  Remembered *const own = memory(state);
   if (!own) [[unlikely]]
     return false;
   FlatEntry &entry = own->flat[slotOf(info, operands, Remembered::kFlat)];
@@ -285,7 +288,7 @@ bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span
       if (!convertNumber(*args[i], entry.number[i], &numbers[i])) [[unlikely]]
         return false;
     }
-  const SourceLoc user = userLine(toLoc(args.front()->where()));
+  const SourceLoc at = toLoc(args.front()->where()), user = state.locationScope ? userLine(at) : at;
   result = resultTensor({entry.result, *shape}, size * entry.elementBytes, user);
   Storage *const output = result.impl()->storage.get();
   Engine::global().submit(
@@ -337,7 +340,8 @@ size_t hashOf(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
 
 bool matches(const Memo &memo, const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs,
              size_t hash) {
-  if (memo.hash != hash || memo.info != &info || memo.types.size() != inputs.size() || !std::ranges::equal(memo.attrs, attrs))
+  if (memo.hash != hash || memo.info != &info || memo.types.size() != inputs.size() ||
+      !std::ranges::equal(memo.attrs, attrs))
     return false;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].impl()->type != memo.types[i])
@@ -358,8 +362,9 @@ bool agrees(const eager::Classified &c, int64_t elements) {
 }
 
 /// The kernel of a call, with its sizes.
-std::optional<Memo::Launch> launchOf(const op::OpInfo &info, std::span<const TensorType> types, const TensorType &result,
-                                     const op::Attrs &attrs, std::vector<eager::Classified> *classes = nullptr) {
+std::optional<Memo::Launch> launchOf(const op::OpInfo &info, std::span<const TensorType> types,
+                                     const TensorType &result, const op::Attrs &attrs,
+                                     std::vector<eager::Classified> *classes = nullptr) {
   std::vector<eager::Classified> all = eager::classesOf(info, types, result, attrs);
   for (eager::Classified &c : all)
     if (!agrees(c, result.shape.numElements()))
@@ -371,8 +376,8 @@ std::optional<Memo::Launch> launchOf(const op::OpInfo &info, std::span<const Ten
   return std::nullopt;
 }
 
-/// Windows and movements compare indices with sizes for every element, which known sizes save. Only ops that add nothing up
-/// differently for it: the same call gives the same bits, whenever it is made.
+/// Windows and movements compare indices with sizes for every element, which known sizes save. Only ops that add
+/// nothing up differently for it: the same call gives the same bits, whenever it is made.
 bool isBetterSpecialized(const op::OpInfo &info) {
   return info.family == op::Family::Window || info.family == op::Family::Shape || info.family == op::Family::Indexing;
 }
@@ -389,8 +394,9 @@ std::shared_ptr<Memo> specialize(const std::shared_ptr<Memo> &memo, SourceLoc wh
     else
       memo->special = eager::findKernel(exact);
   }
-  const eager::Compiled *const wanted = memo->specialProgram ? memo->specialProgram->choose(where).get()
-                                                             : static_cast<const eager::Compiled *>(memo->special.get());
+  const eager::Compiled *const wanted = memo->specialProgram
+                                            ? memo->specialProgram->choose(where).get()
+                                            : static_cast<const eager::Compiled *>(memo->special.get());
   if (!wanted || !wanted->ready()) {
     memo->maySpecialize = wanted && !wanted->failed();
     return memo;
@@ -406,8 +412,8 @@ std::shared_ptr<Memo> specialize(const std::shared_ptr<Memo> &memo, SourceLoc wh
 }
 constexpr uint32_t kOftenCalled = 64;
 
-std::shared_ptr<Memo> makeMemo(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs, SourceLoc where,
-                               size_t hash) {
+std::shared_ptr<Memo> makeMemo(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs,
+                               SourceLoc where, size_t hash) {
   auto memo = std::make_shared<Memo>();
   memo->info = &info;
   memo->hash = hash;
@@ -425,7 +431,8 @@ std::shared_ptr<Memo> makeMemo(const op::OpInfo &info, std::span<const Tensor> i
   std::vector<eager::Classified> classes;
   if (!info.custom && !info.hasEffects) {
     const TensorType &result = memo->results.front().type;
-    if (auto split = inputs.size() == 1 ? eager::splitReduction(info, memo->types[0], result, complete) : std::nullopt) {
+    if (auto split =
+            inputs.size() == 1 ? eager::splitReduction(info, memo->types[0], result, complete) : std::nullopt) {
       auto first = launchOf(info, {&split->first, 1}, split->partial, split->firstAttrs);
       auto second = launchOf(info, {&split->second, 1}, result, split->secondAttrs);
       if (first && second) {
@@ -441,6 +448,8 @@ std::shared_ptr<Memo> makeMemo(const op::OpInfo &info, std::span<const Tensor> i
     }
   }
   memo->program = eager::findPrograms({&info, memo->types, complete, {}}, classes);
+  if (info.custom) // the user's functions are asked in the user's thread
+    memo->program->choose(where)->ensure();
   return memo;
 }
 
@@ -459,7 +468,8 @@ int32_t launchAll(const Memo &memo, const TaskView &task) {
   }
   const StorageRef partial = Storage::allocate(memo.partialBytes);
   buffers[1] = partial->data();
-  if (const int32_t status = memo.launches[0].kernel->launch(buffers, memo.launches[0].sizes.data()); status != kKernelOk)
+  if (const int32_t status = memo.launches[0].kernel->launch(buffers, memo.launches[0].sizes.data());
+      status != kKernelOk)
     return status;
   buffers[0] = partial->data();
   buffers[1] = task.outputs[0];
@@ -478,7 +488,7 @@ OpCost *costOf(const Memo &memo) {
 void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs, SourceLoc where,
               std::span<Tensor> results) {
   const size_t hash = hashOf(info, inputs, attrs);
-  Remembered *const own = memory();
+  Remembered *const own = memory(threadState);
   std::shared_ptr<Memo> none, &slot = own ? own->memos[hash >> 20 & (Remembered::kMemos - 1)] : none;
   if (!slot || !matches(*slot, info, inputs, attrs, hash) || slot->failed()) [[unlikely]]
     slot = makeMemo(info, inputs, attrs, where, hash);
@@ -514,25 +524,30 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
   if (memo->launches.empty() && !memo->program) { // nothing to compute, but operands that failed say so
     static OpCost nothing(1);
     Engine::global().submit(
-        {.op = info.name, .where = user, .cost = &nothing}, in, out, [](const TaskView &) { return int32_t(kKernelOk); },
+        {.op = info.name, .where = user, .cost = &nothing}, in, out,
+        [](const TaskView &) { return int32_t(kKernelOk); },
         [] { return [](const TaskView &) { return int32_t(kKernelOk); }; });
     return;
   }
   if (memo->program) {
     auto task = memo->program->task(memo->program->choose(where));
-    Engine::global().submit({.op = info.name, .where = user}, in, out, [&](const TaskView &view) { return task(view); },
-                            [&] { return [task = std::move(task), waits = eager::WaitsForCode()](const TaskView &view) { return task(view); }; });
+    Engine::global().submit(
+        {.op = info.name, .where = user}, in, out, [&](const TaskView &view) { return task(view); },
+        [&] {
+          return [task = std::move(task), waits = eager::WaitsForCode()](const TaskView &view) { return task(view); };
+        });
     return;
   }
   OpCost *const cost = costOf(*memo);
-  Engine::global().submit({.op = info.name, .where = user, .cost = cost}, in, out,
-                          [&](const TaskView &task) { return launchAll(*memo, task); },
-                          [&] {
-                            std::optional<eager::WaitsForCode> waits;
-                            if (!cost)
-                              waits.emplace();
-                            return [memo, waits](const TaskView &task) { return launchAll(*memo, task); };
-                          });
+  Engine::global().submit(
+      {.op = info.name, .where = user, .cost = cost}, in, out,
+      [&](const TaskView &task) { return launchAll(*memo, task); },
+      [&] {
+        std::optional<eager::WaitsForCode> waits;
+        if (!cost)
+          waits.emplace();
+        return [memo, waits](const TaskView &task) { return launchAll(*memo, task); };
+      });
 }
 
 void clearEagerPrograms() {

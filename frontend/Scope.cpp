@@ -1,18 +1,18 @@
 #include "frontend/Machine.h"
 #include "frontend/Record.h"
+#include "frontend/ThreadState.h"
 
 #include <mutex>
 #include <set>
 #include <utility>
 
 namespace tressel {
+thread_local constinit detail::ThreadState detail::threadState;
+
 namespace {
 /// Bit 0: training. Above: where ops are computed, 0 for where nobody said, else the device's index + 2.
 thread_local constinit uint32_t mode = 0;
 thread_local constinit int jitDisabledDepth = 0;
-// Read at every op, so found without a call; it takes of the little room that a process has for libraries loaded late.
-thread_local constinit const detail::LocationScope *locationScope [[gnu::tls_model("initial-exec")]] = nullptr;
-thread_local constinit detail::Recorder *recorder [[gnu::tls_model("initial-exec")]] = nullptr;
 thread_local constinit uint32_t number = 0;
 } // namespace
 
@@ -39,8 +39,8 @@ std::optional<runtime::DeviceRef> currentDevice() {
 }
 
 bool jitDisabled() { return jitDisabledDepth > 0; }
-bool tracing() { return recorder != nullptr; }
-bool runsOpByOp() { return recorder || jitDisabledDepth > 0; }
+bool tracing() { return threadState.recorder != nullptr; }
+bool runsOpByOp() { return threadState.recorder || jitDisabledDepth > 0; }
 
 namespace {
 /// Numbers of threads that have ended are given again, the smallest first.
@@ -81,20 +81,20 @@ private:
 uint32_t threadNumber() { return number ? number : takeNumber(); }
 
 LocationScope::LocationScope(const std::source_location &where, bool library, const ScopeOwner *owner)
-    : where_(where), library_(library), owner_(owner), parent_(std::exchange(locationScope, this)), mode_(mode) {
+    : where_(where), library_(library), owner_(owner), parent_(std::exchange(threadState.locationScope, this)), mode_(mode) {
   if (owner && owner->placed) [[unlikely]]
     mode = (mode & 1) | owner->placed << 1;
 }
 LocationScope::~LocationScope() {
-  locationScope = parent_;
+  threadState.locationScope = parent_;
   mode = (mode_ & ~1u) | (mode & 1);
 }
-const LocationScope *LocationScope::current() { return locationScope; }
+const LocationScope *LocationScope::current() { return threadState.locationScope; }
 
 /// The outermost of the library's scopes that lie around this place without one of the user's between; or null.
 static const LocationScope *libraryScope() {
   const LocationScope *found = nullptr;
-  for (const LocationScope *s = locationScope; s && s->library(); s = s->parent())
+  for (const LocationScope *s = threadState.locationScope; s && s->library(); s = s->parent())
     found = s;
   return found;
 }
@@ -107,7 +107,7 @@ SourceLoc userLine(SourceLoc where) {
 std::vector<SourceLoc> userTrace(SourceLoc where) {
   std::vector<SourceLoc> lines;
   SourceLoc last = userLine(where);
-  for (const LocationScope *s = locationScope; s; s = s->parent()) {
+  for (const LocationScope *s = threadState.locationScope; s; s = s->parent()) {
     SourceLoc line = toLoc(s->where());
     if (line.file != last.file || line.line != last.line)
       lines.push_back(line);
@@ -118,7 +118,7 @@ std::vector<SourceLoc> userTrace(SourceLoc where) {
 
 std::string modulePath() {
   std::vector<const ScopeOwner *> owners; // innermost first
-  for (const LocationScope *s = locationScope; s; s = s->parent())
+  for (const LocationScope *s = threadState.locationScope; s; s = s->parent())
     if (s->owner() && (owners.empty() || owners.back() != s->owner()))
       owners.push_back(s->owner());
   if (owners.empty())
@@ -136,7 +136,7 @@ std::source_location callerOf(const std::source_location &fallback) {
   return scope ? scope->where() : fallback;
 }
 
-Recorder *Recorder::current() { return recorder; }
+Recorder *Recorder::current() { return threadState.recorder; }
 
 Recorder::Recorder() {
   static std::atomic<uint64_t> count{0};
@@ -153,8 +153,8 @@ Tensor Recorder::makeValue(const TensorType &type, void *value, SourceLoc where)
   return Tensor(impl);
 }
 
-RecorderScope::RecorderScope(Recorder *next) : previous_(std::exchange(recorder, next)) {}
-RecorderScope::~RecorderScope() { recorder = previous_; }
+RecorderScope::RecorderScope(Recorder *next) : previous_(std::exchange(threadState.recorder, next)) {}
+RecorderScope::~RecorderScope() { threadState.recorder = previous_; }
 
 } // namespace detail
 } // namespace tressel

@@ -61,8 +61,8 @@ struct FreeTensor {
   FreeTensor *next;
 };
 constexpr uint32_t kFreeTensors = 32;
-thread_local constinit FreeTensor *freeTensors [[gnu::tls_model("initial-exec")]] = nullptr;
-thread_local constinit uint32_t numFreeTensors [[gnu::tls_model("initial-exec")]] = kFreeTensors; // as if full, until the end of the thread frees them
+thread_local constinit FreeTensor *freeTensors = nullptr;
+thread_local constinit uint32_t numFreeTensors = kFreeTensors; // as if full, until the end of the thread frees them
 thread_local constinit bool endFreesThem = false;
 
 struct AtEnd {

@@ -12,8 +12,8 @@ namespace {
 
 using op::Ints;
 
-/// Rows up to so many elements are kept on the stack between the passes over them, and code for longer ones than the first
-/// step counts on whole unrolled steps.
+/// Rows up to so many elements are kept on the stack between the passes over them, and code for longer ones than the
+/// first step counts on whole unrolled steps.
 constexpr int64_t kTinyRow = 255, kShortRow = 4096;
 
 /// Symbols s0, s1, ... with their values.
@@ -37,7 +37,9 @@ public:
   }
   /// Of at least 2, with the bounds of its step.
   int64_t addStep(int64_t value) {
-    return value <= kTinyRow ? add(value, 2, kTinyRow) : value <= kShortRow ? add(value, kTinyRow + 1, kShortRow) : add(value, kShortRow + 1);
+    return value <= kTinyRow    ? add(value, 2, kTinyRow)
+           : value <= kShortRow ? add(value, kTinyRow + 1, kShortRow)
+                                : add(value, kShortRow + 1);
   }
   /// The same of large values that are whole vectors: results of such rows may be written past the caches.
   int64_t sharedVectors(int64_t value) {
@@ -82,8 +84,8 @@ Merged merge(std::span<const TensorType> operands, const Shape &result) {
   return merged;
 }
 
-std::vector<Classified> elementwise(const op::OpInfo &op, std::span<const TensorType> operands, const TensorType &result,
-                                    const op::Attrs &attrs) {
+std::vector<Classified> elementwise(const op::OpInfo &op, std::span<const TensorType> operands,
+                                    const TensorType &result, const op::Attrs &attrs) {
   const Merged merged = merge(operands, result.shape);
   const int64_t bytes = sizeOf(result.dtype);
   auto make = [&](bool huge) {
@@ -196,7 +198,8 @@ std::vector<Classified> classesOf(const op::OpInfo &op, std::span<const TensorTy
     return elementwise(op, operands, result, attrs);
   if (op.family == op::Family::Reduction && op.combine != op::Combine::None && operands.size() == 1)
     return reduction(op, operands.front(), attrs);
-  // As operands: a size that stands in an attribute alone has no dimension that gives it, which only kernels can do without.
+  // As operands: a size that stands in an attribute alone has no dimension that gives it, which only kernels can do
+  // without.
   Classified plain = byRank(op, operands, attrs, false), whole = byRank(op, operands, attrs, true);
   std::vector<Classified> classes;
   if (result.bytes() >= kHugeBytes)

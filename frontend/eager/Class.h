@@ -29,8 +29,8 @@ std::vector<Classified> classesOf(const op::OpInfo &op, std::span<const TensorTy
 /// From as many bytes on, results are written past the caches: the kernels of flat calls are others then.
 inline constexpr int64_t kHugeBytes = int64_t(16) << 20;
 
-/// A reduction of many elements to few, as two: over the inner part of the reduced elements first. Then the second is the
-/// same op over the first's result, and all threads have work. Nothing where one is as good.
+/// A reduction of many elements to few, as two: over the inner part of the reduced elements first. Then the second is
+/// the same op over the first's result, and all threads have work. Nothing where one is as good.
 struct SplitReduction {
   TensorType first, partial, second; ///< operand of the first step, its result, operand of the second
   op::Attrs firstAttrs, secondAttrs;

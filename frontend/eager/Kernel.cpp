@@ -14,9 +14,9 @@
 #include <csignal>
 #include <deque>
 #include <thread>
+#include <unistd.h>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace tressel::eager {
 
@@ -28,6 +28,9 @@ namespace {
 constexpr size_t kMostKernels = 4096;
 /// Work worth a thread of the pool, and below which nothing is split.
 constexpr double kPieceNs = 10000, kSplitNs = 25000;
+
+constexpr auto kExitPatience =
+    std::chrono::seconds(2); // for each of both: a task may be stuck in the caller's own code
 
 struct Counts {
   std::atomic<uint64_t> prebuilt{0}, compiled{0}, programs{0}, failed{0}, nanoseconds{0};
@@ -101,6 +104,8 @@ public:
     if (!std::exchange(begun_, true)) {
       sigset_t all, before; // signals are for the program's own threads
       sigfillset(&all);
+      for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+        sigdelset(&all, fault);
       pthread_sigmask(SIG_SETMASK, &all, &before);
       std::thread([this] { work(); }).detach();
       pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -108,18 +113,18 @@ public:
     wake_.notify_one();
   }
 
+  /// Not in the caller's thread: what the compiler keeps for that may be gone already.
   void finish() {
-    if (WaitsForCode::count.load() == 0)
+    if (WaitsForCode::count.load() == 0 || getpid() != process_)
       return;
-    std::vector<std::shared_ptr<Compiled>> rest;
     {
-      std::lock_guard lock(mutex_);
-      rest.assign(queue_.begin(), queue_.end());
-      if (current_) // perhaps not begun
-        rest.push_back(current_);
+      std::unique_lock lock(mutex_);
+      idle_.wait_for(lock, kExitPatience, [&] { return queue_.empty() && !current_; });
     }
-    for (const auto &what : rest)
-      ensure(*what);
+    // Libraries that the tasks call for the first time have static objects, too. Lanes have threads of their own.
+    const auto until = std::chrono::steady_clock::now() + kExitPatience;
+    while (WaitsForCode::count.load() > 0 && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
 
 private:
@@ -133,6 +138,8 @@ private:
     for (;;) {
       std::unique_lock lock(mutex_);
       current_ = nullptr;
+      if (queue_.empty())
+        idle_.notify_all();
       wake_.wait(lock, [&] { return !queue_.empty(); });
       current_ = std::move(queue_.front());
       queue_.pop_front();
@@ -142,10 +149,11 @@ private:
     }
   }
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable wake_, idle_;
   std::deque<std::shared_ptr<Compiled>> queue_;
   std::shared_ptr<Compiled> current_; ///< of the thread
   bool begun_ = false;
+  const pid_t process_ = getpid();
 };
 
 } // namespace
@@ -176,7 +184,7 @@ void Compiled::ensureSlowly() {
 }
 
 std::atomic<int64_t> WaitsForCode::count{0};
-void compileBeforeExit() { Compiler::instance().finish(); }
+void finishBeforeExit() { Compiler::instance().finish(); }
 void compileInBackground(std::shared_ptr<Compiled> what) { Compiler::instance().push(std::move(what)); }
 
 Kernel::Kernel(codegen::OpCall call, Code code) : call_(std::move(call)) {
@@ -227,12 +235,13 @@ int32_t Kernel::launchMany(const runtime::KernelArgs &args, int64_t range) {
     return code_.fn(&args, 0, range);
   const auto pieces = static_cast<int64_t>(std::min(ns / kPieceNs, 1e6));
   std::atomic<int32_t> status{runtime::kKernelOk};
-  runtime::ThreadPool::global().parallelFor(range, std::max<int64_t>(1, range / pieces), [&](int64_t begin, int64_t end, int worker) {
-    runtime::KernelArgs own = args;
-    own.worker = worker;
-    if (const int32_t failed = code_.fn(&own, begin, end); failed != runtime::kKernelOk)
-      status.store(failed, std::memory_order_relaxed);
-  });
+  runtime::ThreadPool::global().parallelFor(
+      range, std::max<int64_t>(1, range / pieces), [&](int64_t begin, int64_t end, int worker) {
+        runtime::KernelArgs own = args;
+        own.worker = worker;
+        if (const int32_t failed = code_.fn(&own, begin, end); failed != runtime::kKernelOk)
+          status.store(failed, std::memory_order_relaxed);
+      });
   return status;
 }
 
@@ -252,8 +261,8 @@ namespace tressel {
 EagerStats eager_stats() {
   auto read = [](const std::atomic<uint64_t> &n) { return n.load(std::memory_order_relaxed); };
   const eager::Counts &counts = eager::counts;
-  return {eager::numPrebuilt(), read(counts.prebuilt), read(counts.compiled), read(counts.programs), read(counts.failed),
-          1e-9 * static_cast<double>(read(counts.nanoseconds))};
+  return {eager::numPrebuilt(),  read(counts.prebuilt), read(counts.compiled),
+          read(counts.programs), read(counts.failed),   1e-9 * static_cast<double>(read(counts.nanoseconds))};
 }
 
 } // namespace tressel

@@ -1,5 +1,6 @@
 // Kernels of imperative ops: one per layout class (Class.h), for all sizes. The common ones lie compiled in the library
-// (Prebuilt.h); others are compiled by a thread of their own, or by the first task that needs one, whichever comes first.
+// (Prebuilt.h); others are compiled by a thread of their own, or by the first task that needs one, whichever comes
+// first.
 //
 //   std::shared_ptr<Kernel> kernel = findKernel(classified.call);       // null: this op is not one kernel
 //   if (!kernel->ready()) ...                                           // queue a task: it waits for the code
@@ -57,9 +58,9 @@ public:
 
   static std::atomic<int64_t> count;
 };
-/// Where there are such tasks, compiles all that is to be compiled in the background, in this thread. For the main thread's end:
-/// the engine finishes its queue later, when static objects of the compiler are gone.
-void compileBeforeExit();
+/// Waits, for a bounded time, until there are no such tasks. For the main thread's end: when the engine finishes its
+/// queue, later, static objects of the compiler and of libraries are gone.
+void finishBeforeExit();
 
 class Kernel : public Compiled {
 public:

@@ -44,9 +44,22 @@ std::string_view next(std::string_view &text, char end) {
 
 class Images {
 public:
-  static const Images &instance() {
-    static const Images &images = *new Images; // kernels may run while the process ends
-    return images;
+  /// Never destroyed: kernels may run while the process ends.
+  static const Images &of(runtime::CpuLevel level) {
+    switch (level) {
+    case runtime::CpuLevel::V4: {
+      static const Images &v4 = *new Images(level);
+      return v4;
+    }
+    case runtime::CpuLevel::V3: {
+      static const Images &v3 = *new Images(level);
+      return v3;
+    }
+    case runtime::CpuLevel::Baseline:
+      break;
+    }
+    static const Images &baseline = *new Images(runtime::CpuLevel::Baseline);
+    return baseline;
   }
   std::optional<Kernel::Code> find(const codegen::OpCall &call) const {
     const std::string symbol = call.symbol();
@@ -67,8 +80,8 @@ public:
   size_t size() const { return lines_.size(); }
 
 private:
-  Images() {
-    std::string_view file = fileOf(runtime::hostCpuLevel()), index = file.substr(0, file.find("\n\n") + 1);
+  explicit Images(runtime::CpuLevel level) {
+    std::string_view file = fileOf(level), index = file.substr(0, file.find("\n\n") + 1);
     const size_t begin = (index.size() + 1 + 63) / 64 * 64; // as the text is filled up
     image_ = runtime::Image::load(std::as_bytes(std::span(file.substr(begin))));
     while (!index.empty()) {
@@ -83,7 +96,9 @@ private:
 
 } // namespace
 
-std::optional<Kernel::Code> findPrebuilt(const codegen::OpCall &call) { return Images::instance().find(call); }
-size_t numPrebuilt() { return Images::instance().size(); }
+std::optional<Kernel::Code> findPrebuilt(const codegen::OpCall &call, runtime::CpuLevel level) {
+  return Images::of(level).find(call);
+}
+size_t numPrebuilt() { return Images::of(runtime::hostCpuLevel()).size(); }
 
 } // namespace tressel::eager

@@ -1,9 +1,9 @@
-// Imperative ops that are no single kernel: products, convolutions, attention, sorts. Each is a program of one op, made by
-// the pipeline like any other.
+// Imperative ops that are no single kernel: products, convolutions, attention, sorts. Each is a program of one op, made
+// by the pipeline like any other.
 //
-// The first call of a class has a program for its very sizes, since most programs use one size again and again, and code for it is
-// best. When another size comes, a program for all sizes of the class serves it and the ones after; what is then called
-// often gets a program of its own again, compiled in the background while the general one serves.
+// The first call of a class has a program for its very sizes, since most programs use one size again and again, and
+// code for it is best. When another size comes, a program for all sizes of the class serves it and the ones after; what
+// is then called often gets a program of its own again, compiled in the background while the general one serves.
 #pragma once
 
 #include "frontend/Program.h"
@@ -63,7 +63,7 @@ private:
   static constexpr uint32_t kOften = 16;
   const std::shared_ptr<ProgramClass> programs_;
   const codegen::OpCall exact_;
-  const dim::Values sizes_; ///< of the class's symbols
+  const dim::Values sizes_;                     ///< of the class's symbols
   std::shared_ptr<OpProgram> current_, wanted_; ///< wanted_: compiled in the background, to be used next
   uint32_t calls_ = 0;
 };

@@ -12,9 +12,7 @@ public:
   SizeCode() = default;
   /// `size` is made of numbers and `symbols`; their values come in this order.
   SizeCode(int64_t size, std::span<const int64_t> symbols);
-  int64_t operator()(const int64_t *values) const {
-    return code_.empty() ? constant_ : evaluate(values);
-  }
+  int64_t operator()(const int64_t *values) const { return code_.empty() ? constant_ : evaluate(values); }
 
 private:
   enum class Do : uint8_t { Number, Symbol, Add, Mul, FloorDiv, Max };

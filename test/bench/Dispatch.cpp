@@ -57,8 +57,8 @@ Arms ops() {
   };
   auto cases = std::make_shared<std::vector<Case>>();
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{16, 64}, {64, 1000}, {1000, 1024}}) {
-    const Tensor x = rng::normal({rows, columns}, 1), y = rng::normal({rows, columns}, 2), row = rng::normal({columns}, 3),
-                 column = rng::normal({rows, 1}, 4), w = rng::normal({columns, 64}, 5);
+    const Tensor x = rng::normal({rows, columns}, 1), y = rng::normal({rows, columns}, 2),
+                 row = rng::normal({columns}, 3), column = rng::normal({rows, 1}, 4), w = rng::normal({columns, 64}, 5);
     for (std::function<Tensor()> call : std::initializer_list<std::function<Tensor()>>{
              [=] { return x + 1; }, [=] { return x + y; }, [=] { return x * row; }, [=] { return x - column; },
              [=] { return exp(x); }, [=] { return x > y; }, [=] { return sum(x); }, [=] { return sum(x, {0}); },
@@ -66,9 +66,7 @@ Arms ops() {
              [=] { return cast(x, f64); }, [=] { return transpose(x); }, [=] { return matmul(x, w); }})
       cases->push_back({std::move(call)});
   }
-  return {{"tressel", [=](size_t index) {
-             return secondsPerCall([&] { cases->at(index).call().wait(); }, 5e-3);
-           }}};
+  return {{"tressel", [=](size_t index) { return secondsPerCall([&] { cases->at(index).call().wait(); }, 5e-3); }}};
 }
 
 } // namespace

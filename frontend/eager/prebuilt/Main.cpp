@@ -2,8 +2,8 @@
 //
 // Ops and element types are those of the records (`prebuilt`), layouts the ones below. Each call goes through
 // classesOf, as it does in a program, so that what is made here is what is looked for there. OUT holds a text of one
-// line per kernel, "symbol range points ns", ended by an empty line, and then the image. Objects are kept in the folder CACHE: a
-// build that changes no kernel compiles none.
+// line per kernel, "symbol range points ns", ended by an empty line, and then the image. Objects are kept in the folder
+// CACHE: a build that changes no kernel compiles none.
 #include "frontend/eager/Class.h"
 #include "ir/op/Infer.h"
 #include "ir/op/Table.h"

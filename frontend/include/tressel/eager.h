@@ -1,5 +1,5 @@
-// What imperative ops have made the process compile. An op that is called outside of jitted functions runs one kernel for all
-// sizes of its layout; docs/eager.md says which are there from the beginning.
+// What imperative ops have made the process compile. An op that is called outside of jitted functions runs one kernel
+// for all sizes of its layout; docs/eager.md says which are there from the beginning.
 //
 //   EagerStats before = eager_stats();
 //   for (int64_t n = 1; n <= 5000; ++n)

@@ -1,6 +1,8 @@
 // Imperative ops: kernels by layout class, against the interpreter; what is compiled and when; what goes wrong.
 #include "codegen/OpKernel.h"
 #include "frontend/Record.h"
+#include "frontend/eager/Class.h"
+#include "frontend/eager/Prebuilt.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Evaluate.h"
 #include "test/support/RandomOps.h"
@@ -30,7 +32,8 @@ op::HostTensor hostOf(const Tensor &t) {
   return host;
 }
 
-std::vector<Tensor> call(const op::OpInfo &info, std::span<const Tensor> operands, const op::Attrs &attrs, size_t numResults) {
+std::vector<Tensor> call(const op::OpInfo &info, std::span<const Tensor> operands, const op::Attrs &attrs,
+                         size_t numResults) {
   const std::vector<Arg> args(operands.begin(), operands.end());
   std::vector<Tensor> results(numResults);
   detail::recordInto(info, args, attrs, std::source_location::current(), results);
@@ -72,12 +75,12 @@ const std::vector<std::vector<Shape>> kLayouts = {
     {{}, {}, {}},
     {{1}, {1}, {1}},
     {{7}, {7}, {7}},
-    {{3, 5}, {3, 5}, {3, 5}},                // flat
-    {{67}, {}, {67}},                        // single on the right
-    {{}, {4, 33}, {4, 33}},                  // on the left
+    {{3, 5}, {3, 5}, {3, 5}}, // flat
+    {{67}, {}, {67}},         // single on the right
+    {{}, {4, 33}, {4, 33}},   // on the left
     {{2, 3, 5}, {1, 1}, {1}},
-    {{1, 1, 1}, {3}, {3}},                   // the rank is the single's
-    {{6, 17}, {17}, {6, 17}},                // rows
+    {{1, 1, 1}, {3}, {3}},    // the rank is the single's
+    {{6, 17}, {17}, {6, 17}}, // rows
     {{17}, {6, 17}, {17}},
     {{6, 17}, {6, 1}, {6, 17}},              // columns
     {{6, 1}, {1, 17}, {6, 17}},              // outer
@@ -117,7 +120,8 @@ TEST(Eager, ElementwiseOpsInEachLayoutAreTheInterpreters) {
         for (size_t i = 0; i < proposed->operands.size(); ++i)
           inputs.push_back(test::randomOperand(*proposed, i, random));
         ++calls[dtype], ++ofOp, ++ofLayout[l];
-        ASSERT_EQ(differs(*info, inputs, proposed->attrs), "") << describe(*info, inputs, proposed->attrs) << ", seed " << seed;
+        ASSERT_EQ(differs(*info, inputs, proposed->attrs), "")
+            << describe(*info, inputs, proposed->attrs) << ", seed " << seed;
       }
     }
     EXPECT_GT(ofOp, 0) << info->name << " was never called";
@@ -145,7 +149,8 @@ TEST(Eager, AllOpsAreTheInterpreters) {
       continue;
     for (DType dtype : {f32, i32}) {
       for (int trial = 0; trial < 3; ++trial) {
-        const auto c = test::proposeCall(*info, dtype, random, {.maxRank = 4, .maxSize = trial == 2 ? 19 : 6, .zeroSize = trial == 1 ? 0.1 : 0});
+        const auto c = test::proposeCall(
+            *info, dtype, random, {.maxRank = 4, .maxSize = trial == 2 ? 19 : 6, .zeroSize = trial == 1 ? 0.1 : 0});
         if (!c)
           continue;
         std::vector<op::HostTensor> inputs;
@@ -159,7 +164,6 @@ TEST(Eager, AllOpsAreTheInterpreters) {
   std::cout << "seed " << seed << ": " << all << " calls of " << calls.size() << " ops\n";
   EXPECT_GT(calls.size(), 150u);
 }
-
 
 TEST(Eager, FiveThousandLengthsAreOneKernel) {
   const EagerStats before = eager_stats();
@@ -183,20 +187,66 @@ TEST(Eager, FiveThousandLengthsAreOneKernel) {
 }
 
 TEST(Eager, CommonOpsNeedNoCompiler) {
-  const Tensor x = tensor({{1.5f, -2.0f, 3.0f}, {4.0f, 5.0f, -6.0f}}), d = cast(x, f64), row = tensor({1.0f, 2.0f, 3.0f});
+  const Tensor x = tensor({{1.5f, -2.0f, 3.0f}, {4.0f, 5.0f, -6.0f}}), d = cast(x, f64),
+               row = tensor({1.0f, 2.0f, 3.0f});
   const Tensor n = tensor({{1, 2, 3}, {4, 5, 6}}, i64);
   const EagerStats before = eager_stats();
   for (const Tensor &t : {x, d, n, cast(n, i32)}) {
-    for (const Tensor &y : {t + 1, 2 - t, t * t, maximum(t, 0), t / 2, -t, abs(t), sum(t), sum(t, 0), mean(t, {1}), max(t), argmax(t), t > 2, t == t,
-                            where(t > 0, t, 0)})
+    for (const Tensor &y : {t + 1, 2 - t, t * t, maximum(t, 0), t / 2, -t, abs(t), sum(t), sum(t, 0), mean(t, {1}),
+                            max(t), argmax(t), t > 2, t == t, where(t > 0, t, 0)})
       y.wait();
   }
-  for (const Tensor &y : {exp(x), tanh(d), sigmoid(x), relu(x), sqrt(abs(x)), gelu(x), softmax(x), x * row, x - mean(x, {1}, true), cast(x, i32),
-                          cast(n, f32), cast(x > 0, f32), pow(x, 2), logical_and(x > 0, x < 4), any(x > 0), clip(x, 0, 1)})
+  for (const Tensor &y :
+       {exp(x), tanh(d), sigmoid(x), relu(x), sqrt(abs(x)), gelu(x), softmax(x), x * row, x - mean(x, {1}, true),
+        cast(x, i32), cast(n, f32), cast(x > 0, f32), pow(x, 2), logical_and(x > 0, x < 4), any(x > 0), clip(x, 0, 1)})
     y.wait();
   EXPECT_EQ(eager_stats().compiled, before.compiled);
   EXPECT_EQ(eager_stats().programs, before.programs);
   EXPECT_GT(eager_stats().available, 1000u);
+}
+
+TEST(Eager, KernelsOfTheLibraryAreRightAtEachLevel) {
+  test::Random random(22);
+  int run = 0;
+  for (auto level : {runtime::CpuLevel::Baseline, runtime::CpuLevel::V3, runtime::CpuLevel::V4}) {
+    if (level > runtime::hostCpuLevel()) {
+      std::cout << "not run here: " << runtime::nameOf(level) << "\n";
+      continue;
+    }
+    for (const char *name : {"add", "pow", "exp", "gelu", "where", "less", "sum", "max", "argmin", "softmax"})
+      for (DType type : {f32, f64, i32, bf16})
+        for (const Shape &shape : {Shape{3, 37}, Shape{5, 700}}) {
+          const op::OpInfo &info = *op::findOp(name);
+          test::OpCall c{&info, std::vector<TensorType>(info.operands.size(), {type, shape}), {}, {}};
+          if (info.elementwise && info.elementwise->boolOperands)
+            c.operands[0].dtype = bool_;
+          c.attrs.resize(info.attrs.size());
+          if (info.family == op::Family::Reduction)
+            c.attrs = {info.attrs[0].kind == op::AttrKind::Int ? op::Attr(int64_t(1)) : op::Attr(op::Ints{1}), false};
+          std::vector<op::HostTensor> inputs;
+          for (size_t i = 0; i < c.operands.size(); ++i)
+            inputs.push_back(test::randomOperand(c, i, random));
+          const op::interp::Evaluation want = op::interp::run(info, inputs, c.attrs);
+          if (!want || !op::completeAttrs(info, c.attrs).empty())
+            continue;
+          const eager::Classified classified =
+              eager::classesOf(info, c.operands, want.outputs[0].type, c.attrs).front();
+          auto code = eager::findPrebuilt(classified.call, level);
+          if (!code)
+            continue;
+          eager::Kernel kernel(classified.call, std::move(*code));
+          op::HostTensor got = op::HostTensor::allocate(want.outputs[0].type);
+          std::vector<void *> buffers;
+          for (const op::HostTensor &t : inputs)
+            buffers.push_back(t.data.get());
+          buffers.push_back(got.data.get());
+          ASSERT_EQ(kernel.launch(buffers.data(), classified.sizes.data()), runtime::kKernelOk);
+          ++run;
+          ASSERT_EQ(op::interp::compare(got, want.outputs[0], op::interp::looseTolerance(got.type.dtype)), "")
+              << classified.call.str() << " at " << runtime::nameOf(level);
+        }
+  }
+  EXPECT_GT(run, 40);
 }
 
 TEST(Eager, ThreadsThatMeetANewOpCompileItOnce) {
@@ -285,10 +335,12 @@ TEST(Eager, ViewsAndMemoryOfOthers) {
     memory[i] = static_cast<float>(i);
   for (int64_t n : {1, 3, 15, 16, 17, 63, 64, 65, 127, 900})
     for (size_t offset : {1, 2, 3, 5}) {
-      const Tensor x = adopt(memory.data() + offset, {f32, {n}}, nullptr, nullptr), y = x + 1, z = reshape(y, {1, -1}) * 2;
+      const Tensor x = adopt(memory.data() + offset, {f32, {n}}, nullptr, nullptr), y = x + 1,
+                   z = reshape(y, {1, -1}) * 2;
       const std::vector<float> got = z.to_vector<float>();
       for (int64_t i = 0; i < n; ++i)
-        ASSERT_EQ(got[static_cast<size_t>(i)], 2 * (static_cast<float>(offset + static_cast<size_t>(i)) + 1)) << n << " " << offset;
+        ASSERT_EQ(got[static_cast<size_t>(i)], 2 * (static_cast<float>(offset + static_cast<size_t>(i)) + 1))
+            << n << " " << offset;
       ASSERT_EQ(sum(x).item<float>(), sum(cast(x, f64)).item<float>());
     }
   const Tensor scalar = tensor(3.0f), both = scalar + 1;
@@ -303,7 +355,8 @@ TEST(Eager, ViewsAndMemoryOfOthers) {
 TEST(Eager, ResultsBeyondTheCachesAreTheSame) {
   const int64_t n = (16 << 20) / 4 + 7;
   const Tensor x = cast(remainder(iota({n}, 0, i64), 1001), f32);
-  const Tensor y = x * 3 + x, rows = reshape(slice(x, {0}, {4096 * 1024}), {4096, 1024}), scaled = rows * slice(x, {0}, {1024});
+  const Tensor y = x * 3 + x, rows = reshape(slice(x, {0}, {4096 * 1024}), {4096, 1024}),
+               scaled = rows * slice(x, {0}, {1024});
   const Tensor turned = transpose(rows);
   const std::vector<float> in = x.to_vector<float>(), out = y.to_vector<float>(), product = scaled.to_vector<float>(),
                            columns = turned.to_vector<float>();
@@ -329,7 +382,8 @@ TEST(Eager, NumbersTakeTheTypeBesideThem) {
   EXPECT_EQ((1 - b).dtype(), i64);
   EXPECT_EQ((d + 0.1).to_vector<double>(), std::vector<double>(3, 1.1));
   EXPECT_EQ(where(b, 1, 2).to_vector<int64_t>(), std::vector<int64_t>(3, 1));
-  EXPECT_EQ((ones({3}, i64) + (int64_t(1) << 53) + 1).to_vector<int64_t>(), std::vector<int64_t>(3, (int64_t(1) << 53) + 2));
+  EXPECT_EQ((ones({3}, i64) + (int64_t(1) << 53) + 1).to_vector<int64_t>(),
+            std::vector<int64_t>(3, (int64_t(1) << 53) + 2));
 }
 
 using EagerDeathTest = testing::Test;

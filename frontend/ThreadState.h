@@ -1,0 +1,18 @@
+// What every op reads of its thread, in one place: the library may be loaded late, where each thread-local variable
+// costs a call, and larger ones could not be had otherwise.
+#pragma once
+
+namespace tressel::detail {
+
+class LocationScope;
+class Recorder;
+
+struct ThreadState {
+  Recorder *recorder = nullptr;                 ///< see Recorder::current()
+  const LocationScope *locationScope = nullptr; ///< the innermost
+  int checkNanDepth = 0;                        ///< CheckNan objects alive
+  void *remembered = nullptr;                   ///< what imperative calls found: of Eager.cpp
+};
+extern thread_local constinit ThreadState threadState;
+
+} // namespace tressel::detail
