@@ -171,6 +171,8 @@ Value *KernelEmitter::checked(const Expr &x, int m, int u) {
 /// Operands of at least this size are read ahead in kernels whose results go past the caches.
 static constexpr int64_t kStreamedBytes = int64_t(8) << 20;
 static constexpr int64_t kPrefetchAhead = 4096; ///< bytes
+/// So are rows that L2 does not hold; the next row begins behind them.
+static constexpr int64_t kFarBytes = int64_t(2) << 20, kRowAhead = 2048;
 /// Results beyond the first cache have their lines read ahead, by less: these come from the next cache.
 static constexpr int64_t kNearBytes = int64_t(32) << 10, kStoreAhead = 1024, kLineBytes = 64;
 
@@ -208,13 +210,17 @@ Value *KernelEmitter::load(int32_t e, int m, int u) {
   Type *type = vectorOf(memory);
   Value *zero = llvm::Constant::getNullValue(type);
   if (coef(x.index, s_.vectorDim) == 1 && !laneIndirect(x.index)) {
-    // What streams through is too much for the caches, and the arithmetic between two lines too long for the processor to run
-    // ahead of: lines are asked for early. Values that a row shares stay cached and need none.
-    if (nonTemporal_ && plan_.buffers[static_cast<size_t>(x.buffer)].elements * memoryBytes(x.buffer) >= kStreamedBytes &&
-        !dim::isSymbolic(plan_.buffers[static_cast<size_t>(x.buffer)].elements))
+    // What streams through is too much for the caches, and the arithmetic between two lines too long for the processor
+    // to run ahead of: lines are asked for early, each once. Values that a row shares stay cached and need none. Of
+    // rows that are passed over several times the first pass asks, as the processor itself stops at the end of each
+    // page.
+    const int64_t elements = plan_.buffers[static_cast<size_t>(x.buffer)].elements, size = memoryBytes(x.buffer);
+    const bool asks = !dim::isSymbolic(elements) && u * s_.lanes * size % kLineBytes == 0;
+    const bool passesRows = s_.vectorReduced && pass_ == 0 && elements * size >= kFarBytes;
+    if (asks && ((nonTemporal_ && elements * size >= kStreamedBytes) || passesRows))
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
-                         {b_.CreateConstGEP1_64(b_.getInt8Ty(), p, kPrefetchAhead), b_.getInt32(0), b_.getInt32(3),
-                          b_.getInt32(1)});
+                         {b_.CreateConstGEP1_64(b_.getInt8Ty(), p, nonTemporal_ ? kPrefetchAhead : kRowAhead),
+                          b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
     return finish(mask ? static_cast<Value *>(b_.CreateMaskedLoad(type, p, align, mask, zero))
                        : b_.CreateAlignedLoad(type, p, align));
   }
