@@ -35,6 +35,7 @@ thread_local constinit uint32_t threadNumber = 0; // from 1 on
 std::atomic<bool> forked{false};
 
 int configuredLanes() {
+  ThreadPool::global(); // made here, and not in a thread of the engine, which may use few cores
   if (const char *text = std::getenv("TRESSEL_LANES")) {
     char *end = nullptr;
     const long n = std::strtol(text, &end, 10);

@@ -25,6 +25,8 @@ constexpr double kHandOverNs = 20000;
 /// take. A producer that hands over op after op must not pay for waking it each time.
 constexpr auto kSpin = std::chrono::microseconds(50);
 constexpr double kUnknownNs = 20000;
+/// With more of them the system looks for idle ones by itself.
+[[maybe_unused]] constexpr size_t kFewCores = 4;
 /// Chains of smaller ops stay together until they are long: to wake a thread for one takes longer than the op.
 constexpr double kLeastToSpreadNs = 5000;
 
@@ -488,7 +490,7 @@ void Lanes::startWorkers() {
   if (sched_getaffinity(0, sizeof(allowed_), &allowed_) == 0) {
     std::fill(std::begin(given_), std::end(given_), allowed_);
     const size_t cores = static_cast<size_t>(CPU_COUNT(&allowed_));
-    choosesCores_ = cores > 1 && cores >= workers_.size();
+    choosesCores_ = cores > 1 && cores >= workers_.size() && cores <= kFewCores;
   }
 #endif
 }

@@ -62,6 +62,22 @@ def lenet(batch):
     return call
 
 
+def recurrence():
+    a = (np.arange(16, dtype=np.float32) / 32 - np.float32(0.25)).astype(np.float32)
+    b = (np.arange(16) % 5 / 4 - 0.5).astype(np.float32)
+
+    def call():
+        x = np.zeros(16, np.float32)
+        for _ in range(10000):
+            x = x * a + b
+        return x
+
+    return call
+
+
+def products():
+    a, b = np.full((1000, 1000), 0.5, np.float32), np.full((1000, 1000), 2, np.float32)
+    return lambda: [a @ b for _ in range(10)]
 
 
 def seconds_per_call(call, at_least):
