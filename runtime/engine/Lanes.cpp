@@ -479,9 +479,11 @@ bool Lanes::anyRunnable() {
 }
 
 void Lanes::startWorkers() {
-  // Signals are for the program's own threads.
+  // Signals are for the program's own threads, but those of a crash.
   sigset_t all, before;
   sigfillset(&all);
+  for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+    sigdelset(&all, crash);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   for (uint32_t i = 0; i < count; ++i)
     workers_.emplace_back([this, i] { workerLoop(i); });

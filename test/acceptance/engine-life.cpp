@@ -128,11 +128,11 @@ int run(const char *mode) {
   }
   if (is("waits")) {
     sum(work(1)).wait(); // compiled, so that the caller is not held by that below
-    Tensor x = work(20);
+    Tensor x = work(200);
     const float first = x.to_vector<float>()[0];
-    Tensor y = work(20);
+    Tensor y = work(200);
     y.wait();
-    Tensor z = sum(work(20));
+    Tensor z = sum(work(200));
     std::printf("%g %g\n", first, z.item<float>());
     return 7;
   }
