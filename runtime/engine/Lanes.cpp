@@ -335,9 +335,10 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
   numQueued.fetch_add(1, std::memory_order_relaxed);
   if (numWaits)
     numCrossed.fetch_add(1, std::memory_order_relaxed);
-  // A thread that is awake finds it. Nobody is woken for a task that has to wait, but by what it waits for.
-  if (parked_.load() && !spinning_.load() && !l.token.load() && reached(l.blockedOn.load()) &&
-      (!numWaits || want(firstWait))) {
+  // A thread that looks for work finds it, if it has a core: soon it has the token, then. Nobody is woken for a task that has to
+  // wait, but by what it waits for.
+  const bool isFound = spinning_.load() && position - l.head.load(std::memory_order_relaxed) < 4;
+  if (parked_.load() && !isFound && !l.token.load() && reached(l.blockedOn.load()) && (!numWaits || want(firstWait))) {
     wakeWorker();
   }
   return point;
@@ -517,9 +518,9 @@ void Lanes::workerLoop(uint32_t preferred) {
       releaseToken(lane, progress.blockedOn);
       ran |= progress.ran != 0;
     }
-    if (ran || spin())
-      continue;
     const bool isLast = preferred + 1 == count;
+    if (ran || ((!isLast || count == 1) && spin())) // the last one may have the caller's core
+      continue;
     std::unique_lock lock(mutex_);
     parked_.fetch_add(1);
     lastParked_.store(lastParked_.load() || isLast);

@@ -113,11 +113,11 @@ Arms branches() {
     return secondsPerCall(all, 20e-3);
   };
   return {{"tressel", [=](size_t index) {
-             if (index < 4) {
-               const int64_t elements = std::array<int64_t, 4>{16384, 32768, 65536, 131072}.at(index);
+             if (index < 5) {
+               const int64_t elements = std::array<int64_t, 5>{16384, 32768, 65536, 131072, 262144}.at(index);
                return run([](const Tensor &x) { return sqrt(x * 4.0f) - 1.0f; }, full({elements}, 1));
              }
-             const int64_t n = std::array<int64_t, 2>{64, 128}.at(index - 4);
+             const int64_t n = std::array<int64_t, 4>{64, 96, 128, 192}.at(index - 5);
              const Tensor w = full({n, n}, 1.0 / static_cast<double>(n)); // products keep all elements at 1
              return run([w](const Tensor &x) { return matmul(x, w); }, full({n, n}, 1));
            }}};

@@ -77,9 +77,9 @@ ROWS = [
     Row("async.matmul10", "s", "lower", "ten products of 1000x1000, f32, until all are there", {"numpy": "numpy"}, 1, "ratio", samples=2),
     Row("async.matmul10.return", "share", "lower", "the same: the time until the calls have returned over the time until all are there", {}, 0.01,
         samples=2),
-    Row("branches.two-lanes", "s", "lower", "4 chains side by side of 16 steps, sqrt(4 x) - 1 on 16384, 32768, 65536 and 131072 elements, products of 64x64 "
-        "and 128x128, f32: geometric mean; one-lane splits ops over the pool, one-thread does not; the ratio is against the better of the two of each",
-        {"one-lane": "tressel", "one-thread": "tressel"}, 1.3, "ratio", samples=1, cases=6, best_of_each=True,
+    Row("branches.two-lanes", "s", "lower", "4 chains side by side of 16 steps, sqrt(4 x) - 1 on 16384 to 262144 elements, products of 64x64, 96x96, "
+        "128x128 and 192x192, f32: geometric mean; one-lane splits ops over the pool, one-thread does not; the ratio is against the better of the two of each",
+        {"one-lane": "tressel", "one-thread": "tressel"}, 1.3, "ratio", samples=1, cases=9, best_of_each=True,
         env={"tressel": {"TRESSEL_LANES": "2"}, "one-lane": {"TRESSEL_LANES": "1"},
              "one-thread": {"TRESSEL_LANES": "1", "TRESSEL_NUM_THREADS": "1"}}),
     Row("memory.queue.10m", "bytes", "lower", "10 million times y = y + 1, 64 KiB each, queued behind a product: the most by which resident memory grows", {},
