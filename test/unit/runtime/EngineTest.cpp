@@ -1,10 +1,9 @@
+#include "Gate.h"
 #include "tressel/runtime/Engine.h"
 
 #include <array>
-#include <condition_variable>
 #include <deque>
 #include <gtest/gtest.h>
-#include <mutex>
 #include <random>
 #include <sys/wait.h>
 #include <thread>
@@ -34,22 +33,6 @@ StorageRef add(Engine &engine, const StorageRef &a, const StorageRef &b, OpCost 
   });
   return out;
 }
-
-/// Holds the lane until opened.
-struct Gate {
-  std::mutex mutex;
-  std::condition_variable condition;
-  bool isOpen = false;
-  void open() {
-    std::lock_guard lock(mutex);
-    isOpen = true;
-    condition.notify_all();
-  }
-  void pass() {
-    std::unique_lock lock(mutex);
-    condition.wait(lock, [&] { return isOpen; });
-  }
-};
 Point block(Engine &engine, Gate &gate) {
   return engine.submit({"gate"}, {}, {}, [&gate](const TaskView &) -> int32_t {
     gate.pass();

@@ -1,14 +1,13 @@
 // Several lanes: what runs side by side, what waits for what, and whose bytes are given on when.
+#include "Gate.h"
 #include "tressel/runtime/Engine.h"
 
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <gtest/gtest.h>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -18,21 +17,6 @@ using namespace tressel::runtime;
 namespace {
 
 constexpr int64_t kLarge = 1 << 20; // bytes
-
-struct Gate {
-  std::mutex mutex;
-  std::condition_variable condition;
-  bool isOpen = false;
-  void open() {
-    std::lock_guard lock(mutex);
-    isOpen = true;
-    condition.notify_all();
-  }
-  void pass() {
-    std::unique_lock lock(mutex);
-    condition.wait(lock, [&] { return isOpen; });
-  }
-};
 
 /// Fills the output with the sum of the inputs' first bytes, plus one; passes the gate first, where there is one.
 StorageRef increment(Engine &engine, std::vector<StorageRef> inputs, OpCost &cost, Gate *gate = nullptr,
