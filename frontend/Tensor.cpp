@@ -194,8 +194,13 @@ Tensor resultTensor(const TensorType &type, int64_t bytes, SourceLoc where) {
   return makeTensor(type, Engine::output(bytes), where);
 }
 
+/// What the host writes counts against the bound of memory from this size on.
+static constexpr int64_t kBounded = int64_t(1) << 20;
+
 Tensor allocateTensor(const TensorType &type, int64_t bytes, SourceLoc where, const char *op) {
   try {
+    if (bytes >= kBounded)
+      Engine::global().makeRoomFor(bytes, {.op = op, .where = where});
     return makeTensor(type, Storage::allocate(bytes), where);
   } catch (const OutOfMemory &e) {
     fail<OutOfMemory>(type.str() + ": " + e.message(), where, op);

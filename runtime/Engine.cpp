@@ -164,6 +164,18 @@ StorageRef Engine::output(int64_t bytes) {
   return bytes <= kAtOnce ? Storage::allocate(bytes) : Blocks::make(bytes);
 }
 
+void Engine::makeRoomFor(int64_t bytes, const TaskInfo &info) {
+  if (Blocks::fits(bytes))
+    return;
+  if (!insideTask) {
+    lanes_->numMemoryShort.fetch_add(1, std::memory_order_relaxed);
+    WaitScope scope(*lanes_, TaskRecord::Kind::Memory, info.op, info.where, {}, true);
+    lanes_->drain();
+  }
+  if (!Blocks::fits(bytes))
+    throw OutOfMemory(Error::Details{Blocks::report(bytes), info.where, info.op});
+}
+
 int Engine::numLanes() const { return static_cast<int>(lanes_->count); }
 
 bool Engine::reached(Point point) {

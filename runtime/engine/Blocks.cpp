@@ -97,15 +97,8 @@ public:
     Block *block = reuse(sizeClass, lane);
     if (!block) {
       const int64_t needed = classBytes(sizeClass);
-      const auto isShort = [&] {
-        return live_ + idle_ + Storage::liveBytes() + Storage::cachedBytes() + needed > limit();
-      };
-      if (isShort()) {
-        trimLocked();
-        Storage::trimCache();
-        if (isShort())
-          return nullptr;
-      }
+      if (!fitsLocked(needed))
+        return nullptr;
       void *data = allocateBlock(needed);
       if (!data) {
         trimLocked();
@@ -144,6 +137,10 @@ public:
   void trim() {
     std::lock_guard lock(mutex_);
     trimLocked();
+  }
+  bool fits(int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    return fitsLocked(bytes);
   }
   Engine::Memory memory() {
     std::lock_guard lock(mutex_);
@@ -201,6 +198,17 @@ private:
     return nullptr;
   }
 
+  bool fitsLocked(int64_t bytes) {
+    const auto isShort = [&] {
+      return live_ + idle_ + Storage::liveBytes() + Storage::cachedBytes() > limit() - bytes;
+    };
+    if (!isShort())
+      return true;
+    trimLocked();
+    Storage::trimCache();
+    return !isShort();
+  }
+
   void destroy(Block *block) {
     std::free(block->data);
     delete block;
@@ -256,6 +264,8 @@ bool Blocks::materialize(Storage &storage, int lane, const TaskInfo &info) {
   return true;
 }
 
+bool Blocks::fits(int64_t bytes) { return Pool::get().fits(bytes); }
+
 std::string Blocks::report(int64_t bytes) {
   const Engine::Memory memory = Pool::get().memory();
   std::string text = concat("cannot allocate ", bytes, " bytes: tensors hold ", memory.live + Storage::liveBytes(),
@@ -265,6 +275,8 @@ std::string Blocks::report(int64_t bytes) {
     text += concat(i ? "; " : ", of results ", holders[i].first, ": ", holders[i].second);
   if (holders.size() > kReportLines)
     text += "; and others";
+  if (Storage::liveBytes() > 0)
+    text += concat(holders.empty() ? ", " : "; ", "written by the host: ", Storage::liveBytes());
   return text;
 }
 

@@ -18,6 +18,8 @@ public:
   /// Gives the storage its bytes, if it has none, for a task of that lane (of the process). False when there is no
   /// memory within the bound.
   static bool materialize(Storage &storage, int lane, const TaskInfo &info);
+  /// Whether so many bytes more are within the bound, after idle ones were given back if need be.
+  static bool fits(int64_t bytes);
   /// Who holds how much, for OutOfMemory: "cannot allocate 400 bytes: ...".
   static std::string report(int64_t bytes);
 

@@ -75,7 +75,8 @@ TEST(Lanes, WorkIsDoneWhileNobodyWaits) {
   Engine engine(2);
   for (int round = 0; round < 3; ++round) {
     Gate gate;
-    StorageRef x = increment(engine, {}, large, &gate), a = increment(engine, {x}, large), b = increment(engine, {x}, large);
+    StorageRef x = increment(engine, {}, large, &gate), a = increment(engine, {x}, large),
+               b = increment(engine, {x}, large);
     StorageRef joined = increment(engine, {a, b}, large);
     std::this_thread::sleep_for(std::chrono::milliseconds(5)); // whoever has nothing to do is asleep
     gate.open();
@@ -263,6 +264,32 @@ TEST(Lanes, WhatHandlesHoldIsNotWaitedFor) {
     StorageRef next = increment(engine, {held[0]}, *cost);
     engine.wait(*next);
     EXPECT_EQ(firstOf(next), 2);
+  }
+}
+
+TEST(Lanes, WhatTheHostWritesCountsToo) {
+  MemoryLimit limit(4 * kLarge);
+  OpCost large(1e6);
+  Engine engine(1);
+  Gate gate;
+  StorageRef held = increment(engine, {}, large, &gate, 3 * kLarge), x = Storage::allocate(kLarge / 2);
+  StorageRef later = increment(engine, {held}, large, nullptr, 8);
+  held = {};
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    gate.open();
+  });
+  engine.makeRoomFor(3 * kLarge, {.op = "zeros"}); // once the queue has let go
+  opener.join();
+  EXPECT_EQ(engine.stats().memoryShort, 1u);
+  try {
+    engine.makeRoomFor(5 * kLarge, {.op = "zeros", .where = {"lanes.cpp", 8}});
+    FAIL();
+  } catch (const OutOfMemory &e) {
+    EXPECT_NE(std::string(e.what()).find("lanes.cpp:8: zeros: cannot allocate 5242880 bytes: tensors hold "),
+              std::string::npos)
+        << e.what();
+    EXPECT_NE(std::string(e.what()).find("written by the host: "), std::string::npos) << e.what();
   }
 }
 

@@ -119,6 +119,8 @@ public:
   /// Storage for a task's result, as submit() takes it: until then large ones have no memory, and data() is null.
   /// Whoever writes the bytes from outside of a task uses Storage::allocate.
   static StorageRef output(int64_t bytes);
+  /// For who is about to take memory from elsewhere: waits until the bound has room for so many bytes more. Throws OutOfMemory.
+  void makeRoomFor(int64_t bytes, const TaskInfo &info);
 
   int numLanes() const;
 
