@@ -1,5 +1,6 @@
 #include "frontend/Eager.h"
 
+#include "codegen/UntilExit.h"
 #include "frontend/Convert.h"
 #include "frontend/Debug.h"
 #include "frontend/ThreadState.h"
@@ -106,6 +107,7 @@ thread_local constinit bool threadEnds = false;
 [[gnu::noinline]] Remembered *makeRemembered() {
   if (threadEnds)
     return nullptr;
+  codegen::watchExit();
   auto *remembered = static_cast<Remembered *>(threadState.remembered);
   if (!remembered) {
     struct Owner {

@@ -358,6 +358,8 @@ JitCore::Impl::generalized(std::span<const TensorType> types, std::span<const ui
         if (before == now)
           continue;
         if (dim::isSymbolic(before)) { // dynamic already
+          const dim::Bounds bounds = dim::bounds(before);
+          fits = now >= bounds.lo && now <= bounds.hi;
           general[i].shape[d] = before;
           continue;
         }

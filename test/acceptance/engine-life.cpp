@@ -79,6 +79,17 @@ int run(const char *mode) {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     std::exit(7);
   }
+  if (is("exit-thread")) { // a thread ends the process while the main one computes, and compiles
+    std::thread([] {
+      work(5).wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      std::exit(7);
+    }).detach();
+    for (int64_t n = 3;; ++n) {
+      auto f = jit([](Tensor x) { return matmul(x, x) * 2; });
+      f(ones({n, n})).wait();
+    }
+  }
   if (is("exit-failed")) {
     Tensor bad = take(zeros({kLarge}), arange(kLarge) + kLarge);
     Tensor behind = exp(bad) + 1;

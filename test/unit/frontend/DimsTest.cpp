@@ -143,6 +143,15 @@ TEST(Dims, AnIntegerOfASymbolNamesTheLine) {
   EXPECT_EQ(f.stats().traces, 2u);
 }
 
+TEST(Dims, ASizeBeyondTheBoundsHasAProgramOfItsOwn) {
+  auto f = jit([](Tensor x, Tensor i) { return take(x, i); });
+  auto call = [&](int64_t n, int64_t m) { return f(zeros({n}), zeros({m}, i64)).shape(); };
+  EXPECT_EQ(call(2, 2), Shape({2}));
+  EXPECT_EQ(call(2, 64), Shape({64})); // from here on the second one is dynamic, and at least 1
+  EXPECT_EQ(call(1, 0), Shape({0}));
+  EXPECT_EQ(call(1, 5), Shape({5}));
+}
+
 TEST(Dims, ASecondSizeMakesADimensionDynamic) {
   auto f = jit([](Tensor x, Tensor label) { return x * label; });
   for (int64_t n : {5, 9, 2, 5, 31})
