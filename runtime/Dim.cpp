@@ -117,6 +117,8 @@ public:
     return chunks_[i / kChunk].load(std::memory_order_acquire)[i % kChunk];
   }
 
+  /// Expressions of expressions of themselves double with each step.
+  static constexpr size_t kMostText = 1 << 16;
   int64_t intern(Poly poly) {
     if (poly.empty())
       return 0;
@@ -126,8 +128,8 @@ public:
     std::lock_guard lock(mutex_);
     if (auto it = handles_.find(text); it != handles_.end())
       return it->second;
-    if (count_ == kChunk * kChunks)
-      throwError<Error>("too many different size expressions");
+    if (count_ == kChunk * kChunks || text.size() > kMostText)
+      throwError<Error>("too many or too long size expressions");
     auto &chunk = chunks_[count_ / kChunk];
     if (count_ % kChunk == 0)
       chunk.store(new Node[kChunk], std::memory_order_release);

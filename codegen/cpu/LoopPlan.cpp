@@ -1,6 +1,7 @@
 #include "codegen/cpu/LoopPlan.h"
 
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Error.h"
 
 #include <algorithm>
 #include <cassert>
@@ -17,8 +18,12 @@ using op::ScalarOp;
 
 int64_t product(const std::vector<int64_t> &sizes, size_t from, size_t to) {
   int64_t n = 1;
-  for (size_t i = from; i < to; ++i)
+  for (size_t i = from; i < to; ++i) {
+    int64_t steps;
+    if (dim::isConstant(n) && dim::isConstant(sizes[i]) && __builtin_mul_overflow(n, sizes[i], &steps))
+      throw tressel::Error("the loops of an op have too many steps: their number leaves 64 bits");
     n = dim::mul(n, sizes[i]);
+  }
   return n;
 }
 

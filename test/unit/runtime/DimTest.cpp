@@ -49,6 +49,12 @@ TEST(Dim, EqualExpressionsAreEqualNumbers) {
   EXPECT_EQ(add(kDynamic, n), kDynamic);
 }
 
+TEST(Dim, ExpressionsThatDoubleAreRefused) {
+  int64_t n = dim::symbol("n");
+  EXPECT_THROW(
+      for (int i = 0; i < 64; ++i) n = dim::floorDiv(dim::mul(n, 3), dim::add(n, 2)), Error);
+}
+
 TEST(Dim, Bounds) {
   EXPECT_EQ(bounds(add(mul(k, 2), 3)), (Bounds{3, 1027}));
   EXPECT_EQ(bounds(sub(3, k)), (Bounds{-509, 3}));
