@@ -45,7 +45,7 @@ public:
 
   /// Inputs in schedule order, of the schedule's types; symbolic sizes follow from them (ShapeError where they do not
   /// agree). Runs at once when the inputs are there and the program is
-  /// small, else on the engine's lane. Failures of the run are carried by the outputs.
+  /// small, else on a lane of the engine. Failures of the run are carried by the outputs.
   /// `keep` is the slot of a caller that comes again with inputs of the same types: used if it is there, left there by
   /// a call that ran at once, and null after any other.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const SourceLoc &where,
