@@ -1,0 +1,31 @@
+// The GPU architectures that code is generated for, and what their multiprocessors offer: from one table, never from
+// what a user typed, as LLVM ends the process for combinations it does not know.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tressel::codegen::cuda {
+
+struct Arch {
+  std::string_view name;    ///< "sm_90": LLVM's processor and the assembler's architecture
+  std::string_view feature; ///< the PTX version that is written, as LLVM's feature: "+ptx80"
+  std::string_view machine; ///< the machine model of a typical card: "h100"
+  int multiprocessors;      ///< of that card
+  int maxThreads;           ///< per multiprocessor
+  int maxBlocks;            ///< per multiprocessor
+  int registers;            ///< per multiprocessor, of 32 bits
+  int64_t sharedBytes;      ///< per multiprocessor
+  // Per block, on all of them: 1024 threads, 255 registers a thread, 48 KiB of shared memory that need not be asked
+  // for.
+};
+inline constexpr int kMaxBlockThreads = 1024, kWarp = 32;
+inline constexpr int64_t kMaxStaticShared = 48 << 10;
+
+std::span<const Arch> architectures();
+/// Throws Error, naming those there are.
+const Arch &findArch(std::string_view name);
+
+} // namespace tressel::codegen::cuda
