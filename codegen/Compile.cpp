@@ -7,6 +7,8 @@
 #include "codegen/cpu/CompileKernels.h"
 #include "codegen/cpu/GeneratedProvider.h"
 #include "codegen/cpu/KernelSource.h"
+#include "codegen/cuda/KernelSource.h"
+#include "codegen/cuda/Provider.h"
 #include "codegen/kernels/Provider.h"
 #include "codegen/onednn/Provider.h"
 #include "codegen/prebuilt/Provider.h"
@@ -118,6 +120,19 @@ std::shared_ptr<const runtime::KernelHistory> historyFor(const CompileOptions &o
   return options.history ? options.history : options.machine ? options.machine->history : nullptr;
 }
 
+/// The machine as this compilation sees it: with the history that counts, and the architecture its accelerators have.
+const runtime::MachineModel *machineFor(const CompileOptions &options, runtime::MachineModel &own) {
+  if (!options.machine || (options.machine->history == historyFor(options) && options.gpus.empty()))
+    return options.machine;
+  own = *options.machine;
+  own.history = historyFor(options);
+  if (!options.gpus.empty())
+    for (runtime::DeviceModel &device : own.devices)
+      if (device.device.kind == runtime::DeviceKind::Gpu)
+        device.architecture = options.gpus.front();
+  return &own;
+}
+
 /// Whether the kernel's code is part of the image: generated, or linked from what was compiled ahead.
 bool isInImage(graph::KernelOp kernel) {
   return kernel.getProvider() == "generated" || kernel.getProvider() == kPrebuiltProvider;
@@ -142,7 +157,8 @@ ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCo
 ProviderSet::~ProviderSet() = default;
 
 static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &options, const Target &target,
-                                  const passes::Providers &providers, CompileReport &report) {
+                                  const passes::Providers &providers, CompileReport &report,
+                                  const passes::Providers &hostProviders = {}) {
   Errors errors(module.getContext());
   const Dump dump(options);
   dump("graph.mlir", [&] { return print(module, /*withLines=*/true); });
@@ -153,14 +169,10 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
 
   passes::PipelineOptions pipeline;
   pipeline.providers = providers;
-  runtime::MachineModel refined;
-  pipeline.machine = options.machine;
+  pipeline.hostProviders = hostProviders;
+  runtime::MachineModel own;
+  pipeline.machine = machineFor(options, own);
   pipeline.devices = options.devices;
-  if (options.machine && options.machine->history != historyFor(options)) {
-    refined = *options.machine;
-    refined.history = historyFor(options);
-    pipeline.machine = &refined;
-  }
   pipeline.afterPass = options.afterPass;
   if (options.progress)
     pipeline.beforePass = [&](llvm::StringRef pass) { options.progress(pass.str(), 0, 0); };
@@ -185,7 +197,13 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   auto started = std::chrono::steady_clock::now();
   std::vector<KernelSource> sources;
   std::map<std::string, const KernelSource *> bySymbol;
+  std::vector<cuda::Kernel> gpuKernels;
   for (graph::KernelOp kernel : module.getOps<graph::KernelOp>()) {
+    if (cuda::isCuda(kernel.getProvider())) {
+      gpuKernels.push_back(cuda::makeKernel(kernel, cuda::findArch(options.gpus.front())));
+      ++report.numGpuKernels;
+      continue;
+    }
     if (isInImage(kernel))
       ++report.numKernels;
     else
@@ -195,12 +213,23 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   }
   for (const KernelSource &s : sources)
     bySymbol[s.signature.symbol] = &s;
+  auto gpuText = [&](bool ptx) {
+    if (gpuKernels.empty())
+      return std::string();
+    const cuda::Arch &arch = cuda::findArch(options.gpus.front());
+    return ptx ? cuda::compileKernels(gpuKernels, arch, /*assembled=*/false).ptx : cuda::printKernels(gpuKernels, arch);
+  };
+  if (options.emit == "ptx" && gpuKernels.empty())
+    throw Error({.message = "no kernel of the program runs on a GPU, so there is no PTX",
+                 .hint = "name a machine with one and its architecture (--device cuda --gpu sm_90)"});
   if (!options.emit.empty()) {
     if (options.sink)
-      options.sink(printKernels(sources, target, /*assembly=*/options.emit == "asm"));
+      options.sink(options.emit == "ptx" ? gpuText(/*ptx=*/true)
+                                         : printKernels(sources, target, /*assembly=*/options.emit == "asm") +
+                                               gpuText(/*ptx=*/options.emit == "asm"));
     return {};
   }
-  dump("kernels.ll", [&] { return printKernels(sources, target, /*assembly=*/false); });
+  dump("kernels.ll", [&] { return printKernels(sources, target, /*assembly=*/false) + gpuText(/*ptx=*/false); });
   KernelCodeStats stats;
   KernelCode code;
   if (!options.scheduleOnly)
@@ -208,8 +237,21 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   report.numCompiled = stats.compiled, report.numCached = stats.cached, report.numShared = stats.shared;
   report.timings.push_back({"codegen", secondsSince(started)});
 
-  started = std::chrono::steady_clock::now();
   CompiledProgram program;
+  if (!gpuKernels.empty() && !options.scheduleOnly) {
+    started = std::chrono::steady_clock::now();
+    progress("gpu", 0, 0);
+    if (options.emulateGpu) {
+      program.emulation = cuda::Emulation::create(gpuKernels, cuda::findArch(options.gpus.front()));
+    } else {
+      for (const std::string &gpu : options.gpus)
+        program.gpu.push_back(cuda::compileKernels(gpuKernels, cuda::findArch(gpu), options.assembleGpu));
+      dump("kernels.ptx", [&] { return program.gpu.front().ptx; });
+    }
+    report.timings.push_back({"gpu", secondsSince(started)});
+  }
+
+  started = std::chrono::steady_clock::now();
   if (!code.objects.empty()) {
     progress("link", 0, 0);
     program.image = linkImage(code);
@@ -223,9 +265,20 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   sched::ProgramOp scheduled = *programs.begin();
   program.schedule = sched::exportSchedule(scheduled);
   const bool needsKeys = options.kernelKeys || historyFor(options);
+  std::map<std::string, const cuda::Kernel *> gpuBySymbol;
+  for (const cuda::Kernel &kernel : gpuKernels)
+    gpuBySymbol[kernel.symbol] = &kernel;
   for (runtime::KernelDesc &desc : program.schedule.kernels) {
     if (auto kernel = needsKeys ? module.lookupSymbol<graph::KernelOp>(desc.symbol) : graph::KernelOp())
       desc.key = graph::keyOf(kernel);
+    if (auto gpu = gpuBySymbol.find(desc.symbol); gpu != gpuBySymbol.end()) {
+      const cuda::Kernel &kernel = *gpu->second; // what stands in the code counts
+      desc.provider = cuda::kCudaProvider;
+      desc.epilogue.clear(); // is part of it
+      desc.range = kernel.blocks, desc.grain = 1;
+      desc.params = program.emulation ? program.emulation->paramsOf(kernel) : cuda::launchParams(kernel);
+      continue;
+    }
     if (desc.provider == kPrebuiltProvider) { // to the runtime all kernels of the image are alike
       desc.provider = "generated";
       desc.params.clear();
@@ -300,14 +353,21 @@ static double secondsOfStep(CompiledProgram program) {
 
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   const CompilerUse use;
-  static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm"};
+  static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm", "ptx"};
   if (!stages.count(options.emit))
-    throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm");
+    throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm, ptx");
   const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode, options.winograd);
   const Target &target = providers.target();
   CompileReport report;
   CompiledProgram program;
-  if (!options.measure) {
+  for (const std::string &gpu : options.gpus)
+    cuda::findArch(gpu);
+  if (!options.gpus.empty()) {
+    // Of the host's providers, those that other machines need not have; nothing is packed for a device that only might compute.
+    const cuda::Arch &arch = cuda::findArch(options.gpus.front());
+    const auto loops = cuda::makeLoopProvider(arch), roots = cuda::makeRootProvider(arch), custom = makeCustomProvider();
+    program = compileFor(module, options, target, {loops.get(), roots.get(), custom.get()}, report, providers.list);
+  } else if (!options.measure) {
     program = compileFor(module, options, target, providers.list, report);
   } else {
     if (target.level() != runtime::hostCpuLevel()) // prebuilt kernels would run at the CPU's own level

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "codegen/ObjectCache.h"
+#include "codegen/cuda/Code.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tressel/runtime/Blob.h"
@@ -29,6 +30,9 @@ struct CompiledProgram {
   std::vector<std::byte> image;   ///< linked, import-free ELF shared object with the generated kernels; may be empty
   runtime::Blob constants;        ///< the weights
   std::string cpuLevel;           ///< what the image needs: "baseline", "v3", "v4"
+  std::vector<cuda::Code> gpu;    ///< of the kernels that accelerators run, for each of CompileOptions::gpus
+  /// Where these are emulated instead: keeps their code while executables of the schedule are made.
+  std::shared_ptr<const cuda::Emulation> emulation;
 };
 
 struct PassTiming {
@@ -40,6 +44,7 @@ struct CompileReport {
   int numKernels = 0, numLibraryKernels = 0;
   /// Of the kernels with code in the image: compiled now, found in a cache, equal to another one of the program.
   int numCompiled = 0, numCached = 0, numShared = 0;
+  int numGpuKernels = 0;             ///< generated for accelerators; not part of the other numbers
   int numMeasured = 0, numKnown = 0; ///< kernels timed, where CompileOptions::measure asks for it, and timed before
 };
 
@@ -49,6 +54,12 @@ struct CompileOptions {
   const runtime::MachineModel *machine = nullptr;
   /// Those of the machine that compute; empty: all. What only the host can do, it does all the same.
   std::vector<runtime::DeviceRef> devices;
+  /// Architectures ("sm_90") for which the machine's accelerators get kernels of their own; how they are cut is decided for the first.
+  /// Empty: accelerators are simulated, with the host's kernels.
+  std::vector<std::string> gpus;
+  /// Run these kernels on the CPU (codegen/cuda/Emulate.h), on simulated accelerators, instead of making code for a GPU.
+  bool emulateGpu = false;
+  bool assembleGpu = true;         ///< also make machine code of PTX, where there is an assembler
   /// Measured times of kernels, which plans go by instead of the machine's figures. Null: none. Ignored if
   /// `deterministic`: the same program then has the same plan whatever was measured.
   std::shared_ptr<const runtime::KernelHistory> history;
@@ -63,7 +74,7 @@ struct CompileOptions {
   bool measure = false;
   ObjectCache *cache = ObjectCache::ofUser(); ///< of kernels, from one process to the next; null: none
   std::vector<std::string> disabledPasses;
-  /// "graph", "placed", "schedule", "llvm" or "asm": stop there and hand the text to `sink`; empty: all the way.
+  /// "graph", "placed", "schedule", "llvm", "asm" or "ptx" (for the first of `gpus`): stop there and hand the text to `sink`; empty: all the way.
   std::string emit;
   std::function<void(std::string)> sink;
   CompileReport *report = nullptr; ///< filled if not null

@@ -66,12 +66,8 @@ int64_t footprintOf(const Boundary &boundary) {
 /// Asks the providers.
 class Auction {
 public:
-  Auction(const Providers &providers, func::FuncOp main)
-      : providers(providers), parameterOnly(parameterOnlyValues(main)) {
-    for (const KernelProvider *provider : providers)
-      if (provider->name() == "generated")
-        generated = provider;
-  }
+  Auction(const Providers &providers, const Providers &hostProviders, func::FuncOp main)
+      : providers(providers), hostProviders(hostProviders), parameterOnly(parameterOnlyValues(main)) {}
 
   bool isParameterOnly(Value value) const { return parameterOnly.contains(value); }
   void noteCluster(Operation *cluster) {
@@ -88,7 +84,7 @@ public:
   Work whole(Ops ops) const {
     Work best;
     Boundary boundary(ops);
-    for (const KernelProvider *provider : providers)
+    for (const KernelProvider *provider : providersFor(ops))
       if (std::optional<Bid> bid = ask(*provider, ops, boundary); bid && bid->seconds < best.seconds)
         best = {provider, *bid, bid->seconds, {}};
     return best;
@@ -98,7 +94,7 @@ public:
   std::string bids(Ops ops) const {
     std::vector<std::pair<double, std::string>> all;
     Boundary boundary(ops);
-    for (const KernelProvider *provider : providers)
+    for (const KernelProvider *provider : providersFor(ops))
       if (std::optional<Bid> bid = ask(*provider, ops, boundary))
         all.emplace_back(bid->seconds, provider->name().str());
     llvm::sort(all);
@@ -110,7 +106,9 @@ public:
   /// The library of `root` followed by generated code for all others of `ops`.
   Work withEpilogue(const Work &library, Ops root, Ops ops) const {
     Work work;
-    if (!generated || !library.bid.takesEpilogue)
+    const Providers &all = providersFor(ops);
+    auto generated = llvm::find_if(all, [](const KernelProvider *p) { return p->writesEpilogues(); });
+    if (generated == all.end() || !library.bid.takesEpilogue)
       return work;
     llvm::SmallDenseSet<Operation *> inRoot(root.begin(), root.end());
     SmallVector<Operation *> epilogue =
@@ -121,7 +119,7 @@ public:
     Boundary rootBoundary(root), boundary(epilogue);
     if (rootBoundary.results.size() != 1 || namesFurtherSizes(root, epilogue))
       return work;
-    std::optional<Bid> first = ask(*library.provider, root, rootBoundary), second = ask(*generated, epilogue, boundary);
+    std::optional<Bid> first = ask(*library.provider, root, rootBoundary), second = ask(**generated, epilogue, boundary);
     if (!first || !second)
       return work;
     work = {library.provider, *first, first->seconds + second->seconds, SmallVector<Operation *, 2>(root)};
@@ -130,6 +128,12 @@ public:
   }
 
 private:
+  /// Whoever serves the device that the ops are annotated with.
+  const Providers &providersFor(Ops ops) const {
+    const bool onHost = !hostProviders.empty() && llvm::any_of(ops, [](Operation *op) { return graph::deviceOf(op) == graph::kHost; });
+    return onHost ? hostProviders : providers;
+  }
+
   /// A library's scalars are the symbols of its root.
   static bool namesFurtherSizes(Ops root, Ops epilogue) {
     SmallVector<int64_t> known;
@@ -192,8 +196,7 @@ private:
     return llvm::any_of(results, [&](Value result) { return holds(result, value); });
   }
 
-  const Providers &providers;
-  const KernelProvider *generated = nullptr;
+  const Providers &providers, &hostProviders;
   llvm::DenseSet<Value> parameterOnly;
 };
 
@@ -216,8 +219,8 @@ bool isCheapToRepeat(Operation *op) {
 
 class FormClusters : public impl::FormClustersBase<FormClusters> {
 public:
-  FormClusters(Providers providers, Decisions *decisions, const runtime::MachineModel *machine)
-      : providers(std::move(providers)), decisions(decisions), machine(machine) {}
+  FormClusters(Providers providers, Decisions *decisions, const runtime::MachineModel *machine, Providers hostProviders)
+      : providers(std::move(providers)), hostProviders(std::move(hostProviders)), decisions(decisions), machine(machine) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> found = findMain(getOperation());
@@ -226,7 +229,7 @@ public:
     if (!*found)
       return;
     main = *found;
-    auction.emplace(providers, main);
+    auction.emplace(providers, hostProviders, main);
     bool allClaimed = true;
     graph::forEachBody(main.getBody().front(), [&](Block &block) {
       allClaimed &= succeeded(cluster(block));
@@ -546,7 +549,7 @@ private:
     return packed;
   }
 
-  Providers providers;
+  Providers providers, hostProviders;
   Decisions *decisions;
   const runtime::MachineModel *machine;
   func::FuncOp main;
@@ -567,8 +570,9 @@ private:
 };
 } // namespace
 
-std::unique_ptr<Pass> createFormClusters(Providers providers, Decisions *decisions, const runtime::MachineModel *machine) {
-  return std::make_unique<FormClusters>(std::move(providers), decisions, machine);
+std::unique_ptr<Pass> createFormClusters(Providers providers, Decisions *decisions, const runtime::MachineModel *machine,
+                                         Providers hostProviders) {
+  return std::make_unique<FormClusters>(std::move(providers), decisions, machine, std::move(hostProviders));
 }
 
 } // namespace tressel::passes

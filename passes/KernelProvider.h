@@ -43,6 +43,11 @@ class KernelProvider {
 public:
   virtual ~KernelProvider() = default;
   virtual llvm::StringRef name() const = 0; ///< "generated", "onednn": KernelDesc::provider
+  /// Whether its kernels are for accelerators with an architecture of their own (DeviceModel::architecture). Others run on hosts, and
+  /// on simulated accelerators, whose instructions are the host's.
+  virtual bool forAccelerators() const { return false; }
+  /// Whether it writes what follows a root that takes an epilogue, for providers of its own kind of device.
+  virtual bool writesEpilogues() const { return false; }
   /// Nothing if it cannot run exactly these ops as one kernel. Must be cheap: asked often while clusters grow.
   /// `parameterOnly(i)` tells whether input i could be packed ahead of the step.
   virtual std::optional<Bid> bid(const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const = 0;

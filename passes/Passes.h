@@ -27,8 +27,9 @@ using runtime::Decisions;
 
 std::unique_ptr<mlir::Pass> createDecomposeComposites(Providers providers);
 std::unique_ptr<mlir::Pass> createAssignLayouts(Providers providers);
+// `hostProviders`: as PipelineOptions::hostProviders.
 std::unique_ptr<mlir::Pass> createFormClusters(Providers providers, Decisions *decisions = nullptr,
-                                               const runtime::MachineModel *machine = nullptr);
+                                               const runtime::MachineModel *machine = nullptr, Providers hostProviders = {});
 
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"
@@ -40,6 +41,7 @@ std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *ma
 std::unique_ptr<mlir::Pass> createPlaceClusters(Providers providers, const runtime::MachineModel *machine,
                                                 Decisions *decisions = nullptr,
                                                 std::vector<runtime::DeviceRef> devices = {});
+std::unique_ptr<mlir::Pass> createSettleKernels(Providers providers, Providers hostProviders);
 std::unique_ptr<mlir::Pass> createInsertTransfers(const runtime::MachineModel *machine);
 std::unique_ptr<mlir::Pass> createStageCopies(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createFitMemory(const runtime::MachineModel *machine, Decisions *decisions = nullptr);

@@ -275,6 +275,26 @@ def SplitProducers : Pass<"tressel-split-producers", "mlir::ModuleOp"> {
   let statistics = [Statistic<"numSplit", "split", "launches cut into blocks">];
 }
 
+def SettleKernels : Pass<"tressel-settle-kernels", "mlir::ModuleOp"> {
+  let summary = "give launches on the host kernels of the host";
+  let description = [{
+    Contract: reassociates. Stands after fit-memory, once every launch has its place, and before build-schedule. For accelerators that have an architecture
+    of their own, clusters are formed by what its kernels cost; a launch that went to the host all the same, or belongs to prepare, gets a kernel that the
+    host's providers bid for: the root's, with the epilogue behind it where the provider takes one, or generated code for all. Without such
+    accelerators the pass does nothing.
+
+    Before and after:
+    ```mlir
+    tressel.kernel @add_0(...) attributes {params = "{\"threads\":128}", provider = "cuda", range = 8 : i64} {...}
+    %a = tressel.launch @add_0(%x, %y) : (...) -> tensor<1024xf32>
+    // ----
+    tressel.kernel @add_0_host(...) attributes {provider = "generated"} {...}
+    %a = tressel.launch @add_0_host(%x, %y) : (...) -> tensor<1024xf32>
+    ```
+  }];
+  let statistics = [Statistic<"numSettled", "settled", "kernels that the host runs instead">];
+}
+
 def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
   let summary = "let values leave an accelerator's memory, and come back, where not all fit";
   let description = [{

@@ -23,6 +23,14 @@ struct Stage {
   std::function<std::unique_ptr<Pass>(const PipelineOptions &)> create;
 };
 
+Providers allProviders(const PipelineOptions &options) {
+  Providers all = options.providers;
+  for (const KernelProvider *provider : options.hostProviders)
+    if (!llvm::is_contained(all, provider))
+      all.push_back(provider);
+  return all;
+}
+
 /// The order, and why.
 const std::vector<Stage> &stages() {
   static const std::vector<Stage> all = {
@@ -47,13 +55,13 @@ const std::vector<Stage> &stages() {
       // Once ops are primitives; clustering then takes what computes the operand into the first step.
       {"split-reductions", Contract::Reassociates, true, [](auto &) { return createSplitReductions(); }},
       // On the final graph. Providers say here what scratch memory kernels need and which operands they want packed.
-      {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers, options.decisions, options.machine); }},
+      {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers, options.decisions, options.machine, options.hostProviders); }},
       // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
       {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
       // Clusters, not single ops, which would be mispriced; outlined, so that equal ones are priced once.
       {"place-clusters", Contract::Exact, true,
        [](auto &options) {
-         return createPlaceClusters(options.providers, options.machine, options.decisions, options.devices);
+         return createPlaceClusters(allProviders(options), options.machine, options.decisions, options.devices);
        }},
       // Once it is known who reads what where.
       {"insert-transfers", Contract::Exact, false,
@@ -63,10 +71,13 @@ const std::vector<Stage> &stages() {
        [](auto &options) { return createStageCopies(options.machine, options.decisions); }},
       // Once transfers can be seen; before memory and the order, which it asks for what waits for them.
       {"split-producers", Contract::Reassociates, true,
-       [](auto &options) { return createSplitProducers(options.providers, options.machine, options.decisions); }},
+       [](auto &options) { return createSplitProducers(allProviders(options), options.machine, options.decisions); }},
       // Once every copy can be seen. What leaves an accelerator's memory and comes back are transfers too, and whether all fits
       // depends on the order.
       {"fit-memory", Contract::Exact, true, [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
+      // Once it is known where every launch runs, those that were cut or are repeated too.
+      {"settle-kernels", Contract::Reassociates, false,
+       [](auto &options) { return createSettleKernels(options.providers, options.hostProviders); }},
       // The order of commands is settled here and nowhere else.
       {"build-schedule", Contract::Exact, false,
        [](auto &options) {
@@ -235,6 +246,7 @@ void registerPasses(Providers providers, std::function<const runtime::MachineMod
   registerPass([providers] { return createDecomposeComposites(providers); });
   registerPass([providers] { return createAssignLayouts(providers); });
   registerPass([providers, machine] { return createFormClusters(providers, nullptr, machine()); });
+  registerPass([providers] { return createSettleKernels(providers, {}); });
   registerPass([] { return createOutlineKernels(); });
   registerPass([providers, machine] { return createPlaceClusters(providers, machine()); });
   registerPass([machine] { return createInsertTransfers(machine()); });

@@ -26,6 +26,8 @@ struct PassTime {
 
 struct PipelineOptions {
   Providers providers;
+  /// Where `providers` are for accelerators of another architecture: those for the host, which take what is placed there.
+  Providers hostProviders;
   /// Names of passes to leave out, where that leaves a program that runs: see Stage::optional in Pipeline.cpp.
   std::vector<std::string> disabled;
   /// Stop after the pass of this name (its first occurrence); empty: run all.

@@ -10,6 +10,8 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 
+#include "llvm/ADT/StringSet.h"
+
 #include <limits>
 #include <numeric>
 #include <random>
@@ -57,8 +59,12 @@ struct Plan {
 class Placer {
 public:
   /// `devices`: those that compute; empty: all.
-  Placer(func::FuncOp main, const runtime::MachineModel &machine, ArrayRef<runtime::DeviceRef> devices)
+  Placer(func::FuncOp main, const runtime::MachineModel &machine, ArrayRef<runtime::DeviceRef> devices, const Providers &providers)
       : costs(machine), numDevices(static_cast<unsigned>(costs.devices().size())) {
+    needsOwnKernels = llvm::any_of(costs.devices(), [](const runtime::DeviceModel *d) { return !d->architecture.empty(); });
+    for (const KernelProvider *provider : providers)
+      if (provider->forAccelerators())
+        acceleratorProviders.insert(provider->name());
     for (unsigned d = 0; d < numDevices; ++d)
       if (devices.empty() || llvm::is_contained(devices, costs.devices()[d]->device))
         mayCompute.push_back(d);
@@ -93,6 +99,16 @@ public:
   std::vector<unsigned> mayCompute; ///< the devices for what nobody placed; the host first, if it is one
 
 private:
+  /// Whether accelerators with an architecture of their own have a kernel for a launch.
+  bool isForAccelerators(Operation *op) {
+    auto launch = dyn_cast<graph::LaunchOp>(op);
+    auto kernel = launch ? symbols.lookupNearestSymbolFrom<graph::KernelOp>(op, launch.getKernelAttr()) : graph::KernelOp();
+    return kernel && acceleratorProviders.contains(kernel.getProvider());
+  }
+  bool needsOwnKernels = false; ///< some accelerator has such an architecture
+  llvm::StringSet<> acceleratorProviders;
+  SymbolTableCollection symbols;
+
   void collect(func::FuncOp main);
   void rankTasks();
 
@@ -143,7 +159,7 @@ void Placer::collect(func::FuncOp main) {
     task.isAnnotated = graph::deviceOf(op).has_value();
     if (std::optional<runtime::DeviceRef> device = graph::deviceOf(op))
       task.fixed = costs.indexOf(*device).value_or(kHostIndex);
-    else if (isa<graph::ControlOpInterface>(op) || facts.hasEffects(op))
+    else if (isa<graph::ControlOpInterface>(op) || facts.hasEffects(op) || (needsOwnKernels && !isForAccelerators(op)))
       task.fixed = kHostIndex;
   }
   for (OpOperand &result : block.getTerminator()->getOpOperands())
@@ -353,7 +369,7 @@ public:
       return signalPassFailure();
     if (!*found || !machine || machine->devices.size() < 2)
       return;
-    Placer placer(*found, *machine, devices);
+    Placer placer(*found, *machine, devices, providers);
     if (failed(placer.check()))
       return signalPassFailure();
     auto isAnnotated = [](Operation &op) { return graph::isTransfer(&op) || graph::deviceOf(&op); };
@@ -503,7 +519,7 @@ private:
       text += ", as annotated";
     } else if (task.fixed != kFree) {
       text += isa<graph::ControlOpInterface>(task.op) ? ": control flow stays there unless it is annotated"
-                                                      : ": it has effects";
+                                                      : ": it has effects, or no accelerator has a kernel for it";
     } else {
       for (unsigned d = 0; d < placer.numDevices; ++d) {
         const double finish = plan.finish[i][d];

@@ -149,6 +149,15 @@ graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int
         return provider->bid({rootOf(part), part, inputs.getArrayRef(), made}, packable);
     return std::nullopt;
   };
+  // Of what follows its root, whoever writes that for the same kind of device.
+  auto epilogueProvider = [&](StringRef root) {
+    auto found = llvm::find_if(providers, [&](const KernelProvider *p) { return p->name() == root; });
+    const bool forAccelerators = found != providers.end() && (*found)->forAccelerators();
+    auto writer = llvm::find_if(providers, [&](const KernelProvider *p) {
+      return p->writesEpilogues() && p->forAccelerators() == forAccelerators;
+    });
+    return writer == providers.end() ? StringRef() : (*writer)->name();
+  };
   SmallVector<Value> yielded(body->getTerminator()->getOperands());
   std::optional<Bid> bid, after;
   if (kernel.getRootOps()) {
@@ -156,7 +165,7 @@ graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int
         llvm::filter_to_vector(ops, [&](Operation *op) { return !llvm::is_contained(rootOps, op); });
     bid = rootOps.empty() ? std::nullopt
                           : bidOf(kernel.getProvider(), rootOps, SmallVector<Value>(rootOps.back()->getResults()));
-    after = epilogue.empty() ? std::nullopt : bidOf("generated", epilogue, yielded);
+    after = epilogue.empty() ? std::nullopt : bidOf(epilogueProvider(kernel.getProvider()), epilogue, yielded);
     if (!after || !bid || !bid->takesEpilogue)
       return give();
   } else {

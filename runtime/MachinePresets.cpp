@@ -137,6 +137,43 @@ MachineModel dgxH100() {
   return std::move(b.machine);
 }
 
+/// One accelerator in a server of today.
+struct Card {
+  const char *name, *architecture;
+  std::map<DType, double> flops;
+  double bytesPerSecond, memory;
+  const char *source;
+  double link; ///< one direction of its slot
+  const char *linkSource;
+};
+constexpr const char *kPcie4 = "PCIe 4.0: 16 GT/s on 16 lanes, of 130 bits 128 are data",
+                     *kPcie5 = "PCIe 5.0: 32 GT/s on 16 lanes, of 130 bits 128 are data";
+const std::vector<Card> &cards() {
+  static const std::vector<Card> all{
+      {"h100", "sm_90", {{f32, 67e12}, {f64, 34e12}, {f16, 989e12}, {bf16, 989e12}, {i8, 1979e12}}, 3.35e12, 80e9,
+       "data sheet of NVIDIA H100 SXM, without sparsity", 63e9, kPcie5},
+      {"h200", "sm_90", {{f32, 67e12}, {f64, 34e12}, {f16, 989e12}, {bf16, 989e12}, {i8, 1979e12}}, 4.8e12, 141e9,
+       "data sheet of NVIDIA H200 SXM, without sparsity", 63e9, kPcie5},
+      {"a100", "sm_80", {{f32, 19.5e12}, {f64, 9.7e12}, {f16, 312e12}, {bf16, 312e12}, {i8, 624e12}}, 2.039e12, 80e9,
+       "data sheet of NVIDIA A100 80GB SXM, without sparsity", 31.5e9, kPcie4},
+      {"b200", "sm_100", {{f32, 75e12}, {f64, 37e12}, {f16, 2.25e15}, {bf16, 2.25e15}, {i8, 4.5e15}}, 8e12, 180e9,
+       "data sheet of NVIDIA HGX B200, an eighth of it, without sparsity", 63e9, kPcie5},
+      {"rtx5090", "sm_120", {{f32, 104.8e12}, {f64, 1.64e12}, {f16, 209.5e12}, {bf16, 209.5e12}, {i8, 838e12}}, 1.792e12, 32e9,
+       "NVIDIA RTX Blackwell GPU architecture, GeForce RTX 5090, without sparsity, sums in f32", 63e9, kPcie5},
+  };
+  return all;
+}
+MachineModel withCard(const Card &card) {
+  Builder b(card.name);
+  const DeviceRef cpu = b.host(56, 2.0e9, 245e9, 1024 * kGiB,
+                               "a Xeon 8480C of 56 cores; eight channels of DDR5-4800 at 80% of 307 GB/s");
+  const DeviceRef gpu = b.gpu(card.flops, card.bytesPerSecond, card.memory, card.source);
+  b.route(cpu, gpu, {b.link("pcie.down", card.link, 5e-6, card.linkSource)}, 12e9);
+  b.route(gpu, cpu, {b.link("pcie.up", card.link, 5e-6, card.linkSource)}, 12e9);
+  b.machine.sources["routes/pageable_bytes_per_second"] = kTypical;
+  return std::move(b.machine);
+}
+
 /// Hosts with an accelerator each, on Ethernet.
 MachineModel cluster(std::string name, int hosts) {
   Builder b(std::move(name));
@@ -171,12 +208,17 @@ struct Preset {
   std::function<MachineModel(std::string)> make;
 };
 const std::vector<Preset> &presets() {
-  static const std::vector<Preset> all{
+  static const std::vector<Preset> all = [] {
+    std::vector<Preset> list{
       {"2gpu-pcie3", [](std::string name) { return pcie3(std::move(name), 2); }},
       {"4gpu-pcie3", [](std::string name) { return pcie3(std::move(name), 4); }},
       {"dgx-h100", [](const std::string &) { return dgxH100(); }},
       {"cluster-10gbe", [](std::string name) { return cluster(std::move(name), 4); }},
-  };
+    };
+    for (const Card &card : cards())
+      list.push_back({card.name, [&card](const std::string &) { return withCard(card); }});
+    return list;
+  }();
   return all;
 }
 
@@ -197,6 +239,17 @@ MachineModel machinePreset(std::string_view name) {
     known += concat(known.empty() ? "" : ", ", preset.name);
   }
   throw InputError(concat("there is no machine '", name, "'; known are: ", known));
+}
+
+MachineModel machineOfArchitecture(std::string_view architecture) {
+  std::string known;
+  for (const Card &card : cards()) {
+    if (card.architecture == architecture)
+      return withCard(card);
+    if (known.find(card.architecture) == std::string::npos)
+      known += concat(known.empty() ? "" : ", ", card.architecture);
+  }
+  throw InputError(concat("there is no GPU architecture '", architecture, "'; known are: ", known));
 }
 
 MachineModel machineNamed(std::string_view name) {

@@ -11,6 +11,7 @@ public:
   explicit GeneratedProvider(const Target &target) : target_(target) {}
 
   llvm::StringRef name() const override { return "generated"; }
+  bool writesEpilogues() const override { return true; }
 
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
     auto graph = kernelGraphOf(candidate.ops, candidate.inputs, candidate.results);

@@ -8,10 +8,10 @@ namespace tressel::codegen::cuda {
 // Programming Guide", table of technical specifications per compute capability. PTX versions: the oldest that LLVM
 // takes for the architecture with all that is emitted here, so that older drivers load it.
 static constexpr Arch kArchitectures[] = {
-    {"sm_80", "+ptx70", "a100", 108, 2048, 32, 65536, 164 << 10},
-    {"sm_90", "+ptx80", "h100", 132, 2048, 32, 65536, 228 << 10},
-    {"sm_100", "+ptx86", "b200", 148, 2048, 32, 65536, 228 << 10},
-    {"sm_120", "+ptx87", "rtx5090", 170, 1536, 24, 65536, 100 << 10},
+    {"sm_80", "+ptx70", 108, 2048, 32, 65536, 164 << 10},
+    {"sm_90", "+ptx80", 132, 2048, 32, 65536, 228 << 10},
+    {"sm_100", "+ptx86", 148, 2048, 32, 65536, 228 << 10},
+    {"sm_120", "+ptx87", 170, 1536, 24, 65536, 100 << 10},
 };
 
 std::span<const Arch> architectures() { return kArchitectures; }

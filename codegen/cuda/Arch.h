@@ -12,8 +12,7 @@ namespace tressel::codegen::cuda {
 struct Arch {
   std::string_view name;    ///< "sm_90": LLVM's processor and the assembler's architecture
   std::string_view feature; ///< the PTX version that is written, as LLVM's feature: "+ptx80"
-  std::string_view machine; ///< the machine model of a typical card: "h100"
-  int multiprocessors;      ///< of that card
+  int multiprocessors;      ///< of a typical card (tressel/runtime/MachineModel.h, machineOfArchitecture)
   int maxThreads;           ///< per multiprocessor
   int maxBlocks;            ///< per multiprocessor
   int registers;            ///< per multiprocessor, of 32 bits

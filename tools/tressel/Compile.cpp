@@ -1,5 +1,6 @@
 // tressel compile: a package, or the text of a stage.
 #include "tools/tressel/Compiler.h"
+#include "tools/tressel/Gpu.h"
 #include "tools/tressel/History.h"
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Tool.h"
@@ -68,10 +69,8 @@ std::string timingTable(const Program &program) {
 } // namespace
 
 int compileCommand(const CompileArgs &args) {
-  const bool isSimulated = args.device.starts_with("sim:");
-  if (!isSimulated)
-    checkDevice(args.device);
-  const runtime::MachineModel machine = runtime::machineNamed(args.device);
+  const TargetMachine target = targetMachine(args.device, args.gpus);
+  const runtime::MachineModel &machine = target.model;
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   if (args.model.ends_with(".tsl"))
@@ -95,13 +94,13 @@ int compileCommand(const CompileArgs &args) {
   if (std::string problem = compiler().checkDisabledPasses(args.disabledPasses); !problem.empty())
     throw UsageError("--disable-pass: " + problem);
   const bool package = args.emit == "package";
-  if (isSimulated)
-    request.machine = &machine;
-  if (isSimulated && package)
+  setMachine(request, target, args.gpus);
+  if (target.hasAccelerators && args.gpus.empty() && package)
     throw UsageError("--device " + args.device +
-                     ": packages for other machines than the CPU cannot be written yet; --emit placed or schedule "
-                     "shows the program for "
-                     "them, and without --device and annotations it becomes a package for the CPU");
+                     ": a package for a machine with GPUs needs their architecture, as in --gpu sm_90; --emit placed or schedule "
+                     "shows the program without, and without --device and annotations it becomes a package for the CPU");
+  if (args.emit == "ptx" && args.gpus.size() != 1)
+    throw UsageError("--emit ptx shows the code for one architecture: name it, as in --device cuda --gpu sm_90");
   if (args.format != "package" && (!package || args.output == "-"))
     throw UsageError("--format " + args.format + " makes two files, so it goes neither with --emit nor to standard output");
   const std::string suffix = std::filesystem::path(args.output).extension().string();
@@ -134,18 +133,26 @@ int compileCommand(const CompileArgs &args) {
     output = package ? std::filesystem::path(args.model).stem().string() +
                            made
                      : "-";
+  std::vector<std::vector<std::byte>> storage;
   if (args.format != "package") {
     const std::string symbol = symbolOf(output);
     std::vector<std::byte> bytes;
-    for (std::span<const std::byte> piece : packageFile(programs).pieces)
+    for (std::span<const std::byte> piece : packageFile(programs, storage).pieces)
       bytes.insert(bytes.end(), piece.begin(), piece.end());
     const auto library = compiler().library(symbol, bytes, args.format == "shared");
     writeFile(output, std::string(reinterpret_cast<const char *>(library.data()), library.size()));
     writeFile(std::filesystem::path(output).replace_extension(".h").string(), headerOf(symbol, program.schedule));
   } else if (package) {
-    writeFile(output, packageFile(programs).pieces);
+    writeFile(output, packageFile(programs, storage).pieces);
     if (output != "-")
       detail(output + ": " + kernelCounts(program));
+    if (!args.gpus.empty() && program.gpu.empty())
+      note("no kernel of the program runs on a GPU: all are placed on the host");
+    for (std::string table = gpuTable(program.gpu, /*perKernel=*/false); !table.empty();) {
+      const size_t end = table.find('\n');
+      detail(table.substr(0, end));
+      table.erase(0, end + 1);
+    }
   } else {
     if (args.emit == "graph")
       text = compiler().draw(text, output, std::filesystem::path(args.model).stem().string()).value_or(text);

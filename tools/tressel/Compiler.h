@@ -55,12 +55,26 @@ struct CompileRequest {
   bool measure = false, winograd = false; ///< as in CompileOptions
   bool explain = false; ///< the schedule alone, without code, and what the passes chose
   const runtime::MachineModel *machine = nullptr; ///< as CompileOptions::machine
+  std::vector<runtime::DeviceRef> devices;        ///< as CompileOptions::devices
+  std::vector<std::string> gpus;                  ///< as CompileOptions::gpus
+  bool emulateGpu = false;                        ///< as CompileOptions::emulateGpu
   std::shared_ptr<const runtime::KernelHistory> history; ///< as CompileOptions::history
   bool kernelKeys = false;                               ///< as CompileOptions::kernelKeys
   std::vector<std::string> disabledPasses;
   std::string emit;                      ///< as CompileOptions::emit
   std::function<void(std::string)> sink; ///< receives the text of `emit`
   std::function<void(const std::string &step, int done, int all)> progress; ///< as CompileOptions::progress
+};
+/// Code of a program's kernels for a GPU (codegen/cuda/Code.h).
+struct GpuCode {
+  std::string arch, ptx, assembler;
+  std::vector<std::byte> cubin;
+  struct Kernel {
+    std::string symbol;
+    int registers = 0;
+    int64_t spillStores = 0, spillLoads = 0, stackBytes = 0, sharedBytes = 0;
+  };
+  std::vector<Kernel> kernels; ///< of the cubin
 };
 struct AssumedDim {
   std::string name;
@@ -73,9 +87,11 @@ struct Program {
   std::vector<std::byte> image;
   runtime::Blob constants;
   std::string cpuLevel;
+  std::vector<GpuCode> gpu;
+  std::shared_ptr<const void> emulation; ///< as CompiledProgram::emulation
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
-  int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0;
+  int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0, numGpuKernels = 0;
   runtime::Decisions decisions; ///< of CompileRequest::explain
   std::string noCache; ///< why kernels could not be kept on disk, where they should have been
 };

@@ -273,6 +273,9 @@ public:
     codegen::CompileOptions options;
     options.cpu = request.cpu;
     options.machine = request.machine;
+    options.devices = request.devices;
+    options.gpus = request.gpus;
+    options.emulateGpu = request.emulateGpu;
     options.history = request.history;
     options.kernelKeys = request.kernelKeys;
     options.allowLibrary = request.allowLibrary;
@@ -294,6 +297,13 @@ public:
     program.image = std::move(compiled.image);
     program.constants = std::move(compiled.constants);
     program.cpuLevel = std::move(compiled.cpuLevel);
+    program.emulation = std::move(compiled.emulation);
+    program.numGpuKernels = report.numGpuKernels;
+    for (codegen::cuda::Code &code : compiled.gpu) {
+      GpuCode &out = program.gpu.emplace_back(GpuCode{std::move(code.arch), std::move(code.ptx), std::move(code.assembler), std::move(code.cubin), {}});
+      for (const codegen::cuda::KernelResources &r : code.resources)
+        out.kernels.push_back({r.symbol, r.registers, r.spillStores, r.spillLoads, r.stackBytes, r.sharedBytes});
+    }
     for (const codegen::PassTiming &t : report.timings)
       program.timings.emplace_back(t.pass, t.seconds);
     program.numKernels = report.numKernels;

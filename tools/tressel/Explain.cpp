@@ -1,5 +1,6 @@
 // tressel explain: what a step will take on a machine, by the model of that machine.
 #include "tressel/runtime/Explain.h"
+#include "tools/tressel/Gpu.h"
 #include "tools/tressel/History.h"
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Timelines.h"
@@ -9,14 +10,6 @@
 
 namespace tressel::tool {
 
-static runtime::MachineModel machineOf(const std::string &device) {
-  if (device != "cpu" && !device.starts_with("sim:")) {
-    checkDevice(device); // throws
-    throw UsageError("--device: predictions are for cpu, sim:NAME or sim:FILE.json");
-  }
-  return runtime::machineNamed(device);
-}
-
 int explainCommand(const ExplainArgs &args) {
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
@@ -25,7 +18,8 @@ int explainCommand(const ExplainArgs &args) {
   if (args.json && args.timeline == "-")
     throw UsageError("--timeline - and --json would both write to standard output; give the timeline a file");
   const std::map<std::string, int64_t> sizes = parseSizes(args.dims);
-  runtime::MachineModel machine = machineOf(args.device);
+  TargetMachine target = targetMachine(args.device, args.gpus);
+  runtime::MachineModel &machine = target.model;
   machine.history = historyFrom(args.useHistory, machine.name);
   runtime::Schedule schedule;
   runtime::Decisions decisions;
@@ -37,6 +31,7 @@ int explainCommand(const ExplainArgs &args) {
   } else {
     CompileRequest request{
         .path = args.model, .allowLibrary = args.allowLibrary, .winograd = args.winograd, .explain = true};
+    setMachine(request, target, args.gpus);
     request.machine = &machine;
     for (const auto &[name, size] : sizes)
       request.dims[name] = {size, size};

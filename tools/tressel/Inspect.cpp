@@ -1,4 +1,5 @@
 // tressel inspect and tressel devices.
+#include "tools/tressel/Gpu.h"
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Timelines.h"
 #include "tools/tressel/Tool.h"
@@ -132,6 +133,13 @@ static int inspectPackage(const InspectArgs &args) {
     if (!dim::isConstant(s.peakBytes)) // the least, and what it depends on
       j["needs"]["arena_bytes_by_size"] = dim::str(s.peakBytes);
     j["weight_bytes"] = info.weightBytes;
+    for (const GpuCode &code : info.gpu) {
+      json gpu{{"arch", code.arch}, {"ptx_bytes", code.ptx.size()}, {"cubin_bytes", code.cubin.size()}, {"assembler", code.assembler}, {"kernels", json::array()}};
+      for (const GpuCode::Kernel &k : code.kernels)
+        gpu["kernels"].push_back({{"symbol", k.symbol}, {"registers", k.registers}, {"spill_stores", k.spillStores}, {"spill_loads", k.spillLoads},
+                                  {"stack_bytes", k.stackBytes}, {"shared_bytes", k.sharedBytes}});
+      j["gpu"].push_back(std::move(gpu));
+    }
     std::fputs(dump(j).c_str(), stdout);
     return kOk;
   }
@@ -148,6 +156,8 @@ static int inspectPackage(const InspectArgs &args) {
   for (const char *before = " kernels by provider: "; const auto &[provider, count] : providers)
     std::printf("%s%s %d", std::exchange(before, ", "), provider.c_str(), count);
   std::printf("\n");
+  if (!info.gpu.empty())
+    std::printf("code for GPUs\n%s", gpuTable(info.gpu, /*perKernel=*/true).c_str());
   return kOk;
 }
 

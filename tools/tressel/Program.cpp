@@ -1,5 +1,6 @@
 #include "tools/tressel/Program.h"
 
+#include "tools/tressel/Gpu.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Instantiate.h"
@@ -29,6 +30,7 @@ std::string kernelCounts(const Program &program) {
   return std::to_string(program.numKernels) + " kernels, " + std::to_string(program.numLibraryKernels) +
          " of a library; machine code (epilogues of libraries too): " + std::to_string(program.numCompiled) + " compiled, " +
          std::to_string(program.numCached) + " cached, " + std::to_string(program.numShared) + " equal to another" +
+         (program.numGpuKernels ? "; " + std::to_string(program.numGpuKernels) + " for GPUs" : "") +
          (program.numMeasured ? "; " + std::to_string(program.numMeasured) + " timed" : "") +
          (program.numKnown ? "; " + std::to_string(program.numKnown) + " timed before" : "");
 }
@@ -38,6 +40,7 @@ ReadyProgram compileModel(const CompileRequest &request) {
   Program program = compileWithProgress(request);
   checkMemory(program.schedule);
   ReadyProgram ready;
+  ready.emulation = program.emulation;
   ready.executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
   ready.assumed = std::move(program.assumed);
   ready.compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -50,6 +53,13 @@ ReadyProgram compileModel(const CompileRequest &request) {
 ReadyProgram loadPackage(const std::string &path) {
   runtime::Package package = runtime::Package::open(path);
   checkMemory(package.schedule());
+  if (needsGpu(package.schedule())) {
+    std::string archs;
+    for (const GpuCode &code : gpuCodeOf(package))
+      archs += (archs.empty() ? "" : ", ") + code.arch;
+    throw EnvironmentError(path + ": its kernels are for GPUs (" + archs + "), and this version runs them nowhere; `tressel run` of the model that it was "
+                           "made of, with --device sim:h100 --gpu sm_90, emulates them");
+  }
   for (const runtime::KernelDesc &kernel : package.schedule().kernels)
     if (kernel.provider != "generated" && !runtime::findKernelProvider(kernel.provider)) {
       try {
@@ -72,12 +82,13 @@ PackageInfo describePackage(const std::string &path) {
   for (runtime::CpuLevel level : package.levels())
     info.cpuLevels.emplace_back(runtime::nameOf(level));
   info.weightBytes = package.constantBytes();
+  info.gpu = gpuCodeOf(package);
   for (const runtime::StateDesc &state : info.schedule.states)
     info.weightBytes += static_cast<int64_t>(package.stateValue(state.name).size());
   return info;
 }
 
-runtime::PackageFile packageFile(std::span<const Program> levels) {
+runtime::PackageFile packageFile(std::span<const Program> levels, std::vector<std::vector<std::byte>> &storage) {
   std::vector<runtime::PackageFunction> functions;
   for (const Program &program : levels) {
     for (const runtime::StateDesc &state : program.schedule.states)
@@ -97,7 +108,8 @@ runtime::PackageFile packageFile(std::span<const Program> levels) {
     function.constants = program.constants;
     functions.push_back(std::move(function));
   }
-  return runtime::packageFile(functions);
+  // Architectures are the same for all levels, and so are their kernels.
+  return runtime::packageFile(functions, gpuSections(levels.front().gpu, storage));
 }
 
 void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims) {

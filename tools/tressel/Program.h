@@ -16,6 +16,7 @@ namespace tressel::tool {
 
 struct ReadyProgram {
   std::shared_ptr<const runtime::Executable> executable;
+  std::shared_ptr<const void> emulation;   ///< keeps the code of emulated kernels
   std::optional<runtime::Package> package; ///< where it is from, if it was loaded: it has the values of its states
   std::vector<AssumedDim> assumed;
   double compileSeconds = 0; ///< 0 for a package
@@ -35,11 +36,12 @@ ReadyProgram loadPackage(const std::string &path);
 struct PackageInfo {
   runtime::Schedule schedule;
   std::vector<std::string> cpuLevels; ///< of the code it holds
+  std::vector<GpuCode> gpu;
   int64_t weightBytes = 0;
 };
 PackageInfo describePackage(const std::string &path);
-/// A .tsl file; its pieces lie in the programs too.
-runtime::PackageFile packageFile(std::span<const Program> levels);
+/// A .tsl file; its pieces lie in the programs and in `storage` too.
+runtime::PackageFile packageFile(std::span<const Program> levels, std::vector<std::vector<std::byte>> &storage);
 
 /// Binds the program's symbols to sizes by name. Throws InputError for names that it does not have.
 void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims);

@@ -1,4 +1,5 @@
 // tressel run: inputs from files or random numbers, outputs shown, written or compared, times measured.
+#include "tools/tressel/Gpu.h"
 #include "tools/tressel/History.h"
 #include "tools/tressel/Inputs.h"
 #include "tools/tressel/Program.h"
@@ -393,6 +394,8 @@ int runCommand(const RunArgs &args) {
     machine = runtime::SimulatedMachine::create(runtime::machineNamed(args.device));
   else
     checkDevice(args.device);
+  if (!args.gpus.empty())
+    targetMachine(args.device, args.gpus); // throws for machines without a GPU
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   checkTolerances(args.rtol, args.atol);
@@ -442,6 +445,8 @@ int runCommand(const RunArgs &args) {
     request.measure = args.measure;
     request.winograd = args.winograd;
     request.machine = machine ? &machine->model() : nullptr;
+    request.gpus = args.gpus;
+    request.emulateGpu = true;
     request.history = history;
     request.kernelKeys = !args.history.empty();
     program = compileModel(request);

@@ -88,13 +88,13 @@ struct CompileArgs {
   std::string model, output, device = "cpu", emit = "package", format = "package";
   std::string useHistory;
   std::vector<std::string> cpus = {"native"};
-  std::vector<std::string> dims, disabledPasses, libraries;
+  std::vector<std::string> gpus, dims, disabledPasses, libraries;
   bool allowLibrary = false, stripLocations = false, deterministic = false, timings = false, noCache = false,
        measure = false, winograd = false, verifyEach = false;
 };
 struct RunArgs {
   std::string model, device = "cpu", testData, outputDir, timeline, history, useHistory;
-  std::vector<std::string> inputs, dims, expect, libraries;
+  std::vector<std::string> gpus, inputs, dims, expect, libraries;
   std::optional<uint64_t> randomSeed;
   double rtol = 1e-4, atol = 1e-5;
   int repeat = 1, warmup = 0;
@@ -123,7 +123,7 @@ struct CacheArgs {
 int cacheCommand(const CacheArgs &args);
 struct ExplainArgs {
   std::string model, device = "cpu", timeline, useHistory;
-  std::vector<std::string> dims, libraries;
+  std::vector<std::string> gpus, dims, libraries;
   bool json = false, allowLibrary = false, winograd = false;
 };
 int explainCommand(const ExplainArgs &args);

@@ -50,13 +50,6 @@ Examples:
   tressel explain model.onnx --device sim:my.json    on a machine that a file describes (docs/machines.md))";
 
 /// An option of the contract that this version does not have: an error instead of silence, and no line in --help.
-void later(CLI::App *command, const std::string &name) {
-  command
-      ->add_option_function<std::string>(
-          name, [name](const std::string &) { throw UsageError(name + " is not available yet"); }, "")
-      ->group("");
-}
-
 /// A message for what is no seed; CLI11 would let -1 become a huge one.
 std::string isSeed(const std::string &text) {
   constexpr const char *what = "a seed is a number from 0 to 18446744073709551615, not '";
@@ -121,8 +114,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
       ->delimiter(',')
       ->check(CLI::IsMember({"baseline", "v3", "v4", "native"}))
       ->capture_default_str();
-  c->add_option("--emit", a.emit, "what to write: graph, placed, schedule, llvm, asm or package")
-      ->check(CLI::IsMember({"graph", "placed", "schedule", "llvm", "asm", "package"}))
+  c->add_option("--emit", a.emit, "what to write: graph, placed, schedule, llvm, asm, ptx or package")
+      ->check(CLI::IsMember({"graph", "placed", "schedule", "llvm", "asm", "ptx", "package"}))
       ->capture_default_str();
   c->add_option("--format", a.format,
                 "package (a .tsl file), or the same as a shared or static library to link, with a C header beside it")
@@ -133,8 +126,10 @@ void addCompile(CLI::App &app, CompileArgs &a) {
               "may use oneDNN's kernels, which the package then needs to have installed where it runs");
   c->add_flag("--strip-locations", a.stripLocations, "leave names of files and nodes out of the package");
   c->add_flag("--deterministic", a.deterministic, "the same bits for any number of threads");
-  c->add_option("--device", a.device, "the machine: cpu, or with --emit sim:NAME (2gpu-pcie3, ...) or sim:FILE.json")
+  c->add_option("--device", a.device, "the machine: cpu; cuda, a server with one GPU of the architecture --gpu; or sim:NAME (h100, dgx-h100, ...) or sim:FILE.json")
       ->capture_default_str();
+  c->add_option("--gpu", a.gpus, "make kernels for GPUs of this architecture: sm_80, sm_90, sm_100, sm_120 (repeatable; the first decides how "
+                                 "kernels are cut). No GPU needs to be here");
   c->add_option("--use-history", a.useHistory,
                 "FILE.json of measured times (tressel run --history), which the plan goes by");
   c->add_flag("--timings", a.timings, "print on standard error where the time went");
@@ -145,7 +140,6 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_flag("--tressel-verify-each", a.verifyEach, "interpret the program before and after each pass (slow)")
       ->group("For developers");
   c->add_option("--disable-pass", a.disabledPasses, "leave a pass out, by name (repeatable)")->group("For developers");
-  later(c, "--gpu");
   c->footer(kCompileExamples);
 }
 
@@ -170,6 +164,8 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_option("--device", a.device,
                 "the machine: cpu, or sim:NAME (2gpu-pcie3, ...) or sim:FILE.json, which is simulated: true numbers, virtual time")
       ->capture_default_str();
+  c->add_option("--gpu", a.gpus, "with sim:...: run the kernels of GPUs of this architecture (sm_90), emulated on the processor, instead of the processor's own")
+      ->expected(1);
   c->add_option("--history", a.history,
                 "FILE.json: time the kernels of as many calls more as --repeat says, and add the times to the file");
   c->add_option("--use-history", a.useHistory, "FILE.json of measured times, which the plan goes by");
@@ -211,8 +207,9 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
   auto *c = app.add_subcommand("explain", "Predict a step: how long it takes, what bounds it, and what would help");
   c->add_option("MODEL", a.model, "an .onnx file, an .mlir file in the graph dialect, or a .tsl package")->required();
   c->add_option("--device", a.device,
-                "the machine: cpu (this one), sim:NAME (2gpu-pcie3, 4gpu-pcie3, dgx-h100, cluster-10gbe) or sim:FILE.json")
+                "the machine: cpu (this one); cuda, with --gpu; sim:NAME (2gpu-pcie3, h100, h200, dgx-h100, cluster-10gbe, ...) or sim:FILE.json")
       ->capture_default_str();
+  c->add_option("--gpu", a.gpus, "predict with the kernels made for GPUs of this architecture: sm_80, sm_90, sm_100, sm_120")->expected(1);
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable); else 1");
   c->add_option("--use-history", a.useHistory,
                 "FILE.json of measured times (tressel run --history), which count instead of the machine's figures");

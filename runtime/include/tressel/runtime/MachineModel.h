@@ -23,6 +23,9 @@ struct CacheModel {
 struct DeviceModel {
   std::string name; ///< "cpu", "gpu0"
   DeviceRef device;
+  /// Of an accelerator for which kernels are generated: "sm_90". Empty: it is simulated with the host's kernels. Chosen for a
+  /// compilation, not part of the file.
+  std::string architecture;
   int threads = 1; ///< of a host, which share a kernel's tasks; streams of kind Lane have one each
   std::map<DType, double> flopsPerSecond; ///< of all threads, by type of the operands; f32 is always there, others
                                           ///< count as f32 where they are not
@@ -99,6 +102,8 @@ std::string toJson(const MachineModel &machine);
 /// Names of the machines that come with Tressel; and one of them. Throws for other names, listing these.
 std::vector<std::string> machinePresets();
 MachineModel machinePreset(std::string_view name);
+/// A server with one typical card of an architecture ("sm_90": an H100). Throws InputError for others, listing these.
+MachineModel machineOfArchitecture(std::string_view architecture);
 /// This machine's processor: its vector width, threads and memory are read, other figures are typical of servers. The
 /// same on every call. `tressel calibrate` measures them.
 MachineModel hostMachine();

@@ -1,0 +1,36 @@
+// From ops of the graph dialect to kernels for GPUs: what the providers bid with, and what is compiled in the end.
+#pragma once
+
+#include "codegen/cuda/Kernel.h"
+#include "ir/graph/Structure.h"
+
+#include "mlir/IR/Operation.h"
+
+#include <optional>
+
+namespace tressel::codegen::cuda {
+
+/// Ops that are to be one kernel, in program order. Buffers of the launch: `inputs`, then `results`.
+struct KernelBody {
+  std::string symbol;
+  llvm::ArrayRef<mlir::Operation *> ops;
+  llvm::ArrayRef<mlir::Value> inputs, results;
+  /// So many of `ops` are the root of the device library, which the others follow point by point. 0: there is none.
+  size_t rootOps = 0;
+  std::vector<int64_t> symbols; ///< of the sizes
+};
+
+/// The generated loops for all of a body, if it is one nest.
+std::optional<Kernel> planLoops(const KernelBody &body, const Arch &arch);
+struct RootKernel {
+  Kernel kernel;
+  bool takesEpilogue = false;
+};
+/// The device library's kernel for the root, with generated code for what follows it.
+std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch);
+
+/// What an outlined kernel becomes whose provider is one of this folder's (Provider.h). Throws InternalError if there
+/// is none.
+Kernel makeKernel(graph::KernelOp kernel, const Arch &arch);
+
+} // namespace tressel::codegen::cuda

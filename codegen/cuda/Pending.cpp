@@ -1,0 +1,29 @@
+// What is being written: weak, so that the real one takes over where it is linked.
+#include "codegen/cuda/Assemble.h"
+#include "codegen/cuda/Device.h"
+#include "codegen/cuda/Emulate.h"
+#include "tressel/runtime/Error.h"
+
+namespace tressel::codegen::cuda {
+
+[[gnu::weak]] Kernel makeLoopKernel(const LoopPlan &, const KernelSignature &, int, const Arch &, const LoopTuning &) {
+  throw Error("loops cannot be generated for GPUs yet");
+}
+[[gnu::weak]] std::optional<Kernel> makePrebuiltKernel(const std::string &, const op::KernelForm &, const std::vector<TensorType> &,
+                                                       const std::vector<int32_t> &, int, const std::vector<int64_t> &, const Arch &) {
+  return std::nullopt;
+}
+[[gnu::weak]] std::optional<Kernel> makeProductKernel(const std::string &, const MatrixProduct &, DType, const RootBuffers &,
+                                                      const Epilogue &, const std::vector<int64_t> &, const Arch &) {
+  return std::nullopt;
+}
+[[gnu::weak]] std::optional<Kernel> makeConvolutionKernel(const std::string &, const Convolution &, DType, const RootBuffers &,
+                                                          const Epilogue &, const std::vector<int64_t> &, const Arch &) {
+  return std::nullopt;
+}
+[[gnu::weak]] std::optional<Assembled> assemble(std::string_view, const Arch &) { return std::nullopt; }
+[[gnu::weak]] std::shared_ptr<EmulatedModule> EmulatedModule::create(const llvm::Module &) {
+  throw Error("kernels for GPUs cannot be emulated yet");
+}
+
+} // namespace tressel::codegen::cuda

@@ -1,0 +1,81 @@
+#include "codegen/cuda/Provider.h"
+
+#include "codegen/cuda/KernelSource.h"
+#include "ir/graph/Graph.h"
+#include "tressel/runtime/Dim.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace tressel::codegen::cuda {
+namespace {
+
+/// The least time of a kernel on a GPU, which fusing saves: typical.
+constexpr double kLaunchSeconds = 3e-6;
+
+KernelBody bodyOf(const passes::Candidate &candidate) {
+  KernelBody body{"k", candidate.ops, candidate.inputs, candidate.results, 0, {}};
+  for (mlir::Operation *op : candidate.ops)
+    for (int64_t symbol : graph::symbolsOf(op))
+      if (!llvm::is_contained(body.symbols, symbol))
+        body.symbols.push_back(symbol);
+  return body;
+}
+
+passes::Bid bidOf(const Kernel &kernel) {
+  passes::Bid bid;
+  bid.seconds = kernel.seconds + kLaunchSeconds;
+  bid.params = launchParams(kernel);
+  bid.range = dim::max(1, kernel.blocks);
+  return bid;
+}
+
+class LoopProvider final : public passes::KernelProvider {
+public:
+  explicit LoopProvider(const Arch &arch) : arch_(arch) {}
+  llvm::StringRef name() const override { return kLoopProvider; }
+  bool forAccelerators() const override { return true; }
+  bool writesEpilogues() const override { return true; }
+  std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
+    auto kernel = planLoops(bodyOf(candidate), arch_);
+    return kernel ? std::optional(bidOf(*kernel)) : std::nullopt;
+  }
+
+private:
+  const Arch &arch_;
+};
+
+class RootProvider final : public passes::KernelProvider {
+public:
+  explicit RootProvider(const Arch &arch) : arch_(arch) {}
+  llvm::StringRef name() const override { return kRootProvider; }
+  bool forAccelerators() const override { return true; }
+  std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
+    if (candidate.ops.size() != 1)
+      return std::nullopt;
+    auto root = planRoot(bodyOf(candidate), arch_);
+    if (!root)
+      return std::nullopt;
+    passes::Bid bid = bidOf(root->kernel);
+    bid.takesEpilogue = root->takesEpilogue;
+    return bid;
+  }
+
+private:
+  const Arch &arch_;
+};
+
+} // namespace
+
+std::unique_ptr<passes::KernelProvider> makeLoopProvider(const Arch &arch) {
+  return std::make_unique<LoopProvider>(arch);
+}
+std::unique_ptr<passes::KernelProvider> makeRootProvider(const Arch &arch) {
+  return std::make_unique<RootProvider>(arch);
+}
+
+std::string launchParams(const Kernel &kernel) {
+  return "{\"threads\":" + std::to_string(kernel.threads) + ",\"operands\":" + std::to_string(kernel.numBuffers) +
+         ",\"scalars\":" + std::to_string(kernel.symbols.size()) + "}";
+}
+
+} // namespace tressel::codegen::cuda

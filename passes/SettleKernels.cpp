@@ -1,0 +1,143 @@
+#include "passes/Passes.h"
+#include "passes/Util.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_SETTLEKERNELS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using Ops = ArrayRef<Operation *>;
+
+class SettleKernels : public impl::SettleKernelsBase<SettleKernels> {
+public:
+  SettleKernels() = default;
+  SettleKernels(const Providers &providers, Providers hostProviders) : hostProviders(std::move(hostProviders)) {
+    for (const KernelProvider *provider : providers)
+      if (provider->forAccelerators())
+        foreign.insert(provider->name());
+  }
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> main = findMain(getOperation());
+    if (failed(main))
+      return signalPassFailure();
+    if (!*main || foreign.empty())
+      return;
+    SymbolTable symbols(getOperation());
+    llvm::DenseMap<graph::KernelOp, graph::KernelOp> ofHost;
+    llvm::DenseSet<graph::KernelOp> elsewhere; // launched by an accelerator too
+    llvm::SetVector<graph::LaunchOp, std::vector<graph::LaunchOp>> onHost;
+    main->walk([&](graph::LaunchOp launch) {
+      auto kernel = symbols.lookup<graph::KernelOp>(launch.getKernel());
+      if (!foreign.contains(kernel.getProvider()))
+        return;
+      if (deviceOf(launch) == graph::kHost)
+        onHost.insert(launch);
+      else
+        elsewhere.insert(kernel);
+    });
+    for (graph::LaunchOp launch : onHost) {
+      auto kernel = symbols.lookup<graph::KernelOp>(launch.getKernel());
+      graph::KernelOp &host = ofHost[kernel];
+      if (!host) {
+        host = kernel;
+        if (elsewhere.contains(kernel)) {
+          host = kernel.clone();
+          host.setSymName((kernel.getSymName() + "_host").str());
+          symbols.insert(host, Block::iterator(kernel));
+        }
+        if (!settle(host)) {
+          launch.emitError("no kernel of the host can run '")
+              << graph::describeBody(kernel.getBody(), kernel.getProvider()) << "'";
+          return signalPassFailure();
+        }
+        ++numSettled;
+      }
+      launch.setKernelAttr(FlatSymbolRefAttr::get(host.getSymNameAttr()));
+    }
+  }
+
+private:
+  /// An op without a place of its own runs where the op does whose body it stands in.
+  static runtime::DeviceRef deviceOf(Operation *op) {
+    for (; op && !isa<func::FuncOp>(op); op = op->getParentOp())
+      if (auto device = graph::deviceOf(op))
+        return *device;
+    return graph::kHost;
+  }
+
+  struct Offer {
+    const KernelProvider *provider = nullptr;
+    Bid bid;
+  };
+  Offer cheapest(Ops ops, ArrayRef<Value> results,
+                 llvm::function_ref<bool(const KernelProvider &, const Bid &)> suits) const {
+    llvm::SetVector<Value> inputs;
+    llvm::SmallDenseSet<Operation *> inside(ops.begin(), ops.end());
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); !(def && inside.contains(def)) && !isImmediate(op, operand))
+          inputs.insert(operand);
+    const SmallVector<bool> packable(inputs.size(), false);
+    Offer best;
+    for (const KernelProvider *provider : hostProviders)
+      if (auto bid = provider->bid({rootOf(ops), ops, inputs.getArrayRef(), results}, packable);
+          bid && bid->packs.empty() && suits(*provider, *bid) && (!best.provider || bid->seconds < best.bid.seconds))
+        best = {provider, *bid};
+    return best;
+  }
+
+  /// Who of the host's providers runs the kernel's body from now on.
+  bool settle(graph::KernelOp kernel) const {
+    SmallVector<Operation *> ops, root, epilogue;
+    int64_t position = 0;
+    for (Operation &op : kernel.getBody().front().without_terminator()) {
+      const bool inRoot = position++ < static_cast<int64_t>(kernel.getRootOps().value_or(0));
+      if (!isComputation(&op))
+        continue;
+      ops.push_back(&op);
+      (inRoot ? root : epilogue).push_back(&op);
+    }
+    const SmallVector<Value> results(kernel.getBody().front().getTerminator()->getOperands());
+    auto anyone = [](const KernelProvider &, const Bid &) { return true; };
+    Offer all = cheapest(ops, results, anyone), first, second;
+    if (!root.empty() && !epilogue.empty()) {
+      first = cheapest(root, SmallVector<Value>(root.back()->getResults()),
+                       [](const KernelProvider &, const Bid &bid) { return bid.takesEpilogue; });
+      second = cheapest(epilogue, results, [](const KernelProvider &p, const Bid &) { return p.writesEpilogues(); });
+    }
+    const bool apart = first.provider && second.provider &&
+                       (!all.provider || first.bid.seconds + second.bid.seconds < all.bid.seconds);
+    if (!apart && !all.provider)
+      return false;
+    const Offer &chosen = apart ? first : all;
+    kernel.setProvider(chosen.provider->name());
+    kernel.setParams(chosen.bid.params);
+    kernel.setRange(chosen.bid.range);
+    kernel.setGrain(static_cast<uint64_t>(chosen.bid.grain));
+    kernel.setScratch(apart ? dim::max(first.bid.scratchBytes, second.bid.scratchBytes) : chosen.bid.scratchBytes);
+    if (!apart)
+      kernel.removeRootOpsAttr();
+    return true;
+  }
+
+  Providers hostProviders;
+  llvm::StringSet<> foreign;
+};
+} // namespace
+
+std::unique_ptr<Pass> createSettleKernels(Providers providers, Providers hostProviders) {
+  return std::make_unique<SettleKernels>(providers, std::move(hostProviders));
+}
+
+} // namespace tressel::passes
