@@ -129,19 +129,9 @@ void KernelEmitter::finish(const Reduction &r, size_t number) {
   auto merge = [&](std::pair<Value *, Value *> a, std::pair<Value *, Value *> b) -> std::pair<Value *, Value *> {
     if (!a.second)
       return {scalars_.combine(r.combine, r.accumulate, a.first, b.first), nullptr};
-    // Unset entries hold the greatest index, so they lose against equal values that are set.
-    const ScalarOp op = r.combine == Combine::ArgMax ? ScalarOp::Gt : ScalarOp::Lt;
-    Value *better = scalars_.emit(op, DType::boolean, {b.first, a.first}, r.accumulate);
-    Value *equal = b_.CreateOr(scalars_.emit(ScalarOp::Eq, DType::boolean, {a.first, b.first}, r.accumulate),
-                               b_.CreateICmpEQ(a.second, llvm::ConstantInt::getSigned(a.second->getType(), INT64_MAX)));
-    if (isFloat(r.accumulate)) {
-      Value *nanA = b_.CreateFCmpUNO(a.first, a.first), *nanB = b_.CreateFCmpUNO(b.first, b.first);
-      better = b_.CreateOr(better, b_.CreateAnd(nanB, b_.CreateNot(nanA)));
-      equal = b_.CreateOr(equal, b_.CreateAnd(nanA, nanB));
-    }
-    Value *set = b_.CreateICmpNE(b.second, llvm::ConstantInt::getSigned(b.second->getType(), INT64_MAX));
-    better = b_.CreateAnd(b_.CreateOr(better, b_.CreateAnd(equal, b_.CreateICmpSLT(b.second, a.second))), set);
-    return {b_.CreateSelect(better, b.first, a.first), b_.CreateSelect(better, b.second, a.second)};
+    const ScalarEmitter::Place best =
+        scalars_.better(r.combine, r.accumulate, {a.first, a.second}, {b.first, b.second});
+    return {best.value, best.index};
   };
   auto read = [&](int m, int u) -> std::pair<Value *, Value *> {
     const Accumulator &acc = accumulators_.at({number, m, u});

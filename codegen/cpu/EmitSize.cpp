@@ -13,17 +13,24 @@ using llvm::Value;
 
 Value *emitSize(llvm::IRBuilderBase &b, int64_t size, Value *args, llvm::ArrayRef<int64_t> symbols,
                 llvm::function_ref<Value *(int64_t)> part) {
+  auto symbol = [&](int64_t s) -> Value * {
+    const auto at = llvm::find(symbols, s);
+    if (at == symbols.end())
+      llvm::report_fatal_error("a kernel uses a size that its launch does not give it");
+    static_assert(offsetof(runtime::KernelArgs, scalars) == sizeof(void *));
+    Value *scalars = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_32(b.getPtrTy(), args, 1));
+    return b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), scalars,
+                                                             static_cast<uint64_t>(at - symbols.begin())));
+  };
+  return emitSize(b, size, symbol, part);
+}
+
+Value *emitSize(llvm::IRBuilderBase &b, int64_t size, llvm::function_ref<Value *(int64_t)> symbol,
+                llvm::function_ref<Value *(int64_t)> part) {
   auto factor = [&](const dim::Factor &f) -> Value * {
     switch (f.kind) {
-    case dim::Factor::Kind::Symbol: {
-      const auto at = llvm::find(symbols, f.a);
-      if (at == symbols.end())
-        llvm::report_fatal_error("a kernel uses a size that its launch does not give it");
-      static_assert(offsetof(runtime::KernelArgs, scalars) == sizeof(void *));
-      Value *scalars = b.CreateLoad(b.getPtrTy(), b.CreateConstGEP1_32(b.getPtrTy(), args, 1));
-      return b.CreateLoad(b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt64Ty(), scalars,
-                                                               static_cast<uint64_t>(at - symbols.begin())));
-    }
+    case dim::Factor::Kind::Symbol:
+      return symbol(f.a);
     case dim::Factor::Kind::Max: {
       Value *x = part(f.a), *y = part(f.b);
       return b.CreateSelect(b.CreateICmpSGT(x, y), x, y);

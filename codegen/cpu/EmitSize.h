@@ -14,4 +14,8 @@ namespace tressel::codegen {
 llvm::Value *emitSize(llvm::IRBuilderBase &b, int64_t size, llvm::Value *args, llvm::ArrayRef<int64_t> symbols,
                       llvm::function_ref<llvm::Value *(int64_t)> part);
 
+/// The same where the code has another way to a symbol's value, as parameters of a GPU's kernel.
+llvm::Value *emitSize(llvm::IRBuilderBase &b, int64_t size, llvm::function_ref<llvm::Value *(int64_t)> symbol,
+                      llvm::function_ref<llvm::Value *(int64_t)> part);
+
 } // namespace tressel::codegen

@@ -429,4 +429,21 @@ Value *ScalarEmitter::combine(Combine combine, DType type, Value *a, Value *b) {
   }
 }
 
+ScalarEmitter::Place ScalarEmitter::better(Combine combine, DType type, Place a, Place b) {
+  Type *indexType = a.index->getType();
+  Value *unset = llvm::ConstantInt::get(indexType, llvm::APInt::getSignedMaxValue(indexType->getScalarSizeInBits()));
+  const ScalarOp op = combine == Combine::ArgMax ? ScalarOp::Gt : ScalarOp::Lt;
+  Value *better = emit(op, DType::boolean, {b.value, a.value}, type);
+  Value *equal =
+      b_.CreateOr(emit(ScalarOp::Eq, DType::boolean, {a.value, b.value}, type), b_.CreateICmpEQ(a.index, unset));
+  if (isFloat(type)) {
+    Value *nanA = b_.CreateFCmpUNO(a.value, a.value), *nanB = b_.CreateFCmpUNO(b.value, b.value);
+    better = b_.CreateOr(better, b_.CreateAnd(nanB, b_.CreateNot(nanA)));
+    equal = b_.CreateOr(equal, b_.CreateAnd(nanA, nanB));
+  }
+  Value *set = b_.CreateICmpNE(b.index, unset);
+  better = b_.CreateAnd(b_.CreateOr(better, b_.CreateAnd(equal, b_.CreateICmpSLT(b.index, a.index))), set);
+  return {b_.CreateSelect(better, b.value, a.value), b_.CreateSelect(better, b.index, a.index)};
+}
+
 } // namespace tressel::codegen

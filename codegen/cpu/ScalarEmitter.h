@@ -36,6 +36,12 @@ public:
   /// The value that leaves others unchanged under `combine`, and one step of it. ArgMax and ArgMin are not here.
   llvm::Value *identity(op::Combine combine, DType type);
   llvm::Value *combine(op::Combine combine, DType type, llvm::Value *a, llvm::Value *b);
+  /// The better of two values under ArgMax or ArgMin with where it is: NaN before all, of equals the first. What is not
+  /// set yet has the greatest index of its type, and loses.
+  struct Place {
+    llvm::Value *value, *index;
+  };
+  Place better(op::Combine combine, DType type, Place a, Place b);
 
 private:
   llvm::Value *emitFloat(op::ScalarOp op, llvm::ArrayRef<llvm::Value *> args);

@@ -22,10 +22,10 @@ Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, in
 ///
 ///   void tressel_epilogue(void *const *context, float value, int64_t index)
 ///
-/// `context` holds the launch's buffers, then its scalars; `index` counts elements of the root's result, row-major. The
-/// value is rounded to the root's type, as if it had been stored, then `plan` (point-parallel over the root's result,
-/// whose operand `rootBuffer` is the value) is computed and its results are stored. Without a plan the value is stored
-/// in buffer `rootBuffer` of the launch.
+/// `context` holds the launch's buffers, then its scalars, then the pointer to its status, 8 bytes each; `index` counts
+/// elements of the root's result, row-major. The value is rounded to the root's type, as if it had been stored, then
+/// `plan` (point-parallel over the root's result, whose input `rootInput` is the value) is computed and its results are
+/// stored. Without a plan the value is stored in buffer `rootBuffer` of the launch.
 struct Epilogue {
   const LoopPlan *plan = nullptr;
   KernelSignature signature; ///< operands: of the plan's buffers, the launch's
