@@ -425,6 +425,23 @@ def InsertWaits : Pass<"tressel-insert-waits", "mlir::ModuleOp"> {
                     Statistic<"numImplied", "implied", "conflicts ordered already">];
 }
 
+def FormGraphs : Pass<"tressel-form-graphs", "mlir::ModuleOp"> {
+  let summary = "say which commands accelerators take as one graph";
+  let description = [{
+    Contract: exact. Stands after insert-waits, as waits are the edges of graphs, and before verify-schedule. Commands that an accelerator with kernels of its own executes (launches,
+    copies, fills) become nodes of as few graphs as the host's work between them allows (tressel/runtime/DeviceGraphs.h); the number of its graph is an
+    attribute of each. Schedules stay as they are: without graphs the same commands are issued one by one.
+
+    Before and after:
+    ```mlir
+    %e = sched.launch @add_0 on %gpu0 reads(...) writes(...)
+    // ----
+    %e = sched.launch @add_0 on %gpu0 reads(...) writes(...) {sched.graph = 0 : i64}
+    ```
+  }];
+  let statistics = [Statistic<"numGraphs", "graphs", "graphs">, Statistic<"numNodes", "nodes", "commands in graphs">];
+}
+
 def VerifySchedule : Pass<"tressel-verify-schedule", "mlir::ModuleOp"> {
   let summary = "prove the schedule safe";
   let description = [{

@@ -90,6 +90,8 @@ const std::vector<Stage> &stages() {
        [](auto &options) { return createPlanMemory(PlanMemoryOptions(), options.machine); }},
       // Reuse of bytes makes write-after-read edges, so waits come after memory.
       {"insert-waits", Contract::Exact, false, [](auto &) { return createInsertWaits(); }},
+      // Waits are their edges.
+      {"form-graphs", Contract::Exact, true, [](auto &) { return createFormGraphs(); }},
       // The proof, of what is really emitted.
       {"verify-schedule", Contract::Exact, true, [](auto &) { return createVerifySchedule(); }},
   };

@@ -1,4 +1,5 @@
 #include "tressel/runtime/Explain.h"
+#include "tressel/runtime/DeviceGraphs.h"
 
 #include "Concat.h"
 #include "timeline/Format.h"
@@ -102,6 +103,12 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
   for (size_t i = 0; i < linkTime.size(); ++i)
     if (linkTime[i] > 0)
       e.links.push_back({machine.links[i].name, linkTime[i]});
+  for (const DeviceGraph &graph : deviceGraphs(s, s.step)) {
+    double issue = 0;
+    for (uint32_t node : graph.nodes)
+      issue += machine.find(s.streams[s.step.commands[node].stream].device)->issueSeconds;
+    e.graphs.push_back({graph.kernels, graph.copies, graph.fills, graph.edges, issue});
+  }
   e.peakBytes = s.peakBytes;
   e.peakLowerBoundBytes = s.peakLowerBoundBytes;
   e.decisions = std::move(decisions);
@@ -217,6 +224,14 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
                   "\n");
   for (const Explanation::Link &link : e.links)
     out += concat("  ", padded("link " + timeline::clean(link.name), 16), right(timeline::timeText(link.busy), 9), "  ", share(link.busy), "\n");
+  if (!e.graphs.empty())
+    heading("graphs that accelerators take (edges are waits and streams; beside it what issuing the commands one by one takes, as in the step above)");
+  for (size_t i = 0; i < std::min(most, e.graphs.size()); ++i) {
+    const Explanation::Graph &g = e.graphs[i];
+    out += concat("  graph ", i, ": ", g.kernels, " kernels, ", g.copies, " copies, ", g.fills, " fills, ", g.edges, " edges; ",
+                  spellSeconds(g.issueSeconds), " one by one\n");
+  }
+  rest(e.graphs.size());
   if (!e.limits.empty())
     heading("what bounds the step (time on the critical path)");
   for (size_t i = 0; i < std::min(most, e.limits.size()); ++i)
@@ -266,7 +281,7 @@ std::string explainJson(const Schedule &s, const Explanation &e) {
             {"overlap", e.overlap ? json(*e.overlap) : json(nullptr)},
             {"peak_bytes", e.peakBytes},
             {"peak_lower_bound_bytes", e.peakLowerBoundBytes}};
-  for (const char *list : {"resources", "critical_path", "limits", "remedies", "decisions"})
+  for (const char *list : {"resources", "critical_path", "limits", "remedies", "decisions", "graphs"})
     file[list] = json::array();
   for (const Resource &r : t.resources)
     file["resources"].push_back({{"name", r.name}, {"busy_seconds", seconds(r.busy)}});
@@ -290,6 +305,8 @@ std::string explainJson(const Schedule &s, const Explanation &e) {
   for (const Decision &d : e.decisions)
     file["decisions"].push_back(
         {{"pass", d.pass}, {"op", d.where.op}, {"file", d.where.file}, {"line", d.where.line}, {"text", d.text}});
+  for (const Explanation::Graph &g : e.graphs)
+    file["graphs"].push_back({{"kernels", g.kernels}, {"copies", g.copies}, {"fills", g.fills}, {"edges", g.edges}, {"issue_seconds", g.issueSeconds}});
   return file.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

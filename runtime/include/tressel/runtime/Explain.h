@@ -33,6 +33,12 @@ struct Explanation {
   /// (T_c + T_m - T) / min(T_c, T_m): T the step, T_c with transfers taking no time, T_m with computation taking none.
   /// Raw: anomalies of scheduling may put it below 0 or above 1. Nothing where there is no transfer, or no computation.
   std::optional<double> overlap;
+  /// Of graphs that accelerators take (DeviceGraphs.h), and the host's time to issue their commands one by one.
+  struct Graph {
+    uint32_t kernels = 0, copies = 0, fills = 0, edges = 0;
+    double issueSeconds = 0;
+  };
+  std::vector<Graph> graphs;
   int64_t peakBytes = 0, peakLowerBoundBytes = 0; ///< of arenas, as planned
   std::vector<Limit> limits;                      ///< the longest first
   std::vector<Remedy> remedies;                   ///< those that shorten the step by at least 1%, the best first
@@ -47,7 +53,7 @@ std::string explainText(const Schedule &schedule, const Explanation &explanation
 /// One object: "schema": 1, "program", "machine", "step_seconds", "lower_bound_seconds", "overlap" (null where there is
 /// none), "peak_bytes", "peak_lower_bound_bytes", "resources" [{"name", "busy_seconds"}] (engines, then "link NAME"), "critical_path" [{"name",
 /// "op", "file", "line", "resource", "begin_seconds", "seconds"}], "limits" [{"name", "seconds"}], "remedies" [{"name",
-/// "step_seconds"}], "decisions" [{"pass", "op", "file", "line", "text"}].
+/// "step_seconds"}], "decisions" [{"pass", "op", "file", "line", "text"}], "graphs" [{"kernels", "copies", "fills", "edges", "issue_seconds"}].
 std::string explainJson(const Schedule &schedule, const Explanation &explanation);
 
 } // namespace tressel::runtime
