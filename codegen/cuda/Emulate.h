@@ -27,6 +27,12 @@ public:
     int threads = 128; ///< per block
     std::span<void *const> buffers;
     std::span<const int64_t> scalars;
+    /// The sizes of the buffers, if they are known: accesses outside of them are errors then.
+    std::span<const int64_t> bytes = {};
+    /// With sizes: two threads of the blocks that one call of run() does which touch a byte of a buffer, one of them
+    /// writing, with nothing that orders them, are an error. For kernels with fences or acquiring atomics this is seen
+    /// within a block only.
+    bool watchBuffers = false;
   };
   /// Runs blocks [begin, end) of `blocks` one after the other in the caller's thread. Returns the kernel's status.
   /// Throws Error for races, for barriers that not all threads reach, and for accesses outside of shared memory.

@@ -1,7 +1,6 @@
 // What is being written: weak, so that the real one takes over where it is linked.
 #include "codegen/cuda/Assemble.h"
 #include "codegen/cuda/Device.h"
-#include "codegen/cuda/Emulate.h"
 #include "tressel/runtime/Error.h"
 
 namespace tressel::codegen::cuda {
@@ -22,8 +21,5 @@ namespace tressel::codegen::cuda {
   return std::nullopt;
 }
 [[gnu::weak]] std::optional<Assembled> assemble(std::string_view, const Arch &) { return std::nullopt; }
-[[gnu::weak]] std::shared_ptr<EmulatedModule> EmulatedModule::create(const llvm::Module &) {
-  throw Error("kernels for GPUs cannot be emulated yet");
-}
 
 } // namespace tressel::codegen::cuda
