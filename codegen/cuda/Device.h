@@ -19,7 +19,8 @@ std::optional<Kernel> makePrebuiltKernel(const std::string &symbol, const op::Ke
                                          const std::vector<TensorType> &types, const std::vector<int32_t> &buffers,
                                          int numBuffers, const std::vector<int64_t> &symbols, const Arch &arch);
 
-/// Where the operands of a product or convolution are among the launch's buffers.
+/// Where the operands of a product (its left and right matrix, whichever operands of the op these are) or convolution
+/// (image, weights) are among the launch's buffers.
 struct RootBuffers {
   int left = 0, right = 1;
 };
