@@ -1,26 +1,32 @@
 #include "codegen/cuda/DeviceCost.h"
 
+#include "tressel/runtime/MachineModel.h"
+
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 
 namespace tressel::codegen::cuda {
 
-// Data sheets of A100 SXM 40 GB, H100 SXM, B200 and GeForce RTX 5090: f32 without matrix instructions, 16-bit floats
-// without sparsity. Warp-wide matrix instructions are the only ones used; where the card's peak needs larger ones, the
-// share that is commonly reported for them is counted.
+// Only warp-wide matrix instructions are used; where a card's peak needs larger ones (those of groups of warps on
+// sm_90, of whole blocks on sm_100), the share that is commonly reported for them is counted.
+static double shareOfMatrixPeak(const Arch &arch) {
+  return arch.name == "sm_90" ? 0.6 : arch.name == "sm_100" ? 0.25 : 1;
+}
+
 Peak peakOf(const Arch &arch, DType type) {
-  struct Figures {
-    std::string_view machine;
-    double f32, half, share, bytes;
-  };
-  static constexpr Figures kFigures[] = {{"a100", 19.5e12, 312e12, 1, 1.555e12},
-                                         {"h100", 67e12, 989e12, 0.6, 3.35e12},
-                                         {"b200", 75e12, 2250e12, 0.25, 8e12},
-                                         {"rtx5090", 105e12, 210e12, 1, 1.79e12}};
-  const auto *f = std::ranges::find(kFigures, arch.machine, &Figures::machine);
-  if (f == std::end(kFigures))
-    f = kFigures;
-  return {sizeOf(type) == 2 ? f->half * f->share : f->f32, f->bytes};
+  static const auto &peaks = *[] {
+    auto *all = new std::map<std::string_view, std::array<Peak, 2>>; // f32, 16-bit floats
+    for (const Arch &a : architectures()) {
+      const runtime::MachineModel machine = runtime::machineOfArchitecture(a.name);
+      const runtime::DeviceModel &gpu = machine.devices.back();
+      (*all)[a.name] = {Peak{gpu.flops(f32), gpu.bytesPerSecond},
+                        Peak{gpu.flops(f16) * shareOfMatrixPeak(a), gpu.bytesPerSecond}};
+    }
+    return all;
+  }();
+  return peaks.at(arch.name)[sizeOf(type) == 2];
 }
 
 double tiledSeconds(const TiledWork &w, const Arch &arch, DType type) {

@@ -12,10 +12,6 @@ namespace tressel::codegen::cuda {
                                                        const std::vector<int32_t> &, int, const std::vector<int64_t> &, const Arch &) {
   return std::nullopt;
 }
-[[gnu::weak]] std::optional<Kernel> makeConvolutionKernel(const std::string &, const Convolution &, DType, const RootBuffers &,
-                                                          const Epilogue &, const std::vector<int64_t> &, const Arch &) {
-  return std::nullopt;
-}
 [[gnu::weak]] std::optional<Assembled> assemble(std::string_view, const Arch &) { return std::nullopt; }
 
 } // namespace tressel::codegen::cuda
