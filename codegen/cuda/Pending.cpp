@@ -5,9 +5,6 @@
 
 namespace tressel::codegen::cuda {
 
-[[gnu::weak]] Kernel makeLoopKernel(const LoopPlan &, const KernelSignature &, int, const Arch &, const LoopTuning &) {
-  throw Error("loops cannot be generated for GPUs yet");
-}
 [[gnu::weak]] std::optional<Kernel> makePrebuiltKernel(const std::string &, const op::KernelForm &, const std::vector<TensorType> &,
                                                        const std::vector<int32_t> &, int, const std::vector<int64_t> &, const Arch &) {
   return std::nullopt;
