@@ -3,6 +3,7 @@
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
@@ -12,7 +13,7 @@ namespace tressel::codegen::cuda::emulate {
 
 /// What is in shared memory that nobody wrote: NaN in all floating-point types.
 static constexpr int kPoison = 0xff;
-static constexpr uint64_t kMostPolls = 1 << 26;
+static constexpr uint64_t kMostPolls = 1 << 22; ///< more than a second
 
 Block::~Block() {
   if (shared_)
@@ -187,11 +188,13 @@ void Block::warp(Thread &thread, const Site &site) {
   if (site.op == Op::WarpSync)
     warp.clock.meet(mask);
   else if (site.op == Op::LoadMatrix)
-    for (Thread &lane : lanes) {
-      // Lanes 8 * i to 8 * i + 7 give the rows of matrix i.
-      const uint64_t address = lane.in[1] | uint64_t(lane.in[2]) << 32;
-      if (lane.lane() < 8u * site.k)
-        access(lane, reinterpret_cast<void *>(address), 16, site);
+    for (Thread &giver : lanes.first(8u * site.k)) {
+      // Row r is read by the lanes that get its elements, whoever gives the address.
+      const uint64_t address = giver.in[1] | uint64_t(giver.in[2]) << 32;
+      const uint32_t row = giver.lane() & 7;
+      for (Thread &lane : lanes)
+        if (site.transposed ? (lane.lane() & 3) == row >> 1 : lane.lane() >> 2 == row)
+          access(lane, reinterpret_cast<void *>(address), 16, site);
     }
   if (site.op != Op::WarpSync)
     computeWarp(site, lanes, mask);
@@ -338,8 +341,8 @@ void Block::waitForCopies(Thread &thread, uint32_t pendingGroups) {
 void Block::poll(Thread &thread, const Site &site) {
   if (++polls_ > kMostPolls)
     return fail(thread, &site, "waits for a value that nobody writes");
-  if (polls_ % 1024 == 0)
-    std::this_thread::yield(); // for those who run other blocks
+  if (polls_ % 4096 == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1)); // others may run the block that writes it
   ready(thread);
   thread.fibre->stop();
 }

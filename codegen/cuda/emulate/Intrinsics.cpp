@@ -137,7 +137,7 @@ bool IntrinsicRewriter::matrices(llvm::CallInst &call, llvm::StringRef name, con
   site.text = text;
   std::vector<llvm::Value *> arguments{b_.getInt32(~0u)};
   if (name.consume_front("ldmatrix.sync.aligned.m8n8.")) {
-    if (!name.consume_back(".b16"))
+    if (!(name.consume_back(".p3") || name.consume_back(".p0")) || !name.consume_back(".b16"))
       return false;
     site.op = Op::LoadMatrix;
     site.alignment = 16;

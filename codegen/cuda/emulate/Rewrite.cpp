@@ -202,7 +202,7 @@ void KernelRewriter::run() {
   uint64_t variables = 0;
   for (llvm::Instruction &i : llvm::instructions(*entry_)) {
     i.dropUnknownNonDebugMetadata();
-    if (i.mayReadOrWriteMemory() || llvm::isa<llvm::CallInst>(i)) {
+    if (i.getParent() != &entry_->getEntryBlock() && (i.mayReadOrWriteMemory() || llvm::isa<llvm::CallInst>(i))) {
       instructions.push_back(&i);
       texts_[&i] = print(i, slots_);
     }

@@ -1,73 +1,13 @@
 // The emulator of GPU kernels, on kernels written by hand: what it computes, and the mistakes that it must find.
-#include "codegen/cuda/Emulate.h"
-#include "codegen/cuda/Target.h"
-#include "tressel/runtime/Error.h"
+#include "test/unit/codegen/GpuText.h"
 
-#include "llvm/AsmParser/Parser.h"
-#include "llvm/IR/InstIterator.h"
-#include "llvm/IR/Instructions.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/Support/SourceMgr.h"
-
-#include <gtest/gtest.h>
-
-#include <cstring>
 #include <numeric>
 #include <thread>
 
 using namespace tressel;
-using namespace tressel::codegen::cuda;
+using namespace tressel::codegen::test;
 
 namespace {
-
-/// Kernels in LLVM's language, as the back end is given them.
-class Kernels {
-public:
-  explicit Kernels(const std::string &text, int dropBarrier = -1) {
-    llvm::SMDiagnostic problem;
-    module = llvm::parseAssemblyString(text, problem, context);
-    if (!module) {
-      ADD_FAILURE() << problem.getMessage().str() << " in line " << problem.getLineNo();
-      return;
-    }
-    Target(findArch("sm_90")).optimize(*module);
-    if (dropBarrier >= 0)
-      drop(dropBarrier);
-    emulated = EmulatedModule::create(*module);
-  }
-  /// Deletes one of the calls that order accesses to memory.
-  void drop(int number) {
-    for (llvm::Function &f : *module)
-      for (llvm::Instruction &i : llvm::make_early_inc_range(llvm::instructions(f)))
-        if (auto *call = llvm::dyn_cast<llvm::CallInst>(&i);
-            call && call->getCalledFunction() &&
-            (call->getCalledFunction()->getName().starts_with("llvm.nvvm.barrier.cta") ||
-             call->getCalledFunction()->getName() == "llvm.nvvm.bar.warp.sync") &&
-            number-- == 0) {
-          call->eraseFromParent();
-          return;
-        }
-    ADD_FAILURE() << "there are not so many barriers";
-  }
-  int32_t run(const std::string &symbol, std::vector<void *> buffers, int threads, int64_t blocks,
-              std::vector<int64_t> scalars = {}, std::vector<int64_t> bytes = {}, bool watch = false) const {
-    return emulated->run({symbol, threads, buffers, scalars, bytes, watch}, 0, blocks, blocks);
-  }
-  /// The message of the error that the launch ends with.
-  std::string failure(const std::string &symbol, std::vector<void *> buffers, int threads, int64_t blocks,
-                      std::vector<int64_t> scalars = {}, std::vector<int64_t> bytes = {}, bool watch = false) const {
-    try {
-      run(symbol, buffers, threads, blocks, scalars, bytes, watch);
-      return "";
-    } catch (const Error &e) {
-      return e.what();
-    }
-  }
-
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module;
-  std::shared_ptr<EmulatedModule> emulated;
-};
 
 const std::string declarations = R"(
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -145,7 +85,7 @@ done:
 )";
 
 TEST(Emulate, SumsOfBlocks) {
-  const Kernels kernels(blockSum);
+  const GpuKernels kernels(blockSum);
   std::vector<float> x(1000), sums(8);
   std::iota(x.begin(), x.end(), 1.0f);
   EXPECT_EQ(kernels.run("sum", {x.data(), sums.data()}, 128, 8, {1000}), 0);
@@ -154,6 +94,269 @@ TEST(Emulate, SumsOfBlocks) {
     for (size_t i = block * 128; i < std::min<size_t>(1000, block * 128 + 128); ++i)
       want += x[i];
     EXPECT_EQ(sums[block], want);
+  }
+}
+
+TEST(Emulate, FromManyHostThreads) {
+  const GpuKernels kernels(blockSum);
+  std::vector<float> x(64 * 256, 1.0f), sums(256);
+  std::vector<std::thread> threads;
+  for (int64_t part = 0; part < 4; ++part)
+    threads.emplace_back([&, part] {
+      void *buffers[] = {x.data(), sums.data()};
+      const int64_t n = 64 * 256;
+      kernels.emulated->run({"sum", 64, buffers, {&n, 1}, {}, false}, part * 64, part * 64 + 64, 256);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(sums, std::vector<float>(256, 64.0f));
+}
+
+TEST(EmulateRaces, BarrierOfSumMissing) {
+  const GpuKernels kernels(blockSum, 0);
+  std::vector<float> x(1024, 1.0f), sums(8);
+  expectContains(kernels.failure("sum", {x.data(), sums.data()}, 128, 8, {1000}),
+                 {"kernel 'sum'", "thread 0 of block 0", "reads shared memory, byte", "of 'partial'", "load float"});
+}
+
+/// Each warp hands its values on, through shared memory, to the lane that mirrors it; the block then does the same;
+/// twice, so that memory is used again. Four places order that.
+const std::string mirror = declarations + R"(
+@hand = internal addrspace(3) global [256 x i32] poison, align 4
+
+define ptx_kernel void @mirror(ptr addrspace(1) %b0, ptr addrspace(1) %b1, ptr addrspace(1) %status) {
+entry:
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %threads = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+  %p = getelementptr i32, ptr addrspace(1) %b0, i32 %t
+  %x = load i32, ptr addrspace(1) %p, align 4
+  %mine = getelementptr i32, ptr addrspace(3) @hand, i32 %t
+  store i32 %x, ptr addrspace(3) %mine, align 4
+  call void @llvm.nvvm.bar.warp.sync(i32 -1)
+  %other = xor i32 %t, 31
+  %theirs = getelementptr i32, ptr addrspace(3) @hand, i32 %other
+  %y = load i32, ptr addrspace(3) %theirs, align 4
+  call void @llvm.nvvm.bar.warp.sync(i32 -1)
+  %y3 = mul i32 %y, 3
+  store i32 %y3, ptr addrspace(3) %mine, align 4
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %last = sub i32 %threads, 1
+  %far = sub i32 %last, %t
+  %fars = getelementptr i32, ptr addrspace(3) @hand, i32 %far
+  %z = load i32, ptr addrspace(3) %fars, align 4
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  store i32 %z, ptr addrspace(3) %mine, align 4
+  %again = load i32, ptr addrspace(3) %mine, align 4
+  %q = getelementptr i32, ptr addrspace(1) %b1, i32 %t
+  store i32 %again, ptr addrspace(1) %q, align 4
+  ret void
+}
+)";
+
+TEST(EmulateRaces, EachPlaceThatOrdersIsNeeded) {
+  std::vector<int> x(256), y(256);
+  std::iota(x.begin(), x.end(), 0);
+  EXPECT_EQ(GpuKernels(mirror).run("mirror", {x.data(), y.data()}, 256, 1), 0);
+  for (int t = 0; t < 256; ++t)
+    EXPECT_EQ(y[static_cast<size_t>(t)], ((255 - t) ^ 31) * 3);
+  for (int place = 0; place < 4; ++place)
+    expectContains(GpuKernels(mirror, place).failure("mirror", {x.data(), y.data()}, 256, 1),
+                   {"shared memory, byte", place ? "no barrier is between" : "which nobody wrote", "of 'hand'"});
+}
+
+/// One kernel whose body is given; %t is the thread's number.
+std::string kernelOf(const std::string &body, const std::string &globals = "") {
+  return declarations + globals +
+         "define ptx_kernel void @k(ptr addrspace(1) %b0, ptr addrspace(1) %b1, ptr addrspace(1) %status) {\nentry:\n"
+         "  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()\n" +
+         body + "}\n";
+}
+
+TEST(EmulateRaces, ShuffleOrdersNoMemory) {
+  const std::string text = kernelOf(R"(
+  %p = getelementptr i32, ptr addrspace(3) @s, i32 %t
+  store i32 %t, ptr addrspace(3) %p, align 4
+  %o = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %t, i32 1, i32 31)
+  %q = getelementptr i32, ptr addrspace(3) @s, i32 %o
+  %x = load i32, ptr addrspace(3) %q, align 4
+  %r = getelementptr i32, ptr addrspace(1) %b1, i32 %t
+  store i32 %x, ptr addrspace(1) %r, align 4
+  ret void
+)",
+                                    "@s = internal addrspace(3) global [32 x i32] poison, align 4\n");
+  std::vector<int> out(32);
+  expectContains(GpuKernels(text).failure("k", {nullptr, out.data()}, 32, 1),
+                 {"which thread", "no barrier is between"});
+}
+
+TEST(EmulateBarriers, NotReachedByAll) {
+  const std::string text = kernelOf(R"(
+  %some = icmp ult i32 %t, 40
+  br i1 %some, label %meet, label %done
+meet:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  br label %done
+done:
+  ret void
+)");
+  expectContains(GpuKernels(text).failure("k", {nullptr, nullptr}, 64, 1),
+                 {"thread 0 of block 0 waits in", "barrier.cta.sync", "thread 40 has returned", "23 more"});
+}
+
+TEST(EmulateBarriers, DifferentOnes) {
+  const std::string text = kernelOf(R"(
+  %some = icmp ult i32 %t, 40
+  br i1 %some, label %meet, label %other
+meet:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  br label %done
+other:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 1)
+  br label %done
+done:
+  ret void
+)");
+  expectContains(GpuKernels(text).failure("k", {nullptr, nullptr}, 64, 1), {"meets thread", "at another barrier"});
+}
+
+TEST(EmulateBarriers, ShuffleNotReachedByAll) {
+  const std::string text = kernelOf(R"(
+  %some = icmp ult i32 %t, 16
+  br i1 %some, label %meet, label %done
+meet:
+  %o = call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 -1, i32 %t, i32 1, i32 31)
+  %p = getelementptr i32, ptr addrspace(1) %b1, i32 %t
+  store i32 %o, ptr addrspace(1) %p, align 4
+  br label %done
+done:
+  ret void
+)");
+  std::vector<int> out(64);
+  expectContains(GpuKernels(text).failure("k", {nullptr, out.data()}, 32, 1),
+                 {"waits in", "shfl.sync.bfly", "thread 16 has returned", "15 more"});
+}
+
+TEST(EmulateBarriers, WaitsForWhatNobodyWrites) {
+  const std::string text = kernelOf(R"(
+  br label %look
+look:
+  %x = load atomic i32, ptr addrspace(1) %b0 acquire, align 4
+  %set = icmp ne i32 %x, 0
+  br i1 %set, label %done, label %look
+done:
+  ret void
+)");
+  int flag = 0;
+  expectContains(GpuKernels(text).failure("k", {&flag, nullptr}, 32, 1), {"waits for a value that nobody writes"});
+  flag = 1;
+  EXPECT_EQ(GpuKernels(text).run("k", {&flag, nullptr}, 32, 1), 0);
+}
+
+const std::string twoArrays = "@s = internal addrspace(3) global [32 x i32] poison, align 4\n"
+                              "@u = internal addrspace(3) global [32 x i32] poison, align 4\n";
+
+TEST(EmulateMemory, SharedOutOfBounds) {
+  const std::string text = kernelOf(R"(
+  %o = load i32, ptr addrspace(1) %b0, align 4
+  %at = add i32 %t, %o
+  %p = getelementptr i32, ptr addrspace(3) @s, i32 %at
+  store i32 %t, ptr addrspace(3) %p, align 4
+  %q = getelementptr i32, ptr addrspace(3) @u, i32 %t
+  store i32 %t, ptr addrspace(3) %q, align 4
+  call void @llvm.nvvm.bar.warp.sync(i32 -1)
+  %x = load i32, ptr addrspace(3) %p, align 4
+  %y = load i32, ptr addrspace(3) %q, align 4
+  %z = add i32 %x, %y
+  %r = getelementptr i32, ptr addrspace(1) %b1, i32 %t
+  store i32 %z, ptr addrspace(1) %r, align 4
+  ret void
+)",
+                                    twoArrays);
+  const GpuKernels kernels(text);
+  std::vector<int> out(32);
+  int offset = 0;
+  EXPECT_EQ(kernels.run("k", {&offset, out.data()}, 32, 1), 0);
+  EXPECT_EQ(out[31], 62);
+  offset = 1;
+  expectContains(kernels.failure("k", {&offset, out.data()}, 32, 1),
+                 {"thread 31", "byte 128, which is in no variable"});
+  offset = 1000;
+  expectContains(kernels.failure("k", {&offset, out.data()}, 32, 1),
+                 {"shared memory out of its bounds, at offset 4000"});
+  offset = -1;
+  expectContains(kernels.failure("k", {&offset, out.data()}, 32, 1), {"shared memory out of its bounds, at offset -4"});
+}
+
+TEST(EmulateMemory, SharedIsFreshInEachBlock) {
+  // The first block writes, the second only reads.
+  const std::string text = kernelOf(R"(
+  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %p = getelementptr i32, ptr addrspace(3) @s, i32 %t
+  %first = icmp eq i32 %block, 0
+  br i1 %first, label %write, label %read
+write:
+  store i32 %t, ptr addrspace(3) %p, align 4
+  br label %read
+read:
+  %x = load i32, ptr addrspace(3) %p, align 4
+  %r = getelementptr i32, ptr addrspace(1) %b1, i32 %t
+  store i32 %x, ptr addrspace(1) %r, align 4
+  ret void
+)",
+                                    twoArrays);
+  std::vector<int> out(32);
+  EXPECT_EQ(GpuKernels(text).run("k", {nullptr, out.data()}, 32, 1), 0);
+  expectContains(GpuKernels(text).failure("k", {nullptr, out.data()}, 32, 2),
+                 {"thread 0 of block 1", "which nobody wrote"});
+}
+
+/// b1[t * b0[0] + block * b0[1]] = t
+const std::string strided = kernelOf(R"(
+  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %step = load i32, ptr addrspace(1) %b0, align 4
+  %second = getelementptr i32, ptr addrspace(1) %b0, i32 1
+  %blocks = load i32, ptr addrspace(1) %second, align 4
+  %i = mul i32 %t, %step
+  %j = mul i32 %block, %blocks
+  %at = add i32 %i, %j
+  %p = getelementptr i32, ptr addrspace(1) %b1, i32 %at
+  store i32 %t, ptr addrspace(1) %p, align 4
+  ret void
+)");
+
+TEST(EmulateMemory, BuffersAreWatched) {
+  const GpuKernels kernels(strided);
+  std::vector<int> out(128);
+  auto failure = [&](int step, int blocks) {
+    int steps[] = {step, blocks};
+    return kernels.failure("k", {steps, out.data()}, 32, 2, {}, {8, 256}, true);
+  };
+  EXPECT_EQ(failure(1, 32), "");
+  expectContains(failure(2, 0), {"thread 0 of block 1 writes buffer 1", "which thread 0 of another block wrote"});
+  expectContains(failure(0, 32), {"thread 1 of block 0 writes buffer 1", "byte 0, which thread 0 wrote"});
+  expectContains(failure(1, 33), {"thread 31 of block 1", "beyond the end of buffer 1", "offset 256 of 256"});
+  expectContains(failure(-1, 32), {"thread 1 of block 0", "writes memory that is no buffer"});
+}
+
+TEST(EmulateMemory, Misaligned) {
+  const std::string text = kernelOf(R"(
+  %p = getelementptr i8, ptr addrspace(1) %b1, i32 %t
+  store i32 %t, ptr addrspace(1) %p, align 4
+  ret void
+)");
+  std::vector<int> out(64);
+  expectContains(GpuKernels(text).failure("k", {nullptr, out.data()}, 32, 1), {"thread 1", "not a multiple of 4"});
+}
+
+TEST(Emulate, RefusesWhatItDoesNotKnow) {
+  const std::string text = kernelOf("  %r = call i32 @llvm.nvvm.read.ptx.sreg.clock()\n"
+                                    "  store i32 %r, ptr addrspace(1) %b1, align 4\n  ret void\n",
+                                    "declare i32 @llvm.nvvm.read.ptx.sreg.clock()\n");
+  try {
+    GpuKernels kernels(text);
+    FAIL() << "should be refused";
+  } catch (const Error &e) {
+    expectContains(e.what(), {"kernel 'k'", "read.ptx.sreg.clock"});
   }
 }
 
