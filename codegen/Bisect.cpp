@@ -50,7 +50,14 @@ struct Outcome {
 
 class Bisection {
 public:
-  explicit Bisection(const BisectOptions &options) : options(options) {}
+  explicit Bisection(const BisectOptions &options) : options(options) {
+    if (!options.machine)
+      return;
+    machine = options.machine->model();
+    for (runtime::DeviceModel &device : machine->devices)
+      if (device.device.kind == runtime::DeviceKind::Gpu)
+        device.architecture = options.gpu;
+  }
 
   /// What the compiled program gives.
   Outcome run(mlir::ModuleOp module, Inputs inputs) const {
@@ -70,6 +77,9 @@ public:
       compileOptions.allowLibrary = options.allowLibrary;
       compileOptions.afterPass = options.afterPass;
       compileOptions.machine = model();
+      compileOptions.devices = options.devices;
+      if (!options.gpu.empty())
+        compileOptions.gpus = {options.gpu}, compileOptions.emulateGpu = true;
       mlir::OwningOpRef<mlir::ModuleOp> copy = copyOf(module);
       CompiledProgram program = compile(*copy, compileOptions);
       const runtime::Schedule schedule = program.schedule;
@@ -201,8 +211,10 @@ private:
   passes::PipelineOptions pipelineOptions() const {
     passes::PipelineOptions pipeline;
     pipeline.providers = providers.list;
+    pipeline.hostProviders = providers.hostList;
     pipeline.afterPass = options.afterPass;
-    pipeline.machine = model();
+    pipeline.machine = machine ? &*machine : nullptr;
+    pipeline.devices = options.devices;
     return pipeline;
   }
   const runtime::MachineModel *model() const { return options.machine ? &options.machine->model() : nullptr; }
@@ -226,7 +238,8 @@ private:
   }
 
   const BisectOptions &options;
-  ProviderSet providers{options.cpu, options.allowLibrary};
+  ProviderSet providers{options.cpu, options.allowLibrary, false, false, options.gpu};
+  std::optional<runtime::MachineModel> machine; ///< with the architecture
 };
 
 } // namespace

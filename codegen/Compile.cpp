@@ -16,6 +16,7 @@
 #include "ir/graph/Structure.h"
 #include "ir/sched/Export.h"
 #include "passes/Pipeline.h"
+#include "tressel/runtime/CustomKernels.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
 #include "tressel/runtime/File.h"
@@ -140,7 +141,7 @@ bool isInImage(graph::KernelOp kernel) {
 
 } // namespace
 
-ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode, bool winograd)
+ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode, bool winograd, const std::string &gpu)
     : target_(std::make_unique<Target>(cpu, quickCode)) {
   // Own kernels first: of equal bids the first wins.
   owned_.push_back(makeGeneratedProvider(*target_));
@@ -153,6 +154,17 @@ ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCo
     owned_.push_back(onednn::makeProvider());
   for (const auto &provider : owned_)
     list.push_back(provider.get());
+  if (gpu.empty())
+    return;
+  std::swap(list, hostList);
+  const cuda::Arch &arch = cuda::findArch(gpu);
+  owned_.push_back(cuda::makeLoopProvider(arch));
+  list.push_back(owned_.back().get());
+  owned_.push_back(cuda::makeRootProvider(arch));
+  list.push_back(owned_.back().get());
+  for (const passes::KernelProvider *provider : hostList)
+    if (provider->name() == runtime::kCustomProvider) // of custom ops, which the host runs
+      list.push_back(provider);
 }
 ProviderSet::~ProviderSet() = default;
 
@@ -356,19 +368,15 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm", "ptx"};
   if (!stages.count(options.emit))
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm, ptx");
-  const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode, options.winograd);
+  const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode, options.winograd,
+                              options.gpus.empty() ? std::string() : options.gpus.front());
   const Target &target = providers.target();
   CompileReport report;
   CompiledProgram program;
   for (const std::string &gpu : options.gpus)
-    cuda::findArch(gpu);
-  if (!options.gpus.empty()) {
-    // Of the host's providers, those that other machines need not have; nothing is packed for a device that only might compute.
-    const cuda::Arch &arch = cuda::findArch(options.gpus.front());
-    const auto loops = cuda::makeLoopProvider(arch), roots = cuda::makeRootProvider(arch), custom = makeCustomProvider();
-    program = compileFor(module, options, target, {loops.get(), roots.get(), custom.get()}, report, providers.list);
-  } else if (!options.measure) {
-    program = compileFor(module, options, target, providers.list, report);
+    cuda::findArch(gpu); // throws
+  if (!options.measure || !options.gpus.empty()) {
+    program = compileFor(module, options, target, providers.list, report, providers.hostList);
   } else {
     if (target.level() != runtime::hostCpuLevel()) // prebuilt kernels would run at the CPU's own level
       throw Error("kernels for '" + options.cpu + "' cannot be measured here: this CPU's are '" +

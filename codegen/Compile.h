@@ -94,9 +94,11 @@ struct CompileOptions {
 /// The providers that bid on a machine, in order of preference.
 class ProviderSet {
 public:
-  ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode = false, bool winograd = false);
+  /// `gpu`: the architecture that accelerators have; empty: none of their own.
+  ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode = false, bool winograd = false, const std::string &gpu = {});
   ~ProviderSet();
   std::vector<const passes::KernelProvider *> list;
+  std::vector<const passes::KernelProvider *> hostList; ///< with an architecture: those for the host, which `list` then lacks
   const Target &target() const { return *target_; }
 
 private:

@@ -1,5 +1,6 @@
 // tressel bisect: which pass or kernel makes a compiled program differ from the interpreter.
 #include "tools/tressel/Compiler.h"
+#include "tools/tressel/Gpu.h"
 #include "tools/tressel/Inputs.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
@@ -17,6 +18,8 @@ int bisectCommand(const BisectArgs &args) {
     request.machine = runtime::SimulatedMachine::create(runtime::machineNamed(args.device));
   else
     checkDevice(args.device);
+  if (!args.gpus.empty())
+    request.model.devices = targetMachine(args.device, args.gpus).devices, request.model.gpus = args.gpus;
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   std::vector<Given> given;

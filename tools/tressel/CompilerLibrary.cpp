@@ -357,6 +357,9 @@ public:
     codegen::BisectOptions options;
     options.cpu = request.model.cpu;
     options.machine = request.machine;
+    options.devices = request.model.devices;
+    if (!request.model.gpus.empty())
+      options.gpu = request.model.gpus.front();
     options.allowLibrary = request.model.allowLibrary;
     options.rtol = request.rtol;
     options.atol = request.atol;

@@ -19,9 +19,6 @@ TargetMachine targetMachine(const std::string &device, const std::vector<std::st
       throw UsageError("--device cuda: name the architecture of the GPU with --gpu, as in --gpu sm_90; it need not be "
                        "in this machine");
     target.model = runtime::machineOfArchitecture(gpus.front());
-    for (const runtime::DeviceModel &each : target.model.devices)
-      if (each.device.kind == runtime::DeviceKind::Gpu)
-        target.devices.push_back(each.device);
   } else if (device == "cpu") {
     target.model = runtime::hostMachine();
   } else if (device.starts_with("sim:")) {
@@ -33,6 +30,10 @@ TargetMachine targetMachine(const std::string &device, const std::vector<std::st
   } else {
     throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
   }
+  if (!gpus.empty())
+    for (const runtime::DeviceModel &each : target.model.devices)
+      if (each.device.kind == runtime::DeviceKind::Gpu)
+        target.devices.push_back(each.device);
   target.hasAccelerators = std::ranges::any_of(
       target.model.devices, [](const runtime::DeviceModel &d) { return d.device.kind == runtime::DeviceKind::Gpu; });
   if (!gpus.empty() && !target.hasAccelerators)

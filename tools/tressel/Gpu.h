@@ -16,8 +16,8 @@ struct TargetMachine {
   std::vector<runtime::DeviceRef> devices; ///< as CompileOptions::devices
   bool hasAccelerators = false;
 };
-/// `device`: cpu, cuda (a server with a typical card of the first of `gpus`, which computes what it can), sim:NAME,
-/// sim:FILE.json. `gpus`: architectures, as --gpu gives them. Throws UsageError and InputError.
+/// `device`: cpu, cuda (a server with a typical card of the first of `gpus`), sim:NAME, sim:FILE.json. `gpus`: architectures, as --gpu gives
+/// them; with one, accelerators compute whatever they can. Throws UsageError and InputError.
 TargetMachine targetMachine(const std::string &device, const std::vector<std::string> &gpus);
 /// The same in a request.
 void setMachine(CompileRequest &request, const TargetMachine &machine, const std::vector<std::string> &gpus);

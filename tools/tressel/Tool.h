@@ -102,7 +102,7 @@ struct RunArgs {
 };
 struct BisectArgs {
   std::string model, output = "bisect.mlir", device = "cpu";
-  std::vector<std::string> inputs, dims, libraries;
+  std::vector<std::string> gpus, inputs, dims, libraries;
   uint64_t seed = 1;
   double rtol = 0, atol = 0;
   bool noLibrary = false;

@@ -129,7 +129,7 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_option("--device", a.device, "the machine: cpu; cuda, a server with one GPU of the architecture --gpu; or sim:NAME (h100, dgx-h100, ...) or sim:FILE.json")
       ->capture_default_str();
   c->add_option("--gpu", a.gpus, "make kernels for GPUs of this architecture: sm_80, sm_90, sm_100, sm_120 (repeatable; the first decides how "
-                                 "kernels are cut). No GPU needs to be here");
+                                 "kernels are cut). No GPU needs to be here. GPUs then compute whatever they can");
   c->add_option("--use-history", a.useHistory,
                 "FILE.json of measured times (tressel run --history), which the plan goes by");
   c->add_flag("--timings", a.timings, "print on standard error where the time went");
@@ -196,6 +196,7 @@ void addBisect(CLI::App &app, BisectArgs &a) {
   c->add_option("--device", a.device,
                 "the machine that the model is compiled for and run on: cpu, sim:NAME or sim:FILE.json")
       ->capture_default_str();
+  c->add_option("--gpu", a.gpus, "with sim:...: look at the kernels of GPUs of this architecture (sm_90), emulated on the processor")->expected(1);
   c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
   c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");
   c->add_option("-o,--output", a.output, "where to write the smallest program that shows the difference")
