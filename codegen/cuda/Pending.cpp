@@ -1,5 +1,4 @@
 // What is being written: weak, so that the real one takes over where it is linked.
-#include "codegen/cuda/Assemble.h"
 #include "codegen/cuda/Device.h"
 #include "tressel/runtime/Error.h"
 
@@ -9,6 +8,5 @@ namespace tressel::codegen::cuda {
                                                        const std::vector<int32_t> &, int, const std::vector<int64_t> &, const Arch &) {
   return std::nullopt;
 }
-[[gnu::weak]] std::optional<Assembled> assemble(std::string_view, const Arch &) { return std::nullopt; }
 
 } // namespace tressel::codegen::cuda
