@@ -30,7 +30,7 @@ struct CompiledProgram {
   std::vector<std::byte> image;   ///< linked, import-free ELF shared object with the generated kernels; may be empty
   runtime::Blob constants;        ///< the weights
   std::string cpuLevel;           ///< what the image needs: "baseline", "v3", "v4"
-  std::vector<cuda::Code> gpu;    ///< of the kernels that accelerators run, for each of CompileOptions::gpus
+  std::vector<runtime::GpuCode> gpu;    ///< of the kernels that accelerators run, for each of CompileOptions::gpus
   /// Where these are emulated instead: keeps their code while executables of the schedule are made.
   std::shared_ptr<const cuda::Emulation> emulation;
 };

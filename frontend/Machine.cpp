@@ -36,8 +36,18 @@ void use_machine(std::string_view name, MachineOptions options) {
   if (name == "cpu" && !options.computes)
     throw Error(Error::Details{.message = "machine 'cpu' is not simulated: it cannot keep the time without computing",
                                .hint = "use_machine(\"sim:...\", {.computes = false})"});
-  if (name != "cpu")
-    machine = runtime::SimulatedMachine::create(runtime::machineNamed(name), {.computes = options.computes});
+  if (name == "cpu" && !options.gpu.empty())
+    throw Error(Error::Details{.message = "machine 'cpu' has no GPU for kernels of '" + options.gpu + "'",
+                               .hint = "use_machine(\"sim:h100\", {.gpu = \"sm_90\"}) emulates them"});
+  if (!options.gpu.empty())
+    runtime::machineOfArchitecture(options.gpu); // names those there are
+  if (name != "cpu") {
+    runtime::MachineModel model = runtime::machineNamed(name);
+    for (runtime::DeviceModel &device : model.devices)
+      if (device.device.kind == runtime::DeviceKind::Gpu)
+        device.architecture = options.gpu;
+    machine = runtime::SimulatedMachine::create(std::move(model), {.computes = options.computes});
+  }
   {
     std::lock_guard lock(current().mutex);
     current().machine = std::move(machine);

@@ -523,6 +523,14 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   compile.winograd = options.winograd;
   compile.machine = options.model;
   compile.devices = options.devices;
+  if (options.model)
+    for (const runtime::DeviceModel &device : options.model->devices)
+      if (!device.architecture.empty()) {
+        compile.gpus = {device.architecture};
+        compile.emulateGpu = true;
+        if (options.devices.empty())
+          compile.devices.push_back(device.device);
+      }
   if (!options.diskCache)
     compile.cache = nullptr;
   codegen::CompileReport report;

@@ -1,5 +1,6 @@
 #include "codegen/cuda/Code.h"
 
+#include "codegen/cuda/Assemble.h"
 #include "codegen/cuda/Emulate.h"
 #include "codegen/cuda/Kernel.h"
 #include "codegen/cuda/Provider.h"
@@ -108,15 +109,16 @@ runtime::LoadedKernel load(const runtime::KernelDesc &desc) {
 
 } // namespace
 
-Code compileKernels(const std::vector<Kernel> &kernels, const Arch &arch, bool assembled) {
+runtime::GpuCode compileKernels(const std::vector<Kernel> &kernels, const Arch &arch, bool assembled) {
   const Target target(arch);
   llvm::LLVMContext context;
-  Code code{.arch = std::string(arch.name)};
+  runtime::GpuCode code{.arch = std::string(arch.name)};
   code.ptx = target.ptx(*optimized(kernels, target, context));
   if (assembled)
     if (auto made = assemble(code.ptx, arch)) {
       code.cubin = std::move(made->cubin);
-      code.resources = std::move(made->kernels);
+      for (const KernelResources &r : made->kernels)
+        code.kernels.push_back({r.symbol, r.registers, r.spillStores, r.spillLoads, r.stackBytes, r.sharedBytes});
       code.assembler = std::move(made->tool);
     }
   return code;

@@ -2,7 +2,8 @@
 // CPU.
 #pragma once
 
-#include "codegen/cuda/Assemble.h"
+#include "codegen/cuda/Arch.h"
+#include "tressel/runtime/GpuCode.h"
 
 #include <cstddef>
 #include <memory>
@@ -13,17 +14,8 @@ namespace tressel::codegen::cuda {
 
 struct Kernel;
 
-/// The code of a program's kernels for one architecture, as one module.
-struct Code {
-  std::string arch; ///< "sm_90"
-  std::string ptx;
-  std::vector<std::byte> cubin;           ///< empty where there is no assembler
-  std::vector<KernelResources> resources; ///< of the cubin, by kernel; likewise
-  std::string assembler;                  ///< "nvJitLink 13.0"
-};
-
 /// `assembled`: also the cubin, where this machine has an assembler. Throws InternalError.
-Code compileKernels(const std::vector<Kernel> &kernels, const Arch &arch, bool assembled);
+runtime::GpuCode compileKernels(const std::vector<Kernel> &kernels, const Arch &arch, bool assembled);
 /// LLVM IR after optimization.
 std::string printKernels(const std::vector<Kernel> &kernels, const Arch &arch);
 

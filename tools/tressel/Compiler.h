@@ -5,6 +5,7 @@
 #include "ir/op/OpInfo.h"
 #include "tressel/runtime/Blob.h"
 #include "tressel/runtime/Decision.h"
+#include "tressel/runtime/GpuCode.h"
 #include "tressel/runtime/KernelHistory.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
@@ -65,17 +66,6 @@ struct CompileRequest {
   std::function<void(std::string)> sink; ///< receives the text of `emit`
   std::function<void(const std::string &step, int done, int all)> progress; ///< as CompileOptions::progress
 };
-/// Code of a program's kernels for a GPU (codegen/cuda/Code.h).
-struct GpuCode {
-  std::string arch, ptx, assembler;
-  std::vector<std::byte> cubin;
-  struct Kernel {
-    std::string symbol;
-    int registers = 0;
-    int64_t spillStores = 0, spillLoads = 0, stackBytes = 0, sharedBytes = 0;
-  };
-  std::vector<Kernel> kernels; ///< of the cubin
-};
 struct AssumedDim {
   std::string name;
   int64_t size;
@@ -87,7 +77,7 @@ struct Program {
   std::vector<std::byte> image;
   runtime::Blob constants;
   std::string cpuLevel;
-  std::vector<GpuCode> gpu;
+  std::vector<runtime::GpuCode> gpu;
   std::shared_ptr<const void> emulation; ///< as CompiledProgram::emulation
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport

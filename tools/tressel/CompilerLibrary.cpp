@@ -299,11 +299,7 @@ public:
     program.cpuLevel = std::move(compiled.cpuLevel);
     program.emulation = std::move(compiled.emulation);
     program.numGpuKernels = report.numGpuKernels;
-    for (codegen::cuda::Code &code : compiled.gpu) {
-      GpuCode &out = program.gpu.emplace_back(GpuCode{std::move(code.arch), std::move(code.ptx), std::move(code.assembler), std::move(code.cubin), {}});
-      for (const codegen::cuda::KernelResources &r : code.resources)
-        out.kernels.push_back({r.symbol, r.registers, r.spillStores, r.spillLoads, r.stackBytes, r.sharedBytes});
-    }
+    program.gpu = std::move(compiled.gpu);
     for (const codegen::PassTiming &t : report.timings)
       program.timings.emplace_back(t.pass, t.seconds);
     program.numKernels = report.numKernels;

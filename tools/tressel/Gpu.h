@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tools/tressel/Compiler.h"
-#include "tressel/runtime/Package.h"
+#include "tressel/runtime/GpuCode.h"
 
 #include <string>
 #include <vector>
@@ -16,23 +16,14 @@ struct TargetMachine {
   std::vector<runtime::DeviceRef> devices; ///< as CompileOptions::devices
   bool hasAccelerators = false;
 };
-/// `device`: cpu, cuda (a server with a typical card of the first of `gpus`), sim:NAME, sim:FILE.json. `gpus`: architectures, as --gpu gives
-/// them; with one, accelerators compute whatever they can. Throws UsageError and InputError.
+/// `device`: cpu, cuda (a server with a typical card of the first of `gpus`), sim:NAME, sim:FILE.json. `gpus`:
+/// architectures, as --gpu gives them; with one, accelerators compute whatever they can. Throws UsageError and
+/// InputError.
 TargetMachine targetMachine(const std::string &device, const std::vector<std::string> &gpus);
 /// The same in a request.
 void setMachine(CompileRequest &request, const TargetMachine &machine, const std::vector<std::string> &gpus);
 
-/// Whether kernels of the program run on GPUs.
-bool needsGpu(const runtime::Schedule &schedule);
-
-/// The code of GPUs lies in a package as named bytes beside the values of states: ".gpu/ARCH/ptx", ".gpu/ARCH/cubin",
-/// and ".gpu", a JSON text that lists architectures with their kernels. `storage` keeps what the result points to.
-std::vector<runtime::PackageState> gpuSections(const std::vector<GpuCode> &codes,
-                                               std::vector<std::vector<std::byte>> &storage);
-/// What a package holds of these. Throws InputError when damaged.
-std::vector<GpuCode> gpuCodeOf(const runtime::Package &package);
-
 /// A line per architecture, and with `perKernel` one per kernel: registers, spills, shared memory.
-std::string gpuTable(const std::vector<GpuCode> &codes, bool perKernel);
+std::string gpuTable(const std::vector<runtime::GpuCode> &codes, bool perKernel);
 
 } // namespace tressel::tool

@@ -133,9 +133,9 @@ static int inspectPackage(const InspectArgs &args) {
     if (!dim::isConstant(s.peakBytes)) // the least, and what it depends on
       j["needs"]["arena_bytes_by_size"] = dim::str(s.peakBytes);
     j["weight_bytes"] = info.weightBytes;
-    for (const GpuCode &code : info.gpu) {
+    for (const runtime::GpuCode &code : info.gpu) {
       json gpu{{"arch", code.arch}, {"ptx_bytes", code.ptx.size()}, {"cubin_bytes", code.cubin.size()}, {"assembler", code.assembler}, {"kernels", json::array()}};
-      for (const GpuCode::Kernel &k : code.kernels)
+      for (const runtime::GpuCode::Kernel &k : code.kernels)
         gpu["kernels"].push_back({{"symbol", k.symbol}, {"registers", k.registers}, {"spill_stores", k.spillStores}, {"spill_loads", k.spillLoads},
                                   {"stack_bytes", k.stackBytes}, {"shared_bytes", k.sharedBytes}});
       j["gpu"].push_back(std::move(gpu));

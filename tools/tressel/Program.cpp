@@ -53,9 +53,9 @@ ReadyProgram compileModel(const CompileRequest &request) {
 ReadyProgram loadPackage(const std::string &path) {
   runtime::Package package = runtime::Package::open(path);
   checkMemory(package.schedule());
-  if (needsGpu(package.schedule())) {
+  if (runtime::needsGpu(package.schedule())) {
     std::string archs;
-    for (const GpuCode &code : gpuCodeOf(package))
+    for (const runtime::GpuCode &code : runtime::gpuCodeOf(package))
       archs += (archs.empty() ? "" : ", ") + code.arch;
     throw EnvironmentError(path + ": its kernels are for GPUs (" + archs + "), and this version runs them nowhere; `tressel run` of the model that it was "
                            "made of, with --device sim:h100 --gpu sm_90, emulates them");
@@ -82,7 +82,7 @@ PackageInfo describePackage(const std::string &path) {
   for (runtime::CpuLevel level : package.levels())
     info.cpuLevels.emplace_back(runtime::nameOf(level));
   info.weightBytes = package.constantBytes();
-  info.gpu = gpuCodeOf(package);
+  info.gpu = runtime::gpuCodeOf(package);
   for (const runtime::StateDesc &state : info.schedule.states)
     info.weightBytes += static_cast<int64_t>(package.stateValue(state.name).size());
   return info;
@@ -109,7 +109,7 @@ runtime::PackageFile packageFile(std::span<const Program> levels, std::vector<st
     functions.push_back(std::move(function));
   }
   // Architectures are the same for all levels, and so are their kernels.
-  return runtime::packageFile(functions, gpuSections(levels.front().gpu, storage));
+  return runtime::packageFile(functions, runtime::gpuSections(levels.front().gpu, storage));
 }
 
 void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims) {

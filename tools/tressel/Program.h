@@ -36,7 +36,7 @@ ReadyProgram loadPackage(const std::string &path);
 struct PackageInfo {
   runtime::Schedule schedule;
   std::vector<std::string> cpuLevels; ///< of the code it holds
-  std::vector<GpuCode> gpu;
+  std::vector<runtime::GpuCode> gpu;
   int64_t weightBytes = 0;
 };
 PackageInfo describePackage(const std::string &path);

@@ -31,6 +31,9 @@ struct MachineOptions {
   /// Of a simulated machine. false: it keeps the time alone; programs of any size run at once, their memory on devices
   /// takes no space, and what they give has no meaning.
   bool computes = true;
+  /// Of a simulated machine: the architecture of its accelerators, "sm_80", "sm_90", "sm_100" or "sm_120". Programs then run the kernels that GPUs of this
+  /// architecture would, emulated on the processor, and accelerators compute whatever they can. Empty: the processor's own kernels.
+  std::string gpu = {};
 };
 /// Chooses the machine for this process: "cpu", "sim:NAME" (docs/machines.md lists them) or "sim:FILE.json". A
 /// simulated machine computes true numbers in virtual time (docs/simulated.md). Functions that were compiled for

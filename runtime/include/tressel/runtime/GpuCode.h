@@ -1,0 +1,40 @@
+// The code of a program's kernels for GPUs, and how packages hold it.
+//
+// A package keeps it as named bytes beside the values of states: ".gpu/ARCH/ptx", ".gpu/ARCH/cubin", and ".gpu", a JSON
+// text that lists the architectures with their kernels. Runtimes that run on processors alone need not know of them.
+#pragma once
+
+#include "tressel/runtime/Package.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tressel::runtime {
+
+/// For one architecture, as one module. The entry of a kernel has the name KernelDesc::symbol.
+struct GpuCode {
+  std::string arch; ///< "sm_90"
+  std::string ptx;
+  std::vector<std::byte> cubin; ///< machine code for this architecture alone; empty where nothing assembled the PTX
+  std::string assembler;        ///< that did: "nvJitLink 13.0"
+  /// What it said of a kernel.
+  struct Kernel {
+    std::string symbol;
+    int registers = 0;                       ///< per thread
+    int64_t spillStores = 0, spillLoads = 0; ///< bytes
+    int64_t stackBytes = 0, sharedBytes = 0;
+  };
+  std::vector<Kernel> kernels;
+};
+
+/// Whether kernels of the program run on GPUs.
+bool needsGpu(const Schedule &schedule);
+
+/// The entries of a package for such code. `storage` keeps what the result points to.
+std::vector<PackageState> gpuSections(const std::vector<GpuCode> &codes, std::vector<std::vector<std::byte>> &storage);
+/// What a package holds of it. Throws InputError when damaged.
+std::vector<GpuCode> gpuCodeOf(const Package &package);
+
+} // namespace tressel::runtime
