@@ -77,7 +77,6 @@ public:
       compileOptions.allowLibrary = options.allowLibrary;
       compileOptions.afterPass = options.afterPass;
       compileOptions.machine = model();
-      compileOptions.devices = options.devices;
       if (!options.gpu.empty())
         compileOptions.gpus = {options.gpu}, compileOptions.emulateGpu = true;
       mlir::OwningOpRef<mlir::ModuleOp> copy = copyOf(module);
@@ -214,7 +213,6 @@ private:
     pipeline.hostProviders = providers.hostList;
     pipeline.afterPass = options.afterPass;
     pipeline.machine = machine ? &*machine : nullptr;
-    pipeline.devices = options.devices;
     return pipeline;
   }
   const runtime::MachineModel *model() const { return options.machine ? &options.machine->model() : nullptr; }

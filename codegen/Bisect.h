@@ -17,7 +17,6 @@ struct BisectOptions {
   std::string cpu = "native";
   std::shared_ptr<runtime::SimulatedMachine> machine; ///< what the program runs on; null: the processor
   std::string gpu;                          ///< the architecture whose kernels are emulated on its accelerators; empty: the processor's own
-  std::vector<runtime::DeviceRef> devices;  ///< as CompileOptions::devices
   bool allowLibrary = true;
   /// Values for @main's arguments, in order. Random ones make no sense for every program, so they are the caller's.
   std::vector<op::HostTensor> inputs;

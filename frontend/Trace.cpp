@@ -528,8 +528,6 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
       if (!device.architecture.empty()) {
         compile.gpus = {device.architecture};
         compile.emulateGpu = true;
-        if (options.devices.empty())
-          compile.devices.push_back(device.device);
       }
   if (!options.diskCache)
     compile.cache = nullptr;

@@ -65,8 +65,9 @@ public:
     for (const KernelProvider *provider : providers)
       if (provider->forAccelerators())
         acceleratorProviders.insert(provider->name());
+    // Whoever has kernels made for accelerators wants them used: the host computes what it is told to, and what they cannot.
     for (unsigned d = 0; d < numDevices; ++d)
-      if (devices.empty() || llvm::is_contained(devices, costs.devices()[d]->device))
+      if (devices.empty() ? d != kHostIndex || !needsOwnKernels : llvm::is_contained(devices, costs.devices()[d]->device))
         mayCompute.push_back(d);
     collect(main);
     rankTasks();

@@ -19,7 +19,7 @@ int bisectCommand(const BisectArgs &args) {
   else
     checkDevice(args.device);
   if (!args.gpus.empty())
-    request.model.devices = targetMachine(args.device, args.gpus).devices, request.model.gpus = args.gpus;
+    targetMachine(args.device, args.gpus), request.model.gpus = args.gpus; // throws for machines without a GPU
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   std::vector<Given> given;

@@ -56,7 +56,6 @@ struct CompileRequest {
   bool measure = false, winograd = false; ///< as in CompileOptions
   bool explain = false; ///< the schedule alone, without code, and what the passes chose
   const runtime::MachineModel *machine = nullptr; ///< as CompileOptions::machine
-  std::vector<runtime::DeviceRef> devices;        ///< as CompileOptions::devices
   std::vector<std::string> gpus;                  ///< as CompileOptions::gpus
   bool emulateGpu = false;                        ///< as CompileOptions::emulateGpu
   std::shared_ptr<const runtime::KernelHistory> history; ///< as CompileOptions::history

@@ -273,7 +273,6 @@ public:
     codegen::CompileOptions options;
     options.cpu = request.cpu;
     options.machine = request.machine;
-    options.devices = request.devices;
     options.gpus = request.gpus;
     options.emulateGpu = request.emulateGpu;
     options.history = request.history;
@@ -353,7 +352,6 @@ public:
     codegen::BisectOptions options;
     options.cpu = request.model.cpu;
     options.machine = request.machine;
-    options.devices = request.model.devices;
     if (!request.model.gpus.empty())
       options.gpu = request.model.gpus.front();
     options.allowLibrary = request.model.allowLibrary;

@@ -27,10 +27,6 @@ TargetMachine targetMachine(const std::string &device, const std::vector<std::st
   } else {
     throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
   }
-  if (!gpus.empty())
-    for (const runtime::DeviceModel &each : target.model.devices)
-      if (each.device.kind == runtime::DeviceKind::Gpu)
-        target.devices.push_back(each.device);
   target.hasAccelerators = std::ranges::any_of(
       target.model.devices, [](const runtime::DeviceModel &d) { return d.device.kind == runtime::DeviceKind::Gpu; });
   if (!gpus.empty() && !target.hasAccelerators)
@@ -41,7 +37,6 @@ TargetMachine targetMachine(const std::string &device, const std::vector<std::st
 
 void setMachine(CompileRequest &request, const TargetMachine &machine, const std::vector<std::string> &gpus) {
   request.machine = machine.hasAccelerators ? &machine.model : nullptr;
-  request.devices = machine.devices;
   request.gpus = gpus;
 }
 

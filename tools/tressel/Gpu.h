@@ -13,7 +13,6 @@ namespace tressel::tool {
 /// What a program is compiled for.
 struct TargetMachine {
   runtime::MachineModel model;
-  std::vector<runtime::DeviceRef> devices; ///< as CompileOptions::devices
   bool hasAccelerators = false;
 };
 /// `device`: cpu, cuda (a server with a typical card of the first of `gpus`), sim:NAME, sim:FILE.json. `gpus`:

@@ -394,9 +394,8 @@ int runCommand(const RunArgs &args) {
     machine = runtime::SimulatedMachine::create(runtime::machineNamed(args.device));
   else
     checkDevice(args.device);
-  std::vector<runtime::DeviceRef> devices;
   if (!args.gpus.empty())
-    devices = targetMachine(args.device, args.gpus).devices; // throws for machines without a GPU
+    targetMachine(args.device, args.gpus); // throws for machines without a GPU
   for (const std::string &library : args.libraries)
     runtime::loadCustomLibrary(library);
   checkTolerances(args.rtol, args.atol);
@@ -447,7 +446,6 @@ int runCommand(const RunArgs &args) {
     request.winograd = args.winograd;
     request.machine = machine ? &machine->model() : nullptr;
     request.gpus = args.gpus;
-    request.devices = devices;
     request.emulateGpu = true;
     request.history = history;
     request.kernelKeys = !args.history.empty();

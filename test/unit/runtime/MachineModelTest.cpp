@@ -100,7 +100,7 @@ TEST(MachineModel, ReadsAndWritesItself) {
 }
 
 TEST(MachineModel, PresetsAreSoundAndEachFigureHasASource) {
-  ASSERT_EQ(machinePresets().size(), 4u);
+  ASSERT_EQ(machinePresets().size(), 9u);
   for (const std::string &name : machinePresets()) {
     const MachineModel m = machinePreset(name);
     EXPECT_EQ(m.name, name);
