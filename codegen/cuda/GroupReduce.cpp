@@ -46,6 +46,12 @@ void LoopEmitter::barrier() {
   b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, {}, {b_.getInt32(0)});
 }
 
+void LoopEmitter::groupBarrier() {
+  if (!s_.groupFast || s_.group > kWarp)
+    return barrier();
+  b_.CreateIntrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, {}, {b_.getInt32(~0u)});
+}
+
 llvm::GlobalVariable *LoopEmitter::shared(Type *element, int64_t count, const char *name) {
   if (element->isIntegerTy(1))
     element = b_.getInt8Ty();

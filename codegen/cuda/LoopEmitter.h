@@ -48,6 +48,7 @@ private:
   void acrossWarps(std::vector<Part> &parts);
   void acrossRows(std::vector<Part> &parts);
   void barrier();
+  void groupBarrier();
   llvm::GlobalVariable *shared(llvm::Type *element, int64_t count, const char *name);
   void put(llvm::GlobalVariable *array, llvm::Value *at, llvm::Value *v);
   llvm::Value *get(llvm::GlobalVariable *array, llvm::Value *at, llvm::Type *type);

@@ -210,6 +210,10 @@ void LoopEmitter::storeAll(bool full, int count) {
       if (s.full == full)
         for (int v = 0; v < (full || vectorDim_ < plan_.numParallel ? vector_ : 1); ++v)
           eval(s.value, k, v);
+  if (!full && s_.group > 1 && llvm::any_of(plan_.exprs, [&](const Expr &x) {
+        return x.kind == ExprKind::Load && !(x.dims & kDims_) && mayBeOverwritten(x);
+      }))
+    groupBarrier(); // one thread writes what all of them have read
   for (int k = 0; k < count; ++k) {
     Value *valid = valid_;
     if (const auto found = kValid_.find(k); found != kValid_.end())
@@ -324,6 +328,11 @@ void LoopEmitter::run() {
 Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, int numBuffers, const Arch &arch,
                       const LoopTuning &tuning) {
   const GpuSchedule schedule = scheduleLoops(plan, arch, tuning);
+  // Memory is kept busy by many threads. The assembler leaves room for them where the code needs few registers anyway.
+  constexpr int resident = 1024;
+  const bool light = schedule.vector <= 8 && schedule.kept * schedule.vector <= 16 && plan.exprs.size() <= 40 &&
+                     llvm::none_of(plan.exprs, [](const Expr &x) { return x.dtype == DType::f64; });
+  const int together = light ? std::clamp(resident / schedule.threads, 1, arch.maxBlocks) : 0;
   Kernel kernel;
   kernel.symbol = signature.symbol;
   kernel.numBuffers = numBuffers;
@@ -341,8 +350,11 @@ Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, in
   text << '\n' << plan.str();
   kernel.text = text.str();
   auto declared = std::make_shared<Kernel>(kernel);
-  kernel.emit = [plan, schedule, signature, declared](llvm::Module &module) {
-    LoopEmitter(*declareKernel(module, *declared), plan, schedule, signature, declared->numBuffers).run();
+  kernel.emit = [plan, schedule, signature, declared, together](llvm::Module &module) {
+    llvm::Function *function = declareKernel(module, *declared);
+    if (together)
+      function->addFnAttr("nvvm.minctasm", std::to_string(together));
+    LoopEmitter(*function, plan, schedule, signature, declared->numBuffers).run();
   };
   return kernel;
 }

@@ -264,17 +264,28 @@ Value *PlanEmitter::compute(int32_t e, int k, int v) {
   return scalars_.emit(x.op, x.dtype, args, argType);
 }
 
+Value *PlanEmitter::validAt(uint64_t dims, int k) {
+  Value *valid = valid_;
+  if (dims & kDims_)
+    if (auto it = kValid_.find(k); it != kValid_.end())
+      valid = both(valid, it->second);
+  return valid;
+}
+
+bool PlanEmitter::mayBeOverwritten(const Expr &x) const {
+  return std::any_of(plan_.stores.begin(), plan_.stores.end(), [&](const Store &s) {
+    return s.index == x.index && tressel::sizeOf(plan_.buffers[static_cast<size_t>(s.buffer)].dtype) ==
+                                     tressel::sizeOf(plan_.buffers[static_cast<size_t>(x.buffer)].dtype);
+  });
+}
+
 Value *PlanEmitter::checked(const Expr &x, int k, int v) {
   Value *index = eval(x.args[0], k, v), *size = i64(x.i), *zero = b_.getInt64(0);
   Value *wrapped = b_.CreateSelect(b_.CreateICmpSLT(index, zero), b_.CreateAdd(index, size), index);
   Value *good = b_.CreateICmpULT(wrapped, size), *bad = b_.CreateNot(good);
   if (x.guard >= 0)
     bad = b_.CreateAnd(bad, eval(x.guard, k, v));
-  // Threads beyond the last point repeat another's, whose index may have been overwritten by its result.
-  bad = both(bad, valid_);
-  if (x.dims & kDims_)
-    if (auto it = kValid_.find(k); it != kValid_.end())
-      bad = both(bad, it->second);
+  bad = both(bad, validAt(x.dims, k));
   if (!status_)
     throw InternalError("an index is checked where nobody is told");
   onlyIf(bad, [&] { b_.CreateStore(b_.getInt32(runtime::kKernelIndexOutOfRange), status_); });
@@ -320,6 +331,9 @@ Value *PlanEmitter::load(int32_t e, int k, int v) {
   // Where a bad index reads element 0, an operand that may be empty has none.
   if (dim::bounds(elements).lo < 1 && !x.index.indirect.empty())
     guard = both(guard, b_.CreateICmpNE(i64(elements), b_.getInt64(0)));
+  // A thread without a point of its own repeats another's, whose result may lie on this operand.
+  if (mayBeOverwritten(x))
+    guard = both(guard, validAt(x.dims, k));
   const int n = alongVector(e) ? piece(x.index, x.guard, x.dtype) : 1, first = v / n * n;
   const llvm::Align align(static_cast<uint64_t>(n * tressel::sizeOf(x.dtype)));
   Type *type = n > 1 ? llvm::FixedVectorType::get(memory, static_cast<unsigned>(n)) : memory;

@@ -73,6 +73,8 @@ protected:
   /// Of all v at once.
   void store(const Store &s, int k);
   llvm::Value *elementPointer(int32_t buffer, const Affine &index, int k, int v);
+  /// Whether a result may lie on the operand: it is read point by point.
+  bool mayBeOverwritten(const Expr &load) const;
   /// How many of the elements of all v one access takes: a power of two.
   int piece(const Affine &index, int32_t guard, DType type) const;
   bool alongVector(int32_t e) const {
@@ -112,6 +114,8 @@ private:
   llvm::Value *compute(int32_t e, int k, int v);
   llvm::Value *load(int32_t e, int k, int v);
   llvm::Value *checked(const Expr &x, int k, int v);
+  /// Whether points are this thread's to compute, that a value over `dims` is for; null: always.
+  llvm::Value *validAt(uint64_t dims, int k);
   llvm::Value *scalarIndex(const Affine &index, int k, int v);
   /// The terms that are not the same everywhere.
   llvm::Value *terms(const Affine &index, int k, int v);

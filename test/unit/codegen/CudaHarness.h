@@ -1,0 +1,110 @@
+// Loop plans as kernels for GPUs, run by the emulator: every access is within its buffer, and no two threads race.
+#pragma once
+
+#include "Harness.h"
+#include "codegen/cuda/Emulate.h"
+#include "codegen/cuda/Loops.h"
+#include "codegen/cuda/Target.h"
+#include "tressel/runtime/Dim.h"
+
+#include "llvm/IR/LLVMContext.h"
+
+#include <cstdlib>
+#include <memory>
+
+namespace tressel::codegen::test {
+
+class GpuKernel {
+public:
+  explicit GpuKernel(const Graph &graph, const cuda::LoopTuning &tuning = {}, std::vector<int64_t> symbols = {},
+                     std::string_view arch = "sm_90") {
+    std::string why;
+    auto built = buildLoopPlan(graph, &why);
+    if (!built) {
+      ADD_FAILURE() << why;
+      return;
+    }
+    for (int32_t r : graph.results)
+      resultTypes.push_back(graph.types[static_cast<size_t>(r)]);
+    make(*built, tuning, std::move(symbols), arch);
+  }
+  GpuKernel(const LoopPlan &plan, std::vector<TensorType> results, const cuda::LoopTuning &tuning = {},
+            std::vector<int64_t> symbols = {}, std::string_view arch = "sm_90")
+      : resultTypes(std::move(results)) {
+    make(plan, tuning, std::move(symbols), arch);
+  }
+
+  /// PTX of the same kernel.
+  std::string ptx(std::string_view arch = "sm_90", const cuda::LoopTuning &tuning = {}) const {
+    const cuda::Target target(cuda::findArch(arch));
+    const cuda::Kernel other = cuda::makeLoopKernel(plan, signature, kernel.numBuffers, target.arch(), tuning);
+    llvm::LLVMContext own;
+    llvm::Module code("kernels", own);
+    other.emit(code);
+    target.optimize(code);
+    return target.ptx(code);
+  }
+
+  /// Runs all blocks. `shared`: results that lie on an input, as pairs of result and input.
+  std::vector<Data> run(std::vector<Data *> inputs, const dim::Values &values = {}, int32_t expected = 0,
+                        std::vector<std::pair<size_t, size_t>> shared = {}) const {
+    struct Free {
+      void operator()(void *p) const { std::free(p); }
+    };
+    std::vector<std::unique_ptr<void, Free>> memory;
+    std::vector<void *> buffers;
+    std::vector<int64_t> bytes, scalars;
+    auto allocate = [&](int64_t size) {
+      memory.emplace_back(std::aligned_alloc(64, (static_cast<size_t>(size) + 127) / 64 * 64));
+      std::memset(memory.back().get(), 0xa5, static_cast<size_t>(size));
+      buffers.push_back(memory.back().get()), bytes.push_back(size);
+    };
+    for (Data *d : inputs) {
+      allocate(d->type.bytes());
+      std::memcpy(buffers.back(), d->bytes.data(), static_cast<size_t>(d->type.bytes()));
+    }
+    std::vector<Data> results;
+    for (const TensorType &type : resultTypes) {
+      results.push_back(Data({type.dtype, dim::evaluate(type.shape, values)}));
+      allocate(results.back().type.bytes());
+    }
+    for (auto [result, input] : shared)
+      buffers[inputs.size() + result] = buffers[input];
+    for (int64_t symbol : kernel.symbols)
+      scalars.push_back(*values.find(symbol));
+    if (emulated) {
+      const int64_t blocks = dim::evaluate(kernel.blocks, values);
+      try {
+        EXPECT_EQ(emulated->run({kernel.symbol, kernel.threads, buffers, scalars, bytes, true}, 0, blocks, blocks),
+                  expected);
+      } catch (const std::exception &e) {
+        ADD_FAILURE() << e.what() << "\n" << kernel.text;
+      }
+    }
+    for (size_t i = 0; i < results.size(); ++i)
+      std::memcpy(results[i].bytes.data(), buffers[inputs.size() + i], static_cast<size_t>(results[i].type.bytes()));
+    return results;
+  }
+
+  LoopPlan plan;
+  KernelSignature signature;
+  cuda::Kernel kernel;
+  std::vector<TensorType> resultTypes;
+
+private:
+  void make(const LoopPlan &of, const cuda::LoopTuning &tuning, std::vector<int64_t> symbols, std::string_view arch) {
+    plan = of;
+    signature = {"k", {}, {}, std::move(symbols)};
+    const cuda::Target target(cuda::findArch(arch));
+    kernel = cuda::makeLoopKernel(plan, signature, static_cast<int>(plan.buffers.size()), target.arch(), tuning);
+    module = std::make_unique<llvm::Module>("kernels", *context);
+    kernel.emit(*module);
+    target.optimize(*module);
+    emulated = cuda::EmulatedModule::create(*module);
+  }
+  std::shared_ptr<llvm::LLVMContext> context = std::make_shared<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> module;
+  std::shared_ptr<cuda::EmulatedModule> emulated;
+};
+
+} // namespace tressel::codegen::test

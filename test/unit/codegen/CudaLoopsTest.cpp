@@ -1,0 +1,412 @@
+// Loop nests as GPU kernels against plain loops, over sizes with tails and every way of sharing the work; and what
+// their PTX must and must not contain.
+#include "CudaHarness.h"
+#include "codegen/cuda/Assemble.h"
+
+#include <cmath>
+
+namespace tressel::codegen::test {
+namespace {
+
+/// Every way of sharing a reduction, and the one that is chosen.
+std::vector<cuda::LoopTuning> tunings() {
+  return {{},           {0, 1, 0},   {0, 2, 1},    {0, 8, 4},     {0, 32, 1},
+          {128, 32, 4}, {64, 64, 0}, {256, 64, 1}, {256, 256, 4}, {1024, 1024, 1}};
+}
+std::string nameOf(const cuda::LoopTuning &t) {
+  return "threads " + std::to_string(t.threads) + ", per row " + std::to_string(t.threadsPerRow) + ", vector " +
+         std::to_string(t.vector);
+}
+
+Graph softmax(const Shape &shape, int axis) {
+  Graph g;
+  const int x = g.input({f32, shape});
+  const int centred = g.binary(ScalarOp::Sub, x, g.reduce(Combine::Max, x, {axis}, f32), shape);
+  const int e = g.unary(ScalarOp::Exp, centred);
+  g.results = {g.binary(ScalarOp::Div, e, g.reduce(Combine::Sum, e, {axis}, f32), shape)};
+  return g;
+}
+Graph layerNorm(const Shape &shape) {
+  Graph g;
+  const int64_t rows = shape[0], n = shape[1];
+  const int x = g.input({f32, shape}), scale = g.input({f32, {n}}), bias = g.input({f32, {n}});
+  auto mean = [&](int v) {
+    const int sum = g.reduce(Combine::Sum, v, {1}, f32);
+    g.ops.back().form.divisor = n;
+    return sum;
+  };
+  const int d = g.binary(ScalarOp::Sub, x, mean(x), shape), variance = mean(g.binary(ScalarOp::Mul, d, d, shape));
+  const int root = g.unary(ScalarOp::Sqrt, g.binary(ScalarOp::Add, variance, g.splat(f32, 1e-5), {rows, 1}));
+  const int y = g.binary(ScalarOp::Mul, g.binary(ScalarOp::Div, d, root, shape), scale, shape);
+  g.results = {g.binary(ScalarOp::Add, y, bias, shape)};
+  return g;
+}
+std::vector<double> softmaxOf(Data &x, int64_t outer, int64_t n, int64_t inner) {
+  std::vector<double> want(static_cast<size_t>(x.size()));
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < inner; ++i) {
+      auto at = [&](int64_t r) { return static_cast<size_t>((o * n + r) * inner + i); };
+      double sum = 0;
+      for (int64_t r = 0; r < n; ++r)
+        sum += std::exp(double(x.as<float>()[at(r)]));
+      for (int64_t r = 0; r < n; ++r)
+        want[at(r)] = std::exp(double(x.as<float>()[at(r)])) / sum;
+    }
+  return want;
+}
+std::vector<double> layerNormOf(Data &x, Data &scale, Data &bias, int64_t rows, int64_t n) {
+  std::vector<double> want;
+  for (int64_t r = 0; r < rows; ++r) {
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < n; ++i)
+      mean += x.as<float>()[r * n + i] / double(n);
+    for (int64_t i = 0; i < n; ++i)
+      variance += std::pow(x.as<float>()[r * n + i] - mean, 2) / double(n);
+    for (int64_t i = 0; i < n; ++i)
+      want.push_back((x.as<float>()[r * n + i] - mean) / std::sqrt(variance + 1e-5) * scale.as<float>()[i] +
+                     bias.as<float>()[i]);
+  }
+  return want;
+}
+
+TEST(CudaLoops, ElementwiseOfAnySize) {
+  for (int64_t n : {0, 1, 2, 31, 32, 33, 127, 1000, 1001, 1023, 4099})
+    for (int vector : {0, 1, 2, 4, 8})
+      for (DType type : {f32, DType::f64, DType::i16, DType::u8}) {
+        Graph g;
+        const int x = g.input({type, {n}}), y = g.input({type, {n}});
+        g.results = {g.binary(ScalarOp::Sub, x, y, {n})};
+        const GpuKernel k(g, {0, 0, vector});
+        Data a({type, {n}}), b({type, {n}});
+        for (int64_t i = 0; i < n; ++i)
+          switch (type) {
+          case DType::f64:
+            a.as<double>()[i] = double(i), b.as<double>()[i] = 0.25;
+            break;
+          case DType::i16:
+            a.as<int16_t>()[i] = int16_t(i), b.as<int16_t>()[i] = 7;
+            break;
+          case DType::u8:
+            a.as<uint8_t>()[i] = uint8_t(i), b.as<uint8_t>()[i] = 7;
+            break;
+          default:
+            a.as<float>()[i] = float(i), b.as<float>()[i] = 0.25f;
+          }
+        Data c = std::move(k.run({&a, &b})[0]);
+        for (int64_t i = 0; i < n; ++i)
+          switch (type) {
+          case DType::f64:
+            ASSERT_EQ(c.as<double>()[i], double(i) - 0.25);
+            break;
+          case DType::i16:
+            ASSERT_EQ(c.as<int16_t>()[i], int16_t(i - 7));
+            break;
+          case DType::u8:
+            ASSERT_EQ(c.as<uint8_t>()[i], uint8_t(i - 7));
+            break;
+          default:
+            ASSERT_EQ(c.as<float>()[i], float(i) - 0.25f);
+          }
+      }
+}
+
+TEST(CudaLoops, BroadcastsInEveryPosition) {
+  for (const Shape &s :
+       {Shape{5, 7, 36}, Shape{1, 7, 36}, Shape{5, 1, 36}, Shape{5, 7, 1}, Shape{36}, Shape{7, 1}, Shape{}}) {
+    Graph g;
+    const Shape out{5, 7, 36};
+    const int x = g.input({f32, out}), y = g.input({f32, s});
+    g.results = {g.binary(ScalarOp::Sub, x, y, out)};
+    Data a = randomFloats(out, 2), b = randomFloats(s, 3);
+    std::vector<double> want;
+    for (int64_t i = 0; i < 5; ++i)
+      for (int64_t j = 0; j < 7; ++j)
+        for (int64_t l = 0; l < 36; ++l) {
+          int64_t at = 0;
+          const int64_t index[] = {i, j, l};
+          for (int d = 0; d < s.rank(); ++d)
+            at = at * s[d] + (s[d] == 1 ? 0 : index[3 - s.rank() + d]);
+          want.push_back(a.as<float>()[(i * 7 + j) * 36 + l] - b.as<float>()[at]);
+        }
+    expectNear(GpuKernel(g).run({&a, &b})[0], want, 0, 0);
+  }
+}
+
+TEST(CudaLoops, SoftmaxAlongEveryAxis) {
+  for (const Shape &shape : {Shape{3, 1000}, Shape{5, 31}, Shape{2, 33, 20}})
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+      int64_t outer = 1, inner = 1;
+      for (int d = 0; d < axis; ++d)
+        outer *= shape[d];
+      for (int d = axis + 1; d < shape.rank(); ++d)
+        inner *= shape[d];
+      Data x = randomFloats(shape, 7, -10, 10);
+      const std::vector<double> want = softmaxOf(x, outer, shape[axis], inner);
+      const Graph g = softmax(shape, axis);
+      for (const cuda::LoopTuning &tuning : tunings()) {
+        SCOPED_TRACE(shape.str() + " axis " + std::to_string(axis) + " " + nameOf(tuning));
+        expectNear(GpuKernel(g, tuning).run({&x})[0], want, 1e-5, 1e-7);
+      }
+    }
+}
+
+TEST(CudaLoops, LayerNorm) {
+  for (int64_t n : {1, 8, 31, 33, 768, 1000, 1001})
+    for (const cuda::LoopTuning &tuning : tunings()) {
+      const int64_t rows = 5;
+      SCOPED_TRACE(std::to_string(n) + " " + nameOf(tuning));
+      Data x = randomFloats({rows, n}, 8), scale = randomFloats({n}, 9), bias = randomFloats({n}, 10);
+      expectNear(GpuKernel(layerNorm({rows, n}), tuning).run({&x, &scale, &bias})[0],
+                 layerNormOf(x, scale, bias, rows, n), 1e-4, 1e-4);
+    }
+}
+
+/// One kernel for all sizes.
+TEST(CudaLoops, SymbolicSizes) {
+  const int64_t n = dim::symbol("n", 0), m = dim::symbol("m");
+  auto sizes = [&](int64_t rows, int64_t columns) {
+    dim::Values values;
+    values.bind(n, rows), values.bind(m, columns);
+    return values;
+  };
+  Graph sums;
+  const int x = sums.input({f32, {n, m}});
+  sums.results = {sums.reduce(Combine::Sum, x, {0}, f32)};
+  for (const cuda::LoopTuning &tuning : tunings()) {
+    const GpuKernel rows(softmax({n, m}, 1), tuning, {n, m}), norm(layerNorm({n, m}), tuning, {n, m}),
+        columns(sums, tuning, {n, m});
+    for (auto [r, c] : {std::pair<int64_t, int64_t>{0, 5}, {1, 1}, {3, 31}, {2, 33}, {33, 7}, {1, 1500}}) {
+      SCOPED_TRACE(std::to_string(r) + " x " + std::to_string(c) + " " + nameOf(tuning));
+      Data a = randomFloats({r, c}, 3, -10, 10), scale = randomFloats({c}, 9), bias = randomFloats({c}, 10);
+      expectNear(rows.run({&a}, sizes(r, c))[0], softmaxOf(a, r, c, 1), 1e-5, 1e-7);
+      expectNear(norm.run({&a, &scale, &bias}, sizes(r, c))[0], layerNormOf(a, scale, bias, r, c), 1e-4, 1e-4);
+      std::vector<double> want(static_cast<size_t>(c), 0);
+      for (int64_t i = 0; i < r * c; ++i)
+        want[static_cast<size_t>(i % c)] += a.as<float>()[i];
+      expectNear(columns.run({&a}, sizes(r, c))[0], want, 1e-4, 1e-4);
+    }
+  }
+}
+
+/// Over the outer dimension, the inner one, both, and around one that stays.
+TEST(CudaLoops, ReductionsOfEveryKind) {
+  const Shape shape{12, 7, 40};
+  Data x = randomFloats(shape, 5, -3, 3);
+  for (int64_t i = 0; i < x.size(); ++i) // with equal ones
+    x.as<float>()[i] = std::round(x.as<float>()[i]);
+  for (const std::vector<int> &axes : {std::vector{0}, {2}, {0, 1}, {1, 2}, {0, 2}, {0, 1, 2}})
+    for (Combine combine : {Combine::Sum, Combine::Max, Combine::Min, Combine::ArgMax, Combine::ArgMin}) {
+      const bool arg = combine >= Combine::ArgMax;
+      if (arg && axes.size() > 1)
+        continue;
+      Graph g;
+      g.results = {g.reduce(combine, g.input({f32, shape}), axes, arg ? i64 : f32)};
+      auto reduced = [&](int d) { return std::find(axes.begin(), axes.end(), d) != axes.end(); };
+      std::map<int64_t, std::pair<double, int64_t>> best;
+      for (int64_t i = 0; i < x.size(); ++i) {
+        const int64_t at[] = {i / 280, i / 40 % 7, i % 40};
+        int64_t to = 0;
+        for (int d = 0; d < 3; ++d)
+          to = reduced(d) ? to : to * shape[d] + at[d];
+        const double v = x.as<float>()[i];
+        auto [it, fresh] = best.try_emplace(to, v, at[axes[0]]);
+        if (fresh)
+          continue;
+        if (combine == Combine::Sum)
+          it->second.first += v;
+        else if (combine == Combine::Max || combine == Combine::ArgMax ? v > it->second.first : v < it->second.first)
+          it->second = {v, at[axes[0]]};
+      }
+      for (const cuda::LoopTuning &tuning : tunings()) {
+        SCOPED_TRACE("combine " + std::to_string(int(combine)) + " " + nameOf(tuning));
+        Data y = std::move(GpuKernel(g, tuning).run({&x})[0]);
+        ASSERT_EQ(static_cast<size_t>(y.size()), best.size());
+        for (const auto &[at, want] : best)
+          if (arg)
+            ASSERT_EQ(y.as<int64_t>()[at], want.second);
+          else
+            ASSERT_EQ(y.as<float>()[at], want.first);
+      }
+    }
+}
+
+TEST(CudaLoops, FirstNanWins) {
+  for (const cuda::LoopTuning &tuning : tunings()) {
+    Graph g;
+    const int x = g.input({f32, {3, 200}});
+    g.results = {g.reduce(Combine::ArgMax, x, {1}, i64), g.reduce(Combine::Max, x, {1}, f32)};
+    Data a = randomFloats({3, 200}, 5);
+    a.as<float>()[200 + 150] = a.as<float>()[200 + 77] = NAN;
+    for (int i = 0; i < 200; ++i)
+      a.as<float>()[400 + i] = -INFINITY;
+    auto y = GpuKernel(g, tuning).run({&a});
+    EXPECT_EQ(y[0].as<int64_t>()[1], 77) << nameOf(tuning);
+    EXPECT_EQ(y[0].as<int64_t>()[2], 0) << nameOf(tuning);
+    EXPECT_TRUE(std::isnan(y[1].as<float>()[1]) && y[1].as<float>()[2] == -INFINITY) << nameOf(tuning);
+  }
+}
+
+/// 2^20 terms of one result in one thread: rounding would show.
+TEST(CudaLoops, LongSums) {
+  const int64_t n = 1 << 20;
+  Graph g;
+  g.results = {g.reduce(Combine::Sum, g.input({f32, {n}}), {0}, f32)};
+  Data x({f32, {n}});
+  for (int64_t i = 0; i < n; ++i)
+    x.as<float>()[i] = 0.1f;
+  for (int row : {1, 2, 0})
+    expectNear(GpuKernel(g, {0, row, 0}).run({&x})[0], {0.1f * double(n)}, row ? 1e-7 : 1e-5, 0);
+}
+
+Graph transpose(int64_t n, int64_t m, DType type) {
+  Graph g;
+  LoopForm f;
+  f.domain = {n, m}, f.numParallel = 2;
+  f.operands = {{{dim(1), dim(0)}}, {{dim(0), dim(1)}}};
+  Body b;
+  const int x = b.operand(0, type), y = b.operand(1, type);
+  f.body = b.result(b.op(ScalarOp::Add, type, x, y));
+  g.results = {g.op(f, {g.input({type, {m, n}}), g.input({type, {n, m}})}, {type, {n, m}})};
+  return g;
+}
+
+TEST(CudaLoops, TransposesGoByTiles) {
+  const int64_t s = dim::symbol("s"), t = dim::symbol("t");
+  for (auto [n, m] : {std::pair<int64_t, int64_t>{32, 32}, {33, 64}, {100, 31}, {70, 130}, {1030, 513}})
+    for (bool symbolic : {false, true}) {
+      const GpuKernel k(symbolic ? transpose(s, t, DType::i16) : transpose(n, m, DType::i16), {},
+                        symbolic ? std::vector<int64_t>{s, t} : std::vector<int64_t>());
+      if (symbolic || n > 1000)
+        EXPECT_NE(k.kernel.text.find("tile d0"), std::string::npos) << k.kernel.text;
+      Data a({DType::i16, {m, n}}), b({DType::i16, {n, m}});
+      for (int64_t i = 0; i < a.size(); ++i)
+        a.as<int16_t>()[i] = int16_t(i), b.as<int16_t>()[i] = int16_t(3 * i);
+      dim::Values values;
+      values.bind(s, n), values.bind(t, m);
+      // In place on what is read point by point.
+      Data y = std::move(k.run({&a, &b}, values, 0, {{0, 1}})[0]);
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < m; ++j)
+          ASSERT_EQ(y.as<int16_t>()[i * m + j], int16_t(j * n + i + 3 * (i * m + j))) << i << ' ' << j;
+    }
+}
+
+/// y[i, j] = x[index[i], j]; the last index is bad.
+TEST(CudaLoops, GathersAndBadIndices) {
+  for (int64_t m : {1, 5, 64, 100})
+    for (bool bad : {false, true}) {
+      Graph g;
+      const int x = g.input({f32, {10, m}}), index = g.input({DType::i32, {7}});
+      LoopForm f;
+      f.domain = {7, m}, f.numParallel = 2;
+      f.operands = {{{{{}, 0, 1}, dim(1)}}, {{dim(0)}}};
+      Body b;
+      f.body = b.result(b.operand(0, f32));
+      g.results = {g.op(f, {x, index}, {f32, {7, m}})};
+      Data a = randomFloats({10, m}, 4), i({DType::i32, {7}});
+      const int32_t at[] = {3, -1, 0, 9, -10, 5, bad ? 10 : 2};
+      std::memcpy(i.bytes.data(), at, sizeof at);
+      Data y = std::move(GpuKernel(g).run({&a, &i}, {}, bad ? runtime::kKernelIndexOutOfRange : 0)[0]);
+      for (int64_t r = 0; r < 6; ++r)
+        for (int64_t c = 0; c < m; ++c)
+          ASSERT_EQ(y.as<float>()[r * m + c], a.as<float>()[(at[r] + 10) % 10 * m + c]);
+    }
+}
+
+TEST(CudaLoops, InPlace) {
+  for (const cuda::LoopTuning &tuning : tunings()) {
+    const Shape shape{5, 100};
+    Data x = randomFloats(shape, 7, -10, 10);
+    const std::vector<double> want = softmaxOf(x, 5, 100, 1);
+    expectNear(GpuKernel(softmax(shape, 1), tuning).run({&x}, {}, 0, {{0, 0}})[0], want, 1e-5, 1e-7);
+  }
+}
+
+TEST(CudaLoops, Products) {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 64, 32}, {7, 100, 33}, {17, 13, 64}, {5, 1, 300}})
+    for (bool transposed : {false, true})
+      for (const cuda::LoopTuning &tuning : tunings()) {
+        Graph g;
+        const int x = g.input({f32, {m, k}}), w = g.input({f32, transposed ? Shape{n, k} : Shape{k, n}});
+        g.results = {g.matmul(x, w, m, n, k, transposed)};
+        Data a = randomFloats({m, k}, 4), c = randomFloats({k, n}, 5);
+        std::vector<double> want;
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            double sum = 0;
+            for (int64_t l = 0; l < k; ++l)
+              sum += double(a.as<float>()[i * k + l]) * c.as<float>()[transposed ? j * k + l : l * n + j];
+            want.push_back(sum);
+          }
+        expectNear(GpuKernel(g, tuning).run({&a, &c})[0], want, 1e-5, 1e-4);
+      }
+}
+
+// What the PTX is made of.
+
+size_t count(const std::string &text, std::string_view what) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+    ++n;
+  return n;
+}
+
+class CudaPtx : public testing::TestWithParam<std::string> {
+protected:
+  /// PTX without calls and without local memory, which the assembler takes, where there is one, without spilling.
+  std::string ptx(const GpuKernel &k, int registers = 64) {
+    const std::string text = k.ptx(GetParam());
+    EXPECT_EQ(count(text, "call"), 0u);
+    EXPECT_EQ(count(text, ".local"), 0u);
+    if (const auto assembled = cuda::assemble(text, cuda::findArch(GetParam()))) {
+      EXPECT_EQ(assembled->kernels.size(), 1u);
+      for (const cuda::KernelResources &r : assembled->kernels) {
+        EXPECT_LE(r.registers, registers);
+        EXPECT_EQ(r.spillStores + r.spillLoads + r.stackBytes, 0);
+      }
+    }
+    return text;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Archs, CudaPtx, testing::Values("sm_80", "sm_90", "sm_100", "sm_120"),
+                         [](const auto &info) { return info.param; });
+
+TEST_P(CudaPtx, RowsStayInRegisters) {
+  const std::string text = ptx(GpuKernel(softmax({8192, 1024}, 1)), 48);
+  EXPECT_EQ(count(text, "ld.global.v4"), count(text, "ld.global")) << text;
+  EXPECT_EQ(count(text, "ld.global.v4"), count(text, "st.global.v4")); // each element once
+  EXPECT_GT(count(text, "shfl.sync.bfly"), 0u);
+  const std::string norm = ptx(GpuKernel(layerNorm({8192, 1024})), 64);
+  EXPECT_EQ(count(norm, "ld.global.v4"), 3 * count(norm, "st.global.v4"));
+}
+
+TEST_P(CudaPtx, VectorsOf16Bytes) {
+  for (DType type : {f32, DType::f16, DType::bf16, DType::i8, DType::i32}) {
+    Graph g;
+    const int x = g.input({type, {1 << 22}}), y = g.input({type, {1 << 22}});
+    g.results = {g.binary(ScalarOp::Max, x, y, {1 << 22})};
+    const std::string text = ptx(GpuKernel(g), 72);
+    EXPECT_EQ(count(text, "ld.global.v4") + count(text, "ld.global.nc.v4"), 2u) << text;
+    EXPECT_EQ(count(text, "st.global.v4"), 1u);
+    EXPECT_EQ(count(text, "ld.global"), 2u);
+  }
+}
+
+TEST_P(CudaPtx, SharedMemoryOnlyWhereWarpsMeet) {
+  auto sums = [](const Shape &shape, int axis) {
+    Graph g;
+    g.results = {g.reduce(Combine::Sum, g.input({f32, shape}), {axis}, f32)};
+    return g;
+  };
+  const std::string warps = ptx(GpuKernel(sums({100000, 64}, 1))), blocks = ptx(GpuKernel(sums({200, 100000}, 1)), 64),
+                    columns = ptx(GpuKernel(sums({1000, 300}, 0)), 64),
+                    tiles = ptx(GpuKernel(transpose(2048, 2048, f32)));
+  EXPECT_EQ(count(warps, "bar.sync") + count(warps, "barrier.sync"), 0u) << warps;
+  EXPECT_EQ(count(warps, ".shared"), 0u);
+  for (const std::string *text : {&blocks, &columns, &tiles})
+    EXPECT_GT(count(*text, "bar.sync") + count(*text, "barrier.sync"), 0u) << *text;
+  EXPECT_GT(count(blocks, "shfl.sync.bfly"), 0u);
+}
+
+} // namespace
+} // namespace tressel::codegen::test
