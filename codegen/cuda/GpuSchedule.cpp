@@ -139,6 +139,7 @@ void Costs::access(const GpuSchedule &s, const Affine &index, double evaluations
     return stride <= 32 ? std::max(1.0, lanes * stride / 32) : lanes * std::ceil(width / 32);
   };
   double sectors = 1;
+  bool alone = false; // a sector that others do not need the neighbour of: memory gives two at a time
   if (fast >= 0) {
     const double stride = static_cast<double>(coefOf(index, fast) * step * bytes);
     double lanes = std::min(32.0, std::ceil(static_cast<double>(hintOf(fast)) / step));
@@ -155,7 +156,7 @@ void Costs::access(const GpuSchedule &s, const Affine &index, double evaluations
     if (next >= 0 && static_cast<double>(coefOf(index, next) * bytes) <= stride * lanes)
       sectors = touched(32, stride);
     else
-      sectors = touched(lanes, stride) * (32 / lanes);
+      sectors = touched(lanes, stride) * (32 / lanes), alone = stride > 0 && touched(lanes, stride) < 2;
   }
   const double requests = evaluations / 32 / piece;
   t.requests += requests;
@@ -169,7 +170,7 @@ void Costs::access(const GpuSchedule &s, const Affine &index, double evaluations
     again = 0.5 * 32 / static_cast<double>(coefOf(index, last) * bytes);
   if (again > 1)
     again = std::max(1.0, 0.8 * again);
-  t.fetched += 32 * requests * std::max(1.0, sectors) / std::max(1.0, again);
+  t.fetched += (alone ? 1.3 : 1) * 32 * requests * std::max(1.0, sectors) / std::max(1.0, again);
 }
 
 double Costs::seconds(const GpuSchedule &s) const {
@@ -378,8 +379,8 @@ private:
       for (int columns : {4, 8, 16, 32, 64})
         for (int group : {2, 4, 8, 16, 32, 64, 128, 256}) {
           const int threads = columns * group;
-          // Less than half a line of memory at a time only where there is no more.
-          if (columns * vector < 16 && columns * vector < hintOf(fast))
+          // Less than a sector of memory at a time only where there is no more.
+          if (columns * vector < 8 && columns * vector < hintOf(fast))
             continue;
           if (threads < kWarp || threads > kMaxBlockThreads || (tuning_.threads && threads != tuning_.threads))
             continue;

@@ -392,6 +392,38 @@ TEST_P(CudaPtx, VectorsOf16Bytes) {
   }
 }
 
+/// All scalar functions of all types become instructions, and none that rounds otherwise than IEEE 754 says.
+TEST_P(CudaPtx, ScalarFunctions) {
+  auto check = [&](const Graph &g, const char *what) {
+    SCOPED_TRACE(what);
+    const std::string text = ptx(GpuKernel(g, {32, 0, 1}), 255);
+    for (const char *inexact : {".approx", ".ftz", "div.full"})
+      EXPECT_EQ(count(text, inexact), 0u) << inexact << text;
+  };
+  for (DType type : {f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::i32, DType::i64, DType::u8}) {
+    Graph unary, binary, casts;
+    const int x = unary.input({type, {64}});
+    for (int o = static_cast<int>(ScalarOp::Neg); o <= static_cast<int>(ScalarOp::Logistic); ++o)
+      if (isFloat(type) || o <= static_cast<int>(ScalarOp::Trunc))
+        unary.results.push_back(unary.unary(static_cast<ScalarOp>(o), x));
+    check(unary, "unary");
+    const int a = binary.input({type, {64}}), b = binary.input({type, {64}});
+    for (ScalarOp o : {ScalarOp::Add, ScalarOp::Sub, ScalarOp::Mul, ScalarOp::Div, ScalarOp::Rem, ScalarOp::Pow,
+                       ScalarOp::Min, ScalarOp::Max, ScalarOp::Eq, ScalarOp::Lt})
+      binary.results.push_back(binary.binary(o, a, b, {64}));
+    check(binary, "binary");
+    const int c = casts.input({type, {64}});
+    for (DType to : {f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::i16, DType::i32, DType::i64, DType::u8,
+                     DType::boolean})
+      if (to != type) {
+        Body body;
+        casts.results.push_back(casts.elementwise(
+            body.result(body.op(ScalarOp::Cast, to, body.operand(0, type))), {c}, {to, {64}}));
+      }
+    check(casts, "casts");
+  }
+}
+
 TEST_P(CudaPtx, SharedMemoryOnlyWhereWarpsMeet) {
   auto sums = [](const Shape &shape, int axis) {
     Graph g;
