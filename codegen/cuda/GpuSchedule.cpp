@@ -303,12 +303,14 @@ private:
              return is(s.index, plan_.buffers[static_cast<size_t>(s.buffer)].dtype);
            });
   }
+  bool tooMuchCode(int vector) const { return plan_.exprs.size() * static_cast<size_t>(vector) > 2000; }
   /// Reduced indices of a thread that are unrolled; 0: too many.
   void keep(GpuSchedule &s) const {
-    const int64_t all = reducedSize();
-    if (!dim::isConstant(all) || all == 0)
+    const dim::Bounds all = dim::bounds(reducedSize()); // the others of those that there may be count for nothing
+    if (all.lo < 1 || all.hi >= dim::kMaxSize)
       return;
-    const int64_t vectors = s.vectorReduced(plan_) ? all / s.vector : all, own = (vectors + s.group - 1) / s.group;
+    const int64_t vectors = s.vectorReduced(plan_) ? all.hi / s.vector : all.hi,
+                  own = (vectors + s.group - 1) / s.group;
     int64_t most = s.group >= 512 ? 32 : 16;
     for (const Expr &x : plan_.exprs)
       if (tressel::sizeOf(x.dtype) == 8 && isFloat(x.dtype))
@@ -362,7 +364,7 @@ private:
   /// Neighbours in a warp are neighbours along a parallel dimension.
   void parallel(int fast) {
     for (int vector : {1, 2, 4, 8, 16}) {
-      if (vector > 1 && (fast < 0 || !worthVectors(fast, vector) || hintOf(fast) < vector))
+      if (vector > 1 && (fast < 0 || !worthVectors(fast, vector) || hintOf(fast) < vector || tooMuchCode(vector)))
         continue;
       const bool whole = vector == 1 || dim::mod(sizeOf(fast), vector) == 0;
       GpuSchedule s;

@@ -239,7 +239,7 @@ void LoopEmitter::emitPoint() {
       Value *at = rank_ ? toIndex(rank_) : number(0);
       if (k)
         at = b_.CreateNSWAdd(at, number(int64_t(s_.group) * k));
-      if (int64_t(s_.group) * (k + 1) > all) { // the others repeat the first index, and count for nothing
+      if (int64_t(s_.group) * (k + 1) > dim::bounds(all).lo) { // the others repeat the first index, and count for nothing
         kValid_[k] = b_.CreateICmpSLT(at, number(all));
         at = b_.CreateSelect(kValid_[k], at, number(0));
       }

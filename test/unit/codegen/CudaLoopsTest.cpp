@@ -8,10 +8,23 @@
 namespace tressel::codegen::test {
 namespace {
 
-/// Every way of sharing a reduction, and the one that is chosen.
-std::vector<cuda::LoopTuning> tunings() {
-  return {{},           {0, 1, 0},   {0, 2, 1},    {0, 8, 4},     {0, 32, 1},
-          {128, 32, 4}, {64, 64, 0}, {256, 64, 1}, {256, 256, 4}, {1024, 1024, 1}};
+/// Every way of sharing a reduction, and the one that is chosen. Those with more than a few threads only for few
+/// results: threads take time here.
+std::vector<cuda::LoopTuning> tunings(int64_t results) {
+  std::vector<cuda::LoopTuning> all;
+  for (const cuda::LoopTuning &t : std::vector<cuda::LoopTuning>{{},
+                                                                 {0, 1, 0},
+                                                                 {0, 2, 1},
+                                                                 {0, 8, 4},
+                                                                 {0, 32, 1},
+                                                                 {128, 32, 4},
+                                                                 {64, 64, 0},
+                                                                 {256, 64, 1},
+                                                                 {256, 256, 4},
+                                                                 {1024, 1024, 1}})
+    if (t.threadsPerRow * results <= 50000)
+      all.push_back(t);
+  return all;
 }
 std::string nameOf(const cuda::LoopTuning &t) {
   return "threads " + std::to_string(t.threads) + ", per row " + std::to_string(t.threadsPerRow) + ", vector " +
@@ -143,7 +156,7 @@ TEST(CudaLoops, SoftmaxAlongEveryAxis) {
       Data x = randomFloats(shape, 7, -10, 10);
       const std::vector<double> want = softmaxOf(x, outer, shape[axis], inner);
       const Graph g = softmax(shape, axis);
-      for (const cuda::LoopTuning &tuning : tunings()) {
+      for (const cuda::LoopTuning &tuning : tunings(outer * inner)) {
         SCOPED_TRACE(shape.str() + " axis " + std::to_string(axis) + " " + nameOf(tuning));
         expectNear(GpuKernel(g, tuning).run({&x})[0], want, 1e-5, 1e-7);
       }
@@ -152,7 +165,7 @@ TEST(CudaLoops, SoftmaxAlongEveryAxis) {
 
 TEST(CudaLoops, LayerNorm) {
   for (int64_t n : {1, 8, 31, 33, 768, 1000, 1001})
-    for (const cuda::LoopTuning &tuning : tunings()) {
+    for (const cuda::LoopTuning &tuning : tunings(5)) {
       const int64_t rows = 5;
       SCOPED_TRACE(std::to_string(n) + " " + nameOf(tuning));
       Data x = randomFloats({rows, n}, 8), scale = randomFloats({n}, 9), bias = randomFloats({n}, 10);
@@ -172,7 +185,7 @@ TEST(CudaLoops, SymbolicSizes) {
   Graph sums;
   const int x = sums.input({f32, {n, m}});
   sums.results = {sums.reduce(Combine::Sum, x, {0}, f32)};
-  for (const cuda::LoopTuning &tuning : tunings()) {
+  for (const cuda::LoopTuning &tuning : tunings(33)) {
     const GpuKernel rows(softmax({n, m}, 1), tuning, {n, m}), norm(layerNorm({n, m}), tuning, {n, m}),
         columns(sums, tuning, {n, m});
     for (auto [r, c] : {std::pair<int64_t, int64_t>{0, 5}, {1, 1}, {3, 31}, {2, 33}, {33, 7}, {1, 1500}}) {
@@ -184,6 +197,22 @@ TEST(CudaLoops, SymbolicSizes) {
       for (int64_t i = 0; i < r * c; ++i)
         want[static_cast<size_t>(i % c)] += a.as<float>()[i];
       expectNear(columns.run({&a}, sizes(r, c))[0], want, 1e-4, 1e-4);
+    }
+  }
+}
+
+/// Rows of a length that is bounded stay in registers as well.
+TEST(CudaLoops, BoundedRows) {
+  const int64_t m = dim::symbol("m", 1, 300);
+  for (const cuda::LoopTuning &tuning : tunings(3)) {
+    const GpuKernel k(softmax({3, m}, 1), tuning, {m});
+    if (tuning.threadsPerRow == 0 || tuning.threadsPerRow >= 32)
+      EXPECT_EQ(k.kernel.text.find("kept 0"), std::string::npos) << k.kernel.text;
+    for (int64_t n : {1, 2, 31, 64, 299, 300}) {
+      dim::Values values;
+      values.bind(m, n);
+      Data x = randomFloats({3, n}, 3, -10, 10);
+      expectNear(k.run({&x}, values)[0], softmaxOf(x, 3, n, 1), 1e-5, 1e-7);
     }
   }
 }
@@ -217,7 +246,7 @@ TEST(CudaLoops, ReductionsOfEveryKind) {
         else if (combine == Combine::Max || combine == Combine::ArgMax ? v > it->second.first : v < it->second.first)
           it->second = {v, at[axes[0]]};
       }
-      for (const cuda::LoopTuning &tuning : tunings()) {
+      for (const cuda::LoopTuning &tuning : tunings(static_cast<int64_t>(best.size()))) {
         SCOPED_TRACE("combine " + std::to_string(int(combine)) + " " + nameOf(tuning));
         Data y = std::move(GpuKernel(g, tuning).run({&x})[0]);
         ASSERT_EQ(static_cast<size_t>(y.size()), best.size());
@@ -231,7 +260,7 @@ TEST(CudaLoops, ReductionsOfEveryKind) {
 }
 
 TEST(CudaLoops, FirstNanWins) {
-  for (const cuda::LoopTuning &tuning : tunings()) {
+  for (const cuda::LoopTuning &tuning : tunings(3)) {
     Graph g;
     const int x = g.input({f32, {3, 200}});
     g.results = {g.reduce(Combine::ArgMax, x, {1}, i64), g.reduce(Combine::Max, x, {1}, f32)};
@@ -314,7 +343,7 @@ TEST(CudaLoops, GathersAndBadIndices) {
 }
 
 TEST(CudaLoops, InPlace) {
-  for (const cuda::LoopTuning &tuning : tunings()) {
+  for (const cuda::LoopTuning &tuning : tunings(5)) {
     const Shape shape{5, 100};
     Data x = randomFloats(shape, 7, -10, 10);
     const std::vector<double> want = softmaxOf(x, 5, 100, 1);
@@ -322,10 +351,33 @@ TEST(CudaLoops, InPlace) {
   }
 }
 
+/// A result of each row lies on an operand that all threads of the row need.
+TEST(CudaLoops, RowsResultsInPlace) {
+  const int64_t rows = 6;
+  for (int64_t n : {7, 64, 500})
+    for (const cuda::LoopTuning &tuning : tunings(rows)) {
+      SCOPED_TRACE(std::to_string(n) + " " + nameOf(tuning));
+      Graph g;
+      const int x = g.input({f32, {rows, n}}), running = g.input({f32, {rows, 1}});
+      const int sum = g.reduce(Combine::Sum, x, {1}, f32);
+      g.results = {g.binary(ScalarOp::Sub, x, running, {rows, n}), g.binary(ScalarOp::Add, running, sum, {rows, 1})};
+      Data a = randomFloats({rows, n}, 4), r = randomFloats({rows, 1}, 5);
+      auto out = GpuKernel(g, tuning).run({&a, &r}, {}, 0, {{0, 0}, {1, 1}});
+      std::vector<double> full, of;
+      for (int64_t i = 0; i < rows; ++i) {
+        of.push_back(r.as<float>()[i]);
+        for (int64_t j = 0; j < n; ++j)
+          of.back() += a.as<float>()[i * n + j], full.push_back(a.as<float>()[i * n + j] - r.as<float>()[i]);
+      }
+      expectNear(out[0], full, 1e-6, 1e-6);
+      expectNear(out[1], of, 1e-5, 1e-4);
+    }
+}
+
 TEST(CudaLoops, Products) {
   for (auto [m, n, k] : {std::array<int64_t, 3>{1, 64, 32}, {7, 100, 33}, {17, 13, 64}, {5, 1, 300}})
     for (bool transposed : {false, true})
-      for (const cuda::LoopTuning &tuning : tunings()) {
+      for (const cuda::LoopTuning &tuning : tunings(m * n)) {
         Graph g;
         const int x = g.input({f32, {m, k}}), w = g.input({f32, transposed ? Shape{n, k} : Shape{k, n}});
         g.results = {g.matmul(x, w, m, n, k, transposed)};
@@ -417,8 +469,8 @@ TEST_P(CudaPtx, ScalarFunctions) {
                      DType::boolean})
       if (to != type) {
         Body body;
-        casts.results.push_back(casts.elementwise(
-            body.result(body.op(ScalarOp::Cast, to, body.operand(0, type))), {c}, {to, {64}}));
+        casts.results.push_back(
+            casts.elementwise(body.result(body.op(ScalarOp::Cast, to, body.operand(0, type))), {c}, {to, {64}}));
       }
     check(casts, "casts");
   }
