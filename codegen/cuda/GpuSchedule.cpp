@@ -293,15 +293,20 @@ private:
       n = dim::mul(n, plan_.dims[d].size);
     return n;
   }
-  /// Whether some access is wide enough to be worth vectors of so many elements.
+  /// Whether accesses along the dimension are at most 16 bytes for vectors of so many elements: then neighbours in a
+  /// warp read neighbouring bytes.
   bool worthVectors(int dim, int vector) const {
-    auto is = [&](const Affine &index, DType type) {
-      return dim::equal(index.coef[static_cast<size_t>(dim)], 1) && vector * tressel::sizeOf(type) <= 16;
+    int64_t widest = 0;
+    auto add = [&](const Affine &index, DType type) {
+      if (dim::equal(index.coef[static_cast<size_t>(dim)], 1))
+        widest = std::max(widest, tressel::sizeOf(type));
     };
-    return llvm::any_of(plan_.exprs, [&](const Expr &x) { return x.kind == ExprKind::Load && is(x.index, x.dtype); }) ||
-           llvm::any_of(plan_.stores, [&](const Store &s) {
-             return is(s.index, plan_.buffers[static_cast<size_t>(s.buffer)].dtype);
-           });
+    for (const Expr &x : plan_.exprs)
+      if (x.kind == ExprKind::Load)
+        add(x.index, x.dtype);
+    for (const Store &s : plan_.stores)
+      add(s.index, plan_.buffers[static_cast<size_t>(s.buffer)].dtype);
+    return widest > 0 && widest * vector <= 16;
   }
   bool tooMuchCode(int vector) const { return plan_.exprs.size() * static_cast<size_t>(vector) > 2000; }
   /// Reduced indices of a thread that are unrolled; 0: too many.
