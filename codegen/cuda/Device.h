@@ -24,12 +24,15 @@ std::optional<Kernel> makePrebuiltKernel(const std::string &symbol, const op::Ke
 struct RootBuffers {
   int left = 0, right = 1;
 };
-/// Each with an epilogue; nothing if the sizes or types do not suit.
+/// Each with an epilogue; nothing if the sizes or types do not suit. `tile`: "32", "64" or "128" instead of the
+/// cheapest form.
 std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &product, DType type,
                                         const RootBuffers &buffers, const Epilogue &epilogue,
-                                        const std::vector<int64_t> &symbols, const Arch &arch);
+                                        const std::vector<int64_t> &symbols, const Arch &arch,
+                                        std::string_view tile = {});
 std::optional<Kernel> makeConvolutionKernel(const std::string &symbol, const Convolution &convolution, DType type,
                                             const RootBuffers &buffers, const Epilogue &epilogue,
-                                            const std::vector<int64_t> &symbols, const Arch &arch);
+                                            const std::vector<int64_t> &symbols, const Arch &arch,
+                                            std::string_view tile = {});
 
 } // namespace tressel::codegen::cuda

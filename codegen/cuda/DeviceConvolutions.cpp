@@ -7,12 +7,16 @@ namespace tressel::codegen::cuda {
 
 std::optional<Kernel> makeConvolutionKernel(const std::string &symbol, const Convolution &c, DType type,
                                             const RootBuffers &buffers, const Epilogue &epilogue,
-                                            const std::vector<int64_t> &symbols, const Arch &arch) {
+                                            const std::vector<int64_t> &symbols, const Arch &arch,
+                                            std::string_view wanted) {
   if ((type != f32 && type != f16 && type != bf16) || c.in.empty() || c.in.size() > 3)
     return std::nullopt;
-  const int64_t in = c.inChannels / c.groups, out = c.outChannels / c.groups, depth = c.depth();
+  const int64_t in = c.inChannels / c.groups, out = c.outChannels / c.groups;
+  int64_t depth = in;
+  for (int64_t n : c.window)
+    depth *= n;
   // Most of a tile would be empty: such convolutions read each element for a few operations, which loops do as well.
-  if (out < 8 || depth < 8)
+  if (wanted.empty() && (out < 8 || depth < 8))
     return std::nullopt;
   // Space as three dimensions.
   std::array<int64_t, 3> size{1, 1, 1}, window{1, 1, 1}, places{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{};
@@ -33,28 +37,22 @@ std::optional<Kernel> makeConvolutionKernel(const std::string &symbol, const Con
   call.params.push_back(dim::bounds(points).hi < (int64_t(1) << 31) - 256);
   call.params.push_back(c.channelsLast && in % vector == 0);
   call.params.push_back(!c.channelsLast && depth % vector == 0);
+  int64_t perImage = c.inChannels;
+  for (int64_t n : c.in)
+    perImage = dim::mul(perImage, n);
+  call.params.push_back(dim::bounds(perImage).hi < (int64_t(1) << 31));
 
   const int64_t rows = c.channelsLast ? points : out, columns = c.channelsLast ? out : points;
   double bytes = typical(points) * static_cast<double>(c.outChannels) + static_cast<double>(c.outChannels * depth);
-  double image = typical(c.batch) * static_cast<double>(c.inChannels);
-  for (int64_t n : c.in)
-    image *= typical(n);
-  bytes = (bytes + image) * static_cast<double>(sizeOf(type));
+  bytes = (bytes + typical(c.batch) * typical(perImage)) * static_cast<double>(sizeOf(type));
   Kernel kernel{.symbol = symbol, .numBuffers = epilogue.numBuffers, .symbols = symbols};
-  const TileShape *best = nullptr;
-  for (const TileShape &tile : tileShapes(type)) {
-    // Finding an element of a window costs more than the load itself.
-    const double seconds = 1.3 * tile.seconds(typical(rows), typical(columns), static_cast<double>(depth),
-                                              static_cast<double>(c.groups), bytes, arch, type);
-    if (isLaunchable(dim::mul(c.groups, tile.tiles(rows, columns))) && (!best || seconds < kernel.seconds))
-      best = &tile, kernel.seconds = seconds;
-  }
-  if (!best)
+  const TileChoice best = chooseTile(rows, columns, depth, c.groups, bytes, arch, type, wanted);
+  if (!best.tile)
     return std::nullopt;
   call.function = std::string("convolution_") + (c.channelsLast ? "last_" : "first_") + std::string(nameOf(type)) +
-                  "_" + best->name;
-  kernel.threads = best->threads;
-  kernel.blocks = dim::mul(c.groups, best->tiles(rows, columns));
+                  "_" + best.tile->name;
+  kernel.threads = best.tile->threads, kernel.blocks = best.blocks;
+  kernel.seconds = 1.3 * best.seconds; // finding an element of a window costs more than loading it
   return makeDeviceKernel(std::move(kernel), std::move(call), &epilogue);
 }
 

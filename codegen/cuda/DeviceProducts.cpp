@@ -17,6 +17,23 @@ std::span<const TileShape> tileShapes(DType type) {
   return type == f32 ? std::span<const TileShape>(kFma) : kMma;
 }
 
+TileChoice chooseTile(int64_t m, int64_t n, int64_t k, int64_t batch, double bytes, const Arch &arch, DType type,
+                      std::string_view wanted) {
+  TileChoice best;
+  for (const TileShape &tile : tileShapes(type)) {
+    if (!wanted.empty() && wanted != tile.name)
+      continue;
+    // Of a single step nothing overlaps, so that a large tile is none the better.
+    if (wanted.empty() && tile.rows > 64 && dim::hint(k) <= tile.step)
+      continue;
+    const int64_t blocks = dim::mul(batch, tile.tiles(m, n));
+    const double seconds = tile.seconds(typical(m), typical(n), typical(k), typical(batch), bytes, arch, type);
+    if (isLaunchable(blocks) && (!best.tile || seconds < best.seconds))
+      best = {&tile, blocks, seconds};
+  }
+  return best;
+}
+
 OperandForm operandForm(int64_t rows, int64_t rowStride, int64_t depths, int64_t depthStride, int64_t batchStride,
                         DType type) {
   const int64_t vector = 16 / sizeOf(type);
@@ -88,37 +105,33 @@ std::optional<ThinForm> thinForm(const MatrixProduct &p, bool swapped, DType typ
 
 std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &p, DType type,
                                         const RootBuffers &buffers, const Epilogue &epilogue,
-                                        const std::vector<int64_t> &symbols, const Arch &arch) {
+                                        const std::vector<int64_t> &symbols, const Arch &arch,
+                                        std::string_view wanted) {
   if (type != f32 && type != f16 && type != bf16)
     return std::nullopt;
   Kernel kernel{.symbol = symbol, .numBuffers = epilogue.numBuffers, .symbols = symbols, .threads = 256};
   for (bool swapped : {false, true})
-    if (auto thin = thinForm(p, swapped, type, buffers, arch); thin && isLaunchable(thin->blocks)) {
+    if (auto thin = wanted.empty() ? thinForm(p, swapped, type, buffers, arch) : std::nullopt;
+        thin && isLaunchable(thin->blocks)) {
       kernel.blocks = thin->blocks, kernel.seconds = thin->seconds;
       return makeDeviceKernel(std::move(kernel), std::move(thin->call), &epilogue);
     }
   // Tiles of few useful elements, or of hardly any depth, are no better than loops.
   const double m = typical(p.m), n = typical(p.n), k = typical(p.k), batch = typical(p.batch);
-  if (k < 8 || m * n < 64)
+  if (wanted.empty() && (k < 8 || m * n < 64))
     return std::nullopt;
   const double bytes = static_cast<double>(sizeOf(type)) * batch * (m * k + k * n + m * n);
-  const TileShape *best = nullptr;
-  for (const TileShape &tile : tileShapes(type)) {
-    const double seconds = tile.seconds(m, n, k, batch, bytes, arch, type);
-    if (isLaunchable(dim::mul(p.batch, tile.tiles(p.m, p.n))) && (!best || seconds < kernel.seconds))
-      best = &tile, kernel.seconds = seconds;
-  }
-  if (!best)
+  const TileChoice best = chooseTile(p.m, p.n, p.k, p.batch, bytes, arch, type, wanted);
+  if (!best.tile)
     return std::nullopt;
   const OperandForm left = operandForm(p.m, p.left[1], p.k, p.left[2], p.left[0], type);
   const OperandForm right = operandForm(p.n, p.right[2], p.k, p.right[1], p.right[0], type);
-  DeviceCall call{"product_" + std::string(nameOf(type)) + "_" + best->name,
+  DeviceCall call{"product_" + std::string(nameOf(type)) + "_" + best.tile->name,
                   {p.batch, p.m, p.n, p.k, p.left[0], p.left[1], p.left[2], p.right[0], p.right[1], p.right[2],
                    left.alongDepth, left.vectors, right.alongDepth, right.vectors},
                   {buffers.left, buffers.right},
                   {buffers.left, buffers.right}};
-  kernel.threads = best->threads;
-  kernel.blocks = dim::mul(p.batch, best->tiles(p.m, p.n));
+  kernel.threads = best.tile->threads, kernel.blocks = best.blocks, kernel.seconds = best.seconds;
   return makeDeviceKernel(std::move(kernel), std::move(call), &epilogue);
 }
 

@@ -28,6 +28,15 @@ struct TileShape {
 };
 std::span<const TileShape> tileShapes(DType type);
 
+/// The cheapest of the tiles for `batch` products, or the one of the name `wanted`; null if there is none.
+struct TileChoice {
+  const TileShape *tile = nullptr;
+  int64_t blocks = 0;
+  double seconds = 0;
+};
+TileChoice chooseTile(int64_t m, int64_t n, int64_t k, int64_t batch, double bytes, const Arch &arch, DType type,
+                      std::string_view wanted);
+
 /// How an operand is read: along its depth or its rows, and whether 16 bytes at a time.
 struct OperandForm {
   bool alongDepth, vectors;

@@ -7,7 +7,8 @@
 //
 // params: 0 batch, 1 groups, 2 channels in and 3 out of one group; then for each of three dimensions: 4 size in, 7
 // window, 10 size out, 13 stride, 16 dilation, 19 padding before; 22 whether numbers of places fit into 32 bits; 23
-// elements of the image are loaded 16 bytes at a time (channels last); 24 the same of the weights (channels first).
+// elements of the image are loaded 16 bytes at a time (channels last); 24 the same of the weights (channels first); 25
+// whether the elements of one image fit into 32 bits.
 #include "codegen/cuda/device/Tile.h"
 
 namespace tressel::device {
@@ -15,11 +16,11 @@ namespace {
 
 struct Sizes {
   int64_t batch, groups, in, out, size[3], window[3], places[3], stride[3], dilation[3], pad[3];
-  bool narrow, imageWhole, weightsWhole;
+  bool narrow, imageWhole, weightsWhole, narrowImage;
 
   TRESSEL_INLINE explicit Sizes(const int64_t *p)
       : batch(p[0]), groups(p[1]), in(p[2]), out(p[3]), narrow(p[22] != 0), imageWhole(p[23] != 0),
-        weightsWhole(p[24] != 0) {
+        weightsWhole(p[24] != 0), narrowImage(p[25] != 0) {
 #pragma unroll
     for (int d = 0; d < 3; ++d) {
       size[d] = p[4 + d], window[d] = p[7 + d], places[d] = p[10 + d];
@@ -42,7 +43,8 @@ template <class T_, bool ChannelsLast> struct Windows {
 
   /// Where the window of a place begins, which may be outside, and the image.
   struct Corner {
-    int64_t image, at[3];
+    int64_t image; ///< its first element
+    int at[3];
   };
   TRESSEL_INLINE Corner corner(int64_t row) const {
     Corner c;
@@ -50,15 +52,16 @@ template <class T_, bool ChannelsLast> struct Windows {
 #pragma unroll
     for (int d = 2; d >= 0; --d) {
       const int64_t next = divide(rest, s.places[d], s.narrow);
-      c.at[d] = (rest - next * s.places[d]) * s.stride[d] - s.pad[d];
+      c.at[d] = static_cast<int>((rest - next * s.places[d]) * s.stride[d] - s.pad[d]);
       rest = next;
     }
-    c.image = rest;
+    c.image = rest * s.groups * s.in * s.size[0] * s.size[1] * s.size[2];
     return c;
   }
   /// Channel and place of the window at a depth.
   struct Tap {
-    int64_t channel, at[3];
+    int64_t channel; ///< the elements before it
+    int at[3];
   };
   TRESSEL_INLINE Tap tap(int64_t d) const {
     Tap t;
@@ -71,24 +74,30 @@ template <class T_, bool ChannelsLast> struct Windows {
 #pragma unroll
     for (int i = 2; i >= 0; --i) {
       const int64_t next = divide(rest, s.window[i], true);
-      t.at[i] = (rest - next * s.window[i]) * s.dilation[i];
+      t.at[i] = static_cast<int>((rest - next * s.window[i]) * s.dilation[i]);
       rest = next;
     }
     if (!ChannelsLast)
-      t.channel = rest;
+      t.channel = rest * s.size[0] * s.size[1] * s.size[2];
     return t;
   }
   /// The element, or null outside of the image.
   TRESSEL_INLINE const T *find(const Corner &c, const Tap &t) const {
-    int64_t at = ChannelsLast ? c.image : c.image * s.groups * s.in + t.channel;
     bool inside = true;
+    int x[3];
 #pragma unroll
     for (int d = 0; d < 3; ++d) {
-      const int64_t x = c.at[d] + t.at[d];
-      inside &= static_cast<uint64_t>(x) < static_cast<uint64_t>(s.size[d]);
-      at = at * s.size[d] + x;
+      x[d] = c.at[d] + t.at[d];
+      inside &= static_cast<uint64_t>(x[d]) < static_cast<uint64_t>(s.size[d]); // a negative one is large
     }
-    return inside ? base + (ChannelsLast ? at * s.groups * s.in + t.channel : at) : nullptr;
+    if (!inside)
+      return nullptr;
+    const int64_t step = ChannelsLast ? s.groups * s.in : 1;
+    const int64_t at = s.narrowImage
+                           ? ((x[0] * static_cast<int>(s.size[1]) + x[1]) * static_cast<int>(s.size[2]) + x[2]) *
+                                 static_cast<int>(step)
+                           : ((x[0] * s.size[1] + x[1]) * s.size[2] + x[2]) * step;
+    return base + c.image + t.channel + at;
   }
   TRESSEL_INLINE Pack<T, V> load(int64_t r, int64_t d) const {
     Pack<T, V> v = {};

@@ -109,16 +109,17 @@ TRESSEL_INLINE void alongRows(void *const *context, Thin<T> g, const int64_t *p,
         }
     }
   }
+  for (int i = threadIndex(); i < Rows * kRow; i += kWarps * kWarp)
+    partial[i] = 0;
+  barrier();
 #pragma clang loop unroll(disable)
   for (int turn = 0; turn < kWarps; ++turn) {
     if (warp == turn)
 #pragma unroll
       for (int t = 0; t < Rows; ++t)
 #pragma unroll
-        for (int i = 0; i < V; ++i) {
-          TRESSEL_SHARED float &to = partial[t * kRow + i * kWarp + lane];
-          to = turn == 0 ? sum[t][i] : to + sum[t][i];
-        }
+        for (int i = 0; i < V; ++i)
+          partial[t * kRow + i * kWarp + lane] += sum[t][i];
     barrier();
   }
 #pragma clang loop unroll(disable)

@@ -1,0 +1,61 @@
+// A kernel for GPUs as tests run it: compiled for an architecture, assembled where there is an assembler, and emulated
+// with its buffers watched.
+#pragma once
+
+#include "codegen/cuda/Assemble.h"
+#include "codegen/cuda/Emulate.h"
+#include "codegen/cuda/Kernel.h"
+#include "codegen/cuda/Target.h"
+#include "tressel/runtime/Dim.h"
+
+#include "llvm/IR/LLVMContext.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace tressel::codegen::cuda::test {
+
+class GpuKernel {
+public:
+  GpuKernel(const Kernel &kernel, const Arch &arch) : kernel_(kernel) {
+    llvm::LLVMContext context;
+    llvm::Module module(kernel.symbol, context);
+    kernel.emit(module);
+    const Target target(arch);
+    target.optimize(module);
+    emulated_ = EmulatedModule::create(module);
+    ptx = target.ptx(module);
+  }
+  /// How many kernels an assembler saw: without registers that spill, in the static shared memory there is.
+  int assembleFor(const Arch &arch) const {
+    const std::optional<Assembled> assembled = assemble(ptx, arch);
+    if (!assembled)
+      return 0;
+    for (const KernelResources &r : assembled->kernels) {
+      EXPECT_EQ(r.spillStores + r.spillLoads, 0) << kernel_.text;
+      EXPECT_LE(r.sharedBytes, kMaxStaticShared) << kernel_.text;
+      EXPECT_LE(r.registers * kernel_.threads, arch.registers) << kernel_.text;
+    }
+    return 1;
+  }
+  /// One launch with values for the kernel's symbols, which returns its status.
+  int32_t run(const std::vector<void *> &buffers, const std::vector<int64_t> &bytes,
+              const std::vector<int64_t> &scalars = {}) const {
+    dim::Values values;
+    for (size_t i = 0; i < kernel_.symbols.size(); ++i)
+      values.bind(kernel_.symbols[i], scalars[i]);
+    const int64_t blocks = dim::evaluate(kernel_.blocks, values);
+    EmulatedModule::Launch launch{kernel_.symbol, kernel_.threads, buffers, scalars, bytes, /*watchBuffers=*/true};
+    return emulated_->run(launch, 0, blocks, blocks);
+  }
+
+  std::string ptx;
+
+private:
+  Kernel kernel_;
+  std::shared_ptr<EmulatedModule> emulated_;
+};
+
+} // namespace tressel::codegen::cuda::test

@@ -1,0 +1,301 @@
+// Products and convolutions of the device library against plain loops: every tile and form, all types, strides that
+// suit vectors and that do not, sizes that leave tails, sizes known only at launch.
+#include "codegen/cuda/Device.h"
+#include "test/support/RandomOps.h"
+#include "test/unit/codegen/CudaDeviceHarness.h"
+#include "tressel/runtime/Half.h"
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+using namespace tressel;
+using namespace tressel::codegen;
+using namespace tressel::codegen::cuda;
+using tressel::codegen::cuda::test::GpuKernel;
+using tressel::test::Random;
+
+namespace {
+
+constexpr DType kTypes[] = {f32, f16, bf16};
+
+/// Elements of one of the three types, aligned as a device's buffers are, with their values.
+struct Operand {
+  Operand(DType type, int64_t count, Random *random = nullptr) : type(type), count(count) {
+    storage.resize(static_cast<size_t>(count * sizeOf(type)) + 64);
+    for (int64_t i = 0; i < count; ++i)
+      set(i, random ? static_cast<double>(random->between(-64, 64)) / 32 : std::nan(""));
+  }
+  char *data() {
+    const auto address = reinterpret_cast<uintptr_t>(storage.data());
+    return storage.data() + (64 - address % 64) % 64;
+  }
+  void set(int64_t i, double x) {
+    if (type == f32) {
+      const auto value = static_cast<float>(x);
+      std::memcpy(data() + i * 4, &value, 4);
+    } else {
+      const uint16_t bits = type == f16 ? halfFromDouble(x) : bfloatFromDouble(x);
+      std::memcpy(data() + i * 2, &bits, 2);
+    }
+  }
+  double operator[](int64_t i) {
+    if (type == f32) {
+      float value;
+      std::memcpy(&value, data() + i * 4, 4);
+      return static_cast<double>(value);
+    }
+    uint16_t bits;
+    std::memcpy(&bits, data() + i * 2, 2);
+    return static_cast<double>(type == f16 ? halfToFloat(bits) : bfloatToFloat(bits));
+  }
+  int64_t bytes() const { return count * sizeOf(type); }
+
+  DType type;
+  int64_t count;
+  std::vector<char> storage;
+};
+
+/// Sums of `depth` products of numbers up to 2 in magnitude, which f32 holds almost exactly, rounded to the type.
+void expectNear(double got, double want, DType type, int64_t depth, const std::string &what) {
+  const double rounding = type == f32 ? 1e-6 : type == f16 ? 1e-3 : 8e-3;
+  ASSERT_NEAR(got, want, rounding * (std::abs(want) + std::sqrt(static_cast<double>(depth)))) << what;
+}
+
+Epilogue plainStore(DType type, int numBuffers) {
+  Epilogue e;
+  e.rootBuffer = numBuffers - 1, e.type = type, e.numBuffers = numBuffers;
+  return e;
+}
+
+struct ProductCase {
+  int64_t batch, m, n, k;
+  bool leftTransposed = false, rightTransposed = false;
+  bool rightShared = false; ///< by all of the batch
+  int64_t gap = 0;          ///< between rows, so that they do not follow each other
+  int symbolic = 0;         ///< m, or else n if 2, is known only at launch
+};
+
+/// Emulates the product and compares every element. Returns the kernel's text.
+std::string checkProduct(const ProductCase &c, DType type, std::string_view tile, const Arch &arch, Random &random,
+                         std::string *ptx = nullptr) {
+  const int64_t leftRow = (c.leftTransposed ? c.m : c.k) + c.gap, rightRow = (c.rightTransposed ? c.k : c.n) + c.gap;
+  const int64_t leftMatrix = leftRow * (c.leftTransposed ? c.k : c.m),
+                rightMatrix = rightRow * (c.rightTransposed ? c.n : c.k);
+  MatrixProduct p;
+  p.batch = c.batch, p.m = c.m, p.n = c.n, p.k = c.k;
+  p.left = {c.batch == 1 ? 0 : leftMatrix, c.leftTransposed ? 1 : leftRow, c.leftTransposed ? leftRow : 1};
+  p.right = {c.batch == 1 || c.rightShared ? 0 : rightMatrix, c.rightTransposed ? 1 : rightRow,
+             c.rightTransposed ? rightRow : 1};
+  const std::array<int64_t, 3> left = p.left, right = p.right;
+  std::vector<int64_t> symbols, scalars;
+  if (c.symbolic) {
+    const int64_t s = dim::symbol("s");
+    symbols = {s}, scalars = {c.symbolic == 2 ? c.n : c.m};
+    (c.symbolic == 2 ? p.n : p.m) = s;
+    if (c.symbolic == 2 && !c.rightTransposed)
+      p.right[1] = dim::add(s, c.gap); // its rows are as long
+  }
+  auto kernel = makeProductKernel("k", p, type, {0, 1}, plainStore(type, 3), symbols, arch, tile);
+  if (!kernel)
+    return "";
+  Operand a(type, leftMatrix * c.batch, &random), b(type, rightMatrix * (c.rightShared ? 1 : c.batch), &random),
+      out(type, c.batch * c.m * c.n);
+  const GpuKernel gpu(*kernel, arch);
+  gpu.assembleFor(arch);
+  if (ptx)
+    *ptx = gpu.ptx;
+  EXPECT_EQ(gpu.run({a.data(), b.data(), out.data()}, {a.bytes(), b.bytes(), out.bytes()}, scalars), 0);
+  for (int64_t i = 0; i < c.batch; ++i)
+    for (int64_t m = 0; m < c.m; ++m)
+      for (int64_t n = 0; n < c.n; ++n) {
+        double want = 0;
+        for (int64_t k = 0; k < c.k; ++k)
+          want += a[i * left[0] + m * left[1] + k * left[2]] * b[i * right[0] + k * right[1] + n * right[2]];
+        expectNear(out[(i * c.m + m) * c.n + n], want, type, c.k,
+                   kernel->text + " at " + std::to_string(i) + ", " + std::to_string(m) + ", " + std::to_string(n));
+        if (testing::Test::HasFatalFailure())
+          return kernel->text;
+      }
+  return kernel->text;
+}
+
+std::string functionOf(const std::string &text) { return text.substr(7, text.find(' ', 7) - 7); }
+
+TEST(CudaProduct, EveryTileAndLayout) {
+  const Arch &arch = findArch("sm_90");
+  for (DType type : kTypes)
+    for (const char *tile : {"32", "64", "128"})
+      for (int layout = 0; layout < 4; ++layout) {
+        if (type == f16 && layout % 3)
+          continue; // as bf16
+        Random random(17);
+        const int64_t edge = std::stoll(tile);
+        const bool left = layout & 1, right = layout & 2;
+        checkProduct({1, edge, edge, 64, left, right}, type, tile, arch, random);          // whole tiles, in vectors
+        checkProduct({1, edge + 8, edge + 24, 72, left, right}, type, tile, arch, random); // in vectors
+        checkProduct({2, edge + 3, edge - 5, 37, left, right, /*rightShared=*/true}, type, tile, arch, random);
+        checkProduct({1, 5, edge + 1, 20, left, right, false, /*gap=*/3}, type, tile, arch, random);
+        checkProduct({1, edge + 9, 12, 33, left, right, false, 0, /*symbolic=*/1 + layout % 2}, type, tile, arch,
+                     random);
+        if (HasFatalFailure())
+          return;
+      }
+}
+
+TEST(CudaProduct, FewRows) {
+  const Arch &arch = findArch("sm_90");
+  std::map<std::string, int> functions;
+  Random random(5);
+  for (DType type : kTypes)
+    for (int64_t thin : {1, 2, 3, 8})
+      for (bool swapped : {false, true})
+        for (bool transposed : {false, true})
+          for (int sizes = 0; sizes < (type == f16 ? 2 : 4); ++sizes) {
+            // In vectors, not, known at launch, and so long that a block shares a row.
+            const int64_t wide = sizes == 0 ? 96 : sizes == 3 ? 40 : 77, k = sizes == 0 ? 128 : sizes == 3 ? 2064 : 75;
+            ProductCase c{sizes == 3 ? 1 : 2, thin, wide, k, false, transposed};
+            if (swapped)
+              std::swap(c.m, c.n), std::swap(c.leftTransposed, c.rightTransposed),
+                  c.leftTransposed = !c.leftTransposed, c.rightTransposed = !c.rightTransposed;
+            if (sizes == 2)
+              c.symbolic = swapped ? 1 : 2, c.batch = 1;
+            const std::string text = checkProduct(c, type, "", arch, random);
+            ASSERT_NE(text, "");
+            ++functions[functionOf(text)];
+            if (HasFatalFailure())
+              return;
+          }
+  for (const char *form : {"thin_rows_", "thin_depth_"})
+    for (const char *type : {"f32_", "f16_", "bf16_"})
+      for (const char *rows : {"1", "2", "4", "8"})
+        EXPECT_GT(functions[std::string(form) + type + rows], 0) << form << type << rows;
+}
+
+TEST(CudaProduct, MatrixInstructions) {
+  std::string ptx;
+  Random random(1);
+  for (const Arch &arch : architectures()) {
+    checkProduct({1, 64, 64, 32}, bf16, "64", arch, random, &ptx);
+    EXPECT_NE(ptx.find("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"), std::string::npos);
+    EXPECT_NE(ptx.find("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), std::string::npos);
+    EXPECT_NE(ptx.find("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"), std::string::npos);
+    EXPECT_NE(ptx.find("ld.global.nc.v4.b32"), std::string::npos) << "loads of 16 bytes";
+    EXPECT_EQ(ptx.find("local"), std::string::npos) << "sums live in registers";
+    checkProduct({1, 64, 64, 32}, f16, "64", arch, random, &ptx);
+    EXPECT_NE(ptx.find("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"), std::string::npos);
+    checkProduct({1, 64, 64, 32}, f32, "64", arch, random, &ptx);
+    EXPECT_EQ(ptx.find("mma.sync"), std::string::npos) << "f32 means f32";
+    EXPECT_EQ(ptx.find("local"), std::string::npos) << "sums live in registers";
+  }
+}
+
+TEST(CudaProduct, ChoosesByCost) {
+  const Arch &arch = findArch("sm_90");
+  auto chosen = [&](int64_t m, int64_t n, int64_t k, DType type) {
+    const MatrixProduct p{1, m, n, k, {0, k, 1}, {0, n, 1}};
+    auto kernel = makeProductKernel("k", p, type, {0, 1}, plainStore(type, 3), {}, arch);
+    return kernel ? functionOf(kernel->text) : "";
+  };
+  EXPECT_EQ(chosen(4096, 4096, 4096, bf16), "product_bf16_128");
+  EXPECT_EQ(chosen(4096, 4096, 4096, f32), "product_f32_128");
+  EXPECT_EQ(chosen(64, 64, 4096, f32), "product_f32_32"); // else most multiprocessors would be idle
+  EXPECT_EQ(chosen(1, 4096, 4096, f16), "thin_rows_f16_1");
+  EXPECT_EQ(chosen(3, 3, 4, f32), "") << "is no work for a tile";
+}
+
+// --- Convolutions
+// ------------------------------------------------------------------------------------------------------
+
+struct ConvolutionCase {
+  int rank;
+  int64_t batch, groups, in, out;
+  std::vector<int64_t> size, window, strides, dilations, low, high;
+  bool symbolic = false;
+};
+
+void checkConvolution(const ConvolutionCase &t, bool last, DType type, std::string_view tile, Random &random) {
+  const Arch &arch = findArch("sm_90");
+  Convolution c;
+  c.batch = t.batch, c.groups = t.groups, c.inChannels = t.in, c.outChannels = t.out, c.channelsLast = last;
+  c.in = t.size, c.window = t.window, c.strides = t.strides, c.dilations = t.dilations, c.padLow = t.low,
+  c.padHigh = t.high;
+  int64_t image = 1, places = 1, window = 1;
+  for (size_t d = 0; d < t.size.size(); ++d) {
+    c.out.push_back((t.size[d] + t.low[d] + t.high[d] - (t.window[d] - 1) * t.dilations[d] - 1) / t.strides[d] + 1);
+    image *= t.size[d], places *= c.out[d], window *= t.window[d];
+  }
+  const std::vector<int64_t> out = c.out;
+  std::vector<int64_t> symbols, scalars;
+  if (t.symbolic) {
+    const int64_t n = dim::symbol("n"), s = dim::symbol("s");
+    symbols = {n, s}, scalars = {t.batch, t.size[0]};
+    c.batch = n, c.in[0] = s;
+    c.out[0] = dim::add(
+        dim::floorDiv(dim::add(s, t.low[0] + t.high[0] - (t.window[0] - 1) * t.dilations[0] - 1), t.strides[0]), 1);
+  }
+  auto kernel = makeConvolutionKernel("k", c, type, {0, 1}, plainStore(type, 3), symbols, arch, tile);
+  ASSERT_TRUE(kernel);
+  const int64_t in = t.in / t.groups, outs = t.out / t.groups;
+  Operand x(type, t.batch * t.in * image, &random), w(type, t.out * in * window, &random),
+      y(type, t.batch * t.out * places);
+  const GpuKernel gpu(*kernel, arch);
+  gpu.assembleFor(arch);
+  ASSERT_EQ(gpu.run({x.data(), w.data(), y.data()}, {x.bytes(), w.bytes(), y.bytes()}, scalars), 0);
+  for (int64_t b = 0; b < t.batch; ++b)
+    for (int64_t o = 0; o < t.out; ++o)
+      for (int64_t p = 0; p < places; ++p) {
+        double want = 0;
+        for (int64_t i = 0; i < in; ++i)
+          for (int64_t q = 0; q < window; ++q) {
+            int64_t restP = p, restQ = q, at = 0, step = 1;
+            bool inside = true;
+            for (size_t d = t.size.size(); d-- > 0;) {
+              const int64_t z = restP % out[d] * t.strides[d] - t.low[d] + restQ % t.window[d] * t.dilations[d];
+              inside &= z >= 0 && z < t.size[d];
+              at += z * step;
+              step *= t.size[d], restP /= out[d], restQ /= t.window[d];
+            }
+            if (!inside)
+              continue;
+            const int64_t channel = o / outs * in + i;
+            want += x[last ? (b * image + at) * t.in + channel : (b * t.in + channel) * image + at] *
+                    w[(o * in + i) * window + q];
+          }
+        expectNear(y[last ? (b * places + p) * t.out + o : (b * t.out + o) * places + p], want, type, in * window,
+                   kernel->text + " at " + std::to_string(b) + ", " + std::to_string(o) + ", " + std::to_string(p));
+        if (testing::Test::HasFatalFailure())
+          return;
+      }
+}
+
+TEST(CudaConvolution, AgreesWithLoops) {
+  const ConvolutionCase cases[] = {
+      {1, 2, 1, 6, 9, {17}, {3}, {2}, {1}, {1}, {0}},
+      {2, 2, 1, 8, 16, {9, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+      {2, 3, 2, 16, 24, {7, 10}, {2, 3}, {2, 1}, {1, 2}, {0, 2}, {1, 1}},
+      {2, 1, 1, 3, 20, {16, 12}, {5, 5}, {2, 2}, {1, 1}, {2, 2}, {2, 2}},
+      {3, 1, 1, 4, 12, {4, 5, 6}, {2, 3, 2}, {1, 2, 1}, {1, 1, 2}, {1, 0, 1}, {0, 1, 0}},
+      {2, 2, 2, 8, 18, {8, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, /*symbolic=*/true},
+  };
+  Random random(3);
+  for (const ConvolutionCase &c : cases)
+    for (bool last : {false, true})
+      for (DType type : kTypes)
+        for (const char *tile : {"32", "64", "128"}) {
+          if (type == f16 ? tile[0] != '6' : tile[0] == '1' && c.rank != 2)
+            continue; // as bf16
+          checkConvolution(c, last, type, tile, random);
+          if (HasFatalFailure())
+            return;
+        }
+}
+
+TEST(CudaConvolution, LeavesDepthwiseToLoops) {
+  Convolution c;
+  c.batch = 1, c.groups = 64, c.inChannels = 64, c.outChannels = 64;
+  c.in = c.out = {32, 32}, c.window = {3, 3}, c.strides = c.dilations = {1, 1}, c.padLow = c.padHigh = {1, 1};
+  EXPECT_FALSE(makeConvolutionKernel("k", c, f32, {0, 1}, plainStore(f32, 3), {}, findArch("sm_80")));
+}
+
+} // namespace

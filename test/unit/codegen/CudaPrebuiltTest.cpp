@@ -1,0 +1,194 @@
+// Every prebuilt kernel of the device library, on calls made up at random, must give what the reference evaluation
+// gives, in place too where its op says so.
+#include "codegen/cuda/Device.h"
+#include "ir/interpreter/Compare.h"
+#include "ir/interpreter/Evaluate.h"
+#include "test/support/RandomOps.h"
+#include "test/unit/codegen/CudaDeviceHarness.h"
+
+#include <cstring>
+
+using namespace tressel;
+using namespace tressel::codegen;
+using namespace tressel::codegen::cuda;
+using op::HostTensor;
+using op::OpInfo;
+using tressel::codegen::cuda::test::GpuKernel;
+
+namespace {
+
+HostTensor copyOf(const HostTensor &t) {
+  HostTensor copy = HostTensor::allocate(t.type);
+  std::memcpy(copy.data.get(), t.data.get(), static_cast<size_t>(t.type.bytes()));
+  return copy;
+}
+
+/// `unread`: a result that nobody reads. Returns whether an assembler took the kernel.
+int expectAgreement(const tressel::test::OpCall &call, const std::vector<HostTensor> &inputs,
+                    const op::KernelForm &form, const Arch &arch, int unread = -1) {
+  const OpInfo &info = *call.op;
+  const op::interp::Evaluation want = op::interp::run(info, inputs, call.attrs);
+  std::vector<TensorType> types = call.operands;
+  types.insert(types.end(), call.results.begin(), call.results.end());
+  std::vector<int32_t> buffers;
+  int numBuffers = 0;
+  for (size_t i = 0; i < types.size(); ++i)
+    buffers.push_back(static_cast<int>(i) == static_cast<int>(inputs.size()) + unread && unread >= 0 ? -1
+                                                                                                     : numBuffers++);
+  const auto kernel = makePrebuiltKernel("k", form, types, buffers, numBuffers, {}, arch);
+  EXPECT_TRUE(kernel) << form.kernel;
+  if (!kernel)
+    return 0;
+  const GpuKernel gpu(*kernel, arch);
+  for (bool inPlace : {false, true}) {
+    if (inPlace && info.overwrites < 0)
+      continue;
+    std::vector<HostTensor> operands, results;
+    for (const HostTensor &t : inputs)
+      operands.push_back(copyOf(t));
+    for (const TensorType &type : call.results)
+      results.push_back(HostTensor::allocate(type));
+    if (inPlace)
+      results[0] = operands[static_cast<size_t>(info.overwrites)];
+    std::vector<void *> pointers;
+    std::vector<int64_t> bytes;
+    auto add = [&](const HostTensor &t, int result) {
+      if (result >= 0 && result == unread)
+        return;
+      pointers.push_back(t.data.get());
+      bytes.push_back(t.type.bytes());
+    };
+    for (const HostTensor &t : operands)
+      add(t, -1);
+    for (size_t i = 0; i < results.size(); ++i)
+      add(results[i], static_cast<int>(i));
+    const int32_t status = gpu.run(pointers, bytes);
+    EXPECT_EQ(status != 0, !want) << info.name << ": " << want.error << kernel->text;
+    for (size_t i = 0; want && i < results.size(); ++i)
+      if (static_cast<int>(i) != unread)
+        EXPECT_EQ(op::interp::compare(results[i], want.outputs[i], op::interp::looseTolerance(results[i].type.dtype)),
+                  "")
+            << kernel->text << (inPlace ? ", in place" : "");
+  }
+  return gpu.assembleFor(arch);
+}
+
+class CudaPrebuilt : public testing::TestWithParam<const OpInfo *> {};
+
+TEST_P(CudaPrebuilt, AgreesWithReference) {
+  const OpInfo &info = *GetParam();
+  int compared = 0;
+  for (int type = 0; type < kNumDTypes; ++type) {
+    tressel::test::Random random(17 + static_cast<uint64_t>(type));
+    int ofType = 0;
+    for (int tries = 0; tries < 30 && ofType < 3; ++tries) {
+      auto call =
+          tressel::test::proposeCall(info, static_cast<DType>(type), random, {.zeroSize = tries % 4 == 3 ? 0.5 : 0});
+      if (!call)
+        continue;
+      auto form = info.kernelForm(info, call->operands, call->results, call->attrs);
+      if (!form)
+        continue; // the decomposition converts
+      std::vector<HostTensor> inputs;
+      for (size_t i = 0; i < call->operands.size(); ++i)
+        inputs.push_back(tressel::test::randomOperand(
+            *call, i, random, tries % 2 ? tressel::test::Values::Special : tressel::test::Values::Wide));
+      ++ofType;
+      expectAgreement(*call, inputs, *form, architectures()[static_cast<size_t>(tries) % architectures().size()]);
+      if (HasFailure())
+        return;
+    }
+    compared += ofType;
+  }
+  EXPECT_GT(compared, 0) << "no call has a kernel form";
+}
+
+std::vector<const OpInfo *> opsWithKernels() {
+  std::vector<const OpInfo *> ops;
+  for (const OpInfo *info : op::allOps())
+    if (info->kernelForm && std::string_view(info->name) != "scaled_dot_product_attention") // decomposed on GPUs
+      ops.push_back(info);
+  return ops;
+}
+INSTANTIATE_TEST_SUITE_P(Ops, CudaPrebuilt, testing::ValuesIn(opsWithKernels()),
+                         [](const auto &param) { return std::string(param.param->name); });
+
+tressel::test::OpCall callOf(const char *name, std::vector<TensorType> operands, op::Attrs attrs) {
+  tressel::test::OpCall call{op::findOp(name), std::move(operands), std::move(attrs), {}};
+  call.results = call.op->infer(*call.op, call.operands, call.attrs).types;
+  return call;
+}
+
+void expectAgreement(const tressel::test::OpCall &call, tressel::test::Random &random, int unread = -1) {
+  std::vector<HostTensor> inputs;
+  for (size_t i = 0; i < call.operands.size(); ++i)
+    inputs.push_back(tressel::test::randomOperand(call, i, random, tressel::test::Values::Special));
+  const auto form = call.op->kernelForm(*call.op, call.operands, call.results, call.attrs);
+  ASSERT_TRUE(form);
+  expectAgreement(call, inputs, *form, findArch("sm_90"), unread);
+}
+
+/// In shared memory, many lines to a block, and too long for it: in the result's memory.
+TEST(CudaSort, LinesOfAllLengths) {
+  tressel::test::Random random(2);
+  for (const char *name : {"sort", "argsort", "top_k"})
+    for (DType type : {f32, f64, f16, i8, i64, bool_})
+      for (int64_t size : {1, 2, 33, 700, 4500}) {
+        if (size > 1000 && type != f32 && type != f16 && type != i64)
+          continue;
+        const bool flag = random.chance(0.5), isTop = std::string_view(name) == "top_k";
+        const int64_t k = size > 100 ? size / 30 : size;
+        const auto call =
+            callOf(name, {{type, {2, size, 3}}}, isTop ? op::Attrs{k, int64_t(1), flag} : op::Attrs{int64_t(1), flag});
+        for (int unread = -1; unread < (isTop ? 2 : 0); ++unread)
+          expectAgreement(call, random, unread);
+        if (HasFailure())
+          return;
+      }
+}
+
+/// Lines by a warp, by a block in several pieces, and side by side in segments.
+TEST(CudaScan, LinesOfAllLengths) {
+  tressel::test::Random random(4);
+  for (const char *name : {"cumsum", "cummax"})
+    for (DType type : {f32, bf16, i64, u8})
+      for (const Shape &shape :
+           {Shape{3, 40}, Shape{2, 300, 1}, Shape{2, 2500}, Shape{2, 700, 3}, Shape{40, 70}, Shape{9, 2, 64}}) {
+        op::Attrs attrs{int64_t(shape.rank() == 2 && shape[0] != 40 ? 1
+                                : shape.rank() == 3                 ? (shape[0] == 9 ? 0 : 1)
+                                                                    : 0),
+                        random.chance(0.5)};
+        if (std::string_view(name) == "cumsum")
+          attrs.push_back(random.chance(0.5));
+        const auto call = callOf(name, {{type, shape}}, attrs);
+        if (!call.op->kernelForm(*call.op, call.operands, call.results, call.attrs))
+          continue; // converts
+        expectAgreement(call, random);
+        if (HasFailure())
+          return;
+      }
+}
+
+/// Many updates, several for each place: sums have the interpreter's order, and the last of those that are set stays.
+TEST(CudaScatter, ManyUpdates) {
+  tressel::test::Random random(6);
+  for (DType type : {f32, f16, i32, bool_})
+    for (const char *mode : {"set", "add", "max"}) {
+      for (int64_t slice : {1, 5, 300}) {
+        const auto call = callOf(
+            "scatter_nd", {{type, {6, 5, slice}}, {i64, {400 / slice + 300, 2}}, {type, {400 / slice + 300, slice}}},
+            {std::string(mode)});
+        expectAgreement(call, random);
+      }
+      for (int64_t columns : {1, 7, 70}) {
+        const auto call =
+            callOf("put_along_axis", {{type, {2, 50, columns}}, {i64, {2, 700, columns}}, {type, {2, 700, columns}}},
+                   {int64_t(1), std::string(mode)});
+        expectAgreement(call, random);
+      }
+      if (HasFailure())
+        return;
+    }
+}
+
+} // namespace
