@@ -19,6 +19,12 @@ std::optional<Kernel> makePrebuiltKernel(const std::string &symbol, const op::Ke
                                          const std::vector<TensorType> &types, const std::vector<int32_t> &buffers,
                                          int numBuffers, const std::vector<int64_t> &symbols, const Arch &arch);
 
+/// Attention, of which makePrebuiltKernel makes use too: KernelForms of "attention_f32", and of "attention_f16" and
+/// "attention_bf16", whose sums and softmax are in f32. Nothing for few queries, or 16-bit floats of sizes beyond 128.
+std::optional<Kernel> makeAttentionKernel(const std::string &symbol, const op::KernelForm &form,
+                                          const std::vector<TensorType> &types, const std::vector<int32_t> &buffers,
+                                          int numBuffers, const std::vector<int64_t> &symbols, const Arch &arch);
+
 /// Where the operands of a product (its left and right matrix, whichever operands of the op these are) or convolution
 /// (image, weights) are among the launch's buffers.
 struct RootBuffers {

@@ -142,6 +142,8 @@ constexpr Family kFamilies[] = {
 std::optional<Kernel> makePrebuiltKernel(const std::string &symbol, const op::KernelForm &form,
                                          const std::vector<TensorType> &types, const std::vector<int32_t> &buffers,
                                          int numBuffers, const std::vector<int64_t> &symbols, const Arch &arch) {
+  if (llvm::StringRef(form.kernel).starts_with("attention_"))
+    return makeAttentionKernel(symbol, form, types, buffers, numBuffers, symbols, arch);
   for (const Family &family : kFamilies) {
     llvm::StringRef type = form.kernel;
     if (!type.consume_front(family.prefix))

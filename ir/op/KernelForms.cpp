@@ -197,13 +197,14 @@ static std::optional<MaskLayout> maskLayout(const Shape &mask, const Shape &q, i
   return layout;
 }
 
-/// attention_f32 is a kernel of runtime/kernels: heads, heads that share keys and values, queries, keys, size, width, causal,
-/// and the bits of the scale as a double; with a mask also its layout.
+/// attention_f32 is a kernel of runtime/kernels; those of 16-bit floats are for GPUs alone (codegen/cuda/device). heads, heads
+/// that share keys and values, queries, keys, size, width, causal, and the bits of the scale as a double; with a mask also its
+/// layout.
 std::optional<KernelForm> kernelFormAttention(const OpInfo &, std::span<const TensorType> operands,
                                               std::span<const TensorType>, const Attrs &attrs) {
   const TensorType &q = operands[0], &k = operands[1], &v = operands[2];
   const int r = q.rank();
-  if (q.dtype != DType::f32 || !isKnown(operands))
+  if ((q.dtype != DType::f32 && q.dtype != DType::f16 && q.dtype != DType::bf16) || !isKnown(operands))
     return std::nullopt;
   const int64_t heads = product(q.shape, 0, r - 2), size = q.shape[r - 1],
                 queries = q.shape[r - 2], keys = k.shape[r - 2], width = v.shape[r - 1];

@@ -43,7 +43,7 @@ template <int BM_, int BN_, int BK_, int TM, int TN, int SK_> struct FmaTile {
   static constexpr int WM = 4 * TM, WN = 8 * TN, kWarps = (BM / WM) * (BN / WN), kThreads = kWarps * SK * kWarp;
   static constexpr int kLeftRow = BM + 4, kRightRow = BN + 4;
   static constexpr int kRightAt = BK * kLeftRow * 4, kBytes = BK * (kLeftRow + kRightRow) * 4;
-  static constexpr int kBands = TM / 4;
+  static constexpr int kBands = TM / 4, kUnroll = BK / SK < 16 ? BK / SK : 16;
   static_assert(TM % 4 == 0 && TN % 4 == 0 && BK % SK == 0);
   float sum[TM][TN];
 
@@ -72,7 +72,7 @@ template <int BM_, int BN_, int BK_, int TM, int TN, int SK_> struct FmaTile {
     const auto *left = reinterpret_cast<const TRESSEL_SHARED float *>(buffer) + warp / (BN / WN) * WM + lane / 8 * 4;
     const auto *right =
         reinterpret_cast<const TRESSEL_SHARED float *>(buffer + kRightAt) + warp % (BN / WN) * WN + lane % 8 * 4;
-#pragma unroll
+#pragma clang loop unroll_count(kUnroll) // of more, the assembler would keep too many operands at once
     for (int step = 0; step < BK / SK; ++step) {
       const int d = group * (BK / SK) + step;
       Float4 a[TM / 4], b[TN / 4];
