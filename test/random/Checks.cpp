@@ -193,4 +193,42 @@ Check runsOnDevices(MutationTally *tally, MemoryCoverage *memory) {
   });
 }
 
+std::string GpuCoverage::str() const {
+  std::string text = std::to_string(kernels) + " kernels of " + std::to_string(programs) + " programs ran as a GPU runs them, " +
+                     std::to_string(onHost) + " on the host";
+  const char *separator = ": ";
+  for (const auto &[op, count] : hostOps) {
+    text += separator + std::to_string(count) + " " + op;
+    separator = ", ";
+  }
+  return text;
+}
+
+Check runsOnGpu(GpuCoverage *coverage) {
+  return runs([coverage](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
+    const runtime::MachineModel model = runtime::machineOfArchitecture("sm_90");
+    codegen::CompileOptions options = onMachine(model);
+    options.gpus = {"sm_90"};
+    options.emulateGpu = true;
+    options.devices = {{runtime::DeviceKind::Gpu, 0}};
+    auto executable = executableOf(module, options, [&](const runtime::Schedule &s) {
+      if (!coverage)
+        return;
+      ++coverage->programs;
+      for (const runtime::KernelDesc &kernel : s.kernels)
+        if (kernel.provider == "cuda") {
+          ++coverage->kernels;
+        } else {
+          ++coverage->onHost;
+          ++coverage->hostOps[kernel.symbol.substr(0, kernel.symbol.find_last_not_of("0123456789_") + 1)];
+        }
+    });
+    auto machine =
+        runtime::SimulatedMachine::create(model, {.interleaving = 1, .checkRaces = true, .poison = true, .isolate = true});
+    runtime::Executor executor(executable, machine);
+    executor.bindStates({});
+    executor.run(in, out, sizes);
+  });
+}
+
 } // namespace tressel::test

@@ -6,6 +6,7 @@
 #include "test/support/ScheduleMutations.h"
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,5 +31,15 @@ struct MemoryCoverage {
 /// schedule as well, and the verifier has to refuse them. With `memory`, half of the programs of fixed sizes have as little
 /// as a third of the memory that they take where there is enough.
 Check runsOnDevices(MutationTally *tally = nullptr, MemoryCoverage *memory = nullptr);
+
+/// Which kernels ran where in programs compiled for a GPU.
+struct GpuCoverage {
+  int64_t programs = 0, kernels = 0, onHost = 0; ///< of accelerators, of the host
+  std::map<std::string, int64_t> hostOps;        ///< ops of kernels of the host, as their symbols name them
+  std::string str() const;
+};
+/// Compiles for a machine with one GPU, whose kernels are emulated, and runs the program there with all checks of
+/// simulated machines.
+Check runsOnGpu(GpuCoverage *coverage = nullptr);
 
 } // namespace tressel::test

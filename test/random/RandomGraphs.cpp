@@ -1,5 +1,5 @@
 // Random programs against the interpreter: compiled and run, here or on simulated machines, or only simplified.
-//   random-graphs [--seed S] [--count N] [--check compile|devices|simplify] [--no-library] [--quick] [--well-every N] [--print]
+//   random-graphs [--seed S] [--count N] [--check compile|devices|gpu|simplify] [--no-library] [--quick] [--well-every N] [--print]
 //                 [--inject op|control] [--failures N] [--save FILE]
 //   random-graphs --sum FILE...
 // Prints what was covered, by op, type and place; of 300 programs or more, an op and type that stood in none is a
@@ -29,7 +29,7 @@ namespace {
 
 llvm::cl::opt<uint64_t> seedOption("seed", llvm::cl::desc("of the first program"), llvm::cl::init(1));
 llvm::cl::opt<int> countOption("count", llvm::cl::desc("number of programs"), llvm::cl::init(100));
-llvm::cl::opt<std::string> checkOption("check", llvm::cl::desc("compile, devices or simplify"), llvm::cl::init("compile"));
+llvm::cl::opt<std::string> checkOption("check", llvm::cl::desc("compile, devices, gpu or simplify"), llvm::cl::init("compile"));
 llvm::cl::opt<bool> noLibrary("no-library", llvm::cl::desc("compile without library kernels"));
 llvm::cl::opt<bool> quickOption("quick", llvm::cl::desc("compile quickly rather than well"));
 llvm::cl::opt<int> wellOption("well-every", llvm::cl::desc("compile every so-manieth well, for all that is quick"));
@@ -140,13 +140,15 @@ int main(int argc, char **argv) {
   if (sumOption)
     return sum(fileOptions);
   test::MemoryCoverage memory;
+  test::GpuCoverage gpu;
   const test::Check well = checkOption == "compile" ? test::compiles(!noLibrary, false) : test::Check();
   test::Check usual = checkOption == "simplify"  ? test::simplifies()
                       : checkOption == "compile" ? test::compiles(!noLibrary, quickOption)
                       : checkOption == "devices" ? test::runsOnDevices(&mutations, &memory)
+                      : checkOption == "gpu"     ? test::runsOnGpu(&gpu)
                                                  : test::Check();
   if (!usual) {
-    llvm::errs() << "random-graphs: --check is compile, devices or simplify\n";
+    llvm::errs() << "random-graphs: --check is compile, devices, gpu or simplify\n";
     return 2;
   }
   if (options.inject && injectOption != "op" && injectOption != "control") {
@@ -224,6 +226,8 @@ int main(int argc, char **argv) {
                {.dynamicShare = gap.place == test::Place::Dynamic ? 1.0 : 0.35, .nestedShare = 1, .cell = &gap.cell},
                " for " + gap.str());
 
+  if (gpu.programs > 0)
+    llvm::outs() << gpu.str() << "\n";
   if (memory.programs > 0)
     llvm::outs() << memory.str() << "\n";
   if (options.inject) {

@@ -33,6 +33,30 @@ std::string print(const llvm::Instruction &instruction, llvm::ModuleSlotTracker 
   return text;
 }
 
+/// The optimizer reads memory ahead of the condition under which the value is used, where that is harmless: such reads
+/// count where the condition holds. The select that drops the value, if it is in sight, and whether the value is the
+/// one for true.
+std::pair<llvm::SelectInst *, bool> selectOf(llvm::LoadInst &load) {
+  llvm::Instruction *value = &load;
+  while (value->hasOneUse()) {
+    llvm::Use &use = *value->use_begin();
+    auto *user = llvm::dyn_cast<llvm::Instruction>(use.getUser());
+    if (!user || user->getParent() != load.getParent() || user->mayReadOrWriteMemory() || user->isTerminator() ||
+        llvm::isa<llvm::PHINode>(user))
+      return {};
+    if (auto *select = llvm::dyn_cast<llvm::SelectInst>(user)) {
+      if (use.getOperandNo() == 0 || select->getCondition()->getType()->isVectorTy())
+        return {};
+      for (llvm::Instruction *i = load.getNextNode(); i != select; i = i->getNextNode())
+        if (llvm::isa<llvm::CallInst>(i) && i->mayHaveSideEffects())
+          return {};
+      return {select, use.getOperandNo() == 1};
+    }
+    value = user;
+  }
+  return {};
+}
+
 class KernelRewriter {
 public:
   KernelRewriter(llvm::Function &kernel, Code &code, llvm::ModuleSlotTracker &slots)
@@ -162,6 +186,15 @@ void KernelRewriter::watchAccess(llvm::Instruction &instruction) {
   auto bytesOf = [&](llvm::Type *type) { return layout.getTypeStoreSize(type).getFixedValue(); };
   if (auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
     const uint64_t bytes = bytesOf(load->getType());
+    if (auto [select, forTrue] = selectOf(*load); select && load->isSimple()) {
+      texts_[select] = texts_[load];
+      b_.SetInsertPoint(select);
+      llvm::Value *some = b_.getInt64(bytes), *none = b_.getInt64(0);
+      watch(*select, load->getPointerOperand(),
+            b_.CreateSelect(select->getCondition(), forTrue ? some : none, forTrue ? none : some), bytes,
+            load->getAlign().value(), Op::Load);
+      return;
+    }
     watch(instruction, load->getPointerOperand(), nullptr, bytes, load->getAlign().value(),
           load->isAtomic() ? Op::Atomic : Op::Load);
     if (load->isAtomic()) {

@@ -310,6 +310,43 @@ read:
                  {"thread 0 of block 1", "which nobody wrote"});
 }
 
+TEST(EmulateMemory, ReadAheadOfItsCondition) {
+  // What the optimizer makes of: the first thread begins a sum, the others add to it. Threads go one after the other.
+  const std::string text = kernelOf(R"(
+  %n = load i32, ptr addrspace(1) %b0, align 4
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %joined ]
+  %turn = icmp eq i32 %i, %t
+  br i1 %turn, label %mine, label %joined
+mine:
+  %old = load i32, ptr addrspace(3) @s, align 4
+  %sum = add i32 %old, %t
+  %begins = icmp eq i32 %t, %n
+  %new = select i1 %begins, i32 %t, i32 %sum
+  store i32 %new, ptr addrspace(3) @s, align 4
+  br label %joined
+joined:
+  call void @llvm.nvvm.bar.warp.sync(i32 -1)
+  %next = add i32 %i, 1
+  %more = icmp ult i32 %next, 32
+  br i1 %more, label %loop, label %done
+done:
+  %x = load i32, ptr addrspace(3) @s, align 4
+  %p = getelementptr i32, ptr addrspace(1) %b1, i32 %t
+  store i32 %x, ptr addrspace(1) %p, align 4
+  ret void
+)",
+                                    twoArrays);
+  const GpuKernels kernels(text);
+  std::vector<int> out(32);
+  int first = 0;
+  EXPECT_EQ(kernels.run("k", {&first, out.data()}, 32, 1), 0);
+  EXPECT_EQ(out, std::vector<int>(32, 31 * 16));
+  first = 1; // thread 0 adds to what nobody wrote
+  expectContains(kernels.failure("k", {&first, out.data()}, 32, 1), {"thread 0", "which nobody wrote", "%old"});
+}
+
 /// b1[t * b0[0] + block * b0[1]] = t
 const std::string strided = kernelOf(R"(
   %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
