@@ -5,6 +5,7 @@
 #include "codegen/cuda/Kernel.h"
 #include "codegen/cuda/Provider.h"
 #include "codegen/cuda/Target.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Kernel.h"
 #include "tressel/runtime/Schedule.h"
@@ -40,7 +41,11 @@ struct Registry {
 
 class EmulationImpl final : public Emulation, public std::enable_shared_from_this<EmulationImpl> {
 public:
-  EmulationImpl(std::shared_ptr<EmulatedModule> module, int64_t number) : module(std::move(module)), number(number) {}
+  EmulationImpl(std::shared_ptr<EmulatedModule> module, const std::vector<Kernel> &kernels, int64_t number)
+      : module(std::move(module)), number(number) {
+    for (const Kernel &kernel : kernels)
+      grids[kernel.symbol] = {kernel.blocks, kernel.symbols};
+  }
   ~EmulationImpl() override {
     Registry &registry = Registry::instance();
     std::lock_guard lock(registry.mutex);
@@ -53,6 +58,19 @@ public:
   }
   const std::shared_ptr<EmulatedModule> module;
   const int64_t number;
+  struct Grid {
+    int64_t blocks = 1;
+    std::vector<int64_t> symbols;
+    int64_t of(std::span<const int64_t> scalars) const {
+      if (dim::isConstant(blocks))
+        return blocks;
+      dim::Values values;
+      for (size_t i = 0; i < symbols.size(); ++i)
+        values.bind(symbols[i], scalars[i]);
+      return dim::evaluate(blocks, values);
+    }
+  };
+  std::map<std::string, Grid> grids;
 };
 
 /// A launch of the runtime's, by the blocks that it is given.
@@ -60,16 +78,18 @@ struct EmulatedKernel {
   std::shared_ptr<EmulationImpl> emulation;
   std::string symbol;
   int threads = 0;
+  const EmulationImpl::Grid *grid = nullptr;
   size_t operands = 0, scalars = 0;
 
   static int32_t run(const runtime::KernelArgs *args, int64_t begin, int64_t end) {
     const auto &self = *static_cast<const EmulatedKernel *>(args->state);
+    const std::span<const int64_t> scalars(args->scalars, self.scalars);
     try {
       return self.emulation->module->run({.symbol = self.symbol,
                                           .threads = self.threads,
                                           .buffers = {args->buffers, self.operands},
-                                          .scalars = {args->scalars, self.scalars}},
-                                         begin, end, end);
+                                          .scalars = scalars},
+                                         begin, end, self.grid->of(scalars));
     } catch (const std::exception &problem) {
       if (args->failure)
         args->failure->say(problem.what());
@@ -100,6 +120,10 @@ runtime::LoadedKernel load(const runtime::KernelDesc &desc) {
   if (!kernel->emulation)
     fail("it was compiled to be emulated in another process");
   kernel->symbol = desc.symbol;
+  const auto grid = kernel->emulation->grids.find(desc.symbol);
+  if (grid == kernel->emulation->grids.end())
+    fail("the emulated program has no such kernel");
+  kernel->grid = &grid->second;
   kernel->threads = static_cast<int>(number("threads").value_or(0));
   kernel->operands = static_cast<size_t>(number("operands").value_or(0));
   kernel->scalars = static_cast<size_t>(number("scalars").value_or(0));
@@ -143,7 +167,7 @@ std::shared_ptr<Emulation> Emulation::create(const std::vector<Kernel> &kernels,
   llvm::LLVMContext context;
   static std::atomic<int64_t> count{0};
   auto emulation =
-      std::make_shared<EmulationImpl>(EmulatedModule::create(*optimized(kernels, target, context)), ++count);
+      std::make_shared<EmulationImpl>(EmulatedModule::create(*optimized(kernels, target, context)), kernels, ++count);
   Registry &registry = Registry::instance();
   std::lock_guard lock(registry.mutex);
   registry.byNumber[emulation->number] = emulation;

@@ -274,7 +274,8 @@ TEST_F(PipelineTest, TimesEachPass) {
     names.push_back(time.pass);
   EXPECT_EQ(names, (std::vector<std::string>{"resolve-devices", "simplify", "decompose-composites", "simplify", "assign-layouts",
                                              "simplify", "split-reductions", "form-clusters", "outline-kernels", "place-clusters",
-                                             "insert-transfers", "stage-copies", "split-producers", "fit-memory", "build-schedule", "plan-memory", "insert-waits"}));
+                                             "insert-transfers", "stage-copies", "split-producers", "fit-memory", "settle-kernels", "build-schedule", "plan-memory", "insert-waits",
+                                             "form-graphs"}));
 }
 
 TEST_F(PipelineTest, ExportsKernelsOperandsAndLines) {
