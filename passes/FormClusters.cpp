@@ -375,6 +375,10 @@ private:
     const Attribute placeA = places.lookup(producer), placeB = places.lookup(consumer);
     if (placeA && placeB && placeA != placeB)
       return false;
+    // Where accelerators have kernels of their own, they compute what nobody placed: it does not follow an op to the host.
+    auto isHost = [](Attribute place) { return place && cast<StringAttr>(place).getValue() == runtime::nameOf(graph::kHost); };
+    if (!hostProviders.empty() && isHost(placeA) != isHost(placeB))
+      return false;
     SmallVector<Operation *> both;
     both.reserve(a.size() + b.size());
     std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both),

@@ -1,10 +1,11 @@
 // A softmax is one kernel in one pass: rows stay in registers between its reductions.
-// RUN: tressel compile %s --device cuda --gpu sm_90 --emit ptx | FileCheck %s
+// RUN: tressel compile %s --device cuda --gpu sm_90 --emit ptx --disable-pass split-producers | FileCheck %s
 
 // CHECK: .visible .entry
-// CHECK: ld.global.v4
+// CHECK-COUNT-4: ld.global.v4
 // CHECK-NOT: ld.global
 // CHECK: shfl.sync
+// CHECK-NOT: ld.global
 // CHECK: st.global.v4
 // CHECK-NOT: .visible .entry
 // CHECK-NOT: .local
