@@ -40,10 +40,15 @@ public:
       const dim::Bounds bounds = dim::bounds(symbol);
       values.bind(symbol, std::clamp(symbol_, bounds.lo, bounds.hi));
     }
-    return dim::evaluate(size, values);
+    try {
+      return dim::evaluate(size, values);
+    } catch (const Error &) { // it leaves 64 bits: no such tensor is ever made
+      return most;
+    }
   }
 
 private:
+  static constexpr int64_t most = int64_t(1) << 50;
   int64_t symbol_;
 };
 
@@ -86,8 +91,22 @@ public:
       (plan.dims[d].reduced ? reduced_ : points_) *= static_cast<double>(typical(plan.dims[d].size));
     for (const Store &s : plan.stores)
       anyFull_ |= s.full;
-    for (const Buffer &b : plan.buffers)
-      bytes_ += static_cast<double>(typical(b.elements)) * static_cast<double>(sizeOf(b.dtype));
+    // Of an operand at most as many elements as there are points to read them for: rows of a table, a slice.
+    std::vector<double> touched(plan.buffers.size(), 0);
+    for (const Expr &x : plan.exprs)
+      if (x.kind == ExprKind::Load) {
+        double times = 1;
+        for (size_t d = 0; d < plan.dims.size(); ++d)
+          if (x.dims >> d & 1)
+            times *= static_cast<double>(typical(plan.dims[d].size));
+        touched[static_cast<size_t>(x.buffer)] += times;
+      }
+    for (size_t i = 0; i < plan.buffers.size(); ++i) {
+      const auto elements = static_cast<double>(typical(plan.buffers[i].elements));
+      const bool input = static_cast<int32_t>(i) < plan.numInputs;
+      bytes_ +=
+          (input ? std::min(elements, touched[i]) : elements) * static_cast<double>(sizeOf(plan.buffers[i].dtype));
+    }
   }
   double seconds(const GpuSchedule &s) const;
 
@@ -101,7 +120,9 @@ private:
   void access(const GpuSchedule &s, const Affine &index, double evaluations, int64_t bytes, bool tiled,
               Traffic &t) const;
   int64_t hintOf(int dim) const { return typical(plan_.dims[static_cast<size_t>(dim)].size); }
-  int64_t coefOf(const Affine &a, int dim) const { return std::abs(typical(a.coef[static_cast<size_t>(dim)])); }
+  int64_t coefOf(const Affine &a, int dim) const {
+    return std::min(std::abs(typical(a.coef[static_cast<size_t>(dim)])), int64_t(1) << 40);
+  }
 
   const LoopPlan &plan_;
   const Arch &arch_;

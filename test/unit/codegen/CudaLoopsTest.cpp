@@ -201,6 +201,36 @@ TEST(CudaLoops, SymbolicSizes) {
   }
 }
 
+/// Sizes whose product has more than 64 bits where they are large.
+TEST(CudaLoops, ManySymbols) {
+  Shape shape;
+  dim::Values values;
+  std::vector<int64_t> symbols;
+  for (int d = 0; d < 8; ++d) {
+    symbols.push_back(dim::symbol("n" + std::to_string(d)));
+    shape.push_back(symbols.back());
+    values.bind(symbols.back(), d % 3 + 1);
+  }
+  Graph g;
+  const int x = g.input({f32, shape});
+  g.results = {g.binary(ScalarOp::Sub, x, g.reduce(Combine::Max, x, {0, 2, 7}, f32), shape)};
+  Data a = randomFloats(dim::evaluate(shape, values), 3);
+  Data y = std::move(GpuKernel(g, {}, symbols).run({&a}, values)[0]);
+  Shape sizes = a.type.shape;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    float most = -INFINITY;
+    for (int64_t j = 0; j < a.size(); ++j) {
+      bool together = true;
+      int64_t p = i, q = j;
+      for (int d = 8; d-- > 0; p /= sizes[d], q /= sizes[d])
+        together &= d == 0 || d == 2 || d == 7 || p % sizes[d] == q % sizes[d];
+      if (together)
+        most = std::max(most, a.as<float>()[j]);
+    }
+    ASSERT_EQ(y.as<float>()[i], a.as<float>()[i] - most);
+  }
+}
+
 /// Rows of a length that is bounded stay in registers as well.
 TEST(CudaLoops, BoundedRows) {
   const int64_t m = dim::symbol("m", 1, 300);
