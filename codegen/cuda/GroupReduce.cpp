@@ -2,6 +2,7 @@
 #include "codegen/cuda/LoopEmitter.h"
 #include "codegen/cuda/Target.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 
 namespace tressel::codegen::cuda {
@@ -142,6 +143,9 @@ void LoopEmitter::acrossRows(std::vector<Part> &parts) {
   for (const Part &p : parts)
     putPlace(p, p.place);
   barrier();
+  // Where nothing follows, only the first row needs the results, and has written them itself.
+  const bool allNeed = plan_.reductions[parts.front().number].stage + 1 < plan_.numStages ||
+                       llvm::any_of(plan_.stores, [](const Store &s) { return s.full; });
   for (int half = s_.group / 2; half > 0; half /= 2) {
     onlyIf(b_.CreateICmpULT(rank_, b_.getInt32(static_cast<uint32_t>(half))), [&] {
       for (const Part &p : parts) {
@@ -149,10 +153,11 @@ void LoopEmitter::acrossRows(std::vector<Part> &parts) {
         putPlace(p, merge(plan_.reductions[p.number], getPlace(p, thread_), getPlace(p, other)));
       }
     });
-    barrier();
+    if (half > 1 || allNeed)
+      barrier();
   }
   for (Part &p : parts)
-    p.place = getPlace(p, place_);
+    p.place = getPlace(p, allNeed ? place_ : thread_);
 }
 
 } // namespace tressel::codegen::cuda

@@ -1,5 +1,5 @@
 // Epilogues, inlined into a kernel that hands them one element per thread, as a root of the device library does.
-#include "CudaHarness.h"
+#include "CudaLoopHarness.h"
 
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"

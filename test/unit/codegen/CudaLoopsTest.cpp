@@ -1,6 +1,6 @@
 // Loop nests as GPU kernels against plain loops, over sizes with tails and every way of sharing the work; and what
 // their PTX must and must not contain.
-#include "CudaHarness.h"
+#include "CudaLoopHarness.h"
 #include "codegen/cuda/Assemble.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // Every op that is one loop nest, as a kernel for GPUs, on calls made up at random: what the reference evaluation
 // gives.
-#include "CudaHarness.h"
+#include "CudaLoopHarness.h"
 #include "codegen/OpKernel.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Evaluate.h"
