@@ -161,7 +161,7 @@ template <class T_, bool ChannelsLast> struct Weights {
 /// Rows are channels of a group.
 struct ChannelsFirstResult {
   int64_t rows, columns, places, channels, first;
-  bool narrow, dense;
+  bool narrow;
   TRESSEL_INLINE int64_t index(int64_t row, int64_t column) const {
     const int64_t image = divide(column, places, narrow);
     return (image * channels + first + row) * places + column - image * places;
@@ -170,7 +170,6 @@ struct ChannelsFirstResult {
 /// Columns are channels of a group.
 struct ChannelsLastResult {
   int64_t rows, columns, channels, first;
-  static constexpr bool dense = true;
   TRESSEL_INLINE int64_t index(int64_t row, int64_t column) const { return row * channels + first + column; }
 };
 
@@ -190,10 +189,9 @@ TRESSEL_INLINE void convolve(void *const *context, void *const *buffers, const i
                        row, column, s.depth(), pool);
   } else {
     const int64_t places = s.placesPerImage();
-    multiplyTile<Tile>(
-        context, weights, windows,
-        ChannelsFirstResult{rows, columns, places, s.groups * s.out, group * s.out, s.narrow, places % 4 == 0}, row,
-        column, s.depth(), pool);
+    multiplyTile<Tile>(context, weights, windows,
+                       ChannelsFirstResult{rows, columns, places, s.groups * s.out, group * s.out, s.narrow}, row,
+                       column, s.depth(), pool);
   }
 }
 

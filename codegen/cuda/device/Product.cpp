@@ -8,7 +8,6 @@ namespace {
 
 struct ProductResult {
   int64_t base, rows, columns;
-  static constexpr bool dense = true;
   TRESSEL_INLINE int64_t index(int64_t row, int64_t column) const { return base + row * columns + column; }
 };
 

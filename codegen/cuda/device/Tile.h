@@ -208,8 +208,7 @@ template <class Tile, class Operand, int Rows, bool Right> struct Fetch {
   }
 };
 
-/// The tile that begins at (firstRow, firstColumn). Result: `rows`, `columns`, index(row, column), and `dense`: four
-/// columns from a multiple of 4 on have neighbouring indices.
+/// The tile that begins at (firstRow, firstColumn). Result: `rows`, `columns`, and index(row, column).
 template <class Tile, class Left, class Right, class Result>
 TRESSEL_INLINE void multiplyTile(void *const *context, const Left &left, const Right &right, const Result &result,
                                  int64_t firstRow, int64_t firstColumn, int64_t depth, TRESSEL_SHARED char *pool) {
@@ -261,26 +260,14 @@ TRESSEL_INLINE void multiplyTile(void *const *context, const Left &left, const R
           });
     }
     barrier();
-#pragma clang loop unroll(disable)
-    for (int i = threadIndex(); i < kStageRows * Tile::BN / 4; i += kThreads) {
-      const int r = i / (Tile::BN / 4), c = i % (Tile::BN / 4) * 4;
-      const int64_t row = firstRow + r / (kBands * 16) * Tile::WM + stage * kBands * 16 + r % (kBands * 16);
-      const int64_t column = firstColumn + c;
-      if (row >= result.rows)
-        continue;
-      if (result.dense && column + 4 <= result.columns) {
-        const int64_t at = result.index(row, column);
-        const Float4 x = *reinterpret_cast<const TRESSEL_SHARED Float4 *>(staged + r * kRow + c);
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          tressel_epilogue(context, x[j], at + j);
-      } else {
-        const int count = static_cast<int>(least(4, result.columns - column));
-#pragma clang loop unroll(disable)
-        for (int j = 0; j < count; ++j)
-          tressel_epilogue(context, staged[r * kRow + c + j], result.index(row, column + j));
+    static_assert(kThreads % Tile::BN == 0);
+    const int c = threadIndex() % Tile::BN;
+    if (firstColumn + c < result.columns)
+      for (int r = threadIndex() / Tile::BN; r < kStageRows; r += kThreads / Tile::BN) {
+        const int64_t row = firstRow + r / (kBands * 16) * Tile::WM + stage * kBands * 16 + r % (kBands * 16);
+        if (row < result.rows)
+          tressel_epilogue(context, staged[r * kRow + c], result.index(row, firstColumn + c));
       }
-    }
   }
 }
 
