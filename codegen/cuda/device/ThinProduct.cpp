@@ -54,7 +54,7 @@ TRESSEL_INLINE void alongDepth(void *const *context, Thin<T> g, const int64_t *p
   const T *x = g.right + w * g.rightRow;
   float sum[Rows] = {};
   const int64_t step = (shareRow ? kWarps : 1) * kWarp * V;
-#pragma clang loop unroll_count(4)
+#pragma clang loop unroll_count(Rows > 2 ? 1 : 4)
   for (int64_t d = (shareRow ? threadIndex() : lane) * V; d < g.depth; d += step) {
     Pack<T, V> v;
     if constexpr (V > 1)

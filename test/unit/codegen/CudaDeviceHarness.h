@@ -19,16 +19,17 @@ namespace tressel::codegen::cuda::test {
 
 class GpuKernel {
 public:
-  GpuKernel(const Kernel &kernel, const Arch &arch) : kernel_(kernel) {
+  GpuKernel(const Kernel &kernel, const Arch &arch, bool emulate = true) : kernel_(kernel) {
     llvm::LLVMContext context;
     llvm::Module module(kernel.symbol, context);
     kernel.emit(module);
     const Target target(arch);
     target.optimize(module);
-    emulated_ = EmulatedModule::create(module);
+    if (emulate)
+      emulated_ = EmulatedModule::create(module);
     ptx = target.ptx(module);
   }
-  /// How many kernels an assembler saw: without registers that spill, in the static shared memory there is.
+  /// Registers per thread; 0 without an assembler. Nothing may spill, and static shared memory must suffice.
   int assembleFor(const Arch &arch) const {
     const std::optional<Assembled> assembled = assemble(ptx, arch);
     if (!assembled)
@@ -42,7 +43,7 @@ public:
       EXPECT_LE(r.sharedBytes, kMaxStaticShared) << kernel_.text;
       EXPECT_LE(r.registers * kernel_.threads, arch.registers) << kernel_.text;
     }
-    return 1;
+    return assembled->kernels.empty() ? 0 : assembled->kernels.front().registers;
   }
   /// One launch with values for the kernel's symbols, which returns its status.
   int32_t run(const std::vector<void *> &buffers, const std::vector<int64_t> &bytes,

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <iostream>
 #include <map>
 
 using namespace tressel;
@@ -102,7 +103,6 @@ std::string checkProduct(const ProductCase &c, DType type, std::string_view tile
   Operand a(type, leftMatrix * c.batch, &random), b(type, rightMatrix * (c.rightShared ? 1 : c.batch), &random),
       out(type, c.batch * c.m * c.n);
   const GpuKernel gpu(*kernel, arch);
-  gpu.assembleFor(arch);
   if (ptx)
     *ptx = gpu.ptx;
   EXPECT_EQ(gpu.run({a.data(), b.data(), out.data()}, {a.bytes(), b.bytes(), out.bytes()}, scalars), 0);
@@ -240,7 +240,6 @@ void checkConvolution(const ConvolutionCase &t, bool last, DType type, std::stri
   Operand x(type, t.batch * t.in * image, &random), w(type, t.out * in * window, &random),
       y(type, t.batch * t.out * places);
   const GpuKernel gpu(*kernel, arch);
-  gpu.assembleFor(arch);
   ASSERT_EQ(gpu.run({x.data(), w.data(), y.data()}, {x.bytes(), w.bytes(), y.bytes()}, scalars), 0);
   for (int64_t b = 0; b < t.batch; ++b)
     for (int64_t o = 0; o < t.out; ++o)
@@ -296,6 +295,45 @@ TEST(CudaConvolution, LeavesDepthwiseToLoops) {
   c.batch = 1, c.groups = 64, c.inChannels = 64, c.outChannels = 64;
   c.in = c.out = {32, 32}, c.window = {3, 3}, c.strides = c.dilations = {1, 1}, c.padLow = c.padHigh = {1, 1};
   EXPECT_FALSE(makeConvolutionKernel("k", c, f32, {0, 1}, plainStore(f32, 3), {}, findArch("sm_80")));
+}
+
+// --- Machine code
+// ------------------------------------------------------------------------------------------------------
+
+/// Kernels of each function, for each architecture: nothing spills, and shared memory suffices. Says what the assembler
+/// gave.
+TEST(CudaDevice, Assembles) {
+  if (std::string why; assemblerName(&why).empty())
+    GTEST_SKIP() << why;
+  const int64_t s = dim::symbol("s");
+  for (const Arch &arch : architectures()) {
+    std::vector<Kernel> kernels;
+    auto add = [&](std::optional<Kernel> kernel) {
+      ASSERT_TRUE(kernel);
+      kernels.push_back(std::move(*kernel));
+    };
+    for (DType type : {f32, bf16})
+      for (const char *tile : {"32", "64", "128"}) {
+        add(makeProductKernel("k", {1, 1024, 1024, 1024, {0, 1024, 1}, {0, 1024, 1}}, type, {0, 1}, plainStore(type, 3),
+                              {}, arch, tile));
+        add(makeProductKernel("k", {2, s, 1001, 333, {dim::mul(s, 333), 1, s}, {0, 1, 333}}, type, {0, 1},
+                              plainStore(type, 3), {s}, arch, tile));
+        for (bool last : {false, true}) {
+          Convolution c;
+          c.batch = s, c.inChannels = 64, c.outChannels = 128, c.channelsLast = last;
+          c.in = c.out = {56, 56}, c.window = {3, 3}, c.strides = c.dilations = {1, 1}, c.padLow = c.padHigh = {1, 1};
+          add(makeConvolutionKernel("k", c, type, {0, 1}, plainStore(type, 3), {s}, arch, tile));
+        }
+      }
+    add(makeProductKernel("k", {1, 1, 4096, 4096, {0, 4096, 1}, {0, 4096, 1}}, f16, {0, 1}, plainStore(f16, 3), {},
+                          arch));
+    add(makeProductKernel("k", {1, 8, 4096, 4096, {0, 4096, 1}, {0, 1, 4096}}, f16, {0, 1}, plainStore(f16, 3), {},
+                          arch));
+    for (const Kernel &kernel : kernels) {
+      const GpuKernel gpu(kernel, arch, /*emulate=*/false);
+      std::cout << arch.name << " " << functionOf(kernel.text) << ": " << gpu.assembleFor(arch) << " registers\n";
+    }
+  }
 }
 
 } // namespace

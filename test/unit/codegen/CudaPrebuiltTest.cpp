@@ -4,6 +4,7 @@
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Evaluate.h"
 #include "test/support/RandomOps.h"
+#include "test/support/SymbolicSizes.h"
 #include "test/unit/codegen/CudaDeviceHarness.h"
 
 #include <cstring>
@@ -23,24 +24,34 @@ HostTensor copyOf(const HostTensor &t) {
   return copy;
 }
 
-/// `unread`: a result that nobody reads. Returns whether an assembler took the kernel.
-int expectAgreement(const tressel::test::OpCall &call, const std::vector<HostTensor> &inputs,
-                    const op::KernelForm &form, const Arch &arch, int unread = -1) {
+/// Sizes that are known only at launch.
+struct Symbolic {
+  std::vector<TensorType> types; ///< of operands and results
+  std::vector<int64_t> symbols, values;
+};
+
+/// `unread`: a result that nobody reads.
+void expectAgreement(const tressel::test::OpCall &call, const std::vector<HostTensor> &inputs,
+                     const op::KernelForm &form, const Arch &arch, int unread = -1,
+                     const Symbolic *symbolic = nullptr) {
   const OpInfo &info = *call.op;
   const op::interp::Evaluation want = op::interp::run(info, inputs, call.attrs);
   std::vector<TensorType> types = call.operands;
   types.insert(types.end(), call.results.begin(), call.results.end());
+  if (symbolic)
+    types = symbolic->types;
   std::vector<int32_t> buffers;
   int numBuffers = 0;
   for (size_t i = 0; i < types.size(); ++i)
     buffers.push_back(static_cast<int>(i) == static_cast<int>(inputs.size()) + unread && unread >= 0 ? -1
                                                                                                      : numBuffers++);
-  const auto kernel = makePrebuiltKernel("k", form, types, buffers, numBuffers, {}, arch);
-  if (!kernel && form.kernel.starts_with("attention_") && form.params[2] < 8)
-    return 0; // few queries: products do better
+  const auto kernel = makePrebuiltKernel("k", form, types, buffers, numBuffers,
+                                         symbolic ? symbolic->symbols : std::vector<int64_t>(), arch);
+  if (!kernel && form.kernel.starts_with("attention_") && dim::isConstant(form.params[2]) && form.params[2] < 8)
+    return; // few queries: products do better
   EXPECT_TRUE(kernel) << form.kernel;
   if (!kernel)
-    return 0;
+    return;
   const GpuKernel gpu(*kernel, arch);
   for (bool inPlace : {false, true}) {
     if (inPlace && info.overwrites < 0)
@@ -64,7 +75,7 @@ int expectAgreement(const tressel::test::OpCall &call, const std::vector<HostTen
       add(t, -1);
     for (size_t i = 0; i < results.size(); ++i)
       add(results[i], static_cast<int>(i));
-    const int32_t status = gpu.run(pointers, bytes);
+    const int32_t status = gpu.run(pointers, bytes, symbolic ? symbolic->values : std::vector<int64_t>());
     EXPECT_EQ(status != 0, !want) << info.name << ": " << want.error << kernel->text;
     for (size_t i = 0; want && i < results.size(); ++i)
       if (static_cast<int>(i) != unread)
@@ -72,14 +83,41 @@ int expectAgreement(const tressel::test::OpCall &call, const std::vector<HostTen
                   "")
             << kernel->text << (inPlace ? ", in place" : "");
   }
-  return gpu.assembleFor(arch);
+  gpu.assembleFor(arch);
+}
+
+/// The call with one of its sizes (`wanted`, or any) as a symbol, if its op and its kernel take that.
+std::optional<std::pair<Symbolic, op::KernelForm>> symbolicForm(const tressel::test::OpCall &call,
+                                                                tressel::test::Random &random, int64_t wanted = 0) {
+  std::vector<int64_t> sizes;
+  for (const TensorType &type : call.operands)
+    for (int64_t size : type.shape)
+      if (size > 1)
+        sizes.push_back(size);
+  if (sizes.empty())
+    return std::nullopt;
+  const int64_t value = wanted ? wanted : random.pick(sizes), symbol = dim::symbol("n");
+  tressel::test::SymbolicSizes names;
+  names.add(value, symbol);
+  tressel::test::OpCall declared = call;
+  if (!names.declare(declared, std::vector<std::optional<TensorType>>(call.operands.size())).value_or(false))
+    return std::nullopt;
+  for (TensorType &type : declared.operands)
+    type = names.declared(type);
+  declared.results = call.op->infer(*call.op, declared.operands, declared.attrs).types;
+  auto form = call.op->kernelForm(*call.op, declared.operands, declared.results, declared.attrs);
+  if (!form)
+    return std::nullopt;
+  Symbolic symbolic{declared.operands, {symbol}, {value}};
+  symbolic.types.insert(symbolic.types.end(), declared.results.begin(), declared.results.end());
+  return std::pair(std::move(symbolic), std::move(*form));
 }
 
 class CudaPrebuilt : public testing::TestWithParam<const OpInfo *> {};
 
 TEST_P(CudaPrebuilt, AgreesWithReference) {
   const OpInfo &info = *GetParam();
-  int compared = 0;
+  int compared = 0, symbolic = 0;
   for (int type = 0; type < kNumDTypes; ++type) {
     tressel::test::Random random(17 + static_cast<uint64_t>(type));
     int ofType = 0;
@@ -97,12 +135,17 @@ TEST_P(CudaPrebuilt, AgreesWithReference) {
             *call, i, random, tries % 2 ? tressel::test::Values::Special : tressel::test::Values::Wide));
       ++ofType;
       expectAgreement(*call, inputs, *form, architectures()[static_cast<size_t>(tries) % architectures().size()]);
+      if (auto form = ofType == 1 ? symbolicForm(*call, random) : std::nullopt) {
+        expectAgreement(*call, inputs, form->second, findArch("sm_90"), -1, &form->first);
+        ++symbolic;
+      }
       if (HasFailure())
         return;
     }
     compared += ofType;
   }
   EXPECT_GT(compared, 0) << "no call has a kernel form";
+  EXPECT_GT(symbolic, 0) << "no call has sizes known at launch";
 }
 
 std::vector<const OpInfo *> opsWithKernels() {
@@ -221,8 +264,13 @@ TEST(CudaAttention, AgreesWithReference) {
       std::vector<HostTensor> inputs;
       for (size_t i = 0; i < operands.size(); ++i)
         inputs.push_back(tressel::test::randomTensor(operands[i], random, {-2, 2}));
-      for (const char *arch : {"sm_80", "sm_120"})
+      for (const char *arch : {"sm_100", "sm_120"})
         expectAgreement(call, inputs, *form, findArch(arch));
+      if (c.queries == c.keys) {
+        const auto sized = symbolicForm(call, random, c.keys);
+        ASSERT_TRUE(sized);
+        expectAgreement(call, inputs, sized->second, findArch("sm_90"), -1, &sized->first);
+      }
       if (HasFailure())
         return;
     }
