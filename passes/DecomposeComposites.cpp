@@ -39,6 +39,12 @@ private:
       Operation *before = op->getPrevNode();
       OpBuilder b(op);
       SmallVector<Value> results = graph::buildDecomposition(b, op);
+      if (isItself(op, results)) { // for kernels that take it of these types, which no provider here has
+        while (op->getPrevNode() != before)
+          op->getPrevNode()->erase();
+        ++at;
+        continue;
+      }
       for (auto made = before ? std::next(before->getIterator()) : block.begin(); &*made != op; ++made)
         graph::copyDevice(op, &*made);
       for (auto [result, by] : llvm::zip_equal(op->getResults(), results))
@@ -47,6 +53,13 @@ private:
       at = before ? std::next(before->getIterator()) : block.begin();
       ++numDecomposed;
     }
+  }
+
+  /// Whether a decomposition, which may only convert operands, has found nothing to convert.
+  static bool isItself(Operation *op, ArrayRef<Value> results) {
+    Operation *made = results.empty() ? nullptr : results.front().getDefiningOp();
+    return made && made->getName() == op->getName() && made->getOperands() == op->getOperands() &&
+           made->getAttrDictionary() == op->getAttrDictionary();
   }
 
   bool isClaimed(Operation *op, const llvm::DenseSet<Value> &parameterOnly) const {
