@@ -43,7 +43,7 @@ const std::map<std::string, std::string> without = {
     {"tensordot", kIsOther},         {"vecdot", kIsOther},        {"cross", kIsOther},
     {"conv_transpose", kSeveral},    {"one_hot", kTables},        {"batch_norm_train", kSeveral},
     {"group_norm", kSeveral},        {"instance_norm", kSeveral}, {"nll_loss", kSeveral},
-    {"lstm_cell", kSeveral},         {"gru_cell", kSeveral},      {"adaptive_avg_pool", kSeveral},
+    {"lstm_cell", kSeveral},         {"gru_cell", kSeveral},      {"scatter", kIsOther},        {"adaptive_avg_pool", kSeveral},
     {"adaptive_max_pool", kSeveral},
 };
 
