@@ -195,6 +195,8 @@ void Costs::access(const GpuSchedule &s, const Affine &index, double evaluations
 }
 
 double Costs::seconds(const GpuSchedule &s) const {
+  if (points_ == 0) // nothing is launched
+    return 0;
   const uint64_t reducedDims = (bit(static_cast<int>(plan_.dims.size())) - 1) & ~(bit(plan_.numParallel) - 1);
   const bool alongR = s.vectorReduced(plan_) && s.vector > 1;
   const double vectors = alongR ? reduced_ / s.vector : reduced_;

@@ -207,10 +207,10 @@ std::string GpuCoverage::str() const {
 Check runsOnGpu(GpuCoverage *coverage) {
   return runs([coverage](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
     const runtime::MachineModel model = runtime::machineOfArchitecture("sm_90");
+    crowd(module, 0);
     codegen::CompileOptions options = onMachine(model);
     options.gpus = {"sm_90"};
     options.emulateGpu = true;
-    options.devices = {{runtime::DeviceKind::Gpu, 0}};
     auto executable = executableOf(module, options, [&](const runtime::Schedule &s) {
       if (!coverage)
         return;
