@@ -8,6 +8,7 @@
 #include "codegen/cpu/GeneratedProvider.h"
 #include "codegen/cpu/KernelSource.h"
 #include "codegen/cuda/KernelSource.h"
+#include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"
 #include "codegen/kernels/Provider.h"
 #include "codegen/onednn/Provider.h"
@@ -141,7 +142,8 @@ bool isInImage(graph::KernelOp kernel) {
 
 } // namespace
 
-ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode, bool winograd, const std::string &gpu)
+ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode, bool winograd, const std::string &gpu,
+                         bool gpuLibraries)
     : target_(std::make_unique<Target>(cpu, quickCode)) {
   // Own kernels first: of equal bids the first wins.
   owned_.push_back(makeGeneratedProvider(*target_));
@@ -162,11 +164,28 @@ ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCo
   list.push_back(owned_.back().get());
   owned_.push_back(cuda::makeRootProvider(arch));
   list.push_back(owned_.back().get());
+  if (gpuLibraries)
+    for (auto make : {cuda::makeCublasProvider, cuda::makeCudnnProvider}) {
+      owned_.push_back(make(arch));
+      list.push_back(owned_.back().get());
+    }
   for (const passes::KernelProvider *provider : hostList)
     if (provider->name() == runtime::kCustomProvider) // of custom ops, which the host runs
       list.push_back(provider);
 }
 ProviderSet::~ProviderSet() = default;
+
+/// What a kernel predicted to take so long counts as, in the figures that plans are made from: few blocks, waits for memory and the like do not show in
+/// its arithmetic. On the architecture's typical card it then takes what was predicted.
+static int64_t flopsThatTake(double seconds, const runtime::KernelDesc &kernel, const runtime::Schedule &schedule, const cuda::Arch &arch) {
+  const runtime::MachineModel machine = runtime::machineOfArchitecture(arch.name);
+  const runtime::DeviceModel &card = machine.devices.back();
+  DType type = f32;
+  for (const runtime::Command &c : schedule.step.commands)
+    if (c.kind == runtime::CommandKind::Launch && &schedule.kernels[c.kernel] == &kernel && c.numOperands)
+      type = schedule.buffers[schedule.step.operands[c.firstOperand].buffer].type.dtype;
+  return static_cast<int64_t>(std::min(seconds * card.flops(type) * card.efficiencyOf(kernel.provider), 1e18));
+}
 
 static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &options, const Target &target,
                                   const passes::Providers &providers, CompileReport &report,
@@ -210,9 +229,13 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   std::vector<KernelSource> sources;
   std::map<std::string, const KernelSource *> bySymbol;
   std::vector<cuda::Kernel> gpuKernels;
+  std::map<std::string, std::string> gpuLibraries; ///< calls that some of them stand in for
   for (graph::KernelOp kernel : module.getOps<graph::KernelOp>()) {
     if (cuda::isCuda(kernel.getProvider())) {
-      gpuKernels.push_back(cuda::makeKernel(kernel, cuda::findArch(options.gpus.front())));
+      cuda::MadeKernel made = cuda::makeKernel(kernel, cuda::findArch(options.gpus.front()));
+      if (!made.library.empty())
+        gpuLibraries[made.kernel.symbol] = std::move(made.library);
+      gpuKernels.push_back(std::move(made.kernel));
       ++report.numGpuKernels;
       continue;
     }
@@ -288,7 +311,8 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
       desc.provider = cuda::kCudaProvider;
       desc.epilogue.clear(); // is part of it
       desc.range = kernel.blocks, desc.grain = 1;
-      desc.params = program.emulation ? program.emulation->paramsOf(kernel) : cuda::launchParams(kernel);
+      desc.flops = std::max(desc.flops, flopsThatTake(kernel.seconds, desc, program.schedule, cuda::findArch(options.gpus.front())));
+      desc.params = program.emulation ? program.emulation->paramsOf(kernel) : cuda::launchParams(kernel, gpuLibraries[desc.symbol]);
       continue;
     }
     if (desc.provider == kPrebuiltProvider) { // to the runtime all kernels of the image are alike
@@ -369,7 +393,8 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   if (!stages.count(options.emit))
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm, ptx");
   const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode, options.winograd,
-                              options.gpus.empty() ? std::string() : options.gpus.front());
+                              options.gpus.empty() ? std::string() : options.gpus.front(),
+                              /*gpuLibraries=*/options.allowLibrary && !options.emulateGpu);
   const Target &target = providers.target();
   CompileReport report;
   CompiledProgram program;

@@ -94,8 +94,9 @@ struct CompileOptions {
 /// The providers that bid on a machine, in order of preference.
 class ProviderSet {
 public:
-  /// `gpu`: the architecture that accelerators have; empty: none of their own.
-  ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode = false, bool winograd = false, const std::string &gpu = {});
+  /// `gpu`: the architecture that accelerators have; empty: none of their own. `gpuLibraries`: cuBLASLt and cuDNN bid as well.
+  ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCode = false, bool winograd = false, const std::string &gpu = {},
+              bool gpuLibraries = false);
   ~ProviderSet();
   std::vector<const passes::KernelProvider *> list;
   std::vector<const passes::KernelProvider *> hostList; ///< with an architecture: those for the host, which `list` then lacks

@@ -119,10 +119,21 @@ public:
     Boundary rootBoundary(root), boundary(epilogue);
     if (rootBoundary.results.size() != 1 || namesFurtherSizes(root, epilogue))
       return work;
-    std::optional<Bid> first = ask(*library.provider, root, rootBoundary), second = ask(**generated, epilogue, boundary);
+    // What its library cannot compute behind the root, another provider may.
+    const KernelProvider *runs = library.provider;
+    const Boundary whole(ops);
+    auto takes = [&](const KernelProvider &p) { return p.takes({rootOf(ops), ops, whole.inputs, whole.results}, root); };
+    std::optional<Bid> first = ask(*runs, root, rootBoundary), second = ask(**generated, epilogue, boundary);
+    if (!takes(*runs)) {
+      first.reset();
+      for (const KernelProvider *other : all)
+        if (std::optional<Bid> bid = ask(*other, root, rootBoundary);
+            bid && bid->takesEpilogue && (!first || bid->seconds < first->seconds) && takes(*other))
+          first = std::move(bid), runs = other;
+    }
     if (!first || !second)
       return work;
-    work = {library.provider, *first, first->seconds + second->seconds, SmallVector<Operation *, 2>(root)};
+    work = {runs, *first, first->seconds + second->seconds, SmallVector<Operation *, 2>(root)};
     work.bid.scratchBytes = dim::max(first->scratchBytes, second->scratchBytes);
     return work;
   }

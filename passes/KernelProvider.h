@@ -48,6 +48,8 @@ public:
   virtual bool forAccelerators() const { return false; }
   /// Whether it writes what follows a root that takes an epilogue, for providers of its own kind of device.
   virtual bool writesEpilogues() const { return false; }
+  /// Of one that takes epilogues: whether it computes just this, `whole` with the ops of `root` first, in one.
+  virtual bool takes(const Candidate &, llvm::ArrayRef<mlir::Operation *> /*root*/) const { return true; }
   /// Nothing if it cannot run exactly these ops as one kernel. Must be cheap: asked often while clusters grow.
   /// `parameterOnly(i)` tells whether input i could be packed ahead of the step.
   virtual std::optional<Bid> bid(const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const = 0;

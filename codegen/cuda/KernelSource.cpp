@@ -1,8 +1,9 @@
 #include "codegen/cuda/KernelSource.h"
 
 #include "codegen/cpu/KernelSource.h"
-#include "codegen/cuda/Device.h"
+#include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"
+#include "codegen/cuda/Root.h"
 #include "ir/graph/Graph.h"
 #include "passes/Util.h"
 #include "tressel/runtime/Error.h"
@@ -18,22 +19,15 @@ int32_t indexIn(llvm::ArrayRef<mlir::Value> values, mlir::Value value) {
   return at == values.end() ? -1 : static_cast<int32_t>(at - values.begin());
 }
 
-/// What follows a root, as a loop plan over the root's result.
-struct Tail {
-  std::optional<LoopPlan> plan;
-  Epilogue epilogue;
-};
-
-/// Nothing if what follows is not point by point, or has no loops.
-bool makeTail(const KernelBody &body, llvm::ArrayRef<mlir::Operation *> root, llvm::ArrayRef<mlir::Operation *> after,
-              Tail &tail) {
-  mlir::Value value = root.back()->getResult(0);
-  tail.epilogue.type = graph::fromMlir(value.getType()).dtype;
-  tail.epilogue.numBuffers = static_cast<int>(body.inputs.size() + body.results.size());
+/// Sets what follows; false if that is not point by point, or has no loops.
+bool makeTail(const KernelBody &body, llvm::ArrayRef<mlir::Operation *> after, mlir::Value value, Root &root) {
+  root.epilogue.type = graph::fromMlir(value.getType()).dtype;
+  root.epilogue.numBuffers = static_cast<int>(body.inputs.size() + body.results.size());
   const auto numInputs = static_cast<int32_t>(body.inputs.size());
+  root.result = numInputs;
   if (after.empty()) {
     const int32_t result = indexIn(body.results, value);
-    tail.epilogue.rootBuffer = numInputs + result;
+    root.epilogue.rootBuffer = numInputs + result;
     return result >= 0 && body.results.size() == 1;
   }
   llvm::SmallVector<mlir::Value> inputs{value};
@@ -47,16 +41,24 @@ bool makeTail(const KernelBody &body, llvm::ArrayRef<mlir::Operation *> root, ll
   for (size_t i = 0; i < body.results.size(); ++i)
     operands.push_back(numInputs + static_cast<int32_t>(i));
   auto graph = kernelGraphOf(after, inputs, body.results);
-  if (!graph)
+  auto plan = graph ? buildLoopPlan(*graph) : std::nullopt;
+  if (!plan)
     return false;
-  tail.plan = buildLoopPlan(*graph);
-  if (!tail.plan)
-    return false;
-  tail.epilogue.rootInput = 0;
-  tail.epilogue.signature.symbol = body.symbol;
-  tail.epilogue.signature.operands = std::move(operands);
-  tail.epilogue.signature.symbols = body.symbols;
+  root.tail = std::make_shared<const LoopPlan>(std::move(*plan));
+  root.epilogue.plan = root.tail.get();
+  root.epilogue.rootInput = 0;
+  root.epilogue.signature.symbol = body.symbol;
+  root.epilogue.signature.operands = std::move(operands);
+  root.epilogue.signature.symbols = body.symbols;
   return true;
+}
+
+/// The ops of the root, and those behind it.
+void divide(const KernelBody &body, llvm::SmallVectorImpl<mlir::Operation *> &root,
+            llvm::SmallVectorImpl<mlir::Operation *> &after) {
+  for (auto [i, op] : llvm::enumerate(body.ops))
+    if (passes::isComputation(op) && !op->hasTrait<mlir::OpTrait::ConstantLike>())
+      (i < body.rootOps || body.rootOps == 0 ? root : after).push_back(op);
 }
 
 } // namespace
@@ -74,15 +76,44 @@ std::optional<Kernel> planLoops(const KernelBody &body, const Arch &arch) {
   return makeLoopKernel(*plan, signature, static_cast<int>(body.inputs.size() + body.results.size()), arch);
 }
 
-std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch) {
-  llvm::SmallVector<mlir::Operation *> root, after;
-  for (auto [i, op] : llvm::enumerate(body.ops))
-    if (passes::isComputation(op) && !op->hasTrait<mlir::OpTrait::ConstantLike>())
-      (i < body.rootOps || body.rootOps == 0 ? root : after).push_back(op);
-  if (root.size() != 1)
-    return std::nullopt;
-  mlir::Operation *op = root.front();
+double Root::flops() const {
+  if (convolution)
+    return hinted(convolution->batch) * flopsPerImage(*convolution);
+  return 2 * hinted(product->batch) * hinted(product->m) * hinted(product->n) * hinted(product->k);
+}
 
+std::optional<Root> Root::of(const KernelBody &body) {
+  llvm::SmallVector<mlir::Operation *> ops, after;
+  divide(body, ops, after);
+  if (ops.size() != 1 || ops.front()->getNumResults() != 1)
+    return std::nullopt;
+  mlir::Operation *op = ops.front();
+  const llvm::SmallVector<mlir::Value> results(op->getResults());
+  llvm::SetVector<mlir::Value> inputs;
+  for (mlir::Value operand : op->getOperands())
+    inputs.insert(operand);
+  const auto binary = binaryRootOf({op, ops, inputs.getArrayRef(), results});
+  if (!binary)
+    return std::nullopt;
+  Root root;
+  root.type = binary->type();
+  auto bufferOf = [&](int32_t operand) { return indexIn(body.inputs, op->getOperand(static_cast<unsigned>(operand))); };
+  if ((root.convolution = asConvolution(*binary)))
+    root.buffers = {bufferOf(0), bufferOf(1)};
+  else if ((root.product = asMatrixProduct(*binary)))
+    root.buffers = {bufferOf(root.product->leftOperand), bufferOf(root.product->rightOperand)};
+  if (!(root.convolution || root.product) || root.buffers.left < 0 || root.buffers.right < 0 ||
+      !makeTail(body, after, results.front(), root))
+    return std::nullopt;
+  return root;
+}
+
+std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch) {
+  llvm::SmallVector<mlir::Operation *> ops, after;
+  divide(body, ops, after);
+  if (ops.size() != 1)
+    return std::nullopt;
+  mlir::Operation *op = ops.front();
   if (std::optional<op::KernelForm> form = passes::kernelFormOf(op); form && after.empty()) {
     std::vector<TensorType> types;
     std::vector<int32_t> buffers;
@@ -103,44 +134,36 @@ std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch) {
       return RootKernel{std::move(*kernel)};
     return std::nullopt;
   }
-
-  if (op->getNumResults() != 1)
+  const auto root = Root::of(body);
+  if (!root)
     return std::nullopt;
-  const llvm::SmallVector<mlir::Value> results(op->getResults());
-  llvm::SetVector<mlir::Value> inputs;
-  for (mlir::Value operand : op->getOperands())
-    inputs.insert(operand);
-  const auto binary = binaryRootOf({op, root, inputs.getArrayRef(), results});
-  Tail tail;
-  if (!binary || !makeTail(body, root, after, tail))
-    return std::nullopt;
-  if (tail.plan)
-    tail.epilogue.plan = &*tail.plan;
-  auto bufferOf = [&](int32_t operand) { return indexIn(body.inputs, op->getOperand(static_cast<unsigned>(operand))); };
-  std::optional<Kernel> kernel;
-  if (auto convolution = asConvolution(*binary)) {
-    const RootBuffers buffers{bufferOf(0), bufferOf(1)};
-    if (buffers.left >= 0 && buffers.right >= 0)
-      kernel =
-          makeConvolutionKernel(body.symbol, *convolution, binary->type(), buffers, tail.epilogue, body.symbols, arch);
-  } else if (auto product = asMatrixProduct(*binary)) {
-    const RootBuffers buffers{bufferOf(product->leftOperand), bufferOf(product->rightOperand)};
-    if (buffers.left >= 0 && buffers.right >= 0)
-      kernel = makeProductKernel(body.symbol, *product, binary->type(), buffers, tail.epilogue, body.symbols, arch);
-  }
+  auto kernel = root->convolution ? makeConvolutionKernel(body.symbol, *root->convolution, root->type, root->buffers,
+                                                          root->epilogue, body.symbols, arch)
+                                  : makeProductKernel(body.symbol, *root->product, root->type, root->buffers,
+                                                      root->epilogue, body.symbols, arch);
   if (!kernel)
     return std::nullopt;
   return RootKernel{std::move(*kernel), /*takesEpilogue=*/true};
 }
 
-Kernel makeKernel(graph::KernelOp kernel, const Arch &arch) {
+KernelBody bodyOf(const passes::Candidate &candidate) {
+  KernelBody body{"k", candidate.ops, candidate.inputs, candidate.results, 0, {}};
+  for (mlir::Operation *op : candidate.ops)
+    for (int64_t symbol : graph::symbolsOf(op))
+      if (!llvm::is_contained(body.symbols, symbol))
+        body.symbols.push_back(symbol);
+  return body;
+}
+
+MadeKernel makeKernel(graph::KernelOp kernel, const Arch &arch) {
   mlir::Block &block = kernel.getBody().front();
   llvm::SmallVector<mlir::Operation *> ops;
   for (mlir::Operation &op : block.without_terminator())
     ops.push_back(&op);
   const llvm::SmallVector<mlir::Value> inputs(block.getArguments()), results(block.getTerminator()->getOperands());
-  KernelBody body{kernel.getSymName().str(), ops, inputs, results, static_cast<size_t>(kernel.getRootOps().value_or(0)),
-                  graph::symbolsOf(kernel)};
+  const KernelBody body{
+      kernel.getSymName().str(), ops, inputs, results, static_cast<size_t>(kernel.getRootOps().value_or(0)),
+      graph::symbolsOf(kernel)};
   std::optional<Kernel> made;
   if (kernel.getProvider() == kLoopProvider)
     made = planLoops(body, arch);
@@ -148,7 +171,7 @@ Kernel makeKernel(graph::KernelOp kernel, const Arch &arch) {
     made = std::move(root->kernel);
   if (!made)
     throw InternalError("the kernel '" + body.symbol + "' was bid for, and cannot be made");
-  return std::move(*made);
+  return {std::move(*made), libraryCall(body, kernel.getProvider()).value_or("")};
 }
 
 } // namespace tressel::codegen::cuda

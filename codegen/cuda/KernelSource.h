@@ -3,6 +3,7 @@
 
 #include "codegen/cuda/Kernel.h"
 #include "ir/graph/Structure.h"
+#include "passes/KernelProvider.h"
 
 #include "mlir/IR/Operation.h"
 
@@ -29,8 +30,15 @@ struct RootKernel {
 /// The device library's kernel for the root, with generated code for what follows it.
 std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch);
 
+/// As the providers see it, under a name that means nothing.
+KernelBody bodyOf(const passes::Candidate &candidate);
+
+struct MadeKernel {
+  Kernel kernel;
+  std::string library; ///< the call of a library (Library.h) that the kernel stands in for; may be empty
+};
 /// What an outlined kernel becomes whose provider is one of this folder's (Provider.h). Throws InternalError if there
 /// is none.
-Kernel makeKernel(graph::KernelOp kernel, const Arch &arch);
+MadeKernel makeKernel(graph::KernelOp kernel, const Arch &arch);
 
 } // namespace tressel::codegen::cuda

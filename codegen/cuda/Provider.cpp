@@ -1,6 +1,7 @@
 #include "codegen/cuda/Provider.h"
 
 #include "codegen/cuda/KernelSource.h"
+#include "codegen/cuda/Library.h"
 #include "ir/graph/Graph.h"
 #include "tressel/runtime/Dim.h"
 
@@ -8,18 +9,6 @@
 
 namespace tressel::codegen::cuda {
 namespace {
-
-/// The least time of a kernel on a GPU, which fusing saves: typical.
-constexpr double kLaunchSeconds = 3e-6;
-
-KernelBody bodyOf(const passes::Candidate &candidate) {
-  KernelBody body{"k", candidate.ops, candidate.inputs, candidate.results, 0, {}};
-  for (mlir::Operation *op : candidate.ops)
-    for (int64_t symbol : graph::symbolsOf(op))
-      if (!llvm::is_contained(body.symbols, symbol))
-        body.symbols.push_back(symbol);
-  return body;
-}
 
 passes::Bid bidOf(const Kernel &kernel) {
   passes::Bid bid;
@@ -73,9 +62,15 @@ std::unique_ptr<passes::KernelProvider> makeRootProvider(const Arch &arch) {
   return std::make_unique<RootProvider>(arch);
 }
 
-std::string launchParams(const Kernel &kernel) {
+bool isCuda(llvm::StringRef provider) {
+  return provider == kLoopProvider || provider == kRootProvider || provider == kCublasProvider ||
+         provider == kCudnnProvider;
+}
+
+std::string launchParams(const Kernel &kernel, const std::string &library) {
   return "{\"threads\":" + std::to_string(kernel.threads) + ",\"operands\":" + std::to_string(kernel.numBuffers) +
-         ",\"scalars\":" + std::to_string(kernel.symbols.size()) + "}";
+         ",\"scalars\":" + std::to_string(kernel.symbols.size()) + (library.empty() ? "" : ",\"library\":" + library) +
+         "}";
 }
 
 } // namespace tressel::codegen::cuda

@@ -12,12 +12,16 @@ namespace tressel::codegen::cuda {
 /// Names of providers in the graph; in the schedule both are kCudaProvider.
 inline constexpr const char *kLoopProvider = "cuda", *kRootProvider = "cuda.library";
 inline constexpr const char *kCudaProvider = "cuda";
-inline bool isCuda(llvm::StringRef provider) { return provider == kLoopProvider || provider == kRootProvider; }
+/// Of those, and of the libraries (Library.h).
+bool isCuda(llvm::StringRef provider);
+/// The least time of a kernel on a GPU, which fusing saves: typical.
+inline constexpr double kLaunchSeconds = 3e-6;
 
 std::unique_ptr<passes::KernelProvider> makeLoopProvider(const Arch &arch);
 std::unique_ptr<passes::KernelProvider> makeRootProvider(const Arch &arch);
 
-/// KernelDesc::params of a kernel: {"threads":128,"operands":3,"scalars":0}. The range is the number of blocks.
-std::string launchParams(const Kernel &kernel);
+/// KernelDesc::params of a kernel: {"threads":128,"operands":3,"scalars":0}, and {..., "library":{...}} if a library
+/// (Library.h) is to run it where it is there. The range is the number of blocks.
+std::string launchParams(const Kernel &kernel, const std::string &library = {});
 
 } // namespace tressel::codegen::cuda
