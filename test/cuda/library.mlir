@@ -1,8 +1,8 @@
 // With --allow-library NVIDIA's libraries bid too. The call is described for who runs it, with what the library computes behind the product; the generated
 // kernel stands beside. What the library cannot compute is a kernel of Tressel's.
-// RUN: tressel compile %s --device cuda --gpu sm_90 --allow-library -o %t.tsl
+// RUN: tressel compile %s --device cuda --gpu sm_90 --allow-library --disable-pass split-producers -o %t.tsl
 // RUN: strings -n 200 %t.tsl | FileCheck %s
-// RUN: tressel compile %s --device cuda --gpu sm_90 --allow-library --emit schedule | FileCheck %s --check-prefix=SCHEDULE
+// RUN: tressel compile %s --device cuda --gpu sm_90 --allow-library --disable-pass split-producers --emit schedule | FileCheck %s --check-prefix=SCHEDULE
 // RUN: tressel compile %s --device cuda --gpu sm_90 --emit schedule | FileCheck %s --check-prefix=OWN
 
 // CHECK: "library":{"alpha":1,"batch":1,"bias":2,"k":2048,"left":{"buffer":0,"strides":[0,2048,1]},"m":2048,"n":2048,"name":"cublaslt","relu":true,"result":3,"right":{"buffer":1,"strides":[0,2048,1]},"type":"bf16"}
