@@ -646,13 +646,14 @@ void JitCore::exportPackage(const std::string &path, const ExportOptions &option
   }
   std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where), names), body, nullptr);
   if (const auto &devices = impl_->options.devices;
-      !devices.empty() && std::ranges::find(devices, cpu()) == devices.end())
+      options.gpus.empty() && !devices.empty() && std::ranges::find(devices, cpu()) == devices.end())
     fail<Error>("'" + impl_->options.name + "' is to run on " + devices.front().name() +
-                    ", but packages for other machines than the CPU cannot be written yet",
-                toLoc(where), "export_package", "export a function whose JitOptions::devices are empty or have cpu()");
+                    ", but a package for GPUs needs their architecture",
+                toLoc(where), "export_package", "name it in ExportOptions::gpus, or export a function whose JitOptions::devices are empty or have cpu()");
   recorder.exportPackage(results, {.path = path,
                                    .cpu = options.cpu,
                                    .outputNames = options.outputs,
+                                   .gpus = options.gpus,
                                    .deterministic = impl_->options.deterministic,
                                    .measure = impl_->options.measure,
                                    .winograd = impl_->options.winograd});

@@ -1,6 +1,8 @@
 // Ops become operations of the graph dialect as they are called: no second form of the program in between.
 #include "frontend/Trace.h"
 
+#include "frontend/Machine.h"
+
 #include "codegen/Compile.h"
 #include "codegen/UntilExit.h"
 #include "ir/graph/Device.h"
@@ -8,6 +10,7 @@
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/Engine.h"
+#include "tressel/runtime/GpuCode.h"
 #include "tressel/runtime/Package.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -566,23 +569,30 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
     if (state.assigned)
       outputs.push_back({impl.valueIn(state.current, {}), graph::kStateAttr, state.name});
   impl.close(outputs, /*updatedAreStates=*/true);
-  impl.func.walk([](mlir::Operation *op) {
+  impl.func.walk([&](mlir::Operation *op) {
     const auto named = op->getAttrOfType<mlir::StringAttr>(graph::isTransfer(op) ? "device" : graph::kDeviceAttr);
-    if (!named || graph::parseDevice(named) == graph::kHost)
+    if (!named || graph::parseDevice(named) == graph::kHost || !request.gpus.empty())
       return;
     const graph::FileLine at = graph::fileLineOf(op->getLoc());
     throw Error(Error::Details{
         .message = (graph::isTransfer(op) ? "a value is moved to " : "it is to be computed on ") + named.str() +
-                   ", but packages for other machines than the CPU cannot be written yet",
+                   ", but a package for GPUs needs their architecture",
         .where = at.file.empty() ? SourceLoc() : SourceLoc{internName(at.file), at.line},
         .op = op->getName().stripDialect().str(),
-        .hint = "export the function without with_device(), to() and on(); a package runs on the CPU of any machine"});
+        .hint = "name it in ExportOptions::gpus ({\"sm_90\"}), or export the function without with_device(), to() and on()"});
   });
 
   codegen::CompileOptions compile;
   compile.cpu = request.cpu;
   compile.allowLibrary = false; // a package runs with the runtime library alone
   compile.deterministic = request.deterministic, compile.measure = request.measure, compile.winograd = request.winograd;
+  runtime::MachineModel machine;
+  if (!request.gpus.empty()) {
+    const auto current = currentMachine();
+    machine = current ? current->model() : runtime::machineOfArchitecture(request.gpus.front());
+    compile.machine = &machine;
+    compile.gpus = request.gpus;
+  }
   codegen::CompiledProgram compiled = codegen::compile(*impl.module, compile);
   runtime::PackageFunction function{.name = "main", .schedule = &compiled.schedule};
   runtime::CpuLevel level = runtime::CpuLevel::Baseline;
@@ -596,6 +606,9 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
     runtime::Engine::global().wait(*state.variable->value.impl()->storage, {}, "state of the program");
     states.push_back({state.name, state.variable->value.type(), bytesOf(state.variable->value)});
   }
+  std::vector<std::vector<std::byte>> storage;
+  const std::vector<runtime::PackageState> gpu = runtime::gpuSections(compiled.gpu, storage);
+  states.insert(states.end(), gpu.begin(), gpu.end());
   runtime::writePackage(request.path, {&function, 1}, states);
 }
 

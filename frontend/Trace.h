@@ -54,6 +54,7 @@ struct ExportRequest {
   std::string path;
   std::string cpu = "native";
   std::vector<std::string> outputNames; ///< one per result, or none
+  std::vector<std::string> gpus;        ///< as ExportOptions::gpus
   bool deterministic = false, measure = false, winograd = false;
 };
 

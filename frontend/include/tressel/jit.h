@@ -72,6 +72,9 @@ struct ExportOptions {
   std::vector<TensorSpec> inputs;
   std::vector<std::string> outputs = {}; ///< names; empty: out0, out1, ...
   std::string cpu = "native";            ///< instruction set: "baseline", "v3", "v4", "native"
+  /// Architectures of GPUs, "sm_80", "sm_90", "sm_100", "sm_120", for which the package then has kernels, to run on a server with one such GPU, or on the machine
+  /// of use_machine() if that is simulated. None needs to be here. Empty: a package for a processor.
+  std::vector<std::string> gpus = {};
 };
 
 /// Forgets every compiled program of this process that can be compiled again, those of single ops too. What other

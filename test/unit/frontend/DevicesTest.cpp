@@ -1,5 +1,6 @@
 // Programs on machines that are simulated: the numbers of the processor, wherever their ops are placed.
 #include "frontend/Machine.h"
+#include "tressel/runtime/GpuCode.h"
 
 #include <tressel/tressel.h>
 
@@ -40,6 +41,32 @@ TEST_F(Devices, AProgramOfTheHostRunsOnASimulatedMachine) {
   for (int i = 0; i < 5; ++i) // all ways that calls take
     EXPECT_EQ(f(x, w).to_vector<float>(), expected);
   EXPECT_GT(machine_seconds(), before);
+}
+
+TEST_F(Devices, KernelsOfAGpuAreEmulated) {
+  const Tensor x = ramp(33, 40), w = ramp(40, 24);
+  auto make = [] { return jit([](Tensor x, Tensor w) { return softmax(relu(matmul(x, w) - 0.5) * 0.01, -1); }); };
+  const auto expected = make()(x, w).to_vector<float>();
+  use_machine("sim:h100", {.gpu = "sm_90"});
+  auto f = make();
+  for (int i = 0; i < 3; ++i) {
+    const auto got = f(x, w).to_vector<float>();
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t k = 0; k < got.size(); ++k)
+      EXPECT_NEAR(got[k], expected[k], 1e-6);
+  }
+  EXPECT_NE(messageOf<Error>([] { use_machine("sim:h100", {.gpu = "sm_1"}); }).find("sm_80"), std::string::npos);
+  EXPECT_NE(messageOf<Error>([] { use_machine("cpu", {.gpu = "sm_90"}); }).find("has no GPU"), std::string::npos);
+}
+
+TEST_F(Devices, PackagesForGpusHoldTheirCode) {
+  const std::string file = testing::TempDir() + "gpu.tsl";
+  auto f = jit([](Tensor x) { return softmax(x, -1); });
+  f.export_package(file, {.inputs = {{f32, {16, 64}}}, .gpus = {"sm_80", "sm_90"}});
+  const auto codes = runtime::gpuCodeOf(runtime::Package::open(file));
+  ASSERT_EQ(codes.size(), 2u);
+  EXPECT_EQ(codes[1].arch, "sm_90");
+  EXPECT_NE(codes[1].ptx.find(".target sm_90"), std::string::npos);
 }
 
 TEST_F(Devices, AnnotatedOpsRunThereWithTheSameNumbers) {
@@ -241,7 +268,7 @@ TEST_F(Devices, WhatAFailedStepLeftWithoutAValueCanBeSetAgain) {
   EXPECT_EQ(step.stats().traces, 1u);
 }
 
-TEST_F(Devices, PackagesAreForTheCpuSoFar) {
+TEST_F(Devices, PackagesForGpusNeedAnArchitecture) {
   use_machine("sim:2gpu-pcie3");
   const std::string file = testing::TempDir() + "placed.tsl";
   auto f = jit([](Tensor x) { return with_device(gpu(0), [&] { return x * 2.0; }); });
@@ -252,15 +279,15 @@ TEST_F(Devices, PackagesAreForTheCpuSoFar) {
                                      messageOf<Error>([&] {
                                        g.export_package(file, {.inputs = {{f32, {4}}}});
                                      })}) {
-    EXPECT_NE(message.find("packages for other machines than the CPU cannot be written yet"), std::string::npos)
+    EXPECT_NE(message.find("a package for GPUs needs their architecture"), std::string::npos)
         << message;
     EXPECT_NE(message.find("DevicesTest.cpp"), std::string::npos) << message;
-    EXPECT_NE(message.find("export the function without"), std::string::npos) << message;
+    EXPECT_NE(message.find("or export the function without"), std::string::npos) << message;
   }
   auto h = jit([](Tensor x) { return x * 2.0; }, {.devices = {gpu(0)}});
   EXPECT_NE(messageOf<Error>([&] {
               h.export_package(file, {.inputs = {{f32, {4}}}});
-            }).find("is to run on gpu0, but packages"),
+            }).find("is to run on gpu0, but a package"),
             std::string::npos);
   auto plain = jit([](Tensor x) { return x * 2.0; });
   plain.export_package(file, {.inputs = {{f32, {4}}}});
