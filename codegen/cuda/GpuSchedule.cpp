@@ -329,7 +329,7 @@ private:
         add(x.index, x.dtype);
     for (const Store &s : plan_.stores)
       add(s.index, plan_.buffers[static_cast<size_t>(s.buffer)].dtype);
-    return widest > 0 && widest * vector <= 16;
+    return tuning_.aligned && widest > 0 && widest * vector <= 16;
   }
   bool tooMuchCode(int vector) const { return plan_.exprs.size() * static_cast<size_t>(vector) > 2000; }
   /// Reduced indices of a thread that are unrolled; 0: too many.

@@ -239,7 +239,8 @@ void LoopEmitter::emitPoint() {
       Value *at = rank_ ? toIndex(rank_) : number(0);
       if (k)
         at = b_.CreateNSWAdd(at, number(int64_t(s_.group) * k));
-      if (int64_t(s_.group) * (k + 1) > dim::bounds(all).lo) { // the others repeat the first index, and count for nothing
+      if (int64_t(s_.group) * (k + 1) >
+          dim::bounds(all).lo) { // the others repeat the first index, and count for nothing
         kValid_[k] = b_.CreateICmpSLT(at, number(all));
         at = b_.CreateSelect(kValid_[k], at, number(0));
       }
@@ -341,7 +342,7 @@ Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, in
   kernel.blocks = schedule.blocks;
   kernel.seconds = schedule.seconds;
   std::ostringstream text;
-  text << "loops " << arch.name << ' ' << schedule.str() << " operands";
+  text << (tuning.aligned ? "loops " : "unaligned loops ") << arch.name << ' ' << schedule.str() << " operands";
   for (int32_t operand : signature.operands)
     text << ' ' << operand;
   text << " of " << numBuffers << " symbols";
@@ -350,8 +351,11 @@ Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, in
   text << '\n' << plan.str();
   kernel.text = text.str();
   auto declared = std::make_shared<Kernel>(kernel);
-  kernel.emit = [plan, schedule, signature, declared, together](llvm::Module &module) {
+  kernel.emit = [plan, schedule, signature, declared, together, aligned = tuning.aligned](llvm::Module &module) {
     llvm::Function *function = declareKernel(module, *declared);
+    if (!aligned)
+      for (llvm::Argument &argument : function->args())
+        argument.removeAttr(llvm::Attribute::Alignment);
     if (together)
       function->addFnAttr("nvvm.minctasm", std::to_string(together));
     LoopEmitter(*function, plan, schedule, signature, declared->numBuffers).run();

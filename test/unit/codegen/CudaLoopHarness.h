@@ -54,19 +54,20 @@ public:
     std::vector<std::unique_ptr<void, Free>> memory;
     std::vector<void *> buffers;
     std::vector<int64_t> bytes, scalars;
-    auto allocate = [&](int64_t size) {
-      memory.emplace_back(std::aligned_alloc(64, (static_cast<size_t>(size) + 127) / 64 * 64));
-      std::memset(memory.back().get(), 0xa5, static_cast<size_t>(size));
-      buffers.push_back(memory.back().get()), bytes.push_back(size);
+    auto allocate = [&](const TensorType &type) {
+      const int64_t size = type.bytes(), off = aligned ? 0 : tressel::sizeOf(type.dtype);
+      memory.emplace_back(std::aligned_alloc(64, (static_cast<size_t>(size + off) + 127) / 64 * 64));
+      buffers.push_back(static_cast<std::byte *>(memory.back().get()) + off), bytes.push_back(size);
+      std::memset(buffers.back(), 0xa5, static_cast<size_t>(size));
     };
     for (Data *d : inputs) {
-      allocate(d->type.bytes());
+      allocate(d->type);
       std::memcpy(buffers.back(), d->bytes.data(), static_cast<size_t>(d->type.bytes()));
     }
     std::vector<Data> results;
     for (const TensorType &type : resultTypes) {
       results.push_back(Data({type.dtype, dim::evaluate(type.shape, values)}));
-      allocate(results.back().type.bytes());
+      allocate(results.back().type);
     }
     for (auto [result, input] : shared)
       buffers[inputs.size() + result] = buffers[input];
@@ -90,10 +91,11 @@ public:
   KernelSignature signature;
   cuda::Kernel kernel;
   std::vector<TensorType> resultTypes;
+  bool aligned = true;
 
 private:
   void make(const LoopPlan &of, const cuda::LoopTuning &tuning, std::vector<int64_t> symbols, std::string_view arch) {
-    plan = of;
+    plan = of, aligned = tuning.aligned;
     signature = {"k", {}, {}, std::move(symbols)};
     const cuda::Target target(cuda::findArch(arch));
     kernel = cuda::makeLoopKernel(plan, signature, static_cast<int>(plan.buffers.size()), target.arch(), tuning);

@@ -123,6 +123,25 @@ TEST(CudaLoops, ElementwiseOfAnySize) {
       }
 }
 
+TEST(CudaLoops, BuffersThatAreNotAligned) {
+  Data x = randomFloats({5, 1024}, 8), scale = randomFloats({1024}, 9), bias = randomFloats({1024}, 10);
+  const GpuKernel k(layerNorm({5, 1024}), {.aligned = false});
+  expectNear(k.run({&x, &scale, &bias})[0], layerNormOf(x, scale, bias, 5, 1024), 1e-4, 1e-4);
+  Graph g;
+  const int a = g.input({f32, {1024}});
+  g.results = {g.binary(ScalarOp::Add, a, a, {1024})};
+  const GpuKernel sum(g, {.aligned = false});
+  expectNear(
+      sum.run({&scale})[0],
+      [&] {
+        std::vector<double> want;
+        for (int64_t i = 0; i < 1024; ++i)
+          want.push_back(2 * scale.as<float>()[i]);
+        return want;
+      }(),
+      0, 0);
+}
+
 TEST(CudaLoops, BroadcastsInEveryPosition) {
   for (const Shape &s :
        {Shape{5, 7, 36}, Shape{1, 7, 36}, Shape{5, 1, 36}, Shape{5, 7, 1}, Shape{36}, Shape{7, 1}, Shape{}}) {
