@@ -239,8 +239,8 @@ void LoopEmitter::emitPoint() {
       Value *at = rank_ ? toIndex(rank_) : number(0);
       if (k)
         at = b_.CreateNSWAdd(at, number(int64_t(s_.group) * k));
-      if (int64_t(s_.group) * (k + 1) >
-          dim::bounds(all).lo) { // the others repeat the first index, and count for nothing
+      // Where it is beyond the last one it repeats the first, and counts for nothing.
+      if (int64_t(s_.group) * (k + 1) > dim::bounds(all).lo) {
         kValid_[k] = b_.CreateICmpSLT(at, number(all));
         at = b_.CreateSelect(kValid_[k], at, number(0));
       }

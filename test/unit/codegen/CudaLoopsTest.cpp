@@ -90,6 +90,8 @@ TEST(CudaLoops, ElementwiseOfAnySize) {
         const int x = g.input({type, {n}}), y = g.input({type, {n}});
         g.results = {g.binary(ScalarOp::Sub, x, y, {n})};
         const GpuKernel k(g, {0, 0, vector});
+        EXPECT_EQ(k.kernel.blocks > 0, n > 0);
+        EXPECT_TRUE(k.kernel.seconds >= 0 && k.kernel.seconds < 1e-3) << k.kernel.seconds;
         Data a({type, {n}}), b({type, {n}});
         for (int64_t i = 0; i < n; ++i)
           switch (type) {
@@ -217,6 +219,21 @@ TEST(CudaLoops, SymbolicSizes) {
         want[static_cast<size_t>(i % c)] += a.as<float>()[i];
       expectNear(columns.run({&a}, sizes(r, c))[0], want, 1e-4, 1e-4);
     }
+  }
+}
+
+/// Sums of nothing.
+TEST(CudaLoops, EmptyRows) {
+  const int64_t m = dim::symbol("m", 0);
+  for (bool symbolic : {false, true}) {
+    Graph g;
+    g.results = {g.reduce(Combine::Sum, g.input({f32, {3, symbolic ? m : 0}}), {1}, f32)};
+    const GpuKernel k(g, {}, symbolic ? std::vector<int64_t>{m} : std::vector<int64_t>());
+    EXPECT_TRUE(k.kernel.seconds >= 0 && k.kernel.seconds < 1e-3) << k.kernel.seconds;
+    dim::Values values;
+    values.bind(m, 0);
+    Data x({f32, {3, 0}});
+    expectNear(k.run({&x}, values)[0], {0, 0, 0}, 0, 0);
   }
 }
 
