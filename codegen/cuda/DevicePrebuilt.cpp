@@ -119,12 +119,15 @@ bool planOrder(const Request &r, Kernel &kernel, DeviceCall &call) {
   call.params.insert(call.params.end(), r.form.params.begin(), r.form.params.end());
   call.params.push_back(perBlock);
   call.constant = {call.buffers[0]};
-  // Steps of the network, and of finding those that are wanted.
-  const double n = std::max(2.0, typical(size)), sorted = std::max(2.0, typical(r.form.params[2]));
-  const double steps = std::pow(std::log2(shared ? n : sorted), 2) / 2;
-  const double perStep = shared ? 0.1e-6 : 0.5e-6 + sorted * 2e-10;
+  // Of the network: steps in shared memory, and passes over a line in memory. Then finding those that are wanted.
+  const double n = std::max(2.0, typical(size)), sorted = std::max(2.0, shared ? n : typical(r.form.params[2]));
+  const double pieces = std::max(0.0, std::ceil(std::log2(sorted / static_cast<double>(entries))));
+  const double inShared = (std::pow(std::log2(sorted), 2) - pieces * pieces) / 2, passes = pieces * (pieces + 5) / 2;
+  const double perPiece = sorted / std::min(sorted, static_cast<double>(entries));
+  constexpr double blockBytesPerSecond = 60e9; // of one multiprocessor: typical
+  const double network = inShared * perPiece * 0.15e-6 + passes * sorted * 32 / blockBytesPerSecond;
   const double finding = !shared && sorted < n ? static_cast<double>(sizeOf(r.types[0].dtype)) * 8 * n * 4e-11 : 0;
-  kernel.seconds = std::max(streamedSeconds(r.bytes, r.arch), waves(r, kernel.blocks) * (steps * perStep + finding));
+  kernel.seconds = std::max(streamedSeconds(r.bytes, r.arch), waves(r, kernel.blocks) * (network + finding));
   return true;
 }
 

@@ -35,25 +35,6 @@ template <class T> TRESSEL_INLINE KeyOf<T> keyOf(T x) {
   }
 }
 
-/// Runs the comparisons of a bitonic network over `power` entries, a power of two, by `threads` threads of which this
-/// is number `thread`: exchange(a, b) with a < b puts the entry that comes first at a. All threads of the block call
-/// it. The first step of each merge compares mirrored entries, so that the smaller always goes to the lower place, and
-/// entries that are not there can be taken as the largest.
-template <class Exchange>
-TRESSEL_INLINE void bitonic(int64_t power, int64_t thread, int64_t threads, Exchange exchange) {
-#pragma clang loop unroll(disable)
-  for (int64_t run = 2; run <= power; run *= 2)
-#pragma clang loop unroll(disable)
-    for (int64_t step = run / 2; step > 0; step /= 2) {
-#pragma clang loop unroll(disable)
-      for (int64_t pair = thread; pair < power / 2; pair += threads) {
-        const int64_t low = pair & (step - 1), a = (pair - low) * 2 + low;
-        exchange(a, step == run / 2 ? a - low + run - 1 - low : a + step);
-      }
-      barrier();
-    }
-}
-
 template <class T> struct Lines {
   const T *x;
   T *values;        ///< or null
@@ -69,6 +50,17 @@ template <class T> struct Lines {
   TRESSEL_INLINE int64_t from(int64_t line) const { return line / stride * size * stride + line % stride; }
   TRESSEL_INLINE int64_t to(int64_t line) const { return line / stride * wanted * stride + line % stride; }
 };
+
+/// Places a < b that are compared, the smaller entry going to a: pair number `pair` of a bitonic network at a step of
+/// merging runs of `run`. The first step compares mirrored entries, so that all comparisons have one direction, and
+/// entries that are not there can be taken as the largest.
+struct Pair {
+  int64_t a, b;
+};
+TRESSEL_INLINE Pair pairOf(int64_t pair, int64_t run, int64_t step) {
+  const int64_t low = pair & (step - 1), a = (pair - low) * 2 + low;
+  return {a, step == run / 2 ? a - low + run - 1 - low : a + step};
+}
 
 inline constexpr int kSharedBytes = 32 << 10;
 /// Entries: a key and an index.
@@ -97,8 +89,9 @@ template <class T> TRESSEL_INLINE void sortShared(const Lines<T> &s, int64_t per
     for (int64_t step = run / 2; step > 0; step /= 2) {
 #pragma clang loop unroll(disable)
       for (int64_t p = threadIndex(); p < half * perBlock; p += numThreads()) {
-        const int64_t pair = p & (half - 1), base = (p - pair) * 2, low = pair & (step - 1);
-        const int64_t a = base + (pair - low) * 2 + low, b = step == run / 2 ? a - low + run - 1 - low : a + step;
+        const int64_t pair = p & (half - 1), base = (p - pair) * 2;
+        const Pair places = pairOf(pair, run, step);
+        const int64_t a = base + places.a, b = base + places.b;
         const Key first = keys[a], second = keys[b];
         const uint32_t m = numbers[a], n = numbers[b];
         if (second < first || (second == first && n < m)) {
@@ -204,28 +197,114 @@ TRESSEL_INLINE void restoreOrder(const Lines<T> &s, const T *line, T *values, Ke
   }
 }
 
+/// Entries of a long line in the memory of the result: indices, by the keys of their elements, or values alone.
+template <class T> struct Indices {
+  const Lines<T> &s;
+  const T *line;
+  int64_t *to;
+  struct Entry {
+    KeyOf<T> key;
+    uint32_t number;
+  };
+  TRESSEL_INLINE Entry load(int64_t i) const {
+    const int64_t number = to[i * s.stride];
+    return {s.key(line[number * s.stride]), static_cast<uint32_t>(number)};
+  }
+  TRESSEL_INLINE void store(int64_t i, Entry e) const { to[i * s.stride] = e.number; }
+  TRESSEL_INLINE bool before(Entry a, Entry b) const { return a.key != b.key ? a.key < b.key : a.number < b.number; }
+};
+template <class T> struct Values {
+  const Lines<T> &s;
+  T *to;
+  struct Entry {
+    KeyOf<T> key; ///< the value's bits
+    uint32_t number;
+  };
+  TRESSEL_INLINE Entry load(int64_t i) const { return {__builtin_bit_cast(KeyOf<T>, to[i * s.stride]), 0}; }
+  TRESSEL_INLINE void store(int64_t i, Entry e) const { to[i * s.stride] = __builtin_bit_cast(T, e.key); }
+  TRESSEL_INLINE bool before(Entry a, Entry b) const {
+    return s.key(__builtin_bit_cast(T, a.key)) < s.key(__builtin_bit_cast(T, b.key));
+  }
+};
+
+/// The bitonic network over `count` entries in memory. Steps between neighbours closer than a piece that fits into
+/// shared memory are done there, a piece at a time.
+template <class T, class List>
+TRESSEL_INLINE void sortLong(const List &list, int64_t count, TRESSEL_SHARED char *pool) {
+  using Entry = typename List::Entry;
+  constexpr int64_t kPiece = kEntries<T>;
+  auto *keys = reinterpret_cast<TRESSEL_SHARED KeyOf<T> *>(pool);
+  auto *numbers = reinterpret_cast<TRESSEL_SHARED uint32_t *>(pool + kPiece * sizeof(KeyOf<T>));
+  // Runs from `run` to kPiece of the piece at `base`, of the first one only steps from `step` on.
+  auto sortPiece = [&](int64_t base, int64_t run, int64_t step) {
+    const int64_t there = least(kPiece, count - base);
+    for (int64_t i = threadIndex(); i < there; i += numThreads()) {
+      const Entry e = list.load(base + i);
+      keys[i] = e.key;
+      numbers[i] = e.number;
+    }
+    barrier();
+#pragma clang loop unroll(disable)
+    for (; run <= 2 * kPiece; run *= 2, step = run / 2) {
+#pragma clang loop unroll(disable)
+      for (; step > 0; step /= 2) {
+#pragma clang loop unroll(disable)
+        for (int64_t pair = threadIndex(); pair < kPiece / 2; pair += numThreads()) {
+          const Pair p = pairOf(pair, run, step);
+          if (p.b >= there)
+            continue;
+          const Entry a{keys[p.a], numbers[p.a]}, b{keys[p.b], numbers[p.b]};
+          if (list.before(b, a)) {
+            keys[p.a] = b.key, numbers[p.a] = b.number;
+            keys[p.b] = a.key, numbers[p.b] = a.number;
+          }
+        }
+        barrier();
+      }
+      if (run >= kPiece)
+        break;
+    }
+    for (int64_t i = threadIndex(); i < there; i += numThreads())
+      list.store(base + i, {keys[i], numbers[i]});
+    barrier();
+  };
+#pragma clang loop unroll(disable)
+  for (int64_t base = 0; base < count; base += kPiece)
+    sortPiece(base, 2, 1);
+#pragma clang loop unroll(disable)
+  for (int64_t run = 2 * kPiece; run < 2 * count; run *= 2) {
+#pragma clang loop unroll(disable)
+    for (int64_t step = run / 2; step >= kPiece; step /= 2) {
+#pragma clang loop unroll(disable)
+      for (int64_t pair = threadIndex(); pair < (count + run - 1) / run * run / 2; pair += numThreads()) {
+        const Pair p = pairOf(pair, run, step);
+        if (p.b >= count)
+          continue;
+        const Entry a = list.load(p.a), b = list.load(p.b);
+        if (list.before(b, a)) {
+          list.store(p.a, b);
+          list.store(p.b, a);
+        }
+      }
+      barrier();
+    }
+#pragma clang loop unroll(disable)
+    for (int64_t base = 0; base < count; base += kPiece)
+      sortPiece(base, 2 * kPiece, kPiece / 2);
+  }
+}
+
 /// Long lines: one per block, in the memory of the result.
 template <class T>
-TRESSEL_INLINE void sortInPlace(const Lines<T> &s, TRESSEL_SHARED int64_t *partial, TRESSEL_SHARED int *counts) {
+TRESSEL_INLINE void sortInPlace(const Lines<T> &s, TRESSEL_SHARED char *pool, TRESSEL_SHARED int64_t *partial,
+                                TRESSEL_SHARED int *counts) {
   const T *line = s.x + s.from(blockIndex());
   const int64_t to = s.to(blockIndex()), count = least(s.wanted, s.size);
-  int64_t power = 1;
-  while (power < count)
-    power *= 2;
   if (s.indices) {
     int64_t *indices = s.indices + to;
     select(s, line, partial, counts, [&](int64_t place, int64_t i) { indices[place * s.stride] = i; });
     barrier();
-    bitonic(power, threadIndex(), numThreads(), [&](int64_t a, int64_t b) {
-      if (b >= count)
-        return;
-      const int64_t m = indices[a * s.stride], n = indices[b * s.stride];
-      const KeyOf<T> first = s.key(line[m * s.stride]), second = s.key(line[n * s.stride]);
-      if (second < first || (second == first && n < m)) {
-        indices[a * s.stride] = n;
-        indices[b * s.stride] = m;
-      }
-    });
+    sortLong<T>(Indices<T>{s, line, indices}, count, pool);
     if (s.values)
       for (int64_t i = threadIndex(); i < count; i += numThreads())
         s.values[to + i * s.stride] = line[indices[i * s.stride] * s.stride];
@@ -236,15 +315,7 @@ TRESSEL_INLINE void sortInPlace(const Lines<T> &s, TRESSEL_SHARED int64_t *parti
   T *values = s.values + to;
   select(s, line, partial, counts, [&](int64_t place, int64_t i) { values[place * s.stride] = line[i * s.stride]; });
   barrier();
-  bitonic(power, threadIndex(), numThreads(), [&](int64_t a, int64_t b) {
-    if (b >= count)
-      return;
-    const T first = values[a * s.stride], second = values[b * s.stride];
-    if (s.key(second) < s.key(first)) {
-      values[a * s.stride] = second;
-      values[b * s.stride] = first;
-    }
-  });
+  sortLong<T>(Values<T>{s, values}, count, pool);
   if constexpr (kIsFloatBits<T>) {
     restoreOrder(s, line, values, static_cast<KeyOf<T>>(kTopBit<T> ^ s.flip), partial, counts);
     barrier();
@@ -262,10 +333,11 @@ TRESSEL_INLINE void sortInPlace(const Lines<T> &s, TRESSEL_SHARED int64_t *parti
     (void)context, (void)status;                                                                                       \
   }                                                                                                                    \
   TRESSEL_DEVICE(name##_long_##suffix) {                                                                               \
+    TRESSEL_SHARED_POOL(pool, kSharedBytes);                                                                           \
     TRESSEL_SHARED_POOL(partial, kWarp * sizeof(int64_t));                                                             \
     TRESSEL_SHARED_POOL(counts, kWarp * sizeof(int));                                                                  \
     const Lines<T> lines(buffers[0], values, indices, params);                                                         \
-    sortInPlace(lines, reinterpret_cast<TRESSEL_SHARED int64_t *>(partial),                                            \
+    sortInPlace(lines, pool, reinterpret_cast<TRESSEL_SHARED int64_t *>(partial),                                      \
                 reinterpret_cast<TRESSEL_SHARED int *>(counts));                                                       \
     (void)context, (void)status;                                                                                       \
   }
