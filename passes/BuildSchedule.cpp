@@ -389,8 +389,41 @@ private:
       return llvm::map_to_vector(values, [&](Value v) { return bufferOf(v); });
     };
     SmallVector<Value> reads = operands(launch.getInputs()), writes = operands(launch.getResults());
+    SmallVector<std::pair<Value, Value>> back;
+    if (auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+        kernel && kernel->hasAttr(kAlignedAttr)) {
+      for (Value &read : reads)
+        if (mayLieUnaligned(read)) {
+          Value whole = slot(launch.getLoc(), sched::typeOf(read));
+          copy(launch.getLoc(), read, whole, stream);
+          read = whole;
+        }
+      for (Value &write : writes)
+        if (mayLieUnaligned(write)) {
+          Value whole = slot(launch.getLoc(), sched::typeOf(write));
+          back.push_back({whole, write});
+          write = whole;
+        }
+    }
     sched::LaunchOp::create(b, launch.getLoc(), b.getType<sched::EventType>(), launch.getKernelAttr(), reads, writes,
                             stream, ValueRange{}, b.getDenseI32ArrayAttr({}));
+    for (auto [from, to] : back)
+      copy(launch.getLoc(), from, to, stream);
+  }
+  /// Whether a buffer may begin elsewhere than at a multiple of 64 bytes, as declarations do.
+  bool mayLieUnaligned(Value buffer) const {
+    constexpr int64_t kAlignment = 64;
+    for (auto view = buffer.getDefiningOp<sched::ViewOp>(); view; view = view.getBase().getDefiningOp<sched::ViewOp>())
+      if (view.getOffset() % kAlignment != 0 ||
+          (movingViews.contains(view.getResult()) &&
+           !dim::divideExactly(sched::bytesOf(sched::typeOf(view.getResult())), kAlignment)))
+        return true;
+    return false;
+  }
+  void copy(Location loc, Value from, Value to, Value stream) {
+    sched::CopyOp::create(b, loc, b.getType<sched::EventType>(), from, to, stream, ValueRange{},
+                          b.getDenseI32ArrayAttr({}));
+    ++numCopies;
   }
   void copy(Location loc, Value from, Value to) {
     sched::CopyOp::create(b, loc, b.getType<sched::EventType>(), from, to, costs ? engines[{here, Engine::Compute}] : streamValues[0], ValueRange{},
@@ -518,6 +551,7 @@ private:
     SmallVector<Value> moving, destinations = resultsOf(scan);
     auto part = [&](Value whole, Type type) {
       moving.push_back(newView(whole, type));
+      movingViews.insert(moving.back());
       return moving.back();
     };
     graph::ControlOpInterface control = scan;
@@ -581,6 +615,7 @@ private:
   Value arena;
   int numSlots = 0, numViews = 0;
   llvm::DenseMap<Value, Value> buffers;
+  llvm::DenseSet<Value> movingViews; ///< of loops, by their own size
   llvm::DenseMap<Attribute, Value> stateBuffers;
 };
 } // namespace

@@ -65,6 +65,8 @@ public:
       }
       launch.setKernelAttr(FlatSymbolRefAttr::get(host.getSymNameAttr()));
     }
+    for (graph::KernelOp kernel : elsewhere)
+      kernel->setAttr(kAlignedAttr, UnitAttr::get(&getContext()));
   }
 
 private:
