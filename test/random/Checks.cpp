@@ -207,7 +207,7 @@ std::string GpuCoverage::str() const {
 Check runsOnGpu(GpuCoverage *coverage) {
   return runs([coverage](mlir::ModuleOp module, auto in, auto out, const dim::Values &sizes) {
     const runtime::MachineModel model = runtime::machineOfArchitecture("sm_90");
-    crowd(module, 0);
+    placeOn(module, {runtime::DeviceKind::Gpu, 0});
     codegen::CompileOptions options = onMachine(model);
     options.gpus = {"sm_90"};
     options.emulateGpu = true;

@@ -11,6 +11,39 @@ using namespace mlir;
 
 namespace tressel::test {
 
+namespace {
+bool isComputed(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  return info && !info->isView;
+}
+bool hasEffects(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        const op::OpInfo *info = graph::infoOf(inner);
+        return info && info->hasEffects ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+/// A body is computed in one place.
+void eraseTransfersInBodies(ModuleOp module) {
+  module.walk([](Operation *op) {
+    if (graph::isTransfer(op) && isa<graph::ControlOpInterface>(op->getParentOp())) {
+      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
+      op->erase();
+    }
+  });
+}
+} // namespace
+
+void placeOn(ModuleOp module, runtime::DeviceRef device) {
+  eraseTransfersInBodies(module);
+  Block &block = (*module.getOps<func::FuncOp>().begin()).getBody().front();
+  for (Operation &op : block.without_terminator())
+    if ((isa<graph::ControlOpInterface>(op) || isComputed(&op)) && !hasEffects(&op) && !graph::isTransfer(&op) &&
+        !graph::deviceOf(&op))
+      graph::setDevice(&op, device);
+}
+
 void placeAtRandom(ModuleOp module, uint64_t seed, unsigned numAccelerators) {
   std::mt19937_64 random(seed);
   auto device = [&] {
@@ -18,25 +51,7 @@ void placeAtRandom(ModuleOp module, uint64_t seed, unsigned numAccelerators) {
     return index == 0 ? runtime::DeviceRef{}
                       : runtime::DeviceRef{runtime::DeviceKind::Gpu, static_cast<uint16_t>(index - 1)};
   };
-  auto isComputed = [](Operation *op) {
-    const op::OpInfo *info = graph::infoOf(op);
-    return info && !info->isView;
-  };
-  auto hasEffects = [](Operation *op) {
-    return op
-        ->walk([](Operation *inner) {
-          const op::OpInfo *info = graph::infoOf(inner);
-          return info && info->hasEffects ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
-  };
-  // A body is computed in one place.
-  module.walk([](Operation *op) {
-    if (graph::isTransfer(op) && isa<graph::ControlOpInterface>(op->getParentOp())) {
-      op->getResult(0).replaceAllUsesWith(op->getOperand(0));
-      op->erase();
-    }
-  });
+  eraseTransfersInBodies(module);
   Block &block = (*module.getOps<func::FuncOp>().begin()).getBody().front();
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
     const bool isControl = isa<graph::ControlOpInterface>(op);

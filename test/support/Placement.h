@@ -2,11 +2,14 @@
 #pragma once
 
 #include "mlir/IR/BuiltinOps.h"
+#include "tressel/runtime/Schedule.h"
 
 namespace tressel::test {
 
 /// Says of some ops of @main, and of some of its branches and loops, that the host or one of so many accelerators
 /// computes them, and moves some values. What only the host can do stays as it is.
 void placeAtRandom(mlir::ModuleOp module, uint64_t seed, unsigned numAccelerators);
+/// Says of all of them that the device computes them, unless they say something else. Bodies move nothing then.
+void placeOn(mlir::ModuleOp module, runtime::DeviceRef device);
 
 } // namespace tressel::test
