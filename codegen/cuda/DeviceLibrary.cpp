@@ -147,7 +147,7 @@ std::string DeviceCall::str() const {
   text += " on";
   for (int32_t b : buffers)
     text += ' ' + std::to_string(b);
-  text += " constant";
+  text += " at once " + std::to_string(atOnce) + " constant";
   for (int32_t b : constant)
     text += ' ' + std::to_string(b);
   return text;
@@ -161,7 +161,8 @@ void emitDeviceCall(llvm::Function &kernel, const DeviceCall &call, int numBuffe
                     const std::vector<int64_t> &symbols) {
   llvm::Function *body = linkFunction(*kernel.getParent(), call.function, kernel.getName().str());
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(kernel.getContext(), "entry", &kernel));
-  kernel.addFnAttr("nvvm.minctasm", "1"); // registers before blocks: the assembler otherwise spills to fit more of them
+  kernel.addFnAttr("nvvm.minctasm",
+                   std::to_string(call.atOnce)); // without it, the assembler may spill to fit more blocks
   llvm::Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
   const auto numOperands = static_cast<unsigned>(numBuffers);
   for (int32_t constant : call.constant) {

@@ -18,6 +18,8 @@ struct DeviceCall {
       buffers; ///< for each of the function's buffers the operand of the launch, or -1 for a null pointer
   /// Operands of the launch that are only read, and whose bytes nothing else in it writes.
   std::vector<int32_t> constant;
+  /// So many blocks shall fit on a multiprocessor at once: limits registers. 1: as many registers as a thread may have.
+  int atOnce = 1;
 
   /// Equal texts are equal code, but for the epilogue.
   std::string str() const;

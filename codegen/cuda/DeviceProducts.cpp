@@ -131,6 +131,10 @@ std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixP
                    left.alongDepth, left.vectors, right.alongDepth, right.vectors},
                   {buffers.left, buffers.right},
                   {buffers.left, buffers.right}};
+  // Two blocks at once hide each other's waits. Loads of single elements, sums in f32 and code for sm_120 need more
+  // registers than that leaves.
+  if (sizeOf(type) == 2 && left.vectors && right.vectors && arch.name != "sm_120")
+    call.atOnce = 2;
   kernel.threads = best.tile->threads, kernel.blocks = best.blocks, kernel.seconds = best.seconds;
   return makeDeviceKernel(std::move(kernel), std::move(call), &epilogue);
 }

@@ -145,7 +145,7 @@ template <class T_, int BM_, int BN_, int BK_, int WM_, int WN_, int SK_> struct
   TRESSEL_INLINE void compute(const TRESSEL_SHARED char *buffer, bool leftAlongDepth, bool rightAlongDepth) {
     const int warp = threadIndex() / kWarp % kWarps, group = threadIndex() / kWarp / kWarps;
     const int row = warp / (BN / WN) * WM, column = warp % (BN / WN) * WN;
-#pragma unroll
+#pragma clang loop unroll(disable) // registers: so that two blocks fit on a multiprocessor
     for (int step = 0; step < BK / 16 / SK; ++step) {
       const int d = (group * (BK / 16 / SK) + step) * 16;
       uint32_t a[MI][4], b[NI / 2][4];
