@@ -84,7 +84,7 @@ bool planScatter(const Request &r, Kernel &kernel, DeviceCall &call) {
   const int64_t wanted = int64_t(2) * r.arch.multiprocessors;
   double walked; // updates that a block looks at, one piece after the other
   if (llvm::StringRef(r.form.kernel).starts_with("scatter_nd")) {
-    kernel.blocks = dim::min(r.form.range, wanted);
+    kernel.blocks = dim::max(1, dim::min(r.form.range, wanted)); // indices are looked at also where there are no places
     walked = typical(r.form.params[0]) / kThreads;
   } else {
     const int64_t size = r.form.params[0], columns = r.form.params[2];
