@@ -257,16 +257,20 @@ void Block::record(Thread &thread, AccessKind kind, char *address, uint64_t byte
     }
     return;
   }
-  auto buffer = std::ranges::upper_bound(launch_.buffers, address, {}, &Buffer::begin);
-  if (buffer == launch_.buffers.begin())
-    return fail(thread, &site, std::string(verb) + "memory that is no buffer of the launch");
-  --buffer;
-  access.offset = static_cast<uint64_t>(address - buffer->begin);
+  // The buffer that it is in, or else the nearest.
+  const auto next = std::ranges::upper_bound(launch_.buffers, address, {}, &Buffer::begin);
+  const bool first = next == launch_.buffers.begin(), last = next == launch_.buffers.end();
+  auto buffer = first ? next : std::prev(next);
+  if (!first && !last && address >= buffer->begin + buffer->bytes &&
+      next->begin - address < address - (buffer->begin + buffer->bytes))
+    buffer = next;
   const std::string name = "buffer " + std::to_string(buffer->number);
-  if (access.offset + bytes > buffer->bytes)
+  const int64_t offset = address - buffer->begin;
+  if (offset < 0 || static_cast<uint64_t>(offset) + bytes > buffer->bytes)
     return fail(thread, &site,
-                std::string(verb) + "beyond the end of " + name + ": " + std::to_string(bytes) + " bytes at offset " +
-                    std::to_string(access.offset) + " of " + std::to_string(buffer->bytes));
+                verb + std::to_string(bytes) + " bytes out of the bounds of " + name + ", at offset " +
+                    std::to_string(offset) + " of " + std::to_string(buffer->bytes));
+  access.offset = static_cast<uint64_t>(offset);
   if (!launch_.watchGlobal)
     return;
   access.blocksAreOrdered = launch_.code->ordersBlocks;

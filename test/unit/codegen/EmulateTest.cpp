@@ -371,8 +371,8 @@ TEST(EmulateMemory, BuffersAreWatched) {
   EXPECT_EQ(failure(1, 32), "");
   expectContains(failure(2, 0), {"thread 0 of block 1 writes buffer 1", "which thread 0 of another block wrote"});
   expectContains(failure(0, 32), {"thread 1 of block 0 writes buffer 1", "byte 0, which thread 0 wrote"});
-  expectContains(failure(1, 33), {"thread 31 of block 1", "beyond the end of buffer 1", "offset 256 of 256"});
-  expectContains(failure(-1, 32), {"thread 1 of block 0", "writes memory that is no buffer"});
+  expectContains(failure(1, 33), {"thread 31 of block 1", "out of the bounds of buffer 1, at offset 256 of 256"});
+  expectContains(failure(-1, 32), {"thread 1 of block 0", "out of the bounds of buffer 1, at offset -4 of 256"});
 }
 
 TEST(EmulateMemory, Misaligned) {
