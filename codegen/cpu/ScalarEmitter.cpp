@@ -92,10 +92,11 @@ Value *ScalarEmitter::widen(Value *bits, DType from) {
 
 Value *ScalarEmitter::narrow(Value *single, DType to) {
   Type *i32 = like(single, b_.getInt32Ty()), *i16 = like(single, b_.getInt16Ty());
-  if (to == DType::f16 && features_.f16c) {
+  if (to == DType::f16 ? features_.f16c : features_.bf16) {
     // A value just rounded from f64 is not to be converted from there in one step: that needs a library.
     Value *fenced = b_.CreateArithmeticFence(single, single->getType());
-    return b_.CreateBitCast(b_.CreateFPTrunc(fenced, like(single, b_.getHalfTy())), i16);
+    Type *half = to == DType::f16 ? b_.getHalfTy() : b_.getBFloatTy();
+    return b_.CreateBitCast(b_.CreateFPTrunc(fenced, like(single, half)), i16);
   }
   Value *bits = b_.CreateBitCast(single, i32);
   Value *nan = b_.CreateFCmpUNO(single, single);

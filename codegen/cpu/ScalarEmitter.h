@@ -17,6 +17,7 @@ struct CpuFeatures {
   bool fma = false;
   bool f16c = false;
   bool avx512 = false;
+  bool bf16 = false; ///< conversion to bf16
 };
 
 /// In registers, bool is i1, and f16 and bf16 are their bits in i16.

@@ -48,7 +48,7 @@ Target::~Target() = default;
 
 const CpuFeatures &Target::features() {
   static const CpuFeatures features{
-      .vectorBytes = 16, .numVectorRegisters = 128, .sse41 = true, .fma = true, .f16c = true};
+      .vectorBytes = 16, .numVectorRegisters = 128, .sse41 = true, .fma = true, .f16c = true, .bf16 = true};
   return features;
 }
 
