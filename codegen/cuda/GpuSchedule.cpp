@@ -186,7 +186,7 @@ void Costs::access(const GpuSchedule &s, const Affine &index, double evaluations
   double again = 1;
   if (s.vectorDim >= 0 && coefOf(index, s.vectorDim) == 1 && piece < s.vector && s.vectorDim == fast)
     again = std::min(static_cast<double>(s.vector / piece), 32.0 / static_cast<double>(bytes));
-  if (!alongReduced && last >= plan_.numParallel && coefOf(index, last) > 0 && coefOf(index, last) * bytes < 32 &&
+  if (s.group == 1 && last >= plan_.numParallel && coefOf(index, last) > 0 && coefOf(index, last) * bytes < 32 &&
       sectors > 8)
     again = 0.5 * 32 / static_cast<double>(coefOf(index, last) * bytes);
   if (again > 1)
@@ -339,7 +339,8 @@ private:
       return;
     const int64_t vectors = s.vectorReduced(plan_) ? all.hi / s.vector : all.hi,
                   own = (vectors + s.group - 1) / s.group;
-    int64_t most = s.group >= 512 ? 32 : 16;
+    // Few registers where more threads can share the row instead.
+    int64_t most = s.group == 1 || !s.groupFast ? 16 : s.group >= 512 ? 32 : s.group >= 128 ? 16 : 8;
     for (const Expr &x : plan_.exprs)
       if (tressel::sizeOf(x.dtype) == 8 && isFloat(x.dtype))
         most = std::min<int64_t>(most, 8);
