@@ -17,7 +17,9 @@ PUBLIC = {"tressel/runtime/": "runtime", "tressel/": "frontend"}
 COMPILER = re.compile(r"^(mlir|llvm|lld|mlir-c|llvm-c)/")
 # Below ir/ nothing knows MLIR, and ir/op is the part of ir/ that does not either.
 NO_COMPILER = ("runtime/", "ir/op/", "frontend/include/")
-# No part of Tressel needs another program.
+# No part of Tressel needs another program. One uses one where it is: ptxas, for figures of GPU code that nothing depends on, on machines
+# that have it and no nvJitLink.
+MAY_START = {"codegen/cuda/Assemble.cpp"}
 SUBPROCESS = re.compile(r"\b(popen|system|v?fork|exec[vl]\w*|posix_spawnp?|(?:sys::)?Execute(?:AndWait|NoWait))\s*\(")
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
@@ -38,7 +40,7 @@ def offences(root):
                 continue
             name = file.relative_to(root).as_posix()
             for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
-                if SUBPROCESS.search(STRING.sub('""', line).split("//")[0]):
+                if name not in MAY_START and SUBPROCESS.search(STRING.sub('""', line).split("//")[0]):
                     yield f"{name}:{number}: starts another program"
                 match = INCLUDE.match(line)
                 if not match:
