@@ -184,6 +184,8 @@ static int64_t flopsThatTake(double seconds, const runtime::KernelDesc &kernel, 
   for (const runtime::Command &c : schedule.step.commands)
     if (c.kind == runtime::CommandKind::Launch && &schedule.kernels[c.kernel] == &kernel && c.numOperands)
       type = schedule.buffers[schedule.step.operands[c.firstOperand].buffer].type.dtype;
+  if (seconds <= 1.05 * runtime::workSeconds(card, runtime::workOf(kernel, type)))
+    return kernel.flops;
   return static_cast<int64_t>(std::min(seconds * card.flops(type) * card.efficiencyOf(kernel.provider), 1e18));
 }
 
@@ -311,7 +313,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
       desc.provider = cuda::kCudaProvider;
       desc.epilogue.clear(); // is part of it
       desc.range = kernel.blocks, desc.grain = 1;
-      desc.flops = std::max(desc.flops, flopsThatTake(kernel.seconds, desc, program.schedule, cuda::findArch(options.gpus.front())));
+      desc.flops = flopsThatTake(kernel.seconds, desc, program.schedule, cuda::findArch(options.gpus.front()));
       desc.params = program.emulation ? program.emulation->paramsOf(kernel) : cuda::launchParams(kernel, gpuLibraries[desc.symbol]);
       continue;
     }

@@ -61,6 +61,9 @@ class Measured final : public KernelProvider {
 public:
   Measured(const KernelProvider &inner, Measurements &measurements) : inner_(inner), measurements_(measurements) {}
   llvm::StringRef name() const override { return inner_.name(); }
+  bool forAccelerators() const override { return inner_.forAccelerators(); }
+  bool writesEpilogues() const override { return inner_.writesEpilogues(); }
+  bool takes(const Candidate &whole, llvm::ArrayRef<mlir::Operation *> root) const override { return inner_.takes(whole, root); }
   std::optional<Bid> bid(const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const override {
     std::optional<Bid> bid = inner_.bid(candidate, parameterOnly);
     if (bid)

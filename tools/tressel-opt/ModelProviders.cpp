@@ -29,6 +29,7 @@ bool isContraction(Operation *op) {
 class Generated final : public passes::KernelProvider {
 public:
   StringRef name() const override { return "generated"; }
+  bool writesEpilogues() const override { return true; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool>) const override {
     std::vector<int64_t> domain;
     SmallVector<op::LoopForm> forms;
