@@ -2,7 +2,7 @@
 // RUN: tressel compile %s --device cuda --gpu sm_90 --emit ptx --disable-pass split-producers | FileCheck %s
 
 // CHECK: .visible .entry
-// CHECK-COUNT-4: ld.global.v4
+// CHECK-COUNT-2: ld.global.v4
 // CHECK-NOT: ld.global
 // CHECK: shfl.sync
 // CHECK-NOT: ld.global
