@@ -105,7 +105,8 @@ def SplitReductions : Pass<"tressel-split-reductions", "mlir::ModuleOp"> {
     point of its result, so a reduction to less than `min-units` points keeps threads idle: it becomes one over its
     inner dimensions, whose points are units, and one over what that gives. The order of the sums is a matter of the
     shape alone, whatever the number of threads is. Types whose sums are rounded (f16, bf16) stay as they are, and so do
-    reductions along a single dimension.
+    reductions along a single dimension, unless `split-dimensions` lets it become two, of a known size with a suitable divisor. For accelerators with
+    kernels of their own, whose results are computed by a block each, the pipeline asks for that and for many more units.
 
     Before and after:
     ```mlir
@@ -116,7 +117,8 @@ def SplitReductions : Pass<"tressel-split-reductions", "mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"minUnits", "min-units", "int64_t", "32", "units that keep all threads busy">,
-                 Option<"minElements", "min-elements", "int64_t", "262144", "elements per result that are worth a launch">];
+                 Option<"minElements", "min-elements", "int64_t", "262144", "elements per result that are worth a launch">,
+                 Option<"splitDimensions", "split-dimensions", "bool", "false", "cut a single dimension into equal parts as well">];
   let statistics = [Statistic<"numSplit", "split", "reductions in two steps">];
 }
 

@@ -53,7 +53,12 @@ const std::vector<Stage> &stages() {
       // Transposes that were there already meet those at the borders of the new layouts.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
       // Once ops are primitives; clustering then takes what computes the operand into the first step.
-      {"split-reductions", Contract::Reassociates, true, [](auto &) { return createSplitReductions(); }},
+      {"split-reductions", Contract::Reassociates, true, [](auto &options) {
+         SplitReductionsOptions o;
+         if (!options.hostProviders.empty()) // a block per result: as many as keep the largest cards busy
+           o.minUnits = 256, o.minElements = 65536, o.splitDimensions = true;
+         return createSplitReductions(o);
+       }},
       // On the final graph. Providers say here what scratch memory kernels need and which operands they want packed.
       {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers, options.decisions, options.machine, options.hostProviders); }},
       // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.

@@ -55,12 +55,71 @@ private:
     return elements(shape, outer) > 1 && elements(shape, rest) > 1 ? rest : 0;
   }
 
+  bool isWorthIt(const Shape &shape, uint32_t reduced) const {
+    return elements(shape, ((1u << shape.rank()) - 1) & ~reduced) < minUnits && elements(shape, reduced) >= minElements;
+  }
+
+  /// Makes the longest reduced dimension two, of which the outer one is reduced in the second step; false if that is not worth it, or the sizes do not
+  /// allow it. Types whose partial results would be rounded are converted first.
+  bool splitDimension(Operation *op, const op::OpInfo &info, const op::Attrs &attrs, const TensorType &x, DType type) {
+    const uint32_t reduced = op::normalizeAxes(op::maybeInts(attrs[0]), x.rank()).value_or(0), all = (1u << x.rank()) - 1;
+    const int64_t units = elements(x.shape, all & ~reduced);
+    if (!isWorthIt(x.shape, reduced) || !x.shape.isStatic())
+      return false;
+    int longest = -1;
+    for (int d = 0; d < x.rank(); ++d)
+      if ((reduced >> d & 1) && (longest < 0 || x.shape[d] > x.shape[longest]))
+        longest = d;
+    constexpr int64_t leastPart = 256; // elements that a group of threads reduces
+    const int64_t size = x.shape[longest], most = std::min(size, elements(x.shape, reduced) / leastPart);
+    int64_t parts = 1;
+    for (int64_t k = 2; k <= most && units * parts < minUnits; ++k)
+      if (size % k == 0)
+        parts = k;
+    if (parts == 1)
+      return false;
+    op::Ints shape, axes;
+    for (int d = 0; d < x.rank(); ++d) {
+      if (d == longest)
+        shape.push_back(parts);
+      if (reduced >> d & 1)
+        axes.push_back(static_cast<int64_t>(shape.size()));
+      shape.push_back(d == longest ? x.shape[d] / parts : x.shape[d]);
+    }
+    OpBuilder b(op);
+    auto reshaped = [&](Value value, const op::Ints &to) -> Value {
+      if (std::ranges::equal(graph::fromMlir(value.getType()).shape, to))
+        return value;
+      return graph::createOp(b, op->getLoc(), *op::findOp("reshape"), value, {to})->getResult(0);
+    };
+    const DType wide = op::accumulatorType(type);
+    auto made = [&](const op::OpInfo &what, Value value, const op::Attrs &with) {
+      Operation *each = graph::createOp(b, op->getLoc(), what, value, with);
+      graph::copyDevice(op, each);
+      return each->getResult(0);
+    };
+    auto converted = [&](Value value, DType to) {
+      return graph::fromMlir(value.getType()).dtype == to ? value : made(*op::findOp("cast"), value, {to});
+    };
+    const Value first = made(info, converted(reshaped(op->getOperand(0), shape), wide), {axes, false});
+    // What is left: the dimensions that stay, and the parts where the longest one was. With the others that were reduced of size 1 it is as the op had it.
+    op::Ints rest;
+    for (int d = 0; d < x.rank(); ++d)
+      rest.push_back(d == longest ? parts : reduced >> d & 1 ? 1 : x.shape[d]);
+    op->getResult(0).replaceAllUsesWith(converted(made(info, reshaped(first, rest), attrs), type));
+    op->erase();
+    ++numSplit;
+    return true;
+  }
+
   void split(Operation *op, const op::OpInfo &info) {
     if (info.combine == op::Combine::ArgMax || info.combine == op::Combine::ArgMin)
       return; // a place is no partial result
     op::Attrs attrs = graph::attrsOf(op, info);
     const TensorType x = graph::fromMlir(op->getOperand(0).getType()),
                      result = graph::fromMlir(op->getResult(0).getType());
+    if (splitDimensions && splitDimension(op, info, attrs, x, result.dtype))
+      return;
     if (op::accumulatorType(result.dtype) != result.dtype)
       return; // partial results would be rounded
     const uint32_t partial = inner(x.shape, op::normalizeAxes(op::maybeInts(attrs[0]), x.rank()).value_or(0));

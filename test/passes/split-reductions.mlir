@@ -1,4 +1,5 @@
 // RUN: tressel-opt %s --tressel-split-reductions -split-input-file | FileCheck %s
+// RUN: tressel-opt %s --tressel-split-reductions="split-dimensions=1 min-units=256 min-elements=65536" -split-input-file | FileCheck %s --check-prefix=CUT
 
 // The first step's results are units of work.
 // CHECK-LABEL: func.func @main
@@ -40,4 +41,18 @@ func.func @main(%a: tensor<32x64x64xf32> {tressel.name = "a"}, %b: tensor<64x64x
   %2 = tressel.sum %c : (tensor<1000000xf32>) -> tensor<f32>
   %3 = tressel.sum %d : (tensor<1024x512xf16>) -> tensor<f16>
   return %0, %1, %2, %3 : tensor<32xf32>, tensor<f32>, tensor<f32>, tensor<f16>
+}
+
+// -----
+
+// A single dimension becomes two where that is asked for, and the parts are equal.
+// CUT-LABEL: func.func @main(%arg0: tensor<3x100000xf32> {tressel.name = "cut"}
+// CUT: %[[X:.*]] = tressel.reshape %arg0 {shape = array<i64: 3, 100, 1000>}
+// CUT: %[[PART:.*]] = tressel.mean %[[X]] {axis = array<i64: 2>} : (tensor<3x100x1000xf32>) -> tensor<3x100xf32>
+// CUT: tressel.mean %[[PART]] {axis = array<i64: 1>, keepdims = true} : (tensor<3x100xf32>) -> tensor<3x1xf32>
+// CHECK-LABEL: func.func @main(%arg0: tensor<3x100000xf32> {tressel.name = "cut"}
+// CHECK-NEXT: tressel.mean %arg0
+func.func @main(%x: tensor<3x100000xf32> {tressel.name = "cut"}) -> (tensor<3x1xf32> {tressel.name = "y"}) {
+  %0 = tressel.mean %x {axis = array<i64: 1>, keepdims = true} : (tensor<3x100000xf32>) -> tensor<3x1xf32>
+  return %0 : tensor<3x1xf32>
 }
