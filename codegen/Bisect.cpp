@@ -15,6 +15,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <chrono>
 #include <map>
 
 namespace tressel::codegen {
@@ -282,7 +283,17 @@ BisectReport bisect(mlir::ModuleOp module, const BisectOptions &options) {
     }
   }
   bisection.say("making the program small");
-  passes::Example small = passes::shrinkProgram(*found.module, found.inputs, stillFails);
+  // Of a large program each trial takes long: what is small by then has to do.
+  constexpr auto patience = std::chrono::seconds(60);
+  const auto start = std::chrono::steady_clock::now();
+  bool gaveUp = false;
+  passes::Example small = passes::shrinkProgram(*found.module, found.inputs, [&](mlir::ModuleOp module, llvm::ArrayRef<HostTensor> inputs) {
+    if (gaveUp |= std::chrono::steady_clock::now() - start > patience; gaveUp)
+      return false;
+    return stillFails(module, inputs);
+  });
+  if (gaveUp)
+    bisection.say("the program could be smaller: stopped after a minute");
   llvm::SetVector<llvm::StringRef> names;
   small.module->walk([&](mlir::Operation *op) {
     const op::OpInfo *info = graph::infoOf(op);

@@ -4,8 +4,10 @@
 
 namespace tressel::runtime {
 
-/// The provider of kernels that are made for GPUs; those of libraries for them begin likewise ("cuda.library").
-static bool isForGpu(const KernelDesc &kernel) { return kernel.provider.starts_with("cuda"); }
+/// Providers of kernels for GPUs: those that are made, also while they are told apart ("cuda.kernels"), and libraries.
+static bool isForGpu(const KernelDesc &kernel) {
+  return kernel.provider.starts_with("cuda") || kernel.provider == "cublaslt" || kernel.provider == "cudnn";
+}
 
 std::vector<DeviceGraph> deviceGraphs(const Schedule &s, const Program &p) {
   std::vector<DeviceGraph> graphs;

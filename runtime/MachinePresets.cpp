@@ -150,12 +150,12 @@ constexpr const char *kPcie4 = "PCIe 4.0: 16 GT/s on 16 lanes, of 130 bits 128 a
                      *kPcie5 = "PCIe 5.0: 32 GT/s on 16 lanes, of 130 bits 128 are data";
 const std::vector<Card> &cards() {
   static const std::vector<Card> all{
+      {"a100", "sm_80", {{f32, 19.5e12}, {f64, 9.7e12}, {f16, 312e12}, {bf16, 312e12}, {i8, 624e12}}, 2.039e12, 80e9,
+       "data sheet of NVIDIA A100 80GB SXM, without sparsity", 31.5e9, kPcie4},
       {"h100", "sm_90", {{f32, 67e12}, {f64, 34e12}, {f16, 989e12}, {bf16, 989e12}, {i8, 1979e12}}, 3.35e12, 80e9,
        "data sheet of NVIDIA H100 SXM, without sparsity", 63e9, kPcie5},
       {"h200", "sm_90", {{f32, 67e12}, {f64, 34e12}, {f16, 989e12}, {bf16, 989e12}, {i8, 1979e12}}, 4.8e12, 141e9,
        "data sheet of NVIDIA H200 SXM, without sparsity", 63e9, kPcie5},
-      {"a100", "sm_80", {{f32, 19.5e12}, {f64, 9.7e12}, {f16, 312e12}, {bf16, 312e12}, {i8, 624e12}}, 2.039e12, 80e9,
-       "data sheet of NVIDIA A100 80GB SXM, without sparsity", 31.5e9, kPcie4},
       {"b200", "sm_100", {{f32, 75e12}, {f64, 37e12}, {f16, 2.25e15}, {bf16, 2.25e15}, {i8, 4.5e15}}, 8e12, 180e9,
        "data sheet of NVIDIA HGX B200, an eighth of it, without sparsity", 63e9, kPcie5},
       {"rtx5090", "sm_120", {{f32, 104.8e12}, {f64, 1.64e12}, {f16, 209.5e12}, {bf16, 209.5e12}, {i8, 838e12}}, 1.792e12, 32e9,
@@ -250,6 +250,13 @@ MachineModel machineOfArchitecture(std::string_view architecture) {
       known += concat(known.empty() ? "" : ", ", card.architecture);
   }
   throw InputError(concat("there is no GPU architecture '", architecture, "'; known are: ", known));
+}
+
+std::string architectureOfMachine(std::string_view name) {
+  for (const Card &card : cards())
+    if (card.name == name)
+      return card.architecture;
+  return name == "dgx-h100" ? "sm_90" : "";
 }
 
 MachineModel machineNamed(std::string_view name) {

@@ -66,6 +66,10 @@ public:
       eval(s.value, 0, 0);
     for (const Store &s : plan_.stores)
       store(s, 0);
+    if (epilogue_.rootBuffer >= 0) {
+      Value *p = b_.CreateGEP(scalars_.memoryType(epilogue_.type), context_.buffer(epilogue_.rootBuffer), function_.getArg(2));
+      b_.CreateAlignedStore(value_, p, llvm::Align(static_cast<uint64_t>(tressel::sizeOf(epilogue_.type))));
+    }
     b_.CreateRetVoid();
   }
 

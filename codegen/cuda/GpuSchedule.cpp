@@ -439,6 +439,9 @@ private:
           s.vectorDim = vector > 1 ? last : -1, s.vector = vector;
           s.threads = threads, s.group = group;
           keep(s);
+          constexpr size_t light = 16; // expressions and values a thread holds: of 1024 threads each has 64 registers
+          if (threads > 512 && (plan_.exprs.size() > light || s.kept > 8))
+            continue;
           consider(s);
         }
     }

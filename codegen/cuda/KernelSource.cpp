@@ -38,9 +38,17 @@ bool makeTail(const KernelBody &body, llvm::ArrayRef<mlir::Operation *> after, m
         inputs.push_back(v);
         operands.push_back(at);
       }
-  for (size_t i = 0; i < body.results.size(); ++i)
-    operands.push_back(numInputs + static_cast<int32_t>(i));
-  auto graph = kernelGraphOf(after, inputs, body.results);
+  llvm::SmallVector<mlir::Value> results;
+  for (auto [i, result] : llvm::enumerate(body.results)) {
+    const int32_t buffer = numInputs + static_cast<int32_t>(i);
+    if (result == value) {
+      root.epilogue.rootBuffer = buffer;
+      continue;
+    }
+    results.push_back(result);
+    operands.push_back(buffer);
+  }
+  auto graph = kernelGraphOf(after, inputs, results);
   auto plan = graph ? buildLoopPlan(*graph) : std::nullopt;
   if (!plan)
     return false;
@@ -171,7 +179,10 @@ MadeKernel makeKernel(graph::KernelOp kernel, const Arch &arch) {
     made = std::move(root->kernel);
   if (!made)
     throw InternalError("the kernel '" + body.symbol + "' was bid for, and cannot be made");
-  return {std::move(*made), libraryCall(body, kernel.getProvider()).value_or("")};
+  MadeKernel out{std::move(*made), libraryCall(body, kernel.getProvider()).value_or("")};
+  if (!out.library.empty()) // who is expected to run
+    out.kernel.seconds = librarySeconds(body, kernel.getProvider(), arch);
+  return out;
 }
 
 } // namespace tressel::codegen::cuda

@@ -144,6 +144,8 @@ std::string spell(llvm::json::Object object) {
 std::optional<LibraryEpilogue> epilogueOf(const Root &root, int64_t stride, int64_t period) {
   if (!root.epilogue.plan)
     return LibraryEpilogue();
+  if (root.epilogue.rootBuffer >= 0)
+    return std::nullopt; // the product is wanted as well
   return dim::isConstant(stride) && dim::isConstant(period) ? Matcher(root.epilogue, stride, period).run()
                                                             : std::nullopt;
 }
@@ -206,7 +208,7 @@ std::optional<std::string> convolutionCall(const Root &root) {
 /// A bidder for roots whose calls are described, with the generated kernel beside.
 class LibraryProvider final : public passes::KernelProvider {
 public:
-  LibraryProvider(const Arch &arch, llvm::StringRef name, double share) : arch_(arch), name_(name), share_(share) {}
+  LibraryProvider(const Arch &arch, llvm::StringRef name) : arch_(arch), name_(name) {}
   llvm::StringRef name() const override { return name_; }
   bool forAccelerators() const override { return true; }
 
@@ -217,14 +219,8 @@ public:
     auto fallback = planRoot(body, arch_);
     if (!fallback || !fallback->takesEpilogue || !libraryCall(body, name_))
       return std::nullopt;
-    const auto root = Root::of(body);
-    double bytes =
-        static_cast<double>(dim::hint(dim::bytes(graph::fromMlir(candidate.ops[0]->getResult(0).getType()))));
-    for (mlir::Type type : candidate.ops[0]->getOperandTypes())
-      bytes += static_cast<double>(dim::hint(dim::bytes(graph::fromMlir(type))));
-    const Peak peak = peakOf(arch_, root->type);
     passes::Bid bid;
-    bid.seconds = std::max(root->flops() / (share_ * peak.flops), bytes / (0.8 * peak.bytesPerSecond)) + kLaunchSeconds;
+    bid.seconds = librarySeconds(body, name_, arch_) + kLaunchSeconds;
     bid.params = launchParams(fallback->kernel);
     bid.range = dim::max(1, fallback->kernel.blocks);
     bid.takesEpilogue = true;
@@ -245,7 +241,6 @@ public:
 private:
   const Arch &arch_;
   const llvm::StringRef name_;
-  const double share_; ///< of the peak: typical of large ones
 };
 
 } // namespace
@@ -261,11 +256,24 @@ std::optional<std::string> libraryCall(const KernelBody &body, llvm::StringRef p
   return std::nullopt;
 }
 
+double librarySeconds(const KernelBody &body, llvm::StringRef provider, const Arch &arch) {
+  const auto root = Root::of(body);
+  if (!root)
+    return 0;
+  double bytes = 0;
+  for (llvm::ArrayRef<mlir::Value> list : {body.inputs, body.results})
+    for (mlir::Value value : list)
+      bytes += static_cast<double>(dim::hint(dim::bytes(graph::fromMlir(value.getType()))));
+  const Peak peak = peakOf(arch, root->type);
+  const double share = provider == kCublasProvider ? 0.7 : 0.5; // of the peak: typical of large ones
+  return std::max(root->flops() / (share * peak.flops), bytes / (0.8 * peak.bytesPerSecond));
+}
+
 std::unique_ptr<passes::KernelProvider> makeCublasProvider(const Arch &arch) {
-  return std::make_unique<LibraryProvider>(arch, kCublasProvider, 0.7);
+  return std::make_unique<LibraryProvider>(arch, kCublasProvider);
 }
 std::unique_ptr<passes::KernelProvider> makeCudnnProvider(const Arch &arch) {
-  return std::make_unique<LibraryProvider>(arch, kCudnnProvider, 0.5);
+  return std::make_unique<LibraryProvider>(arch, kCudnnProvider);
 }
 
 } // namespace tressel::codegen::cuda

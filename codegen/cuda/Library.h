@@ -23,6 +23,9 @@ inline constexpr const char *kCublasProvider = "cublaslt", *kCudnnProvider = "cu
 /// text.
 std::optional<std::string> libraryCall(const KernelBody &body, llvm::StringRef provider);
 
+/// What such a call is taken for: a share of the card's peak.
+double librarySeconds(const KernelBody &body, llvm::StringRef provider, const Arch &arch);
+
 std::unique_ptr<passes::KernelProvider> makeCublasProvider(const Arch &arch);
 std::unique_ptr<passes::KernelProvider> makeCudnnProvider(const Arch &arch);
 

@@ -31,7 +31,7 @@ struct Epilogue {
   const LoopPlan *plan = nullptr;
   KernelSignature signature; ///< operands: of the plan's buffers, the launch's
   int rootInput = -1;        ///< with a plan: the plan's input that is the root's value
-  int rootBuffer = -1;       ///< without: the launch's buffer
+  int rootBuffer = -1;       ///< the launch's buffer that gets the value itself; without a plan there is one
   DType type = DType::f32;   ///< of the root
   int numBuffers = 0;        ///< of the launch
 };

@@ -10,7 +10,7 @@
 namespace tressel::codegen::cuda {
 
 /// Names of providers in the graph; in the schedule both are kCudaProvider.
-inline constexpr const char *kLoopProvider = "cuda", *kRootProvider = "cuda.library";
+inline constexpr const char *kLoopProvider = "cuda", *kRootProvider = "cuda.kernels";
 inline constexpr const char *kCudaProvider = "cuda";
 /// Of those, and of the libraries (Library.h).
 bool isCuda(llvm::StringRef provider);

@@ -100,7 +100,8 @@ int compileCommand(const CompileArgs &args) {
                      ": a package for a machine with GPUs needs their architecture, as in --gpu sm_90; --emit placed or schedule "
                      "shows the program without, and without --device and annotations it becomes a package for the CPU");
   if (args.emit == "ptx" && args.gpus.size() != 1)
-    throw UsageError("--emit ptx shows the code for one architecture: name it, as in --device cuda --gpu sm_90");
+    throw UsageError(args.gpus.empty() ? "--emit ptx: name the architecture of the GPU, as in --device cuda --gpu sm_90"
+                                       : "--emit ptx shows the code for one architecture: give --gpu once");
   if (args.format != "package" && (!package || args.output == "-"))
     throw UsageError("--format " + args.format + " makes two files, so it goes neither with --emit nor to standard output");
   const std::string suffix = std::filesystem::path(args.output).extension().string();

@@ -28,6 +28,8 @@ int explainCommand(const ExplainArgs &args) {
       throw UsageError(
           "--use-history: packages do not say what their kernels compute; give the model that it was made of");
     schedule = describePackage(args.model).schedule;
+    if (runtime::needsGpu(schedule) && !target.hasAccelerators)
+      throw UsageError(args.model + ": is for a machine with GPUs: name one, as in --device sim:h100");
   } else {
     CompileRequest request{
         .path = args.model, .allowLibrary = args.allowLibrary, .winograd = args.winograd, .explain = true};

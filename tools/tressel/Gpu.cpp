@@ -9,8 +9,15 @@ namespace tressel::tool {
 
 TargetMachine targetMachine(const std::string &device, const std::vector<std::string> &gpus) {
   TargetMachine target;
-  for (const std::string &gpu : gpus)
-    runtime::machineOfArchitecture(gpu); // names those there are
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    try {
+      runtime::machineOfArchitecture(gpus[i]);
+    } catch (const InputError &unknown) { // names those there are
+      throw UsageError("--gpu: " + unknown.message());
+    }
+    if (std::find(gpus.begin(), gpus.begin() + static_cast<ptrdiff_t>(i), gpus[i]) != gpus.begin() + static_cast<ptrdiff_t>(i))
+      throw UsageError("--gpu " + gpus[i] + " is given twice");
+  }
   if (device == "cuda") {
     if (gpus.empty())
       throw UsageError("--device cuda: name the architecture of the GPU with --gpu, as in --gpu sm_90; it need not be "
@@ -27,6 +34,10 @@ TargetMachine targetMachine(const std::string &device, const std::vector<std::st
   } else {
     throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
   }
+  if (const std::string card = runtime::architectureOfMachine(target.model.name); !card.empty())
+    for (const std::string &gpu : gpus)
+      if (std::stoi(gpu.substr(3)) > std::stoi(card.substr(3)))
+        throw UsageError("--gpu " + gpu + ": the GPU of " + target.model.name + " is " + card + ", which cannot run code for a later one");
   target.hasAccelerators = std::ranges::any_of(
       target.model.devices, [](const runtime::DeviceModel &d) { return d.device.kind == runtime::DeviceKind::Gpu; });
   if (!gpus.empty() && !target.hasAccelerators)
@@ -53,7 +64,7 @@ std::string gpuTable(const std::vector<runtime::GpuCode> &codes, bool perKernel)
     }
     text += code.arch + ": PTX " + humanBytes(static_cast<int64_t>(code.ptx.size()));
     if (code.cubin.empty()) {
-      text += ", not assembled: no nvJitLink and no ptxas here\n";
+      text += ", no machine code: it was not assembled\n";
       continue;
     }
     std::snprintf(line, sizeof line,

@@ -161,7 +161,8 @@ void checkDevice(const std::string &device) {
   if (device == "cpu")
     return;
   if (device == "cuda" || device.starts_with("cuda:") || device.starts_with("sim:"))
-    throw EnvironmentError("device '" + device + "' is not available yet; `tressel devices` lists what is");
+    throw EnvironmentError("device '" + device + "' is not available yet; `tressel devices` lists what is" +
+                           (device.starts_with("cuda") ? ", and --device sim:h100 --gpu sm_90 emulates the kernels of a GPU" : ""));
   throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
 }
 

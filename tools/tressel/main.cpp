@@ -129,7 +129,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_option("--device", a.device, "the machine: cpu; cuda, a server with one GPU of the architecture --gpu; or sim:NAME (h100, dgx-h100, ...) or sim:FILE.json")
       ->capture_default_str();
   c->add_option("--gpu", a.gpus, "make kernels for GPUs of this architecture: sm_80, sm_90, sm_100, sm_120 (repeatable; the first decides how "
-                                 "kernels are cut). No GPU needs to be here. GPUs then compute whatever they can");
+                                 "kernels are cut). No GPU needs to be here. GPUs then compute whatever they can")
+      ->delimiter(',');
   c->add_option("--use-history", a.useHistory,
                 "FILE.json of measured times (tressel run --history), which the plan goes by");
   c->add_flag("--timings", a.timings, "print on standard error where the time went");
@@ -162,7 +163,7 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_option("--warmup", a.warmup, "runs before those")->check(CLI::Range(0, 1000000000))->capture_default_str();
   c->add_flag("--json", a.json, "print results and times as one JSON object");
   c->add_option("--device", a.device,
-                "the machine: cpu, or sim:NAME (2gpu-pcie3, ...) or sim:FILE.json, which is simulated: true numbers, virtual time")
+                "the machine: cpu, or sim:NAME (2gpu-pcie3, h100, ...) or sim:FILE.json, which is simulated: true numbers, virtual time")
       ->capture_default_str();
   c->add_option("--gpu", a.gpus, "with sim:...: run the kernels of GPUs of this architecture (sm_90), emulated on the processor, instead of the processor's own")
       ->expected(1);

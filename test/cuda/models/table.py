@@ -25,9 +25,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         models = {}
-        magika = build / "models" / "magika" / "model.onnx"
-        if magika.exists():
-            models["magika"] = (magika, "content types from 2048 bytes, f32")
+        for name, file, text in (("magika", "magika/model.onnx", "content types from 2048 bytes, f32"), ("basic-pitch", "basic-pitch/nmp.onnx", "any batch, f32"),
+                                 ("silero-vad", "silero/silero_vad_v6.onnx", "any length, f32")):
+            if (build / "models" / file).exists():
+                models[name] = (build / "models" / file, text)
         for name, dtype, text in (("resnet18", "f32", "224 x 224, batch 1, f32"), ("encoder", "f32", "6 layers, 128 tokens of 384, f32"),
                                   ("encoder", "f16", "the same, f16")):
             path = folder / f"{name}-{dtype}.onnx"
@@ -36,11 +37,11 @@ def main():
         rows, bad = [], []
         for name, (path, text) in models.items():
             package = folder / "out.tsl"
-            flags = [f for arch in ARCHS for f in ("--gpu", arch)]
             dims = ["--dim", "unk__214=1"] if name == "magika" else []
-            subprocess.run([tressel, "compile", path, "--device", "cuda", *flags, *dims, "-o", package, "-q"], check=True)
-            info = json.loads(subprocess.run([tressel, "inspect", package, "--json"], check=True, capture_output=True).stdout)
-            for gpu in info["gpu"]:
+            for arch in ARCHS: # one by one: how kernels are cut is decided for the first of a package
+                subprocess.run([tressel, "compile", path, "--device", "cuda", "--gpu", arch, *dims, "-o", package, "-q"], check=True)
+                info = json.loads(subprocess.run([tressel, "inspect", package, "--json"], check=True, capture_output=True).stdout)
+                gpu = info["gpu"][0]
                 if not gpu["cubin_bytes"]:
                     print("skipped: no assembler for PTX (nvJitLink or ptxas) on this machine")
                     sys.exit(77)

@@ -104,6 +104,8 @@ std::vector<std::string> machinePresets();
 MachineModel machinePreset(std::string_view name);
 /// A server with one typical card of an architecture ("sm_90": an H100). Throws InputError for others, listing these.
 MachineModel machineOfArchitecture(std::string_view architecture);
+/// The architecture of a preset's accelerators; empty where code is not generated for them, or for other names.
+std::string architectureOfMachine(std::string_view name);
 /// This machine's processor: its vector width, threads and memory are read, other figures are typical of servers. The
 /// same on every call. `tressel calibrate` measures them.
 MachineModel hostMachine();
