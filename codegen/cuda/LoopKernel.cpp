@@ -332,7 +332,7 @@ Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, in
   // Memory is kept busy by many threads. The assembler leaves room for them where the code needs few registers anyway.
   constexpr int resident = 1024;
   const bool light = schedule.vector <= 8 && schedule.kept * schedule.vector <= 16 && plan.exprs.size() <= 40 &&
-                     (plan.reductions.empty() || schedule.kept > 0 || plan.exprs.size() <= 4) && // loops unroll as far as registers go
+                     (plan.reductions.empty() || schedule.kept > 0 || plan.exprs.size() <= 3) && // loops unroll as far as registers go
                      llvm::none_of(plan.exprs, [](const Expr &x) { return x.dtype == DType::f64; });
   const int together = light ? std::clamp(resident / schedule.threads, 1, arch.maxBlocks) : 0;
   Kernel kernel;
