@@ -283,6 +283,7 @@ private:
 
 struct Choice {
   std::unique_ptr<Assembler> assembler;
+  std::unique_ptr<Assembler> second; ///< asked where the first one spills, if nobody chose
   std::string why;
 };
 
@@ -300,6 +301,9 @@ Choice choose(const std::string &wanted) {
   if (!choice.assembler && wanted != "nvjitlink") {
     choice.why += choice.why.empty() ? "" : "; ";
     choice.assembler = Ptxas::find(choice.why);
+  } else if (wanted.empty()) {
+    std::string ignored;
+    choice.second = Ptxas::find(ignored);
   }
   return choice;
 }
@@ -331,7 +335,18 @@ std::optional<Assembled> assemble(std::string_view ptx, const Arch &arch) {
   const Choice &choice = chosen();
   if (!choice.assembler)
     return std::nullopt;
-  return choice.assembler->assemble(ptx, arch);
+  auto spills = [](const Assembled &code) {
+    int64_t bytes = 0;
+    for (const KernelResources &kernel : code.kernels)
+      bytes += kernel.spillStores + kernel.spillLoads;
+    return bytes;
+  };
+  // For sm_80 nvJitLink 13.0 takes more registers than ptxas of the same version: of attention some spill.
+  Assembled code = choice.assembler->assemble(ptx, arch);
+  if (const int64_t first = spills(code); first > 0 && choice.second)
+    if (Assembled other = choice.second->assemble(ptx, arch); spills(other) < first)
+      return other;
+  return code;
 }
 
 } // namespace tressel::codegen::cuda

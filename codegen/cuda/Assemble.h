@@ -1,5 +1,5 @@
 // PTX to machine code, where NVIDIA's toolkit is at hand: a check on machines without a GPU, and code that needs no
-// compilation by the driver. nvJitLink (loaded at run time, in process), else the program ptxas. Both are looked for
+// compilation by the driver. nvJitLink (loaded at run time, in process), else the program ptxas, which is also asked where nvJitLink spills registers. Both are looked for
 // where the loader or the PATH finds them, then under CUDA_HOME, CUDA_PATH, CUDA_ROOT and /usr/local/cuda.
 //
 // The environment variable TRESSEL_ASSEMBLER names the one to use: nvjitlink, ptxas, or none.
