@@ -176,14 +176,8 @@ ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCo
 ProviderSet::~ProviderSet() = default;
 
 /// What a kernel predicted to take so long counts as, in the figures that plans are made from: few blocks, waits for memory and the like do not show in
-/// its arithmetic. On the architecture's typical card it then takes what was predicted.
-static int64_t flopsThatTake(double seconds, const runtime::KernelDesc &kernel, const runtime::Schedule &schedule, const cuda::Arch &arch) {
-  const runtime::MachineModel machine = runtime::machineOfArchitecture(arch.name);
-  const runtime::DeviceModel &card = machine.devices.back();
-  DType type = f32;
-  for (const runtime::Command &c : schedule.step.commands)
-    if (c.kind == runtime::CommandKind::Launch && &schedule.kernels[c.kernel] == &kernel && c.numOperands)
-      type = schedule.buffers[schedule.step.operands[c.firstOperand].buffer].type.dtype;
+/// its arithmetic. On the architecture's typical card it then takes what was predicted. `type`: of its first operand.
+static int64_t flopsThatTake(double seconds, const runtime::KernelDesc &kernel, DType type, const runtime::DeviceModel &card) {
   if (seconds <= 1.05 * runtime::workSeconds(card, runtime::workOf(kernel, type)))
     return kernel.flops;
   return static_cast<int64_t>(std::min(seconds * card.flops(type) * card.efficiencyOf(kernel.provider), 1e18));
@@ -305,6 +299,15 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   std::map<std::string, const cuda::Kernel *> gpuBySymbol;
   for (const cuda::Kernel &kernel : gpuKernels)
     gpuBySymbol[kernel.symbol] = &kernel;
+  std::vector<DType> firstTypes(gpuKernels.empty() ? 0 : program.schedule.kernels.size(), f32); // of a kernel's first operand
+  runtime::MachineModel typical;
+  if (!gpuKernels.empty()) {
+    typical = runtime::machineOfArchitecture(options.gpus.front());
+    const runtime::Program &step = program.schedule.step;
+    for (const runtime::Command &c : step.commands)
+      if (c.kind == runtime::CommandKind::Launch && c.numOperands)
+        firstTypes[c.kernel] = program.schedule.buffers[step.operands[c.firstOperand].buffer].type.dtype;
+  }
   for (runtime::KernelDesc &desc : program.schedule.kernels) {
     if (auto kernel = needsKeys ? module.lookupSymbol<graph::KernelOp>(desc.symbol) : graph::KernelOp())
       desc.key = graph::keyOf(kernel);
@@ -313,7 +316,8 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
       desc.provider = cuda::kCudaProvider;
       desc.epilogue.clear(); // is part of it
       desc.range = kernel.blocks, desc.grain = 1;
-      desc.flops = flopsThatTake(kernel.seconds, desc, program.schedule, cuda::findArch(options.gpus.front()));
+      const auto number = static_cast<size_t>(&desc - program.schedule.kernels.data());
+      desc.flops = flopsThatTake(kernel.seconds, desc, firstTypes[number], typical.devices.back());
       desc.params = program.emulation ? program.emulation->paramsOf(kernel) : cuda::launchParams(kernel, gpuLibraries[desc.symbol]);
       continue;
     }

@@ -282,8 +282,9 @@ def SettleKernels : Pass<"tressel-settle-kernels", "mlir::ModuleOp"> {
   let description = [{
     Contract: reassociates. Stands after fit-memory, once every launch has its place, and before build-schedule. For accelerators that have an architecture
     of their own, clusters are formed by what its kernels cost; a launch that went to the host all the same, or belongs to prepare, gets a kernel that the
-    host's providers bid for: the root's, with the epilogue behind it where the provider takes one, or generated code for all. Without such
-    accelerators the pass does nothing.
+    host's providers bid for: the root's, with the epilogue behind it where the provider takes one, or generated code for all. Kernels of accelerators
+    are marked `tressel.aligned`: build-schedule copies slices that do not begin at a multiple of 64 bytes for them. Without such accelerators the pass
+    does nothing.
 
     Before and after:
     ```mlir
@@ -436,9 +437,9 @@ def FormGraphs : Pass<"tressel-form-graphs", "mlir::ModuleOp"> {
 
     Before and after:
     ```mlir
-    %e = sched.launch @add_0 on %gpu0 reads(...) writes(...)
+    %e = sched.launch @add_0(%x, %y) -> (%z) on %gpu0
     // ----
-    %e = sched.launch @add_0 on %gpu0 reads(...) writes(...) {sched.graph = 0 : i64}
+    %e = sched.launch @add_0(%x, %y) -> (%z) on %gpu0 {sched.graph = 0 : i64}
     ```
   }];
   let statistics = [Statistic<"numGraphs", "graphs", "graphs">, Statistic<"numNodes", "nodes", "commands in graphs">];
