@@ -4,6 +4,7 @@
 #include "codegen/kernels/Provider.h"
 #include "ir/graph/Graph.h"
 #include "runtime/kernels/ConvolutionParams.h"
+#include "runtime/kernels/Levels.h"
 
 #include <algorithm>
 #include <cmath>
@@ -47,15 +48,25 @@ static int64_t chooseBlocks(const ConvolutionParams &p, double imageSeconds, int
   return 1;
 }
 
+/// Whether tiles will multiply so many pixels at a time.
+static bool usesTiles(const ConvolutionParams &p, int64_t rows) {
+  const ConvolutionShape &s = p.shape;
+  return kernelLevel().split && p.splitBytes() > 0 &&
+         isWorthSplitting(rows, s.outChannels / s.groups, pieceOf(s) < kSplitDepth, /*packed=*/true);
+}
+
 /// Channels last: blocks of pixels, so many that threads share them and what follows finds a block in L2. Where pixels
 /// are too few for that, each thread reads weights of its own instead.
 static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) {
   constexpr double worthSplitting = 50e-6;
-  constexpr int64_t leastRows = 48, leastChannels = 64, manyWeights = 1 << 20;
   const int64_t pixels = p.pixels();
+  // Tiles split the weights for each block, and are on CPUs with more L2.
+  const bool tiles = usesTiles(p, std::max<int64_t>(1, dim::hint(pixels)));
+  constexpr int64_t leastChannels = 64, manyWeights = 1 << 20;
+  const int64_t leastRows = tiles ? 96 : 48;
   // Each block reads all weights; if these are much of L2, more pixels share them.
   const bool isFar = dim::isConstant(pixels) && p.packedBytes() >= manyWeights;
-  const int64_t wantedRows = isFar ? 2 * leastRows : leastRows, blockBytes = (isFar ? 432 : 216) << 10;
+  const int64_t wantedRows = isFar ? 2 * leastRows : leastRows, blockBytes = (tiles ? 864 : isFar ? 432 : 216) << 10;
   const int64_t most = std::max(leastRows, blockBytes / (4 * p.shape.outChannels));
   p.rows = pixels, p.typicalRows = std::max<int64_t>(1, dim::hint(pixels));
   if (serialSeconds < worthSplitting)
@@ -88,6 +99,9 @@ static double channelsLastEfficiency(const ConvolutionParams &p) {
   }
   if (isGroupwise(s, 16))
     return 0.3;
+  if (const auto rowsAtOnce = static_cast<int64_t>(std::min(rows, 1e3)); usesTiles(p, rowsAtOnce))
+    return splitShare(static_cast<double>(std::min(rowsAtOnce, splitRowsOf(std::min(depthOf(s), kSplitDepthOfBlock)))),
+                      channels, pieceOf(s) < kSplitDepth, /*packed=*/true);
   double share = 0.88 * channels / (16 * vectors) * (piece / (piece + 1.5)) * (depth / (depth + 4));
   share *= std::min(1.0, 0.12 + 0.14 * rows);
   if (p.element != Element::F32) // what a window sees is widened for each of its taps

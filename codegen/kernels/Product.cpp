@@ -3,6 +3,7 @@
 #include "codegen/CostModel.h"
 #include "codegen/kernels/Provider.h"
 #include "ir/graph/Graph.h"
+#include "runtime/kernels/Levels.h"
 #include "runtime/kernels/ProductParams.h"
 
 #include <algorithm>
@@ -67,6 +68,9 @@ static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &
 static double efficiency(const ProductParams &p) {
   const double rows = hinted(p.m), columns = hinted(p.n), vectors = std::ceil(columns / 16), depth = hinted(p.k);
   const RightSide right{dim::hint(p.n), dim::hint(p.k)};
+  if (kernelLevel().split && p.splitBytes() > 0 && !goesAlongDepth(right, 16) &&
+      isWorthSplitting(dim::hint(p.m), right.n, /*shortPieces=*/p.a[2] != 1, p.packed >= 0))
+    return splitShare(std::min(rows, 256.0), columns, p.a[2] != 1, p.packed >= 0);
   double share = goesAlongDepth(right, 16) ? std::min(0.8, 0.1 + 0.16 * rows) * depth / (depth + 60)
                                            : std::min(0.9, 0.12 + 0.14 * rows) * columns / (16 * vectors) *
                                                  std::min(1.0, (vectors + 1) / 3) * (depth / (depth + 16));

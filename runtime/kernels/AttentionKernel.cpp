@@ -57,7 +57,7 @@ static int32_t runAttention(const KernelArgs *args, int64_t begin, int64_t end) 
   return statusOf([&] { run(*static_cast<const AttentionState *>(args->state), *args, begin, end); });
 }
 
-LoadedKernel makeAttention(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+LoadedKernel makeAttention(const runtime::KernelDesc &desc, const Fields &fields, const Level &level) {
   AttentionParams params = AttentionParams::parse(fields);
   checkOperands(desc, {params.q, params.k, params.v, params.mask < 0 ? params.q : params.mask});
   checkScratch(desc, params.scratchBytes());

@@ -21,6 +21,7 @@ struct ConvolutionState {
   int32_t numInputs;
   const ConvolutionKernels &kernels;
   const ImplicitProductKernels &products; ///< channels last
+  const SplitKernels *split;
 };
 
 } // namespace
@@ -46,6 +47,8 @@ static void runChannelsLast(const ConvolutionState &state, const ConvolutionPara
   else
     product.weights = args.buffers[p.weights];
   product.parts = p.blocks, product.scratch = static_cast<float *>(args.scratch);
+  product.split = state.split;
+  product.splitScratch = static_cast<char *>(args.scratch) + state.params.plainScratchBytes();
   const int64_t blocks = p.rowBlocks(), pixels = p.pixels();
   for (int64_t u = begin; u < end;) { // neighbouring rows at once
     const int64_t block = u % blocks, count = std::min(blocks - block, end - u);
@@ -127,24 +130,26 @@ static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
 }
 
 static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, ConvolutionParams params,
-                         runtime::CpuLevel level) {
+                         const Level &level, const SplitKernels *split = nullptr) {
   checkOperands(desc, {params.image, params.weights, params.packed});
   const ConvolutionKernels &kernels = isDepthwise(params.shape)
                                           ? at(level, depthwiseBaseline, depthwiseV3, depthwiseV4)
                                           : at(level, convolutionBaseline, convolutionV3, convolutionV4);
   auto state = std::make_shared<const ConvolutionState>(
       ConvolutionState{std::move(params), desc.numInputs, kernels,
-                       at(level, implicitProductBaseline, implicitProductV3, implicitProductV4)});
+                       at(level, implicitProductBaseline, implicitProductV3, implicitProductV4), split});
   return {fn, state.get(), state};
 }
 
-LoadedKernel makeConvolution(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+LoadedKernel makeConvolution(const runtime::KernelDesc &desc, const Fields &fields, const Level &level) {
   ConvolutionParams params = ConvolutionParams::parse(fields, /*isPack=*/false);
-  checkScratch(desc, params.scratchBytes());
-  return load(runConvolution, desc, std::move(params), level);
+  // Programs of before there were tiles have no scratch memory for them.
+  checkScratch(desc, params.plainScratchBytes());
+  const bool splits = params.splitBytes() > 0 && desc.scratchBytes >= params.scratchBytes();
+  return load(runConvolution, desc, std::move(params), level, splits ? level.split : nullptr);
 }
 
-LoadedKernel makeConvolutionPack(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+LoadedKernel makeConvolutionPack(const runtime::KernelDesc &desc, const Fields &fields, const Level &level) {
   ConvolutionParams params = ConvolutionParams::parse(fields, /*isPack=*/true);
   params.weights = 0;
   return load(runPack, desc, std::move(params), level);

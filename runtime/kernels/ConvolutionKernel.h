@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Fields.h"
+#include "Levels.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/Kernel.h"
 #include "tressel/runtime/Schedule.h"
@@ -9,8 +10,8 @@
 namespace tressel::kernels {
 
 // Both throw InputError when the description is damaged or does not fit the operands.
-runtime::LoadedKernel makeConvolution(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level);
+runtime::LoadedKernel makeConvolution(const runtime::KernelDesc &desc, const Fields &fields, const Level &level);
 runtime::LoadedKernel makeConvolutionPack(const runtime::KernelDesc &desc, const Fields &fields,
-                                          runtime::CpuLevel level);
+                                          const Level &level);
 
 } // namespace tressel::kernels

@@ -11,11 +11,18 @@ static constexpr int64_t paddedChannels(int64_t channels) {
   return (channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock;
 }
 
-int64_t ConvolutionParams::scratchBytes() const {
+int64_t ConvolutionParams::splitBytes() const {
+  if (!channelsLast || packed < 0 || !maySplit(shape, element))
+    return 0;
+  const int64_t rows = dim::isConstant(pixels()) ? pixels() : dim::kMaxSize;
+  return rows < kLeastSplitRows ? 0 : splitScratchBytes(rows, depthOf(shape));
+}
+
+int64_t ConvolutionParams::plainScratchBytes() const {
   if (element != Element::F32)
     return 4 * halfImplicitScratchFloats(shape, packed >= 0);
   if (channelsLast)
-    return 4 * implicitScratchFloats(shape, packed >= 0);
+    return (4 * implicitScratchFloats(shape, packed >= 0) + 63) / 64 * 64;
   int64_t floats = convolutionScratchFloats(shape);
   if (packed < 0 && wantsPacked()) {
     const int64_t groups = std::max<int64_t>(1, shape.groups / blocks);

@@ -38,8 +38,10 @@ struct ConvolutionParams {
   /// Depthwise weights are read as they stand.
   bool wantsPacked() const { return channelsLast || !isDepthwise(shape); }
   int64_t packedBytes() const { return 4 * (channelsLast ? packedImplicitFloats(shape) : packedWeightsOf(shape)); }
-  /// Scratch memory of a worker, for any size.
-  int64_t scratchBytes() const;
+  /// Scratch memory of a worker, for any size; what is behind the first is for tiles.
+  int64_t scratchBytes() const { return plainScratchBytes() + splitBytes(); }
+  int64_t plainScratchBytes() const;
+  int64_t splitBytes() const;
   /// With numbers for the symbols, in their order.
   ConvolutionParams at(const int64_t *scalars) const;
 

@@ -42,12 +42,11 @@ struct DepthBlock {
   int64_t piece, count, from, run;
 };
 struct DepthBlocks {
-  int64_t piece, pieces, cuts, perBlock, count;
-  explicit DepthBlocks(const ConvolutionShape &s)
-      : piece(pieceOf(s)), pieces(piecesOf(s)), cuts(ceilDiv(piece, kImplicitDepth)), perBlock(1),
-        count(pieces * cuts) {
+  int64_t piece, pieces, cuts, count;
+  DepthBlocks(const ConvolutionShape &s, int64_t depth)
+      : piece(pieceOf(s)), pieces(piecesOf(s)), cuts(ceilDiv(piece, depth)), count(pieces * cuts) {
     if (cuts == 1)
-      count = ceilDiv(pieces, least(kImplicitDepth / piece, kPieceStarts));
+      count = ceilDiv(pieces, least(depth / piece, kPieceStarts));
   }
   DepthBlock operator[](int64_t i) const {
     if (cuts == 1)
@@ -162,8 +161,10 @@ constexpr int64_t kNearFloats = 1 << 17;
 class Multiplication {
 public:
   explicit Multiplication(const ImplicitProduct &p)
-      : p(p), s(p.shape), packed(p.packed), panels(s, p.element, p.typicalRows), depths(s),
-        channels(s.outChannels / panelGroupsOf(s, p.element)),
+      : p(p), s(p.shape), packed(p.packed), panels(s, p.element, p.typicalRows),
+        splits(kLanes == kSplitTile && p.split && packed &&
+               isWorthSplitting(p.rows, s.outChannels / panelGroupsOf(s, p.element), pieceOf(s) < kSplitDepth, true)),
+        depths(s, splits ? kSplitDepthOfBlock : kImplicitDepth), channels(s.outChannels / panelGroupsOf(s, p.element)),
         firstPanel(part(panelGroupsOf(s, p.element) * panels.count, p.parts, p.part)),
         lastPanel(part(panelGroupsOf(s, p.element) * panels.count, p.parts, p.part + 1)) {
     float *to = p.scratch;
@@ -180,6 +181,8 @@ public:
       return runHalves();
     if (goesAlongChannels(s, p.element))
       return runChannelwise();
+    if (kLanes == kSplitTile && splits)
+      return runSplit();
     // Packed weights pass over each block of rows; others are packed once for all rows.
     if (packed) {
       const int64_t blocks = ceilDiv(p.rows, rowsOfBlock());
@@ -208,6 +211,41 @@ public:
   }
 
 private:
+  /// Both sides split for tiles: a block of rows for all panels, each panel for the block. Where numbers are too large
+  /// or too small, the tiles of f32 take over.
+  void runSplit() {
+    int64_t rowsAtOnce = splitRowsOf(1);
+    for (int64_t d = 0; d < depths.count; ++d)
+      rowsAtOnce = least(rowsAtOnce, splitRowsOf(depths[d].count * depths[d].run));
+    rowsAtOnce = least(rowsAtOnce, rowsOfStarts());
+    const int64_t blocks = ceilDiv(p.rows, rowsAtOnce);
+    char *const image = p.splitScratch + splitBytes(64, least(depthOf(s), kSplitDepthOfBlock));
+    for (int64_t block = 0; block < blocks; ++block) {
+      const int64_t row = part(p.rows, blocks, block), rows = part(p.rows, blocks, block + 1) - row;
+      for (int64_t d = 0; d < depths.count; ++d) {
+        const int64_t depth = depths[d].count * depths[d].run;
+        find(d, row, rows);
+        Magnitude left = 0;
+        for (int64_t q = firstPanel; q < lastPanel; ++q) {
+          const int64_t group = q / panels.count;
+          if (q == firstPanel || q % panels.count == 0)
+            left = p.split->splitLeft({starts, rows, offsetOf(group, depths[d]), rows, depths[d].count, depths[d].run},
+                                      image);
+          const Magnitude right = p.split->splitRight(packedPanel(d, q), depth, vectorsOf(q) * kLanes, p.splitScratch);
+          if (!mayMultiply(left, right)) {
+            multiplyPanel(d, q, rows, packedPanel(d, q), resultOf(q, row), s.outChannels);
+            continue;
+          }
+          SplitProduct product{image,        p.splitScratch,   rows,          depth,
+                               columnsOf(q), resultOf(q, row), s.outChannels, d > 0};
+          const auto [next, floats] = after(d, q);
+          product.ahead = reinterpret_cast<const char *>(next), product.aheadBytes = floats * 4;
+          p.split->multiply(product);
+        }
+      }
+    }
+  }
+
   /// Blocks of rows, of which what a group reads is widened, a block of the depth at a time; the last one completes the
   /// sums, which are rounded then.
   void runHalves() {
@@ -275,12 +313,27 @@ private:
   }
 
   /// Rows whose part of the image stays in L2 while all panels pass over it.
-  int64_t rowsOfBlock() const {
+  int64_t rowsOfBlock() const { return most(1, least(kImageFloats / s.inChannels, rowsOfStarts())); }
+  /// Rows whose pieces can be listed.
+  int64_t rowsOfStarts() const {
     const DepthBlock block = depths[0]; // none has many more pieces
-    int64_t rows = least(kImageFloats / s.inChannels, kPieceStarts / (block.count + 1));
+    int64_t rows = kPieceStarts / (block.count + 1);
     if (joinsTaps(s))
       rows = least(rows, kEdgeFloats / ((block.count + 1) * depths.piece));
     return most(1, rows);
+  }
+  bool weightsAreNear() const {
+    return (lastPanel - firstPanel) * panels.vectors / panels.count * kLanes * depthOf(s) <= kNearFloats;
+  }
+  /// The part of the packed weights that is read after a panel's, and its floats.
+  struct Next {
+    const float *weights;
+    int64_t floats;
+  };
+  Next after(int64_t d, int64_t q) const {
+    const bool sameDepth = q + 1 < lastPanel;
+    const int64_t nextDepth = sameDepth ? d : (d + 1) % depths.count, next = sameDepth ? q + 1 : firstPanel;
+    return {packedPanel(nextDepth, next), depths[nextDepth].count * depths[nextDepth].run * vectorsOf(next) * kLanes};
   }
 
   void find(int64_t d, int64_t row, int64_t rows) const {
@@ -309,11 +362,10 @@ private:
     // anyway, the pixels of the next tile, which the first panel meets first.
     int64_t share = 0;
     bool fetchesPixels = false;
-    if (packed && (lastPanel - firstPanel) * panels.vectors / panels.count * kLanes * depthOf(s) > kNearFloats) {
-      const bool sameDepth = q + 1 < lastPanel;
-      const int64_t nextDepth = sameDepth ? d : (d + 1) % depths.count, next = sameDepth ? q + 1 : firstPanel;
-      tile.ahead = reinterpret_cast<const char *>(packedPanel(nextDepth, next));
-      share = ceilDiv(ceilDiv(depths[nextDepth].count * depths[nextDepth].run * vectorsOf(next) * kLanes, 16), tiles);
+    if (packed && !weightsAreNear()) {
+      const auto [next, floats] = after(d, q);
+      tile.ahead = reinterpret_cast<const char *>(next);
+      share = ceilDiv(ceilDiv(floats, 16), tiles);
       tile.aheadLines = ceilDiv(share, most(block.count * (block.run / 4), 1));
     } else if (q == firstPanel && depths.count == 1 && isDensePointwise(s)) {
       fetchesPixels = true;
@@ -332,6 +384,7 @@ private:
   const ConvolutionShape &s;
   const float *packed;
   const Panels panels;
+  const bool splits;
   const DepthBlocks depths;
   const int64_t channels, firstPanel, lastPanel;
   const float **starts;

@@ -5,6 +5,7 @@
 
 #include "Convolution.h"
 #include "Element.h"
+#include "SplitProduct.h"
 
 namespace tressel::kernels {
 
@@ -19,8 +20,10 @@ struct ImplicitProduct {
   const float *packed = nullptr; ///< packed
   void *result = nullptr;        ///< of the batch
   int64_t firstRow = 0, rows = 0;
-  int64_t part = 0, parts = 1; ///< those panels that are part `part` of `parts` nearly equal ones
-  float *scratch = nullptr;    ///< implicitScratchFloats(), 64-byte aligned
+  int64_t part = 0, parts = 1;         ///< those panels that are part `part` of `parts` nearly equal ones
+  float *scratch = nullptr;            ///< implicitScratchFloats(), 64-byte aligned
+  const SplitKernels *split = nullptr; ///< null: without tiles
+  char *splitScratch = nullptr;        ///< splitScratchBytes(), 64-byte aligned
 };
 
 struct ImplicitProductKernels {
@@ -81,6 +84,11 @@ static constexpr int64_t widenedRowsOf(const ConvolutionShape &s) {
 }
 static constexpr int64_t implicitSumsOf(const ConvolutionShape &s) {
   return widenedRowsOf(s) * (depthOf(s) <= kImplicitDepth ? kImplicitColumns : packedImplicitFloats(s) / depthOf(s));
+}
+/// Whether tiles may multiply packed weights: not where vectors are channels of the image too, whatever the level.
+static constexpr bool maySplit(const ConvolutionShape &s, Element element) {
+  return element == Element::F32 && !isChannelwise(s) && !isGroupwise(s, 8) && !isGroupwise(s, 16) &&
+         depthOf(s) >= kLeastSplitDepth && s.outChannels / s.groups >= kLeastSplitColumns;
 }
 /// Scratch memory of any level: starts, zeros, copies, and a panel if weights are not packed.
 static constexpr int64_t implicitScratchFloats(const ConvolutionShape &s, bool packed) {

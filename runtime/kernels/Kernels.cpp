@@ -11,7 +11,7 @@
 
 namespace tressel::kernels {
 
-using Maker = runtime::LoadedKernel (*)(const runtime::KernelDesc &, const Fields &, runtime::CpuLevel);
+using Maker = runtime::LoadedKernel (*)(const runtime::KernelDesc &, const Fields &, const Level &);
 
 static constexpr std::pair<std::string_view, Maker> makers[] = {
     {"product", makeProduct},

@@ -185,8 +185,13 @@ void multiply(const Product &p) {
   const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.rows <= kRowsOfDots && p.bDepth == 1 && k > 1);
   // Few rows read the right side where it stands, if its rows are dense.
   const bool direct = p.b && p.bColumn == 1 && p.rows <= 8;
-  const int64_t depths = ceilDiv(wholeDepth, kDepthOfBlock),
-                blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
+  const bool splits = kLanes == kSplitTile && p.split && !dots &&
+                      isWorthSplitting(p.rows, n, /*shortPieces=*/!leftDense, p.packed != nullptr);
+  const int64_t depths = ceilDiv(wholeDepth, splits ? kSplitDepthOfBlock : kDepthOfBlock);
+  int64_t blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
+  char *const splitBlock = p.splitScratch + splitBytes(kMostColumnsOfPanel, least(wholeDepth, kSplitDepthOfBlock));
+  if (splits)
+    blocks = ceilDiv(p.rows, least(splitRowsOf(ceilDiv(wholeDepth, depths)), leftDense ? p.rows : kRowsOfBlock));
   float *const bAside = p.scratch, *const aAside =
                                        p.scratch + (p.b ? kMostColumnsOfPanel * least(k, kDepthOfBlock) : 0);
   for (int64_t d = 0; d < depths; ++d) {
@@ -199,6 +204,9 @@ void multiply(const Product &p) {
         copyLeft(a, p.aRow, p.aDepth, rows, depth, aAside, depth);
         a = aAside, aRow = depth;
       }
+      Magnitude left = 0;
+      if (splits)
+        left = p.split->splitLeft({nullptr, 0, 0, rows, 1, depth, a, aRow}, splitBlock);
       if (dots) {
         const int64_t from = panels.begin(firstPanel) * kLanes, to = least(panels.begin(lastPanel) * kLanes, n);
         const float *b = p.packed ? p.packed + from * k + k0 : p.b + from * p.bColumn + k0 * p.bDepth;
@@ -226,7 +234,11 @@ void multiply(const Product &p) {
           packPanel(b, p.bDepth, p.bColumn, depth, columns, vectors, bAside);
           panel.b = bAside;
         }
-        multiplyPanel(panel);
+        if (splits && mayMultiply(left, p.split->splitRight(panel.b, depth, width, p.splitScratch)))
+          p.split->multiply({splitBlock, p.splitScratch, rows, depth, columns, panel.c, p.cRow, d > 0,
+                             reinterpret_cast<const char *>(panel.ahead), panel.aheadFloats * 4});
+        else
+          multiplyPanel(panel);
       }
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "Element.h"
+#include "SplitProduct.h"
 
 #include <cstdint>
 
@@ -40,7 +41,9 @@ struct Product {
   /// Of the right side, only what begins it counts if these are not 0: the panels of so many columns, so many rows.
   /// What a panel holds behind these columns is computed too.
   int64_t columns = 0, depth = 0;
-  float *scratch = nullptr; ///< productScratchFloats(), 64-byte aligned
+  float *scratch = nullptr;            ///< productScratchFloats(), 64-byte aligned
+  const SplitKernels *split = nullptr; ///< null: without tiles
+  char *splitScratch = nullptr;        ///< splitScratchBytes(), 64-byte aligned
 };
 
 /// The same of operands and a result that are stored in 16 bits. Sums stay f32 until they are complete.

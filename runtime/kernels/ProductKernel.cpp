@@ -26,11 +26,12 @@ struct ProductState {
   ProductParams params;
   int32_t numInputs;
   const ProductKernels &kernels;
+  const SplitKernels *split;
   mutable std::mutex mutex;
   mutable std::vector<std::shared_ptr<const Entry>> recent; // the last used first
 
-  ProductState(ProductParams params, int32_t numInputs, const ProductKernels &kernels)
-      : params(std::move(params)), numInputs(numInputs), kernels(kernels) {}
+  ProductState(ProductParams params, int32_t numInputs, const ProductKernels &kernels, const SplitKernels *split)
+      : params(std::move(params)), numInputs(numInputs), kernels(kernels), split(split) {}
 
   std::shared_ptr<const Entry> find(const int64_t *scalars) const {
     std::lock_guard lock(mutex);
@@ -82,6 +83,7 @@ static void run(const ProductState &state, const ProductParams &p, const KernelA
   if (p.element == Element::F32) {
     Product product;
     product.packed = static_cast<const float *>(packed);
+    product.split = state.split, product.splitScratch = static_cast<char *>(args.scratch) + state.params.plainScratchBytes();
     runAs<float>(p, product, state.kernels.multiply, args, result, begin, end);
   } else {
     HalfProduct product;
@@ -116,20 +118,22 @@ static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
 }
 
 static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, ProductParams params,
-                         runtime::CpuLevel level) {
+                         const Level &level, const SplitKernels *split = nullptr) {
   checkOperands(desc, {params.left, params.right, params.packed});
   const ProductKernels &kernels = at(level, productBaseline, productV3, productV4);
-  auto state = std::make_shared<const ProductState>(std::move(params), desc.numInputs, kernels);
+  auto state = std::make_shared<const ProductState>(std::move(params), desc.numInputs, kernels, split);
   return {fn, state.get(), state};
 }
 
-LoadedKernel makeProduct(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+LoadedKernel makeProduct(const runtime::KernelDesc &desc, const Fields &fields, const Level &level) {
   ProductParams params = ProductParams::parse(fields, /*isPack=*/false);
-  checkScratch(desc, params.scratchBytes());
-  return load(runProduct, desc, std::move(params), level);
+  // Programs of before there were tiles have no scratch memory for them.
+  checkScratch(desc, params.plainScratchBytes());
+  const bool splits = params.splitBytes() > 0 && desc.scratchBytes >= params.scratchBytes();
+  return load(runProduct, desc, std::move(params), level, splits ? level.split : nullptr);
 }
 
-LoadedKernel makeProductPack(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+LoadedKernel makeProductPack(const runtime::KernelDesc &desc, const Fields &fields, const Level &level) {
   ProductParams params = ProductParams::parse(fields, /*isPack=*/true);
   params.right = 0;
   return load(runPack, desc, std::move(params), level);

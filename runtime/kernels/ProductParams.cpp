@@ -5,11 +5,18 @@
 
 namespace tressel::kernels {
 
-int64_t ProductParams::scratchBytes() const {
+int64_t ProductParams::splitBytes() const {
+  auto most = [](int64_t size) { return dim::isConstant(size) ? size : dim::kMaxSize; };
+  if (element != Element::F32 || most(m) < kLeastSplitRows || most(n) < kLeastSplitColumns || most(k) < kLeastSplitDepth)
+    return 0;
+  return splitScratchBytes(most(m), most(k));
+}
+
+int64_t ProductParams::plainScratchBytes() const {
   const int64_t depth = dim::isConstant(k) ? k : kDepthOfBlock;
   if (element != Element::F32)
     return 4 * halfProductScratchFloats(dim::isConstant(m) ? m : kRowsOfBlock, depth);
-  return 4 * productScratchFloats(depth, a[2] == 1, packed >= 0);
+  return (4 * productScratchFloats(depth, a[2] == 1, packed >= 0) + 63) / 64 * 64;
 }
 
 int64_t ProductParams::packedBytes() const { return bytesOf(packedAs) * packedFloats(n, k); }

@@ -29,8 +29,10 @@ struct ProductParams {
 
   int64_t rowBlocks() const { return rows == m ? 1 : dim::ceilDiv(m, rows); }
   int64_t units() const { return dim::mul(batch, dim::mul(parts, rowBlocks())); }
-  /// Scratch memory of a worker, for the largest sizes.
-  int64_t scratchBytes() const;
+  /// Scratch memory of a worker, for the largest sizes; what is behind the first is for tiles.
+  int64_t scratchBytes() const { return plainScratchBytes() + splitBytes(); }
+  int64_t plainScratchBytes() const;
+  int64_t splitBytes() const;
   int64_t packedBytes() const; ///< for numbers
   /// With numbers for the symbols, in their order.
   ProductParams at(const int64_t *scalars) const;

@@ -48,20 +48,20 @@ static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
 }
 
 static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, WinogradParams params,
-                         runtime::CpuLevel level) {
+                         const Level &level) {
   auto state = std::make_shared<const WinogradState>(
       WinogradState{std::move(params), desc.numInputs, at(level, winogradBaseline, winogradV3, winogradV4)});
   return {fn, state.get(), state};
 }
 
-LoadedKernel makeWinograd(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+LoadedKernel makeWinograd(const runtime::KernelDesc &desc, const Fields &fields, const Level &level) {
   WinogradParams params = WinogradParams::parse(fields, /*isPack=*/false);
   checkOperands(desc, {params.image, params.packed});
   checkScratch(desc, params.scratchBytes());
   return load(runWinograd, desc, std::move(params), level);
 }
 
-LoadedKernel makeWinogradPack(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level) {
+LoadedKernel makeWinogradPack(const runtime::KernelDesc &desc, const Fields &fields, const Level &level) {
   return load(runPack, desc, WinogradParams::parse(fields, /*isPack=*/true), level);
 }
 

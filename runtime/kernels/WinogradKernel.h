@@ -2,6 +2,7 @@
 #pragma once
 
 #include "Fields.h"
+#include "Levels.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/Kernel.h"
 #include "tressel/runtime/Schedule.h"
@@ -9,7 +10,7 @@
 namespace tressel::kernels {
 
 // Both throw InputError when the description is damaged or does not fit the operands.
-runtime::LoadedKernel makeWinograd(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level);
-runtime::LoadedKernel makeWinogradPack(const runtime::KernelDesc &desc, const Fields &fields, runtime::CpuLevel level);
+runtime::LoadedKernel makeWinograd(const runtime::KernelDesc &desc, const Fields &fields, const Level &level);
+runtime::LoadedKernel makeWinogradPack(const runtime::KernelDesc &desc, const Fields &fields, const Level &level);
 
 } // namespace tressel::kernels

@@ -9,17 +9,17 @@
 namespace tressel::kernels::test {
 namespace {
 
-class Attention : public ::testing::TestWithParam<runtime::CpuLevel> {};
+class Attention : public ::testing::TestWithParam<Level> {};
 INSTANTIATE_TEST_SUITE_P(Levels, Attention, ::testing::ValuesIn(levels()),
-                         [](const auto &info) { return std::string(runtime::nameOf(info.param)); });
+                         [](const auto &info) { return nameOf(info.param); });
 
-runtime::LoadedKernel load(const AttentionParams &p, runtime::CpuLevel level, int64_t scratchBytes) {
+runtime::LoadedKernel load(const AttentionParams &p, const Level &level, int64_t scratchBytes) {
   runtime::KernelDesc desc;
   desc.symbol = "test", desc.params = p.text(), desc.numInputs = p.mask < 0 ? 3 : 4, desc.scratchBytes = scratchBytes;
   return makeAttention(desc, Fields::parse(desc.params), level);
 }
 
-void check(const AttentionParams &symbolic, runtime::CpuLevel level, const std::vector<int64_t> &scalars = {}, float factor = 1,
+void check(const AttentionParams &symbolic, const Level &level, const std::vector<int64_t> &scalars = {}, float factor = 1,
            float firstKey = 0) {
   const AttentionParams p = symbolic.at(scalars.data());
   auto q = randomValues(p.heads * p.queries * p.size, 1), k = randomValues(p.heads / p.shared * p.keys * p.size, 2),

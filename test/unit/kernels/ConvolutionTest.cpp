@@ -10,9 +10,9 @@
 namespace tressel::kernels::test {
 namespace {
 
-class Convolutions : public ::testing::TestWithParam<runtime::CpuLevel> {};
+class Convolutions : public ::testing::TestWithParam<Level> {};
 INSTANTIATE_TEST_SUITE_P(Levels, Convolutions, ::testing::ValuesIn(levels()),
-                         [](const auto &info) { return std::string(runtime::nameOf(info.param)); });
+                         [](const auto &info) { return nameOf(info.param); });
 
 runtime::KernelDesc describe(const ConvolutionParams &p, const std::string &text, int32_t numInputs) {
   runtime::KernelDesc desc;
@@ -21,7 +21,7 @@ runtime::KernelDesc describe(const ConvolutionParams &p, const std::string &text
   return desc;
 }
 
-runtime::LoadedKernel load(const ConvolutionParams &p, runtime::CpuLevel level) {
+runtime::LoadedKernel load(const ConvolutionParams &p, const Level &level) {
   return makeConvolution(describe(p, p.text(), p.packed >= 0 ? 3 : 2), Fields::parse(p.text()), level);
 }
 
@@ -78,7 +78,7 @@ struct Case {
 
 /// One call of `kernel`, which was made of `p`; `scalars` are the values of its symbols.
 void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic, const Case &values,
-          runtime::CpuLevel level, const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
+          const Level &level, const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
   const ConvolutionParams p = symbolic.at(scalars.data());
   const ConvolutionShape &s = p.shape;
   const auto elements = static_cast<int64_t>(values.result.size());
@@ -106,7 +106,7 @@ void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic
 }
 
 /// With channels first, then last, there in all types.
-void check(ConvolutionParams p, runtime::CpuLevel level, int64_t chunk = 1) {
+void check(ConvolutionParams p, const Level &level, int64_t chunk = 1) {
   const Case values(p);
   call(load(p, level), p, values, level, {}, chunk);
   p.channelsLast = true, p.rows = (p.pixels() + 3) / 4, p.typicalRows = p.pixels();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/kernels/Fields.h"
+#include "runtime/kernels/Levels.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/Half.h"
 #include "tressel/runtime/Kernel.h"
@@ -13,12 +14,18 @@
 
 namespace tressel::kernels::test {
 
-inline std::vector<runtime::CpuLevel> levels() {
-  std::vector<runtime::CpuLevel> all;
+inline std::vector<Level> levels() {
+  std::vector<Level> all;
   for (int level = 0; level <= static_cast<int>(runtime::hostCpuLevel()); ++level)
-    all.push_back(static_cast<runtime::CpuLevel>(level));
+    all.emplace_back(static_cast<runtime::CpuLevel>(level));
+  if (kernelLevel().split)
+    all.push_back(kernelLevel());
   return all;
 }
+inline std::string nameOf(const Level &level) {
+  return std::string(runtime::nameOf(level.cpu)) + (level.split ? "_tiles" : "");
+}
+inline void PrintTo(const Level &level, std::ostream *os) { *os << nameOf(level); }
 
 /// Values that products keep exact for a while: sums of them show a wrong term, not a rounding.
 inline std::vector<float> randomValues(int64_t n, unsigned seed) {

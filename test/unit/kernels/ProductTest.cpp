@@ -9,9 +9,9 @@
 namespace tressel::kernels::test {
 namespace {
 
-class Products : public ::testing::TestWithParam<runtime::CpuLevel> {};
+class Products : public ::testing::TestWithParam<Level> {};
 INSTANTIATE_TEST_SUITE_P(Levels, Products, ::testing::ValuesIn(levels()),
-                         [](const auto &info) { return std::string(runtime::nameOf(info.param)); });
+                         [](const auto &info) { return nameOf(info.param); });
 
 /// Elements that a tensor with these sizes and strides spans.
 int64_t extent(std::initializer_list<std::pair<int64_t, int64_t>> dims) {
@@ -28,12 +28,12 @@ runtime::KernelDesc describe(const ProductParams &p, const std::string &text, in
   return desc;
 }
 
-runtime::LoadedKernel load(const ProductParams &p, runtime::CpuLevel level) {
+runtime::LoadedKernel load(const ProductParams &p, const Level &level) {
   return makeProduct(describe(p, p.text(), p.packed >= 0 ? 3 : 2), Fields::parse(p.text()), level);
 }
 
 /// One call of `kernel`, which was made of `p`; `scalars` are the values of its symbols.
-void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, runtime::CpuLevel level,
+void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, const Level &level,
           const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
   const ProductParams p = symbolic.at(scalars.data());
   Stored left(randomValues(extent({{p.batch, p.a[0]}, {p.m, p.a[1]}, {p.k, p.a[2]}}), 1), p.element),
@@ -61,7 +61,7 @@ void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, ru
 }
 
 /// In all types, and with the right side packed as each.
-void check(ProductParams p, runtime::CpuLevel level, int64_t chunk = 1) {
+void check(ProductParams p, const Level &level, int64_t chunk = 1) {
   for (Element element : {Element::F32, Element::F16, Element::BF16})
     for (Element packedAs : {Element::F32, element}) {
       p.element = element, p.packedAs = packedAs;
@@ -277,7 +277,7 @@ TEST_P(Products, SumsOfHalvesAreF32) {
 
 TEST(Product, DamagedDescriptionsAreRefused) {
   const ProductParams good = plain(4, 5, 6);
-  const runtime::CpuLevel level = runtime::CpuLevel::Baseline;
+  const Level level = runtime::CpuLevel::Baseline;
   auto refused = [&](auto change) {
     ProductParams p = good;
     change(p);

@@ -7,9 +7,9 @@
 namespace tressel::kernels::test {
 namespace {
 
-class Winograd : public ::testing::TestWithParam<runtime::CpuLevel> {};
+class Winograd : public ::testing::TestWithParam<Level> {};
 INSTANTIATE_TEST_SUITE_P(Levels, Winograd, ::testing::ValuesIn(levels()),
-                         [](const auto &info) { return std::string(runtime::nameOf(info.param)); });
+                         [](const auto &info) { return nameOf(info.param); });
 
 runtime::KernelDesc describe(const WinogradParams &p, const std::string &text, int32_t numInputs) {
   runtime::KernelDesc desc;
@@ -26,7 +26,7 @@ WinogradParams of(int64_t batch, int64_t inChannels, int64_t outChannels, int64_
 }
 
 /// The largest difference over the largest element.
-double errorOf(const WinogradParams &symbolic, runtime::CpuLevel level, int64_t chunk, const std::vector<int64_t> &scalars = {}) {
+double errorOf(const WinogradParams &symbolic, const Level &level, int64_t chunk, const std::vector<int64_t> &scalars = {}) {
   const WinogradParams p = scalars.empty() ? symbolic : symbolic.at(scalars.data());
   const WinogradShape &s = p.shape;
   const std::vector<float> image = randomValues(p.batch * s.in[0] * s.in[1] * s.inChannels, 1),

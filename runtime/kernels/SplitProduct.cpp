@@ -1,0 +1,265 @@
+// Compiled for CPUs with AMX alone, beside the kernels of AVX-512 (see SplitProduct.h).
+#include "SplitProduct.h"
+#include "PartialVector.h"
+
+namespace tressel::kernels {
+namespace {
+
+// --- Splitting -------------------------------------------------------------------------------------------------------
+
+/// Rounded to the upper 16 bits, half away from 0: the bits that count are the upper ones.
+[[gnu::always_inline]] inline __m512i rounded(__m512 x) {
+  return _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
+}
+[[gnu::always_inline]] inline __m512i upper(__m512i bits) {
+  return _mm512_and_si512(bits, _mm512_set1_epi32(static_cast<int>(0xffff0000)));
+}
+[[gnu::always_inline]] inline __m512 rest(__m512 x, __m512i part) {
+  return _mm512_sub_ps(x, _mm512_castsi512_ps(part));
+}
+
+/// The largest magnitude so far. NaNs are passed over: tiles keep them.
+[[gnu::always_inline]] inline __m512 larger(__m512 largest, __m512 x) {
+  constexpr int kMostMagnitude = 0b1011; // of the magnitudes the larger one, without a sign
+  return _mm512_range_ps(largest, x, kMostMagnitude);
+}
+Magnitude magnitudeOf(__m512 largest) {
+  return static_cast<Magnitude>(_mm512_reduce_max_epi32(_mm512_castps_si512(largest)));
+}
+
+/// Upper halves: of a, then of b; or in turn.
+struct Behind {
+  static __m512i join(__m512i a, __m512i b) {
+    alignas(64) static constexpr uint16_t odd[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                                     33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    return _mm512_permutex2var_epi16(a, _mm512_load_si512(odd), b);
+  }
+};
+struct InTurn {
+  static __m512i join(__m512i a, __m512i b) { return _mm512_or_si512(_mm512_srli_epi32(a, 16), upper(b)); }
+};
+
+/// 32 numbers as lines of three tiles, which are 1 KB apart. The first part is rounded, so that what is left out of
+/// products has no sign of its own; the others are cut off.
+template <typename Order> [[gnu::always_inline]] inline void split(__m512 a, __m512 b, char *to) {
+  const __m512i firstA = rounded(a), firstB = rounded(b);
+  _mm512_store_si512(to, Order::join(firstA, firstB));
+  a = rest(a, upper(firstA)), b = rest(b, upper(firstB));
+  const __m512i secondA = _mm512_castps_si512(a), secondB = _mm512_castps_si512(b);
+  _mm512_store_si512(to + 1024, Order::join(secondA, secondB));
+  a = rest(a, upper(secondA)), b = rest(b, upper(secondB));
+  _mm512_store_si512(to + 2048, Order::join(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
+
+/// How rows fall into tiles.
+struct RowTiles {
+  int64_t rows, count;
+  explicit RowTiles(int64_t rows) : rows(rows), count(ceilDiv(rows, kSplitTile)) {}
+  int64_t begin(int64_t tile) const { return part(rows, count, tile); }
+  int64_t height(int64_t tile) const { return begin(tile + 1) - begin(tile); }
+};
+
+/// One row: `count` numbers from `from`, of the steps from `to`.
+[[gnu::always_inline]] inline __m512 splitRun(__m512 largest, const float *from, int64_t count, char *to) {
+  int64_t k = 0;
+  for (; k + kSplitDepth <= count; k += kSplitDepth, to += 3072) {
+    const __m512 a = _mm512_loadu_ps(from + k), b = _mm512_loadu_ps(from + k + kLanes);
+    largest = larger(larger(largest, a), b);
+    split<Behind>(a, b, to);
+  }
+  if (k < count) {
+    const __m512 a = __m512(load(from + k, lanesBetween(0, count - k))),
+                 b = __m512(load(from + k + kLanes, lanesBetween(0, count - k - kLanes)));
+    largest = larger(larger(largest, a), b);
+    split<Behind>(a, b, to);
+  }
+  return largest;
+}
+
+Magnitude splitLeft(const SplitLeft &l, char *to) {
+  const RowTiles tiles(l.rows);
+  const int64_t depth = l.pieces * l.run, steps = ceilDiv(depth, kSplitDepth);
+  __m512 largest = _mm512_setzero_ps();
+  for (int64_t tile = 0; tile < tiles.count; ++tile)
+    for (int64_t r = 0; r < tiles.height(tile); ++r) {
+      char *line = to + tile * steps * 3072 + r * 64;
+      if (!l.starts) {
+        largest = splitRun(largest, l.first + (tiles.begin(tile) + r) * l.rowStep, l.run, line);
+        continue;
+      }
+      const float *const *start = l.starts + tiles.begin(tile) + r;
+      if (l.pieces == 1 || l.run % kSplitDepth == 0) {
+        for (int64_t piece = 0; piece < l.pieces; ++piece, start += l.startStep, line += l.run / kSplitDepth * 3072)
+          largest = splitRun(largest, *start + l.offset, l.run, line);
+        continue;
+      }
+      // Pieces end within a step: what makes up some steps is put together first.
+      alignas(64) float aside[2 * kSplitDepth + kLanes];
+      int64_t held = 0;
+      for (int64_t piece = 0; piece < l.pieces; ++piece, start += l.startStep)
+        for (int64_t k = 0; k < l.run; k += kLanes) {
+          const int64_t count = least(kLanes, l.run - k);
+          store(aside + held, load(*start + l.offset + k, lanesBetween(0, count)));
+          held += count;
+          if (held < kSplitDepth)
+            continue;
+          largest = splitRun(largest, aside, kSplitDepth, line), line += 3072;
+          store(aside, load(aside + kSplitDepth)), held -= kSplitDepth;
+        }
+      if (held > 0)
+        largest = splitRun(largest, aside, held, line);
+    }
+  return magnitudeOf(largest);
+}
+
+Magnitude splitRight(const float *panel, int64_t depth, int64_t width, char *to) {
+  const int64_t steps = ceilDiv(depth, kSplitDepth);
+  __m512 largest[2] = {};
+  for (int64_t step = 0; step < steps; ++step)
+    for (int64_t column = 0; column < width; column += kSplitTile) {
+      const float *from = panel + step * kSplitDepth * width + column;
+      char *line = to + (column / kSplitTile * steps + step) * 3072;
+      const int64_t count = least(kSplitDepth, depth - step * kSplitDepth);
+      auto splitRows = [&](__m512 a, __m512 b) __attribute__((always_inline)) {
+        largest[0] = larger(largest[0], a), largest[1] = larger(largest[1], b);
+        split<InTurn>(a, b, line);
+        from += 2 * width, line += 64;
+      };
+      int64_t k = 0;
+      for (; k + 2 <= count; k += 2)
+        splitRows(_mm512_loadu_ps(from), _mm512_loadu_ps(from + width));
+      for (; k < kSplitDepth; k += 2)
+        splitRows(k < count ? _mm512_loadu_ps(from) : _mm512_setzero_ps(), _mm512_setzero_ps());
+    }
+  return magnitudeOf(larger(largest[0], largest[1]));
+}
+
+// --- Multiplying -----------------------------------------------------------------------------------------------------
+
+/// What the CPU reads as the shapes of the eight tiles: four of sums, two of the left side, two of the right side.
+struct alignas(64) Shapes {
+  uint8_t palette = 1, startRow = 0, reserved[14] = {};
+  uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+void setShapes(int64_t upperRows, int64_t lowerRows) {
+  Shapes shapes;
+  shapes.rows[0] = shapes.rows[1] = shapes.rows[4] = static_cast<uint8_t>(upperRows);
+  shapes.rows[2] = shapes.rows[3] = shapes.rows[5] = static_cast<uint8_t>(lowerRows);
+  _tile_loadconfig(&shapes);
+}
+
+template <int Tile> [[gnu::always_inline]] inline void loadSums(float *c, int64_t cRow, bool add) {
+  if (add)
+    _tile_loadd(Tile, c, cRow * 4);
+  else
+    _tile_zero(Tile);
+}
+
+/// Each step fetches a few lines so often: many at once would take the buffers that its own tiles are loaded through.
+constexpr int64_t kFetches = 6;
+
+/// The sums of up to 2 x 2 tiles; the parts' products from small to large. `lines` lines are fetched kFetches times a
+/// step.
+template <int Rows, int Columns>
+[[gnu::always_inline]] inline void multiplyTiles(const char *left, const char *right, int64_t steps, const char *ahead,
+                                                 int64_t lines) {
+  const int64_t other = steps * 3072; // the other tile of rows or columns
+  auto loadLeft = [&](int part) __attribute__((always_inline)) {
+    _tile_loadd(4, left + part * 1024, 64);
+    if constexpr (Rows > 1)
+      _tile_loadd(5, left + other + part * 1024, 64);
+  };
+  auto loadRight = [&](int part) __attribute__((always_inline)) {
+    _tile_loadd(6, right + part * 1024, 64);
+    if constexpr (Columns > 1)
+      _tile_loadd(7, right + other + part * 1024, 64);
+  };
+  auto multiply = []() __attribute__((always_inline)) {
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (Columns > 1)
+      _tile_dpbf16ps(1, 4, 7);
+    if constexpr (Rows > 1)
+      _tile_dpbf16ps(2, 5, 6);
+    if constexpr (Rows > 1 && Columns > 1)
+      _tile_dpbf16ps(3, 5, 7);
+  };
+  auto fetch = [&]() __attribute__((always_inline)) {
+    for (int64_t i = 0; i < lines; ++i, ahead += 64)
+      __builtin_prefetch(ahead, 0, 2);
+  };
+  for (int64_t step = 0; step < steps; ++step, left += 3072, right += 3072) {
+    loadLeft(2), loadRight(0), multiply(), fetch();
+    loadLeft(1), multiply(), fetch();
+    loadRight(1), multiply(), fetch();
+    loadLeft(0), multiply(), fetch();
+    loadRight(0), multiply(), fetch();
+    loadRight(2), multiply(), fetch();
+  }
+}
+
+template <int Rows, int Columns>
+void multiplyBlock(const char *left, const char *right, int64_t steps, float *c, int64_t cRow, int64_t rows, bool add,
+                   const char *ahead, int64_t lines) {
+  float *const below = c + rows * cRow;
+  loadSums<0>(c, cRow, add);
+  if constexpr (Columns > 1)
+    loadSums<1>(c + kSplitTile, cRow, add);
+  if constexpr (Rows > 1)
+    loadSums<2>(below, cRow, add);
+  if constexpr (Rows > 1 && Columns > 1)
+    loadSums<3>(below + kSplitTile, cRow, add);
+  multiplyTiles<Rows, Columns>(left, right, steps, ahead, lines);
+  _tile_stored(0, c, cRow * 4);
+  if constexpr (Columns > 1)
+    _tile_stored(1, c + kSplitTile, cRow * 4);
+  if constexpr (Rows > 1)
+    _tile_stored(2, below, cRow * 4);
+  if constexpr (Rows > 1 && Columns > 1)
+    _tile_stored(3, below + kSplitTile, cRow * 4);
+}
+using BlockFn = void (*)(const char *, const char *, int64_t, float *, int64_t, int64_t, bool, const char *, int64_t);
+constexpr BlockFn kBlocks[2][2] = {{multiplyBlock<1, 1>, multiplyBlock<1, 2>},
+                                   {multiplyBlock<2, 1>, multiplyBlock<2, 2>}};
+
+void multiply(const SplitProduct &p) {
+  const RowTiles tiles(p.rows);
+  const int64_t steps = ceilDiv(p.depth, kSplitDepth), columnTiles = ceilDiv(p.columns, kSplitTile);
+  const int64_t blocks = ceilDiv(tiles.count, 2) * ceilDiv(columnTiles, 2),
+                lines = ceilDiv(p.aheadBytes, 64 * kFetches * blocks * steps);
+  const char *ahead = p.ahead;
+  int64_t upperRows = 0, lowerRows = 0;
+  for (int64_t tile = 0; tile < tiles.count; tile += 2) {
+    const int64_t height = tiles.height(tile), lower = tile + 1 < tiles.count ? tiles.height(tile + 1) : 0;
+    if (height != upperRows || lower > lowerRows || (lower && lower != lowerRows))
+      setShapes(upperRows = height, lowerRows = lower ? lower : kSplitTile);
+    for (int64_t column = 0; column < columnTiles; column += 2, ahead += lines * steps * kFetches * 64) {
+      const int64_t wide = least(2, columnTiles - column),
+                    columns = least(wide * kSplitTile, p.columns - column * kSplitTile);
+      const BlockFn block = kBlocks[lower > 0][wide - 1];
+      const char *left = p.left + tile * steps * 3072, *right = p.right + column * steps * 3072;
+      float *c = p.c + tiles.begin(tile) * p.cRow + column * kSplitTile;
+      if (columns == wide * kSplitTile) {
+        block(left, right, steps, c, p.cRow, height, p.add, ahead, lines);
+        continue;
+      }
+      // Columns that do not exist: aside.
+      alignas(64) float aside[4 * kSplitTile * kSplitTile];
+      block(left, right, steps, aside, 2 * kSplitTile, height, false, ahead, lines);
+      for (int64_t r = 0; r < height + lower; ++r, c += p.cRow)
+        for (int64_t i = 0; i < columns; i += kLanes) {
+          const Lanes lanes = lanesBetween(0, columns - i);
+          const Vector sum = load(aside + r * 2 * kSplitTile + i);
+          store(c + i, p.add ? load(c + i, lanes) + sum : sum, lanes);
+        }
+    }
+  }
+  _tile_release();
+}
+
+} // namespace
+
+extern const SplitKernels splitKernelsAmx;
+const SplitKernels splitKernelsAmx{splitLeft, splitRight, multiply};
+
+} // namespace tressel::kernels
