@@ -170,8 +170,11 @@ std::string machineName() {
       name = line;
       break;
     }
-  const char *level = std::getenv("TRESSEL_KERNEL_LEVEL");
-  return name + ", " + std::to_string(runtime::ThreadPool::global().numThreads()) + " threads" + (level ? level : "");
+  name += ", " + std::to_string(runtime::ThreadPool::global().numThreads()) + " threads";
+  for (const char *limit : {"TRESSEL_KERNEL_LEVEL", "TRESSEL_KERNEL_TILES"})
+    if (const char *text = std::getenv(limit))
+      name += std::string(" ") + limit + "=" + text;
+  return name;
 }
 
 } // namespace tressel::codegen

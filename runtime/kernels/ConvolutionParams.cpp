@@ -12,7 +12,7 @@ static constexpr int64_t paddedChannels(int64_t channels) {
 }
 
 int64_t ConvolutionParams::splitBytes() const {
-  if (!channelsLast || packed < 0 || !maySplit(shape, element))
+  if (!channelsLast || packed < 0 || !maySplit(shape))
     return 0;
   const int64_t rows = dim::isConstant(pixels()) ? pixels() : dim::kMaxSize;
   return rows < kLeastSplitRows ? 0 : splitScratchBytes(rows, depthOf(shape));
@@ -20,7 +20,7 @@ int64_t ConvolutionParams::splitBytes() const {
 
 int64_t ConvolutionParams::plainScratchBytes() const {
   if (element != Element::F32)
-    return 4 * halfImplicitScratchFloats(shape, packed >= 0);
+    return (4 * halfImplicitScratchFloats(shape, packed >= 0) + 63) / 64 * 64;
   if (channelsLast)
     return (4 * implicitScratchFloats(shape, packed >= 0) + 63) / 64 * 64;
   int64_t floats = convolutionScratchFloats(shape);

@@ -219,31 +219,39 @@ private:
       rowsAtOnce = least(rowsAtOnce, splitRowsOf(depths[d].count * depths[d].run));
     rowsAtOnce = least(rowsAtOnce, rowsOfStarts());
     const int64_t blocks = ceilDiv(p.rows, rowsAtOnce);
-    char *const image = p.splitScratch + splitBytes(64, least(depthOf(s), kSplitDepthOfBlock));
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t row = part(p.rows, blocks, block), rows = part(p.rows, blocks, block + 1) - row;
       for (int64_t d = 0; d < depths.count; ++d) {
-        const int64_t depth = depths[d].count * depths[d].run;
         find(d, row, rows);
         Magnitude left = 0;
         for (int64_t q = firstPanel; q < lastPanel; ++q) {
           const int64_t group = q / panels.count;
           if (q == firstPanel || q % panels.count == 0)
-            left = p.split->splitLeft({starts, rows, offsetOf(group, depths[d]), rows, depths[d].count, depths[d].run},
-                                      image);
-          const Magnitude right = p.split->splitRight(packedPanel(d, q), depth, vectorsOf(q) * kLanes, p.splitScratch);
-          if (!mayMultiply(left, right)) {
+            left = splitRows(depths[d], group, rows);
+          if (!multiplySplit(d, q, rows, left, resultOf(q, row), s.outChannels, columnsOf(q)))
             multiplyPanel(d, q, rows, packedPanel(d, q), resultOf(q, row), s.outChannels);
-            continue;
-          }
-          SplitProduct product{image,        p.splitScratch,   rows,          depth,
-                               columnsOf(q), resultOf(q, row), s.outChannels, d > 0};
-          const auto [next, floats] = after(d, q);
-          product.ahead = reinterpret_cast<const char *>(next), product.aheadBytes = floats * 4;
-          p.split->multiply(product);
         }
       }
     }
+  }
+
+  char *splitImage() const { return p.splitScratch + splitBytes(64, least(depthOf(s), kSplitDepthOfBlock)); }
+  /// What a group reads of the rows that are listed.
+  Magnitude splitRows(const DepthBlock &block, int64_t group, int64_t rows) const {
+    return p.split->splitLeft({starts, rows, offsetOf(group, block), rows, block.count, block.run, partsOf(p.element)},
+                              splitImage());
+  }
+  /// A panel times the rows that are split; false if that would not be exact.
+  bool multiplySplit(int64_t d, int64_t q, int64_t rows, Magnitude left, float *c, int64_t cRow,
+                     int64_t columns) const {
+    const int64_t depth = depths[d].count * depths[d].run;
+    const int parts = partsOf(p.element);
+    if (!mayMultiply(left, p.split->splitRight(packedPanel(d, q), depth, vectorsOf(q) * kLanes, parts, p.splitScratch)))
+      return false;
+    const auto [next, floats] = after(d, q);
+    p.split->multiply({splitImage(), p.splitScratch, parts, rows, depth, columns, c, cRow, d > 0,
+                       reinterpret_cast<const char *>(next), floats * 4});
+    return true;
   }
 
   /// Blocks of rows, of which what a group reads is widened, a block of the depth at a time; the last one completes the
@@ -261,11 +269,16 @@ private:
       for (int64_t d = 0; d < depths.count; ++d) {
         findPieces(s, p.image, bytesOf(p.element), depths[d], p.firstRow + row, rows, found, zeros, edges);
         float *c = sums;
+        Magnitude left = 0;
         for (int64_t q = firstPanel; q < lastPanel; ++q) {
           const int64_t group = q / panels.count, width = vectorsOf(q) * kLanes;
-          if (q == firstPanel || q % panels.count == 0)
+          if (q == firstPanel || q % panels.count == 0) {
             widenPieces(depths[d], group, rows, found, widened);
-          multiplyPanel(d, q, rows, packedPanel(d, q), c, width);
+            if (kLanes == kSplitTile && splits)
+              left = splitRows(depths[d], group, rows);
+          }
+          if (!(kLanes == kSplitTile && splits && multiplySplit(d, q, rows, left, c, width, width)))
+            multiplyPanel(d, q, rows, packedPanel(d, q), c, width);
           if (d + 1 == depths.count)
             for (int64_t r = 0; r < rows; ++r)
               narrow(p.element, c + r * width, columnsOf(q), static_cast<uint16_t *>(p.result) + placeOf(q, row + r));

@@ -86,9 +86,9 @@ static constexpr int64_t implicitSumsOf(const ConvolutionShape &s) {
   return widenedRowsOf(s) * (depthOf(s) <= kImplicitDepth ? kImplicitColumns : packedImplicitFloats(s) / depthOf(s));
 }
 /// Whether tiles may multiply packed weights: not where vectors are channels of the image too, whatever the level.
-static constexpr bool maySplit(const ConvolutionShape &s, Element element) {
-  return element == Element::F32 && !isChannelwise(s) && !isGroupwise(s, 8) && !isGroupwise(s, 16) &&
-         depthOf(s) >= kLeastSplitDepth && s.outChannels / s.groups >= kLeastSplitColumns;
+static constexpr bool maySplit(const ConvolutionShape &s) {
+  return !isChannelwise(s) && !isGroupwise(s, 8) && !isGroupwise(s, 16) && depthOf(s) >= kLeastSplitDepth &&
+         s.outChannels / s.groups >= kLeastSplitColumns;
 }
 /// Scratch memory of any level: starts, zeros, copies, and a panel if weights are not packed.
 static constexpr int64_t implicitScratchFloats(const ConvolutionShape &s, bool packed) {

@@ -155,6 +155,32 @@ void fetchAhead(PanelProduct &panel, int64_t rightFloats, const float *ahead, in
     panel.ahead = ahead, panel.aheadFloats = panel.depth * next;
 }
 
+/// What tiles need of a product: its left side, a block at a time, and room for a panel.
+struct SplitBlock {
+  const SplitKernels *kernels = nullptr; ///< null: none
+  int parts = 0;
+  char *left = nullptr, *right = nullptr;
+  Magnitude largest = 0;
+
+  void splitLeft(const float *a, int64_t aRow, int64_t rows, int64_t depth) {
+    largest = kernels->splitLeft({nullptr, 0, 0, rows, 1, depth, parts, a, aRow}, left);
+  }
+};
+SplitBlock makeSplitBlock(const SplitKernels *kernels, Element element, int64_t depth, char *scratch) {
+  return {kernels, partsOf(element), scratch + splitBytes(kMostColumnsOfPanel, least(depth, kSplitDepthOfBlock)),
+          scratch};
+}
+
+/// On tiles, if there are any and the sums are as exact then.
+void multiplyPanel(const PanelProduct &p, const SplitBlock &split) {
+  if (kLanes != kSplitTile || !split.kernels ||
+      !mayMultiply(split.largest,
+                   split.kernels->splitRight(p.b, p.depth, p.vectors * kLanes, split.parts, split.right)))
+    return multiplyPanel(p);
+  split.kernels->multiply({split.left, split.right, split.parts, p.rows, p.depth, p.columns, p.c, p.cRow, p.add,
+                           reinterpret_cast<const char *>(p.ahead), p.aheadFloats * 4});
+}
+
 // --- All of it -------------------------------------------------------------------------------------------------------
 
 /// Rows times columns, both dense along the depth.
@@ -187,9 +213,9 @@ void multiply(const Product &p) {
   const bool direct = p.b && p.bColumn == 1 && p.rows <= 8;
   const bool splits = kLanes == kSplitTile && p.split && !dots &&
                       isWorthSplitting(p.rows, n, /*shortPieces=*/!leftDense, p.packed != nullptr);
+  SplitBlock split = makeSplitBlock(splits ? p.split : nullptr, Element::F32, wholeDepth, p.splitScratch);
   const int64_t depths = ceilDiv(wholeDepth, splits ? kSplitDepthOfBlock : kDepthOfBlock);
   int64_t blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
-  char *const splitBlock = p.splitScratch + splitBytes(kMostColumnsOfPanel, least(wholeDepth, kSplitDepthOfBlock));
   if (splits)
     blocks = ceilDiv(p.rows, least(splitRowsOf(ceilDiv(wholeDepth, depths)), leftDense ? p.rows : kRowsOfBlock));
   float *const bAside = p.scratch, *const aAside =
@@ -204,9 +230,8 @@ void multiply(const Product &p) {
         copyLeft(a, p.aRow, p.aDepth, rows, depth, aAside, depth);
         a = aAside, aRow = depth;
       }
-      Magnitude left = 0;
       if (splits)
-        left = p.split->splitLeft({nullptr, 0, 0, rows, 1, depth, a, aRow}, splitBlock);
+        split.splitLeft(a, aRow, rows, depth);
       if (dots) {
         const int64_t from = panels.begin(firstPanel) * kLanes, to = least(panels.begin(lastPanel) * kLanes, n);
         const float *b = p.packed ? p.packed + from * k + k0 : p.b + from * p.bColumn + k0 * p.bDepth;
@@ -234,11 +259,7 @@ void multiply(const Product &p) {
           packPanel(b, p.bDepth, p.bColumn, depth, columns, vectors, bAside);
           panel.b = bAside;
         }
-        if (splits && mayMultiply(left, p.split->splitRight(panel.b, depth, width, p.splitScratch)))
-          p.split->multiply({splitBlock, p.splitScratch, rows, depth, columns, panel.c, p.cRow, d > 0,
-                             reinterpret_cast<const char *>(panel.ahead), panel.aheadFloats * 4});
-        else
-          multiplyPanel(panel);
+        multiplyPanel(panel, split);
       }
     }
   }
@@ -335,7 +356,11 @@ void multiplyHalves(const HalfProduct &p) {
   const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.rows <= kRowsOfDots && p.bDepth == 1 && k > 1);
   const auto *wide = p.packedAs == Element::F32 ? static_cast<const float *>(p.packed) : nullptr;
   const auto *narrowed = p.packedAs != Element::F32 ? static_cast<const uint16_t *>(p.packed) : nullptr;
-  const int64_t blocks = ceilDiv(p.rows, kRowsOfBlock), depths = ceilDiv(k, kDepthOfBlock),
+  const bool splits = kLanes == kSplitTile && p.split && !dots && !narrowed &&
+                      isWorthSplitting(p.rows, n, /*shortPieces=*/false, p.packed != nullptr);
+  SplitBlock split = makeSplitBlock(splits ? p.split : nullptr, p.element, k, p.splitScratch);
+  const int64_t blocks = ceilDiv(p.rows, kRowsOfBlock),
+                depths = ceilDiv(k, splits ? kSplitDepthOfBlock : kDepthOfBlock),
                 ranges = ceilDiv(lastPanel - firstPanel, kColumnsOfSums / (kMostColumns * kLanes));
   float *const right = p.scratch, *const sums = right + kMostColumnsOfPanel * least(k, kDepthOfBlock),
                *const left = sums + least(p.rows, kRowsOfBlock) * kColumnsOfSums;
@@ -349,8 +374,11 @@ void multiplyHalves(const HalfProduct &p) {
       const int64_t atOnce = rows <= kMostRows ? 128 : kDepthOfBlock;
       for (int64_t d = 0; d < depths; ++d) {
         const int64_t k0 = part(k, depths, d), depth = part(k, depths, d + 1) - k0;
-        if (depths > 1 || range == 0)
+        if (depths > 1 || range == 0) {
           widenLeft(p.element, p.a + row0 * p.aRow + k0 * p.aDepth, p.aRow, p.aDepth, rows, depth, left);
+          if (splits)
+            split.splitLeft(left, depth, rows, depth);
+        }
         for (int64_t j = from; j < to; ++j) {
           const int64_t vectors = panels.begin(j + 1) - panels.begin(j), width = vectors * kLanes,
                         column = panels.begin(j) * kLanes, columns = least(width, n - column);
@@ -374,7 +402,7 @@ void multiplyHalves(const HalfProduct &p) {
             const bool isLast = j + 1 == to;
             const int64_t next = isLast ? 0 : (panels.begin(j + 2) - panels.begin(j + 1)) * kLanes;
             fetchAhead(panel, n * k, isLast ? nullptr : wide + (column + width) * k + k0 * next, next);
-            multiplyPanel(panel);
+            multiplyPanel(panel, split);
             continue;
           }
           for (int64_t done = 0; done < depth; done += atOnce, panel.add = true) {
@@ -384,7 +412,7 @@ void multiplyHalves(const HalfProduct &p) {
             else
               widenPanel(p.element, p.b + (k0 + done) * p.bDepth + column * p.bColumn, p.bDepth, p.bColumn, panel.depth,
                          columns, vectors, right);
-            multiplyPanel(panel);
+            multiplyPanel(panel, split);
           }
         }
       }

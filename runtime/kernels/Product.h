@@ -60,7 +60,9 @@ struct HalfProduct {
   uint16_t *c = nullptr;
   int64_t cRow = 0;
   int64_t part = 0, parts = 1;
-  float *scratch = nullptr; ///< halfProductScratchFloats(), 64-byte aligned
+  float *scratch = nullptr;            ///< halfProductScratchFloats(), 64-byte aligned
+  const SplitKernels *split = nullptr; ///< null: without tiles
+  char *splitScratch = nullptr;        ///< splitScratchBytes(), 64-byte aligned
 };
 
 /// Of a tile of rows and vectors of the result: c[r][...] (+)= sum over k of a[r * aRow + k] * b[k * bRow + ...].

@@ -53,11 +53,13 @@ struct ProductState {
 
 /// What is the same whatever the type of the operands, whose elements are `Value`s.
 template <typename Value, typename Product>
-static void runAs(const ProductParams &p, Product product, void (*multiply)(const Product &), const KernelArgs &args,
-                  void *result, int64_t begin, int64_t end) {
+static void runAs(const ProductState &state, const ProductParams &p, Product product, void (*multiply)(const Product &),
+                  const KernelArgs &args, void *result, int64_t begin, int64_t end) {
   product.right = {p.n, p.k, p.typicalRows};
   product.aRow = p.a[1], product.aDepth = p.a[2], product.bDepth = p.b[1], product.bColumn = p.b[2];
   product.cRow = p.n, product.parts = p.parts, product.scratch = static_cast<float *>(args.scratch);
+  product.split = state.split;
+  product.splitScratch = static_cast<char *>(args.scratch) + state.params.plainScratchBytes();
   const auto *a = static_cast<const Value *>(args.buffers[p.left]);
   const auto *b = p.packed >= 0 ? nullptr : static_cast<const Value *>(args.buffers[p.right]);
   auto *c = static_cast<Value *>(result);
@@ -83,12 +85,11 @@ static void run(const ProductState &state, const ProductParams &p, const KernelA
   if (p.element == Element::F32) {
     Product product;
     product.packed = static_cast<const float *>(packed);
-    product.split = state.split, product.splitScratch = static_cast<char *>(args.scratch) + state.params.plainScratchBytes();
-    runAs<float>(p, product, state.kernels.multiply, args, result, begin, end);
+    runAs<float>(state, p, product, state.kernels.multiply, args, result, begin, end);
   } else {
     HalfProduct product;
     product.element = p.element, product.packed = packed, product.packedAs = p.packedAs;
-    runAs<uint16_t>(p, product, state.kernels.multiplyHalves, args, result, begin, end);
+    runAs<uint16_t>(state, p, product, state.kernels.multiplyHalves, args, result, begin, end);
   }
 }
 

@@ -7,7 +7,7 @@ namespace tressel::kernels {
 
 int64_t ProductParams::splitBytes() const {
   auto most = [](int64_t size) { return dim::isConstant(size) ? size : dim::kMaxSize; };
-  if (element != Element::F32 || most(m) < kLeastSplitRows || most(n) < kLeastSplitColumns || most(k) < kLeastSplitDepth)
+  if (most(m) < kLeastSplitRows || most(n) < kLeastSplitColumns || most(k) < kLeastSplitDepth)
     return 0;
   return splitScratchBytes(most(m), most(k));
 }
@@ -15,7 +15,7 @@ int64_t ProductParams::splitBytes() const {
 int64_t ProductParams::plainScratchBytes() const {
   const int64_t depth = dim::isConstant(k) ? k : kDepthOfBlock;
   if (element != Element::F32)
-    return 4 * halfProductScratchFloats(dim::isConstant(m) ? m : kRowsOfBlock, depth);
+    return (4 * halfProductScratchFloats(dim::isConstant(m) ? m : kRowsOfBlock, depth) + 63) / 64 * 64;
   return (4 * productScratchFloats(depth, a[2] == 1, packed >= 0) + 63) / 64 * 64;
 }
 

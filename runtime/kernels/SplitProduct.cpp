@@ -39,14 +39,18 @@ struct InTurn {
   static __m512i join(__m512i a, __m512i b) { return _mm512_or_si512(_mm512_srli_epi32(a, 16), upper(b)); }
 };
 
-/// 32 numbers as lines of three tiles, which are 1 KB apart. The first part is rounded, so that what is left out of
-/// products has no sign of its own; the others are cut off.
-template <typename Order> [[gnu::always_inline]] inline void split(__m512 a, __m512 b, char *to) {
+/// 32 numbers as a line in each of some tiles, which are 1 KB apart. The first part is rounded, so that what is left
+/// out of products has no sign of its own; the others are cut off.
+template <typename Order, int Parts> [[gnu::always_inline]] inline void split(__m512 a, __m512 b, char *to) {
   const __m512i firstA = rounded(a), firstB = rounded(b);
   _mm512_store_si512(to, Order::join(firstA, firstB));
+  if constexpr (Parts == 1)
+    return;
   a = rest(a, upper(firstA)), b = rest(b, upper(firstB));
   const __m512i secondA = _mm512_castps_si512(a), secondB = _mm512_castps_si512(b);
   _mm512_store_si512(to + 1024, Order::join(secondA, secondB));
+  if constexpr (Parts == 2)
+    return;
   a = rest(a, upper(secondA)), b = rest(b, upper(secondB));
   _mm512_store_si512(to + 2048, Order::join(_mm512_castps_si512(a), _mm512_castps_si512(b)));
 }
@@ -60,37 +64,39 @@ struct RowTiles {
 };
 
 /// One row: `count` numbers from `from`, of the steps from `to`.
+template <int Parts>
 [[gnu::always_inline]] inline __m512 splitRun(__m512 largest, const float *from, int64_t count, char *to) {
   int64_t k = 0;
-  for (; k + kSplitDepth <= count; k += kSplitDepth, to += 3072) {
+  for (; k + kSplitDepth <= count; k += kSplitDepth, to += Parts * 1024) {
     const __m512 a = _mm512_loadu_ps(from + k), b = _mm512_loadu_ps(from + k + kLanes);
     largest = larger(larger(largest, a), b);
-    split<Behind>(a, b, to);
+    split<Behind, Parts>(a, b, to);
   }
   if (k < count) {
     const __m512 a = __m512(load(from + k, lanesBetween(0, count - k))),
                  b = __m512(load(from + k + kLanes, lanesBetween(0, count - k - kLanes)));
     largest = larger(larger(largest, a), b);
-    split<Behind>(a, b, to);
+    split<Behind, Parts>(a, b, to);
   }
   return largest;
 }
 
-Magnitude splitLeft(const SplitLeft &l, char *to) {
+template <int Parts> Magnitude splitLeftInto(const SplitLeft &l, char *to) {
+  constexpr int64_t kStep = Parts * 1024;
   const RowTiles tiles(l.rows);
   const int64_t depth = l.pieces * l.run, steps = ceilDiv(depth, kSplitDepth);
   __m512 largest = _mm512_setzero_ps();
   for (int64_t tile = 0; tile < tiles.count; ++tile)
     for (int64_t r = 0; r < tiles.height(tile); ++r) {
-      char *line = to + tile * steps * 3072 + r * 64;
+      char *line = to + tile * steps * kStep + r * 64;
       if (!l.starts) {
-        largest = splitRun(largest, l.first + (tiles.begin(tile) + r) * l.rowStep, l.run, line);
+        largest = splitRun<Parts>(largest, l.first + (tiles.begin(tile) + r) * l.rowStep, l.run, line);
         continue;
       }
       const float *const *start = l.starts + tiles.begin(tile) + r;
       if (l.pieces == 1 || l.run % kSplitDepth == 0) {
-        for (int64_t piece = 0; piece < l.pieces; ++piece, start += l.startStep, line += l.run / kSplitDepth * 3072)
-          largest = splitRun(largest, *start + l.offset, l.run, line);
+        for (int64_t piece = 0; piece < l.pieces; ++piece, start += l.startStep, line += l.run / kSplitDepth * kStep)
+          largest = splitRun<Parts>(largest, *start + l.offset, l.run, line);
         continue;
       }
       // Pieces end within a step: what makes up some steps is put together first.
@@ -103,26 +109,30 @@ Magnitude splitLeft(const SplitLeft &l, char *to) {
           held += count;
           if (held < kSplitDepth)
             continue;
-          largest = splitRun(largest, aside, kSplitDepth, line), line += 3072;
+          largest = splitRun<Parts>(largest, aside, kSplitDepth, line), line += kStep;
           store(aside, load(aside + kSplitDepth)), held -= kSplitDepth;
         }
       if (held > 0)
-        largest = splitRun(largest, aside, held, line);
+        largest = splitRun<Parts>(largest, aside, held, line);
     }
   return magnitudeOf(largest);
 }
 
-Magnitude splitRight(const float *panel, int64_t depth, int64_t width, char *to) {
+Magnitude splitLeft(const SplitLeft &l, char *to) {
+  return (l.parts == 3 ? splitLeftInto<3> : l.parts == 2 ? splitLeftInto<2> : splitLeftInto<1>)(l, to);
+}
+
+template <int Parts> Magnitude splitRightInto(const float *panel, int64_t depth, int64_t width, char *to) {
   const int64_t steps = ceilDiv(depth, kSplitDepth);
   __m512 largest[2] = {};
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t column = 0; column < width; column += kSplitTile) {
       const float *from = panel + step * kSplitDepth * width + column;
-      char *line = to + (column / kSplitTile * steps + step) * 3072;
+      char *line = to + (column / kSplitTile * steps + step) * Parts * 1024;
       const int64_t count = least(kSplitDepth, depth - step * kSplitDepth);
       auto splitRows = [&](__m512 a, __m512 b) __attribute__((always_inline)) {
         largest[0] = larger(largest[0], a), largest[1] = larger(largest[1], b);
-        split<InTurn>(a, b, line);
+        split<InTurn, Parts>(a, b, line);
         from += 2 * width, line += 64;
       };
       int64_t k = 0;
@@ -132,6 +142,10 @@ Magnitude splitRight(const float *panel, int64_t depth, int64_t width, char *to)
         splitRows(k < count ? _mm512_loadu_ps(from) : _mm512_setzero_ps(), _mm512_setzero_ps());
     }
   return magnitudeOf(larger(largest[0], largest[1]));
+}
+
+Magnitude splitRight(const float *panel, int64_t depth, int64_t width, int parts, char *to) {
+  return (parts == 3 ? splitRightInto<3> : parts == 2 ? splitRightInto<2> : splitRightInto<1>)(panel, depth, width, to);
 }
 
 // --- Multiplying -----------------------------------------------------------------------------------------------------
@@ -156,15 +170,16 @@ template <int Tile> [[gnu::always_inline]] inline void loadSums(float *c, int64_
     _tile_zero(Tile);
 }
 
-/// Each step fetches a few lines so often: many at once would take the buffers that its own tiles are loaded through.
-constexpr int64_t kFetches = 6;
+/// Each step fetches a few lines for each of its products of parts: many at once would take the buffers that its own
+/// tiles are loaded through.
+constexpr int64_t kFetches[] = {0, 1, 4, 6};
 
-/// The sums of up to 2 x 2 tiles; the parts' products from small to large. `lines` lines are fetched kFetches times a
-/// step.
-template <int Rows, int Columns>
+/// The sums of up to 2 x 2 tiles; the parts' products from small to large. `lines` lines are fetched with each of them.
+template <int Parts, int Rows, int Columns>
 [[gnu::always_inline]] inline void multiplyTiles(const char *left, const char *right, int64_t steps, const char *ahead,
                                                  int64_t lines) {
-  const int64_t other = steps * 3072; // the other tile of rows or columns
+  constexpr int64_t kStep = Parts * 1024;
+  const int64_t other = steps * kStep; // the other tile of rows or columns
   auto loadLeft = [&](int part) __attribute__((always_inline)) {
     _tile_loadd(4, left + part * 1024, 64);
     if constexpr (Rows > 1)
@@ -188,17 +203,26 @@ template <int Rows, int Columns>
     for (int64_t i = 0; i < lines; ++i, ahead += 64)
       __builtin_prefetch(ahead, 0, 2);
   };
-  for (int64_t step = 0; step < steps; ++step, left += 3072, right += 3072) {
-    loadLeft(2), loadRight(0), multiply(), fetch();
-    loadLeft(1), multiply(), fetch();
-    loadRight(1), multiply(), fetch();
-    loadLeft(0), multiply(), fetch();
-    loadRight(0), multiply(), fetch();
-    loadRight(2), multiply(), fetch();
+  for (int64_t step = 0; step < steps; ++step, left += kStep, right += kStep) {
+    if constexpr (Parts == 1) {
+      loadLeft(0), loadRight(0), multiply(), fetch();
+    } else if constexpr (Parts == 2) {
+      loadLeft(1), loadRight(1), multiply(), fetch();
+      loadRight(0), multiply(), fetch();
+      loadLeft(0), multiply(), fetch();
+      loadRight(1), multiply(), fetch();
+    } else {
+      loadLeft(2), loadRight(0), multiply(), fetch();
+      loadLeft(1), multiply(), fetch();
+      loadRight(1), multiply(), fetch();
+      loadLeft(0), multiply(), fetch();
+      loadRight(0), multiply(), fetch();
+      loadRight(2), multiply(), fetch();
+    }
   }
 }
 
-template <int Rows, int Columns>
+template <int Parts, int Rows, int Columns>
 void multiplyBlock(const char *left, const char *right, int64_t steps, float *c, int64_t cRow, int64_t rows, bool add,
                    const char *ahead, int64_t lines) {
   float *const below = c + rows * cRow;
@@ -209,7 +233,7 @@ void multiplyBlock(const char *left, const char *right, int64_t steps, float *c,
     loadSums<2>(below, cRow, add);
   if constexpr (Rows > 1 && Columns > 1)
     loadSums<3>(below + kSplitTile, cRow, add);
-  multiplyTiles<Rows, Columns>(left, right, steps, ahead, lines);
+  multiplyTiles<Parts, Rows, Columns>(left, right, steps, ahead, lines);
   _tile_stored(0, c, cRow * 4);
   if constexpr (Columns > 1)
     _tile_stored(1, c + kSplitTile, cRow * 4);
@@ -219,25 +243,29 @@ void multiplyBlock(const char *left, const char *right, int64_t steps, float *c,
     _tile_stored(3, below + kSplitTile, cRow * 4);
 }
 using BlockFn = void (*)(const char *, const char *, int64_t, float *, int64_t, int64_t, bool, const char *, int64_t);
-constexpr BlockFn kBlocks[2][2] = {{multiplyBlock<1, 1>, multiplyBlock<1, 2>},
-                                   {multiplyBlock<2, 1>, multiplyBlock<2, 2>}};
+template <int Parts> struct Blocks {
+  static constexpr BlockFn of[2][2] = {{multiplyBlock<Parts, 1, 1>, multiplyBlock<Parts, 1, 2>},
+                                       {multiplyBlock<Parts, 2, 1>, multiplyBlock<Parts, 2, 2>}};
+};
+constexpr const BlockFn (*kBlocks[])[2] = {Blocks<1>::of, Blocks<2>::of, Blocks<3>::of};
 
 void multiply(const SplitProduct &p) {
   const RowTiles tiles(p.rows);
-  const int64_t steps = ceilDiv(p.depth, kSplitDepth), columnTiles = ceilDiv(p.columns, kSplitTile);
+  const int64_t fetches = kFetches[p.parts], steps = ceilDiv(p.depth, kSplitDepth),
+                columnTiles = ceilDiv(p.columns, kSplitTile);
   const int64_t blocks = ceilDiv(tiles.count, 2) * ceilDiv(columnTiles, 2),
-                lines = ceilDiv(p.aheadBytes, 64 * kFetches * blocks * steps);
+                lines = ceilDiv(p.aheadBytes, 64 * fetches * blocks * steps);
   const char *ahead = p.ahead;
   int64_t upperRows = 0, lowerRows = 0;
   for (int64_t tile = 0; tile < tiles.count; tile += 2) {
     const int64_t height = tiles.height(tile), lower = tile + 1 < tiles.count ? tiles.height(tile + 1) : 0;
     if (height != upperRows || lower > lowerRows || (lower && lower != lowerRows))
       setShapes(upperRows = height, lowerRows = lower ? lower : kSplitTile);
-    for (int64_t column = 0; column < columnTiles; column += 2, ahead += lines * steps * kFetches * 64) {
+    for (int64_t column = 0; column < columnTiles; column += 2, ahead += lines * steps * fetches * 64) {
       const int64_t wide = least(2, columnTiles - column),
                     columns = least(wide * kSplitTile, p.columns - column * kSplitTile);
-      const BlockFn block = kBlocks[lower > 0][wide - 1];
-      const char *left = p.left + tile * steps * 3072, *right = p.right + column * steps * 3072;
+      const BlockFn block = kBlocks[p.parts - 1][lower > 0][wide - 1];
+      const char *left = p.left + tile * steps * p.parts * 1024, *right = p.right + column * steps * p.parts * 1024;
       float *c = p.c + tiles.begin(tile) * p.cRow + column * kSplitTile;
       if (columns == wide * kSplitTile) {
         block(left, right, steps, c, p.cRow, height, p.add, ahead, lines);

@@ -1,7 +1,8 @@
-// f32 products on the tile registers of CPUs that have them (AMX), which multiply bf16: each number is the sum of three
-// bf16, exactly, and the six largest of the nine products of their parts are added up in f32. What is left out is below
-// 2^-24 of a product, so sums are as exact as those of f32's multiply-adds, at more than twice their speed. (Henry,
-// Tang and Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations, 2019.)
+// Products on the tile registers of CPUs that have them (AMX), which multiply bf16: each f32 is the sum of three bf16,
+// exactly, and the six largest of the nine products of their parts are added up in f32. What is left out is below 2^-24
+// of a product, so sums are as exact as those of f32's multiply-adds, at up to twice their speed. (Henry, Tang and
+// Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations, 2019.) An f16
+// is the sum of two bf16, whose four products are exact.
 //
 // Tiles know neither infinities that have parts nor numbers below 2^-126, so both sides tell how large their numbers
 // are while they are split, and mayMultiply() says whether sums stay exact; where not, f32's own kernels are taken.
@@ -22,6 +23,7 @@ struct SplitLeft {
   const float *const *starts;
   int64_t startStep, offset;
   int64_t rows, pieces, run;
+  int parts; ///< of each number
   const float *first = nullptr;
   int64_t rowStep = 0;
 };
@@ -29,6 +31,7 @@ struct SplitLeft {
 /// c (+)= left * right, of one panel.
 struct SplitProduct {
   const char *left, *right; ///< split
+  int parts;                ///< of each number
   int64_t rows, depth, columns;
   float *c;
   int64_t cRow;
@@ -40,7 +43,7 @@ struct SplitProduct {
 struct SplitKernels {
   Magnitude (*splitLeft)(const SplitLeft &, char *to);
   /// A panel: `depth` rows of `width` columns one behind the other, a whole number of 16.
-  Magnitude (*splitRight)(const float *panel, int64_t depth, int64_t width, char *to);
+  Magnitude (*splitRight)(const float *panel, int64_t depth, int64_t width, int parts, char *to);
   void (*multiply)(const SplitProduct &);
 };
 
@@ -49,7 +52,9 @@ struct SplitKernels {
 /// Rows and columns of a tile of sums; depth of the tiles that are multiplied.
 constexpr int64_t kSplitTile = 16, kSplitDepth = 32;
 
-/// Bytes of a split side: three tiles of 1 KB for each tile of rows (or columns) and step of the depth.
+/// Parts that hold a number of the type.
+static constexpr int partsOf(Element element) { return element == Element::F32 ? 3 : element == Element::F16 ? 2 : 1; }
+/// Bytes of a split side at most: three tiles of 1 KB for each tile of rows (or columns) and step of the depth.
 static constexpr int64_t splitBytes(int64_t rows, int64_t depth) {
   return (rows + kSplitTile - 1) / kSplitTile * ((depth + kSplitDepth - 1) / kSplitDepth) * 3072;
 }

@@ -153,6 +153,18 @@ TEST_P(Convolutions, LayersOfNetworks) {
     }
 }
 
+/// Sizes for tiles, where there are some: depths of several blocks, pieces that fill no step, groups, ranges of channels.
+TEST_P(Convolutions, ManyPixelsAndChannels) {
+  for (ConvolutionParams p : {square(64, 64, 12, 3), square(70, 100, 11, 1), square(600, 50, 9, 1), square(96, 130, 18, 3, 2),
+                              square(24, 128, 10, 5), square(128, 192, 9, 3, 1, 2), square(3, 128, 40, 7, 2)}) {
+    p.packed = 2, p.batch = p.shape.inChannels == 64 ? 2 : 1;
+    check(p, GetParam(), 2);
+  }
+  ConvolutionParams ranges = square(64, 256, 9, 3);
+  ranges.packed = 2, ranges.blocks = 4;
+  check(ranges, GetParam());
+}
+
 /// Results that end in a vector of few pixels, sums that are too long for one pass.
 TEST_P(Convolutions, FewPixelsLeft) {
   for (int64_t size : {3, 5, 7, 9})

@@ -9,6 +9,7 @@
 #include "tressel/runtime/Schedule.h"
 
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <random>
 

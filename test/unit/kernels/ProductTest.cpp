@@ -122,6 +122,58 @@ TEST_P(Products, BlocksOfDepthAndRows) {
     }
 }
 
+/// Sizes for tiles, where there are some: several blocks of rows and depth, ranges of the columns, other strides.
+TEST_P(Products, ManyRows) {
+  for (auto [m, n, k] : {std::array<int64_t, 3>{64, 100, 40}, {97, 321, 70}, {300, 130, 1100}, {530, 64, 33}})
+    for (bool packed : {false, true})
+      for (bool turned : {false, true}) {
+        ProductParams p = plain(m, n, k);
+        p.packed = packed ? 2 : -1, p.parts = n > 300 ? 3 : 1;
+        if (turned)
+          p.a = {0, 1, m}, p.b = {0, 1, k};
+        check(p, GetParam());
+      }
+}
+
+/// What tiles cannot multiply exactly comes out as it does without them: infinities, NaNs, the largest and the smallest
+/// numbers, in one place of a side that is otherwise plain.
+TEST_P(Products, NumbersThatTilesDoNotKnow) {
+  const ProductParams p = [] {
+    ProductParams p = plain(150, 200, 500);
+    p.packed = 2;
+    return p;
+  }();
+  const Level plainLevel(GetParam().cpu);
+  for (float value : {INFINITY, -INFINITY, NAN, 3.4e38f, 1e-30f, 1e-38f, 1e-42f})
+    for (bool everywhere : {false, true}) // all of them so, or a single one
+      for (bool left : {false, true}) {
+        std::vector<float> a = randomValues(p.m * p.k, 1), b = randomValues(p.k * p.n, 2);
+        std::vector<float> &side = left ? a : b;
+        for (size_t i = everywhere ? 0 : 4321; i < (everywhere ? side.size() : 4322); ++i)
+          side[i] = everywhere ? side[i] * value : value;
+        Memory packed(p.packedBytes());
+        run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), GetParam()),
+            {b.data(), packed.get()}, 1, 1, 0);
+        std::vector<float> results[2];
+        for (int tiles : {0, 1}) {
+          results[tiles].resize(static_cast<size_t>(p.m * p.n));
+          run(load(p, tiles ? GetParam() : plainLevel), {a.data(), b.data(), packed.get(), results[tiles].data()}, p.units(),
+              1, p.scratchBytes());
+        }
+        double largest = 0;
+        for (float x : results[0])
+          if (std::isfinite(x))
+            largest = std::max(largest, std::abs(double(x)));
+        for (size_t i = 0; i < results[0].size(); ++i) {
+          const float want = results[0][i], got = results[1][i];
+          if (std::isfinite(want))
+            ASSERT_NEAR(got, want, (everywhere ? 1e-5 * largest : 1e-4)) << value << " at " << i;
+          else
+            ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : got == want) << value << " at " << i << ": " << got;
+        }
+      }
+}
+
 TEST_P(Products, PackedForOtherRows) { // a packed side serves any number of rows
   for (int64_t typical : {1, 10, 16, 64, 100})
     for (int64_t m : {1, 2, 17, 60}) {

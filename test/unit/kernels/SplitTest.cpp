@@ -1,0 +1,132 @@
+// Products on tiles, by themselves: every part of every number counts, and nothing beside the result is written.
+#include "Kernels.h"
+
+#include <limits>
+
+namespace tressel::kernels::test {
+namespace {
+
+/// Numbers that use all bits of the type.
+std::vector<float> fineValues(int64_t n, unsigned seed, Element element) {
+  std::mt19937 rng(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> v(static_cast<size_t>(n));
+  for (float &x : v)
+    x = element == Element::F32 ? normal(rng) : widened(narrowed(normal(rng), element), element);
+  return v;
+}
+
+struct Sides {
+  int64_t rows, depth, columns, width;
+  Element element;
+  std::vector<float> a, b; ///< rows by depth; a panel
+  Memory left, right;
+  Magnitude largestLeft, largestRight;
+
+  Sides(int64_t rows, int64_t depth, int64_t columns, Element element)
+      : rows(rows), depth(depth), columns(columns), width((columns + 15) / 16 * 16), element(element),
+        a(fineValues(rows * depth, 1, element)), b(fineValues(depth * width, 2, element)),
+        left(splitBytes(rows, depth)), right(splitBytes(width, depth)) {
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t c = columns; c < width; ++c)
+        b[static_cast<size_t>(k * width + c)] = 0;
+  }
+  void split(const SplitKernels &kernels, const SplitLeft &how) {
+    largestLeft = kernels.splitLeft(how, static_cast<char *>(left.get()));
+    largestRight = kernels.splitRight(b.data(), depth, width, partsOf(element), static_cast<char *>(right.get()));
+  }
+  SplitLeft dense() const { return {nullptr, 0, 0, rows, 1, depth, partsOf(element), a.data(), depth}; }
+};
+
+void check(const SplitKernels &kernels, const Sides &s, bool add) {
+  const int64_t cRow = s.columns + 3;
+  std::vector<float> c(static_cast<size_t>(s.rows * cRow), 0.5f);
+  kernels.multiply({static_cast<const char *>(s.left.get()), static_cast<const char *>(s.right.get()),
+                    partsOf(s.element), s.rows, s.depth, s.columns, c.data(), cRow, add});
+  for (int64_t r = 0; r < s.rows; ++r) {
+    for (int64_t j = 0; j < s.columns; ++j) {
+      double sum = add ? 0.5 : 0, magnitude = std::abs(sum);
+      for (int64_t k = 0; k < s.depth; ++k) {
+        const double product =
+            double(s.a[static_cast<size_t>(r * s.depth + k)]) * s.b[static_cast<size_t>(k * s.width + j)];
+        sum += product, magnitude += std::abs(product);
+      }
+      // A wrong third part would show: it is up to 2^-16 of a number.
+      ASSERT_NEAR(c[static_cast<size_t>(r * cRow + j)], sum, 0x1p-21 * magnitude)
+          << s.rows << " x " << s.depth << " x " << s.columns << " at " << r << " " << j;
+    }
+    for (int64_t j = s.columns; j < cRow; ++j)
+      ASSERT_EQ(c[static_cast<size_t>(r * cRow + j)], 0.5f) << "behind row " << r;
+  }
+}
+
+class Tiles : public ::testing::TestWithParam<Element> {
+protected:
+  void SetUp() override {
+    if (!kernelLevel().split)
+      GTEST_SKIP() << "this CPU or system has no tile registers";
+  }
+  const SplitKernels &kernels() const { return *kernelLevel().split; }
+};
+INSTANTIATE_TEST_SUITE_P(
+    Elements, Tiles, ::testing::Values(Element::F32, Element::F16, Element::BF16), [](const auto &info) {
+      return std::string(info.param == Element::F32 ? "f32" : info.param == Element::F16 ? "f16" : "bf16");
+    });
+
+TEST_P(Tiles, AllSizes) {
+  for (int64_t rows = 1; rows <= 70; rows += rows < 18 ? 1 : 7)
+    for (int64_t columns : {1, 15, 16, 17, 31, 32, 33, 48, 57, 64})
+      for (int64_t depth : {1, 2, 31, 32, 33, 64, 95}) {
+        Sides s(rows, depth, columns, GetParam());
+        s.split(kernels(), s.dense());
+        check(kernels(), s, (rows + columns + depth) % 2 != 0);
+      }
+}
+
+/// Rows that consist of pieces, as those of convolutions.
+TEST_P(Tiles, Pieces) {
+  for (auto [pieces, run] :
+       {std::array<int64_t, 2>{1, 70}, {3, 32}, {2, 64}, {7, 21}, {9, 3}, {5, 17}, {4, 48}, {3, 1}}) {
+    Sides s(37, pieces * run, 40, GetParam());
+    std::vector<const float *> starts;
+    for (int64_t piece = 0; piece < pieces; ++piece)
+      for (int64_t r = 0; r < s.rows; ++r)
+        starts.push_back(s.a.data() + r * s.depth + piece * run - 5);
+    s.split(kernels(), {starts.data(), s.rows, 5, s.rows, pieces, run, partsOf(GetParam())});
+    check(kernels(), s, false);
+  }
+}
+
+/// The largest number on either side, wherever it stands, and whatever its sign.
+TEST_P(Tiles, Magnitudes) {
+  for (int64_t at : {0, 31, 32, 99, 40 * 100 - 1})
+    for (float value : {-64.0f, 128.0f, -std::numeric_limits<float>::infinity()}) {
+      Sides s(40, 100, 40, GetParam());
+      s.a[static_cast<size_t>(at)] = value, s.b[static_cast<size_t>(at / 40 * 48 + at % 40)] = value;
+      s.split(kernels(), s.dense());
+      Magnitude bits;
+      const float magnitude = std::abs(value);
+      std::memcpy(&bits, &magnitude, sizeof bits);
+      EXPECT_EQ(s.largestLeft, bits);
+      EXPECT_EQ(s.largestRight, bits);
+    }
+}
+
+TEST(TilesOf, WhatTheyMayMultiply) {
+  auto may = [](float left, float right) {
+    Magnitude l, r;
+    std::memcpy(&l, &left, sizeof l), std::memcpy(&r, &right, sizeof r);
+    return mayMultiply(l, r);
+  };
+  EXPECT_TRUE(may(1, 1));
+  EXPECT_TRUE(may(0, 1e30f)) << "nothing is lost of zeros";
+  EXPECT_TRUE(may(1e-20f, 1e20f));
+  EXPECT_FALSE(may(1e-36f, 1)) << "its parts are below 2^-126";
+  EXPECT_FALSE(may(1e-20f, 1e-20f)) << "its products are";
+  EXPECT_FALSE(may(1, std::numeric_limits<float>::infinity())) << "has no parts";
+  EXPECT_FALSE(may(std::numeric_limits<float>::max(), 1)) << "could be rounded up to infinity";
+  EXPECT_FALSE(may(0, std::numeric_limits<float>::infinity())) << "is NaN";
+}
+
+} // namespace
+} // namespace tressel::kernels::test
