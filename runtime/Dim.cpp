@@ -122,8 +122,11 @@ public:
   int64_t intern(Poly poly) {
     if (poly.empty())
       return 0;
-    if (poly.size() == 1 && poly.begin()->first.empty())
+    if (poly.size() == 1 && poly.begin()->first.empty()) {
+      if (!isConstant(poly.begin()->second)) // as low as handles
+        tooLarge();
       return poly.begin()->second;
+    }
     std::string text = print(poly, &Atom::text);
     std::lock_guard lock(mutex_);
     if (auto it = handles_.find(text); it != handles_.end())
@@ -366,7 +369,7 @@ int64_t floorDiv(int64_t a, int64_t b) {
   if (a == kDynamic || b == kDynamic)
     return kDynamic;
   if (isConstant(b) && b < 0)
-    a = dim::neg(a), b = -b;
+    a = mul(a, -1), b = -b;
   if (isConstant(b) && b > 0)
     return floorDivByNumber(a, b);
   if (auto whole = divideExactly(a, b))
@@ -590,27 +593,23 @@ private:
     const size_t start = at_;
     int64_t value = 0;
     for (; at_ < text_.size() && isDigit(text_[at_]); ++at_)
-      if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, text_[at_] - '0', &value))
-        return std::nullopt;
+      value = addChecked(mulChecked(value, 10), text_[at_] - '0');
     return at_ > start ? Result(value) : std::nullopt;
   }
   Result sum(int depth) {
     if (depth > kMaxDepth)
       return std::nullopt;
-    const bool negative = eat("-");
-    Result value = product(depth);
-    if (value && negative)
-      value = neg(*value);
-    while (value) {
-      const bool plus = eat("+");
-      if (!plus && !eat("-"))
-        break;
-      const Result other = product(depth);
-      if (!other)
+    int64_t sum = 0;
+    bool minus = eat("-");
+    while (true) {
+      const Result term = product(depth);
+      if (!term)
         return std::nullopt;
-      value = plus ? add(*value, *other) : sub(*value, *other);
+      sum = detail::add(sum, minus ? detail::mul(*term, -1) : *term);
+      minus = eat("-");
+      if (!minus && !eat("+"))
+        return sum;
     }
-    return value;
   }
   Result product(int depth) {
     Result value = factor(depth);
@@ -619,7 +618,7 @@ private:
         const Result other = factor(depth);
         if (!other)
           return std::nullopt;
-        value = mul(*value, *other);
+        value = detail::mul(*value, *other);
         continue;
       }
       const bool divides = eat("//");
@@ -628,7 +627,8 @@ private:
       const Result other = factor(depth);
       if (!other || *other == 0)
         return std::nullopt;
-      value = divides ? floorDiv(*value, *other) : mod(*value, *other);
+      const int64_t whole = detail::floorDiv(*value, *other);
+      value = divides ? whole : detail::add(*value, detail::mul(detail::mul(whole, *other), -1));
     }
     return value;
   }
@@ -649,7 +649,8 @@ private:
       const Result b = a && eat(",") ? sum(depth + 1) : std::nullopt;
       if (!b || !eat(")"))
         return std::nullopt;
-      return name == "max" ? max(*a, *b) : min(*a, *b);
+      const int64_t sign = name == "max" ? 1 : -1;
+      return detail::mul(max(detail::mul(*a, sign), detail::mul(*b, sign)), sign);
     }
     int64_t lo = 1, hi = kMaxSize;
     if (at_ < text_.size() && text_[at_] == '[') {

@@ -86,7 +86,12 @@ TEST(Dim, TextIsReadBack) {
   for (int64_t size : {n, add(mul(n, 4), 4), neg(n), max(floorDiv(n, m), sub(k, 7)), mod(add(n, m), 5), min(n, m)})
     EXPECT_EQ(parse(spell(size)), size) << spell(size);
   EXPECT_EQ(parse(" 3 + 4*2 "), 11);
-  for (const char *bad : {"", "n +", "n n", "(n", "n/2", "n // 0", "n[3..2]", "99999999999999999999", "max(n)", "-"})
+  for (auto [text, value] : {std::pair("-3 + 10 % 4", -1), {"2 - 3 - 4", -5}, {"(0 - 7) // 2", -4}, {"(0 - 7) % 2", 1},
+                             {"7 % (0 - 2)", -1}, {"min(3, 5) + max(2, 4)", 7}})
+    EXPECT_EQ(parse(text), value) << text;
+  for (const char *bad : {"", "n +", "n n", "(n", "n/2", "n // 0", "n[3..2]", "99999999999999999999", "max(n)", "-",
+                          "1666666666*666666666666", "9223372036854775807 + 1", "-9223372036854775807", "3 - 9223372036854775807 - 9",
+                          "9223372036854775807 % (0 - 2)", "min(9223372036854775807 * 2, n)"})
     EXPECT_EQ(parse(bad), std::nullopt) << bad;
   EXPECT_EQ(parse(std::string(100000, '(')), std::nullopt);
 }
