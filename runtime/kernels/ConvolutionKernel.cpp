@@ -47,8 +47,9 @@ static void runChannelsLast(const ConvolutionState &state, const ConvolutionPara
   else
     product.weights = args.buffers[p.weights];
   product.parts = p.blocks, product.scratch = static_cast<float *>(args.scratch);
-  product.split = state.split;
-  product.splitScratch = static_cast<char *>(args.scratch) + state.params.plainScratchBytes();
+  product.split = state.split, product.unitRows = std::min(p.rows, p.pixels());
+  product.splitScratch =
+      static_cast<char *>(args.scratch) + state.params.plainScratchBytes() + state.params.splitSumsBytes();
   const int64_t blocks = p.rowBlocks(), pixels = p.pixels();
   for (int64_t u = begin; u < end;) { // neighbouring rows at once
     const int64_t block = u % blocks, count = std::min(blocks - block, end - u);

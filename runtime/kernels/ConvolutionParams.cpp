@@ -11,11 +11,15 @@ static constexpr int64_t paddedChannels(int64_t channels) {
   return (channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock;
 }
 
+int64_t ConvolutionParams::splitSumsBytes() const {
+  return element == Element::F32 ? 0 : (4 * splitSumsOf(shape) + 63) / 64 * 64;
+}
+
 int64_t ConvolutionParams::splitBytes() const {
   if (!channelsLast || packed < 0 || !maySplit(shape))
     return 0;
   const int64_t rows = dim::isConstant(pixels()) ? pixels() : dim::kMaxSize;
-  return rows < kLeastSplitRows ? 0 : splitScratchBytes(rows, depthOf(shape));
+  return rows < kLeastSplitRows ? 0 : splitSumsBytes() + splitScratchBytes(rows, depthOf(shape));
 }
 
 int64_t ConvolutionParams::plainScratchBytes() const {

@@ -42,6 +42,7 @@ struct ConvolutionParams {
   int64_t scratchBytes() const { return plainScratchBytes() + splitBytes(); }
   int64_t plainScratchBytes() const;
   int64_t splitBytes() const;
+  int64_t splitSumsBytes() const; ///< what begins them
   /// With numbers for the symbols, in their order.
   ConvolutionParams at(const int64_t *scalars) const;
 

@@ -162,8 +162,9 @@ class Multiplication {
 public:
   explicit Multiplication(const ImplicitProduct &p)
       : p(p), s(p.shape), packed(p.packed), panels(s, p.element, p.typicalRows),
-        splits(kLanes == kSplitTile && p.split && packed &&
-               isWorthSplitting(p.rows, s.outChannels / panelGroupsOf(s, p.element), pieceOf(s) < kSplitDepth, true)),
+        splits(
+            kLanes == kSplitTile && p.split && packed &&
+            isWorthSplitting(p.unitRows, s.outChannels / panelGroupsOf(s, p.element), pieceOf(s) < kSplitDepth, true)),
         depths(s, splits ? kSplitDepthOfBlock : kImplicitDepth), channels(s.outChannels / panelGroupsOf(s, p.element)),
         firstPanel(part(panelGroupsOf(s, p.element) * panels.count, p.parts, p.part)),
         lastPanel(part(panelGroupsOf(s, p.element) * panels.count, p.parts, p.part + 1)) {

@@ -23,6 +23,7 @@ struct ImplicitProduct {
   int64_t part = 0, parts = 1;         ///< those panels that are part `part` of `parts` nearly equal ones
   float *scratch = nullptr;            ///< implicitScratchFloats(), 64-byte aligned
   const SplitKernels *split = nullptr; ///< null: without tiles
+  int64_t unitRows = 0;                ///< what decides about them, so that results do not depend on who computes how much
   char *splitScratch = nullptr;        ///< splitScratchBytes(), 64-byte aligned
 };
 
@@ -84,6 +85,12 @@ static constexpr int64_t widenedRowsOf(const ConvolutionShape &s) {
 }
 static constexpr int64_t implicitSumsOf(const ConvolutionShape &s) {
   return widenedRowsOf(s) * (depthOf(s) <= kImplicitDepth ? kImplicitColumns : packedImplicitFloats(s) / depthOf(s));
+}
+/// What they take more where tiles cut the depth into blocks and vectors do not: behind what both take.
+static constexpr int64_t splitSumsOf(const ConvolutionShape &s) {
+  const bool more = depthOf(s) > kSplitDepthOfBlock && depthOf(s) <= kImplicitDepth;
+  const int64_t columns = packedImplicitFloats(s) / depthOf(s);
+  return more && columns > kImplicitColumns ? widenedRowsOf(s) * (columns - kImplicitColumns) : 0;
 }
 /// Whether tiles may multiply packed weights: not where vectors are channels of the image too, whatever the level.
 static constexpr bool maySplit(const ConvolutionShape &s) {

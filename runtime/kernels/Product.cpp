@@ -212,7 +212,7 @@ void multiply(const Product &p) {
   // Few rows read the right side where it stands, if its rows are dense.
   const bool direct = p.b && p.bColumn == 1 && p.rows <= 8;
   const bool splits = kLanes == kSplitTile && p.split && !dots &&
-                      isWorthSplitting(p.rows, n, /*shortPieces=*/!leftDense, p.packed != nullptr);
+                      isWorthSplitting(p.unitRows, n, /*shortPieces=*/!leftDense, p.packed != nullptr);
   SplitBlock split = makeSplitBlock(splits ? p.split : nullptr, Element::F32, wholeDepth, p.splitScratch);
   const int64_t depths = ceilDiv(wholeDepth, splits ? kSplitDepthOfBlock : kDepthOfBlock);
   int64_t blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
@@ -357,7 +357,7 @@ void multiplyHalves(const HalfProduct &p) {
   const auto *wide = p.packedAs == Element::F32 ? static_cast<const float *>(p.packed) : nullptr;
   const auto *narrowed = p.packedAs != Element::F32 ? static_cast<const uint16_t *>(p.packed) : nullptr;
   const bool splits = kLanes == kSplitTile && p.split && !dots && !narrowed &&
-                      isWorthSplitting(p.rows, n, /*shortPieces=*/false, p.packed != nullptr);
+                      isWorthSplitting(p.unitRows, n, /*shortPieces=*/false, p.packed != nullptr);
   SplitBlock split = makeSplitBlock(splits ? p.split : nullptr, p.element, k, p.splitScratch);
   const int64_t blocks = ceilDiv(p.rows, kRowsOfBlock),
                 depths = ceilDiv(k, splits ? kSplitDepthOfBlock : kDepthOfBlock),

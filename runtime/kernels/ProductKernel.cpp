@@ -58,7 +58,7 @@ static void runAs(const ProductState &state, const ProductParams &p, Product pro
   product.right = {p.n, p.k, p.typicalRows};
   product.aRow = p.a[1], product.aDepth = p.a[2], product.bDepth = p.b[1], product.bColumn = p.b[2];
   product.cRow = p.n, product.parts = p.parts, product.scratch = static_cast<float *>(args.scratch);
-  product.split = state.split;
+  product.split = state.split, product.unitRows = std::min(p.rows, p.m);
   product.splitScratch = static_cast<char *>(args.scratch) + state.params.plainScratchBytes();
   const auto *a = static_cast<const Value *>(args.buffers[p.left]);
   const auto *b = p.packed >= 0 ? nullptr : static_cast<const Value *>(args.buffers[p.right]);

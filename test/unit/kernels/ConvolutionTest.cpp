@@ -106,10 +106,10 @@ void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic
 }
 
 /// With channels first, then last, there in all types.
-void check(ConvolutionParams p, const Level &level, int64_t chunk = 1) {
+void check(ConvolutionParams p, const Level &level, int64_t chunk = 1, int64_t units = 4) {
   const Case values(p);
   call(load(p, level), p, values, level, {}, chunk);
-  p.channelsLast = true, p.rows = (p.pixels() + 3) / 4, p.typicalRows = p.pixels();
+  p.channelsLast = true, p.rows = (p.pixels() + units - 1) / units, p.typicalRows = p.pixels();
   call(load(p, level), p, values, level, {}, chunk);
   if (isDepthwise(p.shape)) { // which have packed weights in this form only
     p.packed = 2;
@@ -158,11 +158,14 @@ TEST_P(Convolutions, ManyPixelsAndChannels) {
   for (ConvolutionParams p : {square(64, 64, 12, 3), square(70, 100, 11, 1), square(600, 50, 9, 1), square(96, 130, 18, 3, 2),
                               square(24, 128, 10, 5), square(128, 192, 9, 3, 1, 2), square(3, 128, 40, 7, 2)}) {
     p.packed = 2, p.batch = p.shape.inChannels == 64 ? 2 : 1;
-    check(p, GetParam(), 2);
+    check(p, GetParam(), 2, 1);
   }
   ConvolutionParams ranges = square(64, 256, 9, 3);
   ranges.packed = 2, ranges.blocks = 4;
-  check(ranges, GetParam());
+  check(ranges, GetParam(), 1, 1);
+  ConvolutionParams units = square(64, 64, 30, 3);
+  units.packed = 2;
+  check(units, GetParam(), 3, 7);
 }
 
 /// Results that end in a vector of few pixels, sums that are too long for one pass.
