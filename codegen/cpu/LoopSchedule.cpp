@@ -435,10 +435,9 @@ int64_t flopsOf(const LoopPlan &plan, const LoopSchedule &s) {
 double predictSeconds(const LoopPlan &plan, const LoopSchedule &s) {
   const CpuModel &cpu = hostCpuModel();
   const double serial = serialSeconds(plan, s), threads = static_cast<double>(std::min<int64_t>(cpu.threads, dim::hint(s.range)));
-  constexpr double worthSplitting = 20e-6; // as in CostModel.cpp
-  const double seconds =
-      serial < worthSplitting || threads <= 1 ? serial : std::max(serial / threads, worthSplitting / threads);
-  return seconds + cpu.callSeconds;
+  constexpr double worthSplitting = 20e-6, handingOver = 4e-6; // until another thread is at work, as measured
+  const double split = std::max(serial, worthSplitting) / threads + handingOver;
+  return (serial < worthSplitting || threads <= 1 ? serial : std::min(serial, split)) + cpu.callSeconds;
 }
 
 } // namespace tressel::codegen

@@ -167,6 +167,8 @@ struct SplitBlock {
   }
 };
 SplitBlock makeSplitBlock(const SplitKernels *kernels, Element element, int64_t depth, char *scratch) {
+  if (!kernels)
+    return {};
   return {kernels, partsOf(element), scratch + splitBytes(kMostColumnsOfPanel, least(depth, kSplitDepthOfBlock)),
           scratch};
 }
