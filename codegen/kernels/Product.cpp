@@ -32,7 +32,7 @@ static bool isReadOnce(const ProductParams &p) {
 }
 
 static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &cpu) {
-  constexpr double worthSplitting = 50e-6;
+  constexpr double worthSplitting = 36e-6;
   p.rows = p.m, p.parts = 1;
   if (serialSeconds < worthSplitting || cpu.threads == 1 || dim::hint(p.batch) >= 4 * cpu.threads)
     return;
