@@ -486,6 +486,8 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
     cached = made;
     return made;
   } catch (const InputError &e) {
+    if (e.message().starts_with(impl_->path)) // of the file itself
+      throw;
     throw InputError({.message = concat(impl_->path, ": ", e.message()), .op = e.op(), .hint = e.hint()});
   }
 }

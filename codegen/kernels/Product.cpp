@@ -31,6 +31,12 @@ static bool isReadOnce(const ProductParams &p) {
   return p.typicalRows <= fewRows && p.n * p.k >= std::max(farFloats, p.typicalRows * floatsForARow);
 }
 
+/// Whether tiles multiply so many rows at a time.
+static bool usesTiles(const ProductParams &p, int64_t rows) {
+  return kernelLevel().split && p.splitBytes() > 0 && !goesAlongDepth({dim::hint(p.n), dim::hint(p.k)}, 16) &&
+         isWorthSplitting(rows, dim::hint(p.n), /*shortPieces=*/p.a[2] != 1, p.packed >= 0);
+}
+
 static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &cpu) {
   constexpr double worthSplitting = 36e-6;
   p.rows = p.m, p.parts = 1;
@@ -48,7 +54,9 @@ static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &
       p.rows = 64;
       return;
     }
-    int64_t blocks = std::clamp<int64_t>(p.m / 64, 2, std::max<int64_t>(4 * cpu.threads, p.m / 128));
+    // Tiles split the right side for each unit.
+    const int64_t wanted = usesTiles(p, std::min<int64_t>(p.m, 128)) ? 192 : 64;
+    int64_t blocks = std::clamp<int64_t>(p.m / wanted, 2, std::max<int64_t>(4 * cpu.threads, p.m / (2 * wanted)));
     if (blocks > cpu.threads) // as many for each
       blocks = (blocks + cpu.threads - 1) / cpu.threads * cpu.threads;
     p.rows = ((p.m + blocks - 1) / blocks + 7) / 8 * 8;
@@ -68,8 +76,7 @@ static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &
 static double efficiency(const ProductParams &p) {
   const double rows = hinted(p.m), columns = hinted(p.n), vectors = std::ceil(columns / 16), depth = hinted(p.k);
   const RightSide right{dim::hint(p.n), dim::hint(p.k)};
-  if (kernelLevel().split && p.splitBytes() > 0 && !goesAlongDepth(right, 16) &&
-      isWorthSplitting(dim::hint(p.m), right.n, /*shortPieces=*/p.a[2] != 1, p.packed >= 0))
+  if (usesTiles(p, dim::hint(p.m)))
     return splitShare(std::min(rows, 256.0), columns, p.a[2] != 1, p.packed >= 0);
   double share = goesAlongDepth(right, 16) ? std::min(0.8, 0.1 + 0.16 * rows) * depth / (depth + 60)
                                            : std::min(0.9, 0.12 + 0.14 * rows) * columns / (16 * vectors) *

@@ -51,7 +51,8 @@ typedef float FourFloats __attribute__((vector_size(16)));
 constexpr int kMostDotColumns = 4, kMostDotRows = kRegisters == 32 ? 6 : 2;
 
 template <int R, int C> void multiplyDots(const DotTile &t) {
-  constexpr int kSets = R * C >= 8 ? 1 : 2; // sums enough to hide the latency of a multiply-add
+  // Sums enough to hide the latency of a multiply-add; as many for all rows that tiles of more than two have.
+  constexpr int kSets = C > 2 && R > 2 ? 1 : 2;
   Vector sum[kSets][R][C] = {};
   const float *a = t.a, *b = t.b;
   const int64_t aRow = t.aRow, bColumn = t.bColumn, depth = t.depth;

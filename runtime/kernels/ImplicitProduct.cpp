@@ -212,8 +212,7 @@ public:
   }
 
 private:
-  /// Both sides split for tiles: a block of rows for all panels, each panel for the block. Where numbers are too large
-  /// or too small, the tiles of f32 take over.
+  /// Both sides split for tiles: a block of rows for all panels, each panel for the block.
   void runSplit() {
     int64_t rowsAtOnce = splitRowsOf(1);
     for (int64_t d = 0; d < depths.count; ++d)
@@ -224,13 +223,12 @@ private:
       const int64_t row = part(p.rows, blocks, block), rows = part(p.rows, blocks, block + 1) - row;
       for (int64_t d = 0; d < depths.count; ++d) {
         find(d, row, rows);
-        Magnitude left = 0;
+        SplitLeft left{};
         for (int64_t q = firstPanel; q < lastPanel; ++q) {
           const int64_t group = q / panels.count;
           if (q == firstPanel || q % panels.count == 0)
             left = splitRows(depths[d], group, rows);
-          if (!multiplySplit(d, q, rows, left, resultOf(q, row), s.outChannels, columnsOf(q)))
-            multiplyPanel(d, q, rows, packedPanel(d, q), resultOf(q, row), s.outChannels);
+          multiplySplit(d, q, left, resultOf(q, row), s.outChannels, columnsOf(q));
         }
       }
     }
@@ -238,21 +236,19 @@ private:
 
   char *splitImage() const { return p.splitScratch + splitBytes(64, least(depthOf(s), kSplitDepthOfBlock)); }
   /// What a group reads of the rows that are listed.
-  Magnitude splitRows(const DepthBlock &block, int64_t group, int64_t rows) const {
-    return p.split->splitLeft({starts, rows, offsetOf(group, block), rows, block.count, block.run, partsOf(p.element)},
-                              splitImage());
+  SplitLeft splitRows(const DepthBlock &block, int64_t group, int64_t rows) const {
+    const SplitLeft left{starts, rows, offsetOf(group, block), rows, block.count, block.run, partsOf(p.element)};
+    p.split->splitLeft(left, splitImage());
+    return left;
   }
-  /// A panel times the rows that are split; false if that would not be exact.
-  bool multiplySplit(int64_t d, int64_t q, int64_t rows, Magnitude left, float *c, int64_t cRow,
-                     int64_t columns) const {
-    const int64_t depth = depths[d].count * depths[d].run;
-    const int parts = partsOf(p.element);
-    if (!mayMultiply(left, p.split->splitRight(packedPanel(d, q), depth, vectorsOf(q) * kLanes, parts, p.splitScratch)))
-      return false;
+  /// A panel times the rows that are split.
+  void multiplySplit(int64_t d, int64_t q, const SplitLeft &left, float *c, int64_t cRow, int64_t columns) const {
+    const SplitRight right{packedPanel(d, q), depths[d].count * depths[d].run, vectorsOf(q) * kLanes,
+                           partsOf(p.element)};
+    const Magnitudes magnitudes = p.split->splitRight(right, p.splitScratch);
     const auto [next, floats] = after(d, q);
-    p.split->multiply({splitImage(), p.splitScratch, parts, rows, depth, columns, c, cRow, d > 0,
+    p.split->multiply({left, right, splitImage(), p.splitScratch, magnitudes, columns, c, cRow, d > 0,
                        reinterpret_cast<const char *>(next), floats * 4});
-    return true;
   }
 
   /// Blocks of rows, of which what a group reads is widened, a block of the depth at a time; the last one completes the
@@ -270,7 +266,7 @@ private:
       for (int64_t d = 0; d < depths.count; ++d) {
         findPieces(s, p.image, bytesOf(p.element), depths[d], p.firstRow + row, rows, found, zeros, edges);
         float *c = sums;
-        Magnitude left = 0;
+        SplitLeft left{};
         for (int64_t q = firstPanel; q < lastPanel; ++q) {
           const int64_t group = q / panels.count, width = vectorsOf(q) * kLanes;
           if (q == firstPanel || q % panels.count == 0) {
@@ -278,7 +274,9 @@ private:
             if (kLanes == kSplitTile && splits)
               left = splitRows(depths[d], group, rows);
           }
-          if (!(kLanes == kSplitTile && splits && multiplySplit(d, q, rows, left, c, width, width)))
+          if (kLanes == kSplitTile && splits)
+            multiplySplit(d, q, left, c, width, width);
+          else
             multiplyPanel(d, q, rows, packedPanel(d, q), c, width);
           if (d + 1 == depths.count)
             for (int64_t r = 0; r < rows; ++r)

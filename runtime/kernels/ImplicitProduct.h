@@ -23,8 +23,8 @@ struct ImplicitProduct {
   int64_t part = 0, parts = 1;         ///< those panels that are part `part` of `parts` nearly equal ones
   float *scratch = nullptr;            ///< implicitScratchFloats(), 64-byte aligned
   const SplitKernels *split = nullptr; ///< null: without tiles
-  int64_t unitRows = 0;                ///< what decides about them, so that results do not depend on who computes how much
-  char *splitScratch = nullptr;        ///< splitScratchBytes(), 64-byte aligned
+  int64_t unitRows = 0;         ///< what decides about them, so that results do not depend on who computes how much
+  char *splitScratch = nullptr; ///< splitScratchBytes(), 64-byte aligned
 };
 
 struct ImplicitProductKernels {

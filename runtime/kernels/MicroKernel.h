@@ -22,9 +22,12 @@ template <int R, int C>
   }
 }
 
+/// Sums of one row kept apart, enough to hide the latency of a multiply-add. More rows add up in one order, so that
+/// results do not depend on how rows fall into tiles.
+constexpr int setsOf(int rows, int columns) { return rows > 1 ? 1 : columns >= 4 ? 2 : 4; }
+
 /// What is fetched ahead goes into L1 if it is needed soon, else into L2.
-template <int R, int C, bool Soon> void multiplyTile(const Tile &t) {
-  constexpr int kSets = R * C >= 8 ? 1 : R * C >= 4 ? 2 : 4; // sums enough to hide the latency of a multiply-add
+template <int R, int C, bool Soon, int kSets = setsOf(R, C)> void multiplyTile(const Tile &t) {
   Vector sums[kSets][R][C] = {};
   auto &sum = sums[0];
   const float *a = t.a, *b = t.b;
@@ -87,9 +90,12 @@ constexpr int kMostColumns = 2;
 /// The kernels of all sizes, by whether they fetch for soon, by columns and rows.
 struct Tiles {
   TileFn of[2][kMostColumns + 1][kMostRows + 1] = {};
+  TileFn leftOver[kMostColumns + 1] = {}; ///< a single row that is added up as its neighbours in other tiles are
   template <int C, int R> constexpr void fill() {
     of[0][C][R] = multiplyTile<R, C, false>;
     of[1][C][R] = multiplyTile<R, C, true>;
+    if constexpr (R == 1)
+      leftOver[C] = multiplyTile<1, C, false, 1>;
     if constexpr (R < rowsOfTile(C))
       fill<C, R + 1>();
     else if constexpr (C < kMostColumns)

@@ -111,6 +111,7 @@ struct PanelProduct {
   const float *ahead = nullptr; ///< needed next: fetched meanwhile
   int64_t aheadFloats = 0;
   bool soon = false; ///< by this panel itself
+  bool lone = false; ///< its row is the only one there is
 };
 
 /// A tile whose last vector reaches beyond the columns: computed aside.
@@ -135,7 +136,7 @@ struct PanelProduct {
   const int64_t share = ceilDiv(ceilDiv(p.aheadFloats, 16), tiles), perStep = ceilDiv(share, most(p.depth / 4, 1));
   for (int64_t t = 0; t < tiles; ++t) {
     const int64_t first = part(p.rows, tiles, t), rows = part(p.rows, tiles, t + 1) - first;
-    const TileFn fn = kTiles.of[p.soon][p.vectors][rows];
+    const TileFn fn = rows == 1 && !p.lone ? kTiles.leftOver[p.vectors] : kTiles.of[p.soon][p.vectors][rows];
     const Tile tile{p.a + first * p.aRow,     p.aRow, p.b, p.bRow, p.depth, p.c + first * p.cRow, p.cRow, p.add,
                     p.ahead + t * share * 16, perStep};
     if (p.columns == p.vectors * kLanes)
@@ -159,11 +160,12 @@ void fetchAhead(PanelProduct &panel, int64_t rightFloats, const float *ahead, in
 struct SplitBlock {
   const SplitKernels *kernels = nullptr; ///< null: none
   int parts = 0;
-  char *left = nullptr, *right = nullptr;
-  Magnitude largest = 0;
+  char *to = nullptr, *right = nullptr;
+  SplitLeft left{};
 
   void splitLeft(const float *a, int64_t aRow, int64_t rows, int64_t depth) {
-    largest = kernels->splitLeft({nullptr, 0, 0, rows, 1, depth, parts, a, aRow}, left);
+    left = {nullptr, 0, 0, rows, 1, depth, parts, a, aRow};
+    kernels->splitLeft(left, to);
   }
 };
 SplitBlock makeSplitBlock(const SplitKernels *kernels, Element element, int64_t depth, char *scratch) {
@@ -173,13 +175,13 @@ SplitBlock makeSplitBlock(const SplitKernels *kernels, Element element, int64_t 
           scratch};
 }
 
-/// On tiles, if there are any and the sums are as exact then.
+/// On tiles, if there are any.
 void multiplyPanel(const PanelProduct &p, const SplitBlock &split) {
-  if (kLanes != kSplitTile || !split.kernels ||
-      !mayMultiply(split.largest,
-                   split.kernels->splitRight(p.b, p.depth, p.vectors * kLanes, split.parts, split.right)))
+  if (kLanes != kSplitTile || !split.kernels)
     return multiplyPanel(p);
-  split.kernels->multiply({split.left, split.right, split.parts, p.rows, p.depth, p.columns, p.c, p.cRow, p.add,
+  const SplitRight right{p.b, p.depth, p.vectors * kLanes, split.parts};
+  const Magnitudes magnitudes = split.kernels->splitRight(right, split.right);
+  split.kernels->multiply({split.left, right, split.to, split.right, magnitudes, p.columns, p.c, p.cRow, p.add,
                            reinterpret_cast<const char *>(p.ahead), p.aheadFloats * 4});
 }
 
@@ -261,6 +263,7 @@ void multiply(const Product &p) {
           packPanel(b, p.bDepth, p.bColumn, depth, columns, vectors, bAside);
           panel.b = bAside;
         }
+        panel.lone = p.unitRows <= 1;
         multiplyPanel(panel, split);
       }
     }
@@ -399,6 +402,7 @@ void multiplyHalves(const HalfProduct &p) {
             continue;
           }
           PanelProduct panel{left, depth, rows, right, width, depth, c, sumsRow, width, vectors, d > 0};
+          panel.lone = p.unitRows <= 1;
           if (wide) {
             panel.b = wide + column * k + k0 * width;
             const bool isLast = j + 1 == to;

@@ -43,8 +43,8 @@ struct Product {
   int64_t columns = 0, depth = 0;
   float *scratch = nullptr;            ///< productScratchFloats(), 64-byte aligned
   const SplitKernels *split = nullptr; ///< null: without tiles
-  int64_t unitRows = 0;                ///< what decides about them, so that results do not depend on who computes how much
-  char *splitScratch = nullptr;        ///< splitScratchBytes(), 64-byte aligned
+  int64_t unitRows = 0;         ///< what decides about them, so that results do not depend on who computes how much
+  char *splitScratch = nullptr; ///< splitScratchBytes(), 64-byte aligned
 };
 
 /// The same of operands and a result that are stored in 16 bits. Sums stay f32 until they are complete.
@@ -63,8 +63,8 @@ struct HalfProduct {
   int64_t part = 0, parts = 1;
   float *scratch = nullptr;            ///< halfProductScratchFloats(), 64-byte aligned
   const SplitKernels *split = nullptr; ///< null: without tiles
-  int64_t unitRows = 0;                ///< what decides about them, so that results do not depend on who computes how much
-  char *splitScratch = nullptr;        ///< splitScratchBytes(), 64-byte aligned
+  int64_t unitRows = 0;         ///< what decides about them, so that results do not depend on who computes how much
+  char *splitScratch = nullptr; ///< splitScratchBytes(), 64-byte aligned
 };
 
 /// Of a tile of rows and vectors of the result: c[r][...] (+)= sum over k of a[r * aRow + k] * b[k * bRow + ...].

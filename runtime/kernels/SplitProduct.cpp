@@ -81,55 +81,56 @@ template <int Parts>
   return largest;
 }
 
-template <int Parts> Magnitude splitLeftInto(const SplitLeft &l, char *to) {
+template <int Parts> void splitLeftInto(const SplitLeft &l, char *to) {
   constexpr int64_t kStep = Parts * 1024;
   const RowTiles tiles(l.rows);
   const int64_t depth = l.pieces * l.run, steps = ceilDiv(depth, kSplitDepth);
-  __m512 largest = _mm512_setzero_ps();
-  for (int64_t tile = 0; tile < tiles.count; ++tile)
-    for (int64_t r = 0; r < tiles.height(tile); ++r) {
-      char *line = to + tile * steps * kStep + r * 64;
-      if (!l.starts) {
-        largest = splitRun<Parts>(largest, l.first + (tiles.begin(tile) + r) * l.rowStep, l.run, line);
-        continue;
-      }
-      const float *const *start = l.starts + tiles.begin(tile) + r;
-      if (l.pieces == 1 || l.run % kSplitDepth == 0) {
-        for (int64_t piece = 0; piece < l.pieces; ++piece, start += l.startStep, line += l.run / kSplitDepth * kStep)
-          largest = splitRun<Parts>(largest, *start + l.offset, l.run, line);
-        continue;
-      }
-      // Pieces end within a step: what makes up some steps is put together first.
-      alignas(64) float aside[2 * kSplitDepth + kLanes];
-      int64_t held = 0;
-      for (int64_t piece = 0; piece < l.pieces; ++piece, start += l.startStep)
-        for (int64_t k = 0; k < l.run; k += kLanes) {
-          const int64_t count = least(kLanes, l.run - k);
-          store(aside + held, load(*start + l.offset + k, lanesBetween(0, count)));
-          held += count;
-          if (held < kSplitDepth)
-            continue;
-          largest = splitRun<Parts>(largest, aside, kSplitDepth, line), line += kStep;
-          store(aside, load(aside + kSplitDepth)), held -= kSplitDepth;
-        }
-      if (held > 0)
-        largest = splitRun<Parts>(largest, aside, held, line);
+  auto *magnitudes = reinterpret_cast<Magnitude *>(to);
+  char *const tilesTo = to + splitLeftBytes(l.rows, 0);
+  auto splitRow = [&](int64_t row, char *line) __attribute__((always_inline)) {
+    const __m512 none = _mm512_setzero_ps();
+    if (!l.starts)
+      return splitRun<Parts>(none, l.first + row * l.rowStep, l.run, line);
+    __m512 largest = none;
+    const float *const *start = l.starts + row;
+    if (l.pieces == 1 || l.run % kSplitDepth == 0) {
+      for (int64_t piece = 0; piece < l.pieces; ++piece, start += l.startStep, line += l.run / kSplitDepth * kStep)
+        largest = splitRun<Parts>(largest, *start + l.offset, l.run, line);
+      return largest;
     }
-  return magnitudeOf(largest);
+    // Pieces end within a step: what makes up some steps is put together first.
+    alignas(64) float aside[2 * kSplitDepth + kLanes];
+    int64_t held = 0;
+    for (int64_t piece = 0; piece < l.pieces; ++piece, start += l.startStep)
+      for (int64_t k = 0; k < l.run; k += kLanes) {
+        const int64_t count = least(kLanes, l.run - k);
+        store(aside + held, load(*start + l.offset + k, lanesBetween(0, count)));
+        held += count;
+        if (held < kSplitDepth)
+          continue;
+        largest = splitRun<Parts>(largest, aside, kSplitDepth, line), line += kStep;
+        store(aside, load(aside + kSplitDepth)), held -= kSplitDepth;
+      }
+    return held > 0 ? splitRun<Parts>(largest, aside, held, line) : largest;
+  };
+  for (int64_t tile = 0; tile < tiles.count; ++tile)
+    for (int64_t r = 0; r < tiles.height(tile); ++r)
+      *magnitudes++ = magnitudeOf(splitRow(tiles.begin(tile) + r, tilesTo + tile * steps * kStep + r * 64));
 }
 
-Magnitude splitLeft(const SplitLeft &l, char *to) {
-  return (l.parts == 3 ? splitLeftInto<3> : l.parts == 2 ? splitLeftInto<2> : splitLeftInto<1>)(l, to);
+void splitLeft(const SplitLeft &l, char *to) {
+  (l.parts == 3 ? splitLeftInto<3> : l.parts == 2 ? splitLeftInto<2> : splitLeftInto<1>)(l, to);
 }
 
-template <int Parts> Magnitude splitRightInto(const float *panel, int64_t depth, int64_t width, char *to) {
-  const int64_t steps = ceilDiv(depth, kSplitDepth);
-  __m512 largest[2] = {};
+template <int Parts> Magnitudes splitRightInto(const SplitRight &p, char *to) {
+  const int64_t steps = ceilDiv(p.depth, kSplitDepth), width = p.width;
+  __m512 ofColumns[4] = {};
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t column = 0; column < width; column += kSplitTile) {
-      const float *from = panel + step * kSplitDepth * width + column;
+      const float *from = p.panel + step * kSplitDepth * width + column;
       char *line = to + (column / kSplitTile * steps + step) * Parts * 1024;
-      const int64_t count = least(kSplitDepth, depth - step * kSplitDepth);
+      const int64_t count = least(kSplitDepth, p.depth - step * kSplitDepth);
+      __m512 largest[2] = {ofColumns[column / kSplitTile], _mm512_setzero_ps()};
       auto splitRows = [&](__m512 a, __m512 b) __attribute__((always_inline)) {
         largest[0] = larger(largest[0], a), largest[1] = larger(largest[1], b);
         split<InTurn, Parts>(a, b, line);
@@ -140,12 +141,21 @@ template <int Parts> Magnitude splitRightInto(const float *panel, int64_t depth,
         splitRows(_mm512_loadu_ps(from), _mm512_loadu_ps(from + width));
       for (; k < kSplitDepth; k += 2)
         splitRows(k < count ? _mm512_loadu_ps(from) : _mm512_setzero_ps(), _mm512_setzero_ps());
+      ofColumns[column / kSplitTile] = larger(largest[0], largest[1]);
     }
-  return magnitudeOf(larger(largest[0], largest[1]));
+  Magnitudes result;
+  for (int64_t t = 0; t < width / kSplitTile; ++t) {
+    const __m512i bits = _mm512_castps_si512(ofColumns[t]);
+    const Magnitude smallest = _mm512_mask_reduce_min_epu32(_mm512_test_epi32_mask(bits, bits), bits);
+    result.least = smallest < result.least ? smallest : result.least;
+    const Magnitude largest = magnitudeOf(ofColumns[t]);
+    result.most = largest > result.most ? largest : result.most;
+  }
+  return result;
 }
 
-Magnitude splitRight(const float *panel, int64_t depth, int64_t width, int parts, char *to) {
-  return (parts == 3 ? splitRightInto<3> : parts == 2 ? splitRightInto<2> : splitRightInto<1>)(panel, depth, width, to);
+Magnitudes splitRight(const SplitRight &p, char *to) {
+  return (p.parts == 3 ? splitRightInto<3> : p.parts == 2 ? splitRightInto<2> : splitRightInto<1>)(p, to);
 }
 
 // --- Multiplying -----------------------------------------------------------------------------------------------------
@@ -249,9 +259,32 @@ template <int Parts> struct Blocks {
 };
 constexpr const BlockFn (*kBlocks[])[2] = {Blocks<1>::of, Blocks<2>::of, Blocks<3>::of};
 
+/// One row as f32, product by product.
+[[gnu::noinline]] void multiplyRow(const SplitProduct &p, int64_t row) {
+  const SplitLeft &l = p.left;
+  const int64_t width = p.right.width, vectors = width / kLanes;
+  Vector sums[4] = {};
+  const float *b = p.right.panel;
+  for (int64_t piece = 0; piece < l.pieces; ++piece) {
+    const float *a = l.starts ? l.starts[piece * l.startStep + row] + l.offset : l.first + row * l.rowStep;
+    for (int64_t k = 0; k < l.run; ++k, b += width)
+      for (int64_t v = 0; v < vectors; ++v)
+        sums[v] += broadcast(a[k]) * load(b + v * kLanes);
+  }
+  float *c = p.c + row * p.cRow;
+  for (int64_t v = 0; v < vectors; ++v, c += kLanes) {
+    const Lanes lanes = lanesBetween(0, p.columns - v * kLanes);
+    store(c, p.add ? load(c, lanes) + sums[v] : sums[v], lanes);
+  }
+}
+
 void multiply(const SplitProduct &p) {
-  const RowTiles tiles(p.rows);
-  const int64_t fetches = kFetches[p.parts], steps = ceilDiv(p.depth, kSplitDepth),
+  const int64_t rows = p.left.rows, depth = p.right.depth;
+  const int parts = p.right.parts;
+  const RowTiles tiles(rows);
+  const auto *magnitudes = reinterpret_cast<const Magnitude *>(p.splitLeft);
+  const char *const splitTiles = p.splitLeft + splitLeftBytes(rows, 0);
+  const int64_t fetches = kFetches[parts], steps = ceilDiv(depth, kSplitDepth),
                 columnTiles = ceilDiv(p.columns, kSplitTile);
   const int64_t blocks = ceilDiv(tiles.count, 2) * ceilDiv(columnTiles, 2),
                 lines = ceilDiv(p.aheadBytes, 64 * fetches * blocks * steps);
@@ -259,28 +292,43 @@ void multiply(const SplitProduct &p) {
   int64_t upperRows = 0, lowerRows = 0;
   for (int64_t tile = 0; tile < tiles.count; tile += 2) {
     const int64_t height = tiles.height(tile), lower = tile + 1 < tiles.count ? tiles.height(tile + 1) : 0;
+    const int64_t begin = tiles.begin(tile), count = height + lower;
+    uint32_t onTiles = 0; // rows, a bit each
+    for (int64_t r = 0; r < count; ++r)
+      onTiles |= uint32_t(mayMultiply(magnitudes[begin + r], p.magnitudes)) << r;
+    const bool all = onTiles == (uint64_t(1) << count) - 1;
     if (height != upperRows || lower > lowerRows || (lower && lower != lowerRows))
       setShapes(upperRows = height, lowerRows = lower ? lower : kSplitTile);
-    for (int64_t column = 0; column < columnTiles; column += 2, ahead += lines * steps * fetches * 64) {
+    for (int64_t column = 0; onTiles && column < columnTiles; column += 2, ahead += lines * steps * fetches * 64) {
       const int64_t wide = least(2, columnTiles - column),
                     columns = least(wide * kSplitTile, p.columns - column * kSplitTile);
-      const BlockFn block = kBlocks[p.parts - 1][lower > 0][wide - 1];
-      const char *left = p.left + tile * steps * p.parts * 1024, *right = p.right + column * steps * p.parts * 1024;
-      float *c = p.c + tiles.begin(tile) * p.cRow + column * kSplitTile;
-      if (columns == wide * kSplitTile) {
+      const BlockFn block = kBlocks[parts - 1][lower > 0][wide - 1];
+      const char *left = splitTiles + tile * steps * parts * 1024,
+                 *right = p.splitRight + column * steps * parts * 1024;
+      float *c = p.c + begin * p.cRow + column * kSplitTile;
+      if (all && columns == wide * kSplitTile) {
         block(left, right, steps, c, p.cRow, height, p.add, ahead, lines);
         continue;
       }
-      // Columns that do not exist: aside.
+      // Columns that do not exist, rows that are no tiles' work: aside, with what is there already.
       alignas(64) float aside[4 * kSplitTile * kSplitTile];
-      block(left, right, steps, aside, 2 * kSplitTile, height, false, ahead, lines);
-      for (int64_t r = 0; r < height + lower; ++r, c += p.cRow)
-        for (int64_t i = 0; i < columns; i += kLanes) {
-          const Lanes lanes = lanesBetween(0, columns - i);
-          const Vector sum = load(aside + r * 2 * kSplitTile + i);
-          store(c + i, p.add ? load(c + i, lanes) + sum : sum, lanes);
-        }
+      auto forAll = [&](auto fn) __attribute__((always_inline)) {
+        for (int64_t r = 0; r < count; ++r)
+          for (int64_t i = 0; i < columns; i += kLanes)
+            fn(r, c + r * p.cRow + i, aside + r * 2 * kSplitTile + i, lanesBetween(0, columns - i));
+      };
+      if (p.add)
+        forAll([](int64_t, float *there, float *here, Lanes lanes) { store(here, load(there, lanes)); });
+      block(left, right, steps, aside, 2 * kSplitTile, height, p.add, ahead, lines);
+      forAll([&](int64_t r, float *there, float *here, Lanes lanes) {
+        if (onTiles >> r & 1)
+          store(there, load(here), lanes);
+      });
     }
+    if (!all)
+      for (int64_t r = 0; r < count; ++r)
+        if (!(onTiles >> r & 1))
+          multiplyRow(p, begin + r);
   }
   _tile_release();
 }

@@ -4,6 +4,7 @@
 #include "runtime/kernels/ProductParams.h"
 #include "tressel/runtime/Error.h"
 
+#include <cstring>
 #include <thread>
 
 namespace tressel::kernels::test {
@@ -157,8 +158,8 @@ TEST_P(Products, NumbersThatTilesDoNotKnow) {
         std::vector<float> results[2];
         for (int tiles : {0, 1}) {
           results[tiles].resize(static_cast<size_t>(p.m * p.n));
-          run(load(p, tiles ? GetParam() : plainLevel), {a.data(), b.data(), packed.get(), results[tiles].data()}, p.units(),
-              1, p.scratchBytes());
+          run(load(p, tiles ? GetParam() : plainLevel), {a.data(), b.data(), packed.get(), results[tiles].data()},
+              p.units(), 1, p.scratchBytes());
         }
         double largest = 0;
         for (float x : results[0])
@@ -172,6 +173,48 @@ TEST_P(Products, NumbersThatTilesDoNotKnow) {
             ASSERT_TRUE(std::isnan(want) ? std::isnan(got) : got == want) << value << " at " << i << ": " << got;
         }
       }
+}
+
+/// Rows that are no tiles' work change no bit of others, whoever computes how many units.
+TEST_P(Products, AnyCutGivesTheSameBits) {
+  ProductParams p = plain(700, 130, 600);
+  p.rows = 100, p.packed = 2;
+  std::vector<float> a = randomValues(p.m * p.k, 1), b = randomValues(p.k * p.n, 2);
+  for (size_t i = 0; i < a.size(); ++i)
+    a[i] *= 1.1f + static_cast<float>(i % 13) * 0.37f;
+  a[static_cast<size_t>(7 * p.k + 7)] = INFINITY, a[static_cast<size_t>(415 * p.k)] = 2e38f;
+  for (int64_t k = 0; k < p.k; ++k)
+    a[static_cast<size_t>(333 * p.k + k)] *= 1e-33f;
+  Memory packed(p.packedBytes());
+  run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), GetParam()), {b.data(), packed.get()},
+      1, 1, 0);
+  std::vector<float> first;
+  for (int64_t chunk : {7, 1, 2, 3}) {
+    std::vector<float> c(static_cast<size_t>(p.m * p.n));
+    run(load(p, GetParam()), {a.data(), b.data(), packed.get(), c.data()}, p.units(), chunk, p.scratchBytes());
+    if (first.empty())
+      first = c;
+    EXPECT_EQ(std::memcmp(c.data(), first.data(), c.size() * 4), 0) << chunk;
+  }
+}
+
+/// Sums that are finite stay so, and those that are not are infinite.
+TEST_P(Products, LargeNumbers) {
+  for (auto [x, w, sum] :
+       {std::array<float, 3>{0x1.ffcp63f, 0x1.ff8p63f, 0x1.ffcp63f * 0x1.ff8p63f}, {1e20f, 1.7e20f, INFINITY}}) {
+    ProductParams p = plain(128, 96, 64);
+    p.packed = 2;
+    std::vector<float> a(static_cast<size_t>(p.m * p.k), std::isinf(sum) ? x : 0), b(static_cast<size_t>(p.k * p.n), w),
+        c(static_cast<size_t>(p.m * p.n));
+    for (int64_t r = 0; r < p.m; ++r)
+      a[static_cast<size_t>(r * p.k + r % p.k)] = x;
+    Memory packed(p.packedBytes());
+    run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), GetParam()),
+        {b.data(), packed.get()}, 1, 1, 0);
+    run(load(p, GetParam()), {a.data(), b.data(), packed.get(), c.data()}, p.units(), 1, p.scratchBytes());
+    for (float y : c)
+      ASSERT_EQ(y, sum);
+  }
 }
 
 TEST_P(Products, PackedForOtherRows) { // a packed side serves any number of rows

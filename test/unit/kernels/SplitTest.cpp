@@ -21,28 +21,32 @@ struct Sides {
   Element element;
   std::vector<float> a, b; ///< rows by depth; a panel
   Memory left, right;
-  Magnitude largestLeft, largestRight;
+  SplitLeft how;
+  Magnitudes magnitudes;
 
   Sides(int64_t rows, int64_t depth, int64_t columns, Element element)
       : rows(rows), depth(depth), columns(columns), width((columns + 15) / 16 * 16), element(element),
         a(fineValues(rows * depth, 1, element)), b(fineValues(depth * width, 2, element)),
-        left(splitBytes(rows, depth)), right(splitBytes(width, depth)) {
+        left(splitLeftBytes(rows, depth)),
+        right(splitBytes(width, depth)), how{nullptr, 0, 0, rows, 1, depth, partsOf(element), a.data(), depth} {
     for (int64_t k = 0; k < depth; ++k)
       for (int64_t c = columns; c < width; ++c)
         b[static_cast<size_t>(k * width + c)] = 0;
   }
-  void split(const SplitKernels &kernels, const SplitLeft &how) {
-    largestLeft = kernels.splitLeft(how, static_cast<char *>(left.get()));
-    largestRight = kernels.splitRight(b.data(), depth, width, partsOf(element), static_cast<char *>(right.get()));
+  SplitRight panel() const { return {b.data(), depth, width, partsOf(element)}; }
+  Magnitude ofRow(int64_t row) const { return static_cast<const Magnitude *>(left.get())[row]; }
+  void split(const SplitKernels &kernels) {
+    kernels.splitLeft(how, static_cast<char *>(left.get()));
+    magnitudes = kernels.splitRight(panel(), static_cast<char *>(right.get()));
   }
-  SplitLeft dense() const { return {nullptr, 0, 0, rows, 1, depth, partsOf(element), a.data(), depth}; }
 };
 
 void check(const SplitKernels &kernels, const Sides &s, bool add) {
   const int64_t cRow = s.columns + 3;
   std::vector<float> c(static_cast<size_t>(s.rows * cRow), 0.5f);
-  kernels.multiply({static_cast<const char *>(s.left.get()), static_cast<const char *>(s.right.get()),
-                    partsOf(s.element), s.rows, s.depth, s.columns, c.data(), cRow, add});
+  const SplitRight panel = s.panel();
+  kernels.multiply({s.how, panel, static_cast<const char *>(s.left.get()), static_cast<const char *>(s.right.get()),
+                    s.magnitudes, s.columns, c.data(), cRow, add});
   for (int64_t r = 0; r < s.rows; ++r) {
     for (int64_t j = 0; j < s.columns; ++j) {
       double sum = add ? 0.5 : 0, magnitude = std::abs(sum);
@@ -78,7 +82,7 @@ TEST_P(Tiles, AllSizes) {
     for (int64_t columns : {1, 15, 16, 17, 31, 32, 33, 48, 57, 64})
       for (int64_t depth : {1, 2, 31, 32, 33, 64, 95}) {
         Sides s(rows, depth, columns, GetParam());
-        s.split(kernels(), s.dense());
+        s.split(kernels());
         check(kernels(), s, (rows + columns + depth) % 2 != 0);
       }
 }
@@ -92,40 +96,65 @@ TEST_P(Tiles, Pieces) {
     for (int64_t piece = 0; piece < pieces; ++piece)
       for (int64_t r = 0; r < s.rows; ++r)
         starts.push_back(s.a.data() + r * s.depth + piece * run - 5);
-    s.split(kernels(), {starts.data(), s.rows, 5, s.rows, pieces, run, partsOf(GetParam())});
+    s.how = {starts.data(), s.rows, 5, s.rows, pieces, run, partsOf(GetParam())};
+    s.split(kernels());
     check(kernels(), s, false);
   }
 }
 
-/// The largest number on either side, wherever it stands, and whatever its sign.
+Magnitude bitsOf(float value) {
+  Magnitude bits;
+  value = std::abs(value);
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+/// The largest number of a row or column, wherever it stands, and whatever its sign; columns of zeros are none.
 TEST_P(Tiles, Magnitudes) {
-  for (int64_t at : {0, 31, 32, 99, 40 * 100 - 1})
+  for (int64_t at : {0, 31, 32, 99})
     for (float value : {-64.0f, 128.0f, -std::numeric_limits<float>::infinity()}) {
       Sides s(40, 100, 40, GetParam());
-      s.a[static_cast<size_t>(at)] = value, s.b[static_cast<size_t>(at / 40 * 48 + at % 40)] = value;
-      s.split(kernels(), s.dense());
-      Magnitude bits;
-      const float magnitude = std::abs(value);
-      std::memcpy(&bits, &magnitude, sizeof bits);
-      EXPECT_EQ(s.largestLeft, bits);
-      EXPECT_EQ(s.largestRight, bits);
+      s.a[static_cast<size_t>(7 * 100 + at)] = value, s.b[static_cast<size_t>(at * 48 + 39)] = value;
+      s.split(kernels());
+      EXPECT_EQ(s.ofRow(7), bitsOf(value));
+      EXPECT_LT(s.ofRow(6), bitsOf(8));
+      EXPECT_EQ(s.magnitudes.most, bitsOf(value));
+      for (int64_t k = 0; k < 100; ++k)
+        s.b[static_cast<size_t>(k * 48 + 17)] *= 0x1p-20f;
+      s.split(kernels());
+      EXPECT_LT(s.magnitudes.least, bitsOf(0x1p-15f));
+      EXPECT_GT(s.magnitudes.least, 0u);
+    }
+}
+
+/// Rows that are multiplied as f32 are beside rows on tiles, with and without what is there already.
+TEST_P(Tiles, RowsOfTheirOwn) {
+  for (bool add : {false, true})
+    for (int64_t rows : {5, 16, 37}) {
+      Sides s(rows, 70, 41, GetParam());
+      for (int64_t row = 2; row < rows; row += row < 20 ? 3 : 1)
+        for (int64_t k = 0; k < 70; ++k)
+          s.a[static_cast<size_t>(row * 70 + k)] *= 0x1p-100f;
+      s.split(kernels());
+      ASSERT_FALSE(mayMultiply(s.ofRow(2), s.magnitudes));
+      check(kernels(), s, add);
     }
 }
 
 TEST(TilesOf, WhatTheyMayMultiply) {
-  auto may = [](float left, float right) {
-    Magnitude l, r;
-    std::memcpy(&l, &left, sizeof l), std::memcpy(&r, &right, sizeof r);
-    return mayMultiply(l, r);
-  };
-  EXPECT_TRUE(may(1, 1));
-  EXPECT_TRUE(may(0, 1e30f)) << "nothing is lost of zeros";
-  EXPECT_TRUE(may(1e-20f, 1e20f));
-  EXPECT_FALSE(may(1e-36f, 1)) << "its parts are below 2^-126";
-  EXPECT_FALSE(may(1e-20f, 1e-20f)) << "its products are";
-  EXPECT_FALSE(may(1, std::numeric_limits<float>::infinity())) << "has no parts";
-  EXPECT_FALSE(may(std::numeric_limits<float>::max(), 1)) << "could be rounded up to infinity";
-  EXPECT_FALSE(may(0, std::numeric_limits<float>::infinity())) << "is NaN";
+  const float infinity = std::numeric_limits<float>::infinity();
+  auto may = [](float row, float least, float most) { return mayMultiply(bitsOf(row), {bitsOf(least), bitsOf(most)}); };
+  EXPECT_TRUE(may(1, 1, 1));
+  EXPECT_TRUE(mayMultiply(0, {bitsOf(1e-38f), bitsOf(1e20f)})) << "nothing is lost of zeros";
+  EXPECT_TRUE(mayMultiply(bitsOf(1e-40f), {})) << "of zeros alone neither";
+  EXPECT_TRUE(may(1e-20f, 1e20f, 1e20f));
+  EXPECT_FALSE(may(1e-36f, 1, 1)) << "its parts are below 2^-126";
+  EXPECT_FALSE(may(1, 1e-36f, 1)) << "the column's are";
+  EXPECT_FALSE(may(1e-20f, 1e-20f, 1)) << "its products are";
+  EXPECT_FALSE(may(1, 1, infinity)) << "has no parts";
+  EXPECT_FALSE(may(1e20f, 1, 1e20f)) << "sums could become infinite";
+  EXPECT_FALSE(mayMultiply(0, {bitsOf(1), bitsOf(infinity)})) << "is NaN";
+  EXPECT_FALSE(mayMultiply(bitsOf(infinity), {})) << "is NaN";
 }
 
 } // namespace
