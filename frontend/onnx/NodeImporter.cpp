@@ -282,7 +282,8 @@ std::vector<Value> NodeImporter::emitAll(std::string_view name, std::vector<Valu
 }
 
 Value NodeImporter::iota(int64_t size, const Shape &shape) {
-  if (!dim::isConstant(size)) {
+  constexpr int64_t mostNumbers = 1 << 17; // of a constant: a model may say any size
+  if (!dim::isConstant(size) || size > mostNumbers) {
     const auto axis = static_cast<int64_t>(std::ranges::find(shape, size) - shape.begin());
     return emit("iota", {}, {{"shape", op::Ints(shape.begin(), shape.end())}, {"axis", axis}});
   }
