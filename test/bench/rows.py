@@ -45,13 +45,14 @@ ROWS = [
         samples=3),
     Row("eager.ops", "s", "lower", "14 ops, called imperatively with a wait after each, on 16x64, 64x1000 and 1000x1024 f32: geometric mean",
         {"numpy": "numpy"}, 0.67, "ratio", samples=1, cases=42, threads=1),
-    Row("fusion.gelu.memcpy-share", "share of memcpy's speed", "higher",
-        "gelu(x*w+b), x 8192x4096 f32, against memcpy of x with all threads", {}, 0.9),
-    *(Row(f"fusion.{name}.memcpy-share", "share of memcpy's speed", "higher",
-          what + ", 1024 columns, 64 to 32768 rows: geometric mean; memcpy moves as many bytes, with all threads from 1 MiB on",
-          {}, 0.95, samples=1, cases=4)
+    *by_threads(Row("fusion.gelu.memcpy-share", "share of memcpy's speed", "higher",
+                    "gelu(x*w+b), x 8192x4096 f32, against memcpy of x with as many threads", {}, 0.95)),
+    *(row
       for name, what in (("axpy", "2.5 * x + y, f32"), ("silu-gate", "silu(x) * y, f32"),
-                         ("dequantize", "(x - zero) * scale, i8 to f32"))),
+                         ("dequantize", "(x - zero) * scale, i8 to f32"))
+      for row in by_threads(Row(f"fusion.{name}.memcpy-share", "share of memcpy's speed", "higher",
+                                what + ", 1024 columns, 64 to 32768 rows: geometric mean; memcpy moves as many bytes, with as many threads from 1 MiB on",
+                                {}, 0.95, samples=1, cases=4))),
     *by_threads(Row("row.softmax", "s", "lower", "softmax along rows of 4 shapes, f32: geometric mean", {"onednn": "libraries"},
                     1.1, "ratio", samples=1, cases=4)),
     *by_threads(Row("row.layernorm", "s", "lower", "layer norm along rows of 4 shapes, f32: geometric mean", {"onednn": "libraries"},

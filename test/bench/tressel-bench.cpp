@@ -10,6 +10,7 @@
 #include "Products.h"
 
 #include <tressel/runtime/Package.h>
+#include <tressel/runtime/ThreadPool.h>
 #include <tressel/tressel.h>
 
 #include <cstring>
@@ -51,7 +52,7 @@ Arms hybridize(nn::Sequential net, Shape input) {
           {"imperative", [=] { return secondsOf([&] { net(x).wait(); }); }}};
 }
 
-/// memcpy of the same bytes by as many threads as the machine has, over time of the compiled function.
+/// memcpy of the same bytes by as many threads, over time of the compiled function.
 Arms fusionGelu() {
   constexpr int64_t rows = 8192, cols = 4096;
   Tensor x = rng::normal({rows, cols}, 1), w = rng::normal({cols}, 2), b = rng::normal({cols}, 3);
@@ -60,7 +61,7 @@ Arms fusionGelu() {
   auto from = std::make_shared<std::vector<float>>(rows * cols, 1.0f);
   auto to = std::make_shared<std::vector<float>>(rows * cols, 0.0f);
   auto copy = [=] {
-    int threads = std::max(1u, std::thread::hardware_concurrency());
+    const int threads = runtime::ThreadPool::global().numThreads();
     size_t each = rows * cols / threads;
     std::vector<std::thread> pool;
     for (int t = 0; t < threads; ++t)
