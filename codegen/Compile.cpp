@@ -1,5 +1,6 @@
 #include "codegen/Compile.h"
 
+#include "codegen/CostModel.h"
 #include "codegen/CustomProvider.h"
 #include "codegen/Link.h"
 #include "codegen/Measure.h"
@@ -7,6 +8,7 @@
 #include "codegen/cpu/CompileKernels.h"
 #include "codegen/cpu/GeneratedProvider.h"
 #include "codegen/cpu/KernelSource.h"
+#include "codegen/cpu/LoopCost.h"
 #include "codegen/cuda/KernelSource.h"
 #include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"
@@ -147,7 +149,7 @@ ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCo
     : target_(std::make_unique<Target>(cpu, quickCode)) {
   // Own kernels first: of equal bids the first wins.
   owned_.push_back(makeGeneratedProvider(*target_));
-  owned_.push_back(makePrebuiltProvider());
+  owned_.push_back(makePrebuiltProvider(target_->level()));
   owned_.push_back(makeCustomProvider());
   owned_.push_back(kernels::makeProvider());
   if (winograd)
@@ -395,6 +397,7 @@ static double secondsOfStep(CompiledProgram program) {
 
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   const CompilerUse use;
+  const TypicalCosts costs(options.deterministic);
   static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm", "ptx"};
   if (!stages.count(options.emit))
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm, ptx");
@@ -406,7 +409,17 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   CompiledProgram program;
   for (const std::string &gpu : options.gpus)
     cuda::findArch(gpu); // throws
-  if (!options.measure || !options.gpus.empty()) {
+  std::vector<std::unique_ptr<passes::KernelProvider>> scaled;
+  if (!options.prefer.empty()) {
+    passes::Providers list;
+    for (const passes::KernelProvider *provider : providers.list) {
+      constexpr double lastResort = 1e6;
+      const double factor = provider->name() == options.prefer ? 1 : lastResort;
+      scaled.push_back(makeScaled(*provider, [factor](const auto &, auto) { return factor; }));
+      list.push_back(scaled.back().get());
+    }
+    program = compileFor(module, options, target, list, report, providers.hostList);
+  } else if (!options.measure || !options.gpus.empty()) {
     program = compileFor(module, options, target, providers.list, report, providers.hostList);
   } else {
     if (target.level() != runtime::hostCpuLevel()) // prebuilt kernels would run at the CPU's own level
@@ -423,7 +436,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
         return std::nullopt;
       }
     };
-    Measurements measurements(providers.list, timer, options.cache, machineName());
+    Measurements measurements(providers.list, timer, options.cache, runtime::hostName());
     std::vector<std::unique_ptr<passes::KernelProvider>> measured;
     passes::Providers list;
     for (const passes::KernelProvider *provider : providers.list) {

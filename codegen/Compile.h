@@ -72,6 +72,8 @@ struct CompileOptions {
   /// Where several providers bid for a contraction or convolution of fixed sizes, their kernels are timed on this machine
   /// (codegen/Measure.h), which takes 20 to 100 ms each the first time. The cache keeps the times.
   bool measure = false;
+  /// A provider that runs whatever it can, others only the rest: for measuring its kernels. Empty: the cheapest bid wins.
+  std::string prefer;
   ObjectCache *cache = ObjectCache::ofUser(); ///< of kernels, from one process to the next; null: none
   std::vector<std::string> disabledPasses;
   /// "graph", "placed", "schedule", "llvm", "asm" or "ptx" (for the first of `gpus`): stop there and hand the text to `sink`; empty: all the way.

@@ -1,22 +1,72 @@
 #include "codegen/CostModel.h"
 
+#include "tressel/runtime/Error.h"
+
 #include <algorithm>
+#include <array>
+#include <vector>
 
 namespace tressel::codegen {
 
-const CpuModel &hostCpuModel() {
-  static const CpuModel model = [] {
-    const runtime::DeviceModel cpu = runtime::hostMachine().devices.front();
-    return CpuModel{cpu, cpu.commandSeconds, 250e-9};
-  }();
-  return model;
+using runtime::CpuLevel;
+using runtime::KernelCost;
+
+namespace {
+
+struct Model {
+  std::string_view name;
+  std::array<std::vector<double>, 3> coefficients; ///< nanoseconds, for baseline, v3, v4
+};
+
+const std::vector<Model> &models() {
+  static const std::vector<Model> &all = *new std::vector<Model>{ // programs may be compiled while the process ends
+#include "codegen/CostTable.inc"
+  };
+  return all;
 }
 
-double predictSeconds(const CpuModel &cpu, double flops, double bytes, double efficiency) {
-  const double parallel = std::max(flops / (cpu.flops(f32) * efficiency), bytes / cpu.bandwidth(bytes)),
-               serial = parallel * cpu.threads;
-  constexpr double worthSplitting = 20e-6;
-  return std::min(serial, std::max(parallel, worthSplitting)); // grows without jumps
+} // namespace
+
+std::function<void(const KernelCost &, std::span<const double>)> costObserver;
+
+static thread_local bool isTypical = false;
+TypicalCosts::TypicalCosts(bool wanted) : before_(isTypical) { isTypical = wanted; }
+TypicalCosts::~TypicalCosts() { isTypical = before_; }
+
+const runtime::DeviceModel &hostCpuModel() {
+  static const runtime::DeviceModel &measured = *new auto(runtime::hostMachine().devices.front());
+  static const runtime::DeviceModel &typical = *new auto(runtime::typicalHostMachine().devices.front());
+  return isTypical ? typical : measured;
+}
+
+KernelCost costOf(std::string_view name, CpuLevel level, std::span<const double> counts) {
+  const auto model = std::ranges::find(models(), name, &Model::name);
+  if (model == models().end())
+    throw InternalError("there is no cost model '" + std::string(name) + "'");
+  const std::vector<double> &coefficients = model->coefficients[static_cast<size_t>(level)];
+  if (coefficients.size() != counts.size())
+    throw InternalError("the cost model '" + std::string(name) + "' has " + std::to_string(coefficients.size()) + " coefficients, but " +
+                        std::to_string(counts.size()) + " counts are given");
+  KernelCost cost{std::string(name) + "/" + std::string(runtime::nameOf(level)), 0};
+  for (size_t i = 0; i < counts.size(); ++i)
+    cost.seconds += 1e-9 * coefficients[i] * counts[i];
+  if (costObserver)
+    costObserver(cost, counts);
+  return cost;
+}
+
+int lanesOf(CpuLevel level) { return level == CpuLevel::V4 ? 16 : level == CpuLevel::V3 ? 8 : 4; }
+
+double predictSeconds(std::span<const KernelCost> costs, double bytes, int64_t tasks) {
+  const runtime::DeviceModel &cpu = hostCpuModel();
+  return cpu.commandSeconds + runtime::workSeconds(cpu, {.bytes = bytes, .tasks = tasks, .costs = costs});
+}
+
+double serialSeconds(std::span<const KernelCost> costs, double bytes) { return predictSeconds(costs, bytes, 1); }
+
+int64_t grainFor(double serial, int64_t range) {
+  return std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(range) * kWorthSplitting / std::max(serial, 1e-12)), 1,
+                             std::max<int64_t>(1, range));
 }
 
 } // namespace tressel::codegen

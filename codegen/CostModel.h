@@ -1,21 +1,52 @@
-// Predicted kernel times on the CPU: what providers bid with. A plain roofline, the same in every process.
+// What kernels take on a CPU: what providers bid with, and what plans and predictions of a step go by, so that both believe the same.
+//
+// A model of a kind of kernels is linear: counts of what a kernel does (vectors multiplied, tiles begun, elements packed), each times
+// a coefficient in nanoseconds. Providers count; the coefficients were fitted to measurements, per instruction set (CostTable.inc,
+// written by test/bench/fit_costs.py, which says how).
 #pragma once
 
+#include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/MachineModel.h"
+
+#include <functional>
+#include <span>
+#include <string_view>
 
 namespace tressel::codegen {
 
-/// What one machine's processor can do, and what calls cost there.
-struct CpuModel : runtime::DeviceModel {
-  double callSeconds;        ///< one call of a generated kernel
-  double libraryCallSeconds; ///< one call into a library: memory objects, dispatch
+/// The processor that this process runs on, as runtime::hostMachine describes it; while a TypicalCosts of this thread lives, as
+/// runtime::typicalHostMachine does.
+const runtime::DeviceModel &hostCpuModel();
+/// For compilations whose results must not depend on what was measured.
+class TypicalCosts {
+public:
+  explicit TypicalCosts(bool wanted);
+  ~TypicalCosts();
+  TypicalCosts(const TypicalCosts &) = delete;
+  TypicalCosts &operator=(const TypicalCosts &) = delete;
+
+private:
+  bool before_;
 };
 
-/// Of the machine that this process runs on, as runtime::hostMachine describes it. The same on every call.
-const CpuModel &hostCpuModel();
+/// The model `name` ("kernels/product") for code of the level, applied to `counts`. The order of the counts is the provider's; the table
+/// has as many coefficients. A name that the table lacks is an internal error.
+runtime::KernelCost costOf(std::string_view name, runtime::CpuLevel level, std::span<const double> counts);
 
-/// Time of `flops` done at `efficiency` (a share of peak) while moving `bytes`, whichever is longer. Work of less than some
-/// 20 us is counted on one thread, as the executor runs it.
-double predictSeconds(const CpuModel &cpu, double flops, double bytes, double efficiency);
+/// Floats in a vector of the level.
+int lanesOf(runtime::CpuLevel level);
+
+/// A kernel that takes `costs` on one thread alone and moves `bytes`, run as `tasks` that threads share.
+double predictSeconds(std::span<const runtime::KernelCost> costs, double bytes, int64_t tasks);
+/// The same on one thread.
+double serialSeconds(std::span<const runtime::KernelCost> costs, double bytes);
+
+/// The least number of units worth a task of its own, of `range` units that take `serial` seconds together on one thread.
+int64_t grainFor(double serial, int64_t range);
+/// Work below this is not split over threads: to wake one, and to wait for it, takes longer than its share.
+inline constexpr double kWorthSplitting = 20e-6;
+
+/// Called with the counts of each cost that is computed, while it is set: for fitting the table. Not thread-safe.
+extern std::function<void(const runtime::KernelCost &, std::span<const double> counts)> costObserver;
 
 } // namespace tressel::codegen

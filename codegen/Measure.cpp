@@ -4,13 +4,10 @@
 #include "ir/graph/Graph.h"
 #include "passes/ExtractProgram.h"
 #include "passes/Util.h"
-#include "tressel/runtime/ThreadPool.h"
 
 #include "llvm/ADT/SetVector.h"
 
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <limits>
 
 namespace tressel::codegen {
@@ -57,23 +54,27 @@ struct Alone {
   }
 };
 
-class Measured final : public KernelProvider {
+class Scaled final : public KernelProvider {
 public:
-  Measured(const KernelProvider &inner, Measurements &measurements) : inner_(inner), measurements_(measurements) {}
+  Scaled(const KernelProvider &inner, BidFactor factor) : inner_(inner), factor_(std::move(factor)) {}
   llvm::StringRef name() const override { return inner_.name(); }
   bool forAccelerators() const override { return inner_.forAccelerators(); }
   bool writesEpilogues() const override { return inner_.writesEpilogues(); }
   bool takes(const Candidate &whole, llvm::ArrayRef<mlir::Operation *> root) const override { return inner_.takes(whole, root); }
   std::optional<Bid> bid(const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const override {
     std::optional<Bid> bid = inner_.bid(candidate, parameterOnly);
-    if (bid)
-      bid->seconds *= measurements_.factorOf(inner_, candidate, parameterOnly);
+    if (!bid)
+      return bid;
+    const double factor = factor_(candidate, parameterOnly);
+    bid->seconds *= factor;
+    for (runtime::KernelCost &cost : bid->costs)
+      cost.seconds *= factor;
     return bid;
   }
 
 private:
   const KernelProvider &inner_;
-  Measurements &measurements_;
+  const BidFactor factor_;
 };
 
 } // namespace
@@ -158,23 +159,13 @@ void Measurements::clear() {
   known().seconds.clear();
 }
 
-std::unique_ptr<KernelProvider> makeMeasured(const KernelProvider &provider, Measurements &measurements) {
-  return std::make_unique<Measured>(provider, measurements);
+std::unique_ptr<KernelProvider> makeScaled(const KernelProvider &provider, BidFactor factor) {
+  return std::make_unique<Scaled>(provider, std::move(factor));
 }
-
-std::string machineName() {
-  std::string name = "unknown";
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) {
-      name = line;
-      break;
-    }
-  name += ", " + std::to_string(runtime::ThreadPool::global().numThreads()) + " threads";
-  for (const char *limit : {"TRESSEL_KERNEL_LEVEL", "TRESSEL_KERNEL_TILES"})
-    if (const char *text = std::getenv(limit))
-      name += std::string(" ") + limit + "=" + text;
-  return name;
+std::unique_ptr<KernelProvider> makeMeasured(const KernelProvider &provider, Measurements &measurements) {
+  return makeScaled(provider, [&](const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) {
+    return measurements.factorOf(provider, candidate, parameterOnly);
+  });
 }
 
 } // namespace tressel::codegen

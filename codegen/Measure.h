@@ -51,10 +51,10 @@ private:
   int measured_ = 0, found_ = 0;
 };
 
+/// The provider with seconds and costs of its bids times a factor.
+using BidFactor = std::function<double(const passes::Candidate &, llvm::ArrayRef<bool> parameterOnly)>;
+std::unique_ptr<passes::KernelProvider> makeScaled(const passes::KernelProvider &provider, BidFactor factor);
 /// The provider with its bids' seconds times their factor. Both arguments outlive the result.
 std::unique_ptr<passes::KernelProvider> makeMeasured(const passes::KernelProvider &provider, Measurements &measurements);
-
-/// This machine, as far as it decides how long kernels take: its CPU's name, the threads of the pool.
-std::string machineName();
 
 } // namespace tressel::codegen

@@ -1,5 +1,7 @@
 #include "codegen/ObjectCache.h"
 
+#include "tressel/runtime/CacheFolder.h"
+
 #include "llvm/Support/BLAKE3.h"
 
 #include <algorithm>
@@ -430,29 +432,9 @@ struct OfUser {
       why = "TRESSEL_CACHE_LIMIT is 0";
       return;
     }
-    const char *given = std::getenv("TRESSEL_CACHE_DIR");
-    if (given && !*given) {
-      why = "TRESSEL_CACHE_DIR is empty";
+    const std::string folder = runtime::cacheFolder(&why);
+    if (folder.empty())
       return;
-    }
-    std::error_code ec;
-    std::string folder = given ? std::filesystem::absolute(given, ec).string() : "";
-    if (!given) {
-      const char *base = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
-      if (base && *base == '/') {
-        folder = std::string(base) + "/tressel";
-      } else if (home && *home == '/') {
-        folder = std::string(home) + "/.cache/tressel";
-      } else {
-        why = "neither TRESSEL_CACHE_DIR nor HOME is set";
-        return;
-      }
-      struct stat info;
-      if (::stat(folder.c_str(), &info) == 0 && (info.st_uid != ::geteuid() || (info.st_mode & 022))) {
-        why = folder + " belongs to another user or can be written by others";
-        return;
-      }
-    }
     static ObjectCache &made = *new ObjectCache(folder, limit); // never destroyed: threads may use it at exit
     cache = &made;
   }

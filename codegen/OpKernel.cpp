@@ -2,6 +2,7 @@
 
 #include "codegen/CostModel.h"
 #include "codegen/cpu/CompileKernels.h"
+#include "codegen/cpu/LoopCost.h"
 #include "ir/op/Infer.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
@@ -163,7 +164,9 @@ std::optional<OpKernel> planOpKernel(const OpCall &call, const std::string &cpu)
   kernel.range = source->schedule.range;
   for (const LoopDim &d : plan->dims)
     kernel.points = dim::mul(kernel.points, d.size);
-  const double seconds = predictSeconds(*plan, source->schedule) - hostCpuModel().callSeconds;
+  const int64_t units = std::max<int64_t>(1, dim::hint(source->schedule.range)), grain = std::max<int64_t>(1, source->schedule.grain);
+  const double seconds =
+      predictSeconds(costsOf(*plan, source->schedule, Target(cpu).level()), static_cast<double>(plan->bytes()), (units + grain - 1) / grain);
   const auto points = static_cast<double>(plan->parallelPoints()) * static_cast<double>(plan->reducedPoints());
   kernel.nsPerPoint = 1e9 * std::max(seconds, 0.0) / std::max(points, 1.0);
   source->plan = std::move(*plan);

@@ -135,6 +135,7 @@ public:
       return work;
     work = {runs, *first, first->seconds + second->seconds, SmallVector<Operation *, 2>(root)};
     work.bid.scratchBytes = dim::max(first->scratchBytes, second->scratchBytes);
+    work.bid.addCosts(*second);
     return work;
   }
 
@@ -514,6 +515,7 @@ private:
                                             inputs, how.provider->name(), how.bid.params, how.bid.range,
                                             static_cast<uint64_t>(how.bid.grain), how.bid.scratchBytes, IntegerAttr(),
                                             static_cast<uint64_t>(how.bid.packs.size()));
+    graph::setCosts(cluster, how.bid.costs);
     if (place)
       cluster->setAttr(graph::kDeviceAttr, place);
     Block *body = b.createBlock(&cluster.getBody());

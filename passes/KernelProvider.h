@@ -6,6 +6,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include "tressel/runtime/Schedule.h"
 
 #include <cstdint>
 #include <optional>
@@ -31,12 +32,21 @@ struct PackRequest {
 
 struct Bid {
   double seconds = 0; ///< predicted, on this machine's model
+  /// What `seconds` are made of, besides bytes, threads and the call: runtime::KernelDesc::costs. Empty: the provider does not tell.
+  std::vector<runtime::KernelCost> costs;
   std::string params; ///< JSON for the provider's factory (library kernels); empty for generated ones
   int64_t range = 1, grain = 1, scratchBytes = 0; ///< range and scratchBytes may be symbolic
   std::vector<PackRequest> packs;
   /// A generated epilogue may follow on the same chunk (KernelDesc::epilogue): a unit writes neighbouring elements, as
   /// many as "unit" in `params` says.
   bool takesEpilogue = false;
+
+  /// Of a kernel that does what `next` bids for behind its own work. What is known of only one part tells nothing of both.
+  void addCosts(const Bid &next) {
+    if (costs.empty() || next.costs.empty())
+      return costs.clear();
+    costs.insert(costs.end(), next.costs.begin(), next.costs.end());
+  }
 };
 
 class KernelProvider {

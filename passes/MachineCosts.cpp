@@ -95,7 +95,8 @@ double MachineCosts::kernelSeconds(graph::LaunchOp launch, graph::KernelOp kerne
                                                              .bytes = static_cast<double>(kernel.getBytes()),
                                                              .provider = kernel.getProvider(),
                                                              .moves = graph::movesElements(kernel),
-                                                             .tasks = (range + grain - 1) / grain});
+                                                             .tasks = (range + grain - 1) / grain,
+                                                             .costs = graph::costsOf(kernel)});
 }
 
 double MachineCosts::bodySeconds(Region &body, unsigned device) {

@@ -186,6 +186,9 @@ graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int
   block.setRange(bid->range);
   block.setGrain(static_cast<uint64_t>(bid->grain));
   block.setScratch(after ? dim::max(bid->scratchBytes, after->scratchBytes) : bid->scratchBytes);
+  if (after)
+    bid->addCosts(*after);
+  graph::setCosts(block, bid->costs);
   int64_t flops = 0, bytes = 0;
   for (Operation *op : ops)
     flops += flopsOf(op);

@@ -128,6 +128,10 @@ private:
     kernel.setRange(chosen.bid.range);
     kernel.setGrain(static_cast<uint64_t>(chosen.bid.grain));
     kernel.setScratch(apart ? dim::max(first.bid.scratchBytes, second.bid.scratchBytes) : chosen.bid.scratchBytes);
+    Bid whole = chosen.bid;
+    if (apart)
+      whole.addCosts(second.bid);
+    graph::setCosts(kernel, whole.costs);
     if (!apart)
       kernel.removeRootOpsAttr();
     return true;

@@ -70,6 +70,7 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
       return "calls" + of;
     KernelWork moving = work, computing = work;
     moving.flops = computing.bytes = 0;
+    moving.costs = {};
     const bool moves = workSeconds(device, moving) >= workSeconds(device, computing);
     return concat(moves ? work.bytes <= device.cacheBytes() ? "cache" : "memory" : "arithmetic", of);
   }
@@ -152,9 +153,10 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
     remedy("arithmetic of " + name + " twice as fast", [&](MachineModel &m) {
       for (auto &[type, rate] : m.devices[i].flopsPerSecond)
         rate *= 2;
+      m.devices[i].speed *= 2;
     });
     remedy("memory and caches of " + name + " twice as fast", [&](MachineModel &m) {
-      m.devices[i].bytesPerSecond *= 2;
+      m.devices[i].bytesPerSecond *= 2, m.devices[i].threadBytesPerSecond *= 2;
       for (CacheModel &cache : m.devices[i].caches)
         cache.bytesPerSecond *= 2;
     });

@@ -2,15 +2,12 @@
 
 #include "Concat.h"
 #include "JsonPlace.h"
-#include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
-#include <unistd.h>
 
 namespace tressel::runtime {
 
@@ -43,7 +40,7 @@ DeviceModel DeviceModel::lane() const {
   DeviceModel one = *this;
   for (auto &[type, rate] : one.flopsPerSecond)
     rate /= threads;
-  one.bytesPerSecond /= threads;
+  one.bytesPerSecond = std::max(one.bytesPerSecond / threads, threadBytesPerSecond);
   for (CacheModel &cache : one.caches)
     cache.bytes /= threads, cache.bytesPerSecond /= threads;
   one.threads = 1;
@@ -56,7 +53,18 @@ KernelWork workOf(const KernelDesc &kernel, DType type) {
           .bytes = static_cast<double>(kernel.bytes),
           .provider = kernel.provider,
           .moves = kernel.moves,
-          .tasks = kernel.range / grain + (kernel.range % grain != 0)};
+          .tasks = kernel.range / grain + (kernel.range % grain != 0),
+          .costs = kernel.costs};
+}
+double DeviceModel::threadSeconds(std::span<const KernelCost> costs) const {
+  /// What one thread of the processor that the costs were measured on reaches, in f32.
+  constexpr double referenceFlops = 1.1e11;
+  double sum = 0;
+  for (const KernelCost &cost : costs) {
+    const auto correction = corrections.find(cost.kind);
+    sum += cost.seconds * (correction == corrections.end() ? 1 : correction->second);
+  }
+  return sum / (speed > 0 ? speed : flops(f32) / threads / referenceFlops);
 }
 double workSeconds(const DeviceModel &d, const KernelWork &work, double slower) {
   const int64_t threads = std::clamp<int64_t>(work.tasks, 1, d.threads);
@@ -65,11 +73,24 @@ double workSeconds(const DeviceModel &d, const KernelWork &work, double slower) 
   const double share = static_cast<double>((parts + threads - 1) / threads * threads) / static_cast<double>(parts);
   const double part = static_cast<double>(threads) / d.threads; // of the device, that works on it
   const double near = work.bytes / part;
-  double moving = work.bytes / (d.bandwidth(near) * part * (work.moves ? d.movementEfficiency : 1));
-  if (near > d.cacheBytes())
-    moving *= slower;
-  const double computing = work.flops / (d.flops(work.type) * d.efficiencyOf(work.provider) * part);
-  return std::max(computing, moving) * share + (threads > 1 ? d.splitSeconds : 0);
+  const bool known = d.device.kind == DeviceKind::Cpu && !work.costs.empty();
+  auto seconds = [&](double bytes, double from) {
+    const bool isFar = from > d.cacheBytes();
+    double rate = d.bandwidth(from) * part;
+    if (isFar && threads < d.threads)
+      rate = std::max(rate, std::min(d.bytesPerSecond, d.threadBytesPerSecond * static_cast<double>(threads)));
+    return bytes / (rate * (work.moves && !known ? d.movementEfficiency : 1)) * (isFar ? slower : 1);
+  };
+  const double moving = seconds(work.bytes - work.oldBytes, near) + seconds(work.oldBytes, std::max(near, work.distance));
+  const double splitting = threads > 1 ? d.splitSeconds : 0;
+  if (!known) {
+    const double computing = work.flops / (d.flops(work.type) * d.efficiencyOf(work.provider) * part);
+    return std::max(computing, moving) * share + splitting;
+  }
+  // Threads slow each other down by what they share: power, the units of a core.
+  const double together = d.threads == 1 ? 1 : 1 - (1 - d.speedTogether) * static_cast<double>(threads - 1) / (d.threads - 1);
+  const double computing = d.threadSeconds(work.costs) / (static_cast<double>(threads) * together);
+  return std::cbrt(computing * computing * computing + moving * moving * moving) * share + splitting;
 }
 const DeviceModel *MachineModel::find(DeviceRef device) const {
   auto it = std::ranges::find(devices, device, &DeviceModel::device);
@@ -221,6 +242,19 @@ void readDevice(const json &value, const std::string &where, MachineModel &machi
   d.issueSeconds = in.atLeastZero("issue_seconds", 0);
   d.commandSeconds = in.positive("command_seconds");
   d.contention = in.atLeastZero("contention", 0);
+  d.speed = in.atLeastZero("speed", 0);
+  d.threadBytesPerSecond = in.atLeastZero("thread_bytes_per_second", 0);
+  if (d.threadBytesPerSecond > d.bytesPerSecond)
+    fault(in.at("thread_bytes_per_second"), "is more than bytes_per_second, which is that of all threads");
+  d.speedTogether = in.positiveOr("speed_together", 1);
+  if (d.speedTogether > 1)
+    fault(in.at("speed_together"), "is a share, at most 1");
+  if (const json *corrections = in.optional("corrections")) {
+    if (!corrections->is_object())
+      fault(in.at("corrections"), "must be an object");
+    for (const auto &[kind, factor] : corrections->items())
+      d.corrections[kind] = Reader::positiveOf(factor, in.at("corrections." + kind));
+  }
   d.movementEfficiency = in.positiveOr("movement_efficiency", 1);
   if (d.movementEfficiency > 1)
     fault(in.at("movement_efficiency"), "is a share, at most 1");
@@ -351,6 +385,14 @@ std::string toJson(const MachineModel &machine) {
       device["movement_efficiency"] = d.movementEfficiency;
     if (d.splitSeconds > 0)
       device["split_seconds"] = d.splitSeconds;
+    if (d.speed > 0)
+      device["speed"] = d.speed;
+    if (d.threadBytesPerSecond > 0)
+      device["thread_bytes_per_second"] = d.threadBytesPerSecond;
+    if (d.speedTogether < 1)
+      device["speed_together"] = d.speedTogether;
+    for (const auto &[kind, factor] : d.corrections)
+      device["corrections"][kind] = factor;
     file["devices"].push_back(std::move(device));
   }
   file["links"] = file["routes"] = json::array();
@@ -369,28 +411,6 @@ std::string toJson(const MachineModel &machine) {
   for (const auto &[key, text] : machine.sources)
     file["sources"][key] = text;
   return file.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-MachineModel hostMachine() {
-  const double threads = std::max(1u, std::thread::hardware_concurrency());
-  const CpuLevel level = hostCpuLevel();
-  const double lanes = level >= CpuLevel::V4 ? 16 : level >= CpuLevel::V3 ? 8 : 4;
-  constexpr double clock = 2.5e9, fmaUnits = 2, flopsPerFma = 2;
-  DeviceModel cpu{.name = "cpu"};
-  cpu.threads = static_cast<int>(threads);
-  cpu.flopsPerSecond[f32] = threads * lanes * clock * fmaUnits * flopsPerFma;
-  cpu.flopsPerSecond[f64] = cpu.flopsPerSecond[f32] / 2;
-  cpu.bytesPerSecond = threads * 8e9;
-  cpu.caches = {{threads * (1 << 20), threads * 60e9}};
-  cpu.memoryBytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  cpu.commandSeconds = 30e-9;
-  cpu.efficiency = {{"", 0.5}, {"kernels", 0.8}, {"onednn", 0.7}, {"prebuilt", 0.02}};
-  MachineModel machine{.name = "this machine"};
-  machine.devices.push_back(std::move(cpu));
-  for (const char *figure : {"flops_per_second", "bytes_per_second", "caches", "command_seconds", "efficiency"})
-    machine.sources[concat("cpu/", figure)] =
-        "typical of servers: 2.5 GHz, two multiply-adds a cycle, 8 GB/s and 1 MiB of cache a thread";
-  return machine;
 }
 
 } // namespace tressel::runtime

@@ -50,6 +50,8 @@ public:
       capacity.push_back(device.bytesPerSecond);
     for (const StreamDesc &stream : s.streams)
       deviceOf(stream.device);
+    if (machine.devices.size() == 1) // the clock of simulated devices knows no caches between kernels
+      footprint_ = footprintOf();
     std::vector<int64_t> held(machine.devices.size(), 0);
     for (const ArenaDesc &arena : s.arenas) {
       int64_t &bytes = held[deviceIndex(arena.device)];
@@ -85,6 +87,34 @@ public:
   }
 
 private:
+  /// Of the weights that the kernel reads, which wait a whole step until they are read again (in a loop they are read again at once). What is
+  /// packed ahead is read instead of what it was made of.
+  double parameterBytes(const Command &c) const {
+    double packed = 0, plain = 0;
+    for (uint32_t i = 0; i < c.numOperands; ++i) {
+      const BufferDesc &b = s.buffers[s.step.operands[c.firstOperand + i].buffer];
+      if (b.space == Space::State)
+        (s.states[b.index].kind == StateKind::Derived ? packed : plain) += static_cast<double>(b.bytes);
+      else if (b.space == Space::Constant)
+        plain += static_cast<double>(b.bytes);
+    }
+    return packed > 0 ? packed : plain;
+  }
+  /// Bytes that a step touches, each once.
+  double footprintOf() const {
+    std::set<std::pair<Space, uint32_t>> known;
+    double bytes = 0;
+    for (const ArenaDesc &arena : s.arenas)
+      bytes += static_cast<double>(arena.bytes);
+    for (const Command &c : s.step.commands)
+      for (uint32_t i = 0; i < c.numOperands; ++i) {
+        const BufferDesc &b = s.buffers[s.step.operands[c.firstOperand + i].buffer];
+        if (b.space != Space::Arena && known.insert({b.space, b.index}).second)
+          bytes += static_cast<double>(b.bytes);
+      }
+    return bytes;
+  }
+
   //--- Costs --------------------------------------------------------------------------------------------------------
   size_t deviceIndex(DeviceRef ref) const { return static_cast<size_t>(&deviceOf(ref) - machine.devices.data()); }
   const DeviceModel &deviceOf(DeviceRef ref) const {
@@ -101,8 +131,12 @@ private:
     const StreamDesc &stream = s.streams[c.stream];
     const DeviceModel &whole = deviceOf(stream.device);
     const DeviceModel device = stream.kind == StreamKind::Lane ? whole.lane() : whole;
-    const KernelWork work =
+    KernelWork work =
         runtime::workOf(k, c.numOperands ? s.buffers[p.operands[c.firstOperand].buffer].type.dtype : f32);
+    if (&p == &s.step && footprint_ > 0) {
+      work.oldBytes = std::min(parameterBytes(c), work.bytes);
+      work.distance = footprint_;
+    }
     const double predicted = workSeconds(device, work, slower);
     if (!machine.history || stream.kind == StreamKind::Lane)
       return predicted;
@@ -566,6 +600,7 @@ private:
   const Schedule &s;
   const MachineModel &machine;
   const SimulateOptions &options;
+  double footprint_ = 0; ///< bytes that a step touches; 0: not counted
   std::vector<double> capacity; ///< of links, then of devices' memories
 };
 

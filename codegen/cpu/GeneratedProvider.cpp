@@ -1,6 +1,8 @@
 #include "codegen/cpu/GeneratedProvider.h"
 
+#include "codegen/CostModel.h"
 #include "codegen/cpu/KernelSource.h"
+#include "codegen/cpu/LoopCost.h"
 #include "tressel/runtime/Dim.h"
 
 namespace tressel::codegen {
@@ -22,9 +24,11 @@ public:
       return std::nullopt;
     const LoopSchedule schedule = scheduleLoops(*plan, target_.features());
     passes::Bid bid;
-    bid.seconds = predictSeconds(*plan, schedule);
+    bid.costs = costsOf(*plan, schedule, target_.level());
     bid.range = dim::max(1, schedule.range);
     bid.grain = std::max<int64_t>(1, schedule.grain);
+    const int64_t units = std::max<int64_t>(1, dim::hint(bid.range));
+    bid.seconds = predictSeconds(bid.costs, static_cast<double>(plan->bytes()), (units + bid.grain - 1) / bid.grain);
     return bid;
   }
 

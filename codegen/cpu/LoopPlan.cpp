@@ -711,9 +711,28 @@ int64_t LoopPlan::reducedPoints() const {
 }
 
 int64_t LoopPlan::bytes() const {
+  // Of an operand that is read here and there (a slice, rows of a table) only what the loads can reach.
+  std::vector<double> reached(buffers.size(), 0);
+  for (const Expr &e : exprs) {
+    if (e.kind != ExprKind::Load)
+      continue;
+    uint64_t along = 0;
+    for (size_t d = 0; d < dims.size(); ++d)
+      along |= e.index.coef[d] != 0 ? uint64_t(1) << d : 0;
+    for (const Affine::Indirect &indirect : e.index.indirect)
+      along |= exprs[static_cast<size_t>(indirect.expr)].dims;
+    double points = 1;
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (along >> d & 1)
+        points *= static_cast<double>(dim::hint(dims[d].size));
+    reached[static_cast<size_t>(e.buffer)] += points;
+  }
   int64_t n = 0;
-  for (const Buffer &b : buffers)
-    n += dim::hint(b.elements) * sizeOf(b.dtype);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const int64_t elements = dim::hint(buffers[i].elements);
+    const bool isInput = static_cast<int32_t>(i) < numInputs;
+    n += (isInput && reached[i] < static_cast<double>(elements) ? static_cast<int64_t>(reached[i]) : elements) * sizeOf(buffers[i].dtype);
+  }
   return n;
 }
 

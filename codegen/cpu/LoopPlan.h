@@ -94,7 +94,7 @@ struct LoopPlan {
   // For costs: at typical sizes, where sizes are symbolic.
   int64_t parallelPoints() const;
   int64_t reducedPoints() const;
-  /// Bytes of all buffers, each once.
+  /// Bytes of all buffers that the nest can reach, each once.
   int64_t bytes() const;
   /// Canonical text: equal plans give equal code. Also what `--emit` and failing tests show.
   std::string str() const;

@@ -1,6 +1,7 @@
 #include "codegen/cpu/LoopSchedule.h"
 
 #include "codegen/CostModel.h"
+#include "codegen/cpu/LoopCost.h"
 #include "tressel/runtime/Dim.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -15,80 +16,6 @@ namespace {
 
 using op::ScalarOp;
 
-/// Instructions of one evaluation, roughly.
-int costOf(const Expr &e) {
-  switch (e.kind) {
-  case ExprKind::Load:
-    return 1;
-  case ExprKind::Scalar:
-    break;
-  default:
-    return 2;
-  }
-  switch (e.op) {
-  case ScalarOp::Const:
-    return 0;
-  case ScalarOp::Div:
-  case ScalarOp::Rem:
-    return isFloat(e.dtype) ? 8 : 30;
-  case ScalarOp::Sqrt:
-  case ScalarOp::Rsqrt:
-    return 8;
-  case ScalarOp::Cast:
-    return e.dtype == DType::f16 || e.dtype == DType::bf16 ? 6 : 2;
-  case ScalarOp::Exp:
-  case ScalarOp::Expm1:
-  case ScalarOp::Logistic:
-  case ScalarOp::Tanh:
-  case ScalarOp::Erf:
-    return 30;
-  case ScalarOp::Log:
-  case ScalarOp::Log1p:
-  case ScalarOp::Atan:
-  case ScalarOp::Sinh:
-  case ScalarOp::Cosh:
-    return 40;
-  case ScalarOp::Sin:
-  case ScalarOp::Cos:
-  case ScalarOp::Tan:
-  case ScalarOp::Asin:
-  case ScalarOp::Acos:
-    return 60;
-  case ScalarOp::Pow:
-  case ScalarOp::Atan2:
-    return 120;
-  default:
-    return 1;
-  }
-}
-
-uint64_t bit(int d) { return uint64_t(1) << d; }
-
-/// What a load or store of one vector along `dim` costs, in vector accesses.
-double accessCost(const Affine &index, const LoopPlan &plan, int dim, int lanes) {
-  for (const auto &i : index.indirect)
-    if (plan.exprs[static_cast<size_t>(i.expr)].dims & bit(dim))
-      return lanes;
-  const int64_t c = index.coef[static_cast<size_t>(dim)];
-  return c == 0 ? 0.1 : c == 1 ? 1 : lanes;
-}
-
-/// The same once the schedule is known: a tile's rows are accesses of whole vectors, each followed by one shuffle per step
-/// of the transpose.
-double accessCost(const Affine &index, int32_t guard, const LoopPlan &plan, const LoopSchedule &s) {
-  if (movesByTiles(index, guard, plan, s))
-    return 1 + std::bit_width(static_cast<unsigned>(s.lanes)) - 1;
-  return accessCost(index, plan, s.vectorDim, s.lanes);
-}
-
-/// Whether a walk along some reduced dimension leaves the page after a step or two: nothing is then fetched ahead.
-bool jumpsPages(const Affine &index, const LoopPlan &plan, int64_t elementBytes) {
-  for (size_t d = static_cast<size_t>(plan.numParallel); d < plan.dims.size(); ++d)
-    if (dim::hint(index.coef[d]) * elementBytes >= 2048)
-      return true;
-  return false;
-}
-
 double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
   const LoopDim &d = plan.dims[static_cast<size_t>(dim)];
   const int64_t size = dim::hint(d.size);
@@ -99,7 +26,7 @@ double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
     if (e.kind == ExprKind::Load)
       cost += accessCost(e.index, plan, dim, lanes);
     else if (e.dims & bit(dim))
-      cost += 0.25 * costOf(e);
+      cost += 0.25 * instructionsOf(e);
   for (const Store &s : plan.stores)
     if (s.full || !d.reduced)
       cost += (d.reduced || plan.reductions.empty() ? 1.0 : 0.1) * accessCost(s.index, plan, dim, lanes);
@@ -109,77 +36,6 @@ double scoreVectorDim(const LoopPlan &plan, int dim, int maxLanes) {
   if (d.reduced)
     perElement += 8.0 * static_cast<double>(plan.reductions.size()) / static_cast<double>(std::max<int64_t>(1, size));
   return perElement;
-}
-
-/// How often code that depends on `dims` runs. It stands in the innermost loop that it depends on, so all loops around
-/// that one repeat it. Blocks and vectors run several points at once.
-double evaluations(const LoopPlan &plan, const LoopSchedule &s, uint64_t dims) {
-  llvm::SmallVector<int, 8> order(s.unitDims.begin(), s.unitDims.end());
-  order.append(s.innerDims.begin(), s.innerDims.end());
-  if (s.vectorDim >= 0 && !s.vectorReduced)
-    order.push_back(s.vectorDim);
-  for (int d = plan.numParallel; d < static_cast<int>(plan.dims.size()); ++d)
-    if (d != s.vectorDim)
-      order.push_back(d);
-  if (s.vectorReduced && s.vectorDim >= 0)
-    order.push_back(s.vectorDim);
-  size_t depth = 0;
-  for (size_t k = 0; k < order.size(); ++k)
-    if (dims & bit(order[k]))
-      depth = k + 1;
-  double count = 1;
-  for (size_t k = 0; k < depth; ++k) {
-    const int d = order[k];
-    const int64_t size = dim::hint(plan.dims[static_cast<size_t>(d)].size);
-    int64_t step = 1;
-    if (d == s.vectorDim)
-      step = dims & bit(d) ? s.lanes : int64_t(s.lanes) * s.unroll;
-    else if (d == s.blockDim && !(dims & bit(d)))
-      step = s.block;
-    count *= static_cast<double>((size + step - 1) / step);
-  }
-  return count;
-}
-
-/// Of the whole nest on one thread.
-double serialSeconds(const LoopPlan &plan, const LoopSchedule &s) {
-  constexpr double instructionsPerSecond = 1.6 * 2.5e9;
-  double instructions = 0, badlyReadBytes = 0;
-  for (const Expr &e : plan.exprs) {
-    const double points = evaluations(plan, s, e.dims);
-    double cost = costOf(e);
-    const bool vector = s.vectorDim >= 0 && (e.dims & bit(s.vectorDim));
-    if (e.kind == ExprKind::Load) {
-      // Elements that are read again come from a cache as far away as the buffer is large.
-      const Buffer &buffer = plan.buffers[static_cast<size_t>(e.buffer)];
-      const int64_t bytes = dim::hint(buffer.elements) * sizeOf(buffer.dtype);
-      const bool far = bytes > (1 << 20), jumps = far && jumpsPages(e.index, plan, sizeOf(buffer.dtype));
-      const double distance = jumps ? 24 : far ? 4 : bytes > (1 << 15) ? 1.5 : 1;
-      badlyReadBytes += jumps ? static_cast<double>(bytes) : 0;
-      if (vector) // of a tile, lines are read once and whole
-        cost = std::max(1.0, accessCost(e.index, e.guard, plan, s)) *
-               (movesByTiles(e.index, e.guard, plan, s) ? 1 : distance);
-    }
-    instructions += points * cost;
-  }
-  const uint64_t parallelDims = (uint64_t(1) << plan.numParallel) - 1, allDims = (uint64_t(1) << plan.dims.size()) - 1;
-  for (const Store &store : plan.stores) {
-    const bool vector = s.vectorDim >= 0 && (store.full || !s.vectorReduced);
-    instructions += evaluations(plan, s, store.full ? allDims : parallelDims) *
-                    (vector ? std::max(1.0, accessCost(store.index, -1, plan, s)) : 1.0);
-  }
-  const auto points = static_cast<double>(plan.parallelPoints()) * static_cast<double>(plan.reducedPoints());
-  for (const Reduction &r : plan.reductions) {
-    const Expr &body = plan.exprs[static_cast<size_t>(r.body)];
-    const bool fused = r.combine == op::Combine::Sum && isFloat(r.accumulate) && body.kind == ExprKind::Scalar &&
-                       body.op == ScalarOp::Mul; // one instruction with the product
-    instructions += fused ? 0 : points / s.lanes;
-    if (s.vectorReduced)
-      instructions += 10.0 * static_cast<double>(plan.parallelPoints());
-  }
-  const CpuModel &cpu = hostCpuModel();
-  const double bytes = static_cast<double>(plan.bytes()) + 0.25 * badlyReadBytes;
-  return std::max(bytes * cpu.threads / cpu.bandwidth(bytes), instructions / instructionsPerSecond);
 }
 
 /// Whether an access is contiguous along `block` and strided along `vector`, without a lane whose place is read from
@@ -202,7 +58,7 @@ void chooseTiles(const LoopPlan &plan, LoopSchedule &s) {
   constexpr int mostInstructions = 2500;
   int weight = 0;
   for (const Expr &e : plan.exprs)
-    weight += costOf(e);
+    weight += instructionsOf(e);
   if (weight * lanes > mostInstructions)
     return;
   auto fits = [&](int d) { return dim::hint(plan.dims[static_cast<size_t>(d)].size) >= lanes; };
@@ -225,11 +81,12 @@ void chooseTiles(const LoopPlan &plan, LoopSchedule &s) {
 }
 
 /// Range and grain of a schedule whose units are chosen.
-void setGrain(const LoopPlan &plan, LoopSchedule &s) {
+void setGrain(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level) {
   for (const LoopDim &d : plan.dims)
     if (!d.reduced && d.size == 0)
       s.range = 0;
-  const double perUnit = serialSeconds(plan, s) / static_cast<double>(std::max<int64_t>(1, dim::hint(s.range)));
+  const double serial = serialSeconds(costsOf(plan, s, level), static_cast<double>(plan.bytes()));
+  const double perUnit = serial / static_cast<double>(std::max<int64_t>(1, dim::hint(s.range)));
   const int64_t mostUnits = dim::isSymbolic(s.range) ? int64_t(1) << 40 : std::max<int64_t>(1, s.range);
   // Threads that are awake take a chunk within two microseconds; of a thread that sleeps, the caller does the share.
   constexpr double worthHandingOver = 10e-6;
@@ -238,7 +95,7 @@ void setGrain(const LoopPlan &plan, LoopSchedule &s) {
 
 /// Walks tiles: a unit is a few lines along the vector dimension (64 elements: the fastest for 2048 x 512, within 5% for 4096 x 1024), and inside of it
 /// the block dimension from end to end: what is touched is used whole before it is gone, whatever the strides are.
-void walkTiles(const LoopPlan &plan, LoopSchedule &s) {
+void walkTiles(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level) {
   const int64_t vectorSize = plan.dims[static_cast<size_t>(s.vectorDim)].size;
   s.tile = 64;
   if (!dim::isSymbolic(vectorSize))
@@ -258,7 +115,7 @@ void walkTiles(const LoopPlan &plan, LoopSchedule &s) {
     units = dim::mul(units, dim::ceilDiv(size, s.block));
   }
   s.range = units;
-  setGrain(plan, s);
+  setGrain(plan, s, level);
 }
 
 } // namespace
@@ -301,7 +158,7 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   }
   const uint64_t reducedDims = ~((uint64_t(1) << plan.numParallel) - 1);
   for (const Expr &e : plan.exprs)
-    (plan.reductions.empty() || (e.dims & reducedDims) ? weight : after) += costOf(e);
+    (plan.reductions.empty() || (e.dims & reducedDims) ? weight : after) += instructionsOf(e);
   const bool heavy = weight > 24;
   const int budget = std::max(1, (features.numVectorRegisters - 6) / std::max(1, accumulators));
 
@@ -352,7 +209,7 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   const int64_t step = int64_t(s.lanes) * s.unroll;
   const bool pinned = plan.unitDims >= 0;
   if (s.tiles)
-    return walkTiles(plan, s), s;
+    return walkTiles(plan, s, features.level), s;
   int64_t units = 1;
   for (int d = 0; d < plan.numParallel; ++d) {
     const int64_t size = plan.dims[static_cast<size_t>(d)].size;
@@ -380,64 +237,8 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     }
   }
   s.range = units;
-  setGrain(plan, s);
+  setGrain(plan, s, features.level);
   return s;
-}
-
-/// What it costs to get or put a vector's elements one by one, each from another place: in additions that take as long,
-/// per element. A walk along `vectorDim` touches a line of the cache at each step; the next walk finds the lines again
-/// where they had room, which those at the same place of a page, say, hardly have. Caches of 64 sets of 12 lines and
-/// 2048 of 16, as servers have them; measured with transposes.
-static double flopsOfMove(const Affine &index, const LoopPlan &plan, const LoopSchedule &s, int64_t elementBytes) {
-  constexpr double inNearCache = 12, atItsEdge = 28, inFarCache = 78, inMemory = 600;
-  const int64_t stride = std::abs(dim::hint(index.coef[static_cast<size_t>(s.vectorDim)])) * elementBytes;
-  if (!index.indirect.empty() || stride == 0)
-    return inNearCache;
-  const int64_t size = dim::hint(plan.dims[static_cast<size_t>(s.vectorDim)].size);
-  const auto lines = static_cast<double>(stride >= 64 ? size : size * stride / 64);
-  auto room = [&](int64_t sets, int64_t ways) {
-    const int64_t used = stride % 64 || stride < 64 ? sets : sets / std::gcd(stride / 64, sets);
-    return static_cast<double>(used * ways);
-  };
-  const double near = room(64, 12), far = room(2048, 16);
-  return lines <= near ? inNearCache : lines <= 2 * near ? atItsEdge : lines <= far ? inFarCache : inMemory;
-}
-
-int64_t flopsOf(const LoopPlan &plan, const LoopSchedule &s) {
-  constexpr double flopsOfTile = 3; // per element that goes through a tile, wherever it lies
-  double flops = 0;
-  auto move = [&](const Affine &index, int32_t guard, uint64_t dims, const Buffer &buffer) {
-    if (s.vectorDim >= 0 && s.lanes > 1 && (dims & bit(s.vectorDim)) &&
-        accessCost(index, plan, s.vectorDim, s.lanes) > 1)
-      flops += evaluations(plan, s, dims) * s.lanes *
-               (movesByTiles(index, guard, plan, s) ? flopsOfTile : flopsOfMove(index, plan, s, sizeOf(buffer.dtype)));
-  };
-  for (const Expr &e : plan.exprs)
-    if (e.kind == ExprKind::Scalar) // of a scalar the rest of the vector is idle
-      flops += evaluations(plan, s, e.dims) * s.lanes * static_cast<double>(op::scalarFlops(e.op));
-    else if (e.kind == ExprKind::Load)
-      move(e.index, e.guard, e.dims, plan.buffers[static_cast<size_t>(e.buffer)]);
-  const uint64_t parallelDims = (uint64_t(1) << plan.numParallel) - 1, allDims = (uint64_t(1) << plan.dims.size()) - 1;
-  for (const Store &store : plan.stores)
-    if (store.full || !s.vectorReduced)
-      move(store.index, -1, store.full ? allDims : parallelDims, plan.buffers[static_cast<size_t>(store.buffer)]);
-  const auto rows = static_cast<double>(plan.parallelPoints()),
-             points = rows * static_cast<double>(plan.reducedPoints());
-  for (const Reduction &r : plan.reductions) {
-    const bool compares = r.combine != op::Combine::Sum && r.combine != op::Combine::Prod; // and looks for NaN
-    flops += points * (compares ? 3 : 1);
-    if (s.vectorReduced)
-      flops += 10.0 * rows * s.lanes; // the vector's elements with each other
-  }
-  return static_cast<int64_t>(std::min(flops, 9e18));
-}
-
-double predictSeconds(const LoopPlan &plan, const LoopSchedule &s) {
-  const CpuModel &cpu = hostCpuModel();
-  const double serial = serialSeconds(plan, s), threads = static_cast<double>(std::min<int64_t>(cpu.threads, dim::hint(s.range)));
-  constexpr double worthSplitting = 20e-6, handingOver = 4e-6; // until another thread is at work, as measured
-  const double split = std::max(serial, worthSplitting) / threads + handingOver;
-  return (serial < worthSplitting || threads <= 1 ? serial : std::min(serial, split)) + cpu.callSeconds;
 }
 
 } // namespace tressel::codegen

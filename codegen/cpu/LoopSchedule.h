@@ -35,12 +35,4 @@ bool movesByTiles(const Affine &index, int32_t guard, const LoopPlan &plan, cons
 
 LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features);
 
-/// Of the whole nest as it is scheduled, in additions that take as long: what stands outside of the vector loop counts
-/// for a whole vector. At typical sizes, where sizes are symbolic.
-int64_t flopsOf(const LoopPlan &plan, const LoopSchedule &schedule);
-
-/// Predicted seconds of the whole nest on this machine's threads (CostModel.h): the larger of memory traffic and
-/// instructions, and the cost of the call.
-double predictSeconds(const LoopPlan &plan, const LoopSchedule &schedule);
-
 } // namespace tressel::codegen

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/op/LoopForm.h"
+#include "tressel/runtime/Cpu.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/IR/IRBuilder.h"
@@ -11,6 +12,7 @@ namespace tressel::codegen {
 
 /// What the instruction set offers beyond SSE2 that changes which code is emitted.
 struct CpuFeatures {
+  runtime::CpuLevel level = runtime::CpuLevel::Baseline;
   int vectorBytes = 16;
   int numVectorRegisters = 16;
   bool sse41 = false; ///< rounding

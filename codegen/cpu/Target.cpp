@@ -64,9 +64,9 @@ Target::Target(const std::string &cpu, bool quick) : quick_(quick) {
   core_ = coreOf(level_);
   key_ = core_ + (quick ? " quick" : "");
   if (level_ >= runtime::CpuLevel::V3)
-    features_ = {.vectorBytes = 32, .numVectorRegisters = 16, .sse41 = true, .fma = true, .f16c = true};
+    features_ = {.level = level_, .vectorBytes = 32, .numVectorRegisters = 16, .sse41 = true, .fma = true, .f16c = true};
   if (level_ == runtime::CpuLevel::V4)
-    features_ = {.vectorBytes = 64, .numVectorRegisters = 32, .sse41 = true, .fma = true, .f16c = true, .avx512 = true};
+    features_ = {.level = level_, .vectorBytes = 64, .numVectorRegisters = 32, .sse41 = true, .fma = true, .f16c = true, .avx512 = true};
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   machine_.reset(backEnd().createTargetMachine(llvm::Triple(kTriple), core_, "", options, llvm::Reloc::PIC_,

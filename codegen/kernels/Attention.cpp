@@ -4,9 +4,11 @@
 #include "ir/graph/Graph.h"
 #include "passes/Util.h"
 #include "runtime/kernels/AttentionParams.h"
+#include "runtime/kernels/Levels.h"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace tressel::kernels {
 
@@ -36,7 +38,7 @@ std::optional<passes::Bid> bidForAttention(const passes::Candidate &candidate) {
     return std::nullopt;
   p.symbols = graph::symbolsOf(op);
   // With few heads, blocks of queries are units too: each packs the keys and values for itself.
-  const codegen::CpuModel &cpu = codegen::hostCpuModel();
+  const runtime::DeviceModel &cpu = codegen::hostCpuModel();
   constexpr int64_t leastRows = 96;
   p.rows = p.queries;
   if (dim::isConstant(p.queries) && dim::hint(p.heads) < 2 * cpu.threads && p.queries >= 2 * leastRows)
@@ -45,14 +47,23 @@ std::optional<passes::Bid> bidForAttention(const passes::Candidate &candidate) {
   double bytes = hinted(dim::bytes(graph::fromMlir(op->getResult(0).getType())));
   for (mlir::Type type : op->getOperandTypes())
     bytes += hinted(dim::bytes(graph::fromMlir(type)));
-  // Shares of the peak as measured: a softmax runs between the products.
-  const double efficiency = 0.6 * std::min(1.0, (hinted(p.queries) + 2) / 16);
+  const runtime::CpuLevel level = kernelLevel().cpu;
+  const double lanes = codegen::lanesOf(level), heads = hinted(p.heads), queries = hinted(p.queries), keys = hinted(p.keys),
+               size = hinted(p.size), width = hinted(p.width), units = std::max(1.0, hinted(p.units()));
+  const double scores = heads * queries * std::ceil(keys / lanes) * (p.causal ? 0.5 : 1);
+  const double counts[] = {scores * size + heads * queries * std::ceil(width / lanes) * keys * (p.causal ? 0.5 : 1),
+                           scores,
+                           heads * std::ceil(queries / 6) * (std::ceil(keys / lanes) * size + std::ceil(width / lanes) * keys),
+                           units * keys * (size + width),
+                           heads * queries,
+                           units};
   passes::Bid bid;
-  bid.seconds = codegen::predictSeconds(cpu, form->flops, bytes, efficiency) + 100e-9;
+  bid.costs = {codegen::costOf("kernels/attention", level, counts)};
+  const double serial = codegen::serialSeconds(bid.costs, bytes);
   bid.params = p.text();
   bid.range = p.units();
-  const int64_t units = std::max<int64_t>(1, dim::hint(bid.range));
-  bid.grain = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(units) * 20e-6 / (bid.seconds * cpu.threads)), 1, units);
+  bid.grain = codegen::grainFor(serial, static_cast<int64_t>(units));
+  bid.seconds = codegen::predictSeconds(bid.costs, bytes, static_cast<int64_t>(std::ceil(units / static_cast<double>(bid.grain))));
   bid.scratchBytes = p.scratchBytes();
   return bid;
 }

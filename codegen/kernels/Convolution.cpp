@@ -33,13 +33,12 @@ static double arrangingChannels(const ConvolutionShape &s) { return tapsOf(s) ==
 /// Ranges of the channels that become units of their own, so that threads share an image: only where images are few.
 /// More than one for each thread evens out their speeds, as long as arranging stays small beside the arithmetic.
 static int64_t chooseBlocks(const ConvolutionParams &p, double imageSeconds, int threads) {
-  constexpr double worthSplitting = 20e-6;
   const ConvolutionShape &s = p.shape;
   const bool isDense = s.groups == 1; // else units have planes of their own, and arrange nothing twice
   if (threads == 1 || dim::hint(p.batch) >= 4 * threads || (isDense && s.outChannels % kChannelBlock != 0))
     return 1;
   const int64_t whole = isDepthwise(s) ? s.outChannels : isDense ? s.outChannels / kChannelBlock : s.groups;
-  const auto most = static_cast<int64_t>(std::min(4.0 * threads, imageSeconds / worthSplitting));
+  const auto most = static_cast<int64_t>(std::min(4.0 * threads, imageSeconds / codegen::kWorthSplitting));
   for (int64_t blocks = most; blocks > 1; --blocks) {
     const auto channels = static_cast<double>(s.outChannels / blocks);
     if (whole % blocks == 0 && (!isDense || channels >= arrangingChannels(s) * (blocks > threads ? 10 : 1)))
@@ -86,43 +85,94 @@ static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) 
   p.rows = (pixels + blocks - 1) / blocks;
 }
 
-/// Channels last, of the peak as measured on one core: what lists the pieces of the depth costs, and the lanes of the
-/// last vector of channels that are no channels.
-static double channelsLastEfficiency(const ConvolutionParams &p) {
+/// What the kernel does (runtime/kernels/README.md, Channels last), in counts that its cost model multiplies.
+static runtime::KernelCost channelsLastCost(const ConvolutionParams &p, runtime::CpuLevel level) {
   const ConvolutionShape &s = p.shape;
-  const auto channels = static_cast<double>(s.outChannels / columnGroupsOf(s)), vectors = std::ceil(channels / 16),
-             piece = static_cast<double>(pieceOf(s)), depth = static_cast<double>(depthOf(s)),
-             rows = hinted(p.pixels());
-  if (isChannelwise(s)) { // as many loads as products, and stores that few products share
-    const auto taps = static_cast<double>(tapsOf(s));
-    return 0.85 * taps / (taps + 26) * channels / (16 * vectors);
+  const double lanes = codegen::lanesOf(level), rows = hinted(p.pixels()), depth = static_cast<double>(depthOf(s)),
+               taps = static_cast<double>(tapsOf(s)), images = hinted(p.batch);
+  const double groups = static_cast<double>(columnGroupsOf(s)), channels = static_cast<double>(s.outChannels) / groups,
+               vectors = std::ceil(channels / lanes), panels = std::ceil(vectors / 4);
+  double lines = images; // of the result
+  for (int d = 0; d < 2; ++d)
+    lines *= hinted(s.out[d]);
+  const double packed = p.packed < 0 ? groups * depth * channels : 0;
+  if (isChannelwise(s)) {
+    const bool shares = s.stride[2] == 1 && s.dilation[2] == 1 && s.dilation[1] == 1 && s.stride[1] == 1 &&
+                        (s.window[2] == 3 || s.window[2] == 5) && s.outChannels % static_cast<int64_t>(lanes) == 0;
+    const double near = lines * static_cast<double>(s.window[2] - 1) * vectors * taps; // pixels whose windows reach over the edge
+    const double counts[] = {rows * vectors * taps, shares ? 0 : rows * vectors * taps, rows * vectors, lines * vectors, near, packed};
+    return codegen::costOf("kernels/convolution-depthwise", level, counts);
   }
-  if (isGroupwise(s, 16))
-    return 0.3;
-  if (const auto rowsAtOnce = static_cast<int64_t>(std::min(rows, 1e3)); usesTiles(p, rowsAtOnce))
-    return splitShare(static_cast<double>(std::min(rowsAtOnce, splitRowsOf(std::min(depthOf(s), kSplitDepthOfBlock)))),
-                      channels, pieceOf(s) < kSplitDepth, /*packed=*/true);
-  double share = 0.88 * channels / (16 * vectors) * (piece / (piece + 1.5)) * (depth / (depth + 4));
-  share *= std::min(1.0, 0.12 + 0.14 * rows);
-  if (p.element != Element::F32) // what a window sees is widened for each of its taps
-    share *= channels / (channels + 6);
-  return p.packed >= 0 ? share : share * rows / (rows + 20);
+  if (isGroupwise(s, static_cast<int64_t>(lanes))) {
+    const double all = std::ceil(static_cast<double>(s.outChannels) / lanes);
+    const double counts[] = {rows * all * depth, rows * all, rows * taps, packed};
+    return codegen::costOf("kernels/convolution-grouped", level, counts);
+  }
+  const double widened = p.element == Element::F32 ? 0 : rows * depth * groups + rows * channels * groups;
+  if (const auto rowsAtOnce = static_cast<int64_t>(std::min(rows, 1e3)); usesTiles(p, rowsAtOnce)) {
+    const double share = splitShare(static_cast<double>(std::min(rowsAtOnce, splitRowsOf(std::min(depthOf(s), kSplitDepthOfBlock)))),
+                                    channels, pieceOf(s) < kSplitDepth, /*packed=*/true);
+    const double counts[] = {groups * rows * channels * depth / share, widened};
+    return codegen::costOf("kernels/convolution-tiles", level, counts);
+  }
+  const double blocks = std::ceil(depth / 1024), tiles = std::ceil(rows / 6), pieces = static_cast<double>(piecesOf(s));
+  const double counts[] = {groups * rows * vectors * depth,
+                           groups * tiles * vectors * depth,
+                           groups * rows * panels * depth,
+                           groups * rows * panels * pieces,
+                           groups * tiles * panels * blocks,
+                           groups * rows * vectors * blocks,
+                           groups * rows * pieces,
+                           joinsTaps(s) ? lines * static_cast<double>(s.window[1] * s.window[0]) : 0,
+                           packed,
+                           widened};
+  return codegen::costOf("kernels/convolution", level, counts);
 }
 
-/// Share of the peak, as measured on one core: what arranging the image costs, many channels of the result share; the
-/// end of each tile, many products; the lanes that the last vector wastes, many pixels.
-static double efficiency(const ConvolutionShape &s, bool packed) {
-  double pixels = 1;
-  for (int64_t size : s.out)
-    pixels *= hinted(size);
-  if (isDepthwise(s))
-    return 0.12 * pixels / (pixels + 50);
-  const auto depth = static_cast<double>(depthOf(s)), channels = static_cast<double>(s.outChannels / s.groups);
-  const double arranging = arrangingChannels(s);
-  double share = 0.75 * depth / (depth + 12) * channels / (channels + arranging) * pixels / (pixels + 6);
-  if (s.outChannels / s.groups < kChannelBlock) // fewer sums than hide the latency of a multiply-add
-    share *= 0.7;
-  return packed ? share : 0.7 * share;
+/// The same with channels first (runtime/kernels/README.md, A convolution).
+static runtime::KernelCost channelsFirstCost(const ConvolutionParams &p, runtime::CpuLevel level) {
+  const ConvolutionShape &s = p.shape;
+  const double lanes = codegen::lanesOf(level), images = hinted(p.batch), taps = static_cast<double>(tapsOf(s));
+  double pixels = 1, lines = 1, inPixels = 1;
+  for (int d = 0; d < 3; ++d)
+    pixels *= hinted(s.out[d]), inPixels *= hinted(s.in[d]), lines *= d < 2 ? hinted(s.out[d]) : 1;
+  const auto out = static_cast<double>(s.outChannels), in = static_cast<double>(s.inChannels), groups = static_cast<double>(s.groups);
+  if (isDepthwise(s)) {
+    const double vectors = lines * std::ceil(hinted(s.out[2]) / lanes);
+    const bool isNarrow = hinted(s.out[2]) * 2 < lanes; // then as many planes as lanes are turned over
+    const double across = std::ceil(out / lanes) * pixels;
+    const double counts[] = {isNarrow ? 0 : images * out * vectors * taps,
+                             isNarrow ? images * across * taps : 0,
+                             images * in * inPixels,
+                             images * in * lines,
+                             images * out * pixels,
+                             images * out};
+    return codegen::costOf("kernels/convolution-first-depthwise", level, counts);
+  }
+  const double depth = static_cast<double>(depthOf(s)), channels = out / groups, vectors = std::ceil(pixels / lanes),
+               blocks = std::ceil(channels / static_cast<double>(kChannelBlock));
+  const double packed = p.packed < 0 ? images * out * depth : 0;
+  const double sums = images * groups * blocks * vectors * depth;
+  if (hasFewChannels(s)) {
+    const double counts[] = {sums,
+                             images * in * inPixels * static_cast<double>(s.window[2]),
+                             images * in * lines * static_cast<double>(s.window[2]),
+                             images * groups * blocks * std::ceil(vectors / 3),
+                             images * out * vectors,
+                             images,
+                             packed};
+    return codegen::costOf("kernels/convolution-first-few", level, counts);
+  }
+  const bool arranges = taps > 1 || s.stride[1] != 1 || s.stride[2] != 1 || s.stride[0] != 1;
+  const double panels = images * groups * vectors * depth;
+  const double counts[] = {sums,
+                           panels,
+                           arranges ? panels : 0,
+                           images * groups * blocks * std::ceil(vectors / 3),
+                           images * out * vectors,
+                           images,
+                           packed};
+  return codegen::costOf("kernels/convolution-first", level, counts);
 }
 
 std::optional<passes::Bid> bidForConvolution(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
@@ -140,24 +190,22 @@ std::optional<passes::Bid> bidForConvolution(const codegen::BinaryRoot &root, co
   if (packed)
     p.packed = static_cast<int32_t>(candidate.inputs.size());
 
-  const codegen::CpuModel &cpu = codegen::hostCpuModel();
-  const double images = hinted(p.batch), flops = images * codegen::flopsPerImage(*convolution);
+  const runtime::DeviceModel &cpu = codegen::hostCpuModel();
   const double bytes =
       hinted(dim::bytes(root.operands[0])) + hinted(dim::bytes(root.operands[1])) + hinted(dim::bytes(root.result));
-  const double share = p.channelsLast ? channelsLastEfficiency(p) : efficiency(p.shape, packed || !p.wantsPacked());
-  const double predicted = codegen::predictSeconds(cpu, flops, bytes, share);
-  if (p.channelsLast)
-    chooseRows(p, predicted * cpu.threads, cpu.threads);
-  else
-    p.blocks = chooseBlocks(p, predicted * cpu.threads / images, cpu.threads);
-
   passes::Bid bid;
+  const runtime::CpuLevel level = kernelLevel().cpu;
+  bid.costs = {p.channelsLast ? channelsLastCost(p, level) : channelsFirstCost(p, level)};
+  const double serial = codegen::serialSeconds(bid.costs, bytes);
+  if (p.channelsLast)
+    chooseRows(p, serial, cpu.threads);
+  else
+    p.blocks = chooseBlocks(p, serial / hinted(p.batch), cpu.threads);
   const int64_t units = std::max<int64_t>(1, dim::hint(p.units()));
-  bid.seconds = predicted + 100e-9;
+  bid.grain = codegen::grainFor(serial, units);
+  bid.seconds = codegen::predictSeconds(bid.costs, bytes, (units + bid.grain - 1) / bid.grain);
   bid.params = p.text();
   bid.range = p.units();
-  bid.grain = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(units) * 20e-6 / (predicted * cpu.threads)),
-                                  1, units);
   bid.scratchBytes = p.scratchBytes();
   bid.takesEpilogue = !p.channelsLast || p.blocks == 1;
   if (packed)

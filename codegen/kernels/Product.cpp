@@ -11,8 +11,8 @@
 
 namespace tressel::kernels {
 
-using codegen::CpuModel;
 using codegen::hinted;
+using runtime::KernelCost;
 
 /// A range of columns narrower than this reads the left side too often.
 static constexpr int64_t kLeastColumns = 128;
@@ -37,7 +37,7 @@ static bool usesTiles(const ProductParams &p, int64_t rows) {
          isWorthSplitting(rows, dim::hint(p.n), /*shortPieces=*/p.a[2] != 1, p.packed >= 0);
 }
 
-static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &cpu) {
+static void chooseUnits(ProductParams &p, double serialSeconds, const runtime::DeviceModel &cpu) {
   constexpr double worthSplitting = 36e-6;
   p.rows = p.m, p.parts = 1;
   if (serialSeconds < worthSplitting || cpu.threads == 1 || dim::hint(p.batch) >= 4 * cpu.threads)
@@ -71,21 +71,34 @@ static void chooseUnits(ProductParams &p, double serialSeconds, const CpuModel &
       }
 }
 
-/// Share of the peak, as measured on one core with everything in its caches: few rows are bound by reading the right
-/// side; packing a right side that is not packed ahead takes as long as some ten rows.
-static double efficiency(const ProductParams &p) {
-  const double rows = hinted(p.m), columns = hinted(p.n), vectors = std::ceil(columns / 16), depth = hinted(p.k);
-  const RightSide right{dim::hint(p.n), dim::hint(p.k)};
-  if (usesTiles(p, dim::hint(p.m)))
-    return splitShare(std::min(rows, 256.0), columns, p.a[2] != 1, p.packed >= 0);
-  double share = goesAlongDepth(right, 16) ? std::min(0.8, 0.1 + 0.16 * rows) * depth / (depth + 60)
-                                           : std::min(0.9, 0.12 + 0.14 * rows) * columns / (16 * vectors) *
-                                                 std::min(1.0, (vectors + 1) / 3) * (depth / (depth + 16));
-  if (p.packed < 0)
-    share *= rows / (rows + 10);
-  if (p.element != Element::F32)
-    share *= rows / (rows + (p.packed >= 0 && p.packedAs == Element::F32 ? 2 : 5));
-  return p.a[2] == 1 ? share : share * 0.8;
+/// What the kernel does (runtime/kernels/README.md, A product), in counts that its cost model multiplies.
+static KernelCost costOf(const ProductParams &p) {
+  const runtime::CpuLevel level = kernelLevel().cpu;
+  const double lanes = codegen::lanesOf(level), batch = hinted(p.batch), m = hinted(p.m), n = hinted(p.n), k = hinted(p.k);
+  const bool packs = p.packed < 0, strided = p.a[2] != 1, is16Bit = p.element != Element::F32;
+  const double packed = packs ? batch * k * n : 0, copied = strided ? batch * m * k : 0;
+  const double widened = is16Bit ? batch * (m * k + m * n + (packs || p.packedAs != Element::F32 ? k * n : 0)) : 0;
+  if (usesTiles(p, dim::hint(p.m))) {
+    const double share = splitShare(std::min(m, 256.0), n, strided, !packs);
+    const double counts[] = {batch * m * n * k / share, widened};
+    return codegen::costOf("kernels/product-tiles", level, counts);
+  }
+  if (goesAlongDepth({dim::hint(p.n), dim::hint(p.k)}, static_cast<int64_t>(lanes))) {
+    const double counts[] = {batch * m * n * std::ceil(k / lanes), batch * std::ceil(m / 6) * std::ceil(n / 4) * std::ceil(k / lanes),
+                             batch * m * n, batch, packed, copied, widened};
+    return codegen::costOf("kernels/product-dot", level, counts);
+  }
+  const double vectors = std::ceil(n / lanes), panels = std::ceil(vectors / 4), tiles = std::ceil(m / 6), blocks = std::ceil(k / 1024);
+  const double counts[] = {batch * m * vectors * k,
+                           batch * tiles * vectors * k,
+                           batch * m * panels * k,
+                           batch * tiles * panels * blocks,
+                           batch * m * vectors * blocks,
+                           batch * blocks,
+                           packed,
+                           copied,
+                           widened};
+  return codegen::costOf("kernels/product", level, counts);
 }
 
 std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const passes::Candidate &candidate,
@@ -108,26 +121,21 @@ std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const 
   p.element = elementOf(root.type());
   p.packedAs = packed && isReadOnce(p) ? p.element : Element::F32;
 
-  const CpuModel &cpu = codegen::hostCpuModel();
-  const double flops = 2 * hinted(dim::numElements(root.result.shape)) * hinted(p.k);
+  const runtime::DeviceModel &cpu = codegen::hostCpuModel();
   double bytes =
       hinted(dim::bytes(root.operands[0])) + hinted(dim::bytes(root.operands[1])) + hinted(dim::bytes(root.result));
   if (packed && p.packedAs != p.element) // what is read is twice as large
     bytes += static_cast<double>(p.packedBytes()) -
              hinted(dim::bytes(root.operands[static_cast<size_t>(product->rightOperand)]));
-  // What is packed is read in its order, from a cache half again as fast as what is not.
-  if (packed && bytes <= cpu.cacheBytes())
-    bytes -= static_cast<double>(p.packedBytes()) / 3;
-  const double predicted = codegen::predictSeconds(cpu, flops, bytes, efficiency(p));
-  chooseUnits(p, predicted * cpu.threads, cpu);
-
   passes::Bid bid;
+  bid.costs = {costOf(p)};
+  const double serial = codegen::serialSeconds(bid.costs, bytes);
+  chooseUnits(p, serial, cpu);
   const int64_t units = std::max<int64_t>(1, dim::hint(p.units()));
-  bid.seconds = predicted + 50e-9;
+  bid.grain = codegen::grainFor(serial, units);
+  bid.seconds = codegen::predictSeconds(bid.costs, bytes, (units + bid.grain - 1) / bid.grain);
   bid.params = p.text();
   bid.range = p.units();
-  bid.grain = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(units) * 20e-6 / (predicted * cpu.threads)),
-                                  1, units);
   bid.scratchBytes = p.scratchBytes();
   bid.takesEpilogue = p.parts == 1;
   if (packed)

@@ -4,9 +4,11 @@
 #include "codegen/kernels/Provider.h"
 #include "ir/graph/Graph.h"
 #include "runtime/kernels/Kernels.h"
+#include "runtime/kernels/Levels.h"
 #include "runtime/kernels/WinogradParams.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tressel::kernels {
 
@@ -37,27 +39,27 @@ public:
     p.image = codegen::inputOf(candidate, 0), p.packed = static_cast<int32_t>(candidate.inputs.size());
     p.symbols = graph::symbolsOf(candidate.ops[0]);
 
-    const codegen::CpuModel &cpu = codegen::hostCpuModel();
-    double filled = 1; // of the tiles that reach over the edge
+    const runtime::DeviceModel &cpu = codegen::hostCpuModel();
+    const runtime::CpuLevel level = kernelLevel().cpu;
+    double tiles = hinted(p.batch); // also those that reach over the edge
     for (int64_t size : c->out)
-      filled *= hinted(size) / (kWinogradOut * hinted(dim::ceilDiv(size, kWinogradOut)));
-    const double flops = hinted(p.batch) * codegen::flopsPerImage(*c) / 4 / filled;
+      tiles *= hinted(dim::ceilDiv(size, kWinogradOut));
     const double bytes = hinted(dim::bytes(root->operands[0])) + hinted(dim::bytes(root->result)) +
                          static_cast<double>(p.packedBytes());
-    // The transforms are paid by the channels on the other side of the products.
-    const double channels = 1 / (1 / static_cast<double>(c->inChannels) + 1 / static_cast<double>(c->outChannels));
-    constexpr double products = 0.75, transforms = 24;
-    const double predicted = codegen::predictSeconds(cpu, flops, bytes, products * channels / (channels + transforms));
-
+    const double lanes = codegen::lanesOf(level), in = static_cast<double>(c->inChannels), out = static_cast<double>(c->outChannels);
+    const double vectors = std::ceil(out / lanes);
+    const double counts[] = {tiles * 36 * in * vectors, std::ceil(tiles / 6) * 36 * in * vectors, tiles * 36 * std::ceil(in / lanes),
+                             tiles * 36 * vectors};
     passes::Bid bid;
+    bid.costs = {codegen::costOf("kernels/convolution-winograd", level, counts)};
     const int64_t units = std::max<int64_t>(1, dim::hint(p.units()));
-    bid.seconds = predicted + 100e-9;
     bid.params = p.text();
     bid.range = p.units();
     // Weights are read once for a whole chunk.
     bid.grain = std::max<int64_t>(1, units / (2 * cpu.threads));
-    if (predicted * cpu.threads < 50e-6)
+    if (codegen::serialSeconds(bid.costs, bytes) < 50e-6)
       bid.grain = units;
+    bid.seconds = codegen::predictSeconds(bid.costs, bytes, (units + bid.grain - 1) / bid.grain);
     bid.scratchBytes = p.scratchBytes();
     bid.takesEpilogue = p.hasEvenUnits();
     bid.packs.push_back({static_cast<unsigned>(weights), p.packText(), p.packedBytes()});

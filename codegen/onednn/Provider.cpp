@@ -7,6 +7,9 @@
 #include "ir/graph/Graph.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
 
 namespace tressel::onednn {
 
@@ -16,6 +19,7 @@ using codegen::BinaryRoot;
 using codegen::hinted;
 using passes::Bid;
 using passes::Candidate;
+using runtime::KernelCost;
 
 /// What oneDNN takes: of each matrix one dimension must be dense.
 std::optional<Params> asMatmul(const BinaryRoot &root) {
@@ -65,6 +69,58 @@ std::optional<Params> asConv(const BinaryRoot &root) {
   return p;
 }
 
+/// The instructions that the library may use: the CPU's, or what its own variable in the environment limits them to.
+runtime::CpuLevel libraryLevel() {
+  static const runtime::CpuLevel level = [] {
+    runtime::CpuLevel limit = runtime::CpuLevel::V4;
+    for (const char *name : {"DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"})
+      if (const char *value = std::getenv(name)) {
+        const std::string_view isa(value);
+        if (isa == "SSE41" || isa == "AVX")
+          limit = runtime::CpuLevel::Baseline;
+        else if (isa.starts_with("AVX2"))
+          limit = runtime::CpuLevel::V3;
+      }
+    return std::min(limit, runtime::hostCpuLevel());
+  }();
+  return level;
+}
+
+/// What the library's kernels do, as far as sizes tell, in counts that their cost models multiply.
+KernelCost costOf(const Conv &c, const BinaryRoot &root, bool packed) {
+  const runtime::CpuLevel level = libraryLevel();
+  const double lanes = codegen::lanesOf(level), units = std::max(1.0, hinted(c.units()));
+  double pixels = hinted(c.batch), taps = 1;
+  for (int64_t size : c.out)
+    pixels *= hinted(size);
+  for (int64_t size : c.window)
+    taps *= static_cast<double>(size);
+  const auto groups = static_cast<double>(c.groups), in = static_cast<double>(c.inChannels) / groups,
+             out = static_cast<double>(c.outChannels) / groups;
+  const double weights = packed ? 0 : groups * in * out * taps;
+  const double moved = c.channelsLast ? 0 : hinted(dim::numElements(root.operands[0].shape)) + hinted(dim::numElements(root.result.shape));
+  if (c.groups > 1 && in == 1 && out == 1) {
+    const double counts[] = {pixels * std::ceil(groups / lanes) * taps, pixels * std::ceil(groups / lanes), moved, weights, units};
+    return codegen::costOf("onednn/convolution-depthwise", level, counts);
+  }
+  const double vectors = std::ceil(out / lanes);
+  if (c.groups > 1) {
+    const double counts[] = {pixels * groups * vectors * in * taps, pixels * groups * vectors, moved, weights, units};
+    return codegen::costOf("onednn/convolution-grouped", level, counts);
+  }
+  const double filled = in < lanes ? in : std::ceil(in / lanes) * lanes;
+  const double counts[] = {pixels * vectors * filled * taps, std::ceil(pixels / 6) * vectors * filled * taps, pixels * vectors, moved, weights, units};
+  return codegen::costOf(in < lanes ? "onednn/convolution-few" : "onednn/convolution", level, counts);
+}
+KernelCost costOf(const Matmul &m, bool packed) {
+  const runtime::CpuLevel level = libraryLevel();
+  const double batch = hinted(m.batch), rows = hinted(m.m), depth = hinted(m.k), vectors = std::ceil(hinted(m.n) / codegen::lanesOf(level)),
+               units = std::max(1.0, hinted(m.units()));
+  const double counts[] = {batch * rows * vectors * depth, batch * std::ceil(rows / 6) * vectors * depth, batch * rows * vectors,
+                           packed ? 0 : units * depth * hinted(m.n), units};
+  return codegen::costOf("onednn/product", level, counts);
+}
+
 class Provider final : public passes::KernelProvider {
 public:
   llvm::StringRef name() const override { return "onednn"; }
@@ -81,12 +137,6 @@ public:
     }
     if (!params)
       return std::nullopt;
-    double flops = 2.0 * hinted(dim::numElements(root->result.shape));
-    if (isConv)
-      flops *=
-          static_cast<double>(root->operands[1].shape.numElements()) / static_cast<double>(params->conv.outChannels);
-    else
-      flops *= hinted(params->matmul.k);
     params->left = codegen::inputOf(candidate, params->left);
     params->right = codegen::inputOf(candidate, params->right);
     int64_t range;
@@ -108,27 +158,16 @@ public:
     Query answer = query(*params);
     if (!answer.supported)
       return std::nullopt;
+    const double bytes = hinted(dim::bytes(root->operands[0])) + hinted(dim::bytes(root->operands[1])) +
+                         hinted(dim::bytes(root->result));
     Bid bid;
-    const codegen::CpuModel &cpu = codegen::hostCpuModel();
-    double bytes = hinted(dim::bytes(root->operands[0])) + hinted(dim::bytes(root->operands[1])) +
-                   hinted(dim::bytes(root->result));
-    // Shares of peak as measured on one core: large products 0.85, small blocks less.
-    double efficiency =
-        isConv
-            ? (params->conv.inChannels / params->conv.groups >= 16 ? 0.6 : 0.1)
-            : std::min(0.85, 0.2 + 0.01 * static_cast<double>(std::min<int64_t>(dim::hint(params->matmul.rows), 64)));
-    bid.seconds =
-        codegen::predictSeconds(cpu, flops, bytes, efficiency) + static_cast<double>(units) * cpu.libraryCallSeconds;
-    // Blocked layouts inside: the image and the result are copied.
-    if (isConv && !params->conv.channelsLast && params->conv.inChannels / params->conv.groups >= 16)
-      bid.seconds += codegen::predictSeconds(
-          cpu, 0, 2 * (hinted(dim::bytes(root->operands[0])) + hinted(dim::bytes(root->result))), 1);
+    bid.costs = {isConv ? costOf(params->conv, *root, params->packed >= 0) : costOf(params->matmul, params->packed >= 0)};
     bid.params = params->toJson();
     bid.takesEpilogue = true;
     bid.range = range;
-    bid.grain =
-        std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(units) * 40e-6 / (bid.seconds * cpu.threads)));
-    bid.grain = std::min(bid.grain, units);
+    // A call of the library costs more than one of ours.
+    bid.grain = std::min(units, 2 * codegen::grainFor(codegen::serialSeconds(bid.costs, bytes), units));
+    bid.seconds = codegen::predictSeconds(bid.costs, bytes, (units + bid.grain - 1) / bid.grain);
     bid.scratchBytes = params->symbols.empty() ? answer.needs.scratchBytes : 0;
     if (params->packed >= 0) {
       Params pack = params->typical();

@@ -13,6 +13,8 @@ namespace {
 
 class PrebuiltProvider final : public passes::KernelProvider {
 public:
+  explicit PrebuiltProvider(runtime::CpuLevel level) : level_(level) {}
+
   llvm::StringRef name() const override { return kPrebuiltProvider; }
 
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
@@ -27,23 +29,25 @@ public:
       bytes += dim::hint(dim::bytes(graph::fromMlir(type)));
     for (mlir::Type type : op->getResultTypes())
       bytes += dim::hint(dim::bytes(graph::fromMlir(type)));
-    const CpuModel &cpu = hostCpuModel();
-    // Scalar code with data-dependent branches does a small share of what vectors could.
-    constexpr double efficiency = 0.02, secondsPerTask = 40e-6;
+    const double counts[] = {form->flops};
     passes::Bid bid;
-    bid.seconds = predictSeconds(cpu, form->flops, static_cast<double>(bytes), efficiency) + cpu.callSeconds;
+    bid.costs = {costOf("prebuilt/" + form->kernel.substr(0, form->kernel.rfind('_')), level_, counts)};
     bid.params = form->kernel;
     const int64_t units = std::max<int64_t>(1, dim::hint(form->range));
     bid.range = dim::max(1, form->range);
-    bid.grain = std::clamp<int64_t>(
-        static_cast<int64_t>(static_cast<double>(units) * secondsPerTask / (bid.seconds * cpu.threads)), 1, units);
+    bid.grain = 2 * grainFor(serialSeconds(bid.costs, static_cast<double>(bytes)), units);
+    bid.grain = std::min(bid.grain, units);
+    bid.seconds = predictSeconds(bid.costs, static_cast<double>(bytes), (units + bid.grain - 1) / bid.grain);
     bid.scratchBytes = form->scratchBytes;
     return bid;
   }
+
+private:
+  const runtime::CpuLevel level_;
 };
 
 } // namespace
 
-std::unique_ptr<passes::KernelProvider> makePrebuiltProvider() { return std::make_unique<PrebuiltProvider>(); }
+std::unique_ptr<passes::KernelProvider> makePrebuiltProvider(runtime::CpuLevel level) { return std::make_unique<PrebuiltProvider>(level); }
 
 } // namespace tressel::codegen

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "passes/KernelProvider.h"
+#include "tressel/runtime/Cpu.h"
 
 #include <memory>
 
 namespace tressel::codegen {
 
 inline constexpr const char *kPrebuiltProvider = "prebuilt";
-std::unique_ptr<passes::KernelProvider> makePrebuiltProvider();
+/// Their code is made for the level.
+std::unique_ptr<passes::KernelProvider> makePrebuiltProvider(runtime::CpuLevel level);
 
 } // namespace tressel::codegen

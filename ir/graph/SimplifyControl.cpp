@@ -2,6 +2,8 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
+#include "ir/op/LoopForm.h"
+#include "ir/op/OpInfo.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -49,6 +51,104 @@ static bool resolve(ControlOpInterface op) {
   }
   op->replaceAllUsesWith(results);
   op->erase();
+  return true;
+}
+
+//--- Loops that count ------------------------------------------------------------------------------------------------------
+
+/// A known scalar integer: a constant, or an invariant or carried argument of a loop whose value before it is one.
+static std::optional<int64_t> integerOf(Value value) {
+  DenseElementsAttr constant;
+  if (!matchPattern(value, m_Constant(&constant)) || constant.getNumElements() != 1 || !isa<IntegerType>(constant.getElementType()) ||
+      constant.getElementType().getIntOrFloatBitWidth() == 1)
+    return std::nullopt;
+  const APInt number = *constant.getValues<APInt>().begin();
+  const bool isUnsigned = constant.getElementType().isUnsignedInteger();
+  return isUnsigned ? static_cast<int64_t>(number.getZExtValue()) : number.getSExtValue();
+}
+
+/// One scalar instruction of two scalars.
+struct ScalarCall {
+  op::ScalarOp instruction;
+  Value left, right;
+};
+static std::optional<ScalarCall> scalarCallOf(Value value) {
+  Operation *def = value.getDefiningOp();
+  const op::OpInfo *info = def ? infoOf(def) : nullptr;
+  if (!info || !info->loopForm || def->getNumOperands() != 2 || def->getNumResults() != 1)
+    return std::nullopt;
+  SmallVector<TensorType> operands{fromMlir(def->getOperand(0).getType()), fromMlir(def->getOperand(1).getType())};
+  const TensorType result = fromMlir(def->getResult(0).getType());
+  const auto form = info->loopForm(*info, operands, std::span(&result, 1), attrsOf(def, *info));
+  if (!form || !form->domain.empty())
+    return std::nullopt;
+  const auto &nodes = form->body.nodes;
+  const op::ScalarNode &top = nodes[static_cast<size_t>(form->body.result)];
+  auto operandOf = [&](int32_t arg) {
+    if (arg < 0 || nodes[static_cast<size_t>(arg)].op != op::ScalarOp::Operand)
+      return Value();
+    return def->getOperand(static_cast<unsigned>(nodes[static_cast<size_t>(arg)].i));
+  };
+  ScalarCall call{top.op, operandOf(top.args[0]), operandOf(top.args[1])};
+  return call.left && call.right ? std::optional(call) : std::nullopt;
+}
+
+/// How often the loop runs, if a carried integer counts up from a known start, by a known step, to a known limit.
+static std::optional<int64_t> tripsOf(WhileOp loop) {
+  auto op = cast<ControlOpInterface>(*loop);
+  Block &condition = loop.getCondition().front(), &body = loop.getBody().front();
+  const auto test = scalarCallOf(condition.back().getOperand(0));
+  if (!test)
+    return std::nullopt;
+  auto known = [&](Value value) -> std::optional<int64_t> {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      if (Value before = op.invariantOf(argument))
+        return integerOf(before);
+    return integerOf(value);
+  };
+  // counter < limit, or limit > counter.
+  op::ScalarOp compare = test->instruction;
+  Value counted = test->left, limited = test->right;
+  if (!isa<BlockArgument>(counted) || known(counted)) {
+    std::swap(counted, limited);
+    compare = compare == op::ScalarOp::Gt ? op::ScalarOp::Lt : compare == op::ScalarOp::Ge ? op::ScalarOp::Le : op::ScalarOp::Const;
+  }
+  auto counter = dyn_cast<BlockArgument>(counted);
+  if (!counter || counter.getArgNumber() >= op.numCarried() || (compare != op::ScalarOp::Lt && compare != op::ScalarOp::Le))
+    return std::nullopt;
+  const unsigned number = counter.getArgNumber();
+  const auto next = scalarCallOf(body.getTerminator()->getOperand(number));
+  if (!next || next->instruction != op::ScalarOp::Add)
+    return std::nullopt;
+  const bool isLeft = next->left == body.getArgument(number);
+  if (!isLeft && next->right != body.getArgument(number))
+    return std::nullopt;
+  const auto start = integerOf(op.carried(number)), limit = known(limited), step = known(isLeft ? next->right : next->left);
+  const unsigned bits = cast<RankedTensorType>(counter.getType()).getElementType().getIntOrFloatBitWidth();
+  // Far from where the counter wraps around.
+  const int64_t most = (int64_t(1) << std::min(bits - 2, 60u)) - 1;
+  if (!start || !limit || !step || *step <= 0 || std::max({std::abs(*start), std::abs(*limit), *step}) > most)
+    return std::nullopt;
+  const int64_t last = *limit - (compare == op::ScalarOp::Lt);
+  return *start > last ? 0 : (last - *start) / *step + 1;
+}
+
+/// A loop whose number of iterations is known is a scan: it needs no condition, its time can be predicted, and it can be run backwards.
+static bool countLoop(ControlOpInterface op) {
+  auto loop = dyn_cast<WhileOp>(*op);
+  if (!loop || !isMemoryEffectFree(&loop.getCondition().front().back()) ||
+      llvm::any_of(loop.getCondition().front().without_terminator(), [](Operation &inner) { return !isMemoryEffectFree(&inner); }))
+    return false;
+  const std::optional<int64_t> trips = tripsOf(loop);
+  if (!trips)
+    return false;
+  OpBuilder b(loop);
+  auto scan = ScanOp::create(b, loop.getLoc(), loop.getResultTypes(), *trips, loop.getCarried(), ValueRange(), loop.getInvariants());
+  scan->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  scan.getBody().takeBody(loop.getBody());
+  scan.getBody().insertArgument(0u, RankedTensorType::get({}, b.getI64Type()), loop.getLoc());
+  loop->replaceAllUsesWith(scan->getResults());
+  loop->erase();
   return true;
 }
 
@@ -239,7 +339,7 @@ private:
 } // namespace
 
 bool simplifyControl(ControlOpInterface op) {
-  if (resolve(op))
+  if (resolve(op) || countLoop(op))
     return true;
   Parts parts(op);
   bool changed = parts.sinkConstants();

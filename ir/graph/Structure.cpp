@@ -8,6 +8,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace tressel::graph {
@@ -145,6 +147,29 @@ std::string describeBody(Region &body, StringRef provider) {
       if (const op::OpInfo *info = infoOf(&op); info && info->family != op::Family::Constant)
         text += (text.empty() ? "" : ", ") + std::string(info->name);
   return text.empty() ? "pack for " + provider.str() : text;
+}
+
+void setCosts(Operation *op, ArrayRef<runtime::KernelCost> costs) {
+  std::map<StringRef, double> sums;
+  for (const runtime::KernelCost &cost : costs)
+    sums[cost.kind] += cost.seconds;
+  Builder b(op->getContext());
+  SmallVector<NamedAttribute> entries;
+  for (const auto &[kind, seconds] : sums)
+    entries.push_back(b.getNamedAttr(kind, b.getF64FloatAttr(seconds)));
+  if (entries.empty())
+    op->removeAttr(kCostsAttr);
+  else
+    op->setAttr(kCostsAttr, b.getDictionaryAttr(entries));
+}
+
+std::vector<runtime::KernelCost> costsOf(Operation *op) {
+  std::vector<runtime::KernelCost> costs;
+  if (auto entries = op->getAttrOfType<DictionaryAttr>(kCostsAttr))
+    for (NamedAttribute entry : entries)
+      if (auto seconds = dyn_cast<FloatAttr>(entry.getValue()))
+        costs.push_back({entry.getName().str(), seconds.getValueAsDouble()});
+  return costs;
 }
 
 std::string keyOf(KernelOp kernel) {

@@ -12,6 +12,7 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "tressel/runtime/Schedule.h"
 
 #define GET_OP_CLASSES
 #include "ir/graph/Structure.h.inc"
@@ -27,6 +28,12 @@ std::string describeBody(mlir::Region &body, llvm::StringRef provider);
 /// What a kernel computes and by whom, in 16 letters: the same for equal kernels of all programs and processes,
 /// whatever they are called and however they are cut into tasks.
 std::string keyOf(KernelOp kernel);
+
+/// On clusters and kernels: what they are predicted to take on a host (runtime::KernelDesc::costs), as seconds by kind.
+inline constexpr llvm::StringLiteral kCostsAttr = "tressel.costs";
+/// Costs of one kind are added up. Without costs: removes the attribute.
+void setCosts(mlir::Operation *op, llvm::ArrayRef<runtime::KernelCost> costs);
+std::vector<runtime::KernelCost> costsOf(mlir::Operation *op);
 
 /// Whether generated code reads elements in another order than it writes them: a transpose, a gather.
 bool movesElements(KernelOp kernel);

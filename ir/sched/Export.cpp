@@ -151,6 +151,7 @@ private:
     desc.scratchBytes = op.getScratch();
     desc.flops = static_cast<int64_t>(op.getFlops());
     desc.bytes = static_cast<int64_t>(op.getBytes());
+    desc.costs = graph::costsOf(op);
     desc.moves = graph::movesElements(op);
     out.schedule.kernels.push_back(std::move(desc));
     return at->second;

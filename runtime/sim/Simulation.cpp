@@ -96,6 +96,7 @@ size_t Simulation::logCommand(SimStream &stream, const DeviceCommand &c, Event e
     entry.bytes = c.kernel->desc->bytes;
     entry.provider = internName(c.kernel->desc->provider);
     entry.moves = c.kernel->desc->moves;
+    entry.costs = c.kernel->desc->costs;
     entry.tasks = (c.kernel->desc->range + c.kernel->desc->grain - 1) / std::max<int64_t>(1, c.kernel->desc->grain);
   } else if (c.kind == DeviceCommandKind::Collective) {
     logPart(entry, c, stream);

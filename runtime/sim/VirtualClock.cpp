@@ -439,7 +439,8 @@ private:
                         .bytes = static_cast<double>(c.bytes),
                         .provider = c.provider,
                         .moves = c.moves,
-                        .tasks = c.tasks},
+                        .tasks = c.tasks,
+                        .costs = c.costs},
                        slower);
   }
   double kernelSpeed(const Job &job, const std::vector<double> &flow) const {

@@ -2,6 +2,7 @@
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Tensors.h"
 #include "tools/tressel/Tool.h"
+#include "tressel/runtime/CacheFolder.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/ThreadPool.h"
 
@@ -49,7 +50,40 @@ struct Sample {
   std::string provider;
   double flops = 0, bytes = 0;
   int64_t tasks = 1;
+  std::vector<runtime::KernelCost> costs;
+  bool moves = false;
   Spread seconds;
+};
+
+/// While it lives, kernels that this thread runs are not split: another thread has the pool, and sleeps.
+class OneThread {
+public:
+  OneThread() {
+    if (runtime::ThreadPool::global().numThreads() == 1)
+      return;
+    holder_ = std::thread([this] {
+      runtime::ThreadPool::global().parallelFor(2, 1, [this](int64_t begin, int64_t, int) {
+        if (begin != 0)
+          return;
+        holds_ = true;
+        while (!ends_)
+          usleep(200);
+      });
+    });
+    while (!holds_)
+      usleep(50);
+  }
+  ~OneThread() {
+    ends_ = true;
+    if (holder_.joinable())
+      holder_.join();
+  }
+  OneThread(const OneThread &) = delete;
+  OneThread &operator=(const OneThread &) = delete;
+
+private:
+  std::atomic<bool> holds_{false}, ends_{false};
+  std::thread holder_;
 };
 
 /// A folder for the programs, gone with this.
@@ -119,7 +153,7 @@ public:
       const KernelDesc &k = s.kernels[c.kernel];
       samples.push_back({s.buffers[s.step.operands[c.firstOperand].buffer].type.dtype, k.provider,
                          static_cast<double>(k.flops), static_cast<double>(k.bytes),
-                         (k.range + k.grain - 1) / std::max<int64_t>(1, k.grain), timeOf(times[i])});
+                         (k.range + k.grain - 1) / std::max<int64_t>(1, k.grain), k.costs, k.moves, timeOf(times[i])});
     }
     return samples;
   }
@@ -158,7 +192,7 @@ std::string program(const std::vector<std::string> &inputs, const std::string &o
 class Calibration {
 public:
   explicit Calibration(ProgressLine &progress) : progress_(progress) {
-    machine_ = runtime::hostMachine();
+    machine_ = runtime::typicalHostMachine();
     machine_.name = "calibrated";
     machine_.sources.clear();
     threads_ = runtime::ThreadPool::global().numThreads();
@@ -167,27 +201,28 @@ public:
 
   runtime::MachineModel run() {
     calls();
+    const std::vector<Sample> alone = measureKinds(/*oneThread=*/true);
+    speed(alone);
     bandwidth();
+    corrections(alone);
+    if (threads_ > 1)
+      together(measureKinds(/*oneThread=*/false));
     arithmetic();
     movement();
     contention();
-    try {
-      return runtime::parseMachine(runtime::toJson(machine_));
-    } catch (const InputError &error) {
-      throw EnvironmentError("what was measured is no machine (" + error.message() +
-                             "): measure again while it does nothing else");
-    }
+    return runtime::parseMachine(runtime::toJson(machine_));
   }
 
 private:
   DeviceModel &cpu() { return machine_.devices.front(); }
   const DeviceModel &cpu() const { return machine_.devices.front(); }
   /// A figure, with the range that it lay in.
-  void cite(const std::string &figure, const std::string &how, const Spread &range) {
+  /// `differs`: as its kernels do, so that a wide range says nothing about the machine.
+  void cite(const std::string &figure, const std::string &how, const Spread &range, bool differs = false) {
     char text[96];
     std::snprintf(text, sizeof text, ", %.3g, mostly from %.3g to %.3g", range.median, range.least, range.most);
     machine_.sources["cpu/" + figure] = "measured: " + how + text;
-    if (range.most > 1.5 * range.least && figure.find("efficiency") == std::string::npos) // kernels differ
+    if (range.most > 1.5 * range.least && !differs)
       note(figure + ": the measurements lie between " + spell(range.least) + " and " + spell(range.most) +
            "; the machine does other work, or changes its clock");
   }
@@ -213,9 +248,99 @@ private:
   Spread rateOf(double work, const Sample &s) const {
     return {work / wholeSeconds(s), work / wholeSeconds(s, s.seconds.most), work / wholeSeconds(s, s.seconds.least)};
   }
+  /// The rate of a sum's bytes, by the whole machine.
+  Spread bytesRateOf(const Sample &s) const {
+    const auto threads = std::min<int64_t>(s.tasks, threads_);
+    auto rate = [&](double seconds) {
+      const double whole = wholeSeconds(s, seconds);
+      return s.bytes / (bytesSeconds(s, whole * threads_ / static_cast<double>(threads), threads) * static_cast<double>(threads) / threads_);
+    };
+    return {rate(s.seconds.median), rate(s.seconds.most), rate(s.seconds.least)};
+  }
   /// As if every thread worked on so many bytes.
   double wholeBytes(const Sample &s) const {
     return s.bytes * threads_ / static_cast<double>(std::min<int64_t>(s.tasks, threads_));
+  }
+
+  /// What a sample's bytes took on one of `threads` threads, next to what its instructions are predicted to take: neither hides the other
+  /// fully (runtime::workSeconds).
+  double bytesSeconds(const Sample &s, double seconds, int64_t threads) const {
+    const double computing = cpu().threadSeconds(s.costs) / static_cast<double>(threads);
+    return std::max(std::cbrt(std::max(0.0, seconds * seconds * seconds - computing * computing * computing)), 0.3 * seconds);
+  }
+
+  /// Kernels of all kinds that have cost models, at sizes that real models have.
+  std::vector<Sample> measureKinds(bool oneThread) {
+    std::vector<Sample> samples;
+    std::optional<OneThread> alone;
+    if (oneThread)
+      alone.emplace();
+    for (const auto &[what, text] : kindPrograms()) {
+      progress_.show(what + (oneThread ? ", one thread" : ""));
+      for (Sample &s : measure(text)) {
+        if (oneThread)
+          s.tasks = 1;
+        if (!s.costs.empty())
+          samples.push_back(std::move(s));
+      }
+    }
+    return samples;
+  }
+  static std::vector<std::pair<std::string, std::string>> kindPrograms();
+
+  /// How much longer a sample's instructions took than its costs say, where most of its time is theirs.
+  std::optional<double> factorOf(const Sample &s) const {
+    const double took = s.seconds.median - cpu().commandSeconds, moving = runtime::workSeconds(cpu(), {.bytes = s.bytes, .tasks = s.tasks});
+    const double computing = std::cbrt(std::max(0.0, took * took * took - moving * moving * moving)), predicted = cpu().threadSeconds(s.costs);
+    return s.costs.size() == 1 && computing > 0.8 * took && took > 4 * cpu().commandSeconds && predicted > 0 ? std::optional(computing / predicted)
+                                                                                                      : std::nullopt;
+  }
+
+  /// Of one thread, next to the processor that the costs were measured on: by what products and convolutions take.
+  void speed(const std::vector<Sample> &samples) {
+    cpu().speed = 1, cpu().speedTogether = 1;
+    cpu().corrections.clear();
+    std::vector<double> factors;
+    for (const Sample &s : samples)
+      if (s.costs.size() == 1 && s.costs[0].kind.starts_with("kernels/"))
+        factors.push_back(s.costs[0].seconds / std::max(s.seconds.median - cpu().commandSeconds, 1e-9));
+    if (factors.empty())
+      return;
+    const Spread speed = spreadOf(factors);
+    cpu().speed = speed.median;
+    cite("speed", "one thread's products and convolutions", {speed.median, speed.least, speed.most}, /*differs=*/true);
+  }
+
+  /// What the models of some kinds are off by on this machine.
+  void corrections(const std::vector<Sample> &samples) {
+    std::map<std::string, std::vector<double>> factors;
+    for (const Sample &s : samples)
+      if (const std::optional<double> factor = factorOf(s))
+        factors[s.costs[0].kind].push_back(*factor);
+    for (const auto &[kind, list] : factors) {
+      if (list.size() < 3) // the shapes' own errors count as much as the machine
+        continue;
+      const Spread factor = spreadOf(list);
+      cpu().corrections[kind] = factor.median;
+      cite("corrections/" + kind, std::to_string(list.size()) + " kernels on one thread", factor, /*differs=*/true);
+    }
+  }
+
+  /// How much slower threads are together than one alone.
+  void together(const std::vector<Sample> &samples) {
+    std::vector<double> shares;
+    for (const Sample &s : samples) {
+      if (s.tasks < threads_ || s.costs.size() != 1)
+        continue;
+      const double predicted = runtime::workSeconds(cpu(), {.bytes = s.bytes, .tasks = s.tasks, .costs = s.costs}) + cpu().commandSeconds;
+      if (predicted > 4 * cpu().splitSeconds && predicted > 30e-6)
+        shares.push_back(std::min(1.0, predicted / s.seconds.median));
+    }
+    if (shares.size() < 3)
+      return;
+    const Spread share = spreadOf(shares);
+    cpu().speedTogether = share.median;
+    cite("speed_together", "kernels on all threads, next to what one thread's figures say", share, /*differs=*/true);
   }
 
   /// Sums of two tensors, from a few kilobytes to more than most caches hold: plateaus of the rate are caches.
@@ -225,19 +350,30 @@ private:
       Spread rate;
     };
     std::vector<Point> points;
+    double threadRate = 0;
     for (double size = 1 << 10; size <= 1 << 24; size *= std::sqrt(2)) {
       const auto n = static_cast<int64_t>(size) / 64 * 64;
       progress_.show("memory: " + std::to_string(n * 12 >> 10) + " KiB");
       const std::string type = tensor({n}, f32);
       for (const Sample &s : measure(program({type, type}, "tressel.add", type)))
         if (tells(s))
-          points.push_back({wholeBytes(s), rateOf(s.bytes, s)});
+          points.push_back({wholeBytes(s), bytesRateOf(s)});
+    }
+    {
+      const OneThread alone;
+      const std::string type = tensor({int64_t(1) << 24}, f32);
+      for (Sample &s : measure(program({type, type}, "tressel.add", type))) {
+        s.tasks = 1;
+        threadRate = s.bytes / bytesSeconds(s, s.seconds.median, 1);
+      }
     }
     if (points.size() < 8)
       throw EnvironmentError("the memory's rate cannot be measured: the program has no kernels");
     std::ranges::sort(points, {}, &Point::bytes);
     const Spread far = points.back().rate;
     cpu().bytesPerSecond = far.median;
+    cpu().threadBytesPerSecond = std::min(threadRate, far.median);
+    machine_.sources["cpu/thread_bytes_per_second"] = "measured: x + y, 192 MiB, one thread";
     cite("bytes_per_second", "x + y, 192 MiB", far);
     // A larger tensor is not faster than a smaller one, but for what disturbs the measurement.
     for (size_t i = 0; i + 2 < points.size(); ++i) { // one that is faster than both of its neighbours was
@@ -261,9 +397,13 @@ private:
       }
       i = end;
     }
+    // Noise may leave a smaller cache behind a larger one, or behind memory: then both are as fast.
+    for (size_t i = cpu().caches.size(); i-- > 0;) {
+      const double behind = i + 1 < cpu().caches.size() ? cpu().caches[i + 1].bytesPerSecond : cpu().bytesPerSecond;
+      cpu().caches[i].bytesPerSecond = std::max(cpu().caches[i].bytesPerSecond, behind);
+    }
     if (cpu().caches.empty())
-      throw EnvironmentError(
-          "the caches look no faster than memory: measure again while the machine does nothing else");
+      note("the caches look no faster than memory, so the file has none: measure again while the machine does nothing else");
   }
 
   double movingSeconds(const Sample &s) const { return s.bytes / cpu().bandwidth(s.bytes); }
@@ -334,7 +474,7 @@ private:
     for (const auto &[provider, list] : shares) {
       const Spread share = spreadOf(list);
       cpu().efficiency[provider == "generated" ? "" : provider] = share.median;
-      cite("efficiency/" + (provider == "generated" ? "other" : provider), "of kernels of " + provider, share);
+      cite("efficiency/" + (provider == "generated" ? "other" : provider), "of kernels of " + provider, share, /*differs=*/true);
     }
   }
 
@@ -358,7 +498,7 @@ private:
     // What slows the others down further is part of what the compiler counts as their work.
     const Spread share = spreadOf(shares);
     cpu().movementEfficiency = *std::ranges::max_element(shares);
-    cite("movement_efficiency", "the best of some transposes", {cpu().movementEfficiency, share.least, share.most});
+    cite("movement_efficiency", "the best of some transposes", {cpu().movementEfficiency, share.least, share.most}, /*differs=*/true);
   }
 
   /// A kernel with nothing to do; and what it costs to have the other threads begin.
@@ -450,13 +590,77 @@ private:
   int threads_ = 1;
 };
 
+/// What is measured, and a program of it.
+std::vector<std::pair<std::string, std::string>> Calibration::kindPrograms() {
+  std::vector<std::pair<std::string, std::string>> list;
+  using Sizes = std::array<int64_t, 3>;
+  for (auto [m, k, n] : {Sizes{1, 768, 768}, {1, 2048, 1000}, {4, 512, 512}, {16, 256, 1024}, {32, 100, 60}, {64, 256, 256}, {128, 512, 512},
+                         {256, 384, 384}, {64, 512, 10}, {256, 128, 10}, {512, 320, 8}})
+    for (size_t states : {SIZE_MAX, size_t(1)})
+      list.emplace_back("products", program({tensor({m, k}, f32), tensor({k, n}, f32)}, "tressel.matmul", tensor({m, n}, f32), states));
+  struct Conv {
+    int64_t in, out, size, window, stride, groups;
+  };
+  for (const Conv &c :
+       {Conv{64, 64, 56, 3, 1, 1}, {128, 128, 28, 3, 1, 1}, {256, 256, 14, 1, 1, 1}, {64, 256, 56, 1, 1, 1}, {512, 512, 7, 3, 1, 1},
+        {24, 144, 28, 1, 1, 1},    {96, 24, 40, 1, 1, 1},   {64, 128, 28, 3, 2, 1},  {3, 32, 112, 3, 2, 1}, {1, 6, 28, 5, 1, 1},
+        {6, 16, 14, 5, 1, 1},      {3, 64, 112, 7, 2, 1},   {3, 16, 80, 3, 2, 1},    {8, 16, 64, 3, 1, 1},  {96, 96, 40, 3, 1, 96},
+        {240, 240, 14, 5, 1, 240}, {144, 144, 56, 3, 2, 144}, {32, 32, 80, 3, 1, 32}, {64, 64, 20, 7, 1, 64}, {32, 32, 28, 3, 1, 8},
+        {64, 64, 28, 3, 1, 16},    {128, 128, 14, 3, 1, 32}})
+    for (bool last : {true, false}) {
+      const int64_t low = c.window / 2, out = (c.size + c.stride - 1) / c.stride, high = (out - 1) * c.stride + c.window - low - c.size;
+      auto images = [&](int64_t channels, int64_t size) {
+        return last ? tensor({1, size, size, channels}, f32) : tensor({1, channels, size, size}, f32);
+      };
+      auto both = [](int64_t value) { return "array<i64: " + std::to_string(value) + ", " + std::to_string(value) + ">"; };
+      list.emplace_back("convolutions", program({images(c.in, c.size), tensor({c.out, c.in / c.groups, c.window, c.window}, f32)},
+                                                std::string("tressel.conv@ {channels_last = ") + (last ? "true" : "false") +
+                                                    ", groups = " + std::to_string(c.groups) + " : i64, pad_high = " + both(std::max<int64_t>(0, high)) +
+                                                    ", pad_low = " + both(low) + ", strides = " + both(c.stride) + "}",
+                                                images(c.out, out), 1));
+    }
+  for (auto [heads, queries, size] : {Sizes{8, 64, 64}, {12, 128, 64}, {4, 256, 32}, {8, 32, 64}}) {
+    const std::string type = tensor({heads, queries, size}, f32);
+    list.emplace_back("attention", program({type, type, type}, "tressel.scaled_dot_product_attention", type));
+  }
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{32, 256}, {200, 100}, {256, 512}}) {
+    const std::string type = tensor({m, n}, f32), row = tensor({m}, f32), column = tensor({n}, f32);
+    for (const char *op : {"relu", "exp", "tanh", "gelu", "sigmoid", "silu", "hard_swish", "erf"})
+      list.emplace_back("elementwise", program({type}, std::string("tressel.") + op, type));
+    list.emplace_back("reductions", program({type}, "tressel.softmax@ {axis = -1 : i64}", type));
+    for (const char *op : {"sum", "max"}) {
+      const std::string name = std::string("tressel.") + op;
+      list.emplace_back("reductions", program({type}, name + "@ {axis = array<i64: 1>, keepdims = false}", row));
+      list.emplace_back("reductions", program({type}, name + "@ {axis = array<i64: 0>, keepdims = false}", column));
+    }
+    list.emplace_back("movement", program({type}, "tressel.transpose@ {permutation = array<i64: 1, 0>}", tensor({n, m}, f32)));
+    list.emplace_back("movement", program({type, type}, "tressel.concat@ {axis = 1 : i64}", tensor({m, 2 * n}, f32)));
+    list.emplace_back("order", program({type}, "tressel.sort@ {axis = -1 : i64}", type));
+    list.emplace_back("order", program({type}, "tressel.cumsum@ {axis = -1 : i64}", type));
+  }
+  return list;
+}
+
 } // namespace
 
 int calibrateCommand(const CalibrateArgs &args) {
-  checkWritable(args.output); // before a minute is spent
+  std::string path = args.output;
+  if (path.empty()) {
+    path = runtime::calibrationFile();
+    std::string why;
+    if (path.empty() && runtime::cacheFolder(&why).empty())
+      throw EnvironmentError("there is no place to keep the figures: " + why + ". Name a file with -o");
+    if (path.empty())
+      throw EnvironmentError("TRESSEL_CALIBRATION is empty, so no figures are kept. Name a file with -o");
+    std::error_code ec;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ec);
+  }
+  checkWritable(path); // before a minute is spent
   ProgressLine progress;
   const runtime::MachineModel machine = Calibration(progress).run();
-  writeFile(args.output, runtime::toJson(machine));
+  writeFile(path, runtime::toJson(machine));
+  if (args.output.empty())
+    note("kept in " + path + "; compilations and predictions on this machine go by it");
   return kOk;
 }
 

@@ -128,7 +128,7 @@ struct ExplainArgs {
 };
 int explainCommand(const ExplainArgs &args);
 struct CalibrateArgs {
-  std::string output = "-";
+  std::string output; ///< empty: where compilations look for it
 };
 int calibrateCommand(const CalibrateArgs &args);
 

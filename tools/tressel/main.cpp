@@ -20,7 +20,7 @@ constexpr char kOverview[] =
   tressel inspect model.onnx                         what goes in and out, which ops, what is missing
   tressel run model.onnx --random-inputs 1           compile in memory, run once, show the outputs
   tressel explain model.onnx                         what a step will take, what bounds it, what would help
-  tressel calibrate -o here.json                     measures this machine for that
+  tressel calibrate                                  measures this machine for that
   tressel compile model.onnx -o model.tsl            write a package: it runs without the compiler
   tressel run model.tsl --input x=x.npy --output-dir out
 )";
@@ -225,10 +225,11 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
 
 void addCalibrate(CLI::App &app, CalibrateArgs &a) {
   auto *c = app.add_subcommand("calibrate", "Measure this machine's processor, and write a machine file for predictions");
-  c->add_option("-o,--output", a.output, "FILE.json; - for standard output")->capture_default_str();
+  c->add_option("-o,--output", a.output, "FILE.json, or - for standard output, instead of keeping the figures for this user");
   c->footer(R"(
 Examples:
-  tressel calibrate -o here.json                     a minute; best while the machine does nothing else
+  tressel calibrate                                  half a minute; best while the machine does nothing else. Compilations and predictions go by it
+  tressel calibrate -o here.json                     a file for --device sim:here.json, here or elsewhere
   tressel explain model.onnx --device sim:here.json  predicts with it)");
 }
 

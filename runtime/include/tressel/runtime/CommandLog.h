@@ -28,6 +28,7 @@ struct LoggedCommand {
   DType type = f32;
   const char *provider = ""; ///< interned
   bool moves = false;        ///< Launch: as of KernelDesc,
+  std::vector<KernelCost> costs; ///< likewise,
   int64_t tasks = 1;         ///< and in so many parts
   Home from, to;             ///< Copy. Collective: this member and the next
   uint32_t ring = 0;         ///< Collective: which one, from 1,

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,12 +39,20 @@ struct DeviceModel {
   double contention =
       0; ///< a kernel's bytes from memory take 1 + contention * (bytes per second of copies / bytesPerSecond) times as long
          ///< beside copies; where arithmetic bounds it, they may hide in that
+  /// Of a host: how fast one of its threads runs kernels that have costs (KernelDesc::costs), relative to the processor that those were
+  /// measured on. 0: as its arithmetic compares with that processor's.
+  double speed = 0;
+  double speedTogether = 1; ///< speed of each thread while all of them work, over that of one thread alone
+  std::map<std::string, double, std::less<>> corrections; ///< times of kernels by KernelCost::kind, over what their costs say
+  double threadBytesPerSecond = 0; ///< of its memory, for one thread of a host alone; 0: an equal share
   double movementEfficiency = 1; ///< share of the rates of memory that kernels reach which change the order of elements
   /// Share of the limits that kernels of a provider reach; "" stands for all others.
   std::map<std::string, double, std::less<>> efficiency;
 
   double flops(DType type) const;
   double efficiencyOf(std::string_view provider) const;
+  /// Seconds of the costs on one thread that works alone.
+  double threadSeconds(std::span<const KernelCost> costs) const;
   /// Bytes per second of work whose operands take so many: a cache's where they fit into it; where they are up to twice
   /// as large, on the way from there to the next.
   double bandwidth(double bytes) const;
@@ -59,12 +68,15 @@ struct KernelWork {
   std::string_view provider = {};
   bool moves = false;        ///< KernelDesc::moves
   int64_t tasks = INT64_MAX; ///< in so many parts it can be given to threads
+  /// Of `bytes`, what was last touched before `distance` bytes of other data: it comes from the cache that holds so many, or from memory.
+  double oldBytes = 0, distance = 0;
+  std::span<const KernelCost> costs = {}; ///< KernelDesc::costs: on a host they count instead of `flops`
 };
 /// As the schedule describes it, with numbers for its symbols. `type`: of the first operand.
 KernelWork workOf(const KernelDesc &kernel, DType type);
 /// A roofline: the time of its arithmetic or of its bytes, whichever is longer, on as many threads as it has tasks for;
-/// with several, the slowest one's share and splitSeconds. Bytes from memory take `slower` times as long. Without
-/// DeviceModel::commandSeconds.
+/// with several, the slowest one's share and splitSeconds. Where the kernel's costs are known, neither hides the other fully: the root of the sum
+/// of their cubes. Bytes from memory take `slower` times as long. Without DeviceModel::commandSeconds.
 double workSeconds(const DeviceModel &device, const KernelWork &work, double slower = 1);
 
 /// One direction of a cable or bus, shared by all routes through it.
@@ -106,9 +118,16 @@ MachineModel machinePreset(std::string_view name);
 MachineModel machineOfArchitecture(std::string_view architecture);
 /// The architecture of a preset's accelerators; empty where code is not generated for them, or for other names.
 std::string architectureOfMachine(std::string_view name);
-/// This machine's processor: its vector width, threads and memory are read, other figures are typical of servers. The
-/// same on every call. `tressel calibrate` measures them.
+/// This machine's processor. Vector width, threads and memory are read; other figures are typical of servers.
+MachineModel typicalHostMachine();
+/// The same with the figures of calibrationFile(), if that is there: what compilation and predictions go by unless they are to be
+/// deterministic. The same on every call; a file that cannot be read costs a note on standard error.
 MachineModel hostMachine();
+/// Where `tressel calibrate` keeps what it measures: TRESSEL_CALIBRATION, or a file beside the cache of kernels, of this processor and as many threads
+/// of the pool. Empty: nowhere.
+std::string calibrationFile();
+/// This machine, as far as it decides how long kernels take: its processor's name, the threads of the pool, limits on instructions.
+std::string hostName();
 /// By the name that commands and programs give: "cpu" (this host), "sim:NAME" (a preset), "sim:FILE.json". Throws
 /// InputError for others, and what reading or parsing the file throws, with its name.
 MachineModel machineNamed(std::string_view name);

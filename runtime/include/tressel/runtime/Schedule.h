@@ -103,6 +103,15 @@ struct ValueDesc { ///< an input or output of the program, in the caller's memor
 };
 
 /// A kernel of the image (provider "generated") or of a library.
+/// What a kernel, or a part of it, takes on one thread whose operands are in its nearest cache: `seconds` at DeviceModel::speed 1.
+/// `kind` names the model that predicts it, by provider, work and instruction set: "kernels/product/v4". A machine may correct a
+/// model (DeviceModel::corrections).
+struct KernelCost {
+  std::string kind;
+  double seconds = 0;
+  bool operator==(const KernelCost &) const = default;
+};
+
 struct KernelDesc {
   std::string symbol;   ///< unique in the schedule; generated kernels: the image's symbol
   std::string provider; ///< "generated", "onednn", ...
@@ -114,6 +123,8 @@ struct KernelDesc {
   int64_t scratchBytes = 0;
   int64_t flops = 0; ///< of the whole range, for the cost model and timelines
   int64_t bytes = 0; ///< read and written over the whole range, each operand once
+  /// Of the whole range on a host; it takes their sum. Empty where no model knows the kernel, and in packages: `flops` count then.
+  std::vector<KernelCost> costs;
   bool moves = false; ///< changes the order of elements, as transposes do; packages do not say
   std::string key; ///< what it computes, the same in every program (KernelHistory.h); empty where nobody asked for it
 };

@@ -1,0 +1,90 @@
+// The machine that this process runs on: typical figures, or those that `tressel calibrate` measured and kept.
+#include "tressel/runtime/CacheFolder.h"
+#include "tressel/runtime/Cpu.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/File.h"
+#include "tressel/runtime/MachineModel.h"
+#include "tressel/runtime/ThreadPool.h"
+
+#include "Concat.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+namespace tressel::runtime {
+
+MachineModel typicalHostMachine() {
+  const double threads = ThreadPool::global().numThreads();
+  const CpuLevel level = hostCpuLevel();
+  const double lanes = level >= CpuLevel::V4 ? 16 : level >= CpuLevel::V3 ? 8 : 4;
+  constexpr double clock = 2.5e9, fmaUnits = 2, flopsPerFma = 2;
+  DeviceModel cpu{.name = "cpu"};
+  cpu.threads = static_cast<int>(threads);
+  cpu.flopsPerSecond[f32] = threads * lanes * clock * fmaUnits * flopsPerFma;
+  cpu.flopsPerSecond[f64] = cpu.flopsPerSecond[f32] / 2;
+  cpu.bytesPerSecond = threads * 12e9;
+  cpu.threadBytesPerSecond = std::min(cpu.bytesPerSecond, 18e9);
+  cpu.caches = {{threads * (32 << 10), threads * 4e11}, {threads * (1 << 20), threads * 1.1e11}, {threads * (4 << 20), threads * 6e10}};
+  cpu.memoryBytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  cpu.commandSeconds = 30e-9;
+  cpu.splitSeconds = threads > 1 ? 2e-6 : 0;
+  cpu.speed = 1;
+  cpu.efficiency = {{"", 0.5}, {"kernels", 0.8}, {"onednn", 0.7}, {"prebuilt", 0.02}};
+  MachineModel machine{.name = "this machine"};
+  machine.devices.push_back(std::move(cpu));
+  for (const char *figure : {"flops_per_second", "bytes_per_second", "thread_bytes_per_second", "caches", "command_seconds", "split_seconds", "speed",
+                             "efficiency"})
+    machine.sources[concat("cpu/", figure)] =
+        "typical of servers: 2.5 GHz, two multiply-adds a cycle, caches of 32 KiB, 1 MiB and 4 MiB a thread";
+  return machine;
+}
+
+std::string hostName() {
+  std::string name = "unknown";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) {
+      name = line.substr(std::min(line.size(), line.find(':') + 2));
+      break;
+    }
+  name += concat(", ", ThreadPool::global().numThreads(), " threads");
+  for (const char *limit : {"TRESSEL_KERNEL_LEVEL", "TRESSEL_KERNEL_TILES"})
+    if (const char *text = std::getenv(limit))
+      name += concat(" ", limit, "=", text);
+  return name;
+}
+
+std::string calibrationFile() {
+  if (const char *given = std::getenv("TRESSEL_CALIBRATION"))
+    return given;
+  const std::string folder = cacheFolder();
+  if (folder.empty())
+    return folder;
+  std::string name = hostName();
+  std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c); }, '-');
+  return concat(folder, "/machines/", name, ".json");
+}
+
+MachineModel hostMachine() {
+  static const MachineModel &model = *[] {
+    const std::string path = calibrationFile();
+    std::error_code ec;
+    if (!path.empty() && std::filesystem::exists(path, ec))
+      try {
+        const std::vector<std::byte> bytes = readFile(path);
+        MachineModel machine = parseMachine({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, path);
+        machine.name = "this machine";
+        return new MachineModel(std::move(machine));
+      } catch (const Error &error) { // predictions are no reason to fail
+        std::fprintf(stderr, "tressel: note: %s: the figures of calibration cannot be used, typical ones are: %s\n", path.c_str(), error.what());
+      }
+    return new MachineModel(typicalHostMachine());
+  }();
+  return model;
+}
+
+} // namespace tressel::runtime
