@@ -128,9 +128,11 @@ struct LoopCounts {
   double conversions = 0; ///< from and to 16-bit floats
   double scalars = 0;     ///< everything that is not done by vectors
   double loads = 0, farLoads = 0, farthestLoads = 0; ///< of vectors, from buffers of at most 32 KiB, of at most 1 MiB, of more
+  double guarded = 0;                                ///< loads of vectors or scalars under a condition
   double gathered = 0, jumped = 0;                   ///< elements that are read one by one; those in another page each
   double tiled = 0;                                  ///< vectors that go through a tile
   double stores = 0, scattered = 0;                  ///< of vectors; elements that are written one by one
+  double products = 0;                               ///< vectors multiplied and added to a sum in one instruction
   double reduced = 0, foldings = 0;                  ///< vectors added to a sum; sums whose lanes are added up
   double loops = 0;                                  ///< times that the innermost loop begins
   double units = 0;
@@ -181,6 +183,7 @@ LoopCounts countsOf(const LoopPlan &plan, const LoopSchedule &s, runtime::CpuLev
     const Buffer &buffer = plan.buffers[static_cast<size_t>(e.buffer)];
     const int64_t bytes = dim::hint(buffer.elements) * sizeOf(buffer.dtype);
     const bool far = bytes > (1 << 20);
+    n.guarded += e.guard >= 0 ? times : 0;
     if (!vector)
       n.scalars += times;
     else if (movesByTiles(e.index, e.guard, plan, s))
@@ -207,6 +210,7 @@ LoopCounts countsOf(const LoopPlan &plan, const LoopSchedule &s, runtime::CpuLev
     const Expr &body = plan.exprs[static_cast<size_t>(r.body)];
     const bool fused = r.combine == op::Combine::Sum && isFloat(r.accumulate) && body.kind == ExprKind::Scalar &&
                        body.op == ScalarOp::Mul; // one instruction with the product
+    n.products += fused ? points / s.lanes : 0;
     n.reduced += fused ? 0 : points / s.lanes;
     n.foldings += s.vectorReduced ? rows : 0;
   }
@@ -229,10 +233,10 @@ LoopCounts countsOf(const LoopPlan &plan, const LoopSchedule &s, runtime::CpuLev
 std::vector<runtime::KernelCost> costsOf(const LoopPlan &plan, const LoopSchedule &s, runtime::CpuLevel level) {
   const LoopCounts n = countsOf(plan, s, level);
   const double counts[] = {n.simple, n.divisions, n.exponentials, n.sigmoids, n.errorFunctions, n.logarithms, n.trigonometric, n.powers,
-                           n.conversions, n.scalars, n.loads, n.farLoads, n.farthestLoads, n.gathered, n.jumped, n.tiled,
-                           n.stores, n.scattered, n.reduced, n.foldings, n.loops, n.units};
+                           n.conversions, n.scalars, n.loads, n.farLoads, n.farthestLoads, n.guarded, n.gathered, n.jumped, n.tiled,
+                           n.stores, n.scattered, n.products, n.reduced, n.foldings, n.loops, n.units};
   const bool moves = n.tiled + n.gathered + n.jumped + n.scattered > 0;
-  const char *kind = !plan.reductions.empty() ? "generated/reduction" : moves ? "generated/movement" : "generated/elementwise";
+  const char *kind = n.products > 0 ? "generated/contraction" : !plan.reductions.empty() ? "generated/reduction" : moves ? "generated/movement" : "generated/elementwise";
   return {costOf(kind, level, counts)};
 }
 

@@ -65,7 +65,7 @@ def product(r, large=2e8):
 
 
 def convolution(r, form, large=2.5e8):
-    """form: dense, few (channels of the image), depthwise, grouped."""
+    """form: dense, few (channels of the image), thin (channels of the result), depthwise, grouped."""
     while True:
         batch = r.choice([1, 1, 1, 1, 2, 8, 64])
         window = r.choice([(1, 1), (1, 1), (3, 3), (3, 3), (5, 5), (7, 7), (1, 3), (3, 1), (2, 2), (1, 7), (7, 3)])
@@ -78,6 +78,8 @@ def convolution(r, form, large=2.5e8):
         groups, channels, features = 1, r.size(8, 768), r.size(4, 768)
         if form == "few":
             channels, features = r.choice([1, 1, 2, 3, 3, 4, 6, 8, 12]), r.choice([6, 8, 12, 16, 16, 24, 32, 64])
+        elif form == "thin":
+            channels, features = r.size(1, 256), r.choice([1, 1, 1, 2, 3, 4, 6, 8, 12])
         elif form == "depthwise":
             groups = channels = features = r.size(8, 960)
         elif form == "grouped":
@@ -236,8 +238,11 @@ def programs(seed, scale=1.0):
     add(80, libraries, lambda: convolution(r, "grouped"))
     add(60, ["kernels"], lambda: attention(r))
     add(60, ["generated"], lambda: convolution(r, "depthwise", 1e7))
-    add(60, ["generated"], lambda: convolution(r, "few", 1e7))
-    add(30, ["generated"], lambda: product(r, 2e6))
+    add(60, ["generated"], lambda: convolution(r, "few", 4e7))
+    add(120, ["generated"], lambda: convolution(r, "thin", 4e7))
+    add(60, ["generated"], lambda: convolution(r, "dense", 1e8))
+    add(40, libraries, lambda: convolution(r, "thin"))
+    add(80, ["generated"], lambda: product(r, 5e7))
     add(300, ["generated"], lambda: elementwise(r))
     add(300, ["generated"], lambda: reduction(r))
     add(250, ["generated"], lambda: movement(r))

@@ -321,6 +321,8 @@ private:
       if (list.size() < 3) // the shapes' own errors count as much as the machine
         continue;
       const Spread factor = spreadOf(list);
+      if (factor.most > 1.6 * factor.least) // the model is off by shape, which no factor mends
+        continue;
       cpu().corrections[kind] = factor.median;
       cite("corrections/" + kind, std::to_string(list.size()) + " kernels on one thread", factor, /*differs=*/true);
     }
