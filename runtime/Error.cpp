@@ -1,6 +1,7 @@
 #include "tressel/runtime/Error.h"
 
 #include "Concat.h"
+#include "tressel/runtime/Handle.h"
 
 #include <mutex>
 #include <unordered_set>
@@ -25,6 +26,10 @@ std::string runtime::joinParts(std::initializer_list<MessagePart> parts) {
     else
       text += part.isUnsigned ? std::to_string(part.size) : std::to_string(static_cast<int64_t>(part.size));
   return text;
+}
+
+void runtime::failMoved() {
+  throw Error({.message = "a handle that was moved from is used", .hint = "use what it was moved to"});
 }
 
 static std::string format(const Error::Details &d) {

@@ -482,7 +482,7 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
   try {
     auto made = ExecutableImpl::createVerified(function.schedule,
                                                best ? impl_->bytesOf(best->elf) : std::span<const std::byte>(),
-                                               impl_->bytesOf(function.constants), impl_);
+                                               impl_->bytesOf(function.constants), impl_.pointer());
     cached = made;
     return made;
   } catch (const InputError &e) {
@@ -499,7 +499,7 @@ Context Package::context(const ContextOptions &options, const std::string &name)
     std::vector<StorageRef> copies;
   };
   auto owned = std::make_shared<Owned>();
-  owned->package = impl_;
+  owned->package = impl_.pointer();
   std::vector<void *> pointers;
   for (const StateDesc &state : schedule(name).states) {
     if (state.kind == StateKind::Derived)
