@@ -224,9 +224,10 @@ Tensor fromBytes(const void *data, const TensorType &type, std::source_location 
 }
 
 static void collect(const Nested &n, int depth, const Shape &shape, std::vector<const Nested *> &out, SourceLoc where) {
-  if (n.isList != (depth < shape.rank()) || (n.isList && static_cast<int64_t>(n.list.size()) != shape[depth]))
+  const bool isList = n.kind == Nested::Kind::List;
+  if (isList != (depth < shape.rank()) || (isList && static_cast<int64_t>(n.list.size()) != shape[depth]))
     fail<ShapeError>("the rows of the list differ in length or depth", where, "tensor");
-  if (!n.isList)
+  if (!isList)
     out.push_back(&n);
   for (const Nested &e : n.list)
     collect(e, depth + 1, shape, out, where);
@@ -244,9 +245,33 @@ static bool fitsInteger(const Nested &n, DType type) {
   return n.integer < end && n.integer >= (isSigned(type) ? -end : 0);
 }
 
-Tensor fromNested(const Nested &list, DType dtype, std::source_location where) {
+static std::string textOf(const Nested &n) {
+  std::ostringstream text;
+  if (n.isInteger)
+    text << n.integer;
+  else
+    text << n.number;
+  return text.str();
+}
+
+/// The type of a list that none is given for.
+static DType typeOf(std::span<const Nested *const> numbers, SourceLoc where) {
+  auto any = [&](Nested::Kind kind) {
+    return std::ranges::any_of(numbers, [kind](const Nested *n) { return n->kind == kind; });
+  };
+  if (!any(Nested::Kind::Float))
+    return any(Nested::Kind::Int) ? DType::i64 : any(Nested::Kind::Bool) ? DType::boolean : DType::f32;
+  for (const Nested *n : numbers)
+    if (n->kind == Nested::Kind::Int &&
+        (!n->isInteger || static_cast<__int128>(static_cast<float>(n->integer)) != n->integer))
+      fail<Error>(textOf(*n) + " stands beside fractional numbers, which are f32, and f32 has no such number", where,
+                  "tensor", "name a type: tensor({...}, f64)");
+  return DType::f32;
+}
+
+Tensor fromNested(const Nested &list, std::optional<DType> given, std::source_location where) {
   Shape shape;
-  for (const Nested *n = &list; n && n->isList; n = n->list.empty() ? nullptr : &n->list.front()) {
+  for (const Nested *n = &list; n && n->kind == Nested::Kind::List; n = n->list.empty() ? nullptr : &n->list.front()) {
     if (shape.rank() == kMaxRank)
       fail<ShapeError>("the list is nested deeper than " + std::to_string(kMaxRank) + " levels", toLoc(where),
                        "tensor");
@@ -254,17 +279,12 @@ Tensor fromNested(const Nested &list, DType dtype, std::source_location where) {
   }
   std::vector<const Nested *> numbers;
   collect(list, 0, shape, numbers, toLoc(where));
+  const DType dtype = given ? *given : typeOf(numbers, toLoc(where));
   Tensor t = allocateTensor({dtype, shape}, toLoc(where));
   auto *out = static_cast<std::byte *>(t.impl()->storage->data());
   for (const Nested *n : numbers) {
-    if (isInteger(dtype) && !fitsInteger(*n, dtype)) {
-      std::ostringstream number;
-      if (n->isInteger)
-        number << n->integer;
-      else
-        number << n->number;
-      fail<Error>(number.str() + " does not fit " + std::string(nameOf(dtype)), toLoc(where), "tensor");
-    }
+    if (isInteger(dtype) && !fitsInteger(*n, dtype))
+      fail<Error>(textOf(*n) + " does not fit " + std::string(nameOf(dtype)), toLoc(where), "tensor");
     // From the integer where there is one: not every i64 is a double.
     if (n->isInteger)
       convertElements(out, dtype, &n->integer, DType::i64, 1);

@@ -1,7 +1,7 @@
 // Tensor: an n-dimensional array by value. Copies share the elements; nothing ever writes to them again, so sharing is
 // never visible. `x += 1` makes a new tensor and rebinds x. The one mutable cell is a Variable (variable.h).
 //
-//   Tensor x = tensor({{1, 2}, {3, 4}});   // f32[2, 2]
+//   Tensor x = tensor({{1.0, 2}, {3, 4}}); // f32[2, 2]
 //   Tensor y = matmul(x, x) + 1;           // returns at once: y is a future; shape and type are known already
 //   float first = slice(y, {0, 0}, {1, 1}).item<float>();   // waits
 //
@@ -19,8 +19,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
+#include <optional>
 #include <source_location>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -191,34 +194,42 @@ namespace detail {
 /// Copies `bytes` of elements in row-major order.
 Tensor fromBytes(const void *data, const TensorType &type, std::source_location where);
 
-/// A nested braced list of numbers; its depth is the rank.
+/// A number, or a nested braced list of numbers; its depth is the rank.
 struct Nested {
+  enum class Kind : uint8_t { Bool, Int, Float, List };
   template <typename T>
-  requires std::is_arithmetic_v<T> Nested(T v) : number(static_cast<double>(v)) {
-    if constexpr (std::is_integral_v<T>)
-      if (isInteger = std::in_range<int64_t>(static_cast<std::conditional_t<std::is_same_v<T, bool>, int, T>>(v)); isInteger)
-        integer = static_cast<int64_t>(v);
+  requires std::is_arithmetic_v<T> Nested(T v)
+      : number(static_cast<double>(v)), kind(std::is_same_v<T, bool>       ? Kind::Bool
+                                             : std::is_floating_point_v<T> ? Kind::Float
+                                                                           : Kind::Int) {
+    if constexpr (std::is_integral_v<T>) {
+      isInteger = static_cast<uint64_t>(v) <= uint64_t(std::numeric_limits<int64_t>::max()) || std::is_signed_v<T>;
+      integer = isInteger ? static_cast<int64_t>(v) : 0;
+    }
   }
-  Nested(std::initializer_list<Nested> l) : list(l), isList(true) {}
+  Nested(std::initializer_list<Nested> l) : list(l) {}
   double number = 0;
-  int64_t integer = 0; ///< the same, exactly
-  bool isInteger = false;
+  int64_t integer = 0;    ///< the same, exactly
+  bool isInteger = false; ///< there is one: not beyond 64 bits with a sign
+  Kind kind = Kind::List;
   std::vector<Nested> list;
-  bool isList = false;
 };
-Tensor fromNested(const Nested &list, DType dtype, std::source_location where);
+Tensor fromNested(const Nested &list, std::optional<DType> dtype, std::source_location where);
 } // namespace detail
 
-/// A tensor from a nested list. Throws ShapeError when the rows differ in length, and Error when a number lies outside of an
-/// integer type; fractions are cut off.
-inline Tensor tensor(std::initializer_list<detail::Nested> list, DType dtype = f32,
+/// A tensor from a nested list. Unless a type is given, integers make i64, numbers of which some have a fractional part
+/// (1.5, 2.0) f32, and bools alone bool. Throws ShapeError when the rows differ in length, and Error when a number lies
+/// outside of an integer type, or when an integer beside fractional numbers is no f32. Where an integer type is given,
+/// fractions are cut off.
+inline Tensor tensor(std::initializer_list<detail::Nested> list, std::optional<DType> dtype = {},
                      std::source_location where = std::source_location::current()) {
   return detail::fromNested(detail::Nested(list), dtype, where);
 }
-/// A tensor of rank 0. The element type is the C++ type's.
+/// A tensor of rank 0, by the same rules: tensor(1) is i64 and tensor(0.1) is f32, whatever the width of the C++ type.
 template <typename T>
-requires std::is_arithmetic_v<T> Tensor tensor(T value, std::source_location where = std::source_location::current()) {
-  return detail::fromBytes(&value, {detail::dtypeFor<T>(), {}}, where);
+requires std::is_arithmetic_v<T> Tensor tensor(T value, std::optional<DType> dtype = {},
+                                               std::source_location where = std::source_location::current()) {
+  return detail::fromNested(detail::Nested(value), dtype, where);
 }
 /// Copies the elements. Throws ShapeError when their number is not the shape's.
 template <typename T>

@@ -112,7 +112,7 @@ TEST(Jit, Trees) {
 }
 
 TEST(Jit, ArgumentsConstantsAndDuplicatesAsResults) {
-  Tensor outside = tensor({7, 8});
+  Tensor outside = tensor({7.0, 8});
   auto f = jit([outside](Tensor x) { return std::tuple{x, outside, x + 1, x + 1, outside + x}; });
   Tensor x = ones({2});
   for (int i = 0; i < 2; ++i) {
@@ -352,12 +352,12 @@ TEST(Jit, KernelsAreKeptOnDiskUnlessNotWanted) {
 TEST(Jit, MeasuredKernelsComputeTheSame) {
   Variable w(tensor({{0.5f, -1, 2}, {3, 0.25f, -2}}), "w");
   auto f = [=](Tensor x) { return relu(matmul(x, w)) + 1; };
-  Tensor x = tensor({{1, 2}, {3, -4}, {5, 6}, {-7, 8}});
+  Tensor x = tensor({{1.0, 2}, {3, -4}, {5, 6}, {-7, 8}});
   EXPECT_EQ(floats(jit(f, {.measure = true})(x)), floats(jit(f)(x)));
 }
 
 TEST(Jit, PackageRunsWithoutTheFrontend) {
-  Variable w(tensor({2, 3}), "w");
+  Variable w(tensor({2.0, 3}), "w");
   auto f = jit([=](Tensor x) { return tanh(x) * w + 1; });
   const std::string path = testing::TempDir() + "jit_package.tsl";
   f.export_package(path, {.inputs = {{f32, {2}, "x"}}, .outputs = {"y"}});

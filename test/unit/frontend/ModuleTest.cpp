@@ -74,11 +74,11 @@ TEST(Module, CopiesShareClonesDoNot) {
   net.initialize({{f32, {2, 1, 6, 6}}}, 1);
   Tensor x = rng::normal({2, 1, 6, 6}, 2), y = net(x);
   Net shared = net, clone = net.clone();
-  net.parameters()[0].second.assign(tensor({4}));
+  net.parameters()[0].second.assign(tensor({4.0}));
   expectNear(shared(x), y * 2);
   expectNear(clone(x), y);
   EXPECT_EQ(clone.parameters().size(), net.parameters().size());
-  clone.parameters()[0].second.assign(tensor({8}));
+  clone.parameters()[0].second.assign(tensor({8.0}));
   expectNear(clone(x), y * 4);
   expectNear(net(x), y * 2);
 }
