@@ -47,8 +47,14 @@ bool Dim::isLess(const Dim &other) const {
   return *less;
 }
 
-void Tensor::failEmpty() {
-  throw Error(Error::Details{.message = "an empty Tensor was used", .hint = "assign it a value first"});
+void Tensor::failEmpty(const std::source_location &where) {
+  detail::fail<Error>("an empty Tensor was used", toLoc(where), "",
+                      "it never had a value, or was moved from: assign it one first");
+}
+
+void detail::failMoved(const std::string &what, const std::source_location &where) {
+  fail<Error>("this " + what + " was moved from", toLoc(where), "",
+              "use what it was moved to, or copy instead of moving");
 }
 
 void Tensor::destroy(TensorImpl *impl) { delete impl; }
@@ -105,7 +111,7 @@ void TensorImpl::operator delete(void *memory) {
 } // namespace detail
 
 Dim Tensor::dim(int i, std::source_location where) const {
-  const int n = rank();
+  const int n = get(where).type.rank();
   if (i < -n || i >= n)
     detail::fail<ShapeError>("there is no dimension " + std::to_string(i) + " in " + type().str(), toLoc(where), "dim");
   return {shape()[i < 0 ? i + n : i], where};
@@ -128,10 +134,10 @@ bool Tensor::ready() const {
   return !t.trace && Engine::reached(t.storage->ready());
 }
 
-void Tensor::wait(std::source_location where) const { waitFor(get(), toLoc(where), "wait"); }
+void Tensor::wait(std::source_location where) const { waitFor(get(where), toLoc(where), "wait"); }
 
 const void *Tensor::data(std::source_location where) const {
-  return waitFor(get(), toLoc(where), "data").storage->data();
+  return waitFor(get(where), toLoc(where), "data").storage->data();
 }
 
 static const void *oneElement(const TensorImpl &t, SourceLoc where, const char *what) {
@@ -141,10 +147,10 @@ static const void *oneElement(const TensorImpl &t, SourceLoc where, const char *
 }
 
 double Tensor::itemAsDouble(std::source_location where) const {
-  return detail::loadDouble(oneElement(get(), toLoc(where), "item"), dtype(), 0);
+  return detail::loadDouble(oneElement(get(where), toLoc(where), "item"), dtype(), 0);
 }
 int64_t Tensor::itemAsInt(std::source_location where) const {
-  return detail::loadInt(oneElement(get(), toLoc(where), "item"), dtype(), 0);
+  return detail::loadInt(oneElement(get(where), toLoc(where), "item"), dtype(), 0);
 }
 
 Tensor::operator bool() const {
@@ -153,7 +159,7 @@ Tensor::operator bool() const {
 }
 
 void Tensor::copyTo(void *to, DType as, std::source_location where) const {
-  const TensorImpl &t = waitFor(get(), toLoc(where), "to_vector");
+  const TensorImpl &t = waitFor(get(where), toLoc(where), "to_vector");
   detail::convertElements(to, as, t.storage->data(), t.type.dtype, t.type.shape.numElements());
 }
 
@@ -367,7 +373,7 @@ Variable::Variable(Tensor value, std::string name) : Variable() {
 }
 
 Tensor Variable::value(std::source_location where) const {
-  if (!impl_->value.defined())
+  if (!get(where).value.defined())
     detail::fail<Error>("the Variable '" + impl_->name + "' has no value yet", toLoc(where), "",
                         "initialize the module it belongs to, or assign it");
   if (detail::Recorder *r = detail::Recorder::current())
@@ -376,7 +382,10 @@ Tensor Variable::value(std::source_location where) const {
 }
 
 void Variable::assign(const Tensor &value, std::source_location where) const {
-  if (impl_->value.defined() && impl_->value.type() != value.type())
+  if (!value.defined())
+    detail::fail<Error>("the Variable '" + get(where).name + "' is assigned an empty Tensor", toLoc(where), "assign",
+                        "assign it one that has a value");
+  if (get(where).value.defined() && impl_->value.type() != value.type())
     detail::fail<ShapeError>("the Variable '" + impl_->name + "' is " + impl_->value.type().str() +
                                  " and cannot be assigned " + value.type().str(),
                              toLoc(where), "assign");

@@ -51,6 +51,9 @@ struct TensorImpl {
   static void operator delete(void *memory);
 };
 
+/// For handles that were moved from: throws Error. `what` is the handle's class, "Variable".
+[[noreturn]] void failMoved(const std::string &what, const std::source_location &where);
+
 /// None when default constructed.
 inline SourceLoc toLoc(const std::source_location &w) {
   return w.line() ? SourceLoc{w.file_name(), static_cast<uint32_t>(w.line())} : SourceLoc{};
@@ -82,7 +85,7 @@ template <typename T> constexpr DType dtypeFor() {
 
 class Tensor {
 public:
-  /// No tensor: using it in an op throws.
+  /// No tensor, as one that was moved from is: using it throws Error.
   Tensor() = default;
   Tensor(const Tensor &o) : impl_(o.impl_) { retain(); }
   Tensor(Tensor &&o) noexcept : impl_(std::exchange(o.impl_, nullptr)) {}
@@ -102,7 +105,7 @@ public:
   int rank() const { return get().type.rank(); }
   /// Number of elements. Throws TraceError in a trace where it depends on dynamic sizes.
   int64_t size(std::source_location where = std::source_location::current()) const {
-    return Dim(dim::numElements(get().type.shape), where);
+    return Dim(dim::numElements(get(where).type.shape), where);
   }
   /// Size of dimension i, a symbol where it is dynamic; negative counts from the end. Throws ShapeError when there is no
   /// such dimension.
@@ -128,7 +131,7 @@ public:
   /// All elements in row-major order, converted to T. Waits.
   template <typename T> std::vector<T> to_vector(std::source_location where = std::source_location::current()) const {
     using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-    std::vector<Stored> elements(static_cast<size_t>(size()));
+    std::vector<Stored> elements(static_cast<size_t>(size(where)));
     copyTo(elements.data(), detail::dtypeFor<T>(), where);
     if constexpr (std::is_same_v<T, bool>)
       return {elements.begin(), elements.end()};
@@ -156,12 +159,12 @@ public:
   detail::TensorImpl *impl() const { return impl_; }
 
 private:
-  const detail::TensorImpl &get() const {
+  const detail::TensorImpl &get(const std::source_location &where = {}) const {
     if (!impl_)
-      failEmpty();
+      failEmpty(where);
     return *impl_;
   }
-  [[noreturn]] static void failEmpty();
+  [[noreturn]] static void failEmpty(const std::source_location &where);
   static void destroy(detail::TensorImpl *impl);
   void retain() const {
     if (impl_)
