@@ -204,6 +204,10 @@ public:
     return tensors;
   }
 
+  size_t argumentOf(bool tensor, size_t index) const override {
+    return tressel::detail::argumentOf(args_, tensor, index);
+  }
+
 private:
   const D &module_;
   std::source_location where_;

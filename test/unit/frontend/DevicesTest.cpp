@@ -132,6 +132,19 @@ TEST_F(Devices, FunctionsAreCompiledAnewForAnotherMachine) {
   EXPECT_EQ(f.stats().retraces[0], "another machine");
 }
 
+TEST_F(Devices, PastTheBudgetProgramsForAcceleratorsThrow) {
+  auto f = jit([](Tensor x) { return exp(x); }, {.retrace_budget = 1, .infer_dynamic = false});
+  use_machine("sim:2gpu-pcie3");
+  f(ramp(4, 4)).wait();
+  EXPECT_THROW(f(ramp(4, 5)), TraceError);
+  EXPECT_EQ(f.stats().imperative, 0u);
+  auto onHost = jit([](Tensor x) { return exp(x); }, {.devices = {cpu()}, .retrace_budget = 1, .infer_dynamic = false});
+  onHost(ramp(4, 4)).wait();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(onHost(ramp(4, 5)).size(), 20);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("argument 0 changes"), std::string::npos);
+}
+
 TEST_F(Devices, VariablesKeepTheirValuesBetweenCalls) {
   use_machine("sim:2gpu-pcie3");
   Variable count(full({4}, 1.0));
