@@ -28,9 +28,7 @@ std::string runtime::joinParts(std::initializer_list<MessagePart> parts) {
   return text;
 }
 
-void runtime::failMoved() {
-  throw Error({.message = "a handle that was moved from is used", .hint = "use what it was moved to"});
-}
+void runtime::failMoved() { throwError<Error>("a handle that was moved from is used"); }
 
 static std::string format(const Error::Details &d) {
   std::string text;

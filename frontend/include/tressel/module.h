@@ -193,6 +193,8 @@ template <typename D> std::string typeNameOf() {
     return readableName(typeid(D));
 }
 
+template <typename D> std::shared_ptr<Node> nodeOf() { return std::make_shared<Node>(typeNameOf<D>()); }
+
 template <typename D>
 concept IsLibrary = requires {
   requires D::kLibrary;
@@ -440,7 +442,8 @@ protected:
 
 private:
   friend D; // and no other class: its forward is what is called
-  Module() : ModuleHandle(std::make_shared<detail::Node>(detail::typeNameOf<D>())) {}
+  // Compilers print the line with its comment.
+  Module() : ModuleHandle(detail::nodeOf<D>()) {} // the class in nn::Module<> is the one that derives from it
 
   const D &self() const { return static_cast<const D &>(*this); }
   detail::Node &have(const std::source_location &where) const {
