@@ -1,9 +1,9 @@
 // The cache of a jitted function's programs.
 #include "frontend/Debug.h"
 #include "frontend/Eager.h"
+#include "frontend/EntryRun.h"
 #include "frontend/Explain.h"
 #include "frontend/Fingerprint.h"
-#include "frontend/JitEntry.h"
 #include "frontend/Trace.h"
 
 #include "tressel/runtime/File.h"
@@ -20,7 +20,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <unordered_set>
+#include <thread>
 
 namespace tressel {
 namespace detail {
@@ -64,16 +64,34 @@ void checkLeaves(const CallArgs &args, const std::source_location &where) {
 
 } // namespace
 
+namespace {
+/// Says that this thread makes a program, which another call of the same function cannot do meanwhile.
+class Making {
+public:
+  explicit Making(std::atomic<std::thread::id> &maker) : maker_(maker) { maker_ = std::this_thread::get_id(); }
+  ~Making() { maker_ = std::thread::id(); }
+  Making(const Making &) = delete;
+  Making &operator=(const Making &) = delete;
+
+private:
+  std::atomic<std::thread::id> &maker_;
+};
+} // namespace
+
 struct JitCore::Impl {
   JitOptions options;
   mutable std::mutex mutex;                    // guards entries and statistics
   std::mutex compiling;                        // one program is made at a time: one compile per key
+  std::atomic<std::thread::id> maker;          // who holds it
   std::vector<std::shared_ptr<JitEntry>> entries; // the most recently used first
   std::shared_ptr<JitEntry> dropped;              // the last one whose modules were changed
-  std::unordered_set<uint64_t> kinds;             // of calls that a program was made for, kept or not
+  RetraceBudget budget;
   std::vector<std::vector<TensorType>> refused; // types with symbols that the function cannot be recorded with
   JitStats stats;
   const JitEntry *previous = nullptr; // found last, under the mutex; compared only
+
+  std::recursive_mutex serial;      // calls that assign Variables run one by one
+  std::atomic<bool> assigns{false}; // some program does
 
   /// Counts the changes of `entries` after which a call may be another program's.
   std::atomic<uint64_t> generation{0};
@@ -132,7 +150,17 @@ struct JitCore::Impl {
                                      TraceBody &body, const std::source_location &where);
   void check(JitEntry &entry, TraceBody &body, const std::source_location &where);
   Found entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where);
-  template <typename Fn> void run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results);
+  template <typename Fn> bool run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results);
+
+  const JitEntry *before() const { return dropped ? dropped.get() : entries.empty() ? nullptr : entries.front().get(); }
+  bool isSpent() const {
+    std::lock_guard lock(mutex);
+    return budget.isSpent(options);
+  }
+  void failSpent(const Difference *now, TraceBody &body, const std::source_location &where) const;
+  void spend(const CallArgs &args, TraceBody &body, const std::source_location &where);
+  std::vector<Tensor> runImperatively(const JitCore &core, const CallArgs &args, TraceBody &body,
+                                      std::shared_ptr<void> *prototype, const std::source_location &where);
 };
 
 /// One that was made for a call like this, or null.
@@ -277,16 +305,11 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
                                            const std::source_location &where, const std::vector<TensorType> *call) {
   {
     std::lock_guard lock(mutex);
-    kinds.insert(kindOf(types, words));
-    if (stats.traces >= static_cast<uint64_t>(std::max(1, options.retrace_budget))) {
-      const bool crowded = kinds.size() > static_cast<size_t>(std::max(1, options.max_programs));
-      fail<TraceError>("'" + options.name + "' was compiled " + std::to_string(stats.traces) + " times already, for " +
-                           std::to_string(kinds.size()) + " kinds of calls with this one" +
-                           (crowded ? ", of which it keeps " + std::to_string(options.max_programs) : std::string()) +
-                           (stats.retraces.empty() ? std::string() : " (the last differed in " + stats.retraces.back() + ")"),
-                       toLoc(where), "jit",
-                       std::string("pad sizes to a few, pass changing numbers as Tensors, or raise JitOptions::") +
-                           (crowded ? "max_programs and retrace_budget" : "retrace_budget"));
+    budget.need(kindOf(types, words));
+    if (budget.isSpent(options)) { // asked for ahead of a call
+      const JitEntry *known = before();
+      const Difference now = known ? known->firstDifference(types, words, callMode()) : Difference();
+      failSpent(known ? &now : nullptr, body, where);
     }
   }
   auto entry = std::make_shared<JitEntry>();
@@ -319,12 +342,18 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
 
   std::lock_guard lock(mutex);
   ++stats.traces;
+  budget.made();
+  if (!entry->traced.updated.empty())
+    assigns = true;
   stats.trace_seconds += traced - start;
   stats.compile_seconds += compiled - traced;
   stats.kernels_compiled += static_cast<uint64_t>(entry->traced.kernelsCompiled);
   stats.kernels_cached += static_cast<uint64_t>(entry->traced.kernelsCached);
-  if (const JitEntry *before = dropped ? dropped.get() : entries.empty() ? nullptr : entries.front().get())
-    stats.retraces.push_back(before->firstDifference(call ? *call : entry->types, entry->words, entry->mode));
+  if (const JitEntry *known = before()) {
+    const Difference difference = known->firstDifference(call ? *call : entry->types, entry->words, entry->mode);
+    stats.retraces.push_back(difference.text);
+    budget.note(difference);
+  }
   dropped.reset();
   ++generation;
   for (const auto &last : lastCalls) // calls that did not come by here are uses as well
@@ -413,11 +442,54 @@ void JitCore::Impl::check(JitEntry &entry, TraceBody &body, const std::source_lo
         "make it a Variable");
 }
 
+void JitCore::Impl::failSpent(const Difference *now, TraceBody &body, const std::source_location &where) const {
+  fail<TraceError>(budget.message(options, now, body), toLoc(where), "jit", budget.hint(options));
+}
+
+/// A call that needs one program too many: throws, or is one to run op by op.
+void JitCore::Impl::spend(const CallArgs &args, TraceBody &body, const std::source_location &where) {
+  const auto machine = currentMachine();
+  const std::optional<runtime::MachineModel> model = modelFor(options, machine.get());
+  const bool needsProgram = model && std::ranges::any_of(model->devices, [](const runtime::DeviceModel &d) {
+                              return d.device.kind != runtime::DeviceKind::Cpu;
+                            });
+  const std::vector<TensorType> types = typesOf(args, where);
+  std::string warning;
+  {
+    std::lock_guard lock(mutex);
+    const JitEntry *known = before();
+    const Difference now = known ? known->firstDifference(types, args.words(), callMode()) : Difference();
+    const bool throws = options.strict_retrace || needsProgram, warns = !throws && budget.warns();
+    if (throws || warns)
+      budget.need(kindOf(types, args.words()));
+    if (throws)
+      failSpent(known ? &now : nullptr, body, where);
+    if (warns)
+      warning = budget.message(options, known ? &now : nullptr, body) +
+                "; calls that need another program run op by op from now on: " + budget.hint(options);
+    ++stats.imperative;
+  }
+  if (!warning.empty()) {
+    const SourceLoc line = userLine(toLoc(where));
+    std::cerr << "tressel: " + (line ? line.str() + ": " : std::string()) + warning + "\n";
+  }
+}
+
+/// Null: the budget is spent, and the function itself is to run.
 Found JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where) {
   Found found = find(args, callMode());
   if (!found.entry) {
-    std::lock_guard lock(compiling);
-    found = find(args, callMode()); // another thread may have made it meanwhile
+    std::unique_lock lock(compiling, std::defer_lock);
+    std::optional<Making> making;
+    if (!isSpent()) {
+      lock.lock();
+      making.emplace(maker);
+      found = find(args, callMode()); // another thread may have made it meanwhile
+    }
+    if (!found.entry && isSpent()) {
+      spend(args, body, where);
+      return {};
+    }
     if (!found.entry) {
       const std::vector<TensorType> types = typesOf(args, where);
       const std::vector<uint64_t> words(args.words().begin(), args.words().end());
@@ -444,73 +516,6 @@ JitCore::~JitCore() {
   std::lock_guard lock(Impl::registryMutex());
   Impl::registry().erase(impl_.get());
 }
-
-/// Runs an entry's program, and gives the tensor that a TraceResult stands for.
-class EntryRun {
-public:
-  /// `keep` as of Program::run.
-  EntryRun(JitEntry &entry, const CallArgs &args, const std::source_location &where, std::unique_ptr<Program::Slot> *keep)
-      : entry_(entry), inputs_(args.tensors()), where_(toLoc(where)) {
-    Traced &t = entry.traced;
-    if (!t.updated.empty())
-      addUpdated();
-    const size_t n = t.program ? t.program->numOutputs() : 0;
-    if (n > kFew)
-      many_.reset(new Tensor[n]);
-    outputs_ = {many_ ? many_.get() : few_, n};
-    if (t.program)
-      t.program->run(inputs_, outputs_, where_, keep);
-    for (size_t i = 0; i < t.updated.size(); ++i)
-      Variable(t.updated[i]).assign(get(t.updates[i]), where);
-  }
-  Tensor get(const TraceResult &r) const {
-    switch (r.kind) {
-    case TraceResult::Kind::Output:
-      return outputs_[r.index];
-    case TraceResult::Kind::Input:
-      return *inputs_[r.index];
-    case TraceResult::Kind::State:
-      return entry_.traced.states[r.index]->value;
-    case TraceResult::Kind::Constant:
-      break;
-    }
-    return r.constant;
-  }
-  /// The same for the last one that is asked for.
-  Tensor take(const TraceResult &r) {
-    return r.kind == TraceResult::Kind::Output ? std::move(outputs_[r.index]) : get(r);
-  }
-
-private:
-  /// Of a program that assigns Variables: their values are further inputs, and it runs alone.
-  struct Updated {
-    std::unique_lock<std::mutex> serial;
-    std::vector<const Tensor *> inputs;
-    std::vector<Tensor> current;
-  };
-  [[gnu::noinline]] void addUpdated() {
-    const auto &updated = entry_.traced.updated;
-    updated_ = std::make_unique<Updated>();
-    updated_->serial = std::unique_lock(entry_.serial);
-    updated_->inputs.assign(inputs_.begin(), inputs_.end());
-    updated_->current.reserve(updated.size());
-    for (const auto &variable : updated) {
-      if (entry_.traced.program)
-        entry_.traced.program->checkNotFailed(*variable, where_, entry_.traced.program->schedule().name.c_str());
-      updated_->inputs.push_back(&updated_->current.emplace_back(variable->value));
-    }
-    inputs_ = updated_->inputs;
-  }
-
-  static constexpr size_t kFew = 2;
-  JitEntry &entry_;
-  std::span<const Tensor *const> inputs_;
-  SourceLoc where_;
-  std::unique_ptr<Updated> updated_;
-  Tensor few_[kFew];
-  std::unique_ptr<Tensor[]> many_;
-  std::span<Tensor> outputs_;
-};
 
 /// Finds the op behind a NaN or an infinity, which need not reach what the call gave: runs the function again, op by
 /// op, from the Variables' values of before. `had` are those, in the order of Traced::updated.
@@ -547,9 +552,29 @@ static void findNan(const JitOptions &options, JitEntry &entry, const CallArgs &
   // Else they were among the operands from the beginning.
 }
 
-/// Runs the program of the call, made first if there is none, and hands the run to `results`.
+/// Runs the function itself, op by op.
+std::vector<Tensor> JitCore::Impl::runImperatively(const JitCore &core, const CallArgs &args, TraceBody &body,
+                                                   std::shared_ptr<void> *prototype,
+                                                   const std::source_location &where) {
+  // Held while functions that are called inside take their own: so one thread at a time does this, of all functions.
+  static auto *imperative = new std::recursive_mutex; // threads may outlive static destruction
+  std::unique_lock all(*imperative, std::defer_lock);
+  std::unique_lock own(serial, std::defer_lock);
+  if (assigns) {
+    all.lock();
+    own.lock();
+  }
+  const CallDepth depth(core, where);
+  std::vector<Tensor> inputs;
+  for (const Tensor *t : args.tensors())
+    inputs.push_back(*t);
+  return body.run(inputs, prototype);
+}
+
+/// Runs the program of the call, made first if there is none, and hands the run to `results`. False: the function
+/// itself is to run.
 template <typename Fn>
-void JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results) {
+bool JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results) {
   checkLeaves(args, where);
   if (LastCall *last = take(args, callMode())) {
     struct GiveBack {
@@ -557,42 +582,51 @@ void JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source
       LastCall *last;
       ~GiveBack() { impl.giveBack(last); }
     } back{*this, last};
-    EntryRun run(*last->entry, args, where, &last->slot);
+    EntryRun run(*last->entry, serial, args, where, &last->slot);
     results(*last->entry, run);
-    return;
+    return true;
   }
   const Found found = entryFor(args, body, where);
+  if (!found.entry) [[unlikely]]
+    return false;
   // A call like the one before may well come again. Those that update Variables or are checked now and then go this way.
   const bool repeats =
       found.again && found.calls > 2 && found.entry->traced.updated.empty() && !checkInterval();
   std::unique_ptr<Program::Slot> slot;
   {
-    EntryRun run(*found.entry, args, where, repeats ? &slot : nullptr);
+    EntryRun run(*found.entry, serial, args, where, repeats ? &slot : nullptr);
     results(*found.entry, run);
   }
   if (slot)
     remember(found, args, std::move(slot));
+  return true;
 }
 
 std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::vector<Tensor> &results,
                                     const std::source_location &where) {
   std::shared_ptr<void> prototype;
   if (!checkingNan()) [[likely]] {
-    impl_->run(args, body, where, [&](const JitEntry &entry, EntryRun &run) {
+    const bool ran = impl_->run(args, body, where, [&](const JitEntry &entry, EntryRun &run) {
       prototype = entry.prototype;
       results.reserve(entry.traced.results.size());
       for (const TraceResult &r : entry.traced.results)
         results.push_back(run.get(r));
     });
+    if (!ran) [[unlikely]]
+      results = impl_->runImperatively(*this, args, body, &prototype, where);
     return prototype;
   }
   checkLeaves(args, where);
   std::shared_ptr<JitEntry> entry = impl_->entryFor(args, body, where).entry;
+  if (!entry) { // each op is checked as it runs
+    results = impl_->runImperatively(*this, args, body, &prototype, where);
+    return prototype;
+  }
   std::vector<Tensor> before;
   for (const auto &variable : entry->traced.updated)
     before.push_back(variable->value);
   {
-    EntryRun run(*entry, args, where, nullptr);
+    EntryRun run(*entry, impl_->serial, args, where, nullptr);
     for (const TraceResult &r : entry->traced.results)
       results.push_back(run.get(r));
   }
@@ -607,17 +641,22 @@ Tensor JitCore::callOne(const CallArgs &args, TraceBody &body, const std::source
     return results.front();
   }
   Tensor result;
-  impl_->run(args, body, where,
-             [&](const JitEntry &entry, EntryRun &run) { result = run.take(entry.traced.results.front()); });
+  const bool ran = impl_->run(args, body, where, [&](const JitEntry &entry, EntryRun &run) {
+    result = run.take(entry.traced.results.front());
+  });
+  if (!ran) [[unlikely]]
+    result = impl_->runImperatively(*this, args, body, nullptr, where).front();
   return result;
 }
 
 void JitCore::compile(std::span<const TensorSpec> inputs, std::span<const uint64_t> words, TraceBody &body,
                       const std::source_location &where) {
-  std::vector<TensorType> types;
-  for (const TensorSpec &spec : inputs)
-    types.push_back(spec.type());
+  std::vector<TensorType> types = detail::typesOf(inputs, "compile", where);
+  if (impl_->maker == std::this_thread::get_id())
+    fail<TraceError>("'" + impl_->options.name + "' is compiled while it is being recorded", toLoc(where), "compile",
+                     "compile it before, or call it");
   std::lock_guard lock(impl_->compiling);
+  const Making making(impl_->maker);
   {
     std::lock_guard entries(impl_->mutex);
     for (const auto &entry : impl_->entries)
@@ -638,12 +677,12 @@ std::string JitCore::traceOnly(const CallArgs &args, TraceBody &body, bool text,
 void JitCore::exportPackage(const std::string &path, const ExportOptions &options, TraceBody &body,
                             const std::source_location &where) {
   TraceRecorder recorder;
-  std::vector<TensorType> types;
+  const std::vector<TensorType> types = detail::typesOf(options.inputs, "export_package", where);
   std::vector<std::string> names;
-  for (const TensorSpec &spec : options.inputs) {
-    names.push_back(spec.name.empty() ? "arg" + std::to_string(types.size()) : spec.name);
-    types.push_back(spec.type());
-  }
+  for (const TensorSpec &spec : options.inputs)
+    names.push_back(spec.name.empty() ? "arg" + std::to_string(names.size()) : spec.name);
+  checkDistinct(names, "input", "export_package", where);
+  checkDistinct(options.outputs, "output", "export_package", where);
   std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where), names), body, nullptr);
   if (const auto &devices = impl_->options.devices;
       options.gpus.empty() && !devices.empty() && std::ranges::find(devices, cpu()) == devices.end())
@@ -687,6 +726,8 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
     tressel::dump(results[i], path + "/result" + std::to_string(i) + ".npy", where);
 }
 
+const std::string &JitCore::name() const { return impl_->options.name; }
+
 JitStats JitCore::stats() const {
   std::lock_guard lock(impl_->mutex);
   JitStats stats = impl_->stats;
@@ -725,6 +766,7 @@ void JitCore::clearAll() {
   for (Impl *core : Impl::registry()) {
     {
       std::lock_guard entries(core->mutex);
+      core->budget.giveBack(core->entries.size());
       core->entries.clear();
       ++core->generation;
     }

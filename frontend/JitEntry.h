@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frontend/Machine.h"
+#include "frontend/Retrace.h"
 #include "frontend/Trace.h"
 
 #include <tressel/jit.h>
@@ -31,7 +32,6 @@ struct JitEntry {
   Traced traced;
   std::shared_ptr<void> prototype;
   uint64_t calls = 0; // guarded by the core's mutex
-  std::mutex serial;  // programs that assign Variables run one by one
 
   bool isSymbolic = false;                            // some types have dynamic sizes
   std::shared_ptr<runtime::SimulatedMachine> machine; // that it was compiled for; null: the processor
@@ -84,27 +84,32 @@ struct JitEntry {
           return false;
     return true;
   }
-  /// The first guard that a call of these types fails, in words.
-  std::string firstDifference(std::span<const TensorType> otherTypes, std::span<const uint64_t> otherWords,
-                              uint32_t nowMode) const {
+  /// The first guard that a call of these types fails.
+  Difference firstDifference(std::span<const TensorType> otherTypes, std::span<const uint64_t> otherWords,
+                             uint32_t nowMode) const {
+    using Kind = Difference::Kind;
     if ((mode ^ nowMode) & 1)
-      return std::string("mode: ") + (nowMode & 1 ? "train instead of inference" : "inference instead of train");
+      return {Kind::Mode, 0,
+              std::string("mode: ") + (nowMode & 1 ? "train instead of inference" : "inference instead of train")};
     if (mode != nowMode)
-      return "placement: " + placeIn(nowMode) + " instead of " + placeIn(mode);
+      return {Kind::Placement, 0, "placement: " + placeIn(nowMode) + " instead of " + placeIn(mode)};
     if (machine != currentMachine())
-      return "another machine";
+      return {Kind::Machine, 0, "another machine"};
     if (types.size() != otherTypes.size())
-      return std::to_string(otherTypes.size()) + " tensors instead of " + std::to_string(types.size());
+      return {Kind::Count, 0,
+              std::to_string(otherTypes.size()) + " tensors instead of " + std::to_string(types.size())};
     for (size_t i = 0; i < types.size(); ++i)
       if (types[i] != otherTypes[i])
-        return "tensor " + std::to_string(i) + ": " + otherTypes[i].str() + " instead of " + types[i].str();
+        return {Kind::Tensor, i,
+                "tensor " + std::to_string(i) + ": " + otherTypes[i].str() + " instead of " + types[i].str()};
     if (words.size() != otherWords.size())
-      return "another structure of the arguments";
+      return {Kind::Structure, 0, "another structure of the arguments"};
     for (size_t i = 0; i < words.size(); ++i)
       if (words[i] != otherWords[i])
-        return "static value " + std::to_string(i) + ": " + std::to_string(otherWords[i]) + " instead of " +
-               std::to_string(words[i]);
-    return "a module was changed";
+        return {Kind::Word, i,
+                "static value " + std::to_string(i) + ": " + std::to_string(otherWords[i]) + " instead of " +
+                    std::to_string(words[i])};
+    return {Kind::Module, 0, "a module was changed"};
   }
 };
 

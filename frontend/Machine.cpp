@@ -62,7 +62,7 @@ double machine_seconds() {
 }
 
 Tensor Tensor::to(Device device, std::source_location where) const {
-  get(); // there is one
+  get(where); // there is one
   if (detail::tracing())
     return tressel::to(Arg(*this, where), device.name());
   if (const auto machine = detail::currentMachine();

@@ -62,11 +62,11 @@ CloneScope::~CloneScope() { delete std::exchange(cloneMap, nullptr); }
 bool cloning() { return cloneMap != nullptr; }
 
 std::shared_ptr<tressel::detail::VariableImpl> share(const std::shared_ptr<tressel::detail::VariableImpl> &variable) {
-  return cloneMap ? copyOf(std::static_pointer_cast<ParameterImpl>(variable)) : variable;
+  return cloneMap && variable ? copyOf(std::static_pointer_cast<ParameterImpl>(variable)) : variable;
 }
 
 std::shared_ptr<Node> share(const std::shared_ptr<Node> &node) {
-  if (!cloneMap)
+  if (!cloneMap || !node)
     return node;
   auto &slot = cloneMap->copies[node.get()];
   if (slot)
@@ -116,6 +116,9 @@ Parameter Node::addParameter(const std::string &name, std::optional<Shape> shape
   if (name.empty() || name.find('.') != std::string::npos || std::ranges::any_of(held, taken) ||
       std::ranges::any_of(children, taken))
     throw Error("a module's parameter needs a name of its own without '.', and '" + name + "' is not");
+  if (!init)
+    throw Error({.message = "the parameter '" + name + "' has no initializer, or one that was moved from",
+                 .hint = "nn::init has some, and any function of shape, type and seed will do"});
   auto impl = std::make_shared<ParameterImpl>();
   impl->name = name;
   impl->init = std::move(init);
@@ -132,16 +135,17 @@ void Node::hybridize(JitOptions options) {
   hybrid = std::make_shared<tressel::detail::JitCore>(std::move(options));
 }
 
-void inferParameters(std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body) {
+void inferParameters(std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body,
+                     const std::source_location &where) {
   tressel::detail::InferRecorder recorder;
-  inferUnder(recorder, inputs, body);
+  inferUnder(recorder, inputs, body, "initialize", where);
 }
 
 void inferUnder(tressel::detail::InferRecorder &recorder, std::span<const TensorSpec> inputs,
-                tressel::detail::TraceBody &body) {
+                tressel::detail::TraceBody &body, const char *op, const std::source_location &where) {
   std::vector<Tensor> tensors;
-  for (const TensorSpec &spec : inputs)
-    tensors.push_back(recorder.input(spec.type(), {}));
+  for (const TensorType &type : tressel::detail::typesOf(inputs, op, where))
+    tensors.push_back(recorder.input(type, {}));
   tressel::detail::RecorderScope scope(&recorder);
   body.run(tensors, nullptr);
 }
@@ -150,10 +154,16 @@ void inferUnder(tressel::detail::InferRecorder &recorder, std::span<const Tensor
 
 Parameter::Parameter(std::shared_ptr<detail::ParameterImpl> impl) { impl_ = std::move(impl); }
 
+detail::ParameterImpl &Parameter::parameter() const {
+  if (!impl_) [[unlikely]]
+    tressel::detail::failMoved("Parameter", tressel::detail::callerOf(std::source_location()));
+  return static_cast<detail::ParameterImpl &>(*impl_);
+}
+
 const Parameter &Parameter::need(const Shape &shape, DType dtype) const {
-  if (impl_->value.defined())
+  detail::ParameterImpl &impl = parameter();
+  if (impl.value.defined())
     return *this;
-  auto &impl = static_cast<detail::ParameterImpl &>(*impl_);
   const auto *scope = tressel::detail::LocationScope::current();
   const SourceLoc where = scope ? tressel::detail::toLoc(scope->where()) : SourceLoc{};
   if (!impl.seed)
@@ -175,7 +185,7 @@ const Parameter &Parameter::need(const Shape &shape, DType dtype) const {
 }
 
 void Parameter::reset(const Tensor &value) const {
-  auto &impl = static_cast<detail::ParameterImpl &>(*impl_);
+  detail::ParameterImpl &impl = parameter();
   impl.dtype = value.dtype();
   impl.fixedType = true;
   if (impl.shape)
@@ -187,7 +197,7 @@ void Parameter::reset(const Tensor &value) const {
 }
 
 void Parameter::fix_type(DType dtype) const {
-  auto &impl = static_cast<detail::ParameterImpl &>(*impl_);
+  detail::ParameterImpl &impl = parameter();
   impl.dtype = dtype;
   impl.fixedType = true;
 }

@@ -36,13 +36,36 @@ std::string Node::nameOf(const ScopeOwner &child) const {
   return {};
 }
 
-std::shared_ptr<Node> Node::addChild(const std::string &name, std::shared_ptr<Node> child) {
+bool Node::holds(const Node &node) const {
+  std::set<const Node *> seen; // what is shared is looked into once
+  auto look = [&](auto &self, const Node &at) -> bool {
+    return &at == &node || (seen.insert(&at).second && std::ranges::any_of(at.children, [&](const Child &child) {
+                              return self(self, *child.node);
+                            }));
+  };
+  return look(look, *this);
+}
+
+/// `part` would be below `whole`, which is below `part` or the same.
+[[noreturn]] static void failCircle(const Node &part, const Node &whole, const char *op,
+                                    const std::source_location &where) {
+  tressel::detail::fail<Error>(
+      &part == &whole ? "a " + whole.type + " would be part of itself"
+                      : "a " + part.type + " that holds the " + whole.type + " would be part of it",
+      tressel::detail::toLoc(where), op, "clone() gives a module of its own; repeat calls in forward, not modules");
+}
+
+void Node::addChild(const std::string &name, std::shared_ptr<Node> child, const std::source_location &where) {
+  const SourceLoc at = tressel::detail::toLoc(where);
   auto taken = [&](const auto &entry) { return entry.name == name; };
   if (name.empty() || name.find('.') != std::string::npos || std::ranges::any_of(children, taken) ||
       std::ranges::any_of(held, taken))
-    throw Error("a module's child needs a name of its own without '.', and '" + name + "' is not");
-  children.push_back({name, child, nullptr, nullptr});
-  return child;
+    tressel::detail::fail<Error>("a module's child needs a name of its own without '.', and '" + name + "' is not", at);
+  if (!child)
+    tressel::detail::failMoved("module, to be the child '" + name + "' of a " + type + ",", where);
+  if (child->holds(*this))
+    failCircle(*child, *this, "child", where);
+  children.push_back({name, std::move(child), nullptr, nullptr});
 }
 
 void Node::collect(const std::string &prefix, NamedParameters &out, std::span<const Role> roles) const {
@@ -68,13 +91,19 @@ void Node::changed() const {
   tressel::detail::structureEpoch.fetch_add(1, std::memory_order_release);
 }
 
-void Node::replace(const std::string &path, std::shared_ptr<Replacement> replacement) {
+void Node::replace(const std::string &path, std::shared_ptr<Replacement> replacement,
+                   const std::source_location &where) {
+  if (!replacement->node)
+    tressel::detail::failMoved("module, to be put at '" + path + "',", where);
   const size_t dot = path.rfind('.');
   const std::shared_ptr<Node> parent = dot == std::string::npos ? shared_from_this() : find(path.substr(0, dot));
   const std::string name = dot == std::string::npos ? path : path.substr(dot + 1);
   auto at = parent ? std::ranges::find(parent->children, name, &Child::name) : children.end();
   if (!parent || at == parent->children.end())
-    throw Error("there is no module '" + path + "' to replace in a " + type);
+    tressel::detail::fail<Error>("there is no module '" + path + "' to replace in a " + type,
+                                 tressel::detail::toLoc(where), "replace");
+  if (replacement->node->holds(*parent))
+    failCircle(*replacement->node, *parent, "replace", where);
   const std::shared_ptr<Node> declared = at->declared ? at->declared : at->node;
   for (const std::shared_ptr<Node> &node : {parent, declared, at->node})
     node->changed();
@@ -97,6 +126,11 @@ std::shared_ptr<Replacement> Node::substitute() const {
   if (std::ranges::find(replacedHere, this) != replacedHere.end())
     return nullptr;
   return replacedBy.lock();
+}
+
+void failNotHybrid(const char *what, const std::source_location &where) {
+  tressel::detail::fail<Error>("needs a hybridized module", tressel::detail::toLoc(where), what,
+                               "call hybridize() first");
 }
 
 void failReplacement(const Node &node, const Replacement &replacement, const std::source_location &where) {
@@ -155,9 +189,10 @@ std::string table(const std::vector<std::array<std::string, 4>> &rows) {
 
 } // namespace
 
-std::string summarize(Node &node, std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body) {
+std::string summarize(Node &node, std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body,
+                      const std::source_location &where) {
   SummaryRecorder recorder;
-  inferUnder(recorder, inputs, body);
+  inferUnder(recorder, inputs, body, "summary", where);
   std::vector<std::array<std::string, 4>> rows{{"path", "class", "result", "parameters"}};
   int64_t total = 0, frozen = 0;
   std::set<const void *> counted; // what is shared counts once
@@ -182,13 +217,13 @@ std::string summarize(Node &node, std::span<const TensorSpec> inputs, tressel::d
 
 std::vector<std::pair<std::string, ModuleHandle>> ModuleHandle::children() const {
   std::vector<std::pair<std::string, ModuleHandle>> all;
-  for (const detail::Node::Child &child : node_->children)
+  for (const detail::Node::Child &child : get().children)
     all.emplace_back(child.name, ModuleHandle(child.node));
   return all;
 }
 
 ModuleHandle ModuleHandle::operator[](const std::string &path) const {
-  if (std::shared_ptr<detail::Node> found = node_->find(path))
+  if (std::shared_ptr<detail::Node> found = get().find(path))
     return ModuleHandle(std::move(found));
   std::string names;
   for (const detail::Node::Child &child : node_->children)
@@ -205,6 +240,7 @@ void ModuleHandle::apply(const std::function<void(const std::string &, const Mod
     for (const detail::Node::Child &child : std::vector(node->children)) // fn may replace some
       self(self, path.empty() ? child.name : path + "." + child.name, child.node);
   };
+  get();
   visit(visit, "", node_);
 }
 
@@ -213,9 +249,9 @@ static NamedParameters collect(const detail::Node &node, std::initializer_list<R
   node.collect("", all, std::span(roles.begin(), roles.size()));
   return all;
 }
-NamedParameters ModuleHandle::parameters() const { return collect(*node_, {Role::Parameter}); }
-NamedParameters ModuleHandle::buffers() const { return collect(*node_, {Role::Buffer}); }
-NamedParameters ModuleHandle::states() const { return collect(*node_, {Role::State}); }
+NamedParameters ModuleHandle::parameters() const { return collect(get(), {Role::Parameter}); }
+NamedParameters ModuleHandle::buffers() const { return collect(get(), {Role::Buffer}); }
+NamedParameters ModuleHandle::states() const { return collect(get(), {Role::State}); }
 
 int64_t ModuleHandle::parameter_count() const {
   int64_t count = 0;
@@ -228,7 +264,7 @@ int64_t ModuleHandle::parameter_count() const {
 
 void ModuleHandle::on(Device device) const {
   tressel::detail::refOf(device); // throws for what is none
-  node_->placed = static_cast<uint32_t>(device.index + 2);
+  get().placed = static_cast<uint32_t>(device.index + 2);
   node_->changed();
 }
 
@@ -243,6 +279,7 @@ void ModuleHandle::freeze(bool frozen) const {
 }
 
 void ModuleHandle::to(DType dtype, std::source_location where) const {
+  get(where);
   if (!isFloat(dtype))
     throw Error(
         {"parameters are floats and cannot become " + std::string(nameOf(dtype)), tressel::detail::toLoc(where), "to"});
@@ -271,17 +308,17 @@ static NamedParameters weights(const detail::Node &node) { return collect(node, 
 
 LoadReport ModuleHandle::load_weights(const std::string &path, const LoadOptions &options,
                                       std::source_location where) const {
-  return load_parameters(weights(*node_), path, options, where);
+  return load_parameters(weights(get(where)), path, options, where);
 }
 void ModuleHandle::save_weights(const std::string &path, std::source_location where) const {
-  save_parameters(weights(*node_), path, where);
+  save_parameters(weights(get(where)), path, where);
 }
 
 static constexpr const char *kRandomKey = "tressel.random";
 
 void ModuleHandle::save_state(const std::string &path, std::source_location where) const {
   std::map<std::string, Tensor> tensors;
-  for (const auto &[name, variable] : collect(*node_, {Role::Parameter, Role::Buffer, Role::State})) {
+  for (const auto &[name, variable] : collect(get(where), {Role::Parameter, Role::Buffer, Role::State})) {
     if (!variable.defined())
       tressel::detail::fail<Error>("'" + name + "' has no value yet", tressel::detail::toLoc(where), "save_state",
                                    "initialize the network with the inputs' types first");
@@ -291,6 +328,7 @@ void ModuleHandle::save_state(const std::string &path, std::source_location wher
 }
 
 void ModuleHandle::load_state(const std::string &path, std::source_location where) const {
+  get(where);
   const std::map<std::string, std::string> metadata = safetensors_metadata(path, where);
   const auto random = metadata.find(kRandomKey);
   uint64_t next = 0;
@@ -300,7 +338,7 @@ void ModuleHandle::load_state(const std::string &path, std::source_location wher
       tressel::detail::fail<InputError>(path + ": its random state '" + random->second.substr(0, 40) + "' is no number",
                                         tressel::detail::toLoc(where), "load_state");
   }
-  load_parameters(collect(*node_, {Role::Parameter, Role::Buffer, Role::State}), path, {}, where);
+  load_parameters(collect(get(where), {Role::Parameter, Role::Buffer, Role::State}), path, {}, where);
   if (random != metadata.end())
     tressel::detail::nextProcessSeed() = next;
 }

@@ -27,14 +27,17 @@ Tensor Arg::as_tensor() const {
   switch (kind_) {
   case Kind::Tensor:
     return tensor_;
-  case Kind::Bool:
-    return tressel::tensor(int_ != 0, where_);
+  case Kind::Bool: {
+    const bool value = int_ != 0;
+    return detail::fromBytes(&value, {bool_, {}}, where_);
+  }
   case Kind::Int:
-    return tressel::tensor(int_, where_);
+    return detail::fromBytes(&int_, {i64, {}}, where_);
   case Kind::Float:
     break;
   }
-  return tressel::tensor(static_cast<float>(float_), where_);
+  const auto value = static_cast<float>(float_);
+  return detail::fromBytes(&value, {f32, {}}, where_);
 }
 
 namespace detail {

@@ -3,6 +3,7 @@
 #include "frontend/ThreadState.h"
 
 #include <mutex>
+#include <pthread.h>
 #include <set>
 #include <utility>
 
@@ -80,12 +81,62 @@ private:
 
 uint32_t threadNumber() { return number ? number : takeNumber(); }
 
+namespace {
+struct Stack {
+  const char *low = nullptr;
+  size_t bytes = 0; ///< 0: not known
+};
+Stack stackOfThread() {
+  pthread_attr_t attributes;
+  void *low = nullptr;
+  size_t bytes = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes))
+    return {};
+  pthread_attr_getstack(&attributes, &low, &bytes);
+  pthread_attr_destroy(&attributes);
+  return {static_cast<const char *>(low), bytes};
+}
+
+/// Whether three quarters of the stack are in use. Frames may lie elsewhere (fibers): then it is not known.
+bool isStackShort() {
+  static thread_local const Stack stack = stackOfThread();
+  const char *here = static_cast<const char *>(__builtin_frame_address(0));
+  return here >= stack.low && here < stack.low + stack.bytes / 4;
+}
+
+constexpr uint32_t kUsualDepth = 32, kMostDepth = 10000;
+} // namespace
+
+bool enterCall() {
+  const uint32_t depth = ++threadState.callDepth;
+  if (depth <= kUsualDepth || (depth < kMostDepth && !isStackShort())) [[likely]]
+    return true;
+  --threadState.callDepth;
+  return false;
+}
+void leaveCall() { --threadState.callDepth; }
+
+void failEndless(const std::string &callee, const std::source_location &where) {
+  // Neither the modules that are calling nor their lines: they are too many.
+  throw Error(Error::Details{callee + " calls itself without end: " + std::to_string(threadState.callDepth) +
+                                 " calls are in each other",
+                             toLoc(where),
+                             {},
+                             "what ends the recursion must be known while recording, as both branches of cond() are "
+                             "recorded; repeat by values with while_loop()"});
+}
+
 LocationScope::LocationScope(const std::source_location &where, bool library, const ScopeOwner *owner)
     : where_(where), library_(library), owner_(owner), parent_(std::exchange(threadState.locationScope, this)), mode_(mode) {
+  if (!enterCall()) [[unlikely]] {
+    threadState.locationScope = parent_;
+    failEndless(owner ? "a " + owner->typeName() : "a module", where);
+  }
   if (owner && owner->placed) [[unlikely]]
     mode = (mode & 1) | owner->placed << 1;
 }
 LocationScope::~LocationScope() {
+  leaveCall();
   threadState.locationScope = parent_;
   mode = (mode_ & ~1u) | (mode & 1);
 }

@@ -47,8 +47,14 @@ bool Dim::isLess(const Dim &other) const {
   return *less;
 }
 
-void Tensor::failEmpty() {
-  throw Error(Error::Details{.message = "an empty Tensor was used", .hint = "assign it a value first"});
+void Tensor::failEmpty(const std::source_location &where) {
+  detail::fail<Error>("an empty Tensor was used", toLoc(where), "",
+                      "it never had a value, or was moved from: assign it one first");
+}
+
+void detail::failMoved(const std::string &what, const std::source_location &where) {
+  fail<Error>("this " + what + " was moved from", toLoc(where), "",
+              "use what it was moved to, or copy instead of moving");
 }
 
 void Tensor::destroy(TensorImpl *impl) { delete impl; }
@@ -105,7 +111,7 @@ void TensorImpl::operator delete(void *memory) {
 } // namespace detail
 
 Dim Tensor::dim(int i, std::source_location where) const {
-  const int n = rank();
+  const int n = get(where).type.rank();
   if (i < -n || i >= n)
     detail::fail<ShapeError>("there is no dimension " + std::to_string(i) + " in " + type().str(), toLoc(where), "dim");
   return {shape()[i < 0 ? i + n : i], where};
@@ -128,10 +134,10 @@ bool Tensor::ready() const {
   return !t.trace && Engine::reached(t.storage->ready());
 }
 
-void Tensor::wait(std::source_location where) const { waitFor(get(), toLoc(where), "wait"); }
+void Tensor::wait(std::source_location where) const { waitFor(get(where), toLoc(where), "wait"); }
 
 const void *Tensor::data(std::source_location where) const {
-  return waitFor(get(), toLoc(where), "data").storage->data();
+  return waitFor(get(where), toLoc(where), "data").storage->data();
 }
 
 static const void *oneElement(const TensorImpl &t, SourceLoc where, const char *what) {
@@ -141,10 +147,10 @@ static const void *oneElement(const TensorImpl &t, SourceLoc where, const char *
 }
 
 double Tensor::itemAsDouble(std::source_location where) const {
-  return detail::loadDouble(oneElement(get(), toLoc(where), "item"), dtype(), 0);
+  return detail::loadDouble(oneElement(get(where), toLoc(where), "item"), dtype(), 0);
 }
 int64_t Tensor::itemAsInt(std::source_location where) const {
-  return detail::loadInt(oneElement(get(), toLoc(where), "item"), dtype(), 0);
+  return detail::loadInt(oneElement(get(where), toLoc(where), "item"), dtype(), 0);
 }
 
 Tensor::operator bool() const {
@@ -153,7 +159,7 @@ Tensor::operator bool() const {
 }
 
 void Tensor::copyTo(void *to, DType as, std::source_location where) const {
-  const TensorImpl &t = waitFor(get(), toLoc(where), "to_vector");
+  const TensorImpl &t = waitFor(get(where), toLoc(where), "to_vector");
   detail::convertElements(to, as, t.storage->data(), t.type.dtype, t.type.shape.numElements());
 }
 
@@ -224,9 +230,10 @@ Tensor fromBytes(const void *data, const TensorType &type, std::source_location 
 }
 
 static void collect(const Nested &n, int depth, const Shape &shape, std::vector<const Nested *> &out, SourceLoc where) {
-  if (n.isList != (depth < shape.rank()) || (n.isList && static_cast<int64_t>(n.list.size()) != shape[depth]))
+  const bool isList = n.kind == Nested::Kind::List;
+  if (isList != (depth < shape.rank()) || (isList && static_cast<int64_t>(n.list.size()) != shape[depth]))
     fail<ShapeError>("the rows of the list differ in length or depth", where, "tensor");
-  if (!n.isList)
+  if (!isList)
     out.push_back(&n);
   for (const Nested &e : n.list)
     collect(e, depth + 1, shape, out, where);
@@ -244,9 +251,33 @@ static bool fitsInteger(const Nested &n, DType type) {
   return n.integer < end && n.integer >= (isSigned(type) ? -end : 0);
 }
 
-Tensor fromNested(const Nested &list, DType dtype, std::source_location where) {
+static std::string textOf(const Nested &n) {
+  std::ostringstream text;
+  if (n.isInteger)
+    text << n.integer;
+  else
+    text << n.number;
+  return text.str();
+}
+
+/// The type of a list that none is given for.
+static DType typeOf(std::span<const Nested *const> numbers, SourceLoc where) {
+  auto any = [&](Nested::Kind kind) {
+    return std::ranges::any_of(numbers, [kind](const Nested *n) { return n->kind == kind; });
+  };
+  if (!any(Nested::Kind::Float))
+    return any(Nested::Kind::Int) ? DType::i64 : any(Nested::Kind::Bool) ? DType::boolean : DType::f32;
+  for (const Nested *n : numbers)
+    if (n->kind == Nested::Kind::Int &&
+        (!n->isInteger || static_cast<__int128>(static_cast<float>(n->integer)) != n->integer))
+      fail<Error>(textOf(*n) + " stands beside fractional numbers, which are f32, and f32 has no such number", where,
+                  "tensor", "name a type: tensor({...}, f64)");
+  return DType::f32;
+}
+
+Tensor fromNested(const Nested &list, std::optional<DType> given, std::source_location where) {
   Shape shape;
-  for (const Nested *n = &list; n && n->isList; n = n->list.empty() ? nullptr : &n->list.front()) {
+  for (const Nested *n = &list; n && n->kind == Nested::Kind::List; n = n->list.empty() ? nullptr : &n->list.front()) {
     if (shape.rank() == kMaxRank)
       fail<ShapeError>("the list is nested deeper than " + std::to_string(kMaxRank) + " levels", toLoc(where),
                        "tensor");
@@ -254,17 +285,12 @@ Tensor fromNested(const Nested &list, DType dtype, std::source_location where) {
   }
   std::vector<const Nested *> numbers;
   collect(list, 0, shape, numbers, toLoc(where));
+  const DType dtype = given ? *given : typeOf(numbers, toLoc(where));
   Tensor t = allocateTensor({dtype, shape}, toLoc(where));
   auto *out = static_cast<std::byte *>(t.impl()->storage->data());
   for (const Nested *n : numbers) {
-    if (isInteger(dtype) && !fitsInteger(*n, dtype)) {
-      std::ostringstream number;
-      if (n->isInteger)
-        number << n->integer;
-      else
-        number << n->number;
-      fail<Error>(number.str() + " does not fit " + std::string(nameOf(dtype)), toLoc(where), "tensor");
-    }
+    if (isInteger(dtype) && !fitsInteger(*n, dtype))
+      fail<Error>(textOf(*n) + " does not fit " + std::string(nameOf(dtype)), toLoc(where), "tensor");
     // From the integer where there is one: not every i64 is a double.
     if (n->isInteger)
       convertElements(out, dtype, &n->integer, DType::i64, 1);
@@ -347,7 +373,7 @@ Variable::Variable(Tensor value, std::string name) : Variable() {
 }
 
 Tensor Variable::value(std::source_location where) const {
-  if (!impl_->value.defined())
+  if (!get(where).value.defined())
     detail::fail<Error>("the Variable '" + impl_->name + "' has no value yet", toLoc(where), "",
                         "initialize the module it belongs to, or assign it");
   if (detail::Recorder *r = detail::Recorder::current())
@@ -356,7 +382,10 @@ Tensor Variable::value(std::source_location where) const {
 }
 
 void Variable::assign(const Tensor &value, std::source_location where) const {
-  if (impl_->value.defined() && impl_->value.type() != value.type())
+  if (!value.defined())
+    detail::fail<Error>("the Variable '" + get(where).name + "' is assigned an empty Tensor", toLoc(where), "assign",
+                        "assign it one that has a value");
+  if (get(where).value.defined() && impl_->value.type() != value.type())
     detail::fail<ShapeError>("the Variable '" + impl_->name + "' is " + impl_->value.type().str() +
                                  " and cannot be assigned " + value.type().str(),
                              toLoc(where), "assign");

@@ -2,6 +2,8 @@
 // costs a call, and larger ones could not be had otherwise.
 #pragma once
 
+#include <cstdint>
+
 namespace tressel::detail {
 
 class LocationScope;
@@ -11,6 +13,7 @@ struct ThreadState {
   Recorder *recorder = nullptr;                 ///< see Recorder::current()
   const LocationScope *locationScope = nullptr; ///< the innermost
   int checkNanDepth = 0;                        ///< CheckNan objects alive
+  uint32_t callDepth = 0;                       ///< see enterCall()
   void *remembered = nullptr;                   ///< what imperative calls found: of Eager.cpp
 };
 extern thread_local constinit ThreadState threadState;

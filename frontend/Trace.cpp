@@ -119,7 +119,7 @@ struct TraceRecorder::Impl {
     mlir::OpBuilder::InsertPoint outside;
   };
   std::vector<Body> open, closed;
-  bool hasEffects = false;      ///< so that the program runs even if nothing is returned
+  bool hasEffects = false; ///< the program does more than compute what it returns
   SourceLoc lastWhere, lastUser;
   mlir::Location lastLocation = mlir::UnknownLoc::get(context.get());
 
@@ -478,12 +478,14 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   auto classify = [&](const Tensor &t) -> TraceResult {
     if (!t.defined())
       fail<TraceError>("the traced function returned an empty Tensor", {}, "return");
-    if (!t.traced())
+    // What a program does beside computing may fail (an assertion): all that it returns is made by it then, so that it
+    // carries the failure, also what is an argument, a Variable or a constant.
+    if (!t.traced() && !impl.hasEffects)
       return {.kind = TraceResult::Kind::Constant, .constant = t};
-    if (t.impl()->trace != number())
+    if (t.traced() && t.impl()->trace != number())
       fail<TraceError>("the traced function returned a tensor of another trace", t.impl()->where, "return");
-    mlir::Value v = valueOf(t);
-    if (auto arg = llvm::dyn_cast<mlir::BlockArgument>(v)) {
+    mlir::Value v = impl.valueIn(t, {});
+    if (auto arg = llvm::dyn_cast<mlir::BlockArgument>(v); arg && !impl.hasEffects) {
       const Impl::ArgInfo &info = impl.args[arg.getArgNumber()];
       const bool isState = info.kind == Impl::ArgKind::State && !impl.states[info.state].assigned;
       return {.kind = isState ? TraceResult::Kind::State : TraceResult::Kind::Input,

@@ -22,7 +22,7 @@ struct tressel_package {
 struct tressel_context {
   Context context;
   std::vector<View> inputs, outputs; // of a call
-  const Schedule &schedule() const { return context.executable().schedule(); }
+  [[gnu::noinline]] const Schedule &schedule() const { return context.executable().schedule(); }
 };
 
 namespace {

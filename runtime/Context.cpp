@@ -396,14 +396,16 @@ struct Context::Impl {
     return *instances.front();
   }
 
-  /// Finds the symbols' values. Throws ShapeError when an input has not its type.
-  void checkInputs(size_t count, auto typeOf, dim::Values &dims) const {
+  /// Finds the symbols' values. Throws ShapeError when an input has not its type. The types stand in a list of
+  /// anything; one copy of the code serves all.
+  [[gnu::noinline]] void checkInputs(size_t count, const TensorType &(*typeOf)(const void *list, size_t i),
+                                     const void *list, dim::Values &dims) const {
     const Schedule &s = schedule();
     std::array<Shape, 16> few; // a call allocates nothing
     std::vector<Shape> many(count > few.size() ? count : 0);
     Shape *shapes = many.empty() ? few.data() : many.data();
     for (size_t i = 0; i < count; ++i) {
-      const TensorType type = typeOf(i);
+      const TensorType &type = typeOf(list, i);
       shapes[i] = type.shape;
       if (i < s.inputs.size() && type.dtype != s.inputs[i].type.dtype)
         throwError<ShapeError>("input '", s.inputs[i].name, "' of '", s.name, "' is ", s.inputs[i].type.str(),
@@ -602,22 +604,27 @@ void Context::Impl::run(Instance &instance, std::span<const void *const> inputs,
 }
 
 void Context::run(std::span<const void *const> inputs, std::span<void *const> outputs) {
-  if (!impl_->schedule().dims.empty())
-    throwError<Error>("'", impl_->schedule().name, "' has symbolic sizes: give their values with the call");
-  impl_->run(*impl_->instances.front(), inputs, outputs);
+  Impl &impl = *impl_;
+  if (!impl.schedule().dims.empty())
+    throwError<Error>("'", impl.schedule().name, "' has symbolic sizes: give their values with the call");
+  impl.run(*impl.instances.front(), inputs, outputs);
 }
 
 void Context::run(std::span<const void *const> inputs, std::span<void *const> outputs, const dim::Values &dims) {
-  if (impl_->schedule().dims.empty())
+  Impl &impl = *impl_;
+  if (impl.schedule().dims.empty())
     return run(inputs, outputs);
-  impl_->run(impl_->instanceFor(dims), inputs, outputs);
+  impl.run(impl.instanceFor(dims), inputs, outputs);
 }
 
 std::vector<TensorType> Context::outputTypes(std::span<const TensorType> inputs) const {
-  const Schedule &s = impl_->schedule();
+  Impl &impl = *impl_;
+  const Schedule &s = impl.schedule();
   dim::Values dims;
-  impl_->checkInputs(
-      inputs.size(), [&](size_t i) { return inputs[i]; }, dims);
+  impl.checkInputs(
+      inputs.size(),
+      [](const void *list, size_t i) -> const TensorType & { return static_cast<const TensorType *>(list)[i]; },
+      inputs.data(), dims);
   std::vector<TensorType> types;
   for (const ValueDesc &output : s.outputs)
     types.push_back({output.type.dtype, dim::evaluate(output.type.shape, dims)});
@@ -632,7 +639,9 @@ void Context::run(std::span<const View> inputs, std::span<const View> outputs) {
   };
   if (!s.dims.empty() || !haveTypes(inputs, s.inputs) || !haveTypes(outputs, s.outputs)) {
     impl.checkInputs(
-        inputs.size(), [&](size_t i) { return inputs[i].type; }, impl.viewDims);
+        inputs.size(),
+        [](const void *list, size_t i) -> const TensorType & { return static_cast<const View *>(list)[i].type; },
+        inputs.data(), impl.viewDims);
     for (size_t i = 0; i < std::min(outputs.size(), s.outputs.size()); ++i) { // their number is checked below
       const TensorType &type = s.outputs[i].type;
       if (const TensorType want{type.dtype, dim::evaluate(type.shape, impl.viewDims)}; outputs[i].type != want)

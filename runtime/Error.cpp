@@ -1,6 +1,7 @@
 #include "tressel/runtime/Error.h"
 
 #include "Concat.h"
+#include "tressel/runtime/Handle.h"
 
 #include <mutex>
 #include <unordered_set>
@@ -26,6 +27,8 @@ std::string runtime::joinParts(std::initializer_list<MessagePart> parts) {
       text += part.isUnsigned ? std::to_string(part.size) : std::to_string(static_cast<int64_t>(part.size));
   return text;
 }
+
+void runtime::failMoved() { throwError<Error>("a handle that was moved from is used"); }
 
 static std::string format(const Error::Details &d) {
   std::string text;

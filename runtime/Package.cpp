@@ -457,57 +457,61 @@ int64_t Package::constantBytes(const std::string &function) const {
 int64_t Package::fileBytes() const { return static_cast<int64_t>(impl_->mapping.bytes.size()); }
 
 std::span<const std::byte> Package::stateValue(const std::string &name) const {
-  auto it = impl_->states.find(name);
-  return it == impl_->states.end() ? std::span<const std::byte>() : impl_->bytesOf(it->second.section);
+  const Impl &impl = *impl_;
+  auto it = impl.states.find(name);
+  return it == impl.states.end() ? std::span<const std::byte>() : impl.bytesOf(it->second.section);
 }
 
 void Package::check() const {
-  for (const auto &[offset, section] : impl_->sections)
-    impl_->bytesOf(&section);
+  const Impl &impl = *impl_;
+  for (const auto &[offset, section] : impl.sections)
+    impl.bytesOf(&section);
 }
 
 std::shared_ptr<const Executable> Package::executable(const std::string &name, CpuLevel cpu) const {
-  const auto [found, best] = impl_->find(name, cpu);
+  const Impl &impl = *impl_;
+  const auto [found, best] = impl.find(name, cpu);
   const Function &function = *found;
-  std::lock_guard lock(impl_->mutex);
-  auto &cached = impl_->executables[{function.name, cpu}];
+  std::lock_guard lock(impl.mutex);
+  auto &cached = impl.executables[{function.name, cpu}];
   if (auto alive = cached.lock())
     return alive;
   std::string needed;
   for (CpuLevel level : levels(name))
     needed += concat(needed.empty() ? "" : " or ", nameOf(level));
   if (!function.images.empty() && !best)
-    throwError<InputError>(impl_->path, ": the code is for x86-64 ", needed, ", this CPU has ", nameOf(cpu),
+    throwError<InputError>(impl.path, ": the code is for x86-64 ", needed, ", this CPU has ", nameOf(cpu),
                            " (compile it with --cpu ", nameOf(cpu), ")");
   try {
-    auto made = ExecutableImpl::createVerified(function.schedule,
-                                               best ? impl_->bytesOf(best->elf) : std::span<const std::byte>(),
-                                               impl_->bytesOf(function.constants), impl_);
+    auto made =
+        ExecutableImpl::createVerified(function.schedule, best ? impl.bytesOf(best->elf) : std::span<const std::byte>(),
+                                       impl.bytesOf(function.constants), impl_.pointer());
     cached = made;
     return made;
   } catch (const InputError &e) {
-    if (e.message().starts_with(impl_->path)) // of the file itself
+    if (e.message().starts_with(impl.path)) // of the file itself
       throw;
-    throw InputError({.message = concat(impl_->path, ": ", e.message()), .op = e.op(), .hint = e.hint()});
+    throw InputError({.message = concat(impl.path, ": ", e.message()), .op = e.op(), .hint = e.hint()});
   }
 }
 
 Context Package::context(const ContextOptions &options, const std::string &name) const {
+  const Impl &impl = *impl_;
   Context context(executable(name), options);
   struct Owned {
     std::shared_ptr<const Impl> package;
     std::vector<StorageRef> copies;
   };
   auto owned = std::make_shared<Owned>();
-  owned->package = impl_;
+  owned->package = impl_.pointer();
   std::vector<void *> pointers;
   for (const StateDesc &state : schedule(name).states) {
     if (state.kind == StateKind::Derived)
       continue;
-    auto it = impl_->states.find(state.name);
-    if (it == impl_->states.end())
-      throwError<InputError>(impl_->path, ": has no value for state '", state.name, "'");
-    const auto bytes = impl_->bytesOf(it->second.section);
+    auto it = impl.states.find(state.name);
+    if (it == impl.states.end())
+      throwError<InputError>(impl.path, ": has no value for state '", state.name, "'");
+    const auto bytes = impl.bytesOf(it->second.section);
     if (state.kind == StateKind::Mutable) {
       owned->copies.push_back(Storage::allocate(static_cast<int64_t>(bytes.size())));
       if (!bytes.empty())

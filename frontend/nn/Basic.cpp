@@ -7,6 +7,11 @@
 namespace tressel::nn {
 namespace detail {
 
+void failNoFunction(const std::string &name, const std::source_location &where) {
+  tressel::detail::fail<Error>("the function '" + name + "' of a Sequential is null", tressel::detail::toLoc(where),
+                               "add", "leave it out");
+}
+
 void needRank(const Tensor &x, int atLeast, const char *layer) {
   if (x.rank() < atLeast)
     tressel::detail::fail<ShapeError>(
@@ -124,12 +129,19 @@ Tensor LeakyRelu::forward(Tensor x) const { return leaky_relu(x, slope_); }
 Tensor Elu::forward(Tensor x) const { return elu(x, alpha_); }
 Tensor Softmax::forward(Tensor x) const { return softmax(x, axis_); }
 
+Lambda::Lambda(std::function<Tensor(Tensor)> fn) : fn_(std::move(fn)) {
+  if (!fn_)
+    throw Error("Lambda: there is no function, or it was moved from");
+}
+
 Sequential::Sequential(const Sequential &o)
-    : Module(o), layers_(detail::cloning() ? std::make_shared<std::vector<detail::AnyLayer>>(*o.layers_) : o.layers_) {}
+    : Module(o), layers_(detail::cloning() && o.layers_ ? std::make_shared<std::vector<detail::AnyLayer>>(*o.layers_)
+                                                        : o.layers_) {}
 
 Tensor Sequential::forward(Tensor x) const {
-  for (const detail::AnyLayer &layer : *layers_)
-    x = layer(Arg(std::move(x), tressel::detail::callerOf(std::source_location::current())));
+  const std::source_location where = tressel::detail::callerOf(std::source_location::current());
+  for (const detail::AnyLayer &layer : layers(where))
+    x = layer(Arg(std::move(x), where));
   return x;
 }
 

@@ -240,6 +240,7 @@ LSTM::LSTM(int64_t hidden, RecurrentOptions options)
 }
 
 LSTMOutput LSTM::forward(Tensor x, std::optional<LSTMState> state) const {
+  get(); // one that was moved from has no passes
   x = swapBatch(x, options_.batch_first && x.rank() == 3);
   checkSequence(x, "LSTM");
   std::optional<Tensor> hidden, cell;
@@ -270,6 +271,7 @@ GRU::GRU(int64_t hidden, RecurrentOptions options)
 }
 
 GRUOutput GRU::forward(Tensor x, std::optional<Tensor> hidden) const {
+  get(); // one that was moved from has no passes
   x = swapBatch(x, options_.batch_first && x.rank() == 3);
   checkSequence(x, "GRU");
   std::vector<States> states;

@@ -8,7 +8,7 @@ def AddOp : Binary<"add"> {
   let numpy = "a + b";
   let commutative = 1;
   let identity = "-0.0";
-  let example = "add(tensor({1, 2, 3}), 10)";
+  let example = "add(tensor({1.0, 2, 3}), 10)";
 }
 def SubOp : Binary<"sub"> {
   let prebuilt = AllNumbers;
@@ -16,7 +16,7 @@ def SubOp : Binary<"sub"> {
   let scalar = [{ a - b }];
   let numpy = "a - b";
   let identity = "0.0";
-  let example = "sub(tensor({{1, 2}, {3, 4}}), tensor({1, 2}))";
+  let example = "sub(tensor({{1.0, 2}, {3, 4}}), tensor({1.0, 2}))";
 }
 def MulOp : Binary<"mul"> {
   let prebuilt = AllNumbers;
@@ -25,7 +25,7 @@ def MulOp : Binary<"mul"> {
   let numpy = "a * b";
   let commutative = 1;
   let identity = "1.0";
-  let example = "mul(tensor({1, 2, 3}), tensor({4, 5, 6}))";
+  let example = "mul(tensor({1.0, 2, 3}), tensor({4.0, 5, 6}))";
 }
 def DivOp : Binary<"div"> {
   let prebuilt = AllNumbers;
@@ -70,7 +70,7 @@ def DivmodOp : Composite<"divmod"> {
   }];
   let numpy = "np.divmod(a, b)";
   let domains = ["-9, 9", "1, 4"];
-  let example = "divmod(tensor({7, -7}), 3)";
+  let example = "divmod(tensor({7.0, -7}), 3)";
 }
 def PowOp : Binary<"pow"> {
   let summary = "a to the power of b, elementwise";
@@ -78,7 +78,7 @@ def PowOp : Binary<"pow"> {
   let numpy = "np.power(a, b)";
   let domains = ["0.5, 2", "0, 3"];
   let identity = "1.0";
-  let example = "pow(tensor({1, 2, 3}), 2)";
+  let example = "pow(tensor({1.0, 2, 3}), 2)";
 }
 def MinimumOp : Binary<"minimum"> {
   let prebuilt = AllNumbers;
@@ -87,7 +87,7 @@ def MinimumOp : Binary<"minimum"> {
   let compute = "Any";
   let numpy = "np.minimum(a, b)";
   let commutative = 1;
-  let example = "minimum(tensor({1, 5, 3}), 4)";
+  let example = "minimum(tensor({1.0, 5, 3}), 4)";
 }
 def MaximumOp : Binary<"maximum"> {
   let prebuilt = AllNumbers;
@@ -96,7 +96,7 @@ def MaximumOp : Binary<"maximum"> {
   let compute = "Any";
   let numpy = "np.maximum(a, b)";
   let commutative = 1;
-  let example = "maximum(tensor({1, 5, 3}), 4)";
+  let example = "maximum(tensor({1.0, 5, 3}), 4)";
 }
 
 def EqualOp : Comparison<"equal"> {
@@ -105,7 +105,7 @@ def EqualOp : Comparison<"equal"> {
   let scalar = [{ a == b }];
   let numpy = "a == b";
   let commutative = 1;
-  let example = "equal(tensor({1, 2, 3}), 2)";
+  let example = "equal(tensor({1.0, 2, 3}), 2)";
 }
 def NotEqualOp : Comparison<"not_equal"> {
   let prebuilt = !listconcat(Numbers, ["bool"]);
@@ -113,31 +113,31 @@ def NotEqualOp : Comparison<"not_equal"> {
   let scalar = [{ a != b }];
   let numpy = "a != b";
   let commutative = 1;
-  let example = "not_equal(tensor({1, 2, 3}), 2)";
+  let example = "not_equal(tensor({1.0, 2, 3}), 2)";
 }
 def LessOp : Comparison<"less"> {
   let summary = "a < b, elementwise, as bool";
   let scalar = [{ a < b }];
   let numpy = "a < b";
-  let example = "less(tensor({1, 2, 3}), 2)";
+  let example = "less(tensor({1.0, 2, 3}), 2)";
 }
 def LessEqualOp : Comparison<"less_equal"> {
   let summary = "a <= b, elementwise, as bool";
   let scalar = [{ a <= b }];
   let numpy = "a <= b";
-  let example = "less_equal(tensor({1, 2, 3}), 2)";
+  let example = "less_equal(tensor({1.0, 2, 3}), 2)";
 }
 def GreaterOp : Comparison<"greater"> {
   let summary = "a > b, elementwise, as bool";
   let scalar = [{ a > b }];
   let numpy = "a > b";
-  let example = "greater(tensor({1, 2, 3}), 2)";
+  let example = "greater(tensor({1.0, 2, 3}), 2)";
 }
 def GreaterEqualOp : Comparison<"greater_equal"> {
   let summary = "a >= b, elementwise, as bool";
   let scalar = [{ a >= b }];
   let numpy = "a >= b";
-  let example = "greater_equal(tensor({1, 2, 3}), 2)";
+  let example = "greater_equal(tensor({1.0, 2, 3}), 2)";
 }
 
 def LogicalAndOp : Logical<"logical_and"> {
@@ -146,7 +146,7 @@ def LogicalAndOp : Logical<"logical_and"> {
   let scalar = [{ a && b }];
   let numpy = "np.logical_and(a, b)";
   let commutative = 1;
-  let example = "logical_and(tensor({0, 1, 2}), tensor({1, 1, 0}))";
+  let example = "logical_and(tensor({0.0, 1, 2}), tensor({1.0, 1, 0}))";
 }
 def LogicalOrOp : Logical<"logical_or"> {
   let arguments = (ins Tensor:$a, Tensor:$b);
@@ -154,7 +154,7 @@ def LogicalOrOp : Logical<"logical_or"> {
   let scalar = [{ a || b }];
   let numpy = "np.logical_or(a, b)";
   let commutative = 1;
-  let example = "logical_or(tensor({0, 1, 2}), tensor({0, 1, 0}))";
+  let example = "logical_or(tensor({0.0, 1, 2}), tensor({0.0, 1, 0}))";
 }
 def LogicalXorOp : Logical<"logical_xor"> {
   let arguments = (ins Tensor:$a, Tensor:$b);
@@ -162,14 +162,14 @@ def LogicalXorOp : Logical<"logical_xor"> {
   let scalar = [{ a != b }];
   let numpy = "np.logical_xor(a, b)";
   let commutative = 1;
-  let example = "logical_xor(tensor({0, 1, 2}), tensor({1, 1, 0}))";
+  let example = "logical_xor(tensor({0.0, 1, 2}), tensor({1.0, 1, 0}))";
 }
 def LogicalNotOp : Logical<"logical_not"> {
   let arguments = (ins Tensor:$x);
   let summary = "Whether x is zero, elementwise";
   let scalar = [{ !x }];
   let numpy = "np.logical_not(x)";
-  let example = "logical_not(tensor({0, 1, 2}))";
+  let example = "logical_not(tensor({0.0, 1, 2}))";
 }
 
 def WhereOp : Elementwise<"where"> {
@@ -179,7 +179,7 @@ def WhereOp : Elementwise<"where"> {
   let boolOperands = 1;
   let scalar = [{ select(condition, a, b) }];
   let numpy = "np.where(condition, a, b)";
-  let example = "where(tensor({true, false, true}, bool_), tensor({1, 2, 3}), -1)";
+  let example = "where(tensor({true, false, true}, bool_), tensor({1.0, 2, 3}), -1)";
 }
 def ClipOp : Elementwise<"clip"> {
   let prebuilt = Numbers;
@@ -188,7 +188,7 @@ def ClipOp : Elementwise<"clip"> {
   let scalar = [{ min(max(x, low), high) }];
   let numpy = "np.minimum(np.maximum(x, low), high)";
   let domains = ["-2, 2", "-1, 0", "0, 1"];
-  let example = "clip(tensor({-3, 2, 9}), 0, 6)";
+  let example = "clip(tensor({-3.0, 2, 9}), 0, 6)";
 }
 def CastOp : Elementwise<"cast"> {
   let prebuilt = !listconcat(AllNumbers, ["u8", "bool"]);
@@ -208,7 +208,7 @@ def Atan2Op : Binary<"atan2"> {
   let scalar = [{ atan2(a, b) }];
   let compute = "Float";
   let numpy = "np.arctan2(a, b)";
-  let example = "atan2(tensor({1, -1}), tensor({-1, 1}))";
+  let example = "atan2(tensor({1.0, -1}), tensor({-1.0, 1}))";
 }
 def HypotOp : Binary<"hypot"> {
   let summary = "sqrt(a * a + b * b), elementwise, without overflow";
@@ -221,14 +221,14 @@ def HypotOp : Binary<"hypot"> {
   let compute = "Float";
   let commutative = 1;
   let numpy = "np.hypot(a, b)";
-  let example = "hypot(tensor({3, 5}), tensor({4, 12}))";
+  let example = "hypot(tensor({3.0, 5}), tensor({4.0, 12}))";
 }
 def CopysignOp : Binary<"copysign"> {
   let summary = "The size of a with the sign of b, elementwise";
   let scalar = [{ select(b < 0 || (b == 0 && 1 / b < 0), -abs(a), abs(a)) }];
   let compute = "Float";
   let numpy = "np.copysign(a, b)";
-  let example = "copysign(tensor({1, 2}), tensor({-1, 1}))";
+  let example = "copysign(tensor({1.0, 2}), tensor({-1.0, 1}))";
 }
 def LogaddexpOp : Binary<"logaddexp"> {
   let summary = "log(exp(a) + exp(b)), elementwise, without overflow";
@@ -236,7 +236,7 @@ def LogaddexpOp : Binary<"logaddexp"> {
   let compute = "Float";
   let commutative = 1;
   let numpy = "np.logaddexp(a, b)";
-  let example = "logaddexp(tensor({0, 1}), 1)";
+  let example = "logaddexp(tensor({0.0, 1}), 1)";
 }
 def NextafterOp : Composite<"nextafter"> {
   let family = "Elementwise";
@@ -276,7 +276,7 @@ def NextafterOp : Composite<"nextafter"> {
   }];
   let samples = ["a: ... m | ... 1", "b: ... m | m"];
   let numpy = "np.nextafter(a.astype(result_type), b.astype(result_type))";
-  let example = "nextafter(tensor({1, 0}), 2) - tensor({1, 0})";
+  let example = "nextafter(tensor({1.0, 0}), 2) - tensor({1.0, 0})";
 }
 def FmodOp : Binary<"fmod"> {
   let summary = "The rest of a / b with the sign of a, elementwise; an integer by zero gives 0";
@@ -291,7 +291,7 @@ def FmodOp : Binary<"fmod"> {
   }];
   let numpy = "np.fmod(a, b)";
   let domains = ["-9, 9", "1, 4"];
-  let example = "fmod(tensor({-7, 7}), 3)";
+  let example = "fmod(tensor({-7.0, 7}), 3)";
 }
 
 // --- Bits: of integers, and of bools as their logic -----------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def ScaledDotProductAttentionOp : Composite<"scaled_dot_product_attention"> {
   let samples = ["q: ... l d | b 2*g l d", "k: ... s d | b g s d", "v: ... s e | b g s e", "mask: | l s | bool l s",
                  "causal: 0 | 1", "scale: 0 | 0.5"];
   let numpy = "attention(q, k, v, mask, types, causal, scale)";
-  let example = "scaled_dot_product_attention(tensor({{1, 0}, {0, 1}}), tensor({{1, 0}, {0, 1}}), tensor({{1, 2}, {3, 4}}))";
+  let example = "scaled_dot_product_attention(tensor({{1.0, 0}, {0, 1}}), tensor({{1.0, 0}, {0, 1}}), tensor({{1.0, 2}, {3, 4}}))";
 }
 
 defvar cellRules = [{

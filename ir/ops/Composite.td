@@ -18,7 +18,7 @@ def SoftmaxOp : Composite<"softmax"> {
     return cast(e / sum(e, {axis}, true), resultType(0).dtype);
   }];
   let numpy = "np.exp(x - np.max(x, axis, keepdims=True)) / np.sum(np.exp(x - np.max(x, axis, keepdims=True)), axis, keepdims=True)";
-  let example = "softmax(tensor({{1, 2, 3}, {1, 1, 1}}))";
+  let example = "softmax(tensor({{1.0, 2, 3}, {1, 1, 1}}))";
 }
 def LogSoftmaxOp : Composite<"log_softmax"> {
   let prebuilt = ["f32"];
@@ -37,7 +37,7 @@ def LogSoftmaxOp : Composite<"log_softmax"> {
     return cast(shifted - log(sum(exp(shifted), {axis}, true)), resultType(0).dtype);
   }];
   let numpy = "x - np.max(x, axis, keepdims=True) - np.log(np.sum(np.exp(x - np.max(x, axis, keepdims=True)), axis, keepdims=True))";
-  let example = "log_softmax(tensor({1, 2, 3}))";
+  let example = "log_softmax(tensor({1.0, 2, 3}))";
 }
 def OneHotOp : Composite<"one_hot"> {
   let summary = "1 where the last, new dimension's index equals x, else 0";

@@ -76,5 +76,5 @@ def FullLikeOp : Composite<"full_like"> {
   let infer = "inferDecomposition";
   let decomposition = [{ full(Ints(x.type().shape.begin(), x.type().shape.end()), value, x.dtype()) }];
   let numpy = "np.full_like(x, value)";
-  let example = "full_like(tensor({1, 2}), 7)";
+  let example = "full_like(tensor({1.0, 2}), 7)";
 }

@@ -17,7 +17,7 @@ def TakeOp : Indexing<"take"> {
   let evaluate = "interp::take";
   let numpy = "np.take(x, indices, axis=axis)";
   let domains = ["-2, 2", "0, 0"];
-  let example = "take(tensor({{1, 2}, {3, 4}, {5, 6}}), tensor({2, 0, -1}, i64))";
+  let example = "take(tensor({{1.0, 2}, {3, 4}, {5, 6}}), tensor({2, 0, -1}, i64))";
 }
 def ResizeOp : Composite<"resize"> {
   let family = "Indexing";
@@ -61,7 +61,7 @@ def ResizeOp : Composite<"resize"> {
                  "coordinates: half_pixel | half_pixel_symmetric | pytorch_half_pixel | align_corners | asymmetric",
                  "nearest: round_prefer_floor | round_prefer_ceil | floor | ceil", "cubic_a: -0.75 | -0.5"];
   let numpy = "resize(x, sizes, mode, coordinates, nearest, cubic_a, antialias)";
-  let example = "resize(tensor({{{1, 2, 3}}}), {1, 1, 6})";
+  let example = "resize(tensor({{{1.0, 2, 3}}}), {1, 1, 6})";
 }
 def TakeAlongAxisOp : Indexing<"take_along_axis"> {
   let summary = "For each position the element of x that stands at `indices` along `axis`; negative indices count from the end";
@@ -78,7 +78,7 @@ def TakeAlongAxisOp : Indexing<"take_along_axis"> {
   let evaluate = "interp::takeAlongAxis";
   let numpy = "np.take_along_axis(x, indices, axis)";
   let samples = ["x: a n", "indices: i64 a k | i32 1 k | u8 a k", "axis: 1 | -1"];
-  let example = "take_along_axis(tensor({3, 1, 2}), argsort(tensor({3, 1, 2})))";
+  let example = "take_along_axis(tensor({3.0, 1, 2}), argsort(tensor({3.0, 1, 2})))";
 }
 
 defvar writes = [{
@@ -133,7 +133,7 @@ def GatherNdOp : Indexing<"gather_nd"> {
   let evaluate = "interp::gatherNd";
   let numpy = "gather_nd(x, indices, batch_dims)";
   let samples = ["x: n m s", "indices: i64 k 1 | i32 k 2 | i64 n k 1", "batch_dims: 0 | 0 | 1"];
-  let example = "gather_nd(tensor({{1, 2}, {3, 4}}), tensor({{0, 1}, {1, 1}}, i64))";
+  let example = "gather_nd(tensor({{1.0, 2}, {3, 4}}), tensor({{0, 1}, {1, 1}}, i64))";
 }
 def ScatterNdOp : Indexing<"scatter_nd"> {
   let summary = "x with the slices of `updates` at the leading indices that the rows of `indices` name: the counterpart of gather_nd";
@@ -155,7 +155,7 @@ def ScatterNdOp : Indexing<"scatter_nd"> {
                  "indices: i64 k 1 | i64 k 2 | i32 k 2",
                  "updates: k m s | k s",
                  "mode: set | add | mul | min | max"];
-  let example = "scatter_nd(zeros({4}), tensor({{1}, {3}}, i64), tensor({5, 6}))";
+  let example = "scatter_nd(zeros({4}), tensor({{1}, {3}}, i64), tensor({5.0, 6}))";
 }
 def ScatterOp : Indexing<"scatter"> {
   let summary = "x with `updates` in the slices along `axis` that `indices` names: the counterpart of take";
@@ -207,7 +207,7 @@ def DynamicSliceOp : Indexing<"dynamic_slice"> {
   let numpy = "x[tuple(slice(b, b + n) for b, n in zip(np.clip(starts, 0, np.subtract(x.shape, sizes)).astype(int), sizes))]";
   let domains = ["-2, 2", "-2, 4"];
   let samples = ["x: n m | n m k", "starts: i64 2 | i32 2 | i64 3", "sizes: 1 2 | 2 1 | 0 1 | 1 1 2 | 2 1 1"];
-  let example = "dynamic_slice(tensor({{1, 2, 3}, {4, 5, 6}}), tensor({0, 1}, i64), {2, 2})";
+  let example = "dynamic_slice(tensor({{1.0, 2, 3}, {4, 5, 6}}), tensor({0, 1}, i64), {2, 2})";
 }
 def DynamicUpdateSliceOp : Indexing<"dynamic_update_slice"> {
   let summary = "x with `update` in the window that begins at `starts`, which is moved inside where it reaches out";

@@ -16,7 +16,7 @@ def MatmulOp : Contraction<"matmul"> {
   let loopForm = "loopFormMatmul";
   let evaluate = "interp::matmul";
   let numpy = "np.matmul(a, b)";
-  let example = "matmul(tensor({{1, 2}, {3, 4}}), tensor({{5, 6}, {7, 8}}))";
+  let example = "matmul(tensor({{1.0, 2}, {3, 4}}), tensor({{5.0, 6}, {7, 8}}))";
 }
 def EinsumOp : Composite<"einsum"> {
   let family = "Contraction";
@@ -59,7 +59,7 @@ def EinsumOp : Composite<"einsum"> {
   }];
   let samples = ["equation: ij,jk->ik | bij,bjk->bik | ij->ji | ii | ii->i | i,j->ij | ij,ij-> | ...ij,...jk->...ik | bhqd,bhkd->bhqk | ij,jk,kl->il | abc,cd->abd | ij->j | iij,jk | ...i->..."];
   let numpy = "np.einsum(equation, *inputs)";
-  let example = "einsum({tensor({{1, 2}, {3, 4}}), tensor({{5, 6}, {7, 8}})}, \"ij,kj->ik\")";
+  let example = "einsum({tensor({{1.0, 2}, {3, 4}}), tensor({{5.0, 6}, {7, 8}})}, \"ij,kj->ik\")";
 }
 def OuterOp : Composite<"outer"> {
   let family = "Contraction";
@@ -80,7 +80,7 @@ def OuterOp : Composite<"outer"> {
   let decomposition = [{ expand_dims(a, 1) * expand_dims(b, 0) }];
   let samples = ["a: n", "b: m"];
   let numpy = "np.outer(a, b)";
-  let example = "outer(tensor({1, 2}), tensor({1, 10, 100}))";
+  let example = "outer(tensor({1.0, 2}), tensor({1.0, 10, 100}))";
 }
 def TensordotOp : Composite<"tensordot"> {
   let family = "Contraction";
@@ -136,7 +136,7 @@ def TensordotOp : Composite<"tensordot"> {
   }];
   let samples = ["a: n m k", "b: k m j | m k", "axes_a: 2 1 | -1 | 1 |", "axes_b: 0 1 | 0 | 1 | 1 0 |"];
   let numpy = "np.tensordot(a, b, (axes_a, axes_b))";
-  let example = "tensordot(tensor({{1, 2}, {3, 4}}), tensor({{1, 0}, {0, 1}}), {0, 1}, {1, 0})";
+  let example = "tensordot(tensor({{1.0, 2}, {3, 4}}), tensor({{1.0, 0}, {0, 1}}), {0, 1}, {1, 0})";
 }
 def VecdotOp : Composite<"vecdot"> {
   let family = "Contraction";
@@ -170,7 +170,7 @@ def VecdotOp : Composite<"vecdot"> {
   }];
   let samples = ["a: ... n m | n m | m", "b: ... n m | m", "axis: -1 | -1 | -2"];
   let numpy = "np.sum(a * b, axis=axis)";
-  let example = "vecdot(tensor({{1, 2}, {3, 4}}), tensor({1, 10}))";
+  let example = "vecdot(tensor({{1.0, 2}, {3, 4}}), tensor({1.0, 10}))";
 }
 def CrossOp : Composite<"cross"> {
   let family = "Contraction";
@@ -199,7 +199,7 @@ def CrossOp : Composite<"cross"> {
   }];
   let samples = ["a: ... 3 | 3 n", "b: ... 3 | 3 | 3 n", "axis: -1 | -2"];
   let numpy = "np.cross(*np.broadcast_arrays(a, b), axis=axis)";
-  let example = "cross(tensor({1, 0, 0}), tensor({0, 1, 0}))";
+  let example = "cross(tensor({1.0, 0, 0}), tensor({0.0, 1, 0}))";
 }
 def ConvOp : Convolution<"conv"> {
   let summary = "Convolution without flipping: x [batch, channels, spatial...], w [features, channels / groups, window...]";
@@ -234,7 +234,7 @@ def ConvOp : Convolution<"conv"> {
   }];
   let evaluate = "interp::conv";
   let numpy = "conv(x, w, strides, pad_low, pad_high, dilations, groups, channels_last)";
-  let example = "conv(tensor({{{1, 2, 3, 4}}}), tensor({{{1, 0, -1}}}), {1}, {1}, {1})";
+  let example = "conv(tensor({{{1.0, 2, 3, 4}}}), tensor({{{1.0, 0, -1}}}), {1}, {1}, {1})";
 }
 def ConvTransposeOp : Composite<"conv_transpose"> {
   let summary = "The transpose of conv: each element of x, times the window, is added to the result, `strides` apart";
@@ -345,7 +345,7 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
                  "strides: 2 1 | 2 3 | 2 | 3 | 1 2 2 |", "pad_low: 1 0 | 1 | 0 1 1 |", "pad_high: 0 1 | 1 | 1 0 0 |",
                  "output_padding: 1 0 | 1 |", "dilations: 2 1 | 2 | 1 2 2 |"];
   let numpy = "conv_transpose(x, w, strides, pad_low, pad_high, output_padding, dilations, groups)";
-  let example = "conv_transpose(tensor({{{1, 2, 3}}}), tensor({{{1, 10}}}), {2})";
+  let example = "conv_transpose(tensor({{{1.0, 2, 3}}}), tensor({{{1.0, 10}}}), {2})";
 }
 defvar poolRules = [{
     x [batch, channels, spatial...], or with `channels_last` [batch, spatial..., channels], and so is the result; one to three
@@ -365,7 +365,7 @@ def MaxPoolOp : Window<"max_pool", "Max"> {
   let loopForm = "loopFormMaxPool";
   let evaluate = "interp::maxPool";
   let numpy = "max_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode, channels_last)";
-  let example = "max_pool(tensor({{{1, 5, 2, 3}}}), {2})";
+  let example = "max_pool(tensor({{{1.0, 5, 2, 3}}}), {2})";
 }
 def SumPoolOp : Window<"sum_pool", "Sum"> {
   let summary = "The sum of each window; padding is zeros";
@@ -378,7 +378,7 @@ def SumPoolOp : Window<"sum_pool", "Sum"> {
   let loopForm = "loopFormSumPool";
   let evaluate = "interp::sumPool";
   let numpy = "sum_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode, channels_last)";
-  let example = "sum_pool(tensor({{{1, 5, 2, 3}}}), {2}, {1})";
+  let example = "sum_pool(tensor({{{1.0, 5, 2, 3}}}), {2}, {1})";
 }
 def AvgPoolOp : Composite<"avg_pool"> {
   let family = "Window";
@@ -420,7 +420,7 @@ def AvgPoolOp : Composite<"avg_pool"> {
     return cast(sums / (counts * always), resultType(0).dtype);
   }];
   let numpy = "avg_pool(x, window, strides, pad_low, pad_high, dilations, count_include_pad, ceil_mode, channels_last)";
-  let example = "avg_pool(tensor({{{1, 5, 2, 3}}}), {2})";
+  let example = "avg_pool(tensor({{{1.0, 5, 2, 3}}}), {2})";
 }
 class AdaptivePool<string mnemonic> : Composite<mnemonic> {
   let family = "Window";
@@ -450,7 +450,7 @@ def AdaptiveAvgPoolOp : AdaptivePool<"adaptive_avg_pool"> {
     return cast(y, resultType(0).dtype);
   }];
   let numpy = "adaptive_pool(x, sizes, np.mean, channels_last)";
-  let example = "adaptive_avg_pool(tensor({{{1, 2, 3, 4, 5}}}), {2})";
+  let example = "adaptive_avg_pool(tensor({{{1.0, 2, 3, 4, 5}}}), {2})";
 }
 def AdaptiveMaxPoolOp : AdaptivePool<"adaptive_max_pool"> {
   let summary = "The largest elements of as many windows as `sizes` says, which cover x evenly";
@@ -469,5 +469,5 @@ def AdaptiveMaxPoolOp : AdaptivePool<"adaptive_max_pool"> {
     return y;
   }];
   let numpy = "adaptive_pool(x, sizes, np.max, channels_last)";
-  let example = "adaptive_max_pool(tensor({{{1, 2, 3, 4, 5}}}), {2})";
+  let example = "adaptive_max_pool(tensor({{{1.0, 2, 3, 4, 5}}}), {2})";
 }

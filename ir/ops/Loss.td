@@ -30,7 +30,7 @@ def MseLossOp : RegressionLoss<"mse_loss"> {
     return cast(reduceLoss(square(a - b), reduction), resultType(0).dtype);
   }];
   let numpy = "reduce_loss((x - target) ** 2, reduction)";
-  let example = "mse_loss(tensor({1, 2, 3}), tensor({1, 2, 5}))";
+  let example = "mse_loss(tensor({1.0, 2, 3}), tensor({1.0, 2, 5}))";
 }
 def L1LossOp : RegressionLoss<"l1_loss"> {
   let summary = "The absolute difference, averaged";
@@ -39,7 +39,7 @@ def L1LossOp : RegressionLoss<"l1_loss"> {
     return cast(reduceLoss(abs(a - b), reduction), resultType(0).dtype);
   }];
   let numpy = "reduce_loss(np.abs(x - target), reduction)";
-  let example = "l1_loss(tensor({1, 2, 3}), tensor({1, 2, 5}), \"none\")";
+  let example = "l1_loss(tensor({1.0, 2, 3}), tensor({1.0, 2, 5}), \"none\")";
 }
 def HuberLossOp : RegressionLoss<"huber_loss"> {
   let summary = "Half the squared difference where it is below delta, delta * (|difference| - delta / 2) elsewhere, averaged";
@@ -50,7 +50,7 @@ def HuberLossOp : RegressionLoss<"huber_loss"> {
     return cast(reduceLoss(low * (d - low * 0.5), reduction), resultType(0).dtype);
   }];
   let numpy = "reduce_loss(np.where(np.abs(x - target) < delta, 0.5 * (x - target) ** 2, delta * (np.abs(x - target) - delta / 2)), reduction)";
-  let example = "huber_loss(tensor({1, 2, 3}), tensor({1, 2.5, 5}), \"none\")";
+  let example = "huber_loss(tensor({1.0, 2, 3}), tensor({1, 2.5, 5}), \"none\")";
 }
 def BceLossOp : RegressionLoss<"bce_loss"> {
   let summary = "The cross entropy of probabilities x against targets in [0, 1], averaged";
@@ -62,7 +62,7 @@ def BceLossOp : RegressionLoss<"bce_loss"> {
   }];
   let domains = ["0.1, 0.9", "0, 1"];
   let numpy = "reduce_loss(-(target * np.maximum(np.log(x), -100) + (1 - target) * np.maximum(np.log(1 - x), -100)), reduction)";
-  let example = "bce_loss(tensor({0.1, 0.9}), tensor({0, 1}))";
+  let example = "bce_loss(tensor({0.1, 0.9}), tensor({0.0, 1}))";
 }
 def BceWithLogitsLossOp : RegressionLoss<"bce_with_logits_loss"> {
   let summary = "The cross entropy of sigmoid(x) against targets in [0, 1], averaged; exact for large x";
@@ -72,7 +72,7 @@ def BceWithLogitsLossOp : RegressionLoss<"bce_with_logits_loss"> {
   }];
   let samples = ["x: ... d | i64 ... d", "target: ... d | d", "reduction: mean | sum | none"];
   let numpy = "reduce_loss(np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0) - x * target, reduction)";
-  let example = "bce_with_logits_loss(tensor({-2, 2}), tensor({0, 1}))";
+  let example = "bce_with_logits_loss(tensor({-2.0, 2}), tensor({0.0, 1}))";
 }
 def KlDivLossOp : RegressionLoss<"kl_div_loss"> {
   let summary = "target * (log(target) - x) for log probabilities x, averaged; 0 where target is 0";
@@ -123,7 +123,7 @@ def NllLossOp : Composite<"nll_loss"> {
                  "ignore_index: 1 | 7"];
   let domains = ["-3, 0", "0, 4"];
   let numpy = "nll_loss(log_probs, labels, reduction, ignore_index)";
-  let example = "nll_loss(log_softmax(tensor({{1, 2, 3}, {3, 2, 1}})), tensor({2, 1}, i64))";
+  let example = "nll_loss(log_softmax(tensor({{1.0, 2, 3}, {3, 2, 1}})), tensor({2, 1}, i64))";
 }
 def SoftmaxCrossEntropyOp : Composite<"softmax_cross_entropy"> {
   let summary = "The cross entropy of softmax(logits) against integer labels or distributions, averaged";
@@ -172,5 +172,5 @@ def SoftmaxCrossEntropyOp : Composite<"softmax_cross_entropy"> {
                  "label_smoothing: 0 | 0.1", "ignore_index: 1 | 7"];
   let domains = ["-2, 2", "0, 1"];
   let numpy = "softmax_cross_entropy(logits, target, reduction, label_smoothing, ignore_index)";
-  let example = "softmax_cross_entropy(tensor({{1, 2, 3}, {3, 2, 1}}), tensor({2, 1}, i64))";
+  let example = "softmax_cross_entropy(tensor({{1.0, 2, 3}, {3, 2, 1}}), tensor({2, 1}, i64))";
 }

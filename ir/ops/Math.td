@@ -7,7 +7,7 @@ def NegativeOp : Unary<"negative"> {
   let scalar = [{ -x }];
   let compute = "Number";
   let numpy = "-x";
-  let example = "negative(tensor({1, -2, 3}))";
+  let example = "negative(tensor({1.0, -2, 3}))";
 }
 def AbsOp : Unary<"abs"> {
   let prebuilt = AllNumbers;
@@ -32,7 +32,7 @@ def SquareOp : Unary<"square"> {
   let scalar = [{ x * x }];
   let compute = "Number";
   let numpy = "np.square(x)";
-  let example = "square(tensor({1, -2, 3}))";
+  let example = "square(tensor({1.0, -2, 3}))";
 }
 def FloorOp : Unary<"floor"> {
   let summary = "The largest integer not above x, elementwise";
@@ -72,34 +72,34 @@ def SqrtOp : Unary<"sqrt"> {
   let scalar = [{ sqrt(x) }];
   let numpy = "np.sqrt(x)";
   let domains = ["0, 4"];
-  let example = "sqrt(tensor({0, 4, 9}))";
+  let example = "sqrt(tensor({0.0, 4, 9}))";
 }
 def RsqrtOp : Unary<"rsqrt"> {
   let summary = "1 / sqrt(x), elementwise";
   let scalar = [{ rsqrt(x) }];
   let numpy = "1 / np.sqrt(x)";
   let domains = ["0.25, 4"];
-  let example = "rsqrt(tensor({1, 4, 16}))";
+  let example = "rsqrt(tensor({1.0, 4, 16}))";
 }
 def ReciprocalOp : Unary<"reciprocal"> {
   let summary = "1 / x, elementwise";
   let scalar = [{ 1 / x }];
   let numpy = "1 / x";
   let domains = ["0.25, 4"];
-  let example = "reciprocal(tensor({1, 2, 4}))";
+  let example = "reciprocal(tensor({1.0, 2, 4}))";
 }
 def ExpOp : Unary<"exp"> {
   let prebuilt = AllFloats;
   let summary = "e to the power of x, elementwise";
   let scalar = [{ exp(x) }];
   let numpy = "np.exp(x)";
-  let example = "exp(tensor({0, 1, 2}))";
+  let example = "exp(tensor({0.0, 1, 2}))";
 }
 def Expm1Op : Unary<"expm1"> {
   let summary = "exp(x) - 1, elementwise, exact for small x";
   let scalar = [{ expm1(x) }];
   let numpy = "np.expm1(x)";
-  let example = "expm1(tensor({0, 1, 2}))";
+  let example = "expm1(tensor({0.0, 1, 2}))";
 }
 def LogOp : Unary<"log"> {
   let prebuilt = AllFloats;
@@ -107,14 +107,14 @@ def LogOp : Unary<"log"> {
   let scalar = [{ log(x) }];
   let numpy = "np.log(x)";
   let domains = ["0.1, 4"];
-  let example = "log(tensor({1, 2, 10}))";
+  let example = "log(tensor({1.0, 2, 10}))";
 }
 def Log1pOp : Unary<"log1p"> {
   let summary = "log(1 + x), elementwise, exact for small x";
   let scalar = [{ log1p(x) }];
   let numpy = "np.log1p(x)";
   let domains = ["-0.5, 4"];
-  let example = "log1p(tensor({0, 1, 9}))";
+  let example = "log1p(tensor({0.0, 1, 9}))";
 }
 def SinOp : Unary<"sin"> {
   let summary = "The sine of x in radians, elementwise";
@@ -139,27 +139,27 @@ def TanhOp : Unary<"tanh"> {
   let summary = "The hyperbolic tangent, elementwise";
   let scalar = [{ tanh(x) }];
   let numpy = "np.tanh(x)";
-  let example = "tanh(tensor({-1, 0, 1}))";
+  let example = "tanh(tensor({-1.0, 0, 1}))";
 }
 def ErfOp : Unary<"erf"> {
   let summary = "The error function, elementwise";
   let scalar = [{ erf(x) }];
   let numpy = "np.vectorize(math.erf, otypes=[float])(x)";
-  let example = "erf(tensor({-1, 0, 1}))";
+  let example = "erf(tensor({-1.0, 0, 1}))";
 }
 def SigmoidOp : Unary<"sigmoid"> {
   let prebuilt = AllFloats;
   let summary = "1 / (1 + exp(-x)), elementwise";
   let scalar = [{ sigmoid(x) }];
   let numpy = "1 / (1 + np.exp(-x))";
-  let example = "sigmoid(tensor({-1, 0, 1}))";
+  let example = "sigmoid(tensor({-1.0, 0, 1}))";
 }
 def IsNanOp : Unary<"isnan"> {
   let summary = "Whether x is NaN, elementwise, as bool";
   let scalar = [{ isnan(x) }];
   let element = "Bool";
   let numpy = "np.isnan(x)";
-  let example = "isnan(sqrt(tensor({-1, 4})))";
+  let example = "isnan(sqrt(tensor({-1.0, 4})))";
 }
 
 // --- Powers and logarithms ------------------------------------------------------------------------------------------------
@@ -167,27 +167,27 @@ def Exp2Op : Unary<"exp2"> {
   let summary = "2 to the power of x, elementwise";
   let scalar = [{ pow(like(x, 2), x) }];
   let numpy = "np.exp2(x)";
-  let example = "exp2(tensor({1, 3}))";
+  let example = "exp2(tensor({1.0, 3}))";
 }
 def Log2Op : Unary<"log2"> {
   let summary = "The logarithm to the base 2, elementwise; NaN for negative x";
   let scalar = [{ log(x) * 1.44269504088896340736 }];
   let numpy = "np.log2(x)";
   let domains = ["0.1, 4"];
-  let example = "log2(tensor({2, 8}))";
+  let example = "log2(tensor({2.0, 8}))";
 }
 def Log10Op : Unary<"log10"> {
   let summary = "The logarithm to the base 10, elementwise; NaN for negative x";
   let scalar = [{ log(x) * 0.43429448190325182765 }];
   let numpy = "np.log10(x)";
   let domains = ["0.1, 4"];
-  let example = "log10(tensor({10, 1000}))";
+  let example = "log10(tensor({10.0, 1000}))";
 }
 def CbrtOp : Unary<"cbrt"> {
   let summary = "The cube root, elementwise";
   let scalar = [{ sign(x) * pow(abs(x), like(x, 0.33333333333333333333)) }];
   let numpy = "np.cbrt(x)";
-  let example = "cbrt(tensor({-8, 27}))";
+  let example = "cbrt(tensor({-8.0, 27}))";
 }
 
 // --- Angles ---------------------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def AcoshOp : Unary<"acosh"> {
   }];
   let numpy = "np.arccosh(x)";
   let domains = ["1, 5"];
-  let example = "acosh(tensor({1, 2}))";
+  let example = "acosh(tensor({1.0, 2}))";
 }
 def AtanhOp : Unary<"atanh"> {
   let summary = "The inverse of the hyperbolic tangent, elementwise; NaN outside [-1, 1]";
@@ -268,21 +268,21 @@ def IsFiniteOp : Unary<"isfinite"> {
   let scalar = [{ x - x == 0 }];
   let element = "Bool";
   let numpy = "np.isfinite(x)";
-  let example = "isfinite(tensor({1, 0}) / 0)";
+  let example = "isfinite(tensor({1.0, 0}) / 0)";
 }
 def IsInfOp : Unary<"isinf"> {
   let summary = "Whether x is infinite, elementwise, as bool";
   let scalar = [{ !isnan(x) && isnan(x - x) }];
   let element = "Bool";
   let numpy = "np.isinf(x)";
-  let example = "isinf(tensor({1, 0}) / 0)";
+  let example = "isinf(tensor({1.0, 0}) / 0)";
 }
 def SignbitOp : Unary<"signbit"> {
   let summary = "Whether x is negative, or the negative zero, elementwise, as bool";
   let scalar = [{ x < 0 || (x == 0 && 1 / x < 0) }];
   let element = "Bool";
   let numpy = "np.signbit(x)";
-  let example = "signbit(tensor({-1, 1}))";
+  let example = "signbit(tensor({-1.0, 1}))";
 }
 def PositiveOp : Unary<"positive"> {
   let summary = "x itself, of a number type";
@@ -290,5 +290,5 @@ def PositiveOp : Unary<"positive"> {
   let compute = "Number";
   let isIdentity = "sameType";
   let numpy = "+x";
-  let example = "positive(tensor({1, 2}))";
+  let example = "positive(tensor({1.0, 2}))";
 }

@@ -20,7 +20,7 @@ def LayerNormOp : Composite<"layer_norm"> {
     return cast(centered * rsqrt(variance + epsilon) * wide(scale) + wide(bias), resultType(0).dtype);
   }];
   let numpy = "(x - np.mean(x, tuple(range(-scale.ndim, 0)), keepdims=True)) / np.sqrt(np.var(x, tuple(range(-scale.ndim, 0)), keepdims=True) + epsilon) * scale + bias";
-  let example = "layer_norm(tensor({{1, 2, 3}}), ones({3}), zeros({3}))";
+  let example = "layer_norm(tensor({{1.0, 2, 3}}), ones({3}), zeros({3}))";
 }
 def RmsNormOp : Composite<"rms_norm"> {
   let summary = "x divided by the root of its mean square over the last dimensions, times scale";
@@ -50,7 +50,7 @@ def RmsNormOp : Composite<"rms_norm"> {
   }];
   let samples = ["x: ... d | ... c d", "scale: d | c d"];
   let numpy = "x / np.sqrt(np.mean(x * x, tuple(range(-scale.ndim, 0)), keepdims=True) + epsilon) * scale";
-  let example = "rms_norm(tensor({{3, 4}}), ones({2}))";
+  let example = "rms_norm(tensor({{3.0, 4}}), ones({2}))";
 }
 def BatchNormOp : Composite<"batch_norm"> {
   let summary = "x normalized per channel (dimension 1) with given statistics, times scale, plus bias";
@@ -71,7 +71,7 @@ def BatchNormOp : Composite<"batch_norm"> {
   }];
   let domains = ["-2, 2", "0.5, 1.5", "-1, 1", "-1, 1", "0.5, 2"];
   let numpy = "(x - mean.reshape((-1,) + (1,) * (x.ndim - 2))) / np.sqrt(variance.reshape((-1,) + (1,) * (x.ndim - 2)) + epsilon) * scale.reshape((-1,) + (1,) * (x.ndim - 2)) + bias.reshape((-1,) + (1,) * (x.ndim - 2))";
-  let example = "batch_norm(tensor({{1, 2}, {3, 4}}), ones({2}), zeros({2}), tensor({2, 3}), ones({2}))";
+  let example = "batch_norm(tensor({{1.0, 2}, {3, 4}}), ones({2}), zeros({2}), tensor({2.0, 3}), ones({2}))";
 }
 def BatchNormTrainOp : Composite<"batch_norm_train"> {
   let summary = "x normalized per channel (dimension 1) with its own statistics, times scale, plus bias; and those statistics";
@@ -103,7 +103,7 @@ def BatchNormTrainOp : Composite<"batch_norm_train"> {
   }];
   let samples = ["x: n c h w | n c h | n c", "scale: c", "bias: c", "epsilon: 0.01 | 0.3"];
   let numpy = "batch_norm_train(x, scale, bias, epsilon)";
-  let example = "batch_norm_train(tensor({{1, 2}, {3, 6}}), ones({2}), zeros({2}))";
+  let example = "batch_norm_train(tensor({{1.0, 2}, {3, 6}}), ones({2}), zeros({2}))";
 }
 def GroupNormOp : Composite<"group_norm"> {
   let summary = "x normalized per sample over groups of channels and all positions, times scale, plus bias per channel";
@@ -135,7 +135,7 @@ def GroupNormOp : Composite<"group_norm"> {
   }];
   let samples = ["x: n g*c h w | n g*c h | n g*c", "scale: g*c", "bias: g*c", "groups: g", "epsilon: 0.01 | 0.3"];
   let numpy = "group_norm(x, scale, bias, groups, epsilon)";
-  let example = "group_norm(tensor({{1, 2, 3, 5}}), ones({4}), zeros({4}), 2)";
+  let example = "group_norm(tensor({{1.0, 2, 3, 5}}), ones({4}), zeros({4}), 2)";
 }
 def InstanceNormOp : Composite<"instance_norm"> {
   let summary = "x normalized per sample and channel over all positions, times scale, plus bias per channel";
@@ -165,5 +165,5 @@ def InstanceNormOp : Composite<"instance_norm"> {
   }];
   let samples = ["x: n c h w | n c h", "scale: c", "bias: c", "epsilon: 0.01 | 0.3"];
   let numpy = "group_norm(x, scale, bias, x.shape[1], epsilon)";
-  let example = "instance_norm(tensor({{{1, 2, 3}, {4, 6, 8}}}), ones({2}), zeros({2}))";
+  let example = "instance_norm(tensor({{{1.0, 2, 3}, {4, 6, 8}}}), ones({2}), zeros({2}))";
 }

@@ -14,7 +14,7 @@ def SortOp : Order<"sort"> {
   let infer = "inferSort";
   let evaluate = "interp::sort";
   let numpy = "np.flip(np.sort(x, axis=axis), axis) if descending else np.sort(x, axis=axis)";
-  let example = "sort(tensor({3, 1, 2}))";
+  let example = "sort(tensor({3.0, 1, 2}))";
 }
 def ArgsortOp : Order<"argsort"> {
   let summary = "The indices, as i64, that put the elements in order along `axis`; NaN counts as the largest";
@@ -25,7 +25,7 @@ def ArgsortOp : Order<"argsort"> {
   let infer = "inferArgsort";
   let evaluate = "interp::argsort";
   let numpy = "argsort(x, axis, descending)";
-  let example = "argsort(tensor({3, 1, 2}))";
+  let example = "argsort(tensor({3.0, 1, 2}))";
 }
 def TopKOp : TableOp<"top_k", "Ordering"> {
   let summary = "The k largest elements along `axis`, the largest first, or the k smallest, and their indices as i64";
@@ -40,7 +40,7 @@ def TopKOp : TableOp<"top_k", "Ordering"> {
   let kernelForm = "kernelFormTopK";
   let evaluate = "interp::topK";
   let numpy = "top_k(x, k, axis, largest)";
-  let example = "top_k(tensor({3, 1, 2}), 2)";
+  let example = "top_k(tensor({3.0, 1, 2}), 2)";
 }
 
 class Scan<string mnemonic, string combine_> : TableOp<mnemonic, "Ordering"> {
@@ -64,13 +64,13 @@ def CumsumOp : WideningScan<"cumsum", "Sum"> {
   let summary = "The running sum along `axis`";
   let decomposition = [{ cumsum(cast(x, resultType(0).dtype), axis, reverse, exclusive) }];
   let numpy = "scan(np.cumsum, x, axis, reverse, exclusive, 0)";
-  let example = "cumsum(tensor({1, 2, 3}))";
+  let example = "cumsum(tensor({1.0, 2, 3}))";
 }
 def CumprodOp : WideningScan<"cumprod", "Prod"> {
   let summary = "The running product along `axis`";
   let decomposition = [{ cumprod(cast(x, resultType(0).dtype), axis, reverse, exclusive) }];
   let numpy = "scan(np.cumprod, x, axis, reverse, exclusive, 1)";
-  let example = "cumprod(tensor({1, 2, 3}))";
+  let example = "cumprod(tensor({1.0, 2, 3}))";
 }
 defvar extremumScan = [{
     NaN stays from where it stands. With `reverse` the scan runs from the last element to the first.
@@ -80,13 +80,13 @@ def CummaxOp : Scan<"cummax", "Max"> {
   let summary = "The largest element so far along `axis`";
   let description = extremumScan;
   let numpy = "scan(np.maximum.accumulate, x, axis, reverse, False, 0)";
-  let example = "cummax(tensor({2, 1, 3}))";
+  let example = "cummax(tensor({2.0, 1, 3}))";
 }
 def CumminOp : Scan<"cummin", "Min"> {
   let summary = "The smallest element so far along `axis`";
   let description = extremumScan;
   let numpy = "scan(np.minimum.accumulate, x, axis, reverse, False, 0)";
-  let example = "cummin(tensor({2, 3, 1}))";
+  let example = "cummin(tensor({2.0, 3, 1}))";
 }
 
 // --- Written in other ops -----------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def CumulativeLogsumexpOp : Composite<"cumulative_logsumexp"> {
   }];
   let samples = ["x: n | n m | n m k", "axis: 0 | -1", "reverse: 0 | 1"];
   let numpy = "scan(np.logaddexp.accumulate, x, axis, reverse, False, 0)";
-  let example = "cumulative_logsumexp(tensor({0, 0, 1}))";
+  let example = "cumulative_logsumexp(tensor({0.0, 0, 1}))";
 }
 def SearchsortedOp : Composite<"searchsorted"> {
   let family = "Ordering";
@@ -166,5 +166,5 @@ def SearchsortedOp : Composite<"searchsorted"> {
   }];
   let samples = ["x: sorted n", "values: k | k m | scalar", "side: left | right", "sorter:"];
   let numpy = "np.asarray(np.searchsorted(x, values, side, sorter), np.int64)";
-  let example = "searchsorted(tensor({1, 3, 5}), tensor({0, 3, 9}))";
+  let example = "searchsorted(tensor({1.0, 3, 5}), tensor({0.0, 3, 9}))";
 }

@@ -116,5 +116,5 @@ def CategoricalOp : RandomComposite<"categorical"> {
   }];
   let samples = ["seed: i64 scalar", "logits: n m", "axis: 0 | 1 | -1"];
   let numpy = "categorical(seed, logits, axis, dtypes['logits'])";
-  let example = "categorical(7, tensor({{0, 2, 1}, {3, 0, 0}}))";
+  let example = "categorical(7, tensor({{0.0, 2, 1}, {3, 0, 0}}))";
 }

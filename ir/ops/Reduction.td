@@ -9,7 +9,7 @@ def SumOp : Reduction<"sum", "Sum"> {
     - (C1) every axis is in [-rank, rank), none twice.
   }];
   let numpy = "np.sum(x, axis=axis, keepdims=keepdims)";
-  let example = "sum(tensor({{1, 2, 3}, {4, 5, 6}}), 1)";
+  let example = "sum(tensor({{1.0, 2, 3}, {4, 5, 6}}), 1)";
 }
 def MeanOp : Reduction<"mean", "Sum"> {
   let prebuilt = !listconcat(AllNumbers, ["bool"]);
@@ -17,7 +17,7 @@ def MeanOp : Reduction<"mean", "Sum"> {
   let compute = "Float";
   let isMean = 1;
   let numpy = "np.mean(x, axis=axis, keepdims=keepdims)";
-  let example = "mean(tensor({{1, 2, 3}, {4, 5, 6}}), 0)";
+  let example = "mean(tensor({{1.0, 2, 3}, {4, 5, 6}}), 0)";
 }
 def ProdOp : Reduction<"prod", "Prod"> {
   let summary = "The product over the dimensions `axis`";
@@ -26,42 +26,42 @@ def ProdOp : Reduction<"prod", "Prod"> {
     - (C1) every axis is in [-rank, rank), none twice.
   }];
   let numpy = "np.prod(x, axis=axis, keepdims=keepdims)";
-  let example = "prod(tensor({{1, 2, 3}, {4, 5, 6}}), 1)";
+  let example = "prod(tensor({{1.0, 2, 3}, {4, 5, 6}}), 1)";
 }
 def MaxOp : OrderReduction<"max", "Max"> {
   let prebuilt = AllNumbers;
   let summary = "The largest element over the dimensions `axis`; NaN if there is one";
   let numpy = "np.max(x, axis=axis, keepdims=keepdims)";
-  let example = "max(tensor({{1, 2, 3}, {4, 5, 6}}), 1, true)";
+  let example = "max(tensor({{1.0, 2, 3}, {4, 5, 6}}), 1, true)";
 }
 def MinOp : OrderReduction<"min", "Min"> {
   let summary = "The smallest element over the dimensions `axis`; NaN if there is one";
   let numpy = "np.min(x, axis=axis, keepdims=keepdims)";
-  let example = "min(tensor({{1, 2, 3}, {4, 5, 6}}))";
+  let example = "min(tensor({{1.0, 2, 3}, {4, 5, 6}}))";
 }
 def AnyOp : Reduction<"any", "Any"> {
   let prebuilt = ["bool"];
   let summary = "Whether an element is nonzero over the dimensions `axis`";
   let compute = "Bool";
   let numpy = "np.any(x, axis=axis, keepdims=keepdims)";
-  let example = "any(tensor({{0, 1}, {0, 0}}), 1)";
+  let example = "any(tensor({{0.0, 1}, {0, 0}}), 1)";
 }
 def AllOp : Reduction<"all", "All"> {
   let prebuilt = ["bool"];
   let summary = "Whether all elements are nonzero over the dimensions `axis`";
   let compute = "Bool";
   let numpy = "np.all(x, axis=axis, keepdims=keepdims)";
-  let example = "all(tensor({{1, 1}, {0, 1}}), 1)";
+  let example = "all(tensor({{1.0, 1}, {0, 1}}), 1)";
 }
 def ArgmaxOp : ArgReduction<"argmax", "ArgMax"> {
   let summary = "The index of the first largest element along `axis`, as i64";
   let numpy = "np.argmax(x, axis=axis, keepdims=keepdims)";
-  let example = "argmax(tensor({{1, 9, 3}, {4, 5, 6}}))";
+  let example = "argmax(tensor({{1.0, 9, 3}, {4, 5, 6}}))";
 }
 def ArgminOp : ArgReduction<"argmin", "ArgMin"> {
   let summary = "The index of the first smallest element along `axis`, as i64";
   let numpy = "np.argmin(x, axis=axis, keepdims=keepdims)";
-  let example = "argmin(tensor({{1, 9, 3}, {4, 5, 6}}), 0)";
+  let example = "argmin(tensor({{1.0, 9, 3}, {4, 5, 6}}), 0)";
 }
 
 // --- Written in the above -----------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def VarOp : ReductionComposite<"var"> {
   }];
   let numpy = "np.var(x, axis=axis, ddof=correction, keepdims=keepdims)";
   let samples = ["correction: 0 | 1"];
-  let example = "var(tensor({1, 2, 3, 4}), {}, 1)";
+  let example = "var(tensor({1.0, 2, 3, 4}), {}, 1)";
 }
 def StdOp : ReductionComposite<"std"> {
   let summary = "The square root of the variance over the dimensions `axis`";
@@ -101,7 +101,7 @@ def StdOp : ReductionComposite<"std"> {
   let decomposition = [{ cast(sqrt(var(wide(x), optional(axis), correction, keepdims)), floatType(x)) }];
   let numpy = "np.std(x, axis=axis, ddof=correction, keepdims=keepdims)";
   let samples = ["correction: 0 | 1"];
-  let example = "tressel::std(tensor({1, 2, 3, 4}))";
+  let example = "tressel::std(tensor({1.0, 2, 3, 4}))";
 }
 def LogsumexpOp : ReductionComposite<"logsumexp"> {
   let summary = "log(sum(exp(x))) over the dimensions `axis`, without overflow";
@@ -118,7 +118,7 @@ def LogsumexpOp : ReductionComposite<"logsumexp"> {
     return cast(log(sum(exp(v - shift), optional(axis), keepdims)) + (keepdims ? shift : max(shift, optional(axis), false)), floatType(x));
   }];
   let numpy = "np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))";
-  let example = "logsumexp(tensor({0, 1, 2}))";
+  let example = "logsumexp(tensor({0.0, 1, 2}))";
 }
 def CountNonzeroOp : ReductionComposite<"count_nonzero"> {
   let summary = "The number of elements that are not zero over the dimensions `axis`, as i64";
@@ -129,7 +129,7 @@ def CountNonzeroOp : ReductionComposite<"count_nonzero"> {
   let compute = "Any";
   let decomposition = [{ sum(not_equal(x, Expr::scalar(0, x.dtype())), optional(axis), keepdims) }];
   let numpy = "np.asarray(np.count_nonzero(x, axis=axis, keepdims=keepdims), np.int64)";
-  let example = "count_nonzero(tensor({0, 1, 2}))";
+  let example = "count_nonzero(tensor({0.0, 1, 2}))";
 }
 def VectorNormOp : ReductionComposite<"vector_norm"> {
   let summary = "The `ord`-th root of the sum of |x|^ord over the dimensions `axis`: by default the Euclidean length";
@@ -173,7 +173,7 @@ def VectorNormOp : ReductionComposite<"vector_norm"> {
   let domains = ["0.5, 2"];
   let samples = ["ord: 2 | 1 | 0 | 3 | 0.5 | -1 | inf | -inf"];
   let numpy = "vector_norm(x, axis, keepdims, ord)";
-  let example = "vector_norm(tensor({3, 4}))";
+  let example = "vector_norm(tensor({3.0, 4}))";
 }
 def TrapezoidOp : Composite<"trapezoid"> {
   let family = "Reduction";
@@ -213,5 +213,5 @@ def TrapezoidOp : Composite<"trapezoid"> {
   }];
   let samples = ["y: n m", "x: m | n m |", "dx: 1 | 0.5", "axis: 1 | -1"];
   let numpy = "np.trapezoid(y, x, dx, axis)";
-  let example = "trapezoid(tensor({1, 2, 3}))";
+  let example = "trapezoid(tensor({1.0, 2, 3}))";
 }

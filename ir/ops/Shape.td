@@ -10,7 +10,7 @@ def ReshapeOp : View<"reshape"> {
   let arguments = (ins Tensor:$x, Ints:$shape);
   let infer = "inferReshape";
   let numpy = "np.reshape(x, shape)";
-  let example = "reshape(tensor({{1, 2, 3}, {4, 5, 6}}), {3, -1})";
+  let example = "reshape(tensor({{1.0, 2, 3}, {4, 5, 6}}), {3, -1})";
 }
 def ExpandDimsOp : View<"expand_dims"> {
   let summary = "A new dimension of size 1 at `axis` of the result";
@@ -21,7 +21,7 @@ def ExpandDimsOp : View<"expand_dims"> {
   let arguments = (ins Tensor:$x, Default<Int, "0">:$axis);
   let infer = "inferExpandDims";
   let numpy = "np.expand_dims(x, axis)";
-  let example = "expand_dims(tensor({1, 2, 3}), 1)";
+  let example = "expand_dims(tensor({1.0, 2, 3}), 1)";
 }
 def SqueezeOp : View<"squeeze"> {
   let summary = "Without the dimensions `axis`, which have size 1; without `axis`, all of size 1";
@@ -32,7 +32,7 @@ def SqueezeOp : View<"squeeze"> {
   let arguments = (ins Tensor:$x, Maybe<Ints>:$axis);
   let infer = "inferSqueeze";
   let numpy = "np.squeeze(x, axis)";
-  let example = "squeeze(tensor({{{1}, {2}}}))";
+  let example = "squeeze(tensor({{{1.0}, {2}}}))";
 }
 def FlattenOp : View<"flatten"> {
   let summary = "The dimensions from `start_axis` on as one";
@@ -42,7 +42,7 @@ def FlattenOp : View<"flatten"> {
   let arguments = (ins Tensor:$x, Default<Int, "1">:$start_axis);
   let infer = "inferFlatten";
   let numpy = "np.reshape(x, x.shape[:start_axis] + (math.prod(x.shape[start_axis:]),))";
-  let example = "flatten(tensor({{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}}))";
+  let example = "flatten(tensor({{{1.0, 2}, {3, 4}}, {{5, 6}, {7, 8}}}))";
 }
 def ToOp : View<"to"> {
   let summary = "x in the memory of `device` (\"cpu\", \"gpu0\"); what reads it is computed there";
@@ -60,7 +60,7 @@ def ToOp : View<"to"> {
   let isIdentity = "nullptr";
   let samples = ["device: cpu"];
   let numpy = "np.array(x)";
-  let example = "to(tensor({1, 2, 3}), \"cpu\")";
+  let example = "to(tensor({1.0, 2, 3}), \"cpu\")";
 }
 def TransposeOp : ShapeOp<"transpose"> {
   let summary = "Dimensions permuted: dimension i of the result is dimension permutation[i] of x; reversed by default";
@@ -74,7 +74,7 @@ def TransposeOp : ShapeOp<"transpose"> {
   let compose = "composeTranspose";
   let isIdentity = "isIdentityTranspose";
   let numpy = "np.transpose(x, permutation)";
-  let example = "transpose(tensor({{1, 2, 3}, {4, 5, 6}}))";
+  let example = "transpose(tensor({{1.0, 2, 3}, {4, 5, 6}}))";
 }
 def BroadcastToOp : ShapeOp<"broadcast_to"> {
   let summary = "x repeated along dimensions of size 1 and new leading ones to have `shape`";
@@ -89,7 +89,7 @@ def BroadcastToOp : ShapeOp<"broadcast_to"> {
   let evaluate = "interp::broadcastTo";
   let isIdentity = "sameType";
   let numpy = "np.broadcast_to(x, shape)";
-  let example = "broadcast_to(tensor({1, 2, 3}), {2, 3})";
+  let example = "broadcast_to(tensor({1.0, 2, 3}), {2, 3})";
 }
 def SliceOp : ShapeOp<"slice"> {
   let summary = "x[start : limit : stride] in every dimension";
@@ -108,7 +108,7 @@ def SliceOp : ShapeOp<"slice"> {
   let evaluate = "interp::slice";
   let isIdentity = "isIdentitySlice";
   let numpy = "x[tuple(slice(s, None if l < -2**62 else l, t) for s, l, t in zip(starts, limits, strides or [1] * x.ndim))]";
-  let example = "slice(tensor({{1, 2, 3}, {4, 5, 6}}), {0, 2}, {2, -4}, {1, -1})";
+  let example = "slice(tensor({{1.0, 2, 3}, {4, 5, 6}}), {0, 2}, {2, -4}, {1, -1})";
 }
 def ConcatOp : ShapeOp<"concat"> {
   let summary = "The operands one after the other along `axis`, in their promoted element type";
@@ -130,7 +130,7 @@ def ConcatOp : ShapeOp<"concat"> {
   let evaluate = "interp::concat";
   let isIdentity = "sameType";
   let numpy = "np.concatenate(inputs, axis=axis)";
-  let example = "concat({tensor({{1, 2}}), tensor({{3, 4}, {5, 6}})})";
+  let example = "concat({tensor({{1.0, 2}}), tensor({{3.0, 4}, {5, 6}})})";
 }
 def SplitOp : Composite<"split"> {
   let family = "Shape";
@@ -156,7 +156,7 @@ def SplitOp : Composite<"split"> {
     return parts;
   }];
   let numpy = "np.split(x, np.cumsum(sizes)[:-1], axis=axis)";
-  let example = "split(tensor({1, 2, 3}), {1, 2})";
+  let example = "split(tensor({1.0, 2, 3}), {1, 2})";
 }
 def PadOp : ShapeOp<"pad"> {
   let summary = "x with `low` elements before and `high` after it, in every dimension, of `value` or by `mode`";
@@ -197,7 +197,7 @@ def PadOp : ShapeOp<"pad"> {
   let isIdentity = "sameType";
   let numpy = "np.pad(x, list(zip(low, high)), mode, **({'constant_values': value} if mode == 'constant' else {})) if x.ndim else x";
   let samples = ["mode: constant | edge | reflect | symmetric | wrap"];
-  let example = "pad(tensor({1, 2, 3}), {2}, {1}, 0, \"edge\")";
+  let example = "pad(tensor({1.0, 2, 3}), {2}, {1}, 0, \"edge\")";
 }
 
 // --- Written in the above -------------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def FlipOp : ShapeComposite<"flip"> {
     return slice(x, starts, limits, strides);
   }];
   let numpy = "np.flip(x, axis)";
-  let example = "flip(tensor({1, 2, 3}))";
+  let example = "flip(tensor({1.0, 2, 3}))";
 }
 def RollOp : ShapeComposite<"roll"> {
   let summary = "The elements moved by `shift` along the dimensions `axis`; what leaves at one end comes in at the other";
@@ -250,7 +250,7 @@ def RollOp : ShapeComposite<"roll"> {
   }];
   let numpy = "np.roll(x, tuple(shift), tuple(axis))";
   let samples = ["x: n m | n m k", "shift: 1 | -2 | 1 -4 | 7", "axis: 0 | -1 | 0 1 | 1"];
-  let example = "roll(tensor({1, 2, 3}), {1}, {0})";
+  let example = "roll(tensor({1.0, 2, 3}), {1}, {0})";
 }
 def TileOp : ShapeComposite<"tile"> {
   let summary = "x repeated as a whole `repetitions[i]` times along dimension i";
@@ -277,7 +277,7 @@ def TileOp : ShapeComposite<"tile"> {
     return result;
   }];
   let numpy = "np.tile(x, repetitions)";
-  let example = "tile(tensor({{1, 2}}), {2, 2})";
+  let example = "tile(tensor({{1.0, 2}}), {2, 2})";
 }
 def RepeatOp : ShapeComposite<"repeat"> {
   let summary = "Each element `repetitions` times, one after the other along `axis`; without `axis`, of the flattened x";
@@ -300,7 +300,7 @@ def RepeatOp : ShapeComposite<"repeat"> {
   }];
   let numpy = "np.repeat(x, repetitions, axis)";
   let samples = ["repetitions: 0 | 1 | 2 | 3"];
-  let example = "repeat(tensor({1, 2}), 2)";
+  let example = "repeat(tensor({1.0, 2}), 2)";
 }
 def StackOp : ShapeComposite<"stack"> {
   let summary = "The operands, of one shape, one after the other along a new dimension `axis`";
@@ -317,7 +317,7 @@ def StackOp : ShapeComposite<"stack"> {
     return concat(parts, axis);
   }];
   let numpy = "np.stack(inputs, axis)";
-  let example = "stack({tensor({1, 2}), tensor({3, 4})})";
+  let example = "stack({tensor({1.0, 2}), tensor({3.0, 4})})";
 }
 def UnstackOp : ShapeComposite<"unstack"> {
   let summary = "The slices along `axis`, without that dimension";
@@ -335,7 +335,7 @@ def UnstackOp : ShapeComposite<"unstack"> {
     return parts;
   }];
   let numpy = "[np.squeeze(p, axis) for p in np.split(x, x.shape[axis], axis)]";
-  let example = "unstack(tensor({{1, 2}, {3, 4}}))";
+  let example = "unstack(tensor({{1.0, 2}, {3, 4}}))";
 }
 def MoveaxisOp : ShapeComposite<"moveaxis"> {
   let summary = "The dimensions `source` moved to the places `destination`; the others keep their order";
@@ -380,7 +380,7 @@ def SwapaxesOp : ShapeComposite<"swapaxes"> {
   }];
   let numpy = "np.swapaxes(x, axis1, axis2)";
   let samples = ["x: n m k", "axis1: 0 | 1 | -1", "axis2: 2 | 0 | -2"];
-  let example = "swapaxes(tensor({{1, 2}, {3, 4}}))";
+  let example = "swapaxes(tensor({{1.0, 2}, {3, 4}}))";
 }
 def DiffOp : ShapeComposite<"diff"> {
   let summary = "The differences of neighbours along `axis`, taken `n` times; `prepend` and `append` extend x first";
@@ -414,7 +414,7 @@ def DiffOp : ShapeComposite<"diff"> {
   }];
   let numpy = "np.diff(x, n, axis, **{k: v for k, v in (('prepend', prepend), ('append', append)) if v is not None})";
   let samples = ["x: a n", "prepend: a k | 1 k |", "append: a j |", "axis: 1 | -1", "n: 0 | 1 | 1 | 2"];
-  let example = "diff(tensor({1, 4, 9}))";
+  let example = "diff(tensor({1.0, 4, 9}))";
 }
 def DiagonalOp : ShapeComposite<"diagonal"> {
   let summary = "The diagonal of the matrices in dimensions `axis1` and `axis2`, or one `offset` above it, as the last dimension";
@@ -442,7 +442,7 @@ def DiagonalOp : ShapeComposite<"diagonal"> {
   }];
   let numpy = "np.diagonal(x, offset, axis1, axis2)";
   let samples = ["x: n m | n m k", "offset: 0 | 1 | -1 | 3", "axis1: 0 | 1 | -1", "axis2: 1 | 2 | 0"];
-  let example = "diagonal(tensor({{1, 2}, {3, 4}}))";
+  let example = "diagonal(tensor({{1.0, 2}, {3, 4}}))";
 }
 def TraceOp : ShapeComposite<"trace"> {
   let summary = "The sum of the diagonal of the matrices in dimensions `axis1` and `axis2`, or of one `offset` above it";
@@ -456,7 +456,7 @@ def TraceOp : ShapeComposite<"trace"> {
   let decomposition = [{ sum(diagonal(x, offset, axis1, axis2), {-1}) }];
   let numpy = "np.trace(x, offset, axis1, axis2)";
   let samples = ["x: n m | n m k", "offset: 0 | 1 | -1 | 3", "axis1: 0 | 1 | -1", "axis2: 1 | 2 | 0"];
-  let example = "trace(tensor({{1, 2}, {3, 4}}))";
+  let example = "trace(tensor({{1.0, 2}, {3, 4}}))";
 }
 class Triangle<string mnemonic> : Elementwise<mnemonic> {
   let description = [{
@@ -507,7 +507,7 @@ def BroadcastArraysOp : ShapeComposite<"broadcast_arrays"> {
     return arrays;
   }];
   let numpy = "np.broadcast_arrays(*inputs)";
-  let example = "broadcast_arrays({tensor({1, 2}), tensor({{3}, {4}})})";
+  let example = "broadcast_arrays({tensor({1.0, 2}), tensor({{3.0}, {4}})})";
 }
 def MeshgridOp : ShapeComposite<"meshgrid"> {
   let summary = "For each vector a tensor over the grid that they span, which repeats it along the other dimensions";
@@ -535,5 +535,5 @@ def MeshgridOp : ShapeComposite<"meshgrid"> {
   }];
   let numpy = "np.meshgrid(*inputs, indexing=indexing)";
   let samples = ["indexing: xy | ij"];
-  let example = "meshgrid({tensor({1, 2, 3}), tensor({4, 5})})";
+  let example = "meshgrid({tensor({1.0, 2, 3}), tensor({4.0, 5})})";
 }

@@ -82,7 +82,7 @@ def main():
             ("frontend-header", "All", "tressel/ops.h", "\nTensor softsign(Arg x);"),
             ("frontend", "All", "ops.cpp", "detail::record(op::table::softsign"),
             ("op-docs", "All", "ops.md", "### `softsign(x)`"),
-            ("op-examples", "All", "examples.cpp", "show(os, softsign(tensor({-1, 0, 3})))"),
+            ("op-examples", "All", "examples.cpp", "show(os, softsign(tensor({-1.0, 0, 3})))"),
         ]
         missing = [f"{backend}: {text!r}" for backend, name, output, text in expected
                    if text not in generate(backend, name, output)]

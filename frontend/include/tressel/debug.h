@@ -16,8 +16,8 @@ namespace tressel {
 void debug_print(Arg tensor, const std::string &label = "");
 
 /// Fails with `message` when `pred`, one bool, is false. Eagerly it waits and throws RuntimeError at once; in a trace
-/// the program fails when it runs, which everything that it computes carries. It is never removed. Throws ShapeError
-/// when pred is not one bool.
+/// the program fails when it runs, which everything that it returns or assigns carries. It is never removed. Throws
+/// ShapeError when pred is not one bool.
 void assert_true(Arg pred, const std::string &message);
 
 /// While one lives, the results of ops and of jitted functions called in this thread are searched for NaN and infinite

@@ -11,6 +11,9 @@
 // them. In every build the second call of a program records once more, and throws TraceError if the program came out
 // different (a captured number has changed, say); TRESSEL_CHECK_TRACE=N in the environment does so at each Nth call.
 //
+// A function that is called in ever other ways (each size, each static value is one) is recorded retrace_budget times;
+// further calls that have no program run op by op, with one warning that names the argument which changes.
+//
 // Threads: calls may come from several threads at once; those of a function that assigns Variables run one by one.
 #pragma once
 
@@ -37,7 +40,10 @@ struct JitOptions {
   bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)
   bool measure = false;             ///< kernels of products and convolutions are chosen by timing them on this machine
   bool winograd = false;            ///< 3 x 3 convolutions may use Winograd's method: faster, off by up to some 1e-4 of the largest
-  int retrace_budget = 64;          ///< programs made per function; beyond it a call that needs another throws TraceError
+  /// Programs made per function, without those that clear_compile_caches() made necessary. Calls beyond it that need
+  /// another run op by op, as outside of a program, and one warning on standard error names what changes.
+  int retrace_budget = 64;
+  bool strict_retrace = false;      ///< such a call throws TraceError instead; programs for accelerators always do
   int max_programs = 64;            ///< programs kept per function; the one that was not used longest goes
   /// A second size of a dimension makes it dynamic: one program for all sizes from then on. Where the function cannot be
   /// recorded with a dynamic size (it turns it into an integer, say), each size has its own program.
@@ -48,6 +54,7 @@ struct JitStats {
   uint64_t traces = 0;               ///< programs recorded and compiled
   uint64_t hits = 0;                 ///< calls that found theirs
   uint64_t checks = 0;               ///< recorded again to compare
+  uint64_t imperative = 0;           ///< calls that ran op by op, as the budget was spent
   std::vector<std::string> retraces; ///< for each trace after the first: what differed from the program before
   uint64_t live = 0;                 ///< programs kept now
   double trace_seconds = 0, compile_seconds = 0;
@@ -69,8 +76,8 @@ struct Prediction {
 std::ostream &operator<<(std::ostream &out, const Prediction &prediction); ///< the text
 
 struct ExportOptions {
-  std::vector<TensorSpec> inputs;
-  std::vector<std::string> outputs = {}; ///< names; empty: out0, out1, ...
+  std::vector<TensorSpec> inputs;        ///< those without a name are arg0, arg1, ...; no two have one name
+  std::vector<std::string> outputs = {}; ///< names, all different; empty: out0, out1, ...
   std::string cpu = "native";            ///< instruction set: "baseline", "v3", "v4", "native"
   /// Architectures of GPUs, "sm_80", "sm_90", "sm_100", "sm_120", for which the package then has kernels, to run on a server with one such GPU, or on the machine
   /// of use_machine() if that is simulated. None needs to be here. Empty: a package for a processor.
@@ -119,10 +126,29 @@ const Tensor &inputAt(std::span<const Tensor> inputs, size_t i);
 class TraceBody {
 public:
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs, std::shared_ptr<void> *prototype) = 0;
+  /// Which of the function's arguments holds the tensor, or else the static word, of this number.
+  virtual size_t argumentOf(bool tensor, size_t index) const = 0;
 
 protected:
   ~TraceBody() = default;
 };
+
+template <typename... P> size_t argumentOf(const std::tuple<const P &...> &args, bool tensor, size_t index) {
+  struct Count {
+    size_t tensors = 0, words = 0;
+    void tensor(const Tensor &) { ++tensors; }
+    void word(uint64_t) { ++words; }
+  } count;
+  size_t argument = 0;
+  auto look = [&](const auto &arg) {
+    if ((tensor ? count.tensors : count.words) > index)
+      return;
+    visitTree(arg, count);
+    argument += (tensor ? count.tensors : count.words) <= index;
+  };
+  std::apply([&](const auto &...arg) { (look(arg), ...); }, args);
+  return argument;
+}
 
 /// Programs of one function. Everything that does not depend on the function's type.
 class JitCore {
@@ -147,6 +173,7 @@ public:
   /// Records and compiles anew, and writes every stage and the tensors of one call into a folder.
   void dump(const std::string &path, const CallArgs &args, TraceBody &body, const std::source_location &where);
   JitStats stats() const;
+  const std::string &name() const;
   Prediction explain(const std::source_location &where) const;
   void drawPlan(const std::string &path, const std::source_location &where) const;
   /// Drops the programs of all functions of the process.
@@ -155,6 +182,18 @@ public:
 private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+};
+
+/// While the function itself runs. Throws Error when it calls itself without end.
+class CallDepth {
+public:
+  CallDepth(const JitCore &core, const std::source_location &where) {
+    if (!enterCall()) [[unlikely]]
+      failEndless("'" + core.name() + "'", where);
+  }
+  ~CallDepth() { leaveCall(); }
+  CallDepth(const CallDepth &) = delete;
+  CallDepth &operator=(const CallDepth &) = delete;
 };
 
 /// How a parameter is declared in the call operator. Tensors are taken as Arg: a number may stand for one, and the
@@ -191,7 +230,7 @@ template <typename P> decltype(auto) leaf(const P &p) {
 
 template <typename Fn, typename R, typename Parameters> class Jitted;
 
-/// A jitted function. Copies share programs.
+/// A jitted function. Copies share programs. One that was moved from throws Error, whatever is asked of it.
 template <typename Fn, typename R, typename... P> class Jitted<Fn, R, std::tuple<P...>> {
   using Result = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
 
@@ -213,17 +252,19 @@ public:
   /// Records and compiles ahead of the first call, for inputs of these types; all parameters are Tensors. Named
   /// dimensions are dynamic: f.compile({f32, {"batch", 784}}) makes one program for all sizes, and
   /// f.compile({f32, {DimSpec("batch", 1, 64), 784}}) one for all up to 64. A name that stands twice is one size.
-  void compile(detail::SpecOf<P>... types) const requires(std::is_same_v<P, Tensor> &&...) {
-    compile(std::vector<TensorSpec>{std::move(types)...});
+  void compile(detail::SpecOf<P>... types, std::source_location where = std::source_location::current()) const
+      requires(std::is_same_v<P, Tensor> &&...) {
+    compile(std::vector<TensorSpec>{std::move(types)...}, where);
   }
   /// One type per tensor of the arguments, in order. Static arguments cannot be given this way.
   void compile(const std::vector<TensorSpec> &types,
                std::source_location where = std::source_location::current()) const {
+    detail::JitCore &core = have(where);
     std::tuple<P...> defaults;
     detail::CallArgs args;
     detail::visitTree(defaults, args);
     Body body(*fn_, defaults);
-    core_->compile(types, args.words(), body, where);
+    core.compile(types, args.words(), body, where);
   }
   /// Records the function without compiling it, and gives the graph as text.
   std::string graph(typename detail::CallParameter<P>::Type... args) const {
@@ -237,16 +278,19 @@ public:
   /// options say. The function's parameters and results are Tensors.
   void export_package(const std::string &path, const ExportOptions &options,
                       std::source_location where = std::source_location::current()) const {
+    detail::JitCore &core = have(where);
     std::tuple<P...> defaults;
     Body body(*fn_, defaults);
-    core_->exportPackage(path, options, body, where);
+    core.exportPackage(path, options, body, where);
   }
-  JitStats stats() const { return core_->stats(); }
+  JitStats stats(std::source_location where = std::source_location::current()) const { return have(where).stats(); }
   /// What the program that was compiled or called last will do: nothing is run. Throws Error if there is none yet.
-  Prediction explain(std::source_location where = std::source_location::current()) const { return core_->explain(where); }
+  Prediction explain(std::source_location where = std::source_location::current()) const {
+    return have(where).explain(where);
+  }
   /// Draws it: FILE.html, FILE.svg, FILE.json for Perfetto, or FILE.dot. Throws Error.
   void draw_plan(const std::string &path, std::source_location where = std::source_location::current()) const {
-    core_->drawPlan(path, where);
+    have(where).drawPlan(path, where);
   }
   /// As `tressel::dump` says (debug.h).
   void dump(const std::string &path, typename detail::CallParameter<P>::Type... args) const {
@@ -279,6 +323,7 @@ private:
         *prototype = result;
       return std::move(collect.tensors);
     }
+    size_t argumentOf(bool tensor, size_t index) const override { return detail::argumentOf(args_, tensor, index); }
 
   private:
     Fn &fn_;
@@ -297,17 +342,26 @@ private:
     return where;
   }
 
+  detail::JitCore &have(const std::source_location &where) const {
+    if (!core_) [[unlikely]]
+      detail::failMoved("jitted function", where);
+    return *core_;
+  }
+
   R callWith(const std::source_location &where, const P &...args) const {
-    if (detail::runsOpByOp())
+    detail::JitCore &core = have(where);
+    if (detail::runsOpByOp()) {
+      const detail::CallDepth depth(core, where);
       return (*fn_)(args...);
+    }
     detail::CallArgs call;
     (detail::visitTree(args, call), ...);
     Body body(*fn_, std::tie(args...));
     if constexpr (std::is_same_v<R, Tensor>) {
-      return core_->callOne(call, body, where);
+      return core.callOne(call, body, where);
     } else {
       std::vector<Tensor> results;
-      auto prototype = core_->call(call, body, results, where);
+      auto prototype = core.call(call, body, results, where);
       if constexpr (!std::is_void_v<R>) {
         R out = *static_cast<const R *>(prototype.get());
         size_t next = 0;
@@ -318,16 +372,18 @@ private:
     }
   }
   void dumpCall(const std::string &path, const std::source_location &where, const P &...args) const {
+    detail::JitCore &core = have(where);
     detail::CallArgs call;
     (detail::visitTree(args, call), ...);
     Body body(*fn_, std::tie(args...));
-    core_->dump(path, call, body, where);
+    core.dump(path, call, body, where);
   }
   std::string record(bool text, const std::source_location &where, const P &...args) const {
+    detail::JitCore &core = have(where);
     detail::CallArgs call;
     (detail::visitTree(args, call), ...);
     Body body(*fn_, std::tie(args...));
-    return core_->traceOnly(call, body, text, where);
+    return core.traceOnly(call, body, text, where);
   }
 
   std::shared_ptr<Fn> fn_;

@@ -12,7 +12,13 @@
 //   net.hybridize();                                        // from now on: recorded once per kind of call, compiled,
 //   cached
 //
-// A module is a handle: copies share parameters, children and programs; clone() copies them. const is shallow.
+// A module is a handle: copies share parameters, children and programs; clone() copies them. const is shallow. One that
+// was moved from throws Error, whatever is asked of it, and so does building a module that would be part of itself.
+//
+// The class in Module<> is the deriving one: `struct B : nn::Module<A>` does not compile ("inaccessible default
+// constructor"), as it would run A's forward. A template between the two passes itself:
+//   template <typename D> struct Layer : nn::Module<D> { Layer() : nn::Module<D>(this) {} };
+//
 // Parameters are named by their path ("head.weight"), and their initial values depend on the seed and that path alone.
 // Building modules is for one thread at a time; calling a compiled one is not.
 #pragma once
@@ -80,6 +86,7 @@ public:
 private:
   friend struct detail::Node;
   explicit Parameter(std::shared_ptr<detail::ParameterImpl> impl);
+  detail::ParameterImpl &parameter() const;
 };
 
 using NamedParameters = std::vector<std::pair<std::string, Variable>>;
@@ -123,12 +130,16 @@ struct Node final : tressel::detail::ScopeOwner, std::enable_shared_from_this<No
   std::string typeName() const override { return type; }
   std::string nameOf(const ScopeOwner &child) const override;
 
-  std::shared_ptr<Node> addChild(const std::string &name, std::shared_ptr<Node> child);
+  /// Throws Error when the name is taken, there is no child (its handle was moved from), or the child has this node
+  /// below it.
+  void addChild(const std::string &name, std::shared_ptr<Node> child, const std::source_location &where);
+  /// Whether `node` is this one or below.
+  bool holds(const Node &node) const;
   Parameter addParameter(const std::string &name, std::optional<Shape> shape, DType dtype, Initializer init, Role role);
   void collect(const std::string &prefix, NamedParameters &out, std::span<const Role> roles) const;
   /// Null when there is none. "" is the module itself.
   std::shared_ptr<Node> find(const std::string &path);
-  void replace(const std::string &path, std::shared_ptr<Replacement> replacement);
+  void replace(const std::string &path, std::shared_ptr<Replacement> replacement, const std::source_location &where);
   /// Seeds and first values for everything below, or only for what has neither. Paths begin with `path`.
   void seed(uint64_t seed, const std::string &path = "", bool onlyMissing = false);
   void hybridize(JitOptions options);
@@ -146,6 +157,7 @@ public:
   ReplacementScope &operator=(const ReplacementScope &) = delete;
 };
 
+[[noreturn]] void failNotHybrid(const char *what, const std::source_location &where);
 [[noreturn]] void failReplacement(const Node &node, const Replacement &replacement, const std::source_location &where);
 /// Tells whoever records about a call of the module, or its result.
 void noteCall(const Node &node);
@@ -154,11 +166,13 @@ void noteResult(const Node &node, std::vector<Tensor> results);
 std::string readableName(const std::type_info &type);
 
 /// Runs `forward` on tensors that have a type only, so that parameters find their shapes.
-void inferParameters(std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body);
-/// The same under a given recorder of the library's.
+void inferParameters(std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body,
+                     const std::source_location &where);
+/// The same under a given recorder of the library's, for the function `op`.
 void inferUnder(tressel::detail::InferRecorder &recorder, std::span<const TensorSpec> inputs,
-                tressel::detail::TraceBody &body);
-std::string summarize(Node &node, std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body);
+                tressel::detail::TraceBody &body, const char *op, const std::source_location &where);
+std::string summarize(Node &node, std::span<const TensorSpec> inputs, tressel::detail::TraceBody &body,
+                      const std::source_location &where);
 
 /// The tensors of a tree, in order.
 template <typename T> std::vector<Tensor> tensorsOf(const T &tree) {
@@ -178,6 +192,8 @@ template <typename D> std::string typeNameOf() {
   else
     return readableName(typeid(D));
 }
+
+template <typename D> std::shared_ptr<Node> nodeOf() { return std::make_shared<Node>(typeNameOf<D>()); }
 
 template <typename D>
 concept IsLibrary = requires {
@@ -202,6 +218,10 @@ public:
     if (prototype)
       *prototype = result;
     return tensors;
+  }
+
+  size_t argumentOf(bool tensor, size_t index) const override {
+    return tressel::detail::argumentOf(args_, tensor, index);
   }
 
 private:
@@ -247,16 +267,21 @@ class ModuleHandle {
 public:
   explicit ModuleHandle(std::shared_ptr<detail::Node> node) : node_(std::move(node)) {}
   ModuleHandle(const ModuleHandle &o) : node_(detail::share(o.node_)) {}
+  ModuleHandle(ModuleHandle &&) noexcept = default;
   ModuleHandle &operator=(const ModuleHandle &) = default;
+  ModuleHandle &operator=(ModuleHandle &&) noexcept = default;
+  /// Virtual so that deriving classes are no aggregates: `Net{}` then runs their own constructor, which alone may call
+  /// that of Module<Net>.
+  virtual ~ModuleHandle() = default;
 
   /// The class, without namespaces of the library: "Dense".
-  const std::string &type_name() const { return node_->type; }
+  const std::string &type_name() const { return get().type; }
   /// Those declared in it, by name, in order.
   std::vector<std::pair<std::string, ModuleHandle>> children() const;
   /// The module at a path as parameters have it: "encoder.0.head". Throws Error that lists the children when there is
   /// none.
   ModuleHandle operator[](const std::string &path) const;
-  bool contains(const std::string &path) const { return node_->find(path) != nullptr; }
+  bool contains(const std::string &path) const { return get().find(path) != nullptr; }
   /// Calls fn with every module of the tree and its path, parents first, this one ("") to begin with.
   void apply(const std::function<void(const std::string &path, const ModuleHandle &module)> &fn) const;
 
@@ -272,7 +297,7 @@ public:
   /// Parameters in this module and below are not learned any more (or again), and normalization uses its running
   /// statistics and leaves them as they are, in training too.
   void freeze(bool frozen = true) const;
-  bool frozen() const { return node_->frozen; }
+  bool frozen() const { return get().frozen; }
   /// Converts all parameters to a float type, and those that have no value yet get it in that type. Buffers and states
   /// keep theirs.
   void to(DType dtype, std::source_location where = std::source_location::current()) const;
@@ -284,7 +309,10 @@ public:
   /// Puts another module at the path. Whoever calls the old one through this tree calls the new one from now on, also
   /// as a member; the new one may hold the old one and call it. They have the same arguments and results. Compiled
   /// programs are made anew. Throws Error when there is no such path.
-  template <typename L> void replace(const std::string &path, const L &module) const;
+  /// Throws Error too when the new one has the place that it is put into below it.
+  template <typename L>
+  void replace(const std::string &path, const L &module,
+               std::source_location where = std::source_location::current()) const;
 
   /// Reads parameters and buffers by name. With `strict` (the default) names that are missing, unexpected or of another
   /// type throw InputError that lists all of them; else the report does.
@@ -296,17 +324,21 @@ public:
   void save_state(const std::string &path, std::source_location where = std::source_location::current()) const;
   void load_state(const std::string &path, std::source_location where = std::source_location::current()) const;
 
+  /// For the library. Null in a handle that was moved from.
   const std::shared_ptr<detail::Node> &node() const { return node_; }
 
 protected:
+  detail::Node &get(const std::source_location &where = {}) const {
+    if (!node_) [[unlikely]]
+      tressel::detail::failMoved("module", where);
+    return *node_;
+  }
   std::shared_ptr<detail::Node> node_;
 };
 
 /// D is the deriving class, with `forward(trees...) const`.
 template <typename D> class Module : public ModuleHandle {
 public:
-  Module() : ModuleHandle(std::make_shared<detail::Node>(detail::typeNameOf<D>())) {}
-
   /// Calls forward, or the compiled program of a hybridized module. Ops inside a layer of the library belong to the
   /// caller's line.
   template <typename S = D>
@@ -333,30 +365,36 @@ public:
   /// of a parameter depends on a named size.
   void initialize(const std::vector<TensorSpec> &inputs, uint64_t seed,
                   std::source_location where = std::source_location::current()) const {
-    node_->seed(seed);
-    withBody(where, [&](auto &body) { detail::inferParameters(inputs, body); });
+    have(where).seed(seed);
+    withBody(where, [&](auto &body) { detail::inferParameters(inputs, body, where); });
   }
   /// Values are made by the first call, which must not be compiled.
-  void initialize(uint64_t seed) const { node_->seed(seed); }
+  void initialize(uint64_t seed, std::source_location where = std::source_location::current()) const {
+    have(where).seed(seed);
+  }
   /// A table of all modules: path, class, type of the result for such inputs, and number of parameters. The module must
   /// be initialized.
   std::string summary(const std::vector<TensorSpec> &inputs,
                       std::source_location where = std::source_location::current()) const {
     std::string table;
-    withBody(where, [&](auto &body) { table = detail::summarize(*node_, inputs, body); });
+    withBody(where, [&](auto &body) { table = detail::summarize(*node_, inputs, body, where); });
     return table;
   }
 
   /// From now on calls are recorded, compiled and cached. Can be repeated with other options.
-  void hybridize(JitOptions options = {}) const { node_->hybridize(std::move(options)); }
+  void hybridize(JitOptions options = {}, std::source_location where = std::source_location::current()) const {
+    have(where).hybridize(std::move(options));
+  }
   /// Compiles ahead of the first call, for all sizes of named dimensions: net.compile({{f32, {"batch", 784}}}). The
   /// module must be hybridized and initialized.
   void compile(const std::vector<TensorSpec> &inputs,
                std::source_location where = std::source_location::current()) const {
-    withBody(where, [&](auto &body) { hybrid("compile").compile(inputs, {}, body, where); });
+    withBody(where, [&](auto &body) { hybrid("compile", where).compile(inputs, {}, body, where); });
   }
   /// Of a hybridized module.
-  JitStats stats() const { return hybrid("stats").stats(); }
+  JitStats stats(std::source_location where = std::source_location::current()) const {
+    return hybrid("stats", where).stats();
+  }
   /// Writes a package that runs without the compiler, parameters included. Hybridizing first is not needed.
   void export_package(const std::string &path, const ExportOptions &options,
                       std::source_location where = std::source_location::current()) const {
@@ -364,55 +402,73 @@ public:
   }
 
   /// A module of its own with equal values, not hybridized.
-  D clone() const {
+  D clone(std::source_location where = std::source_location::current()) const {
+    have(where);
     detail::CloneScope scope;
     return self();
   }
 
 protected:
+  /// For a template between this class and the one that it is for: see the top of this file.
+  template <typename Between> explicit Module(const Between *) : Module() {
+    static_assert(std::is_base_of_v<Between, D>, "the class in nn::Module<> is the one that derives from it: write "
+                                                 "`struct Net : nn::Module<Net>`");
+  }
+
   /// Declares a child; names are unique in a module and hold no '.'.
-  template <typename L> L child(const std::string &name, L layer) {
-    node_->addChild(name, layer.node());
+  template <typename L>
+  L child(const std::string &name, L layer, std::source_location where = std::source_location::current()) {
+    have(where).addChild(name, layer.node(), where);
     return layer;
   }
   /// Declares a parameter whose shape forward finds out (Parameter::need).
   Parameter parameter(const std::string &name, Initializer init) {
-    return node_->addParameter(name, {}, f32, std::move(init), Role::Parameter);
+    return have({}).addParameter(name, {}, f32, std::move(init), Role::Parameter);
   }
   Parameter parameter(const std::string &name, const Shape &shape, Initializer init, DType dtype = f32) {
-    return node_->addParameter(name, shape, dtype, std::move(init), Role::Parameter);
+    return have({}).addParameter(name, shape, dtype, std::move(init), Role::Parameter);
   }
   /// Declares a Variable that is part of the weights but not learned: a running mean.
   Parameter buffer(const std::string &name, Initializer init) {
-    return node_->addParameter(name, {}, f32, std::move(init), Role::Buffer);
+    return have({}).addParameter(name, {}, f32, std::move(init), Role::Buffer);
   }
   Parameter buffer(const std::string &name, const Shape &shape, Initializer init, DType dtype = f32) {
-    return node_->addParameter(name, shape, dtype, std::move(init), Role::Buffer);
+    return have({}).addParameter(name, shape, dtype, std::move(init), Role::Buffer);
   }
   /// Declares a Variable that is neither: a counter.
   Parameter state(const std::string &name, const Shape &shape, Initializer init, DType dtype = f32) {
-    return node_->addParameter(name, shape, dtype, std::move(init), Role::State);
+    return have({}).addParameter(name, shape, dtype, std::move(init), Role::State);
   }
 
 private:
+  friend D; // and no other class: its forward is what is called
+  // Compilers print the line with its comment.
+  Module() : ModuleHandle(detail::nodeOf<D>()) {} // the class in nn::Module<> is the one that derives from it
+
   const D &self() const { return static_cast<const D &>(*this); }
+  detail::Node &have(const std::source_location &where) const {
+    if (!node_) [[unlikely]]
+      tressel::detail::failMoved(detail::typeNameOf<D>(), where);
+    return *node_;
+  }
 
   /// Calls fn with the body that records forward, over arguments without tensors.
   template <typename Fn> void withBody(const std::source_location &where, Fn fn) const {
+    have(where);
     using S = tressel::detail::Signature<decltype(&D::forward)>;
     typename S::Parameters defaults;
     typename detail::BodyFor<D, typename S::Result, typename S::Parameters>::Type body(self(), where, defaults);
     fn(body);
   }
 
-  tressel::detail::JitCore &hybrid(const char *what) const {
-    if (!node_->hybrid)
-      throw Error(std::string(what) + "() needs a hybridized module: call hybridize() first");
+  tressel::detail::JitCore &hybrid(const char *what, const std::source_location &where) const {
+    if (!have(where).hybrid)
+      detail::failNotHybrid(what, where);
     return *node_->hybrid;
   }
 
   template <typename R, typename... P> R invoke(std::source_location where, const P &...args) const {
-    if (node_->replaced.load(std::memory_order_relaxed)) [[unlikely]]
+    if (have(where).replaced.load(std::memory_order_relaxed)) [[unlikely]]
       if (auto replacement = node_->substitute())
         return invokeReplacement<R>(*replacement, where, args...);
     if (!node_->hybrid || tressel::detail::runsOpByOp()) {
@@ -456,11 +512,12 @@ private:
   }
 };
 
-template <typename L> void ModuleHandle::replace(const std::string &path, const L &module) const {
+template <typename L>
+void ModuleHandle::replace(const std::string &path, const L &module, std::source_location where) const {
   auto replacement = std::make_shared<detail::Replacement>();
   replacement->node = module.node();
   detail::collectForwards(module, replacement->forwards);
-  node_->replace(path, std::move(replacement));
+  get(where).replace(path, std::move(replacement), where);
 }
 
 } // namespace tressel::nn

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/Handle.h"
 #include "tressel/runtime/Types.h"
 
 #include <cstdint>
@@ -26,7 +27,8 @@ struct Port {
   TensorType type;
 };
 
-/// A model compiled for this machine, with the memory to run it. Movable, not copyable; one thread at a time.
+/// A model compiled for this machine, with the memory to run it. Movable, not copyable; one thread at a time. One that
+/// was moved from throws Error.
 class Compiled {
 public:
   Compiled(Compiled &&) noexcept;
@@ -43,7 +45,7 @@ private:
   friend Compiled compile(const std::string &, const CompileOptions &);
   Compiled();
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  runtime::Held<std::unique_ptr<Impl>> impl_;
 };
 
 /// The sizes and names of the first input's dimensions as the model declares them; kDynamic where a size has a name.

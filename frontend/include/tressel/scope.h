@@ -43,6 +43,13 @@ bool runsOpByOp();
 /// What the thread's scopes say that changes programs: training, and where ops are computed.
 uint32_t callMode();
 
+/// Counts the calls of jitted functions and modules that are in each other in this thread. False when they are so many
+/// that they will hardly end, and the stack is about to; then the call does not count.
+bool enterCall();
+void leaveCall();
+/// Throws Error: `callee` calls itself without end.
+[[noreturn]] void failEndless(const std::string &callee, const std::source_location &where);
+
 /// A module, as errors name it.
 class ScopeOwner {
 public:
@@ -56,7 +63,7 @@ public:
 /// The line from which a module was called. Inside a module of the library, ops belong to that line.
 class LocationScope {
 public:
-  /// `owner` outlives the scope.
+  /// `owner` outlives the scope. Throws Error when modules call each other without end.
   LocationScope(const std::source_location &where, bool library, const ScopeOwner *owner = nullptr);
   ~LocationScope();
   LocationScope(const LocationScope &) = delete;

@@ -5,12 +5,16 @@
 #include <tressel/tensor.h>
 
 #include <initializer_list>
+#include <source_location>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace tressel {
 
-/// A dimension's size, or the name of one that is not fixed.
+/// A dimension's size, or the name of one that is not fixed. Types that are given together mean one size by one name,
+/// and bounds that stand with it once hold wherever it stands. Two different bounds are an Error that names both
+/// places.
 struct DimSpec {
   template <typename T>
   requires std::is_integral_v<T> DimSpec(T n) : size(static_cast<int64_t>(n)) {}
@@ -44,5 +48,15 @@ struct TensorSpec {
   /// name or bounds that no dimension can have.
   TensorType type() const;
 };
+
+namespace detail {
+/// The types of inputs that are given together to the function `op`. Throws as TensorSpec::type does, and Error when
+/// two inputs have one name, or a dimension has two bounds.
+std::vector<TensorType> typesOf(std::span<const TensorSpec> specs, const char *op, const std::source_location &where);
+/// Throws Error, which names both places, when two of the names are one. `what` is "input" or "output"; empty ones are
+/// none.
+void checkDistinct(std::span<const std::string> names, const char *what, const char *op,
+                   const std::source_location &where);
+} // namespace detail
 
 } // namespace tressel

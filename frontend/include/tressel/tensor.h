@@ -1,7 +1,7 @@
 // Tensor: an n-dimensional array by value. Copies share the elements; nothing ever writes to them again, so sharing is
 // never visible. `x += 1` makes a new tensor and rebinds x. The one mutable cell is a Variable (variable.h).
 //
-//   Tensor x = tensor({{1, 2}, {3, 4}});   // f32[2, 2]
+//   Tensor x = tensor({{1.0, 2}, {3, 4}}); // f32[2, 2]
 //   Tensor y = matmul(x, x) + 1;           // returns at once: y is a future; shape and type are known already
 //   float first = slice(y, {0, 0}, {1, 1}).item<float>();   // waits
 //
@@ -19,8 +19,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
+#include <optional>
 #include <source_location>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -47,6 +50,9 @@ struct TensorImpl {
   static void *operator new(size_t bytes);
   static void operator delete(void *memory);
 };
+
+/// For handles that were moved from: throws Error. `what` is the handle's class, "Variable".
+[[noreturn]] void failMoved(const std::string &what, const std::source_location &where);
 
 /// None when default constructed.
 inline SourceLoc toLoc(const std::source_location &w) {
@@ -79,7 +85,7 @@ template <typename T> constexpr DType dtypeFor() {
 
 class Tensor {
 public:
-  /// No tensor: using it in an op throws.
+  /// No tensor, as one that was moved from is: using it throws Error.
   Tensor() = default;
   Tensor(const Tensor &o) : impl_(o.impl_) { retain(); }
   Tensor(Tensor &&o) noexcept : impl_(std::exchange(o.impl_, nullptr)) {}
@@ -99,7 +105,7 @@ public:
   int rank() const { return get().type.rank(); }
   /// Number of elements. Throws TraceError in a trace where it depends on dynamic sizes.
   int64_t size(std::source_location where = std::source_location::current()) const {
-    return Dim(dim::numElements(get().type.shape), where);
+    return Dim(dim::numElements(get(where).type.shape), where);
   }
   /// Size of dimension i, a symbol where it is dynamic; negative counts from the end. Throws ShapeError when there is no
   /// such dimension.
@@ -125,7 +131,7 @@ public:
   /// All elements in row-major order, converted to T. Waits.
   template <typename T> std::vector<T> to_vector(std::source_location where = std::source_location::current()) const {
     using Stored = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-    std::vector<Stored> elements(static_cast<size_t>(size()));
+    std::vector<Stored> elements(static_cast<size_t>(size(where)));
     copyTo(elements.data(), detail::dtypeFor<T>(), where);
     if constexpr (std::is_same_v<T, bool>)
       return {elements.begin(), elements.end()};
@@ -153,12 +159,12 @@ public:
   detail::TensorImpl *impl() const { return impl_; }
 
 private:
-  const detail::TensorImpl &get() const {
+  const detail::TensorImpl &get(const std::source_location &where = {}) const {
     if (!impl_)
-      failEmpty();
+      failEmpty(where);
     return *impl_;
   }
-  [[noreturn]] static void failEmpty();
+  [[noreturn]] static void failEmpty(const std::source_location &where);
   static void destroy(detail::TensorImpl *impl);
   void retain() const {
     if (impl_)
@@ -191,34 +197,42 @@ namespace detail {
 /// Copies `bytes` of elements in row-major order.
 Tensor fromBytes(const void *data, const TensorType &type, std::source_location where);
 
-/// A nested braced list of numbers; its depth is the rank.
+/// A number, or a nested braced list of numbers; its depth is the rank.
 struct Nested {
+  enum class Kind : uint8_t { Bool, Int, Float, List };
   template <typename T>
-  requires std::is_arithmetic_v<T> Nested(T v) : number(static_cast<double>(v)) {
-    if constexpr (std::is_integral_v<T>)
-      if (isInteger = std::in_range<int64_t>(static_cast<std::conditional_t<std::is_same_v<T, bool>, int, T>>(v)); isInteger)
-        integer = static_cast<int64_t>(v);
+  requires std::is_arithmetic_v<T> Nested(T v)
+      : number(static_cast<double>(v)), kind(std::is_same_v<T, bool>       ? Kind::Bool
+                                             : std::is_floating_point_v<T> ? Kind::Float
+                                                                           : Kind::Int) {
+    if constexpr (std::is_integral_v<T>) {
+      isInteger = static_cast<uint64_t>(v) <= uint64_t(std::numeric_limits<int64_t>::max()) || std::is_signed_v<T>;
+      integer = isInteger ? static_cast<int64_t>(v) : 0;
+    }
   }
-  Nested(std::initializer_list<Nested> l) : list(l), isList(true) {}
+  Nested(std::initializer_list<Nested> l) : list(l) {}
   double number = 0;
-  int64_t integer = 0; ///< the same, exactly
-  bool isInteger = false;
+  int64_t integer = 0;    ///< the same, exactly
+  bool isInteger = false; ///< there is one: not beyond 64 bits with a sign
+  Kind kind = Kind::List;
   std::vector<Nested> list;
-  bool isList = false;
 };
-Tensor fromNested(const Nested &list, DType dtype, std::source_location where);
+Tensor fromNested(const Nested &list, std::optional<DType> dtype, std::source_location where);
 } // namespace detail
 
-/// A tensor from a nested list. Throws ShapeError when the rows differ in length, and Error when a number lies outside of an
-/// integer type; fractions are cut off.
-inline Tensor tensor(std::initializer_list<detail::Nested> list, DType dtype = f32,
+/// A tensor from a nested list. Unless a type is given, integers make i64, numbers of which some have a fractional part
+/// (1.5, 2.0) f32, and bools alone bool. Throws ShapeError when the rows differ in length, and Error when a number lies
+/// outside of an integer type, or when an integer beside fractional numbers is no f32. Where an integer type is given,
+/// fractions are cut off.
+inline Tensor tensor(std::initializer_list<detail::Nested> list, std::optional<DType> dtype = {},
                      std::source_location where = std::source_location::current()) {
   return detail::fromNested(detail::Nested(list), dtype, where);
 }
-/// A tensor of rank 0. The element type is the C++ type's.
+/// A tensor of rank 0, by the same rules: tensor(1) is i64 and tensor(0.1) is f32, whatever the width of the C++ type.
 template <typename T>
-requires std::is_arithmetic_v<T> Tensor tensor(T value, std::source_location where = std::source_location::current()) {
-  return detail::fromBytes(&value, {detail::dtypeFor<T>(), {}}, where);
+requires std::is_arithmetic_v<T> Tensor tensor(T value, std::optional<DType> dtype = {},
+                                               std::source_location where = std::source_location::current()) {
+  return detail::fromNested(detail::Nested(value), dtype, where);
 }
 /// Copies the elements. Throws ShapeError when their number is not the shape's.
 template <typename T>

@@ -32,20 +32,36 @@ public:
   Tensor value(std::source_location where = std::source_location::current()) const;
   /// Throws ShapeError when there is a value of another type or shape.
   void assign(const Tensor &value, std::source_location where = std::source_location::current()) const;
-  bool defined() const { return impl_->value.defined(); }
+  /// False for one that was moved from too; everything else of such a Variable throws Error.
+  bool defined() const { return impl_ && impl_->value.defined(); }
   /// Known without waiting, the same inside and outside a trace.
-  const TensorType &type() const { return impl_->value.type(); }
-  const Shape &shape() const { return type().shape; }
-  DType dtype() const { return type().dtype; }
-  uint64_t version() const { return impl_->version.load(std::memory_order_acquire); }
-  const std::string &name() const { return impl_->name; }
+  const TensorType &type(std::source_location where = std::source_location::current()) const {
+    return get(where).value.type();
+  }
+  const Shape &shape(std::source_location where = std::source_location::current()) const { return type(where).shape; }
+  DType dtype(std::source_location where = std::source_location::current()) const { return type(where).dtype; }
+  uint64_t version(std::source_location where = std::source_location::current()) const {
+    return get(where).version.load(std::memory_order_acquire);
+  }
+  const std::string &name(std::source_location where = std::source_location::current()) const {
+    return get(where).name;
+  }
   /// Whether training leaves it alone. Assigning is still possible.
-  bool frozen() const { return impl_->frozen.load(std::memory_order_relaxed); }
-  void set_name(std::string name) const { impl_->name = std::move(name); }
+  bool frozen(std::source_location where = std::source_location::current()) const {
+    return get(where).frozen.load(std::memory_order_relaxed);
+  }
+  void set_name(std::string name, std::source_location where = std::source_location::current()) const {
+    get(where).name = std::move(name);
+  }
 
   const std::shared_ptr<detail::VariableImpl> &impl() const { return impl_; }
 
 protected:
+  detail::VariableImpl &get(const std::source_location &where) const {
+    if (!impl_) [[unlikely]]
+      detail::failMoved("Variable", where);
+    return *impl_;
+  }
   std::shared_ptr<detail::VariableImpl> impl_;
 };
 

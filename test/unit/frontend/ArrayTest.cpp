@@ -68,7 +68,7 @@ TEST(Array, NumbersBesideOpsWrittenInElementwiseOnesAreWeak) {
 }
 
 TEST(Array, SearchsortedWithAnOrder) {
-  Tensor x = tensor({3, 1, 2}), values = tensor({0, 1, 2.5, 3, 4});
+  Tensor x = tensor({3.0, 1, 2}), values = tensor({0, 1, 2.5, 3, 4});
   EXPECT_EQ(searchsorted(x, values, argsort(x)).to_vector<int64_t>(), (std::vector<int64_t>{0, 0, 2, 2, 3}));
   EXPECT_EQ(searchsorted(x, values, argsort(x), "right").to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2, 3, 3}));
 }
@@ -81,14 +81,14 @@ TEST(Array, SearchsortedPutsNanLast) {
 
 TEST(Array, CumulativeLogsumexpNeitherOverflowsNorVanishes) {
   const float infinity = std::numeric_limits<float>::infinity();
-  Tensor x = tensor({-1000, -1000, 0, 1000, 1000}), none = tensor({-infinity, -infinity, 1});
+  Tensor x = tensor({-1000.0, -1000, 0, 1000, 1000}), none = tensor({-infinity, -infinity, 1});
   EXPECT_EQ(cumulative_logsumexp(x).to_vector<float>(),
             (std::vector<float>{-1000, -1000 + std::log(2.0f), 0, 1000, 1000 + std::log(2.0f)}));
   EXPECT_EQ(cumulative_logsumexp(none).to_vector<float>(), (std::vector<float>{-infinity, -infinity, 1}));
 }
 
 TEST(Array, NamesOfTheStandard) {
-  Tensor x = tensor({{1, 2}, {3, 4}});
+  Tensor x = tensor({{1.0, 2}, {3, 4}});
   EXPECT_EQ(tensordot(x, x, 1).to_vector<float>(), (std::vector<float>{7, 10, 15, 22}));
   EXPECT_EQ(tensordot(x, x).item<float>(), 30);
   EXPECT_THROW(tensordot(x, x, 3), ShapeError);

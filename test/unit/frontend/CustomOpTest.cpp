@@ -94,7 +94,7 @@ const CustomOp &mix() {
 }
 
 TEST(CustomOp, RunsEagerly) {
-  EXPECT_EQ(floats(cube()(tensor({1, 2, -3}))), (std::vector<float>{1, 8, -27}));
+  EXPECT_EQ(floats(cube()(tensor({1.0, 2, -3}))), (std::vector<float>{1, 8, -27}));
   EXPECT_EQ(cube()(2.0f).item<float>(), 8); // a number is a tensor of rank 0
   EXPECT_EQ(floats(cube()(zeros({0, 3}))), (std::vector<float>{}));
 }
@@ -136,7 +136,7 @@ TEST(CustomOp, SeveralResultsAttributesScratch) {
   auto fn = [](Tensor a, Tensor b) {
     return mix().call({a, b}, {{"factor", 3}, {"offset", 10}, {"label", "four"}, {"more", std::vector<int64_t>{1, 2}}});
   };
-  Tensor a = tensor({1, 2}), b = tensor({10, 20});
+  Tensor a = tensor({1.0, 2}), b = tensor({10.0, 20});
   auto eager = fn(a, b);
   auto compiled = jit(fn)(a, b);
   for (const auto *r : {&eager, &compiled}) {
@@ -207,10 +207,10 @@ TEST(CustomOp, RunsOnAcceleratorsAndCostsWhatItSays) {
   auto f = jit([](Tensor x) {
     return with_device(gpu(1), [&] { return heavy()(x * 2.0, {{"each", 1000}}); }) + 1.0;
   });
-  EXPECT_EQ(floats(f(tensor({1, 2, -3}))), (std::vector<float>{-1, -3, 7}));
+  EXPECT_EQ(floats(f(tensor({1.0, 2, -3}))), (std::vector<float>{-1, -3, 7}));
   // As long as was told.
   const double before = machine_seconds();
-  f(tensor({1, 2, -3})).wait();
+  f(tensor({1.0, 2, -3})).wait();
   EXPECT_DOUBLE_EQ(machine_seconds() - before, f.explain().step_seconds);
   EXPECT_THROW(stepOf(-1, {f32, {4}}), Error);
 }

@@ -4,6 +4,7 @@
 #include <tressel/io.h>
 #include <tressel/layers.h>
 #include <tressel/ops.h>
+#include <tressel/runtime/Package.h>
 
 #include <gtest/gtest.h>
 
@@ -129,8 +130,171 @@ TEST(AssertTrue, EagerAndCompiled) {
   EXPECT_EQ(f(ones({2})).to_vector<float>(), (std::vector<float>{0, 0})); // a failure is of its call alone
 }
 
+// What a function returns carries a failed assertion, whether or not it was computed.
+TEST(AssertTrue, ReachesAllThatIsReturned) {
+  const std::string message = "debug.assert: positive";
+  Tensor outside = ones({1});
+  Variable scale(ones({1}), "scale"), count(zeros({1}), "count");
+  uint32_t line = __LINE__ + 1;
+  auto check = [](Tensor x) { assert_true(all(x > 0), "positive"); };
+  auto same = [=](Tensor x) {
+    check(x);
+    return x;
+  };
+  auto f = jit(same);
+  for (int i = 0; i < 4; ++i) { // the fast path of repeated calls too
+    EXPECT_EQ(f(ones({1})).item<float>(), 1);
+    EXPECT_EQ(errorAt(line, [&] { f(-ones({1})).item<float>(); }), message);
+  }
+  auto identity = jit([=](Tensor x) {
+    check(x);
+    return x * 1 + 0;
+  });
+  EXPECT_EQ(identity(ones({1})).item<float>(), 1);
+  EXPECT_EQ(errorAt(line, [&] { identity(-ones({1})).wait(); }), message);
+  auto several = jit([=](Tensor x) {
+    check(x);
+    return std::tuple{outside, scale.value(), x, x + 1, tensor(5)};
+  });
+  auto [a, b, c, d, e] = several(ones({1}));
+  EXPECT_EQ(a.item<float>() + b.item<float>() + c.item<float>() + d.item<float>() + e.item<float>(), 10);
+  auto results = several(-ones({1}));
+  EXPECT_EQ(errorAt(line, [&] { std::get<0>(results).wait(); }), message);
+  EXPECT_EQ(errorAt(line, [&] { std::get<1>(results).wait(); }), message);
+  EXPECT_EQ(errorAt(line, [&] { std::get<2>(results).wait(); }), message);
+  EXPECT_EQ(errorAt(line, [&] { std::get<3>(results).wait(); }), message);
+  EXPECT_EQ(errorAt(line, [&] { std::get<4>(results).wait(); }), message);
+  // Assigned Variables.
+  auto assigns = jit([=](Tensor x) {
+    check(x);
+    count.assign(x);
+  });
+  assigns(ones({1}));
+  EXPECT_EQ(count.value().item<float>(), 1);
+  assigns(-ones({1}));
+  EXPECT_EQ(errorAt(line, [&] { count.value().wait(); }), message);
+  // Nothing is returned: told by who waits for everything.
+  auto nothing = jit(check);
+  nothing(-ones({1}));
+  EXPECT_EQ(errorAt(line, [] { wait_all(); }), message);
+}
+
+TEST(AssertTrue, IsKeptWhereverItStands) {
+  const uint32_t line = __LINE__ + 1;
+  auto check = [](Tensor ok) { assert_true(ok, "kept"); };
+  const std::string message = "debug.assert: kept";
+  auto fails = [&](auto fn, Tensor good, Tensor bad) {
+    auto f = jit(fn);
+    EXPECT_NO_THROW(f(good).wait());
+    EXPECT_EQ(errorAt(line, [&] { f(bad).wait(); }), message);
+    EXPECT_NE(f.graph(good).find("debug.assert"), std::string::npos);
+  };
+  const Tensor good = ones({3}), bad = -ones({3});
+  fails(
+      [&](Tensor x) { // twice the same, and one that is known
+        check(min(x) > 0);
+        check(min(x) > 0);
+        check(Arg(true).as_tensor());
+        return zeros({2});
+      },
+      good, bad);
+  fails(
+      [&](Tensor x) { // in a branch whose results nobody uses
+        cond(
+            max(x) < 0,
+            [&](Tensor v) {
+              check(min(v) > 0);
+              return v;
+            },
+            [](Tensor v) { return v; }, x);
+        return x;
+      },
+      good, bad);
+  fails(
+      [&](Tensor x) { // in a loop
+        for_loop(
+            3,
+            [&](Tensor, Tensor v) {
+              check(min(v) > 0);
+              return v;
+            },
+            x);
+        return x;
+      },
+      good, bad);
+  fails(
+      [&](Tensor x) {
+        while_loop([](Tensor v) { return max(v) < 0; },
+                   [&](Tensor v) {
+                     check(min(v) > 0);
+                     return -v;
+                   },
+                   x);
+        return x;
+      },
+      good, bad);
+  auto inner = jit([&](Tensor x) {
+    check(min(x) > 0);
+    return x;
+  });
+  fails(
+      [&](Tensor x) { // in a function inside
+        inner(x);
+        return x;
+      },
+      good, bad);
+  // On a Variable alone: at each call.
+  Variable v(good, "v");
+  auto g = jit([=](Tensor x) {
+    check(min(v.value()) > 0);
+    return x;
+  });
+  EXPECT_NO_THROW(g(bad).wait());
+  v.assign(bad);
+  EXPECT_EQ(errorAt(line, [&] { g(good).wait(); }), message);
+  EXPECT_EQ(errorAt(line, [&] { g(good).wait(); }), message);
+  v.assign(good);
+  EXPECT_NO_THROW(g(bad).wait());
+  // On nothing but a constant.
+  EXPECT_EQ(errorAt(line,
+                    [&] {
+                      jit([&](Tensor x) {
+                        check(Arg(false).as_tensor());
+                        return x;
+                      })(good)
+                          .wait();
+                    }),
+            message);
+}
+
+TEST(AssertTrue, InModulesOfDynamicSizesAndInPackages) {
+  struct Checked : nn::Module<Checked> {
+    Tensor forward(Tensor x) const {
+      assert_true(all(x > 0), "positive");
+      return x;
+    }
+  } net;
+  net.initialize(1);
+  net.hybridize();
+  net.compile({{f32, {"n"}}});
+  EXPECT_EQ(net(ones({5})).to_vector<float>(), std::vector<float>(5, 1));
+  EXPECT_THROW(net(-ones({7})).wait(), RuntimeError);
+  EXPECT_EQ(net.stats().traces, 1u);
+  const std::string path = testing::TempDir() + "tressel-checked.tsl";
+  net.export_package(path, {.inputs = {{f32, {2}}}});
+  runtime::Context context = runtime::Package::open(path).context();
+  float x[2] = {1, 2}, y[2] = {};
+  const void *in = x;
+  void *out = y;
+  context.run({&in, 1}, {&out, 1});
+  EXPECT_EQ(y[1], 2);
+  x[1] = -1;
+  EXPECT_THROW(context.run({&in, 1}, {&out, 1}), RuntimeError);
+  std::filesystem::remove(path);
+}
+
 TEST(CheckNan, NamesTheFirstOpEagerly) {
-  Tensor x = tensor({1, 0, -1});
+  Tensor x = tensor({1.0, 0, -1});
   EXPECT_TRUE(std::isnan(log(x).to_vector<float>()[2])); // nothing is checked without a scope
   CheckNan scope;
   (exp(x) + 1).wait();
@@ -159,7 +323,7 @@ TEST(CheckNan, NamesTheFirstOpOfCompiledPrograms) {
     count.assign(count.value() + 1);
     return exp(y) + 1;
   });
-  Tensor good = ones({3}), bad = tensor({1, -1, 2});
+  Tensor good = ones({3}), bad = tensor({1.0, -1, 2});
   CheckNan scope;
   f(good).wait();
   EXPECT_EQ(count.value().item<float>(), 1);
@@ -174,7 +338,7 @@ TEST(CheckNan, FindsWhatDoesNotReachTheResults) {
     Tensor root = sqrt(x);
     return where(x > 0, root, 0.0f);
   });
-  Tensor bad = tensor({4, -1});
+  Tensor bad = tensor({4.0, -1});
   EXPECT_EQ(f(bad).to_vector<float>(), (std::vector<float>{2, 0}));
   CheckNan scope;
   f(ones({2})).wait();
@@ -289,7 +453,7 @@ TEST(DebugDeathTest, BadValuesInTheEnvironmentAreTold) {
     auto f = jit([](Tensor x) { return log(x); });
     try {
       for (int i = 0; i < 3; ++i)
-        f(tensor({-1})).wait();
+        f(tensor({-1.0})).wait();
     } catch (const RuntimeError &) {
       std::exit(1);
     }

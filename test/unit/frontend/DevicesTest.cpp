@@ -132,6 +132,19 @@ TEST_F(Devices, FunctionsAreCompiledAnewForAnotherMachine) {
   EXPECT_EQ(f.stats().retraces[0], "another machine");
 }
 
+TEST_F(Devices, PastTheBudgetProgramsForAcceleratorsThrow) {
+  auto f = jit([](Tensor x) { return exp(x); }, {.retrace_budget = 1, .infer_dynamic = false});
+  use_machine("sim:2gpu-pcie3");
+  f(ramp(4, 4)).wait();
+  EXPECT_THROW(f(ramp(4, 5)), TraceError);
+  EXPECT_EQ(f.stats().imperative, 0u);
+  auto onHost = jit([](Tensor x) { return exp(x); }, {.devices = {cpu()}, .retrace_budget = 1, .infer_dynamic = false});
+  onHost(ramp(4, 4)).wait();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(onHost(ramp(4, 5)).size(), 20);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("argument 0 changes"), std::string::npos);
+}
+
 TEST_F(Devices, VariablesKeepTheirValuesBetweenCalls) {
   use_machine("sim:2gpu-pcie3");
   Variable count(full({4}, 1.0));
@@ -297,10 +310,10 @@ TEST_F(Devices, AFailureNamesTheLine) {
   use_machine("sim:2gpu-pcie3");
   auto f = jit([](Tensor table, Tensor index) { return with_device(gpu(0), [&] { return take(table, index, 0); }); });
   const Tensor table = ramp(4, 2);
-  EXPECT_EQ(f(table, cast(tensor({1, 2}), i32)).to_vector<float>().size(), 4u);
-  const std::string message = messageOf<RuntimeError>([&] { f(table, cast(tensor({1, 9}), i32)).wait(); });
+  EXPECT_EQ(f(table, tensor({1, 2}, i32)).to_vector<float>().size(), 4u);
+  const std::string message = messageOf<RuntimeError>([&] { f(table, tensor({1, 9}, i32)).wait(); });
   EXPECT_NE(message.find("DevicesTest.cpp"), std::string::npos) << message;
-  EXPECT_EQ(f(table, cast(tensor({1, 2}), i32)).to_vector<float>().size(), 4u);
+  EXPECT_EQ(f(table, tensor({1, 2}, i32)).to_vector<float>().size(), 4u);
 }
 
 } // namespace

@@ -46,6 +46,51 @@ TEST(Dims, BoundsAndAgreementAreGuards) {
   EXPECT_THROW(f.compile({f32, {"no name"}}, {f32, {1}}), Error);
 }
 
+TEST(Dims, OneNameHasOneSizeAndOnePairOfBounds) {
+  auto f = jit([](Tensor x, Tensor y) { return x * y; }, {.infer_dynamic = false});
+  auto message = [](unsigned line, auto fn) {
+    try {
+      fn();
+    } catch (const Error &e) {
+      EXPECT_TRUE(e.where().line >= line && e.where().line <= line + 5) << e.what(); // of the statement
+      return e.message();
+    }
+    return std::string("nothing was thrown");
+  };
+  const DimSpec small("n", 1, 8), large("n", 1, 9);
+  EXPECT_EQ(message(__LINE__,
+                    [&] {
+                      f.compile({f32, {small, 2}}, {f32, {large, 2}});
+                    }),
+            "the dimension 'n' is 1 to 8 in input 0 and 1 to 9 in input 1");
+  EXPECT_EQ(message(__LINE__,
+                    [&] {
+                      f.compile({f32, {small, large}, "x"}, {f32, {2}});
+                    }),
+            "the dimension 'n' is 1 to 8 in input 0 ('x') and 1 to 9 in input 0 ('x')");
+  const std::vector<TensorSpec> two{{f32, {small, 2}}, {f32, {large, 2}, "y"}};
+  EXPECT_EQ(message(__LINE__, [&] { f.export_package("never-written.tsl", {.inputs = two}); }),
+            "the dimension 'n' is 1 to 8 in input 0 and 1 to 9 in input 1 ('y')");
+  struct Net : nn::Module<Net> {
+    Tensor forward(Tensor x, Tensor y) const { return x * y; }
+  } net;
+  EXPECT_EQ(message(__LINE__, [&] { net.initialize(two, 1); }),
+            "the dimension 'n' is 1 to 8 in input 0 and 1 to 9 in input 1 ('y')");
+  // Types that hold sizes already.
+  const TensorType known{f32, {dim::add(dim::symbol("n"), 1)}};
+  EXPECT_EQ(message(__LINE__,
+                    [&] {
+                      f.compile(known, {f32, {small}});
+                    }),
+            "the dimension 'n' is 1 to 2147483647 in input 0 and 1 to 8 in input 1");
+  // Bounds that stand once hold for the name.
+  f.compile({f32, {"n", 2}}, {f32, {small, 2}});
+  f(ones({8, 2}), ones({8, 2}));
+  EXPECT_EQ(f.stats().traces, 1u);
+  f(ones({9, 2}), ones({9, 2}));
+  EXPECT_EQ(f.stats().traces, 2u);
+}
+
 TEST(Dims, ArithmeticStaysSymbolic) {
   auto f = jit([](Tensor x) {
     Dim n = x.dim(0), m = x.dim(1);

@@ -136,10 +136,10 @@ TEST(Parameters, AStrictLoadListsEverythingAndAssignsNothing) {
 TEST(Parameters, TakesFilesOfOtherFrameworks) {
   const Folder folder;
   // Names with a prefix, a head of another size, matrices as [out, in].
-  save_safetensors(folder / "net", {{"module.features.0.weight", tensor({1, 2})},
-                                    {"module.features.0.bias", tensor({3})},
-                                    {"module.classifier.weight", tensor({{4, 7}, {5, 8}, {6, 9}})},
-                                    {"module.classifier.bias", tensor({10, 11, 12})},
+  save_safetensors(folder / "net", {{"module.features.0.weight", tensor({1.0, 2})},
+                                    {"module.features.0.bias", tensor({3.0})},
+                                    {"module.classifier.weight", tensor({{4.0, 7}, {5, 8}, {6, 9}})},
+                                    {"module.classifier.bias", tensor({10.0, 11, 12})},
                                     {"module.head.weight", ones({9, 9})}});
   const LoadOptions options{.rename = {{"module.", ""},
                                        {"module.features.0.", "conv."},
@@ -185,7 +185,7 @@ TEST(Parameters, FloatsAreConverted) {
   const Folder folder;
   save_safetensors(folder / "net", {{"a", cast(tensor({0.1, 1e-9, 70000}), f64)},
                                     {"b", cast(tensor({0.5, 3, -7}), bf16)},
-                                    {"c", cast(tensor({{1, 2, 3}, {4, 5, 6}}), f16)},
+                                    {"c", cast(tensor({{1.0, 2, 3}, {4, 5, 6}}), f16)},
                                     {"d", tensor({1, 2}, f32)}});
   const std::vector<std::pair<std::string, Variable>> named{{"a", Variable(zeros({3}, f16))},
                                                             {"b", Variable(zeros({3}))},
@@ -201,9 +201,9 @@ TEST(Parameters, FloatsAreConverted) {
 
 TEST(Parameters, RegularExpressionsRename) {
   const Folder folder;
-  save_safetensors(folder / "net", {{"bert.encoder.layer.0.dense.weight", tensor({1})},
-                                    {"bert.encoder.layer.11.dense.weight", tensor({2})},
-                                    {"bert.encoder.layer.11.LayerNorm.weight", tensor({3})}});
+  save_safetensors(folder / "net", {{"bert.encoder.layer.0.dense.weight", tensor({1.0})},
+                                    {"bert.encoder.layer.11.dense.weight", tensor({2.0})},
+                                    {"bert.encoder.layer.11.LayerNorm.weight", tensor({3.0})}});
   const std::vector<std::pair<std::string, Variable>> named{{"layers.0.dense.weight", Variable(zeros({1}))},
                                                             {"layers.11.dense.weight", Variable(zeros({1}))},
                                                             {"layers.11.norm.scale", Variable(zeros({1}))}};

@@ -168,7 +168,7 @@ TEST(Dlpack, RefusesWhatItCannotHold) {
 TEST(Dlpack, EveryTypeGoesOutAndIn) {
   for (int i = 0; i < kNumDTypes; ++i) {
     const auto dtype = static_cast<DType>(i);
-    Tensor x = cast(tensor({{0, 1, 2}, {3, 4, 5}}), dtype);
+    Tensor x = cast(tensor({{0.0, 1, 2}, {3, 4, 5}}), dtype);
     DLManagedTensorVersioned *out = to_dlpack(x);
     EXPECT_EQ(out->dl_tensor.data, x.data());
     EXPECT_EQ(out->flags, io::kDlpackReadOnly);
@@ -192,7 +192,7 @@ TEST(Dlpack, EveryTypeGoesOutAndIn) {
 }
 
 TEST(Spans, LookAtTheElements) {
-  Tensor x = tensor({{1, 2}, {3, 4}});
+  Tensor x = tensor({{1.0, 2}, {3, 4}});
   std::span<const float> elements = span_of<float>(x);
   EXPECT_EQ(elements.data(), x.data());
   EXPECT_EQ(elements.size(), 4u);
@@ -219,7 +219,7 @@ TEST(Views, FromAnyStrides) {
 }
 
 TEST(Views, OfTensorsAndBack) {
-  Tensor x = cast(tensor({{1, 2, 3}, {4, 5, 6}}), i32);
+  Tensor x = tensor({{1, 2, 3}, {4, 5, 6}}, i32);
   auto view = mdspan_of<View<const int32_t, 2>>(x);
   EXPECT_EQ(view.data_handle(), x.data());
   EXPECT_EQ(view.extent(1), 3);

@@ -112,7 +112,7 @@ TEST(Jit, Trees) {
 }
 
 TEST(Jit, ArgumentsConstantsAndDuplicatesAsResults) {
-  Tensor outside = tensor({7, 8});
+  Tensor outside = tensor({7.0, 8});
   auto f = jit([outside](Tensor x) { return std::tuple{x, outside, x + 1, x + 1, outside + x}; });
   Tensor x = ones({2});
   for (int i = 0; i < 2; ++i) {
@@ -206,16 +206,113 @@ TEST(Jit, ChangedHostValueIsFoundAtTheSecondCall) {
   }
 }
 
-TEST(Jit, RetraceBudget) {
-  auto f = jit([](Tensor x) { return x + 1; }, {.retrace_budget = 2, .infer_dynamic = false});
+TEST(Jit, RetraceBudgetIsAnErrorWhereThatIsWanted) {
+  auto f = jit([](Tensor x) { return x + 1; }, {.retrace_budget = 2, .strict_retrace = true, .infer_dynamic = false});
   f(ones({1}));
   f(ones({2}));
   EXPECT_THROW(f(ones({3})), TraceError);
   EXPECT_EQ(floats(f(ones({2}))), (std::vector<float>{2, 2})) << "what is compiled still runs";
+  EXPECT_EQ(f.stats().imperative, 0u);
+}
+
+/// What a function prints on standard error.
+template <typename Fn> std::string printed(Fn fn) {
+  testing::internal::CaptureStderr();
+  fn();
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Jit, The65thProgramRuns) {
+  auto f = jit([](Tensor x, int n) { return x + n; }, {.name = "step"});
+  auto call = [&](int n) { return f(ones({2}), n).to_vector<float>(); };
+  EXPECT_EQ(printed([&] {
+              for (int n = 0; n < 64; ++n)
+                call(n);
+            }),
+            "");
+  const unsigned line = __LINE__ + 2;
+  const std::string warning = printed([&] {
+    EXPECT_EQ(f(ones({2}), 64).to_vector<float>(), (std::vector<float>{65, 65}));
+  });
+  EXPECT_NE(
+      warning.find("JitTest.cpp:" + std::to_string(line) +
+                   ": 'step' was compiled 64 times already, for 65 kinds of "
+                   "calls with this one, of which it keeps 64; argument 1 changes (static value 0: 64 instead of 63)"),
+      std::string::npos)
+      << warning;
+  EXPECT_EQ(std::ranges::count(warning, '\n'), 1) << warning;
+  EXPECT_EQ(printed([&] {
+              for (int n = 65; n < 80; ++n)
+                EXPECT_EQ(call(n), (std::vector<float>(2, static_cast<float>(n + 1))));
+              EXPECT_EQ(call(3), (std::vector<float>{4, 4}));
+            }),
+            "")
+      << "one warning";
+  EXPECT_EQ(f.stats().traces, 64u);
+  EXPECT_EQ(f.stats().imperative, 16u);
+}
+
+TEST(Jit, TheWarningNamesWhatChangesMost) {
+  auto f = jit(
+      [](Batch b, Tensor scale, int n) {
+        Tensor y = b.x * scale + n;
+        return Out{y, {{"twice", y * 2}}, {b.more[0], n}};
+      },
+      {.retrace_budget = 4, .infer_dynamic = false});
+  auto call = [&](int64_t size, int n) { return f(Batch{ones({1}), {ones({1})}}, ones({size}), n); };
+  const std::string warning = printed([&] {
+    for (int64_t size : {1, 2, 3})
+      call(size, 1);
+    call(3, 2);
+    const Out out = call(4, 2);
+    EXPECT_EQ(floats(out.sum), (std::vector<float>(4, 3)));
+    EXPECT_EQ(floats(out.parts.at("twice")), (std::vector<float>(4, 6)));
+    EXPECT_EQ(floats(out.extra.first), (std::vector<float>{1}));
+    EXPECT_EQ(out.extra.second, 2);
+  });
+  EXPECT_NE(warning.find("; argument 1 changes (tensor 2: f32[4] instead of f32[3])"), std::string::npos) << warning;
+}
+
+TEST(Jit, PastTheBudgetVariablesAndNanChecksWork) {
+  Variable count(zeros({}), "count");
+  auto f = jit(
+      [=](Tensor x) {
+        count.assign(count.value() + 1);
+        return log(x) * count;
+      },
+      {.retrace_budget = 1, .infer_dynamic = false});
+  (void)printed([&] {
+    EXPECT_EQ(floats(f(ones({1}))), (std::vector<float>{0}));
+    std::vector<std::thread> threads;
+    for (int64_t t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 25; ++i)
+          f(ones({2 + t})).wait();
+      });
+    for (std::thread &t : threads)
+      t.join();
+  });
+  EXPECT_EQ(count.value().item<float>(), 101) << "calls that assign run one by one";
+  EXPECT_EQ(f.stats().imperative, 100u);
+}
+
+TEST(Jit, ClearedCachesDoNotCount) {
+  auto f = jit([](Tensor x) { return x + 1; }, {.retrace_budget = 2, .strict_retrace = true, .infer_dynamic = false});
+  for (int i = 0; i < 3; ++i) {
+    f(ones({1}));
+    f(ones({2}));
+    EXPECT_THROW(f(ones({3})), TraceError);
+    clear_compile_caches();
+  }
+  EXPECT_EQ(f.stats().traces, 6u);
+  f.compile({f32, {7}});
+  f.compile({f32, {8}});
+  EXPECT_THROW(f.compile({f32, {9}}), TraceError) << "asked for ahead, there is no call to run";
 }
 
 TEST(Jit, WhatIsMadeAgainIsToldFromWhatIsNew) {
-  auto f = jit([](Tensor x) { return x + 1; }, {.retrace_budget = 6, .max_programs = 2, .infer_dynamic = false});
+  auto f = jit([](Tensor x) { return x + 1; },
+               {.retrace_budget = 6, .strict_retrace = true, .max_programs = 2, .infer_dynamic = false});
   try {
     for (int64_t i = 0; i < 7; ++i)
       f(ones({1 + i % 3}));
@@ -352,12 +449,12 @@ TEST(Jit, KernelsAreKeptOnDiskUnlessNotWanted) {
 TEST(Jit, MeasuredKernelsComputeTheSame) {
   Variable w(tensor({{0.5f, -1, 2}, {3, 0.25f, -2}}), "w");
   auto f = [=](Tensor x) { return relu(matmul(x, w)) + 1; };
-  Tensor x = tensor({{1, 2}, {3, -4}, {5, 6}, {-7, 8}});
+  Tensor x = tensor({{1.0, 2}, {3, -4}, {5, 6}, {-7, 8}});
   EXPECT_EQ(floats(jit(f, {.measure = true})(x)), floats(jit(f)(x)));
 }
 
 TEST(Jit, PackageRunsWithoutTheFrontend) {
-  Variable w(tensor({2, 3}), "w");
+  Variable w(tensor({2.0, 3}), "w");
   auto f = jit([=](Tensor x) { return tanh(x) * w + 1; });
   const std::string path = testing::TempDir() + "jit_package.tsl";
   f.export_package(path, {.inputs = {{f32, {2}, "x"}}, .outputs = {"y"}});
@@ -374,6 +471,31 @@ TEST(Jit, PackageRunsWithoutTheFrontend) {
   EXPECT_NEAR(y[1], expected[1], 1e-6);
   std::filesystem::remove(path);
   EXPECT_THROW(f.export_package(path, {.inputs = {{f32, {2}, "x"}}, .outputs = {"y", "z"}}), Error);
+}
+
+TEST(Jit, NamesOfInputsAndOutputsAreDistinct) {
+  auto f = jit([](Tensor x, Tensor y) { return std::pair{x + y, x - y}; });
+  const std::string path = testing::TempDir() + "jit_names.tsl";
+  unsigned line = 0;
+  auto message = [&](const ExportOptions &options) {
+    try {
+      line = __LINE__ + 1;
+      f.export_package(path, options);
+    } catch (const Error &e) {
+      EXPECT_EQ(e.where().line, line) << e.what();
+      return e.message();
+    }
+    return std::string("nothing was thrown");
+  };
+  EXPECT_EQ(message({.inputs = {{f32, {2}, "x"}, {f32, {2}, "x"}}}), "'x' is the name of input 0 and of input 1");
+  EXPECT_EQ(message({.inputs = {{f32, {2}, "arg1"}, {f32, {2}}}}), "'arg1' is the name of input 0 and of input 1");
+  EXPECT_EQ(message({.inputs = {{f32, {2}}, {f32, {2}}}, .outputs = {"y", "y"}}),
+            "'y' is the name of output 0 and of output 1");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  f.export_package(path, {.inputs = {{f32, {2}, "x"}, {f32, {2}}}, .outputs = {"x", "y"}});
+  EXPECT_EQ(runtime::Package::open(path).schedule().inputs[1].name, "arg1");
+  std::filesystem::remove(path);
+  EXPECT_THROW(f.compile({f32, {2}, "x"}, {f32, {2}, "x"}), Error);
 }
 
 TEST(Jit, PackageHasTheFunctionsOptions) {

@@ -27,6 +27,43 @@ struct Net : nn::Module<Net> {
   Tensor forward(Tensor x) const { return head(drop(reshape(relu(conv(x)), {x.dim(0), -1}))) * scale; }
 };
 
+// The class in Module<> is the deriving one, as its forward is called; a template between passes itself.
+struct Wrong : nn::Module<Net> {
+  Tensor forward(Tensor x) const { return -x; }
+};
+static_assert(!std::is_default_constructible_v<Wrong> && std::is_default_constructible_v<Net>);
+template <typename D> struct Doubled : nn::Module<D> {
+  Doubled() : nn::Module<D>(this) {}
+  Tensor twice(Tensor x) const { return x * 2; }
+};
+struct Right : Doubled<Right> {
+  nn::Parameter bias = parameter("bias", {1}, nn::init::ones());
+  Tensor forward(Tensor x) const { return twice(x) + bias; }
+};
+struct Derived : Right {};
+struct Open : nn::Module<Open> {
+  virtual Tensor forward(Tensor x) const { return x; }
+};
+struct Negative : Open {
+  Tensor forward(Tensor x) const override { return -x; }
+};
+
+TEST(Module, ClassesBetweenAModuleAndItsTemplate) {
+  Right a;
+  a.initialize(1);
+  EXPECT_EQ(a(tensor(3.0)).item<float>(), 7);
+  auto b = Right{};
+  b.initialize(1);
+  EXPECT_EQ(b(tensor(3.0)).item<float>(), 7);
+  Derived c{};
+  c.initialize(1);
+  EXPECT_EQ(c(tensor(3.0)).item<float>(), 7);
+  EXPECT_EQ(nn::Sequential(Right{}, Right()).size(), 2u);
+  Negative d;
+  d.hybridize();
+  EXPECT_EQ(d(tensor(3.0)).item<float>(), -3) << "virtual";
+}
+
 TEST(Module, ParametersAreNamedInOrder) {
   Net net;
   net.initialize({{f32, {"batch", 1, 6, 6}}}, 1);
@@ -74,11 +111,11 @@ TEST(Module, CopiesShareClonesDoNot) {
   net.initialize({{f32, {2, 1, 6, 6}}}, 1);
   Tensor x = rng::normal({2, 1, 6, 6}, 2), y = net(x);
   Net shared = net, clone = net.clone();
-  net.parameters()[0].second.assign(tensor({4}));
+  net.parameters()[0].second.assign(tensor({4.0}));
   expectNear(shared(x), y * 2);
   expectNear(clone(x), y);
   EXPECT_EQ(clone.parameters().size(), net.parameters().size());
-  clone.parameters()[0].second.assign(tensor({8}));
+  clone.parameters()[0].second.assign(tensor({8.0}));
   expectNear(clone(x), y * 4);
   expectNear(net(x), y * 2);
 }

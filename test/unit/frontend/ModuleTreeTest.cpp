@@ -367,8 +367,8 @@ TEST(Init, Others) {
   for (size_t i = 0; i < 9; ++i)
     EXPECT_NEAR(t[i], i % 4 == 0 ? 4 : 0, 1e-5);
   EXPECT_EQ(floats(nn::init::identity()({2, 3}, f32, 1)), (std::vector<float>{1, 0, 0, 0, 1, 0}));
-  EXPECT_EQ(floats(nn::init::value(tensor({1, 2}))({2}, f32, 1)), (std::vector<float>{1, 2}));
-  EXPECT_THROW(nn::init::value(tensor({1, 2}))({3}, f32, 1), ShapeError);
+  EXPECT_EQ(floats(nn::init::value(tensor({1.0, 2}))({2}, f32, 1)), (std::vector<float>{1, 2}));
+  EXPECT_THROW(nn::init::value(tensor({1.0, 2}))({3}, f32, 1), ShapeError);
   EXPECT_THROW(nn::init::orthogonal()({3}, f32, 1), ShapeError);
 }
 

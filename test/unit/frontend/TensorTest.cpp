@@ -21,7 +21,7 @@ std::string print(const Tensor &t) {
 }
 
 TEST(Tensor, TypeIsKnownAtOnce) {
-  Tensor x = tensor({{1, 2, 3}, {4, 5, 6}});
+  Tensor x = tensor({{1.0, 2, 3}, {4, 5, 6}});
   EXPECT_EQ(x.type().str(), "f32[2, 3]");
   EXPECT_EQ(x.rank(), 2);
   EXPECT_EQ(x.size(), 6);
@@ -31,7 +31,7 @@ TEST(Tensor, TypeIsKnownAtOnce) {
   EXPECT_THROW(x.dim(2), ShapeError);
 }
 
-TEST(Tensor, RaggedListIsRefused) { EXPECT_THROW(tensor({{1, 2}, {3}}), ShapeError); }
+TEST(Tensor, RaggedListIsRefused) { EXPECT_THROW(tensor({{1.0, 2}, {3}}), ShapeError); }
 
 TEST(Tensor, EmptyHandleIsAnError) {
   Tensor nothing;
@@ -52,7 +52,7 @@ TEST(Tensor, Factories) {
 }
 
 TEST(Tensor, OperatorsAndNumbers) {
-  Tensor x = tensor({1, 2, 3});
+  Tensor x = tensor({1.0, 2, 3});
   EXPECT_EQ((x + 1).to_vector<float>(), (std::vector<float>{2, 3, 4}));
   EXPECT_EQ((10 - x).to_vector<float>(), (std::vector<float>{9, 8, 7}));
   EXPECT_EQ((x * x / 2).to_vector<float>(), (std::vector<float>{0.5, 2, 4.5}));
@@ -117,7 +117,7 @@ TEST(Tensor, LinesOfOperators) {
 
 // A failing op: whatever depends on it fails with its op and line, what does not is untouched.
 TEST(Tensor, FailureTravelsToWhoeverWaits) {
-  Tensor x = tensor({1, 2, 3});
+  Tensor x = tensor({1.0, 2, 3});
   unsigned line = __LINE__ + 1;
   Tensor bad = take(x, tensor({5}, i64), 0);
   Tensor dependent = bad + 1, unrelated = x + 1;
@@ -131,6 +131,45 @@ TEST(Tensor, FailureTravelsToWhoeverWaits) {
     }
   }
   EXPECT_EQ(unrelated.to_vector<float>(), (std::vector<float>{2, 3, 4}));
+}
+
+TEST(Tensor, TypesOfListsAndNumbers) {
+  EXPECT_EQ(tensor({1}).type().str(), "i64[1]");
+  EXPECT_EQ(tensor({16777217}).to_vector<int64_t>(), (std::vector<int64_t>{16777217}));
+  EXPECT_EQ(tensor({{int8_t(1), short(2)}, {3u, 4ll}}).type().str(), "i64[2, 2]");
+  EXPECT_EQ(tensor({0.1}).type().str(), "f32[1]");
+  EXPECT_EQ(tensor({1, 2.5, 3}).to_vector<float>(), (std::vector<float>{1, 2.5, 3}));
+  EXPECT_EQ(tensor({1, 2.5, true}).type().str(), "f32[3]");
+  EXPECT_EQ(tensor({true, false}).type().str(), "bool[2]");
+  EXPECT_EQ(tensor({true, 2}).to_vector<int64_t>(), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(tensor({}).type().str(), "f32[0]");
+  EXPECT_EQ(tensor({1, 2}, f32).type().str(), "f32[2]");
+  EXPECT_EQ(tensor({0.1}, f64).to_vector<double>(), (std::vector<double>{0.1}));
+  EXPECT_EQ(tensor(1).type().str(), "i64[]");
+  EXPECT_EQ(tensor(uint8_t(200)).type().str(), "i64[]");
+  EXPECT_EQ(tensor(0.1).type().str(), "f32[]");
+  EXPECT_EQ(tensor(0.1f).item<float>(), 0.1f);
+  EXPECT_EQ(tensor(true).type().str(), "bool[]");
+  EXPECT_EQ(tensor(0.1, f64).item<double>(), 0.1);
+  EXPECT_EQ(tensor(3, i8).type().str(), "i8[]");
+  EXPECT_EQ(tensor(int64_t(9007199254740993)).item<int64_t>(), 9007199254740993);
+  // What would lose digits in silence.
+  unsigned line = 0;
+  try {
+    line = __LINE__ + 1;
+    tensor({0.5, 16777217});
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error &e) {
+    EXPECT_EQ(e.where().line, line);
+    EXPECT_EQ(e.message(), "16777217 stands beside fractional numbers, which are f32, and f32 has no such number");
+  }
+  EXPECT_THROW(tensor({0.5, 9007199254740993}), Error);
+  EXPECT_EQ(tensor({0.5, 16777216}).to_vector<float>(), (std::vector<float>{0.5, 16777216}));
+  EXPECT_EQ(tensor({0.5, 16777217}, f64).to_vector<double>(), (std::vector<double>{0.5, 16777217}));
+  EXPECT_EQ(tensor({16777217}, f32).to_vector<float>(), (std::vector<float>{16777216})) << "as it was asked for";
+  EXPECT_THROW(tensor({~uint64_t(0)}), Error);
+  EXPECT_THROW(tensor(~uint64_t(0)), Error);
+  EXPECT_THROW(tensor(300, u8), Error);
 }
 
 TEST(Tensor, ListsOfIntegersAreExactAndInRange) {
@@ -240,7 +279,7 @@ TEST(Variable, IsOneCell) {
 }
 
 TEST(Tensor, SeveralResults) {
-  auto [quotient, rest] = divmod(tensor({7, 8, 9}), 3);
+  auto [quotient, rest] = divmod(tensor({7.0, 8, 9}), 3);
   EXPECT_EQ(quotient.to_vector<float>(), (std::vector<float>{2, 2, 3}));
   EXPECT_EQ(rest.to_vector<float>(), (std::vector<float>{1, 2, 0}));
   std::vector<Tensor> parts = split(arange(6), {1, 3, 2});

@@ -97,7 +97,8 @@ private:
 class Lambda : public Module<Lambda> {
 public:
   static constexpr bool kLibrary = true;
-  explicit Lambda(std::function<Tensor(Tensor)> fn) : fn_(std::move(fn)) {}
+  /// Throws Error when there is no function.
+  explicit Lambda(std::function<Tensor(Tensor)> fn);
   Tensor forward(Tensor x) const { return fn_(std::move(x)); }
 
 private:
@@ -210,6 +211,7 @@ concept HasNode = requires(const L &l) {
   l.node();
 };
 
+[[noreturn]] void failNoFunction(const std::string &name, const std::source_location &where);
 /// Throws ShapeError for fewer dimensions.
 void needRank(const Tensor &x, int atLeast, const char *layer);
 /// The type of parameters beside x: its own if that is a float.
@@ -224,26 +226,39 @@ public:
   static constexpr bool kLibrary = true;
   Sequential() : layers_(std::make_shared<std::vector<detail::AnyLayer>>()) {}
   Sequential(const Sequential &o);
+  Sequential(Sequential &&) noexcept = default;
   Sequential &operator=(const Sequential &) = default;
+  Sequential &operator=(Sequential &&) noexcept = default;
   template <typename... L>
   requires(sizeof...(L) > 0 && (detail::LayerLike<std::decay_t<L>> && ...) &&
            !(sizeof...(L) == 1 && (std::is_same_v<std::decay_t<L>, Sequential> && ...))) Sequential(L &&...layers)
       : Sequential() {
-    (add(std::forward<L>(layers)), ...);
+    (add(std::forward<L>(layers), std::source_location()), ...);
   }
-  /// At the end. Copies of this handle have it too.
-  template <typename L> void add(L &&layer) {
+  /// At the end. Copies of this handle have it too. Throws Error for this module itself, one that holds it, and null.
+  template <typename L> void add(L &&layer, std::source_location where = std::source_location::current()) {
     using Layer = std::decay_t<L>;
+    const std::string name = std::to_string(layers(where).size());
     if constexpr (detail::HasNode<Layer>)
-      node()->addChild(std::to_string(layers_->size()), layer.node());
+      node()->addChild(name, layer.node(), where);
+    else if constexpr (std::is_pointer_v<Layer>)
+      if (!layer)
+        detail::failNoFunction(name, where);
     layers_->emplace_back(Layer(std::forward<L>(layer)));
     node()->changed();
   }
-  void add(Activation function) { add<Activation>(std::move(function)); }
-  size_t size() const { return layers_->size(); }
+  void add(Activation function, std::source_location where = std::source_location::current()) {
+    add<Activation>(std::move(function), where);
+  }
+  size_t size(std::source_location where = std::source_location::current()) const { return layers(where).size(); }
   Tensor forward(Tensor x) const;
 
 private:
+  std::vector<detail::AnyLayer> &layers(const std::source_location &where) const {
+    if (!layers_) [[unlikely]]
+      tressel::detail::failMoved("Sequential", where);
+    return *layers_;
+  }
   std::shared_ptr<std::vector<detail::AnyLayer>> layers_;
 };
 

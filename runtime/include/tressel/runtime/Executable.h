@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Handle.h"
 #include "tressel/runtime/Kernel.h"
 #include "tressel/runtime/Schedule.h"
 
@@ -65,7 +66,8 @@ struct View {
 };
 
 /// The memory and bindings of one caller: arenas, derived state, operand tables with pointers filled in once. Belongs
-/// to one thread at a time. A call allocates nothing, unless symbolic sizes are other than in the last few calls.
+/// to one thread at a time. A call allocates nothing, unless symbolic sizes are other than in the last few calls. One
+/// that was moved from throws Error.
 class Context {
 public:
   /// Throws Error when `options` name no dimension of the program or leave its bounds, and InputError when the program needs
@@ -104,7 +106,7 @@ public:
 
 private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Held<std::unique_ptr<Impl>> impl_;
 };
 
 } // namespace tressel::runtime

@@ -34,7 +34,8 @@ struct ExecutorOptions {
   int64_t timeoutNs = int64_t(3600) * 1'000'000'000;
 };
 
-/// The memory and bindings of one caller on a machine, as Context has them. Belongs to one thread at a time.
+/// The memory and bindings of one caller on a machine, as Context has them. Belongs to one thread at a time. One that
+/// was moved from throws Error.
 class Executor {
 public:
   /// Allocates on the devices. Throws InputError when the machine lacks a device or route that the schedule uses, and
@@ -74,7 +75,7 @@ public:
 
 private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Held<std::unique_ptr<Impl>> impl_;
 };
 
 class SimulatedMachine;

@@ -15,6 +15,7 @@
 #include "tressel/runtime/Blob.h"
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/Executable.h"
+#include "tressel/runtime/Handle.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <concepts>
@@ -67,7 +68,8 @@ void writePackage(const std::string &path, std::span<const PackageFunction> func
 
 //--- Reading ---------------------------------------------------------------------------------------------------------
 
-/// An opened package: immutable, cheap to copy, usable from any thread.
+/// An opened package: immutable, cheap to copy, usable from any thread. One that was moved from, or never opened,
+/// throws Error.
 class Package {
 public:
   /// Maps the file and checks its metadata: checksum, structure, that sections of bytes lie where they may, and that
@@ -110,7 +112,7 @@ public:
 
 private:
   struct Impl;
-  std::shared_ptr<const Impl> impl_;
+  Held<std::shared_ptr<const Impl>> impl_;
 };
 
 } // namespace tressel::runtime
