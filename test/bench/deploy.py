@@ -73,7 +73,7 @@ def resnet50(path):
     onnx.save(light, path)
 
 
-MODELS = {"start.open": resnet50, "start.package": lenet, "call.threads16": tiny, "memory.resnet50.bound": resnet50,
+MODELS = {"start.open": resnet50, "start.package": lenet, "call.threads16": tiny, "call.scaling": tiny, "memory.resnet50.bound": resnet50,
           "compile.resnet50.cold": resnet50, "compile.resnet50.warm": resnet50}
 
 
@@ -93,4 +93,5 @@ def main():
     os.execv(bench, [bench, row, str(package), str(build / "bin/predict")])
 
 
-main()
+if __name__ == "__main__":
+    main()

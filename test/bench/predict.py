@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+from protocol import serve
+
 
 def tensor(*sizes, type="f32"):
     return f"tensor<{'x'.join(map(str, sizes))}x{type}>"
@@ -187,9 +189,7 @@ def main():
         if "--verbose" in sys.argv:
             print(f"{measure(verbose=True):.3f}")
             return
-        for line in sys.stdin:
-            count = int(line.split()[1])
-            print(json.dumps([measure() for _ in range(count)]), flush=True)
+        serve(lambda arm, case: measure())
 
 
 main()
