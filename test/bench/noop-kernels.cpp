@@ -22,22 +22,20 @@ void *realSymbol(void *handle, const char *name) {
   return real(handle, name);
 }
 
-/// Whether an address is code of the runtime's library.
-bool isOfRuntime(void *address) {
+/// Whether an address is code of an image, which is loaded from a file in memory (runtime/Image.cpp).
+bool isOfImage(void *address) {
   Dl_info info;
-  return dladdr(address, &info) && info.dli_fname && std::strstr(info.dli_fname, "libtressel_runtime.so");
+  return dladdr(address, &info) && info.dli_fname && std::strncmp(info.dli_fname, "/proc/self/fd/", 14) == 0;
 }
 
 } // namespace
 
-/// The runtime looks up kernels of images, and the factories of libraries of kernels.
+/// The runtime looks up the kernels of images, and the factories of libraries of kernels.
 extern "C" [[gnu::visibility("default")]] void *dlsym(void *handle, const char *name) noexcept {
   void *found = realSymbol(handle, name);
-  if (!found || !isOfRuntime(__builtin_return_address(0)))
-    return found;
   if (std::strcmp(name, "tressel_kernel_factory") == 0)
-    return const_cast<void *>(static_cast<const void *>(&factory));
-  return reinterpret_cast<void *>(nothing);
+    return found ? const_cast<void *>(static_cast<const void *>(&factory)) : nullptr;
+  return found && isOfImage(found) ? reinterpret_cast<void *>(nothing) : found;
 }
 
 namespace tressel::runtime {

@@ -72,7 +72,7 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
-def rows(case, scaled):
+def rows(case, scaled=False):
     n, columns = lists()["rows"][case]
     x = values("a", n, columns)
     if not scaled:
@@ -163,18 +163,19 @@ OUTPUTS = {
     "async.large": lambda _: np.full(524288, 1000), "loop.compiled.speedup": recurrence, "loop.imperative": recurrence,
     "async.matmul10": matmuls, "async.matmul10.return": matmuls, "branches.two-lanes": branches,
     "memory.queue.10m": lambda _: np.full(16384, 10_000_000),
-    "gemm.geomean": product, "gemm.bf16": lambda case: product(case, True), "gemm.f16": lambda case: product(case, True),
-    "conv.geomean": lambda case: convolution(lists()["convolutions"][case]), "conv.bf16": lambda case: convolution(lists()["convolutions"][case], True),
+    "gemm.geomean": product, "gemm.bf16": lambda case, arm: product(case, arm != "f32"), "gemm.f16": lambda case, arm: product(case, arm != "f32"),
+    "conv.geomean": lambda case: convolution(lists()["convolutions"][case]), "conv.bf16": lambda case, arm: convolution(lists()["convolutions"][case], arm != "f32"),
     "conv.wide": lambda case: convolution(lists()["wide"][case]), "conv.winograd": lambda case: convolution(lists()["winograd"][case]),
     "infer.resnet50.flops-share": lambda _: network("resnet50", 1), "subnormal.weights": subnormal,
 }
 
 
-def outputs(row, case):
-    results = OUTPUTS[row](case)
+def outputs(row, arm, case):
+    compute = OUTPUTS[row]
+    results = compute(case, arm) if compute.__code__.co_argcount == 2 else compute(case)
     results = results if isinstance(results, list) and results and hasattr(results[0], "shape") else [np.asarray(results)]
     return np.concatenate([np.asarray(r, np.float64).ravel() for r in results])
 
 
 if __name__ == "__main__":
-    serve(None, lambda arm, case: outputs(sys.argv[2], case))
+    serve(None, lambda arm, case: outputs(sys.argv[2], arm, case))
