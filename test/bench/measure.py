@@ -175,6 +175,8 @@ def joined(parts, cases):
 def measure_row(row, build, rounds=None, preload=None):
     """The arms, measured, and how many cases were repeated."""
     rounds, parts, repeated = rounds or row.rounds, [], 0
+    if row.prepare:
+        row.prepare(build, row)
     for variant in row.variants:
         arms = start_arms(row, build, variant, preload)
         compare(row, arms, build, range(row.cases))

@@ -148,7 +148,7 @@ constexpr int kThreads = 16, kCalls = 200000;
 int numCores() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
 /// Seconds of processor time per call, when so many threads make their calls side by side.
-template <typename Fn> double secondsPerCall(Fn inThread, int count = kThreads) {
+template <typename Fn> double secondsPerThreadCall(Fn inThread, int count = kThreads) {
   const double elapsed = secondsOf([&] {
     std::vector<std::thread> threads;
     for (int i = 0; i < count; ++i)
@@ -199,7 +199,7 @@ Arms callThreads(const std::string &path, bool scaling) {
   }
   const int64_t range = s.kernels[0].range;
   auto compiled = [=](int threads) {
-    return secondsPerCall(
+    return secondsPerThreadCall(
         [&](int i) {
           Caller &caller = (*callers)[static_cast<size_t>(i)];
           for (int k = 0; k < kCalls; ++k)
@@ -208,7 +208,7 @@ Arms callThreads(const std::string &path, bool scaling) {
         threads);
   };
   auto direct = [=] {
-    return secondsPerCall([&, held = image](int i) {
+    return secondsPerThreadCall([&, held = image](int i) {
       KernelArgs args{};
       args.buffers = (*callers)[static_cast<size_t>(i)].operands.data();
       for (int k = 0; k < kCalls; ++k)
@@ -235,7 +235,67 @@ Arms callThreads(const std::string &path, bool scaling) {
   return {{"tressel", compiledOnAll}, {"direct", Arm([=] { return 1e6 * direct(); }, outputs(direct))}};
 }
 
+/// Elements of any type as f32.
+void append(Outputs &out, const void *data, const TensorType &type) {
+  auto of = [&]<typename T>(const T *values) { out.insert(out.end(), values, values + type.shape.numElements()); };
+  switch (type.dtype) {
+  case f32:
+    return of(static_cast<const float *>(data));
+  case f64:
+    return of(static_cast<const double *>(data));
+  case i32:
+    return of(static_cast<const int32_t *>(data));
+  case i64:
+    return of(static_cast<const int64_t *>(data));
+  case i8:
+    return of(static_cast<const int8_t *>(data));
+  case u8:
+  case bool_:
+    return of(static_cast<const uint8_t *>(data));
+  case f16:
+    return of(static_cast<const _Float16 *>(data));
+  default:
+    give("an output of type " + type.str());
+  }
+}
+
+/// A model's calls; FOLDER/0.bin and so on hold the inputs. The package, which is this process's own, is removed.
+Arms infer(const std::string &path, const std::string &folder) {
+  struct Call {
+    Package package;
+    Context context;
+    std::vector<std::vector<std::byte>> held, results;
+    std::vector<const void *> inputs;
+    std::vector<void *> outputs;
+  };
+  Package package = Package::open(path);
+  auto call = std::make_shared<Call>(Call{.package = package, .context = package.context()});
+  std::remove(path.c_str());
+  const Schedule &s = call->package.schedule();
+  for (size_t i = 0; i < s.inputs.size(); ++i) {
+    call->held.push_back(readFile(folder + "/" + std::to_string(i) + ".bin"));
+    if (static_cast<int64_t>(call->held.back().size()) != s.inputs[i].type.bytes())
+      give("input " + s.inputs[i].name + " is " + s.inputs[i].type.str() + ", but its file has " + std::to_string(call->held.back().size()) + " bytes");
+    call->inputs.push_back(call->held.back().data());
+  }
+  for (const ValueDesc &output : s.outputs) {
+    call->results.emplace_back(static_cast<size_t>(output.type.bytes()));
+    call->outputs.push_back(call->results.back().data());
+  }
+  auto run = [call] { call->context.run(call->inputs, call->outputs); };
+  return {{"tressel", Arm([=] { return tressel::bench::secondsPerCall(run, 50e-3); }, [=] {
+             run();
+             Outputs all;
+             const Schedule &s = call->package.schedule();
+             for (size_t i = 0; i < s.outputs.size(); ++i)
+               append(all, call->results[i].data(), s.outputs[i].type);
+             return all;
+           })}};
+}
+
 Arms armsOf(const std::string &row, const std::string &path, const std::string &program) {
+  if (row == "infer")
+    return infer(path, program);
   if (row == "start.open")
     return startOpen(path);
   if (row == "start.package")
@@ -252,7 +312,7 @@ Arms armsOf(const std::string &row, const std::string &path, const std::string &
 int main(int argc, char **argv) {
   const Arms arms = argc > 2 ? armsOf(argv[1], argv[2], argc > 3 ? argv[3] : "") : Arms();
   if (arms.empty()) {
-    std::cerr << "usage: package-bench ROW PACKAGE [PROGRAM]   (deploy.py calls it)\n";
+    std::cerr << "usage: package-bench ROW PACKAGE [PROGRAM or FOLDER]   (deploy.py and infer.py call it)\n";
     return 2;
   }
   return tressel::bench::serve(arms);

@@ -36,7 +36,7 @@ class State:
             self.found[row["id"]] = row
             write_aside(self.folder / (row["id"] + ".json"), json.dumps(row))
 
-    def finish(self, rows, merge):
+    def finish(self, merge):
         """Writes report.json, which keeps the rows of the one before that were not measured if `merge`; the next run begins anew."""
         path = self.out / "report.json"
         before = {r["id"]: r for r in json.loads(path.read_text())} if merge and path.exists() else {}

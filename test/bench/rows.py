@@ -41,6 +41,7 @@ class Row:
     list_cases: int = 100  # so many cases at most are in the note, the worst first
     most_seconds: float = 300  # no round begins after that
     long: bool = False  # with --long only
+    prepare: object = None  # called with the build folder and the row before its arms start
     skip: object = None  # given the machine, why the row is not measured there; or None
 
     def full_id(self, figure=""):

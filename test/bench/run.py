@@ -65,10 +65,13 @@ def run(args):
         for each in found:
             each["seconds"] = round(time.monotonic() - start, 1)
         state.keep(found)
-    report = state.finish(rows, merge=bool(args.only))
+    if any(row.id.startswith("infer.") and row.program == "infer.py" for row in rows):
+        import peers
+        state.keep(peers.summaries(list(state.found.values()), machine.record()))
+    report = state.finish(merge=bool(args.only))
     if args.markdown:
         reports.write_markdown(args.markdown, report)
-    mine = {full for row in rows for full, _, _ in row.figures_of(machine.tiles)}
+    mine = set(state.found)
     reports.print_table([r for r in report if r["id"] in mine])
     print(f"{(time.monotonic() - began) / 60:.1f} minutes in all", file=sys.stderr)
     return 1 if any("failed" in r for r in report if r["id"] in mine) else 0
