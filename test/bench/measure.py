@@ -209,13 +209,15 @@ def report_row(row, arms, repeated, build, facts):
     if ours.failed:
         return [{"id": full, "failed": ours.failed, **facts} for full, _, _ in row.figures_of(facts["tiles"])]
     pick = {"median": statistics.median, "best": min if row.better == "lower" else max}[row.pick]
+    mean = {"geometric": geometric, "median": statistics.median}[row.combine]
     peers = {}
     for arm in arms[1:]:
-        flags = " ".join([f"{row.threads or os.cpu_count()} threads", *(f"{k}={v}" for k, v in row.env.get(arm.name, {}).items())])
+        counts = [variant["OMP_NUM_THREADS"] for variant in row.variants if "OMP_NUM_THREADS" in variant]
+        flags = " ".join([f"{' and '.join(dict.fromkeys(counts)) or row.threads or os.cpu_count()} threads", *(f"{k}={v}" for k, v in row.env.get(arm.name, {}).items())])
         peers[arm.name] = {"failed": arm.failed} if arm.failed else {
-            "median": over_cases(arm, pick, geometric), "spread": [over_cases(arm, min, geometric), over_cases(arm, max, geometric)],
+            "median": over_cases(arm, pick, mean), "spread": [over_cases(arm, min, mean), over_cases(arm, max, mean)],
             "version": version_of(row.arms[arm.name], row, build), "flags": flags}
-    median = over_cases(ours, pick, geometric)
+    median = over_cases(ours, pick, mean)
     lower = row.better == "lower"
     each = []  # of each case: the ratio against its best peer
     if rivals:
@@ -230,7 +232,9 @@ def report_row(row, arms, repeated, build, facts):
             over_best = min(medians) / median if lower else median / max(medians)
             ratio = min(each) if kind == "worst" else statistics.geometric_mean(each) if row.best_of_each or kind == "geomean" else over_best
         note = row.what
-        if len(each) > 1:
+        if row.combine == "median" and row.case_names:
+            note += ": " + ", ".join(f"{name} {number(pick(ours.samples[i]))}" for i, name in enumerate(row.names_of_cases()))
+        elif len(each) > 1:
             note += f" (ratios of the cases {number(min(each))} to {number(max(each))})"
         if kind == "worst" and each and row.case_names:
             names = row.names_of_cases()
@@ -240,7 +244,7 @@ def report_row(row, arms, repeated, build, facts):
         if aim is not None and figure is not None and len(rivals) == len(row.arms):
             met = figure <= aim if row.aim_on == "tressel" and lower else figure >= aim
         report.append({"id": full, "unit": row.unit, "better": row.better, "tressel": median,
-                       "spread": [over_cases(ours, min, geometric), over_cases(ours, max, geometric)], "peers": peers, "ratio": ratio,
+                       "spread": [over_cases(ours, min, mean), over_cases(ours, max, mean)], "peers": peers, "ratio": ratio,
                        "note": note, "aim": aim, "aim_on": row.aim_on, "aim_met": met, "compared": row.computes is None,
                        "cases": [{"tressel": pick(s), **{r.name: pick(r.samples[c]) for r in rivals}} for c, s in ours.samples.items()],
                        "repeated": repeated, "disturbed": sum(arm.disturbed for arm in arms), **facts})

@@ -12,8 +12,8 @@ HERE = pathlib.Path(__file__).parent
 # Framework: what pip installs, and the package whose version stands in the report.
 FRAMEWORKS = {
     "onnxruntime": (["onnxruntime==1.31.1"], "onnxruntime"), "openvino": (["openvino==2026.4.1"], "openvino"),
-    "iree": (["iree-base-compiler[onnx]", "iree-base-runtime"], "iree-base-compiler"), "jax": (["jax==0.9.0", "jaxlib==0.9.0", "onnx==1.22.0"], "jax"),
-    "mlx": (["mlx[cpu]", "onnx==1.22.0"], "mlx"), "ncnn": (["ncnn", "pnnx", "onnx==1.22.0"], "ncnn"), "litert": ([], None),
+    "iree": (["iree-base-compiler[onnx]==3.13.0", "iree-base-runtime==3.13.0"], "iree-base-compiler"), "jax": (["jax==0.9.0", "jaxlib==0.9.0", "onnx==1.22.0"], "jax"),
+    "mlx": (["mlx[cpu]==0.32.4", "onnx==1.22.0"], "mlx"), "ncnn": (["ncnn==1.0.20261020", "pnnx==20261020", "onnx==1.22.0"], "ncnn"), "litert": ([], None),
     "torch": (["onnx==1.22.0"], "torch"),
 }
 # Sizes of real models whose inputs leave some open, by file.

@@ -6,6 +6,8 @@ the machine's speed meets them all. The figure of several cases is the geometric
 """
 from dataclasses import dataclass, field, replace
 
+from predict import DRAWN, drawn
+
 
 @dataclass
 class Row:
@@ -29,6 +31,7 @@ class Row:
     by_arm: bool = False  # arms do not all compute the same: the reference is asked for each by its name
     reference: object = None  # given the build folder, the command of the arm that computes what is expected; None: reference.py
     tolerance: float = 1e-4  # of the largest element of the reference
+    combine: str = "geometric"  # the mean of several cases; or their "median"
     pick: str = "median"  # what counts of a case's samples: "median" or "best"
     crowded: bool = False  # more threads than cores are what is measured
     suffix: str = ""  # of the id: ".t1" with one thread, ".notiles" without tile registers
@@ -211,7 +214,7 @@ ROWS = [
         "the plan's time over a bound that no plan makes (Bounds.h), geometric mean", {}, 1.1, rounds=1, samples=1, program="predict.py", computes=NO_NUMBERS["sim"]),
     Row("cpu.prediction-error", "share of the clock", "lower", "|predicted - clock| / clock after `tressel calibrate`, twenty programs that it did not "
         "measure: median", {}, 0.1, rounds=3, samples=1, program="predict.py", computes="the figure is a time"),
-    Row("cpu.prediction-error.real", "share of the clock", "lower", "|predicted - clock| / clock after `tressel calibrate`, with no history, corrections or cached kernels, of real "
-        "models that no fit used, drawn by the commit: median; uncalibrated without `calibrate`", {"uncalibrated": "tressel"}, 0.15, rounds=1, samples=1,
-        program="predict.py", computes="the figure is a time"),
+    Row("cpu.prediction-error.real", "share of the clock", "lower", "|predicted - clock| / clock after `tressel calibrate`, with no history, corrections or cached kernels, of "
+        "real models that no fit used, drawn by the commit: median; uncalibrated is before `calibrate`", {"uncalibrated": "tressel"}, 0.15, rounds=1,
+        samples=1, cases=DRAWN, case_names=drawn(), combine="median", program="predict.py", computes="the figure is a time"),
 ]
