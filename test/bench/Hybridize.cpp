@@ -29,11 +29,11 @@ struct Case {
   }
 };
 
-/// Seconds of one call of many that together take some time, the shortest of which are called often for one figure.
+/// Seconds of one call; of short ones, of many that together take some time.
 double secondsOfCall(const nn::Sequential &net, const Tensor &x) {
   auto call = [&] { net(x).wait(); };
   const double once = secondsOf(call);
-  return once > 5e-3 ? secondsOf(call) : repeatFor(call, 10e-3);
+  return once > 50e-3 ? once : repeatFor(call, 20e-3);
 }
 
 double median(std::vector<double> values) {
@@ -109,7 +109,7 @@ bool printHybridized(const std::string &only) {
       for (int round = 0; round < 15 && (round < 3 || spent < 6); ++round) {
         imperative.push_back(secondsOfCall(c.imperative, c.x));
         compiled.push_back(secondsOfCall(c.compiled, c.x));
-        spent += 2 * (imperative.back() + compiled.back());
+        spent += imperative.back() + compiled.back();
       }
       const double before = median(imperative), after = median(compiled);
       std::printf("%-12s %5lld %7d %12.4g %12.4g %7.3f\n", model.name.c_str(), static_cast<long long>(batch),

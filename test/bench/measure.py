@@ -110,22 +110,28 @@ def check_row(row, build, cases, preload=None):
     return [f"{arm.name}: {arm.failed}" for arm in arms if arm.failed]
 
 
-def take_turns(row, arms, rounds, cases):
-    for case in cases:  # compiles, fills caches; not counted
-        for arm in arms:
-            arm.measure(max(1, row.samples // 2), case)
+def turn(row, arms, case):
+    """Each arm in turn, once the others have stopped computing."""
     for arm in arms:
-        arm.samples = {}
-    start = time.monotonic()
-    for turn in range(rounds):
-        for case in cases:
+        for other in arms:
+            if other is not arm and not other.failed:
+                other.settle()
+        arm.measure(row.samples, case)
+
+
+def take_turns(row, arms, rounds, cases):
+    # Rounds over all cases, so that a drift of the machine's speed meets all of them; where a case holds much memory, one case after the other.
+    for group in [[case] for case in cases] if row.one_by_one else [list(cases)]:
+        for case in group:  # compiles, fills caches; not counted
             for arm in arms:
-                for other in arms:
-                    if other is not arm and not other.failed:
-                        other.settle()
-                arm.measure(row.samples, case)
-        if turn >= 2 and time.monotonic() - start > row.most_seconds:
-            break
+                arm.measure(max(1, row.samples // 2), case)
+                arm.samples.pop(case, None)
+        start = time.monotonic()
+        for done in range(rounds):
+            if done >= 3 and time.monotonic() - start > row.most_seconds:
+                break
+            for case in group:
+                turn(row, arms, case)
 
 
 def spread(samples):
@@ -151,11 +157,7 @@ def repeat_implausible(row, arms, rounds):
             for arm in alive:
                 arm.samples[case] = []
             for _ in range(rounds):
-                for arm in alive:
-                    for other in alive:
-                        if other is not arm:
-                            other.settle()
-                    arm.measure(row.samples, case)
+                turn(row, alive, case)
             if any(arm.failed for arm in alive) or max(spread(arm.samples[case]) for arm in alive) > worst:
                 for arm in alive:
                     arm.samples[case] = before[arm]

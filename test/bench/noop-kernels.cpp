@@ -1,5 +1,6 @@
-// Loaded before a benchmark's own libraries (LD_PRELOAD), makes every kernel do nothing: rows that compare what they compute must fail then
-// (check_compared.py). It stands between the runtime and the two calls by which that finds kernels, so nothing of the runtime knows of it.
+// Loaded before a benchmark's own libraries (LD_PRELOAD), makes every kernel do nothing: rows that compare what they
+// compute must fail then (check_compared.py). It stands between the runtime and the two calls by which that finds
+// kernels, so nothing of the runtime knows of it.
 #include "tressel/runtime/Kernel.h"
 
 #include <cstring>
@@ -43,8 +44,9 @@ namespace tressel::runtime {
 /// Factories that are linked into the program.
 [[gnu::visibility("default")]] void registerKernelProvider(std::string name, KernelFactory) {
   using Function = void (*)(std::string, KernelFactory);
-  static const auto real = reinterpret_cast<Function>(realSymbol(
-      RTLD_NEXT, "_ZN7tressel7runtime22registerKernelProviderENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEPFNS0_12LoadedKernelERKNS0_10KernelDescEE"));
+  static const auto real = reinterpret_cast<Function>(
+      realSymbol(RTLD_NEXT, "_ZN7tressel7runtime22registerKernelProviderENSt7__cxx1112basic_stringIcSt11char_"
+                            "traitsIcESaIcEEEPFNS0_12LoadedKernelERKNS0_10KernelDescEE"));
   real(std::move(name), makeNothing);
 }
 

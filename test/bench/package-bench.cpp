@@ -275,7 +275,8 @@ Arms infer(const std::string &path, const std::string &folder) {
   for (size_t i = 0; i < s.inputs.size(); ++i) {
     call->held.push_back(readFile(folder + "/" + std::to_string(i) + ".bin"));
     if (static_cast<int64_t>(call->held.back().size()) != s.inputs[i].type.bytes())
-      give("input " + s.inputs[i].name + " is " + s.inputs[i].type.str() + ", but its file has " + std::to_string(call->held.back().size()) + " bytes");
+      give("input " + s.inputs[i].name + " is " + s.inputs[i].type.str() + ", but its file has " +
+           std::to_string(call->held.back().size()) + " bytes");
     call->inputs.push_back(call->held.back().data());
   }
   for (const ValueDesc &output : s.outputs) {
@@ -283,14 +284,15 @@ Arms infer(const std::string &path, const std::string &folder) {
     call->outputs.push_back(call->results.back().data());
   }
   auto run = [call] { call->context.run(call->inputs, call->outputs); };
-  return {{"tressel", Arm([=] { return tressel::bench::secondsPerCall(run, 50e-3); }, [=] {
-             run();
-             Outputs all;
-             const Schedule &s = call->package.schedule();
-             for (size_t i = 0; i < s.outputs.size(); ++i)
-               append(all, call->results[i].data(), s.outputs[i].type);
-             return all;
-           })}};
+  return {{"tressel", Arm([=] { return tressel::bench::secondsPerCall(run, 50e-3); },
+                          [=] {
+                            run();
+                            Outputs all;
+                            const Schedule &s = call->package.schedule();
+                            for (size_t i = 0; i < s.outputs.size(); ++i)
+                              append(all, call->results[i].data(), s.outputs[i].type);
+                            return all;
+                          })}};
 }
 
 Arms armsOf(const std::string &row, const std::string &path, const std::string &program) {

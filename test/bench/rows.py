@@ -42,7 +42,8 @@ class Row:
     variants: list = field(default_factory=lambda: [{}])  # environments of all arms: the cases are measured in each
     case_names: list = field(default_factory=list)  # of one variant, for the note
     list_cases: int = 100  # so many cases at most are in the note, the worst first
-    most_seconds: float = 300  # no round begins after that
+    most_seconds: float = 300  # after that no round begins but the first three
+    one_by_one: bool = False  # cases take much memory: the rounds of one follow those of the other
     long: bool = False  # with --long only
     prepare: object = None  # called with the build folder and the row before its arms start
     skip: object = None  # given the machine, why the row is not measured there; or None
@@ -85,7 +86,7 @@ NO_NUMBERS = {
 NETWORKS = ["lenet", "mlp3", "mlp-wide", "resnet18", "mobilenet2", "lstm", "transformer", "unet"]
 HYBRIDIZED = Row("hybridize", "s", "lower", "compiled against imperative calls of LeNet, two MLPs, ResNet-18, MobileNet v2 (224 x 224), an LSTM (32 steps, 128 to 256), a "
                  "transformer layer (128 x 512) and a U-Net (128 x 128), f32, batch 1 and 64, one and two threads", {"imperative": "tressel"}, aim_on="ratio",
-                 rounds=5, samples=1, cases=2 * len(NETWORKS), tolerance=1e-3, figures={"worst": 0.98}, variants=[threads(1), threads(2)],
+                 rounds=5, samples=1, cases=2 * len(NETWORKS), tolerance=1e-3, one_by_one=True, most_seconds=60, figures={"worst": 0.98}, variants=[threads(1), threads(2)],
                  case_names=[f"{name}.b{batch}" for name in NETWORKS for batch in (1, 64)])
 WIDE = [str(i) for i in range(60)]
 LEVELS = [{"TRESSEL_KERNEL_LEVEL": level} for level in ("baseline", "v3")] + [{"TRESSEL_KERNEL_TILES": "0"}, {"TRESSEL_KERNEL_TILES": "1"}]
