@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 import time
 
 import numpy as np
@@ -21,9 +22,9 @@ class Arm:
         """`crowded`: more threads than cores are what is measured."""
         self.name, self.arm, self.crowded = name, arm, crowded
         self.samples, self.failed, self.disturbed = {}, None, 0
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        self.said = tempfile.TemporaryFile("w+", errors="replace")  # not a pipe, which would fill up
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True,
                                         env={**os.environ, **(env or {})})
-        os.set_blocking(self.process.stderr.fileno(), False)
 
     def ask(self, *words):
         """The answer; None, and `failed` says why, if there is none."""
@@ -32,15 +33,17 @@ class Arm:
         try:
             self.process.stdin.write(" ".join(map(str, words)) + "\n")
             self.process.stdin.flush()
-            line = self.process.stdout.readline()
-            if line:
+            if line := self.process.stdout.readline():
                 return json.loads(line)
-            self.failed = f"ended with status {self.process.wait()}"
-            said = (self.process.stderr.read() or "").strip().splitlines()
-            if said:
-                self.failed += ": " + said[-1][:300]
-        except (OSError, json.JSONDecodeError) as error:
-            self.failed = str(error)
+        except json.JSONDecodeError as error:
+            self.failed = f"said what is no answer: {error}"
+            return None
+        except OSError:
+            pass  # it has ended
+        self.failed = f"ended with status {self.process.wait()}"
+        self.said.seek(0)
+        if said := self.said.read().strip().splitlines():
+            self.failed += ": " + said[-1][:300]
         return None
 
     def measure(self, count, case=0):
@@ -93,13 +96,14 @@ class Arm:
             before = now
 
     def close(self):
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            try:
-                stream.close()
-            except OSError:
-                pass
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self.process.stdout.close()
+        self.said.close()

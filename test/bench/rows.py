@@ -70,8 +70,9 @@ def by_threads(row):
 def by_tiles(rows):
     """Each row as the machine is; and, for machines with tile registers, under the id with .notiles without them."""
     for row in rows:
+        ours = ["tressel", *(name for name, kind in row.arms.items() if kind == "tressel")]
         yield replace(row, tiles="native")
-        yield replace(row, tiles="off", suffix=row.suffix + ".notiles", env={"tressel": {"TRESSEL_KERNEL_TILES": "0"}, **row.env})
+        yield replace(row, tiles="off", suffix=row.suffix + ".notiles", env={**row.env, **{name: {**row.env.get(name, {}), "TRESSEL_KERNEL_TILES": "0"} for name in ours}})
 
 
 def threads(count):
@@ -93,7 +94,7 @@ LEVELS = [{"TRESSEL_KERNEL_LEVEL": level} for level in ("baseline", "v3")] + [{"
 
 
 ROWS = [
-    HYBRIDIZED,
+    *by_tiles([HYBRIDIZED]),
     replace(HYBRIDIZED, id="hybridize.levels", rounds=3, long=True, what=HYBRIDIZED.what + ", both arms with prebuilt kernels of each level",
             variants=[{**count, **level} for level in LEVELS for count in (threads(1), threads(2))]),
     Row("hybridize.lenet.b64", "s", "lower", "LeNet-5, batch 64, 1x28x28 f32, inference",
@@ -162,8 +163,8 @@ ROWS = [
     Row("compile.resnet50.warm", "s", "lower", "ResNet-50 from ONNX with its 100 MB of weights, the whole process `tressel compile` with its "
         "kernels on disk", {}, 0.1, samples=3, program="deploy.py", computes=NO_NUMBERS["compile"]),
     Row("compile.linear", "ratio", "lower", "1000 residual layers of width 32 over 500, traced and compiled", {}, 2.2, samples=1, computes=NO_NUMBERS["compile"]),
-    *by_threads(Row("row.attention", "s", "lower", "attention of 12 heads of 64, f32, 128, 256 and 512 tokens: geometric mean",
-                    {"onednn": "libraries"}, 1.15, "ratio", samples=1, cases=3)),
+    *by_tiles(by_threads(Row("row.attention", "s", "lower", "attention of 12 heads of 64, f32, 128, 256 and 512 tokens: geometric mean",
+                    {"onednn": "libraries"}, 1.15, "ratio", samples=1, cases=3, aim_with_tiles=1.15))),
     *by_tiles(by_threads(Row("gemm.geomean", "s", "lower", "40 products of f32, M 1 to 256, weights packed ahead: geometric mean",
                              {"best": "libraries"}, 1.1, "ratio", samples=1, cases=40, aim_with_tiles=1.1))),
     *by_tiles(by_threads(Row("conv.geomean", "s", "lower", "23 convolutions of ResNet-50, one image with its channels last, f32: geometric mean; oneDNN in its own layouts",
