@@ -72,7 +72,7 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
-def rows(case, scaled=False):
+def rows(case, scaled):
     n, columns = lists()["rows"][case]
     x = values("a", n, columns)
     if not scaled:
@@ -163,7 +163,7 @@ OUTPUTS = {
     "async.large": lambda _: np.full(524288, 1000), "loop.compiled.speedup": recurrence, "loop.imperative": recurrence,
     "async.matmul10": matmuls, "async.matmul10.return": matmuls, "branches.two-lanes": branches,
     "memory.queue.10m": lambda _: np.full(16384, 10_000_000),
-    "gemm.geomean": product, "gemm.bf16": lambda case, arm: product(case, arm != "f32"), "gemm.f16": lambda case, arm: product(case, arm != "f32"),
+    "gemm.geomean": lambda case: product(case), "gemm.bf16": lambda case, arm: product(case, arm != "f32"), "gemm.f16": lambda case, arm: product(case, arm != "f32"),
     "conv.geomean": lambda case: convolution(lists()["convolutions"][case]), "conv.bf16": lambda case, arm: convolution(lists()["convolutions"][case], arm != "f32"),
     "conv.wide": lambda case: convolution(lists()["wide"][case]), "conv.winograd": lambda case: convolution(lists()["winograd"][case]),
     "infer.resnet50.flops-share": lambda _: network("resnet50", 1), "subnormal.weights": subnormal,
