@@ -1,4 +1,6 @@
 #include "Async.h"
+#include "Models.h"
+#include "Values.h"
 
 #include "docs/examples/async_dispatch.h"
 
@@ -37,8 +39,10 @@ Arms overModel() {
     return seconds / predicted(parts);
   };
   auto bound = [](const dispatch::Parts &p) { return p.async(n); };
-  return {{"tressel", [=] { return ratio(dispatch::async_loop, bound); }},
-          {"sync", [=] { return ratio(dispatch::sync_loop, bound); }}};
+  return {{"tressel",
+           Arm([=] { return ratio(dispatch::async_loop, bound); }, [=] { return flat(dispatch::async_loop(x, n)); })},
+          {"sync",
+           Arm([=] { return ratio(dispatch::sync_loop, bound); }, [=] { return flat(dispatch::sync_loop(x, n)); })}};
 }
 
 /// x = x * a + b, the recurrence of docs/examples/recurrence.cpp; seconds of all steps.
@@ -65,85 +69,106 @@ Arms recurrence() {
     return for_loop(
         steps, [&](Tensor, Tensor x) { return x * ta + tb; }, x);
   });
-  return {{"tressel", [=] { return timed([&] { return program(start); }); }}, {"imperative", [=] {
-                                                                                 return timed([&] {
-                                                                                   Tensor x = start;
-                                                                                   for (int64_t i = 0; i < steps; ++i)
-                                                                                     x = x * ta + tb;
-                                                                                   return x;
-                                                                                 });
-                                                                               }}};
+  auto imperative = [=] {
+    Tensor x = start;
+    for (int64_t i = 0; i < steps; ++i)
+      x = x * ta + tb;
+    return x;
+  };
+  return {{"tressel", Arm([=] { return timed([&] { return program(start); }); }, [=] { return flat(program(start)); })},
+          {"imperative", Arm([=] { return timed(imperative); }, [=] { return flat(imperative()); })}};
 }
 
 /// Ten products of 1000 x 1000: until all are there, or until the calls have returned as a share of that.
 Arms products(bool share) {
   constexpr int64_t n = 1000;
-  const Tensor a = full({n, n}, 0.5), b = full({n, n}, 2.0);
-  return {{"tressel", [=] {
-             std::vector<Tensor> results;
-             double returned = 0;
-             const double finished = secondsOf([&] {
-               returned = secondsOf([&] {
-                 for (int i = 0; i < 10; ++i)
-                   results.push_back(matmul(a, b));
-               });
-               wait_all();
-             });
-             for (const Tensor &t : results)
-               check(lastOf(t) == n, "a product");
-             return share ? returned / finished : finished;
-           }}};
+  const Tensor a = numbers({n, n}, seedOf("a")), b = numbers({n, n}, seedOf("b"));
+  auto outputs = [=] {
+    std::vector<Tensor> results;
+    for (int i = 0; i < 10; ++i)
+      results.push_back(matmul(a, b));
+    Outputs all;
+    for (const Tensor &t : results)
+      for (float value : flat(t))
+        all.push_back(value);
+    return all;
+  };
+  return {{"tressel", Arm(
+                          [=] {
+                            std::vector<Tensor> results;
+                            double returned = 0;
+                            const double finished = secondsOf([&] {
+                              returned = secondsOf([&] {
+                                for (int i = 0; i < 10; ++i)
+                                  results.push_back(matmul(a, b));
+                              });
+                              wait_all();
+                            });
+                            return share ? returned / finished : finished;
+                          },
+                          outputs)}};
 }
 
-/// Four chains of ops that do not depend on each other; seconds of all. The environment says on how many lanes.
+/// Chains of ops that do not depend on each other, on a fixed grid: 2 or 4 chains, of additions and roots or of
+/// products, each of five sizes. Seconds of all. The environment says on how many lanes.
 Arms branches() {
-  constexpr int chains = 4, depth = 16;
-  auto run = [](auto step, const Tensor &start) {
-    auto all = [&] {
-      std::array<Tensor, chains> chain;
-      chain.fill(start);
+  constexpr int depth = 16;
+  static constexpr int64_t kElements[] = {1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20},
+                           kSides[] = {32, 64, 128, 192, 256};
+  auto of = [](size_t index) -> std::function<std::vector<Tensor>()> {
+    const size_t chains = index < 10 ? 2 : 4;
+    const bool products = index % 10 >= 5;
+    const int64_t n = products ? kSides[index % 5] : kElements[index % 5];
+    const Tensor w =
+        full({products ? n : 1, products ? n : 1}, 1.0 / static_cast<double>(n)); // products keep all elements at 1
+    const Tensor start = products ? full({n, n}, 1) : full({n}, 1);
+    return [=] {
+      std::vector<Tensor> chain(chains, start);
       for (int d = 0; d < depth; ++d)
         for (Tensor &x : chain)
-          x = step(x);
+          x = products ? matmul(x, w) : sqrt(x * 4.0f) - 1.0f;
       wait_all();
       return chain;
     };
-    for (const Tensor &x : all())
-      check(std::abs(lastOf(x) - 1) < 1e-4f, "a branch");
-    return secondsPerCall(all, 20e-3);
   };
-  return {{"tressel", [=](size_t index) {
-             if (index < 5) {
-               const int64_t elements = std::array<int64_t, 5>{16384, 32768, 65536, 131072, 262144}.at(index);
-               return run([](const Tensor &x) { return sqrt(x * 4.0f) - 1.0f; }, full({elements}, 1));
-             }
-             const int64_t n = std::array<int64_t, 4>{64, 96, 128, 192}.at(index - 5);
-             const Tensor w = full({n, n}, 1.0 / static_cast<double>(n)); // products keep all elements at 1
-             return run([w](const Tensor &x) { return matmul(x, w); }, full({n, n}, 1));
-           }}};
+  return {{"tressel", Arm([=](size_t index) { return secondsPerCall(of(index), 20e-3); },
+                          [=](size_t index) {
+                            Outputs all;
+                            for (const Tensor &t : of(index)())
+                              for (float value : flat(t))
+                                all.push_back(value);
+                            return all;
+                          })}};
 }
 
 /// Bytes by which resident memory grows at most while ten million ops are queued, whose results are 64 KiB each.
 Arms fullQueue() {
-  return {{"tressel", [before = int64_t(0)]() mutable {
-             constexpr int64_t ops = 10'000'000, elements = 16384;
-             const Tensor a = full({384, 384}, 0.001f), x = zeros({elements});
-             Tensor y = x + sum(matmul(a, a)) * 0.0f + 1.0f;
-             wait_all();
-             if (!before) { // what one sample leaves behind is growth in the next one too
-               std::ofstream("/proc/self/clear_refs") << "5"; // the most that was resident counts from here
-               before = timing::memory("VmRSS");
-             }
-             const auto stats = runtime::Engine::global().stats();
-             y = x + sum(matmul(a, a)) * 0.0f; // all that follows waits for it
-             for (int64_t i = 0; i < ops; ++i)
-               y = y + 1.0f;
-             y.wait();
-             check(lastOf(y) == static_cast<float>(ops), "ten million additions");
-             const double queued = static_cast<double>(runtime::Engine::global().stats().queued - stats.queued);
-             check(queued > 0.9 * static_cast<double>(ops), "too few ops were queued");
-             return static_cast<double>(timing::memory("VmHWM") - before);
-           }}};
+  constexpr int64_t ops = 10'000'000, elements = 16384;
+  auto run = [] {
+    const Tensor a = full({384, 384}, 0.001f), x = zeros({elements});
+    Tensor y = x + sum(matmul(a, a)) * 0.0f; // all that follows waits for it
+    for (int64_t i = 0; i < ops; ++i)
+      y = y + 1.0f;
+    y.wait();
+    return y;
+  };
+  return {{"tressel",
+           Arm(
+               [=, before = int64_t(0)]() mutable {
+                 const Tensor warm =
+                     zeros({elements}) + sum(matmul(full({384, 384}, 0.001f), full({384, 384}, 0.001f))) * 0.0f + 1.0f;
+                 wait_all();
+                 if (!before) { // what one sample leaves behind is growth in the next one too
+                   std::ofstream("/proc/self/clear_refs") << "5"; // the most that was resident counts from here
+                   before = timing::memory("VmRSS");
+                 }
+                 const auto stats = runtime::Engine::global().stats();
+                 check(lastOf(run()) == static_cast<float>(ops), "ten million additions");
+                 const double queued = static_cast<double>(runtime::Engine::global().stats().queued - stats.queued);
+                 check(queued > 0.9 * static_cast<double>(ops), "too few ops were queued");
+                 return static_cast<double>(timing::memory("VmHWM") - before);
+               },
+               [=] { return flat(run()); })}};
 }
 
 } // namespace

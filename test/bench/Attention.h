@@ -14,8 +14,8 @@ inline std::vector<AttentionShape> attentionShapes() { return {{.length = 128}, 
 
 inline constexpr double kAttentionSeconds = 16e-3;
 
-/// Seconds of oneDNN's matrix product, softmax and matrix product over all heads, the scale folded into the first, on as many
-/// threads as OMP_NUM_THREADS says.
-double libraryAttention(const AttentionShape &shape);
+/// oneDNN's matrix product, softmax and matrix product over all heads, the scale folded into the first. Prepared once
+/// per shape.
+const LibraryCall &libraryAttention(const AttentionShape &shape);
 
 } // namespace tressel::bench

@@ -7,10 +7,14 @@
 
 namespace tressel::bench {
 
-/// One image of `size` x `size` pixels, a square window, padded by half of it.
+/// One image of `size` x `size` pixels (or `size` high and `width` wide), a square window, padded by half of it.
 struct ConvolutionShape {
-  int64_t inChannels, outChannels, size, window, stride;
-  int64_t out() const { return (size + window / 2 * 2 - window) / stride + 1; }
+  int64_t inChannels, outChannels, size, window, stride, groups = 1, width = 0;
+  int64_t high() const { return size; }
+  int64_t wide() const { return width ? width : size; }
+  int64_t out(int64_t pixels) const { return (pixels + window / 2 * 2 - window) / stride + 1; }
+  int64_t outHigh() const { return out(high()); }
+  int64_t outWide() const { return out(wide()); }
   auto operator<=>(const ConvolutionShape &) const = default;
 };
 /// The different convolutions of ResNet-50 at 224 x 224 pixels.
@@ -30,18 +34,19 @@ inline std::vector<ConvolutionShape> winogradShapes() {
   return shapes;
 }
 
+/// 60 of other models, as they come there: depthwise and grouped windows, few channels in or out, strides, small and
+/// wide images, of MobileNet v2 and v3, EfficientNet-B0, ShuffleNet v2, LeNet, U-Net, YOLO v5n, SqueezeNet,
+/// DenseNet-121, text detectors and readers, and keyword spotters.
+std::vector<ConvolutionShape> wideShapes();
+
 /// Floating-point operations of ResNet-50 for one image of 224 x 224 pixels.
 double resnet50Flops();
-/// Those that `threads` threads do in a second, multiplying and adding in registers only.
-double peakFlops(int threads);
 
 /// How often a convolution is repeated for one figure, in seconds.
 inline constexpr double kConvolutionSeconds = 16e-3;
 
-/// Seconds of one of oneDNN's direct convolutions at its best: image, weights and result in the layouts it asks for,
-/// nothing copied. On as many threads as OMP_NUM_THREADS says.
-double libraryConvolution(const ConvolutionShape &shape);
-/// The same of bf16.
-double libraryHalfConvolution(const ConvolutionShape &shape);
+/// One of oneDNN's direct convolutions at its best: image, weights and result in the layouts it asks for, nothing
+/// copied while it is timed. Of f32, or of bf16. Prepared once per shape; a process asks for one type.
+const LibraryCall &libraryConvolution(const ConvolutionShape &shape, bool bf16 = false);
 
 } // namespace tressel::bench

@@ -19,6 +19,8 @@ inline nn::Sequential lenet() {
                         nn::Dense(10)};
 }
 
+inline nn::Sequential mlp3() { return nn::Sequential{nn::Dense(256, relu), nn::Dense(128, relu), nn::Dense(10)}; }
+
 /// 1x1, 3x3 and 1x1 channels-first convolutions added to their input, which is convolved too where its form changes.
 struct Bottleneck : nn::Module<Bottleneck> {
   nn::Conv2d reduce, window, expand;

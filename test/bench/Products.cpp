@@ -1,11 +1,14 @@
 #include "Products.h"
+#include "Packaged.h"
+#include "Values.h"
 
 #include <dlfcn.h>
 #include <dnnl.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
-#include <random>
+#include <memory>
 
 namespace tressel::bench {
 
@@ -31,31 +34,28 @@ void *openBlas() {
 /// One shape, ready to run by each library.
 struct Contest {
   std::vector<std::function<void()>> arms;
-  std::vector<memory> kept;
+  memory y;
+  ProductShape shape;
+  memory::data_type type;
 
-  Contest(const ProductShape &shape, memory::data_type type) {
+  Contest(const ProductShape &shape, memory::data_type type) : shape(shape), type(type) {
     const auto [m, k, n] = shape;
     static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     static dnnl::stream stream(engine);
     using Dims = memory::dims;
-    std::mt19937 rng(1);
-    auto make = [&](const memory::desc &desc) {
-      kept.emplace_back(desc, engine);
-      auto *values = static_cast<float *>(kept.back().get_data_handle()); // without their low halves, also pairs of bf16
-      for (size_t i = 0; i < desc.get_size() / sizeof(float); ++i)
-        values[i] = static_cast<float>(rng() % 100) / 64 - 0.5f;
-      return kept.back();
-    };
-    const memory x = make({Dims{m, k}, type, Dims{k, 1}}), w = make({Dims{k, n}, type, Dims{n, 1}}),
-                 y = make({Dims{m, n}, type, Dims{n, 1}});
-    auto packed = [&](const memory &from, const memory::desc &to) {
-      memory result = make(to), source = from;
+    const memory x({Dims{m, k}, type, Dims{k, 1}}, engine), w({Dims{k, n}, memory::data_type::f32, Dims{n, 1}}, engine);
+    y = memory({Dims{m, n}, type, Dims{n, 1}}, engine);
+    fillValues(x.get_data_handle(), {type == memory::data_type::f32 ? f32 : bf16, {m, k}}, seedOf("a"));
+    fillWeights(static_cast<float *>(w.get_data_handle()), k * n, k);
+    auto packed = [&](memory source, const memory::desc &to) {
+      memory result(to, engine);
       dnnl::reorder(source, result).execute(stream, source, result);
+      stream.wait();
       return result;
     };
     const matmul::primitive_desc product(
         matmul::desc(x.get_desc(), memory::desc(Dims{k, n}, type, memory::format_tag::any), y.get_desc()), engine);
-    arms.push_back([call = matmul(product), x, y, weights = packed(w, product.weights_desc())] {
+    arms.push_back([call = matmul(product), x, y = y, weights = packed(w, product.weights_desc())] {
       call.execute(stream, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, y}});
       stream.wait();
     });
@@ -63,18 +63,34 @@ struct Contest {
         inner_product_forward::desc(dnnl::prop_kind::forward_inference, x.get_desc(),
                                     memory::desc(Dims{n, k}, type, memory::format_tag::any), y.get_desc()),
         engine);
-    const memory transposed({Dims{n, k}, type, Dims{1, n}}, engine, w.get_data_handle());
-    arms.push_back([call = inner_product_forward(inner), x, y, weights = packed(transposed, inner.weights_desc())] {
+    const memory transposed({Dims{n, k}, memory::data_type::f32, Dims{1, n}}, engine, w.get_data_handle());
+    arms.push_back([call = inner_product_forward(inner), x, y = y, weights = packed(transposed, inner.weights_desc())] {
       call.execute(stream, {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, y}});
       stream.wait();
     });
     if (type == memory::data_type::f32 && openBlas())
       if (const auto gemm = reinterpret_cast<Gemm>(dlsym(openBlas(), "cblas_sgemm")))
-        arms.push_back([=, m = int(m), n = int(n), k = int(k)] {
+        arms.push_back([=, y = y, m = int(m), n = int(n), k = int(k)] {
           constexpr int rowMajor = 101, plain = 111;
           gemm(rowMajor, plain, plain, m, n, k, 1, static_cast<float *>(x.get_data_handle()), k,
                static_cast<float *>(w.get_data_handle()), n, 0, static_cast<float *>(y.get_data_handle()), n);
         });
+  }
+
+  /// The results of all libraries, the first's where they agree; NaN where they do not.
+  Outputs outputs() const {
+    Outputs first;
+    for (const auto &arm : arms) {
+      arm();
+      const Outputs got =
+          asFloats(y.get_data_handle(), {type == memory::data_type::f32 ? f32 : bf16, {shape.m, shape.n}});
+      if (first.empty())
+        first = got;
+      for (size_t i = 0; i < got.size(); ++i)
+        if (!(std::abs(got[i] - first[i]) <= 0.02f * (1 + std::abs(first[i]))))
+          first[i] = NAN;
+    }
+    return first;
   }
 
   /// By medians, in turns: the least of all samples would be luck.
@@ -94,20 +110,27 @@ struct Contest {
 
 } // namespace
 
-static double secondsOf(const ProductShape &shape, memory::data_type type) {
-  static std::map<ProductShape, Contest> contests; // a process has one row, and a row one type
-  auto [found, isNew] = contests.try_emplace(shape, shape, type);
-  if (isNew)
-    found->second.keepTheBest();
-  return secondsPerCall(found->second.arms[0], kProductSeconds);
+const LibraryCall &libraryProduct(const ProductShape &shape, bool isBf16) {
+  static std::map<ProductShape, LibraryCall> calls;
+  auto [found, isNew] = calls.try_emplace(shape);
+  if (isNew) {
+    auto contest = std::make_shared<Contest>(shape, isBf16 ? memory::data_type::bf16 : memory::data_type::f32);
+    auto decided = std::make_shared<bool>(false);
+    found->second = {[=] {
+                       if (!*decided)
+                         contest->keepTheBest();
+                       *decided = true;
+                       return secondsPerCall(contest->arms[0], kProductSeconds);
+                     },
+                     [=] { return contest->outputs(); }};
+  }
+  return found->second;
 }
-
-double libraryProduct(const ProductShape &shape) { return secondsOf(shape, memory::data_type::f32); }
-double libraryHalfProduct(const ProductShape &shape) { return secondsOf(shape, memory::data_type::bf16); }
 
 std::string libraries() {
   const dnnl_version_t *v = dnnl_version();
-  std::string text = "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+  std::string text =
+      "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
   if (!openBlas())
     return text + ", no OpenBLAS";
   const auto config = reinterpret_cast<char *(*)()>(dlsym(openBlas(), "openblas_get_config"));

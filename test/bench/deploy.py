@@ -54,9 +54,9 @@ def tiny(path):
           [("x", [64]), ("y", [64])], [("z", [64])], {})
 
 
-def resnet50(path):
-    """ONNX's own light_resnet50, with 100 MB of numbers in the place of the nodes that make its weights there."""
-    light = onnx.load(pathlib.Path(onnx.__file__).parent / "backend/test/data/light/light_resnet50.onnx")
+def with_weights(name, path):
+    """One of ONNX's own light models, with numbers in the place of the nodes that make its weights there."""
+    light = onnx.load(pathlib.Path(onnx.__file__).parent / f"backend/test/data/light/{name}.onnx")
     light.ir_version = 8  # older ones want every initializer to be an input too
     graph = light.graph
     shapes = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
@@ -73,7 +73,12 @@ def resnet50(path):
     onnx.save(light, path)
 
 
-MODELS = {"start.open": resnet50, "start.package": lenet, "call.threads16": tiny, "memory.resnet50.bound": resnet50,
+def resnet50(path):
+    """100 MB of weights."""
+    with_weights("light_resnet50", path)
+
+
+MODELS = {"start.open": resnet50, "start.package": lenet, "call.threads16": tiny, "call.scaling": tiny, "memory.resnet50.bound": resnet50,
           "compile.resnet50.cold": resnet50, "compile.resnet50.warm": resnet50}
 
 
@@ -93,4 +98,5 @@ def main():
     os.execv(bench, [bench, row, str(package), str(build / "bin/predict")])
 
 
-main()
+if __name__ == "__main__":
+    main()

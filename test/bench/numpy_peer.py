@@ -1,20 +1,16 @@
-"""The NumPy arm of the benchmarks: the same networks, written as one would in NumPy. Protocol: see rows.py."""
-import json
+"""The NumPy arm of the benchmarks: the same networks with the same numbers, written as one would in NumPy. Protocol: Bench.h."""
 import sys
 import time
 
 import numpy as np
 
-rng = np.random.default_rng(1)
-
-
-def weight(*shape):
-    return rng.standard_normal(shape, dtype=np.float32) * np.float32(0.1)
+from protocol import serve
+from values import parameter, values
 
 
 def mlp(batch, sizes):
-    layers = [(weight(a, b), weight(b)) for a, b in zip(sizes, sizes[1:])]
-    x = weight(batch, sizes[0])
+    layers = [(parameter(f"{i}.weight", a, b), parameter(f"{i}.bias", b)) for i, (a, b) in enumerate(zip(sizes, sizes[1:]))]
+    x = values("x", batch, sizes[0]) * 2
 
     def call():
         y = x
@@ -45,9 +41,10 @@ def pool(x):
 
 
 def lenet(batch):
-    x = weight(batch, 1, 28, 28)
-    w1, b1, w2, b2 = weight(6, 1, 5, 5), weight(6), weight(16, 6, 5, 5), weight(16)
-    dense = [(weight(a, b), weight(b)) for a, b in ((400, 120), (120, 84), (84, 10))]
+    x = values("x", batch, 1, 28, 28) * 2
+    w1, b1 = parameter("0.weight", 6, 1, 5, 5), parameter("0.bias", 6)
+    w2, b2 = parameter("2.weight", 16, 6, 5, 5), parameter("2.bias", 16)
+    dense = [(parameter(f"{i}.weight", a, b), parameter(f"{i}.bias", b)) for i, a, b in ((5, 400, 120), (6, 120, 84), (7, 84, 10))]
 
     def call():
         y = pool(np.maximum(conv(x, w1, b1, 2), 0))
@@ -76,7 +73,7 @@ def recurrence():
 
 
 def products():
-    a, b = np.full((1000, 1000), 0.5, np.float32), np.full((1000, 1000), 2, np.float32)
+    a, b = values("a", 1000, 1000), values("b", 1000, 1000)
     return lambda: [a @ b for _ in range(10)]
 
 
@@ -98,7 +95,8 @@ def imperative_ops():
     """The cases of eager.ops, in the order of Dispatch.cpp."""
     cases = []
     for rows, columns in ((16, 64), (64, 1000), (1000, 1024)):
-        x, y, row, column, w = weight(rows, columns), weight(rows, columns), weight(columns), weight(rows, 1), weight(columns, 64)
+        x, y, row = values("x", rows, columns), values("y", rows, columns), values("row", columns)
+        column, w = values("column", rows, 1), values("w", columns, 64)
         one = np.float32(1)
         for op in (lambda x, *_: x + one, lambda x, y, *_: x + y, lambda x, y, row, *_: x * row,
                    lambda x, y, row, column, _: x - column, lambda x, *_: np.exp(x), lambda x, y, *_: x > y, lambda x, *_: x.sum(),
@@ -109,24 +107,16 @@ def imperative_ops():
 
 
 def one_op():
+    x = np.array([1, 2], np.float32)
+    return lambda: x + 1
+
+
+def seconds_of_ops(call, calls=10_000):
     """Nanoseconds per call."""
-    x, calls = np.array([1, 2], np.float32), 10_000
     start = time.perf_counter()
     for _ in range(calls):
-        y = x + 1
-    passed = time.perf_counter() - start
-    assert y.tolist() == [2, 3]
-    return 1e9 / calls * passed
-
-
-ROWS = {
-    "loop.compiled.speedup": recurrence,
-    "loop.imperative": recurrence,
-    "async.matmul10": products,
-    "hybridize.lenet.b64": lambda: lenet(64),
-    "hybridize.mlp3.b1": lambda: mlp(1, [784, 256, 128, 10]),
-    "hybridize.mlp3.b256": lambda: mlp(256, [784, 256, 128, 10]),
-}
+        call()
+    return 1e9 / calls * (time.perf_counter() - start)
 
 
 def timed(call):
@@ -135,15 +125,27 @@ def timed(call):
     return time.perf_counter() - start
 
 
-row = sys.argv[1]
-if row == "dispatch.op":
-    measure = lambda _: one_op()
-elif row == "eager.ops":
-    ops = imperative_ops()
-    measure = lambda case: seconds_per_call(ops[case], 5e-3)
-else:
-    network = ROWS[row]()
-    measure = lambda _: timed(network)
-for line in sys.stdin:
-    _, count, case = line.split()
-    print(json.dumps([measure(int(case)) for _ in range(int(count))]), flush=True)
+ROWS = {
+    "loop.compiled.speedup": recurrence,
+    "loop.imperative": recurrence,
+    "async.matmul10": products,
+    "dispatch.op": one_op,
+    "hybridize.lenet.b64": lambda: lenet(64),
+    "hybridize.mlp3.b1": lambda: mlp(1, [784, 256, 128, 10]),
+    "hybridize.mlp3.b256": lambda: mlp(256, [784, 256, 128, 10]),
+}
+
+
+def main():
+    row = sys.argv[1]
+    calls = imperative_ops() if row == "eager.ops" else [ROWS[row]()]
+    measure = {"eager.ops": lambda call: seconds_per_call(call, 5e-3), "dispatch.op": seconds_of_ops}.get(row, timed)
+
+    def outputs(_, case):
+        result = calls[case]()
+        return np.concatenate([r.ravel() for r in result]) if isinstance(result, list) else result
+
+    serve(lambda _, case: measure(calls[case]), outputs)
+
+
+main()

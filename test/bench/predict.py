@@ -4,16 +4,23 @@
 cpu.prediction-error: `tressel calibrate` measures this machine; then, for twenty programs that it did not measure, what
 `tressel explain` predicts on that machine against the clock. A sample is the median of |predicted - clock| / clock.
 
+cpu.prediction-error.real: the same of real models, drawn by the commit; a sample is that of one model, before or after `tressel calibrate`.
+
 sim.optimality.unannotated: ten programs over two or four simulated accelerators; a sample is the geometric mean of the planned step over
-the larger of its critical path and its busiest resource.
+a bound that no plan makes (Bounds.h).
 """
+import functools
 import json
 import math
+import os
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
+
+from protocol import serve
 
 
 def tensor(*sizes, type="f32"):
@@ -141,12 +148,53 @@ WORKLOADS = {
 }
 
 
+# Models of which some are drawn for cpu.prediction-error.real: ONNX's own with weights made up, those that set-up installs, and networks.py's.
+REAL = [*(f"light_{name}" for name in ("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19", "zfnet512")),
+        "basic-pitch/nmp", "magika/model", "openwakeword/alexa_v0.1", "openwakeword/embedding_model", "openwakeword/hey_mycroft_v0.1", "openwakeword/melspectrogram",
+        "openwakeword/timer_v0.1", "ppocr/ch_PP-OCRv4_det_infer", "ppocr/ch_PP-OCRv4_rec_infer", "ppocr/ch_ppocr_mobile_v2.0_cls_infer", "silero/silero_vad_v6",
+        "network lenet 64", "network mobilenet2 1", "network resnet18 1", "network transformer 1", "network lstm 64", "network unet 1"]
+DRAWN = 10
+
+
+def drawn():
+    """The models of this commit: the same for each run of it, others for the next."""
+    commit = subprocess.run(["git", "-C", pathlib.Path(__file__).parent, "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
+    return sorted(random.Random(commit).sample(REAL, DRAWN))
+
+
+def real_model(build, name, path):
+    """Writes one of REAL with fixed sizes, and gives its inputs by name."""
+    import numpy as np
+    import onnx
+    import deploy
+    import networks
+    import peers
+    if name.startswith("network "):
+        _, network, batch = name.split()
+        model, x = networks.build(network, int(batch))
+        onnx.save(model, path)
+        return {"x": x}
+    if name.startswith("light_"):
+        deploy.with_weights(name, path)
+        model, sizes = onnx.load(path), None
+    else:
+        model, sizes = onnx.load(build / "models" / (name + ".onnx")), peers.SIZES.get(name)
+    held = {i.name for i in model.graph.initializer}
+    sizes = sizes or [[d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input if i.name not in held]
+    model, inputs = peers.fixed(model, sizes)
+    onnx.save(model, path)
+    return {key: np.asarray(value) for key, value in inputs.items()}
+
+
 class Tool:
     def __init__(self, build, folder):
-        self.tool, self.folder = str(build / "bin" / "tressel"), pathlib.Path(folder)
+        self.build, self.tool, self.folder = build, str(build / "bin" / "tressel"), pathlib.Path(folder)
+        self.bounds = build / "bin" / "schedule-bench"
 
-    def run(self, *arguments):
-        done = subprocess.run([self.tool, "-q", *map(str, arguments)], capture_output=True, text=True)
+    def run(self, *arguments, cache=None):
+        """`cache`: a folder that is empty, where what a process leaves for the next is kept then."""
+        env = {**os.environ, "TRESSEL_CACHE_DIR": str(cache)} if cache else None
+        done = subprocess.run([self.tool, "-q", *map(str, arguments)], capture_output=True, text=True, env=env)
         if done.returncode:
             sys.exit(f"tressel {' '.join(map(str, arguments))}: {done.stderr}")
         return done.stdout
@@ -156,10 +204,17 @@ class Tool:
         path.write_text(text)
         return path
 
-    def prediction_error(self, verbose=False):
+    @functools.cache
+    def calibrated(self):
+        """The file of this machine's measured figures."""
         machine = self.folder / "here.json"
-        self.run("calibrate", "-o", machine)
-        errors = []
+        with tempfile.TemporaryDirectory(dir=self.folder) as cache:
+            self.run("calibrate", "-o", machine, cache=cache)
+        return machine
+
+    def prediction_error(self, verbose=False):
+        self.calibrated.cache_clear()
+        machine, errors = self.calibrated(), []
         for name, text in HELD_OUT.items():
             model = self.file(name, text)
             predicted = json.loads(self.run("explain", model, "--device", f"sim:{machine}", "--json"))["step_seconds"]
@@ -169,13 +224,33 @@ class Tool:
                 print(f"{name:14} predicted {predicted * 1e6:9.1f} us, took {took * 1e6:9.1f} us, off by {errors[-1]:.2f}")
         return statistics.median(errors)
 
+    def real_error(self, arm, case, verbose=False):
+        """Of one of the drawn models; the arm "uncalibrated" predicts by the figures that come with Tressel. Nothing is left by one process for the next."""
+        import numpy as np
+        name = drawn()[case]
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            folder = pathlib.Path(folder)
+            model = folder / "model.onnx"
+            inputs = []
+            for i, (port, array) in enumerate(real_model(self.build, name, model).items()):
+                np.save(folder / f"{i}.npy", array)
+                inputs += ["--input", f"{port}={folder / f'{i}.npy'}"]
+            device = "cpu" if arm == "uncalibrated" else f"sim:{self.calibrated()}"
+            predicted = json.loads(self.run("explain", model, "--device", device, "--json", cache=folder / "predicting"))["step_seconds"]
+            took = json.loads(self.run("run", model, *inputs, "--warmup", 5, "--repeat", 30, "--json", cache=folder / "running"))["latency"]["median"]
+        if verbose:
+            print(f"{name:40} {arm:12} predicted {predicted * 1e6:10.1f} us, took {took * 1e6:10.1f} us, off by {abs(predicted - took) / took:.2f}", flush=True)
+        return abs(predicted - took) / took
+
     def optimality(self, verbose=False):
         ratios = []
         for name, (machine, text) in WORKLOADS.items():
-            plan = json.loads(self.run("explain", self.file(name, text), "--device", f"sim:{machine}", "--json"))
-            ratios.append(plan["step_seconds"] / plan["lower_bound_seconds"])
+            program = self.file(name, text)
+            step = json.loads(self.run("explain", program, "--device", f"sim:{machine}", "--json"))["step_seconds"]
+            bound = float(subprocess.run([self.bounds, "--bound", program, machine], capture_output=True, text=True, check=True).stdout)
+            ratios.append(step / bound)
             if verbose:
-                print(f"{name:14} step {plan['step_seconds'] * 1e3:8.3f} ms, bound {plan['lower_bound_seconds'] * 1e3:8.3f} ms, {ratios[-1]:.3f}")
+                print(f"{name:14} step {step * 1e3:8.3f} ms, bound {bound * 1e3:8.3f} ms, {ratios[-1]:.3f}")
         return math.exp(statistics.mean(map(math.log, ratios)))
 
 
@@ -183,13 +258,19 @@ def main():
     build, row = pathlib.Path(sys.argv[1]), sys.argv[2]
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(build, folder)
+        if row == "cpu.prediction-error.real":
+            if "--verbose" in sys.argv:
+                for arm in ("uncalibrated", "tressel"):
+                    print(f"{statistics.median(tool.real_error(arm, case, verbose=True) for case in range(DRAWN)):.3f}")
+                return
+            serve(tool.real_error)
+            return
         measure = {"cpu.prediction-error": tool.prediction_error, "sim.optimality.unannotated": tool.optimality}[row]
         if "--verbose" in sys.argv:
             print(f"{measure(verbose=True):.3f}")
             return
-        for line in sys.stdin:
-            count = int(line.split()[1])
-            print(json.dumps([measure() for _ in range(count)]), flush=True)
+        serve(lambda arm, case: measure())
 
 
-main()
+if __name__ == "__main__":
+    main()

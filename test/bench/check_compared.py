@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Every row of the benchmarks compares what it computes: with kernels that do nothing, each one fails.
+
+usage: check_compared.py BUILD_DIR [PART OF AN ID]
+"""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import measure  # noqa: E402
+from rows import ROWS  # noqa: E402
+
+# Its call takes as long as a sample, a minute, and its kernel is that of dispatch.op.
+TOO_LONG = {"memory.queue.10m"}
+
+
+def main():
+    build, only = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else ""
+    library = build / "lib/libbench_noop_kernels.so"
+    if not (build / "venv/bin/python").exists() or not (build / "bin/tressel-bench").exists():
+        print("skipped: no build/venv or no benchmarks in this build")
+        return 77
+    wrong = []
+    for row in ROWS:
+        if row.suffix or row.long or only not in row.id:
+            continue
+        if row.computes or row.id in TOO_LONG:
+            print(f"{row.id}: not run, {row.computes or 'a call takes a minute'}", flush=True)
+            continue
+        real, none = measure.check_row(row, build, [0]), measure.check_row(row, build, [0], library)
+        ours = 1 + sum(kind == "tressel" for kind in row.arms.values())
+        verdict = "as it should be"
+        if real:
+            verdict = "WRONG with its kernels: " + "; ".join(real)
+        elif len(none) < ours:
+            verdict = f"PASSES without kernels in {ours - len(none)} of {ours} arms: {'; '.join(none)}"
+        if verdict != "as it should be":
+            wrong.append(row.id)
+        print(f"{row.id}: {verdict}", flush=True)
+    print(f"{len(wrong)} rows wrong: {', '.join(wrong)}" if wrong else "all rows compare what they compute")
+    return 1 if wrong else 0
+
+
+sys.exit(main())
