@@ -215,9 +215,10 @@ Value *KernelEmitter::load(int32_t e, int m, int u) {
     // rows that are passed over several times the first pass asks, as the processor itself stops at the end of each
     // page.
     const int64_t elements = plan_.buffers[static_cast<size_t>(x.buffer)].elements, size = memoryBytes(x.buffer);
-    const bool asks = !dim::isSymbolic(elements) && u * s_.lanes * size % kLineBytes == 0;
-    const bool passesRows = s_.vectorReduced && pass_ == 0 && elements * size >= kFarBytes;
-    if (asks && ((nonTemporal_ && elements * size >= kStreamedBytes) || passesRows))
+    const int64_t bytes = dim::isConstant(elements) ? elements * size : 0; // of an open size it is not known that it is large
+    const bool asks = u * s_.lanes * size % kLineBytes == 0;
+    const bool passesRows = s_.vectorReduced && pass_ == 0 && bytes >= kFarBytes;
+    if (asks && ((nonTemporal_ && bytes >= kStreamedBytes) || passesRows))
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
                          {b_.CreateConstGEP1_64(b_.getInt8Ty(), p, nonTemporal_ ? kPrefetchAhead : kRowAhead),
                           b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});

@@ -42,6 +42,7 @@ static void importNode(GraphState &state, const ::onnx::NodeProto &node, int ind
                          "bodies make more than " + std::to_string(state.mostBodyNodes) + " nodes where loops are unrolled"};
     if (state.exhausted)
       throw NodeUnsupported{"", true};
+    importer.checkInputs();
     findImporter(node.domain(), node.op_type(), model.opset(node.domain()))(importer);
     importer.checkAllRead();
     for (int o = 0; o < node.output_size(); ++o)
@@ -50,12 +51,18 @@ static void importNode(GraphState &state, const ::onnx::NodeProto &node, int ind
   } catch (const NodeUnsupported &e) {
     if (!e.listed)
       state.unsupported.push_back({qualifiedOp(node), label, model.opset(node.domain()), e.why});
+  } catch (const MalformedInput &e) {
+    if (!state.malformed)
+      throw;
+    state.malformed->push_back(e.input);
   } catch (const InputError &) {
-    throw;
+    if (!state.malformed)
+      throw;
   } catch (const InternalError &) {
     throw;
   } catch (const Error &e) { // arithmetic on sizes that leaves 64 bits
-    importer.fail(e.message());
+    if (!state.malformed)
+      importer.fail(e.message());
   }
 }
 

@@ -66,8 +66,10 @@ namespace {
 
 class GraphImporter {
 public:
-  GraphImporter(const Model &model, mlir::MLIRContext &context, std::vector<BoundDim> dims)
-      : state_(model, &context), dims_(std::move(dims)) {}
+  GraphImporter(const Model &model, mlir::MLIRContext &context, std::vector<BoundDim> dims, std::vector<Malformed> *malformed = nullptr)
+      : state_(model, &context), dims_(std::move(dims)) {
+    state_.malformed = malformed;
+  }
 
   mlir::OwningOpRef<mlir::ModuleOp> run() {
     const Model &model = state_.model;
@@ -91,6 +93,8 @@ public:
       state_.scopes[0].emplace(tensor.name(), Value(tensorData(tensor, model.name(), model.folder(), model.rawData(static_cast<int>(i)))));
 
     importNodes(state_, model.graph());
+    if (state_.malformed)
+      return nullptr;
     if (state_.exhausted)
       state_.unsupported = {*state_.exhausted};
     if (!state_.unsupported.empty())
@@ -198,6 +202,22 @@ Imported importOpen(const Model &model, mlir::MLIRContext &context, ImportOption
       dim.assumed = true, dim.why = why != refused.end() ? why->second : refused.at(none);
     }
   return result;
+}
+
+std::vector<Malformed> findMalformed(const Model &model, mlir::MLIRContext &context) {
+  std::vector<Malformed> found;
+  for (bool keepDynamic : {true, false}) // an op that needs a size as a number is passed over where it is open
+    try {
+      ImportOptions options;
+      options.keepDynamic = keepDynamic;
+      std::vector<Malformed> list;
+      GraphImporter(model, context, bindDims(model, options), &list).run();
+      for (Malformed &m : list)
+        if (std::ranges::find(found, m.node, &Malformed::node) == found.end())
+          found.push_back(std::move(m));
+    } catch (const InputError &) { // of the whole model, for such sizes
+    }
+  return found;
 }
 
 } // namespace tressel::onnx

@@ -43,4 +43,8 @@ Imported import(const Model &model, mlir::MLIRContext &context, const ImportOpti
 /// get 1 (assumed, with `why`) of those that `options` does not name. `options.keepDynamic` is taken for set.
 Imported importOpen(const Model &model, mlir::MLIRContext &context, ImportOptions options);
 
+/// Inputs of nodes that their ops do not take, a line for each node: in the nodes that can be reached with the sizes open, or 1. What is
+/// wrong for some sizes only is none of it.
+std::vector<Malformed> findMalformed(const Model &model, mlir::MLIRContext &context);
+
 } // namespace tressel::onnx

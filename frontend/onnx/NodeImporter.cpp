@@ -1,5 +1,7 @@
 #include "frontend/onnx/NodeImporter.h"
 
+#include "frontend/onnx/OpTable.h"
+#include "frontend/onnx/Schema.h"
 #include "frontend/onnx/TensorData.h"
 #include "ir/graph/TableOp.h"
 #include "ir/op/Infer.h"
@@ -38,9 +40,26 @@ int NodeImporter::numOutputs() const { return node_.output_size(); }
 bool NodeImporter::wants(int output) const { return output < node_.output_size() && !node_.output(output).empty(); }
 
 const Value &NodeImporter::in(int i) {
-  if (!has(i))
-    fail("input " + std::to_string(i) + " is missing");
+  if (!has(i)) {
+    const OpSchema *schema = findSchema(node_.op_type(), opset_);
+    const bool isNamed = schema && static_cast<size_t>(i) < schema->inputs.size();
+    fail("input " + std::to_string(i) + " is missing" + (isNamed ? ": '" + std::string(schema->inputs[static_cast<size_t>(i)].name) + "'" : ""));
+  }
   return *graph_.find(node_.input(i)); // importNodes saw to it
+}
+
+void NodeImporter::checkInputs() const {
+  const OpSchema *schema = isDefaultDomain(node_.domain()) ? findSchema(node_.op_type(), opset_) : nullptr;
+  if (!schema)
+    return;
+  std::vector<std::optional<GivenInput>> given(static_cast<size_t>(numInputs()));
+  for (int i = 0; i < numInputs(); ++i)
+    if (has(i)) {
+      const Value &v = *graph_.find(node_.input(i));
+      given[static_cast<size_t>(i)] = GivenInput{v.type, v.symbolic};
+    }
+  if (std::string problem = problemWithInputs(*schema, given); !problem.empty())
+    throw MalformedInput(graph_.model.name(), {qualifiedOp(node_), label_, std::move(problem)});
 }
 
 std::vector<int64_t> NodeImporter::knownInts(int i, const char *what) {
@@ -366,6 +385,8 @@ Value NodeImporter::reshape(Value v, const Shape &shape) {
   if (v.type.shape == shape)
     return v;
   if (v.host) { // the same bytes, whatever their size
+    if (dim::distinct(dim::numElements(v.type.shape), dim::numElements(shape)))
+      fail(v.type.str() + " has not as many elements as " + shape.str());
     op::HostTensor t = *v.host;
     t.type.shape = shape;
     return Value(std::move(t), v.symbolic);

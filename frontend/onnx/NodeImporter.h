@@ -69,6 +69,8 @@ struct GraphState {
   int64_t bodyNodes = 0;     ///< nodes imported within bodies, each time they are
   int64_t mostBodyNodes = 0; ///< of those; set when the graph begins
   std::optional<Unsupported> exhausted; ///< those were too many: nothing more is imported, and this is why
+  /// Where all malformed inputs are looked for: they go here, and what a node lacks otherwise is passed over.
+  std::vector<Malformed> *malformed = nullptr;
 
   /// Null if nothing of that name is defined.
   const Value *find(const std::string &name) const;
@@ -85,6 +87,9 @@ public:
 
   int64_t opset() const { return opset_; }
   const ::onnx::NodeProto &node() const { return node_; }
+
+  /// Throws MalformedInput if an input is none that the op takes, by element type or number of dimensions (Schema.h).
+  void checkInputs() const;
 
   // Inputs. An absent optional input has an empty name.
   int numInputs() const;

@@ -1,4 +1,4 @@
-// What Tressel lacks, as opposed to what is wrong with a model.
+// What Tressel lacks, as opposed to what is wrong with a model; and which node that is, where an input is no input of its op.
 #pragma once
 
 #include "tressel/runtime/Error.h"
@@ -21,6 +21,17 @@ struct Unsupported {
 struct UnsupportedError : InputError {
   UnsupportedError(const std::string &file, std::vector<Unsupported> list);
   std::vector<Unsupported> list;
+};
+
+/// A node's input that the op does not take, whatever Tressel supports.
+struct Malformed {
+  std::string op, node; ///< as in Unsupported
+  std::string why;      ///< "input 7 'P' needs 2 dimensions, but is f32[2]"
+};
+struct MalformedInput : InputError {
+  MalformedInput(const std::string &file, const Malformed &input)
+      : InputError(file + ": node '" + input.node + "' (" + input.op + "): " + input.why), input(input) {}
+  Malformed input;
 };
 
 } // namespace tressel::onnx

@@ -72,7 +72,7 @@ Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const
                       operands);
   const ImageDims dims = imageDims(op, attrs, x.rank());
   int64_t groups = integer(attrs[4]), features = w.shape[0], channels = x.shape[dims.channels];
-  if (groups < 1 || features % groups != 0 || (channels != kDynamic && channels != w.shape[1] * groups))
+  if (groups < 1 || !dim::divideExactly(features, groups) || (channels != kDynamic && channels != dim::mul(w.shape[1], groups)))
     return inferError(op, 3, "channels and features do not divide into " + std::to_string(groups) + " groups",
                       operands);
   Ints space;
@@ -100,9 +100,9 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
                       "strides, pads, output_padding and dilations need one valid entry per spatial dimension, or none",
                       operands);
   const int64_t groups = integer(attrs[5]);
-  if (groups < 1 || w.shape[0] % groups != 0 || x.shape[1] != w.shape[0])
+  if (groups < 1 || !dim::divideExactly(w.shape[0], groups) || x.shape[1] != w.shape[0])
     return inferError(op, 3, "channels do not divide into " + std::to_string(groups) + " groups", operands);
-  TensorType result{x.dtype, {x.shape[0], w.shape[1] * groups}};
+  TensorType result{x.dtype, {x.shape[0], dim::mul(w.shape[1], groups)}};
   for (int i = 0; i < spatial; ++i) {
     const int64_t fixed =
         window->extent(i) - window->low[i] - window->high[i] + (extra.empty() ? 0 : extra[static_cast<size_t>(i)]);

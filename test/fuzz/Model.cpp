@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static tool::CompilerLibrary *library = tressel_compiler_library();
   const std::string path = fuzz::fileOf(data, size, TRESSEL_FUZZ_SUFFIX);
   bool small = false;
-  fuzz::survives([&] { small = isSmall(library->describe(path)); });
+  fuzz::survives([&] { small = isSmall(library->describe(path, /*checksInputs=*/true)); });
   if (!small)
     return 0;
   for (bool keepDynamic : {false, true})

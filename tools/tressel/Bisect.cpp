@@ -26,7 +26,7 @@ int bisectCommand(const BisectArgs &args) {
   for (const std::string &option : args.inputs)
     for (Given &g : readGiven(option, "--input"))
       given.push_back(std::move(g));
-  ModelInfo info = compiler().describe(args.model);
+  ModelInfo info = compiler().describe(args.model, /*checksInputs=*/false);
   std::vector<Port> ports = info.inputs;
   ports.insert(ports.end(), info.states.begin(), info.states.end());
   const Named named = assign(std::move(given), ports, "input");

@@ -39,6 +39,7 @@ struct ModelInfo {
   std::vector<Port> inputs, outputs, states;
   std::map<std::string, int> opCounts;
   std::vector<UnsupportedOp> unsupported;
+  std::vector<UnsupportedOp> malformed; ///< nodes with an input that their op does not take; where asked for
   int64_t weightBytes = 0;
 };
 
@@ -113,8 +114,9 @@ public:
   virtual ~CompilerLibrary() = default;
   /// What is wrong with the names of passes that a request disables, or nothing.
   virtual std::string checkDisabledPasses(const std::vector<std::string> &names) = 0;
-  /// Throws InputError for a file that is damaged. Ops that are not supported are listed, not thrown.
-  virtual ModelInfo describe(const std::string &path) = 0;
+  /// Throws InputError for a file that is damaged. Ops that are not supported are listed, not thrown; so are, if `checksInputs`, nodes
+  /// with an input that their op does not take, which means to follow types through the model.
+  virtual ModelInfo describe(const std::string &path, bool checksInputs) = 0;
   /// Throws tressel::Error. With `emit` other than empty the result holds no program.
   virtual Program compile(const CompileRequest &request) = 0;
   /// What `emit` "graph" gave, as the picture that the end of the file's name says; nothing for other names. Throws InputError.

@@ -207,7 +207,7 @@ Port portOf(const onnx::DeclaredValue &value) {
   return p;
 }
 
-ModelInfo describeOnnx(const std::string &path) {
+ModelInfo describeOnnx(const std::string &path, mlir::MLIRContext *checks) {
   onnx::Model model = onnx::Model::load(path);
   ModelInfo info;
   info.format = "onnx";
@@ -221,6 +221,9 @@ ModelInfo describeOnnx(const std::string &path) {
   info.weightBytes = model.weightBytes();
   for (const onnx::Unsupported &u : model.unsupportedOps())
     info.unsupported.push_back({u.op, u.node, u.why, u.opset});
+  if (checks)
+    for (const onnx::Malformed &m : onnx::findMalformed(model, *checks))
+      info.malformed.push_back({m.op, m.node, m.why});
   return info;
 }
 
@@ -249,12 +252,12 @@ public:
     return passes::problemWithNames(options);
   }
 
-  ModelInfo describe(const std::string &path) override {
+  ModelInfo describe(const std::string &path, bool checksInputs) override {
     checkKind(path);
-    if (isOnnx(path))
-      return describeOnnx(path);
+    if (isOnnx(path) && !checksInputs)
+      return describeOnnx(path, nullptr);
     std::unique_ptr<mlir::MLIRContext> context = makeContext();
-    return describeMlir(path, *context);
+    return isOnnx(path) ? describeOnnx(path, context.get()) : describeMlir(path, *context);
   }
 
   Program compile(const CompileRequest &request) override {

@@ -48,7 +48,7 @@ static void printPorts(const char *title, const std::vector<Port> &ports) {
 }
 
 static int inspectModel(const InspectArgs &args) {
-  ModelInfo info = compiler().describe(args.file);
+  ModelInfo info = compiler().describe(args.file, /*checksInputs=*/true);
   std::set<std::string> dims;
   for (const Port &p : info.inputs)
     for (const std::string &name : p.dimNames)
@@ -66,8 +66,11 @@ static int inspectModel(const InspectArgs &args) {
     j["unsupported"] = json::array();
     for (const UnsupportedOp &u : info.unsupported)
       j["unsupported"].push_back({{"op", u.op}, {"node", u.node}, {"opset", u.opset}, {"why", u.why}});
+    j["malformed"] = json::array();
+    for (const UnsupportedOp &m : info.malformed)
+      j["malformed"].push_back({{"op", m.op}, {"node", m.node}, {"why", m.why}});
     std::fputs(dump(j).c_str(), stdout);
-    return kOk;
+    return info.malformed.empty() ? kOk : kInput;
   }
   std::printf("%s: %s model", args.file.c_str(), info.format.c_str());
   if (!info.producer.empty())
@@ -88,15 +91,18 @@ static int inspectModel(const InspectArgs &args) {
   for (const auto &[op, count] : info.opCounts)
     std::printf(" %s:%d", op.c_str(), count);
   std::printf("\n");
-  if (info.unsupported.empty()) {
+  if (info.unsupported.empty() && info.malformed.empty())
     std::printf("every op is supported\n");
-    return kOk;
-  }
-  std::printf("not supported\n");
+  if (!info.unsupported.empty())
+    std::printf("not supported\n");
   for (const UnsupportedOp &u : info.unsupported)
     std::printf("  %s (opset %lld) at node '%s'%s%s\n", u.op.c_str(), static_cast<long long>(u.opset), u.node.c_str(),
                 u.why.empty() ? "" : ": ", u.why.c_str());
-  return kOk;
+  if (!info.malformed.empty())
+    std::printf("malformed\n");
+  for (const UnsupportedOp &m : info.malformed)
+    std::printf("  %s at node '%s': %s\n", m.op.c_str(), m.node.c_str(), m.why.c_str());
+  return info.malformed.empty() ? kOk : kInput;
 }
 
 static Port portOf(const std::string &name, const TensorType &type) {

@@ -432,7 +432,7 @@ int runCommand(const RunArgs &args) {
     if (!dims.empty() && program.schedule().dims.empty())
       throw InputError(args.model + ": a package's sizes are fixed, but for those that have names; this one has none");
   } else {
-    ModelInfo info = compiler().describe(args.model);
+    ModelInfo info = compiler().describe(args.model, /*checksInputs=*/false);
     std::vector<Port> ports = info.inputs;
     ports.insert(ports.end(), info.states.begin(), info.states.end());
     inferDims(info, assign(given, ports, "input"), dims);

@@ -234,7 +234,7 @@ int64_t prepare(N &n, Values &slices, const Directions &d) {
 
 void scan(N &n) {
   const bool batched = n.opset() < 9; // version 8: a list of lengths first, and a batch as first dimension of all
-  const int first = batched ? 1 : 0, numSlices = static_cast<int>(n.intAttr("num_scan_inputs"));
+  const int first = batched ? 1 : 0, numSlices = static_cast<int>(std::clamp<int64_t>(n.intAttr("num_scan_inputs"), 0, n.numInputs() + 1));
   if (batched && n.has(0))
     n.unsupported("sequences of different lengths");
   const int numStates = n.numInputs() - first - numSlices;

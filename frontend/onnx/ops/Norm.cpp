@@ -111,7 +111,8 @@ void rmsNorm(N &n) {
   Value wide = widened(n, x);
   Value square = mean(n, n.emit("mul", {wide, wide}), axesFrom(axis, x.rank()));
   Value inverse = n.emit("rsqrt", {n.emit("add", {square, n.scalar(wide.dtype(), epsilon)})});
-  n.out(0, n.emit("mul", {n.cast(n.emit("mul", {wide, inverse}), x.dtype()), n.in(1)}));
+  // The result has the scale's type.
+  n.out(0, n.emit("mul", {n.cast(n.cast(n.emit("mul", {wide, inverse}), x.dtype()), n.in(1).dtype()), n.in(1)}));
 }
 
 void instanceNorm(N &n) {

@@ -36,10 +36,10 @@ public:
     if (direction == "bidirectional")
       backward_.push_back(true);
     const Value &w = n.in(1), &r = n.in(2);
-    if (w.rank() != 3 || r.rank() != 3 || w.dim(0) != directions() || r.dim(0) != directions() || w.dim(1) % gates ||
-        w.dim(2) != x_.dim(2) || r.dim(1) != w.dim(1) || r.dim(2) * gates != w.dim(1))
+    hidden_ = n.number(r, 2);
+    const int64_t rows = dim::mul(hidden_, gates);
+    if (!(w.type.shape == Shape{directions(), rows, x_.dim(2)}) || !(r.type.shape == Shape{directions(), rows, hidden_}))
       n.fail("weights of types " + w.type.str() + " and " + r.type.str() + " do not fit " + x_.type.str());
-    hidden_ = r.dim(2);
     if (n.intAttr("hidden_size", hidden_) != hidden_)
       n.fail("'hidden_size' differs from the weights'");
     clip_ = n.floatAttr("clip", 0);
@@ -133,14 +133,17 @@ private:
     w.recurrent = n.transpose(part(n.in(2), d), {1, 0});
     const int64_t rows = gates_ * hidden_;
     if (n.has(3)) {
-      if (n.in(3).rank() != 2 || n.in(3).dim(1) != 2 * rows)
+      if (!(n.in(3).type.shape == Shape{directions(), 2 * rows}))
         n.fail("biases of type " + n.in(3).type.str() + " do not fit " + std::to_string(2 * rows) + " rows");
       Value b = part(n.in(3), d);
       w.inputBias = n.sliceAxis(b, 0, 0, rows);
       w.recurrentBias = n.sliceAxis(b, 0, rows, 2 * rows);
     }
-    if (hasCell_ && n.has(7))
+    if (hasCell_ && n.has(7)) {
+      if (!(n.in(7).type.shape == Shape{directions(), 3 * hidden_}))
+        n.fail("peepholes of type " + n.in(7).type.str() + " do not fit " + std::to_string(hidden_) + " hidden values");
       w.peephole = part(n.in(7), d);
+    }
     w.activations = &activations_[static_cast<size_t>(d) * perDirection()];
     return w;
   }
@@ -271,24 +274,24 @@ void causalConv(N &n) {
   const Value &x = n.in(0), &w = n.in(1);
   n.requireFloat(x);
   n.sameType(x, w);
-  if (x.rank() != 3 || w.rank() != 3 || w.dim(0) != x.dim(1) || w.dim(1) != 1 || w.dim(2) < 1)
+  const int64_t channels = n.number(x, 1), past = n.number(w, 2) - 1;
+  if (!(w.type.shape == Shape{channels, 1, past + 1}) || past < 0)
     n.fail("weights of type " + w.type.str() + " do not fit " + x.type.str());
-  const int64_t past = w.dim(2) - 1;
   Value padded = x;
   if (n.has(3))
     padded = n.emit("concat", {n.in(3), x}, {{"axis", int64_t(2)}});
   else if (past)
     padded = n.emit("pad", {x}, {{"low", Ints{0, 0, past}}, {"high", Ints{0, 0, 0}}});
-  if (padded.dim(2) != x.dim(2) + past)
+  if (padded.dim(2) != dim::add(x.dim(2), past))
     n.fail("a past of type " + n.in(3).type.str() + " does not fit weights of type " + w.type.str());
-  Value y = n.emit("conv", {padded, w}, {{"groups", x.dim(1)}});
+  Value y = n.emit("conv", {padded, w}, {{"groups", channels}});
   if (n.has(2))
-    y = add(n, y, n.reshape(n.in(2), {1, x.dim(1), 1}));
+    y = add(n, y, n.reshape(n.in(2), {1, channels, 1}));
   const std::string activation = n.stringAttr("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")
     n.fail("attribute 'activation' is '" + activation + "'");
   n.out(0, activation == "none" ? y : n.emit("silu", {y}));
-  n.out(1, n.sliceAxis(padded, 2, padded.dim(2) - past, padded.dim(2)));
+  n.out(1, n.sliceAxis(padded, 2, dim::sub(padded.dim(2), past), padded.dim(2)));
 }
 
 /// Attention whose state is one matrix per head, updated at each position.

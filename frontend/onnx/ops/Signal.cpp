@@ -105,6 +105,8 @@ void dft(N &n) {
     n.fail("a transform of " + std::to_string(length) + " elements");
 
   Complex c = parts(n, x);
+  if (inverse && onesided && !c.imaginary)
+    n.fail("the half of a transform needs complex numbers, not " + x.type.str());
   const int rank = c.real.rank();
   Ints order; // the axis last
   for (int d = 0; d < rank; ++d)

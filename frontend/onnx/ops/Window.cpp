@@ -113,12 +113,20 @@ void checkImage(N &n, const Value &x, const Value &w) {
     n.unsupported(std::to_string(x.rank() - 2) + " spatial dimensions");
 }
 
+/// The sizes behind the first two, as numbers.
+Ints spatialSizes(N &n, const Value &v) {
+  Ints sizes;
+  for (int i = 2; i < v.rank(); ++i)
+    sizes.push_back(n.number(v, i));
+  return sizes;
+}
+
 void conv(N &n) {
   const Value &x = n.in(0), &w = n.in(1);
   checkImage(n, x, w);
-  Window window = readWindow(n, x, Ints(w.type.shape.begin() + 2, w.type.shape.end()));
+  Window window = readWindow(n, x, spatialSizes(n, w));
   int64_t groups = n.intAttr("group", 1);
-  if (groups < 1 || x.dim(1) % groups || w.dim(0) % groups || w.dim(1) != x.dim(1) / groups)
+  if (groups < 1 || !dim::divideExactly(w.dim(0), groups) || x.dim(1) != dim::mul(w.dim(1), groups))
     n.fail("weights of type " + w.type.str() + " in " + std::to_string(groups) + " groups do not fit " + x.type.str());
   Value v = n.emit("conv", {x, w},
                    {{"strides", window.strides},
@@ -141,7 +149,7 @@ void convTranspose(N &n) {
       n.fail("'" + std::string(name) + "' does not fit " + x.type.str());
     return values;
   };
-  const Ints kernel(w.type.shape.begin() + 2, w.type.shape.end());
+  const Ints kernel = spatialSizes(n, w);
   if (n.hasAttr("kernel_shape") && list("kernel_shape", 1, 1, dims) != kernel)
     n.fail("'kernel_shape' differs from the weights' shape");
   const Ints strides = list("strides", 1, 1, dims), dilations = list("dilations", 1, 1, dims);
@@ -158,10 +166,10 @@ void convTranspose(N &n) {
     shape = list("output_shape", 1, 1, dims);
   else if (same)
     for (size_t i = 0; i < dims; ++i)
-      shape.push_back(x.dim(static_cast<int>(i) + 2) * strides[i]);
+      shape.push_back(n.number(x, static_cast<int>(i) + 2) * strides[i]);
   Ints more = extra;
   for (size_t i = 0; i < shape.size(); ++i) {
-    const int64_t total = (x.dim(static_cast<int>(i) + 2) - 1) * strides[i] + extra[i] + (kernel[i] - 1) * dilations[i] + 1 - shape[i];
+    const int64_t total = (n.number(x, static_cast<int>(i) + 2) - 1) * strides[i] + extra[i] + (kernel[i] - 1) * dilations[i] + 1 - shape[i];
     const int64_t removed = std::max<int64_t>(total, 0), half = removed / 2;
     low[i] = mode == "SAME_UPPER" ? half : removed - half;
     high[i] = removed - low[i];
