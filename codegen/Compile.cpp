@@ -397,7 +397,7 @@ static double secondsOfStep(CompiledProgram program) {
 
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   const CompilerUse use;
-  const TypicalCosts costs(options.deterministic);
+  const CostScope costs(options.deterministic, options.forPackage);
   static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm", "ptx"};
   if (!stages.count(options.emit))
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm, ptx");

@@ -67,6 +67,8 @@ struct CompileOptions {
   bool allowLibrary = true;        ///< may use oneDNN; false for self-contained packages
   bool verifyEach = false;         ///< interpret before and after each pass, name the one that changed the result
   bool deterministic = false;
+  /// To run elsewhere: units of work suit all processors of this machine, whatever threads this process has.
+  bool forPackage = false;
   bool winograd = false;           ///< 3 x 3 convolutions may use Winograd's method: faster, and less exact (some 1e-4 of the largest)
   bool quickCode = false;          ///< machine code made quickly rather than well: for tests of many programs
   /// Where several providers bid for a contraction or convolution of fixed sizes, their kernels are timed on this machine

@@ -1,9 +1,11 @@
 #include "codegen/CostModel.h"
 
+#include "tressel/runtime/Corrections.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>
 #include <array>
+#include <thread>
 #include <vector>
 
 namespace tressel::codegen {
@@ -29,15 +31,25 @@ const std::vector<Model> &models() {
 
 std::function<void(const KernelCost &, std::span<const double>)> costObserver;
 
-static thread_local bool isTypical = false;
-TypicalCosts::TypicalCosts(bool wanted) : before_(isTypical) { isTypical = wanted; }
-TypicalCosts::~TypicalCosts() { isTypical = before_; }
+/// Typical, all threads.
+static thread_local std::pair<bool, bool> scope;
+CostScope::CostScope(bool typical, bool allThreads) : before_(scope) { scope = {typical, allThreads}; }
+CostScope::~CostScope() { scope = before_; }
 
 const runtime::DeviceModel &hostCpuModel() {
-  static const runtime::DeviceModel &measured = *new auto(runtime::hostMachine().devices.front());
-  static const runtime::DeviceModel &typical = *new auto(runtime::typicalHostMachine().devices.front());
-  return isTypical ? typical : measured;
+  static const auto &models = *[] {
+    auto all = new std::array<std::array<runtime::DeviceModel, 2>, 2>; // programs may be compiled while the process ends
+    const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    for (int threads : {0, processors}) {
+      (*all)[0][threads > 0] = runtime::hostMachine(threads).devices.front();
+      (*all)[1][threads > 0] = runtime::typicalHostMachine(threads).devices.front();
+    }
+    return all;
+  }();
+  return models[scope.first][scope.second];
 }
+
+bool hasCostModel(std::string_view name) { return std::ranges::find(models(), name, &Model::name) != models().end(); }
 
 KernelCost costOf(std::string_view name, CpuLevel level, std::span<const double> counts) {
   const auto model = std::ranges::find(models(), name, &Model::name);
@@ -52,7 +64,7 @@ KernelCost costOf(std::string_view name, CpuLevel level, std::span<const double>
     cost.seconds += 1e-9 * coefficients[i] * counts[i];
   if (costObserver)
     costObserver(cost, counts);
-  return cost;
+  return scope.first ? cost : runtime::Corrections::ofHost().apply(std::move(cost));
 }
 
 int lanesOf(CpuLevel level) { return level == CpuLevel::V4 ? 16 : level == CpuLevel::V3 ? 8 : 4; }

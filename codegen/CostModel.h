@@ -14,24 +14,26 @@
 
 namespace tressel::codegen {
 
-/// The processor that this process runs on, as runtime::hostMachine describes it; while a TypicalCosts of this thread lives, as
-/// runtime::typicalHostMachine does.
+/// The processor that compiled code runs on, as runtime::hostMachine describes it, or as the CostScope of this thread says.
 const runtime::DeviceModel &hostCpuModel();
-/// For compilations whose results must not depend on what was measured.
-class TypicalCosts {
+/// What bids of this thread go by while it lives. `typical`: runtime::typicalHostMachine, and no corrections, for results that must not depend on
+/// what was measured. `allThreads`: all processors of the machine, whatever this process's pool has, for packages.
+class CostScope {
 public:
-  explicit TypicalCosts(bool wanted);
-  ~TypicalCosts();
-  TypicalCosts(const TypicalCosts &) = delete;
-  TypicalCosts &operator=(const TypicalCosts &) = delete;
+  CostScope(bool typical, bool allThreads);
+  ~CostScope();
+  CostScope(const CostScope &) = delete;
+  CostScope &operator=(const CostScope &) = delete;
 
 private:
-  bool before_;
+  const std::pair<bool, bool> before_;
 };
 
 /// The model `name` ("kernels/product") for code of the level, applied to `counts`. The order of the counts is the provider's; the table
 /// has as many coefficients. A name that the table lacks is an internal error.
 runtime::KernelCost costOf(std::string_view name, runtime::CpuLevel level, std::span<const double> counts);
+
+bool hasCostModel(std::string_view name);
 
 /// Floats in a vector of the level.
 int lanesOf(runtime::CpuLevel level);

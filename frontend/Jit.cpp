@@ -752,7 +752,10 @@ static runtime::MachineModel modelOf(const JitEntry &entry) {
 Prediction JitCore::explain(const std::source_location &where) const {
   std::lock_guard lock(impl_->mutex);
   const JitEntry &entry = latestOf(impl_->options, impl_->entries, where);
-  return predict(entry.traced.program->schedule(), modelOf(entry), entry.traced.decisions);
+  runtime::Decisions decisions = entry.traced.decisions;
+  for (runtime::Decision &finding : entry.traced.program->findings())
+    decisions.push_back(std::move(finding));
+  return predict(entry.traced.program->schedule(), modelOf(entry), std::move(decisions));
 }
 
 void JitCore::drawPlan(const std::string &path, const std::source_location &where) const {

@@ -30,7 +30,7 @@ static double guessNs(const Schedule &schedule, const runtime::Program &program)
 Program::Program(std::shared_ptr<const Executable> executable, std::vector<std::shared_ptr<VariableImpl>> states,
                  std::string name, std::shared_ptr<Machine> machine)
     : executable_(std::move(executable)), states_(std::move(states)), name_(internName(name)), machine_(std::move(machine)),
-      cost_(guessNs(executable_->schedule(), executable_->schedule().step)) {
+      cost_(guessNs(executable_->schedule(), executable_->schedule().step)), firstCalls_(executable_->schedule()) {
   for (const ValueDesc &output : schedule().outputs)
     outputs_.push_back({output.type, output.type.shape.isStatic() ? output.type.bytes() : 0});
 }
@@ -129,12 +129,19 @@ void Program::Slot::bind(const std::shared_ptr<const Binding> &next) {
 int32_t Program::execute(Slot &slot, const TaskView &task, size_t numInputs, const dim::Values *dims) {
   const std::span<const void *const> inputs{const_cast<const void *const *>(task.inputs), numInputs};
   const std::span<void *const> outputs{task.outputs, outputs_.size()};
+  const bool isObserved = !slot.executor && firstCalls_.isOpen();
+  if (isObserved != (slot.profile != nullptr)) [[unlikely]] {
+    slot.profile = isObserved ? std::make_unique<Profile>() : nullptr;
+    slot.context->setProfile(slot.profile.get());
+  }
   if (slot.executor) [[unlikely]]
     dims ? slot.executor->run(inputs, outputs, *dims) : slot.executor->run(inputs, outputs);
   else if (dims)
     slot.context->run(inputs, outputs, *dims);
   else
     slot.context->run(inputs, outputs);
+  if (isObserved) [[unlikely]]
+    firstCalls_.add(*slot.profile, hostMachine().devices.front(), Corrections::ofHost());
   return kKernelOk;
 }
 

@@ -1,6 +1,7 @@
 // A compiled program with its Variables, ready to be called from any thread.
 #pragma once
 
+#include "tressel/runtime/Corrections.h"
 #include "tressel/runtime/Engine.h"
 #include "tressel/runtime/Executable.h"
 #include "tressel/runtime/Executor.h"
@@ -38,6 +39,7 @@ public:
     std::unique_ptr<runtime::Executor> executor; ///< on a machine
     std::shared_ptr<const Binding> binding;
     uint64_t epoch = ~uint64_t(0);           ///< a call at this epoch needs no other binding
+    std::unique_ptr<runtime::Profile> profile; ///< of the program's first calls
     std::shared_ptr<const dim::Values> dims; ///< of the call that left it to its caller
 
     void bind(const std::shared_ptr<const Binding> &next);
@@ -57,6 +59,8 @@ public:
 
   const runtime::Schedule &schedule() const { return executable_->schedule(); }
   size_t numOutputs() const { return outputs_.size(); }
+  /// Kernels whose first calls contradicted what they were predicted to take.
+  runtime::Decisions findings() const { return firstCalls_.findings(); }
 
   /// Throws RuntimeError when the Variable has no value because the call that was to write it failed: says which, why,
   /// and what to do. Does not wait: what is still computed may yet fail.
@@ -77,6 +81,7 @@ private:
   };
   std::vector<Output> outputs_;
   runtime::OpCost cost_;
+  runtime::FirstCalls firstCalls_;
 
   std::mutex mutex_; // guards what follows
   std::vector<std::unique_ptr<Slot>> spare_;

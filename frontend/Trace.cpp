@@ -587,6 +587,7 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
   codegen::CompileOptions compile;
   compile.cpu = request.cpu;
   compile.allowLibrary = false; // a package runs with the runtime library alone
+  compile.forPackage = true;
   compile.deterministic = request.deterministic, compile.measure = request.measure, compile.winograd = request.winograd;
   runtime::MachineModel machine;
   if (!request.gpus.empty()) {

@@ -7,6 +7,7 @@
 #include "ir/graph/Device.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
+#include "tressel/runtime/Corrections.h"
 #include "tressel/runtime/MachineModel.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -95,12 +96,12 @@ public:
     std::vector<std::pair<double, std::string>> all;
     Boundary boundary(ops);
     for (const KernelProvider *provider : providersFor(ops))
-      if (std::optional<Bid> bid = ask(*provider, ops, boundary))
-        all.emplace_back(bid->seconds, provider->name().str());
+      if (std::optional<Bid> bid = ask(*provider, ops, boundary)) {
+        const bool wasSeen = llvm::any_of(bid->costs, [](const auto &cost) { return runtime::Corrections::ofHost().isCorrected(cost); });
+        all.emplace_back(bid->seconds, provider->name().str() + " " + runtime::spellSeconds(bid->seconds) + (wasSeen ? " (as seen in earlier calls)" : ""));
+      }
     llvm::sort(all);
-    return llvm::join(llvm::map_range(all, [](const auto &bid) {
-      return bid.second + " " + runtime::spellSeconds(bid.first);
-    }), ", ");
+    return llvm::join(llvm::make_second_range(all), ", ");
   }
 
   /// The library of `root` followed by generated code for all others of `ops`.

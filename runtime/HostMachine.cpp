@@ -13,12 +13,16 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <unistd.h>
 
 namespace tressel::runtime {
 
-MachineModel typicalHostMachine() {
-  const double threads = ThreadPool::global().numThreads();
+static int threadsOr(int threads) { return threads > 0 ? threads : ThreadPool::global().numThreads(); }
+
+MachineModel typicalHostMachine(int numThreads) {
+  const double threads = threadsOr(numThreads);
   const CpuLevel level = hostCpuLevel();
   const double lanes = level >= CpuLevel::V4 ? 16 : level >= CpuLevel::V3 ? 8 : 4;
   constexpr double clock = 2.5e9, fmaUnits = 2, flopsPerFma = 2;
@@ -43,7 +47,7 @@ MachineModel typicalHostMachine() {
   return machine;
 }
 
-std::string hostName() {
+std::string hostName(int threads) {
   std::string name = "unknown";
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
@@ -51,40 +55,45 @@ std::string hostName() {
       name = line.substr(std::min(line.size(), line.find(':') + 2));
       break;
     }
-  name += concat(", ", ThreadPool::global().numThreads(), " threads");
+  name += concat(", ", threadsOr(threads), " threads");
   for (const char *limit : {"TRESSEL_KERNEL_LEVEL", "TRESSEL_KERNEL_TILES"})
     if (const char *text = std::getenv(limit))
       name += concat(" ", limit, "=", text);
   return name;
 }
 
-std::string calibrationFile() {
+std::string calibrationFile(int threads) {
   if (const char *given = std::getenv("TRESSEL_CALIBRATION"))
     return given;
   const std::string folder = cacheFolder();
   if (folder.empty())
     return folder;
-  std::string name = hostName();
+  std::string name = hostName(threads);
   std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c); }, '-');
   return concat(folder, "/machines/", name, ".json");
 }
 
-MachineModel hostMachine() {
-  static const MachineModel &model = *[] {
-    const std::string path = calibrationFile();
+MachineModel hostMachine(int numThreads) {
+  static std::mutex &mutex = *new std::mutex;
+  static std::map<int, MachineModel> &models = *new std::map<int, MachineModel>;
+  const int threads = threadsOr(numThreads);
+  std::lock_guard lock(mutex);
+  if (const auto known = models.find(threads); known != models.end())
+    return known->second;
+  return models[threads] = [&] {
+    const std::string path = calibrationFile(threads);
     std::error_code ec;
     if (!path.empty() && std::filesystem::exists(path, ec))
       try {
         const std::vector<std::byte> bytes = readFile(path);
         MachineModel machine = parseMachine({reinterpret_cast<const char *>(bytes.data()), bytes.size()}, path);
         machine.name = "this machine";
-        return new MachineModel(std::move(machine));
+        return machine;
       } catch (const Error &error) { // predictions are no reason to fail
         std::fprintf(stderr, "tressel: note: %s: the figures of calibration cannot be used, typical ones are: %s\n", path.c_str(), error.what());
       }
-    return new MachineModel(typicalHostMachine());
+    return typicalHostMachine(threads);
   }();
-  return model;
 }
 
 } // namespace tressel::runtime

@@ -31,7 +31,10 @@ public:
       bytes += dim::hint(dim::bytes(graph::fromMlir(type)));
     const double counts[] = {form->flops};
     passes::Bid bid;
-    bid.costs = {costOf("prebuilt/" + form->kernel.substr(0, form->kernel.rfind('_')), level_, counts)};
+    std::string model = "prebuilt/" + form->kernel.substr(0, form->kernel.rfind('_'));
+    if (!hasCostModel(model))
+      model = "prebuilt/other";
+    bid.costs = {costOf(model, level_, counts)};
     bid.params = form->kernel;
     const int64_t units = std::max<int64_t>(1, dim::hint(form->range));
     bid.range = dim::max(1, form->range);

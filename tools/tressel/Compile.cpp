@@ -83,6 +83,7 @@ int compileCommand(const CompileArgs &args) {
   for (const auto &[name, range] : parseDims(args.dims))
     request.dims[name] = {range.lo, range.hi};
   request.keepDynamic = true;
+  request.forPackage = true;
   request.allowLibrary = args.allowLibrary;
   request.deterministic = args.deterministic;
   request.verifyEach = args.verifyEach;

@@ -51,6 +51,7 @@ struct CompileRequest {
   std::string cpu = "native";
   bool allowLibrary = false;
   bool deterministic = false;
+  bool forPackage = false; ///< as CompileOptions::forPackage
   bool verifyEach = false;
   bool stripLocations = false;
   bool useCache = true; ///< kernels kept on disk

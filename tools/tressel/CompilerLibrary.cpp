@@ -282,6 +282,7 @@ public:
     options.kernelKeys = request.kernelKeys;
     options.allowLibrary = request.allowLibrary;
     options.deterministic = request.deterministic;
+    options.forPackage = request.forPackage;
     options.measure = request.measure;
     options.winograd = request.winograd;
     options.verifyEach = request.verifyEach;

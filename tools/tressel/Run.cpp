@@ -5,6 +5,7 @@
 #include "tools/tressel/Program.h"
 #include "tools/tressel/Timelines.h"
 #include "tools/tressel/Tool.h"
+#include "tressel/runtime/Corrections.h"
 #include "tressel/runtime/CustomKernels.h"
 
 #include "tressel/runtime/Executor.h"
@@ -120,6 +121,7 @@ public:
     runtime::KernelHistory measured(machineName);
     runtime::Profile profile;
     call(in, out); // touches the memory
+    recording_ = true;
     if (context_)
       context_->setProfile(&profile);
     int64_t launches = 0;
@@ -129,6 +131,7 @@ public:
     }
     if (context_)
       context_->setProfile(nullptr);
+    recording_ = false;
     addToHistory(file, measured);
     note(file + ": " + std::to_string(launches) + " launches of " + std::to_string(measured.size()) + " kernels, " +
          std::to_string(args_.repeat) + " times" +
@@ -200,7 +203,21 @@ private:
     if (executor_)
       executor_->run(in, out, dims_);
     else
-      context_->run(in, out, dims_);
+      runOnHost(in, out);
+  }
+  /// The first calls note what their kernels take, for the next compilation.
+  void runOnHost(const std::vector<void *> &in, const std::vector<void *> &out) {
+    if (!firstCalls_)
+      firstCalls_.emplace(program_.schedule());
+    const bool isObserved = firstCalls_->isOpen() && !recording_;
+    runtime::Profile profile;
+    if (isObserved)
+      context_->setProfile(&profile);
+    context_->run(in, out, dims_);
+    if (!isObserved)
+      return;
+    context_->setProfile(nullptr);
+    firstCalls_->add(profile, runtime::hostMachine().devices.front(), runtime::Corrections::ofHost());
   }
   /// A copy of the value that the package has.
   HostTensor stored(const runtime::StateDesc &state) const {
@@ -258,6 +275,8 @@ private:
   std::shared_ptr<runtime::SimulatedMachine> machine_;
   std::shared_ptr<const runtime::KernelHistory> history_; ///< what plans go by
   std::optional<runtime::Context> context_;   ///< without it
+  std::optional<runtime::FirstCalls> firstCalls_;
+  bool recording_ = false; ///< the context's profile belongs to record()
   std::optional<runtime::Executor> executor_; ///< on it
   std::vector<HostTensor> inputs_, outputs_, states_;
   std::vector<double> seconds_;

@@ -135,7 +135,7 @@ protected:
   }
   /// How many kernels of the compiled program are of this provider.
   int64_t count(const char *text, const char *provider) {
-    const codegen::CompiledProgram program = codegen::compile(*parse(text), {.allowLibrary = false});
+    const codegen::CompiledProgram program = codegen::compile(*parse(text), {.allowLibrary = false, .prefer = provider});
     return std::ranges::count(program.schedule.kernels, provider, &runtime::KernelDesc::provider);
   }
   mlir::MLIRContext context;
@@ -147,13 +147,13 @@ TEST_F(Compile, MlpWithLibrary) { check(mlp, {}, kLogits); }
 TEST_F(Compile, MlpWithoutLibrary) { check(mlp, {.allowLibrary = false}, kLogits); }
 TEST_F(Compile, MlpBaseline) { check(mlp, {.cpu = "baseline", .allowLibrary = false}, kLogits); }
 TEST_F(Compile, Products) {
-  check(products, {.allowLibrary = false}, {1e-4, 1e-4});
+  check(products, {.allowLibrary = false, .prefer = "kernels"}, {1e-4, 1e-4});
   EXPECT_EQ(count(products, "kernels"), 5); // three, and two that pack
 }
 TEST_F(Compile, ProductsOfHalves) {
   for (auto [type, step] : halves) {
     const std::string text = inType(products, type);
-    check(text.c_str(), {.allowLibrary = false}, {step, step});
+    check(text.c_str(), {.allowLibrary = false, .prefer = "kernels"}, {step, step});
     EXPECT_EQ(count(text.c_str(), "kernels"), 5) << text;
   }
 }
@@ -200,10 +200,10 @@ func.func @main(%x: tensor<2x3x21x19xf32> {tressel.name = "x"}, %w0: tensor<16x3
 })";
 TEST_F(Compile, ResidualNetWithLibrary) { check(residualNet, {}, {1e-4, 1e-4}); }
 TEST_F(Compile, ResidualNetByPrebuiltKernels) {
-  check(residualNet, {.allowLibrary = false}, {1e-4, 1e-4});
+  check(residualNet, {.allowLibrary = false, .prefer = "kernels"}, {1e-4, 1e-4});
   auto module = parse(residualNet);
   const codegen::CompiledProgram program =
-      codegen::compile(*module, {.allowLibrary = false, .disabledPasses = {"assign-layouts"}});
+      codegen::compile(*module, {.allowLibrary = false, .prefer = "kernels", .disabledPasses = {"assign-layouts"}});
   EXPECT_EQ(llvm::count_if(program.schedule.kernels,
                            [](const runtime::KernelDesc &k) { return k.provider == "kernels" && !k.epilogue.empty(); }),
             3);

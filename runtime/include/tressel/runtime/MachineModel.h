@@ -118,16 +118,16 @@ MachineModel machinePreset(std::string_view name);
 MachineModel machineOfArchitecture(std::string_view architecture);
 /// The architecture of a preset's accelerators; empty where code is not generated for them, or for other names.
 std::string architectureOfMachine(std::string_view name);
-/// This machine's processor. Vector width, threads and memory are read; other figures are typical of servers.
-MachineModel typicalHostMachine();
+/// This machine's processor, of which programs use so many threads (0: as many as the pool has). Vector width, threads and memory are read; other figures are typical of servers.
+MachineModel typicalHostMachine(int threads = 0);
 /// The same with the figures of calibrationFile(), if that is there: what compilation and predictions go by unless they are to be
 /// deterministic. The same on every call; a file that cannot be read costs a note on standard error.
-MachineModel hostMachine();
+MachineModel hostMachine(int threads = 0);
 /// Where `tressel calibrate` keeps what it measures: TRESSEL_CALIBRATION, or a file beside the cache of kernels, of this processor and as many threads
 /// of the pool. Empty: nowhere.
-std::string calibrationFile();
+std::string calibrationFile(int threads = 0);
 /// This machine, as far as it decides how long kernels take: its processor's name, the threads of the pool, limits on instructions.
-std::string hostName();
+std::string hostName(int threads = 0);
 /// By the name that commands and programs give: "cpu" (this host), "sim:NAME" (a preset), "sim:FILE.json". Throws
 /// InputError for others, and what reading or parsing the file throws, with its name.
 MachineModel machineNamed(std::string_view name);
