@@ -35,6 +35,8 @@ def environment(build, framework):
 
 def made_environment(build, framework):
     packages, _ = FRAMEWORKS[framework]
+    if not packages:
+        return build / "venv/bin/python"
     folder = build / "peers" / framework
     stamp = folder / ".stamp"
     if not stamp.exists() or stamp.read_text() != " ".join(packages):
