@@ -24,9 +24,19 @@ SIZES = {
 }
 
 
+@functools.cache
 def environment(build, framework):
-    """The Python of a framework's environment, made if there is none. RuntimeError with the reason if it cannot be."""
+    """(the Python of a framework's environment, made if there is none; None), or (None, why it cannot be made)."""
+    try:
+        return made_environment(build, framework), None
+    except RuntimeError as error:
+        return None, str(error)
+
+
+def made_environment(build, framework):
     packages, _ = FRAMEWORKS[framework]
+    if not packages:
+        return build / "venv/bin/python"
     folder = build / "peers" / framework
     stamp = folder / ".stamp"
     if not stamp.exists() or stamp.read_text() != " ".join(packages):
@@ -55,10 +65,10 @@ class Peer:
         self.framework = framework
 
     def __call__(self, build, row):
-        try:
-            return [str(environment(build, self.framework)), str(HERE / "peer.py"), self.framework, str(folder_of(build, row.id))]
-        except RuntimeError as error:
-            return [sys.executable, "-c", f"import sys; sys.exit({str(error)!r})"]
+        python, why = environment(build, self.framework)
+        if why:
+            return [sys.executable, "-c", f"import sys; sys.exit({why!r})"]
+        return [str(python), str(HERE / "peer.py"), self.framework, str(folder_of(build, row.id))]
 
     @functools.cache
     def version(self, build):
@@ -131,7 +141,7 @@ def prepare_network(name, batch):
 
 def row(row_id, what, frameworks, prepare):
     from rows import Row, threads
-    return Row(row_id, "s", "lower", what, {name: Peer(name) for name in frameworks}, None, "ratio", rounds=7, samples=1, variants=[threads(1), threads(2)],
+    return Row(row_id, "s", "lower", what, {name: Peer(name) for name in frameworks}, None, "ratio", rounds=5, samples=1, most_seconds=120, variants=[threads(1), threads(2)],
                case_names=[""], figures={}, tolerance=2e-3, program="infer.py", best_of_each=True, prepare=prepare,
                reference=lambda build: [str(build / "venv/bin/python"), str(HERE / "peer.py"), "onnxruntime", str(folder_of(build, row_id))])
 

@@ -1,7 +1,6 @@
 """The report on disk, row by row while a run goes on, and as tables."""
 import json
 
-from machine import name as machine_name
 from measure import number
 from rows import ROWS
 
