@@ -14,11 +14,13 @@ import tarfile
 merged, seeds, archive = map(pathlib.Path, sys.argv[1:])
 
 
-def contents(folder):
-    return {path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.parent.name != "kept"}
+def contents(folder, with_kept):
+    return {path.read_bytes() for path in folder.rglob("*") if path.is_file() and (with_kept or path.parent.name != "kept")}
 
 
-kept = sorted((hashlib.sha1(data).hexdigest()[:16], data) for data in contents(merged) - contents(seeds))
+# What another format's archive holds already is not held twice.
+elsewhere = seeds.name != archive.name.removesuffix(".tar.xz")
+kept = sorted((hashlib.sha1(data).hexdigest()[:16], data) for data in contents(merged, False) - contents(seeds, elsewhere))
 archive.parent.mkdir(parents=True, exist_ok=True)
 with tarfile.open(archive, "w:xz", preset=9) as out:
     for name, data in kept:

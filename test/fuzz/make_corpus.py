@@ -83,6 +83,7 @@ for path in sorted((folder / "mlir").glob("*.mlir")):
         done = subprocess.run([tressel, "compile", "-q", path, "-o", place("package", path.stem + ".tsl"), "--cpu", "baseline"],
                               capture_output=True)
         made += done.returncode == 0
+(folder / "onnx-import").mkdir(parents=True)  # beside those of onnx, which it reads too
 for archive in sorted(root.glob("test/fuzz/corpus/*.tar.xz")):
     with tarfile.open(archive) as packed:
         for entry in packed:

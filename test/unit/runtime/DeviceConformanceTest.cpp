@@ -76,8 +76,19 @@ protected:
     return {memory, bytes, access, where};
   }
 
+  /// Memory that is released when the test has ended.
+  void *memory(Device &from, int64_t bytes, MemoryKind kind) {
+    acquired.emplace_back(&from, from.allocate(bytes, kind));
+    return acquired.back().second;
+  }
+  void TearDown() override {
+    for (const auto &[from, p] : acquired)
+      from->release(p);
+  }
+
   std::shared_ptr<Machine> machine;
   Device &device, &host;
+  std::vector<std::pair<Device *, void *>> acquired;
   std::vector<std::unique_ptr<KernelDesc>> descs;
 };
 
@@ -114,8 +125,8 @@ TEST_P(DeviceConformance, CopiesGoEveryWay) {
   const int64_t n = 5000;
   std::vector<uint8_t> in(n), out(n, 0), out2(n, 0);
   std::iota(in.begin(), in.end(), uint8_t(3));
-  void *pinned = host.allocate(n, MemoryKind::Pinned);
-  void *a = device.allocate(n, memoryKind()), *b = device.allocate(n, memoryKind());
+  void *pinned = memory(host, n, MemoryKind::Pinned);
+  void *a = memory(device, n, memoryKind()), *b = memory(device, n, memoryKind());
   host.adopt(in.data(), n, MemoryKind::Host);
   host.adopt(out.data(), n, MemoryKind::Host);
   const auto s = stream(StreamKind::CopyIn);
@@ -142,14 +153,14 @@ TEST_P(DeviceConformance, CopiesBetweenDevicesThatReachEachOther) {
       other = each.get();
   if (!other)
     GTEST_SKIP() << GetParam().name << " reaches no other accelerator";
-  void *a = device.allocate(64, memoryKind()), *b = other->allocate(64, MemoryKind::Device);
+  void *a = memory(device, 64, memoryKind()), *b = memory(*other, 64, MemoryKind::Device);
   const auto s = stream(StreamKind::CopyOut);
   expectReached(copy(*s, region(a, 64, home()), region(b, 64, {other->caps().device, MemoryKind::Device})));
 }
 
 TEST_P(DeviceConformance, AStreamKeepsItsOrder) {
   const int64_t n = 16, bytes = n * 4;
-  void *a = device.allocate(bytes, memoryKind()), *b = device.allocate(bytes, memoryKind());
+  void *a = memory(device, bytes, memoryKind()), *b = memory(device, bytes, memoryKind());
   const auto s = stream();
   const Region fill[] = {region(a, bytes, home(), Access::Write)};
   uint64_t one = 0;
@@ -170,7 +181,7 @@ TEST_P(DeviceConformance, AStreamKeepsItsOrder) {
 }
 
 TEST_P(DeviceConformance, FillsElementsOfEverySize) {
-  void *a = device.allocate(24, memoryKind());
+  void *a = memory(device, 24, memoryKind());
   const auto s = stream();
   for (const auto &[type, value, bytes] :
        {std::tuple(u8, uint64_t(0x5A), 21), std::tuple(i16, uint64_t(0x1234), 22),
@@ -265,7 +276,7 @@ TEST_P(DeviceConformance, AFailureGoesWhereItsResultsGo) {
   if (!computes())
     GTEST_SKIP() << GetParam().name << " computes nothing that could fail";
   const int64_t bytes = 64;
-  void *a = device.allocate(bytes, memoryKind()), *b = device.allocate(bytes, memoryKind());
+  void *a = memory(device, bytes, memoryKind()), *b = memory(device, bytes, memoryKind());
   const auto first = stream(), second = stream(), apart = stream();
   const std::vector<Region> regions = {region(a, bytes, home()), region(b, bytes, home(), Access::Write)};
   const DeviceKernel good = kernel("half", 16), bad = kernel("fails", 16);
@@ -321,7 +332,7 @@ TEST_P(DeviceConformance, WhatIsAbortedDoesNotRun) {
 
 TEST_P(DeviceConformance, StampsAreInOrder) {
   const auto s = stream();
-  void *a = device.allocate(64, memoryKind());
+  void *a = memory(device, 64, memoryKind());
   const Region to[] = {region(a, 64, home(), Access::Write)};
   for (uint64_t tag = 1; tag <= 3; ++tag)
     s->submit({.kind = DeviceCommandKind::Fill, .regions = to, .type = u8, .tag = tag});
