@@ -68,6 +68,7 @@ struct CompileOptions {
   bool verifyEach = false;         ///< interpret before and after each pass, name the one that changed the result
   bool deterministic = false;
   bool winograd = false;           ///< 3 x 3 convolutions may use Winograd's method: faster, and less exact (some 1e-4 of the largest)
+  bool keepSubnormals = false;     ///< arithmetic on f32 keeps subnormal numbers, which can be a hundred times slower (docs/numbers.md)
   bool quickCode = false;          ///< machine code made quickly rather than well: for tests of many programs
   /// Where several providers bid for a contraction or convolution of fixed sizes, their kernels are timed on this machine
   /// (codegen/Measure.h), which takes 20 to 100 ms each the first time. The cache keeps the times.

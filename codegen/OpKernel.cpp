@@ -161,6 +161,7 @@ std::optional<OpKernel> planOpKernel(const OpCall &call, const std::string &cpu)
   source->signature.symbol = kernel.symbol = call.symbol();
   source->signature.symbols = call.symbols;
   kernel.range = source->schedule.range;
+  kernel.floats = plan->floats();
   for (const LoopDim &d : plan->dims)
     kernel.points = dim::mul(kernel.points, d.size);
   const double seconds = predictSeconds(*plan, source->schedule) - hostCpuModel().callSeconds;

@@ -524,6 +524,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   compile.dump = options.dump;
   compile.measure = options.measure;
   compile.winograd = options.winograd;
+  compile.keepSubnormals = options.keepSubnormals;
   compile.machine = options.model;
   compile.devices = options.devices;
   if (options.model)
@@ -586,6 +587,7 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
   compile.cpu = request.cpu;
   compile.allowLibrary = false; // a package runs with the runtime library alone
   compile.deterministic = request.deterministic, compile.measure = request.measure, compile.winograd = request.winograd;
+  compile.keepSubnormals = request.keepSubnormals;
   runtime::MachineModel machine;
   if (!request.gpus.empty()) {
     const auto current = currentMachine();

@@ -37,6 +37,7 @@ struct JitOptions {
   bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)
   bool measure = false;             ///< kernels of products and convolutions are chosen by timing them on this machine
   bool winograd = false;            ///< 3 x 3 convolutions may use Winograd's method: faster, off by up to some 1e-4 of the largest
+  bool keep_subnormals = false;     ///< f32 arithmetic keeps numbers below 1.2e-38, which takes up to a hundred times as long (docs/numbers.md)
   int retrace_budget = 64;          ///< programs made per function; beyond it a call that needs another throws TraceError
   int max_programs = 64;            ///< programs kept per function; the one that was not used longest goes
   /// A second size of a dimension makes it dynamic: one program for all sizes from then on. Where the function cannot be

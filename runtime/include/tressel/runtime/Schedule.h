@@ -32,6 +32,7 @@
 // computes derived state (packed weights, say) from parameters and constants only. `step` runs at each call.
 #pragma once
 
+#include "tressel/runtime/FloatMode.h"
 #include "tressel/runtime/Types.h"
 
 #include <cstdint>
@@ -114,6 +115,8 @@ struct KernelDesc {
   int64_t scratchBytes = 0;
   int64_t flops = 0; ///< of the whole range, for the cost model and timelines
   int64_t bytes = 0; ///< read and written over the whole range, each operand once
+  FloatMode floats = FloatMode::Any;         ///< in which mode its code runs,
+  FloatMode epilogueFloats = FloatMode::Any; ///< and that of the epilogue
   bool moves = false; ///< changes the order of elements, as transposes do; packages do not say
   std::string key; ///< what it computes, the same in every program (KernelHistory.h); empty where nobody asked for it
 };
