@@ -17,6 +17,7 @@
 #include "codegen/prebuilt/Provider.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
+#include "ir/op/Num.h"
 #include "ir/sched/Export.h"
 #include "passes/Pipeline.h"
 #include "tressel/runtime/CustomKernels.h"
@@ -320,6 +321,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
       desc.range = kernel.blocks, desc.grain = 1;
       const auto number = static_cast<size_t>(&desc - program.schedule.kernels.data());
       desc.flops = flopsThatTake(kernel.seconds, desc, firstTypes[number], typical.devices.back());
+      desc.floats = runtime::FloatMode::Any; // an instruction's own, which the emulation models
       desc.params = program.emulation ? program.emulation->paramsOf(kernel) : cuda::launchParams(kernel, gpuLibraries[desc.symbol]);
       continue;
     }
@@ -328,10 +330,13 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
       desc.params.clear();
       continue;
     }
+    if (auto epilogue = desc.epilogue.empty() ? bySymbol.end() : bySymbol.find(desc.epilogue); epilogue != bySymbol.end())
+      desc.epilogueFloats = epilogue->second->plan.floats();
     auto source = bySymbol.find(desc.symbol);
     if (desc.provider != "generated" || source == bySymbol.end())
       continue;
     const KernelSource &s = *source->second; // the loop schedule knows its units best
+    desc.floats = s.plan.floats();
     desc.range = s.schedule.range, desc.grain = s.schedule.grain;
     desc.flops = flopsOf(s.plan, s.schedule), desc.bytes = s.plan.bytes();
   }
@@ -398,6 +403,9 @@ static double secondsOfStep(CompiledProgram program) {
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   const CompilerUse use;
   const CostScope costs(options.deterministic, options.forPackage);
+  if (options.keepSubnormals)
+    module->setAttr(graph::kKeepSubnormalsAttr, mlir::UnitAttr::get(module.getContext()));
+  const op::KeepSubnormals folding(graph::keepsSubnormals(module)); // what passes evaluate
   static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm", "ptx"};
   if (!stages.count(options.emit))
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm, ptx");

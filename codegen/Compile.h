@@ -70,6 +70,7 @@ struct CompileOptions {
   /// To run elsewhere: units of work suit all processors of this machine, whatever threads this process has.
   bool forPackage = false;
   bool winograd = false;           ///< 3 x 3 convolutions may use Winograd's method: faster, and less exact (some 1e-4 of the largest)
+  bool keepSubnormals = false;     ///< arithmetic on f32 keeps subnormal numbers, which can be a hundred times slower (docs/numbers.md)
   bool quickCode = false;          ///< machine code made quickly rather than well: for tests of many programs
   /// Where several providers bid for a contraction or convolution of fixed sizes, their kernels are timed on this machine
   /// (codegen/Measure.h), which takes 20 to 100 ms each the first time. The cache keeps the times.

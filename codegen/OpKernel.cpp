@@ -162,6 +162,7 @@ std::optional<OpKernel> planOpKernel(const OpCall &call, const std::string &cpu)
   source->signature.symbol = kernel.symbol = call.symbol();
   source->signature.symbols = call.symbols;
   kernel.range = source->schedule.range;
+  kernel.floats = plan->floats();
   for (const LoopDim &d : plan->dims)
     kernel.points = dim::mul(kernel.points, d.size);
   const int64_t units = std::max<int64_t>(1, dim::hint(source->schedule.range)), grain = std::max<int64_t>(1, source->schedule.grain);

@@ -13,6 +13,7 @@
 
 #include "codegen/ObjectCache.h"
 #include "ir/op/OpInfo.h"
+#include "tressel/runtime/FloatMode.h"
 
 #include <cstddef>
 #include <memory>
@@ -44,6 +45,7 @@ struct OpKernel {
   std::vector<TensorType> results; ///< sizes are expressions over the call's symbols
   int64_t range = 1;               ///< units of work; may be symbolic
   int64_t points = 1;              ///< of the loop nest; may be symbolic
+  runtime::FloatMode floats = runtime::FloatMode::Any; ///< in which its code runs
   double nsPerPoint = 0;           ///< predicted, on one thread
 };
 

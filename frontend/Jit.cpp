@@ -333,6 +333,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
                                             .diskCache = options.disk_cache,
                                             .measure = options.measure,
                                             .winograd = options.winograd,
+                                            .keepSubnormals = options.keep_subnormals,
                                             .machine = entry->machine,
                                             .model = model ? &*model : nullptr,
                                             .devices = devices});
@@ -695,7 +696,9 @@ void JitCore::exportPackage(const std::string &path, const ExportOptions &option
                                    .gpus = options.gpus,
                                    .deterministic = impl_->options.deterministic,
                                    .measure = impl_->options.measure,
-                                   .winograd = impl_->options.winograd});
+                                   .winograd = impl_->options.winograd,
+                           .keepSubnormals = impl_->options.keep_subnormals,
+                                   .keepSubnormals = impl_->options.keep_subnormals});
 }
 
 void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &body, const std::source_location &where) {
@@ -713,6 +716,7 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
                            .diskCache = impl_->options.disk_cache,
                            .measure = impl_->options.measure,
                            .winograd = impl_->options.winograd,
+                           .keepSubnormals = impl_->options.keep_subnormals,
                            .machine = machine,
                            .model = model ? &*model : nullptr,
                            .dump = [&](const std::string &stage, const std::string &text) {

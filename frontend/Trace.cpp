@@ -526,6 +526,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   compile.dump = options.dump;
   compile.measure = options.measure;
   compile.winograd = options.winograd;
+  compile.keepSubnormals = options.keepSubnormals;
   compile.machine = options.model;
   compile.devices = options.devices;
   if (options.model)
@@ -589,6 +590,7 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
   compile.allowLibrary = false; // a package runs with the runtime library alone
   compile.forPackage = true;
   compile.deterministic = request.deterministic, compile.measure = request.measure, compile.winograd = request.winograd;
+  compile.keepSubnormals = request.keepSubnormals;
   runtime::MachineModel machine;
   if (!request.gpus.empty()) {
     const auto current = currentMachine();

@@ -43,7 +43,7 @@ struct FinishOptions {
   bool text = false;
   bool deterministic = false;
   bool diskCache = true;
-  bool measure = false, winograd = false;
+  bool measure = false, winograd = false, keepSubnormals = false;
   std::shared_ptr<runtime::Machine> machine = nullptr;  ///< what it runs on; null: the processor
   const runtime::MachineModel *model = nullptr; ///< what it is placed on
   std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all
@@ -55,7 +55,7 @@ struct ExportRequest {
   std::string cpu = "native";
   std::vector<std::string> outputNames; ///< one per result, or none
   std::vector<std::string> gpus;        ///< as ExportOptions::gpus
-  bool deterministic = false, measure = false, winograd = false;
+  bool deterministic = false, measure = false, winograd = false, keepSubnormals = false;
 };
 
 class TraceRecorder : public Recorder {

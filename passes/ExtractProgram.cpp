@@ -1,6 +1,7 @@
 #include "passes/ExtractProgram.h"
 
 #include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -41,6 +42,8 @@ ExtractedProgram extractProgram(ArrayRef<Operation *> ops) {
   MLIRContext *context = ops.front()->getContext();
   Location loc = UnknownLoc::get(context);
   program.module = ModuleOp::create(loc);
+  if (graph::keepsSubnormals(ops.front()))
+    (*program.module)->setAttr(graph::kKeepSubnormalsAttr, UnitAttr::get(context));
   OpBuilder b(program.module->getBodyRegion());
   auto types = [](ArrayRef<Value> values) { return llvm::map_to_vector(values, [](Value v) { return v.getType(); }); };
   auto main = func::FuncOp::create(b, loc, "main", b.getFunctionType(types(program.inputs), types(program.results)));

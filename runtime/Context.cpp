@@ -5,6 +5,7 @@
 #include "ExecutableImpl.h"
 #include "ScheduleSizes.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/FloatMode.h"
 #include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/ThreadPool.h"
 #include "tressel/runtime/VerifySchedule.h"
@@ -36,6 +37,7 @@ struct Step {
   int64_t range = 0, grain = 1; // Launch: units. Copy and Fill: bytes. Loop: trips.
   int64_t scratchStride = 0;
   uint64_t fillValue = 0;
+  FloatMode floats = FloatMode::Any, epilogueFloats = FloatMode::Any;
 
   /// One call of one kernel, as most are.
   bool isPlain() const { return !epilogue && range <= grain && range > 0; }
@@ -125,30 +127,39 @@ struct Instance {
 /// Sizes that a context remembers.
 constexpr size_t kInstances = 8;
 
+int32_t runPlain(const Step &step, FloatScope &scope) {
+  scope.enter(step.floats);
+  return step.fn(&step.args, 0, step.range);
+}
+
 /// A kernel and its epilogue take turns, so that the second finds in the cache what the first has written.
-int32_t runKernel(const Step &step, const KernelArgs &args, int64_t begin, int64_t end) {
+int32_t runKernel(const Step &step, const KernelArgs &args, int64_t begin, int64_t end, FloatScope &scope) {
+  scope.enter(step.floats);
   if (!step.epilogue)
     return step.fn(&args, begin, end);
   int32_t status = kKernelOk;
   for (int64_t to; begin < end && status == kKernelOk; begin = to) {
     to = step.grain < end - begin ? begin + step.grain : end;
+    scope.enter(step.floats);
     status = step.fn(&args, begin, to);
+    scope.enter(step.epilogueFloats);
     if (status == kKernelOk)
       status = step.epilogue(&args, begin, to);
   }
   return status;
 }
 
-int32_t launch(const Step &step) {
+int32_t launch(const Step &step, FloatScope &callers) {
   if (step.range <= step.grain)
-    return step.range > 0 ? runKernel(step, step.args, 0, step.range) : int32_t(kKernelOk);
+    return step.range > 0 ? runKernel(step, step.args, 0, step.range, callers) : int32_t(kKernelOk);
   std::atomic<int32_t> status{kKernelOk};
   ThreadPool::global().parallelFor(step.range, step.grain, [&](int64_t begin, int64_t end, int worker) {
     KernelArgs args = step.args;
     args.worker = worker;
     if (args.scratch)
       args.scratch = static_cast<std::byte *>(args.scratch) + worker * step.scratchStride;
-    if (int32_t code = runKernel(step, args, begin, end); code != kKernelOk) {
+    FloatScope scope;
+    if (int32_t code = runKernel(step, args, begin, end, scope); code != kKernelOk) {
       int32_t none = kKernelOk;
       status.compare_exchange_strong(none, code, std::memory_order_relaxed);
     }
@@ -263,6 +274,7 @@ struct Context::Impl {
         step.scratchStride = scratchStride;
         step.range = desc.range;
         step.grain = desc.grain;
+        step.floats = desc.floats, step.epilogueFloats = desc.epilogueFloats;
       } else if (hasBodies(c.kind)) {
         step.fillValue = out.bodies.size();
         Bodies bodies;
@@ -430,9 +442,14 @@ struct Context::Impl {
     throw RuntimeError(std::move(details));
   }
 
-  void execute(const BoundProgram &bound) { execute<false>(*bound.program, bound); }
+  /// One scope for the whole call: kernels that follow each other in one mode switch it once.
+  template <bool Profiled> void execute(const Program &program, const BoundProgram &bound) {
+    FloatScope scope;
+    execute<Profiled>(program, bound, scope);
+  }
 
-  [[gnu::noinline]] void executeBodies(const Step &step, const Bodies &bodies, void *const *operands) {
+  [[gnu::noinline]] void executeBodies(const Step &step, const Bodies &bodies, void *const *operands, FloatScope &scope) {
+    auto execute = [&](const BoundProgram &body) { this->execute<false>(*body.program, body, scope); };
     auto flag = [&] { return *static_cast<const uint8_t *>(operands[0]) != 0; };
     switch (step.kind) {
     case CommandKind::Branch:
@@ -454,14 +471,14 @@ struct Context::Impl {
     }
   }
 
-  template <bool Profiled> void execute(const Program &program, const BoundProgram &bound) {
+  template <bool Profiled> void execute(const Program &program, const BoundProgram &bound, FloatScope &scope) {
     for (const Step &step : bound.steps) {
       [[maybe_unused]] int64_t start = 0;
       if constexpr (Profiled)
         start = nowNs();
       switch (step.kind) {
       case CommandKind::Launch:
-        if (int32_t status = step.isPlain() ? step.fn(&step.args, 0, step.range) : launch(step); status != kKernelOk)
+        if (int32_t status = step.isPlain() ? runPlain(step, scope) : launch(step, scope); status != kKernelOk)
             [[unlikely]]
           fail(program, step, status);
         break;
@@ -474,7 +491,7 @@ struct Context::Impl {
       case CommandKind::Branch:
       case CommandKind::While:
       case CommandKind::Loop:
-        executeBodies(step, bound.bodies[step.fillValue], step.args.buffers);
+        executeBodies(step, bound.bodies[step.fillValue], step.args.buffers, scope);
         break;
       case CommandKind::HostCall:
       case CommandKind::Collective:

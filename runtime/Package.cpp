@@ -167,7 +167,9 @@ Schedule decode(const fb::Schedule &s) {
                       .grain = k.grain(),
                       .scratchBytes = k.scratch_bytes(),
                       .flops = k.flops(),
-                      .bytes = k.bytes()};
+                      .bytes = k.bytes(),
+                      .floats = static_cast<FloatMode>(k.floats()),
+                      .epilogueFloats = static_cast<FloatMode>(k.epilogue_floats())};
   });
   decodeAll(schedule.collectives, s.collectives(), [](const fb::Collective &c) {
     CollectiveDesc desc{

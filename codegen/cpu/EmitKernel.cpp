@@ -63,18 +63,89 @@ void KernelEmitter::branch(Value *condition, llvm::function_ref<void()> then, ll
   b_.SetInsertPoint(after);
 }
 
-/// Whether so many floats are added one after the other that rounding would show.
-bool KernelEmitter::isLongSum(const Reduction &r) const {
-  constexpr int64_t manyTerms = int64_t(1) << 15;
-  if (r.combine != Combine::Sum || !isFloat(r.accumulate))
-    return false;
-  int64_t terms = 1;
-  for (size_t d = static_cast<size_t>(plan_.numParallel); d < plan_.dims.size(); ++d)
-    terms = dim::mul(terms, plan_.dims[d].size);
-  const int64_t together = s_.vectorReduced && s_.vectorDim >= 0 ? int64_t(s_.lanes) * s_.unroll : 1;
-  if (dim::isSymbolic(terms)) // of one result only: many short rows of unknown length are not made slower
-    return plan_.numParallel == 0 && dim::bounds(terms).hi / together > manyTerms;
-  return terms / together > manyTerms;
+bool KernelEmitter::isBlocked(const Reduction &r) const {
+  return blockLevel_ != kNoBlocks && r.combine == Combine::Sum && isFloat(r.accumulate);
+}
+
+/// Of the loops over the reduced dimensions, in the order of emitReducedLoops, the one whose steps make blocks: those inside of it
+/// are short enough. None where all of them are.
+void KernelEmitter::chooseBlocks() {
+  blockLevel_ = kNoBlocks;
+  const int64_t most = plan_.sumBlock();
+  const auto first = static_cast<size_t>(plan_.numParallel), numLevels = plan_.dims.size() - first + 1;
+  int64_t inside = 1; // terms that an accumulator gets from the loops inside
+  for (size_t level = numLevels; level-- > 0;) {
+    int64_t steps = 1;
+    if (level + 1 == numLevels) { // the vectors
+      if (s_.vectorReduced && s_.vectorDim >= 0)
+        steps = dim::bounds(dim::ceilDiv(sizeOf(s_.vectorDim), int64_t(s_.lanes) * s_.unroll)).hi;
+    } else if (const int dim = static_cast<int>(first + level); dim != s_.vectorDim) {
+      const int64_t together = level + 2 == numLevels ? s_.chains : 1;
+      steps = (dim::bounds(sizeOf(dim)).hi + together - 1) / together;
+    }
+    if (steps > most / inside) {
+      blockLevel_ = level, blockSteps_ = std::max<int64_t>(1, most / inside);
+      break;
+    }
+    inside *= std::max<int64_t>(1, steps);
+  }
+  if (blockLevel_ == kNoBlocks)
+    return;
+  auto leaves = [&](int64_t size, int64_t step) { return dim::isConstant(size) && size % step != 0; };
+  blocksLeave_ = blockLevel_ + 1 == numLevels ? leaves(sizeOf(s_.vectorDim), int64_t(s_.lanes) * s_.unroll)
+                                              : blockLevel_ + 2 == numLevels && leaves(plan_.dims.back().size, s_.chains);
+}
+
+void KernelEmitter::blockedLoop(size_t level, int dim, Value *high, int64_t step, bool nonEmpty,
+                                llvm::function_ref<void()> body) {
+  if (level != blockLevel_ || stage_ < 0)
+    return loop(dim, i64(0), high, step, nonEmpty, body);
+  const int64_t stride = step * blockSteps_;
+  loop(-1, i64(0), b_.CreateNSWAdd(high, i64(stride - 1)), stride, nonEmpty, [&] {
+    Value *from = index_.back(), *end = b_.CreateNSWAdd(from, i64(stride));
+    end = b_.CreateSelect(b_.CreateICmpSLT(end, high), end, high);
+    loop(dim, from, end, step, true, body);
+    addBlocks();
+  });
+}
+
+/// What several sums side by side have, of one vector of the results.
+Value *KernelEmitter::sumOfBlock(size_t number, int m, int u) {
+  const bool horizontal = s_.vectorReduced && s_.vectorDim >= 0;
+  const int width = horizontal ? s_.unroll : s_.chains, apart = horizontal ? 1 : s_.unroll;
+  llvm::SmallVector<Value *, 8> sums;
+  for (int k = 0; k < width; ++k) {
+    llvm::AllocaInst *at = accumulators_.at({number, m, u + k * apart}).value;
+    sums.push_back(b_.CreateLoad(at->getAllocatedType(), at));
+    b_.CreateStore(llvm::Constant::getNullValue(at->getAllocatedType()), at);
+  }
+  while (sums.size() > 1) {
+    const size_t half = (sums.size() + 1) / 2;
+    for (size_t k = half; k < sums.size(); ++k)
+      sums[k - half] = b_.CreateFAdd(sums[k - half], sums[k]);
+    sums.resize(half);
+  }
+  return sums.front();
+}
+
+/// The sums of a block to those of the blocks before, by Kahan's compensated summation (1965).
+void KernelEmitter::addBlocks() {
+  const bool horizontal = s_.vectorReduced && s_.vectorDim >= 0;
+  for (size_t number = 0; number < plan_.reductions.size(); ++number) {
+    if (plan_.reductions[number].stage != stage_ || !isBlocked(plan_.reductions[number]))
+      continue;
+    for (int m = 0; m < block_; ++m)
+      for (int u = 0; u < (horizontal ? 1 : unroll_); ++u) {
+        const Accumulator &acc = accumulators_.at({number, m, u});
+        Type *type = acc.total->getAllocatedType();
+        Value *old = b_.CreateLoad(type, acc.total);
+        Value *term = b_.CreateFSub(sumOfBlock(number, m, u), b_.CreateLoad(type, acc.excess));
+        Value *sum = b_.CreateFAdd(old, term), *more = b_.CreateFSub(b_.CreateFSub(sum, old), term);
+        more = b_.CreateSelect(b_.CreateFCmpORD(more, more), more, llvm::Constant::getNullValue(type)); // infinities
+        b_.CreateStore(sum, acc.total);
+        b_.CreateStore(more, acc.excess);
+      }
+  }
 }
 
 void KernelEmitter::accumulate(const Reduction &r, size_t number) {
@@ -87,15 +158,6 @@ void KernelEmitter::accumulate(const Reduction &r, size_t number) {
         x = scalars_.splat(x, lanes());
       Value *old = b_.CreateLoad(acc.value->getAllocatedType(), acc.value);
       Value *mask = s_.vectorReduced ? tailMask(u) : nullptr; // other lanes of a parallel tail are never stored
-      if (acc.excess) { // Kahan's compensated summation (1965)
-        Value *excess = b_.CreateLoad(acc.excess->getAllocatedType(), acc.excess);
-        Value *term = b_.CreateFSub(x, excess), *sum = b_.CreateFAdd(old, term);
-        Value *more = b_.CreateFSub(b_.CreateFSub(sum, old), term);
-        more = b_.CreateSelect(b_.CreateFCmpORD(more, more), more, llvm::Constant::getNullValue(more->getType())); // infinities
-        b_.CreateStore(mask ? b_.CreateSelect(mask, sum, old) : sum, acc.value);
-        b_.CreateStore(mask ? b_.CreateSelect(mask, more, excess) : more, acc.excess);
-        continue;
-      }
       if (!acc.index) {
         Value *sum = scalars_.combine(r.combine, r.accumulate, old, x);
         b_.CreateStore(mask ? b_.CreateSelect(mask, sum, old) : sum, acc.value);
@@ -136,17 +198,22 @@ void KernelEmitter::finish(const Reduction &r, size_t number) {
   auto read = [&](int m, int u) -> std::pair<Value *, Value *> {
     const Accumulator &acc = accumulators_.at({number, m, u});
     Value *value = b_.CreateLoad(acc.value->getAllocatedType(), acc.value);
-    if (acc.excess)
-      value = b_.CreateFSub(value, b_.CreateLoad(acc.excess->getAllocatedType(), acc.excess));
     return {value,
             acc.index ? b_.CreateLoad(acc.index->getAllocatedType(), acc.index) : nullptr};
   };
-  const bool horizontal = s_.vectorReduced && s_.vectorDim >= 0;
+  const bool horizontal = s_.vectorReduced && s_.vectorDim >= 0, blocked = isBlocked(r);
   const DType valueType = r.accumulate;
   for (int m = 0; m < block_; ++m)
     for (int u = 0; u < (horizontal ? 1 : unroll_); ++u) {
-      std::pair<Value *, Value *> v = read(m, u);
-      if (s_.chains > 1) {
+      std::pair<Value *, Value *> v;
+      if (blocked) {
+        const Accumulator &acc = accumulators_.at({number, m, u});
+        v.first = b_.CreateFSub(b_.CreateLoad(acc.total->getAllocatedType(), acc.total),
+                                b_.CreateLoad(acc.excess->getAllocatedType(), acc.excess));
+      } else {
+        v = read(m, u);
+      }
+      if (s_.chains > 1 && !blocked) {
         llvm::SmallVector<std::pair<Value *, Value *>, 8> chains;
         for (int chain = 0; chain < s_.chains; ++chain)
           chains.push_back(read(m, chain * s_.unroll + u));
@@ -156,7 +223,7 @@ void KernelEmitter::finish(const Reduction &r, size_t number) {
         v = chains.front();
       }
       if (horizontal) {
-        for (int other = 1; other < s_.unroll; ++other)
+        for (int other = 1; other < s_.unroll && !blocked; ++other)
           v = merge(v, read(m, other));
         for (int width = s_.lanes / 2; width > 0; width /= 2) {
           llvm::SmallVector<int, 64> low, high;
@@ -171,7 +238,7 @@ void KernelEmitter::finish(const Reduction &r, size_t number) {
         if (v.second)
           v.second = b_.CreateExtractElement(v.second, uint64_t(0));
       }
-      Value *out = v.second ? scalars_.cast(v.second, DType::i64, r.dtype) : v.first;
+      Value *out = v.second ? scalars_.cast(v.second, DType::i64, r.dtype) : scalars_.combined(r.combine, valueType, v.first);
       if (!v.second) {
         if (r.scale != 1 || r.divisor != 1) {
           Value *factor = scalars_.constant(valueType, r.scale, static_cast<int64_t>(r.scale));
@@ -199,7 +266,7 @@ void KernelEmitter::emitReducedLoops(size_t k, llvm::function_ref<void()> body) 
       return emitReducedLoops(k + 1, body);
     if (chains_ > 1 && first + k + 1 == plan_.dims.size()) {
       const int64_t full = size / chains_ * chains_;
-      loop(dim, i64(0), i64(full), chains_, true, [&] {
+      blockedLoop(k, dim, i64(full), chains_, true, [&] {
         Value *index = index_[static_cast<size_t>(dim)];
         for (; chain_ < chains_; ++chain_)
           once(dim, b_.CreateNSWAdd(index, i64(chain_)), body);
@@ -210,18 +277,26 @@ void KernelEmitter::emitReducedLoops(size_t k, llvm::function_ref<void()> body) 
       return;
     }
     if (size != 0)
-      loop(dim, i64(0), i64(size), 1, isNeverEmpty(size), [&] { emitReducedLoops(k + 1, body); });
+      blockedLoop(k, dim, i64(size), 1, isNeverEmpty(size), [&] { emitReducedLoops(k + 1, body); });
     return;
   }
   if (!s_.vectorReduced || s_.vectorDim < 0)
     return body();
   const int64_t size = sizeOf(s_.vectorDim), step = int64_t(s_.lanes) * s_.unroll;
-  if (dim::isSymbolic(size))
-    return symbolicVectorLoop(i64(0), i64(size), body);
+  if (dim::isSymbolic(size)) {
+    if (k != blockLevel_ || stage_ < 0)
+      return symbolicVectorLoop(i64(0), i64(size), body);
+    const int64_t stride = step * blockSteps_;
+    return loop(-1, i64(0), b_.CreateNSWAdd(i64(size), i64(stride - 1)), stride, false, [&] {
+      Value *from = index_.back(), *end = b_.CreateNSWAdd(from, i64(stride));
+      symbolicVectorLoop(from, b_.CreateSelect(b_.CreateICmpSLT(end, i64(size)), end, i64(size)), body);
+      addBlocks();
+    });
+  }
   const int64_t full = size / step * step, rest = size - full;
   unroll_ = s_.unroll, tail_ = 0;
   if (full)
-    loop(s_.vectorDim, i64(0), i64(full), step, true, body);
+    blockedLoop(k, s_.vectorDim, i64(full), step, true, body);
   if (rest) {
     unroll_ = static_cast<int>((rest + s_.lanes - 1) / s_.lanes), tail_ = rest % s_.lanes;
     once(s_.vectorDim, i64(full), body);
@@ -231,6 +306,10 @@ void KernelEmitter::emitReducedLoops(size_t k, llvm::function_ref<void()> body) 
 
 void KernelEmitter::emitStage(int stage) {
   const bool vector = s_.vectorDim >= 0;
+  stage_ = std::any_of(plan_.reductions.begin(), plan_.reductions.end(),
+                       [&](const Reduction &r) { return r.stage == stage && isBlocked(r); })
+               ? stage
+               : -1;
   for (size_t number = 0; number < plan_.reductions.size(); ++number) {
     const Reduction &r = plan_.reductions[number];
     if (r.stage != stage)
@@ -245,10 +324,12 @@ void KernelEmitter::emitStage(int stage) {
         Accumulator acc{variable(vector ? vectorOf(type) : type),
                         arg ? variable(vector ? vectorOf(indexType) : indexType) : nullptr};
         b_.CreateStore(vector ? scalars_.splat(start, lanes()) : start, acc.value);
-        if (isLongSum(r)) {
-          acc.excess = variable(acc.value->getAllocatedType());
-          b_.CreateStore(llvm::Constant::getNullValue(acc.value->getAllocatedType()), acc.excess);
-        }
+        const bool isSum = u < (s_.vectorReduced && vector ? 1 : unroll_); // of all that are side by side
+        if (isBlocked(r) && isSum)
+          for (llvm::AllocaInst **part : {&acc.total, &acc.excess}) {
+            *part = variable(acc.value->getAllocatedType());
+            b_.CreateStore(llvm::Constant::getNullValue(acc.value->getAllocatedType()), *part);
+          }
         if (arg)
           b_.CreateStore(llvm::ConstantInt::getSigned(acc.index->getAllocatedType(), INT64_MAX), acc.index);
         accumulators_[{number, m, u}] = acc;
@@ -261,9 +342,12 @@ void KernelEmitter::emitStage(int stage) {
         accumulate(plan_.reductions[number], number);
   });
   chains_ = 1;
+  if (blocksLeave_)
+    addBlocks(); // what came after the last whole step
   for (size_t number = 0; number < plan_.reductions.size(); ++number)
     if (plan_.reductions[number].stage == stage)
       finish(plan_.reductions[number], number);
+  stage_ = -1;
 }
 
 void KernelEmitter::emitPoint() {
@@ -437,6 +521,9 @@ llvm::Function *KernelEmitter::run() {
   auto *type = llvm::FunctionType::get(b_.getInt32Ty(), {ptr, b_.getInt64Ty(), b_.getInt64Ty()}, false);
   function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, signature_.symbol, module_);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
+  function_->addFnAttr("denormal-fp-math", "dynamic,dynamic"); // as the launch sets it
+  if (plan_.flushesExplicitly())
+    scalars_.flushExplicitly();
   function_->setDSOLocal(true);
   b_.SetInsertPoint(block("entry"));
   allocas_ = b_.CreateAlloca(b_.getInt32Ty());
@@ -471,6 +558,7 @@ llvm::Function *KernelEmitter::run() {
     usesReduced_[e] = uses;
   }
   planScratch();
+  chooseBlocks();
   openScope(nullptr);
   Value *begin = function_->getArg(1), *end = function_->getArg(2);
   if (signature_.rows) {

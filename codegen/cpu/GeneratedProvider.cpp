@@ -22,6 +22,9 @@ public:
     auto plan = buildLoopPlan(*graph);
     if (!plan)
       return std::nullopt;
+    // One kernel has one floating-point mode: f32 by itself has its subnormal numbers flushed by the processor.
+    if (plan->flushesExplicitly() && candidate.ops.size() > 1)
+      return std::nullopt;
     const LoopSchedule schedule = scheduleLoops(*plan, target_.features());
     passes::Bid bid;
     bid.costs = costsOf(*plan, schedule, target_.level());

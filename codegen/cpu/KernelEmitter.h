@@ -142,9 +142,20 @@ private:
   llvm::Value *lanesMask_ = nullptr; ///< lanes of its one vector, where their number is known only now
   struct Accumulator {
     llvm::AllocaInst *value, *index;
-    llvm::AllocaInst *excess = nullptr; ///< of long sums: what rounding added to `value` too much
+    /// Of long sums: what all blocks before gave, and what rounding added to it too much. `value` is the sum of one block.
+    llvm::AllocaInst *total = nullptr, *excess = nullptr;
   };
-  bool isLongSum(const Reduction &r) const;
+  bool isBlocked(const Reduction &r) const;
+  void chooseBlocks();
+  /// `loop` over [0, high) in steps, in blocks of so many of them if the loop is the one that blocks are cut from.
+  void blockedLoop(size_t level, int dim, llvm::Value *high, int64_t step, bool nonEmpty, llvm::function_ref<void()> body);
+  void addBlocks();
+  llvm::Value *sumOfBlock(size_t number, int m, int u);
+  size_t blockLevel_ = kNoBlocks; ///< the loop over reduced dimensions that is cut, by its depth
+  int64_t blockSteps_ = 0;
+  bool blocksLeave_ = false; ///< terms after the last whole step of that loop
+  int stage_ = -1; ///< the one being emitted, if it has sums in blocks
+  static constexpr size_t kNoBlocks = SIZE_MAX;
   std::map<std::tuple<size_t, int, int>, Accumulator> accumulators_; ///< the vectors of all chains are numbered through
   /// Costly expressions over P x R that several passes over R need: computed in the first, kept on the stack.
   struct Scratch {

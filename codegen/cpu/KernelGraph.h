@@ -27,6 +27,7 @@ struct KernelGraph {
   std::vector<Op> ops; ///< producers before users
   std::vector<Splat> splats;
   std::vector<int32_t> results;
+  bool keepSubnormals = false; ///< of f32
 
   int32_t addValue(const TensorType &type) {
     types.push_back(type);

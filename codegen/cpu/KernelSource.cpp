@@ -2,6 +2,7 @@
 
 #include "codegen/prebuilt/Provider.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
 #include "ir/sched/Export.h"
 #include "passes/Util.h"
 #include "tressel/runtime/Dim.h"
@@ -44,6 +45,7 @@ std::optional<Immediate> immediateOf(mlir::Value v) {
 std::optional<KernelGraph> kernelGraphOf(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> inputs,
                                          llvm::ArrayRef<mlir::Value> results) {
   KernelGraph graph;
+  graph.keepSubnormals = !ops.empty() && graph::keepsSubnormals(ops.front());
   llvm::DenseMap<mlir::Value, int32_t> numbers;
   auto add = [&](mlir::Value v) { return numbers[v] = graph.addValue(graph::fromMlir(v.getType())); };
   for (mlir::Value v : inputs)

@@ -748,7 +748,7 @@ std::string LoopPlan::str() const {
       s << " + " << size(i.scale) << "*%" << i.expr;
     s << ']';
   };
-  s << "dims";
+  s << (keepSubnormals ? "keep subnormals, dims" : "dims");
   for (const LoopDim &d : dims)
     s << ' ' << (d.reduced ? "r" : "p") << size(d.size);
   s << " units " << unitDims << "\nbuffers";
@@ -781,7 +781,10 @@ std::string LoopPlan::str() const {
 }
 
 std::optional<LoopPlan> buildLoopPlan(const KernelGraph &graph, std::string *why, int rowDims) {
-  return Builder(graph, rowDims).run(why);
+  std::optional<LoopPlan> plan = Builder(graph, rowDims).run(why);
+  if (plan)
+    plan->keepSubnormals = graph.keepSubnormals;
+  return plan;
 }
 
 } // namespace tressel::codegen

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "codegen/cpu/KernelGraph.h"
+#include "tressel/runtime/FloatMode.h"
 
 #include <optional>
 #include <string>
@@ -90,6 +91,7 @@ struct LoopPlan {
   std::vector<Buffer> buffers; ///< inputs, then results
   int32_t numInputs = 0;
   int numStages = 0; ///< passes over R that compute reductions
+  bool keepSubnormals = false; ///< of f32
 
   // For costs: at typical sizes, where sizes are symbolic.
   int64_t parallelPoints() const;
@@ -98,6 +100,14 @@ struct LoopPlan {
   int64_t bytes() const;
   /// Canonical text: equal plans give equal code. Also what `--emit` and failing tests show.
   std::string str() const;
+  /// In which mode its code runs: that of f64 where it computes in f64.
+  runtime::FloatMode floats() const;
+  /// Whether it computes in f32 in the mode of f64: then its code makes zeros of subnormal numbers itself.
+  bool flushesExplicitly() const;
+  /// How many terms of a sum of floats may be added one after the other; such blocks are added up with compensation. Where each
+  /// term is read from memory, blocks are short, as memory takes the time; in a product of matrices most terms are in registers.
+  int64_t sumBlock() const;
+  static constexpr int64_t kSumBlock = 32, kProductBlock = 1024;
 };
 
 /// Nothing if the ops do not share one nest (`why` says which rule is broken). `rowDims` >= 0: so many leading

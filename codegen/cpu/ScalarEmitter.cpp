@@ -2,7 +2,7 @@
 
 #include "codegen/cpu/Math.h"
 
-#include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/ErrorHandling.h"
 
 #include <cmath>
@@ -80,13 +80,16 @@ Value *ScalarEmitter::widen(Value *bits, DType from) {
     return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(bits, i32), 16), single);
   if (features_.f16c)
     return b_.CreateFPExt(b_.CreateBitCast(bits, like(bits, b_.getHalfTy())), single);
-  // Exponent and mantissa in f32's place, scaled by the difference of the biases: exact for denormals as well.
+  // Exponent and mantissa in f32's place, and the difference of the biases. A subnormal one is 2^-14 with its bits behind, less
+  // 2^-14: no operand is subnormal as f32, which the thread's mode may flush.
   Value *wide = b_.CreateZExt(bits, i32);
   Value *magnitude = b_.CreateShl(b_.CreateAnd(wide, 0x7fff), 13);
-  Value *scaled = b_.CreateFMul(b_.CreateBitCast(magnitude, single), llvm::ConstantFP::get(single, 0x1p112));
+  Value *behind = b_.CreateBitCast(b_.CreateAdd(magnitude, intLike(magnitude, 0x38800000)), single);
+  Value *small = b_.CreateBitCast(b_.CreateFSub(behind, llvm::ConstantFP::get(single, 0x1p-14)), i32);
+  Value *normal = b_.CreateAdd(magnitude, intLike(magnitude, 0x38000000));
   Value *special = b_.CreateICmpUGE(magnitude, intLike(magnitude, 0x0f800000)); // infinity and NaN
-  Value *out =
-      b_.CreateSelect(special, b_.CreateOr(magnitude, intLike(magnitude, 0x7f800000)), b_.CreateBitCast(scaled, i32));
+  Value *out = b_.CreateSelect(b_.CreateICmpULT(magnitude, intLike(magnitude, 0x00800000)), small, normal);
+  out = b_.CreateSelect(special, b_.CreateOr(magnitude, intLike(magnitude, 0x7f800000)), out);
   return b_.CreateBitCast(b_.CreateOr(out, b_.CreateShl(b_.CreateAnd(wide, 0x8000), 16)), single);
 }
 
@@ -141,10 +144,12 @@ Value *ScalarEmitter::floatToInteger(Value *v, DType to) {
 Value *ScalarEmitter::cast(Value *v, DType from, DType to) {
   if (from == to)
     return v;
+  if (isHalf(from) && to == DType::f64)
+    return b_.CreateFPExt(widen(v, from), like(v, b_.getDoubleTy()));
   if (isHalf(from))
     return cast(widen(v, from), DType::f32, to);
   if (isHalf(to)) {
-    Value *single = cast(v, from, DType::f32);
+    Value *single = from == DType::f64 ? b_.CreateFPTrunc(v, like(v, b_.getFloatTy())) : cast(v, from, DType::f32);
     if (from == DType::f64) {
       // Rounding twice would be wrong in ties, so the first time rounds to odd: towards zero, with the last bit set
       // when anything was lost.
@@ -160,11 +165,13 @@ Value *ScalarEmitter::cast(Value *v, DType from, DType to) {
     return narrow(single, to);
   }
   Type *type = like(v, registerType(to));
+  if (from == DType::f32 && (to == DType::boolean || to == DType::f64))
+    v = flushedExplicitly(v);
   if (to == DType::boolean)
     return isFloat(from) ? b_.CreateFCmpUNE(v, llvm::ConstantFP::get(v->getType(), 0))
                          : b_.CreateICmpNE(v, llvm::ConstantInt::get(v->getType(), 0));
   if (isFloat(from) && isFloat(to))
-    return to == DType::f64 ? b_.CreateFPExt(v, type) : b_.CreateFPTrunc(v, type);
+    return to == DType::f64 ? b_.CreateFPExt(v, type) : flushedExplicitly(b_.CreateFPTrunc(v, type));
   if (isFloat(from))
     return floatToInteger(v, to);
   const bool isSigned = tressel::isSigned(from);
@@ -204,7 +211,7 @@ Value *ScalarEmitter::compare(ScalarOp op, DType type, Value *a, Value *b) {
   default:
     llvm_unreachable("not a comparison");
   }
-  return b_.CreateCmp(p, a, b);
+  return b_.CreateCmp(p, flushedExplicitly(a), flushedExplicitly(b));
 }
 
 Value *ScalarEmitter::emitInteger(ScalarOp op, DType type, llvm::ArrayRef<Value *> args) {
@@ -280,6 +287,64 @@ Value *ScalarEmitter::emitInteger(ScalarOp op, DType type, llvm::ArrayRef<Value 
   }
   // A float function of integers: the records cast before they call it, so this is a malformed program.
   llvm::report_fatal_error("scalar program: a function of floats applied to integers");
+}
+
+/// Whether arithmetic has made the number, so that the mode has flushed it where it flushes.
+static bool isResult(Value *v) {
+  if (auto *binary = llvm::dyn_cast<llvm::BinaryOperator>(v))
+    return binary->getType()->isFPOrFPVectorTy();
+  if (auto *constant = llvm::dyn_cast<llvm::Constant>(v))
+    return constant->isNullValue();
+  if (auto *select = llvm::dyn_cast<llvm::SelectInst>(v))
+    return isResult(select->getTrueValue()) && isResult(select->getFalseValue());
+  if (auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(v); call && call->getIntrinsicID() == llvm::Intrinsic::fabs)
+    return isResult(call->getOperand(0));
+  else if (call)
+    return call->getIntrinsicID() == llvm::Intrinsic::canonicalize || call->getIntrinsicID() == llvm::Intrinsic::sqrt;
+  if (auto *unary = llvm::dyn_cast<llvm::UnaryOperator>(v))
+    return isResult(unary->getOperand(0));
+  if (auto *shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(v)) // a splat
+    return isResult(shuffle->getOperand(0));
+  if (auto *insert = llvm::dyn_cast<llvm::InsertElementInst>(v))
+    return llvm::isa<llvm::UndefValue>(insert->getOperand(0)) && isResult(insert->getOperand(1));
+  return llvm::isa<llvm::FPTruncInst, llvm::SIToFPInst, llvm::UIToFPInst>(v);
+}
+
+Value *ScalarEmitter::flushed(Value *v) {
+  if (!v || !v->getType()->getScalarType()->isFloatTy())
+    return v;
+  if (!flushesExplicitly_) { // the mode decides
+    if (isResult(v))
+      return v;
+    if (features_.canonicalizes)
+      return b_.CreateUnaryIntrinsic(llvm::Intrinsic::canonicalize, v);
+    // What that stands for: a product with a 1 that LLVM does not see.
+    return b_.CreateFMul(v, b_.CreateArithmeticFence(llvm::ConstantFP::get(v->getType(), 1), v->getType()));
+  }
+  Value *bits = b_.CreateBitCast(v, like(v, b_.getInt32Ty()));
+  Value *subnormal = b_.CreateICmpEQ(b_.CreateAnd(bits, 0x7f800000), intLike(bits, 0));
+  return b_.CreateBitCast(b_.CreateSelect(subnormal, b_.CreateAnd(bits, 0x80000000), bits), v->getType());
+}
+
+/// Results that may be an operand's bits, as the operand is close to zero.
+static bool mayPassOperand(ScalarOp op) {
+  return op == ScalarOp::Expm1 || op == ScalarOp::Log1p || op == ScalarOp::Asin || op == ScalarOp::Min ||
+         op == ScalarOp::Max;
+}
+
+/// Computed in f64, from where LLVM takes an operand that is chosen for a result back as it was.
+static bool isWidened(ScalarOp op) {
+  return op == ScalarOp::Sin || op == ScalarOp::Tan || op == ScalarOp::Rem || op == ScalarOp::Pow;
+}
+
+Value *ScalarEmitter::emitFlushed(ScalarOp op, llvm::ArrayRef<Value *> args) {
+  if (op == ScalarOp::Neg || op == ScalarOp::Abs) // of the sign alone
+    return emitFloat(op, args);
+  llvm::SmallVector<Value *, 3> operands;
+  for (Value *a : args)
+    operands.push_back(isWidened(op) ? flushed(a) : flushedExplicitly(a));
+  Value *result = emitFloat(op, operands);
+  return mayPassOperand(op) ? flushed(result) : flushedExplicitly(result);
 }
 
 Value *ScalarEmitter::emitFloat(ScalarOp op, llvm::ArrayRef<Value *> args) {
@@ -385,9 +450,9 @@ Value *ScalarEmitter::emit(ScalarOp op, DType type, llvm::ArrayRef<Value *> args
     llvm::SmallVector<Value *, 3> wide;
     for (Value *a : args)
       wide.push_back(widen(a, type));
-    return narrow(emitFloat(op, wide), type);
+    return narrow(emitFlushed(op, wide), type);
   }
-  return isFloat(type) ? emitFloat(op, args) : emitInteger(op, type, args);
+  return isFloat(type) ? emitFlushed(op, args) : emitInteger(op, type, args);
 }
 
 Value *ScalarEmitter::identity(Combine combine, DType type) {
@@ -418,9 +483,12 @@ Value *ScalarEmitter::combine(Combine combine, DType type, Value *a, Value *b) {
   case Combine::Prod:
     return emit(ScalarOp::Mul, type, {a, b}, type);
   case Combine::Max:
-    return emit(ScalarOp::Max, type, {a, b}, type);
-  case Combine::Min:
-    return emit(ScalarOp::Min, type, {a, b}, type);
+  case Combine::Min: {
+    const ScalarOp op = combine == Combine::Max ? ScalarOp::Max : ScalarOp::Min;
+    if (isHalf(type))
+      return narrow(emitFloat(op, {widen(a, type), widen(b, type)}), type);
+    return isFloat(type) ? emitFloat(op, {a, b}) : emitInteger(op, type, {a, b});
+  }
   case Combine::Any:
     return b_.CreateOr(a, b);
   case Combine::All:
@@ -428,6 +496,12 @@ Value *ScalarEmitter::combine(Combine combine, DType type, Value *a, Value *b) {
   default:
     llvm_unreachable("not combined by one step");
   }
+}
+
+Value *ScalarEmitter::combined(Combine combine, DType type, Value *v) {
+  if (!isFloat(type) || (!flushesExplicitly_ && combine != Combine::Max && combine != Combine::Min))
+    return v;
+  return isHalf(type) ? narrow(flushed(widen(v, type)), type) : flushed(v);
 }
 
 ScalarEmitter::Place ScalarEmitter::better(Combine combine, DType type, Place a, Place b) {

@@ -20,12 +20,16 @@ struct CpuFeatures {
   bool f16c = false;
   bool avx512 = false;
   bool bf16 = false; ///< conversion to bf16
+  bool canonicalizes = false; ///< llvm.canonicalize, which LLVM 22 cannot select for vectors with SSE alone
 };
 
 /// In registers, bool is i1, and f16 and bf16 are their bits in i16.
 class ScalarEmitter {
 public:
   ScalarEmitter(llvm::IRBuilder<> &b, const CpuFeatures &features) : b_(b), features_(features) {}
+
+  /// The code runs in a mode that keeps subnormal numbers, but flushes those of f32 itself: f64 is computed beside them.
+  void flushExplicitly() { flushesExplicitly_ = true; }
 
   llvm::Type *registerType(DType type) const;
   llvm::Type *memoryType(DType type) const;
@@ -39,6 +43,8 @@ public:
   /// The value that leaves others unchanged under `combine`, and one step of it. ArgMax and ArgMin are not here.
   llvm::Value *identity(op::Combine combine, DType type);
   llvm::Value *combine(op::Combine combine, DType type, llvm::Value *a, llvm::Value *b);
+  /// What all steps of `combine` gave, as arithmetic leaves a result: steps only choose between numbers and keep their bits.
+  llvm::Value *combined(op::Combine combine, DType type, llvm::Value *v);
   /// The better of two values under ArgMax or ArgMin with where it is: NaN before all, of equals the first. What is not
   /// set yet has the greatest index of its type, and loses.
   struct Place {
@@ -48,6 +54,11 @@ public:
 
 private:
   llvm::Value *emitFloat(op::ScalarOp op, llvm::ArrayRef<llvm::Value *> args);
+  llvm::Value *emitFlushed(op::ScalarOp op, llvm::ArrayRef<llvm::Value *> args); ///< with zeros for subnormal numbers
+  /// The number as arithmetic sees an operand and leaves a result: a subnormal f32 is zero, in a mode that flushes. Other
+  /// instructions flush by themselves: this is for bits that were only moved, and for kernels that flush explicitly.
+  llvm::Value *flushed(llvm::Value *v);
+  llvm::Value *flushedExplicitly(llvm::Value *v) { return flushesExplicitly_ ? flushed(v) : v; }
   llvm::Value *emitInteger(op::ScalarOp op, DType type, llvm::ArrayRef<llvm::Value *> args);
   llvm::Value *compare(op::ScalarOp op, DType type, llvm::Value *a, llvm::Value *b);
   llvm::Value *widen(llvm::Value *bits, DType from);  ///< f16 or bf16 to f32
@@ -56,6 +67,7 @@ private:
 
   llvm::IRBuilder<> &b_;
   const CpuFeatures &features_;
+  bool flushesExplicitly_ = false;
 };
 
 } // namespace tressel::codegen

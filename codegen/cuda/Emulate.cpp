@@ -2,6 +2,7 @@
 
 #include "codegen/cuda/emulate/Rewrite.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/FloatMode.h"
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
@@ -42,8 +43,9 @@ std::unique_ptr<llvm::TargetMachine> hostMachine() {
     return found;
   }();
   std::string features;
-  for (const auto &feature : llvm::sys::getHostCPUFeatures())
-    features += (features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") + feature.first().str();
+  for (const auto &feature : llvm::sys::getHostCPUFeatures()) // its conversions to bf16 flush subnormal numbers; a GPU's do not
+    if (feature.first() != "avx512bf16" && feature.first() != "avxneconvert")
+      features += (features.empty() ? "" : ",") + std::string(feature.second ? "+" : "-") + feature.first().str();
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   // Kernels run once or twice on little data: most of the time is compilation.
@@ -128,6 +130,7 @@ public:
         &code,   arguments,          static_cast<uint32_t>(launch.threads), static_cast<uint32_t>(blocks), {},
         &status, launch.watchBuffers};
     run.buffers = knownBuffers(launch);
+    const runtime::FloatScope floats(code.flushesSubnormals ? runtime::FloatMode::Flush : runtime::FloatMode::Keep);
     std::unique_ptr<Block> block = idle().take();
     block->begin(std::move(run));
     for (int64_t i = begin; i < std::min(end, blocks); ++i)

@@ -512,16 +512,13 @@ std::string GpuSchedule::str() const {
 }
 
 bool isLongSum(const Reduction &r, const LoopPlan &plan, const GpuSchedule &s) {
-  constexpr int64_t manyTerms = int64_t(1) << 15;
   if (r.combine != op::Combine::Sum || !isFloat(r.accumulate))
     return false;
   int64_t terms = 1;
   for (size_t d = static_cast<size_t>(plan.numParallel); d < plan.dims.size(); ++d)
     terms = dim::mul(terms, plan.dims[d].size);
   const int64_t together = int64_t(s.group) * (s.vectorReduced(plan) ? s.vector : 1);
-  if (dim::isSymbolic(terms)) // of one result only: many short rows of unknown length are not made slower
-    return plan.numParallel == 0 && dim::bounds(terms).hi / together > manyTerms;
-  return terms / together > manyTerms;
+  return dim::bounds(terms).hi / together > plan.sumBlock();
 }
 
 GpuSchedule scheduleLoops(const LoopPlan &plan, const Arch &arch, const LoopTuning &tuning) {

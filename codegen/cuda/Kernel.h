@@ -31,7 +31,12 @@ struct Kernel {
 };
 
 /// Begins a kernel: the function with its parameters named (b0, ..., s0, ..., status), calling convention and
-/// attributes (the number of threads; operands are noalias only where the caller adds that).
+/// attributes (the number of threads; operands are noalias only where the caller adds that). Its f32 arithmetic flushes
+/// subnormal numbers.
 llvm::Function *declareKernel(llvm::Module &module, const Kernel &kernel);
+/// The same kernel, which keeps them.
+Kernel keepingSubnormals(Kernel kernel);
+void keepSubnormals(llvm::Function &kernel);
+bool flushesSubnormals(const llvm::Function &kernel);
 
 } // namespace tressel::codegen::cuda

@@ -1,6 +1,7 @@
 #include "codegen/cuda/KernelSource.h"
 
 #include "codegen/cpu/KernelSource.h"
+#include "codegen/cuda/Kernel.h"
 #include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"
 #include "codegen/cuda/Root.h"
@@ -179,6 +180,8 @@ MadeKernel makeKernel(graph::KernelOp kernel, const Arch &arch) {
     made = std::move(root->kernel);
   if (!made)
     throw InternalError("the kernel '" + body.symbol + "' was bid for, and cannot be made");
+  if (graph::floatModeOf(kernel) == runtime::FloatMode::Keep && kernel.getProvider() != kLoopProvider)
+    made = keepingSubnormals(*std::move(made));
   MadeKernel out{std::move(*made), libraryCall(body, kernel.getProvider()).value_or("")};
   if (!out.library.empty()) // who is expected to run
     out.kernel.seconds = librarySeconds(body, kernel.getProvider(), arch);

@@ -146,6 +146,7 @@ void LoopEmitter::finish(const Part &part) {
   if (part.place.index) {
     out = scalars_.cast(b_.CreateSExt(part.place.index, b_.getInt64Ty()), DType::i64, r.dtype);
   } else {
+    out = scalars_.combined(r.combine, r.accumulate, out);
     if (r.scale != 1 || r.divisor != 1) {
       Value *factor = scalars_.constant(r.accumulate, r.scale, static_cast<int64_t>(r.scale));
       if (r.divisor != 1) // the reciprocal in f64, as that of a constant
@@ -357,6 +358,8 @@ Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, in
     if (!aligned)
       for (llvm::Argument &argument : function->args())
         argument.removeAttr(llvm::Attribute::Alignment);
+    if (plan.floats() == runtime::FloatMode::Keep)
+      keepSubnormals(*function);
     if (together)
       function->addFnAttr("nvvm.minctasm", std::to_string(together));
     LoopEmitter(*function, plan, schedule, signature, declared->numBuffers).run();

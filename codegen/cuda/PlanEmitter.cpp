@@ -23,6 +23,8 @@ PlanEmitter::PlanEmitter(llvm::Function &function, const LoopPlan &plan)
   llvm::FastMathFlags flags;
   flags.setAllowContract();
   b_.setFastMathFlags(flags);
+  if (plan.flushesExplicitly()) // the GPU's instructions do so by their type, those of the emulation do not
+    scalars_.flushExplicitly();
 }
 
 bool PlanEmitter::fits32(const LoopPlan &plan, double numbers) {

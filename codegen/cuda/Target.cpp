@@ -48,7 +48,7 @@ Target::~Target() = default;
 
 const CpuFeatures &Target::features() {
   static const CpuFeatures features{
-      .vectorBytes = 16, .numVectorRegisters = 128, .sse41 = true, .fma = true, .f16c = true, .bf16 = true};
+      .vectorBytes = 16, .numVectorRegisters = 128, .sse41 = true, .fma = true, .f16c = true, .bf16 = true, .canonicalizes = true};
   return features;
 }
 
@@ -64,6 +64,7 @@ void Target::optimize(llvm::Module &module) const {
         f.setLinkage(llvm::GlobalValue::InternalLinkage);
         f.removeFnAttr(llvm::Attribute::NoInline);
         f.addFnAttr(llvm::Attribute::AlwaysInline); // a call costs registers and memory on a GPU
+        f.addFnAttr("denormal-fp-math-f32", "dynamic,dynamic"); // the kernel decides
       }
     }
   std::string problem;

@@ -223,6 +223,7 @@ void Kernel::compile() {
     throw InternalError("no kernel in the image of " + call_.str());
   code.owner = std::move(image);
   code.range = planned->range, code.points = planned->points, code.nsPerPoint = planned->nsPerPoint;
+  code.floats = planned->floats;
   setCode(std::move(code));
   counts.compiled.fetch_add(1, std::memory_order_relaxed);
 }
@@ -232,13 +233,14 @@ int32_t Kernel::launchMany(const runtime::KernelArgs &args, int64_t range) {
     return runtime::kKernelOk;
   const double ns = code_.nsPerPoint * static_cast<double>(points_(args.scalars));
   if (ns < kSplitNs)
-    return code_.fn(&args, 0, range);
+    return runHere(args, range);
   const auto pieces = static_cast<int64_t>(std::min(ns / kPieceNs, 1e6));
   std::atomic<int32_t> status{runtime::kKernelOk};
   runtime::ThreadPool::global().parallelFor(
       range, std::max<int64_t>(1, range / pieces), [&](int64_t begin, int64_t end, int worker) {
         runtime::KernelArgs own = args;
         own.worker = worker;
+        const runtime::FloatScope scope(code_.floats);
         if (const int32_t failed = code_.fn(&own, begin, end); failed != runtime::kKernelOk)
           status.store(failed, std::memory_order_relaxed);
       });

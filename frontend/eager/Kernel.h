@@ -12,6 +12,7 @@
 #include "codegen/OpKernel.h"
 #include "frontend/eager/SizeCode.h"
 #include "tressel/runtime/Engine.h"
+#include "tressel/runtime/FloatMode.h"
 #include "tressel/runtime/Image.h"
 
 #include <atomic>
@@ -71,6 +72,7 @@ public:
     std::shared_ptr<const void> owner;
     int64_t range = 1, points = 1; ///< as of codegen::OpKernel
     double nsPerPoint = 0;
+    runtime::FloatMode floats = runtime::FloatMode::Any;
   };
   Kernel(codegen::OpCall call, Code code);
 
@@ -81,7 +83,7 @@ public:
     const runtime::KernelArgs args{buffers, sizes, nullptr, 0, nullptr, 0, nullptr};
     const int64_t range = range_(sizes);
     if (range == 1) [[likely]]
-      return code_.fn(&args, 0, 1);
+      return runHere(args, 1);
     return launchMany(args, range);
   }
   /// The same of a class of one size, that of its results.
@@ -89,7 +91,7 @@ public:
     ensure();
     const runtime::KernelArgs args{buffers, &size, nullptr, 0, nullptr, 0, nullptr};
     if (size <= oneUnit_) [[likely]]
-      return code_.fn(&args, 0, 1);
+      return runHere(args, 1);
     return launchMany(args, range_(&size));
   }
   runtime::OpCost *costOfFlat(int64_t size) {
@@ -105,6 +107,10 @@ protected:
 
 private:
   void setCode(Code code);
+  int32_t runHere(const runtime::KernelArgs &args, int64_t range) const {
+    runtime::FloatScope scope(code_.floats);
+    return code_.fn(&args, 0, range);
+  }
   int32_t launchMany(const runtime::KernelArgs &args, int64_t range);
 
   const codegen::OpCall call_;

@@ -71,9 +71,10 @@ public:
     Kernel::Code code;
     const auto ns = std::from_chars(line.data(), line.data() + line.size(), code.nsPerPoint);
     code.fn = reinterpret_cast<runtime::KernelFn>(image_->find(symbol));
-    if (!range || !points || ns.ec != std::errc() || !code.fn)
+    const int floats = ns.ptr + 1 < line.data() + line.size() ? ns.ptr[1] - '0' : -1;
+    if (!range || !points || ns.ec != std::errc() || floats < 0 || floats > static_cast<int>(runtime::FloatMode::Flush) || !code.fn)
       throw InternalError("the index of prebuilt kernels is damaged at " + symbol);
-    code.range = *range, code.points = *points;
+    code.range = *range, code.points = *points, code.floats = static_cast<runtime::FloatMode>(floats);
     code.owner = image_;
     return code;
   }

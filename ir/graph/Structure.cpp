@@ -223,6 +223,39 @@ bool movesElements(KernelOp kernel) {
          llvm::any_of(kernel.getBody().front(), [](Operation &op) { return movesElements(&op); });
 }
 
+bool keepsSubnormals(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  return module && module->hasAttr(kKeepSubnormalsAttr);
+}
+
+runtime::FloatMode floatModeOf(KernelOp kernel) {
+  bool single = false, full = false;
+  auto look = [&](TypeRange types) {
+    for (Type type : types)
+      if (isSupported(type) && isFloat(fromMlir(type).dtype))
+        (fromMlir(type).dtype == DType::f64 ? full : single) = true;
+  };
+  look(kernel.getArgumentTypes());
+  if (kernel.isExternal()) { // a pack
+    look(kernel.getResultTypes());
+  } else {
+    const auto rootOps = static_cast<size_t>(kernel.getRootOps().value_or(UINT32_MAX));
+    for (auto [number, op] : llvm::enumerate(kernel.getBody().front().without_terminator())) {
+      if (number >= rootOps)
+        break;
+      look(op.getResultTypes());
+      const op::OpInfo *info = infoOf(&op);
+      if (info && (info->custom || (info->family == op::Family::Ordering && info->combine == op::Combine::None)))
+        return runtime::FloatMode::Keep; // the user's code; what puts numbers in order tells them from zeros
+    }
+  }
+  if (full || (single && keepsSubnormals(kernel)))
+    return runtime::FloatMode::Keep;
+  return single ? runtime::FloatMode::Flush : runtime::FloatMode::Any;
+}
+
 void registerStructureOps(Dialect &dialect) {
   auto add = [&]<typename... Ops>() { (RegisteredOperationName::insert<Ops>(dialect), ...); };
   add.template operator()<ClusterOp, YieldOp, PackOp, KernelOp, LaunchOp>();

@@ -3,6 +3,7 @@
 
 #include "ir/graph/Attributes.h"
 #include "ir/graph/Control.h"
+#include "tressel/runtime/FloatMode.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
@@ -37,5 +38,13 @@ std::vector<runtime::KernelCost> costsOf(mlir::Operation *op);
 
 /// Whether generated code reads elements in another order than it writes them: a transpose, a gather.
 bool movesElements(KernelOp kernel);
+
+/// On a module: arithmetic on f32 keeps subnormal numbers (docs/numbers.md).
+inline constexpr llvm::StringLiteral kKeepSubnormalsAttr = "tressel.keep_subnormals";
+/// Whether the module that `op` is in has it.
+bool keepsSubnormals(mlir::Operation *op);
+/// In which floating-point mode a kernel of a provider runs (that of a generated kernel follows from its code): the root
+/// alone, where a generated epilogue follows.
+runtime::FloatMode floatModeOf(KernelOp kernel);
 
 } // namespace tressel::graph

@@ -1,6 +1,7 @@
 #include "ir/interpreter/Element.h"
 
 #include <cassert>
+#include <cmath>
 
 namespace tressel::op::interp {
 
@@ -36,6 +37,20 @@ void store(HostTensor &tensor, int64_t position, Element value) {
   case DType::boolean: tensor.as<uint8_t>()[position] = value.as<bool>(); return;
   }
   assert(false && "unknown element type");
+}
+
+Element flushedIn(DType type, Element value) {
+  // Converting to f32 rounds as the arithmetic's result is rounded: what becomes the smallest normal number is none of them.
+  const bool computesInSingle = accumulatorType(type) == DType::f32;
+  if (computesInSingle && value.isFloat && num::flushed(static_cast<float>(value.f)) == 0)
+    return Element(std::copysign(0.0, value.f));
+  return value;
+}
+Element loadFlushed(const HostTensor &tensor, int64_t position) {
+  return flushedIn(tensor.type.dtype, load(tensor, position));
+}
+void storeFlushed(HostTensor &tensor, int64_t position, Element value) {
+  store(tensor, position, flushedIn(tensor.type.dtype, value));
 }
 
 Element roundTo(DType type, Element value) {

@@ -30,6 +30,11 @@ struct Element {
 Element load(const HostTensor &tensor, int64_t position);
 /// Converts to the tensor's type: integers wrap around, floats are rounded once.
 void store(HostTensor &tensor, int64_t position, Element value);
+/// The same for arithmetic that computes in f32, be it of f32 or bf16: subnormal numbers are zeros (num::flushed).
+Element loadFlushed(const HostTensor &tensor, int64_t position);
+void storeFlushed(HostTensor &tensor, int64_t position, Element value);
+/// As arithmetic on `type` sees an operand, and leaves a result.
+Element flushedIn(DType type, Element value);
 /// As if stored in a tensor of `type` and read again.
 Element roundTo(DType type, Element value);
 

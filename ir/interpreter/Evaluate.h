@@ -75,7 +75,8 @@ template <class T> struct Context {
 /// One element: `fragment` points to the function object.
 using ElementFn = Element (*)(const void *fragment, const Place &place, const Element *operands);
 /// For every element of the result, with the elements of the operands broadcast to it.
-void forEachElement(Inputs in, Outputs out, ElementFn fn, const void *fragment);
+/// `compute` is the type that it computes in: between f32 and another type numbers are converted as arithmetic sees them.
+void forEachElement(Inputs in, Outputs out, DType compute, ElementFn fn, const void *fragment);
 
 /// Instantiates the fragment for the compute type: operands are converted to it, and fn(context, Num<T>...) gives a Num or
 /// a plain number, which is converted to the result's type. Operands in the mask are Num<bool>.
@@ -86,7 +87,8 @@ void elementwise(const OpInfo &op, Inputs in, Outputs out, const Fn &fn) {
     operands.push_back(t.type);
   for (const HostTensor &t : out)
     results.push_back(t.type);
-  dispatch(computeType(op, operands, results), [&]<class T>(std::type_identity<T>) {
+  const DType compute = computeType(op, operands, results);
+  dispatch(compute, [&]<class T>(std::type_identity<T>) {
     const ElementFn element = [](const void *fragment, const Place &place, const Element *values) -> Element {
       return [&]<size_t... I>(std::index_sequence<I...>) -> Element {
         return (*static_cast<const Fn *>(fragment))(
@@ -95,7 +97,7 @@ void elementwise(const OpInfo &op, Inputs in, Outputs out, const Fn &fn) {
                 values[I].template as<std::conditional_t<(BoolOperands >> I & 1) != 0, bool, T>>())...);
       }(std::make_index_sequence<Arity>());
     };
-    forEachElement(in, out, element, &fn);
+    forEachElement(in, out, compute, element, &fn);
   });
 }
 

@@ -210,6 +210,7 @@ private:
 } // namespace
 
 Interpretation interpret(mlir::func::FuncOp function, llvm::ArrayRef<op::HostTensor> inputs, Observer observer) {
+  const op::KeepSubnormals mode(op::KeepSubnormals::active() || keepsSubnormals(function));
   Interpreter interpreter(observer);
   Interpretation result;
   if (!interpreter.runRegion(function.getBody(), inputs, result.outputs))
@@ -218,6 +219,7 @@ Interpretation interpret(mlir::func::FuncOp function, llvm::ArrayRef<op::HostTen
 }
 
 Interpretation interpret(mlir::Operation *op, llvm::ArrayRef<op::HostTensor> operands, const dim::Values &dims) {
+  const op::KeepSubnormals mode(op::KeepSubnormals::active() || keepsSubnormals(op));
   Interpreter interpreter(nullptr, dims);
   Interpretation result;
   if (!interpreter.runOp(op, operands, result.outputs))

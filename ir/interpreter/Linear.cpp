@@ -100,8 +100,8 @@ void matmul(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
     const int64_t bStart = broadcastPosition(bBatch, batch) * depth * n + column;
     Dot dot{isFloat(out[0].type.dtype)};
     for (int64_t k = 0; k < depth; ++k)
-      dot.add(load(a, aStart + k), load(b, bStart + k * n));
-    store(out[0], at.position(), dot.value());
+      dot.add(loadFlushed(a, aStart + k), loadFlushed(b, bStart + k * n));
+    storeFlushed(out[0], at.position(), dot.value());
   }
 }
 
@@ -120,9 +120,9 @@ void conv(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
         if (!windows.read(x.type.shape, at.index(), tap.index(), group * channels + c, position))
           continue;
         const int64_t weight = (feature * channels + c) * windows.window.numElements() + tap.position();
-        dot.add(load(x, position), load(w, weight));
+        dot.add(loadFlushed(x, position), loadFlushed(w, weight));
       }
-    store(out[0], at.position(), dot.value());
+    storeFlushed(out[0], at.position(), dot.value());
   }
 }
 
@@ -135,8 +135,8 @@ void maxPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
       T best = Limits::has_infinity ? -Limits::infinity() : Limits::lowest(); // a window of padding alone
       for (Walk tap(windows.window); tap; ++tap)
         if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), windows.channelOf(at.index()), position))
-          best = num::max(best, load(x, position).as<T>());
-      store(out[0], at.position(), best);
+          best = num::max(best, loadFlushed(x, position).as<T>());
+      storeFlushed(out[0], at.position(), best);
     }
   });
 }
@@ -148,8 +148,8 @@ void sumPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
     double sum = 0;
     for (Walk tap(windows.window); tap; ++tap)
       if (int64_t position; windows.read(x.type.shape, at.index(), tap.index(), windows.channelOf(at.index()), position))
-        sum += load(x, position).as<double>();
-    store(out[0], at.position(), sum);
+        sum += loadFlushed(x, position).as<double>();
+    storeFlushed(out[0], at.position(), sum);
   }
 }
 

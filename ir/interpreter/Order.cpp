@@ -88,9 +88,9 @@ void scan(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
       std::reverse(line.begin(), line.end());
     Element total = roundTo(type, Element(int64_t(op.combine == Combine::Prod)));
     for (size_t i = 0; i < line.size(); ++i) {
-      const Element x = roundTo(type, load(in[0], line[i])), before = total;
+      const Element x = roundTo(type, loadFlushed(in[0], line[i])), before = total;
       const bool first = i == 0 && (op.combine == Combine::Min || op.combine == Combine::Max);
-      total = first ? x : merge(op.combine, before, x);
+      total = first ? x : flushedIn(type, merge(op.combine, before, x));
       store(out[0], line[i], exclusive ? before : total);
     }
   });

@@ -24,11 +24,11 @@ Element update(const std::string &mode, DType type, Element old, Element value) 
     return Element(old.i || value.i);
   if (mode == "mul" && type == DType::boolean)
     return Element(old.i && value.i);
-  return merge(mode == "add"   ? Combine::Sum
-               : mode == "mul" ? Combine::Prod
-               : mode == "min" ? Combine::Min
-                               : Combine::Max,
-               old, value);
+  const Combine combine = mode == "add"   ? Combine::Sum
+                          : mode == "mul" ? Combine::Prod
+                          : mode == "min" ? Combine::Min
+                                          : Combine::Max;
+  return flushedIn(type, merge(combine, flushedIn(type, old), flushedIn(type, value)));
 }
 
 std::string modeOf(const OpInfo &op, const Attrs &attrs) { return std::get<std::string>(attrNamed(op, attrs, "mode")); }

@@ -74,7 +74,7 @@ void reduce(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
     kept.push_back(reduced[d] ? 1 : x.type.shape[d]);
   std::vector<Accumulator> sums(static_cast<size_t>(kept.numElements()));
   for (Walk at(x.type.shape); at; ++at)
-    sums[static_cast<size_t>(broadcastPosition(kept, at.index()))].add(op.combine, load(x, at.position()));
+    sums[static_cast<size_t>(broadcastPosition(kept, at.index()))].add(op.combine, loadFlushed(x, at.position()));
 
   const bool isIndex = op.combine == Combine::ArgMax || op.combine == Combine::ArgMin;
   for (size_t i = 0; i < sums.size(); ++i) {
@@ -82,7 +82,7 @@ void reduce(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
     Element value = isIndex ? Element(sum.best) : sum.count ? sum.value : emptyValue(op.combine);
     if (op.isMean) // 0 / 0 is NaN
       value = Element(value.as<double>() / static_cast<double>(sum.count));
-    store(out[0], static_cast<int64_t>(i), value);
+    storeFlushed(out[0], static_cast<int64_t>(i), value);
   }
 }
 

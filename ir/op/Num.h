@@ -1,7 +1,9 @@
 // Typed numbers: what an op's scalar fragment computes with in the reference interpreter. Integers keep their width and
 // wrap around, nothing goes through double on its way to an integer, and a float rounds after every operation to its own
 // type. Transcendental functions are computed in double and rounded once, which makes them correctly rounded but for rare
-// ties: a reference that the vectorized forms are measured against.
+// ties: a reference that the vectorized forms are measured against. In f32 arithmetic takes subnormal numbers for zeros and
+// makes zeros of subnormal results (docs/numbers.md), unless the thread's KeepSubnormals says otherwise; what only chooses
+// between numbers or changes a sign does not.
 #pragma once
 
 #include <cmath>
@@ -17,6 +19,20 @@ template <class T> struct Num {
   T v{};
   constexpr Num() = default;
   constexpr explicit Num(T value) : v(value) {}
+};
+
+/// While it lives, f32 arithmetic of this thread's evaluations keeps subnormal numbers, or (false) flushes them again.
+class KeepSubnormals {
+public:
+  explicit KeepSubnormals(bool keep) : before_(current_) { current_ = keep; }
+  ~KeepSubnormals() { current_ = before_; }
+  KeepSubnormals(const KeepSubnormals &) = delete;
+  KeepSubnormals &operator=(const KeepSubnormals &) = delete;
+  static bool active() { return current_; }
+
+private:
+  static thread_local constinit bool current_; // OpInfo.cpp
+  const bool before_;
 };
 
 /// A literal in a fragment takes the type of the number beside it.
@@ -43,6 +59,14 @@ template <class To, class From> constexpr To convert(From x) {
   } else {
     return static_cast<To>(x); // integers wrap around
   }
+}
+
+/// As f32 arithmetic sees an operand, and leaves a result. Other types are as they are.
+template <class T> constexpr T flushed(T x) {
+  if constexpr (std::is_same_v<T, float>)
+    if (std::fabs(x) < std::numeric_limits<float>::min() && !KeepSubnormals::active())
+      return std::copysign(0.0f, x);
+  return x;
 }
 
 template <class T> constexpr T wrapAdd(T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
@@ -120,15 +144,15 @@ template <class T> constexpr T max(T a, T b) { return a != a ? a : b != b ? b : 
 
 /// Functions of the reals. For integers they exist only so that a fragment compiles for every type: such ops compute in
 /// floats, as their record's `compute` says.
-template <class T, class F> T real(T x, F f) { return convert<T>(f(static_cast<double>(x))); }
+template <class T, class F> T real(T x, F f) { return flushed(convert<T>(f(static_cast<double>(flushed(x))))); }
 
 } // namespace num
 
 // --- Operators. Both operands have one type, or one of them is a literal. ---------------------------------------------
 #define TRESSEL_NUM_BINARY(name, R, expression)                                                                        \
   template <class T> constexpr Num<R> name(Num<T> a_, Num<T> b_) {                                                     \
-    const T a = a_.v, b = b_.v;                                                                                        \
-    return Num<R>(expression);                                                                                         \
+    const T a = num::flushed(a_.v), b = num::flushed(b_.v);                                                            \
+    return Num<R>(num::flushed<R>(expression));                                                                        \
   }                                                                                                                    \
   template <class T, Literal L> constexpr Num<R> name(Num<T> a, L b) { return name(a, Num<T>(num::convert<T>(b))); }   \
   template <class T, Literal L> constexpr Num<R> name(L a, Num<T> b) { return name(Num<T>(num::convert<T>(a)), b); }
@@ -151,9 +175,9 @@ TRESSEL_NUM_BINARY(atan2, T, num::convert<T>(std::atan2(static_cast<double>(a), 
 #undef TRESSEL_NUM_BINARY
 
 /// Logic is that of "nonzero"; the ops convert their operands to bool first.
-template <class T> constexpr Num<bool> operator&&(Num<T> a, Num<T> b) { return Num<bool>(a.v != T(0) && b.v != T(0)); }
-template <class T> constexpr Num<bool> operator||(Num<T> a, Num<T> b) { return Num<bool>(a.v != T(0) || b.v != T(0)); }
-template <class T> constexpr Num<bool> operator!(Num<T> a) { return Num<bool>(a.v == T(0)); }
+template <class T> constexpr Num<bool> operator&&(Num<T> a, Num<T> b) { return Num<bool>((a != T(0)).v && (b != T(0)).v); }
+template <class T> constexpr Num<bool> operator||(Num<T> a, Num<T> b) { return Num<bool>((a != T(0)).v || (b != T(0)).v); }
+template <class T> constexpr Num<bool> operator!(Num<T> a) { return a == T(0); }
 
 /// Bits; the right shift brings in zeros.
 #define TRESSEL_NUM_BITS(name, expression)                                                                             \
@@ -200,7 +224,8 @@ template <class T> Num<T> abs(Num<T> x) {
   else
     return x;
 }
-template <class T> constexpr Num<T> sign(Num<T> x) {
+template <class T> constexpr Num<T> sign(Num<T> x_) {
+  const Num<T> x(num::flushed(x_.v));
   return x.v != x.v ? x : Num<T>(static_cast<T>((x.v > T(0)) - (x.v < T(0))));
 }
 template <class T> constexpr Num<bool> isnan(Num<T> x) { return Num<bool>(x.v != x.v); }
@@ -209,7 +234,7 @@ template <class T> constexpr Num<bool> isnan(Num<T> x) { return Num<bool>(x.v !=
 #define TRESSEL_NUM_ROUND(name, function)                                                                              \
   template <class T> Num<T> name(Num<T> x) {                                                                           \
     if constexpr (std::is_floating_point_v<T>)                                                                         \
-      return Num<T>(function(x.v));                                                                                    \
+      return Num<T>(function(num::flushed(x.v)));                                                                      \
     else                                                                                                               \
       return x;                                                                                                        \
   }
@@ -252,7 +277,7 @@ template <class T> struct NumTag {};
 /// The largest integer not above a / b; for floats exact, and a / b where b is zero.
 template <class T> Num<T> floorQuotient(Num<T> a_, Num<T> b_, NumTag<T>) {
   if constexpr (std::is_floating_point_v<T>) {
-    const T a = a_.v, b = b_.v;
+    const T a = num::flushed(a_.v), b = num::flushed(b_.v);
     if (b == 0)
       return Num<T>(a / b);
     const T rest = std::fmod(a, b), quotient = (a - rest) / b,
@@ -262,7 +287,12 @@ template <class T> Num<T> floorQuotient(Num<T> a_, Num<T> b_, NumTag<T>) {
     return a_ / b_;
   }
 }
-template <class From, class To> constexpr Num<To> cast(Num<From> x, NumTag<To>) { return Num<To>(num::convert<To>(x.v)); }
+template <class From, class To> constexpr Num<To> cast(Num<From> x, NumTag<To>) {
+  if constexpr (std::is_same_v<From, To>)
+    return x;
+  else
+    return Num<To>(num::flushed(num::convert<To>(num::flushed(x.v))));
+}
 /// The literal, as a number of x's type.
 template <class T, Literal L> constexpr Num<T> like(Num<T>, L value) { return Num<T>(num::convert<T>(value)); }
 

@@ -1,6 +1,7 @@
 #include "ir/op/OpInfo.h"
 
 #include "ir/op/CustomOp.h"
+#include "ir/op/Num.h"
 #include "ir/op/Registry.h"
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 #include <unordered_map>
 
 namespace tressel::op {
+
+thread_local constinit bool KeepSubnormals::current_ = false;
 
 int OpInfo::attrIndex(std::string_view attr) const {
   for (size_t i = 0; i < attrs.size(); ++i)

@@ -153,6 +153,7 @@ private:
     desc.bytes = static_cast<int64_t>(op.getBytes());
     desc.costs = graph::costsOf(op);
     desc.moves = graph::movesElements(op);
+    desc.floats = graph::floatModeOf(op);
     out.schedule.kernels.push_back(std::move(desc));
     return at->second;
   }

@@ -14,12 +14,15 @@ namespace {
 constexpr int64_t kSplitBytes = int64_t(1) << 20;
 
 int32_t runChunk(const DeviceKernel &kernel, const KernelArgs &args, int64_t begin, int64_t end) {
+  FloatScope scope(kernel.desc->floats);
   if (!kernel.epilogue)
     return kernel.fn(&args, begin, end);
   for (int64_t to; begin < end; begin = to) { // the epilogue finds in the cache what the kernel has written
     to = std::min(begin + kernel.desc->grain, end);
+    scope.enter(kernel.desc->floats);
     if (const int32_t status = kernel.fn(&args, begin, to); status != kKernelOk)
       return status;
+    scope.enter(kernel.desc->epilogueFloats);
     if (const int32_t status = kernel.epilogue(&args, begin, to); status != kKernelOk)
       return status;
   }

@@ -45,8 +45,11 @@ template <> [[gnu::always_inline]] inline Halves narrow<Element::F16>(Vector v) 
 
 template <> [[gnu::always_inline]] inline Vector widen<Element::F16>(Halves halves) {
   const FloatBits bits = __builtin_convertvector(halves, FloatBits), magnitude = (bits & 0x7fff) << 13;
-  const FloatBits finite = FloatBits(Vector(magnitude) * 0x1p112f), // also where it is subnormal
-      special = magnitude | 0x7f800000;
+  // A subnormal one is 2^-14 with its bits behind, less 2^-14: no operand is subnormal as f32, which the thread's mode may flush.
+  const FloatBits one = FloatBits{} + 0x38800000;
+  const FloatBits subnormal = FloatBits(Vector(magnitude + one) - Vector(one)), normal = magnitude + 0x38000000,
+                  special = magnitude | 0x7f800000;
+  const FloatBits finite = (bits & 0x7c00) == 0 ? subnormal : normal;
   return Vector(((bits & 0x7c00) == 0x7c00 ? special : finite) | ((bits & 0x8000) << 16));
 }
 template <> [[gnu::always_inline]] inline Halves narrow<Element::F16>(Vector v) {

@@ -26,9 +26,12 @@ static constexpr std::pair<std::string_view, Maker> makers[] = {
 static runtime::LoadedKernel make(const runtime::KernelDesc &desc) {
   const Fields fields = Fields::parse(desc.params);
   const std::string &kind = fields.text("kind");
+  Level level = kernelLevel();
+  if (desc.floats == runtime::FloatMode::Keep)
+    level.split = nullptr; // tiles take subnormal numbers for zeros
   for (const auto &[name, maker] : makers)
     if (kind == name)
-      return maker(desc, fields, kernelLevel());
+      return maker(desc, fields, level);
   throw InputError("kernel '" + desc.symbol + "' is of the unknown kind '" + kind + "'");
 }
 

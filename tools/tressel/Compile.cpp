@@ -91,6 +91,7 @@ int compileCommand(const CompileArgs &args) {
   request.useCache = !args.noCache;
   request.measure = args.measure;
   request.winograd = args.winograd;
+  request.keepSubnormals = args.keepSubnormals;
   request.disabledPasses = args.disabledPasses;
   if (std::string problem = compiler().checkDisabledPasses(args.disabledPasses); !problem.empty())
     throw UsageError("--disable-pass: " + problem);

@@ -55,7 +55,7 @@ struct CompileRequest {
   bool verifyEach = false;
   bool stripLocations = false;
   bool useCache = true; ///< kernels kept on disk
-  bool measure = false, winograd = false; ///< as in CompileOptions
+  bool measure = false, winograd = false, keepSubnormals = false; ///< as in CompileOptions
   bool explain = false; ///< the schedule alone, without code, and what the passes chose
   const runtime::MachineModel *machine = nullptr; ///< as CompileOptions::machine
   std::vector<std::string> gpus;                  ///< as CompileOptions::gpus

@@ -9,6 +9,7 @@
 #include "frontend/stablehlo/Import.h"
 #include "ir/graph/Draw.h"
 #include "ir/graph/Graph.h"
+#include "ir/op/Num.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Verifier.h"
@@ -266,6 +267,7 @@ public:
       request.progress("import", 0, 0);
     std::unique_ptr<mlir::MLIRContext> context = makeContext();
     Program program;
+    const op::KeepSubnormals folding(request.keepSubnormals); // what the importers evaluate
     mlir::OwningOpRef<mlir::ModuleOp> module = load(request, *context, program);
     program.timings.emplace_back(
         "import", std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -285,6 +287,7 @@ public:
     options.forPackage = request.forPackage;
     options.measure = request.measure;
     options.winograd = request.winograd;
+    options.keepSubnormals = request.keepSubnormals;
     options.verifyEach = request.verifyEach;
     options.disabledPasses = request.disabledPasses;
     options.emit = request.emit;

@@ -463,6 +463,7 @@ int runCommand(const RunArgs &args) {
     request.useCache = !args.noCache;
     request.measure = args.measure;
     request.winograd = args.winograd;
+    request.keepSubnormals = args.keepSubnormals;
     request.machine = machine ? &machine->model() : nullptr;
     request.gpus = args.gpus;
     request.emulateGpu = true;

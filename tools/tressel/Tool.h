@@ -90,7 +90,7 @@ struct CompileArgs {
   std::vector<std::string> cpus = {"native"};
   std::vector<std::string> gpus, dims, disabledPasses, libraries;
   bool allowLibrary = false, stripLocations = false, deterministic = false, timings = false, noCache = false,
-       measure = false, winograd = false, verifyEach = false;
+       measure = false, winograd = false, keepSubnormals = false, verifyEach = false;
 };
 struct RunArgs {
   std::string model, device = "cpu", testData, outputDir, timeline, history, useHistory;
@@ -98,7 +98,7 @@ struct RunArgs {
   std::optional<uint64_t> randomSeed;
   double rtol = 1e-4, atol = 1e-5;
   int repeat = 1, warmup = 0;
-  bool json = false, noLibrary = false, noCache = false, measure = false, winograd = false;
+  bool json = false, noLibrary = false, noCache = false, measure = false, winograd = false, keepSubnormals = false;
 };
 struct BisectArgs {
   std::string model, output = "bisect.mlir", device = "cpu";
@@ -124,7 +124,7 @@ int cacheCommand(const CacheArgs &args);
 struct ExplainArgs {
   std::string model, device = "cpu", timeline, useHistory;
   std::vector<std::string> gpus, dims, libraries;
-  bool json = false, allowLibrary = false, winograd = false;
+  bool json = false, allowLibrary = false, winograd = false, keepSubnormals = false;
 };
 int explainCommand(const ExplainArgs &args);
 struct CalibrateArgs {

@@ -138,6 +138,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");
   c->add_flag("--winograd", a.winograd,
               "3x3 convolutions may use Winograd's method: faster, but results are off by up to some 1e-4 of the largest");
+  c->add_flag("--keep-subnormals", a.keepSubnormals,
+              "arithmetic on f32 keeps numbers below 1.2e-38 instead of taking them for zeros, which can take a hundred times as long");
   c->add_flag("--tressel-verify-each", a.verifyEach, "interpret the program before and after each pass (slow)")
       ->group("For developers");
   c->add_option("--disable-pass", a.disabledPasses, "leave a pass out, by name (repeatable)")->group("For developers");
@@ -175,6 +177,8 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");
   c->add_flag("--winograd", a.winograd,
               "3x3 convolutions may use Winograd's method: faster, but results are off by up to some 1e-4 of the largest");
+  c->add_flag("--keep-subnormals", a.keepSubnormals,
+              "arithmetic on f32 keeps numbers below 1.2e-38 instead of taking them for zeros, which can take a hundred times as long");
   c->add_option("--load-library", a.libraries, "FILE.so with kernels of custom ops that the program uses (repeatable)");
   c->add_option("--timeline", a.timeline,
                 "FILE.json (Perfetto), .svg, .html or .dot: draw when the commands of one more call ran; - draws in the "
@@ -219,6 +223,8 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
   c->add_flag("--json", a.json, "print one JSON object");
   c->add_flag("--allow-library", a.allowLibrary, "may use oneDNN's kernels");
   c->add_flag("--winograd", a.winograd, "3x3 convolutions may use Winograd's method");
+  c->add_flag("--keep-subnormals", a.keepSubnormals,
+              "arithmetic on f32 keeps numbers below 1.2e-38 instead of taking them for zeros, which can take a hundred times as long");
   c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");
   c->footer(kExplainExamples);
 }

@@ -57,6 +57,7 @@ struct Code {
   std::vector<std::pair<uint64_t, std::string>> variables; ///< offset and name
   uint32_t sharedGranule = 16, globalGranule = 16;         ///< of its accesses
   size_t stackBytes = 64 << 10;
+  bool flushesSubnormals = true; ///< its instructions of f32 have .ftz
   bool ordersBlocks = false; ///< has fences or atomics that may order what different blocks do
   std::deque<Site> sites;
 };

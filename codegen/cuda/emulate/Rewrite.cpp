@@ -1,5 +1,6 @@
 #include "codegen/cuda/emulate/Rewrite.h"
 
+#include "codegen/cuda/Kernel.h"
 #include "codegen/cuda/Target.h"
 #include "codegen/cuda/emulate/Intrinsics.h"
 #include "tressel/runtime/Error.h"
@@ -293,6 +294,7 @@ void rewrite(llvm::Module &module, std::map<std::string, std::unique_ptr<Code>> 
     auto &code = codes[kernel->getName().str()];
     code = std::make_unique<Code>();
     code->symbol = kernel->getName().str();
+    code->flushesSubnormals = cuda::flushesSubnormals(*kernel);
     KernelRewriter(*kernel, *code, slots).run();
   }
   for (llvm::Function *f : kernels)

@@ -151,7 +151,8 @@ int main(int argc, char **argv) try {
     std::string range = dim::spell(kernel.range), points = dim::spell(kernel.points);
     std::erase(range, ' ');
     std::erase(points, ' ');
-    index += kernel.symbol + " " + range + " " + points + " " + ns + "\n";
+    index += kernel.symbol + " " + range + " " + points + " " + ns + " " +
+             std::to_string(static_cast<int>(kernel.floats)) + "\n";
     kernels.push_back(kernel);
   }
   codegen::ObjectCache cache(argv[3]);

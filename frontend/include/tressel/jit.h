@@ -36,10 +36,11 @@ struct JitOptions {
   /// Those of the machine that compute, and no other: {gpu(0)} leaves the host nothing but what only a host does
   /// (printing, checking). Inputs, results and parameters live on the host all the same. Empty: all.
   std::vector<Device> devices = {};
-  bool deterministic = false;       ///< results do not depend on the number of threads
+  bool deterministic = false;       ///< results depend neither on the number of threads nor on what was measured on this machine (docs/machines.md)
   bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)
   bool measure = false;             ///< kernels of products and convolutions are chosen by timing them on this machine
   bool winograd = false;            ///< 3 x 3 convolutions may use Winograd's method: faster, off by up to some 1e-4 of the largest
+  bool keep_subnormals = false;     ///< f32 arithmetic keeps numbers below 1.2e-38, which takes up to a hundred times as long (docs/numbers.md)
   /// Programs made per function, without those that clear_compile_caches() made necessary. Calls beyond it that need
   /// another run op by op, as outside of a program, and one warning on standard error names what changes.
   int retrace_budget = 64;

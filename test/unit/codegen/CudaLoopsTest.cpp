@@ -353,6 +353,54 @@ TEST(CudaLoops, LongSums) {
     expectNear(GpuKernel(g, {0, row, 0}).run({&x})[0], {0.1f * double(n)}, row ? 1e-7 : 1e-5, 0);
 }
 
+/// |error| <= 48 u sum |x| (docs/numbers.md), by threads, by groups of them along rows, and across rows.
+TEST(CudaLoops, SumsWithinTheirBound) {
+  for (const Shape &shape : {Shape{512, 70}, Shape{70, 512}, Shape{20000, 3}, Shape{3, 20000}})
+    for (int axis : {0, 1})
+      for (int row : {1, 2, 0}) {
+        Graph g;
+        g.results = {g.reduce(Combine::Sum, g.input({f32, shape}), {axis}, f32)};
+        Data x = randomFloats(shape, 5, -0.5, 1);
+        for (int64_t i = 0; i < x.size(); i += 2)
+          x.as<float>()[i] = 0.7f;
+        const auto out = GpuKernel(g, {0, row, 0}).run({&x});
+        const int64_t n = shape[1 - axis];
+        std::vector<double> sum(size_t(n), 0.0), absolute(sum);
+        for (int64_t i = 0; i < x.size(); ++i) {
+          const double v = x.as<float>()[i];
+          const auto at = size_t(axis ? i / shape[1] : i % shape[1]);
+          sum[at] += v, absolute[at] += std::abs(v);
+        }
+        for (int64_t i = 0; i < n; ++i)
+          ASSERT_LE(std::abs(double(Data(out[0]).as<float>()[i]) - sum[size_t(i)]), 48 * 0x1p-24 * absolute[size_t(i)])
+              << shape.str() << " along " << axis << ", rows " << row << ", element " << i;
+      }
+}
+
+TEST(CudaLoops, InstructionsOfF32FlushSubnormalNumbers) {
+  const float tiny = 0x1p-130f;
+  auto kernel = [](DType type, bool keep) {
+    Graph g;
+    g.keepSubnormals = keep;
+    const int x = g.input({type, {64}});
+    g.results = {g.binary(ScalarOp::Add, x, x, {64}), g.binary(ScalarOp::Max, x, x, {64})};
+    return GpuKernel(g);
+  };
+  Data x({f32, {64}}), y({DType::f64, {64}});
+  for (int i = 0; i < 64; ++i)
+    x.as<float>()[i] = i % 2 ? float(i) : tiny, y.as<double>()[i] = 1e-310;
+  for (bool keep : {false, true}) {
+    const GpuKernel k = kernel(f32, keep);
+    EXPECT_EQ(k.ptx().find(".ftz") == std::string::npos, keep) << k.ptx();
+    auto out = k.run({&x});
+    EXPECT_EQ(out[0].as<float>()[0], keep ? 2 * tiny : 0);
+    EXPECT_EQ(out[1].as<float>()[0], keep ? tiny : 0);
+    EXPECT_EQ(out[0].as<float>()[1], 2);
+  }
+  const GpuKernel full = kernel(DType::f64, false);
+  EXPECT_EQ(full.run({&y})[0].as<double>()[3], 2e-310);
+}
+
 Graph transpose(int64_t n, int64_t m, DType type) {
   Graph g;
   LoopForm f;

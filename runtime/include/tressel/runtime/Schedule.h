@@ -32,6 +32,7 @@
 // computes derived state (packed weights, say) from parameters and constants only. `step` runs at each call.
 #pragma once
 
+#include "tressel/runtime/FloatMode.h"
 #include "tressel/runtime/Types.h"
 
 #include <cstdint>
@@ -125,6 +126,8 @@ struct KernelDesc {
   int64_t bytes = 0; ///< read and written over the whole range, each operand once
   /// Of the whole range on a host; it takes their sum. Empty where no model knows the kernel, and in packages: `flops` count then.
   std::vector<KernelCost> costs;
+  FloatMode floats = FloatMode::Any;         ///< in which mode its code runs,
+  FloatMode epilogueFloats = FloatMode::Any; ///< and that of the epilogue
   bool moves = false; ///< changes the order of elements, as transposes do; packages do not say
   std::string key; ///< what it computes, the same in every program (KernelHistory.h); empty where nobody asked for it
 };
