@@ -82,10 +82,9 @@ private:
         fault("kernel", i, " has no symbol or no provider");
       else if (!symbols.emplace(k.symbol, i).second)
         findings.structure({"kernel ", i, " has the symbol '", k.symbol, "' of kernel ", symbols[k.symbol]});
-      if (k.range < 0 || k.range > kMaxBytes || k.grain < 1 || k.scratchBytes < 0 || k.scratchBytes > kMaxBytes)
-        findings.structure({"kernel ", i, " '", k.symbol, "' has an impossible range, grain or scratch size"});
-      if (k.floats > FloatMode::Flush || k.epilogueFloats > FloatMode::Flush)
-        findings.structure({"kernel ", i, " '", k.symbol, "' has an unknown mode for subnormal numbers"});
+      if (k.range < 0 || k.range > kMaxBytes || k.grain < 1 || k.scratchBytes < 0 || k.scratchBytes > kMaxBytes ||
+          k.floats > FloatMode::Flush || k.epilogueFloats > FloatMode::Flush)
+        findings.structure({"kernel ", i, " '", k.symbol, "' has an impossible range, grain, scratch size or mode for subnormal numbers"});
     }
     for (size_t i = 0; i < s.buffers.size() && !findings.full(); ++i)
       checkBuffer(i);
