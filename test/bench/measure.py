@@ -29,7 +29,7 @@ def bench_command(row, build):
 def environment(row, arm, variant):
     count = str(row.threads or os.cpu_count())
     threads = {name: count for name in ("TRESSEL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    return {**threads, **row.env.get(arm, {}), **variant}
+    return {"TRESSEL_CALIBRATION": "", **threads, **row.env.get(arm, {}), **variant}  # nothing that was measured before
 
 
 def start_arms(row, build, variant, preload=None):

@@ -218,7 +218,7 @@ class Tool:
         for name, text in HELD_OUT.items():
             model = self.file(name, text)
             predicted = json.loads(self.run("explain", model, "--device", f"sim:{machine}", "--json"))["step_seconds"]
-            took = json.loads(self.run("run", model, "--random-inputs", 1, "--warmup", 20, "--repeat", 60, "--json"))["latency"]["median"]
+            took = json.loads(self.run("run", model, "--no-library", "--random-inputs", 1, "--warmup", 20, "--repeat", 60, "--json"))["latency"]["median"]
             errors.append(abs(predicted - took) / took)
             if verbose:
                 print(f"{name:14} predicted {predicted * 1e6:9.1f} us, took {took * 1e6:9.1f} us, off by {errors[-1]:.2f}")
@@ -237,7 +237,7 @@ class Tool:
                 inputs += ["--input", f"{port}={folder / f'{i}.npy'}"]
             device = "cpu" if arm == "uncalibrated" else f"sim:{self.calibrated()}"
             predicted = json.loads(self.run("explain", model, "--device", device, "--json", cache=folder / "predicting"))["step_seconds"]
-            took = json.loads(self.run("run", model, *inputs, "--warmup", 5, "--repeat", 30, "--json", cache=folder / "running"))["latency"]["median"]
+            took = json.loads(self.run("run", model, "--no-library", *inputs, "--warmup", 5, "--repeat", 30, "--json", cache=folder / "running"))["latency"]["median"]
         if verbose:
             print(f"{name:40} {arm:12} predicted {predicted * 1e6:10.1f} us, took {took * 1e6:10.1f} us, off by {abs(predicted - took) / took:.2f}", flush=True)
         return abs(predicted - took) / took
