@@ -407,7 +407,9 @@ private:
         if (Work split = auction->withEpilogue(*library, root, both); split.seconds < joined.seconds)
           joined = std::move(split);
       }
-    if (!joined.provider || joined.seconds > workA.seconds + workB.seconds || graph->blocked(producer, consumer))
+    // What bids are off by is more than what a value between two kernels costs: where both ways cost about as much, one kernel it is.
+    constexpr double margin = 1.1;
+    if (!joined.provider || joined.seconds > margin * (workA.seconds + workB.seconds) || graph->blocked(producer, consumer))
       return false;
     graph->join(consumer, producer);
     if (placeA)

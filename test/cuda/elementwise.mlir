@@ -13,7 +13,7 @@
 // CHECK: .visible .entry
 // CHECK: .maxntid
 // CHECK: ld.global.v4.b32
-// CHECK: fma.rn.f32
+// CHECK: fma.rn.ftz.f32
 // CHECK: st.global.v4.b32
 // CHECK-NOT: .local
 // CHECK-NOT: call

@@ -12,7 +12,7 @@
 // F16: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
 // F32: .entry matmul_add_relu_0
 // F32-NOT: mma.sync
-// F32: fma.rn.f32
+// F32: fma.rn.ftz.f32
 // F32-NOT: .entry
 func.func @main(%x: tensor<512x1024xTYPE>, %w: tensor<1024x512xTYPE>, %b: tensor<512xTYPE>) -> tensor<512x512xTYPE> {
   %0 = tressel.matmul %x, %w : (tensor<512x1024xTYPE>, tensor<1024x512xTYPE>) -> tensor<512x512xTYPE>

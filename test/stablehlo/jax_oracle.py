@@ -40,7 +40,7 @@ def run(case, folder, tressel):
     text, arguments, results = lowered(case)
     model = folder / f"{case.name}.mlir"
     model.write_text(text)
-    command = [tressel, "run", "-q", model, "--rtol", case.rtol, "--atol", case.atol]
+    command = [tressel, "run", "-q", "--keep-subnormals", model, "--rtol", case.rtol, "--atol", case.atol]
     for kind, prefix, arrays in (("--input", "arg", arguments), ("--expect", "out", results)):
         for i, array in enumerate(arrays):
             file = folder / f"{case.name}.{prefix}{i}.npy"

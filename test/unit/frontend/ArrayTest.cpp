@@ -31,14 +31,19 @@ template <typename T> void checkNextafter() {
                  std::numeric_limits<T>::quiet_NaN()}) {
     std::vector<T> from = interesting<T>(), to(from.size(), goal);
     Tensor x = from_span(from, {n}), y = from_span(to, {n});
-    auto compiled = jit([](Tensor a, Tensor b) { return nextafter(a, b); });
-    for (const std::vector<T> &got : {nextafter(x, y).to_vector<T>(), compiled(x, y).template to_vector<T>()})
-      for (size_t i = 0; i < from.size(); ++i) {
-        const T want = std::nextafter(from[i], goal);
-        EXPECT_TRUE((std::isnan(want) && std::isnan(got[i])) ||
-                    (want == got[i] && std::signbit(want) == std::signbit(got[i])))
-            << from[i] << " towards " << goal << ": " << got[i] << ", not " << want;
-      }
+    auto compiled = jit([](Tensor a, Tensor b) { return nextafter(a, b); }, {.keep_subnormals = true});
+    const std::vector<T> imperative = nextafter(x, y).to_vector<T>(), kept = compiled(x, y).template to_vector<T>();
+    for (size_t i = 0; i < from.size(); ++i) {
+      const T want = std::nextafter(from[i], goal);
+      auto check = [&](const char *how, T got) {
+        EXPECT_TRUE((std::isnan(want) && std::isnan(got)) || (want == got && std::signbit(want) == std::signbit(got)))
+            << how << ": " << from[i] << " towards " << goal << ": " << got << ", not " << want;
+      };
+      check("compiled", kept[i]);
+      // Imperative ops of f32 take subnormal numbers for zeros.
+      if (std::is_same_v<T, double> || (std::fpclassify(want) != FP_SUBNORMAL && std::fpclassify(from[i]) != FP_SUBNORMAL))
+        check("imperative", imperative[i]);
+    }
   }
 }
 TEST(Array, NextafterIsTheNextSingle) { checkNextafter<float>(); }
@@ -50,7 +55,8 @@ void checkNextafter16(DType type, uint16_t infinity) {
   for (uint16_t i = 0; i < infinity; ++i)
     bits[i] = i;
   Tensor x = from_bytes(bits.data(), {type, {infinity}});
-  Tensor up = nextafter(x, std::numeric_limits<float>::infinity()), down = nextafter(up, 0);
+  auto towards = jit([](Tensor a, Tensor b) { return nextafter(a, b); }, {.keep_subnormals = true});
+  Tensor up = towards(x, full({}, std::numeric_limits<float>::infinity(), type)), down = towards(up, full({}, 0.0, type));
   for (uint16_t i = 0; i < infinity; ++i)
     bits[i] = static_cast<uint16_t>(i + 1);
   Tensor want = from_bytes(bits.data(), {type, {infinity}});
