@@ -294,15 +294,24 @@ TEST(Lanes, WhatTheHostWritesCountsToo) {
 }
 
 TEST(Lanes, AFullLaneMakesTheCallerHelp) {
+  constexpr int full = 4096; // tasks in a lane
   Engine engine(1);
-  std::atomic<int> ran{0};
-  for (int i = 0; i < 20000; ++i)
+  OpCost large(1e6); // queued, not run by the caller
+  std::atomic<int> ran{0}, submitted{0};
+  // Holds the lane until it is full, and the caller a little longer.
+  engine.submit({.op = "hold", .cost = &large}, {}, {}, [&](const TaskView &) -> int32_t {
+    while (submitted < full)
+      std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return kKernelOk;
+  });
+  for (int i = 0; i < 20000; ++i) {
+    ++submitted;
     engine.submit({"count"}, {}, {}, [&](const TaskView &) -> int32_t {
-      for (int k = 0; k < 100; ++k)
-        __builtin_ia32_pause();
       ++ran;
       return kKernelOk;
     });
+  }
   engine.waitAll();
   EXPECT_EQ(ran, 20000);
   EXPECT_GT(engine.stats().queueFull, 0u);
