@@ -118,7 +118,7 @@ std::vector<std::string_view> split(std::string_view text, char sign) {
   }
   return parts;
 }
-/// What stands before a sign and what stands behind it.
+/// The text before a separator and the text behind it.
 std::pair<std::string_view, std::string_view> halves(std::string_view text, char sign) {
   const size_t at = text.find(sign);
   return at == text.npos ? std::pair(text, std::string_view()) : std::pair(text.substr(0, at), text.substr(at + 1));

@@ -173,7 +173,7 @@ TEST(AssertTrue, ReachesAllThatIsReturned) {
   EXPECT_EQ(count.value().item<float>(), 1);
   assigns(-ones({1}));
   EXPECT_EQ(errorAt(line, [&] { count.value().wait(); }), message);
-  // Nothing is returned: told by who waits for everything.
+  // Nothing is returned: waitAll reports the failure.
   auto nothing = jit(check);
   nothing(-ones({1}));
   EXPECT_EQ(errorAt(line, [] { wait_all(); }), message);
@@ -199,7 +199,7 @@ TEST(AssertTrue, IsKeptWhereverItStands) {
       },
       good, bad);
   fails(
-      [&](Tensor x) { // in a branch whose results nobody uses
+      [&](Tensor x) { // in a branch whose results are unused
         cond(
             max(x) < 0,
             [&](Tensor v) {

@@ -1,5 +1,5 @@
 // Whether a kernel runs with subnormal numbers as zeros (docs/numbers.md). The processor has one mode for f32 and f64, so a
-// kernel has one by the types it computes in, and whoever calls it sets the thread's mode around the call.
+// kernel has one by the types it computes in, and its caller sets the thread's mode around the call.
 //
 //   FloatScope scope;
 //   scope.enter(desc.floats);            // costs something only where the mode differs
