@@ -454,6 +454,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
     program = compileFor(module, options, target, list, report);
     report.numMeasured = measurements.numMeasured();
     report.numKnown = measurements.numFound();
+    report.numFailed = measurements.numFailed();
   }
   if (options.report)
     *options.report = report;

@@ -46,6 +46,7 @@ struct CompileReport {
   int numCompiled = 0, numCached = 0, numShared = 0;
   int numGpuKernels = 0;             ///< generated for accelerators; not part of the other numbers
   int numMeasured = 0, numKnown = 0; ///< kernels timed, where CompileOptions::measure asks for it, and timed before
+  int numFailed = 0;                 ///< of these: they cannot be compiled or run alone, and are chosen by what is predicted
 };
 
 struct CompileOptions {

@@ -119,7 +119,12 @@ std::optional<double> Measurements::secondsOf(const KernelProvider &provider, co
   const CacheKey key = cacheKeyOf(parts);
 
   std::lock_guard lock(mutex_); // one measurement at a time, or they disturb each other
-  auto answer = [](double seconds) { return seconds < 0 ? std::nullopt : std::optional<double>(seconds); };
+  auto answer = [&](double seconds) -> std::optional<double> {
+    if (seconds >= 0)
+      return seconds;
+    failed_.insert(key);
+    return std::nullopt;
+  };
   {
     std::lock_guard all(known().mutex);
     if (auto it = known().seconds.find(key); it != known().seconds.end())

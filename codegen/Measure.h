@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ public:
   /// Times taken, and times found.
   int numMeasured() const { return measured_; }
   int numFound() const { return found_; }
+  /// Candidates among both that cannot be compiled or run alone: what is predicted counts for them.
+  int numFailed() const { return static_cast<int>(failed_.size()); }
   /// Forgets what the process knows.
   static void clear();
 
@@ -49,6 +52,7 @@ private:
   const std::string machine_;
   std::mutex mutex_;
   int measured_ = 0, found_ = 0;
+  std::set<CacheKey> failed_;
 };
 
 /// The provider with seconds and costs of its bids times a factor.

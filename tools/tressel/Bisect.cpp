@@ -36,6 +36,7 @@ int bisectCommand(const BisectArgs &args) {
   for (const auto &[name, size] : sizes)
     request.model.dims[name] = {size, size};
   request.model.allowLibrary = !args.noLibrary;
+  request.model.keepSubnormals = args.keepSubnormals;
   checkTolerances(args.rtol, args.atol);
   request.rtol = args.rtol;
   request.atol = args.atol;

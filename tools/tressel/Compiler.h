@@ -82,7 +82,7 @@ struct Program {
   std::shared_ptr<const void> emulation; ///< as CompiledProgram::emulation
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
-  int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0, numGpuKernels = 0;
+  int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0, numFailed = 0, numGpuKernels = 0;
   runtime::Decisions decisions; ///< of CompileRequest::explain
   std::string noCache; ///< why kernels could not be kept on disk, where they should have been
 };

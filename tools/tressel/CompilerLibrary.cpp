@@ -9,6 +9,7 @@
 #include "frontend/stablehlo/Import.h"
 #include "ir/graph/Draw.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
 #include "ir/op/Num.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AsmState.h"
@@ -311,7 +312,7 @@ public:
     program.numKernels = report.numKernels;
     program.numLibraryKernels = report.numLibraryKernels;
     program.numCompiled = report.numCompiled, program.numCached = report.numCached, program.numShared = report.numShared;
-    program.numMeasured = report.numMeasured, program.numKnown = report.numKnown;
+    program.numMeasured = report.numMeasured, program.numKnown = report.numKnown, program.numFailed = report.numFailed;
     if (request.useCache)
       program.noCache = options.cache ? options.cache->problem() : codegen::ObjectCache::whyNone();
     return program;
@@ -352,7 +353,10 @@ public:
   BisectOutcome bisect(const BisectRequest &request) override {
     std::unique_ptr<mlir::MLIRContext> context = makeContext();
     Program program;
+    const op::KeepSubnormals folding(request.model.keepSubnormals);
     mlir::OwningOpRef<mlir::ModuleOp> module = load(request.model, *context, program);
+    if (request.model.keepSubnormals)
+      module->getOperation()->setAttr(graph::kKeepSubnormalsAttr, mlir::UnitAttr::get(context.get()));
     if (!graph::symbolsOf(*module).empty())
       throw InputError(request.model.path + ": has sizes that are known only when it runs; bisect works on fixed ones");
     auto main = module->lookupSymbol<mlir::func::FuncOp>("main");

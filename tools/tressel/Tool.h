@@ -39,6 +39,8 @@ Verbosity &verbosity();
 /// Lines on standard error: with -v only, always but with -q, always.
 void detail(const std::string &message);
 void note(const std::string &message);
+/// A note where this machine is slower than when it was calibrated: what is predicted for it is then not what it takes.
+void noteLoad();
 void complain(const std::string &message);
 
 /// One line on standard error that shows how far something is, once it takes longer than a second: on a terminal, without -q.
@@ -105,7 +107,7 @@ struct BisectArgs {
   std::vector<std::string> gpus, inputs, dims, libraries;
   uint64_t seed = 1;
   double rtol = 0, atol = 0;
-  bool noLibrary = false;
+  bool noLibrary = false, keepSubnormals = false;
 };
 struct InspectArgs {
   std::string file;

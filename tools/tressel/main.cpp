@@ -98,6 +98,11 @@ std::string unknownCommand(const CLI::App &app, int argc, char **argv) {
          (close ? "did you mean '" + best + "'?" : "the commands are " + all + ".");
 }
 
+void addKeepSubnormals(CLI::App &c, bool &flag) {
+  c.add_flag("--keep-subnormals", flag,
+             "arithmetic on f32 keeps numbers below 1.2e-38 instead of taking them for zeros, which can take a hundred times as long");
+}
+
 void addCompile(CLI::App &app, CompileArgs &a) {
   auto *c = app.add_subcommand("compile", "Compile a model into a package, or show a stage of its compilation");
   c->add_option("MODEL", a.model, "an .onnx file, or an .mlir file in the graph dialect")->required();
@@ -138,8 +143,7 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");
   c->add_flag("--winograd", a.winograd,
               "3x3 convolutions may use Winograd's method: faster, but results are off by up to some 1e-4 of the largest");
-  c->add_flag("--keep-subnormals", a.keepSubnormals,
-              "arithmetic on f32 keeps numbers below 1.2e-38 instead of taking them for zeros, which can take a hundred times as long");
+  addKeepSubnormals(*c, a.keepSubnormals);
   c->add_flag("--tressel-verify-each", a.verifyEach, "interpret the program before and after each pass (slow)")
       ->group("For developers");
   c->add_option("--disable-pass", a.disabledPasses, "leave a pass out, by name (repeatable)")->group("For developers");
@@ -177,8 +181,7 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_flag("--measure", a.measure, "choose kernels of products and convolutions by timing them on this machine");
   c->add_flag("--winograd", a.winograd,
               "3x3 convolutions may use Winograd's method: faster, but results are off by up to some 1e-4 of the largest");
-  c->add_flag("--keep-subnormals", a.keepSubnormals,
-              "arithmetic on f32 keeps numbers below 1.2e-38 instead of taking them for zeros, which can take a hundred times as long");
+  addKeepSubnormals(*c, a.keepSubnormals);
   c->add_option("--load-library", a.libraries, "FILE.so with kernels of custom ops that the program uses (repeatable)");
   c->add_option("--timeline", a.timeline,
                 "FILE.json (Perfetto), .svg, .html or .dot: draw when the commands of one more call ran; - draws in the "
@@ -203,6 +206,7 @@ void addBisect(CLI::App &app, BisectArgs &a) {
       ->capture_default_str();
   c->add_option("--gpu", a.gpus, "with sim:...: look at the kernels of GPUs of this architecture (sm_90), emulated on the processor")->expected(1);
   c->add_flag("--no-library", a.noLibrary, "use no kernels of oneDNN");
+  addKeepSubnormals(*c, a.keepSubnormals);
   c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");
   c->add_option("-o,--output", a.output, "where to write the smallest program that shows the difference")
       ->capture_default_str();
@@ -223,8 +227,7 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
   c->add_flag("--json", a.json, "print one JSON object");
   c->add_flag("--allow-library", a.allowLibrary, "may use oneDNN's kernels");
   c->add_flag("--winograd", a.winograd, "3x3 convolutions may use Winograd's method");
-  c->add_flag("--keep-subnormals", a.keepSubnormals,
-              "arithmetic on f32 keeps numbers below 1.2e-38 instead of taking them for zeros, which can take a hundred times as long");
+  addKeepSubnormals(*c, a.keepSubnormals);
   c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");
   c->footer(kExplainExamples);
 }

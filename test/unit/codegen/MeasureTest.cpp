@@ -113,6 +113,7 @@ TEST_F(Measure, WhatCannotBeTimedIsPredicted) {
   auto none = [](mlir::ModuleOp, const passes::KernelProvider &) -> std::optional<double> { return std::nullopt; };
   Measurements measurements(providers, none, nullptr, "here");
   EXPECT_EQ(chosen(measurements), (std::vector<std::string>{"library", "library"}));
+  EXPECT_EQ(measurements.numFailed(), 2);
 }
 
 TEST_F(Measure, TimesAreKept) {
