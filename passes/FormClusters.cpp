@@ -32,6 +32,7 @@ struct Work {
   double seconds = std::numeric_limits<double>::infinity();
   /// The ops of the library's root if generated code follows it; empty: one kernel for all.
   SmallVector<Operation *, 2> root;
+  runtime::KernelCost alternative = {}; ///< runtime::KernelDesc::alternative: of the root, if generated code follows it
 };
 
 /// The values a set of ops takes in and gives out, in order of first use and of definition.
@@ -86,8 +87,13 @@ public:
     Work best;
     Boundary boundary(ops);
     for (const KernelProvider *provider : providersFor(ops))
-      if (std::optional<Bid> bid = ask(*provider, ops, boundary); bid && bid->seconds < best.seconds)
-        best = {provider, *bid, bid->seconds, {}};
+      if (std::optional<Bid> bid = ask(*provider, ops, boundary)) {
+        Work next{provider, *bid, bid->seconds, {}};
+        if (next.seconds < best.seconds)
+          std::swap(best, next);
+        if (next.provider && (best.alternative.kind.empty() || next.seconds - best.seconds < best.alternative.seconds))
+          best.alternative = {next.provider->name().str(), next.seconds - best.seconds};
+      }
     return best;
   }
 
@@ -135,6 +141,8 @@ public:
     if (!first || !second)
       return work;
     work = {runs, *first, first->seconds + second->seconds, SmallVector<Operation *, 2>(root)};
+    if (runs == library.provider)
+      work.alternative = library.alternative;
     work.bid.scratchBytes = dim::max(first->scratchBytes, second->scratchBytes);
     work.bid.addCosts(*second);
     return work;
@@ -407,8 +415,10 @@ private:
         if (Work split = auction->withEpilogue(*library, root, both); split.seconds < joined.seconds)
           joined = std::move(split);
       }
-    // What bids are off by is more than what a value between two kernels costs: where both ways cost about as much, one kernel it is.
-    constexpr double margin = 1.1;
+    // What bids are off by is more than what a value between two kernels costs: where both ways cost about as much, one kernel it is, unless
+    // the larger part then has another provider: that changes more than it saves.
+    const KernelProvider *larger = (workA.seconds > workB.seconds ? workA : workB).provider;
+    const double margin = joined.provider == larger ? 1.1 : 1;
     if (!joined.provider || joined.seconds > margin * (workA.seconds + workB.seconds) || graph->blocked(producer, consumer))
       return false;
     graph->join(consumer, producer);
@@ -519,6 +529,7 @@ private:
                                             static_cast<uint64_t>(how.bid.grain), how.bid.scratchBytes, IntegerAttr(),
                                             static_cast<uint64_t>(how.bid.packs.size()));
     graph::setCosts(cluster, how.bid.costs);
+    graph::setAlternative(cluster, how.alternative);
     if (place)
       cluster->setAttr(graph::kDeviceAttr, place);
     Block *body = b.createBlock(&cluster.getBody());

@@ -118,6 +118,7 @@ private:
     kernel.setFlops(static_cast<uint64_t>(flops));
     kernel.setBytes(static_cast<uint64_t>(bytes));
     graph::setCosts(kernel, graph::costsOf(cluster));
+    graph::setAlternative(kernel, graph::alternativeOf(cluster));
     IRMapping map;
     cluster.getBody().cloneInto(&kernel.getBody(), map);
     // Locations stay with the launch: the kernel may serve several.

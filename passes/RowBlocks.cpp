@@ -189,6 +189,7 @@ graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int
   if (after)
     bid->addCosts(*after);
   graph::setCosts(block, bid->costs);
+  graph::setAlternative(block, {});
   int64_t flops = 0, bytes = 0;
   for (Operation *op : ops)
     flops += flopsOf(op);

@@ -132,6 +132,7 @@ private:
     if (apart)
       whole.addCosts(second.bid);
     graph::setCosts(kernel, whole.costs);
+    graph::setAlternative(kernel, {});
     if (!apart)
       kernel.removeRootOpsAttr();
     return true;

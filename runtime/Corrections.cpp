@@ -128,6 +128,7 @@ Decisions FirstCalls::findings() const {
 void FirstCalls::judge(const DeviceModel &cpu, Corrections &corrections) {
   struct Finding {
     const Location *where;
+    const KernelDesc *kernel;
     double predicted, took;
     const KernelCost *cost;
     double rest, ratio, factor;
@@ -160,7 +161,7 @@ void FirstCalls::judge(const DeviceModel &cpu, Corrections &corrections) {
     const double computed = std::cbrt(std::max(0.0, predicted * predicted * predicted - moving * moving * moving));
     const double seen = std::cbrt(std::max(0.0, took * took * took - moving * moving * moving));
     if (computed > 0.5 * predicted && seen > 0.1 * took)
-      findings.push_back({&schedule_.locations[c.loc], predicted, took, &largest, sum - largest.seconds, took / predicted, seen / computed});
+      findings.push_back({&schedule_.locations[c.loc], &kernel, predicted, took, &largest, sum - largest.seconds, took / predicted, seen / computed});
   }
   if (findings.empty())
     return;
@@ -169,11 +170,14 @@ void FirstCalls::judge(const DeviceModel &cpu, Corrections &corrections) {
   const double typical = ratios.size() >= 4 ? std::clamp(ratios[ratios.size() / 2], 0.5, 2.0) : 1;
   for (const Finding &finding : findings) {
     const double factor = ((finding.cost->seconds + finding.rest) * finding.factor / typical - finding.rest) / finding.cost->seconds;
-    if (corrections.note(*finding.cost, factor))
-      findings_.push_back({"first-calls", *finding.where,
-                           concat("predicted ", spellSeconds(finding.predicted), ", took ", spellSeconds(finding.took),
-                                  " in its first calls; the next compilation counts ", spellSeconds(finding.cost->seconds * factor), " for ",
-                                  finding.cost->kind)});
+    if (!corrections.note(*finding.cost, factor))
+      continue;
+    std::string text = concat("predicted ", spellSeconds(finding.predicted), ", took ", spellSeconds(finding.took), " in its first calls; the next compilation counts ",
+                              spellSeconds(finding.cost->seconds * factor), " for ", finding.cost->kind);
+    if (const KernelCost &other = finding.kernel->alternative; !other.kind.empty())
+      text += concat(finding.took / typical - finding.predicted > other.seconds ? " and would choose " : " and would keep ",
+                     finding.took / typical - finding.predicted > other.seconds ? other.kind : finding.kernel->provider);
+    findings_.push_back({"first-calls", *finding.where, std::move(text)});
   }
   corrections.save();
 }

@@ -149,7 +149,7 @@ std::string describeBody(Region &body, StringRef provider) {
   return text.empty() ? "pack for " + provider.str() : text;
 }
 
-void setCosts(Operation *op, ArrayRef<runtime::KernelCost> costs) {
+static void setCosts(Operation *op, StringRef name, ArrayRef<runtime::KernelCost> costs) {
   std::map<StringRef, double> sums;
   for (const runtime::KernelCost &cost : costs)
     sums[cost.kind] += cost.seconds;
@@ -158,18 +158,29 @@ void setCosts(Operation *op, ArrayRef<runtime::KernelCost> costs) {
   for (const auto &[kind, seconds] : sums)
     entries.push_back(b.getNamedAttr(kind, b.getF64FloatAttr(seconds)));
   if (entries.empty())
-    op->removeAttr(kCostsAttr);
+    op->removeAttr(name);
   else
-    op->setAttr(kCostsAttr, b.getDictionaryAttr(entries));
+    op->setAttr(name, b.getDictionaryAttr(entries));
 }
 
-std::vector<runtime::KernelCost> costsOf(Operation *op) {
+static std::vector<runtime::KernelCost> costsOf(Operation *op, StringRef name) {
   std::vector<runtime::KernelCost> costs;
-  if (auto entries = op->getAttrOfType<DictionaryAttr>(kCostsAttr))
+  if (auto entries = op->getAttrOfType<DictionaryAttr>(name))
     for (NamedAttribute entry : entries)
       if (auto seconds = dyn_cast<FloatAttr>(entry.getValue()))
         costs.push_back({entry.getName().str(), seconds.getValueAsDouble()});
   return costs;
+}
+
+void setCosts(Operation *op, ArrayRef<runtime::KernelCost> costs) { setCosts(op, kCostsAttr, costs); }
+std::vector<runtime::KernelCost> costsOf(Operation *op) { return costsOf(op, kCostsAttr); }
+
+void setAlternative(Operation *op, const runtime::KernelCost &alternative) {
+  setCosts(op, kAlternativeAttr, alternative.kind.empty() ? ArrayRef<runtime::KernelCost>() : ArrayRef(alternative));
+}
+runtime::KernelCost alternativeOf(Operation *op) {
+  const std::vector<runtime::KernelCost> one = costsOf(op, kAlternativeAttr);
+  return one.empty() ? runtime::KernelCost() : one.front();
 }
 
 std::string keyOf(KernelOp kernel) {

@@ -152,6 +152,7 @@ private:
     desc.flops = static_cast<int64_t>(op.getFlops());
     desc.bytes = static_cast<int64_t>(op.getBytes());
     desc.costs = graph::costsOf(op);
+    desc.alternative = graph::alternativeOf(op);
     desc.moves = graph::movesElements(op);
     desc.floats = graph::floatModeOf(op);
     out.schedule.kernels.push_back(std::move(desc));

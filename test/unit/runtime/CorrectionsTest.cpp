@@ -100,6 +100,21 @@ TEST_F(CorrectionsTest, FirstCallsNoteWhatContradicts) {
   ASSERT_EQ(calls.findings().size(), 1u);
   EXPECT_EQ(calls.findings()[0].where.line, 7u);
   EXPECT_NE(calls.findings()[0].text.find("took 120 us"), std::string::npos) << calls.findings()[0].text;
+  EXPECT_EQ(calls.findings()[0].text.find("would"), std::string::npos) << "no other provider bid";
+}
+
+TEST_F(CorrectionsTest, FindingsSayWhatTheNextCompilationWouldChoose) {
+  for (const auto &[over, choice] : {std::pair{50e-6, "and would choose onednn"}, std::pair{500e-6, "and would keep generated"}}) {
+    Schedule s = programOf(5);
+    s.kernels[2].alternative = {"onednn", over};
+    FirstCalls calls(s);
+    Corrections none(path + choice);
+    for (int i = 0; i < FirstCalls::kSkipped + FirstCalls::kCalls; ++i)
+      calls.add(profileOf({10000, 10500, 120000, 9800, 10100}), oneThread(), none);
+    std::filesystem::remove(path + choice);
+    ASSERT_EQ(calls.findings().size(), 1u);
+    EXPECT_TRUE(calls.findings()[0].text.ends_with(choice)) << calls.findings()[0].text;
+  }
 }
 
 TEST_F(CorrectionsTest, BusyMachinesCorrectNothing) {

@@ -126,6 +126,8 @@ struct KernelDesc {
   int64_t bytes = 0; ///< read and written over the whole range, each operand once
   /// Of the whole range on a host; it takes their sum. Empty where no model knows the kernel, and in packages: `flops` count then.
   std::vector<KernelCost> costs;
+  /// The provider with the next cheapest bid for the same ops, and by how much that bid was higher; empty where no other provider bid, and in packages.
+  KernelCost alternative;
   FloatMode floats = FloatMode::Any;         ///< in which mode its code runs,
   FloatMode epilogueFloats = FloatMode::Any; ///< and that of the epilogue
   bool moves = false; ///< changes the order of elements, as transposes do; packages do not say
