@@ -246,6 +246,7 @@ void readDevice(const json &value, const std::string &where, MachineModel &machi
   d.threadBytesPerSecond = in.atLeastZero("thread_bytes_per_second", 0);
   if (d.threadBytesPerSecond > d.bytesPerSecond)
     fault(in.at("thread_bytes_per_second"), "is more than bytes_per_second, which is that of all threads");
+  d.pieceSeconds = in.atLeastZero("piece_seconds", 0);
   d.speedTogether = in.positiveOr("speed_together", 1);
   if (d.speedTogether > 1)
     fault(in.at("speed_together"), "is a share, at most 1");
@@ -389,6 +390,8 @@ std::string toJson(const MachineModel &machine) {
       device["speed"] = d.speed;
     if (d.threadBytesPerSecond > 0)
       device["thread_bytes_per_second"] = d.threadBytesPerSecond;
+    if (d.pieceSeconds > 0)
+      device["piece_seconds"] = d.pieceSeconds;
     if (d.speedTogether < 1)
       device["speed_together"] = d.speedTogether;
     for (const auto &[kind, factor] : d.corrections)

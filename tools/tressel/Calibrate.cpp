@@ -3,6 +3,7 @@
 #include "tools/tressel/Tensors.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CacheFolder.h"
+#include "tressel/runtime/HostLoad.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/ThreadPool.h"
 
@@ -200,6 +201,7 @@ public:
   }
 
   runtime::MachineModel run() {
+    cpu().pieceSeconds = runtime::timePiece(threads_).seconds;
     calls();
     const std::vector<Sample> alone = measureKinds(/*oneThread=*/true);
     speed(alone);

@@ -55,6 +55,8 @@ int explainCommand(const ExplainArgs &args) {
   const runtime::Explanation explanation = runtime::explain(schedule, machine, std::move(decisions));
   if (!args.timeline.empty())
     writeTimelines(args.timeline, schedule, {&explanation.timeline, 1});
+  if (args.device == "cpu")
+    noteLoad();
   const std::string text = args.json ? explainJson(schedule, explanation) : explainText(schedule, explanation);
   std::fputs(text.c_str(), stdout);
   return kOk;

@@ -525,6 +525,8 @@ int runCommand(const RunArgs &args) {
       printSimulated(runner);
     else if (args.repeat > 1)
       printTimes(runner);
+    if (!machine && args.repeat > 1)
+      noteLoad();
   }
   if (!args.timeline.empty()) {
     std::vector<runtime::Timeline> timelines;

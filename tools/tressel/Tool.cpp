@@ -3,6 +3,7 @@
 #include "tools/tressel/Compiler.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/File.h"
+#include "tressel/runtime/HostLoad.h"
 
 #include <cerrno>
 #include <cmath>
@@ -48,6 +49,14 @@ void detail(const std::string &message) {
 void note(const std::string &message) {
   if (!verbosity().quiet)
     line("\033[1m", "note", message);
+}
+void noteLoad() {
+  const runtime::MachineModel machine = runtime::hostMachine();
+  const runtime::DeviceModel &cpu = machine.devices.front();
+  if (cpu.pieceSeconds <= 0)
+    return;
+  if (const std::optional<std::string> load = runtime::describeLoad(cpu, runtime::timePiece(cpu.threads)))
+    note(*load);
 }
 void complain(const std::string &message) { line("\033[1;31m", "error", message); }
 

@@ -42,6 +42,7 @@ struct DeviceModel {
   /// Of a host: how fast one of its threads runs kernels that have costs (KernelDesc::costs), relative to the processor that those were
   /// measured on. 0: as its arithmetic compares with that processor's.
   double speed = 0;
+  double pieceSeconds = 0;  ///< of a host: what timePiece() measured with its threads when it was calibrated (HostLoad.h); 0: not known
   double speedTogether = 1; ///< speed of each thread while all of them work, over that of one thread alone
   std::map<std::string, double, std::less<>> corrections; ///< times of kernels by KernelCost::kind, over what their costs say
   double threadBytesPerSecond = 0; ///< of its memory, for one thread of a host alone; 0: an equal share
