@@ -37,6 +37,9 @@ bool hasCostModel(std::string_view name);
 
 /// Floats in a vector of the level.
 int lanesOf(runtime::CpuLevel level);
+/// Operands of more bytes than this are in memory, and in no cache, on the processor that the models were fitted on. What of them is read in an order that
+/// nothing fetches ahead is waited for.
+inline constexpr int64_t kMemoryBytes = int64_t(12) << 20;
 
 /// A kernel that takes `costs` on one thread alone and moves `bytes`, run as `tasks` that threads share.
 double predictSeconds(std::span<const runtime::KernelCost> costs, double bytes, int64_t tasks);

@@ -444,26 +444,35 @@ void KernelEmitter::emitUnit(Value *unit) {
     rest = q;
     return d;
   };
-  if (s_.vectorDim >= 0 && !s_.vectorReduced) {
+  // Digits of the unit's number, the last one first: of the unit dimensions, with the tile's between them.
+  bool blocked = false;
+  auto bindTile = [&](bool last) {
+    if (s_.vectorDim < 0 || s_.vectorReduced)
+      return;
     const int64_t size = sizeOf(s_.vectorDim);
     tileBegin_ = i64(0), tileEnd_ = i64(size);
-    if (s_.tile != size) {
-      tileBegin_ = b_.CreateNSWMul(digit(dim::ceilDiv(size, s_.tile), s_.unitDims.empty()), i64(s_.tile));
-      Value *end = b_.CreateNSWAdd(tileBegin_, i64(s_.tile));
-      tileEnd_ = b_.CreateSelect(b_.CreateICmpSLT(end, i64(size)), end, i64(size));
-    }
-  }
-  bool blocked = false;
+    if (s_.tile == size)
+      return;
+    tileBegin_ = b_.CreateNSWMul(digit(dim::ceilDiv(size, s_.tile), last), i64(s_.tile));
+    Value *end = b_.CreateNSWAdd(tileBegin_, i64(s_.tile));
+    tileEnd_ = b_.CreateSelect(b_.CreateICmpSLT(end, i64(size)), end, i64(size));
+  };
+  const size_t place = s_.tilePlace < 0 ? s_.unitDims.size() : static_cast<size_t>(s_.tilePlace);
   for (size_t k = s_.unitDims.size(); k-- > 0;) {
+    if (k + 1 == place)
+      bindTile(false);
     const int dim = s_.unitDims[k];
+    const bool last = k == 0 && place > 0;
     const int64_t size = sizeOf(dim);
     if (dim == s_.blockDim) {
       blocked = true;
-      bind(dim, b_.CreateNSWMul(digit(dim::ceilDiv(size, s_.block), k == 0), i64(s_.block)));
+      bind(dim, b_.CreateNSWMul(digit(dim::ceilDiv(size, s_.block), last), i64(s_.block)));
     } else {
-      bind(dim, digit(size, k == 0));
+      bind(dim, digit(size, last));
     }
   }
+  if (place == 0)
+    bindTile(true);
   block_ = 1;
   if (!blocked)
     return emitInner(0);

@@ -173,6 +173,8 @@ static constexpr int64_t kStreamedBytes = int64_t(8) << 20;
 static constexpr int64_t kPrefetchAhead = 4096; ///< bytes
 /// So are rows that L2 does not hold; the next row begins behind them.
 static constexpr int64_t kFarBytes = int64_t(2) << 20, kRowAhead = 2048;
+/// And columns whose steps are so long that nothing else fetches them ahead.
+static constexpr int64_t kColumnStep = 1024, kStepsAhead = 16;
 /// Results beyond the first cache have their lines read ahead, by less: these come from the next cache.
 static constexpr int64_t kNearBytes = int64_t(32) << 10, kStoreAhead = 1024, kLineBytes = 64;
 
@@ -218,10 +220,14 @@ Value *KernelEmitter::load(int32_t e, int m, int u) {
     const int64_t bytes = dim::isConstant(elements) ? elements * size : 0; // of an open size it is not known that it is large
     const bool asks = u * s_.lanes * size % kLineBytes == 0;
     const bool passesRows = s_.vectorReduced && pass_ == 0 && bytes >= kFarBytes;
-    if (asks && ((nonTemporal_ && bytes >= kStreamedBytes) || passesRows))
+    // Down the columns of a matrix each step is in another page: those are asked for some steps early.
+    const int64_t down = !plan_.reductions.empty() && !s_.vectorReduced ? coef(x.index, static_cast<int>(plan_.dims.size()) - 1) : 0;
+    const int64_t step = dim::isConstant(down) ? down * size : 0;
+    const bool passesColumns = step >= kColumnStep && bytes >= kFarBytes;
+    if (asks && ((nonTemporal_ && bytes >= kStreamedBytes) || passesRows || passesColumns))
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
-                         {b_.CreateConstGEP1_64(b_.getInt8Ty(), p, nonTemporal_ ? kPrefetchAhead : kRowAhead),
-                          b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+                         {b_.CreateConstGEP1_64(b_.getInt8Ty(), p, static_cast<uint64_t>(nonTemporal_ ? kPrefetchAhead : passesRows ? kRowAhead : kStepsAhead * step)),
+                          b_.getInt32(0), b_.getInt32(passesColumns ? 2 : 3), b_.getInt32(1)});
     return finish(mask ? static_cast<Value *>(b_.CreateMaskedLoad(type, p, align, mask, zero))
                        : b_.CreateAlignedLoad(type, p, align));
   }

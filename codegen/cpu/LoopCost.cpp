@@ -127,7 +127,7 @@ struct LoopCounts {
   double logarithms = 0, trigonometric = 0, powers = 0;      ///< of some 40, 60, 120
   double conversions = 0; ///< from and to 16-bit floats
   double scalars = 0;     ///< everything that is not done by vectors
-  double loads = 0, farLoads = 0, farthestLoads = 0; ///< of vectors, from buffers of at most 32 KiB, of at most 1 MiB, of more
+  double loads = 0, farLoads = 0, farthestLoads = 0, memoryLoads = 0; ///< of vectors, from buffers of at most 32 KiB, 1 MiB, 12 MiB, and of more
   double guarded = 0;                                ///< loads of vectors or scalars under a condition
   double gathered = 0, jumped = 0;                   ///< elements that are read one by one; those in another page each
   double tiled = 0;                                  ///< vectors that go through a tile
@@ -190,8 +190,11 @@ LoopCounts countsOf(const LoopPlan &plan, const LoopSchedule &s, runtime::CpuLev
       n.tiled += times;
     else if (accessCost(e.index, e.guard, plan, s) > 1)
       (far && jumpsPages(e.index, plan, sizeOf(buffer.dtype)) ? n.jumped : n.gathered) += times * s.lanes;
-    else
-      (far ? n.farthestLoads : bytes > (1 << 15) ? n.farLoads : n.loads) += times;
+    else if (far && s.tilePlace >= 0 && isPanel(plan, s, e)) { // it comes from far once, and then stays near while the rows pass by
+      const double once = std::min(times, static_cast<double>(bytes) / (s.lanes * sizeOf(buffer.dtype)));
+      (bytes > kMemoryBytes ? n.memoryLoads : n.farthestLoads) += once, n.farLoads += times - once;
+    } else
+      (bytes > kMemoryBytes ? n.memoryLoads : far ? n.farthestLoads : bytes > (1 << 15) ? n.farLoads : n.loads) += times;
   }
   for (const Store &store : plan.stores) {
     const double times = evaluations(plan, s, store.full ? allDims : parallelDims);
@@ -233,7 +236,7 @@ LoopCounts countsOf(const LoopPlan &plan, const LoopSchedule &s, runtime::CpuLev
 std::vector<runtime::KernelCost> costsOf(const LoopPlan &plan, const LoopSchedule &s, runtime::CpuLevel level) {
   const LoopCounts n = countsOf(plan, s, level);
   const double counts[] = {n.simple, n.divisions, n.exponentials, n.sigmoids, n.errorFunctions, n.logarithms, n.trigonometric, n.powers,
-                           n.conversions, n.scalars, n.loads, n.farLoads, n.farthestLoads, n.guarded, n.gathered, n.jumped, n.tiled,
+                           n.conversions, n.scalars, n.loads, n.farLoads, n.farthestLoads, n.memoryLoads, n.guarded, n.gathered, n.jumped, n.tiled,
                            n.stores, n.scattered, n.products, n.reduced, n.foldings, n.loops, n.units};
   const bool moves = n.tiled + n.gathered + n.jumped + n.scattered > 0;
   const char *kind = n.products > 0 ? "generated/contraction" : !plan.reductions.empty() ? "generated/reduction" : moves ? "generated/movement" : "generated/elementwise";

@@ -118,7 +118,61 @@ void walkTiles(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level) {
   setGrain(plan, s, level);
 }
 
+uint64_t reducedDims(const LoopPlan &plan) { return ~((uint64_t(1) << plan.numParallel) - 1); }
+
+/// In a product each block of rows reads a whole operand along the vector dimension. One that a near cache does not hold comes from far away each
+/// time, so it is cut into panels that the cache does hold, and all rows pass by a panel before the next one. That is worth it unless
+/// the rows themselves, which then pass by each panel, are more.
+void walkPanels(const LoopPlan &plan, LoopSchedule &s) {
+  constexpr int64_t nearCache = 512 << 10;
+  if (plan.reductions.empty() || s.vectorDim < 0 || s.vectorReduced || s.blockDim < 0 || plan.unitDims >= 0 || !s.innerDims.empty())
+    return;
+  const uint64_t reduced = reducedDims(plan);
+  auto sizeOfDim = [&](int d) { return std::max<int64_t>(1, dim::hint(plan.dims[static_cast<size_t>(d)].size)); };
+  /// Elements of a load at one point of the dimensions in `outside`.
+  auto elementsOf = [&](const Expr &load, uint64_t outside) {
+    int64_t n = 1;
+    for (int d = 0; d < static_cast<int>(plan.dims.size()); ++d)
+      if (load.dims & ~outside & bit(d))
+        n *= sizeOfDim(d);
+    return std::min(n, std::max<int64_t>(1, dim::hint(plan.buffers[static_cast<size_t>(load.buffer)].elements)));
+  };
+  int place = 0;
+  for (const Expr &e : plan.exprs)
+    if (isPanel(plan, s, e))
+      for (int k = 0; k < static_cast<int>(s.unitDims.size()); ++k)
+        if (e.dims & bit(s.unitDims[static_cast<size_t>(k)]))
+          place = std::max(place, k + 1);
+  uint64_t outside = 0;
+  double rows = 1;
+  for (int k = 0; k < static_cast<int>(s.unitDims.size()); ++k) {
+    const int d = s.unitDims[static_cast<size_t>(k)];
+    if (k < place)
+      outside |= bit(d);
+    else
+      rows *= static_cast<double>((sizeOfDim(d) + (d == s.blockDim ? s.block : 1) - 1) / (d == s.blockDim ? s.block : 1));
+  }
+  double panels = 0, others = 0; // bytes at one point of what is outside
+  for (const Expr &e : plan.exprs)
+    if (e.kind == ExprKind::Load && (e.dims & reduced)) {
+      const auto bytes = static_cast<double>(elementsOf(e, outside) * sizeOf(plan.buffers[static_cast<size_t>(e.buffer)].dtype));
+      (isPanel(plan, s, e) ? panels : others) += (e.dims & bit(s.vectorDim)) && !isPanel(plan, s, e) ? 0 : bytes;
+    }
+  const int64_t step = int64_t(s.lanes) * s.unroll, width = sizeOfDim(s.vectorDim);
+  const int64_t tile = std::max<int64_t>(1, static_cast<int64_t>(nearCache * static_cast<double>(width) / std::max(panels, 1.0)) / step) * step;
+  if (panels <= nearCache || tile >= width)
+    return;
+  const double passes = others > nearCache ? static_cast<double>((width + tile - 1) / tile) : 1;
+  if (2 * (passes * others + panels) > rows * panels + others)
+    return;
+  s.tile = tile, s.tilePlace = place;
+}
+
 } // namespace
+
+bool isPanel(const LoopPlan &plan, const LoopSchedule &s, const Expr &e) {
+  return e.kind == ExprKind::Load && s.blockDim >= 0 && (e.dims & bit(s.vectorDim)) && (e.dims & reducedDims(plan)) && !(e.dims & bit(s.blockDim));
+}
 
 bool movesByTiles(const Affine &index, int32_t guard, const LoopPlan &plan, const LoopSchedule &s) {
   return s.tiles && guard < 0 && crosses(index, plan, s.vectorDim, s.blockDim);
@@ -156,9 +210,8 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     const bool arg = r.combine == op::Combine::ArgMax || r.combine == op::Combine::ArgMin;
     accumulators += arg ? 2 : 1;
   }
-  const uint64_t reducedDims = ~((uint64_t(1) << plan.numParallel) - 1);
   for (const Expr &e : plan.exprs)
-    (plan.reductions.empty() || (e.dims & reducedDims) ? weight : after) += instructionsOf(e);
+    (plan.reductions.empty() || (e.dims & reducedDims(plan)) ? weight : after) += instructionsOf(e);
   const bool heavy = weight > 24;
   const int budget = std::max(1, (features.numVectorRegisters - 6) / std::max(1, accumulators));
 
@@ -224,7 +277,10 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     }
   }
   s.tile = vectorSize;
-  if (s.vectorDim >= 0 && !s.vectorReduced && !pinned && s.innerDims.empty() && dim::hint(units) < 256) {
+  walkPanels(plan, s);
+  if (s.tilePlace >= 0) {
+    units = dim::mul(units, dim::ceilDiv(vectorSize, s.tile));
+  } else if (s.vectorDim >= 0 && !s.vectorReduced && !pinned && s.innerDims.empty() && dim::hint(units) < 256) {
     // About 16k points of the nest per tile, a few hundred nanoseconds at least.
     const int64_t deep = std::max<int64_t>(1, plan.reducedPoints() * s.block);
     int64_t tile = std::max<int64_t>(step, (int64_t(16384) / deep + step - 1) / step * step);

@@ -24,6 +24,7 @@ struct LoopSchedule {
   int chains = 1; ///< indices of the innermost reduced dimension side by side, each with sums of its own
   int64_t tile = 0;           ///< elements of a parallel vector dimension per unit; its size: all of them
   std::vector<int> unitDims;  ///< parallel dimensions whose points (or blocks) make the units, outermost first
+  int tilePlace = -1; ///< so many of unitDims are outside of the tiles of the vector dimension: units that follow each other share a tile. -1: all of them
   std::vector<int> innerDims; ///< further parallel dimensions, looped over inside a unit
   int64_t range = 1; ///< units of work; may be symbolic
   int64_t grain = 1;
@@ -32,6 +33,9 @@ struct LoopSchedule {
 
 /// Whether a load (with `guard`, or -1) or a store at `index` goes by tiles of `schedule`.
 bool movesByTiles(const Affine &index, int32_t guard, const LoopPlan &plan, const LoopSchedule &schedule);
+
+/// Whether `e` reads an operand of a product that all rows of the block dimension share, along the vector dimension.
+bool isPanel(const LoopPlan &plan, const LoopSchedule &schedule, const Expr &e);
 
 LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features);
 

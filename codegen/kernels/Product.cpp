@@ -96,6 +96,7 @@ static KernelCost costOf(const ProductParams &p) {
                            batch * m * vectors * blocks,
                            batch * blocks,
                            packed,
+                           4 * packed > codegen::kMemoryBytes ? packed : 0,
                            copied,
                            widened};
   return codegen::costOf("kernels/product", level, counts);

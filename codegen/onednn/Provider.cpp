@@ -115,9 +115,9 @@ KernelCost costOf(const Conv &c, const BinaryRoot &root, bool packed) {
 KernelCost costOf(const Matmul &m, bool packed) {
   const runtime::CpuLevel level = libraryLevel();
   const double batch = hinted(m.batch), rows = hinted(m.m), depth = hinted(m.k), vectors = std::ceil(hinted(m.n) / codegen::lanesOf(level)),
-               units = std::max(1.0, hinted(m.units()));
+               units = std::max(1.0, hinted(m.units())), read = packed ? 0 : units * depth * hinted(m.n);
   const double counts[] = {batch * rows * vectors * depth, batch * std::ceil(rows / 6) * vectors * depth, batch * rows * vectors,
-                           packed ? 0 : units * depth * hinted(m.n), units};
+                           read, 4 * depth * hinted(m.n) > codegen::kMemoryBytes ? read : 0, units};
   return codegen::costOf("onednn/product", level, counts);
 }
 

@@ -29,14 +29,21 @@ public:
       bytes += dim::hint(dim::bytes(graph::fromMlir(type)));
     for (mlir::Type type : op->getResultTypes())
       bytes += dim::hint(dim::bytes(graph::fromMlir(type)));
-    const double counts[] = {form->flops};
+    // A unit of most kernels is a line. Those that order lines take short ones by insertion, which compares each pair (kernels/Sort.cpp).
+    constexpr double shortLine = 48;
+    const int64_t units = std::max<int64_t>(1, dim::hint(form->range));
+    auto elements = [](mlir::Value value) { return static_cast<double>(dim::hint(dim::numElements(graph::fromMlir(value.getType()).shape))); };
+    const double line = elements(op->getResult(0)) / static_cast<double>(units);
+    const double second = op->getNumOperands() > 1 ? elements(op->getOperand(1)) : 0;
+    const bool isShort = line <= shortLine;
+    const double counts[] = {isShort ? form->flops : 0, isShort ? static_cast<double>(units) * line * line : 0, isShort ? 0 : form->flops,
+                             static_cast<double>(units), static_cast<double>(bytes) / 64, second};
     passes::Bid bid;
     std::string model = "prebuilt/" + form->kernel.substr(0, form->kernel.rfind('_'));
     if (!hasCostModel(model))
       model = "prebuilt/other";
     bid.costs = {costOf(model, level_, counts)};
     bid.params = form->kernel;
-    const int64_t units = std::max<int64_t>(1, dim::hint(form->range));
     bid.range = dim::max(1, form->range);
     bid.grain = 2 * grainFor(serialSeconds(bid.costs, static_cast<double>(bytes)), units);
     bid.grain = std::min(bid.grain, units);

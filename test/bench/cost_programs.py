@@ -46,14 +46,16 @@ def ints(values):
     return f"array<i64: {', '.join(map(str, values))}>"
 
 
-def product(r, large=2e8):
+def product(r, large=2e8, most=2e7):
     while True:
         m, n, k = r.size(1, 1024), r.size(1, 4096), r.size(4, 4096)
         if r.random() < 0.15:
             n = r.size(1, 24)
         if r.random() < 0.2:
             m = r.choice([1, 1, 2, 4, 8])
-        if 2e3 < m * n * k < large and 4 * (m * k + k * n + m * n) < 2e7:
+        if most > 2e7 and r.random() < 0.3: # weights that caches do not hold
+            n, k = r.size(1024, 4096), r.size(1024, 4096)
+        if 2e3 < m * n * k < large and 4 * (m * k + k * n + m * n) < most:
             break
     p, weights = Program(), r.choice(["state", "state", "name"])
     if r.random() < 0.15 and m * n * k < 2e6:
@@ -207,11 +209,13 @@ def prebuilt(r):
     rows, columns = r.size(1, 256), r.size(4, 2048)
     x = p.input(rows, columns)
     how = r.random()
-    if how < 0.35:
+    if how < 0.3:
         return p.text(p.op("sort", [x], (rows, columns), "axis = -1 : i64"))
+    if how < 0.45:
+        return p.text(p.op("argsort", [x], (rows, columns), "axis = -1 : i64", type="i64"))
     if how < 0.6:
         return p.text(p.op("cumsum", [x], (rows, columns), "axis = -1 : i64"))
-    n, width = r.size(2, 200), r.size(1, 256)
+    n, width = r.size(2, 2000), r.size(1, 256)
     d = p.input(n, 1, type="i64")
     if how < 0.8:
         t = p.input(max(4, rows), width)
@@ -231,7 +235,7 @@ def programs(seed, scale=1.0):
             made.extend((provider, text) for provider in providers)
 
     libraries = ["kernels", "onednn"]
-    add(260, libraries, lambda: product(r))
+    add(260, libraries, lambda: product(r, 5e8, 8e7))
     add(260, libraries, lambda: convolution(r, "dense"))
     add(200, libraries, lambda: convolution(r, "few"))
     add(160, libraries, lambda: convolution(r, "depthwise"))
@@ -242,9 +246,9 @@ def programs(seed, scale=1.0):
     add(120, ["generated"], lambda: convolution(r, "thin", 4e7))
     add(60, ["generated"], lambda: convolution(r, "dense", 1e8))
     add(40, libraries, lambda: convolution(r, "thin"))
-    add(80, ["generated"], lambda: product(r, 5e7))
+    add(160, ["generated"], lambda: product(r, 5e8, 8e7))
     add(300, ["generated"], lambda: elementwise(r))
     add(300, ["generated"], lambda: reduction(r))
     add(250, ["generated"], lambda: movement(r))
-    add(120, ["prebuilt"], lambda: prebuilt(r))
+    add(600, ["prebuilt"], lambda: prebuilt(r))
     return made

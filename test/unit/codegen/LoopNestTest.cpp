@@ -76,6 +76,41 @@ TEST_P(LoopNest, MatmulWithEpilogue) {
     }
 }
 
+// A right side that a near cache does not hold is read panel by panel, whatever is left over at the ends.
+TEST_P(LoopNest, ProductsByPanels) {
+  struct Case {
+    int64_t batch, m, n, k;
+    bool shared; ///< one right side for all of the batch
+    int place;   ///< LoopSchedule::tilePlace
+  };
+  for (const Case &c : {Case{1, 37, 1030, 300, true, 0}, Case{3, 37, 515, 300, false, 1}, Case{3, 13, 515, 300, true, 0}, Case{1, 1, 1030, 300, true, -1}, Case{1, 37, 100, 300, true, -1}}) {
+    Graph g;
+    const int x = g.input({f32, {c.batch, c.m, c.k}}), w = g.input({f32, {c.shared ? 1 : c.batch, c.k, c.n}});
+    LoopForm form;
+    form.domain = {c.batch, c.m, c.n, c.k};
+    form.numParallel = 3;
+    form.operands = {{{dim(0), dim(1), dim(3)}}, {{c.shared ? at(0) : dim(0), dim(3), dim(2)}}};
+    Body body;
+    const int left = body.operand(0, f32), right = body.operand(1, f32);
+    form.body = body.result(body.op(ScalarOp::Mul, f32, left, right));
+    form.combine = Combine::Sum;
+    g.results = {g.op(std::move(form), {x, w}, {f32, {c.batch, c.m, c.n}})};
+    Compiled kernel(g, GetParam());
+    EXPECT_EQ(kernel.schedule.tilePlace, c.place) << c.batch << " x " << c.m << " x " << c.n;
+    Data a = randomFloats({c.batch, c.m, c.k}, 4), b = randomFloats({c.shared ? 1 : c.batch, c.k, c.n}, 5);
+    std::vector<double> want;
+    for (int64_t i = 0; i < c.batch * c.m; ++i)
+      for (int64_t j = 0; j < c.n; ++j) {
+        double sum = 0;
+        for (int64_t l = 0; l < c.k; ++l)
+          sum += double(a.as<float>()[i * c.k + l]) * b.as<float>()[(c.shared ? 0 : i / c.m * c.k * c.n) + l * c.n + j];
+        want.push_back(sum);
+      }
+    expectNear(kernel.run({&a, &b})[0], want, 1e-5, 1e-4);
+    expectNear(kernel.run({&a, &b}, 1)[0], want, 1e-5, 1e-4);
+  }
+}
+
 // Few sums would wait for themselves: several indices of the reduced dimension run side by side.
 TEST_P(LoopNest, ReducedIndicesSideBySide) {
   for (int64_t n : {3, 8, 15, 16, 17, 63, 64, 65, 70, 200}) {
