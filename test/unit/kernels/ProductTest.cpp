@@ -11,7 +11,7 @@ namespace tressel::kernels::test {
 namespace {
 
 class Products : public ::testing::TestWithParam<Level> {};
-INSTANTIATE_TEST_SUITE_P(Levels, Products, ::testing::ValuesIn(levels()),
+INSTANTIATE_TEST_SUITE_P(Levels, Products, ::testing::ValuesIn(levelsAndTiles()),
                          [](const auto &info) { return nameOf(info.param); });
 
 /// Elements that a tensor with these sizes and strides spans.
