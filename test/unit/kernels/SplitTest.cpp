@@ -45,7 +45,7 @@ struct Sides {
 void checkOn(const SplitKernels &kernels, Sides &s, bool add, std::vector<float> &c) {
   s.split(kernels);
   const int64_t cRow = s.columns + 3;
-  c.assign(static_cast<size_t>(s.rows * cRow), 0.5f);
+  c.assign(static_cast<size_t>((s.rows + 1) * cRow), 0.5f);
   const SplitRight panel = s.panel();
   kernels.multiply({s.how, panel, static_cast<const char *>(s.left.get()), static_cast<const char *>(s.right.get()),
                     s.magnitudes, s.columns, c.data(), cRow, add});
@@ -64,6 +64,8 @@ void checkOn(const SplitKernels &kernels, Sides &s, bool add, std::vector<float>
     for (int64_t j = s.columns; j < cRow; ++j)
       ASSERT_EQ(c[static_cast<size_t>(r * cRow + j)], 0.5f) << "behind row " << r;
   }
+  for (int64_t j = 0; j < cRow; ++j)
+    ASSERT_EQ(c[static_cast<size_t>(s.rows * cRow + j)], 0.5f) << "behind " << s.rows << " rows";
 }
 
 void check(Sides &s, bool add) {
@@ -95,6 +97,14 @@ TEST_P(Tiles, AllSizes) {
         Sides s(rows, depth, columns, GetParam());
         check(s, (rows + columns + depth) % 2 != 0);
       }
+}
+
+/// Tiles of nearly equal heights: each pair of them has the shapes of its own, larger and smaller ones.
+TEST_P(Tiles, ManyPairsOfTiles) {
+  for (int64_t rows = 71; rows <= 140; ++rows) {
+    Sides s(rows, 33, 40, GetParam());
+    check(s, true);
+  }
 }
 
 /// Rows that consist of pieces, as those of convolutions.
