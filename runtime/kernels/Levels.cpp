@@ -1,10 +1,12 @@
 #include "Levels.h"
+#include "tressel/runtime/Error.h"
 
 #include <algorithm>
 #include <cpuid.h>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <dlfcn.h>
+#include <string_view>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,15 +24,32 @@ static bool hasTiles() {
          syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
 }
 
+/// The same kernels on tiles in plain C++. Tests that ask for them must not pass without: what is missing is an error.
+static const SplitKernels *emulatedTiles(runtime::CpuLevel cpu) {
+  if (cpu != runtime::CpuLevel::V4)
+    throw InputError("TRESSEL_KERNEL_TILES is 'emulated', but tiles are emulated beside AVX-512 only, which this CPU has not or "
+                     "TRESSEL_KERNEL_LEVEL forbids");
+  void *library = dlopen("libtressel_emulated_tiles.so", RTLD_NOW | RTLD_LOCAL); // searched for beside this one
+  const void *kernels = library ? dlsym(library, "tressel_emulated_tiles") : nullptr;
+  if (!kernels)
+    throw InputError(std::string("TRESSEL_KERNEL_TILES is 'emulated', which is for tests in a build of Tressel: ") + dlerror());
+  return static_cast<const SplitKernels *>(kernels);
+}
+
 const Level &kernelLevel() {
   static const Level level = [] {
     runtime::CpuLevel limit = runtime::CpuLevel::V4;
     if (const char *text = std::getenv("TRESSEL_KERNEL_LEVEL"); text && !runtime::parseCpuLevel(text, limit))
       std::fprintf(stderr, "tressel: TRESSEL_KERNEL_LEVEL is '%s', but the levels are baseline, v3 and v4; it limits nothing\n",
                    text);
-    const char *tiles = std::getenv("TRESSEL_KERNEL_TILES");
     const runtime::CpuLevel cpu = std::min(limit, runtime::hostCpuLevel());
-    const bool mayUse = cpu == runtime::CpuLevel::V4 && (!tiles || std::strcmp(tiles, "0") != 0);
+    const char *text = std::getenv("TRESSEL_KERNEL_TILES");
+    const std::string_view tiles = text ? text : "1";
+    if (tiles == "emulated")
+      return Level(cpu, emulatedTiles(cpu));
+    if (tiles != "0" && tiles != "1")
+      std::fprintf(stderr, "tressel: TRESSEL_KERNEL_TILES is '%s', but may be 0, 1 or emulated; it forbids nothing\n", text);
+    const bool mayUse = cpu == runtime::CpuLevel::V4 && tiles != "0";
     return Level(cpu, mayUse && hasTiles() ? &splitKernelsAmx : nullptr);
   }();
   return level;

@@ -1,5 +1,6 @@
 // Which level's kernels run: the CPU's, unless TRESSEL_KERNEL_LEVEL in the environment limits it (baseline, v3, v4), and
-// whether products use tile registers (SplitProduct.h), which TRESSEL_KERNEL_TILES=0 forbids.
+// whether products use tile registers (SplitProduct.h), which TRESSEL_KERNEL_TILES=0 forbids; `emulated` has them use the
+// tiles of EmulatedTiles.h, for tests.
 #pragma once
 
 #include "SplitProduct.h"
@@ -12,7 +13,7 @@ struct Level {
   const SplitKernels *split; ///< null: without tiles
   Level(runtime::CpuLevel cpu, const SplitKernels *split = nullptr) : cpu(cpu), split(split) {}
 };
-/// Decided once per process.
+/// Decided once per process. Throws InputError where emulated tiles are asked for and are not there.
 const Level &kernelLevel();
 
 /// One of a family's tables.

@@ -212,11 +212,11 @@ void multiply(const Product &p) {
     return;
   const int64_t wholeDepth = p.depth ? p.depth : k;
   const bool leftDense = p.aDepth == 1 || k == 1;
-  const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.rows <= kRowsOfDots && p.bDepth == 1 && k > 1);
-  // Few rows read the right side where it stands, if its rows are dense.
-  const bool direct = p.b && p.bColumn == 1 && p.rows <= 8;
+  const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.unitRows <= kRowsOfDots && p.bDepth == 1 && k > 1);
   const bool splits = kLanes == kSplitTile && p.split && !dots &&
                       isWorthSplitting(p.unitRows, n, /*shortPieces=*/!leftDense, p.packed != nullptr);
+  // Few rows read the right side where it stands, if its rows are dense. Tiles split a panel whose rows are one behind the other.
+  const bool direct = p.b && p.bColumn == 1 && p.rows <= 8 && !splits;
   SplitBlock split = makeSplitBlock(splits ? p.split : nullptr, Element::F32, wholeDepth, p.splitScratch);
   const int64_t depths = ceilDiv(wholeDepth, splits ? kSplitDepthOfBlock : kDepthOfBlock);
   int64_t blocks = p.b && leftDense ? 1 : ceilDiv(p.rows, kRowsOfBlock);
@@ -358,7 +358,7 @@ void multiplyHalves(const HalfProduct &p) {
   const Panels panels(p.right);
   const int64_t k = p.right.k, n = p.right.n, firstPanel = part(panels.count, p.parts, p.part),
                 lastPanel = part(panels.count, p.parts, p.part + 1);
-  const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.rows <= kRowsOfDots && p.bDepth == 1 && k > 1);
+  const bool dots = goesAlongDepth(p.right, kLanes) || (p.b && p.unitRows <= kRowsOfDots && p.bDepth == 1 && k > 1);
   const auto *wide = p.packedAs == Element::F32 ? static_cast<const float *>(p.packed) : nullptr;
   const auto *narrowed = p.packedAs != Element::F32 ? static_cast<const uint16_t *>(p.packed) : nullptr;
   const bool splits = kLanes == kSplitTile && p.split && !dots && !narrowed &&
@@ -375,8 +375,8 @@ void multiplyHalves(const HalfProduct &p) {
                     from = firstPanel + part(lastPanel - firstPanel, ranges, range),
                     to = firstPanel + part(lastPanel - firstPanel, ranges, range + 1),
                     column0 = panels.begin(from) * kLanes, sumsRow = panels.begin(to) * kLanes - column0;
-      // A single tile reads what was widened from L1.
-      const int64_t atOnce = rows <= kMostRows ? 128 : kDepthOfBlock;
+      // A single tile reads what was widened from L1; tiles of the CPU multiply all that is split of the left side.
+      const int64_t atOnce = rows <= kMostRows && !splits ? 128 : kDepthOfBlock;
       for (int64_t d = 0; d < depths; ++d) {
         const int64_t k0 = part(k, depths, d), depth = part(k, depths, d + 1) - k0;
         if (depths > 1 || range == 0) {

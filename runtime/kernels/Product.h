@@ -43,7 +43,7 @@ struct Product {
   int64_t columns = 0, depth = 0;
   float *scratch = nullptr;            ///< productScratchFloats(), 64-byte aligned
   const SplitKernels *split = nullptr; ///< null: without tiles
-  int64_t unitRows = 0;         ///< what decides about them, so that results do not depend on who computes how much
+  int64_t unitRows = 0;         ///< what decides how sums are made, so that results do not depend on who computes how much
   char *splitScratch = nullptr; ///< splitScratchBytes(), 64-byte aligned
 };
 
@@ -63,7 +63,7 @@ struct HalfProduct {
   int64_t part = 0, parts = 1;
   float *scratch = nullptr;            ///< halfProductScratchFloats(), 64-byte aligned
   const SplitKernels *split = nullptr; ///< null: without tiles
-  int64_t unitRows = 0;         ///< what decides about them, so that results do not depend on who computes how much
+  int64_t unitRows = 0;         ///< what decides how sums are made, so that results do not depend on who computes how much
   char *splitScratch = nullptr; ///< splitScratchBytes(), 64-byte aligned
 };
 

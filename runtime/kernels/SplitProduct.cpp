@@ -1,9 +1,16 @@
-// Compiled for CPUs with AMX alone, beside the kernels of AVX-512 (see SplitProduct.h).
+// Compiled for CPUs with AMX alone, beside the kernels of AVX-512 (see SplitProduct.h); for tests once more, with tiles
+// that are emulated (EmulatedTiles.cpp).
 #include "SplitProduct.h"
 #include "PartialVector.h"
+#if !defined(TRESSEL_TILES)
+#include "AmxTiles.h"
+#define TRESSEL_TILES AmxTiles
+#endif
 
 namespace tressel::kernels {
 namespace {
+
+using Tiles = TRESSEL_TILES;
 
 // --- Splitting -------------------------------------------------------------------------------------------------------
 
@@ -170,14 +177,14 @@ void setShapes(int64_t upperRows, int64_t lowerRows) {
   Shapes shapes;
   shapes.rows[0] = shapes.rows[1] = shapes.rows[4] = static_cast<uint8_t>(upperRows);
   shapes.rows[2] = shapes.rows[3] = shapes.rows[5] = static_cast<uint8_t>(lowerRows);
-  _tile_loadconfig(&shapes);
+  Tiles::configure(&shapes);
 }
 
 template <int Tile> [[gnu::always_inline]] inline void loadSums(float *c, int64_t cRow, bool add) {
   if (add)
-    _tile_loadd(Tile, c, cRow * 4);
+    Tiles::load<Tile>(c, cRow * 4);
   else
-    _tile_zero(Tile);
+    Tiles::zero<Tile>();
 }
 
 /// Each step fetches a few lines for each of its products of parts: many at once would take the buffers that its own
@@ -191,23 +198,23 @@ template <int Parts, int Rows, int Columns>
   constexpr int64_t kStep = Parts * 1024;
   const int64_t other = steps * kStep; // the other tile of rows or columns
   auto loadLeft = [&](int part) __attribute__((always_inline)) {
-    _tile_loadd(4, left + part * 1024, 64);
+    Tiles::load<4>(left + part * 1024, 64);
     if constexpr (Rows > 1)
-      _tile_loadd(5, left + other + part * 1024, 64);
+      Tiles::load<5>(left + other + part * 1024, 64);
   };
   auto loadRight = [&](int part) __attribute__((always_inline)) {
-    _tile_loadd(6, right + part * 1024, 64);
+    Tiles::load<6>(right + part * 1024, 64);
     if constexpr (Columns > 1)
-      _tile_loadd(7, right + other + part * 1024, 64);
+      Tiles::load<7>(right + other + part * 1024, 64);
   };
   auto multiply = []() __attribute__((always_inline)) {
-    _tile_dpbf16ps(0, 4, 6);
+    Tiles::multiply<0, 4, 6>();
     if constexpr (Columns > 1)
-      _tile_dpbf16ps(1, 4, 7);
+      Tiles::multiply<1, 4, 7>();
     if constexpr (Rows > 1)
-      _tile_dpbf16ps(2, 5, 6);
+      Tiles::multiply<2, 5, 6>();
     if constexpr (Rows > 1 && Columns > 1)
-      _tile_dpbf16ps(3, 5, 7);
+      Tiles::multiply<3, 5, 7>();
   };
   auto fetch = [&]() __attribute__((always_inline)) {
     for (int64_t i = 0; i < lines; ++i, ahead += 64)
@@ -244,13 +251,13 @@ void multiplyBlock(const char *left, const char *right, int64_t steps, float *c,
   if constexpr (Rows > 1 && Columns > 1)
     loadSums<3>(below + kSplitTile, cRow, add);
   multiplyTiles<Parts, Rows, Columns>(left, right, steps, ahead, lines);
-  _tile_stored(0, c, cRow * 4);
+  Tiles::store<0>(c, cRow * 4);
   if constexpr (Columns > 1)
-    _tile_stored(1, c + kSplitTile, cRow * 4);
+    Tiles::store<1>(c + kSplitTile, cRow * 4);
   if constexpr (Rows > 1)
-    _tile_stored(2, below, cRow * 4);
+    Tiles::store<2>(below, cRow * 4);
   if constexpr (Rows > 1 && Columns > 1)
-    _tile_stored(3, below + kSplitTile, cRow * 4);
+    Tiles::store<3>(below + kSplitTile, cRow * 4);
 }
 using BlockFn = void (*)(const char *, const char *, int64_t, float *, int64_t, int64_t, bool, const char *, int64_t);
 template <int Parts> struct Blocks {
@@ -330,12 +337,12 @@ void multiply(const SplitProduct &p) {
         if (!(onTiles >> r & 1))
           multiplyRow(p, begin + r);
   }
-  _tile_release();
+  Tiles::release();
 }
 
 } // namespace
 
-extern const SplitKernels splitKernelsAmx;
-const SplitKernels splitKernelsAmx{splitLeft, splitRight, multiply};
+extern const SplitKernels TRESSEL_AT_LEVEL(splitKernels);
+const SplitKernels TRESSEL_AT_LEVEL(splitKernels){splitLeft, splitRight, multiply};
 
 } // namespace tressel::kernels

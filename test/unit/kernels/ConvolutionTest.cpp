@@ -11,7 +11,7 @@ namespace tressel::kernels::test {
 namespace {
 
 class Convolutions : public ::testing::TestWithParam<Level> {};
-INSTANTIATE_TEST_SUITE_P(Levels, Convolutions, ::testing::ValuesIn(levels()),
+INSTANTIATE_TEST_SUITE_P(Levels, Convolutions, ::testing::ValuesIn(levelsAndTiles()),
                          [](const auto &info) { return nameOf(info.param); });
 
 runtime::KernelDesc describe(const ConvolutionParams &p, const std::string &text, int32_t numInputs) {

@@ -1,6 +1,7 @@
 // Library kernels called as the executor calls them, at every level that this machine has.
 #pragma once
 
+#include "runtime/kernels/EmulatedTiles.h"
 #include "runtime/kernels/Fields.h"
 #include "runtime/kernels/Levels.h"
 #include "tressel/runtime/Cpu.h"
@@ -15,16 +16,28 @@
 
 namespace tressel::kernels::test {
 
+/// The CPU's tile registers; null if it has none, or the system does not lend them.
+inline const SplitKernels *realTiles() {
+  return kernelLevel().split == &tressel_emulated_tiles ? nullptr : kernelLevel().split;
+}
 inline std::vector<Level> levels() {
   std::vector<Level> all;
   for (int level = 0; level <= static_cast<int>(runtime::hostCpuLevel()); ++level)
     all.emplace_back(static_cast<runtime::CpuLevel>(level));
-  if (kernelLevel().split)
-    all.push_back(kernelLevel());
+  return all;
+}
+/// With tiles as well: emulated ones wherever AVX-512 is there beside them, and the CPU's own.
+inline std::vector<Level> levelsAndTiles() {
+  std::vector<Level> all = levels();
+  if (all.back().cpu == runtime::CpuLevel::V4)
+    all.emplace_back(runtime::CpuLevel::V4, &tressel_emulated_tiles);
+  if (realTiles())
+    all.emplace_back(runtime::CpuLevel::V4, realTiles());
   return all;
 }
 inline std::string nameOf(const Level &level) {
-  return std::string(runtime::nameOf(level.cpu)) + (level.split ? "_tiles" : "");
+  return std::string(runtime::nameOf(level.cpu)) +
+         (!level.split ? "" : level.split == &tressel_emulated_tiles ? "_emulated_tiles" : "_tiles");
 }
 inline void PrintTo(const Level &level, std::ostream *os) { *os << nameOf(level); }
 

@@ -11,7 +11,7 @@ namespace tressel::kernels::test {
 namespace {
 
 class Products : public ::testing::TestWithParam<Level> {};
-INSTANTIATE_TEST_SUITE_P(Levels, Products, ::testing::ValuesIn(levels()),
+INSTANTIATE_TEST_SUITE_P(Levels, Products, ::testing::ValuesIn(levelsAndTiles()),
                          [](const auto &info) { return nameOf(info.param); });
 
 /// Elements that a tensor with these sizes and strides spans.
@@ -136,6 +136,19 @@ TEST_P(Products, ManyRows) {
       }
 }
 
+/// The last unit has so few rows that it would be multiplied otherwise if it stood alone.
+TEST_P(Products, ManyRowsAndAFew) {
+  for (int64_t few : {1, 5, 8, 13, 40})
+    for (bool turned : {false, true}) {
+      ProductParams p = plain(192 + few, 128, 300);
+      p.rows = 192;
+      if (turned)
+        p.b = {0, 1, p.k};
+      check(p, GetParam());
+      check(p, GetParam(), 2);
+    }
+}
+
 /// What tiles cannot multiply exactly comes out as it does without them: infinities, NaNs, the largest and the smallest
 /// numbers, in one place of a side that is otherwise plain.
 TEST_P(Products, NumbersThatTilesDoNotKnow) {
@@ -175,26 +188,35 @@ TEST_P(Products, NumbersThatTilesDoNotKnow) {
       }
 }
 
-/// Rows that are no tiles' work change no bit of others, whoever computes how many units.
+/// Rows that are no tiles' work change no bit of others, whoever computes how many units: with the right side packed, as it
+/// is, and transposed; the last unit has a few rows.
 TEST_P(Products, AnyCutGivesTheSameBits) {
-  ProductParams p = plain(700, 130, 600);
-  p.rows = 100, p.packed = 2;
-  std::vector<float> a = randomValues(p.m * p.k, 1), b = randomValues(p.k * p.n, 2);
-  for (size_t i = 0; i < a.size(); ++i)
-    a[i] *= 1.1f + static_cast<float>(i % 13) * 0.37f;
-  a[static_cast<size_t>(7 * p.k + 7)] = INFINITY, a[static_cast<size_t>(415 * p.k)] = 2e38f;
-  for (int64_t k = 0; k < p.k; ++k)
-    a[static_cast<size_t>(333 * p.k + k)] *= 1e-33f;
-  Memory packed(p.packedBytes());
-  run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), GetParam()), {b.data(), packed.get()},
-      1, 1, 0);
-  std::vector<float> first;
-  for (int64_t chunk : {7, 1, 2, 3}) {
-    std::vector<float> c(static_cast<size_t>(p.m * p.n));
-    run(load(p, GetParam()), {a.data(), b.data(), packed.get(), c.data()}, p.units(), chunk, p.scratchBytes());
-    if (first.empty())
-      first = c;
-    EXPECT_EQ(std::memcmp(c.data(), first.data(), c.size() * 4), 0) << chunk;
+  for (int form : {0, 1, 2}) {
+    ProductParams p = plain(form == 0 ? 700 : 605, 130, form == 0 ? 600 : 80);
+    p.rows = 100, p.packed = form == 0 ? 2 : -1;
+    if (form == 2)
+      p.b = {0, 1, p.k};
+    std::vector<float> a = randomValues(p.m * p.k, 1), b = randomValues(p.k * p.n, 2);
+    for (size_t i = 0; i < a.size(); ++i)
+      a[i] *= 1.1f + static_cast<float>(i % 13) * 0.37f;
+    a[static_cast<size_t>(7 * p.k + 7)] = INFINITY, a[static_cast<size_t>(415 * p.k)] = 2e38f;
+    for (int64_t k = 0; k < p.k; ++k)
+      a[static_cast<size_t>(333 * p.k + k)] *= 1e-33f;
+    Memory packed(p.packed >= 0 ? p.packedBytes() : 0);
+    if (p.packed >= 0)
+      run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), GetParam()),
+          {b.data(), packed.get()}, 1, 1, 0);
+    std::vector<float> first;
+    for (int64_t chunk : {7, 1, 2, 3}) {
+      std::vector<float> c(static_cast<size_t>(p.m * p.n));
+      std::vector<void *> buffers{a.data(), b.data(), c.data()};
+      if (p.packed >= 0)
+        buffers.insert(buffers.begin() + 2, packed.get());
+      run(load(p, GetParam()), buffers, p.units(), chunk, p.scratchBytes());
+      if (first.empty())
+        first = c;
+      EXPECT_EQ(std::memcmp(c.data(), first.data(), c.size() * 4), 0) << chunk << " of form " << form;
+    }
   }
 }
 
