@@ -72,3 +72,25 @@ function(tressel_unit_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()
+
+# tressel_test_with_needs(name [PYTHON modules...] [FILES paths...] [PROGRAMS names...] COMMAND...): an entry of ctest that is skipped, and says
+# what is missing, on a machine without the modules in the oracles' Python (build/venv), the files or the programs. With modules the command is a
+# script of that Python. What is missing is found when the test runs: an entry never vanishes.
+function(tressel_test_with_needs name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "PYTHON;FILES;PROGRAMS;COMMAND")
+  set(needs)
+  foreach(module ${ARG_PYTHON})
+    list(APPEND needs --module ${module})
+  endforeach()
+  foreach(file ${ARG_FILES})
+    list(APPEND needs --file ${file})
+  endforeach()
+  foreach(program ${ARG_PROGRAMS})
+    list(APPEND needs --program ${program})
+  endforeach()
+  if(ARG_PYTHON) # models, oracles and their Python belong to the default build folder, whatever preset is tested
+    list(PREPEND ARG_COMMAND ${CMAKE_SOURCE_DIR}/build/venv/bin/python)
+  endif()
+  add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/test/needs.sh ${needs} -- ${ARG_COMMAND})
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+endfunction()

@@ -25,9 +25,11 @@ config.environment["TRESSEL_CACHE_LIMIT"] = "0"  # kernels are compiled by what 
 # For tests that build programs of their own.
 config.substitutions.append(("%cxx", lit_config.params.get("cxx", "clang++-22")))
 config.substitutions.append(("%cc", lit_config.params.get("cc", "clang-22")))
+# What a machine may lack. A test that needs it says REQUIRES, and is then skipped by name in ctest's summary (lit_entry.py).
+for feature, program in (("qemu", "qemu-x86_64"), ("node", "node")):
+    if shutil.which(program):
+        config.available_features.add(feature)
 # Models, oracles and their Python belong to the default build folder, whatever preset is tested.
-if shutil.which("qemu-x86_64"):
-    config.available_features.add("qemu")
 setup = os.path.join(project, "build")
 config.substitutions.append(("%models", os.path.join(setup, "models")))
 config.substitutions.append(("%python", os.path.join(setup, "venv", "bin", "python")))

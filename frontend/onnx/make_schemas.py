@@ -1,6 +1,7 @@
-"""make_schemas.py OUT: what the records of ONNX's ops (the onnx package) say of the inputs of the ops that are imported,
+"""make_schemas.py OUT [--same-as FILE]: what the records of ONNX's ops (the onnx package) say of the inputs of the ops that are imported,
 for the versions that ops/*.cpp list. Writes the rows of Schemas.inc; element types that Tressel lacks are left out,
-as no value has them."""
+as no value has them. With --same-as it fails where FILE, which is in the repository, holds other rows."""
+import difflib
 import pathlib
 import re
 import sys
@@ -65,7 +66,13 @@ def main():
             before = now
     out = pathlib.Path(sys.argv[1])
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text("// Made by make_schemas.py from the records of onnx: run `ninja -C build update-onnx-schemas`.\n" + "".join(lines))
+    text = "".join(["// Made by make_schemas.py from the records of onnx: run `ninja -C build update-onnx-schemas`.\n", *lines])
+    out.write_text(text)
+    if "--same-as" in sys.argv:
+        kept = pathlib.Path(sys.argv[sys.argv.index("--same-as") + 1])
+        changes = list(difflib.unified_diff(kept.read_text().splitlines(), text.splitlines(), str(kept), str(out), lineterm=""))
+        print("\n".join(changes))
+        sys.exit(bool(changes))
 
 
 if __name__ == "__main__":

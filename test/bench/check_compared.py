@@ -17,9 +17,6 @@ TOO_LONG = {"memory.queue.10m"}
 def main():
     build, only = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else ""
     library = build / "lib/libbench_noop_kernels.so"
-    if not (build / "venv/bin/python").exists() or not (build / "bin/tressel-bench").exists():
-        print("skipped: no build/venv or no benchmarks in this build")
-        return 77
     wrong = []
     for row in ROWS:
         if row.suffix or row.long or only not in row.id:

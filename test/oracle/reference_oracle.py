@@ -5,7 +5,7 @@ by JAX, on the same cases as numpy_oracle.py.
 
 Prints how many cases each op has been judged on, by whom, and how many the judge does not know. Exit status 1 if a result differs, an op
 is judged on no case, or test/README.md does not name the judges. With --inject one element of each result was made wrong, and it is an
-error if an op and type goes unnoticed. 77 where a library is missing.
+error if an op and type goes unnoticed.
 """
 import argparse
 import pathlib
@@ -15,12 +15,7 @@ import warnings
 import numpy as np
 
 import numpy_oracle
-
-try:
-    import references
-except ImportError as error:
-    print(f"SKIP: {error}; ./dev setup installs it")
-    sys.exit(77)
+import references
 
 # Attributes are f32 in ONNX.
 TOLERANCE = {**numpy_oracle.TOLERANCE, "f64": numpy_oracle.TOLERANCE["f32"]}

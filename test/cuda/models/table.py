@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 ARCHS = ["sm_80", "sm_90", "sm_100", "sm_120"]
+MODELS = pathlib.Path(__file__).resolve().parents[3] / "build/models"  # of ./dev setup, whatever build is looked at
 BEGIN, END = "<!-- table of kernels: test/cuda/models/table.py -->\n", "<!-- end of the table -->\n"
 
 
@@ -27,8 +28,7 @@ def main():
         models = {}
         for name, file, text in (("magika", "magika/model.onnx", "content types from 2048 bytes, f32"), ("basic-pitch", "basic-pitch/nmp.onnx", "any batch, f32"),
                                  ("silero-vad", "silero/silero_vad_v6.onnx", "any length, f32")):
-            if (build / "models" / file).exists():
-                models[name] = (build / "models" / file, text)
+            models[name] = (MODELS / file, text)
         for name, dtype, text in (("resnet18", "f32", "224 x 224, batch 1, f32"), ("encoder", "f32", "6 layers, 128 tokens of 384, f32"),
                                   ("encoder", "f16", "the same, f16")):
             path = folder / f"{name}-{dtype}.onnx"

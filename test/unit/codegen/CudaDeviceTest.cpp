@@ -57,10 +57,14 @@ struct Operand {
   std::vector<char> storage;
 };
 
-/// Sums of `depth` products of numbers up to 2 in magnitude, which f32 holds almost exactly, rounded to the type.
-void expectNear(double got, double want, DType type, int64_t depth, const std::string &what) {
-  const double rounding = type == f32 ? 1e-6 : type == f16 ? 1e-3 : 8e-3;
-  ASSERT_NEAR(got, want, rounding * (std::abs(want) + std::sqrt(static_cast<double>(depth)))) << what;
+/// Sums of `depth` products of operands, which are multiples of 1/32 up to 2: f32 holds them all, in whatever order they are added up, so that
+/// only the result is rounded, to its type.
+void expectSum(double got, double want, DType type, int64_t depth, const std::string &what) {
+  ASSERT_LE(depth, (1 << 24) / (64 * 64)) << "some sum is beyond what f32 holds exactly";
+  const double rounded = type == f32   ? want
+                         : type == f16 ? static_cast<double>(halfToFloat(halfFromDouble(want)))
+                                       : static_cast<double>(bfloatToFloat(bfloatFromDouble(want)));
+  ASSERT_EQ(got, rounded) << what;
 }
 
 Epilogue plainStore(DType type, int numBuffers) {
@@ -112,7 +116,7 @@ std::string checkProduct(const ProductCase &c, DType type, std::string_view tile
         double want = 0;
         for (int64_t k = 0; k < c.k; ++k)
           want += a[i * left[0] + m * left[1] + k * left[2]] * b[i * right[0] + k * right[1] + n * right[2]];
-        expectNear(out[(i * c.m + m) * c.n + n], want, type, c.k,
+        expectSum(out[(i * c.m + m) * c.n + n], want, type, c.k,
                    kernel->text + " at " + std::to_string(i) + ", " + std::to_string(m) + ", " + std::to_string(n));
         if (testing::Test::HasFatalFailure())
           return kernel->text;
@@ -262,7 +266,7 @@ void checkConvolution(const ConvolutionCase &t, bool last, DType type, std::stri
             want += x[last ? (b * image + at) * t.in + channel : (b * t.in + channel) * image + at] *
                     w[(o * in + i) * window + q];
           }
-        expectNear(y[last ? (b * places + p) * t.out + o : (b * t.out + o) * places + p], want, type, in * window,
+        expectSum(y[last ? (b * places + p) * t.out + o : (b * t.out + o) * places + p], want, type, in * window,
                    kernel->text + " at " + std::to_string(b) + ", " + std::to_string(o) + ", " + std::to_string(p));
         if (testing::Test::HasFatalFailure())
           return;

@@ -2,10 +2,9 @@
 // gives.
 #include "CudaLoopHarness.h"
 #include "codegen/OpKernel.h"
-#include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Evaluate.h"
 #include "ir/op/Infer.h"
-#include "test/support/RandomOps.h"
+#include "test/support/OpBounds.h"
 
 using namespace tressel;
 using namespace tressel::codegen;
@@ -86,12 +85,18 @@ protected:
     for (Data &d : operands)
       buffers.push_back(&d);
     std::vector<Data> got = kernel.run(buffers, values, want ? 0 : runtime::kKernelIndexOutOfRange);
-    for (size_t i = 0; want && i < got.size(); ++i) {
-      HostTensor result = HostTensor::allocate(got[i].type);
-      std::memcpy(result.data.get(), got[i].bytes.data(), static_cast<size_t>(result.type.bytes()));
-      EXPECT_EQ(op::interp::compare(result, want.outputs[i], op::interp::looseTolerance(result.type.dtype)), "")
-          << info.name;
+    std::vector<HostTensor> results;
+    for (const Data &data : got) {
+      results.push_back(HostTensor::allocate(data.type));
+      std::memcpy(results.back().data.get(), data.bytes.data(), static_cast<size_t>(data.type.bytes()));
     }
+    tressel::test::OpCall sized = call; // by their numbers
+    for (size_t i = 0; i < inputs.size(); ++i)
+      sized.operands[i] = inputs[i].type;
+    for (size_t i = 0; i < results.size(); ++i)
+      sized.results[i] = results[i].type;
+    if (want)
+      EXPECT_EQ(tressel::test::outsideBounds(sized, inputs, results, want), "") << info.name;
     return true;
   }
 };

@@ -6,7 +6,7 @@
 #include "codegen/cpu/CompileKernels.h"
 #include "codegen/cuda/Device.h"
 #include "codegen/cuda/Loops.h"
-#include "ir/interpreter/Compare.h"
+#include "test/support/OpBounds.h"
 
 #include <cstring>
 
@@ -108,13 +108,7 @@ std::string problemOf(const GpuCase &each, const cuda::EmulatedModule &module) {
                  each.kernel.blocks, each.kernel.blocks);
   if ((status != 0) != !each.want)
     return "the status is " + std::to_string(status) + " where the reference says '" + each.want.error + "'";
-  for (size_t i = 0; each.want && i < results.size(); ++i) {
-    std::string why =
-        op::interp::compare(results[i], each.want.outputs[i], op::interp::looseTolerance(results[i].type.dtype));
-    if (!why.empty())
-      return why;
-  }
-  return "";
+  return each.want ? tressel::test::outsideBounds(each.call, each.inputs, results, each.want) : "";
 }
 
 } // namespace tressel::codegen::test
