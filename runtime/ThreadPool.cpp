@@ -146,10 +146,13 @@ struct ThreadPool::Impl {
       Job *mine;
       {
         std::unique_lock lock(mutex);
-        wake.wait(lock, [&] { return stop || (job && generation.load(std::memory_order_relaxed) != seen); });
+        wake.wait(lock, [&] { return stop || generation.load(std::memory_order_relaxed) != seen; });
         if (stop)
           return;
         seen = generation.load(std::memory_order_relaxed);
+        // To wake takes longer than a short job: a worker that comes too late for one waits awake for the next. If it slept again, it would miss that as well.
+        if (!job)
+          continue;
         mine = job;
         ++entered;
       }

@@ -57,7 +57,7 @@ static bool usesTiles(const ConvolutionParams &p, int64_t rows) {
 /// Channels last: blocks of pixels, so many that threads share them and what follows finds a block in L2. Where pixels
 /// are too few for that, each thread reads weights of its own instead.
 static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) {
-  constexpr double worthSplitting = 50e-6;
+  constexpr double worthSplitting = 10e-6;
   const int64_t pixels = p.pixels();
   // Tiles split the weights for each block, and are on CPUs with more L2.
   const bool tiles = usesTiles(p, std::max<int64_t>(1, dim::hint(pixels)));
@@ -83,6 +83,15 @@ static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) 
   blocks = std::max(threads == 1 ? 1 : blocks, (pixels + most - 1) / most);
   blocks = (blocks + threads - 1) / threads * threads;
   p.rows = (pixels + blocks - 1) / blocks;
+  // Of each channel for itself, what a block costs besides its arithmetic are the lines of the image that its neighbours read too: so whole lines, and for
+  // a small image one block for each thread.
+  const int64_t line = p.shape.out[2];
+  if (isChannelwise(p.shape) && dim::isConstant(line) && pixels >= 2 * threads * line) {
+    constexpr double small = 150e-6;
+    if (serialSeconds < small)
+      p.rows = (pixels + threads - 1) / threads;
+    p.rows = (p.rows + line - 1) / line * line;
+  }
 }
 
 /// What the kernel does (runtime/kernels/README.md, Channels last), in counts that its cost model multiplies.

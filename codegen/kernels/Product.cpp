@@ -38,7 +38,7 @@ static bool usesTiles(const ProductParams &p, int64_t rows) {
 }
 
 static void chooseUnits(ProductParams &p, double serialSeconds, const runtime::DeviceModel &cpu) {
-  constexpr double worthSplitting = 36e-6;
+  constexpr double worthSplitting = 10e-6;
   p.rows = p.m, p.parts = 1;
   if (serialSeconds < worthSplitting || cpu.threads == 1 || dim::hint(p.batch) >= 4 * cpu.threads)
     return;
