@@ -45,7 +45,7 @@ void checkSame(const ControlCall &call, std::span<const Tensor> got, std::span<c
 
 Tensor sliceOf(const Tensor &stacked, int64_t i, const std::source_location &where) {
   std::vector<int64_t> starts(static_cast<size_t>(stacked.rank()), 0), limits, shape;
-  for (int64_t size : stacked.shape()) {
+  for (int64_t size : stacked.type().shape) {
     limits.push_back(size);
     shape.push_back(size);
   }
@@ -57,7 +57,7 @@ Tensor sliceOf(const Tensor &stacked, int64_t i, const std::source_location &whe
 
 Tensor stack(std::vector<Tensor> parts, const std::source_location &where) {
   std::vector<int64_t> shape{1};
-  for (int64_t size : parts.front().shape())
+  for (int64_t size : parts.front().type().shape)
     shape.push_back(size);
   std::vector<Arg> rows;
   for (const Tensor &part : parts)
@@ -75,14 +75,14 @@ std::vector<Tensor> stacksOfNothing(const ControlCall &call) {
   for (const Tensor &slices : call.slices) {
     TensorType type{slices.dtype(), {}};
     for (int i = 1; i < slices.rank(); ++i)
-      type.shape.push_back(slices.shape()[i]);
+      type.shape.push_back(slices.type().shape[i]);
     arguments.push_back(recorder.input(type, toLoc(call.where)));
   }
   std::vector<Tensor> results = call.bodies[0](arguments);
   results.erase(results.begin(), results.begin() + static_cast<ptrdiff_t>(std::min(results.size(), call.carried.size())));
   for (Tensor &result : results) {
     Shape shape{0};
-    for (int64_t size : result.shape())
+    for (int64_t size : result.type().shape)
       shape.push_back(size);
     result = filled(shape, 0, result.dtype(), call.where, call.name);
   }
@@ -135,10 +135,10 @@ int64_t leadingSize(std::span<const Tensor> tensors, const std::source_location 
   if (tensors.empty())
     fail<ShapeError>("there is nothing to take slices of", toLoc(where), "scan", "use for_loop() without slices");
   for (const Tensor &t : tensors)
-    if (!t.defined() || t.rank() == 0 || t.shape()[0] != tensors[0].shape()[0])
+    if (!t.defined() || t.rank() == 0 || t.type().shape[0] != tensors[0].type().shape[0])
       fail<ShapeError>("slices are taken along one first dimension, which " + describe(tensors) + " do not share",
                        toLoc(where), "scan");
-  return tensors[0].shape()[0];
+  return tensors[0].type().shape[0];
 }
 
 Tensor countOf(const Arg &n, const std::source_location &where) {

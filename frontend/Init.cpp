@@ -137,7 +137,7 @@ Initializer identity() {
 
 Initializer value(Tensor value) {
   return [value](const Shape &shape, DType dtype, uint64_t) {
-    if (value.shape() != shape)
+    if (value.type().shape != shape)
       throw ShapeError("a first value " + value.type().str() + " is given for a parameter of shape " + shape.str());
     if (value.dtype() == dtype)
       return value;

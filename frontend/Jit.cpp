@@ -451,9 +451,10 @@ void JitCore::Impl::failSpent(const Difference *now, TraceBody &body, const std:
 void JitCore::Impl::spend(const CallArgs &args, TraceBody &body, const std::source_location &where) {
   const auto machine = currentMachine();
   const std::optional<runtime::MachineModel> model = modelFor(options, machine.get());
-  const bool needsProgram = model && std::ranges::any_of(model->devices, [](const runtime::DeviceModel &d) {
+  // Ops that run one by one run on the host, and flush subnormal numbers.
+  const bool needsProgram = options.keep_subnormals || (model && std::ranges::any_of(model->devices, [](const runtime::DeviceModel &d) {
                               return d.device.kind != runtime::DeviceKind::Cpu;
-                            });
+                            }));
   const std::vector<TensorType> types = typesOf(args, where);
   std::string warning;
   {

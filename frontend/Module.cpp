@@ -189,7 +189,7 @@ void Parameter::reset(const Tensor &value) const {
   impl.dtype = value.dtype();
   impl.fixedType = true;
   if (impl.shape)
-    impl.shape = value.shape();
+    impl.shape = value.type().shape;
   impl.value = value;
   impl.version.fetch_add(1, std::memory_order_release);
   tressel::detail::variableEpoch.fetch_add(1, std::memory_order_release);

@@ -294,7 +294,7 @@ void ModuleHandle::to(DType dtype, std::source_location where) const {
         h.parameter.fix_type(dtype);
       } else if (h.parameter.dtype() != dtype) {
         const Tensor old = h.parameter.value(where);
-        Tensor converted = tressel::detail::allocateTensor({dtype, old.shape()}, tressel::detail::toLoc(where));
+        Tensor converted = tressel::detail::allocateTensor({dtype, old.type().shape}, tressel::detail::toLoc(where));
         tressel::detail::convertElements(converted.impl()->storage->data(), dtype, old.data(where), old.dtype(),
                                          old.size());
         h.parameter.reset(converted);

@@ -114,7 +114,7 @@ Dim Tensor::dim(int i, std::source_location where) const {
   const int n = get(where).type.rank();
   if (i < -n || i >= n)
     detail::fail<ShapeError>("there is no dimension " + std::to_string(i) + " in " + type().str(), toLoc(where), "dim");
-  return {shape()[i < 0 ? i + n : i], where};
+  return {type().shape[i < 0 ? i + n : i], where};
 }
 
 /// Elements are needed now.

@@ -30,9 +30,10 @@ MachineModel typicalHostMachine(int numThreads) {
   cpu.threads = static_cast<int>(threads);
   cpu.flopsPerSecond[f32] = threads * lanes * clock * fmaUnits * flopsPerFma;
   cpu.flopsPerSecond[f64] = cpu.flopsPerSecond[f32] / 2;
-  cpu.bytesPerSecond = threads * 12e9;
-  cpu.threadBytesPerSecond = std::min(cpu.bytesPerSecond, 18e9);
-  cpu.caches = {{threads * (32 << 10), threads * 4e11}, {threads * (1 << 20), threads * 1.1e11}, {threads * (4 << 20), threads * 6e10}};
+  constexpr double ofOneThread = 18e9;
+  cpu.bytesPerSecond = std::max(threads * 12e9, ofOneThread);
+  cpu.threadBytesPerSecond = ofOneThread;
+  cpu.caches = {{threads * (32 << 10), threads * 4e11}, {threads * (1 << 20), threads * 1.1e11}, {std::max(threads, 2.0) * (4 << 20), threads * 6e10}}; // one thread has the others' part of what all share
   cpu.memoryBytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   cpu.commandSeconds = 30e-9;
   cpu.splitSeconds = threads > 1 ? 2e-6 : 0;

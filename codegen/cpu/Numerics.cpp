@@ -66,10 +66,19 @@ int64_t LoopPlan::sumBlock() const {
   uint64_t all = 0;
   for (size_t d = 0; d < dims.size(); ++d)
     all |= uint64_t(dims[d].size != 1) << d;
-  for (const Expr &x : exprs)
-    if (x.kind == ExprKind::Load && (x.dims & all) == all)
+  const uint64_t reduced = all & ~((uint64_t(1) << numParallel) - 1);
+  // In a product of matrices two operands run along the sum, each for other results, and none is read at each point of the nest.
+  uint64_t first = 0;
+  bool isProduct = false;
+  for (const Expr &x : exprs) {
+    if (x.kind != ExprKind::Load || !(x.dims & reduced))
+      continue;
+    if ((x.dims & all) == all)
       return kSumBlock;
-  return kProductBlock;
+    isProduct |= first && (x.dims & all) != first;
+    first = x.dims & all;
+  }
+  return isProduct ? kProductBlock : kSumBlock;
 }
 
 } // namespace tressel::codegen

@@ -145,9 +145,9 @@ Managed *exportTensor(Tensor tensor, const DlpackOptions &options, const std::so
   const int rank = tensor.rank();
   int64_t stride = 1;
   for (int i = rank; i-- > 0;) {
-    e->shape[static_cast<size_t>(i)] = tensor.shape()[i];
+    e->shape[static_cast<size_t>(i)] = tensor.type().shape[i];
     e->strides[static_cast<size_t>(i)] = stride;
-    stride *= tensor.shape()[i];
+    stride *= tensor.type().shape[i];
   }
   Managed &m = e->managed;
   m.dl_tensor = {.data = tensor.impl()->storage->data(),
@@ -194,7 +194,7 @@ void checkExtents(const Tensor &tensor, std::span<const int64_t> extents, const 
     fail<ShapeError>("a view of " + std::to_string(extents.size()) + " dimensions does not fit a tensor " +
                          tensor.type().str(),
                      toLoc(where));
-  if (Shape(extents) != tensor.shape())
+  if (Shape(extents) != tensor.type().shape)
     fail<ShapeError>("a view " + Shape(extents).str() + " does not fit a tensor " + tensor.type().str(), toLoc(where));
 }
 

@@ -34,7 +34,7 @@ Initializer firstValues(int64_t hidden) {
 
 /// Part i of the last dimension, which holds `width` elements of each gate.
 Tensor gate(const Tensor &gates, int i, int64_t width) {
-  std::vector<int64_t> starts(static_cast<size_t>(gates.rank()), 0), limits(gates.shape().begin(), gates.shape().end());
+  std::vector<int64_t> starts(static_cast<size_t>(gates.rank()), 0), limits(gates.type().shape.begin(), gates.type().shape.end());
   starts.back() = i * width;
   limits.back() = (i + 1) * width;
   return slice(gates, starts, limits);
@@ -70,7 +70,7 @@ Tensor zeroState(const Tensor &x, int64_t width) { return zeros({x.dim(0), width
 
 /// Row i of the first dimension, which goes.
 Tensor row(const Tensor &x, int64_t i) {
-  std::vector<int64_t> starts(static_cast<size_t>(x.rank()), 0), limits(x.shape().begin(), x.shape().end());
+  std::vector<int64_t> starts(static_cast<size_t>(x.rank()), 0), limits(x.type().shape.begin(), x.type().shape.end());
   starts[0] = i;
   limits[0] = i + 1;
   return squeeze(slice(x, starts, limits), 0);
@@ -159,14 +159,14 @@ private:
 };
 
 void checkSequence(const Tensor &x, const char *layer) {
-  if (x.rank() != 3 || x.shape()[0] == 0)
+  if (x.rank() != 3 || x.type().shape[0] == 0)
     failShape("a sequence has 3 dimensions and at least one step, and " + x.type().str() + " is none", layer);
 }
 
 /// [passes, batch, hidden] as one tensor per pass, or zeros.
 std::vector<Tensor> splitState(const std::optional<Tensor> &state, size_t passes, const Tensor &x, int64_t hidden,
                                const char *layer) {
-  const TensorType wanted{parameterType(x), {static_cast<int64_t>(passes), x.shape()[1], hidden}};
+  const TensorType wanted{parameterType(x), {static_cast<int64_t>(passes), x.type().shape[1], hidden}};
   if (state && state->type() != wanted)
     failShape("the initial state is " + state->type().str() + " instead of " + wanted.str(), layer);
   std::vector<Tensor> each;

@@ -106,7 +106,7 @@ def convolution(r, form, large=2.5e8):
 
 
 UNARY = ["relu", "negative", "abs", "exp", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh", "hard_swish", "hard_sigmoid", "sqrt", "rsqrt", "erf",
-         "log", "square", "softplus", "elu", "mish"]
+         "log", "square", "softplus", "elu", "mish", "sin", "cos", "tan", "log1p", "atan"]
 
 
 def elementwise(r):
@@ -129,7 +129,7 @@ def elementwise(r):
             values.append(p.op(r.choice(UNARY), [values[-1]], sizes))
         elif how < 0.75:
             other = p.input(*r.choice([sizes, [columns], [rows, 1]]))
-            values.append(p.op(r.choice(["add", "sub", "mul", "maximum", "div"]), [values[-1], other], sizes))
+            values.append(p.op(r.choice(["add", "sub", "mul", "maximum", "div", "pow"]), [values[-1], other], sizes))
         else:
             values.append(p.op(r.choice(["add", "mul"]), [values[-1], r.choice(values)], sizes))
     return p.text(values[-1])
@@ -247,7 +247,7 @@ def programs(seed, scale=1.0):
     add(60, ["generated"], lambda: convolution(r, "dense", 1e8))
     add(40, libraries, lambda: convolution(r, "thin"))
     add(160, ["generated"], lambda: product(r, 5e8, 8e7))
-    add(300, ["generated"], lambda: elementwise(r))
+    add(600, ["generated"], lambda: elementwise(r))
     add(300, ["generated"], lambda: reduction(r))
     add(250, ["generated"], lambda: movement(r))
     add(600, ["prebuilt"], lambda: prebuilt(r))

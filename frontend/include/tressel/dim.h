@@ -84,6 +84,69 @@ private:
   std::source_location where_;
 };
 
+/// The sizes of a tensor. In a trace one may be a symbol: it is a Dim, as x.dim(i) is, and lists of sizes (`reshape(y, x.shape())`) take it as it is; what turns
+/// it into a number, a Shape or a decision throws TraceError, and the function is recorded for each size by itself.
+class TensorShape {
+public:
+  TensorShape(const Shape &shape, std::source_location where) : shape_(shape), where_(where) {}
+
+  int rank() const { return shape_.rank(); }
+  size_t size() const { return shape_.size(); }
+  bool empty() const { return shape_.empty(); }
+  Dim operator[](int i) const { return {shape_[i], where_}; }
+  Dim back() const { return {shape_.back(), where_}; }
+  int64_t numElements() const { return Dim(dim::numElements(shape_), where_); }
+  bool isStatic() const { return shape_.isStatic(); }
+  std::string str() const { return shape_.str(); }
+  /// As shapes and attributes hold it, symbols included (runtime/Dim.h).
+  const Shape &raw() const { return shape_; }
+  operator Shape() const {
+    for (int64_t size : shape_)
+      (void)int64_t(Dim(size, where_));
+    return shape_;
+  }
+
+  /// Two calls of shape() may give the ends of one range.
+  class Iterator {
+  public:
+    using value_type = Dim;
+    using difference_type = std::ptrdiff_t;
+    Iterator() = default;
+    Iterator(const Shape &shape, std::source_location where, int i) : shape_(shape), where_(where), i_(i) {}
+    Dim operator*() const { return {shape_[i_], where_}; }
+    Iterator &operator++() {
+      ++i_;
+      return *this;
+    }
+    Iterator operator++(int) {
+      Iterator before = *this;
+      ++i_;
+      return before;
+    }
+    bool operator==(const Iterator &o) const { return i_ == o.i_; }
+
+  private:
+    Shape shape_;
+    std::source_location where_;
+    int i_ = 0;
+  };
+  Iterator begin() const { return {shape_, where_, 0}; }
+  Iterator end() const { return {shape_, where_, rank()}; }
+
+  friend bool operator==(const TensorShape &a, const TensorShape &b) { return a.isEqual(b.shape_); }
+  friend bool operator==(const TensorShape &a, const Shape &b) { return a.isEqual(b); }
+
+private:
+  bool isEqual(const Shape &o) const {
+    bool equal = rank() == o.rank();
+    for (int i = 0; equal && i < rank(); ++i)
+      equal = (*this)[i] == Dim(o[i], where_);
+    return equal;
+  }
+  Shape shape_;
+  std::source_location where_;
+};
+
 /// A list of sizes or other integers: {x.dim(0), -1}, a vector, a Shape.
 class Sizes {
 public:
@@ -98,6 +161,7 @@ public:
       values_.push_back(d.raw());
   }
   Sizes(const Shape &shape) : values_(shape.begin(), shape.end()) {}
+  Sizes(const TensorShape &shape) : Sizes(shape.raw()) {}
 
   bool empty() const { return values_.empty(); }
   size_t size() const { return values_.size(); }

@@ -99,8 +99,8 @@ public:
   }
 
   /// Known at once, without waiting. Throws Error when there is no tensor.
-  const TensorType &type() const { return get().type; }
-  const Shape &shape() const { return get().type.shape; }
+  const TensorType &type() const { return get().type; } ///< in a trace its sizes may be handles of symbols: shape() and dim() give them as Dim
+  TensorShape shape(std::source_location where = std::source_location::current()) const { return {get().type.shape, where}; }
   DType dtype() const { return get().type.dtype; }
   int rank() const { return get().type.rank(); }
   /// Number of elements. Throws TraceError in a trace where it depends on dynamic sizes.

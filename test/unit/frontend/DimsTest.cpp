@@ -139,6 +139,49 @@ TEST(Dims, SmallerAndLarger) {
   EXPECT_EQ(f.stats().traces, 1u);
 }
 
+// shape() gives sizes that are numbers, or are kept as they are: never a symbol that counts as a number.
+TEST(Dims, ShapesAreNumbersOrStaySymbols) {
+  auto first = [](const Tensor &t) { return t.to_vector<float>()[0]; };
+  auto mean = jit([](Tensor x) { return sum(x) / x.shape()[0]; });
+  auto same = jit([](Tensor x) { return reshape(x + 1, x.shape()); });
+  auto count = jit([](Tensor x) {
+    Tensor s = sum(x) * 0;
+    for (int64_t i = 0; i < x.shape()[0]; ++i)
+      s = s + 1;
+    return s;
+  });
+  auto branch = jit([](Tensor x) { return x.shape()[0] > 4 ? sum(x) * 100 : sum(x); });
+  auto equal = jit([](Tensor x) { return x.shape() == Shape{5} ? sum(x) * 100 : sum(x); });
+  auto padded = jit([](Tensor x) {
+    const int64_t n = x.shape()[0];
+    return pad(x, {0}, {(8 - n % 8) % 8});
+  });
+  auto elements = jit([](Tensor x) { return sum(x) / static_cast<double>(x.shape().numElements()); });
+  auto listed = jit([](Tensor x) {
+    std::vector<int64_t> sizes(x.shape().begin(), x.shape().end());
+    return sum(x) / static_cast<double>(sizes[0]);
+  });
+  auto copied = jit([](Tensor x) {
+    const Shape shape = x.shape();
+    return sum(x) / static_cast<double>(shape[0]);
+  });
+  for (int64_t n : {3, 4, 5, 7, 9}) {
+    const Tensor x = ones({n});
+    EXPECT_EQ(first(mean(x)), 1) << n;
+    EXPECT_EQ(same(x).to_vector<float>(), std::vector<float>(static_cast<size_t>(n), 2)) << n;
+    EXPECT_EQ(first(count(x)), n);
+    EXPECT_EQ(first(branch(x)), n > 4 ? 100 * n : n);
+    EXPECT_EQ(first(equal(x)), n == 5 ? 500 : n);
+    EXPECT_EQ(padded(x).shape(), (Shape{(n + 7) / 8 * 8})) << n;
+    EXPECT_EQ(first(elements(x)), 1) << n;
+    EXPECT_EQ(first(listed(x)), 1) << n;
+    EXPECT_EQ(first(copied(x)), 1) << n;
+  }
+  EXPECT_EQ(mean.stats().traces, 2u) << "a size that stays a symbol serves all";
+  EXPECT_EQ(same.stats().traces, 2u);
+  EXPECT_THROW(copied.compile({f32, {"n"}}), TraceError);
+}
+
 TEST(Dims, ParametersHaveFixedSizes) {
   nn::Dense layer(3);
   layer.initialize({{f32, {"rows", 4}}}, 1);

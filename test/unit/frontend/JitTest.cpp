@@ -213,6 +213,10 @@ TEST(Jit, RetraceBudgetIsAnErrorWhereThatIsWanted) {
   EXPECT_THROW(f(ones({3})), TraceError);
   EXPECT_EQ(floats(f(ones({2}))), (std::vector<float>{2, 2})) << "what is compiled still runs";
   EXPECT_EQ(f.stats().imperative, 0u);
+  // Ops that run one by one flush subnormal numbers.
+  auto keeps = jit([](Tensor x) { return x * 0.5; }, {.keep_subnormals = true, .retrace_budget = 1, .infer_dynamic = false});
+  keeps(ones({1}));
+  EXPECT_THROW(keeps(ones({2})), TraceError);
 }
 
 /// What a function prints on standard error.

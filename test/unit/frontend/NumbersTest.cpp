@@ -376,6 +376,24 @@ TEST(Sums, MeansNormsAndVariancesWithinTheirBounds) {
     }
 }
 
+// Nothing is read along the sum: a short loop body is no reason for a long block.
+TEST(Sums, OfTermsThatDoNotVaryAlongTheSum) {
+  constexpr int64_t n = 1 << 18;
+  constexpr double u = 0x1p-24;
+  const float value = 0.1F;
+  const Tensor one = full({1}, 0.1), row = full({3, 1}, 0.1);
+  const double want = double(value) * n;
+  auto check = [&](const char *what, auto fn, const Tensor &x, double sum) {
+    for (float got : jit(fn)(x).template to_vector<float>())
+      EXPECT_LE(std::abs(got - sum), 48 * u * sum) << what;
+  };
+  check("all", [](Tensor x) { return sum(broadcast_to(x, {n})); }, one, want);
+  check("rows", [](Tensor x) { return sum(broadcast_to(x, {3, n}), 1); }, row, want);
+  check("columns", [](Tensor x) { return sum(broadcast_to(transpose(x), {n, 3}), 0); }, row, want);
+  check("a constant", [](Tensor x) { return sum(full({n}, 1.0) * x); }, one, want);
+  check("squares", [](Tensor x) { return sum(square(broadcast_to(x, {n}))); }, one, double(value) * double(value) * n * (1 + u));
+}
+
 TEST(Sums, EqualRowsGiveEqualColumns) {
   const Tensor row = rng::uniform({1, 257}, 9);
   const Tensor x = broadcast_to(row, {512, 257}) + 0.0;
