@@ -5,16 +5,19 @@
 
 #include <algorithm>
 #include <array>
-#include <barrier>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <functional>
 #include <optional>
 #include <thread>
 #include <vector>
 
 namespace tressel::runtime {
 namespace {
+
+constexpr double kLittleShare = 0.9; ///< of the time that threads have a core: less is a machine with other work
 
 using Clock = std::chrono::steady_clock;
 
@@ -43,43 +46,46 @@ float doPiece(const std::vector<float> &buffer) {
 
 PieceTime timePiece(int threads) {
   constexpr size_t kElements = size_t(4) << 20;
-  constexpr int kRounds = 7;
-  struct Round {
+  constexpr auto kSpan = std::chrono::milliseconds(35); // a time slice of the scheduler is 4 to 8 ms: what runs within one sees no load
+  constexpr int kLeast = 3;
+  struct Sum {
     double wall, cpu;
+    int pieces = 0;
   };
-  std::vector<std::array<Round, kRounds>> rounds(static_cast<size_t>(threads));
-  std::barrier together(threads);
-  volatile float sink = 0;
-  auto work = [&](size_t thread) {
+  std::vector<Sum> sums(static_cast<size_t>(threads));
+  std::atomic<int> missing{threads};
+  std::atomic<float> sink{0};
+  auto work = [&](Sum &sum) {
     const std::vector<float> buffer(kElements, 1.0F);
-    for (Round &round : rounds[thread]) {
-      together.arrive_and_wait();
-      const Clock::time_point start = Clock::now();
-      const double cpu = threadCpuSeconds();
+    sink = doPiece(buffer);
+    // Not a barrier, which sleeps: the scheduler may wake two threads on one core while another one is idle.
+    for (--missing; missing > 0;)
+      std::this_thread::yield();
+    const Clock::time_point start = Clock::now();
+    const double cpu = threadCpuSeconds();
+    Clock::time_point now = start;
+    for (; now - start < kSpan || sum.pieces < kLeast; now = Clock::now(), ++sum.pieces)
       sink = doPiece(buffer);
-      round = {std::chrono::duration<double>(Clock::now() - start).count(), threadCpuSeconds() - cpu};
-    }
+    sum.wall = std::chrono::duration<double>(now - start).count(), sum.cpu = threadCpuSeconds() - cpu;
   };
   {
     std::vector<std::jthread> others;
-    for (size_t i = 1; i < rounds.size(); ++i)
-      others.emplace_back(work, i);
-    work(0);
+    for (size_t i = 1; i < sums.size(); ++i)
+      others.emplace_back(work, std::ref(sums[i]));
+    work(sums[0]);
   }
-  // A round takes as long as its slowest thread; the first one wakes cores that slept.
-  std::array<double, kRounds - 1> seconds{};
+  PieceTime time;
   double wall = 0, cpu = 0;
-  for (size_t r = 1; r < kRounds; ++r)
-    for (const auto &thread : rounds) {
-      seconds[r - 1] = std::max(seconds[r - 1], thread[r].wall);
-      wall += thread[r].wall, cpu += thread[r].cpu;
-    }
-  std::ranges::sort(seconds);
-  return {seconds[seconds.size() / 2], std::min(1.0, cpu / wall)};
+  for (const Sum &sum : sums) { // kernels wait for the slowest thread
+    time.seconds = std::max(time.seconds, sum.wall / sum.pieces);
+    wall += sum.wall, cpu += sum.cpu;
+  }
+  time.share = std::min(1.0, cpu / wall);
+  return time;
 }
 
 std::optional<std::string> describeLoad(const DeviceModel &cpu, const PieceTime &now) {
-  constexpr double kMuch = 1.2, kLittleShare = 0.9;
+  constexpr double kMuch = 1.2;
   const double slowdown = now.seconds / cpu.pieceSeconds;
   if (cpu.pieceSeconds <= 0 || slowdown < kMuch)
     return std::nullopt;
@@ -91,6 +97,17 @@ std::optional<std::string> describeLoad(const DeviceModel &cpu, const PieceTime 
     said += text;
   }
   return said + "; predictions are for the machine as it was then";
+}
+
+std::optional<std::string> describeBusyCalibration(std::span<const PieceTime> times) {
+  const double share = times.empty() ? 1 : std::ranges::min(times, {}, &PieceTime::share).share;
+  if (share > kLittleShare)
+    return std::nullopt;
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "other processes left the threads that measured %.0f%% of the cores: the figures are those of a busy machine; calibrate again when it is quiet",
+                100 * share);
+  return text;
 }
 
 } // namespace tressel::runtime

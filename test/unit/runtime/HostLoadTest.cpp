@@ -3,6 +3,9 @@
 
 #include "gtest/gtest.h"
 
+#include <thread>
+#include <vector>
+
 using namespace tressel::runtime;
 
 namespace {
@@ -20,6 +23,31 @@ TEST(HostLoad, APieceOfWorkTakesTime) {
     EXPECT_GT(time.share, 0);
     EXPECT_LE(time.share, 1);
   }
+}
+
+TEST(HostLoad, OtherWorkOnTheCoresIsSeen) {
+  std::vector<std::jthread> others;
+  for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
+    others.emplace_back([](const std::stop_token &stop) {
+      while (!stop.stop_requested()) {
+      }
+    });
+  for (int i = 0; i < 5; ++i) {
+    const PieceTime busy = timePiece(2);
+    EXPECT_LT(busy.share, 0.8);
+    const auto load = describeLoad(calibratedAt(busy.seconds * busy.share), busy);
+    ASSERT_TRUE(load);
+    EXPECT_NE(load->find("of the cores"), std::string::npos) << *load;
+  }
+}
+
+TEST(HostLoad, CalibrationOfABusyMachineIsTold) {
+  const std::vector<PieceTime> quiet{{1e-3, 0.97}, {1e-3, 1}, {1e-3, 0.99}}, busy{{1e-3, 0.97}, {2e-3, 0.52}, {1e-3, 0.99}};
+  EXPECT_FALSE(describeBusyCalibration(quiet));
+  const auto told = describeBusyCalibration(busy);
+  ASSERT_TRUE(told);
+  EXPECT_NE(told->find("52% of the cores"), std::string::npos) << *told;
+  EXPECT_NE(told->find("calibrate again"), std::string::npos) << *told;
 }
 
 TEST(HostLoad, AMachineAsItWasNeedsNoWord) {
