@@ -6,36 +6,77 @@
 #include "tressel/runtime/File.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <thread>
+#include <unistd.h>
 
 namespace tressel::runtime {
 
 using json = nlohmann::ordered_json;
 
-Corrections::Corrections(std::string path) : path_(std::move(path)) {
+/// Between processes, and between the objects of one. Tries for a moment only: a stopped process may have it.
+class Corrections::FileLock {
+public:
+  explicit FileLock(const std::string &path) : fd_(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666)) {
+    constexpr int kTries = 100;
+    constexpr auto kPause = std::chrono::milliseconds(2);
+    for (int i = 0; fd_ >= 0 && i < kTries && !isHeld_; ++i) {
+      if (i > 0)
+        std::this_thread::sleep_for(kPause);
+      isHeld_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+    }
+  }
+  ~FileLock() {
+    if (isHeld_)
+      ::flock(fd_, LOCK_UN); // closing would not do while the child of a fork has the descriptor too
+    if (fd_ >= 0)
+      ::close(fd_);
+  }
+  FileLock(const FileLock &) = delete;
+  FileLock &operator=(const FileLock &) = delete;
+  bool isHeld() const { return isHeld_; }
+
+private:
+  const int fd_;
+  bool isHeld_ = false;
+};
+
+Corrections::Corrections(std::string path) : path_(std::move(path)), entries_(read()), youngest_(entries_.size()) {}
+
+std::map<Corrections::Key, Corrections::Entry> Corrections::read() const {
+  std::map<Key, Entry> entries;
   std::error_code ec;
   if (path_.empty() || !std::filesystem::exists(path_, ec))
-    return;
+    return entries;
   try {
     const std::vector<std::byte> bytes = readFile(path_);
     const json file = json::parse(reinterpret_cast<const char *>(bytes.data()), reinterpret_cast<const char *>(bytes.data()) + bytes.size());
     for (const json &entry : file.at("corrections")) {
       const double factor = entry.at("factor").get<double>(), seconds = entry.at("seconds").get<double>();
-      if (std::isfinite(factor) && factor > 0 && std::isfinite(seconds) && entries_.size() < kMost)
-        entries_[{entry.at("kind").get<std::string>(), seconds}] = {factor, ++youngest_};
+      if (std::isfinite(factor) && factor > 0 && std::isfinite(seconds) && entries.size() < kMost) {
+        const uint64_t age = entries.size() + 1;
+        entries[{entry.at("kind").get<std::string>(), seconds}] = {factor, age};
+      }
     }
   } catch (const std::exception &) {
-    entries_.clear(); // what was seen will be seen again
+    entries.clear(); // what was seen will be seen again
   }
+  return entries;
+}
+
+void Corrections::dropOldest(std::map<Key, Entry> &entries) {
+  while (entries.size() > kMost)
+    entries.erase(std::ranges::min_element(entries, {}, [](const auto &entry) { return entry.second.age; }));
 }
 
 Corrections &Corrections::ofHost() {
-  static Corrections &all = *[] { // programs may run while the process ends
-    const std::string path = calibrationFile();
-    return new Corrections(path.empty() ? path : path + ".corrections");
-  }();
+  static Corrections &all = *new Corrections(fileBeside(calibrationFile())); // programs may run while the process ends
   return all;
 }
 
@@ -55,43 +96,74 @@ bool Corrections::isCorrected(const KernelCost &cost) const {
   return modelSeconds_.contains({cost.kind, cost.seconds});
 }
 
-bool Corrections::note(const KernelCost &cost, double factor) {
+std::optional<double> Corrections::note(const KernelCost &cost, double factor) {
   constexpr double little = 1.15, most = 50;
-  if (!std::isfinite(factor) || factor <= 0 || (factor < little && factor > 1 / little))
-    return false;
+  if (!std::isfinite(factor) || factor <= 0)
+    return std::nullopt;
   std::lock_guard lock(mutex_);
   if (path_.empty())
-    return false;
+    return std::nullopt;
   Key key{cost.kind, cost.seconds};
+  double before = 1; // what the cost counts already
   if (const auto model = modelSeconds_.find(key); model != modelSeconds_.end()) {
-    factor *= key.second / model->second;
+    before = key.second / model->second;
     key.second = model->second;
   }
-  if (entries_.size() >= kMost && !entries_.contains(key))
-    entries_.erase(std::ranges::min_element(entries_, {}, [](const auto &entry) { return entry.second.age; }));
-  entries_[key] = {std::clamp(factor, 1 / most, most), ++youngest_};
-  return isChanged_ = true;
+  const double whole = std::clamp(factor * before, 1 / most, most);
+  factor = whole / before;
+  if (factor < little && factor > 1 / little)
+    return std::nullopt;
+  entries_[key] = {whole, ++youngest_};
+  changed_.insert(key);
+  dropOldest(entries_);
+  return factor;
 }
 
 void Corrections::save() {
-  json list = json::array();
   {
     std::lock_guard lock(mutex_);
-    if (!isChanged_)
+    if (changed_.empty())
       return;
-    isChanged_ = false;
-    std::vector<std::pair<Key, Entry>> all(entries_.begin(), entries_.end());
-    std::ranges::sort(all, {}, [](const auto &entry) { return entry.second.age; });
-    for (const auto &[key, entry] : all)
-      list.push_back({{"kind", key.first}, {"seconds", key.second}, {"factor", entry.factor}});
   }
+  std::error_code ec;
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ec);
+  const FileLock fileLock(path_);
+  if (!fileLock.isHeld())
+    return; // the next save() tries again
+  std::map<Key, Entry> merged = read();
+  std::vector<std::pair<Key, Entry>> sorted;
+  {
+    std::lock_guard lock(mutex_);
+    const uint64_t count = merged.size();
+    for (const Key &key : changed_)
+      if (const auto entry = entries_.find(key); entry != entries_.end())
+        merged[key] = {entry->second.factor, count + entry->second.age}; // younger than all of the file
+    changed_.clear();
+    dropOldest(merged);
+    sorted.assign(merged.begin(), merged.end());
+    std::ranges::sort(sorted, {}, [](const auto &entry) { return entry.second.age; });
+    entries_.clear(), youngest_ = 0;
+    for (const auto &[key, entry] : sorted)
+      entries_[key] = {entry.factor, ++youngest_};
+  }
+  json list = json::array();
+  for (const auto &[key, entry] : sorted)
+    list.push_back({{"kind", key.first}, {"seconds", key.second}, {"factor", entry.factor}});
   try {
-    std::error_code ec;
-    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ec);
     const std::string text = json{{"schema", 1}, {"corrections", std::move(list)}}.dump(1) + "\n";
     writeFile(path_, std::as_bytes(std::span(text)));
   } catch (const Error &) { // a full disk is no reason for a program to fail
   }
+}
+
+void Corrections::forget() {
+  if (path_.empty())
+    return;
+  const FileLock fileLock(path_); // a process that merges now would write it again
+  std::lock_guard lock(mutex_);
+  entries_.clear(), changed_.clear(), modelSeconds_.clear();
+  std::error_code ec;
+  std::filesystem::remove(path_, ec);
 }
 
 size_t Corrections::size() const {
@@ -125,15 +197,30 @@ Decisions FirstCalls::findings() const {
   return findings_;
 }
 
+namespace {
+/// A kernel of the step, and what its steady calls took.
+struct Launch {
+  const Location *where;
+  const KernelDesc *kernel;
+  double predicted, took;
+  bool isSteady;
+};
+
+/// How many times its instructions take what is predicted, for the whole to take `took`. Nothing where the whole does not say: most of it is
+/// the moving of bytes.
+std::optional<double> factorOfInstructions(const DeviceModel &cpu, const Launch &launch, double took) {
+  KernelWork work = workOf(*launch.kernel, f32);
+  work.costs = {};
+  work.flops = 0;
+  auto cube = [](double x) { return x * x * x; };
+  const double moving = workSeconds(cpu, work), predicted = launch.predicted;
+  const double computed = std::cbrt(std::max(0.0, cube(predicted) - cube(moving))), seen = std::cbrt(std::max(0.0, cube(took) - cube(moving)));
+  return computed > 0.5 * predicted && seen > 0.1 * took ? std::optional(seen / computed) : std::nullopt;
+}
+} // namespace
+
 void FirstCalls::judge(const DeviceModel &cpu, Corrections &corrections) {
-  struct Finding {
-    const Location *where;
-    const KernelDesc *kernel;
-    double predicted, took;
-    const KernelCost *cost;
-    double rest, ratio, factor;
-  };
-  std::vector<Finding> findings;
+  std::vector<Launch> launches;
   std::vector<double> ratios;
   for (size_t i = 0; i < spans_.size(); ++i) {
     const Command &c = schedule_.step.commands[i];
@@ -142,42 +229,51 @@ void FirstCalls::judge(const DeviceModel &cpu, Corrections &corrections) {
     const KernelDesc &kernel = schedule_.kernels[c.kernel];
     if (kernel.costs.empty())
       continue;
-    KernelWork work = workOf(kernel, f32);
-    const double predicted = workSeconds(cpu, work), took = spans_[i].least;
-    ratios.push_back(took / predicted);
-    // What decides the time of a root and what follows it is mostly one of them.
-    const KernelCost &largest = *std::ranges::max_element(kernel.costs, {}, &KernelCost::seconds);
-    double sum = 0;
-    for (const KernelCost &cost : kernel.costs)
-      sum += cost.seconds;
-    constexpr double noise = 1.5, leastSeconds = 2e-6;
-    const bool isSteady = spans_[i].most < noise * noise * took;
-    if (largest.seconds < 0.7 * sum || !isSteady || std::max(took / predicted, predicted / took) < noise || std::abs(took - predicted) < leastSeconds)
-      continue;
-    // By how much its instructions must be longer or shorter for the whole to take what it took.
-    work.costs = {};
-    work.flops = 0;
-    const double moving = workSeconds(cpu, work);
-    const double computed = std::cbrt(std::max(0.0, predicted * predicted * predicted - moving * moving * moving));
-    const double seen = std::cbrt(std::max(0.0, took * took * took - moving * moving * moving));
-    if (computed > 0.5 * predicted && seen > 0.1 * took)
-      findings.push_back({&schedule_.locations[c.loc], &kernel, predicted, took, &largest, sum - largest.seconds, took / predicted, seen / computed});
+    constexpr double noise = 2.25;
+    launches.push_back({&schedule_.locations[c.loc], &kernel, workSeconds(cpu, workOf(kernel, f32)), spans_[i].least,
+                        spans_[i].most < noise * spans_[i].least});
+    ratios.push_back(launches.back().took / launches.back().predicted);
   }
-  if (findings.empty())
+  if (launches.empty())
     return;
   // Where everything takes longer, the machine does other work, or is not calibrated: no kernel's own affair.
-  std::ranges::nth_element(ratios, ratios.begin() + static_cast<ptrdiff_t>(ratios.size() / 2));
-  const double typical = ratios.size() >= 4 ? std::clamp(ratios[ratios.size() / 2], 0.5, 2.0) : 1;
-  for (const Finding &finding : findings) {
-    const double factor = ((finding.cost->seconds + finding.rest) * finding.factor / typical - finding.rest) / finding.cost->seconds;
-    if (!corrections.note(*finding.cost, factor))
+  constexpr double differs = 1.3;
+  double typical = 1;
+  if (ratios.size() >= 4) {
+    std::ranges::nth_element(ratios, ratios.begin() + static_cast<ptrdiff_t>(ratios.size() / 2));
+    typical = ratios[ratios.size() / 2];
+  }
+  if (typical > differs || typical < 1 / differs)
+    return;
+  for (const Launch &launch : launches) {
+    // As `typical` is nearer to 1 than a contradiction is, a kernel that took longer than predicted never becomes cheaper.
+    constexpr double contradicts = 1.5, leastSeconds = 2e-6;
+    static_assert(differs < contradicts);
+    const double took = launch.took / typical, ratio = took / launch.predicted;
+    // What decides the time of a root and what follows it is mostly one of them.
+    const KernelCost &cost = *std::ranges::max_element(launch.kernel->costs, {}, &KernelCost::seconds);
+    double sum = 0;
+    for (const KernelCost &part : launch.kernel->costs)
+      sum += part.seconds;
+    if (cost.seconds < 0.7 * sum || !launch.isSteady || (ratio < contradicts && ratio > 1 / contradicts) ||
+        std::abs(took - launch.predicted) < leastSeconds)
       continue;
-    std::string text = concat("predicted ", spellSeconds(finding.predicted), ", took ", spellSeconds(finding.took), " in its first calls; the next compilation counts ",
-                              spellSeconds(finding.cost->seconds * factor), " for ", finding.cost->kind);
-    if (const KernelCost &other = finding.kernel->alternative; !other.kind.empty())
-      text += concat(finding.took / typical - finding.predicted > other.seconds ? " and would choose " : " and would keep ",
-                     finding.took / typical - finding.predicted > other.seconds ? other.kind : finding.kernel->provider);
-    findings_.push_back({"first-calls", *finding.where, std::move(text)});
+    const std::optional<double> whole = factorOfInstructions(cpu, launch, took);
+    if (!whole)
+      continue;
+    const double rest = sum - cost.seconds;
+    const std::optional<double> factor = corrections.note(cost, (sum * *whole - rest) / cost.seconds);
+    if (!factor)
+      continue;
+    char times[32];
+    std::snprintf(times, sizeof times, "%.2g", *factor);
+    std::string text = concat("predicted ", spellSeconds(launch.predicted), ", took ", spellSeconds(launch.took),
+                              " in its first calls; the next compilation counts ", times, " times as much for ", cost.kind);
+    if (const KernelCost &other = launch.kernel->alternative; !other.kind.empty()) {
+      const bool isBeaten = took - launch.predicted > other.seconds;
+      text += concat(isBeaten ? " and would choose " : " and would keep ", isBeaten ? other.kind : launch.kernel->provider);
+    }
+    findings_.push_back({"first-calls", *launch.where, std::move(text)});
   }
   corrections.save();
 }

@@ -9,6 +9,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +20,8 @@ namespace tressel::runtime {
 /// Factors of costs by their kind and by the seconds that their model gives, which stand for a shape. Thread-safe.
 ///
 /// A compiled program never changes its kernels, so that equal calls give equal bits; a compilation that comes later asks for the factors, unless it
-/// is to be deterministic. A file of at most kMost factors; the oldest go. A damaged file counts as none.
+/// is to be deterministic. A file of at most kMost factors; the oldest go. A damaged file counts as none. Processes share the file: they write it under a
+/// lock on another one beside it (".lock").
 class Corrections {
 public:
   static constexpr size_t kMost = 4096;
@@ -27,15 +30,21 @@ public:
   explicit Corrections(std::string path);
   /// This machine's: the calibration's file with ".corrections" behind it.
   static Corrections &ofHost();
+  /// The file that goes with a file of calibration.
+  static std::string fileBeside(const std::string &calibration) { return calibration.empty() ? calibration : calibration + ".corrections"; }
 
   /// A model's cost with its factor, if there is one.
   KernelCost apply(KernelCost cost);
   /// Whether a cost was made by apply() with a factor.
   bool isCorrected(const KernelCost &cost) const;
-  /// From now on costs that equal this one count `factor` times; `cost` may be one that apply() made. False where that changes little.
-  bool note(const KernelCost &cost, double factor);
-  /// Writes the file if something was noted since. What cannot be written is not kept.
+  /// From now on costs that equal this one count `factor` times, or as near to that as the limits of factors allow; `cost` may be one that apply()
+  /// made. Gives how many times `cost` counts; nothing where that changes little.
+  std::optional<double> note(const KernelCost &cost, double factor);
+  /// Adds what was noted since to the file, as it is then: of other processes' entries those stay that this one did not change, and those that are gone
+  /// from the file are gone here. What cannot be written, or not while another process has had the lock for a moment, is not kept.
   void save();
+  /// Forgets all, and removes the file.
+  void forget();
   size_t size() const;
 
 private:
@@ -44,13 +53,18 @@ private:
     double factor = 1;
     uint64_t age = 0; ///< of entries, the larger the younger
   };
+  class FileLock;
+
+  /// What the file holds; a damaged or missing one: nothing.
+  std::map<Key, Entry> read() const;
+  static void dropOldest(std::map<Key, Entry> &entries);
 
   const std::string path_;
   mutable std::mutex mutex_;
   std::map<Key, Entry> entries_;
   std::map<Key, double> modelSeconds_; ///< of costs with a factor
+  std::set<Key> changed_;              ///< since the last save()
   uint64_t youngest_ = 0;
-  bool isChanged_ = false;
 };
 
 /// The first calls of a program on the processor: notes what its kernels take, then ends.
