@@ -2,19 +2,25 @@
 
 #include "Concat.h"
 #include "tressel/runtime/Handle.h"
+#include "tressel/runtime/Notes.h"
 
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
 namespace tressel {
 
-const char *internName(std::string_view text) {
+/// And whether it is new.
+static std::pair<const char *, bool> intern(std::string_view text) {
   // Never destroyed: errors may be printed while the process ends.
   static std::mutex &mutex = *new std::mutex();
   static auto &names = *new std::unordered_set<std::string>();
   std::lock_guard lock(mutex);
-  return names.emplace(text).first->c_str();
+  const auto [name, isNew] = names.emplace(text);
+  return {name->c_str(), isNew};
 }
+const char *internName(std::string_view text) { return intern(text).first; }
+bool runtime::isFirstNote(std::string_view text) { return intern(text).second; }
 
 std::string SourceLoc::str() const { return file ? runtime::concat(file, ":", line) : std::string(); }
 

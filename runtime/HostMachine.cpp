@@ -4,6 +4,7 @@
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/File.h"
 #include "tressel/runtime/MachineModel.h"
+#include "tressel/runtime/Notes.h"
 #include "tressel/runtime/ThreadPool.h"
 
 #include "Concat.h"
@@ -91,7 +92,9 @@ MachineModel hostMachine(int numThreads) {
         machine.name = "this machine";
         return machine;
       } catch (const Error &error) { // predictions are no reason to fail
-        std::fprintf(stderr, "tressel: note: %s: the figures of calibration cannot be used, typical ones are: %s\n", path.c_str(), error.what());
+        const std::string text = concat("tressel: note: ", path, ": the figures of calibration cannot be used, typical ones are: ", error.what(), "\n");
+        if (isFirstNote(text)) // also for another number of threads, and in the compiler's library
+          std::fputs(text.c_str(), stderr);
       }
     return typicalHostMachine(threads);
   }();

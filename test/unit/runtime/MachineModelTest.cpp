@@ -1,8 +1,12 @@
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/File.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace tressel::runtime {
 namespace {
@@ -119,6 +123,23 @@ TEST(MachineModel, PresetsAreSoundAndEachFigureHasASource) {
   }
   EXPECT_EQ(parseMachine(toJson(hostMachine())).devices.size(), 1u);
   EXPECT_THROW(machinePreset("abacus"), InputError);
+}
+
+TEST(MachineModel, DamagedCalibrationIsToldOnce) {
+  const std::string path = testing::TempDir() + "tressel-damaged-" + std::to_string(::getpid()) + ".json", text = "{";
+  writeFile(path, std::as_bytes(std::span(text)));
+  const char *before = std::getenv("TRESSEL_CALIBRATION");
+  const std::string value = before ? before : "";
+  ::setenv("TRESSEL_CALIBRATION", path.c_str(), 1);
+  testing::internal::CaptureStderr();
+  for (int threads : {77, 78}) // numbers that nobody else asks for
+    EXPECT_EQ(hostMachine(threads).devices.front().pieceSeconds, 0);
+  const std::string said = testing::internal::GetCapturedStderr();
+  before ? ::setenv("TRESSEL_CALIBRATION", value.c_str(), 1) : ::unsetenv("TRESSEL_CALIBRATION");
+  std::filesystem::remove(path);
+  const size_t first = said.find("cannot be used");
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("cannot be used", first + 1), std::string::npos) << said;
 }
 
 TEST(MachineModel, FaultsNameTheirPlace) {
