@@ -3,6 +3,7 @@
 #include "tools/tressel/Tensors.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CacheFolder.h"
+#include "tressel/runtime/Corrections.h"
 #include "tressel/runtime/HostLoad.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/ThreadPool.h"
@@ -201,23 +202,29 @@ public:
   }
 
   runtime::MachineModel run() {
-    cpu().pieceSeconds = runtime::timePiece(threads_).seconds;
+    timePiece();
     calls();
     const std::vector<Sample> alone = measureKinds(/*oneThread=*/true);
     speed(alone);
     bandwidth();
     corrections(alone);
+    timePiece();
     if (threads_ > 1)
       together(measureKinds(/*oneThread=*/false));
     arithmetic();
     movement();
     contention();
+    timePiece();
+    cpu().pieceSeconds = std::ranges::min(pieces_, {}, &runtime::PieceTime::seconds).seconds; // other work only ever adds
+    if (const std::optional<std::string> busy = runtime::describeBusyCalibration(pieces_))
+      note(*busy);
     return runtime::parseMachine(runtime::toJson(machine_));
   }
 
 private:
   DeviceModel &cpu() { return machine_.devices.front(); }
   const DeviceModel &cpu() const { return machine_.devices.front(); }
+  void timePiece() { pieces_.push_back(runtime::timePiece(threads_)); }
   /// A figure, with the range that it lay in.
   /// `differs`: as its kernels do, so that a wide range says nothing about the machine.
   void cite(const std::string &figure, const std::string &how, const Spread &range, bool differs = false) {
@@ -592,6 +599,7 @@ private:
   Folder folder_;
   runtime::MachineModel machine_;
   int threads_ = 1;
+  std::vector<runtime::PieceTime> pieces_; ///< before, while and after the rest is measured
 };
 
 /// What is measured, and a program of it.
@@ -648,9 +656,10 @@ std::vector<std::pair<std::string, std::string>> Calibration::kindPrograms() {
 } // namespace
 
 int calibrateCommand(const CalibrateArgs &args) {
+  const std::string kept = runtime::calibrationFile();
   std::string path = args.output;
   if (path.empty()) {
-    path = runtime::calibrationFile();
+    path = kept;
     std::string why;
     if (path.empty() && runtime::cacheFolder(&why).empty())
       throw EnvironmentError("there is no place to keep the figures: " + why + ". Name a file with -o");
@@ -660,9 +669,14 @@ int calibrateCommand(const CalibrateArgs &args) {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ec);
   }
   checkWritable(path); // before a minute is spent
+  // What is measured is compared with costs: neither the last calibration nor what calls corrected may be in them.
+  ::setenv("TRESSEL_CALIBRATION", "", 1);
   ProgressLine progress;
   const runtime::MachineModel machine = Calibration(progress).run();
   writeFile(path, runtime::toJson(machine));
+  std::error_code ec;
+  if (!kept.empty() && std::filesystem::equivalent(path, kept, ec)) // they were learned against the figures that were there before
+    runtime::Corrections(runtime::Corrections::fileBeside(kept)).forget();
   if (args.output.empty())
     note("kept in " + path + "; compilations and predictions on this machine go by it");
   return kOk;
