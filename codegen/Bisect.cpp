@@ -226,8 +226,8 @@ private:
   std::string compare(FuncOp main, llvm::ArrayRef<HostTensor> got, llvm::ArrayRef<HostTensor> want) const {
     for (size_t i = 0; i < want.size(); ++i) {
       op::interp::Tolerance tolerance = op::interp::looseTolerance(want[i].type.dtype);
-      if (options.rtol > 0 || options.atol > 0)
-        tolerance = {options.rtol, options.atol, 0};
+      if (options.rtol || options.atol)
+        tolerance = {options.rtol.value_or(0), options.atol.value_or(0), 0};
       if (std::string why = op::interp::compare(got[i], want[i], tolerance); !why.empty()) {
         Slot slot = resultSlot(main, static_cast<unsigned>(i));
         return (slot.first ? "state '" : "output '") + slot.second + "': " + why;

@@ -20,7 +20,7 @@ struct BisectOptions {
   bool allowLibrary = true;
   /// Values for @main's arguments, in order. Random ones make no sense for every program, so they are the caller's.
   std::vector<op::HostTensor> inputs;
-  double rtol = 0, atol = 0; ///< of floats; both 0: what a chain of a few dozen ops may differ by
+  std::optional<double> rtol, atol; ///< of floats; neither: what a chain of a few dozen ops may differ by. One alone: the other is 0
   std::function<void(const std::string &)> progress;
   /// As CompileOptions::afterPass: how tests plant a fault.
   std::function<llvm::LogicalResult(mlir::ModuleOp, llvm::StringRef pass)> afterPass;

@@ -37,7 +37,7 @@ int bisectCommand(const BisectArgs &args) {
     request.model.dims[name] = {size, size};
   request.model.allowLibrary = !args.noLibrary;
   request.model.keepSubnormals = args.keepSubnormals;
-  checkTolerances(args.rtol, args.atol);
+  checkTolerances(args.rtol.value_or(0), args.atol.value_or(0));
   request.rtol = args.rtol;
   request.atol = args.atol;
   request.progress = detail;

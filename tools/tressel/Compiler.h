@@ -92,7 +92,7 @@ struct BisectRequest {
   std::shared_ptr<runtime::SimulatedMachine> machine; ///< what the program runs on; null: the processor
   /// The value of an input or state of @main.
   std::function<op::HostTensor(const std::string &name, const TensorType &type)> value;
-  double rtol = 0, atol = 0; ///< both 0: by type
+  std::optional<double> rtol, atol; ///< as codegen::BisectOptions
   std::function<void(const std::string &)> progress;
 };
 /// codegen::BisectReport without what this side cannot know.

@@ -24,6 +24,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <unistd.h>
 
@@ -117,6 +118,52 @@ mlir::func::FuncOp mainOf(mlir::ModuleOp module, const std::string &path) {
   return main;
 }
 
+std::string nameIn(mlir::DictionaryAttr attrs, llvm::StringRef key) {
+  auto name = attrs ? attrs.getAs<mlir::StringAttr>(key) : mlir::StringAttr();
+  return name ? name.str() : "";
+}
+
+/// The name by which inputs or outputs without one are called, which differ in where they stand.
+std::string positionalName(bool isInput, unsigned i) { return (isInput ? "arg" : "out") + std::to_string(i); }
+
+/// Inputs and outputs of @main without a name get one by position: programs are called by name. Throws InputError where two have the
+/// same name, given or made.
+void nameEverything(mlir::func::FuncOp main, const std::string &path) {
+  mlir::Builder b(main.getContext());
+  auto name = [&](bool isInput, unsigned count, auto attrsOf, auto set) {
+    const char *what = isInput ? "input" : "output";
+    std::map<std::string, unsigned> states, ports; // to where they stand
+    std::set<unsigned> unnamed;
+    auto add = [&](std::map<std::string, unsigned> &names, const std::string &name, unsigned i, const char *kind) {
+      auto [other, isNew] = names.emplace(name, i);
+      if (isNew)
+        return;
+      if (unnamed.contains(i))
+        throw InputError(placeOf(main, path) + ": " + kind + " " + std::to_string(i) + " of @main has no name and is called \"" + name +
+                         "\", but so is " + kind + " " + std::to_string(other->second) + "; give it a tressel.name");
+      throw InputError(placeOf(main, path) + ": " + kind + "s " + std::to_string(other->second) + " and " + std::to_string(i) +
+                       " of @main are both called \"" + name + "\"");
+    };
+    for (unsigned i = 0; i < count; ++i) {
+      const mlir::DictionaryAttr attrs = attrsOf(i);
+      if (std::string state = nameIn(attrs, graph::kStateAttr); !state.empty())
+        add(states, state, i, "state");
+      else if (std::string given = nameIn(attrs, graph::kNameAttr); !given.empty())
+        add(ports, given, i, what);
+      else
+        unnamed.insert(i);
+    }
+    for (unsigned i : unnamed) {
+      add(ports, positionalName(isInput, i), i, what);
+      set(i, b.getStringAttr(positionalName(isInput, i)));
+    }
+  };
+  name(true, main.getNumArguments(), [&](unsigned i) { return main.getArgAttrDict(i); },
+       [&](unsigned i, mlir::StringAttr name) { main.setArgAttr(i, graph::kNameAttr, name); });
+  name(false, main.getNumResults(), [&](unsigned i) { return main.getResultAttrDict(i); },
+       [&](unsigned i, mlir::StringAttr name) { main.setResultAttr(i, graph::kNameAttr, name); });
+}
+
 std::string knownDims(const std::set<std::string_view> &names) {
   std::string text;
   for (std::string_view name : names)
@@ -135,11 +182,6 @@ Port portOf(const std::string &name, const TensorType &type) {
   return p;
 }
 
-std::string nameIn(mlir::DictionaryAttr attrs, llvm::StringRef key) {
-  auto name = attrs ? attrs.getAs<mlir::StringAttr>(key) : mlir::StringAttr();
-  return name ? name.str() : "";
-}
-
 /// By the module's own declarations; names are those that `compile` gives.
 ModelInfo describeStablehlo(mlir::ModuleOp module, const std::string &path) {
   ModelInfo info;
@@ -153,13 +195,13 @@ ModelInfo describeStablehlo(mlir::ModuleOp module, const std::string &path) {
     for (const stablehlo::Unsupported &u : e.list)
       info.unsupported.push_back({u.op, u.where, u.why});
   }
-  auto add = [](std::vector<Port> &ports, const char *prefix, mlir::TypeRange types) {
-    for (mlir::Type type : types)
+  auto add = [](std::vector<Port> &ports, bool isInput, mlir::TypeRange types) {
+    for (auto [i, type] : llvm::enumerate(types))
       if (graph::isSupported(type) && llvm::cast<mlir::RankedTensorType>(type).hasStaticShape())
-        ports.push_back(portOf(prefix + std::to_string(ports.size()), graph::fromMlir(type)));
+        ports.push_back(portOf(positionalName(isInput, static_cast<unsigned>(i)), graph::fromMlir(type)));
   };
-  add(info.inputs, "arg", main.getArgumentTypes());
-  add(info.outputs, "out", main.getResultTypes());
+  add(info.inputs, true, main.getArgumentTypes());
+  add(info.outputs, false, main.getResultTypes());
   module.walk([&](mlir::Operation *op) {
     llvm::StringRef name = op->getName().getStringRef();
     if (name.ends_with(".return") || llvm::isa<mlir::ModuleOp, mlir::func::FuncOp>(op))
@@ -176,6 +218,7 @@ ModelInfo describeMlir(const std::string &path, mlir::MLIRContext &context) {
   if (parsed.stablehlo)
     return describeStablehlo(*parsed.module, path);
   mlir::func::FuncOp main = mainOf(*parsed.module, path);
+  nameEverything(main, path);
   ModelInfo info;
   info.format = "mlir";
   for (unsigned i = 0; i < main.getNumArguments(); ++i) {
@@ -227,17 +270,6 @@ ModelInfo describeOnnx(const std::string &path, mlir::MLIRContext *checks) {
     for (const onnx::Malformed &m : onnx::findMalformed(model, *checks))
       info.malformed.push_back({m.op, m.node, m.why});
   return info;
-}
-
-/// Inputs and outputs without a name get one: programs are called by name.
-void nameEverything(mlir::func::FuncOp main) {
-  mlir::Builder b(main.getContext());
-  for (unsigned i = 0; i < main.getNumArguments(); ++i)
-    if (!main.getArgAttr(i, graph::kNameAttr) && !main.getArgAttr(i, graph::kStateAttr))
-      main.setArgAttr(i, graph::kNameAttr, b.getStringAttr("arg" + std::to_string(i)));
-  for (unsigned i = 0; i < main.getNumResults(); ++i)
-    if (!main.getResultAttr(i, graph::kNameAttr) && !main.getResultAttr(i, graph::kStateAttr))
-      main.setResultAttr(i, graph::kNameAttr, b.getStringAttr("out" + std::to_string(i)));
 }
 
 bool isOnnx(const std::string &path) { return path.ends_with(".onnx"); }
@@ -442,7 +474,7 @@ private:
     } else {
       ParsedMlir parsed = parseMlir(context, request.path);
       module = parsed.stablehlo ? stablehlo::import(*parsed.module, request.path) : std::move(parsed.module);
-      nameEverything(mainOf(*module, request.path));
+      nameEverything(mainOf(*module, request.path), request.path);
       std::set<std::string_view> names;
       for (int64_t symbol : graph::symbolsOf(*module))
         names.insert(dim::symbolName(symbol));

@@ -27,6 +27,7 @@ int explainCommand(const ExplainArgs &args) {
     if (!args.useHistory.empty())
       throw UsageError(
           "--use-history: packages do not say what their kernels compute; give the model that it was made of");
+    checkCompiled({{"--allow-library", args.allowLibrary}, {"--winograd", args.winograd}, {"--keep-subnormals", args.keepSubnormals}});
     schedule = describePackage(args.model).schedule;
     if (runtime::needsGpu(schedule) && !target.hasAccelerators)
       throw UsageError(args.model + ": is for a machine with GPUs: name one, as in --device sim:h100");

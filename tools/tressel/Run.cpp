@@ -423,6 +423,13 @@ int runCommand(const RunArgs &args) {
   if (args.model.ends_with(".tsl") && !(args.history + args.useHistory).empty())
     throw UsageError("--history and --use-history: packages do not say what their kernels compute; give the model that "
                      "it was made of");
+  if (args.model.ends_with(".tsl"))
+    checkCompiled({{"--gpu", !args.gpus.empty()},
+                   {"--no-library", args.noLibrary},
+                   {"--no-cache", args.noCache},
+                   {"--measure", args.measure},
+                   {"--winograd", args.winograd},
+                   {"--keep-subnormals", args.keepSubnormals}});
   const std::string machineName = machine ? machine->model().name : runtime::hostMachine().name;
   const auto history = historyFrom(args.useHistory, machineName);
   if (!args.history.empty())

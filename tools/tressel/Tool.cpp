@@ -166,6 +166,12 @@ void checkTolerances(double rtol, double atol) {
     throw UsageError("--rtol and --atol must be finite and not negative");
 }
 
+void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options) {
+  for (const auto &[option, isGiven] : options)
+    if (isGiven)
+      throw UsageError(std::string(option) + " says how to compile, and a package is compiled already; give the model that it was made of");
+}
+
 void checkDevice(const std::string &device) {
   if (device == "cpu")
     return;

@@ -4,12 +4,14 @@
 #include "tressel/runtime/Error.h"
 
 #include <chrono>
+#include <initializer_list>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tressel::tool {
@@ -76,6 +78,8 @@ std::map<std::string, DimRange> parseDims(const std::vector<std::string> &option
 std::map<std::string, int64_t> parseSizes(const std::vector<std::string> &options);
 /// Throws UsageError for what is negative or no number.
 void checkTolerances(double rtol, double atol);
+/// Throws UsageError if one of these options, which say how to compile, is given (true) with a package.
+void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options);
 /// `cpu`, or an error that says what the machine or this version lacks.
 void checkDevice(const std::string &device);
 
@@ -106,7 +110,7 @@ struct BisectArgs {
   std::string model, output = "bisect.mlir", device = "cpu";
   std::vector<std::string> gpus, inputs, dims, libraries;
   uint64_t seed = 1;
-  double rtol = 0, atol = 0;
+  std::optional<double> rtol, atol;
   bool noLibrary = false, keepSubnormals = false;
 };
 struct InspectArgs {

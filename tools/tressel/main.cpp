@@ -199,8 +199,8 @@ void addBisect(CLI::App &app, BisectArgs &a) {
       ->check(isSeed)
       ->capture_default_str();
   c->add_option("--dim", a.dims, "NAME=N: the size of a named dimension (repeatable)");
-  c->add_option("--rtol", a.rtol, "relative tolerance; by element type if not given");
-  c->add_option("--atol", a.atol, "absolute tolerance; by element type if not given");
+  c->add_option("--rtol", a.rtol, "relative tolerance; 0 where --atol alone is given, by element type where neither is");
+  c->add_option("--atol", a.atol, "absolute tolerance; 0 where --rtol alone is given, by element type where neither is");
   c->add_option("--device", a.device,
                 "the machine that the model is compiled for and run on: cpu, sim:NAME or sim:FILE.json")
       ->capture_default_str();
