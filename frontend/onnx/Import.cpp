@@ -116,6 +116,26 @@ private:
     return type;
   }
 
+  /// What is computed is what the model declares, as far as it does. A size that may come from one given for an open dimension is not
+  /// held against the model: exporters leave there what the size was when they ran.
+  void checkOutput(const DeclaredValue &output, const TensorType &type) const {
+    const bool isForAllSizes = std::ranges::all_of(dims_, [](const BoundDim &d) { return dim::isSymbolic(d.size); });
+    bool fits = !output.hasType || output.dtype == type.dtype;
+    if (output.hasShape) {
+      fits &= output.dims.size() == static_cast<size_t>(type.rank());
+      for (size_t i = 0; fits && isForAllSizes && i < output.dims.size(); ++i) {
+        const int64_t declared = output.dims[i].size, computed = type.shape[static_cast<int>(i)];
+        fits = declared == kDynamic || declared == 0 || dim::isSymbolic(computed) || declared == computed; // 0: some write it for unknown
+      }
+    }
+    if (fits)
+      return;
+    const std::string full = output.type(), element(nameOf(output.dtype));
+    state_.model.fail("output '" + output.name + "' is declared as " +
+                      (!output.hasShape ? element : output.hasType ? full : "a tensor of shape " + full.substr(element.size())) +
+                      ", but what is computed is " + type.str());
+  }
+
   void finish(mlir::func::FuncOp func, mlir::Location loc) {
     mlir::OpBuilder &b = state_.builder;
     std::vector<mlir::Value> results;
@@ -126,6 +146,7 @@ private:
       if (v.symbolic && isInteger(output.dtype)) // i64 until now, whatever it was converted to
         v = emitter.cast(Value(v.type, emitter.materialize(v)), output.dtype);
       results.push_back(emitter.materialize(v));
+      checkOutput(output, graph::fromMlir(results.back().getType()));
       resultTypes.push_back(results.back().getType());
     }
     mlir::func::ReturnOp::create(b, loc, results);

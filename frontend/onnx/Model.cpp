@@ -206,8 +206,10 @@ DeclaredValue Model::declared(const void *valueInfo, bool isInput) const {
     throw UnsupportedError(name_, {{isInput ? "input" : "output", info.name(), 0, "it is not a tensor"}});
   }
   const auto &tensor = info.type().tensor_type();
-  if (!fromOnnx(tensor.elem_type(), value.dtype) && isInput)
+  value.hasType = fromOnnx(tensor.elem_type(), value.dtype);
+  if (!value.hasType && isInput)
     throw UnsupportedError(name_, {{"input", info.name(), 0, "element type " + typeName(tensor.elem_type())}});
+  value.hasShape = tensor.has_shape();
   if (!tensor.has_shape()) {
     if (isInput)
       throw UnsupportedError(name_, {{"input", info.name(), 0, "the model does not declare its shape"}});

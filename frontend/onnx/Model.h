@@ -35,6 +35,7 @@ struct DeclaredValue {
   std::string name;
   DType dtype = f32;
   std::vector<DeclaredDim> dims;
+  bool hasType = false, hasShape = false; ///< inputs have both; of an output the model need not say
   /// "f32[batch, 784]".
   std::string type() const;
 };

@@ -42,6 +42,7 @@ public:
       n.fail("weights of types " + w.type.str() + " and " + r.type.str() + " do not fit " + x_.type.str());
     if (n.intAttr("hidden_size", hidden_) != hidden_)
       n.fail("'hidden_size' differs from the weights'");
+    checkLengths();
     clip_ = n.floatAttr("clip", 0);
     if (steps() == 0)
       n.fail("the sequence is empty");
@@ -159,6 +160,16 @@ private:
     return part(v, d);
   }
 
+  /// Where the lengths of the sequences are constants.
+  void checkLengths() const {
+    if (!n.has(4) || !n.in(4).host || n.in(4).symbolic)
+      return;
+    const int64_t longest = dim::bounds(steps()).hi;
+    for (int64_t length : n.knownInts(4, "the lengths of the sequences"))
+      if (length < 0 || length > longest)
+        n.fail("'sequence_lens' holds " + std::to_string(length) + ", but the sequences have " + dim::str(steps()) + " steps");
+  }
+
   size_t perDirection() const { return hasCell_ ? 3 : gates_ == 3 ? 2 : 1; }
   void readActivations() {
     static const std::vector<std::string> defaults[] = {{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
@@ -167,7 +178,8 @@ private:
       for (int64_t d = 0; d < directions(); ++d)
         names.insert(names.end(), defaults[perDirection() - 1].begin(), defaults[perDirection() - 1].end());
     if (names.size() != perDirection() * static_cast<size_t>(directions()))
-      n.fail("'activations' has " + std::to_string(names.size()) + " entries");
+      n.fail("'activations' has " + std::to_string(names.size()) + " entries instead of " +
+             std::to_string(perDirection() * static_cast<size_t>(directions())));
     const auto alphas = n.floatsAttr("activation_alpha").value_or(std::vector<double>());
     const auto betas = n.floatsAttr("activation_beta").value_or(std::vector<double>());
     for (size_t i = 0; i < names.size(); ++i) {

@@ -357,7 +357,9 @@ void rangeOfSizes(N &n) {
     at[i] = value[0];
   }
   const auto [start, limit, delta] = at;
-  if (!dim::isConstant(delta) || delta == 0)
+  if (delta == 0)
+    n.fail("its step is 0");
+  if (!dim::isConstant(delta))
     n.unsupported("a range in steps of " + dim::str(delta));
   const int64_t distance = delta > 0 ? dim::sub(limit, start) : dim::sub(start, limit);
   const int64_t count = dim::max(dim::ceilDiv(distance, std::abs(delta)), 0);
@@ -373,8 +375,10 @@ void range(N &n) {
   auto start = n.knownScalar(n.in(0)), limit = n.knownScalar(n.in(1)), delta = n.knownScalar(n.in(2));
   if (!start || !limit || !delta)
     n.unsupported("a range computed from the input's values");
+  if (*delta == 0)
+    n.fail("its step is 0");
   double count = std::max(0.0, std::ceil((*limit - *start) / *delta));
-  if (!(count <= 1e8)) // also when delta is 0
+  if (!(count <= 1e8)) // also when it is no number
     n.fail("a range of " + std::to_string(count) + " elements");
   op::HostTensor t = op::HostTensor::allocate({f64, {static_cast<int64_t>(count)}});
   for (int64_t i = 0; i < static_cast<int64_t>(count); ++i)

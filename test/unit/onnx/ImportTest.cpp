@@ -304,6 +304,66 @@ TEST_F(OnnxImport, RefusesWrongShapes) {
   EXPECT_NE(refusal(few).find("input 1 is missing"), std::string::npos);
 }
 
+TEST_F(OnnxImport, RefusesOutputsDeclaredOtherwise) {
+  auto declared = [](int type, const std::vector<int64_t> &dims, std::vector<int64_t> input) {
+    ModelBuilder b;
+    b.input("x", input).output("y", type);
+    auto *shape = b.model.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (int64_t d : dims)
+      d < 0 ? shape->add_dim()->set_dim_param("d" + std::to_string(-d)) : shape->add_dim()->set_dim_value(d);
+    b.node("Neg", {"x"}, {"y"});
+    return b;
+  };
+  const int f32 = ::onnx::TensorProto::FLOAT, i64 = ::onnx::TensorProto::INT64;
+  EXPECT_EQ(refusal(declared(i64, {7, 7}, {3})), "m.onnx: output 'y' is declared as i64[7, 7], but what is computed is f32[3]");
+  EXPECT_EQ(refusal(declared(i64, {3}, {3})), "m.onnx: output 'y' is declared as i64[3], but what is computed is f32[3]");
+  EXPECT_EQ(refusal(declared(f32, {1, 3}, {3})), "m.onnx: output 'y' is declared as f32[1, 3], but what is computed is f32[3]");
+  EXPECT_EQ(refusal(declared(f32, {4}, {3})), "m.onnx: output 'y' is declared as f32[4], but what is computed is f32[3]");
+  EXPECT_EQ(refusal(declared(::onnx::TensorProto::UNDEFINED, {4}, {3})),
+            "m.onnx: output 'y' is declared as a tensor of shape [4], but what is computed is f32[3]");
+  EXPECT_EQ(refusal(declared(f32, {3}, {3})), "");
+  EXPECT_EQ(refusal(declared(f32, {-2}, {3})), "");
+  // What a size was when the model was exported says nothing of other sizes.
+  EXPECT_EQ(refusal(declared(f32, {1, 3}, {-1, 3}), {{"d1", 4}}), "");
+  EXPECT_NE(refusal(declared(f32, {3}, {-1, 3}), {{"d1", 4}}).find("f32[3], but what is computed is f32[4, 3]"), std::string::npos);
+}
+
+TEST_F(OnnxImport, RefusesLengthsBeyondTheSequence) {
+  for (int32_t length : {-1, 0, 5, 6}) {
+    ModelBuilder b;
+    b.input("x", {5, 2, 3}).output("y");
+    b.floats("w", {1, 4, 3}, std::vector<float>(12));
+    b.floats("r", {1, 4, 4}, std::vector<float>(16));
+    auto &lengths = b.ints("lengths", {2, length});
+    lengths.set_data_type(::onnx::TensorProto::INT32);
+    lengths.clear_int64_data();
+    lengths.add_int32_data(2), lengths.add_int32_data(length);
+    b.node("RNN", {"x", "w", "r", "", "lengths"}, {"y"}, "net");
+    if (length == 0 || length == 5)
+      EXPECT_EQ(refusal(b), "");
+    else
+      EXPECT_EQ(refusal(b), "m.onnx: node 'net' (RNN): 'sequence_lens' holds " + std::to_string(length) + ", but the sequences have 5 steps");
+  }
+  ModelBuilder b;
+  b.input("x", {5, 2, 3}).output("y");
+  b.floats("w", {1, 4, 3}, std::vector<float>(12));
+  b.floats("r", {1, 4, 4}, std::vector<float>(16));
+  auto *names = b.node("RNN", {"x", "w", "r"}, {"y"}, "net").add_attribute();
+  names->set_name("activations");
+  names->set_type(::onnx::AttributeProto::STRINGS);
+  names->add_strings("Tanh"), names->add_strings("Relu");
+  EXPECT_EQ(refusal(b), "m.onnx: node 'net' (RNN): 'activations' has 2 entries instead of 1");
+}
+
+TEST_F(OnnxImport, RefusesARangeWithoutSteps) {
+  ModelBuilder b;
+  b.input("x", {2}).output("y");
+  for (const char *name : {"first", "end", "step"})
+    b.floats(name, {}, {name[0] == 'e' ? 4.0f : 0.0f});
+  b.node("Range", {"first", "end", "step"}, {"y"}, "count");
+  EXPECT_EQ(refusal(b), "m.onnx: node 'count' (Range): its step is 0");
+}
+
 TEST_F(OnnxImport, RefusesHugeResults) {
   ModelBuilder b;
   b.input("x", {1, 1}).output("y");

@@ -37,7 +37,7 @@ protected:
       names.push_back("x" + std::to_string(names.size()));
       b.input(names.back(), shape, type);
     }
-    b.output("y");
+    b.outputs({"y"}); // of whatever type is computed
     b.node(op, names, {"y"}, "n");
     return b;
   }
