@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -424,6 +425,7 @@ struct OfUser {
       const std::optional<int64_t> bytes = parseBytes(text);
       if (!bytes) {
         why = "TRESSEL_CACHE_LIMIT is no number of bytes (such as 512M): '" + std::string(text) + "'";
+        std::fprintf(stderr, "tressel: TRESSEL_CACHE_LIMIT is '%s', which is no number of bytes (such as 512M); no kernels are kept\n", text);
         return;
       }
       limit = *bytes;

@@ -46,20 +46,24 @@ uint64_t checkInterval() {
   return interval;
 }
 
-void checkLeaf(const Tensor &t, size_t index, const std::source_location &where) {
+/// What errors of a call are said of: a jitted function by its name. Modules call theirs "module".
+std::string calleeOf(const JitOptions &options) { return options.name == "module" ? "hybridized module" : options.name; }
+
+void checkLeaf(const Tensor &t, size_t index, const JitOptions &options, const std::source_location &where) {
   if (!t.defined())
-    fail<Error>("tensor " + std::to_string(index) + " of the arguments is empty", toLoc(where), "jit");
+    fail<Error>("tensor " + std::to_string(index) + " of the arguments is empty", toLoc(where), calleeOf(options),
+                "it was moved from, or never got a value");
   if (t.traced())
     fail<TraceError>("tensor " + std::to_string(index) + " of the arguments, " + t.type().str() +
                          ", belongs to a trace that has ended",
-                     toLoc(where), "jit");
+                     toLoc(where), calleeOf(options));
 }
 
-void checkLeaves(const CallArgs &args, const std::source_location &where) {
+void checkLeaves(const CallArgs &args, const JitOptions &options, const std::source_location &where) {
   const auto tensors = args.tensors();
   for (size_t i = 0; i < tensors.size(); ++i)
     if (!tensors[i]->defined() || tensors[i]->traced()) [[unlikely]]
-      checkLeaf(*tensors[i], i, where);
+      checkLeaf(*tensors[i], i, options, where);
 }
 
 } // namespace
@@ -247,10 +251,10 @@ static std::vector<Tensor> makeInputs(TraceRecorder &recorder, std::span<const T
   return inputs;
 }
 
-static std::vector<TensorType> typesOf(const CallArgs &args, const std::source_location &where) {
+static std::vector<TensorType> typesOf(const CallArgs &args, const JitOptions &options, const std::source_location &where) {
   std::vector<TensorType> types;
   for (size_t i = 0; i < args.tensors().size(); ++i) {
-    checkLeaf(*args.tensors()[i], i, where);
+    checkLeaf(*args.tensors()[i], i, options, where);
     types.push_back(args.tensors()[i]->type());
   }
   return types;
@@ -455,7 +459,7 @@ void JitCore::Impl::spend(const CallArgs &args, TraceBody &body, const std::sour
   const bool needsProgram = options.keep_subnormals || (model && std::ranges::any_of(model->devices, [](const runtime::DeviceModel &d) {
                               return d.device.kind != runtime::DeviceKind::Cpu;
                             }));
-  const std::vector<TensorType> types = typesOf(args, where);
+  const std::vector<TensorType> types = typesOf(args, options, where);
   std::string warning;
   {
     std::lock_guard lock(mutex);
@@ -493,7 +497,7 @@ Found JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body, const std::
       return {};
     }
     if (!found.entry) {
-      const std::vector<TensorType> types = typesOf(args, where);
+      const std::vector<TensorType> types = typesOf(args, options, where);
       const std::vector<uint64_t> words(args.words().begin(), args.words().end());
       found.entry = makeGeneral(types, words, body, where);
       if (!found.entry)
@@ -577,7 +581,7 @@ std::vector<Tensor> JitCore::Impl::runImperatively(const JitCore &core, const Ca
 /// itself is to run.
 template <typename Fn>
 bool JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results) {
-  checkLeaves(args, where);
+  checkLeaves(args, options, where);
   if (LastCall *last = take(args, callMode())) {
     struct GiveBack {
       Impl &impl;
@@ -618,7 +622,7 @@ std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::
       results = impl_->runImperatively(*this, args, body, &prototype, where);
     return prototype;
   }
-  checkLeaves(args, where);
+  checkLeaves(args, impl_->options, where);
   std::shared_ptr<JitEntry> entry = impl_->entryFor(args, body, where).entry;
   if (!entry) { // each op is checked as it runs
     results = impl_->runImperatively(*this, args, body, &prototype, where);
@@ -671,7 +675,7 @@ void JitCore::compile(std::span<const TensorSpec> inputs, std::span<const uint64
 
 std::string JitCore::traceOnly(const CallArgs &args, TraceBody &body, bool text, const std::source_location &where) {
   TraceRecorder recorder;
-  const std::vector<TensorType> types = typesOf(args, where);
+  const std::vector<TensorType> types = typesOf(args, impl_->options, where);
   std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where)), body, nullptr);
   return recorder.finish(results, {.name = impl_->options.name, .compile = false, .text = text}).text;
 }
@@ -698,7 +702,6 @@ void JitCore::exportPackage(const std::string &path, const ExportOptions &option
                                    .deterministic = impl_->options.deterministic,
                                    .measure = impl_->options.measure,
                                    .winograd = impl_->options.winograd,
-                           .keepSubnormals = impl_->options.keep_subnormals,
                                    .keepSubnormals = impl_->options.keep_subnormals});
 }
 
@@ -710,7 +713,7 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
   const auto machine = currentMachine();
   const std::optional<runtime::MachineModel> model = modelFor(impl_->options, machine.get());
   TraceRecorder recorder;
-  const std::vector<TensorType> types = typesOf(args, where);
+  const std::vector<TensorType> types = typesOf(args, impl_->options, where);
   std::vector<Tensor> traced = recordBody(recorder, makeInputs(recorder, types, toLoc(where)), body, nullptr);
   recorder.finish(traced, {.name = impl_->options.name,
                            .deterministic = impl_->options.deterministic,

@@ -3,6 +3,7 @@
 #include "frontend/Machine.h"
 #include "frontend/Random.h"
 #include "frontend/Record.h"
+#include "frontend/io/Parameters.h"
 
 #include <tressel/module.h>
 
@@ -308,10 +309,10 @@ static NamedParameters weights(const detail::Node &node) { return collect(node, 
 
 LoadReport ModuleHandle::load_weights(const std::string &path, const LoadOptions &options,
                                       std::source_location where) const {
-  return load_parameters(weights(get(where)), path, options, where);
+  return io::loadParameters(weights(get(where)), path, options, "load_weights", where);
 }
 void ModuleHandle::save_weights(const std::string &path, std::source_location where) const {
-  save_parameters(weights(get(where)), path, where);
+  io::saveParameters(weights(get(where)), path, "save_weights", where);
 }
 
 static constexpr const char *kRandomKey = "tressel.random";
@@ -338,7 +339,7 @@ void ModuleHandle::load_state(const std::string &path, std::source_location wher
       tressel::detail::fail<InputError>(path + ": its random state '" + random->second.substr(0, 40) + "' is no number",
                                         tressel::detail::toLoc(where), "load_state");
   }
-  load_parameters(collect(get(where), {Role::Parameter, Role::Buffer, Role::State}), path, {}, where);
+  io::loadParameters(collect(get(where), {Role::Parameter, Role::Buffer, Role::State}), path, {}, "load_state", where);
   if (random != metadata.end())
     tressel::detail::nextProcessSeed() = next;
 }

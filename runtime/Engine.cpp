@@ -41,8 +41,8 @@ int configuredLanes() {
     const long n = std::strtol(text, &end, 10);
     if (end != text && *end == 0 && n >= 1 && n <= static_cast<long>(kLanesPerEngine))
       return static_cast<int>(n);
-    std::fprintf(stderr, "tressel: TRESSEL_LANES is '%s', which is no number from 1 to %u; it is ignored\n", text,
-                 kLanesPerEngine);
+    std::fprintf(stderr, "tressel: TRESSEL_LANES is '%s', which is no number from 1 to %u; there are as many as cores, but at most %u\n", text,
+                 kLanesPerEngine, kLanesPerEngine);
   }
   return std::min(ThreadPool::global().numThreads(), static_cast<int>(kLanesPerEngine));
 }

@@ -1,4 +1,6 @@
 // Parameters by name, from and to files.
+#include "frontend/io/Parameters.h"
+
 #include "frontend/Convert.h"
 #include "frontend/io/AtLine.h"
 #include "frontend/io/Safetensors.h"
@@ -159,7 +161,14 @@ std::string LoadReport::str() const {
 
 LoadReport load_parameters(const Named &named, const std::string &path, const LoadOptions &options,
                            std::source_location where) {
-  constexpr const char *op = "load_parameters";
+  return io::loadParameters(named, path, options, "load_parameters", where);
+}
+void save_parameters(const Named &named, const std::string &path, std::source_location where) {
+  io::saveParameters(named, path, "save_parameters", where);
+}
+
+LoadReport io::loadParameters(const Named &named, const std::string &path, const LoadOptions &options, const char *op,
+                              std::source_location where) {
   checkNames(named, where, op);
   return io::atLine(where, op, [&] {
     const io::SafetensorsFile file(path);
@@ -247,8 +256,7 @@ LoadReport load_parameters(const Named &named, const std::string &path, const Lo
   });
 }
 
-void save_parameters(const Named &named, const std::string &path, std::source_location where) {
-  constexpr const char *op = "save_parameters";
+void io::saveParameters(const Named &named, const std::string &path, const char *op, std::source_location where) {
   checkNames(named, where, op);
   io::atLine(where, op, [&] {
     std::vector<Tensor> alive;

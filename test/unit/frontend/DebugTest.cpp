@@ -465,6 +465,9 @@ TEST(DebugDeathTest, BadValuesInTheEnvironmentAreTold) {
   EXPECT_EXIT(runWith("TRESSEL_CHECK_NAN", "1"), testing::ExitedWithCode(1), "");
   EXPECT_EXIT(runWith("TRESSEL_CHECK_TRACE", "2x"), testing::ExitedWithCode(0), "TRESSEL_CHECK_TRACE is '2x', which is no number");
   EXPECT_EXIT(runWith("TRESSEL_CHECK_TRACE", "2"), testing::ExitedWithCode(0), "^$");
+  for (const char *lanes : {"99", "abc", "0"})
+    EXPECT_EXIT(runWith("TRESSEL_LANES", lanes), testing::ExitedWithCode(0),
+                "^tressel: TRESSEL_LANES is '" + std::string(lanes) + "', which is no number from 1 to 8; there are as many as cores, but at most 8\n$");
 }
 
 } // namespace

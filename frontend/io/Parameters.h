@@ -1,0 +1,14 @@
+// What load_parameters and save_parameters do, for functions that do it under another name: errors are theirs.
+#pragma once
+
+#include "tressel/io.h"
+
+namespace tressel::io {
+
+using NamedVariables = std::vector<std::pair<std::string, Variable>>;
+
+LoadReport loadParameters(const NamedVariables &named, const std::string &path, const LoadOptions &options, const char *op,
+                          std::source_location where);
+void saveParameters(const NamedVariables &named, const std::string &path, const char *op, std::source_location where);
+
+} // namespace tressel::io
