@@ -6,7 +6,7 @@ usage: run.py --build BUILD_DIR --out OUT_DIR [--only ID]... [--peers] [--long] 
        run.py --build BUILD_DIR --out OUT_DIR --wheels NAME...
 
 A run that was interrupted goes on where it was: rows that it has measured, of the same commit on the same machine, are kept.
---only measures the rows named (or those that begin with NAME.) and leaves the others of the report. --check compares what all arms
+--only measures the rows named (or those that begin with NAME., but for those that take long) and leaves the others of the report. --check compares what all arms
 compute, for the first case of each row or all of those that --only names, and times nothing.
 """
 import argparse
@@ -30,7 +30,7 @@ def chosen(args):
     if args.only:
         def wanted(row):
             ids = [full for full, _, _ in row.figures_of(False)]
-            return any(only in ids or any(full.startswith(only + ".") for full in ids) for only in args.only)
+            return any(only in ids or (any(full.startswith(only + ".") for full in ids) and (args.long or not row.long)) for only in args.only)
         known = {full for row in rows for full, _, _ in row.figures_of(False)}
         unknown = [only for only in args.only if only not in known and not any(full.startswith(only + ".") for full in known)]
         if unknown:

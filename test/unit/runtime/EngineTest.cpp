@@ -33,8 +33,9 @@ StorageRef add(Engine &engine, const StorageRef &a, const StorageRef &b, OpCost 
   });
   return out;
 }
-Point block(Engine &engine, Gate &gate) {
-  return engine.submit({"gate"}, {}, {}, [&gate](const TaskView &) -> int32_t {
+/// Holds back what reads `value`, whichever lane that is in, until the gate opens.
+void holdBack(Engine &engine, Gate &gate, StorageRef &value) {
+  engine.submit({"gate"}, {}, {&value, 1}, [&gate](const TaskView &) -> int32_t {
     gate.pass();
     return kKernelOk;
   });
@@ -116,8 +117,9 @@ TEST(Engine, AWaiterHelps) {
   Engine engine;
   Gate gate;
   // The worker is held in the first task, so nobody else could run the second; a waiter must not run it out of order.
-  block(engine, gate);
-  StorageRef out = add(engine, number(1), number(2), nullptr);
+  StorageRef one = number(1);
+  holdBack(engine, gate, one);
+  StorageRef out = add(engine, one, number(2), nullptr);
   EXPECT_FALSE(Engine::reached(out->ready()));
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -132,7 +134,7 @@ TEST(Engine, HostWritesWaitForUses) {
   Engine engine;
   Gate gate;
   StorageRef x = number(5), y = number(1);
-  block(engine, gate);
+  holdBack(engine, gate, y);
   StorageRef out = add(engine, x, y, nullptr);
   EXPECT_FALSE(Engine::reached(x->lastUse()));
   std::thread opener([&] { gate.open(); });
