@@ -48,7 +48,7 @@ double serialSeconds(std::span<const runtime::KernelCost> costs, double bytes);
 
 /// The least number of units worth a task of its own, of `range` units that take `serial` seconds together on one thread.
 int64_t grainFor(double serial, int64_t range);
-/// Work below this is not split over threads: to wake one, and to wait for it, takes longer than its share.
+/// The least work of a task: a thread that looks for work takes it in a fraction of a microsecond. Where no thread does, the caller runs all tasks itself.
 inline constexpr double kWorthSplitting = 5e-6;
 
 /// Called with the counts of each cost that is computed, while it is set: for fitting the table. Not thread-safe.

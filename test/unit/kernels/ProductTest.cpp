@@ -188,8 +188,8 @@ TEST_P(Products, NumbersThatTilesDoNotKnow) {
       }
 }
 
-/// Rows that are no tiles' work change no bit of others, whoever computes how many units: with the right side packed, as it
-/// is, and transposed; the last unit has a few rows.
+/// A product has the same bits however its units are divided among calls, with the right side packed, plain, and transposed. The last unit has
+/// too few rows for tiles.
 TEST_P(Products, AnyCutGivesTheSameBits) {
   for (int form : {0, 1, 2}) {
     ProductParams p = plain(form == 0 ? 700 : 605, 130, form == 0 ? 600 : 80);

@@ -132,7 +132,7 @@ TEST(MachineModel, DamagedCalibrationIsToldOnce) {
   const std::string value = before ? before : "";
   ::setenv("TRESSEL_CALIBRATION", path.c_str(), 1);
   testing::internal::CaptureStderr();
-  for (int threads : {77, 78}) // numbers that nobody else asks for
+  for (int threads : {77, 78}) // numbers of threads that no other test uses, so that no machine is kept for them
     EXPECT_EQ(hostMachine(threads).devices.front().pieceSeconds, 0);
   const std::string said = testing::internal::GetCapturedStderr();
   before ? ::setenv("TRESSEL_CALIBRATION", value.c_str(), 1) : ::unsetenv("TRESSEL_CALIBRATION");
