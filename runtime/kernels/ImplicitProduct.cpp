@@ -155,6 +155,9 @@ void pack(const ConvolutionShape &s, Element element, int64_t typicalRows, const
 
 /// Of the image at a time, so that it stays in L2.
 constexpr int64_t kImageFloats = 1 << 16;
+/// Of each channel for itself: panels that a tile passes over before the next tile, and their weights, which stay in
+/// L1.
+constexpr int64_t kMostPanelsOfSpan = 64, kSpanFloats = 1 << 12;
 /// Weights up to this size are in L2 anyway.
 constexpr int64_t kNearFloats = 1 << 17;
 
@@ -302,14 +305,27 @@ private:
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t row = p.firstRow + part(p.rows, blocks, block),
                     rows = p.firstRow + part(p.rows, blocks, block + 1) - row;
-      for (int64_t q = firstPanel; q < lastPanel; ++q) {
-        const int64_t first = panels.begin(q) * kLanes, vectors = vectorsOf(q), columns = columnsOf(q);
-        if (!packed) // little beside the sums
-          packPanel(s, p.element, at(p.weights, p.element, first * depthOf(s)), all, columns, vectors, panel);
-        const Lanes last = lanesBetween(0, columns - (vectors - 1) * kLanes);
-        Channelwise{s, static_cast<const float *>(p.image) + first, packed ? packed + first * depthOf(s) : panel,
-                    vectors, last}
-            .convolve(row, rows, static_cast<float *>(p.result) + row * s.outChannels + first);
+      // Weights of the panels of a span stay in L1. They are packed panel by panel where that was not done ahead.
+      const int64_t span =
+          packed && isChannelwise(s)
+              ? most(1, least(kMostPanelsOfSpan, kSpanFloats / (kMostTileVectors * kLanes * depthOf(s))))
+              : 1;
+      for (int64_t q = firstPanel; q < lastPanel; q += span) {
+        ChannelPanels runs[kMostPanelsOfSpan];
+        int64_t numRuns = 0;
+        const int64_t end = least(q + span, lastPanel);
+        for (int64_t i = q; i < end; ++i) {
+          const int64_t first = panels.begin(i) * kLanes, vectors = vectorsOf(i), columns = columnsOf(i);
+          const Lanes last = lanesBetween(0, columns - (vectors - 1) * kLanes);
+          if (!packed) // little beside the sums
+            packPanel(s, p.element, at(p.weights, p.element, first * depthOf(s)), all, columns, vectors, panel);
+          if (numRuns > 0 && last == kAllLanes && runs[numRuns - 1].vectors == vectors)
+            ++runs[numRuns - 1].count;
+          else
+            runs[numRuns++] = {packed ? packed + first * depthOf(s) : panel, first, vectors, 1, last};
+        }
+        Channelwise{s, static_cast<const float *>(p.image), runs, numRuns, end - q > 1}.convolve(
+            row, rows, static_cast<float *>(p.result) + row * s.outChannels);
       }
     }
   }
