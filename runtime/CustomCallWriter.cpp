@@ -33,6 +33,7 @@ std::string CustomCall::toJson() const {
          {"buffers", buffers},
          {"attrs", values},
          {"scratch", scratchBytes},
+         {"range", range},
          {"counts_later", countsLater}};
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

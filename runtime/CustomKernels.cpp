@@ -107,6 +107,7 @@ public:
         tensors[i].sizes = shapes[i].begin();
     }
     int64_t scratchBytes = call_.scratchBytes;
+    end = std::min(end, call_.range);
     StorageRef own;
     if (counts_) {
       std::vector<TensorType> types = call_.operands;
@@ -235,6 +236,7 @@ CustomCall CustomCall::fromJson(const std::string &text) {
     call.library = j.at("library").asString();
     call.numInputs = static_cast<int32_t>(j.at("inputs").asInt());
     call.scratchBytes = j.at("scratch").asInt();
+    call.range = j.at("range").asInt();
     call.countsLater = j.at("counts_later").asBool();
     for (int64_t buffer : j.at("buffers").asInts())
       call.buffers.push_back(static_cast<int32_t>(buffer));

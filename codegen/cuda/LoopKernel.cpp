@@ -148,7 +148,7 @@ void LoopEmitter::finish(const Part &part) {
   } else {
     out = scalars_.combined(r.combine, r.accumulate, out);
     if (r.scale != 1 || r.divisor != 1) {
-      Value *factor = scalars_.constant(r.accumulate, r.scale, static_cast<int64_t>(r.scale));
+      Value *factor = scalars_.constant(r.accumulate, r.scale, isFloat(r.accumulate) ? 0 : static_cast<int64_t>(r.scale));
       if (r.divisor != 1) // the reciprocal in f64, as that of a constant
         factor = scalars_.cast(
             b_.CreateFDiv(scalars_.constant(DType::f64, r.scale, 0), b_.CreateSIToFP(i64(r.divisor), b_.getDoubleTy())),

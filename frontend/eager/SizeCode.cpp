@@ -51,31 +51,30 @@ void SizeCode::add(int64_t size, std::span<const int64_t> symbols, int depth) {
 }
 
 int64_t SizeCode::evaluate(const int64_t *values) const {
-  int64_t stack[kDepth], *top = stack - 1;
+  int64_t stack[kDepth];
+  int depth = 0; // of the stack
   for (const Step &s : code_) {
+    if (s.what == Do::Number || s.what == Do::Symbol) {
+      stack[depth++] = s.what == Do::Number ? s.number : values[s.number];
+      continue;
+    }
+    const int64_t b = stack[--depth];
+    int64_t &a = stack[depth - 1];
     switch (s.what) {
-    case Do::Number:
-      *++top = s.number;
-      continue;
-    case Do::Symbol:
-      *++top = values[s.number];
-      continue;
     case Do::Add:
-      top[-1] += top[0];
+      a += b;
       break;
     case Do::Mul:
-      top[-1] *= top[0];
+      a *= b;
       break;
     case Do::FloorDiv:
-      top[-1] = dim::detail::floorDivNumbers(top[-1], top[0]);
+      a = dim::detail::floorDivNumbers(a, b);
       break;
-    case Do::Max:
-      top[-1] = std::max(top[-1], top[0]);
-      break;
+    default:
+      a = std::max(a, b);
     }
-    --top;
   }
-  return *top;
+  return stack[0];
 }
 
 } // namespace tressel::eager

@@ -89,7 +89,7 @@ void evaluateCustom(const OpInfo &info, std::span<const HostTensor> inputs, cons
   if (!kernel)
     throw RuntimeError({.message = "its kernel '" + work.call.symbol + "' is not in this program", .op = info.name});
   HostTensor scratch = HostTensor::allocate({DType::u8, {work.call.scratchBytes}});
-  if (std::string error = runtime::callCustomKernel(kernel, work.call, buffers, scratch.data.get(), 0, work.range);
+  if (std::string error = runtime::callCustomKernel(kernel, work.call, buffers, scratch.data.get(), 0, work.call.range);
       !error.empty())
     throw RuntimeError({.message = error, .op = info.name});
 }
@@ -174,13 +174,13 @@ CustomWork customWork(const OpInfo &info, std::span<const TensorType> operands, 
   auto isStatic = [](const TensorType &type) { return type.shape.isStatic(); };
   if ((op.range || op.scratch) && !std::ranges::all_of(work.call.operands, isStatic)) {
     work.call.countsLater = true;
-    work.range = work.grain = 1;
+    work.grain = 1;
     return work;
   }
-  work.range = op.range ? op.range(operands, results, work.call.attrs) : 1;
+  work.call.range = op.range ? op.range(operands, results, work.call.attrs) : 1;
   work.grain = op.grain;
   work.call.scratchBytes = op.scratch ? op.scratch(operands, results, work.call.attrs) : 0;
-  if (work.range < 0 || work.call.scratchBytes < 0)
+  if (work.call.range < 0 || work.call.scratchBytes < 0)
     throw Error({.message = "gives a negative amount of work or scratch memory", .op = op.name});
   return work;
 }

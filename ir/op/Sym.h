@@ -23,17 +23,21 @@ struct TypeTag {
 template <class L>
 concept SymLiteral = std::integral<L> || std::floating_point<L>;
 
+/// A literal as an integer, 0 where it is none: such a literal is not asked for as an integer.
+template <SymLiteral L> int64_t wholeOf(L value) {
+  if constexpr (std::floating_point<L>)
+    return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value) : 0;
+  else
+    return static_cast<int64_t>(value);
+}
+
 /// A node of a program being recorded. Two operands of one operator have one type; a literal takes the other's.
 class Sym {
 public:
   Sym(ScalarRecorder *recorder, int32_t node) : recorder(recorder), node(node) {}
   DType dtype() const { return recorder->dtype(node); }
   template <SymLiteral L> Sym literal(L value) const {
-    const auto number = static_cast<double>(value);
-    int64_t whole = 0; // what is no integer is not asked for as one
-    if (std::integral<L> || (number > -0x1p63 && number < 0x1p63))
-      whole = static_cast<int64_t>(value);
-    return {recorder, recorder->constant(dtype(), number, whole)};
+    return {recorder, recorder->constant(dtype(), static_cast<double>(value), wholeOf(value))};
   }
   Sym unary(ScalarOp op, DType result) const { return {recorder, recorder->add({op, result, {node, -1, -1}})}; }
   Sym unary(ScalarOp op) const { return unary(op, dtype()); }
@@ -140,7 +144,7 @@ public:
   template <SymLiteral L> Sym lift(L value) const {
     // A fraction is converted to an integer or bool result as `cast` would, not cut off here.
     DType type = std::floating_point<L> && !isFloat(result.dtype) ? DType::f64 : result.dtype;
-    return {recorder, recorder->constant(type, static_cast<double>(value), static_cast<int64_t>(value))};
+    return {recorder, recorder->constant(type, static_cast<double>(value), wholeOf(value))};
   }
 
   TypeTag result; ///< what the op computes in

@@ -32,7 +32,7 @@ Guards::Guards(std::span<const Region> regions) : regions_(regions) {
     at = (at + 63) / 64 * 64 + block.begin % 64;
     block.data = reinterpret_cast<std::byte *>(at);
     // A kernel may keep the rest of what it updates only if it says that it reads it.
-    if (block.isRead)
+    if (block.isRead && bytes)
       std::memcpy(block.data, reinterpret_cast<const void *>(block.begin), bytes);
     if (!block.isWritten)
       block.before.assign(block.data, block.data + bytes);
@@ -51,9 +51,9 @@ std::string Guards::finish() {
       problem = concat("writes in front of operand ", block.operand);
     else if (!std::all_of(static_cast<const std::byte *>(block.data) + bytes, last, isGuard))
       problem = concat("writes beyond operand ", block.operand);
-    else if (!block.isWritten && std::memcmp(block.before.data(), block.data, bytes) != 0)
+    else if (!block.isWritten && !std::equal(block.before.begin(), block.before.end(), block.data))
       problem = concat("writes operand ", block.operand, ", which it only reads");
-    if (block.isWritten)
+    if (block.isWritten && bytes)
       std::memcpy(reinterpret_cast<void *>(block.begin), block.data, bytes);
   }
   return problem;

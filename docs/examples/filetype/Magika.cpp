@@ -40,10 +40,12 @@ MagikaConfig MagikaConfig::load(const std::string &folder) {
     if (c.begSize <= 0 || c.begSize >= c.blockSize || c.endSize < 0 || c.endSize >= c.blockSize || c.minFileSize < 1 ||
         c.minFileSize > c.begSize)
       throw std::runtime_error(path + ": sizes do not fit each other");
-    if (std::string kb = folder + "/content_types_kb.min.json"; fs::exists(kb))
-      for (const auto &[label, info] : readJson(kb).items())
+    if (const std::string file = folder + "/content_types_kb.min.json"; fs::exists(file)) {
+      const json types = readJson(file);
+      for (const auto &[label, info] : types.items())
         if (info.at("is_text").get<bool>())
           c.textLabels.insert(label);
+    }
   } catch (const json::exception &e) {
     throw std::runtime_error(path + ": " + e.what());
   }

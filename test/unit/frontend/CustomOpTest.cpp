@@ -31,8 +31,9 @@ int64_t elements(const tressel_tensor &t) {
 }
 
 std::atomic<int> cubeCalls{0};
+std::atomic<int64_t> cubeUnits{0};
 int32_t cubeKernel(const tressel_call *call, int64_t begin, int64_t end) {
-  ++cubeCalls;
+  ++cubeCalls, cubeUnits += end - begin;
   const float *x = static_cast<const float *>(call->inputs[0].data);
   float *y = static_cast<float *>(call->outputs[0].data);
   for (int64_t i = begin; i < end; ++i)
@@ -96,7 +97,9 @@ const CustomOp &mix() {
 TEST(CustomOp, RunsEagerly) {
   EXPECT_EQ(floats(cube()(tensor({1.0, 2, -3}))), (std::vector<float>{1, 8, -27}));
   EXPECT_EQ(cube()(2.0f).item<float>(), 8); // a number is a tensor of rank 0
+  cubeUnits = 0;
   EXPECT_EQ(floats(cube()(zeros({0, 3}))), (std::vector<float>{}));
+  EXPECT_EQ(cubeUnits, 0); // else it would read what is not there
 }
 
 TEST(CustomOp, RunsInParallelParts) {

@@ -44,6 +44,9 @@ struct CustomCall {
   std::vector<int32_t> buffers;
   std::vector<CustomAttr> attrs;
   int64_t scratchBytes = 0;
+  /// Units of work. A launch has one even where this is 0: the kernel is then called with none, as its results may have
+  /// elements.
+  int64_t range = 1;
   /// The sizes are symbolic, and the op's functions (CustomOp::range, scratch) are asked when they are known: one unit
   /// does all the work. The op must be registered in the process that runs it.
   bool countsLater = false;
