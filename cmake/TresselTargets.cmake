@@ -70,15 +70,19 @@ function(tressel_unit_test name)
   tressel_configure(${name} ${flags})
   target_compile_definitions(${name} PRIVATE TRESSEL_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TRESSEL_BINARY_DIR="${CMAKE_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${TRESSEL_TEST_SECONDS})
 endfunction()
 
-# tressel_test_with_needs(name [PYTHON modules...] [FILES paths...] [PROGRAMS names...] COMMAND...): an entry of ctest that is skipped, and says
-# what is missing, on a machine without the modules in the oracles' Python (build/venv), the files or the programs. With modules the command is a
+# tressel_test_with_needs(name [RELEASE] [PYTHON modules...] [FILES paths...] [PROGRAMS names...] COMMAND...): an entry of ctest that is skipped,
+# and says what is missing, on a machine without the modules in the oracles' Python (build/venv), the files or the programs, and with RELEASE in a
+# build of another type. With modules the command is a
 # script of that Python. What is missing is found when the test runs: an entry never vanishes.
 function(tressel_test_with_needs name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "PYTHON;FILES;PROGRAMS;COMMAND")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "RELEASE" "" "PYTHON;FILES;PROGRAMS;COMMAND")
   set(needs)
+  if(ARG_RELEASE)
+    list(APPEND needs --release ${CMAKE_BUILD_TYPE})
+  endif()
   foreach(module ${ARG_PYTHON})
     list(APPEND needs --module ${module})
   endforeach()

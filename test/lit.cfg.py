@@ -15,9 +15,12 @@ build = os.path.abspath(lit_config.params.get("build", os.path.join(project, "bu
 config.test_exec_root = os.path.join(build, "test", "lit")
 llvm = lit_config.params.get("llvm", "/usr/lib/llvm-22/bin")
 config.environment["PATH"] = os.pathsep.join([os.path.join(build, "bin"), llvm, os.environ.get("PATH", "")])
-for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "XDG_CACHE_HOME", "LD_LIBRARY_PATH"):
+sanitizers = [name for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS") if name in os.environ]
+for name in (*sanitizers, "XDG_CACHE_HOME", "LD_LIBRARY_PATH"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
+# An environment that is empty, but for what a build with sanitizers cannot do without.
+config.substitutions.append(("%no_environment", " ".join(["env -i"] + [f"{name}={os.environ[name]}" for name in sanitizers])))
 config.substitutions.append(("%build", build))
 config.substitutions.append(("%project", project))
 config.environment["NO_COLOR"] = "1"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# needs.sh [--module NAME]... [--file PATH]... [--program NAME]... -- COMMAND...
-# Runs a test's command where all that it needs is there: modules of the oracles' Python (build/venv), files, programs. Else it says
-# what is missing and ends with 77, which ctest reports as skipped. Modules are found and not imported: one that is there and cannot be
-# imported is a failure of the test.
+# needs.sh [--module NAME]... [--file PATH]... [--program NAME]... [--release TYPE] -- COMMAND...
+# Runs a test's command where all that it needs is there: modules of the oracles' Python (build/venv), files, programs, and Release
+# as the type of the build that it tests. Else it says what is missing and ends with 77, which ctest reports as skipped. Modules are
+# found and not imported: one that is there and cannot be imported is a failure of the test.
 python=$(dirname "$0")/../build/venv/bin/python
 modules= missing=
 while [ $# -gt 0 ]; do
@@ -10,6 +10,7 @@ while [ $# -gt 0 ]; do
     --module) modules="$modules $2" ;;
     --file) [ -e "$2" ] || missing="$missing $2" ;;
     --program) command -v "$2" >/dev/null || missing="$missing $2" ;;
+    --release) [ "$2" = Release ] || { echo "skipped: needs a Release build, and this one is $2"; exit 77; } ;;
     --) shift; break ;;
     *) echo "needs.sh: unknown option $1" >&2; exit 2 ;;
   esac

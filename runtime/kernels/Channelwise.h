@@ -77,6 +77,13 @@ template <int R, int C, int Window>
   }
 }
 
+/// Whether a tile that masks its last vector serves whole vectors as well.
+#if defined(__AVX512F__)
+constexpr bool kMaskedLoadsAreFree = true;
+#else
+constexpr bool kMaskedLoadsAreFree = false;
+#endif
+
 /// Masked: lanes of the last vector that are no channels are not read. Window: see convolveWindow; 0 for any.
 template <int R, int C, bool Masked, int Window> void convolveChannelwise(const ChannelwiseTile &t) {
   const int64_t pixelStep = t.pixelStep, columns = t.count[2], columnStep = t.imageStep[2];
@@ -293,7 +300,7 @@ private:
     // Windows of the usual widths have tiles of their own where all channels exist: more would be much code.
     const auto &tiles = groupChannels > 1       ? kGroupwiseTiles
                         : run.last != kAllLanes ? kChannelwiseTiles<true, 0>
-                        : !sharesColumns()      ? kChannelwiseTiles<false, 0>
+                        : !sharesColumns()      ? kChannelwiseTiles<kMaskedLoadsAreFree, 0>
                         : s.window[2] == 3      ? kChannelwiseTiles<false, 3>
                                                 : kChannelwiseTiles<false, 5>;
     tiles.of[vectors][pixels](tile);

@@ -16,6 +16,8 @@ expect 0 done -- echo done
 expect 3 '' --file "$folder" --program sh -- sh -c 'exit 3'
 expect 77 "skipped: missing: $folder/none nobody-s-program" --file "$folder/none" --program nobody-s-program -- echo done
 expect 77 'skipped: missing: build/venv' --module numpy -- echo done
+expect 0 done --release Release -- echo done
+expect 77 'needs a Release build' --release Debug -- echo done
 expect 2 unknown --fil "$folder" -- echo done
 expect 2 'no command' --file "$folder" --
 mkdir -p "$folder/build/venv/bin" && ln -s "$(command -v python3)" "$folder/build/venv/bin/python"
