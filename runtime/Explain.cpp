@@ -110,6 +110,12 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
       issue += machine.find(s.streams[s.step.commands[node].stream].device)->issueSeconds;
     e.graphs.push_back({graph.kernels, graph.copies, graph.fills, graph.edges, issue});
   }
+  auto assume = [&](const Program &p) {
+    for (const Command &command : p.commands)
+      e.assumedLoops += command.kind == CommandKind::While, e.assumedBranches += command.kind == CommandKind::Branch;
+  };
+  assume(s.step);
+  std::ranges::for_each(s.bodies, assume);
   e.peakBytes = s.peakBytes;
   e.peakLowerBoundBytes = s.peakLowerBoundBytes;
   e.decisions = std::move(decisions);
@@ -215,6 +221,11 @@ std::string explainText(const Schedule &s, const Explanation &e, size_t most) {
   }
   out += concat("  memory       ", spellBytes(e.peakBytes), " of arenas (no plan for this order takes less than ",
                 spellBytes(e.peakLowerBoundBytes), ")\n");
+  auto counted = [](uint32_t n, const char *one, const char *many) { return concat(n, " ", n == 1 ? one : many); };
+  if (e.assumedLoops)
+    out += concat("  assumed      one trip of ", counted(e.assumedLoops, "loop whose end is", "loops whose ends are"), " computed\n");
+  if (e.assumedBranches)
+    out += concat("  assumed      the longer side of ", counted(e.assumedBranches, "branch", "branches"), "\n");
   auto heading = [&](const char *text) { out += concat("\n", text, "\n"); };
   auto rest = [&](size_t all) {
     if (all > most)
@@ -282,7 +293,9 @@ std::string explainJson(const Schedule &s, const Explanation &e) {
             {"lower_bound_seconds", seconds(t.lowerBound)},
             {"overlap", e.overlap ? json(*e.overlap) : json(nullptr)},
             {"peak_bytes", e.peakBytes},
-            {"peak_lower_bound_bytes", e.peakLowerBoundBytes}};
+            {"peak_lower_bound_bytes", e.peakLowerBoundBytes},
+            {"assumed_loops", e.assumedLoops},
+            {"assumed_branches", e.assumedBranches}};
   for (const char *list : {"resources", "critical_path", "limits", "remedies", "decisions", "graphs"})
     file[list] = json::array();
   for (const Resource &r : t.resources)

@@ -39,6 +39,9 @@ struct Explanation {
     double issueSeconds = 0;
   };
   std::vector<Graph> graphs;
+  /// What only a run knows, and the step therefore assumes: that the condition of a loop is computed twice and its body once, and
+  /// that a branch takes its longer side. So many loops and branches, also those inside of others.
+  uint32_t assumedLoops = 0, assumedBranches = 0;
   int64_t peakBytes = 0, peakLowerBoundBytes = 0; ///< of arenas, as planned
   std::vector<Limit> limits;                      ///< the longest first
   std::vector<Remedy> remedies;                   ///< those that shorten the step by at least 1%, the best first
@@ -53,7 +56,8 @@ std::string explainText(const Schedule &schedule, const Explanation &explanation
 /// One object: "schema": 1, "program", "machine", "step_seconds", "lower_bound_seconds", "overlap" (null where there is
 /// none), "peak_bytes", "peak_lower_bound_bytes", "resources" [{"name", "busy_seconds"}] (engines, then "link NAME"), "critical_path" [{"name",
 /// "op", "file", "line", "resource", "begin_seconds", "seconds"}], "limits" [{"name", "seconds"}], "remedies" [{"name",
-/// "step_seconds"}], "decisions" [{"pass", "op", "file", "line", "text"}], "graphs" [{"kernels", "copies", "fills", "edges", "issue_seconds"}].
+/// "step_seconds"}], "decisions" [{"pass", "op", "file", "line", "text"}], "graphs" [{"kernels", "copies", "fills", "edges", "issue_seconds"}],
+/// "assumed_loops", "assumed_branches".
 std::string explainJson(const Schedule &schedule, const Explanation &explanation);
 
 } // namespace tressel::runtime
