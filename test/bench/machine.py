@@ -10,6 +10,7 @@ import subprocess
 # Of the processor's flags, those that kernels choose by, and those of 16-bit and 8-bit units.
 FLAGS = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8",
          "asimd", "sve")
+WIDEST = {"amx_tile": "AMX", "avx512f": "AVX-512", "avx2": "AVX2", "sve": "SVE", "asimd": "NEON"}
 LIMITS = ("TRESSEL_KERNEL_LEVEL", "TRESSEL_KERNEL_TILES")
 
 
@@ -21,16 +22,22 @@ def cpuinfo(key):
 
 
 @functools.cache
-def name():
-    """The machine in a word, and what limits it in this run."""
-    limits = [f"{key}={os.environ[key]}" for key in LIMITS if key in os.environ]
-    return ", ".join([f"{cpuinfo('model name') or platform.processor() or 'unknown'}, {os.cpu_count()} cores", *limits])
-
-
-@functools.cache
 def flags():
     there = set(cpuinfo("flags").split() or cpuinfo("Features").split())
     return [flag for flag in FLAGS if flag in there]
+
+
+def widest(flags):
+    """The widest instructions among the flags, by which machines differ that call themselves alike."""
+    return next((word for flag, word in WIDEST.items() if flag in flags), "no AVX2")
+
+
+@functools.cache
+def name():
+    """The machine in a word, and what limits it in this run."""
+    limits = [f"{key}={os.environ[key]}" for key in LIMITS if key in os.environ]
+    processor = cpuinfo("model name") or platform.processor() or "unknown"
+    return ", ".join([processor, widest(flags()), f"{os.cpu_count()} cores", *limits])
 
 
 def caches():
