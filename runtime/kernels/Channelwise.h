@@ -38,51 +38,70 @@ struct ChannelwiseTile {
   const float *image; ///< at the first tap of the first pixel
   int64_t pixelStep;
   const float *b; ///< at the first tap
-  int64_t count[3], imageStep[3], bStep[2], firstTap[2];
+  int64_t count[3], imageStep[3], bStep[2];
   Sums sums;
   const float *next; ///< pixels that the next line of the result needs, if they are to be fetched
   int64_t groupChannels;
-  int64_t panels = 1, bPanel = 0; ///< so many panels that are neighbours, and how far apart their weights are
-  int64_t before = 0,
-          behind = 0; ///< columns of the windows that lie before the line's first pixel, and behind its last
+  int64_t panels, bPanel; ///< so many panels that are neighbours, and how far apart their weights are
+  int64_t before, behind; ///< columns of the windows that lie before the line's first pixel, and behind its last
 };
+
+/// Whether a tile that masks its last vector serves whole vectors as well: everywhere, and where each pixel is used
+/// five times.
+#if defined(__AVX512F__)
+constexpr bool kMasksAreFree = true;
+#else
+constexpr bool kMasksAreFree = false;
+#endif
+#if defined(__AVX2__)
+constexpr bool kMasksAreCheap = true;
+#else
+constexpr bool kMasksAreCheap = false;
+#endif
 
 /// What lies outside the image, where that costs less than to leave it out.
 constexpr float kOutside[kMostTileVectors * kLanes] = {};
 
 /// Columns of a window that are neighbours, as the pixels are: each pixel of the image is read once for all of them.
-/// Columns outside the image are zeros.
-template <int R, int C, int Window>
+/// Columns outside the image are zeros in windows of 3. In wider ones they are left out: there more would be multiplied
+/// than the branches cost.
+template <int R, int C, bool Masked, int Window>
 [[gnu::always_inline]] inline void convolveWindow(Vector (&sum)[R][C], const float *a, int64_t pixelStep,
-                                                  const float *b, int64_t before, int64_t behind) {
+                                                  const float *b, Lanes last, int64_t before, int64_t behind) {
+  constexpr int kColumns = R + Window - 1;
+  constexpr bool kHasZeros = Window == 3;
 #pragma GCC unroll 4
   for (int c = 0; c < C; ++c) {
     Vector right[Window];
 #pragma GCC unroll 8
     for (int w = 0; w < Window; ++w)
       right[w] = load(b + (w * C + c) * kLanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < R + Window - 1; ++i) {
-      const float *from = a + i * pixelStep + c * kLanes;
-      if (i < Window - 1) // compared once, where the compiler sees that it may be so
-        from = i < before ? kOutside : from;
-      if (i >= R)
-        from = R + Window - 1 - i <= behind ? kOutside : from;
-      const Vector x = load(from);
+    auto multiply = [&](int i, const float *from) __attribute__((always_inline)) {
+      const Vector x = Masked && c == C - 1 ? load(from, last) : load(from);
 #pragma GCC unroll 8
       for (int w = 0; w < Window; ++w)
         if (i - w >= 0 && i - w < R)
           sum[i - w][c] += x * right[w];
+    };
+    auto pixel = [&](int i) __attribute__((always_inline)) { return a + i * pixelStep + c * kLanes; };
+#pragma GCC unroll 16
+    for (int i = Window - 1; i < R; ++i)
+      multiply(i, pixel(i));
+#pragma GCC unroll 8
+    for (int i = least(Window - 1, R) - 1; i >= 0; --i) {
+      if (!kHasZeros && i < before)
+        break;
+      multiply(i, i < before ? kOutside : pixel(i));
+    }
+#pragma GCC unroll 8
+    for (int i = R; i < kColumns; ++i) {
+      const bool outside = kColumns - i <= behind || (i < Window - 1 && i < before);
+      if (!kHasZeros && outside)
+        continue;
+      multiply(i, outside ? kOutside : pixel(i));
     }
   }
 }
-
-/// Whether a tile that masks its last vector serves whole vectors as well.
-#if defined(__AVX512F__)
-constexpr bool kMaskedLoadsAreFree = true;
-#else
-constexpr bool kMaskedLoadsAreFree = false;
-#endif
 
 /// Masked: lanes of the last vector that are no channels are not read. Window: see convolveWindow; 0 for any.
 template <int R, int C, bool Masked, int Window> void convolveChannelwise(const ChannelwiseTile &t) {
@@ -105,7 +124,7 @@ template <int R, int C, bool Masked, int Window> void convolveChannelwise(const 
         const float *a = image + d * t.imageStep[0] + h * t.imageStep[1],
                     *b = weights + d * t.bStep[0] + h * t.bStep[1];
         if constexpr (Window > 0) {
-          convolveWindow<R, C, Window>(sum, a, pixelStep, b, t.before, t.behind);
+          convolveWindow<R, C, Masked, Window>(sum, a, pixelStep, b, last, t.before, t.behind);
           continue;
         }
         for (int64_t w = 0; w < columns; ++w, a += columnStep, b += C * kLanes) {
@@ -213,12 +232,20 @@ struct Channelwise {
   bool isSpan;                                     ///< of several panels
   int64_t groupChannels = s.inChannels / s.groups; ///< products of a tap
 
+  bool shares = sharesColumns();
+
   /// Rows of the result from `firstRow` on; `c` is where the first one goes.
   void convolve(int64_t firstRow, int64_t rows, float *c) const {
     const int64_t reach = (s.window[2] - 1) * s.dilation[2] + 1;
     int64_t vectors = 1; // of the widest panel, so that pixels are cut alike for all of them
     for (int64_t i = 0; i < numRuns; ++i)
       vectors = most(vectors, runs[i].vectors);
+    ChannelwiseTile tile{}; // what changes is stored into it: a copy would wait for what was just stored
+    tile.pixelStep = s.stride[2] * s.inChannels, tile.groupChannels = groupChannels;
+    const int64_t step[3] = {s.in[1] * s.in[2] * s.inChannels, s.in[2] * s.inChannels, s.inChannels};
+    for (int d = 0; d < 3; ++d)
+      tile.imageStep[d] = s.dilation[d] * step[d];
+    tile.sums.cRow = s.outChannels, tile.sums.add = false;
     Pixel pixel(s, firstRow);
     while (rows > 0) {
       // One panel: whole lines, of which a tile passes over one after the other: what they share stays in L1, also
@@ -227,14 +254,16 @@ struct Channelwise {
       const int64_t count = least(rows, s.out[2] - pixel.at[2]),
                     lines = most(1, !isSpan && count == s.out[2] ? rows / count : 1);
       const Inside whole(pixel.at[2] * s.stride[2] - s.pad[2], s.stride[2], reach, s.in[2], count);
-      // Windows that reach over the edges have zeros there, or are tiles of their own.
-      const Inside inside = sharesColumns() ? Inside{0, count} : whole;
+      // Tiles whose windows reach over the edges leave out what is outside, or are pixels by themselves.
+      const Inside inside = shares ? Inside{0, count} : whole;
       auto convolveTiles = [&](int64_t offset, int64_t pixels) {
+        const Columns columns(*this, pixel.at[2] + offset, pixels);
+        tile.count[2] = columns.taps.count, tile.before = columns.before, tile.behind = columns.behind;
         Pixel first = pixel;
         for (int64_t line = 0; line < lines; ++line, first.nextLine(s)) {
-          const ChannelwiseTile tile = lineOf(first, c + line * count * s.outChannels);
+          const Line at(*this, first, step, tile.count);
           for (int64_t i = 0; i < numRuns; ++i)
-            convolveTile(tile, runs[i], pixel.at[2], offset, pixels);
+            convolveTile(tile, at, columns, runs[i], c + (line * count + offset) * s.outChannels, pixels);
         }
       };
       for (int64_t i = 0; i < inside.from; ++i)
@@ -257,52 +286,55 @@ private:
   bool sharesColumns() const {
     return groupChannels == 1 && s.stride[2] == 1 && s.dilation[2] == 1 && (s.window[2] == 3 || s.window[2] == 5) &&
            s.pad[2] < s.window[2] && s.out[2] - s.pad[2] <= s.in[2] && s.in[2] >= s.window[2] &&
-           runs[numRuns - 1].last == kAllLanes;
+           ((s.window[2] == 3 ? kMasksAreFree : kMasksAreCheap) || runs[numRuns - 1].last == kAllLanes);
   }
 
-  /// What all tiles of a line have in common, but for the panel; as if they began at its first column.
-  ChannelwiseTile lineOf(const Pixel &pixel, float *c) const {
-    const int64_t step[2] = {s.in[1] * s.in[2] * s.inChannels, s.in[2] * s.inChannels};
-    ChannelwiseTile tile{images + pixel.image * inPlaneOf(s) * s.inChannels, s.stride[2] * s.inChannels};
-    for (int d = 0; d < 2; ++d) {
-      const int64_t first = pixel.at[d] * s.stride[d] - s.pad[d];
-      const Taps taps(first, s.dilation[d], s.window[d], s.in[d]);
-      tile.count[d] = taps.count, tile.imageStep[d] = s.dilation[d] * step[d];
-      if (taps.count > 0)
-        tile.image += (first + taps.from * s.dilation[d]) * step[d], tile.firstTap[d] = taps.from;
+  /// Pixels from `column` of the result on: one, or some all of whose columns exist or are left out.
+  struct Columns {
+    Taps taps;
+    int64_t image;              ///< of the first pixel's first tap
+    int64_t before, behind = 0; ///< outside
+    Columns(const Channelwise &a, int64_t column, int64_t pixels)
+        : Columns(a, column * a.s.stride[2] - a.s.pad[2], pixels, a.s) {}
+    Columns(const Channelwise &a, int64_t first, int64_t pixels, const ConvolutionShape &s)
+        : taps(first, s.dilation[2], s.window[2], s.in[2]), image(first), before(most(0, -first)) {
+      if (a.shares)
+        taps.from = 0, behind = most(0, first + pixels + s.window[2] - 1 - s.in[2]);
+      else
+        image = taps.count > 0 ? first + taps.from * s.dilation[2] : 0;
     }
-    tile.imageStep[2] = s.dilation[2] * s.inChannels;
-    tile.sums = {c, s.outChannels, kAllLanes, false}, tile.groupChannels = groupChannels;
-    return tile;
-  }
+  };
+  /// A line of the result: the rows of windows that exist. Stores how many they are.
+  struct Line {
+    const float *image; ///< at column 0 of the first one
+    int64_t firstTap[2] = {};
+    Line(const Channelwise &a, const Pixel &pixel, const int64_t *step, int64_t *count)
+        : image(a.images + pixel.image * inPlaneOf(a.s) * a.s.inChannels) {
+      for (int d = 0; d < 2; ++d) {
+        const int64_t first = pixel.at[d] * a.s.stride[d] - a.s.pad[d];
+        const Taps taps(first, a.s.dilation[d], a.s.window[d], a.s.in[d]);
+        count[d] = taps.count;
+        if (taps.count > 0)
+          image += (first + taps.from * a.s.dilation[d]) * step[d], firstTap[d] = taps.from;
+      }
+    }
+  };
 
-  /// Pixels from `offset` behind column `column` of the result on: one, or some all of whose columns exist or are
-  /// zeros.
-  void convolveTile(const ChannelwiseTile &line, const ChannelPanels &run, int64_t column, int64_t offset,
+  void convolveTile(ChannelwiseTile &tile, const Line &line, const Columns &columns, const ChannelPanels &run, float *c,
                     int64_t pixels) const {
-    ChannelwiseTile tile = line;
-    const int64_t vectors = run.vectors, products = groupChannels * vectors * kLanes,
-                  first = (column + offset) * s.stride[2] - s.pad[2];
+    const int64_t vectors = run.vectors, products = groupChannels * vectors * kLanes;
     tile.bStep[1] = s.window[2] * products, tile.bStep[0] = s.window[1] * tile.bStep[1];
-    tile.image += run.channel, tile.b = run.b + tile.firstTap[0] * tile.bStep[0] + tile.firstTap[1] * tile.bStep[1];
+    tile.image = line.image + columns.image * s.inChannels + run.channel;
+    tile.b = run.b + line.firstTap[0] * tile.bStep[0] + line.firstTap[1] * tile.bStep[1] + columns.taps.from * products;
     tile.panels = run.count, tile.bPanel = products * tapsOf(s);
-    tile.sums.c += offset * s.outChannels + run.channel, tile.sums.last = run.last;
-    if (sharesColumns()) {
-      tile.before = most(0, -first), tile.behind = most(0, first + pixels + s.window[2] - 1 - s.in[2]);
-      tile.image += first * s.inChannels;
-    } else {
-      const Taps taps(first, s.dilation[2], s.window[2], s.in[2]);
-      tile.count[2] = taps.count;
-      if (taps.count > 0)
-        tile.image += (first + taps.from * s.dilation[2]) * s.inChannels, tile.b += taps.from * products;
-    }
+    tile.sums.c = c + run.channel, tile.sums.last = run.last;
     tile.next = isSpan ? nullptr : tile.image + tile.count[1] * tile.imageStep[1];
-    // Windows of the usual widths have tiles of their own where all channels exist: more would be much code.
-    const auto &tiles = groupChannels > 1       ? kGroupwiseTiles
-                        : run.last != kAllLanes ? kChannelwiseTiles<true, 0>
-                        : !sharesColumns()      ? kChannelwiseTiles<kMaskedLoadsAreFree, 0>
-                        : s.window[2] == 3      ? kChannelwiseTiles<false, 3>
-                                                : kChannelwiseTiles<false, 5>;
+    // Windows of the usual widths have tiles of their own: more would be much code.
+    const auto &tiles = groupChannels > 1            ? kGroupwiseTiles
+                        : shares && s.window[2] == 3 ? kChannelwiseTiles<kMasksAreFree, 3>
+                        : shares                     ? kChannelwiseTiles<kMasksAreCheap, 5>
+                        : run.last != kAllLanes      ? kChannelwiseTiles<true, 0>
+                                                     : kChannelwiseTiles<kMasksAreFree, 0>;
     tiles.of[vectors][pixels](tile);
   }
 };

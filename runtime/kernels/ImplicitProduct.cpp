@@ -157,7 +157,7 @@ void pack(const ConvolutionShape &s, Element element, int64_t typicalRows, const
 constexpr int64_t kImageFloats = 1 << 16;
 /// Of each channel for itself: panels that a tile passes over before the next tile, and their weights, which stay in
 /// L1.
-constexpr int64_t kMostPanelsOfSpan = 64, kSpanFloats = 1 << 12;
+constexpr int64_t kMostPanelsOfSpan = 64, kSpanFloats = 1 << 13;
 /// Weights up to this size are in L2 anyway.
 constexpr int64_t kNearFloats = 1 << 17;
 
