@@ -83,8 +83,8 @@ static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) 
   blocks = std::max(threads == 1 ? 1 : blocks, (pixels + most - 1) / most);
   blocks = (blocks + threads - 1) / threads * threads;
   p.rows = (pixels + blocks - 1) / blocks;
-  // Of each channel for itself, what a block costs besides its arithmetic are the lines of the image that its neighbours read too: so whole lines, and for
-  // a small image one block for each thread.
+  // Of each channel for itself, what a block costs besides its arithmetic are the lines of the image that its
+  // neighbours read too: so whole lines, and for a small image one block for each thread.
   const int64_t line = p.shape.out[2];
   if (isChannelwise(p.shape) && dim::isConstant(line) && pixels >= 2 * threads * line) {
     constexpr double small = 150e-6;
@@ -92,6 +92,54 @@ static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) 
       p.rows = (pixels + threads - 1) / threads;
     p.rows = (p.rows + line - 1) / line * line;
   }
+}
+
+/// Of one dimension of windows.
+struct TapsInside {
+  double average;   ///< taps that lie in the image, for a place of the result
+  double whole = 0; ///< places all of whose taps do
+};
+static TapsInside tapsInside(const ConvolutionShape &s, int d) {
+  const int64_t out = std::max<int64_t>(1, dim::hint(s.out[d])), in = dim::hint(s.in[d]), stride = s.stride[d];
+  int64_t from = 0, to = out, taps = 0;
+  for (int64_t tap = 0; tap < s.window[d]; ++tap) {
+    const int64_t before = s.pad[d] - tap * s.dilation[d], behind = in + before;
+    const int64_t first = before > 0 ? (before + stride - 1) / stride : 0,
+                  last = std::min(out, behind > 0 ? (behind + stride - 1) / stride : 0);
+    taps += std::max<int64_t>(0, last - first);
+    from = std::max(from, first), to = std::min(to, last);
+  }
+  return {static_cast<double>(taps) / static_cast<double>(out), static_cast<double>(std::max<int64_t>(0, to - from))};
+}
+
+/// What a depthwise kernel does (runtime/kernels/Channelwise.h), in counts that its cost model multiplies.
+static runtime::KernelCost channelwiseCost(const ConvolutionParams &p, runtime::CpuLevel level, double packed) {
+  const ConvolutionShape &s = p.shape;
+  const double lanes = codegen::lanesOf(level), vectors = std::ceil(static_cast<double>(s.outChannels) / lanes);
+  const bool whole = s.outChannels % static_cast<int64_t>(lanes) == 0, isV4 = level == runtime::CpuLevel::V4;
+  // Which tiles read a pixel once for all columns, and serve partial vectors too.
+  const bool shares =
+      s.stride[2] == 1 && s.dilation[2] == 1 && dim::hint(s.in[2]) >= s.window[2] &&
+      ((s.window[2] == 3 && (whole || isV4)) || (s.window[2] == 5 && (whole || level != runtime::CpuLevel::Baseline)));
+  const TapsInside columns = tapsInside(s, 2);
+  const double rowTaps = tapsInside(s, 0).average * tapsInside(s, 1).average,
+               taps = rowTaps * (shares && s.window[2] == 3 ? 3 : columns.average);
+  const double rows = hinted(p.pixels()), width = hinted(s.out[2]), lines = rows / width;
+  const double panelVectors = isV4 ? 4 : 2, panels = std::ceil(vectors / panelVectors),
+               rowsOfTile = vectors == 1                     ? 10
+                            : isV4                           ? vectors == 2 ? 10 : 6
+                            : level == runtime::CpuLevel::V3 ? 6
+                                                             : 4;
+  // Pixels whose windows reach over the edge are tiles of their own, as long as their products wait for each other.
+  const double near = shares ? 0 : width - std::min(width, columns.whole),
+               tiles = lines * panels * (near + std::ceil((width - near) / rowsOfTile));
+  // Products, and pixels that are read for each of them; results; tiles, and their passes over the window's rows;
+  // pixels that are tiles; masked vectors; packing.
+  const double products = rows * vectors * taps, read = shares ? 0 : products, results = rows * vectors,
+               passes = tiles * rowTaps, single = lines * near * panels * taps,
+               masked = whole ? 0 : rows * (shares ? 1 : taps);
+  const double counts[] = {products, read, results, tiles, passes, single, masked, packed};
+  return codegen::costOf("kernels/convolution-depthwise", level, counts);
 }
 
 /// What the kernel does (runtime/kernels/README.md, Channels last), in counts that its cost model multiplies.
@@ -105,13 +153,8 @@ static runtime::KernelCost channelsLastCost(const ConvolutionParams &p, runtime:
   for (int d = 0; d < 2; ++d)
     lines *= hinted(s.out[d]);
   const double packed = p.packed < 0 ? groups * depth * channels : 0;
-  if (isChannelwise(s)) {
-    const bool shares = s.stride[2] == 1 && s.dilation[2] == 1 && s.dilation[1] == 1 && s.stride[1] == 1 &&
-                        (s.window[2] == 3 || s.window[2] == 5) && s.outChannels % static_cast<int64_t>(lanes) == 0;
-    const double near = lines * static_cast<double>(s.window[2] - 1) * vectors * taps; // pixels whose windows reach over the edge
-    const double counts[] = {rows * vectors * taps, shares ? 0 : rows * vectors * taps, rows * vectors, lines * vectors, near, packed};
-    return codegen::costOf("kernels/convolution-depthwise", level, counts);
-  }
+  if (isChannelwise(s))
+    return channelwiseCost(p, level, packed);
   if (isGroupwise(s, static_cast<int64_t>(lanes))) {
     const double all = std::ceil(static_cast<double>(s.outChannels) / lanes);
     const double counts[] = {rows * all * depth, rows * all, rows * taps, packed};
@@ -119,8 +162,9 @@ static runtime::KernelCost channelsLastCost(const ConvolutionParams &p, runtime:
   }
   const double widened = p.element == Element::F32 ? 0 : rows * depth * groups + rows * channels * groups;
   if (const auto rowsAtOnce = static_cast<int64_t>(std::min(rows, 1e3)); usesTiles(p, rowsAtOnce)) {
-    const double share = splitShare(static_cast<double>(std::min(rowsAtOnce, splitRowsOf(std::min(depthOf(s), kSplitDepthOfBlock)))),
-                                    channels, pieceOf(s) < kSplitDepth, /*packed=*/true);
+    const double share =
+        splitShare(static_cast<double>(std::min(rowsAtOnce, splitRowsOf(std::min(depthOf(s), kSplitDepthOfBlock)))),
+                   channels, pieceOf(s) < kSplitDepth, /*packed=*/true);
     const double counts[] = {groups * rows * channels * depth / share, widened};
     return codegen::costOf("kernels/convolution-tiles", level, counts);
   }
@@ -145,7 +189,8 @@ static runtime::KernelCost channelsFirstCost(const ConvolutionParams &p, runtime
   double pixels = 1, lines = 1, inPixels = 1;
   for (int d = 0; d < 3; ++d)
     pixels *= hinted(s.out[d]), inPixels *= hinted(s.in[d]), lines *= d < 2 ? hinted(s.out[d]) : 1;
-  const auto out = static_cast<double>(s.outChannels), in = static_cast<double>(s.inChannels), groups = static_cast<double>(s.groups);
+  const auto out = static_cast<double>(s.outChannels), in = static_cast<double>(s.inChannels),
+             groups = static_cast<double>(s.groups);
   if (isDepthwise(s)) {
     const double vectors = lines * std::ceil(hinted(s.out[2]) / lanes);
     const bool isNarrow = hinted(s.out[2]) * 2 < lanes; // then as many planes as lanes are turned over
@@ -174,13 +219,9 @@ static runtime::KernelCost channelsFirstCost(const ConvolutionParams &p, runtime
   }
   const bool arranges = taps > 1 || s.stride[1] != 1 || s.stride[2] != 1 || s.stride[0] != 1;
   const double panels = images * groups * vectors * depth;
-  const double counts[] = {sums,
-                           panels,
-                           arranges ? panels : 0,
-                           images * groups * blocks * std::ceil(vectors / 3),
-                           images * out * vectors,
-                           images,
-                           packed};
+  const double counts[] = {
+      sums,   panels, arranges ? panels : 0, images * groups * blocks * std::ceil(vectors / 3), images * out * vectors,
+      images, packed};
   return codegen::costOf("kernels/convolution-first", level, counts);
 }
 

@@ -156,4 +156,5 @@ def main():
         pathlib.Path(args.output).write_text(text)
 
 
-main()
+if __name__ == "__main__":
+    main()
