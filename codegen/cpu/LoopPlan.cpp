@@ -181,6 +181,11 @@ int32_t Builder::constant(DType type, double f, int64_t i) {
 }
 
 int32_t Builder::scalar(ScalarOp op, DType type, int32_t a, int32_t b, int32_t c) {
+  if (op == ScalarOp::Pow && isFloat(type)) { // a square is exact, and one instruction instead of a hundred
+    const Expr &power = plan_.exprs[static_cast<size_t>(b)];
+    if (power.kind == ExprKind::Scalar && power.op == ScalarOp::Const && power.f == 2)
+      return scalar(ScalarOp::Mul, type, a, a);
+  }
   Expr e;
   e.index = zero();
   e.dtype = type;
@@ -731,7 +736,8 @@ int64_t LoopPlan::bytes() const {
   for (size_t i = 0; i < buffers.size(); ++i) {
     const int64_t elements = dim::hint(buffers[i].elements);
     const bool isInput = static_cast<int32_t>(i) < numInputs;
-    n += (isInput && reached[i] < static_cast<double>(elements) ? static_cast<int64_t>(reached[i]) : elements) * sizeOf(buffers[i].dtype);
+    n += (isInput && reached[i] < static_cast<double>(elements) ? static_cast<int64_t>(reached[i]) : elements) *
+         sizeOf(buffers[i].dtype);
   }
   return n;
 }
@@ -769,8 +775,9 @@ std::string LoopPlan::str() const {
   for (const Reduction &r : reductions) {
     uint64_t bits;
     std::memcpy(&bits, &r.scale, sizeof bits);
-    s << "reduce %" << r.body << ' ' << static_cast<int>(r.combine) << " scale " << std::hex << bits << std::dec << " / " << size(r.divisor) << ' '
-      << nameOf(r.accumulate) << "->" << nameOf(r.dtype) << " stage " << r.stage << '\n';
+    s << "reduce %" << r.body << ' ' << static_cast<int>(r.combine) << " scale " << std::hex << bits << std::dec
+      << " / " << size(r.divisor) << ' ' << nameOf(r.accumulate) << "->" << nameOf(r.dtype) << " stage " << r.stage
+      << '\n';
   }
   for (const Store &t : stores) {
     s << "store %" << t.value << " -> b" << t.buffer << ' ';
