@@ -202,9 +202,10 @@ Value *KernelEmitter::load(int32_t e, int m, int u) {
     Value *v = b_.CreateAlignedLoad(memory, safe, align);
     return finish(b_.CreateSelect(guard, v, llvm::Constant::getNullValue(memory)));
   }
-  Value *mask = tailMask(u);
+  Value *mask = tailMask(u), *any = guard; // whether some lane is read
   if (guard) {
     guard = scalars_.splat(guard, lanes());
+    any = any == guard ? b_.CreateOrReduce(guard) : any;
     mask = mask ? b_.CreateAnd(mask, guard) : guard;
   }
   if (byTiles(x.index, x.guard))
@@ -228,6 +229,10 @@ Value *KernelEmitter::load(int32_t e, int m, int u) {
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
                          {b_.CreateConstGEP1_64(b_.getInt8Ty(), p, static_cast<uint64_t>(nonTemporal_ ? kPrefetchAhead : passesRows ? kRowAhead : kStepsAhead * step)),
                           b_.getInt32(0), b_.getInt32(passesColumns ? 2 : 3), b_.getInt32(1)});
+    // Where no lane is read, the address may lie in a page that does not exist. That is no error, but AMD's processors then take hundreds of
+    // cycles to find so.
+    if (any)
+      p = b_.CreateSelect(any, p, buffers_[static_cast<size_t>(x.buffer)]);
     return finish(mask ? static_cast<Value *>(b_.CreateMaskedLoad(type, p, align, mask, zero))
                        : b_.CreateAlignedLoad(type, p, align));
   }

@@ -128,14 +128,16 @@ static int inspectPackage(const InspectArgs &args) {
     if (v.kind != runtime::StateKind::Derived)
       states.push_back(portOf(v.name, v.type));
   std::map<std::string, int> providers;
+  int flushing = 0, keeping = 0; // kernels of f32 and of f64, or of --keep-subnormals
   for (const auto &k : s.kernels)
-    ++providers[k.provider];
+    ++providers[k.provider], flushing += k.floats == runtime::FloatMode::Flush, keeping += k.floats == runtime::FloatMode::Keep;
   if (args.json) {
     json j{{"schema", 1}, {"file", args.file}, {"format", "package"}};
     j["inputs"] = portsJson(inputs);
     j["outputs"] = portsJson(outputs);
     j["states"] = portsJson(states);
     j["needs"] = {{"cpu", info.cpuLevels}, {"kernels", providers}, {"arena_bytes", dim::bounds(s.peakBytes).lo}};
+    j["subnormals"] = {{"flushed_by", flushing}, {"kept_by", keeping}};
     if (!dim::isConstant(s.peakBytes)) // the least, and what it depends on
       j["needs"]["arena_bytes_by_size"] = dim::str(s.peakBytes);
     j["weight_bytes"] = info.weightBytes;
@@ -162,6 +164,8 @@ static int inspectPackage(const InspectArgs &args) {
   for (const char *before = " kernels by provider: "; const auto &[provider, count] : providers)
     std::printf("%s%s %d", std::exchange(before, ", "), provider.c_str(), count);
   std::printf("\n");
+  if (flushing + keeping)
+    std::printf("subnormal numbers\n  kernels that flush them: %d, that keep them: %d\n", flushing, keeping);
   if (!info.gpu.empty())
     std::printf("code for GPUs\n%s", gpuTable(info.gpu, /*perKernel=*/true).c_str());
   return kOk;
