@@ -30,7 +30,7 @@ config.substitutions.append(("%cxx", lit_config.params.get("cxx", "clang++-22"))
 config.substitutions.append(("%cc", lit_config.params.get("cc", "clang-22")))
 # What a machine may lack. A test that needs it says REQUIRES, and is then skipped by name in ctest's summary (lit_entry.py).
 for feature, program in (("qemu", "qemu-x86_64"), ("node", "node")):
-    if shutil.which(program):
+    if shutil.which(program) and not (feature == "qemu" and sanitizers):  # which need more memory than an emulated processor has
         config.available_features.add(feature)
 # Models, oracles and their Python belong to the default build folder, whatever preset is tested.
 setup = os.path.join(project, "build")
