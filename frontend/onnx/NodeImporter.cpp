@@ -5,6 +5,7 @@
 #include "frontend/onnx/TensorData.h"
 #include "ir/graph/TableOp.h"
 #include "ir/op/Infer.h"
+#include "ir/op/Num.h"
 #include "onnx.pb.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Half.h"
@@ -341,19 +342,19 @@ Value NodeImporter::scalar(DType dtype, double value) {
     *t.as<uint16_t>() = bfloatFromDouble(value);
     break;
   case DType::i8:
-    *t.as<int8_t>() = static_cast<int8_t>(value);
+    *t.as<int8_t>() = op::num::convert<int8_t>(value);
     break;
   case DType::i16:
-    *t.as<int16_t>() = static_cast<int16_t>(value);
+    *t.as<int16_t>() = op::num::convert<int16_t>(value);
     break;
   case DType::i32:
-    *t.as<int32_t>() = static_cast<int32_t>(value);
+    *t.as<int32_t>() = op::num::convert<int32_t>(value);
     break;
   case DType::i64:
-    *t.as<int64_t>() = static_cast<int64_t>(value);
+    *t.as<int64_t>() = op::num::convert<int64_t>(value);
     break;
   case DType::u8:
-    *t.as<uint8_t>() = static_cast<uint8_t>(value);
+    *t.as<uint8_t>() = op::num::convert<uint8_t>(value);
     break;
   case DType::boolean:
     *t.as<uint8_t>() = value != 0;

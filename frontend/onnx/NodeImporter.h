@@ -140,7 +140,7 @@ public:
   Value iota(int64_t size, const Shape &shape);
   /// Known numbers.
   Value table(const std::vector<double> &values, const Shape &shape, DType dtype);
-  /// Of rank 0 and type `dtype`; `value` must be representable when it is an integer type.
+  /// Of rank 0 and type `dtype`; an integer type takes the nearest number that it has, as `cast` does.
   Value scalar(DType dtype, double value);
   Value ints(const std::vector<int64_t> &values);
   /// The same of sizes, which may be symbols.
