@@ -57,7 +57,8 @@ Value perAxis(N &n, Value p, const Value &x, int axis, int64_t block) {
     if (i == axis) {
       with.push_back(1);
       wide.push_back(block);
-      joined[i] *= block;
+      if (__builtin_mul_overflow(joined[i], block, &joined[i]))
+        n.fail("blocks of " + std::to_string(block) + " for a parameter of type " + p.type.str() + " are larger than any tensor");
     }
   }
   p = n.reshape(n.broadcastTo(n.reshape(p, with), wide), joined);

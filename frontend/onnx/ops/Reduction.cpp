@@ -86,15 +86,11 @@ void logSum(N &n) {
 }
 /// The maximum is taken out first, so that large values do not overflow.
 void logSumExp(N &n) {
-  Reduced r = readAxes(n, 18), kept = r;
-  kept.keepdims = true;
+  const Reduced r = readAxes(n, 18);
   n.requireFloat(n.in(0));
   if (n.in(0).type.shape.numElements() == 0) // nothing to take a maximum of
     return n.out(0, n.emit("log", {reduce(n, "sum", n.emit("exp", {n.in(0)}), r)}));
-  Value top = reduce(n, "max", n.in(0), kept);
-  Value sum = reduce(n, "sum", n.emit("exp", {n.emit("sub", {n.in(0), top})}), kept);
-  Value v = n.emit("add", {n.emit("log", {sum}), top});
-  n.out(0, r.nothing ? v : n.reshape(v, reducedShape(n.in(0), r)));
+  n.out(0, reduce(n, "logsumexp", n.in(0), r));
 }
 
 template <const char *Op> void argReduce(N &n) {

@@ -415,7 +415,7 @@ void oneHot(N &n) {
 void reverseSequence(N &n) {
   const Value &v = n.in(0);
   const int64_t time = n.intAttr("time_axis", 0), batch = n.intAttr("batch_axis", 1);
-  if (v.rank() < 2 || time + batch != 1 || (time != 0 && time != 1) || n.in(1).rank() != 1 ||
+  if (v.rank() < 2 || (time != 0 && time != 1) || batch != 1 - time || n.in(1).rank() != 1 ||
       n.in(1).dim(0) != v.dim(static_cast<int>(batch)))
     n.fail("axes " + std::to_string(time) + " and " + std::to_string(batch) + " with lengths " + n.in(1).type.str() + " for " + v.type.str());
   const int64_t steps = v.dim(static_cast<int>(time)), sequences = v.dim(static_cast<int>(batch));
