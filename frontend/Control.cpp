@@ -186,6 +186,20 @@ Recorder::BodyVariable &Recorder::bodyVariable(size_t depth, const std::shared_p
   return body.variables.back();
 }
 
+namespace {
+/// A body may call the function that it stands in.
+class BodyCall {
+public:
+  explicit BodyCall(const ControlCall &call) {
+    if (!enterCall())
+      failEndless("the function with this '" + std::string(call.name) + "'", call.where);
+  }
+  ~BodyCall() { leaveCall(); }
+  BodyCall(const BodyCall &) = delete;
+  BodyCall &operator=(const BodyCall &) = delete;
+};
+} // namespace
+
 std::vector<Tensor> Recorder::control(const ControlCall &call) {
   const SourceLoc where = toLoc(call.where);
   for (const std::vector<Tensor> &tensors : {call.carried, call.slices})
@@ -213,6 +227,7 @@ std::vector<Tensor> Recorder::control(const ControlCall &call) {
       record.arguments.push_back(bodyArgument(
           depth, {t.type().dtype, Shape(std::span<const int64_t>(shape.begin() + 1, shape.end()))}, where));
     }
+    const BodyCall body(call);
     record.results = call.bodies[b](record.arguments);
     endBody(record, where);
   }

@@ -259,6 +259,19 @@ TEST(Circles, JittedFunctionsThatCallThemselves) {
   self = [&](Tensor x) { return g(x); };
   EXPECT_EQ(endless(0, [&] { g(ones({2})); }), "'g' calls itself without end");
   EXPECT_EQ(f.stats().traces, 0u);
+  // A plain function, in the bodies of control flow alone.
+  std::function<Tensor(Tensor)> plain = [&](Tensor x) {
+    return cond(
+        max(x) > 0, [&](Tensor v) { return plain(v - 1); }, [](Tensor v) { return v; }, x);
+  };
+  EXPECT_EQ(plain(full({2}, 3.0)).to_vector<float>(), (std::vector<float>{0, 0}));
+  auto p = jit([&](Tensor x) { return plain(x); });
+  EXPECT_EQ(endless(__LINE__ - 4, [&] { p(ones({2})); }), "the function with this 'cond' calls itself without end");
+  std::function<Tensor(Tensor)> loop = [&](Tensor x) {
+    return while_loop([](Tensor v) { return max(v) > 0; }, [&](Tensor v) { return loop(v - 1); }, x);
+  };
+  auto w = jit([&](Tensor x) { return loop(x); });
+  EXPECT_EQ(endless(__LINE__ - 3, [&] { w(ones({2})); }), "the function with this 'while_loop' calls itself without end");
   auto h = jit([&](Tensor x) { return self(x); }, {.name = "h"});
   self = [&](Tensor x) {
     h.compile({f32, {3}});
