@@ -266,6 +266,7 @@ public:
 
 private:
   LogicalResult cluster(Block &block) {
+    splitWide(block);
     repeatCheap(block);
     graph.emplace(block, maxSearch);
     LogicalResult claimed = grow(block);
@@ -282,6 +283,40 @@ private:
     packs.clear();
     erased.clear();
     return claimed;
+  }
+
+  /// A kernel asks of each element which of the joined tensors it lies in, so joining thousands in one is slow to compile and to run:
+  /// they are joined in parts, and these again. Rows that can be computed in their places stay, as nothing joins them.
+  static void splitWide(Block &block) {
+    constexpr size_t kMost = 64;
+    constexpr int64_t kAlignment = 64;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (op.getNumOperands() <= kMost || !isComputation(&op))
+        continue;
+      const op::OpInfo *info = graph::infoOf(&op);
+      const std::optional<op::LoopForm> form = loopFormOf(&op);
+      const bool staysInPlace = isRowJoin(&op) && llvm::all_of(op.getOperandTypes(), [](Type t) { return bytesOf(t) % kAlignment == 0; });
+      if (!info || info->family != op::Family::Shape || !form || !form->alternatives || staysInPlace)
+        continue;
+      OpBuilder b(&op);
+      const op::Attrs attrs = graph::attrsOf(&op, *info);
+      auto join = [&](ValueRange values) {
+        Operation *made = graph::createOp(b, op.getLoc(), *info, values, attrs);
+        graph::copyDevice(&op, made);
+        return made;
+      };
+      SmallVector<Value> values(op.getOperands());
+      while (values.size() > kMost) {
+        SmallVector<Value> parts;
+        for (size_t i = 0; i < values.size(); i += kMost) {
+          const ArrayRef<Value> part = ArrayRef(values).slice(i, std::min(kMost, values.size() - i));
+          parts.push_back(part.size() == 1 ? part.front() : join(part)->getResult(0));
+        }
+        values = std::move(parts);
+      }
+      op.getResult(0).replaceAllUsesWith(join(values)->getResult(0));
+      op.erase();
+    }
   }
 
   /// Gives each user its own copy of ops that are cheap to repeat, so that each can join its user's cluster.
@@ -392,6 +427,14 @@ private:
   bool tryJoin(ClusterGraph::Group producer, ClusterGraph::Group consumer) {
     Ops a = graph->opsOf(producer), b = graph->opsOf(consumer);
     if (static_cast<int64_t>(a.size() + b.size()) > maxOps)
+      return false;
+    // What is asked of a kernel grows with its operands: an op of thousands would be asked about once for each of them.
+    constexpr unsigned kMostOperands = 128;
+    unsigned operands = 0;
+    for (Ops ops : {a, b})
+      for (Operation *op : ops)
+        operands += op->getNumOperands();
+    if (operands > std::max<unsigned>(kMostOperands, 4 * static_cast<unsigned>(maxOps)))
       return false;
     const Attribute placeA = places.lookup(producer), placeB = places.lookup(consumer);
     if (placeA && placeB && placeA != placeB)

@@ -112,3 +112,15 @@ func.func @main(%x: tensor<4x256xf32> {tressel.name = "views"}) -> (tensor<4x256
   %u = tressel.reshape %1 {shape = array<i64: 4, 256>} : (tensor<1024xf32>) -> tensor<4x256xf32>
   return %u : tensor<4x256xf32>
 }
+
+// -----
+
+// Joining very many tensors is slow to compile and to run in one kernel: 64 of them are joined first.
+// CHECK-LABEL: func.func @main(%arg0: tensor<3xf32> {tressel.name = "wide"}
+// CHECK: tressel.concat {{.*}} -> tensor<192xf32>
+// CHECK: tressel.concat {{.*}} : (tensor<192xf32>, tensor<3xf32>) -> tensor<195xf32>
+// CHECK: return
+func.func @main(%x: tensor<3xf32> {tressel.name = "wide"}) -> (tensor<195xf32> {tressel.name = "y"}) {
+  %0 = tressel.concat %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x {axis = 0 : i64} : (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<195xf32>
+  return %0 : tensor<195xf32>
+}
