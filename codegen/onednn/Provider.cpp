@@ -86,6 +86,23 @@ runtime::CpuLevel libraryLevel() {
   return level;
 }
 
+/// Of the window along a dimension: pairs of a place of the result and a tap that lies in the image there, and taps that are in any pair.
+struct Taps {
+  double pairs = 0, used = 0;
+};
+Taps tapsInside(const Conv &c, size_t d) {
+  Taps taps;
+  const auto in = static_cast<int64_t>(hinted(c.in[d])), out = static_cast<int64_t>(hinted(c.out[d]));
+  for (int64_t k = 0; k < c.window[d]; ++k) {
+    const int64_t at = k * c.dilations[d] - c.padLow[d]; // of the first place
+    const int64_t first = at < 0 ? (-at + c.strides[d] - 1) / c.strides[d] : 0, end = in > at ? (in - at + c.strides[d] - 1) / c.strides[d] : 0;
+    const auto pairs = static_cast<double>(std::max<int64_t>(0, std::min(end, out) - first));
+    taps.pairs += pairs;
+    taps.used += pairs > 0;
+  }
+  return taps;
+}
+
 /// What the library's kernels do, as far as sizes tell, in counts that their cost models multiply.
 KernelCost costOf(const Conv &c, const BinaryRoot &root, bool packed) {
   const runtime::CpuLevel level = libraryLevel();
@@ -109,6 +126,18 @@ KernelCost costOf(const Conv &c, const BinaryRoot &root, bool packed) {
     return codegen::costOf("onednn/convolution-grouped", level, counts);
   }
   const double filled = in < lanes ? in : std::ceil(in / lanes) * lanes;
+  // A tile is a part of one row of the image: where rows are shorter, it reads all weights for few pixels.
+  const double row = hinted(c.out.back());
+  if (row < 6 && taps > 1 && in >= lanes) {
+    double products = hinted(c.batch), tiles = products; // of taps that lie in the image: few do where it is narrow
+    for (size_t d = 0; d < c.out.size(); ++d) {
+      const Taps inside = tapsInside(c, d);
+      products *= inside.pairs;
+      tiles *= d + 1 == c.out.size() ? inside.used : inside.pairs;
+    }
+    const double counts[] = {products * vectors * filled, tiles * vectors * filled, pixels * vectors, moved, weights, units};
+    return codegen::costOf("onednn/convolution-column", level, counts);
+  }
   const double counts[] = {pixels * vectors * filled * taps, std::ceil(pixels / 6) * vectors * filled * taps, pixels * vectors, moved, weights, units};
   return codegen::costOf(in < lanes ? "onednn/convolution-few" : "onednn/convolution", level, counts);
 }

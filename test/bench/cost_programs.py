@@ -67,7 +67,7 @@ def product(r, large=2e8, most=2e7):
 
 
 def convolution(r, form, large=2.5e8):
-    """form: dense, few (channels of the image), thin (channels of the result), depthwise, grouped."""
+    """form: dense, few (channels of the image), thin (channels of the result), column (few pixels a row), depthwise, grouped."""
     while True:
         batch = r.choice([1, 1, 1, 1, 2, 8, 64])
         window = r.choice([(1, 1), (1, 1), (3, 3), (3, 3), (5, 5), (7, 7), (1, 3), (3, 1), (2, 2), (1, 7), (7, 3)])
@@ -77,7 +77,10 @@ def convolution(r, form, large=2.5e8):
         out = (r.size(2, 128), r.size(2, 128)) if r.random() < 0.3 else (r.size(2, 112),) * 2
         if r.random() < 0.05:
             out = (1, r.size(16, 400))
-        groups, channels, features = 1, r.size(8, 768), r.size(4, 768)
+        if form == "column":
+            window = r.choice([(3, 1), (5, 1), (9, 1), (3, 3), (3, 3), (2, 2), (5, 5)])
+            out = (r.choice([r.size(2, 8), r.size(8, 600)]), r.choice([1, 1, 1, 2, 2, 3, 4, 5]))
+        groups, channels, features = 1, r.size(16 if form == "column" else 8, 768), r.size(4, 768)
         if form == "few":
             channels, features = r.choice([1, 1, 2, 3, 3, 4, 6, 8, 12]), r.choice([6, 8, 12, 16, 16, 24, 32, 64])
         elif form == "thin":
@@ -251,4 +254,5 @@ def programs(seed, scale=1.0):
     add(300, ["generated"], lambda: reduction(r))
     add(250, ["generated"], lambda: movement(r))
     add(600, ["prebuilt"], lambda: prebuilt(r))
+    add(120, libraries, lambda: convolution(r, "column"))
     return made
