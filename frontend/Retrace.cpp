@@ -19,10 +19,10 @@ bool RetraceBudget::isCrowded(const JitOptions &options) const {
 }
 
 std::string RetraceBudget::message(const JitOptions &options, const Difference *now, const TraceBody &body) const {
-  std::string text = "'" + options.name + "' was compiled " + std::to_string(made_) + " times already, for " +
-                     std::to_string(kinds_.size()) + " kinds of calls with this one";
+  std::string text = "'" + options.name + "' was compiled " + std::to_string(made_) + " times already; its calls are of " +
+                     std::to_string(kinds_.size()) + " kinds";
   if (isCrowded(options))
-    text += ", of which it keeps " + std::to_string(options.max_programs);
+    text += ", and it keeps programs for " + std::to_string(std::max(1, options.max_programs));
   RetraceBudget all = *this;
   if (now)
     all.note(*now);

@@ -71,7 +71,12 @@ int64_t clockNs() {
 int logWaits() {
   static const int level = [] {
     const char *text = std::getenv("TRESSEL_LOG_WAITS");
-    return !text || !*text || std::strcmp(text, "0") == 0 ? 0 : std::strcmp(text, "all") == 0 ? 2 : 1;
+    if (!text || !*text || std::strcmp(text, "0") == 0)
+      return 0;
+    const bool all = std::strcmp(text, "all") == 0;
+    if (!all && std::strcmp(text, "1") != 0)
+      std::fprintf(stderr, "tressel: TRESSEL_LOG_WAITS is '%s', which is none of 0, 1 and all; waits that the program did not ask for are logged\n", text);
+    return all ? 2 : 1;
   }();
   return level;
 }

@@ -44,6 +44,8 @@ std::optional<Unsupported> unknownOp(const Model &model, const ::onnx::NodeProto
     why = "the model imports no operator set of this domain";
   else if (findImporter(node.domain(), node.op_type(), version))
     return {};
+  else if (std::ranges::any_of(model.proto().functions(), [&](const auto &f) { return f.name() == node.op_type() && f.domain() == node.domain(); }))
+    why = "a function that the model defines; inline it first (onnx.inliner.inline_local_functions)";
   else if (int64_t since = firstVersion(node.domain(), node.op_type()); since > version)
     why = "known from operator set " + std::to_string(since);
   return Unsupported{qualifiedOp(node), std::move(label), version, std::move(why)};

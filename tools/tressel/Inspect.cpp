@@ -44,7 +44,7 @@ static void printPorts(const char *title, const std::vector<Port> &ports) {
     return;
   std::printf("%s\n", title);
   for (const Port &p : ports)
-    std::printf("  %s: %s\n", p.name.c_str(), typeOf(p).c_str());
+    std::printf("  %s: %s\n", harmless(p.name).c_str(), harmless(typeOf(p)).c_str());
 }
 
 static int inspectModel(const InspectArgs &args) {

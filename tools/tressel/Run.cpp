@@ -261,6 +261,8 @@ private:
                          it->second.type.str());
       return it->second;
     }
+    if (!args_.testData.empty() && !args_.randomSeed)
+      throw InputError(args_.testData + ": has no file for the " + what + " '" + name + "' (" + type.str() + "): input_0.pb is the first input's, and so on");
     if (!args_.randomSeed)
       throw UsageError(std::string(what) + " '" + name + "' (" + type.str() + ") is not given: use --input '" + name +
                        "=FILE.npy', or --random-inputs SEED");

@@ -27,8 +27,7 @@ static bool colored() {
   static const bool yes = isatty(STDERR_FILENO) && !std::getenv("NO_COLOR");
   return yes;
 }
-/// Names in messages come from files, and must not steer a terminal.
-static std::string harmless(std::string text) {
+std::string harmless(std::string text) {
   for (char &c : text)
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
       c = '?';

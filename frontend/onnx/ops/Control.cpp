@@ -240,8 +240,8 @@ void scan(N &n) {
   const int numStates = n.numInputs() - first - numSlices;
   const int numResults = n.graphAttr("body").output_size();
   if (numSlices < 1 || numStates < 0 || numResults < numStates)
-    n.fail("has " + std::to_string(n.numInputs()) + " inputs, " + std::to_string(numSlices) + " of them scanned, and " +
-           std::to_string(numResults) + " results");
+    n.fail("has " + std::to_string(n.numInputs()) + " inputs, num_scan_inputs " + std::to_string(n.intAttr("num_scan_inputs")) +
+           " and a body of " + std::to_string(numResults) + " results");
   if (n.numOutputs() > numResults)
     n.fail("has more outputs than its body");
   Values states, slices;

@@ -240,8 +240,8 @@ TEST(Jit, The65thProgramRuns) {
   });
   EXPECT_NE(
       warning.find("JitTest.cpp:" + std::to_string(line) +
-                   ": 'step' was compiled 64 times already, for 65 kinds of "
-                   "calls with this one, of which it keeps 64; argument 1 changes (static value 0: 64 instead of 63)"),
+                   ": 'step' was compiled 64 times already; its calls are of 65 kinds, "
+                   "and it keeps programs for 64; argument 1 changes (static value 0: 64 instead of 63)"),
       std::string::npos)
       << warning;
   EXPECT_EQ(std::ranges::count(warning, '\n'), 1) << warning;
@@ -323,7 +323,7 @@ TEST(Jit, WhatIsMadeAgainIsToldFromWhatIsNew) {
     FAIL() << "three kinds in two places";
   } catch (const TraceError &e) {
     const std::string what = e.what();
-    EXPECT_NE(what.find("compiled 6 times already, for 3 kinds of calls with this one, of which it keeps 2"), std::string::npos)
+    EXPECT_NE(what.find("compiled 6 times already; its calls are of 3 kinds, and it keeps programs for 2"), std::string::npos)
         << what;
     EXPECT_NE(what.find("max_programs"), std::string::npos) << what;
   }
