@@ -16,8 +16,8 @@
 // was moved from throws Error, whatever is asked of it, and so does building a module that would be part of itself.
 //
 // The class in Module<> is the deriving one: `struct B : nn::Module<A>` does not compile ("inaccessible default
-// constructor"), as it would run A's forward. A template between the two passes itself:
-//   template <typename D> struct Layer : nn::Module<D> { Layer() : nn::Module<D>(this) {} };
+// constructor"), as it would run A's forward. A template between the two passes itself, and lets only D make it:
+//   template <typename D> class Layer : public nn::Module<D> { friend D; Layer() : nn::Module<D>(this) {} };
 //
 // Parameters are named by their path ("head.weight"), and their initial values depend on the seed and that path alone.
 // Building modules is for one thread at a time; calling a compiled one is not.
