@@ -191,7 +191,7 @@ namespace {
 class BodyCall {
 public:
   explicit BodyCall(const ControlCall &call) {
-    if (!enterCall())
+    if (!enterCall(/*isBody=*/true))
       failEndless("the function with this '" + std::string(call.name) + "'", call.where);
   }
   ~BodyCall() { leaveCall(); }

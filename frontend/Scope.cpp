@@ -97,19 +97,19 @@ Stack stackOfThread() {
   return {static_cast<const char *>(low), bytes};
 }
 
-/// Whether three quarters of the stack are in use. Frames may lie elsewhere (fibers): then it is not known.
-bool isStackShort() {
+/// Whether three quarters of the stack are in use, or a sixteenth more. Frames may lie elsewhere (fibers): then it is not known.
+bool isStackShort(bool orMore) {
   static thread_local const Stack stack = stackOfThread();
   const char *here = static_cast<const char *>(__builtin_frame_address(0));
-  return here >= stack.low && here < stack.low + stack.bytes / 4;
+  return here >= stack.low && here < stack.low + stack.bytes / 16 * (orMore ? 3 : 4);
 }
 
 constexpr uint32_t kUsualDepth = 32, kMostDepth = 10000;
 } // namespace
 
-bool enterCall() {
+bool enterCall(bool isBody) {
   const uint32_t depth = ++threadState.callDepth;
-  if (depth <= kUsualDepth || (depth < kMostDepth && !isStackShort())) [[likely]]
+  if (depth <= kUsualDepth || (depth < kMostDepth + 2 * isBody && !isStackShort(isBody))) [[likely]]
     return true;
   --threadState.callDepth;
   return false;

@@ -44,8 +44,9 @@ bool runsOpByOp();
 uint32_t callMode();
 
 /// Counts the calls of jitted functions and modules that are in each other in this thread. False when they are so many
-/// that they will hardly end, and the stack is about to; then the call does not count.
-bool enterCall();
+/// that they will hardly end, and the stack is about to; then the call does not count. The bodies of control flow count too, and may go on
+/// a little longer: where they hold calls of functions with names, one of these is told.
+bool enterCall(bool isBody = false);
 void leaveCall();
 /// Throws Error: `callee` calls itself without end.
 [[noreturn]] void failEndless(const std::string &callee, const std::source_location &where);
