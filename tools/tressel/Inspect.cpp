@@ -74,9 +74,9 @@ static int inspectModel(const InspectArgs &args) {
   }
   std::printf("%s: %s model", args.file.c_str(), info.format.c_str());
   if (!info.producer.empty())
-    std::printf(" by %s", info.producer.c_str());
+    std::printf(" by %s", harmless(info.producer).c_str());
   for (const auto &[domain, version] : info.opsets)
-    std::printf(", opset %s%s%lld", domain.c_str(), domain.empty() ? "" : " ", static_cast<long long>(version));
+    std::printf(", opset %s%s%lld", harmless(domain).c_str(), domain.empty() ? "" : " ", static_cast<long long>(version));
   std::printf(", %s of weights\n", humanBytes(info.weightBytes).c_str());
   printPorts("inputs", info.inputs);
   printPorts("outputs", info.outputs);
@@ -84,24 +84,24 @@ static int inspectModel(const InspectArgs &args) {
   if (!dims.empty()) {
     std::printf("dimensions to give with --dim (else 1)\n ");
     for (const std::string &name : dims)
-      std::printf(" %s", name.c_str());
+      std::printf(" %s", harmless(name).c_str());
     std::printf("\n");
   }
   std::printf("ops\n ");
   for (const auto &[op, count] : info.opCounts)
-    std::printf(" %s:%d", op.c_str(), count);
+    std::printf(" %s:%d", harmless(op).c_str(), count);
   std::printf("\n");
   if (info.unsupported.empty() && info.malformed.empty())
     std::printf("every op is supported\n");
   if (!info.unsupported.empty())
     std::printf("not supported\n");
   for (const UnsupportedOp &u : info.unsupported)
-    std::printf("  %s (opset %lld) at node '%s'%s%s\n", u.op.c_str(), static_cast<long long>(u.opset), u.node.c_str(),
+    std::printf("  %s (opset %lld) at node '%s'%s%s\n", harmless(u.op).c_str(), static_cast<long long>(u.opset), harmless(u.node).c_str(),
                 u.why.empty() ? "" : ": ", u.why.c_str());
   if (!info.malformed.empty())
     std::printf("malformed\n");
   for (const UnsupportedOp &m : info.malformed)
-    std::printf("  %s at node '%s': %s\n", m.op.c_str(), m.node.c_str(), m.why.c_str());
+    std::printf("  %s at node '%s': %s\n", harmless(m.op).c_str(), harmless(m.node).c_str(), harmless(m.why).c_str());
   return info.malformed.empty() ? kOk : kInput;
 }
 

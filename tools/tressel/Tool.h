@@ -38,9 +38,9 @@ struct Verbosity {
   bool quiet = false, verbose = false;
 };
 Verbosity &verbosity();
-/// Lines on standard error: with -v only, always but with -q, always.
 /// Text from files without control characters, which could steer a terminal.
 std::string harmless(std::string text);
+/// Lines on standard error: with -v only, always but with -q, always.
 void detail(const std::string &message);
 void note(const std::string &message);
 /// A note where this machine is slower than when it was calibrated: what is predicted for it is then not what it takes.
