@@ -92,14 +92,35 @@ private:
   int64_t steps = 0;
 };
 
+bool writesState(const Schedule &s, const Program &program, const Command &c) {
+  for (uint32_t k = 0; k < c.numOperands; ++k) {
+    const Operand &operand = program.operands[c.firstOperand + k];
+    if (const BufferDesc &b = s.buffers[operand.buffer];
+        operand.access != Access::Read && b.space == Space::State && s.states[b.index].kind == StateKind::Mutable)
+      return true;
+  }
+  for (uint32_t k = 0; k < numBodies(c.kind); ++k)
+    for (const Program &body = s.bodies[c.body + k]; const Command &inner : body.commands)
+      if (writesState(s, body, inner))
+        return true;
+  return false;
+}
+size_t firstWrite(const Schedule &s) {
+  const auto &commands = s.step.commands;
+  return static_cast<size_t>(std::ranges::find_if(commands, [&](const Command &c) { return writesState(s, s.step, c); }) -
+                             commands.begin());
+}
+
 /// The step laid out for one set of sizes; the only one of a program without symbols.
 struct Instance {
   dim::Values dims;
   Schedule numbers; ///< empty without symbols: the executable's own serves
   BoundProgram step;
+  size_t firstWrite = 0; ///< of the step's commands, that writes a mutable state; their number if none does
   std::vector<int64_t> inputBytes, outputBytes;
 
-  void countBytes(const Schedule &s) {
+  void measure(const Schedule &s) {
+    firstWrite = runtime::firstWrite(s);
     for (const ValueDesc &input : s.inputs)
       inputBytes.push_back(input.type.bytes());
     for (const ValueDesc &output : s.outputs)
@@ -214,6 +235,7 @@ struct Context::Impl {
   std::vector<std::unique_ptr<Instance>> instances; // the most recently used first
   std::vector<void *> boundStates;
   dim::Values maxDims;
+  bool wroteStates = false;
   Profile *profile = nullptr;
   std::unique_ptr<KernelFailure> failure = std::make_unique<KernelFailure>(); // steps hold its address
   HostAllocator allocator;
@@ -400,7 +422,7 @@ struct Context::Impl {
       bindTo(prepare);
     }
     layOut(made->numbers, made->numbers.step, made->step);
-    made->countBytes(made->numbers);
+    made->measure(made->numbers);
     bindTo(made->step);
     if (instances.size() == kInstances)
       instances.pop_back();
@@ -472,7 +494,11 @@ struct Context::Impl {
   }
 
   template <bool Profiled> void execute(const Program &program, const BoundProgram &bound, FloatScope &scope) {
-    for (const Step &step : bound.steps) {
+    execute<Profiled>(program, bound, bound.steps, scope);
+  }
+  template <bool Profiled>
+  void execute(const Program &program, const BoundProgram &bound, std::span<const Step> steps, FloatScope &scope) {
+    for (const Step &step : steps) {
       [[maybe_unused]] int64_t start = 0;
       if constexpr (Profiled)
         start = nowNs();
@@ -537,7 +563,7 @@ Context::Context(std::shared_ptr<const Executable> executable, const ContextOpti
     impl.provide(schedule);
     impl.instances.push_back(std::make_unique<Instance>());
     impl.layOut(schedule, schedule.step, impl.instances.front()->step);
-    impl.instances.front()->countBytes(schedule);
+    impl.instances.front()->measure(schedule);
   } else {
     impl.provide(instantiate(schedule, first));
     if (!options.max_dims.empty()) {
@@ -576,6 +602,22 @@ void Context::bindStates(std::span<void *const> states, std::shared_ptr<const vo
   impl.statesOwner = std::move(owner);
 }
 
+void Context::moveState(size_t index, void *memory) {
+  Impl &impl = *impl_;
+  const auto &states = impl.schedule().states;
+  const auto at = std::ranges::find_if(states, [&](const StateDesc &s) {
+    return s.kind != StateKind::Derived && impl.boundIndex[static_cast<size_t>(&s - states.data())] == index;
+  });
+  if (at == states.end() || at->kind != StateKind::Mutable || !impl.bound)
+    throwError<Error>("state ", index, " of '", impl.schedule().name, "' cannot be moved: it is no mutable one that is bound");
+  impl.boundStates[index] = memory;
+  for (const auto &instance : impl.instances)
+    for (const Patch &patch : instance->step.states)
+      if (patch.index == index)
+        *patch.slot = static_cast<std::byte *>(memory) + patch.offset;
+}
+bool Context::wroteStates() const { return impl_->wroteStates; }
+
 /// Says what is wrong with a call's arguments.
 static void checkArguments(const Schedule &s, std::span<const void *const> inputs, std::span<void *const> outputs,
                            bool bound) {
@@ -612,11 +654,18 @@ void Context::Impl::run(Instance &instance, std::span<const void *const> inputs,
     *patch.slot = static_cast<std::byte *>(const_cast<void *>(inputs[patch.index])) + patch.offset;
   for (const Patch &patch : instance.step.outputs)
     *patch.slot = static_cast<std::byte *>(outputs[patch.index]) + patch.offset;
+  wroteStates = false;
+  FloatScope scope;
+  const std::span<const Step> steps = instance.step.steps, reading = steps.first(instance.firstWrite);
   if (profile) [[unlikely]] {
-    profile->commands.resize(instance.step.steps.size());
-    execute<true>(s.step, instance.step);
+    profile->commands.resize(steps.size());
+    execute<true>(s.step, instance.step, reading, scope);
+    wroteStates = reading.size() < steps.size();
+    execute<true>(s.step, instance.step, steps.subspan(reading.size()), scope);
   } else {
-    execute<false>(s.step, instance.step);
+    execute<false>(s.step, instance.step, reading, scope);
+    wroteStates = reading.size() < steps.size();
+    execute<false>(s.step, instance.step, steps.subspan(reading.size()), scope);
   }
 }
 

@@ -394,6 +394,9 @@ struct Executor::Impl {
       runPrepare();
     if (computes) {
       Adoption adopted;
+      for (size_t i = 0; i < s.states.size(); ++i)
+        if (s.states[i].kind == StateKind::Mutable)
+          adopted.add(host(), boundStates[i], s.states[i].type.bytes(), s.states[i].home.memory);
       for (const Call &call : given) {
         for (size_t i = 0; i < call.inputs.size(); ++i)
           adopted.add(host(), call.inputs[i], s.inputs[i].type.bytes(), s.inputs[i].memory);
@@ -467,13 +470,28 @@ void Executor::bindStates(std::span<void *const> states, std::shared_ptr<const v
     impl.boundStates[i] = states[index++];
     if (!impl.boundStates[i] && state.type.bytes())
       throwError<Error>("the memory bound for state '", state.name, "' is null");
-    impl.states.add(impl.host(), impl.boundStates[i], state.type.bytes(), state.home.memory);
+    if (state.kind != StateKind::Mutable) // those are adopted for each call, as they may have moved
+      impl.states.add(impl.host(), impl.boundStates[i], state.type.bytes(), state.home.memory);
   }
   if (index != states.size())
     throwError<Error>("'", s.name, "' has ", index, " states to bind, not ", states.size());
   impl.runPrepare();
   impl.bound = true;
   impl.statesOwner = std::move(owner);
+}
+
+void Executor::moveState(size_t index, void *memory) {
+  Impl &impl = *impl_;
+  const Schedule &s = impl.schedule();
+  for (size_t i = 0, at = 0; i < s.states.size(); ++i) {
+    if (s.states[i].kind == StateKind::Derived || at++ != index)
+      continue;
+    if (s.states[i].kind != StateKind::Mutable || !impl.bound)
+      break;
+    impl.boundStates[i] = memory;
+    return;
+  }
+  throwError<Error>("state ", index, " of '", s.name, "' cannot be moved: it is no mutable one that is bound");
 }
 
 void Executor::run(std::span<const void *const> inputs, std::span<void *const> outputs) {

@@ -94,17 +94,23 @@ void Lanes::runTask(Point point, const TaskInfo &info, Storage *const *inputs, s
   const bool recorded = recording.load(std::memory_order_relaxed);
   const int64_t begin = recorded ? clockNs() : 0;
   FailureRef why;
-  for (size_t i = 0; i < numInputs && !why; ++i)
-    if (inputs[i]->failed_.load(std::memory_order_acquire)) [[unlikely]]
-      why = inputs[i]->failure_;
+  bool keepsStates = true;
+  const size_t numResults = numOutputs - info.numStates;
+  auto inherit = [&](Storage *const *storages, size_t n) {
+    for (size_t i = 0; i < n && !why; ++i)
+      if (storages[i]->failed_.load(std::memory_order_acquire)) [[unlikely]]
+        why = storages[i]->failure_;
+  };
+  inherit(inputs, numInputs);
+  inherit(outputs + numResults, info.numStates);
   if (!why) {
     const size_t n = numInputs + numOutputs;
     void *local[16];
-    std::unique_ptr<void *[]> many;
+    StorageRef many; // recycled, as the storages of small tensors are
     void **pointers = local;
     if (n > 16) {
-      many.reset(new void *[n]);
-      pointers = many.get();
+      many = Storage::allocate(static_cast<int64_t>(n * sizeof(void *)));
+      pointers = static_cast<void **>(many->data());
     }
     for (size_t i = 0; i < numInputs; ++i)
       pointers[i] = inputs[i]->data();
@@ -112,7 +118,9 @@ void Lanes::runTask(Point point, const TaskInfo &info, Storage *const *inputs, s
       pointers[numInputs + i] = outputs[i]->data();
     const bool timed = info.cost && info.cost->wantsSample();
     const int64_t start = timed ? clockNs() : 0;
-    why = call(info, invoke, closure, {pointers, pointers + numInputs});
+    const TaskView view{pointers, pointers + numInputs};
+    why = call(info, invoke, closure, view);
+    keepsStates = !view.wroteStates;
     if (timed)
       info.cost->record(static_cast<double>(clockNs() - start));
     if (why) [[unlikely]] {
@@ -126,7 +134,7 @@ void Lanes::runTask(Point point, const TaskInfo &info, Storage *const *inputs, s
     }
   }
   // A success clears what an earlier task left in a reused storage.
-  for (size_t i = 0; i < numOutputs; ++i)
+  for (size_t i = 0; i < (keepsStates ? numResults : numOutputs); ++i)
     if (why || outputs[i]->failed_.load(std::memory_order_relaxed)) [[unlikely]]
       outputs[i]->fail(why);
   if (recorded) [[unlikely]] {
@@ -254,7 +262,9 @@ void Lanes::makeRoom(std::unique_lock<std::mutex> &lock, uint32_t lane, const Ta
 Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs,
                   const Engine::ClosureOps &ops, void *closure) {
   const size_t n = inputs.size() + outputs.size();
-  std::unique_ptr<Storage *[]> many(n > Task::kInlineStorages ? new Storage *[n] : nullptr);
+  StorageRef many; // recycled, as the storages of small tensors are
+  if (n > Task::kInlineStorages)
+    many = Storage::allocate(static_cast<int64_t>(n * sizeof(Storage *)));
   const double ns = info.cost ? info.cost->estimateNs() : kUnknownNs;
   std::unique_lock lock(producers_);
   Waits waits;
@@ -306,7 +316,8 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
   for (uint32_t i = 0; i < waits.n; ++i)
     if (unpack(waits.points[i]).lane != point.lane)
       task.waits[task.numWaits++] = waits.points[i];
-  task.storages = many ? many.release() : task.inlineStorages;
+  task.storages = many ? static_cast<Storage **>(many->data()) : task.inlineStorages;
+  task.list = std::move(many);
   std::copy(inputs.begin(), inputs.end(), task.storages);
   std::copy(outputs.begin(), outputs.end(), task.storages + inputs.size());
   entry(lane).submitted.store(point.sequence, std::memory_order_release); // before uses name the task: Engine::reached
@@ -370,8 +381,7 @@ Lanes::Progress Lanes::execute(uint32_t lane, uint64_t target, TaskRecord::Kind 
     task.ops->destroy(task.closure);
     for (size_t i = 0; i < size_t(task.numInputs) + task.numOutputs; ++i)
       task.storages[i]->release(Storage::kTask);
-    if (task.storages != task.inlineStorages)
-      delete[] task.storages;
+    task.list = {};
     l.doneNs.store(task.endNs, std::memory_order_relaxed);
     done.store(sequence); // sequentially consistent, like `wanted`: one of the two sees the other
     l.head.store(++at, std::memory_order_release);

@@ -38,7 +38,8 @@ extern LaneTable laneTable;
 struct Task {
   static constexpr size_t kInlineStorages = 8;
   const Engine::ClosureOps *ops;
-  Storage **storages; ///< inputs, then outputs: inlineStorages, or an array of its own
+  Storage **storages; ///< inputs, then outputs: inlineStorages, or those of `list`
+  StorageRef list;
   uint32_t numInputs, numOutputs, numWaits;
   TaskInfo info;
   uint64_t sequence;

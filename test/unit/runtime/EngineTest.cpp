@@ -214,6 +214,41 @@ TEST(Engine, RewritingAStorageClearsItsFailure) {
   EXPECT_EQ(valueOf(cell), 3);
 }
 
+TEST(Engine, StatesKeepTheirContentsUntilATaskSaysThatItWritesThem) {
+  for (bool inlined : {false, true})
+    for (bool wrote : {false, true}) {
+      Engine engine;
+      OpCost tiny(10);
+      StorageRef state = number(7), result = Storage::allocate(8);
+      const StorageRef outputs[] = {result, state};
+      auto step = [&](const StorageRef &input, bool fails) {
+        engine.submit({.op = "step", .cost = inlined ? &tiny : nullptr, .numStates = 1}, {&input, 1}, outputs,
+                      [=](const TaskView &task) -> int32_t {
+                        task.wroteStates = wrote || !fails;
+                        if (fails)
+                          throw Error("no luck");
+                        ++*static_cast<int64_t *>(task.outputs[1]);
+                        return kKernelOk;
+                      });
+      };
+      step(number(0), /*fails=*/true);
+      EXPECT_EQ(messageOf([&] { engine.wait(*result); }), "step: no luck");
+      if (!wrote) {
+        engine.wait(*state);
+        EXPECT_EQ(valueOf(state), 7);
+        step(failing(engine, "input"), /*fails=*/false); // is not run
+        EXPECT_EQ(messageOf([&] { engine.wait(*result); }), "user.cpp:12: input: no luck");
+        step(number(0), /*fails=*/false);
+        engine.wait(*state);
+        EXPECT_EQ(valueOf(state), 8);
+      } else {
+        EXPECT_EQ(messageOf([&] { engine.wait(*state); }), "step: no luck");
+        step(number(0), /*fails=*/false); // nothing is made of a state without a value
+        EXPECT_EQ(messageOf([&] { engine.wait(*state); }), "step: no luck");
+      }
+    }
+}
+
 TEST(Engine, WaitAllThrowsTheFirstAndListsTheRest) {
   Engine engine;
   failing(engine, "first");

@@ -116,6 +116,37 @@ TEST(Executable, CopiesFillsAndUpdatesState) {
   EXPECT_EQ(r2, std::vector<int16_t>(n, 0x1234));
 }
 
+TEST(Executable, MutableStatesMoveAndAreKeptByAFailureBeforeTheirFirstWrite) {
+  for (bool writesFirst : {false, true}) {
+    ScheduleBuilder b;
+    const uint32_t table = b.input("table", ScheduleBuilder::floats(4)), index = b.input("index", {i32, Shape{4}}),
+                   out = b.output("out", ScheduleBuilder::floats(4)),
+                   state = b.state("m", ScheduleBuilder::floats(4), StateKind::Mutable);
+    if (writesFirst)
+      b.copy(table, state);
+    b.launch(b.kernel("gather", 4, 4), {table, index}, {out});
+    if (!writesFirst)
+      b.copy(table, state);
+    Context context(make(b));
+    float values[4] = {1, 2, 3, 4}, result[4], first[4] = {}, second[4] = {};
+    int32_t indices[4] = {0, 1, 2, 9};
+    const void *inputs[] = {values, indices};
+    void *outputs[] = {result}, *states[] = {first};
+    EXPECT_THROW(context.moveState(0, first), Error); // none is bound
+    context.bindStates(states);
+    EXPECT_THROW(context.run(inputs, outputs), RuntimeError);
+    EXPECT_EQ(context.wroteStates(), writesFirst);
+    EXPECT_EQ(first[3], writesFirst ? 4 : 0);
+    indices[3] = 3;
+    context.moveState(0, second);
+    context.run(inputs, outputs);
+    EXPECT_TRUE(context.wroteStates());
+    EXPECT_EQ(second[3], 4);
+    EXPECT_EQ(first[3], writesFirst ? 4 : 0);
+    EXPECT_THROW(context.moveState(1, second), Error);
+  }
+}
+
 TEST(Executable, KernelFailureNamesOpAndLine) {
   for (int64_t grain : {4, 1}) {
     ScheduleBuilder b;

@@ -31,6 +31,22 @@ TEST(Storage, CountsReferences) {
   EXPECT_TRUE(a->unique());
 }
 
+TEST(Storage, PinsAreNoHolders) {
+  StorageRef a = Storage::allocate(16);
+  EXPECT_TRUE(a->heldOnce());
+  {
+    const StoragePin pin(a), second(a);
+    EXPECT_TRUE(a->heldOnce());
+    EXPECT_FALSE(a->unique());
+    StoragePin moved(StoragePin{a});
+    EXPECT_TRUE(a->heldOnce());
+    const StorageRef b = a;
+    EXPECT_FALSE(a->heldOnce());
+  }
+  EXPECT_TRUE(a->heldOnce());
+  EXPECT_TRUE(a->unique());
+}
+
 TEST(Storage, LargeBlocksAreAccountedAndReused) {
   const int64_t live = Storage::liveBytes();
   void *first;

@@ -70,12 +70,16 @@ private:
 struct TaskView {
   void *const *inputs;
   void *const *outputs;
+  mutable bool wroteStates = false; ///< set by a task before it writes the first of its states (TaskInfo::numStates)
 };
 
 struct TaskInfo {
   const char *op = ""; ///< outlives the process: a literal, or from internName()
   SourceLoc where = {};
   OpCost *cost = nullptr; ///< must outlive the task; null: always queued
+  /// The last outputs are states: the task updates their contents in place, and reads them. It is not run when one of them
+  /// has failed. When it fails, or what it reads has, they keep their contents unless it had set TaskView::wroteStates.
+  uint32_t numStates = 0;
 };
 
 /// What the engine did for one task, or why a caller stood still. Times are nanoseconds of CLOCK_MONOTONIC.
@@ -139,7 +143,17 @@ public:
   template <typename Now, typename Later>
   Point submit(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs, Now &&now,
                Later &&later) {
-    return runNow(info, inputs, outputs, now) ? Point() : queue(info, inputs, outputs, later());
+    return submit(info, inputs, outputs, std::forward<Now>(now), std::forward<Later>(later), [&] { return inputs; });
+  }
+  /// The same for a task that, when it is queued, reads more than `inputs`: what it reads then is `inputsLater()`. All that `now` reads
+  /// beside `inputs` is there.
+  template <typename Now, typename Later, typename Inputs>
+  Point submit(const TaskInfo &info, std::span<Storage *const> inputs, std::span<Storage *const> outputs, Now &&now,
+               Later &&later, Inputs &&inputsLater) {
+    if (runNow(info, inputs, outputs, now))
+      return Point();
+    const std::span<Storage *const> all = inputsLater();
+    return queue(info, all, outputs, later());
   }
 
   /// Whether the task is done; a point of the beginning is. Uses are reached when all of those tasks are.

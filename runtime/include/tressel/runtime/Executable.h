@@ -81,9 +81,12 @@ public:
   /// changed. The bytes stay the caller's and must outlive the binding; `owner`, if any, is held as long. 64-byte
   /// alignment is fastest, element alignment suffices.
   void bindStates(std::span<void *const> states, std::shared_ptr<const void> owner = nullptr);
+  /// Other memory for the i-th of the states that `bindStates` takes, which is mutable and holds its value there. Nothing
+  /// is prepared again. Throws Error for a state that is only read.
+  void moveState(size_t index, void *memory);
   /// Runs `step`, in the caller's thread (kernels large enough are split over the pool). Inputs and outputs in schedule
   /// order; outputs must not overlap inputs or each other (an Error). Throws RuntimeError naming op and line; outputs
-  /// are then undefined, and so are mutable states.
+  /// are then undefined, and so are mutable states if `wroteStates()`.
   void run(std::span<const void *const> inputs, std::span<void *const> outputs);
   /// The same for a program with symbolic sizes, for these values of all its symbols (`dimsOf` finds them from the
   /// inputs' shapes). The first call with other sizes lays the program out anew and proves that it is safe; the last
@@ -92,6 +95,8 @@ public:
   /// The same with the types checked, and the values of symbols found from the inputs' shapes; outputs have the types
   /// that `outputTypes` gives. Throws ShapeError too, which names the input or output and both types.
   void run(std::span<const View> inputs, std::span<const View> outputs);
+  /// Whether the latest `run` began to write a mutable state. False after one that failed before: all have their values still.
+  bool wroteStates() const;
   /// Types of the outputs for inputs of these types. Throws ShapeError.
   std::vector<TensorType> outputTypes(std::span<const TensorType> inputs) const;
   /// Arena bytes held now.

@@ -48,9 +48,10 @@ public:
   Executor(Executor &&) noexcept;
   Executor &operator=(Executor &&) noexcept;
 
-  /// As Context::bindStates.
+  /// As those of Context.
   void bindStates(std::span<void *const> states, std::shared_ptr<const void> owner = nullptr);
-  /// As Context::run. Throws RuntimeError naming op and line of the command that failed; the next call runs again, also
+  void moveState(size_t index, void *memory);
+  /// As Context::run; a failure may leave any mutable state written. Throws RuntimeError naming op and line of the command that failed; the next call runs again, also
   /// after a device was lost: what was in its memory is made anew from the states that the caller has bound.
   void run(std::span<const void *const> inputs, std::span<void *const> outputs);
   void run(std::span<const void *const> inputs, std::span<void *const> outputs, const dim::Values &dims);

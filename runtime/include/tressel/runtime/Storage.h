@@ -35,6 +35,7 @@ struct Failure {
 using FailureRef = std::shared_ptr<const Failure>;
 
 class StorageRef;
+class StoragePin;
 
 class Storage {
 public:
@@ -53,6 +54,11 @@ public:
   bool adopted() const { return adopted_; }
   /// True while exactly one reference exists, which is then the caller's: the bytes may be reused in place.
   bool unique() const { return references_.load(std::memory_order_acquire) == kHandle; }
+  /// True while exactly one handle exists beside those of StoragePins. Queued tasks may use the bytes nevertheless: a task that
+  /// is handed over later, with the storage among its outputs, runs after them.
+  bool heldOnce() const {
+    return references_.load(std::memory_order_acquire) % kTask == kHandle * (1 + pins_.load(std::memory_order_acquire));
+  }
 
   /// The task that writes the contents; not a point when they are there already.
   Point ready() const { return unpack(ready_.load(std::memory_order_acquire)); }
@@ -71,6 +77,7 @@ public:
 
 private:
   friend class StorageRef;
+  friend class StoragePin;
   friend class Engine;
   friend class Blocks;
   friend class Lanes;
@@ -85,6 +92,7 @@ private:
   void *data_ = nullptr;
   int64_t bytes_ = 0;
   std::atomic<uint64_t> references_{kHandle};
+  std::atomic<uint32_t> pins_{0}; ///< of the handles
   std::atomic<bool> failed_{false};
   bool adopted_ = false;
   bool inOrder_ = false; ///< a task's result, whose bytes are given on in the order of its lanes
@@ -139,6 +147,25 @@ private:
       storage_->references_.fetch_add(Storage::kHandle, std::memory_order_relaxed);
   }
   Storage *storage_ = nullptr;
+};
+
+/// A reference that keeps the memory, but does not ask for the contents to stay as they are (Storage::heldOnce): a compiled program's to
+/// the Variables that it is bound to, which it looks after at each call.
+class StoragePin {
+public:
+  explicit StoragePin(StorageRef storage) : storage_(std::move(storage)) {
+    storage_->pins_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  StoragePin(StoragePin &&) noexcept = default;
+  StoragePin &operator=(StoragePin &&) = delete;
+  ~StoragePin() {
+    if (storage_)
+      storage_->pins_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+  Storage *get() const { return storage_.get(); }
+
+private:
+  StorageRef storage_;
 };
 
 } // namespace tressel::runtime
