@@ -292,6 +292,9 @@ private:
     llvm::DenseSet<Value> prepared;
     for (Operation *op : order.prepare)
       prepared.insert(op->result_begin(), op->result_end());
+    Places places;
+    if (llvm::is_contained(scope.isState, true))
+      places = placesOf(order);
     for (bool states : {false, true}) // a value that is both is computed in the output and copied to the state
       for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
         Value base = baseOf(ret->getOperand(i));
@@ -300,7 +303,7 @@ private:
             prepared.contains(base) || direct.contains(base) || isPartOfJoin(base) ||
             (states && isRowJoin(op)) ||
             bytesOf(base.getType()) != bytesOf(ret->getOperand(i).getType()) || // some of its rows
-            (states && !mayWriteEarly(scope, scope.destinations[i], cast<OpResult>(base), order)))
+            (states && !mayWriteEarly(scope, scope.destinations[i], cast<OpResult>(base), places)))
           continue;
         direct[base] = i;
         scope.done[i] = true;
@@ -327,25 +330,41 @@ private:
           declare(result);
   }
 
-  /// Whether nobody needs the old value of a state once the op that makes `next` writes the new one.
-  bool mayWriteEarly(const Scope &scope, Value state, OpResult next, const IssueOrder &order) {
-    Value old;
-    for (BlockArgument arg : scope.block->getArguments())
-      if (buffers.lookup(arg) == state)
-        old = arg;
-    if (!old)
-      return true;
-    for (Value result : scope.block->getTerminator()->getOperands())
-      if (baseOf(result) == old)
-        return false;
-    bool written = false;
-    for (Operation *op : order.step) {
-      for (OpOperand &operand : op->getOpOperands())
-        if (baseOf(operand.get()) == old && (written || (op == next.getOwner() && !mayReplace(operand, next))))
-          return false;
-      written |= op == next.getOwner();
+  /// The places of a step's ops, and the first behind all that may fail. A value that a loop carries is gone with a failure, so in a body
+  /// all ops stand behind.
+  struct Places {
+    llvm::DenseMap<Operation *, size_t> of;
+    size_t safe = 0;
+  };
+  Places placesOf(const IssueOrder &order) {
+    Places places;
+    for (auto [i, op] : llvm::enumerate(order.step)) {
+      places.of[op] = i;
+      if (!inBody && mayFail(op, *symbols))
+        places.safe = i + 1;
     }
+    return places;
+  }
+
+  /// Whether the old value of a state is of no use once the op that makes `next` writes the new one: no later op reads it, and none
+  /// fails, after which the state would have to be as it was.
+  bool mayWriteEarly(const Scope &scope, Value state, OpResult next, const Places &places) {
+    const size_t writes = places.of.lookup(next.getOwner());
+    if (writes < places.safe)
+      return false;
+    for (BlockArgument arg : scope.block->getArguments())
+      if (buffers.lookup(arg) == state && !isGoneBy(arg, writes, next, places))
+        return false;
     return true;
+  }
+  bool isGoneBy(Value old, size_t writes, OpResult next, const Places &places) {
+    return llvm::all_of(old.getUses(), [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      if (isView(user))
+        return isGoneBy(user->getResult(0), writes, next, places);
+      const auto at = places.of.find(user); // what is no command of the step shows it in the end
+      return at != places.of.end() && (at->second < writes || (at->second == writes && mayReplace(use, next)));
+    });
   }
 
   /// Whether a result may be computed in the bytes of an operand.

@@ -98,8 +98,10 @@ bool isWork(Operation *op) {
 
 IssueOrder::IssueOrder(func::FuncOp main, bool leastMemory) : block(main.getBody().front()) {
   splitPrepare(main);
-  if (leastMemory)
+  if (leastMemory) {
     settle();
+    delayStateWrites(main);
+  }
 }
 
 IssueOrder::IssueOrder(Block &body) : block(body) {
@@ -113,6 +115,37 @@ void IssueOrder::settle() {
   std::vector<Operation *> greedy = leastMemoryFirst();
   if (peakOf(greedy) < peakOf(step))
     step = std::move(greedy);
+}
+
+/// A step that fails leaves its states as they were if none is written yet. So ops that make states' next values come behind those
+/// that may fail, where nothing that may fail needs them.
+void IssueOrder::delayStateWrites(func::FuncOp main) {
+  llvm::SmallDenseSet<Operation *> writers;
+  for (auto [i, result] : llvm::enumerate(block.getTerminator()->getOperands()))
+    if (main.getResultAttr(static_cast<unsigned>(i), graph::kStateAttr))
+      if (Operation *op = baseOf(result).getDefiningOp())
+        writers.insert(op);
+  if (writers.empty())
+    return;
+  SymbolTableCollection symbols;
+  const auto last = std::find_if(step.rbegin(), step.rend(), [&](Operation *op) { return mayFail(op, symbols); });
+  if (last == step.rend())
+    return;
+  llvm::SmallDenseSet<Operation *> needed; // by an op that may fail
+  for (auto at = last; at != step.rend(); ++at)
+    if (needed.contains(*at) || mayFail(*at, symbols))
+      for (Value base : basesRead(*at))
+        if (Operation *def = base.getDefiningOp())
+          needed.insert(def);
+  llvm::SmallDenseSet<Operation *> delayed;
+  std::vector<Operation *> before, after;
+  for (auto at = step.begin(); at != last.base(); ++at) {
+    const bool follows = llvm::any_of(basesRead(*at), [&](Value base) { return delayed.contains(base.getDefiningOp()); });
+    if (follows || (writers.contains(*at) && !needed.contains(*at) && *at != *last))
+      delayed.insert(*at);
+    (delayed.contains(*at) ? after : before).push_back(*at);
+  }
+  std::ranges::copy(after, std::ranges::copy(before, step.begin()).out);
 }
 
 /// Whether its kernel takes sizes of the call, which prepare does not know.

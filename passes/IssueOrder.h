@@ -35,6 +35,7 @@ public:
 private:
   void splitPrepare(mlir::func::FuncOp main);
   void settle();
+  void delayStateWrites(mlir::func::FuncOp main);
 
   /// Bytes of arena memory that the step's ops make, by value, with the number of ops that read each.
   struct Live {

@@ -228,9 +228,10 @@ bool writesAllResults(Operation *op) {
 }
 
 /// Whether `is` holds for an op of the table, for one in its regions, or for one in the kernel that it launches.
-static bool anyOp(Operation *op, SymbolTableCollection &symbols, llvm::function_ref<bool(const op::OpInfo &)> is) {
+static bool anyOp(Operation *op, SymbolTableCollection &symbols,
+                  llvm::function_ref<bool(Operation *, const op::OpInfo &)> is) {
   if (const op::OpInfo *info = graph::infoOf(op))
-    return is(*info);
+    return is(op, *info);
   Operation *holder = op;
   if (auto launch = dyn_cast<graph::LaunchOp>(op))
     holder = symbols.lookupNearestSymbolFrom<graph::KernelOp>(op, launch.getKernelAttr());
@@ -243,11 +244,22 @@ static bool anyOp(Operation *op, SymbolTableCollection &symbols, llvm::function_
 }
 
 bool hasEffects(Operation *op, SymbolTableCollection &symbols) {
-  return anyOp(op, symbols, [](const op::OpInfo &info) { return info.hasEffects; });
+  return anyOp(op, symbols, [](Operation *, const op::OpInfo &info) { return info.hasEffects; });
+}
+
+bool mayFail(Operation *op, SymbolTableCollection &symbols) {
+  return anyOp(op, symbols, [](Operation *inner, const op::OpInfo &info) {
+    if (info.hasEffects || info.custom)
+      return true;
+    const std::optional<op::LoopForm> form = loopFormOf(inner);
+    return form && std::ranges::any_of(form->operands, [](const op::OperandMap &map) {
+      return std::ranges::any_of(map.dims, [](const op::IndexExpr &expr) { return expr.indirect >= 0; });
+    });
+  });
 }
 
 bool isRandom(Operation *op, SymbolTableCollection &symbols) {
-  return anyOp(op, symbols, [](const op::OpInfo &info) { return info.family == op::Family::Random; });
+  return anyOp(op, symbols, [](Operation *, const op::OpInfo &info) { return info.family == op::Family::Random; });
 }
 
 EffectFacts::Facts EffectFacts::ask(Operation *op) {

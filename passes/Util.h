@@ -65,6 +65,8 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i);
 bool writesAllResults(mlir::Operation *op);
 /// Whether an op, or the kernel it runs, does something besides computing its results.
 bool hasEffects(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
+/// Whether an op, or the kernel it runs, may fail on some values of its operands: one that checks indices, asserts, or is a user's.
+bool mayFail(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 /// Whether an op, or the kernel it runs, draws random numbers.
 bool isRandom(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 

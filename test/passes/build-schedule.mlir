@@ -130,6 +130,53 @@ func.func @main(%a: tensor<4xf32> {tressel.state = "a"}, %b: tensor<4xf32> {tres
 
 // -----
 
+// A state is written behind what may fail, so that a step that fails leaves it as it was.
+// CHECK-LABEL: sched.program @main {
+// CHECK: sched.step {
+// CHECK-NEXT: sched.launch @take_0(%x, %i) -> (%y) on %cpu
+// CHECK-NEXT: sched.launch @add_0(%w, %x) -> (%w) on %cpu
+// CHECK-NEXT: }
+tressel.kernel @add_0(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> attributes {provider = "generated"} {
+  %0 = tressel.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  tressel.yield %0 : tensor<4xf32>
+}
+tressel.kernel @take_0(%a: tensor<4xf32>, %i: tensor<2xi64>) -> tensor<2xf32> attributes {provider = "generated"} {
+  %0 = tressel.take %a, %i : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
+  tressel.yield %0 : tensor<2xf32>
+}
+func.func @main(%x: tensor<4xf32> {tressel.name = "x"}, %i: tensor<2xi64> {tressel.name = "i"}, %w: tensor<4xf32> {tressel.state = "w"})
+    -> (tensor<2xf32> {tressel.name = "y"}, tensor<4xf32> {tressel.state = "w"}) {
+  %0 = tressel.launch @add_0(%w, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = tressel.launch @take_0(%x, %i) : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return %1, %0 : tensor<2xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Where what may fail needs the next value, that is computed aside and copied in the end.
+// CHECK-LABEL: sched.program @main {
+// CHECK: sched.step {
+// CHECK-NEXT: sched.launch @add_0(%w, %x) -> (%[[NEXT:.*]]) on %cpu
+// CHECK-NEXT: sched.launch @take_0(%[[NEXT]], %i) -> (%y) on %cpu
+// CHECK-NEXT: sched.copy %[[NEXT]] -> %w on %cpu
+// CHECK-NEXT: }
+tressel.kernel @add_0(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> attributes {provider = "generated"} {
+  %0 = tressel.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  tressel.yield %0 : tensor<4xf32>
+}
+tressel.kernel @take_0(%a: tensor<4xf32>, %i: tensor<2xi64>) -> tensor<2xf32> attributes {provider = "generated"} {
+  %0 = tressel.take %a, %i : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
+  tressel.yield %0 : tensor<2xf32>
+}
+func.func @main(%x: tensor<4xf32> {tressel.name = "x"}, %i: tensor<2xi64> {tressel.name = "i"}, %w: tensor<4xf32> {tressel.state = "w"})
+    -> (tensor<2xf32> {tressel.name = "y"}, tensor<4xf32> {tressel.state = "w"}) {
+  %0 = tressel.launch @add_0(%w, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %1 = tressel.launch @take_0(%0, %i) : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return %1, %0 : tensor<2xf32>, tensor<4xf32>
+}
+
+// -----
+
 // Memory decides the order where program order would keep both large values.
 // CHECK-LABEL: sched.program @main {
 // CHECK: sched.step {
