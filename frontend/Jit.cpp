@@ -12,6 +12,7 @@
 #include <tressel/jit.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -94,8 +95,7 @@ struct JitCore::Impl {
   JitStats stats;
   const JitEntry *previous = nullptr; // found last, under the mutex; compared only
 
-  std::recursive_mutex serial;      // calls that assign Variables run one by one
-  std::atomic<bool> assigns{false}; // some program does
+  std::shared_ptr<VariableImpl> assigned; // one that some program assigns: all that programs do are in its group; under `mutex`
 
   /// Counts the changes of `entries` after which a call may be another program's.
   std::atomic<uint64_t> generation{0};
@@ -338,18 +338,25 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
                                             .measure = options.measure,
                                             .winograd = options.winograd,
                                             .keepSubnormals = options.keep_subnormals,
+                                            .strictDonation = options.strict_donation,
                                             .machine = entry->machine,
                                             .model = model ? &*model : nullptr,
                                             .devices = devices});
   const double compiled = secondsNow();
   entry->structure = recorder.structure();
   entry->stateTypes = entry->typesOfStates();
+  if (const auto &updated = entry->traced.updated; !updated.empty()) {
+    std::unique_lock known(mutex);
+    if (!assigned)
+      assigned = updated.front();
+    const std::array both{assigned, updated.front()};
+    known.unlock(); // a thread that holds the group may want it
+    StateGroup::join(both);
+  }
 
   std::lock_guard lock(mutex);
   ++stats.traces;
   budget.made();
-  if (!entry->traced.updated.empty())
-    assigns = true;
   stats.trace_seconds += traced - start;
   stats.compile_seconds += compiled - traced;
   stats.kernels_compiled += static_cast<uint64_t>(entry->traced.kernelsCompiled);
@@ -529,7 +536,7 @@ static void findNan(const JitOptions &options, JitEntry &entry, const CallArgs &
                     std::span<const Tensor> had, std::span<const Tensor> results, const std::source_location &where) {
   std::vector<Tensor> have;
   for (const auto &variable : entry.traced.updated)
-    have.push_back(variable->value);
+    have.push_back(variable->get(toLoc(where)));
   auto allFinite = [&](std::span<const Tensor> tensors) {
     return std::ranges::all_of(tensors, [&](const Tensor &t) { return isFinite(t, toLoc(where)); });
   };
@@ -565,10 +572,15 @@ std::vector<Tensor> JitCore::Impl::runImperatively(const JitCore &core, const Ca
   // Held while functions that are called inside take their own: so one thread at a time does this, of all functions.
   static auto *imperative = new std::recursive_mutex; // threads may outlive static destruction
   std::unique_lock all(*imperative, std::defer_lock);
-  std::unique_lock own(serial, std::defer_lock);
-  if (assigns) {
+  std::optional<StateGroup::Lock> own;
+  std::shared_ptr<VariableImpl> one;
+  {
+    std::lock_guard lock(mutex);
+    one = assigned;
+  }
+  if (one) {
     all.lock();
-    own.lock();
+    own.emplace(*one);
   }
   const CallDepth depth(core, where);
   std::vector<Tensor> inputs;
@@ -588,19 +600,18 @@ bool JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source
       LastCall *last;
       ~GiveBack() { impl.giveBack(last); }
     } back{*this, last};
-    EntryRun run(*last->entry, serial, args, where, &last->slot);
+    EntryRun run(*last->entry, args, where, &last->slot);
     results(*last->entry, run);
     return true;
   }
   const Found found = entryFor(args, body, where);
   if (!found.entry) [[unlikely]]
     return false;
-  // A call like the one before may well come again. Those that update Variables or are checked now and then go this way.
-  const bool repeats =
-      found.again && found.calls > 2 && found.entry->traced.updated.empty() && !checkInterval();
+  // A call like the one before may well come again. Those that are checked now and then go this way.
+  const bool repeats = found.again && found.calls > 2 && !checkInterval();
   std::unique_ptr<Program::Slot> slot;
   {
-    EntryRun run(*found.entry, serial, args, where, repeats ? &slot : nullptr);
+    EntryRun run(*found.entry, args, where, repeats ? &slot : nullptr);
     results(*found.entry, run);
   }
   if (slot)
@@ -630,9 +641,9 @@ std::shared_ptr<void> JitCore::call(const CallArgs &args, TraceBody &body, std::
   }
   std::vector<Tensor> before;
   for (const auto &variable : entry->traced.updated)
-    before.push_back(variable->value);
+    before.push_back(variable->get(toLoc(where)));
   {
-    EntryRun run(*entry, impl_->serial, args, where, nullptr);
+    EntryRun run(*entry, args, where, nullptr);
     for (const TraceResult &r : entry->traced.results)
       results.push_back(run.get(r));
   }
@@ -740,6 +751,8 @@ JitStats JitCore::stats() const {
   std::lock_guard lock(impl_->mutex);
   JitStats stats = impl_->stats;
   stats.live = impl_->entries.size();
+  for (const auto &entry : impl_->entries)
+    stats.state_copies += entry->traced.program ? entry->traced.program->stateCopies() : 0;
   for (const auto &last : impl_->lastCalls)
     stats.hits += last->hits.load(std::memory_order_relaxed);
   return stats;

@@ -66,7 +66,7 @@ struct JitEntry {
     std::vector<TensorType> found;
     for (const auto &states : {std::cref(traced.states), std::cref(traced.updated)})
       for (const auto &variable : states.get())
-        found.push_back(variable->value.type());
+        found.push_back(variable->get(variable->readAt).type());
     return found;
   }
   static bool haveTypes(std::span<const Tensor *const> tensors, std::span<const TensorType> types) {

@@ -20,10 +20,7 @@ struct ParameterImpl : tressel::detail::VariableImpl {
   /// Outside of any trace, whatever is being recorded.
   void fill(const Shape &wanted) {
     tressel::detail::RecorderScope outside(nullptr);
-    Tensor first = init(wanted, dtype, *seed);
-    value = std::move(first);
-    version.fetch_add(1, std::memory_order_release);
-    tressel::detail::variableEpoch.fetch_add(1, std::memory_order_release);
+    set(init(wanted, dtype, *seed));
   }
 };
 
@@ -38,7 +35,7 @@ std::shared_ptr<ParameterImpl> copyOf(const std::shared_ptr<ParameterImpl> &p) {
   auto &copy = cloneMap->copies[p.get()];
   if (!copy) {
     auto made = std::make_shared<ParameterImpl>();
-    made->value = p->value; // tensors are values: sharing the elements is not visible
+    made->value = p->get({}); // tensors are values: sharing the elements is not visible
     made->name = p->name;
     made->init = p->init;
     made->dtype = p->dtype;
@@ -190,9 +187,7 @@ void Parameter::reset(const Tensor &value) const {
   impl.fixedType = true;
   if (impl.shape)
     impl.shape = value.type().shape;
-  impl.value = value;
-  impl.version.fetch_add(1, std::memory_order_release);
-  tressel::detail::variableEpoch.fetch_add(1, std::memory_order_release);
+  impl.set(value);
   tressel::detail::structureEpoch.fetch_add(1, std::memory_order_release);
 }
 

@@ -378,7 +378,7 @@ Tensor Variable::value(std::source_location where) const {
                         "initialize the module it belongs to, or assign it");
   if (detail::Recorder *r = detail::Recorder::current())
     return r->readVariable(impl_, toLoc(where));
-  return impl_->value;
+  return impl_->get(toLoc(where));
 }
 
 void Variable::assign(const Tensor &value, std::source_location where) const {
@@ -395,9 +395,7 @@ void Variable::assign(const Tensor &value, std::source_location where) const {
                                toLoc(where), "assign", "give it a value before");
     return r->assignVariable(impl_, value, toLoc(where));
   }
-  impl_->value = value;
-  impl_->version.fetch_add(1, std::memory_order_release);
-  detail::variableEpoch.fetch_add(1, std::memory_order_release);
+  impl_->set(value);
 }
 
 } // namespace tressel

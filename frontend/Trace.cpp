@@ -195,7 +195,13 @@ struct TraceRecorder::Impl {
     mlir::StringRef attr;
     std::string name;
   };
-  void close(const std::vector<Result> &results, bool updatedAreStates);
+  void close(const std::vector<Result> &results);
+  /// The next values of Variables that are assigned are further results.
+  void addNextStates(std::vector<Result> &results) {
+    for (const State &state : states)
+      if (state.assigned)
+        results.push_back({valueIn(state.current, {}), graph::kStateAttr, state.name});
+  }
 };
 
 TraceRecorder::TraceRecorder() : impl_(std::make_unique<Impl>()) {}
@@ -254,7 +260,7 @@ void TraceRecorder::assign(const std::shared_ptr<VariableImpl> &variable, const 
   state.assigned = true;
 }
 
-void TraceRecorder::Impl::close(const std::vector<Result> &results, bool updatedAreStates) {
+void TraceRecorder::Impl::close(const std::vector<Result> &results) {
   mlir::Block &block = func.getBody().front();
   llvm::SmallVector<mlir::Value> values;
   llvm::SmallVector<mlir::Type> types;
@@ -265,8 +271,7 @@ void TraceRecorder::Impl::close(const std::vector<Result> &results, bool updated
   mlir::func::ReturnOp::create(builder, mlir::UnknownLoc::get(context.get()), values);
   func.setFunctionType(builder.getFunctionType(block.getArgumentTypes(), types));
   for (auto [i, arg] : llvm::enumerate(args)) {
-    const bool isState = arg.kind == ArgKind::State && (updatedAreStates || !states[arg.state].assigned);
-    func.setArgAttr(static_cast<unsigned>(i), isState ? graph::kStateAttr : graph::kNameAttr,
+    func.setArgAttr(static_cast<unsigned>(i), arg.kind == ArgKind::State ? graph::kStateAttr : graph::kNameAttr,
                     builder.getStringAttr(arg.name));
   }
   for (auto [i, r] : llvm::enumerate(results))
@@ -458,19 +463,16 @@ std::vector<Tensor> TraceRecorder::endControl(const ControlCall &call, std::span
 Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOptions &options) {
   Impl &impl = *impl_;
   Traced traced;
-  // Arguments that are values: the inputs first, as they were made first, then the Variables that are assigned.
-  std::vector<size_t> inputIndex(impl.args.size()), stateIndex(impl.args.size());
+  std::vector<size_t> index(impl.args.size()); // among the inputs, or the states that are only read
   size_t numInputs = 0;
   for (size_t i = 0; i < impl.args.size(); ++i) {
     const Impl::ArgInfo &arg = impl.args[i];
     if (arg.kind == Impl::ArgKind::Input) {
-      inputIndex[i] = numInputs++;
-    } else if (impl.states[arg.state].assigned) {
-      inputIndex[i] = numInputs++;
-      traced.updated.push_back(impl.states[arg.state].variable);
+      index[i] = numInputs++;
     } else {
-      stateIndex[i] = traced.states.size();
-      traced.states.push_back(impl.states[arg.state].variable);
+      auto &list = impl.states[arg.state].assigned ? traced.updated : traced.states;
+      index[i] = list.size();
+      list.push_back(impl.states[arg.state].variable);
     }
   }
   std::vector<Impl::Result> outputs;
@@ -487,10 +489,11 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     mlir::Value v = impl.valueIn(t, {});
     if (auto arg = llvm::dyn_cast<mlir::BlockArgument>(v); arg && !impl.hasEffects) {
       const Impl::ArgInfo &info = impl.args[arg.getArgNumber()];
-      const bool isState = info.kind == Impl::ArgKind::State && !impl.states[info.state].assigned;
-      return {.kind = isState ? TraceResult::Kind::State : TraceResult::Kind::Input,
-              .index = (isState ? stateIndex : inputIndex)[arg.getArgNumber()],
-              .constant = {}};
+      const bool isState = info.kind == Impl::ArgKind::State;
+      if (!isState || !impl.states[info.state].assigned) // else it is the value of before, which the program overwrites
+        return {.kind = isState ? TraceResult::Kind::State : TraceResult::Kind::Input,
+                .index = index[arg.getArgNumber()],
+                .constant = {}};
     }
     auto [it, isNew] = outputOf.try_emplace(v, outputs.size());
     if (isNew)
@@ -502,15 +505,14 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   for (const Tensor &t : results)
     impl.fingerprint.result(t);
   traced.fingerprint = std::move(impl.fingerprint);
-  for (const Impl::ArgInfo &arg : impl.args)
-    if (arg.kind == Impl::ArgKind::State && impl.states[arg.state].assigned)
-      traced.updates.push_back(classify(impl.states[arg.state].current));
-  impl.close(outputs, /*updatedAreStates=*/false);
+  const size_t numOutputs = outputs.size();
+  impl.addNextStates(outputs);
+  impl.close(outputs);
   if (options.model) { // tensors' memory can be pinned
     for (unsigned i = 0; i < impl.func.getNumArguments(); ++i)
       if (impl.func.getArgAttr(i, graph::kNameAttr))
         impl.func.setArgAttr(i, graph::kPinnedAttr, impl.builder.getUnitAttr());
-    for (unsigned i = 0; i < impl.func.getNumResults(); ++i)
+    for (unsigned i = 0; i < numOutputs; ++i)
       impl.func.setResultAttr(i, graph::kPinnedAttr, impl.builder.getUnitAttr());
   }
   if (options.text) {
@@ -552,10 +554,12 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
       throw InternalError("the compiler made a state '" + state.name + "' that the program has not");
     bound.push_back(found->variable);
   }
-  if (compiled.schedule.inputs.size() != numInputs || compiled.schedule.outputs.size() != outputs.size())
+  if (compiled.schedule.inputs.size() != numInputs || compiled.schedule.outputs.size() != numOutputs)
     throw InternalError("the compiler changed the program's signature");
   auto executable = runtime::Executable::create(std::move(compiled.schedule), compiled.image, compiled.constants.joined());
-  traced.program = std::make_shared<Program>(std::move(executable), std::move(bound), options.name, options.machine);
+  traced.program = std::make_shared<Program>(
+      std::move(executable), std::move(bound),
+      ProgramOptions{.name = options.name, .machine = options.machine, .strictDonation = options.strictDonation});
   return traced;
 }
 
@@ -568,10 +572,8 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
   for (size_t i = 0; i < results.size(); ++i)
     outputs.push_back({impl.valueIn(results[i], {}), graph::kNameAttr,
                        request.outputNames.empty() ? "out" + std::to_string(i) : request.outputNames[i]});
-  for (const Impl::State &state : impl.states)
-    if (state.assigned)
-      outputs.push_back({impl.valueIn(state.current, {}), graph::kStateAttr, state.name});
-  impl.close(outputs, /*updatedAreStates=*/true);
+  impl.addNextStates(outputs);
+  impl.close(outputs);
   impl.func.walk([&](mlir::Operation *op) {
     const auto named = op->getAttrOfType<mlir::StringAttr>(graph::isTransfer(op) ? "device" : graph::kDeviceAttr);
     if (!named || graph::parseDevice(named) == graph::kHost || !request.gpus.empty())
@@ -607,9 +609,11 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
     function.images.push_back({level, compiled.image});
   function.constants = compiled.constants;
   std::vector<runtime::PackageState> states;
+  std::vector<Tensor> values; // held until they are written
   for (const Impl::State &state : impl.states) {
-    runtime::Engine::global().wait(*state.variable->value.impl()->storage, {}, "state of the program");
-    states.push_back({state.name, state.variable->value.type(), bytesOf(state.variable->value)});
+    const Tensor &value = values.emplace_back(state.variable->get({}));
+    runtime::Engine::global().wait(*value.impl()->storage, {}, "state of the program");
+    states.push_back({state.name, value.type(), bytesOf(value)});
   }
   std::vector<std::vector<std::byte>> storage;
   const std::vector<runtime::PackageState> gpu = runtime::gpuSections(compiled.gpu, storage);

@@ -16,7 +16,7 @@
 
 namespace tressel::detail {
 
-/// What became of a tensor that the traced function returned, or assigned to a Variable.
+/// What became of a tensor that the traced function returned.
 struct TraceResult {
   enum class Kind : uint8_t { Output, Input, State, Constant };
   Kind kind = Kind::Output;
@@ -27,10 +27,8 @@ struct TraceResult {
 struct Traced {
   std::shared_ptr<Program> program;                  ///< null when it was recorded only, or has no output
   std::vector<TraceResult> results;                  ///< one per returned tensor
-  std::vector<std::shared_ptr<VariableImpl>> states; ///< those that are only read
-  /// Those that are assigned. Their values are further inputs after the arguments, in this order.
-  std::vector<std::shared_ptr<VariableImpl>> updated;
-  std::vector<TraceResult> updates; ///< the next value of each
+  std::vector<std::shared_ptr<VariableImpl>> states;  ///< those that are only read
+  std::vector<std::shared_ptr<VariableImpl>> updated; ///< those that are assigned: the program updates them
   Fingerprint fingerprint;
   std::string text; ///< the graph, without locations; only where asked for
   int kernelsCompiled = 0, kernelsCached = 0;
@@ -43,7 +41,7 @@ struct FinishOptions {
   bool text = false;
   bool deterministic = false;
   bool diskCache = true;
-  bool measure = false, winograd = false, keepSubnormals = false;
+  bool measure = false, winograd = false, keepSubnormals = false, strictDonation = false;
   std::shared_ptr<runtime::Machine> machine = nullptr;  ///< what it runs on; null: the processor
   const runtime::MachineModel *model = nullptr; ///< what it is placed on
   std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all

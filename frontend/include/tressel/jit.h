@@ -41,6 +41,7 @@ struct JitOptions {
   bool measure = false;             ///< kernels of products and convolutions are chosen by timing them on this machine
   bool winograd = false;            ///< 3 x 3 convolutions may use Winograd's method: faster, off by up to some 1e-4 of the largest
   bool keep_subnormals = false;     ///< f32 arithmetic keeps numbers below 1.2e-38, which takes up to a hundred times as long (docs/numbers.md)
+  bool strict_donation = false;     ///< a call throws Error where a tensor still holds the value of a Variable that it updates; else the value is copied (variable.h)
   /// Programs made per function, without those that clear_compile_caches() made necessary. Calls beyond it that need
   /// another run op by op, as outside of a program, and one warning on standard error names what changes.
   int retrace_budget = 64;
@@ -56,6 +57,7 @@ struct JitStats {
   uint64_t hits = 0;                 ///< calls that found theirs
   uint64_t checks = 0;               ///< recorded again to compare
   uint64_t imperative = 0;           ///< calls that ran op by op, as the budget was spent
+  uint64_t state_copies = 0;         ///< values of Variables that live programs copied before they updated them, as tensors held them (variable.h)
   std::vector<std::string> retraces; ///< for each trace after the first: what differed from the program before
   uint64_t live = 0;                 ///< programs kept now
   double trace_seconds = 0, compile_seconds = 0;

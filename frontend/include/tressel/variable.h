@@ -1,21 +1,37 @@
 // Variable: a named cell that holds a tensor and can be assigned. Copies of a Variable are the same cell. Parameters
-// and running statistics are Variables. A traced program reads the Variables it touches when it is called, and writes
-// back those that it assigns: they are its state, and need not be passed.
+// and running statistics are Variables. A traced program reads the Variables it touches when it is called, and updates
+// those that it assigns: they are its state, and need not be passed.
+//
+// A compiled program updates a Variable in its own memory. Tensors never change, so where a tensor that was read from the Variable is still
+// held then, the Variable gets memory of its own first, and its value is copied there: JitStats::state_copies counts that, and
+// JitOptions::strict_donation makes it an error. Calls that assign the same Variables run one after the other. A call that fails before
+// it has written a Variable leaves them all as they were; what may fail in a program comes before its first write where it can.
 #pragma once
 
 #include <tressel/tensor.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 
 namespace tressel {
 
 namespace detail {
+class StateGroup;
 struct VariableImpl {
-  Tensor value;
+  VariableImpl() = default;
+  VariableImpl(const VariableImpl &) = delete;
+  ~VariableImpl();
+
+  Tensor value; ///< under the lock of the group; its type stays
   std::string name;
   std::atomic<uint64_t> version{0}; ///< counts assignments
   std::atomic<bool> frozen{false};  ///< not learned
+  std::atomic<StateGroup *> group{nullptr}; ///< made with the first call that needs its lock
+  SourceLoc readAt;                 ///< where the latest tensor was read from it outside of programs; under the lock
+
+  Tensor get(SourceLoc where);
+  void set(Tensor next);
 };
 /// Counts all assignments of the process: when it stands still, no bound state has changed.
 extern std::atomic<uint64_t> variableEpoch;
