@@ -1,5 +1,6 @@
 #include "Memory.h"
 #include "Packaged.h"
+#include "Values.h"
 
 #include <tressel/runtime/ThreadPool.h>
 
@@ -23,15 +24,11 @@ void copyStreaming(char *to, const char *from, int64_t bytes) {
   _mm_sfence();
 }
 
-/// Seconds in which as many bytes as a package's call moves, half of them read, half written, are copied between the
-/// pages that the call uses, in equal parts by all threads of the pool: by memcpy or past the caches, whichever takes
-/// less now.
-double secondsOfCopy(const Packaged &package) {
-  const int64_t bytes = package.bytesMoved() / 2;
+/// Seconds in which `bytes` are copied, in equal parts by all threads of the pool: by memcpy or past the caches,
+/// whichever takes less now.
+double secondsOfCopy(char *to, const char *from, int64_t bytes) {
   auto &pool = runtime::ThreadPool::global();
   const int64_t threads = bytes < (1 << 20) ? 1 : pool.numThreads(), each = bytes / threads / 64 * 64;
-  char *to = package.outputBlock();
-  const char *from = package.inputBlock();
   auto inParts = [&](auto copy) {
     return [=, &pool] {
       pool.parallelFor(threads, 1, [&](int64_t begin, int64_t end, int64_t) {
@@ -43,6 +40,10 @@ double secondsOfCopy(const Packaged &package) {
   const double usual = secondsPerCall(
       inParts([](char *a, const char *b, int64_t n) { std::memcpy(a, b, static_cast<size_t>(n)); }), kRowSeconds);
   return std::min(usual, secondsPerCall(inParts(copyStreaming), kRowSeconds));
+}
+/// As many bytes as a package's call moves, half of them read, half written, between the pages that the call uses.
+double secondsOfCopy(const Packaged &package) {
+  return secondsOfCopy(package.outputBlock(), package.inputBlock(), package.bytesMoved() / 2);
 }
 
 /// x[n, 1024], from a quarter of a megabyte, which the second cache holds, to 128 MiB.
@@ -80,6 +81,38 @@ Arms rows(bool scaled) {
                                                      })}};
 }
 
+/// 200 Variables of 64 KiB, each v = v * a + b. The copy moves as many bytes within as many pages: each half onto the
+/// other.
+Arms updates() {
+  constexpr int count = 200;
+  constexpr int64_t elements = 16 << 10, bytes = count * elements * 4;
+  auto variables = std::make_shared<std::vector<Variable>>();
+  for (int i = 0; i < count; ++i)
+    variables->emplace_back(zeros({elements}), "v" + std::to_string(i));
+  auto step = jit([=](Tensor a, Tensor b) {
+    for (const Variable &v : *variables)
+      v.assign(v.value() * a + b);
+  });
+  const Tensor a = full({}, 0.5f), b = full({}, 0.25f);
+  auto copied = std::make_shared<Bytes>(touchedBytes(bytes));
+  return {{"tressel", Arm(
+                          [=] {
+                            char *half = copied->get() + bytes / 2;
+                            const double copy = 2 * secondsOfCopy(copied->get(), half, bytes / 2);
+                            return copy / secondsPerCall([&] { step(a, b), wait_all(); }, kRowSeconds);
+                          },
+                          [=] {
+                            for (const Variable &v : *variables)
+                              v.assign(numbers({elements}, seedOf(v.name())));
+                            step(a, b);
+                            Outputs all;
+                            for (const Variable &v : *variables)
+                              for (const float value : v.value().to_vector<float>())
+                                all.push_back(value);
+                            return all;
+                          })}};
+}
+
 } // namespace
 
 Arms memoryArms(const std::string &row) {
@@ -105,6 +138,8 @@ Arms memoryArms(const std::string &row) {
       return Packaged::function([](Tensor x, Tensor scale, Tensor zero) { return (cast(x, f32) - zero) * scale; },
                                 {matrix(i8, i), vector, vector}, matrix(f32, i));
     });
+  if (row == "state.update")
+    return updates();
   if (row == "row.softmax" || row == "row.layernorm")
     return rows(row == "row.layernorm");
   return {};

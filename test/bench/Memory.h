@@ -1,11 +1,12 @@
-// Rows that memory bounds: elementwise programs against memcpy, operations along rows against oneDNN.
+// Rows that memory bounds: elementwise programs and updates of Variables against memcpy, operations along rows
+// against oneDNN.
 #pragma once
 
 #include "Bench.h"
 
 namespace tressel::bench {
 
-/// The arms of fusion.NAME.memcpy-share, row.softmax and row.layernorm; empty for other rows.
+/// The arms of fusion.NAME.memcpy-share, state.update, row.softmax and row.layernorm; empty for other rows.
 Arms memoryArms(const std::string &row);
 
 /// Rows of a classifier, of a transformer, many short ones, few long ones.

@@ -159,6 +159,7 @@ OUTPUTS = {
     "fusion.gelu.memcpy-share": gelu, "fusion.axpy.memcpy-share": fused("axpy"), "fusion.silu-gate.memcpy-share": fused("silu-gate"),
     "fusion.dequantize.memcpy-share": fused("dequantize"),
     "row.softmax": lambda case: rows(case, False), "row.layernorm": lambda case: rows(case, True), "row.attention": attention,
+    "state.call": lambda _: values("x", 1) / 8 + 1.75, "state.update": lambda _: [values(f"v{i}", 16384) * 0.5 + 0.25 for i in range(200)],
     "call.tiny": tiny_network, "call.threads16": added, "call.scaling": added, "start.package": first_of_lenet,
     "async.large": lambda _: np.full(524288, 1000), "loop.compiled.speedup": recurrence, "loop.imperative": recurrence,
     "async.matmul10": matmuls, "async.matmul10.return": matmuls, "branches.two-lanes": branches,

@@ -125,6 +125,9 @@ ROWS = [
     *by_threads(Row("row.layernorm", "s", "lower", "layer norm along rows of 4 shapes, f32: geometric mean", {"onednn": "libraries"},
                     1.1, "ratio", samples=1, cases=4)),
     Row("call.tiny", "ns", "lower", "compiled MLP 32-64-16, batch 1, one call through the C++ API", {}, 250),
+    Row("state.call", "ns", "lower", "one call of a compiled function that updates one scalar Variable, x = 0.5 x + 1", {}, 300),
+    Row("state.update", "share of memcpy's speed", "higher", "200 Variables of 64 KiB, v = v * a + b with a and b as inputs, updated by one compiled call that is waited for; "
+        "the copy moves as many bytes within as many pages, with as many threads, by memcpy or past the caches", {}, 0.9, samples=2),
     Row("call.threads16", "us", "lower", "one generated kernel of 64 elements, a call through a context over a call of the "
         "kernel, processor time of one of 16 threads with a context each", {"direct": "tressel"}, 3, samples=3, program="deploy.py",
         crowded=True),

@@ -62,6 +62,27 @@ Arms callTiny() {
                           [=] { return flat(net(x)); })}};
 }
 
+/// Nanoseconds of one call that updates one scalar Variable, x = 0.5 x + 1.
+Arms callState() {
+  Variable x(ones({}), "x");
+  auto step = jit([=] { x.assign(x.value() * 0.5f + 1.0f); });
+  auto calls = [=](int n) {
+    for (int i = 0; i < n; ++i)
+      step();
+    wait_all();
+  };
+  return {{"tressel", Arm(
+                          [=] {
+                            constexpr int n = 20000;
+                            return 1e9 / n * secondsOf([&] { calls(n); });
+                          },
+                          [=] {
+                            x.assign(numbers({}, seedOf("x")));
+                            calls(3);
+                            return flat(x.value());
+                          })}};
+}
+
 /// A chain of ops traced but not compiled; each op's result feeds the next, so nothing is dropped while recording.
 Arms traceOp() {
   Tensor x = ones({4});
@@ -238,6 +259,8 @@ Arms armsOf(const std::string &row) {
     return arms;
   if (row == "call.tiny")
     return callTiny();
+  if (row == "state.call")
+    return callState();
   if (row == "trace.op")
     return traceOp();
   if (Arms arms = tressel::bench::asyncArms(row); !arms.empty())
