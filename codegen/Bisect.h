@@ -4,7 +4,7 @@
 
 #include "codegen/Compile.h"
 #include "ir/op/OpInfo.h"
-#include "tressel/runtime/Simulated.h"
+#include "tressel/runtime/Device.h"
 
 #include <functional>
 #include <optional>
@@ -15,7 +15,7 @@ namespace tressel::codegen {
 
 struct BisectOptions {
   std::string cpu = "native";
-  std::shared_ptr<runtime::SimulatedMachine> machine; ///< what the program runs on; null: the processor
+  std::shared_ptr<runtime::Machine> machine; ///< what the program runs on; null: the processor
   std::string gpu;                          ///< the architecture whose kernels are emulated on its accelerators; empty: the processor's own
   bool allowLibrary = true;
   /// Values for @main's arguments, in order. Random ones make no sense for every program, so they are the caller's.

@@ -286,7 +286,7 @@ static uint64_t kindOf(std::span<const TensorType> types, std::span<const uint64
 }
 
 /// What the program is placed on: the machine, or what JitOptions::devices leave of it. Nothing: the processor.
-static std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::SimulatedMachine *machine) {
+static std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::Machine *machine) {
   const auto &devices = options.devices;
   for (const Device &device : devices)
     if (device != cpu() && (!machine || !machine->model().find(refOf(device))))

@@ -34,7 +34,7 @@ struct JitEntry {
   uint64_t calls = 0; // guarded by the core's mutex
 
   bool isSymbolic = false;                            // some types have dynamic sizes
-  std::shared_ptr<runtime::SimulatedMachine> machine; // that it was compiled for; null: the processor
+  std::shared_ptr<runtime::Machine> machine; // that it was compiled for; null: the processor
 
   bool matches(const CallArgs &args, uint32_t nowMode) const {
     const auto tensors = args.tensors();

@@ -11,7 +11,7 @@ namespace {
 
 struct Current {
   std::mutex mutex;
-  std::shared_ptr<runtime::SimulatedMachine> machine;
+  std::shared_ptr<runtime::Machine> machine;
 };
 Current &current() {
   static auto *current = new Current; // threads may outlive static destruction
@@ -29,25 +29,7 @@ Device gpu(int i) {
 }
 
 void use_machine(std::string_view name, MachineOptions options) {
-  std::shared_ptr<runtime::SimulatedMachine> machine;
-  if (name == "cuda" || name.starts_with("cuda:"))
-    throw Error(Error::Details{.message = "machine '" + std::string(name) + "' is not available yet",
-                               .hint = "\"cpu\", and \"sim:2gpu-pcie3\" or others that are simulated"});
-  if (name == "cpu" && !options.computes)
-    throw Error(Error::Details{.message = "machine 'cpu' is not simulated: it cannot keep the time without computing",
-                               .hint = "use_machine(\"sim:...\", {.computes = false})"});
-  if (name == "cpu" && !options.gpu.empty())
-    throw Error(Error::Details{.message = "machine 'cpu' has no GPU for kernels of '" + options.gpu + "'",
-                               .hint = "use_machine(\"sim:h100\", {.gpu = \"sm_90\"}) emulates them"});
-  if (!options.gpu.empty())
-    runtime::machineOfArchitecture(options.gpu); // names those there are
-  if (name != "cpu") {
-    runtime::MachineModel model = runtime::machineNamed(name);
-    for (runtime::DeviceModel &device : model.devices)
-      if (device.device.kind == runtime::DeviceKind::Gpu)
-        device.architecture = options.gpu;
-    machine = runtime::SimulatedMachine::create(std::move(model), {.computes = options.computes});
-  }
+  auto machine = runtime::openMachine(name, {.computes = options.computes, .architecture = options.gpu});
   {
     std::lock_guard lock(current().mutex);
     current().machine = std::move(machine);
@@ -57,7 +39,7 @@ void use_machine(std::string_view name, MachineOptions options) {
 
 double machine_seconds() {
   if (const auto machine = detail::currentMachine())
-    return static_cast<double>(machine->devices()[0]->nowPs()) * 1e-12;
+    return static_cast<double>(machine->nowPs()) * 1e-12;
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
@@ -74,7 +56,7 @@ Tensor Tensor::to(Device device, std::source_location where) const {
 
 namespace detail {
 
-std::shared_ptr<runtime::SimulatedMachine> currentMachine() {
+std::shared_ptr<runtime::Machine> currentMachine() {
   std::lock_guard lock(current().mutex);
   return current().machine;
 }

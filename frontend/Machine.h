@@ -1,7 +1,7 @@
 // The machine of this process, as the library sees it.
 #pragma once
 
-#include "tressel/runtime/Simulated.h"
+#include "tressel/runtime/Device.h"
 
 #include <tressel/machine.h>
 
@@ -11,7 +11,7 @@
 namespace tressel::detail {
 
 /// Null: this computer's processor.
-std::shared_ptr<runtime::SimulatedMachine> currentMachine();
+std::shared_ptr<runtime::Machine> currentMachine();
 /// Where ops of this thread are to be computed; nothing where nobody said.
 std::optional<runtime::DeviceRef> currentDevice();
 runtime::DeviceRef refOf(Device device);

@@ -1,6 +1,6 @@
 // Points in time, and waiting for them. One condition for the process: whoever waits looks again when anything
 // happened, and nobody is woken while nobody waits.
-#include "tressel/runtime/Device.h"
+#include "tressel/runtime/CommandLog.h"
 
 #include "../Concat.h"
 #include "tressel/runtime/Error.h"
@@ -84,14 +84,22 @@ Device &Machine::at(DeviceRef device) const {
   for (const auto &each : devices_)
     if (each->caps().device == device)
       return *each;
-  throw InputError(concat("there is no ", nameOf(device), " in ", name_));
+  throw InputError(concat("there is no ", nameOf(device), " in ", name()));
 }
 int Machine::awaitAny(std::span<const Event> events, int64_t timeoutNs) { return runtime::awaitAny(events, timeoutNs); }
+int64_t Machine::nowPs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count() * 1000;
+}
+const CommandLog &Machine::log() const {
+  static const CommandLog none;
+  return none;
+}
+VirtualTimes Machine::times() const { return {}; }
 
 std::shared_ptr<Machine> makeMachine(std::string name, std::vector<std::shared_ptr<Device>> devices) {
   struct Group final : Machine {
     Group(std::string name, std::vector<std::shared_ptr<Device>> devices) {
-      name_ = std::move(name);
+      model_.name = std::move(name);
       devices_ = std::move(devices);
     }
   };

@@ -3,6 +3,7 @@
 #include "tressel/runtime/Simulated.h"
 
 #include "../Concat.h"
+#include "tressel/runtime/Error.h"
 
 #include <algorithm>
 #include <limits>
@@ -32,8 +33,11 @@ std::vector<Resource> enginesOf(const Schedule &s, std::vector<uint32_t> &ofStre
 
 } // namespace
 
-Timeline timelineOf(const Executor &executor, const SimulatedMachine &machine, uint32_t call) {
+Timeline timelineOf(const Executor &executor, uint32_t call) {
   const Schedule &s = executor.numbers();
+  const Machine &machine = executor.machine();
+  if (machine.log().commands.empty() && !s.step.commands.empty())
+    throw Error(concat("machine '", machine.name(), "' keeps no log of its commands, of which a timeline could be made"));
   const VirtualTimes times = machine.times();
   const std::vector<LoggedCommand> &log = machine.log().commands;
   Timeline t{.kind = TimelineKind::Simulated, .program = s.name, .machine = machine.name()};

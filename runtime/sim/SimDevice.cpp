@@ -27,10 +27,10 @@ void *SimDevice::allocate(int64_t bytes, MemoryKind kind) {
   std::lock_guard lock(machine_.mutex_);
   releaseOld();
   if (lost)
-    throwError<OutOfMemory>(caps_.name, " of ", machine_.name_, " has no ", bytes, " bytes: ", lost->message);
+    throwError<OutOfMemory>(caps_.name, " of ", machine_.name(), " has no ", bytes, " bytes: ", lost->message);
   if (machine_.strikes(Fault::Kind::OutOfMemory, caps_.device))
-    throwError<OutOfMemory>(caps_.name, " of ", machine_.name_, " has no ", bytes, " bytes left");
-  void *allocated = memory.allocate(bytes, kind, machine_.options_.poison, machine_.name_);
+    throwError<OutOfMemory>(caps_.name, " of ", machine_.name(), " has no ", bytes, " bytes left");
+  void *allocated = memory.allocate(bytes, kind, machine_.options_.poison, machine_.name());
   machine_.races_.discard(allocated, bytes);
   return allocated;
 }
@@ -92,7 +92,6 @@ std::unique_ptr<Stream> SimDevice::makeStream(StreamKind kind, std::string name,
 }
 
 int64_t SimDevice::nowPs() {
-  std::lock_guard lock(machine_.mutex_);
   return machine_.nowPs();
 }
 

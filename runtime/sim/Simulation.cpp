@@ -11,14 +11,36 @@
 
 namespace tressel::runtime {
 
+std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest &request) {
+  auto refuse = [&](const auto &...why) {
+    throw Error(Error::Details{.message = concat("machine '", name, "' ", why...),
+                               .hint = "\"cpu\", and \"sim:2gpu-pcie3\" or others that are simulated; {.gpu = \"sm_90\"} emulates kernels of such GPUs"});
+  };
+  if (name == "cuda" || name.starts_with("cuda:"))
+    refuse("is not available yet");
+  if (name == "cpu" && !request.computes)
+    refuse("is not simulated: it cannot keep the time without computing");
+  if (name == "cpu" && !request.architecture.empty())
+    refuse("has no GPU for kernels of '", request.architecture, "'");
+  if (!request.architecture.empty())
+    machineOfArchitecture(request.architecture); // names those there are
+  if (name == "cpu")
+    return nullptr;
+  MachineModel model = machineNamed(name);
+  for (DeviceModel &device : model.devices)
+    if (device.device.kind == DeviceKind::Gpu)
+      device.architecture = request.architecture;
+  return SimulatedMachine::create(std::move(model), {.computes = request.computes});
+}
+
 std::shared_ptr<SimulatedMachine> SimulatedMachine::create(MachineModel model, const SimulatedOptions &options) {
   return std::make_shared<sim::Simulation>(std::move(model), options);
 }
 
 namespace sim {
 
-Simulation::Simulation(MachineModel model, const SimulatedOptions &options) : model_(std::move(model)) {
-  name_ = model_.name;
+Simulation::Simulation(MachineModel model, const SimulatedOptions &options) {
+  model_ = std::move(model);
   for (uint32_t i = 0; i < model_.devices.size(); ++i)
     devices_.push_back(std::make_shared<SimDevice>(*this, i, model_.devices[i], options.computes));
   stamped_.assign(devices_.size(), 0);
@@ -134,7 +156,11 @@ void Simulation::logPart(LoggedCommand &entry, const DeviceCommand &c, const Sim
   entry.to = homeOf(members[static_cast<size_t>((member + 1) % n)]);
 }
 
-int64_t Simulation::nowPs() { return base_ + virtualTimes(log_, model_, time_).total; }
+int64_t Simulation::nowPs() {
+  std::lock_guard lock(mutex_);
+  return clock();
+}
+int64_t Simulation::clock() const { return base_ + virtualTimes(log_, model_, time_).total; }
 
 //--- Streams ----------------------------------------------------------------------------------------------------------
 SimStream::~SimStream() {
@@ -269,7 +295,7 @@ void Simulation::execute(SimStream &stream) {
     if (!failure && wait.state() == Semaphore::State::Failed)
       failure = wait.semaphore->failure();
   if (!failure && strikes(Fault::Kind::DeviceLost, ref)) {
-    failure = std::make_shared<DeviceFailure>(FailureKind::DeviceLost, concat(nameOf(ref), " of ", name_, " was lost"),
+    failure = std::make_shared<DeviceFailure>(FailureKind::DeviceLost, concat(nameOf(ref), " of ", name(), " was lost"),
                                               ref, command.tag);
     return lose(stream.device, failure);
   }
@@ -324,7 +350,7 @@ void Simulation::executeCollective(const std::shared_ptr<const CollectiveRun> &r
     const DeviceRef ref = device(member->device).caps().device;
     if (!failure && strikes(Fault::Kind::DeviceLost, ref)) {
       failure = std::make_shared<DeviceFailure>(FailureKind::DeviceLost,
-                                                concat(nameOf(ref), " of ", name_, " was lost"), ref, part.tag);
+                                                concat(nameOf(ref), " of ", name(), " was lost"), ref, part.tag);
       lose(member->device, failure);
       break;
     }
@@ -361,7 +387,7 @@ DeviceFailureRef Simulation::attempt(SimStream &stream, const DeviceCommand &com
       return failure;
   if (command.kind == DeviceCommandKind::Launch && strikes(Fault::Kind::LaunchFails, ref))
     return std::make_shared<DeviceFailure>(
-        FailureKind::Launch, concat(nameOf(ref), " of ", name_, " refused kernel '", command.kernel->desc->symbol, "'"),
+        FailureKind::Launch, concat(nameOf(ref), " of ", name(), " refused kernel '", command.kernel->desc->symbol, "'"),
         ref, command.tag);
   const bool isCopy = command.kind == DeviceCommandKind::Copy;
   const bool corrupt = isCopy && strikes(Fault::Kind::CopyCorrupted, ref);
@@ -425,7 +451,7 @@ DeviceFailureRef Simulation::checkAddresses(SimStream &stream, const DeviceComma
     const DeviceRef from = command.regions[0].home.device, to = command.regions[1].home.device;
     if (!isNear || (from != to && !model_.route(from, to)))
       return failure(FailureKind::Unsupported,
-                     concat(nameOf(ref), " of ", name_, " cannot copy from ", nameOf(from), " to ", nameOf(to)));
+                     concat(nameOf(ref), " of ", name(), " cannot copy from ", nameOf(from), " to ", nameOf(to)));
   }
   return nullptr;
 }

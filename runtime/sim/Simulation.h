@@ -73,13 +73,13 @@ class Simulation final : public SimulatedMachine {
 public:
   Simulation(MachineModel model, const SimulatedOptions &options);
 
-  const MachineModel &model() const override { return model_; }
   const SimulatedOptions &options() const override { return options_; }
   void setOptions(const SimulatedOptions &options) override;
   void setTime(const VirtualTimeOptions &options) override;
   void inject(const Fault &fault) override;
   const CommandLog &log() const override { return log_; }
   VirtualTimes times() const override { return virtualTimes(log_, model_, time_); }
+  int64_t nowPs() override;
 
   int awaitAny(std::span<const Event> events, int64_t timeoutNs) override;
   std::unique_lock<std::mutex> beginCall() override;
@@ -113,9 +113,8 @@ private:
   /// Whether such a fault strikes now; counts what goes well.
   bool strikes(Fault::Kind kind, DeviceRef device);
   std::string describe(const Region &region) const;
-  int64_t nowPs();
+  int64_t clock() const; ///< nowPs, under the mutex
 
-  MachineModel model_;
   SimulatedOptions options_;
   VirtualTimeOptions time_;
   mutable std::mutex mutex_; ///< guards all below; held while commands run

@@ -4,7 +4,6 @@
 #include "tools/tressel/Inputs.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
-#include "tressel/runtime/Simulated.h"
 
 #include <cstdio>
 
@@ -14,10 +13,7 @@ int bisectCommand(const BisectArgs &args) {
   if (args.model.ends_with(".tsl"))
     throw InputError(args.model + ": is a package, which holds no ops any more; give the model that it was made of");
   BisectRequest request;
-  if (args.device.starts_with("sim:"))
-    request.machine = runtime::SimulatedMachine::create(runtime::machineNamed(args.device));
-  else
-    checkDevice(args.device);
+  request.machine = machineOf(args.device);
   if (!args.gpus.empty())
     targetMachine(args.device, args.gpus), request.model.gpus = args.gpus; // throws for machines without a GPU
   for (const std::string &library : args.libraries)

@@ -9,7 +9,7 @@
 #include "tressel/runtime/KernelHistory.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
-#include "tressel/runtime/Simulated.h"
+#include "tressel/runtime/Device.h"
 
 #include <functional>
 #include <map>
@@ -89,7 +89,7 @@ struct Program {
 
 struct BisectRequest {
   CompileRequest model; ///< path, dims, cpu, allowLibrary
-  std::shared_ptr<runtime::SimulatedMachine> machine; ///< what the program runs on; null: the processor
+  std::shared_ptr<runtime::Machine> machine; ///< what the program runs on; null: the processor
   /// The value of an input or state of @main.
   std::function<op::HostTensor(const std::string &name, const TensorType &type)> value;
   std::optional<double> rtol, atol; ///< as codegen::BisectOptions

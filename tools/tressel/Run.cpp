@@ -11,7 +11,7 @@
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/Simulate.h"
-#include "tressel/runtime/Simulated.h"
+#include "tressel/runtime/CommandLog.h"
 
 #include <algorithm>
 #include <chrono>
@@ -55,7 +55,7 @@ class Runner {
 public:
   /// `machine`: what simulates the run; null where it is real.
   Runner(const RunArgs &args, ReadyProgram program, std::map<std::string, int64_t> sizes,
-         std::shared_ptr<runtime::SimulatedMachine> machine, std::shared_ptr<const runtime::KernelHistory> history)
+         std::shared_ptr<runtime::Machine> machine, std::shared_ptr<const runtime::KernelHistory> history)
       : args_(args), program_(std::move(program)), sizes_(std::move(sizes)), machine_(std::move(machine)),
         history_(std::move(history)) {
     makeContext();
@@ -140,9 +140,9 @@ public:
                     " times (--repeat)"
               : ""));
   }
-  const runtime::SimulatedMachine *machine() const { return machine_.get(); }
+  const runtime::Machine *machine() const { return machine_.get(); }
   /// Of the latest call, on a simulated machine: from its log, and as the schedule says.
-  runtime::Timeline simulated() const { return runtime::timelineOf(*executor_, *machine_); }
+  runtime::Timeline simulated() const { return runtime::timelineOf(*executor_); }
   runtime::Timeline planned() const {
     runtime::MachineModel model = machine_->model();
     model.history = history_;
@@ -274,7 +274,7 @@ private:
   std::map<std::string, int64_t> sizes_; ///< of --dim
   dim::Values dims_;
   bool bound_ = false; ///< the states are
-  std::shared_ptr<runtime::SimulatedMachine> machine_;
+  std::shared_ptr<runtime::Machine> machine_;
   std::shared_ptr<const runtime::KernelHistory> history_; ///< what plans go by
   std::optional<runtime::Context> context_;   ///< without it
   std::optional<runtime::FirstCalls> firstCalls_;
@@ -380,7 +380,7 @@ void printJson(const RunArgs &args, const Runner &runner) {
                   {"median", percentile(s, 0.5)},
                   {"p99", percentile(s, 0.99)},
                   {"runs", s.size()}};
-  if (const runtime::SimulatedMachine *machine = runner.machine()) {
+  if (const runtime::Machine *machine = runner.machine()) {
     j["latency"]["clock"] = "virtual";
     j["machine"] = machine->name();
     j["planned_seconds"] = runtime::seconds(runner.planned().end);
@@ -410,11 +410,7 @@ std::vector<runtime::ValueDesc> inputsAndStates(const runtime::Schedule &schedul
 } // namespace
 
 int runCommand(const RunArgs &args) {
-  std::shared_ptr<runtime::SimulatedMachine> machine;
-  if (args.device.starts_with("sim:"))
-    machine = runtime::SimulatedMachine::create(runtime::machineNamed(args.device));
-  else
-    checkDevice(args.device);
+  const std::shared_ptr<runtime::Machine> machine = machineOf(args.device);
   if (!args.gpus.empty())
     targetMachine(args.device, args.gpus); // throws for machines without a GPU
   for (const std::string &library : args.libraries)

@@ -1,6 +1,7 @@
 #include "tools/tressel/Tool.h"
 
 #include "tools/tressel/Compiler.h"
+#include "tressel/runtime/Device.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/File.h"
 #include "tressel/runtime/HostLoad.h"
@@ -171,13 +172,13 @@ void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options)
       throw UsageError(std::string(option) + " says how to compile, and a package is compiled already; give the model that it was made of");
 }
 
-void checkDevice(const std::string &device) {
-  if (device == "cpu")
-    return;
-  if (device == "cuda" || device.starts_with("cuda:") || device.starts_with("sim:"))
-    throw EnvironmentError("device '" + device + "' is not available yet; `tressel devices` lists what is" +
-                           (device.starts_with("cuda") ? ", and --device sim:h100 --gpu sm_90 emulates the kernels of a GPU" : ""));
-  throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
+std::shared_ptr<runtime::Machine> machineOf(const std::string &device) {
+  if (device == "cuda" || device.starts_with("cuda:"))
+    throw EnvironmentError("device '" + device + "' is not available yet; `tressel devices` lists what is, and --device sim:h100 --gpu sm_90 "
+                           "emulates the kernels of a GPU");
+  if (device != "cpu" && !device.starts_with("sim:"))
+    throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
+  return runtime::openMachine(device);
 }
 
 bool endsWith(std::string_view text, std::string_view suffix) { return text.ends_with(suffix); }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -13,6 +14,10 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+namespace tressel::runtime {
+class Machine;
+}
 
 namespace tressel::tool {
 
@@ -82,8 +87,8 @@ std::map<std::string, int64_t> parseSizes(const std::vector<std::string> &option
 void checkTolerances(double rtol, double atol);
 /// Throws UsageError if one of these options, which say how to compile, is given (true) with a package.
 void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options);
-/// `cpu`, or an error that says what the machine or this version lacks.
-void checkDevice(const std::string &device);
+/// What --device names; null for `cpu`. Throws UsageError or EnvironmentError for what is no device or not there, and what reading a machine's file throws.
+std::shared_ptr<runtime::Machine> machineOf(const std::string &device);
 
 bool endsWith(std::string_view text, std::string_view suffix);
 /// "1.2 MB".

@@ -1,6 +1,7 @@
 // Programs on machines that are simulated: the numbers of the processor, wherever their ops are placed.
 #include "frontend/Machine.h"
 #include "tressel/runtime/GpuCode.h"
+#include "tressel/runtime/Simulated.h"
 
 #include <tressel/tressel.h>
 
@@ -263,7 +264,7 @@ TEST_F(Devices, WhatAFailedStepLeftWithoutAValueCanBeSetAgain) {
   const Tensor x = full({4}, 10.0);
   EXPECT_EQ(step(x).to_vector<float>()[0], 12);
   EXPECT_EQ(reader(x).to_vector<float>()[0], 12);
-  detail::currentMachine()->inject(
+  dynamic_cast<runtime::SimulatedMachine &>(*detail::currentMachine()).inject(
       {.kind = runtime::Fault::Kind::LaunchFails, .device = {runtime::DeviceKind::Gpu, 0}});
   EXPECT_NE(messageOf<RuntimeError>([&] { step(x).wait(); }), "nothing thrown");
   // The fault is gone, but nobody knows how far the step had come.

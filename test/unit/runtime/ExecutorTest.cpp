@@ -82,7 +82,7 @@ TEST(Executor, TwoSimulatedGpus) {
     call.check();
   }
   EXPECT_EQ(e.bytesOn(kGpu0), 4 * 4000);
-  const Timeline t = timelineOf(e, *machine);
+  const Timeline t = timelineOf(e);
   ASSERT_EQ(t.spans.size(), 9u);
   EXPECT_EQ(t.kind, TimelineKind::Simulated);
   const Timeline plan = simulate(b.s, machine->model());
@@ -206,10 +206,10 @@ TEST(Executor, SlowLinksTakeLonger) {
   Call call(1 << 20);
   call.bind(e);
   call.run(e);
-  const Picoseconds before = timelineOf(e, *machine).end;
+  const Picoseconds before = timelineOf(e).end;
   machine->setTime({.slowLinks = 0.5});
   call.run(e);
-  EXPECT_GT(timelineOf(e, *machine).end, before + before / 2);
+  EXPECT_GT(timelineOf(e).end, before + before / 2);
 }
 
 TEST(Executor, KernelsTouchWhatTheyDeclare) {
@@ -304,7 +304,7 @@ TEST(Executor, SizesBeyondThisComputerRunInTimeAlone) {
   const auto machine = SimulatedMachine::create(model, {.computes = false});
   Executor e(b.s, machine);
   e.run({}, {});
-  const Timeline log = timelineOf(e, *machine), plan = simulate(b.s, model);
+  const Timeline log = timelineOf(e), plan = simulate(b.s, model);
   EXPECT_EQ(log.end, plan.end);
   EXPECT_GT(seconds(log.end), 4);
 }
@@ -445,7 +445,7 @@ TEST(Executor, CollectivesCombineAndFailTogether) {
       }
     };
     check();
-    EXPECT_EQ(timelineOf(e, *machine).end, simulate(e.schedule(), machine->model()).end);
+    EXPECT_EQ(timelineOf(e).end, simulate(e.schedule(), machine->model()).end);
     auto failure = [&](const Fault &fault) -> std::string {
       machine->inject(fault);
       try {

@@ -103,7 +103,7 @@ TEST(InFlight, CallsHideBehindEachOther) {
     e.runCalls(list);
     EXPECT_EQ(e.bytesOn(kGpu0), std::min<int64_t>(inFlight, calls) * 2 * n * 4);
     for (uint32_t call = 0; timelines && call < calls; ++call)
-      timelines->push_back(timelineOf(e, *machine, call));
+      timelines->push_back(timelineOf(e, call));
     return static_cast<double>(machine->times().total);
   };
   std::vector<Timeline> timelines;

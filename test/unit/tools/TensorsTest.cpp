@@ -2,6 +2,8 @@
 #include "tools/tressel/Tensors.h"
 #include "tools/tressel/Tool.h"
 
+#include "tressel/runtime/Device.h"
+
 #include <cmath>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -109,10 +111,11 @@ TEST(ToolOptions, Dims) {
 }
 
 TEST(ToolOptions, Devices) {
-  EXPECT_NO_THROW(checkDevice("cpu"));
-  EXPECT_THROW(checkDevice("cuda:0"), EnvironmentError);
-  EXPECT_THROW(checkDevice("sim:dgx-h100"), EnvironmentError);
-  EXPECT_THROW(checkDevice("tpu"), UsageError);
+  EXPECT_EQ(machineOf("cpu"), nullptr);
+  EXPECT_EQ(machineOf("sim:2gpu-pcie3")->devices().size(), 3u);
+  EXPECT_THROW(machineOf("cuda:0"), EnvironmentError);
+  EXPECT_THROW(machineOf("sim:nothing"), InputError);
+  EXPECT_THROW(machineOf("tpu"), UsageError);
 }
 
 } // namespace

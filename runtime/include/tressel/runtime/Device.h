@@ -16,6 +16,7 @@
 #pragma once
 
 #include "tressel/runtime/Kernel.h"
+#include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <condition_variable>
@@ -27,6 +28,9 @@
 #include <vector>
 
 namespace tressel::runtime {
+
+struct CommandLog;
+struct VirtualTimes;
 
 enum class FailureKind : uint8_t {
   Kernel,     ///< a kernel's status: an index out of range, say
@@ -191,7 +195,9 @@ public:
 class Machine {
 public:
   virtual ~Machine() = default;
-  const std::string &name() const { return name_; }
+  const std::string &name() const { return model_.name; }
+  /// What is known of its speed: what programs for it are planned and predicted with.
+  const MachineModel &model() const { return model_; }
   std::span<const std::shared_ptr<Device>> devices() const { return devices_; }
   /// Throws InputError, naming the machine, when it has no such device.
   Device &at(DeviceRef device) const;
@@ -205,8 +211,14 @@ public:
   /// The host thread does what comes next because these events are reached, not before: known to simulated clocks.
   virtual void hostWaits(uint32_t, std::span<const Event>) {}
 
+  /// By the machine's clock, since some fixed moment: this computer's, or a simulated one.
+  virtual int64_t nowPs();
+  /// Commands of the latest call, and when they were at work (CommandLog.h). Stay until the next one. Empty where the machine keeps none.
+  virtual const CommandLog &log() const;
+  virtual VirtualTimes times() const;
+
 protected:
-  std::string name_;
+  MachineModel model_;
   std::vector<std::shared_ptr<Device>> devices_;
 };
 
@@ -214,8 +226,16 @@ protected:
 std::shared_ptr<Device> makeCpuDevice(DeviceRef device = {});
 /// Takes all commands and does nothing: every event is reached at once, memory has addresses but no contents.
 std::shared_ptr<Device> makeNullDevice(DeviceRef device);
-/// Devices that were made apart from each other.
+/// Devices that were made apart from each other. Of their speed nothing is known.
 std::shared_ptr<Machine> makeMachine(std::string name, std::vector<std::shared_ptr<Device>> devices);
+
+struct MachineRequest {
+  bool computes = true;          ///< false: nothing is computed, only times are right. Of a simulated machine
+  std::string architecture = {}; ///< of GPUs whose kernels are to be generated and emulated, "sm_90". Empty: accelerators run the host's kernels
+};
+/// The machine that programs and commands name: "sim:NAME" or "sim:FILE.json", as machineNamed has them. Null for "cpu", where a Context runs programs.
+/// Throws Error for a machine that is not there, or that cannot do what is asked for, and what machineNamed throws.
+std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest &request = {});
 /// Waits for events of any devices whose work needs no help.
 int awaitAny(std::span<const Event> events, int64_t timeoutNs);
 

@@ -79,9 +79,8 @@ private:
   Held<std::unique_ptr<Impl>> impl_;
 };
 
-class SimulatedMachine;
 /// When the commands of the latest call were at work: its step's, by the machine's log. Of kind Simulated. After
-/// runCalls, those of one of its calls, from the begin of the first.
-Timeline timelineOf(const Executor &executor, const SimulatedMachine &machine, uint32_t call = 0);
+/// runCalls, those of one of its calls, from the begin of the first. Throws Error where the machine keeps no log.
+Timeline timelineOf(const Executor &executor, uint32_t call = 0);
 
 } // namespace tressel::runtime

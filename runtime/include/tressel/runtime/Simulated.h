@@ -48,16 +48,12 @@ class SimulatedMachine : public Machine {
 public:
   static std::shared_ptr<SimulatedMachine> create(MachineModel model, const SimulatedOptions &options = {});
 
-  virtual const MachineModel &model() const = 0;
   virtual const SimulatedOptions &options() const = 0;
   /// Between calls.
   virtual void setOptions(const SimulatedOptions &options) = 0;
   /// What virtual time is computed with: slow links, a truth that plans do not know.
   virtual void setTime(const VirtualTimeOptions &options) = 0;
   virtual void inject(const Fault &fault) = 0;
-  /// Commands of the latest call, and when they were at work. Stays until the next one.
-  virtual const CommandLog &log() const = 0;
-  virtual VirtualTimes times() const = 0;
 };
 
 } // namespace tressel::runtime
