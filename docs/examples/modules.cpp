@@ -55,6 +55,16 @@ static void modes() {
     std::cout << path << (variable.frozen() ? " is frozen\n" : " is learned\n");
 }
 
+static void state() {
+  Tensor x = ones({1000});
+  Variable w(zeros({1000}), "w");
+  auto step = jit([=](Tensor x) { w.assign(w.value() * 0.9 + x); }, {.name = "step"});
+  Tensor before = w.value(); // holds the value
+  step(x);                   // so it is copied once; `before` keeps what it had
+  step(x);                   // in place
+  require(before.to_vector<float>()[0] == 0 && w.value().to_vector<float>()[0] > 1.8f, "state");
+}
+
 static void tree() {
   Net net;
   net.initialize({{f32, {4, 1, 28, 28}}}, 1);
@@ -130,6 +140,7 @@ int main() {
   std::filesystem::create_directories(dir);
   useIt(dir);
   modes();
+  state();
   tree();
   adapt();
   weights(dir);
