@@ -79,12 +79,12 @@ public:
       compileOptions.afterPass = options.afterPass;
       compileOptions.machine = model();
       if (!options.gpu.empty())
-        compileOptions.gpus = {options.gpu}, compileOptions.emulateGpu = true;
+        compileOptions.gpus = {options.gpu}, compileOptions.emulateGpu = !options.machine || !runtime::runsGpuCode(*options.machine);
       mlir::OwningOpRef<mlir::ModuleOp> copy = copyOf(module);
       CompiledProgram program = compile(*copy, compileOptions);
       const runtime::Schedule schedule = program.schedule;
       auto executable =
-          runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
+          program.load();
       std::map<Slot, HostTensor> made; // states are written in place, so they are copies
       auto fresh = [&](const Slot &slot, const TensorType &type) -> void * {
         HostTensor tensor = HostTensor::allocate(type);

@@ -276,11 +276,12 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
     started = std::chrono::steady_clock::now();
     progress("gpu", 0, 0);
     if (options.emulateGpu) {
-      program.emulation = cuda::Emulation::create(gpuKernels, cuda::findArch(options.gpus.front()));
+      program.kernels = cuda::emulatedKernels(gpuKernels, cuda::findArch(options.gpus.front()));
     } else {
       for (const std::string &gpu : options.gpus)
         program.gpu.push_back(cuda::compileKernels(gpuKernels, cuda::findArch(gpu), options.assembleGpu));
       dump("kernels.ptx", [&] { return program.gpu.front().ptx; });
+      program.kernels = runtime::gpuKernels(program.gpu);
     }
     report.timings.push_back({"gpu", secondsSince(started)});
   }
@@ -322,7 +323,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
       const auto number = static_cast<size_t>(&desc - program.schedule.kernels.data());
       desc.flops = flopsThatTake(kernel.seconds, desc, firstTypes[number], typical.devices.back());
       desc.floats = runtime::FloatMode::Any; // an instruction's own, which the emulation models
-      desc.params = program.emulation ? program.emulation->paramsOf(kernel) : cuda::launchParams(kernel, gpuLibraries[desc.symbol]);
+      desc.params = cuda::launchParams(kernel, gpuLibraries[desc.symbol]);
       continue;
     }
     if (desc.provider == kPrebuiltProvider) { // to the runtime all kernels of the image are alike
@@ -345,6 +346,10 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   program.cpuLevel = std::string(runtime::nameOf(target.level()));
   report.timings.push_back({"export", secondsSince(started)});
   return program;
+}
+
+std::shared_ptr<const runtime::Executable> CompiledProgram::load() {
+  return runtime::Executable::create(std::move(schedule), image, constants.joined(), kernels);
 }
 
 /// Numbers that no kernel takes a shortcut for.
@@ -376,7 +381,7 @@ static double secondsOfStep(CompiledProgram program) {
   constexpr double enough = 10e-3;
   constexpr int mostRuns = 200, leastRuns = 3;
   const runtime::Schedule schedule = program.schedule;
-  runtime::Context context(runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined()));
+  runtime::Context context(program.load());
   std::vector<op::HostTensor> tensors;
   std::vector<void *> states, outputs;
   std::vector<const void *> inputs;
@@ -411,7 +416,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm, ptx");
   const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode, options.winograd,
                               options.gpus.empty() ? std::string() : options.gpus.front(),
-                              /*gpuLibraries=*/options.allowLibrary && !options.emulateGpu);
+                              options.gpuLibraries);
   const Target &target = providers.target();
   CompileReport report;
   CompiledProgram program;

@@ -7,6 +7,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "tressel/runtime/Blob.h"
 #include "tressel/runtime/Decision.h"
+#include "tressel/runtime/Executable.h"
 #include "tressel/runtime/KernelHistory.h"
 #include "tressel/runtime/MachineModel.h"
 #include "tressel/runtime/Schedule.h"
@@ -31,8 +32,10 @@ struct CompiledProgram {
   runtime::Blob constants;        ///< the weights
   std::string cpuLevel;           ///< what the image needs: "baseline", "v3", "v4"
   std::vector<runtime::GpuCode> gpu;    ///< of the kernels that accelerators run, for each of CompileOptions::gpus
-  /// Where these are emulated instead: keeps their code while executables of the schedule are made.
-  std::shared_ptr<const cuda::Emulation> emulation;
+  runtime::KernelLookup kernels;        ///< of accelerators, as Executable::create takes them: cards run `gpu`, or they are emulated
+
+  /// Verified and mapped, for this process. Takes the schedule.
+  std::shared_ptr<const runtime::Executable> load();
 };
 
 struct PassTiming {
@@ -60,6 +63,7 @@ struct CompileOptions {
   std::vector<std::string> gpus;
   /// Run these kernels on the CPU (codegen/cuda/Emulate.h), on simulated accelerators, instead of making code for a GPU.
   bool emulateGpu = false;
+  bool gpuLibraries = false;       ///< cuBLASLt and cuDNN bid for GPUs too. What they win is described in a package; nothing calls them yet
   bool assembleGpu = true;         ///< also make machine code of PTX, where there is an assembler
   /// Measured times of kernels, which plans go by instead of the machine's figures. Null: none. Ignored if
   /// `deterministic`: the same program then has the same plan whatever was measured.

@@ -535,7 +535,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
     for (const runtime::DeviceModel &device : options.model->devices)
       if (!device.architecture.empty()) {
         compile.gpus = {device.architecture};
-        compile.emulateGpu = true;
+        compile.emulateGpu = !runtime::runsGpuCode(*options.machine);
       }
   if (!options.diskCache)
     compile.cache = nullptr;
@@ -556,7 +556,7 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   }
   if (compiled.schedule.inputs.size() != numInputs || compiled.schedule.outputs.size() != numOutputs)
     throw InternalError("the compiler changed the program's signature");
-  auto executable = runtime::Executable::create(std::move(compiled.schedule), compiled.image, compiled.constants.joined());
+  auto executable = compiled.load();
   traced.program = std::make_shared<Program>(
       std::move(executable), std::move(bound),
       ProgramOptions{.name = options.name, .machine = options.machine, .strictDonation = options.strictDonation});

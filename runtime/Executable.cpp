@@ -24,7 +24,10 @@ void rejectUnsupported(const Schedule &schedule) {
                                "' holds host calls or collectives, which this runtime cannot run");
 }
 
-static LoadedKernel resolve(const KernelDesc &desc, const Image *image) {
+static LoadedKernel resolve(const KernelDesc &desc, const Image *image, const KernelLookup &own) {
+  if (own)
+    if (LoadedKernel kernel = own(desc); kernel.fn)
+      return kernel;
   if (desc.provider == "generated") {
     LoadedKernel kernel;
     kernel.fn = image ? reinterpret_cast<KernelFn>(image->find(desc.symbol)) : nullptr;
@@ -44,25 +47,27 @@ static LoadedKernel resolve(const KernelDesc &desc, const Image *image) {
 }
 
 std::shared_ptr<const Executable> Executable::create(Schedule schedule, std::span<const std::byte> image,
-                                                     std::shared_ptr<const std::vector<std::byte>> constants) {
+                                                     std::shared_ptr<const std::vector<std::byte>> constants,
+                                                     const KernelLookup &own) {
   std::span<const std::byte> bytes;
   if (constants)
     bytes = *constants;
-  return create(std::move(schedule), image, bytes, std::move(constants));
+  return create(std::move(schedule), image, bytes, std::move(constants), own);
 }
 
 std::shared_ptr<const Executable> Executable::create(Schedule schedule, std::span<const std::byte> image,
                                                      std::span<const std::byte> constants,
-                                                     std::shared_ptr<const void> owner) {
+                                                     std::shared_ptr<const void> owner, const KernelLookup &own) {
   if (const auto violations = verifySchedule(schedule); !violations.empty())
     throwError<InputError>("schedule '", schedule.name, "' is not safe to run: ", violations[0].message,
                            violations.size() > 1 ? concat(" (and ", violations.size() - 1, " more)") : "");
-  return ExecutableImpl::createVerified(std::move(schedule), image, constants, std::move(owner));
+  return ExecutableImpl::createVerified(std::move(schedule), image, constants, std::move(owner), own);
 }
 
 std::shared_ptr<const Executable> ExecutableImpl::createVerified(Schedule schedule, std::span<const std::byte> image,
                                                                  std::span<const std::byte> constants,
-                                                                 std::shared_ptr<const void> owner) {
+                                                                 std::shared_ptr<const void> owner,
+                                                                 const KernelLookup &own) {
   for (size_t i = 0; i < schedule.constants.size(); ++i) {
     const ConstantDesc &c = schedule.constants[i];
     if (c.offset + c.bytes > static_cast<int64_t>(constants.size()))
@@ -73,7 +78,7 @@ std::shared_ptr<const Executable> ExecutableImpl::createVerified(Schedule schedu
   if (!image.empty())
     executable->image = Image::load(image);
   for (const KernelDesc &desc : schedule.kernels) {
-    executable->kernels.push_back(resolve(desc, executable->image.get()));
+    executable->kernels.push_back(resolve(desc, executable->image.get(), own));
     KernelFn epilogue = nullptr;
     if (!desc.epilogue.empty()) {
       epilogue = executable->image ? reinterpret_cast<KernelFn>(executable->image->find(desc.epilogue)) : nullptr;

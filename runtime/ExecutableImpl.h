@@ -15,7 +15,8 @@ struct ExecutableImpl final : Executable {
   /// Executable::create for a schedule that is known to be safe.
   static std::shared_ptr<const Executable> createVerified(Schedule schedule, std::span<const std::byte> image,
                                                           std::span<const std::byte> constants,
-                                                          std::shared_ptr<const void> owner);
+                                                          std::shared_ptr<const void> owner,
+                                                          const KernelLookup &own = {});
   void setSchedule(Schedule schedule) { schedule_ = std::move(schedule); }
 
   std::shared_ptr<const Image> image;   ///< outlives the kernels

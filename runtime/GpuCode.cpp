@@ -13,6 +13,10 @@ bool needsGpu(const Schedule &schedule) {
   return std::ranges::any_of(schedule.kernels, [](const KernelDesc &k) { return k.provider == "cuda"; });
 }
 
+bool runsGpuCode(const Machine &machine) {
+  return std::ranges::any_of(machine.devices(), [](const auto &device) { return device->caps().runsGpuCode; });
+}
+
 std::vector<PackageState> gpuSections(const std::vector<GpuCode> &codes, std::vector<std::vector<std::byte>> &storage) {
   std::vector<PackageState> sections;
   if (codes.empty())

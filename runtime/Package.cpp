@@ -470,13 +470,13 @@ void Package::check() const {
     impl.bytesOf(&section);
 }
 
-std::shared_ptr<const Executable> Package::executable(const std::string &name, CpuLevel cpu) const {
+std::shared_ptr<const Executable> Package::executable(const std::string &name, CpuLevel cpu, const KernelLookup &own) const {
   const Impl &impl = *impl_;
   const auto [found, best] = impl.find(name, cpu);
   const Function &function = *found;
   std::lock_guard lock(impl.mutex);
   auto &cached = impl.executables[{function.name, cpu}];
-  if (auto alive = cached.lock())
+  if (auto alive = cached.lock(); alive && !own)
     return alive;
   std::string needed;
   for (CpuLevel level : levels(name))
@@ -487,8 +487,9 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
   try {
     auto made =
         ExecutableImpl::createVerified(function.schedule, best ? impl.bytesOf(best->elf) : std::span<const std::byte>(),
-                                       impl.bytesOf(function.constants), impl_.pointer());
-    cached = made;
+                                       impl.bytesOf(function.constants), impl_.pointer(), own);
+    if (!own)
+      cached = made;
     return made;
   } catch (const InputError &e) {
     if (e.message().starts_with(impl.path)) // of the file itself

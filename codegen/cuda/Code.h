@@ -4,9 +4,9 @@
 
 #include "codegen/cuda/Arch.h"
 #include "tressel/runtime/GpuCode.h"
+#include "tressel/runtime/Kernel.h"
 
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,14 +19,7 @@ runtime::GpuCode compileKernels(const std::vector<Kernel> &kernels, const Arch &
 /// LLVM IR after optimization.
 std::string printKernels(const std::vector<Kernel> &kernels, const Arch &arch);
 
-/// Kernels that run on the CPU (Emulate.h), for simulated devices. While the handle lives, KernelDesc of the provider
-/// "cuda" that name it can be loaded.
-class Emulation {
-public:
-  static std::shared_ptr<Emulation> create(const std::vector<Kernel> &kernels, const Arch &arch);
-  virtual ~Emulation() = default;
-  /// The kernel's params, with what finds the code.
-  virtual std::string paramsOf(const Kernel &kernel) const = 0;
-};
+/// Kernels that run on the CPU (Emulate.h), for simulated devices.
+runtime::KernelLookup emulatedKernels(const std::vector<Kernel> &kernels, const Arch &arch);
 
 } // namespace tressel::codegen::cuda

@@ -62,7 +62,7 @@ Compiled compile(const std::string &path, const CompileOptions &options) {
   codegen::CompiledProgram program = codegen::compile(*imported.module);
   Compiled result;
   result.impl_ = std::make_unique<Compiled::Impl>(
-      runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined()));
+      program.load());
   return result;
 }
 

@@ -11,28 +11,6 @@
 
 namespace tressel::runtime {
 
-std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest &request) {
-  auto refuse = [&](const auto &...why) {
-    throw Error(Error::Details{.message = concat("machine '", name, "' ", why...),
-                               .hint = "\"cpu\", and \"sim:2gpu-pcie3\" or others that are simulated; {.gpu = \"sm_90\"} emulates kernels of such GPUs"});
-  };
-  if (name == "cuda" || name.starts_with("cuda:"))
-    refuse("is not available yet");
-  if (name == "cpu" && !request.computes)
-    refuse("is not simulated: it cannot keep the time without computing");
-  if (name == "cpu" && !request.architecture.empty())
-    refuse("has no GPU for kernels of '", request.architecture, "'");
-  if (!request.architecture.empty())
-    machineOfArchitecture(request.architecture); // names those there are
-  if (name == "cpu")
-    return nullptr;
-  MachineModel model = machineNamed(name);
-  for (DeviceModel &device : model.devices)
-    if (device.device.kind == DeviceKind::Gpu)
-      device.architecture = request.architecture;
-  return SimulatedMachine::create(std::move(model), {.computes = request.computes});
-}
-
 std::shared_ptr<SimulatedMachine> SimulatedMachine::create(MachineModel model, const SimulatedOptions &options) {
   return std::make_shared<sim::Simulation>(std::move(model), options);
 }

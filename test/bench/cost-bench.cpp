@@ -71,7 +71,7 @@ void measure(const std::string &path, const std::string &provider, const std::st
     options.prefer = provider;
   codegen::CompiledProgram program = codegen::compile(*module, options);
   const runtime::Schedule s = program.schedule;
-  runtime::Context call(runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined()));
+  runtime::Context call(program.load());
   std::vector<std::shared_ptr<std::byte>> kept;
   auto data = [&](const TensorType &type) { return kept.emplace_back(numbersOf(type)).get(); };
   std::vector<void *> states, outputs;

@@ -53,7 +53,7 @@ class Arm {
 public:
   Arm(mlir::ModuleOp module, const codegen::CompileOptions &options, const dim::Values &dims) : dims_(dims) {
     codegen::CompiledProgram program = codegen::compile(module, options);
-    auto executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
+    auto executable = program.load();
     context_ = std::make_unique<runtime::Context>(executable);
     for (const runtime::KernelDesc &kernel : executable->schedule().kernels)
       libraryKernels += kernel.provider == "onednn";

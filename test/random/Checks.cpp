@@ -69,7 +69,7 @@ std::shared_ptr<const runtime::Executable> executableOf(mlir::ModuleOp module, c
   codegen::CompiledProgram program = codegen::compile(module, options);
   if (look)
     look(program.schedule);
-  return runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
+  return program.load();
 }
 } // namespace
 

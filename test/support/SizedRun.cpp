@@ -67,7 +67,7 @@ SizedRun::SizedRun(mlir::ModuleOp module, const codegen::CompileOptions &options
     : module_(mlir::cast<mlir::ModuleOp>(module->clone())) {
   mlir::OwningOpRef<mlir::ModuleOp> copy = mlir::cast<mlir::ModuleOp>(module->clone());
   codegen::CompiledProgram program = codegen::compile(*copy, options);
-  executable_ = runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
+  executable_ = program.load();
   context_ = std::make_unique<runtime::Context>(executable_);
 }
 

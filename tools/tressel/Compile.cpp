@@ -84,7 +84,7 @@ int compileCommand(const CompileArgs &args) {
     request.dims[name] = {range.lo, range.hi};
   request.keepDynamic = true;
   request.forPackage = true;
-  request.allowLibrary = args.allowLibrary;
+  request.allowLibrary = request.gpuLibraries = args.allowLibrary;
   request.deterministic = args.deterministic;
   request.verifyEach = args.verifyEach;
   request.stripLocations = args.stripLocations;

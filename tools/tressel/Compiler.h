@@ -50,6 +50,7 @@ struct CompileRequest {
   bool keepDynamic = false; ///< named dimensions that are not in `dims` stay dynamic where the model allows it
   std::string cpu = "native";
   bool allowLibrary = false;
+  bool gpuLibraries = false; ///< as CompileOptions::gpuLibraries
   bool deterministic = false;
   bool forPackage = false; ///< as CompileOptions::forPackage
   bool verifyEach = false;
@@ -79,7 +80,7 @@ struct Program {
   runtime::Blob constants;
   std::string cpuLevel;
   std::vector<runtime::GpuCode> gpu;
-  std::shared_ptr<const void> emulation; ///< as CompiledProgram::emulation
+  runtime::KernelLookup kernels; ///< as CompiledProgram::kernels
   std::vector<AssumedDim> assumed; ///< dimensions that nobody gave
   std::vector<std::pair<std::string, double>> timings; ///< "import", then as CompileReport
   int numKernels = 0, numLibraryKernels = 0, numCompiled = 0, numCached = 0, numShared = 0, numMeasured = 0, numKnown = 0, numFailed = 0, numGpuKernels = 0;

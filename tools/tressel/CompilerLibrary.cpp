@@ -316,6 +316,7 @@ public:
     options.history = request.history;
     options.kernelKeys = request.kernelKeys;
     options.allowLibrary = request.allowLibrary;
+    options.gpuLibraries = request.gpuLibraries;
     options.deterministic = request.deterministic;
     options.forPackage = request.forPackage;
     options.measure = request.measure;
@@ -336,7 +337,7 @@ public:
     program.image = std::move(compiled.image);
     program.constants = std::move(compiled.constants);
     program.cpuLevel = std::move(compiled.cpuLevel);
-    program.emulation = std::move(compiled.emulation);
+    program.kernels = std::move(compiled.kernels);
     program.numGpuKernels = report.numGpuKernels;
     program.gpu = std::move(compiled.gpu);
     for (const codegen::PassTiming &t : report.timings)

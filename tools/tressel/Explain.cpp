@@ -33,7 +33,7 @@ int explainCommand(const ExplainArgs &args) {
       throw UsageError(args.model + ": is for a machine with GPUs: name one, as in --device sim:h100");
   } else {
     CompileRequest request{
-        .path = args.model, .allowLibrary = args.allowLibrary, .winograd = args.winograd,
+        .path = args.model, .allowLibrary = args.allowLibrary, .gpuLibraries = args.allowLibrary, .winograd = args.winograd,
         .keepSubnormals = args.keepSubnormals, .explain = true};
     setMachine(request, target, args.gpus);
     request.machine = &machine;

@@ -180,12 +180,27 @@ int devicesCommand(bool asJson) {
   std::string level(runtime::nameOf(runtime::hostCpuLevel()));
   int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   const std::string model = processorName();
+  std::string missing;
+  const std::vector<runtime::GpuCard> cards = runtime::gpuCards(&missing);
   if (asJson) {
     json cpu{{"name", "cpu"}, {"model", model}, {"threads", threads}, {"level", level}, {"memory_bytes", memory}};
-    std::fputs(dump({{"schema", 1}, {"devices", {cpu}}}).c_str(), stdout);
+    json devices = json::array({cpu});
+    for (size_t i = 0; i < cards.size(); ++i)
+      devices.push_back({{"name", "gpu" + std::to_string(i)}, {"model", cards[i].name}, {"architecture", cards[i].architecture},
+                         {"multiprocessors", cards[i].multiprocessors}, {"memory_bytes", cards[i].memoryBytes}, {"cuda_version", cards[i].cudaVersion}});
+    json all{{"schema", 1}, {"devices", devices}};
+    if (cards.empty())
+      all["no_gpu"] = missing;
+    std::fputs(dump(all).c_str(), stdout);
   } else {
     std::printf("cpu  %s, %d threads, level %s, %s\n", model.c_str(), threads, level.c_str(),
                 humanBytes(memory).c_str());
+    for (size_t i = 0; i < cards.size(); ++i)
+      std::printf("gpu%zu  %s (%s), %d multiprocessors, %s, driver for CUDA %d.%d; programs run on it with --device cuda\n", i, cards[i].name.c_str(),
+                  cards[i].architecture.c_str(), cards[i].multiprocessors, humanBytes(cards[i].memoryBytes).c_str(), cards[i].cudaVersion / 1000,
+                  cards[i].cudaVersion % 1000 / 10);
+    if (cards.empty())
+      std::printf("no GPU: %s\n", missing.c_str());
   }
   return kOk;
 }

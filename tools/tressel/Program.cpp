@@ -43,8 +43,9 @@ ReadyProgram compileModel(const CompileRequest &request) {
   Program program = compileWithProgress(request);
   checkMemory(program.schedule);
   ReadyProgram ready;
-  ready.emulation = program.emulation;
-  ready.executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
+  // The compiler's library has a runtime of its own, and cards run the kernels of the one that launches them.
+  const runtime::KernelLookup kernels = program.gpu.empty() ? program.kernels : runtime::gpuKernels(std::move(program.gpu));
+  ready.executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined(), kernels);
   ready.assumed = std::move(program.assumed);
   ready.compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   detail("compiled in " + humanSeconds(ready.compileSeconds) + ": " + kernelCounts(program));
@@ -53,18 +54,24 @@ ReadyProgram compileModel(const CompileRequest &request) {
   return ready;
 }
 
-ReadyProgram loadPackage(const std::string &path) {
+ReadyProgram loadPackage(const std::string &path, const runtime::Machine *machine) {
   runtime::Package package = runtime::Package::open(path);
   checkMemory(package.schedule());
+  runtime::KernelLookup kernels;
   if (runtime::needsGpu(package.schedule())) {
+    std::vector<runtime::GpuCode> codes = runtime::gpuCodeOf(package);
+    if (machine && runtime::runsGpuCode(*machine)) {
+      kernels = runtime::gpuKernels(std::move(codes));
+    } else {
     std::string archs;
-    for (const runtime::GpuCode &code : runtime::gpuCodeOf(package))
+    for (const runtime::GpuCode &code : codes)
       archs += (archs.empty() ? "" : ", ") + code.arch;
-    throw EnvironmentError(path + ": its kernels are for GPUs (" + archs + "), and this version runs them nowhere; `tressel run` of the model that it was "
-                           "made of, with --device sim:h100 --gpu sm_90, emulates them");
+    throw EnvironmentError(path + ": its kernels are for GPUs (" + archs + "), which --device cuda runs on a machine that has one; `tressel run` of the "
+                           "model that it was made of, with --device sim:h100 --gpu sm_90, emulates them");
+    }
   }
   for (const runtime::KernelDesc &kernel : package.schedule().kernels)
-    if (kernel.provider != "generated" && !runtime::findKernelProvider(kernel.provider)) {
+    if (kernel.provider != "generated" && kernel.provider != "cuda" && !runtime::findKernelProvider(kernel.provider)) {
       try {
         compiler(); // brings the kernels of libraries that it links
       } catch (const EnvironmentError &) { // what is missing is said below, by the kernel's name
@@ -72,7 +79,7 @@ ReadyProgram loadPackage(const std::string &path) {
       break;
     }
   ReadyProgram ready;
-  ready.executable = package.executable();
+  ready.executable = kernels ? package.executable("", runtime::hostCpuLevel(), kernels) : package.executable();
   ready.package = std::move(package);
   return ready;
 }

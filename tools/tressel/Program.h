@@ -16,7 +16,6 @@ namespace tressel::tool {
 
 struct ReadyProgram {
   std::shared_ptr<const runtime::Executable> executable;
-  std::shared_ptr<const void> emulation;   ///< keeps the code of emulated kernels
   std::optional<runtime::Package> package; ///< where it is from, if it was loaded: it has the values of its states
   std::vector<AssumedDim> assumed;
   double compileSeconds = 0; ///< 0 for a package
@@ -29,8 +28,8 @@ Program compileWithProgress(CompileRequest request);
 std::string kernelCounts(const Program &program);
 /// Compiles `request`, a model.
 ReadyProgram compileModel(const CompileRequest &request);
-/// Loads a .tsl file.
-ReadyProgram loadPackage(const std::string &path);
+/// Loads a .tsl file, to run on a machine; null: the processor.
+ReadyProgram loadPackage(const std::string &path, const runtime::Machine *machine = nullptr);
 
 /// A .tsl file without mapping its code.
 struct PackageInfo {

@@ -410,7 +410,7 @@ std::vector<runtime::ValueDesc> inputsAndStates(const runtime::Schedule &schedul
 } // namespace
 
 int runCommand(const RunArgs &args) {
-  const std::shared_ptr<runtime::Machine> machine = machineOf(args.device);
+  const std::shared_ptr<runtime::Machine> machine = machineOf(args.device, args.device == "cuda" && !args.gpus.empty() ? args.gpus.front() : "");
   if (!args.gpus.empty())
     targetMachine(args.device, args.gpus); // throws for machines without a GPU
   for (const std::string &library : args.libraries)
@@ -452,7 +452,7 @@ int runCommand(const RunArgs &args) {
   ReadyProgram program;
   const bool package = args.model.ends_with(".tsl");
   if (package) {
-    program = loadPackage(args.model);
+    program = loadPackage(args.model, machine.get());
     if (!dims.empty() && program.schedule().dims.empty())
       throw InputError(args.model + ": a package's sizes are fixed, but for those that have names; this one has none");
   } else {
@@ -471,7 +471,9 @@ int runCommand(const RunArgs &args) {
     request.keepSubnormals = args.keepSubnormals;
     request.machine = machine ? &machine->model() : nullptr;
     request.gpus = args.gpus;
-    request.emulateGpu = true;
+    request.emulateGpu = !machine || !runtime::runsGpuCode(*machine);
+    if (!request.emulateGpu)
+      request.gpus = {machine->model().devices.back().architecture};
     request.history = history;
     request.kernelKeys = !args.history.empty();
     program = compileModel(request);

@@ -172,10 +172,14 @@ void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options)
       throw UsageError(std::string(option) + " says how to compile, and a package is compiled already; give the model that it was made of");
 }
 
-std::shared_ptr<runtime::Machine> machineOf(const std::string &device) {
-  if (device == "cuda" || device.starts_with("cuda:"))
-    throw EnvironmentError("device '" + device + "' is not available yet; `tressel devices` lists what is, and --device sim:h100 --gpu sm_90 "
-                           "emulates the kernels of a GPU");
+std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture) {
+  if (device == "cuda") try {
+      return runtime::openMachine(device, {.architecture = architecture});
+    } catch (const InputError &) {
+      throw;
+    } catch (const Error &missing) {
+      throw EnvironmentError(missing.message() + "; `tressel devices` lists what is, and --device sim:h100 --gpu sm_90 emulates the kernels of a GPU");
+    }
   if (device != "cpu" && !device.starts_with("sim:"))
     throw UsageError("--device: '" + device + "' is no device; `tressel devices` lists what is available");
   return runtime::openMachine(device);

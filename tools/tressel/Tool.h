@@ -88,7 +88,7 @@ void checkTolerances(double rtol, double atol);
 /// Throws UsageError if one of these options, which say how to compile, is given (true) with a package.
 void checkCompiled(std::initializer_list<std::pair<const char *, bool>> options);
 /// What --device names; null for `cpu`. Throws UsageError or EnvironmentError for what is no device or not there, and what reading a machine's file throws.
-std::shared_ptr<runtime::Machine> machineOf(const std::string &device);
+std::shared_ptr<runtime::Machine> machineOf(const std::string &device, const std::string &architecture = {});
 
 bool endsWith(std::string_view text, std::string_view suffix);
 /// "1.2 MB".

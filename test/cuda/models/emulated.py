@@ -1,7 +1,7 @@
 """Runs models with the kernels of a GPU, emulated on the processor, and compares what they give with ONNX Runtime's results on the same seeded inputs.
 
 emulated.py --build BUILD [--gpu sm_90] [MODEL...]: the models that are named, else all, of which some take a minute. An element may differ from ONNX Runtime's
-by as much as one that the processor's own kernels compute: RTOL and ATOL of test/onnx/compare_models.py.
+by as much as one that the processor's own kernels compute: RTOL and ATOL of test/onnx/compare_models.py. With --device cuda a card runs them.
 """
 import argparse
 import json
@@ -48,6 +48,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build")
     parser.add_argument("--gpu", default="sm_90")
+    parser.add_argument("--device", default="sim:h100", help="cuda: on a card instead")
     parser.add_argument("models", nargs="*", default=[])
     args = parser.parse_args()
     tressel = pathlib.Path(args.build).resolve() / "bin/tressel"
@@ -65,7 +66,7 @@ def main():
             want = dict(zip((port.name for port in session.get_outputs()), session.run(None, inputs)))
             flags = [flag for dim, size in dims.items() for flag in ("--dim", f"{dim}={size}")]
             start = time.monotonic()
-            got = emulated(tressel, model, inputs, [*flags, "--device", "sim:h100", "--gpu", args.gpu], folder)
+            got = emulated(tressel, model, inputs, [*flags, "--device", args.device, "--gpu", args.gpu], folder)
         assert got.keys() == want.keys(), (got.keys(), want.keys())
         good = all(got[o].shape == want[o].shape and np.allclose(got[o], want[o], rtol=RTOL, atol=ATOL, equal_nan=True) for o in want)
         worst = max(float(np.max(np.abs(got[o].astype(np.float64) - want[o]), initial=0)) for o in want)

@@ -6,9 +6,11 @@
 #include "codegen/cuda/Emulate.h"
 #include "codegen/cuda/Kernel.h"
 #include "codegen/cuda/Target.h"
+#include "test/support/CardModule.h"
 #include "tressel/runtime/Dim.h"
 
 #include "llvm/IR/LLVMContext.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 #include <gtest/gtest.h>
 
@@ -25,8 +27,8 @@ public:
     kernel.emit(module);
     const Target target(arch);
     target.optimize(module);
-    if (emulate)
-      emulated_ = EmulatedModule::create(module);
+    if (emulate) // what makes PTX of a module changes it
+      emulated_ = tressel::test::runnable(*llvm::CloneModule(module), target);
     ptx = target.ptx(module);
   }
   /// Registers per thread; 0 without an assembler. Nothing may spill, and static shared memory must suffice.

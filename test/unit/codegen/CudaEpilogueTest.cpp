@@ -42,7 +42,7 @@ struct Root {
     b.CreateRetVoid();
     const cuda::Target target(cuda::findArch("sm_90"));
     target.optimize(module);
-    emulated = cuda::EmulatedModule::create(module);
+    emulated = tressel::test::runnable(module, target);
   }
   int32_t run(std::vector<void *> buffers, std::vector<int64_t> bytes, std::vector<int64_t> scalars = {}) {
     return emulated->run({"k", 32, buffers, scalars, bytes, true}, 0, kernel.blocks, kernel.blocks);

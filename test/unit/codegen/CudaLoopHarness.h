@@ -5,9 +5,11 @@
 #include "codegen/cuda/Emulate.h"
 #include "codegen/cuda/Loops.h"
 #include "codegen/cuda/Target.h"
+#include "test/support/CardModule.h"
 #include "tressel/runtime/Dim.h"
 
 #include "llvm/IR/LLVMContext.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 #include <cstdlib>
 #include <memory>
@@ -102,7 +104,7 @@ private:
     module = std::make_unique<llvm::Module>("kernels", *context);
     kernel.emit(*module);
     target.optimize(*module);
-    emulated = cuda::EmulatedModule::create(*module);
+    emulated = tressel::test::runnable(*llvm::CloneModule(*module), target); // what makes PTX of a module changes it
   }
   std::shared_ptr<llvm::LLVMContext> context = std::make_shared<llvm::LLVMContext>();
   std::unique_ptr<llvm::Module> module;

@@ -2,6 +2,7 @@
 // reference evaluation gives. What has no kernel of its own is written down here.
 #include "codegen/cuda/Target.h"
 #include "ir/op/Infer.h"
+#include "test/support/CardModule.h"
 #include "test/unit/codegen/GpuCases.h"
 #include "tressel/runtime/Error.h"
 
@@ -130,7 +131,7 @@ TEST_P(GpuOps, AgreeWithReference) {
       for (const GpuCase &each : cases)
         each.kernel.emit(module);
       target.optimize(module);
-      const auto emulated = cuda::EmulatedModule::create(module);
+      const auto emulated = tressel::test::runnable(module, target);
       for (const GpuCase &each : cases)
         try {
           EXPECT_EQ(problemOf(each, *emulated), "") << each.str();
@@ -193,7 +194,7 @@ TEST(GpuOpsOfSize, AgreeWithReference) {
         each.kernel.emit(module);
         target.optimize(module);
         try {
-          EXPECT_EQ(problemOf(each, *cuda::EmulatedModule::create(module)), "") << each.str();
+          EXPECT_EQ(problemOf(each, *tressel::test::runnable(module, target)), "") << each.str();
         } catch (const Error &error) {
           ADD_FAILURE() << each.str() << ": " << error.what();
         }

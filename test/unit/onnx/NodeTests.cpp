@@ -126,7 +126,7 @@ std::string withSymbols(const std::string &bytes) {
 
 std::vector<HostTensor> compileAndRun(mlir::ModuleOp module, std::vector<HostTensor> inputs) {
   codegen::CompiledProgram program = codegen::compile(module);
-  auto executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined());
+  auto executable = program.load();
   runtime::Context context(executable);
   context.bindStates({});
   std::vector<HostTensor> outputs;

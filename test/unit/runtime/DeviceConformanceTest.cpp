@@ -1,6 +1,7 @@
 // What every device keeps, whoever implements it: one suite over all. What an implementation lacks is skipped, with the
 // reason; a new one is a line in the table at the end.
 #include "DeviceSchedules.h"
+#include "GpuTestKernels.h"
 #include "tressel/runtime/Device.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executor.h"
@@ -35,12 +36,25 @@ std::shared_ptr<Machine> nullMachine() {
   return makeMachine("null", {makeNullDevice(kCpu), makeNullDevice(kGpu0), makeNullDevice(kGpu1)});
 }
 
+/// The cards of this computer; null where there is none.
+std::shared_ptr<Machine> cudaMachine() {
+  try {
+    return openMachine("cuda", {.stamps = true});
+  } catch (const Error &) {
+    return nullptr;
+  }
+}
+
 constexpr int64_t kSoon = 10'000'000'000; // ns: far more than anything here takes
 
 class DeviceConformance : public ::testing::TestWithParam<Implementation> {
 protected:
-  DeviceConformance() : machine(GetParam().make()), device(machine->at(GetParam().device)), host(machine->at(kCpu)) {}
+  DeviceConformance() : made(GetParam().make()), machine(made ? made : nullMachine()), device(machine->at(GetParam().device)), host(machine->at(kCpu)) {}
 
+  void SetUp() override {
+    if (!made)
+      GTEST_SKIP() << "no NVIDIA GPU";
+  }
   bool computes() const { return device.caps().computes; }
   Home home() const { return {GetParam().device, memoryKind()}; }
   MemoryKind memoryKind() const {
@@ -70,8 +84,11 @@ protected:
     auto &desc = descs.emplace_back(std::make_unique<KernelDesc>());
     *desc = {
         .symbol = name, .provider = "test", .params = name, .range = n, .grain = n, .scratchBytes = 64, .flops = n};
-    return {.fn = test::testKernel(*desc).fn, .desc = desc.get()};
+    loaded.push_back(own() ? own()(*desc) : test::testKernel(*desc));
+    return {.fn = loaded.back().fn, .state = loaded.back().state, .desc = desc.get()};
   }
+  /// Where kernels are not functions of this process.
+  KernelLookup own() const { return device.caps().runsGpuCode ? test::gpuTestKernels() : KernelLookup(); }
   Region region(void *memory, int64_t bytes, Home where, Access access = Access::Read) {
     return {memory, bytes, access, where};
   }
@@ -86,10 +103,11 @@ protected:
       from->release(p);
   }
 
-  std::shared_ptr<Machine> machine;
+  std::shared_ptr<Machine> made, machine;
   Device &device, &host;
   std::vector<std::pair<Device *, void *>> acquired;
   std::vector<std::unique_ptr<KernelDesc>> descs;
+  std::vector<LoadedKernel> loaded;
 };
 
 TEST_P(DeviceConformance, AllocatesAlignedMemoryThatIsApart) {
@@ -432,7 +450,7 @@ TEST_P(DeviceConformance, BranchesAndLoopsRun) {
   b.intoStep();
   b.loop(3, body, {{row, n * 4}}, {}, s, index);
   b.copy(rows, z, {}, s);
-  Executor e(b.executable(), machine);
+  Executor e(b.executable(own()), machine);
   std::vector<float> in{1, 2, 3, 4}, most{50, 0, 0, 0}, doubled(n), numbers(3 * n);
   const void *inputs[] = {in.data(), most.data()};
   void *outputs[] = {doubled.data(), numbers.data()};
@@ -451,6 +469,8 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceConformance,
                                            Implementation{"sim_gpu", kGpu0, simMachine},
                                            Implementation{"sim_host", kCpu, simMachine},
                                            Implementation{"sim_timing", kGpu0, timingMachine},
+                                           Implementation{"cuda", kGpu0, cudaMachine},
+                                           Implementation{"cuda_host", kCpu, cudaMachine},
                                            Implementation{"null", kGpu0, nullMachine}),
                          [](const auto &info) { return std::string(info.param.name); });
 

@@ -1,6 +1,6 @@
 // The seam between programs and what computes them: memory, streams of commands, and events. Implemented by the
-// processor, by simulated accelerators (Simulated.h) and by a device that does nothing; one suite of tests holds all to
-// what is said here.
+// processor, by NVIDIA's GPUs (runtime/cuda), by simulated accelerators (Simulated.h) and by a device that does nothing; one suite of tests holds
+// all to what is said here.
 //
 //   Machine: devices ──makeStream──> Stream ──submit(command)──> Event ──waits of other commands, awaitAny──>
 //
@@ -145,10 +145,11 @@ public:
 struct DeviceCaps {
   std::string name; ///< "cpu", "gpu0"
   DeviceRef device;
-  std::string implementation; ///< "cpu", "sim", "null"
+  std::string implementation; ///< "cpu", "cuda", "sim", "null"
   int64_t memoryBytes = 0;    ///< 0: not known
   bool computes = true;       ///< false: commands do nothing, memory has no contents
   bool isVirtualTime = false; ///< now() and stamps are of a simulated clock
+  bool runsGpuCode = false;   ///< launches kernels of gpuKernels (GpuCode.h); others call functions of this process
   bool checksMemory = false;  ///< addresses outside the memory they are said to be in are failures
 };
 
@@ -185,7 +186,8 @@ public:
 
   /// By the device's clock, since some fixed moment.
   virtual int64_t nowPs() = 0;
-  /// Of the commands that have ended since the last call of this; at most some thousands, the latest ones.
+  /// Of the commands that have ended since the last call of this; at most some thousands, the latest ones. None of a GPU whose machine was opened
+  /// without MachineRequest::stamps.
   virtual std::vector<Stamp> takeStamps() = 0;
   /// After DeviceLost: the device works again, empty. Streams made before have failed for good. Without effect else.
   virtual void reset() = 0;
@@ -231,10 +233,12 @@ std::shared_ptr<Machine> makeMachine(std::string name, std::vector<std::shared_p
 
 struct MachineRequest {
   bool computes = true;          ///< false: nothing is computed, only times are right. Of a simulated machine
-  std::string architecture = {}; ///< of GPUs whose kernels are to be generated and emulated, "sm_90". Empty: accelerators run the host's kernels
+  std::string architecture = {}; ///< of GPUs whose kernels are to be generated and emulated, "sm_90". Empty: simulated accelerators run the host's kernels
+  bool stamps = false;           ///< GPUs keep when each command was at work (Device::takeStamps), which costs some microseconds a command
 };
-/// The machine that programs and commands name: "sim:NAME" or "sim:FILE.json", as machineNamed has them. Null for "cpu", where a Context runs programs.
-/// Throws Error for a machine that is not there, or that cannot do what is asked for, and what machineNamed throws.
+/// The machine that programs and commands name: "cuda", this computer with its NVIDIA GPUs; "sim:NAME" or "sim:FILE.json", as machineNamed has them. Null
+/// for "cpu", where a Context runs programs. Throws Error for a machine that is not there (without a GPU or its driver it says which is missing), or that
+/// cannot do what is asked for, and what machineNamed throws.
 std::shared_ptr<Machine> openMachine(std::string_view name, const MachineRequest &request = {});
 /// Waits for events of any devices whose work needs no help.
 int awaitAny(std::span<const Event> events, int64_t timeoutNs);

@@ -4,6 +4,7 @@
 // text that lists the architectures with their kernels. Runtimes that run on processors alone need not know of them.
 #pragma once
 
+#include "tressel/runtime/Device.h"
 #include "tressel/runtime/Package.h"
 
 #include <cstddef>
@@ -31,6 +32,24 @@ struct GpuCode {
 
 /// Whether kernels of the program run on GPUs.
 bool needsGpu(const Schedule &schedule);
+
+/// The program's kernels in this code, for cards of the machine "cuda" (Device.h). A card is given the code when it first needs a kernel of it; what is
+/// wrong with it, the launch says.
+KernelLookup gpuKernels(std::vector<GpuCode> codes);
+
+/// A card of this computer, as the driver tells of it.
+struct GpuCard {
+  std::string name;         ///< "NVIDIA H100 80GB HBM3"
+  std::string architecture; ///< "sm_90"
+  int64_t memoryBytes = 0;
+  int multiprocessors = 0;
+  int cudaVersion = 0; ///< of the driver: 13000 for CUDA 13.0
+};
+/// gpu0, gpu1, ... of the machine "cuda". None where there is no card or no driver that serves; `why` then says what is missing. Throws
+/// RuntimeError when the driver refuses to work.
+std::vector<GpuCard> gpuCards(std::string *why = nullptr);
+/// Whether a machine's accelerators are cards that run them; others run functions of this process.
+bool runsGpuCode(const Machine &machine);
 
 /// The entries of a package for such code. `storage` keeps what the result points to.
 std::vector<PackageState> gpuSections(const std::vector<GpuCode> &codes, std::vector<std::vector<std::byte>> &storage);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -68,6 +69,8 @@ struct KernelDesc; // Schedule.h
 /// Throws Error when the description is not understood (a package from another version, say).
 using KernelFactory = LoadedKernel (*)(const KernelDesc &);
 void registerKernelProvider(std::string name, KernelFactory factory);
+/// Kernels that a program brings along, asked before the providers of the process. One without `fn` is none of them.
+using KernelLookup = std::function<LoadedKernel(const KernelDesc &)>;
 /// Null when no such provider is registered.
 KernelFactory findKernelProvider(const std::string &name);
 

@@ -1,0 +1,424 @@
+#include "CudaMachine.h"
+
+#include "../Concat.h"
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace tressel::runtime::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr size_t kStatusesAtOnce = 4096;
+constexpr std::chrono::microseconds kLooksFor{200}, kNap{20};
+constexpr unsigned kPortable = 1, kMapped = 2;          // CU_MEMHOSTALLOC
+constexpr unsigned kBlockingSync = 1, kNoTiming = 2;    // CU_EVENT
+
+int64_t nsSince(Clock::time_point begin) { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count(); }
+
+/// The processor, whose pinned memory the driver has.
+class CudaHost final : public Device {
+public:
+  CudaHost(const Driver &driver, const Card &card) : driver_(driver), card_(card), inner_(makeCpuDevice()) {}
+  const DeviceCaps &caps() const override { return inner_->caps(); }
+  void *allocate(int64_t bytes, MemoryKind kind) override {
+    if (kind != MemoryKind::Pinned || bytes > inner_->caps().memoryBytes)
+      return inner_->allocate(bytes, kind);
+    card_.use(driver_);
+    void *memory = nullptr;
+    const Result result = driver_.cuMemHostAlloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)), kPortable | kMapped);
+    if (result != kSuccess)
+      throwError<OutOfMemory>("cpu has no ", bytes, " bytes that could be pinned: ", driver_.describe(result));
+    std::lock_guard lock(mutex_);
+    pinned_.push_back(memory);
+    return memory;
+  }
+  void release(void *memory, std::span<const Event> lastUses) override {
+    std::unique_lock lock(mutex_);
+    const auto at = std::ranges::find(pinned_, memory);
+    if (at == pinned_.end()) {
+      lock.unlock();
+      return inner_->release(memory, lastUses);
+    }
+    pinned_.erase(at);
+    old_.push_back({memory, {lastUses.begin(), lastUses.end()}});
+    freeOld(false);
+  }
+  ~CudaHost() override {
+    std::lock_guard lock(mutex_);
+    freeOld(true);
+  }
+  void adopt(const void *memory, int64_t bytes, MemoryKind kind) override { inner_->adopt(memory, bytes, kind); }
+  void disown(const void *memory) override { inner_->disown(memory); }
+  bool reaches(DeviceRef) const override { return true; }
+  void read(void *to, const void *from, int64_t bytes) override { inner_->read(to, from, bytes); }
+  /// As the processor's, but for copies from and to cards.
+  std::unique_ptr<Stream> makeStream(StreamKind, std::string, uint32_t) override {
+    return std::make_unique<ThreadStream>(
+        [this](const DeviceCommand &command) -> DeviceFailureRef {
+          auto isAway = [](const Region &region) { return region.home.device.kind != DeviceKind::Cpu; };
+          if (command.kind != DeviceCommandKind::Copy || std::ranges::none_of(command.regions, isAway)) {
+            std::vector<void *> addresses;
+            for (const Region &region : command.regions)
+              addresses.push_back(region.address);
+            return workOnHost(command, addresses, caps().device);
+          }
+          Result result = driver_.cuCtxSetCurrent(card_.context);
+          if (result == kSuccess)
+            result = driver_.cuMemcpy(reinterpret_cast<Address>(command.regions[1].address), reinterpret_cast<Address>(command.regions[0].address),
+                                      static_cast<size_t>(command.regions[0].bytes));
+          if (result == kSuccess)
+            return nullptr;
+          return std::make_shared<DeviceFailure>(FailureKind::Launch, concat("cuMemcpy failed: ", driver_.describe(result)), caps().device, command.tag);
+        },
+        stamps_);
+  }
+  int64_t nowPs() override { return StampList::nowPs(); }
+  std::vector<Stamp> takeStamps() override { return stamps_.take(); }
+  void reset() override {}
+
+private:
+  struct Old {
+    void *memory;
+    std::vector<Event> lastUses;
+  };
+  void freeOld(bool all) {
+    std::erase_if(old_, [&](const Old &o) {
+      if (!all && std::ranges::any_of(o.lastUses, [](const Event &use) { return use.state() == Semaphore::State::Pending; }))
+        return false;
+      driver_.cuMemFreeHost(o.memory);
+      return true;
+    });
+  }
+  const Driver &driver_;
+  const Card &card_;
+  std::shared_ptr<Device> inner_;
+  StampList stamps_;
+  std::mutex mutex_;
+  std::vector<void *> pinned_;
+  std::vector<Old> old_;
+};
+
+/// Architectures that code is generated for, with the latest first.
+std::string architectureFor(const Card &card) {
+  for (const char *known : {"sm_120", "sm_100", "sm_90", "sm_80"})
+    if (std::stoi(known + 3) <= card.major * 10 + card.minor)
+      return known;
+  throwError<Error>("the GPU ", card.name, " (", card.architecture(), ") is older than sm_80, the oldest that code is generated for");
+}
+
+/// The host and typical cards of the architectures, with the memory that is there.
+MachineModel modelOf(const std::vector<Card> &cards, const std::string &architecture) {
+  MachineModel model;
+  for (uint16_t i = 0; i < cards.size(); ++i) {
+    const MachineModel typical = machineOfArchitecture(architecture.empty() ? architectureFor(cards[i]) : architecture);
+    if (model.devices.empty()) {
+      model = typical;
+      model.devices.clear();
+      model.devices.push_back(hostMachine().devices.front());
+      model.links.clear();
+      model.routes.clear();
+    }
+    const auto firstLink = static_cast<uint32_t>(model.links.size());
+    model.links.insert(model.links.end(), typical.links.begin(), typical.links.end());
+    const DeviceRef gpu{DeviceKind::Gpu, i};
+    for (RouteModel route : typical.routes) {
+      (route.from.kind == DeviceKind::Gpu ? route.from : route.to) = gpu;
+      for (uint32_t &link : route.links)
+        link += firstLink;
+      model.routes.push_back(std::move(route));
+    }
+    DeviceModel device = typical.devices.back();
+    device.name = nameOf(gpu);
+    device.device = gpu;
+    device.memoryBytes = cards[i].memoryBytes;
+    device.architecture = architecture.empty() ? architectureFor(cards[i]) : architecture;
+    model.devices.push_back(std::move(device));
+  }
+  model.name = "cuda";
+  return model;
+}
+
+} // namespace
+
+//--- Devices ----------------------------------------------------------------------------------------------------------
+CudaDevice::CudaDevice(CudaMachine &machine, const Card &card, DeviceRef device) : machine_(machine), card_(card) {
+  caps_ = {.name = nameOf(device), .device = device, .implementation = "cuda", .memoryBytes = card.memoryBytes, .runsGpuCode = true};
+}
+
+CudaDevice::~CudaDevice() {
+  const Driver &driver = machine_.driver();
+  if (driver.cuCtxSetCurrent(card_.context) != kSuccess)
+    return;
+  driver.cuCtxSynchronize();
+  freeOld(true);
+  for (EventHandle event : events_)
+    driver.cuEventDestroy(event);
+  if (epoch_)
+    driver.cuEventDestroy(epoch_);
+  for (void *block : statusBlocks_)
+    driver.cuMemFreeHost(block);
+}
+
+void *CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
+  if (kind != MemoryKind::Device)
+    throwError<Error>(caps_.name, " is an accelerator: its memory is Device");
+  const Driver &driver = machine_.driver();
+  card_.use(driver);
+  std::lock_guard lock(machine_.mutex());
+  freeOld(false);
+  Address memory = 0;
+  const Result result = driver.cuMemAlloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+  if (result == kOutOfMemory) {
+    size_t free = 0, total = 0;
+    driver.cuMemGetInfo(&free, &total);
+    throwError<OutOfMemory>(caps_.name, " (", card_.name, ") has no ", bytes, " bytes: ", free, " of ", total, " are free");
+  }
+  driver.check(result, "cuMemAlloc", caps_.name);
+  return reinterpret_cast<void *>(memory);
+}
+
+void CudaDevice::release(void *memory, std::span<const Event> lastUses) {
+  std::lock_guard lock(machine_.mutex());
+  old_.push_back({memory, {lastUses.begin(), lastUses.end()}});
+  freeOld(false);
+}
+
+void CudaDevice::freeOld(bool all) {
+  const Driver &driver = machine_.driver();
+  if (driver.cuCtxSetCurrent(card_.context) != kSuccess)
+    return;
+  std::erase_if(old_, [&](const Old &o) {
+    if (!all && std::ranges::any_of(o.lastUses, [](const Event &use) { return use.state() == Semaphore::State::Pending; }))
+      return false;
+    driver.cuMemFree(reinterpret_cast<Address>(o.memory));
+    return true;
+  });
+}
+
+void CudaDevice::adopt(const void *, int64_t, MemoryKind) { throwError<Error>("memory of callers is a host's, not that of ", caps_.name); }
+
+void CudaDevice::read(void *to, const void *from, int64_t bytes) {
+  const Driver &driver = machine_.driver();
+  card_.use(driver);
+  driver.check(driver.cuMemcpy(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), static_cast<size_t>(bytes)), "cuMemcpy", caps_.name);
+}
+
+std::unique_ptr<Stream> CudaDevice::makeStream(StreamKind kind, std::string, uint32_t) {
+  return std::make_unique<CudaStream>(machine_, *this, kind);
+}
+
+EventHandle CudaDevice::takeEvent() {
+  EventHandle event = nullptr;
+  if (!events_.empty()) {
+    event = events_.back();
+    events_.pop_back();
+    return event;
+  }
+  const Driver &driver = machine_.driver();
+  driver.check(driver.cuEventCreate(&event, machine_.keepsStamps() ? kBlockingSync : kBlockingSync | kNoTiming), "cuEventCreate", caps_.name);
+  return event;
+}
+void CudaDevice::giveEvent(EventHandle event) { events_.push_back(event); }
+
+int32_t *CudaDevice::takeStatus() {
+  if (statuses_.empty()) {
+    const Driver &driver = machine_.driver();
+    void *block = nullptr;
+    driver.check(driver.cuMemHostAlloc(&block, kStatusesAtOnce * sizeof(int32_t), kPortable | kMapped), "cuMemHostAlloc", caps_.name);
+    statusBlocks_.push_back(block);
+    auto *first = static_cast<int32_t *>(block);
+    std::fill_n(first, kStatusesAtOnce, 0);
+    for (size_t i = 0; i < kStatusesAtOnce; ++i)
+      statuses_.push_back(first + i);
+  }
+  int32_t *status = statuses_.back();
+  statuses_.pop_back();
+  return status;
+}
+void CudaDevice::giveStatus(int32_t *status) {
+  *status = 0;
+  statuses_.push_back(status);
+}
+
+void CudaDevice::beginEpoch() {
+  const Driver &driver = machine_.driver();
+  card_.use(driver);
+  if (!epoch_)
+    driver.check(driver.cuEventCreate(&epoch_, kBlockingSync), "cuEventCreate", caps_.name);
+  driver.check(driver.cuEventRecord(epoch_, nullptr), "cuEventRecord", caps_.name);
+  driver.check(driver.cuEventSynchronize(epoch_), "cuEventSynchronize", caps_.name);
+  epochPs_ = StampList::nowPs();
+}
+int64_t CudaDevice::psOf(EventHandle event) const {
+  float milliseconds = 0;
+  machine_.driver().cuEventElapsedTime(&milliseconds, epoch_, event);
+  return std::min(epochPs_ + static_cast<int64_t>(static_cast<double>(milliseconds) * 1e9), StampList::nowPs());
+}
+
+//--- The machine ------------------------------------------------------------------------------------------------------
+CudaMachine::CudaMachine(const Driver &driver, const MachineRequest &request) : driver_(driver), keepsStamps_(request.stamps) {
+  const std::vector<Card> &all = cards(driver);
+  model_ = modelOf(all, request.architecture);
+  devices_.push_back(std::make_shared<CudaHost>(driver, all.front()));
+  for (uint16_t i = 0; i < all.size(); ++i) {
+    auto device = std::make_shared<CudaDevice>(*this, all[i], DeviceRef{DeviceKind::Gpu, i});
+    if (keepsStamps_)
+      device->beginEpoch();
+    devices_.push_back(std::move(device));
+  }
+}
+
+CudaMachine::~CudaMachine() {
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+    wake_.signal(++wakes_);
+    somethingRuns_.notify_all();
+  }
+  if (issuer_.joinable())
+    issuer_.join();
+  if (settler_.joinable())
+    settler_.join();
+  devices_.clear(); // they use the machine
+}
+
+std::unique_lock<std::mutex> CudaMachine::beginCall() {
+  std::unique_lock call(calls_);
+  if (keepsStamps_) {
+    std::lock_guard lock(mutex_);
+    for (const auto &device : devices_)
+      if (auto *card = dynamic_cast<CudaDevice *>(device.get()))
+        card->beginEpoch();
+  }
+  return call;
+}
+
+CudaStream *CudaMachine::streamOf(const Semaphore *semaphore) const {
+  const auto at = bySemaphore_.find(semaphore);
+  return at == bySemaphore_.end() ? nullptr : at->second;
+}
+void CudaMachine::add(CudaStream &stream) {
+  streams_.push_back(&stream);
+  bySemaphore_[&stream.progress_] = &stream;
+  if (!settler_.joinable())
+    settler_ = std::thread([this] { settle(); });
+}
+void CudaMachine::remove(CudaStream &stream) {
+  std::erase(streams_, &stream);
+  bySemaphore_.erase(&stream.progress_);
+  for (CudaStream *other : streams_)
+    other->forget(stream);
+}
+
+bool CudaMachine::settleAll() {
+  bool any = false, more = true;
+  while (more) { // one stream's end may be what another one's waits for
+    more = false;
+    for (CudaStream *stream : streams_)
+      more |= stream->settle();
+    any |= more;
+  }
+  return any;
+}
+
+void CudaMachine::settle() {
+  std::unique_lock lock(mutex_);
+  auto lastProgress = Clock::now();
+  while (!closing_) {
+    if (std::ranges::none_of(streams_, [](const CudaStream *stream) { return stream->isBusy(); })) {
+      somethingRuns_.wait(lock);
+      lastProgress = Clock::now();
+      continue;
+    }
+    if (settleAll()) {
+      lastProgress = Clock::now();
+      continue;
+    }
+    lock.unlock();
+    if (Clock::now() - lastProgress < kLooksFor)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kNap);
+    lock.lock();
+  }
+}
+
+void CudaMachine::wakeIssuer() {
+  wake_.signal(++wakes_);
+  if (!issuer_.joinable())
+    issuer_ = std::thread([this] { issueHeld(); });
+}
+
+void CudaMachine::quiesceIssuer(std::unique_lock<std::mutex> &lock) {
+  if (!issuer_.joinable())
+    return;
+  wakeIssuer();
+  issuerLooked_.wait(lock, [this, seen = wakes_] { return wakesSeen_ >= seen; });
+}
+
+void CudaMachine::issueHeld() {
+  std::vector<Event> awaited;
+  std::unique_lock lock(mutex_);
+  while (!closing_) {
+    const uint64_t seen = wakesSeen_ = wakes_;
+    issuerLooked_.notify_all();
+    bool any = false;
+    for (size_t i = 0; i < streams_.size(); ++i) // it changes while a function of the host runs
+      while (i < streams_.size() && streams_[i]->isHeld() && streams_[i]->issueHeld(lock))
+        any = true;
+    if (any)
+      continue;
+    awaited.assign(1, Event{&wake_, seen + 1});
+    for (const CudaStream *stream : streams_)
+      if (stream->isHeld())
+        stream->addAwaited(awaited);
+    lock.unlock();
+    runtime::awaitAny(awaited, INT64_MAX);
+    lock.lock();
+  }
+}
+
+int CudaMachine::awaitAny(std::span<const Event> events, int64_t timeoutNs) {
+  const auto begin = Clock::now();
+  for (;;) {
+    {
+      std::lock_guard lock(mutex_);
+      settleAll();
+    }
+    for (size_t i = 0; i < events.size(); ++i)
+      if (events[i].state() != Semaphore::State::Pending)
+        return static_cast<int>(i);
+    const int64_t passed = nsSince(begin);
+    if (passed >= timeoutNs)
+      return -1;
+    if (std::chrono::nanoseconds(passed) > kLooksFor)
+      return runtime::awaitAny(events, timeoutNs - passed);
+    std::this_thread::yield();
+  }
+}
+
+} // namespace tressel::runtime::cuda
+
+namespace tressel::runtime {
+
+std::vector<GpuCard> gpuCards(std::string *why) {
+  std::vector<GpuCard> list;
+  const cuda::Driver *driver = cuda::Driver::find(why);
+  if (!driver)
+    return list;
+  for (const cuda::Card &card : cuda::cards(*driver))
+    list.push_back({card.name, card.architecture(), card.memoryBytes, card.multiprocessors, driver->version});
+  return list;
+}
+
+std::shared_ptr<Machine> openCudaMachine(const MachineRequest &request) {
+  std::string why;
+  const cuda::Driver *driver = cuda::Driver::find(&why);
+  if (!driver)
+    throw Error(Error::Details{.message = concat("machine 'cuda' is not there: ", why), .hint = "\"sim:h100\" with {.gpu = \"sm_90\"} emulates a GPU"});
+  return std::make_shared<cuda::CudaMachine>(*driver, request);
+}
+
+} // namespace tressel::runtime

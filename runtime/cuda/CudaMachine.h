@@ -1,0 +1,185 @@
+// The GPUs of this computer behind the seam of devices (tressel/runtime/Device.h), and its processor with memory that they copy from and to at full
+// speed.
+//
+//   submit ──issued at once──────────────────────────────> the driver's stream ──event──> settled: Semaphore
+//      └──held back, while what it waits for is not issued──> issuing thread ──┘
+//
+// A command is issued in the caller's thread when all that it waits for is reached or issued: what streams of cards have to wait for of each
+// other, the driver is told (cuStreamWaitEvent). Waits for the host's work, and host calls, hold a stream's commands back; then the issuing thread goes
+// on with them. A command has ended when the driver's event behind it has; threads that wait here look for that themselves, others are told by the
+// settling thread. All state is guarded by one lock of the machine.
+//
+// A kernel that fails says so in a word of pinned memory, which is read when it has ended. Commands behind it that were issued have run by then, on
+// whatever was there; their events fail with it.
+#pragma once
+
+#include "../devices/HostWork.h"
+#include "../devices/ThreadStream.h"
+#include "Driver.h"
+#include "GpuKernel.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#pragma GCC visibility push(hidden)
+namespace tressel::runtime::cuda {
+
+class CudaMachine;
+class CudaDevice;
+
+class CudaStream final : public Stream {
+public:
+  CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind kind);
+  ~CudaStream() override;
+  Event submit(const DeviceCommand &command) override;
+  Event last() const override;
+  void abort(DeviceFailureRef failure) override;
+
+  //--- Under the machine's lock -------------------------------------------------------------------------------------
+  /// Ends what the card has done. True if there was any.
+  bool settle();
+  /// Goes on with the first command that is held back; false if it still has to be. `lock` is open while a function of the host runs.
+  bool issueHeld(std::unique_lock<std::mutex> &lock);
+  /// That stream goes: what it has to say of waits here is noted.
+  void forget(const CudaStream &other);
+  bool isBusy() const { return !inFlight_.empty(); }
+  bool isHeld() const { return !held_.empty() && !runsHostCall_; }
+  /// What the first command that is held back waits for, of what may still be pending.
+  void addAwaited(std::vector<Event> &events) const;
+
+private:
+  struct InFlight {
+    uint64_t number = 0;
+    EventHandle begin = nullptr, end = nullptr; ///< none: nothing was issued
+    std::vector<Event> waits;                   ///< issued, but not reached then: this fails with them
+    int32_t *status = nullptr;                  ///< of a kernel
+    const KernelDesc *kernel = nullptr;
+    DeviceFailureRef failure;
+    Event signal;
+    uint64_t tag = 0;
+  };
+  struct Held {
+    explicit Held(const DeviceCommand &command, uint64_t number) : kept(command), number(number) {}
+    KeptCommand kept;
+    uint64_t number;
+  };
+  /// False: what it waits for is not issued.
+  bool tryIssue(const DeviceCommand &command, uint64_t number);
+  bool isReady(const DeviceCommand &command) const;
+  void issue(const DeviceCommand &command, InFlight &flight);
+  void launch(const DeviceCommand &command, InFlight &flight);
+  void fill(const DeviceCommand &command);
+  void dropHeld();
+  DeviceFailureRef failureOf(const InFlight &flight, Result result) const;
+
+  friend class CudaMachine;
+  CudaMachine &machine_;
+  CudaDevice &device_;
+  StreamHandle handle_ = nullptr;
+  Semaphore progress_; ///< how many commands have ended
+  uint64_t submitted_ = 0, issued_ = 0;
+  bool isDoomed_ = false; ///< one has failed, or is known to fail when its turn comes: nothing more is issued
+  DeviceFailureRef aborted_;
+  bool runsHostCall_ = false;
+  std::deque<InFlight> inFlight_;
+  std::deque<Held> held_;
+  std::vector<void *> params_; ///< of a launch
+  std::vector<uint64_t> values_;
+};
+
+class CudaDevice final : public Device {
+public:
+  CudaDevice(CudaMachine &machine, const Card &card, DeviceRef device);
+  ~CudaDevice() override;
+  const DeviceCaps &caps() const override { return caps_; }
+  void *allocate(int64_t bytes, MemoryKind kind) override;
+  void release(void *memory, std::span<const Event> lastUses) override;
+  void adopt(const void *, int64_t, MemoryKind) override;
+  void disown(const void *) override {}
+  bool reaches(DeviceRef) const override { return true; } // the driver goes through the host where cards do not reach each other
+  void read(void *to, const void *from, int64_t bytes) override;
+  std::unique_ptr<Stream> makeStream(StreamKind kind, std::string name, uint32_t host) override;
+  int64_t nowPs() override { return StampList::nowPs(); }
+  std::vector<Stamp> takeStamps() override { return stamps_.take(); }
+  void reset() override {}
+
+  //--- Under the machine's lock -------------------------------------------------------------------------------------
+  EventHandle takeEvent();
+  void giveEvent(EventHandle event);
+  int32_t *takeStatus();
+  void giveStatus(int32_t *status);
+  /// By this computer's clock.
+  int64_t psOf(EventHandle event) const;
+  /// Moments are measured from here on: the clocks of card and host drift apart. Nothing runs.
+  void beginEpoch();
+
+  const Card &card() const { return card_; }
+  StampList &stamps() { return stamps_; }
+
+private:
+  void freeOld(bool all);
+  CudaMachine &machine_;
+  const Card &card_;
+  DeviceCaps caps_;
+  StampList stamps_;
+  std::vector<EventHandle> events_;
+  std::vector<void *> statusBlocks_;
+  std::vector<int32_t *> statuses_;
+  EventHandle epoch_ = nullptr;
+  int64_t epochPs_ = 0;
+  struct Old {
+    void *memory;
+    std::vector<Event> lastUses;
+  };
+  std::vector<Old> old_;
+};
+
+class CudaMachine final : public Machine {
+public:
+  CudaMachine(const Driver &driver, const MachineRequest &request);
+  ~CudaMachine() override;
+  int awaitAny(std::span<const Event> events, int64_t timeoutNs) override;
+  std::unique_lock<std::mutex> beginCall() override;
+
+  const Driver &driver() const { return driver_; }
+  bool keepsStamps() const { return keepsStamps_; }
+
+  std::mutex &mutex() const { return mutex_; }
+  //--- Under the lock ---------------------------------------------------------------------------------------------------
+  /// Null: of none of the machine's streams.
+  CudaStream *streamOf(const Semaphore *semaphore) const;
+  void add(CudaStream &stream);
+  void remove(CudaStream &stream);
+  bool settleAll();
+  /// The issuing thread has something to do; the settling one.
+  void wakeIssuer();
+  /// On return the issuing thread looks at no events that streams waited for before.
+  void quiesceIssuer(std::unique_lock<std::mutex> &lock);
+  void wakeSettler() { somethingRuns_.notify_one(); }
+
+private:
+  void issueHeld();
+  void settle();
+  const Driver &driver_;
+  const bool keepsStamps_;
+  mutable std::mutex mutex_;
+  std::mutex calls_;
+  std::vector<CudaStream *> streams_;
+  std::unordered_map<const Semaphore *, CudaStream *> bySemaphore_;
+  std::condition_variable somethingRuns_;
+  bool closing_ = false;
+  Semaphore wake_; ///< how often the issuing thread was woken
+  uint64_t wakes_ = 0, wakesSeen_ = 0;
+  std::condition_variable issuerLooked_;
+  std::thread issuer_, settler_; ///< begun when they are first needed
+};
+
+} // namespace tressel::runtime::cuda
+namespace tressel::runtime {
+/// The machine "cuda" of openMachine.
+std::shared_ptr<Machine> openCudaMachine(const MachineRequest &request);
+} // namespace tressel::runtime
+#pragma GCC visibility pop

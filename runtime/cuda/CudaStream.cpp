@@ -1,0 +1,346 @@
+#include "../Concat.h"
+#include "CudaMachine.h"
+#include "tressel/runtime/Error.h"
+
+#include <algorithm>
+
+namespace tressel::runtime::cuda {
+namespace {
+
+constexpr unsigned kNonBlocking = 1; // CU_STREAM_NON_BLOCKING
+
+Address addressOf(const void *memory) { return reinterpret_cast<Address>(memory); }
+
+/// Errors after which a context serves for nothing any more.
+bool isSticky(Result result) { return (result >= 700 && result < 720) || result == 214 || result == 999; }
+
+} // namespace
+
+CudaStream::CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind) : machine_(machine), device_(device) {
+  const Driver &driver = machine.driver();
+  device.card().use(driver);
+  driver.check(driver.cuStreamCreate(&handle_, kNonBlocking), "cuStreamCreate", device.caps().name);
+  std::lock_guard lock(machine.mutex());
+  machine.add(*this);
+}
+
+CudaStream::~CudaStream() {
+  const Driver &driver = machine_.driver();
+  if (driver.cuCtxSetCurrent(device_.card().context) == kSuccess)
+    driver.cuStreamSynchronize(handle_);
+  std::lock_guard lock(machine_.mutex());
+  settle();
+  machine_.remove(*this);
+  driver.cuStreamDestroy(handle_);
+}
+
+Event CudaStream::last() const {
+  std::lock_guard lock(machine_.mutex());
+  return {const_cast<Semaphore *>(&progress_), submitted_};
+}
+
+Event CudaStream::submit(const DeviceCommand &command) {
+  checkShape(command);
+  std::lock_guard lock(machine_.mutex());
+  const uint64_t number = ++submitted_;
+  if (!held_.empty() || runsHostCall_ || !tryIssue(command, number)) {
+    held_.emplace_back(command, number);
+    machine_.wakeIssuer();
+  }
+  return {&progress_, number};
+}
+
+//--- Issuing ----------------------------------------------------------------------------------------------------------
+bool CudaStream::isReady(const DeviceCommand &command) const {
+  for (const Event &wait : command.waits) {
+    if (wait.semaphore == &progress_ || wait.state() != Semaphore::State::Pending)
+      continue;
+    const CudaStream *other = machine_.streamOf(wait.semaphore);
+    if (!other || other->issued_ < wait.value)
+      return false;
+  }
+  return true;
+}
+
+bool CudaStream::tryIssue(const DeviceCommand &command, uint64_t number) {
+  if (!isDoomed_ && !isReady(command))
+    return false;
+  if (!isDoomed_ && command.kind == DeviceCommandKind::HostCall)
+    return false;
+  inFlight_.push_back({.number = number, .tag = command.tag});
+  InFlight &flight = inFlight_.back();
+  if (command.kind == DeviceCommandKind::Signal)
+    flight.signal = command.signal;
+  if (!isDoomed_)
+    issue(command, flight);
+  issued_ = number;
+  isDoomed_ |= flight.failure != nullptr;
+  machine_.wakeSettler();
+  return true;
+}
+
+void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
+  const Driver &driver = machine_.driver();
+  auto check = [&](Result result, const char *what) {
+    if (result != kSuccess)
+      throw Error(concat(what, " failed: ", driver.describe(result)));
+  };
+  try {
+    device_.card().use(driver);
+    for (const Event &wait : c.waits) {
+      if (wait.semaphore == &progress_)
+        continue;
+      const auto state = wait.state();
+      if (state == Semaphore::State::Reached)
+        continue;
+      if (state == Semaphore::State::Failed) {
+        flight.failure = wait.semaphore->failure();
+        return;
+      }
+      flight.waits.push_back(wait);
+      const CudaStream *other = machine_.streamOf(wait.semaphore);
+      const auto at = std::ranges::lower_bound(other->inFlight_, wait.value, {}, &InFlight::number);
+      if (at != other->inFlight_.end() && at->number == wait.value && at->end)
+        check(driver.cuStreamWaitEvent(handle_, at->end, 0), "cuStreamWaitEvent");
+      // else nothing of it was issued: it fails when its turn comes, and this with it
+    }
+    if (machine_.keepsStamps()) {
+      flight.begin = device_.takeEvent();
+      check(driver.cuEventRecord(flight.begin, handle_), "cuEventRecord");
+    }
+    switch (c.kind) {
+    case DeviceCommandKind::Launch:
+      launch(c, flight);
+      break;
+    case DeviceCommandKind::Copy:
+      if (c.regions[0].bytes > 0)
+        check(driver.cuMemcpyAsync(addressOf(c.regions[1].address), addressOf(c.regions[0].address), static_cast<size_t>(c.regions[0].bytes), handle_),
+              "cuMemcpyAsync");
+      break;
+    case DeviceCommandKind::Fill:
+      fill(c);
+      break;
+    case DeviceCommandKind::Collective:
+      flight.failure = std::make_shared<DeviceFailure>(FailureKind::Unsupported, "GPUs run no collectives yet", device_.caps().device, c.tag);
+      return;
+    case DeviceCommandKind::HostCall:
+    case DeviceCommandKind::Wait:
+    case DeviceCommandKind::Signal:
+      break;
+    }
+    flight.end = device_.takeEvent();
+    check(driver.cuEventRecord(flight.end, handle_), "cuEventRecord");
+  } catch (const Error &problem) {
+    if (!flight.failure)
+      flight.failure = std::make_shared<DeviceFailure>(FailureKind::Launch, concat(device_.caps().name, ": ", problem.message()),
+                                                       device_.caps().device, c.tag);
+  }
+}
+
+void CudaStream::launch(const DeviceCommand &c, InFlight &flight) {
+  const Driver &driver = machine_.driver();
+  const KernelDesc &desc = *c.kernel->desc;
+  const GpuKernel *kernel = GpuKernel::of(c.kernel->state, c.kernel->fn);
+  if (!kernel) {
+    flight.failure = std::make_shared<DeviceFailure>(
+        FailureKind::Unsupported, concat("kernel '", desc.symbol, "' is a function of the host: it was not compiled for GPUs"), device_.caps().device, c.tag);
+    return;
+  }
+  if (desc.range <= 0)
+    return;
+  const Function function = kernel->functionOn(device_.card(), driver);
+  flight.status = device_.takeStatus();
+  flight.kernel = &desc;
+  values_.clear();
+  for (const Region &region : c.regions)
+    values_.push_back(addressOf(region.address));
+  for (int64_t scalar : c.scalars)
+    values_.push_back(static_cast<uint64_t>(scalar));
+  values_.push_back(addressOf(flight.status));
+  params_.clear();
+  for (uint64_t &value : values_)
+    params_.push_back(&value);
+  const Result result =
+      driver.cuLaunchKernel(function, static_cast<unsigned>(desc.range), 1, 1, kernel->threads, 1, 1, 0, handle_, params_.data(), nullptr);
+  if (result != kSuccess)
+    throw Error(concat("the launch of kernel '", desc.symbol, "' failed: ", driver.describe(result)));
+}
+
+void CudaStream::fill(const DeviceCommand &c) {
+  const Driver &driver = machine_.driver();
+  const Address to = addressOf(c.regions[0].address);
+  const size_t element = static_cast<size_t>(sizeOf(c.type)), count = static_cast<size_t>(c.regions[0].bytes) / element;
+  Result result = kSuccess;
+  if (count == 0)
+    return;
+  const auto low = static_cast<uint32_t>(c.fillValue), high = static_cast<uint32_t>(c.fillValue >> 32);
+  if (element == 1)
+    result = driver.cuMemsetD8Async(to, static_cast<unsigned char>(low), count, handle_);
+  else if (element == 2)
+    result = driver.cuMemsetD16Async(to, static_cast<unsigned short>(low), count, handle_);
+  else if (element == 4)
+    result = driver.cuMemsetD32Async(to, low, count, handle_);
+  else if (low == high)
+    result = driver.cuMemsetD32Async(to, low, 2 * count, handle_);
+  else if (result = driver.cuMemsetD2D32Async(to, 8, low, 1, count, handle_); result == kSuccess)
+    result = driver.cuMemsetD2D32Async(to + 4, 8, high, 1, count, handle_);
+  if (result != kSuccess)
+    throw Error(concat("the driver's fill failed: ", driver.describe(result)));
+}
+
+void CudaStream::addAwaited(std::vector<Event> &events) const {
+  const Held &first = held_.front();
+  for (const Event &wait : first.kept.waits)
+    if (wait.semaphore != &progress_ && wait.state() == Semaphore::State::Pending)
+      events.push_back(wait);
+  if (first.kept.command.kind == DeviceCommandKind::HostCall && first.number > 1)
+    if (const Event before{const_cast<Semaphore *>(&progress_), first.number - 1}; before.state() == Semaphore::State::Pending)
+      events.push_back(before);
+}
+
+bool CudaStream::issueHeld(std::unique_lock<std::mutex> &lock) {
+  const DeviceCommand &command = held_.front().kept.command;
+  const uint64_t number = held_.front().number;
+  if (!isDoomed_ && command.kind == DeviceCommandKind::HostCall) {
+    DeviceFailureRef failure;
+    for (const Event &wait : command.waits) {
+      if (wait.semaphore == &progress_)
+        continue;
+      const auto state = wait.state();
+      if (state == Semaphore::State::Pending)
+        return false;
+      if (state == Semaphore::State::Failed && !failure)
+        failure = wait.semaphore->failure();
+    }
+    if (!inFlight_.empty())
+      return false;
+    const Held held = std::move(held_.front());
+    held_.pop_front();
+    const int64_t begin = StampList::nowPs();
+    if (!failure) {
+      runsHostCall_ = true; // keeps those behind it back
+      std::vector<void *> addresses;
+      for (const Region &region : held.kept.regions)
+        addresses.push_back(region.address);
+      lock.unlock();
+      failure = workOnHost(held.kept.command, addresses, device_.caps().device);
+      lock.lock();
+      runsHostCall_ = false;
+    }
+    if (!failure && machine_.keepsStamps())
+      device_.stamps().add({held.kept.command.tag, {&progress_, number}, begin, StampList::nowPs()});
+    inFlight_.push_back({.number = number, .failure = std::move(failure), .tag = held.kept.command.tag});
+    isDoomed_ |= inFlight_.back().failure != nullptr;
+    issued_ = number;
+    settle();
+    return true;
+  }
+  if (!tryIssue(command, number))
+    return false;
+  held_.pop_front();
+  return true;
+}
+
+//--- Ending -----------------------------------------------------------------------------------------------------------
+DeviceFailureRef CudaStream::failureOf(const InFlight &flight, Result result) const {
+  const DeviceRef device = device_.caps().device;
+  if (result != kSuccess)
+    return std::make_shared<DeviceFailure>(isSticky(result) ? FailureKind::DeviceLost : FailureKind::Launch,
+                                           concat(device_.caps().name, " has stopped: ", machine_.driver().describe(result)), device, flight.tag);
+  for (const Event &wait : flight.waits)
+    if (wait.state() == Semaphore::State::Failed)
+      return wait.semaphore->failure();
+  const int32_t status = flight.status ? *static_cast<volatile int32_t *>(flight.status) : 0;
+  if (status == kKernelOk)
+    return nullptr;
+  return std::make_shared<DeviceFailure>(FailureKind::Kernel,
+                                         concat(status == kKernelIndexOutOfRange ? "an index is out of range" : "the kernel failed", " in kernel '",
+                                                flight.kernel->symbol, "'"),
+                                         device, flight.tag);
+}
+
+bool CudaStream::settle() {
+  const Driver &driver = machine_.driver();
+  bool any = false;
+  while (!inFlight_.empty()) {
+    InFlight &flight = inFlight_.front();
+    Result result = kSuccess;
+    if (flight.end) {
+      result = driver.cuEventQuery(flight.end);
+      if (result == kNotReady)
+        break;
+    }
+    // What it waited for has ended too, by the card, but its stream may not have been looked at.
+    if (std::ranges::any_of(flight.waits, [](const Event &wait) { return wait.state() == Semaphore::State::Pending; }))
+      break;
+    DeviceFailureRef failure = progress_.failure();
+    if (!failure)
+      failure = flight.failure ? flight.failure : failureOf(flight, result);
+    if (failure) {
+      isDoomed_ = true;
+      if (flight.signal.semaphore)
+        flight.signal.semaphore->fail(failure);
+      progress_.fail(failure);
+    } else {
+      if (flight.begin && flight.end)
+        device_.stamps().add({flight.tag, {&progress_, flight.number}, device_.psOf(flight.begin), device_.psOf(flight.end)});
+      if (flight.signal.semaphore)
+        flight.signal.semaphore->signal(flight.signal.value);
+      progress_.signal(flight.number);
+    }
+    if (flight.begin)
+      device_.giveEvent(flight.begin);
+    if (flight.end)
+      device_.giveEvent(flight.end);
+    if (flight.status)
+      device_.giveStatus(flight.status);
+    inFlight_.pop_front();
+    any = true;
+  }
+  return any;
+}
+
+void CudaStream::forget(const CudaStream &other) {
+  for (InFlight &flight : inFlight_)
+    std::erase_if(flight.waits, [&](const Event &wait) {
+      if (wait.semaphore != &other.progress_)
+        return false;
+      if (wait.state() == Semaphore::State::Failed && !flight.failure)
+        flight.failure = wait.semaphore->failure();
+      return true;
+    });
+}
+
+void CudaStream::dropHeld() {
+  for (const Held &held : held_)
+    if (const DeviceCommand &c = held.kept.command; c.kind == DeviceCommandKind::Signal)
+      c.signal.semaphore->fail(aborted_);
+  held_.clear();
+}
+
+void CudaStream::abort(DeviceFailureRef failure) {
+  {
+    std::unique_lock lock(machine_.mutex());
+    settle();
+    isDoomed_ = true;
+    aborted_ = failure;
+    progress_.fail(std::move(failure));
+    dropHeld();
+    machine_.quiesceIssuer(lock);
+  }
+  const Driver &driver = machine_.driver();
+  if (driver.cuCtxSetCurrent(device_.card().context) == kSuccess)
+    driver.cuStreamSynchronize(handle_);
+  for (;;) {
+    std::unique_lock lock(machine_.mutex());
+    for (InFlight &flight : inFlight_)
+      flight.waits.clear(); // whoever owns these semaphores may let them go
+    settle();
+    if (inFlight_.empty() && !runsHostCall_)
+      return;
+    lock.unlock();
+    std::this_thread::yield();
+  }
+}
+
+} // namespace tressel::runtime::cuda

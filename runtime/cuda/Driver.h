@@ -1,0 +1,112 @@
+// NVIDIA's driver, opened at run time: no header or library of the CUDA toolkit takes part in the build. The functions are those of CUDA 12.0, asked
+// for by cuGetProcAddress, so newer drivers serve too; declarations are our own, with the driver's names and meaning ("CUDA Driver API" of NVIDIA's
+// documentation).
+//
+// A Card is one GPU with its primary context, which it keeps until the process ends. Everything here is thread-safe.
+#pragma once
+
+#include "tressel/runtime/Device.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+namespace tressel::runtime::cuda {
+
+using Result = int; ///< CUresult
+inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
+using Address = unsigned long long; ///< CUdeviceptr; of host memory that the driver allocated, the host's own address
+using Context = struct ContextTag *;
+using Module = struct ModuleTag *;
+using Function = struct FunctionTag *;
+using StreamHandle = struct StreamTag *;
+using EventHandle = struct EventTag *;
+using Graph = struct GraphTag *;
+using GraphExec = struct GraphExecTag *;
+
+/// The functions by name, each with its parameters.
+#define TRESSEL_CUDA_FUNCTIONS(F)                                                                                                          \
+  F(cuInit, (unsigned flags))                                                                                                              \
+  F(cuDriverGetVersion, (int *version))                                                                                                    \
+  F(cuGetErrorName, (Result error, const char **text))                                                                                     \
+  F(cuGetErrorString, (Result error, const char **text))                                                                                   \
+  F(cuDeviceGetCount, (int *count))                                                                                                        \
+  F(cuDeviceGet, (int *device, int ordinal))                                                                                               \
+  F(cuDeviceGetName, (char *name, int bytes, int device))                                                                                  \
+  F(cuDeviceGetAttribute, (int *value, int attribute, int device))                                                                         \
+  F(cuDeviceTotalMem, (size_t *bytes, int device))                                                                                         \
+  F(cuDeviceCanAccessPeer, (int *can, int device, int peer))                                                                               \
+  F(cuDevicePrimaryCtxRetain, (Context *context, int device))                                                                              \
+  F(cuCtxSetCurrent, (Context context))                                                                                                    \
+  F(cuCtxSynchronize, ())                                                                                                                  \
+  F(cuCtxEnablePeerAccess, (Context peer, unsigned flags))                                                                                 \
+  F(cuMemGetInfo, (size_t *free, size_t *total))                                                                                           \
+  F(cuMemAlloc, (Address *memory, size_t bytes))                                                                                           \
+  F(cuMemFree, (Address memory))                                                                                                           \
+  F(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                                                         \
+  F(cuMemFreeHost, (void *memory))                                                                                                         \
+  F(cuMemcpy, (Address to, Address from, size_t bytes))                                                                                    \
+  F(cuMemcpyAsync, (Address to, Address from, size_t bytes, StreamHandle stream))                                                          \
+  F(cuMemsetD8Async, (Address to, unsigned char value, size_t count, StreamHandle stream))                                                 \
+  F(cuMemsetD16Async, (Address to, unsigned short value, size_t count, StreamHandle stream))                                               \
+  F(cuMemsetD32Async, (Address to, unsigned value, size_t count, StreamHandle stream))                                                     \
+  F(cuMemsetD2D32Async, (Address to, size_t pitch, unsigned value, size_t width, size_t height, StreamHandle stream))                      \
+  F(cuStreamCreate, (StreamHandle * stream, unsigned flags))                                                                               \
+  F(cuStreamDestroy, (StreamHandle stream))                                                                                                \
+  F(cuStreamSynchronize, (StreamHandle stream))                                                                                            \
+  F(cuStreamWaitEvent, (StreamHandle stream, EventHandle event, unsigned flags))                                                           \
+  F(cuStreamBeginCapture, (StreamHandle stream, int mode))                                                                                 \
+  F(cuStreamEndCapture, (StreamHandle stream, Graph *graph))                                                                               \
+  F(cuGraphInstantiateWithFlags, (GraphExec * exec, Graph graph, unsigned long long flags))                                                \
+  F(cuGraphLaunch, (GraphExec exec, StreamHandle stream))                                                                                  \
+  F(cuGraphExecDestroy, (GraphExec exec))                                                                                                  \
+  F(cuGraphDestroy, (Graph graph))                                                                                                         \
+  F(cuEventCreate, (EventHandle * event, unsigned flags))                                                                                  \
+  F(cuEventDestroy, (EventHandle event))                                                                                                   \
+  F(cuEventRecord, (EventHandle event, StreamHandle stream))                                                                               \
+  F(cuEventQuery, (EventHandle event))                                                                                                     \
+  F(cuEventSynchronize, (EventHandle event))                                                                                               \
+  F(cuEventElapsedTime, (float *milliseconds, EventHandle from, EventHandle to))                                                           \
+  F(cuModuleLoadDataEx, (Module * module, const void *image, unsigned count, int *options, void **values))                                 \
+  F(cuModuleGetFunction, (Function * function, Module module, const char *name))                                                           \
+  F(cuModuleUnload, (Module module))                                                                                                       \
+  F(cuFuncGetAttribute, (int *value, int attribute, Function function))                                                                    \
+  F(cuLaunchKernel, (Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ, \
+                     unsigned sharedBytes, StreamHandle stream, void **params, void **extra))
+
+struct Driver {
+#define TRESSEL_CUDA_MEMBER(name, params) Result(*name) params = nullptr;
+  TRESSEL_CUDA_FUNCTIONS(TRESSEL_CUDA_MEMBER)
+#undef TRESSEL_CUDA_MEMBER
+  int version = 0; ///< 13000 for CUDA 13.0
+
+  /// The driver of this process, opened and initialized at the first call. Null where there is none that serves, and `why` says what
+  /// was looked for and what is wrong.
+  static const Driver *find(std::string *why = nullptr);
+  /// "CUDA_ERROR_INVALID_VALUE (invalid argument)"
+  std::string describe(Result error) const;
+  /// Throws RuntimeError: "gpu0: cuMemAlloc failed: ...".
+  void check(Result result, std::string_view what, std::string_view where = "the CUDA driver") const;
+};
+
+/// One GPU.
+struct Card {
+  int ordinal = 0; ///< as the driver counts those that CUDA_VISIBLE_DEVICES leaves
+  int device = 0;
+  std::string name; ///< "NVIDIA H100 80GB HBM3"
+  int major = 0, minor = 0; ///< of the compute capability
+  int multiprocessors = 0;
+  int64_t memoryBytes = 0;
+  Context context = nullptr;
+  std::string architecture() const; ///< "sm_90"
+  /// Makes its context the calling thread's.
+  void use(const Driver &driver) const;
+};
+/// Those of this process, made at the first call. Throws RuntimeError when the driver refuses a context.
+const std::vector<Card> &cards(const Driver &driver);
+
+} // namespace tressel::runtime::cuda
+#pragma GCC visibility pop

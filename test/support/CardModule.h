@@ -1,0 +1,18 @@
+// GPU kernels on a card, behind the emulator's interface: the same tests run on either.
+#pragma once
+
+#include "codegen/cuda/Emulate.h"
+#include "codegen/cuda/Target.h"
+
+#include <memory>
+#include <string>
+
+namespace tressel::test {
+
+/// Whether TRESSEL_TEST_ON says "cuda": tests of kernels then run on the first card instead of being emulated.
+bool onCard();
+/// What runs the kernels of an optimized module (Target::optimize), which may be changed: the card if onCard(), else the emulator. On a card, a kernel that
+/// writes behind one of its buffers throws Error, races are not looked for, and every status but 0 is 1. Throws Error without a card.
+std::shared_ptr<codegen::cuda::EmulatedModule> runnable(llvm::Module &module, const codegen::cuda::Target &target);
+
+} // namespace tressel::test
