@@ -371,9 +371,12 @@ void CudaMachine::issueHeld() {
     if (any)
       continue;
     awaited.assign(1, Event{&wake_, seen + 1});
+    bool allWait = true;
     for (const CudaStream *stream : streams_)
       if (stream->isHeld())
-        stream->addAwaited(awaited);
+        allWait &= stream->addAwaited(awaited);
+    if (!allWait)
+      continue;
     lock.unlock();
     runtime::awaitAny(awaited, INT64_MAX);
     lock.lock();

@@ -47,8 +47,8 @@ public:
   void forget(const CudaStream &other);
   bool isBusy() const { return !inFlight_.empty(); }
   bool isHeld() const { return !held_.empty() && !runsHostCall_; }
-  /// What the first command that is held back waits for, of what may still be pending.
-  void addAwaited(std::vector<Event> &events) const;
+  /// What the first command that is held back waits for. False: nothing any more, it can be tried again.
+  bool addAwaited(std::vector<Event> &events) const;
 
 private:
   struct InFlight {

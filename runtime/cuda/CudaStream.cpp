@@ -188,14 +188,22 @@ void CudaStream::fill(const DeviceCommand &c) {
     throw Error(concat("the driver's fill failed: ", driver.describe(result)));
 }
 
-void CudaStream::addAwaited(std::vector<Event> &events) const {
+bool CudaStream::addAwaited(std::vector<Event> &events) const {
   const Held &first = held_.front();
-  for (const Event &wait : first.kept.waits)
-    if (wait.semaphore != &progress_ && wait.state() == Semaphore::State::Pending)
+  const size_t before = events.size();
+  const bool isHostCall = first.kept.command.kind == DeviceCommandKind::HostCall;
+  // The host's work may have ended since this was tried: what is pending now is what counts.
+  for (const Event &wait : first.kept.waits) {
+    if (wait.semaphore == &progress_ || wait.state() != Semaphore::State::Pending)
+      continue;
+    const CudaStream *other = isHostCall ? nullptr : machine_.streamOf(wait.semaphore);
+    if (!other || other->issued_ < wait.value)
       events.push_back(wait);
-  if (first.kept.command.kind == DeviceCommandKind::HostCall && first.number > 1)
-    if (const Event before{const_cast<Semaphore *>(&progress_), first.number - 1}; before.state() == Semaphore::State::Pending)
-      events.push_back(before);
+  }
+  if (isHostCall && first.number > 1)
+    if (const Event last{const_cast<Semaphore *>(&progress_), first.number - 1}; last.state() == Semaphore::State::Pending)
+      events.push_back(last);
+  return events.size() > before;
 }
 
 bool CudaStream::issueHeld(std::unique_lock<std::mutex> &lock) {
