@@ -42,12 +42,11 @@ public:
       return inner_->release(memory, lastUses);
     }
     pinned_.erase(at);
-    old_.push_back({memory, {lastUses.begin(), lastUses.end()}});
-    freeOld(false);
+    released_.add(memory, lastUses);
+    released_.freeUnused([this](void *unused) { driver_.cuMemFreeHost(unused); });
   }
   ~CudaHost() override {
-    std::lock_guard lock(mutex_);
-    freeOld(true);
+    released_.freeAll([this](void *unused) { driver_.cuMemFreeHost(unused); });
   }
   void adopt(const void *memory, int64_t bytes, MemoryKind kind) override { inner_->adopt(memory, bytes, kind); }
   void disown(const void *memory) override { inner_->disown(memory); }
@@ -79,25 +78,13 @@ public:
   void reset() override {}
 
 private:
-  struct Old {
-    void *memory;
-    std::vector<Event> lastUses;
-  };
-  void freeOld(bool all) {
-    std::erase_if(old_, [&](const Old &o) {
-      if (!all && std::ranges::any_of(o.lastUses, [](const Event &use) { return use.state() == Semaphore::State::Pending; }))
-        return false;
-      driver_.cuMemFreeHost(o.memory);
-      return true;
-    });
-  }
   const Driver &driver_;
   const Card &card_;
   std::shared_ptr<Device> inner_;
   StampList stamps_;
   std::mutex mutex_;
   std::vector<void *> pinned_;
-  std::vector<Old> old_;
+  PendingReleases released_;
 };
 
 /// Architectures that code is generated for, with the latest first.
@@ -152,7 +139,7 @@ CudaDevice::~CudaDevice() {
   if (driver.cuCtxSetCurrent(card_.context) != kSuccess)
     return;
   driver.cuCtxSynchronize();
-  freeOld(true);
+  released_.freeAll([this](void *memory) { freeOnCard(memory); });
   for (EventHandle event : events_)
     driver.cuEventDestroy(event);
   if (epoch_)
@@ -167,7 +154,7 @@ void *CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
   const Driver &driver = machine_.driver();
   card_.use(driver);
   std::lock_guard lock(machine_.mutex());
-  freeOld(false);
+  released_.freeUnused([this](void *unused) { freeOnCard(unused); });
   Address memory = 0;
   const Result result = driver.cuMemAlloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
   if (result == kOutOfMemory) {
@@ -181,20 +168,13 @@ void *CudaDevice::allocate(int64_t bytes, MemoryKind kind) {
 
 void CudaDevice::release(void *memory, std::span<const Event> lastUses) {
   std::lock_guard lock(machine_.mutex());
-  old_.push_back({memory, {lastUses.begin(), lastUses.end()}});
-  freeOld(false);
+  released_.add(memory, lastUses);
+  released_.freeUnused([this](void *unused) { freeOnCard(unused); });
 }
-
-void CudaDevice::freeOld(bool all) {
+void CudaDevice::freeOnCard(void *memory) const {
   const Driver &driver = machine_.driver();
-  if (driver.cuCtxSetCurrent(card_.context) != kSuccess)
-    return;
-  std::erase_if(old_, [&](const Old &o) {
-    if (!all && std::ranges::any_of(o.lastUses, [](const Event &use) { return use.state() == Semaphore::State::Pending; }))
-      return false;
-    driver.cuMemFree(reinterpret_cast<Address>(o.memory));
-    return true;
-  });
+  if (driver.cuCtxSetCurrent(card_.context) == kSuccess)
+    driver.cuMemFree(reinterpret_cast<Address>(memory));
 }
 
 void CudaDevice::adopt(const void *, int64_t, MemoryKind) { throwError<Error>("memory of callers is a host's, not that of ", caps_.name); }

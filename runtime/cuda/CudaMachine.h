@@ -14,6 +14,7 @@
 #pragma once
 
 #include "../devices/HostWork.h"
+#include "../devices/PendingReleases.h"
 #include "../devices/ThreadStream.h"
 #include "Driver.h"
 #include "GpuKernel.h"
@@ -120,7 +121,7 @@ public:
   StampList &stamps() { return stamps_; }
 
 private:
-  void freeOld(bool all);
+  void freeOnCard(void *memory) const;
   CudaMachine &machine_;
   const Card &card_;
   DeviceCaps caps_;
@@ -130,11 +131,7 @@ private:
   std::vector<int32_t *> statuses_;
   EventHandle epoch_ = nullptr;
   int64_t epochPs_ = 0;
-  struct Old {
-    void *memory;
-    std::vector<Event> lastUses;
-  };
-  std::vector<Old> old_;
+  PendingReleases released_;
 };
 
 class CudaMachine final : public Machine {

@@ -342,7 +342,7 @@ void CudaStream::abort(DeviceFailureRef failure) {
   for (;;) {
     std::unique_lock lock(machine_.mutex());
     for (InFlight &flight : inFlight_)
-      flight.waits.clear(); // whoever owns these semaphores may let them go
+      flight.waits.clear(); // the streams that own these semaphores may be destroyed before this one
     settle();
     if (inFlight_.empty() && !runsHostCall_)
       return;

@@ -1,5 +1,6 @@
 // The processor as a device, and one that does nothing.
 #include "../Concat.h"
+#include "PendingReleases.h"
 #include "ThreadStream.h"
 #include "tressel/runtime/Error.h"
 
@@ -18,13 +19,16 @@ public:
     caps_.implementation = "cpu";
     caps_.memoryBytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   }
-  ~CpuDevice() override { freeOld(true); }
+  ~CpuDevice() override { released_.freeAll(free); }
   const DeviceCaps &caps() const override { return caps_; }
 
   void *allocate(int64_t bytes, MemoryKind kind) override {
     if (kind == MemoryKind::Device)
       throwError<Error>(caps_.name, " is a host: its memory is Host or Pinned");
-    freeOld(false);
+    {
+      std::lock_guard lock(mutex_);
+      released_.freeUnused(free);
+    }
     void *memory = bytes <= caps_.memoryBytes ? ::operator new(static_cast<size_t>(std::max<int64_t>(bytes, 1)),
                                                                std::align_val_t(64), std::nothrow)
                                               : nullptr;
@@ -34,8 +38,8 @@ public:
   }
   void release(void *memory, std::span<const Event> lastUses) override {
     std::lock_guard lock(mutex_);
-    old_.push_back({memory, {lastUses.begin(), lastUses.end()}});
-    freeOldLocked(false);
+    released_.add(memory, lastUses);
+    released_.freeUnused(free);
   }
   void adopt(const void *, int64_t, MemoryKind) override {}
   void disown(const void *) override {}
@@ -57,27 +61,11 @@ public:
   void reset() override {}
 
 private:
-  struct Old {
-    void *memory;
-    std::vector<Event> lastUses;
-  };
-  void freeOld(bool all) {
-    std::lock_guard lock(mutex_);
-    freeOldLocked(all);
-  }
-  void freeOldLocked(bool all) {
-    std::erase_if(old_, [&](const Old &o) {
-      for (const Event &use : o.lastUses)
-        if (!all && use.state() == Semaphore::State::Pending)
-          return false;
-      ::operator delete(o.memory, std::align_val_t(64));
-      return true;
-    });
-  }
+  static void free(void *memory) { ::operator delete(memory, std::align_val_t(64)); }
   DeviceCaps caps_;
   StampList stamps_;
   std::mutex mutex_;
-  std::vector<Old> old_;
+  PendingReleases released_;
 };
 
 class NullDevice final : public Device {

@@ -25,7 +25,7 @@ void *SimDevice::allocate(int64_t bytes, MemoryKind kind) {
     throwError<Error>(caps_.name,
                       isHost ? " is a host: its memory is Host or Pinned" : " is an accelerator: its memory is Device");
   std::lock_guard lock(machine_.mutex_);
-  releaseOld();
+  freeUnused();
   if (lost)
     throwError<OutOfMemory>(caps_.name, " of ", machine_.name(), " has no ", bytes, " bytes: ", lost->message);
   if (machine_.strikes(Fault::Kind::OutOfMemory, caps_.device))
@@ -37,17 +37,11 @@ void *SimDevice::allocate(int64_t bytes, MemoryKind kind) {
 
 void SimDevice::release(void *released, std::span<const Event> lastUses) {
   std::lock_guard lock(machine_.mutex_);
-  old.push_back({released, {lastUses.begin(), lastUses.end()}});
-  releaseOld();
+  released_.add(released, lastUses);
+  freeUnused();
 }
-void SimDevice::releaseOld() {
-  std::erase_if(old, [&](const Old &o) {
-    for (const Event &use : o.lastUses)
-      if (use.state() == Semaphore::State::Pending)
-        return false;
-    memory.release(o.memory, machine_.options_.poison);
-    return true;
-  });
+void SimDevice::freeUnused() {
+  released_.freeUnused([this](void *unused) { memory.release(unused, machine_.options_.poison); });
 }
 void SimDevice::adopt(const void *adopted, int64_t bytes, MemoryKind kind) {
   if (caps_.device.kind != DeviceKind::Cpu || kind == MemoryKind::Device)

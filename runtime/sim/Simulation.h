@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../devices/HostWork.h"
+#include "../devices/PendingReleases.h"
 #include "Memory.h"
 #include "RaceCheck.h"
 #include "tressel/runtime/Simulated.h"
@@ -56,14 +57,10 @@ public:
 
   Memory memory;
   DeviceFailureRef lost; ///< why, if it is
-  struct Old {
-    void *memory;
-    std::vector<Event> lastUses;
-  };
-  std::vector<Old> old; ///< released when their last uses are over
-  void releaseOld();
 
 private:
+  void freeUnused();
+  PendingReleases released_;
   Simulation &machine_;
   const uint32_t index_;
   DeviceCaps caps_;

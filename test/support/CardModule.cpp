@@ -6,6 +6,7 @@
 
 #include "llvm/IR/Module.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -81,6 +82,18 @@ private:
 bool onCard() {
   const char *on = std::getenv("TRESSEL_TEST_ON");
   return on && std::strcmp(on, "cuda") == 0;
+}
+
+std::string_view runnableArch(std::string_view arch) {
+  if (!onCard())
+    return arch;
+  auto number = [](std::string_view name) { return std::atoi(std::string(name.substr(3)).c_str()); };
+  const std::vector<GpuCard> cards = gpuCards();
+  std::string_view best = codegen::cuda::architectures().front().name;
+  for (const codegen::cuda::Arch &known : codegen::cuda::architectures())
+    if (!cards.empty() && number(known.name) <= std::min(number(arch), number(cards.front().architecture)))
+      best = known.name;
+  return best;
 }
 
 std::shared_ptr<codegen::cuda::EmulatedModule> runnable(llvm::Module &module, const codegen::cuda::Target &target) {

@@ -6,11 +6,14 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace tressel::test {
 
 /// Whether TRESSEL_TEST_ON says "cuda": tests of kernels then run on the first card instead of being emulated.
 bool onCard();
+/// The architecture that a test compiles for to run: `arch`, but on a card that is older, the card's own.
+std::string_view runnableArch(std::string_view arch);
 /// What runs the kernels of an optimized module (Target::optimize), which may be changed: the card if onCard(), else the emulator. On a card, a kernel that
 /// writes behind one of its buffers throws Error, races are not looked for, and every status but 0 is 1. Throws Error without a card.
 std::shared_ptr<codegen::cuda::EmulatedModule> runnable(llvm::Module &module, const codegen::cuda::Target &target);

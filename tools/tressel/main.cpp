@@ -169,9 +169,9 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_option("--warmup", a.warmup, "runs before those")->check(CLI::Range(0, 1000000000))->capture_default_str();
   c->add_flag("--json", a.json, "print results and times as one JSON object");
   c->add_option("--device", a.device,
-                "the machine: cpu, or sim:NAME (2gpu-pcie3, h100, ...) or sim:FILE.json, which is simulated: true numbers, virtual time")
+                "the machine: cpu; cuda, this one with its NVIDIA GPUs; or sim:NAME (2gpu-pcie3, h100, ...) or sim:FILE.json, which is simulated: true numbers, virtual time")
       ->capture_default_str();
-  c->add_option("--gpu", a.gpus, "with sim:...: run the kernels of GPUs of this architecture (sm_90), emulated on the processor, instead of the processor's own")
+  c->add_option("--gpu", a.gpus, "with sim:...: run the kernels of GPUs of this architecture (sm_90), emulated on the processor, instead of the processor's own; with cuda: compile for it instead of the card's own")
       ->expected(1);
   c->add_option("--history", a.history,
                 "FILE.json: time the kernels of as many calls more as --repeat says, and add the times to the file");

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks Tressel on a machine with a card: what pack.sh packed, with the sources around it. Writes its tables into FOLDER.
+# Checks Tressel on a machine with a card: what pack.sh packed or staged, with the sources around it. Writes its tables into FOLDER (README.md).
 #   test/cuda/check/check.sh PACK FOLDER [STEP...]     steps: machine programs peers devices ops models (all)
 set -uo pipefail
 pack=$(readlink -f "$1") out=$(mkdir -p "$2" && readlink -f "$2")
@@ -7,7 +7,9 @@ shift 2
 steps=${*:-machine programs peers devices ops models}
 here=$(dirname "$(readlink -f "$0")") root=$(readlink -f "$(dirname "$0")/../../..")
 there=${TRESSEL_CHECK_FOLDER:-/tmp/tressel-check}
-if [ ! -f "$there/unpacked" ]; then
+if [ -d "$pack/bin" ]; then
+  there=$pack # a stage, where it was built
+elif [ ! -f "$there/unpacked" ]; then
   mkdir -p "$there/lib"
   for file in "$pack"/*.so*.xz; do
     xz -dc "$file" >"$there/lib/$(basename "${file%.xz}")" &
@@ -43,7 +45,7 @@ has peers && { PYTHONPATH=$here timeout 300 python3 "$here/peers.py" --compile >
 has devices && tests devices "$there/bin/test_devices" --gtest_filter='*Conformance*/cuda*'
 if has ops; then
   export TRESSEL_TEST_ON=cuda
-  for name in gpu_ops_test cuda_loops_test cuda_device_test; do
+  for name in gpu_ops_test cuda_loops_test cuda_device_test cuda_ops_test cuda_prebuilt_test; do
     tests $name "$there/bin/$name" --gtest_filter='-GpuMutants*' &
   done
   wait
@@ -51,7 +53,7 @@ fi
 begun=$SECONDS
 if has models; then
   mkdir -p "$root/build"
-  ln -sfn "$there/models" "$root/build/models"
+  [ -d "$root/build/models" ] || ln -sfn "$there/models" "$root/build/models"
   timeout 200 python3 "$root/test/cuda/models/emulated.py" --build "$there" --device cuda silero magika alexa embedding \
     ppocr.angle basic-pitch encoder resnet18 >"$out/models.log" 2>&1
   report models "exit $?, $(grep -c '^agrees' "$out/models.log") agree, $(grep -c '^DIFFERS' "$out/models.log") differ"

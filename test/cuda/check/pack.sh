@@ -1,19 +1,30 @@
 #!/usr/bin/env bash
-# Puts what a machine with a card needs to check Tressel into a folder of less than 60 MiB: tests, the command line with its compiler, compiled programs and
-# models, and LLVM and MLIR. Nothing is built or downloaded there; its C library must be at least as new as the one here.
-#   test/cuda/check/pack.sh BUILD FOLDER
+# Puts what a check on a machine with a card needs into BUILD/gpu/stage: tests, the command line with its compiler, compiled programs and models; with FOLDER,
+# also packed there with LLVM and MLIR, in less than 60 MiB, for a machine that has nothing of this project. Nothing is built or downloaded there; its C library
+# must be at least as new as the one here.
+#   test/cuda/check/pack.sh BUILD [FOLDER]
 set -euo pipefail
-build=$(readlink -f "$1") out=$2
+build=$(readlink -f "$1") out=${2:-}
 here=$(dirname "$(readlink -f "$0")") source=$(readlink -f "$(dirname "$0")/../../..")
 stage=$build/gpu/stage cache=$build/gpu/cache
-rm -rf "$stage" "$out"
-mkdir -p "$stage/bin" "$stage/lib" "$out" "$cache"
-for program in test_devices gpu-bench gpu_ops_test cuda_loops_test cuda_device_test tressel; do
+rm -rf "$stage"
+mkdir -p "$stage/bin" "$stage/lib"
+for program in test_devices gpu-bench gpu_ops_test cuda_loops_test cuda_device_test cuda_ops_test cuda_prebuilt_test tressel; do
   strip -o "$stage/bin/$program" "$build/bin/$program"
 done
 for library in libtressel_runtime.so.0 libtressel_kernels.so.0 libtressel_compiler.so; do
   strip -o "$stage/lib/$library" "$(readlink -f "$build/lib/$library")"
 done
+"$source/build/venv/bin/python" "$here/programs.py" "$stage/programs" --tressel "$build/bin/tressel"
+for model in magika/model.onnx silero/silero_vad_v6.onnx basic-pitch/nmp.onnx openwakeword/alexa_v0.1.onnx \
+  openwakeword/embedding_model.onnx ppocr/ch_ppocr_mobile_v2.0_cls_infer.onnx; do
+  mkdir -p "$stage/models/$(dirname $model)"
+  cp "$source/build/models/$model" "$stage/models/$model"
+done
+[ -n "$out" ] || exit 0
+
+rm -rf "$out"
+mkdir -p "$out" "$cache"
 cp -L "$(ldconfig -p | awk '/libzip.so.4 /{print $NF; exit}')" "$stage/lib/"
 # What these need of libraries that such a machine may lack is never called: Z3 and oneDNN are empty there.
 for name in libz3.so.4 libdnnl.so.2; do
@@ -24,12 +35,6 @@ for library in /usr/lib/llvm-22/lib/libLLVM.so.22.1 /usr/lib/llvm-22/lib/libMLIR
   kept=$cache/$(basename $library).xz
   [ "$kept" -nt "$library" ] || pack $library >"$kept"
   cp "$kept" "$out/"
-done
-"$source/build/venv/bin/python" "$here/programs.py" "$stage/programs" --tressel "$build/bin/tressel"
-for model in magika/model.onnx silero/silero_vad_v6.onnx basic-pitch/nmp.onnx openwakeword/alexa_v0.1.onnx \
-  openwakeword/embedding_model.onnx ppocr/ch_ppocr_mobile_v2.0_cls_infer.onnx; do
-  mkdir -p "$stage/models/$(dirname $model)"
-  cp "$source/build/models/$model" "$stage/models/$model"
 done
 tar -C "$stage" -cf "$stage.tar" .
 pack "$stage.tar" >"$out/tressel.tar.xz"

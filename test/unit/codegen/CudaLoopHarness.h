@@ -99,7 +99,7 @@ private:
   void make(const LoopPlan &of, const cuda::LoopTuning &tuning, std::vector<int64_t> symbols, std::string_view arch) {
     plan = of, aligned = tuning.aligned;
     signature = {"k", {}, {}, std::move(symbols)};
-    const cuda::Target target(cuda::findArch(arch));
+    const cuda::Target target(cuda::findArch(tressel::test::runnableArch(arch)));
     kernel = cuda::makeLoopKernel(plan, signature, static_cast<int>(plan.buffers.size()), target.arch(), tuning);
     module = std::make_unique<llvm::Module>("kernels", *context);
     kernel.emit(*module);

@@ -1,0 +1,39 @@
+// Memory that was released while commands in flight still use it: it is freed once they have ended.
+#pragma once
+
+#include "tressel/runtime/Device.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tressel::runtime {
+
+/// Not thread-safe: the device that owns it holds its lock.
+class PendingReleases {
+public:
+  void add(void *memory, std::span<const Event> lastUses) { pending_.push_back({memory, {lastUses.begin(), lastUses.end()}}); }
+  /// Calls `free(memory)` for all memory whose last uses are reached or failed.
+  template <typename Free> void freeUnused(Free &&free) {
+    std::erase_if(pending_, [&](const Pending &pending) {
+      if (std::ranges::any_of(pending.lastUses, [](const Event &use) { return use.state() == Semaphore::State::Pending; }))
+        return false;
+      free(pending.memory);
+      return true;
+    });
+  }
+  /// For a device that goes: nothing is in flight any more.
+  template <typename Free> void freeAll(Free &&free) {
+    for (const Pending &pending : pending_)
+      free(pending.memory);
+    pending_.clear();
+  }
+
+private:
+  struct Pending {
+    void *memory;
+    std::vector<Event> lastUses;
+  };
+  std::vector<Pending> pending_;
+};
+
+} // namespace tressel::runtime
