@@ -4,7 +4,7 @@
 #include "ir/graph/Structure.h"
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Interpreter.h"
-#include "passes/ExtractProgram.h"
+#include "passes/verify/ExtractProgram.h"
 #include "passes/Pipeline.h"
 #include "passes/Util.h"
 #include "tressel/runtime/Error.h"

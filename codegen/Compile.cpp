@@ -9,7 +9,7 @@
 #include "codegen/cpu/GeneratedProvider.h"
 #include "codegen/cpu/KernelSource.h"
 #include "codegen/cpu/LoopCost.h"
-#include "codegen/cuda/KernelSource.h"
+#include "codegen/cuda/loops/KernelSource.h"
 #include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"
 #include "codegen/kernels/Provider.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codegen/ObjectCache.h"
-#include "codegen/cuda/Code.h"
+#include "codegen/cuda/target/Code.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "tressel/runtime/Blob.h"
@@ -61,7 +61,7 @@ struct CompileOptions {
   /// Architectures ("sm_90") for which the machine's accelerators get kernels of their own; how they are cut is decided for the first.
   /// Accelerators then compute whatever they can, unless `devices` has the host. Empty: they are simulated, with the host's kernels.
   std::vector<std::string> gpus;
-  /// Run these kernels on the CPU (codegen/cuda/Emulate.h), on simulated accelerators, instead of making code for a GPU.
+  /// Run these kernels on the CPU (codegen/cuda/emulate/Emulate.h), on simulated accelerators, instead of making code for a GPU.
   bool emulateGpu = false;
   bool gpuLibraries = false;       ///< cuBLASLt and cuDNN bid for GPUs too. What they win is described in a package; nothing calls them yet
   bool assembleGpu = true;         ///< also make machine code of PTX, where there is an assembler

@@ -1,7 +1,7 @@
 // The provider "custom": ops whose kernel is a function from outside (ir/op/CustomOp.h), each a launch of its own.
 #pragma once
 
-#include "passes/KernelProvider.h"
+#include "passes/cluster/KernelProvider.h"
 
 #include <memory>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/op/OpInfo.h"
-#include "passes/KernelProvider.h"
+#include "passes/cluster/KernelProvider.h"
 
 #include <array>
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include "codegen/cpu/CompilerId.h"
 #include "ir/graph/Graph.h"
-#include "passes/ExtractProgram.h"
+#include "passes/verify/ExtractProgram.h"
 #include "passes/Util.h"
 
 #include "llvm/ADT/SetVector.h"

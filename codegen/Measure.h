@@ -4,7 +4,7 @@
 
 #include "codegen/ObjectCache.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/KernelProvider.h"
+#include "passes/cluster/KernelProvider.h"
 
 #include <functional>
 #include <map>

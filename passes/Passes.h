@@ -1,7 +1,7 @@
 // The passes, one by one. Pipeline.h runs them in order.
 #pragma once
 
-#include "passes/KernelProvider.h"
+#include "passes/cluster/KernelProvider.h"
 
 #include "ir/sched/Sched.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

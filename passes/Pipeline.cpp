@@ -4,7 +4,7 @@
 #include "tressel/runtime/Dim.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Util.h"
-#include "passes/VerifyEach.h"
+#include "passes/verify/VerifyEach.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -1,7 +1,7 @@
 // What several passes ask of a program.
 #pragma once
 
-#include "passes/KernelProvider.h"
+#include "passes/cluster/KernelProvider.h"
 
 #include "ir/graph/Structure.h"
 #include "ir/op/LoopForm.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codegen/cpu/Target.h"
-#include "passes/KernelProvider.h"
+#include "passes/cluster/KernelProvider.h"
 
 #include <memory>
 

@@ -1,8 +1,8 @@
 #include "codegen/cuda/Library.h"
 
-#include "codegen/cuda/DeviceCost.h"
+#include "codegen/cuda/library/DeviceCost.h"
 #include "codegen/cuda/Provider.h"
-#include "codegen/cuda/Root.h"
+#include "codegen/cuda/loops/Root.h"
 #include "ir/graph/Graph.h"
 #include "tressel/runtime/Dim.h"
 

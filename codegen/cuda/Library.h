@@ -3,8 +3,8 @@
 // it the generated kernel, which runs where the library is missing.
 #pragma once
 
-#include "codegen/cuda/KernelSource.h"
-#include "passes/KernelProvider.h"
+#include "codegen/cuda/loops/KernelSource.h"
+#include "passes/cluster/KernelProvider.h"
 
 #include <memory>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "codegen/cuda/Provider.h"
 
-#include "codegen/cuda/KernelSource.h"
+#include "codegen/cuda/loops/KernelSource.h"
 #include "codegen/cuda/Library.h"
 #include "ir/graph/Graph.h"
 #include "tressel/runtime/Dim.h"

@@ -1,9 +1,9 @@
 // Who bids for clusters on GPUs: generated loops, and the device library.
 #pragma once
 
-#include "codegen/cuda/Arch.h"
-#include "codegen/cuda/Kernel.h"
-#include "passes/KernelProvider.h"
+#include "codegen/cuda/target/Arch.h"
+#include "codegen/cuda/loops/Kernel.h"
+#include "passes/cluster/KernelProvider.h"
 
 #include <memory>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "codegen/MatrixProduct.h"
-#include "passes/KernelProvider.h"
+#include "passes/cluster/KernelProvider.h"
 #include "runtime/kernels/Element.h"
 
 #include <memory>

@@ -1,7 +1,7 @@
 // oneDNN's bids for clusters: matrix products and convolutions of f32, of static and symbolic sizes.
 #pragma once
 
-#include "passes/KernelProvider.h"
+#include "passes/cluster/KernelProvider.h"
 
 #include <memory>
 

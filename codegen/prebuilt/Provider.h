@@ -1,7 +1,7 @@
 // The provider "prebuilt": bids for single ops that have a KernelForm.
 #pragma once
 
-#include "passes/KernelProvider.h"
+#include "passes/cluster/KernelProvider.h"
 #include "tressel/runtime/Cpu.h"
 
 #include <memory>

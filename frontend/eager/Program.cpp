@@ -1,6 +1,6 @@
 #include "frontend/eager/Program.h"
 
-#include "frontend/Trace.h"
+#include "frontend/trace/Trace.h"
 #include "ir/op/Infer.h"
 
 #include <deque>

@@ -6,7 +6,7 @@
 // is then called often gets a program of its own again, compiled in the background while the general one serves.
 #pragma once
 
-#include "frontend/Program.h"
+#include "frontend/trace/Program.h"
 #include "frontend/eager/Class.h"
 #include "frontend/eager/Kernel.h"
 #include "tressel/runtime/Dim.h"

@@ -1,7 +1,7 @@
 // Errors of the files below get the line of the user's call.
 #pragma once
 
-#include "frontend/Record.h"
+#include "frontend/trace/Record.h"
 
 #include <source_location>
 

@@ -1,7 +1,7 @@
 // Parameters by name, from and to files.
 #include "frontend/io/Parameters.h"
 
-#include "frontend/Convert.h"
+#include "frontend/tensor/Convert.h"
 #include "frontend/io/AtLine.h"
 #include "frontend/io/Safetensors.h"
 

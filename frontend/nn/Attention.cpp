@@ -1,4 +1,4 @@
-#include "frontend/Record.h"
+#include "frontend/trace/Record.h"
 
 #include <tressel/nn/attention.h>
 

@@ -1,4 +1,4 @@
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "CudaMachine.h"
 #include "tressel/runtime/Error.h"
 

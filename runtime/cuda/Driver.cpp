@@ -1,6 +1,6 @@
 #include "Driver.h"
 
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 // The processor as a device, and one that does nothing.
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "PendingReleases.h"
 #include "ThreadStream.h"
 #include "tressel/runtime/Error.h"

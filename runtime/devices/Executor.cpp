@@ -1,8 +1,8 @@
 #include "tressel/runtime/Executor.h"
 
-#include "../Concat.h"
-#include "../ExecutableImpl.h"
-#include "../ScheduleSizes.h"
+#include "runtime/types/Concat.h"
+#include "runtime/program/ExecutableImpl.h"
+#include "runtime/schedule/ScheduleSizes.h"
 #include "Issue.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Instantiate.h"

@@ -1,6 +1,6 @@
 #include "Issue.h"
 
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Machines by their names.
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "../cuda/CudaMachine.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Simulated.h"

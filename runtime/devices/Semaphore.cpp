@@ -2,7 +2,7 @@
 // happened, and nobody is woken while nobody waits.
 #include "tressel/runtime/CommandLog.h"
 
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 
 #include <atomic>

@@ -1,7 +1,7 @@
 #include "runtime/engine/Blocks.h"
 
-#include "../Concat.h"
-#include "../SizeClasses.h"
+#include "runtime/types/Concat.h"
+#include "SizeClasses.h"
 
 #include <algorithm>
 #include <cctype>

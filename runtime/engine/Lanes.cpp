@@ -1,6 +1,6 @@
 #include "runtime/engine/Lanes.h"
 
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "runtime/engine/Blocks.h"
 #include "tressel/runtime/ThreadPool.h"
 

@@ -1,6 +1,6 @@
 #include "Guards.h"
 
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "Memory.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Simulated.h"
 
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>

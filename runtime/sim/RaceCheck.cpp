@@ -1,6 +1,6 @@
 #include "RaceCheck.h"
 
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 
 #include <algorithm>
 

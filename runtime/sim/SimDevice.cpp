@@ -1,6 +1,6 @@
 #include "Simulation.h"
 
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "Simulation.h"
 
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "../devices/Collective.h"
 #include "Guards.h"
 #include "tressel/runtime/Error.h"

@@ -2,7 +2,7 @@
 // of their time. Nothing is taken from the clock of plans (Simulate.cpp) but the figures of the machine.
 #include "tressel/runtime/CommandLog.h"
 
-#include "../Concat.h"
+#include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>

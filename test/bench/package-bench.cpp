@@ -3,7 +3,7 @@
 #include "Bench.h"
 #include "Values.h"
 
-#include "runtime/PackageFormat.h"
+#include "runtime/package/PackageFormat.h"
 #include "runtime/Package_generated.h"
 #include "tressel/runtime/File.h"
 #include "tressel/runtime/Image.h"

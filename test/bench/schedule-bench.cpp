@@ -10,7 +10,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "passes/ListSchedule.h"
+#include "passes/schedule/ListSchedule.h"
 #include "test/support/SmallProgram.h"
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Explain.h"

@@ -1,4 +1,4 @@
-#include "runtime/PackageFormat.h"
+#include "runtime/package/PackageFormat.h"
 #include "test/fuzz/Target.h"
 #include "tressel/runtime/Package.h"
 

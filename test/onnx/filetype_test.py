@@ -55,7 +55,7 @@ def main():
         with open(knowledge) as f:
             text_labels = {label for label, info in json.load(f).items() if info["is_text"]}
 
-    own = ["README.md", "LICENSE", "CMakeLists.txt", "CMakePresets.json", "dev", "runtime/Types.cpp",
+    own = ["README.md", "LICENSE", "CMakeLists.txt", "CMakePresets.json", "dev", "runtime/types/Types.cpp",
            "runtime/include/tressel/runtime/Types.h", "docs/architecture.md", "test/onnx/filetype_test.py",
            "ir/graph/Dialect.td", ".gitignore", ".clang-format"]
     files = [os.path.join(source, f) for f in own if os.path.exists(os.path.join(source, f))]

@@ -7,7 +7,7 @@
 #include "ir/interpreter/Compare.h"
 #include "ir/interpreter/Element.h"
 #include "ir/interpreter/Interpreter.h"
-#include "passes/ExtractProgram.h"
+#include "passes/verify/ExtractProgram.h"
 #include "test/random/Checks.h"
 #include "test/support/Blur.h"
 #include "test/support/RandomOps.h"

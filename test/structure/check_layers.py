@@ -19,7 +19,7 @@ COMPILER = re.compile(r"^(mlir|llvm|lld|mlir-c|llvm-c)/")
 NO_COMPILER = ("runtime/", "ir/op/", "frontend/include/")
 # No part of Tressel needs another program. One uses one where it is: ptxas, for figures of GPU code that nothing depends on, on machines
 # that have it and no nvJitLink.
-MAY_START = {"codegen/cuda/Assemble.cpp"}
+MAY_START = {"codegen/cuda/target/Assemble.cpp"}
 SUBPROCESS = re.compile(r"\b(popen|system|v?fork|exec[vl]\w*|posix_spawnp?|(?:sys::)?Execute(?:AndWait|NoWait))\s*\(")
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')

@@ -1,8 +1,8 @@
 // GPU kernels on a card, behind the emulator's interface: the same tests run on either.
 #pragma once
 
-#include "codegen/cuda/Emulate.h"
-#include "codegen/cuda/Target.h"
+#include "codegen/cuda/emulate/Emulate.h"
+#include "codegen/cuda/target/Target.h"
 
 #include <memory>
 #include <string>

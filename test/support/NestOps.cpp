@@ -3,7 +3,7 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/interpreter/Element.h"
-#include "passes/ExtractProgram.h"
+#include "passes/verify/ExtractProgram.h"
 #include "test/support/Blur.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

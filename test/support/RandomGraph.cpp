@@ -1,7 +1,7 @@
 #include "test/support/RandomGraph.h"
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Evaluate.h"
-#include "passes/ExtractProgram.h"
+#include "passes/verify/ExtractProgram.h"
 #include "test/support/Blur.h"
 #include "test/support/NestOps.h"
 #include "test/support/SymbolicSizes.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/graph/Graph.h"
-#include "passes/ExtractProgram.h"
+#include "passes/verify/ExtractProgram.h"
 #include "test/support/RandomGraph.h"
 
 namespace tressel::test {

@@ -24,7 +24,7 @@ inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 // Emitted when a kernel is linked (DeviceLibrary.cpp), as clang has no builtins for them.
 extern "C" {
-/// See codegen/cuda/Loops.h.
+/// See codegen/cuda/loops/Loops.h.
 void tressel_epilogue(void *const *context, float value, int64_t index);
 /// c[4] += a (16 x 16) * b (16 x 8), in the registers of a warp (PTX: mma.sync.aligned.m16n8k16.row.col).
 void tressel_mma_f16(float *c, const uint32_t *a, const uint32_t *b);

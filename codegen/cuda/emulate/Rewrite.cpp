@@ -1,7 +1,7 @@
 #include "codegen/cuda/emulate/Rewrite.h"
 
-#include "codegen/cuda/Kernel.h"
-#include "codegen/cuda/Target.h"
+#include "codegen/cuda/loops/Kernel.h"
+#include "codegen/cuda/target/Target.h"
 #include "codegen/cuda/emulate/Intrinsics.h"
 #include "tressel/runtime/Error.h"
 

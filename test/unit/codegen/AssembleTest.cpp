@@ -1,5 +1,5 @@
 // PTX to machine code, by each assembler that this machine has.
-#include "codegen/cuda/Assemble.h"
+#include "codegen/cuda/target/Assemble.h"
 #include "tressel/runtime/Error.h"
 
 #include <gtest/gtest.h>

@@ -2,10 +2,10 @@
 // with its buffers watched.
 #pragma once
 
-#include "codegen/cuda/Assemble.h"
-#include "codegen/cuda/Emulate.h"
-#include "codegen/cuda/Kernel.h"
-#include "codegen/cuda/Target.h"
+#include "codegen/cuda/target/Assemble.h"
+#include "codegen/cuda/emulate/Emulate.h"
+#include "codegen/cuda/loops/Kernel.h"
+#include "codegen/cuda/target/Target.h"
 #include "test/support/CardModule.h"
 #include "tressel/runtime/Dim.h"
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "Harness.h"
-#include "codegen/cuda/Emulate.h"
-#include "codegen/cuda/Loops.h"
-#include "codegen/cuda/Target.h"
+#include "codegen/cuda/emulate/Emulate.h"
+#include "codegen/cuda/loops/Loops.h"
+#include "codegen/cuda/target/Target.h"
 #include "test/support/CardModule.h"
 #include "tressel/runtime/Dim.h"
 

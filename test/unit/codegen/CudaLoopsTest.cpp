@@ -1,7 +1,7 @@
 // Loop nests as GPU kernels against plain loops, over sizes with tails and every way of sharing the work; and what
 // their PTX must and must not contain.
 #include "CudaLoopHarness.h"
-#include "codegen/cuda/Assemble.h"
+#include "codegen/cuda/target/Assemble.h"
 
 #include <cmath>
 

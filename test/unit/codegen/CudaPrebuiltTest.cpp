@@ -1,6 +1,6 @@
 // Every prebuilt kernel of the device library, on calls made up at random, must give what the reference evaluation
 // gives, in place too where its op says so.
-#include "codegen/cuda/Device.h"
+#include "codegen/cuda/library/Device.h"
 #include "ir/interpreter/Evaluate.h"
 #include "test/support/OpBounds.h"
 #include "test/support/RandomOps.h"

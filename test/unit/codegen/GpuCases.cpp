@@ -4,8 +4,8 @@
 #include "codegen/MatrixProduct.h"
 #include "codegen/OpKernel.h"
 #include "codegen/cpu/CompileKernels.h"
-#include "codegen/cuda/Device.h"
-#include "codegen/cuda/Loops.h"
+#include "codegen/cuda/library/Device.h"
+#include "codegen/cuda/loops/Loops.h"
 #include "test/support/OpBounds.h"
 
 #include <cstring>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "codegen/cpu/LoopPlan.h"
-#include "codegen/cuda/Emulate.h"
-#include "codegen/cuda/Kernel.h"
+#include "codegen/cuda/emulate/Emulate.h"
+#include "codegen/cuda/loops/Kernel.h"
 #include "ir/interpreter/Evaluate.h"
 #include "test/support/RandomOps.h"
 

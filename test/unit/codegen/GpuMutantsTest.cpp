@@ -1,5 +1,5 @@
 // Mistakes in generated GPU kernels: a barrier that is missing is found by the emulator, whichever it is.
-#include "codegen/cuda/Target.h"
+#include "codegen/cuda/target/Target.h"
 #include "ir/op/Infer.h"
 #include "test/unit/codegen/GpuCases.h"
 #include "tressel/runtime/Error.h"

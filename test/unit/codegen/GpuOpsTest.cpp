@@ -1,6 +1,6 @@
 // Every op that is one kernel, in every type: the GPU's kernel, run by the emulator with all its checks, gives what the
 // reference evaluation gives. What has no kernel of its own is written down here.
-#include "codegen/cuda/Target.h"
+#include "codegen/cuda/target/Target.h"
 #include "ir/op/Infer.h"
 #include "test/support/CardModule.h"
 #include "test/unit/codegen/GpuCases.h"

@@ -1,8 +1,8 @@
 // Kernels for GPUs written by hand in LLVM's language, optimized, and run by the emulator.
 #pragma once
 
-#include "codegen/cuda/Emulate.h"
-#include "codegen/cuda/Target.h"
+#include "codegen/cuda/emulate/Emulate.h"
+#include "codegen/cuda/target/Target.h"
 #include "tressel/runtime/Error.h"
 
 #include "llvm/AsmParser/Parser.h"

@@ -1,5 +1,5 @@
 // Programs on machines that are simulated: the numbers of the processor, wherever their ops are placed.
-#include "frontend/Machine.h"
+#include "frontend/tensor/Machine.h"
 #include "tressel/runtime/GpuCode.h"
 #include "tressel/runtime/GpuCode.h"
 #include "tressel/runtime/Simulated.h"

@@ -1,6 +1,6 @@
 // Imperative ops: kernels by layout class, against the interpreter; what is compiled and when; what goes wrong.
 #include "codegen/OpKernel.h"
-#include "frontend/Record.h"
+#include "frontend/trace/Record.h"
 #include "frontend/eager/Class.h"
 #include "frontend/eager/Prebuilt.h"
 #include "ir/interpreter/Compare.h"

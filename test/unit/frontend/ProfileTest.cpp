@@ -1,5 +1,5 @@
 // Recording what a program does.
-#include "frontend/EagerTimeline.h"
+#include "frontend/eager/EagerTimeline.h"
 
 #include <tressel/tressel.h>
 

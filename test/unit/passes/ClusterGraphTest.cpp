@@ -1,6 +1,6 @@
 // Joins groups of random graphs wherever ClusterGraph allows it, and checks against plain searches that it allows
 // exactly what keeps groups convex, and that its order stays topological.
-#include "passes/ClusterGraph.h"
+#include "passes/cluster/ClusterGraph.h"
 
 #include "ir/graph/Graph.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -7,7 +7,7 @@
 #include "ir/sched/Sched.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "passes/MemoryNeeds.h"
+#include "passes/place/MemoryNeeds.h"
 #include "passes/Util.h"
 #include "test/support/RandomGraph.h"
 #include "tools/tressel-opt/ModelProviders.h"

@@ -1,5 +1,5 @@
 // The sides that a minimum cut gives, against all sides tried.
-#include "passes/MinCut.h"
+#include "passes/graph/MinCut.h"
 
 #include <gtest/gtest.h>
 

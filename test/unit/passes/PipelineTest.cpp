@@ -12,7 +12,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Util.h"
-#include "passes/VerifyEach.h"
+#include "passes/verify/VerifyEach.h"
 #include "test/support/Placement.h"
 #include "test/support/RandomGraph.h"
 #include "tools/tressel-opt/ModelProviders.h"

@@ -6,7 +6,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "passes/ListSchedule.h"
+#include "passes/schedule/ListSchedule.h"
 #include "passes/Passes.h"
 #include "passes/Util.h"
 #include "tressel/runtime/MachineModel.h"

@@ -1,5 +1,5 @@
 // Steps in numbers, made to fit: what is decided is judged by a walk of its own through the sequence.
-#include "passes/Residency.h"
+#include "passes/place/Residency.h"
 #include "llvm/ADT/STLExtras.h"
 #include <gtest/gtest.h>
 

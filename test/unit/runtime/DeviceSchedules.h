@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ScheduleBuilder.h"
-#include "runtime/ExecutableImpl.h"
+#include "runtime/program/ExecutableImpl.h"
 #include "tressel/runtime/Executable.h"
 #include "tressel/runtime/Kernel.h"
 

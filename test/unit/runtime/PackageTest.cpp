@@ -2,7 +2,7 @@
 
 #include "ScheduleBuilder.h"
 #include "TestImages.h"
-#include "runtime/PackageFormat.h"
+#include "runtime/package/PackageFormat.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/File.h"
 

@@ -1,0 +1,28 @@
+// Predicted times of the device library's kernels, from data sheets: no kernel was measured for them.
+#pragma once
+
+#include "codegen/cuda/target/Arch.h"
+#include "tressel/runtime/Types.h"
+
+#include <cstdint>
+
+namespace tressel::codegen::cuda {
+
+/// Of the architecture's typical card.
+struct Peak {
+  double flops;          ///< multiply-adds count as two; of f32, or of matrix instructions for 16-bit floats
+  double bytesPerSecond; ///< of its memory
+};
+Peak peakOf(const Arch &arch, DType type);
+
+/// A product by tiles of rows x columns: whole waves of blocks over the multiprocessors, or the bytes if they take
+/// longer. `efficiency`: share of a multiprocessor's arithmetic that a block reaches. Per step of the depth a block
+/// waits at least once for memory.
+struct TiledWork {
+  double blocks, rows, columns, depth, step, efficiency, bytes;
+};
+double tiledSeconds(const TiledWork &work, const Arch &arch, DType type);
+/// Of work that moves bytes once, in few operations.
+double streamedSeconds(double bytes, const Arch &arch);
+
+} // namespace tressel::codegen::cuda

@@ -1,0 +1,49 @@
+#include "codegen/cuda/library/DeviceKernel.h"
+
+#include "tressel/runtime/Dim.h"
+
+namespace tressel::codegen::cuda {
+
+bool isLaunchable(int64_t blocks) { return !dim::isConstant(blocks) || blocks <= INT32_MAX; }
+
+static std::string textOf(const Epilogue &e) {
+  std::string text =
+      " then " + std::string(nameOf(e.type)) + " " + std::to_string(e.rootInput) + " " + std::to_string(e.rootBuffer);
+  if (e.plan) {
+    text += " operands";
+    for (int32_t operand : e.signature.operands)
+      text += " " + std::to_string(operand);
+    text += " plan " + e.plan->str();
+  }
+  return text;
+}
+
+Kernel makeDeviceKernel(Kernel kernel, DeviceCall call, const Epilogue *epilogue) {
+  std::string &text = kernel.text;
+  text = call.str() + " operands " + std::to_string(kernel.numBuffers) + " threads " + std::to_string(kernel.threads) +
+         " blocks " + dim::spell(kernel.blocks) + " scalars";
+  for (int64_t symbol : kernel.symbols)
+    text += " " + dim::spell(symbol);
+  std::shared_ptr<const LoopPlan> plan;
+  std::optional<Epilogue> then;
+  if (epilogue) {
+    text += textOf(*epilogue);
+    then = *epilogue;
+    if (epilogue->plan)
+      plan = std::make_shared<const LoopPlan>(*epilogue->plan);
+  }
+  // The kernel as it is now, without the function that this becomes a part of.
+  kernel.emit = [declared = kernel, call = std::move(call), then, plan](llvm::Module &module) {
+    llvm::Function *function = declareKernel(module, declared);
+    emitDeviceCall(*function, call, declared.numBuffers, declared.symbols);
+    if (!then)
+      return;
+    Epilogue epilogue = *then;
+    epilogue.plan = plan.get();
+    epilogue.signature.symbols = declared.symbols;
+    emitEpilogue(module, epilogue, epilogueOf(declared.symbol));
+  };
+  return kernel;
+}
+
+} // namespace tressel::codegen::cuda

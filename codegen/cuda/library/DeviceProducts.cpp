@@ -1,0 +1,142 @@
+// Which kernel of the device library does a matrix product, by predicted time.
+#include "codegen/cuda/library/Device.h"
+#include "codegen/cuda/library/DeviceCost.h"
+#include "codegen/cuda/library/DeviceKernel.h"
+#include "codegen/cuda/library/DeviceTiles.h"
+
+#include <algorithm>
+
+namespace tressel::codegen::cuda {
+
+std::span<const TileShape> tileShapes(DType type) {
+  // As instantiated in device/*.cpp. Efficiencies are estimates from the ratio of arithmetic to shared memory accesses.
+  static constexpr TileShape kFma[] = {
+      {"128", 128, 128, 16, 256, 0.75}, {"64", 64, 64, 16, 128, 0.6}, {"32", 32, 32, 32, 256, 0.35}};
+  static constexpr TileShape kMma[] = {
+      {"128", 128, 128, 32, 256, 0.7}, {"64", 64, 64, 32, 128, 0.45}, {"32", 32, 32, 64, 128, 0.2}};
+  return type == f32 ? std::span<const TileShape>(kFma) : kMma;
+}
+
+TileChoice chooseTile(int64_t m, int64_t n, int64_t k, int64_t batch, double bytes, const Arch &arch, DType type,
+                      std::string_view wanted) {
+  TileChoice best;
+  for (const TileShape &tile : tileShapes(type)) {
+    if (!wanted.empty() && wanted != tile.name)
+      continue;
+    // Of a single step nothing overlaps, so that a large tile is none the better.
+    if (wanted.empty() && tile.rows > 64 && dim::hint(k) <= tile.step)
+      continue;
+    const int64_t blocks = dim::mul(batch, tile.tiles(m, n));
+    const double seconds = tile.seconds(typical(m), typical(n), typical(k), typical(batch), bytes, arch, type);
+    if (isLaunchable(blocks) && (!best.tile || seconds < best.seconds))
+      best = {&tile, blocks, seconds};
+  }
+  return best;
+}
+
+OperandForm operandForm(int64_t rows, int64_t rowStride, int64_t depths, int64_t depthStride, int64_t batchStride,
+                        DType type) {
+  const int64_t vector = 16 / sizeOf(type);
+  auto whole = [&](int64_t size) { return dim::divideExactly(size, vector).has_value(); };
+  const bool alongDepth = depthStride == 1 || rowStride != 1;
+  const bool vectors = alongDepth ? depthStride == 1 && whole(rowStride) && whole(depths) && whole(batchStride)
+                                  : whole(depthStride) && whole(rows) && whole(batchStride);
+  return {alongDepth, vectors};
+}
+
+namespace {
+
+/// A product with one operand of a few rows.
+struct ThinForm {
+  DeviceCall call;
+  int64_t blocks;
+  double seconds;
+};
+
+constexpr int64_t kThinRows = 8, kThinWarps = 8; // ThinProduct.cpp
+
+/// `swapped`: the right operand's columns are the few.
+std::optional<ThinForm> thinForm(const MatrixProduct &p, bool swapped, DType type, const RootBuffers &buffers,
+                                 const Arch &arch) {
+  const int64_t thin = swapped ? p.n : p.m, wide = swapped ? p.m : p.n;
+  const int64_t thinStride[3] = {swapped ? p.right[0] : p.left[0], swapped ? p.right[2] : p.left[1],
+                                 swapped ? p.right[1] : p.left[2]};
+  const int64_t wideStride[3] = {swapped ? p.left[0] : p.right[0], swapped ? p.left[1] : p.right[2],
+                                 swapped ? p.left[2] : p.right[1]};
+  if (!dim::isConstant(thin) || thin > kThinRows)
+    return std::nullopt;
+  const bool alongRows = wideStride[1] == 1 && wideStride[2] != 1;
+  const auto whole = [](int64_t size, int64_t by) { return dim::divideExactly(size, by).has_value(); };
+  const double rows = typical(p.batch) * typical(wide);
+  // Few products per row are no work for a warp.
+  if (!alongRows && typical(p.k) < 2 * kWarp)
+    return std::nullopt;
+  if (alongRows && typical(wide) < kWarp / 2)
+    return std::nullopt;
+  int64_t vector = 1, share = 1, blocks;
+  if (alongRows) {
+    const bool fits = whole(wide, 4) && whole(wideStride[2], 4) && whole(wideStride[0], 4);
+    vector = fits && rows / (4 * kWarp) >= arch.multiprocessors ? 4 : 1;
+    blocks = dim::mul(p.batch, dim::ceilDiv(wide, kWarp * vector));
+  } else {
+    const int64_t most = 16 / sizeOf(type);
+    if (wideStride[2] == 1 && whole(p.k, most) && whole(wideStride[1], most) && whole(wideStride[0], most))
+      vector = most;
+    share = rows < static_cast<double>(4 * kThinWarps * arch.multiprocessors) && typical(p.k) >= 2048 ? kThinWarps : 1;
+    blocks = dim::mul(p.batch, wide);
+    if (share == 1)
+      blocks = dim::ceilDiv(blocks, kThinWarps);
+  }
+  const int64_t instance = thin <= 2 ? thin : thin <= 4 ? 4 : 8;
+  DeviceCall call{std::string(alongRows ? "thin_rows_" : "thin_depth_") + std::string(nameOf(type)) + "_" +
+                      std::to_string(instance),
+                  {p.batch, thin, wide, p.k, thinStride[0], thinStride[1], thinStride[2], wideStride[0], wideStride[1],
+                   wideStride[2], swapped ? 1 : wide, swapped ? thin : 1, vector, share},
+                  {swapped ? buffers.right : buffers.left, swapped ? buffers.left : buffers.right},
+                  {buffers.left, buffers.right}};
+  const double bytes = static_cast<double>(sizeOf(type)) * typical(p.batch) *
+                       (typical(wide) * typical(p.k) + typical(thin) * typical(p.k) + typical(p.m) * typical(p.n));
+  const double flops = 2 * rows * static_cast<double>(instance) * typical(p.k);
+  return ThinForm{std::move(call), blocks,
+                  std::max(streamedSeconds(bytes, arch), flops / (0.4 * peakOf(arch, f32).flops))};
+}
+
+} // namespace
+
+std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &p, DType type,
+                                        const RootBuffers &buffers, const Epilogue &epilogue,
+                                        const std::vector<int64_t> &symbols, const Arch &arch,
+                                        std::string_view wanted) {
+  if (type != f32 && type != f16 && type != bf16)
+    return std::nullopt;
+  Kernel kernel{.symbol = symbol, .numBuffers = epilogue.numBuffers, .symbols = symbols, .threads = 256};
+  for (bool swapped : {false, true})
+    if (auto thin = wanted.empty() ? thinForm(p, swapped, type, buffers, arch) : std::nullopt;
+        thin && isLaunchable(thin->blocks)) {
+      kernel.blocks = thin->blocks, kernel.seconds = thin->seconds;
+      return makeDeviceKernel(std::move(kernel), std::move(thin->call), &epilogue);
+    }
+  // Tiles of few useful elements, or of hardly any depth, are no better than loops.
+  const double m = typical(p.m), n = typical(p.n), k = typical(p.k), batch = typical(p.batch);
+  if (wanted.empty() && (k < 8 || m * n < 64))
+    return std::nullopt;
+  const double bytes = static_cast<double>(sizeOf(type)) * batch * (m * k + k * n + m * n);
+  const TileChoice best = chooseTile(p.m, p.n, p.k, p.batch, bytes, arch, type, wanted);
+  if (!best.tile)
+    return std::nullopt;
+  const OperandForm left = operandForm(p.m, p.left[1], p.k, p.left[2], p.left[0], type);
+  const OperandForm right = operandForm(p.n, p.right[2], p.k, p.right[1], p.right[0], type);
+  DeviceCall call{"product_" + std::string(nameOf(type)) + "_" + best.tile->name,
+                  {p.batch, p.m, p.n, p.k, p.left[0], p.left[1], p.left[2], p.right[0], p.right[1], p.right[2],
+                   left.alongDepth, left.vectors, right.alongDepth, right.vectors},
+                  {buffers.left, buffers.right},
+                  {buffers.left, buffers.right}};
+  // Two blocks at once hide each other's waits. Loads of single elements, sums in f32 and code for sm_120 need more
+  // registers than that leaves.
+  if (sizeOf(type) == 2 && left.vectors && right.vectors && arch.name != "sm_120")
+    call.atOnce = 2;
+  kernel.threads = best.tile->threads, kernel.blocks = best.blocks, kernel.seconds = best.seconds;
+  return makeDeviceKernel(std::move(kernel), std::move(call), &epilogue);
+}
+
+} // namespace tressel::codegen::cuda

@@ -1,0 +1,42 @@
+// A kernel for a GPU: what a launch must know of it, and the code that it will have.
+//
+// All kernels have one calling convention. Parameters: a pointer for each operand of the launch (inputs, then results),
+// in the order of KernelDesc; the values of the launch's scalars, an i64 each; a pointer to an i32 in global memory, 0
+// before the launch, where a kernel that fails writes its runtime::KernelStatus. Blocks and threads are numbered in one
+// dimension. Shared memory is static. Pointers are aligned to 64 bytes. A result may lie on an operand that is read
+// point by point: each thread reads what it overwrites before it writes.
+#pragma once
+
+#include "codegen/cuda/target/Arch.h"
+
+#include "llvm/IR/Module.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tressel::codegen::cuda {
+
+struct Kernel {
+  std::string symbol;
+  int numBuffers = 0;
+  std::vector<int64_t> symbols; ///< whose values the scalars are, in this order
+  int threads = 128;            ///< per block: a multiple of 32, at most 1024
+  int64_t blocks = 1;           ///< may be symbolic; 0: the launch does nothing. At most 2^31 - 1
+  double seconds = 0;           ///< predicted for the architecture's typical card, without the launch
+  std::string text;             ///< canonical: equal texts are equal code, but for the symbol
+  /// Adds the function `symbol` to a module, with what it needs. May be called several times.
+  std::function<void(llvm::Module &)> emit;
+};
+
+/// Begins a kernel: the function with its parameters named (b0, ..., s0, ..., status), calling convention and
+/// attributes (the number of threads; operands are noalias only where the caller adds that). Its f32 arithmetic flushes
+/// subnormal numbers.
+llvm::Function *declareKernel(llvm::Module &module, const Kernel &kernel);
+/// The same kernel, which keeps them.
+Kernel keepingSubnormals(Kernel kernel);
+void keepSubnormals(llvm::Function &kernel);
+bool flushesSubnormals(const llvm::Function &kernel);
+
+} // namespace tressel::codegen::cuda

@@ -1,0 +1,191 @@
+#include "codegen/cuda/loops/KernelSource.h"
+
+#include "codegen/cpu/KernelSource.h"
+#include "codegen/cuda/loops/Kernel.h"
+#include "codegen/cuda/Library.h"
+#include "codegen/cuda/Provider.h"
+#include "codegen/cuda/loops/Root.h"
+#include "ir/graph/Graph.h"
+#include "passes/Util.h"
+#include "tressel/runtime/Error.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace tressel::codegen::cuda {
+namespace {
+
+int32_t indexIn(llvm::ArrayRef<mlir::Value> values, mlir::Value value) {
+  auto at = llvm::find(values, value);
+  return at == values.end() ? -1 : static_cast<int32_t>(at - values.begin());
+}
+
+/// Sets what follows; false if that is not point by point, or has no loops.
+bool makeTail(const KernelBody &body, llvm::ArrayRef<mlir::Operation *> after, mlir::Value value, Root &root) {
+  root.epilogue.type = graph::fromMlir(value.getType()).dtype;
+  root.epilogue.numBuffers = static_cast<int>(body.inputs.size() + body.results.size());
+  const auto numInputs = static_cast<int32_t>(body.inputs.size());
+  root.result = numInputs;
+  if (after.empty()) {
+    const int32_t result = indexIn(body.results, value);
+    root.epilogue.rootBuffer = numInputs + result;
+    return result >= 0 && body.results.size() == 1;
+  }
+  llvm::SmallVector<mlir::Value> inputs{value};
+  std::vector<int32_t> operands{-1};
+  for (mlir::Operation *op : after)
+    for (mlir::Value v : op->getOperands())
+      if (const int32_t at = indexIn(body.inputs, v); at >= 0 && !llvm::is_contained(inputs, v)) {
+        inputs.push_back(v);
+        operands.push_back(at);
+      }
+  llvm::SmallVector<mlir::Value> results;
+  for (auto [i, result] : llvm::enumerate(body.results)) {
+    const int32_t buffer = numInputs + static_cast<int32_t>(i);
+    if (result == value) {
+      root.epilogue.rootBuffer = buffer;
+      continue;
+    }
+    results.push_back(result);
+    operands.push_back(buffer);
+  }
+  auto graph = kernelGraphOf(after, inputs, results);
+  auto plan = graph ? buildLoopPlan(*graph) : std::nullopt;
+  if (!plan)
+    return false;
+  root.tail = std::make_shared<const LoopPlan>(std::move(*plan));
+  root.epilogue.plan = root.tail.get();
+  root.epilogue.rootInput = 0;
+  root.epilogue.signature.symbol = body.symbol;
+  root.epilogue.signature.operands = std::move(operands);
+  root.epilogue.signature.symbols = body.symbols;
+  return true;
+}
+
+/// The ops of the root, and those behind it.
+void divide(const KernelBody &body, llvm::SmallVectorImpl<mlir::Operation *> &root,
+            llvm::SmallVectorImpl<mlir::Operation *> &after) {
+  for (auto [i, op] : llvm::enumerate(body.ops))
+    if (passes::isComputation(op) && !op->hasTrait<mlir::OpTrait::ConstantLike>())
+      (i < body.rootOps || body.rootOps == 0 ? root : after).push_back(op);
+}
+
+} // namespace
+
+std::optional<Kernel> planLoops(const KernelBody &body, const Arch &arch) {
+  auto graph = kernelGraphOf(body.ops, body.inputs, body.results);
+  if (!graph)
+    return std::nullopt;
+  auto plan = buildLoopPlan(*graph);
+  if (!plan)
+    return std::nullopt;
+  KernelSignature signature;
+  signature.symbol = body.symbol;
+  signature.symbols = body.symbols;
+  return makeLoopKernel(*plan, signature, static_cast<int>(body.inputs.size() + body.results.size()), arch);
+}
+
+double Root::flops() const {
+  if (convolution)
+    return hinted(convolution->batch) * flopsPerImage(*convolution);
+  return 2 * hinted(product->batch) * hinted(product->m) * hinted(product->n) * hinted(product->k);
+}
+
+std::optional<Root> Root::of(const KernelBody &body) {
+  llvm::SmallVector<mlir::Operation *> ops, after;
+  divide(body, ops, after);
+  if (ops.size() != 1 || ops.front()->getNumResults() != 1)
+    return std::nullopt;
+  mlir::Operation *op = ops.front();
+  const llvm::SmallVector<mlir::Value> results(op->getResults());
+  llvm::SetVector<mlir::Value> inputs;
+  for (mlir::Value operand : op->getOperands())
+    inputs.insert(operand);
+  const auto binary = binaryRootOf({op, ops, inputs.getArrayRef(), results});
+  if (!binary)
+    return std::nullopt;
+  Root root;
+  root.type = binary->type();
+  auto bufferOf = [&](int32_t operand) { return indexIn(body.inputs, op->getOperand(static_cast<unsigned>(operand))); };
+  if ((root.convolution = asConvolution(*binary)))
+    root.buffers = {bufferOf(0), bufferOf(1)};
+  else if ((root.product = asMatrixProduct(*binary)))
+    root.buffers = {bufferOf(root.product->leftOperand), bufferOf(root.product->rightOperand)};
+  if (!(root.convolution || root.product) || root.buffers.left < 0 || root.buffers.right < 0 ||
+      !makeTail(body, after, results.front(), root))
+    return std::nullopt;
+  return root;
+}
+
+std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch) {
+  llvm::SmallVector<mlir::Operation *> ops, after;
+  divide(body, ops, after);
+  if (ops.size() != 1)
+    return std::nullopt;
+  mlir::Operation *op = ops.front();
+  if (std::optional<op::KernelForm> form = passes::kernelFormOf(op); form && after.empty()) {
+    std::vector<TensorType> types;
+    std::vector<int32_t> buffers;
+    for (mlir::Value operand : op->getOperands()) {
+      types.push_back(graph::fromMlir(operand.getType()));
+      buffers.push_back(indexIn(body.inputs, operand));
+      if (buffers.back() < 0)
+        return std::nullopt; // a constant
+    }
+    for (mlir::Value result : op->getResults()) {
+      types.push_back(graph::fromMlir(result.getType()));
+      const int32_t at = indexIn(body.results, result);
+      buffers.push_back(at < 0 ? -1 : static_cast<int32_t>(body.inputs.size()) + at);
+    }
+    if (auto kernel =
+            makePrebuiltKernel(body.symbol, *form, types, buffers,
+                               static_cast<int>(body.inputs.size() + body.results.size()), body.symbols, arch))
+      return RootKernel{std::move(*kernel)};
+    return std::nullopt;
+  }
+  const auto root = Root::of(body);
+  if (!root)
+    return std::nullopt;
+  auto kernel = root->convolution ? makeConvolutionKernel(body.symbol, *root->convolution, root->type, root->buffers,
+                                                          root->epilogue, body.symbols, arch)
+                                  : makeProductKernel(body.symbol, *root->product, root->type, root->buffers,
+                                                      root->epilogue, body.symbols, arch);
+  if (!kernel)
+    return std::nullopt;
+  return RootKernel{std::move(*kernel), /*takesEpilogue=*/true};
+}
+
+KernelBody bodyOf(const passes::Candidate &candidate) {
+  KernelBody body{"k", candidate.ops, candidate.inputs, candidate.results, 0, {}};
+  for (mlir::Operation *op : candidate.ops)
+    for (int64_t symbol : graph::symbolsOf(op))
+      if (!llvm::is_contained(body.symbols, symbol))
+        body.symbols.push_back(symbol);
+  return body;
+}
+
+MadeKernel makeKernel(graph::KernelOp kernel, const Arch &arch) {
+  mlir::Block &block = kernel.getBody().front();
+  llvm::SmallVector<mlir::Operation *> ops;
+  for (mlir::Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  const llvm::SmallVector<mlir::Value> inputs(block.getArguments()), results(block.getTerminator()->getOperands());
+  const KernelBody body{
+      kernel.getSymName().str(), ops, inputs, results, static_cast<size_t>(kernel.getRootOps().value_or(0)),
+      graph::symbolsOf(kernel)};
+  std::optional<Kernel> made;
+  if (kernel.getProvider() == kLoopProvider)
+    made = planLoops(body, arch);
+  else if (auto root = planRoot(body, arch))
+    made = std::move(root->kernel);
+  if (!made)
+    throw InternalError("the kernel '" + body.symbol + "' was bid for, and cannot be made");
+  if (graph::floatModeOf(kernel) == runtime::FloatMode::Keep && kernel.getProvider() != kLoopProvider)
+    made = keepingSubnormals(*std::move(made));
+  MadeKernel out{std::move(*made), libraryCall(body, kernel.getProvider()).value_or("")};
+  if (!out.library.empty()) // who is expected to run
+    out.kernel.seconds = librarySeconds(body, kernel.getProvider(), arch);
+  return out;
+}
+
+} // namespace tressel::codegen::cuda

@@ -1,0 +1,180 @@
+// What a jitted function keeps: its programs with their guards, and calls to be repeated.
+#pragma once
+
+#include "frontend/tensor/Machine.h"
+#include "frontend/jit/Retrace.h"
+#include "frontend/trace/Trace.h"
+
+#include <tressel/jit.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tressel::detail {
+
+/// A program and what a call must look like to run it.
+struct JitEntry {
+  std::vector<TensorType> types;
+  std::vector<uint64_t> words;
+  uint32_t mode = 0; // callMode() when it was recorded
+
+  std::vector<std::pair<Recorder::Counter, uint64_t>> structure; // of the modules that were called
+  std::vector<TensorType> stateTypes;
+  uint64_t structureSeen = 0; // the epoch at which both were last compared; guarded by the core's mutex
+
+  Traced traced;
+  std::shared_ptr<void> prototype;
+  uint64_t calls = 0; // guarded by the core's mutex
+
+  bool isSymbolic = false;                            // some types have dynamic sizes
+  std::shared_ptr<runtime::Machine> machine; // that it was compiled for; null: the processor
+
+  bool matches(const CallArgs &args, uint32_t nowMode) const {
+    const auto tensors = args.tensors();
+    if (tensors.size() != types.size())
+      return false;
+    return (isSymbolic ? fits(tensors) : haveTypes(tensors, types)) && matchesBesideTypes(args, nowMode);
+  }
+  bool matchesBesideTypes(const CallArgs &args, uint32_t nowMode) const {
+    return mode == nowMode && std::ranges::equal(words, args.words());
+  }
+  static std::string placeIn(uint32_t mode) {
+    return mode < 2 ? "where the compiler likes" : Device{static_cast<int>(mode >> 1) - 2}.name();
+  }
+  /// False when a module that was recorded has other parts now, a Variable another type, or the process another
+  /// machine: the program is of no more use.
+  bool isCurrent() {
+    const uint64_t epoch = structureEpoch.load(std::memory_order_acquire);
+    if (structureSeen == epoch) [[likely]]
+      return true;
+    for (const auto &[counter, value] : structure)
+      if (counter->load(std::memory_order_acquire) != value)
+        return false;
+    if (stateTypes != typesOfStates() || machine != currentMachine())
+      return false;
+    structureSeen = epoch;
+    return true;
+  }
+  std::vector<TensorType> typesOfStates() const {
+    std::vector<TensorType> found;
+    for (const auto &states : {std::cref(traced.states), std::cref(traced.updated)})
+      for (const auto &variable : states.get())
+        found.push_back(variable->get(variable->readAt).type());
+    return found;
+  }
+  static bool haveTypes(std::span<const Tensor *const> tensors, std::span<const TensorType> types) {
+    return std::ranges::equal(tensors, types, {},
+                              [](const Tensor *t) -> const TensorType & { return t->impl()->type; });
+  }
+  bool fits(std::span<const Tensor *const> tensors) const {
+    for (size_t i = 0; i < types.size(); ++i)
+      if (tensors[i]->dtype() != types[i].dtype || tensors[i]->rank() != types[i].rank())
+        return false;
+    dim::Values dims;
+    for (bool last : {false, true})
+      for (size_t i = 0; i < types.size(); ++i)
+        if (!dim::unify(types[i].shape, tensors[i]->shape(), dims, !last).empty())
+          return false;
+    return true;
+  }
+  /// The first guard that a call of these types fails.
+  Difference firstDifference(std::span<const TensorType> otherTypes, std::span<const uint64_t> otherWords,
+                             uint32_t nowMode) const {
+    using Kind = Difference::Kind;
+    if ((mode ^ nowMode) & 1)
+      return {Kind::Mode, 0,
+              std::string("mode: ") + (nowMode & 1 ? "train instead of inference" : "inference instead of train")};
+    if (mode != nowMode)
+      return {Kind::Placement, 0, "placement: " + placeIn(nowMode) + " instead of " + placeIn(mode)};
+    if (machine != currentMachine())
+      return {Kind::Machine, 0, "another machine"};
+    if (types.size() != otherTypes.size())
+      return {Kind::Count, 0,
+              std::to_string(otherTypes.size()) + " tensors instead of " + std::to_string(types.size())};
+    for (size_t i = 0; i < types.size(); ++i)
+      if (types[i] != otherTypes[i])
+        return {Kind::Tensor, i,
+                "tensor " + std::to_string(i) + ": " + otherTypes[i].str() + " instead of " + types[i].str()};
+    if (words.size() != otherWords.size())
+      return {Kind::Structure, 0, "another structure of the arguments"};
+    for (size_t i = 0; i < words.size(); ++i)
+      if (words[i] != otherWords[i])
+        return {Kind::Word, i,
+                "static value " + std::to_string(i) + ": " + std::to_string(otherWords[i]) + " instead of " +
+                    std::to_string(words[i])};
+    return {Kind::Module, 0, "a module was changed"};
+  }
+};
+
+/// What the cache knows of a call.
+struct Found {
+  std::shared_ptr<JitEntry> entry; // null: there is no program yet
+  uint64_t calls = 0;              // of the entry, with this one
+  uint64_t generation = 0, structure = 0;
+  bool again = false; // the same entry as the last time
+};
+
+/// A call as it was made before, kept with all that was found out for it, so that a call like it takes no lock and
+/// counts no references: its program, and a context of that. Whoever takes it out of its place owns it until it is put
+/// back.
+struct alignas(64) LastCall {
+  std::shared_ptr<JitEntry> entry; // written under the core's mutex
+  std::vector<TensorType> types;   // of the call: numbers, where the entry has symbols
+  uint64_t generation = 0;         // of the core's entries, when this was one of them
+  uint64_t structure = 0;          // the epoch at which it was current
+  std::unique_ptr<Program::Slot> slot;
+  std::atomic<uint64_t> hits{0}; // written by the owner
+  uint64_t hitsSeen = 0;         // guarded by the core's mutex
+
+  bool matches(const CallArgs &args, uint32_t nowMode) const {
+    return JitEntry::haveTypes(args.tensors(), types) && entry->matchesBesideTypes(args, nowMode);
+  }
+};
+
+/// Where a LastCall waits for the next call. The threads of the first numbers have places of their own, which cost them
+/// no atomic operation; others share one.
+class Places {
+public:
+  LastCall *takeOut() {
+    const uint32_t place = placeOfThread();
+    LastCall *last = places_[place].last.load(std::memory_order_relaxed);
+    if (last && place == kShared)
+      return places_[kShared].last.exchange(nullptr, std::memory_order_acquire);
+    if (last) // another call may come while this one runs
+      places_[place].last.store(nullptr, std::memory_order_relaxed);
+    return last;
+  }
+  LastCall *takeOutShared() { return places_[kShared].last.exchange(nullptr, std::memory_order_acquire); }
+  /// False if there is one already.
+  bool putBack(LastCall *last) {
+    const uint32_t place = placeOfThread();
+    LastCall *none = nullptr;
+    if (place == kShared)
+      return places_[kShared].last.compare_exchange_strong(none, last, std::memory_order_release,
+                                                           std::memory_order_relaxed);
+    if (places_[place].last.load(std::memory_order_relaxed))
+      return false;
+    places_[place].last.store(last, std::memory_order_relaxed);
+    return true;
+  }
+
+private:
+  static constexpr uint32_t kPlaces = 8, kShared = 0;
+  static uint32_t placeOfThread() {
+    const uint32_t number = threadNumber();
+    return number < kPlaces ? number : kShared;
+  }
+  struct alignas(64) Place {
+    std::atomic<LastCall *> last{nullptr};
+  };
+  Place places_[kPlaces];
+};
+
+} // namespace tressel::detail

@@ -1,0 +1,211 @@
+#include "frontend/tensor/Machine.h"
+#include "frontend/trace/Record.h"
+#include "frontend/tensor/ThreadState.h"
+
+#include <mutex>
+#include <pthread.h>
+#include <set>
+#include <utility>
+
+namespace tressel {
+thread_local constinit detail::ThreadState detail::threadState;
+
+namespace {
+/// Bit 0: training. Above: where ops are computed, 0 for where nobody said, else the device's index + 2.
+thread_local constinit uint32_t mode = 0;
+thread_local constinit int jitDisabledDepth = 0;
+thread_local constinit uint32_t number = 0;
+} // namespace
+
+TrainScope::TrainScope(bool train) : previous_(mode & 1) { mode = (mode & ~1u) | train; }
+TrainScope::~TrainScope() { mode = (mode & ~1u) | previous_; }
+bool training() { return mode & 1; }
+
+DeviceScope::DeviceScope(Device device) {
+  detail::refOf(device); // throws for what is none
+  previous_ = std::exchange(mode, (mode & 1) | static_cast<uint32_t>(device.index + 2) << 1);
+}
+DeviceScope::~DeviceScope() { mode = (previous_ & ~1u) | (mode & 1); }
+
+DisableJit::DisableJit() { ++jitDisabledDepth; }
+DisableJit::~DisableJit() { --jitDisabledDepth; }
+
+namespace detail {
+
+uint32_t callMode() { return mode; }
+std::optional<runtime::DeviceRef> currentDevice() {
+  if (mode < 2)
+    return std::nullopt;
+  return refOf({static_cast<int>(mode >> 1) - 2});
+}
+
+bool jitDisabled() { return jitDisabledDepth > 0; }
+bool tracing() { return threadState.recorder != nullptr; }
+bool runsOpByOp() { return threadState.recorder || jitDisabledDepth > 0; }
+
+namespace {
+/// Numbers of threads that have ended are given again, the smallest first.
+class ThreadNumbers {
+public:
+  static ThreadNumbers &all() {
+    static auto *numbers = new ThreadNumbers; // threads may outlive static destruction
+    return *numbers;
+  }
+  uint32_t take() {
+    std::lock_guard lock(mutex_);
+    if (free_.empty())
+      return ++count_;
+    const uint32_t n = *free_.begin();
+    free_.erase(free_.begin());
+    return n;
+  }
+  void giveBack(uint32_t n) {
+    std::lock_guard lock(mutex_);
+    free_.insert(n);
+  }
+
+private:
+  std::mutex mutex_;
+  std::set<uint32_t> free_;
+  uint32_t count_ = 0;
+};
+
+[[gnu::noinline]] uint32_t takeNumber() {
+  static thread_local struct AtEnd {
+    ~AtEnd() { ThreadNumbers::all().giveBack(std::exchange(number, kEndingThread)); }
+  } atEnd;
+  (void)atEnd;
+  return number = ThreadNumbers::all().take();
+}
+} // namespace
+
+uint32_t threadNumber() { return number ? number : takeNumber(); }
+
+namespace {
+struct Stack {
+  const char *low = nullptr;
+  size_t bytes = 0; ///< 0: not known
+};
+Stack stackOfThread() {
+  pthread_attr_t attributes;
+  void *low = nullptr;
+  size_t bytes = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes))
+    return {};
+  pthread_attr_getstack(&attributes, &low, &bytes);
+  pthread_attr_destroy(&attributes);
+  return {static_cast<const char *>(low), bytes};
+}
+
+/// Whether three quarters of the stack are in use, or a sixteenth more. Frames may lie elsewhere (fibers): then it is not known.
+bool isStackShort(bool orMore) {
+  static thread_local const Stack stack = stackOfThread();
+  const char *here = static_cast<const char *>(__builtin_frame_address(0));
+  return here >= stack.low && here < stack.low + stack.bytes / 16 * (orMore ? 3 : 4);
+}
+
+constexpr uint32_t kUsualDepth = 32, kMostDepth = 10000;
+} // namespace
+
+bool enterCall(bool isBody) {
+  const uint32_t depth = ++threadState.callDepth;
+  if (depth <= kUsualDepth || (depth < kMostDepth + 2 * isBody && !isStackShort(isBody))) [[likely]]
+    return true;
+  --threadState.callDepth;
+  return false;
+}
+void leaveCall() { --threadState.callDepth; }
+
+void failEndless(const std::string &callee, const std::source_location &where) {
+  // Neither the modules that are calling nor their lines: they are too many.
+  throw Error(Error::Details{callee + " calls itself without end: " + std::to_string(threadState.callDepth) +
+                                 " calls are in each other",
+                             toLoc(where),
+                             {},
+                             "what ends the recursion must be known while recording, as both branches of cond() are "
+                             "recorded; repeat by values with while_loop()"});
+}
+
+LocationScope::LocationScope(const std::source_location &where, bool library, const ScopeOwner *owner)
+    : where_(where), library_(library), owner_(owner), parent_(std::exchange(threadState.locationScope, this)), mode_(mode) {
+  if (!enterCall()) [[unlikely]] {
+    threadState.locationScope = parent_;
+    failEndless(owner ? "a " + owner->typeName() : "a module", where);
+  }
+  if (owner && owner->placed) [[unlikely]]
+    mode = (mode & 1) | owner->placed << 1;
+}
+LocationScope::~LocationScope() {
+  leaveCall();
+  threadState.locationScope = parent_;
+  mode = (mode_ & ~1u) | (mode & 1);
+}
+const LocationScope *LocationScope::current() { return threadState.locationScope; }
+
+/// The outermost of the library's scopes that lie around this place without one of the user's between; or null.
+static const LocationScope *libraryScope() {
+  const LocationScope *found = nullptr;
+  for (const LocationScope *s = threadState.locationScope; s && s->library(); s = s->parent())
+    found = s;
+  return found;
+}
+
+SourceLoc userLine(SourceLoc where) {
+  const LocationScope *scope = libraryScope();
+  return scope ? toLoc(scope->where()) : where;
+}
+
+std::vector<SourceLoc> userTrace(SourceLoc where) {
+  std::vector<SourceLoc> lines;
+  SourceLoc last = userLine(where);
+  for (const LocationScope *s = threadState.locationScope; s; s = s->parent()) {
+    SourceLoc line = toLoc(s->where());
+    if (line.file != last.file || line.line != last.line)
+      lines.push_back(line);
+    last = line;
+  }
+  return lines;
+}
+
+std::string modulePath() {
+  std::vector<const ScopeOwner *> owners; // innermost first
+  for (const LocationScope *s = threadState.locationScope; s; s = s->parent())
+    if (s->owner() && (owners.empty() || owners.back() != s->owner()))
+      owners.push_back(s->owner());
+  if (owners.empty())
+    return {};
+  std::string path;
+  for (size_t i = owners.size() - 1; i-- > 0;)
+    if (std::string name = owners[i + 1]->nameOf(*owners[i]); !name.empty())
+      path += (path.empty() ? "" : ".") + name;
+  const std::string type = owners.front()->typeName();
+  return path.empty() ? " (in a " + type + ")" : " (in '" + path + "', a " + type + ")";
+}
+
+std::source_location callerOf(const std::source_location &fallback) {
+  const LocationScope *scope = libraryScope();
+  return scope ? scope->where() : fallback;
+}
+
+Recorder *Recorder::current() { return threadState.recorder; }
+
+Recorder::Recorder() {
+  static std::atomic<uint64_t> count{0};
+  number_ = ++count;
+}
+
+Tensor Recorder::makeValue(const TensorType &type, void *value, SourceLoc where) {
+  auto *impl = new TensorImpl;
+  impl->type = type;
+  impl->trace = number_;
+  impl->number = ++numValues_;
+  impl->value = value;
+  impl->where = where;
+  return Tensor(impl);
+}
+
+RecorderScope::RecorderScope(Recorder *next) : previous_(std::exchange(threadState.recorder, next)) {}
+RecorderScope::~RecorderScope() { threadState.recorder = previous_; }
+
+} // namespace detail
+} // namespace tressel

@@ -1,0 +1,196 @@
+#include "frontend/trace/Fingerprint.h"
+
+#include "tressel/runtime/Engine.h"
+
+#include "frontend/tensor/Convert.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+
+namespace tressel::detail {
+namespace {
+
+uint64_t mix(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0x9E3779B97F4A7C15u;
+  return h ^ h >> 29;
+}
+uint64_t mix(uint64_t h, const TensorType &type) {
+  h = mix(h, static_cast<uint64_t>(type.dtype));
+  for (int64_t d : type.shape)
+    h = mix(h, static_cast<uint64_t>(d));
+  return h;
+}
+uint64_t mix(uint64_t h, const op::Attr &attr) {
+  return std::visit(
+      [h](const auto &v) {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, op::Ints>) {
+          uint64_t all = mix(h, v.size());
+          for (int64_t i : v)
+            all = mix(all, static_cast<uint64_t>(i));
+          return all;
+        } else if constexpr (std::is_same_v<T, std::monostate>) {
+          return mix(h, uint64_t(1));
+        } else {
+          return mix(h, static_cast<uint64_t>(std::hash<T>()(v)));
+        }
+      },
+      attr);
+}
+
+uint64_t identify(const Tensor &t) {
+  if (t.traced())
+    return t.impl()->number;
+  // Elements from outside: by type and, up to a page, by content.
+  runtime::Engine::global().wait(*t.impl()->storage, {}, "fingerprint");
+  const auto n = static_cast<size_t>(std::min<int64_t>(t.type().bytes(), 4096));
+  return mix(mix(0x1234567, t.type()),
+             std::hash<std::string_view>()({static_cast<const char *>(t.impl()->storage->data()), n}));
+}
+
+} // namespace
+
+std::string Fingerprint::differsFrom(const Fingerprint &earlier) const {
+  const auto &a = entries_, &b = earlier.entries_;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i)
+    if (a[i].hash != b[i].hash)
+      return std::string(a[i].what) + " at " + a[i].where.str() + " was " + b[i].what + " at " + b[i].where.str() +
+             detailsOf(a[i], earlier, b[i]);
+  if (a.size() == b.size())
+    return {};
+  const bool more = a.size() > b.size();
+  const Entry &e = more ? a[b.size()] : b[a.size()];
+  return std::string(e.what) + " at " + e.where.str() + (more ? " was not there" : " is not there any more");
+}
+
+Fingerprint::Part Fingerprint::partOf(const Tensor &t) {
+  Part part{identify(t), 0, t.traced() ? Part::Kind::Traced : Part::Kind::Constant, t.type()};
+  if (!t.traced() && t.size() == 1) {
+    part.kind = Part::Kind::Number;
+    part.number = loadDouble(t.impl()->storage->data(), t.dtype(), 0);
+  }
+  return part;
+}
+
+Fingerprint::Part Fingerprint::partOf(const op::Attr &attr) {
+  Part part{mix(0, attr)};
+  part.kind = Part::Kind::Number;
+  if (auto *i = std::get_if<int64_t>(&attr))
+    part.number = static_cast<double>(*i);
+  else if (auto *f = std::get_if<double>(&attr))
+    part.number = *f;
+  else if (auto *b = std::get_if<bool>(&attr))
+    part.number = *b;
+  else
+    part.kind = Part::Kind::Other;
+  return part;
+}
+
+std::string Fingerprint::Part::str() const {
+  switch (kind) {
+  case Kind::Traced:
+    return "a computed " + type.str();
+  case Kind::Constant:
+    return "a captured " + type.str();
+  case Kind::Number: {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", number);
+    return text;
+  }
+  case Kind::Other:
+    break;
+  }
+  return {};
+}
+
+/// ": operand 1 is 3, was 2", of two calls of the same op.
+std::string Fingerprint::detailsOf(const Entry &now, const Fingerprint &earlier, const Entry &then) const {
+  if (!now.info || now.info != then.info)
+    return {};
+  if (now.numOperands != then.numOperands)
+    return " with another number of operands";
+  std::string details;
+  const size_t n = now.numOperands + now.info->attrs.size();
+  for (size_t i = 0; i < n; ++i) {
+    const Part &a = parts_[now.firstPart + i], &b = earlier.parts_[then.firstPart + i];
+    if (a.id == b.id)
+      continue;
+    const bool isOperand = i < now.numOperands;
+    details += (details.empty() ? ": " : "; ") +
+               (isOperand ? "operand " + std::to_string(i)
+                          : "attribute '" + std::string(now.info->attrs[i - now.numOperands].name) + "'");
+    const std::string is = a.str(), was = b.str();
+    if (is.empty() && was.empty())
+      details += " is another";
+    else if (is == was)
+      details += " is another one: " + is;
+    else
+      details += " is " + is + ", was " + was;
+  }
+  return details.empty() ? " with other operands" : details;
+}
+
+void Fingerprint::op(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where) {
+  uint64_t h = reinterpret_cast<uintptr_t>(&info);
+  const auto first = static_cast<uint32_t>(parts_.size());
+  for (const Tensor &t : inputs)
+    h = mix(h, parts_.emplace_back(partOf(t)).id);
+  for (const op::Attr &attr : attrs)
+    h = mix(h, parts_.emplace_back(partOf(attr)).id);
+  if (const uint32_t place = callMode() >> 1) [[unlikely]]
+    h = mix(h, place);
+  entries_.push_back({h, info.name, userLine(where), first, static_cast<uint32_t>(inputs.size()), &info});
+}
+
+void Fingerprint::read(const VariableImpl &variable, SourceLoc where) {
+  entries_.push_back({reinterpret_cast<uintptr_t>(&variable), "a Variable read", userLine(where)});
+}
+
+void Fingerprint::assign(const VariableImpl &variable, const Tensor &value, SourceLoc where) {
+  entries_.push_back(
+      {mix(reinterpret_cast<uintptr_t>(&variable), identify(value)), "a Variable assigned", userLine(where)});
+}
+
+void Fingerprint::result(const Tensor &t) {
+  entries_.push_back(
+      {mix(0x7654321, t.defined() ? identify(t) : 0), "a result", t.defined() ? t.impl()->where : SourceLoc{}});
+}
+
+void Fingerprint::control(const ControlCall &call) {
+  uint64_t h = mix(static_cast<uint64_t>(call.kind), static_cast<uint64_t>(call.trips));
+  if (call.condition.defined())
+    h = mix(h, identify(call.condition));
+  for (const std::vector<Tensor> &tensors : {call.carried, call.slices})
+    for (const Tensor &t : tensors)
+      h = mix(h, identify(t));
+  entries_.push_back({h, call.name, userLine(toLoc(call.where))});
+}
+
+void FingerprintRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
+                             const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) {
+  fingerprint.op(info, inputs, attrs, where);
+  for (size_t i = 0; i < types.size(); ++i)
+    results[i] = makeValue(types[i], nullptr, userLine(where));
+}
+
+Tensor &FingerprintRecorder::state(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) {
+  auto [it, isNew] = states_.try_emplace(variable.get());
+  if (isNew) {
+    fingerprint.read(*variable, where);
+    it->second = makeValue(variable->value.type(), nullptr, where);
+  }
+  return it->second;
+}
+
+Tensor FingerprintRecorder::read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) {
+  return state(variable, where);
+}
+
+void FingerprintRecorder::assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) {
+  Tensor &current = state(variable, where);
+  fingerprint.assign(*variable, value, where);
+  current = value;
+}
+
+} // namespace tressel::detail

@@ -1,0 +1,94 @@
+// A trace as a module of the graph dialect, and its compilation. No MLIR in this header: contexts, builder and module
+// are behind it.
+#pragma once
+
+#include "frontend/trace/Fingerprint.h"
+#include "frontend/tensor/Machine.h"
+#include "frontend/trace/Program.h"
+#include "frontend/trace/Record.h"
+
+#include "tressel/runtime/Decision.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tressel::detail {
+
+/// What became of a tensor that the traced function returned.
+struct TraceResult {
+  enum class Kind : uint8_t { Output, Input, State, Constant };
+  Kind kind = Kind::Output;
+  size_t index = 0; ///< of the output, of the input, or of the state among `Traced::states`
+  Tensor constant;  ///< a tensor from outside that was returned as it is
+};
+
+struct Traced {
+  std::shared_ptr<Program> program;                  ///< null when it was recorded only, or has no output
+  std::vector<TraceResult> results;                  ///< one per returned tensor
+  std::vector<std::shared_ptr<VariableImpl>> states;  ///< those that are only read
+  std::vector<std::shared_ptr<VariableImpl>> updated; ///< those that are assigned: the program updates them
+  Fingerprint fingerprint;
+  std::string text; ///< the graph, without locations; only where asked for
+  int kernelsCompiled = 0, kernelsCached = 0;
+  runtime::Decisions decisions; ///< of the passes
+};
+
+struct FinishOptions {
+  std::string name = "main"; ///< in errors and timelines
+  bool compile = true;
+  bool text = false;
+  bool deterministic = false;
+  bool diskCache = true;
+  bool measure = false, winograd = false, keepSubnormals = false, strictDonation = false;
+  std::shared_ptr<runtime::Machine> machine = nullptr;  ///< what it runs on; null: the processor
+  const runtime::MachineModel *model = nullptr; ///< what it is placed on
+  std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all
+  std::function<void(const std::string &stage, const std::string &text)> dump = {}; ///< as of codegen::CompileOptions
+};
+
+struct ExportRequest {
+  std::string path;
+  std::string cpu = "native";
+  std::vector<std::string> outputNames; ///< one per result, or none
+  std::vector<std::string> gpus;        ///< as ExportOptions::gpus
+  bool deterministic = false, measure = false, winograd = false, keepSubnormals = false;
+};
+
+class TraceRecorder : public Recorder {
+public:
+  TraceRecorder();
+  ~TraceRecorder() override;
+
+  /// Inputs come before everything else.
+  Tensor input(const TensorType &type, const std::string &name, SourceLoc where);
+  void op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
+          const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) override;
+  Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override;
+  void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) override;
+
+protected:
+  void beginControl(const ControlCall &call) override;
+  void beginBody() override;
+  Tensor bodyArgument(size_t depth, const TensorType &type, SourceLoc where) override;
+  void endBody(const BodyRecord &body, SourceLoc where) override;
+  std::vector<Tensor> endControl(const ControlCall &call, std::span<const BodyRecord> bodies,
+                                 std::span<const std::shared_ptr<VariableImpl>> assigned,
+                                 std::span<const TensorType> types) override;
+
+public:
+  /// Ends the trace. Throws what the compiler finds.
+  Traced finish(std::span<const Tensor> results, const FinishOptions &options);
+  /// Ends the trace and writes it as a package, with the states' values of now.
+  void exportPackage(std::span<const Tensor> results, const ExportRequest &request);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Objects of kernels that the compiler remembers.
+void clearCompilerCaches();
+
+} // namespace tressel::detail

@@ -1,0 +1,652 @@
+#include "passes/cluster/ClusterGraph.h"
+#include "passes/schedule/IssueOrder.h"
+#include "passes/Passes.h"
+#include "passes/Util.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+#include "tressel/runtime/Corrections.h"
+#include "tressel/runtime/MachineModel.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <limits>
+#include <utility>
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_FORMCLUSTERS
+#include "passes/Passes.h.inc"
+
+namespace {
+using Ops = ArrayRef<Operation *>;
+
+/// How a group of ops would run: by whom, and at what cost.
+struct Work {
+  const KernelProvider *provider = nullptr; ///< null: nobody bid
+  Bid bid;
+  double seconds = std::numeric_limits<double>::infinity();
+  /// The ops of the library's root if generated code follows it; empty: one kernel for all.
+  SmallVector<Operation *, 2> root;
+  runtime::KernelCost alternative = {}; ///< runtime::KernelDesc::alternative: of the root, if generated code follows it
+};
+
+/// The values a set of ops takes in and gives out, in order of first use and of definition.
+struct Boundary {
+  SmallVector<Value> inputs, results;
+  Boundary(Ops ops) {
+    llvm::SmallDenseSet<Operation *> inside(ops.begin(), ops.end());
+    llvm::SetVector<Value> unique;
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); !(def && inside.contains(def)) && !isImmediate(op, operand))
+          unique.insert(operand);
+    inputs = SmallVector<Value>(unique.begin(), unique.end());
+    for (Operation *op : ops)
+      for (Value result : op->getResults())
+        if (writesAllResults(op) ||
+            llvm::any_of(result.getUsers(), [&](Operation *user) { return !inside.contains(user); }))
+          results.push_back(result);
+  }
+};
+
+/// Bytes that a kernel needs at once.
+int64_t footprintOf(const Boundary &boundary) {
+  llvm::SmallDenseSet<Value> bases;
+  int64_t bytes = 0;
+  for (ArrayRef<Value> list : {ArrayRef<Value>(boundary.inputs), ArrayRef<Value>(boundary.results)})
+    for (Value value : list)
+      if (Value base = baseOf(value); bases.insert(base).second)
+        bytes += bytesOf(base.getType());
+  return bytes;
+}
+
+/// Asks the providers.
+class Auction {
+public:
+  Auction(const Providers &providers, const Providers &hostProviders, func::FuncOp main)
+      : providers(providers), hostProviders(hostProviders), parameterOnly(parameterOnlyValues(main)) {}
+
+  bool isParameterOnly(Value value) const { return parameterOnly.contains(value); }
+  void noteCluster(Operation *cluster) {
+    if (llvm::all_of(cluster->getOperands(), [&](Value v) { return parameterOnly.contains(v); }))
+      parameterOnly.insert(cluster->result_begin(), cluster->result_end());
+  }
+  /// A clone is made of the same values.
+  void noteClone(Operation *original, Operation *clone) {
+    for (auto [from, to] : llvm::zip(original->getResults(), clone->getResults()))
+      if (parameterOnly.contains(from))
+        parameterOnly.insert(to);
+  }
+
+  Work whole(Ops ops) const {
+    Work best;
+    Boundary boundary(ops);
+    for (const KernelProvider *provider : providersFor(ops))
+      if (std::optional<Bid> bid = ask(*provider, ops, boundary)) {
+        Work next{provider, *bid, bid->seconds, {}};
+        if (next.seconds < best.seconds)
+          std::swap(best, next);
+        if (next.provider && (best.alternative.kind.empty() || next.seconds - best.seconds < best.alternative.seconds))
+          best.alternative = {next.provider->name().str(), next.seconds - best.seconds};
+      }
+    return best;
+  }
+
+  /// What everyone would take for these ops, the cheapest first: "kernels 12.3 us, generated 45 us".
+  std::string bids(Ops ops) const {
+    std::vector<std::pair<double, std::string>> all;
+    Boundary boundary(ops);
+    for (const KernelProvider *provider : providersFor(ops))
+      if (std::optional<Bid> bid = ask(*provider, ops, boundary)) {
+        const bool wasSeen = llvm::any_of(bid->costs, [](const auto &cost) { return runtime::Corrections::ofHost().isCorrected(cost); });
+        all.emplace_back(bid->seconds, provider->name().str() + " " + runtime::spellSeconds(bid->seconds) + (wasSeen ? " (as seen in earlier calls)" : ""));
+      }
+    llvm::sort(all);
+    return llvm::join(llvm::make_second_range(all), ", ");
+  }
+
+  /// The library of `root` followed by generated code for all others of `ops`.
+  Work withEpilogue(const Work &library, Ops root, Ops ops) const {
+    Work work;
+    const Providers &all = providersFor(ops);
+    auto generated = llvm::find_if(all, [](const KernelProvider *p) { return p->writesEpilogues(); });
+    if (generated == all.end() || !library.bid.takesEpilogue)
+      return work;
+    llvm::SmallDenseSet<Operation *> inRoot(root.begin(), root.end());
+    SmallVector<Operation *> epilogue =
+        llvm::filter_to_vector(ops, [&](Operation *op) { return !inRoot.contains(op); });
+    Value value = joint(root, inRoot, epilogue);
+    if (!value || !holdsValue(Boundary(ops).results, value))
+      return work;
+    Boundary rootBoundary(root), boundary(epilogue);
+    if (rootBoundary.results.size() != 1 || namesFurtherSizes(root, epilogue))
+      return work;
+    // What its library cannot compute behind the root, another provider may.
+    const KernelProvider *runs = library.provider;
+    const Boundary whole(ops);
+    auto takes = [&](const KernelProvider &p) { return p.takes({rootOf(ops), ops, whole.inputs, whole.results}, root); };
+    std::optional<Bid> first = ask(*runs, root, rootBoundary), second = ask(**generated, epilogue, boundary);
+    if (!takes(*runs)) {
+      first.reset();
+      for (const KernelProvider *other : all)
+        if (std::optional<Bid> bid = ask(*other, root, rootBoundary);
+            bid && bid->takesEpilogue && (!first || bid->seconds < first->seconds) && takes(*other))
+          first = std::move(bid), runs = other;
+    }
+    if (!first || !second)
+      return work;
+    work = {runs, *first, first->seconds + second->seconds, SmallVector<Operation *, 2>(root)};
+    if (runs == library.provider)
+      work.alternative = library.alternative;
+    work.bid.scratchBytes = dim::max(first->scratchBytes, second->scratchBytes);
+    work.bid.addCosts(*second);
+    return work;
+  }
+
+private:
+  /// Whoever serves the device that the ops are annotated with.
+  const Providers &providersFor(Ops ops) const {
+    const bool onHost = !hostProviders.empty() && llvm::any_of(ops, [](Operation *op) { return graph::deviceOf(op) == graph::kHost; });
+    return onHost ? hostProviders : providers;
+  }
+
+  /// A library's scalars are the symbols of its root.
+  static bool namesFurtherSizes(Ops root, Ops epilogue) {
+    SmallVector<int64_t> known;
+    for (Operation *op : root)
+      llvm::append_range(known, graph::symbolsOf(op));
+    return llvm::any_of(epilogue, [&](Operation *op) {
+      return llvm::any_of(graph::symbolsOf(op), [&](int64_t symbol) { return !llvm::is_contained(known, symbol); });
+    });
+  }
+
+  std::optional<Bid> ask(const KernelProvider &provider, Ops ops, const Boundary &boundary) const {
+    SmallVector<bool> packable =
+        llvm::map_to_vector(boundary.inputs, [&](Value v) { return parameterOnly.contains(v); });
+    // Packed is what this host's kernels like: an accelerator would only hold both.
+    if (llvm::any_of(ops, [](Operation *op) { return graph::deviceOf(op).value_or(graph::kHost) != graph::kHost; }))
+      packable.assign(packable.size(), false);
+    return provider.bid({rootOf(ops), ops, boundary.inputs, boundary.results}, packable);
+  }
+
+  /// The one value of the root that the epilogue reads, point by point over its own shape; null if it is otherwise.
+  static Value joint(Ops root, const llvm::SmallDenseSet<Operation *> &inRoot, Ops epilogue) {
+    Value value;
+    llvm::SmallDenseSet<Operation *> inEpilogue(epilogue.begin(), epilogue.end());
+    for (Operation *op : root)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && inEpilogue.contains(def))
+          return {};
+    for (Operation *op : epilogue)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && inRoot.contains(def)) {
+          if (value && value != operand)
+            return {};
+          value = operand;
+        }
+    if (!value)
+      return {};
+    const Shape shape = graph::fromMlir(value.getType()).shape;
+    for (Operation *op : epilogue) {
+      std::optional<op::LoopForm> form = loopFormOf(op);
+      if (!form || !isPointParallel(*form) || Shape(std::span<const int64_t>(form->domain)) != shape)
+        return {};
+      for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+        if (Operation *def = operand.getDefiningOp();
+            def && (inRoot.contains(def) || inEpilogue.contains(def)) && !readsPointwise(*form, i))
+          return {};
+    }
+    return value;
+  }
+
+public:
+  /// Whether some result's buffer can hold the root's value until the epilogue reads it.
+  static bool holds(Value result, Value rootValue) {
+    return cast<RankedTensorType>(result.getType()).getElementTypeBitWidth() ==
+               cast<RankedTensorType>(rootValue.getType()).getElementTypeBitWidth() &&
+           graph::fromMlir(result.getType()).shape == graph::fromMlir(rootValue.getType()).shape;
+  }
+
+private:
+  static bool holdsValue(ArrayRef<Value> results, Value value) {
+    return llvm::any_of(results, [&](Value result) { return holds(result, value); });
+  }
+
+  const Providers &providers, &hostProviders;
+  llvm::DenseSet<Value> parameterOnly;
+};
+
+/// Makes much of little by moving or naming values: computing it twice costs less than storing it.
+bool isCheapToRepeat(Operation *op) {
+  std::optional<op::LoopForm> form = loopFormOf(op);
+  if (!form || !isPointParallel(*form) || form->alternatives)
+    return false;
+  for (const op::ScalarNode &node : form->body.nodes)
+    if (node.op != op::ScalarOp::Operand && node.op != op::ScalarOp::Const && node.op != op::ScalarOp::Cast &&
+        node.op != op::ScalarOp::Index && node.op != op::ScalarOp::Size)
+      return false;
+  int64_t in = 0, out = 0;
+  for (Type type : op->getOperandTypes())
+    in += bytesOf(type);
+  for (Type type : op->getResultTypes())
+    out += bytesOf(type);
+  return in * 4 <= out;
+}
+
+class FormClusters : public impl::FormClustersBase<FormClusters> {
+public:
+  FormClusters(Providers providers, Decisions *decisions, const runtime::MachineModel *machine, Providers hostProviders)
+      : providers(std::move(providers)), hostProviders(std::move(hostProviders)), decisions(decisions), machine(machine) {}
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> found = findMain(getOperation());
+    if (failed(found))
+      return signalPassFailure();
+    if (!*found)
+      return;
+    main = *found;
+    auction.emplace(providers, hostProviders, main);
+    bool allClaimed = true;
+    graph::forEachBody(main.getBody().front(), [&](Block &block) {
+      allClaimed &= succeeded(cluster(block));
+      // What is packed for a body is packed once, ahead of the step.
+      for (Operation &op : llvm::make_early_inc_range(block))
+        if (auto control = dyn_cast<graph::ControlOpInterface>(op))
+          graph::hoistInvariants(control, [](Operation *inner) { return isa<graph::PackOp>(inner); });
+    });
+    auction.reset();
+    if (!allClaimed)
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult cluster(Block &block) {
+    splitWide(block);
+    repeatCheap(block);
+    graph.emplace(block, maxSearch);
+    LogicalResult claimed = grow(block);
+    if (succeeded(claimed)) {
+      reuniteClones();
+      for (ClusterGraph::Group g : graph->inOrder())
+        emit(block, g);
+    }
+    graph.reset();
+    work.clear();
+    footprints.clear();
+    places.clear();
+    clones.clear();
+    packs.clear();
+    erased.clear();
+    return claimed;
+  }
+
+  /// A kernel asks of each element which of the joined tensors it lies in, so joining thousands in one is slow to compile and to run:
+  /// they are joined in parts, and these again. Rows that can be computed in their places stay, as nothing joins them.
+  static void splitWide(Block &block) {
+    constexpr size_t kMost = 64;
+    constexpr int64_t kAlignment = 64;
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (op.getNumOperands() <= kMost || !isComputation(&op))
+        continue;
+      const op::OpInfo *info = graph::infoOf(&op);
+      const std::optional<op::LoopForm> form = loopFormOf(&op);
+      const bool staysInPlace = isRowJoin(&op) && llvm::all_of(op.getOperandTypes(), [](Type t) { return bytesOf(t) % kAlignment == 0; });
+      if (!info || info->family != op::Family::Shape || !form || !form->alternatives || staysInPlace)
+        continue;
+      OpBuilder b(&op);
+      const op::Attrs attrs = graph::attrsOf(&op, *info);
+      auto join = [&](ValueRange values) {
+        Operation *made = graph::createOp(b, op.getLoc(), *info, values, attrs);
+        graph::copyDevice(&op, made);
+        return made;
+      };
+      SmallVector<Value> values(op.getOperands());
+      while (values.size() > kMost) {
+        SmallVector<Value> parts;
+        for (size_t i = 0; i < values.size(); i += kMost) {
+          const ArrayRef<Value> part = ArrayRef(values).slice(i, std::min(kMost, values.size() - i));
+          parts.push_back(part.size() == 1 ? part.front() : join(part)->getResult(0));
+        }
+        values = std::move(parts);
+      }
+      op.getResult(0).replaceAllUsesWith(join(values)->getResult(0));
+      op.erase();
+    }
+  }
+
+  /// Gives each user its own copy of ops that are cheap to repeat, so that each can join its user's cluster.
+  void repeatCheap(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!isComputation(&op) || isRowsOfArgument(&op) || op.getNumResults() != 1 || op.getResult(0).hasOneUse() || !isCheapToRepeat(&op))
+        continue;
+      SmallVector<Operation *> same{&op};
+      llvm::SmallSetVector<Operation *, 8> users(op.getUsers().begin(), op.getUsers().end());
+      for (Operation *user : llvm::drop_begin(users)) {
+        Operation *clone = op.clone();
+        block.getOperations().insertAfter(op.getIterator(), clone);
+        user->replaceUsesOfWith(op.getResult(0), clone->getResult(0));
+        auction->noteClone(&op, clone);
+        same.push_back(clone);
+      }
+      clones.push_back(std::move(same));
+    }
+  }
+
+  /// Copies that found no cluster become one again.
+  void reuniteClones() {
+    for (ArrayRef<Operation *> same : clones) {
+      SmallVector<Operation *> alone =
+          llvm::filter_to_vector(same, [&](Operation *op) { return graph->opsOf(graph->groupOf(op)).size() == 1; });
+      if (alone.empty())
+        continue;
+      Operation *first = *llvm::min_element(alone, [&](Operation *a, Operation *b) {
+        return graph->placeOf(graph->groupOf(a)) < graph->placeOf(graph->groupOf(b));
+      });
+      for (Operation *op : alone)
+        if (op != first) {
+          op->getResult(0).replaceAllUsesWith(first->getResult(0));
+          erased.insert(op);
+        }
+    }
+  }
+
+  LogicalResult grow(Block &block) {
+    bool allClaimed = true;
+    SmallVector<Operation *> ops;
+    for (Operation &op : block)
+      if (isComputation(&op) && !isRowsOfArgument(&op)) {
+        ops.push_back(&op);
+        work[graph->groupOf(&op)] = auction->whole({&op});
+        if (Operation *alone = &op; machine)
+          footprints[graph->groupOf(alone)] = footprintOf(Boundary(Ops(alone)));
+        if (Attribute place = op.getAttr(graph::kDeviceAttr))
+          places[graph->groupOf(&op)] = place;
+      }
+    // What did not fit together may do so when both have grown: a value that two ops read, and then both read it inside.
+    constexpr int sweeps = 3;
+    llvm::DenseMap<std::pair<Operation *, Operation *>, size_t> tried; // how many ops there were
+    for (int sweep = 0; sweep < sweeps; ++sweep) {
+      bool joined = false;
+      for (Operation *op : ops)
+        for (Value operand : op->getOperands())
+          if (Operation *def = operand.getDefiningOp(); def && isComputation(def) && !isRowsOfArgument(def)) {
+            const ClusterGraph::Group producer = graph->groupOf(def), consumer = graph->groupOf(op);
+            const size_t size = graph->opsOf(producer).size() + graph->opsOf(consumer).size();
+            if (producer != consumer && std::exchange(tried[{def, op}], size) != size)
+              joined |= tryJoin(producer, consumer);
+          }
+      if (!joined)
+        break;
+    }
+    for (Operation *op : ops)
+      if (!work[graph->groupOf(op)].provider) {
+        std::string types;
+        llvm::raw_string_ostream os(types);
+        llvm::interleaveComma(op->getOperandTypes(), os);
+        double bytes = 0;
+        for (TypeRange list : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+          for (Type type : list)
+            bytes += static_cast<double>(bytesOf(type));
+        InFlightDiagnostic error = op->emitError("no kernel can run '")
+                                   << graph::infoOf(op)->name << "' on (" << types << ")";
+        if (bytes > 1e12)
+          error << ", which reads and writes " << static_cast<int64_t>(bytes)
+                << " bytes: more than kernels count; take smaller sizes";
+        else
+          error << "; try another element type, or write it in other ops";
+        allClaimed = false;
+      }
+    return success(allClaimed);
+  }
+
+  /// What a cluster may need of the accelerator that it can go to: half, so that what comes next can come beside it.
+  std::optional<int64_t> roomAt(Attribute place) const {
+    std::optional<int64_t> most;
+    for (const runtime::DeviceModel &device : machine->devices)
+      if (device.device.kind == runtime::DeviceKind::Gpu &&
+          (!place || cast<StringAttr>(place).getValue() == runtime::nameOf(device.device)))
+        most = std::max(most.value_or(0), device.memoryBytes / 2);
+    return most;
+  }
+  /// Whether the two together need too much of a memory in which one after the other has room.
+  bool isTooLarge(ClusterGraph::Group a, ClusterGraph::Group b, Ops both, Attribute place, int64_t &bytes) {
+    const int64_t apart = std::max(footprints[a], footprints[b]);
+    bytes = footprints[a] + footprints[b];
+    const std::optional<int64_t> room = roomAt(place);
+    if (!room || bytes <= *room)
+      return false;
+    bytes = footprintOf(Boundary(both));
+    return bytes > *room && bytes > apart;
+  }
+
+  bool tryJoin(ClusterGraph::Group producer, ClusterGraph::Group consumer) {
+    Ops a = graph->opsOf(producer), b = graph->opsOf(consumer);
+    if (static_cast<int64_t>(a.size() + b.size()) > maxOps)
+      return false;
+    // What is asked of a kernel grows with its operands: an op of thousands would be asked about once for each of them.
+    constexpr unsigned kMostOperands = 128;
+    unsigned operands = 0;
+    for (Ops ops : {a, b})
+      for (Operation *op : ops)
+        operands += op->getNumOperands();
+    if (operands > std::max<unsigned>(kMostOperands, 4 * static_cast<unsigned>(maxOps)))
+      return false;
+    const Attribute placeA = places.lookup(producer), placeB = places.lookup(consumer);
+    if (placeA && placeB && placeA != placeB)
+      return false;
+    // Where accelerators have kernels of their own, they compute what nobody placed: it does not follow an op to the host.
+    auto isHost = [](Attribute place) { return place && cast<StringAttr>(place).getValue() == runtime::nameOf(graph::kHost); };
+    if (!hostProviders.empty() && isHost(placeA) != isHost(placeB))
+      return false;
+    SmallVector<Operation *> both;
+    both.reserve(a.size() + b.size());
+    std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both),
+               [&](Operation *x, Operation *y) { return graph->indexOfOp(x) < graph->indexOfOp(y); });
+    int64_t bytes = 0;
+    if (machine && isTooLarge(producer, consumer, both, placeA ? placeA : placeB, bytes))
+      return false;
+    const Work &workA = work[producer], &workB = work[consumer];
+    Work joined = auction->whole(both);
+    for (auto [library, ops] : {std::pair{&workA, a}, std::pair{&workB, b}})
+      if (library->provider) {
+        Ops root = library->root.empty() ? ops : Ops(library->root);
+        if (Work split = auction->withEpilogue(*library, root, both); split.seconds < joined.seconds)
+          joined = std::move(split);
+      }
+    // What bids are off by is more than what a value between two kernels costs: where both ways cost about as much, one kernel it is, unless
+    // the larger part then has another provider: that changes more than it saves.
+    const KernelProvider *larger = (workA.seconds > workB.seconds ? workA : workB).provider;
+    const double margin = joined.provider == larger ? 1.1 : 1;
+    if (!joined.provider || joined.seconds > margin * (workA.seconds + workB.seconds) || graph->blocked(producer, consumer))
+      return false;
+    graph->join(consumer, producer);
+    if (placeA)
+      places[consumer] = placeA;
+    work[consumer] = std::move(joined);
+    work.erase(producer);
+    if (machine)
+      footprints[consumer] = bytes;
+    return true;
+  }
+
+  void emit(Block &block, ClusterGraph::Group g) {
+    Ops ops = graph->opsOf(g);
+    Operation *terminator = block.getTerminator();
+    if (ops.front() == terminator)
+      return;
+    auto found = work.find(g);
+    if (found == work.end()) { // a view or a constant
+      if (isView(ops.front()))
+        ops.front()->removeAttr(graph::kDeviceAttr); // wherever its operand is
+      ops.front()->moveBefore(terminator);
+      return;
+    }
+    if (erased.contains(ops.front())) {
+      ops.front()->erase();
+      return;
+    }
+    if (ops.size() == 1 && (isRowView(ops.front()) || canJoinRows(ops.front()))) {
+      if (isView(ops.front()))
+        ops.front()->removeAttr(graph::kDeviceAttr); // wherever its operand is
+      ops.front()->moveBefore(terminator);
+      return;
+    }
+    emitCluster(terminator, ops, found->second, places.lookup(g));
+    ++numClusters;
+    numJoined += ops.size() > 1 ? ops.size() : 0;
+  }
+
+  /// Rows that nobody fused with what reads them need not be copied: they are a part of the operand's bytes. That has to
+  /// begin where a buffer may, and must not keep much alive for little.
+  static bool isRowView(Operation *op) {
+    constexpr int64_t kAlignment = 64, kShare = 4;
+    if (!firstRowOf(op))
+      return false;
+    const Value base = baseOf(op->getResult(0));
+    return offsetInBase(op->getResult(0)) % kAlignment == 0 &&
+           (isa<BlockArgument>(base) || kShare * bytesOf(op->getResult(0).getType()) >= bytesOf(base.getType()));
+  }
+
+  /// Nobody needs to compute those; whoever reads them on another device gets them alone, and not the whole.
+  static bool isRowsOfArgument(Operation *op) {
+    return isRowView(op) && isa<BlockArgument>(baseOf(op->getResult(0)));
+  }
+
+  /// Rows of launches that nobody fused with what reads them all are computed where they belong in the whole, if each of
+  /// them is free to: it has no other place, and what it is made of does not stay from call to call.
+  bool canJoinRows(Operation *op) const {
+    constexpr int64_t kAlignment = 64;
+    if (!isRowJoin(op) || isa<graph::ControlOpInterface>(op->getParentOp()))
+      return false;
+    int64_t offset = 0;
+    llvm::SmallDenseSet<Value> parts;
+    for (Value part : op->getOperands()) {
+      auto maker = part.getDefiningOp<graph::ClusterOp>();
+      if (!maker || maker->getBlock() != op->getBlock() || !parts.insert(part).second || offset % kAlignment != 0 ||
+          auction->isParameterOnly(part))
+        return false;
+      for (Operation *user : part.getUsers())
+        if (user->hasTrait<OpTrait::IsTerminator>() || (user != op && isRowJoin(user)))
+          return false;
+      offset += bytesOf(part.getType());
+    }
+    return true;
+  }
+
+  void emitCluster(Operation *before, Ops ops, const Work &how, Attribute place) {
+    bool split = !how.root.empty();
+    llvm::SmallDenseSet<Operation *> inRoot(how.root.begin(), how.root.end());
+    SmallVector<Operation *> ordered(split ? Ops(how.root) : ops);
+    if (split)
+      llvm::copy_if(ops, std::back_inserter(ordered), [&](Operation *op) { return !inRoot.contains(op); });
+
+    // Inputs of the root, its packed ones, those of the epilogue.
+    if (decisions)
+      decide(ops, how);
+    OpBuilder b(before);
+    Boundary all(ops), root(split ? Ops(how.root) : ops);
+    SmallVector<Value> inputs = root.inputs;
+    for (const PackRequest &request : how.bid.packs)
+      inputs.push_back(pack(b, root.inputs[request.input], how.provider->name(), request));
+    for (Value input : all.inputs)
+      if (!llvm::is_contained(root.inputs, input))
+        inputs.push_back(input);
+    // The result that keeps the root's value comes first: the value itself if it is one.
+    SmallVector<Value> results = all.results;
+    if (split) {
+      auto holds = [&](Value result) { return Auction::holds(result, root.results.front()); };
+      auto first = llvm::find(results, root.results.front());
+      first = first == results.end() ? llvm::find_if(results, holds) : first;
+      std::rotate(results.begin(), first, std::next(first));
+    }
+
+    SmallVector<Location> locations{rootOf(ops)->getLoc()};
+    llvm::append_range(locations, llvm::map_range(ordered, [](Operation *op) { return op->getLoc(); }));
+    auto cluster = graph::ClusterOp::create(b, fuseLocations(&getContext(), locations), ValueRange(results).getTypes(),
+                                            inputs, how.provider->name(), how.bid.params, how.bid.range,
+                                            static_cast<uint64_t>(how.bid.grain), how.bid.scratchBytes, IntegerAttr(),
+                                            static_cast<uint64_t>(how.bid.packs.size()));
+    graph::setCosts(cluster, how.bid.costs);
+    graph::setAlternative(cluster, how.alternative);
+    if (place)
+      cluster->setAttr(graph::kDeviceAttr, place);
+    Block *body = b.createBlock(&cluster.getBody());
+    IRMapping map;
+    for (Value input : inputs)
+      map.map(input, body->addArgument(input.getType(), input.getLoc()));
+    for (auto [i, op] : llvm::enumerate(ordered)) {
+      for (Value operand : op->getOperands())
+        if (isImmediate(op, operand) && !map.contains(operand))
+          map.map(operand, b.clone(*operand.getDefiningOp())->getResult(cast<OpResult>(operand).getResultNumber()));
+      b.clone(*op, map)->removeAttr(graph::kDeviceAttr);
+      if (split && i + 1 == how.root.size())
+        cluster.setRootOps(static_cast<int64_t>(body->getOperations().size()));
+    }
+    graph::YieldOp::create(b, cluster.getLoc(),
+                           llvm::map_to_vector(results, [&](Value result) { return map.lookup(result); }));
+    auction->noteCluster(cluster);
+    for (auto [result, replacement] : llvm::zip(results, cluster.getResults()))
+      result.replaceAllUsesWith(replacement);
+    for (Operation *op : llvm::reverse(ops))
+      op->erase();
+  }
+
+  /// Who runs the ops of a cluster, and why.
+  void decide(Ops ops, const Work &how) {
+    auto named = [](Ops list) {
+      return llvm::join(llvm::map_range(list, [](Operation *op) { return op->getName().stripDialect().str(); }), ", ");
+    };
+    const graph::FileLine line = graph::fileLineOf(rootOf(ops)->getLoc());
+    std::string text = ops.size() > 1 ? "one kernel with " + named(llvm::filter_to_vector(ops, [&](Operation *op) {
+      return op != rootOf(ops);
+    })) + ": " : "";
+    if (how.root.empty())
+      text += how.provider->name().str() + "; predicted: " + auction->bids(ops);
+    else
+      text += how.provider->name().str() + ", then generated code while its results are in the cache; predicted for both: " +
+              runtime::spellSeconds(how.seconds) + "; for the root alone: " + auction->bids(how.root);
+    decisions->push_back({"form-clusters", {rootOf(ops)->getName().stripDialect().str(), line.file, static_cast<uint32_t>(line.line)}, text});
+  }
+
+  Value pack(OpBuilder &b, Value operand, StringRef provider, const PackRequest &request) {
+    Value &packed = packs[{operand, provider.str() + "\n" + request.params}];
+    if (!packed) {
+      auto type = RankedTensorType::get({request.bytes}, b.getIntegerType(8, /*isSigned=*/false));
+      packed = graph::PackOp::create(b, operand.getLoc(), type, operand, provider, request.params);
+      auction->noteCluster(packed.getDefiningOp());
+    }
+    return packed;
+  }
+
+  Providers providers, hostProviders;
+  Decisions *decisions;
+  const runtime::MachineModel *machine;
+  func::FuncOp main;
+  std::optional<Auction> auction;
+  std::optional<ClusterGraph> graph;
+  llvm::DenseMap<ClusterGraph::Group, Work> work;
+  llvm::DenseMap<ClusterGraph::Group, int64_t> footprints; ///< no less than what the group needs at once
+  llvm::DenseMap<ClusterGraph::Group, Attribute> places; ///< the devices that ops are annotated with
+  std::vector<SmallVector<Operation *>> clones;
+  llvm::DenseSet<Operation *> erased;
+  struct PackLess {
+    bool operator()(const std::pair<Value, std::string> &a, const std::pair<Value, std::string> &b) const {
+      return std::pair(a.first.getAsOpaquePointer(), std::ref(a.second).get()) <
+             std::pair(b.first.getAsOpaquePointer(), std::ref(b.second).get());
+    }
+  };
+  std::map<std::pair<Value, std::string>, Value, PackLess> packs;
+};
+} // namespace
+
+std::unique_ptr<Pass> createFormClusters(Providers providers, Decisions *decisions, const runtime::MachineModel *machine,
+                                         Providers hostProviders) {
+  return std::make_unique<FormClusters>(std::move(providers), decisions, machine, std::move(hostProviders));
+}
+
+} // namespace tressel::passes

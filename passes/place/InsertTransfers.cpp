@@ -1,0 +1,145 @@
+#include "passes/schedule/IssueOrder.h"
+#include "passes/place/MachineCosts.h"
+#include "passes/Passes.h"
+#include "passes/Util.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_INSERTTRANSFERS
+#include "passes/Passes.h.inc"
+
+namespace {
+using runtime::DeviceRef;
+
+class InsertTransfers : public impl::InsertTransfersBase<InsertTransfers> {
+public:
+  explicit InsertTransfers(const runtime::MachineModel *machine) : machine(machine) {}
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> found = findMain(getOperation());
+    if (failed(found))
+      return signalPassFailure();
+    if (!*found || !machine || machine->devices.size() < 2)
+      return;
+    copies.clear();
+    views.clear();
+    read.clear();
+    Block &block = found->getBody().front();
+    for (Operation &op : block)
+      if (isa<graph::ControlOpInterface>(op) && deviceOf(&op) != graph::kHost)
+        bringConstants(&op);
+    for (Operation &op : block)
+      if (isWork(&op) || op.hasTrait<OpTrait::IsTerminator>())
+        for (Value operand : op.getOperands())
+          read[{baseOf(operand), nameOf(deviceOf(&op))}].insert(operand);
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (graph::isTransfer(&op) || (!isWork(&op) && !op.hasTrait<OpTrait::IsTerminator>()))
+        continue;
+      for (OpOperand &operand : op.getOpOperands()) {
+        Value there = on(operand.get(), deviceOf(&op), &op);
+        if (!there)
+          return signalPassFailure();
+        operand.set(there);
+      }
+    }
+    // Views of what is now read elsewhere.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isView(&op) && op.use_empty())
+        op.erase();
+  }
+
+private:
+  static DeviceRef deviceOf(Operation *op) {
+    if (graph::isTransfer(op))
+      return graph::destinationOf(op);
+    return graph::deviceOf(op).value_or(graph::kHost);
+  }
+  /// Arguments and constants lie on the host.
+  static DeviceRef homeOf(Value base) {
+    Operation *op = base.getDefiningOp();
+    return op && isWork(op) ? deviceOf(op) : graph::kHost;
+  }
+
+  /// The value in the memory of `device`, for `user`; null where nothing leads there.
+  Value on(Value value, DeviceRef device, Operation *user) {
+    Value base = baseOf(value);
+    if (homeOf(base) == device)
+      return value;
+    if (value == base || isReadInParts(base, device))
+      return copyOf(value, device, user);
+    Value &there = views[{value, nameOf(device)}];
+    if (there)
+      return there;
+    Operation *view = value.getDefiningOp();
+    Value operand = on(view->getOperand(0), device, user);
+    if (!operand)
+      return {};
+    OpBuilder b(view->getContext());
+    b.setInsertionPointAfterValue(operand);
+    Operation *clone = b.clone(*view);
+    clone->setOperand(0, operand);
+    return views[{value, nameOf(device)}] = clone->getResult(0);
+  }
+
+  /// Whether all that is read there are views that have fewer bytes together: some of the rows.
+  bool isReadInParts(Value base, DeviceRef device) {
+    int64_t bytes = 0;
+    for (Value value : read[{base, nameOf(device)}])
+      bytes += bytesOf(value.getType());
+    return bytes < bytesOf(base.getType());
+  }
+
+  /// One copy for all who read the value there.
+  Value copyOf(Value value, DeviceRef device, Operation *user) {
+    if (Value there = copies.lookup({value, nameOf(device)}))
+      return there;
+    const DeviceRef home = homeOf(baseOf(value));
+    Value from = value;
+    if (!machine->route(home, device)) {
+      if (home == graph::kHost || device == graph::kHost || !machine->route(home, graph::kHost) ||
+          !machine->route(graph::kHost, device)) {
+        user->emitError("needs a value from ")
+            << runtime::nameOf(home) << " on " << runtime::nameOf(device) << ", but the machine '" << machine->name
+            << "' has no route there, nor one through the host";
+        return {};
+      }
+      from = copyOf(value, graph::kHost, user);
+    }
+    OpBuilder b(value.getContext());
+    b.setInsertionPointAfterValue(from);
+    ++numTransfers;
+    return copies[{value, nameOf(device)}] = graph::createTransfer(b, value.getLoc(), from, device);
+  }
+  /// As a key: equal devices have one text.
+  StringAttr nameOf(DeviceRef device) { return StringAttr::get(&getContext(), runtime::nameOf(device)); }
+
+  /// Constants in bodies lie on the host too: they come in as invariants.
+  static void bringConstants(Operation *control) {
+    for (Region &region : control->getRegions()) {
+      for (Operation &op : llvm::make_early_inc_range(region.front()))
+        if (isa<graph::ControlOpInterface>(op))
+          bringConstants(&op); // into this body
+      for (Operation &op : llvm::make_early_inc_range(region.front()))
+        if (op.hasTrait<OpTrait::ConstantLike>() && !op.use_empty())
+          op.moveBefore(control);
+    }
+    graph::captureInvariants(cast<graph::ControlOpInterface>(control));
+  }
+
+  const runtime::MachineModel *machine;
+  llvm::DenseMap<std::pair<Value, Attribute>, Value> copies, views;
+  llvm::DenseMap<std::pair<Value, Attribute>, llvm::SetVector<Value>> read; ///< by base and device
+};
+} // namespace
+
+std::unique_ptr<Pass> createInsertTransfers(const runtime::MachineModel *machine) {
+  return std::make_unique<InsertTransfers>(machine);
+}
+
+} // namespace tressel::passes

@@ -1,0 +1,42 @@
+#include "passes/place/MemoryNeeds.h"
+
+#include "passes/place/MachineCosts.h"
+#include "passes/Passes.h"
+
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+#include "tressel/runtime/Dim.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+FailureOr<SmallVector<int64_t>> memoryNeeds(ModuleOp module, const runtime::MachineModel &machine) {
+  OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
+  PassManager pm(module.getContext());
+  pm.enableVerifier(false); // what is emitted is verified
+  pm.addPass(createBuildSchedule(BuildScheduleOptions(), &machine));
+  PlanMemoryOptions options;
+  options.measure = true;
+  pm.addPass(createPlanMemory(options, &machine));
+  if (failed(pm.run(*copy)))
+    return failure();
+  const MachineCosts costs(machine);
+  SmallVector<int64_t> bytes(costs.devices().size(), 0);
+  auto count = [&](sched::DeviceKind kind, uint64_t index, int64_t size) {
+    const runtime::DeviceRef device{kind == sched::DeviceKind::Gpu ? runtime::DeviceKind::Gpu
+                                                                   : runtime::DeviceKind::Cpu,
+                                    static_cast<uint16_t>(index)};
+    if (const auto d = costs.indexOf(device))
+      bytes[*d] += dim::alignUp(dim::hint(size), 64);
+  };
+  for (auto program : copy->getOps<sched::ProgramOp>()) {
+    for (auto arena : program.getBody().getOps<sched::ArenaOp>())
+      count(arena.getDevice(), arena.getIndex(), static_cast<int64_t>(arena.getSize().value_or(0)));
+    for (auto state : program.getBody().getOps<sched::StateOp>())
+      count(state.getDevice(), state.getIndex(), sched::bytesOf(state.getTensorType()));
+  }
+  return bytes;
+}
+
+} // namespace tressel::passes

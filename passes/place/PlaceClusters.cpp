@@ -1,0 +1,546 @@
+#include "passes/place/Footprint.h"
+#include "passes/schedule/IssueOrder.h"
+#include "passes/place/MachineCosts.h"
+#include "passes/Passes.h"
+#include "passes/place/PredictStep.h"
+#include "passes/Util.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+
+#include "llvm/ADT/StringSet.h"
+
+#include <limits>
+#include <numeric>
+#include <random>
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_PLACECLUSTERS
+#include "passes/Passes.h.inc"
+
+namespace {
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr unsigned kFree = ~0u, kHostIndex = 0;
+
+/// A launch, or an op with bodies, of the step.
+struct Task {
+  Operation *op = nullptr;
+  SmallVector<uint32_t, 4> reads, writes; ///< values
+  unsigned fixed = kFree;                 ///< the device it is annotated with, or the only one that can run it
+  bool isAnnotated = false;
+  int64_t bytes = 0; ///< of all that it reads and writes
+  double rank = 0;   ///< seconds from its begin to the end of the step, at best, on average
+};
+
+/// What tasks read and write, by base.
+struct Value_ {
+  int64_t bytes = 0;
+  bool everywhere = false; ///< made by prepare, which copies it to whoever reads it
+  bool pageable = false;   ///< the caller's memory, not promised to be pinned: of an argument, or where a result goes
+  bool isResult = false;   ///< comes back to the host at the end
+  uint32_t readers = 0;
+};
+
+/// How one way to place all tasks goes.
+struct Plan {
+  std::vector<unsigned> device; ///< by task
+  std::vector<SmallVector<double>>
+      finish; ///< by task and device: when its result would have been there; where asked for
+  double end = 0;
+  bool isFull = false; ///< somebody went elsewhere, or would have, for lack of memory
+};
+
+/// Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu, 2002), without insertion: tasks in the order of how
+/// much depends on them, each where its result is there first.
+class Placer {
+public:
+  /// `devices`: those that compute; empty: all.
+  Placer(func::FuncOp main, const runtime::MachineModel &machine, ArrayRef<runtime::DeviceRef> devices, const Providers &providers)
+      : costs(machine), numDevices(static_cast<unsigned>(costs.devices().size())) {
+    needsOwnKernels = llvm::any_of(costs.devices(), [](const runtime::DeviceModel *d) { return !d->architecture.empty(); });
+    for (const KernelProvider *provider : providers)
+      if (provider->forAccelerators())
+        acceleratorProviders.insert(provider->name());
+    // Whoever has kernels made for accelerators wants them used: the host computes what it is told to, and what they cannot.
+    for (unsigned d = 0; d < numDevices; ++d)
+      if (devices.empty() ? d != kHostIndex || !needsOwnKernels : llvm::is_contained(devices, costs.devices()[d]->device))
+        mayCompute.push_back(d);
+    collect(main);
+    rankTasks();
+  }
+
+  /// Fails with an error at the op that fits nowhere.
+  LogicalResult check() {
+    for (Task &task : tasks) {
+      auto fits = [&](unsigned d) {
+        const int64_t memory = costs.devices()[d]->memoryBytes;
+        return task.bytes <= memory || footprintOf(task.op) <= memory;
+      };
+      if (task.fixed != kFree ? fits(task.fixed) : llvm::any_of(mayCompute, fits))
+        continue;
+      const runtime::DeviceModel &where = *costs.devices()[task.fixed != kFree ? task.fixed : mayCompute.front()];
+      return refuse(task.op, footprintOf(task.op), where.name, where.memoryBytes, task.fixed == kFree ? ", and no other device has enough" : "");
+    }
+    return success();
+  }
+
+  /// Every task on one of the devices that `allowed` has, unless it is fixed or does not fit there. `variation`, if not
+  /// 0: finishes count as somewhat later or earlier, each number in its own way.
+  /// Not `isBounded`: what no longer has room in a memory lets others leave it.
+  Plan place(ArrayRef<unsigned> allowed, bool explain, unsigned variation = 0, bool isBounded = true) const;
+
+  std::vector<Task> tasks;
+  MachineCosts costs;
+  const unsigned numDevices;
+  std::vector<Operation *> prepared;
+  std::vector<unsigned> mayCompute; ///< the devices for what nobody placed; the host first, if it is one
+
+private:
+  /// Whether accelerators with an architecture of their own have a kernel for a launch.
+  bool isForAccelerators(Operation *op) {
+    auto launch = dyn_cast<graph::LaunchOp>(op);
+    auto kernel = launch ? symbols.lookupNearestSymbolFrom<graph::KernelOp>(op, launch.getKernelAttr()) : graph::KernelOp();
+    return kernel && acceleratorProviders.contains(kernel.getProvider());
+  }
+  bool needsOwnKernels = false; ///< some accelerator has such an architecture
+  llvm::StringSet<> acceleratorProviders;
+  SymbolTableCollection symbols;
+
+  void collect(func::FuncOp main);
+  void rankTasks();
+
+  std::vector<Value_> values;
+  std::vector<uint32_t> order; ///< tasks, by rank
+  mutable std::vector<double> seconds;
+};
+
+void Placer::collect(func::FuncOp main) {
+  Block &block = main.getBody().front();
+  IssueOrder split(main, /*leastMemory=*/false);
+  prepared = split.prepare;
+  llvm::DenseMap<Value, uint32_t> indexOf;
+  llvm::DenseSet<Value> everywhere = parameterOnlyValues(main);
+  for (Operation &op : block)
+    if (isWork(&op)) // made from parameters, but in each step, because it is large
+      for (Value result : op.getResults())
+        everywhere.erase(result);
+  for (Operation *op : prepared)
+    everywhere.insert(op->result_begin(), op->result_end());
+  auto isPageable = [&](Value base) {
+    auto arg = dyn_cast<BlockArgument>(base);
+    return arg && !main.getArgAttr(arg.getArgNumber(), graph::kPinnedAttr);
+  };
+  auto index = [&](Value base) {
+    auto [at, isNew] = indexOf.try_emplace(base, values.size());
+    if (isNew) {
+      Operation *def = base.getDefiningOp();
+      values.push_back({bytesOf(base.getType()), everywhere.contains(base) || (def && !isWork(def)), isPageable(base)});
+    }
+    return at->second;
+  };
+  EffectFacts facts;
+  std::vector<Operation *> step = split.step;
+  for (Operation *op : step) {
+    Task &task = tasks.emplace_back();
+    task.op = op;
+    for (Value operand : op->getOperands())
+      if (uint32_t value = index(baseOf(operand)); !llvm::is_contained(task.reads, value)) {
+        task.reads.push_back(value);
+        ++values[value].readers;
+        task.bytes += values[value].bytes;
+      }
+    for (Value result : op->getResults()) {
+      task.writes.push_back(index(result));
+      task.bytes += values[task.writes.back()].bytes;
+    }
+    task.isAnnotated = graph::deviceOf(op).has_value();
+    if (std::optional<runtime::DeviceRef> device = graph::deviceOf(op))
+      task.fixed = costs.indexOf(*device).value_or(kHostIndex);
+    else if (isa<graph::ControlOpInterface>(op) || facts.hasEffects(op) || (needsOwnKernels && !isForAccelerators(op)))
+      task.fixed = kHostIndex;
+  }
+  for (OpOperand &result : block.getTerminator()->getOpOperands())
+    if (auto at = indexOf.find(baseOf(result.get())); at != indexOf.end()) {
+      values[at->second].isResult = true;
+      values[at->second].pageable |= !main.getResultAttr(result.getOperandNumber(), graph::kPinnedAttr);
+    }
+  seconds.resize(tasks.size() * numDevices);
+  for (auto [i, task] : llvm::enumerate(tasks))
+    for (unsigned d = 0; d < numDevices; ++d)
+      seconds[i * numDevices + d] = costs.seconds(task.op, d);
+}
+
+void Placer::rankTasks() {
+  // On average over devices; a value changes its device as often as two picked at random differ.
+  auto moving = [&](const Value_ &value) {
+    double sum = 0;
+    unsigned count = 0;
+    for (unsigned d = 1; d < numDevices; ++d)
+      if (auto t = costs.transfer(kHostIndex, d, value.bytes, false)) {
+        sum += t->seconds;
+        ++count;
+      }
+    return count ? sum / count * (1 - 1.0 / numDevices) : 0;
+  };
+  std::vector<double> after(values.size(), 0); // what follows the value
+  for (size_t i = tasks.size(); i-- > 0;) {
+    Task &task = tasks[i];
+    for (unsigned d = 0; d < numDevices; ++d)
+      task.rank += seconds[i * numDevices + d] / numDevices;
+    if (task.fixed != kFree)
+      task.rank = seconds[i * numDevices + task.fixed];
+    double longest = 0;
+    for (uint32_t value : task.writes)
+      longest = std::max(longest, after[value]);
+    task.rank += longest;
+    for (uint32_t value : task.reads)
+      if (!values[value].everywhere)
+        after[value] = std::max(after[value], task.rank + moving(values[value]));
+  }
+  order.resize(tasks.size());
+  std::iota(order.begin(), order.end(), 0u);
+  llvm::sort(order,
+             [&](uint32_t a, uint32_t b) { return std::pair(-tasks[a].rank, a) < std::pair(-tasks[b].rank, b); });
+}
+
+Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation, bool isBounded) const {
+  Plan plan;
+  std::mt19937 random(variation);
+  auto vary = [&](double finish) {
+    constexpr double kSpread = 0.1;
+    return variation ? finish * (1 + kSpread * (static_cast<double>(random()) / 4294967296.0 - 0.5)) : finish;
+  };
+  plan.device.assign(tasks.size(), kHostIndex);
+  if (explain)
+    plan.finish.resize(tasks.size());
+  // When a value is in a device's memory; where it was made; how many have yet to read it.
+  std::vector<double> there(values.size() * numDevices, kNever);
+  std::vector<unsigned> home(values.size(), kHostIndex);
+  std::vector<uint32_t> unread(values.size());
+  struct Engine {
+    double compute = 0, in = 0, out = 0;
+  };
+  /// When each is free. Of a link, what it has carried since the begin of the step takes it: as tasks are not placed in
+  /// the order of time, nobody knows with whom a transfer shares it.
+  struct Engines : std::vector<Engine> {
+    explicit Engines(size_t numDevices, size_t numLinks) : std::vector<Engine>(numDevices), links(numLinks, 0) {}
+    std::vector<double> links;
+  };
+  Engines engines(numDevices, costs.numLinks());
+  auto carry = [&](const MachineCosts::Transfer &way, int64_t bytes, double begin, Engines &on) {
+    double end = begin + way.seconds;
+    for (uint32_t link : way.links)
+      if (link < on.links.size()) {
+        on.links[link] += static_cast<double>(bytes) / costs.capacities()[link];
+        end = std::max(end, on.links[link]);
+      }
+    return end;
+  };
+  std::vector<int64_t> held(numDevices, 0);
+  for (size_t v = 0; v < values.size(); ++v) {
+    unread[v] = values[v].readers;
+    there[v * numDevices + kHostIndex] = 0; // arguments; what tasks make is set then
+  }
+  // Copies `v` to device `to`, by way of the host where no route leads there. `commit`: for good.
+  auto copy = [&](uint32_t v, unsigned from, unsigned to, Engines &on, auto &self) -> double {
+    const auto leg = costs.transfer(from, to, values[v].bytes, values[v].pageable);
+    double begin = there[v * numDevices + from];
+    if (!leg) {
+      if (from == kHostIndex || to == kHostIndex)
+        return kNever;
+      const double before = there[v * numDevices + kHostIndex];
+      const double onHost = before < kNever ? before : self(v, from, kHostIndex, on, self);
+      const auto second = costs.transfer(kHostIndex, to, values[v].bytes, false);
+      if (onHost == kNever || !second)
+        return kNever;
+      double &engine = on[second->engine].in;
+      return engine = carry(*second, values[v].bytes, std::max(onHost, engine), on);
+    }
+    double &engine = leg->isIn ? on[leg->engine].in : on[leg->engine].out;
+    return engine = carry(*leg, values[v].bytes, std::max(begin, engine), on);
+  };
+  Engines tried(engines);
+  SmallVector<std::pair<uint32_t, double>> arrivals, bestArrivals;
+  for (uint32_t t : order) {
+    const Task &task = tasks[t];
+    unsigned best = kFree;
+    double bestFinish = kNever, bestEnd = 0, bestVaried = kNever;
+    Engines bestEngines(engines);
+    if (explain)
+      plan.finish[t].assign(numDevices, kNever);
+    for (unsigned d = 0; d < numDevices; ++d) {
+      const bool may = task.fixed != kFree ? task.fixed == d : llvm::is_contained(allowed, d);
+      if (!may && !(explain && task.fixed == kFree))
+        continue;
+      tried = engines;
+      arrivals.clear();
+      double ready = 0;
+      int64_t more = 0;
+      for (uint32_t v : task.reads) {
+        double at = there[v * numDevices + d];
+        if (values[v].everywhere) {
+          more += d != kHostIndex && at == kNever ? values[v].bytes : 0;
+          if (d != kHostIndex && at == kNever)
+            arrivals.push_back({v, 0});
+          continue;
+        }
+        if (at == kNever) {
+          at = copy(v, home[v], d, tried, copy);
+          arrivals.push_back({v, at});
+          more += values[v].bytes;
+        }
+        ready = std::max(ready, at);
+      }
+      for (uint32_t v : task.writes)
+        more += values[v].bytes;
+      if (const int64_t memory = costs.devices()[d]->memoryBytes; task.fixed == kFree && d != kHostIndex && held[d] + more > memory) {
+        plan.isFull = true;
+        if (isBounded || task.bytes > memory)
+          continue;
+      }
+      if (ready == kNever && task.fixed == kFree)
+        continue;
+      const double end = std::max(ready, tried[d].compute) + seconds[t * numDevices + d];
+      double finish = end;
+      for (uint32_t v : task.writes)
+        if (values[v].isResult && d != kHostIndex)
+          if (auto back = costs.transfer(d, kHostIndex, values[v].bytes, values[v].pageable))
+            finish = std::max(finish, tried[d].out = carry(*back, values[v].bytes, std::max(tried[d].out, end), tried));
+      tried[d].compute = end;
+      if (explain)
+        plan.finish[t][d] = finish;
+      if (const double varied = vary(finish); may && (best == kFree || varied < bestVaried)) {
+        best = d, bestFinish = finish, bestEnd = end, bestVaried = varied;
+        bestArrivals = arrivals;
+        bestEngines = tried;
+      }
+    }
+    if (best == kFree) { // nowhere else is room
+      best = task.fixed != kFree ? task.fixed : mayCompute.front();
+      tried = engines;
+      double ready = 0;
+      bestArrivals.clear();
+      for (uint32_t v : task.reads)
+        if (there[v * numDevices + best] == kNever && !values[v].everywhere) {
+          const double at = copy(v, home[v], best, tried, copy);
+          bestArrivals.push_back({v, at});
+          ready = std::max(ready, at);
+        }
+      bestEnd = bestFinish = tried[best].compute =
+          std::max(ready, tried[best].compute) + seconds[t * numDevices + best];
+      bestEngines = tried;
+    }
+    plan.device[t] = best;
+    plan.end = std::max(plan.end, bestFinish);
+    engines = bestEngines;
+    for (auto [v, at] : bestArrivals) {
+      there[v * numDevices + best] = at;
+      held[best] += values[v].bytes;
+    }
+    for (uint32_t v : task.writes) {
+      home[v] = best;
+      there[v * numDevices + kHostIndex] = kNever;
+      there[v * numDevices + best] = bestEnd;
+      held[best] += values[v].bytes;
+      if (values[v].isResult)
+        there[v * numDevices + kHostIndex] = best == kHostIndex ? bestEnd : bestFinish;
+    }
+    for (uint32_t v : task.reads)
+      if (--unread[v] == 0 && !values[v].everywhere && !values[v].isResult)
+        for (unsigned d = 0; d < numDevices; ++d)
+          if (there[v * numDevices + d] < kNever)
+            held[d] -= values[v].bytes;
+  }
+  return plan;
+}
+
+class PlaceClusters : public impl::PlaceClustersBase<PlaceClusters> {
+public:
+  PlaceClusters(Providers providers, const runtime::MachineModel *machine, Decisions *decisions,
+                std::vector<runtime::DeviceRef> devices)
+      : providers(std::move(providers)), machine(machine), decisions(decisions), devices(std::move(devices)) {}
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> found = findMain(getOperation());
+    if (failed(found))
+      return signalPassFailure();
+    if (!*found || !machine || machine->devices.size() < 2)
+      return;
+    Placer placer(*found, *machine, devices, providers);
+    if (failed(placer.check()))
+      return signalPassFailure();
+    auto isAnnotated = [](Operation &op) { return graph::isTransfer(&op) || graph::deviceOf(&op); };
+    if (llvm::none_of(found->getBody().front(), isAnnotated) && llvm::is_contained(placer.mayCompute, kHostIndex))
+      (*found)->setAttr(kChosenAttr, UnitAttr::get(&getContext()));
+    if (placer.tasks.empty())
+      return;
+    std::vector<Candidate> candidates = candidatesOf(placer);
+    const bool isFree = llvm::any_of(placer.tasks, [](const Task &task) { return task.fixed == kFree; });
+    if (isFree)
+      tryOut(placer, candidates);
+    const Candidate &chosen =
+        *llvm::min_element(candidates, [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
+    const Plan &best = chosen.plan;
+    for (auto [i, task] : llvm::enumerate(placer.tasks)) {
+      if (decisions)
+        explain(placer, task, best, i);
+      graph::setDevice(task.op, placer.costs.devices()[best.device[i]]->device);
+      numPlaced += best.device[i] != kHostIndex;
+    }
+    if (decisions && isFree) {
+      std::string text = chosen.name + "; predicted: ";
+      for (const Candidate &each : candidates)
+        text += (&each == &candidates[0] ? "" : ", ") + each.name + " " +
+                (each.seconds < kNever ? runtime::spellSeconds(each.seconds) : "does not fit");
+      decisions->push_back({"place-clusters", {"the program", "", 0}, text});
+    }
+  }
+
+private:
+  struct Candidate {
+    std::string name;
+    Plan plan;
+    double seconds = 0; ///< of the step, as far as it is known
+  };
+
+  /// Earliest finish looks at one op at a time: it never pays for the way to a device where only many ops together
+  /// make up for it, and takes devices that are in each other's way. So everything in one place is a candidate too, and
+  /// so are some of the devices.
+  std::vector<Candidate> candidatesOf(const Placer &placer) const {
+    std::vector<Candidate> candidates;
+    auto add = [&](std::string name, ArrayRef<unsigned> devices, unsigned variation = 0) {
+      Candidate next{std::move(name), placer.place(devices, decisions != nullptr, variation)};
+      next.seconds = next.plan.end;
+      for (const Candidate &other : candidates)
+        if (other.plan.device == next.plan.device && devices.size() > 1)
+          return;
+      candidates.push_back(std::move(next));
+    };
+    const std::vector<unsigned> &all = placer.mayCompute;
+    add("each op where it finishes first", all);
+    for (unsigned d : all)
+      add("all on " + placer.costs.devices()[d]->name, d);
+    constexpr size_t kJudged = 2000; // tasks: beyond, nobody tries what leaving memory takes
+    const bool isFull = llvm::any_of(candidates, [](const Candidate &c) { return c.plan.isFull; });
+    for (unsigned d = 0; d < all.size() && isFull && placer.tasks.size() <= kJudged; ++d) {
+      const ArrayRef<unsigned> devices = d == kHostIndex ? ArrayRef<unsigned>(all) : ArrayRef<unsigned>(all).slice(d, 1);
+      candidates.push_back({d == kHostIndex ? std::string("each where it finishes first though memory is short")
+                                            : "all on " + placer.costs.devices()[d]->name + " though its memory is short",
+                            placer.place(devices, decisions != nullptr, 0, /*isBounded=*/false)});
+      candidates.back().seconds = candidates.back().plan.end;
+    }
+    constexpr size_t kMany = 5000; // tasks: more candidates take seconds
+    if (placer.tasks.size() > kMany)
+      return candidates;
+    for (size_t first : {0, 1})
+      for (size_t count = 2; first + count <= all.size(); ++count)
+        if (count < all.size()) {
+          const ArrayRef<unsigned> some = ArrayRef(all).slice(first, count);
+          std::string names;
+          for (unsigned d : some)
+            names += (names.empty() ? "" : d == some.back() ? " and " : ", ") + placer.costs.devices()[d]->name;
+          add("each on one of " + names, some);
+        }
+    constexpr size_t kSome = 500; // tasks
+    constexpr unsigned kVariations = 8;
+    for (unsigned v = 1; v <= kVariations && placer.tasks.size() <= kSome; ++v)
+      add("variation " + std::to_string(v) + " of the first", all, v);
+    return candidates;
+  }
+
+  /// What the passes that follow make of the candidates: they know when values are copied and by whom links are shared,
+  /// what has to leave a memory, and, of the best two, which launches are cut into rows.
+  void tryOut(const Placer &placer, std::vector<Candidate> &candidates) {
+    constexpr size_t kAll = 2000, kRows = 500, kBest = 2; // tasks, tasks, candidates
+    if (placer.tasks.size() > kAll || candidates.size() < 2)
+      return;
+    auto secondsOf = [&](const Candidate &candidate, bool inRows) {
+      for (auto [task, device] : llvm::zip_equal(placer.tasks, candidate.plan.device))
+        graph::setDevice(task.op, placer.costs.devices()[device]->device);
+      return predictedStep(getOperation(), *machine, inRows ? &providers : nullptr);
+    };
+    for (Candidate &candidate : candidates)
+      candidate.seconds = secondsOf(candidate, /*inRows=*/false);
+    if (std::optional<Candidate> moved = moveSingly(placer, candidates, secondsOf))
+      candidates.push_back(std::move(*moved));
+    if (placer.tasks.size() > kRows)
+      return;
+    std::vector<std::pair<double, size_t>> order;
+    for (auto [i, candidate] : llvm::enumerate(candidates))
+      if (candidate.seconds < kNever)
+        order.push_back({candidate.seconds, i});
+    llvm::sort(order);
+    for (auto [seconds, i] : ArrayRef(order).take_front(kBest))
+      candidates[i].seconds = std::min(seconds, secondsOf(candidates[i], /*inRows=*/true));
+  }
+
+  /// The best of a few tasks' placements, with one after the other moved where that makes the step shorter.
+  static std::optional<Candidate> moveSingly(const Placer &placer, ArrayRef<Candidate> candidates,
+                                             llvm::function_ref<double(const Candidate &, bool)> secondsOf) {
+    constexpr size_t kFew = 32, kTrials = 96;
+    if (placer.tasks.size() > kFew)
+      return std::nullopt;
+    Candidate moved = *llvm::min_element(
+        candidates, [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
+    moved.name = "the best of these with single kernels moved";
+    size_t trials = 0;
+    bool isBetter = false;
+    for (bool again = moved.seconds < kNever; again;) {
+      again = false;
+      for (auto [task, device] : llvm::zip_equal(placer.tasks, moved.plan.device))
+        for (unsigned d : placer.mayCompute) {
+          const unsigned before = device;
+          if (d == before || task.fixed != kFree || trials >= kTrials || task.bytes > placer.costs.devices()[d]->memoryBytes)
+            continue;
+          device = d;
+          ++trials;
+          if (const double seconds = secondsOf(moved, false); seconds < 0.999 * moved.seconds) {
+            moved.seconds = seconds;
+            isBetter = again = true;
+          } else {
+            device = before;
+          }
+        }
+    }
+    return isBetter ? std::optional(std::move(moved)) : std::nullopt;
+  }
+
+  void explain(const Placer &placer, const Task &task, const Plan &plan, size_t i) {
+    const graph::FileLine line = graph::fileLineOf(task.op->getLoc());
+    std::string name = task.op->getName().stripDialect().str();
+    if (auto launch = dyn_cast<graph::LaunchOp>(task.op))
+      name = launch.getKernel().str();
+    const unsigned device = plan.device[i];
+    std::string text = placer.costs.devices()[device]->name;
+    if (task.isAnnotated) {
+      text += ", as annotated";
+    } else if (task.fixed != kFree) {
+      text += isa<graph::ControlOpInterface>(task.op) ? ": control flow stays there unless it is annotated"
+                                                      : ": it has effects, or no accelerator has a kernel for it";
+    } else {
+      for (unsigned d = 0; d < placer.numDevices; ++d) {
+        const double finish = plan.finish[i][d];
+        text += (d ? ", on " : "; done on ") + placer.costs.devices()[d]->name + " " +
+                (finish < kNever ? "at " + runtime::spellSeconds(finish) : "never: it does not fit");
+      }
+    }
+    decisions->push_back({"place-clusters", {name, line.file, static_cast<uint32_t>(line.line)}, text});
+  }
+
+  Providers providers;
+  const runtime::MachineModel *machine;
+  Decisions *decisions;
+  std::vector<runtime::DeviceRef> devices;
+};
+} // namespace
+
+std::unique_ptr<Pass> createPlaceClusters(Providers providers, const runtime::MachineModel *machine,
+                                          Decisions *decisions, std::vector<runtime::DeviceRef> devices) {
+  return std::make_unique<PlaceClusters>(std::move(providers), machine, decisions, std::move(devices));
+}
+
+} // namespace tressel::passes

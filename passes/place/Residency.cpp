@@ -1,0 +1,627 @@
+#include "passes/place/Residency.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallSet.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <queue>
+
+namespace tressel::passes::residency {
+
+namespace {
+constexpr size_t kNever = std::numeric_limits<size_t>::max();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// What an item does to values, whatever it is.
+struct Touch {
+  double seconds = 0;
+  uint32_t engine = kNone;
+  llvm::ArrayRef<uint32_t> reads, writes;
+  uint32_t one = kNone; ///< of In and Out, which have no lists
+};
+Touch touchOf(const Step &step, const Item &item) {
+  if (item.kind == Item::Run || item.kind == Item::Again) {
+    const Task &task = step.tasks[item.index];
+    return {task.seconds, task.engine, task.reads, task.writes, kNone};
+  }
+  const Value &value = step.values[item.index];
+  if (item.kind == Item::In)
+    return {value.inSeconds, value.inEngine, {}, {}, item.index};
+  return {value.outSeconds, value.outEngine, {}, {}, item.index};
+}
+
+/// When items begin and end, without regard to memory; by item.
+struct Times {
+  std::vector<double> begin, end;
+};
+
+/// The stretches that values spend on devices, in the order in which they begin.
+struct Stay {
+  uint32_t value;
+  size_t first, last;
+};
+class Stays {
+public:
+  Stays(const Step &step, llvm::ArrayRef<Item> sequence) : latest(step.values.size(), kNone) {
+    begun.resize(sequence.size());
+    touched.resize(sequence.size());
+    for (auto [i, item] : llvm::enumerate(sequence)) {
+      auto touch = [&, i = i](uint32_t v, bool begins) {
+        const Value &value = step.values[v];
+        if (value.device == 0 || value.isResident)
+          return;
+        if (latest[v] == kNone || begins) {
+          latest[v] = static_cast<uint32_t>(all.size());
+          all.push_back({v, i, i});
+          begun[i].push_back(latest[v]);
+        }
+        all[latest[v]].last = i;
+        touched[i].push_back(latest[v]);
+      };
+      const Touch t = touchOf(step, item);
+      for (uint32_t v : t.reads)
+        touch(v, false);
+      for (uint32_t v : t.writes)
+        touch(v, item.kind == Item::Again);
+      if (t.one != kNone)
+        touch(t.one, item.kind == Item::In);
+    }
+  }
+  std::vector<Stay> all;
+  std::vector<llvm::SmallVector<uint32_t, 2>> begun, touched; ///< stays by item
+
+  /// The stay that ends at item `i`, and whose bytes its result takes; or none.
+  uint32_t givesWay(const Step &step, llvm::ArrayRef<Item> sequence, size_t i) const {
+    if (sequence[i].kind != Item::Run && sequence[i].kind != Item::Again)
+      return kNone;
+    const Task &task = step.tasks[sequence[i].index];
+    if (task.overwrites.empty() || begun[i].size() != 1)
+      return kNone;
+    for (uint32_t stay : touched[i])
+      if (all[stay].last == i && llvm::is_contained(task.overwrites, all[stay].value) &&
+          step.values[all[stay].value].bytes == step.values[all[begun[i][0]].value].bytes)
+        return stay;
+    return kNone;
+  }
+
+private:
+  std::vector<uint32_t> latest;
+};
+} // namespace
+
+int64_t peakOf(const Step &step, unsigned device, llvm::ArrayRef<Item> sequence) {
+  const Stays stays(step, sequence);
+  std::vector<int64_t> change(sequence.size() + 1, 0);
+  for (const Stay &stay : stays.all)
+    if (const Value &value = step.values[stay.value]; value.device == device) {
+      change[stay.first] += value.bytes;
+      change[stay.last + 1] -= value.bytes;
+    }
+  int64_t now = 0, most = 0;
+  for (size_t i = 0; i < sequence.size(); ++i) {
+    now += change[i];
+    int64_t here = now;
+    if (const uint32_t stay = stays.givesWay(step, sequence, i);
+        stay != kNone && step.values[stays.all[stay].value].device == device)
+      here -= step.values[stays.all[stay].value].bytes;
+    if (sequence[i].kind == Item::Run && step.tasks[sequence[i].index].device == device)
+      here += step.tasks[sequence[i].index].scratch;
+    most = std::max(most, here);
+  }
+  return most;
+}
+
+double secondsOf(const Step &step, llvm::ArrayRef<Item> sequence, llvm::ArrayRef<int64_t> limits) {
+  const Stays stays(step, sequence);
+  std::vector<double> ready(step.values.size(), 0), hostReady(step.values.size(), 0), stayEnd(stays.all.size(), 0);
+  llvm::DenseMap<uint32_t, double> freeAt;
+  struct Memory {
+    int64_t free = 0;
+    std::priority_queue<std::pair<double, int64_t>, std::vector<std::pair<double, int64_t>>, std::greater<>> freed;
+  };
+  std::vector<Memory> memories(limits.size());
+  for (auto [memory, limit] : llvm::zip(memories, limits))
+    memory.free = limit;
+  double end = 0;
+  for (size_t i = 0; i < sequence.size(); ++i) {
+    const Item item = sequence[i];
+    const Touch t = touchOf(step, item);
+    double begin = t.engine == kNone ? 0 : freeAt.lookup(t.engine);
+    for (uint32_t v : t.reads)
+      begin = std::max(begin, ready[v]);
+    for (uint32_t v : t.writes) // parts of one value are made one by one
+      begin = std::max(begin, item.kind == Item::Run ? 0 : ready[v]);
+    if (item.kind == Item::Out)
+      begin = std::max(begin, ready[item.index]);
+    if (item.kind == Item::In) {
+      const Value &value = step.values[item.index];
+      begin = std::max({begin, hostReady[item.index], value.onHost == kNone ? 0 : ready[value.onHost]});
+    }
+    const uint32_t gives = stays.givesWay(step, sequence, i);
+    auto take = [&](unsigned device, int64_t bytes) {
+      if (device >= limits.size() || limits[device] == 0)
+        return true;
+      Memory &memory = memories[device];
+      while (memory.free < bytes) {
+        if (memory.freed.empty())
+          return false;
+        begin = std::max(begin, memory.freed.top().first);
+        memory.free += memory.freed.top().second;
+        memory.freed.pop();
+      }
+      memory.free -= bytes;
+      return true;
+    };
+    if (gives == kNone)
+      for (uint32_t stay : stays.begun[i])
+        if (const Value &value = step.values[stays.all[stay].value]; !take(value.device, value.bytes))
+          return kInfinity;
+    const Task *task = item.kind == Item::Run ? &step.tasks[item.index] : nullptr;
+    if (task && task->scratch && !take(task->device, task->scratch))
+      return kInfinity;
+    const double ends = begin + t.seconds;
+    if (t.engine != kNone)
+      freeAt[t.engine] = ends;
+    if (task && task->scratch && task->device < limits.size())
+      memories[task->device].freed.push({ends, task->scratch});
+    for (uint32_t v : t.writes)
+      ready[v] = std::max(item.kind == Item::Run ? ready[v] : 0.0, ends);
+    if (item.kind == Item::In)
+      ready[item.index] = ends;
+    if (item.kind == Item::Out)
+      hostReady[item.index] = ends;
+    for (uint32_t stay : stays.touched[i]) {
+      const Value &value = step.values[stays.all[stay].value];
+      stayEnd[stay] = std::max(stayEnd[stay], ends);
+      if (task && value.copiedOutBy == item.index)
+        hostReady[stays.all[stay].value] = ends;
+      if (stays.all[stay].last == i && stay != gives && value.device < limits.size())
+        memories[value.device].freed.push({stayEnd[stay], value.bytes});
+    }
+    end = std::max(end, ends);
+  }
+  return end;
+}
+
+//===-- Fitting
+//-----------------------------------------------------------------------------------------------------===//
+
+namespace {
+class Fitter {
+public:
+  Fitter(const Step &step, unsigned device, const Rule &rule, const Sequence &given)
+      : step(step), device(device), rule(rule) {
+    read(given);
+  }
+  std::optional<Misfit> run();
+  Sequence result();
+
+private:
+  /// Of a value of this device.
+  struct State {
+    std::vector<size_t> uses; ///< places in `order` where it is made or read, ascending
+    size_t next = 0;          ///< in `uses`: what is still to come
+    size_t whole = 0;         ///< place from where on all of it is written
+    bool isHere = false, isCopied = false, isAgain = false;
+    uint32_t writer = kNone; ///< the one task that makes it
+    size_t touched = 0;      ///< place in `made` where it was last
+    size_t copiedAt = 0;     ///< place in `made` from where on the host has it
+    size_t left = 0;         ///< place in `made` from where on its bytes are others'
+  };
+  /// An item of the new sequence, the bytes that are taken while it runs, and when it would begin if memory did not
+  /// matter.
+  struct Made {
+    Item item;
+    int64_t live;
+    double time;
+  };
+  struct Leaving {
+    uint32_t value;
+    size_t touched, needed; ///< places in `made`: who had it last, and who needs its bytes
+    uint32_t by = kNone;    ///< the task that copies it out, where there is one
+    bool isCopied = false;  ///< already: nothing has to be done
+    bool givesWay = false;  ///< its bytes are overwritten by the one who needs them
+  };
+  struct Coming {
+    uint32_t value;
+    size_t needed, earliest; ///< places in `made`
+  };
+
+  bool isOurs(uint32_t v) const { return step.values[v].device == device && !step.values[v].isResident; }
+  /// A task that only brings a value in: In stands for it.
+  bool isLifted(uint32_t task) const {
+    const Task &t = step.tasks[task];
+    return t.writes.size() == 1 && isOurs(t.writes[0]) && step.values[t.writes[0]].copiedBy == task;
+  }
+  void read(const Sequence &given);
+  size_t nextUse(uint32_t v) const {
+    const State &s = states[v];
+    size_t next = s.next;
+    while (next < s.uses.size() && moved[s.uses[next]])
+      ++next;
+    return next < s.uses.size() ? s.uses[next] : kNever;
+  }
+  double timeAt(size_t place) const { return place == kNever ? end : time[place]; }
+  double repeatSeconds(uint32_t v, size_t when, int depth) const;
+  bool makeRoom(int64_t bytes, llvm::ArrayRef<uint32_t> kept, size_t place);
+  llvm::SmallVector<uint32_t, 2> overwritable(const Task *task) const;
+  bool makeRoomFor(const Task *task, int64_t grows, llvm::ArrayRef<uint32_t> kept, size_t place);
+  void leave(uint32_t v, bool givesWay);
+  bool bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t place, int depth);
+  void release(uint32_t v) {
+    held -= step.values[v].bytes;
+    states[v].isHere = false;
+    here.erase(llvm::find(here, v));
+  }
+  /// Nobody needs it any more.
+  void die(uint32_t v) {
+    states[v].left = made.size();
+    release(v);
+  }
+  void settle(uint32_t v) {
+    held += step.values[v].bytes;
+    states[v].isHere = true;
+    here.push_back(v);
+  }
+  void append(Item item, int64_t live, size_t place) { made.push_back({item, live, time[place]}); }
+
+  const Step &step;
+  const unsigned device;
+  const Rule rule;
+  Sequence order;
+  std::vector<double> time; ///< by place in `order`
+  double end = 0;
+  std::vector<bool> moved;      ///< by place in `order`: came earlier
+  std::vector<size_t> placeOf;  ///< by task, in `order`
+  std::vector<size_t> madeHost; ///< by value of others: place in `made` from where on it is there
+  std::vector<State> states;    ///< by value
+  std::vector<uint32_t> here;
+  std::vector<Made> made;
+  std::vector<Leaving> leavings;
+  std::vector<Coming> comings;
+  int64_t held = 0;
+  Misfit misfit;
+};
+
+void Fitter::read(const Sequence &given) {
+  for (const Item &item : given)
+    if (item.kind != Item::Run || !isLifted(item.index))
+      order.push_back(item);
+  states.resize(step.values.size());
+  madeHost.assign(step.values.size(), 0);
+  placeOf.assign(step.tasks.size(), kNever);
+  moved.assign(order.size(), false);
+  llvm::DenseMap<uint32_t, double> freeAt;
+  std::vector<double> ready(step.values.size(), 0);
+  std::vector<uint32_t> numWriters(step.values.size(), 0);
+  for (auto [i, item] : llvm::enumerate(order)) {
+    const Touch t = touchOf(step, item);
+    if (item.kind == Item::Run)
+      placeOf[item.index] = i;
+    double begin = t.engine == kNone ? 0 : freeAt.lookup(t.engine);
+    for (uint32_t v : t.reads) {
+      begin = std::max(begin, ready[v]);
+      if (isOurs(v))
+        states[v].uses.push_back(i);
+    }
+    for (uint32_t v : t.writes)
+      if (isOurs(v)) {
+        State &s = states[v];
+        if (s.uses.empty() || s.uses.back() != i)
+          s.uses.push_back(i);
+        s.whole = i + 1;
+        s.writer = numWriters[v]++ == 0 && item.kind == Item::Run ? item.index : kNone;
+      }
+    time.push_back(begin);
+    const double ends = begin + t.seconds;
+    if (t.engine != kNone)
+      freeAt[t.engine] = ends;
+    for (uint32_t v : t.writes)
+      ready[v] = std::max(ready[v], ends);
+    end = std::max(end, ends);
+  }
+}
+
+/// What it takes to have `v` again at a place of the order, without copies that are not there anyway; infinity where
+/// that cannot be.
+double Fitter::repeatSeconds(uint32_t v, size_t when, int depth) const {
+  const State &s = states[v];
+  if (s.writer == kNone || !step.tasks[s.writer].mayRepeat || step.tasks[s.writer].writes.size() != 1 || depth == 0)
+    return kInfinity;
+  double sum = step.tasks[s.writer].seconds;
+  for (uint32_t u : step.tasks[s.writer].reads) {
+    if (!isOurs(u)) {
+      if (step.values[u].isResident)
+        continue;
+      return kInfinity;
+    }
+    const State &operand = states[u];
+    if (operand.isHere && !operand.uses.empty() && operand.uses.back() >= when)
+      continue;
+    if (!operand.isHere && operand.isAgain)
+      sum += repeatSeconds(u, when, depth - 1);
+    else if (operand.isCopied || step.values[u].isOnHost || step.values[u].onHost != kNone)
+      sum += operand.uses.back() >= when ? 0 : step.values[u].inSeconds;
+    else if (operand.uses.back() >= when)
+      continue;
+    else
+      sum += repeatSeconds(u, when, depth - 1);
+    if (sum == kInfinity)
+      break;
+  }
+  return sum;
+}
+
+/// Of what is computed again for what is computed again: how deep one looks before, and goes then.
+constexpr int kDepth = 4, kMostDepth = 64;
+
+/// Until `bytes` more fit.
+bool Fitter::makeRoom(int64_t bytes, llvm::ArrayRef<uint32_t> kept, size_t place) {
+  while (held + bytes > rule.limit) {
+    uint32_t best = kNone;
+    double bestScore = -1;
+    for (uint32_t v : here) {
+      const State &s = states[v];
+      const Value &value = step.values[v];
+      if (value.isFixed || s.whole > place || llvm::is_contained(kept, v))
+        continue;
+      const size_t next = nextUse(v);
+      double score = static_cast<double>(next == kNever ? order.size() : next);
+      if (rule.byCost) {
+        const bool isClean = s.isCopied || value.isOnHost || value.onHost != kNone;
+        double cost = value.inSeconds + (isClean ? 0 : value.outSeconds);
+        if (rule.repeatBelow > 0)
+          cost = std::min(cost, repeatSeconds(v, next, kDepth) / rule.repeatBelow);
+        score = (timeAt(next) - time[place] + 1e-12) * static_cast<double>(value.bytes) / std::max(cost, 1e-12);
+      }
+      if (score > bestScore || (score == bestScore && best != kNone && value.bytes > step.values[best].bytes)) {
+        best = v;
+        bestScore = score;
+      }
+    }
+    if (best == kNone)
+      return false;
+    leave(best, false);
+  }
+  return true;
+}
+
+void Fitter::leave(uint32_t v, bool givesWay) {
+  State &s = states[v];
+  const Value &value = step.values[v];
+  Leaving leaving{v, s.touched, made.size()};
+  leaving.givesWay = givesWay;
+  const size_t next = nextUse(v);
+  const bool isClean = s.isCopied || value.isOnHost || value.onHost != kNone;
+  const double copies = value.inSeconds + (isClean ? 0 : value.outSeconds);
+  s.isAgain = rule.repeatBelow > 0 && repeatSeconds(v, next, kDepth) < rule.repeatBelow * copies;
+  leaving.isCopied = isClean || s.isAgain;
+  if (!leaving.isCopied) {
+    // Someone who copies it out anyway does so now.
+    if (value.copiedOutBy != kNone && placeOf[value.copiedOutBy] != kNever && !moved[placeOf[value.copiedOutBy]]) {
+      leaving.by = value.copiedOutBy;
+      moved[placeOf[value.copiedOutBy]] = true;
+    }
+    s.isCopied = true;
+    s.copiedAt = made.size();
+  }
+  s.left = made.size();
+  leavings.push_back(leaving);
+  release(v);
+}
+
+/// Makes a value be there for the item at `place`.
+bool Fitter::bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t place, int depth) {
+  State &s = states[v];
+  const Value &value = step.values[v];
+  kept.push_back(v);
+  const bool isClean = s.isCopied || value.isOnHost || value.onHost != kNone;
+  if (!s.isAgain && isClean) {
+    if (!makeRoom(value.bytes, kept, place))
+      return false;
+    size_t earliest = std::max(s.left, s.isCopied ? s.copiedAt : 0);
+    if (!s.isCopied && value.onHost != kNone)
+      earliest = std::max(earliest, madeHost[value.onHost]);
+    comings.push_back({v, made.size(), earliest});
+    settle(v);
+    s.touched = made.size();
+    return true;
+  }
+  if (depth == 0 || s.writer == kNone || !step.tasks[s.writer].mayRepeat || step.tasks[s.writer].writes.size() != 1)
+    return false;
+  const Task &task = step.tasks[s.writer];
+  const size_t before = kept.size();
+  llvm::SmallVector<uint32_t, 4> forThis;
+  for (uint32_t u : task.reads)
+    if (isOurs(u)) {
+      if (states[u].isHere) {
+        kept.push_back(u);
+        continue;
+      }
+      forThis.push_back(u);
+      if (!bring(u, kept, place, depth - 1))
+        return false;
+    }
+  if (!makeRoom(value.bytes, kept, place))
+    return false;
+  settle(v);
+  for (uint32_t u : task.reads)
+    if (isOurs(u))
+      states[u].touched = made.size();
+  s.touched = made.size();
+  append({Item::Again, s.writer}, held, place);
+  s.isAgain = false;
+  kept.truncate(before);
+  for (uint32_t u : forThis)
+    if (nextUse(u) == kNever)
+      die(u);
+  return true;
+}
+
+llvm::SmallVector<uint32_t, 2> Fitter::overwritable(const Task *task) const {
+  llvm::SmallVector<uint32_t, 2> found;
+  if (task && task->writes.size() == 1 && isOurs(task->writes[0]) && !states[task->writes[0]].isHere)
+    llvm::copy_if(task->overwrites, std::back_inserter(found),
+                  [&](uint32_t v) { return isOurs(v) && step.values[v].bytes == step.values[task->writes[0]].bytes; });
+  return found;
+}
+
+/// For what a task takes besides what it reads, which is here. Its result may take the bytes of an operand that nobody
+/// needs any more; and of one that is needed, but leaves, where nothing else helps.
+bool Fitter::makeRoomFor(const Task *task, int64_t grows, llvm::ArrayRef<uint32_t> kept, size_t place) {
+  const llvm::SmallVector<uint32_t, 2> candidates = overwritable(task);
+  for (uint32_t v : candidates)
+    if (nextUse(v) == kNever) {
+      if (!makeRoom(grows - step.values[v].bytes, kept, place))
+        return false;
+      die(v);
+      return true;
+    }
+  if (makeRoom(grows, kept, place))
+    return true;
+  for (uint32_t v : candidates)
+    if (!step.values[v].isFixed && states[v].whole <= place && held + grows - step.values[v].bytes <= rule.limit) {
+      leave(v, /*givesWay=*/true);
+      return true;
+    }
+  return false;
+}
+
+std::optional<Misfit> Fitter::run() {
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (moved[i])
+      continue;
+    const Item item = order[i];
+    const Touch t = touchOf(step, item);
+    const Task *task = item.kind == Item::Run ? &step.tasks[item.index] : nullptr;
+    llvm::SmallVector<uint32_t, 8> kept, reads;
+    for (uint32_t v : t.reads)
+      if (isOurs(v) && !llvm::is_contained(reads, v)) {
+        reads.push_back(v);
+        kept.push_back(v);
+      }
+    int64_t grows = task && task->device == device ? task->scratch : 0, needs = grows;
+    for (uint32_t v : reads)
+      needs += step.values[v].bytes;
+    for (uint32_t v : t.writes)
+      if (isOurs(v) && !llvm::is_contained(reads, v)) {
+        kept.push_back(v);
+        needs += step.values[v].bytes;
+        if (!states[v].isHere)
+          grows += step.values[v].bytes;
+      }
+    if (!overwritable(task).empty())
+      needs -= step.values[t.writes[0]].bytes;
+    auto fails = [&] {
+      misfit = {item.index, needs};
+      return misfit;
+    };
+    for (uint32_t v : reads)
+      if (!states[v].isHere && !bring(v, kept, i, kMostDepth))
+        return fails();
+    for (uint32_t v : reads) { // its next use is behind this one from here on
+      State &s = states[v];
+      while (s.next < s.uses.size() && s.uses[s.next] <= i)
+        ++s.next;
+    }
+    if (!makeRoomFor(task, grows, kept, i))
+      return fails();
+    for (uint32_t v : t.writes)
+      if (isOurs(v) && !states[v].isHere)
+        settle(v);
+    const int64_t scratch = task && task->device == device ? task->scratch : 0;
+    for (uint32_t v : reads)
+      states[v].touched = made.size();
+    for (uint32_t v : t.writes) {
+      madeHost[v] = made.size() + 1;
+      if (!isOurs(v))
+        continue;
+      State &s = states[v];
+      s.touched = made.size();
+      while (s.next < s.uses.size() && s.uses[s.next] <= i)
+        ++s.next;
+    }
+    append(item, held + scratch, i);
+    for (llvm::ArrayRef<uint32_t> list : {llvm::ArrayRef<uint32_t>(reads), t.writes})
+      for (uint32_t v : list)
+        if (isOurs(v)) {
+          State &s = states[v];
+          if (task && step.values[v].copiedOutBy == item.index && !s.isCopied) {
+            s.isCopied = true;
+            s.copiedAt = made.size();
+          }
+          if (s.isHere && nextUse(v) == kNever)
+            die(v);
+        }
+  }
+  return std::nullopt;
+}
+
+/// Puts copies where they hide behind other work.
+Sequence Fitter::result() {
+  std::vector<llvm::SmallVector<Item, 1>> outs(made.size() + 1), ins(made.size() + 1);
+  // Times of items never go back: an item that began after a later one was ready would mislead the search.
+  std::vector<double> at(made.size() + 1, end);
+  for (size_t k = made.size(); k-- > 0;)
+    at[k] = std::min(made[k].time, at[k + 1]);
+  auto firstNotBefore = [&](double seconds) {
+    return static_cast<size_t>(std::lower_bound(at.begin(), at.end(), seconds) - at.begin());
+  };
+  // Out: as late as lets each end, with one more of its kind to spare, before its bytes are needed; the last first.
+  std::vector<size_t> copiedAt(step.values.size(), 0); // what was copied out: the place
+  // Both lists are in the order in which room was made, which is that of `needed`.
+  double cursor = end;
+  for (const Leaving &leaving : llvm::reverse(leavings)) {
+    const Value &value = step.values[leaving.value];
+    size_t freed = leaving.touched + 1;
+    if (!leaving.isCopied) {
+      cursor = std::min(cursor, at[leaving.needed]) - value.outSeconds;
+      size_t place = rule.isLate ? leaving.needed : firstNotBefore(cursor - value.outSeconds);
+      place = std::clamp(place, leaving.touched + 1, std::max(leaving.needed, leaving.touched + 1));
+      outs[place].push_back(leaving.by != kNone ? Item{Item::Run, leaving.by} : Item{Item::Out, leaving.value});
+      copiedAt[leaving.value] = place;
+      freed = std::max(place, firstNotBefore(std::max(at[place], cursor) + value.outSeconds));
+    }
+    if (!leaving.givesWay)
+      for (size_t k = freed; k < leaving.needed; ++k)
+        made[k].live -= value.bytes;
+  }
+  // In: as late as lets each be there in time, with one more to spare, or later where there is no room.
+  std::vector<double> wanted(comings.size());
+  cursor = end;
+  for (size_t c = comings.size(); c-- > 0;) {
+    cursor = std::min(cursor, at[comings[c].needed]) - step.values[comings[c].value].inSeconds;
+    wanted[c] = cursor - step.values[comings[c].value].inSeconds;
+  }
+  for (auto [coming, begin] : llvm::zip_equal(comings, wanted)) {
+    const int64_t bytes = step.values[coming.value].bytes;
+    const size_t earliest = std::max(coming.earliest, copiedAt[coming.value]);
+    size_t place = coming.needed;
+    while (!rule.isLate && place > earliest && at[place] > begin && made[place - 1].live + bytes <= rule.limit)
+      made[--place].live += bytes;
+    ins[place].push_back({Item::In, coming.value});
+  }
+  Sequence sequence;
+  for (size_t k = 0; k <= made.size(); ++k) {
+    sequence.insert(sequence.end(), outs[k].begin(), outs[k].end());
+    sequence.insert(sequence.end(), ins[k].begin(), ins[k].end());
+    if (k < made.size())
+      sequence.push_back(made[k].item);
+  }
+  return sequence;
+}
+} // namespace
+
+std::optional<Misfit> fit(const Step &step, unsigned device, const Rule &rule, Sequence &sequence) {
+  Fitter fitter(step, device, rule, sequence);
+  if (std::optional<Misfit> misfit = fitter.run())
+    return misfit;
+  sequence = fitter.result();
+  return std::nullopt;
+}
+
+} // namespace tressel::passes::residency

@@ -1,0 +1,235 @@
+#include "passes/place/RowBlocks.h"
+
+#include "passes/Util.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/op/Infer.h"
+#include "mlir/IR/IRMapping.h"
+#include "tressel/runtime/Dim.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+namespace {
+enum class Need : uint8_t { Nothing, Rows, Whole };
+
+/// What one operand is read by, for some rows of the result.
+Need needOf(const op::LoopForm &form, size_t operand) {
+  const op::OperandMap &map = form.operands[operand];
+  auto usesRow = [](const op::IndexExpr &expr) {
+    return llvm::any_of(expr.terms, [](const auto &term) { return term.dim == 0; });
+  };
+  if (llvm::none_of(map.dims, usesRow))
+    return Need::Whole;
+  const op::IndexExpr &first = map.dims.front();
+  const bool isRow = first.terms.size() == 1 && first.terms[0].dim == 0 && first.terms[0].coef == 1 &&
+                     first.offset == 0 && first.indirect < 0;
+  const bool isOnly = llvm::none_of(ArrayRef(map.dims).drop_front(), usesRow);
+  return isRow && isOnly && !map.guarded ? Need::Rows : Need::Nothing;
+}
+
+RankedTensorType withRows(Type type, int64_t rows) {
+  TensorType tensor = graph::fromMlir(type);
+  tensor.shape[0] = rows;
+  return graph::toMlir(type.getContext(), tensor);
+}
+
+bool isIndexed(const op::LoopForm &form) {
+  return llvm::any_of(form.body.nodes, [](const op::ScalarNode &node) { return node.op == op::ScalarOp::Index; });
+}
+} // namespace
+
+std::optional<RowForm> rowFormOf(graph::KernelOp kernel) {
+  if (kernel.isExternal() || !graph::symbolsOf(kernel).empty())
+    return std::nullopt;
+  Block &body = kernel.getBody().front();
+  RowForm form;
+  llvm::DenseMap<Value, Need> needs;
+  auto need = [&](Value value, Need how) {
+    Need &known = needs[value];
+    if (known != Need::Nothing && known != how)
+      return false;
+    known = how;
+    return true;
+  };
+  for (Value result : body.getTerminator()->getOperands()) {
+    const Shape shape = graph::fromMlir(result.getType()).shape;
+    if (shape.rank() == 0 || (form.rows && form.rows != shape[0]) || !need(result, Need::Rows))
+      return std::nullopt;
+    form.rows = shape[0];
+  }
+  for (Operation &op : llvm::reverse(body.without_terminator())) {
+    if (op.hasTrait<OpTrait::ConstantLike>()) {
+      if (op.getNumResults() == 1 && needs.lookup(op.getResult(0)) == Need::Rows)
+        return std::nullopt;
+      continue;
+    }
+    const op::OpInfo *info = graph::infoOf(&op);
+    std::optional<op::LoopForm> loop = loopFormOf(&op);
+    // A value that each block needs whole would be computed by each.
+    if (!loop || !isComputation(&op) || info->hasEffects || info->family == op::Family::Random || loop->alternatives ||
+        op.getNumResults() != 1 || needs.lookup(op.getResult(0)) != Need::Rows || loop->numParallel == 0 ||
+        loop->domain[0] != form.rows || isIndexed(*loop))
+      return std::nullopt;
+    for (auto [i, operand] : llvm::enumerate(op.getOperands()))
+      if (Need how = needOf(*loop, i); how == Need::Nothing || !need(operand, how) ||
+                                       (how == Need::Rows && graph::fromMlir(operand.getType()).shape[0] != form.rows))
+        return std::nullopt;
+  }
+  for (BlockArgument arg : body.getArguments())
+    form.byRow.push_back(needs.lookup(arg) == Need::Rows);
+  return form;
+}
+
+graph::KernelOp RowBlocks::blockOf(graph::KernelOp kernel, const RowForm &form, int64_t rows) {
+  auto [at, isNew] = made.try_emplace({kernel.getSymName().str(), rows});
+  if (isNew)
+    at->second = make(kernel, form, rows);
+  return at->second;
+}
+
+graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int64_t rows) {
+  SmallVector<Type> operands(kernel.getArgumentTypes()), results;
+  for (auto [type, byRow] : llvm::zip_equal(operands, form.byRow))
+    if (byRow)
+      type = withRows(type, rows);
+  for (Type type : kernel.getResultTypes())
+    results.push_back(withRows(type, rows));
+  OpBuilder b(kernel);
+  auto block = cast<graph::KernelOp>(b.cloneWithoutRegions(*kernel));
+  block.setSymName((kernel.getSymName() + "_" + Twine(rows) + "_rows").str());
+  block.setFunctionType(FunctionType::get(b.getContext(), operands, results));
+  auto give = [&]() -> graph::KernelOp {
+    block.erase();
+    return {};
+  };
+  // The body anew, with the types that follow.
+  Block *body = b.createBlock(&block.getBody());
+  IRMapping map;
+  for (auto [arg, type] : llvm::zip_equal(kernel.getBody().getArguments(), operands))
+    map.map(arg, body->addArgument(type, arg.getLoc()));
+  SmallVector<Operation *> ops, rootOps;
+  int64_t count = 0;
+  for (Operation &op : kernel.getBody().front()) {
+    const bool inRoot = kernel.getRootOps() && count++ < static_cast<int64_t>(*kernel.getRootOps());
+    const op::OpInfo *info = graph::infoOf(&op);
+    if (!info || op.hasTrait<OpTrait::ConstantLike>()) {
+      b.clone(op, map);
+      continue;
+    }
+    SmallVector<Value> inputs = llvm::map_to_vector(op.getOperands(), [&](Value v) { return map.lookup(v); });
+    const op::Attrs attrs = graph::attrsOf(&op, *info);
+    const op::Inferred inferred = op::inferTypes(*info, tableTypes(ValueRange(inputs).getTypes()), attrs);
+    if (!inferred || graph::toMlir(b.getContext(), inferred.types.front()) != withRows(op.getResult(0).getType(), rows))
+      return give(); // its attributes say the number of rows, say
+    Operation *made = graph::createOp(b, op.getLoc(), *info, inputs, attrs);
+    map.map(op.getResult(0), made->getResult(0));
+    ops.push_back(made);
+    if (inRoot)
+      rootOps.push_back(made);
+  }
+
+  // Who runs the whole is asked for the part.
+  auto bidOf = [&](StringRef name, ArrayRef<Operation *> part, ArrayRef<Value> made) -> std::optional<Bid> {
+    llvm::SetVector<Value> inputs;
+    SmallVector<bool> packable;
+    llvm::SmallDenseSet<Operation *> inside(part.begin(), part.end());
+    for (Operation *op : part)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); !(def && inside.contains(def)) && !isImmediate(op, operand))
+          inputs.insert(operand);
+    for (Value input : inputs) {
+      auto arg = dyn_cast<BlockArgument>(input);
+      packable.push_back(arg && kernel.getPacks() > 0 && !form.byRow[arg.getArgNumber()]);
+    }
+    for (const KernelProvider *provider : providers)
+      if (provider->name() == name)
+        return provider->bid({rootOf(part), part, inputs.getArrayRef(), made}, packable);
+    return std::nullopt;
+  };
+  // Of what follows its root, whoever writes that for the same kind of device.
+  auto epilogueProvider = [&](StringRef root) {
+    auto found = llvm::find_if(providers, [&](const KernelProvider *p) { return p->name() == root; });
+    const bool forAccelerators = found != providers.end() && (*found)->forAccelerators();
+    auto writer = llvm::find_if(providers, [&](const KernelProvider *p) {
+      return p->writesEpilogues() && p->forAccelerators() == forAccelerators;
+    });
+    return writer == providers.end() ? StringRef() : (*writer)->name();
+  };
+  SmallVector<Value> yielded(body->getTerminator()->getOperands());
+  std::optional<Bid> bid, after;
+  if (kernel.getRootOps()) {
+    SmallVector<Operation *> epilogue =
+        llvm::filter_to_vector(ops, [&](Operation *op) { return !llvm::is_contained(rootOps, op); });
+    bid = rootOps.empty() ? std::nullopt
+                          : bidOf(kernel.getProvider(), rootOps, SmallVector<Value>(rootOps.back()->getResults()));
+    after = epilogue.empty() ? std::nullopt : bidOf(epilogueProvider(kernel.getProvider()), epilogue, yielded);
+    if (!after || !bid || !bid->takesEpilogue)
+      return give();
+  } else {
+    bid = bidOf(kernel.getProvider(), ops, yielded);
+  }
+  if (!bid || bid->packs.size() != kernel.getPacks())
+    return give();
+  SmallVector<Type> packed;
+  for (auto [arg, type] : llvm::zip_equal(body->getArguments(), operands))
+    if (arg.use_empty())
+      packed.push_back(type);
+  if (packed.size() != bid->packs.size())
+    return give();
+  for (auto [request, type] : llvm::zip_equal(bid->packs, packed))
+    if (request.bytes != bytesOf(type))
+      return give();
+  block.setParams(bid->params);
+  block.setRange(bid->range);
+  block.setGrain(static_cast<uint64_t>(bid->grain));
+  block.setScratch(after ? dim::max(bid->scratchBytes, after->scratchBytes) : bid->scratchBytes);
+  if (after)
+    bid->addCosts(*after);
+  graph::setCosts(block, bid->costs);
+  graph::setAlternative(block, {});
+  int64_t flops = 0, bytes = 0;
+  for (Operation *op : ops)
+    flops += flopsOf(op);
+  for (ArrayRef<Type> types : {ArrayRef<Type>(operands), ArrayRef<Type>(results)})
+    for (Type type : types)
+      bytes += bytesOf(type);
+  for (const PackRequest &request : bid->packs) // read packed, and not as it was
+    if (request.input < operands.size())
+      bytes -= bytesOf(operands[request.input]);
+  block.setFlops(static_cast<uint64_t>(flops));
+  block.setBytes(static_cast<uint64_t>(bytes));
+  SmallVector<graph::KernelOp> &list = packers[block];
+  for (auto [request, type] : llvm::zip_equal(bid->packs, packed))
+    list.push_back(packerFor(block, type, request));
+  return block;
+}
+
+graph::KernelOp RowBlocks::packerFor(graph::KernelOp block, Type packed, const PackRequest &request) {
+  // Inputs of the root come first, in the order in which the provider counts them.
+  const Type operand = block.getArgumentTypes()[request.input];
+  auto type = FunctionType::get(block.getContext(), {operand}, {packed});
+  int64_t count = 0;
+  for (auto kernel : block->getParentOfType<ModuleOp>().getOps<graph::KernelOp>())
+    if (kernel.isExternal()) {
+      if (kernel.getParams() == request.params && kernel.getProvider() == block.getProvider() &&
+          kernel.getFunctionType() == type)
+        return kernel;
+      ++count;
+    }
+  OpBuilder b(block);
+  OperationState state(block.getLoc(), graph::KernelOp::getOperationName());
+  state.addRegion();
+  auto &properties = state.getOrAddProperties<graph::KernelOp::Properties>();
+  properties.sym_name = b.getStringAttr("pack_" + std::to_string(count));
+  properties.function_type = TypeAttr::get(type);
+  properties.provider = b.getStringAttr(block.getProvider());
+  properties.params = b.getStringAttr(request.params);
+  auto kernel = cast<graph::KernelOp>(b.create(state));
+  kernel.setBytes(static_cast<uint64_t>(bytesOf(operand) + bytesOf(packed)));
+  return kernel;
+}
+
+} // namespace tressel::passes

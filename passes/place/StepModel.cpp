@@ -1,0 +1,391 @@
+#include "passes/place/StepModel.h"
+
+#include "passes/schedule/IssueOrder.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+#include "ir/graph/Structure.h"
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+using residency::Item;
+using residency::kNone;
+
+StepModel::StepModel(func::FuncOp main, MachineCosts &costs) : main(main), costs(costs) {
+  IssueOrder split(main, /*leastMemory=*/false);
+  // What is copied in for prepare alone comes where it is needed there.
+  llvm::DenseSet<Operation *> inPrepare(split.prepare.begin(), split.prepare.end()), placed;
+  auto isIn = [&](Operation *op) { return graph::isTransfer(op) && deviceIndexOf(op, costs) != 0; };
+  auto put = [&](Operation *op, auto &self) -> void {
+    if (!placed.insert(op).second)
+      return;
+    for (Value operand : op->getOperands())
+      if (Operation *def = baseOf(operand).getDefiningOp(); def && inPrepare.contains(def))
+        self(def, self);
+    prepare.push_back(op);
+  };
+  auto isReadByPrepare = [&](Operation *op) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) { return inPrepare.contains(user) || isView(user); });
+  };
+  for (Operation *op : split.prepare)
+    if (!isIn(op) || !isReadByPrepare(op)) {
+      put(op, put);
+      for (Operation *user : op->getUsers()) // out at once
+        if (inPrepare.contains(user) && graph::isTransfer(user) && deviceIndexOf(user, costs) == 0)
+          put(user, put);
+    }
+  for (Operation *op : split.prepare)
+    put(op, put);
+  opOf = split.step;
+  readValues();
+  readTasks();
+}
+
+uint32_t StepModel::add(Value value, unsigned device) {
+  auto [at, isNew] = indexOf.try_emplace(value, static_cast<uint32_t>(values.size()));
+  if (!isNew)
+    return at->second;
+  values.push_back({value, {}});
+  residency::Value &made = step.values.emplace_back();
+  made.bytes = slotBytesOf(value.getType());
+  made.device = device;
+  if (device != 0) {
+    const int64_t bytes = bytesOf(value.getType());
+    const auto out = costs.transfer(device, 0, bytes, false), in = costs.transfer(0, device, bytes, false);
+    if (out && in) {
+      made.outSeconds = out->seconds, made.inSeconds = in->seconds;
+      made.outEngine = device * 3 + static_cast<uint32_t>(Engine::Out);
+      made.inEngine = device * 3 + static_cast<uint32_t>(Engine::In);
+    } else {
+      made.isFixed = true;
+    }
+  }
+  return at->second;
+}
+
+void StepModel::readValues() {
+  // Rows that are joined on a device lie in the whole's bytes.
+  for (Operation *op : llvm::reverse(opOf))
+    if (isRowJoin(op) && deviceIndexOf(op, costs) != 0) {
+      const uint32_t whole = add(op->getResult(0), deviceIndexOf(op, costs));
+      for (Value part : op->getOperands()) {
+        indexOf[baseOf(part)] = whole;
+        // What reads a part alone reads it in the whole that came back: see rowsOf. Parts of parts are not looked for.
+        Operation *def = part.getDefiningOp();
+        step.values[whole].isFixed |= !def || isView(def) || isRowJoin(def) || values[whole].value != op->getResult(0);
+      }
+    }
+  llvm::DenseSet<Value> ofPrepare;
+  for (Operation *op : prepare)
+    for (Value result : op->getResults())
+      if (homeIndexOf(result, costs) != 0)
+        ofPrepare.insert(result);
+  for (Operation *op : opOf) {
+    for (Value operand : op->getOperands())
+      if (const Value base = baseOf(operand); ofPrepare.erase(base)) {
+        const uint32_t v = add(base, homeIndexOf(base, costs));
+        step.values[v].isResident = step.values[v].isOnHost = true;
+        values[v].source = graph::isTransfer(base.getDefiningOp()) &&
+                                   homeIndexOf(baseOf(base.getDefiningOp()->getOperand(0)), costs) == 0
+                               ? base.getDefiningOp()->getOperand(0)
+                               : Value();
+        prepared.push_back(v);
+      }
+    for (Value result : op->getResults())
+      add(result, homeIndexOf(result, costs));
+  }
+}
+
+void StepModel::readTasks() {
+  EffectFacts facts;
+  SymbolTableCollection symbols;
+  llvm::DenseMap<std::pair<Attribute, unsigned>, bool> overwritten;
+  for (auto [i, op] : llvm::enumerate(opOf)) {
+    const auto index = static_cast<uint32_t>(i);
+    taskOf[op] = index;
+    residency::Task &task = step.tasks.emplace_back();
+    task.device = deviceIndexOf(op, costs);
+    for (Value result : op->getResults())
+      task.writes.push_back(indexOf.lookup(result));
+    if (isRowJoin(op) && task.device != 0)
+      continue;
+    for (Value operand : op->getOperands())
+      if (auto at = indexOf.find(baseOf(operand)); at != indexOf.end() && !llvm::is_contained(task.reads, at->second))
+        task.reads.push_back(at->second);
+    if (isRowJoin(op))
+      continue;
+    const auto [device, engine] = engineOf(op, costs);
+    task.engine = device * 3 + static_cast<uint32_t>(engine);
+    if (graph::isTransfer(op)) {
+      const Value from = baseOf(op->getOperand(0));
+      const unsigned home = homeIndexOf(from, costs);
+      if (const auto way = costs.transfer(home, task.device, bytesOf(op->getResult(0).getType()),
+                                          isPageable(main, home == 0 ? from : op->getResult(0))))
+        task.seconds = way->seconds;
+      const uint32_t to = task.writes[0];
+      residency::Value &value = step.values[to];
+      if (home == 0 && task.device != 0 && values[to].value == op->getResult(0)) {
+        auto source = indexOf.find(from);
+        value.onHost = source == indexOf.end() ? kNone : source->second;
+        value.isOnHost = true;
+        value.copiedBy = index;
+        value.inSeconds = task.seconds;
+        values[to].source = op->getOperand(0);
+      } else if (home != 0 && task.device == 0 && op->getOperand(0) == from) {
+        if (auto source = indexOf.find(from); source != indexOf.end() && values[source->second].value == from &&
+                                              step.values[source->second].copiedOutBy == kNone)
+          step.values[source->second].copiedOutBy = index;
+      }
+      continue;
+    }
+    task.seconds = costs.seconds(op, task.device);
+    auto launch = dyn_cast<graph::LaunchOp>(op);
+    if (!launch) {
+      task.scratch = task.device == 0 ? 0 : bodyBytes(op);
+      continue;
+    }
+    task.mayRepeat = !facts.hasEffects(op) && !facts.isRandom(op);
+    if (task.device == 0 || launch.getNumResults() != 1)
+      continue;
+    auto mayTake = [&](unsigned operand) {
+      auto [at, isNew] = overwritten.try_emplace({launch.getKernelAttr(), operand});
+      if (isNew) {
+        auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+        at->second = kernel && mayOverwrite(kernel, operand);
+      }
+      return at->second;
+    };
+    for (uint32_t v : task.reads) {
+      if (step.values[v].bytes != step.values[task.writes[0]].bytes)
+        continue;
+      bool takes = true;
+      for (OpOperand &operand : op->getOpOperands())
+        if (auto at = indexOf.find(baseOf(operand.get())); at != indexOf.end() && at->second == v)
+          takes &= offsetInBase(operand.get()) == 0 && mayTake(operand.getOperandNumber());
+      if (takes)
+        task.overwrites.push_back(v);
+    }
+  }
+}
+
+/// What lies in a device's memory for the bodies of an op while they run, beside its own operands and results.
+int64_t StepModel::bodyBytes(Operation *op) {
+  int64_t most = 0;
+  for (Region &region : op->getRegions()) {
+    IssueOrder order(region.front());
+    llvm::DenseMap<Value, size_t> last;
+    for (auto [i, inner] : llvm::enumerate(order.step))
+      for (Value operand : inner->getOperands())
+        last[baseOf(operand)] = i;
+    int64_t now = 0;
+    std::vector<int64_t> freed(order.step.size() + 1, 0);
+    for (auto [i, inner] : llvm::enumerate(order.step)) {
+      for (Value result : inner->getResults())
+        if (llvm::none_of(result.getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); })) {
+          now += slotBytesOf(result.getType());
+          freed[std::max(i, last.lookup(result)) + 1] += slotBytesOf(result.getType());
+        }
+      most = std::max(most, now + bodyBytes(inner));
+      now -= freed[i + 1];
+    }
+  }
+  return most;
+}
+
+int64_t StepModel::heldOn(unsigned device) const {
+  int64_t bytes = 0;
+  for (uint32_t v : prepared)
+    if (step.values[v].device == device && step.values[v].isResident)
+      bytes += step.values[v].bytes;
+  return bytes;
+}
+
+int64_t StepModel::preparePeak(unsigned device) const {
+  llvm::DenseMap<Value, size_t> last;
+  for (auto [i, op] : llvm::enumerate(prepare))
+    for (Value operand : op->getOperands())
+      last[baseOf(operand)] = i;
+  auto isTemporary = [&](Value value) {
+    if (homeIndexOf(value, costs) != device)
+      return false;
+    auto at = indexOf.find(value);
+    return at == indexOf.end() ||
+           (!step.values[at->second].isResident && (!values[at->second].source || last.contains(value)));
+  };
+  SymbolTableCollection symbols;
+  std::vector<int64_t> freed(prepare.size() + 1, 0);
+  int64_t now = 0, most = 0;
+  for (auto [i, op] : llvm::enumerate(prepare)) {
+    int64_t inPlace = 0;
+    if (auto launch = dyn_cast<graph::LaunchOp>(op);
+        launch && launch.getNumResults() == 1 && isTemporary(launch.getResult(0)))
+      for (OpOperand &operand : op->getOpOperands())
+        if (last.lookup(operand.get()) == i && isTemporary(operand.get()) &&
+            llvm::count(op->getOperands(), operand.get()) == 1 &&
+            slotBytesOf(operand.get().getType()) == slotBytesOf(launch.getResult(0).getType()))
+          if (auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+              kernel && mayOverwrite(kernel, operand.getOperandNumber()))
+            inPlace = slotBytesOf(launch.getResult(0).getType());
+    for (Value result : op->getResults())
+      if (isTemporary(result)) {
+        now += slotBytesOf(result.getType());
+        freed[std::max(i, last.lookup(result)) + 1] += slotBytesOf(result.getType());
+      }
+    most = std::max(most, now - inPlace);
+    now -= freed[i + 1];
+  }
+  return most;
+}
+
+residency::Sequence StepModel::sequenceOf(ArrayRef<Operation *> order) const {
+  residency::Sequence sequence;
+  sequence.reserve(order.size());
+  for (Operation *op : order)
+    sequence.push_back({Item::Run, taskOf.lookup(op)});
+  return sequence;
+}
+
+struct StepModel::Apply {
+  StepModel &model;
+  Operation *terminator;
+  std::vector<Value> now, onHost; ///< by value
+  llvm::SmallDenseSet<Operation *> moved;
+
+  explicit Apply(StepModel &model) : model(model), terminator(model.main.getBody().front().getTerminator()) {
+    for (const Known &known : model.values) {
+      now.push_back(known.value);
+      onHost.push_back(known.source);
+    }
+  }
+
+  /// To the end, with the views and constants that it reads before it.
+  void move(Operation *op) {
+    if (!moved.insert(op).second)
+      return;
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp(); def && !isWork(def))
+        move(def);
+    op->moveBefore(terminator);
+  }
+  /// The rows that `part` is of a join, in another value like the joined one.
+  Value rowsOf(Value whole, Operation *join, Value part) {
+    const TensorType type = graph::fromMlir(whole.getType());
+    op::Ints starts(static_cast<size_t>(type.rank()), 0), limits(type.shape.begin(), type.shape.end());
+    for (Value each : join->getOperands()) {
+      const int64_t rows = graph::fromMlir(each.getType()).shape[0];
+      limits[0] = starts[0] + rows;
+      if (each == part)
+        break;
+      starts[0] += rows;
+    }
+    OpBuilder b(terminator);
+    return graph::createOp(b, part.getLoc(), *op::findOp("slice"), whole, {starts, limits, op::Ints()})->getResult(0);
+  }
+  /// The value through the views that it is read by, of what is there now.
+  Value current(Value operand) {
+    const Value base = baseOf(operand);
+    auto at = model.indexOf.find(base);
+    if (at == model.indexOf.end() || now[at->second] == model.values[at->second].value)
+      return operand;
+    SmallVector<Operation *> chain;
+    for (Value v = operand; v != base; v = v.getDefiningOp()->getOperand(0))
+      chain.push_back(v.getDefiningOp());
+    Value value = now[at->second];
+    if (const Value first = model.values[at->second].value; first != base)
+      value = rowsOf(value, first.getDefiningOp(), base);
+    OpBuilder b(terminator);
+    for (Operation *view : llvm::reverse(chain)) {
+      Operation *clone = b.clone(*view);
+      clone->setOperand(0, value);
+      value = clone->getResult(0);
+    }
+    return value;
+  }
+  Value transfer(Value value, Location loc, runtime::DeviceRef device) {
+    OpBuilder b(terminator);
+    return graph::createTransfer(b, loc, value, device);
+  }
+  void run(Operation *op) {
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(current(operand.get()));
+    move(op);
+    const uint32_t task = model.taskOf.lookup(op);
+    for (uint32_t v : model.step.tasks[task].reads)
+      if (model.step.values[v].copiedOutBy == task)
+        onHost[v] = op->getResult(0);
+  }
+  void again(uint32_t task) {
+    OpBuilder b(terminator);
+    Operation *clone = b.clone(*model.opOf[task]);
+    for (OpOperand &operand : clone->getOpOperands()) {
+      operand.set(current(operand.get()));
+      if (Operation *def = operand.get().getDefiningOp(); def && !isWork(def))
+        move(def); // else it would follow, with its next reader
+    }
+    clone->moveBefore(terminator);
+    now[model.step.tasks[task].writes[0]] = clone->getResult(0);
+  }
+  void in(uint32_t v) {
+    const residency::Value &value = model.step.values[v];
+    const Value first = model.values[v].value;
+    if (value.copiedBy != kNone && now[v] == first && !moved.contains(first.getDefiningOp()))
+      return run(model.opOf[value.copiedBy]);
+    Value source = onHost[v];
+    if (Operation *def = source.getDefiningOp(); def && !isWork(def))
+      move(def);
+    now[v] = transfer(source, first.getLoc(), model.costs.devices()[value.device]->device);
+    if (llvm::is_contained(model.prepared, v)) // else it would move ahead of the step
+      now[v].getDefiningOp()->setAttr(kInStepAttr, UnitAttr::get(first.getContext()));
+  }
+  void out(uint32_t v) { onHost[v] = transfer(now[v], model.values[v].value.getLoc(), graph::kHost); }
+};
+
+void StepModel::apply(ArrayRef<Item> sequence) {
+  Apply to(*this);
+  llvm::DenseSet<Operation *> inPrepare(prepare.begin(), prepare.end());
+  for (Operation *op : prepare) {
+    to.move(op);
+    for (Value result : op->getResults()) {
+      auto at = indexOf.find(result);
+      if (at == indexOf.end() || step.values[at->second].isResident)
+        continue;
+      // What the device has made of parameters, and the step cannot keep there, is kept on the host; and what comes
+      // from the caller's memory, which need not be pinned, in memory that is.
+      const uint32_t v = at->second;
+      if (values[v].source)
+        to.onHost[v] = to.transfer(values[v].source, result.getLoc(), graph::kHost);
+      else
+        to.out(v);
+    }
+  }
+  for (const Item &item : sequence) {
+    if (item.kind == Item::Run)
+      to.run(opOf[item.index]);
+    else if (item.kind == Item::Again)
+      to.again(item.index);
+    else if (item.kind == Item::In)
+      to.in(item.index);
+    else
+      to.out(item.index);
+  }
+  Operation *terminator = to.terminator;
+  for (Value result : terminator->getOperands())
+    if (Operation *def = result.getDefiningOp(); def && !isWork(def))
+      to.move(def);
+  // What nobody reads by the old name any more: views, and what came in ahead of the step, and comes in each call now.
+  llvm::DenseSet<Operation *> streamed;
+  for (uint32_t v : prepared)
+    if (Operation *def = values[v].value.getDefiningOp(); !step.values[v].isResident && graph::isTransfer(def))
+      streamed.insert(def);
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*terminator->getBlock())))
+    if (op.use_empty() && (isView(&op) || streamed.contains(&op)))
+      op.erase();
+  main->setAttr(kOrderedAttr, UnitAttr::get(main.getContext()));
+}
+
+} // namespace tressel::passes

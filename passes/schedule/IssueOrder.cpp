@@ -1,0 +1,295 @@
+#include "passes/schedule/IssueOrder.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+
+#include <set>
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+/// The operand's elements in their order, from some row on.
+static bool movesRows(const op::LoopForm &form, size_t operand, const Shape &from, const Shape &to, int64_t &firstRow) {
+  const op::OperandMap &map = form.operands[operand];
+  if (!isPointParallel(form) || form.body.nodes.empty() || map.dims.size() != form.domain.size() || map.dims.empty() ||
+      !from.isStatic() || !to.isStatic())
+    return false;
+  for (auto [d, expr] : llvm::enumerate(map.dims)) {
+    if (expr.terms.size() != 1 || expr.terms[0].dim != static_cast<int32_t>(d) || expr.terms[0].coef != 1 ||
+        expr.indirect >= 0)
+      return false;
+    if (d > 0 && (expr.offset != 0 || from[static_cast<int>(d)] != to[static_cast<int>(d)]))
+      return false;
+  }
+  firstRow = map.dims[0].offset;
+  return true;
+}
+static bool copiesOnly(const op::LoopForm &form) {
+  return form.combine == op::Combine::None &&
+         llvm::all_of(form.body.nodes, [](const op::ScalarNode &node) { return node.op == op::ScalarOp::Operand; });
+}
+
+std::optional<int64_t> firstRowOf(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  if (!info || info->family != op::Family::Shape || op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return std::nullopt;
+  std::optional<op::LoopForm> form = loopFormOf(op);
+  int64_t row = 0;
+  if (!form || form->operands[0].guarded || !copiesOnly(*form) ||
+      !movesRows(*form, 0, graph::fromMlir(op->getOperand(0).getType()).shape,
+                 graph::fromMlir(op->getResult(0).getType()).shape, row))
+    return std::nullopt;
+  return row;
+}
+
+bool isRowJoin(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  if (!info || info->family != op::Family::Shape || op->getNumOperands() < 2 || op->getNumResults() != 1)
+    return false;
+  std::optional<op::LoopForm> form = loopFormOf(op);
+  if (!form || !form->alternatives || !copiesOnly(*form))
+    return false;
+  const Shape result = graph::fromMlir(op->getResult(0).getType()).shape;
+  int64_t row = 0, expected = 0;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    const Shape part = graph::fromMlir(operand.getType()).shape;
+    if (!movesRows(*form, i, part, result, row) || row != -expected)
+      return false;
+    expected += part[0];
+  }
+  return true;
+}
+
+bool isView(Operation *op) {
+  const op::OpInfo *info = graph::infoOf(op);
+  if (!info || graph::isTransfer(op))
+    return false;
+  return info->isView || firstRowOf(op).has_value();
+}
+
+int64_t offsetInBase(Value value) {
+  int64_t offset = 0;
+  while (Operation *def = value.getDefiningOp()) {
+    if (!isView(def))
+      break;
+    if (int64_t row = graph::infoOf(def)->isView ? 0 : *firstRowOf(def)) {
+      const TensorType whole = graph::fromMlir(def->getOperand(0).getType());
+      offset += row * (whole.bytes() / whole.shape[0]);
+    }
+    value = def->getOperand(0);
+  }
+  return offset;
+}
+
+Value baseOf(Value value) {
+  while (Operation *def = value.getDefiningOp()) {
+    if (!isView(def))
+      break;
+    value = def->getOperand(0);
+  }
+  return value;
+}
+
+bool isWork(Operation *op) {
+  return isa<graph::LaunchOp, graph::ControlOpInterface>(op) || graph::isTransfer(op) || isRowJoin(op);
+}
+
+IssueOrder::IssueOrder(func::FuncOp main, bool leastMemory) : block(main.getBody().front()) {
+  splitPrepare(main);
+  if (leastMemory) {
+    settle();
+    delayStateWrites(main);
+  }
+}
+
+IssueOrder::IssueOrder(Block &body) : block(body) {
+  for (Operation &op : block)
+    if (isWork(&op))
+      step.push_back(&op);
+  settle();
+}
+
+void IssueOrder::settle() {
+  std::vector<Operation *> greedy = leastMemoryFirst();
+  if (peakOf(greedy) < peakOf(step))
+    step = std::move(greedy);
+}
+
+/// A step that fails leaves its states as they were if none is written yet. So ops that make states' next values come behind those
+/// that may fail, where nothing that may fail needs them.
+void IssueOrder::delayStateWrites(func::FuncOp main) {
+  llvm::SmallDenseSet<Operation *> writers;
+  for (auto [i, result] : llvm::enumerate(block.getTerminator()->getOperands()))
+    if (main.getResultAttr(static_cast<unsigned>(i), graph::kStateAttr))
+      if (Operation *op = baseOf(result).getDefiningOp())
+        writers.insert(op);
+  if (writers.empty())
+    return;
+  SymbolTableCollection symbols;
+  const auto last = std::find_if(step.rbegin(), step.rend(), [&](Operation *op) { return mayFail(op, symbols); });
+  if (last == step.rend())
+    return;
+  llvm::SmallDenseSet<Operation *> needed; // by an op that may fail
+  for (auto at = last; at != step.rend(); ++at)
+    if (needed.contains(*at) || mayFail(*at, symbols))
+      for (Value base : basesRead(*at))
+        if (Operation *def = base.getDefiningOp())
+          needed.insert(def);
+  llvm::SmallDenseSet<Operation *> delayed;
+  std::vector<Operation *> before, after;
+  for (auto at = step.begin(); at != last.base(); ++at) {
+    const bool follows = llvm::any_of(basesRead(*at), [&](Value base) { return delayed.contains(base.getDefiningOp()); });
+    if (follows || (writers.contains(*at) && !needed.contains(*at) && *at != *last))
+      delayed.insert(*at);
+    (delayed.contains(*at) ? after : before).push_back(*at);
+  }
+  std::ranges::copy(after, std::ranges::copy(before, step.begin()).out);
+}
+
+/// Whether its kernel takes sizes of the call, which prepare does not know.
+static bool isSymbolic(graph::LaunchOp launch, SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
+  return kernel && !graph::symbolsOf(kernel).empty();
+}
+
+/// Work on parameters and constants moves unless it makes so much of so little that keeping the result costs more
+/// memory than the program had parameters.
+void IssueOrder::splitPrepare(func::FuncOp main) {
+  constexpr int64_t kFree = 64 * 1024, kGrowth = 4;
+  SymbolTableCollection symbols;
+  EffectFacts facts;
+  llvm::DenseSet<Value> parameterOnly = parameterOnlyValues(main);
+  for (Value value : parameterOnly)
+    if (Operation *def = baseOf(value).getDefiningOp(); !def || !isWork(def))
+      prepared.insert(value);
+  for (Operation &op : block) {
+    if (!isWork(&op))
+      continue;
+    int64_t in = 0, out = 0;
+    auto launch = dyn_cast<graph::LaunchOp>(op);
+    bool known = (launch || graph::isTransfer(&op)) && !op.hasAttr(kInStepAttr);
+    for (Value operand : op.getOperands()) {
+      in += bytesOf(operand.getType());
+      known &= prepared.contains(baseOf(operand));
+    }
+    for (Value result : op.getResults())
+      out += bytesOf(result.getType());
+    if (launch && known)
+      known = !facts.isRandom(launch) && !facts.hasEffects(launch) && !isSymbolic(launch, symbols);
+    if (known && out <= kFree + kGrowth * in) {
+      prepare.push_back(&op);
+      prepared.insert(op.result_begin(), op.result_end());
+    } else {
+      step.push_back(&op);
+    }
+  }
+}
+
+IssueOrder::Values IssueOrder::stepValues() const {
+  Values values;
+  for (Operation *op : step)
+    for (Value result : op->getResults())
+      values[result] = {bytesOf(result.getType()), 0};
+  for (Operation *op : step)
+    for (Value base : basesRead(op))
+      if (auto at = values.find(base); at != values.end())
+        ++at->second.readers;
+  for (Value result : block.getTerminator()->getOperands())
+    if (auto at = values.find(baseOf(result)); at != values.end())
+      ++at->second.readers; // never freed
+  return values;
+}
+
+SmallVector<Value> IssueOrder::basesRead(Operation *op) {
+  llvm::SmallSetVector<Value, 8> bases;
+  for (Value operand : op->getOperands())
+    bases.insert(baseOf(operand));
+  return bases.takeVector();
+}
+
+int64_t IssueOrder::growth(Operation *op, const Values &values) {
+  int64_t bytes = 0;
+  for (Value result : op->getResults())
+    bytes += values.lookup(result).bytes;
+  for (Value base : basesRead(op))
+    if (Live live = values.lookup(base); live.readers == 1)
+      bytes -= live.bytes;
+  return bytes;
+}
+
+void IssueOrder::run(Operation *op, Values &values) {
+  for (Value base : basesRead(op))
+    if (auto at = values.find(base); at != values.end())
+      --at->second.readers;
+}
+
+int64_t IssueOrder::peakOf(ArrayRef<Operation *> order) const {
+  Values values = stepValues();
+  int64_t now = 0, peak = 0;
+  for (Operation *op : order) {
+    int64_t made = 0;
+    for (Value result : op->getResults())
+      made += values.lookup(result).bytes;
+    peak = std::max(peak, now + made);
+    now += growth(op, values);
+    run(op, values);
+  }
+  return peak;
+}
+
+/// List scheduling: of the first few that are ready, the op that leaves the least memory live.
+std::vector<Operation *> IssueOrder::leastMemoryFirst() const {
+  constexpr int kWindow = 16;
+  Values values = stepValues();
+  llvm::DenseMap<Operation *, size_t> missing;
+  llvm::DenseMap<Value, SmallVector<size_t>> readers;
+  std::set<size_t> ready; // in program order
+  // Ops with effects keep their order: each waits for the one before.
+  SymbolTableCollection symbols;
+  llvm::DenseMap<Operation *, size_t> nextEffect;
+  Operation *lastEffect = nullptr;
+  for (auto [i, op] : llvm::enumerate(step)) {
+    size_t count = 0;
+    for (Value base : basesRead(op))
+      if (values.contains(base)) {
+        readers[base].push_back(i);
+        ++count;
+      }
+    if (hasEffects(op, symbols)) {
+      if (lastEffect) {
+        nextEffect[lastEffect] = i;
+        ++count;
+      }
+      lastEffect = op;
+    }
+    missing[op] = count;
+    if (count == 0)
+      ready.insert(i);
+  }
+  std::vector<Operation *> order;
+  while (!ready.empty()) {
+    auto best = ready.begin();
+    int64_t least = growth(step[*best], values);
+    int seen = 0;
+    for (auto at = ready.begin(); at != ready.end() && seen < kWindow; ++at, ++seen)
+      if (int64_t bytes = growth(step[*at], values); bytes < least) {
+        best = at;
+        least = bytes;
+      }
+    Operation *op = step[*best];
+    ready.erase(best);
+    order.push_back(op);
+    run(op, values);
+    for (Value result : op->getResults())
+      for (size_t reader : readers.lookup(result))
+        if (--missing[step[reader]] == 0)
+          ready.insert(reader);
+    if (auto next = nextEffect.find(op); next != nextEffect.end() && --missing[step[next->second]] == 0)
+      ready.insert(next->second);
+  }
+  return order;
+}
+
+} // namespace tressel::passes

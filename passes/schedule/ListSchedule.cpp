@@ -1,0 +1,606 @@
+#include "passes/schedule/ListSchedule.h"
+
+#include "passes/schedule/IssueOrder.h"
+
+#include "ir/graph/Control.h"
+#include "ir/graph/Device.h"
+#include "ir/graph/Graph.h"
+
+#include "tressel/runtime/Explain.h"
+#include "llvm/ADT/ScopeExit.h"
+
+#include <limits>
+#include <numeric>
+#include <queue>
+#include <random>
+#include <set>
+#include <tuple>
+
+using namespace mlir;
+
+namespace tressel::passes {
+
+unsigned deviceIndexOf(Operation *work, const MachineCosts &costs) {
+  const runtime::DeviceRef device =
+      graph::isTransfer(work) ? graph::destinationOf(work) : graph::deviceOf(work).value_or(graph::kHost);
+  return costs.indexOf(device).value_or(0);
+}
+
+unsigned homeIndexOf(Value base, const MachineCosts &costs) {
+  Operation *def = base.getDefiningOp();
+  return def && isWork(def) ? deviceIndexOf(def, costs) : 0;
+}
+
+bool isPageable(func::FuncOp main, Value value) {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return !main.getArgAttr(arg.getArgNumber(), graph::kPinnedAttr);
+  for (OpOperand &use : value.getUses()) {
+    if (use.getOwner()->hasTrait<OpTrait::IsTerminator>())
+      return !main.getResultAttr(use.getOperandNumber(), graph::kPinnedAttr);
+    if (isRowJoin(use.getOwner()))
+      return isPageable(main, use.getOwner()->getResult(0));
+  }
+  return false;
+}
+
+bool isPartOfJoin(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) { return isRowJoin(user); });
+}
+
+std::pair<unsigned, Engine> engineOf(Operation *work, const MachineCosts &costs) {
+  const unsigned device = deviceIndexOf(work, costs);
+  if (!graph::isTransfer(work))
+    return {device, Engine::Compute};
+  const unsigned from = homeIndexOf(baseOf(work->getOperand(0)), costs);
+  if (from == device)
+    return {device, Engine::Compute};
+  return from == 0 ? std::pair(device, Engine::In) : std::pair(from, Engine::Out);
+}
+
+namespace {
+constexpr uint32_t kNone = ~0u;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// Part 1, cost: how long each op takes, and on which engine.
+struct Task {
+  Planned planned;
+  double seconds = 0; ///< of a transfer: where nothing else moves
+  std::optional<MachineCosts::Transfer> way;
+  int64_t bytes = 0; ///< of a transfer
+  SmallVector<uint32_t, 4> before, users;
+  SmallVector<uint32_t, 4> reads; ///< values
+  SmallVector<uint32_t, 2> writes;
+  bool isJoin = false; ///< nobody has to do anything
+};
+
+/// Part 3, memory pressure: what lies on a device until the last reader has ended. Rows that are joined are the
+/// whole's: they take memory when they are made, and free it with the whole.
+struct Live {
+  int64_t bytes = 0, freed = 0;
+  unsigned device = 0;
+  uint32_t readers = 0;
+};
+
+struct Problem {
+  Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function_ref<bool(Value)> isPageable,
+          ArrayRef<int64_t> held);
+  size_t resourceOf(uint32_t task) const {
+    return tasks[task].planned.device * 3 + static_cast<size_t>(tasks[task].planned.engine);
+  }
+
+  const MachineCosts &costs;
+  std::vector<Task> tasks;
+  std::vector<Live> values;
+  ArrayRef<int64_t> held; ///< by device, all the time
+};
+
+Problem::Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function_ref<bool(Value)> isPageable,
+                 ArrayRef<int64_t> held)
+    : costs(costs), tasks(step.size()), held(held) {
+  llvm::DenseMap<Value, uint32_t> indexOf, writerOf;
+  EffectFacts facts;
+  uint32_t lastEffect = kNone;
+  for (auto [i, op] : llvm::enumerate(step)) {
+    Task &task = tasks[i];
+    task.planned.op = op;
+    task.isJoin = isRowJoin(op);
+    const unsigned device = deviceIndexOf(op, costs);
+    std::tie(task.planned.device, task.planned.engine) = engineOf(op, costs);
+    auto follow = [&](uint32_t before) {
+      if (llvm::is_contained(task.before, before))
+        return;
+      tasks[before].users.push_back(static_cast<uint32_t>(i));
+      task.before.push_back(before);
+    };
+    for (Value operand : op->getOperands())
+      if (auto at = indexOf.find(baseOf(operand)); at != indexOf.end() && !llvm::is_contained(task.reads, at->second)) {
+        task.reads.push_back(at->second);
+        ++values[at->second].readers;
+        follow(writerOf.lookup(baseOf(operand)));
+      }
+    for (Value result : op->getResults()) {
+      indexOf[result] = static_cast<uint32_t>(values.size());
+      writerOf[result] = static_cast<uint32_t>(i);
+      task.writes.push_back(static_cast<uint32_t>(values.size()));
+      const int64_t bytes = bytesOf(result.getType());
+      values.push_back({task.isJoin ? 0 : bytes, isPartOfJoin(result) ? 0 : bytes, device});
+    }
+    if (graph::isTransfer(op)) {
+      const Value from = baseOf(op->getOperand(0));
+      const unsigned home = homeIndexOf(from, costs);
+      task.bytes = bytesOf(op->getResult(0).getType());
+      if (home == device)
+        task.seconds = costs.copySeconds(device, task.bytes);
+      else if ((task.way = costs.transfer(home, device, task.bytes, isPageable(home == 0 ? from : op->getResult(0)))))
+        task.seconds = task.way->seconds;
+    } else {
+      task.seconds = task.isJoin ? 0 : costs.seconds(op, device);
+      if (facts.hasEffects(op)) {
+        if (lastEffect != kNone)
+          follow(lastEffect);
+        lastEffect = static_cast<uint32_t>(i);
+      }
+    }
+  }
+}
+
+/// Part 4, core: one way through the step, from its begin to its end or, with all arrows turned round, from its end to
+/// its begin.
+class Walk {
+public:
+  enum class Kind : uint8_t { Forward, Backward, InOrder };
+  /// `patience`: an engine does not begin with what is ready while something more urgent is about to be, within this share
+  /// of the time that the former takes.
+  Walk(const Problem &problem, ArrayRef<double> urgency, Kind kind, double patience = 0)
+      : p(problem), tasks(problem.tasks), urgency(urgency), kind(kind), patience(patience), begin(tasks.size()), end(tasks.size()),
+        resources(problem.costs.devices().size() * 3), issued(problem.costs.devices().size(), 0), held(problem.held),
+        readers(kind == Kind::Forward ? problem.values.size() : 0), load(problem.costs.capacities().size()) {
+    order.reserve(tasks.size());
+    run();
+  }
+
+  const Problem &p;
+  ArrayRef<Task> tasks;
+  ArrayRef<double> urgency; ///< by task; none: the earlier in the step
+  Kind kind;
+  double patience;
+  std::vector<double> begin, end; ///< seconds; backward: before the end of the step
+  std::vector<uint32_t> order;    ///< as they begin
+  double length = 0;
+
+private:
+  /// Part 2, resources: what is ready on each engine, the most urgent first.
+  struct Resource {
+    std::set<std::pair<double, uint32_t>> ready; ///< (-urgency, place in the order as given)
+    std::set<std::pair<double, uint32_t>> soon;  ///< the same of what waits only for what is running; with patience
+    uint32_t running = kNone;
+    std::vector<uint32_t> queue; ///< in order: the tasks, the next of which has to be the next
+    size_t next = 0;
+  };
+  using Ready = std::set<std::pair<double, uint32_t>>::iterator;
+  /// A transfer past its latency.
+  struct Flow {
+    uint32_t task;
+    double left, rate = 0, since = 0, finish = kNever;
+  };
+
+  void run();
+  void makeReady(uint32_t task);
+  void expect(uint32_t task);
+  bool isWorthWaiting(const Resource &resource, const Task &ready) const;
+  std::pair<double, uint32_t> keyOf(uint32_t task) const {
+    return {urgency.empty() ? 0 : -urgency[task],
+            kind == Kind::Backward ? static_cast<uint32_t>(tasks.size()) - 1 - task : task};
+  }
+  void start(Resource &resource, Ready at);
+  void startAll();
+  void finish(uint32_t task);
+  void shareLinks();
+  uint32_t taskOf(Ready at) const {
+    return kind == Kind::Backward ? static_cast<uint32_t>(tasks.size()) - 1 - at->second : at->second;
+  }
+  bool fits(const Task &task) const {
+    return llvm::all_of(task.writes, [&](uint32_t v) {
+      const Live &value = p.values[v];
+      return value.device == 0 || held[value.device] + value.bytes <= p.costs.devices()[value.device]->memoryBytes;
+    });
+  }
+
+  std::vector<Resource> resources;
+  std::vector<uint32_t> missing;
+  std::vector<uint32_t> unbegun; ///< by task: what it waits for and has not begun; with patience
+  std::vector<double> expected;  ///< by task: when that of it which has begun ends
+  SmallVector<double> issued; ///< by device: when its host has issued what was begun
+  SmallVector<int64_t> held;  ///< by device, now
+  std::vector<uint32_t> readers;
+  using Event = std::pair<double, uint32_t>;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
+  std::vector<Flow> flows;
+  std::vector<double> load;
+  double now = 0;
+  size_t numEnded = 0;
+};
+
+void Walk::makeReady(uint32_t i) {
+  const Task &task = tasks[i];
+  if (task.isJoin) {
+    begin[i] = now;
+    order.push_back(i);
+    events.push({now, i});
+    if (patience > 0)
+      expect(i);
+    return;
+  }
+  Resource &resource = resources[p.resourceOf(i)];
+  resource.ready.insert(keyOf(i));
+  if (patience > 0)
+    resource.soon.erase(keyOf(i));
+}
+
+/// A task has begun: what now waits only for such tasks will be ready when the last of them ends.
+void Walk::expect(uint32_t i) {
+  for (uint32_t next : tasks[i].users) {
+    expected[next] = std::max(expected[next], begin[i] + tasks[i].seconds);
+    if (--unbegun[next] == 0 && !tasks[next].isJoin)
+      resources[p.resourceOf(next)].soon.insert(keyOf(next));
+  }
+}
+
+bool Walk::isWorthWaiting(const Resource &resource, const Task &ready) const {
+  constexpr int kWindow = 8;
+  int seen = 0;
+  for (auto at = resource.soon.begin(); at != resource.soon.end() && seen < kWindow && *at < *resource.ready.begin(); ++at, ++seen)
+    if (const double wait = expected[taskOf(at)] - now; wait > 0 && wait <= patience * ready.seconds)
+      return true;
+  return false;
+}
+
+void Walk::start(Resource &resource, Ready at) {
+  const uint32_t i = taskOf(at);
+  const Task &task = tasks[i];
+  resource.ready.erase(at);
+  resource.running = i;
+  ++resource.next;
+  begin[i] = now;
+  if (kind != Kind::Backward) {
+    double &host = issued[task.planned.device];
+    begin[i] = std::max(now, host += p.costs.devices()[task.planned.device]->issueSeconds);
+  }
+  if (kind == Kind::Forward)
+    for (uint32_t value : task.writes)
+      held[p.values[value].device] += p.values[value].bytes;
+  order.push_back(i);
+  events.push({begin[i] + (task.way ? task.way->latency : task.seconds), i});
+  if (patience > 0)
+    expect(i);
+}
+
+void Walk::startAll() {
+  constexpr int kWindow = 32; // looked at before an engine waits for memory
+  for (Resource &resource : resources) {
+    if (resource.running != kNone || resource.ready.empty())
+      continue;
+    if (kind == Kind::InOrder) {
+      if (resource.queue[resource.next] == taskOf(resource.ready.begin()))
+        start(resource, resource.ready.begin());
+      continue;
+    }
+    if (patience > 0 && isWorthWaiting(resource, tasks[taskOf(resource.ready.begin())]))
+      continue;
+    int seen = 0;
+    for (auto at = resource.ready.begin(); at != resource.ready.end() && seen < kWindow; ++at, ++seen)
+      if (kind == Kind::Backward || fits(tasks[taskOf(at)])) {
+        start(resource, at);
+        break;
+      }
+  }
+}
+
+void Walk::finish(uint32_t i) {
+  const Task &task = tasks[i];
+  end[i] = now;
+  length = std::max(length, now);
+  ++numEnded;
+  if (uint32_t &running = resources[p.resourceOf(i)].running; running == i)
+    running = kNone;
+  if (kind == Kind::Forward)
+    for (uint32_t value : task.reads)
+      if (--readers[value] == 0)
+        held[p.values[value].device] -= p.values[value].freed;
+  for (uint32_t next : kind == Kind::Backward ? task.before : task.users)
+    if (--missing[next] == 0)
+      makeReady(next);
+}
+
+/// Max-min fair rates, one flow after the other: the one that can get least.
+void Walk::shareLinks() {
+  const ArrayRef<double> capacity = p.costs.capacities();
+  std::fill(load.begin(), load.end(), 0.0);
+  bool isCrowded = false;
+  for (const Flow &flow : flows)
+    for (uint32_t link : tasks[flow.task].way->links)
+      isCrowded |= (load[link] += tasks[flow.task].way->rate) > capacity[link] * (1 + 1e-9);
+  SmallVector<double> rates;
+  for (const Flow &flow : flows)
+    rates.push_back(isCrowded ? 0 : tasks[flow.task].way->rate);
+  if (isCrowded) {
+    SmallVector<double> left(capacity);
+    for (size_t n = 0; n < flows.size(); ++n) {
+      SmallVector<int> users(capacity.size(), 0);
+      for (auto [flow, rate] : llvm::zip_equal(flows, rates))
+        if (rate == 0)
+          for (uint32_t link : tasks[flow.task].way->links)
+            ++users[link];
+      size_t slowest = flows.size();
+      double least = kNever;
+      for (auto [k, flow] : llvm::enumerate(flows)) {
+        if (rates[k] > 0)
+          continue;
+        double rate = tasks[flow.task].way->rate;
+        for (uint32_t link : tasks[flow.task].way->links)
+          rate = std::min(rate, left[link] / users[link]);
+        if (rate < least)
+          least = rate, slowest = k;
+      }
+      if (slowest == flows.size())
+        break;
+      rates[slowest] = std::max(least, 1.0); // rounding leaves less than nothing
+      for (uint32_t link : tasks[flows[slowest].task].way->links)
+        left[link] -= rates[slowest];
+    }
+  }
+  for (auto [flow, rate] : llvm::zip_equal(flows, rates)) {
+    if (rate == flow.rate)
+      continue;
+    flow.left -= flow.rate * (now - flow.since);
+    flow.since = now;
+    flow.rate = rate;
+    flow.finish = now + std::max(0.0, flow.left) / rate;
+  }
+}
+
+void Walk::run() {
+  for (size_t v = 0; v < readers.size(); ++v)
+    readers[v] = p.values[v].readers;
+  missing.resize(tasks.size());
+  if (patience > 0) {
+    expected.assign(tasks.size(), 0);
+    for (const Task &task : tasks)
+      unbegun.push_back(static_cast<uint32_t>(task.before.size()));
+  }
+  for (size_t k = 0; k < tasks.size(); ++k) {
+    const auto i = static_cast<uint32_t>(kind == Kind::Backward ? tasks.size() - 1 - k : k);
+    missing[i] = static_cast<uint32_t>((kind == Kind::Backward ? tasks[i].users : tasks[i].before).size());
+    if (kind == Kind::InOrder && !tasks[i].isJoin)
+      resources[p.resourceOf(i)].queue.push_back(i);
+    if (missing[i] == 0)
+      makeReady(i);
+  }
+  while (numEnded < tasks.size()) {
+    startAll();
+    double next = events.empty() ? kNever : events.top().first;
+    for (const Flow &flow : flows)
+      next = std::min(next, flow.finish);
+    if (next == kNever) { // nothing fits: the memory planner finds out whether that is an error
+      Resource *first = nullptr;
+      for (Resource &resource : resources)
+        if (!resource.ready.empty() && (!first || *resource.ready.begin() < *first->ready.begin()))
+          first = &resource;
+      start(*first, first->ready.begin());
+      continue;
+    }
+    now = next;
+    bool changed = false;
+    while (!events.empty() && events.top().first <= now) {
+      const uint32_t i = events.top().second;
+      events.pop();
+      if (tasks[i].way && tasks[i].bytes > 0) {
+        flows.push_back({i, static_cast<double>(tasks[i].bytes)});
+        changed = true;
+      } else {
+        finish(i);
+      }
+    }
+    for (size_t k = 0; k < flows.size();) {
+      if (flows[k].finish > now) {
+        ++k;
+        continue;
+      }
+      const uint32_t i = flows[k].task;
+      flows.erase(flows.begin() + static_cast<ptrdiff_t>(k));
+      changed = true;
+      finish(i);
+    }
+    if (changed)
+      shareLinks();
+  }
+}
+
+/// The shortest of what is tried.
+class Search {
+public:
+  explicit Search(const Problem &problem) : p(problem) {}
+
+  /// A plan whose engines take the most urgent first; whether it is the best so far. `rule` says where that is from.
+  bool consider(std::vector<double> urgency, const char *rule, double patience = 0) {
+    Walk walk(p, urgency, Walk::Kind::Forward, patience);
+    ++numWalks;
+    const double length = lengthOf(walk);
+    if (numWalks == 1)
+      firstSeconds = walk.length;
+    if (length >= bestLength)
+      return false;
+    bestLength = length;
+    bestSeconds = walk.length;
+    bestRule = rule;
+    begin = std::move(walk.begin);
+    end = std::move(walk.end);
+    order = std::move(walk.order);
+    best = std::move(urgency);
+    return true;
+  }
+
+  /// Forward and backward in turn, each in the order that the other gave: Valls, Ballestin and Quintanilla,
+  /// "Justification and RCPSP" (2005). What ends late in the plan from the end has the longest way left, engines that
+  /// are busy included.
+  bool justify() {
+    Walk back(p, end, Walk::Kind::Backward);
+    ++numWalks;
+    return consider(std::move(back.end), "the longest way to the end in a plan from the end to the begin");
+  }
+
+  /// What is copied comes in the order in which it is first computed with, whatever follows from it later: engines have
+  /// work early. `place`: of each task in the order of computing.
+  bool bringAsUsed(ArrayRef<uint32_t> place) {
+    std::vector<double> urgency(p.tasks.size());
+    for (size_t i = p.tasks.size(); i-- > 0;) {
+      const Task &task = p.tasks[i];
+      urgency[i] = -static_cast<double>(place[i]);
+      if ((!task.way && !task.isJoin) || task.users.empty())
+        continue;
+      urgency[i] = -kNever;
+      for (uint32_t user : task.users)
+        urgency[i] = std::max(urgency[i], urgency[user]);
+    }
+    return consider(std::move(urgency), "the first use of what is copied");
+  }
+  bool bringAsUsed() {
+    std::vector<uint32_t> place(p.tasks.size());
+    for (auto [k, i] : llvm::enumerate(order))
+      place[i] = static_cast<uint32_t>(k);
+    return bringAsUsed(place);
+  }
+  /// Engines wait for what is more urgent than what they could begin with.
+  bool wait() { return consider(best, "waiting for what is more urgent", 1); }
+  /// Until none of these helps; at most so many walks in all.
+  void improve(size_t most) {
+    for (bool again = true; again && numWalks < most;) {
+      again = justify();
+      again |= bringAsUsed();
+      again |= wait();
+    }
+  }
+
+  /// What was tried, and what came of it.
+  std::string how() const {
+    std::string text = "begin by " + std::string(bestRule) + ": " + runtime::spellSeconds(bestSeconds);
+    if (bestSeconds < firstSeconds)
+      text += ", by the longest way to the end " + runtime::spellSeconds(firstSeconds);
+    return text + "; orders tried: " + std::to_string(numWalks);
+  }
+  size_t walks() const { return numWalks; }
+  ArrayRef<double> urgency() const { return best; }
+
+  std::vector<Planned> result() const {
+    std::vector<Planned> plan;
+    for (uint32_t i : order) {
+      plan.push_back(p.tasks[i].planned);
+      plan.back().begin = begin[i], plan.back().end = end[i];
+    }
+    return plan;
+  }
+
+private:
+  /// The last end; a little also when each device is done, as more may follow there.
+  double lengthOf(const Walk &walk) const {
+    std::vector<double> ends(p.costs.devices().size(), 0);
+    for (auto [task, end] : llvm::zip_equal(p.tasks, walk.end))
+      ends[task.planned.device] = std::max(ends[task.planned.device], end);
+    double sum = 0;
+    for (double end : ends)
+      sum += end;
+    return walk.length + 1e-4 * sum / static_cast<double>(ends.size());
+  }
+
+  const Problem &p;
+  double bestLength = kNever, bestSeconds = 0, firstSeconds = 0;
+  const char *bestRule = "";
+  std::vector<double> begin, end, best;
+  std::vector<uint32_t> order;
+  size_t numWalks = 0;
+};
+
+} // namespace
+
+std::vector<Planned> scheduleInOrder(ArrayRef<Operation *> step, MachineCosts &costs,
+                                     llvm::function_ref<bool(Value)> isPageable) {
+  const SmallVector<int64_t> held(costs.devices().size(), 0);
+  const Problem problem(step, costs, isPageable, held);
+  const Walk walk(problem, {}, Walk::Kind::InOrder);
+  std::vector<Planned> plan;
+  for (auto [task, begin, end] : llvm::zip_equal(problem.tasks, walk.begin, walk.end)) {
+    plan.push_back(task.planned);
+    plan.back().begin = begin, plan.back().end = end;
+  }
+  return plan;
+}
+
+std::vector<Planned> planStep(func::FuncOp main, const IssueOrder &order, MachineCosts &costs, Effort effort,
+                              std::string *how) {
+  auto pageable = [&](Value value) { return isPageable(main, value); };
+  if (main->hasAttr(kOrderedAttr))
+    return scheduleInOrder(order.step, costs, pageable);
+  SmallVector<int64_t> held(costs.devices().size(), 0);
+  for (Operation *op : order.prepare)
+    for (Value result : op->getResults())
+      held[homeIndexOf(result, costs)] += bytesOf(result.getType());
+  return listSchedule(order.step, costs, pageable, held, effort, how);
+}
+
+double lengthOf(ArrayRef<Planned> plan) {
+  double end = 0;
+  for (const Planned &planned : plan)
+    end = std::max(end, planned.end);
+  return end;
+}
+
+std::vector<Planned> listSchedule(ArrayRef<Operation *> step, MachineCosts &costs,
+                                  llvm::function_ref<bool(Value)> isPageable, ArrayRef<int64_t> held, Effort effort,
+                                  std::string *how) {
+  const Problem problem(step, costs, isPageable, held);
+  const size_t size = problem.tasks.size();
+  std::vector<double> way(size, 0);
+  llvm::SmallDenseSet<unsigned> computing;
+  bool moves = false;
+  for (size_t i = size; i-- > 0;) {
+    const Task &task = problem.tasks[i];
+    for (uint32_t user : task.users)
+      way[i] = std::max(way[i], way[user]);
+    way[i] += task.seconds;
+    moves |= task.way.has_value();
+    if (!task.way && !task.isJoin)
+      computing.insert(task.planned.device);
+  }
+  Search search(problem);
+  const llvm::scope_exit explained([&] {
+    if (how)
+      *how = search.how();
+  });
+  search.consider(way, "the longest way to the end");
+  if (!moves && computing.size() < 2)
+    return search.result(); // one engine: any order takes as long
+  // The longest way goes through all chains side by side, which leaves the devices of later stages idle for long: the
+  // order that was given goes through one after the other.
+  search.consider(std::vector<double>(size, 0), "their order in the program");
+  std::vector<uint32_t> given(size);
+  std::iota(given.begin(), given.end(), 0u);
+  search.bringAsUsed(given);
+  constexpr size_t kQuick = 200'000, kThorough = 400'000; // tasks walked in all
+  search.improve(std::min<size_t>(3 + kQuick / (size + 1), 16));
+  if (effort == Effort::Quick)
+    return search.result();
+  std::mt19937 random(1);
+  const size_t most = std::min<size_t>(kThorough / (size + 1), 500);
+  for (size_t trial = 0; search.walks() < most; ++trial) {
+    std::vector<double> urgency(search.urgency());
+    const double spread = trial % 3 == 1 ? 0.3 : 0.05;
+    for (double &each : urgency)
+      each *= 1 + spread * (static_cast<double>(random()) / 4294967296.0 - 0.5);
+    constexpr double kPatience[] = {0, 0, 1, 0.2};
+    if (search.consider(std::move(urgency), "a variation of another order, at random", kPatience[trial % 4]))
+      search.improve(most);
+  }
+  return search.result();
+}
+
+} // namespace tressel::passes

@@ -1,0 +1,274 @@
+// Machines that Tressel knows by name. Every figure has its source: a data sheet, arithmetic on a standard's rates, or
+// "typical", which means that it stands for a measurement of the machine at hand.
+#include "tressel/runtime/MachineModel.h"
+
+#include "runtime/types/Concat.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/File.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace tressel::runtime {
+namespace {
+
+constexpr const char *kTypical = "typical; measure the machine for its own";
+constexpr double kGiB = 1 << 30;
+
+/// Builds a machine device by device, with a source for each figure.
+class Builder {
+public:
+  explicit Builder(std::string name) { machine.name = std::move(name); }
+
+  DeviceRef host(int threads, double clock, double bytesPerSecond, double memory, const std::string &source) {
+    DeviceModel &d = add(DeviceKind::Cpu);
+    d.threads = threads;
+    d.flopsPerSecond = {{f32, threads * clock * 64},
+                        {f64, threads * clock * 32}}; // two multiply-adds of 512 bits a cycle
+    d.bytesPerSecond = bytesPerSecond;
+    d.memoryBytes = static_cast<int64_t>(memory);
+    d.caches = {{threads * double(1 << 20), threads * 60e9}};
+    d.commandSeconds = 30e-9;
+    d.efficiency = {{"", 0.5}, {"kernels", 0.8}, {"onednn", 0.7}, {"prebuilt", 0.02}};
+    cite(d, {"flops_per_second", "bytes_per_second", "memory_bytes"}, source);
+    cite(d, {"caches", "command_seconds", "efficiency"}, kTypical);
+    return d.device;
+  }
+  DeviceRef gpu(std::map<DType, double> flops, double bytesPerSecond, double memory, const std::string &source) {
+    DeviceModel &d = add(DeviceKind::Gpu);
+    d.flopsPerSecond = std::move(flops);
+    d.bytesPerSecond = bytesPerSecond;
+    d.memoryBytes = static_cast<int64_t>(memory);
+    d.issueSeconds = 2.5e-6;
+    d.commandSeconds = 3e-6;
+    d.contention = 1;
+    d.efficiency = {{"", 0.8}};
+    cite(d, {"flops_per_second", "bytes_per_second", "memory_bytes"}, source);
+    cite(d, {"issue_seconds", "command_seconds", "efficiency"}, kTypical);
+    cite(d, {"contention"}, "kernels limited by memory give up what copies take");
+    return d.device;
+  }
+  uint32_t link(std::string name, double bytesPerSecond, double latency, const std::string &source) {
+    machine.sources["links/" + name + "/bytes_per_second"] = source;
+    machine.sources["links/" + name + "/latency_seconds"] = kTypical;
+    machine.links.push_back({std::move(name), bytesPerSecond, latency});
+    return static_cast<uint32_t>(machine.links.size() - 1);
+  }
+  void route(DeviceRef from, DeviceRef to, std::vector<uint32_t> links, double pageable = 0) {
+    machine.routes.push_back({from, to, std::move(links), pageable});
+  }
+
+  MachineModel machine;
+
+private:
+  DeviceModel &add(DeviceKind kind) {
+    DeviceModel d;
+    d.device.kind = kind;
+    d.device.index = static_cast<uint16_t>(
+        std::ranges::count_if(machine.devices, [&](const DeviceModel &other) { return other.device.kind == kind; }));
+    d.name = nameOf(d.device);
+    return machine.devices.emplace_back(std::move(d));
+  }
+  void cite(const DeviceModel &d, std::initializer_list<const char *> figures, const std::string &source) {
+    for (const char *figure : figures)
+      machine.sources[d.name + "/" + figure] = source;
+  }
+};
+
+constexpr const char *kPcie3 = "PCIe 3.0: 8 GT/s on 16 lanes, of 130 bits 128 are data";
+
+DeviceRef v100(Builder &b) {
+  return b.gpu({{f32, 14e12}, {f64, 7e12}, {f16, 112e12}}, 900e9, 16 * kGiB,
+               "data sheet of NVIDIA Tesla V100 PCIe 16 GB");
+}
+DeviceRef server(Builder &b) {
+  return b.host(16, 2.5e9, 100e9, 256 * kGiB,
+                "a socket of 16 cores at 2.5 GHz with AVX-512, six channels of DDR4-2666 at 80% of 128 GB/s");
+}
+
+/// Accelerators on PCIe 3.0 x16 slots of one root complex.
+MachineModel pcie3(std::string name, int count) {
+  Builder b(std::move(name));
+  const DeviceRef cpu = server(b);
+  const uint32_t down = b.link("root.down", 63e9, 1e-6, "four slots of 15.75 GB/s"),
+                 up = b.link("root.up", 63e9, 1e-6, "four slots of 15.75 GB/s");
+  std::vector<DeviceRef> gpus;
+  std::vector<uint32_t> to, from;
+  for (int i = 0; i < count; ++i) {
+    gpus.push_back(v100(b));
+    to.push_back(b.link(concat("pcie", i, ".down"), 15.75e9, 5e-6, kPcie3));
+    from.push_back(b.link(concat("pcie", i, ".up"), 15.75e9, 5e-6, kPcie3));
+  }
+  for (int i = 0; i < count; ++i) {
+    const auto g = static_cast<size_t>(i);
+    b.route(cpu, gpus[g], {down, to[g]}, 6e9);
+    b.route(gpus[g], cpu, {from[g], up}, 6e9);
+    for (size_t k = 0; k < gpus.size(); ++k)
+      if (k != g)
+        b.route(gpus[g], gpus[k], {from[g], to[k]});
+  }
+  b.machine.sources["routes/pageable_bytes_per_second"] = kTypical;
+  return std::move(b.machine);
+}
+
+MachineModel dgxH100() {
+  Builder b("dgx-h100");
+  const DeviceRef cpu = b.host(112, 2.0e9, 490e9, 2048 * kGiB,
+                               "two Xeon 8480C of 56 cores; sixteen channels of DDR5-4800 at 80% of 614 GB/s");
+  std::vector<DeviceRef> gpus;
+  std::vector<uint32_t> out, in;
+  for (int i = 0; i < 8; ++i) {
+    gpus.push_back(b.gpu({{f32, 67e12}, {f64, 34e12}, {f16, 989e12}, {bf16, 989e12}, {i8, 1979e12}}, 3.35e12, 80e9,
+                         "data sheet of NVIDIA H100 SXM, without sparsity"));
+    const char *pcie5 = "PCIe 5.0: 32 GT/s on 16 lanes, of 130 bits 128 are data";
+    const uint32_t down = b.link(concat("pcie", i, ".down"), 63e9, 5e-6, pcie5),
+                   up = b.link(concat("pcie", i, ".up"), 63e9, 5e-6, pcie5);
+    const char *nvlink = "NVLink of the fourth generation: 900 GB/s, half of it in each direction";
+    out.push_back(b.link(concat("nvlink", i, ".out"), 450e9, 2e-6, nvlink));
+    in.push_back(b.link(concat("nvlink", i, ".in"), 450e9, 2e-6, nvlink));
+    b.route(cpu, gpus.back(), {down}, 12e9);
+    b.route(gpus.back(), cpu, {up}, 12e9);
+  }
+  for (size_t i = 0; i < gpus.size(); ++i)
+    for (size_t k = 0; k < gpus.size(); ++k)
+      if (i != k)
+        b.route(gpus[i], gpus[k], {out[i], in[k]});
+  b.machine.sources["routes/pageable_bytes_per_second"] = kTypical;
+  return std::move(b.machine);
+}
+
+/// One accelerator in a server of today.
+struct Card {
+  const char *name, *architecture;
+  std::map<DType, double> flops;
+  double bytesPerSecond, memory;
+  const char *source;
+  double link; ///< one direction of its slot
+  const char *linkSource;
+};
+constexpr const char *kPcie4 = "PCIe 4.0: 16 GT/s on 16 lanes, of 130 bits 128 are data",
+                     *kPcie5 = "PCIe 5.0: 32 GT/s on 16 lanes, of 130 bits 128 are data";
+const std::vector<Card> &cards() {
+  static const std::vector<Card> all{
+      {"a100", "sm_80", {{f32, 19.5e12}, {f64, 9.7e12}, {f16, 312e12}, {bf16, 312e12}, {i8, 624e12}}, 2.039e12, 80e9,
+       "data sheet of NVIDIA A100 80GB SXM, without sparsity", 31.5e9, kPcie4},
+      {"h100", "sm_90", {{f32, 67e12}, {f64, 34e12}, {f16, 989e12}, {bf16, 989e12}, {i8, 1979e12}}, 3.35e12, 80e9,
+       "data sheet of NVIDIA H100 SXM, without sparsity", 63e9, kPcie5},
+      {"h200", "sm_90", {{f32, 67e12}, {f64, 34e12}, {f16, 989e12}, {bf16, 989e12}, {i8, 1979e12}}, 4.8e12, 141e9,
+       "data sheet of NVIDIA H200 SXM, without sparsity", 63e9, kPcie5},
+      {"b200", "sm_100", {{f32, 75e12}, {f64, 37e12}, {f16, 2.25e15}, {bf16, 2.25e15}, {i8, 4.5e15}}, 8e12, 180e9,
+       "data sheet of NVIDIA HGX B200, an eighth of it, without sparsity", 63e9, kPcie5},
+      {"rtx5090", "sm_120", {{f32, 104.8e12}, {f64, 1.64e12}, {f16, 209.5e12}, {bf16, 209.5e12}, {i8, 838e12}}, 1.792e12, 32e9,
+       "NVIDIA RTX Blackwell GPU architecture, GeForce RTX 5090, without sparsity, sums in f32", 63e9, kPcie5},
+  };
+  return all;
+}
+MachineModel withCard(const Card &card) {
+  Builder b(card.name);
+  const DeviceRef cpu = b.host(56, 2.0e9, 245e9, 1024 * kGiB,
+                               "a Xeon 8480C of 56 cores; eight channels of DDR5-4800 at 80% of 307 GB/s");
+  const DeviceRef gpu = b.gpu(card.flops, card.bytesPerSecond, card.memory, card.source);
+  b.route(cpu, gpu, {b.link("pcie.down", card.link, 5e-6, card.linkSource)}, 12e9);
+  b.route(gpu, cpu, {b.link("pcie.up", card.link, 5e-6, card.linkSource)}, 12e9);
+  b.machine.sources["routes/pageable_bytes_per_second"] = kTypical;
+  return std::move(b.machine);
+}
+
+/// Hosts with an accelerator each, on Ethernet.
+MachineModel cluster(std::string name, int hosts) {
+  Builder b(std::move(name));
+  std::vector<DeviceRef> cpus, gpus;
+  std::vector<uint32_t> up, down, out, in;
+  for (int i = 0; i < hosts; ++i)
+    cpus.push_back(server(b));
+  for (int i = 0; i < hosts; ++i) {
+    gpus.push_back(v100(b));
+    down.push_back(b.link(concat("pcie", i, ".down"), 15.75e9, 5e-6, kPcie3));
+    up.push_back(b.link(concat("pcie", i, ".up"), 15.75e9, 5e-6, kPcie3));
+    out.push_back(b.link(concat("ethernet", i, ".out"), 1.25e9, 25e-6, "10 Gbit/s"));
+    in.push_back(b.link(concat("ethernet", i, ".in"), 1.25e9, 25e-6, "10 Gbit/s"));
+  }
+  for (size_t i = 0; i < cpus.size(); ++i) {
+    b.route(cpus[i], gpus[i], {down[i]}, 6e9);
+    b.route(gpus[i], cpus[i], {up[i]}, 6e9);
+    for (size_t k = 0; k < cpus.size(); ++k)
+      if (i != k) {
+        b.route(cpus[i], cpus[k], {out[i], in[k]});
+        b.route(cpus[i], gpus[k], {out[i], in[k], down[k]});
+        b.route(gpus[i], cpus[k], {up[i], out[i], in[k]});
+        b.route(gpus[i], gpus[k], {up[i], out[i], in[k], down[k]});
+      }
+  }
+  b.machine.sources["routes/pageable_bytes_per_second"] = kTypical;
+  return std::move(b.machine);
+}
+
+struct Preset {
+  const char *name;
+  std::function<MachineModel(std::string)> make;
+};
+const std::vector<Preset> &presets() {
+  static const std::vector<Preset> all = [] {
+    std::vector<Preset> list{
+      {"2gpu-pcie3", [](std::string name) { return pcie3(std::move(name), 2); }},
+      {"4gpu-pcie3", [](std::string name) { return pcie3(std::move(name), 4); }},
+      {"dgx-h100", [](const std::string &) { return dgxH100(); }},
+      {"cluster-10gbe", [](std::string name) { return cluster(std::move(name), 4); }},
+    };
+    for (const Card &card : cards())
+      list.push_back({card.name, [&card](const std::string &) { return withCard(card); }});
+    return list;
+  }();
+  return all;
+}
+
+} // namespace
+
+std::vector<std::string> machinePresets() {
+  std::vector<std::string> names;
+  for (const Preset &preset : presets())
+    names.emplace_back(preset.name);
+  return names;
+}
+
+MachineModel machinePreset(std::string_view name) {
+  std::string known;
+  for (const Preset &preset : presets()) {
+    if (name == preset.name)
+      return preset.make(preset.name);
+    known += concat(known.empty() ? "" : ", ", preset.name);
+  }
+  throw InputError(concat("there is no machine '", name, "'; known are: ", known));
+}
+
+MachineModel machineOfArchitecture(std::string_view architecture) {
+  std::string known;
+  for (const Card &card : cards()) {
+    if (card.architecture == architecture)
+      return withCard(card);
+    if (known.find(card.architecture) == std::string::npos)
+      known += concat(known.empty() ? "" : ", ", card.architecture);
+  }
+  throw InputError(concat("there is no GPU architecture '", architecture, "'; known are: ", known));
+}
+
+std::string architectureOfMachine(std::string_view name) {
+  for (const Card &card : cards())
+    if (card.name == name)
+      return card.architecture;
+  return name == "dgx-h100" ? "sm_90" : "";
+}
+
+MachineModel machineNamed(std::string_view name) {
+  if (name == "cpu")
+    return hostMachine();
+  if (!name.starts_with("sim:"))
+    throw InputError(concat("there is no machine '", name, "'; machines are cpu, sim:NAME and sim:FILE.json"));
+  name.remove_prefix(4);
+  if (!name.ends_with(".json"))
+    return machinePreset(name);
+  const std::vector<std::byte> file = readFile(std::string(name));
+  return parseMachine({reinterpret_cast<const char *>(file.data()), file.size()}, name);
+}
+
+} // namespace tressel::runtime

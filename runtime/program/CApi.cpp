@@ -1,0 +1,241 @@
+// The C interface over Package and Context: checks what C cannot promise, turns exceptions into a status and a text.
+#include "tressel/runtime/tressel_runtime.h"
+
+#include "runtime/types/Concat.h"
+#include "tressel/runtime/Error.h"
+#include "tressel/runtime/Package.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+using namespace tressel;
+using namespace tressel::runtime;
+
+static_assert(TRESSEL_MAX_RANK == kMaxRank);
+static_assert(TRESSEL_BOOL == static_cast<int>(DType::boolean) && TRESSEL_BOOL + 1 == kNumDTypes);
+
+struct tressel_package {
+  Package package;
+  std::vector<std::string> functions;
+};
+struct tressel_context {
+  Context context;
+  std::vector<View> inputs, outputs; // of a call
+  [[gnu::noinline]] const Schedule &schedule() const { return context.executable().schedule(); }
+};
+
+namespace {
+
+/// Small, as all that is of a thread in this library: a program that loads it late has little room for that.
+thread_local std::string lastError;
+thread_local const char *lastErrorText = "";
+
+tressel_status failed(tressel_status status, const char *why) noexcept {
+  try {
+    lastErrorText = (lastError = why).c_str();
+  } catch (...) {
+    lastErrorText = "out of memory";
+  }
+  return status;
+}
+
+template <typename Fn> tressel_status guarded(Fn fn) noexcept {
+  try {
+    fn();
+    return TRESSEL_OK;
+  } catch (const InputError &e) {
+    return failed(TRESSEL_BAD_PACKAGE, e.what());
+  } catch (const OutOfMemory &e) {
+    return failed(TRESSEL_OUT_OF_MEMORY, e.what());
+  } catch (const std::bad_alloc &) {
+    return failed(TRESSEL_OUT_OF_MEMORY, "out of memory");
+  } catch (const RuntimeError &e) {
+    return failed(TRESSEL_RUN_FAILED, e.what());
+  } catch (const InternalError &e) {
+    return failed(TRESSEL_INTERNAL, e.what());
+  } catch (const Error &e) {
+    return failed(TRESSEL_INVALID_ARGUMENT, e.what());
+  } catch (const std::exception &e) {
+    return failed(TRESSEL_INTERNAL, e.what());
+  } catch (...) {
+    return failed(TRESSEL_INTERNAL, "unknown failure");
+  }
+}
+
+void need(const void *pointer, const char *what) {
+  if (!pointer)
+    throwError<Error>(what, " is null");
+}
+
+View viewOf(const tressel_tensor &t, const char *kind, size_t index) {
+  if (t.dtype < 0 || t.dtype >= kNumDTypes)
+    throwError<Error>(kind, " ", index, " has no element type (dtype ", t.dtype, ")");
+  if (t.rank < 0 || t.rank > kMaxRank)
+    throwError<Error>(kind, " ", index, " has rank ", t.rank, ", not 0 to ", kMaxRank);
+  View view{t.data, {static_cast<DType>(t.dtype), {}}};
+  if (t.rank && !t.sizes)
+    throwError<Error>(kind, " ", index, " has no sizes: the pointer is null");
+  for (int i = 0; i < t.rank; ++i) {
+    if (t.sizes[i] < 0)
+      throwError<Error>(kind, " ", index, " has ", t.sizes[i], " as the size of dimension ", i);
+    view.type.shape.push_back(t.sizes[i]);
+  }
+  return view;
+}
+
+void views(const tressel_tensor *tensors, size_t count, const char *kind, std::vector<View> &out) {
+  out.clear();
+  if (count)
+    need(tensors, kind);
+  for (size_t i = 0; i < count; ++i)
+    out.push_back(viewOf(tensors[i], kind, i));
+}
+
+tressel_value describe(const std::string &name, const TensorType &type) {
+  tressel_value made = {};
+  made.name = name.c_str();
+  made.dtype = static_cast<int32_t>(type.dtype);
+  made.rank = type.rank();
+  for (int i = 0; i < made.rank; ++i) {
+    const int64_t size = type.shape[i];
+    const bool number = dim::isConstant(size);
+    made.sizes[i] = number ? size : -1;
+    made.symbols[i] = number ? nullptr : internName(dim::str(size));
+  }
+  return made;
+}
+
+tressel_status valueAt(const std::vector<ValueDesc> &values, size_t index, tressel_value *out) {
+  return guarded([&] {
+    need(out, "value");
+    if (index >= values.size())
+      throwError<Error>("there are ", values.size(), " of them, none is number ", index);
+    *out = describe(values[index].name, values[index].type);
+  });
+}
+
+/// Options as far as the caller's version of the struct goes.
+tressel_context_options complete(const tressel_context_options *options) {
+  tressel_context_options all = {};
+  if (!options)
+    return all;
+  if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof(all))
+    throwError<Error>("struct_size of the options is ", options->struct_size, ", at most ", sizeof(all), " is known");
+  std::memcpy(&all, options, options->struct_size);
+  return all;
+}
+
+} // namespace
+
+uint32_t tressel_abi_version(void) { return TRESSEL_ABI_VERSION; }
+const char *tressel_version(void) { return TRESSEL_VERSION; }
+const char *tressel_error(void) { return lastErrorText; }
+
+static tressel_status opened(tressel_package **out, auto open) {
+  return guarded([&] {
+    need(out, "package");
+    Package package = open();
+    std::vector<std::string> functions = package.functions();
+    *out = new tressel_package{std::move(package), std::move(functions)};
+  });
+}
+
+tressel_status tressel_open(const char *path, tressel_package **package) {
+  return opened(package, [&] { return need(path, "path"), Package::open(std::string(path)); });
+}
+
+tressel_status tressel_open_memory(const void *memory, size_t bytes, tressel_package **package) {
+  return opened(package, [&] {
+    need(memory, "memory");
+    return Package::open(std::span(static_cast<const std::byte *>(memory), bytes));
+  });
+}
+
+void tressel_close(tressel_package *package) { delete package; }
+
+size_t tressel_num_functions(const tressel_package *package) { return package ? package->functions.size() : 0; }
+
+const char *tressel_function_name(const tressel_package *package, size_t index) {
+  return package && index < package->functions.size() ? package->functions[index].c_str() : nullptr;
+}
+
+tressel_status tressel_context_create(const tressel_package *package, const tressel_context_options *given,
+                                      tressel_context **context) {
+  return guarded([&] {
+    need(package, "package"), need(context, "context");
+    const tressel_context_options options = complete(given);
+    ContextOptions wanted;
+    if (options.num_max_dims)
+      need(options.max_dim_names, "max_dim_names"), need(options.max_dims, "max_dims");
+    for (size_t i = 0; i < options.num_max_dims; ++i) {
+      need(options.max_dim_names[i], "a name in max_dim_names");
+      wanted.max_dims.push_back({options.max_dim_names[i], options.max_dims[i]});
+    }
+    if (options.max_bytes < 0)
+      throwError<Error>("max_bytes is negative");
+    if (options.max_bytes)
+      wanted.max_bytes = options.max_bytes;
+    if (!options.allocate != !options.release)
+      throwError<Error>("of allocate and release, one is null");
+    wanted.allocator = {options.allocate, options.release, options.user};
+    *context = new tressel_context{package->package.context(wanted, options.function ? options.function : ""), {}, {}};
+  });
+}
+
+void tressel_context_destroy(tressel_context *context) { delete context; }
+
+size_t tressel_num_inputs(const tressel_context *context) { return context ? context->schedule().inputs.size() : 0; }
+size_t tressel_num_outputs(const tressel_context *context) { return context ? context->schedule().outputs.size() : 0; }
+size_t tressel_num_dims(const tressel_context *context) { return context ? context->schedule().dims.size() : 0; }
+int64_t tressel_context_bytes(const tressel_context *context) { return context ? context->context.bytes() : 0; }
+
+tressel_status tressel_input(const tressel_context *context, size_t index, tressel_value *value) {
+  return context ? valueAt(context->schedule().inputs, index, value)
+                 : failed(TRESSEL_INVALID_ARGUMENT, "context is null");
+}
+
+tressel_status tressel_output(const tressel_context *context, size_t index, tressel_value *value) {
+  return context ? valueAt(context->schedule().outputs, index, value)
+                 : failed(TRESSEL_INVALID_ARGUMENT, "context is null");
+}
+
+tressel_status tressel_dim_info(const tressel_context *context, size_t index, tressel_dim *out) {
+  return guarded([&] {
+    need(context, "context"), need(out, "dim");
+    const auto &dims = context->schedule().dims;
+    if (index >= dims.size())
+      throwError<Error>("there are ", dims.size(), " dimensions, none is number ", index);
+    const dim::Bounds bounds = dim::bounds(dims[index]);
+    *out = {internName(dim::symbolName(dims[index])), bounds.lo, bounds.hi};
+  });
+}
+
+tressel_status tressel_output_types(const tressel_context *context, const tressel_tensor *inputs, size_t num_inputs,
+                                    tressel_value *outputs, size_t num_outputs) {
+  return guarded([&] {
+    need(context, "context");
+    std::vector<TensorType> given;
+    std::vector<View> inputViews;
+    views(inputs, num_inputs, "input", inputViews);
+    for (const View &view : inputViews)
+      given.push_back(view.type);
+    const std::vector<TensorType> types = context->context.outputTypes(given);
+    if (types.size() != num_outputs)
+      throwError<Error>("'", context->schedule().name, "' has ", types.size(), " outputs, not ", num_outputs);
+    if (num_outputs)
+      need(outputs, "outputs");
+    for (size_t i = 0; i < num_outputs; ++i)
+      outputs[i] = describe(context->schedule().outputs[i].name, types[i]);
+  });
+}
+
+tressel_status tressel_run(tressel_context *context, const tressel_tensor *inputs, size_t num_inputs,
+                           const tressel_tensor *outputs, size_t num_outputs) {
+  return guarded([&] {
+    need(context, "context");
+    views(inputs, num_inputs, "input", context->inputs);
+    views(outputs, num_outputs, "output", context->outputs);
+    context->context.run(std::span<const View>(context->inputs), std::span<const View>(context->outputs));
+  });
+}
