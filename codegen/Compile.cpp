@@ -139,9 +139,7 @@ const runtime::MachineModel *machineFor(const CompileOptions &options, runtime::
 }
 
 /// Whether the kernel's code is part of the image: generated, or linked from what was compiled ahead.
-bool isInImage(graph::KernelOp kernel) {
-  return kernel.getProvider() == "generated" || kernel.getProvider() == kPrebuiltProvider;
-}
+bool isInImage(graph::KernelOp kernel) { return kernel.getTarget() == graph::KernelTarget::Host; }
 
 } // namespace
 
@@ -230,7 +228,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   std::vector<cuda::Kernel> gpuKernels;
   std::map<std::string, std::string> gpuLibraries; ///< calls that some of them stand in for
   for (graph::KernelOp kernel : module.getOps<graph::KernelOp>()) {
-    if (cuda::isCuda(kernel.getProvider())) {
+    if (kernel.isForGpu()) {
       cuda::MadeKernel made = cuda::makeKernel(kernel, cuda::findArch(options.gpus.front()));
       if (!made.library.empty())
         gpuLibraries[made.kernel.symbol] = std::move(made.library);
@@ -317,7 +315,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
       desc.key = graph::keyOf(kernel);
     if (auto gpu = gpuBySymbol.find(desc.symbol); gpu != gpuBySymbol.end()) {
       const cuda::Kernel &kernel = *gpu->second; // what stands in the code counts
-      desc.provider = cuda::kCudaProvider;
+      desc.provider = cuda::kCudaProvider, desc.target = runtime::KernelTarget::Gpu;
       desc.epilogue.clear(); // is part of it
       desc.range = kernel.blocks, desc.grain = 1;
       const auto number = static_cast<size_t>(&desc - program.schedule.kernels.data());
@@ -334,7 +332,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
     if (auto epilogue = desc.epilogue.empty() ? bySymbol.end() : bySymbol.find(desc.epilogue); epilogue != bySymbol.end())
       desc.epilogueFloats = epilogue->second->plan.floats();
     auto source = bySymbol.find(desc.symbol);
-    if (desc.provider != "generated" || source == bySymbol.end())
+    if (desc.target != runtime::KernelTarget::Host || source == bySymbol.end())
       continue;
     const KernelSource &s = *source->second; // the loop schedule knows its units best
     desc.floats = s.plan.floats();

@@ -10,6 +10,7 @@ namespace {
 class CustomProvider final : public passes::KernelProvider {
 public:
   llvm::StringRef name() const override { return runtime::kCustomProvider; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::HostLibrary; }
 
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
     mlir::Operation *op = candidate.root;

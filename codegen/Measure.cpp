@@ -58,7 +58,7 @@ class Scaled final : public KernelProvider {
 public:
   Scaled(const KernelProvider &inner, BidFactor factor) : inner_(inner), factor_(std::move(factor)) {}
   llvm::StringRef name() const override { return inner_.name(); }
-  bool forAccelerators() const override { return inner_.forAccelerators(); }
+  graph::KernelTarget target() const override { return inner_.target(); }
   bool writesEpilogues() const override { return inner_.writesEpilogues(); }
   bool takes(const Candidate &whole, llvm::ArrayRef<mlir::Operation *> root) const override { return inner_.takes(whole, root); }
   std::optional<Bid> bid(const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const override {

@@ -44,7 +44,7 @@ std::unique_ptr<mlir::Pass> createPlaceClusters(Providers providers, const runti
 /// Of a tressel.kernel, once kernels are settled: its operands and results begin at multiples of 64 bytes wherever it runs. BuildSchedule
 /// copies what does not.
 inline constexpr llvm::StringLiteral kAlignedAttr = "tressel.aligned";
-std::unique_ptr<mlir::Pass> createSettleKernels(Providers providers, Providers hostProviders);
+std::unique_ptr<mlir::Pass> createSettleKernels(Providers hostProviders);
 std::unique_ptr<mlir::Pass> createInsertTransfers(const runtime::MachineModel *machine);
 std::unique_ptr<mlir::Pass> createStageCopies(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createFitMemory(const runtime::MachineModel *machine, Decisions *decisions = nullptr);

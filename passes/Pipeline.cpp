@@ -82,7 +82,7 @@ const std::vector<Stage> &stages() {
       {"fit-memory", Contract::Exact, true, [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
       // Once it is known where every launch runs, those that were cut or are repeated too.
       {"settle-kernels", Contract::Reassociates, false,
-       [](auto &options) { return createSettleKernels(options.providers, options.hostProviders); }},
+       [](auto &options) { return createSettleKernels(options.hostProviders); }},
       // The order of commands is settled here and nowhere else.
       {"build-schedule", Contract::Exact, false,
        [](auto &options) {
@@ -253,7 +253,7 @@ void registerPasses(Providers providers, std::function<const runtime::MachineMod
   registerPass([providers] { return createDecomposeComposites(providers); });
   registerPass([providers] { return createAssignLayouts(providers); });
   registerPass([providers, machine] { return createFormClusters(providers, nullptr, machine()); });
-  registerPass([providers] { return createSettleKernels(providers, {}); });
+  registerPass([providers] { return createSettleKernels({}); });
   registerPass([] { return createOutlineKernels(); });
   registerPass([providers, machine] { return createPlaceClusters(providers, machine()); });
   registerPass([machine] { return createInsertTransfers(machine()); });

@@ -199,7 +199,7 @@ bool mayOverwrite(graph::KernelOp kernel, unsigned i) {
            llvm::count(op->getOperands(), Value(kernel.getBody().getArgument(i))) == 1 &&
            kernel.getArgumentTypes()[i] == kernel.getResultTypes()[0];
   }
-  if (kernel.getProvider() != "generated" || kernel.getResultTypes().size() != 1)
+  if (!kernel.isGenerated() || kernel.getResultTypes().size() != 1)
     return false;
   auto result = cast<RankedTensorType>(kernel.getResultTypes()[0]);
   auto input = cast<RankedTensorType>(kernel.getArgumentTypes()[i]);

@@ -13,6 +13,7 @@ public:
   explicit GeneratedProvider(const Target &target) : target_(target) {}
 
   llvm::StringRef name() const override { return "generated"; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::Host; }
   bool writesEpilogues() const override { return true; }
 
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {

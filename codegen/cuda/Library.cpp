@@ -210,7 +210,7 @@ class LibraryProvider final : public passes::KernelProvider {
 public:
   LibraryProvider(const Arch &arch, llvm::StringRef name) : arch_(arch), name_(name) {}
   llvm::StringRef name() const override { return name_; }
-  bool forAccelerators() const override { return true; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::GpuLibrary; }
 
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
     if (candidate.ops.size() != 1)

@@ -22,7 +22,7 @@ class LoopProvider final : public passes::KernelProvider {
 public:
   explicit LoopProvider(const Arch &arch) : arch_(arch) {}
   llvm::StringRef name() const override { return kLoopProvider; }
-  bool forAccelerators() const override { return true; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::Gpu; }
   bool writesEpilogues() const override { return true; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
     auto kernel = planLoops(bodyOf(candidate), arch_);
@@ -37,7 +37,7 @@ class RootProvider final : public passes::KernelProvider {
 public:
   explicit RootProvider(const Arch &arch) : arch_(arch) {}
   llvm::StringRef name() const override { return kRootProvider; }
-  bool forAccelerators() const override { return true; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::Gpu; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
     if (candidate.ops.size() != 1)
       return std::nullopt;
@@ -60,11 +60,6 @@ std::unique_ptr<passes::KernelProvider> makeLoopProvider(const Arch &arch) {
 }
 std::unique_ptr<passes::KernelProvider> makeRootProvider(const Arch &arch) {
   return std::make_unique<RootProvider>(arch);
-}
-
-bool isCuda(llvm::StringRef provider) {
-  return provider == kLoopProvider || provider == kRootProvider || provider == kCublasProvider ||
-         provider == kCudnnProvider;
 }
 
 std::string launchParams(const Kernel &kernel, const std::string &library) {

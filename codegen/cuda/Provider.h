@@ -12,8 +12,6 @@ namespace tressel::codegen::cuda {
 /// Names of providers in the graph; in the schedule both are kCudaProvider.
 inline constexpr const char *kLoopProvider = "cuda", *kRootProvider = "cuda.kernels";
 inline constexpr const char *kCudaProvider = "cuda";
-/// Of those, and of the libraries (Library.h).
-bool isCuda(llvm::StringRef provider);
 /// The least time of a kernel on a GPU, which fusing saves: typical.
 inline constexpr double kLaunchSeconds = 3e-6;
 

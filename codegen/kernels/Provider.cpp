@@ -9,6 +9,7 @@ namespace {
 class Provider final : public passes::KernelProvider {
 public:
   llvm::StringRef name() const override { return "kernels"; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::HostLibrary; }
 
   std::optional<passes::Bid> bid(const passes::Candidate &candidate,
                                  llvm::ArrayRef<bool> parameterOnly) const override {

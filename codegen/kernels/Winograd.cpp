@@ -23,6 +23,7 @@ bool isAll(const std::vector<int64_t> &values, int64_t value) {
 class WinogradProvider final : public passes::KernelProvider {
 public:
   llvm::StringRef name() const override { return "kernels"; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::HostLibrary; }
 
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const override {
     const auto root = codegen::binaryRootOf(candidate);

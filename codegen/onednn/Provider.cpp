@@ -153,6 +153,7 @@ KernelCost costOf(const Matmul &m, bool packed) {
 class Provider final : public passes::KernelProvider {
 public:
   llvm::StringRef name() const override { return "onednn"; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::HostLibrary; }
 
   std::optional<Bid> bid(const Candidate &candidate, llvm::ArrayRef<bool> parameterOnly) const override {
     auto root = codegen::binaryRootOf(candidate);

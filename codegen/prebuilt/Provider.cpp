@@ -16,6 +16,7 @@ public:
   explicit PrebuiltProvider(runtime::CpuLevel level) : level_(level) {}
 
   llvm::StringRef name() const override { return kPrebuiltProvider; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::Host; }
 
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
     if (candidate.ops.size() != 1)

@@ -7,6 +7,7 @@
 #include "tressel/runtime/Dim.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include "ir/graph/AttributeEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/graph/Attributes.cpp.inc"
 

@@ -1,10 +1,11 @@
-// Symbolic sizes as attributes (Attributes.td).
+// Targets of kernels, and symbolic sizes, as attributes (Attributes.td).
 #pragma once
 
 #include "mlir/IR/Attributes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 
+#include "ir/graph/AttributeEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/graph/Attributes.h.inc"
 

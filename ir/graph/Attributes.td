@@ -1,10 +1,11 @@
-// Sizes that are known only when the program runs, in MLIR: expressions of tressel/runtime/Dim.h as attributes. Plain
-// numbers keep MLIR's own attributes, so a static program reads as it always did.
+// Attributes of the graph dialect: what a kernel is for, and sizes that are known only when the program runs (expressions
+// of tressel/runtime/Dim.h; plain numbers keep MLIR's own attributes, so a static program reads as it always did).
 #ifndef TRESSEL_GRAPH_ATTRIBUTES
 #define TRESSEL_GRAPH_ATTRIBUTES
 
 include "ir/graph/Dialect.td"
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 
 def Tressel_SizeAttr : AttrDef<Tressel_Dialect, "Size"> {
   let summary = "one size";
@@ -25,6 +26,18 @@ def Tressel_DimsAttr : AttrDef<Tressel_Dialect, "Dims"> {
   let mnemonic = "dims";
   let parameters = (ins ArrayRefParameter<"int64_t">:$sizes);
   let hasCustomAssemblyFormat = 1;
+}
+
+// As runtime::KernelTarget, in its order.
+def Tressel_KernelTarget : I32EnumAttr<"KernelTarget", "which devices take a kernel, and where its code is found", [
+    I32EnumAttrCase<"Host", 0, "host">, I32EnumAttrCase<"HostLibrary", 1, "host_library">,
+    I32EnumAttrCase<"HostFunction", 2, "host_function">, I32EnumAttrCase<"Gpu", 3, "gpu">,
+    I32EnumAttrCase<"GpuLibrary", 4, "gpu_library">]> {
+  let cppNamespace = "::tressel::graph";
+  let genSpecializedAttr = 0;
+}
+def Tressel_KernelTargetAttr : EnumAttr<Tressel_Dialect, Tressel_KernelTarget, "target"> {
+  let assemblyFormat = "`<` $value `>`";
 }
 
 #endif

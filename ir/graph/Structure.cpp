@@ -24,9 +24,9 @@ template <typename OpT> static LogicalResult verifyWork(OpT op) {
     return op.emitOpError("(rule 3) scratch must not be negative");
   if (static_cast<int64_t>(op.getPacks()) < 0 || op.getPacks() > op->getNumOperands() + 64)
     return op.emitOpError("(rule 3) packs must count inputs");
-  bool library = op.getProvider() != "generated";
-  if (library && op.getParams().empty())
-    return op.emitOpError("(rule 6) a kernel of the library '") << op.getProvider() << "' needs params";
+  if (op.getTarget() != KernelTarget::Host && op.getParams().empty())
+    return op.emitOpError("(rule 6) a kernel of '") << op.getProvider() << "' for the target "
+                                                    << stringifyKernelTarget(op.getTarget()) << " needs params";
   return success();
 }
 
@@ -102,6 +102,7 @@ void KernelOp::print(OpAsmPrinter &p) {
     if (isDefault)
       hidden.push_back(name);
   };
+  hideIf(getTarget() == KernelTarget::Host, getTargetAttrName());
   hideIf(getParams().empty(), getParamsAttrName());
   hideIf(getRange() == 1, getRangeAttrName());
   hideIf(getGrain() == 1, getGrainAttrName());
@@ -122,7 +123,7 @@ LogicalResult KernelOp::verifyRegions() {
   if (!isExternal())
     return verifyComputation(*this, getArgumentTypes(), getResultTypes());
   auto result = getResultTypes().size() == 1 ? dyn_cast<RankedTensorType>(getResultTypes()[0]) : RankedTensorType();
-  if (getProvider() == "generated" || getArgumentTypes().size() != 1 || !result || result.getRank() != 1 ||
+  if (getTarget() != KernelTarget::HostLibrary || getArgumentTypes().size() != 1 || !result || result.getRank() != 1 ||
       !result.hasStaticShape() || !result.getElementType().isUnsignedInteger(8))
     return emitOpError("(rule 2) without a body it must be a library's pack: one input, one tensor<Nxui8> result");
   return success();
@@ -230,7 +231,7 @@ static bool movesElements(Operation *op) {
 }
 
 bool movesElements(KernelOp kernel) {
-  return kernel.getProvider() == "generated" && !kernel.isExternal() &&
+  return kernel.isGenerated() &&
          llvm::any_of(kernel.getBody().front(), [](Operation &op) { return movesElements(&op); });
 }
 

@@ -4,6 +4,7 @@
 #ifndef TRESSEL_GRAPH_STRUCTURE
 #define TRESSEL_GRAPH_STRUCTURE
 
+include "ir/graph/Attributes.td"
 include "ir/graph/Dialect.td"
 include "ir/graph/Size.td"
 include "mlir/IR/BuiltinAttributes.td"
@@ -19,8 +20,10 @@ class StructureOp<string mnemonic, list<Trait> traits = []> : Op<Tressel_Dialect
 def Tressel_ClusterOp : StructureOp<"cluster", [Pure, IsolatedFromAbove, SingleBlock]> {
   let summary = "ops that become one kernel";
   let description = [{
-    The body computes the results from the block arguments, one per input. `provider` runs it: "generated", or a library
-    whose factory understands `params`. The kernel does `range` units of independent work and wants at least `grain`
+    The body computes the results from the block arguments, one per input. `provider` bid for it, and `target` says which
+    devices take the kernel: `#tressel.target<gpu>`, say; a host runs code of the program where none is given. `params` are what
+    the kernel is made from by a library's factory, or by code generation for another target; without any, the code is generated
+    from the body. The kernel does `range` units of independent work and wants at least `grain`
     of them at a time, with `scratch` bytes per worker.
 
     `root_ops = n` splits the body: its first n ops are the library's, which writes their value into the buffer of
@@ -40,10 +43,11 @@ def Tressel_ClusterOp : StructureOp<"cluster", [Pure, IsolatedFromAbove, SingleB
     ```
     Rules: (1) one block argument per input, of its type; (2) the yield has the results' types; (3) range and grain are
     positive, scratch is not negative; (4) root_ops counts ops of the body and leaves an epilogue; (5) the root has one
-    value that the epilogue uses, of the first result's shape and width; (6) library kernels have params; (7) there is
+    value that the epilogue uses, of the first result's shape and width; (6) kernels that are not the host's own code have params; (7) there is
     a result, or an op with effects.
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$provider, DefaultValuedAttr<StrAttr, "\"\"">:$params,
+  let arguments = (ins Variadic<AnyRankedTensor>:$inputs, StrAttr:$provider, DefaultValuedAttr<Tressel_KernelTargetAttr, "::tressel::graph::KernelTarget::Host">:$target,
+                   DefaultValuedAttr<StrAttr, "\"\"">:$params,
                    DefaultValuedAttr<Tressel_Size, "1">:$range, DefaultValuedAttr<I64Attr, "1">:$grain,
                    DefaultValuedAttr<Tressel_Size, "0">:$scratch, OptionalAttr<I64Attr>:$root_ops,
                    DefaultValuedAttr<I64Attr, "0">:$packs);
@@ -87,12 +91,12 @@ def Tressel_KernelOp : StructureOp<"kernel", [FunctionOpInterface, IsolatedFromA
     tressel.kernel @matmul_add_relu_0(%arg0: tensor<64x784xf32>, ...) -> tensor<64x256xf32>
         attributes {provider = "generated", range = 64 : i64} { ... tressel.yield %0 : tensor<64x256xf32> }
     ```
-    Rules: (1) those of cluster hold for the body; (2) without a body: library, params, one input, one tensor<Nxui8>
-    result.
+    Rules: (1) those of cluster hold for the body; (2) without a body: a library of the host, params, one input, one
+    tensor<Nxui8> result.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type,
                    OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs,
-                   StrAttr:$provider, DefaultValuedAttr<StrAttr, "\"\"">:$params,
+                   StrAttr:$provider, DefaultValuedAttr<Tressel_KernelTargetAttr, "::tressel::graph::KernelTarget::Host">:$target, DefaultValuedAttr<StrAttr, "\"\"">:$params,
                    DefaultValuedAttr<Tressel_Size, "1">:$range, DefaultValuedAttr<I64Attr, "1">:$grain,
                    DefaultValuedAttr<Tressel_Size, "0">:$scratch, OptionalAttr<I64Attr>:$root_ops,
                    DefaultValuedAttr<I64Attr, "0">:$packs, DefaultValuedAttr<I64Attr, "0">:$flops,
@@ -105,6 +109,9 @@ def Tressel_KernelOp : StructureOp<"kernel", [FunctionOpInterface, IsolatedFromA
     llvm::ArrayRef<mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     llvm::ArrayRef<mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     mlir::Region *getCallableRegion() { return isExternal() ? nullptr : &getBody(); }
+    /// Its code, for a host, is generated from its body.
+    bool isGenerated() { return getTarget() == KernelTarget::Host && getParams().empty() && !isExternal(); }
+    bool isForGpu() { return getTarget() >= KernelTarget::Gpu; }
   }];
 }
 

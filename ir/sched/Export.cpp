@@ -142,6 +142,7 @@ private:
     runtime::KernelDesc desc;
     desc.symbol = op.getSymName().str();
     desc.provider = op.getProvider().str();
+    desc.target = static_cast<runtime::KernelTarget>(op.getTarget());
     desc.params = op.getParams().str();
     if (op.getRootOps())
       desc.epilogue = epilogueSymbol(op.getSymName());
@@ -185,6 +186,7 @@ private:
       const bool isUsed = llvm::any_of(out.schedule.kernels, [&](const runtime::KernelDesc &k) { return k.symbol == call.getFunction(); });
       out.schedule.kernels.push_back({.symbol = call.getFunction().str() + (isUsed ? "#" + std::to_string(index) : ""),
                                       .provider = "host",
+                                      .target = runtime::KernelTarget::HostFunction,
                                       .params = call.getParams().str()});
     }
     return at->second;

@@ -568,7 +568,7 @@ private:
     SmallVector<Location> locations{rootOf(ops)->getLoc()};
     llvm::append_range(locations, llvm::map_range(ordered, [](Operation *op) { return op->getLoc(); }));
     auto cluster = graph::ClusterOp::create(b, fuseLocations(&getContext(), locations), ValueRange(results).getTypes(),
-                                            inputs, how.provider->name(), how.bid.params, how.bid.range,
+                                            inputs, how.provider->name(), how.provider->target(), how.bid.params, how.bid.range,
                                             static_cast<uint64_t>(how.bid.grain), how.bid.scratchBytes, IntegerAttr(),
                                             static_cast<uint64_t>(how.bid.packs.size()));
     graph::setCosts(cluster, how.bid.costs);

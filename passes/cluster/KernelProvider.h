@@ -2,6 +2,7 @@
 // implements it (generated loops, oneDNN) and hands its providers to the pipeline.
 #pragma once
 
+#include "ir/graph/Structure.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -53,9 +54,10 @@ class KernelProvider {
 public:
   virtual ~KernelProvider() = default;
   virtual llvm::StringRef name() const = 0; ///< "generated", "onednn": KernelDesc::provider
-  /// Whether its kernels are for accelerators with an architecture of their own (DeviceModel::architecture). Others run on hosts, and
-  /// on simulated accelerators, whose instructions are the host's.
-  virtual bool forAccelerators() const { return false; }
+  /// Of all of its kernels. Those for GPUs run on accelerators with an architecture of their own (DeviceModel::architecture); others
+  /// on hosts, and on simulated accelerators, whose instructions are the host's.
+  virtual graph::KernelTarget target() const = 0;
+  bool isForGpu() const { return target() >= graph::KernelTarget::Gpu; }
   /// Whether it writes what follows a root that takes an epilogue, for providers of its own kind of device.
   virtual bool writesEpilogues() const { return false; }
   /// Of one that takes epilogues: whether it computes just this, `whole` with the ops of `root` first, in one.

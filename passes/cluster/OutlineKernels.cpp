@@ -85,13 +85,14 @@ private:
 
   graph::KernelOp makeKernel(Operation *op, FunctionType type) {
     OpBuilder &b = *builder;
-    auto create = [&](StringRef name, StringRef provider, StringRef params) {
+    auto create = [&](StringRef name, StringRef provider, graph::KernelTarget target, StringRef params) {
       OperationState state(UnknownLoc::get(&getContext()), graph::KernelOp::getOperationName());
       state.addRegion();
       auto &properties = state.getOrAddProperties<graph::KernelOp::Properties>();
       properties.sym_name = b.getStringAttr(uniqueName(name));
       properties.function_type = TypeAttr::get(type);
       properties.provider = b.getStringAttr(provider);
+      properties.target = graph::KernelTargetAttr::get(&getContext(), target);
       properties.params = b.getStringAttr(params);
       return cast<graph::KernelOp>(b.create(state));
     };
@@ -101,14 +102,14 @@ private:
     for (Type result : op->getResultTypes())
       bytes += bytesOf(result);
     if (auto pack = dyn_cast<graph::PackOp>(op)) {
-      graph::KernelOp kernel = create("pack", pack.getProvider(), pack.getParams());
+      graph::KernelOp kernel = create("pack", pack.getProvider(), graph::KernelTarget::HostLibrary, pack.getParams());
       kernel.setBytes(static_cast<uint64_t>(bytes));
       return kernel;
     }
     auto cluster = cast<graph::ClusterOp>(op);
     for (Operation &inner : cluster.getBody().front())
       flops += flopsOf(&inner);
-    graph::KernelOp kernel = create(describe(cluster), cluster.getProvider(), cluster.getParams());
+    graph::KernelOp kernel = create(describe(cluster), cluster.getProvider(), cluster.getTarget(), cluster.getParams());
     kernel.setRange(cluster.getRange());
     kernel.setGrain(cluster.getGrain());
     kernel.setScratch(cluster.getScratch());

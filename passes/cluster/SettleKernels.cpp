@@ -6,7 +6,6 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -21,17 +20,13 @@ using Ops = ArrayRef<Operation *>;
 class SettleKernels : public impl::SettleKernelsBase<SettleKernels> {
 public:
   SettleKernels() = default;
-  SettleKernels(const Providers &providers, Providers hostProviders) : hostProviders(std::move(hostProviders)) {
-    for (const KernelProvider *provider : providers)
-      if (provider->forAccelerators())
-        foreign.insert(provider->name());
-  }
+  explicit SettleKernels(Providers hostProviders) : hostProviders(std::move(hostProviders)) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> main = findMain(getOperation());
     if (failed(main))
       return signalPassFailure();
-    if (!*main || foreign.empty())
+    if (!*main)
       return;
     SymbolTable symbols(getOperation());
     llvm::DenseMap<graph::KernelOp, graph::KernelOp> ofHost;
@@ -39,7 +34,7 @@ public:
     llvm::SetVector<graph::LaunchOp, std::vector<graph::LaunchOp>> onHost;
     main->walk([&](graph::LaunchOp launch) {
       auto kernel = symbols.lookup<graph::KernelOp>(launch.getKernel());
-      if (!foreign.contains(kernel.getProvider()))
+      if (!kernel.isForGpu())
         return;
       if (deviceOf(launch) == graph::kHost)
         onHost.insert(launch);
@@ -99,7 +94,7 @@ private:
     return best;
   }
 
-  /// Who of the host's providers runs the kernel's body from now on.
+  /// Gives the kernel's body to the cheapest provider of the host; false if none takes it.
   bool settle(graph::KernelOp kernel) const {
     SmallVector<Operation *> ops, root, epilogue;
     int64_t position = 0;
@@ -124,6 +119,7 @@ private:
       return false;
     const Offer &chosen = apart ? first : all;
     kernel.setProvider(chosen.provider->name());
+    kernel.setTarget(chosen.provider->target());
     kernel.setParams(chosen.bid.params);
     kernel.setRange(chosen.bid.range);
     kernel.setGrain(static_cast<uint64_t>(chosen.bid.grain));
@@ -139,12 +135,11 @@ private:
   }
 
   Providers hostProviders;
-  llvm::StringSet<> foreign;
 };
 } // namespace
 
-std::unique_ptr<Pass> createSettleKernels(Providers providers, Providers hostProviders) {
-  return std::make_unique<SettleKernels>(providers, std::move(hostProviders));
+std::unique_ptr<Pass> createSettleKernels(Providers hostProviders) {
+  return std::make_unique<SettleKernels>(std::move(hostProviders));
 }
 
 } // namespace tressel::passes

@@ -10,7 +10,6 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 
-#include "llvm/ADT/StringSet.h"
 
 #include <limits>
 #include <numeric>
@@ -59,13 +58,10 @@ struct Plan {
 class Placer {
 public:
   /// `devices`: those that compute; empty: all.
-  Placer(func::FuncOp main, const runtime::MachineModel &machine, ArrayRef<runtime::DeviceRef> devices, const Providers &providers)
+  Placer(func::FuncOp main, const runtime::MachineModel &machine, ArrayRef<runtime::DeviceRef> devices)
       : costs(machine), numDevices(static_cast<unsigned>(costs.devices().size())) {
     needsOwnKernels = llvm::any_of(costs.devices(), [](const runtime::DeviceModel *d) { return !d->architecture.empty(); });
-    for (const KernelProvider *provider : providers)
-      if (provider->forAccelerators())
-        acceleratorProviders.insert(provider->name());
-    // Whoever has kernels made for accelerators wants them used: the host computes what it is told to, and what they cannot.
+    // Where kernels were generated for accelerators, those compute whatever they can; the host computes what is annotated for it, and the rest.
     for (unsigned d = 0; d < numDevices; ++d)
       if (devices.empty() ? d != kHostIndex || !needsOwnKernels : llvm::is_contained(devices, costs.devices()[d]->device))
         mayCompute.push_back(d);
@@ -104,10 +100,9 @@ private:
   bool isForAccelerators(Operation *op) {
     auto launch = dyn_cast<graph::LaunchOp>(op);
     auto kernel = launch ? symbols.lookupNearestSymbolFrom<graph::KernelOp>(op, launch.getKernelAttr()) : graph::KernelOp();
-    return kernel && acceleratorProviders.contains(kernel.getProvider());
+    return kernel && kernel.isForGpu();
   }
   bool needsOwnKernels = false; ///< some accelerator has such an architecture
-  llvm::StringSet<> acceleratorProviders;
   SymbolTableCollection symbols;
 
   void collect(func::FuncOp main);
@@ -370,7 +365,7 @@ public:
       return signalPassFailure();
     if (!*found || !machine || machine->devices.size() < 2)
       return;
-    Placer placer(*found, *machine, devices, providers);
+    Placer placer(*found, *machine, devices);
     if (failed(placer.check()))
       return signalPassFailure();
     auto isAnnotated = [](Operation &op) { return graph::isTransfer(&op) || graph::deviceOf(&op); };

@@ -149,13 +149,12 @@ graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int
         return provider->bid({rootOf(part), part, inputs.getArrayRef(), made}, packable);
     return std::nullopt;
   };
-  // Of what follows its root, whoever writes that for the same kind of device.
+  // The provider that generates epilogues for the root's kind of device.
   auto epilogueProvider = [&](StringRef root) {
     auto found = llvm::find_if(providers, [&](const KernelProvider *p) { return p->name() == root; });
-    const bool forAccelerators = found != providers.end() && (*found)->forAccelerators();
-    auto writer = llvm::find_if(providers, [&](const KernelProvider *p) {
-      return p->writesEpilogues() && p->forAccelerators() == forAccelerators;
-    });
+    const bool isForGpu = found != providers.end() && (*found)->isForGpu();
+    auto writer = llvm::find_if(
+        providers, [&](const KernelProvider *p) { return p->writesEpilogues() && p->isForGpu() == isForGpu; });
     return writer == providers.end() ? StringRef() : (*writer)->name();
   };
   SmallVector<Value> yielded(body->getTerminator()->getOperands());
@@ -226,6 +225,7 @@ graph::KernelOp RowBlocks::packerFor(graph::KernelOp block, Type packed, const P
   properties.sym_name = b.getStringAttr("pack_" + std::to_string(count));
   properties.function_type = TypeAttr::get(type);
   properties.provider = b.getStringAttr(block.getProvider());
+  properties.target = graph::KernelTargetAttr::get(block.getContext(), graph::KernelTarget::HostLibrary);
   properties.params = b.getStringAttr(request.params);
   auto kernel = cast<graph::KernelOp>(b.create(state));
   kernel.setBytes(static_cast<uint64_t>(bytesOf(operand) + bytesOf(packed)));

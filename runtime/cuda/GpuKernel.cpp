@@ -99,7 +99,7 @@ Function GpuKernel::functionOn(const Card &card, const Driver &driver) const {
 KernelLookup gpuKernels(std::vector<GpuCode> codes) {
   auto program = std::make_shared<cuda::GpuProgram>(std::move(codes));
   return [program](const KernelDesc &desc) -> LoadedKernel {
-    if (desc.provider != "cuda")
+    if (desc.target != KernelTarget::Gpu)
       return {};
     auto kernel = std::make_shared<cuda::GpuKernel>();
     kernel->program = program;

@@ -127,6 +127,17 @@ Program decode(const fb::Program &p) {
   return program;
 }
 
+/// Packages of before kernels told their target name providers whose target is known.
+KernelTarget targetOf(const fb::Kernel &k) {
+  if (k.target() != 255)
+    return static_cast<KernelTarget>(k.target());
+  const std::string_view provider = k.provider()->string_view();
+  return provider == "generated" ? KernelTarget::Host
+         : provider == "cuda"    ? KernelTarget::Gpu
+         : provider == "host"    ? KernelTarget::HostFunction
+                                 : KernelTarget::HostLibrary;
+}
+
 Schedule decode(const fb::Schedule &s) {
   Schedule schedule;
   schedule.name = text(s.name());
@@ -160,6 +171,7 @@ Schedule decode(const fb::Schedule &s) {
   decodeAll(schedule.kernels, s.kernels(), [](const fb::Kernel &k) {
     return KernelDesc{.symbol = text(k.symbol()),
                       .provider = text(k.provider()),
+                      .target = targetOf(k),
                       .params = text(k.params()),
                       .epilogue = text(k.epilogue()),
                       .numInputs = k.num_inputs(),

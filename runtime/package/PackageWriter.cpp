@@ -209,7 +209,7 @@ Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &symbolic) {
   auto kernels = tables(b, s.kernels, [&](const KernelDesc &k) {
     return fb::CreateKernel(b, b.CreateString(k.symbol), b.CreateString(k.provider), b.CreateString(k.params),
                             b.CreateString(k.epilogue), k.range, k.grain, k.scratchBytes, k.flops, k.bytes,
-                            k.numInputs, raw(k.floats), raw(k.epilogueFloats));
+                            k.numInputs, raw(k.floats), raw(k.epilogueFloats), raw(k.target));
   });
   auto locations = tables(b, s.locations, [&](const Location &l) {
     return fb::CreateLocation(b, b.CreateSharedString(l.op), b.CreateSharedString(l.file), l.line);

@@ -28,13 +28,15 @@ static LoadedKernel resolve(const KernelDesc &desc, const Image *image, const Ke
   if (own)
     if (LoadedKernel kernel = own(desc); kernel.fn)
       return kernel;
-  if (desc.provider == "generated") {
+  if (desc.target == KernelTarget::Host) {
     LoadedKernel kernel;
     kernel.fn = image ? reinterpret_cast<KernelFn>(image->find(desc.symbol)) : nullptr;
     if (!kernel.fn)
       throwError<InputError>("kernel '", desc.symbol, "' is not in the code image");
     return kernel;
   }
+  if (isForGpu(desc.target))
+    throwError<InputError>("kernel '", desc.symbol, "' is for a GPU, and the program was opened without its code for GPUs");
   KernelFactory factory = findKernelProvider(desc.provider);
   if (!factory)
     throwError<InputError>("kernel '", desc.symbol, "' needs the library '", desc.provider,

@@ -10,7 +10,7 @@ namespace tressel::runtime {
 using json = nlohmann::ordered_json;
 
 bool needsGpu(const Schedule &schedule) {
-  return std::ranges::any_of(schedule.kernels, [](const KernelDesc &k) { return k.provider == "cuda"; });
+  return std::ranges::any_of(schedule.kernels, [](const KernelDesc &k) { return isForGpu(k.target); });
 }
 
 bool runsGpuCode(const Machine &machine) {

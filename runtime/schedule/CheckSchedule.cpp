@@ -83,8 +83,8 @@ private:
       else if (!symbols.emplace(k.symbol, i).second)
         findings.structure({"kernel ", i, " has the symbol '", k.symbol, "' of kernel ", symbols[k.symbol]});
       if (k.range < 0 || k.range > kMaxBytes || k.grain < 1 || k.scratchBytes < 0 || k.scratchBytes > kMaxBytes ||
-          k.floats > FloatMode::Flush || k.epilogueFloats > FloatMode::Flush)
-        findings.structure({"kernel ", i, " '", k.symbol, "' has an impossible range, grain, scratch size or mode for subnormal numbers"});
+          k.floats > FloatMode::Flush || k.epilogueFloats > FloatMode::Flush || k.target > KernelTarget::GpuLibrary)
+        findings.structure({"kernel ", i, " '", k.symbol, "' has an impossible range, grain, scratch size, target or mode for subnormal numbers"});
     }
     for (size_t i = 0; i < s.buffers.size() && !findings.full(); ++i)
       checkBuffer(i);
@@ -237,6 +237,8 @@ private:
         findings.structure(p, phase, i,
                            {"has ", operands.size(), " operands, kernel '", s.kernels[c.kernel].symbol, "' has ",
                             numInputs, " inputs alone"});
+      if (isForGpu(s.kernels[c.kernel].target) && s.streams[c.stream].device.kind == DeviceKind::Cpu)
+        findings.structure(p, phase, i, {"launches '", s.kernels[c.kernel].symbol, "', which is for a GPU, on a processor"});
       auto &[program, first] = firstLaunch[c.kernel];
       if (!program) {
         firstLaunch[c.kernel] = {&p, i};
@@ -253,9 +255,9 @@ private:
       break;
     }
     case CommandKind::HostCall:
-      if (s.streams[c.stream].device.kind == DeviceKind::Cpu && s.kernels[c.kernel].provider == "host")
+      if (s.streams[c.stream].device.kind == DeviceKind::Cpu && s.kernels[c.kernel].target == KernelTarget::HostFunction)
         break;
-      findings.structure(p, phase, i, {"the host is called on its own streams, by the provider 'host'"});
+      findings.structure(p, phase, i, {"the host is called on its own streams, by kernels that are functions of the host"});
       break;
     case CommandKind::Collective:
       checkPart(p, phase, i);

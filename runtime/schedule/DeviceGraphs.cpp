@@ -4,19 +4,14 @@
 
 namespace tressel::runtime {
 
-/// Providers of kernels for GPUs: those that are made, also while they are told apart ("cuda.kernels"), and libraries.
-static bool isForGpu(const KernelDesc &kernel) {
-  return kernel.provider.starts_with("cuda") || kernel.provider == "cublaslt" || kernel.provider == "cudnn";
-}
-
 std::vector<DeviceGraph> deviceGraphs(const Schedule &s, const Program &p) {
   std::vector<DeviceGraph> graphs;
-  if (std::ranges::none_of(s.kernels, isForGpu))
+  if (std::ranges::none_of(s.kernels, [](const KernelDesc &kernel) { return isForGpu(kernel.target); }))
     return graphs;
   auto isNode = [&](const Command &c) {
     if (s.streams[c.stream].device.kind != DeviceKind::Gpu)
       return false;
-    return c.kind == CommandKind::Copy || c.kind == CommandKind::Fill || (c.kind == CommandKind::Launch && isForGpu(s.kernels[c.kernel]));
+    return c.kind == CommandKind::Copy || c.kind == CommandKind::Fill || (c.kind == CommandKind::Launch && isForGpu(s.kernels[c.kernel].target));
   };
   struct Place {
     bool node = false;

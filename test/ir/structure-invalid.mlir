@@ -71,7 +71,7 @@ func.func @cluster_4(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 func.func @cluster_5(%x: tensor<4x4xf32>) -> tensor<4xf32> {
   // expected-error @+1 {{(rule 5) the root's value must have the shape and width of the first result, whose buffer holds it}}
-  %0 = tressel.cluster(%x) {provider = "library", params = "{}", root_ops = 1 : i64} : (tensor<4x4xf32>) -> tensor<4xf32> {
+  %0 = tressel.cluster(%x) {provider = "library", target = #tressel.target<host_library>, params = "{}", root_ops = 1 : i64} : (tensor<4x4xf32>) -> tensor<4xf32> {
   ^bb0(%a: tensor<4x4xf32>):
     %1 = tressel.matmul %a, %a : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     %2 = tressel.sum %1 {axis = array<i64: 1>} : (tensor<4x4xf32>) -> tensor<4xf32>
@@ -83,8 +83,8 @@ func.func @cluster_5(%x: tensor<4x4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @cluster_6(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{(rule 6) a kernel of the library 'onednn' needs params}}
-  %0 = tressel.cluster(%x) {provider = "onednn"} : (tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{(rule 6) a kernel of 'onednn' for the target host_library needs params}}
+  %0 = tressel.cluster(%x) {provider = "onednn", target = #tressel.target<host_library>} : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%a: tensor<4xf32>):
     tressel.yield %a : tensor<4xf32>
   }
@@ -129,7 +129,7 @@ tressel.kernel @kernel_1(%a: tensor<4xf32>) -> tensor<4xf32> attributes {provide
 // -----
 
 // expected-error @+1 {{(rule 2) without a body it must be a library's pack: one input, one tensor<Nxui8> result}}
-tressel.kernel @kernel_2(tensor<4xf32>) -> tensor<16xf32> attributes {provider = "library", params = "{}"}
+tressel.kernel @kernel_2(tensor<4xf32>) -> tensor<16xf32> attributes {provider = "library", target = #tressel.target<host_library>, params = "{}"}
 
 // -----
 

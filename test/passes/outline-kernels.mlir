@@ -1,7 +1,7 @@
 // RUN: tressel-opt %s --tressel-outline-kernels -mlir-print-debuginfo -split-input-file | FileCheck %s
 
 // Two equal clusters of different lines become one kernel; one with another attribute its own. Lines stay with launches.
-// CHECK: tressel.kernel @pack_0(tensor<4xf32>) -> tensor<16xui8> attributes {{{.*}}params = "{}", provider = "library"}
+// CHECK: tressel.kernel @pack_0(tensor<4xf32>) -> tensor<16xui8> attributes {{{.*}}params = "{}", provider = "library", target = #tressel.target<host_library>}
 // CHECK: tressel.kernel @exp_relu_0(
 // CHECK: tressel.kernel @exp_relu_1({{.*}} range = 2 : i64}
 // CHECK-NOT: tressel.kernel
@@ -41,7 +41,7 @@ func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tress
 // CHECK: tressel.kernel @matmul_0({{.*}}bytes = 256 : i64
 func.func @main(%x: tensor<4x4xf32> {tressel.name = "x"}, %w: tensor<4x4xf32> {tressel.state = "w"}) -> (tensor<4x4xf32> {tressel.name = "y"}) {
   %p = tressel.pack %w provider "library" params "{}" : tensor<4x4xf32> -> tensor<128xui8>
-  %0 = tressel.cluster(%x, %w, %p) {packs = 1 : i64, params = "{}", provider = "library"} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<128xui8>) -> tensor<4x4xf32> {
+  %0 = tressel.cluster(%x, %w, %p) {packs = 1 : i64, params = "{}", provider = "library", target = #tressel.target<host_library>} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<128xui8>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<128xui8>):
     %1 = tressel.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     tressel.yield %1 : tensor<4x4xf32>

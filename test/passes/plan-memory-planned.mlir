@@ -7,7 +7,7 @@
 // CHECK-NOT: %b = sched.buffer in %memory at [[A]] :
 // CHECK: %c = sched.buffer in %memory at [[A]] :
 // CHECK-NOT: sched.planned
-tressel.kernel @f(%a: tensor<64xf32>) -> tensor<64xf32> attributes {provider = "library", params = "{}"} {
+tressel.kernel @f(%a: tensor<64xf32>) -> tensor<64xf32> attributes {provider = "library", target = #tressel.target<host_library>, params = "{}"} {
   %0 = tressel.exp %a : (tensor<64xf32>) -> tensor<64xf32>
   tressel.yield %0 : tensor<64xf32>
 }

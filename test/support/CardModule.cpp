@@ -31,7 +31,7 @@ public:
     if (begin != 0 || end != blocks || launch.bytes.size() != launch.buffers.size())
       throw Error("a card runs whole launches, with buffers of known sizes");
     const KernelDesc desc{
-        .symbol = launch.symbol, .provider = "cuda", .params = "{\"threads\":" + std::to_string(launch.threads) + "}", .range = blocks, .grain = 1};
+        .symbol = launch.symbol, .provider = "cuda", .target = KernelTarget::Gpu, .params = "{\"threads\":" + std::to_string(launch.threads) + "}", .range = blocks, .grain = 1};
     const LoadedKernel loaded = kernels_(desc);
     const DeviceKernel kernel{.fn = loaded.fn, .state = loaded.state, .desc = &desc};
     const Home host{{}, MemoryKind::Host}, card{device_.caps().device, MemoryKind::Device};

@@ -257,6 +257,7 @@ private:
   uint32_t kernel(const std::string &params, int numInputs, int64_t bytes) {
     s.kernels.push_back({.symbol = "k" + std::to_string(s.kernels.size()),
                          .provider = "mix",
+                         .target = KernelTarget::HostLibrary,
                          .params = params,
                          .numInputs = numInputs,
                          .flops = 1000 * (1 + pick(1000)),
@@ -314,6 +315,7 @@ private:
       return;
     const uint32_t function = kernel(mixParams(operands), 0, 0);
     s.kernels[function].provider = "host";
+    s.kernels[function].target = KernelTarget::HostFunction;
     add(d, {.kind = CommandKind::HostCall, .stream = on, .kernel = function}, operands);
   }
   void fill(Draft &d) {

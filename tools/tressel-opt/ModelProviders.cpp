@@ -29,6 +29,7 @@ bool isContraction(Operation *op) {
 class Generated final : public passes::KernelProvider {
 public:
   StringRef name() const override { return "generated"; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::Host; }
   bool writesEpilogues() const override { return true; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool>) const override {
     std::vector<int64_t> domain;
@@ -82,6 +83,7 @@ private:
 class Prebuilt final : public passes::KernelProvider {
 public:
   StringRef name() const override { return "prebuilt"; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::Host; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool>) const override {
     if (candidate.ops.size() != 1)
       return std::nullopt;
@@ -109,6 +111,7 @@ std::optional<int64_t> channelsLast(Operation *op) {
 class Library final : public passes::KernelProvider {
 public:
   StringRef name() const override { return "library"; }
+  graph::KernelTarget target() const override { return graph::KernelTarget::HostLibrary; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool> parameterOnly) const override {
     op::Family family = graph::infoOf(candidate.root)->family;
     if (candidate.ops.size() != 1 || (family != op::Family::Contraction && family != op::Family::Convolution))

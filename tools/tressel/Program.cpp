@@ -71,7 +71,7 @@ ReadyProgram loadPackage(const std::string &path, const runtime::Machine *machin
     }
   }
   for (const runtime::KernelDesc &kernel : package.schedule().kernels)
-    if (kernel.provider != "generated" && kernel.provider != "cuda" && !runtime::findKernelProvider(kernel.provider)) {
+    if (kernel.target == runtime::KernelTarget::HostLibrary && !runtime::findKernelProvider(kernel.provider)) {
       try {
         compiler(); // brings the kernels of libraries that it links
       } catch (const EnvironmentError &) { // what is missing is said below, by the kernel's name

@@ -29,6 +29,9 @@ class Priced final : public passes::KernelProvider {
 public:
   Priced(std::string name, double seconds, bool onlyContractions) : name_(std::move(name)), seconds_(seconds), only_(onlyContractions) {}
   llvm::StringRef name() const override { return name_; }
+  graph::KernelTarget target() const override {
+    return name_ == "generated" ? graph::KernelTarget::Host : graph::KernelTarget::HostLibrary;
+  }
   std::optional<passes::Bid> bid(const passes::Candidate &c, llvm::ArrayRef<bool>) const override {
     if (c.ops.size() != 1 || (only_ && graph::infoOf(c.root)->family != op::Family::Contraction))
       return std::nullopt;

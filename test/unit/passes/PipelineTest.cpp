@@ -100,6 +100,7 @@ class LikesChannelsLast final : public passes::KernelProvider {
 public:
   explicit LikesChannelsLast(const passes::KernelProvider *other) : other(other) {}
   StringRef name() const override { return other->name(); }
+  graph::KernelTarget target() const override { return other->target(); }
   bool writesEpilogues() const override { return other->writesEpilogues(); }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool> parameterOnly) const override {
     std::optional<passes::Bid> bid = other->bid(candidate, parameterOnly);

@@ -162,7 +162,7 @@ TEST(VerifyHostCalls, TouchTheHostsMemory) {
   b.arena(128);
   const uint32_t from = b.buffer(Space::Arena, 2, 0, t16), to = b.buffer(Space::Arena, 2, 64, t16);
   b.kernel("log");
-  b.s.kernels[0].provider = "host";
+  b.s.kernels[0].target = KernelTarget::HostFunction;
   b.fill(from, 1);
   auto call = [&](uint16_t stream, uint32_t read) {
     b.command({.kind = CommandKind::HostCall, .stream = stream}, {{read, Access::Read}, {to, Access::Write}}, {});
@@ -176,8 +176,8 @@ TEST(VerifyHostCalls, TouchTheHostsMemory) {
   expectViolation(b, ViolationKind::Access, "lies in the memory of gpu0");
   b.s.step.commands.pop_back();
   call(0, from);
-  b.s.kernels[0].provider = "generated";
-  expectViolation(b, ViolationKind::Structure, "by the provider 'host'");
+  b.s.kernels[0].target = KernelTarget::Host;
+  expectViolation(b, ViolationKind::Structure, "functions of the host");
   b.s.step.commands.back().kernel = 3;
   expectViolation(b, ViolationKind::Structure, "kernel 3 does not exist");
 }

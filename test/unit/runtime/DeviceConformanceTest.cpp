@@ -83,7 +83,7 @@ protected:
   DeviceKernel kernel(const std::string &name, int64_t n) {
     auto &desc = descs.emplace_back(std::make_unique<KernelDesc>());
     *desc = {
-        .symbol = name, .provider = "test", .params = name, .range = n, .grain = n, .scratchBytes = 64, .flops = n};
+        .symbol = name, .provider = "test", .target = KernelTarget::HostLibrary, .params = name, .range = n, .grain = n, .scratchBytes = 64, .flops = n};
     loaded.push_back(own() ? own()(*desc) : test::testKernel(*desc));
     return {.fn = loaded.back().fn, .state = loaded.back().state, .desc = desc.get()};
   }

@@ -104,6 +104,7 @@ public:
   uint32_t function(const std::string &name, int64_t n, int32_t numInputs) {
     const uint32_t k = kernel(name + std::to_string(s.kernels.size()), n, std::max<int64_t>(n, 1));
     s.kernels[k].provider = "test";
+    s.kernels[k].target = KernelTarget::HostLibrary;
     s.kernels[k].params = name;
     s.kernels[k].numInputs = numInputs;
     s.kernels[k].flops = n;

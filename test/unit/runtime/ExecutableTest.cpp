@@ -180,6 +180,7 @@ TEST(Executable, LibraryKernelsComeFromTheirProvider) {
   const uint32_t x = b.input("x", ScheduleBuilder::floats(4)), out = b.output("out", ScheduleBuilder::floats(4));
   const uint32_t k = b.kernel("library.scale", 4, 1);
   b.s.kernels[k].provider = "test-library";
+  b.s.kernels[k].target = KernelTarget::HostLibrary;
   b.s.kernels[k].params = "3";
   b.launch(k, {x}, {out});
   EXPECT_NE(messageOf<InputError>([&] { make(b); }).find("needs the library 'test-library'"), std::string::npos);

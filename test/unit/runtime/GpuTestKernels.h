@@ -55,7 +55,7 @@ inline KernelLookup gpuTestKernels() {
   return [kernels = gpuKernels({gpuTestCode()})](const KernelDesc &desc) {
     KernelDesc onCard = desc;
     onCard.symbol = desc.params;
-    onCard.provider = "cuda";
+    onCard.target = KernelTarget::Gpu;
     onCard.params = "{\"threads\":32}";
     return kernels(onCard);
   };

@@ -243,6 +243,7 @@ TEST(Package, MissingValuesAndLibrariesAreNamed) {
   writePackage(file.path, {&f, 1}, std::span(states).first(1));
   EXPECT_NE(message().find("has no value for state 'count'"), std::string::npos) << message();
   sample.program.s.kernels[0].provider = "some library";
+  sample.program.s.kernels[0].target = KernelTarget::HostLibrary;
   writePackage(file.path, {&f, 1}, sample.states());
   EXPECT_NE(message().find("needs the library 'some library'"), std::string::npos) << message();
 }

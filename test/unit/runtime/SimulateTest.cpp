@@ -288,7 +288,7 @@ TEST_F(Simulation, CollectivesHoldEnginesInOneOrder) {
 
 TEST_F(Simulation, HostCallsTakeNoTime) {
   const uint32_t f = b.kernel("log");
-  b.s.kernels[f].provider = "host";
+  b.s.kernels[f].target = KernelTarget::HostFunction;
   b.s.kernels[f].flops = 1000;
   b.command({.kind = CommandKind::HostCall, .kernel = f}, {}, {});
   const Timeline t = run();

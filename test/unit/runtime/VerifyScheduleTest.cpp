@@ -378,6 +378,10 @@ TEST(VerifySchedule, StructureErrorsAreFound) {
       {"no symbol", [](Schedule &s) { s.kernels.push_back({}); }},
       {"of kernel 0", [](Schedule &s) { s.kernels.assign(2, {.symbol = "k", .provider = "generated"}); }},
       {"impossible range", [](Schedule &s) { s.kernels.push_back({.symbol = "k", .provider = "p", .grain = 0}); }},
+      {"impossible range, grain, scratch size, target",
+       [](Schedule &s) {
+         s.kernels.push_back({.symbol = "k", .provider = "p", .target = KernelTarget(9)});
+       }},
       {"unknown kind", [](Schedule &s) { s.streams[0].kind = StreamKind(9); }},
       {"more than 256 streams", [](Schedule &s) { s.streams.resize(1000); }},
   };
@@ -397,6 +401,21 @@ TEST(VerifySchedule, LaunchesOfOneKernelAgree) {
   b.launch(k, {x}, {out});
   b.launch(k, {x}, {more});
   expectViolation(b, ViolationKind::Structure, "with other operands than step command 0");
+}
+
+TEST(VerifySchedule, KernelsForGpusStayOffProcessors) {
+  ScheduleBuilder b;
+  const uint32_t x = b.input("x", t16), out = b.output("out", t16);
+  const uint32_t k = b.kernel("k");
+  b.launch(k, {x}, {out});
+  for (const KernelTarget target : {KernelTarget::Host, KernelTarget::HostLibrary}) {
+    b.s.kernels[k].target = target;
+    EXPECT_EQ(firstMessage(b.s), "");
+  }
+  for (const KernelTarget target : {KernelTarget::Gpu, KernelTarget::GpuLibrary}) {
+    b.s.kernels[k].target = target;
+    expectViolation(b, ViolationKind::Structure, "which is for a GPU, on a processor");
+  }
 }
 
 TEST(VerifySchedule, KernelsHaveTheirInputs) {

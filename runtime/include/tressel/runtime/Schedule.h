@@ -16,8 +16,8 @@
 // body begin when the command does (a later iteration: when the one before has ended), streams order them only within
 // the body, and waits name commands of the same body. The command ends when they have.
 //
-// Host calls. A function of the host program runs as a kernel of one unit does, on a host's stream; its provider, "host",
-// is registered by whoever runs the schedule.
+// Host calls. A function of the host program runs as a kernel of one unit does, on a host's stream; the kernels that come
+// with the program (KernelLookup) or the provider "host" have it.
 //
 // Collectives. Several devices, the members, compute something together: one command each, its part, on the member's stream. The parts
 // of one collective stand behind each other, in the members' order, so that all members issue their collectives in one
@@ -103,7 +103,16 @@ struct ValueDesc { ///< an input or output of the program, in the caller's memor
   MemoryKind memory = MemoryKind::Host; ///< Pinned: the caller promises that, and copies are planned with it
 };
 
-/// A kernel of the image (provider "generated") or of a library.
+/// Which devices take a kernel, and where its code is found. The numeric values are part of the package format.
+enum class KernelTarget : uint8_t {
+  Host,         ///< a processor: code in the program's image
+  HostLibrary,  ///< a processor: a function that the provider's factory makes of KernelDesc::params
+  HostFunction, ///< of the host program (CommandKind::HostCall)
+  Gpu,          ///< a GPU: code of the program's modules (GpuCode.h)
+  GpuLibrary,   ///< a GPU: a call of a vendor's library
+};
+constexpr bool isForGpu(KernelTarget target) { return target >= KernelTarget::Gpu; }
+
 /// What a kernel, or a part of it, takes on one thread whose operands are in its nearest cache: `seconds` at DeviceModel::speed 1.
 /// `kind` names the model that predicts it, by provider, work and instruction set: "kernels/product/v4". A machine may correct a
 /// model (DeviceModel::corrections).
@@ -115,7 +124,8 @@ struct KernelCost {
 
 struct KernelDesc {
   std::string symbol;   ///< unique in the schedule; generated kernels: the image's symbol
-  std::string provider; ///< "generated", "onednn", ...
+  std::string provider; ///< who bid for it and whose figures price it: "generated", "onednn", ...
+  KernelTarget target = KernelTarget::Host;
   std::string params;   ///< JSON, understood by the provider's factory; empty for generated kernels
   std::string epilogue; ///< symbol of a generated kernel run on the same chunk after this one, on the same operands
   int32_t numInputs = 0; ///< operands stand inputs first, then results: the first result is operand `numInputs`
