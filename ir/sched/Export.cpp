@@ -28,7 +28,8 @@ static std::vector<int64_t> symbolsOf(const runtime::Schedule &s) {
 static int64_t alignedTo64(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // The two sets of enumerators are kept equal by hand, so that the runtime needs no MLIR; these hold the hand.
-static_assert(int(StreamKind::Lane) == int(runtime::StreamKind::Lane) &&
+static_assert(int(StreamKind::Communication) == int(runtime::StreamKind::Communication) &&
+              int(graph::KernelTarget::GpuLibrary) == int(runtime::KernelTarget::GpuLibrary) &&
               int(MemoryKind::Host) == int(runtime::MemoryKind::Host) &&
               int(StateKind::Derived) == int(runtime::StateKind::Derived) &&
               int(WaitReason::Rank) == int(runtime::WaitReason::Rank) &&

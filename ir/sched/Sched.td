@@ -38,7 +38,8 @@ class SchedEnum<string enumName, string text, list<I32EnumAttrCase> cases> : I32
 
 def Sched_StreamKind : SchedEnum<"StreamKind", "what a stream's engine does", [
   I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"CopyIn", 1, "copy_in">,
-  I32EnumAttrCase<"CopyOut", 2, "copy_out">, I32EnumAttrCase<"Lane", 3, "lane">]>;
+  I32EnumAttrCase<"CopyOut", 2, "copy_out">, I32EnumAttrCase<"Lane", 3, "lane">,
+  I32EnumAttrCase<"Communication", 4, "communication">]>;
 def Sched_DeviceKind : SchedEnum<"DeviceKind", "kind of device", [
   I32EnumAttrCase<"Cpu", 0, "cpu">, I32EnumAttrCase<"Gpu", 1, "gpu">]>;
 def Sched_MemoryKind : SchedEnum<"MemoryKind", "where an arena lies", [

@@ -20,6 +20,16 @@ MachineCosts::MachineCosts(const runtime::MachineModel &machine) : machine(machi
   for (const DeviceModel &device : machine.devices)
     if (device.device == DeviceRef{} || device.device.kind == DeviceKind::Gpu)
       all.push_back(&device);
+  for (const DeviceModel *device : all) {
+    const std::vector<runtime::EngineModel> own = device->allEngines();
+    for (size_t kind = 0; kind < runtime::kNumStreamKinds; ++kind) {
+      auto at = llvm::find_if(own, [&](const runtime::EngineModel &engine) {
+        return llvm::is_contained(engine.kinds, static_cast<runtime::StreamKind>(kind));
+      });
+      engines.push_back(engineCount + static_cast<unsigned>(at == own.end() ? 0 : at - own.begin())); // lanes: the computing one
+    }
+    engineCount += static_cast<unsigned>(own.size());
+  }
   for (const runtime::LinkModel &link : machine.links)
     capacity.push_back(link.bytesPerSecond);
   for (const DeviceModel *device : all)
@@ -117,8 +127,7 @@ std::optional<MachineCosts::Transfer> MachineCosts::transfer(unsigned from, unsi
   t.rate = pageable && (from == 0 || to == 0) ? route.pageable : route.pinned;
   t.seconds = route.latency + static_cast<double>(bytes) / t.rate;
   t.links = route.links;
-  t.isIn = from == 0;
-  t.engine = t.isIn ? to : from;
+  t.engine = from == 0 ? engine(to, runtime::StreamKind::CopyIn) : engine(from, runtime::StreamKind::CopyOut);
   return t;
 }
 

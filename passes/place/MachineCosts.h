@@ -19,6 +19,12 @@ public:
   /// Its place among `devices`; nothing if the machine lacks it.
   std::optional<unsigned> indexOf(runtime::DeviceRef device) const;
 
+  /// The engine of the machine that works on a device's streams of a kind: a number below `numEngines`.
+  unsigned engine(unsigned device, runtime::StreamKind kind) const {
+    return engines[device * runtime::kNumStreamKinds + static_cast<size_t>(kind)];
+  }
+  unsigned numEngines() const { return engineCount; }
+
   /// Of a launch, or of an op with bodies: a `while` counts as one that runs its body once.
   double seconds(mlir::Operation *work, unsigned device);
 
@@ -26,8 +32,7 @@ public:
   struct Transfer {
     double latency = 0, seconds = 0; ///< the latency, and all of it where nothing else moves
     double rate = 0;                 ///< then, in bytes per second
-    unsigned engine = 0;             ///< the device whose engine copies
-    bool isIn = false;               ///< the engine for what comes to it
+    unsigned engine = 0;             ///< that copies
     llvm::ArrayRef<uint32_t> links;  ///< that it takes a share of: indices into `capacities`
   };
   /// Nothing where no route leads there.
@@ -53,6 +58,8 @@ private:
   };
   std::vector<Route> routes; ///< by from and to
   llvm::SmallVector<double> capacity;
+  std::vector<unsigned> engines; ///< by device and kind of stream
+  unsigned engineCount = 0;
   mlir::SymbolTableCollection symbols;
   llvm::DenseMap<std::pair<mlir::Attribute, unsigned>, double> ofKernel;
 };

@@ -216,16 +216,14 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation,
   std::vector<double> there(values.size() * numDevices, kNever);
   std::vector<unsigned> home(values.size(), kHostIndex);
   std::vector<uint32_t> unread(values.size());
-  struct Engine {
-    double compute = 0, in = 0, out = 0;
-  };
-  /// When each is free. Of a link, what it has carried since the begin of the step takes it: as tasks are not placed in
+  /// When each engine is free. Of a link, what it has carried since the begin of the step takes it: as tasks are not placed in
   /// the order of time, nobody knows with whom a transfer shares it.
-  struct Engines : std::vector<Engine> {
-    explicit Engines(size_t numDevices, size_t numLinks) : std::vector<Engine>(numDevices), links(numLinks, 0) {}
+  struct Engines : std::vector<double> {
+    explicit Engines(size_t numEngines, size_t numLinks) : std::vector<double>(numEngines, 0), links(numLinks, 0) {}
     std::vector<double> links;
   };
-  Engines engines(numDevices, costs.numLinks());
+  Engines engines(costs.numEngines(), costs.numLinks());
+  auto computing = [&](unsigned device) { return costs.engine(device, runtime::StreamKind::Compute); };
   auto carry = [&](const MachineCosts::Transfer &way, int64_t bytes, double begin, Engines &on) {
     double end = begin + way.seconds;
     for (uint32_t link : way.links)
@@ -252,10 +250,10 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation,
       const auto second = costs.transfer(kHostIndex, to, values[v].bytes, false);
       if (onHost == kNever || !second)
         return kNever;
-      double &engine = on[second->engine].in;
+      double &engine = on[second->engine];
       return engine = carry(*second, values[v].bytes, std::max(onHost, engine), on);
     }
-    double &engine = leg->isIn ? on[leg->engine].in : on[leg->engine].out;
+    double &engine = on[leg->engine];
     return engine = carry(*leg, values[v].bytes, std::max(begin, engine), on);
   };
   Engines tried(engines);
@@ -299,13 +297,13 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation,
       }
       if (ready == kNever && task.fixed == kFree)
         continue;
-      const double end = std::max(ready, tried[d].compute) + seconds[t * numDevices + d];
+      const double end = std::max(ready, tried[computing(d)]) + seconds[t * numDevices + d];
       double finish = end;
       for (uint32_t v : task.writes)
         if (values[v].isResult && d != kHostIndex)
           if (auto back = costs.transfer(d, kHostIndex, values[v].bytes, values[v].pageable))
-            finish = std::max(finish, tried[d].out = carry(*back, values[v].bytes, std::max(tried[d].out, end), tried));
-      tried[d].compute = end;
+            finish = std::max(finish, tried[back->engine] = carry(*back, values[v].bytes, std::max(tried[back->engine], end), tried));
+      tried[computing(d)] = end;
       if (explain)
         plan.finish[t][d] = finish;
       if (const double varied = vary(finish); may && (best == kFree || varied < bestVaried)) {
@@ -325,8 +323,8 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation,
           bestArrivals.push_back({v, at});
           ready = std::max(ready, at);
         }
-      bestEnd = bestFinish = tried[best].compute =
-          std::max(ready, tried[best].compute) + seconds[t * numDevices + best];
+      bestEnd = bestFinish = tried[computing(best)] =
+          std::max(ready, tried[computing(best)]) + seconds[t * numDevices + best];
       bestEngines = tried;
     }
     plan.device[t] = best;

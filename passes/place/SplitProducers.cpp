@@ -315,13 +315,13 @@ private:
     std::vector<Planned> plans = plan();
     end = lengthOf(plans);
     llvm::DenseMap<Operation *, const Planned *> planOf;
-    std::map<std::pair<unsigned, Engine>, std::vector<const Planned *>> byEngine;
+    std::map<unsigned, std::vector<const Planned *>> byEngine;
     std::vector<const Planned *> lastOf(costs->devices().size(), nullptr);
     for (const Planned &p : plans) {
       planOf[p.op] = &p;
       if (isRowJoin(p.op))
         continue;
-      byEngine[{p.device, p.engine}].push_back(&p);
+      byEngine[p.engine].push_back(&p);
       if (const Planned *&last = lastOf[p.device]; !last || p.end > last->end)
         last = &p;
     }
@@ -340,7 +340,7 @@ private:
 
   /// Back from `at`: what began when what it read had ended, or its engine was free.
   void follow(const Planned *at, llvm::DenseMap<Operation *, const Planned *> &planOf,
-              std::map<std::pair<unsigned, Engine>, std::vector<const Planned *>> &byEngine,
+              std::map<unsigned, std::vector<const Planned *>> &byEngine,
               std::vector<Operation *> &found) {
     while (at) {
       const Planned *before = nullptr;
@@ -363,7 +363,7 @@ private:
         if (graph::isTransfer(before->op) && isa<graph::LaunchOp>(at->op))
           found.push_back(at->op);
       }
-      const auto &queue = byEngine[{at->device, at->engine}];
+      const auto &queue = byEngine[at->engine];
       auto place = llvm::lower_bound(queue, at, [](const Planned *a, const Planned *b) { return a->begin < b->begin; });
       if (place != queue.begin())
         consider((*std::prev(place))->op);

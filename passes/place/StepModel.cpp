@@ -59,8 +59,8 @@ uint32_t StepModel::add(Value value, unsigned device) {
     const auto out = costs.transfer(device, 0, bytes, false), in = costs.transfer(0, device, bytes, false);
     if (out && in) {
       made.outSeconds = out->seconds, made.inSeconds = in->seconds;
-      made.outEngine = device * 3 + static_cast<uint32_t>(Engine::Out);
-      made.inEngine = device * 3 + static_cast<uint32_t>(Engine::In);
+      made.outEngine = costs.engine(device, runtime::StreamKind::CopyOut);
+      made.inEngine = costs.engine(device, runtime::StreamKind::CopyIn);
     } else {
       made.isFixed = true;
     }
@@ -119,8 +119,8 @@ void StepModel::readTasks() {
         task.reads.push_back(at->second);
     if (isRowJoin(op))
       continue;
-    const auto [device, engine] = engineOf(op, costs);
-    task.engine = device * 3 + static_cast<uint32_t>(engine);
+    const auto [device, stream] = streamOf(op, costs);
+    task.engine = costs.engine(device, stream);
     if (graph::isTransfer(op)) {
       const Value from = baseOf(op->getOperand(0));
       const unsigned home = homeIndexOf(from, costs);

@@ -13,6 +13,7 @@
 #include "llvm/Support/SaveAndRestore.h"
 
 #include <map>
+#include <set>
 
 using namespace mlir;
 
@@ -54,7 +55,7 @@ public:
     costs.reset();
     planned.clear();
     streamValues.clear();
-    engines.clear();
+    deviceStreams.clear();
     arenas.clear();
     pinned = nullptr;
     numSlots = numViews = 0;
@@ -110,32 +111,32 @@ private:
     if (!costs)
       return streamValues[0];
     if (inBody)
-      return engines[{here, Engine::Compute}];
-    return engines[engineOf(op, *costs)];
+      return deviceStreams[{here, runtime::StreamKind::Compute}];
+    return deviceStreams[passes::streamOf(op, *costs)];
   }
   void declareDevices() {
-    llvm::SmallDenseSet<std::pair<unsigned, Engine>> used;
+    std::set<std::pair<unsigned, runtime::StreamKind>> used;
     Block &block = main.getBody().front();
     bool stages = false;
     for (Operation &op : block)
       if (isWork(&op) && !isRowJoin(&op)) {
-        used.insert(engineOf(&op, *costs));
+        used.insert(passes::streamOf(&op, *costs));
         if (graph::isTransfer(&op)) {
           const Value from = baseOf(op.getOperand(0));
           stages |= isStaged(from) || isStaged(op.getResult(0));
         }
       }
-    engines[{0, Engine::Compute}] = streamValues[0];
+    deviceStreams[{0, runtime::StreamKind::Compute}] = streamValues[0];
     arenas.assign(costs->devices().size(), Value());
     arenas[0] = arena;
     for (auto [d, device] : llvm::enumerate(costs->devices())) {
       const auto index = static_cast<unsigned>(d);
-      constexpr std::pair<Engine, const char *> kEngines[] = {{Engine::Compute, ""}, {Engine::In, ".in"}, {Engine::Out, ".out"}};
-      constexpr sched::StreamKind kKinds[] = {sched::StreamKind::Compute, sched::StreamKind::CopyIn, sched::StreamKind::CopyOut};
-      for (auto [engine, suffix] : kEngines)
-        if (d > 0 && used.contains({index, engine}))
-          engines[{index, engine}] = sched::StreamOp::create(
-              b, main.getLoc(), b.getType<sched::StreamType>(), kKinds[static_cast<size_t>(engine)], sched::DeviceKind::Gpu,
+      constexpr std::pair<runtime::StreamKind, const char *> kStreams[] = {
+          {runtime::StreamKind::Compute, ""}, {runtime::StreamKind::CopyIn, ".in"}, {runtime::StreamKind::CopyOut, ".out"}};
+      for (auto [kind, suffix] : kStreams)
+        if (d > 0 && used.contains({index, kind}))
+          deviceStreams[{index, kind}] = sched::StreamOp::create(
+              b, main.getLoc(), b.getType<sched::StreamType>(), static_cast<sched::StreamKind>(kind), sched::DeviceKind::Gpu,
               device->device.index, device->name + suffix);
     }
     if (stages)
@@ -445,7 +446,7 @@ private:
     ++numCopies;
   }
   void copy(Location loc, Value from, Value to) {
-    sched::CopyOp::create(b, loc, b.getType<sched::EventType>(), from, to, costs ? engines[{here, Engine::Compute}] : streamValues[0], ValueRange{},
+    sched::CopyOp::create(b, loc, b.getType<sched::EventType>(), from, to, costs ? deviceStreams[{here, runtime::StreamKind::Compute}] : streamValues[0], ValueRange{},
                           b.getDenseI32ArrayAttr({}));
     ++numCopies;
   }
@@ -623,7 +624,7 @@ private:
   Decisions *decisions;
   std::shared_ptr<MachineCosts> costs; ///< of a program on several devices
   std::vector<Planned> planned;      ///< by op of the step
-  std::map<std::pair<unsigned, Engine>, Value> engines;
+  std::map<std::pair<unsigned, runtime::StreamKind>, Value> deviceStreams;
   SmallVector<Value> arenas; ///< by device
   Value pinned;              ///< arena of the host's values that are copied from or to accelerators
   unsigned here = 0;         ///< the device for which commands are made

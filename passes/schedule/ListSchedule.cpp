@@ -17,6 +17,7 @@
 #include <tuple>
 
 using namespace mlir;
+using runtime::StreamKind;
 
 namespace tressel::passes {
 
@@ -47,14 +48,14 @@ bool isPartOfJoin(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) { return isRowJoin(user); });
 }
 
-std::pair<unsigned, Engine> engineOf(Operation *work, const MachineCosts &costs) {
+std::pair<unsigned, StreamKind> streamOf(Operation *work, const MachineCosts &costs) {
   const unsigned device = deviceIndexOf(work, costs);
   if (!graph::isTransfer(work))
-    return {device, Engine::Compute};
+    return {device, StreamKind::Compute};
   const unsigned from = homeIndexOf(baseOf(work->getOperand(0)), costs);
   if (from == device)
-    return {device, Engine::Compute};
-  return from == 0 ? std::pair(device, Engine::In) : std::pair(from, Engine::Out);
+    return {device, StreamKind::Compute};
+  return from == 0 ? std::pair(device, StreamKind::CopyIn) : std::pair(from, StreamKind::CopyOut);
 }
 
 namespace {
@@ -84,9 +85,7 @@ struct Live {
 struct Problem {
   Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function_ref<bool(Value)> isPageable,
           ArrayRef<int64_t> held);
-  size_t resourceOf(uint32_t task) const {
-    return tasks[task].planned.device * 3 + static_cast<size_t>(tasks[task].planned.engine);
-  }
+  size_t resourceOf(uint32_t task) const { return tasks[task].planned.engine; }
 
   const MachineCosts &costs;
   std::vector<Task> tasks;
@@ -105,7 +104,8 @@ Problem::Problem(ArrayRef<Operation *> step, MachineCosts &costs, llvm::function
     task.planned.op = op;
     task.isJoin = isRowJoin(op);
     const unsigned device = deviceIndexOf(op, costs);
-    std::tie(task.planned.device, task.planned.engine) = engineOf(op, costs);
+    std::tie(task.planned.device, task.planned.stream) = streamOf(op, costs);
+    task.planned.engine = costs.engine(task.planned.device, task.planned.stream);
     auto follow = [&](uint32_t before) {
       if (llvm::is_contained(task.before, before))
         return;
@@ -153,7 +153,7 @@ public:
   /// of the time that the former takes.
   Walk(const Problem &problem, ArrayRef<double> urgency, Kind kind, double patience = 0)
       : p(problem), tasks(problem.tasks), urgency(urgency), kind(kind), patience(patience), begin(tasks.size()), end(tasks.size()),
-        resources(problem.costs.devices().size() * 3), issued(problem.costs.devices().size(), 0), held(problem.held),
+        resources(problem.costs.numEngines()), issued(problem.costs.devices().size(), 0), held(problem.held),
         readers(kind == Kind::Forward ? problem.values.size() : 0), load(problem.costs.capacities().size()) {
     order.reserve(tasks.size());
     run();

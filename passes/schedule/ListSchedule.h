@@ -6,13 +6,11 @@
 
 namespace tressel::passes {
 
-/// The engines of a device, each of which runs one command at a time.
-enum class Engine : uint8_t { Compute, In, Out };
-
 struct Planned {
   mlir::Operation *op = nullptr;
   unsigned device = 0; ///< of MachineCosts::devices
-  Engine engine = Engine::Compute;
+  runtime::StreamKind stream = runtime::StreamKind::Compute; ///< of that device
+  unsigned engine = 0;                                       ///< that works on it: MachineCosts::engine
   double begin = 0, end = 0; ///< seconds from the begin of the step
 };
 
@@ -39,9 +37,9 @@ std::vector<Planned> planStep(mlir::func::FuncOp main, const IssueOrder &order, 
 /// When the last op ends.
 double lengthOf(llvm::ArrayRef<Planned> plan);
 
-/// The device whose engine runs an op, and which of its engines: of a transfer, the accelerator at the end that is not
-/// the host, and between two the one that it comes from; within one memory, that which computes.
-std::pair<unsigned, Engine> engineOf(mlir::Operation *work, const MachineCosts &costs);
+/// The device that runs an op, and the kind of its stream: of a transfer, the accelerator at the end that is not the host, and between two
+/// the one that it comes from; within one memory, the stream that computes.
+std::pair<unsigned, runtime::StreamKind> streamOf(mlir::Operation *work, const MachineCosts &costs);
 /// Whether a value of the host lies in the caller's memory, which is not promised to be pinned.
 bool isPageable(mlir::func::FuncOp main, mlir::Value value);
 /// Whether the value's bytes are some of those of a join of rows.

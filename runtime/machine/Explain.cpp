@@ -76,9 +76,9 @@ std::string limitOf(const Schedule &s, const MachineModel &machine, const Timeli
   }
   case SpanKind::Copy:
     return concat("copies",
-                  resource.kind == StreamKind::CopyIn    ? " to "
-                  : resource.kind == StreamKind::CopyOut ? " from "
-                                                         : " within ",
+                  s.streams[c.stream].kind == StreamKind::CopyIn    ? " to "
+                  : s.streams[c.stream].kind == StreamKind::CopyOut ? " from "
+                                                                    : " within ",
                   device.name, wayOf(s, machine, c));
   case SpanKind::Fill:
     return "memory" + of;

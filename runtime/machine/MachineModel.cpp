@@ -92,6 +92,49 @@ double workSeconds(const DeviceModel &d, const KernelWork &work, double slower) 
   const double computing = d.threadSeconds(work.costs) / (static_cast<double>(threads) * together);
   return std::cbrt(computing * computing * computing + moving * moving * moving) * share + splitting;
 }
+
+//--- Engines ----------------------------------------------------------------------------------------------------------
+std::string_view nameOf(StreamKind kind) {
+  static constexpr std::string_view kNames[kNumStreamKinds] = {"compute", "copy_in", "copy_out", "lane", "communication"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::vector<EngineModel> DeviceModel::allEngines() const {
+  static constexpr std::pair<StreamKind, const char *> kOwn[] = {{StreamKind::Compute, ""},
+                                                                 {StreamKind::CopyIn, "in"},
+                                                                 {StreamKind::CopyOut, "out"},
+                                                                 {StreamKind::Communication, "comm"}};
+  std::vector<EngineModel> all = engines;
+  for (const auto &[kind, name] : kOwn)
+    if (std::ranges::none_of(engines, [&](const EngineModel &e) { return std::ranges::find(e.kinds, kind) != e.kinds.end(); }))
+      all.push_back({name, {kind}});
+  std::ranges::stable_partition(
+      all, [](const EngineModel &e) { return std::ranges::find(e.kinds, StreamKind::Compute) != e.kinds.end(); });
+  return all;
+}
+
+EngineTable::EngineTable(const MachineModel &machine, std::span<const StreamDesc> streams) {
+  const DeviceModel unknown;
+  std::map<std::pair<std::string, size_t>, uint32_t> known; // by device and number of the engine
+  for (const StreamDesc &stream : streams) {
+    const auto next = static_cast<uint32_t>(engines.size());
+    const std::string device = nameOf(stream.device);
+    if (stream.kind == StreamKind::Lane) {
+      engines.push_back({stream.name.empty() ? device : stream.name, stream.device, stream.kind});
+      ofStream.push_back(next);
+      continue;
+    }
+    const DeviceModel *model = machine.find(stream.device);
+    const std::vector<EngineModel> all = (model ? model : &unknown)->allEngines();
+    const auto engine = std::ranges::find_if(
+        all, [&](const EngineModel &e) { return std::ranges::find(e.kinds, stream.kind) != e.kinds.end(); });
+    const auto [at, isNew] = known.try_emplace({device, static_cast<size_t>(engine - all.begin())}, next);
+    if (isNew)
+      engines.push_back({engine->name.empty() ? device : concat(device, ".", engine->name), stream.device, stream.kind});
+    ofStream.push_back(at->second);
+  }
+}
+
 const DeviceModel *MachineModel::find(DeviceRef device) const {
   auto it = std::ranges::find(devices, device, &DeviceModel::device);
   return it == devices.end() ? nullptr : &*it;
@@ -208,6 +251,41 @@ void readCaches(Reader &in, DeviceModel &d) {
           "is less than that of the memory behind the cache");
 }
 
+/// "engines": each with the kinds of streams that it works on, which no other engine names.
+void readEngines(Reader &in, DeviceModel &d) {
+  const json *list = in.optional("engines");
+  if (!list)
+    return;
+  if (!list->is_array() || list->size() > kNumStreamKinds)
+    fault(in.at("engines"), concat("must be a list, of at most ", kNumStreamKinds, " engines"));
+  std::set<StreamKind> named;
+  for (size_t i = 0; i < list->size(); ++i) {
+    Reader engine((*list)[i], concat(in.at("engines"), "[", i, "]"));
+    EngineModel made;
+    if (engine.optional("name"))
+      made.name = engine.text("name");
+    for (const EngineModel &other : d.engines)
+      if (other.name == made.name)
+        fault(engine.at("name"), concat("'", made.name, "' is the name of another engine"));
+    for (const json &entry : engine.array("streams")) {
+      const std::string text = Reader::textOf(entry, engine.at("streams"));
+      size_t kind = 0;
+      while (kind < kNumStreamKinds && nameOf(static_cast<StreamKind>(kind)) != text)
+        ++kind;
+      const auto found = static_cast<StreamKind>(kind);
+      if (kind == kNumStreamKinds || found == StreamKind::Lane)
+        fault(engine.at("streams"), concat("'", text, "' is no kind of stream: compute, copy_in, copy_out, communication"));
+      if (!named.insert(found).second)
+        fault(engine.at("streams"), concat("'", text, "' streams have an engine already"));
+      made.kinds.push_back(found);
+    }
+    engine.finish();
+    if (made.kinds.empty())
+      fault(engine.at("streams"), "must name a kind of stream");
+    d.engines.push_back(std::move(made));
+  }
+}
+
 void readDevice(const json &value, const std::string &where, MachineModel &machine) {
   Reader in(value, where);
   DeviceModel d;
@@ -270,6 +348,7 @@ void readDevice(const json &value, const std::string &where, MachineModel &machi
         fault(place, "is a share, at most 1");
     }
   }
+  readEngines(in, d);
   in.finish();
   machine.devices.push_back(std::move(d));
 }
@@ -382,6 +461,14 @@ std::string toJson(const MachineModel &machine) {
                 {"efficiency", efficiency}};
     for (const CacheModel &cache : d.caches)
       device["caches"].push_back({{"bytes", cache.bytes}, {"bytes_per_second", cache.bytesPerSecond}});
+    for (const EngineModel &engine : d.engines) {
+      json entry{{"streams", json::array()}};
+      if (!engine.name.empty())
+        entry["name"] = engine.name;
+      for (StreamKind kind : engine.kinds)
+        entry["streams"].push_back(nameOf(kind));
+      device["engines"].push_back(std::move(entry));
+    }
     if (d.movementEfficiency < 1)
       device["movement_efficiency"] = d.movementEfficiency;
     if (d.splitSeconds > 0)

@@ -255,31 +255,11 @@ private:
 
   //--- Engines ------------------------------------------------------------------------------------------------------
   struct Engine {
-    DeviceRef device;
-    StreamKind kind;
-    std::string name;
+    EngineTable::Engine of;
     /// Ready, stream and number of the command (of a collective's part: those of the first), the command.
     std::set<std::tuple<Picoseconds, uint32_t, uint32_t, uint32_t>> queue;
     uint32_t running = kNone, last = kNone;
   };
-  std::vector<uint32_t> makeEngines(std::vector<Engine> &engines) const {
-    std::vector<uint32_t> ofStream;
-    for (const StreamDesc &stream : s.streams) {
-      auto it = std::ranges::find_if(engines, [&](const Engine &e) {
-        return stream.kind != StreamKind::Lane && e.device == stream.device && e.kind == stream.kind;
-      });
-      if (it == engines.end()) {
-        static constexpr const char *kSuffix[] = {"", ".in", ".out", ""};
-        const std::string name = stream.kind == StreamKind::Lane && !stream.name.empty()
-                                     ? stream.name
-                                     : nameOf(stream.device) + kSuffix[static_cast<size_t>(stream.kind)];
-        engines.push_back({stream.device, stream.kind, name, {}, kNone, kNone});
-        it = std::prev(engines.end());
-      }
-      ofStream.push_back(static_cast<uint32_t>(it - engines.begin()));
-    }
-    return ofStream;
-  }
 
   //--- The clock ----------------------------------------------------------------------------------------------------
   struct Running {
@@ -346,7 +326,7 @@ private:
       if (r.flows) {
         rate = flow[i] * 1e-12;
       } else if (r.work->links.empty()) {
-        const DeviceModel &device = deviceOf(engines[engineOf[r.command]].device);
+        const DeviceModel &device = deviceOf(engines[engineOf[r.command]].of.device);
         if (r.work->kind != SpanKind::Kernel || device.contention == 0)
           continue;
         const auto memory = static_cast<uint32_t>(machine.links.size() + deviceIndex(device.device));
@@ -371,8 +351,11 @@ private:
   /// Returns when the last command ends. Bodies are simulated by themselves.
   Picoseconds simulate(const Program &p, Timeline *timeline) {
     const auto n = static_cast<uint32_t>(p.commands.size());
+    const EngineTable table(machine, s.streams);
+    const std::vector<uint32_t> &ofStream = table.ofStream;
     std::vector<Engine> engines;
-    const std::vector<uint32_t> ofStream = makeEngines(engines);
+    for (const EngineTable::Engine &engine : table.engines)
+      engines.push_back({.of = engine});
     std::vector<Work> work(n);
     std::vector<uint32_t> engineOf(n), missing(n, 0);
     std::vector<std::vector<uint32_t>> followers(n);
@@ -530,7 +513,7 @@ private:
             const std::vector<uint32_t> &ringOf) const {
     const auto n = static_cast<uint32_t>(p.commands.size());
     for (const Engine &engine : engines)
-      timeline.resources.push_back({engine.name, engine.device, engine.kind, 0});
+      timeline.resources.push_back({engine.of.name, engine.of.device, engine.of.kind, 0});
     std::vector<Picoseconds> chain(n, 0), total(engines.size(), 0);
     /// A command, or all parts of its collective: from, to.
     auto partsOf = [&](uint32_t i) {

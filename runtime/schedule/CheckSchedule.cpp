@@ -34,7 +34,7 @@ private:
     if (s.streams.size() > kMaxStreams)
       findings.structure({"more than ", kMaxStreams, " streams"});
     for (size_t i = 0; i < s.streams.size(); ++i)
-      if (s.streams[i].kind > StreamKind::Lane || s.streams[i].device.kind > DeviceKind::Gpu)
+      if (s.streams[i].kind > StreamKind::Communication || s.streams[i].device.kind > DeviceKind::Gpu)
         fault("stream", i, " is of an unknown kind");
     auto checkHome = [&](const char *table, size_t i, const Home &home) {
       const bool isHost = home.device.kind == DeviceKind::Cpu;

@@ -9,30 +9,6 @@
 #include <limits>
 
 namespace tressel::runtime {
-namespace {
-
-/// One per engine, named as plans name them.
-std::vector<Resource> enginesOf(const Schedule &s, std::vector<uint32_t> &ofStream) {
-  constexpr const char *kSuffix[] = {"", ".in", ".out", ""};
-  std::vector<Resource> engines;
-  for (const StreamDesc &stream : s.streams) {
-    size_t e = 0;
-    while (e < engines.size() &&
-           (stream.kind == StreamKind::Lane || engines[e].device != stream.device || engines[e].kind != stream.kind))
-      ++e;
-    if (e == engines.size())
-      engines.push_back({.name = stream.kind == StreamKind::Lane && !stream.name.empty()
-                                     ? stream.name
-                                     : concat(nameOf(stream.device), kSuffix[size_t(stream.kind)]),
-                         .device = stream.device,
-                         .kind = stream.kind});
-    ofStream.push_back(static_cast<uint32_t>(e));
-  }
-  return engines;
-}
-
-} // namespace
-
 Timeline timelineOf(const Executor &executor, uint32_t call) {
   const Schedule &s = executor.numbers();
   const Machine &machine = executor.machine();
@@ -41,8 +17,9 @@ Timeline timelineOf(const Executor &executor, uint32_t call) {
   const VirtualTimes times = machine.times();
   const std::vector<LoggedCommand> &log = machine.log().commands;
   Timeline t{.kind = TimelineKind::Simulated, .program = s.name, .machine = machine.name()};
-  std::vector<uint32_t> engineOf;
-  t.resources = enginesOf(s, engineOf);
+  const auto [engines, engineOf] = EngineTable(machine.model(), s.streams);
+  for (const EngineTable::Engine &engine : engines)
+    t.resources.push_back({.name = engine.name, .device = engine.device, .kind = engine.kind});
   constexpr Picoseconds kUnknown = -1;
   std::vector<Picoseconds> begin(s.step.commands.size(), kUnknown), end(s.step.commands.size(), 0);
   for (size_t i = 0; i < log.size(); ++i) {

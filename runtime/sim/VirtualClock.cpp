@@ -89,25 +89,18 @@ private:
   using Earliest = std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>>;
   struct Engine {
     uint32_t device = 0;
-    StreamKind kind = StreamKind::Compute;
     DeviceModel model; ///< what it has of the device
     Earliest waiting;
     bool isBusy = false;
   };
   void makeEngines() {
-    for (const LoggedStream &stream : log.streams) {
-      const uint32_t device = stream.name.empty() && stream.device == DeviceRef() ? 0 : deviceIndex(stream.device);
-      size_t e = 0;
-      while (e < engines.size() &&
-             (stream.kind == StreamKind::Lane || engines[e].device != device || engines[e].kind != stream.kind))
-        ++e;
-      if (e == engines.size()) {
-        Engine engine{.device = device, .kind = stream.kind, .model = machine.devices[device]};
-        if (stream.kind == StreamKind::Lane)
-          engine.model = engine.model.lane();
-        engines.push_back(std::move(engine));
-      }
-      engineOf.push_back(static_cast<uint32_t>(e));
+    const EngineTable table(machine, log.streams);
+    engineOf = table.ofStream;
+    for (const EngineTable::Engine &engine : table.engines) {
+      const uint32_t device = deviceIndex(engine.device);
+      engines.push_back({.device = device, .model = machine.devices[device]});
+      if (engine.kind == StreamKind::Lane)
+        engines.back().model = engines.back().model.lane();
     }
   }
 

@@ -16,6 +16,7 @@
 using namespace mlir;
 using namespace tressel;
 using runtime::DeviceKind;
+using runtime::StreamKind;
 using runtime::MachineModel;
 
 namespace {
@@ -270,6 +271,30 @@ TEST_F(PlacementTest, NothingIsChosenWhereAllIsAnnotated) {
   EXPECT_EQ(decisions[1].text, "cpu, as annotated");
 }
 
+TEST_F(PlacementTest, CopiesOfOneEngineTakeTurns) {
+  // What came first is done, and goes back while the next comes.
+  parse(launch("%a", 1000000, "%x", "gpu0") + launch("%h", 1, "%x", "cpu") + launch("%b", 1000000, "%h", "gpu0"), "%a, %b");
+  for (bool isShared : {false, true}) {
+    auto copy = OwningOpRef<ModuleOp>(module->clone());
+    MachineModel machine = machineWith(1);
+    if (isShared)
+      machine.devices[1].engines = {{"copy", {StreamKind::CopyIn, StreamKind::CopyOut}}};
+    std::vector<passes::Planned> copies;
+    for (const passes::Planned &p : planned(*copy, machine, context))
+      if (p.stream != StreamKind::Compute)
+        copies.push_back(p);
+    ASSERT_GE(copies.size(), 3u);
+    bool overlap = false;
+    for (const passes::Planned &one : copies)
+      for (const passes::Planned &other : copies)
+        if (one.op != other.op && one.begin < other.end && other.begin < one.end) {
+          overlap = true;
+          EXPECT_NE(one.engine, other.engine);
+        }
+    EXPECT_EQ(overlap, !isShared);
+  }
+}
+
 TEST_F(PlacementTest, MemoryHoldsCopiesBack) {
   // Where there is room for two tensors, what the host made of x comes when the first kernel has ended and x is gone.
   parse(launch("%h", 1, "%x", "cpu") + launch("%a", 1000000, "%x", "gpu0") + launch("%b", 1000000, "%a", "gpu0") +
@@ -280,9 +305,9 @@ TEST_F(PlacementTest, MemoryHoldsCopiesBack) {
     const MachineModel machine = machineWith(1, room);
     double comes = 0, firstEnds = 0;
     for (const passes::Planned &p : planned(*copy, machine, context)) {
-      if (p.engine == passes::Engine::In && p.op->getOperand(0).getDefiningOp())
+      if (p.stream == StreamKind::CopyIn && p.op->getOperand(0).getDefiningOp())
         comes = p.begin;
-      if (p.engine == passes::Engine::Compute && p.device == 1 && firstEnds == 0)
+      if (p.stream == StreamKind::Compute && p.device == 1 && firstEnds == 0)
         firstEnds = p.end;
     }
     EXPECT_EQ(comes >= firstEnds, room == 8000000) << room << ": " << comes << " " << firstEnds;

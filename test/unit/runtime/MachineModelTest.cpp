@@ -103,6 +103,34 @@ TEST(MachineModel, ReadsAndWritesItself) {
   EXPECT_EQ(toJson(parseMachine(toJson(cached))), toJson(cached));
 }
 
+TEST(MachineModel, EnginesWorkOnKindsOfStreams) {
+  const std::string oneCopies =
+      replaced(kSmall, "\"command_seconds\": 3e-6",
+               "\"command_seconds\": 3e-6, \"engines\": [{\"name\": \"copy\", \"streams\": [\"copy_out\", \"copy_in\"]}]");
+  const MachineModel own = parseMachine(kSmall), shared = parseMachine(oneCopies);
+  EXPECT_EQ(toJson(parseMachine(toJson(shared))), toJson(shared));
+  const DeviceRef gpu{DeviceKind::Gpu, 0};
+  const std::vector<StreamDesc> streams{{gpu, StreamKind::CopyIn, "a"},        {{}, StreamKind::Lane, "lane0"},
+                                        {gpu, StreamKind::Compute, "b"},       {gpu, StreamKind::CopyOut, "c"},
+                                        {gpu, StreamKind::Communication, "d"}, {gpu, StreamKind::Compute, "e"},
+                                        {{}, StreamKind::Lane, "lane1"}};
+  auto names = [&](const EngineTable &table) {
+    std::string text;
+    for (uint32_t engine : table.ofStream)
+      text += table.engines[engine].name + " ";
+    return text;
+  };
+  EXPECT_EQ(names({own, streams}), "gpu0.in lane0 gpu0 gpu0.out gpu0.comm gpu0 lane1 ");
+  EXPECT_EQ(names({shared, streams}), "gpu0.copy lane0 gpu0 gpu0.copy gpu0.comm gpu0 lane1 ");
+  EXPECT_EQ(names({MachineModel{}, streams}), names({own, streams})); // of a device that is not known
+  EXPECT_EQ(refusal(replaced(oneCopies, "\"copy_in\"", "\"lane\"")),
+            "machine:4: devices[1].engines[0].streams: 'lane' is no kind of stream: compute, copy_in, copy_out, communication");
+  EXPECT_EQ(refusal(replaced(oneCopies, "\"copy_in\"", "\"copy_out\"")),
+            "machine:4: devices[1].engines[0].streams: 'copy_out' streams have an engine already");
+  EXPECT_EQ(refusal(replaced(oneCopies, "[\"copy_out\", \"copy_in\"]", "[]")),
+            "machine:4: devices[1].engines[0].streams: must name a kind of stream");
+}
+
 TEST(MachineModel, PresetsAreSoundAndEachFigureHasASource) {
   ASSERT_EQ(machinePresets().size(), 9u);
   for (const std::string &name : machinePresets()) {

@@ -116,6 +116,19 @@ TEST_F(Simulation, ACopyHidesBehindAKernel) {
   EXPECT_EQ(ns(moving.end), 80);
 }
 
+TEST_F(Simulation, OneEngineCopiesOneThingAtATime) {
+  b.copy(on(kGpu0, 100), host(100), {}, 3);
+  b.copy(host(40), on(kGpu0, 40), {}, 2);
+  EXPECT_EQ(ns(run().end), 100); // each way has an engine
+  MachineModel m = machine();
+  m.devices[1].engines = {{"copy", {StreamKind::CopyIn, StreamKind::CopyOut}}};
+  const Timeline t = run(m);
+  EXPECT_EQ(ns(t.end), 140);
+  EXPECT_EQ(ns(t.lowerBound), 140); // the engine's work
+  ASSERT_EQ(t.resources.size(), 6u);
+  EXPECT_EQ(t.resources[2].name, "gpu0.copy");
+}
+
 /// The link is shared in halves until the shorter one has ended.
 TEST_F(Simulation, TransfersShareALinkFairly) {
   MachineModel m = machine();

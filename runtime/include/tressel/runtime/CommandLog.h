@@ -36,11 +36,6 @@ struct LoggedCommand {
   int64_t steps = 0;         ///< which makes so many steps around the ring; `bytes` are sent in each
   bool isFree = false;       ///< takes no time
 };
-struct LoggedStream {
-  DeviceRef device;
-  StreamKind kind = StreamKind::Compute;
-  std::string name;
-};
 /// A host thread that waited, before it issued the command at `position`.
 struct LoggedHostWait {
   uint32_t host = 0;
@@ -49,7 +44,7 @@ struct LoggedHostWait {
 };
 /// One call of a program, in the order in which its commands were given.
 struct CommandLog {
-  std::vector<LoggedStream> streams;
+  std::vector<StreamDesc> streams;
   std::vector<LoggedCommand> commands;
   std::vector<LoggedHostWait> hostWaits;
 };

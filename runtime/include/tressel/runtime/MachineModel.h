@@ -20,6 +20,17 @@ struct CacheModel {
   double bytes = 0, bytesPerSecond = 0;
 };
 
+/// "compute", "copy_in", "copy_out", "lane", "communication".
+std::string_view nameOf(StreamKind kind);
+
+/// An engine of a device. It works on one command at a time of all streams of its kinds, so two copies overlap only where two engines
+/// copy.
+struct EngineModel {
+  std::string name; ///< behind the device's: "copy" makes "gpu0.copy"; "" for the engine that computes
+  std::vector<StreamKind> kinds;
+  bool operator==(const EngineModel &) const = default;
+};
+
 /// One device with a memory of its own. Rates are limits that the best code reaches, not averages.
 struct DeviceModel {
   std::string name; ///< "cpu", "gpu0"
@@ -50,7 +61,11 @@ struct DeviceModel {
   /// Share of the limits that kernels of a provider reach; "" stands for all others.
   std::map<std::string, double, std::less<>> efficiency;
 
+  std::vector<EngineModel> engines; ///< kinds of streams that none names have an engine each
+
   double flops(DType type) const;
+  /// The engines of the device, those that `engines` leaves out included; those that compute first.
+  std::vector<EngineModel> allEngines() const;
   double efficiencyOf(std::string_view provider) const;
   /// Seconds of the costs on one thread that works alone.
   double threadSeconds(std::span<const KernelCost> costs) const;
@@ -105,6 +120,19 @@ struct MachineModel {
 
   const DeviceModel *find(DeviceRef device) const; ///< null: no such device
   const RouteModel *route(DeviceRef from, DeviceRef to) const;
+};
+
+/// The engines that work on the streams of a program or log.
+struct EngineTable {
+  struct Engine {
+    std::string name; ///< "gpu0", "gpu0.in"; of a lane, the stream's
+    DeviceRef device;
+    StreamKind kind = StreamKind::Compute; ///< of the first stream
+  };
+  std::vector<Engine> engines;    ///< in the order of the first stream of each
+  std::vector<uint32_t> ofStream; ///< into `engines`
+  /// Devices that the machine does not have count as ones with an engine for each kind.
+  EngineTable(const MachineModel &machine, std::span<const StreamDesc> streams);
 };
 
 /// Throws InputError, which names line and place ("here.json:7: devices[1].bytes_per_second: must be positive"; `name`

@@ -48,7 +48,10 @@ struct DeviceRef {
   bool operator==(const DeviceRef &) const = default;
 };
 
-enum class StreamKind : uint8_t { Compute, CopyIn, CopyOut, Lane };
+/// What a stream is for. Which engine of the device works on it, the machine's model says (EngineModel); a Lane, one thread's share of a
+/// host, is an engine of its own. The numeric values are part of the package format.
+enum class StreamKind : uint8_t { Compute, CopyIn, CopyOut, Lane, Communication };
+inline constexpr size_t kNumStreamKinds = 5;
 struct StreamDesc {
   DeviceRef device;
   StreamKind kind = StreamKind::Compute;
