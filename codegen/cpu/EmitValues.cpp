@@ -1,5 +1,5 @@
 // Values inside the loops of a kernel: addresses, loads, guards, scalar functions, what is kept between passes, stores.
-#include "codegen/cpu/EmitSize.h"
+#include "codegen/loops/EmitSize.h"
 #include "codegen/cpu/KernelEmitter.h"
 
 #include "tressel/runtime/Kernel.h"

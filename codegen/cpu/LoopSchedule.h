@@ -2,8 +2,8 @@
 // and what a unit of work is.
 #pragma once
 
-#include "codegen/cpu/LoopPlan.h"
-#include "codegen/cpu/ScalarEmitter.h"
+#include "codegen/loops/LoopPlan.h"
+#include "codegen/loops/ScalarEmitter.h"
 
 namespace tressel::codegen {
 

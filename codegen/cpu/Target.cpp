@@ -1,18 +1,9 @@
 #include "codegen/cpu/Target.h"
 
+#include "codegen/loops/LlvmTarget.h"
 #include "tressel/runtime/Error.h"
 
-#include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Verifier.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Support/VirtualFileSystem.h"
-#include "llvm/Support/raw_ostream.h"
-#include "llvm/Target/TargetMachine.h"
-#include "llvm/TargetParser/Host.h"
-#include "llvm/TargetParser/Triple.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/LICM.h"
@@ -25,21 +16,6 @@ namespace tressel::codegen {
 namespace {
 
 constexpr const char *kTriple = "x86_64-unknown-linux-gnu";
-
-const llvm::Target &backEnd() {
-  static const llvm::Target *target = [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    std::string error;
-    const llvm::Target *t = llvm::TargetRegistry::lookupTarget(llvm::Triple(kTriple), error);
-    if (!t)
-      throw InternalError("LLVM has no x86-64 back end: " + error);
-    return t;
-  }();
-  return *target;
-}
 
 const char *coreOf(runtime::CpuLevel level) {
   switch (level) {
@@ -67,22 +43,24 @@ Target::Target(const std::string &cpu, bool quick) : quick_(quick) {
     features_ = {.level = level_, .vectorBytes = 32, .numVectorRegisters = 16, .sse41 = true, .fma = true, .f16c = true};
   if (level_ == runtime::CpuLevel::V4)
     features_ = {.level = level_, .vectorBytes = 64, .numVectorRegisters = 32, .sse41 = true, .fma = true, .f16c = true, .avx512 = true};
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  machine_.reset(backEnd().createTargetMachine(llvm::Triple(kTriple), core_, "", options, llvm::Reloc::PIC_,
-                                               llvm::CodeModel::Small,
-                                               quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default));
-  if (!machine_)
-    throw InternalError("LLVM cannot make a target machine for " + core_);
-  // Every PassBuilder takes a reference to it. Made before threads are, whoever checks them sees who made it.
-  llvm::vfs::getRealFileSystem();
+  static const bool registered = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    return true;
+  }();
+  (void)registered;
+  machine_ = makeTargetMachine({.triple = kTriple,
+                                .core = core_,
+                                .codeModel = llvm::CodeModel::Small,
+                                .level = quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default});
 }
 
 Target::~Target() = default;
 
 void Target::prepare(llvm::Module &module) const {
-  module.setTargetTriple(llvm::Triple(kTriple));
-  module.setDataLayout(machine_->createDataLayout());
+  setTarget(module, *machine_);
   module.setPICLevel(llvm::PICLevel::BigPIC);
   for (llvm::Function &f : module) {
     if (f.isDeclaration())
@@ -92,32 +70,8 @@ void Target::prepare(llvm::Module &module) const {
     f.addFnAttr("no-builtins");
     f.addFnAttr("frame-pointer", "none");
   }
-  std::string problem;
-  llvm::raw_string_ostream out(problem);
-  if (llvm::verifyModule(module, &out))
-    throw InternalError("generated code is malformed: " + problem);
+  verifyModule(module, "code");
 }
-
-namespace {
-/// The analyses of one run of passes over a module. An import-free image cannot call any library function.
-struct Analyses {
-  explicit Analyses(llvm::TargetMachine &machine) : builder(&machine) {
-    library.disableAllFunctions();
-    functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
-    builder.registerModuleAnalyses(modules);
-    builder.registerCGSCCAnalyses(components);
-    builder.registerFunctionAnalyses(functions);
-    builder.registerLoopAnalyses(loops);
-    builder.crossRegisterProxies(loops, functions, components, modules);
-  }
-  llvm::TargetLibraryInfoImpl library{llvm::Triple(kTriple)};
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder;
-};
-} // namespace
 
 void Target::optimize(llvm::Module &module) const {
   prepare(module);
@@ -145,28 +99,13 @@ void Target::optimizeLinked(llvm::Module &module) const {
   passes.run(module, analyses.modules);
 }
 
-static void emit(llvm::TargetMachine &machine, llvm::Module &module, llvm::raw_pwrite_stream &out,
-                 llvm::CodeGenFileType kind) {
-  llvm::legacy::PassManager passes;
-  llvm::TargetLibraryInfoImpl library((llvm::Triple(kTriple)));
-  library.disableAllFunctions();
-  passes.add(new llvm::TargetLibraryInfoWrapperPass(library));
-  if (machine.addPassesToEmitFile(passes, out, nullptr, kind))
-    throw InternalError("LLVM cannot emit object code");
-  passes.run(module);
-}
-
 std::vector<char> Target::object(llvm::Module &module) const {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream out(bytes);
-  emit(*machine_, module, out, llvm::CodeGenFileType::ObjectFile);
+  const llvm::SmallVector<char, 0> bytes = emitModule(*machine_, module, llvm::CodeGenFileType::ObjectFile);
   return {bytes.begin(), bytes.end()};
 }
 
 std::string Target::assembly(llvm::Module &module) const {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream out(bytes);
-  emit(*machine_, module, out, llvm::CodeGenFileType::AssemblyFile);
+  const llvm::SmallVector<char, 0> bytes = emitModule(*machine_, module, llvm::CodeGenFileType::AssemblyFile);
   return {bytes.begin(), bytes.end()};
 }
 

@@ -1,7 +1,7 @@
 // LLVM's x86-64 back end: instruction-set levels, the few passes generated code needs, object code and assembly.
 #pragma once
 
-#include "codegen/cpu/ScalarEmitter.h"
+#include "codegen/loops/ScalarEmitter.h"
 #include "tressel/runtime/Cpu.h"
 
 #include "llvm/IR/Module.h"

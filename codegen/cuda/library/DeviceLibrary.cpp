@@ -1,6 +1,6 @@
 #include "codegen/cuda/library/DeviceLibrary.h"
 
-#include "codegen/cpu/EmitSize.h"
+#include "codegen/loops/EmitSize.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 

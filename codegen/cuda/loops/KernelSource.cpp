@@ -1,6 +1,6 @@
 #include "codegen/cuda/loops/KernelSource.h"
 
-#include "codegen/cpu/KernelSource.h"
+#include "codegen/loops/FromGraph.h"
 #include "codegen/cuda/loops/Kernel.h"
 #include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"

@@ -1,8 +1,8 @@
 // Loop plans as GPU kernels: elementwise work, reductions along rows and columns, norms and softmax in one pass,
-// transposes, gathers. The plans are those of the CPU (codegen/cpu/LoopPlan.h), and so are the scalar functions.
+// transposes, gathers. The plans are those of the CPU (codegen/loops/LoopPlan.h), and so are the scalar functions.
 #pragma once
 
-#include "codegen/cpu/EmitKernel.h"
+#include "codegen/loops/KernelSignature.h"
 #include "codegen/cuda/loops/Kernel.h"
 
 namespace tressel::codegen::cuda {

@@ -1,6 +1,6 @@
 #include "codegen/cuda/loops/PlanEmitter.h"
 
-#include "codegen/cpu/EmitSize.h"
+#include "codegen/loops/EmitSize.h"
 #include "codegen/cuda/target/Target.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Kernel.h"

@@ -2,7 +2,8 @@
 // functions, stores. Those who drive it (LoopEmitter, epilogues) say which points there are.
 #pragma once
 
-#include "codegen/cpu/EmitKernel.h"
+#include "codegen/loops/LoopPlan.h"
+#include "codegen/loops/ScalarEmitter.h"
 #include "tressel/runtime/Dim.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"

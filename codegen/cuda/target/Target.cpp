@@ -1,48 +1,25 @@
 #include "codegen/cuda/target/Target.h"
 
+#include "codegen/loops/LlvmTarget.h"
 #include "tressel/runtime/Error.h"
 
-#include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Verifier.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Support/VirtualFileSystem.h"
-#include "llvm/Support/raw_ostream.h"
-#include "llvm/Target/TargetMachine.h"
-#include "llvm/TargetParser/Triple.h"
 
 namespace tressel::codegen::cuda {
-namespace {
 
-constexpr const char *kTriple = "nvptx64-nvidia-cuda";
-
-const llvm::Target &backEnd() {
-  static const llvm::Target *target = [] {
+Target::Target(const Arch &arch) : arch_(arch) {
+  static const bool registered = [] {
     LLVMInitializeNVPTXTargetInfo();
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
-    std::string error;
-    const llvm::Target *t = llvm::TargetRegistry::lookupTarget(llvm::Triple(kTriple), error);
-    if (!t)
-      throw InternalError("LLVM has no NVPTX back end: " + error);
-    return t;
+    return true;
   }();
-  return *target;
-}
-
-} // namespace
-
-Target::Target(const Arch &arch) : arch_(arch) {
-  llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
-  machine_.reset(backEnd().createTargetMachine(llvm::Triple(kTriple), arch.name, arch.feature, options,
-                                               llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
-  if (!machine_)
-    throw InternalError("LLVM cannot make a target machine for " + std::string(arch.name));
-  llvm::vfs::getRealFileSystem(); // every PassBuilder takes a reference to it: made before threads are
+  (void)registered;
+  machine_ = makeTargetMachine({.triple = "nvptx64-nvidia-cuda",
+                                .core = arch.name,
+                                .features = arch.feature,
+                                .level = llvm::CodeGenOptLevel::Aggressive});
 }
 Target::~Target() = default;
 
@@ -53,8 +30,7 @@ const CpuFeatures &Target::features() {
 }
 
 void Target::optimize(llvm::Module &module) const {
-  module.setTargetTriple(llvm::Triple(kTriple));
-  module.setDataLayout(machine_->createDataLayout());
+  setTarget(module, *machine_);
   for (llvm::Function &f : module)
     if (!f.isDeclaration()) {
       f.addFnAttr("target-cpu", arch_.name);
@@ -67,42 +43,18 @@ void Target::optimize(llvm::Module &module) const {
         f.addFnAttr("denormal-fp-math-f32", "dynamic,dynamic"); // the kernel decides
       }
     }
-  std::string problem;
-  llvm::raw_string_ostream out(problem);
-  if (llvm::verifyModule(module, &out))
-    throw InternalError("generated GPU code is malformed: " + problem);
-
-  llvm::TargetLibraryInfoImpl library{llvm::Triple(kTriple)};
-  library.disableAllFunctions();
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
+  verifyModule(module, "GPU code");
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = tuning.SLPVectorization = false;
-  llvm::PassBuilder builder(machine_.get(), tuning);
-  functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  Analyses analyses(*machine_, tuning);
+  analyses.builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, analyses.modules);
   for (const llvm::Function &f : module)
     if (f.isDeclaration() && !f.isIntrinsic() && !f.use_empty())
       throw InternalError("generated GPU code calls '" + f.getName().str() + "', which nobody defines");
 }
 
 std::string Target::ptx(llvm::Module &module) const {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream out(bytes);
-  llvm::legacy::PassManager passes;
-  llvm::TargetLibraryInfoImpl library((llvm::Triple(kTriple)));
-  library.disableAllFunctions();
-  passes.add(new llvm::TargetLibraryInfoWrapperPass(library));
-  if (machine_->addPassesToEmitFile(passes, out, nullptr, llvm::CodeGenFileType::AssemblyFile))
-    throw InternalError("LLVM cannot emit PTX");
-  passes.run(module);
+  const llvm::SmallVector<char, 0> bytes = emitModule(*machine_, module, llvm::CodeGenFileType::AssemblyFile);
   return {bytes.begin(), bytes.end()};
 }
 

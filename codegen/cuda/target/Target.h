@@ -1,7 +1,7 @@
 // LLVM's NVPTX back end: from the LLVM IR of kernels to PTX, in process.
 #pragma once
 
-#include "codegen/cpu/ScalarEmitter.h"
+#include "codegen/loops/ScalarEmitter.h"
 #include "codegen/cuda/target/Arch.h"
 
 #include "llvm/IR/Module.h"

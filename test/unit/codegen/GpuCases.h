@@ -1,7 +1,7 @@
 // GPU kernels of calls of single ops, of every kind that takes them, run by the emulator with all its checks.
 #pragma once
 
-#include "codegen/cpu/LoopPlan.h"
+#include "codegen/loops/LoopPlan.h"
 #include "codegen/cuda/emulate/Emulate.h"
 #include "codegen/cuda/loops/Kernel.h"
 #include "ir/interpreter/Evaluate.h"

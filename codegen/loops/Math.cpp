@@ -1,4 +1,4 @@
-#include "codegen/cpu/Math.h"
+#include "codegen/loops/Math.h"
 
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/IntrinsicsX86.h"

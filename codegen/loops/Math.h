@@ -2,7 +2,7 @@
 // unit test asserts. Infinities, NaN, signed zeros and denormals come out as in libm, unless the table says otherwise.
 #pragma once
 
-#include "codegen/cpu/ScalarEmitter.h"
+#include "codegen/loops/ScalarEmitter.h"
 
 namespace tressel::codegen {
 

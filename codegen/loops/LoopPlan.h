@@ -6,7 +6,7 @@
 // stage, and the stores. See README.md in this folder.
 #pragma once
 
-#include "codegen/cpu/KernelGraph.h"
+#include "codegen/loops/KernelGraph.h"
 #include "tressel/runtime/FloatMode.h"
 
 #include <optional>

@@ -1,6 +1,6 @@
-#include "codegen/cpu/ScalarEmitter.h"
+#include "codegen/loops/ScalarEmitter.h"
 
-#include "codegen/cpu/Math.h"
+#include "codegen/loops/Math.h"
 
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Support/ErrorHandling.h"

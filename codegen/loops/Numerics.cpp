@@ -1,5 +1,5 @@
 // What numbers the code of a loop plan gives: its floating-point mode (runtime/FloatMode.h), and how long its sums may be.
-#include "codegen/cpu/LoopPlan.h"
+#include "codegen/loops/LoopPlan.h"
 
 namespace tressel::codegen {
 

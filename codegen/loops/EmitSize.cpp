@@ -1,4 +1,4 @@
-#include "codegen/cpu/EmitSize.h"
+#include "codegen/loops/EmitSize.h"
 
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Kernel.h"

@@ -1,4 +1,4 @@
-#include "codegen/cpu/LoopPlan.h"
+#include "codegen/loops/LoopPlan.h"
 
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"

@@ -1,0 +1,21 @@
+// Which buffers and sizes of its launch a generated kernel works on.
+#pragma once
+
+#include "codegen/loops/LoopPlan.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tressel::codegen {
+
+/// What the function reads and writes: buffers[operand i of the plan] is args->buffers[operands[i]].
+struct KernelSignature {
+  std::string symbol;
+  std::vector<int32_t> operands; ///< empty: operand i is buffer i
+  std::optional<UnitRows> rows;  ///< an epilogue: the library's units instead of the schedule's
+  std::vector<int64_t> symbols;  ///< whose values are args->scalars, in this order
+};
+
+} // namespace tressel::codegen
