@@ -1,5 +1,6 @@
 #include "codegen/Compile.h"
 
+#include "runtime/types/Clock.h"
 #include "codegen/CostModel.h"
 #include "codegen/CustomProvider.h"
 #include "codegen/Link.h"
@@ -38,12 +39,9 @@
 #include <set>
 
 namespace tressel::codegen {
+using runtime::secondsSince;
 
 namespace {
-
-double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// Collects the diagnostics of a context while it lives; the first error becomes what is thrown.
 class Errors {

@@ -1,6 +1,7 @@
 #include "codegen/cpu/CompileKernels.h"
 
 #include "codegen/cpu/CompilerId.h"
+#include "runtime/types/Clock.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/ThreadPool.h"
 
@@ -16,6 +17,7 @@
 #include <span>
 
 namespace tressel::codegen {
+using runtime::secondsSince;
 namespace {
 
 using Object = std::shared_ptr<const std::vector<char>>;
@@ -115,10 +117,6 @@ Object compileTogether(std::span<Distinct *const> which, const Target &target) {
     emitOne(module, *k, target);
   target.optimize(module);
   return std::make_shared<const std::vector<char>>(target.object(module));
-}
-
-double secondsSince(std::chrono::steady_clock::time_point t) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
 }
 
 } // namespace

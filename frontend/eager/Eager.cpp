@@ -55,7 +55,7 @@ struct FlatEntry {
 enum Operand : uint64_t { kNumber = 0x40, kSingle = 0x20, kSeen = uint64_t(1) << 63 };
 
 size_t slotOf(const op::OpInfo &info, uint64_t operands, size_t slots) {
-  const uint64_t h = (reinterpret_cast<uintptr_t>(&info) ^ operands * 0x9E3779B97F4A7C15u) * 0xD6E8FEB86659FD93u;
+  const uint64_t h = (reinterpret_cast<uintptr_t>(&info) ^ operands * kHashFactor) * 0xD6E8FEB86659FD93u;
   return static_cast<size_t>(h >> 40) & (slots - 1);
 }
 
@@ -319,24 +319,10 @@ namespace {
 
 size_t hashOf(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs) {
   uint64_t h = reinterpret_cast<uintptr_t>(&info);
-  auto mix = [&h](uint64_t v) { h = (h ^ v) * 0x9E3779B97F4A7C15u, h ^= h >> 29; };
-  for (const Tensor &t : inputs) {
-    const TensorType &type = t.impl()->type;
-    mix(static_cast<uint64_t>(type.dtype) << 8 | static_cast<uint64_t>(type.rank()));
-    for (int64_t d : type.shape)
-      mix(static_cast<uint64_t>(d));
-  }
+  for (const Tensor &t : inputs)
+    h = mixHash(h, t.impl()->type);
   for (const op::Attr &attr : attrs)
-    std::visit(
-        [&](const auto &v) {
-          using T = std::decay_t<decltype(v)>;
-          if constexpr (std::is_same_v<T, op::Ints>)
-            for (int64_t i : v)
-              mix(static_cast<uint64_t>(i));
-          else if constexpr (!std::is_same_v<T, std::monostate>)
-            mix(std::hash<T>()(v));
-        },
-        attr);
+    h = op::mixHash(h, attr);
   return h;
 }
 

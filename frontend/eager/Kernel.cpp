@@ -1,5 +1,7 @@
 #include "frontend/eager/Kernel.h"
 
+#include "runtime/engine/InternalThreads.h"
+#include "runtime/types/Clock.h"
 #include "codegen/UntilExit.h"
 #include "frontend/eager/Prebuilt.h"
 #include "tressel/runtime/Dim.h"
@@ -11,7 +13,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <thread>
 #include <unistd.h>
@@ -36,10 +37,6 @@ struct Counts {
   std::atomic<uint64_t> prebuilt{0}, compiled{0}, programs{0}, failed{0}, nanoseconds{0};
 };
 Counts counts;
-
-double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 class Table {
 public:
@@ -102,13 +99,8 @@ public:
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(what));
     if (!std::exchange(begun_, true)) {
-      sigset_t all, before; // signals are for the program's own threads
-      sigfillset(&all);
-      for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
-        sigdelset(&all, fault);
-      pthread_sigmask(SIG_SETMASK, &all, &before);
+      const runtime::StartsInternalThreads starting;
       std::thread([this] { work(); }).detach();
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
     wake_.notify_one();
   }
@@ -172,7 +164,7 @@ void Compiled::ensureSlowly() {
       after = State::Failed;
       counts.failed.fetch_add(1, std::memory_order_relaxed);
     }
-    counts.nanoseconds.fetch_add(static_cast<uint64_t>(1e9 * secondsSince(start)), std::memory_order_relaxed);
+    counts.nanoseconds.fetch_add(static_cast<uint64_t>(1e9 * runtime::secondsSince(start)), std::memory_order_relaxed);
     state_.store(after, std::memory_order_release);
     state_.notify_all();
   } else {

@@ -1,5 +1,6 @@
 // The cache of a jitted function's programs.
 #include "frontend/trace/Debug.h"
+#include "runtime/types/Clock.h"
 #include "frontend/eager/Eager.h"
 #include "frontend/jit/EntryRun.h"
 #include "frontend/jit/Explain.h"
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -26,10 +26,6 @@
 namespace tressel {
 namespace detail {
 namespace {
-
-double secondsNow() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// TRESSEL_CHECK_TRACE: compare at each Nth call of a program. 0: only at its second.
 uint64_t checkInterval() {
@@ -274,14 +270,10 @@ static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &b
 /// A number for what tells calls apart.
 static uint64_t kindOf(std::span<const TensorType> types, std::span<const uint64_t> words) {
   uint64_t hash = callMode();
-  auto mix = [&](uint64_t word) { hash = (hash ^ word) * 0x9e3779b97f4a7c15u, hash ^= hash >> 29; };
-  for (const TensorType &type : types) {
-    mix(static_cast<uint64_t>(type.dtype) << 8 | static_cast<uint64_t>(type.rank()));
-    for (int64_t size : type.shape)
-      mix(static_cast<uint64_t>(size));
-  }
+  for (const TensorType &type : types)
+    hash = mixHash(hash, type);
   for (uint64_t word : words)
-    mix(word);
+    hash = mixHash(hash, word);
   return hash;
 }
 
@@ -327,11 +319,11 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   std::vector<runtime::DeviceRef> devices;
   for (const Device &device : options.devices)
     devices.push_back(refOf(device));
-  const double start = secondsNow();
+  const double start = runtime::nowSeconds();
   TraceRecorder recorder;
   std::vector<Tensor> results =
       recordBody(recorder, makeInputs(recorder, entry->types, toLoc(where)), body, &entry->prototype);
-  const double traced = secondsNow();
+  const double traced = runtime::nowSeconds();
   entry->traced = recorder.finish(results, {.name = options.name,
                                             .deterministic = options.deterministic,
                                             .diskCache = options.disk_cache,
@@ -342,7 +334,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
                                             .machine = entry->machine,
                                             .model = model ? &*model : nullptr,
                                             .devices = devices});
-  const double compiled = secondsNow();
+  const double compiled = runtime::nowSeconds();
   entry->structure = recorder.structure();
   entry->stateTypes = entry->typesOfStates();
   if (const auto &updated = entry->traced.updated; !updated.empty()) {

@@ -1,9 +1,9 @@
 #include "frontend/tensor/Machine.h"
 #include "frontend/trace/Record.h"
+#include "runtime/types/Clock.h"
 
 #include <tressel/ops.h>
 
-#include <chrono>
 #include <mutex>
 
 namespace tressel {
@@ -40,7 +40,7 @@ void use_machine(std::string_view name, MachineOptions options) {
 double machine_seconds() {
   if (const auto machine = detail::currentMachine())
     return static_cast<double>(machine->nowPs()) * 1e-12;
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return runtime::nowSeconds();
 }
 
 Tensor Tensor::to(Device device, std::source_location where) const {

@@ -11,41 +11,13 @@
 namespace tressel::detail {
 namespace {
 
-uint64_t mix(uint64_t h, uint64_t v) {
-  h = (h ^ v) * 0x9E3779B97F4A7C15u;
-  return h ^ h >> 29;
-}
-uint64_t mix(uint64_t h, const TensorType &type) {
-  h = mix(h, static_cast<uint64_t>(type.dtype));
-  for (int64_t d : type.shape)
-    h = mix(h, static_cast<uint64_t>(d));
-  return h;
-}
-uint64_t mix(uint64_t h, const op::Attr &attr) {
-  return std::visit(
-      [h](const auto &v) {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, op::Ints>) {
-          uint64_t all = mix(h, v.size());
-          for (int64_t i : v)
-            all = mix(all, static_cast<uint64_t>(i));
-          return all;
-        } else if constexpr (std::is_same_v<T, std::monostate>) {
-          return mix(h, uint64_t(1));
-        } else {
-          return mix(h, static_cast<uint64_t>(std::hash<T>()(v)));
-        }
-      },
-      attr);
-}
-
 uint64_t identify(const Tensor &t) {
   if (t.traced())
     return t.impl()->number;
   // Elements from outside: by type and, up to a page, by content.
   runtime::Engine::global().wait(*t.impl()->storage, {}, "fingerprint");
   const auto n = static_cast<size_t>(std::min<int64_t>(t.type().bytes(), 4096));
-  return mix(mix(0x1234567, t.type()),
+  return mixHash(mixHash(0x1234567, t.type()),
              std::hash<std::string_view>()({static_cast<const char *>(t.impl()->storage->data()), n}));
 }
 
@@ -74,7 +46,7 @@ Fingerprint::Part Fingerprint::partOf(const Tensor &t) {
 }
 
 Fingerprint::Part Fingerprint::partOf(const op::Attr &attr) {
-  Part part{mix(0, attr)};
+  Part part{op::mixHash(0, attr)};
   part.kind = Part::Kind::Number;
   if (auto *i = std::get_if<int64_t>(&attr))
     part.number = static_cast<double>(*i);
@@ -135,11 +107,11 @@ void Fingerprint::op(const op::OpInfo &info, std::span<const Tensor> inputs, con
   uint64_t h = reinterpret_cast<uintptr_t>(&info);
   const auto first = static_cast<uint32_t>(parts_.size());
   for (const Tensor &t : inputs)
-    h = mix(h, parts_.emplace_back(partOf(t)).id);
+    h = mixHash(h, parts_.emplace_back(partOf(t)).id);
   for (const op::Attr &attr : attrs)
-    h = mix(h, parts_.emplace_back(partOf(attr)).id);
+    h = mixHash(h, parts_.emplace_back(partOf(attr)).id);
   if (const uint32_t place = callMode() >> 1) [[unlikely]]
-    h = mix(h, place);
+    h = mixHash(h, place);
   entries_.push_back({h, info.name, userLine(where), first, static_cast<uint32_t>(inputs.size()), &info});
 }
 
@@ -149,21 +121,21 @@ void Fingerprint::read(const VariableImpl &variable, SourceLoc where) {
 
 void Fingerprint::assign(const VariableImpl &variable, const Tensor &value, SourceLoc where) {
   entries_.push_back(
-      {mix(reinterpret_cast<uintptr_t>(&variable), identify(value)), "a Variable assigned", userLine(where)});
+      {mixHash(reinterpret_cast<uintptr_t>(&variable), identify(value)), "a Variable assigned", userLine(where)});
 }
 
 void Fingerprint::result(const Tensor &t) {
   entries_.push_back(
-      {mix(0x7654321, t.defined() ? identify(t) : 0), "a result", t.defined() ? t.impl()->where : SourceLoc{}});
+      {mixHash(0x7654321, t.defined() ? identify(t) : 0), "a result", t.defined() ? t.impl()->where : SourceLoc{}});
 }
 
 void Fingerprint::control(const ControlCall &call) {
-  uint64_t h = mix(static_cast<uint64_t>(call.kind), static_cast<uint64_t>(call.trips));
+  uint64_t h = mixHash(static_cast<uint64_t>(call.kind), static_cast<uint64_t>(call.trips));
   if (call.condition.defined())
-    h = mix(h, identify(call.condition));
+    h = mixHash(h, identify(call.condition));
   for (const std::vector<Tensor> &tensors : {call.carried, call.slices})
     for (const Tensor &t : tensors)
-      h = mix(h, identify(t));
+      h = mixHash(h, identify(t));
   entries_.push_back({h, call.name, userLine(toLoc(call.where))});
 }
 

@@ -7,6 +7,7 @@
 #include "frontend/tensor/WeakTypes.h"
 #include "ir/op/Infer.h"
 #include "ir/op/Table.h"
+#include "runtime/types/Hash.h"
 #include <tressel/ops.h>
 
 #include <array>
@@ -59,7 +60,7 @@ Tensor scalarTensor(const Arg &arg, DType dtype) {
   const bool isFloat = arg.kind() == Arg::Kind::Float;
   const uint64_t bits = isFloat ? std::bit_cast<uint64_t>(arg.as_double()) : static_cast<uint64_t>(arg.as_int());
   const int kind = static_cast<int>(dtype) * 2 + isFloat;
-  Entry *e = gone ? nullptr : &entries[(bits * 0x9E3779B97F4A7C15u + static_cast<unsigned>(kind) * 0x85EBCA6Bu) >> 58];
+  Entry *e = gone ? nullptr : &entries[(bits * kHashFactor + static_cast<unsigned>(kind) * 0x85EBCA6Bu) >> 58];
   if (e && e->kind == kind && e->bits == bits)
     return e->tensor;
   Tensor t = allocateTensor({dtype, {}}, toLoc(arg.where()));

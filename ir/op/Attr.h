@@ -1,9 +1,11 @@
 // Attribute values of ops, without MLIR: what the eager path, shape inference and the interpreter work with.
 #pragma once
 
+#include "runtime/types/Hash.h"
 #include "tressel/runtime/Types.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -23,6 +25,25 @@ struct AttrSpec {
   bool optional;      ///< may be absent (monostate)
   Attr defaultValue;  ///< monostate: mandatory unless `optional`
 };
+
+/// A value that is absent counts, and so does the length of a list.
+inline uint64_t mixHash(uint64_t hash, const Attr &attr) {
+  return std::visit(
+      [hash](const auto &v) {
+        using T = std::decay_t<decltype(v)>;
+        if constexpr (std::is_same_v<T, Ints>) {
+          uint64_t all = tressel::mixHash(hash, v.size());
+          for (int64_t i : v)
+            all = tressel::mixHash(all, static_cast<uint64_t>(i));
+          return all;
+        } else if constexpr (std::is_same_v<T, std::monostate>) {
+          return tressel::mixHash(hash, uint64_t(1));
+        } else {
+          return tressel::mixHash(hash, static_cast<uint64_t>(std::hash<T>()(v)));
+        }
+      },
+      attr);
+}
 
 /// Values in the order of OpInfo::attrs. Defaults are filled in by whoever builds it (see `completeAttrs`).
 using Attrs = std::vector<Attr>;

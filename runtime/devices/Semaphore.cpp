@@ -2,6 +2,7 @@
 // happened, and nobody is woken while nobody waits.
 #include "tressel/runtime/CommandLog.h"
 
+#include "runtime/types/Clock.h"
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 
@@ -88,7 +89,7 @@ Device &Machine::at(DeviceRef device) const {
 }
 int Machine::awaitAny(std::span<const Event> events, int64_t timeoutNs) { return runtime::awaitAny(events, timeoutNs); }
 int64_t Machine::nowPs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count() * 1000;
+  return 1000 * nowNs();
 }
 const CommandLog &Machine::log() const {
   static const CommandLog none;

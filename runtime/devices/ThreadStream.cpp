@@ -1,15 +1,11 @@
 #include "ThreadStream.h"
+#include "runtime/types/Clock.h"
 
-#include <chrono>
 #include <limits>
 
 namespace tressel::runtime {
 
-int64_t StampList::nowPs() {
-  return 1000 *
-         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-             .count();
-}
+int64_t StampList::nowPs() { return 1000 * nowNs(); }
 void StampList::add(const Stamp &stamp) {
   std::lock_guard lock(mutex_);
   if (stamps_.size() == kMost)

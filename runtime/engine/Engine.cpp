@@ -63,11 +63,6 @@ uint32_t recordThread() {
   return threadNumber;
 }
 
-int64_t clockNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 int logWaits() {
   static const int level = [] {
     const char *text = std::getenv("TRESSEL_LOG_WAITS");

@@ -1,11 +1,12 @@
 #include "runtime/engine/Lanes.h"
 
+#include "InternalThreads.h"
+#include "runtime/types/Clock.h"
 #include "runtime/types/Concat.h"
 #include "runtime/engine/Blocks.h"
 #include "tressel/runtime/ThreadPool.h"
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 #include <pthread.h>
 #include <sched.h>
@@ -92,7 +93,7 @@ void Lanes::runTask(Point point, const TaskInfo &info, Storage *const *inputs, s
                     Storage *const *outputs, size_t numOutputs, Invoke invoke, void *closure, const Task *queued,
                     TaskRecord::Kind kind) {
   const bool recorded = recording.load(std::memory_order_relaxed);
-  const int64_t begin = recorded ? clockNs() : 0;
+  const int64_t begin = recorded ? nowNs() : 0;
   FailureRef why;
   bool keepsStates = true;
   const size_t numResults = numOutputs - info.numStates;
@@ -117,12 +118,12 @@ void Lanes::runTask(Point point, const TaskInfo &info, Storage *const *inputs, s
     for (size_t i = 0; i < numOutputs; ++i)
       pointers[numInputs + i] = outputs[i]->data();
     const bool timed = info.cost && info.cost->wantsSample();
-    const int64_t start = timed ? clockNs() : 0;
+    const int64_t start = timed ? nowNs() : 0;
     const TaskView view{pointers, pointers + numInputs};
     why = call(info, invoke, closure, view);
     keepsStates = !view.wroteStates;
     if (timed)
-      info.cost->record(static_cast<double>(clockNs() - start));
+      info.cost->record(static_cast<double>(nowNs() - start));
     if (why) [[unlikely]] {
       std::lock_guard lock(failuresMutex);
       if (failures.size() >= 64)
@@ -145,7 +146,7 @@ void Lanes::runTask(Point point, const TaskInfo &info, Storage *const *inputs, s
     r.caller = queued ? queued->caller : r.thread;
     r.submitNs = queued && queued->submitNs ? queued->submitNs : begin;
     r.beginNs = begin;
-    r.endNs = clockNs();
+    r.endNs = nowNs();
     r.after = writersOf(inputs, numInputs);
     record(std::move(r));
   }
@@ -311,7 +312,7 @@ Point Lanes::push(const TaskInfo &info, std::span<Storage *const> inputs, std::s
   task.endNs = l.submittedNs += ns;
   task.submitNs = 0;
   if (recording.load(std::memory_order_relaxed)) [[unlikely]]
-    task.submitNs = clockNs(), task.caller = recordThread();
+    task.submitNs = nowNs(), task.caller = recordThread();
   task.numWaits = 0;
   for (uint32_t i = 0; i < waits.n; ++i)
     if (unpack(waits.points[i]).lane != point.lane)
@@ -490,15 +491,9 @@ bool Lanes::anyRunnable() {
 }
 
 void Lanes::startWorkers() {
-  // Signals are for the program's own threads, but those of a crash.
-  sigset_t all, before;
-  sigfillset(&all);
-  for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
-    sigdelset(&all, crash);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const StartsInternalThreads starting;
   for (uint32_t i = 0; i < count; ++i)
     workers_.emplace_back([this, i] { workerLoop(i); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 #ifdef __linux__
   if (sched_getaffinity(0, sizeof(allowed_), &allowed_) == 0) {
     std::fill(std::begin(given_), std::end(given_), allowed_);
@@ -687,14 +682,14 @@ WaitScope::WaitScope(Lanes &lanes, TaskRecord::Kind kind, const char *what, Sour
   if (log_ || lanes.recording.load(std::memory_order_relaxed)) {
     if (log_ && point && kind == TaskRecord::Kind::Wait)
       waitsFor_ = lanes.describe(point);
-    begin_ = clockNs();
+    begin_ = nowNs();
   }
 }
 
 WaitScope::~WaitScope() {
   if (!begin_)
     return;
-  const int64_t end = clockNs();
+  const int64_t end = nowNs();
   if (lanes_.recording.load(std::memory_order_relaxed)) {
     TaskRecord r{.kind = kind_, .op = what_, .where = where_, .sequence = point_.sequence};
     r.lane = static_cast<uint8_t>(point_.lane % kLanesPerEngine);

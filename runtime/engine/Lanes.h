@@ -66,7 +66,6 @@ struct alignas(64) Lane {
 
 /// Of this thread, from 1 on: small numbers for records and counts.
 uint32_t recordThread();
-int64_t clockNs();
 /// TRESSEL_LOG_WAITS: 0, 1 for hidden waits, 2 for all.
 int logWaits();
 /// Inside of a task calls run inline, and waits are refused.

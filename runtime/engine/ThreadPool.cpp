@@ -1,10 +1,11 @@
 #include "tressel/runtime/ThreadPool.h"
 
+#include "InternalThreads.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -178,16 +179,10 @@ ThreadPool &ThreadPool::global() {
 }
 
 ThreadPool::ThreadPool(int threads) : numThreads_(std::max(1, threads)), impl_(std::make_unique<Impl>()) {
-  sigset_t all{}, before; // signals are for the program's own threads, but those of a crash
-  constexpr uint64_t crashes = 1u << (SIGSEGV - 1) | 1u << (SIGBUS - 1) | 1u << (SIGFPE - 1) | 1u << (SIGILL - 1) | 1u << (SIGTRAP - 1) |
-                               1u << (SIGABRT - 1) | 1u << (SIGSYS - 1);
-  const uint64_t masked = ~crashes;
-  std::memcpy(&all, &masked, sizeof(masked));
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   sched_getaffinity(0, sizeof(impl_->allowed), reinterpret_cast<cpu_set_t *>(&impl_->allowed));
+  const StartsInternalThreads starting;
   for (int i = 1; i < numThreads_; ++i)
     impl_->threads.emplace_back([this, i] { impl_->workerLoop(i); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 ThreadPool::~ThreadPool() {

@@ -2,6 +2,7 @@
 // program, and one record per command that points into it. A call patches the inputs' and outputs' pointers and walks
 // the records. Commands run in issue order: a valid order for any number of streams, because waits point backward.
 #include "runtime/types/Concat.h"
+#include "runtime/types/Clock.h"
 #include "ExecutableImpl.h"
 #include "runtime/schedule/ScheduleSizes.h"
 #include "tressel/runtime/Error.h"
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 
 namespace tressel::runtime {
@@ -21,11 +21,6 @@ namespace {
 
 /// Copies and fills of at least this many bytes are split over the pool.
 constexpr int64_t kSplitBytes = int64_t(1) << 20;
-
-int64_t nowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 /// One command, ready to run.
 struct Step {

@@ -14,7 +14,7 @@ from protocol import serve
 
 CORE, KERNELS = "libtressel_runtime.so", "libtressel_kernels.so"
 ROWS = {"size.runtime.core": [CORE], "size.runtime": [CORE, KERNELS]}
-BOUNDS = {"size.runtime.core": 256 << 10, "size.runtime": 3 << 19}
+BOUNDS = {"size.runtime.core": 320 << 10, "size.runtime": 3 << 19}
 
 
 def stripped(build, row):
