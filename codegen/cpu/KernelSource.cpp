@@ -69,7 +69,7 @@ KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
     source.signature.symbol = sched::epilogueSymbol(kernel.getSymName());
     for (mlir::Operation *o : ops)
       for (mlir::Value v : o->getOperands()) {
-        if (llvm::is_contained(inputs, v) || immediateOf(v))
+        if (llvm::is_contained(inputs, v) || isImmediate(v))
           continue;
         if (auto argument = mlir::dyn_cast<mlir::BlockArgument>(v)) {
           inputs.push_back(v);

@@ -2,15 +2,11 @@
 // and what a unit of work is.
 #pragma once
 
+#include "codegen/loops/KernelSignature.h"
 #include "codegen/loops/LoopPlan.h"
 #include "codegen/loops/ScalarEmitter.h"
 
 namespace tressel::codegen {
-
-/// Units that a library kernel gives its epilogue: unit u covers rows [u * block, min((u + 1) * block, rows)).
-struct UnitRows {
-  int64_t rows = 1, block = 1; ///< may be symbolic
-};
 
 struct LoopSchedule {
   int vectorDim = -1; ///< -1: no dimension is worth it

@@ -83,4 +83,6 @@ std::optional<KernelGraph> kernelGraphOf(llvm::ArrayRef<mlir::Operation *> ops, 
   return graph;
 }
 
+bool isImmediate(mlir::Value value) { return immediateOf(value).has_value(); }
+
 } // namespace tressel::codegen

@@ -14,4 +14,7 @@ namespace tressel::codegen {
 std::optional<KernelGraph> kernelGraphOf(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> inputs,
                                          llvm::ArrayRef<mlir::Value> results);
 
+/// Whether the value is a splat or one element, which becomes part of the code.
+bool isImmediate(mlir::Value value);
+
 } // namespace tressel::codegen

@@ -10,6 +10,11 @@
 
 namespace tressel::codegen {
 
+/// Units that a library kernel gives its epilogue: unit u covers rows [u * block, min((u + 1) * block, rows)).
+struct UnitRows {
+  int64_t rows = 1, block = 1; ///< may be symbolic
+};
+
 /// What the function reads and writes: buffers[operand i of the plan] is args->buffers[operands[i]].
 struct KernelSignature {
   std::string symbol;

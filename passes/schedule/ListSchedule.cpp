@@ -17,9 +17,9 @@
 #include <tuple>
 
 using namespace mlir;
-using runtime::StreamKind;
 
 namespace tressel::passes {
+using runtime::StreamKind;
 
 unsigned deviceIndexOf(Operation *work, const MachineCosts &costs) {
   const runtime::DeviceRef device =

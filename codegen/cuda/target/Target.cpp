@@ -17,8 +17,8 @@ Target::Target(const Arch &arch) : arch_(arch) {
   }();
   (void)registered;
   machine_ = makeTargetMachine({.triple = "nvptx64-nvidia-cuda",
-                                .core = arch.name,
-                                .features = arch.feature,
+                                .core = std::string(arch.name),
+                                .features = std::string(arch.feature),
                                 .level = llvm::CodeGenOptLevel::Aggressive});
 }
 Target::~Target() = default;
