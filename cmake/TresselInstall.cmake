@@ -1,6 +1,6 @@
 # What `cmake --install` puts where, and how another project finds it: find_package(Tressel) or pkg-config.
 #   Tressel::runtime   libtressel_runtime.so, enough to open and run packages from C and C++; it finds
-#                      libtressel_kernels.so beside itself for packages whose kernels are prebuilt
+#                      libtressel_kernels.so beside itself for packages with built-in kernels
 #   Tressel::tressel   libtressel.so, all of the C++ API, the compiler included
 include(CMakePackageConfigHelpers)
 

@@ -13,9 +13,9 @@
 #include "codegen/cuda/loops/KernelSource.h"
 #include "codegen/cuda/Library.h"
 #include "codegen/cuda/Provider.h"
-#include "codegen/kernels/Provider.h"
+#include "codegen/builtin/Provider.h"
 #include "codegen/onednn/Provider.h"
-#include "codegen/prebuilt/Provider.h"
+#include "codegen/bitcode/Provider.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/op/Num.h"
@@ -146,7 +146,7 @@ ProviderSet::ProviderSet(const std::string &cpu, bool allowLibrary, bool quickCo
     : target_(std::make_unique<Target>(cpu, quickCode)) {
   // Own kernels first: of equal bids the first wins.
   owned_.push_back(makeGeneratedProvider(*target_));
-  owned_.push_back(makePrebuiltProvider(target_->level()));
+  owned_.push_back(makeBitcodeProvider(target_->level()));
   owned_.push_back(makeCustomProvider());
   owned_.push_back(kernels::makeProvider());
   if (winograd)
@@ -303,7 +303,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
   runtime::MachineModel typical;
   if (!gpuKernels.empty()) {
     typical = runtime::machineOfArchitecture(options.gpus.front());
-    const runtime::Program &step = program.schedule.step;
+    const runtime::CommandList &step = program.schedule.step;
     for (const runtime::Command &c : step.commands)
       if (c.kind == runtime::CommandKind::Launch && c.numOperands)
         firstTypes[c.kernel] = program.schedule.buffers[step.operands[c.firstOperand].buffer].type.dtype;
@@ -322,7 +322,7 @@ static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &o
       desc.params = cuda::launchParams(kernel, gpuLibraries[desc.symbol]);
       continue;
     }
-    if (desc.provider == kPrebuiltProvider) { // to the runtime all kernels of the image are alike
+    if (desc.provider == kBitcodeProvider) { // to the runtime all kernels of the image are alike
       desc.provider = "generated";
       desc.params.clear();
       continue;
@@ -431,7 +431,7 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   } else if (!options.measure || !options.gpus.empty()) {
     program = compileFor(module, options, target, providers.list, report, providers.hostList);
   } else {
-    if (target.level() != runtime::hostCpuLevel()) // prebuilt kernels would run at the CPU's own level
+    if (target.level() != runtime::hostCpuLevel()) // built-in kernels would run at the CPU's own level
       throw Error("kernels for '" + options.cpu + "' cannot be measured here: this CPU's are '" +
                   std::string(runtime::nameOf(runtime::hostCpuLevel())) + "'; measure where the program will run");
     CompileOptions part;

@@ -29,7 +29,7 @@ private:
   const std::pair<bool, bool> before_;
 };
 
-/// The model `name` ("kernels/product") for code of the level, applied to `counts`. The order of the counts is the provider's; the table
+/// The model `name` ("builtin/product") for code of the level, applied to `counts`. The order of the counts is the provider's; the table
 /// has as many coefficients. A name that the table lacks is an internal error.
 runtime::KernelCost costOf(std::string_view name, runtime::CpuLevel level, std::span<const double> counts);
 

@@ -186,7 +186,7 @@ def PlaceClusters : Pass<"tressel-place-clusters", "mlir::ModuleOp"> {
     machine's figures: when the device is free, what copies of its operands take that are not there yet, and what its results take
     back to the host where they are the program's. Values of parameters alone are copied ahead of the step. A device whose memory is full
     takes no more. As this looks at one launch at a time, all on each one device, some of the devices, variations, and of up to 32 launches single moves are tried too. What is best of these ways is
-    decided by what the passes that follow make of it, for programs of up to 2000 launches: with its copies, what leaves the memory and, of the best
+    decided by what the passes that follow make of it, for programs of up to 2000 launches: with its copies, what is evicted and, of the best
     two and up to 500 launches, blocks of rows (PredictStep.h). What a launch would have taken elsewhere is its decision.
 
     Before and after:
@@ -299,16 +299,16 @@ def SettleKernels : Pass<"tressel-settle-kernels", "mlir::ModuleOp"> {
 }
 
 def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
-  let summary = "let values leave an accelerator's memory, and come back, where not all fit";
+  let summary = "evict values from an accelerator's memory, and prefetch or rematerialize them, where not all fit";
   let description = [{
     Contract: exact. Stands after insert-transfers and split-producers, so that it sees every copy, and before build-schedule, which keeps the
     order that this settles. What memory a program takes is what plan-memory gives it: a copy of the program is taken through it.
 
-    Where a step, or what prepare does ahead of it, is more than a device has, each value that is in the way leaves, once between two of its uses at most
-    (Residency.h), the whole future being known. One that has a copy on the host is dropped, another is copied there early enough to hide behind
-    other work. It comes back before its next use, as early as helps and there is room; or it is computed again, if nothing but it depends on that (no
-    effects, no random numbers). Parameters are resident as long as that is best, else come in each call; what the device makes of parameters is then
-    kept on the host. Several orders, shares of resident parameters and ways to choose who leaves are compared by predicted time, and the best is taken;
+    Where a step, or what prepare does ahead of it, is more than a device has, each value that is in the way is evicted, once between two of its uses at most
+    (Residency.h), the whole future being known. One that has a copy on the host is dropped, another is spilled there early enough to hide behind
+    other work. It is prefetched before its next use, as early as helps and there is room; or it is rematerialized, if nothing but it depends on that (no
+    effects, no random numbers). Parameters are resident as long as that is best, else they are streamed in each call; what the device makes of parameters is then
+    kept on the host. Several orders, shares of resident parameters and orders of eviction are compared by predicted time, and the best is taken;
     it is a decision for each value. Then the order is settled.
 
     An op whose operands, results and bodies do not fit alone goes to the host if nobody has annotated anything; else it is an error with its bytes and
@@ -331,12 +331,12 @@ def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
   }];
   let constructor = "tressel::passes::createFitMemory(nullptr)";
   let dependentDialects = ["tressel::sched::SchedDialect"];
-  let options = [Option<"repeat", "repeat", "bool", "true", "compute again what takes less time than its copies">,
+  let options = [Option<"rematerialize", "rematerialize", "bool", "true", "compute again what takes less time than its copies">,
                  Option<"maxWork", "max-work", "int64_t", "400'000", "ops looked at in all while plans are compared; one plan at least">];
-  let statistics = [Statistic<"numOut", "out", "copies to the host that make room">,
-                    Statistic<"numBack", "back", "copies back">,
-                    Statistic<"numRepeated", "repeated", "launches that run again">,
-                    Statistic<"numStreamed", "streamed", "parameters that come in each call">];
+  let statistics = [Statistic<"numSpilled", "spilled", "copies to the host that make room">,
+                    Statistic<"numPrefetched", "prefetched", "copies from the host of what was evicted">,
+                    Statistic<"numRematerialized", "rematerialized", "launches that run again">,
+                    Statistic<"numStreamed", "streamed", "parameters that are copied in in each call">];
 }
 
 def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {

@@ -77,7 +77,7 @@ const std::vector<Stage> &stages() {
       // Once transfers can be seen; before memory and the order, which it asks for what waits for them.
       {"split-producers", Contract::Reassociates, true,
        [](auto &options) { return createSplitProducers(allProviders(options), options.machine, options.decisions); }},
-      // Once every copy can be seen. What leaves an accelerator's memory and comes back are transfers too, and whether all fits
+      // Once every copy can be seen. Spills and prefetches are transfers too, and whether all fits
       // depends on the order.
       {"fit-memory", Contract::Exact, true, [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
       // Once it is known where every launch runs, those that were cut or are repeated too.

@@ -23,7 +23,7 @@ mlir::Location fuseLocations(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Lo
 std::vector<TensorType> tableTypes(mlir::TypeRange types);
 /// Nothing if the op is not in the table or has none.
 std::optional<op::LoopForm> loopFormOf(mlir::Operation *op);
-/// Nothing if no prebuilt kernel runs the op.
+/// Nothing if no bitcode kernel runs the op.
 std::optional<op::KernelForm> kernelFormOf(mlir::Operation *op);
 /// The op's kernel takes all operands from memory, constants of one value too, and is written by hand, here or by a user:
 /// nothing fuses with it.

@@ -61,13 +61,13 @@ private:
 };
 
 /// What a kernel computes, as text.
-std::string planOf(const KernelSource &k) { return k.prebuilt ? k.prebuilt->str() : k.plan.str(); }
+std::string planOf(const KernelSource &k) { return k.bitcode ? k.bitcode->str() : k.plan.str(); }
 
 /// All that decides the object: neither the symbol nor where in the user's source the ops stand. Symbolic sizes are spelled out,
 /// as their handles mean something else in every process.
 CacheKey keyOf(const KernelSource &k, const std::string &plan, const Target &target) {
   std::string signature;
-  if (!k.prebuilt) {
+  if (!k.bitcode) {
     for (int32_t o : k.signature.operands)
       signature += std::to_string(o) + ' ';
     for (int64_t symbol : k.signature.symbols)
@@ -89,8 +89,8 @@ struct Distinct {
 };
 
 void emitOne(llvm::Module &module, const Distinct &k, const Target &target) {
-  if (k.source->prebuilt) {
-    emitPrebuilt(module, *k.source->prebuilt, k.symbol);
+  if (k.source->bitcode) {
+    emitBitcodeCall(module, *k.source->bitcode, k.symbol);
     return;
   }
   KernelSignature signature = k.source->signature;
@@ -102,7 +102,7 @@ Object compileOne(const Distinct &k, const Target &target) {
   llvm::LLVMContext context;
   llvm::Module module("kernel", context);
   emitOne(module, k, target);
-  if (k.source->prebuilt)
+  if (k.source->bitcode)
     target.optimizeLinked(module);
   else
     target.optimize(module);
@@ -132,7 +132,7 @@ KernelCode compileKernels(const std::vector<KernelSource> &kernels, const Target
     const CacheKey key = keyOf(k, plan, target);
     auto [it, isNew] = known.emplace(key, distinct.size());
     if (isNew)
-      distinct.push_back({&k, key, "k_" + key.hex().substr(0, 32), k.prebuilt ? SIZE_MAX : plan.size(), nullptr});
+      distinct.push_back({&k, key, "k_" + key.hex().substr(0, 32), k.bitcode ? SIZE_MAX : plan.size(), nullptr});
     code.aliases.push_back({k.signature.symbol, distinct[it->second].symbol});
   }
   std::vector<Distinct *> missing;
@@ -156,7 +156,7 @@ KernelCode compileKernels(const std::vector<KernelSource> &kernels, const Target
     progress(done += static_cast<int>(more), static_cast<int>(numMissing));
   };
   if (target.quick()) {
-    auto generated = std::partition(missing.begin(), missing.end(), [](const Distinct *k) { return k->source->prebuilt; });
+    auto generated = std::partition(missing.begin(), missing.end(), [](const Distinct *k) { return k->source->bitcode; });
     if (generated != missing.end())
       (*generated)->object = compileTogether({generated, missing.end()}, target);
     report(static_cast<size_t>(missing.end() - generated));
@@ -208,10 +208,10 @@ std::vector<std::byte> linkImage(const KernelCode &code) {
 
 std::string printKernels(const std::vector<KernelSource> &kernels, const Target &target, bool assembly) {
   llvm::LLVMContext context;
-  llvm::Module generated("kernels", context), linked("prebuilt kernels", context);
+  llvm::Module generated("kernels", context), linked("bitcode kernels", context);
   for (const KernelSource &k : kernels) {
-    if (k.prebuilt)
-      emitPrebuilt(linked, *k.prebuilt, k.signature.symbol);
+    if (k.bitcode)
+      emitBitcodeCall(linked, *k.bitcode, k.signature.symbol);
     else
       emitKernel(generated, k.plan, k.schedule, target.features(), k.signature);
   }

@@ -5,7 +5,7 @@
 #include "codegen/ObjectCache.h"
 #include "codegen/cpu/EmitKernel.h"
 #include "codegen/cpu/Target.h"
-#include "codegen/prebuilt/Emit.h"
+#include "codegen/bitcode/Emit.h"
 
 #include <functional>
 #include <memory>
@@ -15,12 +15,12 @@
 
 namespace tressel::codegen {
 
-/// A kernel to compile: a loop nest, or a call of a prebuilt kernel.
+/// A kernel to compile: a loop nest, or a call of a bitcode kernel.
 struct KernelSource {
   LoopPlan plan;
   LoopSchedule schedule;
   KernelSignature signature; ///< of a call only the symbol
-  std::optional<PrebuiltCall> prebuilt;
+  std::optional<BitcodeCall> bitcode;
 };
 
 /// How many kernels a compilation took from where. Kernels that are equal but for their symbol are one.

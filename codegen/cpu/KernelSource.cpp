@@ -1,6 +1,6 @@
 #include "codegen/cpu/KernelSource.h"
 
-#include "codegen/prebuilt/Provider.h"
+#include "codegen/bitcode/Provider.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/sched/Export.h"
@@ -15,13 +15,13 @@
 
 namespace tressel::codegen {
 
-/// The one op of a kernel as a call of the prebuilt kernel that it bid with.
-static PrebuiltCall prebuiltCallOf(mlir::Block &body) {
+/// The one op of a kernel as a call of the bitcode kernel that it bid with.
+static BitcodeCall bitcodeCallOf(mlir::Block &body) {
   mlir::Operation *op = &body.front(), *yield = body.getTerminator();
   std::optional<op::KernelForm> form = passes::kernelFormOf(op);
   if (!form)
-    throw InternalError("an op without a kernel form was claimed for a prebuilt kernel");
-  PrebuiltCall call{form->kernel, form->params, form->range, {}, {}};
+    throw InternalError("an op without a kernel form was claimed for a bitcode kernel");
+  BitcodeCall call{form->kernel, form->params, form->range, {}, {}};
   for (mlir::Value operand : op->getOperands())
     call.buffers.push_back(static_cast<int32_t>(mlir::cast<mlir::BlockArgument>(operand).getArgNumber()));
   for (mlir::Value result : op->getResults()) {
@@ -45,9 +45,9 @@ KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
   KernelSource source;
   source.signature.symbol = kernel.getSymName().str();
   source.signature.symbols = graph::symbolsOf(kernel);
-  if (kernel.getProvider() == kPrebuiltProvider) {
-    source.prebuilt = prebuiltCallOf(body);
-    source.prebuilt->symbols = source.signature.symbols;
+  if (kernel.getProvider() == kBitcodeProvider) {
+    source.bitcode = bitcodeCallOf(body);
+    source.bitcode->symbols = source.signature.symbols;
     return source;
   }
   llvm::SmallVector<mlir::Value> inputs, results;

@@ -7,7 +7,7 @@
 #include "frontend/tensor/WeakTypes.h"
 #include "frontend/eager/Class.h"
 #include "frontend/eager/Kernel.h"
-#include "frontend/eager/Program.h"
+#include "frontend/eager/EagerFunction.h"
 #include "ir/op/Infer.h"
 #include "tressel/runtime/Dim.h"
 
@@ -78,12 +78,12 @@ struct Memo {
   std::vector<Launch> launches;
   int64_t partialBytes = 0;
   bool empty = false; ///< all results are
-  std::unique_ptr<eager::ProgramCall> program;
+  std::unique_ptr<eager::EagerFunctionCall> function;
   /// Calls so far, where a kernel for these sizes alone may come to replace the one for all; see `specialize`.
   uint32_t calls = 0;
   bool maySpecialize = false;
   std::shared_ptr<Kernel> special;
-  std::unique_ptr<eager::ProgramCall> specialProgram;
+  std::unique_ptr<eager::EagerFunctionCall> specialFunction;
 
   /// A kernel could not be compiled: perhaps it can another time.
   bool failed() const {
@@ -373,17 +373,17 @@ bool isBetterSpecialized(const op::OpInfo &info) {
 /// The memo of a call that was made often, with a kernel of its own once that is compiled; until then the same. Several
 /// tensors as one are copies rather than a kernel, as programs know.
 std::shared_ptr<Memo> specialize(const std::shared_ptr<Memo> &memo, SourceLoc where) {
-  if (!memo->special && !memo->specialProgram) {
+  if (!memo->special && !memo->specialFunction) {
     op::Attrs complete = memo->attrs;
     (void)op::completeAttrs(*memo->info, complete);
     const codegen::OpCall exact{memo->info, memo->types, complete, {}};
     if (memo->info->operands.back().variadic)
-      memo->specialProgram = eager::findPrograms(exact, {});
+      memo->specialFunction = eager::findEagerFunctions(exact, {});
     else
       memo->special = eager::findKernel(exact);
   }
-  const eager::Compiled *const wanted = memo->specialProgram
-                                            ? memo->specialProgram->choose(where).get()
+  const eager::Compiled *const wanted = memo->specialFunction
+                                            ? memo->specialFunction->choose(where).get()
                                             : static_cast<const eager::Compiled *>(memo->special.get());
   if (!wanted || !wanted->ready()) {
     memo->maySpecialize = wanted && !wanted->failed();
@@ -392,8 +392,8 @@ std::shared_ptr<Memo> specialize(const std::shared_ptr<Memo> &memo, SourceLoc wh
   auto made = std::make_shared<Memo>();
   made->info = memo->info, made->hash = memo->hash, made->types = memo->types, made->attrs = memo->attrs;
   made->results = memo->results;
-  if (memo->specialProgram)
-    made->program = std::move(memo->specialProgram);
+  if (memo->specialFunction)
+    made->function = std::move(memo->specialFunction);
   else
     made->launches.push_back({memo->special, {}});
   return made;
@@ -435,9 +435,9 @@ std::shared_ptr<Memo> makeMemo(const op::OpInfo &info, std::span<const Tensor> i
       return memo;
     }
   }
-  memo->program = eager::findPrograms({&info, memo->types, complete, {}}, classes);
+  memo->function = eager::findEagerFunctions({&info, memo->types, complete, {}}, classes);
   if (info.custom) // the user's functions are asked in the user's thread
-    memo->program->choose(where)->ensure();
+    memo->function->choose(where)->ensure();
   return memo;
 }
 
@@ -488,15 +488,15 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
   if (slot->maySpecialize && ++slot->calls >= kOftenCalled) [[unlikely]]
     slot = specialize(slot, where);
   const std::shared_ptr<Memo> memo = slot; // running the queue may come back here
-  if (memo->program)
-    if (const auto &chosen = memo->program->choose(where); chosen->ready()) [[likely]] {
+  if (memo->function)
+    if (const auto &chosen = memo->function->choose(where); chosen->ready()) [[likely]] {
       std::array<const Tensor *, kFewOperands> few;
       std::vector<const Tensor *> many(inputs.size() > few.size() ? inputs.size() : 0);
       const Tensor **arguments = many.empty() ? few.data() : many.data();
       for (size_t i = 0; i < inputs.size(); ++i)
         arguments[i] = &inputs[i];
       const auto keep = chosen;
-      keep->program().run({arguments, inputs.size()}, results, user);
+      keep->function().run({arguments, inputs.size()}, results, user);
       return;
     }
   for (size_t i = 0; i < results.size(); ++i)
@@ -509,7 +509,7 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
   for (size_t i = 0; i < results.size(); ++i)
     storages[inputs.size() + i] = results[i].impl()->storage.get();
   const std::span<Storage *const> in{storages, inputs.size()}, out{storages + inputs.size(), results.size()};
-  if (memo->launches.empty() && !memo->program) { // nothing to compute, but operands that failed say so
+  if (memo->launches.empty() && !memo->function) { // nothing to compute, but operands that failed say so
     static OpCost nothing(1);
     Engine::global().submit(
         {.op = info.name, .where = user, .cost = &nothing}, in, out,
@@ -517,8 +517,8 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
         [] { return [](const TaskView &) { return int32_t(kKernelOk); }; });
     return;
   }
-  if (memo->program) {
-    auto task = memo->program->task(memo->program->choose(where));
+  if (memo->function) {
+    auto task = memo->function->task(memo->function->choose(where));
     Engine::global().submit(
         {.op = info.name, .where = user}, in, out, [&](const TaskView &view) { return task(view); },
         [&] {
@@ -538,8 +538,8 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
       });
 }
 
-void clearEagerPrograms() {
-  eager::clearPrograms();
+void clearEagerFunctions() {
+  eager::clearEagerFunctions();
   eager::clearKernels();
 }
 

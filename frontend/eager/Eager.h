@@ -6,7 +6,7 @@
 //              the op's rules, and no memory but the result's. Remembered per thread by op and element types.
 //   runEager   everything else: remembered per thread by op, types and attributes; what it falls back to is one kernel
 //   for
-//              all sizes of a layout class (eager/Kernel.h), or a program (eager/Program.h).
+//              all sizes of a layout class (eager/Kernel.h), or a compiled function (eager/EagerFunction.h).
 //
 // A call returns when its result has a type and a place in the queue. It never waits for a compiler.
 #pragma once
@@ -20,6 +20,6 @@ namespace tressel::detail {
 bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span<const op::Attr> attrs, Tensor &result);
 
 /// Forgets kernels and programs that were compiled.
-void clearEagerPrograms();
+void clearEagerFunctions();
 
 } // namespace tressel::detail

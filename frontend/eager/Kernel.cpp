@@ -241,7 +241,7 @@ int32_t Kernel::launchMany(const runtime::KernelArgs &args, int64_t range) {
 
 std::shared_ptr<Kernel> findKernel(const codegen::OpCall &call) { return Table::instance().find(call); }
 
-void countProgram() { counts.programs.fetch_add(1, std::memory_order_relaxed); }
+void countEagerFunction() { counts.programs.fetch_add(1, std::memory_order_relaxed); }
 
 void clearKernels() {
   Table::instance().clear();

@@ -123,8 +123,8 @@ private:
 /// The kernel of a class, compiled or not; null if the class has none. The last few thousand are remembered.
 std::shared_ptr<Kernel> findKernel(const codegen::OpCall &call);
 
-/// One more program.
-void countProgram();
+/// One more compiled function.
+void countEagerFunction();
 /// Counts up when kernels are forgotten: whoever remembers some beside findKernel forgets them too.
 extern std::atomic<uint64_t> generation;
 /// Forgets all that was compiled; what comes with the library stays usable. For measuring compilation from nothing.

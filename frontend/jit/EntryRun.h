@@ -13,16 +13,16 @@ namespace tressel::detail {
 /// Runs an entry's program, and gives the tensor that a TraceResult stands for.
 class EntryRun {
 public:
-  /// `keep` as of Program::run.
-  EntryRun(JitEntry &entry, const CallArgs &args, const std::source_location &where, std::unique_ptr<Program::Slot> *keep)
+  /// `keep` as of CompiledFunction::run.
+  EntryRun(JitEntry &entry, const CallArgs &args, const std::source_location &where, std::unique_ptr<CompiledFunction::Slot> *keep)
       : entry_(entry), inputs_(args.tensors()), where_(toLoc(where)) {
-    Program *program = entry.traced.program.get();
-    const size_t n = program ? program->numOutputs() : 0;
+    CompiledFunction *function = entry.traced.function.get();
+    const size_t n = function ? function->numOutputs() : 0;
     if (n > kFew)
       many_.reset(new Tensor[n]);
     outputs_ = {many_ ? many_.get() : few_, n};
-    if (program)
-      program->run(inputs_, outputs_, where_, keep);
+    if (function)
+      function->run(inputs_, outputs_, where_, keep);
   }
   Tensor get(const TraceResult &r) const {
     switch (r.kind) {

@@ -137,7 +137,7 @@ struct JitCore::Impl {
 
   LastCall *take(const CallArgs &args, uint32_t mode);
   void giveBack(LastCall *last);
-  void remember(const Found &found, const CallArgs &args, std::unique_ptr<Program::Slot> slot);
+  void remember(const Found &found, const CallArgs &args, std::unique_ptr<CompiledFunction::Slot> slot);
   void forget(LastCall *last);
   void forgetAll();
 
@@ -190,7 +190,7 @@ void JitCore::Impl::forget(LastCall *last) {
     std::lock_guard lock(mutex);
     entry = std::move(last->entry);
     if (last->slot)
-      entry->traced.program->release(std::move(last->slot));
+      entry->traced.function->release(std::move(last->slot));
     unused.push_back(last);
   }
 }
@@ -203,7 +203,7 @@ void JitCore::Impl::forgetAll() {
 }
 
 /// The context of a call that ran at once, for the next one like it.
-void JitCore::Impl::remember(const Found &found, const CallArgs &args, std::unique_ptr<Program::Slot> slot) {
+void JitCore::Impl::remember(const Found &found, const CallArgs &args, std::unique_ptr<CompiledFunction::Slot> slot) {
   LastCall *last = nullptr;
   if (LastCall *old = places.takeOut()) // for another kind of call
     forget(old);
@@ -601,7 +601,7 @@ bool JitCore::Impl::run(const CallArgs &args, TraceBody &body, const std::source
     return false;
   // A call like the one before may well come again. Those that are checked now and then go this way.
   const bool repeats = found.again && found.calls > 2 && !checkInterval();
-  std::unique_ptr<Program::Slot> slot;
+  std::unique_ptr<CompiledFunction::Slot> slot;
   {
     EntryRun run(*found.entry, args, where, repeats ? &slot : nullptr);
     results(*found.entry, run);
@@ -744,7 +744,7 @@ JitStats JitCore::stats() const {
   JitStats stats = impl_->stats;
   stats.live = impl_->entries.size();
   for (const auto &entry : impl_->entries)
-    stats.state_copies += entry->traced.program ? entry->traced.program->stateCopies() : 0;
+    stats.state_copies += entry->traced.function ? entry->traced.function->stateCopies() : 0;
   for (const auto &last : impl_->lastCalls)
     stats.hits += last->hits.load(std::memory_order_relaxed);
   return stats;
@@ -753,7 +753,7 @@ JitStats JitCore::stats() const {
 /// The program that was used last.
 static const JitEntry &latestOf(const JitOptions &options, const std::vector<std::shared_ptr<JitEntry>> &entries,
                                 const std::source_location &where) {
-  if (entries.empty() || !entries.front()->traced.program)
+  if (entries.empty() || !entries.front()->traced.function)
     fail<Error>("'" + options.name + "' has no program yet", toLoc(where), "explain", "call it, or compile it ahead");
   return *entries.front();
 }
@@ -766,15 +766,15 @@ Prediction JitCore::explain(const std::source_location &where) const {
   std::lock_guard lock(impl_->mutex);
   const JitEntry &entry = latestOf(impl_->options, impl_->entries, where);
   runtime::Decisions decisions = entry.traced.decisions;
-  for (runtime::Decision &finding : entry.traced.program->findings())
+  for (runtime::Decision &finding : entry.traced.function->findings())
     decisions.push_back(std::move(finding));
-  return predict(entry.traced.program->schedule(), modelOf(entry), std::move(decisions));
+  return predict(entry.traced.function->schedule(), modelOf(entry), std::move(decisions));
 }
 
 void JitCore::drawPlan(const std::string &path, const std::source_location &where) const {
   std::lock_guard lock(impl_->mutex);
   const JitEntry &entry = latestOf(impl_->options, impl_->entries, where);
-  detail::drawPlan(path, entry.traced.program->schedule(), modelOf(entry));
+  detail::drawPlan(path, entry.traced.function->schedule(), modelOf(entry));
 }
 
 void JitCore::clearAll() {
@@ -793,7 +793,7 @@ void JitCore::clearAll() {
 } // namespace detail
 
 void clear_compile_caches() {
-  detail::clearEagerPrograms();
+  detail::clearEagerFunctions();
   detail::JitCore::clearAll();
   detail::clearCompilerCaches();
 }

@@ -129,7 +129,7 @@ struct alignas(64) LastCall {
   std::vector<TensorType> types;   // of the call: numbers, where the entry has symbols
   uint64_t generation = 0;         // of the core's entries, when this was one of them
   uint64_t structure = 0;          // the epoch at which it was current
-  std::unique_ptr<Program::Slot> slot;
+  std::unique_ptr<CompiledFunction::Slot> slot;
   std::atomic<uint64_t> hits{0}; // written by the owner
   uint64_t hitsSeen = 0;         // guarded by the core's mutex
 

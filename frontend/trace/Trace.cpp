@@ -5,7 +5,7 @@
 
 #include "codegen/Compile.h"
 #include "codegen/UntilExit.h"
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/Cpu.h"
@@ -557,9 +557,9 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   if (compiled.schedule.inputs.size() != numInputs || compiled.schedule.outputs.size() != numOutputs)
     throw InternalError("the compiler changed the program's signature");
   auto executable = compiled.load();
-  traced.program = std::make_shared<Program>(
+  traced.function = std::make_shared<CompiledFunction>(
       std::move(executable), std::move(bound),
-      ProgramOptions{.name = options.name, .machine = options.machine, .strictDonation = options.strictDonation});
+      CompiledFunctionOptions{.name = options.name, .machine = options.machine, .strictDonation = options.strictDonation});
   return traced;
 }
 

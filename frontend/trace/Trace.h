@@ -4,7 +4,7 @@
 
 #include "frontend/trace/Fingerprint.h"
 #include "frontend/tensor/Machine.h"
-#include "frontend/trace/Program.h"
+#include "frontend/trace/CompiledFunction.h"
 #include "frontend/trace/Record.h"
 
 #include "tressel/runtime/Decision.h"
@@ -25,7 +25,7 @@ struct TraceResult {
 };
 
 struct Traced {
-  std::shared_ptr<Program> program;                  ///< null when it was recorded only, or has no output
+  std::shared_ptr<CompiledFunction> function;        ///< null when it was recorded only, or has no output
   std::vector<TraceResult> results;                  ///< one per returned tensor
   std::vector<std::shared_ptr<VariableImpl>> states;  ///< those that are only read
   std::vector<std::shared_ptr<VariableImpl>> updated; ///< those that are assigned: the program updates them

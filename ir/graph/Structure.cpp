@@ -176,11 +176,11 @@ static std::vector<runtime::KernelCost> costsOf(Operation *op, StringRef name) {
 void setCosts(Operation *op, ArrayRef<runtime::KernelCost> costs) { setCosts(op, kCostsAttr, costs); }
 std::vector<runtime::KernelCost> costsOf(Operation *op) { return costsOf(op, kCostsAttr); }
 
-void setAlternative(Operation *op, const runtime::KernelCost &alternative) {
-  setCosts(op, kAlternativeAttr, alternative.kind.empty() ? ArrayRef<runtime::KernelCost>() : ArrayRef(alternative));
+void setRunnerUp(Operation *op, const runtime::KernelCost &runnerUp) {
+  setCosts(op, kRunnerUpAttr, runnerUp.kind.empty() ? ArrayRef<runtime::KernelCost>() : ArrayRef(runnerUp));
 }
-runtime::KernelCost alternativeOf(Operation *op) {
-  const std::vector<runtime::KernelCost> one = costsOf(op, kAlternativeAttr);
+runtime::KernelCost runnerUpOf(Operation *op) {
+  const std::vector<runtime::KernelCost> one = costsOf(op, kRunnerUpAttr);
   return one.empty() ? runtime::KernelCost() : one.front();
 }
 

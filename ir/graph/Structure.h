@@ -35,10 +35,10 @@ inline constexpr llvm::StringLiteral kCostsAttr = "tressel.costs";
 /// Costs of one kind are added up. Without costs: removes the attribute.
 void setCosts(mlir::Operation *op, llvm::ArrayRef<runtime::KernelCost> costs);
 std::vector<runtime::KernelCost> costsOf(mlir::Operation *op);
-/// On the same: runtime::KernelDesc::alternative. One with an empty kind removes the attribute.
-inline constexpr llvm::StringLiteral kAlternativeAttr = "tressel.alternative";
-void setAlternative(mlir::Operation *op, const runtime::KernelCost &alternative);
-runtime::KernelCost alternativeOf(mlir::Operation *op);
+/// On the same: runtime::KernelDesc::runnerUp. One with an empty kind removes the attribute.
+inline constexpr llvm::StringLiteral kRunnerUpAttr = "tressel.runner_up";
+void setRunnerUp(mlir::Operation *op, const runtime::KernelCost &runnerUp);
+runtime::KernelCost runnerUpOf(mlir::Operation *op);
 
 /// Whether generated code reads elements in another order than it writes them: a transpose, a gather.
 bool movesElements(KernelOp kernel);

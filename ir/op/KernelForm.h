@@ -1,5 +1,5 @@
-// How an op that is no loop nest (sort, scatter) runs: as a call of a prebuilt kernel, a function written by hand in
-// codegen/prebuilt/ and specialized to the call when the program is compiled, or one of runtime/kernels/ (attention).
+// How an op that is no loop nest (sort, scatter) runs: as a call of a bitcode kernel, a function written by hand in
+// codegen/bitcode/ and specialized to the call when the program is compiled, or one of runtime/kernels/ (attention).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Ops as calls of prebuilt kernels. What the parameters mean is said in codegen/prebuilt/kernels.
+// Ops as calls of bitcode kernels. What the parameters mean is said in codegen/bitcode/kernels.
 #include "ir/op/Infer.h"
 #include "ir/op/TableSupport.h"
 #include "tressel/runtime/Dim.h"

@@ -93,7 +93,7 @@ TRESSEL_LOOP_FORM(loopFormMaxPool)
 TRESSEL_LOOP_FORM(loopFormSumPool)
 #undef TRESSEL_LOOP_FORM
 
-// Calls of prebuilt kernels, in KernelForms.cpp.
+// Calls of bitcode kernels, in KernelForms.cpp.
 #define TRESSEL_KERNEL_FORM(name)                                                                                      \
   std::optional<KernelForm> name(const OpInfo &, std::span<const TensorType>, std::span<const TensorType>,             \
                                  const Attrs &);

@@ -37,8 +37,8 @@ class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   string infer = ?;
   code types = "";
   string loopForm = "noLoopForm"; // C++: the op as one loop nest
-  string kernelForm = "nullptr"; // C++: the op as a call of a prebuilt kernel, for what is no loop nest
-  int overwrites = -1;     // the operand whose bytes the first result may take over when a prebuilt kernel runs
+  string kernelForm = "nullptr"; // C++: the op as a call of a bitcode kernel, for what is no loop nest
+  int overwrites = -1;     // the operand whose bytes the first result may take over when a bitcode kernel runs
   string evaluate = "";    // C++ in ir/interpreter; elementwise ops and composites need none
   string flops = "flopsOfLoop";
   string combine = "None"; // reductions: op::Combine

@@ -154,7 +154,7 @@ private:
     desc.flops = static_cast<int64_t>(op.getFlops());
     desc.bytes = static_cast<int64_t>(op.getBytes());
     desc.costs = graph::costsOf(op);
-    desc.alternative = graph::alternativeOf(op);
+    desc.runnerUp = graph::runnerUpOf(op);
     desc.moves = graph::movesElements(op);
     desc.floats = graph::floatModeOf(op);
     out.schedule.kernels.push_back(std::move(desc));
@@ -213,7 +213,7 @@ private:
     return cast<IntegerAttr>(fill.getValue()).getValue().getZExtValue();
   }
 
-  void exportPhase(Block &block, runtime::Program &to, std::vector<Operation *> &ops) {
+  void exportPhase(Block &block, runtime::CommandList &to, std::vector<Operation *> &ops) {
     for (auto op : block.getOps<CommandOpInterface>()) {
       runtime::Command c;
       c.stream = static_cast<uint16_t>(indices.lookup(op.getStream()));
@@ -272,7 +272,7 @@ private:
     out.schedule.bodies.resize(c.body + op->getNumRegions());
     out.bodies.resize(out.schedule.bodies.size());
     for (auto [i, region] : llvm::enumerate(op->getRegions())) {
-      runtime::Program body; // the tables grow meanwhile
+      runtime::CommandList body; // the tables grow meanwhile
       std::vector<Operation *> ops;
       exportPhase(region.front(), body, ops);
       out.schedule.bodies[c.body + i] = std::move(body);

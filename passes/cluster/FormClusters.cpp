@@ -4,7 +4,7 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/Corrections.h"
@@ -32,7 +32,7 @@ struct Work {
   double seconds = std::numeric_limits<double>::infinity();
   /// The ops of the library's root if generated code follows it; empty: one kernel for all.
   SmallVector<Operation *, 2> root;
-  runtime::KernelCost alternative = {}; ///< runtime::KernelDesc::alternative: of the root, if generated code follows it
+  runtime::KernelCost runnerUp = {}; ///< runtime::KernelDesc::runnerUp: of the root, if generated code follows it
 };
 
 /// The values a set of ops takes in and gives out, in order of first use and of definition.
@@ -91,8 +91,8 @@ public:
         Work next{provider, *bid, bid->seconds, {}};
         if (next.seconds < best.seconds)
           std::swap(best, next);
-        if (next.provider && (best.alternative.kind.empty() || next.seconds - best.seconds < best.alternative.seconds))
-          best.alternative = {next.provider->name().str(), next.seconds - best.seconds};
+        if (next.provider && (best.runnerUp.kind.empty() || next.seconds - best.seconds < best.runnerUp.seconds))
+          best.runnerUp = {next.provider->name().str(), next.seconds - best.seconds};
       }
     return best;
   }
@@ -142,7 +142,7 @@ public:
       return work;
     work = {runs, *first, first->seconds + second->seconds, SmallVector<Operation *, 2>(root)};
     if (runs == library.provider)
-      work.alternative = library.alternative;
+      work.runnerUp = library.runnerUp;
     work.bid.scratchBytes = dim::max(first->scratchBytes, second->scratchBytes);
     work.bid.addCosts(*second);
     return work;
@@ -572,7 +572,7 @@ private:
                                             static_cast<uint64_t>(how.bid.grain), how.bid.scratchBytes, IntegerAttr(),
                                             static_cast<uint64_t>(how.bid.packs.size()));
     graph::setCosts(cluster, how.bid.costs);
-    graph::setAlternative(cluster, how.alternative);
+    graph::setRunnerUp(cluster, how.runnerUp);
     if (place)
       cluster->setAttr(graph::kDeviceAttr, place);
     Block *body = b.createBlock(&cluster.getBody());

@@ -2,7 +2,7 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "mlir/IR/IRMapping.h"
@@ -119,7 +119,7 @@ private:
     kernel.setFlops(static_cast<uint64_t>(flops));
     kernel.setBytes(static_cast<uint64_t>(bytes));
     graph::setCosts(kernel, graph::costsOf(cluster));
-    graph::setAlternative(kernel, graph::alternativeOf(cluster));
+    graph::setRunnerUp(kernel, graph::runnerUpOf(cluster));
     IRMapping map;
     cluster.getBody().cloneInto(&kernel.getBody(), map);
     // Locations stay with the launch: the kernel may serve several.

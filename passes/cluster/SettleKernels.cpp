@@ -2,7 +2,7 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "llvm/ADT/SetVector.h"
@@ -128,7 +128,7 @@ private:
     if (apart)
       whole.addCosts(second.bid);
     graph::setCosts(kernel, whole.costs);
-    graph::setAlternative(kernel, {});
+    graph::setRunnerUp(kernel, {});
     if (!apart)
       kernel.removeRootOpsAttr();
     return true;

@@ -7,7 +7,7 @@
 #include "passes/Util.h"
 
 #include "ir/graph/Control.h"
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/MachineModel.h"
@@ -29,7 +29,7 @@ using residency::Item;
 struct Way {
   double seconds = std::numeric_limits<double>::infinity();
   residency::Sequence sequence;
-  SmallVector<uint32_t> streamed; ///< parameters that come in each call
+  SmallVector<uint32_t> streamed; ///< parameters that are copied in in each call
 };
 
 /// Why there is none.
@@ -42,9 +42,9 @@ struct Obstacle {
 /// Compares ways to let a step fit into so many bytes of each device.
 class Search {
 public:
-  Search(func::FuncOp main, MachineCosts &costs, ArrayRef<int64_t> memory, bool repeat, int64_t maxWork,
+  Search(func::FuncOp main, MachineCosts &costs, ArrayRef<int64_t> memory, bool rematerialize, int64_t maxWork,
          bool isLate = false)
-      : model(main, costs), costs(costs), memory(memory), repeat(repeat), isLate(isLate) {
+      : model(main, costs), costs(costs), memory(memory), rematerialize(rematerialize), isLate(isLate) {
     addOrder(main, /*hasMemory=*/true);
     const auto size = static_cast<int64_t>(model.step.tasks.size()) + 1;
     plansLeft = std::max<int64_t>(1, maxWork / size);
@@ -74,7 +74,7 @@ private:
 
   MachineCosts &costs;
   SmallVector<int64_t> memory; ///< by device
-  const bool repeat, isLate;
+  const bool rematerialize, isLate;
   std::vector<std::vector<Operation *>> orders;
   int64_t plansLeft = 1;
 };
@@ -111,7 +111,7 @@ int64_t Search::mostOfOneOp(unsigned device) const {
   return most;
 }
 
-/// Lets parameters come in each call: `share` of their bytes, evenly over the step, as what comes together is waited
+/// Streams parameters, copied in in each call: `share` of their bytes, evenly over the step, as what comes together is waited
 /// for; and further ones, the largest first, until what one op needs has room beside the others.
 void Search::stream(double share) {
   SmallVector<uint32_t> bySize(model.parameters());
@@ -156,22 +156,22 @@ void Search::tryOrders(Way &best, Obstacle &obstacle, bool all) {
   }
   struct Choice {
     bool byCost;
-    double repeatBelow;
+    double rematerializeBelow;
   };
   const Choice choices[] = {{false, 0}, {true, 0}, {true, 1}, {true, 0.1}, {false, 0.3}};
   for (const std::vector<Operation *> &order : ArrayRef(orders).take_front(all ? orders.size() : 1))
     for (const Choice &choice : choices) {
-      if ((choice.repeatBelow > 0 && !repeat) || (plansLeft <= 0 && !best.sequence.empty()))
+      if ((choice.rematerializeBelow > 0 && !rematerialize) || (plansLeft <= 0 && !best.sequence.empty()))
         continue;
       --plansLeft;
       residency::Sequence sequence = model.sequenceOf(order);
       bool fits = true;
       for (unsigned d = 1; d < memory.size() && fits; ++d) {
-        const residency::Rule rule{limits[d], choice.byCost, choice.repeatBelow, isLate};
+        const residency::Rule rule{limits[d], choice.byCost, choice.rematerializeBelow, isLate};
         if (const std::optional<residency::Misfit> misfit = residency::fit(model.step, d, rule, sequence)) {
           fits = false;
           // Of several orders, that which lacks most: an op that is too large alone, if there is one.
-          if (choice.repeatBelow == 0 && (!obstacle.op || misfit->bytes - limits[d] > obstacle.bytes - obstacle.limit))
+          if (choice.rematerializeBelow == 0 && (!obstacle.op || misfit->bytes - limits[d] > obstacle.bytes - obstacle.limit))
             obstacle = {model.ops()[misfit->task], d, misfit->bytes, limits[d]};
         }
       }
@@ -273,7 +273,7 @@ private:
     if (!hasBodies() && llvm::all_of(llvm::seq(1u, static_cast<unsigned>(memory.size())), isFine))
       return true;
     {
-      Search search(main, costs, memory, repeat, maxWork);
+      Search search(main, costs, memory, rematerialize, maxWork);
       SmallVector<int64_t> less = memory;
       // What bodies need is counted with some to spare.
       if (!search.isTight(kCertain) || ((hasBodies() || !search.isTight(1)) && isMet(memory, less)))
@@ -288,7 +288,7 @@ private:
         memory = all;
         llvm::fill(tooLittle, 0);
       }
-      Search search(main, costs, memory, repeat, maxWork, round >= kLate);
+      Search search(main, costs, memory, rematerialize, maxWork, round >= kLate);
       Obstacle now;
       FailureOr<Way> way = search.best(main, now);
       if (failed(way)) {
@@ -312,7 +312,7 @@ private:
       SmallVector<int64_t> less = memory;
       if (isMet(all, less)) {
         backup.erase();
-        numOut += counts.out, numBack += counts.back, numRepeated += counts.repeated, numStreamed += counts.streamed;
+        numSpilled += counts.spilled, numPrefetched += counts.prefetched, numRematerialized += counts.rematerialized, numStreamed += counts.streamed;
         if (decisions)
           decisions->insert(decisions->end(), made.begin(), made.end());
         return true;
@@ -324,7 +324,7 @@ private:
         memory[d] = std::max(less[d], less[d] < memory[d] ? (tooLittle[d] + memory[d]) / 2 : memory[d]);
     }
     // Nothing is too large, but gaps always take too much: whoever needs most is named.
-    Search search(main, costs, all, repeat, maxWork);
+    Search search(main, costs, all, rematerialize, maxWork);
     obstacle = largestOp(search.model, all);
     return false;
   }
@@ -351,7 +351,7 @@ private:
   }
 
   struct Counts {
-    int64_t out = 0, back = 0, repeated = 0, streamed = 0;
+    int64_t spilled = 0, prefetched = 0, rematerialized = 0, streamed = 0;
   };
   static std::string nameOf(Operation *op) {
     if (auto launch = dyn_cast<graph::LaunchOp>(op))
@@ -363,12 +363,12 @@ private:
     Counts counts;
     llvm::MapVector<uint32_t, Counts> of; // by value
     for (auto [kind, index] : way.sequence) {
-      if (kind == Item::Out)
-        ++counts.out, ++of[index].out;
-      if (kind == Item::In && (model.step.values[index].copiedBy == residency::kNone || of[index].streamed++ > 0))
-        ++counts.back, ++of[index].back;
-      if (kind == Item::Again)
-        ++counts.repeated, ++of[model.step.tasks[index].writes[0]].repeated;
+      if (kind == Item::Spill)
+        ++counts.spilled, ++of[index].spilled;
+      if (kind == Item::Prefetch && (model.step.values[index].copiedBy == residency::kNone || of[index].streamed++ > 0))
+        ++counts.prefetched, ++of[index].prefetched;
+      if (kind == Item::Rematerialize)
+        ++counts.rematerialized, ++of[model.step.tasks[index].writes[0]].rematerialized;
     }
     counts.streamed = static_cast<int64_t>(way.streamed.size());
     auto note = [&](Value value, const std::string &text) {
@@ -382,30 +382,30 @@ private:
       const residency::Value &value = model.step.values[v];
       const std::string device = costs.devices()[value.device]->name;
       if (llvm::is_contained(way.streamed, v))
-        note(model.valueOf(v), "a parameter of " + std::to_string(value.bytes) + " bytes that comes to " + device +
-                                   " in each call, " + times(count.back) + ", as there is no room to keep it");
-      else if (count.out + count.back > 0)
-        note(model.valueOf(v), std::to_string(value.bytes) + " bytes leave " + device + " and come back " +
-                                   times(count.back) +
-                                   (count.out ? ", copied out while others run" : "; the host has them") +
+        note(model.valueOf(v), "a parameter of " + std::to_string(value.bytes) + " bytes that is streamed to " + device +
+                                   " in each call, " + times(count.prefetched) + ", as there is no room to keep it");
+      else if (count.spilled + count.prefetched > 0)
+        note(model.valueOf(v), std::to_string(value.bytes) + " bytes are evicted from " + device + " and prefetched " +
+                                   times(count.prefetched) +
+                                   (count.spilled ? ", spilled to the host while others run" : "; the host has them") +
                                    ": as others are needed sooner");
-      if (count.repeated > 0)
-        note(model.valueOf(v), "computed again on " + device + " " + times(count.repeated) + ": that takes less (" +
+      if (count.rematerialized > 0)
+        note(model.valueOf(v), "rematerialized on " + device + " " + times(count.rematerialized) + ": that takes less (" +
                                    runtime::spellSeconds(model.step.tasks[taskOf(model, v)].seconds) +
-                                   ") than copies out and back (" +
+                                   ") than a spill and a prefetch (" +
                                    runtime::spellSeconds(value.outSeconds + value.inSeconds) + ")");
     }
-    if (counts.out + counts.back + counts.repeated + counts.streamed > 0) {
+    if (counts.spilled + counts.prefetched + counts.rematerialized + counts.streamed > 0) {
       std::string devices;
       for (unsigned d = 1; d < costs.devices().size(); ++d)
         devices += (d > 1 ? ", " : "") + costs.devices()[d]->name;
       made.push_back({"fit-memory",
                       {"the program", "", 0},
                       devices + (costs.devices().size() > 2 ? " have" : " has") +
-                          " not room for all at once: " + std::to_string(counts.out) + " values are copied out and " +
-                          std::to_string(counts.back) + " back, " + std::to_string(counts.repeated) +
-                          " are computed again, " + std::to_string(counts.streamed) +
-                          " parameters come in each call; predicted: " + runtime::spellSeconds(way.seconds)});
+                          " not room for all at once: " + std::to_string(counts.spilled) + " values are spilled and " +
+                          std::to_string(counts.prefetched) + " prefetched, " + std::to_string(counts.rematerialized) +
+                          " are rematerialized, " + std::to_string(counts.streamed) +
+                          " parameters are streamed in each call; predicted: " + runtime::spellSeconds(way.seconds)});
     }
     return counts;
   }
@@ -416,7 +416,7 @@ private:
     return 0;
   }
 
-  /// What prepare computes on accelerators, the step does instead: there, values may leave. Whether there is anything.
+  /// What prepare computes on accelerators, the step does instead: there, values may be evicted. Whether there is anything.
   bool moveToStep(const StepModel &model, const MachineCosts &costs) const {
     bool any = false;
     for (Operation *op : model.prepareOrder())

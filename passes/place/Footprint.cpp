@@ -3,7 +3,7 @@
 #include "passes/schedule/IssueOrder.h"
 #include "passes/Util.h"
 
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/Dim.h"

@@ -21,15 +21,15 @@ struct Touch {
   double seconds = 0;
   uint32_t engine = kNone;
   llvm::ArrayRef<uint32_t> reads, writes;
-  uint32_t one = kNone; ///< of In and Out, which have no lists
+  uint32_t one = kNone; ///< of Prefetch and Spill, which have no lists
 };
 Touch touchOf(const Step &step, const Item &item) {
-  if (item.kind == Item::Run || item.kind == Item::Again) {
+  if (item.kind == Item::Run || item.kind == Item::Rematerialize) {
     const Task &task = step.tasks[item.index];
     return {task.seconds, task.engine, task.reads, task.writes, kNone};
   }
   const Value &value = step.values[item.index];
-  if (item.kind == Item::In)
+  if (item.kind == Item::Prefetch)
     return {value.inSeconds, value.inEngine, {}, {}, item.index};
   return {value.outSeconds, value.outEngine, {}, {}, item.index};
 }
@@ -66,9 +66,9 @@ public:
       for (uint32_t v : t.reads)
         touch(v, false);
       for (uint32_t v : t.writes)
-        touch(v, item.kind == Item::Again);
+        touch(v, item.kind == Item::Rematerialize);
       if (t.one != kNone)
-        touch(t.one, item.kind == Item::In);
+        touch(t.one, item.kind == Item::Prefetch);
     }
   }
   std::vector<Stay> all;
@@ -76,7 +76,7 @@ public:
 
   /// The stay that ends at item `i`, and whose bytes its result takes; or none.
   uint32_t givesWay(const Step &step, llvm::ArrayRef<Item> sequence, size_t i) const {
-    if (sequence[i].kind != Item::Run && sequence[i].kind != Item::Again)
+    if (sequence[i].kind != Item::Run && sequence[i].kind != Item::Rematerialize)
       return kNone;
     const Task &task = step.tasks[sequence[i].index];
     if (task.overwrites.empty() || begun[i].size() != 1)
@@ -135,9 +135,9 @@ double secondsOf(const Step &step, llvm::ArrayRef<Item> sequence, llvm::ArrayRef
       begin = std::max(begin, ready[v]);
     for (uint32_t v : t.writes) // parts of one value are made one by one
       begin = std::max(begin, item.kind == Item::Run ? 0 : ready[v]);
-    if (item.kind == Item::Out)
+    if (item.kind == Item::Spill)
       begin = std::max(begin, ready[item.index]);
-    if (item.kind == Item::In) {
+    if (item.kind == Item::Prefetch) {
       const Value &value = step.values[item.index];
       begin = std::max({begin, hostReady[item.index], value.onHost == kNone ? 0 : ready[value.onHost]});
     }
@@ -170,9 +170,9 @@ double secondsOf(const Step &step, llvm::ArrayRef<Item> sequence, llvm::ArrayRef
       memories[task->device].freed.push({ends, task->scratch});
     for (uint32_t v : t.writes)
       ready[v] = std::max(item.kind == Item::Run ? ready[v] : 0.0, ends);
-    if (item.kind == Item::In)
+    if (item.kind == Item::Prefetch)
       ready[item.index] = ends;
-    if (item.kind == Item::Out)
+    if (item.kind == Item::Spill)
       hostReady[item.index] = ends;
     for (uint32_t stay : stays.touched[i]) {
       const Value &value = step.values[stays.all[stay].value];
@@ -206,11 +206,11 @@ private:
     std::vector<size_t> uses; ///< places in `order` where it is made or read, ascending
     size_t next = 0;          ///< in `uses`: what is still to come
     size_t whole = 0;         ///< place from where on all of it is written
-    bool isHere = false, isCopied = false, isAgain = false;
+    bool isHere = false, isCopied = false, isRematerialized = false;
     uint32_t writer = kNone; ///< the one task that makes it
     size_t touched = 0;      ///< place in `made` where it was last
     size_t copiedAt = 0;     ///< place in `made` from where on the host has it
-    size_t left = 0;         ///< place in `made` from where on its bytes are others'
+    size_t freedAt = 0;      ///< place in `made` from where on its bytes are others'
   };
   /// An item of the new sequence, the bytes that are taken while it runs, and when it would begin if memory did not
   /// matter.
@@ -219,20 +219,20 @@ private:
     int64_t live;
     double time;
   };
-  struct Leaving {
+  struct Eviction {
     uint32_t value;
     size_t touched, needed; ///< places in `made`: who had it last, and who needs its bytes
     uint32_t by = kNone;    ///< the task that copies it out, where there is one
     bool isCopied = false;  ///< already: nothing has to be done
     bool givesWay = false;  ///< its bytes are overwritten by the one who needs them
   };
-  struct Coming {
+  struct Prefetch {
     uint32_t value;
     size_t needed, earliest; ///< places in `made`
   };
 
   bool isOurs(uint32_t v) const { return step.values[v].device == device && !step.values[v].isResident; }
-  /// A task that only brings a value in: In stands for it.
+  /// A task that only copies a value in: Prefetch stands for it.
   bool isLifted(uint32_t task) const {
     const Task &t = step.tasks[task];
     return t.writes.size() == 1 && isOurs(t.writes[0]) && step.values[t.writes[0]].copiedBy == task;
@@ -246,11 +246,11 @@ private:
     return next < s.uses.size() ? s.uses[next] : kNever;
   }
   double timeAt(size_t place) const { return place == kNever ? end : time[place]; }
-  double repeatSeconds(uint32_t v, size_t when, int depth) const;
+  double rematerializeSeconds(uint32_t v, size_t when, int depth) const;
   bool makeRoom(int64_t bytes, llvm::ArrayRef<uint32_t> kept, size_t place);
   llvm::SmallVector<uint32_t, 2> overwritable(const Task *task) const;
   bool makeRoomFor(const Task *task, int64_t grows, llvm::ArrayRef<uint32_t> kept, size_t place);
-  void leave(uint32_t v, bool givesWay);
+  void evict(uint32_t v, bool givesWay);
   bool bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t place, int depth);
   void release(uint32_t v) {
     held -= step.values[v].bytes;
@@ -259,7 +259,7 @@ private:
   }
   /// Nobody needs it any more.
   void die(uint32_t v) {
-    states[v].left = made.size();
+    states[v].freedAt = made.size();
     release(v);
   }
   void settle(uint32_t v) {
@@ -281,8 +281,8 @@ private:
   std::vector<State> states;    ///< by value
   std::vector<uint32_t> here;
   std::vector<Made> made;
-  std::vector<Leaving> leavings;
-  std::vector<Coming> comings;
+  std::vector<Eviction> evictions;
+  std::vector<Prefetch> prefetches;
   int64_t held = 0;
   Misfit misfit;
 };
@@ -328,9 +328,9 @@ void Fitter::read(const Sequence &given) {
 
 /// What it takes to have `v` again at a place of the order, without copies that are not there anyway; infinity where
 /// that cannot be.
-double Fitter::repeatSeconds(uint32_t v, size_t when, int depth) const {
+double Fitter::rematerializeSeconds(uint32_t v, size_t when, int depth) const {
   const State &s = states[v];
-  if (s.writer == kNone || !step.tasks[s.writer].mayRepeat || step.tasks[s.writer].writes.size() != 1 || depth == 0)
+  if (s.writer == kNone || !step.tasks[s.writer].mayRematerialize || step.tasks[s.writer].writes.size() != 1 || depth == 0)
     return kInfinity;
   double sum = step.tasks[s.writer].seconds;
   for (uint32_t u : step.tasks[s.writer].reads) {
@@ -342,21 +342,21 @@ double Fitter::repeatSeconds(uint32_t v, size_t when, int depth) const {
     const State &operand = states[u];
     if (operand.isHere && !operand.uses.empty() && operand.uses.back() >= when)
       continue;
-    if (!operand.isHere && operand.isAgain)
-      sum += repeatSeconds(u, when, depth - 1);
+    if (!operand.isHere && operand.isRematerialized)
+      sum += rematerializeSeconds(u, when, depth - 1);
     else if (operand.isCopied || step.values[u].isOnHost || step.values[u].onHost != kNone)
       sum += operand.uses.back() >= when ? 0 : step.values[u].inSeconds;
     else if (operand.uses.back() >= when)
       continue;
     else
-      sum += repeatSeconds(u, when, depth - 1);
+      sum += rematerializeSeconds(u, when, depth - 1);
     if (sum == kInfinity)
       break;
   }
   return sum;
 }
 
-/// Of what is computed again for what is computed again: how deep one looks before, and goes then.
+/// Of what is rematerialized to rematerialize something else: how deep one looks before, and goes then.
 constexpr int kDepth = 4, kMostDepth = 64;
 
 /// Until `bytes` more fit.
@@ -374,8 +374,8 @@ bool Fitter::makeRoom(int64_t bytes, llvm::ArrayRef<uint32_t> kept, size_t place
       if (rule.byCost) {
         const bool isClean = s.isCopied || value.isOnHost || value.onHost != kNone;
         double cost = value.inSeconds + (isClean ? 0 : value.outSeconds);
-        if (rule.repeatBelow > 0)
-          cost = std::min(cost, repeatSeconds(v, next, kDepth) / rule.repeatBelow);
+        if (rule.rematerializeBelow > 0)
+          cost = std::min(cost, rematerializeSeconds(v, next, kDepth) / rule.rematerializeBelow);
         score = (timeAt(next) - time[place] + 1e-12) * static_cast<double>(value.bytes) / std::max(cost, 1e-12);
       }
       if (score > bestScore || (score == bestScore && best != kNone && value.bytes > step.values[best].bytes)) {
@@ -385,32 +385,32 @@ bool Fitter::makeRoom(int64_t bytes, llvm::ArrayRef<uint32_t> kept, size_t place
     }
     if (best == kNone)
       return false;
-    leave(best, false);
+    evict(best, false);
   }
   return true;
 }
 
-void Fitter::leave(uint32_t v, bool givesWay) {
+void Fitter::evict(uint32_t v, bool givesWay) {
   State &s = states[v];
   const Value &value = step.values[v];
-  Leaving leaving{v, s.touched, made.size()};
-  leaving.givesWay = givesWay;
+  Eviction eviction{v, s.touched, made.size()};
+  eviction.givesWay = givesWay;
   const size_t next = nextUse(v);
   const bool isClean = s.isCopied || value.isOnHost || value.onHost != kNone;
   const double copies = value.inSeconds + (isClean ? 0 : value.outSeconds);
-  s.isAgain = rule.repeatBelow > 0 && repeatSeconds(v, next, kDepth) < rule.repeatBelow * copies;
-  leaving.isCopied = isClean || s.isAgain;
-  if (!leaving.isCopied) {
+  s.isRematerialized = rule.rematerializeBelow > 0 && rematerializeSeconds(v, next, kDepth) < rule.rematerializeBelow * copies;
+  eviction.isCopied = isClean || s.isRematerialized;
+  if (!eviction.isCopied) {
     // Someone who copies it out anyway does so now.
     if (value.copiedOutBy != kNone && placeOf[value.copiedOutBy] != kNever && !moved[placeOf[value.copiedOutBy]]) {
-      leaving.by = value.copiedOutBy;
+      eviction.by = value.copiedOutBy;
       moved[placeOf[value.copiedOutBy]] = true;
     }
     s.isCopied = true;
     s.copiedAt = made.size();
   }
-  s.left = made.size();
-  leavings.push_back(leaving);
+  s.freedAt = made.size();
+  evictions.push_back(eviction);
   release(v);
 }
 
@@ -420,18 +420,18 @@ bool Fitter::bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t pla
   const Value &value = step.values[v];
   kept.push_back(v);
   const bool isClean = s.isCopied || value.isOnHost || value.onHost != kNone;
-  if (!s.isAgain && isClean) {
+  if (!s.isRematerialized && isClean) {
     if (!makeRoom(value.bytes, kept, place))
       return false;
-    size_t earliest = std::max(s.left, s.isCopied ? s.copiedAt : 0);
+    size_t earliest = std::max(s.freedAt, s.isCopied ? s.copiedAt : 0);
     if (!s.isCopied && value.onHost != kNone)
       earliest = std::max(earliest, madeHost[value.onHost]);
-    comings.push_back({v, made.size(), earliest});
+    prefetches.push_back({v, made.size(), earliest});
     settle(v);
     s.touched = made.size();
     return true;
   }
-  if (depth == 0 || s.writer == kNone || !step.tasks[s.writer].mayRepeat || step.tasks[s.writer].writes.size() != 1)
+  if (depth == 0 || s.writer == kNone || !step.tasks[s.writer].mayRematerialize || step.tasks[s.writer].writes.size() != 1)
     return false;
   const Task &task = step.tasks[s.writer];
   const size_t before = kept.size();
@@ -453,8 +453,8 @@ bool Fitter::bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t pla
     if (isOurs(u))
       states[u].touched = made.size();
   s.touched = made.size();
-  append({Item::Again, s.writer}, held, place);
-  s.isAgain = false;
+  append({Item::Rematerialize, s.writer}, held, place);
+  s.isRematerialized = false;
   kept.truncate(before);
   for (uint32_t u : forThis)
     if (nextUse(u) == kNever)
@@ -471,7 +471,7 @@ llvm::SmallVector<uint32_t, 2> Fitter::overwritable(const Task *task) const {
 }
 
 /// For what a task takes besides what it reads, which is here. Its result may take the bytes of an operand that nobody
-/// needs any more; and of one that is needed, but leaves, where nothing else helps.
+/// needs any more; and of one that is needed, but evicted, where nothing else helps.
 bool Fitter::makeRoomFor(const Task *task, int64_t grows, llvm::ArrayRef<uint32_t> kept, size_t place) {
   const llvm::SmallVector<uint32_t, 2> candidates = overwritable(task);
   for (uint32_t v : candidates)
@@ -485,7 +485,7 @@ bool Fitter::makeRoomFor(const Task *task, int64_t grows, llvm::ArrayRef<uint32_
     return true;
   for (uint32_t v : candidates)
     if (!step.values[v].isFixed && states[v].whole <= place && held + grows - step.values[v].bytes <= rule.limit) {
-      leave(v, /*givesWay=*/true);
+      evict(v, /*givesWay=*/true);
       return true;
     }
   return false;
@@ -563,7 +563,7 @@ std::optional<Misfit> Fitter::run() {
 
 /// Puts copies where they hide behind other work.
 Sequence Fitter::result() {
-  std::vector<llvm::SmallVector<Item, 1>> outs(made.size() + 1), ins(made.size() + 1);
+  std::vector<llvm::SmallVector<Item, 1>> spills(made.size() + 1), loads(made.size() + 1);
   // Times of items never go back: an item that began after a later one was ready would mislead the search.
   std::vector<double> at(made.size() + 1, end);
   for (size_t k = made.size(); k-- > 0;)
@@ -571,44 +571,44 @@ Sequence Fitter::result() {
   auto firstNotBefore = [&](double seconds) {
     return static_cast<size_t>(std::lower_bound(at.begin(), at.end(), seconds) - at.begin());
   };
-  // Out: as late as lets each end, with one more of its kind to spare, before its bytes are needed; the last first.
+  // Spills: as late as lets each end, with one more of its kind to spare, before its bytes are needed; the last first.
   std::vector<size_t> copiedAt(step.values.size(), 0); // what was copied out: the place
   // Both lists are in the order in which room was made, which is that of `needed`.
   double cursor = end;
-  for (const Leaving &leaving : llvm::reverse(leavings)) {
-    const Value &value = step.values[leaving.value];
-    size_t freed = leaving.touched + 1;
-    if (!leaving.isCopied) {
-      cursor = std::min(cursor, at[leaving.needed]) - value.outSeconds;
-      size_t place = rule.isLate ? leaving.needed : firstNotBefore(cursor - value.outSeconds);
-      place = std::clamp(place, leaving.touched + 1, std::max(leaving.needed, leaving.touched + 1));
-      outs[place].push_back(leaving.by != kNone ? Item{Item::Run, leaving.by} : Item{Item::Out, leaving.value});
-      copiedAt[leaving.value] = place;
+  for (const Eviction &eviction : llvm::reverse(evictions)) {
+    const Value &value = step.values[eviction.value];
+    size_t freed = eviction.touched + 1;
+    if (!eviction.isCopied) {
+      cursor = std::min(cursor, at[eviction.needed]) - value.outSeconds;
+      size_t place = rule.isLate ? eviction.needed : firstNotBefore(cursor - value.outSeconds);
+      place = std::clamp(place, eviction.touched + 1, std::max(eviction.needed, eviction.touched + 1));
+      spills[place].push_back(eviction.by != kNone ? Item{Item::Run, eviction.by} : Item{Item::Spill, eviction.value});
+      copiedAt[eviction.value] = place;
       freed = std::max(place, firstNotBefore(std::max(at[place], cursor) + value.outSeconds));
     }
-    if (!leaving.givesWay)
-      for (size_t k = freed; k < leaving.needed; ++k)
+    if (!eviction.givesWay)
+      for (size_t k = freed; k < eviction.needed; ++k)
         made[k].live -= value.bytes;
   }
-  // In: as late as lets each be there in time, with one more to spare, or later where there is no room.
-  std::vector<double> wanted(comings.size());
+  // Prefetches: as late as lets each be there in time, with one more to spare, or later where there is no room.
+  std::vector<double> wanted(prefetches.size());
   cursor = end;
-  for (size_t c = comings.size(); c-- > 0;) {
-    cursor = std::min(cursor, at[comings[c].needed]) - step.values[comings[c].value].inSeconds;
-    wanted[c] = cursor - step.values[comings[c].value].inSeconds;
+  for (size_t c = prefetches.size(); c-- > 0;) {
+    cursor = std::min(cursor, at[prefetches[c].needed]) - step.values[prefetches[c].value].inSeconds;
+    wanted[c] = cursor - step.values[prefetches[c].value].inSeconds;
   }
-  for (auto [coming, begin] : llvm::zip_equal(comings, wanted)) {
-    const int64_t bytes = step.values[coming.value].bytes;
-    const size_t earliest = std::max(coming.earliest, copiedAt[coming.value]);
-    size_t place = coming.needed;
+  for (auto [prefetch, begin] : llvm::zip_equal(prefetches, wanted)) {
+    const int64_t bytes = step.values[prefetch.value].bytes;
+    const size_t earliest = std::max(prefetch.earliest, copiedAt[prefetch.value]);
+    size_t place = prefetch.needed;
     while (!rule.isLate && place > earliest && at[place] > begin && made[place - 1].live + bytes <= rule.limit)
       made[--place].live += bytes;
-    ins[place].push_back({Item::In, coming.value});
+    loads[place].push_back({Item::Prefetch, prefetch.value});
   }
   Sequence sequence;
   for (size_t k = 0; k <= made.size(); ++k) {
-    sequence.insert(sequence.end(), outs[k].begin(), outs[k].end());
-    sequence.insert(sequence.end(), ins[k].begin(), ins[k].end());
+    sequence.insert(sequence.end(), spills[k].begin(), spills[k].end());
+    sequence.insert(sequence.end(), loads[k].begin(), loads[k].end());
     if (k < made.size())
       sequence.push_back(made[k].item);
   }

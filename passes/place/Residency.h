@@ -1,4 +1,4 @@
-// What leaves a device's memory, when it comes back, and what is computed again instead, for a step whose order is
+// What is evicted from a device's memory, when it is prefetched, and what is rematerialized instead, for a step whose order is
 // known. In numbers alone: FitMemory reads them from the IR, and writes what is decided here into it.
 #pragma once
 
@@ -16,13 +16,13 @@ inline constexpr uint32_t kNone = ~0u;
 /// Work of one engine. Engines are numbers; each does its work in the order of the sequence.
 struct Task {
   double seconds = 0;
-  uint32_t engine = kNone;                      ///< kNone: nobody does anything
+  uint32_t engine = kNone;                      ///< kNone: no engine works
   llvm::SmallVector<uint32_t, 4> reads, writes; ///< values, each once
   int64_t scratch = 0;                          ///< bytes of its device that it takes besides while it runs
   unsigned device = 0;
   llvm::SmallVector<uint32_t, 2>
-      overwrites;         ///< of what it reads: its one result may take these bytes where nobody needs them any more
-  bool mayRepeat = false; ///< gives the same result each time, and does nothing else
+      overwrites;                ///< of what it reads: its one result may take these bytes where nobody needs them any more
+  bool mayRematerialize = false; ///< gives the same result each time, and does nothing else
 };
 
 /// What tasks write and read.
@@ -30,12 +30,12 @@ struct Value {
   int64_t bytes = 0;
   unsigned device = 0;     ///< 0: the host, whose memory has no bound here
   bool isResident = false; ///< there ahead of the step and all the time
-  bool isFixed = false;    ///< may not leave
+  bool isFixed = false;    ///< may not be evicted
   /// The same on the host: a value, or kNone with `isOnHost` for what is there ahead of the step. Its own copy there,
-  /// made by Out, is no value.
+  /// made by Spill, is no value.
   uint32_t onHost = kNone;
   bool isOnHost = false;
-  /// The task that copies it in from there, which In then stands for; or the one that copies it out to there.
+  /// The task that copies it in from there, which Prefetch then stands for; or the one that copies it out to there.
   uint32_t copiedBy = kNone, copiedOutBy = kNone;
   double outSeconds = 0, inSeconds = 0;
   uint32_t outEngine = kNone, inEngine = kNone;
@@ -47,8 +47,8 @@ struct Step {
 };
 
 struct Item {
-  enum Kind : uint8_t { Run, Again, In, Out } kind;
-  uint32_t index; ///< of a task for Run and Again, of a value for In and Out
+  enum Kind : uint8_t { Run, Rematerialize, Prefetch, Spill } kind;
+  uint32_t index; ///< of a task for Run and Rematerialize, of a value for Prefetch and Spill
   bool operator==(const Item &) const = default;
 };
 using Sequence = std::vector<Item>;
@@ -56,24 +56,24 @@ using Sequence = std::vector<Item>;
 struct Rule {
   int64_t limit = 0; ///< bytes of the device for values that are not resident
   bool byCost =
-      false; ///< who leaves: what saves the most bytes and time for what its way costs; else what is needed last
-  /// What is computed again instead of being copied: where that takes less than this share of the copies' time. 0:
+      false; ///< eviction order: largest bytes and time saved per second of transfer; else furthest next use
+  /// What is rematerialized instead of being copied: where that takes less than this share of the copies' time. 0:
   /// nothing.
-  double repeatBelow = 0;
+  double rematerializeBelow = 0;
   bool isLate =
       false; ///< copies stand right where they are needed: less lies side by side, and they hide behind nothing
 };
 
-/// The task for which there is not enough room though all else has left, and the bytes that it needs.
+/// The task for which there is not enough room though all else is evicted, and the bytes that it needs.
 struct Misfit {
   uint32_t task = kNone;
   int64_t bytes = 0;
 };
 
-/// Makes room: where a sequence needs more than a device's memory, values leave (Belady, "A study of replacement
+/// Makes room: where a sequence needs more than a device's memory, values are evicted (Belady, "A study of replacement
 /// algorithms", 1966: the whole future is known), once on each stretch between two uses at most, so that nothing is
 /// copied endlessly. What has no copy on the host is copied there, early enough to end before its bytes are needed;
-/// what comes back, or comes from the host in the first place, comes as early as helps and there is room.
+/// what was evicted, or is on the host in the first place, is prefetched as early as helps and there is room.
 std::optional<Misfit> fit(const Step &step, unsigned device, const Rule &rule, Sequence &sequence);
 
 /// Bytes of the device at the place in the sequence where most are taken.

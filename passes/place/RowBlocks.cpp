@@ -188,7 +188,7 @@ graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int
   if (after)
     bid->addCosts(*after);
   graph::setCosts(block, bid->costs);
-  graph::setAlternative(block, {});
+  graph::setRunnerUp(block, {});
   int64_t flops = 0, bytes = 0;
   for (Operation *op : ops)
     flops += flopsOf(op);

@@ -4,7 +4,7 @@
 #include "passes/place/RowBlocks.h"
 #include "passes/Util.h"
 
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/Dim.h"

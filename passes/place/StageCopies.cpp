@@ -2,7 +2,7 @@
 #include "passes/Passes.h"
 #include "passes/Util.h"
 
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "tressel/runtime/Explain.h"
 

@@ -3,7 +3,7 @@
 #include "passes/schedule/IssueOrder.h"
 
 #include "ir/graph/Control.h"
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 
@@ -149,7 +149,7 @@ void StepModel::readTasks() {
       task.scratch = task.device == 0 ? 0 : bodyBytes(op);
       continue;
     }
-    task.mayRepeat = !facts.hasEffects(op) && !facts.isRandom(op);
+    task.mayRematerialize = !facts.hasEffects(op) && !facts.isRandom(op);
     if (task.device == 0 || launch.getNumResults() != 1)
       continue;
     auto mayTake = [&](unsigned operand) {
@@ -319,7 +319,7 @@ struct StepModel::Apply {
       if (model.step.values[v].copiedOutBy == task)
         onHost[v] = op->getResult(0);
   }
-  void again(uint32_t task) {
+  void rematerialize(uint32_t task) {
     OpBuilder b(terminator);
     Operation *clone = b.clone(*model.opOf[task]);
     for (OpOperand &operand : clone->getOpOperands()) {
@@ -330,7 +330,7 @@ struct StepModel::Apply {
     clone->moveBefore(terminator);
     now[model.step.tasks[task].writes[0]] = clone->getResult(0);
   }
-  void in(uint32_t v) {
+  void prefetch(uint32_t v) {
     const residency::Value &value = model.step.values[v];
     const Value first = model.values[v].value;
     if (value.copiedBy != kNone && now[v] == first && !moved.contains(first.getDefiningOp()))
@@ -342,7 +342,7 @@ struct StepModel::Apply {
     if (llvm::is_contained(model.prepared, v)) // else it would move ahead of the step
       now[v].getDefiningOp()->setAttr(kInStepAttr, UnitAttr::get(first.getContext()));
   }
-  void out(uint32_t v) { onHost[v] = transfer(now[v], model.values[v].value.getLoc(), graph::kHost); }
+  void spill(uint32_t v) { onHost[v] = transfer(now[v], model.values[v].value.getLoc(), graph::kHost); }
 };
 
 void StepModel::apply(ArrayRef<Item> sequence) {
@@ -360,24 +360,24 @@ void StepModel::apply(ArrayRef<Item> sequence) {
       if (values[v].source)
         to.onHost[v] = to.transfer(values[v].source, result.getLoc(), graph::kHost);
       else
-        to.out(v);
+        to.spill(v);
     }
   }
   for (const Item &item : sequence) {
     if (item.kind == Item::Run)
       to.run(opOf[item.index]);
-    else if (item.kind == Item::Again)
-      to.again(item.index);
-    else if (item.kind == Item::In)
-      to.in(item.index);
+    else if (item.kind == Item::Rematerialize)
+      to.rematerialize(item.index);
+    else if (item.kind == Item::Prefetch)
+      to.prefetch(item.index);
     else
-      to.out(item.index);
+      to.spill(item.index);
   }
   Operation *terminator = to.terminator;
   for (Value result : terminator->getOperands())
     if (Operation *def = result.getDefiningOp(); def && !isWork(def))
       to.move(def);
-  // What nobody reads by the old name any more: views, and what came in ahead of the step, and comes in each call now.
+  // What nobody reads by the old name any more: views, and what was copied in ahead of the step, and is in each call now.
   llvm::DenseSet<Operation *> streamed;
   for (uint32_t v : prepared)
     if (Operation *def = values[v].value.getDefiningOp(); !step.values[v].isResident && graph::isTransfer(def))

@@ -18,7 +18,7 @@ public:
   llvm::ArrayRef<mlir::Operation *> ops() const { return opOf; } ///< by task
   mlir::Value valueOf(uint32_t v) const { return values[v].value; }
 
-  /// What prepare leaves on a device for the step, by value: it may be resident or come in each call.
+  /// What prepare leaves on a device for the step, by value: it may be resident or streamed in each call.
   llvm::ArrayRef<uint32_t> parameters() const { return prepared; }
   /// Bytes of the device for what is resident; and those that prepare takes besides at its peak, when the others are
   /// made there, and leave.
@@ -29,7 +29,7 @@ public:
 
   residency::Sequence sequenceOf(llvm::ArrayRef<mlir::Operation *> order) const;
 
-  /// Makes @main what the sequence says: its ops in that order, with copies and what is computed again. The model is of
+  /// Makes @main what the sequence says: its ops in that order, with copies and what is rematerialized. The model is of
   /// no use then.
   void apply(llvm::ArrayRef<residency::Item> sequence);
 

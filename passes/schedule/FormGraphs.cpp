@@ -23,7 +23,7 @@ public:
   }
 
 private:
-  void mark(const runtime::Schedule &schedule, const runtime::Program &program, ArrayRef<Operation *> ops) {
+  void mark(const runtime::Schedule &schedule, const runtime::CommandList &program, ArrayRef<Operation *> ops) {
     Builder b(&getContext());
     for (auto [number, graph] : llvm::enumerate(runtime::deviceGraphs(schedule, program))) {
       for (uint32_t node : graph.nodes)

@@ -1,7 +1,7 @@
 #include "passes/schedule/IssueOrder.h"
 
 #include "ir/graph/Control.h"
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 
 #include <set>

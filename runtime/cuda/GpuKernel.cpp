@@ -30,7 +30,7 @@ Result loadImage(const Driver &driver, Module *module, const void *image, std::s
 
 } // namespace
 
-Module GpuProgram::load(const Card &card, const Driver &driver) const {
+Module GpuModules::load(const Card &card, const Driver &driver) const {
   const int wanted = card.major * 10 + card.minor;
   const GpuCode *best = nullptr;
   std::string there;
@@ -61,7 +61,7 @@ Module GpuProgram::load(const Card &card, const Driver &driver) const {
   return module;
 }
 
-Module GpuProgram::moduleFor(const Card &card, const Driver &driver) {
+Module GpuModules::moduleFor(const Card &card, const Driver &driver) {
   std::lock_guard lock(mutex_);
   Module &module = modules_[card.ordinal];
   if (!module)
@@ -69,7 +69,7 @@ Module GpuProgram::moduleFor(const Card &card, const Driver &driver) {
   return module;
 }
 
-GpuProgram::~GpuProgram() {
+GpuModules::~GpuModules() {
   const Driver *driver = modules_.empty() ? nullptr : Driver::find();
   for (const auto &[ordinal, module] : modules_)
     if (module && driver->cuCtxSetCurrent(cards(*driver)[static_cast<size_t>(ordinal)].context) == kSuccess)
@@ -88,7 +88,7 @@ Function GpuKernel::functionOn(const Card &card, const Driver &driver) const {
   std::lock_guard lock(mutex_);
   Function &function = functions_[card.ordinal];
   if (!function) {
-    const Module module = program->moduleFor(card, driver);
+    const Module module = modules->moduleFor(card, driver);
     driver.check(driver.cuModuleGetFunction(&function, module, symbol.c_str()), concat("finding the kernel '", symbol, "'"), card.name);
   }
   return function;
@@ -97,12 +97,12 @@ Function GpuKernel::functionOn(const Card &card, const Driver &driver) const {
 } // namespace cuda
 
 KernelLookup gpuKernels(std::vector<GpuCode> codes) {
-  auto program = std::make_shared<cuda::GpuProgram>(std::move(codes));
-  return [program](const KernelDesc &desc) -> LoadedKernel {
+  auto modules = std::make_shared<cuda::GpuModules>(std::move(codes));
+  return [modules](const KernelDesc &desc) -> LoadedKernel {
     if (desc.target != KernelTarget::Gpu)
       return {};
     auto kernel = std::make_shared<cuda::GpuKernel>();
-    kernel->program = program;
+    kernel->modules = modules;
     kernel->symbol = desc.symbol;
     const auto params = nlohmann::json::parse(desc.params, nullptr, /*allow_exceptions=*/false);
     const auto found = params.find("threads");

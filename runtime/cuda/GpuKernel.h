@@ -14,11 +14,11 @@
 #pragma GCC visibility push(hidden)
 namespace tressel::runtime::cuda {
 
-class GpuProgram {
+class GpuModules {
 public:
-  explicit GpuProgram(std::vector<GpuCode> codes) : codes_(std::move(codes)) {}
-  GpuProgram(const GpuProgram &) = delete;
-  ~GpuProgram();
+  explicit GpuModules(std::vector<GpuCode> codes) : codes_(std::move(codes)) {}
+  GpuModules(const GpuModules &) = delete;
+  ~GpuModules();
   /// Machine code of the card's own architecture if there is any, else PTX of the latest one that is not newer, which the driver
   /// compiles. Throws RuntimeError: no such code, or what the driver says of it.
   Module moduleFor(const Card &card, const Driver &driver);
@@ -32,7 +32,7 @@ private:
 
 /// What LoadedKernel::state and DeviceKernel::state are for such a kernel.
 struct GpuKernel {
-  std::shared_ptr<GpuProgram> program;
+  std::shared_ptr<GpuModules> modules;
   std::string symbol;
   unsigned threads = 0; ///< of a block
   /// Null if `kernel` is none.

@@ -1,7 +1,7 @@
 #include "tressel/runtime/Executor.h"
 
 #include "runtime/types/Concat.h"
-#include "runtime/program/ExecutableImpl.h"
+#include "runtime/executable/ExecutableImpl.h"
 #include "runtime/schedule/ScheduleSizes.h"
 #include "Issue.h"
 #include "tressel/runtime/Error.h"
@@ -111,7 +111,7 @@ struct Executor::Impl {
     Error::Details details;
     details.message = std::move(message);
     int64_t most = -1;
-    auto look = [&](const Program &p) {
+    auto look = [&](const CommandList &p) {
       for (const Command &c : p.commands) {
         int64_t bytes = 0;
         for (uint32_t k = 0; k < c.numOperands; ++k)
@@ -129,7 +129,7 @@ struct Executor::Impl {
     };
     look(s.prepare);
     look(s.step);
-    for (const Program &body : s.bodies)
+    for (const CommandList &body : s.bodies)
       look(body);
     return details;
   }
@@ -155,7 +155,7 @@ struct Executor::Impl {
     const Schedule &s = schedule();
     for (const StreamDesc &stream : s.streams)
       machine->at(stream.device);
-    auto checkRoutes = [&](const Program &p) {
+    auto checkRoutes = [&](const CommandList &p) {
       for (const Command &c : p.commands) {
         if (c.kind != CommandKind::Copy)
           continue;
@@ -168,7 +168,7 @@ struct Executor::Impl {
     };
     checkRoutes(s.prepare);
     checkRoutes(s.step);
-    for (const Program &body : s.bodies)
+    for (const CommandList &body : s.bodies)
       checkRoutes(body);
     if (!s.constants.empty()) {
       int64_t bytes = 0;
@@ -268,7 +268,7 @@ struct Executor::Impl {
     conclude(numbers, runtime::runCalls(
                           *machine, {issuers.data(), 1}, 1,
                           [&](size_t) {
-                            return IssuedCall{.program = 0, .numbers = &numbers, .kernels = kernels, .bases = &where};
+                            return IssuedCall{.list = 0, .numbers = &numbers, .kernels = kernels, .bases = &where};
                           },
                           options.timeoutNs));
   }
@@ -316,7 +316,7 @@ struct Executor::Impl {
   [[noreturn]] static void throwFailure(const Schedule &s, const DeviceFailure &failure) {
     auto locationOf = [&](uint64_t packed) -> const Location * {
       const CommandTag tag = CommandTag::unpack(packed);
-      const Program &p = tag.program == 0 ? s.prepare : tag.program == 1 ? s.step : s.bodies[tag.program - 2];
+      const CommandList &p = tag.list == 0 ? s.prepare : tag.list == 1 ? s.step : s.bodies[tag.list - 2];
       const uint32_t loc = tag.command < p.commands.size() ? p.commands[tag.command].loc : 0;
       return loc != 0 && loc < s.locations.size() ? &s.locations[loc] : nullptr;
     };

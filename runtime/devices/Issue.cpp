@@ -11,30 +11,30 @@ namespace tressel::runtime {
 Issuer::Issuer(Machine &machine, const Schedule &s) : machine_(machine) {
   activations_.resize(s.bodies.size() + 2);
   controls_.resize(s.bodies.size() + 2);
-  for (uint32_t program : {0u, 1u}) {
-    activations_[program] = std::make_unique<Activation>();
-    activations_[program]->program = program;
+  for (uint32_t list : {0u, 1u}) {
+    activations_[list] = std::make_unique<Activation>();
+    activations_[list]->list = list;
   }
   build(*activations_[0], s, s.prepare);
   build(*activations_[1], s, s.step);
 }
 Issuer::~Issuer() = default;
 
-void Issuer::build(Activation &a, const Schedule &s, const Program &p) {
+void Issuer::build(Activation &a, const Schedule &s, const CommandList &p) {
   a.streams.resize(s.streams.size());
   a.used.resize(s.streams.size());
   a.ends.resize(p.commands.size());
   std::vector<bool> isUsed(s.streams.size(), false);
   if (a.parent) // it may write its number, and signals its end, on the stream of its command
-    isUsed[a.parent->program == 0   ? s.prepare.commands[a.command].stream
-           : a.parent->program == 1 ? s.step.commands[a.command].stream
-                                    : s.bodies[a.parent->program - 2].commands[a.command].stream] = true;
+    isUsed[a.parent->list == 0   ? s.prepare.commands[a.command].stream
+           : a.parent->list == 1 ? s.step.commands[a.command].stream
+                                    : s.bodies[a.parent->list - 2].commands[a.command].stream] = true;
   for (const Command &c : p.commands)
     isUsed[c.stream] = true;
   for (size_t i = 0; i < s.streams.size(); ++i)
     if (isUsed[i])
-      a.streams[i] = machine_.at(s.streams[i].device).makeStream(s.streams[i].kind, s.streams[i].name, a.program);
-  controls_[a.program].resize(p.commands.size());
+      a.streams[i] = machine_.at(s.streams[i].device).makeStream(s.streams[i].kind, s.streams[i].name, a.list);
+  controls_[a.list].resize(p.commands.size());
   for (uint32_t i = 0; i < p.commands.size(); ++i) {
     const Command &c = p.commands[i];
     if (!hasBodies(c.kind))
@@ -42,22 +42,22 @@ void Issuer::build(Activation &a, const Schedule &s, const Program &p) {
     auto control = std::make_unique<Control>();
     control->parent = &a;
     control->command = i;
-    controls_[a.program][i] = std::move(control);
+    controls_[a.list][i] = std::move(control);
     for (uint32_t k = 0; k < numBodies(c.kind); ++k) {
       auto body = std::make_unique<Activation>();
-      body->program = 2 + c.body + k;
+      body->list = 2 + c.body + k;
       body->parent = &a;
       body->command = i;
       build(*body, s, s.bodies[c.body + k]);
-      activations_[body->program] = std::move(body);
+      activations_[body->list] = std::move(body);
     }
   }
 }
 
-const Program &Issuer::programOf(uint32_t program) const {
-  return program == 0   ? call_.numbers->prepare
-         : program == 1 ? call_.numbers->step
-                        : call_.numbers->bodies[program - 2];
+const CommandList &Issuer::listOf(uint32_t list) const {
+  return list == 0   ? call_.numbers->prepare
+         : list == 1 ? call_.numbers->step
+                        : call_.numbers->bodies[list - 2];
 }
 
 template <typename Fn> void Issuer::forEachStream(Fn fn) const {
@@ -72,7 +72,7 @@ template <typename Fn> void Issuer::forEachStream(Fn fn) const {
 int64_t Issuer::shiftOf(const Activation &a, uint32_t buffer) const {
   int64_t shift = 0;
   for (const Activation *at = &a; at->parent; at = at->parent) {
-    const Program &p = programOf(at->parent->program);
+    const CommandList &p = listOf(at->parent->list);
     const Command &c = p.commands[at->command];
     if (c.kind != CommandKind::Loop || at->iteration == 0)
       continue;
@@ -85,7 +85,7 @@ int64_t Issuer::shiftOf(const Activation &a, uint32_t buffer) const {
 }
 
 void Issuer::fillRegions(const Activation &a, const Command &c, std::vector<Region> &regions) const {
-  const Program &p = programOf(a.program);
+  const CommandList &p = listOf(a.list);
   regions.clear();
   for (uint32_t k = 0; k < c.numOperands; ++k) {
     const Operand &o = p.operands[c.firstOperand + k];
@@ -111,7 +111,7 @@ Event Issuer::submit(Activation &a, uint32_t stream, DeviceCommand command, std:
 }
 
 void Issuer::issue(Activation &a, std::span<const Event> begin) {
-  const Program &p = programOf(a.program);
+  const CommandList &p = listOf(a.list);
   a.begin.assign(begin.begin(), begin.end());
   std::fill(a.used.begin(), a.used.end(), false);
   for (uint32_t i = 0; i < p.commands.size(); ++i) {
@@ -174,7 +174,7 @@ std::shared_ptr<const CollectiveRun> Issuer::partOf(const Activation &a, const C
   return collective_;
 }
 
-/// What a program waits for: the last command of each stream that it used, or what it began with.
+/// What a command list waits for: the last command of each stream that it used, or what it began with.
 std::vector<Event> Issuer::tails(const Activation &a) const {
   std::vector<Event> events;
   for (size_t i = 0; i < a.streams.size(); ++i)
@@ -185,9 +185,9 @@ std::vector<Event> Issuer::tails(const Activation &a) const {
 
 //--- Bodies -----------------------------------------------------------------------------------------------------------
 void Issuer::begin(Activation &a, uint32_t i) {
-  const Program &p = programOf(a.program);
+  const CommandList &p = listOf(a.list);
   const Command &c = p.commands[i];
-  Control &control = *controls_[a.program][i];
+  Control &control = *controls_[a.list][i];
   const Event begun =
       submit(a, c.stream, {.tag = tagOf(CommandTag::Role::Begin, a, i)}, {p.waits.data() + c.firstWait, c.numWaits});
   control.awaited = {begun};
@@ -200,7 +200,7 @@ void Issuer::begin(Activation &a, uint32_t i) {
 
 bool Issuer::readFlag(const Control &control, bool otherwise) {
   const Activation &a = *control.parent;
-  const Command &c = programOf(a.program).commands[control.command];
+  const Command &c = listOf(a.list).commands[control.command];
   Device &device = machine_.at(call_.numbers->streams[c.stream].device);
   if (!device.caps().computes)
     return otherwise;
@@ -212,7 +212,7 @@ bool Issuer::readFlag(const Control &control, bool otherwise) {
 }
 
 void Issuer::finish(Control &control, Activation &body) {
-  const Program &p = programOf(control.parent->program);
+  const CommandList &p = listOf(control.parent->list);
   const std::vector<Event> last = control.awaited;
   std::fill(body.used.begin(), body.used.end(), true);
   submit(body, p.commands[control.command].stream,
@@ -226,13 +226,13 @@ void Issuer::finish(Control &control, Activation &body) {
 }
 
 void Issuer::proceed(Control &control) {
-  const Program &p = programOf(control.parent->program);
+  const CommandList &p = listOf(control.parent->list);
   const Command &c = p.commands[control.command];
   Activation &first = *activations_[2 + c.body];
   const std::vector<Event> reached = control.awaited;
   auto runBody = [&](Activation &body, std::span<const Event> begin, bool hostWaits = true) {
     if (hostWaits)
-      machine_.hostWaits(body.program, begin);
+      machine_.hostWaits(body.list, begin);
     issue(body, begin);
     return tails(body);
   };
@@ -264,7 +264,7 @@ void Issuer::proceed(Control &control) {
     if (c.numOperands == c.numScalars) { // the body wants the number of the iteration
       std::fill(first.used.begin(), first.used.end(), true);
       fillRegions(*control.parent, c, regions_);
-      machine_.hostWaits(first.program, reached);
+      machine_.hostWaits(first.list, reached);
       const Event numbered = submit(first, c.stream,
                                     {.kind = DeviceCommandKind::Fill,
                                      .regions = {regions_.data(), 1},
@@ -290,11 +290,11 @@ void Issuer::proceed(Control &control) {
 void Issuer::start(IssuedCall call) {
   call_ = std::move(call);
   pending_.clear();
-  issue(*activations_[call_.program], call_.begin);
+  issue(*activations_[call_.list], call_.begin);
 }
 
 std::vector<Event> Issuer::lastOfStreams() const {
-  const Activation &main = *activations_[call_.program];
+  const Activation &main = *activations_[call_.list];
   std::vector<Event> events = call_.before;
   events.resize(main.streams.size());
   for (size_t i = 0; i < main.streams.size(); ++i)
@@ -304,7 +304,7 @@ std::vector<Event> Issuer::lastOfStreams() const {
 }
 
 bool Issuer::advance(std::vector<Event> &awaited) {
-  // In the order of the program: the same on every run.
+  // In the order of the list: the same on every run.
   for (Control *control : pending_) {
     const Event *failed = nullptr;
     bool waits = false;
@@ -364,7 +364,7 @@ DeviceFailureRef runCalls(Machine &machine, std::span<const std::unique_ptr<Issu
         for (const Event &event : issuer.lastOfStreams())
           if (event.semaphore)
             call.begin.push_back(event);
-        machine.hostWaits(call.program, call.begin);
+        machine.hostWaits(call.list, call.begin);
       }
       call.before = lastOfStreams;
       since[next] = Clock::now();
@@ -404,7 +404,7 @@ DeviceFailureRef Issuer::timedOut(int64_t timeoutNs) const {
   for (const auto &activation : activations_) {
     if (!activation)
       continue;
-    const Program &p = programOf(activation->program);
+    const CommandList &p = listOf(activation->list);
     for (uint32_t i = 0; i < p.commands.size(); ++i)
       if (const Event end = activation->ends[i];
           end.semaphore && end.state() == Semaphore::State::Pending && !hasBodies(p.commands[i].kind) &&

@@ -1,4 +1,4 @@
-// The commands of a program given to the streams of devices, and the bodies of its branches and loops as the run
+// The commands of a list given to the streams of devices, and the bodies of its branches and loops as the run
 // decides.
 #pragma once
 
@@ -15,10 +15,10 @@ struct Bases {
   std::array<std::vector<std::byte *>, 5> of;
 };
 
-/// What a call needs: which program, 0 (prepare) or 1 (step), of the schedule with the sizes of this call, and where
+/// What a call needs: which command list, 0 (prepare) or 1 (step), of the schedule with the sizes of this call, and where
 /// its bytes are. All of it stays until the call is over.
 struct IssuedCall {
-  uint32_t program = 1;
+  uint32_t list = 1;
   uint32_t number = 0; ///< among those that are run together
   const Schedule *numbers = nullptr;
   std::span<const DeviceKernel> kernels;
@@ -28,7 +28,7 @@ struct IssuedCall {
       before; ///< by stream: the first command on it runs behind this; no semaphore: nothing, nor if it is empty
 };
 
-/// One call at a time, with streams for each program of a schedule: bodies have their own. After a failure it must be
+/// One call at a time, with streams for each command list of a schedule: bodies have their own. After a failure it must be
 /// made anew. Calls in flight each have one.
 class Issuer {
 public:
@@ -43,7 +43,7 @@ public:
   bool advance(std::vector<Event> &awaited);
   /// Whether nothing of it is left to run; what it waits for is added.
   bool isOver(std::vector<Event> &awaited) const;
-  /// The first failure in the order of the program.
+  /// The first failure in the order of the list.
   DeviceFailureRef firstFailure() const;
   /// A command that has not ended though nothing holds it up.
   DeviceFailureRef timedOut(int64_t timeoutNs) const;
@@ -51,10 +51,10 @@ public:
   void abort(const DeviceFailureRef &failure);
 
 private:
-  /// A program at work. A body belongs to one command, so there is one for each.
+  /// A command list at work. A body belongs to one command, so there is one for each.
   struct Activation {
-    uint32_t program = 0;
-    const Activation *parent = nullptr;           ///< the program that runs this body,
+    uint32_t list = 0;
+    const Activation *parent = nullptr;           ///< the list that runs this body,
     uint32_t command = 0;                         ///< by this command
     std::vector<std::unique_ptr<Stream>> streams; ///< by stream of the schedule; null where it uses none
     std::vector<Event> ends;                      ///< by command
@@ -73,8 +73,8 @@ private:
     std::vector<Event> awaited; ///< before it goes on
   };
 
-  void build(Activation &a, const Schedule &s, const Program &p);
-  const Program &programOf(uint32_t program) const;
+  void build(Activation &a, const Schedule &s, const CommandList &p);
+  const CommandList &listOf(uint32_t list) const;
   void issue(Activation &a, std::span<const Event> begin);
   Event submit(Activation &a, uint32_t stream, DeviceCommand command, std::span<const Wait> waits);
   std::shared_ptr<const CollectiveRun> partOf(const Activation &a, const Command &c, DType type);
@@ -88,13 +88,13 @@ private:
   /// How far loops have moved a buffer.
   int64_t shiftOf(const Activation &a, uint32_t buffer) const;
   uint64_t tagOf(CommandTag::Role role, const Activation &a, uint32_t command) const {
-    return CommandTag{role, a.program, command, call_.number}.pack();
+    return CommandTag{role, a.list, command, call_.number}.pack();
   }
   template <typename Fn> void forEachStream(Fn fn) const;
 
   Machine &machine_;
-  std::vector<std::unique_ptr<Activation>> activations_;        ///< by program
-  std::vector<std::vector<std::unique_ptr<Control>>> controls_; ///< by program and command; null for other commands
+  std::vector<std::unique_ptr<Activation>> activations_;        ///< by list
+  std::vector<std::vector<std::unique_ptr<Control>>> controls_; ///< by list and command; null for other commands
   std::vector<Control *> pending_;
   std::shared_ptr<const CollectiveRun> collective_; ///< of which parts are being issued
   IssuedCall call_;

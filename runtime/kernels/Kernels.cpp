@@ -46,7 +46,7 @@ void checkScratch(const runtime::KernelDesc &desc, int64_t needed) {
     throw InputError("kernel '" + desc.symbol + "' has too little scratch memory");
 }
 
-void registerKernels() { runtime::registerKernelProvider("kernels", make); }
+void registerKernels() { runtime::registerKernelProvider("builtin", make); }
 
 } // namespace tressel::kernels
 

@@ -1,4 +1,4 @@
-// The library's entry: the provider "kernels" of the runtime.
+// The library's entry: the provider "builtin" of the runtime.
 #pragma once
 
 #include "tressel/runtime/Schedule.h"

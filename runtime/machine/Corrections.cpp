@@ -269,7 +269,7 @@ void FirstCalls::judge(const DeviceModel &cpu, Corrections &corrections) {
     std::snprintf(times, sizeof times, "%.2g", *factor);
     std::string text = concat("predicted ", spellSeconds(launch.predicted), ", took ", spellSeconds(launch.took),
                               " in its first calls; the next compilation counts ", times, " times as much for ", cost.kind);
-    if (const KernelCost &other = launch.kernel->alternative; !other.kind.empty()) {
+    if (const KernelCost &other = launch.kernel->runnerUp; !other.kind.empty()) {
       const bool isBeaten = took - launch.predicted > other.seconds;
       text += concat(isBeaten ? " and would choose " : " and would keep ", isBeaten ? other.kind : launch.kernel->provider);
     }

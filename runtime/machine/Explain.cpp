@@ -110,7 +110,7 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
       issue += machine.find(s.streams[s.step.commands[node].stream].device)->issueSeconds;
     e.graphs.push_back({graph.kernels, graph.copies, graph.fills, graph.edges, issue});
   }
-  auto assume = [&](const Program &p) {
+  auto assume = [&](const CommandList &p) {
     for (const Command &command : p.commands)
       e.assumedLoops += command.kind == CommandKind::While, e.assumedBranches += command.kind == CommandKind::Branch;
   };

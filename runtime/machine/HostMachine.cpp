@@ -39,7 +39,7 @@ MachineModel typicalHostMachine(int numThreads) {
   cpu.commandSeconds = 30e-9;
   cpu.splitSeconds = threads > 1 ? 2e-6 : 0;
   cpu.speed = 1;
-  cpu.efficiency = {{"", 0.5}, {"kernels", 0.8}, {"onednn", 0.7}, {"prebuilt", 0.02}};
+  cpu.efficiency = {{"", 0.5}, {"builtin", 0.8}, {"onednn", 0.7}, {"bitcode", 0.02}};
   MachineModel machine{.name = "this machine"};
   machine.devices.push_back(std::move(cpu));
   for (const char *figure : {"flops_per_second", "bytes_per_second", "thread_bytes_per_second", "caches", "command_seconds", "split_seconds", "speed",

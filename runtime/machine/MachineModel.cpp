@@ -13,6 +13,14 @@ namespace tressel::runtime {
 
 using json = nlohmann::ordered_json;
 
+/// A provider, or a kind of kernels ("builtin/product/v4"), as it is called now: earlier versions wrote "kernels" for "builtin"
+/// and "prebuilt" for "bitcode".
+static std::string currentName(const std::string &name) {
+  const size_t end = std::min(name.find('/'), name.size());
+  const std::string first = name.substr(0, end);
+  return (first == "kernels" ? "builtin" : first == "prebuilt" ? "bitcode" : first) + name.substr(end);
+}
+
 double DeviceModel::flops(DType type) const {
   auto it = flopsPerSecond.find(type);
   return it != flopsPerSecond.end() ? it->second : flopsPerSecond.at(f32);
@@ -332,7 +340,7 @@ void readDevice(const json &value, const std::string &where, MachineModel &machi
     if (!corrections->is_object())
       fault(in.at("corrections"), "must be an object");
     for (const auto &[kind, factor] : corrections->items())
-      d.corrections[kind] = Reader::positiveOf(factor, in.at("corrections." + kind));
+      d.corrections[currentName(kind)] = Reader::positiveOf(factor, in.at("corrections." + kind));
   }
   d.movementEfficiency = in.positiveOr("movement_efficiency", 1);
   if (d.movementEfficiency > 1)
@@ -343,7 +351,7 @@ void readDevice(const json &value, const std::string &where, MachineModel &machi
     for (const auto &[provider, share] : shares->items()) {
       const std::string place = in.at("efficiency." + provider);
       if (const double number = Reader::positiveOf(share, place); number <= 1)
-        d.efficiency[provider == "other" ? "" : provider] = number;
+        d.efficiency[provider == "other" ? "" : currentName(provider)] = number;
       else
         fault(place, "is a share, at most 1");
     }

@@ -29,7 +29,7 @@ public:
     d.memoryBytes = static_cast<int64_t>(memory);
     d.caches = {{threads * double(1 << 20), threads * 60e9}};
     d.commandSeconds = 30e-9;
-    d.efficiency = {{"", 0.5}, {"kernels", 0.8}, {"onednn", 0.7}, {"prebuilt", 0.02}};
+    d.efficiency = {{"", 0.5}, {"builtin", 0.8}, {"onednn", 0.7}, {"bitcode", 0.02}};
     cite(d, {"flops_per_second", "bytes_per_second", "memory_bytes"}, source);
     cite(d, {"caches", "command_seconds", "efficiency"}, kTypical);
     return d.device;

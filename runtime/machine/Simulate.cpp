@@ -125,7 +125,7 @@ private:
   }
 
   /// A launch's work, where its bytes take `slower` times as long as alone. Operands in a cache do not notice.
-  double kernelSeconds(const Program &p, size_t i, double slower) const {
+  double kernelSeconds(const CommandList &p, size_t i, double slower) const {
     const Command &c = p.commands[i];
     const KernelDesc &k = s.kernels[c.kernel];
     const StreamDesc &stream = s.streams[c.stream];
@@ -151,7 +151,7 @@ private:
     return std::max(0.0, *measured - whole.commandSeconds) * (alone > 0 ? predicted / alone : 1);
   }
 
-  Work workOf(const Program &p, size_t i) {
+  Work workOf(const CommandList &p, size_t i) {
     const Command &c = p.commands[i];
     const DeviceModel &device = deviceOf(s.streams[c.stream].device);
     const Operand *operands = p.operands.data() + c.firstOperand;
@@ -230,7 +230,7 @@ private:
   }
 
   /// What a member sends to the next one, in each step around the ring.
-  void partOf(const Program &p, size_t i, Work &work) {
+  void partOf(const CommandList &p, size_t i, Work &work) {
     const Command &c = p.commands[i];
     const CollectiveDesc &desc = s.collectives[c.kernel];
     const auto &members = desc.members;
@@ -316,7 +316,7 @@ private:
     }
   }
 
-  void setRates(const Program &p, std::vector<Running> &active, const std::vector<Engine> &engines, const std::vector<uint32_t> &engineOf,
+  void setRates(const CommandList &p, std::vector<Running> &active, const std::vector<Engine> &engines, const std::vector<uint32_t> &engineOf,
                 Picoseconds now) {
     std::vector<double> flow(active.size(), 0);
     shareLinks(active, flow);
@@ -349,7 +349,7 @@ private:
   }
 
   /// Returns when the last command ends. Bodies are simulated by themselves.
-  Picoseconds simulate(const Program &p, Timeline *timeline) {
+  Picoseconds simulate(const CommandList &p, Timeline *timeline) {
     const auto n = static_cast<uint32_t>(p.commands.size());
     const EngineTable table(machine, s.streams);
     const std::vector<uint32_t> &ofStream = table.ofStream;
@@ -506,7 +506,7 @@ private:
   }
 
   //--- The result ---------------------------------------------------------------------------------------------------
-  void fill(Timeline &timeline, const Program &p, const std::vector<Engine> &engines,
+  void fill(Timeline &timeline, const CommandList &p, const std::vector<Engine> &engines,
             const std::vector<uint32_t> &engineOf, const std::vector<Work> &work,
             const std::vector<std::vector<uint32_t>> &needs, const std::vector<uint32_t> &before,
             const std::vector<Picoseconds> &begin, const std::vector<Picoseconds> &end, const std::vector<Ring> &rings,

@@ -1,7 +1,7 @@
 #include "tressel/runtime/Package.h"
 
 #include "runtime/types/Concat.h"
-#include "runtime/program/ExecutableImpl.h"
+#include "runtime/executable/ExecutableImpl.h"
 #include "PackageFormat.h"
 #include "runtime/Package_generated.h"
 #include "tressel/runtime/Error.h"
@@ -100,9 +100,12 @@ template <typename T, typename V, typename Fn> void decodeAll(std::vector<T> &ou
     out.push_back(decodeOne(*item));
 }
 
-Program decode(const fb::Program &p) {
-  Program program;
-  decodeAll(program.commands, aligned(p.commands()), [](const fb::Command &c) {
+/// Packages of earlier versions call the provider "builtin" by its library.
+std::string providerOf(std::string name) { return name == "kernels" ? std::string("builtin") : name; }
+
+CommandList decode(const fb::CommandList &p) {
+  CommandList list;
+  decodeAll(list.commands, aligned(p.commands()), [](const fb::Command &c) {
     return Command{.kind = static_cast<CommandKind>(c.kind()),
                    .stream = c.stream(),
                    .kernel = c.kernel(),
@@ -116,15 +119,15 @@ Program decode(const fb::Program &p) {
                    .numScalars = c.num_scalars(),
                    .fillValue = c.fill_value()};
   });
-  decodeAll(program.operands, p.operands(), [](const fb::Operand &o) {
+  decodeAll(list.operands, p.operands(), [](const fb::Operand &o) {
     return Operand{o.buffer(), static_cast<Access>(o.access())};
   });
-  decodeAll(program.waits, p.waits(), [](const fb::Wait &w) {
+  decodeAll(list.waits, p.waits(), [](const fb::Wait &w) {
     return Wait{w.command(), static_cast<WaitReason>(w.reason())};
   });
   if (aligned(p.scalars()))
-    program.scalars.assign(p.scalars()->begin(), p.scalars()->end());
-  return program;
+    list.scalars.assign(p.scalars()->begin(), p.scalars()->end());
+  return list;
 }
 
 /// Packages of before kernels told their target name providers whose target is known.
@@ -170,7 +173,7 @@ Schedule decode(const fb::Schedule &s) {
   });
   decodeAll(schedule.kernels, s.kernels(), [](const fb::Kernel &k) {
     return KernelDesc{.symbol = text(k.symbol()),
-                      .provider = text(k.provider()),
+                      .provider = providerOf(text(k.provider())),
                       .target = targetOf(k),
                       .params = text(k.params()),
                       .epilogue = text(k.epilogue()),
@@ -196,7 +199,7 @@ Schedule decode(const fb::Schedule &s) {
   });
   schedule.prepare = decode(*s.prepare());
   schedule.step = decode(*s.step());
-  decodeAll(schedule.bodies, s.bodies(), [](const fb::Program &p) { return decode(p); });
+  decodeAll(schedule.bodies, s.bodies(), [](const fb::CommandList &p) { return decode(p); });
   schedule.peakBytes = s.peak_bytes();
   schedule.peakLowerBoundBytes = s.peak_lower_bound_bytes();
   // Numbers of expressions become this process's handles.

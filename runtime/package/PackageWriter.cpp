@@ -155,7 +155,7 @@ Offset<fb::Type> encode(FlatBufferBuilder &b, const TensorType &type) {
   return fb::CreateType(b, raw(type.dtype), b.CreateVector(type.shape.begin(), type.shape.size()));
 }
 
-Offset<fb::Program> encode(FlatBufferBuilder &b, const Program &p) {
+Offset<fb::CommandList> encode(FlatBufferBuilder &b, const CommandList &p) {
   auto commands = structs<fb::Command>(b, p.commands, [](const Command &c) {
     return fb::Command(raw(c.kind), c.stream, c.kernel, c.body, c.firstOperand, c.numOperands, c.numWaits, c.firstWait,
                        c.loc, c.firstScalar, c.numScalars, c.fillValue);
@@ -163,7 +163,7 @@ Offset<fb::Program> encode(FlatBufferBuilder &b, const Program &p) {
   auto operands =
       structs<fb::Operand>(b, p.operands, [](const Operand &o) { return fb::Operand(o.buffer, raw(o.access)); });
   auto waits = structs<fb::Wait>(b, p.waits, [](const Wait &w) { return fb::Wait(w.command, raw(w.reason)); });
-  return fb::CreateProgram(b, commands, operands, waits, b.CreateVector(p.scalars));
+  return fb::CreateCommandList(b, commands, operands, waits, b.CreateVector(p.scalars));
 }
 
 /// Expressions are numbered: their handles mean nothing in another process.
@@ -215,7 +215,7 @@ Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &symbolic) {
     return fb::CreateLocation(b, b.CreateSharedString(l.op), b.CreateSharedString(l.file), l.line);
   });
   auto prepare = encode(b, s.prepare), step = encode(b, s.step);
-  auto bodies = tables(b, s.bodies, [&](const Program &p) { return encode(b, p); });
+  auto bodies = tables(b, s.bodies, [&](const CommandList &p) { return encode(b, p); });
   auto collectives = tables(b, s.collectives, [&](const CollectiveDesc &c) {
     return fb::CreateCollective(b, b.CreateString(c.name), b.CreateVector(c.members), raw(c.kind), raw(c.reduction), c.root);
   });

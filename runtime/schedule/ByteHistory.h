@@ -15,7 +15,7 @@ namespace tressel::runtime {
 struct Epoch {
   uint32_t stream = 0, position = 0;
   uint32_t command = 0, buffer = 0;
-  const Program *program = nullptr; ///< that `command` counts in
+  const CommandList *list = nullptr; ///< that `command` counts in
   bool isSame(const Epoch &other) const { return stream == other.stream && position == other.position; }
 };
 
@@ -31,7 +31,7 @@ inline bool before(const Epoch &epoch, const Clock &clock) { return epoch.positi
 struct Segment {
   int64_t end = 0;
   bool written = false;    ///< on every way here: what only one branch wrote is not there to be read
-  bool initial = true;     ///< nobody has written since the program began: `write` means nothing
+  bool initial = true;     ///< no command has written since the list began: `write` means nothing
   bool mixedReads = false; ///< the latest reader reads these bytes through different ranges
   Epoch write;
   std::vector<Epoch>

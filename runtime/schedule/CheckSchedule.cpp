@@ -16,8 +16,8 @@ public:
     firstLaunch.assign(s.kernels.size(), {});
     bodyOwned.assign(s.bodies.size(), false);
     StructureResult result{.tables = true};
-    result.prepare = checkProgram(s.prepare, Phase::Prepare);
-    result.step = checkProgram(s.step, Phase::Step);
+    result.prepare = checkList(s.prepare, Phase::Prepare);
+    result.step = checkList(s.step, Phase::Step);
     for (size_t i = 0; i < s.bodies.size() && result.prepare && result.step; ++i)
       if (!bodyOwned[i])
         findings.structure({"body ", i, " belongs to no command"});
@@ -128,9 +128,9 @@ private:
       findings.structure({"buffer ", i, " has ", b.bytes, " bytes, its type ", b.type.str(), " needs ", *bytes});
   }
 
-  //--- Programs -----------------------------------------------------------------------------------------------------
-  /// Structure and access kinds; false if the program must not be walked.
-  bool checkProgram(const Program &p, Phase phase, uint32_t depth = 0, bool chosen = false) {
+  //--- Command lists -----------------------------------------------------------------------------------------------------
+  /// Structure and access kinds; false if the list must not be walked.
+  bool checkList(const CommandList &p, Phase phase, uint32_t depth = 0, bool chosen = false) {
     const size_t before = findings.size();
     if (p.commands.size() > UINT32_MAX) {
       findings.structure({"too many commands"});
@@ -154,7 +154,7 @@ private:
     return indices && findings.size() == before;
   }
 
-  bool checkIndices(const Program &p, Phase phase, size_t i) {
+  bool checkIndices(const CommandList &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     auto bad = [&](std::initializer_list<MessagePart> what) {
       findings.structure(p, phase, i, what);
@@ -189,7 +189,7 @@ private:
   }
 
   /// Kernels work on the memory of their device alone; a copy's stream belongs to one of its ends.
-  void checkHomes(const Program &p, Phase phase, size_t i) {
+  void checkHomes(const CommandList &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     const DeviceRef device = s.streams[c.stream].device;
     auto operands = operandsOf(p, i);
@@ -205,18 +205,18 @@ private:
                                 nameOf(homeOf(s, s.buffers[o.buffer]).device), ", from a stream of ", nameOf(device)});
   }
 
-  /// A body stands behind the program that runs it, so that there is no cycle, and nobody else runs it.
-  void checkBody(const Program &p, Phase phase, size_t i, uint32_t body, uint32_t depth, bool chosen) {
+  /// A body stands behind the list that runs it, so that there is no cycle, and nobody else runs it.
+  void checkBody(const CommandList &p, Phase phase, size_t i, uint32_t body, uint32_t depth, bool chosen) {
     if (depth > kMaxDepth)
       return findings.structure(p, phase, i, {"bodies are nested deeper than ", kMaxDepth});
     if (static_cast<int64_t>(body) <= findings.bodyOf(p) || bodyOwned[body])
       return findings.structure(p, phase, i, {"body ", body, " belongs to another command"});
     bodyOwned[body] = true;
-    checkProgram(s.bodies[body], phase, depth, chosen);
+    checkList(s.bodies[body], phase, depth, chosen);
   }
 
   /// Operands as the kind of command, and the other launches of the same kernel, want them.
-  void checkShape(const Program &p, Phase phase, size_t i) {
+  void checkShape(const CommandList &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     const auto operands = operandsOf(p, i);
     auto bytesOf = [&](const Operand &o) { return s.buffers[o.buffer].bytes; };
@@ -239,19 +239,19 @@ private:
                             numInputs, " inputs alone"});
       if (isForGpu(s.kernels[c.kernel].target) && s.streams[c.stream].device.kind == DeviceKind::Cpu)
         findings.structure(p, phase, i, {"launches '", s.kernels[c.kernel].symbol, "', which is for a GPU, on a processor"});
-      auto &[program, first] = firstLaunch[c.kernel];
-      if (!program) {
+      auto &[list, first] = firstLaunch[c.kernel];
+      if (!list) {
         firstLaunch[c.kernel] = {&p, i};
         break;
       }
-      const auto expected = operandsOf(*program, first);
+      const auto expected = operandsOf(*list, first);
       bool equal = expected.size() == operands.size();
       for (size_t k = 0; equal && k < operands.size(); ++k)
         equal = expected[k].access == operands[k].access && bytesOf(expected[k]) == bytesOf(operands[k]);
       if (!equal)
         findings.structure(p, phase, i,
                            {"launches '", s.kernels[c.kernel].symbol, "' with other operands than ",
-                            findings.place(*program, phase, static_cast<int64_t>(first))});
+                            findings.place(*list, phase, static_cast<int64_t>(first))});
       break;
     }
     case CommandKind::HostCall:
@@ -275,7 +275,7 @@ private:
 
   /// The parts of a collective stand behind each other: so all members issue theirs in one order, and as waits point
   /// backward, none waits for what comes after another.
-  void checkPart(const Program &p, Phase phase, size_t i) {
+  void checkPart(const CommandList &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     const CollectiveDesc &desc = s.collectives[c.kernel];
     const auto &members = desc.members;
@@ -312,7 +312,7 @@ private:
           {"its source (of a broadcast the root's) and destination are not what collective '", desc.name, "' wants"});
   }
 
-  void checkLoop(const Program &p, Phase phase, size_t i) {
+  void checkLoop(const CommandList &p, Phase phase, size_t i) {
     const Command &c = p.commands[i];
     if (c.numScalars == 0)
       return findings.structure(p, phase, i, {"a loop has a trip count"});
@@ -341,7 +341,7 @@ private:
     }
   }
 
-  void checkAccess(const Program &p, Phase phase, size_t i, const Operand &o) {
+  void checkAccess(const CommandList &p, Phase phase, size_t i, const Operand &o) {
     const BufferDesc &b = s.buffers[o.buffer];
     const bool writes = o.access != Access::Read, prepare = phase == Phase::Prepare;
     const char *why = nullptr;
@@ -377,7 +377,7 @@ private:
 
   const Schedule &s;
   ScheduleFindings &findings;
-  std::vector<std::pair<const Program *, size_t>> firstLaunch; ///< by kernel
+  std::vector<std::pair<const CommandList *, size_t>> firstLaunch; ///< by kernel
   std::vector<bool> bodyOwned;
 };
 

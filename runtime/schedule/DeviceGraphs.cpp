@@ -4,7 +4,7 @@
 
 namespace tressel::runtime {
 
-std::vector<DeviceGraph> deviceGraphs(const Schedule &s, const Program &p) {
+std::vector<DeviceGraph> deviceGraphs(const Schedule &s, const CommandList &p) {
   std::vector<DeviceGraph> graphs;
   if (std::ranges::none_of(s.kernels, [](const KernelDesc &kernel) { return isForGpu(kernel.target); }))
     return graphs;

@@ -8,7 +8,7 @@ namespace {
 
 class Producers {
 public:
-  Producers(const Schedule &schedule, const Program &program) : s(schedule), p(program), moved(s.buffers.size(), 0) {}
+  Producers(const Schedule &schedule, const CommandList &list) : s(schedule), p(list), moved(s.buffers.size(), 0) {}
 
   std::vector<std::vector<uint32_t>> run() {
     std::vector<std::vector<uint32_t>> producers(p.commands.size());
@@ -31,23 +31,23 @@ private:
 
   /// Calls fn(buffer, bytes) for all that the command reads, or writes; of a buffer that loops move, all that it
   /// passes.
-  template <typename Fn> void visit(const Program &program, size_t i, bool writes, const Fn &fn) {
-    const Command &c = program.commands[i];
-    const Operand *operands = program.operands.data() + c.firstOperand;
+  template <typename Fn> void visit(const CommandList &list, size_t i, bool writes, const Fn &fn) {
+    const Command &c = list.commands[i];
+    const Operand *operands = list.operands.data() + c.firstOperand;
     const uint32_t numMoving = c.kind == CommandKind::Loop ? c.numScalars - 1u : 0, own = c.numOperands - numMoving;
     for (uint32_t k = 0; k < own; ++k)
       if (writes ? operands[k].access != Access::Read : operands[k].access != Access::Write)
         fn(s.buffers[operands[k].buffer], s.buffers[operands[k].buffer].bytes + moved[operands[k].buffer]);
-    const int64_t trips = c.kind == CommandKind::Loop ? program.scalars[c.firstScalar] : 1;
+    const int64_t trips = c.kind == CommandKind::Loop ? list.scalars[c.firstScalar] : 1;
     if (trips == 0)
       return;
     for (uint32_t m = 0; m < numMoving; ++m)
-      moved[operands[own + m].buffer] += (trips - 1) * program.scalars[c.firstScalar + 1 + m];
+      moved[operands[own + m].buffer] += (trips - 1) * list.scalars[c.firstScalar + 1 + m];
     for (uint32_t k = 0; k < numBodies(c.kind); ++k)
       for (size_t inner = 0; inner < s.bodies[c.body + k].commands.size(); ++inner)
         visit(s.bodies[c.body + k], inner, writes, fn);
     for (uint32_t m = 0; m < numMoving; ++m)
-      moved[operands[own + m].buffer] -= (trips - 1) * program.scalars[c.firstScalar + 1 + m];
+      moved[operands[own + m].buffer] -= (trips - 1) * list.scalars[c.firstScalar + 1 + m];
   }
 
   void read(const BufferDesc &b, int64_t bytes, std::vector<uint32_t> &writers) {
@@ -82,15 +82,15 @@ private:
   }
 
   const Schedule &s;
-  const Program &p;
+  const CommandList &p;
   std::vector<int64_t> moved; ///< by buffer
   std::map<std::pair<Space, uint32_t>, Written> spaces;
 };
 
 } // namespace
 
-std::vector<std::vector<uint32_t>> producersOf(const Schedule &schedule, const Program &program) {
-  return Producers(schedule, program).run();
+std::vector<std::vector<uint32_t>> producersOf(const Schedule &schedule, const CommandList &list) {
+  return Producers(schedule, list).run();
 }
 
 } // namespace tressel::runtime

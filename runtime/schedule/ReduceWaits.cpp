@@ -6,17 +6,17 @@
 
 namespace tressel::runtime {
 
-void reduceWaits(Program &program, size_t numStreams) {
+void reduceWaits(CommandList &list, size_t numStreams) {
   std::vector<Clock> streamClocks(numStreams, Clock(numStreams, 0));
-  std::vector<uint32_t> position(program.commands.size()), issued(numStreams, 0);
-  std::vector<bool> waitedFor(program.commands.size(), false);
-  for (const Wait &w : program.waits)
+  std::vector<uint32_t> position(list.commands.size()), issued(numStreams, 0);
+  std::vector<bool> waitedFor(list.commands.size(), false);
+  for (const Wait &w : list.waits)
     waitedFor[w.command] = true;
-  std::vector<Clock> finished(program.commands.size());
+  std::vector<Clock> finished(list.commands.size());
   std::vector<Wait> kept, own;
-  for (size_t i = 0; i < program.commands.size(); ++i) {
-    Command &c = program.commands[i];
-    own.assign(program.waits.begin() + c.firstWait, program.waits.begin() + c.firstWait + c.numWaits);
+  for (size_t i = 0; i < list.commands.size(); ++i) {
+    Command &c = list.commands[i];
+    own.assign(list.waits.begin() + c.firstWait, list.waits.begin() + c.firstWait + c.numWaits);
     // Latest first: an earlier command may follow from a later one, never the other way round.
     std::sort(own.begin(), own.end(), [](const Wait &a, const Wait &b) {
       return a.command != b.command ? a.command > b.command : a.reason < b.reason;
@@ -24,7 +24,7 @@ void reduceWaits(Program &program, size_t numStreams) {
     Clock &clock = streamClocks[c.stream];
     c.firstWait = static_cast<uint32_t>(kept.size());
     for (const Wait &w : own) {
-      const uint32_t stream = program.commands[w.command].stream;
+      const uint32_t stream = list.commands[w.command].stream;
       if (position[w.command] < clock[stream])
         continue;
       kept.push_back(w);
@@ -36,7 +36,7 @@ void reduceWaits(Program &program, size_t numStreams) {
     if (waitedFor[i])
       finished[i] = clock;
   }
-  program.waits = std::move(kept);
+  list.waits = std::move(kept);
 }
 
 } // namespace tressel::runtime

@@ -4,7 +4,7 @@
 
 namespace tressel::runtime {
 
-LoopParts loopParts(const Program &p, size_t i) {
+LoopParts loopParts(const CommandList &p, size_t i) {
   const Command &c = p.commands[i];
   LoopParts parts{.trips = p.scalars[c.firstScalar], .body = c.body};
   parts.strides = {p.scalars.data() + c.firstScalar + 1, c.numScalars - size_t(1)};
@@ -30,7 +30,7 @@ std::optional<int64_t> spaceBytes(const Schedule &s, const BufferDesc &b) {
   return std::nullopt;
 }
 
-std::string ScheduleFindings::place(const Program &p, Phase phase, int64_t command) const {
+std::string ScheduleFindings::place(const CommandList &p, Phase phase, int64_t command) const {
   const int64_t body = bodyOf(p);
   std::string text = body >= 0 ? concat("body ", body) : phase == Phase::Prepare ? "prepare" : "step";
   text += concat(" command ", command);
@@ -45,7 +45,7 @@ std::string ScheduleFindings::place(const Program &p, Phase phase, int64_t comma
   return text;
 }
 
-int64_t ScheduleFindings::bodyOf(const Program &p) const {
+int64_t ScheduleFindings::bodyOf(const CommandList &p) const {
   const bool isBody = !s.bodies.empty() && &p >= s.bodies.data() && &p < s.bodies.data() + s.bodies.size();
   return isBody ? &p - s.bodies.data() : -1;
 }
@@ -65,7 +65,7 @@ void ScheduleFindings::structure(std::initializer_list<MessagePart> message) {
     list.push_back({.message = "schedule: " + joinParts(message)});
 }
 
-void ScheduleFindings::structure(const Program &p, Phase phase, size_t command,
+void ScheduleFindings::structure(const CommandList &p, Phase phase, size_t command,
                                  std::initializer_list<MessagePart> message) {
   if (!full())
     list.push_back({.phase = phase,
@@ -75,7 +75,7 @@ void ScheduleFindings::structure(const Program &p, Phase phase, size_t command,
                     .message = place(p, phase, static_cast<int64_t>(command)) + ": " + joinParts(message)});
 }
 
-void ScheduleFindings::report(ViolationKind kind, const Program &p, Phase phase, const Epoch &now, const Epoch *other,
+void ScheduleFindings::report(ViolationKind kind, const CommandList &p, Phase phase, const Epoch &now, const Epoch *other,
                               std::initializer_list<MessagePart> message) {
   if (full())
     return;
@@ -83,9 +83,9 @@ void ScheduleFindings::report(ViolationKind kind, const Program &p, Phase phase,
   v.loc = p.commands[now.command].loc;
   if (other) {
     v.otherCommand = other->command;
-    v.otherBody = bodyOf(*other->program);
+    v.otherBody = bodyOf(*other->list);
     v.otherBuffer = other->buffer;
-    v.otherLoc = other->program->commands[other->command].loc;
+    v.otherLoc = other->list->commands[other->command].loc;
   }
   v.message = place(p, phase, now.command) + " " + joinParts(message);
   list.push_back(std::move(v));

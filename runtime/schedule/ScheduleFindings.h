@@ -12,11 +12,11 @@
 namespace tressel::runtime {
 
 /// Operands, waits and loops of structurally valid commands.
-inline std::span<const Operand> operandsOf(const Program &p, size_t command) {
+inline std::span<const Operand> operandsOf(const CommandList &p, size_t command) {
   const Command &c = p.commands[command];
   return {p.operands.data() + c.firstOperand, c.numOperands};
 }
-inline std::span<const Wait> waitsOf(const Program &p, size_t command) {
+inline std::span<const Wait> waitsOf(const CommandList &p, size_t command) {
   const Command &c = p.commands[command];
   return {p.waits.data() + c.firstWait, c.numWaits};
 }
@@ -27,7 +27,7 @@ struct LoopParts {
   std::span<const Operand> moving;
   std::span<const int64_t> strides;
 };
-[[gnu::noinline]] LoopParts loopParts(const Program &p, size_t command);
+[[gnu::noinline]] LoopParts loopParts(const CommandList &p, size_t command);
 
 /// Bytes of the space that the buffer lies in; nothing if there is no such space.
 [[gnu::noinline]] std::optional<int64_t> spaceBytes(const Schedule &s, const BufferDesc &b);
@@ -43,17 +43,17 @@ public:
   void add(Violation violation) { list.push_back(std::move(violation)); }
   std::vector<Violation> take() { return std::move(list); }
 
-  [[gnu::noinline]] std::string place(const Program &p, Phase phase, int64_t command) const;
+  [[gnu::noinline]] std::string place(const CommandList &p, Phase phase, int64_t command) const;
   /// The number of a body; -1 for prepare and step.
-  [[gnu::noinline]] int64_t bodyOf(const Program &p) const;
+  [[gnu::noinline]] int64_t bodyOf(const CommandList &p) const;
   [[gnu::noinline]] std::string describe(uint32_t buffer) const;
 
   /// A fault of the tables, or of one command.
   [[gnu::noinline]] void structure(std::initializer_list<MessagePart> message);
-  [[gnu::noinline]] void structure(const Program &p, Phase phase, size_t command,
+  [[gnu::noinline]] void structure(const CommandList &p, Phase phase, size_t command,
                                    std::initializer_list<MessagePart> message);
   /// A fault of an access, and of the earlier one if there are two.
-  [[gnu::noinline]] void report(ViolationKind kind, const Program &p, Phase phase, const Epoch &now, const Epoch *other,
+  [[gnu::noinline]] void report(ViolationKind kind, const CommandList &p, Phase phase, const Epoch &now, const Epoch *other,
                                 std::initializer_list<MessagePart> message);
 
 private:
@@ -62,7 +62,7 @@ private:
   std::vector<Violation> list;
 };
 
-/// Whether every index, size, offset and access kind means something, of the tables and of both programs; finds what
+/// Whether every index, size, offset and access kind means something, of the tables and of both command lists; finds what
 /// does not.
 struct StructureResult {
   bool tables = false, prepare = false, step = false; ///< what may be walked

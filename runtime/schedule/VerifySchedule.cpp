@@ -54,7 +54,7 @@ private:
                                 .written = space == Space::State && s.states[whole.index].kind == StateKind::Mutable});
     }
   }
-  /// What another program or call has written there is not seen.
+  /// What another command list or call has written there is not seen.
   void keepStates() {
     forget(Space::Arena, s.arenas.size());
     forget(Space::Output, s.outputs.size());
@@ -64,7 +64,7 @@ private:
     return s.buffers[a].offset == s.buffers[b].offset && s.buffers[a].bytes == s.buffers[b].bytes;
   }
 
-  void read(const Program &p, Phase phase, const Epoch &now, const Clock &clock) {
+  void read(const CommandList &p, Phase phase, const Epoch &now, const Clock &clock) {
     const BufferDesc &b = s.buffers[now.buffer];
     IntervalMap *map = b.bytes ? historyOf(b) : nullptr;
     const auto [begin, end] = rangeOf(p, phase, now);
@@ -96,7 +96,7 @@ private:
     }
   }
 
-  void write(const Program &p, Phase phase, const Epoch &now, const Clock &clock) {
+  void write(const CommandList &p, Phase phase, const Epoch &now, const Clock &clock) {
     const BufferDesc &b = s.buffers[now.buffer];
     IntervalMap *map = b.bytes ? historyOf(b) : nullptr;
     if (!map)
@@ -131,7 +131,7 @@ private:
     map->emplace(begin, std::move(merged));
   }
 
-  void race(const Program &p, Phase phase, const Epoch &now, const Epoch &other, const char *does, const char *did) {
+  void race(const CommandList &p, Phase phase, const Epoch &now, const Epoch &other, const char *does, const char *did) {
     if (findings.full())
       return;
     if (now.isSame(other))
@@ -141,14 +141,14 @@ private:
                               " of the same command: a written range may only coincide with one that is read"});
     findings.report(ViolationKind::Race, p, phase, now, &other,
                     {does, " ", findings.describe(now.buffer), " without waiting for ",
-                     findings.place(*other.program, phase, other.command),
+                     findings.place(*other.list, phase, other.command),
                      other.position < earlierCalls[other.stream] ? " of an earlier call" : "", ", which ", did, " ",
                      findings.describe(other.buffer)});
   }
 
   /// The bytes that an access touches at this point of the walk: a moving buffer is elsewhere in each iteration, and in
   /// the walk that stands for all iterations but the first it is everywhere that they find it.
-  std::pair<int64_t, int64_t> rangeOf(const Program &p, Phase phase, const Epoch &now) {
+  std::pair<int64_t, int64_t> rangeOf(const CommandList &p, Phase phase, const Epoch &now) {
     const BufferDesc &b = s.buffers[now.buffer];
     if (shift.empty() && *spaceBytes(s, b))
       return {b.offset, b.offset + b.bytes};
@@ -163,7 +163,7 @@ private:
     return {begin, end};
   }
 
-  void walkPhase(const Program &p, Phase phase) {
+  void walkPhase(const CommandList &p, Phase phase) {
     keepStates();
     for (IntervalMap &map : spaces) // derived states hold what prepare left, finished
       for (auto &[start, seg] : map) {
@@ -189,7 +189,7 @@ private:
       checkOutputs();
   }
   /// The streams of the bodies that a stream runs are its own, since commands of two streams run side by side.
-  void countClocks(const Program &p, uint32_t firstStream) {
+  void countClocks(const CommandList &p, uint32_t firstStream) {
     for (const Command &c : p.commands) {
       if (!hasBodies(c.kind) || within.size() > kMaxStreams * 16)
         continue;
@@ -203,13 +203,13 @@ private:
     }
   }
 
-  /// Walks a program whose commands begin when what `begin` says is finished, on streams from `firstStream` on. Returns
+  /// Walks a command list whose commands begin when what `begin` says is finished, on streams from `firstStream` on. Returns
   /// what is finished when all are.
-  Clock walk(const Program &p, Phase phase, uint32_t firstStream, const Clock &begin) {
+  Clock walk(const CommandList &p, Phase phase, uint32_t firstStream, const Clock &begin) {
     std::vector<Clock> streamClocks(s.streams.size(), begin);
     return walk(p, phase, firstStream, streamClocks, begin);
   }
-  Clock walk(const Program &p, Phase phase, uint32_t firstStream, std::vector<Clock> &streamClocks, Clock end) {
+  Clock walk(const CommandList &p, Phase phase, uint32_t firstStream, std::vector<Clock> &streamClocks, Clock end) {
     // Clocks are kept for commands that somebody waits for, until the last does.
     std::vector<uint32_t> waiters(p.commands.size(), 0);
     std::vector<Clock> finished(p.commands.size());
@@ -239,7 +239,7 @@ private:
 
   /// A run of command i that touches these operands: all reads come before the writes. Afterwards it counts as
   /// finished.
-  Epoch access(const Program &p, Phase phase, size_t i, std::span<const Operand> operands, uint32_t stream,
+  Epoch access(const CommandList &p, Phase phase, size_t i, std::span<const Operand> operands, uint32_t stream,
                Clock &clock) {
     Epoch now{stream, issued[stream]++, static_cast<uint32_t>(i), 0, &p};
     for (const Operand &o : operands)
@@ -257,7 +257,7 @@ private:
   }
 
   //--- Bodies -------------------------------------------------------------------------------------------------------
-  void walkBodies(const Program &p, Phase phase, uint32_t stream, size_t i, Clock &clock) {
+  void walkBodies(const CommandList &p, Phase phase, uint32_t stream, size_t i, Clock &clock) {
     const Command &c = p.commands[i];
     const uint32_t inner = within[stream]; // the first; there count also what the command does between bodies
     auto body = [&](uint32_t k, const Clock &begin) { return walk(s.bodies[c.body + k], phase, inner, begin); };
@@ -325,9 +325,9 @@ private:
     bool writes;
     int64_t reach;
   };
-  void collect(const Program &p, size_t i, std::vector<Touch> &touches) {
+  void collect(const CommandList &p, size_t i, std::vector<Touch> &touches) {
     for (uint32_t k = 0; k < numBodies(p.commands[i].kind); ++k) {
-      const Program &body = s.bodies[p.commands[i].body + k];
+      const CommandList &body = s.bodies[p.commands[i].body + k];
       for (size_t c = 0; c < body.commands.size(); ++c) {
         LoopParts loop;
         if (body.commands[c].kind == CommandKind::Loop)
@@ -349,7 +349,7 @@ private:
   /// A buffer that moves meets in no other iteration what the loop writes: whatever overlaps the bytes that it passes
   /// over moves with it, within the same step of the way. So iterations can be told apart by the first two alone. And
   /// what is written on the way leaves no gap.
-  void checkMoving(const Program &p, Phase phase, size_t i, const LoopParts &loop) {
+  void checkMoving(const CommandList &p, Phase phase, size_t i, const LoopParts &loop) {
     if (loop.moving.empty())
       return;
     struct Touched {

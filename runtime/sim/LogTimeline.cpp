@@ -24,7 +24,7 @@ Timeline timelineOf(const Executor &executor, uint32_t call) {
   std::vector<Picoseconds> begin(s.step.commands.size(), kUnknown), end(s.step.commands.size(), 0);
   for (size_t i = 0; i < log.size(); ++i) {
     const CommandTag tag = CommandTag::unpack(log[i].tag);
-    if (tag.program != 1 || tag.call != (call & 255))
+    if (tag.list != 1 || tag.call != (call & 255))
       continue;
     if (tag.role == CommandTag::Role::Whole || tag.role == CommandTag::Role::Begin)
       begin[tag.command] = times.begin[i];

@@ -1,6 +1,6 @@
 #include "Bounds.h"
 
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Util.h"
@@ -46,7 +46,7 @@ private:
     runtime::KernelWork work;
     work.type = graph::fromMlir(op->getOperand(0).getType()).dtype;
     work.flops = static_cast<double>(passes::flopsOf(op));
-    work.provider = "kernels";
+    work.provider = "builtin";
     return runtime::workSeconds(*devices[device], work);
   }
 
@@ -56,10 +56,10 @@ private:
     std::vector<std::vector<double>> weights;
     double rates = 0;
     for (const DeviceModel *device : devices)
-      rates += device->flops(DType::f32) * device->efficiencyOf("kernels");
+      rates += device->flops(DType::f32) * device->efficiencyOf("builtin");
     weights.emplace_back();
     for (const DeviceModel *device : devices)
-      weights.back().push_back(device->flops(DType::f32) * device->efficiencyOf("kernels") / rates);
+      weights.back().push_back(device->flops(DType::f32) * device->efficiencyOf("builtin") / rates);
     for (size_t one = 0; one < devices.size(); ++one) {
       weights.emplace_back(devices.size(), 0.0);
       weights.back()[one] = 1;

@@ -386,7 +386,7 @@ TaskGraph choleskyTasks(int tiles, int64_t size) {
   };
   kernel("potrf", "custom", 1, potrfFlops(size));
   kernel("trsm", "custom", 2, trsmFlops(size));
-  kernel("gemm", "kernels", 3, 2 * size * size * size + size * size);
+  kernel("gemm", "builtin", 3, 2 * size * size * size + size * size);
   auto at = [](int i, int j) { return static_cast<uint32_t>(i * (i + 1) / 2 + j); };
   for (int k = 0; k < tiles; ++k) {
     graph.tasks.push_back({0, {at(k, k)}, at(k, k)});

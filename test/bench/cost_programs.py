@@ -207,7 +207,7 @@ def attention(r):
     return p.text(p.op("scaled_dot_product_attention", [q, k, v], (heads, queries, size)))
 
 
-def prebuilt(r):
+def bitcode(r):
     p = Program()
     rows, columns = r.size(1, 256), r.size(4, 2048)
     x = p.input(rows, columns)
@@ -237,13 +237,13 @@ def programs(seed, scale=1.0):
             text = make()
             made.extend((provider, text) for provider in providers)
 
-    libraries = ["kernels", "onednn"]
+    libraries = ["builtin", "onednn"]
     add(260, libraries, lambda: product(r, 5e8, 8e7))
     add(260, libraries, lambda: convolution(r, "dense"))
     add(200, libraries, lambda: convolution(r, "few"))
     add(160, libraries, lambda: convolution(r, "depthwise"))
     add(80, libraries, lambda: convolution(r, "grouped"))
-    add(60, ["kernels"], lambda: attention(r))
+    add(60, ["builtin"], lambda: attention(r))
     add(60, ["generated"], lambda: convolution(r, "depthwise", 1e7))
     add(60, ["generated"], lambda: convolution(r, "few", 4e7))
     add(120, ["generated"], lambda: convolution(r, "thin", 4e7))
@@ -253,6 +253,6 @@ def programs(seed, scale=1.0):
     add(600, ["generated"], lambda: elementwise(r))
     add(300, ["generated"], lambda: reduction(r))
     add(250, ["generated"], lambda: movement(r))
-    add(600, ["prebuilt"], lambda: prebuilt(r))
+    add(600, ["bitcode"], lambda: bitcode(r))
     add(120, libraries, lambda: convolution(r, "column"))
     return made

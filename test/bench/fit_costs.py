@@ -98,7 +98,7 @@ def fit_model(samples, caches):
 
 HEADER = """// Coefficients of the cost models, in nanoseconds: baseline, v3, v4. Written by test/bench/fit_costs.py from kernels measured on one thread of an
 // AMD EPYC of the fourth generation (AVX-512, no tile registers). Extrapolated, not measured: products and convolutions on tiles (from a Xeon's
-// shares of its peak), Winograd's method, and prebuilt kernels other than sort, argsort, scan, gather_nd and scatter_nd.
+// shares of its peak), Winograd's method, and bitcode kernels other than sort, argsort, scan, gather_nd and scatter_nd.
 """
 CALL = 20.0  # nanoseconds: what a launch takes besides its kernel
 

@@ -23,7 +23,7 @@ void *realSymbol(void *handle, const char *name) {
   return real(handle, name);
 }
 
-/// Whether an address is code of an image, which is loaded from a file in memory (runtime/program/Image.cpp).
+/// Whether an address is code of an image, which is loaded from a file in memory (runtime/executable/Image.cpp).
 bool isOfImage(void *address) {
   Dl_info info;
   return dladdr(address, &info) && info.dli_fname && std::strncmp(info.dli_fname, "/proc/self/fd/", 14) == 0;

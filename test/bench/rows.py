@@ -95,7 +95,7 @@ LEVELS = [{"TRESSEL_KERNEL_LEVEL": level} for level in ("baseline", "v3")] + [{"
 
 ROWS = [
     *by_tiles([HYBRIDIZED]),
-    replace(HYBRIDIZED, id="hybridize.levels", rounds=3, long=True, what=HYBRIDIZED.what + ", both arms with prebuilt kernels of each level",
+    replace(HYBRIDIZED, id="hybridize.levels", rounds=3, long=True, what=HYBRIDIZED.what + ", both arms with built-in kernels of each level",
             variants=[{**count, **level} for level in LEVELS for count in (threads(1), threads(2))]),
     Row("hybridize.lenet.b64", "s", "lower", "LeNet-5, batch 64, 1x28x28 f32, inference",
         {"imperative": "tressel", "numpy": "numpy"}, 1.1, "ratio"),

@@ -1,7 +1,7 @@
 // RUN: tressel-opt %s --tressel-pipeline --tressel-machine=sim:%S/Inputs/small-memory.json --tressel-disable-pass=split-producers --tressel-verify-each -split-input-file | FileCheck %s
 // RUN: tressel-opt %s --tressel-pipeline --tressel-machine=sim:%S/Inputs/small-memory.json --tressel-disable-pass=split-producers --tressel-stop-after=fit-memory -split-input-file | FileCheck %s --check-prefix=GRAPH
 
-// Three tensors of 4096 bytes fit beside the parameters. What is read last leaves first, and comes back for its use.
+// Three tensors of 4096 bytes fit beside the parameters. What is read last is evicted first, and prefetched for its use.
 // GRAPH-LABEL: func.func @main
 // GRAPH-SAME: tressel.ordered
 // GRAPH: %[[A:.*]] = tressel.launch @exp_0({{.*}}) {tressel.device = "gpu0"}
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<32x32xf32> {tressel.name = "x"}) -> (tensor<32x32xf32
 
 // -----
 
-// Parameters of more than the memory come in each call, from pinned memory.
+// Parameters of more than the memory are streamed in each call, from pinned memory.
 // CHECK-LABEL: sched.program @main
 // CHECK-NOT: sched.state derived {{.*}} on gpu 0
 // CHECK: sched.state derived "derived.0" : tensor<32x32xf32> {sched.pinned}

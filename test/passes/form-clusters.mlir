@@ -4,7 +4,7 @@
 // A library's root takes the elementwise ops after it; a parameter is packed for it, and stays an operand for the body.
 // CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32> {tressel.name = "epilogue"}
 // CHECK: %[[PACK:.*]] = tressel.pack %arg1 provider "library" params "{{.*}}" : tensor<64x32xf32> -> tensor<8192xui8>
-// CHECK: %[[R:.*]] = tressel.cluster(%arg0, %arg1, %[[PACK]], %arg2) {packs = 1 : i64, {{.*}}provider = "library", range = 64 : i64, root_ops = 1 : i64, target = #tressel.target<host_library>, tressel.alternative = {generated = {{[0-9.E-]+}} : f64}}
+// CHECK: %[[R:.*]] = tressel.cluster(%arg0, %arg1, %[[PACK]], %arg2) {packs = 1 : i64, {{.*}}provider = "library", range = 64 : i64, root_ops = 1 : i64, target = #tressel.target<host_library>, tressel.runner_up = {generated = {{[0-9.E-]+}} : f64}}
 // CHECK-NEXT: ^bb0(%[[X:.*]]: tensor<64x64xf32>, %[[W:.*]]: tensor<64x32xf32>, %{{.*}}: tensor<8192xui8>, %[[B:.*]]: tensor<32xf32>):
 // CHECK-NEXT: %[[MM:.*]] = tressel.matmul %[[X]], %[[W]]
 // CHECK-NEXT: %[[SUM:.*]] = tressel.add %[[MM]], %[[B]]

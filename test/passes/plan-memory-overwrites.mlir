@@ -1,14 +1,14 @@
 // RUN: tressel-opt %s --tressel-plan-memory -split-input-file | FileCheck %s
 // RUN: tressel-opt %s --tressel-plan-memory=in-place=false -split-input-file | FileCheck %s --check-prefix=APART
 
-// A prebuilt kernel that writes into an operand (its record's `overwrites`) gets that operand's bytes if nobody reads them later.
+// A bitcode kernel that writes into an operand (its record's `overwrites`) gets that operand's bytes if nobody reads them later.
 
 tressel.kernel @exp_0(%a: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {provider = "generated"} {
   %0 = tressel.exp %a : (tensor<8x8xf32>) -> tensor<8x8xf32>
   tressel.yield %0 : tensor<8x8xf32>
 }
 tressel.kernel @put_0(%a: tensor<8x8xf32>, %i: tensor<8x2xi64>, %v: tensor<8x2xf32>) -> tensor<8x8xf32>
-    attributes {provider = "prebuilt", params = "put_along_axis_f32"} {
+    attributes {provider = "bitcode", params = "put_along_axis_f32"} {
   %0 = tressel.put_along_axis %a, %i, %v {axis = 1 : i64} : (tensor<8x8xf32>, tensor<8x2xi64>, tensor<8x2xf32>) -> tensor<8x8xf32>
   tressel.yield %0 : tensor<8x8xf32>
 }
@@ -40,7 +40,7 @@ tressel.kernel @exp_0(%a: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {provid
   tressel.yield %0 : tensor<8x8xf32>
 }
 tressel.kernel @put_0(%a: tensor<8x8xf32>, %i: tensor<8x2xi64>, %v: tensor<8x2xf32>) -> tensor<8x8xf32>
-    attributes {provider = "prebuilt", params = "put_along_axis_f32"} {
+    attributes {provider = "bitcode", params = "put_along_axis_f32"} {
   %0 = tressel.put_along_axis %a, %i, %v {axis = 1 : i64} : (tensor<8x8xf32>, tensor<8x2xi64>, tensor<8x2xf32>) -> tensor<8x8xf32>
   tressel.yield %0 : tensor<8x8xf32>
 }

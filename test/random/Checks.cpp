@@ -1,6 +1,6 @@
 #include "test/random/Checks.h"
 #include "codegen/Compile.h"
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/interpreter/Interpreter.h"
 #include "test/support/Placement.h"
@@ -83,8 +83,8 @@ Check compiles(bool allowLibrary, bool quick) {
 
 std::string MemoryCoverage::str() const {
   return std::to_string(programs) + " programs had less memory than they take: " + std::to_string(changed) + " were changed; " +
-         std::to_string(refused) + " times there was an op that is too large; " + std::to_string(out) + " values went out and " + std::to_string(back) +
-         " came back, " + std::to_string(repeated) + " were computed again, " + std::to_string(streamed) + " parameters came in each call";
+         std::to_string(refused) + " times there was an op that is too large; " + std::to_string(out) + " values were spilled and " + std::to_string(back) +
+         " prefetched, " + std::to_string(repeated) + " were rematerialized, " + std::to_string(streamed) + " parameters were streamed";
 }
 
 namespace {
@@ -156,7 +156,7 @@ void takeMemory(mlir::ModuleOp module, runtime::MachineModel &model, uint64_t se
       const size_t at = d.text.find(behind);
       sum += std::stoll(d.text.substr(d.text.rfind(' ', at - 1) + 1));
     };
-    add(memory.out, " values are copied out"), add(memory.back, " back"), add(memory.repeated, " are computed again");
+    add(memory.out, " values are spilled"), add(memory.back, " prefetched"), add(memory.repeated, " are rematerialized");
     add(memory.streamed, " parameters");
   }
 }

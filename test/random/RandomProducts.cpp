@@ -124,7 +124,7 @@ std::string problemOf(const Program &program, uint64_t seed) {
     test::SizedRun run(*program.module, {.allowLibrary = false,
                                          .keepSubnormals = program.keepsSubnormals,
                                          .quickCode = true,
-                                         .prefer = "kernels",
+                                         .prefer = "builtin",
                                          .cache = nullptr});
     for (const dim::Values &dims : program.sizes)
       if (std::string difference = run.differsAt(dims, op::interp::looseTolerance(program.type), seed);

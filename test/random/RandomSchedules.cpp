@@ -22,7 +22,7 @@ namespace {
 
 std::map<std::string, int64_t> covered;
 
-void count(const Schedule &s, const Program &p, bool inBody) {
+void count(const Schedule &s, const CommandList &p, bool inBody) {
   static constexpr const char *kKinds[] = {"launch",     "copy",   "fill",  "host call",
                                            "collective", "branch", "while", "loop"};
   for (const Command &c : p.commands) {
@@ -51,13 +51,13 @@ void compareTimes(const Schedule &s, const SimulatedMachine &machine) {
   const auto plan = static_cast<double>(simulate(s, machine.model()).end),
              log = static_cast<double>(machine.times().total);
   size_t kind = 0;
-  auto look = [&](const Program &p) {
+  auto look = [&](const CommandList &p) {
     for (const Command &c : p.commands)
       if (hasBodies(c.kind))
         kind = std::max<size_t>(kind, c.kind == CommandKind::Loop ? 1 : 2);
   };
   look(s.step);
-  for (const Program &body : s.bodies)
+  for (const CommandList &body : s.bodies)
     look(body);
   differences[kind].push_back((log - plan) / std::max(plan, 1.0));
 }
@@ -75,7 +75,7 @@ bool check(uint64_t seed, uint64_t orders) {
                                   .commands = 20 + static_cast<int>(seed % 50),
                                   .inFlight = seed % 7 == 0 ? 2 + static_cast<uint32_t>(seed / 7 % 3) : 1});
   count(s, s.step, false);
-  for (const Program &body : s.bodies)
+  for (const CommandList &body : s.bodies)
     count(s, body, true);
   const test::Results expected = test::runTwiceSerially(s, seed);
   const size_t inTurn = 2 * s.inFlight + 1;

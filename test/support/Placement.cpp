@@ -1,7 +1,7 @@
 #include "test/support/Placement.h"
 
 #include "ir/graph/Control.h"
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 

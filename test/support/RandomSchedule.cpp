@@ -44,7 +44,7 @@ public:
       makePrepare();
     makeStep();
     finish(s.prepare), finish(s.step);
-    for (Program &body : s.bodies)
+    for (CommandList &body : s.bodies)
       finish(body);
     for (const ArenaDesc &arena : s.arenas)
       s.peakBytes += arena.bytes;
@@ -233,7 +233,7 @@ private:
   //--- Commands -----------------------------------------------------------------------------------------------------
   /// Programs as they are made: bodies are kept by number, for the table grows.
   struct Draft {
-    Program program;
+    CommandList program;
     std::vector<std::vector<Touched>> touches; ///< by command
   };
 
@@ -669,7 +669,7 @@ private:
   }
 
   /// Waits for every earlier command of another stream that conflicts; then those that follow from others go.
-  void finish(Program &p) {
+  void finish(CommandList &p) {
     if (&p >= s.bodies.data() && &p < s.bodies.data() + s.bodies.size()) {
       Draft &draft = drafts[static_cast<uint32_t>(&p - s.bodies.data())];
       p = std::move(draft.program);
@@ -710,7 +710,7 @@ private:
   std::map<Key, std::vector<char>> written;
   std::vector<Touched> reserved;
   std::map<uint32_t, Draft> drafts; ///< of bodies
-  std::map<const Program *, std::vector<std::vector<Touched>>> touchesOf;
+  std::map<const CommandList *, std::vector<std::vector<Touched>>> touchesOf;
   bool inPrepare = false;
   int depth = 0, inChoice = 0, choices = 0, made = 0;
 };

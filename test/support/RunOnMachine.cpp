@@ -1,6 +1,6 @@
 #include "test/support/RunOnMachine.h"
 
-#include "runtime/program/ExecutableImpl.h"
+#include "runtime/executable/ExecutableImpl.h"
 #include "tressel/runtime/Executor.h"
 
 namespace tressel::test {

@@ -111,7 +111,7 @@ public:
     run(s.step);
     return outputs;
   }
-  void run(const Program &p) {
+  void run(const CommandList &p) {
     for (size_t i = 0; i < p.commands.size(); ++i)
       run(p, i);
   }
@@ -126,7 +126,7 @@ private:
                                              : constants;
     return space.data() + (b.space == Space::Constant ? s.constants[b.index].offset : 0) + b.offset + moved[buffer];
   }
-  void run(const Program &p, size_t &i) {
+  void run(const CommandList &p, size_t &i) {
     const Command &c = p.commands[i];
     const Operand *operands = p.operands.data() + c.firstOperand;
     std::vector<void *> buffers;

@@ -19,7 +19,7 @@ const char *nameOf(Mutation kind) {
 void forEachMutation(const Schedule &schedule,
                      const std::function<void(Mutation, const std::string &, const Schedule &)> &fn) {
   Schedule s = schedule; // each mistake is made in it and undone
-  auto each = [&](const std::string &name, Program &p) {
+  auto each = [&](const std::string &name, CommandList &p) {
     for (size_t i = 0; i < p.commands.size(); ++i) {
       Command &c = p.commands[i];
       for (uint16_t w = 0; w < c.numWaits; ++w) {
@@ -54,13 +54,13 @@ void forEachMutation(const Schedule &schedule,
     each("body " + std::to_string(i), s.bodies[i]);
 
   std::vector<bool> used(s.buffers.size(), false); // of what nobody touches every mutant is as good
-  auto mark = [&](const Program &p) {
+  auto mark = [&](const CommandList &p) {
     for (const Command &c : p.commands)
       for (uint32_t k = 0; k < c.numOperands; ++k)
         used[p.operands[c.firstOperand + k].buffer] = true;
   };
   mark(s.prepare), mark(s.step);
-  for (const Program &body : s.bodies)
+  for (const CommandList &body : s.bodies)
     mark(body);
   for (uint32_t a = 0; a < s.arenas.size(); ++a) {
     int64_t end = 0;
@@ -115,7 +115,7 @@ std::string tryMutations(const Schedule &s, MutationTally &tally) {
   };
   ++tally.schedules;
   tally.commands += s.prepare.commands.size() + s.step.commands.size();
-  for (const Program &body : s.bodies)
+  for (const CommandList &body : s.bodies)
     tally.commands += body.commands.size();
   if (const std::string wrong = verdict(s); !wrong.empty())
     return "the schedule is refused: " + wrong;

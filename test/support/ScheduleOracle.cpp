@@ -110,7 +110,7 @@ private:
     const int64_t begin = b.offset + moved[o.buffer];
     return {b.space, b.index, which, begin, begin + b.bytes, o.access != Access::Read};
   }
-  std::vector<Touch> touches(const Program &p, const Command &c, size_t count) const {
+  std::vector<Touch> touches(const CommandList &p, const Command &c, size_t count) const {
     std::vector<Touch> list;
     for (size_t k = 0; k < count; ++k) {
       const Operand &o = p.operands[c.firstOperand + k];
@@ -126,10 +126,10 @@ private:
 
   /// Writes a program out. `last` is the latest node of each stream before it, and in the end. Returns the node of its
   /// end.
-  int program(const Program &p, int begin, std::vector<int> &&last, Choices &choices) {
+  int program(const CommandList &p, int begin, std::vector<int> &&last, Choices &choices) {
     return program(p, begin, last, choices);
   }
-  int program(const Program &p, int begin, std::vector<int> &last, Choices &choices) {
+  int program(const CommandList &p, int begin, std::vector<int> &last, Choices &choices) {
     last.resize(s.streams.size(), none());
     std::vector<int> endOf(p.commands.size(), none());
     for (size_t i = 0; i < p.commands.size(); ++i) {
@@ -269,7 +269,7 @@ DeviceRef deviceOf(const Schedule &s, const BufferDesc &b) {
 }
 
 /// What can be said without an order.
-void checkForm(const Schedule &s, const Program &p, bool prepare) {
+void checkForm(const Schedule &s, const CommandList &p, bool prepare) {
   for (const Command &c : p.commands)
     for (uint32_t k = 0; k < c.numOperands; ++k) {
       const Operand &o = p.operands[c.firstOperand + k];
@@ -316,7 +316,7 @@ std::optional<std::string> judge(const Schedule &s, size_t mostPaths) {
     checkBuffers(s);
     checkForm(s, s.prepare, true);
     checkForm(s, s.step, false);
-    for (const Program &body : s.bodies)
+    for (const CommandList &body : s.bodies)
       checkForm(s, body, false);
     size_t paths = 0;
     std::map<std::pair<Space, uint32_t>, std::vector<bool>> derived;

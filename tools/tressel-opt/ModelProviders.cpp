@@ -80,9 +80,9 @@ private:
   }
 };
 
-class Prebuilt final : public passes::KernelProvider {
+class Bitcode final : public passes::KernelProvider {
 public:
-  StringRef name() const override { return "prebuilt"; }
+  StringRef name() const override { return "bitcode"; }
   graph::KernelTarget target() const override { return graph::KernelTarget::Host; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool>) const override {
     if (candidate.ops.size() != 1)
@@ -135,8 +135,8 @@ public:
 passes::Providers modelProviders() {
   static const Library library;
   static const Generated generated;
-  static const Prebuilt prebuilt;
-  return {&library, &generated, &prebuilt};
+  static const Bitcode bitcode;
+  return {&library, &generated, &bitcode};
 }
 
 } // namespace tressel::tools

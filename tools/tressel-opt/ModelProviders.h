@@ -8,7 +8,7 @@ namespace tressel::tools {
 
 /// "generated" runs any ops with loop forms over one domain, or over rows of it, but contractions and the like only
 /// alone. "library" runs one contraction or convolution, wants a contraction's right operand packed, and takes an
-/// epilogue. "prebuilt" runs a single op that has a kernel form.
+/// epilogue. "bitcode" runs a single op that has a kernel form.
 passes::Providers modelProviders();
 
 } // namespace tressel::tools

@@ -1,5 +1,5 @@
 // tressel calibrate: this machine's figures, measured with the kernels that programs run, as a machine file.
-#include "tools/tressel/Program.h"
+#include "tools/tressel/Runnable.h"
 #include "tools/tressel/Tensors.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CacheFolder.h"
@@ -161,7 +161,7 @@ public:
   }
 
 private:
-  ReadyProgram program_;
+  Runnable program_;
   std::optional<runtime::Context> context_;
   std::vector<HostTensor> inputs_, outputs_, states_;
   std::vector<const void *> in_;
@@ -311,7 +311,7 @@ private:
     cpu().corrections.clear();
     std::vector<double> factors;
     for (const Sample &s : samples)
-      if (s.costs.size() == 1 && s.costs[0].kind.starts_with("kernels/"))
+      if (s.costs.size() == 1 && s.costs[0].kind.starts_with("builtin/"))
         factors.push_back(s.costs[0].seconds / std::max(s.seconds.median - cpu().commandSeconds, 1e-9));
     if (factors.empty())
       return;

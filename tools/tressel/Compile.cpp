@@ -2,7 +2,7 @@
 #include "tools/tressel/Compiler.h"
 #include "tools/tressel/Gpu.h"
 #include "tools/tressel/History.h"
-#include "tools/tressel/Program.h"
+#include "tools/tressel/Runnable.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
 
@@ -50,7 +50,7 @@ std::string headerOf(const std::string &symbol, const runtime::Schedule &schedul
 }
 
 /// Where the time of a compilation went.
-std::string timingTable(const Program &program) {
+std::string timingTable(const CompiledModel &program) {
   double total = 0;
   for (const auto &[step, seconds] : program.timings)
     total += seconds;
@@ -118,15 +118,15 @@ int compileCommand(const CompileArgs &args) {
     request.emit = args.emit;
     request.sink = [&](std::string part) { text += part; };
   }
-  std::vector<Program> programs; // one per level
+  std::vector<CompiledModel> programs; // one per level
   for (const std::string &cpu : args.cpus) {
     request.cpu = cpu;
-    Program compiled = compileWithProgress(request);
+    CompiledModel compiled = compileWithProgress(request);
     if (std::none_of(programs.begin(), programs.end(), // "native" may be one of the others
-                     [&](const Program &other) { return other.cpuLevel == compiled.cpuLevel; }))
+                     [&](const CompiledModel &other) { return other.cpuLevel == compiled.cpuLevel; }))
       programs.push_back(std::move(compiled));
   }
-  const Program &program = programs.front();
+  const CompiledModel &program = programs.front();
   for (const AssumedDim &d : program.assumed)
     note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size) +
          (d.why.empty() ? "" : ", because it cannot stay dynamic: " + d.why));
@@ -164,7 +164,7 @@ int compileCommand(const CompileArgs &args) {
   if (!program.noCache.empty())
     detail("no cache of kernels: " + program.noCache);
   if (args.timings)
-    for (const Program &each : programs)
+    for (const CompiledModel &each : programs)
       std::fputs(timingTable(each).c_str(), stderr);
   return kOk;
 }

@@ -74,7 +74,7 @@ struct AssumedDim {
   std::string why; ///< what kept it from staying dynamic; empty where it was not to
 };
 /// What the runtime needs, and what the user is told.
-struct Program {
+struct CompiledModel {
   runtime::Schedule schedule;
   std::vector<std::byte> image;
   runtime::Blob constants;
@@ -120,7 +120,7 @@ public:
   /// with an input that their op does not take, which means to follow types through the model.
   virtual ModelInfo describe(const std::string &path, bool checksInputs) = 0;
   /// Throws tressel::Error. With `emit` other than empty the result holds no program.
-  virtual Program compile(const CompileRequest &request) = 0;
+  virtual CompiledModel compile(const CompileRequest &request) = 0;
   /// What `emit` "graph" gave, as the picture that the end of the file's name says; nothing for other names. Throws InputError.
   virtual std::optional<std::string> draw(const std::string &graph, const std::string &file, const std::string &title) = 0;
   /// A package as what a linker takes: a shared library, or a static one, that defines `symbol` and `symbol`_bytes.

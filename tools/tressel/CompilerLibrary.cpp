@@ -294,12 +294,12 @@ public:
     return isOnnx(path) ? describeOnnx(path, context.get()) : describeMlir(path, *context);
   }
 
-  Program compile(const CompileRequest &request) override {
+  CompiledModel compile(const CompileRequest &request) override {
     const auto start = std::chrono::steady_clock::now();
     if (request.progress)
       request.progress("import", 0, 0);
     std::unique_ptr<mlir::MLIRContext> context = makeContext();
-    Program program;
+    CompiledModel program;
     const op::KeepSubnormals folding(request.keepSubnormals); // what the importers evaluate
     mlir::OwningOpRef<mlir::ModuleOp> module = load(request, *context, program);
     program.timings.emplace_back(
@@ -385,7 +385,7 @@ public:
 
   BisectOutcome bisect(const BisectRequest &request) override {
     std::unique_ptr<mlir::MLIRContext> context = makeContext();
-    Program program;
+    CompiledModel program;
     const op::KeepSubnormals folding(request.model.keepSubnormals);
     mlir::OwningOpRef<mlir::ModuleOp> module = load(request.model, *context, program);
     if (request.model.keepSubnormals)
@@ -460,7 +460,7 @@ private:
   }
 
   static mlir::OwningOpRef<mlir::ModuleOp> load(const CompileRequest &request, mlir::MLIRContext &context,
-                                                Program &program) {
+                                                CompiledModel &program) {
     checkKind(request.path);
     mlir::OwningOpRef<mlir::ModuleOp> module;
     if (isOnnx(request.path)) {

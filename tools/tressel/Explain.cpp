@@ -2,7 +2,7 @@
 #include "tressel/runtime/Explain.h"
 #include "tools/tressel/Gpu.h"
 #include "tools/tressel/History.h"
-#include "tools/tressel/Program.h"
+#include "tools/tressel/Runnable.h"
 #include "tools/tressel/Timelines.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/CustomKernels.h"
@@ -39,7 +39,7 @@ int explainCommand(const ExplainArgs &args) {
     request.machine = &machine;
     for (const auto &[name, size] : sizes)
       request.dims[name] = {size, size};
-    Program program = compileWithProgress(request);
+    CompiledModel program = compileWithProgress(request);
     for (const AssumedDim &d : program.assumed)
       note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));
     schedule = std::move(program.schedule);

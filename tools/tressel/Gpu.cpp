@@ -67,7 +67,7 @@ std::string gpuTable(const std::vector<runtime::GpuCode> &codes, bool perKernel)
       continue;
     }
     std::snprintf(line, sizeof line,
-                  ", cubin %s by %s; %zu kernels, at most %d registers and %s of shared memory, %lld with spills\n",
+                  ", cubin %s by %s; %zu kernels, at most %d registers and %s of shared memory, %lld with register spills\n",
                   humanBytes(static_cast<int64_t>(code.cubin.size())).c_str(), code.assembler.c_str(),
                   code.kernels.size(), most, humanBytes(shared).c_str(), static_cast<long long>(spilling));
     text += line;

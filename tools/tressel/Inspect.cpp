@@ -1,6 +1,6 @@
 // tressel inspect and tressel devices.
 #include "tools/tressel/Gpu.h"
-#include "tools/tressel/Program.h"
+#include "tools/tressel/Runnable.h"
 #include "tools/tressel/Timelines.h"
 #include "tools/tressel/Tool.h"
 

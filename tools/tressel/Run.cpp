@@ -2,7 +2,7 @@
 #include "tools/tressel/Gpu.h"
 #include "tools/tressel/History.h"
 #include "tools/tressel/Inputs.h"
-#include "tools/tressel/Program.h"
+#include "tools/tressel/Runnable.h"
 #include "tools/tressel/Timelines.h"
 #include "tools/tressel/Tool.h"
 #include "tressel/runtime/Corrections.h"
@@ -54,7 +54,7 @@ std::vector<Given> readNumbered(const fs::path &set, const char *prefix) {
 class Runner {
 public:
   /// `machine`: what simulates the run; null where it is real.
-  Runner(const RunArgs &args, ReadyProgram program, std::map<std::string, int64_t> sizes,
+  Runner(const RunArgs &args, Runnable program, std::map<std::string, int64_t> sizes,
          std::shared_ptr<runtime::Machine> machine, std::shared_ptr<const runtime::KernelHistory> history)
       : args_(args), program_(std::move(program)), sizes_(std::move(sizes)), machine_(std::move(machine)),
         history_(std::move(history)) {
@@ -179,7 +179,7 @@ public:
     return false;
   }
 
-  const ReadyProgram &program() const { return program_; }
+  const Runnable &program() const { return program_; }
   const dim::Values &dims() const { return dims_; }
   const std::vector<HostTensor> &outputs() const { return outputs_; }
   std::vector<double> sortedSeconds() const {
@@ -270,7 +270,7 @@ private:
   }
 
   const RunArgs &args_;
-  ReadyProgram program_;
+  Runnable program_;
   std::map<std::string, int64_t> sizes_; ///< of --dim
   dim::Values dims_;
   bool bound_ = false; ///< the states are
@@ -449,7 +449,7 @@ int runCommand(const RunArgs &args) {
     given = readNumbered(sets[0], "input_");
   }
 
-  ReadyProgram program;
+  Runnable program;
   const bool package = args.model.ends_with(".tsl");
   if (package) {
     program = loadPackage(args.model, machine.get());

@@ -1,6 +1,6 @@
 // Moving blocks of elements from or to computed places: a thread per element, as often as needed.
 // All params begin with: the KernelForm's range, and whether all offsets fit into 32 bits. Then those of the kernels
-// for the CPU (codegen/prebuilt/kernels/Copy.cpp).
+// for the CPU (codegen/bitcode/kernels/Copy.cpp).
 #include "codegen/cuda/device/Elements.h"
 
 namespace tressel::device {

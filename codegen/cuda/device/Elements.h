@@ -1,5 +1,5 @@
 // Arithmetic of all element types, and the functions that are exported for each of them. Semantics are those of the
-// kernels for the CPU (codegen/prebuilt/kernels).
+// kernels for the CPU (codegen/bitcode/kernels).
 #pragma once
 
 #include "codegen/cuda/device/Gpu.h"

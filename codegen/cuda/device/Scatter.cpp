@@ -1,7 +1,7 @@
 // Writing at computed places. Each place of the result belongs to one thread, which takes its updates in their order:
 // of several to one place the last is set, sums have one order, and nothing depends on the number of blocks. The result
 // may lie on the first operand. params: KernelForm's range, then those of the kernels for the CPU
-// (codegen/prebuilt/kernels/Scatter.cpp); see below.
+// (codegen/bitcode/kernels/Scatter.cpp); see below.
 #include "codegen/cuda/device/Elements.h"
 
 namespace tressel::device {

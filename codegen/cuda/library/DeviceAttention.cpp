@@ -1,4 +1,4 @@
-#include "codegen/cuda/library/Device.h"
+#include "codegen/cuda/library/LibraryKernels.h"
 #include "codegen/cuda/library/DeviceKernel.h"
 #include "codegen/cuda/library/DeviceTiles.h"
 

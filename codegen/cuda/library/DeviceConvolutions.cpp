@@ -1,5 +1,5 @@
 // Which kernel of the device library does a convolution, by predicted time.
-#include "codegen/cuda/library/Device.h"
+#include "codegen/cuda/library/LibraryKernels.h"
 #include "codegen/cuda/library/DeviceKernel.h"
 #include "codegen/cuda/library/DeviceTiles.h"
 

@@ -138,8 +138,8 @@ std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch) {
       buffers.push_back(at < 0 ? -1 : static_cast<int32_t>(body.inputs.size()) + at);
     }
     if (auto kernel =
-            makePrebuiltKernel(body.symbol, *form, types, buffers,
-                               static_cast<int>(body.inputs.size() + body.results.size()), body.symbols, arch))
+            makeFormKernel(body.symbol, *form, types, buffers,
+                           static_cast<int>(body.inputs.size() + body.results.size()), body.symbols, arch))
       return RootKernel{std::move(*kernel)};
     return std::nullopt;
   }

@@ -2,7 +2,7 @@
 // see it.
 #pragma once
 
-#include "codegen/cuda/library/Device.h"
+#include "codegen/cuda/library/LibraryKernels.h"
 #include "codegen/cuda/loops/KernelSource.h"
 
 #include <memory>

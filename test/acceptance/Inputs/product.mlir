@@ -1,4 +1,4 @@
-// Large enough for a prebuilt kernel; the right side is packed once.
+// Large enough for a built-in kernel; the right side is packed once.
 func.func @main(%x: tensor<96x300xf32> {tressel.name = "x"}) -> (tensor<96x200xf32> {tressel.name = "y"}) {
   %i = tressel.iota {axis = 0 : i64, dtype = f32, shape = array<i64: 300, 200>} : () -> tensor<300x200xf32>
   %j = tressel.iota {axis = 1 : i64, dtype = f32, shape = array<i64: 300, 200>} : () -> tensor<300x200xf32>

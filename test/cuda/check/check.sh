@@ -45,7 +45,7 @@ has peers && { PYTHONPATH=$here timeout 300 python3 "$here/peers.py" --compile >
 has devices && tests devices "$there/bin/test_devices" --gtest_filter='*Conformance*/cuda*'
 if has ops; then
   export TRESSEL_TEST_ON=cuda
-  for name in gpu_ops_test cuda_loops_test cuda_device_test cuda_ops_test cuda_prebuilt_test; do
+  for name in gpu_ops_test cuda_loops_test cuda_device_test cuda_ops_test cuda_forms_test; do
     tests $name "$there/bin/$name" --gtest_filter='-GpuMutants*' &
   done
   wait

@@ -235,7 +235,7 @@ void measureProgram(const std::string &path, const std::shared_ptr<Machine> &pla
     int64_t first = INT64_MAX, last = 0;
     for (const auto &device : stamping->devices())
       for (const Stamp &stamp : device->takeStamps())
-        if (const CommandTag tag = CommandTag::unpack(stamp.tag); tag.program == 1) {
+        if (const CommandTag tag = CommandTag::unpack(stamp.tag); tag.list == 1) {
           byCommand[tag.command].push_back(double(stamp.endPs - stamp.beginPs) * 1e-6);
           if (s.step.commands[tag.command].kind == CommandKind::Launch)
             first = std::min(first, stamp.beginPs), last = std::max(last, stamp.endPs);

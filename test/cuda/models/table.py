@@ -53,7 +53,7 @@ def main():
                              registers[-1], len(spilling), f"{max(k['shared_bytes'] for k in kernels) / 1024:.1f}",
                              f"{gpu['ptx_bytes'] / 1000:.0f}", f"{gpu['cubin_bytes'] / 1000:.0f}"])
                 tool = gpu["assembler"]
-    head = ["model", "GPU", "kernels", "registers, median", "most", "with spills", "shared memory, KiB at most", "PTX, kB", "cubin, kB"]
+    head = ["model", "GPU", "kernels", "registers, median", "most", "with register spills", "shared memory, KiB at most", "PTX, kB", "cubin, kB"]
     lines = [head, ["---"] * len(head), *rows]
     table = "".join("| " + " | ".join(str(cell) for cell in line) + " |\n" for line in lines) + f"\nAssembled by {tool}.\n"
     print(table)

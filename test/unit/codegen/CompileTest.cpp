@@ -147,20 +147,20 @@ TEST_F(Compile, MlpWithLibrary) { check(mlp, {}, kLogits); }
 TEST_F(Compile, MlpWithoutLibrary) { check(mlp, {.allowLibrary = false}, kLogits); }
 TEST_F(Compile, MlpBaseline) { check(mlp, {.cpu = "baseline", .allowLibrary = false}, kLogits); }
 TEST_F(Compile, Products) {
-  check(products, {.allowLibrary = false, .prefer = "kernels"}, {1e-4, 1e-4});
-  EXPECT_EQ(count(products, "kernels"), 5); // three, and two that pack
+  check(products, {.allowLibrary = false, .prefer = "builtin"}, {1e-4, 1e-4});
+  EXPECT_EQ(count(products, "builtin"), 5); // three, and two that pack
 }
 TEST_F(Compile, ProductsOfHalves) {
   for (auto [type, step] : halves) {
     const std::string text = inType(products, type);
-    check(text.c_str(), {.allowLibrary = false, .prefer = "kernels"}, {step, step});
-    EXPECT_EQ(count(text.c_str(), "kernels"), 5) << text;
+    check(text.c_str(), {.allowLibrary = false, .prefer = "builtin"}, {step, step});
+    EXPECT_EQ(count(text.c_str(), "builtin"), 5) << text;
   }
 }
 TEST_F(Compile, Attention) {
   check(attention, {.allowLibrary = false});
   check(noAttention, {.allowLibrary = false});
-  EXPECT_EQ(count(attention, "kernels"), 1);
+  EXPECT_EQ(count(attention, "builtin"), 1);
 }
 TEST_F(Compile, AttentionWithMasks) {
   // Of all heads, of an image's, of a head of all images, of each; for queries alike or each its own.
@@ -176,7 +176,7 @@ TEST_F(Compile, AttentionWithMasks) {
     replace("tensor<2x3x50x24xf32>) ->", std::string("tensor<2x3x50x24xf32>, tensor<") + mask + ">) ->");
     SCOPED_TRACE(text);
     check(text.c_str(), {.allowLibrary = false});
-    EXPECT_EQ(count(text.c_str(), "kernels"), 1);
+    EXPECT_EQ(count(text.c_str(), "builtin"), 1);
   }
 }
 TEST_F(Compile, ConvolutionWithLibrary) { check(convnet, {}); }
@@ -199,13 +199,13 @@ func.func @main(%x: tensor<2x3x21x19xf32> {tressel.name = "x"}, %w0: tensor<16x3
   return %7 : tensor<2x40x6x5xf32>
 })";
 TEST_F(Compile, ResidualNetWithLibrary) { check(residualNet, {}, {1e-4, 1e-4}); }
-TEST_F(Compile, ResidualNetByPrebuiltKernels) {
-  check(residualNet, {.allowLibrary = false, .prefer = "kernels"}, {1e-4, 1e-4});
+TEST_F(Compile, ResidualNetByBuiltinKernels) {
+  check(residualNet, {.allowLibrary = false, .prefer = "builtin"}, {1e-4, 1e-4});
   auto module = parse(residualNet);
   const codegen::CompiledProgram program =
-      codegen::compile(*module, {.allowLibrary = false, .prefer = "kernels", .disabledPasses = {"assign-layouts"}});
+      codegen::compile(*module, {.allowLibrary = false, .prefer = "builtin", .disabledPasses = {"assign-layouts"}});
   EXPECT_EQ(llvm::count_if(program.schedule.kernels,
-                           [](const runtime::KernelDesc &k) { return k.provider == "kernels" && !k.epilogue.empty(); }),
+                           [](const runtime::KernelDesc &k) { return k.provider == "builtin" && !k.epilogue.empty(); }),
             3);
 }
 
@@ -241,8 +241,8 @@ TEST_F(Compile, ConvolutionsOfHalves) { // each layer rounds
       check(last.c_str(), {.cpu = cpu, .allowLibrary = false}, {2 * step, 4 * step});
       check(first.c_str(), {.cpu = cpu, .allowLibrary = false}, {2 * step, 4 * step});
     }
-    EXPECT_EQ(count(last.c_str(), "kernels"), 8) << last; // all but the depthwise one, and what packs their weights
-    EXPECT_GE(count(first.c_str(), "kernels"), 4) << first;
+    EXPECT_EQ(count(last.c_str(), "builtin"), 8) << last; // all but the depthwise one, and what packs their weights
+    EXPECT_GE(count(first.c_str(), "builtin"), 4) << first;
   }
 }
 

@@ -1,6 +1,6 @@
 // Products and convolutions of the device library against plain loops: every tile and form, all types, strides that
 // suit vectors and that do not, sizes that leave tails, sizes known only at launch.
-#include "codegen/cuda/library/Device.h"
+#include "codegen/cuda/library/LibraryKernels.h"
 #include "test/support/RandomOps.h"
 #include "test/unit/codegen/CudaDeviceHarness.h"
 #include "tressel/runtime/Half.h"

@@ -27,7 +27,7 @@ std::optional<LoopPlan> planOf(const OpInfo &info, const tressel::test::OpCall &
       return buildLoopPlan(g);
     }
   const auto planned = planOpKernel({&info, call.operands, call.attrs, symbols});
-  if (!planned || planned->source->prebuilt)
+  if (!planned || planned->source->bitcode)
     return {};
   return planned->source->plan;
 }

@@ -4,7 +4,7 @@
 #include "codegen/MatrixProduct.h"
 #include "codegen/OpKernel.h"
 #include "codegen/cpu/CompileKernels.h"
-#include "codegen/cuda/library/Device.h"
+#include "codegen/cuda/library/LibraryKernels.h"
 #include "codegen/cuda/loops/Loops.h"
 #include "test/support/OpBounds.h"
 
@@ -58,7 +58,7 @@ std::vector<GpuCase> gpuCasesOf(const OpCall &call, const std::string &symbol, i
     for (int32_t i = 0; i < numBuffers; ++i)
       buffers.push_back(i);
     if (auto form = call.op->kernelForm(*call.op, call.operands, call.results, call.attrs))
-      if (auto kernel = cuda::makePrebuiltKernel(symbol + "d", *form, types, buffers, numBuffers, {}, arch))
+      if (auto kernel = cuda::makeFormKernel(symbol + "d", *form, types, buffers, numBuffers, {}, arch))
         add(GpuSource::Device, std::move(*kernel));
   }
   const DType type = call.results.front().dtype;

@@ -56,8 +56,8 @@ TEST_F(Symbolic, Attention) {
                                 sizes({{n, 33}, {m, 130}}), sizes({{n, 1}, {m, 257}})});
 }
 
-/// The parameters of prebuilt kernels are computed from the sizes, and so is their scratch memory: n has no bound.
-TEST_F(Symbolic, PrebuiltKernels) {
+/// The parameters of bitcode kernels are computed from the sizes, and so is their scratch memory: n has no bound.
+TEST_F(Symbolic, BitcodeKernels) {
   ProgramBuilder b(context);
   auto x = b.input(floats({n, 5})), t = b.input(floats({2, z}));
   auto sums = b.op("cumsum", {x}, {{"axis", int64_t(0)}});
@@ -197,7 +197,7 @@ TEST_F(Symbolic, LibraryKernels) {
   };
   // Weights of a megabyte: beyond two, few rows are cut by columns where their number is known, and rows otherwise.
   both(
-      "kernels",
+      "builtin",
       [](ProgramBuilder &b, int64_t rows, int64_t) {
         auto x = b.input(floats({rows, 1024})), w = b.state(floats({1024, 256}), "w"),
              bias = b.state(floats({256}), "b");
@@ -205,7 +205,7 @@ TEST_F(Symbolic, LibraryKernels) {
       },
       {sizes({{n, 1}}), sizes({{n, 31}}), sizes({{n, 64}}), sizes({{n, 133}}), sizes({{n, 1}})});
   both( // images of any number and height
-      "kernels",
+      "builtin",
       [](ProgramBuilder &b, int64_t images, int64_t height) {
         auto x = b.input(floats({images, 16, height, 24})), w = b.state(floats({32, 16, 3, 3}), "w");
         return b.finish({b.op("relu", {b.op("conv", {x, w}, {{"pad_low", Ints{1, 1}}, {"pad_high", Ints{1, 1}}})})});
@@ -213,7 +213,7 @@ TEST_F(Symbolic, LibraryKernels) {
       {sizes({{n, 1}, {m, 1}}), sizes({{n, 3}, {m, 20}}), sizes({{n, 2}, {m, 64}}), sizes({{n, 3}, {m, 20}})});
   // Two results, the first of which does not need the product that may lie in its place.
   both(
-      "kernels",
+      "builtin",
       [](ProgramBuilder &b, int64_t rows, int64_t) {
         auto x = b.input(floats({rows, 1024})), y = b.input(floats({rows, 256})), w = b.state(floats({1024, 256}), "w");
         auto other = b.op("square", {y});

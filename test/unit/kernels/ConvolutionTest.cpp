@@ -16,7 +16,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, Convolutions, ::testing::ValuesIn(levelsAndTile
 
 runtime::KernelDesc describe(const ConvolutionParams &p, const std::string &text, int32_t numInputs) {
   runtime::KernelDesc desc;
-  desc.symbol = "test", desc.provider = "kernels", desc.params = text, desc.numInputs = numInputs;
+  desc.symbol = "test", desc.provider = "builtin", desc.params = text, desc.numInputs = numInputs;
   desc.scratchBytes = p.scratchBytes();
   return desc;
 }

@@ -24,7 +24,7 @@ int64_t extent(std::initializer_list<std::pair<int64_t, int64_t>> dims) {
 
 runtime::KernelDesc describe(const ProductParams &p, const std::string &text, int32_t numInputs) {
   runtime::KernelDesc desc;
-  desc.symbol = "test", desc.provider = "kernels", desc.params = text, desc.numInputs = numInputs;
+  desc.symbol = "test", desc.provider = "builtin", desc.params = text, desc.numInputs = numInputs;
   desc.scratchBytes = p.scratchBytes();
   return desc;
 }
@@ -418,7 +418,7 @@ TEST(Product, DamagedDescriptionsAreRefused) {
 }
 
 TEST(Product, TheRuntimeFindsTheLibrary) { // the name says which library it is
-  const runtime::KernelFactory factory = runtime::findKernelProvider("kernels");
+  const runtime::KernelFactory factory = runtime::findKernelProvider("builtin");
   ASSERT_NE(factory, nullptr);
   EXPECT_EQ(runtime::findKernelProvider("nothing"), nullptr);
   EXPECT_EQ(runtime::findKernelProvider("../kernels"), nullptr);

@@ -13,7 +13,7 @@ INSTANTIATE_TEST_SUITE_P(Levels, Winograd, ::testing::ValuesIn(levels()),
 
 runtime::KernelDesc describe(const WinogradParams &p, const std::string &text, int32_t numInputs) {
   runtime::KernelDesc desc;
-  desc.symbol = "test", desc.provider = "kernels", desc.params = text, desc.numInputs = numInputs;
+  desc.symbol = "test", desc.provider = "builtin", desc.params = text, desc.numInputs = numInputs;
   desc.scratchBytes = p.scratchBytes();
   return desc;
 }

@@ -2,7 +2,7 @@
 // results.
 #include "passes/Pipeline.h"
 
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/sched/Sched.h"
 #include "mlir/IR/MLIRContext.h"
@@ -238,7 +238,7 @@ struct Done {
           const size_t at = d.text.find(behind);
           return std::stoll(d.text.substr(d.text.rfind(' ', at - 1) + 1));
         };
-        out += number(" values are copied out"), again += number(" are computed again"),
+        out += number(" values are spilled"), again += number(" are rematerialized"),
             streamed += number(" parameters");
       }
   }
@@ -279,8 +279,8 @@ TEST_F(MemoryTest, RandomProgramsKeepTheirResultsInLessMemory) {
     }
   }
   std::cout << runs << " programs fitted, " << changed << " of them changed; " << refused << " refused; " << all.out
-            << " values went out, " << all.again << " were computed again, " << all.streamed
-            << " parameters came in each call\n";
+            << " values were spilled, " << all.again << " were rematerialized, " << all.streamed
+            << " parameters were streamed\n";
   EXPECT_GT(runs, 20);
   EXPECT_GT(changed, 10);
 }
@@ -323,8 +323,8 @@ TEST_F(MemoryTest, WebsOfValuesFitWhereverTheirOpsDo) {
       copies += numCopies();
     }
   }
-  std::cout << all.out << " values went out, " << all.again << " were computed again, " << all.streamed
-            << " parameters came in each call; " << copies << " copies of " << 4 * uses << " uses\n";
+  std::cout << all.out << " values were spilled, " << all.again << " were rematerialized, " << all.streamed
+            << " parameters were streamed; " << copies << " copies of " << 4 * uses << " uses\n";
   EXPECT_GT(all.out, 100);
   EXPECT_GT(all.again, 5);
   EXPECT_GT(all.streamed, 20);

@@ -1,5 +1,5 @@
 // Where launches go on machines of round figures: small programs whose times are computed by hand.
-#include "ir/graph/Device.h"
+#include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "ir/sched/Sched.h"

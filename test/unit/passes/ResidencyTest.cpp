@@ -49,7 +49,7 @@ struct StepBuilder {
     task.engine = kCompute;
     task.device = kDevice;
     task.seconds = seconds;
-    task.mayRepeat = true;
+    task.mayRematerialize = true;
     task.reads.assign(reads.begin(), reads.end());
     task.writes = {value(bytes)};
     const uint32_t result = task.writes[0];
@@ -69,14 +69,14 @@ Verdict judge(const Step &step, const Sequence &sequence, int64_t limit) {
   std::vector<std::vector<size_t>> touches(step.values.size());
   std::vector<std::set<size_t>> begins(step.values.size());
   for (auto [i, item] : llvm::enumerate(sequence)) {
-    if (item.kind == Item::Run || item.kind == Item::Again) {
+    if (item.kind == Item::Run || item.kind == Item::Rematerialize) {
       for (uint32_t v : step.tasks[item.index].reads)
         touches[v].push_back(i);
       for (uint32_t v : step.tasks[item.index].writes)
         touches[v].push_back(i), begins[v].insert(i);
     } else {
       touches[item.index].push_back(i);
-      if (item.kind == Item::In)
+      if (item.kind == Item::Prefetch)
         begins[item.index].insert(i);
     }
   }
@@ -106,12 +106,12 @@ Verdict judge(const Step &step, const Sequence &sequence, int64_t limit) {
       if (!isHere[v])
         verdict.problem = "item " + std::to_string(i) + " reads value " + std::to_string(v) + ", which is not here";
     };
-    if (item.kind == Item::In) {
+    if (item.kind == Item::Prefetch) {
       if (!isOnHost[item.index])
         verdict.problem = "value " + std::to_string(item.index) + " comes, but the host does not have it";
       ++verdict.in;
       arrive(item.index);
-    } else if (item.kind == Item::Out) {
+    } else if (item.kind == Item::Spill) {
       needs(item.index);
       isOnHost[item.index] = true;
       ++verdict.out;
@@ -120,8 +120,8 @@ Verdict judge(const Step &step, const Sequence &sequence, int64_t limit) {
       for (uint32_t v : task.reads)
         needs(v);
       runs[item.index] += item.kind == Item::Run;
-      verdict.again += item.kind == Item::Again;
-      if (item.kind == Item::Again && !runs[item.index])
+      verdict.again += item.kind == Item::Rematerialize;
+      if (item.kind == Item::Rematerialize && !runs[item.index])
         verdict.problem = "task " + std::to_string(item.index) + " runs again before it runs";
       for (uint32_t v : task.writes)
         arrive(v);
@@ -166,7 +166,7 @@ TEST(ResidencyTest, WhatIsNeededLastLeaves) {
   EXPECT_EQ(verdict.problem, "");
   EXPECT_EQ(verdict.out, 1);
   EXPECT_EQ(verdict.in, 1);
-  EXPECT_TRUE(llvm::is_contained(b.sequence, (Item{Item::Out, a})));
+  EXPECT_TRUE(llvm::is_contained(b.sequence, (Item{Item::Spill, a})));
 }
 
 TEST(ResidencyTest, WhatTheHostHasIsNotCopiedThere) {
@@ -181,7 +181,7 @@ TEST(ResidencyTest, WhatTheHostHasIsNotCopiedThere) {
   EXPECT_EQ(verdict.in, 2);
 }
 
-TEST(ResidencyTest, WhatIsCheapIsComputedAgain) {
+TEST(ResidencyTest, WhatIsCheapIsRematerialized) {
   StepBuilder b;
   const uint32_t w = b.compute({}, 10, 100), a = b.compute({w}, 10), c = b.compute({w}, 10), d = b.compute({c}, 10);
   b.compute({d, c, w}, 10);
@@ -192,7 +192,7 @@ TEST(ResidencyTest, WhatIsCheapIsComputedAgain) {
   EXPECT_EQ(verdict.problem, "");
   EXPECT_EQ(verdict.again, 1);
   EXPECT_EQ(verdict.out + verdict.in, 0);
-  b.step.tasks[1].mayRepeat = false; // it draws random numbers, say
+  b.step.tasks[1].mayRematerialize = false; // it draws random numbers, say
   ASSERT_FALSE(fit(b.step, kDevice, {40, true, 1}, copied));
   verdict = judge(b.step, copied, 40);
   EXPECT_EQ(verdict.problem, "");
@@ -267,15 +267,15 @@ TEST(ResidencyTest, RandomWorkingSetsEnd) {
           reads.push_back(v);
       uses += reads.size();
       values.push_back(b.compute(reads, bytes, static_cast<double>(1 + random() % 2000)));
-      b.step.tasks.back().mayRepeat = random() % 4 != 0;
+      b.step.tasks.back().mayRematerialize = random() % 4 != 0;
     }
     const int64_t peak = peakOf(b.step, kDevice, b.sequence), least = largestTask(b.step);
     for (const int64_t limit : {least, std::max(least, peak / 2), std::max(least, peak * 7 / 10)})
       for (const Rule &rule : {Rule{limit, false, 0}, Rule{limit, true, 0}, Rule{limit, true, 1}}) {
         Sequence sequence = b.sequence;
         const std::optional<Misfit> misfit = fit(b.step, kDevice, rule, sequence);
-        if (misfit) { // what is computed again needs room for its operands
-          EXPECT_GT(rule.repeatBelow, 0) << "at " << limit << " of " << peak << " bytes";
+        if (misfit) { // what is rematerialized needs room for its operands
+          EXPECT_GT(rule.rematerializeBelow, 0) << "at " << limit << " of " << peak << " bytes";
           continue;
         }
         const Verdict verdict = judge(b.step, sequence, limit);
@@ -283,7 +283,7 @@ TEST(ResidencyTest, RandomWorkingSetsEnd) {
         EXPECT_EQ(verdict.peak, peakOf(b.step, kDevice, sequence));
         // A value goes out once, and comes once for each use at most.
         EXPECT_LE(verdict.out, static_cast<int64_t>(values.size()));
-        if (rule.repeatBelow == 0)
+        if (rule.rematerializeBelow == 0)
           EXPECT_LE(verdict.in, static_cast<int64_t>(uses));
         EXPECT_LT(secondsOf(b.step, sequence, {0, limit}), 1e9);
         out += verdict.out, in += verdict.in, again += verdict.again;
@@ -291,7 +291,7 @@ TEST(ResidencyTest, RandomWorkingSetsEnd) {
       }
   }
   std::cout << "seeds from " << first << ": " << tight << " sequences that were too large, " << exact
-            << " in what the largest task needs: " << out << " values went out, " << in << " came, " << again
+            << " in what the largest task needs: " << out << " values were spilled, " << in << " were prefetched, " << again
             << " tasks ran again\n";
   EXPECT_GT(out, 1000);
   EXPECT_GT(in, 1000);

@@ -25,7 +25,7 @@ protected:
   const std::string path;
 };
 
-const KernelCost kCost{"kernels/convolution/v4", 61e-6};
+const KernelCost kCost{"builtin/convolution/v4", 61e-6};
 
 TEST_F(CorrectionsTest, AreKeptForTheNextProcess) {
   Corrections first(path);
@@ -37,8 +37,8 @@ TEST_F(CorrectionsTest, AreKeptForTheNextProcess) {
   EXPECT_DOUBLE_EQ(corrected.seconds, 12 * kCost.seconds);
   EXPECT_TRUE(second.isCorrected(corrected));
   EXPECT_FALSE(second.isCorrected(kCost));
-  EXPECT_EQ(second.apply({"kernels/convolution/v4", 62e-6}).seconds, 62e-6) << "another shape";
-  EXPECT_EQ(second.apply({"kernels/convolution/v3", 61e-6}).seconds, 61e-6) << "other instructions";
+  EXPECT_EQ(second.apply({"builtin/convolution/v4", 62e-6}).seconds, 62e-6) << "another shape";
+  EXPECT_EQ(second.apply({"builtin/convolution/v3", 61e-6}).seconds, 61e-6) << "other instructions";
 }
 
 TEST_F(CorrectionsTest, OfCorrectedCostsAddUp) {
@@ -73,7 +73,7 @@ TEST_F(CorrectionsTest, AreWithinLimits) {
   EXPECT_EQ(all.apply(kCost), corrected);
 }
 
-const KernelCost kOther{"kernels/product/v4", 9e-6}, kThird{"kernels/product/v4", 7e-6};
+const KernelCost kOther{"builtin/product/v4", 9e-6}, kThird{"builtin/product/v4", 7e-6};
 
 TEST_F(CorrectionsTest, OfSeveralProcessesAreAllKept) {
   Corrections one(path), two(path);
@@ -184,7 +184,7 @@ TEST_F(CorrectionsTest, FirstCallsNoteWhatContradicts) {
 TEST_F(CorrectionsTest, FindingsSayWhatTheNextCompilationWouldChoose) {
   for (const auto &[over, choice] : {std::pair{50e-6, "and would choose onednn"}, std::pair{500e-6, "and would keep generated"}}) {
     Schedule s = programOf(5);
-    s.kernels[2].alternative = {"onednn", over};
+    s.kernels[2].runnerUp = {"onednn", over};
     FirstCalls calls(s);
     Corrections none(path + choice);
     for (int i = 0; i < FirstCalls::kSkipped + FirstCalls::kCalls; ++i)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ScheduleBuilder.h"
-#include "runtime/program/ExecutableImpl.h"
+#include "runtime/executable/ExecutableImpl.h"
 #include "tressel/runtime/Executable.h"
 #include "tressel/runtime/Kernel.h"
 

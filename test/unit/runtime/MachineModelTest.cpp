@@ -30,7 +30,7 @@ const std::string kSmall = R"({"schema": 1, "name": "small",
   "devices": [
     {"name": "cpu", "kind": "cpu", "flops_per_second": {"f32": 1e11}, "bytes_per_second": 1e10, "memory_bytes": 8e9, "command_seconds": 1e-7},
     {"name": "gpu0", "kind": "gpu", "flops_per_second": {"f32": 1e13, "f16": 5e13}, "bytes_per_second": 5e11, "memory_bytes": 1e10,
-     "command_seconds": 3e-6, "efficiency": {"kernels": 0.5, "other": 0.25}}],
+     "command_seconds": 3e-6, "efficiency": {"builtin": 0.5, "other": 0.25}}],
   "links": [{"name": "bus", "bytes_per_second": 8e9, "latency_seconds": 1e-6}],
   "routes": [{"from": "cpu", "to": "gpu0", "links": ["bus"]}]})";
 
@@ -83,13 +83,22 @@ TEST(MachineModel, BytesComeFromTheCacheThatTheyFitInto) {
   EXPECT_DOUBLE_EQ(workSeconds(d, {.bytes = 1e6, .tasks = 8}, 1.5), 1e6 / 1.6e12 + 2e-6);
 }
 
+TEST(MachineModel, ReadsNamesOfEarlierVersions) {
+  const std::string before = replaced(kSmall, "\"builtin\": 0.5", "\"kernels\": 0.5, \"prebuilt\": 0.125");
+  const MachineModel m = parseMachine(
+      replaced(before, "\"command_seconds\": 1e-7", "\"command_seconds\": 1e-7, \"corrections\": {\"kernels/product/v4\": 1.5}"));
+  EXPECT_EQ(m.devices[1].efficiencyOf("builtin"), 0.5);
+  EXPECT_EQ(m.devices[1].efficiencyOf("bitcode"), 0.125);
+  EXPECT_EQ(m.devices[0].corrections.at("builtin/product/v4"), 1.5);
+}
+
 TEST(MachineModel, ReadsAndWritesItself) {
   const MachineModel m = parseMachine(kSmall);
   ASSERT_EQ(m.devices.size(), 2u);
   EXPECT_EQ(m.devices[1].device, (DeviceRef{DeviceKind::Gpu, 0}));
   EXPECT_EQ(m.devices[1].flops(f16), 5e13);
   EXPECT_EQ(m.devices[1].flops(i32), 1e13);
-  EXPECT_EQ(m.devices[1].efficiencyOf("kernels"), 0.5);
+  EXPECT_EQ(m.devices[1].efficiencyOf("builtin"), 0.5);
   EXPECT_EQ(m.devices[1].efficiencyOf("library"), 0.25);
   EXPECT_NE(m.route({DeviceKind::Cpu, 0}, {DeviceKind::Gpu, 0}), nullptr);
   EXPECT_EQ(m.route({DeviceKind::Gpu, 0}, {DeviceKind::Cpu, 0}), nullptr);

@@ -248,6 +248,15 @@ TEST(Package, MissingValuesAndLibrariesAreNamed) {
   EXPECT_NE(message().find("needs the library 'some library'"), std::string::npos) << message();
 }
 
+TEST(Package, ProvidersOfEarlierVersionsHaveTheirNamesOfNow) {
+  Sample sample;
+  TempFile file;
+  sample.program.s.kernels[0].provider = std::string("kernels");
+  const PackageFunction f = sample.function();
+  writePackage(file.path, {&f, 1}, sample.states());
+  EXPECT_EQ(Package::open(file.path).schedule().kernels[0].provider, "builtin");
+}
+
 TEST(Package, WritingChecksItsArguments) {
   Sample sample;
   const PackageFunction twice[] = {sample.function(), sample.function()};

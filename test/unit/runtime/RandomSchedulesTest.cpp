@@ -29,7 +29,7 @@ RandomScheduleOptions optionsOf(uint64_t seed) {
 
 /// Moving buffers are checked more strictly than they need be: by what all iterations but the first touch together.
 bool hasMovingBuffers(const Schedule &s) {
-  auto has = [](const Program &p) {
+  auto has = [](const CommandList &p) {
     return std::ranges::any_of(p.commands,
                                [](const Command &c) { return c.kind == CommandKind::Loop && c.numScalars > 1; });
   };
@@ -46,16 +46,16 @@ void checkMutations(uint64_t first, uint64_t count, Tally &tally) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const Schedule s = randomSchedule(seed, optionsOf(seed));
     ++tally.programs;
-    auto countProgram = [&](const Program &p, bool isBody) {
+    auto countList = [&](const CommandList &p, bool isBody) {
       tally.commands += p.commands.size();
       tally.inBodies += isBody ? p.commands.size() : 0;
       tally.waits += p.waits.size();
       for (const Command &c : p.commands)
         ++tally.kinds[static_cast<size_t>(c.kind)];
     };
-    countProgram(s.prepare, false), countProgram(s.step, false);
-    for (const Program &body : s.bodies)
-      countProgram(body, true);
+    countList(s.prepare, false), countList(s.step, false);
+    for (const CommandList &body : s.bodies)
+      countList(body, true);
     ASSERT_EQ(verdict(s), "");
     ASSERT_EQ(judge(s).value_or(""), "");
     const bool moves = hasMovingBuffers(s);

@@ -80,7 +80,7 @@ public:
   };
   uint32_t loop(int64_t trips, uint32_t body, std::initializer_list<Move> moves = {},
                 std::initializer_list<uint32_t> waits = {}, uint16_t stream = 0, int64_t index = -1) {
-    Program &p = current();
+    CommandList &p = current();
     Command c{.kind = CommandKind::Loop, .stream = stream, .body = body};
     c.firstScalar = uint32_t(p.scalars.size());
     c.numScalars = uint16_t(1 + moves.size());
@@ -101,12 +101,12 @@ public:
   }
   void into(uint32_t body) { currentBody = body; }
   void intoStep() { currentBody = -1; }
-  Program &current(bool prepare = false) {
+  CommandList &current(bool prepare = false) {
     return prepare ? s.prepare : currentBody < 0 ? s.step : s.bodies[size_t(currentBody)];
   }
   uint32_t command(Command c, const std::vector<Operand> &operands, const std::vector<uint32_t> &waits,
                    bool prepare = false) {
-    Program &p = current(prepare);
+    CommandList &p = current(prepare);
     c.firstOperand = uint32_t(p.operands.size());
     c.numOperands = uint16_t(operands.size());
     c.firstWait = uint32_t(p.waits.size());

@@ -235,11 +235,11 @@ TEST(VerifyBodies, EachWaitOfTwoStreamsIsNeeded) {
   expectSafe(safe);
   int removed = 0;
   for (int program = -1; program < int(safe.s.bodies.size()); ++program) {
-    const Program &p = program < 0 ? safe.s.step : safe.s.bodies[size_t(program)];
+    const CommandList &p = program < 0 ? safe.s.step : safe.s.bodies[size_t(program)];
     for (size_t i = 0; i < p.commands.size(); ++i)
       for (uint16_t w = 0; w < p.commands[i].numWaits; ++w) {
         Builder b = safe;
-        Program &mutated = program < 0 ? b.s.step : b.s.bodies[size_t(program)];
+        CommandList &mutated = program < 0 ? b.s.step : b.s.bodies[size_t(program)];
         Command &c = mutated.commands[i];
         std::swap(mutated.waits[c.firstWait + w], mutated.waits[c.firstWait + c.numWaits - 1u]);
         --c.numWaits;

@@ -164,7 +164,7 @@ std::vector<uint32_t> conflicts(const Schedule &s, uint32_t i) {
   return result;
 }
 
-void removeWait(Program &p, size_t wait) {
+void removeWait(CommandList &p, size_t wait) {
   p.waits.erase(p.waits.begin() + long(wait));
   for (Command &c : p.commands)
     if (c.firstWait > wait)

@@ -14,13 +14,13 @@
 namespace tressel::runtime {
 
 struct DeviceGraph {
-  std::vector<uint32_t> nodes; ///< commands of the program, in their order
+  std::vector<uint32_t> nodes; ///< commands of the list, in their order
   uint32_t kernels = 0, copies = 0, fills = 0;
   uint32_t edges = 0; ///< of streams and waits, between its nodes
 };
 
-/// The graphs of a program in the order of their launch; none where accelerators run no kernels of their own. Bodies of loops and branches, and
+/// The graphs of a command list in the order of their launch; none where accelerators run no kernels of their own. Bodies of loops and branches, and
 /// collectives, are the host's work.
-std::vector<DeviceGraph> deviceGraphs(const Schedule &schedule, const Program &program);
+std::vector<DeviceGraph> deviceGraphs(const Schedule &schedule, const CommandList &list);
 
 } // namespace tressel::runtime

@@ -17,11 +17,11 @@ namespace tressel::runtime {
 struct CommandTag {
   enum class Role : uint8_t { Whole, Begin, End, Part }; ///< Begin and End of a command with bodies; Part: between
   Role role = Role::Whole;
-  uint32_t program = 1; ///< 0: prepare, 1: step, 2 and on: a body
-  uint32_t command = 0; ///< of the program
+  uint32_t list = 1;    ///< 0: prepare, 1: step, 2 and on: a body
+  uint32_t command = 0; ///< of the list
   uint32_t call = 0;    ///< of those that runCalls runs, modulo 256
   uint64_t pack() const {
-    return uint64_t(role) << 62 | uint64_t(call & 255) << 54 | uint64_t(program) << 32 | command;
+    return uint64_t(role) << 62 | uint64_t(call & 255) << 54 | uint64_t(list) << 32 | command;
   }
   static CommandTag unpack(uint64_t tag) {
     return {static_cast<Role>(tag >> 62), static_cast<uint32_t>(tag >> 32) & 0x3FFFFF, static_cast<uint32_t>(tag),

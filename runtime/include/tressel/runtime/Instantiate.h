@@ -23,13 +23,13 @@ template <typename Fn> void forEachSize(Schedule &s, Fn fn) {
       inType(value.type);
   for (KernelDesc &kernel : s.kernels)
     fn(kernel.range), fn(kernel.grain), fn(kernel.scratchBytes), fn(kernel.flops), fn(kernel.bytes);
-  auto inProgram = [&](Program &program) {
-    for (int64_t &scalar : program.scalars)
+  auto inList = [&](CommandList &list) {
+    for (int64_t &scalar : list.scalars)
       fn(scalar);
   };
-  inProgram(s.prepare), inProgram(s.step);
-  for (Program &body : s.bodies)
-    inProgram(body);
+  inList(s.prepare), inList(s.step);
+  for (CommandList &body : s.bodies)
+    inList(body);
   fn(s.peakBytes), fn(s.peakLowerBoundBytes);
 }
 

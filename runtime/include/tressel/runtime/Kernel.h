@@ -73,5 +73,7 @@ void registerKernelProvider(std::string name, KernelFactory factory);
 using KernelLookup = std::function<LoadedKernel(const KernelDesc &)>;
 /// Null when no such provider is registered.
 KernelFactory findKernelProvider(const std::string &name);
+/// What the file with a provider's kernels is called, without its end: that of "builtin" is libtressel_kernels.
+std::string kernelLibrary(const std::string &provider);
 
 } // namespace tressel::runtime

@@ -2,7 +2,7 @@
 // packages hold, and what timelines, predicted times and `explain` are made from. Plain data, no behaviour.
 //
 // Order. Commands stand in issue order. In one stream, commands execute in that order; between streams, order exists
-// only through waits, each of which names an earlier command of the same program. So a cycle cannot be written.
+// only through waits, each of which names an earlier command of the same list. So a cycle cannot be written.
 //
 // Memory. A buffer is a range of bytes of an arena, or a whole input, output, state or constant. Commands name buffers;
 // two buffers conflict when their byte ranges overlap. Everything about lifetimes follows from commands and ranges.
@@ -11,7 +11,7 @@
 // expression over the symbols in `dims`. A schedule with symbols is the structure of a program for all sizes;
 // `instantiate` (Instantiate.h) puts in the numbers of one call. `prepare` and what it touches have numbers only.
 //
-// Bodies. A Branch, While or Loop runs other programs, its bodies, each of which belongs to one such command; they name the
+// Bodies. A Branch, While or Loop runs other command lists, its bodies, each of which belongs to one such command; they name the
 // same buffers. From outside such a command is one command that touches what its bodies touch. Inside, the commands of a
 // body begin when the command does (a later iteration: when the one before has ended), streams order them only within
 // the body, and waits name commands of the same body. The command ends when they have.
@@ -28,7 +28,7 @@
 // shared. In each stream, a call's commands follow those of the call before; it begins when the call that had its arenas
 // has ended.
 //
-// Two programs. `prepare` runs when the executable is bound and again whenever a parameter's version changes; it
+// Two command lists. `prepare` runs when the executable is bound and again whenever a parameter's version changes; it
 // computes derived state (packed weights, say) from parameters and constants only. `step` runs at each call.
 #pragma once
 
@@ -117,7 +117,7 @@ enum class KernelTarget : uint8_t {
 constexpr bool isForGpu(KernelTarget target) { return target >= KernelTarget::Gpu; }
 
 /// What a kernel, or a part of it, takes on one thread whose operands are in its nearest cache: `seconds` at DeviceModel::speed 1.
-/// `kind` names the model that predicts it, by provider, work and instruction set: "kernels/product/v4". A machine may correct a
+/// `kind` names the model that predicts it, by provider, work and instruction set: "builtin/product/v4". A machine may correct a
 /// model (DeviceModel::corrections).
 struct KernelCost {
   std::string kind;
@@ -140,7 +140,7 @@ struct KernelDesc {
   /// Of the whole range on a host; it takes their sum. Empty where no model knows the kernel, and in packages: `flops` count then.
   std::vector<KernelCost> costs;
   /// The provider with the next cheapest bid for the same ops, and by how much that bid was higher; empty where no other provider bid, and in packages.
-  KernelCost alternative;
+  KernelCost runnerUp;
   FloatMode floats = FloatMode::Any;         ///< in which mode its code runs,
   FloatMode epilogueFloats = FloatMode::Any; ///< and that of the epilogue
   bool moves = false; ///< changes the order of elements, as transposes do; packages do not say
@@ -182,7 +182,7 @@ struct Operand {
 };
 enum class WaitReason : uint8_t { Data, War, Pace, Rank };
 struct Wait {
-  uint32_t command = 0; ///< index into the same program, before the waiting one
+  uint32_t command = 0; ///< index into the same list, before the waiting one
   WaitReason reason = WaitReason::Data;
 };
 
@@ -199,14 +199,14 @@ struct Command {
   uint16_t numWaits = 0;
   uint32_t firstWait = 0;
   uint32_t loc = 0;         ///< index into Schedule::locations
-  /// A range of Program::scalars. Launch: KernelArgs::scalars. Loop: the trip count, then by how many bytes each moving
+  /// A range of CommandList::scalars. Launch: KernelArgs::scalars. Loop: the trip count, then by how many bytes each moving
   /// buffer moves: in iteration i the body finds it i times as far behind its own offset.
   uint32_t firstScalar = 0;
   uint16_t numScalars = 0;
   uint64_t fillValue = 0; ///< Fill: one element's bytes, low end first
 };
 
-struct Program {
+struct CommandList {
   std::vector<Command> commands;
   std::vector<Operand> operands;
   std::vector<Wait> waits;
@@ -231,8 +231,8 @@ struct Schedule {
   std::vector<CollectiveDesc> collectives;
   std::vector<Location> locations; ///< [0] is the unknown location
   std::vector<int64_t> dims;       ///< symbols of the sizes, each a dimension of an input
-  Program prepare, step;
-  std::vector<Program> bodies; ///< of Branch, While and Loop; a body stands behind the one that runs it
+  CommandList prepare, step;
+  std::vector<CommandList> bodies; ///< of Branch, While and Loop; a body stands behind the one that runs it
   uint32_t inFlight = 1;           ///< calls that may run at once
   int64_t peakBytes = 0;           ///< arena bytes that the plan needs
   int64_t peakLowerBoundBytes = 0; ///< no plan for this order needs less: the largest sum of live bytes

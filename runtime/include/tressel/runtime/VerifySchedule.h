@@ -12,7 +12,7 @@ namespace tressel::runtime {
 
 enum class ViolationKind : uint8_t {
   Structure,        ///< an index, a size, an operand count or a wait that means nothing
-  Access,           ///< a command touches what its program may not: writes an input, reads an output of nobody
+  Access,           ///< a command touches what its command list may not: writes an input, reads an output of nobody
   Race,             ///< two commands touch the same bytes, one writes, and nothing orders them
   ReadBeforeWrite,  ///< bytes are read that nobody has written
   OutputIncomplete, ///< an output has bytes that nobody writes
@@ -25,7 +25,7 @@ struct Violation {
   Phase phase = Phase::Step;
   int64_t command = -1;      ///< the command at fault, or the later of two
   int64_t otherCommand = -1; ///< the earlier of two
-  int64_t body = -1, otherBody = -1; ///< the programs they belong to: numbers of bodies, -1 for that of the phase
+  int64_t body = -1, otherBody = -1; ///< the command lists they belong to: numbers of bodies, -1 for that of the phase
   int64_t buffer = -1, otherBuffer = -1;
   uint32_t loc = 0, otherLoc = 0; ///< indices into Schedule::locations
   std::string message;            ///< one line that names all of these
@@ -42,12 +42,12 @@ struct Violation {
 /// Bodies: each belongs to one command, and a loop's is walked behind itself, the second time for all iterations but the
 /// first; a buffer that moves must not meet, in another iteration, bytes that the loop writes. What only one branch, or
 /// a While's body, has written counts as not written afterwards.
-/// Empty if all holds. Reports at most `limit` violations; structure errors of a program stop its walk. Never crashes,
+/// Empty if all holds. Reports at most `limit` violations; structure errors of a command list stop its walk. Never crashes,
 /// whatever the data (enumerators out of range included).
 std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit = 20);
 
 /// Drops the waits that others and the streams' order imply, and sorts the rest by command, latest first. Keeps the
-/// order relation as it is. Needs a structurally valid program; `numStreams` as in the schedule.
-void reduceWaits(Program &program, size_t numStreams);
+/// order relation as it is. Needs a structurally valid command list; `numStreams` as in the schedule.
+void reduceWaits(CommandList &list, size_t numStreams);
 
 } // namespace tressel::runtime

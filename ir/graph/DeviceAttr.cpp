@@ -1,0 +1,54 @@
+#include "ir/graph/DeviceAttr.h"
+
+#include "ir/graph/Graph.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+using namespace mlir;
+
+namespace tressel::graph {
+
+using runtime::DeviceKind;
+using runtime::DeviceRef;
+
+std::optional<DeviceRef> parseDevice(StringRef name) {
+  const StringRef whole = name;
+  const DeviceKind kind = name.starts_with("gpu") ? DeviceKind::Gpu : DeviceKind::Cpu;
+  if (!name.consume_front(kind == DeviceKind::Gpu ? "gpu" : "cpu"))
+    return std::nullopt;
+  uint16_t index = 0;
+  if (name.empty() ? kind == DeviceKind::Gpu : name.getAsInteger(10, index))
+    return std::nullopt;
+  const DeviceRef device{kind, index};
+  return runtime::nameOf(device) == whole ? std::optional(device) : std::nullopt; // one name for each: no "gpu00"
+}
+
+std::optional<DeviceRef> deviceOf(Operation *op) {
+  auto name = op->getAttrOfType<StringAttr>(kDeviceAttr);
+  return name ? parseDevice(name) : std::nullopt;
+}
+
+void setDevice(Operation *op, DeviceRef device) {
+  op->setAttr(kDeviceAttr, StringAttr::get(op->getContext(), runtime::nameOf(device)));
+}
+
+void copyDevice(Operation *op, Operation *made) {
+  if (Attribute device = op->getAttr(kDeviceAttr))
+    made->setAttr(kDeviceAttr, device);
+}
+
+static const op::OpInfo &transferInfo() {
+  static const op::OpInfo &info = *op::findOp("to");
+  return info;
+}
+
+bool isTransfer(Operation *op) { return infoOf(op) == &transferInfo(); }
+
+DeviceRef destinationOf(Operation *transfer) {
+  return parseDevice(transfer->getAttrOfType<StringAttr>("device")).value_or(kHost);
+}
+
+Value createTransfer(OpBuilder &b, Location loc, Value value, DeviceRef device) {
+  return createOp(b, loc, transferInfo(), value, {runtime::nameOf(device)})->getResult(0);
+}
+
+} // namespace tressel::graph

@@ -1,0 +1,55 @@
+// Something to run, made from a model or loaded from a package.
+#pragma once
+
+#include "tools/tressel/Compiler.h"
+#include "tools/tressel/Tensors.h"
+#include "tressel/runtime/Executable.h"
+#include "tressel/runtime/Package.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tressel::tool {
+
+struct Runnable {
+  std::shared_ptr<const runtime::Executable> executable;
+  std::optional<runtime::Package> package; ///< where it is from, if it was loaded: it has the values of its states
+  std::vector<AssumedDim> assumed;
+  double compileSeconds = 0; ///< 0 for a package
+  const runtime::Schedule &schedule() const { return executable->schedule(); }
+};
+
+/// CompilerLibrary::compile, showing how far it is where it takes long.
+CompiledModel compileWithProgress(CompileRequest request);
+/// "12 kernels, 0 of a library; ...".
+std::string kernelCounts(const CompiledModel &program);
+/// Compiles `request`, a model.
+Runnable compileModel(const CompileRequest &request);
+/// Loads a .tsl file, to run on a machine; null: the processor.
+Runnable loadPackage(const std::string &path, const runtime::Machine *machine = nullptr);
+
+/// A .tsl file without mapping its code.
+struct PackageInfo {
+  runtime::Schedule schedule;
+  std::vector<std::string> cpuLevels; ///< of the code it holds
+  std::vector<runtime::GpuCode> gpu;
+  int64_t weightBytes = 0;
+};
+PackageInfo describePackage(const std::string &path);
+/// A .tsl file; its pieces lie in the programs and in `storage` too.
+runtime::PackageFile packageFile(std::span<const CompiledModel> levels, std::vector<std::vector<std::byte>> &storage);
+
+/// Binds the program's symbols to sizes by name. Throws InputError for names that it does not have.
+void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims);
+/// Binds those that have no value to the least that they may be, with a word on it, and checks all against their
+/// bounds.
+void bindRest(const runtime::Schedule &schedule, dim::Values &dims);
+
+/// Throws InputError, saying how many bytes are needed, when a program is larger than this machine's memory. Of
+/// symbolic sizes the least is taken, unless `dims` has all of them.
+void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims = {});
+
+} // namespace tressel::tool
