@@ -182,167 +182,224 @@ static int64_t flopsThatTake(double seconds, const runtime::KernelDesc &kernel, 
   return static_cast<int64_t>(std::min(seconds * card.flops(type) * card.efficiencyOf(kernel.provider), 1e18));
 }
 
-static CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &options, const Target &target,
-                                  const passes::Providers &providers, CompileReport &report,
-                                  const passes::Providers &hostProviders = {}) {
-  Errors errors(module.getContext());
-  const Dump dump(options);
-  dump("graph.mlir", [&] { return print(module, /*withLines=*/true); });
-  auto progress = [&](const char *step, int done, int all) {
+namespace {
+
+/// One compilation: the pipeline over the module, then its kernels to code, then the schedule that names them.
+class Compilation {
+public:
+  Compilation(mlir::ModuleOp module, const CompileOptions &options, const Target &target, CompileReport &report)
+      : module(module), options(options), target(target), report(report), errors(module.getContext()), dump(options) {}
+
+  CompiledProgram run(const passes::Providers &providers, const passes::Providers &hostProviders) {
+    dump("graph.mlir", [&] { return print(module, /*withLines=*/true); });
+    runPasses(providers, hostProviders);
+    if (options.emit == "graph" || options.emit == "placed" || options.emit == "schedule")
+      return shown([&] { return print(module); });
+    started = std::chrono::steady_clock::now();
+    collectKernels();
+    if (!options.emit.empty())
+      return shown([&] { return kernelText(); });
+    compileHostKernels();
+    compileGpuKernels();
+    link();
+    exportProgram();
+    return std::move(program);
+  }
+
+private:
+  void progress(const char *step, int done, int all) const {
     if (options.progress)
       options.progress(step, done, all);
-  };
-
-  passes::PipelineOptions pipeline;
-  pipeline.providers = providers;
-  pipeline.hostProviders = hostProviders;
-  runtime::MachineModel own;
-  pipeline.machine = machineFor(options, own);
-  pipeline.devices = options.devices;
-  pipeline.afterPass = options.afterPass;
-  if (options.progress)
-    pipeline.beforePass = [&](llvm::StringRef pass) { options.progress(pass.str(), 0, 0); };
-  pipeline.disabled = options.disabledPasses;
-  pipeline.verifyEach = options.verifyEach;
-  std::vector<passes::PassTime> times;
-  pipeline.timings = &times;
-  pipeline.decisions = options.decisions;
-  if (const char *last = lastPassOf(options))
-    pipeline.stopAfter = last;
-  if (failed(passes::runPipeline(module, pipeline)))
-    errors.raise("compilation");
-  dump("schedule.mlir", [&] { return print(module, /*withLines=*/true); });
-  for (const passes::PassTime &t : times)
-    report.timings.push_back({t.pass, t.seconds});
-  if (options.emit == "graph" || options.emit == "placed" || options.emit == "schedule") {
-    if (options.sink)
-      options.sink(print(module));
-    return {};
   }
-
-  auto started = std::chrono::steady_clock::now();
-  std::vector<KernelSource> sources;
-  std::map<std::string, const KernelSource *> bySymbol;
-  std::vector<cuda::Kernel> gpuKernels;
-  std::map<std::string, std::string> gpuLibraries; ///< calls that some of them stand in for
-  for (graph::KernelOp kernel : module.getOps<graph::KernelOp>()) {
-    if (kernel.isForGpu()) {
-      cuda::MadeKernel made = cuda::makeKernel(kernel, cuda::findArch(options.gpus.front()));
-      if (!made.library.empty())
-        gpuLibraries[made.kernel.symbol] = std::move(made.library);
-      gpuKernels.push_back(std::move(made.kernel));
-      ++report.numGpuKernels;
-      continue;
-    }
-    if (isInImage(kernel))
-      ++report.numKernels;
-    else
-      ++report.numLibraryKernels;
-    if (isInImage(kernel) || kernel.getRootOps())
-      sources.push_back(makeKernelSource(kernel, target));
-  }
-  for (const KernelSource &s : sources)
-    bySymbol[s.signature.symbol] = &s;
-  auto gpuText = [&](bool ptx) {
-    if (gpuKernels.empty())
-      return std::string();
-    const cuda::Arch &arch = cuda::findArch(options.gpus.front());
-    return ptx ? cuda::compileKernels(gpuKernels, arch, /*assembled=*/false).ptx : cuda::printKernels(gpuKernels, arch);
-  };
-  if (options.emit == "ptx" && gpuKernels.empty())
-    throw Error({.message = "no kernel of the program runs on a GPU, so there is no PTX",
-                 .hint = "name a machine with one and its architecture (--device cuda --gpu sm_90)"});
-  if (!options.emit.empty()) {
-    if (options.sink)
-      options.sink(options.emit == "ptx" ? gpuText(/*ptx=*/true)
-                                         : printKernels(sources, target, /*assembly=*/options.emit == "asm") +
-                                               gpuText(/*ptx=*/options.emit == "asm"));
-    return {};
-  }
-  dump("kernels.ll", [&] { return printKernels(sources, target, /*assembly=*/false) + gpuText(/*ptx=*/false); });
-  KernelCodeStats stats;
-  KernelCode code;
-  if (!options.scheduleOnly)
-    code = compileKernels(sources, target, options.cache, &stats, [&](int done, int all) { progress("codegen", done, all); });
-  report.numCompiled = stats.compiled, report.numCached = stats.cached, report.numShared = stats.shared;
-  report.timings.push_back({"codegen", secondsSince(started)});
-
-  CompiledProgram program;
-  if (!gpuKernels.empty() && !options.scheduleOnly) {
+  void end(const char *step) {
+    report.timings.push_back({step, secondsSince(started)});
     started = std::chrono::steady_clock::now();
+  }
+  /// What is asked for is text, and no program.
+  CompiledProgram shown(llvm::function_ref<std::string()> text) const {
+    if (options.sink)
+      options.sink(text());
+    return {};
+  }
+
+  void runPasses(const passes::Providers &providers, const passes::Providers &hostProviders) {
+    passes::PipelineOptions pipeline;
+    pipeline.providers = providers;
+    pipeline.hostProviders = hostProviders;
+    runtime::MachineModel own;
+    pipeline.machine = machineFor(options, own);
+    pipeline.devices = options.devices;
+    pipeline.afterPass = options.afterPass;
+    if (options.progress)
+      pipeline.beforePass = [&](llvm::StringRef pass) { options.progress(pass.str(), 0, 0); };
+    pipeline.disabled = options.disabledPasses;
+    pipeline.verifyEach = options.verifyEach;
+    std::vector<passes::PassTime> times;
+    pipeline.timings = &times;
+    pipeline.decisions = options.decisions;
+    if (const char *last = lastPassOf(options))
+      pipeline.stopAfter = last;
+    if (failed(passes::runPipeline(module, pipeline)))
+      errors.raise("compilation");
+    dump("schedule.mlir", [&] { return print(module, /*withLines=*/true); });
+    for (const passes::PassTime &t : times)
+      report.timings.push_back({t.pass, t.seconds});
+  }
+
+  //--- Kernels ------------------------------------------------------------------------------------------------------
+  const cuda::Arch &arch() const { return cuda::findArch(options.gpus.front()); }
+
+  /// What is to be generated, for the host and for GPUs.
+  void collectKernels() {
+    for (graph::KernelOp kernel : module.getOps<graph::KernelOp>()) {
+      if (kernel.isForGpu()) {
+        cuda::MadeKernel made = cuda::makeKernel(kernel, arch());
+        if (!made.library.empty())
+          gpuLibraries[made.kernel.symbol] = std::move(made.library);
+        gpuKernels.push_back(std::move(made.kernel));
+        ++report.numGpuKernels;
+        continue;
+      }
+      if (isInImage(kernel))
+        ++report.numKernels;
+      else
+        ++report.numLibraryKernels;
+      if (isInImage(kernel) || kernel.getRootOps())
+        sources.push_back(makeKernelSource(kernel, target));
+    }
+    if (options.emit == "ptx" && gpuKernels.empty())
+      throw Error({.message = "no kernel of the program runs on a GPU, so there is no PTX",
+                   .hint = "name a machine with one and its architecture (--device cuda --gpu sm_90)"});
+    dump("kernels.ll", [&] { return hostText(/*assembly=*/false) + gpuText(/*ptx=*/false); });
+  }
+
+  std::string hostText(bool assembly) const { return printKernels(sources, target, assembly); }
+  std::string gpuText(bool ptx) const {
+    if (gpuKernels.empty())
+      return {};
+    return ptx ? cuda::compileKernels(gpuKernels, arch(), /*assembled=*/false).ptx : cuda::printKernels(gpuKernels, arch());
+  }
+  std::string kernelText() const {
+    const bool isAssembly = options.emit == "asm";
+    return options.emit == "ptx" ? gpuText(/*ptx=*/true) : hostText(isAssembly) + gpuText(isAssembly);
+  }
+
+  void compileHostKernels() {
+    KernelCodeStats stats;
+    if (!options.scheduleOnly)
+      code = compileKernels(sources, target, options.cache, &stats, [&](int done, int all) { progress("codegen", done, all); });
+    report.numCompiled = stats.compiled, report.numCached = stats.cached, report.numShared = stats.shared;
+    end("codegen");
+  }
+
+  void compileGpuKernels() {
+    if (gpuKernels.empty() || options.scheduleOnly)
+      return;
     progress("gpu", 0, 0);
     if (options.emulateGpu) {
-      program.kernels = cuda::emulatedKernels(gpuKernels, cuda::findArch(options.gpus.front()));
+      program.kernels = cuda::emulatedKernels(gpuKernels, arch());
     } else {
       for (const std::string &gpu : options.gpus)
         program.gpu.push_back(cuda::compileKernels(gpuKernels, cuda::findArch(gpu), options.assembleGpu));
       dump("kernels.ptx", [&] { return program.gpu.front().ptx; });
       program.kernels = runtime::gpuKernels(program.gpu);
     }
-    report.timings.push_back({"gpu", secondsSince(started)});
+    end("gpu");
   }
 
-  started = std::chrono::steady_clock::now();
-  if (!code.objects.empty()) {
-    progress("link", 0, 0);
-    program.image = linkImage(code);
+  void link() {
+    if (!code.objects.empty()) {
+      progress("link", 0, 0);
+      program.image = linkImage(code);
+    }
+    end("link");
   }
-  report.timings.push_back({"link", secondsSince(started)});
 
-  started = std::chrono::steady_clock::now();
-  auto programs = module.getOps<sched::ProgramOp>();
-  if (programs.empty())
-    throw InternalError("the pipeline left no schedule");
-  sched::ProgramOp scheduled = *programs.begin();
-  program.schedule = sched::exportSchedule(scheduled);
-  const bool needsKeys = options.kernelKeys || historyFor(options);
-  std::map<std::string, const cuda::Kernel *> gpuBySymbol;
-  for (const cuda::Kernel &kernel : gpuKernels)
-    gpuBySymbol[kernel.symbol] = &kernel;
-  std::vector<DType> firstTypes(gpuKernels.empty() ? 0 : program.schedule.kernels.size(), f32); // of a kernel's first operand
-  runtime::MachineModel typical;
-  if (!gpuKernels.empty()) {
-    typical = runtime::machineOfArchitecture(options.gpus.front());
+  //--- The schedule -------------------------------------------------------------------------------------------------
+  void exportProgram() {
+    auto programs = module.getOps<sched::ProgramOp>();
+    if (programs.empty())
+      throw InternalError("the pipeline left no schedule");
+    sched::ProgramOp scheduled = *programs.begin();
+    program.schedule = sched::exportSchedule(scheduled);
+    completeKernels();
+    if (!options.scheduleOnly)
+      program.constants = sched::exportConstants(scheduled);
+    program.cpuLevel = std::string(runtime::nameOf(target.level()));
+    end("export");
+  }
+
+  /// What only code generation knows of the schedule's kernels.
+  void completeKernels() {
+    std::map<std::string, const KernelSource *> bySymbol;
+    for (const KernelSource &s : sources)
+      bySymbol[s.signature.symbol] = &s;
+    std::map<std::string, const cuda::Kernel *> gpuBySymbol;
+    for (const cuda::Kernel &kernel : gpuKernels)
+      gpuBySymbol[kernel.symbol] = &kernel;
+    const std::vector<DType> firstTypes = gpuKernels.empty() ? std::vector<DType>() : typesOfFirstOperands();
+    const runtime::MachineModel typical = gpuKernels.empty() ? runtime::MachineModel() : runtime::machineOfArchitecture(options.gpus.front());
+    const bool needsKeys = options.kernelKeys || historyFor(options);
+    for (auto [number, desc] : llvm::enumerate(program.schedule.kernels)) {
+      if (auto kernel = needsKeys ? module.lookupSymbol<graph::KernelOp>(desc.symbol) : graph::KernelOp())
+        desc.key = graph::keyOf(kernel);
+      if (auto gpu = gpuBySymbol.find(desc.symbol); gpu != gpuBySymbol.end()) {
+        const cuda::Kernel &kernel = *gpu->second; // what stands in the code counts
+        desc.provider = cuda::kCudaProvider, desc.target = runtime::KernelTarget::Gpu;
+        desc.epilogue.clear(); // is part of it
+        desc.range = kernel.blocks, desc.grain = 1;
+        desc.flops = flopsThatTake(kernel.seconds, desc, firstTypes[number], typical.devices.back());
+        desc.floats = runtime::FloatMode::Any; // an instruction's own, which the emulation models
+        desc.params = cuda::launchParams(kernel, gpuLibraries[desc.symbol]);
+        continue;
+      }
+      if (desc.provider == kBitcodeProvider) { // to the runtime all kernels of the image are alike
+        desc.provider = "generated";
+        desc.params.clear();
+        continue;
+      }
+      if (auto epilogue = desc.epilogue.empty() ? bySymbol.end() : bySymbol.find(desc.epilogue); epilogue != bySymbol.end())
+        desc.epilogueFloats = epilogue->second->plan.floats();
+      auto source = bySymbol.find(desc.symbol);
+      if (desc.target != runtime::KernelTarget::Host || source == bySymbol.end())
+        continue;
+      const KernelSource &s = *source->second; // the loop schedule knows its units best
+      desc.floats = s.plan.floats();
+      desc.range = s.schedule.range, desc.grain = s.schedule.grain;
+      desc.flops = flopsOf(s.plan, s.schedule), desc.bytes = s.plan.bytes();
+    }
+  }
+  /// By kernel.
+  std::vector<DType> typesOfFirstOperands() const {
+    std::vector<DType> types(program.schedule.kernels.size(), f32);
     const runtime::CommandList &step = program.schedule.step;
     for (const runtime::Command &c : step.commands)
       if (c.kind == runtime::CommandKind::Launch && c.numOperands)
-        firstTypes[c.kernel] = program.schedule.buffers[step.operands[c.firstOperand].buffer].type.dtype;
+        types[c.kernel] = program.schedule.buffers[step.operands[c.firstOperand].buffer].type.dtype;
+    return types;
   }
-  for (runtime::KernelDesc &desc : program.schedule.kernels) {
-    if (auto kernel = needsKeys ? module.lookupSymbol<graph::KernelOp>(desc.symbol) : graph::KernelOp())
-      desc.key = graph::keyOf(kernel);
-    if (auto gpu = gpuBySymbol.find(desc.symbol); gpu != gpuBySymbol.end()) {
-      const cuda::Kernel &kernel = *gpu->second; // what stands in the code counts
-      desc.provider = cuda::kCudaProvider, desc.target = runtime::KernelTarget::Gpu;
-      desc.epilogue.clear(); // is part of it
-      desc.range = kernel.blocks, desc.grain = 1;
-      const auto number = static_cast<size_t>(&desc - program.schedule.kernels.data());
-      desc.flops = flopsThatTake(kernel.seconds, desc, firstTypes[number], typical.devices.back());
-      desc.floats = runtime::FloatMode::Any; // an instruction's own, which the emulation models
-      desc.params = cuda::launchParams(kernel, gpuLibraries[desc.symbol]);
-      continue;
-    }
-    if (desc.provider == kBitcodeProvider) { // to the runtime all kernels of the image are alike
-      desc.provider = "generated";
-      desc.params.clear();
-      continue;
-    }
-    if (auto epilogue = desc.epilogue.empty() ? bySymbol.end() : bySymbol.find(desc.epilogue); epilogue != bySymbol.end())
-      desc.epilogueFloats = epilogue->second->plan.floats();
-    auto source = bySymbol.find(desc.symbol);
-    if (desc.target != runtime::KernelTarget::Host || source == bySymbol.end())
-      continue;
-    const KernelSource &s = *source->second; // the loop schedule knows its units best
-    desc.floats = s.plan.floats();
-    desc.range = s.schedule.range, desc.grain = s.schedule.grain;
-    desc.flops = flopsOf(s.plan, s.schedule), desc.bytes = s.plan.bytes();
-  }
-  if (!options.scheduleOnly)
-    program.constants = sched::exportConstants(scheduled);
-  program.cpuLevel = std::string(runtime::nameOf(target.level()));
-  report.timings.push_back({"export", secondsSince(started)});
-  return program;
+
+  mlir::ModuleOp module;
+  const CompileOptions &options;
+  const Target &target;
+  CompileReport &report;
+  Errors errors;
+  const Dump dump;
+  std::chrono::steady_clock::time_point started;
+  std::vector<KernelSource> sources;
+  std::vector<cuda::Kernel> gpuKernels;
+  std::map<std::string, std::string> gpuLibraries; ///< calls that some of them stand in for
+  KernelCode code;
+  CompiledProgram program;
+};
+
+CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &options, const Target &target,
+                           const passes::Providers &providers, CompileReport &report,
+                           const passes::Providers &hostProviders = {}) {
+  return Compilation(module, options, target, report).run(providers, hostProviders);
 }
+
+} // namespace
 
 std::shared_ptr<const runtime::Executable> CompiledProgram::load() {
   return runtime::Executable::create(std::move(schedule), image, constants.joined(), kernels);
