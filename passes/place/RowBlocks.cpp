@@ -90,27 +90,14 @@ graph::KernelOp RowBlocks::blockOf(graph::KernelOp kernel, const RowForm &form, 
   return at->second;
 }
 
-graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int64_t rows) {
-  SmallVector<Type> operands(kernel.getArgumentTypes()), results;
-  for (auto [type, byRow] : llvm::zip_equal(operands, form.byRow))
-    if (byRow)
-      type = withRows(type, rows);
-  for (Type type : kernel.getResultTypes())
-    results.push_back(withRows(type, rows));
+/// The kernel's body in `block`, with the types that follow for so many rows. False where the body is no such thing for other rows: its
+/// attributes say their number, for example.
+bool RowBlocks::rewriteBody(graph::KernelOp kernel, graph::KernelOp block, int64_t rows, Parts &parts) const {
   OpBuilder b(kernel);
-  auto block = cast<graph::KernelOp>(b.cloneWithoutRegions(*kernel));
-  block.setSymName((kernel.getSymName() + "_" + Twine(rows) + "_rows").str());
-  block.setFunctionType(FunctionType::get(b.getContext(), operands, results));
-  auto give = [&]() -> graph::KernelOp {
-    block.erase();
-    return {};
-  };
-  // The body anew, with the types that follow.
   Block *body = b.createBlock(&block.getBody());
   IRMapping map;
-  for (auto [arg, type] : llvm::zip_equal(kernel.getBody().getArguments(), operands))
+  for (auto [arg, type] : llvm::zip_equal(kernel.getBody().getArguments(), block.getArgumentTypes()))
     map.map(arg, body->addArgument(type, arg.getLoc()));
-  SmallVector<Operation *> ops, rootOps;
   int64_t count = 0;
   for (Operation &op : kernel.getBody().front()) {
     const bool inRoot = kernel.getRootOps() && count++ < static_cast<int64_t>(*kernel.getRootOps());
@@ -123,74 +110,100 @@ graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int
     const op::Attrs attrs = graph::attrsOf(&op, *info);
     const op::Inferred inferred = op::inferTypes(*info, tableTypes(ValueRange(inputs).getTypes()), attrs);
     if (!inferred || graph::toMlir(b.getContext(), inferred.types.front()) != withRows(op.getResult(0).getType(), rows))
-      return give(); // its attributes say the number of rows, say
+      return false;
     Operation *made = graph::createOp(b, op.getLoc(), *info, inputs, attrs);
     map.map(op.getResult(0), made->getResult(0));
-    ops.push_back(made);
-    if (inRoot)
-      rootOps.push_back(made);
+    parts.ops.push_back(made);
+    (inRoot ? parts.root : parts.epilogue).push_back(made);
   }
+  return true;
+}
 
-  // Who runs the whole is asked for the part.
-  auto bidOf = [&](StringRef name, ArrayRef<Operation *> part, ArrayRef<Value> made) -> std::optional<Bid> {
-    llvm::SetVector<Value> inputs;
-    SmallVector<bool> packable;
-    llvm::SmallDenseSet<Operation *> inside(part.begin(), part.end());
-    for (Operation *op : part)
-      for (Value operand : op->getOperands())
-        if (Operation *def = operand.getDefiningOp(); !(def && inside.contains(def)) && !isImmediate(op, operand))
-          inputs.insert(operand);
-    for (Value input : inputs) {
-      auto arg = dyn_cast<BlockArgument>(input);
-      packable.push_back(arg && kernel.getPacks() > 0 && !form.byRow[arg.getArgNumber()]);
-    }
-    for (const KernelProvider *provider : providers)
-      if (provider->name() == name)
-        return provider->bid({rootOf(part), part, inputs.getArrayRef(), made}, packable);
-    return std::nullopt;
-  };
-  // The provider that generates epilogues for the root's kind of device.
-  auto epilogueProvider = [&](StringRef root) {
-    auto found = llvm::find_if(providers, [&](const KernelProvider *p) { return p->name() == root; });
-    const bool isForGpu = found != providers.end() && (*found)->isForGpu();
-    auto writer = llvm::find_if(
-        providers, [&](const KernelProvider *p) { return p->writesEpilogues() && p->isForGpu() == isForGpu; });
-    return writer == providers.end() ? StringRef() : (*writer)->name();
-  };
-  SmallVector<Value> yielded(body->getTerminator()->getOperands());
-  std::optional<Bid> bid, after;
-  if (kernel.getRootOps()) {
-    SmallVector<Operation *> epilogue =
-        llvm::filter_to_vector(ops, [&](Operation *op) { return !llvm::is_contained(rootOps, op); });
-    bid = rootOps.empty() ? std::nullopt
-                          : bidOf(kernel.getProvider(), rootOps, SmallVector<Value>(rootOps.back()->getResults()));
-    after = epilogue.empty() ? std::nullopt : bidOf(epilogueProvider(kernel.getProvider()), epilogue, yielded);
-    if (!after || !bid || !bid->takesEpilogue)
-      return give();
-  } else {
-    bid = bidOf(kernel.getProvider(), ops, yielded);
+/// What the provider of that name bids for a part of a block.
+std::optional<Bid> RowBlocks::bidOf(StringRef name, graph::KernelOp kernel, const RowForm &form, ArrayRef<Operation *> part,
+                                    ArrayRef<Value> results) const {
+  llvm::SetVector<Value> inputs;
+  SmallVector<bool> packable;
+  llvm::SmallDenseSet<Operation *> inside(part.begin(), part.end());
+  for (Operation *op : part)
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp(); !(def && inside.contains(def)) && !isImmediate(op, operand))
+        inputs.insert(operand);
+  for (Value input : inputs) {
+    auto arg = dyn_cast<BlockArgument>(input);
+    packable.push_back(arg && kernel.getPacks() > 0 && !form.byRow[arg.getArgNumber()]);
+  }
+  for (const KernelProvider *provider : providers)
+    if (provider->name() == name)
+      return provider->bid({rootOf(part), part, inputs.getArrayRef(), results}, packable);
+  return std::nullopt;
+}
+
+/// The provider that generates epilogues for the root's kind of device.
+StringRef RowBlocks::epilogueProvider(StringRef root) const {
+  auto found = llvm::find_if(providers, [&](const KernelProvider *p) { return p->name() == root; });
+  const bool isForGpu = found != providers.end() && (*found)->isForGpu();
+  auto writer = llvm::find_if(
+      providers, [&](const KernelProvider *p) { return p->writesEpilogues() && p->isForGpu() == isForGpu; });
+  return writer == providers.end() ? StringRef() : (*writer)->name();
+}
+
+/// The provider of the whole kernel is asked for the block, and packs operands as for the whole.
+std::optional<Bid> RowBlocks::bidFor(graph::KernelOp kernel, graph::KernelOp block, const RowForm &form, const Parts &parts,
+                                     SmallVectorImpl<Type> &packed) const {
+  Block &body = block.getBody().front();
+  const SmallVector<Value> yielded(body.getTerminator()->getOperands());
+  std::optional<Bid> bid;
+  if (!kernel.getRootOps()) {
+    bid = bidOf(kernel.getProvider(), kernel, form, parts.ops, yielded);
+  } else if (!parts.root.empty() && !parts.epilogue.empty()) {
+    bid = bidOf(kernel.getProvider(), kernel, form, parts.root, SmallVector<Value>(parts.root.back()->getResults()));
+    const auto after = bidOf(epilogueProvider(kernel.getProvider()), kernel, form, parts.epilogue, yielded);
+    if (!bid || !after || !bid->takesEpilogue)
+      return std::nullopt;
+    bid->scratchBytes = dim::max(bid->scratchBytes, after->scratchBytes);
+    bid->addCosts(*after);
   }
   if (!bid || bid->packs.size() != kernel.getPacks())
-    return give();
-  SmallVector<Type> packed;
-  for (auto [arg, type] : llvm::zip_equal(body->getArguments(), operands))
+    return std::nullopt;
+  for (BlockArgument arg : body.getArguments())
     if (arg.use_empty())
-      packed.push_back(type);
+      packed.push_back(arg.getType());
   if (packed.size() != bid->packs.size())
-    return give();
+    return std::nullopt;
   for (auto [request, type] : llvm::zip_equal(bid->packs, packed))
     if (request.bytes != bytesOf(type))
-      return give();
+      return std::nullopt;
+  return bid;
+}
+
+graph::KernelOp RowBlocks::make(graph::KernelOp kernel, const RowForm &form, int64_t rows) {
+  SmallVector<Type> operands(kernel.getArgumentTypes()), results;
+  for (auto [type, byRow] : llvm::zip_equal(operands, form.byRow))
+    if (byRow)
+      type = withRows(type, rows);
+  for (Type type : kernel.getResultTypes())
+    results.push_back(withRows(type, rows));
+  OpBuilder b(kernel);
+  auto block = cast<graph::KernelOp>(b.cloneWithoutRegions(*kernel));
+  block.setSymName((kernel.getSymName() + "_" + Twine(rows) + "_rows").str());
+  block.setFunctionType(FunctionType::get(b.getContext(), operands, results));
+  Parts parts;
+  SmallVector<Type> packed;
+  const std::optional<Bid> bid =
+      rewriteBody(kernel, block, rows, parts) ? bidFor(kernel, block, form, parts, packed) : std::nullopt;
+  if (!bid) {
+    block.erase();
+    return {};
+  }
   block.setParams(bid->params);
   block.setRange(bid->range);
   block.setGrain(static_cast<uint64_t>(bid->grain));
-  block.setScratch(after ? dim::max(bid->scratchBytes, after->scratchBytes) : bid->scratchBytes);
-  if (after)
-    bid->addCosts(*after);
+  block.setScratch(bid->scratchBytes);
   graph::setCosts(block, bid->costs);
   graph::setRunnerUp(block, {});
   int64_t flops = 0, bytes = 0;
-  for (Operation *op : ops)
+  for (Operation *op : parts.ops)
     flops += flopsOf(op);
   for (ArrayRef<Type> types : {ArrayRef<Type>(operands), ArrayRef<Type>(results)})
     for (Type type : types)

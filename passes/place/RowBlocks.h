@@ -31,6 +31,17 @@ public:
   llvm::ArrayRef<graph::KernelOp> packersOf(graph::KernelOp block) { return packers[block]; }
 
 private:
+  /// The ops of a block, without constants.
+  struct Parts {
+    llvm::SmallVector<mlir::Operation *> ops, root, epilogue;
+  };
+  bool rewriteBody(graph::KernelOp kernel, graph::KernelOp block, int64_t rows, Parts &parts) const;
+  std::optional<Bid> bidOf(llvm::StringRef provider, graph::KernelOp kernel, const RowForm &form,
+                           llvm::ArrayRef<mlir::Operation *> part, llvm::ArrayRef<mlir::Value> results) const;
+  llvm::StringRef epilogueProvider(llvm::StringRef root) const;
+  /// `packed`: the types of its packed operands.
+  std::optional<Bid> bidFor(graph::KernelOp kernel, graph::KernelOp block, const RowForm &form, const Parts &parts,
+                            llvm::SmallVectorImpl<mlir::Type> &packed) const;
   graph::KernelOp make(graph::KernelOp kernel, const RowForm &form, int64_t rows);
   graph::KernelOp packerFor(graph::KernelOp block, mlir::Type operand, const PackRequest &request);
 

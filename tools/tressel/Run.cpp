@@ -407,155 +407,175 @@ std::vector<runtime::ValueDesc> inputsAndStates(const runtime::Schedule &schedul
   return ports;
 }
 
-} // namespace
+//--- The command ------------------------------------------------------------------------------------------------------
+bool isPackage(const RunArgs &args) { return args.model.ends_with(".tsl"); }
 
-int runCommand(const RunArgs &args) {
-  const std::shared_ptr<runtime::Machine> machine = machineOf(args.device, args.device == "cuda" && !args.gpus.empty() ? args.gpus.front() : "");
+/// What can be refused before anything is read.
+void checkArguments(const RunArgs &args) {
   if (!args.gpus.empty())
     targetMachine(args.device, args.gpus); // throws for machines without a GPU
-  for (const std::string &library : args.libraries)
-    runtime::loadCustomLibrary(library);
   checkTolerances(args.rtol, args.atol);
   if (!args.timeline.empty())
     checkTimelineFile(args.timeline);
-  if (args.model.ends_with(".tsl") && !(args.history + args.useHistory).empty())
+  if (isPackage(args) && !(args.history + args.useHistory).empty())
     throw UsageError("--history and --use-history: packages do not say what their kernels compute; give the model that "
                      "it was made of");
-  if (args.model.ends_with(".tsl"))
+  if (isPackage(args))
     checkCompiled({{"--gpu", !args.gpus.empty()},
                    {"--no-library", args.noLibrary},
                    {"--no-cache", args.noCache},
                    {"--measure", args.measure},
                    {"--winograd", args.winograd},
                    {"--keep-subnormals", args.keepSubnormals}});
+  if (args.timeline == "-" && args.json)
+    throw UsageError("--timeline - and --json would both write to standard output; give the timeline a file");
+  if (!args.testData.empty() && !args.inputs.empty())
+    throw UsageError("--test-data brings its own inputs; leave --input out");
+  if (!args.testData.empty() && !args.expect.empty())
+    throw UsageError("--test-data brings its own expected outputs; leave --expect out");
+}
+
+std::vector<Given> givenBy(const std::vector<std::string> &options, const char *option) {
+  std::vector<Given> given;
+  for (const std::string &text : options)
+    for (Given &g : readGiven(text, option))
+      given.push_back(std::move(g));
+  return given;
+}
+
+/// Of a package or a model. Sizes that follow from the inputs are added to `dims`.
+Runnable load(const RunArgs &args, runtime::Machine *machine, const std::shared_ptr<const runtime::KernelHistory> &history,
+              const std::vector<Given> &given, std::map<std::string, int64_t> &dims) {
+  if (isPackage(args)) {
+    Runnable program = loadPackage(args.model, machine);
+    if (!dims.empty() && program.schedule().dims.empty())
+      throw InputError(args.model + ": a package's sizes are fixed, but for those that have names; this one has none");
+    return program;
+  }
+  ModelInfo info = compiler().describe(args.model, /*checksInputs=*/false);
+  std::vector<Port> ports = info.inputs;
+  ports.insert(ports.end(), info.states.begin(), info.states.end());
+  inferDims(info, assign(given, ports, "input"), dims);
+  CompileRequest request;
+  request.path = args.model;
+  for (const auto &[name, size] : dims)
+    request.dims[name] = {size, size};
+  request.allowLibrary = !args.noLibrary;
+  request.useCache = !args.noCache;
+  request.measure = args.measure;
+  request.winograd = args.winograd;
+  request.keepSubnormals = args.keepSubnormals;
+  request.machine = machine ? &machine->model() : nullptr;
+  request.gpus = args.gpus;
+  request.emulateGpu = !machine || !runtime::runsGpuCode(*machine);
+  if (!request.emulateGpu)
+    request.gpus = {machine->model().devices.back().architecture};
+  request.history = history;
+  request.kernelKeys = !args.history.empty();
+  Runnable program = compileModel(request);
+  for (const AssumedDim &d : program.assumed)
+    note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));
+  return program;
+}
+
+/// One call, whose outputs are compared with what --expect names. Whether all agree.
+bool runOnce(const RunArgs &args, Runner &runner, const std::vector<Given> &given) {
+  const runtime::Schedule &schedule = runner.program().schedule();
+  const Named expected = assign(givenBy(args.expect, "--expect"), schedule.outputs, "output"); // names are checked before anything runs
+  runner.bind(assign(given, inputsAndStates(schedule, isPackage(args)), "input"));
+  runner.run();
+  bool agrees = true;
+  for (const auto &[name, tensor] : expected)
+    agrees &= runner.check(name, tensor, "what is expected");
+  return agrees;
+}
+
+/// A call for each set of inputs and outputs. Whether all agree.
+bool runSets(const RunArgs &args, Runner &runner, const std::vector<fs::path> &sets) {
+  const runtime::Schedule &schedule = runner.program().schedule();
+  bool agrees = true;
+  for (const fs::path &set : sets) {
+    if (set != sets.front())
+      runner.restart();
+    runner.bind(assign(readNumbered(set, "input_"), inputsAndStates(schedule, isPackage(args)), "input"));
+    runner.run();
+    std::vector<Given> outputs = readNumbered(set, "output_");
+    if (outputs.empty())
+      throw InputError(set.string() + ": holds no output_0.pb");
+    const Named expected = assign(outputs, schedule.outputs, "output");
+    for (const auto &[name, tensor] : expected)
+      agrees &= runner.check(name, tensor, set.string());
+    for (const auto &port : schedule.outputs)
+      if (!expected.contains(port.name))
+        note(set.string() + " holds nothing for the output '" + port.name + "': not compared");
+  }
+  return agrees;
+}
+
+void report(const RunArgs &args, Runner &runner, bool isOnMachine) {
+  if (!args.outputDir.empty())
+    writeOutputs(args, runner);
+  if (args.json)
+    return printJson(args, runner);
+  if (args.outputDir.empty())
+    printOutputs(runner);
+  if (isOnMachine)
+    printSimulated(runner);
+  else if (args.repeat > 1)
+    printTimes(runner);
+  if (!isOnMachine && args.repeat > 1)
+    noteLoad();
+}
+
+/// Measured or simulated, with the plan beneath it for comparison.
+void drawTimeline(const RunArgs &args, Runner &runner, bool isOnMachine) {
+  std::vector<runtime::Timeline> timelines;
+  if (isOnMachine)
+    timelines = {runner.simulated(), runner.planned()};
+  else
+    timelines = {runner.profile()};
+  const runtime::Schedule numbers = runner.numbers();
+  const bool typical = !runner.program().schedule().dims.empty(); // kernels are then priced for sizes taken as typical
+  try {
+    if (!typical && !isOnMachine)
+      timelines.push_back(runtime::simulate(numbers, runtime::hostMachine()));
+  } catch (const InputError &e) { // the call was possible all the same
+    detail(std::string("the timeline is drawn without a simulated one: ") + e.what());
+  }
+  for (runtime::Timeline &t : timelines)
+    t.program = fs::path(args.model).filename().string();
+  writeTimelines(args.timeline, numbers, timelines);
+  if (!isOnMachine)
+    note("the timeline is of one more call, " + humanSeconds(runtime::seconds(timelines[0].end)) + ", not among those timed");
+}
+
+} // namespace
+
+int runCommand(const RunArgs &args) {
+  const std::shared_ptr<runtime::Machine> machine = machineOf(args.device, args.device == "cuda" && !args.gpus.empty() ? args.gpus.front() : "");
+  for (const std::string &library : args.libraries)
+    runtime::loadCustomLibrary(library);
+  checkArguments(args);
   const std::string machineName = machine ? machine->model().name : runtime::hostMachine().name;
   const auto history = historyFrom(args.useHistory, machineName);
   if (!args.history.empty())
     checkHistory(args.history, machineName);
-  if (args.timeline == "-" && args.json)
-    throw UsageError("--timeline - and --json would both write to standard output; give the timeline a file");
   std::map<std::string, int64_t> dims = parseSizes(args.dims);
-  std::vector<Given> given;
-  for (const std::string &option : args.inputs)
-    for (Given &g : readGiven(option, "--input"))
-      given.push_back(std::move(g));
-  std::vector<fs::path> sets;
-  if (!args.testData.empty()) {
-    if (!args.inputs.empty())
-      throw UsageError("--test-data brings its own inputs; leave --input out");
-    if (!args.expect.empty())
-      throw UsageError("--test-data brings its own expected outputs; leave --expect out");
-    sets = testSets(args.testData);
-    given = readNumbered(sets[0], "input_");
-  }
+  const std::vector<fs::path> sets = args.testData.empty() ? std::vector<fs::path>() : testSets(args.testData);
+  const std::vector<Given> given = sets.empty() ? givenBy(args.inputs, "--input") : readNumbered(sets[0], "input_");
 
-  Runnable program;
-  const bool package = args.model.ends_with(".tsl");
-  if (package) {
-    program = loadPackage(args.model, machine.get());
-    if (!dims.empty() && program.schedule().dims.empty())
-      throw InputError(args.model + ": a package's sizes are fixed, but for those that have names; this one has none");
-  } else {
-    ModelInfo info = compiler().describe(args.model, /*checksInputs=*/false);
-    std::vector<Port> ports = info.inputs;
-    ports.insert(ports.end(), info.states.begin(), info.states.end());
-    inferDims(info, assign(given, ports, "input"), dims);
-    CompileRequest request;
-    request.path = args.model;
-    for (const auto &[name, size] : dims)
-      request.dims[name] = {size, size};
-    request.allowLibrary = !args.noLibrary;
-    request.useCache = !args.noCache;
-    request.measure = args.measure;
-    request.winograd = args.winograd;
-    request.keepSubnormals = args.keepSubnormals;
-    request.machine = machine ? &machine->model() : nullptr;
-    request.gpus = args.gpus;
-    request.emulateGpu = !machine || !runtime::runsGpuCode(*machine);
-    if (!request.emulateGpu)
-      request.gpus = {machine->model().devices.back().architecture};
-    request.history = history;
-    request.kernelKeys = !args.history.empty();
-    program = compileModel(request);
-    for (const AssumedDim &d : program.assumed)
-      note("dimension '" + d.name + "' is not given: taken as " + std::to_string(d.size));
-  }
+  Runnable program = load(args, machine.get(), history, given, dims);
   checkMemory(program.schedule());
-
   if (program.schedule().dims.empty())
     dims.clear(); // they are in the program
   Runner runner(args, std::move(program), std::move(dims), machine, history);
-  const runtime::Schedule &schedule = runner.program().schedule();
-  std::vector<runtime::ValueDesc> ports = inputsAndStates(schedule, package);
-  bool agrees = true;
-  if (sets.empty()) {
-    std::vector<std::pair<std::string, Given>> wanted;
-    for (const std::string &option : args.expect)
-      for (Given &g : readGiven(option, "--expect"))
-        wanted.push_back({option, std::move(g)});
-    std::vector<Given> list;
-    for (auto &[option, g] : wanted)
-      list.push_back(g);
-    Named expected = assign(list, schedule.outputs, "output"); // names are checked before anything runs
-    runner.bind(assign(given, ports, "input"));
-    runner.run();
-    for (const auto &[name, tensor] : expected)
-      agrees &= runner.check(name, tensor, "what is expected");
-  } else {
-    for (const fs::path &set : sets) {
-      if (set != sets.front())
-        runner.restart();
-      runner.bind(assign(readNumbered(set, "input_"), ports, "input"));
-      runner.run();
-      std::vector<Given> outputs = readNumbered(set, "output_");
-      if (outputs.empty())
-        throw InputError(set.string() + ": holds no output_0.pb");
-      const Named expected = assign(outputs, schedule.outputs, "output");
-      for (const auto &[name, tensor] : expected)
-        agrees &= runner.check(name, tensor, set.string());
-      for (const auto &port : schedule.outputs)
-        if (!expected.contains(port.name))
-          note(set.string() + " holds nothing for the output '" + port.name + "': not compared");
-    }
-  }
+  const bool agrees = sets.empty() ? runOnce(args, runner, given) : runSets(args, runner, sets);
 
   if (!args.history.empty())
     runner.record(args.history, machineName);
-  if (!args.outputDir.empty())
-    writeOutputs(args, runner);
-  if (args.json)
-    printJson(args, runner);
-  else {
-    if (args.outputDir.empty())
-      printOutputs(runner);
-    if (machine)
-      printSimulated(runner);
-    else if (args.repeat > 1)
-      printTimes(runner);
-    if (!machine && args.repeat > 1)
-      noteLoad();
-  }
-  if (!args.timeline.empty()) {
-    std::vector<runtime::Timeline> timelines;
-    if (machine)
-      timelines = {runner.simulated(), runner.planned()};
-    else
-      timelines = {runner.profile()};
-    const runtime::Schedule numbers = runner.numbers();
-    const bool typical = !runner.program().schedule().dims.empty(); // kernels are then priced for sizes taken as typical
-    try { // beneath it, for comparison
-      if (!typical && !machine)
-        timelines.push_back(runtime::simulate(numbers, runtime::hostMachine()));
-    } catch (const InputError &e) { // the call was possible all the same
-      detail(std::string("the timeline is drawn without a simulated one: ") + e.what());
-    }
-    for (runtime::Timeline &t : timelines)
-      t.program = fs::path(args.model).filename().string();
-    writeTimelines(args.timeline, numbers, timelines);
-    if (!machine)
-      note("the timeline is of one more call, " + humanSeconds(runtime::seconds(timelines[0].end)) +
-           ", not among those timed");
-  }
+  report(args, runner, machine != nullptr);
+  if (!args.timeline.empty())
+    drawTimeline(args, runner, machine != nullptr);
   return agrees ? kOk : kDiffers;
 }
 
