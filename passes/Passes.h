@@ -55,7 +55,4 @@ std::unique_ptr<mlir::Pass> createBuildSchedule(const BuildScheduleOptions &opti
                                                 Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createPlanMemory(const PlanMemoryOptions &options, const runtime::MachineModel *machine);
 
-/// Makes every pass known by its flag, for tressel-opt. `machine` is asked when a pass is made.
-void registerPasses(Providers providers, std::function<const runtime::MachineModel *()> machine);
-
 } // namespace tressel::passes

@@ -7,6 +7,7 @@
 #include "passes/verify/VerifyEach.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
@@ -55,7 +56,7 @@ const std::vector<Stage> &stages() {
       // Once ops are primitives; clustering then takes what computes the operand into the first step.
       {"split-reductions", Contract::Reassociates, true, [](auto &options) {
          SplitReductionsOptions o;
-         if (!options.hostProviders.empty()) // a block per result: as many as keep the largest cards busy
+         if (llvm::any_of(options.providers, [](auto *p) { return p->isForGpu(); })) // a block per result: as many as keep the largest cards busy
            o.minUnits = 256, o.minElements = 65536, o.splitDimensions = true;
          return createSplitReductions(o);
        }},
@@ -246,24 +247,11 @@ std::string formatTimings(ArrayRef<PassTime> timings) {
   return text + llvm::formatv("{0,10:f6} 100.0%  total\n", total).str();
 }
 
-void registerPasses(Providers providers, std::function<const runtime::MachineModel *()> machine) {
-  registerPass([machine] { return createResolveDevices(machine()); });
-  registerPass([] { return createSimplify(); });
-  registerPass([] { return createSplitReductions(); });
-  registerPass([providers] { return createDecomposeComposites(providers); });
-  registerPass([providers] { return createAssignLayouts(providers); });
-  registerPass([providers, machine] { return createFormClusters(providers, nullptr, machine()); });
-  registerPass([providers] { return createSettleKernels({}); });
-  registerPass([] { return createOutlineKernels(); });
-  registerPass([providers, machine] { return createPlaceClusters(providers, machine()); });
-  registerPass([machine] { return createInsertTransfers(machine()); });
-  registerPass([machine] { return createStageCopies(machine()); });
-  registerPass([providers, machine] { return createSplitProducers(providers, machine()); });
-  registerPass([machine] { return createFitMemory(machine()); });
-  registerPass([machine] { return createBuildSchedule(BuildScheduleOptions(), machine()); });
-  registerPass([machine] { return createPlanMemory(PlanMemoryOptions(), machine()); });
-  registerPass([] { return createInsertWaits(); });
-  registerPass([] { return createVerifySchedule(); });
+void registerPasses(const std::function<PipelineOptions()> &options) {
+  llvm::StringSet<> known;
+  for (const Stage &stage : stages())
+    if (known.insert(stage.name).second)
+      registerPass([&stage, options] { return stage.create(options()); });
 }
 
 } // namespace tressel::passes

@@ -55,6 +55,9 @@ struct PipelineOptions {
 /// diagnostics of the module's context.
 llvm::LogicalResult runPipeline(mlir::ModuleOp module, const PipelineOptions &options);
 
+/// Makes each pass of the pipeline known by its flag, for tressel-opt. `options` is asked when a pass is made.
+void registerPasses(const std::function<PipelineOptions()> &options);
+
 /// What is wrong with the names of passes in the options, or nothing.
 std::string problemWithNames(const PipelineOptions &options);
 

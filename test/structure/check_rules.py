@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every numbered rule of docs/ops.md is broken by a test in test/ir/invalid-*.mlir that names it.
+"""Every numbered rule of docs/ops.md is broken by a test in test/ir/invalid-*.mlir that names it, and every pass has a lit test under
+its name.
 
 Ops of one family that share their rules word for word need one test between them.
 """
@@ -31,7 +32,11 @@ def main():
         sys.exit(f"only {checked} rules found: has the page's form changed?")
     if missing:
         sys.exit("no test in test/ir/invalid-*.mlir breaks\n  " + "\n  ".join(missing))
-    print(f"{checked} rules, each broken by a test")
+    passes = re.findall(r'Pass<"tressel-([\w-]+)"', (root / "passes/Passes.td").read_text())
+    untested = [name for name in passes if not any((root / "test/passes").glob(f"{name}*.mlir"))]
+    if len(passes) < 15 or untested:
+        sys.exit("passes without a test of their own in test/passes: " + (", ".join(untested) or "none is found"))
+    print(f"{checked} rules, each broken by a test; {len(passes)} passes, each with a test")
 
 
 if __name__ == "__main__":

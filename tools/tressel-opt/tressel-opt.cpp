@@ -93,7 +93,12 @@ int main(int argc, char **argv) {
   graph::registerDialects(registry);
   sched::registerDialect(registry);
   mlir::registerTransformsPasses();
-  passes::registerPasses(tools::modelProviders(), machine);
+  passes::registerPasses([] {
+    passes::PipelineOptions options;
+    options.providers = options.hostProviders = tools::modelProviders();
+    options.machine = machine();
+    return options;
+  });
   mlir::PassRegistration<WholePipeline>();
   auto [input, output] =
       mlir::registerAndParseCLIOptions(argc, argv, "Tressel's optimizer driver\n", registry);
