@@ -60,7 +60,7 @@ protected:
   /// another.
   void parse(const std::string &body, const std::string &results = "%r") {
     std::string text;
-    for (int kilo : {1, 1000, 1000000})
+    for (int kilo : {1, 1000, 102000, 1000000})
       text += "tressel.kernel @work_" + std::to_string(kilo) +
               "(%a: tensor<1000000xf32>) -> tensor<1000000xf32> attributes " +
               "{provider = \"generated\", flops = " + std::to_string(kilo) + "000 : i64, bytes = 8000000 : i64} {\n" +
@@ -272,8 +272,8 @@ TEST_F(PlacementTest, NothingIsChosenWhereAllIsAnnotated) {
 }
 
 TEST_F(PlacementTest, CopiesOfOneEngineTakeTurns) {
-  // What came first is done, and goes back while the next comes.
-  parse(launch("%a", 1000000, "%x", "gpu0") + launch("%h", 1, "%x", "cpu") + launch("%b", 1000000, "%h", "gpu0"), "%a, %b");
+  // Until 104 ms %a is made, and goes back for 4 ms; from 102 ms on %h comes.
+  parse(launch("%a", 1000000, "%x", "gpu0") + launch("%h", 102000, "%x", "cpu") + launch("%b", 1000000, "%h", "gpu0"), "%a, %b");
   for (bool isShared : {false, true}) {
     auto copy = OwningOpRef<ModuleOp>(module->clone());
     MachineModel machine = machineWith(1);

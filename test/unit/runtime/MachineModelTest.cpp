@@ -133,11 +133,11 @@ TEST(MachineModel, EnginesWorkOnKindsOfStreams) {
   EXPECT_EQ(names({shared, streams}), "gpu0.copy lane0 gpu0 gpu0.copy gpu0.comm gpu0 lane1 ");
   EXPECT_EQ(names({MachineModel{}, streams}), names({own, streams})); // of a device that is not known
   EXPECT_EQ(refusal(replaced(oneCopies, "\"copy_in\"", "\"lane\"")),
-            "machine:4: devices[1].engines[0].streams: 'lane' is no kind of stream: compute, copy_in, copy_out, communication");
+            "machine:5: devices[1].engines[0].streams: 'lane' is no kind of stream: compute, copy_in, copy_out, communication");
   EXPECT_EQ(refusal(replaced(oneCopies, "\"copy_in\"", "\"copy_out\"")),
-            "machine:4: devices[1].engines[0].streams: 'copy_out' streams have an engine already");
+            "machine:5: devices[1].engines[0].streams: 'copy_out' streams have an engine already");
   EXPECT_EQ(refusal(replaced(oneCopies, "[\"copy_out\", \"copy_in\"]", "[]")),
-            "machine:4: devices[1].engines[0].streams: must name a kind of stream");
+            "machine:5: devices[1].engines[0].streams: must name a kind of stream");
 }
 
 TEST(MachineModel, PresetsAreSoundAndEachFigureHasASource) {
