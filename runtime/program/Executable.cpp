@@ -14,6 +14,8 @@ void rejectUnsupported(const Schedule &schedule) {
     if (stream.device.kind != DeviceKind::Cpu)
       throwError<InputError>("schedule '", schedule.name, "': stream '", stream.name,
                              "' is for a GPU; this runtime runs on the CPU");
+  if (!schedule.mesh.empty())
+    throwError<InputError>("schedule '", schedule.name, "' is for the ranks of a mesh, which this runtime cannot run");
   std::vector<const Program *> programs{&schedule.prepare, &schedule.step};
   for (const Program &body : schedule.bodies)
     programs.push_back(&body);
