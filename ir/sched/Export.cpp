@@ -3,6 +3,7 @@
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Ranks.h"
 #include "tressel/runtime/VerifySchedule.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -15,12 +16,16 @@ namespace tressel::sched {
 
 std::string epilogueSymbol(StringRef kernel) { return (kernel + "_epilogue").str(); }
 
-/// The symbols of the sizes, in the order of the inputs that give them.
+/// The symbols of the sizes, in the order of the inputs that give them. Those of the mesh are given otherwise.
 static std::vector<int64_t> symbolsOf(const runtime::Schedule &s) {
   std::vector<int64_t> symbols;
+  auto isOfMesh = [&](int64_t size) {
+    return llvm::any_of(
+        s.mesh, [&](const runtime::MeshAxis &axis) { return size == axis.size || size == runtime::rankSymbol(axis); });
+  };
   for (const runtime::ValueDesc &input : s.inputs)
     for (int64_t size : input.type.shape)
-      if (dim::isSymbol(size) && !llvm::is_contained(symbols, size))
+      if (dim::isSymbol(size) && !isOfMesh(size) && !llvm::is_contained(symbols, size))
         symbols.push_back(size);
   return symbols;
 }
@@ -50,6 +55,9 @@ public:
     s.peakLowerBoundBytes = program.getPeakLowerBoundBytes().value_or(0);
     s.inFlight = static_cast<uint32_t>(program.getInFlight());
     s.locations.emplace_back();
+    if (auto mesh = program.getMesh())
+      for (auto [name, size] : llvm::zip(mesh->getNames(), mesh->getSizes()))
+        s.mesh.push_back({name.str(), size});
     for (Operation &op : program.getBody().front())
       if (failed(declare(op)))
         return failure();
@@ -76,9 +84,14 @@ private:
       s.streams.push_back({device(stream.getDevice(), stream.getIndex()),
                            static_cast<runtime::StreamKind>(stream.getKind()), stream.getName().str()});
     } else if (auto group = dyn_cast<GroupOp>(op)) {
-      auto &members = groups[group.getGroup()];
+      Group &to = groups[group.getGroup()];
       for (Value member : group.getStreams())
-        members.push_back(indices.lookup(member));
+        to.members.push_back(indices.lookup(member));
+      if (group.getAxes())
+        for (uint32_t axis = 0; axis < s.mesh.size(); ++axis)
+          if (llvm::any_of(*group.getAxes(),
+                           [&](Attribute name) { return cast<StringAttr>(name).getValue() == s.mesh[axis].name; }))
+            to.axes.push_back(axis);
     } else if (auto arena = dyn_cast<ArenaOp>(op)) {
       if (!arena.getSize())
         return op.emitOpError("has no size: memory is not planned yet");
@@ -127,7 +140,7 @@ private:
       const runtime::BufferDesc &base = s.buffers[indices.lookup(view.getBase())];
       desc.space = base.space;
       desc.index = base.index;
-      desc.offset = dim::add(base.offset, static_cast<int64_t>(view.getOffset()));
+      desc.offset = dim::add(base.offset, view.getOffset());
     }
     indices[op.getBuffer()] = static_cast<uint32_t>(s.buffers.size());
     s.buffers.push_back(desc);
@@ -171,11 +184,12 @@ private:
 
   uint32_t collective(CollectiveOp part) {
     auto [at, isNew] = collectives.insert({part.getName(), static_cast<uint32_t>(out.schedule.collectives.size())});
-    if (isNew)
-      out.schedule.collectives.push_back({part.getName().str(), groups.lookup(part.getGroup()),
-                                          static_cast<runtime::CollectiveKind>(part.getKind()),
-                                          static_cast<runtime::Reduction>(part.getReduction()),
-                                          static_cast<uint32_t>(part.getRoot())});
+    if (isNew) {
+      const Group &group = groups[part.getGroup()];
+      out.schedule.collectives.push_back(
+          {part.getName().str(), group.members, static_cast<runtime::CollectiveKind>(part.getKind()),
+           static_cast<runtime::Reduction>(part.getReduction()), static_cast<uint32_t>(part.getRoot()), group.axes});
+    }
     return at->second;
   }
 
@@ -301,7 +315,10 @@ private:
   DenseMap<StringAttr, uint32_t> kernels;
   DenseMap<StringAttr, std::vector<int64_t>> kernelSymbols;
   llvm::StringMap<uint32_t> locations, collectives, hostFunctions;
-  DenseMap<Value, std::vector<uint32_t>> groups;
+  struct Group {
+    std::vector<uint32_t> members, axes;
+  };
+  DenseMap<Value, Group> groups;
   int64_t constantEnd = 0;
 };
 } // namespace

@@ -25,6 +25,9 @@ mlir::LogicalResult verifyBuffer(mlir::Operation *op);
 #include "ir/sched/SchedDialect.h.inc"
 #include "ir/sched/SchedEnums.h.inc"
 
+#define GET_ATTRDEF_CLASSES
+#include "ir/sched/SchedAttrs.h.inc"
+
 #define GET_TYPEDEF_CLASSES
 #include "ir/sched/SchedTypes.h.inc"
 

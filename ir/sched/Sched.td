@@ -2,6 +2,7 @@
 #ifndef TRESSEL_SCHED
 #define TRESSEL_SCHED
 
+include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/EnumAttr.td"
@@ -16,7 +17,9 @@ def Sched_Dialect : Dialect {
   let name = "sched";
   let cppNamespace = "::tressel::sched";
   let summary = "programs placed on streams, with their memory and the order between streams";
+  let dependentDialects = ["::tressel::graph::TresselDialect"]; // sizes are attributes of it
   let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
 }
 
 //===-- Types and enumerations ----------------------------------------------------------------------------------===//
@@ -29,8 +32,21 @@ class SchedType<string className, string typeMnemonic, string text> : TypeDef<Sc
 def Sched_Stream : SchedType<"Stream", "stream", "a queue of commands that execute in order">;
 def Sched_Arena : SchedType<"Arena", "arena", "memory that buffers are placed in">;
 def Sched_Buffer : SchedType<"Buffer", "buffer", "bytes with a tensor type: a slot of an arena, or a binding">;
-def Sched_Group : SchedType<"Group", "group", "streams, one of each member, that collectives run on">;
+def Sched_Group : SchedType<"Group", "group", "the members of collectives: a stream of each, or ranks along axes of the mesh">;
 def Sched_Event : SchedType<"Event", "event", "the end of a command">;
+
+def Sched_MeshAttr : AttrDef<Sched_Dialect, "Mesh"> {
+  let mnemonic = "mesh";
+  let summary = "the ranks that a program is for, as a grid with named axes";
+  let description = [{
+    `#sched.mesh<data = 4, tensor = 2>`: eight ranks, numbered row-major. A size is a number, or a symbol that gets its value before the
+    program runs: `#sched.mesh<data = "replicas[1..1024]">`. The coordinate of a rank along an axis is the symbol `rank.data[0..3]` in
+    sizes and offsets.
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$names, ArrayRefParameter<"int64_t">:$sizes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
 
 class SchedEnum<string enumName, string text, list<I32EnumAttrCase> cases> : I32EnumAttr<enumName, text, cases> {
   let cppNamespace = "::tressel::sched";
@@ -102,15 +118,18 @@ def Sched_ProgramOp : SchedOp<"program", [IsolatedFromAbove, Symbol, NoTerminato
 
     Rules: (1) only declarations, then at most one prepare, then one step; (2) names of inputs, of outputs, of states
     are unique; (3) a command writes no input, constant or parameter; a derived state only in prepare, anything else
-    that outlives the call only in step; (4) parts of collectives of one name are of one kind, group and root.
+    that outlives the call only in step; (4) parts of collectives of one name are of one kind, group and root; (5) a group over
+    axes names axes of the mesh, each once.
 
-    `in_flight 2`: two calls may run at once, with arenas of their own.
+    `in_flight 2`: two calls may run at once, with arenas of their own. `ranks #sched.mesh<data = 4>`: the program of one rank, the
+    same for all four.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Tressel_Size>:$peak_bytes,
-                   OptionalAttr<Tressel_Size>:$peak_lower_bound_bytes, DefaultValuedAttr<I64Attr, "1">:$in_flight);
+                   OptionalAttr<Tressel_Size>:$peak_lower_bound_bytes, OptionalAttr<Sched_MeshAttr>:$mesh,
+                   DefaultValuedAttr<I64Attr, "1">:$in_flight);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name (`in_flight` $in_flight^)? (`peak` custom<Size>($peak_bytes)^ `at_least` custom<Size>($peak_lower_bound_bytes))? attr-dict-with-keyword $body
+    $sym_name (`ranks` $mesh^)? (`in_flight` $in_flight^)? (`peak` custom<Size>($peak_bytes)^ `at_least` custom<Size>($peak_lower_bound_bytes))? attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
@@ -135,10 +154,13 @@ def Sched_GroupOp : NamedByResult<"group", [InProgram]> {
   let summary = "declares what runs collectives together";
   let description = [{
     `%pair = sched.group %gpu0_comm, %gpu1_comm`: the members, each a stream of another device, in their order.
+    `%replicas = sched.group %comm over ["data"]`: the ranks whose coordinates differ from this rank's on these axes of the mesh alone, in
+    row-major order; collectives have one part, on this stream of each rank. Rules: (1) over axes, there is one stream.
   }];
-  let arguments = (ins Variadic<Sched_Stream>:$streams, DefaultValuedAttr<StrAttr, "\"\"">:$name);
+  let arguments = (ins Variadic<Sched_Stream>:$streams, OptionalAttr<StrArrayAttr>:$axes, DefaultValuedAttr<StrAttr, "\"\"">:$name);
   let results = (outs Sched_Group:$group);
-  let assemblyFormat = "$streams `` custom<ResultName>($name) attr-dict";
+  let assemblyFormat = "$streams (`over` $axes^)? `` custom<ResultName>($name) attr-dict";
+  let hasVerifier = 1;
 }
 
 def Sched_ArenaOp : NamedByResult<"arena", [InProgram]> {
@@ -204,11 +226,12 @@ def Sched_BufferOp : DeclaresBuffer<"buffer"> {
 def Sched_ViewOp : DeclaresBuffer<"view"> {
   let summary = "a part of a buffer, or all of it as another type";
   let description = [{
-    `%v = sched.view %h plus 256 : tensor<4x64x64xf32>`. `plus` counts bytes. Rules: (1) the bytes lie inside the base.
+    `%v = sched.view %h plus 256 : tensor<4x64x64xf32>`. `plus` counts bytes, and may be an expression: `plus "256*rank.data[0..3]"`.
+    Rules: (1) the bytes lie inside the base.
   }];
-  let arguments = (ins Sched_Buffer:$base, DefaultValuedAttr<I64Attr, "0">:$offset, TypeAttrOf<AnyRankedTensor>:$type,
+  let arguments = (ins Sched_Buffer:$base, DefaultValuedAttr<Tressel_Size, "0">:$offset, TypeAttrOf<AnyRankedTensor>:$type,
                    DefaultValuedAttr<StrAttr, "\"\"">:$name);
-  let assemblyFormat = "$base (`plus` $offset^)? `:` $type `` custom<ResultName>($name) attr-dict";
+  let assemblyFormat = "$base (`plus` custom<Size>($offset)^)? `:` $type `` custom<ResultName>($name) attr-dict";
   let hasVerifier = 1;
 }
 
@@ -265,7 +288,8 @@ def Sched_CollectiveOp : Command<"collective", [AttrSizedOperandSegments]> {
     `%e = sched.collective all_reduce by sum "w.grad" of %pair(%g0) -> %s0 on %gpu0_comm after %d data`. The parts of a
     collective stand behind each other, one per member, in the members' order, and have its name. It begins when all of
     them are ready. `all_gather` puts the sources behind each other, `reduce_scatter` gives each member its part of the
-    sum; of a `broadcast from 1`, only member 1 has a source. Elements are combined in the members' order.
+    sum; of a `broadcast from 1`, only member 1 has a source. Elements are combined in the members' order. Over axes of the mesh, a
+    collective is one command, and in a broadcast each rank names a source, of which the root's counts.
   }];
   let arguments = (ins Sched_CollectiveKind:$kind,
                    DefaultValuedAttr<Sched_Reduction, "::tressel::sched::Reduction::Sum">:$reduction,

@@ -113,7 +113,7 @@ int64_t bytesOf(RankedTensorType type) {
 BufferRange rangeOf(Value buffer) {
   BufferRange range{nullptr, 0, bytesOf(typeOf(buffer))};
   while (auto view = buffer.getDefiningOp<ViewOp>()) {
-    range.offset += static_cast<int64_t>(view.getOffset());
+    range.offset = dim::add(range.offset, view.getOffset());
     buffer = view.getBase();
   }
   range.base = buffer.getDefiningOp();
@@ -129,6 +129,12 @@ LogicalResult detail::verifyBuffer(Operation *op) {
     return op->emitOpError("needs a tensor of known sizes and a type that Tressel has, not ") << type;
   if (!type.hasStaticShape() && isa<StateOp, ConstantOp>(op))
     return op->emitOpError("has a fixed size for all calls, not ") << type;
+  return success();
+}
+
+LogicalResult GroupOp::verify() {
+  if (getAxes() && getStreams().size() != 1)
+    return emitOpError("(rule 1) over axes of the mesh has one stream, that of this rank, not ") << getStreams().size();
   return success();
 }
 
@@ -153,8 +159,8 @@ LogicalResult BufferOp::verify() {
 
 LogicalResult ViewOp::verify() {
   auto base = getBase().getDefiningOp<BufferOpInterface>();
-  int64_t offset = static_cast<int64_t>(getOffset());
-  if (!base || offset < 0 ||
+  const int64_t offset = getOffset();
+  if (!base || dim::bounds(offset).lo < 0 ||
       dim::less(bytesOf(base.getTensorType()), dim::add(offset, bytesOf(getTensorType()))).value_or(false))
     return emitOpError("(rule 1) reaches beyond its base");
   return success();
@@ -200,7 +206,7 @@ LogicalResult LoopOp::verify() {
     if (!view)
       return emitOpError("(rule 2) moves a buffer that is no view");
     int64_t base = bytesOf(typeOf(view.getBase())),
-            end = dim::add(static_cast<int64_t>(view.getOffset()), dim::mul(getTrips(), bytesOf(typeOf(buffer))));
+            end = dim::add(view.getOffset(), dim::mul(getTrips(), bytesOf(typeOf(buffer))));
     if (dim::less(base, end).value_or(false))
       return emitOpError("(rule 2) moves a buffer to byte ") << end << " of the " << base << " bytes that it is a part of";
   }
@@ -306,6 +312,20 @@ static StringRef whyNotWritten(Operation *base, bool inPrepare) {
   return "";
 }
 
+static LogicalResult verifyAxes(GroupOp group, std::optional<MeshAttr> mesh) {
+  if (!group.getAxes())
+    return success();
+  SmallVector<Attribute> seen;
+  const ArrayAttr axes = *group.getAxes();
+  for (Attribute axis : axes) {
+    if (!mesh || !llvm::is_contained(mesh->getNames(), axis) || llvm::is_contained(seen, axis))
+      return group.emitOpError("(rule 5) of a program: ")
+             << axis << " is no axis of the program's mesh, or stands twice";
+    seen.push_back(axis);
+  }
+  return success();
+}
+
 LogicalResult ProgramOp::verifyRegions() {
   int prepares = 0, steps = 0;
   llvm::StringSet<> inputs, outputs, states;
@@ -319,6 +339,9 @@ LogicalResult ProgramOp::verifyRegions() {
       return op.emitOpError("(rule 1) of a program: declarations come first, then prepare, then step");
     prepares += isPrepare;
     steps += isStep;
+    if (auto group = dyn_cast<GroupOp>(op))
+      if (failed(verifyAxes(group, getMesh())))
+        return failure();
     auto unique = [&](llvm::StringSet<> &seen, StringRef name, StringRef what) -> LogicalResult {
       if (!seen.insert(name).second)
         return op.emitOpError("(rule 2) of a program: a second ") << what << " \"" << name << "\"";

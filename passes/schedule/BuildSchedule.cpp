@@ -174,7 +174,7 @@ private:
     OpBuilder::InsertionGuard guard(b);
     if (firstPhase)
       b.setInsertionPointAfterValue(base);
-    return sched::ViewOp::create(b, base.getLoc(), bufferType(), base, static_cast<uint64_t>(offset), cast<RankedTensorType>(type),
+    return sched::ViewOp::create(b, base.getLoc(), bufferType(), base, offset, cast<RankedTensorType>(type),
                                  "v" + std::to_string(numViews++));
   }
   /// The buffer of a value; that of a view is made when it is first asked for.
@@ -189,7 +189,7 @@ private:
 
   void declare(const IssueOrder &order) {
     b = OpBuilder(main);
-    program = sched::ProgramOp::create(b, main.getLoc(), "main", IntegerAttr(), IntegerAttr());
+    program = sched::ProgramOp::create(b, main.getLoc(), "main", IntegerAttr(), IntegerAttr(), sched::MeshAttr());
     b.createBlock(&program.getBody());
     for (int64_t s = 0; s < std::max<int64_t>(streams, 1); ++s)
       streamValues.push_back(sched::StreamOp::create(b, main.getLoc(), b.getType<sched::StreamType>(),
@@ -434,7 +434,7 @@ private:
   bool mayLieUnaligned(Value buffer) const {
     constexpr int64_t kAlignment = 64;
     for (auto view = buffer.getDefiningOp<sched::ViewOp>(); view; view = view.getBase().getDefiningOp<sched::ViewOp>())
-      if (view.getOffset() % kAlignment != 0 ||
+      if (!dim::divideExactly(view.getOffset(), kAlignment) ||
           (movingViews.contains(view.getResult()) &&
            !dim::divideExactly(sched::bytesOf(sched::typeOf(view.getResult())), kAlignment)))
         return true;

@@ -397,7 +397,7 @@ private:
   static int64_t bytesWithViews(Value buffer, int64_t bytes) {
     for (Operation *user : buffer.getUsers())
       if (auto view = dyn_cast<sched::ViewOp>(user))
-        bytes = dim::max(bytes, dim::add(static_cast<int64_t>(view.getOffset()),
+        bytes = dim::max(bytes, dim::add(view.getOffset(),
                                          bytesWithViews(view->getResult(0), sched::bytesOf(view.getTensorType()))));
     return bytes;
   }

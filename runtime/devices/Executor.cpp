@@ -153,6 +153,11 @@ struct Executor::Impl {
   //--- Making -------------------------------------------------------------------------------------------------------
   void start() {
     const Schedule &s = schedule();
+    if (!s.mesh.empty())
+      throwError<InputError>(
+          "'", s.name,
+          "' is the program of one rank of a mesh: expandRanks (Ranks.h) makes that of all ranks for one "
+          "process, and across processes there is no communicator yet");
     for (const StreamDesc &stream : s.streams)
       machine->at(stream.device);
     auto checkRoutes = [&](const CommandList &p) {

@@ -14,6 +14,8 @@ void rejectUnsupported(const Schedule &schedule) {
     if (stream.device.kind != DeviceKind::Cpu)
       throwError<InputError>("schedule '", schedule.name, "': stream '", stream.name,
                              "' is for a GPU; this runtime runs on the CPU");
+  if (!schedule.mesh.empty())
+    throwError<InputError>("schedule '", schedule.name, "' is for the ranks of a mesh, which this runtime cannot run");
   std::vector<const CommandList *> lists{&schedule.prepare, &schedule.step};
   for (const CommandList &body : schedule.bodies)
     lists.push_back(&body);

@@ -1,9 +1,10 @@
 #include "tressel/runtime/Simulate.h"
 
-#include "runtime/types/Concat.h"
 #include "runtime/schedule/Producers.h"
+#include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/KernelHistory.h"
+#include "tressel/runtime/Ranks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,8 +49,11 @@ public:
       capacity.push_back(link.bytesPerSecond);
     for (const DeviceModel &device : machine.devices)
       capacity.push_back(device.bytesPerSecond);
-    for (const StreamDesc &stream : s.streams)
+    for (const StreamDesc &stream : s.streams) {
       deviceOf(stream.device);
+      if (stream.device.kind == DeviceKind::Gpu)
+        accelerators = std::max<uint32_t>(accelerators, stream.device.index + 1u);
+    }
     if (machine.devices.size() == 1) // the clock of simulated devices knows no caches between kernels
       footprint_ = footprintOf();
     std::vector<int64_t> held(machine.devices.size(), 0);
@@ -229,12 +233,27 @@ private:
       work.fastest = std::min(work.fastest, capacity[link]);
   }
 
+  /// Where the member behind rank 0 has its device, if each rank has as many accelerators as this one; where the
+  /// machine has fewer, that of rank 1 stands for it.
+  DeviceRef nextRank(const CollectiveDesc &desc, DeviceRef local) const {
+    int64_t stride = 1;
+    size_t axis = s.mesh.size();
+    while (axis-- > desc.axes.back() + 1u)
+      stride *= s.mesh[axis].size;
+    auto ofRank = [&](int64_t rank) {
+      return DeviceRef{local.kind,
+                       static_cast<uint16_t>(std::min<int64_t>(rank * accelerators + local.index, UINT16_MAX))};
+    };
+    return machine.find(ofRank(stride)) ? ofRank(stride) : ofRank(1);
+  }
+
   /// What a member sends to the next one, in each step around the ring.
   void partOf(const CommandList &p, size_t i, Work &work) {
     const Command &c = p.commands[i];
     const CollectiveDesc &desc = s.collectives[c.kernel];
     const auto &members = desc.members;
-    const auto n = static_cast<int64_t>(members.size()),
+    const bool overAxes = !desc.axes.empty();
+    const auto n = overAxes ? numRanks(s.mesh, desc.axes) : static_cast<int64_t>(members.size()),
                member = std::ranges::find(members, c.stream) - members.begin();
     const BufferDesc &target = s.buffers[p.operands[c.firstOperand + c.numOperands - 1u].buffer];
     const bool halves = desc.kind == CollectiveKind::AllGather || desc.kind == CollectiveKind::ReduceScatter;
@@ -244,8 +263,12 @@ private:
     // A member's piece: an n-th of the whole.
     const int64_t piece = desc.kind == CollectiveKind::ReduceScatter ? target.bytes : (target.bytes + n - 1) / n;
     const DeviceRef from = s.streams[c.stream].device,
-                    to = s.streams[members[static_cast<size_t>((member + 1) % n)]].device;
+                    to = overAxes ? nextRank(desc, from)
+                                  : s.streams[members[static_cast<size_t>((member + 1) % n)]].device;
     const RouteModel *route = machine.route(from, to);
+    if (!route && overAxes)
+      throw InputError(concat("'", s.name, "' exchanges with other ranks, but ", machine.name, " has no route from ",
+                              nameOf(from), " to ", nameOf(to), ", which would stand for the way to the next one"));
     if (!route)
       throw InputError(concat("'", s.name, "' sends around a ring from ", nameOf(from), " to ", nameOf(to), ", but ",
                               machine.name, " has no route there"));
@@ -584,6 +607,7 @@ private:
   const MachineModel &machine;
   const SimulateOptions &options;
   double footprint_ = 0; ///< bytes that a step touches; 0: not counted
+  uint32_t accelerators = 0;    ///< of a rank
   std::vector<double> capacity; ///< of links, then of devices' memories
 };
 

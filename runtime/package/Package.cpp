@@ -191,8 +191,11 @@ Schedule decode(const fb::Schedule &s) {
         text(c.name()), {}, static_cast<CollectiveKind>(c.kind()), static_cast<Reduction>(c.reduction()), c.root()};
     if (c.members())
       desc.members.assign(c.members()->begin(), c.members()->end());
+    if (c.axes())
+      desc.axes.assign(c.axes()->begin(), c.axes()->end());
     return desc;
   });
+  decodeAll(schedule.mesh, s.mesh(), [](const fb::MeshAxis &axis) { return MeshAxis{text(axis.name()), axis.size()}; });
   schedule.inFlight = s.in_flight();
   decodeAll(schedule.locations, s.locations(), [](const fb::Location &l) {
     return Location{text(l.op()), text(l.file()), l.line()};

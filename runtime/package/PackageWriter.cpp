@@ -217,11 +217,14 @@ Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &symbolic) {
   auto prepare = encode(b, s.prepare), step = encode(b, s.step);
   auto bodies = tables(b, s.bodies, [&](const CommandList &p) { return encode(b, p); });
   auto collectives = tables(b, s.collectives, [&](const CollectiveDesc &c) {
-    return fb::CreateCollective(b, b.CreateString(c.name), b.CreateVector(c.members), raw(c.kind), raw(c.reduction), c.root);
+    return fb::CreateCollective(b, b.CreateString(c.name), b.CreateVector(c.members), raw(c.kind), raw(c.reduction),
+                                c.root, b.CreateVector(c.axes));
   });
+  auto mesh = tables(b, s.mesh,
+                     [&](const MeshAxis &axis) { return fb::CreateMeshAxis(b, b.CreateString(axis.name), axis.size); });
   return fb::CreateSchedule(b, name, streams, arenas, buffers, inputs, outputs, states, constants, kernels, locations,
                             prepare, step, s.peakBytes, s.peakLowerBoundBytes, b.CreateVectorOfStrings(dims),
-                            b.CreateVectorOfStrings(sizes), bodies, collectives, s.inFlight);
+                            b.CreateVectorOfStrings(sizes), bodies, collectives, s.inFlight, mesh);
 }
 
 void build(FlatBufferBuilder &b, Sections &sections, std::span<const PackageFunction> functions,

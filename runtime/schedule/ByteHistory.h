@@ -32,6 +32,7 @@ struct Segment {
   int64_t end = 0;
   bool written = false;    ///< on every way here: what only one branch wrote is not there to be read
   bool initial = true;     ///< no command has written since the list began: `write` means nothing
+  bool uniform = false;    ///< the same bytes on all ranks of a mesh
   bool mixedReads = false; ///< the latest reader reads these bytes through different ranges
   Epoch write;
   std::vector<Epoch>
@@ -65,6 +66,7 @@ inline void mergeAlternatives(IntervalMap &into, IntervalMap &other, const Epoch
     Segment &to = a->second;
     const Segment &from = b->second;
     to.written &= from.written;
+    to.uniform &= from.uniform;
     if (to.initial != from.initial || (!to.initial && !to.write.isSame(from.write))) {
       to.initial = false;
       to.write = end;

@@ -1,6 +1,7 @@
 // The verifier's first part: indices, sizes and kinds, before anything is walked.
 #include "ScheduleFindings.h"
 #include "ScheduleSizes.h"
+#include "tressel/runtime/Ranks.h"
 
 namespace tressel::runtime {
 namespace {
@@ -90,9 +91,23 @@ private:
       checkBuffer(i);
     if (s.inFlight < 1 || s.inFlight > kMaxInFlight)
       findings.structure({s.inFlight, " calls in flight: from 1 to ", kMaxInFlight, " can be"});
+    int64_t ranks = 1;
+    for (const MeshAxis &axis : s.mesh)
+      if (!dim::isConstant(axis.size) || axis.size < 1 || axis.size > kMaxRanks || (ranks *= axis.size) > kMaxRanks) {
+        findings.structure({"axis '", axis.name, "' of the mesh has an impossible size, or there are more than ",
+                            kMaxRanks, " ranks"});
+        return;
+      }
     for (size_t i = 0; i < s.collectives.size(); ++i) {
       const CollectiveDesc &c = s.collectives[i];
-      bool good = c.kind <= CollectiveKind::Broadcast && c.reduction <= Reduction::Max && c.root < c.members.size() &&
+      for (size_t k = 0; k < c.axes.size(); ++k)
+        if (c.axes[k] >= s.mesh.size() || (k > 0 && c.axes[k] <= c.axes[k - 1]) || c.members.size() != 1) {
+          findings.structure(
+              {"collective ", i,
+               " names axes that the mesh does not have, twice or out of order, or has several streams"});
+          return;
+        }
+      bool good = c.kind <= CollectiveKind::Broadcast && c.reduction <= Reduction::Max && c.root < numMembers(c) &&
                   c.members.size() <= s.streams.size();
       for (size_t m = 0; good && m < c.members.size(); ++m) {
         good = c.members[m] < s.streams.size();
@@ -103,6 +118,11 @@ private:
         findings.structure(
             {"collective ", i, " is of an unknown kind, or its members are not streams of several devices"});
     }
+  }
+
+  /// In this process, or of ranks.
+  int64_t numMembers(const CollectiveDesc &c) const {
+    return c.axes.empty() ? static_cast<int64_t>(c.members.size()) : numRanks(s.mesh, c.axes);
   }
 
   void checkBuffer(size_t i) {
@@ -143,7 +163,7 @@ private:
         continue;
       }
       checkHomes(p, phase, i);
-      if (p.commands[i].kind == CommandKind::Collective && chosen)
+      if (p.commands[i].kind == CommandKind::Collective && chosen && s.collectives[p.commands[i].kernel].axes.empty())
         findings.structure(p, phase, i, {"a collective where a flag decides"});
       if (checkShape(p, phase, i); hasBodies(p.commands[i].kind) && findings.size() == before)
         for (uint32_t k = 0; k < numBodies(p.commands[i].kind); ++k)
@@ -292,11 +312,11 @@ private:
           p, phase, i,
           {"is no part of collective '", desc.name, "': each member has one, in their order, with nothing between"});
     const auto operands = operandsOf(p, i);
-    const bool hasSource = desc.kind != CollectiveKind::Broadcast || m == desc.root;
+    const bool hasSource = desc.kind != CollectiveKind::Broadcast || m == desc.root || !desc.axes.empty();
     bool good = operands.size() == 1u + hasSource && operands.back().access == Access::Write;
     if (good) {
       const BufferDesc &from = s.buffers[operands[0].buffer], &to = s.buffers[operands.back().buffer];
-      const int64_t count = static_cast<int64_t>(n);
+      const int64_t count = numMembers(desc);
       good = from.type.dtype == to.type.dtype && to.bytes % sizeOf(to.type.dtype) == 0 &&
              from.bytes % sizeOf(to.type.dtype) == 0 && (!hasSource || operands[0].access == Access::Read) &&
              from.bytes * (desc.kind == CollectiveKind::AllGather ? count : 1) ==

@@ -12,6 +12,8 @@ inline constexpr int64_t kMaxBytes = int64_t(1) << 48;
 
 inline constexpr size_t kMaxStreams = 256;
 inline constexpr uint32_t kMaxInFlight = 16;
+inline constexpr size_t kMaxAxes = 8;
+inline constexpr int64_t kMaxRanks = int64_t(1) << 24;
 /// Bodies in bodies. Those of loops are walked twice at each depth.
 inline constexpr uint32_t kMaxDepth = 8;
 

@@ -1,10 +1,12 @@
 // The walk, over interval maps that cut each space into segments of bytes with equal history (ByteHistory.h).
 #include "tressel/runtime/VerifySchedule.h"
 
+#include "RankRules.h"
 #include "ScheduleFindings.h"
 #include "ScheduleSizes.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Instantiate.h"
+#include "tressel/runtime/Ranks.h"
 
 #include <optional>
 #include <set>
@@ -14,7 +16,9 @@ namespace {
 
 class Verifier {
 public:
-  Verifier(const Schedule &schedule, size_t limit) : s(schedule), findings(schedule, limit) {}
+  /// `rules`: of the form with symbols; null without a mesh.
+  Verifier(const Schedule &schedule, size_t limit, const RankRules *rules)
+      : s(schedule), findings(schedule, limit), rules(rules) {}
 
   std::vector<Violation> run() {
     const StructureResult structure = checkStructure(s, findings);
@@ -25,6 +29,8 @@ public:
     reach.resize(shift.size());
     spaces.resize(firstState() + s.states.size());
     forget(Space::State, s.states.size());
+    if (structure.prepare && structure.step)
+      findCollectives();
     if (structure.prepare)
       walkPhase(s.prepare, Phase::Prepare);
     if (structure.prepare && structure.step)
@@ -96,7 +102,8 @@ private:
     }
   }
 
-  void write(const CommandList &p, Phase phase, const Epoch &now, const Clock &clock) {
+  /// `uniform`: the same bytes on all ranks.
+  void write(const CommandList &p, Phase phase, const Epoch &now, const Clock &clock, bool uniform) {
     const BufferDesc &b = s.buffers[now.buffer];
     IntervalMap *map = b.bytes ? historyOf(b) : nullptr;
     if (!map)
@@ -126,9 +133,12 @@ private:
       }
     }
     // One history from here on.
-    Segment merged{.end = end, .written = true, .initial = false, .write = now};
+    Segment merged{.end = end, .written = true, .initial = false, .uniform = uniform, .write = now};
     map->erase(first, it);
     map->emplace(begin, std::move(merged));
+    if (rules && rules->places[now.buffer]) // other ranks write elsewhere
+      for (auto &[start, seg] : *map)
+        seg.uniform = false;
   }
 
   void race(const CommandList &p, Phase phase, const Epoch &now, const Epoch &other, const char *does, const char *did) {
@@ -165,6 +175,7 @@ private:
 
   void walkPhase(const CommandList &p, Phase phase) {
     keepStates();
+    lastParts.clear();
     for (IntervalMap &map : spaces) // derived states hold what prepare left, finished
       for (auto &[start, seg] : map) {
         seg.initial = true;
@@ -227,6 +238,8 @@ private:
       }
       if (hasBodies(p.commands[i].kind))
         walkBodies(p, phase, stream, i, clock);
+      else if (p.commands[i].kind == CommandKind::Collective)
+        part(p, phase, i, stream, clock);
       else
         access(p, phase, i, operandsOf(p, i), stream, clock);
       if (waiters[i])
@@ -247,13 +260,115 @@ private:
         now.buffer = o.buffer;
         read(p, phase, now, clock);
       }
+    const bool uniform = rules && makesUniform(p, phase, i);
     for (const Operand &o : operands)
       if (o.access != Access::Read) {
         now.buffer = o.buffer;
-        write(p, phase, now, clock);
+        write(p, phase, now, clock, uniform);
       }
     clock[stream] = issued[stream];
     return now;
+  }
+
+  //--- Collectives --------------------------------------------------------------------------------------------------
+  /// A device begins one part at a time, so its parts are ordered.
+  void part(const CommandList &p, Phase phase, size_t i, uint32_t stream, Clock &clock) {
+    const DeviceRef device = s.streams[p.commands[i].stream].device;
+    LastPart *last = findLast(lastParts, device);
+    if (last && !before(last->epoch, clock))
+      deadlock(p, phase, i, &last->epoch,
+               {" runs collective '", s.collectives[p.commands[i].kernel].name, "' in no order with ",
+                findings.place(*last->epoch.list, phase, last->epoch.command),
+                last->epoch.position < earlierCalls[last->epoch.stream] ? " of an earlier call" : "",
+                hasBodies(commandOf(last->epoch).kind)
+                    ? ", which runs collectives"
+                    : concat(", collective '", s.collectives[commandOf(last->epoch).kernel].name, "'"),
+                ": some devices may begin with the one and some with the other, and wait for each other for ever. Put "
+                "them on one stream "
+                "of ",
+                nameOf(device), ", or let the later one wait for the earlier one there"});
+    for (const Operand &o : operandsOf(p, i))
+      if (rules && rules->sizes[o.buffer] && !s.collectives[p.commands[i].kernel].axes.empty())
+        findings.structure(p, phase, i, {"moves ", findings.describe(o.buffer), ", whose size depends on the rank"});
+    const Epoch now = access(p, phase, i, operandsOf(p, i), stream, clock);
+    if (last)
+      last->epoch = now;
+    else
+      lastParts.push_back({device, now});
+  }
+  static const Command &commandOf(const Epoch &epoch) { return epoch.list->commands[epoch.command]; }
+  void deadlock(const CommandList &p, Phase phase, size_t i, const Epoch *other, std::initializer_list<MessagePart> what) {
+    if (findings.full())
+      return;
+    Violation v{.kind = ViolationKind::Deadlock,
+                .phase = phase,
+                .command = static_cast<int64_t>(i),
+                .body = findings.bodyOf(p)};
+    v.loc = p.commands[i].loc;
+    if (other) {
+      v.otherCommand = other->command;
+      v.otherBody = findings.bodyOf(*other->list);
+      v.otherLoc = commandOf(*other).loc;
+    }
+    v.message = findings.place(p, phase, static_cast<int64_t>(i)) + joinParts(what);
+    findings.add(std::move(v));
+  }
+  /// Which bodies hold collectives over axes. A body stands behind the one that runs it.
+  void findCollectives() {
+    overAxes.assign(s.bodies.size(), false);
+    for (size_t b = s.bodies.size(); b-- > 0;)
+      for (const Command &c : s.bodies[b].commands)
+        overAxes[b] = overAxes[b] || (c.kind == CommandKind::Collective && !s.collectives[c.kernel].axes.empty()) ||
+                      holdsCollectives(c);
+  }
+  bool holdsCollectives(const Command &c) const {
+    for (uint32_t k = 0; k < numBodies(c.kind); ++k)
+      if (overAxes[c.body + k])
+        return true;
+    return false;
+  }
+
+  //--- Ranks --------------------------------------------------------------------------------------------------------
+  /// Whether what the command writes is the same on all ranks.
+  bool makesUniform(const CommandList &p, Phase phase, size_t i) {
+    const Command &c = p.commands[i];
+    if (c.kind == CommandKind::Copy)
+      return isUniform(p, phase, i, operandsOf(p, i)[0].buffer);
+    if (c.kind != CommandKind::Collective)
+      return c.kind == CommandKind::Fill;
+    const CollectiveDesc &desc = s.collectives[c.kernel];
+    return desc.kind != CollectiveKind::ReduceScatter && numRanks(s.mesh, desc.axes) == numRanks(s.mesh);
+  }
+  bool isUniform(const CommandList &p, Phase phase, size_t i, uint32_t buffer) {
+    const BufferDesc &b = s.buffers[buffer];
+    if (rules->places[buffer])
+      return false;
+    IntervalMap *map = historyOf(b);
+    if (!map || b.bytes == 0)
+      return b.space == Space::Constant || b.bytes == 0;
+    const auto [begin, end] = rangeOf(p, phase, {0, 0, static_cast<uint32_t>(i), buffer});
+    auto it = map->upper_bound(begin);
+    for (it = it == map->begin() ? it : std::prev(it); it != map->end() && it->first < end; ++it)
+      if (!it->second.uniform)
+        return false;
+    return true;
+  }
+  /// What was written since then may have been written on some ranks alone, or more often there.
+  void forgetUniform(const std::vector<uint32_t> &since) {
+    for (IntervalMap &map : spaces)
+      for (auto &[start, seg] : map)
+        if (!seg.initial && seg.write.position >= since[seg.write.stream])
+          seg.uniform = false;
+  }
+  /// The command has decided which of its bodies run, by what is the same on all ranks or not.
+  void decided(const CommandList &p, Phase phase, size_t i, bool same) {
+    if (rules && !same && holdsCollectives(p.commands[i]))
+      deadlock(p, phase, i, nullptr,
+               {p.commands[i].kind == CommandKind::Loop
+                    ? " runs collectives as often as the rank says"
+                    : " decides over collectives by a flag that may differ between ranks: some would wait for others "
+                      "for ever. Make the flag "
+                      "by a collective over the whole mesh, or copy it from what one has made"});
   }
 
   //--- Bodies -------------------------------------------------------------------------------------------------------
@@ -261,20 +376,35 @@ private:
     const Command &c = p.commands[i];
     const uint32_t inner = within[stream]; // the first; there count also what the command does between bodies
     auto body = [&](uint32_t k, const Clock &begin) { return walk(s.bodies[c.body + k], phase, inner, begin); };
-    auto readFlag = [&](Clock &at) { access(p, phase, i, operandsOf(p, i), inner, at); };
+    const std::vector<uint32_t> since = rules ? issued : std::vector<uint32_t>();
+    bool same = true; // what decides, on all ranks
+    auto readFlag = [&](Clock &at) {
+      access(p, phase, i, operandsOf(p, i), inner, at);
+      same = same && (!rules || isUniform(p, phase, i, operandsOf(p, i)[0].buffer));
+    };
+    const LastParts partsBefore = lastParts;
+    LastParts partsOfFirst;
+    auto end = [&] {
+      const Epoch now = access(p, phase, i, {}, stream, clock);
+      endParts(partsBefore, partsOfFirst, now);
+      decided(p, phase, i, same);
+      return now;
+    };
     // What holds when either came last.
     auto alternatives = [&](Spaces &other) {
-      const Epoch end = access(p, phase, i, {}, stream, clock);
-      mergeAlternatives(spaces, other, end);
+      mergeAlternatives(spaces, other, end());
+      if (rules && !same)
+        forgetUniform(since);
     };
     switch (c.kind) {
     case CommandKind::Branch: {
       readFlag(clock);
       Spaces other = spaces;
-      Clock end = body(0, clock);
+      Clock both = body(0, clock);
       std::swap(spaces, other);
-      join(end, body(1, clock));
-      clock = std::move(end);
+      partsOfFirst = std::exchange(lastParts, partsBefore);
+      join(both, body(1, clock));
+      clock = std::move(both);
       alternatives(other);
       break;
     }
@@ -283,6 +413,8 @@ private:
       readFlag(clock);
       Spaces none = spaces; // after no iteration
       for (int iteration = 0; iteration < 2; ++iteration) {
+        if (rules && iteration == 1) // which stands for all but the first
+          forgetUniform(since);
         clock = body(1, clock);
         clock = body(0, clock);
         readFlag(clock);
@@ -296,6 +428,8 @@ private:
       if (loop.trips > 1)
         checkMoving(p, phase, i, loop);
       for (int64_t iteration = 0; iteration < std::min<int64_t>(loop.trips, 2); ++iteration) {
+        if (rules && iteration == 1)
+          forgetUniform(since);
         if (iteration == 1)
           move(loop, 1);
         access(p, phase, i, index, inner, clock);
@@ -303,7 +437,10 @@ private:
         if (iteration == 1)
           move(loop, -1);
       }
-      access(p, phase, i, {}, stream, clock);
+      same = !rules || !rules->loops[c.body];
+      end();
+      if (!same)
+        forgetUniform(since);
     }
     }
   }
@@ -419,8 +556,36 @@ private:
     }
   }
 
+  /// The latest part on a device, or the command with bodies that has run it.
+  struct LastPart {
+    DeviceRef device;
+    Epoch epoch;
+  };
+  using LastParts = std::vector<LastPart>;
+  static LastPart *findLast(LastParts &parts, DeviceRef device) {
+    for (LastPart &last : parts)
+      if (last.device == device)
+        return &last;
+    return nullptr;
+  }
+  /// From outside, what bodies have run was run by their command, which ends with `end`. `others`: of the other
+  /// alternative.
+  void endParts(LastParts earlier, const LastParts &others, const Epoch &end) {
+    for (const LastPart &other : others)
+      if (LastPart *last = findLast(lastParts, other.device); !last)
+        lastParts.push_back(other);
+      else if (LastPart *known = findLast(earlier, other.device); !known || !known->epoch.isSame(other.epoch))
+        last->epoch = end;
+    for (LastPart &last : lastParts)
+      if (LastPart *known = findLast(earlier, last.device); !known || !known->epoch.isSame(last.epoch))
+        last.epoch = end;
+  }
+
   const Schedule &s;
   ScheduleFindings findings;
+  const RankRules *rules;
+  std::vector<bool> overAxes; ///< by body: it holds collectives over axes
+  LastParts lastParts;        ///< at this point of the walk
   Spaces spaces;
   std::vector<uint32_t> within;       ///< by stream that runs bodies: the first of the streams that these have
   std::vector<uint32_t> issued;       ///< by stream
@@ -440,14 +605,18 @@ private:
 std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
   if (limit == 0)
     limit = 1;
-  if (schedule.dims.empty())
-    return Verifier(schedule, limit).run();
-  // For the least and for typical sizes. Those of a call are verified when it comes (Context).
+  if (schedule.dims.empty() && schedule.mesh.empty())
+    return Verifier(schedule, limit, nullptr).run();
+  // For the least and for typical sizes, and for the first and last rank. Those of a call are verified when it comes
+  // (Context).
   auto broken = [&](std::initializer_list<MessagePart> what) {
     ScheduleFindings findings(schedule, 1);
     findings.structure(what);
     return findings.take();
   };
+  if (const std::string fault = meshFault(schedule); !fault.empty())
+    return broken({fault});
+  const RankRules rules = rankRulesOf(schedule);
   dim::Values least, typical;
   for (int64_t symbol : schedule.dims) {
     if (!dim::isSymbol(symbol) || !least.bind(symbol, dim::bounds(symbol).lo))
@@ -459,11 +628,32 @@ std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
     if (!isInputs)
       return broken({"'", dim::symbolName(symbol), "' is the size of no input's dimension"});
   }
+  for (const MeshAxis &axis : schedule.mesh) {
+    if (dim::isConstant(axis.size))
+      continue;
+    const dim::Bounds bounds = dim::bounds(axis.size);
+    if (!least.bind(axis.size, bounds.lo))
+      return broken({"'", dim::symbolName(axis.size), "' is the size of an axis and of an input's dimension"});
+    typical.bind(axis.size, std::clamp<int64_t>(4, bounds.lo, bounds.hi));
+  }
   for (const dim::Values *values : {&least, &typical}) {
+    if (values->empty() && values == &typical)
+      break; // as before
     try {
-      const Schedule numbers = instantiate(schedule, *values);
-      if (auto found = Verifier(numbers, limit).run(); !found.empty())
-        return found;
+      for (bool last : {false, true}) {
+        if (last && !rules.any)
+          break;
+        dim::Values all = *values;
+        if (rules.any) {
+          int64_t ranks = 1;
+          for (const MeshAxis &axis : schedule.mesh)
+            ranks = std::min(ranks * dim::evaluate(axis.size, all), kMaxRanks);
+          bindRank(all, schedule.mesh, last ? ranks - 1 : 0);
+        }
+        const Schedule numbers = instantiate(schedule, all);
+        if (auto found = Verifier(numbers, limit, schedule.mesh.empty() ? nullptr : &rules).run(); !found.empty())
+          return found;
+      }
     } catch (const Error &error) {
       return broken({error.message()});
     }

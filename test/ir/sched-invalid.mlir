@@ -224,3 +224,40 @@ sched.program @nameless {
     %0 = sched.host_call "" () -> () on %cpu
   }
 }
+
+// -----
+
+// expected-error @+1 {{a mesh has axes of different names, which are identifiers, not "data"}}
+sched.program @axes ranks #sched.mesh<data = 4, data = 2> {
+  sched.step {
+  }
+}
+
+// -----
+
+// expected-error @+1 {{the size of axis "data" must be a positive number or a symbol, not 0}}
+sched.program @no_ranks ranks #sched.mesh<data = 0> {
+  sched.step {
+  }
+}
+
+// -----
+
+sched.program @group_1 ranks #sched.mesh<data = 4> {
+  %g0 = sched.stream compute on gpu 0
+  %g1 = sched.stream compute on gpu 1
+  // expected-error @+1 {{(rule 1) over axes of the mesh has one stream, that of this rank, not 2}}
+  %group = sched.group %g0, %g1 over ["data"]
+  sched.step {
+  }
+}
+
+// -----
+
+sched.program @program_5 ranks #sched.mesh<data = 4> {
+  %g0 = sched.stream compute on gpu 0
+  // expected-error @+1 {{(rule 5) of a program: "tensor" is no axis of the program's mesh, or stands twice}}
+  %group = sched.group %g0 over ["tensor"]
+  sched.step {
+  }
+}

@@ -15,6 +15,7 @@ using namespace runtime;
 namespace {
 
 constexpr int64_t kWord = 4;
+constexpr uint32_t kParts = 1000; ///< an arena that is not there, and more of them
 
 /// Bytes of a space that a command touches; of a loop, those of all its iterations.
 struct Touched {
@@ -76,10 +77,21 @@ private:
       copyOut.push_back(stream(gpu(i), StreamKind::CopyOut, name + ".out"));
     }
     devices.push_back(kCpu);
-    if (options.collectives && options.accelerators > 1) {
-      for (int i = 0; i < options.accelerators; ++i)
-        members.push_back(stream(gpu(i), StreamKind::CopyOut, nameOf(gpu(i)) + ".comm"));
-    }
+    for (size_t axis = 0; axis < options.mesh.size(); ++axis)
+      s.mesh.push_back({std::string(1, static_cast<char>('a' + axis)), options.mesh[axis]});
+    if (!options.collectives || (options.accelerators < 2 && options.mesh.empty()))
+      return;
+    auto &all = groups.emplace_back();
+    for (int i = 0; i < options.accelerators; ++i)
+      all.push_back(stream(gpu(i), StreamKind::CopyOut, nameOf(gpu(i)) + ".comm"));
+    if (options.groups < 2)
+      return;
+    std::vector<uint32_t> side;
+    for (int i = 0; i < options.accelerators; ++i)
+      side.push_back(stream(gpu(i), StreamKind::CopyOut, nameOf(gpu(i)) + ".side"));
+    groups.push_back(side);
+    if (options.groups > 2 && options.accelerators > 2)
+      groups.push_back({side[1], groups[0][2]});
   }
   void arena(DeviceRef device, MemoryKind memory, int64_t bytes) {
     s.arenas.push_back({device, memory, bytes});
@@ -248,6 +260,8 @@ private:
         if (o.access != Access::Read)
           markWritten(more.back());
       }
+    if (c.kind == CommandKind::Collective) // a device has one part at a time
+      more.push_back({Space::Arena, kParts + s.streams[c.stream].device.index, 0, 1, true});
     d.program.commands.push_back(c);
     d.touches.push_back(std::move(more));
     ++made;
@@ -357,8 +371,18 @@ private:
   }
 
   void collective(Draft &d) {
-    const auto n = static_cast<int64_t>(members.size());
+    const std::vector<uint32_t> members = groups.size() > 1 ? any(groups) : groups[0];
+    auto n = static_cast<int64_t>(members.size());
     CollectiveDesc c{.name = "c" + std::to_string(s.collectives.size())};
+    if (!s.mesh.empty()) {
+      for (uint32_t axis = 0; axis < s.mesh.size(); ++axis)
+        if (s.mesh.size() == 1 || oneIn(2))
+          c.axes.push_back(axis);
+      if (c.axes.empty())
+        c.axes.push_back(static_cast<uint32_t>(pick(static_cast<int>(s.mesh.size()))));
+      for (uint32_t axis : c.axes)
+        n *= s.mesh[axis].size;
+    }
     c.kind = static_cast<CollectiveKind>(pick(4));
     c.reduction = static_cast<Reduction>(pick(4));
     c.members = members;
@@ -367,11 +391,11 @@ private:
     const int64_t sourceBytes = c.kind == CollectiveKind::ReduceScatter ? n * part : part,
                   targetBytes = c.kind == CollectiveKind::AllGather ? n * part : part;
     std::vector<std::vector<Operand>> parts;
-    for (uint32_t m = 0; m < n; ++m) {
+    for (uint32_t m = 0; m < members.size(); ++m) {
       const std::string device = nameOf(s.streams[members[m]].device);
       const auto on = static_cast<uint16_t>(members[m]);
       std::vector<Operand> operands;
-      if (c.kind != CollectiveKind::Broadcast || m == c.root) {
+      if (c.kind != CollectiveKind::Broadcast || m == c.root || !c.axes.empty()) {
         const int64_t source = readable(device, on, sourceBytes);
         if (source < 0)
           return;
@@ -479,7 +503,9 @@ private:
     }
     --depth;
     const uint32_t number = bodies(1);
+    numbered += !operands.empty();
     std::vector<Touched> inside = body(number, 1 + pick(4), std::move(inner));
+    numbered -= !operands.empty();
     reserved.resize(keep);
     Command c{.kind = CommandKind::Loop, .stream = on, .body = number};
     c.firstScalar = static_cast<uint32_t>(d.program.scalars.size());
@@ -581,7 +607,9 @@ private:
       return fill(d);
     if (dice < 16 && options.hostCalls && !inPrepare)
       return hostCall(d);
-    if (dice < 17 && !members.empty() && !inPrepare && !inChoice)
+    const bool mayMeet = !groups.empty() && !inPrepare && !inChoice && (s.mesh.empty() || !numbered) &&
+                         (options.inFlight == 1 || depth == 0);
+    if (mayMeet && (dice < 17 || (!s.mesh.empty() && oneIn(2))))
       return collective(d);
     if (options.bodies && !inPrepare && depth < 2 && choices < 4) {
       switch (pick(3)) {
@@ -703,7 +731,7 @@ private:
   std::vector<DeviceRef> devices;
   std::map<std::string, std::vector<uint16_t>> computeOf;
   std::vector<uint16_t> copyIn, copyOut; ///< by accelerator
-  std::vector<uint32_t> members;         ///< of collectives
+  std::vector<std::vector<uint32_t>> groups; ///< of collectives
   std::map<std::string, std::vector<Key>> places;
   std::map<Key, std::string> deviceOf;
   std::map<std::tuple<Key, int64_t, int64_t, DType>, uint32_t> buffers;
@@ -713,6 +741,7 @@ private:
   std::map<const CommandList *, std::vector<std::vector<Touched>>> touchesOf;
   bool inPrepare = false;
   int depth = 0, inChoice = 0, choices = 0, made = 0;
+  int numbered = 0; ///< loops around that write their number
 };
 
 } // namespace

@@ -24,14 +24,20 @@ struct RandomScheduleOptions {
   bool bodies = true;   ///< loops, branches, whiles, in each other
   bool hostCalls = true;
   bool collectives = true; ///< among all accelerators, if there are two or more
+  int groups = 1;          ///< of up to three: on streams of their own, with other members
+  /// Sizes of the axes "a", "b", ... of a mesh: the program of one rank with one accelerator, and collectives over
+  /// axes.
+  std::vector<int64_t> mesh = {};
   bool prepare = true;     ///< parameters, and states derived of them
   bool deviceToDevice = true;
-  uint32_t inFlight = 1; ///< where it is more, all that touches mutable states runs in the cpu's first stream
+  uint32_t inFlight = 1; ///< where it is more, all that touches mutable states runs in the cpu's first stream, and
+                         ///< bodies hold no collectives
 };
 
 /// The same seed and options give the same schedule, on every machine. Streams: cpu's "cpu", then its lanes; per
-/// accelerator "gpu0" (kernels, fills), "gpu0.in", "gpu0.out", and "gpu0.comm" (of kind CopyOut) with collectives.
-/// Inputs, outputs and what callers bind are i32; constants lie in `constantsOf`.
+/// accelerator "gpu0" (kernels, fills), "gpu0.in", "gpu0.out", "gpu0.comm" (of kind CopyOut) with collectives, and
+/// "gpu0.side" with those of further groups. Inputs, outputs and what callers bind are i32; constants lie in
+/// `constantsOf`.
 runtime::Schedule randomSchedule(uint64_t seed, const RandomScheduleOptions &options = {});
 /// The bytes of its constants.
 std::vector<std::byte> constantsOf(const runtime::Schedule &schedule);
@@ -56,5 +62,11 @@ struct States {
 std::vector<std::vector<std::vector<std::byte>>>
 runSerially(const runtime::Schedule &schedule, States &states,
             std::span<const std::vector<std::vector<std::byte>>> inputsOfCalls);
+/// The same for all ranks of a program with a mesh, whose sizes are numbers: each has memory of its own, and they
+/// proceed command by command together. Throws std::logic_error when a branch with collectives goes different ways.
+/// `states` by rank; inputs and outputs of a call are those of rank 0, then those of rank 1, and so on.
+std::vector<std::vector<std::vector<std::byte>>>
+runRanksSerially(const runtime::Schedule &schedule, std::vector<States> &states,
+                 std::span<const std::vector<std::vector<std::byte>>> inputsOfCalls);
 
 } // namespace tressel::test

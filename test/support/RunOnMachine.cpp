@@ -2,6 +2,7 @@
 
 #include "runtime/executable/ExecutableImpl.h"
 #include "tressel/runtime/Executor.h"
+#include "tressel/runtime/Ranks.h"
 
 namespace tressel::test {
 
@@ -111,6 +112,20 @@ Results runAllSerially(const Schedule &s, uint64_t seed, size_t calls) {
   States states = statesOf(s, seed);
   Results results = runSerially(s, states, inputsOf(s, seed, calls));
   results.push_back(bound(s, states));
+  return results;
+}
+Results runRanksTwiceSerially(const Schedule &s, uint64_t seed) {
+  const Schedule all = expandRanks(s);
+  const auto n = static_cast<size_t>(numRanks(s.mesh));
+  const States given = statesOf(all, seed);
+  std::vector<States> states(n);
+  for (size_t i = 0; i < given.bytes.size(); ++i)
+    states[i / s.states.size()].bytes.push_back(given.bytes[i]);
+  Results results = runRanksSerially(s, states, inputsOf(all, seed));
+  States after;
+  for (const States &rank : states)
+    after.bytes.insert(after.bytes.end(), rank.bytes.begin(), rank.bytes.end());
+  results.push_back(bound(all, after));
   return results;
 }
 

@@ -23,5 +23,8 @@ Results runTwiceSerially(const runtime::Schedule &schedule, uint64_t seed);
 Results runInFlight(const runtime::Schedule &schedule, const std::shared_ptr<runtime::Machine> &machine, uint64_t seed,
                     size_t calls, bool verified = true);
 Results runAllSerially(const runtime::Schedule &schedule, uint64_t seed, size_t calls);
+/// Of a program with a mesh: all ranks together, with the inputs and states that the program made of it by expandRanks
+/// gets.
+Results runRanksTwiceSerially(const runtime::Schedule &schedule, uint64_t seed);
 
 } // namespace tressel::test

@@ -1,8 +1,10 @@
 // What the kernels of random schedules compute, and a plain executor of them.
 #include "test/support/RandomSchedule.h"
+#include "tressel/runtime/Ranks.h"
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -104,19 +106,107 @@ public:
       arenas.emplace_back(static_cast<size_t>(arena.bytes), std::byte(0xdd));
   }
   std::vector<std::vector<std::byte>> call(const std::vector<std::vector<std::byte>> &given) {
-    inputs = given;
-    outputs.clear();
-    for (const ValueDesc &output : s.outputs)
-      outputs.emplace_back(static_cast<size_t>(output.type.bytes()), std::byte(0xcc));
+    begin(given);
     run(s.step);
     return outputs;
   }
+  void begin(std::vector<std::vector<std::byte>> given) {
+    inputs = std::move(given);
+    outputs.clear();
+    for (const ValueDesc &output : s.outputs)
+      outputs.emplace_back(static_cast<size_t>(output.type.bytes()), std::byte(0xcc));
+  }
+  const std::vector<std::vector<std::byte>> &outputsNow() const { return outputs; }
   void run(const CommandList &p) {
     for (size_t i = 0; i < p.commands.size(); ++i)
       run(p, i);
   }
 
+  /// The ranks do a program together.
+  static void run(std::vector<Serial> &ranks, const std::function<const CommandList &(const Schedule &)> &programOf) {
+    const CommandList &p = programOf(ranks[0].s);
+    for (size_t i = 0; i < p.commands.size(); ++i) {
+      const Command &c = p.commands[i];
+      if (c.kind == CommandKind::Collective && !ranks[0].s.collectives[c.kernel].axes.empty()) {
+        meet(ranks, programOf, i);
+      } else if (c.kind == CommandKind::Branch && holdsCollectives(ranks[0].s, c)) {
+        const uint8_t flag = ranks[0].flagOf(programOf(ranks[0].s), i);
+        for (Serial &rank : ranks)
+          if (rank.flagOf(programOf(rank.s), i) != flag)
+            throw std::logic_error("ranks decide differently over collectives");
+        run(ranks, [&](const Schedule &s) -> const CommandList & { return s.bodies[c.body + (flag ? 0 : 1)]; });
+      } else if (c.kind == CommandKind::Loop && holdsCollectives(ranks[0].s, c)) {
+        for (int64_t trip = 0; trip < p.scalars[c.firstScalar]; ++trip) {
+          for (Serial &rank : ranks)
+            rank.enter(programOf(rank.s), i, trip);
+          run(ranks, [&](const Schedule &s) -> const CommandList & { return s.bodies[c.body]; });
+          for (Serial &rank : ranks)
+            rank.move(programOf(rank.s), i, 1);
+        }
+        for (Serial &rank : ranks)
+          rank.move(programOf(rank.s), i, -programOf(rank.s).scalars[c.firstScalar]);
+      } else {
+        for (Serial &rank : ranks) {
+          size_t at = i;
+          rank.run(programOf(rank.s), at);
+        }
+      }
+    }
+  }
+
 private:
+  static bool holdsCollectives(const Schedule &s, const Command &c) {
+    for (uint32_t k = 0; k < numBodies(c.kind); ++k)
+      for (const Command &inner : s.bodies[c.body + k].commands)
+        if ((inner.kind == CommandKind::Collective && !s.collectives[inner.kernel].axes.empty()) ||
+            holdsCollectives(s, inner))
+          return true;
+    return false;
+  }
+  uint8_t flagOf(const CommandList &p, size_t i) {
+    return static_cast<uint8_t>(at(p.operands[p.commands[i].firstOperand].buffer)[0]) != 0;
+  }
+  static void meet(std::vector<Serial> &ranks, const std::function<const CommandList &(const Schedule &)> &programOf,
+                   size_t i) {
+    const Schedule &form = ranks[0].s;
+    const CollectiveDesc &desc = form.collectives[programOf(form).commands[i].kernel];
+    std::map<std::vector<int64_t>, std::vector<size_t>> groups; // ranks that agree on the other axes
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      std::vector<int64_t> key;
+      auto rest = static_cast<int64_t>(r);
+      for (auto axis = static_cast<uint32_t>(form.mesh.size()); axis-- > 0;) {
+        if (std::ranges::find(desc.axes, axis) == desc.axes.end())
+          key.push_back(rest % form.mesh[axis].size);
+        rest /= form.mesh[axis].size;
+      }
+      groups[key].push_back(r);
+    }
+    for (const auto &[key, members] : groups) {
+      std::vector<const void *> sources;
+      std::vector<void *> targets;
+      int64_t words = 0;
+      for (size_t r : members) {
+        const CommandList &p = programOf(ranks[r].s);
+        const Operand *own = p.operands.data() + p.commands[i].firstOperand;
+        sources.push_back(ranks[r].at(own[0].buffer));
+        targets.push_back(ranks[r].at(own[1].buffer));
+        words = ranks[r].s.buffers[own[0].buffer].bytes / 4;
+      }
+      combine(desc, sources, targets, words);
+    }
+  }
+  void move(const CommandList &p, size_t i, int64_t times) {
+    const Command &c = p.commands[i];
+    const uint32_t numMoving = c.numScalars - 1u;
+    for (uint32_t m = 0; m < numMoving; ++m)
+      moved[p.operands[c.firstOperand + c.numOperands - numMoving + m].buffer] +=
+          times * p.scalars[c.firstScalar + 1 + m];
+  }
+  void enter(const CommandList &p, size_t i, int64_t trip) {
+    const Command &c = p.commands[i];
+    if (c.numOperands == c.numScalars)
+      std::memcpy(at(p.operands[c.firstOperand].buffer), &trip, 8);
+  }
   std::byte *at(uint32_t buffer) {
     const BufferDesc &b = s.buffers[buffer];
     auto &space = b.space == Space::Arena    ? arenas[b.index]
@@ -281,6 +371,33 @@ runSerially(const Schedule &schedule, States &states,
   std::vector<std::vector<std::vector<std::byte>>> outputs;
   for (const auto &inputs : inputsOfCalls)
     outputs.push_back(serial.call(inputs));
+  return outputs;
+}
+
+std::vector<std::vector<std::vector<std::byte>>>
+runRanksSerially(const Schedule &schedule, std::vector<States> &states,
+                 std::span<const std::vector<std::vector<std::byte>>> inputsOfCalls) {
+  const auto n = static_cast<size_t>(numRanks(schedule.mesh));
+  std::vector<Schedule> forms;
+  for (size_t r = 0; r < n; ++r)
+    forms.push_back(scheduleOfRank(schedule, static_cast<int64_t>(r)));
+  std::vector<Serial> ranks;
+  ranks.reserve(n);
+  for (size_t r = 0; r < n; ++r)
+    ranks.emplace_back(forms[r], states[r]);
+  Serial::run(ranks, [](const Schedule &s) -> const CommandList & { return s.prepare; });
+  std::vector<std::vector<std::vector<std::byte>>> outputs;
+  for (const auto &inputs : inputsOfCalls) {
+    const size_t per = inputs.size() / n;
+    for (size_t r = 0; r < n; ++r)
+      ranks[r].begin(
+          {inputs.begin() + static_cast<ptrdiff_t>(r * per), inputs.begin() + static_cast<ptrdiff_t>((r + 1) * per)});
+    Serial::run(ranks, [](const Schedule &s) -> const CommandList & { return s.step; });
+    auto &of = outputs.emplace_back();
+    for (Serial &rank : ranks)
+      for (const auto &output : rank.outputsNow())
+        of.push_back(output);
+  }
   return outputs;
 }
 

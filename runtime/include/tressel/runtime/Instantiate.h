@@ -14,6 +14,8 @@ template <typename Fn> void forEachSize(Schedule &s, Fn fn) {
     for (int64_t &d : type.shape)
       fn(d);
   };
+  for (MeshAxis &axis : s.mesh)
+    fn(axis.size);
   for (ArenaDesc &arena : s.arenas)
     fn(arena.bytes);
   for (BufferDesc &buffer : s.buffers)

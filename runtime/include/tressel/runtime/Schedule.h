@@ -24,6 +24,17 @@
 // order. It begins when the last part is ready, and ends on all members at once. For the order of accesses a part is a
 // command like any other: it touches its own operands, and nothing of it is known to the other members' streams.
 //
+// Order of collectives. A device may begin its part before the other members are ready, and begins no other part until that collective has
+// ended (NCCL's kernels do so). So the parts of each device are ordered by streams and waits. All order follows the order of issue,
+// which makes it one acyclic order over all groups: no collective can wait for one that waits for it.
+//
+// Ranks. A schedule with a `mesh` is the program of one rank, the same for all ranks: streams, memory, inputs, outputs and states are
+// those of the rank that runs it. A collective over axes of the mesh has one part, on a stream of this rank; its members are the ranks
+// whose coordinates differ from this rank's on those axes alone, in row-major order, and all of them receive the same bytes where the kind
+// says so. So the length of a program does not depend on the number of ranks. Sizes may contain the coordinates of the rank (`rankSymbol`
+// in Ranks.h) and the sizes of axes; `dims` have the same values on all ranks. Whether a collective over axes runs is decided only by what
+// is the same on all ranks: a flag that a collective over the whole mesh has made, a trip count without coordinates.
+//
 // Calls. `inFlight` calls may run at once, each with arenas of its own, from a ring of as many; streams and states are
 // shared. In each stream, a call's commands follow those of the call before; it begins when the call that had its arenas
 // has ended.
@@ -156,11 +167,20 @@ enum class CollectiveKind : uint8_t {
 /// How elements are combined: those of the members in their order, from the first on.
 enum class Reduction : uint8_t { Sum, Product, Min, Max };
 struct CollectiveDesc {
-  std::string name;              ///< for timelines: "dense.weight"
-  std::vector<uint32_t> members; ///< a stream of each, all of different devices
+  std::string name; ///< for timelines: "dense.weight"
+  /// A stream of each, all of different devices. Over axes: the stream of this rank.
+  std::vector<uint32_t> members;
   CollectiveKind kind = CollectiveKind::AllReduce;
   Reduction reduction = Reduction::Sum; ///< AllReduce, ReduceScatter
   uint32_t root = 0;                    ///< Broadcast: the number of the member
+  /// Numbers of axes of the mesh, ascending. Empty: the members are streams of this schedule. In a broadcast over axes each part has a
+  /// source, and the root's is sent.
+  std::vector<uint32_t> axes;
+};
+/// An axis of the mesh of ranks. Ranks are numbered row-major: the last axis varies fastest.
+struct MeshAxis {
+  std::string name; ///< an identifier: "data", "tensor"
+  int64_t size = 1; ///< a number, or a symbol that gets its value before the program runs
 };
 
 enum class CommandKind : uint8_t {
@@ -233,6 +253,7 @@ struct Schedule {
   std::vector<int64_t> dims;       ///< symbols of the sizes, each a dimension of an input
   CommandList prepare, step;
   std::vector<CommandList> bodies; ///< of Branch, While and Loop; a body stands behind the one that runs it
+  std::vector<MeshAxis> mesh; ///< empty: a program for one process
   uint32_t inFlight = 1;           ///< calls that may run at once
   int64_t peakBytes = 0;           ///< arena bytes that the plan needs
   int64_t peakLowerBoundBytes = 0; ///< no plan for this order needs less: the largest sum of live bytes

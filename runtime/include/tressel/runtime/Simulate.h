@@ -15,6 +15,12 @@
 // bytes, rounded up). In a step each member's piece is a transfer like any other; the next step begins when all have
 // ended.
 //
+// Of a program for the ranks of a mesh, one rank is simulated, whose devices are those of the machine; all ranks take the same time, each
+// with links of its own. A collective over axes goes around the ring of its members likewise; this rank's pieces take the route to the
+// devices of the rank behind it, which are the accelerators of the machine behind those of this rank. So two ranks' accelerators and a
+// route between them say what a collective of any number of ranks takes; where links are shared by several ranks, simulate
+// what expandRanks (Ranks.h) makes.
+//
 // A command with bodies runs alone on its stream's engine, for as long as its bodies take: a loop as often as it says;
 // of a branch the longer body; a While once, as nobody knows how often. Host calls take no time.
 #pragma once
@@ -30,7 +36,7 @@ struct SimulateOptions {
 };
 
 /// The step of a verified schedule whose sizes are numbers (Instantiate.h). Throws InputError when the machine lacks a
-/// device that the schedule uses, a route, or the memory for its arenas (with the bytes).
+/// device that the schedule uses, a route (from this rank to the next one included), or the memory for its arenas (with the bytes).
 Timeline simulate(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options = {});
 
 /// How long each link of the machine, at its full rate, takes for all that the step's copies and collectives send

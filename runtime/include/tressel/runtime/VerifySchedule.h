@@ -16,6 +16,7 @@ enum class ViolationKind : uint8_t {
   Race,             ///< two commands touch the same bytes, one writes, and nothing orders them
   ReadBeforeWrite,  ///< bytes are read that nobody has written
   OutputIncomplete, ///< an output has bytes that nobody writes
+  Deadlock,         ///< collectives may wait for each other, or some ranks for a collective that others do not run
 };
 enum class Phase : uint8_t { Prepare, Step };
 
@@ -38,7 +39,13 @@ struct Violation {
 ///    only by step; prepare reads parameters, constants, derived states and its arenas only;
 ///  - no two accesses to overlapping bytes, one of them a write, are unordered; within one command, a written range may
 ///    coincide with one that it reads, and overlaps nothing else;
-///  - nothing is read before it is written; every output is complete at the end.
+///  - nothing is read before it is written; every output is complete at the end;
+///  - any two collectives that share a device are ordered on it by streams and waits (of commands of all kinds, host calls and commands
+///    with bodies included), over all groups and over calls in flight;
+///  - in a program for ranks, what decides whether a collective over axes runs, and how many bytes it moves, is the same on all ranks.
+///    Bytes are known to be the same on all ranks that were last written by a fill, by an all_reduce, all_gather or broadcast over the
+///    whole mesh, or by a copy of such bytes; in constants; never those of buffers whose place depends on the rank. A flag in them may
+///    decide over collectives. Proved for the first and the last rank; `expandRanks` and a communicator prove it for each.
 /// Bodies: each belongs to one command, and a loop's is walked behind itself, the second time for all iterations but the
 /// first; a buffer that moves must not meet, in another iteration, bytes that the loop writes. What only one branch, or
 /// a While's body, has written counts as not written afterwards.
