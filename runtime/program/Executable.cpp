@@ -14,6 +14,10 @@ void rejectUnsupported(const Schedule &schedule) {
     if (stream.device.kind != DeviceKind::Cpu)
       throwError<InputError>("schedule '", schedule.name, "': stream '", stream.name,
                              "' is for a GPU; this runtime runs on the CPU");
+  DeviceRef device;
+  if (const std::string *name = boundElsewhere(schedule, device))
+    throwError<InputError>("schedule '", schedule.name, "': '", *name, "' lies in the memory of ", nameOf(device),
+                           "; this runtime runs on the CPU");
   std::vector<const Program *> programs{&schedule.prepare, &schedule.step};
   for (const Program &body : schedule.bodies)
     programs.push_back(&body);

@@ -26,6 +26,7 @@ struct RandomScheduleOptions {
   bool collectives = true; ///< among all accelerators, if there are two or more
   bool prepare = true;     ///< parameters, and states derived of them
   bool deviceToDevice = true;
+  bool homes = false; ///< some inputs, outputs and states that callers bind lie on accelerators
   uint32_t inFlight = 1; ///< where it is more, all that touches mutable states runs in the cpu's first stream
 };
 
