@@ -1,5 +1,8 @@
 #include "frontend/tensor/StateGroup.h"
 
+#include "frontend/tensor/Machine.h"
+#include "frontend/trace/Record.h"
+
 #include <algorithm>
 #include <mutex>
 #include <thread>
@@ -28,12 +31,38 @@ Tensor VariableImpl::get(SourceLoc where) {
 }
 
 void VariableImpl::set(Tensor next) {
+  if (next.impl()->home != home) [[unlikely]] {
+    const runtime::DeviceRef to = deviceOfHome(home);
+    const SourceLoc where = next.impl()->where;
+    auto machine = !home                                           ? nullptr
+                   : value.defined() && value.impl()->home == home ? machineOf(*value.impl())
+                                                                   : machineWith(to, where, "assign");
+    next = moved(next, to, machine, where);
+  }
   {
     const StateGroup::Lock lock(*this);
     std::swap(value, next);
     version.fetch_add(1, std::memory_order_release);
   }
   variableEpoch.fetch_add(1, std::memory_order_release);
+}
+
+void VariableImpl::move(uint32_t to, SourceLoc where) {
+  const runtime::DeviceRef device = deviceOfHome(to);
+  {
+    const StateGroup::Lock lock(*this);
+    if (value.defined()) {
+      const auto machine = to ? machineWith(device, where, "on") : nullptr;
+      if (value.impl()->home == to && machineOf(*value.impl()) == machine)
+        return;
+      Tensor next = moved(value, device, machine, where);
+      std::swap(value, next);
+    }
+    home = to;
+    version.fetch_add(1, std::memory_order_release);
+  }
+  variableEpoch.fetch_add(1, std::memory_order_release);
+  structureEpoch.fetch_add(1, std::memory_order_release); // programs look again where it is
 }
 
 StateGroup &StateGroup::of(VariableImpl &variable) {
