@@ -44,6 +44,7 @@ struct Value_ {
   bool pageable = false;   ///< the caller's memory, not promised to be pinned: of an argument, or where a result goes
   unsigned home = kHostIndex; ///< where it is at the begin of the step: of an argument
   unsigned goal = kFree; ///< where it is to be at the end, of a result; kFree: it stays where it is made, or is none
+  bool stays = false; ///< the caller keeps it where it is made
   uint32_t readers = 0;
 };
 
@@ -170,8 +171,10 @@ void Placer::collect(func::FuncOp main) {
   for (OpOperand &result : block.getTerminator()->getOpOperands())
     if (auto at = indexOf.find(baseOf(result.get())); at != indexOf.end()) {
       const std::optional<runtime::DeviceRef> home = graph::homeOfResult(main, result.getOperandNumber());
-      if (!home)
+      if (!home) {
+        values[at->second].stays = true;
         continue;
+      }
       values[at->second].goal = costs.indexOf(*home).value_or(kHostIndex);
       values[at->second].pageable |=
           *home == graph::kHost && !main.getResultAttr(result.getOperandNumber(), graph::kPinnedAttr);
@@ -361,7 +364,7 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation,
         there[v * numDevices + values[v].goal] = best == values[v].goal ? bestEnd : bestFinish;
     }
     for (uint32_t v : task.reads)
-      if (--unread[v] == 0 && !values[v].everywhere && values[v].goal == kFree)
+      if (--unread[v] == 0 && !values[v].everywhere && values[v].goal == kFree && !values[v].stays)
         for (unsigned d = 0; d < numDevices; ++d)
           if (there[v * numDevices + d] < kNever)
             held[d] -= values[v].bytes;

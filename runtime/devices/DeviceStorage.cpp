@@ -167,6 +167,12 @@ void DeviceMemory::forgetHostCopy(const Storage &storage) {
   block.onHost = {};
 }
 
+uint64_t DeviceMemory::losses(DeviceRef device) {
+  std::lock_guard lock(mutex_);
+  const auto at = isHost(device) ? lossesOf_.end() : lossesOf_.find(device.index);
+  return at == lossesOf_.end() ? 0 : at->second;
+}
+
 void DeviceMemory::lost(const Machine &machine, const DeviceFailure &failure) {
   std::shared_ptr<DeviceMemory> memory;
   {
@@ -181,6 +187,8 @@ void DeviceMemory::lost(const Machine &machine, const DeviceFailure &failure) {
   why->message = concat(nameOf(failure.device), " was lost, with all that was in its memory: ", failure.message);
   why->observed = true; // the call that met it says so
   std::lock_guard lock(memory->mutex_);
+  ++memory->lossesOf_[failure.device.index];
+  memory->losses_.fetch_add(1, std::memory_order_acq_rel);
   std::erase_if(memory->streams_, [&](const auto &each) { return each.first.first == failure.device.index; });
   for (Storage *storage : memory->storages_)
     if (storage->device_ == failure.device) {

@@ -29,6 +29,7 @@ struct Allocation {
   Device *device = nullptr;
   void *memory = nullptr;
   int64_t bytes = 0;
+  uint64_t losses = 0; ///< of the device, when it was allocated
 };
 
 /// Memory of callers that devices know for as long as this lives.
@@ -58,6 +59,8 @@ private:
 
 struct Executor::Impl {
   std::shared_ptr<Machine> machine; // outlives what follows
+  std::shared_ptr<DeviceMemory> memory;
+  uint64_t losses = 0; ///< of the machine's devices, as far as this knows
   ExecutorOptions options;
   std::shared_ptr<const ExecutableImpl> executable; // null: without code
   Schedule own;                                     // without code
@@ -89,8 +92,8 @@ struct Executor::Impl {
   Device &host() const { return machine->at({}); }
 
   //--- Memory -------------------------------------------------------------------------------------------------------
-  static void free(Allocation &a) {
-    if (a.memory)
+  void free(Allocation &a) const {
+    if (a.memory && a.losses == memory->losses(a.device->caps().device)) // else it is gone, and its address may be another's
       a.device->release(a.memory);
     a = {};
   }
@@ -107,6 +110,7 @@ struct Executor::Impl {
     }
     a.device = &device;
     a.bytes = bytes;
+    a.losses = memory->losses(home.device);
   }
   /// Names a command that needs the most of the memory.
   static Error::Details blameLargest(const Schedule &s, Space space, uint32_t index, std::string message) {
@@ -154,6 +158,8 @@ struct Executor::Impl {
 
   //--- Making -------------------------------------------------------------------------------------------------------
   void start() {
+    memory = DeviceMemory::of(machine);
+    losses = memory->losses();
     const Schedule &s = schedule();
     for (const StreamDesc &stream : s.streams)
       machine->at(stream.device);
@@ -310,10 +316,15 @@ struct Executor::Impl {
 
   /// Devices that were lost work again, empty: what is on them is allocated anew, and `prepare` will fill it.
   void recover(const DeviceFailure &failure) {
-    prepared = false;
     for (const auto &device : machine->devices())
       device->reset();
     DeviceMemory::lost(*machine, failure);
+    renew();
+  }
+  /// What was on a device that was lost is allocated anew.
+  void renew() {
+    prepared = false;
+    losses = memory->losses();
     const Schedule &numbers = instances.empty() ? schedule() : instances.front()->numbers;
     freeAll();
     if (!instances.empty())
@@ -400,8 +411,12 @@ struct Executor::Impl {
       if (s.states[i].kind == StateKind::Mutable)
         adopted.add(host(), boundStates[i], s.states[i].type.bytes(), s.states[i].home);
     const size_t atOnce = std::min<size_t>(s.inFlight, given.size());
+    if (losses != memory->losses()) [[unlikely]] { // another program's call met it
+      issuers.clear();
+      renew();
+    }
     provideArenas(s, std::max<size_t>(atOnce, 1));
-    provideIssuers(atOnce);
+    provideIssuers(std::max<size_t>(atOnce, 1));
     if (!prepared)
       runPrepare();
     if (computes) {

@@ -221,9 +221,15 @@ TEST_P(RandomStates, EqualPlainIntegers) {
       for (const Variable &variable : traced.variables)
         variable.on(places[draw.below(3)]);
     const Device home = homes ? places[draw.below(3)] : cpu();
+    // All functions in one place, as bodies are computed as a whole.
+    const bool isPlaced = homes && draw.oneOf(2);
+    const Device on = isPlaced ? places[draw.below(3)] : cpu();
     std::vector<std::function<uint64_t()>> copied;
     for (size_t f = 0; f < codes.size(); ++f) {
-      auto function = jit([&traced, &codes, f](Tensor x, Tensor index) { return traced.run(codes[f], x, index); });
+      auto function = jit([&traced, &codes, f, isPlaced, on](Tensor x, Tensor index) {
+        return isPlaced ? with_device(on, [&] { return traced.run(codes[f], x, index); })
+                        : traced.run(codes[f], x, index);
+      });
       traced.compiled.emplace_back([function](Tensor x, Tensor index) { return function(x, index); });
       copied.emplace_back([function] { return function.stats().state_copies; });
     }

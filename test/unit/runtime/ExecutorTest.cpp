@@ -196,6 +196,11 @@ TEST(Executor, WhatALostDeviceHadHasFailed) {
   const void *in[] = {x->data()};
   void *out[] = {y->data()};
   e.run(in, out);
+  DeviceBuilder others = twoGpus();
+  Executor other(others.executable(), machine); // has memory there too
+  Call call;
+  call.bind(other);
+  call.run(other);
   machine->inject({Fault::Kind::DeviceLost, kGpu0, 0});
   EXPECT_THROW(e.run(in, out), RuntimeError);
   for (const StorageRef &lost : {x, m, y}) {
@@ -213,6 +218,10 @@ TEST(Executor, WhatALostDeviceHadHasFailed) {
   const void *in2[] = {x2->data()};
   void *out2[] = {y2->data()};
   e.run(in2, out2);
+  // Another program's memory is made anew with its next call.
+  call.run(other);
+  call.check();
+  EXPECT_EQ(DeviceMemory::onHost(y2)->bytes(), 4000);
 }
 
 //--- What goes wrong --------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include "tressel/runtime/Device.h"
 #include "tressel/runtime/Storage.h"
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,9 @@ public:
 
   /// The device works again, empty: all storages on it have failed.
   static void lost(const Machine &machine, const DeviceFailure &failure);
+  /// How often that happened, to any device and to this one: what was allocated before is gone, and must not be released.
+  uint64_t losses() const { return losses_.load(std::memory_order_acquire); }
+  uint64_t losses(DeviceRef device);
 
 private:
   explicit DeviceMemory(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
@@ -54,6 +58,8 @@ private:
   std::mutex mutex_;                       ///< guards what follows
   std::map<std::pair<uint16_t, StreamKind>, std::shared_ptr<Stream>> streams_; ///< by accelerator
   std::set<Storage *> storages_;
+  std::map<uint16_t, uint64_t> lossesOf_; ///< by accelerator
+  std::atomic<uint64_t> losses_{0};
 };
 
 } // namespace tressel::runtime
