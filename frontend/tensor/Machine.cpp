@@ -1,4 +1,5 @@
 #include "frontend/tensor/Machine.h"
+#include "frontend/tensor/StateGroup.h"
 #include "frontend/trace/Record.h"
 
 #include "tressel/runtime/DeviceStorage.h"
@@ -53,6 +54,10 @@ Tensor Tensor::to(Device device, std::source_location where) const {
     return tressel::to(Arg(*this, where), device.name());
   const runtime::DeviceRef to = detail::refOf(device);
   const SourceLoc at = detail::toLoc(where);
+  if (t.trace)
+    detail::fail<TraceError>("a tensor " + t.type.str() + " (made at " + t.where.str() +
+                                 ") belongs to a trace that has ended",
+                             at, "to", "return tensors from the traced function instead of keeping them aside");
   const auto machine = isHost(to) ? nullptr : detail::machineWith(to, at, "to");
   if (t.home == detail::homeNumber(to) && detail::machineOf(t) == machine)
     return *this;
@@ -78,7 +83,10 @@ void Variable::on(Device device, std::source_location where) const {
   impl_->move(to, detail::toLoc(where));
 }
 
-Device Variable::device(std::source_location where) const { return {static_cast<int>(get(where).home) - 1}; }
+Device Variable::device(std::source_location where) const {
+  const detail::StateGroup::Lock lock(get(where));
+  return {static_cast<int>(impl_->home) - 1};
+}
 
 namespace detail {
 
@@ -120,12 +128,15 @@ const void *copiedElements(const TensorImpl &t, SourceLoc where, const char *wha
 Tensor deviceTensor(const TensorType &type, int64_t bytes, const std::shared_ptr<runtime::Machine> &machine,
                     runtime::DeviceRef device, SourceLoc where) {
   const auto memory = runtime::DeviceMemory::of(machine);
-  try {
-    return makeTensor(type, memory->allocate(bytes, device), where);
-  } catch (const OutOfMemory &) { // what is queued may free some
-    runtime::Engine::global().drain({.op = "memory of a device", .where = where});
+  for (bool again = false;; again = true) {
+    try {
+      return makeTensor(type, memory->allocate(bytes, device), where);
+    } catch (const OutOfMemory &e) {
+      if (again)
+        fail<OutOfMemory>(type.str() + ": " + e.message(), where);
+    }
+    runtime::Engine::global().drain({.op = "memory of a device", .where = where}); // what is queued may free some
   }
-  return makeTensor(type, memory->allocate(bytes, device), where);
 }
 
 Tensor moved(const Tensor &t, runtime::DeviceRef to, const std::shared_ptr<runtime::Machine> &machine,

@@ -31,16 +31,16 @@ Tensor VariableImpl::get(SourceLoc where) {
 }
 
 void VariableImpl::set(Tensor next) {
-  if (next.impl()->home != home) [[unlikely]] {
-    const runtime::DeviceRef to = deviceOfHome(home);
-    const SourceLoc where = next.impl()->where;
-    auto machine = !home                                           ? nullptr
-                   : value.defined() && value.impl()->home == home ? machineOf(*value.impl())
-                                                                   : machineWith(to, where, "assign");
-    next = moved(next, to, machine, where);
-  }
   {
     const StateGroup::Lock lock(*this);
+    if (next.impl()->home != home) [[unlikely]] {
+      const SourceLoc where = next.impl()->where;
+      const bool isThere = value.defined() && value.impl()->home == home;
+      const auto machine = !home     ? nullptr
+                           : isThere ? machineOf(*value.impl())
+                                     : machineWith(deviceOfHome(home), where, "assign");
+      next = moved(next, deviceOfHome(home), machine, where);
+    }
     std::swap(value, next);
     version.fetch_add(1, std::memory_order_release);
   }

@@ -73,6 +73,13 @@ TEST_F(Homes, ATensorIsWhereItWasMoved) {
     (void)x.device();
     return x;
   });
+  Tensor kept;
+  jit([&](Tensor x) {
+    kept = x * 2.0;
+    return x;
+  })(x);
+  EXPECT_NE(messageOf<TraceError>([&] { kept.to(gpu(0)); }).find("belongs to a trace that has ended"),
+            std::string::npos);
   EXPECT_NE(messageOf<TraceError>([&] { f(x); }).find("is not known while the program is being recorded"),
             std::string::npos);
 }
@@ -101,6 +108,23 @@ TEST_F(Homes, OpsRunWhereTheirOperandsAre) {
   z += 1.0;
   EXPECT_EQ(z.device(), gpu(0));
   EXPECT_EQ(z.to_vector<float>(), (x + 1.0).to_vector<float>());
+}
+
+TEST_F(Homes, MemoryThatIsShortIsToldAndComesBack) {
+  use_machine(std::string("sim:") + TRESSEL_SOURCE_DIR + "/test/passes/Inputs/small-memory.json"); // 13000 bytes each
+  const Tensor x = ramp(32, 64);
+  const Floats values = x.to_vector<float>();
+  {
+    const Tensor held = x.to(gpu(0));
+    const std::string message = messageOf<OutOfMemory>([&] { x.to(gpu(0)); });
+    EXPECT_NE(message.find("gpu0"), std::string::npos) << message;
+    EXPECT_NE(message.find("8192 bytes"), std::string::npos) << message;
+    EXPECT_NE(message.find("HomesTest.cpp"), std::string::npos) << message;
+    EXPECT_EQ(held.to_vector<float>(), values);
+  }
+  for (int i = 0; i < 5; ++i)
+    x.to(gpu(0)); // let go while it is copied: the next one waits for its room
+  EXPECT_EQ(x.to(gpu(0)).to_vector<float>(), values);
 }
 
 TEST_F(Homes, AFailureOnADeviceNamesTheLine) {
