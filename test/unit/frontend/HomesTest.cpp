@@ -110,6 +110,17 @@ TEST_F(Homes, OpsRunWhereTheirOperandsAre) {
   EXPECT_EQ(z.to_vector<float>(), (x + 1.0).to_vector<float>());
 }
 
+TEST_F(Homes, OpsByThemselvesRunKernelsOfTheGpu) {
+  const Tensor x = ramp(8, 24);
+  const Floats expected = softmax(relu(x * 2.0 - 1.0), -1).to_vector<float>();
+  use_machine("sim:h100", {.gpu = "sm_90"});
+  const Tensor y = softmax(relu(x.to(gpu(0)) * 2.0 - 1.0), -1);
+  EXPECT_EQ(y.device(), gpu(0));
+  const Floats got = y.to_vector<float>();
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(got[i], expected[i], 1e-6f);
+}
+
 TEST_F(Homes, MemoryThatIsShortIsToldAndComesBack) {
   use_machine(std::string("sim:") + TRESSEL_SOURCE_DIR + "/test/passes/Inputs/small-memory.json"); // 13000 bytes each
   const Tensor x = ramp(32, 64);
