@@ -204,8 +204,8 @@ def InsertTransfers : Pass<"tressel-insert-transfers", "mlir::ModuleOp"> {
   let summary = "copy values to where they are read";
   let description = [{
     Contract: exact. Stands between place-clusters and build-schedule. A value that is read on a device other than the one
-    that made it is copied there once, for all who read it there; by way of the host where the machine has no route. Arguments and constants
-    lie on the host, and results come back to it. Views are views of the copy. Constants in bodies on an accelerator come in as
+    that made it is copied there once, for all who read it there; by way of the host where the machine has no route. Constants
+    lie on the host; arguments lie, and results go, where `tressel.home` says, without it the host. A result with the home "computed" stays where it is made. Views are views of the copy. Constants in bodies on an accelerator come in as
     invariants.
 
     Before and after:

@@ -36,8 +36,9 @@ Rounds work(const Rounds &rounds, const Arg &w, bool placed) {
   Rounds results;
   for (size_t i = 0; i < kRounds; ++i) {
     for (int d = 0; d < 2; ++d)
-      results[i].far[static_cast<size_t>(d)] =
-          with_device(placed ? gpu(d) : cpu(), [&] { return relu(matmul(rounds[i].far[static_cast<size_t>(d)], w)); });
+      results[i].far[static_cast<size_t>(d)] = with_device(placed ? gpu(d) : cpu(), [&] {
+                                                 return relu(matmul(rounds[i].far[static_cast<size_t>(d)], w));
+                                               }).to(cpu());
     results[i].near = with_device(cpu(), [&] { return relu(matmul(rounds[i].near, w)); });
   }
   return results;

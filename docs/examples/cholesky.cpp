@@ -114,7 +114,14 @@ Tiles factorize(Tiles a, int accelerators) {
 }
 
 auto jitted(int accelerators) {
-  return jit([accelerators](Tiles a) { return factorize(std::move(a), accelerators); }, {.name = "cholesky"});
+  return jit(
+      [accelerators](Tiles a) {
+        Tiles l = factorize(std::move(a), accelerators);
+        for (Tensor &tile : l)
+          tile = tile.to(cpu());
+        return l;
+      },
+      {.name = "cholesky"});
 }
 
 /// Milliseconds of a call by the devices' own clock, when its Variables are there.

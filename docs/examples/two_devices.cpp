@@ -92,7 +92,12 @@ void copyBack(int64_t n) {
   const Side side(n, 0);
   auto alone = jit([=](Tensor s) { return side.total(s); });
   const Prediction computed = planned(alone);
-  auto all = jit([=](Tensor s) { return side.run(s); });
+  auto all = jit([=](Tensor s) {
+    std::vector<Tensor> results = side.run(s);
+    for (Tensor &result : results)
+      result = result.to(cpu());
+    return results;
+  });
   const Prediction together = planned(all);
   std::cout << "\n3. The same on one device, with all results copied to the host meanwhile, in ms\n"
             << "                         computing   together   of what could be hidden was\n"
@@ -111,7 +116,7 @@ bool numbersAgree(int64_t n, const std::string &machine) {
   auto make = [&](bool placed) {
     return jit([placed](Tensor x, Tensor w) {
       std::vector<Tensor> a = products(x, w, placed ? gpu(0) : cpu()), b = products(x * 2.0, w, placed ? gpu(1) : cpu());
-      return a.back() + b.back();
+      return (a.back() + b.back()).to(cpu());
     });
   };
   use_machine("cpu");

@@ -1,13 +1,14 @@
 #include "frontend/eager/Eager.h"
 
 #include "codegen/UntilExit.h"
-#include "frontend/tensor/Convert.h"
-#include "frontend/trace/Debug.h"
-#include "frontend/tensor/ThreadState.h"
-#include "frontend/tensor/WeakTypes.h"
 #include "frontend/eager/Class.h"
 #include "frontend/eager/Kernel.h"
+#include "frontend/eager/OnDevice.h"
 #include "frontend/eager/EagerFunction.h"
+#include "frontend/tensor/Convert.h"
+#include "frontend/tensor/ThreadState.h"
+#include "frontend/tensor/WeakTypes.h"
+#include "frontend/trace/Debug.h"
 #include "ir/op/Infer.h"
 #include "tressel/runtime/Dim.h"
 
@@ -243,7 +244,7 @@ bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span
       bits = kNumber | static_cast<uint64_t>(arg.kind());
     } else {
       const TensorImpl *t = arg.tensor().impl();
-      if (!t || t->trace) [[unlikely]]
+      if (!t || t->trace | t->home) [[unlikely]]
         return false;
       bits = static_cast<uint64_t>(t->type.dtype);
       const Shape &own = t->type.shape;
@@ -475,6 +476,11 @@ OpCost *costOf(const Memo &memo) {
 
 void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs, SourceLoc where,
               std::span<Tensor> results) {
+  uint32_t elsewhere = 0;
+  for (const Tensor &t : inputs)
+    elsewhere |= t.impl()->home;
+  if (elsewhere) [[unlikely]]
+    return eager::runOnDevice(info, inputs, attrs, where, results);
   const size_t hash = hashOf(info, inputs, attrs);
   Remembered *const own = memory(threadState);
   std::shared_ptr<Memo> none, &slot = own ? own->memos[hash >> 20 & (Remembered::kMemos - 1)] : none;
@@ -540,6 +546,7 @@ void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<
 
 void clearEagerFunctions() {
   eager::clearEagerFunctions();
+  eager::clearDevicePrograms();
   eager::clearKernels();
 }
 

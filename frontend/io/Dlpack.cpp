@@ -2,6 +2,7 @@
 #include "frontend/io/DlpackAbi.h"
 
 #include <tressel/interchange.h>
+#include <tressel/machine.h>
 
 #include <algorithm>
 #include <array>
@@ -138,6 +139,7 @@ template <typename Managed> struct Export {
 
 template <typename Managed>
 Managed *exportTensor(Tensor tensor, const DlpackOptions &options, const std::source_location &where) {
+  tensor = tensor.to(cpu(), where);
   tensor.data(where); // waits
   if (options.copy)
     tensor = detail::fromBytes(tensor.data(where), tensor.type(), where);
@@ -244,7 +246,7 @@ Tensor gatherStrided(const void *from, const TensorType &type, std::span<const i
 }
 
 void scatterStrided(const Tensor &tensor, void *to, std::span<const int64_t> strides) {
-  const auto *from = static_cast<const std::byte *>(tensor.impl()->storage->data());
+  const auto *from = static_cast<const std::byte *>(tensor.data());
   copyRows(tensor.type(), strides, [&](int64_t strided, int64_t dense, int64_t bytes) {
     std::memcpy(static_cast<std::byte *>(to) + strided, from + dense, static_cast<size_t>(bytes));
   });

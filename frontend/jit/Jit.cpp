@@ -54,12 +54,13 @@ void checkLeaf(const Tensor &t, size_t index, const JitOptions &options, const s
     fail<TraceError>("tensor " + std::to_string(index) + " of the arguments, " + t.type().str() +
                          ", belongs to a trace that has ended",
                      toLoc(where), calleeOf(options));
+  checkMachine(*t.impl(), currentMachine(), toLoc(where), calleeOf(options).c_str());
 }
 
 void checkLeaves(const CallArgs &args, const JitOptions &options, const std::source_location &where) {
   const auto tensors = args.tensors();
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (!tensors[i]->defined() || tensors[i]->traced()) [[unlikely]]
+    if (!tensors[i]->defined() || tensors[i]->traced() || tensors[i]->impl()->home) [[unlikely]]
       checkLeaf(*tensors[i], i, options, where);
 }
 
@@ -142,12 +143,14 @@ struct JitCore::Impl {
   void forgetAll();
 
   /// `call` are the types of the call that it is made for, where those are not `types`.
-  std::shared_ptr<JitEntry> make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
-                              const std::source_location &where, const std::vector<TensorType> *call = nullptr);
+  std::shared_ptr<JitEntry> make(std::vector<TensorType> types, std::vector<uint32_t> homes,
+                                 std::vector<uint64_t> words, TraceBody &body, const std::source_location &where,
+                                 const std::vector<TensorType> *call = nullptr);
   std::optional<std::vector<TensorType>> generalized(std::span<const TensorType> types,
                                                      std::span<const uint64_t> words, uint32_t mode) const;
-  std::shared_ptr<JitEntry> makeGeneral(const std::vector<TensorType> &types, const std::vector<uint64_t> &words,
-                                     TraceBody &body, const std::source_location &where);
+  std::shared_ptr<JitEntry> makeGeneral(const std::vector<TensorType> &types, const std::vector<uint32_t> &homes,
+                                        const std::vector<uint64_t> &words, TraceBody &body,
+                                        const std::source_location &where);
   void check(JitEntry &entry, TraceBody &body, const std::source_location &where);
   Found entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where);
   template <typename Fn> bool run(const CallArgs &args, TraceBody &body, const std::source_location &where, Fn results);
@@ -239,11 +242,13 @@ const Tensor &inputAt(std::span<const Tensor> inputs, size_t i) {
   return inputs[i];
 }
 
+/// `homes`: none for values of the host.
 static std::vector<Tensor> makeInputs(TraceRecorder &recorder, std::span<const TensorType> types, SourceLoc where,
-                                      std::span<const std::string> names = {}) {
+                                      std::span<const std::string> names = {}, std::span<const uint32_t> homes = {}) {
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < types.size(); ++i)
-    inputs.push_back(recorder.input(types[i], names.empty() ? "arg" + std::to_string(i) : names[i], where));
+    inputs.push_back(recorder.input(types[i], names.empty() ? "arg" + std::to_string(i) : names[i], where,
+                                    homes.empty() ? 0 : homes[i]));
   return inputs;
 }
 
@@ -268,17 +273,22 @@ static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &b
 }
 
 /// A number for what tells calls apart.
-static uint64_t kindOf(std::span<const TensorType> types, std::span<const uint64_t> words) {
+static uint64_t kindOf(std::span<const TensorType> types, std::span<const uint32_t> homes,
+                       std::span<const uint64_t> words) {
   uint64_t hash = callMode();
   for (const TensorType &type : types)
     hash = mixHash(hash, type);
+  for (uint32_t home : homes)
+    hash = mixHash(hash, home);
   for (uint64_t word : words)
     hash = mixHash(hash, word);
   return hash;
 }
 
-/// What the program is placed on: the machine, or what JitOptions::devices leave of it. Nothing: the processor.
-static std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::Machine *machine) {
+/// What the program is placed on: the machine, or what JitOptions::devices leave of it, and the devices where values
+/// are. Nothing: the processor.
+static std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::Machine *machine,
+                                                     std::span<const uint32_t> homes = {}) {
   const auto &devices = options.devices;
   for (const Device &device : devices)
     if (device != cpu() && (!machine || !machine->model().find(refOf(device))))
@@ -290,39 +300,43 @@ static std::optional<runtime::MachineModel> modelFor(const JitOptions &options, 
   if (devices.empty())
     return model;
   auto isLeft = [&](runtime::DeviceRef ref) {
-    return ref.kind == runtime::DeviceKind::Cpu || std::ranges::any_of(devices, [&](Device d) { return refOf(d) == ref; });
+    return isHost(ref) || std::ranges::any_of(devices, [&](Device d) { return refOf(d) == ref; }) ||
+           std::ranges::find(homes, homeNumber(ref)) != homes.end();
   };
   std::erase_if(model.devices, [&](const runtime::DeviceModel &d) { return !isLeft(d.device); });
   std::erase_if(model.routes, [&](const runtime::RouteModel &r) { return !isLeft(r.from) || !isLeft(r.to); });
   return model;
 }
 
-std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint64_t> words, TraceBody &body,
-                                           const std::source_location &where, const std::vector<TensorType> *call) {
+std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint32_t> homes,
+                                              std::vector<uint64_t> words, TraceBody &body,
+                                              const std::source_location &where, const std::vector<TensorType> *call) {
   {
     std::lock_guard lock(mutex);
-    budget.need(kindOf(types, words));
+    budget.need(kindOf(types, homes, words));
     if (budget.isSpent(options)) { // asked for ahead of a call
       const JitEntry *known = before();
-      const Difference now = known ? known->firstDifference(types, words, callMode()) : Difference();
+      const Difference now = known ? known->firstDifference(types, homes, words, callMode()) : Difference();
       failSpent(known ? &now : nullptr, body, where);
     }
   }
   auto entry = std::make_shared<JitEntry>();
   entry->types = std::move(types);
   entry->isSymbolic = std::ranges::any_of(entry->types, [](const TensorType &t) { return !t.shape.isStatic(); });
+  entry->homes = std::move(homes);
   entry->words = std::move(words);
   entry->mode = callMode();
   entry->structureSeen = structureEpoch.load(std::memory_order_acquire);
   entry->machine = currentMachine();
-  const std::optional<runtime::MachineModel> model = modelFor(options, entry->machine.get());
   std::vector<runtime::DeviceRef> devices;
   for (const Device &device : options.devices)
     devices.push_back(refOf(device));
+  (void)modelFor(options, entry->machine.get()); // throws where the machine lacks one of them
   const double start = runtime::nowSeconds();
   TraceRecorder recorder;
   std::vector<Tensor> results =
-      recordBody(recorder, makeInputs(recorder, entry->types, toLoc(where)), body, &entry->prototype);
+      recordBody(recorder, makeInputs(recorder, entry->types, toLoc(where), {}, entry->homes), body, &entry->prototype);
+  const std::optional<runtime::MachineModel> model = modelFor(options, entry->machine.get(), recorder.homes());
   const double traced = runtime::nowSeconds();
   entry->traced = recorder.finish(results, {.name = options.name,
                                             .deterministic = options.deterministic,
@@ -337,6 +351,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   const double compiled = runtime::nowSeconds();
   entry->structure = recorder.structure();
   entry->stateTypes = entry->typesOfStates();
+  entry->stateHomes = entry->homesOfStates();
   if (const auto &updated = entry->traced.updated; !updated.empty()) {
     std::unique_lock known(mutex);
     if (!assigned)
@@ -354,7 +369,8 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
   stats.kernels_compiled += static_cast<uint64_t>(entry->traced.kernelsCompiled);
   stats.kernels_cached += static_cast<uint64_t>(entry->traced.kernelsCached);
   if (const JitEntry *known = before()) {
-    const Difference difference = known->firstDifference(call ? *call : entry->types, entry->words, entry->mode);
+    const Difference difference =
+        known->firstDifference(call ? *call : entry->types, entry->homes, entry->words, entry->mode);
     stats.retraces.push_back(difference.text);
     budget.note(difference);
   }
@@ -412,8 +428,9 @@ JitCore::Impl::generalized(std::span<const TensorType> types, std::span<const ui
 
 /// A program for all sizes where the function allows it, else null.
 std::shared_ptr<JitEntry> JitCore::Impl::makeGeneral(const std::vector<TensorType> &types,
-                                                  const std::vector<uint64_t> &words, TraceBody &body,
-                                                  const std::source_location &where) {
+                                                     const std::vector<uint32_t> &homes,
+                                                     const std::vector<uint64_t> &words, TraceBody &body,
+                                                     const std::source_location &where) {
   std::optional<std::vector<TensorType>> general;
   {
     std::lock_guard lock(mutex);
@@ -424,7 +441,7 @@ std::shared_ptr<JitEntry> JitCore::Impl::makeGeneral(const std::vector<TensorTyp
       return nullptr;
   }
   try {
-    return make(*general, words, body, where, &types);
+    return make(*general, homes, words, body, where, &types);
   } catch (const InternalError &) {
     throw;
   } catch (const Error &) { // the function wants to know the size: each has a program of its own, as before
@@ -463,10 +480,12 @@ void JitCore::Impl::spend(const CallArgs &args, TraceBody &body, const std::sour
   {
     std::lock_guard lock(mutex);
     const JitEntry *known = before();
-    const Difference now = known ? known->firstDifference(types, args.words(), callMode()) : Difference();
+    const Difference now =
+        known ? known->firstDifference(types, JitEntry::homesOf(args.tensors()), args.words(), callMode())
+              : Difference();
     const bool throws = options.strict_retrace || needsProgram, warns = !throws && budget.warns();
     if (throws || warns)
-      budget.need(kindOf(types, args.words()));
+      budget.need(kindOf(types, JitEntry::homesOf(args.tensors()), args.words()));
     if (throws)
       failSpent(known ? &now : nullptr, body, where);
     if (warns)
@@ -498,9 +517,10 @@ Found JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body, const std::
     if (!found.entry) {
       const std::vector<TensorType> types = typesOf(args, options, where);
       const std::vector<uint64_t> words(args.words().begin(), args.words().end());
-      found.entry = makeGeneral(types, words, body, where);
+      const std::vector<uint32_t> homes = JitEntry::homesOf(args.tensors());
+      found.entry = makeGeneral(types, homes, words, body, where);
       if (!found.entry)
-        found.entry = make(types, words, body, where);
+        found.entry = make(types, homes, words, body, where);
       std::lock_guard count(mutex);
       found.entry->calls = 1;
       return found;
@@ -669,11 +689,12 @@ void JitCore::compile(std::span<const TensorSpec> inputs, std::span<const uint64
   {
     std::lock_guard entries(impl_->mutex);
     for (const auto &entry : impl_->entries)
-      if (entry->types == types && entry->mode == callMode() && std::ranges::equal(entry->words, words) &&
-          entry->isCurrent())
+      if (entry->types == types && std::ranges::count(entry->homes, 0u) == std::ssize(entry->homes) &&
+          entry->mode == callMode() && std::ranges::equal(entry->words, words) && entry->isCurrent())
         return;
   }
-  impl_->make(std::move(types), {words.begin(), words.end()}, body, where);
+  std::vector<uint32_t> homes(types.size(), 0); // ahead of calls with tensors of the host
+  impl_->make(std::move(types), std::move(homes), {words.begin(), words.end()}, body, where);
 }
 
 std::string JitCore::traceOnly(const CallArgs &args, TraceBody &body, bool text, const std::source_location &where) {
@@ -714,10 +735,11 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
   if (ec)
     fail<RuntimeError>("the folder '" + path + "' cannot be made: " + ec.message(), toLoc(where), "dump");
   const auto machine = currentMachine();
-  const std::optional<runtime::MachineModel> model = modelFor(impl_->options, machine.get());
   TraceRecorder recorder;
   const std::vector<TensorType> types = typesOf(args, impl_->options, where);
-  std::vector<Tensor> traced = recordBody(recorder, makeInputs(recorder, types, toLoc(where)), body, nullptr);
+  std::vector<Tensor> traced = recordBody(
+      recorder, makeInputs(recorder, types, toLoc(where), {}, JitEntry::homesOf(args.tensors())), body, nullptr);
+  const std::optional<runtime::MachineModel> model = modelFor(impl_->options, machine.get(), recorder.homes());
   recorder.finish(traced, {.name = impl_->options.name,
                            .deterministic = impl_->options.deterministic,
                            .diskCache = impl_->options.disk_cache,

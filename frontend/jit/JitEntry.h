@@ -22,11 +22,13 @@ namespace tressel::detail {
 /// A program and what a call must look like to run it.
 struct JitEntry {
   std::vector<TensorType> types;
+  std::vector<uint32_t> homes; // TensorImpl::home by tensor
   std::vector<uint64_t> words;
   uint32_t mode = 0; // callMode() when it was recorded
 
   std::vector<std::pair<Recorder::Counter, uint64_t>> structure; // of the modules that were called
   std::vector<TensorType> stateTypes;
+  std::vector<uint32_t> stateHomes;
   uint64_t structureSeen = 0; // the epoch at which both were last compared; guarded by the core's mutex
 
   Traced traced;
@@ -40,7 +42,8 @@ struct JitEntry {
     const auto tensors = args.tensors();
     if (tensors.size() != types.size())
       return false;
-    return (isSymbolic ? fits(tensors) : haveTypes(tensors, types)) && matchesBesideTypes(args, nowMode);
+    return (isSymbolic ? fits(tensors) : haveTypes(tensors, types)) && haveHomes(tensors, homes) &&
+           matchesBesideTypes(args, nowMode);
   }
   bool matchesBesideTypes(const CallArgs &args, uint32_t nowMode) const {
     return mode == nowMode && std::ranges::equal(words, args.words());
@@ -57,7 +60,7 @@ struct JitEntry {
     for (const auto &[counter, value] : structure)
       if (counter->load(std::memory_order_acquire) != value)
         return false;
-    if (stateTypes != typesOfStates() || machine != currentMachine())
+    if (stateTypes != typesOfStates() || stateHomes != homesOfStates() || machine != currentMachine())
       return false;
     structureSeen = epoch;
     return true;
@@ -68,6 +71,22 @@ struct JitEntry {
       for (const auto &variable : states.get())
         found.push_back(variable->get(variable->readAt).type());
     return found;
+  }
+  std::vector<uint32_t> homesOfStates() const {
+    std::vector<uint32_t> found;
+    for (const auto &states : {std::cref(traced.states), std::cref(traced.updated)})
+      for (const auto &variable : states.get())
+        found.push_back(variable->get(variable->readAt).impl()->home);
+    return found;
+  }
+  static std::vector<uint32_t> homesOf(std::span<const Tensor *const> tensors) {
+    std::vector<uint32_t> homes;
+    for (const Tensor *t : tensors)
+      homes.push_back(t->impl()->home);
+    return homes;
+  }
+  static bool haveHomes(std::span<const Tensor *const> tensors, std::span<const uint32_t> homes) {
+    return std::ranges::equal(tensors, homes, {}, [](const Tensor *t) { return t->impl()->home; });
   }
   static bool haveTypes(std::span<const Tensor *const> tensors, std::span<const TensorType> types) {
     return std::ranges::equal(tensors, types, {},
@@ -85,8 +104,8 @@ struct JitEntry {
     return true;
   }
   /// The first guard that a call of these types fails.
-  Difference firstDifference(std::span<const TensorType> otherTypes, std::span<const uint64_t> otherWords,
-                             uint32_t nowMode) const {
+  Difference firstDifference(std::span<const TensorType> otherTypes, std::span<const uint32_t> otherHomes,
+                             std::span<const uint64_t> otherWords, uint32_t nowMode) const {
     using Kind = Difference::Kind;
     if ((mode ^ nowMode) & 1)
       return {Kind::Mode, 0,
@@ -102,6 +121,13 @@ struct JitEntry {
       if (types[i] != otherTypes[i])
         return {Kind::Tensor, i,
                 "tensor " + std::to_string(i) + ": " + otherTypes[i].str() + " instead of " + types[i].str()};
+    for (size_t i = 0; i < homes.size(); ++i)
+      if (homes[i] != otherHomes[i])
+        return {Kind::Placement, i,
+                "tensor " + std::to_string(i) + ": on " + runtime::nameOf(deviceOfHome(otherHomes[i])) +
+                    " instead of " + runtime::nameOf(deviceOfHome(homes[i]))};
+    if (stateHomes != homesOfStates())
+      return {Kind::Placement, 0, "a Variable was moved to another device"};
     if (words.size() != otherWords.size())
       return {Kind::Structure, 0, "another structure of the arguments"};
     for (size_t i = 0; i < words.size(); ++i)
@@ -134,7 +160,8 @@ struct alignas(64) LastCall {
   uint64_t hitsSeen = 0;         // guarded by the core's mutex
 
   bool matches(const CallArgs &args, uint32_t nowMode) const {
-    return JitEntry::haveTypes(args.tensors(), types) && entry->matchesBesideTypes(args, nowMode);
+    return JitEntry::haveTypes(args.tensors(), types) && JitEntry::haveHomes(args.tensors(), entry->homes) &&
+           entry->matchesBesideTypes(args, nowMode);
   }
 };
 

@@ -36,6 +36,7 @@ std::shared_ptr<ParameterImpl> copyOf(const std::shared_ptr<ParameterImpl> &p) {
   if (!copy) {
     auto made = std::make_shared<ParameterImpl>();
     made->value = p->get({}); // tensors are values: sharing the elements is not visible
+    made->home = p->home;
     made->name = p->name;
     made->init = p->init;
     made->dtype = p->dtype;

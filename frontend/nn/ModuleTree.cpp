@@ -263,8 +263,18 @@ int64_t ModuleHandle::parameter_count() const {
   return count;
 }
 
-void ModuleHandle::on(Device device) const {
+/// Those below that are not placed themselves go with it.
+static void moveHeld(const detail::Node &node, Device device, const std::source_location &where) {
+  for (const detail::Node::Held &h : node.held)
+    h.parameter.on(device, where);
+  for (const detail::Node::Child &child : node.children)
+    if (!child.node->placed)
+      moveHeld(*child.node, device, where);
+}
+
+void ModuleHandle::on(Device device, std::source_location where) const {
   tressel::detail::refOf(device); // throws for what is none
+  moveHeld(get(where), device, where);
   get().placed = static_cast<uint32_t>(device.index + 2);
   node_->changed();
 }

@@ -1,8 +1,13 @@
 #include "frontend/tensor/Machine.h"
+#include "frontend/tensor/StateGroup.h"
 #include "frontend/trace/Record.h"
 #include "runtime/types/Clock.h"
 
+#include "tressel/runtime/DeviceStorage.h"
+#include "tressel/runtime/Engine.h"
+
 #include <tressel/ops.h>
+#include <tressel/variable.h>
 
 #include <mutex>
 
@@ -44,14 +49,43 @@ double machine_seconds() {
 }
 
 Tensor Tensor::to(Device device, std::source_location where) const {
-  get(where); // there is one
+  const detail::TensorImpl &t = get(where);
   if (detail::tracing())
     return tressel::to(Arg(*this, where), device.name());
-  if (const auto machine = detail::currentMachine();
-      device != cpu() && (!machine || !machine->model().find(detail::refOf(device))))
-    detail::fail<Error>("the machine has no " + device.name(), detail::toLoc(where), "to",
-                        "choose one that has it with use_machine");
-  return *this; // outside of programs values are on the host
+  const runtime::DeviceRef to = detail::refOf(device);
+  const SourceLoc at = detail::toLoc(where);
+  if (t.trace)
+    detail::fail<TraceError>("a tensor " + t.type.str() + " (made at " + t.where.str() +
+                                 ") belongs to a trace that has ended",
+                             at, "to", "return tensors from the traced function instead of keeping them aside");
+  const auto machine = isHost(to) ? nullptr : detail::machineWith(to, at, "to");
+  if (t.home == detail::homeNumber(to) && detail::machineOf(t) == machine)
+    return *this;
+  return detail::moved(*this, to, machine, at);
+}
+
+Device Tensor::device(std::source_location where) const {
+  const detail::TensorImpl &t = get(where);
+  if (t.trace)
+    detail::fail<TraceError>("where a traced tensor " + t.type.str() + " (made at " + t.where.str() +
+                                 ") is computed is not known while the program is being recorded",
+                             detail::toLoc(where), "device",
+                             "move it with to(), or ask for the device of what the program returns");
+  return {static_cast<int>(t.home) - 1};
+}
+
+void Variable::on(Device device, std::source_location where) const {
+  get(where);
+  const uint32_t to = detail::homeNumber(detail::refOf(device));
+  if (detail::tracing())
+    detail::fail<TraceError>("the Variable '" + impl_->name + "' cannot be moved while a program is being recorded",
+                             detail::toLoc(where), "on", "move it before; in the program, to() moves its value");
+  impl_->move(to, detail::toLoc(where));
+}
+
+Device Variable::device(std::source_location where) const {
+  const detail::StateGroup::Lock lock(get(where));
+  return {static_cast<int>(impl_->home) - 1};
 }
 
 namespace detail {
@@ -59,6 +93,70 @@ namespace detail {
 std::shared_ptr<runtime::Machine> currentMachine() {
   std::lock_guard lock(current().mutex);
   return current().machine;
+}
+
+std::shared_ptr<runtime::Machine> machineWith(runtime::DeviceRef device, SourceLoc where, const char *op) {
+  auto machine = currentMachine();
+  if (!machine || !machine->model().find(device))
+    fail<Error>("the machine has no " + runtime::nameOf(device), where, op, "choose one that has it with use_machine");
+  return machine;
+}
+
+std::shared_ptr<runtime::Machine> machineOf(const TensorImpl &t) {
+  return t.home ? runtime::DeviceMemory::of(*t.storage)->machine() : nullptr;
+}
+
+void checkMachine(const TensorImpl &t, const std::shared_ptr<runtime::Machine> &current, SourceLoc where,
+                  const char *op) {
+  if (!t.home)
+    return;
+  const auto own = machineOf(t);
+  if (own != current)
+    fail<Error>("a tensor " + t.type.str() + " lies in the memory of " + runtime::nameOf(deviceOfHome(t.home)) +
+                    " of '" + own->name() + "', which is no longer the machine of this process",
+                where, op, "bring it to the host with to(cpu()); the same for Variables and modules with on(cpu())");
+}
+
+const void *copiedElements(const TensorImpl &t, SourceLoc where, const char *what) {
+  try {
+    return runtime::DeviceMemory::onHost(t.storage)->data();
+  } catch (const RuntimeError &e) {
+    fail<RuntimeError>(e.message(), where, what);
+  }
+}
+
+Tensor deviceTensor(const TensorType &type, int64_t bytes, const std::shared_ptr<runtime::Machine> &machine,
+                    runtime::DeviceRef device, SourceLoc where) {
+  const auto memory = runtime::DeviceMemory::of(machine);
+  for (bool again = false;; again = true) {
+    try {
+      return makeTensor(type, memory->allocate(bytes, device), where);
+    } catch (const OutOfMemory &e) {
+      if (again)
+        fail<OutOfMemory>(type.str() + ": " + e.message(), where);
+    }
+    runtime::Engine::global().drain({.op = "memory of a device", .where = where}); // what is queued may free some
+  }
+}
+
+Tensor moved(const Tensor &t, runtime::DeviceRef to, const std::shared_ptr<runtime::Machine> &machine,
+             SourceLoc where) {
+  const TensorImpl &from = *t.impl();
+  const int64_t bytes = from.storage->bytes();
+  if (from.home && !isHost(to) && machineOf(from) != machine)
+    return moved(moved(t, {}, nullptr, where), to, machine, where);
+  Tensor result =
+      isHost(to) ? resultTensor(from.type, bytes, where) : deviceTensor(from.type, bytes, machine, to, where);
+  const auto memory = isHost(to) ? runtime::DeviceMemory::of(*from.storage) : runtime::DeviceMemory::of(machine);
+  const runtime::DeviceRef source = deviceOfHome(from.home);
+  const runtime::StorageRef in = from.storage, out = result.impl()->storage;
+  // Always queued: the caller goes on while it is copied.
+  runtime::Engine::global().submit({.op = "to", .where = where}, {&in, 1}, {&out, 1},
+                                   [memory, source, to, bytes](const runtime::TaskView &task) {
+                                     memory->copy(task.outputs[0], to, task.inputs[0], source, bytes);
+                                     return int32_t(runtime::kKernelOk);
+                                   });
+  return result;
 }
 
 runtime::DeviceRef refOf(Device device) {

@@ -4,6 +4,7 @@
 #include "tressel/runtime/Device.h"
 
 #include <tressel/machine.h>
+#include <tressel/tensor.h>
 
 #include <memory>
 #include <optional>
@@ -15,5 +16,33 @@ std::shared_ptr<runtime::Machine> currentMachine();
 /// Where ops of this thread are to be computed; nothing where nobody said.
 std::optional<runtime::DeviceRef> currentDevice();
 runtime::DeviceRef refOf(Device device);
+
+/// TensorImpl::home of a device, and the other way round.
+inline uint32_t homeNumber(runtime::DeviceRef device) { return runtime::isHost(device) ? 0 : device.index + 1u; }
+inline runtime::DeviceRef deviceOfHome(uint32_t home) {
+  return home ? runtime::DeviceRef{runtime::DeviceKind::Gpu, static_cast<uint16_t>(home - 1)} : runtime::DeviceRef{};
+}
+
+/// Where a tensor that was copied from an accelerator is.
+const void *copiedElements(const TensorImpl &t, SourceLoc where, const char *what);
+/// The elements in memory of the host. They must be there (Engine::wait). All that the host reads of tensors it reads
+/// by this.
+inline const void *elementsOf(const TensorImpl &t, SourceLoc where, const char *what) {
+  return t.home ? copiedElements(t, where, what) : t.storage->data();
+}
+
+/// A tensor for what a program writes in the memory of an accelerator of the machine. Waits for room; throws
+/// OutOfMemory.
+Tensor deviceTensor(const TensorType &type, int64_t bytes, const std::shared_ptr<runtime::Machine> &machine,
+                    runtime::DeviceRef device, SourceLoc where);
+/// The value elsewhere, copied by a task of the engine. `machine`: that of the destination, unless it is the host.
+Tensor moved(const Tensor &t, runtime::DeviceRef to, const std::shared_ptr<runtime::Machine> &machine, SourceLoc where);
+/// The machine in whose memory it is; null for the host.
+std::shared_ptr<runtime::Machine> machineOf(const TensorImpl &t);
+/// Throws Error where the tensor lies on an accelerator of a machine that is no longer the current one.
+void checkMachine(const TensorImpl &t, const std::shared_ptr<runtime::Machine> &current, SourceLoc where,
+                  const char *op);
+/// The current machine, if it has the device. Throws Error.
+std::shared_ptr<runtime::Machine> machineWith(runtime::DeviceRef device, SourceLoc where, const char *op);
 
 } // namespace tressel::detail

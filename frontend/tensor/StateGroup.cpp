@@ -1,5 +1,8 @@
 #include "frontend/tensor/StateGroup.h"
 
+#include "frontend/tensor/Machine.h"
+#include "frontend/trace/Record.h"
+
 #include <algorithm>
 #include <mutex>
 #include <thread>
@@ -30,10 +33,36 @@ Tensor VariableImpl::get(SourceLoc where) {
 void VariableImpl::set(Tensor next) {
   {
     const StateGroup::Lock lock(*this);
+    if (next.impl()->home != home) [[unlikely]] {
+      const SourceLoc where = next.impl()->where;
+      const bool isThere = value.defined() && value.impl()->home == home;
+      const auto machine = !home     ? nullptr
+                           : isThere ? machineOf(*value.impl())
+                                     : machineWith(deviceOfHome(home), where, "assign");
+      next = moved(next, deviceOfHome(home), machine, where);
+    }
     std::swap(value, next);
     version.fetch_add(1, std::memory_order_release);
   }
   variableEpoch.fetch_add(1, std::memory_order_release);
+}
+
+void VariableImpl::move(uint32_t to, SourceLoc where) {
+  const runtime::DeviceRef device = deviceOfHome(to);
+  {
+    const StateGroup::Lock lock(*this);
+    if (value.defined()) {
+      const auto machine = to ? machineWith(device, where, "on") : nullptr;
+      if (value.impl()->home == to && machineOf(*value.impl()) == machine)
+        return;
+      Tensor next = moved(value, device, machine, where);
+      std::swap(value, next);
+    }
+    home = to;
+    version.fetch_add(1, std::memory_order_release);
+  }
+  variableEpoch.fetch_add(1, std::memory_order_release);
+  structureEpoch.fetch_add(1, std::memory_order_release); // programs look again where it is
 }
 
 StateGroup &StateGroup::of(VariableImpl &variable) {

@@ -1,4 +1,5 @@
 #include "frontend/tensor/Convert.h"
+#include "frontend/tensor/Machine.h"
 #include "frontend/trace/Record.h"
 #include "tressel/runtime/Engine.h"
 
@@ -137,13 +138,13 @@ bool Tensor::ready() const {
 void Tensor::wait(std::source_location where) const { waitFor(get(where), toLoc(where), "wait"); }
 
 const void *Tensor::data(std::source_location where) const {
-  return waitFor(get(where), toLoc(where), "data").storage->data();
+  return detail::elementsOf(waitFor(get(where), toLoc(where), "data"), toLoc(where), "data");
 }
 
 static const void *oneElement(const TensorImpl &t, SourceLoc where, const char *what) {
   if (!t.trace && t.type.shape.numElements() != 1)
     detail::fail<ShapeError>(std::string(what) + " needs exactly one element, not " + t.type.str(), where, what);
-  return waitFor(t, where, what).storage->data();
+  return detail::elementsOf(waitFor(t, where, what), where, what);
 }
 
 double Tensor::itemAsDouble(std::source_location where) const {
@@ -160,7 +161,8 @@ Tensor::operator bool() const {
 
 void Tensor::copyTo(void *to, DType as, std::source_location where) const {
   const TensorImpl &t = waitFor(get(where), toLoc(where), "to_vector");
-  detail::convertElements(to, as, t.storage->data(), t.type.dtype, t.type.shape.numElements());
+  detail::convertElements(to, as, detail::elementsOf(t, toLoc(where), "to_vector"), t.type.dtype,
+                          t.type.shape.numElements());
 }
 
 Tensor &Tensor::operator+=(Arg other) { return *this = Arg(*this, other.where()) + std::move(other); }
@@ -176,6 +178,8 @@ std::atomic<uint64_t> structureEpoch{0};
 Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc where) {
   auto *impl = new TensorImpl;
   impl->type = type;
+  if (storage)
+    impl->home = homeNumber(storage->device());
   impl->storage = std::move(storage);
   impl->where = where;
   return Tensor(impl);
@@ -368,6 +372,7 @@ Variable::Variable(Tensor value, std::string name) : Variable() {
   if (value.traced())
     detail::fail<TraceError>("a Variable cannot be made from a traced tensor", value.impl()->where, "Variable",
                              "make Variables outside of the traced function and assign them inside");
+  impl_->home = value.impl()->home;
   impl_->value = std::move(value);
   impl_->name = std::move(name);
 }

@@ -1,8 +1,10 @@
 #include "frontend/trace/CompiledFunction.h"
 
+#include "frontend/tensor/Machine.h"
 #include "frontend/trace/Record.h"
-#include "tressel/runtime/Instantiate.h"
+#include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Instantiate.h"
 
 #include <array>
 #include <cstring>
@@ -34,11 +36,13 @@ CompiledFunction::CompiledFunction(std::shared_ptr<const Executable> executable,
       machine_(options.machine), strictDonation_(options.strictDonation),
       cost_(guessNs(executable_->schedule(), executable_->schedule().step)), firstCalls_(executable_->schedule()) {
   for (const ValueDesc &output : schedule().outputs)
-    outputs_.push_back({output.type, output.type.shape.isStatic() ? output.type.bytes() : 0});
+    outputs_.push_back({output.type, output.type.shape.isStatic() ? output.type.bytes() : 0, output.home.device});
   size_t bound = 0;
   for (const StateDesc &state : schedule().states)
-    if (state.kind != StateKind::Derived)
+    if (state.kind != StateKind::Derived) {
       (state.kind == StateKind::Mutable ? written_ : read_).push_back(bound++);
+      homes_.push_back(homeNumber(state.home.device));
+    }
   if (!written_.empty())
     StateGroup::join(states_);
 }
@@ -74,6 +78,17 @@ void CompiledFunction::checkNotFailed(const VariableImpl &variable, const Source
                      "failed call was to write");
 }
 
+void CompiledFunction::checkHome(size_t state, const SourceLoc &where) const {
+  const TensorImpl &now = *states_[state]->value.impl();
+  if (now.home != homes_[state]) [[unlikely]]
+    fail<Error>("'" + std::string(name_) + "' was compiled with the Variable '" + states_[state]->name + "' on " +
+                    nameOf(deviceOfHome(homes_[state])) + ", and it was moved to " + nameOf(deviceOfHome(now.home)) +
+                    " meanwhile",
+                where, name_, "call again: it is compiled anew then");
+  if (now.home)
+    checkMachine(now, machine_, where, name_);
+}
+
 bool CompiledFunction::isCurrent(const Binding &binding) const {
   for (size_t i = 0; i < read_.size(); ++i)
     if (binding.versions[i] != states_[read_[i]]->version.load(std::memory_order_acquire))
@@ -92,6 +107,7 @@ std::shared_ptr<const CompiledFunction::Binding> CompiledFunction::currentBindin
     for (const size_t i : read_) {
       const StateGroup::Lock one(*states_[i]);
       checkNotFailed(*states_[i], where);
+      checkHome(i, where);
       next->versions.push_back(states_[i]->version.load(std::memory_order_acquire));
       next->storages.emplace_back(states_[i]->value.impl()->storage);
     }
@@ -106,9 +122,14 @@ std::shared_ptr<const CompiledFunction::Binding> CompiledFunction::currentBindin
 
 /// The memory that the program may update: the Variable's own, or where a tensor still holds that, a copy, which becomes the Variable's.
 /// The group is locked.
-Storage *CompiledFunction::donated(VariableImpl &variable, const SourceLoc &where) {
+Storage *CompiledFunction::donated(size_t state, const SourceLoc &where) {
+  VariableImpl &variable = *states_[state];
   checkNotFailed(variable, where);
   const TensorImpl &now = *variable.value.impl();
+  if (now.home | homes_[state]) [[unlikely]] {
+    checkHome(state, where);
+    DeviceMemory::forgetHostCopy(*now.storage);
+  }
   const bool adopted = now.storage->adopted();
   if (!adopted && now.references.load(std::memory_order_acquire) == 1 && now.storage->heldOnce()) [[likely]]
     return now.storage.get();
@@ -124,6 +145,18 @@ Storage *CompiledFunction::donated(VariableImpl &variable, const SourceLoc &wher
       held_ = {variable.name, bytes, holder};
     }
     stateCopies_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (now.home) {
+    Tensor copy = deviceTensor(now.type, bytes, machine_, deviceOfHome(now.home), where);
+    const StorageRef from = now.storage, to = copy.impl()->storage;
+    Engine::global().submit({.op = "copy of a Variable", .where = where}, {&from, 1}, {&to, 1},
+                            [bytes, home = now.home, memory = DeviceMemory::of(machine_)](const TaskView &task) {
+                              memory->copy(task.outputs[0], deviceOfHome(home), task.inputs[0], deviceOfHome(home),
+                                           bytes);
+                              return int32_t(kKernelOk);
+                            });
+    std::swap(variable.value, copy);
+    return variable.value.impl()->storage.get();
   }
   Tensor copy = resultTensor(now.type, bytes, where);
   const StorageRef from = now.storage, to = copy.impl()->storage;
@@ -247,10 +280,12 @@ std::shared_ptr<const dim::Values> CompiledFunction::dimsFor(std::span<const Ten
 
 void CompiledFunction::makeOutputs(std::span<Tensor> outputs, const dim::Values *dims, const SourceLoc &where) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    const auto &[type, bytes] = outputs_[i];
-    if (dims) {
-      const TensorType evaluated{type.dtype, dim::evaluate(type.shape, *dims)};
-      outputs[i] = resultTensor(evaluated, bytesOf(evaluated, where, name_), where);
+    const auto &[type, bytes, device] = outputs_[i];
+    if (dims || !isHost(device)) [[unlikely]] {
+      const TensorType evaluated{type.dtype, dims ? dim::evaluate(type.shape, *dims) : type.shape};
+      const int64_t needed = bytesOf(evaluated, where, name_);
+      outputs[i] = isHost(device) ? resultTensor(evaluated, needed, where)
+                                  : deviceTensor(evaluated, needed, machine_, device, where);
     } else {
       outputs[i] = resultTensor(type, bytes, where);
     }
@@ -310,7 +345,7 @@ CompiledFunction::Outcome CompiledFunction::update(Slot &slot, const std::shared
   if (!read_.empty())
     binding = slot.epoch == epoch ? slot.binding : currentBinding(epoch, where);
   for (const size_t i : written_)
-    slot.outputs.push_back(donated(*states_[i], where));
+    slot.outputs.push_back(donated(i, where));
   // Readers wait for `writing`, and see the new versions then.
   for (const size_t i : written_)
     states_[i]->version.fetch_add(1, std::memory_order_release);

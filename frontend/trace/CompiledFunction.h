@@ -84,7 +84,9 @@ private:
   std::shared_ptr<const Binding> currentBinding(uint64_t epoch, const SourceLoc &where);
   std::shared_ptr<const dim::Values> dimsFor(std::span<const Tensor *const> inputs, const Slot *kept) const;
   void makeOutputs(std::span<Tensor> outputs, const dim::Values *dims, const SourceLoc &where) const;
-  runtime::Storage *donated(VariableImpl &variable, const SourceLoc &where);
+  runtime::Storage *donated(size_t state, const SourceLoc &where);
+  /// Throws Error where the Variable lies elsewhere than the program was compiled for.
+  void checkHome(size_t state, const SourceLoc &where) const;
   std::unique_ptr<Slot> acquire();
   void bind(Slot &slot, const std::shared_ptr<const Binding> &binding, void *const *written) const;
   int32_t execute(Slot &slot, const std::shared_ptr<const Binding> &binding, const runtime::TaskView &task, size_t numInputs,
@@ -98,12 +100,14 @@ private:
   std::shared_ptr<const runtime::Executable> executable_;
   std::vector<std::shared_ptr<VariableImpl>> states_;
   std::vector<size_t> read_, written_; ///< of the states: those that are only read, and those that are assigned
+  std::vector<uint32_t> homes_;        ///< of the states: TensorImpl::home
   const char *name_;
   const std::shared_ptr<runtime::Machine> machine_; ///< null: the processor
   const bool strictDonation_;
   struct Output {
     TensorType type;
     int64_t bytes = 0; ///< of a static type
+    runtime::DeviceRef device;
   };
   std::vector<Output> outputs_;
   runtime::OpCost cost_, copyCost_{1000};

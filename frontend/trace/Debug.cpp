@@ -1,7 +1,8 @@
 #include "frontend/trace/Debug.h"
 
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Machine.h"
 #include "frontend/tensor/ThreadState.h"
+#include "frontend/trace/Record.h"
 #include "ir/op/CustomOp.h"
 #include "tressel/runtime/Engine.h"
 #include "tressel/runtime/Npy.h"
@@ -71,7 +72,7 @@ bool checkingNan() { return threadState.checkNanDepth > 0 || checkingNanEverywhe
 
 static runtime::Statistics statistics(const Tensor &t, SourceLoc where) {
   runtime::Engine::global().wait(*t.impl()->storage, where, "checking values");
-  return runtime::statisticsOf(t.impl()->storage->data(), t.type());
+  return runtime::statisticsOf(elementsOf(*t.impl(), t.impl()->where, "statistics"), t.type());
 }
 
 bool isFinite(const Tensor &t, SourceLoc where) {

@@ -3,6 +3,7 @@
 #include "tressel/runtime/Engine.h"
 
 #include "frontend/tensor/Convert.h"
+#include "frontend/tensor/Machine.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -18,7 +19,8 @@ uint64_t identify(const Tensor &t) {
   runtime::Engine::global().wait(*t.impl()->storage, {}, "fingerprint");
   const auto n = static_cast<size_t>(std::min<int64_t>(t.type().bytes(), 4096));
   return mixHash(mixHash(0x1234567, t.type()),
-             std::hash<std::string_view>()({static_cast<const char *>(t.impl()->storage->data()), n}));
+             std::hash<std::string_view>()(
+                 {static_cast<const char *>(elementsOf(*t.impl(), t.impl()->where, "fingerprint")), n}));
 }
 
 } // namespace
@@ -40,7 +42,7 @@ Fingerprint::Part Fingerprint::partOf(const Tensor &t) {
   Part part{identify(t), 0, t.traced() ? Part::Kind::Traced : Part::Kind::Constant, t.type()};
   if (!t.traced() && t.size() == 1) {
     part.kind = Part::Kind::Number;
-    part.number = loadDouble(t.impl()->storage->data(), t.dtype(), 0);
+    part.number = loadDouble(elementsOf(*t.impl(), t.impl()->where, "fingerprint"), t.dtype(), 0);
   }
   return part;
 }

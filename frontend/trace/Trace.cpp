@@ -80,7 +80,8 @@ private:
 mlir::Value valueOf(const Tensor &t) { return mlir::Value::getFromOpaquePointer(t.impl()->value); }
 
 std::span<const std::byte> bytesOf(const Tensor &t) {
-  return {static_cast<const std::byte *>(t.impl()->storage->data()), static_cast<size_t>(t.type().bytes())};
+  return {static_cast<const std::byte *>(elementsOf(*t.impl(), t.impl()->where, "a constant of the trace")),
+          static_cast<size_t>(t.type().bytes())};
 }
 
 } // namespace
@@ -98,6 +99,7 @@ struct TraceRecorder::Impl {
     std::string name;
     Tensor initial, current;
     bool assigned = false;
+    uint32_t home = 0; ///< of the Variable, when it was first touched
   };
 
   ContextLease context;
@@ -105,6 +107,7 @@ struct TraceRecorder::Impl {
   mlir::func::FuncOp func;
   mlir::OpBuilder builder{context.get()};
   std::vector<ArgInfo> args;
+  std::vector<std::pair<size_t, uint32_t>> homes; ///< of arguments that are not on the host: TensorImpl::home
   std::vector<State> states;
   std::unordered_map<const VariableImpl *, size_t> stateOf;
   std::set<std::string> names;
@@ -196,6 +199,8 @@ struct TraceRecorder::Impl {
     std::string name;
   };
   void close(const std::vector<Result> &results);
+  /// Arguments and next values of Variables are where they are, and outputs stay where they are computed.
+  void placeValues(size_t numOutputs);
   /// The next values of Variables that are assigned are further results.
   void addNextStates(std::vector<Result> &results) {
     for (const State &state : states)
@@ -207,7 +212,9 @@ struct TraceRecorder::Impl {
 TraceRecorder::TraceRecorder() : impl_(std::make_unique<Impl>()) {}
 TraceRecorder::~TraceRecorder() = default;
 
-Tensor TraceRecorder::input(const TensorType &type, const std::string &name, SourceLoc where) {
+Tensor TraceRecorder::input(const TensorType &type, const std::string &name, SourceLoc where, uint32_t home) {
+  if (home)
+    impl_->homes.emplace_back(impl_->args.size(), home);
   mlir::Value v = impl_->addArgument(type, Impl::ArgKind::Input, impl_->uniqueName(name), 0, where);
   return makeValue(type, v.getAsOpaquePointer(), where);
 }
@@ -239,6 +246,8 @@ size_t TraceRecorder::Impl::stateIndex(Recorder &recorder, const std::shared_ptr
     return it->second;
   fingerprint.read(*variable, where);
   State state{.variable = variable, .name = uniqueName(variable->name.empty() ? "state" : variable->name)};
+  if ((state.home = variable->value.impl()->home))
+    homes.emplace_back(args.size(), state.home);
   mlir::Value v = addArgument(variable->value.type(), ArgKind::State, state.name, states.size(), where);
   state.initial = recorder.makeValue(variable->value.type(), v.getAsOpaquePointer(), where);
   state.current = state.initial;
@@ -276,6 +285,21 @@ void TraceRecorder::Impl::close(const std::vector<Result> &results) {
   }
   for (auto [i, r] : llvm::enumerate(results))
     func.setResultAttr(static_cast<unsigned>(i), r.attr, builder.getStringAttr(r.name));
+}
+
+void TraceRecorder::Impl::placeValues(size_t numOutputs) {
+  auto name = [&](uint32_t home) { return builder.getStringAttr(runtime::nameOf(deviceOfHome(home))); };
+  for (auto [i, home] : homes)
+    func.setArgAttr(static_cast<unsigned>(i), graph::kHomeAttr, name(home));
+  for (unsigned i = 0; i < numOutputs; ++i)
+    func.setResultAttr(i, graph::kHomeAttr, builder.getStringAttr(graph::kComputed));
+  auto result = static_cast<unsigned>(numOutputs);
+  for (const State &state : states)
+    if (state.assigned) {
+      if (state.home)
+        func.setResultAttr(result, graph::kHomeAttr, name(state.home));
+      ++result;
+    }
 }
 
 //--- Control flow -----------------------------------------------------------------------------------------------------
@@ -460,6 +484,13 @@ std::vector<Tensor> TraceRecorder::endControl(const ControlCall &call, std::span
   return results;
 }
 
+std::vector<uint32_t> TraceRecorder::homes() const {
+  std::vector<uint32_t> homes;
+  for (auto [i, home] : impl_->homes)
+    homes.push_back(home);
+  return homes;
+}
+
 Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOptions &options) {
   Impl &impl = *impl_;
   Traced traced;
@@ -508,6 +539,8 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   const size_t numOutputs = outputs.size();
   impl.addNextStates(outputs);
   impl.close(outputs);
+  if (options.model)
+    impl.placeValues(numOutputs);
   if (options.model) { // tensors' memory can be pinned
     for (unsigned i = 0; i < impl.func.getNumArguments(); ++i)
       if (impl.func.getArgAttr(i, graph::kNameAttr))
@@ -521,6 +554,10 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   }
   if (!options.compile || (outputs.empty() && !impl.hasEffects))
     return traced;
+
+  for (const Impl::State &state : impl.states)
+    if (state.home)
+      checkMachine(*state.variable->value.impl(), options.machine, {}, options.name.c_str());
 
   codegen::CompileOptions compile;
   compile.deterministic = options.deterministic;

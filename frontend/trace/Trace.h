@@ -61,8 +61,8 @@ public:
   TraceRecorder();
   ~TraceRecorder() override;
 
-  /// Inputs come before everything else.
-  Tensor input(const TensorType &type, const std::string &name, SourceLoc where);
+  /// Inputs come before everything else. `home`: TensorImpl::home of what calls give.
+  Tensor input(const TensorType &type, const std::string &name, SourceLoc where, uint32_t home = 0);
   void op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
           const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) override;
   Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override;
@@ -78,6 +78,8 @@ protected:
                                  std::span<const TensorType> types) override;
 
 public:
+  /// TensorImpl::home of the inputs and Variables so far that are not on the host.
+  std::vector<uint32_t> homes() const;
   /// Ends the trace. Throws what the compiler finds.
   Traced finish(std::span<const Tensor> results, const FinishOptions &options);
   /// Ends the trace and writes it as a package, with the states' values of now.

@@ -1,6 +1,7 @@
 #include "ir/graph/DeviceAttr.h"
 
 #include "ir/graph/Graph.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
 using namespace mlir;
@@ -34,6 +35,17 @@ void setDevice(Operation *op, DeviceRef device) {
 void copyDevice(Operation *op, Operation *made) {
   if (Attribute device = op->getAttr(kDeviceAttr))
     made->setAttr(kDeviceAttr, device);
+}
+
+DeviceRef homeOfArgument(Operation *main, unsigned i) {
+  auto name = cast<func::FuncOp>(main).getArgAttrOfType<StringAttr>(i, kHomeAttr);
+  return name ? parseDevice(name).value_or(kHost) : kHost;
+}
+std::optional<DeviceRef> homeOfResult(Operation *main, unsigned i) {
+  auto name = cast<func::FuncOp>(main).getResultAttrOfType<StringAttr>(i, kHomeAttr);
+  if (name && name == kComputed)
+    return std::nullopt;
+  return name ? parseDevice(name).value_or(kHost) : kHost;
 }
 
 static const op::OpInfo &transferInfo() {

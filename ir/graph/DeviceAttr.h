@@ -14,6 +14,10 @@ namespace tressel::graph {
 inline constexpr llvm::StringLiteral kDeviceAttr = "tressel.device";
 /// On an argument or result of @main: the caller promises that its memory is pinned.
 inline constexpr llvm::StringLiteral kPinnedAttr = "tressel.pinned";
+/// On an argument or result of @main: the device in whose memory the caller has it, by name; without it, the host. A result may say
+/// kComputed: it stays where it is computed, and insert-transfers puts in the name of that device.
+inline constexpr llvm::StringLiteral kHomeAttr = "tressel.home";
+inline constexpr llvm::StringLiteral kComputed = "computed";
 
 inline constexpr runtime::DeviceRef kHost{};
 
@@ -24,6 +28,10 @@ std::optional<runtime::DeviceRef> deviceOf(mlir::Operation *op);
 void setDevice(mlir::Operation *op, runtime::DeviceRef device);
 /// `made` stands for `op`, or a part of it, and is computed in the same place.
 void copyDevice(mlir::Operation *op, mlir::Operation *made);
+
+/// Where an argument of @main, or a result, is at home; nothing for a result that stays where it is computed.
+runtime::DeviceRef homeOfArgument(mlir::Operation *main, unsigned i);
+std::optional<runtime::DeviceRef> homeOfResult(mlir::Operation *main, unsigned i);
 
 /// The op `to`: its result is the operand, in the memory of another device.
 bool isTransfer(mlir::Operation *op);

@@ -73,8 +73,11 @@ private:
     return {static_cast<runtime::DeviceKind>(kind), static_cast<uint16_t>(index)};
   }
 
-  static runtime::MemoryKind memory(bool pinned) {
-    return pinned ? runtime::MemoryKind::Pinned : runtime::MemoryKind::Host;
+  static runtime::Home home(DeviceKind kind, uint64_t index, bool pinned) {
+    runtime::Home home = runtime::homeOn(device(kind, index));
+    if (runtime::isHost(home) && pinned)
+      home.memory = runtime::MemoryKind::Pinned;
+    return home;
   }
 
   LogicalResult declare(Operation &op) {
@@ -111,20 +114,17 @@ private:
     if (auto input = dyn_cast<InputOp>(*op)) {
       desc.space = runtime::Space::Input;
       desc.index = static_cast<uint32_t>(s.inputs.size());
-      s.inputs.push_back({input.getName().str(), type, memory(input.getPinned())});
+      s.inputs.push_back({input.getName().str(), type, home(input.getDevice(), input.getIndex(), input.getPinned())});
     } else if (auto output = dyn_cast<OutputOp>(*op)) {
       desc.space = runtime::Space::Output;
       desc.index = static_cast<uint32_t>(s.outputs.size());
-      s.outputs.push_back({output.getName().str(), type, memory(output.getPinned())});
+      s.outputs.push_back(
+          {output.getName().str(), type, home(output.getDevice(), output.getIndex(), output.getPinned())});
     } else if (auto state = dyn_cast<StateOp>(*op)) {
       desc.space = runtime::Space::State;
       desc.index = static_cast<uint32_t>(s.states.size());
-      const runtime::DeviceRef at = device(state.getDevice(), state.getIndex());
-      s.states.push_back(
-          {state.getName().str(),
-           type,
-           static_cast<runtime::StateKind>(state.getKind()),
-           {at, at.kind == runtime::DeviceKind::Cpu ? memory(op->hasAttr(kPinnedStateAttr)) : runtime::MemoryKind::Device}});
+      s.states.push_back({state.getName().str(), type, static_cast<runtime::StateKind>(state.getKind()),
+                          home(state.getDevice(), state.getIndex(), op->hasAttr(kPinnedStateAttr))});
     } else if (isa<ConstantOp>(*op)) {
       desc.space = runtime::Space::Constant;
       desc.index = static_cast<uint32_t>(s.constants.size());

@@ -177,33 +177,34 @@ class DeclaresBuffer<string mnemonic, list<Trait> traits = []> : NamedByResult<m
   let results = (outs Sched_Buffer:$buffer);
 }
 class Binding<string mnemonic> : DeclaresBuffer<mnemonic> {
-  let arguments = (ins StrAttr:$name, UnitAttr:$pinned, TypeAttrOf<AnyRankedTensor>:$type);
-  let assemblyFormat = "$name (`pinned` $pinned^)? `:` $type attr-dict";
+  let arguments = (ins StrAttr:$name, UnitAttr:$pinned,
+                   DefaultValuedAttr<Sched_DeviceKind, "::tressel::sched::DeviceKind::Cpu">:$device,
+                   DefaultValuedAttr<I64Attr, "0">:$index, TypeAttrOf<AnyRankedTensor>:$type);
+  let assemblyFormat = "$name (`pinned` $pinned^)? (`on` $device^ $index)? `:` $type attr-dict";
 }
 
 def Sched_InputOp : Binding<"input"> {
   let summary = "an input of the program";
   let description = [{
-    `%x = sched.input "x" : tensor<64x784xf32>`, in host memory; `"x" pinned` if the caller promises that it is pinned.
+    `%x = sched.input "x" : tensor<64x784xf32>`, in host memory; `"x" pinned` if the caller promises that it is pinned;
+    `"x" on gpu 0` where the caller has it in the memory of that accelerator.
   }];
 }
 def Sched_OutputOp : Binding<"output"> {
   let summary = "an output of the program";
-  let description = "`%y = sched.output \"out\" : tensor<64x10xf32>`";
+  let description = "`%y = sched.output \"out\" : tensor<64x10xf32>`, in memory as that of an input.";
 }
 def Sched_StateOp : DeclaresBuffer<"state"> {
   let summary = "memory that outlives the call";
   let description = [{
     `%w = sched.state parameter "0.weight" : tensor<784x256xf32>`. A parameter is only read; a mutable state is read and
-    written; a derived one is owned by the executable, written by prepare and read by step. It may lie in the memory of an
-    accelerator: `%d = sched.state derived "d" on gpu 0 : tensor<784x256xf32>`. Rules: (1) what the caller binds lies on the
-    host.
+    written; a derived one is owned by the executable, written by prepare and read by step. Each may lie in the memory of an
+    accelerator: `%m = sched.state mutable "m" on gpu 0 : tensor<784x256xf32>`.
   }];
   let arguments = (ins Sched_StateKind:$kind, StrAttr:$name,
                    DefaultValuedAttr<Sched_DeviceKind, "::tressel::sched::DeviceKind::Cpu">:$device,
                    DefaultValuedAttr<I64Attr, "0">:$index, TypeAttrOf<AnyRankedTensor>:$type);
   let assemblyFormat = "$kind $name (`on` $device^ $index)? `:` $type attr-dict";
-  let hasVerifier = 1;
 }
 def Sched_ConstantOp : DeclaresBuffer<"constant"> {
   let summary = "bytes that the program carries";

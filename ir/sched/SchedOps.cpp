@@ -138,12 +138,6 @@ LogicalResult GroupOp::verify() {
   return success();
 }
 
-LogicalResult StateOp::verify() {
-  if (getDevice() != DeviceKind::Cpu && getKind() != StateKind::Derived)
-    return emitOpError("(rule 1) is bound by the caller, and so lies on the host");
-  return success();
-}
-
 LogicalResult BufferOp::verify() {
   if (!getOffset())
     return success();

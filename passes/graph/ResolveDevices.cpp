@@ -29,8 +29,9 @@ public:
       return;
     follows.clear();
     moves.clear();
-    if (failed(checkNames(*main)) || failed(resolve(main->getBody().front())))
+    if (failed(checkNames(*main)) || failed(checkHomes(*main)) || failed(resolve(main->getBody().front())))
       return signalPassFailure();
+    followResults(*main);
     for (Operation *move : moves) {
       move->getResult(0).replaceAllUsesWith(move->getOperand(0));
       move->erase();
@@ -45,7 +46,7 @@ private:
     auto isMisspelt = [](NamedAttribute attribute, ArrayRef<StringRef> known) {
       return attribute.getName().getValue().starts_with("tressel.") && !llvm::is_contained(known, attribute.getName().getValue());
     };
-    const StringRef ofValues[] = {graph::kNameAttr, graph::kStateAttr, graph::kPinnedAttr};
+    const StringRef ofValues[] = {graph::kNameAttr, graph::kStateAttr, graph::kPinnedAttr, graph::kHomeAttr};
     auto checkValues = [&](unsigned count, auto attributesOf, StringRef what) -> LogicalResult {
       for (unsigned i = 0; i < count; ++i)
         for (NamedAttribute attribute : attributesOf(i))
@@ -68,12 +69,55 @@ private:
     return failure(walked.wasInterrupted());
   }
 
+  /// Homes that the machine has. One with a single device has none beside it.
+  LogicalResult checkHomes(func::FuncOp main) const {
+    auto check = [&](Attribute home, const char *what, unsigned i, bool mayFollow) -> LogicalResult {
+      if (!home)
+        return success();
+      auto name = dyn_cast<StringAttr>(home);
+      if (mayFollow && name && name == graph::kComputed)
+        return success();
+      const std::optional<DeviceRef> device = name ? graph::parseDevice(name) : std::nullopt;
+      if (!device)
+        return main.emitError() << what << " " << i << " is at home on " << home
+                                << "; devices are \"cpu\", \"gpu0\", \"gpu1\" and so on";
+      if (*device == graph::kHost || (machine && machine->devices.size() > 1 && machine->find(*device)))
+        return success();
+      return main.emitError() << what << " " << i << " is at home on " << name.getValue()
+                              << ", which the machine does not have";
+    };
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      if (failed(check(main.getArgAttr(i, graph::kHomeAttr), "argument", i, false)))
+        return failure();
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      if (failed(check(main.getResultAttr(i, graph::kHomeAttr), "result", i, true)))
+        return failure();
+    return success();
+  }
+
+  /// A result that stays where it is computed, and that the program moves at last, stays there.
+  void followResults(func::FuncOp main) {
+    for (OpOperand &result : main.getBody().front().getTerminator()->getOpOperands()) {
+      const unsigned i = result.getOperandNumber();
+      if (graph::homeOfResult(main, i))
+        continue;
+      Operation *def = result.get().getDefiningOp();
+      if (def && graph::isTransfer(def))
+        main.setResultAttr(i, graph::kHomeAttr, def->getAttr("device"));
+      else if (!machine || machine->devices.size() < 2)
+        main.removeResultAttr(i, StringAttr::get(&getContext(), graph::kHomeAttr));
+    }
+  }
+
   /// Of the two ways to ask for a device, the annotation is stronger than a value that was moved.
   LogicalResult resolve(Block &block) {
     for (Operation &op : block.without_terminator()) {
       if (graph::isTransfer(&op)) {
         Attribute to = op.getAttr("device");
-        if (failed(check(&op, to)) || failed(checkTransfer(&op)))
+        // What only the caller reads may go anywhere: nothing is computed there.
+        const bool isLast =
+            llvm::all_of(op.getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+        if (failed(check(&op, to, isLast)) || failed(checkTransfer(&op)))
           return failure();
         follows[op.getResult(0)] = to;
         moves.push_back(&op);
@@ -167,14 +211,14 @@ private:
            << to << ", but is annotated with " << named << "; leave the annotation " << graph::kDeviceAttr << " out";
   }
 
-  LogicalResult check(Operation *op, Attribute named) {
+  LogicalResult check(Operation *op, Attribute named, bool anywhere = false) {
     auto name = dyn_cast_if_present<StringAttr>(named);
     const std::optional<DeviceRef> device = name ? graph::parseDevice(name) : std::nullopt;
     if (!device)
       return op->emitError("names the device ") << named << "; devices are \"cpu\", \"gpu0\", \"gpu1\" and so on";
     const op::OpInfo *info = graph::infoOf(op);
     const bool hasEffects = info && info->hasEffects;
-    if (!mayUse(*device) && !(*device == graph::kHost && hasEffects)) {
+    if (!anywhere && !mayUse(*device) && !(*device == graph::kHost && hasEffects)) {
       InFlightDiagnostic error =
           op->emitError(graph::isTransfer(op) ? "moves its operand to " : "is to be computed on ")
           << name.getValue() << ", but the program may only use ";

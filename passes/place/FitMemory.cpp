@@ -262,6 +262,13 @@ private:
     SmallVector<int64_t> memory;
     for (const runtime::DeviceModel *device : costs.devices())
       memory.push_back(device->memoryBytes);
+    // What the caller has there takes room all the time.
+    for (BlockArgument arg : main.getArguments())
+      memory[homeIndexOf(arg, costs)] -= homeIndexOf(arg, costs) ? slotBytesOf(arg.getType()) : 0;
+    for (unsigned i = 0; i < main.getNumResults(); ++i)
+      if (const unsigned d = costs.indexOf(graph::homeOfResult(main, i).value_or(graph::kHost)).value_or(0);
+          d != 0 && !main.getResultAttr(i, graph::kStateAttr))
+        memory[d] -= slotBytesOf(main.getResultTypes()[i]);
     // Gaps between buffers are lost: who takes half of a memory asks.
     constexpr double kCertain = 0.5;
     SmallVector<int64_t> all(memory.size(), 0);
@@ -472,7 +479,7 @@ private:
       if (homeIndexOf(base, costs) == 0)
         continue;
       Operation *def = base.getDefiningOp();
-      if (operand.get() == base && graph::isTransfer(def) && homeIndexOf(baseOf(def->getOperand(0)), costs) == 0)
+      if (operand.get() == base && def && graph::isTransfer(def) && homeIndexOf(baseOf(def->getOperand(0)), costs) == 0)
         operand.set(def->getOperand(0));
       else
         operand.set(graph::createTransfer(b, op->getLoc(), operand.get(), graph::kHost));
@@ -484,7 +491,9 @@ private:
         if (graph::isTransfer(user) && graph::destinationOf(user) == graph::kHost) {
           user->getResult(0).replaceAllUsesWith(result);
           user->erase();
-        } else if (graph::isTransfer(user) || user->hasTrait<OpTrait::IsTerminator>()) {
+        } else if (graph::isTransfer(user) ||
+                   (user->hasTrait<OpTrait::IsTerminator>() &&
+                    graph::homeOfResult(main, use.getOperandNumber()).value_or(graph::kHost) == graph::kHost)) {
           continue; // from the host now
         } else {
           if (!there) {

@@ -27,6 +27,8 @@ public:
       return signalPassFailure();
     if (!*found || !machine || machine->devices.size() < 2)
       return;
+    main = *found;
+    settleResults();
     copies.clear();
     views.clear();
     read.clear();
@@ -36,13 +38,13 @@ public:
         bringConstants(&op);
     for (Operation &op : block)
       if (isWork(&op) || op.hasTrait<OpTrait::IsTerminator>())
-        for (Value operand : op.getOperands())
-          read[{baseOf(operand), nameOf(deviceOf(&op))}].insert(operand);
+        for (OpOperand &operand : op.getOpOperands())
+          read[{baseOf(operand.get()), nameOf(placeOf(operand))}].insert(operand.get());
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (graph::isTransfer(&op) || (!isWork(&op) && !op.hasTrait<OpTrait::IsTerminator>()))
         continue;
       for (OpOperand &operand : op.getOpOperands()) {
-        Value there = on(operand.get(), deviceOf(&op), &op);
+        Value there = on(operand.get(), placeOf(operand), &op);
         if (!there)
           return signalPassFailure();
         operand.set(there);
@@ -60,10 +62,30 @@ private:
       return graph::destinationOf(op);
     return graph::deviceOf(op).value_or(graph::kHost);
   }
-  /// Arguments and constants lie on the host.
-  static DeviceRef homeOf(Value base) {
-    Operation *op = base.getDefiningOp();
-    return op && isWork(op) ? deviceOf(op) : graph::kHost;
+  /// Constants lie on the host, arguments where the caller has them.
+  DeviceRef homeOf(Value base) {
+    if (Operation *op = base.getDefiningOp())
+      return isWork(op) ? deviceOf(op) : graph::kHost;
+    return graph::homeOfArgument(main, cast<BlockArgument>(base).getArgNumber());
+  }
+  /// Where the operand is needed.
+  DeviceRef placeOf(OpOperand &operand) {
+    Operation *op = operand.getOwner();
+    return op->hasTrait<OpTrait::IsTerminator>() ? *graph::homeOfResult(main, operand.getOperandNumber())
+                                                 : deviceOf(op);
+  }
+  /// What stays where it is computed: known now.
+  void settleResults() {
+    for (OpOperand &result : main.getBody().front().getTerminator()->getOpOperands()) {
+      const unsigned i = result.getOperandNumber();
+      if (graph::homeOfResult(main, i))
+        continue;
+      const DeviceRef home = homeOf(baseOf(result.get()));
+      if (home == graph::kHost)
+        main.removeResultAttr(i, StringAttr::get(&getContext(), graph::kHomeAttr));
+      else
+        main.setResultAttr(i, graph::kHomeAttr, nameOf(home));
+    }
   }
 
   /// The value in the memory of `device`, for `user`; null where nothing leads there.
@@ -133,6 +155,7 @@ private:
   }
 
   const runtime::MachineModel *machine;
+  func::FuncOp main; ///< of one run
   llvm::DenseMap<std::pair<Value, Attribute>, Value> copies, views;
   llvm::DenseMap<std::pair<Value, Attribute>, llvm::SetVector<Value>> read; ///< by base and device
 };

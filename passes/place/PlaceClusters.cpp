@@ -1,9 +1,10 @@
-#include "passes/place/Footprint.h"
-#include "passes/schedule/IssueOrder.h"
-#include "passes/place/MachineCosts.h"
 #include "passes/Passes.h"
-#include "passes/place/PredictStep.h"
 #include "passes/Util.h"
+#include "passes/place/Footprint.h"
+#include "passes/place/MachineCosts.h"
+#include "passes/place/PredictStep.h"
+#include "passes/schedule/IssueOrder.h"
+#include "passes/schedule/ListSchedule.h"
 
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
@@ -40,7 +41,9 @@ struct Value_ {
   int64_t bytes = 0;
   bool everywhere = false; ///< made by prepare, which copies it to whoever reads it
   bool pageable = false;   ///< the caller's memory, not promised to be pinned: of an argument, or where a result goes
-  bool isResult = false;   ///< comes back to the host at the end
+  unsigned home = kHostIndex; ///< where it is at the begin of the step: of an argument
+  unsigned goal = kFree; ///< where it is to be at the end, of a result; kFree: it stays where it is made, or is none
+  bool stays = false; ///< the caller keeps it where it is made
   uint32_t readers = 0;
 };
 
@@ -127,13 +130,15 @@ void Placer::collect(func::FuncOp main) {
     everywhere.insert(op->result_begin(), op->result_end());
   auto isPageable = [&](Value base) {
     auto arg = dyn_cast<BlockArgument>(base);
-    return arg && !main.getArgAttr(arg.getArgNumber(), graph::kPinnedAttr);
+    return arg && graph::homeOfArgument(main, arg.getArgNumber()) == graph::kHost &&
+           !main.getArgAttr(arg.getArgNumber(), graph::kPinnedAttr);
   };
   auto index = [&](Value base) {
     auto [at, isNew] = indexOf.try_emplace(base, values.size());
     if (isNew) {
       Operation *def = base.getDefiningOp();
       values.push_back({bytesOf(base.getType()), everywhere.contains(base) || (def && !isWork(def)), isPageable(base)});
+      values.back().home = def ? kHostIndex : homeIndexOf(base, costs);
     }
     return at->second;
   };
@@ -160,8 +165,14 @@ void Placer::collect(func::FuncOp main) {
   }
   for (OpOperand &result : block.getTerminator()->getOpOperands())
     if (auto at = indexOf.find(baseOf(result.get())); at != indexOf.end()) {
-      values[at->second].isResult = true;
-      values[at->second].pageable |= !main.getResultAttr(result.getOperandNumber(), graph::kPinnedAttr);
+      const std::optional<runtime::DeviceRef> home = graph::homeOfResult(main, result.getOperandNumber());
+      if (!home) {
+        values[at->second].stays = true;
+        continue;
+      }
+      values[at->second].goal = costs.indexOf(*home).value_or(kHostIndex);
+      values[at->second].pageable |=
+          *home == graph::kHost && !main.getResultAttr(result.getOperandNumber(), graph::kPinnedAttr);
     }
   seconds.resize(tasks.size() * numDevices);
   for (auto [i, task] : llvm::enumerate(tasks))
@@ -236,7 +247,8 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation,
   std::vector<int64_t> held(numDevices, 0);
   for (size_t v = 0; v < values.size(); ++v) {
     unread[v] = values[v].readers;
-    there[v * numDevices + kHostIndex] = 0; // arguments; what tasks make is set then
+    home[v] = values[v].home;
+    there[v * numDevices + home[v]] = 0; // arguments; what tasks make is set then
   }
   // Copies `v` to device `to`, by way of the host where no route leads there. `commit`: for good.
   auto copy = [&](uint32_t v, unsigned from, unsigned to, Engines &on, auto &self) -> double {
@@ -300,9 +312,11 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation,
       const double end = std::max(ready, tried[computing(d)]) + seconds[t * numDevices + d];
       double finish = end;
       for (uint32_t v : task.writes)
-        if (values[v].isResult && d != kHostIndex)
-          if (auto back = costs.transfer(d, kHostIndex, values[v].bytes, values[v].pageable))
-            finish = std::max(finish, tried[back->engine] = carry(*back, values[v].bytes, std::max(tried[back->engine], end), tried));
+        if (values[v].goal != kFree && d != values[v].goal)
+          if (auto back = costs.transfer(d, values[v].goal, values[v].bytes, values[v].pageable)) {
+            double &engine = tried[back->engine];
+            finish = std::max(finish, engine = carry(*back, values[v].bytes, std::max(engine, end), tried));
+          }
       tried[computing(d)] = end;
       if (explain)
         plan.finish[t][d] = finish;
@@ -339,11 +353,11 @@ Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation,
       there[v * numDevices + kHostIndex] = kNever;
       there[v * numDevices + best] = bestEnd;
       held[best] += values[v].bytes;
-      if (values[v].isResult)
-        there[v * numDevices + kHostIndex] = best == kHostIndex ? bestEnd : bestFinish;
+      if (values[v].goal != kFree)
+        there[v * numDevices + values[v].goal] = best == values[v].goal ? bestEnd : bestFinish;
     }
     for (uint32_t v : task.reads)
-      if (--unread[v] == 0 && !values[v].everywhere && !values[v].isResult)
+      if (--unread[v] == 0 && !values[v].everywhere && values[v].goal == kFree && !values[v].stays)
         for (unsigned d = 0; d < numDevices; ++d)
           if (there[v * numDevices + d] < kNever)
             held[d] -= values[v].bytes;

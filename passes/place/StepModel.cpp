@@ -99,6 +99,18 @@ void StepModel::readValues() {
     for (Value result : op->getResults())
       add(result, homeIndexOf(result, costs));
   }
+  // The caller gets it there: it may not leave. An output is computed in the caller's memory, which FitMemory counts.
+  for (OpOperand &result : main.getBody().front().getTerminator()->getOpOperands()) {
+    const Value base = baseOf(result.get());
+    auto at = indexOf.find(base);
+    if (at == indexOf.end() || homeIndexOf(base, costs) == 0)
+      continue;
+    residency::Value &value = step.values[at->second];
+    value.isFixed = true;
+    if (!main.getResultAttr(result.getOperandNumber(), graph::kStateAttr) && !isPartOfJoin(base) && !value.isResident &&
+        bytesOf(base.getType()) == bytesOf(result.get().getType()))
+      value.bytes = 0;
+  }
 }
 
 void StepModel::readTasks() {

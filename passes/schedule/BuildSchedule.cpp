@@ -96,8 +96,16 @@ private:
     auto isElsewhere = [](Operation &op) {
       return isWork(&op) && (graph::isTransfer(&op) || graph::deviceOf(&op).value_or(graph::kHost) != graph::kHost);
     };
-    return machine && machine->devices.size() > 1 && llvm::any_of(main.getBody().front(), isElsewhere);
+    auto isAtHomeElsewhere = [&](auto count, auto homeOf) {
+      return llvm::any_of(llvm::seq(0u, count), [&](unsigned i) { return homeOf(i) != graph::kHost; });
+    };
+    return machine && machine->devices.size() > 1 &&
+           (llvm::any_of(main.getBody().front(), isElsewhere) ||
+            isAtHomeElsewhere(main.getNumArguments(), [&](unsigned i) { return graph::homeOfArgument(main, i); }) ||
+            isAtHomeElsewhere(main.getNumResults(), [&](unsigned i) { return homeOfResult(i); }));
   }
+  /// insert-transfers has settled those that stay where they are computed.
+  runtime::DeviceRef homeOfResult(unsigned i) { return graph::homeOfResult(main, i).value_or(graph::kHost); }
   /// The order of the step is that in which its ops are predicted to begin.
   void planDevices(IssueOrder &order) {
     std::string how;
@@ -126,6 +134,8 @@ private:
           stages |= isStaged(from) || isStaged(op.getResult(0));
         }
       }
+    for (unsigned i = 0; i < main.getNumResults(); ++i) // what is not computed in its place is copied there
+      used.insert({costs->indexOf(homeOfResult(i)).value_or(0), runtime::StreamKind::Compute});
     deviceStreams[{0, runtime::StreamKind::Compute}] = streamValues[0];
     arenas.assign(costs->devices().size(), Value());
     arenas[0] = arena;
@@ -160,6 +170,8 @@ private:
       return graph::isTransfer(user) || (isView(user) && isTransferred(user->getResult(0)));
     });
   }
+  static sched::DeviceKind kindOf(runtime::DeviceRef device) { return static_cast<sched::DeviceKind>(device.kind); }
+  static bool isPinned(runtime::DeviceRef home, Attribute promise) { return promise && home == graph::kHost; }
   sched::DeviceKind kindOf(unsigned device) { return device == 0 ? sched::DeviceKind::Cpu : sched::DeviceKind::Gpu; }
   uint64_t indexOf(unsigned device) { return costs ? costs->devices()[device]->device.index : 0; }
   unsigned homeOf(Value value) { return !costs ? 0 : inBody ? here : homeIndexOf(value, *costs); }
@@ -210,28 +222,31 @@ private:
     scope = {&main.getBody().front(), {}, {}, {}};
     for (BlockArgument arg : main.getArguments()) {
       auto type = cast<RankedTensorType>(arg.getType());
+      const runtime::DeviceRef home = graph::homeOfArgument(main, arg.getArgNumber());
       if (StringAttr state = attrOf(arg.getArgNumber(), true, graph::kStateAttr)) {
         auto kind = written.contains(state) ? sched::StateKind::Mutable : sched::StateKind::Parameter;
-        buffers[arg] = stateBuffers[state] = sched::StateOp::create(b, arg.getLoc(), bufferType(), kind, state, sched::DeviceKind::Cpu, 0, type);
+        buffers[arg] = stateBuffers[state] =
+            sched::StateOp::create(b, arg.getLoc(), bufferType(), kind, state, kindOf(home), home.index, type);
       } else {
-        buffers[arg] = sched::InputOp::create(b, arg.getLoc(), bufferType(),
-                                              attrOf(arg.getArgNumber(), true, graph::kNameAttr).getValue(),
-                                              main.getArgAttr(arg.getArgNumber(), graph::kPinnedAttr) != nullptr, type);
+        buffers[arg] = sched::InputOp::create(
+            b, arg.getLoc(), bufferType(), attrOf(arg.getArgNumber(), true, graph::kNameAttr).getValue(),
+            isPinned(home, main.getArgAttr(arg.getArgNumber(), graph::kPinnedAttr)), kindOf(home), home.index, type);
       }
     }
     for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
       auto type = cast<RankedTensorType>(ret->getOperand(i).getType());
+      const runtime::DeviceRef home = homeOfResult(i);
       if (StringAttr state = attrOf(i, false, graph::kStateAttr)) {
         Value &buffer = stateBuffers[state]; // a state may be written without being read
         if (!buffer)
           buffer = sched::StateOp::create(b, main.getLoc(), bufferType(), sched::StateKind::Mutable, state,
-                                          sched::DeviceKind::Cpu, 0, type);
+                                          kindOf(home), home.index, type);
         scope.destinations.push_back(buffer);
       } else {
         StringAttr name = attrOf(i, false, graph::kNameAttr);
-        scope.destinations.push_back(sched::OutputOp::create(b, main.getLoc(), bufferType(),
-                                                             name ? name.str() : "out" + std::to_string(i),
-                                                             main.getResultAttr(i, graph::kPinnedAttr) != nullptr, type));
+        scope.destinations.push_back(sched::OutputOp::create(
+            b, main.getLoc(), bufferType(), name ? name.str() : "out" + std::to_string(i),
+            isPinned(home, main.getResultAttr(i, graph::kPinnedAttr)), kindOf(home), home.index, type));
       }
     }
     for (Value destination : scope.destinations)
@@ -445,10 +460,9 @@ private:
                           b.getDenseI32ArrayAttr({}));
     ++numCopies;
   }
-  void copy(Location loc, Value from, Value to) {
-    sched::CopyOp::create(b, loc, b.getType<sched::EventType>(), from, to, costs ? deviceStreams[{here, runtime::StreamKind::Compute}] : streamValues[0], ValueRange{},
-                          b.getDenseI32ArrayAttr({}));
-    ++numCopies;
+  /// Within the memory of a device.
+  void copyOn(unsigned device, Location loc, Value from, Value to) {
+    copy(loc, from, to, costs ? deviceStreams[{device, runtime::StreamKind::Compute}] : streamValues[0]);
   }
 
   void issue(const IssueOrder &order) {
@@ -517,10 +531,11 @@ private:
     for (unsigned i = 0; i < ret->getNumOperands(); ++i)
       if (scope.isState[i])
         states.insert(sched::rangeOf(scope.destinations[i]).base);
-    SmallVector<std::pair<Value, Value>> late;
+    auto deviceOf = [&](unsigned i) { return inBody || !costs ? here : costs->indexOf(homeOfResult(i)).value_or(0); };
+    SmallVector<std::tuple<unsigned, Value, Value>> late;
     for (unsigned i = 0; i < ret->getNumOperands(); ++i)
       if (!scope.done[i] && !scope.isState[i])
-        copy(loc, bufferOf(ret->getOperand(i)), scope.destinations[i]);
+        copyOn(deviceOf(i), loc, bufferOf(ret->getOperand(i)), scope.destinations[i]);
     for (unsigned i = 0; i < ret->getNumOperands(); ++i) {
       if (scope.done[i] || !scope.isState[i])
         continue;
@@ -529,14 +544,15 @@ private:
       if (source == sched::rangeOf(scope.destinations[i]).base)
         continue; // the state itself
       if (states.contains(source) && isa<BlockArgument>(baseOf(ret->getOperand(i)))) {
-        Value kept = slot(loc, cast<RankedTensorType>(ret->getOperand(i).getType()));
-        copy(loc, from, kept);
+        Value kept =
+            slot(loc, cast<RankedTensorType>(ret->getOperand(i).getType()), costs ? arenas[deviceOf(i)] : arena);
+        copyOn(deviceOf(i), loc, from, kept);
         from = kept;
       }
-      late.push_back({from, scope.destinations[i]});
+      late.push_back({deviceOf(i), from, scope.destinations[i]});
     }
-    for (auto [from, to] : late)
-      copy(loc, from, to);
+    for (auto [device, from, to] : late)
+      copyOn(device, loc, from, to);
   }
 
   //===-- Bodies -------------------------------------------------------------------------------------------------===//
@@ -595,7 +611,7 @@ private:
   void copyCarried(graph::ControlOpInterface op) {
     for (unsigned i = 0; i < op.numCarried(); ++i)
       if (Value from = bufferOf(op.carried(i)), to = bufferOf(op->getResult(i)); from != to)
-        copy(op.getLoc(), from, to);
+        copyOn(here, op.getLoc(), from, to);
   }
 
   /// The first `numStates` destinations are those of carried values.

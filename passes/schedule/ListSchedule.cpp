@@ -28,8 +28,11 @@ unsigned deviceIndexOf(Operation *work, const MachineCosts &costs) {
 }
 
 unsigned homeIndexOf(Value base, const MachineCosts &costs) {
-  Operation *def = base.getDefiningOp();
-  return def && isWork(def) ? deviceIndexOf(def, costs) : 0;
+  if (Operation *def = base.getDefiningOp())
+    return isWork(def) ? deviceIndexOf(def, costs) : 0;
+  auto arg = cast<BlockArgument>(base);
+  auto main = dyn_cast_or_null<func::FuncOp>(arg.getOwner()->getParentOp());
+  return main ? costs.indexOf(graph::homeOfArgument(main, arg.getArgNumber())).value_or(0) : 0;
 }
 
 bool isPageable(func::FuncOp main, Value value) {

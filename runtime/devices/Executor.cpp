@@ -1,9 +1,10 @@
 #include "tressel/runtime/Executor.h"
 
-#include "runtime/types/Concat.h"
+#include "Issue.h"
 #include "runtime/executable/ExecutableImpl.h"
 #include "runtime/schedule/ScheduleSizes.h"
-#include "Issue.h"
+#include "runtime/types/Concat.h"
+#include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/VerifySchedule.h"
@@ -28,6 +29,7 @@ struct Allocation {
   Device *device = nullptr;
   void *memory = nullptr;
   int64_t bytes = 0;
+  uint64_t losses = 0; ///< of the device, when it was allocated
 };
 
 /// Memory of callers that devices know for as long as this lives.
@@ -36,10 +38,11 @@ public:
   Adoption() = default;
   Adoption(const Adoption &) = delete;
   ~Adoption() { drop(); }
-  void add(Device &host, const void *memory, int64_t bytes, MemoryKind kind) {
-    if (!memory || bytes == 0)
+  /// What lies elsewhere than on a host is a device's own.
+  void add(Device &host, const void *memory, int64_t bytes, const Home &home) {
+    if (!memory || bytes == 0 || !isHost(home))
       return;
-    host.adopt(memory, bytes, kind == MemoryKind::Device ? MemoryKind::Host : kind);
+    host.adopt(memory, bytes, home.memory == MemoryKind::Device ? MemoryKind::Host : home.memory);
     list_.push_back({&host, memory});
   }
   void drop() {
@@ -56,6 +59,8 @@ private:
 
 struct Executor::Impl {
   std::shared_ptr<Machine> machine; // outlives what follows
+  std::shared_ptr<DeviceMemory> memory;
+  uint64_t losses = 0; ///< of the machine's devices, as far as this knows
   ExecutorOptions options;
   std::shared_ptr<const ExecutableImpl> executable; // null: without code
   Schedule own;                                     // without code
@@ -87,8 +92,8 @@ struct Executor::Impl {
   Device &host() const { return machine->at({}); }
 
   //--- Memory -------------------------------------------------------------------------------------------------------
-  static void free(Allocation &a) {
-    if (a.memory)
+  void free(Allocation &a) const {
+    if (a.memory && a.losses == memory->losses(a.device->caps().device)) // else it is gone, and its address may be another's
       a.device->release(a.memory);
     a = {};
   }
@@ -105,6 +110,7 @@ struct Executor::Impl {
     }
     a.device = &device;
     a.bytes = bytes;
+    a.losses = memory->losses(home.device);
   }
   /// Names a command that needs the most of the memory.
   static Error::Details blameLargest(const Schedule &s, Space space, uint32_t index, std::string message) {
@@ -152,6 +158,8 @@ struct Executor::Impl {
 
   //--- Making -------------------------------------------------------------------------------------------------------
   void start() {
+    memory = DeviceMemory::of(machine);
+    losses = memory->losses();
     const Schedule &s = schedule();
     if (!s.mesh.empty())
       throwError<InputError>(
@@ -160,6 +168,11 @@ struct Executor::Impl {
           "process, and across processes there is no communicator yet");
     for (const StreamDesc &stream : s.streams)
       machine->at(stream.device);
+    for (const auto *values : {&s.inputs, &s.outputs})
+      for (const ValueDesc &value : *values)
+        machine->at(value.home.device);
+    for (const StateDesc &state : s.states)
+      machine->at(state.home.device);
     auto checkRoutes = [&](const CommandList &p) {
       for (const Command &c : p.commands) {
         if (c.kind != CommandKind::Copy)
@@ -180,7 +193,7 @@ struct Executor::Impl {
       for (const ConstantDesc &c : s.constants)
         bytes = std::max(bytes, c.offset + c.bytes);
       if (executable)
-        constants.add(host(), executable->constants, bytes, MemoryKind::Host);
+        constants.add(host(), executable->constants, bytes, {});
       else
         provide(pretended, {}, bytes, s, Space::Constant, 0);
     }
@@ -289,7 +302,7 @@ struct Executor::Impl {
                    discard(arenas[i % atOnce]);
                    for (size_t k = 0; k < numbers.outputs.size(); ++k)
                      if (const int64_t bytes = numbers.outputs[k].type.bytes())
-                       host().discard(mine.of[size_t(Space::Output)][k], bytes);
+                       machine->at(numbers.outputs[k].home.device).discard(mine.of[size_t(Space::Output)][k], bytes);
                    return IssuedCall{
                        .number = static_cast<uint32_t>(i), .numbers = &numbers, .kernels = kernels, .bases = &mine};
                  },
@@ -302,15 +315,21 @@ struct Executor::Impl {
     issuers.clear(); // what has failed has failed for good
     provideIssuers(count);
     if (failure->kind == FailureKind::DeviceLost)
-      recover();
+      recover(*failure);
     throwFailure(numbers, *failure);
   }
 
   /// Devices that were lost work again, empty: what is on them is allocated anew, and `prepare` will fill it.
-  void recover() {
-    prepared = false;
+  void recover(const DeviceFailure &failure) {
     for (const auto &device : machine->devices())
       device->reset();
+    DeviceMemory::lost(*machine, failure);
+    renew();
+  }
+  /// What was on a device that was lost is allocated anew.
+  void renew() {
+    prepared = false;
+    losses = memory->losses();
     const Schedule &numbers = instances.empty() ? schedule() : instances.front()->numbers;
     freeAll();
     if (!instances.empty())
@@ -392,45 +411,54 @@ struct Executor::Impl {
     const bool computes = host().caps().computes;
     if (computes)
       checkArguments(s, given);
+    Adoption adopted;
+    for (size_t i = 0; i < s.states.size(); ++i)
+      if (s.states[i].kind == StateKind::Mutable)
+        adopted.add(host(), boundStates[i], s.states[i].type.bytes(), s.states[i].home);
     const size_t atOnce = std::min<size_t>(s.inFlight, given.size());
+    if (losses != memory->losses()) [[unlikely]] { // another program's call met it
+      issuers.clear();
+      renew();
+    }
     provideArenas(s, std::max<size_t>(atOnce, 1));
-    provideIssuers(atOnce);
+    provideIssuers(std::max<size_t>(atOnce, 1));
     if (!prepared)
       runPrepare();
     if (computes) {
-      Adoption adopted;
-      for (size_t i = 0; i < s.states.size(); ++i)
-        if (s.states[i].kind == StateKind::Mutable)
-          adopted.add(host(), boundStates[i], s.states[i].type.bytes(), s.states[i].home.memory);
       for (const Call &call : given) {
         for (size_t i = 0; i < call.inputs.size(); ++i)
-          adopted.add(host(), call.inputs[i], s.inputs[i].type.bytes(), s.inputs[i].memory);
+          adopted.add(host(), call.inputs[i], s.inputs[i].type.bytes(), s.inputs[i].home);
         for (size_t i = 0; i < call.outputs.size(); ++i)
-          adopted.add(host(), call.outputs[i], s.outputs[i].type.bytes(), s.outputs[i].memory);
+          adopted.add(host(), call.outputs[i], s.outputs[i].type.bytes(), s.outputs[i].home);
       }
       return stepNow(s, instance.kernels, given);
     }
-    // Memory of a machine that does not compute.
+    // Memory of a machine that does not compute; what lies on an accelerator has an address there, where the caller
+    // gives one.
     struct Pretended {
-      Device &host;
-      std::vector<void *> all;
+      Machine &machine;
+      std::vector<std::pair<Device *, void *>> all;
       ~Pretended() {
-        for (void *memory : all)
-          host.release(memory);
+        for (auto [device, memory] : all)
+          device->release(memory);
       }
-      void *like(const ValueDesc &value) {
-        const MemoryKind kind = value.memory == MemoryKind::Pinned ? MemoryKind::Pinned : MemoryKind::Host;
-        return all.emplace_back(host.allocate(value.type.bytes(), kind));
+      void *like(const ValueDesc &value, const void *given) {
+        if (given && !isHost(value.home))
+          return const_cast<void *>(given);
+        Device &device = machine.at(value.home.device);
+        const MemoryKind kind =
+            isHost(value.home) && value.home.memory == MemoryKind::Device ? MemoryKind::Host : value.home.memory;
+        return all.emplace_back(&device, device.allocate(value.type.bytes(), kind)).second;
       }
-    } pretend{host(), {}};
+    } pretend{*machine, {}};
     std::vector<std::vector<const void *>> inputs(given.size());
     std::vector<std::vector<void *>> outputs(given.size());
     std::vector<Call> calls;
     for (size_t k = 0; k < given.size(); ++k) {
-      for (const ValueDesc &input : s.inputs)
-        inputs[k].push_back(pretend.like(input));
-      for (const ValueDesc &output : s.outputs)
-        outputs[k].push_back(pretend.like(output));
+      for (size_t i = 0; i < s.inputs.size(); ++i)
+        inputs[k].push_back(pretend.like(s.inputs[i], i < given[k].inputs.size() ? given[k].inputs[i] : nullptr));
+      for (size_t i = 0; i < s.outputs.size(); ++i)
+        outputs[k].push_back(pretend.like(s.outputs[i], i < given[k].outputs.size() ? given[k].outputs[i] : nullptr));
       calls.push_back({inputs[k], outputs[k]});
     }
     stepNow(s, instance.kernels, calls);
@@ -476,7 +504,7 @@ void Executor::bindStates(std::span<void *const> states, std::shared_ptr<const v
     if (!impl.boundStates[i] && state.type.bytes())
       throwError<Error>("the memory bound for state '", state.name, "' is null");
     if (state.kind != StateKind::Mutable) // those are adopted for each call, as they may have moved
-      impl.states.add(impl.host(), impl.boundStates[i], state.type.bytes(), state.home.memory);
+      impl.states.add(impl.host(), impl.boundStates[i], state.type.bytes(), state.home);
   }
   if (index != states.size())
     throwError<Error>("'", s.name, "' has ", index, " states to bind, not ", states.size());

@@ -176,6 +176,13 @@ void Engine::makeRoomFor(int64_t bytes, const TaskInfo &info) {
     throw OutOfMemory(Error::Details{Blocks::report(bytes), info.where, info.op});
 }
 
+void Engine::drain(const TaskInfo &info) {
+  if (insideTask)
+    return;
+  WaitScope scope(*lanes_, TaskRecord::Kind::Memory, info.op, info.where, {}, true);
+  lanes_->drain();
+}
+
 int Engine::numLanes() const { return static_cast<int>(lanes_->count); }
 
 bool Engine::reached(Point point) {

@@ -16,6 +16,10 @@ void rejectUnsupported(const Schedule &schedule) {
                              "' is for a GPU; this runtime runs on the CPU");
   if (!schedule.mesh.empty())
     throwError<InputError>("schedule '", schedule.name, "' is for the ranks of a mesh, which this runtime cannot run");
+  DeviceRef device;
+  if (const std::string *name = boundElsewhere(schedule, device))
+    throwError<InputError>("schedule '", schedule.name, "': '", *name, "' lies in the memory of ", nameOf(device),
+                           "; this runtime runs on the CPU");
   std::vector<const CommandList *> lists{&schedule.prepare, &schedule.step};
   for (const CommandList &body : schedule.bodies)
     lists.push_back(&body);

@@ -157,7 +157,10 @@ Schedule decode(const fb::Schedule &s) {
     return BufferDesc{static_cast<Space>(d.space()), d.index(), d.offset(), d.bytes(), decode(*d.type())};
   });
   auto value = [](const fb::Value &v) {
-    return ValueDesc{text(v.name()), decode(*v.type()), static_cast<MemoryKind>(v.memory())};
+    return ValueDesc{
+        text(v.name()),
+        decode(*v.type()),
+        {{static_cast<DeviceKind>(v.device_kind()), v.device_index()}, static_cast<MemoryKind>(v.memory())}};
   };
   decodeAll(schedule.inputs, s.inputs(), value);
   decodeAll(schedule.outputs, s.outputs(), value);
@@ -256,8 +259,9 @@ struct StateValue {
 
 bool sameSignature(const Schedule &a, const Schedule &b) {
   auto same = [](const std::vector<ValueDesc> &x, const std::vector<ValueDesc> &y) {
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
-                      [](const ValueDesc &v, const ValueDesc &w) { return v.name == w.name && v.type == w.type; });
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const ValueDesc &v, const ValueDesc &w) {
+      return v.name == w.name && v.type == w.type && v.home.device == w.home.device;
+    });
   };
   auto bound = [](const Schedule &s) { // in the caller's order
     std::vector<StateDesc> states;
@@ -268,7 +272,7 @@ bool sameSignature(const Schedule &a, const Schedule &b) {
   const std::vector<StateDesc> x = bound(a), y = bound(b);
   return same(a.inputs, b.inputs) && same(a.outputs, b.outputs) && a.dims == b.dims &&
          std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const StateDesc &v, const StateDesc &w) {
-           return v.name == w.name && v.type == w.type && v.kind == w.kind;
+           return v.name == w.name && v.type == w.type && v.kind == w.kind && v.home.device == w.home.device;
          });
 }
 

@@ -187,7 +187,8 @@ Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &symbolic) {
   for (int64_t symbol : symbolic.dims)
     dims.push_back(dim::spell(symbol));
   auto value = [&](const ValueDesc &v) {
-    return fb::CreateValue(b, b.CreateString(v.name), encode(b, v.type), raw(v.memory));
+    return fb::CreateValue(b, b.CreateString(v.name), encode(b, v.type), raw(v.home.memory), raw(v.home.device.kind),
+                           v.home.device.index);
   };
   auto name = b.CreateString(s.name);
   auto streams = tables(b, s.streams, [&](const StreamDesc &d) {

@@ -57,7 +57,7 @@ private:
     };
     auto checkValue = [&](const char *table, size_t i, const ValueDesc &value) {
       checkType(table, i, value.type);
-      checkHome(table, i, {{}, value.memory});
+      checkHome(table, i, value.home);
     };
     for (size_t i = 0; i < s.inputs.size(); ++i)
       checkValue("input", i, s.inputs[i]);
@@ -68,8 +68,6 @@ private:
       if (s.states[i].kind > StateKind::Derived)
         fault("state", i, " is of an unknown kind");
       checkHome("state", i, s.states[i].home);
-      if (s.states[i].kind != StateKind::Derived && s.states[i].home.device.kind != DeviceKind::Cpu)
-        fault("state", i, " is the caller's, and so lies on the host");
     }
     for (size_t i = 0; i < s.constants.size(); ++i) {
       const ConstantDesc &c = s.constants[i];

@@ -11,10 +11,10 @@ Home homeOf(const Schedule &s, const BufferDesc &b) {
     home = {s.arenas[b.index].device, s.arenas[b.index].memory};
     break;
   case Space::Input:
-    home.memory = s.inputs[b.index].memory;
+    home = s.inputs[b.index].home;
     break;
   case Space::Output:
-    home.memory = s.outputs[b.index].memory;
+    home = s.outputs[b.index].home;
     break;
   case Space::State:
     home = s.states[b.index].home;
@@ -27,9 +27,19 @@ Home homeOf(const Schedule &s, const BufferDesc &b) {
   return home;
 }
 
+const std::string *boundElsewhere(const Schedule &s, DeviceRef &device) {
+  for (const auto *values : {&s.inputs, &s.outputs})
+    for (const ValueDesc &value : *values)
+      if (!isHost(value.home))
+        return device = value.home.device, &value.name;
+  for (const StateDesc &state : s.states)
+    if (state.kind != StateKind::Derived && !isHost(state.home))
+      return device = state.home.device, &state.name;
+  return nullptr;
+}
+
 std::string nameOf(DeviceRef device) {
-  const bool isHost = device.kind == DeviceKind::Cpu;
-  return isHost && device.index == 0 ? "cpu" : concat(isHost ? "cpu" : "gpu", device.index);
+  return isHost(device) && device.index == 0 ? "cpu" : concat(isHost(device) ? "cpu" : "gpu", device.index);
 }
 
 } // namespace tressel::runtime

@@ -70,14 +70,8 @@ std::string userName(const Schedule &s, const BufferDesc &buffer) {
   return {};
 }
 
-DeviceKind deviceOf(const Schedule &s, const BufferDesc &buffer) {
-  return buffer.space == Space::Arena && s.arenas[buffer.index].memory == MemoryKind::Device
-             ? s.arenas[buffer.index].device.kind
-             : DeviceKind::Cpu;
-}
-
 std::string copyName(const Schedule &s, const BufferDesc &from, const BufferDesc &to) {
-  const bool fromGpu = deviceOf(s, from) == DeviceKind::Gpu, toGpu = deviceOf(s, to) == DeviceKind::Gpu;
+  const bool fromGpu = !isHost(homeOf(s, from)), toGpu = !isHost(homeOf(s, to));
   std::string what = userName(s, from);
   if (what.empty())
     what = userName(s, to);

@@ -80,7 +80,7 @@ private:
     }
     places.resize(graph.data.size() * devices.size());
     for (uint32_t d = 0; d < graph.data.size(); ++d) {
-      s.inputs.push_back({"x" + std::to_string(d), graph.data[d], MemoryKind::Pinned});
+      s.inputs.push_back({"x" + std::to_string(d), graph.data[d], {{}, MemoryKind::Pinned}});
       place(d, 0).buffer = buffer(Space::Input, d, 0, graph.data[d]);
       place(d, 0).there = 0;
     }
@@ -210,7 +210,7 @@ private:
     return end;
   }
   void copyBack(uint32_t datum, double now) {
-    s.outputs.push_back({"y" + std::to_string(datum), graph.data[datum], MemoryKind::Pinned});
+    s.outputs.push_back({"y" + std::to_string(datum), graph.data[datum], {{}, MemoryKind::Pinned}});
     const uint32_t target = buffer(Space::Output, static_cast<uint32_t>(s.outputs.size() - 1), 0, graph.data[datum]);
     for (size_t d = 1; d < devices.size(); ++d)
       if (const double there = place(datum, d).there; there < kNever) {

@@ -193,15 +193,6 @@ sched.program @after {
 
 // -----
 
-sched.program @state_1 {
-  // expected-error @+1 {{(rule 1) is bound by the caller, and so lies on the host}}
-  %w = sched.state parameter "w" on gpu 0 : tensor<4xf32>
-  sched.step {
-  }
-}
-
-// -----
-
 sched.program @parts {
   %g0 = sched.stream compute on gpu 0
   %g1 = sched.stream compute on gpu 1

@@ -22,6 +22,12 @@ sched.program @main peak 192 at_least 192 {
   %x = sched.input "x" : tensor<4xf32>
   // CHECK-NEXT: %p = sched.input "p" pinned : tensor<4xf32>
   %p = sched.input "p" pinned : tensor<4xf32>
+  // CHECK-NEXT: %there = sched.input "there" on gpu 1 : tensor<4xf32>
+  %there = sched.input "there" on gpu 1 : tensor<4xf32>
+  // CHECK-NEXT: %back = sched.output "back" on gpu 1 : tensor<4xf32>
+  %back = sched.output "back" on gpu 1 : tensor<4xf32>
+  // CHECK-NEXT: %moment = sched.state mutable "moment" on gpu 1 : tensor<4xf32>
+  %moment = sched.state mutable "moment" on gpu 1 : tensor<4xf32>
   // CHECK-NEXT: %y = sched.output "y" : tensor<4xf32>
   %y = sched.output "y" : tensor<4xf32>
   // CHECK-NEXT: %w = sched.state parameter "w" : tensor<4xf32>

@@ -73,6 +73,7 @@ bool check(uint64_t seed, uint64_t orders) {
   const Schedule s =
       test::randomSchedule(seed, {.accelerators = static_cast<int>(seed % 4) + 1,
                                   .commands = 20 + static_cast<int>(seed % 50),
+                                  .homes = seed % 3 == 0,
                                   .inFlight = seed % 7 == 0 ? 2 + static_cast<uint32_t>(seed / 7 % 3) : 1});
   count(s, s.step, false);
   for (const CommandList &body : s.bodies)

@@ -108,22 +108,30 @@ private:
       arena(gpu(i), MemoryKind::Device, 64 * (12 + pick(16)));
     auto memory = [&] { return oneIn(2) ? MemoryKind::Pinned : MemoryKind::Host; };
     auto host = [&](Space space, size_t index) { places["cpu"].push_back({space, static_cast<uint32_t>(index)}); };
-    for (int i = 0; i < 2; ++i) {
-      s.inputs.push_back({"in" + std::to_string(i), words(2 * someWords()), memory()});
-      host(Space::Input, s.inputs.size() - 1);
-    }
-    for (int i = 0; i < 2; ++i) {
-      s.outputs.push_back({"out" + std::to_string(i), words(2 * someWords()), memory()});
-      host(Space::Output, s.outputs.size() - 1);
-    }
+    auto home = [&]() -> Home {
+      if (options.homes && options.accelerators > 0 && oneIn(2))
+        return homeOn(gpu(pick(options.accelerators)));
+      return {kCpu, memory()};
+    };
+    auto value = [&](std::vector<ValueDesc> &list, Space space, std::string name) {
+      const TensorType type = words(2 * someWords());
+      list.push_back({std::move(name), type, home()});
+      places[nameOf(list.back().home.device)].push_back({space, static_cast<uint32_t>(list.size() - 1)});
+    };
+    for (int i = 0; i < 2; ++i)
+      value(s.inputs, Space::Input, "in" + std::to_string(i));
+    for (int i = 0; i < 2; ++i)
+      value(s.outputs, Space::Output, "out" + std::to_string(i));
     auto state = [&](std::string name, StateKind kind, DeviceRef device) {
       const MemoryKind memory = device.kind == DeviceKind::Cpu ? MemoryKind::Host : MemoryKind::Device;
       s.states.push_back({std::move(name), words(2 * someWords()), kind, {device, memory}});
       places[nameOf(device)].push_back({Space::State, static_cast<uint32_t>(s.states.size() - 1)});
     };
     state("m", StateKind::Mutable, kCpu);
+    for (int i = 0; i < options.accelerators && options.homes && options.inFlight == 1; ++i)
+      state("m" + std::to_string(i), StateKind::Mutable, gpu(i));
     if (options.prepare) {
-      state("w", StateKind::Parameter, kCpu);
+      state("w", StateKind::Parameter, options.homes && options.accelerators > 0 ? gpu(0) : kCpu);
       state("d", StateKind::Derived, kCpu);
       for (int i = 0; i < options.accelerators; ++i)
         state("d" + std::to_string(i), StateKind::Derived, gpu(i));
@@ -682,14 +690,17 @@ private:
         while (end < all && end - at < kWord * 16 && !writtenIn(key)[size_t(end)])
           end += kWord;
         const uint32_t target = buffer(key, at, end - at);
-        const DeviceRef device = any(devices);
-        const uint16_t on = device.kind == DeviceKind::Gpu ? copyOut[device.index] : any(computeOf["cpu"]);
+        const DeviceRef home = s.outputs[i].home.device,
+                        device = isHost(home) || options.deviceToDevice ? any(devices) : home;
+        const uint16_t on = device == home   ? any(computeOf[nameOf(home)])
+                            : isHost(device) ? copyIn[home.index]
+                                             : copyOut[device.index];
         const int64_t source = readable(nameOf(device), on, end - at);
         if (source >= 0 && !touched(uint32_t(source), true).overlaps(touched(target, true)))
           add(d, {.kind = CommandKind::Copy, .stream = on},
               {{uint32_t(source), Access::Read}, {target, Access::Write}});
         else
-          add(d, {.kind = CommandKind::Fill, .stream = any(computeOf["cpu"]), .fillValue = 3},
+          add(d, {.kind = CommandKind::Fill, .stream = any(computeOf[nameOf(home)]), .fillValue = 3},
               {{target, Access::Write}});
         at = end;
       }

@@ -30,6 +30,7 @@ struct RandomScheduleOptions {
   std::vector<int64_t> mesh = {};
   bool prepare = true;     ///< parameters, and states derived of them
   bool deviceToDevice = true;
+  bool homes = false; ///< some inputs, outputs and states that callers bind lie on accelerators
   uint32_t inFlight = 1; ///< where it is more, all that touches mutable states runs in the cpu's first stream, and
                          ///< bodies hold no collectives
 };

@@ -1,6 +1,7 @@
 #include "test/support/RunOnMachine.h"
 
 #include "runtime/executable/ExecutableImpl.h"
+#include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Ranks.h"
 
@@ -24,7 +25,7 @@ States statesOf(const Schedule &s, uint64_t seed) {
     states.bytes.push_back(someBytes(s.states[i].type.bytes(), seed * 77 + i));
   return states;
 }
-Bytes bound(const Schedule &s, const States &states) {
+Bytes boundOf(const Schedule &s, const States &states) {
   Bytes list;
   for (size_t i = 0; i < s.states.size(); ++i)
     if (s.states[i].kind != StateKind::Derived)
@@ -53,29 +54,58 @@ std::shared_ptr<const Executable> unverifiedExecutableOf(const Schedule &schedul
   return executable;
 }
 
+namespace {
+/// Bytes of the host as the schedule wants them: where they are, or copies on accelerators, which come back with
+/// `bringBack`.
+class AtHome {
+public:
+  explicit AtHome(const std::shared_ptr<Machine> &machine) : memory_(DeviceMemory::of(machine)) {}
+  void *place(std::vector<std::byte> &bytes, const Home &home) {
+    if (isHost(home))
+      return bytes.data();
+    const auto count = static_cast<int64_t>(bytes.size());
+    const StorageRef &there = list_.emplace_back(memory_->allocate(count, home.device), &bytes).first;
+    memory_->copy(there->data(), home.device, bytes.data(), {}, count);
+    return there->data();
+  }
+  void bringBack() {
+    for (auto &[there, bytes] : list_)
+      memory_->copy(bytes->data(), {}, there->data(), there->device(), there->bytes());
+  }
+
+private:
+  std::shared_ptr<DeviceMemory> memory_;
+  std::vector<std::pair<StorageRef, std::vector<std::byte> *>> list_;
+};
+} // namespace
+
 Results runTwice(const Schedule &s, const std::shared_ptr<Machine> &machine, uint64_t seed, bool verified) {
   Results results;
   States states = statesOf(s, seed);
   Executor executor(verified ? executableOf(s) : unverifiedExecutableOf(s), machine);
   std::vector<void *> pointers;
+  AtHome bound(machine);
   for (size_t i = 0; i < s.states.size(); ++i)
     if (s.states[i].kind != StateKind::Derived)
-      pointers.push_back(states.bytes[i].data());
+      pointers.push_back(bound.place(states.bytes[i], s.states[i].home));
   executor.bindStates(pointers);
-  for (const Bytes &inputs : inputsOf(s, seed)) {
+  for (Bytes inputs : inputsOf(s, seed)) {
     Bytes outputs;
     std::vector<const void *> in;
     std::vector<void *> out;
-    for (const auto &input : inputs)
-      in.push_back(input.data());
+    AtHome given(machine), got(machine);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      in.push_back(given.place(inputs[i], s.inputs[i].home));
     for (const ValueDesc &output : s.outputs)
       outputs.emplace_back(static_cast<size_t>(output.type.bytes()));
-    for (auto &output : outputs)
-      out.push_back(output.data());
+    for (size_t i = 0; i < outputs.size(); ++i)
+      out.push_back(got.place(outputs[i], s.outputs[i].home));
     executor.run(in, out);
+    got.bringBack();
     results.push_back(std::move(outputs));
   }
-  results.push_back(bound(s, states));
+  bound.bringBack();
+  results.push_back(boundOf(s, states));
   return results;
 }
 
@@ -84,26 +114,29 @@ Results runInFlight(const Schedule &s, const std::shared_ptr<Machine> &machine, 
   States states = statesOf(s, seed);
   Executor executor(verified ? executableOf(s) : unverifiedExecutableOf(s), machine);
   std::vector<void *> pointers;
+  AtHome bound(machine), given(machine), got(machine);
   for (size_t i = 0; i < s.states.size(); ++i)
     if (s.states[i].kind != StateKind::Derived)
-      pointers.push_back(states.bytes[i].data());
+      pointers.push_back(bound.place(states.bytes[i], s.states[i].home));
   executor.bindStates(pointers);
-  const std::vector<Bytes> inputs = inputsOf(s, seed, calls);
+  std::vector<Bytes> inputs = inputsOf(s, seed, calls);
   Results results(calls);
   std::vector<std::vector<const void *>> in(calls);
   std::vector<std::vector<void *>> out(calls);
   std::vector<Executor::Call> list;
   for (size_t k = 0; k < calls; ++k) {
-    for (const auto &input : inputs[k])
-      in[k].push_back(input.data());
+    for (size_t i = 0; i < inputs[k].size(); ++i)
+      in[k].push_back(given.place(inputs[k][i], s.inputs[i].home));
     for (const ValueDesc &output : s.outputs)
       results[k].emplace_back(static_cast<size_t>(output.type.bytes()));
-    for (auto &output : results[k])
-      out[k].push_back(output.data());
+    for (size_t i = 0; i < results[k].size(); ++i)
+      out[k].push_back(got.place(results[k][i], s.outputs[i].home));
     list.push_back({in[k], out[k]});
   }
   executor.runCalls(list);
-  results.push_back(bound(s, states));
+  got.bringBack();
+  bound.bringBack();
+  results.push_back(boundOf(s, states));
   return results;
 }
 
@@ -111,7 +144,7 @@ Results runTwiceSerially(const Schedule &s, uint64_t seed) { return runAllSerial
 Results runAllSerially(const Schedule &s, uint64_t seed, size_t calls) {
   States states = statesOf(s, seed);
   Results results = runSerially(s, states, inputsOf(s, seed, calls));
-  results.push_back(bound(s, states));
+  results.push_back(boundOf(s, states));
   return results;
 }
 Results runRanksTwiceSerially(const Schedule &s, uint64_t seed) {

@@ -263,9 +263,11 @@ private:
 };
 
 DeviceRef deviceOf(const Schedule &s, const BufferDesc &b) {
-  return b.space == Space::Arena   ? s.arenas[b.index].device
-         : b.space == Space::State ? s.states[b.index].home.device
-                                   : DeviceRef{};
+  return b.space == Space::Arena    ? s.arenas[b.index].device
+         : b.space == Space::State  ? s.states[b.index].home.device
+         : b.space == Space::Input  ? s.inputs[b.index].home.device
+         : b.space == Space::Output ? s.outputs[b.index].home.device
+                                    : DeviceRef{};
 }
 
 /// What can be said without an order.

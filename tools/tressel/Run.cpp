@@ -192,6 +192,10 @@ private:
   void makeContext() {
     const bool package = program_.package.has_value();
     bound_ = package && !machine_;
+    runtime::DeviceRef device;
+    if (const std::string *name = runtime::boundElsewhere(program_.schedule(), device); name && machine_)
+      throw InputError("'" + *name + "' is at home on " + runtime::nameOf(device) +
+                       ", and tensors of the command line are the host's: leave the attribute tressel.home out");
     if (machine_)
       executor_.emplace(program_.executable, machine_);
     else if (package)

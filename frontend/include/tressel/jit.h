@@ -34,7 +34,7 @@ namespace tressel {
 struct JitOptions {
   std::string name = "jit";         ///< in errors and timelines
   /// Those of the machine that compute, and no other: {gpu(0)} leaves the host nothing but what only a host does
-  /// (printing, checking). Inputs, results and parameters live on the host all the same. Empty: all.
+  /// (printing, checking). Arguments and Variables may live on others all the same, and results be moved there. Empty: all.
   std::vector<Device> devices = {};
   bool deterministic = false;       ///< results depend neither on the number of threads nor on what was measured on this machine (docs/machines.md)
   bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)

@@ -7,9 +7,14 @@
 //   });
 //
 // In programs cpu() is the host and gpu(i) accelerator i of the chosen machine, so one program runs on every machine
-// that has as many. What nobody places, the compiler does; it also writes the copies. Values that programs take and
-// give are on the host. Ops that run one by one, outside of compiled functions, run on the host, wherever they are said
-// to be.
+// that has as many. What nobody places, the compiler does; it also writes the copies.
+//
+// Tensors and Variables live on the host or on an accelerator (Tensor::device, Variable::on). Compiled functions read arguments where they
+// are, update Variables in their memory, and leave results where they are computed; a result that shall be on the host is
+// returned as y.to(cpu()). Reading elements (item, to_vector, data, printing, saving) copies them to the host. An op outside of compiled
+// functions runs on the accelerator that its operands are on, and on the host where they are all there; operands that lie
+// elsewhere are copied to it by the call. A DeviceScope does not move such ops. What lies on an accelerator of a machine stays
+// usable by to(cpu()) after use_machine has chosen another one; anything else says that it is of another machine.
 #pragma once
 
 #include <string>

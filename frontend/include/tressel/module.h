@@ -303,8 +303,9 @@ public:
   void to(DType dtype, std::source_location where = std::source_location::current()) const;
 
   /// Ops of this module, and of those below that are not placed themselves, are computed on the device (machine.h) in
-  /// compiled programs. Programs with it are made anew.
-  void on(Device device) const;
+  /// compiled programs, and what they hold moves there for good (Variable::on), also what has no value yet. Programs with it are made anew. Throws
+  /// Error when the machine has no such device and some of that has a value.
+  void on(Device device, std::source_location where = std::source_location::current()) const;
 
   /// Puts another module at the path. Whoever calls the old one through this tree calls the new one from now on, also
   /// as a member; the new one may hold the old one and call it. They have the same arguments and results. Compiled

@@ -39,6 +39,7 @@ namespace detail {
 /// What a tensor handle points to: elements in memory, or a value of a program that is being traced.
 struct TensorImpl {
   mutable std::atomic<uint32_t> references{1};
+  uint32_t home = 0; ///< where the elements are: 0 the host, i + 1 accelerator i
   TensorType type;
   runtime::StorageRef storage; ///< null for a traced value
   uint64_t trace = 0;          ///< number of the trace that the value belongs to, 0 for elements in memory
@@ -138,12 +139,16 @@ public:
     else
       return elements;
   }
-  /// The elements in memory, dense and row-major, valid as long as a tensor shares them. Waits.
+  /// The elements in memory of the host, dense and row-major, valid as long as a tensor shares them. Waits. Those of a tensor on an
+  /// accelerator are copied, once.
   const void *data(std::source_location where = std::source_location::current()) const;
 
-  /// In a trace, the same value in the memory of that device: what reads it is computed there, unless it is placed
-  /// elsewhere. Outside of programs values are on the host, and this is the tensor itself; throws Error when the machine
-  /// has no such device.
+  /// Where the elements are: the host, or an accelerator of the machine that was chosen when they were made. Throws TraceError in a trace,
+  /// where that is not known yet.
+  Device device(std::source_location where = std::source_location::current()) const;
+  /// The same value in the memory of that device; the tensor itself where it is there already. Returns at once; the copy is made when the
+  /// elements are there. In a trace what reads the result is computed there, unless it is placed elsewhere. Throws Error when
+  /// the machine has no such device.
   Tensor to(Device device, std::source_location where = std::source_location::current()) const;
 
   /// The value of a single element. Waits; throws TraceError in a trace, where control flow cannot depend on a value.

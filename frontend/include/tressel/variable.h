@@ -6,6 +6,8 @@
 // held then, the Variable gets memory of its own first, and its value is copied there: JitStats::state_copies counts that, and
 // JitOptions::strict_donation makes it an error. Calls that assign the same Variables run one after the other. A call that fails before
 // it has written a Variable leaves them all as they were; what may fail in a program comes before its first write where it can.
+//
+// A Variable has a home: the host, or an accelerator (`on`). There it stays between calls, and programs update it in that memory.
 #pragma once
 
 #include <tressel/tensor.h>
@@ -25,13 +27,16 @@ struct VariableImpl {
 
   Tensor value; ///< under the lock of the group; its type stays
   std::string name;
+  uint32_t home = 0; ///< TensorImpl::home of its value, also before it has one; under the lock
   std::atomic<uint64_t> version{0}; ///< counts assignments
   std::atomic<bool> frozen{false};  ///< not learned
   std::atomic<StateGroup *> group{nullptr}; ///< made with the first call that needs its lock
   SourceLoc readAt;                 ///< where the latest tensor was read from it outside of programs; under the lock
 
   Tensor get(SourceLoc where);
+  /// A value that lies elsewhere is copied to the Variable's home.
   void set(Tensor next);
+  void move(uint32_t to, SourceLoc where);
 };
 /// Counts all assignments of the process: when it stands still, no bound state has changed.
 extern std::atomic<uint64_t> variableEpoch;
@@ -46,8 +51,14 @@ public:
 
   /// In a trace: the state's current value there.
   Tensor value(std::source_location where = std::source_location::current()) const;
-  /// Throws ShapeError when there is a value of another type or shape.
+  /// Throws ShapeError when there is a value of another type or shape. Of a Variable on an accelerator, the value is copied there.
   void assign(const Tensor &value, std::source_location where = std::source_location::current()) const;
+  /// Moves the Variable for good: its value is in the memory of that device from now on, programs read and update it there, and what is
+  /// assigned later goes there. Programs that use it are made anew. Throws Error when the machine has no such device, and
+  /// TraceError in a trace.
+  void on(Device device, std::source_location where = std::source_location::current()) const;
+  /// Where its value lies, or will: the host, unless it was made from a tensor elsewhere or moved.
+  Device device(std::source_location where = std::source_location::current()) const;
   /// False for one that was moved from too; everything else of such a Variable throws Error.
   bool defined() const { return impl_ && impl_->value.defined(); }
   /// Known without waiting, the same inside and outside a trace.

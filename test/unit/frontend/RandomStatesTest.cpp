@@ -3,6 +3,7 @@
 #include <tressel/tressel.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <gtest/gtest.h>
 #include <optional>
@@ -180,6 +181,7 @@ struct Case {
   const char *machine;
   int64_t elements; ///< many: calls are queued
   int programs;
+  bool homes = false; ///< Variables and arguments live on accelerators, and move now and then
 };
 
 class RandomStates : public testing::TestWithParam<Case> {
@@ -192,7 +194,7 @@ Tensor tensorOf(const Ints &values) {
 }
 
 TEST_P(RandomStates, EqualPlainIntegers) {
-  const auto [machine, elements, programs] = GetParam();
+  const auto [machine, elements, programs, homes] = GetParam();
   const auto n = static_cast<size_t>(elements);
   use_machine(machine);
   int failures = 0, keptAll = 0, copies = 0;
@@ -214,9 +216,20 @@ TEST_P(RandomStates, EqualPlainIntegers) {
       plain.variables.push_back(numbers());
       traced.variables.emplace_back(tensorOf(plain.variables.back()), "v" + std::to_string(v));
     }
+    const std::array places{cpu(), gpu(0), gpu(1)};
+    if (homes)
+      for (const Variable &variable : traced.variables)
+        variable.on(places[draw.below(3)]);
+    const Device home = homes ? places[draw.below(3)] : cpu();
+    // All functions in one place, as bodies are computed as a whole.
+    const bool isPlaced = homes && draw.oneOf(2);
+    const Device on = isPlaced ? places[draw.below(3)] : cpu();
     std::vector<std::function<uint64_t()>> copied;
     for (size_t f = 0; f < codes.size(); ++f) {
-      auto function = jit([&traced, &codes, f](Tensor x, Tensor index) { return traced.run(codes[f], x, index); });
+      auto function = jit([&traced, &codes, f, isPlaced, on](Tensor x, Tensor index) {
+        return isPlaced ? with_device(on, [&] { return traced.run(codes[f], x, index); })
+                        : traced.run(codes[f], x, index);
+      });
       traced.compiled.emplace_back([function](Tensor x, Tensor index) { return function(x, index); });
       copied.emplace_back([function] { return function.stats().state_copies; });
     }
@@ -232,6 +245,8 @@ TEST_P(RandomStates, EqualPlainIntegers) {
         plain.variables[v] = numbers();
         traced.variables[v].assign(tensorOf(plain.variables[v]));
       }
+      if (homes && draw.oneOf(8))
+        traced.variables[v].on(places[draw.below(3)]);
       const Ints x = numbers();
       Ints index(n);
       for (size_t k = 0; k < n; ++k)
@@ -247,7 +262,7 @@ TEST_P(RandomStates, EqualPlainIntegers) {
       }
       std::optional<Ints> got;
       try {
-        got = traced.compiled[f](tensorOf(x), tensorOf(index)).to_vector<int32_t>();
+        got = traced.compiled[f](tensorOf(x).to(home), tensorOf(index)).to_vector<int32_t>();
       } catch (const Error &e) {
         EXPECT_NE(std::string(e.what()).find("out of range"), std::string::npos) << e.what();
       }
@@ -294,7 +309,8 @@ TEST_P(RandomStates, EqualPlainIntegers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Machines, RandomStates,
-                         testing::Values(Case{"cpu", 4, 60}, Case{"cpu", 40'000, 6}, Case{"sim:2gpu-pcie3", 4, 40}),
+                         testing::Values(Case{"cpu", 4, 60}, Case{"cpu", 40'000, 6}, Case{"sim:2gpu-pcie3", 4, 40},
+                                         Case{"sim:2gpu-pcie3", 5, 25, true}),
                          [](const auto &info) {
                            return std::string(info.param.machine).substr(0, 3) + std::to_string(info.param.elements);
                          });

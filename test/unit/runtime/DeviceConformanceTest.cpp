@@ -3,6 +3,7 @@
 #include "DeviceSchedules.h"
 #include "GpuTestKernels.h"
 #include "tressel/runtime/Device.h"
+#include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executor.h"
 #include "tressel/runtime/Simulated.h"
@@ -124,6 +125,38 @@ TEST_P(DeviceConformance, AllocatesAlignedMemoryThatIsApart) {
   }
   for (void *p : all)
     device.release(p);
+}
+
+/// What programs bind there between calls: inputs, mutable states and outputs.
+TEST_P(DeviceConformance, ProgramsTakeWhatIsAtHomeOnTheDevice) {
+  const DeviceRef ref = GetParam().device;
+  if (isHost(ref))
+    GTEST_SKIP() << "of accelerators";
+  const int64_t n = 4096;
+  test::DeviceBuilder b(1);
+  const TensorType t = ScheduleBuilder::floats(n);
+  const uint32_t x = b.input("x", t), m = b.state("m", t, StateKind::Mutable), y = b.output("y", t);
+  b.s.inputs[0].home = b.s.states[0].home = b.s.outputs[0].home = homeOn(ref);
+  b.launch(b.add(n), {x, m}, {y}, {}, b.compute(kGpu0));
+  b.copy(y, m, {}, b.compute(kGpu0)); // m += x
+  const auto memory = DeviceMemory::of(machine);
+  const std::vector<float> ones(n, 1.0f);
+  const StorageRef xThere = memory->allocate(n * 4, ref), mThere = memory->allocate(n * 4, ref),
+                   yThere = memory->allocate(n * 4, ref);
+  memory->copy(xThere->data(), ref, ones.data(), {}, n * 4);
+  memory->copy(mThere->data(), ref, ones.data(), {}, n * 4);
+  Executor executor(b.executable(own()), machine);
+  void *states[] = {mThere->data()};
+  executor.bindStates(states);
+  const void *in[] = {xThere->data()};
+  void *out[] = {yThere->data()};
+  for (int i = 0; i < 3; ++i)
+    executor.run(in, out);
+  std::vector<float> got(n, -1.0f);
+  memory->copy(got.data(), {}, mThere->data(), ref, n * 4);
+  if (computes())
+    EXPECT_EQ(got, std::vector<float>(n, 4.0f));
+  EXPECT_EQ(DeviceMemory::of(*yThere), memory);
 }
 
 TEST_P(DeviceConformance, MemoryThatIsNotThereIsRefusedWithItsSize) {

@@ -236,6 +236,13 @@ TEST(Executable, RejectsBadPrograms) {
     b.copy(there, b.output("out", t), {0}, 1);
     rejected(b, "GPU");
   }
+  {
+    ScheduleBuilder b;
+    b.copy(b.input("x", t), b.output("out", t));
+    b.state("m", t, StateKind::Mutable);
+    b.s.states[0].home = homeOn({DeviceKind::Gpu, 1});
+    rejected(b, "'m' lies in the memory of gpu1; this runtime runs on the CPU");
+  }
 }
 
 TEST(Context, ChecksItsArguments) {

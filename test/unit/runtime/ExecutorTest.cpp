@@ -2,6 +2,8 @@
 // failures.
 #include "tressel/runtime/Executor.h"
 #include "DeviceSchedules.h"
+#include "tressel/runtime/CommandLog.h"
+#include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Simulate.h"
 #include "tressel/runtime/Simulated.h"
@@ -92,6 +94,134 @@ TEST(Executor, TwoSimulatedGpus) {
     EXPECT_EQ(t.spans[i].begin, plan.spans[i].begin);
     EXPECT_EQ(t.spans[i].end, plan.spans[i].end);
   }
+}
+
+//--- Homes ------------------------------------------------------------------------------------------------------------
+/// y = x + m, m = 2 m on gpu0, where x, m and y live.
+DeviceBuilder atHome(int64_t n = 1000) {
+  DeviceBuilder b(2);
+  const TensorType t = ScheduleBuilder::floats(n);
+  const uint32_t x = b.input("x", t), m = b.state("m", t, StateKind::Mutable), y = b.output("y", t);
+  b.s.inputs[0].home = b.s.states[0].home = b.s.outputs[0].home = homeOn(kGpu0);
+  b.launch(b.add(n), {x, m}, {y}, {}, b.compute(kGpu0));
+  const uint32_t doubled = b.on(kGpu0, t);
+  b.launch(b.twice(n), {m}, {doubled}, {}, b.compute(kGpu0));
+  b.copy(doubled, m, {}, b.compute(kGpu0));
+  for (uint32_t i = 0; i < 3; ++i)
+    b.s.step.commands[i].loc = b.location("op" + std::to_string(i), "net.cpp", 10 + i);
+  return b;
+}
+
+TEST(Executor, TakesWhatLiesOnADeviceWhereItIs) {
+  DeviceBuilder b = atHome();
+  const auto machine = simulated();
+  const auto memory = DeviceMemory::of(machine);
+  EXPECT_EQ(DeviceMemory::of(machine), memory);
+  std::vector<float> x(1000), m(1000, 3.0f), y(1000);
+  std::iota(x.begin(), x.end(), 0.0f);
+  const StorageRef xThere = memory->allocate(4000, kGpu0), mThere = memory->allocate(4000, kGpu0),
+                   yThere = memory->allocate(4000, kGpu0);
+  EXPECT_EQ(xThere->device(), kGpu0);
+  EXPECT_FALSE(xThere->adopted());
+  memory->copy(xThere->data(), kGpu0, x.data(), {}, 4000);
+  memory->copy(mThere->data(), kGpu0, m.data(), {}, 4000);
+  Executor e(b.executable(), machine);
+  void *states[] = {mThere->data()};
+  e.bindStates(states);
+  const void *in[] = {xThere->data()};
+  void *out[] = {yThere->data()};
+  for (int i = 0; i < 3; ++i)
+    e.run(in, out);
+  EXPECT_EQ(e.bytesOn(kGpu0), 4000);             // of the arena alone
+  ASSERT_EQ(machine->log().commands.size(), 3u); // nothing comes or goes
+  for (const LoggedCommand &c : machine->log().commands)
+    if (c.kind == DeviceCommandKind::Copy)
+      EXPECT_EQ(c.from, c.to);
+  memory->copy(y.data(), {}, yThere->data(), kGpu0, 4000);
+  memory->copy(m.data(), {}, mThere->data(), kGpu0, 4000);
+  for (size_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(y[i], x[i] + 12);
+    ASSERT_EQ(m[i], 24);
+  }
+  // From one accelerator to another that it has no route to, by way of the host.
+  const StorageRef other = memory->allocate(4000, kGpu1);
+  memory->copy(other->data(), kGpu1, yThere->data(), kGpu0, 4000);
+  const StorageRef back = DeviceMemory::onHost(other);
+  EXPECT_EQ(static_cast<const float *>(back->data())[7], y[7]);
+  EXPECT_EQ(DeviceMemory::onHost(other), back); // copied once
+  DeviceMemory::forgetHostCopy(*other);
+  EXPECT_NE(DeviceMemory::onHost(other), back);
+}
+
+TEST(Executor, WhatIsSaidToLieOnADeviceMustBeThere) {
+  DeviceBuilder b = atHome();
+  const auto machine = simulated();
+  Executor e(b.executable(), machine);
+  std::vector<float> mine(1000);
+  void *states[] = {mine.data()};
+  e.bindStates(states);
+  const void *in[] = {mine.data()};
+  const StorageRef there = DeviceMemory::of(machine)->allocate(4000, kGpu0);
+  void *out[] = {there->data()};
+  try {
+    e.run(in, out);
+    FAIL();
+  } catch (const RuntimeError &error) {
+    EXPECT_NE(std::string(error.what()).find("4000 bytes that are said to be in the memory of gpu0, but are nowhere"),
+              std::string::npos)
+        << error.what();
+  }
+  b.s.outputs[0].home = homeOn({DeviceKind::Gpu, 7});
+  b.s.step.commands[0].stream = 0; // of no matter: the machine is asked first
+  try {
+    Executor other(b.unverifiedExecutable(), machine);
+    FAIL();
+  } catch (const InputError &error) {
+    EXPECT_NE(std::string(error.what()).find("gpu7"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Executor, WhatALostDeviceHadHasFailed) {
+  DeviceBuilder b = atHome();
+  const auto machine = simulated();
+  const auto memory = DeviceMemory::of(machine);
+  const StorageRef x = memory->allocate(4000, kGpu0), m = memory->allocate(4000, kGpu0),
+                   y = memory->allocate(4000, kGpu0), elsewhere = memory->allocate(4000, kGpu1);
+  const std::vector<float> zeros(1000);
+  memory->copy(x->data(), kGpu0, zeros.data(), {}, 4000);
+  memory->copy(m->data(), kGpu0, zeros.data(), {}, 4000);
+  Executor e(b.executable(), machine);
+  void *states[] = {m->data()};
+  e.bindStates(states);
+  const void *in[] = {x->data()};
+  void *out[] = {y->data()};
+  e.run(in, out);
+  DeviceBuilder others = twoGpus();
+  Executor other(others.executable(), machine); // has memory there too
+  Call call;
+  call.bind(other);
+  call.run(other);
+  machine->inject({Fault::Kind::DeviceLost, kGpu0, 0});
+  EXPECT_THROW(e.run(in, out), RuntimeError);
+  for (const StorageRef &lost : {x, m, y}) {
+    ASSERT_TRUE(lost->failure());
+    EXPECT_NE(lost->failure()->message.find("gpu0 was lost, with all that was in its memory"), std::string::npos);
+  }
+  EXPECT_FALSE(elsewhere->failure());
+  // The device works again, with memory that is made anew.
+  const StorageRef again = memory->allocate(4000, kGpu0);
+  memory->copy(again->data(), kGpu0, zeros.data(), {}, 4000);
+  void *anew[] = {again->data()};
+  e.bindStates(anew);
+  const StorageRef x2 = memory->allocate(4000, kGpu0), y2 = memory->allocate(4000, kGpu0);
+  memory->copy(x2->data(), kGpu0, zeros.data(), {}, 4000);
+  const void *in2[] = {x2->data()};
+  void *out2[] = {y2->data()};
+  e.run(in2, out2);
+  // Another program's memory is made anew with its next call.
+  call.run(other);
+  call.check();
+  EXPECT_EQ(DeviceMemory::onHost(y2)->bytes(), 4000);
 }
 
 //--- What goes wrong --------------------------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ TEST(InFlight, EveryOrderGivesTheNumbersOfSerialExecution) {
   size_t commands = 0, bodies = 0, collectives = 0, writesState = 0, runs = 0;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     const auto inFlight = static_cast<uint32_t>(2 + seed % 3);
-    const Schedule s = randomSchedule(seed, {.accelerators = static_cast<int>(seed % 4) + 1, .inFlight = inFlight});
+    const Schedule s = randomSchedule(
+        seed, {.accelerators = static_cast<int>(seed % 4) + 1, .homes = seed % 3 == 0, .inFlight = inFlight});
     ASSERT_EQ(s.inFlight, inFlight);
     commands += s.step.commands.size(), bodies += s.bodies.size(), collectives += s.collectives.size();
     for (const Operand &o : s.step.operands)
@@ -77,7 +78,7 @@ DeviceBuilder threeStages(int64_t n, uint32_t inFlight) {
   const TensorType t = ScheduleBuilder::floats(n);
   const uint32_t x = b.input("x", t), y = b.output("y", t);
   for (ValueDesc *value : {&b.s.inputs[0], &b.s.outputs[0]})
-    value->memory = MemoryKind::Pinned;
+    value->home.memory = MemoryKind::Pinned;
   const uint32_t x0 = b.on(kGpu0, t), y0 = b.on(kGpu0, t);
   const uint32_t in = b.copy(x, x0, {}, b.copyIn(kGpu0));
   const uint32_t twice = b.launch(b.twice(n), {x0}, {y0}, {in}, b.compute(kGpu0));

@@ -150,6 +150,31 @@ TEST(Package, EveryFieldOfAScheduleSurvives) {
   EXPECT_EQ(r.prepare.commands[0].kind, CommandKind::Copy);
 }
 
+TEST(Package, HomesSurviveAndTheProcessorRefusesThem) {
+  ScheduleBuilder b(1);
+  const DeviceRef gpu{DeviceKind::Gpu, 3};
+  b.s.streams[0].device = gpu;
+  const uint32_t x = b.input("x", t4), out = b.output("out", t4), m = b.state("m", t4, StateKind::Mutable);
+  b.s.inputs[0].home = b.s.outputs[0].home = b.s.states[0].home = homeOn(gpu);
+  b.copy(x, out);
+  b.copy(x, m);
+  const float value[4] = {};
+  const PackageFunction f{"main", &b.s, {}, Blob()};
+  const PackageState state{"m", t4, std::as_bytes(std::span(value))};
+  TempFile file;
+  writeFile(file.path, packageBytes({&f, 1}, {&state, 1}));
+  const Package package = Package::open(file.path);
+  const Schedule &r = package.schedule();
+  EXPECT_EQ(r.inputs[0].home, homeOn(gpu));
+  EXPECT_EQ(r.outputs[0].home, homeOn(gpu));
+  EXPECT_EQ(r.states[0].home, homeOn(gpu));
+  EXPECT_NE(messageOf([&] { package.context(); }).find("GPU"), std::string::npos);
+  b.s.inputs[0].home.memory = MemoryKind::Pinned;
+  writeFile(file.path, packageBytes({&f, 1}, {&state, 1}));
+  EXPECT_NE(openMessage(file.path).find("input 0 lies in memory of an unknown kind"), std::string::npos)
+      << openMessage(file.path);
+}
+
 TEST(Package, FunctionsShareWhatIsEqual) {
   Sample sample;
   const PackageFunction one[] = {sample.function("predict")};

@@ -24,6 +24,7 @@ RandomScheduleOptions optionsOf(uint64_t seed) {
   o.commands = 20 + static_cast<int>(seed % 5) * 8;
   o.bodies = seed % 4 != 0;
   o.inFlight = seed % 7 == 0 ? 2 : 1;
+  o.homes = seed % 3 == 1;
   return o;
 }
 

@@ -219,11 +219,35 @@ TEST(VerifySchedule, KernelsStayInTheirDevicesMemory) {
   expectViolation(program(1, 3), ViolationKind::Access, "which lies in the memory of gpu0, from a stream of gpu1");
   expectViolation(program(1, 0), ViolationKind::Access, "which lies in the memory of gpu0, from a stream of cpu");
   ScheduleBuilder b(1);
-  b.s.states.push_back({"w", t16, StateKind::Parameter, {gpu, MemoryKind::Device}});
   b.s.arenas.push_back({gpu, MemoryKind::Pinned, 64});
   expectViolation(b, ViolationKind::Structure, "arena 0 lies in memory of an unknown kind");
-  b.s.arenas.clear();
-  expectViolation(b, ViolationKind::Structure, "state 0 is the caller's, and so lies on the host");
+}
+
+TEST(VerifySchedule, WhatCallersBindHasAHome) {
+  constexpr DeviceRef gpu{DeviceKind::Gpu, 0};
+  auto program = [&](const Home &input, const Home &state, const Home &output, uint16_t stream) {
+    ScheduleBuilder b(1);
+    b.s.streams.push_back({gpu, StreamKind::Compute, "gpu0"});
+    const uint32_t x = b.input("x", t16), m = b.state("m", t16, StateKind::Mutable), out = b.output("out", t16);
+    b.s.inputs[0].home = input, b.s.states[0].home = state, b.s.outputs[0].home = output;
+    b.launch(b.kernel("k"), {x, m}, {out}, {}, stream);
+    b.copy(x, m, {}, stream);
+    return b;
+  };
+  const Home host, there{gpu, MemoryKind::Device};
+  EXPECT_EQ(firstMessage(program(there, there, there, 1).s), "");
+  EXPECT_EQ(firstMessage(program(host, host, host, 0).s), "");
+  expectViolation(program(host, there, there, 1), ViolationKind::Access, "input 0");
+  expectViolation(program(there, host, there, 1), ViolationKind::Access,
+                  "which lies in the memory of cpu, from a stream of gpu0");
+  expectViolation(program(there, there, host, 1), ViolationKind::Access, "output 0");
+  expectViolation(program(there, there, there, 0), ViolationKind::Access,
+                  "which lies in the memory of gpu0, from a stream of cpu");
+  // Of a kind that no device has.
+  expectViolation(program(Home{gpu, MemoryKind::Pinned}, there, there, 1), ViolationKind::Structure,
+                  "input 0 lies in memory of an unknown kind");
+  expectViolation(program(there, Home{{static_cast<DeviceKind>(7), 0}, MemoryKind::Device}, there, 1),
+                  ViolationKind::Structure, "state 0 lies in memory of an unknown kind");
 }
 
 TEST(VerifySchedule, OrderIsTransitive) {

@@ -126,6 +126,9 @@ public:
   /// For who is about to take memory from elsewhere: waits until the bound has room for so many bytes more. Throws OutOfMemory.
   void makeRoomFor(int64_t bytes, const TaskInfo &info);
 
+  /// Returns when all that was submitted before is done, as `makeRoomFor` does where memory is short. Failures stay where they are.
+  void drain(const TaskInfo &info);
+
   int numLanes() const;
 
   /// Hands over a task, or runs it. `fn` is int32_t(const TaskView &), returns a KernelStatus and may throw an Error;

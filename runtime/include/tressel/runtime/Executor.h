@@ -48,7 +48,8 @@ public:
   Executor(Executor &&) noexcept;
   Executor &operator=(Executor &&) noexcept;
 
-  /// As those of Context.
+  /// As those of Context. A state that lies on an accelerator is bound to that device's memory, which must stay as long as the
+  /// binding, and so are inputs and outputs of `run`: the machine's devices take them where the schedule says they are.
   void bindStates(std::span<void *const> states, std::shared_ptr<const void> owner = nullptr);
   void moveState(size_t index, void *memory);
   /// As Context::run; a failure may leave any mutable state written. Throws RuntimeError naming op and line of the command that failed; the next call runs again, also

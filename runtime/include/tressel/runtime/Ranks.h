@@ -25,8 +25,8 @@ int64_t numRanks(std::span<const MeshAxis> mesh, std::span<const uint32_t> axes)
 /// Binds what `rank` has for coordinates. `values` has the sizes of axes that are symbols. Throws Error when there is no such rank.
 void bindRank(dim::Values &values, std::span<const MeshAxis> mesh, int64_t rank);
 
-/// The schedule with the sizes of its mesh and the coordinates of one rank as numbers; `values` gives the axes whose size is a symbol, by
-/// which its mesh keeps the form of `schedule`. Other symbols (`dims`) stay. What a rank runs, and what `simulate` predicts.
+/// The schedule with the sizes of its mesh and the coordinates of one rank as numbers; `values` gives the axes whose size is a symbol. Other symbols (`dims`) stay. What a rank runs, and what `simulate` predicts. What depends on
+/// the rank can no longer be seen in it: that ranks decide alike is proved of `schedule`, the sizes and places of this rank of the result.
 Schedule scheduleOfRank(const Schedule &schedule, int64_t rank, const dim::Values &values = {});
 
 /// The program of all ranks in one process, with explicit groups: each rank on accelerators of its own (of rank r those from r times as many

@@ -44,6 +44,7 @@
 #pragma once
 
 #include "tressel/runtime/FloatMode.h"
+#include "tressel/runtime/Home.h"
 #include "tressel/runtime/Types.h"
 
 #include <cstdint>
@@ -51,13 +52,6 @@
 #include <vector>
 
 namespace tressel::runtime {
-
-enum class DeviceKind : uint8_t { Cpu, Gpu };
-struct DeviceRef {
-  DeviceKind kind = DeviceKind::Cpu;
-  uint16_t index = 0;
-  bool operator==(const DeviceRef &) const = default;
-};
 
 /// What a stream is for. Which engine of the device works on it, the machine's model says (EngineModel); a Lane, one thread's share of a
 /// host, is an engine of its own. The numeric values are part of the package format.
@@ -69,13 +63,6 @@ struct StreamDesc {
   std::string name; ///< for timelines: "cpu", "gpu0.in"
 };
 
-enum class MemoryKind : uint8_t { Device, Pinned, Host };
-/// Where bytes lie. A host's memory is Host (pageable) or Pinned, an accelerator's is Device; Device on a host is Host.
-struct Home {
-  DeviceRef device;
-  MemoryKind memory = MemoryKind::Host;
-  bool operator==(const Home &) const = default;
-};
 /// Scratch memory of the step, allocated once per context. Pinned and Host memory belongs to a host.
 struct ArenaDesc {
   DeviceRef device;
@@ -103,18 +90,18 @@ struct StateDesc {
   std::string name;
   TensorType type;
   StateKind kind = StateKind::Parameter;
-  /// What callers bind lies on the host. Derived states may lie on any device: a parameter that gpu0 reads has one there,
-  /// copied by `prepare`.
+  /// Where the caller's memory lies that is bound; of a derived state, where the executable allocates it: a parameter of the
+  /// host that gpu0 reads has one there, copied by `prepare`.
   Home home = {};
 };
 struct ConstantDesc { ///< on the host
   int64_t offset = 0; ///< in the weights blob, a multiple of 64
   int64_t bytes = 0;
 };
-struct ValueDesc { ///< an input or output of the program, in the caller's memory on the host
+struct ValueDesc { ///< an input or output of the program, in the caller's memory
   std::string name;
   TensorType type;
-  MemoryKind memory = MemoryKind::Host; ///< Pinned: the caller promises that, and copies are planned with it
+  Home home = {}; ///< where that lies. Pinned: the caller promises that, and copies are planned with it
 };
 
 /// Which devices take a kernel, and where its code is found. The numeric values are part of the package format.
@@ -261,6 +248,7 @@ struct Schedule {
 
 /// Where a buffer of the schedule lies. Indices must be in range.
 Home homeOf(const Schedule &schedule, const BufferDesc &buffer);
-std::string nameOf(DeviceRef device); ///< "cpu", "cpu1", "gpu0"
+/// The first input, output or state that a caller binds and that does not lie on a host; null if there is none.
+const std::string *boundElsewhere(const Schedule &schedule, DeviceRef &device);
 
 } // namespace tressel::runtime

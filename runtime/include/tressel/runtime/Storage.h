@@ -1,4 +1,5 @@
-// Host memory of tensors: counted references to 64-byte aligned blocks, or to a caller's memory with its deleter.
+// Memory of tensors: counted references to 64-byte aligned blocks of the host, to a caller's memory with its deleter, or to memory
+// of an accelerator (DeviceStorage.h).
 //
 //   StorageRef s = Storage::allocate(n * 4);
 //   StorageRef t = Storage::adopt(ptr, bytes, [](void *p, void *user) { ... }, user);
@@ -9,6 +10,7 @@
 #pragma once
 
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/Home.h"
 #include "tressel/runtime/Lane.h"
 
 #include <atomic>
@@ -48,7 +50,10 @@ public:
   /// memory; never on a lane's thread, but inside a later call of the library by one of the caller's threads.
   static StorageRef adopt(void *data, int64_t bytes, Deleter deleter, void *user);
 
+  /// An address of the home's: where that is not the host, only commands of the device may name it.
   void *data() const { return data_; }
+  /// The device in whose memory the bytes are.
+  DeviceRef device() const { return device_; }
   int64_t bytes() const { return bytes_; }
   /// Memory of the caller's: its lifetime and alignment are not ours.
   bool adopted() const { return adopted_; }
@@ -77,6 +82,7 @@ public:
 
 private:
   friend class StorageRef;
+  friend class DeviceMemory;
   friend class StoragePin;
   friend class Engine;
   friend class Blocks;
@@ -95,6 +101,7 @@ private:
   std::atomic<uint32_t> pins_{0}; ///< of the handles
   std::atomic<bool> failed_{false};
   bool adopted_ = false;
+  DeviceRef device_;
   bool inOrder_ = false; ///< a task's result, whose bytes are given on in the order of its lanes
   int32_t sizeClass_ = -1; ///< of the block of the contents; of this header with the contents behind it, where small
   std::atomic<uint64_t> ready_{0}, lastUse_{0}; // a packed point, packed uses

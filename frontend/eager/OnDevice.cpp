@@ -1,0 +1,129 @@
+#include "frontend/eager/OnDevice.h"
+
+#include "frontend/eager/Class.h"
+#include "frontend/tensor/Machine.h"
+#include "frontend/trace/Trace.h"
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace tressel::eager {
+using namespace detail;
+
+namespace {
+
+constexpr size_t kMost = 512; ///< programs; the oldest go first
+
+struct Programs {
+  std::mutex mutex; ///< held while one is compiled
+  std::shared_ptr<runtime::Machine> machine;
+  std::unordered_map<std::string, std::shared_ptr<CompiledFunction>> all;
+  std::deque<std::string> order;
+
+  static Programs &instance() {
+    static auto *programs = new Programs; // queued tasks may outlive static destruction
+    return *programs;
+  }
+  void clear() {
+    all.clear();
+    order.clear();
+    machine.reset();
+  }
+};
+
+std::shared_ptr<CompiledFunction> compile(const codegen::OpCall &call, std::span<const TensorType> types,
+                                          std::span<const uint32_t> homes, const std::shared_ptr<runtime::Machine> &machine,
+                                          Device device) {
+  TraceRecorder recorder;
+  std::vector<Tensor> arguments;
+  for (size_t i = 0; i < call.operands.size(); ++i)
+    arguments.push_back(recorder.input(call.operands[i], "in" + std::to_string(i), {}, homes[i]));
+  std::vector<Tensor> results(types.size());
+  {
+    const DeviceScope scope(device);
+    recorder.op(*call.op, arguments, types, call.attrs, {}, results);
+  }
+  return recorder.finish(results, {.name = call.op->name, .machine = machine, .model = &machine->model()}).program;
+}
+
+std::shared_ptr<CompiledFunction> programOf(const codegen::OpCall &call, std::span<const TensorType> types,
+                                            std::span<const uint32_t> homes, const std::shared_ptr<runtime::Machine> &machine,
+                                            Device device, SourceLoc where) {
+  std::string key = call.str() + "|" + device.name();
+  for (uint32_t home : homes)
+    key += "," + std::to_string(home);
+  Programs &programs = Programs::instance();
+  std::lock_guard lock(programs.mutex);
+  if (programs.machine != machine) {
+    programs.clear();
+    programs.machine = machine;
+  }
+  if (auto known = programs.all.find(key); known != programs.all.end())
+    return known->second;
+  std::shared_ptr<CompiledFunction> made;
+  try {
+    made = compile(call, types, homes, machine, device);
+  } catch (const InternalError &) {
+    throw;
+  } catch (const Error &) { // no kernel for it, or no room
+    try {
+      made = compile(call, types, homes, machine, cpu());
+    } catch (const InternalError &) {
+      throw;
+    } catch (const Error &e) {
+      fail<Error>(e.message(), where, call.op->name, e.hint());
+    }
+  }
+  programs.all.emplace(key, made);
+  programs.order.push_back(std::move(key));
+  if (programs.order.size() > kMost) {
+    programs.all.erase(programs.order.front());
+    programs.order.pop_front();
+  }
+  return made;
+}
+
+} // namespace
+
+void runOnDevice(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs,
+                 SourceLoc where, std::span<Tensor> results) {
+  const auto machine = currentMachine();
+  std::vector<uint32_t> homes;
+  uint32_t home = 0;
+  for (const Tensor &t : inputs) {
+    checkMachine(*t.impl(), machine, where, info.name);
+    homes.push_back(t.impl()->home);
+    home = home ? home : homes.back();
+  }
+  const SourceLoc user = userLine(where);
+  if (info.hasEffects || info.custom) {
+    std::vector<Tensor> onHost;
+    for (const Tensor &t : inputs)
+      onHost.push_back(t.impl()->home ? moved(t, {}, nullptr, user) : t);
+    return runEager(info, onHost, attrs, where, results);
+  }
+  codegen::OpCall call{&info, {}, op::Attrs(attrs.begin(), attrs.end()), {}};
+  for (const Tensor &t : inputs)
+    call.operands.push_back(t.type());
+  const std::vector<TensorType> types = inferResults(info, inputs, call.attrs, where);
+  if (info.isView) { // the same bytes in another shape
+    results.front() = makeTensor(types.front(), inputs.front().impl()->storage, user);
+    return;
+  }
+  std::vector<const Tensor *> arguments;
+  for (const Tensor &t : inputs)
+    arguments.push_back(&t);
+  programOf(call, types, homes, machine, {static_cast<int>(home) - 1}, user)->run(arguments, results, user);
+}
+
+void clearDevicePrograms() {
+  Programs &programs = Programs::instance();
+  std::lock_guard lock(programs.mutex);
+  programs.clear();
+}
+
+} // namespace tressel::eager
