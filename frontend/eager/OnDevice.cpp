@@ -16,17 +16,17 @@ using namespace detail;
 
 namespace {
 
-constexpr size_t kMost = 512; ///< programs; the oldest go first
+constexpr size_t kMost = 512; ///< functions; the oldest go first
 
-struct Programs {
+struct Functions {
   std::mutex mutex; ///< held while one is compiled
   std::shared_ptr<runtime::Machine> machine;
   std::unordered_map<std::string, std::shared_ptr<CompiledFunction>> all;
   std::deque<std::string> order;
 
-  static Programs &instance() {
-    static auto *programs = new Programs; // queued tasks may outlive static destruction
-    return *programs;
+  static Functions &instance() {
+    static auto *functions = new Functions; // queued tasks may outlive static destruction
+    return *functions;
   }
   void clear() {
     all.clear();
@@ -47,22 +47,22 @@ std::shared_ptr<CompiledFunction> compile(const codegen::OpCall &call, std::span
     const DeviceScope scope(device);
     recorder.op(*call.op, arguments, types, call.attrs, {}, results);
   }
-  return recorder.finish(results, {.name = call.op->name, .machine = machine, .model = &machine->model()}).program;
+  return recorder.finish(results, {.name = call.op->name, .machine = machine, .model = &machine->model()}).function;
 }
 
-std::shared_ptr<CompiledFunction> programOf(const codegen::OpCall &call, std::span<const TensorType> types,
+std::shared_ptr<CompiledFunction> functionOf(const codegen::OpCall &call, std::span<const TensorType> types,
                                             std::span<const uint32_t> homes, const std::shared_ptr<runtime::Machine> &machine,
                                             Device device, SourceLoc where) {
   std::string key = call.str() + "|" + device.name();
   for (uint32_t home : homes)
     key += "," + std::to_string(home);
-  Programs &programs = Programs::instance();
-  std::lock_guard lock(programs.mutex);
-  if (programs.machine != machine) {
-    programs.clear();
-    programs.machine = machine;
+  Functions &functions = Functions::instance();
+  std::lock_guard lock(functions.mutex);
+  if (functions.machine != machine) {
+    functions.clear();
+    functions.machine = machine;
   }
-  if (auto known = programs.all.find(key); known != programs.all.end())
+  if (auto known = functions.all.find(key); known != functions.all.end())
     return known->second;
   std::shared_ptr<CompiledFunction> made;
   try {
@@ -78,11 +78,11 @@ std::shared_ptr<CompiledFunction> programOf(const codegen::OpCall &call, std::sp
       fail<Error>(e.message(), where, call.op->name, e.hint());
     }
   }
-  programs.all.emplace(key, made);
-  programs.order.push_back(std::move(key));
-  if (programs.order.size() > kMost) {
-    programs.all.erase(programs.order.front());
-    programs.order.pop_front();
+  functions.all.emplace(key, made);
+  functions.order.push_back(std::move(key));
+  if (functions.order.size() > kMost) {
+    functions.all.erase(functions.order.front());
+    functions.order.pop_front();
   }
   return made;
 }
@@ -117,13 +117,13 @@ void runOnDevice(const op::OpInfo &info, std::span<const Tensor> inputs, std::sp
   std::vector<const Tensor *> arguments;
   for (const Tensor &t : inputs)
     arguments.push_back(&t);
-  programOf(call, types, homes, machine, {static_cast<int>(home) - 1}, user)->run(arguments, results, user);
+  functionOf(call, types, homes, machine, {static_cast<int>(home) - 1}, user)->run(arguments, results, user);
 }
 
 void clearDevicePrograms() {
-  Programs &programs = Programs::instance();
-  std::lock_guard lock(programs.mutex);
-  programs.clear();
+  Functions &functions = Functions::instance();
+  std::lock_guard lock(functions.mutex);
+  functions.clear();
 }
 
 } // namespace tressel::eager

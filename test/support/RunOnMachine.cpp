@@ -158,7 +158,7 @@ Results runRanksTwiceSerially(const Schedule &s, uint64_t seed) {
   States after;
   for (const States &rank : states)
     after.bytes.insert(after.bytes.end(), rank.bytes.begin(), rank.bytes.end());
-  results.push_back(bound(all, after));
+  results.push_back(boundOf(all, after));
   return results;
 }
 
