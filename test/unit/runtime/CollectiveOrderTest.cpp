@@ -113,7 +113,7 @@ TEST(CollectiveOrder, HostCallsAndBodiesAreWaitedFor) {
   for (bool waits : {true, false}) {
     Orders b(2, 2);
     b.kernel("log");
-    b.s.kernels[0].provider = "host";
+    b.s.kernels[0].target = KernelTarget::HostFunction;
     b.collective({b.stream(0, 0), b.stream(1, 0)});
     const uint32_t call = b.command({.kind = CommandKind::HostCall, .stream = 0}, {}, {0, 1});
     b.collective({b.stream(0, 1), b.stream(1, 1)},
