@@ -344,7 +344,7 @@ private:
       if (auto kernel = needsKeys ? module.lookupSymbol<graph::KernelOp>(desc.symbol) : graph::KernelOp())
         desc.key = graph::keyOf(kernel);
       if (auto gpu = gpuBySymbol.find(desc.symbol); gpu != gpuBySymbol.end()) {
-        const cuda::Kernel &kernel = *gpu->second; // what stands in the code counts
+        const cuda::Kernel &kernel = *gpu->second; // its code decides the number of blocks
         desc.provider = cuda::kCudaProvider, desc.target = runtime::KernelTarget::Gpu;
         desc.epilogue.clear(); // is part of it
         desc.range = kernel.blocks, desc.grain = 1;

@@ -13,7 +13,7 @@ namespace tressel::detail {
 
 /// Null: this computer's processor.
 std::shared_ptr<runtime::Machine> currentMachine();
-/// Where ops of this thread are to be computed; nothing where nobody said.
+/// Where ops of this thread are to be computed; nothing outside of every DeviceScope.
 std::optional<runtime::DeviceRef> currentDevice();
 runtime::DeviceRef refOf(Device device);
 

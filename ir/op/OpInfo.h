@@ -116,7 +116,7 @@ struct OpInfo {
   /// As a call of a bitcode kernel, or nothing for types it has none for (a decomposition converts them). May be null.
   std::optional<KernelForm> (*kernelForm)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results,
                                           const Attrs &);
-  /// The operand whose bytes the first result of a bitcode kernel may take over if nobody reads them any more, or -1.
+  /// The operand whose bytes the first result of a bitcode kernel may take over after their last use, or -1.
   int overwrites;
   /// The reference interpreter: typed arithmetic, no vectorization, shares nothing with code generation. Null for
   /// composites that are evaluated through their decomposition.

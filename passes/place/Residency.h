@@ -21,7 +21,7 @@ struct Task {
   int64_t scratch = 0;                          ///< bytes of its device that it takes besides while it runs
   unsigned device = 0;
   llvm::SmallVector<uint32_t, 2>
-      overwrites;                ///< of what it reads: its one result may take these bytes where nobody needs them any more
+      overwrites;                ///< of what it reads: its one result may take these bytes after their last use
   bool mayRematerialize = false; ///< gives the same result each time, and does nothing else
 };
 

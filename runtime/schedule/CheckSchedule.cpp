@@ -223,7 +223,7 @@ private:
                                 nameOf(homeOf(s, s.buffers[o.buffer]).device), ", from a stream of ", nameOf(device)});
   }
 
-  /// A body stands behind the list that runs it, so that there is no cycle, and nobody else runs it.
+  /// A body stands behind the list that runs it, so that there is no cycle, and no other command runs it.
   void checkBody(const CommandList &p, Phase phase, size_t i, uint32_t body, uint32_t depth, bool chosen) {
     if (depth > kMaxDepth)
       return findings.structure(p, phase, i, {"bodies are nested deeper than ", kMaxDepth});

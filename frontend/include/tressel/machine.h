@@ -7,7 +7,7 @@
 //   });
 //
 // In programs cpu() is the host and gpu(i) accelerator i of the chosen machine, so one program runs on every machine
-// that has as many. What nobody places, the compiler does; it also writes the copies.
+// that has as many. The compiler places ops without an annotation, and writes the copies.
 //
 // Tensors and Variables live on the host or on an accelerator (Tensor::device, Variable::on). Compiled functions read arguments where they
 // are, update Variables in their memory, and leave results where they are computed; a result that shall be on the host is

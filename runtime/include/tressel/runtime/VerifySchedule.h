@@ -12,7 +12,7 @@ namespace tressel::runtime {
 
 enum class ViolationKind : uint8_t {
   Structure,        ///< an index, a size, an operand count or a wait that means nothing
-  Access,           ///< a command touches what its command list may not: writes an input, reads an output of nobody
+  Access,           ///< a command touches what its command list may not: it writes an input, for example
   Race,             ///< two commands touch the same bytes, one writes, and nothing orders them
   ReadBeforeWrite,  ///< bytes are read that nobody has written
   OutputIncomplete, ///< an output has bytes that nobody writes
