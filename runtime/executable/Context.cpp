@@ -1,15 +1,16 @@
-// The executor. Everything that a call needs is laid out when the context is made: a table of operand pointers per
-// program, and one record per command that points into it. A call patches the inputs' and outputs' pointers and walks
-// the records. Commands run in issue order: a valid order for any number of streams, because waits point backward.
-#include "runtime/types/Concat.h"
-#include "runtime/types/Clock.h"
+// Runs programs of one processor. Everything that a call needs is laid out when the context is made: the operands' pointers, and one record per
+// command that points to its own. A call changes the pointers to inputs and outputs and walks the records. Commands run in issue order: a valid
+// order for any number of streams, because waits point backward.
+#include "Caller.h"
 #include "ExecutableImpl.h"
+#include "Operands.h"
+#include "runtime/types/Clock.h"
+#include "runtime/types/Concat.h"
 #include "runtime/schedule/ScheduleSizes.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/FloatMode.h"
 #include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/ThreadPool.h"
-#include "tressel/runtime/VerifySchedule.h"
 
 #include <algorithm>
 #include <array>
@@ -26,7 +27,9 @@ constexpr int64_t kSplitBytes = int64_t(1) << 20;
 struct Step {
   CommandKind kind;
   uint8_t elementBytes = 1; // Fill
+  bool hasIndex = false;    // Loop: the body wants the number of the iteration
   uint32_t command = 0;
+  uint32_t body = 0; // Branch, While, Loop: the first of its command lists
   KernelFn fn = nullptr, epilogue = nullptr;
   KernelArgs args = {};
   int64_t range = 0, grain = 1; // Launch: units. Copy and Fill: bytes. Loop: trips.
@@ -38,53 +41,31 @@ struct Step {
   bool isPlain() const { return !epilogue && range <= grain && range > 0; }
 };
 
-/// A pointer of the operand table that changes with every call.
-struct Patch {
-  void **slot;
-  uint32_t index;
-  int64_t offset;
+/// A command list with its bodies, ready to run for one set of sizes.
+struct LaidOut {
+  const Schedule *schedule = nullptr;
+  Operands operands;
+  std::vector<std::vector<Step>> steps; ///< by command list
+
+  std::span<const Step> of(uint32_t list) const { return steps[list]; }
 };
 
-struct Bodies;
-struct BoundCommands {
-  const CommandList *list = nullptr;
-  std::vector<void *> pointers; // one per operand of the list
-  std::vector<Step> steps;
-  std::vector<Bodies> bodies;                 // of the steps that have some: Step::fillValue is the number
-  std::vector<Patch> inputs, outputs, states; // those of bodies too
-};
-
-/// The command lists that a Branch, While or Loop runs.
-struct Bodies {
-  std::vector<BoundCommands> lists;
-  bool hasIndex = false; // Loop: the body wants the number of the iteration
-  struct Move {
-    void **slot;
-    int64_t stride;
-  };
-  std::vector<Move> moves; // Loop: every pointer to a buffer that moves, in its body and in bodies of that
-};
-
-/// Moves a loop's pointers, and puts them back at the end, whatever that is.
+/// Moves a loop's operands, and puts them back at the end, whatever that is.
 class Moving {
 public:
-  explicit Moving(const Bodies &bodies) : bodies(bodies) {}
-  ~Moving() { by(-steps); }
+  Moving(Operands &operands, uint32_t body) : operands_(operands), body_(body) {}
+  ~Moving() { operands_.move(body_, -steps_); }
   Moving(const Moving &) = delete;
   Moving &operator=(const Moving &) = delete;
   void next() {
-    by(1);
-    ++steps;
+    operands_.move(body_, 1);
+    ++steps_;
   }
 
 private:
-  void by(int64_t count) {
-    if (count)
-      for (const Bodies::Move &move : bodies.moves)
-        *move.slot = static_cast<std::byte *>(*move.slot) + count * move.stride;
-  }
-  const Bodies &bodies;
-  int64_t steps = 0;
+  Operands &operands_;
+  const uint32_t body_;
+  int64_t steps_ = 0;
 };
 
 bool writesState(const Schedule &s, const CommandList &commandList, const Command &c) {
@@ -110,7 +91,7 @@ size_t firstWrite(const Schedule &s) {
 struct Instance {
   dim::Values dims;
   Schedule numbers; ///< empty without symbols: the executable's own serves
-  BoundCommands step;
+  LaidOut step;
   size_t firstWrite = 0; ///< of the step's commands, that writes a mutable state; their number if none does
   std::vector<int64_t> inputBytes, outputBytes;
 
@@ -140,9 +121,6 @@ struct Instance {
     return good;
   }
 };
-/// Sizes that a context remembers.
-constexpr size_t kInstances = 8;
-
 int32_t runPlain(const Step &step, FloatScope &scope) {
   scope.enter(step.floats);
   return step.fn(&step.args, 0, step.range);
@@ -217,18 +195,16 @@ std::string describeStatus(int32_t status) {
 } // namespace
 
 struct Context::Impl {
+  explicit Impl(std::shared_ptr<const ExecutableImpl> executable) : executable(std::move(executable)), states(schedule()) {}
+
   std::shared_ptr<const ExecutableImpl> executable;
   std::vector<StorageRef> arenas;
   std::vector<StorageRef> derived; // by state; null where the caller binds
   StorageRef scratch;
   int64_t scratchStride = 0;
-  std::vector<uint32_t> boundIndex; // of the caller's states
-  size_t numBoundStates = 0;
-  bool bound = false;
-  std::shared_ptr<const void> statesOwner;
-  BoundCommands prepare;
-  std::vector<std::unique_ptr<Instance>> instances; // the most recently used first
-  std::vector<void *> boundStates;
+  BoundStates states;
+  LaidOut prepare;
+  BySizes<Instance> instances;
   dim::Values maxDims;
   bool wroteStates = false;
   Profile *profile = nullptr;
@@ -242,50 +218,39 @@ struct Context::Impl {
   const Schedule &schedule() const { return executable->schedule(); }
   void run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs);
 
-  void *fixedPointer(const BufferDesc &b) const {
-    switch (b.space) {
-    case Space::Arena:
-      return static_cast<std::byte *>(arenas[b.index]->data()) + b.offset;
-    case Space::Constant:
-      return const_cast<std::byte *>(executable->constants + schedule().constants[b.index].offset + b.offset);
-    case Space::State:
-      return derived[b.index] ? static_cast<std::byte *>(derived[b.index]->data()) + b.offset : nullptr;
-    case Space::Input:
-    case Space::Output:
-      break;
-    }
-    return nullptr;
-  }
-
   /// `s` is the executable's schedule, or its numbers for some sizes.
-  void layOut(const Schedule &s, const CommandList &commandList, BoundCommands &out) { layOut(s, commandList, out, out); }
-  /// The pointers to patch are collected in `root`.
-  void layOut(const Schedule &s, const CommandList &commandList, BoundCommands &out, BoundCommands &root) {
-    out.list = &commandList;
-    out.pointers.resize(commandList.operands.size());
-    for (size_t i = 0; i < commandList.operands.size(); ++i) {
-      if (commandList.operands[i].buffer >= s.buffers.size())
-        continue; // an entry that no command uses
-      const BufferDesc &b = s.buffers[commandList.operands[i].buffer];
-      void **slot = &out.pointers[i];
-      *slot = fixedPointer(b);
-      if (b.space == Space::Input)
-        root.inputs.push_back({slot, b.index, b.offset});
-      else if (b.space == Space::Output)
-        root.outputs.push_back({slot, b.index, b.offset});
-      else if (b.space == Space::State && !derived[b.index])
-        root.states.push_back({slot, boundIndex[b.index], b.offset});
-    }
-    for (size_t i = 0; i < commandList.commands.size(); ++i) {
-      const Command &c = commandList.commands[i];
+  void layOut(const Schedule &s, uint32_t root, LaidOut &out) const {
+    out.schedule = &s;
+    out.operands.layOut(s, root);
+    std::vector<void *> begins;
+    for (const StorageRef &arena : arenas)
+      begins.push_back(arena->data());
+    out.operands.bind(Space::Arena, begins);
+    begins.clear();
+    for (const ConstantDesc &constant : s.constants)
+      begins.push_back(const_cast<std::byte *>(executable->constants + constant.offset));
+    out.operands.bind(Space::Constant, begins);
+    bindStates(out);
+    out.steps.assign(s.bodies.size() + 2, {});
+    layOutSteps(s, root, out);
+  }
+  void bindStates(LaidOut &out) const {
+    for (uint32_t i = 0; i < derived.size(); ++i)
+      if (void *memory = derived[i] ? derived[i]->data() : states[i])
+        out.operands.bind(Space::State, i, memory);
+  }
+  void layOutSteps(const Schedule &s, uint32_t list, LaidOut &out) const {
+    const CommandList &commands = listOf(s, list);
+    for (size_t i = 0; i < commands.commands.size(); ++i) {
+      const Command &c = commands.commands[i];
       Step step{.kind = c.kind, .command = static_cast<uint32_t>(i)};
-      step.args.buffers = out.pointers.data() + c.firstOperand;
+      step.args.buffers = out.operands.of(list).data() + c.firstOperand;
       step.args.failure = failure.get();
       if (c.kind == CommandKind::Launch) {
         const KernelDesc &desc = s.kernels[c.kernel];
         step.fn = executable->kernels[c.kernel].fn;
         step.epilogue = executable->epilogues[c.kernel];
-        step.args.scalars = c.numScalars ? commandList.scalars.data() + c.firstScalar : nullptr;
+        step.args.scalars = c.numScalars ? commands.scalars.data() + c.firstScalar : nullptr;
         step.args.state = executable->kernels[c.kernel].state;
         step.args.scratch = desc.scratchBytes ? scratch->data() : nullptr;
         step.scratchStride = scratchStride;
@@ -293,38 +258,21 @@ struct Context::Impl {
         step.grain = desc.grain;
         step.floats = desc.floats, step.epilogueFloats = desc.epilogueFloats;
       } else if (hasBodies(c.kind)) {
-        step.fillValue = out.bodies.size();
-        Bodies bodies;
-        bodies.lists.resize(
-            numBodies(c.kind)); // they stay where they are: moving a vector moves none of its elements
+        step.body = bodyNumber(c);
         for (uint32_t k = 0; k < numBodies(c.kind); ++k)
-          layOut(s, s.bodies[c.body + k], bodies.lists[k], root);
+          layOutSteps(s, bodyNumber(c, k), out);
         if (c.kind == CommandKind::Loop) {
-          step.range = commandList.scalars[c.firstScalar];
-          bodies.hasIndex = c.numOperands == c.numScalars;
-          const uint32_t numMoving = c.numScalars - 1u, firstMoving = c.firstOperand + c.numOperands - numMoving;
-          for (uint32_t m = 0; m < numMoving; ++m)
-            collectMoves(bodies.lists[0], commandList.operands[firstMoving + m].buffer,
-                         commandList.scalars[c.firstScalar + 1 + m], bodies.moves);
+          step.range = commands.scalars[c.firstScalar];
+          step.hasIndex = hasIndex(c);
         }
-        out.bodies.push_back(std::move(bodies));
       } else {
-        const BufferDesc &b = s.buffers[commandList.operands[c.firstOperand].buffer];
+        const BufferDesc &b = s.buffers[commands.operands[c.firstOperand].buffer];
         step.range = b.bytes;
         step.elementBytes = static_cast<uint8_t>(sizeOf(b.type.dtype));
         step.fillValue = c.fillValue;
       }
-      out.steps.push_back(step);
+      out.steps[list].push_back(step);
     }
-  }
-
-  static void collectMoves(BoundCommands &body, uint32_t buffer, int64_t stride, std::vector<Bodies::Move> &moves) {
-    for (size_t i = 0; i < body.pointers.size(); ++i)
-      if (body.list->operands[i].buffer == buffer)
-        moves.push_back({&body.pointers[i], stride});
-    for (Bodies &inner : body.bodies)
-      for (BoundCommands &commandList : inner.lists)
-        collectMoves(commandList, buffer, stride, moves);
   }
 
   /// Bytes held now, beside arenas of which others take the place.
@@ -382,47 +330,24 @@ struct Context::Impl {
     return moved;
   }
 
-  void bindTo(BoundCommands &commandList) const {
-    if (boundStates.empty())
-      return;
-    for (const Patch &patch : commandList.states)
-      *patch.slot = static_cast<std::byte *>(boundStates[patch.index]) + patch.offset;
-  }
-
   /// Lays the step out for these sizes, or finds it.
   Instance &instanceFor(const dim::Values &dims) {
-    for (size_t i = 0; i < instances.size(); ++i)
-      if (instances[i]->dims == dims) {
-        std::rotate(instances.begin(), instances.begin() + static_cast<ptrdiff_t>(i),
-                    instances.begin() + static_cast<ptrdiff_t>(i) + 1);
-        return *instances.front();
-      }
-    checkDims(schedule(), dims);
+    if (Instance *known = instances.find(dims))
+      return *known;
     for (const auto &[symbol, most] : maxDims.all())
-      if (*dims.find(symbol) > most)
-        throwError<ShapeError>("dimension '", dim::symbolName(symbol), "' of '", schedule().name, "' is ",
-                               *dims.find(symbol), ", but the context was made for at most ", most);
+      if (const int64_t *value = dims.find(symbol); value && *value > most)
+        throwError<ShapeError>("dimension '", dim::symbolName(symbol), "' of '", schedule().name, "' is ", *value,
+                               ", but the context was made for at most ", most);
     auto made = std::make_unique<Instance>();
     made->dims = dims;
-    made->numbers = instantiate(schedule(), dims);
-    for (const ArenaDesc &arena : made->numbers.arenas) // before the verifier calls it impossible
-      if (arena.bytes > kMaxBytes)
-        throwError<OutOfMemory>("'", schedule().name, "' needs ", arena.bytes, " bytes for these sizes, more than any machine has");
-    if (const auto violations = verifySchedule(made->numbers); !violations.empty())
-      throwError<InputError>("schedule '", schedule().name, "' is not safe to run: ", violations[0].message);
+    made->numbers = numbersFor(schedule(), dims);
     if (provide(made->numbers)) {
       instances.clear(); // they point into what was freed
-      prepare = {};
-      layOut(schedule(), schedule().prepare, prepare);
-      bindTo(prepare);
+      layOut(schedule(), 0, prepare);
     }
-    layOut(made->numbers, made->numbers.step, made->step);
+    layOut(made->numbers, 1, made->step);
     made->measure(made->numbers);
-    bindTo(made->step);
-    if (instances.size() == kInstances)
-      instances.pop_back();
-    instances.insert(instances.begin(), std::move(made));
-    return *instances.front();
+    return instances.add(std::move(made));
   }
 
   /// Finds the symbols' values. Throws ShapeError when an input has not its type. The types stand in a list of
@@ -445,54 +370,37 @@ struct Context::Impl {
 
   [[noreturn]] void fail(const CommandList &commandList, const Step &step, int32_t status) const {
     const Command &c = commandList.commands[step.command];
-    Error::Details details;
-    if (status == kKernelSaysWhy)
-      details.message = failure->take();
-    else
-      details.message = concat(describeStatus(status), " in kernel '", schedule().kernels[c.kernel].symbol, "'");
-    if (c.loc < schedule().locations.size()) {
-      const Location &l = schedule().locations[c.loc];
-      details.op = l.op;
-      if (!l.file.empty())
-        details.where = {internName(l.file), l.line};
-    }
-    throw RuntimeError(std::move(details));
+    throw RuntimeError(detailsOf(schedule(), c.loc,
+                                 status == kKernelSaysWhy ? failure->take()
+                                                          : concat(describeStatus(status), " in kernel '", schedule().kernels[c.kernel].symbol, "'")));
   }
 
-  /// One scope for the whole call: kernels that follow each other in one mode switch it once.
-  template <bool Profiled> void execute(const CommandList &commandList, const BoundCommands &bound) {
-    FloatScope scope;
-    execute<Profiled>(commandList, bound, scope);
-  }
-
-  [[gnu::noinline]] void executeBodies(const Step &step, const Bodies &bodies, void *const *operands, FloatScope &scope) {
-    auto execute = [&](const BoundCommands &body) { this->execute<false>(*body.list, body, scope); };
+  [[gnu::noinline]] void executeBodies(const Step &step, LaidOut &at, FloatScope &scope) {
+    void *const *operands = step.args.buffers;
+    auto execute = [&](uint32_t body) { this->execute<false>(at, body, at.of(body), scope); };
     auto flag = [&] { return *static_cast<const uint8_t *>(operands[0]) != 0; };
     switch (step.kind) {
     case CommandKind::Branch:
-      execute(bodies.lists[flag() ? 0 : 1]);
+      execute(step.body + (flag() ? 0 : 1));
       break;
     case CommandKind::While:
-      for (execute(bodies.lists[0]); flag(); execute(bodies.lists[0]))
-        execute(bodies.lists[1]);
+      for (execute(step.body); flag(); execute(step.body))
+        execute(step.body + 1);
       break;
     default: {
-      Moving moving(bodies);
+      Moving moving(at.operands, step.body);
       for (int64_t i = 0; i < step.range; ++i) {
-        if (bodies.hasIndex)
+        if (step.hasIndex)
           *static_cast<int64_t *>(operands[0]) = i;
-        execute(bodies.lists[0]);
+        execute(step.body);
         moving.next();
       }
     }
     }
   }
 
-  template <bool Profiled> void execute(const CommandList &commandList, const BoundCommands &bound, FloatScope &scope) {
-    execute<Profiled>(commandList, bound, bound.steps, scope);
-  }
-  template <bool Profiled>
-  void execute(const CommandList &commandList, const BoundCommands &bound, std::span<const Step> steps, FloatScope &scope) {
+  /// One scope for the whole call: kernels that follow each other in one mode switch it once.
+  template <bool Profiled> void execute(LaidOut &at, uint32_t list, std::span<const Step> steps, FloatScope &scope) {
     for (const Step &step : steps) {
       [[maybe_unused]] int64_t start = 0;
       if constexpr (Profiled)
@@ -501,7 +409,7 @@ struct Context::Impl {
       case CommandKind::Launch:
         if (int32_t status = step.isPlain() ? runPlain(step, scope) : launch(step, scope); status != kKernelOk)
             [[unlikely]]
-          fail(commandList, step, status);
+          fail(listOf(*at.schedule, list), step, status);
         break;
       case CommandKind::Copy:
         copyBytes(step.args.buffers[1], step.args.buffers[0], step.range);
@@ -512,7 +420,7 @@ struct Context::Impl {
       case CommandKind::Branch:
       case CommandKind::While:
       case CommandKind::Loop:
-        executeBodies(step, bound.bodies[step.fillValue], step.args.buffers, scope);
+        executeBodies(step, at, scope);
         break;
       case CommandKind::HostCall:
       case CommandKind::Collective:
@@ -525,25 +433,15 @@ struct Context::Impl {
 };
 
 Context::Context(std::shared_ptr<const Executable> executable, const ContextOptions &options)
-    : impl_(std::make_unique<Impl>()) {
+    : impl_(std::make_unique<Impl>(std::static_pointer_cast<const ExecutableImpl>(std::move(executable)))) {
   Impl &impl = *impl_;
-  impl.executable = std::static_pointer_cast<const ExecutableImpl>(std::move(executable));
   impl.allocator = options.allocator;
   impl.maxBytes = options.max_bytes;
   const Schedule &schedule = impl.schedule();
   rejectUnsupported(schedule);
   int64_t held = 0;
-  impl.boundIndex.resize(schedule.states.size(), 0);
-  for (size_t i = 0; i < schedule.states.size(); ++i) {
-    const bool isDerived = schedule.states[i].kind == StateKind::Derived;
-    impl.derived.push_back(isDerived ? impl.allocate(schedule.states[i].type.bytes(), held) : StorageRef());
-    if (!isDerived)
-      impl.boundIndex[i] = static_cast<uint32_t>(impl.numBoundStates++);
-  }
-  // Of a program with symbolic sizes, the least memory: what prepare uses has a fixed size.
-  dim::Values first;
-  for (int64_t symbol : schedule.dims)
-    first.bind(symbol, dim::bounds(symbol).lo);
+  for (const StateDesc &state : schedule.states)
+    impl.derived.push_back(state.kind == StateKind::Derived ? impl.allocate(state.type.bytes(), held) : StorageRef());
   for (const auto &[name, size] : options.max_dims) {
     const int64_t symbol = findDim(schedule, name);
     if (!symbol)
@@ -556,20 +454,22 @@ Context::Context(std::shared_ptr<const Executable> executable, const ContextOpti
   }
   if (schedule.dims.empty()) {
     impl.provide(schedule);
-    impl.instances.push_back(std::make_unique<Instance>());
-    impl.layOut(schedule, schedule.step, impl.instances.front()->step);
-    impl.instances.front()->measure(schedule);
+    Instance &only = impl.instances.add(std::make_unique<Instance>());
+    impl.layOut(schedule, 1, only.step);
+    only.measure(schedule);
   } else {
-    impl.provide(instantiate(schedule, first));
+    // Of a program with symbolic sizes, the least memory: what prepare uses has a fixed size.
+    dim::Values sizes = leastDims(schedule);
+    impl.provide(instantiate(schedule, sizes));
     if (!options.max_dims.empty()) {
       dim::Values most = impl.maxDims;
-      for (int64_t symbol : schedule.dims)
-        most.bind(symbol, dim::bounds(symbol).lo); // where it has no value
+      for (const auto &[symbol, least] : sizes.all())
+        most.bind(symbol, least); // where it has no value
       impl.provide(instantiate(schedule, most));
     }
   }
-  impl.layOut(schedule, schedule.prepare, impl.prepare);
-  if (impl.numBoundStates == 0)
+  impl.layOut(schedule, 0, impl.prepare);
+  if (impl.states.numCallers() == 0)
     bindStates({});
 }
 
@@ -581,86 +481,42 @@ const Executable &Context::executable() const { return *impl_->executable; }
 
 void Context::bindStates(std::span<void *const> states, std::shared_ptr<const void> owner) {
   Impl &impl = *impl_;
-  if (states.size() != impl.numBoundStates)
-    throwError<Error>("'", impl.schedule().name, "' has ", impl.numBoundStates, " states to bind, not ", states.size());
-  size_t index = 0;
-  for (const StateDesc &state : impl.schedule().states)
-    if (state.kind != StateKind::Derived && !states[index++] && state.type.bytes())
-      throwError<Error>("the memory bound for state '", state.name, "' is null");
-  impl.bound = false; // until prepare is through
-  impl.boundStates.assign(states.begin(), states.end());
-  impl.bindTo(impl.prepare);
-  for (const auto &instance : impl.instances)
-    impl.bindTo(instance->step);
-  impl.execute<false>(impl.schedule().prepare, impl.prepare);
-  impl.bound = true;
-  impl.statesOwner = std::move(owner);
+  impl.states.bind(states, std::move(owner), [&] {
+    impl.bindStates(impl.prepare);
+    for (const auto &instance : impl.instances)
+      impl.bindStates(instance->step);
+    FloatScope scope;
+    impl.execute<false>(impl.prepare, 0, impl.prepare.of(0), scope);
+  });
 }
 
 void Context::moveState(size_t index, void *memory) {
-  Impl &impl = *impl_;
-  const auto &states = impl.schedule().states;
-  const auto at = std::ranges::find_if(states, [&](const StateDesc &s) {
-    return s.kind != StateKind::Derived && impl.boundIndex[static_cast<size_t>(&s - states.data())] == index;
-  });
-  if (at == states.end() || at->kind != StateKind::Mutable || !impl.bound)
-    throwError<Error>("state ", index, " of '", impl.schedule().name, "' cannot be moved: it is no mutable one that is bound");
-  impl.boundStates[index] = memory;
-  for (const auto &instance : impl.instances)
-    for (const Patch &patch : instance->step.states)
-      if (patch.index == index)
-        *patch.slot = static_cast<std::byte *>(memory) + patch.offset;
+  const auto state = static_cast<uint32_t>(impl_->states.move(index, memory));
+  for (const auto &instance : impl_->instances)
+    instance->step.operands.bind(Space::State, state, memory);
 }
 bool Context::wroteStates() const { return impl_->wroteStates; }
 
-/// Says what is wrong with a call's arguments.
-static void checkArguments(const Schedule &s, std::span<const void *const> inputs, std::span<void *const> outputs,
-                           bool bound) {
-  if (!bound)
-    throwError<Error>("the states of '", s.name, "' are not bound (call bindStates first)");
-  if (inputs.size() != s.inputs.size() || outputs.size() != s.outputs.size())
-    throwError<Error>("'", s.name, "' takes ", s.inputs.size(), " inputs and ", s.outputs.size(), " outputs, not ",
-                      inputs.size(), " and ", outputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!inputs[i] && s.inputs[i].type.bytes())
-      throwError<Error>("input '", s.inputs[i].name, "' is null");
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const int64_t bytes = s.outputs[i].type.bytes();
-    if (!outputs[i] && bytes)
-      throwError<Error>("output '", s.outputs[i].name, "' is null");
-    auto overlaps = [&](const void *other, int64_t otherBytes) {
-      const auto a = reinterpret_cast<uintptr_t>(outputs[i]), b = reinterpret_cast<uintptr_t>(other);
-      return bytes && otherBytes && a < b + static_cast<uintptr_t>(otherBytes) && b < a + static_cast<uintptr_t>(bytes);
-    };
-    for (size_t k = 0; k < inputs.size(); ++k)
-      if (overlaps(inputs[k], s.inputs[k].type.bytes()))
-        throwError<Error>("output '", s.outputs[i].name, "' overlaps input '", s.inputs[k].name, "'");
-    for (size_t k = 0; k < i; ++k)
-      if (overlaps(outputs[k], s.outputs[k].type.bytes()))
-        throwError<Error>("output '", s.outputs[i].name, "' overlaps output '", s.outputs[k].name, "'");
-  }
-}
-
 void Context::Impl::run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs) {
-  const Schedule &s = instance.dims.empty() ? schedule() : instance.numbers;
-  if (!bound || !instance.fits(inputs, outputs)) [[unlikely]]
-    checkArguments(s, inputs, outputs, bound);
-  for (const Patch &patch : instance.step.inputs)
-    *patch.slot = static_cast<std::byte *>(const_cast<void *>(inputs[patch.index])) + patch.offset;
-  for (const Patch &patch : instance.step.outputs)
-    *patch.slot = static_cast<std::byte *>(outputs[patch.index]) + patch.offset;
+  LaidOut &step = instance.step;
+  if (!states.areBound() || !instance.fits(inputs, outputs)) [[unlikely]] {
+    const CallArguments call{inputs, outputs};
+    checkArguments(*step.schedule, {&call, 1}, states.areBound());
+  }
+  step.operands.bind(Space::Input, {const_cast<void *const *>(inputs.data()), inputs.size()});
+  step.operands.bind(Space::Output, outputs);
   wroteStates = false;
   FloatScope scope;
-  const std::span<const Step> steps = instance.step.steps, reading = steps.first(instance.firstWrite);
+  const std::span<const Step> steps = step.of(1), reading = steps.first(instance.firstWrite);
   if (profile) [[unlikely]] {
     profile->commands.resize(steps.size());
-    execute<true>(s.step, instance.step, reading, scope);
+    execute<true>(step, 1, reading, scope);
     wroteStates = reading.size() < steps.size();
-    execute<true>(s.step, instance.step, steps.subspan(reading.size()), scope);
+    execute<true>(step, 1, steps.subspan(reading.size()), scope);
   } else {
-    execute<false>(s.step, instance.step, reading, scope);
+    execute<false>(step, 1, reading, scope);
     wroteStates = reading.size() < steps.size();
-    execute<false>(s.step, instance.step, steps.subspan(reading.size()), scope);
+    execute<false>(step, 1, steps.subspan(reading.size()), scope);
   }
 }
 
@@ -668,7 +524,7 @@ void Context::run(std::span<const void *const> inputs, std::span<void *const> ou
   Impl &impl = *impl_;
   if (!impl.schedule().dims.empty())
     throwError<Error>("'", impl.schedule().name, "' has symbolic sizes: give their values with the call");
-  impl.run(*impl.instances.front(), inputs, outputs);
+  impl.run(impl.instances.front(), inputs, outputs);
 }
 
 void Context::run(std::span<const void *const> inputs, std::span<void *const> outputs, const dim::Values &dims) {

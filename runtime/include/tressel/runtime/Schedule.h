@@ -71,6 +71,7 @@ struct ArenaDesc {
 };
 
 enum class Space : uint8_t { Arena, Input, Output, State, Constant };
+inline constexpr size_t kNumSpaces = 5;
 /// A range of bytes. For Arena, `index` is the arena and `offset` the first byte; for the others `index` is the number
 /// of the input, output, state or constant and `offset` a byte within it. Offsets in arenas are multiples of 64.
 struct BufferDesc {
