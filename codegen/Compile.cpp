@@ -302,7 +302,6 @@ private:
       for (const std::string &gpu : options.gpus)
         program.gpu.push_back(cuda::compileKernels(gpuKernels, cuda::findArch(gpu), options.assembleGpu));
       dump("kernels.ptx", [&] { return program.gpu.front().ptx; });
-      program.kernels = runtime::gpuKernels(program.gpu);
     }
     end("gpu");
   }
@@ -402,7 +401,8 @@ CompiledProgram compileFor(mlir::ModuleOp module, const CompileOptions &options,
 } // namespace
 
 std::shared_ptr<const runtime::Executable> CompiledProgram::load() {
-  return runtime::Executable::create(std::move(schedule), image, constants.joined(), kernels);
+  return runtime::Executable::create(std::move(schedule), image, constants.joined(),
+                                     {.kernels = kernels, .gpu = gpu.empty() ? nullptr : std::make_shared<std::vector<runtime::GpuCode>>(std::move(gpu))});
 }
 
 /// Numbers that no kernel takes a shortcut for.

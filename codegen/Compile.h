@@ -32,9 +32,9 @@ struct CompiledProgram {
   runtime::Blob constants;        ///< the weights
   std::string cpuLevel;           ///< what the image needs: "baseline", "v3", "v4"
   std::vector<runtime::GpuCode> gpu;    ///< of the kernels that accelerators run, for each of CompileOptions::gpus
-  runtime::KernelLookup kernels;        ///< of accelerators, as Executable::create takes them: cards run `gpu`, or they are emulated
+  runtime::KernelLookup kernels;        ///< where kernels for GPUs are emulated: those (runtime::ProgramCode)
 
-  /// Verified and mapped, for this process. Takes the schedule.
+  /// Verified and mapped, for this process. Takes the schedule and the code for GPUs.
   std::shared_ptr<const runtime::Executable> load();
 };
 

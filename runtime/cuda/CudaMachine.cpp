@@ -48,9 +48,32 @@ public:
   ~CudaHost() override {
     released_.freeAll([this](void *unused) { driver_.cuMemFreeHost(unused); });
   }
-  void adopt(const void *memory, int64_t bytes, MemoryKind kind) override { inner_->adopt(memory, bytes, kind); }
-  void disown(const void *memory) override { inner_->disown(memory); }
+  /// Pinned from the first registration to the last.
+  void registerMemory(const void *memory, int64_t bytes, MemoryKind) override {
+    std::lock_guard lock(mutex_);
+    if (bytes == 0 || registered_[memory]++ > 0)
+      return;
+    card_.use(driver_);
+    const Result result = driver_.cuMemHostRegister(const_cast<void *>(memory), static_cast<size_t>(bytes), kPortable);
+    if (result == kSuccess)
+      return;
+    registered_.erase(memory);
+    if (result != kAlreadyRegistered) // a part of it is, by other means: copies find out themselves
+      throwError<RuntimeError>("the driver does not pin ", bytes, " bytes of the host: ", driver_.describe(result));
+  }
+  void unregisterMemory(const void *memory) override {
+    std::lock_guard lock(mutex_);
+    const auto at = registered_.find(memory);
+    if (at == registered_.end() || --at->second > 0)
+      return;
+    registered_.erase(at);
+    if (driver_.cuCtxSetCurrent(card_.context) == kSuccess)
+      driver_.cuMemHostUnregister(const_cast<void *>(memory));
+  }
   bool reaches(DeviceRef) const override { return true; }
+  std::vector<DeviceKernelRef> load(std::span<const KernelCode> kernels, const std::shared_ptr<const std::vector<GpuCode>> &gpu) override {
+    return inner_->load(kernels, gpu);
+  }
   void read(void *to, const void *from, int64_t bytes) override { inner_->read(to, from, bytes); }
   /// As the processor's, but for copies from and to cards.
   std::unique_ptr<Stream> makeStream(StreamKind, std::string, uint32_t) override {
@@ -84,6 +107,7 @@ private:
   StampList stamps_;
   std::mutex mutex_;
   std::vector<void *> pinned_;
+  std::map<const void *, int> registered_; ///< how often
   PendingReleases released_;
 };
 
@@ -177,12 +201,32 @@ void CudaDevice::freeOnCard(void *memory) const {
     driver.cuMemFree(reinterpret_cast<Address>(memory));
 }
 
-void CudaDevice::adopt(const void *, int64_t, MemoryKind) { throwError<Error>("memory of callers is a host's, not that of ", caps_.name); }
+void CudaDevice::registerMemory(const void *, int64_t, MemoryKind) { throwError<Error>("memory of callers is a host's, not that of ", caps_.name); }
 
 void CudaDevice::read(void *to, const void *from, int64_t bytes) {
   const Driver &driver = machine_.driver();
   card_.use(driver);
   driver.check(driver.cuMemcpy(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), static_cast<size_t>(bytes)), "cuMemcpy", caps_.name);
+}
+
+std::vector<DeviceKernelRef> CudaDevice::load(std::span<const KernelCode> kernels, const std::shared_ptr<const std::vector<GpuCode>> &gpu) {
+  std::shared_ptr<GpuModule> module;
+  if (gpu) {
+    std::lock_guard lock(modulesMutex_);
+    std::erase_if(modules_, [](const auto &entry) { return entry.second.expired(); });
+    module = modules_[gpu.get()].lock();
+    if (!module)
+      modules_[gpu.get()] = module = std::make_shared<GpuModule>(gpu, card_, machine_.driver());
+  }
+  std::vector<DeviceKernelRef> loaded;
+  for (const KernelCode &code : kernels) {
+    if (code.desc->target != KernelTarget::Gpu || !module)
+      throwError<InputError>("kernel '", code.desc->symbol, "' ",
+                             isForGpu(code.desc->target) ? "is for a GPU, and the program was opened without its code for GPUs"
+                                                         : "is a function of the host: it was not compiled for GPUs");
+    loaded.push_back(std::make_shared<GpuKernel>(*code.desc, module));
+  }
+  return loaded;
 }
 
 std::unique_ptr<Stream> CudaDevice::makeStream(StreamKind kind, std::string, uint32_t) {
@@ -275,19 +319,13 @@ std::unique_lock<std::mutex> CudaMachine::beginCall() {
   return call;
 }
 
-CudaStream *CudaMachine::streamOf(const Semaphore *semaphore) const {
-  const auto at = bySemaphore_.find(semaphore);
-  return at == bySemaphore_.end() ? nullptr : at->second;
-}
 void CudaMachine::add(CudaStream &stream) {
   streams_.push_back(&stream);
-  bySemaphore_[&stream.progress_] = &stream;
   if (!settler_.joinable())
     settler_ = std::thread([this] { settle(); });
 }
 void CudaMachine::remove(CudaStream &stream) {
   std::erase(streams_, &stream);
-  bySemaphore_.erase(&stream.progress_);
   for (CudaStream *other : streams_)
     other->forget(stream);
 }

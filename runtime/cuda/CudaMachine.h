@@ -21,9 +21,9 @@
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <thread>
-#include <unordered_map>
 
 #pragma GCC visibility push(hidden)
 namespace tressel::runtime::cuda {
@@ -31,13 +31,15 @@ namespace tressel::runtime::cuda {
 class CudaMachine;
 class CudaDevice;
 
-class CudaStream final : public Stream {
+class CudaStream final : public Stream, NativeEvents {
 public:
   CudaStream(CudaMachine &machine, CudaDevice &device, StreamKind kind);
   ~CudaStream() override;
   Event submit(const DeviceCommand &command) override;
   Event last() const override;
   void abort(DeviceFailureRef failure) override;
+  const char *driver() const override { return "cuda"; }
+  bool withEvent(uint64_t value, const std::function<void(void *event)> &use) override;
 
   //--- Under the machine's lock -------------------------------------------------------------------------------------
   /// Ends what the card has done. True if there was any.
@@ -80,7 +82,7 @@ private:
   CudaMachine &machine_;
   CudaDevice &device_;
   StreamHandle handle_ = nullptr;
-  Semaphore progress_; ///< how many commands have ended
+  Semaphore progress_{this}; ///< how many commands have ended
   uint64_t submitted_ = 0, issued_ = 0;
   bool isDoomed_ = false; ///< one has failed, or is known to fail when its turn comes: nothing more is issued
   DeviceFailureRef aborted_;
@@ -98,10 +100,11 @@ public:
   const DeviceCaps &caps() const override { return caps_; }
   void *allocate(int64_t bytes, MemoryKind kind) override;
   void release(void *memory, std::span<const Event> lastUses) override;
-  void adopt(const void *, int64_t, MemoryKind) override;
-  void disown(const void *) override {}
+  void registerMemory(const void *, int64_t, MemoryKind) override;
+  void unregisterMemory(const void *) override {}
   bool reaches(DeviceRef) const override { return true; } // the driver goes through the host where cards do not reach each other
   void read(void *to, const void *from, int64_t bytes) override;
+  std::vector<DeviceKernelRef> load(std::span<const KernelCode> kernels, const std::shared_ptr<const std::vector<GpuCode>> &gpu) override;
   std::unique_ptr<Stream> makeStream(StreamKind kind, std::string name, uint32_t host) override;
   int64_t nowPs() override { return StampList::nowPs(); }
   std::vector<Stamp> takeStamps() override { return stamps_.take(); }
@@ -132,6 +135,8 @@ private:
   EventHandle epoch_ = nullptr;
   int64_t epochPs_ = 0;
   PendingReleases released_;
+  std::mutex modulesMutex_;
+  std::map<const std::vector<GpuCode> *, std::weak_ptr<GpuModule>> modules_; ///< the code of programs that some of them is loaded of
 };
 
 class CudaMachine final : public Machine {
@@ -147,7 +152,10 @@ public:
   std::mutex &mutex() const { return mutex_; }
   //--- Under the lock ---------------------------------------------------------------------------------------------------
   /// Null: of none of the machine's streams.
-  CudaStream *streamOf(const Semaphore *semaphore) const;
+  CudaStream *streamOf(const Semaphore *semaphore) const {
+    auto *stream = dynamic_cast<CudaStream *>(semaphore->native());
+    return stream && &stream->machine_ == this ? stream : nullptr;
+  }
   void add(CudaStream &stream);
   void remove(CudaStream &stream);
   bool settleAll();
@@ -165,7 +173,6 @@ private:
   mutable std::mutex mutex_;
   std::mutex calls_;
   std::vector<CudaStream *> streams_;
-  std::unordered_map<const Semaphore *, CudaStream *> bySemaphore_;
   std::condition_variable somethingRuns_;
   bool closing_ = false;
   Semaphore wake_; ///< how often the issuing thread was woken

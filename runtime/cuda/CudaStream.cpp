@@ -50,6 +50,15 @@ Event CudaStream::submit(const DeviceCommand &command) {
   return {&progress_, number};
 }
 
+bool CudaStream::withEvent(uint64_t value, const std::function<void(void *event)> &use) {
+  std::lock_guard lock(machine_.mutex());
+  const auto at = std::ranges::lower_bound(inFlight_, value, {}, &InFlight::number);
+  if (at == inFlight_.end() || at->number != value || !at->end)
+    return false;
+  use(at->end);
+  return true;
+}
+
 //--- Issuing ----------------------------------------------------------------------------------------------------------
 bool CudaStream::isReady(const DeviceCommand &command) const {
   for (const Event &wait : command.waits) {
@@ -139,16 +148,16 @@ void CudaStream::issue(const DeviceCommand &c, InFlight &flight) {
 
 void CudaStream::launch(const DeviceCommand &c, InFlight &flight) {
   const Driver &driver = machine_.driver();
-  const KernelDesc &desc = *c.kernel->desc;
-  const GpuKernel *kernel = GpuKernel::of(c.kernel->state, c.kernel->fn);
+  const KernelDesc &desc = *c.desc;
+  const auto *kernel = dynamic_cast<const GpuKernel *>(c.kernel);
   if (!kernel) {
     flight.failure = std::make_shared<DeviceFailure>(
-        FailureKind::Unsupported, concat("kernel '", desc.symbol, "' is a function of the host: it was not compiled for GPUs"), device_.caps().device, c.tag);
+        FailureKind::Unsupported, concat("kernel '", desc.symbol, "' was not loaded for ", device_.caps().name), device_.caps().device, c.tag);
     return;
   }
   if (desc.range <= 0)
     return;
-  const Function function = kernel->functionOn(device_.card(), driver);
+  const Function function = kernel->function();
   flight.status = device_.takeStatus();
   flight.kernel = &desc;
   values_.clear();
@@ -161,7 +170,7 @@ void CudaStream::launch(const DeviceCommand &c, InFlight &flight) {
   for (uint64_t &value : values_)
     params_.push_back(&value);
   const Result result =
-      driver.cuLaunchKernel(function, static_cast<unsigned>(desc.range), 1, 1, kernel->threads, 1, 1, 0, handle_, params_.data(), nullptr);
+      driver.cuLaunchKernel(function, static_cast<unsigned>(desc.range), 1, 1, kernel->threads(), 1, 1, 0, handle_, params_.data(), nullptr);
   if (result != kSuccess)
     throw Error(concat("the launch of kernel '", desc.symbol, "' failed: ", driver.describe(result)));
 }

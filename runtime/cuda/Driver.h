@@ -17,7 +17,7 @@
 namespace tressel::runtime::cuda {
 
 using Result = int; ///< CUresult
-inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600;
+inline constexpr Result kSuccess = 0, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600, kAlreadyRegistered = 712;
 using Address = unsigned long long; ///< CUdeviceptr; of host memory that the driver allocated, the host's own address
 using Context = struct ContextTag *;
 using Module = struct ModuleTag *;
@@ -48,6 +48,8 @@ using GraphExec = struct GraphExecTag *;
   F(cuMemFree, (Address memory))                                                                                                           \
   F(cuMemHostAlloc, (void **memory, size_t bytes, unsigned flags))                                                                         \
   F(cuMemFreeHost, (void *memory))                                                                                                         \
+  F(cuMemHostRegister, (void *memory, size_t bytes, unsigned flags))                                                                       \
+  F(cuMemHostUnregister, (void *memory))                                                                                                   \
   F(cuMemcpy, (Address to, Address from, size_t bytes))                                                                                    \
   F(cuMemcpyAsync, (Address to, Address from, size_t bytes, StreamHandle stream))                                                          \
   F(cuMemsetD8Async, (Address to, unsigned char value, size_t count, StreamHandle stream))                                                 \

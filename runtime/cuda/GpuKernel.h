@@ -1,11 +1,11 @@
-// Kernels of a program as cards run them: the code of all of them is one module for each card, loaded when one of them is first launched there.
+// Kernels of a program as a card runs them: the code of all of them is one module, loaded when one of them is first launched.
 #pragma once
 
 #include "Driver.h"
 #include "tressel/runtime/GpuCode.h"
-#include "tressel/runtime/Kernel.h"
+#include "tressel/runtime/Device.h"
 
-#include <map>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,36 +14,38 @@
 #pragma GCC visibility push(hidden)
 namespace tressel::runtime::cuda {
 
-class GpuModules {
+class GpuModule {
 public:
-  explicit GpuModules(std::vector<GpuCode> codes) : codes_(std::move(codes)) {}
-  GpuModules(const GpuModules &) = delete;
-  ~GpuModules();
-  /// Machine code of the card's own architecture if there is any, else PTX of the latest one that is not newer, which the driver
-  /// compiles. Throws RuntimeError: no such code, or what the driver says of it.
-  Module moduleFor(const Card &card, const Driver &driver);
+  GpuModule(std::shared_ptr<const std::vector<GpuCode>> codes, const Card &card, const Driver &driver)
+      : codes_(std::move(codes)), card_(card), driver_(driver) {}
+  GpuModule(const GpuModule &) = delete;
+  ~GpuModule();
+  /// A kernel of it. The first call takes machine code of the card's own architecture if there is any, else PTX of the latest one that is not
+  /// newer, which the driver compiles. Throws RuntimeError: no such code, or what the driver says of it.
+  Function find(const std::string &symbol);
 
 private:
-  Module load(const Card &card, const Driver &driver) const;
-  std::vector<GpuCode> codes_;
+  Module load() const;
+  const std::shared_ptr<const std::vector<GpuCode>> codes_;
+  const Card &card_;
+  const Driver &driver_;
   std::mutex mutex_;
-  std::map<int, Module> modules_; ///< by Card::ordinal
+  Module module_ = nullptr;
 };
 
-/// What LoadedKernel::state and DeviceKernel::state are for such a kernel.
-struct GpuKernel {
-  std::shared_ptr<GpuModules> modules;
-  std::string symbol;
-  unsigned threads = 0; ///< of a block
-  /// Null if `kernel` is none.
-  static const GpuKernel *of(const void *state, KernelFn fn);
-  static int32_t runNowhere(const KernelArgs *args, int64_t begin, int64_t end);
+class GpuKernel final : public DeviceKernel {
+public:
+  /// Throws InputError for a description that is none of a GPU's kernel.
+  GpuKernel(const KernelDesc &desc, std::shared_ptr<GpuModule> module);
   /// Throws RuntimeError.
-  Function functionOn(const Card &card, const Driver &driver) const;
+  Function function() const;
+  unsigned threads() const { return threads_; } ///< of a block
 
 private:
-  mutable std::mutex mutex_;
-  mutable std::map<int, Function> functions_; ///< by Card::ordinal
+  const std::shared_ptr<GpuModule> module_;
+  const std::string symbol_;
+  unsigned threads_ = 0;
+  mutable std::atomic<Function> function_{nullptr};
 };
 
 } // namespace tressel::runtime::cuda

@@ -41,11 +41,14 @@ public:
     released_.add(memory, lastUses);
     released_.freeUnused(free);
   }
-  void adopt(const void *, int64_t, MemoryKind) override {}
-  void disown(const void *) override {}
+  void registerMemory(const void *, int64_t, MemoryKind) override {}
+  void unregisterMemory(const void *) override {}
   bool reaches(DeviceRef other) const override { return other == caps_.device; }
   void read(void *to, const void *from, int64_t bytes) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
 
+  std::vector<DeviceKernelRef> load(std::span<const KernelCode> kernels, const std::shared_ptr<const std::vector<GpuCode>> &) override {
+    return loadOnHost(kernels, caps_);
+  }
   std::unique_ptr<Stream> makeStream(StreamKind, std::string, uint32_t) override {
     return std::make_unique<ThreadStream>(
         [device = caps_.device](const DeviceCommand &command) {
@@ -82,10 +85,16 @@ public:
         next_.fetch_add(static_cast<uintptr_t>(std::max<int64_t>(bytes, 1) + 63) / 64 * 64));
   }
   void release(void *, std::span<const Event>) override {}
-  void adopt(const void *, int64_t, MemoryKind) override {}
-  void disown(const void *) override {}
+  void registerMemory(const void *, int64_t, MemoryKind) override {
+    if (!isHost(caps_.device))
+      throwError<Error>("memory of callers is a host's, not that of ", caps_.name);
+  }
+  void unregisterMemory(const void *) override {}
   bool reaches(DeviceRef) const override { return true; }
   void read(void *to, const void *, int64_t bytes) override { std::memset(to, 0, static_cast<size_t>(bytes)); }
+  std::vector<DeviceKernelRef> load(std::span<const KernelCode> kernels, const std::shared_ptr<const std::vector<GpuCode>> &) override {
+    return loadOnHost(kernels, caps_);
+  }
   std::unique_ptr<Stream> makeStream(StreamKind, std::string, uint32_t) override {
     return std::make_unique<ThreadStream>([](const DeviceCommand &) { return DeviceFailureRef(); }, stamps_);
   }

@@ -89,26 +89,19 @@ void DeviceMemory::copyDirectly(void *to, const Home &toHome, const void *from, 
                           : toHome.device == fromHome.device ? StreamKind::Compute
                                                              : StreamKind::CopyOut;
   Device &host = machine_->at({});
-  struct Adopted {
-    Device &host;
-    const void *memory;
-    ~Adopted() {
-      if (memory)
-        host.disown(memory);
-    }
-  } adopted{host, isIn ? from : isHost(toHome) ? to : nullptr};
-  if (adopted.memory)
-    host.adopt(adopted.memory, bytes, MemoryKind::Host);
+  RegisteredMemory known;
+  if (const void *memory = isIn ? from : isHost(toHome) ? to : nullptr; memory && host.caps().checksMemory)
+    known = RegisteredMemory(host, memory, bytes);
   const auto call = machine_->beginCall();
   std::unique_lock lock(mutex_);
-  std::shared_ptr<Stream> &known = streams_[{owner.index, kind}];
-  if (!known)
-    known = machine_->at(owner).makeStream(kind, concat(nameOf(owner), isIn                          ? ".in"
+  std::shared_ptr<Stream> &cached = streams_[{owner.index, kind}];
+  if (!cached)
+    cached = machine_->at(owner).makeStream(kind, concat(nameOf(owner), isIn                          ? ".in"
                                                                        : kind == StreamKind::CopyOut ? ".out"
                                                                                                      : ""));
   const Region regions[] = {{const_cast<void *>(from), bytes, Access::Read, fromHome},
                             {to, bytes, Access::Write, toHome}};
-  const std::shared_ptr<Stream> stream = known; // another copy that fails may drop it
+  const std::shared_ptr<Stream> stream = cached; // another copy that fails may drop it
   const Event end = stream->submit({.kind = DeviceCommandKind::Copy, .regions = regions});
   lock.unlock();
   DeviceFailureRef failure;

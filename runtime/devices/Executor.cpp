@@ -1,27 +1,23 @@
 #include "tressel/runtime/Executor.h"
 
 #include "Issue.h"
+#include "runtime/executable/Caller.h"
 #include "runtime/executable/ExecutableImpl.h"
 #include "runtime/schedule/ScheduleSizes.h"
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Error.h"
-#include "tressel/runtime/Instantiate.h"
 #include "tressel/runtime/VerifySchedule.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace tressel::runtime {
 namespace {
 
-/// Sizes that an executor remembers.
-constexpr size_t kInstances = 8;
-
 struct Instance {
   dim::Values dims;
-  Schedule numbers;
-  std::vector<DeviceKernel> kernels;
+  Schedule numbers; ///< empty without symbols: the schedule itself serves
+  uint64_t number = 0; ///< of the executor's instances, from 1
 };
 
 /// What an Executor has allocated on a device.
@@ -32,32 +28,31 @@ struct Allocation {
   uint64_t losses = 0; ///< of the device, when it was allocated
 };
 
-/// Memory of callers that devices know for as long as this lives.
-class Adoption {
+/// The caller's memory that commands name, where the host checks addresses and has to be told of it. What lies elsewhere is a device's own.
+class CallersMemory {
 public:
-  Adoption() = default;
-  Adoption(const Adoption &) = delete;
-  ~Adoption() { drop(); }
-  /// What lies elsewhere than on a host is a device's own.
+  /// Unless the caller has registered it.
+  void addForCall(Device &host, const void *memory, int64_t bytes, const Home &home) {
+    if (host.caps().checksMemory && !host.knowsMemory(memory, bytes, kindOf(home)))
+      add(host, memory, bytes, home);
+  }
   void add(Device &host, const void *memory, int64_t bytes, const Home &home) {
-    if (!memory || bytes == 0 || !isHost(home))
-      return;
-    host.adopt(memory, bytes, home.memory == MemoryKind::Device ? MemoryKind::Host : home.memory);
-    list_.push_back({&host, memory});
+    if (host.caps().checksMemory && memory && bytes > 0 && isHost(home))
+      registered_.emplace_back(host, memory, bytes, kindOf(home));
   }
-  void drop() {
-    for (const auto &[host, memory] : list_)
-      host->disown(memory);
-    list_.clear();
-  }
+  void clear() { registered_.clear(); }
 
 private:
-  std::vector<std::pair<Device *, const void *>> list_;
+  static MemoryKind kindOf(const Home &home) { return home.memory == MemoryKind::Device ? MemoryKind::Host : home.memory; }
+  std::vector<RegisteredMemory> registered_;
 };
 
 } // namespace
 
 struct Executor::Impl {
+  Impl(std::shared_ptr<Machine> machine, const ExecutorOptions &options, std::shared_ptr<const ExecutableImpl> executable, Schedule own = {})
+      : machine(std::move(machine)), options(options), executable(std::move(executable)), own(std::move(own)), states(schedule()) {}
+
   std::shared_ptr<Machine> machine; // outlives what follows
   std::shared_ptr<DeviceMemory> memory;
   uint64_t losses = 0; ///< of the machine's devices, as far as this knows
@@ -66,12 +61,13 @@ struct Executor::Impl {
   Schedule own;                                     // without code
   std::vector<std::vector<Allocation>> arenas;      // by call in flight
   std::vector<Allocation> derived;                  // by state, none where the caller binds
-  std::vector<void *> boundStates;                  // by state, null where derived
-  std::vector<std::unique_ptr<Instance>> instances; // the most recently used first
+  BoundStates states;
+  BySizes<Instance> instances;
+  uint64_t numInstances = 0; // ever made
+  LoadedKernels kernels;
   Allocation pretended;                             // constants, without code
-  Adoption constants, states;
-  std::shared_ptr<const void> statesOwner;
-  bool bound = false;
+  CallersMemory constants;
+  std::vector<CallersMemory> statesMemory;          // by state
   bool prepared = false;
   std::vector<std::unique_ptr<Issuer>> issuers; // by call in flight
 
@@ -114,30 +110,18 @@ struct Executor::Impl {
   }
   /// Names a command that needs the most of the memory.
   static Error::Details blameLargest(const Schedule &s, Space space, uint32_t index, std::string message) {
-    Error::Details details;
-    details.message = std::move(message);
+    uint32_t location = 0;
     int64_t most = -1;
-    auto look = [&](const CommandList &p) {
-      for (const Command &c : p.commands) {
+    for (uint32_t list = 0; list < s.bodies.size() + 2; ++list)
+      for (const CommandList &p = listOf(s, list); const Command &c : p.commands) {
         int64_t bytes = 0;
         for (uint32_t k = 0; k < c.numOperands; ++k)
-          if (const BufferDesc &b = s.buffers[p.operands[c.firstOperand + k].buffer];
-              b.space == space && b.index == index)
+          if (const BufferDesc &b = s.buffers[p.operands[c.firstOperand + k].buffer]; b.space == space && b.index == index)
             bytes += b.bytes;
-        if (bytes > most && c.loc < s.locations.size() && c.loc != 0) {
-          most = bytes;
-          const Location &l = s.locations[c.loc];
-          details.op = l.op;
-          if (!l.file.empty())
-            details.where = {internName(l.file), l.line};
-        }
+        if (bytes > most && c.loc < s.locations.size() && c.loc != 0)
+          most = bytes, location = c.loc;
       }
-    };
-    look(s.prepare);
-    look(s.step);
-    for (const CommandList &body : s.bodies)
-      look(body);
-    return details;
+    return detailsOf(s, location, std::move(message));
   }
   /// For so many calls at once.
   void provideArenas(const Schedule &s, size_t calls = 1) {
@@ -173,21 +157,8 @@ struct Executor::Impl {
         machine->at(value.home.device);
     for (const StateDesc &state : s.states)
       machine->at(state.home.device);
-    auto checkRoutes = [&](const CommandList &p) {
-      for (const Command &c : p.commands) {
-        if (c.kind != CommandKind::Copy)
-          continue;
-        const DeviceRef from = homeOf(s, s.buffers[p.operands[c.firstOperand].buffer]).device,
-                        to = homeOf(s, s.buffers[p.operands[c.firstOperand + 1].buffer]).device;
-        if (!machine->at(from).reaches(to))
-          throwError<InputError>("'", s.name, "' copies from ", nameOf(from), " to ", nameOf(to), ", but ",
-                                 machine->name(), " has no route there");
-      }
-    };
-    checkRoutes(s.prepare);
-    checkRoutes(s.step);
-    for (const CommandList &body : s.bodies)
-      checkRoutes(body);
+    for (uint32_t list = 0; list < s.bodies.size() + 2; ++list)
+      checkRoutes(s, listOf(s, list));
     if (!s.constants.empty()) {
       int64_t bytes = 0;
       for (const ConstantDesc &c : s.constants)
@@ -198,77 +169,72 @@ struct Executor::Impl {
         provide(pretended, {}, bytes, s, Space::Constant, 0);
     }
     provideDerived();
-    boundStates.assign(s.states.size(), nullptr);
+    statesMemory.resize(s.states.size());
+    loadKernels();
     if (s.dims.empty())
       instanceFor({});
     provideIssuers(1);
-    if (!executable ||
-        std::ranges::all_of(s.states, [](const StateDesc &state) { return state.kind == StateKind::Derived; }))
-      bound = true;
+    if (states.numCallers() == 0)
+      states.bind({}, nullptr, [] {}); // the first call prepares
   }
-
+  void checkRoutes(const Schedule &s, const CommandList &p) const {
+    for (const Command &c : p.commands) {
+      if (c.kind != CommandKind::Copy)
+        continue;
+      const DeviceRef from = homeOf(s, s.buffers[p.operands[c.firstOperand].buffer]).device,
+                      to = homeOf(s, s.buffers[p.operands[c.firstOperand + 1].buffer]).device;
+      if (!machine->at(from).reaches(to))
+        throwError<InputError>("'", s.name, "' copies from ", nameOf(from), " to ", nameOf(to), ", but ", machine->name(), " has no route there");
+    }
+  }
+  void loadKernels() {
+    std::vector<KernelCode> code;
+    for (size_t k = 0; k < schedule().kernels.size(); ++k) {
+      code.push_back({.desc = &schedule().kernels[k]});
+      if (executable) {
+        code.back().fn = executable->kernels[k].fn;
+        code.back().state = executable->kernels[k].state;
+        code.back().epilogue = executable->epilogues[k];
+      }
+    }
+    kernels.load(*machine, schedule(), code, executable ? executable->gpu : nullptr);
+  }
   void provideIssuers(size_t calls) {
     while (issuers.size() < calls)
       issuers.push_back(std::make_unique<Issuer>(*machine, schedule()));
   }
 
+  const Schedule &numbersOf(const Instance &instance) const { return instance.dims.empty() ? schedule() : instance.numbers; }
   Instance &instanceFor(const dim::Values &dims) {
-    for (size_t i = 0; i < instances.size(); ++i)
-      if (instances[i]->dims == dims) {
-        std::rotate(instances.begin(), instances.begin() + static_cast<ptrdiff_t>(i),
-                    instances.begin() + static_cast<ptrdiff_t>(i) + 1);
-        return *instances.front();
-      }
+    if (Instance *known = instances.find(dims))
+      return *known;
     auto made = std::make_unique<Instance>();
     made->dims = dims;
-    const Schedule &s = schedule();
-    if (s.dims.empty()) {
-      made->numbers = s;
-    } else {
-      checkDims(s, dims);
-      made->numbers = instantiate(s, dims);
-      for (const ArenaDesc &arena : made->numbers.arenas)
-        if (arena.bytes > kMaxBytes)
-          throw OutOfMemory(
-              concat("'", s.name, "' needs ", arena.bytes, " bytes for these sizes, more than any machine has"));
-      if (const auto violations = verifySchedule(made->numbers); !violations.empty())
-        throwError<InputError>("schedule '", s.name, "' is not safe to run: ", violations[0].message);
-    }
-    provideArenas(made->numbers);
-    for (size_t k = 0; k < made->numbers.kernels.size(); ++k) {
-      DeviceKernel kernel;
-      kernel.desc = &made->numbers.kernels[k];
-      if (executable) {
-        kernel.fn = executable->kernels[k].fn;
-        kernel.state = executable->kernels[k].state;
-        kernel.epilogue = executable->epilogues[k];
-      }
-      made->kernels.push_back(kernel);
-    }
-    if (instances.size() == kInstances)
-      instances.pop_back();
-    instances.insert(instances.begin(), std::move(made));
-    return *instances.front();
+    made->number = ++numInstances;
+    if (!dims.empty())
+      made->numbers = numbersFor(schedule(), dims);
+    provideArenas(numbersOf(*made));
+    return instances.add(std::move(made));
   }
 
   //--- Running ------------------------------------------------------------------------------------------------------
   /// Where the spaces of the schedule are in this call.
-  Bases bases(std::span<const void *const> inputs, std::span<void *const> outputs, size_t inFlight = 0) const {
+  Begins begins(std::span<const void *const> inputs, std::span<void *const> outputs, size_t inFlight = 0) const {
     const Schedule &s = schedule();
-    Bases b;
+    Begins b;
+    auto in = [&](Space space) -> std::vector<void *> & { return b.of[static_cast<size_t>(space)]; };
     for (const Allocation &a : arenas[inFlight])
-      b.of[size_t(Space::Arena)].push_back(static_cast<std::byte *>(a.memory));
+      in(Space::Arena).push_back(a.memory);
     for (const void *input : inputs)
-      b.of[size_t(Space::Input)].push_back(static_cast<std::byte *>(const_cast<void *>(input)));
-    for (void *output : outputs)
-      b.of[size_t(Space::Output)].push_back(static_cast<std::byte *>(output));
+      in(Space::Input).push_back(const_cast<void *>(input));
+    in(Space::Input).resize(s.inputs.size());
+    in(Space::Output).assign(outputs.begin(), outputs.end());
+    in(Space::Output).resize(s.outputs.size());
     for (size_t i = 0; i < s.states.size(); ++i)
-      b.of[size_t(Space::State)].push_back(
-          static_cast<std::byte *>(derived[i].memory ? derived[i].memory : boundStates[i]));
+      in(Space::State).push_back(derived[i].memory ? derived[i].memory : states[i]);
     for (const ConstantDesc &c : s.constants)
-      b.of[size_t(Space::Constant)].push_back(
-          (executable ? const_cast<std::byte *>(executable->constants) : static_cast<std::byte *>(pretended.memory)) +
-          c.offset);
+      in(Space::Constant)
+          .push_back((executable ? const_cast<std::byte *>(executable->constants) : static_cast<std::byte *>(pretended.memory)) + c.offset);
     return b;
   }
 
@@ -278,35 +244,36 @@ struct Executor::Impl {
       if (a.memory)
         a.device->discard(a.memory, a.bytes);
   }
-  void prepareNow(const Schedule &numbers, std::span<const DeviceKernel> kernels) {
+  IssuedCall callOf(const Instance &instance, uint32_t list, const Begins &where) const {
+    return {.list = list, .numbers = &numbersOf(instance), .sizes = instance.number, .kernels = &kernels, .begins = &where};
+  }
+  void prepareNow() {
+    const Schedule &s = schedule();
+    const Instance &instance = !s.dims.empty() && instances.empty() ? instanceFor(leastDims(s)) : instances.front();
     const auto call = machine->beginCall();
     discard(arenas[0]);
     discard(derived);
-    const Bases where = bases({}, {});
-    conclude(numbers, runtime::runCalls(
-                          *machine, {issuers.data(), 1}, 1,
-                          [&](size_t) {
-                            return IssuedCall{.list = 0, .numbers = &numbers, .kernels = kernels, .bases = &where};
-                          },
-                          options.timeoutNs));
+    const Begins where = begins({}, {});
+    conclude(numbersOf(instance),
+             runtime::runCalls(*machine, {issuers.data(), 1}, 1, [&](size_t) { return callOf(instance, 0, where); }, options.timeoutNs));
+    prepared = true;
   }
-  void stepNow(const Schedule &numbers, std::span<const DeviceKernel> kernels, std::span<const Call> calls) {
+  void stepNow(const Instance &instance, std::span<const Call> calls) {
+    const Schedule &numbers = numbersOf(instance);
     const size_t atOnce = std::min<size_t>(numbers.inFlight, calls.size());
     const auto call = machine->beginCall();
-    std::vector<Bases> where(atOnce);
-    conclude(numbers,
-             runtime::runCalls(
-                 *machine, {issuers.data(), atOnce}, calls.size(),
-                 [&](size_t i) {
-                   Bases &mine = where[i % atOnce] = bases(calls[i].inputs, calls[i].outputs, i % atOnce);
-                   discard(arenas[i % atOnce]);
-                   for (size_t k = 0; k < numbers.outputs.size(); ++k)
-                     if (const int64_t bytes = numbers.outputs[k].type.bytes())
-                       machine->at(numbers.outputs[k].home.device).discard(mine.of[size_t(Space::Output)][k], bytes);
-                   return IssuedCall{
-                       .number = static_cast<uint32_t>(i), .numbers = &numbers, .kernels = kernels, .bases = &mine};
-                 },
-                 options.timeoutNs));
+    std::vector<Begins> where(atOnce);
+    auto next = [&](size_t i) {
+      Begins &mine = where[i % atOnce] = begins(calls[i].inputs, calls[i].outputs, i % atOnce);
+      discard(arenas[i % atOnce]);
+      for (size_t k = 0; k < numbers.outputs.size(); ++k)
+        if (const int64_t bytes = numbers.outputs[k].type.bytes())
+          machine->at(numbers.outputs[k].home.device).discard(mine.of[size_t(Space::Output)][k], bytes);
+      IssuedCall issued = callOf(instance, 1, mine);
+      issued.number = static_cast<uint32_t>(i);
+      return issued;
+    };
+    conclude(numbers, runtime::runCalls(*machine, {issuers.data(), atOnce}, calls.size(), next, options.timeoutNs));
   }
   void conclude(const Schedule &numbers, const DeviceFailureRef &failure) {
     if (!failure)
@@ -330,109 +297,74 @@ struct Executor::Impl {
   void renew() {
     prepared = false;
     losses = memory->losses();
-    const Schedule &numbers = instances.empty() ? schedule() : instances.front()->numbers;
     freeAll();
     if (!instances.empty())
-      provideArenas(numbers);
+      provideArenas(numbersOf(instances.front()));
     provideDerived();
   }
 
   [[noreturn]] static void throwFailure(const Schedule &s, const DeviceFailure &failure) {
-    auto locationOf = [&](uint64_t packed) -> const Location * {
+    auto locationOf = [&](uint64_t packed) {
       const CommandTag tag = CommandTag::unpack(packed);
-      const CommandList &p = tag.list == 0 ? s.prepare : tag.list == 1 ? s.step : s.bodies[tag.list - 2];
-      const uint32_t loc = tag.command < p.commands.size() ? p.commands[tag.command].loc : 0;
-      return loc != 0 && loc < s.locations.size() ? &s.locations[loc] : nullptr;
+      const CommandList &p = listOf(s, tag.list);
+      return tag.command < p.commands.size() ? p.commands[tag.command].loc : 0;
     };
-    Error::Details details;
-    details.message = failure.message;
-    if (const Location *l = locationOf(failure.tag)) {
-      details.op = l->op;
-      if (!l->file.empty())
-        details.where = {internName(l->file), l->line};
-    }
+    Error::Details details = detailsOf(s, locationOf(failure.tag), failure.message);
     if (failure.kind == FailureKind::Race && failure.otherTag != failure.tag)
-      if (const Location *l = locationOf(failure.otherTag))
-        details.message +=
-            concat(" (the other is ", l->op, l->file.empty() ? "" : concat(" at ", l->file, ":", l->line), ")");
+      if (const uint32_t other = locationOf(failure.otherTag); other != 0 && other < s.locations.size()) {
+        const Location &l = s.locations[other];
+        details.message += concat(" (the other is ", l.op, l.file.empty() ? "" : concat(" at ", l.file, ":", l.line), ")");
+      }
     if (failure.kind == FailureKind::Unsupported)
       throw InputError(std::move(details));
     throw RuntimeError(std::move(details));
   }
 
-  void runPrepare() {
-    const Schedule &s = schedule();
-    if (!s.dims.empty() && instances.empty()) { // what prepare uses has a fixed size: the least serves
-      dim::Values least;
-      for (int64_t symbol : s.dims)
-        least.bind(symbol, dim::bounds(symbol).lo);
-      instanceFor(least);
-    }
-    const Instance &instance = *instances.front();
-    prepareNow(instance.numbers, instance.kernels);
-    prepared = true;
+  void bind(std::span<void *const> given, std::shared_ptr<const void> owner) {
+    states.bind(given, std::move(owner), [&] {
+      prepared = false;
+      for (uint32_t i = 0; i < schedule().states.size(); ++i)
+        know(i);
+      prepareNow();
+    });
   }
-
-  void checkArguments(const Schedule &s, std::span<const Call> calls) const {
-    if (!bound)
-      throwError<Error>("the states of '", s.name, "' are not bound (call bindStates first)");
-    struct Range {
-      uintptr_t begin, end;
-      const std::string *name;
-      bool isOutput;
-    };
-    std::vector<Range> ranges;
-    auto add = [&](const ValueDesc &value, const void *data, bool isOutput) {
-      const int64_t bytes = value.type.bytes();
-      if (!data && bytes)
-        throwError<Error>(isOutput ? "output '" : "input '", value.name, "' is null");
-      const auto begin = reinterpret_cast<uintptr_t>(data);
-      if (bytes)
-        ranges.push_back({begin, begin + static_cast<uintptr_t>(bytes), &value.name, isOutput});
-    };
-    for (const Call &call : calls) {
-      if (call.inputs.size() != s.inputs.size() || call.outputs.size() != s.outputs.size())
-        throwError<Error>("'", s.name, "' takes ", s.inputs.size(), " inputs and ", s.outputs.size(), " outputs, not ",
-                          call.inputs.size(), " and ", call.outputs.size());
-      for (size_t i = 0; i < call.inputs.size(); ++i)
-        add(s.inputs[i], call.inputs[i], false);
-      for (size_t i = 0; i < call.outputs.size(); ++i)
-        add(s.outputs[i], call.outputs[i], true);
-    }
-    for (const Range &output : ranges)
-      for (const Range &other : ranges)
-        if (output.isOutput && &other != &output && output.begin < other.end && other.begin < output.end)
-          throwError<Error>("output '", *output.name, "' overlaps ", other.isOutput ? "output '" : "input '",
-                            *other.name, "'");
+  void know(size_t state) {
+    const StateDesc &desc = schedule().states[state];
+    statesMemory[state].clear();
+    if (desc.kind != StateKind::Derived)
+      statesMemory[state].add(host(), states[state], desc.type.bytes(), desc.home);
   }
 
   void run(Instance &instance, std::span<const Call> given) {
-    const Schedule &s = instance.numbers;
-    const bool computes = host().caps().computes;
-    if (computes)
-      checkArguments(s, given);
-    Adoption adopted;
-    for (size_t i = 0; i < s.states.size(); ++i)
-      if (s.states[i].kind == StateKind::Mutable)
-        adopted.add(host(), boundStates[i], s.states[i].type.bytes(), s.states[i].home);
-    const size_t atOnce = std::min<size_t>(s.inFlight, given.size());
+    const Schedule &s = numbersOf(instance);
+    const size_t atOnce = std::max<size_t>(std::min<size_t>(s.inFlight, given.size()), 1);
+    if (host().caps().computes) {
+      std::vector<CallArguments> arguments;
+      for (const Call &call : given)
+        arguments.push_back({call.inputs, call.outputs});
+      checkArguments(s, arguments, states.areBound());
+    }
     if (losses != memory->losses()) [[unlikely]] { // another program's call met it
       issuers.clear();
       renew();
     }
-    provideArenas(s, std::max<size_t>(atOnce, 1));
-    provideIssuers(std::max<size_t>(atOnce, 1));
+    provideArenas(s, atOnce);
+    provideIssuers(atOnce);
     if (!prepared)
-      runPrepare();
-    if (computes) {
-      for (const Call &call : given) {
-        for (size_t i = 0; i < call.inputs.size(); ++i)
-          adopted.add(host(), call.inputs[i], s.inputs[i].type.bytes(), s.inputs[i].home);
-        for (size_t i = 0; i < call.outputs.size(); ++i)
-          adopted.add(host(), call.outputs[i], s.outputs[i].type.bytes(), s.outputs[i].home);
-      }
-      return stepNow(s, instance.kernels, given);
+      prepareNow();
+    if (!host().caps().computes)
+      return pretend(instance, given);
+    CallersMemory known;
+    for (const Call &call : given) {
+      for (size_t i = 0; i < call.inputs.size(); ++i)
+        known.addForCall(host(), call.inputs[i], s.inputs[i].type.bytes(), s.inputs[i].home);
+      for (size_t i = 0; i < call.outputs.size(); ++i)
+        known.addForCall(host(), call.outputs[i], s.outputs[i].type.bytes(), s.outputs[i].home);
     }
+    stepNow(instance, given);
+  }
+  void pretend(const Instance &instance, std::span<const Call> given) {
+    const Schedule &s = numbersOf(instance);
     // Memory of a machine that does not compute; what lies on an accelerator has an address there, where the caller
     // gives one.
     struct Pretended {
@@ -461,71 +393,34 @@ struct Executor::Impl {
         outputs[k].push_back(pretend.like(s.outputs[i], i < given[k].outputs.size() ? given[k].outputs[i] : nullptr));
       calls.push_back({inputs[k], outputs[k]});
     }
-    stepNow(s, instance.kernels, calls);
+    stepNow(instance, calls);
   }
 };
 
 Executor::Executor(std::shared_ptr<const Executable> executable, std::shared_ptr<Machine> machine,
                    const ExecutorOptions &options)
-    : impl_(std::make_unique<Impl>()) {
-  impl_->machine = std::move(machine);
-  impl_->options = options;
-  impl_->executable = std::static_pointer_cast<const ExecutableImpl>(std::move(executable));
+    : impl_(std::make_unique<Impl>(std::move(machine), options, std::static_pointer_cast<const ExecutableImpl>(std::move(executable)))) {
   impl_->start();
 }
-Executor::Executor(Schedule schedule, std::shared_ptr<Machine> machine, const ExecutorOptions &options)
-    : impl_(std::make_unique<Impl>()) {
-  impl_->machine = std::move(machine);
-  impl_->options = options;
-  if (impl_->host().caps().computes)
+
+static Schedule verified(Schedule schedule, const Machine &machine) {
+  if (machine.at({}).caps().computes)
     throw Error("a schedule without code runs only on a machine that does not compute");
   if (const auto violations = verifySchedule(schedule); !violations.empty())
     throwError<InputError>("schedule '", schedule.name, "' is not safe to run: ", violations[0].message);
-  impl_->own = std::move(schedule);
+  return schedule;
+}
+Executor::Executor(Schedule schedule, std::shared_ptr<Machine> machine, const ExecutorOptions &options) {
+  Schedule own = verified(std::move(schedule), *machine);
+  impl_ = std::make_unique<Impl>(std::move(machine), options, nullptr, std::move(own));
   impl_->start();
 }
 Executor::~Executor() = default;
 Executor::Executor(Executor &&) noexcept = default;
 Executor &Executor::operator=(Executor &&) noexcept = default;
 
-void Executor::bindStates(std::span<void *const> states, std::shared_ptr<const void> owner) {
-  Impl &impl = *impl_;
-  const Schedule &s = impl.schedule();
-  size_t index = 0;
-  impl.bound = impl.prepared = false;
-  impl.states.drop();
-  for (size_t i = 0; i < s.states.size(); ++i) {
-    const StateDesc &state = s.states[i];
-    if (state.kind == StateKind::Derived)
-      continue;
-    if (index >= states.size())
-      throwError<Error>("'", s.name, "' has more states to bind than ", states.size());
-    impl.boundStates[i] = states[index++];
-    if (!impl.boundStates[i] && state.type.bytes())
-      throwError<Error>("the memory bound for state '", state.name, "' is null");
-    if (state.kind != StateKind::Mutable) // those are adopted for each call, as they may have moved
-      impl.states.add(impl.host(), impl.boundStates[i], state.type.bytes(), state.home);
-  }
-  if (index != states.size())
-    throwError<Error>("'", s.name, "' has ", index, " states to bind, not ", states.size());
-  impl.runPrepare();
-  impl.bound = true;
-  impl.statesOwner = std::move(owner);
-}
-
-void Executor::moveState(size_t index, void *memory) {
-  Impl &impl = *impl_;
-  const Schedule &s = impl.schedule();
-  for (size_t i = 0, at = 0; i < s.states.size(); ++i) {
-    if (s.states[i].kind == StateKind::Derived || at++ != index)
-      continue;
-    if (s.states[i].kind != StateKind::Mutable || !impl.bound)
-      break;
-    impl.boundStates[i] = memory;
-    return;
-  }
-  throwError<Error>("state ", index, " of '", s.name, "' cannot be moved: it is no mutable one that is bound");
-}
+void Executor::bindStates(std::span<void *const> states, std::shared_ptr<const void> owner) { impl_->bind(states, std::move(owner)); }
+void Executor::moveState(size_t index, void *memory) { impl_->know(impl_->states.move(index, memory)); }
 
 void Executor::run(std::span<const void *const> inputs, std::span<void *const> outputs) {
   if (!impl_->schedule().dims.empty())
@@ -545,7 +440,7 @@ void Executor::runCalls(std::span<const Call> calls, const dim::Values &dims) {
 
 const Schedule &Executor::schedule() const { return impl_->schedule(); }
 const Schedule &Executor::numbers() const {
-  return impl_->instances.empty() ? impl_->schedule() : impl_->instances.front()->numbers;
+  return impl_->instances.empty() ? impl_->schedule() : impl_->numbersOf(impl_->instances.front());
 }
 Machine &Executor::machine() const { return *impl_->machine; }
 int64_t Executor::bytesOn(DeviceRef device) const {

@@ -13,16 +13,16 @@ namespace {
 
 constexpr int64_t kSplitBytes = int64_t(1) << 20;
 
-int32_t runChunk(const DeviceKernel &kernel, const KernelArgs &args, int64_t begin, int64_t end) {
-  FloatScope scope(kernel.desc->floats);
+int32_t runChunk(const HostKernel &kernel, const KernelDesc &desc, const KernelArgs &args, int64_t begin, int64_t end) {
+  FloatScope scope(desc.floats);
   if (!kernel.epilogue)
     return kernel.fn(&args, begin, end);
   for (int64_t to; begin < end; begin = to) { // the epilogue finds in the cache what the kernel has written
-    to = std::min(begin + kernel.desc->grain, end);
-    scope.enter(kernel.desc->floats);
+    to = std::min(begin + desc.grain, end);
+    scope.enter(desc.floats);
     if (const int32_t status = kernel.fn(&args, begin, to); status != kKernelOk)
       return status;
-    scope.enter(kernel.desc->epilogueFloats);
+    scope.enter(desc.epilogueFloats);
     if (const int32_t status = kernel.epilogue(&args, begin, to); status != kKernelOk)
       return status;
   }
@@ -46,7 +46,11 @@ std::byte *scratchFor(int64_t bytes) {
 }
 
 DeviceFailureRef launch(const DeviceCommand &c, std::span<void *const> addresses, DeviceRef device) {
-  const KernelDesc &desc = *c.kernel->desc;
+  const KernelDesc &desc = *c.desc;
+  const auto *kernel = dynamic_cast<const HostKernel *>(c.kernel);
+  if (!kernel || !kernel->fn)
+    return std::make_shared<DeviceFailure>(FailureKind::Unsupported,
+                                           concat("kernel '", desc.symbol, "' was not loaded for ", nameOf(device)), device, c.tag);
   if (desc.range <= 0)
     return nullptr;
   const int64_t stride = (desc.scratchBytes + 63) / 64 * 64;
@@ -55,7 +59,7 @@ DeviceFailureRef launch(const DeviceCommand &c, std::span<void *const> addresses
   base.buffers = addresses.data();
   base.scalars = c.scalars.empty() ? nullptr : c.scalars.data();
   base.scratch = stride ? scratchFor(stride * ThreadPool::global().numThreads()) : nullptr;
-  base.state = c.kernel->state;
+  base.state = kernel->state;
   base.failure = &why;
   std::atomic<int32_t> status{kKernelOk};
   ThreadPool::global().parallelFor(desc.range, desc.grain, [&](int64_t begin, int64_t end, int worker) {
@@ -63,7 +67,7 @@ DeviceFailureRef launch(const DeviceCommand &c, std::span<void *const> addresses
     args.worker = worker;
     if (args.scratch)
       args.scratch = static_cast<std::byte *>(args.scratch) + worker * stride;
-    if (const int32_t code = runChunk(*c.kernel, args, begin, end); code != kKernelOk) {
+    if (const int32_t code = runChunk(*kernel, desc, args, begin, end); code != kKernelOk) {
       int32_t none = kKernelOk;
       status.compare_exchange_strong(none, code, std::memory_order_relaxed);
     }
@@ -108,11 +112,22 @@ void fillBytes(void *to, int64_t bytes, uint64_t value, unsigned elementBytes) {
 
 } // namespace
 
+std::vector<DeviceKernelRef> loadOnHost(std::span<const KernelCode> kernels, const DeviceCaps &device) {
+  std::vector<DeviceKernelRef> loaded;
+  for (const KernelCode &code : kernels) {
+    if (!code.fn && device.computes)
+      throwError<InputError>("kernel '", code.desc->symbol, "' is code for a GPU; ", device.name, " (", device.implementation,
+                             ") runs functions of this process");
+    loaded.push_back(std::make_shared<HostKernel>(code));
+  }
+  return loaded;
+}
+
 void checkShape(const DeviceCommand &c) {
   const char *wrong = nullptr;
   switch (c.kind) {
   case DeviceCommandKind::Launch:
-    wrong = !c.kernel || !c.kernel->desc ? "a launch has a kernel" : nullptr;
+    wrong = !c.kernel || !c.desc ? "a launch has a kernel" : nullptr;
     break;
   case DeviceCommandKind::Copy:
     wrong = c.regions.size() != 2 || c.regions[0].bytes != c.regions[1].bytes
@@ -123,7 +138,7 @@ void checkShape(const DeviceCommand &c) {
     wrong = c.regions.size() != 1 ? "a fill has one destination" : nullptr;
     break;
   case DeviceCommandKind::HostCall:
-    wrong = !c.host && (!c.kernel || !c.kernel->desc) ? "a host call has a function" : nullptr;
+    wrong = !c.host && (!c.kernel || !c.desc) ? "a host call has a function" : nullptr;
     break;
   case DeviceCommandKind::Collective:
     wrong = !c.collective || c.collective->members.empty() || c.regions.empty() || c.regions.size() > 2

@@ -22,6 +22,15 @@ struct KeptCommand {
   std::vector<Event> waits;
 };
 
+/// A kernel that is a function of this process.
+struct HostKernel final : DeviceKernel {
+  explicit HostKernel(const KernelCode &code) : fn(code.fn), epilogue(code.epilogue), state(code.state) {}
+  KernelFn fn, epilogue;
+  const void *state;
+};
+/// Device::load for a device that runs them. Throws InputError for a kernel without a function, unless nothing is computed.
+std::vector<DeviceKernelRef> loadOnHost(std::span<const KernelCode> kernels, const DeviceCaps &device);
+
 /// Throws Error for a command that means nothing.
 void checkShape(const DeviceCommand &command);
 

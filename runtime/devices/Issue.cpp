@@ -5,30 +5,61 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 namespace tressel::runtime {
+
+void LoadedKernels::load(const Machine &machine, const Schedule &s, std::span<const KernelCode> code,
+                         const std::shared_ptr<const std::vector<GpuCode>> &gpu) {
+  auto find = [&](DeviceRef device) -> OnDevice & {
+    const auto at = std::ranges::find(devices_, device, &OnDevice::device);
+    return at != devices_.end() ? *at : devices_.emplace_back(OnDevice{device, std::vector<DeviceKernelRef>(s.kernels.size())});
+  };
+  std::map<uint16_t, std::vector<bool>> launched; // by place in `devices_`
+  for (uint32_t list = 0; list < s.bodies.size() + 2; ++list)
+    for (const Command &c : runtime::listOf(s, list).commands)
+      if (c.kind == CommandKind::Launch || c.kind == CommandKind::HostCall) {
+        const auto place = static_cast<uint16_t>(&find(s.streams[c.stream].device) - devices_.data());
+        launched.try_emplace(place, s.kernels.size()).first->second[c.kernel] = true;
+      }
+  for (const auto &[place, kernels] : launched) {
+    std::vector<KernelCode> wanted;
+    for (size_t k = 0; k < kernels.size(); ++k)
+      if (kernels[k])
+        wanted.push_back(code[k]);
+    auto loaded = machine.at(devices_[place].device).load(wanted, gpu);
+    for (size_t k = 0, at = 0; k < kernels.size(); ++k)
+      if (kernels[k])
+        devices_[place].byKernel[k] = std::move(loaded[at++]);
+  }
+}
+const DeviceKernel *LoadedKernels::on(DeviceRef device, uint32_t kernel) const {
+  return std::ranges::find(devices_, device, &OnDevice::device)->byKernel[kernel].get();
+}
 
 Issuer::Issuer(Machine &machine, const Schedule &s) : machine_(machine) {
   activations_.resize(s.bodies.size() + 2);
   controls_.resize(s.bodies.size() + 2);
   for (uint32_t list : {0u, 1u}) {
     activations_[list] = std::make_unique<Activation>();
-    activations_[list]->list = list;
+    activations_[list]->list = activations_[list]->root = list;
+    build(*activations_[list], s);
   }
-  build(*activations_[0], s, s.prepare);
-  build(*activations_[1], s, s.step);
 }
-Issuer::~Issuer() = default;
+Issuer::~Issuer() {
+  for (const auto &activation : activations_)
+    if (activation)
+      activation->runs.clear(); // before the streams
+}
 
-void Issuer::build(Activation &a, const Schedule &s, const CommandList &p) {
+void Issuer::build(Activation &a, const Schedule &s) {
+  const CommandList &p = runtime::listOf(s, a.list);
   a.streams.resize(s.streams.size());
   a.used.resize(s.streams.size());
   a.ends.resize(p.commands.size());
   std::vector<bool> isUsed(s.streams.size(), false);
   if (a.parent) // it may write its number, and signals its end, on the stream of its command
-    isUsed[a.parent->list == 0   ? s.prepare.commands[a.command].stream
-           : a.parent->list == 1 ? s.step.commands[a.command].stream
-                                    : s.bodies[a.parent->list - 2].commands[a.command].stream] = true;
+    isUsed[runtime::listOf(s, a.parent->list).commands[a.command].stream] = true;
   for (const Command &c : p.commands)
     isUsed[c.stream] = true;
   for (size_t i = 0; i < s.streams.size(); ++i)
@@ -45,19 +76,14 @@ void Issuer::build(Activation &a, const Schedule &s, const CommandList &p) {
     controls_[a.list][i] = std::move(control);
     for (uint32_t k = 0; k < numBodies(c.kind); ++k) {
       auto body = std::make_unique<Activation>();
-      body->list = 2 + c.body + k;
+      body->list = bodyNumber(c, k);
+      body->root = a.root;
       body->parent = &a;
       body->command = i;
-      build(*body, s, s.bodies[c.body + k]);
+      build(*body, s);
       activations_[body->list] = std::move(body);
     }
   }
-}
-
-const CommandList &Issuer::listOf(uint32_t list) const {
-  return list == 0   ? call_.numbers->prepare
-         : list == 1 ? call_.numbers->step
-                        : call_.numbers->bodies[list - 2];
 }
 
 template <typename Fn> void Issuer::forEachStream(Fn fn) const {
@@ -68,110 +94,157 @@ template <typename Fn> void Issuer::forEachStream(Fn fn) const {
           fn(*stream);
 }
 
-//--- Issuing ----------------------------------------------------------------------------------------------------------
-int64_t Issuer::shiftOf(const Activation &a, uint32_t buffer) const {
-  int64_t shift = 0;
-  for (const Activation *at = &a; at->parent; at = at->parent) {
-    const CommandList &p = listOf(at->parent->list);
-    const Command &c = p.commands[at->command];
-    if (c.kind != CommandKind::Loop || at->iteration == 0)
-      continue;
-    const uint32_t numMoving = c.numScalars - 1u, firstMoving = c.firstOperand + c.numOperands - numMoving;
-    for (uint32_t m = 0; m < numMoving; ++m)
-      if (p.operands[firstMoving + m].buffer == buffer)
-        shift += at->iteration * p.scalars[c.firstScalar + 1 + m];
-  }
-  return shift;
+//--- Recording --------------------------------------------------------------------------------------------------------
+Region Issuer::regionOf(const Activation &a, const Command &c, uint32_t k) const {
+  const uint32_t place = c.firstOperand + k;
+  const Operand &o = listOf(a.list).operands[place];
+  const BufferDesc &b = call_.numbers->buffers[o.buffer];
+  return {operands_[a.root].of(a.list)[place], b.bytes, o.access, homeOf(*call_.numbers, b)};
 }
 
-void Issuer::fillRegions(const Activation &a, const Command &c, std::vector<Region> &regions) const {
+/// Without regions, waits and the run of a collective.
+DeviceCommand Issuer::commandOf(const Activation &a, uint32_t i) const {
   const CommandList &p = listOf(a.list);
-  regions.clear();
-  for (uint32_t k = 0; k < c.numOperands; ++k) {
-    const Operand &o = p.operands[c.firstOperand + k];
-    const BufferDesc &b = call_.numbers->buffers[o.buffer];
-    std::byte *base = call_.bases->of[size_t(b.space)][b.index];
-    regions.push_back(
-        {base ? base + b.offset + shiftOf(a, o.buffer) : nullptr, b.bytes, o.access, homeOf(*call_.numbers, b)});
+  const Command &c = p.commands[i];
+  DeviceCommand command{.tag = CommandTag{CommandTag::Role::Whole, a.list, i, 0}.pack()};
+  if (c.numOperands)
+    command.type = call_.numbers->buffers[p.operands[c.firstOperand].buffer].type.dtype;
+  switch (c.kind) {
+  case CommandKind::Launch:
+  case CommandKind::HostCall:
+    command.kind = c.kind == CommandKind::Launch ? DeviceCommandKind::Launch : DeviceCommandKind::HostCall;
+    command.kernel = call_.kernels->on(call_.numbers->streams[c.stream].device, c.kernel);
+    command.desc = &call_.numbers->kernels[c.kernel];
+    command.scalars = {p.scalars.data() + c.firstScalar, c.numScalars};
+    break;
+  case CommandKind::Copy:
+    command.kind = DeviceCommandKind::Copy;
+    break;
+  case CommandKind::Fill:
+    command.kind = DeviceCommandKind::Fill;
+    command.fillValue = c.fillValue;
+    break;
+  case CommandKind::Collective:
+    command.kind = DeviceCommandKind::Collective;
+    break;
+  case CommandKind::Branch:
+  case CommandKind::While:
+  case CommandKind::Loop:
+    break;
   }
+  return command;
+}
+
+void Issuer::record(Activation &a) {
+  const CommandList &p = listOf(a.list);
+  a.runs.clear();
+  for (uint32_t i = 0; i < p.commands.size(); ++i) {
+    const Command &c = p.commands[i];
+    for (uint32_t k = 0; k < numBodies(c.kind); ++k)
+      record(*activations_[bodyNumber(c, k)]);
+    if (hasBodies(c.kind))
+      continue;
+    if (a.runs.empty() || a.runs.back().first + a.runs.back().count != i)
+      a.runs.push_back({.first = i, .count = 0, .group = nullptr, .outside = {}});
+    ++a.runs.back().count;
+  }
+  for (Run &run : a.runs)
+    record(a, run);
+}
+
+void Issuer::record(Activation &a, Run &run) {
+  struct Lists {
+    std::vector<Region> regions;
+    std::vector<uint32_t> after, events;
+  };
+  const CommandList &p = listOf(a.list);
+  const auto numStreams = static_cast<uint32_t>(a.streams.size());
+  std::vector<bool> isUsed(numStreams, false); // by commands before
+  for (uint32_t i = 0; i < run.first; ++i)
+    isUsed[p.commands[i].stream] = true;
+  std::vector<Lists> lists(run.count);
+  std::vector<GroupCommand> commands(run.count);
+  std::shared_ptr<CollectiveRun> collective; // its parts stand behind each other, in the members' order
+  for (uint32_t i = run.first; i < run.first + run.count; ++i) {
+    const Command &c = p.commands[i];
+    Lists &mine = lists[i - run.first];
+    GroupCommand &command = commands[i - run.first];
+    command = {.stream = c.stream, .command = commandOf(a, i), .addresses = operandsOf(a).of(a.list, c), .after = {}, .events = {}};
+    for (uint32_t k = 0; k < c.numOperands; ++k)
+      mine.regions.push_back(regionOf(a, c, k));
+    if (c.kind == CommandKind::Collective) {
+      const CollectiveDesc &desc = call_.numbers->collectives[c.kernel];
+      if (c.stream == desc.members[0]) {
+        collective = std::make_shared<CollectiveRun>(desc.kind, desc.reduction, desc.root, command.command.type);
+        for (uint32_t member : desc.members)
+          collective->members.push_back(a.streams[member].get());
+      }
+      command.command.collective = collective;
+    }
+    for (const Wait &wait : std::span(p.waits).subspan(c.firstWait, c.numWaits))
+      if (wait.command >= run.first) {
+        mine.after.push_back(wait.command - run.first);
+      } else {
+        mine.events.push_back(numStreams + static_cast<uint32_t>(run.outside.size()));
+        run.outside.push_back(wait.command);
+      }
+    if (!isUsed[c.stream])
+      mine.events.push_back(c.stream);
+    isUsed[c.stream] = true;
+    command.command.regions = mine.regions;
+    command.after = mine.after;
+    command.events = mine.events;
+  }
+  std::vector<Stream *> streams;
+  for (const auto &stream : a.streams)
+    streams.push_back(stream.get());
+  run.group = machine_.record(streams, commands);
+}
+
+//--- Issuing ----------------------------------------------------------------------------------------------------------
+void Issuer::addBegin(const Activation &a, uint32_t stream, std::vector<Event> &events) const {
+  events.insert(events.end(), a.begin.begin(), a.begin.end());
+  if (!a.parent && stream < call_.before.size() && call_.before[stream].semaphore)
+    events.push_back(call_.before[stream]);
 }
 
 Event Issuer::submit(Activation &a, uint32_t stream, DeviceCommand command, std::span<const Wait> waits) {
   waits_.assign(command.waits.begin(), command.waits.end());
   for (const Wait &wait : waits)
     waits_.push_back(a.ends[wait.command]);
-  if (!a.used[stream]) {
-    a.used[stream] = true;
-    waits_.insert(waits_.end(), a.begin.begin(), a.begin.end());
-    if (!a.parent && stream < call_.before.size() && call_.before[stream].semaphore)
-      waits_.push_back(call_.before[stream]);
-  }
+  if (!a.used[stream])
+    addBegin(a, stream, waits_);
+  a.used[stream] = true;
   command.waits = waits_;
   return a.streams[stream]->submit(command);
 }
 
-void Issuer::issue(Activation &a, std::span<const Event> begin) {
+void Issuer::submit(Activation &a, Run &run) {
   const CommandList &p = listOf(a.list);
-  a.begin.assign(begin.begin(), begin.end());
-  std::fill(a.used.begin(), a.used.end(), false);
-  for (uint32_t i = 0; i < p.commands.size(); ++i) {
-    const Command &c = p.commands[i];
-    if (hasBodies(c.kind)) {
-      this->begin(a, i);
-      continue;
+  std::vector<std::vector<Event>> begins(a.streams.size());
+  for (uint32_t i = run.first; i < run.first + run.count; ++i)
+    if (const uint32_t stream = p.commands[i].stream; !a.used[stream]) {
+      addBegin(a, stream, begins[stream]);
+      a.used[stream] = true;
     }
-    DeviceCommand command{.tag = tagOf(CommandTag::Role::Whole, a, i)};
-    fillRegions(a, c, regions_);
-    command.regions = regions_;
-    const BufferDesc *first = c.numOperands ? &call_.numbers->buffers[p.operands[c.firstOperand].buffer] : nullptr;
-    switch (c.kind) {
-    case CommandKind::Launch:
-      command.kind = DeviceCommandKind::Launch;
-      command.kernel = &call_.kernels[c.kernel];
-      command.scalars = {p.scalars.data() + c.firstScalar, c.numScalars};
-      command.type = first ? first->type.dtype : f32;
-      break;
-    case CommandKind::Copy:
-      command.kind = DeviceCommandKind::Copy;
-      break;
-    case CommandKind::Fill:
-      command.kind = DeviceCommandKind::Fill;
-      command.type = first->type.dtype;
-      command.fillValue = c.fillValue;
-      break;
-    case CommandKind::HostCall:
-      command.kind = DeviceCommandKind::HostCall;
-      command.kernel = &call_.kernels[c.kernel];
-      command.scalars = {p.scalars.data() + c.firstScalar, c.numScalars};
-      break;
-    case CommandKind::Collective:
-      command.kind = DeviceCommandKind::Collective;
-      command.collective = partOf(a, c, first->type.dtype);
-      command.type = first->type.dtype;
-      break;
-    case CommandKind::Branch:
-    case CommandKind::While:
-    case CommandKind::Loop:
-      break;
-    }
-    a.ends[i] = submit(a, c.stream, command, {p.waits.data() + c.firstWait, c.numWaits});
-  }
+  std::vector<std::span<const Event>> events(begins.begin(), begins.end());
+  for (uint32_t command : run.outside)
+    events.push_back({&a.ends[command], 1});
+  run.group->submit(events, CommandTag{CommandTag::Role::Whole, 0, 0, call_.number}.pack(), std::span(a.ends).subspan(run.first, run.count));
 }
 
-/// The parts of a collective stand behind each other, in the members' order.
-std::shared_ptr<const CollectiveRun> Issuer::partOf(const Activation &a, const Command &c, DType type) {
-  const CollectiveDesc &desc = call_.numbers->collectives[c.kernel];
-  if (c.stream == desc.members[0]) {
-    auto run = std::make_shared<CollectiveRun>();
-    run->kind = desc.kind;
-    run->reduction = desc.reduction;
-    run->root = desc.root;
-    run->type = type;
-    for (uint32_t stream : desc.members)
-      run->members.push_back(a.streams[stream].get());
-    collective_ = std::move(run);
+void Issuer::issue(Activation &a, std::span<const Event> begin) {
+  a.begin.assign(begin.begin(), begin.end());
+  std::fill(a.used.begin(), a.used.end(), false);
+  auto run = a.runs.begin();
+  for (uint32_t i = 0; i < a.ends.size();) {
+    if (run != a.runs.end() && run->first == i) {
+      submit(a, *run);
+      i += run++->count;
+    } else {
+      this->begin(a, i++);
+    }
   }
-  return collective_;
 }
 
 /// What a command list waits for: the last command of each stream that it used, or what it began with.
@@ -204,10 +277,8 @@ bool Issuer::readFlag(const Control &control, bool otherwise) {
   Device &device = machine_.at(call_.numbers->streams[c.stream].device);
   if (!device.caps().computes)
     return otherwise;
-  std::vector<Region> regions;
-  fillRegions(a, c, regions);
   uint8_t flag = 0;
-  device.read(&flag, regions[0].address, 1);
+  device.read(&flag, regionOf(a, c, 0).address, 1);
   return flag != 0;
 }
 
@@ -225,71 +296,82 @@ void Issuer::finish(Control &control, Activation &body) {
   control.isOver = true;
 }
 
+std::vector<Event> Issuer::runBody(Activation &body, std::span<const Event> begin) {
+  issue(body, begin);
+  return tails(body);
+}
+
 void Issuer::proceed(Control &control) {
-  const CommandList &p = listOf(control.parent->list);
-  const Command &c = p.commands[control.command];
-  Activation &first = *activations_[2 + c.body];
+  const Command &c = listOf(control.parent->list).commands[control.command];
+  Activation &first = *activations_[bodyNumber(c)];
+  if (c.kind == CommandKind::Loop)
+    return proceedLoop(control, first);
   const std::vector<Event> reached = control.awaited;
-  auto runBody = [&](Activation &body, std::span<const Event> begin, bool hostWaits = true) {
-    if (hostWaits)
-      machine_.hostWaits(body.list, begin);
-    issue(body, begin);
-    return tails(body);
-  };
-  switch (c.kind) {
-  case CommandKind::Branch: {
-    Activation &body = readFlag(control, true) ? first : *activations_[2 + c.body + 1];
+  if (c.kind == CommandKind::Branch) {
+    Activation &body = readFlag(control, true) ? first : *activations_[bodyNumber(c, 1)];
+    machine_.hostWaits(body.list, reached);
     control.awaited = runBody(body, reached);
     return finish(control, body);
   }
-  case CommandKind::While: {
-    Activation &second = *activations_[2 + c.body + 1];
-    // Where nothing is computed, it runs once.
-    if (control.hasBegun) {
-      if (!readFlag(control, control.iteration == 0))
-        return finish(control, first);
-      ++control.iteration;
-      const std::vector<Event> between = runBody(second, reached);
-      control.awaited = runBody(first, between);
-      return;
-    }
+  if (!control.hasBegun) {
     control.hasBegun = true;
+    machine_.hostWaits(first.list, reached);
     control.awaited = runBody(first, reached);
     return;
   }
-  default: {
-    if (control.iteration == p.scalars[c.firstScalar])
-      return finish(control, first);
-    std::vector<Event> begin = reached;
-    if (c.numOperands == c.numScalars) { // the body wants the number of the iteration
-      std::fill(first.used.begin(), first.used.end(), true);
-      fillRegions(*control.parent, c, regions_);
-      machine_.hostWaits(first.list, reached);
-      const Event numbered = submit(first, c.stream,
-                                    {.kind = DeviceCommandKind::Fill,
-                                     .regions = {regions_.data(), 1},
-                                     .waits = reached,
-                                     .type = i64,
-                                     .fillValue = static_cast<uint64_t>(control.iteration),
-                                     .tag = tagOf(CommandTag::Role::Part, *control.parent, control.command),
-                                     .isFree = true},
-                                    {});
-      begin = {numbered};
-      first.iteration = control.iteration++;
-      control.awaited = runBody(first, begin, false);
-      return;
-    }
-    first.iteration = control.iteration++;
-    control.awaited = runBody(first, begin);
-    return;
+  // Where nothing is computed, it runs once.
+  if (!readFlag(control, control.iteration == 0))
+    return finish(control, first);
+  ++control.iteration;
+  Activation &second = *activations_[bodyNumber(c, 1)];
+  machine_.hostWaits(second.list, reached);
+  const std::vector<Event> between = runBody(second, reached);
+  machine_.hostWaits(first.list, between);
+  control.awaited = runBody(first, between);
+}
+
+void Issuer::proceedLoop(Control &control, Activation &body) {
+  const CommandList &p = listOf(control.parent->list);
+  const Command &c = p.commands[control.command];
+  const int64_t trips = p.scalars[c.firstScalar];
+  if (control.iteration == trips) {
+    if (trips > 1)
+      operandsOf(body).move(body.list, 1 - trips);
+    return finish(control, body);
   }
+  if (control.iteration > 0)
+    operandsOf(body).move(body.list, 1);
+  std::vector<Event> begin = control.awaited;
+  machine_.hostWaits(body.list, begin);
+  if (hasIndex(c)) {
+    std::fill(body.used.begin(), body.used.end(), true);
+    const Region index = regionOf(*control.parent, c, 0);
+    begin = {submit(body, c.stream,
+                    {.kind = DeviceCommandKind::Fill,
+                     .regions = {&index, 1},
+                     .waits = control.awaited,
+                     .type = i64,
+                     .fillValue = static_cast<uint64_t>(control.iteration),
+                     .tag = tagOf(CommandTag::Role::Part, *control.parent, control.command),
+                     .isFree = true},
+                    {})};
   }
+  ++control.iteration;
+  control.awaited = runBody(body, begin);
 }
 
 //--- Calls ------------------------------------------------------------------------------------------------------------
 void Issuer::start(IssuedCall call) {
   call_ = std::move(call);
   pending_.clear();
+  Operands &operands = operands_[call_.list];
+  if (recordedFor_[call_.list] != call_.sizes) {
+    operands.layOut(*call_.numbers, call_.list);
+    record(*activations_[call_.list]);
+    recordedFor_[call_.list] = call_.sizes;
+  }
+  for (size_t space = 0; space < kNumSpaces; ++space)
+    operands.bind(static_cast<Space>(space), call_.begins->of[space]);
   issue(*activations_[call_.list], call_.begin);
 }
 

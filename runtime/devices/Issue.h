@@ -2,6 +2,7 @@
 // decides.
 #pragma once
 
+#include "runtime/executable/Operands.h"
 #include "tressel/runtime/Executor.h"
 
 #include <array>
@@ -10,9 +11,24 @@
 
 namespace tressel::runtime {
 
-/// Where the first byte of each input, output, state, constant and arena is, by Space.
-struct Bases {
-  std::array<std::vector<std::byte *>, 5> of;
+/// Where each input, output, state, constant and arena begins, by Space and number.
+struct Begins {
+  std::array<std::vector<void *>, kNumSpaces> of;
+};
+
+/// The kernels of a program on the devices of a machine that launch them.
+class LoadedKernels {
+public:
+  /// Throws InputError for a kernel that its device does not take.
+  void load(const Machine &machine, const Schedule &schedule, std::span<const KernelCode> code, const std::shared_ptr<const std::vector<GpuCode>> &gpu);
+  const DeviceKernel *on(DeviceRef device, uint32_t kernel) const;
+
+private:
+  struct OnDevice {
+    DeviceRef device;
+    std::vector<DeviceKernelRef> byKernel; ///< null where it launches none
+  };
+  std::vector<OnDevice> devices_;
 };
 
 /// What a call needs: which command list, 0 (prepare) or 1 (step), of the schedule with the sizes of this call, and where
@@ -21,8 +37,9 @@ struct IssuedCall {
   uint32_t list = 1;
   uint32_t number = 0; ///< among those that are run together
   const Schedule *numbers = nullptr;
-  std::span<const DeviceKernel> kernels;
-  const Bases *bases = nullptr;
+  uint64_t sizes = 0; ///< tells apart what `numbers` were made for: commands are recorded once for each
+  const LoadedKernels *kernels = nullptr;
+  const Begins *begins = nullptr;
   std::vector<Event> begin; ///< none of its commands runs before these
   std::vector<Event>
       before; ///< by stream: the first command on it runs behind this; no semaphore: nothing, nor if it is empty
@@ -51,16 +68,24 @@ public:
   void abort(const DeviceFailureRef &failure);
 
 private:
+  /// Commands without bodies that stand behind each other.
+  struct Run {
+    uint32_t first = 0, count = 0;
+    std::unique_ptr<CommandGroup> group;
+    /// Commands of the list that are not in it, for whose ends it waits: the lists of events behind those of the streams.
+    std::vector<uint32_t> outside;
+  };
   /// A command list at work. A body belongs to one command, so there is one for each.
   struct Activation {
     uint32_t list = 0;
+    uint32_t root = 0;                            ///< the list that runs it, of 0 and 1
     const Activation *parent = nullptr;           ///< the list that runs this body,
     uint32_t command = 0;                         ///< by this command
     std::vector<std::unique_ptr<Stream>> streams; ///< by stream of the schedule; null where it uses none
+    std::vector<Run> runs;                        ///< recorded for the latest sizes
     std::vector<Event> ends;                      ///< by command
     std::vector<bool> used;                       ///< streams, since `begin`
     std::vector<Event> begin;                     ///< its commands begin when these are reached
-    int64_t iteration = 0;                        ///< of the loop that runs it
   };
   /// A Branch, While or Loop at work.
   struct Control {
@@ -73,20 +98,27 @@ private:
     std::vector<Event> awaited; ///< before it goes on
   };
 
-  void build(Activation &a, const Schedule &s, const CommandList &p);
-  const CommandList &listOf(uint32_t list) const;
+  void build(Activation &a, const Schedule &s);
+  const CommandList &listOf(uint32_t list) const { return runtime::listOf(*call_.numbers, list); }
+  Operands &operandsOf(const Activation &a) { return operands_[a.root]; }
+  /// The commands of a list and its bodies for the sizes of this call.
+  void record(Activation &a);
+  void record(Activation &a, Run &run);
+  void submit(Activation &a, Run &run);
   void issue(Activation &a, std::span<const Event> begin);
   Event submit(Activation &a, uint32_t stream, DeviceCommand command, std::span<const Wait> waits);
-  std::shared_ptr<const CollectiveRun> partOf(const Activation &a, const Command &c, DType type);
+  /// What the first command on a stream has to wait for, since the list began.
+  void addBegin(const Activation &a, uint32_t stream, std::vector<Event> &events) const;
+  DeviceCommand commandOf(const Activation &a, uint32_t index) const;
   std::vector<Event> tails(const Activation &a) const;
   void begin(Activation &a, uint32_t command);
   /// What it awaited is reached.
   void proceed(Control &control);
+  void proceedLoop(Control &control, Activation &body);
+  std::vector<Event> runBody(Activation &body, std::span<const Event> begin);
   void finish(Control &control, Activation &body);
   bool readFlag(const Control &control, bool otherwise);
-  void fillRegions(const Activation &a, const Command &c, std::vector<Region> &regions) const;
-  /// How far loops have moved a buffer.
-  int64_t shiftOf(const Activation &a, uint32_t buffer) const;
+  Region regionOf(const Activation &a, const Command &c, uint32_t operand) const;
   uint64_t tagOf(CommandTag::Role role, const Activation &a, uint32_t command) const {
     return CommandTag{role, a.list, command, call_.number}.pack();
   }
@@ -96,9 +128,9 @@ private:
   std::vector<std::unique_ptr<Activation>> activations_;        ///< by list
   std::vector<std::vector<std::unique_ptr<Control>>> controls_; ///< by list and command; null for other commands
   std::vector<Control *> pending_;
-  std::shared_ptr<const CollectiveRun> collective_; ///< of which parts are being issued
+  std::array<Operands, 2> operands_;              ///< of prepare and step
+  std::array<uint64_t, 2> recordedFor_ = {0, 0}; ///< sizes; 0: none
   IssuedCall call_;
-  std::vector<Region> regions_;
   std::vector<Event> waits_;
 };
 

@@ -30,9 +30,9 @@ void rejectUnsupported(const Schedule &schedule) {
                                "' holds host calls or collectives, which this runtime cannot run");
 }
 
-static LoadedKernel resolve(const KernelDesc &desc, const Image *image, const KernelLookup &own) {
-  if (own)
-    if (LoadedKernel kernel = own(desc); kernel.fn)
+static LoadedKernel resolve(const KernelDesc &desc, const Image *image, const ProgramCode &code) {
+  if (code.kernels)
+    if (LoadedKernel kernel = code.kernels(desc); kernel.fn)
       return kernel;
   if (desc.target == KernelTarget::Host) {
     LoadedKernel kernel;
@@ -41,6 +41,8 @@ static LoadedKernel resolve(const KernelDesc &desc, const Image *image, const Ke
       throwError<InputError>("kernel '", desc.symbol, "' is not in the code image");
     return kernel;
   }
+  if (isForGpu(desc.target) && code.gpu)
+    return {}; // the device takes it from there
   if (isForGpu(desc.target))
     throwError<InputError>("kernel '", desc.symbol, "' is for a GPU, and the program was opened without its code for GPUs");
   KernelFactory factory = findKernelProvider(desc.provider);
@@ -56,26 +58,26 @@ static LoadedKernel resolve(const KernelDesc &desc, const Image *image, const Ke
 
 std::shared_ptr<const Executable> Executable::create(Schedule schedule, std::span<const std::byte> image,
                                                      std::shared_ptr<const std::vector<std::byte>> constants,
-                                                     const KernelLookup &own) {
+                                                     const ProgramCode &code) {
   std::span<const std::byte> bytes;
   if (constants)
     bytes = *constants;
-  return create(std::move(schedule), image, bytes, std::move(constants), own);
+  return create(std::move(schedule), image, bytes, std::move(constants), code);
 }
 
 std::shared_ptr<const Executable> Executable::create(Schedule schedule, std::span<const std::byte> image,
                                                      std::span<const std::byte> constants,
-                                                     std::shared_ptr<const void> owner, const KernelLookup &own) {
+                                                     std::shared_ptr<const void> owner, const ProgramCode &code) {
   if (const auto violations = verifySchedule(schedule); !violations.empty())
     throwError<InputError>("schedule '", schedule.name, "' is not safe to run: ", violations[0].message,
                            violations.size() > 1 ? concat(" (and ", violations.size() - 1, " more)") : "");
-  return ExecutableImpl::createVerified(std::move(schedule), image, constants, std::move(owner), own);
+  return ExecutableImpl::createVerified(std::move(schedule), image, constants, std::move(owner), code);
 }
 
 std::shared_ptr<const Executable> ExecutableImpl::createVerified(Schedule schedule, std::span<const std::byte> image,
                                                                  std::span<const std::byte> constants,
                                                                  std::shared_ptr<const void> owner,
-                                                                 const KernelLookup &own) {
+                                                                 const ProgramCode &code) {
   for (size_t i = 0; i < schedule.constants.size(); ++i) {
     const ConstantDesc &c = schedule.constants[i];
     if (c.offset + c.bytes > static_cast<int64_t>(constants.size()))
@@ -83,10 +85,11 @@ std::shared_ptr<const Executable> ExecutableImpl::createVerified(Schedule schedu
   }
 
   auto executable = std::make_shared<ExecutableImpl>();
+  executable->gpu = code.gpu;
   if (!image.empty())
     executable->image = Image::load(image);
   for (const KernelDesc &desc : schedule.kernels) {
-    executable->kernels.push_back(resolve(desc, executable->image.get(), own));
+    executable->kernels.push_back(resolve(desc, executable->image.get(), code));
     KernelFn epilogue = nullptr;
     if (!desc.epilogue.empty()) {
       epilogue = executable->image ? reinterpret_cast<KernelFn>(executable->image->find(desc.epilogue)) : nullptr;

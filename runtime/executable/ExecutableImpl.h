@@ -16,12 +16,13 @@ struct ExecutableImpl final : Executable {
   static std::shared_ptr<const Executable> createVerified(Schedule schedule, std::span<const std::byte> image,
                                                           std::span<const std::byte> constants,
                                                           std::shared_ptr<const void> owner,
-                                                          const KernelLookup &own = {});
+                                                          const ProgramCode &code = {});
   void setSchedule(Schedule schedule) { schedule_ = std::move(schedule); }
 
   std::shared_ptr<const Image> image;   ///< outlives the kernels
-  std::vector<LoadedKernel> kernels;    ///< by index of the schedule's kernels
+  std::vector<LoadedKernel> kernels;    ///< by index of the schedule's kernels; no function where only a GPU has it
   std::vector<KernelFn> epilogues;      ///< likewise; null where there is none
+  std::shared_ptr<const std::vector<GpuCode>> gpu;
   const std::byte *constants = nullptr; ///< 64-byte aligned
   std::shared_ptr<const void> constantsOwner;
   StorageRef alignedConstants;

@@ -492,13 +492,13 @@ void Package::check() const {
     impl.bytesOf(&section);
 }
 
-std::shared_ptr<const Executable> Package::executable(const std::string &name, CpuLevel cpu, const KernelLookup &own) const {
+std::shared_ptr<const Executable> Package::executable(const std::string &name, CpuLevel cpu, const ProgramCode &code) const {
   const Impl &impl = *impl_;
   const auto [found, best] = impl.find(name, cpu);
   const Function &function = *found;
   std::lock_guard lock(impl.mutex);
   auto &cached = impl.executables[{function.name, cpu}];
-  if (auto alive = cached.lock(); alive && !own)
+  if (auto alive = cached.lock(); alive && !code.kernels && !code.gpu)
     return alive;
   std::string needed;
   for (CpuLevel level : levels(name))
@@ -509,8 +509,8 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
   try {
     auto made =
         ExecutableImpl::createVerified(function.schedule, best ? impl.bytesOf(best->elf) : std::span<const std::byte>(),
-                                       impl.bytesOf(function.constants), impl_.pointer(), own);
-    if (!own)
+                                       impl.bytesOf(function.constants), impl_.pointer(), code);
+    if (!code.kernels && !code.gpu)
       cached = made;
     return made;
   } catch (const InputError &e) {

@@ -47,12 +47,12 @@ void Memory::release(void *memory, bool poison) {
   owned_.erase(it);
 }
 
-void Memory::adopt(const void *memory, int64_t bytes, MemoryKind kind) {
-  adopted_.emplace(key(memory), Block{bytes, kind});
+void Memory::registerCallers(const void *memory, int64_t bytes, MemoryKind kind) {
+  callers_.emplace(key(memory), Block{bytes, kind});
 }
-void Memory::disown(const void *memory) {
-  if (auto it = adopted_.find(key(memory)); it != adopted_.end())
-    adopted_.erase(it);
+void Memory::unregisterCallers(const void *memory) {
+  if (auto it = callers_.find(key(memory)); it != callers_.end())
+    callers_.erase(it);
 }
 
 void Memory::clear() {
@@ -87,7 +87,7 @@ bool Memory::isInside(const std::multimap<uintptr_t, Block> &blocks, uintptr_t a
 
 bool Memory::holds(const void *address, int64_t bytes, MemoryKind kind) const {
   return bytes == 0 || isInside(owned_, key(address), bytes, kind, false) ||
-         isInside(adopted_, key(address), bytes, kind, true);
+         isInside(callers_, key(address), bytes, kind, true);
 }
 
 } // namespace tressel::runtime::sim

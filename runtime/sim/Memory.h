@@ -21,8 +21,8 @@ public:
   /// Throws OutOfMemory.
   void *allocate(int64_t bytes, MemoryKind kind, bool poison, const std::string &machine);
   void release(void *memory, bool poison);
-  void adopt(const void *memory, int64_t bytes, MemoryKind kind);
-  void disown(const void *memory);
+  void registerCallers(const void *memory, int64_t bytes, MemoryKind kind);
+  void unregisterCallers(const void *memory);
   /// Nothing is left, and addresses mean nothing any more.
   void clear();
   void poisonAll();
@@ -49,7 +49,7 @@ private:
   const int64_t capacity_;
   const bool isReal_;
   int64_t used_ = 0;
-  std::multimap<uintptr_t, Block> owned_, adopted_;
+  std::multimap<uintptr_t, Block> owned_, callers_;
 };
 
 } // namespace tressel::runtime::sim

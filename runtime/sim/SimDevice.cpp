@@ -43,15 +43,19 @@ void SimDevice::release(void *released, std::span<const Event> lastUses) {
 void SimDevice::freeUnused() {
   released_.freeUnused([this](void *unused) { memory.release(unused, machine_.options_.poison); });
 }
-void SimDevice::adopt(const void *adopted, int64_t bytes, MemoryKind kind) {
+void SimDevice::registerMemory(const void *callers, int64_t bytes, MemoryKind kind) {
   if (caps_.device.kind != DeviceKind::Cpu || kind == MemoryKind::Device)
     throwError<Error>("memory of callers is a host's, not that of ", caps_.name);
   std::lock_guard lock(machine_.mutex_);
-  memory.adopt(adopted, bytes, kind);
+  memory.registerCallers(callers, bytes, kind);
 }
-void SimDevice::disown(const void *adopted) {
+void SimDevice::unregisterMemory(const void *callers) {
   std::lock_guard lock(machine_.mutex_);
-  memory.disown(adopted);
+  memory.unregisterCallers(callers);
+}
+bool SimDevice::knowsMemory(const void *callers, int64_t bytes, MemoryKind kind) const {
+  std::lock_guard lock(machine_.mutex_);
+  return memory.holds(callers, bytes, kind);
 }
 void SimDevice::discard(void *discarded, int64_t bytes) {
   std::lock_guard lock(machine_.mutex_);

@@ -92,12 +92,12 @@ size_t Simulation::logCommand(SimStream &stream, const DeviceCommand &c, Event e
     entry.signal = logged(c.signal);
   entry.type = c.type;
   if (c.kind == DeviceCommandKind::Launch) {
-    entry.flops = c.kernel->desc->flops;
-    entry.bytes = c.kernel->desc->bytes;
-    entry.provider = internName(c.kernel->desc->provider);
-    entry.moves = c.kernel->desc->moves;
-    entry.costs = c.kernel->desc->costs;
-    entry.tasks = (c.kernel->desc->range + c.kernel->desc->grain - 1) / std::max<int64_t>(1, c.kernel->desc->grain);
+    entry.flops = c.desc->flops;
+    entry.bytes = c.desc->bytes;
+    entry.provider = internName(c.desc->provider);
+    entry.moves = c.desc->moves;
+    entry.costs = c.desc->costs;
+    entry.tasks = (c.desc->range + c.desc->grain - 1) / std::max<int64_t>(1, c.desc->grain);
   } else if (c.kind == DeviceCommandKind::Collective) {
     logPart(entry, c, stream);
   } else if (c.kind == DeviceCommandKind::Copy || c.kind == DeviceCommandKind::Fill) {
@@ -365,7 +365,7 @@ DeviceFailureRef Simulation::attempt(SimStream &stream, const DeviceCommand &com
       return failure;
   if (command.kind == DeviceCommandKind::Launch && strikes(Fault::Kind::LaunchFails, ref))
     return std::make_shared<DeviceFailure>(
-        FailureKind::Launch, concat(nameOf(ref), " of ", name(), " refused kernel '", command.kernel->desc->symbol, "'"),
+        FailureKind::Launch, concat(nameOf(ref), " of ", name(), " refused kernel '", command.desc->symbol, "'"),
         ref, command.tag);
   const bool isCopy = command.kind == DeviceCommandKind::Copy;
   const bool corrupt = isCopy && strikes(Fault::Kind::CopyCorrupted, ref);
@@ -458,7 +458,7 @@ DeviceFailureRef Simulation::isolated(SimStream &stream, const DeviceCommand &co
     return failure;
   if (const std::string problem = guards.finish(); !problem.empty())
     return std::make_shared<DeviceFailure>(
-        FailureKind::Overrun, concat("kernel '", command.kernel->desc->symbol, "' ", problem), ref, command.tag);
+        FailureKind::Overrun, concat("kernel '", command.desc->symbol, "' ", problem), ref, command.tag);
   return nullptr;
 }
 

@@ -45,11 +45,15 @@ public:
   const DeviceCaps &caps() const override { return caps_; }
   void *allocate(int64_t bytes, MemoryKind kind) override;
   void release(void *memory, std::span<const Event> lastUses) override;
-  void adopt(const void *memory, int64_t bytes, MemoryKind kind) override;
-  void disown(const void *memory) override;
+  void registerMemory(const void *memory, int64_t bytes, MemoryKind kind) override;
+  void unregisterMemory(const void *memory) override;
+  bool knowsMemory(const void *memory, int64_t bytes, MemoryKind kind) const override;
   void discard(void *memory, int64_t bytes) override;
   bool reaches(DeviceRef other) const override;
   void read(void *to, const void *from, int64_t bytes) override;
+  std::vector<DeviceKernelRef> load(std::span<const KernelCode> kernels, const std::shared_ptr<const std::vector<GpuCode>> &) override {
+    return loadOnHost(kernels, caps_);
+  }
   std::unique_ptr<Stream> makeStream(StreamKind kind, std::string name, uint32_t host) override;
   int64_t nowPs() override;
   std::vector<Stamp> takeStamps() override;

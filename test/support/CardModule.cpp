@@ -24,7 +24,7 @@ public:
   CardModule(std::string ptx, std::string arch) : machine_(openMachine("cuda")), device_(machine_->at({DeviceKind::Gpu, 0})) {
     GpuCode code{.arch = std::move(arch)};
     code.ptx = std::move(ptx);
-    kernels_ = gpuKernels({std::move(code)});
+    code_ = std::make_shared<std::vector<GpuCode>>(1, std::move(code));
   }
 
   int32_t run(const Launch &launch, int64_t begin, int64_t end, int64_t blocks) const override {
@@ -32,8 +32,8 @@ public:
       throw Error("a card runs whole launches, with buffers of known sizes");
     const KernelDesc desc{
         .symbol = launch.symbol, .provider = "cuda", .target = KernelTarget::Gpu, .params = "{\"threads\":" + std::to_string(launch.threads) + "}", .range = blocks, .grain = 1};
-    const LoadedKernel loaded = kernels_(desc);
-    const DeviceKernel kernel{.fn = loaded.fn, .state = loaded.state, .desc = &desc};
+    const KernelCode code{.desc = &desc};
+    const DeviceKernelRef kernel = device_.load({&code, 1}, code_).front();
     const Home host{{}, MemoryKind::Host}, card{device_.caps().device, MemoryKind::Device};
     std::vector<std::vector<std::byte>> copies; // each with its guard
     std::vector<Region> regions;
@@ -49,7 +49,7 @@ public:
       regions.push_back({device_.allocate(bytes + kGuardBytes, MemoryKind::Device), bytes, Access::Read, card});
       copy({content.data(), bytes + kGuardBytes, Access::Read, host}, {regions.back().address, bytes + kGuardBytes, Access::Write, card});
     }
-    const Event launched = stream->submit({.kind = DeviceCommandKind::Launch, .regions = regions, .kernel = &kernel, .scalars = launch.scalars});
+    const Event launched = stream->submit({.kind = DeviceCommandKind::Launch, .regions = regions, .kernel = kernel.get(), .desc = &desc, .scalars = launch.scalars});
     machine_->awaitAny({&launched, 1}, int64_t(60) * 1'000'000'000);
     const DeviceFailureRef failure = launched.state() == Semaphore::State::Reached ? nullptr : launched.semaphore->failure();
     std::string overrun;
@@ -74,7 +74,7 @@ public:
 private:
   std::shared_ptr<Machine> machine_;
   Device &device_;
-  KernelLookup kernels_;
+  std::shared_ptr<const std::vector<GpuCode>> code_;
 };
 
 } // namespace

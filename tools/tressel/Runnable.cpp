@@ -43,9 +43,10 @@ Runnable compileModel(const CompileRequest &request) {
   CompiledModel program = compileWithProgress(request);
   checkMemory(program.schedule);
   Runnable ready;
-  // The compiler's library has a runtime of its own, and cards run the kernels of the one that launches them.
-  const runtime::KernelLookup kernels = program.gpu.empty() ? program.kernels : runtime::gpuKernels(std::move(program.gpu));
-  ready.executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined(), kernels);
+  runtime::ProgramCode code{.kernels = program.kernels};
+  if (!program.gpu.empty())
+    code.gpu = std::make_shared<std::vector<runtime::GpuCode>>(std::move(program.gpu));
+  ready.executable = runtime::Executable::create(std::move(program.schedule), program.image, program.constants.joined(), code);
   ready.assumed = std::move(program.assumed);
   ready.compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   detail("compiled in " + humanSeconds(ready.compileSeconds) + ": " + kernelCounts(program));
@@ -57,11 +58,11 @@ Runnable compileModel(const CompileRequest &request) {
 Runnable loadPackage(const std::string &path, const runtime::Machine *machine) {
   runtime::Package package = runtime::Package::open(path);
   checkMemory(package.schedule());
-  runtime::KernelLookup kernels;
+  runtime::ProgramCode gpuCode;
   if (runtime::needsGpu(package.schedule())) {
     std::vector<runtime::GpuCode> codes = runtime::gpuCodeOf(package);
     if (machine && runtime::runsGpuCode(*machine)) {
-      kernels = runtime::gpuKernels(std::move(codes));
+      gpuCode.gpu = std::make_shared<std::vector<runtime::GpuCode>>(std::move(codes));
     } else {
     std::string archs;
     for (const runtime::GpuCode &code : codes)
@@ -79,7 +80,7 @@ Runnable loadPackage(const std::string &path, const runtime::Machine *machine) {
       break;
     }
   Runnable ready;
-  ready.executable = kernels ? package.executable("", runtime::hostCpuLevel(), kernels) : package.executable();
+  ready.executable = package.executable("", runtime::hostCpuLevel(), gpuCode);
   ready.package = std::move(package);
   return ready;
 }

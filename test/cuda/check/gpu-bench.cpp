@@ -195,7 +195,7 @@ std::vector<std::byte> valuesOf(const TensorType &type, uint32_t seed) {
 
 void measureProgram(const std::string &path, const std::shared_ptr<Machine> &plain, const std::shared_ptr<Machine> &stamping) {
   const Package package = Package::open(path);
-  const auto executable = package.executable("", hostCpuLevel(), gpuKernels(gpuCodeOf(package)));
+  const auto executable = package.executable("", hostCpuLevel(), {.gpu = std::make_shared<std::vector<GpuCode>>(gpuCodeOf(package))});
   const Schedule &s = executable->schedule();
   std::vector<std::vector<std::byte>> kept;
   std::vector<const void *> inputs;

@@ -1,5 +1,6 @@
 // What every device keeps, whoever implements it: one suite over all. What an implementation lacks is skipped, with the
 // reason; a new one is a line in the table at the end.
+#include "DeferredMachine.h"
 #include "DeviceSchedules.h"
 #include "GpuTestKernels.h"
 #include "tressel/runtime/Device.h"
@@ -36,6 +37,9 @@ std::shared_ptr<Machine> timingMachine() {
 std::shared_ptr<Machine> nullMachine() {
   return makeMachine("null", {makeNullDevice(kCpu), makeNullDevice(kGpu0), makeNullDevice(kGpu1)});
 }
+
+/// One that knows nothing but the seam.
+std::shared_ptr<Machine> deferredMachine() { return std::make_shared<test::DeferredMachine>(); }
 
 /// The cards of this computer; null where there is none.
 std::shared_ptr<Machine> cudaMachine() {
@@ -77,19 +81,38 @@ protected:
     const Region regions[] = {from, to};
     return s.submit({.kind = DeviceCommandKind::Copy, .regions = regions, .waits = waits, .tag = tag});
   }
-  Event launch(Stream &s, const DeviceKernel &k, const std::vector<Region> &regions, std::vector<Event> waits = {},
+  struct Kernel {
+    KernelDesc desc;
+    DeviceKernelRef loaded;
+  };
+  Event launch(Stream &s, const Kernel &k, const std::vector<Region> &regions, std::vector<Event> waits = {},
                uint64_t tag = 0) {
-    return s.submit({.kind = DeviceCommandKind::Launch, .regions = regions, .waits = waits, .kernel = &k, .tag = tag});
+    return s.submit(
+        {.kind = DeviceCommandKind::Launch, .regions = regions, .waits = waits, .kernel = k.loaded.get(), .desc = &k.desc, .tag = tag});
   }
-  DeviceKernel kernel(const std::string &name, int64_t n) {
-    auto &desc = descs.emplace_back(std::make_unique<KernelDesc>());
-    *desc = {
+  const Kernel &kernel(const std::string &name, int64_t n) {
+    auto &kernel = kernels.emplace_back(std::make_unique<Kernel>());
+    kernel->desc = {
         .symbol = name, .provider = "test", .target = KernelTarget::HostLibrary, .params = name, .range = n, .grain = n, .scratchBytes = 64, .flops = n};
-    loaded.push_back(own() ? own()(*desc) : test::testKernel(*desc));
-    return {.fn = loaded.back().fn, .state = loaded.back().state, .desc = desc.get()};
+    const LoadedKernel function = test::testKernel(kernel->desc);
+    if (gpuCode())
+      kernel->desc = test::onCard(kernel->desc);
+    const KernelCode code{.desc = &kernel->desc, .fn = function.fn, .state = function.state};
+    kernel->loaded = device.load({&code, 1}, gpuCode()).front();
+    return *kernel;
   }
   /// Where kernels are not functions of this process.
-  KernelLookup own() const { return device.caps().runsGpuCode ? test::gpuTestKernels() : KernelLookup(); }
+  std::shared_ptr<const std::vector<GpuCode>> gpuCode() const {
+    static const auto code = std::make_shared<const std::vector<GpuCode>>(1, test::gpuTestCode());
+    return device.caps().runsGpuCode ? code : nullptr;
+  }
+  /// Whose kernels run on the device.
+  std::shared_ptr<const Executable> executable(test::DeviceBuilder &b) const {
+    if (gpuCode())
+      for (KernelDesc &desc : b.s.kernels)
+        desc = test::onCard(desc);
+    return b.executable({.gpu = gpuCode()});
+  }
   Region region(void *memory, int64_t bytes, Home where, Access access = Access::Read) {
     return {memory, bytes, access, where};
   }
@@ -107,8 +130,7 @@ protected:
   std::shared_ptr<Machine> made, machine;
   Device &device, &host;
   std::vector<std::pair<Device *, void *>> acquired;
-  std::vector<std::unique_ptr<KernelDesc>> descs;
-  std::vector<LoadedKernel> loaded;
+  std::vector<std::unique_ptr<Kernel>> kernels;
 };
 
 TEST_P(DeviceConformance, AllocatesAlignedMemoryThatIsApart) {
@@ -145,7 +167,7 @@ TEST_P(DeviceConformance, ProgramsTakeWhatIsAtHomeOnTheDevice) {
                    yThere = memory->allocate(n * 4, ref);
   memory->copy(xThere->data(), ref, ones.data(), {}, n * 4);
   memory->copy(mThere->data(), ref, ones.data(), {}, n * 4);
-  Executor executor(b.executable(own()), machine);
+  Executor executor(executable(b), machine);
   void *states[] = {mThere->data()};
   executor.bindStates(states);
   const void *in[] = {xThere->data()};
@@ -178,8 +200,8 @@ TEST_P(DeviceConformance, CopiesGoEveryWay) {
   std::iota(in.begin(), in.end(), uint8_t(3));
   void *pinned = memory(host, n, MemoryKind::Pinned);
   void *a = memory(device, n, memoryKind()), *b = memory(device, n, memoryKind());
-  host.adopt(in.data(), n, MemoryKind::Host);
-  host.adopt(out.data(), n, MemoryKind::Host);
+  host.registerMemory(in.data(), n, MemoryKind::Host);
+  host.registerMemory(out.data(), n, MemoryKind::Host);
   const auto s = stream(StreamKind::CopyIn);
   copy(*s, region(in.data(), n, kPageable), region(a, n, home()));
   copy(*s, region(a, n, home()), region(b, n, home()));
@@ -193,8 +215,8 @@ TEST_P(DeviceConformance, CopiesGoEveryWay) {
   expectReached(s->last());
   if (computes())
     EXPECT_EQ(in, out);
-  host.disown(in.data());
-  host.disown(out.data());
+  host.unregisterMemory(in.data());
+  host.unregisterMemory(out.data());
 }
 
 TEST_P(DeviceConformance, CopiesBetweenDevicesThatReachEachOther) {
@@ -218,7 +240,7 @@ TEST_P(DeviceConformance, AStreamKeepsItsOrder) {
   const float value = 1;
   std::memcpy(&one, &value, 4);
   s->submit({.kind = DeviceCommandKind::Fill, .regions = fill, .type = f32, .fillValue = one});
-  const DeviceKernel twice = kernel("twice", n);
+  const Kernel &twice = kernel("twice", n);
   for (int i = 0; i < 20; ++i) {
     launch(*s, twice, {region(a, bytes, home()), region(b, bytes, home(), Access::Write)});
     std::swap(a, b);
@@ -330,7 +352,7 @@ TEST_P(DeviceConformance, AFailureGoesWhereItsResultsGo) {
   void *a = memory(device, bytes, memoryKind()), *b = memory(device, bytes, memoryKind());
   const auto first = stream(), second = stream(), apart = stream();
   const std::vector<Region> regions = {region(a, bytes, home()), region(b, bytes, home(), Access::Write)};
-  const DeviceKernel good = kernel("half", 16), bad = kernel("fails", 16);
+  const Kernel &good = kernel("half", 16), &bad = kernel("fails", 16);
   const Event before = launch(*first, good, regions);
   const Event failing = launch(*first, bad, regions, {}, 77);
   const Event behind = launch(*first, good, regions);
@@ -427,7 +449,7 @@ TEST_P(DeviceConformance, AddressesAreCheckedAgainstTheMemoryTheyAreSaidToBeIn) 
   EXPECT_EQ(why->kind, FailureKind::Memory);
   EXPECT_EQ(why->tag, 9u);
   EXPECT_EQ(why->message, "reads 64 bytes that are said to be in the memory of cpu, but are nowhere");
-  host.adopt(mine.data(), 64, MemoryKind::Host);
+  host.registerMemory(mine.data(), 64, MemoryKind::Host);
   why = failure(region(mine.data(), 64, kPageable), region(static_cast<char *>(a) + 4, 64, home()));
   EXPECT_NE(why->message.find("are nowhere"), std::string::npos) << why->message;
   if (GetParam().device != kCpu) {
@@ -443,7 +465,166 @@ TEST_P(DeviceConformance, AddressesAreCheckedAgainstTheMemoryTheyAreSaidToBeIn) 
   device.release(a);
   why = failure(region(a, 64, home()), region(mine.data(), 64, kPageable));
   EXPECT_EQ(why->kind, FailureKind::Memory);
-  host.disown(mine.data());
+  host.unregisterMemory(mine.data());
+}
+
+TEST_P(DeviceConformance, KernelsAreLoadedFromCodeThatTheDeviceTakes) {
+  if (!computes())
+    GTEST_SKIP() << GetParam().name << " runs no code";
+  KernelDesc desc{.symbol = "unknown", .provider = "test", .target = KernelTarget::Gpu, .params = "{\"threads\":32}", .range = 1, .grain = 1};
+  const KernelCode none{.desc = &desc}; // no function, and no code for GPUs
+  try {
+    device.load({&none, 1});
+    FAIL();
+  } catch (const InputError &e) {
+    EXPECT_NE(e.message().find("'unknown'"), std::string::npos) << e.message();
+  }
+  // Several at once; and what another kind of device has loaded is refused where it is launched.
+  const Kernel &half = kernel("half", 16), &twice = kernel("twice", 16);
+  const KernelCode both[] = {{.desc = &half.desc, .fn = test::testKernel({.params = "half"}).fn},
+                             {.desc = &twice.desc, .fn = test::testKernel({.params = "twice"}).fn}};
+  EXPECT_EQ(device.load(both, gpuCode()).size(), 2u);
+  struct Foreign final : DeviceKernel {};
+  void *a = memory(device, 64, memoryKind());
+  const Kernel foreign{half.desc, std::make_shared<Foreign>()};
+  const auto s = stream();
+  const DeviceFailureRef why = failureOf(launch(*s, foreign, {region(a, 64, home()), region(a, 64, home(), Access::ReadWrite)}));
+  EXPECT_EQ(why->kind, FailureKind::Unsupported);
+  EXPECT_NE(why->message.find("'" + half.desc.symbol + "' was not loaded for"), std::string::npos) << why->message;
+}
+
+/// x -> a on one stream, y = 2 a on another, y -> out on the first: what is between is the group's own order.
+class RecordedGroup {
+public:
+  static constexpr int64_t kCount = 64, kBytes = kCount * 4;
+  RecordedGroup(Machine &machine, Stream &copies, Stream &computes, const KernelDesc &desc, const DeviceKernel *kernel, Home there, void *a, void *y)
+      : fromHost_{nullptr, a}, twice_{a, y}, toHost_{y, nullptr} {
+    constexpr Home kPageable{kCpu, MemoryKind::Host};
+    const Region in[] = {{nullptr, kBytes, Access::Read, kPageable}, {nullptr, kBytes, Access::Write, there}},
+                 work[] = {{nullptr, kBytes, Access::Read, there}, {nullptr, kBytes, Access::Write, there}},
+                 out[] = {{nullptr, kBytes, Access::Read, there}, {nullptr, kBytes, Access::Write, kPageable}};
+    const uint32_t first[] = {0}, second[] = {1};
+    const GroupCommand commands[] = {
+        {.stream = 0, .command = {.kind = DeviceCommandKind::Copy, .regions = in, .tag = 1}, .addresses = fromHost_, .after = {}, .events = first},
+        {.stream = 1, .command = {.kind = DeviceCommandKind::Launch, .regions = work, .kernel = kernel, .desc = &desc, .tag = 2}, .addresses = twice_, .after = first, .events = {}},
+        {.stream = 0, .command = {.kind = DeviceCommandKind::Copy, .regions = out, .tag = 3}, .addresses = toHost_, .after = second, .events = {}}};
+    Stream *const streams[] = {&copies, &computes};
+    group_ = machine.record(streams, commands);
+  }
+  std::array<Event, 3> submit(const float *x, float *out, std::span<const Event> begin, uint64_t tag) {
+    fromHost_[0] = const_cast<float *>(x), toHost_[1] = out;
+    std::array<Event, 3> ends;
+    const std::span<const Event> lists[] = {begin};
+    group_->submit(lists, tag, ends);
+    return ends;
+  }
+
+private:
+  std::array<void *, 2> fromHost_, twice_, toHost_;
+  std::unique_ptr<CommandGroup> group_;
+};
+
+TEST_P(DeviceConformance, GroupsAreRecordedOnceAndSubmittedOften) {
+  const auto copies = stream(StreamKind::CopyIn), computing = stream();
+  const Kernel &twice = kernel("twice", RecordedGroup::kCount);
+  RecordedGroup group(*machine, *copies, *computing, twice.desc, twice.loaded.get(), home(), memory(device, RecordedGroup::kBytes, memoryKind()),
+                      memory(device, RecordedGroup::kBytes, memoryKind()));
+  std::vector<std::vector<float>> in, out;
+  for (int i = 0; i < 5; ++i) {
+    in.emplace_back(RecordedGroup::kCount, float(i + 1));
+    out.emplace_back(RecordedGroup::kCount, 0.0f);
+  }
+  std::vector<RegisteredMemory> known;
+  for (auto *list : {&in, &out})
+    for (std::vector<float> &each : *list)
+      known.emplace_back(host, each.data(), RecordedGroup::kBytes);
+  // Nothing begins before what the submission waits for; other addresses with each.
+  Semaphore gate;
+  const Event open{&gate, 1};
+  std::array<Event, 3> last = group.submit(in[0].data(), out[0].data(), {&open, 1}, 100);
+  EXPECT_EQ(machine->awaitAny({last.data(), 1}, 5'000'000), -1);
+  gate.signal(1);
+  expectReached(last[2]);
+  for (size_t i = 1; i < 5; ++i) {
+    const Event before = last[2];
+    last = group.submit(in[i].data(), out[i].data(), {&before, 1}, 100 * (i + 1));
+  }
+  expectReached(last[2]);
+  EXPECT_EQ(last[0].state(), State::Reached);
+  EXPECT_EQ(last[1].state(), State::Reached);
+  if (computes())
+    for (size_t i = 0; i < 5; ++i)
+      EXPECT_EQ(out[i], std::vector<float>(RecordedGroup::kCount, 2.0f * float(i + 1))) << i;
+}
+
+TEST_P(DeviceConformance, AFailureInAGroupIsThatOfItsCommand) {
+  if (!computes())
+    GTEST_SKIP() << GetParam().name << " computes nothing that could fail";
+  const auto copies = stream(StreamKind::CopyIn), computing = stream();
+  const Kernel &fails = kernel("fails", RecordedGroup::kCount);
+  RecordedGroup group(*machine, *copies, *computing, fails.desc, fails.loaded.get(), home(), memory(device, RecordedGroup::kBytes, memoryKind()),
+                      memory(device, RecordedGroup::kBytes, memoryKind()));
+  std::vector<float> in(RecordedGroup::kCount), out(RecordedGroup::kCount);
+  const RegisteredMemory known[] = {{host, in.data(), RecordedGroup::kBytes}, {host, out.data(), RecordedGroup::kBytes}};
+  const std::array<Event, 3> ends = group.submit(in.data(), out.data(), {}, 700);
+  const DeviceFailureRef why = failureOf(ends[2]);
+  EXPECT_EQ(why->kind, FailureKind::Kernel);
+  EXPECT_EQ(why->tag, 702u);
+}
+
+TEST_P(DeviceConformance, GroupsThatMeanNothingAreErrors) {
+  const auto s = stream();
+  Stream *const streams[] = {s.get()};
+  const uint32_t later[] = {1};
+  auto isRefused = [&](const GroupCommand &command) { EXPECT_THROW(machine->record(streams, {&command, 1}), Error); };
+  isRefused({.stream = 1, .command = {}, .addresses = {}, .after = {}, .events = {}});
+  isRefused({.stream = 0, .command = {}, .addresses = {}, .after = later, .events = {}});
+  isRefused({.stream = 0, .command = {.kind = DeviceCommandKind::Launch}, .addresses = {}, .after = {}, .events = {}});
+  const Region one[] = {region(nullptr, 4, home())};
+  isRefused({.stream = 0, .command = {.kind = DeviceCommandKind::Fill, .regions = one}, .addresses = {}, .after = {}, .events = {}});
+}
+
+TEST_P(DeviceConformance, CallersRegisterMemoryOnce) {
+  std::vector<float> mine(1024, 1.0f);
+  const auto bytes = static_cast<int64_t>(mine.size() * 4);
+  {
+    const RegisteredMemory known(host, mine.data(), bytes);
+    EXPECT_TRUE(host.knowsMemory(mine.data() + 1, bytes - 4, MemoryKind::Host));
+    {
+      const RegisteredMemory again(host, mine.data(), bytes); // counted
+    }
+    EXPECT_TRUE(host.knowsMemory(mine.data(), bytes, MemoryKind::Host));
+    void *a = memory(device, bytes, memoryKind());
+    const auto s = stream(StreamKind::CopyIn);
+    for (int i = 0; i < 3; ++i)
+      copy(*s, region(mine.data(), bytes, kPageable), region(a, bytes, home()));
+    expectReached(s->last());
+  }
+  if (host.caps().checksMemory)
+    EXPECT_FALSE(host.knowsMemory(mine.data(), bytes, MemoryKind::Host));
+  if (!isHost(GetParam().device))
+    EXPECT_THROW(device.registerMemory(mine.data(), bytes, MemoryKind::Host), Error);
+}
+
+TEST_P(DeviceConformance, EventsHaveTheDriversOwnWhereThereIsADriver) {
+  const auto s = stream();
+  Semaphore gate;
+  const Event open[] = {{&gate, 1}};
+  const Event held = s->submit({.waits = open});
+  NativeEvents *native = held.semaphore->native();
+  if (!native) {
+    gate.signal(1);
+    expectReached(held);
+    GTEST_SKIP() << GetParam().name << " has no driver with events of its own";
+  }
+  EXPECT_STREQ(native->driver(), device.caps().implementation.c_str());
+  int calls = 0;
+  auto use = [&](void *event) { calls += event != nullptr; };
+  EXPECT_FALSE(native->withEvent(held.value, use)); // not issued: the host's semaphore holds it back
+  gate.signal(1);
+  expectReached(held);
+  EXPECT_FALSE(native->withEvent(held.value, use)); // recycled
+  EXPECT_EQ(calls, 0);
 }
 
 /// The executor's side: bodies on this kind of device.
@@ -466,8 +647,7 @@ TEST_P(DeviceConformance, BranchesAndLoopsRun) {
   bring(limit, bound);
   // while a < limit: a = 2 a
   const uint32_t bodies = b.bodies(2);
-  const uint32_t less = b.function("less", 1, 2), twice = b.twice(n), copied = b.twice(n);
-  (void)copied;
+  const uint32_t less = b.function("less", 1, 2), twice = b.twice(n);
   b.into(bodies);
   b.launch(less, {a, bound}, {flag}, {}, s);
   b.into(bodies + 1);
@@ -483,7 +663,7 @@ TEST_P(DeviceConformance, BranchesAndLoopsRun) {
   b.intoStep();
   b.loop(3, body, {{row, n * 4}}, {}, s, index);
   b.copy(rows, z, {}, s);
-  Executor e(b.executable(own()), machine);
+  Executor e(executable(b), machine);
   std::vector<float> in{1, 2, 3, 4}, most{50, 0, 0, 0}, doubled(n), numbers(3 * n);
   const void *inputs[] = {in.data(), most.data()};
   void *outputs[] = {doubled.data(), numbers.data()};
@@ -504,6 +684,8 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceConformance,
                                            Implementation{"sim_timing", kGpu0, timingMachine},
                                            Implementation{"cuda", kGpu0, cudaMachine},
                                            Implementation{"cuda_host", kCpu, cudaMachine},
+                                           Implementation{"deferred", kGpu0, deferredMachine},
+                                           Implementation{"deferred_host", kCpu, deferredMachine},
                                            Implementation{"null", kGpu0, nullMachine}),
                          [](const auto &info) { return std::string(info.param.name); });
 

@@ -115,9 +115,9 @@ public:
   uint32_t add(int64_t n) { return function("add", n, 2); }
   uint32_t twice(int64_t n) { return function("twice", n, 1); }
 
-  std::shared_ptr<const Executable> executable(const KernelLookup &own = {}) const {
+  std::shared_ptr<const Executable> executable(const ProgramCode &code = {}) const {
     registerKernelProvider("test", testKernel);
-    return Executable::create(s, {}, nullptr, own);
+    return Executable::create(s, {}, nullptr, code);
   }
   /// Without the proof that it is safe.
   std::shared_ptr<const Executable> unverifiedExecutable() const {

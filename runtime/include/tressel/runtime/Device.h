@@ -3,16 +3,23 @@
 // all to what is said here.
 //
 //   Machine: devices ──makeStream──> Stream ──submit(command)──> Event ──waits of other commands, awaitAny──>
+//               │                                   ^
+//               ├──load(kernels)──> DeviceKernel ───┘
+//               └──record(commands)──> CommandGroup ──submit──> Events
 //
 // Order. A stream runs its commands one after the other, in the order in which they were given. Between streams there
 // is order only through events: a command begins when its waits are reached, whatever device they belong to.
 //
-// Failures. A command that fails, fails its stream for good: what stands behind it is skipped, and so is every command
-// that waits for it, with the same cause. Whoever waits for such an event is told the cause at once. Nothing hangs on
-// it.
+// Failures. A command that fails, fails its stream for good: the commands behind it are skipped, and so is every command
+// that waits for it, with the same cause. A thread that waits for such an event is told the cause at once. Nothing hangs
+// on it.
 //
 // Memory. Commands name bytes by address and say which memory they believe them in. A device works on its own memory;
-// it copies between its own and another's if it reaches that. It may check this (simulated ones do) or trust it.
+// it copies between its own and another's if it reaches that. It may check this (simulated ones do) or trust it. Addresses
+// of an accelerator's memory mean something to its device alone: nothing above the seam reads or writes there.
+//
+// Code. A device loads the kernels of a program before it launches them, from whatever form of code it takes: functions
+// of this process, or a module for its architecture.
 #pragma once
 
 #include "tressel/runtime/Kernel.h"
@@ -21,15 +28,18 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tressel::runtime {
 
 struct CommandLog;
+struct GpuCode;
 struct VirtualTimes;
 
 enum class FailureKind : uint8_t {
@@ -53,10 +63,26 @@ struct DeviceFailure {
 };
 using DeviceFailureRef = std::shared_ptr<const DeviceFailure>;
 
+/// The driver's own events for the values of a semaphore, of a device whose driver has such: what works with the same driver waits for
+/// them without the host.
+class NativeEvents {
+public:
+  virtual const char *driver() const = 0; ///< "cuda": events are CUevents
+  /// Calls `use` with the driver's event that is recorded when the semaphore gets this value; the event serves until `use` returns. False,
+  /// without a call, where the driver has none: the command is not issued yet, or it has ended or failed.
+  virtual bool withEvent(uint64_t value, const std::function<void(void *event)> &use) = 0;
+
+protected:
+  ~NativeEvents() = default;
+};
+
 /// A number that only grows, until it fails for good. Safe from any thread.
 class Semaphore {
 public:
+  /// `native` stays as long as the semaphore.
+  explicit Semaphore(NativeEvents *native = nullptr) : native_(native) {}
   enum class State : uint8_t { Pending, Reached, Failed };
+  NativeEvents *native() const { return native_; } ///< null: known to this process alone
   uint64_t value() const;
   DeviceFailureRef failure() const;
   /// Reached even if it has failed since.
@@ -66,11 +92,12 @@ public:
   void fail(DeviceFailureRef failure);
 
 private:
+  NativeEvents *const native_;
   mutable std::mutex mutex_;
   uint64_t value_ = 0;
   DeviceFailureRef failure_;
 };
-/// When the semaphore has this value. Those who hold events see to it that their semaphores stay.
+/// When the semaphore has this value. The semaphore must outlive its events.
 struct Event {
   Semaphore *semaphore = nullptr;
   uint64_t value = 0;
@@ -85,13 +112,20 @@ struct Region {
   Access access = Access::Read;
   Home home;
 };
-/// A kernel as devices call it. `desc` must outlive the commands that use it.
-struct DeviceKernel {
+/// A kernel of a program before a device has loaded it. The program outlives what is loaded of it.
+struct KernelCode {
+  const KernelDesc *desc = nullptr;
+  /// A function of this process: the kernel of a processor, or one that computes what a GPU's kernel does. Null where there is none.
   KernelFn fn = nullptr;
   KernelFn epilogue = nullptr; ///< run on each chunk after it, may be null
   const void *state = nullptr;
-  const KernelDesc *desc = nullptr;
 };
+/// A kernel that a device has loaded, for commands of that device. Devices derive theirs from it.
+class DeviceKernel {
+public:
+  virtual ~DeviceKernel() = default;
+};
+using DeviceKernelRef = std::shared_ptr<const DeviceKernel>;
 
 class Stream;
 /// A collective at work, known to all of its parts: made anew each time it runs.
@@ -110,7 +144,7 @@ enum class DeviceCommandKind : uint8_t {
   HostCall,   ///< of a host: a function, or a kernel on its regions
   Collective, ///< a member's part. Regions: source (it may have none), destination. It begins when all parts may, and fails with them
   Wait,   ///< does nothing, when its waits are reached
-  Signal, ///< then signals `signal`, which nobody else does
+  Signal, ///< then signals `signal`, which no other command does
 };
 /// What the spans and pointers name must stay until the command has ended; the spans themselves until `submit` returns.
 struct DeviceCommand {
@@ -118,6 +152,7 @@ struct DeviceCommand {
   std::span<const Region> regions;
   std::span<const Event> waits;
   const DeviceKernel *kernel = nullptr;
+  const KernelDesc *desc = nullptr;      ///< of the kernel, with the numbers of this launch
   std::span<const int64_t> scalars;      ///< Launch: stays until the command has ended
   DType type = f32;                      ///< Launch: of the arithmetic, for its cost. Fill: of the elements
   uint64_t fillValue = 0;                ///< Fill: one element's bytes, low end first
@@ -142,6 +177,27 @@ public:
   virtual void abort(DeviceFailureRef failure) = 0;
 };
 
+/// A command of a group.
+struct GroupCommand {
+  uint32_t stream = 0; ///< of the streams that the group is recorded for
+  /// As submit takes it, but for waits. What its pointers name stays as long as the group.
+  DeviceCommand command;
+  /// Where each region is. They are read at each submission, and stay as long as the group. Region::address does not count.
+  std::span<void *const> addresses;
+  std::span<const uint32_t> after;  ///< commands of the group that it waits for, all before it
+  std::span<const uint32_t> events; ///< and numbers of lists of events that each submission gives: it waits for all of them
+};
+/// Commands that are recorded once and submitted many times. Their streams must outlive it.
+class CommandGroup {
+public:
+  virtual ~CommandGroup() = default;
+  /// The same as one submission of each command in turn, and as asynchronous; `tag` is added to the tags of all. `ends` is given an
+  /// event for each command; an implementation that runs the group as one may give a later one, but none after the group's end, and
+  /// begin no command before all of `events` are reached: so none of them may depend on a command of the group. Parts of a collective stand
+  /// behind each other, with one CollectiveRun, of which each submission makes a new one.
+  virtual void submit(std::span<const std::span<const Event>> events, uint64_t tag, std::span<Event> ends) = 0;
+};
+
 struct DeviceCaps {
   std::string name; ///< "cpu", "gpu0"
   DeviceRef device;
@@ -149,7 +205,7 @@ struct DeviceCaps {
   int64_t memoryBytes = 0;    ///< 0: not known
   bool computes = true;       ///< false: commands do nothing, memory has no contents
   bool isVirtualTime = false; ///< now() and stamps are of a simulated clock
-  bool runsGpuCode = false;   ///< launches kernels of gpuKernels (GpuCode.h); others call functions of this process
+  bool runsGpuCode = false;   ///< loads code for GPUs (GpuCode.h); others call functions of this process
   bool checksMemory = false;  ///< addresses outside the memory they are said to be in are failures
 };
 
@@ -170,16 +226,23 @@ public:
   virtual void *allocate(int64_t bytes, MemoryKind kind) = 0;
   /// When the events are reached or failed; never blocks.
   virtual void release(void *memory, std::span<const Event> lastUses = {}) = 0;
-  /// Memory of the caller's that commands may name from now on, of a host. As often as it is adopted it must be
-  /// disowned.
-  virtual void adopt(const void *memory, int64_t bytes, MemoryKind kind) = 0;
-  virtual void disown(const void *memory) = 0;
-  /// What is there is needed no more: until it is written, nobody reads it. Nothing runs that does.
+  /// Memory of the caller's, of a host, that commands will name again and again: a device that checks addresses knows it from now on, a
+  /// driver that copies from pinned memory faster pins it. It is counted: as often as it is registered it must be unregistered, before
+  /// it is freed (RegisteredMemory does it). Throws RuntimeError when the driver refuses.
+  virtual void registerMemory(const void *memory, int64_t bytes, MemoryKind kind) = 0;
+  virtual void unregisterMemory(const void *memory) = 0;
+  /// Whether commands may name these bytes without more; false: they have to be registered first.
+  virtual bool knowsMemory(const void *, int64_t, MemoryKind) const { return true; }
+  /// What is there is needed no more: until it is written, it is not read. No command in flight reads it.
   virtual void discard(void *, int64_t) {}
   /// Copies of the device come from and go to that memory without a step between.
   virtual bool reaches(DeviceRef other) const = 0;
   /// Bytes of the device to the host, at once: for a flag or so. The command that wrote them must have ended.
   virtual void read(void *to, const void *from, int64_t bytes) = 0;
+
+  /// Kernels of one program, `gpu` with its code for GPUs if it has some: all that is launched here. The device may put off the work, such as
+  /// giving the code to a driver, to the first launch. Throws InputError for a kernel of which there is no code that it takes.
+  virtual std::vector<DeviceKernelRef> load(std::span<const KernelCode> kernels, const std::shared_ptr<const std::vector<GpuCode>> &gpu = {}) = 0;
 
   /// `host` tells apart the threads of a program that issue commands: those of one are issued one after the other.
   virtual std::unique_ptr<Stream> makeStream(StreamKind kind, std::string name, uint32_t host = 0) = 0;
@@ -204,6 +267,8 @@ public:
   /// Throws InputError, naming the machine, when it has no such device.
   Device &at(DeviceRef device) const;
 
+  /// A group for these streams of the machine, null where it uses none. Throws Error for commands that mean nothing.
+  virtual std::unique_ptr<CommandGroup> record(std::span<Stream *const> streams, std::span<const GroupCommand> commands);
   /// Waits until one of the events is reached or has failed, and returns its index; -1 when none is after `timeoutNs`.
   /// The caller may be made to do the work.
   virtual int awaitAny(std::span<const Event> events, int64_t timeoutNs);
@@ -222,6 +287,28 @@ public:
 protected:
   MachineModel model_;
   std::vector<std::shared_ptr<Device>> devices_;
+};
+
+/// Memory that a device knows as long as this lives.
+class RegisteredMemory {
+public:
+  RegisteredMemory() = default;
+  RegisteredMemory(Device &host, const void *memory, int64_t bytes, MemoryKind kind = MemoryKind::Host) : host_(&host), memory_(memory) {
+    host.registerMemory(memory, bytes, kind);
+  }
+  RegisteredMemory(RegisteredMemory &&other) noexcept : host_(std::exchange(other.host_, nullptr)), memory_(other.memory_) {}
+  RegisteredMemory &operator=(RegisteredMemory &&other) noexcept {
+    std::swap(host_, other.host_), std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~RegisteredMemory() {
+    if (host_)
+      host_->unregisterMemory(memory_);
+  }
+
+private:
+  Device *host_ = nullptr;
+  const void *memory_ = nullptr;
 };
 
 /// The processor; each of its streams is a thread.

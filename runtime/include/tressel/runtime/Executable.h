@@ -19,15 +19,14 @@ class Executable : public std::enable_shared_from_this<Executable> {
 public:
   /// Verifies the schedule, maps the image, resolves every kernel. Throws InputError (a bad schedule or image, a
   /// missing provider, an image for another CPU) and OutOfMemory. `constants` is kept alive.
-  /// `own`: kernels that come with the program, such as those of its code for GPUs (gpuKernels).
   static std::shared_ptr<const Executable> create(Schedule schedule, std::span<const std::byte> image,
                                                   std::shared_ptr<const std::vector<std::byte>> constants,
-                                                  const KernelLookup &own = {});
+                                                  const ProgramCode &code = {});
   /// The same with the constants anywhere in memory, kept alive by `owner`: a mapped file, say. 64-byte aligned ones
   /// are used in place, others are copied once.
   static std::shared_ptr<const Executable> create(Schedule schedule, std::span<const std::byte> image,
                                                   std::span<const std::byte> constants,
-                                                  std::shared_ptr<const void> owner, const KernelLookup &own = {});
+                                                  std::shared_ptr<const void> owner, const ProgramCode &code = {});
   virtual ~Executable() = default;
   const Schedule &schedule() const { return schedule_; }
 

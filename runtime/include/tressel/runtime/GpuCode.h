@@ -33,10 +33,6 @@ struct GpuCode {
 /// Whether kernels of the program run on GPUs.
 bool needsGpu(const Schedule &schedule);
 
-/// The program's kernels in this code, for cards of the machine "cuda" (Device.h). A card is given the code when it first needs a kernel of it; what is
-/// wrong with it, the launch says.
-KernelLookup gpuKernels(std::vector<GpuCode> codes);
-
 /// A card of this computer, as the driver tells of it.
 struct GpuCard {
   std::string name;         ///< "NVIDIA H100 80GB HBM3"

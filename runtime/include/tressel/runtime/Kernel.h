@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace tressel::runtime {
 
@@ -69,8 +70,14 @@ struct KernelDesc; // Schedule.h
 /// Throws Error when the description is not understood (a package from another version, say).
 using KernelFactory = LoadedKernel (*)(const KernelDesc &);
 void registerKernelProvider(std::string name, KernelFactory factory);
-/// Kernels that a program brings along, asked before the providers of the process. One without `fn` is none of them.
+/// Kernels that a program brings along. One without `fn` is none of them.
 using KernelLookup = std::function<LoadedKernel(const KernelDesc &)>;
+struct GpuCode; // GpuCode.h
+/// The code that a program brings along beside its image.
+struct ProgramCode {
+  KernelLookup kernels = {};                             ///< functions of this process, asked before its providers
+  std::shared_ptr<const std::vector<GpuCode>> gpu = {}; ///< for Device::load
+};
 /// Null when no such provider is registered.
 KernelFactory findKernelProvider(const std::string &name);
 /// What the file with a provider's kernels is called, without its end: that of "builtin" is libtressel_kernels.

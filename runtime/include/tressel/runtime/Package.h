@@ -100,7 +100,7 @@ public:
   /// Code of the highest level that `cpu` has, made at the first call and shared. Throws InputError if the CPU lacks
   /// what all images need, code or constants are damaged, or a library is missing. With kernels of its own it is made anew.
   std::shared_ptr<const Executable> executable(const std::string &function = "", CpuLevel cpu = hostCpuLevel(),
-                                               const KernelLookup &own = {}) const;
+                                               const ProgramCode &code = {}) const;
 
   /// A context whose states are bound: parameters to the file's bytes, mutable states to copies of the context's own.
   /// Throws InputError too if the package has no value for a state.
