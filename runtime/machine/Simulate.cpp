@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <queue>
 #include <set>
 
@@ -26,7 +27,7 @@ struct Work {
   // Of a transfer: `bytes` over `links` after `latency`.
   double bytes = 0;
   Picoseconds latency = 0;
-  std::vector<uint32_t> links; ///< capacities (Simulator::capacity)
+  std::vector<uint32_t> links; ///< capacities (Costs::capacity)
   double fastest = 0;          ///< bytes per second, alone
   int64_t steps = 1;           ///< of a collective's part: that often, together with the others
 };
@@ -41,9 +42,10 @@ struct Ring {
   int64_t stepsLeft = 0;
 };
 
-class Simulator {
+/// What commands cost on a machine, each alone.
+class Costs {
 public:
-  Simulator(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options)
+  Costs(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options)
       : s(schedule), machine(machine), options(options) {
     for (const LinkModel &link : machine.links)
       capacity.push_back(link.bytesPerSecond);
@@ -67,13 +69,7 @@ public:
                                 machine.devices[i].memoryBytes, " on ", machine.name));
   }
 
-  Timeline run() {
-    Timeline timeline{.kind = TimelineKind::Simulated, .program = s.name, .machine = machine.name};
-    simulate(s.step, &timeline);
-    return timeline;
-  }
-
-  std::vector<Picoseconds> linkTimes() {
+  std::vector<Picoseconds> linkTimes() const {
     std::vector<double> carried(machine.links.size(), 0);
     for (size_t i = 0; i < s.step.commands.size(); ++i) {
       const CommandKind kind = s.step.commands[i].kind;
@@ -89,6 +85,25 @@ public:
       times.push_back(picoseconds(carried[link] / machine.links[link].bytesPerSecond));
     return times;
   }
+
+  /// Throws InputError for a device that the machine does not have.
+  const DeviceModel &deviceOf(DeviceRef ref) const {
+    const DeviceModel *device = machine.find(ref);
+    if (!device)
+      throw InputError(concat("'", s.name, "' uses ", nameOf(ref), ", which ", machine.name, " does not have"));
+    return *device;
+  }
+  size_t deviceIndex(DeviceRef ref) const { return static_cast<size_t>(&deviceOf(ref) - machine.devices.data()); }
+  /// The place in `capacity` of a device's memory.
+  uint32_t memoryOf(DeviceRef ref) const { return static_cast<uint32_t>(machine.links.size() + deviceIndex(ref)); }
+  double kernelSeconds(const CommandList &p, size_t i, double slower) const;
+  /// Bodies are simulated by themselves.
+  Work workOf(const CommandList &p, size_t i) const;
+
+  const Schedule &s;
+  const MachineModel &machine;
+  const SimulateOptions &options;
+  std::vector<double> capacity; ///< of links, then of devices' memories
 
 private:
   /// Of the weights that the kernel reads, which wait a whole step until they are read again (in a loop they are read again at once). What is
@@ -119,106 +134,7 @@ private:
     return bytes;
   }
 
-  //--- Costs --------------------------------------------------------------------------------------------------------
-  size_t deviceIndex(DeviceRef ref) const { return static_cast<size_t>(&deviceOf(ref) - machine.devices.data()); }
-  const DeviceModel &deviceOf(DeviceRef ref) const {
-    const DeviceModel *device = machine.find(ref);
-    if (!device)
-      throw InputError(concat("'", s.name, "' uses ", nameOf(ref), ", which ", machine.name, " does not have"));
-    return *device;
-  }
-
-  /// A launch's work, where its bytes take `slower` times as long as alone. Operands in a cache do not notice.
-  double kernelSeconds(const CommandList &p, size_t i, double slower) const {
-    const Command &c = p.commands[i];
-    const KernelDesc &k = s.kernels[c.kernel];
-    const StreamDesc &stream = s.streams[c.stream];
-    const DeviceModel &whole = deviceOf(stream.device);
-    const DeviceModel device = stream.kind == StreamKind::Lane ? whole.lane() : whole;
-    KernelWork work =
-        runtime::workOf(k, c.numOperands ? s.buffers[p.operands[c.firstOperand].buffer].type.dtype : f32);
-    if (&p == &s.step && footprint_ > 0) {
-      work.oldBytes = std::min(parameterBytes(c), work.bytes);
-      work.distance = footprint_;
-    }
-    const double predicted = workSeconds(device, work, slower);
-    if (!machine.history || stream.kind == StreamKind::Lane)
-      return predicted;
-    std::vector<TensorType> types;
-    for (uint32_t operand = 0; operand < c.numOperands; ++operand)
-      types.push_back(s.buffers[p.operands[c.firstOperand + operand].buffer].type);
-    const auto measured = measuredSeconds(machine, whole, k.key, shapeOf(types, static_cast<size_t>(k.numInputs)));
-    if (!measured)
-      return predicted;
-    // What copies beside it cost is not measured: as much more as by the figures.
-    const double alone = slower == 1 ? predicted : workSeconds(device, work);
-    return std::max(0.0, *measured - whole.commandSeconds) * (alone > 0 ? predicted / alone : 1);
-  }
-
-  Work workOf(const CommandList &p, size_t i) {
-    const Command &c = p.commands[i];
-    const DeviceModel &device = deviceOf(s.streams[c.stream].device);
-    const Operand *operands = p.operands.data() + c.firstOperand;
-    Work work;
-    auto take = [&](double seconds) {
-      work.alone = options.computeTime ? picoseconds(device.commandSeconds + seconds) : 0;
-    };
-    switch (c.kind) {
-    case CommandKind::Launch: {
-      work.kind = SpanKind::Kernel;
-      take(kernelSeconds(p, i, 1));
-      break;
-    }
-    case CommandKind::Fill:
-      work.kind = SpanKind::Fill;
-      take(static_cast<double>(s.buffers[operands[0].buffer].bytes) / device.bytesPerSecond);
-      break;
-    case CommandKind::Copy: {
-      work.kind = SpanKind::Copy;
-      const BufferDesc &source = s.buffers[operands[0].buffer], &target = s.buffers[operands[1].buffer];
-      const Home fromHome = homeOf(s, source), toHome = homeOf(s, target);
-      const DeviceRef from = fromHome.device, to = toHome.device;
-      if (from == to) {
-        take(2 * static_cast<double>(source.bytes) / device.bytesPerSecond);
-        break;
-      }
-      const RouteModel *route = machine.route(from, to);
-      if (!route)
-        throw InputError(concat("'", s.name, "' copies from ", nameOf(from), " to ", nameOf(to), ", but ", machine.name,
-                                " has no route there"));
-      if (!options.transferTime)
-        break;
-      alongRoute(work, *route, static_cast<double>(source.bytes),
-                 fromHome.memory == MemoryKind::Host || toHome.memory == MemoryKind::Host);
-      work.alone = work.latency + picoseconds(work.bytes / work.fastest);
-      break;
-    }
-    case CommandKind::HostCall:
-      break;
-    case CommandKind::Collective:
-      work.kind = SpanKind::Collective;
-      partOf(p, i, work);
-      break;
-    case CommandKind::Branch:
-      work.kind = SpanKind::Control;
-      work.alone = std::max(simulate(s.bodies[c.body], nullptr), simulate(s.bodies[c.body + 1], nullptr));
-      break;
-    case CommandKind::While:
-      work.kind = SpanKind::Control;
-      work.alone = 2 * simulate(s.bodies[c.body], nullptr) + simulate(s.bodies[c.body + 1], nullptr);
-      break;
-    case CommandKind::Loop: {
-      work.kind = SpanKind::Control;
-      const Picoseconds once = p.scalars[c.firstScalar] > 0 ? simulate(s.bodies[c.body], nullptr) : 0;
-      if (__builtin_mul_overflow(once, p.scalars[c.firstScalar], &work.alone))
-        work.alone = kNever / 8;
-      break;
-    }
-    }
-    return work;
-  }
-
-  void alongRoute(Work &work, const RouteModel &route, double bytes, bool pageable) {
+  void alongRoute(Work &work, const RouteModel &route, double bytes, bool pageable) const {
     work.bytes = bytes;
     work.links = route.links;
     double latency = 0;
@@ -226,7 +142,7 @@ private:
       latency += machine.links[link].latencySeconds;
     work.latency = picoseconds(latency);
     for (DeviceRef end : {route.from, route.to})
-      work.links.push_back(static_cast<uint32_t>(machine.links.size() + deviceIndex(end)));
+      work.links.push_back(memoryOf(end));
     work.fastest = pageable && route.pageableBytesPerSecond > 0 ? route.pageableBytesPerSecond
                                                                 : std::numeric_limits<double>::infinity();
     for (uint32_t link : work.links)
@@ -248,7 +164,7 @@ private:
   }
 
   /// What a member sends to the next one, in each step around the ring.
-  void partOf(const CommandList &p, size_t i, Work &work) {
+  void partOf(const CommandList &p, size_t i, Work &work) const {
     const Command &c = p.commands[i];
     const CollectiveDesc &desc = s.collectives[c.kernel];
     const auto &members = desc.members;
@@ -276,15 +192,120 @@ private:
     work.alone = work.steps * (work.latency + picoseconds(work.bytes / work.fastest));
   }
 
-  //--- Engines ------------------------------------------------------------------------------------------------------
+  double footprint_ = 0;     ///< bytes that a step touches; 0: not counted
+  uint32_t accelerators = 0; ///< of a rank
+};
+
+/// When the last command of a body ends.
+Picoseconds timeOf(const Costs &costs, const CommandList &body);
+
+/// A launch's work, where its bytes take `slower` times as long as alone. Operands in a cache do not notice.
+double Costs::kernelSeconds(const CommandList &p, size_t i, double slower) const {
+  const Command &c = p.commands[i];
+  const KernelDesc &k = s.kernels[c.kernel];
+  const StreamDesc &stream = s.streams[c.stream];
+  const DeviceModel &whole = deviceOf(stream.device);
+  const DeviceModel device = stream.kind == StreamKind::Lane ? whole.lane() : whole;
+  KernelWork work =
+      runtime::workOf(k, c.numOperands ? s.buffers[p.operands[c.firstOperand].buffer].type.dtype : f32);
+  if (&p == &s.step && footprint_ > 0) {
+    work.oldBytes = std::min(parameterBytes(c), work.bytes);
+    work.distance = footprint_;
+  }
+  const double predicted = workSeconds(device, work, slower);
+  if (!machine.history || stream.kind == StreamKind::Lane)
+    return predicted;
+  std::vector<TensorType> types;
+  for (uint32_t operand = 0; operand < c.numOperands; ++operand)
+    types.push_back(s.buffers[p.operands[c.firstOperand + operand].buffer].type);
+  const auto measured = measuredSeconds(machine, whole, k.key, shapeOf(types, static_cast<size_t>(k.numInputs)));
+  if (!measured)
+    return predicted;
+  // What copies beside it cost is not measured: as much more as by the figures.
+  const double alone = slower == 1 ? predicted : workSeconds(device, work);
+  return std::max(0.0, *measured - whole.commandSeconds) * (alone > 0 ? predicted / alone : 1);
+}
+
+Work Costs::workOf(const CommandList &p, size_t i) const {
+  const Command &c = p.commands[i];
+  const DeviceModel &device = deviceOf(s.streams[c.stream].device);
+  const Operand *operands = p.operands.data() + c.firstOperand;
+  Work work;
+  auto take = [&](double seconds) {
+    work.alone = options.computeTime ? picoseconds(device.commandSeconds + seconds) : 0;
+  };
+  switch (c.kind) {
+  case CommandKind::Launch: {
+    work.kind = SpanKind::Kernel;
+    take(kernelSeconds(p, i, 1));
+    break;
+  }
+  case CommandKind::Fill:
+    work.kind = SpanKind::Fill;
+    take(static_cast<double>(s.buffers[operands[0].buffer].bytes) / device.bytesPerSecond);
+    break;
+  case CommandKind::Copy: {
+    work.kind = SpanKind::Copy;
+    const BufferDesc &source = s.buffers[operands[0].buffer], &target = s.buffers[operands[1].buffer];
+    const Home fromHome = homeOf(s, source), toHome = homeOf(s, target);
+    const DeviceRef from = fromHome.device, to = toHome.device;
+    if (from == to) {
+      take(2 * static_cast<double>(source.bytes) / device.bytesPerSecond);
+      break;
+    }
+    const RouteModel *route = machine.route(from, to);
+    if (!route)
+      throw InputError(concat("'", s.name, "' copies from ", nameOf(from), " to ", nameOf(to), ", but ", machine.name,
+                              " has no route there"));
+    if (!options.transferTime)
+      break;
+    alongRoute(work, *route, static_cast<double>(source.bytes),
+               fromHome.memory == MemoryKind::Host || toHome.memory == MemoryKind::Host);
+    work.alone = work.latency + picoseconds(work.bytes / work.fastest);
+    break;
+  }
+  case CommandKind::HostCall:
+    break;
+  case CommandKind::Collective:
+    work.kind = SpanKind::Collective;
+    partOf(p, i, work);
+    break;
+  case CommandKind::Branch:
+    work.kind = SpanKind::Control;
+    work.alone = std::max(timeOf(*this, s.bodies[c.body]), timeOf(*this, s.bodies[c.body + 1]));
+    break;
+  case CommandKind::While:
+    work.kind = SpanKind::Control;
+    work.alone = 2 * timeOf(*this, s.bodies[c.body]) + timeOf(*this, s.bodies[c.body + 1]);
+    break;
+  case CommandKind::Loop: {
+    work.kind = SpanKind::Control;
+    const Picoseconds once = p.scalars[c.firstScalar] > 0 ? timeOf(*this, s.bodies[c.body]) : 0;
+    if (__builtin_mul_overflow(once, p.scalars[c.firstScalar], &work.alone))
+      work.alone = kNever / 8;
+    break;
+  }
+  }
+  return work;
+}
+
+//--- The clock --------------------------------------------------------------------------------------------------------
+/// The commands of one list in virtual time: which engine works on which, and what its rate is while others share links and memory with it.
+class ListClock {
+public:
+  ListClock(const Costs &costs, const CommandList &list);
+  /// Returns when the last command ends.
+  Picoseconds run();
+  /// After `run`: spans, bounds and the critical path.
+  void fill(Timeline &timeline) const;
+
+private:
   struct Engine {
     EngineTable::Engine of;
     /// Ready, stream and number of the command (of a collective's part: those of the first), the command.
     std::set<std::tuple<Picoseconds, uint32_t, uint32_t, uint32_t>> queue;
     uint32_t running = kNone, last = kNone;
   };
-
-  //--- The clock ----------------------------------------------------------------------------------------------------
   struct Running {
     uint32_t command;
     const Work *work;
@@ -295,331 +316,387 @@ private:
     Picoseconds finish = 0; ///< at this rate; of a transfer in its latency: when that ends
   };
 
-  /// Max-min fair rates: the fullest link decides for all that use it, and the others share what is left.
-  void shareLinks(std::vector<Running> &active, std::vector<double> &rates) {
-    std::vector<double> left = capacity;
-    std::vector<bool> fixed(active.size());
-    for (size_t i = 0; i < active.size(); ++i)
-      fixed[i] = !active[i].flows;
-    for (;;) {
-      std::vector<int> users(capacity.size(), 0);
-      for (size_t i = 0; i < active.size(); ++i)
-        if (!fixed[i])
-          for (uint32_t link : active[i].work->links)
-            ++users[link];
-      double share = std::numeric_limits<double>::infinity();
-      for (size_t link = 0; link < users.size(); ++link)
-        if (users[link])
-          share = std::min(share, left[link] / users[link]);
-      size_t slowest = active.size();
-      for (size_t i = 0; i < active.size(); ++i)
-        if (!fixed[i] && active[i].work->fastest < share &&
-            (slowest == active.size() || active[i].work->fastest < active[slowest].work->fastest))
-          slowest = i;
-      bool any = false;
-      auto fix = [&](size_t i, double rate) {
-        fixed[i] = any = true;
-        rates[i] = rate;
-        for (uint32_t link : active[i].work->links)
-          left[link] = std::max(0.0, left[link] - rate);
-      };
-      if (slowest != active.size()) {
-        fix(slowest, active[slowest].work->fastest);
-        continue;
-      }
-      // All that use a link with this least share.
-      const std::vector<double> before = left;
-      for (size_t i = 0; i < active.size(); ++i)
-        if (!fixed[i] && std::ranges::any_of(active[i].work->links, [&](uint32_t link) {
-              return before[link] / users[link] <= share * (1 + 1e-12);
-            }))
-          fix(i, share);
-      if (!any)
-        return;
-    }
+  using Event = std::pair<Picoseconds, uint32_t>;
+
+  Ring *ringFor(uint32_t i) { return ringOf_[i] == kNone ? nullptr : &rings_[ringOf_[i]]; }
+  const Ring *ringFor(uint32_t i) const { return ringOf_[i] == kNone ? nullptr : &rings_[ringOf_[i]]; }
+  /// A command, or all parts of its collective: from, to.
+  std::pair<uint32_t, uint32_t> partsOf(uint32_t i) const {
+    const Ring *ring = ringFor(i);
+    return ring ? std::pair(ring->first, ring->first + ring->members) : std::pair(i, i + 1);
   }
+  /// All that it waits for has ended.
+  void becomes(uint32_t i);
+  /// What has reached its finish goes on or ends. True if anything did.
+  bool endDue();
+  /// A transfer flows once it is past its latency.
+  bool beginsToFlow(Running &r) const;
+  /// A part of a collective has ended a step; the last one begins the next step of all. True if there was one to end.
+  bool endsStep(Running &r);
+  void end(uint32_t i);
+  /// Engines that are free take what is first in their queues. True if any did.
+  bool beginReady();
+  void begin(uint32_t from, uint32_t to);
+  void shareLinks(std::vector<double> &rates) const;
+  void setRates();
+  double kernelRate(const Running &r, const std::vector<double> &flow) const;
 
-  void setRates(const CommandList &p, std::vector<Running> &active, const std::vector<Engine> &engines, const std::vector<uint32_t> &engineOf,
-                Picoseconds now) {
-    std::vector<double> flow(active.size(), 0);
-    shareLinks(active, flow);
-    for (size_t i = 0; i < active.size(); ++i) {
-      Running &r = active[i];
-      double rate = 1;
-      if (r.flows) {
-        rate = flow[i] * 1e-12;
-      } else if (r.work->links.empty()) {
-        const DeviceModel &device = deviceOf(engines[engineOf[r.command]].of.device);
-        if (r.work->kind != SpanKind::Kernel || device.contention == 0)
-          continue;
-        const auto memory = static_cast<uint32_t>(machine.links.size() + deviceIndex(device.device));
-        double beside = 0;
-        for (size_t k = 0; k < active.size(); ++k)
-          if (active[k].flows && std::ranges::find(active[k].work->links, memory) != active[k].work->links.end())
-            beside += flow[k];
-        rate = (device.commandSeconds + kernelSeconds(p, r.command, 1)) /
-               (device.commandSeconds + kernelSeconds(p, r.command, 1 + device.contention * beside / device.bytesPerSecond));
-      } else {
-        continue; // in its latency
-      }
-      if (rate == r.rate)
-        continue; // the finish stays exact
-      r.left -= static_cast<double>(now - r.since) * r.rate;
-      r.since = now;
-      r.rate = rate;
-      r.finish = now + wholePicoseconds(std::max(0.0, r.left) / rate);
-    }
-  }
+  void bound(Timeline &timeline) const;
+  void findCriticalPath(Timeline &timeline) const;
 
-  /// Returns when the last command ends. Bodies are simulated by themselves.
-  Picoseconds simulate(const CommandList &p, Timeline *timeline) {
-    const auto n = static_cast<uint32_t>(p.commands.size());
-    const EngineTable table(machine, s.streams);
-    const std::vector<uint32_t> &ofStream = table.ofStream;
-    std::vector<Engine> engines;
-    for (const EngineTable::Engine &engine : table.engines)
-      engines.push_back({.of = engine});
-    std::vector<Work> work(n);
-    std::vector<uint32_t> engineOf(n), missing(n, 0);
-    std::vector<std::vector<uint32_t>> followers(n);
-    std::vector<Picoseconds> ready(n, 0), begin(n, 0), end(n, kNever);
-    std::vector<uint32_t> before(n, kNone); // on its engine
-    std::vector<std::vector<uint32_t>> needs(n);
-    std::vector<uint32_t> last(s.streams.size(), kNone);
-    std::map<size_t, Picoseconds> issued; // by device
-    std::vector<Ring> rings;
-    std::vector<uint32_t> ringOf(n, kNone);
-    for (uint32_t i = 0; i < n; ++i) {
-      const Command &c = p.commands[i];
-      work[i] = workOf(p, i);
-      if (c.kind == CommandKind::Collective) {
-        const auto members = static_cast<uint32_t>(s.collectives[c.kernel].members.size());
-        if (rings.empty() || rings.back().first + rings.back().members <= i)
-          rings.push_back({.first = i, .members = members, .missing = members, .stepsLeft = work[i].steps});
-        ringOf[i] = static_cast<uint32_t>(rings.size() - 1);
-      }
-      engineOf[i] = ofStream[c.stream];
-      const DeviceModel &device = deviceOf(s.streams[c.stream].device);
-      Picoseconds &host = issued[deviceIndex(device.device)];
-      ready[i] = host += picoseconds(device.issueSeconds);
-      auto need = [&](uint32_t other) {
-        if (std::ranges::find(needs[i], other) != needs[i].end())
-          return;
-        needs[i].push_back(other);
-        followers[other].push_back(i);
-        ++missing[i];
-      };
-      for (uint32_t w = 0; w < c.numWaits; ++w)
-        need(p.waits[c.firstWait + w].command);
-      if (last[c.stream] != kNone)
-        need(last[c.stream]);
-      last[c.stream] = i;
-    }
+  const Costs &costs_;
+  const Schedule &s_;
+  const CommandList &p_;
+  const uint32_t n_;
+  std::vector<Engine> engines_;
+  std::vector<Ring> rings_;
+  // By command.
+  std::vector<Work> work_;
+  std::vector<uint32_t> engineOf_, missing_, ringOf_;
+  std::vector<std::vector<uint32_t>> needs_, followers_;
+  std::vector<Picoseconds> ready_, begin_, end_;
+  std::vector<uint32_t> before_; ///< on its engine
 
-    using Event = std::pair<Picoseconds, uint32_t>;
-    std::priority_queue<Event, std::vector<Event>, std::greater<>> becoming;
-    auto becomes = [&](uint32_t i) {
-      if (ringOf[i] == kNone)
-        return becoming.emplace(ready[i], i), void();
-      Ring &ring = rings[ringOf[i]];
-      ring.ready = std::max(ring.ready, ready[i]);
-      if (--ring.missing == 0)
-        for (uint32_t part = ring.first; part < ring.first + ring.members; ++part)
-          becoming.emplace(ready[part] = ring.ready, part);
-    };
-    for (uint32_t i = 0; i < n; ++i)
-      if (!missing[i])
-        becomes(i);
-    std::vector<Running> active;
-    Picoseconds now = 0, finished = 0;
-    for (uint32_t done = 0; done < n;) {
-      now = becoming.empty() ? kNever : becoming.top().first;
-      for (const Running &r : active)
-        now = std::min(now, r.finish);
-      wholePicoseconds(static_cast<double>(now)); // throws where it is too late for sums
-      bool changed = false;
-      // What ends now, then what begins, until nothing does at this time.
-      for (bool again = true; again;) {
-        again = false;
-        for (size_t k = 0; k < active.size();) {
-          Running &r = active[k];
-          if (r.finish > now) {
-            ++k;
-            continue;
-          }
-          again = changed = true;
-          const bool isOver = ringOf[r.command] != kNone && rings[ringOf[r.command]].stepsLeft == 0;
-          if (!r.work->links.empty() && !r.flows && !isOver) { // past its latency; its rate follows below
-            r.flows = true;
-            r.left = r.work->bytes;
-            r.rate = 0;
-            r.since = now;
-            r.finish = kNever;
-            ++k;
-            continue;
-          }
-          const uint32_t i = r.command;
-          if (Ring *ring = ringOf[i] == kNone ? nullptr : &rings[ringOf[i]]; ring && ring->stepsLeft > 0) {
-            r.flows = false;
-            r.finish = kNever; // until the others have ended the step
-            ++k;
-            if (++ring->done < ring->members)
-              continue;
-            ring->done = 0;
-            --ring->stepsLeft;
-            for (Running &part : active)
-              if (ringOf[part.command] == ringOf[i]) {
-                part.left = static_cast<double>(part.work->latency);
-                part.rate = 1;
-                part.since = now;
-                part.finish = ring->stepsLeft > 0 ? now + part.work->latency : now;
-              }
-            k = 0;
-            continue;
-          }
-          end[i] = now;
-          finished = std::max(finished, now);
-          ++done;
-          engines[engineOf[i]].running = kNone;
-          engines[engineOf[i]].last = i;
-          for (uint32_t f : followers[i]) {
-            ready[f] = std::max(ready[f], now);
-            if (--missing[f] == 0)
-              becomes(f);
-          }
-          active.erase(active.begin() + static_cast<ptrdiff_t>(k));
-        }
-        for (; !becoming.empty() && becoming.top().first <= now; becoming.pop()) {
-          const uint32_t i = becoming.top().second;
-          const uint32_t first = ringOf[i] == kNone ? i : rings[ringOf[i]].first;
-          engines[engineOf[i]].queue.emplace(ready[i], p.commands[first].stream, first, i);
-        }
-        for (Engine &engine : engines) {
-          if (engine.running != kNone || engine.queue.empty())
-            continue;
-          const uint32_t i = std::get<3>(*engine.queue.begin());
-          engine.queue.erase(engine.queue.begin());
-          engine.running = i;
-          before[i] = engine.last;
-          again = changed = true;
-          uint32_t from = i, to = i + 1;
-          if (ringOf[i] != kNone) { // engines are held until all parts have theirs
-            Ring &ring = rings[ringOf[i]];
-            if (++ring.held < ring.members)
-              continue;
-            from = ring.first;
-            to = from + ring.members;
-            if (work[i].links.empty())
-              ring.stepsLeft = 0;
-          }
-          for (uint32_t each = from; each < to; ++each) {
-            begin[each] = now;
-            const Work &w = work[each];
-            const Picoseconds first = w.links.empty() ? w.alone : w.latency;
-            active.push_back({each, &w, false, static_cast<double>(first), 1, now, now + first});
-          }
-        }
-      }
-      if (changed)
-        setRates(p, active, engines, engineOf, now);
-    }
-    if (timeline)
-      fill(*timeline, p, engines, engineOf, work, needs, before, begin, end, rings, ringOf);
-    return finished;
-  }
-
-  //--- The result ---------------------------------------------------------------------------------------------------
-  void fill(Timeline &timeline, const CommandList &p, const std::vector<Engine> &engines,
-            const std::vector<uint32_t> &engineOf, const std::vector<Work> &work,
-            const std::vector<std::vector<uint32_t>> &needs, const std::vector<uint32_t> &before,
-            const std::vector<Picoseconds> &begin, const std::vector<Picoseconds> &end, const std::vector<Ring> &rings,
-            const std::vector<uint32_t> &ringOf) const {
-    const auto n = static_cast<uint32_t>(p.commands.size());
-    for (const Engine &engine : engines)
-      timeline.resources.push_back({engine.of.name, engine.of.device, engine.of.kind, 0});
-    std::vector<Picoseconds> chain(n, 0), total(engines.size(), 0);
-    /// A command, or all parts of its collective: from, to.
-    auto partsOf = [&](uint32_t i) {
-      return ringOf[i] == kNone ? std::pair(i, i + 1)
-                                : std::pair(rings[ringOf[i]].first, rings[ringOf[i]].first + rings[ringOf[i]].members);
-    };
-    std::vector<double> carried(capacity.size(), 0);
-    // What no order of the commands can do without: that data is there before it is read.
-    const std::vector<std::vector<uint32_t>> producers = producersOf(s, p);
-    for (uint32_t i = 0; i < n; ++i) { // producers come earlier, so chains are complete in issue order
-      Picoseconds longest = 0, alone = work[i].alone;
-      for (uint32_t part = partsOf(i).first; part < partsOf(i).second; ++part) {
-        alone = std::max(alone, work[part].alone);
-        for (uint32_t producer : producers[part])
-          longest = std::max(longest, chain[producer]);
-      }
-      chain[i] = longest + alone;
-      timeline.lowerBound = std::max(timeline.lowerBound, chain[i]);
-      total[engineOf[i]] += work[i].alone;
-      for (uint32_t link : work[i].links)
-        carried[link] += work[i].bytes * static_cast<double>(work[i].steps);
-    }
-    for (Picoseconds busy : total)
-      timeline.lowerBound = std::max(timeline.lowerBound, busy);
-    for (size_t link = 0; link < capacity.size(); ++link)
-      timeline.lowerBound =
-          std::max(timeline.lowerBound, static_cast<Picoseconds>(carried[link] / capacity[link] * 1e12));
-    // The sums above round each command up, the clock its end.
-    Picoseconds last = 0;
-    for (Picoseconds each : end)
-      last = std::max(last, each);
-    if (timeline.lowerBound - last <= n)
-      timeline.lowerBound = std::min(timeline.lowerBound, last);
-    for (uint32_t i = 0; i < n; ++i) {
-      Span span = spanOf(s, i);
-      span.resource = engineOf[i];
-      span.begin = begin[i];
-      span.end = end[i];
-      for (uint32_t w = 0; w < p.commands[i].numWaits; ++w)
-        span.after.push_back(p.waits[p.commands[i].firstWait + w].command);
-      timeline.spans.push_back(std::move(span));
-    }
-    // Back from the last: each began when the latest that it followed, in its stream, on its engine or by a wait, had
-    // ended, or when it was issued.
-    uint32_t at = kNone;
-    for (uint32_t i = 0; i < n; ++i)
-      if (at == kNone || end[i] >= end[at])
-        at = i;
-    while (at != kNone) {
-      timeline.criticalPath.push_back(at);
-      uint32_t latest = kNone;
-      auto consider = [&](uint32_t other) {
-        if (other != kNone && (latest == kNone || end[other] > end[latest]))
-          latest = other;
-      };
-      for (uint32_t part = partsOf(at).first; part < partsOf(at).second; ++part) {
-        consider(before[part]);
-        for (uint32_t need : needs[part])
-          consider(need);
-      }
-      at = latest;
-    }
-    std::ranges::reverse(timeline.criticalPath);
-    arrange(timeline);
-  }
-
-  const Schedule &s;
-  const MachineModel &machine;
-  const SimulateOptions &options;
-  double footprint_ = 0; ///< bytes that a step touches; 0: not counted
-  uint32_t accelerators = 0;    ///< of a rank
-  std::vector<double> capacity; ///< of links, then of devices' memories
+  Picoseconds now_ = 0, finished_ = 0;
+  uint32_t done_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> becoming_;
+  std::vector<Running> active_;
 };
+
+ListClock::ListClock(const Costs &costs, const CommandList &list)
+    : costs_(costs), s_(costs.s), p_(list), n_(static_cast<uint32_t>(list.commands.size())), work_(n_), engineOf_(n_), missing_(n_, 0), ringOf_(n_, kNone),
+      needs_(n_), followers_(n_), ready_(n_, 0), begin_(n_, 0), end_(n_, kNever), before_(n_, kNone) {
+  const EngineTable table(costs.machine, s_.streams);
+  for (const EngineTable::Engine &engine : table.engines)
+    engines_.push_back({.of = engine});
+  std::vector<uint32_t> last(s_.streams.size(), kNone);
+  std::map<size_t, Picoseconds> issued; // by device
+  for (uint32_t i = 0; i < n_; ++i) {
+    const Command &c = p_.commands[i];
+    work_[i] = costs.workOf(p_, i);
+    if (c.kind == CommandKind::Collective) {
+      const auto members = static_cast<uint32_t>(s_.collectives[c.kernel].members.size());
+      if (rings_.empty() || rings_.back().first + rings_.back().members <= i)
+        rings_.push_back({.first = i, .members = members, .missing = members, .stepsLeft = work_[i].steps});
+      ringOf_[i] = static_cast<uint32_t>(rings_.size() - 1);
+    }
+    engineOf_[i] = table.ofStream[c.stream];
+    const DeviceModel &device = costs.deviceOf(s_.streams[c.stream].device);
+    ready_[i] = issued[costs.deviceIndex(device.device)] += picoseconds(device.issueSeconds);
+    auto need = [&](uint32_t other) {
+      if (std::ranges::find(needs_[i], other) != needs_[i].end())
+        return;
+      needs_[i].push_back(other);
+      followers_[other].push_back(i);
+      ++missing_[i];
+    };
+    for (uint32_t w = 0; w < c.numWaits; ++w)
+      need(p_.waits[c.firstWait + w].command);
+    if (last[c.stream] != kNone)
+      need(last[c.stream]);
+    last[c.stream] = i;
+  }
+}
+
+void ListClock::becomes(uint32_t i) {
+  Ring *ring = ringFor(i);
+  if (!ring) {
+    becoming_.emplace(ready_[i], i);
+    return;
+  }
+  ring->ready = std::max(ring->ready, ready_[i]);
+  if (--ring->missing == 0)
+    for (uint32_t part = ring->first; part < ring->first + ring->members; ++part)
+      becoming_.emplace(ready_[part] = ring->ready, part);
+}
+
+Picoseconds ListClock::run() {
+  for (uint32_t i = 0; i < n_; ++i)
+    if (!missing_[i])
+      becomes(i);
+  while (done_ < n_) {
+    now_ = becoming_.empty() ? kNever : becoming_.top().first;
+    for (const Running &r : active_)
+      now_ = std::min(now_, r.finish);
+    wholePicoseconds(static_cast<double>(now_)); // throws where it is too late for sums
+    // What ends now, then what begins, until nothing does at this time.
+    bool changed = false;
+    for (bool again = true; again; changed |= again) {
+      again = endDue();
+      again |= beginReady();
+    }
+    if (changed)
+      setRates();
+  }
+  return finished_;
+}
+
+bool ListClock::beginsToFlow(Running &r) const {
+  const Ring *ring = ringFor(r.command);
+  if (r.work->links.empty() || r.flows || (ring && ring->stepsLeft == 0))
+    return false;
+  r.flows = true;
+  r.left = r.work->bytes;
+  r.rate = 0; // that follows
+  r.since = now_;
+  r.finish = kNever;
+  return true;
+}
+
+bool ListClock::endsStep(Running &r) {
+  Ring *ring = ringFor(r.command);
+  if (!ring || ring->stepsLeft == 0)
+    return false;
+  r.flows = false;
+  r.finish = kNever; // until the others have ended the step
+  if (++ring->done < ring->members)
+    return true;
+  ring->done = 0;
+  --ring->stepsLeft;
+  for (Running &part : active_)
+    if (ringFor(part.command) == ring) {
+      part.left = static_cast<double>(part.work->latency);
+      part.rate = 1;
+      part.since = now_;
+      part.finish = ring->stepsLeft > 0 ? now_ + part.work->latency : now_;
+    }
+  return true;
+}
+
+bool ListClock::endDue() {
+  bool any = false;
+  for (size_t k = 0; k < active_.size();) {
+    Running &r = active_[k];
+    if (r.finish > now_) {
+      ++k;
+      continue;
+    }
+    any = true;
+    if (beginsToFlow(r)) {
+      ++k;
+    } else if (endsStep(r)) {
+      const bool areAllDue = ringFor(r.command)->done == 0; // parts before this one too
+      k = areAllDue ? 0 : k + 1;
+    } else {
+      end(r.command);
+      active_.erase(active_.begin() + static_cast<ptrdiff_t>(k));
+    }
+  }
+  return any;
+}
+
+void ListClock::end(uint32_t i) {
+  end_[i] = now_;
+  finished_ = std::max(finished_, now_);
+  ++done_;
+  engines_[engineOf_[i]].running = kNone;
+  engines_[engineOf_[i]].last = i;
+  for (uint32_t f : followers_[i]) {
+    ready_[f] = std::max(ready_[f], now_);
+    if (--missing_[f] == 0)
+      becomes(f);
+  }
+}
+
+bool ListClock::beginReady() {
+  for (; !becoming_.empty() && becoming_.top().first <= now_; becoming_.pop()) {
+    const uint32_t i = becoming_.top().second, first = partsOf(i).first;
+    engines_[engineOf_[i]].queue.emplace(ready_[i], p_.commands[first].stream, first, i);
+  }
+  bool any = false;
+  for (Engine &engine : engines_) {
+    if (engine.running != kNone || engine.queue.empty())
+      continue;
+    const uint32_t i = std::get<3>(*engine.queue.begin());
+    engine.queue.erase(engine.queue.begin());
+    engine.running = i;
+    before_[i] = engine.last;
+    any = true;
+    if (Ring *ring = ringFor(i)) { // engines are held until all parts have theirs
+      if (++ring->held < ring->members)
+        continue;
+      if (work_[i].links.empty())
+        ring->stepsLeft = 0;
+    }
+    begin(partsOf(i).first, partsOf(i).second);
+  }
+  return any;
+}
+
+void ListClock::begin(uint32_t from, uint32_t to) {
+  for (uint32_t each = from; each < to; ++each) {
+    begin_[each] = now_;
+    const Work &w = work_[each];
+    const Picoseconds first = w.links.empty() ? w.alone : w.latency;
+    active_.push_back({each, &w, false, static_cast<double>(first), 1, now_, now_ + first});
+  }
+}
+
+/// Max-min fair rates: the fullest link decides for all that use it, and the others share what is left.
+void ListClock::shareLinks(std::vector<double> &rates) const {
+  const std::vector<Running> &active = active_;
+  const std::vector<double> &capacity = costs_.capacity;
+  std::vector<double> left = capacity;
+  std::vector<bool> fixed(active.size());
+  for (size_t i = 0; i < active.size(); ++i)
+    fixed[i] = !active[i].flows;
+  for (;;) {
+    std::vector<int> users(capacity.size(), 0);
+    for (size_t i = 0; i < active.size(); ++i)
+      if (!fixed[i])
+        for (uint32_t link : active[i].work->links)
+          ++users[link];
+    double share = std::numeric_limits<double>::infinity();
+    for (size_t link = 0; link < users.size(); ++link)
+      if (users[link])
+        share = std::min(share, left[link] / users[link]);
+    size_t slowest = active.size();
+    for (size_t i = 0; i < active.size(); ++i)
+      if (!fixed[i] && active[i].work->fastest < share &&
+          (slowest == active.size() || active[i].work->fastest < active[slowest].work->fastest))
+        slowest = i;
+    bool any = false;
+    auto fix = [&](size_t i, double rate) {
+      fixed[i] = any = true;
+      rates[i] = rate;
+      for (uint32_t link : active[i].work->links)
+        left[link] = std::max(0.0, left[link] - rate);
+    };
+    if (slowest != active.size()) {
+      fix(slowest, active[slowest].work->fastest);
+      continue;
+    }
+    // All that use a link with this least share.
+    const std::vector<double> before = left;
+    for (size_t i = 0; i < active.size(); ++i)
+      if (!fixed[i] && std::ranges::any_of(active[i].work->links, [&](uint32_t link) {
+            return before[link] / users[link] <= share * (1 + 1e-12);
+          }))
+        fix(i, share);
+    if (!any)
+      return;
+  }
+}
+
+/// Of a kernel whose memory transfers use too.
+double ListClock::kernelRate(const Running &r, const std::vector<double> &flow) const {
+  const DeviceModel &device = costs_.deviceOf(engines_[engineOf_[r.command]].of.device);
+  if (r.work->kind != SpanKind::Kernel || device.contention == 0)
+    return r.rate;
+  const uint32_t memory = costs_.memoryOf(device.device);
+  double beside = 0;
+  for (size_t k = 0; k < active_.size(); ++k)
+    if (active_[k].flows && std::ranges::find(active_[k].work->links, memory) != active_[k].work->links.end())
+      beside += flow[k];
+  return (device.commandSeconds + costs_.kernelSeconds(p_, r.command, 1)) /
+         (device.commandSeconds + costs_.kernelSeconds(p_, r.command, 1 + device.contention * beside / device.bytesPerSecond));
+}
+
+void ListClock::setRates() {
+  std::vector<double> flow(active_.size(), 0);
+  shareLinks(flow);
+  for (size_t i = 0; i < active_.size(); ++i) {
+    Running &r = active_[i];
+    if (!r.flows && !r.work->links.empty())
+      continue; // in its latency
+    const double rate = r.flows ? flow[i] * 1e-12 : kernelRate(r, flow);
+    if (rate == r.rate)
+      continue; // the finish stays exact
+    r.left -= static_cast<double>(now_ - r.since) * r.rate;
+    r.since = now_;
+    r.rate = rate;
+    r.finish = now_ + wholePicoseconds(std::max(0.0, r.left) / rate);
+  }
+}
+
+//--- The result -------------------------------------------------------------------------------------------------------
+void ListClock::fill(Timeline &timeline) const {
+  for (const Engine &engine : engines_)
+    timeline.resources.push_back({engine.of.name, engine.of.device, engine.of.kind, 0});
+  bound(timeline);
+  for (uint32_t i = 0; i < n_; ++i) {
+    Span span = spanOf(s_, i);
+    span.resource = engineOf_[i];
+    span.begin = begin_[i];
+    span.end = end_[i];
+    for (uint32_t w = 0; w < p_.commands[i].numWaits; ++w)
+      span.after.push_back(p_.waits[p_.commands[i].firstWait + w].command);
+    timeline.spans.push_back(std::move(span));
+  }
+  findCriticalPath(timeline);
+  arrange(timeline);
+}
+
+/// What no order of the commands can do without: that data is there before it is read, and what engines and links have to do.
+void ListClock::bound(Timeline &timeline) const {
+  const std::vector<double> &capacity = costs_.capacity;
+  std::vector<Picoseconds> chain(n_, 0), total(engines_.size(), 0);
+  std::vector<double> carried(capacity.size(), 0);
+  const std::vector<std::vector<uint32_t>> producers = producersOf(s_, p_);
+  for (uint32_t i = 0; i < n_; ++i) { // producers come earlier, so chains are complete in issue order
+    Picoseconds longest = 0, alone = work_[i].alone;
+    for (auto [part, to] = partsOf(i); part < to; ++part) {
+      alone = std::max(alone, work_[part].alone);
+      for (uint32_t producer : producers[part])
+        longest = std::max(longest, chain[producer]);
+    }
+    chain[i] = longest + alone;
+    timeline.lowerBound = std::max(timeline.lowerBound, chain[i]);
+    total[engineOf_[i]] += work_[i].alone;
+    for (uint32_t link : work_[i].links)
+      carried[link] += work_[i].bytes * static_cast<double>(work_[i].steps);
+  }
+  for (Picoseconds busy : total)
+    timeline.lowerBound = std::max(timeline.lowerBound, busy);
+  for (size_t link = 0; link < capacity.size(); ++link)
+    timeline.lowerBound = std::max(timeline.lowerBound, static_cast<Picoseconds>(carried[link] / capacity[link] * 1e12));
+  // The sums above round each command up, the clock its end.
+  Picoseconds last = 0;
+  for (Picoseconds each : end_)
+    last = std::max(last, each);
+  if (timeline.lowerBound - last <= n_)
+    timeline.lowerBound = std::min(timeline.lowerBound, last);
+}
+
+/// Back from the last: each began when the latest that it followed, in its stream, on its engine or by a wait, had ended, or when it was issued.
+void ListClock::findCriticalPath(Timeline &timeline) const {
+  uint32_t at = kNone;
+  for (uint32_t i = 0; i < n_; ++i)
+    if (at == kNone || end_[i] >= end_[at])
+      at = i;
+  while (at != kNone) {
+    timeline.criticalPath.push_back(at);
+    uint32_t latest = kNone;
+    auto consider = [&](uint32_t other) {
+      if (other != kNone && (latest == kNone || end_[other] > end_[latest]))
+        latest = other;
+    };
+    for (auto [part, to] = partsOf(at); part < to; ++part) {
+      consider(before_[part]);
+      for (uint32_t need : needs_[part])
+        consider(need);
+    }
+    at = latest;
+  }
+  std::ranges::reverse(timeline.criticalPath);
+}
+
+Picoseconds timeOf(const Costs &costs, const CommandList &body) { return ListClock(costs, body).run(); }
 
 } // namespace
 
 Timeline simulate(const Schedule &schedule, const MachineModel &machine, const SimulateOptions &options) {
-  return Simulator(schedule, machine, options).run();
+  const Costs costs(schedule, machine, options);
+  Timeline timeline{.kind = TimelineKind::Simulated, .program = schedule.name, .machine = machine.name};
+  ListClock clock(costs, schedule.step);
+  clock.run();
+  clock.fill(timeline);
+  return timeline;
 }
 
 std::vector<Picoseconds> linkTimes(const Schedule &schedule, const MachineModel &machine) {
   const SimulateOptions options;
-  return Simulator(schedule, machine, options).linkTimes();
+  return Costs(schedule, machine, options).linkTimes();
 }
 
 } // namespace tressel::runtime
