@@ -99,6 +99,7 @@ public:
   std::vector<unsigned> mayCompute; ///< the devices for what nobody placed; the host first, if it is one
 
 private:
+  friend class Placement;
   /// Whether accelerators with an architecture of their own have a kernel for a launch.
   bool isForAccelerators(Operation *op) {
     auto launch = dyn_cast<graph::LaunchOp>(op);
@@ -113,7 +114,7 @@ private:
 
   std::vector<Value_> values;
   std::vector<uint32_t> order; ///< tasks, by rank
-  mutable std::vector<double> seconds;
+  std::vector<double> seconds; ///< by task and device
 };
 
 void Placer::collect(func::FuncOp main) {
@@ -213,156 +214,224 @@ void Placer::rankTasks() {
              [&](uint32_t a, uint32_t b) { return std::pair(-tasks[a].rank, a) < std::pair(-tasks[b].rank, b); });
 }
 
-Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation, bool isBounded) const {
-  Plan plan;
-  std::mt19937 random(variation);
-  auto vary = [&](double finish) {
-    constexpr double kSpread = 0.1;
-    return variation ? finish * (1 + kSpread * (static_cast<double>(random()) / 4294967296.0 - 0.5)) : finish;
-  };
-  plan.device.assign(tasks.size(), kHostIndex);
-  if (explain)
-    plan.finish.resize(tasks.size());
-  // When a value is in a device's memory; where it was made; how many have yet to read it.
-  std::vector<double> there(values.size() * numDevices, kNever);
-  std::vector<unsigned> home(values.size(), kHostIndex);
-  std::vector<uint32_t> unread(values.size());
-  /// When each engine is free. Of a link, what it has carried since the begin of the step takes it: as tasks are not placed in
-  /// the order of time, nobody knows with whom a transfer shares it.
+/// One placement of all tasks, each in turn on the device where its results are there first.
+class Placement {
+public:
+  Placement(const Placer &placer, ArrayRef<unsigned> allowed, bool explain, unsigned variation, bool isBounded);
+  Plan run() &&;
+
+private:
+  /// When each engine is free. Of a link, what it has carried since the begin of the step takes it: tasks are not placed in the order of time,
+  /// so it is not known which transfers share it.
   struct Engines : std::vector<double> {
     explicit Engines(size_t numEngines, size_t numLinks) : std::vector<double>(numEngines, 0), links(numLinks, 0) {}
     std::vector<double> links;
   };
-  Engines engines(costs.numEngines(), costs.numLinks());
-  auto computing = [&](unsigned device) { return costs.engine(device, runtime::StreamKind::Compute); };
-  auto carry = [&](const MachineCosts::Transfer &way, int64_t bytes, double begin, Engines &on) {
-    double end = begin + way.seconds;
-    for (uint32_t link : way.links)
-      if (link < on.links.size()) {
-        on.links[link] += static_cast<double>(bytes) / costs.capacities()[link];
-        end = std::max(end, on.links[link]);
-      }
-    return end;
+  /// A task on a device.
+  struct Attempt {
+    unsigned device = kFree;
+    double end = 0;         ///< of the task,
+    double finish = kNever; ///< and when its results are where the program wants them
+    SmallVector<std::pair<uint32_t, double>> arrivals; ///< values that come to the device for it, and when
+    Engines engines;
   };
-  std::vector<int64_t> held(numDevices, 0);
-  for (size_t v = 0; v < values.size(); ++v) {
-    unread[v] = values[v].readers;
-    home[v] = values[v].home;
-    there[v * numDevices + home[v]] = 0; // arguments; what tasks make is set then
+
+  double &there(uint32_t value, unsigned device) { return there_[value * placer_.numDevices + device]; }
+  unsigned computing(unsigned device) const { return placer_.costs.engine(device, runtime::StreamKind::Compute); }
+  double seconds(uint32_t task, unsigned device) const { return placer_.seconds[task * placer_.numDevices + device]; }
+  double varied(double finish) {
+    constexpr double kSpread = 0.1;
+    return varies_ ? finish * (1 + kSpread * (static_cast<double>(random_()) / 4294967296.0 - 0.5)) : finish;
   }
-  // Copies `v` to device `to`, by way of the host where no route leads there. `commit`: for good.
-  auto copy = [&](uint32_t v, unsigned from, unsigned to, Engines &on, auto &self) -> double {
-    const auto leg = costs.transfer(from, to, values[v].bytes, values[v].pageable);
-    double begin = there[v * numDevices + from];
-    if (!leg) {
-      if (from == kHostIndex || to == kHostIndex)
-        return kNever;
-      const double before = there[v * numDevices + kHostIndex];
-      const double onHost = before < kNever ? before : self(v, from, kHostIndex, on, self);
-      const auto second = costs.transfer(kHostIndex, to, values[v].bytes, false);
-      if (onHost == kNever || !second)
-        return kNever;
-      double &engine = on[second->engine];
-      return engine = carry(*second, values[v].bytes, std::max(onHost, engine), on);
-    }
-    double &engine = on[leg->engine];
-    return engine = carry(*leg, values[v].bytes, std::max(begin, engine), on);
-  };
-  Engines tried(engines);
-  SmallVector<std::pair<uint32_t, double>> arrivals, bestArrivals;
-  for (uint32_t t : order) {
-    const Task &task = tasks[t];
-    unsigned best = kFree;
-    double bestFinish = kNever, bestEnd = 0, bestVaried = kNever;
-    Engines bestEngines(engines);
-    if (explain)
-      plan.finish[t].assign(numDevices, kNever);
-    for (unsigned d = 0; d < numDevices; ++d) {
-      const bool may = task.fixed != kFree ? task.fixed == d : llvm::is_contained(allowed, d);
-      if (!may && !(explain && task.fixed == kFree))
-        continue;
-      tried = engines;
-      arrivals.clear();
-      double ready = 0;
-      int64_t more = 0;
-      for (uint32_t v : task.reads) {
-        double at = there[v * numDevices + d];
-        if (values[v].everywhere) {
-          more += d != kHostIndex && at == kNever ? values[v].bytes : 0;
-          if (d != kHostIndex && at == kNever)
-            arrivals.push_back({v, 0});
-          continue;
-        }
-        if (at == kNever) {
-          at = copy(v, home[v], d, tried, copy);
-          arrivals.push_back({v, at});
-          more += values[v].bytes;
-        }
-        ready = std::max(ready, at);
-      }
-      for (uint32_t v : task.writes)
-        more += values[v].bytes;
-      if (const int64_t memory = costs.devices()[d]->memoryBytes; task.fixed == kFree && d != kHostIndex && held[d] + more > memory) {
-        plan.isFull = true;
-        if (isBounded || task.bytes > memory)
-          continue;
-      }
-      if (ready == kNever && task.fixed == kFree)
-        continue;
-      const double end = std::max(ready, tried[computing(d)]) + seconds[t * numDevices + d];
-      double finish = end;
-      for (uint32_t v : task.writes)
-        if (values[v].goal != kFree && d != values[v].goal)
-          if (auto back = costs.transfer(d, values[v].goal, values[v].bytes, values[v].pageable)) {
-            double &engine = tried[back->engine];
-            finish = std::max(finish, engine = carry(*back, values[v].bytes, std::max(engine, end), tried));
-          }
-      tried[computing(d)] = end;
-      if (explain)
-        plan.finish[t][d] = finish;
-      if (const double varied = vary(finish); may && (best == kFree || varied < bestVaried)) {
-        best = d, bestFinish = finish, bestEnd = end, bestVaried = varied;
-        bestArrivals = arrivals;
-        bestEngines = tried;
-      }
-    }
-    if (best == kFree) { // nowhere else is room
-      best = task.fixed != kFree ? task.fixed : mayCompute.front();
-      tried = engines;
-      double ready = 0;
-      bestArrivals.clear();
-      for (uint32_t v : task.reads)
-        if (there[v * numDevices + best] == kNever && !values[v].everywhere) {
-          const double at = copy(v, home[v], best, tried, copy);
-          bestArrivals.push_back({v, at});
-          ready = std::max(ready, at);
-        }
-      bestEnd = bestFinish = tried[computing(best)] =
-          std::max(ready, tried[computing(best)]) + seconds[t * numDevices + best];
-      bestEngines = tried;
-    }
-    plan.device[t] = best;
-    plan.end = std::max(plan.end, bestFinish);
-    engines = bestEngines;
-    for (auto [v, at] : bestArrivals) {
-      there[v * numDevices + best] = at;
-      held[best] += values[v].bytes;
-    }
-    for (uint32_t v : task.writes) {
-      home[v] = best;
-      there[v * numDevices + kHostIndex] = kNever;
-      there[v * numDevices + best] = bestEnd;
-      held[best] += values[v].bytes;
-      if (values[v].goal != kFree)
-        there[v * numDevices + values[v].goal] = best == values[v].goal ? bestEnd : bestFinish;
-    }
-    for (uint32_t v : task.reads)
-      if (--unread[v] == 0 && !values[v].everywhere && values[v].goal == kFree && !values[v].stays)
-        for (unsigned d = 0; d < numDevices; ++d)
-          if (there[v * numDevices + d] < kNever)
-            held[d] -= values[v].bytes;
+  /// When a transfer ends that begins at `begin`.
+  double carry(const MachineCosts::Transfer &way, int64_t bytes, double begin, Engines &on) const;
+  /// When a copy of the value is there, by way of the host where no route leads from one to the other.
+  double copy(uint32_t value, unsigned from, unsigned to, Engines &on);
+  /// Bytes that come to the device with the task are added to `more`. Returns when the last value is there.
+  double bring(const Task &task, Attempt &attempt, int64_t &more);
+  void finish(uint32_t t, double ready, Attempt &attempt);
+  /// Nothing where it has no room, or what it reads does not get there.
+  std::optional<Attempt> tryOn(uint32_t t, unsigned device);
+  Attempt best(uint32_t t);
+  /// On the first device that serves at all: no device has room.
+  Attempt withoutRoom(uint32_t t);
+  void commit(uint32_t t, Attempt attempt);
+
+  const Placer &placer_;
+  const std::vector<Value_> &values_;
+  const ArrayRef<unsigned> allowed_;
+  const bool explain_, varies_, isBounded_;
+  std::mt19937 random_;
+  Plan plan_;
+  std::vector<double> there_;    ///< when a value is in a device's memory
+  std::vector<unsigned> home_;   ///< where it was made
+  std::vector<uint32_t> unread_; ///< how many tasks have yet to read it
+  std::vector<int64_t> held_;    ///< bytes, by device
+  Engines engines_;
+};
+
+Placement::Placement(const Placer &placer, ArrayRef<unsigned> allowed, bool explain, unsigned variation, bool isBounded)
+    : placer_(placer), values_(placer.values), allowed_(allowed), explain_(explain), varies_(variation != 0), isBounded_(isBounded), random_(variation),
+      there_(values_.size() * placer.numDevices, kNever), held_(placer.numDevices, 0), engines_(placer.costs.numEngines(), placer.costs.numLinks()) {
+  plan_.device.assign(placer.tasks.size(), kHostIndex);
+  if (explain)
+    plan_.finish.resize(placer.tasks.size());
+  for (uint32_t v = 0; v < values_.size(); ++v) {
+    unread_.push_back(values_[v].readers);
+    home_.push_back(values_[v].home);
+    there(v, home_[v]) = 0; // arguments; what tasks make is set then
   }
-  return plan;
+}
+
+double Placement::carry(const MachineCosts::Transfer &way, int64_t bytes, double begin, Engines &on) const {
+  double end = begin + way.seconds;
+  for (uint32_t link : way.links)
+    if (link < on.links.size()) {
+      on.links[link] += static_cast<double>(bytes) / placer_.costs.capacities()[link];
+      end = std::max(end, on.links[link]);
+    }
+  return end;
+}
+
+double Placement::copy(uint32_t v, unsigned from, unsigned to, Engines &on) {
+  const Value_ &value = values_[v];
+  auto leg = placer_.costs.transfer(from, to, value.bytes, value.pageable);
+  double begin = there(v, from);
+  if (!leg) {
+    if (from == kHostIndex || to == kHostIndex)
+      return kNever;
+    begin = there(v, kHostIndex) < kNever ? there(v, kHostIndex) : copy(v, from, kHostIndex, on);
+    leg = placer_.costs.transfer(kHostIndex, to, value.bytes, false);
+    if (begin == kNever || !leg)
+      return kNever;
+  }
+  double &engine = on[leg->engine];
+  return engine = carry(*leg, value.bytes, std::max(begin, engine), on);
+}
+
+double Placement::bring(const Task &task, Attempt &attempt, int64_t &more) {
+  const unsigned d = attempt.device;
+  double ready = 0;
+  for (uint32_t v : task.reads) {
+    double at = there(v, d);
+    if (values_[v].everywhere) {
+      if (d != kHostIndex && at == kNever) {
+        more += values_[v].bytes;
+        attempt.arrivals.push_back({v, 0});
+      }
+      continue;
+    }
+    if (at == kNever) {
+      at = copy(v, home_[v], d, attempt.engines);
+      attempt.arrivals.push_back({v, at});
+      more += values_[v].bytes;
+    }
+    ready = std::max(ready, at);
+  }
+  return ready;
+}
+
+void Placement::finish(uint32_t t, double ready, Attempt &attempt) {
+  const unsigned d = attempt.device;
+  Engines &on = attempt.engines;
+  attempt.end = attempt.finish = std::max(ready, on[computing(d)]) + seconds(t, d);
+  for (uint32_t v : placer_.tasks[t].writes)
+    if (const Value_ &value = values_[v]; value.goal != kFree && d != value.goal)
+      if (auto back = placer_.costs.transfer(d, value.goal, value.bytes, value.pageable)) {
+        double &engine = on[back->engine];
+        attempt.finish = std::max(attempt.finish, engine = carry(*back, value.bytes, std::max(engine, attempt.end), on));
+      }
+  on[computing(d)] = attempt.end;
+}
+
+std::optional<Placement::Attempt> Placement::tryOn(uint32_t t, unsigned d) {
+  const Task &task = placer_.tasks[t];
+  Attempt attempt{.device = d, .arrivals = {}, .engines = engines_};
+  int64_t more = 0;
+  const double ready = bring(task, attempt, more);
+  for (uint32_t v : task.writes)
+    more += values_[v].bytes;
+  if (const int64_t memory = placer_.costs.devices()[d]->memoryBytes; task.fixed == kFree && d != kHostIndex && held_[d] + more > memory) {
+    plan_.isFull = true;
+    if (isBounded_ || task.bytes > memory)
+      return std::nullopt;
+  }
+  if (ready == kNever && task.fixed == kFree)
+    return std::nullopt;
+  finish(t, ready, attempt);
+  return attempt;
+}
+
+Placement::Attempt Placement::best(uint32_t t) {
+  const Task &task = placer_.tasks[t];
+  std::optional<Attempt> best;
+  double bestFinish = kNever;
+  if (explain_)
+    plan_.finish[t].assign(placer_.numDevices, kNever);
+  for (unsigned d = 0; d < placer_.numDevices; ++d) {
+    const bool may = task.fixed != kFree ? task.fixed == d : llvm::is_contained(allowed_, d);
+    if (!may && !(explain_ && task.fixed == kFree))
+      continue;
+    std::optional<Attempt> attempt = tryOn(t, d);
+    if (!attempt)
+      continue;
+    if (explain_)
+      plan_.finish[t][d] = attempt->finish;
+    if (const double finish = varied(attempt->finish); may && (!best || finish < bestFinish)) {
+      best = std::move(attempt);
+      bestFinish = finish;
+    }
+  }
+  return best ? std::move(*best) : withoutRoom(t);
+}
+
+Placement::Attempt Placement::withoutRoom(uint32_t t) {
+  const Task &task = placer_.tasks[t];
+  const unsigned d = task.fixed != kFree ? task.fixed : placer_.mayCompute.front();
+  Attempt attempt{.device = d, .arrivals = {}, .engines = engines_};
+  double ready = 0;
+  for (uint32_t v : task.reads)
+    if (there(v, d) == kNever && !values_[v].everywhere) {
+      attempt.arrivals.push_back({v, copy(v, home_[v], d, attempt.engines)});
+      ready = std::max(ready, attempt.arrivals.back().second);
+    }
+  attempt.end = attempt.finish = attempt.engines[computing(d)] = std::max(ready, attempt.engines[computing(d)]) + seconds(t, d);
+  return attempt;
+}
+
+void Placement::commit(uint32_t t, Attempt attempt) {
+  const Task &task = placer_.tasks[t];
+  const unsigned d = attempt.device;
+  plan_.device[t] = d;
+  plan_.end = std::max(plan_.end, attempt.finish);
+  engines_ = std::move(attempt.engines);
+  for (auto [v, at] : attempt.arrivals) {
+    there(v, d) = at;
+    held_[d] += values_[v].bytes;
+  }
+  for (uint32_t v : task.writes) {
+    home_[v] = d;
+    there(v, kHostIndex) = kNever;
+    there(v, d) = attempt.end;
+    held_[d] += values_[v].bytes;
+    if (values_[v].goal != kFree)
+      there(v, values_[v].goal) = d == values_[v].goal ? attempt.end : attempt.finish;
+  }
+  for (uint32_t v : task.reads)
+    if (--unread_[v] == 0 && !values_[v].everywhere && values_[v].goal == kFree && !values_[v].stays)
+      for (unsigned each = 0; each < placer_.numDevices; ++each)
+        if (there(v, each) < kNever)
+          held_[each] -= values_[v].bytes;
+}
+
+Plan Placement::run() && {
+  for (uint32_t t : placer_.order)
+    commit(t, best(t));
+  return std::move(plan_);
+}
+
+Plan Placer::place(ArrayRef<unsigned> allowed, bool explain, unsigned variation, bool isBounded) const {
+  return Placement(*this, allowed, explain, variation, isBounded).run();
 }
 
 class PlaceClusters : public impl::PlaceClustersBase<PlaceClusters> {
