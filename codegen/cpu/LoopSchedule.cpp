@@ -168,18 +168,8 @@ void walkPanels(const LoopPlan &plan, LoopSchedule &s) {
   s.tile = tile, s.tilePlace = place;
 }
 
-} // namespace
-
-bool isPanel(const LoopPlan &plan, const LoopSchedule &s, const Expr &e) {
-  return e.kind == ExprKind::Load && s.blockDim >= 0 && (e.dims & bit(s.vectorDim)) && (e.dims & reducedDims(plan)) && !(e.dims & bit(s.blockDim));
-}
-
-bool movesByTiles(const Affine &index, int32_t guard, const LoopPlan &plan, const LoopSchedule &s) {
-  return s.tiles && guard < 0 && crosses(index, plan, s.vectorDim, s.blockDim);
-}
-
-LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
-  LoopSchedule s;
+/// The vector dimension and its lanes.
+void chooseVectorDim(const LoopPlan &plan, const CpuFeatures &features, LoopSchedule &s) {
   int64_t widest = 1;
   for (const Expr &e : plan.exprs)
     if ((e.kind == ExprKind::Scalar && e.op != ScalarOp::Const) || e.kind == ExprKind::Load)
@@ -200,69 +190,78 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   if (s.lanes <= 1)
     s.vectorDim = -1, s.lanes = 1;
   s.vectorReduced = s.vectorDim >= plan.numParallel;
-  chooseTiles(plan, s);
-  const int64_t vectorSize = s.vectorDim < 0 ? 1 : plan.dims[static_cast<size_t>(s.vectorDim)].size;
-  const int64_t vectors = std::max<int64_t>(1, (dim::hint(vectorSize) + s.lanes - 1) / s.lanes);
+}
 
-  // Registers: accumulators take what loads and constants leave.
-  int accumulators = 0, weight = 0, after = 0; // instructions within the reduced loops, and per parallel point
-  for (const Reduction &r : plan.reductions) {
-    const bool arg = r.combine == op::Combine::ArgMax || r.combine == op::Combine::ArgMin;
-    accumulators += arg ? 2 : 1;
-  }
-  for (const Expr &e : plan.exprs)
-    (plan.reductions.empty() || (e.dims & reducedDims(plan)) ? weight : after) += instructionsOf(e);
-  const bool heavy = weight > 24;
-  const int budget = std::max(1, (features.numVectorRegisters - 6) / std::max(1, accumulators));
+/// What limits how much of a nest is in registers at once.
+struct RegisterBudget {
+  int accumulators = 0; ///< of one point
+  int weight = 0;       ///< instructions within the reduced loops,
+  int after = 0;        ///< and per parallel point
+  int points = 1;       ///< at once: accumulators take what loads and constants leave
+  bool isHeavy() const { return weight > 24; }
 
-  if (!plan.reductions.empty() && !heavy) {
-    // Block the parallel dimension along which most vector loads are reused.
-    int bestReuse = 0;
-    for (int d = 0; d < plan.numParallel; ++d) {
-      if (d == s.vectorDim || dim::hint(plan.dims[static_cast<size_t>(d)].size) < 2 || d < plan.unitDims)
-        continue;
-      int reuse = 0;
-      for (const Expr &e : plan.exprs)
-        if (e.kind == ExprKind::Load && !(e.dims & bit(d)))
-          reuse += s.vectorDim >= 0 && (e.dims & bit(s.vectorDim)) ? 2 : 1;
-      if (reuse > bestReuse)
-        bestReuse = reuse, s.blockDim = d;
+  RegisterBudget(const LoopPlan &plan, const CpuFeatures &features) {
+    for (const Reduction &r : plan.reductions) {
+      const bool arg = r.combine == op::Combine::ArgMax || r.combine == op::Combine::ArgMin;
+      accumulators += arg ? 2 : 1;
     }
+    for (const Expr &e : plan.exprs)
+      (plan.reductions.empty() || (e.dims & reducedDims(plan)) ? weight : after) += instructionsOf(e);
+    points = std::max(1, (features.numVectorRegisters - 6) / std::max(1, accumulators));
   }
-  int64_t most = heavy ? 2 : 4;
-  if (!plan.reductions.empty() && s.blockDim < 0 && !heavy)
+};
+
+/// Blocks the parallel dimension along which most vector loads are reused.
+void chooseBlockDim(const LoopPlan &plan, LoopSchedule &s) {
+  int bestReuse = 0;
+  for (int d = 0; d < plan.numParallel; ++d) {
+    if (d == s.vectorDim || dim::hint(plan.dims[static_cast<size_t>(d)].size) < 2 || d < plan.unitDims)
+      continue;
+    int reuse = 0;
+    for (const Expr &e : plan.exprs)
+      if (e.kind == ExprKind::Load && !(e.dims & bit(d)))
+        reuse += s.vectorDim >= 0 && (e.dims & bit(s.vectorDim)) ? 2 : 1;
+    if (reuse > bestReuse)
+      bestReuse = reuse, s.blockDim = d;
+  }
+}
+
+/// Vectors and rows that are worked on at once.
+void chooseUnroll(const LoopPlan &plan, const CpuFeatures &features, const RegisterBudget &budget, int64_t vectorSize, LoopSchedule &s) {
+  int64_t most = budget.isHeavy() ? 2 : 4;
+  if (!plan.reductions.empty() && s.blockDim < 0 && !budget.isHeavy())
     most = 8;
   if (s.blockDim >= 0 && features.numVectorRegisters < 32)
     most = 2;
-  most = std::clamp<int64_t>(most, 1, budget);
+  most = std::clamp<int64_t>(most, 1, budget.points);
+  const int64_t vectors = std::max<int64_t>(1, (dim::hint(vectorSize) + s.lanes - 1) / s.lanes);
   s.unroll = static_cast<int>((vectors + (vectors + most - 1) / most - 1) / ((vectors + most - 1) / most));
   if (s.tiles)
     s.unroll = 1; // a tile fills the registers
-  if (s.blockDim >= 0 && !s.tiles) {
-    const int64_t size = plan.dims[static_cast<size_t>(s.blockDim)].size;
-    // Every row repeats the code; what follows the reduction should not outgrow the instruction cache.
-    const int64_t rows = std::clamp<int64_t>(std::min<int64_t>(budget, 1 + 600 / (after + 1)) / s.unroll, 1, 8);
-    s.block = static_cast<int>(dim::isSymbolic(size)
-                                   ? rows
-                                   : (size + (size + rows - 1) / rows - 1) / ((size + rows - 1) / rows));
-    if (s.block == 1)
-      s.blockDim = -1;
-  }
-  if (!plan.reductions.empty() && !s.vectorReduced && !heavy) {
-    // A sum waits four cycles for the one before, and two are added in one.
-    constexpr int inFlight = 8;
-    const int64_t size = plan.dims.back().size;
-    const int sums = s.unroll * s.block;
-    while (!dim::isSymbolic(size) && s.chains * sums * accumulators < inFlight && 2 * s.chains * sums <= budget &&
-           size >= 8 * s.chains)
-      s.chains *= 2;
-  }
+  if (s.blockDim < 0 || s.tiles)
+    return;
+  const int64_t size = plan.dims[static_cast<size_t>(s.blockDim)].size;
+  // Every row repeats the code; what follows the reduction should not outgrow the instruction cache.
+  const int64_t rows = std::clamp<int64_t>(std::min<int64_t>(budget.points, 1 + 600 / (budget.after + 1)) / s.unroll, 1, 8);
+  s.block = static_cast<int>(dim::isSymbolic(size) ? rows : (size + (size + rows - 1) / rows - 1) / ((size + rows - 1) / rows));
+  if (s.block == 1)
+    s.blockDim = -1;
+}
 
-  // Units: outer dimensions until there are plenty; the vector dimension is cut only when it is the last one left.
+/// A sum waits four cycles for the one before, and two are added in one.
+void chooseChains(const LoopPlan &plan, const RegisterBudget &budget, LoopSchedule &s) {
+  constexpr int inFlight = 8;
+  const int64_t size = plan.dims.back().size;
+  const int sums = s.unroll * s.block;
+  while (!dim::isSymbolic(size) && s.chains * sums * budget.accumulators < inFlight && 2 * s.chains * sums <= budget.points &&
+         size >= 8 * s.chains)
+    s.chains *= 2;
+}
+
+/// Units: outer dimensions until there are plenty; the vector dimension is cut only when it is the last one left.
+void walkRows(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level, int64_t vectorSize) {
   const int64_t step = int64_t(s.lanes) * s.unroll;
   const bool pinned = plan.unitDims >= 0;
-  if (s.tiles)
-    return walkTiles(plan, s, features.level), s;
   int64_t units = 1;
   for (int d = 0; d < plan.numParallel; ++d) {
     const int64_t size = plan.dims[static_cast<size_t>(d)].size;
@@ -293,7 +292,35 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
     }
   }
   s.range = units;
-  setGrain(plan, s, features.level);
+  setGrain(plan, s, level);
+}
+
+} // namespace
+
+bool isPanel(const LoopPlan &plan, const LoopSchedule &s, const Expr &e) {
+  return e.kind == ExprKind::Load && s.blockDim >= 0 && (e.dims & bit(s.vectorDim)) && (e.dims & reducedDims(plan)) && !(e.dims & bit(s.blockDim));
+}
+
+bool movesByTiles(const Affine &index, int32_t guard, const LoopPlan &plan, const LoopSchedule &s) {
+  return s.tiles && guard < 0 && crosses(index, plan, s.vectorDim, s.blockDim);
+}
+
+LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
+  LoopSchedule s;
+  chooseVectorDim(plan, features, s);
+  chooseTiles(plan, s);
+  const int64_t vectorSize = s.vectorDim < 0 ? 1 : plan.dims[static_cast<size_t>(s.vectorDim)].size;
+  const RegisterBudget budget(plan, features);
+  const bool reduces = !plan.reductions.empty() && !budget.isHeavy();
+  if (reduces)
+    chooseBlockDim(plan, s);
+  chooseUnroll(plan, features, budget, vectorSize, s);
+  if (reduces && !s.vectorReduced)
+    chooseChains(plan, budget, s);
+  if (s.tiles)
+    walkTiles(plan, s, features.level);
+  else
+    walkRows(plan, s, features.level, vectorSize);
   return s;
 }
 
