@@ -73,11 +73,30 @@ Value resampled(N &n, const Value &x, int dim, const op::Taps &taps, double outs
 /// Whether one of both is only known when the program runs. The op's own scale, their quotient, is the right one then.
 bool isOpen(int64_t size, int64_t other) { return dim::isSymbolic(size) || dim::isSymbolic(other); }
 
-void resize(N &n) {
-  Value x = n.in(0);
-  const bool hasRegion = n.opset() >= 11; // inputs: x, region, scales, sizes; before: x, scales
-  const int scalesAt = hasRegion ? 2 : 1;
+/// What a Resize node says.
+struct ResizeNode {
+  explicit ResizeNode(N &n);
   op::Resample how;
+  double outside = 0;
+  std::string policy;
+  Ints axes;
+  Ints sizes; ///< of the axes
+  std::vector<double> scales;
+  std::vector<double> region; ///< empty unless it crops
+
+private:
+  template <typename T> std::vector<T> checked(N &n, std::vector<T> values, const char *what) const {
+    if (values.size() != axes.size())
+      n.fail(std::string(what) + " has " + std::to_string(values.size()) + " entries for " + std::to_string(axes.size()) + " dimensions");
+    return values;
+  }
+  void readSizes(N &n, const Value &x);
+  void readScales(N &n, const Value &x, int scalesAt);
+};
+
+ResizeNode::ResizeNode(N &n) {
+  const Value x = n.in(0);
+  const bool hasRegion = n.opset() >= 11; // inputs: x, region, scales, sizes; before: x, scales
   how.mode = n.stringAttr("mode", "nearest");
   how.coordinates = n.stringAttr("coordinate_transformation_mode", n.opset() >= 11 ? "half_pixel" : "asymmetric");
   if (how.coordinates == "tf_half_pixel_for_nn")
@@ -86,96 +105,98 @@ void resize(N &n) {
   how.cubicA = n.floatAttr("cubic_coeff_a", -0.75);
   how.antialias = n.intAttr("antialias", 0) != 0;
   how.excludeOutside = n.intAttr("exclude_outside", 0) != 0;
-  const double outside = n.floatAttr("extrapolation_value", 0);
-  const std::string policy = n.stringAttr("keep_aspect_ratio_policy", "stretch");
+  outside = n.floatAttr("extrapolation_value", 0);
+  policy = n.stringAttr("keep_aspect_ratio_policy", "stretch");
   if (!how.isValid() || (policy != "stretch" && policy != "not_larger" && policy != "not_smaller"))
     n.fail("attributes 'mode', 'coordinate_transformation_mode', 'nearest_mode' and 'keep_aspect_ratio_policy' do not go together");
-
-  Ints axes(static_cast<size_t>(x.rank()));
+  axes.resize(static_cast<size_t>(x.rank()));
   std::iota(axes.begin(), axes.end(), 0);
   if (auto given = n.intsAttr("axes"))
     axes = n.axes(*given, x.rank());
-  auto checked = [&](auto values, const char *what) {
-    if (values.size() != axes.size())
-      n.fail(std::string(what) + " has " + std::to_string(values.size()) + " entries for " + std::to_string(axes.size()) + " dimensions");
-    return values;
-  };
-  std::vector<double> scales;
-  Ints sizes;
-  if (hasRegion && n.has(3) && !(n.in(3).rank() == 1 && n.in(3).dim(0) == 0)) {
-    sizes = checked(n.knownInts(3, "'sizes'"), "'sizes'");
-    for (size_t i = 0; i < axes.size(); ++i) {
-      const int64_t size = x.dim(static_cast<int>(axes[i]));
-      if (dim::bounds(sizes[i]).lo < 1 && dim::isSymbolic(sizes[i]))
-        n.unsupported("'sizes' with " + dim::str(sizes[i]) + ", which may not be positive");
-      if (isOpen(sizes[i], size) && policy != "stretch")
-        n.unsupported("'keep_aspect_ratio_policy' for sizes that are only known when the program runs");
-      scales.push_back(isOpen(sizes[i], size) ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(size));
-    }
-    if (policy != "stretch") {
-      const double scale = policy == "not_larger" ? std::ranges::min(scales) : std::ranges::max(scales);
-      for (size_t i = 0; i < axes.size(); ++i) {
-        scales[i] = scale;
-        sizes[i] = static_cast<int64_t>(std::floor(scale * static_cast<double>(n.number(x, static_cast<int>(axes[i]))) + 0.5));
-      }
-    }
-  } else {
-    scales = checked(knownFloats(n, scalesAt, "'scales'"), "'scales'");
-    for (size_t i = 0; i < axes.size(); ++i) {
-      const int d = static_cast<int>(axes[i]);
-      if (dim::isSymbolic(x.dim(d)) && scales[i] >= 1 && scales[i] <= 1 << 20 && scales[i] == std::floor(scales[i])) {
-        sizes.push_back(dim::mul(x.dim(d), static_cast<int64_t>(scales[i]))); // so the scale is the quotient of the sizes
-        continue;
-      }
-      const double size = std::floor(scales[i] * static_cast<double>(n.number(x, d)));
-      if (!(scales[i] > 0 && size < 1e9))
-        n.fail("'scales' holds " + std::to_string(scales[i]));
-      sizes.push_back(static_cast<int64_t>(size));
-    }
-  }
-  std::vector<double> region;
+  if (hasRegion && n.has(3) && !(n.in(3).rank() == 1 && n.in(3).dim(0) == 0))
+    readSizes(n, x);
+  else
+    readScales(n, x, hasRegion ? 2 : 1);
   if (how.coordinates == "tf_crop_and_resize") {
     region = knownFloats(n, 1, "the region");
     if (region.size() != 2 * axes.size())
       n.fail("the region has " + std::to_string(region.size()) + " entries for " + std::to_string(axes.size()) + " dimensions");
   }
+}
 
-  const DType type = x.dtype();
-  if (how.mode != "nearest" && (!isFloat(type) || sizeOf(type) < 4))
-    x = n.cast(x, f32);
-  bool plain = region.empty() && !how.excludeOutside;
-  Ints whole(x.type.shape.begin(), x.type.shape.end());
+void ResizeNode::readSizes(N &n, const Value &x) {
+  sizes = checked(n, n.knownInts(3, "'sizes'"), "'sizes'");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t size = x.dim(static_cast<int>(axes[i]));
+    if (dim::bounds(sizes[i]).lo < 1 && dim::isSymbolic(sizes[i]))
+      n.unsupported("'sizes' with " + dim::str(sizes[i]) + ", which may not be positive");
+    if (isOpen(sizes[i], size) && policy != "stretch")
+      n.unsupported("'keep_aspect_ratio_policy' for sizes that are only known when the program runs");
+    scales.push_back(isOpen(sizes[i], size) ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(size));
+  }
+  if (policy == "stretch")
+    return;
+  const double scale = policy == "not_larger" ? std::ranges::min(scales) : std::ranges::max(scales);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    scales[i] = scale;
+    sizes[i] = static_cast<int64_t>(std::floor(scale * static_cast<double>(n.number(x, static_cast<int>(axes[i]))) + 0.5));
+  }
+}
+
+void ResizeNode::readScales(N &n, const Value &x, int scalesAt) {
+  scales = checked(n, knownFloats(n, scalesAt, "'scales'"), "'scales'");
   for (size_t i = 0; i < axes.size(); ++i) {
     const int d = static_cast<int>(axes[i]);
-    if (isOpen(sizes[i], x.dim(d))) {
-      whole[static_cast<size_t>(d)] = sizes[i];
+    if (dim::isSymbolic(x.dim(d)) && scales[i] >= 1 && scales[i] <= 1 << 20 && scales[i] == std::floor(scales[i])) {
+      sizes.push_back(dim::mul(x.dim(d), static_cast<int64_t>(scales[i]))); // so the scale is the quotient of the sizes
       continue;
     }
-    if (sizes[i] < 0 || (x.dim(d) == 0 && sizes[i] > 0))
-      n.fail("cannot bring " + x.type.str() + " to size " + std::to_string(sizes[i]));
-    whole[static_cast<size_t>(d)] = sizes[i];
+    const double size = std::floor(scales[i] * static_cast<double>(n.number(x, d)));
+    if (!(scales[i] > 0 && size < 1e9))
+      n.fail("'scales' holds " + std::to_string(scales[i]));
+    sizes.push_back(static_cast<int64_t>(size));
+  }
+}
+
+void resize(N &n) {
+  ResizeNode node(n);
+  Value x = n.in(0);
+  const DType type = x.dtype();
+  if (node.how.mode != "nearest" && (!isFloat(type) || sizeOf(type) < 4))
+    x = n.cast(x, f32);
+  bool plain = node.region.empty() && !node.how.excludeOutside;
+  Ints whole(x.type.shape.begin(), x.type.shape.end());
+  for (size_t i = 0; i < node.axes.size(); ++i) {
+    const int d = static_cast<int>(node.axes[i]);
+    const int64_t size = node.sizes[i];
+    whole[static_cast<size_t>(d)] = size;
+    if (isOpen(size, x.dim(d)))
+      continue;
+    if (size < 0 || (x.dim(d) == 0 && size > 0))
+      n.fail("cannot bring " + x.type.str() + " to size " + std::to_string(size));
     // A scale that is not the quotient of the sizes places the elements differently.
-    plain &= sizes[i] > 0 && scales[i] == static_cast<double>(sizes[i]) / static_cast<double>(x.dim(d));
+    plain &= size > 0 && node.scales[i] == static_cast<double>(size) / static_cast<double>(x.dim(d));
   }
   if (plain) {
-    x = n.emit("resize", {x}, {{"sizes", whole}, {"mode", how.mode}, {"coordinates", how.coordinates},
-                               {"nearest", how.nearest}, {"cubic_a", how.cubicA}, {"antialias", how.antialias}});
+    x = n.emit("resize", {x}, {{"sizes", whole}, {"mode", node.how.mode}, {"coordinates", node.how.coordinates},
+                               {"nearest", node.how.nearest}, {"cubic_a", node.how.cubicA}, {"antialias", node.how.antialias}});
     return n.out(0, n.cast(x, type));
   }
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const int d = static_cast<int>(axes[i]);
-    if (sizes[i] == x.dim(d) && dim::isSymbolic(sizes[i]) && region.empty())
+  for (size_t i = 0; i < node.axes.size(); ++i) {
+    const int d = static_cast<int>(node.axes[i]);
+    const int64_t size = node.sizes[i];
+    if (size == x.dim(d) && dim::isSymbolic(size) && node.region.empty())
       continue;
-    if (dim::isSymbolic(sizes[i]))
-      n.unsupported("this way to resize to " + dim::str(sizes[i]) + ", which is only known when the program runs");
+    if (dim::isSymbolic(size))
+      n.unsupported("this way to resize to " + dim::str(size) + ", which is only known when the program runs");
     n.number(x, d);
-    if (!region.empty()) {
-      how.roiStart = region[i];
-      how.roiEnd = region[i + axes.size()];
+    if (!node.region.empty()) {
+      node.how.roiStart = node.region[i];
+      node.how.roiEnd = node.region[i + node.axes.size()];
     }
-    const bool same = scales[i] == 1 && (region.empty() || (how.roiStart == 0 && how.roiEnd == 1));
+    const bool same = node.scales[i] == 1 && (node.region.empty() || (node.how.roiStart == 0 && node.how.roiEnd == 1));
     if (!same)
-      x = resampled(n, x, d, op::resampleTaps(how, x.dim(d), sizes[i], scales[i]), outside);
+      x = resampled(n, x, d, op::resampleTaps(node.how, x.dim(d), size, node.scales[i]), node.outside);
   }
   n.out(0, n.cast(x, type));
 }
