@@ -250,6 +250,25 @@ TRESSEL_INLINE void stage(TRESSEL_SHARED char *to, const T *x, int64_t first, in
   }
 }
 
+/// What a thread has of two rows, eight apart.
+template <class T, int Width>
+TRESSEL_INLINE void storeRows(T *out, const Attention &a, const Place &place, int64_t first, const Row (&rows)[2], const float (&sums)[Width / 8][4]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    const int64_t query = first + r * 8;
+    const float share = 1 / rows[r].sum;
+    if (query < a.queries)
+#pragma unroll
+      for (int j = 0; j < Width / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const int64_t column = place.column + j * 8 + threadIndex() % kWarp % 4 * 2 + e;
+          if (column < a.width)
+            out[query * a.width + column] = narrow<T>(sums[j][r * 2 + e] * share);
+        }
+  }
+}
+
 /// The same by matrix instructions: sizes up to `Size`. Scores and weights stay in registers: those of a result are
 /// laid out as those of a left operand are.
 template <class T, int Size, int Width, int kKeys>
@@ -339,21 +358,7 @@ TRESSEL_INLINE void attendByMatrices(void *const *buffers, const int64_t *params
       }
     }
   }
-  T *out = static_cast<T *>(buffers[4]) + place.head * a.queries * a.width;
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int64_t query = place.query + warp * 16 + lane / 4 + r * 8;
-    const float share = 1 / rows[r].sum;
-    if (query < a.queries)
-#pragma unroll
-      for (int j = 0; j < Width / 8; ++j)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int64_t column = place.column + j * 8 + lane % 4 * 2 + e;
-          if (column < a.width)
-            out[query * a.width + column] = narrow<T>(sums[j][r * 2 + e] * share);
-        }
-  }
+  storeRows<T, Width>(static_cast<T *>(buffers[4]) + place.head * a.queries * a.width, a, place, place.query + warp * 16 + lane / 4, rows, sums);
 }
 
 } // namespace

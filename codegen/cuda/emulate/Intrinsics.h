@@ -22,6 +22,7 @@ public:
 private:
   llvm::Value *registers(llvm::StringRef name);
   llvm::Value *mathematics(llvm::CallInst &call, llvm::StringRef name);
+  llvm::Value *conversion(llvm::CallInst &call, llvm::StringRef name);
   bool collective(llvm::CallInst &call, llvm::StringRef name, const std::string &text);
   bool matrices(llvm::CallInst &call, llvm::StringRef name, const std::string &text);
   bool copies(llvm::CallInst &call, llvm::StringRef name, const std::string &text);

@@ -6,15 +6,22 @@
 
 namespace tressel::codegen::cuda::emulate {
 
+static constexpr std::pair<llvm::StringLiteral, llvm::Intrinsic::ID> kUnary[] = {
+    {"sqrt.rn", llvm::Intrinsic::sqrt},     {"sqrt.approx", llvm::Intrinsic::sqrt}, {"sqrt.f", llvm::Intrinsic::sqrt},
+    {"ex2.approx", llvm::Intrinsic::exp2},  {"lg2.approx", llvm::Intrinsic::log2},  {"sin.approx", llvm::Intrinsic::sin},
+    {"cos.approx", llvm::Intrinsic::cos},   {"tanh.approx", llvm::Intrinsic::tanh}, {"floor.", llvm::Intrinsic::floor},
+    {"ceil.", llvm::Intrinsic::ceil},       {"trunc.", llvm::Intrinsic::trunc},     {"round.", llvm::Intrinsic::roundeven},
+    {"fabs", llvm::Intrinsic::fabs},
+};
+
 llvm::Value *IntrinsicRewriter::mathematics(llvm::CallInst &call, llvm::StringRef name) {
   auto arg = [&](unsigned i) { return call.getArgOperand(i); };
   llvm::Type *type = call.getType();
-  auto unary = [&](llvm::Intrinsic::ID id) { return b_.CreateUnaryIntrinsic(id, arg(0)); };
   auto one = [&] { return llvm::ConstantFP::get(type, 1.0); };
   auto startsWith = [&](std::initializer_list<llvm::StringRef> prefixes) {
     return llvm::any_of(prefixes, [&](llvm::StringRef prefix) { return name.starts_with(prefix); });
   };
-  // Other roundings than to nearest, saturation and the like are nobody's.
+  // Other roundings than to nearest, saturation and the like are not emitted.
   const bool plain =
       !startsWith({"fma.rz", "fma.rm", "fma.rp", "add.rz", "add.rm", "add.rp", "mul.rz", "mul.rm", "mul.rp", "div.rz",
                    "div.rm", "div.rp", "rcp.rz", "rcp.rm", "rcp.rp", "sqrt.rz", "sqrt.rm", "sqrt.rp"}) &&
@@ -31,30 +38,11 @@ llvm::Value *IntrinsicRewriter::mathematics(llvm::CallInst &call, llvm::StringRe
     return b_.CreateFDiv(arg(0), arg(1));
   if (startsWith({"rcp.rn", "rcp.approx"}))
     return b_.CreateFDiv(one(), arg(0));
-  if (startsWith({"sqrt.rn", "sqrt.approx", "sqrt.f"}))
-    return unary(llvm::Intrinsic::sqrt);
   if (name.starts_with("rsqrt.approx"))
-    return b_.CreateFDiv(one(), unary(llvm::Intrinsic::sqrt));
-  if (name.starts_with("ex2.approx"))
-    return unary(llvm::Intrinsic::exp2);
-  if (name.starts_with("lg2.approx"))
-    return unary(llvm::Intrinsic::log2);
-  if (name.starts_with("sin.approx"))
-    return unary(llvm::Intrinsic::sin);
-  if (name.starts_with("cos.approx"))
-    return unary(llvm::Intrinsic::cos);
-  if (name.starts_with("tanh.approx"))
-    return unary(llvm::Intrinsic::tanh);
-  if (name.starts_with("floor."))
-    return unary(llvm::Intrinsic::floor);
-  if (name.starts_with("ceil."))
-    return unary(llvm::Intrinsic::ceil);
-  if (name.starts_with("trunc."))
-    return unary(llvm::Intrinsic::trunc);
-  if (name.starts_with("round."))
-    return unary(llvm::Intrinsic::roundeven);
-  if (name.starts_with("fabs"))
-    return unary(llvm::Intrinsic::fabs);
+    return b_.CreateFDiv(one(), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, arg(0)));
+  for (const auto &[prefix, id] : kUnary)
+    if (name.starts_with(prefix))
+      return b_.CreateUnaryIntrinsic(id, arg(0));
   if (startsWith({"fmin.", "fmax."})) {
     const bool nan = name.contains(".nan"), least = name.starts_with("fmin");
     return b_.CreateBinaryIntrinsic(nan     ? least ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum
@@ -69,6 +57,16 @@ llvm::Value *IntrinsicRewriter::mathematics(llvm::CallInst &call, llvm::StringRe
     auto widen = [&](llvm::Value *v) { return isSigned ? b_.CreateSExt(v, wide) : b_.CreateZExt(v, wide); };
     return b_.CreateTrunc(b_.CreateLShr(b_.CreateMul(widen(arg(0)), widen(arg(1))), bits), type);
   }
+  return conversion(call, name);
+}
+
+/// From one type or arrangement of bits to another.
+llvm::Value *IntrinsicRewriter::conversion(llvm::CallInst &call, llvm::StringRef name) {
+  auto arg = [&](unsigned i) { return call.getArgOperand(i); };
+  llvm::Type *type = call.getType();
+  auto startsWith = [&](std::initializer_list<llvm::StringRef> prefixes) {
+    return llvm::any_of(prefixes, [&](llvm::StringRef prefix) { return name.starts_with(prefix); });
+  };
   if (startsWith({"f2bf16.rn", "f2f16.rn"}))
     return b_.CreateFPTrunc(arg(0), type);
   if (startsWith({"f2h.rn"}))
