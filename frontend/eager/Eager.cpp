@@ -1,4 +1,6 @@
 #include "frontend/eager/Eager.h"
+#include "frontend/tensor/Make.h"
+#include "frontend/trace/Record.h"
 
 #include "codegen/UntilExit.h"
 #include "frontend/eager/Class.h"

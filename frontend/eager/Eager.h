@@ -11,9 +11,17 @@
 // A call returns when its result has a type and a place in the queue. It never waits for a compiler.
 #pragma once
 
-#include "frontend/trace/Record.h"
+#include "ir/op/OpInfo.h"
+
+#include <tressel/arg.h>
+
+#include <span>
 
 namespace tressel::detail {
+
+/// Runs one op on the engine and fills `results`.
+void runEager(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const op::Attr> attrs, SourceLoc where,
+              std::span<Tensor> results);
 
 /// True when the call has been handed over. False: it is of another kind, or is traced, or something is wrong with it,
 /// which `record` then finds; nothing was done. One to three operands.

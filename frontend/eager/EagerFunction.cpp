@@ -1,4 +1,6 @@
 #include "frontend/eager/EagerFunction.h"
+#include "frontend/trace/Recorder.h"
+#include "frontend/eager/Eager.h"
 
 #include "frontend/trace/Trace.h"
 #include "ir/op/Infer.h"

@@ -1,4 +1,9 @@
 #include "frontend/eager/OnDevice.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Make.h"
+#include "frontend/trace/Recorder.h"
+#include "frontend/trace/Record.h"
+#include "frontend/eager/Eager.h"
 
 #include "frontend/eager/Class.h"
 #include "frontend/tensor/Machine.h"

@@ -1,7 +1,7 @@
 // Errors of the files below get the line of the user's call.
 #pragma once
 
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Fail.h"
 
 #include <source_location>
 

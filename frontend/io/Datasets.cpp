@@ -1,4 +1,5 @@
 #include "frontend/io/AtLine.h"
+#include "frontend/tensor/Make.h"
 #include "frontend/io/Idx.h"
 
 #include <tressel/data.h>

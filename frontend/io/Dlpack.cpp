@@ -1,4 +1,5 @@
 #include "frontend/io/AtLine.h"
+#include "frontend/tensor/Make.h"
 #include "frontend/io/DlpackAbi.h"
 
 #include <tressel/interchange.h>

@@ -1,5 +1,6 @@
 // The files of tressel/io.h that hold plain tensors.
 #include "frontend/io/AtLine.h"
+#include "frontend/tensor/Make.h"
 #include "frontend/io/Npz.h"
 #include "frontend/io/Safetensors.h"
 

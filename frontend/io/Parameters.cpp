@@ -1,5 +1,6 @@
 // Parameters by name, from and to files.
 #include "frontend/io/Parameters.h"
+#include "frontend/tensor/Make.h"
 
 #include "frontend/tensor/Convert.h"
 #include "frontend/io/AtLine.h"

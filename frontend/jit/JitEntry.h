@@ -2,6 +2,8 @@
 #pragma once
 
 #include "frontend/tensor/Machine.h"
+#include "frontend/trace/Recorder.h"
+#include "frontend/tensor/ThreadState.h"
 #include "frontend/jit/Retrace.h"
 #include "frontend/trace/Trace.h"
 

@@ -3,7 +3,7 @@
 #include <tressel/tensor.h>
 
 #include "frontend/eager/EagerTimeline.h"
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Fail.h"
 
 #include "tressel/runtime/File.h"
 

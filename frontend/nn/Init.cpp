@@ -1,7 +1,7 @@
 // First values of parameters.
 #include "frontend/tensor/Convert.h"
 #include "frontend/tensor/Random.h"
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Make.h"
 
 #include <tressel/init.h>
 #include <tressel/random.h>

@@ -1,6 +1,7 @@
 // Parameters and their first values, and copies of modules.
 #include "frontend/tensor/Random.h"
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/trace/Recorder.h"
 
 #include <tressel/module.h>
 

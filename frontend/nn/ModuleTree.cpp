@@ -2,7 +2,9 @@
 #include "frontend/tensor/Convert.h"
 #include "frontend/tensor/Machine.h"
 #include "frontend/tensor/Random.h"
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Make.h"
+#include "frontend/trace/Recorder.h"
 #include "frontend/io/Parameters.h"
 
 #include <tressel/module.h>

@@ -1,4 +1,4 @@
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Fail.h"
 
 #include <tressel/nn/recurrent.h>
 

@@ -1,5 +1,6 @@
 #include <tressel/custom_op.h>
 
+#include "frontend/tensor/Fail.h"
 #include "frontend/trace/Record.h"
 #include "ir/op/CustomOp.h"
 

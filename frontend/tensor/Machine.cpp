@@ -1,6 +1,8 @@
 #include "frontend/tensor/Machine.h"
 #include "frontend/tensor/StateGroup.h"
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Make.h"
+#include "frontend/trace/Recorder.h"
 #include "runtime/types/Clock.h"
 
 #include "tressel/runtime/DeviceStorage.h"

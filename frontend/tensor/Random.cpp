@@ -1,6 +1,7 @@
 #include "frontend/tensor/Random.h"
 #include "frontend/tensor/Convert.h"
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Make.h"
 #include "tressel/runtime/ThreadPool.h"
 
 #include <tressel/random.h>

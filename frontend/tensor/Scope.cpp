@@ -1,5 +1,5 @@
 #include "frontend/tensor/Machine.h"
-#include "frontend/trace/Record.h"
+#include "frontend/trace/Recorder.h"
 #include "frontend/tensor/ThreadState.h"
 
 #include <mutex>

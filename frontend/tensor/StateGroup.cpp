@@ -1,7 +1,7 @@
 #include "frontend/tensor/StateGroup.h"
 
 #include "frontend/tensor/Machine.h"
-#include "frontend/trace/Record.h"
+#include "frontend/trace/Recorder.h"
 
 #include <algorithm>
 #include <mutex>

@@ -1,6 +1,8 @@
 #include "frontend/tensor/Convert.h"
 #include "frontend/tensor/Machine.h"
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Make.h"
+#include "frontend/trace/Recorder.h"
 #include "tressel/runtime/Engine.h"
 
 #include <algorithm>

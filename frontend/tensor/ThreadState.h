@@ -18,4 +18,9 @@ struct ThreadState {
 };
 extern thread_local constinit ThreadState threadState;
 
+/// Of this thread, from 1 on and small: for what is kept by thread. No two threads have the same at the same time, but
+/// those that run their last destructors, whose number is kEndingThread.
+uint32_t threadNumber();
+inline constexpr uint32_t kEndingThread = ~uint32_t(0);
+
 } // namespace tressel::detail

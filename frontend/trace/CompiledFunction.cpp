@@ -1,7 +1,8 @@
 #include "frontend/trace/CompiledFunction.h"
 
 #include "frontend/tensor/Machine.h"
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Make.h"
 #include "tressel/runtime/DeviceStorage.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Instantiate.h"

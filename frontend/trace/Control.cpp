@@ -1,5 +1,7 @@
 // cond, while_loop, for_loop and scan: as C++ control flow, or as bodies of a trace.
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Make.h"
+#include "frontend/trace/Recorder.h"
 
 #include <tressel/control.h>
 #include <tressel/ops.h>

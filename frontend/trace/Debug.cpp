@@ -2,6 +2,7 @@
 
 #include "frontend/tensor/Machine.h"
 #include "frontend/tensor/ThreadState.h"
+#include "frontend/tensor/Fail.h"
 #include "frontend/trace/Record.h"
 #include "ir/op/CustomOp.h"
 #include "tressel/runtime/Engine.h"

@@ -1,4 +1,5 @@
 #include "frontend/trace/Fingerprint.h"
+#include "frontend/trace/Recorder.h"
 
 #include "tressel/runtime/Engine.h"
 

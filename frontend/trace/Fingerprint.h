@@ -1,7 +1,7 @@
 // What a function recorded, in one number per op: to tell whether recording it again gives the same program.
 #pragma once
 
-#include "frontend/trace/Record.h"
+#include "frontend/trace/Recorder.h"
 
 #include <unordered_map>
 #include <vector>

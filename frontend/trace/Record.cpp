@@ -1,5 +1,8 @@
 // From a call to an op with typed operands.
+#include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Make.h"
 #include "frontend/trace/Record.h"
+#include "frontend/trace/Recorder.h"
 
 #include "frontend/tensor/Convert.h"
 #include "frontend/trace/Debug.h"

@@ -5,7 +5,7 @@
 #include "frontend/trace/Fingerprint.h"
 #include "frontend/tensor/Machine.h"
 #include "frontend/trace/CompiledFunction.h"
-#include "frontend/trace/Record.h"
+#include "frontend/trace/Recorder.h"
 
 #include "tressel/runtime/Decision.h"
 
@@ -87,6 +87,8 @@ public:
 
 private:
   struct Impl;
+  class ControlOp;
+  class Results;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -65,7 +65,7 @@ static bool genHeader(const RecordKeeper &records, raw_ostream &os) {
 }
 
 static bool genSource(const RecordKeeper &records, raw_ostream &os) {
-  os << "// Generated from the records in ir/ops by tressel-tblgen.\n#include <tressel/ops.h>\n\n#include \"frontend/eager/Eager.h\"\n"
+  os << "// Generated from the records in ir/ops by tressel-tblgen.\n#include <tressel/ops.h>\n\n#include \"frontend/eager/Eager.h\"\n#include \"frontend/trace/Record.h\"\n"
      << "#include \"ir/op/Table.h\"\n\nnamespace tressel {\nusing op::Attr;\n\n"
      << "static Attr toAttr(Sizes &sizes) { return Attr(std::move(sizes).values()); }\n"
      << "static Attr toAttr(Dim &size) { return Attr(size.raw()); }\n"

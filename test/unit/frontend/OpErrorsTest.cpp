@@ -1,6 +1,7 @@
 // Every op of the table, fed what does not fit: the error names the op once, the operands' types and the user's line,
 // and nothing else ever happens.
 #include "frontend/trace/Record.h"
+#include "frontend/trace/Recorder.h"
 #include "frontend/trace/Trace.h"
 
 #include <tressel/ops.h>

@@ -1,0 +1,124 @@
+// What one does with a jitted function beside calling it: compile it ahead, look at it, take it along.
+#include "frontend/jit/Explain.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/trace/Recorder.h"
+#include "frontend/jit/JitImpl.h"
+
+#include "tressel/runtime/File.h"
+
+#include <tressel/debug.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace tressel::detail {
+
+void JitCore::compile(std::span<const TensorSpec> inputs, std::span<const uint64_t> words, TraceBody &body,
+                      const std::source_location &where) {
+  std::vector<TensorType> types = detail::typesOf(inputs, "compile", where);
+  if (impl_->maker == std::this_thread::get_id())
+    fail<TraceError>("'" + impl_->options.name + "' is compiled while it is being recorded", toLoc(where), "compile",
+                     "compile it before, or call it");
+  std::lock_guard lock(impl_->compiling);
+  const Making making(impl_->maker);
+  {
+    std::lock_guard entries(impl_->mutex);
+    for (const auto &entry : impl_->entries)
+      if (entry->types == types && std::ranges::count(entry->homes, 0u) == std::ssize(entry->homes) &&
+          entry->mode == callMode() && std::ranges::equal(entry->words, words) && entry->isCurrent())
+        return;
+  }
+  std::vector<uint32_t> homes(types.size(), 0); // ahead of calls with tensors of the host
+  impl_->make(std::move(types), std::move(homes), {words.begin(), words.end()}, body, where);
+}
+
+std::string JitCore::traceOnly(const CallArgs &args, TraceBody &body, bool text, const std::source_location &where) {
+  TraceRecorder recorder;
+  const std::vector<TensorType> types = typesOf(args, impl_->options, where);
+  std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where)), body, nullptr);
+  return recorder.finish(results, {.name = impl_->options.name, .compile = false, .text = text}).text;
+}
+
+void JitCore::exportPackage(const std::string &path, const ExportOptions &options, TraceBody &body,
+                            const std::source_location &where) {
+  TraceRecorder recorder;
+  const std::vector<TensorType> types = detail::typesOf(options.inputs, "export_package", where);
+  std::vector<std::string> names;
+  for (const TensorSpec &spec : options.inputs)
+    names.push_back(spec.name.empty() ? "arg" + std::to_string(names.size()) : spec.name);
+  checkDistinct(names, "input", "export_package", where);
+  checkDistinct(options.outputs, "output", "export_package", where);
+  std::vector<Tensor> results = recordBody(recorder, makeInputs(recorder, types, toLoc(where), names), body, nullptr);
+  if (const auto &devices = impl_->options.devices;
+      options.gpus.empty() && !devices.empty() && std::ranges::find(devices, cpu()) == devices.end())
+    fail<Error>("'" + impl_->options.name + "' is to run on " + devices.front().name() +
+                    ", but a package for GPUs needs their architecture",
+                toLoc(where), "export_package", "name it in ExportOptions::gpus, or export a function whose JitOptions::devices are empty or have cpu()");
+  recorder.exportPackage(results, {.path = path,
+                                   .cpu = options.cpu,
+                                   .outputNames = options.outputs,
+                                   .gpus = options.gpus,
+                                   .deterministic = impl_->options.deterministic,
+                                   .measure = impl_->options.measure,
+                                   .winograd = impl_->options.winograd,
+                                   .keepSubnormals = impl_->options.keep_subnormals});
+}
+
+void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &body, const std::source_location &where) {
+  std::error_code ec;
+  std::filesystem::create_directories(path, ec);
+  if (ec)
+    fail<RuntimeError>("the folder '" + path + "' cannot be made: " + ec.message(), toLoc(where), "dump");
+  const auto machine = currentMachine();
+  TraceRecorder recorder;
+  const std::vector<TensorType> types = typesOf(args, impl_->options, where);
+  std::vector<Tensor> traced = recordBody(
+      recorder, makeInputs(recorder, types, toLoc(where), {}, JitEntry::homesOf(args.tensors())), body, nullptr);
+  const std::optional<runtime::MachineModel> model = modelFor(impl_->options, machine.get(), recorder.homes());
+  recorder.finish(traced, {.name = impl_->options.name,
+                           .deterministic = impl_->options.deterministic,
+                           .diskCache = impl_->options.disk_cache,
+                           .measure = impl_->options.measure,
+                           .winograd = impl_->options.winograd,
+                           .keepSubnormals = impl_->options.keep_subnormals,
+                           .machine = machine,
+                           .model = model ? &*model : nullptr,
+                           .dump = [&](const std::string &stage, const std::string &text) {
+                             runtime::writeFile(path + "/" + stage, std::as_bytes(std::span(text)));
+                           }});
+  std::vector<Tensor> results;
+  call(args, body, results, where);
+  for (size_t i = 0; i < args.tensors().size(); ++i)
+    tressel::dump(*args.tensors()[i], path + "/arg" + std::to_string(i) + ".npy", where);
+  for (size_t i = 0; i < results.size(); ++i)
+    tressel::dump(results[i], path + "/result" + std::to_string(i) + ".npy", where);
+}
+
+/// The program that was used last.
+static const JitEntry &latestOf(const JitOptions &options, const std::vector<std::shared_ptr<JitEntry>> &entries,
+                                const std::source_location &where) {
+  if (entries.empty() || !entries.front()->traced.function)
+    fail<Error>("'" + options.name + "' has no program yet", toLoc(where), "explain", "call it, or compile it ahead");
+  return *entries.front();
+}
+
+static runtime::MachineModel modelOf(const JitEntry &entry) {
+  return entry.machine ? entry.machine->model() : runtime::hostMachine();
+}
+
+Prediction JitCore::explain(const std::source_location &where) const {
+  std::lock_guard lock(impl_->mutex);
+  const JitEntry &entry = latestOf(impl_->options, impl_->entries, where);
+  runtime::Decisions decisions = entry.traced.decisions;
+  for (runtime::Decision &finding : entry.traced.function->findings())
+    decisions.push_back(std::move(finding));
+  return predict(entry.traced.function->schedule(), modelOf(entry), std::move(decisions));
+}
+
+void JitCore::drawPlan(const std::string &path, const std::source_location &where) const {
+  std::lock_guard lock(impl_->mutex);
+  const JitEntry &entry = latestOf(impl_->options, impl_->entries, where);
+  detail::drawPlan(path, entry.traced.function->schedule(), modelOf(entry));
+}
+
+} // namespace tressel::detail

@@ -1,0 +1,307 @@
+// Programs of a jitted function: recorded and compiled for a kind of call, for all sizes where it can be, within the budget of retraces.
+#include "frontend/jit/JitImpl.h"
+#include "frontend/tensor/Fail.h"
+#include "frontend/trace/Recorder.h"
+
+#include "frontend/trace/Fingerprint.h"
+#include "runtime/types/Clock.h"
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+namespace tressel::detail {
+
+std::vector<Tensor> recordBody(Recorder &recorder, std::span<const Tensor> inputs, TraceBody &body,
+                                      std::shared_ptr<void> *prototype) {
+  RecorderScope scope(&recorder);
+  return body.run(inputs, prototype);
+}
+
+std::vector<Tensor> makeInputs(TraceRecorder &recorder, std::span<const TensorType> types, SourceLoc where,
+                                      std::span<const std::string> names, std::span<const uint32_t> homes) {
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < types.size(); ++i)
+    inputs.push_back(recorder.input(types[i], names.empty() ? "arg" + std::to_string(i) : names[i], where,
+                                    homes.empty() ? 0 : homes[i]));
+  return inputs;
+}
+
+std::vector<TensorType> typesOf(const CallArgs &args, const JitOptions &options, const std::source_location &where) {
+  std::vector<TensorType> types;
+  for (size_t i = 0; i < args.tensors().size(); ++i) {
+    checkLeaf(*args.tensors()[i], i, options, where);
+    types.push_back(args.tensors()[i]->type());
+  }
+  return types;
+}
+
+static Fingerprint fingerprintOf(std::span<const TensorType> types, TraceBody &body,
+                                 const std::source_location &where) {
+  FingerprintRecorder recorder;
+  std::vector<Tensor> inputs;
+  for (const TensorType &type : types)
+    inputs.push_back(recorder.input(type, toLoc(where)));
+  for (const Tensor &t : recordBody(recorder, inputs, body, nullptr))
+    recorder.fingerprint.result(t);
+  return std::move(recorder.fingerprint);
+}
+
+/// A number for what tells calls apart.
+static uint64_t kindOf(std::span<const TensorType> types, std::span<const uint32_t> homes,
+                       std::span<const uint64_t> words) {
+  uint64_t hash = callMode();
+  for (const TensorType &type : types)
+    hash = mixHash(hash, type);
+  for (uint32_t home : homes)
+    hash = mixHash(hash, home);
+  for (uint64_t word : words)
+    hash = mixHash(hash, word);
+  return hash;
+}
+
+std::optional<runtime::MachineModel> modelFor(const JitOptions &options, const runtime::Machine *machine,
+                                                     std::span<const uint32_t> homes) {
+  const auto &devices = options.devices;
+  for (const Device &device : devices)
+    if (device != cpu() && (!machine || !machine->model().find(refOf(device))))
+      throw Error(Error::Details{.message = "'" + options.name + "' is to run on " + device.name() + ", which the machine does not have",
+                                 .hint = "choose one that has it with use_machine"});
+  if (!machine)
+    return std::nullopt;
+  runtime::MachineModel model = machine->model();
+  if (devices.empty())
+    return model;
+  auto isLeft = [&](runtime::DeviceRef ref) {
+    return isHost(ref) || std::ranges::any_of(devices, [&](Device d) { return refOf(d) == ref; }) ||
+           std::ranges::find(homes, homeNumber(ref)) != homes.end();
+  };
+  std::erase_if(model.devices, [&](const runtime::DeviceModel &d) { return !isLeft(d.device); });
+  std::erase_if(model.routes, [&](const runtime::RouteModel &r) { return !isLeft(r.from) || !isLeft(r.to); });
+  return model;
+}
+
+std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std::vector<uint32_t> homes,
+                                              std::vector<uint64_t> words, TraceBody &body,
+                                              const std::source_location &where, const std::vector<TensorType> *call) {
+  {
+    std::lock_guard lock(mutex);
+    budget.need(kindOf(types, homes, words));
+    if (budget.isSpent(options)) { // asked for ahead of a call
+      const JitEntry *known = before();
+      const Difference now = known ? known->firstDifference(types, homes, words, callMode()) : Difference();
+      failSpent(known ? &now : nullptr, body, where);
+    }
+  }
+  auto entry = std::make_shared<JitEntry>();
+  entry->types = std::move(types);
+  entry->isSymbolic = std::ranges::any_of(entry->types, [](const TensorType &t) { return !t.shape.isStatic(); });
+  entry->homes = std::move(homes);
+  entry->words = std::move(words);
+  entry->mode = callMode();
+  entry->structureSeen = structureEpoch.load(std::memory_order_acquire);
+  entry->machine = currentMachine();
+  std::vector<runtime::DeviceRef> devices;
+  for (const Device &device : options.devices)
+    devices.push_back(refOf(device));
+  (void)modelFor(options, entry->machine.get()); // throws where the machine lacks one of them
+  const double start = runtime::nowSeconds();
+  TraceRecorder recorder;
+  std::vector<Tensor> results =
+      recordBody(recorder, makeInputs(recorder, entry->types, toLoc(where), {}, entry->homes), body, &entry->prototype);
+  const std::optional<runtime::MachineModel> model = modelFor(options, entry->machine.get(), recorder.homes());
+  const double traced = runtime::nowSeconds();
+  entry->traced = recorder.finish(results, {.name = options.name,
+                                            .deterministic = options.deterministic,
+                                            .diskCache = options.disk_cache,
+                                            .measure = options.measure,
+                                            .winograd = options.winograd,
+                                            .keepSubnormals = options.keep_subnormals,
+                                            .strictDonation = options.strict_donation,
+                                            .machine = entry->machine,
+                                            .model = model ? &*model : nullptr,
+                                            .devices = devices});
+  const double compiled = runtime::nowSeconds();
+  entry->structure = recorder.structure();
+  entry->stateTypes = entry->typesOfStates();
+  entry->stateHomes = entry->homesOfStates();
+  if (const auto &updated = entry->traced.updated; !updated.empty()) {
+    std::unique_lock known(mutex);
+    if (!assigned)
+      assigned = updated.front();
+    const std::array both{assigned, updated.front()};
+    known.unlock(); // a thread that holds the group may want it
+    StateGroup::join(both);
+  }
+
+  std::lock_guard lock(mutex);
+  ++stats.traces;
+  budget.made();
+  stats.trace_seconds += traced - start;
+  stats.compile_seconds += compiled - traced;
+  stats.kernels_compiled += static_cast<uint64_t>(entry->traced.kernelsCompiled);
+  stats.kernels_cached += static_cast<uint64_t>(entry->traced.kernelsCached);
+  if (const JitEntry *known = before()) {
+    const Difference difference =
+        known->firstDifference(call ? *call : entry->types, entry->homes, entry->words, entry->mode);
+    stats.retraces.push_back(difference.text);
+    budget.note(difference);
+  }
+  dropped.reset();
+  ++generation;
+  for (const auto &last : lastCalls) // calls that did not come by here are uses as well
+    if (const uint64_t hits = last->hits.load(std::memory_order_relaxed); last->entry && last->hitsSeen != hits) {
+      last->hitsSeen = hits;
+      if (auto used = std::ranges::find(entries, last->entry); used != entries.end())
+        touch(static_cast<size_t>(used - entries.begin()));
+    }
+  entries.insert(entries.begin(), entry);
+  if (entries.size() > static_cast<size_t>(std::max(1, options.max_programs)))
+    entries.pop_back();
+  return entry;
+}
+
+/// The types of a call with symbols where a known program differs: nothing if there is none that differs in one size only.
+/// The same two sizes in several places are one symbol: a batch of images with their labels.
+std::optional<std::vector<TensorType>>
+JitCore::Impl::generalized(std::span<const TensorType> types, std::span<const uint64_t> words, uint32_t mode) const {
+  for (const auto &entry : entries) {
+    if (entry->mode != mode || entry->types.size() != types.size() || !std::ranges::equal(entry->words, words))
+      continue;
+    std::vector<TensorType> general(types.begin(), types.end());
+    std::optional<std::pair<int64_t, int64_t>> change; // the known size and the new one
+    int64_t symbol = 0;
+    bool fits = true;
+    for (size_t i = 0; i < types.size() && fits; ++i) {
+      const TensorType &known = entry->types[i];
+      fits = known.dtype == types[i].dtype && known.rank() == types[i].rank();
+      for (int d = 0; fits && d < known.rank(); ++d) {
+        const int64_t before = known.shape[d], now = types[i].shape[d];
+        if (before == now)
+          continue;
+        if (dim::isSymbolic(before)) { // dynamic already
+          const dim::Bounds bounds = dim::bounds(before);
+          fits = now >= bounds.lo && now <= bounds.hi;
+          general[i].shape[d] = before;
+          continue;
+        }
+        if (!change) {
+          change = {before, now};
+          symbol = dim::symbol("arg" + std::to_string(i) + "_" + std::to_string(d));
+        }
+        fits = *change == std::pair(before, now) && before > 0 && now > 0;
+        general[i].shape[d] = symbol;
+      }
+    }
+    if (fits && change)
+      return general;
+  }
+  return std::nullopt;
+}
+
+/// A program for all sizes where the function allows it, else null.
+std::shared_ptr<JitEntry> JitCore::Impl::makeGeneral(const std::vector<TensorType> &types,
+                                                     const std::vector<uint32_t> &homes,
+                                                     const std::vector<uint64_t> &words, TraceBody &body,
+                                                     const std::source_location &where) {
+  std::optional<std::vector<TensorType>> general;
+  {
+    std::lock_guard lock(mutex);
+    if (!options.infer_dynamic)
+      return nullptr;
+    general = generalized(types, words, callMode());
+    if (!general || std::ranges::find(refused, *general) != refused.end())
+      return nullptr;
+  }
+  try {
+    return make(*general, homes, words, body, where, &types);
+  } catch (const InternalError &) {
+    throw;
+  } catch (const Error &) { // the function wants to know the size: each has a program of its own, as before
+    std::lock_guard lock(mutex);
+    refused.push_back(std::move(*general));
+    return nullptr;
+  }
+}
+
+/// Records once more, and compares with the first call.
+void JitCore::Impl::check(JitEntry &entry, TraceBody &body, const std::source_location &where) {
+  Fingerprint now = fingerprintOf(entry.types, body, where);
+  std::lock_guard lock(mutex);
+  ++stats.checks;
+  if (std::string difference = now.differsFrom(entry.traced.fingerprint); !difference.empty())
+    fail<TraceError>(
+        "'" + options.name + "' recorded another program than at its first call: " + difference, toLoc(where), "jit",
+        "what a jitted function reads from outside is fixed when it is recorded: pass it as an argument, or "
+        "make it a Variable");
+}
+
+void JitCore::Impl::failSpent(const Difference *now, TraceBody &body, const std::source_location &where) const {
+  fail<TraceError>(budget.message(options, now, body), toLoc(where), "jit", budget.hint(options));
+}
+
+/// A call that needs one program too many: throws, or is one to run op by op.
+void JitCore::Impl::spend(const CallArgs &args, TraceBody &body, const std::source_location &where) {
+  const auto machine = currentMachine();
+  const std::optional<runtime::MachineModel> model = modelFor(options, machine.get());
+  // Ops that run one by one run on the host, and flush subnormal numbers.
+  const bool needsProgram = options.keep_subnormals || (model && std::ranges::any_of(model->devices, [](const runtime::DeviceModel &d) {
+                              return d.device.kind != runtime::DeviceKind::Cpu;
+                            }));
+  const std::vector<TensorType> types = typesOf(args, options, where);
+  std::string warning;
+  {
+    std::lock_guard lock(mutex);
+    const JitEntry *known = before();
+    const Difference now =
+        known ? known->firstDifference(types, JitEntry::homesOf(args.tensors()), args.words(), callMode())
+              : Difference();
+    const bool throws = options.strict_retrace || needsProgram, warns = !throws && budget.warns();
+    if (throws || warns)
+      budget.need(kindOf(types, JitEntry::homesOf(args.tensors()), args.words()));
+    if (throws)
+      failSpent(known ? &now : nullptr, body, where);
+    if (warns)
+      warning = budget.message(options, known ? &now : nullptr, body) +
+                "; calls that need another program run op by op from now on: " + budget.hint(options);
+    ++stats.imperative;
+  }
+  if (!warning.empty()) {
+    const SourceLoc line = userLine(toLoc(where));
+    std::cerr << "tressel: " + (line ? line.str() + ": " : std::string()) + warning + "\n";
+  }
+}
+
+/// Null: the budget is spent, and the function itself is to run.
+Found JitCore::Impl::entryFor(const CallArgs &args, TraceBody &body, const std::source_location &where) {
+  Found found = find(args, callMode());
+  if (!found.entry) {
+    std::unique_lock lock(compiling, std::defer_lock);
+    std::optional<Making> making;
+    if (!isSpent()) {
+      lock.lock();
+      making.emplace(maker);
+      found = find(args, callMode()); // another thread may have made it meanwhile
+    }
+    if (!found.entry && isSpent()) {
+      spend(args, body, where);
+      return {};
+    }
+    if (!found.entry) {
+      const std::vector<TensorType> types = typesOf(args, options, where);
+      const std::vector<uint64_t> words(args.words().begin(), args.words().end());
+      const std::vector<uint32_t> homes = JitEntry::homesOf(args.tensors());
+      found.entry = makeGeneral(types, homes, words, body, where);
+      if (!found.entry)
+        found.entry = make(types, homes, words, body, where);
+      std::lock_guard count(mutex);
+      found.entry->calls = 1;
+      return found;
+    }
+  }
+  if (found.calls == 2 || (checkInterval() && found.calls % checkInterval() == 0)) [[unlikely]]
+    check(*found.entry, body, where);
+  return found;
+}
+
+} // namespace tressel::detail
