@@ -1,4 +1,5 @@
 #include "frontend/eager/Eager.h"
+#include "frontend/tensor/Fail.h"
 #include "frontend/tensor/Make.h"
 #include "frontend/trace/Record.h"
 

@@ -16,9 +16,14 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 
 namespace tressel::runtime {
 namespace {
+
+/// Commands that run side by side are given to threads in parts of this long, as far as their work tells: a thread that is awake takes one within
+/// two microseconds.
+constexpr int32_t kPartNs = 10'000;
 
 /// Copies and fills of at least this many bytes are split over the pool.
 constexpr int64_t kSplitBytes = int64_t(1) << 20;
@@ -30,6 +35,8 @@ struct Step {
   bool hasIndex = false;    // Loop: the body wants the number of the iteration
   uint32_t command = 0;
   uint32_t body = 0; // Branch, While, Loop: the first of its command lists
+  uint32_t together = 1; // Launch: so many steps from here on run side by side,
+  int32_t nsBefore = 0, nsBehind = 0; // and this one's share of their work, as a range
   KernelFn fn = nullptr, epilogue = nullptr;
   KernelArgs args = {};
   int64_t range = 0, grain = 1; // Launch: units. Copy and Fill: bytes. Loop: trips.
@@ -66,6 +73,92 @@ private:
   Operands &operands_;
   const uint32_t body_;
   int64_t steps_ = 0;
+};
+
+/// Marks commands that several threads can run side by side: generated kernels that stand behind each other, touch nothing that another of them
+/// writes, and are each too short to be split. Kernels of libraries may have effects beside their operands, so those keep their order.
+class SideBySide {
+public:
+  SideBySide(const Schedule &s, uint32_t list, std::span<Step> steps) : s_(s), list_(listOf(s, list)), steps_(steps) {}
+  /// No run of commands reaches beyond `boundary`.
+  void mark(size_t boundary) {
+    for (size_t i = 0; i <= steps_.size(); ++i)
+      if (i == steps_.size() || i == boundary || !joins(i)) {
+        close(i);
+        if (i < steps_.size() && canJoin(i))
+          add(i);
+      } else {
+        add(i);
+      }
+  }
+
+private:
+  static constexpr size_t kMost = 256;
+  struct Range {
+    Space space;
+    uint32_t index;
+    int64_t begin, end;
+    bool isWritten;
+  };
+  bool canJoin(size_t i) const {
+    const Command &c = list_.commands[steps_[i].command];
+    return c.kind == CommandKind::Launch && s_.kernels[c.kernel].target == KernelTarget::Host && steps_[i].range > 0 &&
+           steps_[i].range <= steps_[i].grain && nsOf(i) <= 2 * kPartNs;
+  }
+  /// From a near cache, roughly.
+  int64_t nsOf(size_t i) const {
+    constexpr int64_t kBytesPerNs = 64, kFlopsPerNs = 32;
+    const KernelDesc &desc = s_.kernels[list_.commands[steps_[i].command].kernel];
+    return desc.bytes / kBytesPerNs + desc.flops / kFlopsPerNs + 1;
+  }
+  template <typename Fn> bool anyRange(size_t i, Fn fn) const {
+    const Command &c = list_.commands[steps_[i].command];
+    for (uint32_t k = 0; k < c.numOperands; ++k) {
+      const Operand &o = list_.operands[c.firstOperand + k];
+      const BufferDesc &b = s_.buffers[o.buffer];
+      if (fn(Range{b.space, b.index, b.offset, b.offset + b.bytes, o.access != Access::Read}))
+        return true;
+    }
+    return false;
+  }
+  bool joins(size_t i) const {
+    return first_ != i && i - first_ < kMost && canJoin(i) && !anyRange(i, [&](const Range &mine) {
+             return std::ranges::any_of(ranges_, [&](const Range &other) {
+               return (mine.isWritten || other.isWritten) && mine.space == other.space && mine.index == other.index && mine.begin < other.end &&
+                      other.begin < mine.end;
+             });
+           });
+  }
+  void add(size_t i) {
+    if (ns_ == 0)
+      first_ = i;
+    ns_ += nsOf(i);
+    anyRange(i, [&](const Range &range) {
+      ranges_.push_back(range);
+      return false;
+    });
+  }
+  /// The run ends before i.
+  void close(size_t i) {
+    if (ns_ >= 2 * kPartNs && i - first_ > 1) {
+      steps_[first_].together = static_cast<uint32_t>(i - first_);
+      int32_t ns = 0;
+      for (size_t k = first_; k < i; ++k) {
+        steps_[k].nsBefore = ns;
+        steps_[k].nsBehind = ns += static_cast<int32_t>(nsOf(k));
+      }
+    }
+    first_ = i;
+    ns_ = 0;
+    ranges_.clear();
+  }
+
+  const Schedule &s_;
+  const CommandList &list_;
+  std::span<Step> steps_;
+  size_t first_ = 0;
+  int64_t ns_ = 0; ///< of the run
+  std::vector<Range> ranges_;
 };
 
 bool writesState(const Schedule &s, const CommandList &commandList, const Command &c) {
@@ -161,6 +254,31 @@ int32_t launch(const Step &step, FloatScope &callers) {
   return status.load(std::memory_order_relaxed);
 }
 
+/// Steps that do not depend on each other. Returns the first that failed in their order, with its status, or null.
+const Step *launchSideBySide(std::span<const Step> steps, int32_t &status) {
+  std::mutex mutex;
+  const Step *failed = nullptr;
+  ThreadPool::global().parallelFor(steps.back().nsBehind, kPartNs, [&](int64_t begin, int64_t end, int worker) {
+    FloatScope scope;
+    // Those whose work begins in this part of all.
+    for (auto at = std::ranges::lower_bound(steps, begin, {}, &Step::nsBefore); at != steps.end() && at->nsBefore < end; ++at) {
+      const Step &step = *at;
+      KernelArgs args = step.args;
+      args.worker = worker;
+      if (args.scratch)
+        args.scratch = static_cast<std::byte *>(args.scratch) + worker * step.scratchStride;
+      const int32_t code = runKernel(step, args, 0, step.range, scope);
+      if (code == kKernelOk)
+        continue;
+      std::lock_guard lock(mutex);
+      if (!failed || &step < failed)
+        failed = &step, status = code;
+      return;
+    }
+  });
+  return failed;
+}
+
 void copyBytes(void *to, const void *from, int64_t bytes) {
   ThreadPool::global().parallelFor(bytes, kSplitBytes, [&](int64_t begin, int64_t end, int) {
     std::memcpy(static_cast<std::byte *>(to) + begin, static_cast<const std::byte *>(from) + begin,
@@ -233,6 +351,9 @@ struct Context::Impl {
     bindStates(out);
     out.steps.assign(s.bodies.size() + 2, {});
     layOutSteps(s, root, out);
+    if (ThreadPool::global().numThreads() > 1)
+      for (uint32_t list = 0; list < out.steps.size(); ++list)
+        SideBySide(s, list, out.steps[list]).mark(list == 1 ? firstWrite(s) : SIZE_MAX);
   }
   void bindStates(LaidOut &out) const {
     for (uint32_t i = 0; i < derived.size(); ++i)
@@ -401,7 +522,15 @@ struct Context::Impl {
 
   /// One scope for the whole call: kernels that follow each other in one mode switch it once.
   template <bool Profiled> void execute(LaidOut &at, uint32_t list, std::span<const Step> steps, FloatScope &scope) {
-    for (const Step &step : steps) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const Step &step = steps[i];
+      if (!Profiled && step.together > 1) [[unlikely]] {
+        int32_t status = kKernelOk;
+        if (const Step *failed = launchSideBySide(steps.subspan(i, step.together), status))
+          fail(listOf(*at.schedule, list), *failed, status);
+        i += step.together - 1;
+        continue;
+      }
       [[maybe_unused]] int64_t start = 0;
       if constexpr (Profiled)
         start = nowNs();

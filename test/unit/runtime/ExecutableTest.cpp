@@ -68,6 +68,73 @@ TEST(Executable, RunsAProgram) {
   }
 }
 
+/// Kernels too short to be split, of which several threads run those that do not depend on each other (descriptions say that they are longer than
+/// these are).
+TEST(Executable, CommandsThatDoNotDependRunSideBySide) {
+  constexpr int64_t n = 64, kCount = 100;
+  ScheduleBuilder b;
+  const TensorType t = ScheduleBuilder::floats(n);
+  const uint32_t x = b.input("x", t), arena = b.arena(2 * kCount * n * 4);
+  const uint32_t add = b.kernel("add", n, n);
+  b.s.kernels[add].bytes = int64_t(1) << 19;
+  std::vector<uint32_t> first, outs;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    outs.push_back(b.output("out" + std::to_string(i), t));
+    first.push_back(b.buffer(Space::Arena, arena, int64_t(i) * n * 4, t));
+  }
+  for (uint32_t i = 0; i < kCount; ++i) // every tenth goes on with the one before
+    b.launch(add, {x, i % 10 == 9 ? first[i - 1] : x}, {first[i]});
+  for (uint32_t i = 0; i < kCount; ++i)
+    b.launch(add, {first[i], first[kCount - 1 - i]}, {outs[i]});
+  Context context(make(b));
+  std::vector<float> in(n);
+  std::iota(in.begin(), in.end(), 1.0f);
+  std::vector<std::vector<float>> results(kCount, std::vector<float>(n));
+  const void *inputs[] = {in.data()};
+  std::vector<void *> outputs;
+  for (auto &result : results)
+    outputs.push_back(result.data());
+  for (int call = 0; call < 50; ++call) {
+    context.run(inputs, outputs);
+    for (size_t i = 0; i < kCount; ++i) {
+      auto factor = [](size_t k) { return k % 10 == 9 ? 3.0f : 2.0f; };
+      for (size_t k = 0; k < n; ++k)
+        ASSERT_EQ(results[i][k], (factor(i) + factor(kCount - 1 - i)) * in[k]) << i;
+      std::fill(results[i].begin(), results[i].end(), -1.0f);
+    }
+  }
+}
+
+TEST(Executable, OfCommandsSideBySideTheFirstThatFailsIsNamed) {
+  constexpr uint32_t kCount = 64;
+  ScheduleBuilder b;
+  const TensorType t = ScheduleBuilder::floats(4), index{i32, Shape{4}};
+  const uint32_t table = b.input("table", t);
+  const uint32_t gather = b.kernel("gather", 4, 4);
+  b.s.kernels[gather].bytes = int64_t(1) << 19;
+  std::vector<std::vector<float>> results(kCount, std::vector<float>(4));
+  std::vector<std::vector<int32_t>> indices(kCount, std::vector<int32_t>(4, 1));
+  const std::vector<float> values{1, 2, 3, 4};
+  std::vector<const void *> inputs{values.data()};
+  std::vector<void *> outputs;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    const uint32_t at = b.input("index" + std::to_string(i), index), out = b.output("out" + std::to_string(i), t);
+    b.launch(gather, {table, at}, {out});
+    b.s.step.commands.back().loc = b.location("gather", "user.cpp", i + 1);
+    inputs.push_back(indices[i].data());
+    outputs.push_back(results[i].data());
+  }
+  Context context(make(b));
+  for (uint32_t bad : {40u, 41u, 63u, 7u}) {
+    indices[bad][2] = 9;
+    const uint32_t first = bad == 7 ? 7 : 40;
+    for (int call = 0; call < 20; ++call) {
+      const std::string message = messageOf<RuntimeError>([&] { context.run(inputs, outputs); });
+      EXPECT_NE(message.find("user.cpp:" + std::to_string(first + 1) + ":"), std::string::npos) << message;
+    }
+  }
+}
+
 TEST(Executable, PrepareMakesDerivedStatesAndRunsAgain) {
   ScheduleBuilder b;
   const TensorType t = ScheduleBuilder::floats(4);

@@ -105,7 +105,8 @@ public:
   /// All bytes that `max_bytes` bounds, held now.
   int64_t bytes() const;
 
-  /// Takes time stamps around every command of the following calls, until set to null. Costs some 30 ns a command.
+  /// Takes time stamps around every command of the following calls, until set to null. Costs some 30 ns a command, and commands that would run
+  /// side by side run one after the other.
   void setProfile(Profile *profile);
 
   const Executable &executable() const;
