@@ -1,6 +1,5 @@
 #include "frontend/eager/Eager.h"
 
-#include "codegen/UntilExit.h"
 #include "frontend/eager/Class.h"
 #include "frontend/eager/Kernel.h"
 #include "frontend/eager/OnDevice.h"
@@ -11,12 +10,12 @@
 #include "frontend/trace/Debug.h"
 #include "ir/op/Infer.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
-#include <unistd.h>
 #include <utility>
 
 namespace tressel::detail {
@@ -108,15 +107,13 @@ thread_local constinit bool threadEnds = false;
 [[gnu::noinline]] Remembered *makeRemembered() {
   if (threadEnds)
     return nullptr;
-  codegen::watchExit();
+  runtime::watchExit();
   auto *remembered = static_cast<Remembered *>(threadState.remembered);
   if (!remembered) {
     struct Owner {
       Remembered *own = new Remembered;
       ~Owner() {
         threadEnds = true;
-        if (getpid() == gettid())
-          eager::finishBeforeExit();
         threadState.remembered = nullptr;
         delete own;
       }

@@ -4,7 +4,7 @@
 #include "frontend/tensor/Machine.h"
 
 #include "codegen/Compile.h"
-#include "codegen/UntilExit.h"
+#include "tressel/runtime/Shutdown.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "ir/graph/Structure.h"
@@ -87,7 +87,7 @@ std::span<const std::byte> bytesOf(const Tensor &t) {
 } // namespace
 
 struct TraceRecorder::Impl {
-  const codegen::CompilerUse use; // first in, last out
+  const runtime::StaticsUse use; // first in, last out
   enum class ArgKind : uint8_t { Input, State };
   struct ArgInfo {
     ArgKind kind = ArgKind::Input;

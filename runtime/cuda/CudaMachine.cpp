@@ -2,6 +2,7 @@
 
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include <algorithm>
 #include <chrono>
@@ -322,7 +323,7 @@ std::unique_lock<std::mutex> CudaMachine::beginCall() {
 void CudaMachine::add(CudaStream &stream) {
   streams_.push_back(&stream);
   if (!settler_.joinable())
-    settler_ = std::thread([this] { settle(); });
+    settler_ = startInternalThread("tressel.settle", [this] { settle(); });
 }
 void CudaMachine::remove(CudaStream &stream) {
   std::erase(streams_, &stream);
@@ -366,7 +367,7 @@ void CudaMachine::settle() {
 void CudaMachine::wakeIssuer() {
   wake_.signal(++wakes_);
   if (!issuer_.joinable())
-    issuer_ = std::thread([this] { issueHeld(); });
+    issuer_ = startInternalThread("tressel.issue", [this] { issueHeld(); });
 }
 
 void CudaMachine::quiesceIssuer(std::unique_lock<std::mutex> &lock) {

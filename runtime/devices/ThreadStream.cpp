@@ -1,5 +1,6 @@
 #include "ThreadStream.h"
 #include "runtime/types/Clock.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include <limits>
 
@@ -20,7 +21,7 @@ std::vector<Stamp> StampList::take() {
 }
 
 ThreadStream::ThreadStream(Work work, StampList &stamps)
-    : work_(std::move(work)), stamps_(stamps), thread_([this] { run(); }) {}
+    : work_(std::move(work)), stamps_(stamps), thread_(startInternalThread("tressel.stream", [this] { run(); })) {}
 
 ThreadStream::~ThreadStream() {
   {
