@@ -3,6 +3,7 @@
 #include "runtime/types/Concat.h"
 #include "Blocks.h"
 #include "Lanes.h"
+#include "runtime/devices/EnginePoints.h"
 #include "tressel/runtime/Shutdown.h"
 #include "tressel/runtime/ThreadPool.h"
 
@@ -152,6 +153,7 @@ Engine &Engine::global() {
 }
 
 Engine::Engine(int lanes) : lanes_(std::make_unique<Lanes>(lanes)) {
+  isPointReached = static_cast<bool (*)(Point)>(&Engine::reached);
   uint32_t none = kNoEngine;
   forksOfEngines.compare_exchange_strong(none, numForks());
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <cxxabi.h>
 #include <mutex>
@@ -33,7 +32,6 @@ struct Process {
 };
 
 thread_local constinit int heldHere = 0;
-thread_local constinit bool isInternal = false;
 thread_local constinit bool endsProcess = false;
 /// The thread ends, and the process does not.
 thread_local constinit bool onlyThreadEnds = false;
@@ -48,7 +46,6 @@ Process &process() {
                      p.held = heldHere ? 1 : 0;
                      p.steps.clear();
                      p.begun = p.closed = false;
-                     detail::forks.fetch_add(1);
                      p.mutex.unlock();
                    });
     // Comes behind the destructors of what is local to a thread, at the thread's end alone. It takes the handler back that AtThreadEnd left.
@@ -115,7 +112,7 @@ void enter(Process &p) {
   watchExit();
   std::unique_lock lock(p.mutex);
   if (p.closed) {
-    if (!isInternal && !endsProcess)
+    if (!isInternalThread() && !endsProcess)
       p.changed.wait_for(lock, kPatience, [] { return false; });
     refuse();
   }
@@ -123,23 +120,6 @@ void enter(Process &p) {
 }
 
 } // namespace
-
-std::atomic<uint32_t> detail::forks{0};
-
-detail::BlocksSignals::BlocksSignals() {
-  static_assert(sizeof(sigset_t) <= sizeof(before_));
-  sigset_t all;
-  sigfillset(&all);
-  for (int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
-    sigdelset(&all, crash);
-  pthread_sigmask(SIG_SETMASK, &all, reinterpret_cast<sigset_t *>(before_));
-}
-detail::BlocksSignals::~BlocksSignals() { pthread_sigmask(SIG_SETMASK, reinterpret_cast<sigset_t *>(before_), nullptr); }
-
-void detail::becomeInternalThread(const char *name) {
-  isInternal = true;
-  pthread_setname_np(pthread_self(), name);
-}
 
 void atShutdown(const ShutdownStep &step) {
   Process &p = process();

@@ -64,10 +64,12 @@ template <typename Fn> std::thread startInternalThread(const char *name, Fn body
   });
 }
 
+bool isInternalThread();
+
 /// How many forks lie between the process that loaded the library and this one. What was made at another number has its threads in another process.
 inline uint32_t numForks() { return detail::forks.load(std::memory_order_relaxed); }
 
-//--- The end ----------------------------------------------------------------------------------------------------------
+//--- The end (of libtressel_devices.so: the core alone has nothing to finish) ------------------------------------------
 
 enum class ShutdownStage : uint8_t { Report, Code, Tasks };
 
