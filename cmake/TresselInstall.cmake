@@ -1,6 +1,7 @@
 # What `cmake --install` puts where, and how another project finds it: find_package(Tressel) or pkg-config.
 #   Tressel::runtime   libtressel_runtime.so, enough to open and run packages from C and C++; it finds
-#                      libtressel_kernels.so beside itself for packages with built-in kernels
+#                      libtressel_kernels.so beside itself for packages with built-in kernels, libtressel_devices.so for those over
+#                      several devices, and libtressel_cuda.so for those on GPUs
 #   Tressel::tressel   libtressel.so, all of the C++ API, the compiler included
 include(CMakePackageConfigHelpers)
 
@@ -13,15 +14,17 @@ foreach(archive ${whole})
 endforeach()
 set_target_properties(tressel_all PROPERTIES OUTPUT_NAME tressel EXPORT_NAME tressel LINK_DEPENDS ${exports}
                       LINKER_LANGUAGE CXX)
-target_link_libraries(tressel_all PUBLIC tressel_runtime PRIVATE ${whole})
+target_link_libraries(tressel_all PUBLIC tressel_runtime tressel_devices PRIVATE ${whole})
 # Calls within the library go straight to their function: an imperative op makes a few dozen of them.
-target_link_options(tressel_all PRIVATE -Wl,--version-script=${exports} -Wl,-Bsymbolic-functions)
+target_link_options(tressel_all PRIVATE -Wl,--version-script=${exports} -Wl,-Bsymbolic-functions -Wl,-z,nodelete)
 target_include_directories(tressel_all INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/frontend/include>
                            $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/frontend/include>)
 
 set_target_properties(tressel_runtime PROPERTIES EXPORT_NAME runtime)
 set_target_properties(tressel_kernels PROPERTIES EXPORT_NAME kernels)
-foreach(library tressel_runtime tressel_kernels tressel_all)
+set_target_properties(tressel_devices PROPERTIES EXPORT_NAME devices)
+set_target_properties(tressel_cuda_machine PROPERTIES EXPORT_NAME cuda)
+foreach(library tressel_runtime tressel_kernels tressel_devices tressel_cuda_machine tressel_all)
   set_target_properties(${library} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
   target_compile_features(${library} INTERFACE cxx_std_20)
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -29,7 +32,7 @@ endforeach()
 add_library(Tressel::runtime ALIAS tressel_runtime)
 add_library(Tressel::tressel ALIAS tressel_all)
 
-install(TARGETS tressel_runtime tressel_kernels tressel_all EXPORT TresselTargets)
+install(TARGETS tressel_runtime tressel_kernels tressel_devices tressel_cuda_machine tressel_all EXPORT TresselTargets)
 install(TARGETS tressel_compiler tressel) # the program finds the library beside itself
 foreach(folder ${CMAKE_SOURCE_DIR}/runtime/include ${CMAKE_SOURCE_DIR}/frontend/include ${CMAKE_BINARY_DIR}/frontend/include)
   install(DIRECTORY ${folder}/tressel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
@@ -51,9 +54,11 @@ foreach(name tressel tressel_runtime)
   if(name STREQUAL tressel)
     set(description "Symbolic graph compiler for imperative C++ tensor code")
     set(extra "Requires: tressel_runtime\n")
+    set(libraries "-ltressel -ltressel_devices")
   else()
     set(description "Runtime of compiled Tressel packages")
     set(extra "")
+    set(libraries "-ltressel_runtime")
   endif()
   file(WRITE ${CMAKE_BINARY_DIR}/cmake/${name}.pc
 "prefix=\${pcfiledir}/../..
@@ -61,7 +66,7 @@ Name: ${name}
 Description: ${description}
 Version: ${PROJECT_VERSION}
 ${extra}Cflags: -I\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}
-Libs: -L\${prefix}/${CMAKE_INSTALL_LIBDIR} -l${name}
+Libs: -L\${prefix}/${CMAKE_INSTALL_LIBDIR} ${libraries}
 ")
   install(FILES ${CMAKE_BINARY_DIR}/cmake/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()

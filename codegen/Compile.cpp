@@ -5,7 +5,6 @@
 #include "codegen/CustomProvider.h"
 #include "codegen/Link.h"
 #include "codegen/Measure.h"
-#include "codegen/UntilExit.h"
 #include "codegen/cpu/CompileKernels.h"
 #include "codegen/cpu/GeneratedProvider.h"
 #include "codegen/cpu/KernelSource.h"
@@ -25,6 +24,7 @@
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Executable.h"
 #include "tressel/runtime/File.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Diagnostics.h"
@@ -459,7 +459,7 @@ static double secondsOfStep(CompiledProgram program) {
 }
 
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
-  const CompilerUse use;
+  const runtime::StaticsUse use;
   const CostScope costs(options.deterministic, options.forPackage);
   if (options.keepSubnormals)
     module->setAttr(graph::kKeepSubnormalsAttr, mlir::UnitAttr::get(module.getContext()));

@@ -3,7 +3,6 @@
 #include "frontend/tensor/Make.h"
 #include "frontend/trace/Record.h"
 
-#include "codegen/UntilExit.h"
 #include "frontend/eager/Class.h"
 #include "frontend/eager/Kernel.h"
 #include "frontend/eager/OnDevice.h"
@@ -14,12 +13,12 @@
 #include "frontend/trace/Debug.h"
 #include "ir/op/Infer.h"
 #include "tressel/runtime/Dim.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
-#include <unistd.h>
 #include <utility>
 
 namespace tressel::detail {
@@ -111,15 +110,13 @@ thread_local constinit bool threadEnds = false;
 [[gnu::noinline]] Remembered *makeRemembered() {
   if (threadEnds)
     return nullptr;
-  codegen::watchExit();
+  runtime::watchExit();
   auto *remembered = static_cast<Remembered *>(threadState.remembered);
   if (!remembered) {
     struct Owner {
       Remembered *own = new Remembered;
       ~Owner() {
         threadEnds = true;
-        if (getpid() == gettid())
-          eager::finishBeforeExit();
         threadState.remembered = nullptr;
         delete own;
       }

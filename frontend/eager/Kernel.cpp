@@ -1,11 +1,10 @@
 #include "frontend/eager/Kernel.h"
 
-#include "runtime/engine/InternalThreads.h"
 #include "runtime/types/Clock.h"
-#include "codegen/UntilExit.h"
 #include "frontend/eager/Prebuilt.h"
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/Shutdown.h"
 #include "tressel/runtime/ThreadPool.h"
 
 #include <tressel/eager.h>
@@ -15,7 +14,6 @@
 #include <condition_variable>
 #include <deque>
 #include <thread>
-#include <unistd.h>
 #include <unordered_map>
 #include <utility>
 
@@ -29,9 +27,6 @@ namespace {
 constexpr size_t kMostKernels = 4096;
 /// Work worth a thread of the pool, and below which nothing is split.
 constexpr double kPieceNs = 10000, kSplitNs = 25000;
-
-constexpr auto kExitPatience =
-    std::chrono::seconds(2); // for each of both: a task may be stuck in the caller's own code
 
 struct Counts {
   std::atomic<uint64_t> prebuilt{0}, compiled{0}, programs{0}, failed{0}, nanoseconds{0};
@@ -56,7 +51,7 @@ public:
       made = std::make_shared<Kernel>(call, std::move(*code));
       counts.prebuilt.fetch_add(1, std::memory_order_relaxed);
     } else {
-      const codegen::CompilerUse use;
+      const runtime::StaticsUse use;
       if (codegen::planOpKernel(call))
         made = std::make_shared<Kernel>(call);
     }
@@ -99,24 +94,18 @@ public:
     std::lock_guard lock(mutex_);
     queue_.push_back(std::move(what));
     if (!std::exchange(begun_, true)) {
-      const runtime::StartsInternalThreads starting;
-      std::thread([this] { work(); }).detach();
+      runtime::startInternalThread("tressel.compile", [this] { work(); }).detach();
+      runtime::atShutdown({.stage = runtime::ShutdownStage::Code,
+                           .isNeeded = [] { return WaitsForCode::count.load() > 0; },
+                           .finish = [](std::chrono::steady_clock::time_point until) { instance().finish(until); },
+                           .patience = std::chrono::seconds(5)});
     }
     wake_.notify_one();
   }
 
-  /// Not in the caller's thread: what the compiler keeps for that may be gone already.
-  void finish() {
-    if (WaitsForCode::count.load() == 0 || getpid() != process_)
-      return;
-    {
-      std::unique_lock lock(mutex_);
-      idle_.wait_for(lock, kExitPatience, [&] { return queue_.empty() && !current_; });
-    }
-    // Libraries that the tasks call for the first time have static objects, too. Lanes have threads of their own.
-    const auto until = std::chrono::steady_clock::now() + kExitPatience;
-    while (WaitsForCode::count.load() > 0 && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
+  void finish(std::chrono::steady_clock::time_point until) {
+    std::unique_lock lock(mutex_);
+    idle_.wait_until(lock, until, [&] { return queue_.empty() && !current_; });
   }
 
 private:
@@ -145,14 +134,12 @@ private:
   std::deque<std::shared_ptr<Compiled>> queue_;
   std::shared_ptr<Compiled> current_; ///< of the thread
   bool begun_ = false;
-  const pid_t process_ = getpid();
 };
 
 } // namespace
 
 void Compiled::ensureSlowly() {
-  // Before it is claimed: at the end of the process only one thread goes on from here, and what it needs must be free.
-  const codegen::CompilerUse use;
+  const runtime::StaticsUse use; // before it is claimed, as it is refused at the end of the process
   State expected = State::Waiting;
   if (state_.compare_exchange_strong(expected, State::Running)) {
     const auto start = std::chrono::steady_clock::now();
@@ -176,7 +163,6 @@ void Compiled::ensureSlowly() {
 }
 
 std::atomic<int64_t> WaitsForCode::count{0};
-void finishBeforeExit() { Compiler::instance().finish(); }
 void compileInBackground(std::shared_ptr<Compiled> what) { Compiler::instance().push(std::move(what)); }
 
 Kernel::Kernel(codegen::OpCall call, Code code) : call_(std::move(call)) {

@@ -59,9 +59,6 @@ public:
 
   static std::atomic<int64_t> count;
 };
-/// Waits, for a bounded time, until there are no such tasks. For the main thread's end: when the engine finishes its
-/// queue, later, static objects of the compiler and of libraries are gone.
-void finishBeforeExit();
 
 class Kernel : public Compiled {
 public:

@@ -6,15 +6,16 @@
 #include "frontend/tensor/Fail.h"
 
 #include "tressel/runtime/File.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <ostream>
 #include <sstream>
-#include <unistd.h>
 
 namespace tressel {
 namespace {
@@ -50,6 +51,22 @@ void profile_start(size_t most, std::source_location where) {
 
 namespace detail {
 
+/// What nobody else can tell any more.
+static void reportAtExit(const char *path) {
+  try {
+    wait_all(std::source_location());
+  } catch (const Error &e) {
+    std::fprintf(stderr, "tressel: %s\n", e.what());
+  }
+  try {
+    std::ostringstream text;
+    text << profile_stop(path);
+    std::fprintf(stderr, "tressel: recorded in %s\n%s", path, text.str().c_str());
+  } catch (const std::exception &e) {
+    std::fprintf(stderr, "tressel: %s\n", e.what());
+  }
+}
+
 bool profileByEnvironment() {
   static const char *path = std::getenv("TRESSEL_PROFILE");
   if (!path || !*path)
@@ -61,24 +78,14 @@ bool profileByEnvironment() {
                  path);
     return false;
   }
-  static const pid_t process = getpid();
   profile_start();
-  std::atexit([] { // before what the engine, which was made first, does then
-    if (getpid() != process)
-      return;
-    try {
-      wait_all(std::source_location());
-    } catch (const Error &e) { // nobody else has told of it
-      std::fprintf(stderr, "tressel: %s\n", e.what());
-    }
-    try {
-      std::ostringstream text;
-      text << profile_stop(path);
-      std::fprintf(stderr, "tressel: recorded in %s\n%s", path, text.str().c_str());
-    } catch (const std::exception &e) {
-      std::fprintf(stderr, "tressel: %s\n", e.what());
-    }
-  });
+  runtime::atShutdown({.stage = runtime::ShutdownStage::Report,
+                       .isNeeded =
+                           [] {
+                             std::lock_guard lock(recording().mutex);
+                             return recording().on;
+                           },
+                       .finish = [](std::chrono::steady_clock::time_point) { reportAtExit(path); }});
   return true;
 }
 

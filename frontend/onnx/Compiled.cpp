@@ -2,7 +2,7 @@
 #include "tressel/onnx.h"
 
 #include "codegen/Compile.h"
-#include "codegen/UntilExit.h"
+#include "tressel/runtime/Shutdown.h"
 #include "frontend/onnx/Import.h"
 #include "ir/graph/Graph.h"
 #include "tressel/runtime/Executable.h"
@@ -50,7 +50,7 @@ DeclaredShape declared_input(const std::string &path, size_t index) {
 }
 
 Compiled compile(const std::string &path, const CompileOptions &options) {
-  const codegen::CompilerUse use;
+  const runtime::StaticsUse use;
   mlir::DialectRegistry registry;
   graph::registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);

@@ -5,10 +5,10 @@
 #include "frontend/tensor/Fail.h"
 #include "frontend/trace/Recorder.h"
 
-#include "codegen/UntilExit.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
 #include "tressel/runtime/Engine.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -79,7 +79,7 @@ inline std::span<const std::byte> bytesOf(const Tensor &t) {
 }
 
 struct TraceRecorder::Impl {
-  const codegen::CompilerUse use; // first in, last out
+  const runtime::StaticsUse use; // first in, last out
   enum class ArgKind : uint8_t { Input, State };
   struct ArgInfo {
     ArgKind kind = ArgKind::Input;

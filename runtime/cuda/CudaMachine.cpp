@@ -1,7 +1,10 @@
 #include "CudaMachine.h"
 
+#include "../devices/CudaLibrary.h"
+
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include <algorithm>
 #include <chrono>
@@ -111,43 +114,17 @@ private:
   PendingReleases released_;
 };
 
-/// Architectures that code is generated for, with the latest first.
-std::string architectureFor(const Card &card) {
-  for (const char *known : {"sm_120", "sm_100", "sm_90", "sm_80"})
-    if (std::stoi(known + 3) <= card.major * 10 + card.minor)
-      return known;
-  throwError<Error>("the GPU ", card.name, " (", card.architecture(), ") is older than sm_80, the oldest that code is generated for");
-}
-
-/// The host and typical cards of the architectures, with the memory that is there.
-MachineModel modelOf(const std::vector<Card> &cards, const std::string &architecture) {
+/// What is known without figures: the devices.
+MachineModel modelWithoutFigures(const std::vector<Card> &cards) {
   MachineModel model;
+  model.devices.push_back({.name = "cpu"});
   for (uint16_t i = 0; i < cards.size(); ++i) {
-    const MachineModel typical = machineOfArchitecture(architecture.empty() ? architectureFor(cards[i]) : architecture);
-    if (model.devices.empty()) {
-      model = typical;
-      model.devices.clear();
-      model.devices.push_back(hostMachine().devices.front());
-      model.links.clear();
-      model.routes.clear();
-    }
-    const auto firstLink = static_cast<uint32_t>(model.links.size());
-    model.links.insert(model.links.end(), typical.links.begin(), typical.links.end());
-    const DeviceRef gpu{DeviceKind::Gpu, i};
-    for (RouteModel route : typical.routes) {
-      (route.from.kind == DeviceKind::Gpu ? route.from : route.to) = gpu;
-      for (uint32_t &link : route.links)
-        link += firstLink;
-      model.routes.push_back(std::move(route));
-    }
-    DeviceModel device = typical.devices.back();
-    device.name = nameOf(gpu);
-    device.device = gpu;
+    DeviceModel device{.name = nameOf(DeviceRef{DeviceKind::Gpu, i})};
+    device.device = {DeviceKind::Gpu, i};
     device.memoryBytes = cards[i].memoryBytes;
-    device.architecture = architecture.empty() ? architectureFor(cards[i]) : architecture;
+    device.architecture = cards[i].architecture();
     model.devices.push_back(std::move(device));
   }
-  model.name = "cuda";
   return model;
 }
 
@@ -282,9 +259,10 @@ int64_t CudaDevice::psOf(EventHandle event) const {
 }
 
 //--- The machine ------------------------------------------------------------------------------------------------------
-CudaMachine::CudaMachine(const Driver &driver, const MachineRequest &request) : driver_(driver), keepsStamps_(request.stamps) {
+CudaMachine::CudaMachine(const Driver &driver, const MachineRequest &request, MachineModel model) : driver_(driver), keepsStamps_(request.stamps) {
   const std::vector<Card> &all = cards(driver);
-  model_ = modelOf(all, request.architecture);
+  model_ = model.devices.empty() ? modelWithoutFigures(all) : std::move(model);
+  model_.name = "cuda";
   devices_.push_back(std::make_shared<CudaHost>(driver, all.front()));
   for (uint16_t i = 0; i < all.size(); ++i) {
     auto device = std::make_shared<CudaDevice>(*this, all[i], DeviceRef{DeviceKind::Gpu, i});
@@ -322,7 +300,7 @@ std::unique_lock<std::mutex> CudaMachine::beginCall() {
 void CudaMachine::add(CudaStream &stream) {
   streams_.push_back(&stream);
   if (!settler_.joinable())
-    settler_ = std::thread([this] { settle(); });
+    settler_ = startInternalThread("tressel.settle", [this] { settle(); });
 }
 void CudaMachine::remove(CudaStream &stream) {
   std::erase(streams_, &stream);
@@ -366,7 +344,7 @@ void CudaMachine::settle() {
 void CudaMachine::wakeIssuer() {
   wake_.signal(++wakes_);
   if (!issuer_.joinable())
-    issuer_ = std::thread([this] { issueHeld(); });
+    issuer_ = startInternalThread("tressel.issue", [this] { issueHeld(); });
 }
 
 void CudaMachine::quiesceIssuer(std::unique_lock<std::mutex> &lock) {
@@ -423,8 +401,9 @@ int CudaMachine::awaitAny(std::span<const Event> events, int64_t timeoutNs) {
 } // namespace tressel::runtime::cuda
 
 namespace tressel::runtime {
+namespace {
 
-std::vector<GpuCard> gpuCards(std::string *why) {
+std::vector<GpuCard> listCards(std::string *why) {
   std::vector<GpuCard> list;
   const cuda::Driver *driver = cuda::Driver::find(why);
   if (!driver)
@@ -434,12 +413,18 @@ std::vector<GpuCard> gpuCards(std::string *why) {
   return list;
 }
 
-std::shared_ptr<Machine> openCudaMachine(const MachineRequest &request) {
+std::shared_ptr<Machine> open(const MachineRequest &request, MachineModel model) {
   std::string why;
   const cuda::Driver *driver = cuda::Driver::find(&why);
   if (!driver)
     throw Error(Error::Details{.message = concat("machine 'cuda' is not there: ", why), .hint = "\"sim:h100\" with {.gpu = \"sm_90\"} emulates a GPU"});
-  return std::make_shared<cuda::CudaMachine>(*driver, request);
+  return std::make_shared<cuda::CudaMachine>(*driver, request, std::move(model));
 }
 
+} // namespace
 } // namespace tressel::runtime
+
+extern "C" {
+extern const tressel::runtime::CudaLibrary tressel_cuda_library;
+const tressel::runtime::CudaLibrary tressel_cuda_library = {tressel::runtime::open, tressel::runtime::listCards};
+}

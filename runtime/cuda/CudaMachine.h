@@ -141,7 +141,7 @@ private:
 
 class CudaMachine final : public Machine {
 public:
-  CudaMachine(const Driver &driver, const MachineRequest &request);
+  CudaMachine(const Driver &driver, const MachineRequest &request, MachineModel model);
   ~CudaMachine() override;
   int awaitAny(std::span<const Event> events, int64_t timeoutNs) override;
   std::unique_lock<std::mutex> beginCall() override;
@@ -182,8 +182,4 @@ private:
 };
 
 } // namespace tressel::runtime::cuda
-namespace tressel::runtime {
-/// The machine "cuda" of openMachine.
-std::shared_ptr<Machine> openCudaMachine(const MachineRequest &request);
-} // namespace tressel::runtime
 #pragma GCC visibility pop

@@ -1,12 +1,12 @@
 #include "GpuKernel.h"
 
+#include "runtime/files/Json.h"
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 namespace tressel::runtime::cuda {
 namespace {
@@ -75,9 +75,9 @@ GpuModule::~GpuModule() {
 }
 
 GpuKernel::GpuKernel(const KernelDesc &desc, std::shared_ptr<GpuModule> module) : module_(std::move(module)), symbol_(desc.symbol) {
-  const auto params = nlohmann::json::parse(desc.params, nullptr, /*allow_exceptions=*/false);
-  const auto found = params.find("threads");
-  const int64_t threads = found != params.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+  const json::Value params = json::parse(desc.params);
+  const json::Value *found = params.find("threads");
+  const int64_t threads = found && found->kind() == json::Value::Kind::Int ? found->asInt() : 0;
   if (threads < 1 || threads > 1024)
     throwError<InputError>("kernel '", desc.symbol, "' has ", threads, " threads in a block, where a GPU has 1 to 1024");
   threads_ = static_cast<unsigned>(threads);

@@ -136,7 +136,7 @@ struct Executor::Impl {
     const Schedule &s = schedule();
     derived.resize(s.states.size());
     for (uint32_t i = 0; i < s.states.size(); ++i)
-      if (s.states[i].kind == StateKind::Derived || !executable) // without code nobody binds any
+      if (s.states[i].kind == StateKind::Derived || !executable) // without code, the executor has all of them
         provide(derived[i], s.states[i].home, s.states[i].type.bytes(), s, Space::State, i);
   }
 

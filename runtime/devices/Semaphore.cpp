@@ -1,5 +1,5 @@
-// Points in time, and waiting for them. One condition for the process: whoever waits looks again when anything
-// happened, and nobody is woken while nobody waits.
+// Points in time, and waiting for them. One condition for the process: threads that wait look again when anything
+// happened, and none is signalled while no thread waits.
 #include "tressel/runtime/CommandLog.h"
 
 #include "runtime/types/Clock.h"
@@ -24,7 +24,7 @@ std::atomic<int> numWaiting{0};
 void tellProgress() {
   if (numWaiting.load() == 0)
     return;
-  std::lock_guard lock(progressMutex()); // whoever has looked is asleep by now
+  std::lock_guard lock(progressMutex()); // threads that have looked are asleep by now
   progress().notify_all();
 }
 } // namespace

@@ -1,5 +1,6 @@
 #include "ThreadStream.h"
 #include "runtime/types/Clock.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include <limits>
 
@@ -20,7 +21,7 @@ std::vector<Stamp> StampList::take() {
 }
 
 ThreadStream::ThreadStream(Work work, StampList &stamps)
-    : work_(std::move(work)), stamps_(stamps), thread_([this] { run(); }) {}
+    : work_(std::move(work)), stamps_(stamps), thread_(startInternalThread("tressel.stream", [this] { run(); })) {}
 
 ThreadStream::~ThreadStream() {
   {
@@ -44,7 +45,7 @@ Event ThreadStream::last() const {
   return {const_cast<Semaphore *>(&progress_), submitted_};
 }
 
-/// On return the thread looks at nobody's semaphores any more: whoever owns them may let them go.
+/// On return the thread looks at no semaphores any more: their owners may destroy them.
 void ThreadStream::abort(DeviceFailureRef failure) {
   progress_.fail(std::move(failure));
   std::unique_lock lock(mutex_);

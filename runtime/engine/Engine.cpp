@@ -3,6 +3,8 @@
 #include "runtime/types/Concat.h"
 #include "Blocks.h"
 #include "Lanes.h"
+#include "runtime/devices/EnginePoints.h"
+#include "tressel/runtime/Shutdown.h"
 #include "tressel/runtime/ThreadPool.h"
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <pthread.h>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,12 +28,19 @@ constexpr double kTinyNs = 500;
 /// work to hand over soon, which then starts late.
 constexpr double kSmallNs = 20000, kDebtNs = 50000;
 constexpr uint32_t kEarlySamples = 4;
-constexpr auto kExitPatience = std::chrono::seconds(2);
 
 thread_local constinit double inlineDebtNs = 0;
 thread_local constinit uint32_t sampleDice = 1;
 thread_local constinit uint32_t threadNumber = 0; // from 1 on
-std::atomic<bool> forked{false};
+/// numForks() when the first engine was made: its threads and locks are that process's.
+constexpr uint32_t kNoEngine = UINT32_MAX;
+std::atomic<uint32_t> forksOfEngines{kNoEngine};
+bool isForked() {
+  const uint32_t forks = forksOfEngines.load(std::memory_order_relaxed);
+  return forks != numForks() && forks != kNoEngine;
+}
+/// Engine::global(), for the end of the process.
+Engine *globalEngine = nullptr;
 
 int configuredLanes() {
   ThreadPool::global(); // made here, and not in a thread of the engine, which may use few cores
@@ -50,7 +58,7 @@ int configuredLanes() {
 } // namespace
 
 void checkCaller() {
-  if (forked.load(std::memory_order_relaxed))
+  if (isForked())
     throwError<RuntimeError>(
         "tensors cannot be computed in the child of a fork (start the process anew, or fork earlier)");
 }
@@ -129,29 +137,29 @@ Lanes::~Lanes() {
 }
 
 Engine &Engine::global() {
-  // Never destroyed: tensors with static lifetime may still use it. What is queued at exit is finished by a handler.
+  // Never destroyed: tensors with static lifetime may still use it.
   static Engine &engine = *[] {
-    auto *made = new Engine();
-    static Engine *atExit = made;
-    std::atexit([] {
-      if (forked.load())
-        return;
-      // Not for ever: a task may be stuck in the caller's own code.
-      atExit->lanes_->drain(std::chrono::steady_clock::now() + kExitPatience);
-      atExit->lanes_->printUnseen();
-    });
-    return made;
+    globalEngine = new Engine();
+    atShutdown({.stage = ShutdownStage::Tasks,
+                .isNeeded = [] { return !insideTask && !globalEngine->lanes_->isIdle(); },
+                .finish =
+                    [](std::chrono::steady_clock::time_point until) {
+                      globalEngine->lanes_->drain(until);
+                      globalEngine->lanes_->printUnseen();
+                    }});
+    return globalEngine;
   }();
   return engine;
 }
 
 Engine::Engine(int lanes) : lanes_(std::make_unique<Lanes>(lanes)) {
-  static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked.store(true); }); });
+  isPointReached = static_cast<bool (*)(Point)>(&Engine::reached);
+  uint32_t none = kNoEngine;
+  forksOfEngines.compare_exchange_strong(none, numForks());
 }
 
 Engine::~Engine() {
-  if (forked.load()) {
+  if (isForked()) {
     (void)lanes_.release(); // its threads and locks are the parent's
     return;
   }

@@ -1,9 +1,9 @@
 #include "runtime/engine/Lanes.h"
 
-#include "InternalThreads.h"
 #include "runtime/types/Clock.h"
 #include "runtime/types/Concat.h"
 #include "runtime/engine/Blocks.h"
+#include "tressel/runtime/Shutdown.h"
 #include "tressel/runtime/ThreadPool.h"
 
 #include <algorithm>
@@ -491,9 +491,8 @@ bool Lanes::anyRunnable() {
 }
 
 void Lanes::startWorkers() {
-  const StartsInternalThreads starting;
   for (uint32_t i = 0; i < count; ++i)
-    workers_.emplace_back([this, i] { workerLoop(i); });
+    workers_.push_back(startInternalThread("tressel.lane", [this, i] { workerLoop(i); }));
 #ifdef __linux__
   if (sched_getaffinity(0, sizeof(allowed_), &allowed_) == 0) {
     std::fill(std::begin(given_), std::end(given_), allowed_);
@@ -640,6 +639,14 @@ std::string Lanes::describe(Point point) {
     if (const Task &task = l.ring[at % Lane::kRing]; task.sequence == point.sequence)
       return concat(task.info.op, task.info.where ? concat(" (", task.info.where.str(), ")") : "");
   return "";
+}
+
+bool Lanes::isIdle() {
+  for (uint32_t lane = 0; lane < count; ++lane)
+    if (entry(lane).done.load() < entry(lane).submitted.load())
+      return false;
+  std::lock_guard lock(failuresMutex);
+  return failures.empty();
 }
 
 void Lanes::printUnseen() {

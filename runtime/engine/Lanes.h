@@ -109,6 +109,8 @@ public:
   };
   std::mutex failuresMutex;
   std::vector<Unseen> failures; ///< of tasks themselves, not inherited; seen ones are dropped now and then
+  /// Nothing is queued, and no failure is kept.
+  bool isIdle();
   void printUnseen();
 
   // Records

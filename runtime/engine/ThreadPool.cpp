@@ -1,6 +1,6 @@
 #include "tressel/runtime/ThreadPool.h"
 
-#include "InternalThreads.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include <algorithm>
 #include <atomic>
@@ -20,7 +20,6 @@ namespace tressel::runtime {
 namespace {
 
 thread_local bool insideChunk = false;
-std::atomic<bool> forked{false};
 
 /// How long a worker looks for the next range before it sleeps, so that the kernels of one program find it awake: a few times
 /// what waking a thread takes, and what the others' last chunks may take. Only one worker does so at a time. The caller
@@ -97,6 +96,7 @@ struct ThreadPool::Impl {
   std::atomic<int> entered{0}; // workers inside `job`
   std::atomic<bool> callerSleeps{false};
   bool stop = false;
+  const uint32_t forks = numForks(); ///< when the threads were made
   std::atomic<uint64_t> generation{0}; // changes with every job: what a spinning worker watches
   std::atomic<bool> spinner{false};
   std::vector<std::thread> threads;
@@ -171,18 +171,14 @@ thread_local constinit int ThreadPool::share = 0;
 
 ThreadPool &ThreadPool::global() {
   // Never destroyed: threads may still be asleep in it when the process leaves main.
-  static ThreadPool &pool = *[] {
-    pthread_atfork(nullptr, nullptr, [] { forked.store(true); });
-    return new ThreadPool(configuredThreads());
-  }();
+  static ThreadPool &pool = *new ThreadPool(configuredThreads());
   return pool;
 }
 
 ThreadPool::ThreadPool(int threads) : numThreads_(std::max(1, threads)), impl_(std::make_unique<Impl>()) {
   sched_getaffinity(0, sizeof(impl_->allowed), reinterpret_cast<cpu_set_t *>(&impl_->allowed));
-  const StartsInternalThreads starting;
   for (int i = 1; i < numThreads_; ++i)
-    impl_->threads.emplace_back([this, i] { impl_->workerLoop(i); });
+    impl_->threads.push_back(startInternalThread("tressel.pool", [this, i] { impl_->workerLoop(i); }));
 }
 
 ThreadPool::~ThreadPool() {
@@ -205,7 +201,7 @@ void ThreadPool::run(int64_t range, int64_t grain, Chunk chunk, void *callable) 
   if (chunks > most)
     chunks -= chunks % most; // equal chunks, as many for each thread
   std::unique_lock<std::mutex> turn(impl_->callers, std::try_to_lock);
-  if (chunks <= 1 || !turn || forked.load(std::memory_order_relaxed)) {
+  if (chunks <= 1 || !turn || numForks() != impl_->forks) {
     chunk(callable, 0, range, 0);
     return;
   }

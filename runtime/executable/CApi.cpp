@@ -3,11 +3,13 @@
 
 #include "runtime/types/Concat.h"
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/MachineContext.h"
 #include "tressel/runtime/Package.h"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <optional>
 
 using namespace tressel;
 using namespace tressel::runtime;
@@ -19,10 +21,12 @@ struct tressel_package {
   Package package;
   std::vector<std::string> functions;
 };
+/// One of both.
 struct tressel_context {
-  Context context;
+  std::optional<Context> context;
+  std::unique_ptr<MachineContext> machine;
   std::vector<View> inputs, outputs; // of a call
-  [[gnu::noinline]] const Schedule &schedule() const { return context.executable().schedule(); }
+  [[gnu::noinline]] const Schedule &schedule() const { return machine ? machine->schedule() : context->executable().schedule(); }
 };
 
 namespace {
@@ -179,7 +183,16 @@ tressel_status tressel_context_create(const tressel_package *package, const tres
     if (!options.allocate != !options.release)
       throwError<Error>("of allocate and release, one is null");
     wanted.allocator = {options.allocate, options.release, options.user};
-    *context = new tressel_context{package->package.context(wanted, options.function ? options.function : ""), {}, {}};
+    const char *function = options.function ? options.function : "";
+    auto made = std::make_unique<tressel_context>();
+    if (options.machine) {
+      if (options.num_max_dims || options.max_bytes || options.allocate)
+        throwError<Error>("max_dims, max_bytes and allocate are for contexts on the processor, not for the machine '", options.machine, "'");
+      made->machine = MachineContext::open(package->package, options.machine, function);
+    } else {
+      made->context.emplace(package->package.context(wanted, function));
+    }
+    *context = made.release();
   });
 }
 
@@ -188,7 +201,7 @@ void tressel_context_destroy(tressel_context *context) { delete context; }
 size_t tressel_num_inputs(const tressel_context *context) { return context ? context->schedule().inputs.size() : 0; }
 size_t tressel_num_outputs(const tressel_context *context) { return context ? context->schedule().outputs.size() : 0; }
 size_t tressel_num_dims(const tressel_context *context) { return context ? context->schedule().dims.size() : 0; }
-int64_t tressel_context_bytes(const tressel_context *context) { return context ? context->context.bytes() : 0; }
+int64_t tressel_context_bytes(const tressel_context *context) { return !context ? 0 : context->machine ? context->machine->bytes() : context->context->bytes(); }
 
 tressel_status tressel_input(const tressel_context *context, size_t index, tressel_value *value) {
   return context ? valueAt(context->schedule().inputs, index, value)
@@ -220,7 +233,7 @@ tressel_status tressel_output_types(const tressel_context *context, const tresse
     views(inputs, num_inputs, "input", inputViews);
     for (const View &view : inputViews)
       given.push_back(view.type);
-    const std::vector<TensorType> types = context->context.outputTypes(given);
+    const std::vector<TensorType> types = context->machine ? context->machine->outputTypes(given) : context->context->outputTypes(given);
     if (types.size() != num_outputs)
       throwError<Error>("'", context->schedule().name, "' has ", types.size(), " outputs, not ", num_outputs);
     if (num_outputs)
@@ -236,6 +249,7 @@ tressel_status tressel_run(tressel_context *context, const tressel_tensor *input
     need(context, "context");
     views(inputs, num_inputs, "input", context->inputs);
     views(outputs, num_outputs, "output", context->outputs);
-    context->context.run(std::span<const View>(context->inputs), std::span<const View>(context->outputs));
+    const std::span<const View> in(context->inputs), out(context->outputs);
+    context->machine ? context->machine->run(in, out) : context->context->run(in, out);
   });
 }

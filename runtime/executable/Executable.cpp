@@ -13,13 +13,13 @@ void rejectUnsupported(const Schedule &schedule) {
   for (const StreamDesc &stream : schedule.streams)
     if (stream.device.kind != DeviceKind::Cpu)
       throwError<InputError>("schedule '", schedule.name, "': stream '", stream.name,
-                             "' is for a GPU; this runtime runs on the CPU");
+                             "' is for a GPU; a context without a machine runs on the CPU");
   if (!schedule.mesh.empty())
     throwError<InputError>("schedule '", schedule.name, "' is for the ranks of a mesh, which this runtime cannot run");
   DeviceRef device;
   if (const std::string *name = boundElsewhere(schedule, device))
     throwError<InputError>("schedule '", schedule.name, "': '", *name, "' lies in the memory of ", nameOf(device),
-                           "; this runtime runs on the CPU");
+                           "; a context without a machine runs on the CPU");
   std::vector<const CommandList *> lists{&schedule.prepare, &schedule.step};
   for (const CommandList &body : schedule.bodies)
     lists.push_back(&body);
@@ -27,7 +27,7 @@ void rejectUnsupported(const Schedule &schedule) {
     for (const Command &command : list->commands)
       if (command.kind == CommandKind::HostCall || command.kind == CommandKind::Collective)
         throwError<InputError>("schedule '", schedule.name,
-                               "' holds host calls or collectives, which this runtime cannot run");
+                               "' holds host calls or collectives, which a context without a machine cannot run");
 }
 
 static LoadedKernel resolve(const KernelDesc &desc, const Image *image, const ProgramCode &code) {

@@ -1,3 +1,4 @@
+#include "runtime/executable/Library.h"
 #include "tressel/runtime/Kernel.h"
 
 #include <algorithm>
@@ -23,13 +24,7 @@ Registry &registry() {
 KernelFactory loadProvider(const std::string &name) {
   if (name.empty() || !std::all_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
     return nullptr;
-  Dl_info self;
-  if (!dladdr(reinterpret_cast<const void *>(&registerKernelProvider), &self) || !self.dli_fname)
-    return nullptr;
-  std::string path = self.dli_fname; // libtressel_runtime.so, with a version behind it where it is installed
-  const size_t folder = path.rfind('/') + 1, version = path.find(".so", folder);
-  path = path.substr(0, folder) + kernelLibrary(name) + (version == path.npos ? ".so" : path.substr(version));
-  void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void *library = openLibrary(kernelLibrary(name).substr(3)); // without "lib"
   const auto *factory = library ? static_cast<const KernelFactory *>(dlsym(library, "tressel_kernel_factory")) : nullptr;
   return factory ? *factory : nullptr;
 }

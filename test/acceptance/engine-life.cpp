@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <memory>
 #include <pthread.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -31,9 +33,19 @@ Tensor work(int steps) {
 struct Static {
   Tensor value;
   bool computes = false;
+  std::function<Tensor(Tensor)> function;
+  std::thread joined;
   ~Static() {
     if (computes)
       std::printf("in a static destructor: %g\n", (value + 1).to_vector<float>()[0]);
+    if (function)
+      try {
+        std::printf("called in a static destructor: %g\n", function(value).to_vector<float>()[0]);
+      } catch (const Error &e) {
+        std::printf("refused in a static destructor: %s\n", e.message().c_str());
+      }
+    if (joined.joinable())
+      joined.join();
   }
 } lastWords;
 
@@ -89,6 +101,44 @@ int run(const char *mode) {
       auto f = jit([](Tensor x) { return matmul(x, x) * 2; });
       f(ones({n, n})).wait();
     }
+  }
+  if (is("exit-background")) { // ops whose kernels are being compiled, that nobody waits for
+    clear_compile_caches();
+    const Tensor x = ones({100}, i16);
+    lastWords.value = cumsum(hypot(x, x) + sinh(x), 0);
+    for (int64_t n = 1; n < 6; ++n)
+      lastWords.value = sum(erf(ones({n, 7}, f64)), {0}) + sinh(ones({n, 7}, f16));
+    return 7;
+  }
+  if (is("exit-foreign")) { // by a thread that never used the library
+    work(5).wait();
+    std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      std::exit(7);
+    }).detach();
+    for (;;)
+      work(5).wait();
+  }
+  if (is("exit-function") || is("exit-uncompiled")) {
+    auto f = jit([](Tensor x) { return exp(x) * 2; });
+    if (is("exit-function"))
+      f(zeros({3})).wait();
+    lastWords.value = zeros({3});
+    lastWords.function = [f](Tensor x) mutable { return f(x); };
+    return 7;
+  }
+  if (is("exit-joined")) { // a static destructor joins a thread that goes on with what it does
+    static std::atomic<bool> stop{false};
+    lastWords.joined = std::thread([] {
+      try {
+        for (int64_t n = 3; !stop; ++n)
+          jit([](Tensor x) { return exp(x) * 2; })(ones({n})).wait();
+      } catch (const Error &e) {
+        std::printf("joined: %s\n", e.message().c_str());
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    return 7;
   }
   if (is("exit-failed")) {
     Tensor bad = take(zeros({kLarge}), arange(kLarge) + kLarge);

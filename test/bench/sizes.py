@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Bytes of the libraries that are deployed, stripped as an installer would.
 
-usage: sizes.py BUILD_DIR ROW      an arm of the rows size.runtime.core and size.runtime (see run.py)
+usage: sizes.py BUILD_DIR ROW      an arm of the rows size.runtime.core, size.runtime, size.devices and size.cuda (see run.py)
        sizes.py BUILD_DIR --check  exit status 1 when a library has outgrown its bound
 """
 import pathlib
@@ -12,9 +12,9 @@ import tempfile
 
 from protocol import serve
 
-CORE, KERNELS = "libtressel_runtime.so", "libtressel_kernels.so"
-ROWS = {"size.runtime.core": [CORE], "size.runtime": [CORE, KERNELS]}
-BOUNDS = {"size.runtime.core": 320 << 10, "size.runtime": 3 << 19}
+CORE, KERNELS, DEVICES, CUDA = (f"libtressel_{name}.so" for name in ("runtime", "kernels", "devices", "cuda"))
+ROWS = {"size.runtime.core": [CORE], "size.runtime": [CORE, KERNELS], "size.devices": [DEVICES], "size.cuda": [CUDA]}
+BOUNDS = {"size.runtime.core": 320 << 10, "size.runtime": 3 << 19, "size.devices": 256 << 10, "size.cuda": 160 << 10}
 
 
 def stripped(build, row):

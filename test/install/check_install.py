@@ -44,9 +44,12 @@ def main():
         (folder / "first").rename(prefix)
         lib = next(prefix.glob("lib*"))
 
-        needed = run("readelf", "-d", lib / "libtressel_runtime.so")
-        for name in ("LLVM", "MLIR", "dnnl"):
-            assert name not in needed, f"the runtime needs {name}"
+        for library in ("runtime", "kernels", "devices", "cuda"):
+            needed = run("readelf", "-d", lib / f"libtressel_{library}.so")
+            for name in ("LLVM", "MLIR", "dnnl"):
+                assert name not in needed, f"libtressel_{library}.so needs {name}"
+            assert "NODELETE" in needed, f"libtressel_{library}.so may be unloaded under its threads"
+            assert library != "runtime" or "libtressel_" not in needed.replace("libtressel_runtime", ""), "the core needs a library that it should open"
 
         # The installed program, without the build's libraries in reach, makes a package.
         clean = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
@@ -82,6 +85,21 @@ def main():
             text = run(made / "linked", env=clean)
             assert text == f"{outputs[0].count('input ')} inputs, {outputs[0].count('output ')} outputs\n", text
             assert kind == "static" or "NEEDED" not in run("readelf", "-d", made / name)
+
+        # On a machine's devices: the core opens what lies beside it, and says what is missing.
+        deployed = folder / "deployed"
+        run("cc", "-std=c99", source / "test/unit/runtime/deployed.c", *listed, f"-Wl,-rpath,{lib}", "-o", deployed)
+        small = folder / "small.mlir"
+        small.write_text("func.func @main(%x: tensor<4xf32> {tressel.name = \"x\"}) -> (tensor<4xf32> {tressel.name = \"y\"}) {\n  %0 = tressel.add %x, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
+                         "  return %0 : tensor<4xf32>\n}\n")
+        run(prefix / "bin/tressel", "compile", small, "-o", folder / "small.tsl", env=clean)
+        assert ": 0 2 4 6\n" in run(deployed, folder / "small.tsl", "cpu", env=clean)
+        for file in lib.glob("libtressel_devices.so*"):
+            file.rename(folder / file.name)
+        bad = subprocess.run([deployed, folder / "small.tsl", "cpu"], capture_output=True, text=True, env=clean)
+        assert bad.returncode == 1 and "libtressel_devices.so" in bad.stderr and str(lib) in bad.stderr, bad.stderr
+        for file in folder.glob("libtressel_devices.so*"):
+            file.rename(lib / file.name)
 
         # Nothing in PATH is needed to run a package, and damage is told.
         run(folder / "by-hand", package, env={"PATH": ""})

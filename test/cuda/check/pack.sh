@@ -12,7 +12,7 @@ mkdir -p "$stage/bin" "$stage/lib"
 for program in test_devices gpu-bench gpu_ops_test cuda_loops_test cuda_device_test cuda_ops_test cuda_forms_test tressel; do
   strip -o "$stage/bin/$program" "$build/bin/$program"
 done
-for library in libtressel_runtime.so.0 libtressel_kernels.so.0 libtressel_compiler.so; do
+for library in libtressel_runtime.so.0 libtressel_kernels.so.0 libtressel_devices.so.0 libtressel_cuda.so.0 libtressel_compiler.so; do
   strip -o "$stage/lib/$library" "$(readlink -f "$build/lib/$library")"
 done
 "$source/build/venv/bin/python" "$here/programs.py" "$stage/programs" --tressel "$build/bin/tressel"

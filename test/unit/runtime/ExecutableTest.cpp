@@ -308,7 +308,7 @@ TEST(Executable, RejectsBadPrograms) {
     b.copy(b.input("x", t), b.output("out", t));
     b.state("m", t, StateKind::Mutable);
     b.s.states[0].home = homeOn({DeviceKind::Gpu, 1});
-    rejected(b, "'m' lies in the memory of gpu1; this runtime runs on the CPU");
+    rejected(b, "'m' lies in the memory of gpu1; a context without a machine runs on the CPU");
   }
 }
 

@@ -34,8 +34,8 @@
 extern "C" {
 #endif
 
-/* Grows when functions are added; what exists keeps its meaning. */
-#define TRESSEL_ABI_VERSION 1
+/* Grows when functions or options are added; what exists keeps its meaning. */
+#define TRESSEL_ABI_VERSION 2
 
 typedef enum tressel_status {
   TRESSEL_OK = 0,
@@ -80,6 +80,10 @@ typedef struct tressel_context_options {
   void *(*allocate)(size_t bytes, size_t alignment, void *user);
   void (*release)(void *memory, size_t bytes, void *user);
   void *user;
+  /* Null: the processor. "cuda": this computer with its NVIDIA GPUs; "cpu": the processor with a thread for each stream of a program of
+     several. The libraries for it, libtressel_devices.so and libtressel_cuda.so, are opened then, beside this one; a missing one is
+     TRESSEL_BAD_PACKAGE. Inputs and outputs lie in the host's memory all the same. Goes with none of the options for memory. Since version 2. */
+  const char *machine;
 } tressel_context_options;
 
 /* TRESSEL_ABI_VERSION of the library, and its release: "0.1.0". */
@@ -106,7 +110,7 @@ size_t tressel_num_dims(const tressel_context *context);
 tressel_status tressel_input(const tressel_context *context, size_t index, tressel_value *value);
 tressel_status tressel_output(const tressel_context *context, size_t index, tressel_value *value);
 tressel_status tressel_dim_info(const tressel_context *context, size_t index, tressel_dim *dim);
-/* Bytes that max_bytes bounds, held now. */
+/* Bytes that max_bytes bounds, held now; with a machine, on all of its devices. */
 int64_t tressel_context_bytes(const tressel_context *context);
 
 /* The outputs for inputs of these types, all sizes numbers. The inputs' data is not looked at. */
