@@ -1,5 +1,7 @@
 #include "frontend/eager/EagerTimeline.h"
 
+#include "frontend/tensor/Machine.h"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -132,6 +134,7 @@ ProfileReport reportOf(std::span<const TaskRecord> records) {
   ProfileReport report;
   int64_t first = INT64_MAX, last = INT64_MIN;
   std::map<std::tuple<std::string, std::string, bool>, ProfiledWait> waits;
+  std::map<std::string, ProfiledMove> moves;
   for (const TaskRecord &r : records) {
     first = std::min(first, isWait(r) ? r.beginNs : r.submitNs);
     last = std::max(last, r.endNs);
@@ -148,12 +151,22 @@ ProfileReport reportOf(std::span<const TaskRecord> records) {
     report.helped += r.kind == Kind::Helped;
     report.failed += r.failed;
     report.busy_seconds += took;
+    if (std::string_view(r.op) == kOperandMove) {
+      ProfiledMove &move = moves[r.where.str()];
+      ++move.times;
+      move.seconds += took;
+    }
   }
   report.seconds = records.empty() ? 0 : static_cast<double>(last - first) * 1e-9;
   for (auto &[key, wait] : waits) {
     std::tie(wait.what, wait.where, wait.hidden) = key;
     report.waits.push_back(std::move(wait));
   }
+  for (auto &[where, move] : moves) {
+    move.where = where;
+    report.moves.push_back(std::move(move));
+  }
+  std::ranges::sort(report.moves, {}, [](const ProfiledMove &m) { return std::tuple(-m.seconds, m.where); });
   std::ranges::sort(report.waits, {}, [](const ProfiledWait &w) { return std::tuple(-w.seconds, w.where, w.what); });
   return report;
 }

@@ -108,7 +108,7 @@ void runOnDevice(const op::OpInfo &info, std::span<const Tensor> inputs, std::sp
   if (info.hasEffects || info.custom) {
     std::vector<Tensor> onHost;
     for (const Tensor &t : inputs)
-      onHost.push_back(t.impl()->home ? moved(t, {}, nullptr, user) : t);
+      onHost.push_back(t.impl()->home ? moved(t, {}, nullptr, user, kOperandMove) : t);
     return runEager(info, onHost, attrs, where, results);
   }
   codegen::OpCall call{&info, {}, op::Attrs(attrs.begin(), attrs.end()), {}};
@@ -119,9 +119,16 @@ void runOnDevice(const op::OpInfo &info, std::span<const Tensor> inputs, std::sp
     results.front() = makeTensor(types.front(), inputs.front().impl()->storage, user);
     return;
   }
+  // Numbers travel with the op's program; what is more is moved by itself, so that profiles show it.
+  std::vector<Tensor> brought(inputs.begin(), inputs.end());
   std::vector<const Tensor *> arguments;
-  for (const Tensor &t : inputs)
-    arguments.push_back(&t);
+  for (size_t i = 0; i < brought.size(); ++i) {
+    if (homes[i] != home && brought[i].type().rank() > 0) {
+      brought[i] = moved(brought[i], deviceOfHome(home), machine, user, kOperandMove);
+      homes[i] = home;
+    }
+    arguments.push_back(&brought[i]);
+  }
   functionOf(call, types, homes, machine, {static_cast<int>(home) - 1}, user)->run(arguments, results, user);
 }
 

@@ -126,6 +126,9 @@ std::ostream &operator<<(std::ostream &out, const ProfileReport &report) {
   for (const ProfiledWait &wait : report.waits)
     out << (wait.hidden ? "hidden wait: " : "wait: ") << wait.what << (wait.where.empty() ? "" : " at " + wait.where)
         << ", " << wait.times << (wait.times == 1 ? " time, " : " times, ") << milliseconds(wait.seconds) << "\n";
+  for (const ProfiledMove &move : report.moves)
+    out << "operands moved between devices" << (move.where.empty() ? "" : " at " + move.where) << ", " << move.times
+        << (move.times == 1 ? " time, " : " times, ") << milliseconds(move.seconds) << "\n";
   return out;
 }
 

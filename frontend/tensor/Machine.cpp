@@ -142,18 +142,18 @@ Tensor deviceTensor(const TensorType &type, int64_t bytes, const std::shared_ptr
 }
 
 Tensor moved(const Tensor &t, runtime::DeviceRef to, const std::shared_ptr<runtime::Machine> &machine,
-             SourceLoc where) {
+             SourceLoc where, const char *op) {
   const TensorImpl &from = *t.impl();
   const int64_t bytes = from.storage->bytes();
   if (from.home && !isHost(to) && machineOf(from) != machine)
-    return moved(moved(t, {}, nullptr, where), to, machine, where);
+    return moved(moved(t, {}, nullptr, where, op), to, machine, where, op);
   Tensor result =
       isHost(to) ? resultTensor(from.type, bytes, where) : deviceTensor(from.type, bytes, machine, to, where);
   const auto memory = isHost(to) ? runtime::DeviceMemory::of(*from.storage) : runtime::DeviceMemory::of(machine);
   const runtime::DeviceRef source = deviceOfHome(from.home);
   const runtime::StorageRef in = from.storage, out = result.impl()->storage;
   // Always queued: the caller goes on while it is copied.
-  runtime::Engine::global().submit({.op = "to", .where = where}, {&in, 1}, {&out, 1},
+  runtime::Engine::global().submit({.op = op, .where = where}, {&in, 1}, {&out, 1},
                                    [memory, source, to, bytes](const runtime::TaskView &task) {
                                      memory->copy(task.outputs[0], to, task.inputs[0], source, bytes);
                                      return int32_t(runtime::kKernelOk);

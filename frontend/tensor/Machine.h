@@ -36,7 +36,9 @@ inline const void *elementsOf(const TensorImpl &t, SourceLoc where, const char *
 Tensor deviceTensor(const TensorType &type, int64_t bytes, const std::shared_ptr<runtime::Machine> &machine,
                     runtime::DeviceRef device, SourceLoc where);
 /// The value elsewhere, copied by a task of the engine. `machine`: that of the destination, unless it is the host.
-Tensor moved(const Tensor &t, runtime::DeviceRef to, const std::shared_ptr<runtime::Machine> &machine, SourceLoc where);
+Tensor moved(const Tensor &t, runtime::DeviceRef to, const std::shared_ptr<runtime::Machine> &machine, SourceLoc where, const char *op = "to");
+/// What profiles call a move that an op needs which runs elsewhere than where its operand is.
+inline constexpr const char *kOperandMove = "operand to";
 /// The machine in whose memory it is; null for the host.
 std::shared_ptr<runtime::Machine> machineOf(const TensorImpl &t);
 /// Throws Error where the tensor lies on an accelerator of a machine that is no longer the current one.

@@ -33,6 +33,13 @@ struct ProfiledWait {
   double seconds = 0;
 };
 
+/// Operands that were copied to where an op ran, at one line: `to()` ahead of a loop moves them once.
+struct ProfiledMove {
+  std::string where; ///< "train.cpp:42"; empty where it is not known
+  uint64_t times = 0;
+  double seconds = 0;
+};
+
 struct ProfileReport {
   double seconds = 0;   ///< from the first thing that was recorded to the end of the last
   uint64_t inlined = 0; ///< ops that ran in the thread that called them
@@ -42,6 +49,7 @@ struct ProfileReport {
   double busy_seconds = 0;         ///< of all ops together
   double waiting_seconds = 0;      ///< of all waits together
   std::vector<ProfiledWait> waits; ///< those of the most time first
+  std::vector<ProfiledMove> moves; ///< those of the most time first
   bool complete = true;            ///< false: more happened than could be kept
   std::string drawing;             ///< the timeline, a line per row, 100 columns
 };

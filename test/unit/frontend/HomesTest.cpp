@@ -110,6 +110,25 @@ TEST_F(Homes, OpsRunWhereTheirOperandsAre) {
   EXPECT_EQ(z.to_vector<float>(), (x + 1.0).to_vector<float>());
 }
 
+TEST_F(Homes, ProfilesCountTheOperandsThatOpsMove) {
+  const Tensor x = ramp(16, 16), there = ramp(16, 16).to(gpu(0));
+  wait_all();
+  profile_start();
+  const int line = __LINE__ + 2;
+  for (int i = 0; i < 3; ++i)
+    (void)(x + there);
+  (void)(there * 2.0);         // a number travels with the op
+  (void)(x.to(gpu(0)) + there); // asked for
+  wait_all();
+  const ProfileReport report = profile_stop();
+  ASSERT_EQ(report.moves.size(), 1u);
+  EXPECT_EQ(report.moves[0].times, 3u);
+  EXPECT_NE(report.moves[0].where.find("HomesTest.cpp:" + std::to_string(line)), std::string::npos) << report.moves[0].where;
+  std::ostringstream text;
+  text << report;
+  EXPECT_NE(text.str().find("operands moved between devices at "), std::string::npos) << text.str();
+}
+
 TEST_F(Homes, OpsByThemselvesRunKernelsOfTheGpu) {
   const Tensor x = ramp(8, 24);
   const Floats expected = softmax(relu(x * 2.0 - 1.0), -1).to_vector<float>();
