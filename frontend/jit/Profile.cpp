@@ -4,6 +4,7 @@
 
 #include "frontend/eager/EagerTimeline.h"
 #include "frontend/tensor/Fail.h"
+#include "runtime/engine/Finish.h"
 
 #include "tressel/runtime/File.h"
 #include "tressel/runtime/Shutdown.h"
@@ -52,9 +53,12 @@ void profile_start(size_t most, std::source_location where) {
 namespace detail {
 
 /// What nobody else can tell any more.
-static void reportAtExit(const char *path) {
+static void reportAtExit(const char *path, std::chrono::steady_clock::time_point until) {
   try {
-    wait_all(std::source_location());
+    if (runtime::finishQueued(until))
+      wait_all(std::source_location());
+    else
+      std::fprintf(stderr, "tressel: some tasks have not ended, and are not in the recording\n");
   } catch (const Error &e) {
     std::fprintf(stderr, "tressel: %s\n", e.what());
   }
@@ -85,7 +89,8 @@ bool profileByEnvironment() {
                              std::lock_guard lock(recording().mutex);
                              return recording().on;
                            },
-                       .finish = [](std::chrono::steady_clock::time_point) { reportAtExit(path); }});
+                       .finish = [](std::chrono::steady_clock::time_point until) { reportAtExit(path, until); },
+                       .patience = std::chrono::seconds(5)});
   return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/types/Concat.h"
 #include "Blocks.h"
+#include "Finish.h"
 #include "Lanes.h"
 #include "runtime/devices/EnginePoints.h"
 #include "tressel/runtime/Shutdown.h"
@@ -39,8 +40,8 @@ bool isForked() {
   const uint32_t forks = forksOfEngines.load(std::memory_order_relaxed);
   return forks != numForks() && forks != kNoEngine;
 }
-/// Engine::global(), for the end of the process.
-Engine *globalEngine = nullptr;
+/// The lanes of Engine::global(), for the end of the process.
+Lanes *globalLanes = nullptr;
 
 int configuredLanes() {
   ThreadPool::global(); // made here, and not in a thread of the engine, which may use few cores
@@ -136,18 +137,21 @@ Lanes::~Lanes() {
   laneTable.used[engine] = false;
 }
 
+bool finishQueued(std::chrono::steady_clock::time_point until) { return !globalLanes || globalLanes->drain(until); }
+
 Engine &Engine::global() {
   // Never destroyed: tensors with static lifetime may still use it.
   static Engine &engine = *[] {
-    globalEngine = new Engine();
+    auto *made = new Engine();
+    globalLanes = made->lanes_.get();
     atShutdown({.stage = ShutdownStage::Tasks,
-                .isNeeded = [] { return !insideTask && !globalEngine->lanes_->isIdle(); },
+                .isNeeded = [] { return !insideTask && !globalLanes->isIdle(); },
                 .finish =
                     [](std::chrono::steady_clock::time_point until) {
-                      globalEngine->lanes_->drain(until);
-                      globalEngine->lanes_->printUnseen();
+                      finishQueued(until);
+                      globalLanes->printUnseen();
                     }});
-    return globalEngine;
+    return made;
   }();
   return engine;
 }

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cxxabi.h>
+#include <memory>
 #include <mutex>
 #include <pthread.h>
 #include <string>
@@ -58,9 +59,29 @@ Process &process() {
   return process;
 }
 
-void finishNeeded(const std::vector<ShutdownStep> &steps) {
+/// In a thread of their own: the one that ends the process has lost what is local to it. It is left behind if it is stuck, as a step may help with
+/// tasks that do not end.
+void finishAll(Process &p, const std::vector<ShutdownStep> &steps) {
+  const auto finish = [](const std::vector<ShutdownStep> &all) {
+    for (const ShutdownStep &step : all)
+      step.finish(std::chrono::steady_clock::now() + step.patience);
+  };
+  auto patience = std::chrono::milliseconds(500);
   for (const ShutdownStep &step : steps)
-    step.finish(std::chrono::steady_clock::now() + step.patience);
+    patience += step.patience;
+  const auto isDone = std::make_shared<bool>(false); // guarded by the mutex
+  try {
+    startInternalThread("tressel.exit", [&p, steps, finish, isDone] {
+      finish(steps);
+      std::lock_guard lock(p.mutex);
+      *isDone = true;
+      p.changed.notify_all();
+    }).detach();
+  } catch (const std::system_error &) { // there are too many threads
+    return finish(steps);
+  }
+  std::unique_lock lock(p.mutex);
+  p.changed.wait_for(lock, patience, [&] { return *isDone; });
 }
 
 void shutdown() {
@@ -71,22 +92,21 @@ void shutdown() {
   std::vector<ShutdownStep> needed = p.steps;
   lock.unlock();
   std::erase_if(needed, [](const ShutdownStep &step) { return !step.isNeeded(); });
-  if (!needed.empty()) {
-    try {
-      startInternalThread("tressel.exit", [&] { finishNeeded(needed); }).join();
-    } catch (const std::system_error &) { // there are too many threads
-      finishNeeded(needed);
-    }
-  }
+  if (!needed.empty())
+    finishAll(p, needed);
+  std::erase_if(needed, [](const ShutdownStep &step) { return !step.isNeeded(); });
+  lock.lock();
+  std::erase_if(p.steps, [&](const ShutdownStep &step) { // what is stuck is waited for once
+    return std::ranges::any_of(needed, [&](const ShutdownStep &stuck) { return stuck.finish == step.finish; });
+  });
   if (!isFirst)
     return;
-  lock.lock();
   p.closed = true;
   p.changed.wait_for(lock, kPatience, [&] { return p.held == (heldHere ? 1 : 0); });
 }
 
-/// exit() destroys what is local to its thread before all else, and the end of a thread does so too. A handler that is registered meanwhile is the first that exit()
-/// runs. Where only the thread ends, it is taken back.
+/// exit() destroys what is local to its thread before all else, and the end of a thread does so too. A handler that is registered meanwhile is the
+/// first that exit() runs. Where only the thread ends, it is taken back.
 struct AtThreadEnd {
   bool isWatched = false;
   ~AtThreadEnd() {
@@ -156,8 +176,8 @@ StaticsUse::~StaticsUse() {
   {
     std::lock_guard lock(p.mutex);
     --p.held;
-    // For exit() in a thread that is not watched. What was made later is destroyed before a handler runs, and compiling makes static objects, the first
-    // times above all: so it is registered again and again, less and less often.
+    // For exit() in a thread that is not watched. What was made later is destroyed before a handler runs, and compiling makes static objects, the
+    // first times above all: so it is registered again and again, less and less often.
     isToRegister = !p.begun && std::has_single_bit(++p.ended);
   }
   p.changed.notify_all();

@@ -5,7 +5,8 @@
 
 namespace tressel::runtime {
 
-/// The file of such a library: "tressel_cuda" is libtressel_cuda.so in this library's folder, with the version of this one behind it where that has one.
+/// The file of such a library: "tressel_cuda" is libtressel_cuda.so in this library's folder, with the version of this one behind it where that has
+/// one.
 std::string libraryFile(const std::string &name);
 /// Opens it, for as long as the process lives. Null where there is none; `why` then is what the system says of it.
 void *openLibrary(const std::string &name, std::string *why = nullptr);

@@ -2,6 +2,7 @@
 #include "tressel/runtime/HostLoad.h"
 
 #include "tressel/runtime/MachineModel.h"
+#include "tressel/runtime/Shutdown.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
-#include <functional>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -69,10 +69,12 @@ PieceTime timePiece(int threads) {
     sum.wall = std::chrono::duration<double>(now - start).count(), sum.cpu = threadCpuSeconds() - cpu;
   };
   {
-    std::vector<std::jthread> others;
+    std::vector<std::thread> others;
     for (size_t i = 1; i < sums.size(); ++i)
-      others.emplace_back(work, std::ref(sums[i]));
+      others.push_back(startInternalThread("tressel.load", [&work, &sum = sums[i]] { work(sum); }));
     work(sums[0]);
+    for (std::thread &other : others)
+      other.join();
   }
   PieceTime time;
   double wall = 0, cpu = 0;

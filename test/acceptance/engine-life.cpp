@@ -110,6 +110,17 @@ int run(const char *mode) {
       lastWords.value = sum(erf(ones({n, 7}, f64)), {0}) + sinh(ones({n, 7}, f16));
     return 7;
   }
+  if (is("exit-stuck")) { // a task that does not end by itself
+    const CustomOp &stuck = register_op({.name = "test.stuck",
+                                         .infer = [](auto in) { return std::vector{in[0]}; },
+                                         .cpu = [](const tressel_call *, int64_t, int64_t) -> int32_t {
+                                           std::this_thread::sleep_for(std::chrono::seconds(60));
+                                           return 0;
+                                         },
+                                         .symbol = "test_stuck"});
+    lastWords.value = stuck(ones({kLarge}));
+    return 7;
+  }
   if (is("exit-foreign")) { // by a thread that never used the library
     work(5).wait();
     std::thread([] {

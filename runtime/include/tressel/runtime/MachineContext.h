@@ -21,15 +21,16 @@ namespace tressel::runtime {
 /// The memory and bindings of one caller. Belongs to one thread at a time, and keeps what it needs of its package.
 class MachineContext {
 public:
-  /// `machine`: "cuda", this computer with its NVIDIA GPUs; "cpu", its processor alone, with a thread for each stream of the program. Contexts
-  /// of one process share a machine. States are bound: those on the host as Package::context does, those of an accelerator to copies there. `function` "" is
-  /// the first. Throws InputError for a library that is missing (it names the file and what needs it) and a program that
-  /// does not fit the machine, Error for a machine that is not there, and OutOfMemory.
+  /// `machine`: "cuda", this computer with its NVIDIA GPUs; "cpu", its processor alone, with a thread for each stream of the program. Contexts of
+  /// one process share a machine. States are bound: those on the host as Package::context does, those of an accelerator to copies there. `function`
+  /// "" is the first. Throws InputError for a library that is missing (it names the file and what needs it) and a program that does not fit the
+  /// machine, Error for a machine that is not there, and OutOfMemory.
   static std::unique_ptr<MachineContext> open(const Package &package, const std::string &machine, const std::string &function = "");
   virtual ~MachineContext();
 
   virtual const Schedule &schedule() const = 0;
-  /// As Context::run, and returns when the outputs are complete. All memory is the host's: what the program wants on an accelerator is copied there and back.
+  /// As Context::run, and returns when the outputs are complete. All memory is the host's: what the program wants on an accelerator is copied there
+  /// and back.
   virtual void run(std::span<const View> inputs, std::span<const View> outputs) = 0;
   virtual std::vector<TensorType> outputTypes(std::span<const TensorType> inputs) const = 0;
   /// Held now on all devices: arenas, states that are derived or copied.
