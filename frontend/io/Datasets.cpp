@@ -29,6 +29,8 @@ std::string find(const std::string &dir, const std::string &name) {
 
 } // namespace
 
+Dataset<Sample> samples(LabelledImages images, std::source_location where) { return rows(Sample{std::move(images.images), std::move(images.labels)}, where); }
+
 LabelledImages fashion_mnist(const std::string &dir, bool train, std::source_location where) {
   return io::atLine(where, "data::fashion_mnist", [&] {
     const std::string set = train ? "train" : "t10k";
@@ -43,9 +45,9 @@ LabelledImages fashion_mnist(const std::string &dir, bool train, std::source_loc
     if (labels.sizes[0] != n)
       throw InputError(labelsPath + ": " + std::to_string(labels.sizes[0]) + " labels for the " + std::to_string(n) +
                        " images of " + imagesPath);
-    const SourceLoc line = detail::toLoc(where);
-    LabelledImages out{detail::allocateTensor({f32, {n, 1, kPixels, kPixels}}, line),
-                       detail::allocateTensor({i64, {n}}, line)};
+    const SourceLoc line = tressel::detail::toLoc(where);
+    LabelledImages out{tressel::detail::allocateTensor({f32, {n, 1, kPixels, kPixels}}, line),
+                       tressel::detail::allocateTensor({i64, {n}}, line)};
     auto *pixels = static_cast<float *>(out.images.impl()->storage->data());
     for (size_t i = 0; i < images.elements.size(); ++i)
       pixels[i] = static_cast<float>(images.elements[i]) / 255.0f;

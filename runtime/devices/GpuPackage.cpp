@@ -23,7 +23,8 @@ std::vector<GpuCode> gpuCodeOf(const Package &package) {
   if (index.empty())
     return codes;
   try {
-    for (const json::Value &each : json::parse({reinterpret_cast<const char *>(index.data()), index.size()}).items()) {
+    const json::Value list = json::parse({reinterpret_cast<const char *>(index.data()), index.size()});
+    for (const json::Value &each : list.items()) {
       GpuCode code;
       code.arch = each.at("arch").asString();
       code.assembler = each.at("assembler").asString();

@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-TAKEN = ["modules", "interchange"]
+TAKEN = ["modules", "interchange", "data"]
 
 
 def plain(code):
