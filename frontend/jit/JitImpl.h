@@ -35,7 +35,7 @@ struct JitCore::Impl {
   JitOptions options;
   mutable std::mutex mutex;                    // guards entries and statistics
   std::mutex compiling;                        // one program is made at a time: one compile per key
-  std::atomic<std::thread::id> maker;          // who holds it
+  std::atomic<std::thread::id> maker;          // the thread that holds it
   std::vector<std::shared_ptr<JitEntry>> entries; // the most recently used first
   std::shared_ptr<JitEntry> dropped;              // the last one whose modules were changed
   RetraceBudget budget;

@@ -9,7 +9,7 @@ namespace tressel::detail {
 int64_t bytesOf(const TensorType &type, SourceLoc where, const char *op);
 /// A tensor with memory of its own, not written yet. Throws ShapeError and OutOfMemory, which name `op` and the line.
 Tensor allocateTensor(const TensorType &type, SourceLoc where, const char *op = "");
-/// The same for who knows the bytes of the type.
+/// The same where the bytes of the type are known.
 Tensor allocateTensor(const TensorType &type, int64_t bytes, SourceLoc where, const char *op);
 /// A tensor for the result of a task, which has memory from Engine::submit on.
 Tensor resultTensor(const TensorType &type, int64_t bytes, SourceLoc where);

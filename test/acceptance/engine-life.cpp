@@ -102,7 +102,7 @@ int run(const char *mode) {
       f(ones({n, n})).wait();
     }
   }
-  if (is("exit-background")) { // ops whose kernels are being compiled, that nobody waits for
+  if (is("exit-background")) { // ops whose kernels are being compiled, that are not waited for
     clear_compile_caches();
     const Tensor x = ones({100}, i16);
     lastWords.value = cumsum(hypot(x, x) + sinh(x), 0);

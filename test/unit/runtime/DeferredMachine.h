@@ -1,5 +1,5 @@
-// A machine written against the seam alone, as one who brings a new device to Tressel would: a host and one accelerator whose commands run when
-// somebody waits, in the waiting thread. Addresses of the accelerator's memory are no addresses of this process, so that whatever above the seam
+// A machine written against the seam alone, as the first version of a new back end would be: a host and one accelerator whose commands run when
+// a thread waits for them, in that thread. Addresses of the accelerator's memory are no addresses of this process, so that whatever above the seam
 // follows one crashes.
 #pragma once
 
