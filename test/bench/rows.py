@@ -147,6 +147,8 @@ ROWS = [
         rounds=1, samples=1, program="sizes.py", computes=NO_NUMBERS["sizes"]),
     Row("size.cuda", "bytes", "lower", "libtressel_cuda.so stripped: NVIDIA's GPUs; opened when a program asks for them", {}, 160 << 10,
         rounds=1, samples=1, program="sizes.py", computes=NO_NUMBERS["sizes"]),
+    Row("lines.ir-passes-runtime", "lines", "lower", "what ./dev lines counts in runtime, ir and passes", {}, 42_900, rounds=1, samples=1, program="sizes.py",
+        computes=NO_NUMBERS["sizes"]),
     Row("async.large", "ratio", "lower", "1000 times y = x + 1, 524288 elements f32, waiting once, over t1 + n max(t1, t2) + t3: frontend, work and answer "
         "measured each by itself; sync waits after each", {"sync": "tressel"}, 1.1, samples=1),
     Row("loop.compiled.speedup", "s", "lower", "10,000 steps of x = x * a + b, 16 elements f32, as one program that carries x",

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Bytes of the libraries that are deployed, stripped as an installer would.
+"""Bytes of the libraries that are deployed, stripped as an installer would; lines of what a reader has to get through.
 
-usage: sizes.py BUILD_DIR ROW      an arm of the rows size.runtime.core, size.runtime, size.devices and size.cuda (see run.py)
+usage: sizes.py BUILD_DIR ROW      an arm of the rows size.* and lines.ir-passes-runtime (see run.py)
        sizes.py BUILD_DIR --check  exit status 1 when a library has outgrown its bound
 """
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,11 @@ def stripped(build, row):
     return total
 
 
+def lines():
+    printed = subprocess.run([pathlib.Path(__file__).parents[2] / "dev", "lines"], check=True, capture_output=True, text=True).stdout
+    return int(re.search(r"^runtime, ir and passes together: (\d+)", printed, re.M).group(1))
+
+
 def main():
     build, what = pathlib.Path(sys.argv[1]), sys.argv[2]
     if what == "--check":
@@ -38,7 +44,7 @@ def main():
         for row, size in sizes.items():
             print(f"{row}: {size} bytes of {BOUNDS[row]}")
         sys.exit(any(size > BOUNDS[row] for row, size in sizes.items()))
-    serve(lambda arm, case: stripped(build, what))
+    serve(lambda arm, case: lines() if what.startswith("lines.") else stripped(build, what))
 
 
 main()
