@@ -64,7 +64,7 @@ public:
     if (result != kAlreadyRegistered) // a part of it is, by other means: copies find out themselves
       throwError<RuntimeError>("the driver does not pin ", bytes, " bytes of the host: ", driver_.describe(result));
   }
-  void unregisterMemory(const void *memory) override {
+  void unregisterMemory(const void *memory, int64_t, MemoryKind) override {
     std::lock_guard lock(mutex_);
     const auto at = registered_.find(memory);
     if (at == registered_.end() || --at->second > 0)

@@ -101,7 +101,7 @@ public:
   void *allocate(int64_t bytes, MemoryKind kind) override;
   void release(void *memory, std::span<const Event> lastUses) override;
   void registerMemory(const void *, int64_t, MemoryKind) override;
-  void unregisterMemory(const void *) override {}
+  void unregisterMemory(const void *, int64_t, MemoryKind) override {}
   bool reaches(DeviceRef) const override { return true; } // the driver goes through the host where cards do not reach each other
   void read(void *to, const void *from, int64_t bytes) override;
   std::vector<DeviceKernelRef> load(std::span<const KernelCode> kernels, const std::shared_ptr<const std::vector<GpuCode>> &gpu) override;

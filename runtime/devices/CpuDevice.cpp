@@ -42,7 +42,7 @@ public:
     released_.freeUnused(free);
   }
   void registerMemory(const void *, int64_t, MemoryKind) override {}
-  void unregisterMemory(const void *) override {}
+  void unregisterMemory(const void *, int64_t, MemoryKind) override {}
   bool reaches(DeviceRef other) const override { return other == caps_.device; }
   void read(void *to, const void *from, int64_t bytes) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
 
@@ -89,7 +89,7 @@ public:
     if (!isHost(caps_.device))
       throwError<Error>("memory of callers is a host's, not that of ", caps_.name);
   }
-  void unregisterMemory(const void *) override {}
+  void unregisterMemory(const void *, int64_t, MemoryKind) override {}
   bool reaches(DeviceRef) const override { return true; }
   void read(void *to, const void *, int64_t bytes) override { std::memset(to, 0, static_cast<size_t>(bytes)); }
   std::vector<DeviceKernelRef> load(std::span<const KernelCode> kernels, const std::shared_ptr<const std::vector<GpuCode>> &) override {

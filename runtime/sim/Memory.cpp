@@ -50,8 +50,9 @@ void Memory::release(void *memory, bool poison) {
 void Memory::registerCallers(const void *memory, int64_t bytes, MemoryKind kind) {
   callers_.emplace(key(memory), Block{bytes, kind});
 }
-void Memory::unregisterCallers(const void *memory) {
-  if (auto it = callers_.find(key(memory)); it != callers_.end())
+void Memory::unregisterCallers(const void *memory, int64_t bytes, MemoryKind kind) {
+  const auto [begin, end] = callers_.equal_range(key(memory)); // others may know it as more, or of another kind
+  if (const auto it = std::find_if(begin, end, [&](const auto &entry) { return entry.second.bytes == bytes && entry.second.kind == kind; }); it != end)
     callers_.erase(it);
 }
 

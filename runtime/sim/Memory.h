@@ -22,7 +22,7 @@ public:
   void *allocate(int64_t bytes, MemoryKind kind, bool poison, const std::string &machine);
   void release(void *memory, bool poison);
   void registerCallers(const void *memory, int64_t bytes, MemoryKind kind);
-  void unregisterCallers(const void *memory);
+  void unregisterCallers(const void *memory, int64_t bytes, MemoryKind kind);
   /// Nothing is left, and addresses mean nothing any more.
   void clear();
   void poisonAll();

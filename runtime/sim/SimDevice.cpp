@@ -49,9 +49,9 @@ void SimDevice::registerMemory(const void *callers, int64_t bytes, MemoryKind ki
   std::lock_guard lock(machine_.mutex_);
   memory.registerCallers(callers, bytes, kind);
 }
-void SimDevice::unregisterMemory(const void *callers) {
+void SimDevice::unregisterMemory(const void *callers, int64_t bytes, MemoryKind kind) {
   std::lock_guard lock(machine_.mutex_);
-  memory.unregisterCallers(callers);
+  memory.unregisterCallers(callers, bytes, kind);
 }
 bool SimDevice::knowsMemory(const void *callers, int64_t bytes, MemoryKind kind) const {
   std::lock_guard lock(machine_.mutex_);

@@ -46,7 +46,7 @@ public:
   void *allocate(int64_t bytes, MemoryKind kind) override;
   void release(void *memory, std::span<const Event> lastUses) override;
   void registerMemory(const void *memory, int64_t bytes, MemoryKind kind) override;
-  void unregisterMemory(const void *memory) override;
+  void unregisterMemory(const void *memory, int64_t bytes, MemoryKind kind) override;
   bool knowsMemory(const void *memory, int64_t bytes, MemoryKind kind) const override;
   void discard(void *memory, int64_t bytes) override;
   bool reaches(DeviceRef other) const override;

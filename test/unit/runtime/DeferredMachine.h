@@ -62,7 +62,7 @@ public:
     if (!isHost(caps_.device))
       throw Error("memory of callers is a host's");
   }
-  void unregisterMemory(const void *) override {}
+  void unregisterMemory(const void *, int64_t, MemoryKind) override {}
   bool reaches(DeviceRef) const override { return true; }
   void read(void *to, const void *from, int64_t bytes) override { std::memcpy(to, real(const_cast<void *>(from)), static_cast<size_t>(bytes)); }
   std::vector<DeviceKernelRef> load(std::span<const KernelCode> kernels, const std::shared_ptr<const std::vector<GpuCode>> &) override {

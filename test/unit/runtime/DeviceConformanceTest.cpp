@@ -215,8 +215,8 @@ TEST_P(DeviceConformance, CopiesGoEveryWay) {
   expectReached(s->last());
   if (computes())
     EXPECT_EQ(in, out);
-  host.unregisterMemory(in.data());
-  host.unregisterMemory(out.data());
+  host.unregisterMemory(in.data(), n, MemoryKind::Host);
+  host.unregisterMemory(out.data(), n, MemoryKind::Host);
 }
 
 TEST_P(DeviceConformance, CopiesBetweenDevicesThatReachEachOther) {
@@ -465,7 +465,7 @@ TEST_P(DeviceConformance, AddressesAreCheckedAgainstTheMemoryTheyAreSaidToBeIn) 
   device.release(a);
   why = failure(region(a, 64, home()), region(mine.data(), 64, kPageable));
   EXPECT_EQ(why->kind, FailureKind::Memory);
-  host.unregisterMemory(mine.data());
+  host.unregisterMemory(mine.data(), 64, MemoryKind::Host);
 }
 
 TEST_P(DeviceConformance, KernelsAreLoadedFromCodeThatTheDeviceTakes) {
@@ -591,7 +591,7 @@ TEST_P(DeviceConformance, CallersRegisterMemoryOnce) {
     const RegisteredMemory known(host, mine.data(), bytes);
     EXPECT_TRUE(host.knowsMemory(mine.data() + 1, bytes - 4, MemoryKind::Host));
     {
-      const RegisteredMemory again(host, mine.data(), bytes); // counted
+      const RegisteredMemory again(host, mine.data(), bytes), part(host, mine.data(), 64), pinned(host, mine.data(), bytes, MemoryKind::Pinned); // counted, each by itself
     }
     EXPECT_TRUE(host.knowsMemory(mine.data(), bytes, MemoryKind::Host));
     void *a = memory(device, bytes, memoryKind());

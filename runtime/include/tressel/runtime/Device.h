@@ -227,10 +227,10 @@ public:
   /// When the events are reached or failed; never blocks.
   virtual void release(void *memory, std::span<const Event> lastUses = {}) = 0;
   /// Memory of the caller's, of a host, that commands will name again and again: a device that checks addresses knows it from now on, a
-  /// driver that copies from pinned memory faster pins it. It is counted: as often as it is registered it must be unregistered, before
-  /// it is freed (RegisteredMemory does it). Throws RuntimeError when the driver refuses.
+  /// driver that copies from pinned memory faster pins it. It is counted: as often as it is registered it must be unregistered, with the same
+  /// bytes and kind, before it is freed (RegisteredMemory does it). Throws RuntimeError when the driver refuses.
   virtual void registerMemory(const void *memory, int64_t bytes, MemoryKind kind) = 0;
-  virtual void unregisterMemory(const void *memory) = 0;
+  virtual void unregisterMemory(const void *memory, int64_t bytes, MemoryKind kind) = 0;
   /// Whether commands may name these bytes without more; false: they have to be registered first.
   virtual bool knowsMemory(const void *, int64_t, MemoryKind) const { return true; }
   /// What is there is needed no more: until it is written, it is not read. No command in flight reads it.
@@ -293,22 +293,26 @@ protected:
 class RegisteredMemory {
 public:
   RegisteredMemory() = default;
-  RegisteredMemory(Device &host, const void *memory, int64_t bytes, MemoryKind kind = MemoryKind::Host) : host_(&host), memory_(memory) {
+  RegisteredMemory(Device &host, const void *memory, int64_t bytes, MemoryKind kind = MemoryKind::Host)
+      : host_(&host), memory_(memory), bytes_(bytes), kind_(kind) {
     host.registerMemory(memory, bytes, kind);
   }
-  RegisteredMemory(RegisteredMemory &&other) noexcept : host_(std::exchange(other.host_, nullptr)), memory_(other.memory_) {}
+  RegisteredMemory(RegisteredMemory &&other) noexcept
+      : host_(std::exchange(other.host_, nullptr)), memory_(other.memory_), bytes_(other.bytes_), kind_(other.kind_) {}
   RegisteredMemory &operator=(RegisteredMemory &&other) noexcept {
-    std::swap(host_, other.host_), std::swap(memory_, other.memory_);
+    std::swap(host_, other.host_), std::swap(memory_, other.memory_), std::swap(bytes_, other.bytes_), std::swap(kind_, other.kind_);
     return *this;
   }
   ~RegisteredMemory() {
     if (host_)
-      host_->unregisterMemory(memory_);
+      host_->unregisterMemory(memory_, bytes_, kind_);
   }
 
 private:
   Device *host_ = nullptr;
   const void *memory_ = nullptr;
+  int64_t bytes_ = 0;
+  MemoryKind kind_ = MemoryKind::Host;
 };
 
 /// The processor; each of its streams is a thread.
