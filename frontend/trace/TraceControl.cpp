@@ -61,7 +61,7 @@ private:
   void orderResults();
   /// The region of body k.
   void fill(mlir::Region &region, size_t k);
-  /// What stands for a value of body k in its region.
+  /// The value in the region that corresponds to one of body k.
   mlir::Value inRegion(mlir::Value value, size_t k, mlir::Block &block) const;
   /// What the branch that leaves a Variable as it was yields: the operand, which captureInvariants makes an argument.
   mlir::Value nextValue(const VariableImpl *variable, size_t k, mlir::Block &block) const;

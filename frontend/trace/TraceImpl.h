@@ -1,4 +1,4 @@
-// What a trace is behind TraceRecorder: its module, and what stands for the tensors, Variables and bodies of it.
+// The state behind TraceRecorder: the module of a trace, and the MLIR values of its tensors, Variables and bodies.
 #pragma once
 
 #include "frontend/trace/Trace.h"
