@@ -3,7 +3,6 @@
 #include "frontend/tensor/Fail.h"
 #include "frontend/tensor/Make.h"
 #include "frontend/tensor/Random.h"
-#include "runtime/types/Hash.h"
 #include "tressel/runtime/Shutdown.h"
 
 #include <tressel/loader.h>
@@ -26,7 +25,12 @@ using tressel::detail::toLoc;
 /// Orders have numbers apart from those of all samples.
 constexpr uint64_t kOrder = ~uint64_t(0);
 
-Rng::Rng(uint64_t seed, uint64_t epoch, uint64_t index) : key_(mixHash(mixHash(mixHash(0x64617461, seed), epoch), index)) {}
+/// The same in every version: a checkpoint's position means these numbers.
+static uint64_t keyFor(uint64_t key, uint64_t number) {
+  const auto words = tressel::detail::philox(key, number);
+  return uint64_t(words[0]) << 32 | words[1];
+}
+Rng::Rng(uint64_t seed, uint64_t epoch, uint64_t index) : key_(keyFor(keyFor(seed, epoch), index)) {}
 
 uint32_t Rng::next() {
   if (left_ == 0) {
@@ -217,11 +221,13 @@ struct EpochQueue::Impl {
   std::vector<std::thread> workers;
 
   Impl(std::shared_ptr<LoaderCore> given, int64_t epoch, int64_t from)
-      : core(std::move(given)), epoch(epoch), taken(from), numBatches(core->numBatches()), order(core->order(epoch)), claimed(from) {
-    const int64_t count = std::min<int64_t>({core->options().workers, core->options().prefetch, numBatches - from});
+      : core(std::move(given)), epoch(epoch), taken(from), numBatches(core->numBatches()), order(core->order(epoch)), claimed(from) {}
+  /// Where it throws, the destructor ends those that were started.
+  void start() {
+    const int64_t count = std::min<int64_t>({core->options().workers, core->options().prefetch, numBatches - taken});
     if (count <= 0)
       return;
-    ring.resize(static_cast<size_t>(core->options().prefetch));
+    ring.resize(static_cast<size_t>(std::min(core->options().prefetch, numBatches - taken)));
     for (int64_t i = 0; i < count; ++i)
       workers.push_back(runtime::startInternalThread("tressel.data", [this] { work(); }));
   }
@@ -262,7 +268,9 @@ struct EpochQueue::Impl {
   }
 };
 
-EpochQueue::EpochQueue(std::shared_ptr<LoaderCore> core, int64_t epoch, int64_t from) : impl_(std::make_unique<Impl>(std::move(core), epoch, from)) {}
+EpochQueue::EpochQueue(std::shared_ptr<LoaderCore> core, int64_t epoch, int64_t from) : impl_(std::make_unique<Impl>(std::move(core), epoch, from)) {
+  impl_->start();
+}
 EpochQueue::~EpochQueue() = default;
 
 bool EpochQueue::next(Leaves &batch) {
@@ -288,6 +296,7 @@ bool EpochQueue::next(Leaves &batch) {
     impl.used.notify_all();
   }
   if (problem) {
+    std::lock_guard lock(impl.mutex);
     impl.taken = impl.numBatches;
     std::rethrow_exception(problem);
   }
