@@ -204,14 +204,14 @@ struct Executor::Impl {
       issuers.push_back(std::make_unique<Issuer>(*machine, schedule()));
   }
 
-  const Schedule &numbersOf(const Instance &instance) const { return instance.dims.empty() ? schedule() : instance.numbers; }
+  const Schedule &numbersOf(const Instance &instance) const { return schedule().dims.empty() ? schedule() : instance.numbers; }
   Instance &instanceFor(const dim::Values &dims) {
     if (Instance *known = instances.find(dims))
       return *known;
     auto made = std::make_unique<Instance>();
     made->dims = dims;
     made->number = ++numInstances;
-    if (!dims.empty())
+    if (!schedule().dims.empty()) // a symbol without a value is an error
       made->numbers = numbersFor(schedule(), dims);
     provideArenas(numbersOf(*made));
     return instances.add(std::move(made));

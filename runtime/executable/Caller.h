@@ -54,7 +54,6 @@ class BoundStates {
 public:
   explicit BoundStates(const Schedule &schedule);
   bool areBound() const { return areBound_; }
-  std::span<void *const> all() const { return memory_; }
   void *operator[](size_t state) const { return memory_[state]; }
   size_t numCallers() const { return callers_.size(); } ///< that the caller binds
 

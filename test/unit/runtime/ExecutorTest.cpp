@@ -329,6 +329,36 @@ TEST(Executor, AFailingPrepareIsTold) {
   call.check();
 }
 
+TEST(Executor, SymbolsWithoutAValueAreToldByName) {
+  const int64_t n = dim::symbol("n", 1, 64);
+  DeviceBuilder b(1);
+  const TensorType t{f32, Shape{n}};
+  const uint32_t x = b.input("x", t), y = b.output("y", t), there = b.on(kGpu0, {f32, Shape{64}});
+  b.s.arenas[0].bytes = 256;
+  for (uint32_t buffer : {x, y, there})
+    b.s.buffers[buffer].type = t, b.s.buffers[buffer].bytes = dim::mul(n, 4);
+  b.s.dims = {n};
+  b.copy(x, there, {}, b.copyIn(kGpu0));
+  b.copy(there, y, {0}, b.copyOut(kGpu0));
+  Executor e(b.executable(), simulated());
+  std::vector<float> in{1, 2, 3}, out(3);
+  const void *inputs[] = {in.data()};
+  void *outputs[] = {out.data()};
+  const Executor::Call call{inputs, outputs};
+  auto isTold = [](const Error &error) { EXPECT_NE(error.message().find("'n'"), std::string::npos) << error.message(); };
+  try {
+    e.runCalls({&call, 1});
+    FAIL();
+  } catch (const Error &error) {
+    isTold(error);
+  }
+  EXPECT_THROW(e.run(inputs, outputs), Error);
+  dim::Values values;
+  values.bind(n, 3);
+  e.runCalls({&call, 1}, values);
+  EXPECT_EQ(out, in);
+}
+
 TEST(Executor, SlowLinksTakeLonger) {
   DeviceBuilder b = twoGpus(1 << 20);
   const auto machine = simulated();
