@@ -335,8 +335,7 @@ TEST(Executor, SymbolsWithoutAValueAreToldByName) {
   const TensorType t{f32, Shape{n}};
   const uint32_t x = b.input("x", t), y = b.output("y", t), there = b.on(kGpu0, {f32, Shape{64}});
   b.s.arenas[0].bytes = 256;
-  for (uint32_t buffer : {x, y, there})
-    b.s.buffers[buffer].type = t, b.s.buffers[buffer].bytes = dim::mul(n, 4);
+  b.s.buffers[there].type = t, b.s.buffers[there].bytes = dim::mul(n, 4);
   b.s.dims = {n};
   b.copy(x, there, {}, b.copyIn(kGpu0));
   b.copy(there, y, {0}, b.copyOut(kGpu0));

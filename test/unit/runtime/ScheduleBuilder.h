@@ -23,7 +23,7 @@ public:
 
   uint32_t arena(int64_t bytes) { return s.arenas.push_back({.bytes = bytes}), uint32_t(s.arenas.size() - 1); }
   uint32_t buffer(Space space, uint32_t index, int64_t offset, TensorType type) {
-    s.buffers.push_back({space, index, offset, type.bytes(), type});
+    s.buffers.push_back({space, index, offset, dim::bytes(type), type});
     return uint32_t(s.buffers.size() - 1);
   }
   uint32_t input(std::string name, TensorType type) {
