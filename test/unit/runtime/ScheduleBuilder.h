@@ -1,6 +1,7 @@
 // Writes flat schedules by hand, for tests.
 #pragma once
 
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <initializer_list>
