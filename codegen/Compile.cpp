@@ -176,7 +176,8 @@ ProviderSet::~ProviderSet() = default;
 
 /// What a kernel predicted to take so long counts as, in the figures that plans are made from: few blocks, waits for memory and the like do not show in
 /// its arithmetic. On the architecture's typical card it then takes what was predicted. `type`: of its first operand.
-static int64_t flopsThatTake(double seconds, const runtime::KernelDesc &kernel, DType type, const runtime::DeviceModel &card) {
+static Size flopsThatTake(double seconds, const runtime::KernelDesc &kernel, DType type,
+                          const runtime::DeviceModel &card) {
   if (seconds <= 1.05 * runtime::workSeconds(card, runtime::workOf(kernel, type)))
     return kernel.flops;
   return static_cast<int64_t>(std::min(seconds * card.flops(type) * card.efficiencyOf(kernel.provider), 1e18));

@@ -24,21 +24,25 @@ std::optional<Convolution> asConvolution(const BinaryRoot &root) {
   const int last = root.info->attrIndex("channels_last");
   c.channelsLast = last >= 0 && std::get<bool>(root.attrs[static_cast<size_t>(last)]);
   const int channels = c.channelsLast ? x.rank() - 1 : 1, space = c.channelsLast ? 1 : 2;
-  c.batch = x.shape[0], c.inChannels = x.shape[channels], c.outChannels = w.shape[0];
+  c.batch = x.shape[0];
   c.groups = g < 0 ? 1 : std::get<int64_t>(root.attrs[static_cast<size_t>(g)]);
-  for (int d = 0; d < x.rank() - 2; ++d)
-    c.in.push_back(x.shape[space + d]), c.window.push_back(w.shape[2 + d]), c.out.push_back(root.result.shape[space + d]);
   c.strides = ints("strides", 1), c.dilations = ints("dilations", 1);
   c.padLow = ints("pad_low", 0), c.padHigh = ints("pad_high", 0);
-  if (!w.shape.isStatic() || !dim::isConstant(c.inChannels) ||
-      llvm::any_of(c.in, [](int64_t size) { return dim::bounds(size).lo < 1; }))
+  if (!w.shape.isStatic() || !x.shape[channels].isNumber())
+    return std::nullopt;
+  c.inChannels = x.shape.extent(channels), c.outChannels = w.shape.extent(0);
+  for (int d = 0; d < x.rank() - 2; ++d) {
+    c.in.push_back(x.shape[space + d]), c.window.push_back(w.shape.extent(2 + d));
+    c.out.push_back(root.result.shape[space + d]);
+  }
+  if (llvm::any_of(c.in, [](Size size) { return dim::bounds(size).lo < 1; }))
     return std::nullopt;
   return c;
 }
 
 double flopsPerImage(const Convolution &c) {
   double flops = 2.0 * static_cast<double>(c.outChannels) * static_cast<double>(c.depth());
-  for (int64_t size : c.out)
+  for (Size size : c.out)
     flops *= hinted(size);
   return flops;
 }

@@ -8,9 +8,11 @@ namespace tressel::codegen {
 /// Sizes of batch and space may be symbolic, and those of space are at least 1. Operand 0 is the
 /// image, operand 1 the weights. Lists have an entry per dimension of space.
 struct Convolution {
-  int64_t batch = 1, groups = 1, inChannels = 1, outChannels = 1;
+  Size batch = 1;
+  int64_t groups = 1, inChannels = 1, outChannels = 1;
   bool channelsLast = false; ///< of image and result: [batch, space..., channels], else [batch, channels, space...]
-  std::vector<int64_t> in, window, out, strides, dilations, padLow, padHigh;
+  std::vector<Size> in, out;
+  std::vector<int64_t> window, strides, dilations, padLow, padHigh;
   /// Products summed for one element of the result.
   int64_t depth() const;
 };

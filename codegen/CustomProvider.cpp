@@ -34,7 +34,7 @@ public:
     bid.seconds = 1e-6 + static_cast<double>(bytes) * 1e-10;
     bid.params = work.call.toJson();
     bid.range = std::max<int64_t>(work.call.range, 1);
-    bid.grain = std::max<int64_t>(work.grain, 1);
+    bid.grain = std::max<int64_t>(work.grain.numberOr(1), 1);
     bid.scratchBytes = work.call.scratchBytes;
     return bid;
   }

@@ -8,7 +8,7 @@ namespace tressel::codegen {
 
 using op::LoopForm;
 
-double hinted(int64_t size) { return static_cast<double>(dim::hint(size)); }
+double hinted(Size size) { return static_cast<double>(dim::hint(size)); }
 
 int32_t inputOf(const passes::Candidate &candidate, int32_t operand) {
   mlir::Value value = candidate.ops[0]->getOperand(static_cast<unsigned>(operand));
@@ -27,7 +27,7 @@ std::optional<BinaryRoot> binaryRootOf(const passes::Candidate &c) {
     r.operands.push_back(graph::fromMlir(v.getType()));
   auto fits = [&](const TensorType &t) {
     return t.dtype == r.type() && (t.dtype == f32 || t.dtype == f16 || t.dtype == bf16) && dim::isKnown(t.shape) &&
-           llvm::none_of(t.shape, [](int64_t size) { return size == 0; });
+           llvm::none_of(t.shape, [](Size size) { return size == 0; });
   };
   if (!fits(r.result) || !fits(r.operands[0]) || !fits(r.operands[1]))
     return std::nullopt;
@@ -53,24 +53,23 @@ bool isProduct(const LoopForm &form) {
 
 /// A domain dimension with the element stride each tensor moves by along it.
 struct Dim {
-  int64_t size;
-  std::array<int64_t, 3> stride; ///< left, right, result
+  Size size;
+  std::array<Size, 3> stride; ///< left, right, result
 };
 
 /// Strides of one operand over the domain; nothing if its map is more than a permutation and broadcast.
-std::optional<std::vector<int64_t>> stridesOf(const LoopForm &form, const op::OperandMap &map, const Shape &shape) {
+std::optional<std::vector<Size>> stridesOf(const LoopForm &form, const op::OperandMap &map, const Shape &shape) {
   if (map.guarded || map.dims.size() != shape.size())
     return std::nullopt;
-  std::vector<int64_t> strides(form.domain.size(), 0);
-  int64_t step = 1;
+  std::vector<Size> strides(form.domain.size());
+  Size step = 1;
   for (int d = shape.rank() - 1; d >= 0; --d) {
     const op::IndexExpr &e = map.dims[static_cast<size_t>(d)];
     if (e.offset != 0 || e.indirect >= 0)
       return std::nullopt;
     for (const auto &term : e.terms)
-      strides[static_cast<size_t>(term.dim)] =
-          dim::add(strides[static_cast<size_t>(term.dim)], dim::mul(term.coef, step));
-    step = dim::mul(step, shape[d]);
+      strides[static_cast<size_t>(term.dim)] += term.coef * step;
+    step *= shape[d];
   }
   return strides;
 }
@@ -85,9 +84,9 @@ std::optional<Dim> merge(const std::vector<Dim> &dims) {
       continue;
     }
     for (int t = 0; t < 3; ++t)
-      if (d->stride[t] != dim::mul(all.stride[t], all.size))
+      if (d->stride[t] != all.stride[t] * all.size)
         return std::nullopt;
-    all.size = dim::mul(all.size, d->size);
+    all.size *= d->size;
   }
   return all;
 }
@@ -104,10 +103,10 @@ std::optional<MatrixProduct> asMatrixProduct(const BinaryRoot &root) {
   if (!left || !right)
     return std::nullopt;
   std::vector<Dim> batch, rows, columns, reduced;
-  std::vector<int64_t> result(form->domain.size(), 0);
-  int64_t step = 1;
+  std::vector<Size> result(form->domain.size());
+  Size step = 1;
   for (int d = form->numParallel - 1; d >= 0; --d)
-    result[static_cast<size_t>(d)] = step, step = dim::mul(step, form->domain[static_cast<size_t>(d)]);
+    result[static_cast<size_t>(d)] = step, step *= form->domain[static_cast<size_t>(d)];
   for (size_t d = 0; d < form->domain.size(); ++d) {
     Dim dim{form->domain[d], {(*left)[d], (*right)[d], result[d]}};
     if (dim.size == 1)
@@ -134,7 +133,7 @@ std::optional<MatrixProduct> asMatrixProduct(const BinaryRoot &root) {
   // round.
   auto rowMajor = [&] {
     return (n->size == 1 || n->stride[2] == 1) && (m->size == 1 || m->stride[2] == n->size) &&
-           (b->size == 1 || b->stride[2] == dim::mul(m->size, n->size));
+           (b->size == 1 || b->stride[2] == m->size * n->size);
   };
   int l = 0, r = 1;
   if (!rowMajor()) {

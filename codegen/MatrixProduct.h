@@ -24,9 +24,9 @@ std::optional<BinaryRoot> binaryRootOf(const passes::Candidate &candidate);
 /// result[b, m, n] = sum over k of left[b, m, k] * right[b, k, n], where the result is dense. Sizes and strides (of
 /// elements) may be symbolic. Where a size is 1, its strides are 0.
 struct MatrixProduct {
-  int64_t batch = 1, m = 1, n = 1, k = 1;
-  std::array<int64_t, 3> left{};  ///< strides of batch, m, k
-  std::array<int64_t, 3> right{}; ///< strides of batch, k, n
+  Size batch = 1, m = 1, n = 1, k = 1;
+  std::array<Size, 3> left{};  ///< strides of batch, m, k
+  std::array<Size, 3> right{}; ///< strides of batch, k, n
   int32_t leftOperand = 0, rightOperand = 1;
 };
 
@@ -38,6 +38,6 @@ std::optional<MatrixProduct> asMatrixProduct(const BinaryRoot &root);
 int32_t inputOf(const passes::Candidate &candidate, int32_t operand);
 
 /// A size as the cost models see it.
-double hinted(int64_t size);
+double hinted(Size size);
 
 } // namespace tressel::codegen

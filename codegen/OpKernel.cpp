@@ -38,9 +38,11 @@ std::string spell(const op::Attr &attr) {
           return std::string(nameOf(v));
         } else if constexpr (std::is_same_v<T, std::string>) {
           return '"' + v + '"';
+        } else if constexpr (std::is_same_v<T, Size>) {
+          return dim::spell(v);
         } else {
           std::string text = "(";
-          for (int64_t i : v)
+          for (Size i : v)
             text += (text.size() > 1 ? " " : "") + dim::spell(i);
           return text + ")";
         }
@@ -164,7 +166,7 @@ std::optional<OpKernel> planOpKernel(const OpCall &call, const std::string &cpu)
   kernel.range = source->schedule.range;
   kernel.floats = plan->floats();
   for (const LoopDim &d : plan->dims)
-    kernel.points = dim::mul(kernel.points, d.size);
+    kernel.points *= d.size;
   const int64_t units = std::max<int64_t>(1, dim::hint(source->schedule.range)), grain = std::max<int64_t>(1, source->schedule.grain);
   const double seconds =
       predictSeconds(costsOf(*plan, source->schedule, Target(cpu).level()), static_cast<double>(plan->bytes()), (units + grain - 1) / grain);

@@ -2,7 +2,7 @@
 // imperatively. The same function serves the process that meets an op nobody compiled yet and the build step that
 // compiles the common ones ahead.
 //
-//   int64_t n = dim::symbol("s0");
+//   Size n = dim::symbol("s0");
 //   OpCall call{&op::table::add, {{f32, {n}}, {f32, {}}}, {}, {n}};
 //   if (auto kernel = planOpKernel(call))
 //     auto image = Image::load(compileOpKernels({&*kernel, 1}));       // image->find(kernel->symbol)
@@ -31,7 +31,7 @@ struct OpCall {
   const op::OpInfo *op = nullptr;
   std::vector<TensorType> operands;
   op::Attrs attrs;              ///< complete
-  std::vector<int64_t> symbols; ///< all that occur; a launch's scalars are their values, in this order
+  std::vector<Size> symbols;    ///< all that occur; a launch's scalars are their values, in this order
 
   /// "add f32[s0] f32[]": the same in every process. Equal texts are equal kernels.
   std::string str() const;
@@ -43,8 +43,8 @@ struct OpKernel {
   std::shared_ptr<const KernelSource> source;
   std::string symbol;
   std::vector<TensorType> results; ///< sizes are expressions over the call's symbols
-  int64_t range = 1;               ///< units of work; may be symbolic
-  int64_t points = 1;              ///< of the loop nest; may be symbolic
+  Size range = 1;                  ///< units of work
+  Size points = 1;                 ///< of the loop nest
   runtime::FloatMode floats = runtime::FloatMode::Any; ///< in which its code runs
   double nsPerPoint = 0;           ///< predicted, on one thread
 };

@@ -106,22 +106,22 @@ const std::vector<Stage> &stages() {
 
 /// Every symbolic size is one of a dimension of an input, so that a call's inputs give it.
 LogicalResult checkSymbols(func::FuncOp main) {
-  std::vector<int64_t> symbols = graph::symbolsOf(main), known;
+  std::vector<Size> symbols = graph::symbolsOf(main), known;
   if (symbols.empty())
     return success();
   if (failed(graph::verifySymbols(main)))
     return failure();
   for (BlockArgument arg : main.getArguments()) {
     const bool isState = main.getArgAttr(arg.getArgNumber(), graph::kStateAttr) != nullptr;
-    for (int64_t size : graph::fromMlir(arg.getType()).shape) {
-      if (isState && dim::isSymbolic(size))
+    for (Size size : graph::fromMlir(arg.getType()).shape) {
+      if (isState && size.isSymbolic())
         return mlir::emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " of @main is a state of "
                                              << graph::fromMlir(arg.getType()).str() << ", but states have fixed sizes";
       if (dim::isSymbol(size))
         known.push_back(size);
     }
   }
-  for (int64_t symbol : symbols)
+  for (Size symbol : symbols)
     if (!llvm::is_contained(known, symbol))
       return main.emitError("the size '") << dim::spell(symbol)
                                           << "' is used, but no input has a dimension of that size alone";

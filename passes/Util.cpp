@@ -75,8 +75,8 @@ int64_t flopsOf(Operation *op) {
   const op::OpInfo *info = graph::infoOf(op);
   if (!info || !info->flops)
     return 0;
-  return info->flops(*info, tableTypes(op->getOperandTypes()), tableTypes(op->getResultTypes()),
-                     graph::attrsOf(op, *info));
+  return dim::hint(info->flops(*info, tableTypes(op->getOperandTypes()), tableTypes(op->getResultTypes()),
+                               graph::attrsOf(op, *info)));
 }
 
 std::optional<Bid> cheapestBid(ArrayRef<const KernelProvider *> providers, Operation *op,

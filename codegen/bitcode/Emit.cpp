@@ -98,10 +98,10 @@ llvm::Function *linkKernel(llvm::Module &module, const std::string &kernel) {
 
 std::string BitcodeCall::str() const {
   std::string text = "bitcode " + kernel;
-  for (int64_t p : params)
+  for (Size p : params)
     text += ' ' + dim::spell(p);
   text += " range " + dim::spell(range) + " scalars";
-  for (int64_t s : symbols)
+  for (Size s : symbols)
     text += ' ' + dim::spell(s);
   text += " on";
   for (int32_t b : buffers)
@@ -135,8 +135,9 @@ llvm::Function *emitBitcodeCall(llvm::Module &module, const BitcodeCall &call, c
       buffer = b.CreateLoad(ptr, b.CreateConstInBoundsGEP1_64(ptr, table, static_cast<uint64_t>(operand)));
     b.CreateStore(buffer, b.CreateConstInBoundsGEP1_64(ptr, buffers, i));
   }
-  std::function<llvm::Value *(int64_t)> size = [&](int64_t value) -> llvm::Value * {
-    return dim::isSymbolic(value) ? emitSize(b, value, args, call.symbols, size) : b.getInt64(static_cast<uint64_t>(value));
+  std::function<llvm::Value *(Size)> size = [&](Size value) -> llvm::Value * {
+    return value.isSymbolic() ? emitSize(b, value, args, call.symbols, size)
+                              : b.getInt64(static_cast<uint64_t>(value.number()));
   };
   for (auto [i, value] : llvm::enumerate(call.params))
     b.CreateStore(size(value), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), params, i));

@@ -2,6 +2,8 @@
 // to the wrapper that gives a kernel the ABI of all others.
 #pragma once
 
+#include "tressel/runtime/Size.h"
+
 #include "llvm/IR/Module.h"
 
 #include <cstdint>
@@ -13,10 +15,10 @@ namespace tressel::codegen {
 /// A kernel of the image that calls a bitcode kernel.
 struct BitcodeCall {
   std::string kernel;           ///< "sort_f32"
-  std::vector<int64_t> params;  ///< numbers become constants of the code, symbolic sizes are computed in it
-  int64_t range = 1;            ///< units; asked for more (a launch has at least one), the kernel does none
+  std::vector<Size> params;     ///< numbers become constants of the code, symbolic sizes are computed in it
+  Size range = 1;               ///< units; asked for more (a launch has at least one), the kernel does none
   std::vector<int32_t> buffers; ///< for each of the kernel's buffers the operand of the launch, or -1 for a null pointer
-  std::vector<int64_t> symbols; ///< whose values are args->scalars, in this order
+  std::vector<Size> symbols;    ///< whose values are args->scalars, in this order
 
   /// Equal texts are equal code.
   std::string str() const;

@@ -24,9 +24,9 @@ std::optional<passes::Bid> bidForAttention(const passes::Candidate &candidate) {
   if (dim::numElements(graph::fromMlir(op->getResult(0).getType()).shape) == 0)
     return std::nullopt; // no unit of work: the decomposition has nothing to do
   AttentionParams p;
-  p.heads = form->params[0], p.shared = form->params[1], p.queries = form->params[2], p.keys = form->params[3];
+  p.heads = form->params[0], p.shared = form->params[1].number(), p.queries = form->params[2], p.keys = form->params[3];
   p.size = form->params[4], p.width = form->params[5], p.causal = form->params[6] != 0;
-  p.scale = std::bit_cast<double>(form->params[7]);
+  p.scale = std::bit_cast<double>(form->params[7].number());
   p.q = codegen::inputOf(candidate, 0), p.k = codegen::inputOf(candidate, 1), p.v = codegen::inputOf(candidate, 2);
   if (form->params.size() > 8) {
     p.mask = codegen::inputOf(candidate, 3);
@@ -41,8 +41,8 @@ std::optional<passes::Bid> bidForAttention(const passes::Candidate &candidate) {
   const runtime::DeviceModel &cpu = codegen::hostCpuModel();
   constexpr int64_t leastRows = 96;
   p.rows = p.queries;
-  if (dim::isConstant(p.queries) && dim::hint(p.heads) < 2 * cpu.threads && p.queries >= 2 * leastRows)
-    p.rows = std::max<int64_t>(leastRows, (p.queries + 2 * cpu.threads - 1) / (2 * cpu.threads));
+  if (p.queries.isNumber() && dim::hint(p.heads) < 2 * cpu.threads && p.queries >= 2 * leastRows)
+    p.rows = std::max<Size>(leastRows, (p.queries + 2 * cpu.threads - 1) / (2 * cpu.threads));
 
   double bytes = hinted(dim::bytes(graph::fromMlir(op->getResult(0).getType())));
   for (mlir::Type type : op->getOperandTypes())

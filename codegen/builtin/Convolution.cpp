@@ -16,7 +16,7 @@ using codegen::hinted;
 static ConvolutionParams paramsOf(const codegen::Convolution &c) {
   ConvolutionParams p;
   p.batch = c.batch, p.channelsLast = c.channelsLast;
-  ConvolutionShape &s = p.shape;
+  auto &s = p.shape;
   s.groups = c.groups, s.inChannels = c.inChannels, s.outChannels = c.outChannels;
   const size_t leading = 3 - c.in.size();
   for (size_t d = 0; d < c.in.size(); ++d) {
@@ -28,12 +28,12 @@ static ConvolutionParams paramsOf(const codegen::Convolution &c) {
 }
 
 /// Channels' worth of arithmetic that arranging the image costs, for each unit again.
-static double arrangingChannels(const ConvolutionShape &s) { return tapsOf(s) == 1 ? 4 : s.stride[2] == 1 ? 8 : 12; }
+static double arrangingChannels(const ConvolutionForm &s) { return tapsOf(s) == 1 ? 4 : s.stride[2] == 1 ? 8 : 12; }
 
 /// Ranges of the channels that become units of their own, so that threads share an image: only where images are few.
 /// More than one for each thread evens out their speeds, as long as arranging stays small beside the arithmetic.
 static int64_t chooseBlocks(const ConvolutionParams &p, double imageSeconds, int threads) {
-  const ConvolutionShape &s = p.shape;
+  const auto &s = p.shape;
   const bool isDense = s.groups == 1; // else units have planes of their own, and arrange nothing twice
   if (threads == 1 || dim::hint(p.batch) >= 4 * threads || (isDense && s.outChannels % kChannelBlock != 0))
     return 1;
@@ -49,7 +49,7 @@ static int64_t chooseBlocks(const ConvolutionParams &p, double imageSeconds, int
 
 /// Whether tiles will multiply so many pixels at a time.
 static bool usesTiles(const ConvolutionParams &p, int64_t rows) {
-  const ConvolutionShape &s = p.shape;
+  const auto &s = p.shape;
   return kernelLevel().split && p.splitBytes() > 0 &&
          isWorthSplitting(rows, s.outChannels / s.groups, pieceOf(s) < kSplitDepth, /*packed=*/true);
 }
@@ -58,35 +58,36 @@ static bool usesTiles(const ConvolutionParams &p, int64_t rows) {
 /// are too few for that, each thread reads weights of its own instead.
 static void chooseRows(ConvolutionParams &p, double serialSeconds, int threads) {
   constexpr double worthSplitting = 10e-6;
-  const int64_t pixels = p.pixels();
+  const Size pixels = p.pixels();
   // Tiles split the weights for each block, and are on CPUs with more L2.
   const bool tiles = usesTiles(p, std::max<int64_t>(1, dim::hint(pixels)));
   constexpr int64_t leastChannels = 64, manyWeights = 1 << 20;
   const int64_t leastRows = tiles ? 96 : 48;
   // Each block reads all weights; if these are much of L2, more pixels share them.
-  const bool isFar = dim::isConstant(pixels) && p.packedBytes() >= manyWeights;
+  const bool isFar = pixels.isNumber() && p.packedBytes() >= manyWeights;
   const int64_t wantedRows = isFar ? 2 * leastRows : leastRows, blockBytes = (tiles ? 864 : isFar ? 432 : 216) << 10;
   const int64_t most = std::max(leastRows, blockBytes / (4 * p.shape.outChannels));
   p.rows = pixels, p.typicalRows = std::max<int64_t>(1, dim::hint(pixels));
   if (serialSeconds < worthSplitting)
     return;
-  if (!dim::isConstant(pixels)) {
+  if (!pixels.isNumber()) {
     p.rows = most;
     return;
   }
-  if (threads > 1 && pixels < leastRows * threads) {
+  const int64_t count = pixels.number();
+  if (threads > 1 && count < leastRows * threads) {
     p.blocks = std::clamp<int64_t>(p.shape.outChannels / leastChannels, 1, 2 * threads);
     return;
   }
   // As many for each thread.
-  int64_t blocks = std::clamp<int64_t>(pixels / wantedRows / threads, 1, 4) * threads;
-  blocks = std::max(threads == 1 ? 1 : blocks, (pixels + most - 1) / most);
+  int64_t blocks = std::clamp<int64_t>(count / wantedRows / threads, 1, 4) * threads;
+  blocks = std::max(threads == 1 ? 1 : blocks, (count + most - 1) / most);
   blocks = (blocks + threads - 1) / threads * threads;
-  p.rows = (pixels + blocks - 1) / blocks;
+  p.rows = (count + blocks - 1) / blocks;
   // Of each channel for itself, what a block costs besides its arithmetic are the lines of the image that its
   // neighbours read too: so whole lines, and for a small image one block for each thread.
-  const int64_t line = p.shape.out[2];
-  if (isChannelwise(p.shape) && dim::isConstant(line) && pixels >= 2 * threads * line) {
+  const Size line = p.shape.out[2];
+  if (isChannelwise(p.shape) && line.isNumber() && pixels >= 2 * threads * line) {
     constexpr double small = 150e-6;
     if (serialSeconds < small)
       p.rows = (pixels + threads - 1) / threads;
@@ -99,7 +100,7 @@ struct TapsInside {
   double average;   ///< taps that lie in the image, for a place of the result
   double whole = 0; ///< places all of whose taps do
 };
-static TapsInside tapsInside(const ConvolutionShape &s, int d) {
+static TapsInside tapsInside(const ConvolutionSizes<Size> &s, int d) {
   const int64_t out = std::max<int64_t>(1, dim::hint(s.out[d])), in = dim::hint(s.in[d]), stride = s.stride[d];
   int64_t from = 0, to = out, taps = 0;
   for (int64_t tap = 0; tap < s.window[d]; ++tap) {
@@ -114,7 +115,7 @@ static TapsInside tapsInside(const ConvolutionShape &s, int d) {
 
 /// What a depthwise kernel does (runtime/kernels/Channelwise.h), in counts that its cost model multiplies.
 static runtime::KernelCost channelwiseCost(const ConvolutionParams &p, runtime::CpuLevel level, double packed) {
-  const ConvolutionShape &s = p.shape;
+  const auto &s = p.shape;
   const double lanes = codegen::lanesOf(level), vectors = std::ceil(static_cast<double>(s.outChannels) / lanes);
   const bool whole = s.outChannels % static_cast<int64_t>(lanes) == 0, isV4 = level == runtime::CpuLevel::V4;
   // Which tiles read a pixel once for all columns, and serve partial vectors too.
@@ -144,7 +145,7 @@ static runtime::KernelCost channelwiseCost(const ConvolutionParams &p, runtime::
 
 /// What the kernel does (runtime/kernels/README.md, Channels last), in counts that its cost model multiplies.
 static runtime::KernelCost channelsLastCost(const ConvolutionParams &p, runtime::CpuLevel level) {
-  const ConvolutionShape &s = p.shape;
+  const auto &s = p.shape;
   const double lanes = codegen::lanesOf(level), rows = hinted(p.pixels()), depth = static_cast<double>(depthOf(s)),
                taps = static_cast<double>(tapsOf(s)), images = hinted(p.batch);
   const double groups = static_cast<double>(columnGroupsOf(s)), channels = static_cast<double>(s.outChannels) / groups,
@@ -184,7 +185,7 @@ static runtime::KernelCost channelsLastCost(const ConvolutionParams &p, runtime:
 
 /// The same with channels first (runtime/kernels/README.md, A convolution).
 static runtime::KernelCost channelsFirstCost(const ConvolutionParams &p, runtime::CpuLevel level) {
-  const ConvolutionShape &s = p.shape;
+  const auto &s = p.shape;
   const double lanes = codegen::lanesOf(level), images = hinted(p.batch), taps = static_cast<double>(tapsOf(s));
   double pixels = 1, lines = 1, inPixels = 1;
   for (int d = 0; d < 3; ++d)

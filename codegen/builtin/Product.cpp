@@ -20,8 +20,8 @@ static constexpr int64_t kLeastColumns = 128;
 /// range reads its own. What follows such a product is a kernel of its own, as a unit's rows are no neighbours.
 static bool cutsColumns(const ProductParams &p) {
   constexpr int64_t fewRows = 32, moreRows = 128, farAway = int64_t(2) << 20;
-  return dim::isConstant(p.m) && dim::isConstant(p.n) && p.batch == 1 &&
-         (p.m <= fewRows || (p.m <= moreRows && dim::isConstant(p.k) && p.packedBytes() > farAway));
+  return p.m.isNumber() && p.n.isNumber() && p.batch == 1 &&
+         (p.m <= fewRows || (p.m <= moreRows && p.k.isNumber() && p.packedBytes() > farAway));
 }
 
 /// Whether reading the packed side from memory is most of the work, so that it stays in 16 bits, whose widening then
@@ -42,9 +42,9 @@ static void chooseUnits(ProductParams &p, double serialSeconds, const runtime::D
   p.rows = p.m, p.parts = 1;
   if (serialSeconds < worthSplitting || cpu.threads == 1 || dim::hint(p.batch) >= 4 * cpu.threads)
     return;
-  const bool isStatic = dim::isConstant(p.m);
+  const bool isStatic = p.m.isNumber();
   if (cutsColumns(p)) {
-    p.parts = std::clamp<int64_t>(p.n / kLeastColumns, 1, 4 * cpu.threads);
+    p.parts = std::clamp<int64_t>(dim::hint(p.n) / kLeastColumns, 1, 4 * cpu.threads);
     if (p.parts > cpu.threads)
       p.parts -= p.parts % cpu.threads; // as many for each
     return;
@@ -55,16 +55,16 @@ static void chooseUnits(ProductParams &p, double serialSeconds, const runtime::D
       return;
     }
     // Tiles split the right side for each unit.
-    const int64_t wanted = usesTiles(p, std::min<int64_t>(p.m, 128)) ? 192 : 64;
-    int64_t blocks = std::clamp<int64_t>(p.m / wanted, 2, std::max<int64_t>(4 * cpu.threads, p.m / (2 * wanted)));
+    const int64_t m = p.m.number(), wanted = usesTiles(p, std::min<int64_t>(m, 128)) ? 192 : 64;
+    int64_t blocks = std::clamp<int64_t>(m / wanted, 2, std::max<int64_t>(4 * cpu.threads, m / (2 * wanted)));
     if (blocks > cpu.threads) // as many for each
       blocks = (blocks + cpu.threads - 1) / cpu.threads * cpu.threads;
-    p.rows = ((p.m + blocks - 1) / blocks + 7) / 8 * 8;
+    p.rows = ((m + blocks - 1) / blocks + 7) / 8 * 8;
     return;
   }
   // Equal blocks, so that units are neighbours.
   if (isStatic)
-    for (int64_t blocks = (p.m + 127) / 128; blocks <= p.m / 24; ++blocks)
+    for (int64_t blocks = (p.m.number() + 127) / 128; blocks <= p.m / 24; ++blocks)
       if (p.m % blocks == 0) {
         p.rows = p.m / blocks;
         return;
@@ -115,8 +115,7 @@ std::optional<passes::Bid> bidForProduct(const codegen::BinaryRoot &root, const 
   p.symbols = graph::symbolsOf(candidate.ops[0]);
   p.typicalRows = std::max<int64_t>(1, dim::hint(p.m));
   // A packed side serves all rows; sides of a batch are read as they are.
-  const bool packed =
-      parameterOnly[static_cast<size_t>(p.right)] && p.b[0] == 0 && dim::isConstant(p.n) && dim::isConstant(p.k);
+  const bool packed = parameterOnly[static_cast<size_t>(p.right)] && p.b[0] == 0 && p.n.isNumber() && p.k.isNumber();
   if (packed)
     p.packed = static_cast<int32_t>(candidate.inputs.size());
   p.element = elementOf(root.type());

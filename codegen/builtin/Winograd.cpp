@@ -43,7 +43,7 @@ public:
     const runtime::DeviceModel &cpu = codegen::hostCpuModel();
     const runtime::CpuLevel level = kernelLevel().cpu;
     double tiles = hinted(p.batch); // also those that reach over the edge
-    for (int64_t size : c->out)
+    for (Size size : c->out)
       tiles *= hinted(dim::ceilDiv(size, kWinogradOut));
     const double bytes = hinted(dim::bytes(root->operands[0])) + hinted(dim::bytes(root->result)) +
                          static_cast<double>(p.packedBytes());

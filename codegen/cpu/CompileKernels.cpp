@@ -70,7 +70,7 @@ CacheKey keyOf(const KernelSource &k, const std::string &plan, const Target &tar
   if (!k.bitcode) {
     for (int32_t o : k.signature.operands)
       signature += std::to_string(o) + ' ';
-    for (int64_t symbol : k.signature.symbols)
+    for (Size symbol : k.signature.symbols)
       signature += dim::spell(symbol) + ' ';
     if (k.signature.rows)
       signature += "rows " + dim::spell(k.signature.rows->rows) + ' ' + dim::spell(k.signature.rows->block);

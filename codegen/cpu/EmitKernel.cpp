@@ -16,8 +16,7 @@ using llvm::Value;
 using op::Combine;
 using op::ScalarOp;
 
-void KernelEmitter::loop(int dim, Value *low, Value *high, int64_t step, bool nonEmpty,
-                         llvm::function_ref<void()> body) {
+void KernelEmitter::loop(int dim, Value *low, Value *high, Size step, bool nonEmpty, llvm::function_ref<void()> body) {
   BasicBlock *from = b_.GetInsertBlock(), *inside = block("loop"), *after = block("after");
   Value *last = b_.CreateSub(high, i64(step));
   llvm::Instruction *enter = nonEmpty ? static_cast<llvm::Instruction *>(b_.CreateBr(inside))
@@ -91,16 +90,16 @@ void KernelEmitter::chooseBlocks() {
   }
   if (blockLevel_ == kNoBlocks)
     return;
-  auto leaves = [&](int64_t size, int64_t step) { return dim::isConstant(size) && size % step != 0; };
+  auto leaves = [&](Size size, Size step) { return size.isNumber() && size % step != 0; };
   blocksLeave_ = blockLevel_ + 1 == numLevels ? leaves(sizeOf(s_.vectorDim), int64_t(s_.lanes) * s_.unroll)
                                               : blockLevel_ + 2 == numLevels && leaves(plan_.dims.back().size, s_.chains);
 }
 
-void KernelEmitter::blockedLoop(size_t level, int dim, Value *high, int64_t step, bool nonEmpty,
+void KernelEmitter::blockedLoop(size_t level, int dim, Value *high, Size step, bool nonEmpty,
                                 llvm::function_ref<void()> body) {
   if (level != blockLevel_ || stage_ < 0)
     return loop(dim, i64(0), high, step, nonEmpty, body);
-  const int64_t stride = step * blockSteps_;
+  const Size stride = step * blockSteps_;
   loop(-1, i64(0), b_.CreateNSWAdd(high, i64(stride - 1)), stride, nonEmpty, [&] {
     Value *from = index_.back(), *end = b_.CreateNSWAdd(from, i64(stride));
     end = b_.CreateSelect(b_.CreateICmpSLT(end, high), end, high);
@@ -261,11 +260,11 @@ void KernelEmitter::emitReducedLoops(size_t k, llvm::function_ref<void()> body) 
   const size_t first = static_cast<size_t>(plan_.numParallel);
   if (first + k < plan_.dims.size()) {
     const int dim = static_cast<int>(first + k);
-    const int64_t size = sizeOf(dim);
+    const Size size = sizeOf(dim);
     if (dim == s_.vectorDim)
       return emitReducedLoops(k + 1, body);
     if (chains_ > 1 && first + k + 1 == plan_.dims.size()) {
-      const int64_t full = size / chains_ * chains_;
+      const Size full = size / chains_ * chains_;
       blockedLoop(k, dim, i64(full), chains_, true, [&] {
         Value *index = index_[static_cast<size_t>(dim)];
         for (; chain_ < chains_; ++chain_)
@@ -282,23 +281,23 @@ void KernelEmitter::emitReducedLoops(size_t k, llvm::function_ref<void()> body) 
   }
   if (!s_.vectorReduced || s_.vectorDim < 0)
     return body();
-  const int64_t size = sizeOf(s_.vectorDim), step = int64_t(s_.lanes) * s_.unroll;
-  if (dim::isSymbolic(size)) {
+  const Size size = sizeOf(s_.vectorDim), step = int64_t(s_.lanes) * s_.unroll;
+  if (size.isSymbolic()) {
     if (k != blockLevel_ || stage_ < 0)
       return symbolicVectorLoop(i64(0), i64(size), body);
-    const int64_t stride = step * blockSteps_;
+    const Size stride = step * blockSteps_;
     return loop(-1, i64(0), b_.CreateNSWAdd(i64(size), i64(stride - 1)), stride, false, [&] {
       Value *from = index_.back(), *end = b_.CreateNSWAdd(from, i64(stride));
       symbolicVectorLoop(from, b_.CreateSelect(b_.CreateICmpSLT(end, i64(size)), end, i64(size)), body);
       addBlocks();
     });
   }
-  const int64_t full = size / step * step, rest = size - full;
+  const Size full = size / step * step, rest = size - full;
   unroll_ = s_.unroll, tail_ = 0;
   if (full)
     blockedLoop(k, s_.vectorDim, i64(full), step, true, body);
   if (rest) {
-    unroll_ = static_cast<int>((rest + s_.lanes - 1) / s_.lanes), tail_ = rest % s_.lanes;
+    unroll_ = static_cast<int>((rest + s_.lanes - 1) / s_.lanes), tail_ = (rest % s_.lanes).number();
     once(s_.vectorDim, i64(full), body);
   }
   unroll_ = s_.unroll, tail_ = 0;
@@ -372,7 +371,7 @@ void KernelEmitter::storeAll(bool full) {
 }
 
 void KernelEmitter::symbolicVectorLoop(Value *low, Value *high, llvm::function_ref<void()> body) {
-  const int64_t step = int64_t(s_.lanes) * s_.unroll;
+  const Size step = int64_t(s_.lanes) * s_.unroll;
   unroll_ = s_.unroll, tail_ = 0;
   loop(s_.vectorDim, low, high, step, false, body);
   Value *count = b_.CreateNSWSub(high, low);
@@ -391,10 +390,10 @@ void KernelEmitter::emitVectorLoop() {
   unroll_ = s_.unroll, tail_ = 0;
   if (s_.vectorDim < 0 || s_.vectorReduced)
     return emitPoint();
-  const int64_t size = sizeOf(s_.vectorDim), step = int64_t(s_.lanes) * s_.unroll;
-  if (dim::isSymbolic(size))
+  const Size size = sizeOf(s_.vectorDim), step = int64_t(s_.lanes) * s_.unroll;
+  if (size.isSymbolic())
     return symbolicVectorLoop(tileBegin_, tileEnd_, [&] { emitPoint(); });
-  const int64_t rest = size % step;
+  const int64_t rest = (size % step).number();
   if (size >= step)
     loop(s_.vectorDim, tileBegin_, tileEnd_, step, /*nonEmpty=*/s_.tile == size, [&] { emitPoint(); });
   if (rest == 0)
@@ -414,17 +413,17 @@ void KernelEmitter::emitInner(size_t k) {
   if (k == s_.innerDims.size())
     return emitVectorLoop();
   const int dim = s_.innerDims[k];
-  const int64_t size = sizeOf(dim); // symbolic ones make units, unless tiles walk along them
+  const Size size = sizeOf(dim); // symbolic ones make units, unless tiles walk along them
   if (dim != s_.blockDim)
     return loop(dim, i64(0), i64(size), 1, isNeverEmpty(size), [&] { emitInner(k + 1); });
-  if (dim::isSymbolic(size)) {
+  if (size.isSymbolic()) {
     Value *whole = b_.CreateNSWMul(b_.CreateUDiv(i64(size), i64(s_.block)), i64(s_.block));
     block_ = s_.block;
     loop(dim, i64(0), whole, s_.block, false, [&] { emitInner(k + 1); });
     block_ = 1;
     return loop(dim, whole, i64(size), 1, false, [&] { emitInner(k + 1); });
   }
-  const int64_t rest = size % s_.block;
+  const int64_t rest = (size % s_.block).number();
   block_ = s_.block;
   loop(dim, i64(0), i64(size), s_.block, true, [&] { emitInner(k + 1); });
   if (rest) {
@@ -436,7 +435,7 @@ void KernelEmitter::emitInner(size_t k) {
 
 void KernelEmitter::emitUnit(Value *unit) {
   Value *rest = unit;
-  auto digit = [&](int64_t radix, bool last) -> Value * {
+  auto digit = [&](Size radix, bool last) -> Value * {
     if (last)
       return rest;
     Value *q = b_.CreateUDiv(rest, i64(radix));
@@ -449,7 +448,7 @@ void KernelEmitter::emitUnit(Value *unit) {
   auto bindTile = [&](bool last) {
     if (s_.vectorDim < 0 || s_.vectorReduced)
       return;
-    const int64_t size = sizeOf(s_.vectorDim);
+    const Size size = sizeOf(s_.vectorDim);
     tileBegin_ = i64(0), tileEnd_ = i64(size);
     if (s_.tile == size)
       return;
@@ -463,7 +462,7 @@ void KernelEmitter::emitUnit(Value *unit) {
       bindTile(false);
     const int dim = s_.unitDims[k];
     const bool last = k == 0 && place > 0;
-    const int64_t size = sizeOf(dim);
+    const Size size = sizeOf(dim);
     if (dim == s_.blockDim) {
       blocked = true;
       bind(dim, b_.CreateNSWMul(digit(dim::ceilDiv(size, s_.block), last), i64(s_.block)));
@@ -476,12 +475,12 @@ void KernelEmitter::emitUnit(Value *unit) {
   block_ = 1;
   if (!blocked)
     return emitInner(0);
-  const int64_t size = sizeOf(s_.blockDim), partial = dim::mod(size, s_.block);
+  const Size size = sizeOf(s_.blockDim), partial = dim::mod(size, s_.block);
   block_ = s_.block;
   if (partial == 0)
     return emitInner(0);
   Value *first = index_[static_cast<size_t>(s_.blockDim)];
-  Value *fits = b_.CreateICmpSLE(first, i64(dim::sub(size, s_.block)));
+  Value *fits = b_.CreateICmpSLE(first, i64(size - s_.block));
   // Bound once more where it is known how many there are: what is read for all of a block must not be read before.
   branch(
       fits,
@@ -490,7 +489,7 @@ void KernelEmitter::emitUnit(Value *unit) {
         emitInner(0);
       },
       [&] {
-        if (dim::isSymbolic(partial)) { // one by one
+        if (partial.isSymbolic()) { // one by one
           block_ = 1;
           loop(s_.blockDim, first, i64(size), 1, true, [&] { emitInner(0); });
           return;
@@ -512,10 +511,11 @@ Value *KernelEmitter::storesAligned() {
   for (const Store &s : plan_.stores) {
     const int64_t size = memoryBytes(s.buffer), vector = size * s_.lanes;
     bytes += size * dim::bounds(plan_.buffers[static_cast<size_t>(s.buffer)].elements).lo;
-    if (vector < (s_.tiles ? 64 : 16) || dim::isSymbolic(s_.tile) || coef(s.index, s_.vectorDim) != 1 || s_.tile % s_.lanes != 0)
+    if (vector < (s_.tiles ? 64 : 16) || s_.tile.isSymbolic() || coef(s.index, s_.vectorDim) != 1 ||
+        s_.tile % s_.lanes != 0)
       return nullptr;
     for (size_t d = 0; d < plan_.dims.size(); ++d)
-      if (static_cast<int>(d) != s_.vectorDim && dim::mod(dim::mul(s.index.coef[d], size), vector) != 0)
+      if (static_cast<int>(d) != s_.vectorDim && dim::mod(s.index.coef[d] * size, vector) != 0)
         return nullptr;
     Value *address = b_.CreateAnd(b_.CreatePtrToInt(buffers_[static_cast<size_t>(s.buffer)], b_.getInt64Ty()),
                                   static_cast<uint64_t>(vector - 1));
@@ -545,8 +545,8 @@ llvm::Function *KernelEmitter::run() {
     const int32_t operand = signature_.operands.empty() ? static_cast<int32_t>(i) : signature_.operands[i];
     Value *base = b_.CreateLoad(ptr, b_.CreateConstGEP1_32(ptr, table, static_cast<unsigned>(operand)));
     // Where a bad index or a guard that does not hold reads element 0, an operand that may be empty needs one.
-    const int64_t elements = plan_.buffers[i].elements;
-    if (dim::isSymbolic(elements) && !isNeverEmpty(elements) && static_cast<int32_t>(i) < plan_.numInputs) {
+    const Size elements = plan_.buffers[i].elements;
+    if (elements.isSymbolic() && !isNeverEmpty(elements) && static_cast<int32_t>(i) < plan_.numInputs) {
       llvm::AllocaInst *none = variable(llvm::ArrayType::get(b_.getInt8Ty(), 64));
       none->setAlignment(llvm::Align(64));
       b_.CreateStore(llvm::Constant::getNullValue(none->getAllocatedType()), none);

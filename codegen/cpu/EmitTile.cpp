@@ -62,7 +62,7 @@ Value *KernelEmitter::loadTile(int32_t e, int m, int u) {
   const llvm::Align align(static_cast<uint64_t>(memoryBytes(x.buffer)));
   Value *p = elementPointer(e, x.buffer, x.index, 0, u), *mask = firstLanes(block_);
   Value *none = llvm::Constant::getNullValue(type);
-  const int64_t stride = coef(x.index, s_.vectorDim), rows = tail_ && u == unroll_ - 1 ? tail_ : s_.lanes;
+  const Size stride = coef(x.index, s_.vectorDim), rows = tail_ && u == unroll_ - 1 ? tail_ : s_.lanes;
   llvm::SmallVector<Value *, 32> tile(lanes(), none);
   for (int64_t l = 0; l < rows; ++l) {
     Value *row = l ? b_.CreateGEP(memory, p, b_.CreateNSWMul(i64(stride), i64(l))) : p;
@@ -90,7 +90,7 @@ void KernelEmitter::storeTile(const Store &s, int number, int u) {
   }
   transposeTile(tile);
   Value *p = elementPointer(-1 - number, s.buffer, s.index, 0, u), *mask = firstLanes(block_);
-  const int64_t stride = coef(s.index, s_.vectorDim), rows = tail_ && u == unroll_ - 1 ? tail_ : s_.lanes;
+  const Size stride = coef(s.index, s_.vectorDim), rows = tail_ && u == unroll_ - 1 ? tail_ : s_.lanes;
   for (int64_t l = 0; l < rows; ++l) {
     Value *row = l ? b_.CreateGEP(memory, p, b_.CreateNSWMul(i64(stride), i64(l))) : p,
           *v = tile[static_cast<size_t>(l)];

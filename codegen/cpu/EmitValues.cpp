@@ -13,30 +13,30 @@ using llvm::Type;
 using llvm::Value;
 using op::ScalarOp;
 
-Value *KernelEmitter::size(int64_t symbolic) {
-  Value *&value = sizes_[symbolic];
+Value *KernelEmitter::size(Size symbolic) {
+  Value *&value = sizes_[symbolic.bits()];
   if (value)
     return value;
   const auto saved = b_.saveIP();
   b_.SetInsertPoint(sizesMark_);
-  Value *sum = emitSize(b_, symbolic, function_->getArg(0), signature_.symbols, [&](int64_t part) { return i64(part); });
+  Value *sum = emitSize(b_, symbolic, function_->getArg(0), signature_.symbols, [&](Size part) { return i64(part); });
   b_.restoreIP(saved);
-  return sizes_[symbolic] = sum;
+  return sizes_[symbolic.bits()] = sum;
 }
 
-Value *KernelEmitter::sizeAs(Type *type, int64_t size) {
-  if (!dim::isSymbolic(size))
-    return llvm::ConstantInt::getSigned(type, size);
+Value *KernelEmitter::sizeAs(Type *type, Size size) {
+  if (!size.isSymbolic())
+    return llvm::ConstantInt::getSigned(type, size.number());
   Value *v = b_.CreateIntCast(i64(size), type->getScalarType(), true);
   return type->isVectorTy() ? b_.CreateVectorSplat(lanes(), v) : v;
 }
 
-Value *KernelEmitter::iota(Type *element, int64_t step) {
-  if (dim::isSymbolic(step))
+Value *KernelEmitter::iota(Type *element, Size step) {
+  if (step.isSymbolic())
     return b_.CreateMul(iota(element, 1), sizeAs(vectorOf(element), step));
   llvm::SmallVector<llvm::Constant *, 64> values;
   for (unsigned l = 0; l < lanes(); ++l)
-    values.push_back(llvm::ConstantInt::getSigned(element, step * l));
+    values.push_back(llvm::ConstantInt::getSigned(element, (step * l).number()));
   return llvm::ConstantVector::get(values);
 }
 
@@ -99,8 +99,7 @@ Value *KernelEmitter::elementPointer(int id, int32_t buffer, const Affine &index
       dims |= uint64_t(1) << d;
   Value *p = pointer(id, buffer, index, levelOf(dims));
   Type *element = scalars_.memoryType(plan_.buffers[static_cast<size_t>(buffer)].dtype);
-  const int64_t constant = dim::add(dim::mul(coef(index, s_.blockDim), m),
-                                    dim::mul(coef(index, s_.vectorDim), int64_t(s_.lanes) * u));
+  const Size constant = coef(index, s_.blockDim) * m + coef(index, s_.vectorDim) * (int64_t(s_.lanes) * u);
   for (const auto &i : index.indirect)
     if (!alongVector(plan_.exprs[static_cast<size_t>(i.expr)].dims))
       p = b_.CreateGEP(element, p, b_.CreateNSWMul(eval(i.expr, m, u), i64(i.scale)));
@@ -119,8 +118,7 @@ Value *KernelEmitter::laneOffsets(const Affine &index, int m, int u) {
 
 /// The value of the expression in lane 0, without what indirect parts along the lanes add.
 Value *KernelEmitter::scalarIndex(const Affine &index, int m, int u) {
-  Value *sum = i64(dim::add(index.offset, dim::add(dim::mul(coef(index, s_.blockDim), m),
-                                                   dim::mul(coef(index, s_.vectorDim), int64_t(s_.lanes) * u))));
+  Value *sum = i64(index.offset + coef(index, s_.blockDim) * m + coef(index, s_.vectorDim) * (int64_t(s_.lanes) * u));
   for (size_t d = 0; d < index.coef.size(); ++d)
     if (index.coef[d])
       sum = b_.CreateNSWAdd(sum, b_.CreateNSWMul(index_[d], i64(index.coef[d])));
@@ -133,15 +131,15 @@ Value *KernelEmitter::scalarIndex(const Affine &index, int m, int u) {
 Value *KernelEmitter::inRange(const Expr &x, int m, int u) {
   Value *base = scalarIndex(x.index, m, u);
   if (!alongVector(x.dims))
-    return b_.CreateICmpULT(base, i64(x.i));
-  if (laneIndirect(x.index) || dim::isSymbolic(x.i) || x.i >= (int64_t(1) << 30)) {
+    return b_.CreateICmpULT(base, i64(x.size));
+  if (laneIndirect(x.index) || x.size.isSymbolic() || x.size >= (int64_t(1) << 30)) {
     Value *at = b_.CreateAdd(b_.CreateVectorSplat(lanes(), base), laneOffsets(x.index, m, u));
-    return b_.CreateICmpULT(at, sizeAs(at->getType(), x.i));
+    return b_.CreateICmpULT(at, sizeAs(at->getType(), x.size));
   }
   // Indices of tensors whose dimension is below 2^30 fit 32 bits, which doubles the lanes of an instruction.
   Value *at = b_.CreateAdd(b_.CreateVectorSplat(lanes(), b_.CreateTrunc(base, b_.getInt32Ty())),
                            iota(b_.getInt32Ty(), coef(x.index, s_.vectorDim)));
-  return b_.CreateICmpULT(at, llvm::ConstantInt::getSigned(at->getType(), x.i));
+  return b_.CreateICmpULT(at, llvm::ConstantInt::getSigned(at->getType(), x.size.number()));
 }
 
 Value *KernelEmitter::checked(const Expr &x, int m, int u) {
@@ -149,8 +147,7 @@ Value *KernelEmitter::checked(const Expr &x, int m, int u) {
   Value *index = eval(x.args[0], m, u);
   if (vector)
     index = scalars_.splat(index, lanes());
-  Value *size = sizeAs(index->getType(), x.i),
-        *zero = llvm::ConstantInt::get(index->getType(), 0);
+  Value *size = sizeAs(index->getType(), x.size), *zero = llvm::ConstantInt::get(index->getType(), 0);
   Value *wrapped = b_.CreateSelect(b_.CreateICmpSLT(index, zero), b_.CreateAdd(index, size), index);
   Value *good = b_.CreateICmpULT(wrapped, size);
   Value *bad = b_.CreateNot(good);
@@ -217,13 +214,14 @@ Value *KernelEmitter::load(int32_t e, int m, int u) {
     // to run ahead of: lines are asked for early, each once. Values that a row shares stay cached and need none. Of
     // rows that are passed over several times the first pass asks, as the processor itself stops at the end of each
     // page.
-    const int64_t elements = plan_.buffers[static_cast<size_t>(x.buffer)].elements, size = memoryBytes(x.buffer);
-    const int64_t bytes = dim::isConstant(elements) ? elements * size : 0; // of an open size it is not known that it is large
+    const Size elements = plan_.buffers[static_cast<size_t>(x.buffer)].elements, size = memoryBytes(x.buffer);
+    const Size bytes = elements.isNumber() ? elements * size : 0; // of an open size it is not known that it is large
     const bool asks = u * s_.lanes * size % kLineBytes == 0;
     const bool passesRows = s_.vectorReduced && pass_ == 0 && bytes >= kFarBytes;
     // Down the columns of a matrix each step is in another page: those are asked for some steps early.
-    const int64_t down = !plan_.reductions.empty() && !s_.vectorReduced ? coef(x.index, static_cast<int>(plan_.dims.size()) - 1) : 0;
-    const int64_t step = dim::isConstant(down) ? down * size : 0;
+    const Size down =
+        !plan_.reductions.empty() && !s_.vectorReduced ? coef(x.index, static_cast<int>(plan_.dims.size()) - 1) : 0;
+    const Size step = down.isNumber() ? down * size : 0;
     const bool passesColumns = step >= kColumnStep && bytes >= kFarBytes;
     if (asks && ((nonTemporal_ && bytes >= kStreamedBytes) || passesRows || passesColumns))
       b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {p->getType()},
@@ -261,9 +259,9 @@ Value *KernelEmitter::eval(int32_t e, int m, int u) {
 }
 
 int64_t KernelEmitter::mostReducedPoints() const {
-  int64_t n = 1;
+  Size n = 1;
   for (size_t d = static_cast<size_t>(plan_.numParallel); d < plan_.dims.size(); ++d)
-    n = dim::mul(n, plan_.dims[d].size);
+    n *= plan_.dims[d].size;
   return dim::bounds(n).hi;
 }
 

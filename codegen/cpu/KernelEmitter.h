@@ -40,7 +40,7 @@ private:
   void closeScope() { scopes_.pop_back(), level_ = scopes_.size() - 1; }
   llvm::BasicBlock *block(const char *name) { return llvm::BasicBlock::Create(module_.getContext(), name, function_); }
   /// for (i = low; i + step <= high; i += step); runs at least once if `nonEmpty`.
-  void loop(int dim, llvm::Value *low, llvm::Value *high, int64_t step, bool nonEmpty, llvm::function_ref<void()> body);
+  void loop(int dim, llvm::Value *low, llvm::Value *high, Size step, bool nonEmpty, llvm::function_ref<void()> body);
   /// The body once, with dim = index, in a scope of its own.
   void once(int dim, llvm::Value *index, llvm::function_ref<void()> body);
   /// In a scope of its own: if (condition) then(); else otherwise().
@@ -100,19 +100,19 @@ private:
   /// Mask of the lanes that exist in vector u; null if all do.
   llvm::Value *tailMask(int u);
   /// A number, or a symbolic size: computed where the kernel is entered.
-  llvm::Value *i64(int64_t v) { return dim::isSymbolic(v) ? size(v) : b_.getInt64(static_cast<uint64_t>(v)); }
-  llvm::Value *size(int64_t symbolic);
+  llvm::Value *i64(Size v) { return v.isNumber() ? b_.getInt64(static_cast<uint64_t>(v.number())) : size(v); }
+  llvm::Value *size(Size symbolic);
   /// The same in `type`, an integer or a vector of them.
-  llvm::Value *sizeAs(llvm::Type *type, int64_t size);
+  llvm::Value *sizeAs(llvm::Type *type, Size size);
   /// 0, step, 2 * step, ...
-  llvm::Value *iota(llvm::Type *element, int64_t step);
-  int64_t sizeOf(int dim) const { return plan_.dims[static_cast<size_t>(dim)].size; }
-  static bool isNeverEmpty(int64_t size) { return dim::bounds(size).lo >= 1; }
+  llvm::Value *iota(llvm::Type *element, Size step);
+  Size sizeOf(int dim) const { return plan_.dims[static_cast<size_t>(dim)].size; }
+  static bool isNeverEmpty(Size size) { return dim::bounds(size).lo >= 1; }
   /// All of [low, high) along the lanes, where the number of elements is known only now: full steps, then single vectors
   /// under a mask.
   void symbolicVectorLoop(llvm::Value *low, llvm::Value *high, llvm::function_ref<void()> body);
   llvm::AllocaInst *variable(llvm::Type *type);
-  int64_t coef(const Affine &a, int dim) const { return dim < 0 ? 0 : a.coef[static_cast<size_t>(dim)]; }
+  Size coef(const Affine &a, int dim) const { return dim < 0 ? Size() : a.coef[static_cast<size_t>(dim)]; }
   int64_t memoryBytes(int32_t buffer) const { return tressel::sizeOf(plan_.buffers[static_cast<size_t>(buffer)].dtype); }
 
   llvm::Module &module_;
@@ -125,7 +125,7 @@ private:
   llvm::Instruction *allocas_ = nullptr;
   llvm::AllocaInst *status_ = nullptr;
   llvm::Instruction *sizesMark_ = nullptr; ///< symbolic sizes are computed before it
-  std::map<int64_t, llvm::Value *> sizes_;
+  std::map<int64_t, llvm::Value *> sizes_; ///< by the bits of a size
   std::vector<llvm::Value *> buffers_;
   std::vector<Scope> scopes_;
   size_t level_ = 0;
@@ -148,7 +148,7 @@ private:
   bool isBlocked(const Reduction &r) const;
   void chooseBlocks();
   /// `loop` over [0, high) in steps, in blocks of so many of them if the loop is the one that blocks are cut from.
-  void blockedLoop(size_t level, int dim, llvm::Value *high, int64_t step, bool nonEmpty, llvm::function_ref<void()> body);
+  void blockedLoop(size_t level, int dim, llvm::Value *high, Size step, bool nonEmpty, llvm::function_ref<void()> body);
   void addBlocks();
   llvm::Value *sumOfBlock(size_t number, int m, int u);
   size_t blockLevel_ = kNoBlocks; ///< the loop over reduced dimensions that is cut, by its depth

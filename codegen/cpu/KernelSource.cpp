@@ -52,7 +52,7 @@ KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
   }
   llvm::SmallVector<mlir::Value> inputs, results;
   int rowDims = -1;
-  int64_t unit = 0;
+  Size unit = 0;
   auto fail = [&](const std::string &why) {
     const graph::FileLine at = graph::fileLineOf(kernel.getLoc());
     throw Error("no kernel can be generated for '" + graph::describeBody(kernel.getBody(), kernel.getProvider()) +
@@ -92,13 +92,13 @@ KernelSource makeKernelSource(graph::KernelOp kernel, const Target &target) {
                                        : object->getInteger("unit").value_or(0);
     // Units are whole rows, where a row is as many inner dimensions as divide a unit.
     const Shape shape = graph::fromMlir(yield->getOperand(0).getType()).shape;
-    int64_t inner = dim::numElements(shape), rows = 1;
+    Size inner = dim::numElements(shape), rows = 1;
     auto wholeRows = [&] { return dim::divideExactly(unit, inner); };
     for (rowDims = 0; unit != 0 && rowDims < shape.rank() && !wholeRows(); ++rowDims) {
-      rows = dim::mul(rows, shape[rowDims]);
+      rows *= shape[rowDims];
       inner = dim::divideExactly(inner, shape[rowDims]).value_or(0);
     }
-    const std::optional<int64_t> block = unit != 0 ? wholeRows() : std::nullopt;
+    const std::optional<Size> block = unit != 0 ? wholeRows() : std::nullopt;
     if (!block || *block == 0)
       fail("the library's units of work are not known");
     source.signature.rows = UnitRows{rows, *block};

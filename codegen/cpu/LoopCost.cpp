@@ -66,7 +66,7 @@ double accessCost(const Affine &index, const LoopPlan &plan, int dim, int lanes)
   for (const auto &i : index.indirect)
     if (plan.exprs[static_cast<size_t>(i.expr)].dims & bit(dim))
       return lanes;
-  const int64_t c = index.coef[static_cast<size_t>(dim)];
+  const Size c = index.coef[static_cast<size_t>(dim)];
   return c == 0 ? 0.1 : c == 1 ? 1 : lanes;
 }
 

@@ -44,7 +44,7 @@ bool crosses(const Affine &index, const LoopPlan &plan, int vector, int block) {
   for (const auto &i : index.indirect)
     if (plan.exprs[static_cast<size_t>(i.expr)].dims & (bit(vector) | bit(block)))
       return false;
-  const int64_t c = index.coef[static_cast<size_t>(vector)];
+  const Size c = index.coef[static_cast<size_t>(vector)];
   return index.coef[static_cast<size_t>(block)] == 1 && c != 0 && c != 1;
 }
 
@@ -87,7 +87,7 @@ void setGrain(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level) {
       s.range = 0;
   const double serial = serialSeconds(costsOf(plan, s, level), static_cast<double>(plan.bytes()));
   const double perUnit = serial / static_cast<double>(std::max<int64_t>(1, dim::hint(s.range)));
-  const int64_t mostUnits = dim::isSymbolic(s.range) ? int64_t(1) << 40 : std::max<int64_t>(1, s.range);
+  const int64_t mostUnits = std::max<int64_t>(1, s.range.numberOr(int64_t(1) << 40));
   // Threads that are awake take a chunk within two microseconds; of a thread that sleeps, the caller does the share.
   constexpr double worthHandingOver = 10e-6;
   s.grain = std::clamp<int64_t>(static_cast<int64_t>(worthHandingOver / std::max(perUnit, 1e-12)), 1, mostUnits);
@@ -96,23 +96,23 @@ void setGrain(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level) {
 /// Walks tiles: a unit is a few lines along the vector dimension (64 elements: the fastest for 2048 x 512, within 5% for 4096 x 1024), and inside of it
 /// the block dimension from end to end: what is touched is used whole before it is gone, whatever the strides are.
 void walkTiles(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level) {
-  const int64_t vectorSize = plan.dims[static_cast<size_t>(s.vectorDim)].size;
+  const Size vectorSize = plan.dims[static_cast<size_t>(s.vectorDim)].size;
   s.tile = 64;
-  if (!dim::isSymbolic(vectorSize))
+  if (!vectorSize.isSymbolic())
     s.tile = std::min(s.tile, vectorSize);
-  int64_t units = dim::ceilDiv(vectorSize, s.tile);
+  Size units = dim::ceilDiv(vectorSize, s.tile);
   for (int d = 0; d < plan.numParallel; ++d)
     if (d != s.vectorDim && d != s.blockDim) {
       s.unitDims.push_back(d);
-      units = dim::mul(units, plan.dims[static_cast<size_t>(d)].size);
+      units = units * plan.dims[static_cast<size_t>(d)].size;
     }
   constexpr int64_t enough = 8; // for the threads
-  const int64_t size = plan.dims[static_cast<size_t>(s.blockDim)].size;
+  const Size size = plan.dims[static_cast<size_t>(s.blockDim)].size;
   if (dim::hint(units) >= enough) {
     s.innerDims.push_back(s.blockDim);
   } else {
     s.unitDims.push_back(s.blockDim);
-    units = dim::mul(units, dim::ceilDiv(size, s.block));
+    units *= dim::ceilDiv(size, s.block);
   }
   s.range = units;
   setGrain(plan, s, level);
@@ -227,7 +227,8 @@ void chooseBlockDim(const LoopPlan &plan, LoopSchedule &s) {
 }
 
 /// Vectors and rows that are worked on at once.
-void chooseUnroll(const LoopPlan &plan, const CpuFeatures &features, const RegisterBudget &budget, int64_t vectorSize, LoopSchedule &s) {
+void chooseUnroll(const LoopPlan &plan, const CpuFeatures &features, const RegisterBudget &budget, Size vectorSize,
+                  LoopSchedule &s) {
   int64_t most = budget.isHeavy() ? 2 : 4;
   if (!plan.reductions.empty() && s.blockDim < 0 && !budget.isHeavy())
     most = 8;
@@ -240,10 +241,11 @@ void chooseUnroll(const LoopPlan &plan, const CpuFeatures &features, const Regis
     s.unroll = 1; // a tile fills the registers
   if (s.blockDim < 0 || s.tiles)
     return;
-  const int64_t size = plan.dims[static_cast<size_t>(s.blockDim)].size;
+  const Size size = plan.dims[static_cast<size_t>(s.blockDim)].size;
   // Every row repeats the code; what follows the reduction should not outgrow the instruction cache.
   const int64_t rows = std::clamp<int64_t>(std::min<int64_t>(budget.points, 1 + 600 / (budget.after + 1)) / s.unroll, 1, 8);
-  s.block = static_cast<int>(dim::isSymbolic(size) ? rows : (size + (size + rows - 1) / rows - 1) / ((size + rows - 1) / rows));
+  s.block =
+      static_cast<int>(size.isSymbolic() ? rows : (size + (size + rows - 1) / rows - 1) / ((size + rows - 1) / rows));
   if (s.block == 1)
     s.blockDim = -1;
 }
@@ -251,26 +253,26 @@ void chooseUnroll(const LoopPlan &plan, const CpuFeatures &features, const Regis
 /// A sum waits four cycles for the one before, and two are added in one.
 void chooseChains(const LoopPlan &plan, const RegisterBudget &budget, LoopSchedule &s) {
   constexpr int inFlight = 8;
-  const int64_t size = plan.dims.back().size;
+  const Size size = plan.dims.back().size;
   const int sums = s.unroll * s.block;
-  while (!dim::isSymbolic(size) && s.chains * sums * budget.accumulators < inFlight && 2 * s.chains * sums <= budget.points &&
-         size >= 8 * s.chains)
+  while (!size.isSymbolic() && s.chains * sums * budget.accumulators < inFlight &&
+         2 * s.chains * sums <= budget.points && size >= 8 * s.chains)
     s.chains *= 2;
 }
 
 /// Units: outer dimensions until there are plenty; the vector dimension is cut only when it is the last one left.
-void walkRows(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level, int64_t vectorSize) {
+void walkRows(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level, Size vectorSize) {
   const int64_t step = int64_t(s.lanes) * s.unroll;
   const bool pinned = plan.unitDims >= 0;
-  int64_t units = 1;
+  Size units = 1;
   for (int d = 0; d < plan.numParallel; ++d) {
-    const int64_t size = plan.dims[static_cast<size_t>(d)].size;
+    const Size size = plan.dims[static_cast<size_t>(d)].size;
     if (d == s.vectorDim)
       continue;
-    const bool unit = pinned ? d < plan.unitDims : dim::isSymbolic(size) || dim::hint(units) < 256;
+    const bool unit = pinned ? d < plan.unitDims : size.isSymbolic() || dim::hint(units) < 256;
     if (unit) {
       s.unitDims.push_back(d);
-      units = dim::mul(units, d == s.blockDim ? dim::ceilDiv(size, s.block) : size);
+      units = units * (d == s.blockDim ? dim::ceilDiv(size, s.block) : size);
     } else {
       s.innerDims.push_back(d);
     }
@@ -278,7 +280,7 @@ void walkRows(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level, in
   s.tile = vectorSize;
   walkPanels(plan, s);
   if (s.tilePlace >= 0) {
-    units = dim::mul(units, dim::ceilDiv(vectorSize, s.tile));
+    units *= dim::ceilDiv(vectorSize, s.tile);
   } else if (s.vectorDim >= 0 && !s.vectorReduced && !pinned && s.innerDims.empty() && dim::hint(units) < 256) {
     // About 16k points of the nest per tile, a few hundred nanoseconds at least.
     const int64_t deep = std::max<int64_t>(1, plan.reducedPoints() * s.block);
@@ -286,9 +288,9 @@ void walkRows(const LoopPlan &plan, LoopSchedule &s, runtime::CpuLevel level, in
     if (plan.reductions.empty() && units != 1)
       tile = std::max<int64_t>(tile, 8192);
     tile = (tile + step - 1) / step * step;
-    if (dim::isSymbolic(vectorSize) || tile < vectorSize) {
+    if (vectorSize.isSymbolic() || tile < vectorSize) {
       s.tile = tile;
-      units = dim::mul(units, dim::ceilDiv(vectorSize, tile));
+      units *= dim::ceilDiv(vectorSize, tile);
     }
   }
   s.range = units;
@@ -309,7 +311,7 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   LoopSchedule s;
   chooseVectorDim(plan, features, s);
   chooseTiles(plan, s);
-  const int64_t vectorSize = s.vectorDim < 0 ? 1 : plan.dims[static_cast<size_t>(s.vectorDim)].size;
+  const Size vectorSize = s.vectorDim < 0 ? 1 : plan.dims[static_cast<size_t>(s.vectorDim)].size;
   const RegisterBudget budget(plan, features);
   const bool reduces = !plan.reductions.empty() && !budget.isHeavy();
   if (reduces)

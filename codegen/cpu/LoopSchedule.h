@@ -18,11 +18,11 @@ struct LoopSchedule {
   /// elements, which are transposed in registers.
   bool tiles = false;
   int chains = 1; ///< indices of the innermost reduced dimension side by side, each with sums of its own
-  int64_t tile = 0;           ///< elements of a parallel vector dimension per unit; its size: all of them
+  Size tile;      ///< elements of a parallel vector dimension per unit; its size: all of them
   std::vector<int> unitDims;  ///< parallel dimensions whose points (or blocks) make the units, outermost first
   int tilePlace = -1; ///< so many of unitDims are outside of the tiles of the vector dimension: units that follow each other share a tile. -1: all of them
   std::vector<int> innerDims; ///< further parallel dimensions, looped over inside a unit
-  int64_t range = 1; ///< units of work; may be symbolic
+  Size range = 1;             ///< units of work
   int64_t grain = 1;
   bool vectorReduced = false; ///< vectorDim is a reduced dimension
 };

@@ -28,7 +28,7 @@ struct LibraryEpilogue {
 /// / `stride` % `period`.
 class Matcher {
 public:
-  Matcher(const Epilogue &epilogue, int64_t stride, int64_t period)
+  Matcher(const Epilogue &epilogue, Size stride, Size period)
       : epilogue_(epilogue), plan_(*epilogue.plan), stride_(stride), period_(period) {}
 
   std::optional<LibraryEpilogue> run() {
@@ -96,15 +96,15 @@ private:
     if (x.index.offset != 0)
       return false;
     for (size_t d = 0; d < plan_.dims.size(); ++d) {
-      const int64_t size = plan_.dims[d].size, to = plan_.stores[0].index.coef[d], from = x.index.coef[d];
-      if (!dim::isConstant(to) || !dim::isConstant(from))
+      const Size size = plan_.dims[d].size, to = plan_.stores[0].index.coef[d], from = x.index.coef[d];
+      if (!to.isNumber() || !from.isNumber())
         return false;
       if (size == 1)
         continue;
-      const bool inside = dim::isConstant(size) && to * size <= stride_, beyond = to >= stride_ * period_;
+      const bool inside = size.isNumber() && to * size <= stride_, beyond = to >= stride_ * period_;
       if (inside || beyond
               ? from != 0
-              : to % stride_ != 0 || from != to / stride_ || !dim::isConstant(size) || to * size > stride_ * period_)
+              : to % stride_ != 0 || from != to / stride_ || !size.isNumber() || to * size > stride_ * period_)
         return false;
     }
     out_.bias = buffer;
@@ -118,12 +118,12 @@ private:
   LibraryEpilogue out_;
 };
 
-llvm::json::Value size(int64_t value) {
-  return dim::isConstant(value) ? llvm::json::Value(value) : llvm::json::Value(dim::spell(value));
+llvm::json::Value size(Size value) {
+  return value.isNumber() ? llvm::json::Value(value.number()) : llvm::json::Value(dim::spell(value));
 }
 template <typename List> llvm::json::Array sizes(const List &list) {
   llvm::json::Array array;
-  for (int64_t value : list)
+  for (Size value : list)
     array.push_back(size(value));
   return array;
 }
@@ -141,21 +141,21 @@ std::string spell(llvm::json::Object object) {
   return text;
 }
 
-std::optional<LibraryEpilogue> epilogueOf(const Root &root, int64_t stride, int64_t period) {
+std::optional<LibraryEpilogue> epilogueOf(const Root &root, Size stride, Size period) {
   if (!root.epilogue.plan)
     return LibraryEpilogue();
   if (root.epilogue.rootBuffer >= 0)
     return std::nullopt; // the product is wanted as well
-  return dim::isConstant(stride) && dim::isConstant(period) ? Matcher(root.epilogue, stride, period).run()
-                                                            : std::nullopt;
+  return stride.isNumber() && period.isNumber() ? Matcher(root.epilogue, stride.number(), period.number()).run()
+                                                : std::nullopt;
 }
 
 std::optional<std::string> productCall(const Root &root) {
   const MatrixProduct &p = *root.product;
   // One of the inner strides of each side is 1, and rows lie at 16 bytes' distance: else the library has no fast way.
-  auto isMatrix = [](const std::array<int64_t, 3> &strides) {
-    const int64_t outer = strides[2] == 1 ? strides[1] : strides[2];
-    return (strides[1] == 1 || strides[2] == 1) && dim::isConstant(outer);
+  auto isMatrix = [](const std::array<Size, 3> &strides) {
+    const Size outer = strides[2] == 1 ? strides[1] : strides[2];
+    return (strides[1] == 1 || strides[2] == 1) && outer.isNumber();
   };
   if (!isMatrix(p.left) || !isMatrix(p.right))
     return std::nullopt;
@@ -179,8 +179,8 @@ std::optional<std::string> convolutionCall(const Root &root) {
   const Convolution &c = *root.convolution;
   if (c.in.size() != 2 || c.padLow != c.padHigh)
     return std::nullopt;
-  const int64_t pixels = dim::mul(c.out[0], c.out[1]);
-  if (!dim::isConstant(pixels))
+  const Size pixels = c.out[0] * c.out[1];
+  if (!pixels.isNumber())
     return std::nullopt;
   const auto epilogue = epilogueOf(root, c.channelsLast ? 1 : pixels, c.outChannels);
   if (!epilogue)

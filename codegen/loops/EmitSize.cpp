@@ -11,9 +11,9 @@ namespace tressel::codegen {
 
 using llvm::Value;
 
-Value *emitSize(llvm::IRBuilderBase &b, int64_t size, Value *args, llvm::ArrayRef<int64_t> symbols,
-                llvm::function_ref<Value *(int64_t)> part) {
-  auto symbol = [&](int64_t s) -> Value * {
+Value *emitSize(llvm::IRBuilderBase &b, Size size, Value *args, llvm::ArrayRef<Size> symbols,
+                llvm::function_ref<Value *(Size)> part) {
+  auto symbol = [&](Size s) -> Value * {
     const auto at = llvm::find(symbols, s);
     if (at == symbols.end())
       llvm::report_fatal_error("a kernel uses a size that its launch does not give it");
@@ -25,8 +25,8 @@ Value *emitSize(llvm::IRBuilderBase &b, int64_t size, Value *args, llvm::ArrayRe
   return emitSize(b, size, symbol, part);
 }
 
-Value *emitSize(llvm::IRBuilderBase &b, int64_t size, llvm::function_ref<Value *(int64_t)> symbol,
-                llvm::function_ref<Value *(int64_t)> part) {
+Value *emitSize(llvm::IRBuilderBase &b, Size size, llvm::function_ref<Value *(Size)> symbol,
+                llvm::function_ref<Value *(Size)> part) {
   auto factor = [&](const dim::Factor &f) -> Value * {
     switch (f.kind) {
     case dim::Factor::Kind::Symbol:

@@ -12,7 +12,7 @@ namespace tressel::codegen {
 
 /// Units that a library kernel gives its epilogue: unit u covers rows [u * block, min((u + 1) * block, rows)).
 struct UnitRows {
-  int64_t rows = 1, block = 1; ///< may be symbolic
+  Size rows = 1, block = 1;
 };
 
 /// What the function reads and writes: buffers[operand i of the plan] is args->buffers[operands[i]].
@@ -20,7 +20,7 @@ struct KernelSignature {
   std::string symbol;
   std::vector<int32_t> operands; ///< empty: operand i is buffer i
   std::optional<UnitRows> rows;  ///< an epilogue: the library's units instead of the schedule's
-  std::vector<int64_t> symbols;  ///< whose values are args->scalars, in this order
+  std::vector<Size> symbols;     ///< whose values are args->scalars, in this order
 };
 
 } // namespace tressel::codegen

@@ -3,6 +3,7 @@
 #include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 
+#include "ir/op/Infer.h"
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -16,13 +17,11 @@ namespace {
 using op::Combine;
 using op::ScalarOp;
 
-int64_t product(const std::vector<int64_t> &sizes, size_t from, size_t to) {
-  int64_t n = 1;
+Size product(const std::vector<Size> &sizes, size_t from, size_t to) {
+  Size n = 1;
   for (size_t i = from; i < to; ++i) {
-    int64_t steps;
-    if (dim::isConstant(n) && dim::isConstant(sizes[i]) && __builtin_mul_overflow(n, sizes[i], &steps))
+    if (!op::multiply(n, sizes[i]))
       throw tressel::Error("the loops of an op have too many steps: their number leaves 64 bits");
-    n = dim::mul(n, sizes[i]);
   }
   return n;
 }
@@ -103,9 +102,9 @@ private:
   int32_t cast(int32_t e, DType type);
   int32_t select(int32_t cond, int32_t a, int32_t b);
   int32_t conjunction(int32_t a, int32_t b);
-  int32_t inRange(const Affine &a, int64_t size);
+  int32_t inRange(const Affine &a, Size size);
   uint64_t dimsOf(const Affine &a) const;
-  Affine zero() const { return {std::vector<int64_t>(plan_.dims.size(), 0), 0, {}}; }
+  Affine zero() const { return {std::vector<Size>(plan_.dims.size()), 0, {}}; }
 
   // Each returns an expression, or -1 after fail().
   int32_t pull(int32_t value, const std::vector<Affine> &index, int32_t guard);
@@ -134,7 +133,7 @@ private:
 void appendBytes(std::string &s, const void *p, size_t n) { s.append(static_cast<const char *>(p), n); }
 template <typename T> void appendKey(std::string &s, T v) { appendBytes(s, &v, sizeof v); }
 void appendKey(std::string &s, const Affine &a) {
-  for (int64_t c : a.coef)
+  for (Size c : a.coef)
     appendKey(s, c);
   appendKey(s, a.offset);
   for (const auto &i : a.indirect)
@@ -163,7 +162,8 @@ int32_t Builder::intern(Expr e) {
   appendKey(key, e.kind), appendKey(key, e.dtype), appendKey(key, e.op);
   for (int32_t a : e.args)
     appendKey(key, a);
-  appendKey(key, e.f), appendKey(key, e.i), appendKey(key, e.buffer), appendKey(key, e.guard), appendKey(key, e.index);
+  appendKey(key, e.f), appendKey(key, e.i), appendKey(key, e.size), appendKey(key, e.buffer), appendKey(key, e.guard),
+      appendKey(key, e.index);
   auto [it, fresh] = interned_.try_emplace(std::move(key), static_cast<int32_t>(plan_.exprs.size()));
   if (fresh)
     plan_.exprs.push_back(std::move(e));
@@ -209,15 +209,15 @@ int32_t Builder::conjunction(int32_t a, int32_t b) {
 }
 
 /// -1 when the index cannot leave the range.
-int32_t Builder::inRange(const Affine &a, int64_t size) {
+int32_t Builder::inRange(const Affine &a, Size size) {
   if (a.indirect.empty()) {
-    int64_t low = a.offset, high = a.offset;
+    Size low = a.offset, high = a.offset;
     bool decided = true;
     for (size_t d = 0; d < a.coef.size(); ++d) {
       const dim::Bounds sign = dim::bounds(a.coef[d]);
       decided &= sign.lo >= 0 || sign.hi <= 0;
-      int64_t &end = sign.lo < 0 ? low : high;
-      end = dim::add(end, dim::mul(a.coef[d], dim::sub(plan_.dims[d].size, 1)));
+      Size &end = sign.lo < 0 ? low : high;
+      end += a.coef[d] * (plan_.dims[d].size - 1);
     }
     if (decided && dim::atMost(0, low) && dim::less(high, size).value_or(false))
       return -1;
@@ -226,7 +226,7 @@ int32_t Builder::inRange(const Affine &a, int64_t size) {
   e.kind = ExprKind::InRange;
   e.dtype = DType::boolean;
   e.index = a;
-  e.i = size;
+  e.size = size;
   return intern(std::move(e));
 }
 
@@ -243,10 +243,10 @@ bool Builder::operandIndex(const KernelGraph::Op &o, size_t k, const std::vector
     for (const auto &term : e.terms) {
       const Affine &of = domain[static_cast<size_t>(term.dim)];
       for (size_t i = 0; i < a.coef.size(); ++i)
-        a.coef[i] = dim::add(a.coef[i], dim::mul(term.coef, of.coef[i]));
-      a.offset = dim::add(a.offset, dim::mul(term.coef, of.offset));
+        a.coef[i] += term.coef * of.coef[i];
+      a.offset += term.coef * of.offset;
       for (const auto &i : of.indirect)
-        a.indirect.push_back({i.expr, dim::mul(i.scale, term.coef)});
+        a.indirect.push_back({i.expr, i.scale * term.coef});
     }
     if (e.indirect >= 0) {
       const int32_t value = pullOperand(o, static_cast<size_t>(e.indirect), domain, guard, nullptr);
@@ -257,7 +257,7 @@ bool Builder::operandIndex(const KernelGraph::Op &o, size_t k, const std::vector
       checked.dtype = DType::i64;
       checked.args[0] = cast(value, DType::i64);
       checked.guard = guard;
-      checked.i = shape[static_cast<int>(d)];
+      checked.size = shape[static_cast<int>(d)];
       checked.index = zero();
       a.indirect.push_back({intern(std::move(checked)), 1});
     }
@@ -324,7 +324,7 @@ int32_t Builder::pullOp(const KernelGraph::Op &o, const std::vector<Affine> &dom
       e.kind = ExprKind::Index;
       e.dtype = DType::i64;
       e.index = zero();
-      e.index.offset = node.i;
+      e.index.offset = node.size;
       at[n] = cast(intern(std::move(e)), node.dtype);
     } else if (node.op == ScalarOp::Const) {
       at[n] = constant(node.dtype, node.f, node.i);
@@ -358,15 +358,15 @@ int32_t Builder::pull(int32_t value, const std::vector<Affine> &index, int32_t g
     e.buffer = in;
     e.guard = guard;
     e.index = zero();
-    int64_t stride = 1;
-    for (size_t d = index.size(); d-- > 0; stride = dim::mul(stride, type.shape[static_cast<int>(d)])) {
+    Size stride = 1;
+    for (size_t d = index.size(); d-- > 0; stride *= type.shape[static_cast<int>(d)]) {
       if (type.shape[static_cast<int>(d)] == 1 && index[d].indirect.empty())
         continue; // in range, it is 0; out of range, the guard does not hold
       for (size_t i = 0; i < e.index.coef.size(); ++i)
-        e.index.coef[i] = dim::add(e.index.coef[i], dim::mul(stride, index[d].coef[i]));
-      e.index.offset = dim::add(e.index.offset, dim::mul(stride, index[d].offset));
+        e.index.coef[i] += stride * index[d].coef[i];
+      e.index.offset += stride * index[d].offset;
       for (const auto &i : index[d].indirect)
-        e.index.indirect.push_back({i.expr, dim::mul(i.scale, stride)});
+        e.index.indirect.push_back({i.expr, i.scale * stride});
     }
     result = intern(std::move(e));
   } else {
@@ -526,7 +526,7 @@ bool Builder::emitRoots() {
     r.body = cast(body, type);
     r.combine = op.form.combine;
     r.scale = op.form.scale;
-    if (dim::isConstant(op.form.divisor))
+    if (op.form.divisor.isNumber())
       r.scale /= static_cast<double>(op.form.divisor);
     else
       r.divisor = op.form.divisor;
@@ -553,10 +553,10 @@ bool Builder::emitRoots() {
       return false;
     s.index = zero();
     const Shape &shape = graph_.types[static_cast<size_t>(value)].shape;
-    int64_t stride = 1;
-    for (int d = shape.rank(); d-- > 0; stride = dim::mul(stride, shape[d]))
+    Size stride = 1;
+    for (int d = shape.rank(); d-- > 0; stride *= shape[d])
       for (size_t c = 0; c < s.index.coef.size(); ++c)
-        s.index.coef[c] = dim::add(s.index.coef[c], dim::mul(stride, index[static_cast<size_t>(d)].coef[c]));
+        s.index.coef[c] += stride * index[static_cast<size_t>(d)].coef[c];
     plan_.stores.push_back(std::move(s));
   }
   return true;
@@ -593,8 +593,8 @@ bool Builder::canMerge(size_t a, size_t b) const {
     return false;
   if (static_cast<int32_t>(a) < plan_.unitDims && static_cast<int32_t>(b) >= plan_.unitDims)
     return false;
-  const int64_t size = plan_.dims[b].size;
-  auto fits = [&](const Affine &x) { return x.coef[a] == dim::mul(x.coef[b], size); };
+  const Size size = plan_.dims[b].size;
+  auto fits = [&](const Affine &x) { return x.coef[a] == x.coef[b] * size; };
   for (const Expr &e : plan_.exprs)
     if (!fits(e.index))
       return false;
@@ -622,7 +622,7 @@ void Builder::mergeDims() {
     const size_t a = b - 1;
     if (!canMerge(a, b))
       continue;
-    plan_.dims[b].size = dim::mul(plan_.dims[b].size, plan_.dims[a].size);
+    plan_.dims[b].size *= plan_.dims[a].size;
     plan_.numParallel -= !plan_.dims[a].reduced;
     if (static_cast<int32_t>(a) < plan_.unitDims)
       --plan_.unitDims;
@@ -674,7 +674,7 @@ bool Builder::build() {
   producer_.assign(numValues, -1), splat_.assign(numValues, -1), inputNumber_.assign(numValues, -1);
   for (size_t o = 0; o < graph_.ops.size(); ++o) {
     producer_[static_cast<size_t>(graph_.ops[o].result)] = static_cast<int>(o);
-    for (int64_t size : graph_.ops[o].form.domain)
+    for (Size size : graph_.ops[o].form.domain)
       if (size == kDynamic)
         return fail("a dimension of unknown size");
   }
@@ -744,7 +744,7 @@ int64_t LoopPlan::bytes() const {
 
 std::string LoopPlan::str() const {
   std::ostringstream s;
-  auto size = [](int64_t n) { return dim::isSymbolic(n) ? "(" + dim::spell(n) + ")" : std::to_string(n); };
+  auto size = [](Size n) { return n.isSymbolic() ? "(" + dim::spell(n) + ")" : dim::spell(n); };
   auto affine = [&](const Affine &a) {
     s << '[' << size(a.offset);
     for (size_t d = 0; d < a.coef.size(); ++d)
@@ -768,7 +768,10 @@ std::string LoopPlan::str() const {
     std::memcpy(&bits, &x.f, sizeof bits);
     s << '%' << e << " = " << kinds[static_cast<int>(x.kind)] << ' ' << nameOf(x.dtype) << ' ' << static_cast<int>(x.op)
       << " (" << x.args[0] << ' ' << x.args[1] << ' ' << x.args[2] << ") f " << std::hex << bits << std::dec << " i "
-      << (x.kind == ExprKind::Scalar ? std::to_string(x.i) : size(x.i)) << " b " << x.buffer << " g " << x.guard << ' ';
+      << (x.kind == ExprKind::Scalar    ? std::to_string(x.i)
+          : x.kind == ExprKind::Reduced ? std::to_string(x.i)
+                                        : size(x.size))
+      << " b " << x.buffer << " g " << x.guard << ' ';
     affine(x.index);
     s << '\n';
   }

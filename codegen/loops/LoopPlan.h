@@ -15,16 +15,15 @@
 
 namespace tressel::codegen {
 
-// All sizes, coefficients and offsets are sizes in the sense of tressel/runtime/Dim.h: the code computes those that are
-// symbolic from its launch's scalars when it is entered.
+// Code computes the sizes, coefficients and offsets that are symbolic from its launch's scalars when it is entered.
 
 /// offset + sum of coefficient * loop index + sum of scale * value of an integer expression.
 struct Affine {
-  std::vector<int64_t> coef; ///< one per loop dimension
-  int64_t offset = 0;
+  std::vector<Size> coef; ///< one per loop dimension
+  Size offset;
   struct Indirect {
     int32_t expr;
-    int64_t scale;
+    Size scale;
     bool operator==(const Indirect &) const = default;
   };
   std::vector<Indirect> indirect;
@@ -35,8 +34,8 @@ enum class ExprKind : uint8_t {
   Scalar,  ///< op over args
   Load,    ///< element `index` of buffer `buffer`, 0 where the guard does not hold
   Index,   ///< the value of `index`, i64
-  InRange, ///< 0 <= index < i
-  Checked, ///< args[0] as an index of a dimension of size i: negative counts from the end, a bad one fails the launch
+  InRange, ///< 0 <= index < size
+  Checked, ///< args[0] as an index of a dimension of `size`: negative counts from the end, a bad one fails the launch
   Reduced, ///< the result of reduction number i
 };
 
@@ -47,6 +46,7 @@ struct Expr {
   int32_t args[3] = {-1, -1, -1};
   double f = 0;
   int64_t i = 0;
+  Size size;
   Affine index;
   int32_t buffer = -1;
   int32_t guard = -1; ///< bool expression, -1: always
@@ -57,7 +57,7 @@ struct Reduction {
   int32_t body = -1; ///< expression over P x R
   op::Combine combine = op::Combine::Sum;
   double scale = 1;
-  int64_t divisor = 1;           ///< symbolic: the combined value is multiplied by its reciprocal
+  Size divisor = 1;              ///< symbolic: the combined value is multiplied by its reciprocal
   DType accumulate = DType::f32; ///< type of the body and of the accumulator
   DType dtype = DType::f32;      ///< of the result
   int stage = 0;                 ///< all reductions of a stage share one pass over R
@@ -71,13 +71,13 @@ struct Store {
 };
 
 struct LoopDim {
-  int64_t size = 1;
+  Size size = 1;
   bool reduced = false;
 };
 
 struct Buffer {
   DType dtype = DType::f32;
-  int64_t elements = 0;
+  Size elements;
 };
 
 struct LoopPlan {

@@ -76,12 +76,12 @@ static memory::desc any(const Dims &dims) {
 
 /// A matrix product: one primitive for full blocks of rows and one for the last block.
 struct MatmulPlan {
-  Matmul p;
+  Matmul<int64_t> p;
   dnnl::matmul::primitive_desc full, last;
   memory::desc plainRight;
 
-  explicit MatmulPlan(const Params &params, bool packed) : p(params.matmul) {
-    const Matmul &m = p;
+  explicit MatmulPlan(const Numbers &params, bool packed) : p(params.matmul) {
+    const Matmul<int64_t> &m = p;
     plainRight = plain({m.k, m.n}, {m.b[1], m.b[2]});
     full = make(m.rows, packed ? any({m.k, m.n}) : plainRight);
     int64_t rest = m.m % m.rows;
@@ -99,7 +99,7 @@ struct MatmulPlan {
 
 /// A convolution of one image and one range of features.
 struct ConvPlan {
-  Conv p;
+  Conv<int64_t> p;
   dnnl::convolution_forward::primitive_desc conv;
   memory::desc src, weights, dst; ///< as the caller has them
   bool packed;
@@ -107,8 +107,8 @@ struct ConvPlan {
 
   /// Packed weights have the layout that suits `layout` best, where that is another plan; what this one wants is made
   /// of it.
-  ConvPlan(const Params &params, bool packed, const ConvPlan *layout = nullptr) : p(params.conv), packed(packed) {
-    const Conv &c = p;
+  ConvPlan(const Numbers &params, bool packed, const ConvPlan *layout = nullptr) : p(params.conv), packed(packed) {
+    const Conv<int64_t> &c = p;
     int64_t features = c.outChannels / c.blocks;
     Dims s{1, c.inChannels}, d{1, features}, w;
     if (c.groups > 1)
@@ -205,14 +205,14 @@ struct SlotBase {
 
 /// What a kernel keeps: one Slot per concurrent caller, made when first needed and used again ever after.
 template <class Plan, class Slot> struct State {
-  Params params;
+  Numbers params;
   int32_t numInputs;
   Plan plan;
   bool ownScratch; ///< of each slot; else the launch's
   mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<Slot>> free;
 
-  State(const Params &params, int32_t numInputs, Plan plan, bool ownScratch)
+  State(const Numbers &params, int32_t numInputs, Plan plan, bool ownScratch)
       : params(params), numInputs(numInputs), plan(std::move(plan)), ownScratch(ownScratch) {
     free.push_back(make());
     free.reserve(64);
@@ -267,7 +267,7 @@ using MatmulState = State<MatmulPlan, MatmulSlot>;
 
 static int32_t runMatmul(const KernelArgs *args, int64_t begin, int64_t end) {
   return MatmulState::call(args, [&](const MatmulState &s, MatmulSlot &slot) {
-    const Matmul &p = s.plan.p;
+    const Matmul<int64_t> &p = s.plan.p;
     auto *left = static_cast<float *>(args->buffers[s.params.left]);
     auto *right = static_cast<float *>(args->buffers[s.params.packed >= 0 ? s.params.packed : s.params.right]);
     auto *out = static_cast<float *>(args->buffers[s.numInputs]);
@@ -344,7 +344,7 @@ static int32_t runConv(const KernelArgs *args, int64_t begin, int64_t end) {
 
 /// Packs run once per binding, so one kernel makes all of it: operand 0 in, result out.
 struct PackState {
-  Params params;
+  Numbers params;
   int32_t numInputs;
   memory::desc from, to;
   int64_t blocks, fromStep, toStep; ///< in bytes
@@ -379,7 +379,7 @@ Query query(const Params &params) {
   OneThread guard;
   try {
     bool packed = params.packed >= 0;
-    const Params sizes = params.typical();
+    const Numbers sizes = params.typical();
     if (params.kind == Kind::Matmul) {
       MatmulPlan plan(sizes, packed);
       it->second = {true, {packed ? aligned(plan.full.weights_desc().get_size()) : 0, plan.scratchBytes()}};
@@ -399,7 +399,7 @@ template <class State> static runtime::LoadedKernel loaded(runtime::KernelFn fn,
 
 /// A kernel of fixed sizes. `layout` is the plan by which weights were packed, where that is another one. Throws
 /// dnnl::error.
-static runtime::LoadedKernel makeFixed(const Params &params, int32_t numInputs, bool ownScratch = false,
+static runtime::LoadedKernel makeFixed(const Numbers &params, int32_t numInputs, bool ownScratch = false,
                                        const ConvPlan *layout = nullptr) {
   const bool packed = params.packed >= 0;
   switch (params.kind) {
@@ -455,7 +455,7 @@ struct SizedState {
     dim::Values values;
     for (size_t i = 0; i < sizes.size(); ++i)
       values.bind(params.symbols[i], sizes[i]);
-    const Params fixed = params.at(values);
+    const Numbers fixed = params.at(values);
     const bool isEmpty = fixed.kind == Kind::Matmul ? fixed.matmul.batch < 1 || fixed.matmul.m < 1 || fixed.matmul.n < 1
                                                     : fixed.conv.batch < 1 || std::ranges::min(fixed.conv.out) < 1;
     runtime::LoadedKernel kernel;
@@ -492,7 +492,7 @@ static runtime::LoadedKernel makeKernel(const runtime::KernelDesc &desc) {
   try {
     if (!params.symbols.empty())
       return loaded(runSized, std::make_shared<SizedState>(params, desc.numInputs));
-    return makeFixed(params, desc.numInputs);
+    return makeFixed(params.at({}), desc.numInputs);
   } catch (const dnnl::error &e) {
     throw InputError("oneDNN cannot run kernel '" + desc.symbol + "' on this CPU: " + e.what());
   }

@@ -10,63 +10,79 @@ namespace tressel::onednn {
 
 using nlohmann::json;
 
-void Matmul::callUnitSizesDense() {
-  auto fix = [](int64_t &stride, int64_t size, int64_t value) {
-    if (size == 1)
-      stride = value;
+Numbers Params::at(const dim::Values &values) const {
+  auto number = [&](Size size) { return dim::evaluate(size, values); };
+  auto three = [&](const std::array<Size, 3> &sizes) {
+    return std::array<int64_t, 3>{number(sizes[0]), number(sizes[1]), number(sizes[2])};
   };
-  fix(a[2], k, 1), fix(a[1], m, dim::max(dim::mul(k, a[2]), 1));
-  fix(b[2], n, 1), fix(b[1], k, dim::max(dim::mul(n, b[2]), 1));
+  auto all = [&](const std::vector<Size> &sizes) {
+    std::vector<int64_t> numbers;
+    std::ranges::transform(sizes, std::back_inserter(numbers), number);
+    return numbers;
+  };
+  Numbers n{kind,
+            {number(matmul.batch), number(matmul.m), number(matmul.n), number(matmul.k), three(matmul.a),
+             three(matmul.b), number(matmul.rows)},
+            {number(conv.batch), conv.groups, conv.inChannels, conv.outChannels, conv.blocks, all(conv.in), conv.window,
+             all(conv.out), conv.strides, conv.dilations, conv.padLow, conv.padHigh, conv.channelsLast},
+            left,
+            right,
+            packed,
+            number(unit)};
+  callUnitSizesDense(n.matmul);
+  return n;
 }
 
-template <typename Fn> static void forEachSize(Params &p, Fn fn) {
-  Matmul &m = p.matmul;
-  for (int64_t *size : {&m.batch, &m.m, &m.n, &m.k, &m.rows, &p.unit, &p.conv.batch})
-    fn(*size);
-  for (auto *strides : {&m.a, &m.b})
-    std::for_each(strides->begin(), strides->end(), fn);
-  for (auto *sizes : {&p.conv.in, &p.conv.out})
-    std::for_each(sizes->begin(), sizes->end(), fn);
-}
-
-Params Params::at(const dim::Values &values) const {
-  Params p = *this;
-  p.symbols.clear();
-  forEachSize(p, [&](int64_t &size) { size = dim::evaluate(size, values); });
-  p.matmul.callUnitSizesDense();
-  return p;
-}
-
-Params Params::typical() const {
+Numbers Params::typical() const {
   dim::Values values;
-  for (int64_t symbol : symbols)
+  for (Size symbol : symbols)
     values.bind(symbol, dim::hint(symbol));
   return at(values);
 }
 
+Params Params::of(const Numbers &n) {
+  auto three = [](const std::array<int64_t, 3> &numbers) {
+    return std::array<Size, 3>{numbers[0], numbers[1], numbers[2]};
+  };
+  const Matmul<int64_t> &m = n.matmul;
+  const Conv<int64_t> &c = n.conv;
+  Params p;
+  p.kind = n.kind, p.left = n.left, p.right = n.right, p.packed = n.packed, p.unit = n.unit;
+  p.matmul = {m.batch, m.m, m.n, m.k, three(m.a), three(m.b), m.rows};
+  p.conv = {c.batch,       c.groups,
+            c.inChannels,  c.outChannels,
+            c.blocks,      {c.in.begin(), c.in.end()},
+            c.window,      {c.out.begin(), c.out.end()},
+            c.strides,     c.dilations,
+            c.padLow,      c.padHigh,
+            c.channelsLast};
+  return p;
+}
+
 /// A number, or an expression's text.
-static json toJson(int64_t size) { return dim::isConstant(size) ? json(size) : json(dim::spell(size)); }
-static json toJson(std::span<const int64_t> sizes) {
+static json toJson(Size size) { return size.isNumber() ? json(size.number()) : json(dim::spell(size)); }
+static json toJson(std::span<const Size> sizes) {
   json list = json::array();
-  for (int64_t size : sizes)
+  for (Size size : sizes)
     list.push_back(toJson(size));
   return list;
 }
-static int64_t sizeOf(const json &j) {
-  const std::optional<int64_t> size =
-      j.is_string() ? dim::parse(j.get<std::string>()) : std::optional(j.get<int64_t>());
-  if (!size || (!j.is_string() && !dim::isConstant(*size)))
+static Size sizeOf(const json &j) {
+  if (!j.is_string())
+    return j.get<int64_t>();
+  const std::optional<Size> size = dim::parse(j.get<std::string>());
+  if (!size)
     throw InputError("a oneDNN kernel has an impossible size");
   return *size;
 }
-static std::vector<int64_t> sizesOf(const json &j) {
-  std::vector<int64_t> sizes;
+static std::vector<Size> sizesOf(const json &j) {
+  std::vector<Size> sizes;
   for (const json &size : j)
     sizes.push_back(sizeOf(size));
   return sizes;
 }
-static std::array<int64_t, 3> threeOf(const json &j) {
-  const std::vector<int64_t> sizes = sizesOf(j);
+static std::array<Size, 3> threeOf(const json &j) {
+  const std::vector<Size> sizes = sizesOf(j);
   if (sizes.size() != 3)
     throw InputError("oneDNN matmul without three strides");
   return {sizes[0], sizes[1], sizes[2]};
@@ -116,15 +132,15 @@ Params Params::fromJson(const std::string &text) {
     p.kind = static_cast<Kind>(which);
     p.left = j.at("left"), p.right = j.at("right"), p.packed = j.at("packed"), p.unit = sizeOf(j.at("unit"));
     p.symbols = sizesOf(j.at("symbols"));
-    for (int64_t symbol : p.symbols)
+    for (Size symbol : p.symbols)
       if (!dim::isSymbol(symbol))
         throw InputError("a oneDNN kernel depends on something that is no dimension");
     if (p.kind == Kind::Matmul || p.kind == Kind::PackMatmul) {
       const json &m = j.at("matmul");
       p.matmul = {sizeOf(m.at("batch")), sizeOf(m.at("m")),  sizeOf(m.at("n")),   sizeOf(m.at("k")),
                   threeOf(m.at("a")),    threeOf(m.at("b")), sizeOf(m.at("rows"))};
-      for (int64_t size : {p.matmul.batch, p.matmul.m, p.matmul.n, p.matmul.k, p.matmul.rows})
-        if (dim::isConstant(size) && size < 1)
+      for (Size size : {p.matmul.batch, p.matmul.m, p.matmul.n, p.matmul.k, p.matmul.rows})
+        if (size.numberOr(1) < 1)
           throw InputError("oneDNN matmul with a size below 1");
     } else {
       const json &c = j.at("conv");
@@ -132,8 +148,9 @@ Params Params::fromJson(const std::string &text) {
                 c.at("blocks"),        sizesOf(c.at("in")), c.at("window"),      sizesOf(c.at("out")),
                 c.at("strides"),       c.at("dilations"),   c.at("pad_low"),     c.at("pad_high"), c.at("channels_last")};
       size_t rank = p.conv.in.size();
-      for (const auto *v : {&p.conv.window, &p.conv.out, &p.conv.strides, &p.conv.dilations, &p.conv.padLow, &p.conv.padHigh})
-        if (v->size() != rank || rank < 1 || rank > 3)
+      for (size_t entries : {p.conv.window.size(), p.conv.out.size(), p.conv.strides.size(), p.conv.dilations.size(),
+                             p.conv.padLow.size(), p.conv.padHigh.size()})
+        if (entries != rank || rank < 1 || rank > 3)
           throw InputError("oneDNN convolution with sizes of different rank");
       if (p.conv.blocks < 1 || p.conv.groups < 1 || p.conv.outChannels % (p.conv.blocks * p.conv.groups) != 0 ||
           (p.conv.channelsLast && p.conv.blocks != 1))

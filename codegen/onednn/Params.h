@@ -12,43 +12,63 @@
 
 namespace tressel::onednn {
 
-/// One f32 matrix product per batch entry, with element strides, so that transposed operands need no copy. A unit of work is
-/// a block of `rows` rows of the result, the batch outermost.
-struct Matmul {
-  int64_t batch = 1, m = 1, n = 1, k = 1;
-  std::array<int64_t, 3> a{}; ///< strides of batch, m, k
-  std::array<int64_t, 3> b{}; ///< strides of batch, k, n
-  int64_t rows = 1;           ///< per unit; divides m when there is a batch, so that units are contiguous
-  int64_t units() const { return rows == m ? batch : dim::mul(batch, dim::ceilDiv(m, rows)); }
-  /// oneDNN takes matrices of which one dimension is dense; a dimension of size 1 may be called dense.
-  void callUnitSizesDense();
+/// One f32 matrix product per batch entry, with element strides, so that transposed operands need no copy. A unit of
+/// work is a block of `rows` rows of the result, the batch outermost.
+///
+/// S is Size, or int64_t for the numbers of a call.
+template <typename S> struct Matmul {
+  S batch = 1, m = 1, n = 1, k = 1;
+  std::array<S, 3> a{}; ///< strides of batch, m, k
+  std::array<S, 3> b{}; ///< strides of batch, k, n
+  S rows = 1;           ///< per unit; divides m when there is a batch, so that units are contiguous
+  S units() const { return rows == m ? batch : batch * dim::ceilDiv(m, rows); }
 };
 
 /// f32 convolution. A unit of work is one image, or one of `blocks` equal ranges of its features (one, if its channels
 /// are last).
-struct Conv {
-  int64_t batch = 1, groups = 1, inChannels = 1, outChannels = 1, blocks = 1;
-  std::vector<int64_t> in, window, out, strides, dilations, padLow, padHigh;
+template <typename S> struct Conv {
+  S batch = 1;
+  int64_t groups = 1, inChannels = 1, outChannels = 1, blocks = 1;
+  std::vector<S> in;
+  std::vector<int64_t> window;
+  std::vector<S> out;
+  std::vector<int64_t> strides, dilations, padLow, padHigh;
   bool channelsLast = false; ///< of image and result; weights are [features, channels, window...] either way
-  int64_t units() const { return dim::mul(batch, blocks); }
+  S units() const { return batch * blocks; }
 };
+
+/// oneDNN takes matrices of which one dimension is dense; a dimension of size 1 may be called dense.
+template <typename S> void callUnitSizesDense(Matmul<S> &m) {
+  auto fix = [](S &stride, S size, S value) {
+    if (size == 1)
+      stride = value;
+  };
+  fix(m.a[2], m.k, 1), fix(m.a[1], m.m, dim::max(m.k * m.a[2], 1));
+  fix(m.b[2], m.n, 1), fix(m.b[1], m.k, dim::max(m.n * m.b[2], 1));
+}
 
 enum class Kind { Matmul, PackMatmul, Conv, PackConv };
 
-struct Params {
+template <typename S> struct ParamsOf {
   Kind kind = Kind::Matmul;
-  Matmul matmul;
-  Conv conv;
+  Matmul<S> matmul;
+  Conv<S> conv;
   int32_t left = 0, right = 1; ///< operands: rows or image, columns or weights
   int32_t packed = -1;         ///< the operand that holds the packed right side, -1: it is read as it is
-  int64_t unit = 0;            ///< elements of the result that one unit writes
-  /// The symbols in the sizes, in the order in which KernelArgs::scalars gives their values.
-  std::vector<int64_t> symbols;
+  S unit = 0;                  ///< elements of the result that one unit writes
+};
+/// The numbers of a call.
+using Numbers = ParamsOf<int64_t>;
 
-  /// With numbers for the symbols.
-  Params at(const dim::Values &values) const;
+struct Params : ParamsOf<Size> {
+  /// The symbols in the sizes, in the order in which KernelArgs::scalars gives their values.
+  std::vector<Size> symbols;
+
+  /// With numbers for the symbols; unit sizes are called dense.
+  Numbers at(const dim::Values &values) const;
   /// With typical sizes: what needs are asked for, and how packed operands are laid out.
-  Params typical() const;
+  Numbers typical() const;
+  static Params of(const Numbers &numbers);
   std::string toJson() const;
   /// Throws InputError when the text is not of this form.
   static Params fromJson(const std::string &text);

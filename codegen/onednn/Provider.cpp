@@ -26,11 +26,11 @@ std::optional<Params> asMatmul(const BinaryRoot &root) {
   const auto product = codegen::asMatrixProduct(root);
   if (!product)
     return std::nullopt;
-  auto oneDense = [](int64_t outer, int64_t inner) { return outer == 1 || inner == 1; };
+  auto oneDense = [](Size outer, Size inner) { return outer == 1 || inner == 1; };
   Params p;
   p.left = product->leftOperand, p.right = product->rightOperand;
   p.matmul = {product->batch, product->m, product->n, product->k, product->left, product->right, 1};
-  p.matmul.callUnitSizesDense();
+  callUnitSizesDense(p.matmul);
   if (!oneDense(p.matmul.a[1], p.matmul.a[2]) || !oneDense(p.matmul.b[1], p.matmul.b[2]))
     return std::nullopt;
   return p;
@@ -38,15 +38,15 @@ std::optional<Params> asMatmul(const BinaryRoot &root) {
 
 /// Rows per unit: some 4 Mflop, an even split, and with a batch whole matrices or equal blocks, so that units are
 /// contiguous.
-void chooseRows(Matmul &m) {
+void chooseRows(Matmul<Size> &m) {
   constexpr double flopsPerUnit = 4e6;
   auto rows = static_cast<int64_t>(flopsPerUnit / (2.0 * hinted(m.n) * hinted(m.k)));
   m.rows = std::clamp<int64_t>((rows + 15) / 16 * 16, 32, 128);
-  if (dim::isConstant(m.m)) {
-    int64_t blocks = (m.m + m.rows - 1) / m.rows;
+  if (m.m.isNumber()) {
+    const Size blocks = (m.m + m.rows - 1) / m.rows;
     m.rows = (m.m + blocks - 1) / blocks;
   }
-  if (m.batch != 1 && (!dim::isConstant(m.m) || m.m % m.rows != 0))
+  if (m.batch != 1 && (!m.m.isNumber() || m.m % m.rows != 0))
     m.rows = m.m;
 }
 
@@ -56,7 +56,7 @@ std::optional<Params> asConv(const BinaryRoot &root) {
     return std::nullopt;
   Params p;
   p.kind = Kind::Conv;
-  Conv &c = p.conv;
+  Conv<Size> &c = p.conv;
   c = {found->batch,   found->groups,    found->inChannels, found->outChannels, 1, found->in, found->window, found->out,
        found->strides, found->dilations, found->padLow,     found->padHigh, found->channelsLast};
   // A small batch of large images leaves threads idle: then ranges of features are units of their own.
@@ -90,7 +90,7 @@ runtime::CpuLevel libraryLevel() {
 struct Taps {
   double pairs = 0, used = 0;
 };
-Taps tapsInside(const Conv &c, size_t d) {
+Taps tapsInside(const Conv<Size> &c, size_t d) {
   Taps taps;
   const auto in = static_cast<int64_t>(hinted(c.in[d])), out = static_cast<int64_t>(hinted(c.out[d]));
   for (int64_t k = 0; k < c.window[d]; ++k) {
@@ -104,11 +104,11 @@ Taps tapsInside(const Conv &c, size_t d) {
 }
 
 /// What the library's kernels do, as far as sizes tell, in counts that their cost models multiply.
-KernelCost costOf(const Conv &c, const BinaryRoot &root, bool packed) {
+KernelCost costOf(const Conv<Size> &c, const BinaryRoot &root, bool packed) {
   const runtime::CpuLevel level = libraryLevel();
   const double lanes = codegen::lanesOf(level), units = std::max(1.0, hinted(c.units()));
   double pixels = hinted(c.batch), taps = 1;
-  for (int64_t size : c.out)
+  for (Size size : c.out)
     pixels *= hinted(size);
   for (int64_t size : c.window)
     taps *= static_cast<double>(size);
@@ -141,7 +141,7 @@ KernelCost costOf(const Conv &c, const BinaryRoot &root, bool packed) {
   const double counts[] = {pixels * vectors * filled * taps, std::ceil(pixels / 6) * vectors * filled * taps, pixels * vectors, moved, weights, units};
   return codegen::costOf(in < lanes ? "onednn/convolution-few" : "onednn/convolution", level, counts);
 }
-KernelCost costOf(const Matmul &m, bool packed) {
+KernelCost costOf(const Matmul<Size> &m, bool packed) {
   const runtime::CpuLevel level = libraryLevel();
   const double batch = hinted(m.batch), rows = hinted(m.m), depth = hinted(m.k), vectors = std::ceil(hinted(m.n) / codegen::lanesOf(level)),
                units = std::max(1.0, hinted(m.units())), read = packed ? 0 : units * depth * hinted(m.n);
@@ -169,16 +169,16 @@ public:
       return std::nullopt;
     params->left = codegen::inputOf(candidate, params->left);
     params->right = codegen::inputOf(candidate, params->right);
-    int64_t range;
+    Size range;
     if (isConv) {
       range = params->conv.units();
       params->unit = params->conv.outChannels / params->conv.blocks;
-      for (int64_t size : params->conv.out)
-        params->unit = dim::mul(params->unit, size);
+      for (Size size : params->conv.out)
+        params->unit *= size;
     } else {
       chooseRows(params->matmul);
       range = params->matmul.units();
-      params->unit = dim::mul(params->matmul.rows, params->matmul.n);
+      params->unit = params->matmul.rows * params->matmul.n;
     }
     params->symbols = graph::symbolsOf(candidate.ops[0]);
     const int64_t units = std::max<int64_t>(1, dim::hint(range));
@@ -200,7 +200,7 @@ public:
     bid.seconds = codegen::predictSeconds(bid.costs, bytes, (units + bid.grain - 1) / bid.grain);
     bid.scratchBytes = params->symbols.empty() ? answer.needs.scratchBytes : 0;
     if (params->packed >= 0) {
-      Params pack = params->typical();
+      Params pack = Params::of(params->typical());
       pack.kind = isConv ? Kind::PackConv : Kind::PackMatmul;
       pack.left = pack.right = 0, pack.packed = -1;
       bid.packs.push_back({static_cast<unsigned>(params->right), pack.toJson(), answer.needs.packedBytes});

@@ -71,7 +71,7 @@ const CustomOp &potrf =
                  .cpu = potrf_kernel,
                  .flops =
                      [](auto in, auto) {
-                       const int64_t n = in[0].shape[0];
+                       const Size n = in[0].shape[0];
                        return n * n * n / 3;
                      }});
 const CustomOp &trsm = register_op({.name = "demo.trsm",
@@ -87,7 +87,7 @@ const CustomOp &trsm = register_op({.name = "demo.trsm",
                                     .grain = 16,
                                     .flops =
                                         [](auto in, auto) {
-                                          const int64_t n = in[0].shape[0];
+                                          const Size n = in[0].shape[0];
                                           return n * n * n;
                                         }});
 

@@ -70,7 +70,7 @@ int64_t countRows(std::span<const Tensor> tensors, const std::source_location &w
   for (const Tensor &t : tensors) {
     if (t.rank() == 0)
       fail<ShapeError>("a tensor without dimensions has no rows", toLoc(where), "data::rows");
-    const int64_t mine = t.type().shape[0];
+    const int64_t mine = t.type().shape.extent(0);
     if (rows >= 0 && mine != rows)
       fail<ShapeError>("tensors of " + std::to_string(rows) + " and of " + std::to_string(mine) + " rows are no samples", toLoc(where), "data::rows");
     rows = mine;

@@ -20,14 +20,14 @@ constexpr int64_t kTinyRow = 255, kShortRow = 4096;
 class Symbols {
 public:
   explicit Symbols(Classified &to) : to_(to) {}
-  int64_t add(int64_t value, int64_t lo = 1, int64_t hi = dim::kMaxSize) {
-    const int64_t s = dim::symbol("s" + std::to_string(to_.sizes.size()), lo, hi);
+  Size add(int64_t value, int64_t lo = 1, int64_t hi = dim::kMaxSize) {
+    const Size s = dim::symbol("s" + std::to_string(to_.sizes.size()), lo, hi);
     to_.call.symbols.push_back(s);
     to_.sizes.push_back(value);
     return s;
   }
   /// Equal values are one symbol, and few values are none.
-  int64_t shared(int64_t value, bool isRow = false) {
+  Size shared(int64_t value, bool isRow = false) {
     if (value < 2 || value > dim::kMaxSize)
       return value;
     for (size_t i = 0; i < to_.sizes.size(); ++i)
@@ -36,20 +36,20 @@ public:
     return isRow ? addStep(value) : add(value, 2);
   }
   /// Of at least 2, with the bounds of its step.
-  int64_t addStep(int64_t value) {
+  Size addStep(int64_t value) {
     return value <= kTinyRow    ? add(value, 2, kTinyRow)
            : value <= kShortRow ? add(value, kTinyRow + 1, kShortRow)
                                 : add(value, kShortRow + 1);
   }
   /// The same of large values that are whole vectors: results of such rows may be written past the caches.
-  int64_t sharedVectors(int64_t value) {
+  Size sharedVectors(int64_t value) {
     if (value < 256 || value % 16 || value > dim::kMaxSize)
       return shared(value);
     for (size_t i = 0; i < to_.sizes.size(); ++i)
       if (vectors_ >> i & 1 && to_.sizes[i] == value / 16)
-        return dim::mul(16, to_.call.symbols[i]);
+        return 16 * to_.call.symbols[i];
     vectors_ |= uint64_t(1) << to_.sizes.size();
-    return dim::mul(16, add(value / 16, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(value / 16)))));
+    return 16 * add(value / 16, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(value / 16))));
   }
 
 private:
@@ -74,11 +74,12 @@ Merged merge(std::span<const TensorType> operands, const Shape &result) {
       readers |= uint32_t(own >= 0 && operands[i].shape[own] != 1) << i;
     }
     // What is beyond the bounds of a symbol stays apart.
-    if (!merged.sizes.empty() && merged.readers.back() == readers && merged.sizes.back() * result[d] <= dim::kMaxSize) {
-      merged.sizes.back() *= result[d];
+    if (!merged.sizes.empty() && merged.readers.back() == readers &&
+        merged.sizes.back() * result.extent(d) <= dim::kMaxSize) {
+      merged.sizes.back() *= result.extent(d);
       continue;
     }
-    merged.sizes.push_back(result[d]);
+    merged.sizes.push_back(result.extent(d));
     merged.readers.push_back(readers);
   }
   return merged;
@@ -102,7 +103,7 @@ std::vector<Classified> elementwise(const op::OpInfo &op, std::span<const Tensor
       else if (huge && d == 0)
         full.push_back(symbols.add(size, kHugeBytes / 256 / bytes));
       else if (huge) // whole vectors: each row begins where a vector may be written past the caches
-        full.push_back(dim::mul(16, symbols.add(size / 16, 16)));
+        full.push_back(16 * symbols.add(size / 16, 16));
       else
         full.push_back(symbols.add(size));
     }
@@ -113,7 +114,7 @@ std::vector<Classified> elementwise(const op::OpInfo &op, std::span<const Tensor
         const bool reads = merged.readers[d] >> i & 1;
         any |= reads;
         if (any) // leading ones say nothing
-          type.shape.push_back(reads ? full[static_cast<int>(d)] : 1);
+          type.shape.push_back(reads ? full[static_cast<int>(d)] : Size(1));
       }
       c.call.operands.push_back(type);
     }
@@ -141,10 +142,10 @@ std::vector<Classified> reduction(const op::OpInfo &op, const TensorType &x, con
     const bool reduced = mask >> d & 1;
     if (x.shape[d] == 1)
       continue;
-    if (!dims.empty() && dims.back().second == reduced && dims.back().first * x.shape[d] <= dim::kMaxSize)
-      dims.back().first *= x.shape[d];
+    if (!dims.empty() && dims.back().second == reduced && dims.back().first * x.shape.extent(d) <= dim::kMaxSize)
+      dims.back().first *= x.shape.extent(d);
     else
-      dims.push_back({x.shape[d], reduced});
+      dims.push_back({x.shape.extent(d), reduced});
   }
   if (std::ranges::none_of(dims, [](auto &d) { return d.second; }))
     dims.push_back({1, true});
@@ -156,7 +157,7 @@ std::vector<Classified> reduction(const op::OpInfo &op, const TensorType &x, con
     if (reduced)
       axes.push_back(shape.rank());
     const bool number = size < 2 || size > dim::kMaxSize;
-    shape.push_back(number ? size : reduced ? symbols.addStep(size) : symbols.add(size, 2));
+    shape.push_back(number ? Size(size) : reduced ? symbols.addStep(size) : symbols.add(size, 2));
   }
   const bool one = std::holds_alternative<int64_t>(attrs[0]);
   if (one && axes.size() > 1)
@@ -166,11 +167,6 @@ std::vector<Classified> reduction(const op::OpInfo &op, const TensorType &x, con
   return {c};
 }
 
-/// Lists of sizes or places have no default; those of strides, axes and the like do, or are optional.
-bool holdsSizes(const op::AttrSpec &spec) {
-  return spec.kind == op::AttrKind::Ints && !spec.optional && std::holds_alternative<std::monostate>(spec.defaultValue);
-}
-
 /// By rank. `withAttrs`: numbers among the attributes that are sizes are symbols too.
 Classified byRank(const op::OpInfo &op, std::span<const TensorType> operands, const op::Attrs &attrs, bool withAttrs,
                   bool vectors = false) {
@@ -178,15 +174,16 @@ Classified byRank(const op::OpInfo &op, std::span<const TensorType> operands, co
   Symbols symbols(c);
   for (const TensorType &t : operands) {
     TensorType type{t.dtype, {}};
-    for (const int64_t &size : t.shape)
-      type.shape.push_back(vectors ? symbols.sharedVectors(size) : symbols.shared(size, &size + 1 == t.shape.end()));
+    for (int d = 0; d < t.rank(); ++d)
+      type.shape.push_back(vectors ? symbols.sharedVectors(t.shape.extent(d))
+                                   : symbols.shared(t.shape.extent(d), d + 1 == t.rank()));
     c.call.operands.push_back(type);
   }
   if (withAttrs)
     for (size_t i = 0; i < attrs.size(); ++i)
-      if (auto *list = std::get_if<Ints>(&c.call.attrs[i]); list && holdsSizes(op.attrs[i]))
-        for (int64_t &v : *list)
-          v = symbols.shared(v);
+      if (auto *list = std::get_if<op::Sizes>(&c.call.attrs[i]))
+        for (Size &size : *list)
+          size = symbols.shared(size.number());
   return c;
 }
 
@@ -219,9 +216,9 @@ std::optional<SplitReduction> splitReduction(const op::OpInfo &op, const TensorT
   const uint32_t mask = reducedDims(attrs, x.rank());
   int64_t kept = 1, reduced = 1, inner = 1;
   for (int d = 0; d < x.rank(); ++d) {
-    (mask >> d & 1 ? reduced : kept) *= x.shape[d];
+    (mask >> d & 1 ? reduced : kept) *= x.shape.extent(d);
     if (!(mask >> d & 1) && reduced > 1)
-      inner *= x.shape[d];
+      inner *= x.shape.extent(d);
     else if (mask >> d & 1 && x.shape[d] != 1 && inner > 1)
       return std::nullopt; // reduced, kept, reduced
   }

@@ -142,7 +142,7 @@ thread_local constinit bool threadEnds = false;
 }
 
 bool isSingle(const Shape &shape) {
-  for (int64_t d : shape)
+  for (Size d : shape)
     if (d != 1)
       return false;
   return true;

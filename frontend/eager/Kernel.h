@@ -67,7 +67,7 @@ public:
   struct Code {
     runtime::KernelFn fn = nullptr;
     std::shared_ptr<const void> owner;
-    int64_t range = 1, points = 1; ///< as of codegen::OpKernel
+    Size range = 1, points = 1; ///< as of codegen::OpKernel
     double nsPerPoint = 0;
     runtime::FloatMode floats = runtime::FloatMode::Any;
   };

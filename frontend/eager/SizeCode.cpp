@@ -7,18 +7,18 @@
 
 namespace tressel::eager {
 
-SizeCode::SizeCode(int64_t size, std::span<const int64_t> symbols) {
-  if (dim::isSymbolic(size))
+SizeCode::SizeCode(Size size, std::span<const Size> symbols) {
+  if (size.isSymbolic())
     add(size, symbols, 0);
   else
-    constant_ = size;
+    constant_ = size.number();
 }
 
-void SizeCode::add(int64_t size, std::span<const int64_t> symbols, int depth) {
+void SizeCode::add(Size size, std::span<const Size> symbols, int depth) {
   if (depth > kDepth - 4)
     throw InternalError("a size is too deeply nested for a launch: " + dim::str(size));
-  if (!dim::isSymbolic(size)) {
-    code_.push_back({Do::Number, size});
+  if (!size.isSymbolic()) {
+    code_.push_back({Do::Number, size.number()});
     return;
   }
   bool firstTerm = true;
@@ -68,7 +68,7 @@ int64_t SizeCode::evaluate(const int64_t *values) const {
       a *= b;
       break;
     case Do::FloorDiv:
-      a = dim::detail::floorDivNumbers(a, b);
+      a = a / b - (a % b != 0 && (a < 0) != (b < 0));
       break;
     default:
       a = std::max(a, b);

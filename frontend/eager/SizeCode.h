@@ -1,6 +1,8 @@
 // A symbolic size as a few instructions: what a launch evaluates instead of an expression.
 #pragma once
 
+#include "tressel/runtime/Size.h"
+
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,7 +13,7 @@ class SizeCode {
 public:
   SizeCode() = default;
   /// `size` is made of numbers and `symbols`; their values come in this order.
-  SizeCode(int64_t size, std::span<const int64_t> symbols);
+  SizeCode(Size size, std::span<const Size> symbols);
   int64_t operator()(const int64_t *values) const { return code_.empty() ? constant_ : evaluate(values); }
 
 private:
@@ -21,7 +23,7 @@ private:
     int64_t number; ///< or the symbol's index
   };
   static constexpr int kDepth = 32;
-  void add(int64_t size, std::span<const int64_t> symbols, int depth);
+  void add(Size size, std::span<const Size> symbols, int depth);
   int64_t evaluate(const int64_t *values) const;
 
   int64_t constant_ = 0;

@@ -148,9 +148,9 @@ Managed *exportTensor(Tensor tensor, const DlpackOptions &options, const std::so
   const int rank = tensor.rank();
   int64_t stride = 1;
   for (int i = rank; i-- > 0;) {
-    e->shape[static_cast<size_t>(i)] = tensor.type().shape[i];
+    e->shape[static_cast<size_t>(i)] = tensor.type().shape.extent(i);
     e->strides[static_cast<size_t>(i)] = stride;
-    stride *= tensor.type().shape[i];
+    stride *= tensor.type().shape.extent(i);
   }
   Managed &m = e->managed;
   m.dl_tensor = {.data = tensor.impl()->storage->data(),
@@ -208,7 +208,7 @@ template <typename Fn> static void forEachRow(const Shape &shape, std::span<cons
   std::array<int64_t, kMaxRank> index{};
   const int outer = std::max(shape.rank() - 1, 0);
   int64_t strided = 0;
-  for (int64_t dense = 0, step = shape.rank() ? shape.back() : 1;; dense += step) {
+  for (int64_t dense = 0, step = shape.rank() ? shape.back().number() : 1;; dense += step) {
     fn(strided, dense);
     int d = outer - 1;
     for (; d >= 0; --d) {
@@ -216,7 +216,7 @@ template <typename Fn> static void forEachRow(const Shape &shape, std::span<cons
       strided += strides[at];
       if (++index[at] < shape[d])
         break;
-      strided -= strides[at] * shape[d];
+      strided -= strides[at] * shape.extent(d);
       index[at] = 0;
     }
     if (d < 0)
@@ -226,7 +226,7 @@ template <typename Fn> static void forEachRow(const Shape &shape, std::span<cons
 
 /// Copies rows between memory with strides and dense memory.
 template <typename Copy> static void copyRows(const TensorType &type, std::span<const int64_t> strides, Copy copy) {
-  const int64_t width = sizeOf(type.dtype), length = type.rank() ? type.shape.back() : 1;
+  const int64_t width = sizeOf(type.dtype), length = type.rank() ? type.shape.back().number() : 1;
   const int64_t inner = type.rank() ? strides.back() : 1;
   forEachRow(type.shape, strides, [&](int64_t strided, int64_t dense) {
     if (inner == 1)

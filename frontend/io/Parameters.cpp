@@ -105,7 +105,7 @@ runtime::StorageRef converted(const runtime::StorageRef &from, DType fromType, c
 
 runtime::StorageRef transposed(const runtime::StorageRef &from, const TensorType &to) {
   runtime::StorageRef out = runtime::Storage::allocate(to.bytes());
-  const int64_t rows = to.shape[0], columns = to.shape[1], width = sizeOf(to.dtype);
+  const int64_t rows = to.shape.extent(0), columns = to.shape.extent(1), width = sizeOf(to.dtype);
   const auto *source = static_cast<const std::byte *>(from->data());
   auto *target = static_cast<std::byte *>(out->data());
   for (int64_t r = 0; r < rows; ++r)

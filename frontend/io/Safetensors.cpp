@@ -340,7 +340,7 @@ void writeSafetensors(const std::string &path, std::vector<SafetensorsItem> item
     separate();
     header += text(item.name) + ":{\"dtype\":\"" + std::string(nameOfDType(item.type.dtype)) + "\",\"shape\":[";
     for (int i = 0; i < item.type.rank(); ++i)
-      header += (i ? "," : "") + std::to_string(item.type.shape[i]);
+      header += (i ? "," : "") + std::to_string(item.type.shape.extent(i));
     const uint64_t end = offset + static_cast<uint64_t>(item.type.bytes());
     header += "],\"data_offsets\":[" + std::to_string(offset) + ',' + std::to_string(end) + "]}";
     offset = end;

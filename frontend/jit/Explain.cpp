@@ -18,7 +18,7 @@ runtime::Schedule numbersOf(const runtime::Schedule &schedule, std::string &note
   if (schedule.dims.empty())
     return schedule;
   dim::Values sizes;
-  for (int64_t symbol : schedule.dims) {
+  for (Size symbol : schedule.dims) {
     sizes.bind(symbol, dim::hint(symbol));
     note += (note.empty() ? "for " : ", ") + std::string(dim::symbolName(symbol)) + " = " + std::to_string(dim::hint(symbol));
   }

@@ -169,17 +169,17 @@ JitCore::Impl::generalized(std::span<const TensorType> types, std::span<const ui
     if (entry->mode != mode || entry->types.size() != types.size() || !std::ranges::equal(entry->words, words))
       continue;
     std::vector<TensorType> general(types.begin(), types.end());
-    std::optional<std::pair<int64_t, int64_t>> change; // the known size and the new one
-    int64_t symbol = 0;
+    std::optional<std::pair<Size, Size>> change; // the known size and the new one
+    Size symbol;
     bool fits = true;
     for (size_t i = 0; i < types.size() && fits; ++i) {
       const TensorType &known = entry->types[i];
       fits = known.dtype == types[i].dtype && known.rank() == types[i].rank();
       for (int d = 0; fits && d < known.rank(); ++d) {
-        const int64_t before = known.shape[d], now = types[i].shape[d];
+        const Size before = known.shape[d], now = types[i].shape[d];
         if (before == now)
           continue;
-        if (dim::isSymbolic(before)) { // dynamic already
+        if (before.isSymbolic()) { // dynamic already
           const dim::Bounds bounds = dim::bounds(before);
           fits = now >= bounds.lo && now <= bounds.hi;
           general[i].shape[d] = before;

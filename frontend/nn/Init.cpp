@@ -111,7 +111,7 @@ Initializer orthogonal(double gain) {
   return [gain](const Shape &shape, DType dtype, uint64_t seed) {
     if (shape.rank() < 2)
       throw ShapeError("orthogonal first values need a shape of at least 2 dimensions, not " + shape.str());
-    const int64_t rows = shape[0], columns = rows ? shape.numElements() / rows : 0;
+    const int64_t rows = shape.extent(0), columns = rows ? shape.numElements() / rows : 0;
     const int64_t few = std::min(rows, columns), many = std::max(rows, columns);
     std::vector<double> m = rng::normal({few, many}, seed, 0, 1).to_vector<double>();
     orthonormalize(m, few, many);

@@ -236,7 +236,7 @@ std::vector<Value> NodeImporter::emitWhile(std::vector<Value> carried, const Bod
   });
 }
 
-std::vector<Value> NodeImporter::emitScan(int64_t trips, std::vector<Value> carried, const std::vector<Value> &slices,
+std::vector<Value> NodeImporter::emitScan(Size trips, std::vector<Value> carried, const std::vector<Value> &slices,
                                           const BodyFn &body) {
   std::vector<TensorType> arguments{{i64, {}}};
   for (const Value &v : carried)

@@ -11,25 +11,28 @@ namespace tressel::onnx {
 /// Values up to this size are computed at import: shapes and the arithmetic on them, not weights.
 static constexpr int64_t kFoldBytes = 4096;
 
-/// Of a list of sizes: symbols are among them.
-static bool holdsSymbols(const op::HostTensor &tensor) {
-  const int64_t *values = tensor.as<int64_t>();
-  return std::any_of(values, values + tensor.type.shape.numElements(), dim::isSymbolic);
-}
 static Value sizesValue(op::HostTensor sizes) {
-  const bool symbolic = holdsSymbols(sizes);
+  const int64_t *bits = sizes.as<int64_t>();
+  const bool symbolic =
+      std::any_of(bits, bits + sizes.type.shape.numElements(), [](int64_t b) { return b < Size::kLeast; });
   return Value(std::move(sizes), symbolic);
+}
+/// Whether all elements are sizes: a model's own numbers may be too small.
+static bool holdsSizes(const Value &v) {
+  const int64_t *numbers = v.host->as<int64_t>();
+  return v.symbolic ||
+         std::all_of(numbers, numbers + v.type.shape.numElements(), [](int64_t n) { return n >= Size::kLeast; });
 }
 
 /// One step of a scalar program on sizes; nothing if that is no expression, or not decided by the bounds.
-static std::optional<int64_t> scalarOfSizes(const op::ScalarNode &node, const std::optional<int64_t> (&args)[3]) {
+static std::optional<Size> scalarOfSizes(const op::ScalarNode &node, const std::optional<Size> (&args)[3]) {
   using enum op::ScalarOp;
   switch (node.op) { // what one operand may decide
   case Const:
-    return node.i;
+    return tressel::Size::clamped(node.i);
   case And:
   case Or: {
-    const int64_t decides = node.op == Or;
+    const tressel::Size decides = node.op == Or ? 1 : 0;
     if (node.dtype != DType::boolean)
       return {};
     if (args[0] == decides || args[1] == decides)
@@ -46,20 +49,22 @@ static std::optional<int64_t> scalarOfSizes(const op::ScalarNode &node, const st
   for (int k = 0; k < 3; ++k)
     if (node.args[k] >= 0 && !args[k])
       return {};
-  const int64_t a = args[0].value_or(0), b = args[1].value_or(0);
-  auto opposite = [](std::optional<bool> v) { return v ? std::optional<int64_t>(!*v) : std::nullopt; };
+  const tressel::Size a = args[0].value_or(0), b = args[1].value_or(0);
+  auto truth = [](bool holds) { return tressel::Size(holds ? 1 : 0); };
+  auto decided = [](std::optional<bool> v) { return v ? std::optional<tressel::Size>(*v ? 1 : 0) : std::nullopt; };
+  auto opposite = [](std::optional<bool> v) { return v ? std::optional<tressel::Size>(*v ? 0 : 1) : std::nullopt; };
   switch (node.op) {
   case Cast:
     return node.dtype != DType::boolean ? std::optional(a)
-           : dim::distinct(a, 0)        ? std::optional(int64_t(1))
-           : a == 0                     ? std::optional(int64_t(0))
+           : dim::distinct(a, 0)        ? std::optional<tressel::Size>(1)
+           : a == 0                     ? std::optional<tressel::Size>(0)
                                         : std::nullopt;
   case Add:
-    return dim::add(a, b);
+    return a + b;
   case Sub:
-    return dim::sub(a, b);
+    return a - b;
   case Mul:
-    return dim::mul(a, b);
+    return a * b;
   case Div:
   case Rem: // of what is not negative, rounding down is cutting off
     if (dim::bounds(a).lo < 0 || dim::bounds(b).lo <= 0)
@@ -70,26 +75,26 @@ static std::optional<int64_t> scalarOfSizes(const op::ScalarNode &node, const st
   case Max:
     return dim::max(a, b);
   case Neg:
-    return dim::neg(a);
+    return -a;
   case Abs:
-    return dim::max(a, dim::neg(a));
+    return dim::max(a, -a);
   case Sign:
     if (dim::bounds(a).lo > 0 || dim::bounds(a).hi < 0)
       return dim::bounds(a).lo > 0 ? 1 : -1;
-    return a == 0 ? std::optional(int64_t(0)) : std::nullopt;
+    return a == 0 ? std::optional<tressel::Size>(0) : std::nullopt;
   case Not:
-    return node.dtype == DType::boolean ? std::optional(int64_t(!a)) : std::nullopt;
+    return node.dtype == DType::boolean ? std::optional(truth(a == 0)) : std::nullopt;
   case Xor:
-    return node.dtype == DType::boolean ? std::optional(int64_t(a != b)) : std::nullopt;
+    return node.dtype == DType::boolean ? std::optional(truth(a != b)) : std::nullopt;
   case Eq:
   case Ne:
     if (!dim::equal(a, b) && !dim::distinct(a, b))
       return {};
-    return dim::equal(a, b) == (node.op == Eq);
+    return truth(dim::equal(a, b) == (node.op == Eq));
   case Lt:
-    return dim::less(a, b);
+    return decided(dim::less(a, b));
   case Gt:
-    return dim::less(b, a);
+    return decided(dim::less(b, a));
   case Ge:
     return opposite(dim::less(a, b));
   case Le:
@@ -107,7 +112,7 @@ std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, const st
   for (const Value &v : operands) {
     types.push_back(v.type);
     const bool fits = v.type.shape == result.shape || v.type.shape.numElements() == 1;
-    const bool isSize = v.dtype() == DType::i64 && (v.symbolic || !holdsSymbols(*v.host));
+    const bool isSize = v.dtype() == DType::i64 && holdsSizes(v);
     if (!fits || (!isSize && v.dtype() != DType::boolean))
       return {};
   }
@@ -121,20 +126,19 @@ std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, const st
   if (result.dtype != DType::i64 && result.dtype != DType::boolean)
     return {};
   op::HostTensor out = op::HostTensor::allocate(result);
-  std::vector<std::optional<int64_t>> values(
-      program.nodes.size()); // nothing: not known, which may not matter in the end
+  std::vector<std::optional<Size>> values(program.nodes.size()); // nothing: not known, which may not matter in the end
   for (int64_t e = 0; e < result.shape.numElements(); ++e) {
     for (size_t i = 0; i < program.nodes.size(); ++i) {
       const op::ScalarNode &node = program.nodes[i];
       if (node.dtype != DType::i64 && node.dtype != DType::boolean)
         return {};
       if (node.op == op::ScalarOp::Operand) {
-        const op::HostTensor &t = *operands[static_cast<size_t>(node.i)].host;
-        const int64_t at = t.type.shape.numElements() == 1 ? 0 : e;
-        values[i] = t.type.dtype == DType::boolean ? t.as<uint8_t>()[at] : t.as<int64_t>()[at];
+        const Value &v = operands[static_cast<size_t>(node.i)];
+        const int64_t at = v.type.shape.numElements() == 1 ? 0 : e;
+        values[i] = v.dtype() == DType::boolean ? Size(v.host->as<uint8_t>()[at]) : v.size(at);
         continue;
       }
-      std::optional<int64_t> args[3];
+      std::optional<Size> args[3];
       for (int k = 0; k < 3; ++k)
         if (node.args[k] >= 0)
           args[k] = values[static_cast<size_t>(node.args[k])];
@@ -142,11 +146,11 @@ std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, const st
     }
     if (!values[static_cast<size_t>(program.result)])
       return {};
-    const int64_t value = *values[static_cast<size_t>(program.result)];
+    const Size value = *values[static_cast<size_t>(program.result)];
     if (result.dtype == DType::boolean)
       out.as<uint8_t>()[e] = value != 0;
     else
-      out.as<int64_t>()[e] = value;
+      out.as<int64_t>()[e] = value.bits();
   }
   return result.dtype == DType::boolean ? Value(std::move(out)) : sizesValue(std::move(out));
 }
@@ -157,26 +161,27 @@ static std::optional<Value> reduceSizes(const op::OpInfo &info, const std::vecto
   if (operands.size() != 1 || operands[0].rank() != 1 || operands[0].dtype() != DType::i64 || info.isMean ||
       result.dtype != DType::i64 || result.shape.numElements() != 1)
     return {};
-  const int64_t *sizes = operands[0].host->as<int64_t>(), count = operands[0].dim(0);
-  op::HostTensor out = op::HostTensor::allocate(result);
-  int64_t &value = *out.as<int64_t>() = sizes[0]; // a list that holds symbols is not empty
-  for (int64_t i = 1; i < count; ++i)
+  const Value &sizes = operands[0];
+  Size value = sizes.size(0); // a list that holds symbols is not empty
+  for (int64_t i = 1; i < sizes.dim(0).number(); ++i)
     switch (info.combine) {
     case op::Combine::Sum:
-      value = dim::add(value, sizes[i]);
+      value += sizes.size(i);
       break;
     case op::Combine::Prod:
-      value = dim::mul(value, sizes[i]);
+      value *= sizes.size(i);
       break;
     case op::Combine::Max:
-      value = dim::max(value, sizes[i]);
+      value = dim::max(value, sizes.size(i));
       break;
     case op::Combine::Min:
-      value = dim::min(value, sizes[i]);
+      value = dim::min(value, sizes.size(i));
       break;
     default:
       return {};
     }
+  op::HostTensor out = op::HostTensor::allocate(result);
+  *out.as<int64_t>() = value.bits();
   return sizesValue(std::move(out));
 }
 

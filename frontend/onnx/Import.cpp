@@ -15,7 +15,7 @@
 
 namespace tressel::onnx {
 
-static int64_t symbolOf(std::string name, int64_t lo, int64_t hi, const std::vector<BoundDim> &others) {
+static Size symbolOf(std::string name, int64_t lo, int64_t hi, const std::vector<BoundDim> &others) {
   if (lo == hi || lo < 1)
     return lo;
   for (char &c : name)
@@ -44,8 +44,10 @@ std::vector<BoundDim> bindDims(const Model &model, const ImportOptions &options)
       if (it != options.dims.end())
         bound.push_back({dim.name, symbolOf(dim.name, it->second.first, it->second.second, bound), false, {}});
       else
-        bound.push_back({dim.name, options.keepDynamic ? symbolOf(dim.name, 1, dim::kMaxSize, bound) : 1,
-                         !options.keepDynamic, {}});
+        bound.push_back({dim.name,
+                         options.keepDynamic ? symbolOf(dim.name, 1, dim::kMaxSize, bound) : Size(1),
+                         !options.keepDynamic,
+                         {}});
     }
   for (const auto &[name, range] : options.dims) {
     const int64_t size = range.first;
@@ -119,13 +121,14 @@ private:
   /// What is computed is what the model declares, as far as it does. A size that may come from one given for an open dimension is not
   /// held against the model: exporters leave there what the size was when they ran.
   void checkOutput(const DeclaredValue &output, const TensorType &type) const {
-    const bool isForAllSizes = std::ranges::all_of(dims_, [](const BoundDim &d) { return dim::isSymbolic(d.size); });
+    const bool isForAllSizes = std::ranges::all_of(dims_, [](const BoundDim &d) { return d.size.isSymbolic(); });
     bool fits = !output.hasType || output.dtype == type.dtype;
     if (output.hasShape) {
       fits &= output.dims.size() == static_cast<size_t>(type.rank());
       for (size_t i = 0; fits && isForAllSizes && i < output.dims.size(); ++i) {
-        const int64_t declared = output.dims[i].size, computed = type.shape[static_cast<int>(i)];
-        fits = declared == kDynamic || declared == 0 || dim::isSymbolic(computed) || declared == computed; // 0: some write it for unknown
+        const Size declared = output.dims[i].size, computed = type.shape[static_cast<int>(i)];
+        fits = declared == kDynamic || declared == 0 || computed.isSymbolic() ||
+               declared == computed; // 0: some write it for unknown
       }
     }
     if (fits)

@@ -20,7 +20,7 @@ struct ImportOptions {
 /// A symbolic dimension and the size it got.
 struct BoundDim {
   std::string name;
-  int64_t size = 1; ///< may be symbolic (runtime/Dim.h); its name there has _ where the model's has other signs
+  Size size = 1;        ///< its name, if it is a symbol, has _ where the model's has other signs
   bool assumed = false; ///< not given: 1 was taken
   std::string why;      ///< what importOpen found to stand against all sizes
 };

@@ -23,7 +23,7 @@ std::string DeclaredValue::type() const {
   std::string text(nameOf(dtype));
   text += "[";
   for (size_t i = 0; i < dims.size(); ++i)
-    text += (i ? ", " : "") + (dims[i].size == kDynamic ? dims[i].name : std::to_string(dims[i].size));
+    text += (i ? ", " : "") + (dims[i].size == kDynamic ? dims[i].name : dim::str(dims[i].size));
   return text + "]";
 }
 

@@ -28,7 +28,7 @@ inline constexpr int64_t kNewestOpset = 27;
 
 /// A dimension of an input or output as the model declares it.
 struct DeclaredDim {
-  int64_t size = kDynamic; ///< kDynamic: see `name`
+  Size size = kDynamic;    ///< kDynamic: see `name`
   std::string name;        ///< of a symbolic dimension; made up ("x.0") when the model gives none
 };
 struct DeclaredValue {

@@ -64,6 +64,16 @@ void NodeImporter::checkInputs() const {
 }
 
 std::vector<int64_t> NodeImporter::knownInts(int i, const char *what) {
+  std::vector<int64_t> numbers;
+  for (Size size : knownSizes(i, what)) {
+    if (!size.isNumber())
+      unsupported(std::string(what) + " with " + dim::str(size) + ", which is only known when the program runs");
+    numbers.push_back(size.number());
+  }
+  return numbers;
+}
+
+op::Sizes NodeImporter::knownSizes(int i, const char *what) {
   const Value &v = in(i);
   if (v.dtype() != i64 && v.dtype() != i32)
     fail(std::string(what) + " must be integers, not " + v.type.str());
@@ -71,11 +81,11 @@ std::vector<int64_t> NodeImporter::knownInts(int i, const char *what) {
     fail(std::string(what) + " must be a list, not " + v.type.str());
   if (!v.host)
     unsupported(std::string(what) + " computed from the input's values");
-  std::vector<int64_t> values;
+  op::Sizes values;
   for (int64_t k = 0; k < v.type.shape.numElements(); ++k) {
-    values.push_back(v.dtype() == i64 ? v.host->as<int64_t>()[k] : v.host->as<int32_t>()[k]);
-    if (!v.symbolic) // the smallest integers stand for symbols; as sizes, places and counts these are as small
-      values.back() = std::max(values.back(), -kMaxTensorBytes);
+    values.push_back(v.dtype() == i64 ? v.size(k) : Size(v.host->as<int32_t>()[k]));
+    if (values.back().isNumber()) // the smallest integers: as sizes, places and counts these are as small
+      values.back() = std::max<Size>(values.back(), -kMaxTensorBytes);
   }
   return values;
 }
@@ -108,9 +118,9 @@ std::optional<double> NodeImporter::knownScalar(const Value &v) const {
 }
 
 int64_t NodeImporter::number(const Value &v, int dim) const {
-  if (!dim::isConstant(v.dim(dim)))
+  if (!v.dim(dim).isNumber())
     unsupported("dimension " + std::to_string(dim) + " of " + v.type.str() + ", whose size is only known when the program runs");
-  return v.dim(dim);
+  return v.dim(dim).number();
 }
 
 // --- Attributes -----------------------------------------------------------------------------------------------------
@@ -212,6 +222,15 @@ std::optional<std::vector<int64_t>> NodeImporter::intsAttrOrInput(const char *na
   return {};
 }
 
+std::optional<op::Sizes> NodeImporter::sizesAttrOrInput(const char *name, int i) {
+  if (!hasAttr(name))
+    return has(i) ? std::optional(knownSizes(i, name)) : std::nullopt;
+  op::Sizes sizes;
+  for (int64_t n : *intsAttr(name))
+    sizes.push_back(Size::clamped(n));
+  return sizes;
+}
+
 void NodeImporter::checkAllRead() const {
   for (const auto &attr : node_.attribute())
     if (!read_.contains(attr.name()))
@@ -242,15 +261,16 @@ mlir::Value NodeImporter::materialize(const Value &v) {
   if (v.symbolic) {
     std::vector<Value> parts;
     for (int64_t i = 0; i < v.type.shape.numElements(); ++i) {
-      const int64_t size = v.host->as<int64_t>()[i], least = dim::bounds(size).lo;
-      if (dim::isConstant(size)) {
-        parts.push_back(ints({size}));
+      const Size size = v.size(i);
+      const int64_t least = dim::bounds(size).lo;
+      if (size.isNumber()) {
+        parts.push_back(ints({size.number()}));
         continue;
       }
       if (least <= -dim::kUnbounded)
         unsupported("a value of " + dim::str(size) + ", of which no smallest one is known");
       const int64_t from = std::min<int64_t>(least, 0); // the op gives sizes, which are not negative
-      Value part = reshape(emit("dim_size", {}, {{"size", dim::sub(size, from)}}), {1});
+      Value part = reshape(emit("dim_size", {}, {{"size", size - from}}), {1});
       parts.push_back(from ? emit("add", {part, ints({from})}) : part);
     }
     *v.ir = materialize(reshape(parts.size() == 1 ? parts[0] : emit("concat", parts), v.type.shape));
@@ -301,14 +321,14 @@ std::vector<Value> NodeImporter::emitAll(std::string_view name, std::vector<Valu
   return results;
 }
 
-Value NodeImporter::iota(int64_t size, const Shape &shape) {
+Value NodeImporter::iota(Size size, const Shape &shape) {
   constexpr int64_t mostNumbers = 1 << 17; // of a constant: a model may say any size
-  if (!dim::isConstant(size) || size > mostNumbers) {
+  if (!size.isNumber() || size > mostNumbers) {
     const auto axis = static_cast<int64_t>(std::ranges::find(shape, size) - shape.begin());
-    return emit("iota", {}, {{"shape", op::Ints(shape.begin(), shape.end())}, {"axis", axis}});
+    return emit("iota", {}, {{"shape", op::sizesOf(shape)}, {"axis", axis}});
   }
   op::HostTensor t = op::HostTensor::allocate({i64, shape});
-  std::iota(t.as<int64_t>(), t.as<int64_t>() + size, 0);
+  std::iota(t.as<int64_t>(), t.as<int64_t>() + size.number(), 0);
   return constant(std::move(t));
 }
 
@@ -369,9 +389,9 @@ Value NodeImporter::ints(const std::vector<int64_t> &values) {
   return constant(std::move(t));
 }
 
-Value NodeImporter::sizes(const std::vector<int64_t> &values) {
-  Value v = ints(values);
-  v.symbolic = std::ranges::any_of(values, dim::isSymbolic);
+Value NodeImporter::sizes(const op::Sizes &values) {
+  Value v = ints({bitsOf(values), bitsOf(values) + values.size()});
+  v.symbolic = std::ranges::any_of(values, &Size::isSymbolic);
   return v;
 }
 
@@ -392,7 +412,7 @@ Value NodeImporter::reshape(Value v, const Shape &shape) {
     t.type.shape = shape;
     return Value(std::move(t), v.symbolic);
   }
-  return emit("reshape", {v}, {{"shape", op::Ints(shape.begin(), shape.end())}});
+  return emit("reshape", {v}, {{"shape", op::sizesOf(shape)}});
 }
 
 Value NodeImporter::transpose(Value v, std::vector<int64_t> perm) {
@@ -403,11 +423,12 @@ Value NodeImporter::transpose(Value v, std::vector<int64_t> perm) {
 }
 
 Value NodeImporter::broadcastTo(Value v, const Shape &shape) {
-  return v.type.shape == shape ? v : emit("broadcast_to", {v}, {{"shape", op::Ints(shape.begin(), shape.end())}});
+  return v.type.shape == shape ? v : emit("broadcast_to", {v}, {{"shape", op::sizesOf(shape)}});
 }
 
-Value NodeImporter::sliceAxis(const Value &v, int axis, int64_t from, int64_t to, int64_t step) {
-  op::Ints starts(static_cast<size_t>(v.rank()), 0), limits(v.type.shape.begin(), v.type.shape.end()), steps(starts.size(), 1);
+Value NodeImporter::sliceAxis(const Value &v, int axis, Size from, Size to, int64_t step) {
+  op::Sizes starts(static_cast<size_t>(v.rank())), limits = op::sizesOf(v.type.shape);
+  op::Ints steps(starts.size(), 1);
   const auto d = static_cast<size_t>(axis);
   starts[d] = from;
   limits[d] = to;

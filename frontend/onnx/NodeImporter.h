@@ -28,8 +28,8 @@ struct Value {
   TensorType type;
   std::shared_ptr<mlir::Value> ir;
   std::optional<op::HostTensor> host;
-  /// Holds sizes that are symbols (runtime/Dim.h), so it is i64 whatever it was converted to. Not said of a model's own
-  /// numbers: exporters write the smallest integers for "to the end".
+  /// Holds sizes that are symbols, by their bits (Size::bits), so it is i64 whatever it was converted to. Not said of a
+  /// model's own numbers: exporters write the smallest integers for "to the end".
   bool symbolic = false;
 
   Value() = default;
@@ -38,7 +38,11 @@ struct Value {
       : type(known.type), ir(std::make_shared<mlir::Value>()), host(std::move(known)), symbolic(symbolic) {}
 
   int rank() const { return type.rank(); }
-  int64_t dim(int i) const { return type.shape[i]; }
+  Size dim(int i) const { return type.shape[i]; }
+  /// Element i of a list of integers of 64 bits that is known.
+  Size size(int64_t i) const {
+    return symbolic ? Size::fromBits(host->as<int64_t>()[i]) : Size::clamped(host->as<int64_t>()[i]);
+  }
   DType dtype() const { return type.dtype; }
 };
 
@@ -96,7 +100,9 @@ public:
   bool has(int i) const;
   /// Input number i; the model is at fault if it is absent.
   const Value &in(int i);
-  /// The value of an integer input that must be known at import (axes, shapes), as a list. May hold symbolic sizes.
+  /// The value of an integer input that must be known at import (shapes), as a list. May hold symbolic sizes.
+  op::Sizes knownSizes(int i, const char *what);
+  /// The same of numbers (axes): unsupported for a symbol.
   std::vector<int64_t> knownInts(int i, const char *what);
   std::optional<double> knownScalar(const Value &v) const;
   /// The size of a dimension for importers that compute with it as a number: unsupported if it is a symbol.
@@ -121,6 +127,7 @@ public:
   const ::onnx::GraphProto &graphAttr(const char *name);
   /// An ints attribute of older versions or input number i of newer ones.
   std::optional<std::vector<int64_t>> intsAttrOrInput(const char *name, int i);
+  std::optional<op::Sizes> sizesAttrOrInput(const char *name, int i);
   /// Throws if an attribute of the node was not read.
   void checkAllRead() const;
 
@@ -137,14 +144,14 @@ public:
   std::vector<Value> emitAll(std::string_view name, std::vector<Value> inputs, const NamedAttrs &attrs = {});
   Value constant(op::HostTensor tensor);
   /// 0, 1, ... size - 1 as i64, in a shape that holds them.
-  Value iota(int64_t size, const Shape &shape);
+  Value iota(Size size, const Shape &shape);
   /// Known numbers.
   Value table(const std::vector<double> &values, const Shape &shape, DType dtype);
   /// Of rank 0 and type `dtype`; an integer type takes the nearest number that it has, as `cast` does.
   Value scalar(DType dtype, double value);
   Value ints(const std::vector<int64_t> &values);
   /// The same of sizes, which may be symbols.
-  Value sizes(const std::vector<int64_t> &values);
+  Value sizes(const op::Sizes &values);
   /// The operand in the IR.
   mlir::Value materialize(const Value &v);
   void out(int i, Value value);
@@ -163,7 +170,7 @@ public:
   /// `body` so many times, a number or a symbolic size: from the iteration's number, the carried values and slice i of each
   /// of `slices` along their first dimension to the next carried values and what is stacked along a new first dimension.
   /// Gives the last carried values and the stacks.
-  std::vector<Value> emitScan(int64_t trips, std::vector<Value> carried, const std::vector<Value> &slices,
+  std::vector<Value> emitScan(Size trips, std::vector<Value> carried, const std::vector<Value> &slices,
                               const BodyFn &body);
   /// What `emission` gives, emitted here; or nothing, and nothing emitted, if something in it is unsupported. The reasons
   /// are kept in `refusal` if it is the first.
@@ -180,7 +187,7 @@ public:
   Value transpose(Value v, std::vector<int64_t> perm);
   Value broadcastTo(Value v, const Shape &shape);
   /// [from, to) of one dimension, in steps.
-  Value sliceAxis(const Value &v, int axis, int64_t from, int64_t to, int64_t step = 1);
+  Value sliceAxis(const Value &v, int axis, Size from, Size to, int64_t step = 1);
   void sameType(const Value &a, const Value &b) const;
   void requireFloat(const Value &v) const;
 

@@ -79,10 +79,11 @@ std::string typeName(int elementType) {
 
 bool fitsMemory(const TensorType &type) {
   int64_t bytes = sizeOf(type.dtype);
-  for (int64_t d : type.shape)
-    if (dim::isSymbolic(d))
+  for (Size d : type.shape)
+    if (d.isSymbolic())
       continue;
-    else if (d < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(d, 1), &bytes) || bytes > kMaxTensorBytes)
+    else if (d < 0 || __builtin_mul_overflow(bytes, std::max<int64_t>(d.number(), 1), &bytes) ||
+             bytes > kMaxTensorBytes)
       return false;
   return true;
 }

@@ -321,7 +321,7 @@ mlir::Value OpImporter::pad(mlir::Value v, const Ints &low, const Ints &high, co
     // Between neighbours: a new innermost dimension per element, padded and merged.
     for (size_t d = 0; d < interior.size(); ++d) {
       Shape shape = typeOf(x).shape;
-      const int64_t size = shape[static_cast<int>(d)], step = interior[d] + 1;
+      const int64_t size = shape.extent(static_cast<int>(d)), step = interior[d] + 1;
       if (interior[d] == 0 || size <= 1)
         continue;
       if (shape.rank() == kMaxRank)
@@ -342,7 +342,7 @@ mlir::Value OpImporter::pad(mlir::Value v, const Ints &low, const Ints &high, co
     }
     Ints before = low, after = high, starts = low, limits;
     for (size_t d = 0; d < low.size(); ++d) {
-      const int64_t size = typeOf(x).shape[static_cast<int>(d)];
+      const int64_t size = typeOf(x).shape.extent(static_cast<int>(d));
       before[d] = std::max<int64_t>(low[d], 0);
       after[d] = std::max<int64_t>(high[d], 0);
       starts[d] = std::max<int64_t>(-low[d], 0);

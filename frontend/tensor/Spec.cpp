@@ -67,14 +67,14 @@ std::vector<TensorType> typesOf(std::span<const TensorSpec> specs, const char *o
   for (size_t i = 0; i < specs.size(); ++i) {
     const std::string place = placeOf("input", i, specs[i].name);
     for (const DimSpec &d : specs[i].dims) {
-      std::vector<int64_t> symbols; // of a size that is an expression already
+      std::vector<Size> symbols; // of a size that is an expression already
       if (d.size == kDynamic) {
         if (const dim::Bounds given{d.lo, d.hi}; given != NamedBounds::kAny)
           bounds.add(d.name, given, place);
-      } else if (dim::isSymbolic(d.size)) {
+      } else if (d.size.isSymbolic()) {
         dim::collectSymbols(d.size, symbols);
       }
-      for (int64_t symbol : symbols)
+      for (Size symbol : symbols)
         bounds.add(dim::symbolName(symbol), dim::bounds(symbol), place);
     }
   }
@@ -86,8 +86,8 @@ std::vector<TensorType> typesOf(std::span<const TensorSpec> specs, const char *o
                        toLoc(where), op);
     TensorType &type = types.emplace_back(TensorType{spec.dtype, {}});
     for (const DimSpec &d : spec.dims) {
-      if (d.size != kDynamic && !dim::isSymbolic(d.size) && d.size < 0)
-        fail<ShapeError>("the size " + std::to_string(d.size) + " is negative", toLoc(where), op);
+      if (d.size.numberOr(0) < 0)
+        fail<ShapeError>("the size " + dim::str(d.size) + " is negative", toLoc(where), op);
       const dim::Bounds range = d.size == kDynamic ? bounds.of(d.name) : NamedBounds::kAny;
       type.shape.push_back(d.size != kDynamic ? d.size : dim::symbol(d.name, range.lo, range.hi));
     }

@@ -190,10 +190,10 @@ Tensor makeTensor(const TensorType &type, runtime::StorageRef storage, SourceLoc
 int64_t bytesOf(const TensorType &type, SourceLoc where, const char *op) {
   int64_t bytes = sizeOf(type.dtype);
   bool isEmpty = false;
-  for (int64_t size : type.shape)
+  for (Size size : type.shape)
     isEmpty |= size == 0;
-  for (int64_t size : type.shape)
-    if (!isEmpty && __builtin_mul_overflow(bytes, size, &bytes))
+  for (Size size : type.shape)
+    if (!isEmpty && __builtin_mul_overflow(bytes, size.number(), &bytes))
       fail<ShapeError>("a tensor " + type.str() + " has more bytes than can be addressed", where, op);
   return isEmpty ? 0 : bytes;
 }
@@ -220,7 +220,7 @@ Tensor allocateTensor(const TensorType &type, int64_t bytes, SourceLoc where, co
 }
 
 void checkCount(size_t have, const Shape &shape, std::source_location where) {
-  for (int64_t d : shape)
+  for (Size d : shape)
     if (d < 0)
       fail<ShapeError>("a size of " + shape.str() + " is negative", toLoc(where), "from_span");
   if (static_cast<int64_t>(have) != shape.numElements())
@@ -308,7 +308,7 @@ Tensor fromNested(const Nested &list, std::optional<DType> given, std::source_lo
 }
 
 Tensor filled(const Shape &shape, double value, DType dtype, const std::source_location &where, const char *op) {
-  for (int64_t d : shape)
+  for (Size d : shape)
     if (d < 0)
       fail<ShapeError>("a size of " + shape.str() + " is negative", toLoc(where), op);
   Tensor t = allocateTensor({dtype, shape}, toLoc(where), op);
@@ -337,11 +337,11 @@ Tensor adopt(void *data, const TensorType &type, runtime::Storage::Deleter delet
 /// Of symbolic sizes it is an op of the trace, else a constant.
 static Tensor constantOf(const Sizes &sizes, double value, DType dtype, const std::source_location &where,
                          const char *op) {
-  if (std::any_of(sizes.values().begin(), sizes.values().end(), dim::isSymbolic))
+  if (std::any_of(sizes.values().begin(), sizes.values().end(), [](Size size) { return size.isSymbolic(); }))
     return full(sizes, value, dtype, where);
   if (sizes.size() > static_cast<size_t>(kMaxRank))
     detail::fail<ShapeError>("a tensor has at most " + std::to_string(kMaxRank) + " dimensions", toLoc(where), op);
-  return detail::filled(Shape(std::span<const int64_t>(sizes.values())), value, dtype, where, op);
+  return detail::filled(Shape(std::span<const Size>(sizes.values())), value, dtype, where, op);
 }
 Tensor zeros(const Sizes &shape, DType dtype, std::source_location where) {
   return constantOf(shape, 0, dtype, where, "zeros");
@@ -354,8 +354,8 @@ Tensor arange(const Dim &from, const Dim &to, int64_t step, DType dtype, std::so
   if (step == 0)
     detail::fail<ShapeError>("the step is 0", toLoc(where), "arange");
   if (!from.is_static() || !to.is_static()) {
-    const int64_t count = dim::max(0, dim::ceilDiv(step > 0 ? dim::sub(to.raw(), from.raw()) : dim::sub(from.raw(), to.raw()),
-                                                   step > 0 ? step : -step));
+    const Size count =
+        dim::max(0, dim::ceilDiv(step > 0 ? to.raw() - from.raw() : from.raw() - to.raw(), step > 0 ? step : -step));
     Tensor indices = iota(Sizes{Dim(count, where)}, 0, dtype, where) * step;
     return from.is_static() ? indices + int64_t(from) : indices + dim_size(from, dtype, where);
   }

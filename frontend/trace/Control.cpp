@@ -46,8 +46,8 @@ void checkSame(const ControlCall &call, std::span<const Tensor> got, std::span<c
 }
 
 Tensor sliceOf(const Tensor &stacked, int64_t i, const std::source_location &where) {
-  std::vector<int64_t> starts(static_cast<size_t>(stacked.rank()), 0), limits, shape;
-  for (int64_t size : stacked.type().shape) {
+  std::vector<Size> starts(static_cast<size_t>(stacked.rank())), limits, shape;
+  for (Size size : stacked.type().shape) {
     limits.push_back(size);
     shape.push_back(size);
   }
@@ -58,8 +58,8 @@ Tensor sliceOf(const Tensor &stacked, int64_t i, const std::source_location &whe
 }
 
 Tensor stack(std::vector<Tensor> parts, const std::source_location &where) {
-  std::vector<int64_t> shape{1};
-  for (int64_t size : parts.front().type().shape)
+  std::vector<Size> shape{1};
+  for (Size size : parts.front().type().shape)
     shape.push_back(size);
   std::vector<Arg> rows;
   for (const Tensor &part : parts)
@@ -84,7 +84,7 @@ std::vector<Tensor> stacksOfNothing(const ControlCall &call) {
   results.erase(results.begin(), results.begin() + static_cast<ptrdiff_t>(std::min(results.size(), call.carried.size())));
   for (Tensor &result : results) {
     Shape shape{0};
-    for (int64_t size : result.type().shape)
+    for (Size size : result.type().shape)
       shape.push_back(size);
     result = filled(shape, 0, result.dtype(), call.where, call.name);
   }
@@ -108,7 +108,7 @@ std::vector<Tensor> runNow(const ControlCall &call) {
     }
   }
   std::vector<std::vector<Tensor>> stacked;
-  for (int64_t i = 0; i < call.trips; ++i) {
+  for (int64_t i = 0; i < call.trips.number(); ++i) {
     std::vector<Tensor> arguments{Arg(i, call.where).as_tensor()};
     arguments.insert(arguments.end(), carried.begin(), carried.end());
     for (const Tensor &slices : call.slices)
@@ -133,7 +133,7 @@ std::vector<Tensor> runNow(const ControlCall &call) {
 
 } // namespace
 
-int64_t leadingSize(std::span<const Tensor> tensors, const std::source_location &where) {
+Size leadingSize(std::span<const Tensor> tensors, const std::source_location &where) {
   if (tensors.empty())
     fail<ShapeError>("there is nothing to take slices of", toLoc(where), "scan", "use for_loop() without slices");
   for (const Tensor &t : tensors)
@@ -226,8 +226,8 @@ std::vector<Tensor> Recorder::control(const ControlCall &call) {
       record.arguments.push_back(bodyArgument(depth, t.type(), where));
     for (const Tensor &t : call.slices) {
       const Shape &shape = t.type().shape;
-      record.arguments.push_back(bodyArgument(
-          depth, {t.type().dtype, Shape(std::span<const int64_t>(shape.begin() + 1, shape.end()))}, where));
+      record.arguments.push_back(
+          bodyArgument(depth, {t.type().dtype, Shape(std::span(shape.begin() + 1, shape.end()))}, where));
     }
     const BodyCall body(call);
     record.results = call.bodies[b](record.arguments);
@@ -249,7 +249,7 @@ std::vector<Tensor> Recorder::control(const ControlCall &call) {
     if (call.kind == Kind::Scan && i >= call.carried.size()) {
       Shape shape;
       shape.push_back(call.trips);
-      for (int64_t size : type.shape)
+      for (Size size : type.shape)
         shape.push_back(size);
       type.shape = shape;
     }

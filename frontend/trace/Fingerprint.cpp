@@ -53,6 +53,8 @@ Fingerprint::Part Fingerprint::partOf(const op::Attr &attr) {
   part.kind = Part::Kind::Number;
   if (auto *i = std::get_if<int64_t>(&attr))
     part.number = static_cast<double>(*i);
+  else if (auto *size = std::get_if<Size>(&attr); size && size->isNumber())
+    part.number = static_cast<double>(size->number());
   else if (auto *f = std::get_if<double>(&attr))
     part.number = *f;
   else if (auto *b = std::get_if<bool>(&attr))
@@ -133,7 +135,7 @@ void Fingerprint::result(const Tensor &t) {
 }
 
 void Fingerprint::control(const ControlCall &call) {
-  uint64_t h = mixHash(static_cast<uint64_t>(call.kind), static_cast<uint64_t>(call.trips));
+  uint64_t h = mixHash(static_cast<uint64_t>(call.kind), static_cast<uint64_t>(call.trips.bits()));
   if (call.condition.defined())
     h = mixHash(h, identify(call.condition));
   for (const std::vector<Tensor> &tensors : {call.carried, call.slices})

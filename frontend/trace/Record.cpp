@@ -21,7 +21,7 @@ namespace tressel {
 Arg::Arg(const Dim &d) : where_(d.where()) {
   if (d.is_static()) {
     kind_ = Kind::Int;
-    int_ = d.raw();
+    int_ = d.raw().number();
   } else {
     tensor_ = dim_size(d, i64, d.where());
   }

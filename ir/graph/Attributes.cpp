@@ -23,33 +23,35 @@ void TresselDialect::registerAttributes() {
 }
 
 /// An integer, or an expression in quotes.
-static ParseResult parseOne(AsmParser &parser, int64_t &size) {
+static ParseResult parseOne(AsmParser &parser, Size &size) {
   const SMLoc at = parser.getCurrentLocation();
-  if (OptionalParseResult number = parser.parseOptionalInteger(size); number.has_value()) {
-    if (failed(*number))
+  int64_t number = 0;
+  if (OptionalParseResult result = parser.parseOptionalInteger(number); result.has_value()) {
+    if (failed(*result))
       return failure();
-    if (!dim::isConstant(size))
+    if (number < Size::kLeast)
       return parser.emitError(at, "the size is out of range");
+    size = number;
     return success();
   }
   std::string text;
   if (parser.parseString(&text))
     return failure();
-  const std::optional<int64_t> parsed = text == "?" ? std::optional(kDynamic) : dim::parse(text);
+  const std::optional<Size> parsed = text == "?" ? std::optional(kDynamic) : dim::parse(text);
   if (!parsed)
     return parser.emitError(at, "'") << text << "' is no size: write numbers, names, + - * // % max(a, b)";
   size = *parsed;
   return success();
 }
-static void printOne(AsmPrinter &p, int64_t size) {
-  if (dim::isConstant(size))
-    p << size;
+static void printOne(AsmPrinter &p, Size size) {
+  if (size.isNumber())
+    p << size.number();
   else
     p.printString(dim::spell(size));
 }
 
 Attribute SizeAttr::parse(AsmParser &parser, Type) {
-  int64_t size = 0;
+  Size size;
   if (parser.parseLess() || parseOne(parser, size) || parser.parseGreater())
     return {};
   return get(parser.getContext(), size);
@@ -61,7 +63,7 @@ void SizeAttr::print(AsmPrinter &p) const {
 }
 
 Attribute DimsAttr::parse(AsmParser &parser, Type) {
-  SmallVector<int64_t> sizes;
+  SmallVector<Size> sizes;
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
                                      [&] { return parseOne(parser, sizes.emplace_back()); }))
     return {};
@@ -69,29 +71,29 @@ Attribute DimsAttr::parse(AsmParser &parser, Type) {
 }
 void DimsAttr::print(AsmPrinter &p) const {
   p << '<';
-  llvm::interleaveComma(getSizes(), p, [&](int64_t size) { printOne(p, size); });
+  llvm::interleaveComma(getSizes(), p, [&](Size size) { printOne(p, size); });
   p << '>';
 }
 
 bool isSize(Attribute attr) {
   if (auto number = dyn_cast_if_present<IntegerAttr>(attr))
-    return number.getType().isSignlessInteger(64) && !dim::isSymbolic(number.getInt());
+    return number.getType().isSignlessInteger(64) && number.getInt() >= Size::kLeast;
   return isa_and_present<SizeAttr>(attr);
 }
-int64_t sizeOf(Attribute attr) {
+Size sizeOf(Attribute attr) {
   if (auto symbolic = dyn_cast_if_present<SizeAttr>(attr))
     return symbolic.getValue();
   auto number = dyn_cast_if_present<IntegerAttr>(attr);
-  return number ? number.getInt() : 0;
+  return number ? Size(number.getInt()) : Size();
 }
-Attribute sizeAttr(MLIRContext *context, int64_t size) {
-  if (!dim::isConstant(size))
+Attribute sizeAttr(MLIRContext *context, Size size) {
+  if (!size.isNumber())
     return SizeAttr::get(context, size);
-  return IntegerAttr::get(IntegerType::get(context, 64), size);
+  return IntegerAttr::get(IntegerType::get(context, 64), size.number());
 }
 
 ParseResult parseSize(OpAsmParser &parser, Attribute &size) {
-  int64_t value = 0;
+  Size value;
   if (parseOne(parser, value))
     return failure();
   size = sizeAttr(parser.getContext(), value);

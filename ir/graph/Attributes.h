@@ -5,6 +5,12 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 
+#include "tressel/runtime/Size.h"
+
+namespace tressel {
+inline llvm::hash_code hash_value(Size size) { return llvm::hash_value(size.bits()); }
+} // namespace tressel
+
 #include "ir/graph/AttributeEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ir/graph/Attributes.h.inc"
@@ -13,9 +19,9 @@ namespace tressel::graph {
 
 /// A 64-bit integer attribute, or a SizeAttr.
 bool isSize(mlir::Attribute attr);
-/// Its size in the sense of Dim.h; 0 for null.
-int64_t sizeOf(mlir::Attribute attr);
-mlir::Attribute sizeAttr(mlir::MLIRContext *context, int64_t size);
+/// 0 for null.
+Size sizeOf(mlir::Attribute attr);
+mlir::Attribute sizeAttr(mlir::MLIRContext *context, Size size);
 
 // `64` or `"4*n"` in the syntax of an op.
 mlir::ParseResult parseSize(mlir::OpAsmParser &parser, mlir::Attribute &size);

@@ -13,7 +13,7 @@ def Tressel_SizeAttr : AttrDef<Tressel_Dialect, "Size"> {
     `#tressel.size<"4*n + 4">`. A symbol's bounds stand behind its name where they are not the usual ones: `n[1..512]`.
   }];
   let mnemonic = "size";
-  let parameters = (ins "int64_t":$value);
+  let parameters = (ins "::tressel::Size":$value);
   let hasCustomAssemblyFormat = 1;
 }
 
@@ -24,7 +24,7 @@ def Tressel_DimsAttr : AttrDef<Tressel_Dialect, "Dims"> {
     dynamic dimensions are: `tensor<?x784xf32, #tressel.dims<"n", 784>>`.
   }];
   let mnemonic = "dims";
-  let parameters = (ins ArrayRefParameter<"int64_t">:$sizes);
+  let parameters = (ins ArrayRefParameter<"::tressel::Size">:$sizes);
   let hasCustomAssemblyFormat = 1;
 }
 

@@ -21,15 +21,15 @@ namespace tressel::graph {
 
 RankedTensorType sliceType(Type stacked) {
   TensorType type = fromMlir(stacked);
-  type.shape = Shape(std::span<const int64_t>(type.shape.begin() + 1, type.shape.end()));
+  type.shape = Shape(std::span(type.shape.begin() + 1, type.shape.end()));
   return toMlir(stacked.getContext(), type);
 }
 
-RankedTensorType stackedType(Type slice, int64_t count) {
+RankedTensorType stackedType(Type slice, Size count) {
   TensorType type = fromMlir(slice);
   Shape shape;
   shape.push_back(count);
-  for (int64_t size : type.shape)
+  for (Size size : type.shape)
     shape.push_back(size);
   return toMlir(slice.getContext(), {type.dtype, shape});
 }
@@ -118,12 +118,12 @@ LogicalResult WhileOp::verifyRegions() {
 }
 
 LogicalResult ScanOp::verify() {
-  const int64_t trips = getTrips();
-  if (dim::isConstant(trips) && trips < 0)
-    return emitOpError("(rule 1) cannot run ") << trips << " times";
+  const Size trips = getTrips();
+  if (trips.numberOr(0) < 0)
+    return emitOpError("(rule 1) cannot run ") << dim::str(trips) << " times";
   for (Value slices : getSlices())
     if (auto type = cast<RankedTensorType>(slices.getType()); type.getRank() == 0 || fromMlir(type).shape[0] != trips)
-      return emitOpError("(rule 2) runs ") << trips << " times, but a slice is taken from each of " << type;
+      return emitOpError("(rule 2) runs ") << dim::str(trips) << " times, but a slice is taken from each of " << type;
   return success();
 }
 

@@ -30,7 +30,7 @@ void captureInvariants(ControlOpInterface op);
 
 /// The type of one slice along the first dimension, and of so many stacked.
 mlir::RankedTensorType sliceType(mlir::Type stacked);
-mlir::RankedTensorType stackedType(mlir::Type slice, int64_t count);
+mlir::RankedTensorType stackedType(mlir::Type slice, Size count);
 
 /// Simplifications that hold for all of them: a body that is known to run, or not to, takes the op's place; constants
 /// move into bodies; values that do not change become invariants; what is not used goes. True if something changed;

@@ -1,6 +1,8 @@
 // Between MLIR's operations, types, attributes and locations and those of the op table.
 #include "ir/graph/Graph.h"
 
+#include "ir/op/Infer.h"
+
 #include "ir/graph/Attributes.h"
 #include "ir/graph/TableOp.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -92,17 +94,16 @@ static std::optional<DType> dtypeOf(Type type) {
   return std::nullopt;
 }
 
-static_assert(ShapedType::kDynamic == kDynamic);
+static bool isSymbolic(Size size) { return size.isSymbolic(); }
 
 RankedTensorType toMlir(MLIRContext *ctx, const TensorType &type) {
-  ArrayRef<int64_t> sizes(type.shape.begin(), type.shape.size());
-  if (llvm::none_of(sizes, dim::isSymbolic))
-    return RankedTensorType::get(sizes, elementType(ctx, type.dtype));
-  SmallVector<int64_t, 8> shape(sizes);
-  for (int64_t &size : shape)
-    if (dim::isSymbolic(size))
-      size = kDynamic;
-  return RankedTensorType::get(shape, elementType(ctx, type.dtype), DimsAttr::get(ctx, sizes));
+  SmallVector<int64_t, 8> shape;
+  for (Size size : type.shape)
+    shape.push_back(size.numberOr(ShapedType::kDynamic));
+  DimsAttr dims;
+  if (llvm::any_of(type.shape, isSymbolic))
+    dims = DimsAttr::get(ctx, ArrayRef<Size>(type.shape.begin(), type.shape.end()));
+  return RankedTensorType::get(shape, elementType(ctx, type.dtype), dims);
 }
 
 bool isSupported(Type type) {
@@ -111,15 +112,16 @@ bool isSupported(Type type) {
     return false;
   if (Attribute encoding = tensor.getEncoding()) {
     auto dims = dyn_cast<DimsAttr>(encoding); // as toMlir makes it: numbers agree, and something is symbolic
-    if (!dims || dims.getSizes().size() != tensor.getShape().size() || llvm::none_of(dims.getSizes(), dim::isSymbolic))
+    if (!dims || dims.getSizes().size() != tensor.getShape().size() || llvm::none_of(dims.getSizes(), isSymbolic))
       return false;
     for (auto [size, inType] : llvm::zip(dims.getSizes(), tensor.getShape()))
-      if ((dim::isConstant(size) ? size : kDynamic) != inType)
+      if (size.numberOr(ShapedType::kDynamic) != inType)
         return false;
   }
   int64_t elements = 1; // sizes whose product overflows are no tensor's
   for (int64_t d : tensor.getShape())
-    if (d != kDynamic && (__builtin_mul_overflow(elements, std::max<int64_t>(d, 1), &elements) || elements >> 48))
+    if (d != ShapedType::kDynamic &&
+        (__builtin_mul_overflow(elements, std::max<int64_t>(d, 1), &elements) || elements >> 48))
       return false;
   return true;
 }
@@ -127,9 +129,13 @@ bool isSupported(Type type) {
 TensorType fromMlir(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   auto dims = cast_if_present<DimsAttr>(tensor.getEncoding());
-  ArrayRef<int64_t> shape = dims ? dims.getSizes() : tensor.getShape();
-  std::span<const int64_t> sizes(shape.data(), shape.size());
-  return {*dtypeOf(tensor.getElementType()), Shape(sizes)};
+  Shape shape;
+  for (int64_t i = 0; i < tensor.getRank(); ++i)
+    shape.push_back(dims ? dims.getSizes()[static_cast<size_t>(i)]
+                    : tensor.isDynamicDim(static_cast<unsigned>(i))
+                        ? kDynamic
+                        : Size(tensor.getDimSize(static_cast<unsigned>(i))));
+  return {*dtypeOf(tensor.getElementType()), shape};
 }
 
 // --- Attributes
@@ -139,20 +145,22 @@ Attribute toMlirAttr(MLIRContext *ctx, const op::Attr &attr) {
     MLIRContext *ctx;
     Attribute operator()(std::monostate) { return {}; }
     Attribute operator()(bool v) { return BoolAttr::get(ctx, v); }
-    Attribute operator()(int64_t v) {
-      return dim::isSymbolic(v) ? Attribute(SizeAttr::get(ctx, v)) : IntegerAttr::get(IntegerType::get(ctx, 64), v);
-    }
+    Attribute operator()(int64_t v) { return IntegerAttr::get(IntegerType::get(ctx, 64), v); }
+    Attribute operator()(Size v) { return sizeAttr(ctx, v); }
     Attribute operator()(double v) { return FloatAttr::get(Float64Type::get(ctx), v); }
     Attribute operator()(DType v) { return TypeAttr::get(elementType(ctx, v)); }
     Attribute operator()(const std::string &v) { return StringAttr::get(ctx, v); }
-    Attribute operator()(const op::Ints &v) {
-      return llvm::any_of(v, dim::isSymbolic) ? Attribute(DimsAttr::get(ctx, v)) : DenseI64ArrayAttr::get(ctx, v);
+    Attribute operator()(const op::Ints &v) { return DenseI64ArrayAttr::get(ctx, v); }
+    Attribute operator()(const op::Sizes &v) {
+      if (llvm::all_of(v, [](Size size) { return size.isNumber(); }))
+        return DenseI64ArrayAttr::get(ctx, op::numbersOf(v));
+      return DimsAttr::get(ctx, v);
     }
   };
   return std::visit(Convert{ctx}, attr);
 }
 
-/// False for what is not of that kind, such as a number that would be taken for the handle of a symbolic size (Dim.h).
+/// False for what is not of that kind, such as a number that is no size.
 bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
   switch (kind) {
   case op::AttrKind::Bool:
@@ -160,11 +168,13 @@ bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
       return out = a.getValue(), true;
     return false;
   case op::AttrKind::Int:
-    if (auto a = dyn_cast<IntegerAttr>(attr); a && a.getType().isSignlessInteger(64) && !dim::isSymbolic(a.getInt()))
+    if (auto a = dyn_cast<IntegerAttr>(attr); a && a.getType().isSignlessInteger(64))
       return out = a.getInt(), true;
-    if (auto a = dyn_cast<SizeAttr>(attr))
-      return out = a.getValue(), true;
     return false;
+  case op::AttrKind::Size:
+    if (!isSize(attr))
+      return false;
+    return out = sizeOf(attr), true;
   case op::AttrKind::Float:
     if (auto a = dyn_cast<FloatAttr>(attr))
       return out = a.getValueAsDouble(), true;
@@ -179,11 +189,21 @@ bool fromMlirAttr(Attribute attr, op::AttrKind kind, op::Attr &out) {
       return out = a.getValue().str(), true;
     return false;
   case op::AttrKind::Ints:
-    if (auto a = dyn_cast<DenseI64ArrayAttr>(attr); a && llvm::none_of(a.asArrayRef(), dim::isSymbolic))
+    if (auto a = dyn_cast<DenseI64ArrayAttr>(attr))
       return out = op::Ints(a.asArrayRef().begin(), a.asArrayRef().end()), true;
-    if (auto a = dyn_cast<DimsAttr>(attr))
-      return out = op::Ints(a.getSizes().begin(), a.getSizes().end()), true;
     return false;
+  case op::AttrKind::Sizes: {
+    if (auto a = dyn_cast<DimsAttr>(attr))
+      return out = op::Sizes(a.getSizes().begin(), a.getSizes().end()), true;
+    auto a = dyn_cast<DenseI64ArrayAttr>(attr);
+    // The smallest integer is an index before the beginning (of a slice that runs backwards).
+    if (!a || llvm::any_of(a.asArrayRef(), [](int64_t n) { return n < Size::kLeast && n != INT64_MIN; }))
+      return false;
+    op::Sizes sizes;
+    for (int64_t n : a.asArrayRef())
+      sizes.push_back(Size::clamped(n));
+    return out = std::move(sizes), true;
+  }
   }
   return false;
 }
@@ -283,8 +303,8 @@ SmallVector<Value> buildDecomposition(OpBuilder &b, Operation *op) {
 
 // --- Symbols
 // ---------------------------------------------------------------------------------------------------------------
-std::vector<int64_t> symbolsOf(Operation *op) {
-  std::vector<int64_t> symbols;
+std::vector<Size> symbolsOf(Operation *op) {
+  std::vector<Size> symbols;
   llvm::DenseSet<Attribute> seen;
   auto note = [&](Attribute attr) {
     if (!attr || !seen.insert(attr).second)
@@ -292,7 +312,7 @@ std::vector<int64_t> symbolsOf(Operation *op) {
     if (auto size = dyn_cast<SizeAttr>(attr))
       dim::collectSymbols(size.getValue(), symbols);
     else if (auto dims = dyn_cast<DimsAttr>(attr))
-      for (int64_t size : dims.getSizes())
+      for (Size size : dims.getSizes())
         dim::collectSymbols(size, symbols);
   };
   auto noteType = [&](Type type) {
@@ -311,12 +331,12 @@ std::vector<int64_t> symbolsOf(Operation *op) {
     for (NamedAttribute attr : inner->getAttrs())
       note(attr.getValue());
   });
-  llvm::sort(symbols, [](int64_t a, int64_t b) { return dim::spell(a) < dim::spell(b); });
+  llvm::sort(symbols, [](Size a, Size b) { return dim::spell(a) < dim::spell(b); });
   return symbols;
 }
 
 LogicalResult verifySymbols(Operation *op) {
-  std::vector<int64_t> symbols = symbolsOf(op);
+  std::vector<Size> symbols = symbolsOf(op);
   for (size_t i = 1; i < symbols.size(); ++i)
     if (dim::symbolName(symbols[i - 1]) == dim::symbolName(symbols[i]))
       return op->emitError("two dimensions are called '")

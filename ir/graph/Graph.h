@@ -43,7 +43,7 @@ std::optional<op::HostTensor> elementsValue(mlir::Attribute value);
 
 /// The symbols in the types and attributes of an op and of all ops inside it, in the order of their text; a kernel gets
 /// their values as its scalars.
-std::vector<int64_t> symbolsOf(mlir::Operation *op);
+std::vector<Size> symbolsOf(mlir::Operation *op);
 /// Fails with an error at `op` if two symbols in it have one name and different bounds.
 llvm::LogicalResult verifySymbols(mlir::Operation *op);
 

@@ -120,6 +120,10 @@ static const char *exampleOf(op::AttrKind kind) {
     return "\"text\"";
   case op::AttrKind::Ints:
     return "array<i64: 1, 2>";
+  case op::AttrKind::Size:
+    return "2 : i64 or #tressel.size<\"n\">";
+  case op::AttrKind::Sizes:
+    return "array<i64: 1, 2> or #tressel.dims<\"n\", 2>";
   }
   return "nothing";
 }

@@ -80,7 +80,7 @@ std::string compare(const HostTensor &got, const HostTensor &want, const Toleran
   Shape index = want.type.shape;
   int64_t rest = first;
   for (int d = index.rank() - 1; d >= 0; --d) {
-    const int64_t size = index[d];
+    const int64_t size = index[d].number();
     index[d] = rest % size;
     rest /= size;
   }

@@ -1,5 +1,7 @@
 #include "ir/interpreter/Element.h"
 
+#include "ir/op/Infer.h"
+
 #include <cassert>
 #include <cmath>
 
@@ -59,18 +61,18 @@ Element roundTo(DType type, Element value) {
   return load(one, 0);
 }
 
-int64_t positionOf(const Shape &shape, const Shape &index) {
+int64_t positionOf(const Shape &shape, const Index &index) {
   int64_t position = 0;
   for (int d = 0; d < shape.rank(); ++d)
-    position = position * shape[d] + index[d];
+    position = (position * shape[d] + index[d]).number();
   return position;
 }
 
-int64_t broadcastPosition(const Shape &operand, const Shape &resultIndex) {
+int64_t broadcastPosition(const Shape &operand, const Index &resultIndex) {
   const int skipped = resultIndex.rank() - operand.rank();
   int64_t position = 0;
   for (int d = 0; d < operand.rank(); ++d)
-    position = position * operand[d] + (operand[d] == 1 ? 0 : resultIndex[d + skipped]);
+    position = (position * operand[d] + (operand[d] == 1 ? 0 : resultIndex[d + skipped])).number();
   return position;
 }
 
@@ -89,11 +91,16 @@ double floatAttr(const OpInfo &op, const Attrs &attrs, std::string_view name) {
   return std::get<double>(attrNamed(op, attrs, name));
 }
 Ints intsAttr(const OpInfo &op, const Attrs &attrs, std::string_view name, size_t size, int64_t fallback) {
-  const Ints *given = std::get_if<Ints>(&attrNamed(op, attrs, name));
-  if (!given || given->empty())
+  const Attr &attr = attrNamed(op, attrs, name);
+  Ints given;
+  if (const auto *list = std::get_if<Ints>(&attr))
+    given = *list;
+  else if (const auto *sizes = std::get_if<Sizes>(&attr))
+    given = numbersOf(*sizes);
+  if (given.empty())
     return Ints(size, fallback);
-  assert(given->size() == size);
-  return *given;
+  assert(given.size() == size);
+  return given;
 }
 
 } // namespace tressel::op::interp

@@ -55,14 +55,39 @@ template <class F> decltype(auto) dispatch(DType type, F f) {
   return f(std::type_identity<bool>());
 }
 
+/// The place of an element: a number per dimension, outermost first.
+class Index {
+public:
+  Index() = default;
+  /// Of this many zeros.
+  explicit Index(int rank) : rank_(rank) {}
+  /// A static shape's sizes.
+  explicit Index(const Shape &shape) {
+    for (Size size : shape)
+      push_back(size.number());
+  }
+  int rank() const { return rank_; }
+  size_t size() const { return static_cast<size_t>(rank_); }
+  int64_t operator[](int d) const { return at_[static_cast<size_t>(d)]; }
+  int64_t &operator[](int d) { return at_[static_cast<size_t>(d)]; }
+  int64_t back() const { return at_[static_cast<size_t>(rank_ - 1)]; }
+  void pop_back() { --rank_; }
+  void push_back(int64_t i) { at_[static_cast<size_t>(rank_++)] = i; }
+  int64_t *begin() { return at_.data(); }
+  int64_t *end() { return at_.data() + rank_; }
+  const int64_t *begin() const { return at_.data(); }
+  const int64_t *end() const { return at_.data() + rank_; }
+
+private:
+  std::array<int64_t, kMaxRank> at_{};
+  int rank_ = 0;
+};
+
 /// A multi-index that walks a shape in row-major order:
 ///   for (Walk at(shape); at; ++at) use(at.index(), at.position());
 class Walk {
 public:
-  explicit Walk(const Shape &shape) : shape_(shape), index_(shape), more_(shape.numElements() > 0) {
-    for (int64_t &i : index_)
-      i = 0;
-  }
+  explicit Walk(const Shape &shape) : shape_(shape), index_(shape.rank()), more_(shape.numElements() > 0) {}
   explicit operator bool() const { return more_; }
   Walk &operator++() {
     ++position_;
@@ -74,27 +99,27 @@ public:
     more_ = false;
     return *this;
   }
-  const Shape &index() const { return index_; }
+  const Index &index() const { return index_; }
   int64_t operator[](int d) const { return index_[d]; }
   int64_t position() const { return position_; }
 
 private:
-  Shape shape_, index_;
+  Index shape_, index_;
   int64_t position_ = 0;
   bool more_;
 };
 
 /// The row-major position of an index.
-int64_t positionOf(const Shape &shape, const Shape &index);
+int64_t positionOf(const Shape &shape, const Index &index);
 /// The same for an operand that broadcasts to a result with this index: aligned at the last dimension, size 1 repeats.
-int64_t broadcastPosition(const Shape &operand, const Shape &resultIndex);
+int64_t broadcastPosition(const Shape &operand, const Index &resultIndex);
 
 /// Attributes by name; the record has them.
 const Attr &attrNamed(const OpInfo &op, const Attrs &attrs, std::string_view name);
 int64_t intAttr(const OpInfo &op, const Attrs &attrs, std::string_view name);
 bool boolAttr(const OpInfo &op, const Attrs &attrs, std::string_view name);
 double floatAttr(const OpInfo &op, const Attrs &attrs, std::string_view name);
-/// Of length `size`, filled with `fallback` where the attribute is empty or absent.
+/// Integers or sizes, of length `size`, filled with `fallback` where the attribute is empty or absent.
 Ints intsAttr(const OpInfo &op, const Attrs &attrs, std::string_view name, size_t size, int64_t fallback);
 
 } // namespace tressel::op::interp

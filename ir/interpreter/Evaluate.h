@@ -54,7 +54,8 @@ Element merge(Combine combine, Element a, Element b);
 // --- Elementwise ------------------------------------------------------------------------------------------------------
 /// What a scalar fragment may ask besides its operands. T is the compute type.
 struct Place {
-  const Shape *shape, *at;
+  const Shape *shape;
+  const Index *at;
   int64_t linear;
 };
 template <class T> struct Context {
@@ -68,8 +69,8 @@ template <class T> struct Context {
   Num<int64_t> index(int64_t dim) const { return Num<int64_t>((*place.at)[static_cast<int>(dim)]); }
   Num<int64_t> linearIndex() const { return Num<int64_t>(place.linear); }
   int64_t rank() const { return place.shape->rank(); }
-  Num<int64_t> size(int64_t dim) const { return Num<int64_t>((*place.shape)[static_cast<int>(dim)]); }
-  Num<int64_t> sizeOf(int64_t size) const { return Num<int64_t>(size); }
+  Num<int64_t> size(int64_t dim) const { return Num<int64_t>(place.shape->extent(static_cast<int>(dim))); }
+  Num<int64_t> sizeOf(Size size) const { return Num<int64_t>(size.number()); }
 };
 
 /// One element: `fragment` points to the function object.

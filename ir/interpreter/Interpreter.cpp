@@ -134,7 +134,7 @@ private:
     return true;
   }
 
-  int64_t sizeOf(int64_t size) const { return dim::isConstant(size) ? size : dim::evaluate(size, dims_); }
+  int64_t sizeOf(Size size) const { return dim::evaluate(size, dims_); }
   static bool isSet(const HostTensor &flag) { return flag.data.get()[0] != std::byte(0); }
 
   bool runWhile(WhileOp loop, llvm::ArrayRef<HostTensor> operands, Tensors &carried) {
@@ -165,7 +165,7 @@ private:
     results.assign(operands.begin(), operands.begin() + static_cast<ptrdiff_t>(numCarried));
     for (mlir::Type type : mlir::TypeRange(scan.getResultTypes()).drop_front(numCarried)) {
       TensorType stacked = fromMlir(type);
-      for (int64_t &size : stacked.shape)
+      for (Size &size : stacked.shape)
         size = sizeOf(size);
       results.push_back(HostTensor::allocate(stacked));
     }
@@ -175,7 +175,7 @@ private:
       inputs.insert(inputs.end(), results.begin(), results.begin() + static_cast<ptrdiff_t>(numCarried));
       for (const HostTensor &stacked : operands.slice(numCarried, numSlices)) {
         TensorType type = stacked.type;
-        type.shape = Shape(std::span<const int64_t>(stacked.type.shape.begin() + 1, stacked.type.shape.end()));
+        type.shape = Shape(std::span(stacked.type.shape.begin() + 1, stacked.type.shape.end()));
         inputs.push_back(HostTensor::allocate(type));
         std::memcpy(inputs.back().data.get(), stacked.data.get() + i * type.bytes(), static_cast<size_t>(type.bytes()));
       }

@@ -29,19 +29,20 @@ struct Windows {
   Shape window;
 
   /// Where tap `tap` of the window of the result's element `at` reads x in spatial dimension d; maybe outside.
-  int64_t source(const Shape &at, const Shape &tap, int d) const {
+  int64_t source(const Index &at, const Index &tap, int d) const {
     const auto s = static_cast<size_t>(d);
     return at[d + (channelsLast ? 1 : 2)] * strides[s] - low[s] + tap[d] * dilations[s];
   }
-  int64_t channelOf(const Shape &at) const { return channelsLast ? at.back() : at[1]; }
+  int64_t channelOf(const Index &at) const { return channelsLast ? at.back() : at[1]; }
   /// The whole position in x, or false if it lies in the padding.
-  bool read(const Shape &x, const Shape &at, const Shape &tap, int64_t channel, int64_t &position) const {
-    Shape index{at[0]};
+  bool read(const Shape &x, const Index &at, const Index &tap, int64_t channel, int64_t &position) const {
+    Index index;
+    index.push_back(at[0]);
     if (!channelsLast)
       index.push_back(channel);
     for (int d = 0; d < spatial; ++d) {
       const int64_t p = source(at, tap, d);
-      if (p < 0 || p >= x[d + (channelsLast ? 1 : 2)])
+      if (p < 0 || p >= x[d + (channelsLast ? 1 : 2)].number())
         return false;
       index.push_back(p);
     }
@@ -77,16 +78,16 @@ void matmul(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
     as = Shape{1, as[0]};
   if (bIsColumn)
     bs = Shape{bs[0], 1};
-  const int64_t depth = as.back();
+  const int64_t depth = as.back().number();
   auto batchOf = [](Shape s) {
     s.pop_back();
     s.pop_back();
     return s;
   };
   const Shape aBatch = batchOf(as), bBatch = batchOf(bs);
-  const int64_t m = as[as.rank() - 2], n = bs.back();
+  const int64_t m = as[as.rank() - 2].number(), n = bs.back().number();
   for (Walk at(out[0].type.shape); at; ++at) {
-    Shape batch = at.index();
+    Index batch = at.index();
     int64_t row = 0, column = 0;
     if (!bIsColumn) {
       column = batch.back();
@@ -110,7 +111,7 @@ void conv(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const Shape &ws = w.type.shape;
   const Windows windows = windowsOf(op, attrs, Ints(ws.begin() + 2, ws.end()), false);
   const int64_t groups = intAttr(op, attrs, "groups");
-  const int64_t features = ws[0], channels = ws[1]; // per group
+  const int64_t features = ws[0].number(), channels = ws[1].number(); // per group
   for (Walk at(out[0].type.shape); at; ++at) {
     const int64_t feature = windows.channelOf(at.index()), group = feature / (features / groups);
     Dot dot{true};

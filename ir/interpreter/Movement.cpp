@@ -22,7 +22,7 @@ void transpose(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const int rank = shape.rank();
   const Ints *permutation = std::get_if<Ints>(&attrNamed(op, attrs, "permutation"));
   for (Walk at(out[0].type.shape); at; ++at) {
-    Shape from = shape;
+    Index from(shape.rank());
     for (int d = 0; d < rank; ++d) {
       const int64_t source = permutation ? (*permutation)[static_cast<size_t>(d)] : rank - 1 - d;
       from[static_cast<int>(source < 0 ? source + rank : source)] = at[d];
@@ -35,15 +35,15 @@ void slice(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const Shape &shape = in[0].type.shape;
   const auto rank = shape.size();
   const Ints starts = intsAttr(op, attrs, "starts", rank, 0), strides = intsAttr(op, attrs, "strides", rank, 1);
-  Shape first = shape; // where each dimension begins, by Python's rules; its extent is the result's
+  Index first(shape.rank()); // where each dimension begins, by Python's rules; its extent is the result's
   for (int d = 0; d < shape.rank(); ++d) {
-    const int64_t start = starts[static_cast<size_t>(d)], size = shape[d];
+    const int64_t start = starts[static_cast<size_t>(d)], size = shape[d].number();
     const int64_t fromZero = start < 0 ? std::max<int64_t>(start, -size - 1) + size : start;
     first[d] = strides[static_cast<size_t>(d)] < 0 ? std::clamp<int64_t>(fromZero, -1, size - 1)
                                                    : std::clamp<int64_t>(fromZero, 0, size);
   }
   for (Walk at(out[0].type.shape); at; ++at) {
-    Shape from = first;
+    Index from = first;
     for (int d = 0; d < shape.rank(); ++d)
       from[d] += at[d] * strides[static_cast<size_t>(d)];
     store(out[0], at.position(), load(in[0], positionOf(shape, from)));
@@ -58,11 +58,11 @@ void concat(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   int64_t before = 0;
   for (const HostTensor &part : in) {
     for (Walk at(part.type.shape); at; ++at) {
-      Shape to = at.index();
+      Index to = at.index();
       to[d] += before;
       store(out[0], positionOf(out[0].type.shape, to), load(part, at.position()));
     }
-    before += part.type.shape[d];
+    before += part.type.shape[d].number();
   }
 }
 
@@ -89,13 +89,13 @@ void pad(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const Element value = floatAttr(op, attrs, "value");
   const std::string &mode = std::get<std::string>(attrNamed(op, attrs, "mode"));
   for (Walk at(out[0].type.shape); at; ++at) {
-    Shape from = at.index();
+    Index from = at.index();
     bool inside = true;
     for (int d = 0; d < shape.rank(); ++d) {
       from[d] -= low[static_cast<size_t>(d)];
       if (mode != "constant")
-        from[d] = padSource(mode, from[d], shape[d]);
-      inside &= from[d] >= 0 && from[d] < shape[d];
+        from[d] = padSource(mode, from[d], shape.extent(d));
+      inside &= from[d] >= 0 && from[d] < shape[d].number();
     }
     store(out[0], at.position(), inside ? load(in[0], positionOf(shape, from)) : value);
   }
@@ -107,9 +107,9 @@ void take(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   if (axis < 0)
     axis += x.type.rank();
   const int d = static_cast<int>(axis), indexRank = indices.type.rank();
-  const int64_t size = x.type.shape[d];
+  const int64_t size = x.type.shape[d].number();
   for (Walk at(out[0].type.shape); at; ++at) {
-    Shape from, index; // the result's dimensions: x's before the axis, those of the indices, x's after it
+    Index from, index; // the result's dimensions: x's before the axis, those of the indices, x's after it
     for (int i = 0; i < at.index().rank(); ++i)
       (i >= d && i < d + indexRank ? index : from).push_back(at[i]);
     const int64_t given = load(indices, positionOf(indices.type.shape, index)).as<int64_t>();
@@ -118,7 +118,7 @@ void take(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
                                      std::to_string(size),
                           .op = op.name,
                           .hint = "indices are in [-size, size)"});
-    Shape source;
+    Index source;
     for (int i = 0; i < x.type.rank(); ++i)
       source.push_back(i < d ? from[i] : i == d ? (given < 0 ? given + size : given) : from[i - 1]);
     store(out[0], at.position(), load(x, positionOf(x.type.shape, source)));

@@ -12,9 +12,9 @@ template <class F> void forEachLine(const HostTensor &x, const HostTensor &y, in
   const int d = static_cast<int>(axis < 0 ? axis + x.type.rank() : axis);
   Shape lines = x.type.shape;
   lines[d] = 1;
-  auto positions = [&](const Shape &shape, Shape at) {
+  auto positions = [&](const Shape &shape, Index at) {
     std::vector<int64_t> line;
-    for (at[d] = 0; at[d] < shape[d]; ++at[d])
+    for (at[d] = 0; at[d] < shape[d].number(); ++at[d])
       line.push_back(positionOf(shape, at));
     return line;
   };

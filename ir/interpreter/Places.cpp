@@ -56,11 +56,11 @@ void takeAlongAxis(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out)
   Shape lines = x.type.shape;
   lines[d] = 1; // the axis is looked up, the others broadcast
   for (Walk at(out[0].type.shape); at; ++at) {
-    Shape from = at.index();
+    Index from = at.index();
     for (int i = 0; i < from.rank(); ++i)
       from[i] = lines[i] == 1 ? 0 : from[i];
     const int64_t given = load(indices, broadcastPosition(indices.type.shape, at.index())).as<int64_t>();
-    from[d] = indexIn(op, given, x.type.shape[d]);
+    from[d] = indexIn(op, given, x.type.shape.extent(d));
     store(out[0], at.position(), load(x, positionOf(x.type.shape, from)));
   }
 }
@@ -73,8 +73,9 @@ void putAlongAxis(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) 
   Shape places = x.type.shape;
   places[d] = indices.type.shape[d];
   for (Walk at(places); at; ++at) {
-    Shape to = at.index();
-    to[d] = indexIn(op, load(indices, broadcastPosition(indices.type.shape, at.index())).as<int64_t>(), x.type.shape[d]);
+    Index to = at.index();
+    to[d] = indexIn(op, load(indices, broadcastPosition(indices.type.shape, at.index())).as<int64_t>(),
+                    x.type.shape.extent(d));
     put(out[0], positionOf(x.type.shape, to), mode, load(values, broadcastPosition(values.type.shape, at.index())));
   }
 }
@@ -84,16 +85,16 @@ void gatherNd(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const int batch = static_cast<int>(intAttr(op, attrs, "batch_dims")), indexRank = indices.type.rank();
   const auto depth = indices.type.shape.back();
   for (Walk at(out[0].type.shape); at; ++at) {
-    Shape from, index;
+    Index from, index;
     for (int i = 0; i < indexRank - 1; ++i)
       index.push_back(at[i]);
     for (int i = 0; i < batch; ++i)
       from.push_back(at[i]);
     index.push_back(0);
-    for (int64_t i = 0; i < depth; ++i) {
+    for (int64_t i = 0; i < depth.number(); ++i) {
       index[indexRank - 1] = i;
       from.push_back(indexIn(op, load(indices, positionOf(indices.type.shape, index)).as<int64_t>(),
-                             x.type.shape[from.rank()]));
+                             x.type.shape.extent(from.rank())));
     }
     for (int i = indexRank - 1; i < at.index().rank(); ++i)
       from.push_back(at[i]);
@@ -107,13 +108,14 @@ void scatterNd(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const std::string mode = modeOf(op, attrs);
   copyAll(x, out[0]);
   for (Walk at(updates.type.shape); at; ++at) {
-    Shape to, index;
+    Index to, index;
     for (int i = 0; i < indexRank - 1; ++i)
       index.push_back(at[i]);
     index.push_back(0);
-    for (int64_t i = 0; i < indices.type.shape.back(); ++i) {
+    for (int64_t i = 0; i < indices.type.shape.back().number(); ++i) {
       index[indexRank - 1] = i;
-      to.push_back(indexIn(op, load(indices, positionOf(indices.type.shape, index)).as<int64_t>(), x.type.shape[to.rank()]));
+      to.push_back(indexIn(op, load(indices, positionOf(indices.type.shape, index)).as<int64_t>(),
+                           x.type.shape.extent(to.rank())));
     }
     for (int i = indexRank - 1; i < at.index().rank(); ++i)
       to.push_back(at[i]);
@@ -127,7 +129,7 @@ void scatter(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const std::string mode = modeOf(op, attrs);
   copyAll(x, out[0]);
   for (Walk at(updates.type.shape); at; ++at) {
-    Shape to, index;
+    Index to, index;
     for (int i = 0; i < at.index().rank(); ++i) {
       if (i == d)
         to.push_back(0);
@@ -135,23 +137,23 @@ void scatter(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
     }
     if (to.rank() < x.type.rank()) // the axis is the last
       to.push_back(0);
-    to[d] = indexIn(op, load(indices, positionOf(indices.type.shape, index)).as<int64_t>(), x.type.shape[d]);
+    to[d] = indexIn(op, load(indices, positionOf(indices.type.shape, index)).as<int64_t>(), x.type.shape.extent(d));
     put(out[0], positionOf(x.type.shape, to), mode, load(updates, at.position()));
   }
 }
 
 /// Where a window of this size begins, moved inside.
-static Shape windowStart(const HostTensor &starts, const Shape &dims, const Shape &sizes) {
-  Shape first;
+static Index windowStart(const HostTensor &starts, const Shape &dims, const Shape &sizes) {
+  Index first;
   for (int i = 0; i < dims.rank(); ++i)
-    first.push_back(std::clamp<int64_t>(load(starts, i).as<int64_t>(), 0, dims[i] - sizes[i]));
+    first.push_back(std::clamp<int64_t>(load(starts, i).as<int64_t>(), 0, dims.extent(i) - sizes.extent(i)));
   return first;
 }
 
 void dynamicSlice(const OpInfo &, Inputs in, const Attrs &, Outputs out) {
-  const Shape first = windowStart(in[1], in[0].type.shape, out[0].type.shape);
+  const Index first = windowStart(in[1], in[0].type.shape, out[0].type.shape);
   for (Walk at(out[0].type.shape); at; ++at) {
-    Shape from = at.index();
+    Index from = at.index();
     for (int i = 0; i < from.rank(); ++i)
       from[i] += first[i];
     store(out[0], at.position(), load(in[0], positionOf(in[0].type.shape, from)));
@@ -159,10 +161,10 @@ void dynamicSlice(const OpInfo &, Inputs in, const Attrs &, Outputs out) {
 }
 
 void dynamicUpdateSlice(const OpInfo &, Inputs in, const Attrs &, Outputs out) {
-  const Shape first = windowStart(in[2], in[0].type.shape, in[1].type.shape);
+  const Index first = windowStart(in[2], in[0].type.shape, in[1].type.shape);
   copyAll(in[0], out[0]);
   for (Walk at(in[1].type.shape); at; ++at) {
-    Shape to = at.index();
+    Index to = at.index();
     for (int i = 0; i < to.rank(); ++i)
       to[i] += first[i];
     store(out[0], positionOf(out[0].type.shape, to), load(in[1], at.position()));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/types/Hash.h"
+#include "tressel/runtime/Size.h"
 #include "tressel/runtime/Types.h"
 
 #include <cstdint>
@@ -14,9 +15,10 @@
 namespace tressel::op {
 
 using Ints = std::vector<int64_t>;
+using Sizes = std::vector<Size>;
 /// monostate: an optional attribute that is absent.
-using Attr = std::variant<std::monostate, bool, int64_t, double, DType, std::string, Ints>;
-enum class AttrKind : uint8_t { Bool, Int, Float, Type, String, Ints };
+using Attr = std::variant<std::monostate, bool, int64_t, double, DType, std::string, Ints, Size, Sizes>;
+enum class AttrKind : uint8_t { Bool, Int, Float, Type, String, Ints, Size, Sizes };
 
 /// One attribute of an op, as its record declares it.
 struct AttrSpec {
@@ -36,6 +38,13 @@ inline uint64_t mixHash(uint64_t hash, const Attr &attr) {
           for (int64_t i : v)
             all = tressel::mixHash(all, static_cast<uint64_t>(i));
           return all;
+        } else if constexpr (std::is_same_v<T, Sizes>) {
+          uint64_t all = tressel::mixHash(hash, v.size());
+          for (Size size : v)
+            all = tressel::mixHash(all, static_cast<uint64_t>(size.bits()));
+          return all;
+        } else if constexpr (std::is_same_v<T, Size>) {
+          return tressel::mixHash(hash, static_cast<uint64_t>(v.bits()));
         } else if constexpr (std::is_same_v<T, std::monostate>) {
           return tressel::mixHash(hash, uint64_t(1));
         } else {

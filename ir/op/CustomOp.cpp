@@ -56,17 +56,17 @@ Inferred inferCustom(const OpInfo &info, std::span<const TensorType> operands, c
 }
 
 /// Symbolic sizes count as what is typical of them.
-int64_t flopsOfCustom(const OpInfo &info, std::span<const TensorType> operands, std::span<const TensorType> results,
-                      const Attrs &attrs) {
+Size flopsOfCustom(const OpInfo &info, std::span<const TensorType> operands, std::span<const TensorType> results,
+                   const Attrs &attrs) {
   auto typical = [](std::span<const TensorType> types) {
     std::vector<TensorType> list(types.begin(), types.end());
     for (TensorType &type : list)
-      for (int64_t &size : type.shape)
+      for (Size &size : type.shape)
         size = dim::hint(size);
     return list;
   };
-  const int64_t flops = info.custom->flops(typical(operands), typical(results), valuesOf(*info.custom, attrs));
-  if (flops < 0)
+  const Size flops = info.custom->flops(typical(operands), typical(results), valuesOf(*info.custom, attrs));
+  if (flops.numberOr(0) < 0)
     throw Error({.message = "gives a negative number of floating-point operations", .op = info.name});
   return flops;
 }
@@ -177,9 +177,9 @@ CustomWork customWork(const OpInfo &info, std::span<const TensorType> operands, 
     work.grain = 1;
     return work;
   }
-  work.call.range = op.range ? op.range(operands, results, work.call.attrs) : 1;
+  work.call.range = op.range ? op.range(operands, results, work.call.attrs).number() : 1;
   work.grain = op.grain;
-  work.call.scratchBytes = op.scratch ? op.scratch(operands, results, work.call.attrs) : 0;
+  work.call.scratchBytes = op.scratch ? op.scratch(operands, results, work.call.attrs).number() : 0;
   if (work.call.range < 0 || work.call.scratchBytes < 0)
     throw Error({.message = "gives a negative amount of work or scratch memory", .op = op.name});
   return work;

@@ -21,7 +21,7 @@ std::vector<const OpInfo *> customOps();
 /// What a launch needs to know of one call.
 struct CustomWork {
   runtime::CustomCall call;
-  int64_t grain = 1;
+  Size grain = 1;
 };
 /// `info.custom` is not null; the types are those `infer` accepted. Throws Error when the op's functions do.
 CustomWork customWork(const OpInfo &info, std::span<const TensorType> operands, std::span<const TensorType> results,

@@ -22,7 +22,7 @@ void registerDebugOps() {
   check.symbol = "tressel_debug_assert";
   check.attrs = {{"message", std::string("the assertion does not hold")}};
   check.infer = [](CustomOp::Types in, const auto &) {
-    if (in[0].dtype != DType::boolean || in[0].shape.numElements() != 1)
+    if (in[0].dtype != DType::boolean || dim::numElements(in[0].shape) != 1)
       throw ShapeError("needs one bool");
     return std::vector<TensorType>();
   };

@@ -97,10 +97,10 @@ std::optional<Einsum> Einsum::parse(std::string_view equation, std::span<const T
 }
 
 std::optional<Shape> Einsum::shape(std::span<const TensorType> types) const {
-  std::map<int, int64_t> sizes;
+  std::map<int, Size> sizes;
   for (size_t i = 0; i < operands.size(); ++i)
     for (size_t d = 0; d < operands[i].size(); ++d) {
-      const int64_t size = types[i].shape[static_cast<int>(d)];
+      const Size size = types[i].shape[static_cast<int>(d)];
       auto [known, isNew] = sizes.emplace(operands[i][d], size);
       if (isNew || known->second == size)
         continue;
@@ -125,7 +125,7 @@ namespace {
 struct Term {
   Expr value;
   Labels labels;
-  int64_t size(int label) const {
+  Size size(int label) const {
     const auto at = std::ranges::find(labels, label);
     return at == labels.end() ? 1 : value.size(static_cast<int>(at - labels.begin()));
   }
@@ -188,17 +188,17 @@ Term product(const Term &a, const Term &b, const Labels &kept) {
   auto sizeOf = [&](int label) { return a.size(label) == 1 ? b.size(label) : a.size(label); };
   auto grouped = [&](const Term &term, const Labels &second, const Labels &third) {
     Term t = transposed(term, order({&batch, &second, &third}));
-    Ints wide;
-    int64_t count[3] = {1, 1, 1};
+    Sizes wide;
+    Size count[3] = {1, 1, 1};
     for (int label : t.labels) {
       wide.push_back(sizeOf(label));
-      int64_t &product = count[contains(batch, label) ? 0 : contains(second, label) ? 1 : 2];
-      product = dim::mul(product, wide.back());
+      Size &product = count[contains(batch, label) ? 0 : contains(second, label) ? 1 : 2];
+      product *= wide.back();
     }
     return reshape(broadcast_to(t.value, wide), {count[0], count[1], count[2]});
   };
   Labels labels = order({&batch, &rows, &columns});
-  Ints shape;
+  Sizes shape;
   for (int label : labels)
     shape.push_back(sizeOf(label));
   const Expr left = grouped(a, rows, inner), right = grouped(b, inner, columns);

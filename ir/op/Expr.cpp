@@ -41,12 +41,14 @@ Expr Expr::scalar(double value, DType type) {
   return e;
 }
 
-Expr Expr::number(int64_t size, DType type) {
-  if (!dim::isConstant(size))
+Expr Expr::number(Size size, DType type) {
+  if (!size.isNumber())
     return dim_size(size, type);
-  const auto value = static_cast<double>(size);
+  const int64_t whole = size.number();
   constexpr int64_t exact = int64_t(1) << 53;
-  return type != DType::i64 || (-exact <= size && size <= exact) ? scalar(value, type) : table({size}, {});
+  if (type == DType::i64 && (whole < -exact || whole > exact))
+    return table({whole}, {});
+  return scalar(static_cast<double>(whole), type);
 }
 
 Expr Expr::table(const Ints &values, const Shape &shape) {

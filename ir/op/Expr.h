@@ -38,7 +38,8 @@ public:
   explicit operator bool() const { return node != nullptr; }
   const TensorType &type() const { return node->types[result]; }
   int rank() const { return type().rank(); }
-  int64_t size(int dim) const { return type().shape[dim]; }
+  Size size(int dim) const { return type().shape[dim]; }
+  Sizes sizes() const { return {type().shape.begin(), type().shape.end()}; }
   DType dtype() const { return type().dtype; }
 
   /// Throws WrongOp when the op does not accept the operands: a bug in the decomposition, but where types are inferred
@@ -47,7 +48,7 @@ public:
   static std::vector<Expr> apply(const OpInfo &op, std::vector<Expr> operands, Attrs attrs);
   static Expr scalar(double value, DType type);
   /// A size as a scalar: a constant, or for a symbolic one what `dim_size` gives.
-  static Expr number(int64_t size, DType type = DType::i64);
+  static Expr number(Size size, DType type = DType::i64);
   /// Constant tensors of a shape that holds the values: i64, and f32 or f64.
   static Expr table(const Ints &values, const Shape &shape);
   static Expr table(const std::vector<double> &values, const Shape &shape, DType type);

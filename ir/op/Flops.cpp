@@ -62,8 +62,8 @@ static int64_t scalarFlops(const ScalarProgram &program) {
   return n;
 }
 
-int64_t flopsOfLoop(const OpInfo &op, std::span<const TensorType> operands, std::span<const TensorType> results,
-                    const Attrs &attrs) {
+Size flopsOfLoop(const OpInfo &op, std::span<const TensorType> operands, std::span<const TensorType> results,
+                 const Attrs &attrs) {
   std::optional<LoopForm> loop = op.loopForm(op, operands, results, attrs);
   if (!loop && op.kernelForm) {
     std::optional<KernelForm> kernel = op.kernelForm(op, operands, results, attrs);
@@ -73,11 +73,11 @@ int64_t flopsOfLoop(const OpInfo &op, std::span<const TensorType> operands, std:
     // A grouped convolution, say: the weights are read once per output point of their group.
     if (op.family != Family::Convolution || !dim::isKnown(results.front().shape))
       return 0;
-    int64_t perOutput = operands[1].shape.numElements() / std::max<int64_t>(1, operands[1].shape[0]);
+    int64_t perOutput = operands[1].shape.numElements() / std::max<int64_t>(1, operands[1].shape.extent(0));
     return 2 * dim::hint(dim::numElements(results.front().shape)) * perOutput;
   }
   double points = 1; // sizes that no memory holds must not wrap around
-  for (int64_t d : loop->domain)
+  for (Size d : loop->domain)
     points *= d == kDynamic ? 1 : static_cast<double>(dim::hint(d));
   const int64_t each = scalarFlops(loop->body) + (loop->combine != Combine::None);
   constexpr auto kMost = static_cast<double>(int64_t(1) << 58); // sums of some fit
@@ -107,15 +107,15 @@ public:
     return values.back().get();
   }
 
-  int64_t flops = 0;
+  Size flops;
 
 private:
   std::vector<std::unique_ptr<TensorType>> values;
 };
 } // namespace
 
-int64_t flopsOfDecomposition(const OpInfo &op, std::span<const TensorType> operands, std::span<const TensorType>,
-                             const Attrs &attrs) {
+Size flopsOfDecomposition(const OpInfo &op, std::span<const TensorType> operands, std::span<const TensorType>,
+                          const Attrs &attrs) {
   CountingEmitter emitter;
   std::vector<Emitter::Ref> inputs;
   for (const TensorType &t : operands)

@@ -28,6 +28,9 @@ std::optional<uint32_t> normalizeAxes(const Ints *axes, int rank);
 
 inline const Ints *maybeInts(const Attr &attr) { return std::get_if<Ints>(&attr); }
 inline const Ints &ints(const Attr &attr) { return std::get<Ints>(attr); }
+inline const Sizes &sizes(const Attr &attr) { return std::get<Sizes>(attr); }
+inline Size size(const Attr &attr) { return std::get<Size>(attr); }
+inline Sizes sizesOf(const Shape &shape) { return {shape.begin(), shape.end()}; }
 inline int64_t integer(const Attr &attr) { return std::get<int64_t>(attr); }
 
 /// How a scatter's mode ("set", "add", "mul", "min", "max") is numbered for its kernel; nothing for other words.
@@ -44,9 +47,9 @@ struct WindowSpec {
   /// Elements between the first and the last one under the window, both included.
   int64_t extent(int i) const { return (size[i] - 1) * dilation[i] + 1; }
   /// Output size; kDynamic stays. 0 when the window does not fit.
-  int64_t output(int i, int64_t input) const;
+  Size output(int i, Size input) const;
   /// Whether windows may read what is not in x.
-  bool leaves(int i, int64_t input) const;
+  bool leaves(int i, Size input) const;
 };
 /// Lists of wrong length or with wrong entries: nothing. Empty strides become the sizes if `stridesFollowSizes`,
 /// else 1.
@@ -58,20 +61,30 @@ std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes
 struct ImageDims {
   int channels, space;
   /// The whole shape.
-  Shape shape(int64_t batch, int64_t channelsSize, std::span<const int64_t> spatial) const;
+  Shape shape(Size batch, Size channelsSize, std::span<const Size> spatial) const;
 };
 ImageDims imageDims(const OpInfo &op, const Attrs &attrs, int rank);
 
+inline Ints numbersOf(std::span<const Size> sizes) {
+  Ints numbers;
+  for (Size size : sizes)
+    numbers.push_back(size.number());
+  return numbers;
+}
+/// product *= size; false if it leaves 64 bits.
+bool multiply(Size &product, Size size);
+
 /// The size that an attribute gives: not below 0 for sure, or nothing.
-inline bool isSizeAttr(int64_t size) { return dim::bounds(size).lo >= 0; }
+inline bool isSizeAttr(Size size) { return dim::bounds(size).lo >= 0; }
 
 /// The result of adaptive pooling; nothing if the sizes do not fit.
-std::optional<Shape> adaptiveShape(const Shape &x, const Ints &sizes, bool channelsLast);
+std::optional<Shape> adaptiveShape(const Shape &x, const Sizes &sizes, bool channelsLast);
 
 /// One dimension of a slice as first index, number of elements and stride; all but the stride may be symbolic.
 struct SliceRange {
-  int64_t start, count, stride;
+  Size start, count;
+  int64_t stride;
 };
-SliceRange sliceRange(int64_t size, int64_t start, int64_t limit, int64_t stride);
+SliceRange sliceRange(Size size, Size start, Size limit, int64_t stride);
 
 } // namespace tressel::op

@@ -107,25 +107,19 @@ Inferred inferRoll(const OpInfo &op, std::span<const TensorType> operands, const
   std::optional<uint32_t> mask = normalizeAxes(&ints(attrs[1]), x.rank());
   if (!mask)
     return inferError(op, 1, "an axis is not a dimension, or stands twice", operands);
-  if (ints(attrs[0]).size() != ints(attrs[1]).size())
+  if (sizes(attrs[0]).size() != ints(attrs[1]).size())
     return inferError(op, 2, "needs one shift per axis", operands);
   return inferred(x);
 }
 
 /// Makes a size `times` as large; false if there could be no such tensor.
-static bool enlarge(Shape &shape, int dim, int64_t times) {
-  if (!dim::isConstant(shape[dim]) || !dim::isConstant(times))
-    shape[dim] = dim::mul(shape[dim], times);
-  else if (__builtin_mul_overflow(shape[dim], times, &shape[dim]))
-    return false;
-  return fitsMemory(shape);
-}
+static bool enlarge(Shape &shape, int dim, Size times) { return multiply(shape[dim], times) && fitsMemory(shape); }
 
 Inferred inferTile(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   if (auto error = checkArity(op, operands))
     return *error;
   const TensorType &x = operands.front();
-  const Ints &repetitions = ints(attrs[0]);
+  const Sizes &repetitions = sizes(attrs[0]);
   if (repetitions.size() > static_cast<size_t>(kMaxRank))
     return inferError(op, 1, "the result would have more than 8 dimensions", operands);
   const int times = static_cast<int>(repetitions.size()), rank = std::max(times, x.rank());
@@ -133,7 +127,7 @@ Inferred inferTile(const OpInfo &op, std::span<const TensorType> operands, const
   for (int i = 0; i < rank; ++i)
     shape.push_back(i < rank - x.rank() ? 1 : x.shape[i - (rank - x.rank())]);
   for (int i = 0; i < times; ++i) {
-    const int64_t repeated = repetitions[static_cast<size_t>(i)];
+    const Size repeated = repetitions[static_cast<size_t>(i)];
     if (!isSizeAttr(repeated))
       return inferError(op, 1, "a repetition is negative", operands);
     if (!enlarge(shape, rank - times + i, repeated))
@@ -150,8 +144,7 @@ Inferred inferRepeat(const OpInfo &op, std::span<const TensorType> operands, con
     return inferError(op, 1, "axis is not a dimension", operands);
   const Shape &x = operands.front().shape;
   Shape repeated = axis ? x : Shape{dim::numElements(x)};
-  if (!isSizeAttr(integer(attrs[0])) ||
-      !enlarge(repeated, axis ? *normalizeAxis(*axis, x.rank()) : 0, integer(attrs[0])))
+  if (!isSizeAttr(size(attrs[0])) || !enlarge(repeated, axis ? *normalizeAxis(*axis, x.rank()) : 0, size(attrs[0])))
     return inferError(op, 2, "repetitions is negative, or the result does not fit into memory", operands);
   return inferDecomposition(op, operands, attrs);
 }
@@ -171,10 +164,10 @@ Inferred inferUnstack(const OpInfo &op, std::span<const TensorType> operands, co
   if (auto error = checkOneAxis(op, operands, attrs))
     return *error;
   const TensorType &x = operands.front();
-  const int64_t size = x.shape[*normalizeAxis(integer(attrs[0]), x.rank())];
-  if (!dim::isConstant(size) || size == 0)
+  const Size size = x.shape[*normalizeAxis(integer(attrs[0]), x.rank())];
+  if (!size.isNumber() || size == 0)
     return inferError(op, 2, "the size of the dimension is not static, or 0", operands);
-  if (constexpr int64_t most = 65'536; size > most) // each is a value of the program
+  if (constexpr int64_t most = 65'536; size.number() > most) // each is a value of the program
     return inferError(op, 2, "there would be more than " + std::to_string(most) + " results", operands);
   return inferDecomposition(op, operands, attrs);
 }
@@ -309,7 +302,7 @@ Inferred inferPermutation(const OpInfo &op, std::span<const TensorType> operands
     return *error;
   if (!isSeed(operands[0]))
     return inferError(op, 1, "the seed must be one integer", operands);
-  const int64_t n = integer(attrs[0]);
+  const Size n = size(attrs[0]);
   if (dim::bounds(n).lo < 0 || dim::bounds(n).hi >> 32)
     return inferError(op, 2, "n is negative or not below 2^32", operands);
   return inferred({DType::i64, {n}});

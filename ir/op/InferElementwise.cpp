@@ -60,13 +60,13 @@ Inferred inferDivmod(const OpInfo &op, std::span<const TensorType> operands, con
 
 /// C1 of creations: the attribute `shape` as a shape.
 static std::optional<Shape> shapeAttr(const OpInfo &op, const Attrs &attrs) {
-  const Ints &sizes = ints(attrs[static_cast<size_t>(op.attrIndex("shape"))]);
+  const Sizes &sizes = op::sizes(attrs[static_cast<size_t>(op.attrIndex("shape"))]);
   if (sizes.size() > static_cast<size_t>(kMaxRank))
     return std::nullopt;
-  for (int64_t d : sizes)
+  for (Size d : sizes)
     if (!isSizeAttr(d))
       return std::nullopt;
-  Shape shape{std::span<const int64_t>(sizes)};
+  const Shape shape{std::span<const Size>(sizes)};
   return fitsMemory(shape) ? std::optional(shape) : std::nullopt;
 }
 
@@ -82,7 +82,7 @@ Inferred inferCreation(const OpInfo &op, std::span<const TensorType> operands, c
 Inferred inferDimSize(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   if (auto error = checkArity(op, operands))
     return *error;
-  if (!isSizeAttr(integer(attrs[0])))
+  if (!isSizeAttr(size(attrs[0])))
     return inferError(op, 1, "the size is negative", operands);
   return inferred({*dtypeAttr(op, attrs), {}});
 }

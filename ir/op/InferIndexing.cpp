@@ -48,8 +48,8 @@ Inferred inferTopK(const OpInfo &op, std::span<const TensorType> operands, const
   if (auto error = checkAxis(op, operands, integer(attrs[1])))
     return *error;
   TensorType values = operands.front();
-  const int64_t k = integer(attrs[0]);
-  int64_t &size = values.shape[*normalizeAxis(integer(attrs[1]), values.rank())];
+  const Size k = op::size(attrs[0]);
+  Size &size = values.shape[*normalizeAxis(integer(attrs[1]), values.rank())];
   if (dim::bounds(k).lo < 0 || dim::less(size, k).value_or(false))
     return inferError(op, 2, "k is not in [0, size of the dimension]", operands);
   size = k;
@@ -112,10 +112,10 @@ Inferred inferPutAlongAxis(const OpInfo &op, std::span<const TensorType> operand
 // --- By index vectors ----------------------------------------------------------------------------------------------------
 /// The number of leading dimensions that the last dimension of `indices` names; nothing if there is none.
 static std::optional<int> depthOf(const TensorType &indices, int most) {
-  if (indices.rank() == 0 || !dim::isConstant(indices.shape.back()) || indices.shape.back() < 1 ||
-      indices.shape.back() > most)
+  if (indices.rank() == 0 || !indices.shape.back().isNumber() || indices.shape.back().number() < 1 ||
+      indices.shape.back().number() > most)
     return std::nullopt;
-  return static_cast<int>(indices.shape.back());
+  return static_cast<int>(indices.shape.back().number());
 }
 
 Inferred inferGatherNd(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
@@ -179,7 +179,7 @@ Inferred inferScatter(const OpInfo &op, std::span<const TensorType> operands, co
   Shape expected;
   for (int i = 0; i < axis; ++i)
     expected.push_back(x.shape[i]);
-  for (int64_t d : indices.shape)
+  for (Size d : indices.shape)
     expected.push_back(d);
   for (int i = axis + 1; i < x.rank(); ++i)
     expected.push_back(x.shape[i]);
@@ -199,7 +199,7 @@ Inferred inferDynamicSlice(const OpInfo &op, std::span<const TensorType> operand
   if (auto error = checkArity(op, operands))
     return *error;
   const TensorType &x = operands[0];
-  const Ints &sizes = ints(attrs[0]);
+  const Sizes &sizes = op::sizes(attrs[0]);
   if (x.rank() == 0 || !isStarts(operands[1], x.rank()))
     return inferError(op, 1, "starts must be a vector with one integer per dimension of x", operands);
   if (sizes.size() != x.shape.size())
@@ -208,7 +208,7 @@ Inferred inferDynamicSlice(const OpInfo &op, std::span<const TensorType> operand
     if (dim::bounds(sizes[static_cast<size_t>(i)]).lo < 0 ||
         dim::less(x.shape[i], sizes[static_cast<size_t>(i)]).value_or(false))
       return inferError(op, 2, "size " + std::to_string(i) + " is not in [0, size of x]", operands);
-  return inferred({x.dtype, Shape(std::span<const int64_t>(sizes))});
+  return inferred({x.dtype, Shape(std::span<const Size>(sizes))});
 }
 
 Inferred inferDynamicUpdateSlice(const OpInfo &op, std::span<const TensorType> operands, const Attrs &) {

@@ -15,10 +15,12 @@ Inferred inferMatmul(const OpInfo &op, std::span<const TensorType> operands, con
     return inferError(op, 1, "operands need at least one dimension", operands);
   if (type == DType::boolean)
     return inferError(op, 1, "wants numbers, not bools (cast them)", operands);
-  int64_t innerA = a.back(), innerB = b[b.rank() == 1 ? 0 : b.rank() - 2];
+  Size innerA = a.back(), innerB = b[b.rank() == 1 ? 0 : b.rank() - 2];
   if (innerA != innerB && innerA != kDynamic && innerB != kDynamic)
     return inferError(op, 2, "inner dimensions differ", operands);
-  auto leading = [](const Shape &s) { return Shape(std::span<const int64_t>(s.begin(), std::max(0, s.rank() - 2))); };
+  auto leading = [](const Shape &s) {
+    return Shape(std::span(s.begin(), static_cast<size_t>(std::max(0, s.rank() - 2))));
+  };
   std::optional<Shape> shape = broadcastShapes(leading(a), leading(b));
   if (!shape)
     return inferError(op, 3, "leading dimensions do not broadcast", operands);
@@ -43,11 +45,11 @@ static std::optional<Inferred> checkConvOperands(const OpInfo &op, std::span<con
   return std::nullopt;
 }
 
-Shape ImageDims::shape(int64_t batch, int64_t channelsSize, std::span<const int64_t> spatial) const {
+Shape ImageDims::shape(Size batch, Size channelsSize, std::span<const Size> spatial) const {
   Shape shape{batch};
   if (channels == 1)
     shape.push_back(channelsSize);
-  for (int64_t size : spatial)
+  for (Size size : spatial)
     shape.push_back(size);
   if (channels != 1)
     shape.push_back(channelsSize);
@@ -64,20 +66,21 @@ Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const
     return *error;
   const TensorType &x = operands[0], &w = operands[1];
   int spatial = x.rank() - 2;
-  std::span<const int64_t> sizes(w.shape.begin() + 2, static_cast<size_t>(spatial));
+  const Ints sizes = numbersOf({w.shape.begin() + 2, w.shape.end()});
   std::optional<WindowSpec> window =
       windowSpec(spatial, sizes, ints(attrs[0]), ints(attrs[1]), ints(attrs[2]), ints(attrs[3]), false);
   if (!window)
     return inferError(op, 2, "strides, pads and dilations need one valid entry per spatial dimension, or none",
                       operands);
   const ImageDims dims = imageDims(op, attrs, x.rank());
-  int64_t groups = integer(attrs[4]), features = w.shape[0], channels = x.shape[dims.channels];
-  if (groups < 1 || !dim::divideExactly(features, groups) || (channels != kDynamic && channels != dim::mul(w.shape[1], groups)))
+  const int64_t groups = integer(attrs[4]);
+  const Size features = w.shape[0], channels = x.shape[dims.channels];
+  if (groups < 1 || !dim::divideExactly(features, groups) || (channels != kDynamic && channels != w.shape[1] * groups))
     return inferError(op, 3, "channels and features do not divide into " + std::to_string(groups) + " groups",
                       operands);
-  Ints space;
+  Sizes space;
   for (int i = 0; i < spatial; ++i) {
-    int64_t size = window->size[i] < 1 ? 0 : window->output(i, x.shape[i + dims.space]);
+    Size size = window->size[i] < 1 ? 0 : window->output(i, x.shape[i + dims.space]);
     if (size == 0)
       return inferError(op, 4, "the window does not fit into the padded input", operands);
     space.push_back(size);
@@ -90,7 +93,7 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
     return *error;
   const TensorType &x = operands[0], &w = operands[1];
   const int spatial = x.rank() - 2;
-  std::span<const int64_t> sizes(w.shape.begin() + 2, static_cast<size_t>(spatial));
+  const Ints sizes = numbersOf({w.shape.begin() + 2, w.shape.end()});
   const Ints &extra = ints(attrs[3]);
   std::optional<WindowSpec> window =
       windowSpec(spatial, sizes, ints(attrs[0]), ints(attrs[1]), ints(attrs[2]), ints(attrs[4]), false);
@@ -102,11 +105,11 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
   const int64_t groups = integer(attrs[5]);
   if (groups < 1 || !dim::divideExactly(w.shape[0], groups) || x.shape[1] != w.shape[0])
     return inferError(op, 3, "channels do not divide into " + std::to_string(groups) + " groups", operands);
-  TensorType result{x.dtype, {x.shape[0], dim::mul(w.shape[1], groups)}};
+  TensorType result{x.dtype, {x.shape[0], w.shape[1] * groups}};
   for (int i = 0; i < spatial; ++i) {
     const int64_t fixed =
         window->extent(i) - window->low[i] - window->high[i] + (extra.empty() ? 0 : extra[static_cast<size_t>(i)]);
-    const int64_t size = dim::add(dim::mul(dim::sub(x.shape[i + 2], 1), window->stride[i]), fixed);
+    const Size size = (x.shape[i + 2] - 1) * window->stride[i] + fixed;
     if (dim::bounds(size).lo < 1 || window->size[i] < 1 || dim::bounds(x.shape[i + 2]).lo < 1)
       return inferError(op, 4, "the result would be empty", operands);
     result.shape.push_back(size);
@@ -116,12 +119,12 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
   return inferred(result);
 }
 
-std::optional<Shape> adaptiveShape(const Shape &x, const Ints &sizes, bool channelsLast) {
+std::optional<Shape> adaptiveShape(const Shape &x, const Sizes &sizes, bool channelsLast) {
   if (x.rank() < 3 || x.rank() > 5 || sizes.size() != static_cast<size_t>(x.rank() - 2))
     return {};
   const ImageDims dims = channelsLast ? ImageDims{x.rank() - 1, 1} : ImageDims{1, 2};
   const Shape result = dims.shape(x[0], x[dims.channels], sizes);
-  auto mayBeEmpty = [](int64_t size) { return dim::bounds(size).lo < 1; };
+  auto mayBeEmpty = [](Size size) { return dim::bounds(size).lo < 1; };
   if (std::ranges::any_of(x, mayBeEmpty) || std::ranges::any_of(result, mayBeEmpty) || !fitsMemory(result))
     return {};
   return result;
@@ -150,9 +153,9 @@ Inferred inferPool(const OpInfo &op, std::span<const TensorType> operands, const
                       operands);
   window->ceil = std::get<bool>(attrs[static_cast<size_t>(op.attrIndex("ceil_mode"))]);
   const ImageDims dims = imageDims(op, attrs, x.rank());
-  Ints space;
+  Sizes space;
   for (int i = 0; i < spatial; ++i) {
-    int64_t size = window->output(i, x.shape[i + dims.space]);
+    Size size = window->output(i, x.shape[i + dims.space]);
     if (size == 0)
       return inferError(op, 3, "the window does not fit into the padded input", operands);
     space.push_back(size);
@@ -215,10 +218,10 @@ Inferred inferOneHot(const OpInfo &op, std::span<const TensorType> operands, con
   const TensorType &x = operands.front();
   if (!isInteger(x.dtype) || x.rank() == kMaxRank)
     return inferError(op, 1, "wants integers of at most 7 dimensions", operands);
-  if (!isSizeAttr(integer(attrs[0])))
+  if (!isSizeAttr(size(attrs[0])))
     return inferError(op, 2, "depth is negative", operands);
   TensorType result{std::get<DType>(attrs[1]), x.shape};
-  result.shape.push_back(integer(attrs[0]));
+  result.shape.push_back(size(attrs[0]));
   if (!fitsMemory(result.shape))
     return inferError(op, 2, "the result does not fit into memory", operands);
   return inferred(result);

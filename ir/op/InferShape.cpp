@@ -6,23 +6,15 @@
 
 namespace tressel::op {
 
-/// product *= size; false if it leaves 64 bits.
-static bool multiply(int64_t &product, int64_t size) {
-  if (dim::isConstant(product) && dim::isConstant(size))
-    return !__builtin_mul_overflow(product, size, &product);
-  product = dim::mul(product, size);
-  return true;
-}
-
 Inferred inferReshape(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   if (auto error = checkArity(op, operands))
     return *error;
   const TensorType &x = operands.front();
-  const Ints &sizes = ints(attrs[0]);
+  const Sizes &sizes = op::sizes(attrs[0]);
   if (sizes.size() > static_cast<size_t>(kMaxRank))
     return inferError(op, 1, "more than 8 dimensions", operands);
   int open = -1;
-  int64_t known = 1;
+  Size known = 1;
   TensorType result{x.dtype, {}};
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == -1 ? open >= 0 : !isSizeAttr(sizes[i]))
@@ -38,7 +30,7 @@ Inferred inferReshape(const OpInfo &op, std::span<const TensorType> operands, co
       result.shape[open] = kDynamic;
     return inferred(result);
   }
-  int64_t total = dim::numElements(x.shape);
+  Size total = dim::numElements(x.shape);
   if (open >= 0)
     if (auto rest = dim::divideExactly(total, known))
       result.shape[open] = *rest;
@@ -94,12 +86,12 @@ Inferred inferFlatten(const OpInfo &op, std::span<const TensorType> operands, co
     start = 0;
   if (!start)
     return inferError(op, 1, "start_axis is not a dimension", operands);
-  int64_t flat = 1;
+  Size flat = 1;
   for (int i = 0; i < x.rank(); ++i) {
     if (i < *start)
       result.shape.push_back(x.shape[i]);
     else
-      flat = dim::mul(flat, x.shape[i]);
+      flat *= x.shape[i];
   }
   result.shape.push_back(flat);
   return inferred(result);
@@ -127,13 +119,13 @@ Inferred inferBroadcastTo(const OpInfo &op, std::span<const TensorType> operands
   if (auto error = checkArity(op, operands))
     return *error;
   const TensorType &x = operands.front();
-  const Ints &sizes = ints(attrs[0]);
+  const Sizes &sizes = op::sizes(attrs[0]);
   if (sizes.size() > static_cast<size_t>(kMaxRank) || sizes.size() < x.shape.size())
     return inferError(op, 1, "the shape must have from rank to 8 dimensions", operands);
-  for (int64_t d : sizes)
+  for (Size d : sizes)
     if (!isSizeAttr(d))
       return inferError(op, 1, "sizes must not be negative", operands);
-  TensorType result{x.dtype, Shape(std::span<const int64_t>(sizes))};
+  TensorType result{x.dtype, Shape(std::span<const Size>(sizes))};
   if (!fitsMemory(result.shape))
     return inferError(op, 1, "the result does not fit into memory", operands);
   int offset = result.rank() - x.rank();
@@ -147,7 +139,8 @@ Inferred inferSlice(const OpInfo &op, std::span<const TensorType> operands, cons
   if (auto error = checkArity(op, operands))
     return *error;
   const TensorType &x = operands.front();
-  const Ints &starts = ints(attrs[0]), &limits = ints(attrs[1]), &strides = ints(attrs[2]);
+  const Sizes &starts = sizes(attrs[0]), &limits = sizes(attrs[1]);
+  const Ints &strides = ints(attrs[2]);
   if (starts.size() != x.shape.size() || limits.size() != x.shape.size() ||
       (!strides.empty() && strides.size() != x.shape.size()))
     return inferError(op, 1, "needs one start, limit and stride per dimension", operands);
@@ -180,9 +173,9 @@ Inferred inferConcat(const OpInfo &op, std::span<const TensorType> operands, con
       return inferError(op, 2, "ranks differ", operands);
     result.dtype = promote(result.dtype, t.dtype);
     for (int i = 0; i < t.rank(); ++i) {
-      int64_t a = result.shape[i], b = t.shape[i];
+      Size a = result.shape[i], b = t.shape[i];
       if (i == *axis)
-        result.shape[i] = dim::add(a, b);
+        result.shape[i] = a + b;
       else if (a == kDynamic)
         result.shape[i] = b;
       else if (b != kDynamic && a != b)
@@ -200,13 +193,11 @@ Inferred inferSplit(const OpInfo &op, std::span<const TensorType> operands, cons
   if (!axis)
     return inferError(op, 1, "axis is not a dimension", operands);
   Inferred result;
-  int64_t total = 0;
-  for (int64_t size : ints(attrs[0])) {
-    if (!isSizeAttr(size) ||
-        (dim::isConstant(size) && dim::isConstant(total) && __builtin_add_overflow(total, size, &total)))
-      return inferError(op, 2, "a size is negative or too large", operands);
-    if (!dim::isConstant(size) || !dim::isConstant(total))
-      total = dim::add(total, size);
+  Size total = 0;
+  for (Size size : sizes(attrs[0])) {
+    if (!isSizeAttr(size))
+      return inferError(op, 2, "a size is negative", operands);
+    total += size;
     result.types.push_back(x);
     result.types.back().shape[*axis] = size;
   }
@@ -219,7 +210,7 @@ Inferred inferPad(const OpInfo &op, std::span<const TensorType> operands, const 
   if (auto error = checkArity(op, operands))
     return *error;
   TensorType result = operands.front();
-  const Ints &low = ints(attrs[0]), &high = ints(attrs[1]);
+  const Sizes &low = sizes(attrs[0]), &high = sizes(attrs[1]);
   if (low.size() != result.shape.size() || high.size() != result.shape.size())
     return inferError(op, 1, "needs one entry of low and high per dimension", operands);
   const auto &mode = std::get<std::string>(attrs[3]);
@@ -233,9 +224,9 @@ Inferred inferPad(const OpInfo &op, std::span<const TensorType> operands, const 
     if (!isSizeAttr(low[n]) || !isSizeAttr(high[n]))
       return inferError(op, 1, "low and high must not be negative", operands);
     constexpr int64_t limit = int64_t(1) << 48;
-    if (low[n] > limit || high[n] > limit)
+    if (low[n].numberOr(0) > limit || high[n].numberOr(0) > limit)
       return inferError(op, 1, "the result does not fit into memory", operands);
-    result.shape[i] = dim::add(result.shape[i], dim::add(low[n], high[n]));
+    result.shape[i] += low[n] + high[n];
   }
   if (!fitsMemory(result.shape))
     return inferError(op, 1, "the result does not fit into memory", operands);
@@ -258,7 +249,7 @@ Inferred inferTake(const OpInfo &op, std::span<const TensorType> operands, const
     if (i != *axis)
       result.shape.push_back(x.shape[i]);
     else
-      for (int64_t d : indices.shape)
+      for (Size d : indices.shape)
         result.shape.push_back(d);
   }
   return inferred(result);

@@ -57,10 +57,20 @@ Shape withoutDim(const Shape &shape, int dim) {
 bool fitsMemory(const Shape &shape) {
   constexpr int64_t limit = int64_t(1) << 48;
   int64_t product = 1;
-  for (int64_t d : shape)
-    if (dim::isConstant(d) && (__builtin_mul_overflow(product, std::max<int64_t>(d, 1), &product) || product >= limit))
+  for (Size d : shape)
+    if (d.isNumber() &&
+        (__builtin_mul_overflow(product, std::max<int64_t>(d.number(), 1), &product) || product >= limit))
       return false;
   return true;
+}
+
+bool multiply(Size &product, Size size) {
+  try {
+    product *= size;
+    return true;
+  } catch (const Error &) {
+    return false;
+  }
 }
 
 std::optional<int> normalizeAxis(int64_t axis, int rank) {
@@ -82,22 +92,21 @@ std::optional<uint32_t> normalizeAxes(const Ints *axes, int rank) {
   return mask;
 }
 
-int64_t WindowSpec::output(int i, int64_t input) const {
-  const int64_t room = dim::add(input, low[i] + high[i] - extent(i)),
-                whole = dim::add(dim::floorDiv(room, stride[i]), 1);
+Size WindowSpec::output(int i, Size input) const {
+  const Size room = input + low[i] + high[i] - extent(i), whole = dim::floorDiv(room, stride[i]) + 1;
   if (!ceil)
     return dim::max(0, whole);
   // One more if there is a rest and that window begins early enough; none if not even the first fits.
-  const int64_t begins = dim::add(dim::floorDiv(dim::add(input, low[i] - 1), stride[i]), 1);
-  const int64_t count = dim::min(dim::add(dim::ceilDiv(room, stride[i]), 1), begins);
-  return dim::max(0, dim::min(count, dim::mul(whole, 2)));
+  const Size begins = dim::floorDiv(input + low[i] - 1, stride[i]) + 1;
+  const Size count = dim::min(dim::ceilDiv(room, stride[i]) + 1, begins);
+  return dim::max(0, dim::min(count, whole * 2));
 }
 
-bool WindowSpec::leaves(int i, int64_t input) const {
+bool WindowSpec::leaves(int i, Size input) const {
   if (low[i] != 0 || high[i] != 0)
     return true;
-  const int64_t last = dim::mul(dim::sub(output(i, input), 1), stride[i]);
-  return ceil && !dim::atMost(dim::add(last, extent(i)), input);
+  const Size last = (output(i, input) - 1) * stride[i];
+  return ceil && !dim::atMost(last + extent(i), input);
 }
 
 std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes, const Ints &strides, const Ints &low,
@@ -125,39 +134,37 @@ std::optional<WindowSpec> windowSpec(int spatial, std::span<const int64_t> sizes
 
 /// As below, over expressions. What lies outside on the far side makes the count negative, so it is clamped there
 /// alone: equal numbers of elements are found equal.
-static SliceRange symbolicRange(int64_t size, int64_t start, int64_t limit, int64_t stride) {
+static SliceRange symbolicRange(Size size, Size start, Size limit, int64_t stride) {
   const bool up = stride > 0;
-  const int64_t lowest = up ? 0 : -1, highest = up ? size : dim::sub(size, 1);
-  auto fromFront = [&](int64_t i) {
-    if (i == std::numeric_limits<int64_t>::max() || i == std::numeric_limits<int64_t>::min())
-      return i < 0 ? lowest : highest;
-    return dim::bounds(i).lo < 0 && !dim::isSymbolic(i) ? dim::add(i, size) : i;
+  const Size lowest = up ? 0 : -1, highest = up ? size : size - 1;
+  auto fromFront = [&](Size i) {
+    if (i == std::numeric_limits<int64_t>::max() || i == Size::kLeast)
+      return i == Size::kLeast ? lowest : highest;
+    return i.numberOr(0) < 0 ? i + size : i;
   };
   start = fromFront(start);
   limit = fromFront(limit);
-  const int64_t distance = up ? dim::sub(dim::min(limit, highest), dim::max(start, lowest))
-                              : dim::sub(dim::min(start, highest), dim::max(limit, lowest));
-  return {dim::max(lowest, dim::min(start, highest)), dim::max(0, dim::ceilDiv(distance, up ? stride : -stride)),
+  const Size distance =
+      up ? dim::min(limit, highest) - dim::max(start, lowest) : dim::min(start, highest) - dim::max(limit, lowest);
+  return {dim::max(lowest, dim::min(start, highest)), dim::max(0, dim::ceilDiv(distance, Size(up ? stride : -stride))),
           stride};
 }
 
-SliceRange sliceRange(int64_t size, int64_t start, int64_t limit, int64_t stride) {
-  auto isNumber = [](int64_t v) { return !dim::isSymbolic(v); }; // the smallest integer is one here
-  if (!isNumber(size) || !isNumber(start) || !isNumber(limit))
+SliceRange sliceRange(Size size, Size start, Size limit, int64_t stride) {
+  if (!size.isNumber() || !start.isNumber() || !limit.isNumber())
     return symbolicRange(size, start, limit, stride);
   // As Python: an index counts from the end when negative, then is clamped to what the direction can reach.
-  int64_t lowest = stride > 0 ? 0 : -1, highest = stride > 0 ? size : size - 1;
+  const int64_t n = size.number(), lowest = stride > 0 ? 0 : -1, highest = stride > 0 ? n : n - 1;
   auto place = [&](int64_t i) {
     if (i < 0)
-      i = i < -size ? lowest : i + size;
+      i = i < -n ? lowest : i + n;
     return std::clamp(i, lowest, std::max(lowest, highest));
   };
-  start = place(start);
-  limit = place(limit);
-  int64_t distance = stride > 0 ? limit - start : start - limit;
-  uint64_t step = stride > 0 ? static_cast<uint64_t>(stride) : 0 - static_cast<uint64_t>(stride);
-  int64_t count = distance <= 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(distance) + step - 1) / step);
-  return {start, count, stride};
+  const int64_t from = place(start.number()), to = place(limit.number());
+  const int64_t distance = stride > 0 ? to - from : from - to;
+  const uint64_t step = stride > 0 ? static_cast<uint64_t>(stride) : 0 - static_cast<uint64_t>(stride);
+  const int64_t count = distance <= 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(distance) + step - 1) / step);
+  return {from, count, stride};
 }
 
 } // namespace tressel::op

@@ -2,7 +2,8 @@
 // codegen/bitcode/ and specialized to the call when the program is compiled, or one of runtime/kernels/ (attention).
 #pragma once
 
-#include <cstdint>
+#include "tressel/runtime/Size.h"
+
 #include <string>
 #include <vector>
 
@@ -12,10 +13,10 @@ namespace tressel::op {
 /// kernel does (tressel/runtime/Kernel.h).
 struct KernelForm {
   std::string kernel; ///< the function: its name and element types, "sort_f32"
-  /// Sizes and settings in the order that the kernel's source states. None is negative: a negative entry is a symbolic size.
-  std::vector<int64_t> params;
-  int64_t range = 1;
-  int64_t scratchBytes = 0; ///< per worker
+  /// Sizes and settings in the order that the kernel's source states. None is negative.
+  std::vector<Size> params;
+  Size range = 1;
+  Size scratchBytes;        ///< per worker
   double flops = 0;         ///< of the whole range, about: comparisons, additions
 };
 

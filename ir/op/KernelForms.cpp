@@ -11,22 +11,22 @@ namespace tressel::op {
 
 /// A dimension with the number of indices before it and of elements between its neighbours.
 struct Lines {
-  int64_t outer = 1, size = 1, inner = 1;
+  Size outer = 1, size = 1, inner = 1;
   Lines(const Shape &shape, int axis) : size(shape[axis]) {
     for (int i = 0; i < axis; ++i)
-      outer = dim::mul(outer, shape[i]);
+      outer *= shape[i];
     for (int i = axis + 1; i < shape.rank(); ++i)
-      inner = dim::mul(inner, shape[i]);
+      inner *= shape[i];
   }
   /// Neighbouring lines that one unit does together.
   int64_t block() const { return std::clamp<int64_t>(dim::hint(inner), 1, 64); }
-  int64_t blocks() const { return dim::mul(outer, dim::ceilDiv(inner, block())); }
+  Size blocks() const { return outer * dim::ceilDiv(inner, block()); }
 };
 
-static int64_t product(const Shape &shape, int from, int to) {
-  int64_t n = 1;
+static Size product(const Shape &shape, int from, int to) {
+  Size n = 1;
   for (int i = from; i < to; ++i)
-    n = dim::mul(n, shape[i]);
+    n *= shape[i];
   return n;
 }
 
@@ -35,7 +35,7 @@ static std::string named(const char *kernel, DType type) { return std::string(ke
 static std::string byWidth(const char *kernel, DType type) {
   return std::string(kernel) + "_b" + std::to_string(sizeOf(type));
 }
-static double hinted(int64_t size) { return static_cast<double>(dim::hint(size)); }
+static double hinted(Size size) { return static_cast<double>(dim::hint(size)); }
 
 /// The operands' sizes are known, and indices have the type that kernels read.
 static bool isKnown(std::span<const TensorType> types) {
@@ -43,7 +43,7 @@ static bool isKnown(std::span<const TensorType> types) {
 }
 
 // --- Order -------------------------------------------------------------------------------------------------------------
-static std::optional<KernelForm> orderForm(const char *kernel, const TensorType &x, int64_t axis, int64_t wanted,
+static std::optional<KernelForm> orderForm(const char *kernel, const TensorType &x, int64_t axis, Size wanted,
                                            bool descending) {
   const Lines lines(x.shape, *normalizeAxis(axis, x.rank()));
   constexpr int64_t mostEntries = int64_t(1) << 32; // entries hold 32-bit indices
@@ -51,9 +51,9 @@ static std::optional<KernelForm> orderForm(const char *kernel, const TensorType 
     return std::nullopt;
   const int64_t entryBytes = sizeOf(x.dtype) == 8 ? 16 : 8;
   return KernelForm{.kernel = named(kernel, x.dtype),
-                    .params = {lines.size, lines.inner, wanted == kDynamic ? lines.size : wanted, descending},
-                    .range = dim::mul(lines.outer, lines.inner),
-                    .scratchBytes = dim::mul(lines.size, 2 * entryBytes),
+                    .params = {lines.size, lines.inner, wanted == kDynamic ? lines.size : wanted, int(descending)},
+                    .range = lines.outer * lines.inner,
+                    .scratchBytes = lines.size * (2 * entryBytes),
                     .flops = hinted(dim::numElements(x.shape)) * 8};
 }
 
@@ -64,7 +64,7 @@ std::optional<KernelForm> kernelFormSort(const OpInfo &op, std::span<const Tenso
 
 std::optional<KernelForm> kernelFormTopK(const OpInfo &op, std::span<const TensorType> operands,
                                          std::span<const TensorType>, const Attrs &attrs) {
-  return orderForm(op.name, operands[0], integer(attrs[1]), integer(attrs[0]), std::get<bool>(attrs[2]));
+  return orderForm(op.name, operands[0], integer(attrs[1]), size(attrs[0]), std::get<bool>(attrs[2]));
 }
 
 /// Attributes: axis, reverse, and for sums and products exclusive. The kernel converts nothing.
@@ -76,8 +76,8 @@ std::optional<KernelForm> kernelFormScan(const OpInfo &op, std::span<const Tenso
   const Lines lines(x.shape, *normalizeAxis(integer(attrs[0]), x.rank()));
   const bool exclusive = attrs.size() > 2 && std::get<bool>(attrs[2]);
   return KernelForm{.kernel = named("scan", x.dtype),
-                    .params = {lines.size, lines.inner, scanMode(op.combine), exclusive, std::get<bool>(attrs[1]),
-                               lines.block()},
+                    .params = {lines.size, lines.inner, scanMode(op.combine), int(exclusive),
+                               int(std::get<bool>(attrs[1])), lines.block()},
                     .range = lines.blocks(),
                     .flops = hinted(dim::numElements(x.shape)) / 4};
 }
@@ -106,7 +106,7 @@ std::optional<KernelForm> kernelFormScatterNd(const OpInfo &, std::span<const Te
   const TensorType &x = operands[0], &indices = operands[1], &updates = operands[2];
   if (indices.dtype != DType::i64 || updates.dtype != x.dtype || x != results[0] || !isKnown(operands))
     return std::nullopt;
-  const int depth = static_cast<int>(indices.shape.back());
+  const int depth = static_cast<int>(indices.shape.back().number());
   KernelForm form{.kernel = named("scatter_nd", x.dtype),
                   .params = {product(indices.shape, 0, indices.rank() - 1), depth, product(x.shape, depth, x.rank()),
                              *scatterMode(std::get<std::string>(attrs[0]))},
@@ -122,11 +122,12 @@ std::optional<KernelForm> kernelFormGatherNd(const OpInfo &, std::span<const Ten
   const TensorType &x = operands[0], &indices = operands[1];
   if (indices.dtype != DType::i64 || !isKnown(operands))
     return std::nullopt;
-  const int batch = static_cast<int>(integer(attrs[0])), depth = static_cast<int>(indices.shape.back());
-  const int64_t count = product(indices.shape, batch, indices.rank() - 1), slice = product(x.shape, batch + depth, x.rank());
+  const int batch = static_cast<int>(integer(attrs[0])), depth = static_cast<int>(indices.shape.back().number());
+  const Size count = product(indices.shape, batch, indices.rank() - 1),
+             slice = product(x.shape, batch + depth, x.rank());
   KernelForm form{.kernel = byWidth("gather_nd", x.dtype),
                   .params = {count, depth, slice},
-                  .range = dim::mul(product(indices.shape, 0, batch), count),
+                  .range = product(indices.shape, 0, batch) * count,
                   .flops = hinted(dim::numElements(indices.shape))};
   form.params.insert(form.params.end(), x.shape.begin() + batch, x.shape.begin() + batch + depth);
   return form;
@@ -152,9 +153,9 @@ std::optional<KernelForm> kernelFormDynamicUpdateSlice(const OpInfo &, std::span
     return std::nullopt;
   constexpr int64_t enoughUnits = 16; // for all threads; more of them only cost looking at those that stay
   int lead = 0;
-  int64_t units = 1;
+  Size units = 1;
   for (; lead < x.rank() - 1 && dim::hint(units) < enoughUnits; ++lead)
-    units = dim::mul(units, x.shape[lead]);
+    units *= x.shape[lead];
   KernelForm form{.kernel = byWidth("dynamic_update_slice", x.dtype), .params = {x.rank(), lead}, .range = units};
   form.params.insert(form.params.end(), x.shape.begin(), x.shape.end());
   form.params.insert(form.params.end(), update.shape.begin(), update.shape.end());
@@ -166,18 +167,20 @@ namespace {
 /// How a mask, which broadcasts to the scores, lies: head h has matrix h / shared % heads of it, dense [queries, keys], or
 /// [1, keys] if `row` (elements from query to query) is 0.
 struct MaskLayout {
-  int64_t heads = 1, shared = 1, row = 0;
+  Size heads = 1, shared = 1, row = 0;
 };
 } // namespace
 
 /// None if heads do not follow such a rule, or all keys share a value.
-static std::optional<MaskLayout> maskLayout(const Shape &mask, const Shape &q, int64_t keys) {
+static std::optional<MaskLayout> maskLayout(const Shape &mask, const Shape &q, Size keys) {
   const int rank = q.rank();
-  auto sizeOf = [&](int d) { return d + mask.rank() < rank ? 1 : mask[d + mask.rank() - rank]; }; // of q's dimension d
+  auto sizeOf = [&](int d) {
+    return d + mask.rank() < rank ? Size(1) : mask[d + mask.rank() - rank];
+  }; // of q's dimension d
   if (!dim::equal(sizeOf(rank - 1), keys))
     return std::nullopt;
   MaskLayout layout;
-  layout.row = dim::equal(sizeOf(rank - 2), 1) ? 0 : keys;
+  layout.row = dim::equal(sizeOf(rank - 2), 1) ? Size() : keys;
   enum { Shared, Own, Repeated } part = Shared; // from the innermost dimension on
   for (int d = rank - 3; d >= 0; --d) {
     if (dim::equal(q[d], 1))
@@ -190,9 +193,9 @@ static std::optional<MaskLayout> maskLayout(const Shape &mask, const Shape &q, i
     else if (!one)
       part = Own;
     if (part == Shared)
-      layout.shared = dim::mul(layout.shared, q[d]);
+      layout.shared *= q[d];
     else if (part == Own)
-      layout.heads = dim::mul(layout.heads, q[d]);
+      layout.heads *= q[d];
   }
   return layout;
 }
@@ -206,17 +209,18 @@ std::optional<KernelForm> kernelFormAttention(const OpInfo &, std::span<const Te
   const int r = q.rank();
   if ((q.dtype != DType::f32 && q.dtype != DType::f16 && q.dtype != DType::bf16) || !isKnown(operands))
     return std::nullopt;
-  const int64_t heads = product(q.shape, 0, r - 2), size = q.shape[r - 1],
-                queries = q.shape[r - 2], keys = k.shape[r - 2], width = v.shape[r - 1];
+  const Size heads = product(q.shape, 0, r - 2), size = q.shape[r - 1], queries = q.shape[r - 2], keys = k.shape[r - 2],
+             width = v.shape[r - 1];
   double scale = std::get<double>(attrs[1]);
-  if (scale == 0 && dim::isConstant(size) && size > 0)
-    scale = 1 / std::sqrt(static_cast<double>(size));
+  if (scale == 0 && size.numberOr(0) > 0)
+    scale = 1 / std::sqrt(static_cast<double>(size.number()));
   if (!(scale > 0) || dim::bounds(size).lo < 1 || dim::bounds(width).lo < 1)
     return std::nullopt;
-  const int64_t shared = r > 2 && q.shape[r - 3] != k.shape[r - 3] ? q.shape[r - 3] / k.shape[r - 3] : 1;
+  const Size shared = r > 2 && q.shape[r - 3] != k.shape[r - 3] ? dim::floorDiv(q.shape[r - 3], k.shape[r - 3]) : 1;
   const double scores = hinted(heads) * hinted(queries) * hinted(keys);
   KernelForm form{.kernel = named("attention", q.dtype),
-                  .params = {heads, shared, queries, keys, size, width, std::get<bool>(attrs[0]), std::bit_cast<int64_t>(scale)},
+                  .params = {heads, shared, queries, keys, size, width, int(std::get<bool>(attrs[0])),
+                             std::bit_cast<int64_t>(scale)},
                   .range = heads,
                   .flops = scores * (2 * (hinted(size) + hinted(width)) + 20)};
   if (operands.size() > 3) {

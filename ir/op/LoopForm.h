@@ -11,17 +11,14 @@
 
 namespace tressel::op {
 
-// Sizes, coefficients and offsets are sizes in the sense of runtime/Dim.h: numbers, or handles of symbolic expressions.
-// Make them with the functions of Dim.h, never with operators.
-
 /// offset + sum of coefficient * domain index, optionally plus the run-time value of another operand.
 struct IndexExpr {
   struct Term {
     int32_t dim;
-    int64_t coef;
+    Size coef;
   };
   std::vector<Term> terms;
-  int64_t offset = 0;
+  Size offset;
   /// >= 0: the value of operand number `indirect`, read at its own map, is added (gather). Negative values count
   /// from the end of the operand's dimension; a value outside fails the launch with kKernelIndexOutOfRange.
   int32_t indirect = -1;
@@ -43,14 +40,14 @@ enum class Combine : uint8_t { None, Sum, Prod, Max, Min, Any, All, ArgMax, ArgM
 /// reduction with kept dims has unit dims in the domain. ArgMax and ArgMin give the first index along the one reduced
 /// dimension; Max and Min propagate NaN. Sum of f16 and bf16 accumulates in f32.
 struct LoopForm {
-  std::vector<int64_t> domain; ///< sizes
+  std::vector<Size> domain;
   int32_t numParallel = 0;
   std::vector<OperandMap> operands;
   bool alternatives = false; ///< body is the first operand whose guard holds
   ScalarProgram body;        ///< over the operands' values; computes in f32 for f16 and bf16
   Combine combine = Combine::None;
   double scale = 1;          ///< the combined value is multiplied by it (average pooling)
-  int64_t divisor = 1;       ///< and by the reciprocal of this size (mean)
+  Size divisor = 1;          ///< and by the reciprocal of this size (mean)
 };
 
 } // namespace tressel::op

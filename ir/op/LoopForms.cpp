@@ -4,7 +4,7 @@
 
 namespace tressel::op {
 
-static IndexExpr at(int dim, int64_t coef = 1, int64_t offset = 0) { return {{{dim, coef}}, offset}; }
+static IndexExpr at(int dim, Size coef = 1, Size offset = 0) { return {{{dim, coef}}, offset}; }
 static IndexExpr atZero() { return {}; }
 
 static ScalarProgram loadOperand(DType from, DType to) {
@@ -13,8 +13,6 @@ static ScalarProgram loadOperand(DType from, DType to) {
   recorder.program.result = value.node;
   return std::move(recorder.program);
 }
-
-static std::vector<int64_t> sizes(const Shape &shape) { return {shape.begin(), shape.end()}; }
 
 /// NumPy broadcasting: dimensions count from the last, size 1 stays at 0.
 static OperandMap broadcastMap(const Shape &from, const Shape &to) {
@@ -43,7 +41,7 @@ std::optional<LoopForm> loopFormElementwise(const OpInfo &op, std::span<const Te
                                             std::span<const TensorType> results, const Attrs &attrs) {
   const Shape &shape = results.front().shape;
   LoopForm loop;
-  loop.domain = sizes(shape);
+  loop.domain = sizesOf(shape);
   loop.numParallel = shape.rank();
   for (const TensorType &t : operands) {
     if (mayBroadcastAtRunTime(t.shape, shape))
@@ -65,17 +63,17 @@ std::optional<LoopForm> loopFormReduction(const OpInfo &op, std::span<const Tens
     mask = *normalizeAxes(maybeInts(attrs[0]), x.rank());
 
   LoopForm loop;
-  loop.domain = sizes(result.shape);
+  loop.domain = sizesOf(result.shape);
   loop.numParallel = result.rank();
   loop.combine = op.combine;
   OperandMap map;
   int kept = 0;
-  int64_t count = 1;
+  Size count = 1;
   for (int i = 0; i < x.rank(); ++i) {
     if (mask >> i & 1) {
       map.dims.push_back(at(static_cast<int>(loop.domain.size())));
       loop.domain.push_back(x.shape[i]);
-      count = dim::mul(count, x.shape[i]);
+      count *= x.shape[i];
       kept += keepdims;
     } else {
       map.dims.push_back(at(kept++));
@@ -92,7 +90,7 @@ std::optional<LoopForm> loopFormReduction(const OpInfo &op, std::span<const Tens
 /// One loop over the result that copies from an operand.
 static LoopForm movement(std::span<const TensorType> operands, const TensorType &result, OperandMap map) {
   LoopForm loop;
-  loop.domain = sizes(result.shape);
+  loop.domain = sizesOf(result.shape);
   loop.numParallel = result.rank();
   loop.operands.push_back(std::move(map));
   loop.body = loadOperand(operands.front().dtype, result.dtype);
@@ -123,7 +121,8 @@ std::optional<LoopForm> loopFormBroadcastTo(const OpInfo &, std::span<const Tens
 std::optional<LoopForm> loopFormSlice(const OpInfo &, std::span<const TensorType> operands,
                                       std::span<const TensorType> results, const Attrs &attrs) {
   const Shape &shape = operands.front().shape;
-  const Ints &starts = ints(attrs[0]), &limits = ints(attrs[1]), &strides = ints(attrs[2]);
+  const Sizes &starts = sizes(attrs[0]), &limits = sizes(attrs[1]);
+  const Ints &strides = ints(attrs[2]);
   OperandMap map;
   for (int i = 0; i < shape.rank(); ++i) {
     size_t n = static_cast<size_t>(i);
@@ -142,10 +141,10 @@ std::optional<LoopForm> loopFormPad(const OpInfo &, std::span<const TensorType> 
                                     std::span<const TensorType> results, const Attrs &attrs) {
   if (std::get<std::string>(attrs[3]) != "constant")
     return std::nullopt;
-  const Ints &low = ints(attrs[0]), &high = ints(attrs[1]);
+  const Sizes &low = sizes(attrs[0]), &high = sizes(attrs[1]);
   OperandMap map;
   for (size_t i = 0; i < low.size(); ++i) {
-    map.dims.push_back(at(static_cast<int>(i), 1, dim::neg(low[i])));
+    map.dims.push_back(at(static_cast<int>(i), 1, -low[i]));
     map.guarded |= low[i] != 0 || high[i] != 0;
   }
   map.outside = std::get<double>(attrs[2]);
@@ -161,14 +160,14 @@ std::optional<LoopForm> loopFormConcat(const OpInfo &, std::span<const TensorTyp
   LoopForm loop = movement(operands, results.front(), {});
   loop.operands.clear();
   loop.alternatives = operands.size() > 1;
-  int64_t offset = 0;
+  Size offset = 0;
   for (const TensorType &t : operands) {
     OperandMap map;
     for (int i = 0; i < rank; ++i)
-      map.dims.push_back(at(i, 1, i == axis ? dim::neg(offset) : 0));
+      map.dims.push_back(at(i, 1, i == axis ? -offset : Size()));
     map.guarded = loop.alternatives;
     loop.operands.push_back(std::move(map));
-    offset = dim::add(offset, t.shape[axis]);
+    offset += t.shape[axis];
   }
   return loop;
 }

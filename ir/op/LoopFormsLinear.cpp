@@ -19,7 +19,7 @@ static ScalarProgram product(std::span<const TensorType> operands, DType result)
   return std::move(recorder.program);
 }
 
-static IndexExpr at(int dim, int64_t coef = 1) { return {{{dim, coef}}}; }
+static IndexExpr at(int dim, Size coef = 1) { return {{{dim, coef}}}; }
 
 std::optional<LoopForm> loopFormMatmul(const OpInfo &op, std::span<const TensorType> operands,
                                        std::span<const TensorType> results, const Attrs &) {
@@ -28,7 +28,7 @@ std::optional<LoopForm> loopFormMatmul(const OpInfo &op, std::span<const TensorT
   loop.domain = {result.begin(), result.end()};
   loop.numParallel = result.rank();
   loop.combine = op.combine;
-  int64_t inner = a.back() == kDynamic ? b[b.rank() == 1 ? 0 : b.rank() - 2] : a.back();
+  Size inner = a.back() == kDynamic ? b[b.rank() == 1 ? 0 : b.rank() - 2] : a.back();
   int k = result.rank();
   loop.domain.push_back(inner);
 
@@ -80,7 +80,7 @@ std::optional<LoopForm> loopFormConv(const OpInfo &op, std::span<const TensorTyp
   int64_t groups = integer(attrs[4]);
   if (groups != 1 && groups != w[0])
     return std::nullopt; // feature / (features per group) is no sum of products
-  WindowSpec spec = *windowSpec(spatial, {w.begin() + 2, static_cast<size_t>(spatial)}, ints(attrs[0]), ints(attrs[1]),
+  WindowSpec spec = *windowSpec(spatial, numbersOf({w.begin() + 2, w.end()}), ints(attrs[0]), ints(attrs[1]),
                                 ints(attrs[2]), ints(attrs[3]), false);
   LoopForm loop;
   loop.domain = {result.begin(), result.end()};

@@ -36,9 +36,9 @@ const OpInfo *findOp(std::string_view name) {
 static bool holds(const Attr &attr, AttrKind kind) { return attr.index() == static_cast<size_t>(kind) + 1; }
 
 std::string completeAttrs(const OpInfo &op, Attrs &attrs) {
-  static constexpr const char *kinds[] = {"a bool", "an integer", "a number", "an element type", "a string",
-                                          "a list of integers"};
-  static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(AttrKind::Ints) + 1, Attr>, Ints>);
+  static constexpr const char *kinds[] = {"a bool",   "an integer",         "a number", "an element type",
+                                          "a string", "a list of integers", "a size",   "a list of sizes"};
+  static_assert(std::is_same_v<std::variant_alternative_t<static_cast<size_t>(AttrKind::Sizes) + 1, Attr>, Sizes>);
   if (attrs.size() > op.attrs.size())
     return std::string(op.name) + ": has " + std::to_string(op.attrs.size()) + " attributes, got " +
            std::to_string(attrs.size());
@@ -50,6 +50,13 @@ std::string completeAttrs(const OpInfo &op, Attrs &attrs) {
     if (std::holds_alternative<std::monostate>(attrs[i])) {
       if (!spec.optional)
         return std::string(op.name) + ": attribute '" + spec.name + "' is missing";
+    } else if (spec.kind == AttrKind::Size && holds(attrs[i], AttrKind::Int)) {
+      attrs[i] = Size::clamped(std::get<int64_t>(attrs[i]));
+    } else if (spec.kind == AttrKind::Sizes && holds(attrs[i], AttrKind::Ints)) {
+      Sizes sizes;
+      for (int64_t number : std::get<Ints>(attrs[i]))
+        sizes.push_back(Size::clamped(number));
+      attrs[i] = std::move(sizes);
     } else if (!holds(attrs[i], spec.kind)) {
       return std::string(op.name) + ": attribute '" + spec.name + "' is not " + kinds[static_cast<int>(spec.kind)];
     }
@@ -59,9 +66,9 @@ std::string completeAttrs(const OpInfo &op, Attrs &attrs) {
 
 bool isSymbolic(const Attrs &attrs) {
   for (const Attr &attr : attrs) {
-    if (const auto *size = std::get_if<int64_t>(&attr); size && dim::isSymbolic(*size))
+    if (const auto *size = std::get_if<Size>(&attr); size && size->isSymbolic())
       return true;
-    if (const auto *sizes = std::get_if<Ints>(&attr); sizes && std::any_of(sizes->begin(), sizes->end(), dim::isSymbolic))
+    if (const auto *sizes = std::get_if<Sizes>(&attr); sizes && std::ranges::any_of(*sizes, &Size::isSymbolic))
       return true;
   }
   return false;
@@ -69,15 +76,15 @@ bool isSymbolic(const Attrs &attrs) {
 
 Attrs withSizes(const Attrs &attrs, const dim::Values &values) {
   Attrs out = attrs;
-  auto put = [&](int64_t &size) {
-    if (dim::isSymbolic(size))
+  auto put = [&](Size &size) {
+    if (size.isSymbolic())
       size = dim::evaluate(size, values);
   };
   for (Attr &attr : out) {
-    if (auto *size = std::get_if<int64_t>(&attr))
+    if (auto *size = std::get_if<Size>(&attr))
       put(*size);
-    else if (auto *sizes = std::get_if<Ints>(&attr))
-      for (int64_t &size : *sizes)
+    else if (auto *sizes = std::get_if<Sizes>(&attr))
+      for (Size &size : *sizes)
         put(size);
   }
   return out;
@@ -88,7 +95,7 @@ std::optional<Shape> broadcastShapes(const Shape &a, const Shape &b) {
   Shape result = longer;
   int offset = longer.rank() - shorter.rank();
   for (int i = 0; i < shorter.rank(); ++i) {
-    int64_t x = longer[i + offset], y = shorter[i];
+    Size x = longer[i + offset], y = shorter[i];
     if (x == y || y == 1)
       continue;
     if (x == 1 || x == kDynamic) // the dynamic one is 1 or n: checked when the program runs

@@ -124,7 +124,7 @@ struct OpInfo {
   /// Composite: the results, written in other ops. Null for primitives.
   std::vector<Emitter::Ref> (*decompose)(const OpInfo &, Emitter &, std::span<const Emitter::Ref>, const Attrs &);
   /// Floating-point operations of one call.
-  int64_t (*flops)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results, const Attrs &);
+  Size (*flops)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results, const Attrs &);
 
   const char *numpy;               ///< NumPy expression over operand and attribute names: the independent oracle
   std::span<const Domain> domains; ///< one per operand; empty: the default
@@ -157,7 +157,8 @@ std::span<const OpInfo *const> allOps();
 /// An op of a record, or one that was registered (CustomOp.h). Null if unknown.
 const OpInfo *findOp(std::string_view name);
 
-/// Fills defaults; the error names a missing, unknown or mistyped attribute.
+/// Fills defaults, and makes sizes of the numbers that stand for some; the error names a missing, unknown or mistyped
+/// attribute.
 std::string completeAttrs(const OpInfo &op, Attrs &attrs);
 
 /// Whether an integer of an attribute is a symbolic size (Dim.h).

@@ -14,8 +14,8 @@ static int64_t placeIn(const Ints &order, int64_t dim) {
 }
 
 /// An entry per dimension, or none at all.
-static Ints permuted(const Ints &perDimension, const Ints &order) {
-  Ints result;
+template <typename List> static List permuted(const List &perDimension, const Ints &order) {
+  List result;
   if (!perDimension.empty())
     for (int64_t d : order)
       result.push_back(perDimension[static_cast<size_t>(d)]);
@@ -74,6 +74,8 @@ std::optional<Reordered> reorderPerDimension(const OpInfo &, std::span<const Ten
   Reordered result{attrs, {broadcastOrder(operands[0].shape, order)}, order};
   for (Attr &attr : result.attrs)
     if (Ints *list = std::get_if<Ints>(&attr))
+      *list = permuted(*list, order);
+    else if (Sizes *list = std::get_if<Sizes>(&attr))
       *list = permuted(*list, order);
   return result;
 }

@@ -111,7 +111,7 @@ Expr resample(const Expr &x, int dim, const Taps &taps) {
 namespace {
 struct SymbolicTaps {
   const Resample &how;
-  int64_t input, output;
+  Size input, output;
   Expr in = Expr::number(input, DType::f64), out = Expr::number(output, DType::f64), scale = out / in,
        exact = scale * in;
 
@@ -153,9 +153,9 @@ struct SymbolicTaps {
       return {index(nearest(x)), {}};
     const int64_t radius = how.mode == "linear" ? 1 : 2;
     // A filter that widens reaches radius * input / output elements to each side.
-    const int64_t reach = how.antialias ? dim::max(radius, dim::ceilDiv(dim::mul(radius, input), output)) : radius;
-    const Expr first = Expr::number(dim::sub(reach, 1), DType::f64);
-    const Expr at = ceil(x) - 1 + (iota({1, dim::mul(reach, 2)}, 1, DType::f64) - first), distance = at - x;
+    const Size reach = how.antialias ? dim::max(radius, dim::ceilDiv(radius * input, output)) : radius;
+    const Expr first = Expr::number(reach - 1, DType::f64);
+    const Expr at = ceil(x) - 1 + (iota({1, reach * 2}, 1, DType::f64) - first), distance = at - x;
     Expr weight = kernel(how.antialias ? distance * minimum(scale, number(1)) : distance);
     if (how.excludeOutside)
       weight = where(logical_or(less(at, number(0)), greater(at, last)), number(0), weight);
@@ -165,21 +165,23 @@ struct SymbolicTaps {
 };
 } // namespace
 
-Expr resample(const Expr &x, int dim, const Resample &how, int64_t output) {
-  const int64_t input = x.size(dim);
-  if (dim::isConstant(input) && dim::isConstant(output))
-    return resample(x, dim, resampleTaps(how, input, output, static_cast<double>(output) / static_cast<double>(input)));
+Expr resample(const Expr &x, int dim, const Resample &how, Size output) {
+  const Size input = x.size(dim);
+  if (input.isNumber() && output.isNumber())
+    return resample(x, dim,
+                    resampleTaps(how, input.number(), output.number(),
+                                 static_cast<double>(output.number()) / static_cast<double>(input.number())));
   const auto [index, weight] = SymbolicTaps{how, input, output}.all();
   if (!weight)
     return take(x, reshape(index, {output}), dim);
-  Ints along(weight.type().shape.begin(), weight.type().shape.end());
+  Sizes along = weight.sizes();
   along.resize(along.size() + static_cast<size_t>(x.rank() - dim - 1), 1);
   return sum(take(x, index, dim) * reshape(cast(weight, x.dtype()), along), {dim + 1}, false);
 }
 
 /// The same windows as below, computed by the program.
-static Expr adaptivePoolSymbolic(const Expr &x, int dim, int64_t count, bool isMean) {
-  const int64_t size = x.size(dim), longest = dim::add(dim::ceilDiv(size, count), 1);
+static Expr adaptivePoolSymbolic(const Expr &x, int dim, Size count, bool isMean) {
+  const Size size = x.size(dim), longest = dim::ceilDiv(size, count) + 1;
   const Expr window = iota({count, 1}, 0, DType::i64), n = Expr::number(size), m = Expr::number(count),
              one = Expr::number(1);
   const Expr start = floor_divide(window * n, m), end = floor_divide((window + one) * n + (m - one), m);
@@ -188,24 +190,25 @@ static Expr adaptivePoolSymbolic(const Expr &x, int dim, int64_t count, bool isM
   if (!isMean)
     return max(windows, {dim + 1}, false);
   const Expr share = cast(less(place, end), x.dtype()) / cast(end - start, x.dtype());
-  Ints along{count, longest};
+  Sizes along{count, longest};
   along.resize(along.size() + static_cast<size_t>(x.rank() - dim - 1), 1);
   return sum(windows * reshape(share, along), {dim + 1}, false);
 }
 
-Expr adaptivePool(const Expr &x, int dim, int64_t count, bool isMean) {
-  const int64_t size = x.size(dim);
-  if (!dim::isConstant(size) || !dim::isConstant(count))
+Expr adaptivePool(const Expr &x, int dim, Size count, bool isMean) {
+  const Size size = x.size(dim);
+  if (!size.isNumber() || !count.isNumber())
     return adaptivePoolSymbolic(x, dim, count, isMean);
-  auto start = [&](int64_t i) { return i * size / count; };
-  auto length = [&](int64_t i) { return ((i + 1) * size + count - 1) / count - start(i); };
+  const int64_t from = size.number(), to = count.number();
+  auto start = [&](int64_t i) { return i * from / to; };
+  auto length = [&](int64_t i) { return ((i + 1) * from + to - 1) / to - start(i); };
   int64_t longest = 1;
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = 0; i < to; ++i)
     longest = std::max(longest, length(i));
   // A row of places per window; the places that a shorter window lacks repeat its last one, with weight 0 in a mean.
   Ints places;
   std::vector<double> weights;
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = 0; i < to; ++i)
     for (int64_t j = 0; j < longest; ++j) {
       places.push_back(start(i) + std::min(j, length(i) - 1));
       weights.push_back(j < length(i) ? 1 / static_cast<double>(length(i)) : 0);

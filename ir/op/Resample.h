@@ -40,9 +40,9 @@ namespace expr {
 Expr resample(const Expr &x, int dim, const Taps &taps);
 /// To `output` elements, at least 1 as in x: by a table of taps, or for symbolic sizes by taps that the program
 /// computes. Not for "tf_crop_and_resize".
-Expr resample(const Expr &x, int dim, const Resample &how, int64_t output);
+Expr resample(const Expr &x, int dim, const Resample &how, Size output);
 /// x with its dimension `dim` divided evenly into `count` windows, and the mean or the largest element of each.
-Expr adaptivePool(const Expr &x, int dim, int64_t count, bool isMean);
+Expr adaptivePool(const Expr &x, int dim, Size count, bool isMean);
 } // namespace expr
 
 } // namespace tressel::op

@@ -28,11 +28,11 @@ Sym SymContext::index(int64_t dim) const {
   return {recorder, recorder->add(node)};
 }
 
-Sym SymContext::sizeOf(int64_t size) const {
-  if (dim::isConstant(size))
-    return {recorder, recorder->constant(DType::i64, 0, size)};
+Sym SymContext::sizeOf(Size size) const {
+  if (size.isNumber())
+    return {recorder, recorder->constant(DType::i64, 0, size.number())};
   ScalarNode node{ScalarOp::Size, DType::i64};
-  node.i = size;
+  node.size = size;
   return {recorder, recorder->add(node)};
 }
 

@@ -139,7 +139,7 @@ public:
   /// The result's size in dimension `dim`, i64.
   Sym size(int64_t dim) const { return sizeOf(shape[static_cast<int>(dim)]); }
   /// A size that an attribute gives, i64.
-  Sym sizeOf(int64_t size) const;
+  Sym sizeOf(Size size) const;
   Sym lift(Sym value) const { return value; }
   template <SymLiteral L> Sym lift(L value) const {
     // A fraction is converted to an integer or bool result as `cast` would, not cut off here.

@@ -109,8 +109,8 @@ TRESSEL_KERNEL_FORM(kernelFormAttention)
 #undef TRESSEL_KERNEL_FORM
 
 // Costs, in Flops.cpp.
-int64_t flopsOfLoop(const OpInfo &, std::span<const TensorType>, std::span<const TensorType>, const Attrs &);
-int64_t flopsOfDecomposition(const OpInfo &, std::span<const TensorType>, std::span<const TensorType>, const Attrs &);
+Size flopsOfLoop(const OpInfo &, std::span<const TensorType>, std::span<const TensorType>, const Attrs &);
+Size flopsOfDecomposition(const OpInfo &, std::span<const TensorType>, std::span<const TensorType>, const Attrs &);
 
 // What the simplifier may know, in Simplify.cpp.
 bool composeTranspose(const Attrs &inner, const Attrs &outer, Attrs &merged);

@@ -22,8 +22,8 @@ def ScaledDotProductAttentionOp : Composite<"scaled_dot_product_attention"> {
       return fail(2, "there is no key");
     bool fits = dim::equal(q.shape[r - 1], k.shape[r - 1]) && dim::equal(k.shape[r - 2], v.shape[r - 2]);
     for (int i = 0; i < r - 2; ++i) {
-      const int64_t heads = q.shape[i], groups = k.shape[i];
-      const bool grouped = i == r - 3 && dim::isConstant(heads) && dim::isConstant(groups) && groups > 0 && heads % groups == 0;
+      const Size heads = q.shape[i], groups = k.shape[i];
+      const bool grouped = i == r - 3 && heads.isNumber() && groups.numberOr(0) > 0 && dim::mod(heads, groups) == 0;
       fits = fits && dim::equal(groups, v.shape[i]) && (dim::equal(heads, groups) || grouped);
     }
     if (!fits)
@@ -40,22 +40,22 @@ def ScaledDotProductAttentionOp : Composite<"scaled_dot_product_attention"> {
   }];
   let decomposition = [{
     const int r = q.rank();
-    const int64_t queries = q.size(r - 2), keys = k.size(r - 2), size = q.size(r - 1);
+    const Size queries = q.size(r - 2), keys = k.size(r - 2), size = q.size(r - 1);
     // The heads of a group stand next to each other, so their queries are those of one head.
-    auto batch = [&](const Expr &like, int64_t rows, int64_t columns) {
-      Ints shape(like.type().shape.begin(), like.type().shape.end() - 2);
+    auto batch = [&](const Expr &like, Size rows, Size columns) {
+      Sizes shape(like.type().shape.begin(), like.type().shape.end() - 2);
       shape.push_back(rows);
       shape.push_back(columns);
       return shape;
     };
-    const int64_t each = r > 2 && q.size(r - 3) != k.size(r - 3) ? q.size(r - 3) / k.size(r - 3) : 1;
-    const int64_t rows = each == 1 ? queries : dim::mul(each, queries);
+    const Size each = r > 2 && q.size(r - 3) != k.size(r - 3) ? dim::floorDiv(q.size(r - 3), k.size(r - 3)) : 1;
+    const Size rows = each == 1 ? queries : each * queries;
     Ints swap(r);
     std::iota(swap.begin(), swap.end(), 0);
     std::swap(swap[r - 1], swap[r - 2]);
     Expr left = wide(q);
-    if (scale != 0 || dim::isConstant(size))
-      left = left * (scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size)));
+    if (scale != 0 || size.isNumber())
+      left = left * (scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size.number())));
     else
       left = left / sqrt(Expr::number(size, left.dtype()));
     if (each != 1)
@@ -101,7 +101,7 @@ def LstmCellOp : Composite<"lstm_cell"> {
     for (const TensorType &t : operands)
       if (!isFloat(t.dtype) || t.dtype != x.dtype || t.rank() != (&t - operands.data() < 5 ? 2 : 1))
         return fail(1, "operands must have one float type, and rank 2 but for the biases");
-    const int64_t units = hidden.shape[1], rows = dim::mul(units, 4);
+    const Size units = hidden.shape[1], rows = units * 4;
     bool fits = dim::equal(hidden.shape[0], x.shape[0]) && dim::equal(cell.shape[0], x.shape[0]) && dim::equal(cell.shape[1], units) &&
                 dim::equal(w_in.shape[0], x.shape[1]) && dim::equal(w_in.shape[1], rows) && dim::equal(w_hidden.shape[0], units) &&
                 dim::equal(w_hidden.shape[1], rows);
@@ -116,8 +116,8 @@ def LstmCellOp : Composite<"lstm_cell"> {
     for (const Expr &bias : {bias_in, bias_hidden})
       if (bias)
         gates = gates + wide(bias);
-    const int64_t units = hidden.size(1);
-    auto gate = [&](int64_t i) { return slice(gates, {0, dim::mul(units, i)}, {x.size(0), dim::mul(units, i + 1)}); };
+    const Size units = hidden.size(1);
+    auto gate = [&](int64_t i) { return slice(gates, {0, units * i}, {x.size(0), units * (i + 1)}); };
     Expr next = sigmoid(gate(1)) * wide(cell) + sigmoid(gate(0)) * tanh(gate(2));
     return {cast(sigmoid(gate(3)) * tanh(next), resultType(0).dtype), cast(next, resultType(1).dtype)};
   }];
@@ -137,7 +137,7 @@ def GruCellOp : Composite<"gru_cell"> {
     for (const TensorType &t : operands)
       if (!isFloat(t.dtype) || t.dtype != x.dtype || t.rank() != (&t - operands.data() < 4 ? 2 : 1))
         return fail(1, "operands must have one float type, and rank 2 but for the biases");
-    const int64_t units = hidden.shape[1], rows = dim::mul(units, 3);
+    const Size units = hidden.shape[1], rows = units * 3;
     bool fits = dim::equal(hidden.shape[0], x.shape[0]) && dim::equal(w_in.shape[0], x.shape[1]) && dim::equal(w_in.shape[1], rows) &&
                 dim::equal(w_hidden.shape[0], units) && dim::equal(w_hidden.shape[1], rows);
     for (const TensorType *bias : {bias_in, bias_hidden})
@@ -152,8 +152,8 @@ def GruCellOp : Composite<"gru_cell"> {
       a = a + wide(bias_in);
     if (bias_hidden)
       b = b + wide(bias_hidden);
-    const int64_t units = hidden.size(1);
-    auto gate = [&](const Expr &e, int64_t i) { return slice(e, {0, dim::mul(units, i)}, {x.size(0), dim::mul(units, i + 1)}); };
+    const Size units = hidden.size(1);
+    auto gate = [&](const Expr &e, int64_t i) { return slice(e, {0, units * i}, {x.size(0), units * (i + 1)}); };
     Expr reset = sigmoid(gate(a, 0) + gate(b, 0)), update = sigmoid(gate(a, 1) + gate(b, 1));
     Expr candidate = tanh(gate(a, 2) + reset * gate(b, 2));
     return cast((1 - update) * candidate + update * wide(hidden), resultType(0).dtype);

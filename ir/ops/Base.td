@@ -7,8 +7,10 @@ include "ir/graph/Dialect.td"
 // Attributes, as records write them: Default<Int, "-1">:$axis, Maybe<Ints>:$axis.
 defvar Tensor = AnyRankedTensor;
 defvar Int = I64Attr;
-def Size : TypedSignlessIntegerAttrBase<I64, "int64_t", "a size">; // may be symbolic (tressel/dim.h); entries of Ints too
 defvar Ints = DenseI64ArrayAttr;
+// Numbers, or expressions of symbolic sizes (tressel/runtime/Size.h).
+def Size : TypedSignlessIntegerAttrBase<I64, "int64_t", "a size">;
+def Sizes : DenseArrayAttrBase<"DenseI64ArrayAttr", "int64_t", "i64">;
 defvar Float = F64Attr;
 defvar Bool = BoolAttr;
 defvar Type = TypeAttr; // an element type

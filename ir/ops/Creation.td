@@ -6,7 +6,7 @@ def FullOp : Creation<"full"> {
   let description = [{
     - (C1) the shape has at most 8 dimensions, none negative, and less than 2^48 elements.
   }];
-  let arguments = (ins Ints:$shape, Float:$value, Default<Type, "DType::f32">:$dtype);
+  let arguments = (ins Sizes:$shape, Float:$value, Default<Type, "DType::f32">:$dtype);
   let scalar = [{ value }];
   let numpy = "np.full(shape, value, dtype)";
   let example = "full({2, 3}, 7, i32)";
@@ -29,7 +29,7 @@ def IotaOp : Creation<"iota"> {
     - (C1) the shape has at most 8 dimensions, none negative, and less than 2^48 elements;
     - (C2) axis is in [-rank, rank).
   }];
-  let arguments = (ins Ints:$shape, Default<Int, "0">:$axis, Default<Type, "DType::i64">:$dtype);
+  let arguments = (ins Sizes:$shape, Default<Int, "0">:$axis, Default<Type, "DType::i64">:$dtype);
   let infer = "inferIota";
   let scalar = [{ cx.index(axis < 0 ? axis + cx.rank() : axis) }];
   let numpy = "np.broadcast_to(np.expand_dims(np.arange(shape[axis]), [i for i in range(len(shape)) if i != axis % len(shape)]), shape).astype(dtype)";
@@ -40,7 +40,7 @@ def EyeOp : Creation<"eye"> {
   let description = [{
     - (C1) the shape has 2 to 8 dimensions, none negative, and less than 2^48 elements.
   }];
-  let arguments = (ins Ints:$shape, Default<Int, "0">:$k, Default<Type, "DType::f32">:$dtype);
+  let arguments = (ins Sizes:$shape, Default<Int, "0">:$k, Default<Type, "DType::f32">:$dtype);
   let infer = "inferEye";
   let scalar = [{ cast(cx.index(cx.rank() - 1) == cx.index(cx.rank() - 2) + k, cx.i64) }];
   let numpy = "np.broadcast_to(np.eye(shape[-2], shape[-1], k, dtype), shape)";
@@ -74,7 +74,7 @@ def FullLikeOp : Composite<"full_like"> {
   }];
   let arguments = (ins Tensor:$x, Float:$value);
   let infer = "inferDecomposition";
-  let decomposition = [{ full(Ints(x.type().shape.begin(), x.type().shape.end()), value, x.dtype()) }];
+  let decomposition = [{ full(x.sizes(), value, x.dtype()) }];
   let numpy = "np.full_like(x, value)";
   let example = "full_like(tensor({1.0, 2}), 7)";
 }

@@ -31,7 +31,7 @@ def ResizeOp : Composite<"resize"> {
     - (C2) mode, coordinates and nearest are one of the names above, and nearest knows no antialias;
     - (C3) linear and cubic take floats; nearest takes any type.
   }];
-  let arguments = (ins Tensor:$x, Ints:$sizes, Default<Str, "\"linear\"">:$mode, Default<Str, "\"half_pixel\"">:$coordinates,
+  let arguments = (ins Tensor:$x, Sizes:$sizes, Default<Str, "\"linear\"">:$mode, Default<Str, "\"half_pixel\"">:$coordinates,
                        Default<Str, "\"round_prefer_floor\"">:$nearest, Default<Float, "-0.75">:$cubic_a,
                        Default<Bool, "false">:$antialias);
   let types = [{
@@ -51,7 +51,7 @@ def ResizeOp : Composite<"resize"> {
     const Resample how{mode, coordinates, nearest, cubic_a, antialias};
     Expr y = mode == "nearest" ? x : wide(x);
     for (int d = 0; d < x.rank(); ++d) {
-      if (const int64_t size = sizes[static_cast<size_t>(d)]; x.size(d) != size)
+      if (const Size size = sizes[static_cast<size_t>(d)]; x.size(d) != size)
         y = resample(y, d, how, size);
     }
     return cast(y, resultType(0).dtype);
@@ -101,7 +101,7 @@ def PutAlongAxisOp : Indexing<"put_along_axis"> {
   let kernelForm = "kernelFormPutAlongAxis";
   let overwrites = 0;
   let decomposition = [{
-    Ints shape(x.type().shape.begin(), x.type().shape.end());
+    Sizes shape = x.sizes();
     const auto d = static_cast<size_t>(axis < 0 ? axis + x.rank() : axis);
     shape[d] = indices.size(static_cast<int>(d));
     return put_along_axis(x, broadcast_to(cast(indices, DType::i64), shape), broadcast_to(cast(values, x.dtype()), shape),
@@ -199,7 +199,7 @@ def DynamicSliceOp : Indexing<"dynamic_slice"> {
     - (C1) starts is a vector of integers, one per dimension of x, which has at least one;
     - (C2) sizes has one entry per dimension, none negative or larger than x's.
   }];
-  let arguments = (ins Tensor:$x, Tensor:$starts, Ints:$sizes);
+  let arguments = (ins Tensor:$x, Tensor:$starts, Sizes:$sizes);
   let infer = "inferDynamicSlice";
   let kernelForm = "kernelFormDynamicSlice";
   let decomposition = [{ dynamic_slice(x, cast(starts, DType::i64), sizes) }];

@@ -126,13 +126,13 @@ def TensordotOp : Composite<"tensordot"> {
       for (int64_t axis : axes)
         list.push_back(*normalizeAxis(axis, x.rank()));
       order.insert(at, list.begin(), list.end());
-      int64_t kept = 1, joined = 1;
+      Size kept = 1, joined = 1;
       for (int i = 0; i < x.rank(); ++i)
-        (summed >> i & 1 ? joined : kept) = dim::mul(summed >> i & 1 ? joined : kept, x.size(i));
-      return reshape(transpose(x, order), summedLast ? Ints{kept, joined} : Ints{joined, kept});
+        (summed >> i & 1 ? joined : kept) = (summed >> i & 1 ? joined : kept) * x.size(i);
+      return reshape(transpose(x, order), summedLast ? Sizes{kept, joined} : Sizes{joined, kept});
     };
     return reshape(matmul(matrix(a, axes_a, true), matrix(b, axes_b, false)),
-                   Ints(resultType(0).shape.begin(), resultType(0).shape.end()));
+                   sizesOf(resultType(0).shape));
   }];
   let samples = ["a: n m k", "b: k m j | m k", "axes_a: 2 1 | -1 | 1 |", "axes_b: 0 1 | 0 | 1 | 1 0 |"];
   let numpy = "np.tensordot(a, b, (axes_a, axes_b))";
@@ -219,12 +219,12 @@ def ConvOp : Convolution<"conv"> {
   // For groups of several features, which are no single loop nest: each group is a convolution of its own.
   let decomposition = [{
     const TensorType xs = x.type(), ws = w.type();
-    const int64_t channels = ws.shape[1], features = ws.shape[0] / groups;
+    const int64_t channels = ws.shape.extent(1), features = ws.shape.extent(0) / groups;
     const size_t at = channels_last ? xs.shape.size() - 1 : 1;
     std::vector<Expr> parts;
     for (int64_t g = 0; g < groups; ++g) {
-      Ints xStart(xs.shape.size(), 0), xLimit(xs.shape.begin(), xs.shape.end());
-      Ints wStart(ws.shape.size(), 0), wLimit(ws.shape.begin(), ws.shape.end());
+      Sizes xStart(xs.shape.size(), 0), xLimit = sizesOf(xs.shape);
+      Sizes wStart(ws.shape.size(), 0), wLimit = sizesOf(ws.shape);
       xStart[at] = g * channels, xLimit[at] = (g + 1) * channels;
       wStart[0] = g * features, wLimit[0] = (g + 1) * features;
       parts.push_back(conv(slice(x, xStart, xLimit), slice(w, wStart, wLimit), strides, pad_low, pad_high, dilations, 1,
@@ -256,20 +256,19 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
   // element of the (turned) window, computed as one with s times the features, whose results are then interleaved.
   let decomposition = [{
     const int spatial = x.rank() - 2;
-    const WindowSpec window = *windowSpec(spatial, {w.type().shape.begin() + 2, static_cast<size_t>(spatial)}, strides, pad_low,
+    const WindowSpec window = *windowSpec(spatial, numbersOf({w.type().shape.begin() + 2, w.type().shape.end()}), strides, pad_low,
                                           pad_high, dilations, false);
-    const int64_t channels = w.size(0) / groups;
-    auto sizes = [](const Expr &e) { return Ints(e.type().shape.begin(), e.type().shape.end()); };
+    const int64_t channels = w.size(0).number() / groups;
     Expr kernel = w;
     { // the features of each group first: [groups * features, channels, window...]
-      Ints shape = sizes(w);
+      Sizes shape = w.sizes();
       shape[0] = groups;
       shape.insert(shape.begin() + 1, channels);
       Ints order(shape.size());
       std::iota(order.begin(), order.end(), 0);
       std::swap(order[1], order[2]);
       kernel = transpose(reshape(w, shape), order);
-      shape = sizes(kernel);
+      shape = kernel.sizes();
       shape[0] *= shape[1];
       shape.erase(shape.begin() + 1);
       kernel = reshape(kernel, shape);
@@ -279,31 +278,32 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
       const int64_t stride = window.stride[i], dilation = window.dilation[i], count = (window.extent(i) + stride - 1) / stride;
       const int dim = i + 2;
       if (dilation > 1) { // the window with its gaps
-        Ints split = sizes(kernel), low(split.size() + 1, 0), high = low, joined = split;
+        Sizes split = kernel.sizes(), low(split.size() + 1, 0), high = low, joined = split;
         split.insert(split.begin() + dim + 1, 1);
         high[static_cast<size_t>(dim) + 1] = dilation - 1;
         joined[static_cast<size_t>(dim)] *= dilation;
         kernel = reshape(pad(reshape(kernel, split), low, high), joined);
       }
-      Ints limits = sizes(kernel), starts(limits.size(), 0), high(limits.size(), 0), low = high;
+      Sizes limits = kernel.sizes(), starts(limits.size(), 0), high(limits.size(), 0), low = high;
       limits[static_cast<size_t>(dim)] = window.extent(i);
       kernel = slice(kernel, starts, limits);
       high[static_cast<size_t>(dim)] = count * stride - window.extent(i);
       kernel = pad(kernel, low, high);
       // Turned around in steps of the stride; the remainder joins the features: [features, c, ..., count, stride, ...].
-      Ints split = sizes(kernel);
+      Sizes split = kernel.sizes();
       split[static_cast<size_t>(dim)] = count;
       split.insert(split.begin() + dim + 1, stride);
       Expr parts = reshape(kernel, split);
-      Ints from(split.size(), 0), to = split, by(split.size(), 1), order(split.size());
+      Sizes from(split.size(), 0), to = split;
+      Ints by(split.size(), 1), order(split.size());
       from[static_cast<size_t>(dim)] = count - 1;
-      to[static_cast<size_t>(dim)] = std::numeric_limits<int64_t>::min();
+      to[static_cast<size_t>(dim)] = Size::kLeast;
       by[static_cast<size_t>(dim)] = -1;
       std::iota(order.begin(), order.end(), 0);
       order.erase(order.begin() + dim + 1);
       order.insert(order.begin() + 1, dim + 1);
       parts = transpose(slice(parts, from, to, by), order);
-      Ints joined = sizes(parts);
+      Sizes joined = parts.sizes();
       joined[0] *= joined[1];
       joined.erase(joined.begin() + 1);
       kernel = reshape(parts, joined);
@@ -315,26 +315,28 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
       if (stride == 1)
         continue;
       const int at = i + 2;
-      Ints split = sizes(y);
-      split[1] /= stride;
+      Sizes split = y.sizes();
+      split[1] = dim::floorDiv(split[1], stride);
       split.insert(split.begin() + 2, stride);
-      Ints order(split.size()), joined = sizes(y);
+      Ints order(split.size());
+      Sizes joined = y.sizes();
       std::iota(order.begin(), order.end(), 0);
       order.erase(order.begin() + 2);
       order.insert(order.begin() + at + 1, 2);
-      joined[1] /= stride;
-      joined[static_cast<size_t>(at)] = dim::mul(joined[static_cast<size_t>(at)], stride);
+      joined[1] = dim::floorDiv(joined[1], stride);
+      joined[static_cast<size_t>(at)] *= stride;
       y = reshape(transpose(reshape(y, split), order), joined);
     }
-    Ints starts(x.rank(), 0), limits = sizes(y), low = starts, high = starts;
+    Sizes starts(x.rank(), 0), limits = y.sizes(), low = starts, high = starts;
     for (int i = 0; i < spatial; ++i) {
       const auto at = static_cast<size_t>(i) + 2;
       // How far the result reaches beyond what was computed does not depend on x's size.
-      const int64_t end = dim::add(resultType(0).shape[i + 2], window.low[i]), beyond = dim::sub(end, y.size(i + 2));
+      const Size end = resultType(0).shape[i + 2] + window.low[i];
+      const int64_t beyond = (end - y.size(i + 2)).number();
       starts[at] = window.low[i];
       limits[at] = beyond > 0 ? y.size(i + 2) : end;
       high[at] = std::max<int64_t>(beyond, 0);
-      if (const int64_t missing = window.low[i] - y.size(i + 2); dim::isConstant(y.size(i + 2)) && missing > 0) {
+      if (const Size missing = window.low[i] - y.size(i + 2); missing.numberOr(0) > 0) {
         starts[at] = y.size(i + 2); // nothing of it is seen
         high[at] -= missing;
       }
@@ -398,18 +400,18 @@ def AvgPoolOp : Composite<"avg_pool"> {
     double always = 1; // elements that count in every window
     Expr counts;       // the product of those that differ from window to window
     for (int i = 0; i < spec.spatial; ++i) {
-      const int64_t size = x.size(i + space), high = count_include_pad ? spec.high[i] : 0;
-      const int64_t begin = count_include_pad ? 0 : spec.low[i], end = dim::add(size, spec.low[i] + high);
+      const Size size = x.size(i + space), high = count_include_pad ? spec.high[i] : 0;
+      const Size begin = count_include_pad ? 0 : spec.low[i], end = size + spec.low[i] + high;
       if (!spec.leaves(i, size) || (count_include_pad && !ceil_mode)) {
         always *= static_cast<double>(window[static_cast<size_t>(i)]);
         continue;
       }
       // Counted from the padding's first element, those of a window before the element `limit`.
-      Ints along(static_cast<size_t>(x.rank() - space - i), 1);
+      Sizes along(static_cast<size_t>(x.rank() - space - i), 1);
       along[0] = sums.size(i + space);
       const Expr first = iota(along, 0, DType::i64) * Expr::number(spec.stride[i]);
-      auto before = [&](int64_t limit) {
-        const Expr room = Expr::number(dim::add(limit, spec.dilation[i] - 1)) - first;
+      auto before = [&](Size limit) {
+        const Expr room = Expr::number(limit + spec.dilation[i] - 1) - first;
         return clip(floor_divide(room, Expr::number(spec.dilation[i])), Expr::number(0), Expr::number(spec.size[i]));
       };
       const Expr count = cast(begin == 0 ? before(end) : before(end) - before(begin), sums.dtype());
@@ -430,7 +432,7 @@ class AdaptivePool<string mnemonic> : Composite<mnemonic> {
     - (C1) x has rank 3 to 5 and no empty dimension, and `sizes` one entry, at least 1, per spatial dimension;
     - (C2) the elements are numbers.
   }];
-  let arguments = (ins Tensor:$x, Ints:$sizes, Default<Bool, "false">:$channels_last);
+  let arguments = (ins Tensor:$x, Sizes:$sizes, Default<Bool, "false">:$channels_last);
   let samples = ["x: n c h w | n c h | n c 3 h w", "sizes: 1 1 | 2 3 | h 1 | 2 | 3 | 2 1 2"];
 }
 def AdaptiveAvgPoolOp : AdaptivePool<"adaptive_avg_pool"> {

@@ -110,7 +110,7 @@ def NllLossOp : Composite<"nll_loss"> {
   }];
   let decomposition = [{
     Expr p = wide(log_probs), ids = cast(labels, DType::i64), zero = Expr::scalar(0, p.dtype());
-    Ints classes(log_probs.rank() - 1, 1);
+    Sizes classes(log_probs.rank() - 1, 1);
     classes[0] = log_probs.size(1);
     Expr isLabel = equal(expand_dims(ids, 1), iota(classes, 0, DType::i64));
     Expr counts = not_equal(ids, Expr::scalar(static_cast<double>(ignore_index), DType::i64));

@@ -63,7 +63,7 @@ def BatchNormOp : Composite<"batch_norm"> {
                        Default<Float, "1e-5">:$epsilon);
   let infer = "inferBatchNorm";
   let decomposition = [{
-    Ints shape(x.rank() - 1, 1);
+    Sizes shape(x.rank() - 1, 1);
     shape[0] = -1;
     Expr factor = wide(scale) * rsqrt(wide(variance) + epsilon);
     Expr offset = wide(bias) - wide(mean) * factor;
@@ -92,7 +92,8 @@ def BatchNormTrainOp : Composite<"batch_norm_train"> {
     return result(x, scale, scale);
   }];
   let decomposition = [{
-    Ints axes{0}, perChannel(x.rank() - 1, 1);
+    Ints axes{0};
+    Sizes perChannel(x.rank() - 1, 1);
     perChannel[0] = -1;
     for (int d = 2; d < x.rank(); ++d)
       axes.push_back(d);
@@ -125,13 +126,13 @@ def GroupNormOp : Composite<"group_norm"> {
   }];
   let decomposition = [{
     // [batch, groups, channels per group, everything else]
-    const int64_t each = *dim::divideExactly(x.size(1), groups);
+    const Size each = *dim::divideExactly(x.size(1), groups);
     Expr v = reshape(wide(x), {x.size(0), groups, each, -1});
     Expr centered = v - mean(v, {2, 3}, true);
     Expr inverse = rsqrt(mean(square(centered), {2, 3}, true) + epsilon);
-    Ints perChannel{groups, each, 1};
+    Sizes perChannel{groups, each, 1};
     v = centered * inverse * reshape(wide(scale), perChannel) + reshape(wide(bias), perChannel);
-    return cast(reshape(v, Ints(x.type().shape.begin(), x.type().shape.end())), resultType(0).dtype);
+    return cast(reshape(v, x.sizes()), resultType(0).dtype);
   }];
   let samples = ["x: n g*c h w | n g*c h | n g*c", "scale: g*c", "bias: g*c", "groups: g", "epsilon: 0.01 | 0.3"];
   let numpy = "group_norm(x, scale, bias, groups, epsilon)";
@@ -154,7 +155,8 @@ def InstanceNormOp : Composite<"instance_norm"> {
     return result(x);
   }];
   let decomposition = [{
-    Ints axes, perChannel(x.rank() - 1, 1);
+    Ints axes;
+    Sizes perChannel(x.rank() - 1, 1);
     perChannel[0] = -1;
     for (int d = 2; d < x.rank(); ++d)
       axes.push_back(d);

@@ -34,7 +34,7 @@ def TopKOp : TableOp<"top_k", "Ordering"> {
     - (C1) axis is in [-rank, rank);
     - (C2) k is in [0, size of the dimension].
   }];
-  let arguments = (ins Tensor:$x, Int:$k, Default<Int, "-1">:$axis, Default<Bool, "true">:$largest);
+  let arguments = (ins Tensor:$x, Size:$k, Default<Int, "-1">:$axis, Default<Bool, "true">:$largest);
   let results = (outs Tensor:$values, Tensor:$indices);
   let infer = "inferTopK";
   let kernelForm = "kernelFormTopK";
@@ -108,8 +108,9 @@ def CumulativeLogsumexpOp : Composite<"cumulative_logsumexp"> {
   // Totals of 1, 2, 4, ... elements, each of two halves: every sum is taken relative to its own largest term.
   let decomposition = [{
     const int d = *normalizeAxis(axis, x.rank());
-    const int64_t size = x.size(d), longest = dim::bounds(size).hi;
-    Ints along(x.type().shape.size(), 1);
+    const Size size = x.size(d);
+    const int64_t longest = dim::bounds(size).hi;
+    Sizes along(x.type().shape.size(), 1);
     along[static_cast<size_t>(d)] = size;
     Expr total = wide(x), place = iota({size}, 0, DType::i64), least = Expr::scalar(0, DType::i64);
     Expr last = dim_size(size) - 1;
@@ -147,7 +148,7 @@ def SearchsortedOp : Composite<"searchsorted"> {
   }];
   let decomposition = [{
     const DType type = promote(x.dtype(), values.dtype());
-    const int64_t size = x.size(0);
+    const Size size = x.size(0);
     Expr place = cast(full_like(values, 0), DType::i64);
     if (size == 0)
       return place;

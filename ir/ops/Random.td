@@ -14,7 +14,7 @@ def RandomUniformOp : Random<"random_uniform"> {
     - (C1) the shape has at most 8 dimensions, none negative, and less than 2^48 elements;
     - (C2) the seed is one integer, of rank 0.
   }];
-  let arguments = (ins Tensor:$seed, Ints:$shape, Default<Type, "DType::f32">:$dtype);
+  let arguments = (ins Tensor:$seed, Sizes:$shape, Default<Type, "DType::f32">:$dtype);
   let scalar = [{
     auto words = philox(cast(seed, cx.i64), cx.linearIndex());
     if (dtype == DType::f64) // 53 bits
@@ -32,7 +32,7 @@ def RandomNormalOp : Random<"random_normal"> {
     - (C2) the seed is one integer, of rank 0;
     - (C3) the element type is a float.
   }];
-  let arguments = (ins Tensor:$seed, Ints:$shape, Default<Type, "DType::f32">:$dtype);
+  let arguments = (ins Tensor:$seed, Sizes:$shape, Default<Type, "DType::f32">:$dtype);
   let infer = "inferRandomFloat";
   let scalar = [{
     auto words = philox(cast(seed, cx.i64), cx.linearIndex());
@@ -55,7 +55,7 @@ def RandintOp : Random<"randint"> {
     - (C2) the seed is one integer, of rank 0;
     - (C3) low < high, and the element type is an integer that holds low and high - 1.
   }];
-  let arguments = (ins Tensor:$seed, Int:$low, Int:$high, Ints:$shape, Default<Type, "DType::i64">:$dtype);
+  let arguments = (ins Tensor:$seed, Int:$low, Int:$high, Sizes:$shape, Default<Type, "DType::i64">:$dtype);
   let infer = "inferRandint";
   let scalar = [{
     auto words = philox(cast(seed, cx.i64), cx.linearIndex());
@@ -82,7 +82,7 @@ def BernoulliOp : RandomComposite<"bernoulli"> {
   }];
   let arguments = (ins Tensor:$seed, Tensor:$p);
   let infer = "inferBernoulli";
-  let decomposition = [{ less(random_uniform(seed, Ints(p.type().shape.begin(), p.type().shape.end()), wide(p).dtype()), wide(p)) }];
+  let decomposition = [{ less(random_uniform(seed, p.sizes(), wide(p).dtype()), wide(p)) }];
   let samples = ["seed: i64 scalar", "p: n m | n"];
   let domains = ["0, 99", "0, 1"];
   let numpy = "bernoulli(seed, p, dtypes['p'])";
@@ -94,7 +94,7 @@ def PermutationOp : RandomComposite<"permutation"> {
     - (C1) the seed is one integer, of rank 0;
     - (C2) n is not negative, and less than 2^32.
   }];
-  let arguments = (ins Tensor:$seed, Int:$n);
+  let arguments = (ins Tensor:$seed, Size:$n);
   let infer = "inferPermutation";
   let decomposition = [{ argsort(random_uniform(seed, {n}, DType::f64), 0) }];
   let numpy = "np.argsort(random_uniform(seed, (n,), np.float64), kind='stable')";
@@ -111,7 +111,7 @@ def CategoricalOp : RandomComposite<"categorical"> {
   let arguments = (ins Tensor:$seed, Tensor:$logits, Default<Int, "-1">:$axis);
   let infer = "inferCategorical";
   let decomposition = [{
-    Expr x = wide(logits), u = random_uniform(seed, Ints(x.type().shape.begin(), x.type().shape.end()), x.dtype());
+    Expr x = wide(logits), u = random_uniform(seed, x.sizes(), x.dtype());
     return argmax(x - log(negative(log1p(negative(u)))), axis); // 1 - u is never 0
   }];
   let samples = ["seed: i64 scalar", "logits: n m", "axis: 0 | 1 | -1"];

@@ -82,12 +82,12 @@ def VarOp : ReductionComposite<"var"> {
     if (correction == 0)
       return cast(mean(d * d, optional(axis), keepdims), floatType(x));
     const uint32_t mask = *normalizeAxes(axis, x.rank());
-    int64_t n = 1;
+    Size n = 1;
     for (int i = 0; i < x.rank(); ++i)
-      n = mask >> i & 1 ? dim::mul(n, x.size(i)) : n;
+      n = mask >> i & 1 ? n * x.size(i) : n;
     Expr squares = sum(d * d, optional(axis), keepdims);
-    if (dim::isConstant(n))
-      return cast(squares / std::max(static_cast<double>(n) - correction, 0.0), floatType(x));
+    if (n.isNumber())
+      return cast(squares / std::max(static_cast<double>(n.number()) - correction, 0.0), floatType(x));
     Expr count = sum(full({n}, 1, v.dtype())); // known when the program runs
     return cast(squares / maximum(count - correction, Expr::scalar(0, v.dtype())), floatType(x));
   }];
@@ -201,13 +201,13 @@ def TrapezoidOp : Composite<"trapezoid"> {
   let decomposition = [{
     const int d = *normalizeAxis(axis, y.rank());
     Expr height = wide(y);
-    Ints from(y.type().shape.size(), 0), to(from.size(), std::numeric_limits<int64_t>::max()), none(from.size(), 0), before = to;
+    Sizes from(y.type().shape.size(), 0), to(from.size(), std::numeric_limits<int64_t>::max()), none(from.size(), 0), before = to;
     from[static_cast<size_t>(d)] = 1, before[static_cast<size_t>(d)] = -1;
     Expr middle = (slice(height, from, to) + slice(height, none, before)) * 0.5;
     if (!x)
       return cast(sum(middle, {d}) * dx, resultType(0).dtype);
     Expr width = diff(wide(x), {}, {}, x.rank() == 1 ? 0 : d);
-    Ints along(y.type().shape.size(), 1);
+    Sizes along(y.type().shape.size(), 1);
     along[static_cast<size_t>(d)] = width.size(x.rank() == 1 ? 0 : d);
     return cast(sum(middle * (x.rank() == 1 ? reshape(width, along) : width), {d}), resultType(0).dtype);
   }];

@@ -7,7 +7,7 @@ def ReshapeOp : View<"reshape"> {
     - (C1) at most one size is -1, the others are not negative;
     - (C2) the number of elements stays.
   }];
-  let arguments = (ins Tensor:$x, Ints:$shape);
+  let arguments = (ins Tensor:$x, Sizes:$shape);
   let infer = "inferReshape";
   let numpy = "np.reshape(x, shape)";
   let example = "reshape(tensor({{1.0, 2, 3}, {4, 5, 6}}), {3, -1})";
@@ -82,7 +82,7 @@ def BroadcastToOp : ShapeOp<"broadcast_to"> {
     - (C1) `shape` has at least x's rank, at most 8 dimensions, none negative, and less than 2^48 elements;
     - (C2) each size of x, counted from the last, is 1 or that of `shape`.
   }];
-  let arguments = (ins Tensor:$x, Ints:$shape);
+  let arguments = (ins Tensor:$x, Sizes:$shape);
   let infer = "inferBroadcastTo";
   let loopForm = "loopFormBroadcastTo";
   let reorder = "reorderPerDimension";
@@ -101,7 +101,7 @@ def SliceOp : ShapeOp<"slice"> {
     - (C2) strides are not 0;
     - (C3) sliced dimensions are static.
   }];
-  let arguments = (ins Tensor:$x, Ints:$starts, Ints:$limits, Default<Ints, "{}">:$strides);
+  let arguments = (ins Tensor:$x, Sizes:$starts, Sizes:$limits, Default<Ints, "{}">:$strides);
   let infer = "inferSlice";
   let loopForm = "loopFormSlice";
   let reorder = "reorderPerDimension";
@@ -140,17 +140,17 @@ def SplitOp : Composite<"split"> {
     - (C1) axis is in [-rank, rank);
     - (C2) sizes has an entry, none may be negative, and they certainly add up to the size of that dimension.
   }];
-  let arguments = (ins Tensor:$x, Ints:$sizes, Default<Int, "0">:$axis);
+  let arguments = (ins Tensor:$x, Sizes:$sizes, Default<Int, "0">:$axis);
   let results = (outs Variadic<Tensor>:$parts);
   let infer = "inferSplit";
   let decomposition = [{
-    Ints starts(x.type().shape.size(), 0), limits(x.type().shape.begin(), x.type().shape.end());
+    Sizes starts(x.type().shape.size(), 0), limits = x.sizes();
     const auto d = static_cast<size_t>(axis < 0 ? axis + x.rank() : axis);
     std::vector<Expr> parts;
     limits[d] = 0;
-    for (int64_t size : sizes) {
+    for (Size size : sizes) {
       starts[d] = limits[d];
-      limits[d] = dim::add(limits[d], size);
+      limits[d] += size;
       parts.push_back(slice(x, starts, limits));
     }
     return parts;
@@ -167,7 +167,7 @@ def PadOp : ShapeOp<"pad"> {
     - (C2) mode is one of those above;
     - (C3) a dimension that is padded in another mode than "constant" is certainly not empty.
   }];
-  let arguments = (ins Tensor:$x, Ints:$low, Ints:$high, Default<Float, "0.0">:$value,
+  let arguments = (ins Tensor:$x, Sizes:$low, Sizes:$high, Default<Float, "0.0">:$value,
                        Default<Str, "\"constant\"">:$mode);
   let infer = "inferPad";
   let loopForm = "loopFormPad";
@@ -178,16 +178,16 @@ def PadOp : ShapeOp<"pad"> {
       const auto i = static_cast<size_t>(d);
       if (low[i] == 0 && high[i] == 0)
         continue;
-      const int64_t n = x.size(d), last = dim::sub(n, 1), turns = mode == "reflect" ? last : n; // there and back
-      auto number = [](int64_t v) { return Expr::number(v); };
-      Expr at = iota({dim::add(dim::add(low[i], n), high[i])}, 0, DType::i64) - number(low[i]);
+      const Size n = x.size(d), last = n - 1, turns = mode == "reflect" ? last : n; // there and back
+      auto number = [](Size v) { return Expr::number(v); };
+      Expr at = iota({low[i] + n + high[i]}, 0, DType::i64) - number(low[i]);
       if (mode == "edge")
         at = clip(at, number(0), number(last));
       else if (mode == "wrap")
         at = remainder(at, number(n));
       else { // a single element is its own mirror image
-        at = remainder(at, number(dim::max(1, dim::mul(turns, 2))));
-        at = minimum(at, number(dim::sub(dim::mul(turns, 2), mode == "reflect" ? 0 : 1)) - at);
+        at = remainder(at, number(dim::max(1, turns * 2)));
+        at = minimum(at, number(turns * 2 - (mode == "reflect" ? 0 : 1)) - at);
       }
       result = take(result, at, d);
     }
@@ -213,11 +213,12 @@ def FlipOp : ShapeComposite<"flip"> {
   let infer = "inferFlip";
   let decomposition = [{
     const size_t rank = x.type().shape.size();
-    Ints starts(rank, 0), limits(rank, std::numeric_limits<int64_t>::max()), strides(rank, 1);
+    Sizes starts(rank, 0), limits(rank, std::numeric_limits<int64_t>::max());
+    Ints strides(rank, 1);
     const uint32_t mask = *normalizeAxes(axis, x.rank());
     for (size_t i = 0; i < rank; ++i)
       if (mask >> i & 1)
-        starts[i] = -1, limits[i] = std::numeric_limits<int64_t>::min() + (int64_t(1) << 33), strides[i] = -1;
+        starts[i] = -1, limits[i] = Size::kLeast, strides[i] = -1;
     return slice(x, starts, limits, strides);
   }];
   let numpy = "np.flip(x, axis)";
@@ -229,18 +230,18 @@ def RollOp : ShapeComposite<"roll"> {
     - (C1) every axis is in [-rank, rank), none twice;
     - (C2) shift has one entry per axis.
   }];
-  let arguments = (ins Tensor:$x, Ints:$shift, Ints:$axis);
+  let arguments = (ins Tensor:$x, Sizes:$shift, Ints:$axis);
   let infer = "inferRoll";
   let decomposition = [{
     Expr result = x;
     for (size_t i = 0; i < axis.size(); ++i) {
       const int d = *normalizeAxis(axis[i], x.rank());
-      const int64_t n = x.size(d);
-      if (!dim::isConstant(n)) {
+      const Size n = x.size(d);
+      if (!n.isNumber()) {
         result = take(result, remainder(iota({n}, 0, DType::i64) - remainder(Expr::number(shift[i]), Expr::number(n)), Expr::number(n)), d);
         continue;
       }
-      const int64_t by = n ? (shift[i] % n + n) % n : 0;
+      const Size by = n == 0 ? n : dim::mod(shift[i], n);
       if (by == 0)
         continue;
       std::vector<Expr> parts = split(result, {n - by, by}, d);
@@ -258,20 +259,20 @@ def TileOp : ShapeComposite<"tile"> {
     As in NumPy, the shorter of shape and repetitions gets leading ones.
     - (C1) no repetition is negative, and the result has at most 8 dimensions and less than 2^48 elements.
   }];
-  let arguments = (ins Tensor:$x, Ints:$repetitions);
+  let arguments = (ins Tensor:$x, Sizes:$repetitions);
   let infer = "inferTile";
   let decomposition = [{
-    Ints shape(x.type().shape.begin(), x.type().shape.end()), times = repetitions;
+    Sizes shape = x.sizes(), times = repetitions;
     shape.insert(shape.begin(), std::max(times.size(), shape.size()) - shape.size(), 1);
     times.insert(times.begin(), shape.size() - times.size(), 1);
     Expr result = reshape(x, shape);
     for (size_t i = 0; i < shape.size(); ++i) {
       if (times[i] == 1)
         continue;
-      int64_t before = 1, after = 1;
+      Size before = 1, after = 1;
       for (size_t j = 0; j < shape.size(); ++j)
-        (j < i ? before : after) = dim::mul(j < i ? before : after, shape[j]);
-      shape[i] = dim::mul(shape[i], times[i]);
+        (j < i ? before : after) = (j < i ? before : after) * shape[j];
+      shape[i] *= times[i];
       result = reshape(broadcast_to(reshape(result, {before, 1, after}), {before, times[i], after}), shape);
     }
     return result;
@@ -285,17 +286,17 @@ def RepeatOp : ShapeComposite<"repeat"> {
     - (C1) axis is in [-rank, rank);
     - (C2) repetitions is not negative, and the result has less than 2^48 elements.
   }];
-  let arguments = (ins Tensor:$x, Int:$repetitions, Maybe<Int>:$axis);
+  let arguments = (ins Tensor:$x, Size:$repetitions, Maybe<Int>:$axis);
   let infer = "inferRepeat";
   let decomposition = [{
     if (!axis)
       return repeat(flatten(x, 0), repetitions, 0);
-    Ints shape(x.type().shape.begin(), x.type().shape.end());
+    Sizes shape = x.sizes();
     const auto d = static_cast<size_t>(*normalizeAxis(*axis, x.rank()));
-    int64_t before = 1, after = 1;
+    Size before = 1, after = 1;
     for (size_t j = 0; j < shape.size(); ++j)
-      (j <= d ? before : after) = dim::mul(j <= d ? before : after, shape[j]);
-    shape[d] = dim::mul(shape[d], repetitions);
+      (j <= d ? before : after) = (j <= d ? before : after) * shape[j];
+    shape[d] *= repetitions;
     return reshape(broadcast_to(reshape(x, {before, 1, after}), {before, repetitions, after}), shape);
   }];
   let numpy = "np.repeat(x, repetitions, axis)";
@@ -330,7 +331,7 @@ def UnstackOp : ShapeComposite<"unstack"> {
   let infer = "inferUnstack";
   let decomposition = [{
     std::vector<Expr> parts;
-    for (const Expr &part : split(x, Ints(static_cast<size_t>(x.size(*normalizeAxis(axis, x.rank()))), 1), axis))
+    for (const Expr &part : split(x, Sizes(static_cast<size_t>(x.size(*normalizeAxis(axis, x.rank())).number()), 1), axis))
       parts.push_back(squeeze(part, {axis}));
     return parts;
   }];
@@ -406,10 +407,10 @@ def DiffOp : ShapeComposite<"diff"> {
       type = part ? promote(type, part.dtype()) : type;
     Expr result = concat(parts, axis);
     const auto d = static_cast<size_t>(*normalizeAxis(axis, x.rank()));
-    Ints low(x.type().shape.size(), 0), all(low.size(), std::numeric_limits<int64_t>::max()), high = all;
+    Sizes low(x.type().shape.size(), 0), all(low.size(), std::numeric_limits<int64_t>::max()), high = all;
     low[d] = 1, high[d] = -1;
     for (int64_t i = 0; i < n; ++i)
-      result = slice(result, low, all) - slice(result, Ints(low.size(), 0), high);
+      result = slice(result, low, all) - slice(result, Sizes(low.size(), 0), high);
     return cast(result, type);
   }];
   let numpy = "np.diff(x, n, axis, **{k: v for k, v in (('prepend', prepend), ('append', append)) if v is not None})";
@@ -427,17 +428,18 @@ def DiagonalOp : ShapeComposite<"diagonal"> {
   let decomposition = [{
     const int rows = *normalizeAxis(axis1, x.rank()), columns = *normalizeAxis(axis2, x.rank());
     Expr last = moveaxis(x, {rows, columns}, {-2, -1});
-    const int64_t m = x.size(rows), n = x.size(columns), right = std::max<int64_t>(offset, 0), down = right - offset;
-    const int64_t count = dim::max(0, dim::min(dim::sub(m, down), dim::sub(n, right)));
+    const Size m = x.size(rows), n = x.size(columns);
+    const int64_t right = std::max<int64_t>(offset, 0), down = right - offset;
+    const Size count = dim::max(0, dim::min(m - down, n - right));
     Expr flat = flatten(last, x.rank() - 2); // one step along the diagonal is a row and an element
-    if (!dim::isConstant(count) || !dim::isConstant(n)) {
-      const Expr first = Expr::number(dim::mul(down, n)) + Expr::number(right);
-      return take(flat, first + iota({count}, 0, DType::i64) * Expr::number(dim::add(n, 1)), -1);
+    if (!count.isNumber() || !n.isNumber()) {
+      const Expr first = Expr::number(down * n) + Expr::number(right);
+      return take(flat, first + iota({count}, 0, DType::i64) * Expr::number(n + 1), -1);
     }
-    const int64_t start = count == 0 ? 0 : down * n + right;
-    Ints starts(flat.type().shape.size(), 0), limits(starts.size(), std::numeric_limits<int64_t>::max());
+    const Size start = count == 0 ? 0 : down * n + right;
+    Sizes starts(flat.type().shape.size(), 0), limits(starts.size(), std::numeric_limits<int64_t>::max());
     Ints strides(starts.size(), 1);
-    starts.back() = start, limits.back() = count == 0 ? 0 : start + (count - 1) * (n + 1) + 1, strides.back() = n + 1;
+    starts.back() = start, limits.back() = count == 0 ? 0 : start + (count - 1) * (n + 1) + 1, strides.back() = n.number() + 1;
     return slice(flat, starts, limits, strides);
   }];
   let numpy = "np.diagonal(x, offset, axis1, axis2)";
@@ -503,7 +505,7 @@ def BroadcastArraysOp : ShapeComposite<"broadcast_arrays"> {
   let decomposition = [{
     std::vector<Expr> arrays;
     for (size_t i = 0; i < inputs.size(); ++i)
-      arrays.push_back(broadcast_to(inputs[i], Ints(resultType(0).shape.begin(), resultType(0).shape.end())));
+      arrays.push_back(broadcast_to(inputs[i], sizesOf(resultType(0).shape)));
     return arrays;
   }];
   let numpy = "np.broadcast_arrays(*inputs)";
@@ -522,12 +524,12 @@ def MeshgridOp : ShapeComposite<"meshgrid"> {
   let decomposition = [{
     const size_t rank = inputs.size();
     auto place = [&](size_t i) { return indexing == "xy" && rank > 1 && i < 2 ? 1 - i : i; };
-    Ints shape(rank);
+    Sizes shape(rank);
     for (size_t i = 0; i < rank; ++i)
       shape[place(i)] = inputs[i].size(0);
     std::vector<Expr> grids;
     for (size_t i = 0; i < rank; ++i) {
-      Ints own(rank, 1);
+      Sizes own(rank, 1);
       own[place(i)] = inputs[i].size(0);
       grids.push_back(broadcast_to(reshape(inputs[i], own), shape));
     }

@@ -17,14 +17,14 @@ namespace tressel::sched {
 std::string epilogueSymbol(StringRef kernel) { return (kernel + "_epilogue").str(); }
 
 /// The symbols of the sizes, in the order of the inputs that give them. Those of the mesh are given otherwise.
-static std::vector<int64_t> symbolsOf(const runtime::Schedule &s) {
-  std::vector<int64_t> symbols;
-  auto isOfMesh = [&](int64_t size) {
+static std::vector<Size> symbolsOf(const runtime::Schedule &s) {
+  std::vector<Size> symbols;
+  auto isOfMesh = [&](Size size) {
     return llvm::any_of(
         s.mesh, [&](const runtime::MeshAxis &axis) { return size == axis.size || size == runtime::rankSymbol(axis); });
   };
   for (const runtime::ValueDesc &input : s.inputs)
-    for (int64_t size : input.type.shape)
+    for (Size size : input.type.shape)
       if (dim::isSymbol(size) && !isOfMesh(size) && !llvm::is_contained(symbols, size))
         symbols.push_back(size);
   return symbols;
@@ -128,8 +128,8 @@ private:
     } else if (isa<ConstantOp>(*op)) {
       desc.space = runtime::Space::Constant;
       desc.index = static_cast<uint32_t>(s.constants.size());
-      s.constants.push_back({constantEnd, desc.bytes});
-      constantEnd += alignedTo64(desc.bytes);
+      s.constants.push_back({constantEnd, desc.bytes.number()});
+      constantEnd += alignedTo64(desc.bytes.number());
     } else if (auto slot = dyn_cast<BufferOp>(*op)) {
       if (!slot.getOffset())
         return op.emitOpError("has no place in its arena: memory is not planned yet");
@@ -140,7 +140,7 @@ private:
       const runtime::BufferDesc &base = s.buffers[indices.lookup(view.getBase())];
       desc.space = base.space;
       desc.index = base.index;
-      desc.offset = dim::add(base.offset, view.getOffset());
+      desc.offset = base.offset + view.getOffset();
     }
     indices[op.getBuffer()] = static_cast<uint32_t>(s.buffers.size());
     s.buffers.push_back(desc);
@@ -175,7 +175,7 @@ private:
   }
 
   /// Kernels take the values of the symbols in them, in the order that code generation reads them in.
-  const std::vector<int64_t> &scalars(LaunchOp launch) {
+  const std::vector<Size> &scalars(LaunchOp launch) {
     auto [at, isNew] = kernelSymbols.try_emplace(launch.getKernelAttr().getAttr());
     if (isNew)
       at->second = graph::symbolsOf(symbols.lookupSymbolIn<graph::KernelOp>(module, launch.getKernelAttr()));
@@ -235,7 +235,7 @@ private:
         c.kind = runtime::CommandKind::Launch;
         c.kernel = kernel(launch);
         c.firstScalar = static_cast<uint32_t>(to.scalars.size());
-        for (int64_t symbol : scalars(launch))
+        for (Size symbol : scalars(launch))
           to.scalars.push_back(symbol);
         c.numScalars = static_cast<uint16_t>(to.scalars.size() - c.firstScalar);
       } else if (auto fill = dyn_cast<FillOp>(*op)) {
@@ -295,8 +295,8 @@ private:
   }
 
   /// The buffers that the body touches and the loop moves, with how far.
-  llvm::MapVector<uint32_t, int64_t> movedBy(LoopOp loop) {
-    llvm::MapVector<uint32_t, int64_t> moved;
+  llvm::MapVector<uint32_t, Size> movedBy(LoopOp loop) {
+    llvm::MapVector<uint32_t, Size> moved;
     loop.getBody().walk([&](CommandOpInterface command) {
       for (OperandRange operands : {command.getReads(), command.getWrites()})
         for (Value buffer : operands)
@@ -313,7 +313,7 @@ private:
   DenseMap<Value, uint32_t> indices;  // of streams, arenas and buffers
   DenseMap<Value, uint32_t> commands; // by event
   DenseMap<StringAttr, uint32_t> kernels;
-  DenseMap<StringAttr, std::vector<int64_t>> kernelSymbols;
+  DenseMap<StringAttr, std::vector<Size>> kernelSymbols;
   llvm::StringMap<uint32_t> locations, collectives, hostFunctions;
   struct Group {
     std::vector<uint32_t> members, axes;

@@ -38,15 +38,20 @@ void SchedDialect::initialize() {
 // `<data = 4, tensor = "t[2..8]">`
 Attribute MeshAttr::parse(AsmParser &parser, Type) {
   SmallVector<StringAttr> names;
-  SmallVector<int64_t> sizes;
+  SmallVector<Size> sizes;
   auto one = [&]() -> ParseResult {
     std::string name, spelled;
     if (parser.parseKeywordOrString(&name) || parser.parseEqual())
       return failure();
     names.push_back(parser.getBuilder().getStringAttr(name));
     const SMLoc loc = parser.getCurrentLocation();
-    if (failed(parser.parseOptionalString(&spelled)))
-      return parser.parseInteger(sizes.emplace_back());
+    if (failed(parser.parseOptionalString(&spelled))) {
+      int64_t number = 0;
+      if (parser.parseInteger(number))
+        return failure();
+      sizes.push_back(Size::clamped(number)); // `verify` judges it
+      return success();
+    }
     const auto size = dim::parse(spelled);
     if (!size)
       return parser.emitError(loc, "'") << spelled << "' is no size";
@@ -64,8 +69,8 @@ void MeshAttr::print(AsmPrinter &p) const {
   llvm::interleaveComma(llvm::zip(getNames(), getSizes()), p, [&](auto axis) {
     p.printKeywordOrString(std::get<0>(axis).getValue());
     p << " = ";
-    if (const int64_t size = std::get<1>(axis); dim::isConstant(size))
-      p << size;
+    if (const Size size = std::get<1>(axis); size.isNumber())
+      p << size.number();
     else
       p << '"' << dim::spell(size) << '"';
   });
@@ -73,7 +78,7 @@ void MeshAttr::print(AsmPrinter &p) const {
 }
 
 LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<StringAttr> names,
-                               ArrayRef<int64_t> sizes) {
+                               ArrayRef<Size> sizes) {
   if (names.empty() || names.size() != sizes.size())
     return emitError() << "a mesh has axes, each with a size";
   for (auto [i, name] : llvm::enumerate(names)) {
@@ -82,7 +87,7 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError, Arr
         llvm::is_contained(names.take_front(i), name))
       return emitError() << "a mesh has axes of different names, which are identifiers, not \"" << name.getValue()
                          << '"';
-    if (dim::isConstant(sizes[i]) ? sizes[i] < 1 : !dim::isSymbol(sizes[i]))
+    if (sizes[i].isNumber() ? sizes[i].number() < 1 : !dim::isSymbol(sizes[i]))
       return emitError() << "the size of axis \"" << name.getValue() << "\" must be a positive number or a symbol, not "
                          << dim::str(sizes[i]);
   }

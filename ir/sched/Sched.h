@@ -49,7 +49,7 @@ inline constexpr llvm::StringLiteral kPinnedStateAttr = "sched.pinned";
 /// The declaration that a chain of views ends in, and the bytes between its start and the buffer's.
 struct BufferRange {
   mlir::Operation *base = nullptr; ///< input, output, state, constant or buffer op
-  int64_t offset = 0, bytes = 0;
+  Size offset, bytes;
 };
 BufferRange rangeOf(mlir::Value buffer);
 /// What a command reads or writes, its bodies included. Of what they touch through a moving buffer, the buffer that it
@@ -60,6 +60,6 @@ llvm::SmallVector<mlir::Value> writesOf(CommandOpInterface command);
 /// The type a buffer's bytes hold.
 mlir::RankedTensorType typeOf(mlir::Value buffer);
 /// Bytes of a dense tensor in Tressel's layout (bool one byte), a size in the sense of Dim.h.
-int64_t bytesOf(mlir::RankedTensorType type);
+Size bytesOf(mlir::RankedTensorType type);
 
 } // namespace tressel::sched

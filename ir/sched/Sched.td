@@ -43,7 +43,7 @@ def Sched_MeshAttr : AttrDef<Sched_Dialect, "Mesh"> {
     program runs: `#sched.mesh<data = "replicas[1..1024]">`. The coordinate of a rank along an axis is the symbol `rank.data[0..3]` in
     sizes and offsets.
   }];
-  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$names, ArrayRefParameter<"int64_t">:$sizes);
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$names, ArrayRefParameter<"::tressel::Size">:$sizes);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }

@@ -106,14 +106,12 @@ RankedTensorType ViewOp::getTensorType() { return cast<RankedTensorType>(getType
 
 RankedTensorType typeOf(Value buffer) { return cast<BufferOpInterface>(buffer.getDefiningOp()).getTensorType(); }
 
-int64_t bytesOf(RankedTensorType type) {
-  return dim::bytes(graph::fromMlir(type));
-}
+Size bytesOf(RankedTensorType type) { return dim::bytes(graph::fromMlir(type)); }
 
 BufferRange rangeOf(Value buffer) {
   BufferRange range{nullptr, 0, bytesOf(typeOf(buffer))};
   while (auto view = buffer.getDefiningOp<ViewOp>()) {
-    range.offset = dim::add(range.offset, view.getOffset());
+    range.offset += view.getOffset();
     buffer = view.getBase();
   }
   range.base = buffer.getDefiningOp();
@@ -142,7 +140,7 @@ LogicalResult BufferOp::verify() {
   if (!getOffset())
     return success();
   // Where sizes are symbolic, what cannot be decided here is decided for each call, by the verifier of schedules.
-  const int64_t offset = *getOffset(), end = dim::add(offset, bytesOf(getTensorType()));
+  const Size offset = *getOffset(), end = offset + bytesOf(getTensorType());
   if (dim::bounds(offset).hi < 0 || !dim::equal(dim::mod(offset, 64), 0))
     return emitOpError("(rule 1) lies at ") << dim::str(offset) << ", which is no multiple of 64";
   auto arena = getArena().getDefiningOp<ArenaOp>();
@@ -153,9 +151,9 @@ LogicalResult BufferOp::verify() {
 
 LogicalResult ViewOp::verify() {
   auto base = getBase().getDefiningOp<BufferOpInterface>();
-  const int64_t offset = getOffset();
+  const Size offset = getOffset();
   if (!base || dim::bounds(offset).lo < 0 ||
-      dim::less(bytesOf(base.getTensorType()), dim::add(offset, bytesOf(getTensorType()))).value_or(false))
+      dim::less(bytesOf(base.getTensorType()), offset + bytesOf(getTensorType())).value_or(false))
     return emitOpError("(rule 1) reaches beyond its base");
   return success();
 }
@@ -199,10 +197,10 @@ LogicalResult LoopOp::verify() {
     auto view = buffer.getDefiningOp<ViewOp>();
     if (!view)
       return emitOpError("(rule 2) moves a buffer that is no view");
-    int64_t base = bytesOf(typeOf(view.getBase())),
-            end = dim::add(view.getOffset(), dim::mul(getTrips(), bytesOf(typeOf(buffer))));
+    Size base = bytesOf(typeOf(view.getBase())), end = view.getOffset() + getTrips() * bytesOf(typeOf(buffer));
     if (dim::less(base, end).value_or(false))
-      return emitOpError("(rule 2) moves a buffer to byte ") << end << " of the " << base << " bytes that it is a part of";
+      return emitOpError("(rule 2) moves a buffer to byte ")
+             << dim::str(end) << " of the " << dim::str(base) << " bytes that it is a part of";
   }
   return success();
 }

@@ -13,7 +13,7 @@ static std::string signature(const OpRecord &op) {
   for (const tressel::tblgen::Argument &a : op.arguments) {
     result += StringRef(sep).str() + (a.variadic ? "{" + a.name + "...}" : a.name);
     if (a.optional)
-      result += a.isOperand || a.kind != Kind::Ints ? " = none" : " = all";
+      result += a.isOperand || !isList(a.kind) ? " = none" : " = all";
     else if (a.hasDefault)
       result += " = " + StringRef(a.defaultValue).split("DType::").second.str() +
                 (StringRef(a.defaultValue).contains("DType::") ? "" : a.defaultValue);

@@ -14,7 +14,7 @@ static std::string parameterType(const Arg &a) {
     return a.variadic ? "std::vector<Arg>" : "Arg";
   if (a.optional)
     return a.kind == Kind::Ints ? "Axes" : "std::optional<" + std::string(cppType(a.kind)) + ">";
-  return a.kind == Kind::Ints ? "Sizes" : a.isSize ? "Dim" : cppType(a.kind);
+  return isList(a.kind) ? "Sizes" : a.kind == Kind::Size ? "Dim" : cppType(a.kind);
 }
 
 /// An op without a plain operand has nothing that carries the caller's line, so it takes it itself.
@@ -65,12 +65,15 @@ static bool genHeader(const RecordKeeper &records, raw_ostream &os) {
 }
 
 static bool genSource(const RecordKeeper &records, raw_ostream &os) {
-  os << "// Generated from the records in ir/ops by tressel-tblgen.\n#include <tressel/ops.h>\n\n#include \"frontend/eager/Eager.h\"\n#include \"frontend/trace/Record.h\"\n"
+  os << "// Generated from the records in ir/ops by tressel-tblgen.\n#include <tressel/ops.h>\n\n#include "
+        "\"frontend/eager/Eager.h\"\n#include \"frontend/trace/Record.h\"\n"
      << "#include \"ir/op/Table.h\"\n\nnamespace tressel {\nusing op::Attr;\n\n"
      << "static Attr toAttr(Sizes &sizes) { return Attr(std::move(sizes).values()); }\n"
+     << "static Attr toNumbers(Sizes &sizes) { return Attr(std::move(sizes).numbers()); }\n"
      << "static Attr toAttr(Dim &size) { return Attr(size.raw()); }\n"
      << "static Attr toAttr(Axes &axes) { return axes.all() ? Attr{} : Attr(std::move(axes).values()); }\n"
-     << "template <typename T> static Attr toAttr(std::optional<T> &v) { return v ? Attr(std::move(*v)) : Attr{}; }\n\n";
+     << "template <typename T> static Attr toAttr(std::optional<T> &v) { return v ? Attr(std::move(*v)) : Attr{}; "
+        "}\n\n";
   for (const OpRecord &op : collect(records)) {
     signature(op, false, os);
     os << " {\n";
@@ -81,7 +84,11 @@ static bool genSource(const RecordKeeper &records, raw_ostream &os) {
       os << "  const Attr attrs[] = {";
       ListSeparator sep;
       for (const Arg *a : op.attrs())
-        os << sep << (a->optional || a->kind == Kind::Ints || a->isSize ? "toAttr(" + a->name + ")" : "Attr(std::move(" + a->name + "))");
+        os << sep
+           << (a->kind == Kind::Ints && !a->optional                            ? "toNumbers("
+               : a->optional || a->kind == Kind::Size || a->kind == Kind::Sizes ? "toAttr("
+                                                                                : "Attr(std::move(")
+           << a->name << (a->optional || isList(a->kind) || a->kind == Kind::Size ? ")" : "))");
       os << "};\n";
     };
     if (isFlat(op)) { // at once where it can be, with the operands as they lie

@@ -17,8 +17,12 @@ static Kind kindOf(const mlir::tblgen::Attribute &attr, const Record &def, Strin
   StringRef base = attr.getBaseAttr().getAttrDefName();
   if (base == "BoolAttr")
     return Kind::Bool;
-  if (base == "I64Attr" || base == "Size")
+  if (base == "I64Attr")
     return Kind::Int;
+  if (base == "Size")
+    return Kind::Size;
+  if (base == "Sizes")
+    return Kind::Sizes;
   if (base == "F64Attr")
     return Kind::Float;
   if (base == "TypeAttr")
@@ -27,7 +31,8 @@ static Kind kindOf(const mlir::tblgen::Attribute &attr, const Record &def, Strin
     return Kind::String;
   if (base == "DenseI64ArrayAttr")
     return Kind::Ints;
-  PrintFatalError(def.getLoc(), "attribute '" + name + "' has kind " + base + "; use Int, Size, Ints, Float, Bool, Str or Type");
+  PrintFatalError(def.getLoc(), "attribute '" + name + "' has kind " + base +
+                                    "; use Int, Ints, Size, Sizes, Float, Bool, Str or Type");
 }
 
 OpRecord::OpRecord(const Record &record) : def(&record) {
@@ -41,7 +46,6 @@ OpRecord::OpRecord(const Record &record) : def(&record) {
     } else if (auto *attr = dyn_cast_if_present<mlir::tblgen::NamedAttribute *>(arg)) {
       Argument a{attr->name.str(), false};
       a.kind = kindOf(attr->attr, record, attr->name);
-      a.isSize = attr->attr.getBaseAttr().getAttrDefName() == "Size";
       a.hasDefault = attr->attr.hasDefaultValue();
       a.optional = attr->attr.isOptional() && !a.hasDefault;
       if (a.hasDefault)
@@ -143,6 +147,10 @@ const char *cppType(Kind kind) {
   case Kind::Type: return "DType";
   case Kind::String: return "std::string";
   case Kind::Ints: return "Ints";
+  case Kind::Size:
+    return "Size";
+  case Kind::Sizes:
+    return "Sizes";
   }
   return "";
 }
@@ -151,11 +159,11 @@ std::string attrValue(const Argument &a) {
   if (!a.hasDefault)
     return "Attr{}";
   std::string type = cppType(a.kind);
-  return "Attr(" + type + (a.kind == Kind::Ints ? a.defaultValue : "(" + a.defaultValue + ")") + ")";
+  return "Attr(" + type + (isList(a.kind) ? a.defaultValue : "(" + a.defaultValue + ")") + ")";
 }
 
 std::string defaultArgument(const Argument &a) {
-  return a.optional || (!a.isOperand && a.kind == Kind::Ints) ? "{}" : a.defaultValue;
+  return a.optional || (!a.isOperand && isList(a.kind)) ? "{}" : a.defaultValue;
 }
 
 void unpackAttrs(const OpRecord &op, raw_ostream &os) {

@@ -12,14 +12,14 @@
 namespace tressel::tblgen {
 
 /// What an attribute is in C++, see ir/op/Attr.h.
-enum class Kind { Bool, Int, Float, Type, String, Ints };
+enum class Kind { Bool, Int, Float, Type, String, Ints, Size, Sizes };
+constexpr bool isList(Kind kind) { return kind == Kind::Ints || kind == Kind::Sizes; }
 
 struct Argument {
   std::string name;
   bool isOperand;
   bool variadic = false;          ///< operands and results: any number
   Kind kind = Kind::Int;          ///< attributes from here on
-  bool isSize = false;            ///< an Int that may be symbolic
   bool optional = false;          ///< may be absent: an attribute, or an operand at the end of the list
   bool hasDefault = false;
   std::string defaultValue;       ///< C++, "{}" for empty integers

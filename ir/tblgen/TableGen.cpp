@@ -98,7 +98,7 @@ static void genOperandsAndAttrs(const OpRecord &op, raw_ostream &os) {
   if (!op.attrs().empty()) {
     os << "const AttrSpec attrs[] = {\n";
     for (const Argument *a : op.attrs()) {
-      static constexpr const char *kinds[] = {"Bool", "Int", "Float", "Type", "String", "Ints"};
+      static constexpr const char *kinds[] = {"Bool", "Int", "Float", "Type", "String", "Ints", "Size", "Sizes"};
       os << "    {\"" << a->name << "\", AttrKind::" << kinds[static_cast<int>(a->kind)] << ", "
          << (a->optional ? "true" : "false") << ", " << attrValue(*a) << "},\n";
     }
@@ -274,7 +274,8 @@ static void exprSignature(const OpRecord &op, bool defaults, raw_ostream &os) {
       os << (a.kind == Kind::Ints ? "const OptionalInts &" : "std::optional<" + std::string(cppType(a.kind)) + "> ")
          << a.name;
     else
-      os << (a.kind == Kind::Ints ? "const Ints &" : std::string(cppType(a.kind)) + " ") << a.name;
+      os << (isList(a.kind) ? "const " + std::string(cppType(a.kind)) + " &" : std::string(cppType(a.kind)) + " ")
+         << a.name;
     tailHasDefaults = true;
     for (size_t j = i; j < op.arguments.size(); ++j)
       tailHasDefaults &= op.arguments[j].optional || op.arguments[j].hasDefault;

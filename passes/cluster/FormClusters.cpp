@@ -157,11 +157,11 @@ private:
 
   /// A library's scalars are the symbols of its root.
   static bool namesFurtherSizes(Ops root, Ops epilogue) {
-    SmallVector<int64_t> known;
+    SmallVector<Size> known;
     for (Operation *op : root)
       llvm::append_range(known, graph::symbolsOf(op));
     return llvm::any_of(epilogue, [&](Operation *op) {
-      return llvm::any_of(graph::symbolsOf(op), [&](int64_t symbol) { return !llvm::is_contained(known, symbol); });
+      return llvm::any_of(graph::symbolsOf(op), [&](Size symbol) { return !llvm::is_contained(known, symbol); });
     });
   }
 
@@ -194,7 +194,7 @@ private:
     const Shape shape = graph::fromMlir(value.getType()).shape;
     for (Operation *op : epilogue) {
       std::optional<op::LoopForm> form = loopFormOf(op);
-      if (!form || !isPointParallel(*form) || Shape(std::span<const int64_t>(form->domain)) != shape)
+      if (!form || !isPointParallel(*form) || Shape(std::span<const Size>(form->domain)) != shape)
         return {};
       for (auto [i, operand] : llvm::enumerate(op->getOperands()))
         if (Operation *def = operand.getDefiningOp();

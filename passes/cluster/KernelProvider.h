@@ -36,7 +36,8 @@ struct Bid {
   /// What `seconds` are made of, besides bytes, threads and the call: runtime::KernelDesc::costs. Empty: the provider does not tell.
   std::vector<runtime::KernelCost> costs;
   std::string params; ///< JSON for the provider's factory (library kernels); empty for generated ones
-  int64_t range = 1, grain = 1, scratchBytes = 0; ///< range and scratchBytes may be symbolic
+  Size range = 1, scratchBytes;
+  int64_t grain = 1;
   std::vector<PackRequest> packs;
   /// A generated epilogue may follow on the same chunk (KernelDesc::epilogue): a unit writes neighbouring elements, as
   /// many as "unit" in `params` says.

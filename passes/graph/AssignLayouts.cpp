@@ -76,7 +76,7 @@ TensorType padded(TensorType type, size_t rank) {
   Shape shape;
   for (size_t i = type.shape.size(); i < rank; ++i)
     shape.push_back(1);
-  for (int64_t size : type.shape)
+  for (Size size : type.shape)
     shape.push_back(size);
   return {type.dtype, shape};
 }
@@ -512,7 +512,8 @@ private:
     return graph::createOp(b, v.getLoc(), *op::findOp("transpose"), v, {order});
   }
   static Value reshape(OpBuilder &b, Value v, const Shape &shape) {
-    return graph::createOp(b, v.getLoc(), *op::findOp("reshape"), v, {op::Ints(shape.begin(), shape.end())})->getResult(0);
+    return graph::createOp(b, v.getLoc(), *op::findOp("reshape"), v, {op::Sizes(shape.begin(), shape.end())})
+        ->getResult(0);
   }
 
   Providers providers;

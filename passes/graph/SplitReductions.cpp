@@ -39,7 +39,7 @@ private:
     int64_t n = 1;
     for (int d = 0; d < shape.rank(); ++d)
       if (mask >> d & 1)
-        n = dim::mul(n, dim::isConstant(shape[d]) ? shape[d] : dim::hint(shape[d]) * perSymbol);
+        n *= dim::hint(shape[d]) * (shape[d].isNumber() ? 1 : perSymbol);
     return n;
   }
 
@@ -71,14 +71,15 @@ private:
       if ((reduced >> d & 1) && (longest < 0 || x.shape[d] > x.shape[longest]))
         longest = d;
     constexpr int64_t leastPart = 256; // elements that a group of threads reduces
-    const int64_t size = x.shape[longest], most = std::min(size, elements(x.shape, reduced) / leastPart);
+    const int64_t size = x.shape.extent(longest), most = std::min(size, elements(x.shape, reduced) / leastPart);
     int64_t parts = 1;
     for (int64_t k = 2; k <= most && units * parts < minUnits; ++k)
       if (size % k == 0)
         parts = k;
     if (parts == 1)
       return false;
-    op::Ints shape, axes;
+    op::Sizes shape;
+    op::Ints axes;
     for (int d = 0; d < x.rank(); ++d) {
       if (d == longest)
         shape.push_back(parts);
@@ -87,7 +88,7 @@ private:
       shape.push_back(d == longest ? x.shape[d] / parts : x.shape[d]);
     }
     OpBuilder b(op);
-    auto reshaped = [&](Value value, const op::Ints &to) -> Value {
+    auto reshaped = [&](Value value, const op::Sizes &to) -> Value {
       if (std::ranges::equal(graph::fromMlir(value.getType()).shape, to))
         return value;
       return graph::createOp(b, op->getLoc(), *op::findOp("reshape"), value, {to})->getResult(0);
@@ -103,9 +104,9 @@ private:
     };
     const Value first = made(info, converted(reshaped(op->getOperand(0), shape), wide), {axes, false});
     // What is left: the dimensions that stay, and the parts where the longest one was. With the others that were reduced of size 1 it is as the op had it.
-    op::Ints rest;
+    op::Sizes rest;
     for (int d = 0; d < x.rank(); ++d)
-      rest.push_back(d == longest ? parts : reduced >> d & 1 ? 1 : x.shape[d]);
+      rest.push_back(d == longest ? Size(parts) : reduced >> d & 1 ? Size(1) : x.shape[d]);
     op->getResult(0).replaceAllUsesWith(converted(made(info, reshaped(first, rest), attrs), type));
     op->erase();
     ++numSplit;

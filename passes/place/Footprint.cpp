@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace tressel::passes {
 
-int64_t slotBytesOf(Type type) { return dim::alignUp(bytesOf(type), 64); }
+int64_t slotBytesOf(Type type) { return dim::alignUp(bytesOf(type), 64).number(); }
 
 static llvm::SmallSetVector<Value, 8> basesOf(Operation *work) {
   llvm::SmallSetVector<Value, 8> values;

@@ -23,16 +23,16 @@ FailureOr<SmallVector<int64_t>> memoryNeeds(ModuleOp module, const runtime::Mach
     return failure();
   const MachineCosts costs(machine);
   SmallVector<int64_t> bytes(costs.devices().size(), 0);
-  auto count = [&](sched::DeviceKind kind, uint64_t index, int64_t size) {
+  auto count = [&](sched::DeviceKind kind, uint64_t index, Size size) {
     const runtime::DeviceRef device{kind == sched::DeviceKind::Gpu ? runtime::DeviceKind::Gpu
                                                                    : runtime::DeviceKind::Cpu,
                                     static_cast<uint16_t>(index)};
     if (const auto d = costs.indexOf(device))
-      bytes[*d] += dim::alignUp(dim::hint(size), 64);
+      bytes[*d] += dim::alignUp(dim::hint(size), 64).number();
   };
   for (auto program : copy->getOps<sched::ProgramOp>()) {
     for (auto arena : program.getBody().getOps<sched::ArenaOp>())
-      count(arena.getDevice(), arena.getIndex(), static_cast<int64_t>(arena.getSize().value_or(0)));
+      count(arena.getDevice(), arena.getIndex(), arena.getSize().value_or(0));
     for (auto state : program.getBody().getOps<sched::StateOp>())
       count(state.getDevice(), state.getIndex(), sched::bytesOf(state.getTensorType()));
   }

@@ -58,7 +58,7 @@ std::optional<RowForm> rowFormOf(graph::KernelOp kernel) {
     const Shape shape = graph::fromMlir(result.getType()).shape;
     if (shape.rank() == 0 || (form.rows && form.rows != shape[0]) || !need(result, Need::Rows))
       return std::nullopt;
-    form.rows = shape[0];
+    form.rows = shape.extent(0);
   }
   for (Operation &op : llvm::reverse(body.without_terminator())) {
     if (op.hasTrait<OpTrait::ConstantLike>()) {

@@ -36,7 +36,7 @@ public:
     int64_t step = 1;
     auto align = [&](Type type) {
       const TensorType tensor = graph::fromMlir(type);
-      const int64_t rowBytes = tensor.bytes() / tensor.shape[0];
+      const int64_t rowBytes = tensor.bytes() / tensor.shape.extent(0);
       step = std::lcm(step, 64 / std::gcd(rowBytes, int64_t(64)));
     };
     for (auto [type, isByRow] : llvm::zip_equal(kernel.getArgumentTypes(), form->byRow))
@@ -44,7 +44,7 @@ public:
         align(type);
     for (Type type : kernel.getResultTypes())
       align(type);
-    const int64_t size = dim::alignUp((form->rows + blocks - 1) / blocks, step);
+    const int64_t size = dim::alignUp((form->rows + blocks - 1) / blocks, step).number();
     if (2 * size > form->rows)
       return;
     for (int64_t row = 0; row < form->rows; row += size) {
@@ -168,7 +168,7 @@ private:
     const TensorType type = graph::fromMlir(value.getType());
     SmallVector<Value> pieces;
     for (auto [from, to] : rows) {
-      op::Ints starts(static_cast<size_t>(type.rank()), 0), limits(type.shape.begin(), type.shape.end());
+      op::Sizes starts(static_cast<size_t>(type.rank()), 0), limits(type.shape.begin(), type.shape.end());
       starts[0] = from, limits[0] = to;
       pieces.push_back(
           graph::createOp(b, value.getLoc(), *op::findOp("slice"), value, {starts, limits, op::Ints()})->getResult(0));

@@ -287,9 +287,9 @@ struct StepModel::Apply {
   /// The rows that `part` is of a join, in another value like the joined one.
   Value rowsOf(Value whole, Operation *join, Value part) {
     const TensorType type = graph::fromMlir(whole.getType());
-    op::Ints starts(static_cast<size_t>(type.rank()), 0), limits(type.shape.begin(), type.shape.end());
+    op::Sizes starts(static_cast<size_t>(type.rank()), 0), limits(type.shape.begin(), type.shape.end());
     for (Value each : join->getOperands()) {
-      const int64_t rows = graph::fromMlir(each.getType()).shape[0];
+      const Size rows = graph::fromMlir(each.getType()).shape[0];
       limits[0] = starts[0] + rows;
       if (each == part)
         break;

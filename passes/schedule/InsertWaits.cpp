@@ -90,24 +90,24 @@ private:
       auto touch = [&](Value buffer, bool writes) {
         sched::BufferRange range = sched::rangeOf(buffer);
         Operation *space = range.base;
-        int64_t slot = 0;
+        Size slot;
         if (auto place = dyn_cast<sched::BufferOp>(space)) {
           // Without a place, a buffer shares its bytes with no other.
           if (place.getOffset()) {
-            slot = static_cast<int64_t>(*place.getOffset());
+            slot = *place.getOffset();
             space = place.getArena().getDefiningOp();
           }
         }
         // Slots of symbolic size stand behind all others, are disjoint whatever the sizes are, and are one place when
         // they begin together (PlanMemory). So bytes whose ends are not known are all of their place, unless what they
         // are rounded up to is known.
-        const bool placed = dim::isConstant(slot), known = placed && dim::isConstant(range.bytes);
-        const int64_t begin = placed ? slot + (known ? range.offset : 0) : 0;
-        const int64_t whole = placed ? dim::alignUp(dim::add(range.offset, range.bytes), 64) : kDynamic;
-        const int64_t end = known                    ? begin + range.bytes
-                            : dim::isConstant(whole) ? slot + whole
-                                                     : std::numeric_limits<int64_t>::max();
-        memory[{space, placed ? 0 : slot}].forEach(begin, end, [&](Touched &piece) {
+        const bool placed = slot.isNumber(), known = placed && range.bytes.isNumber();
+        const int64_t begin = placed ? (slot + (known ? range.offset : Size())).number() : 0;
+        const Size whole = placed ? dim::alignUp(range.offset + range.bytes, 64) : kDynamic;
+        const int64_t end = known              ? begin + range.bytes.number()
+                            : whole.isNumber() ? (slot + whole).number()
+                                               : std::numeric_limits<int64_t>::max();
+        memory[{space, placed ? 0 : slot.bits()}].forEach(begin, end, [&](Touched &piece) {
           conflict(piece.writer, writes ? kWar : kData);
           if (!writes) {
             llvm::erase_if(piece.readers, [&](int64_t reader) {

@@ -23,7 +23,7 @@ static bool movesRows(const op::LoopForm &form, size_t operand, const Shape &fro
     if (d > 0 && (expr.offset != 0 || from[static_cast<int>(d)] != to[static_cast<int>(d)]))
       return false;
   }
-  firstRow = map.dims[0].offset;
+  firstRow = map.dims[0].offset.number();
   return true;
 }
 static bool copiesOnly(const op::LoopForm &form) {
@@ -57,7 +57,7 @@ bool isRowJoin(Operation *op) {
     const Shape part = graph::fromMlir(operand.getType()).shape;
     if (!movesRows(*form, i, part, result, row) || row != -expected)
       return false;
-    expected += part[0];
+    expected += part.extent(0);
   }
   return true;
 }
@@ -76,7 +76,7 @@ int64_t offsetInBase(Value value) {
       break;
     if (int64_t row = graph::infoOf(def)->isView ? 0 : *firstRowOf(def)) {
       const TensorType whole = graph::fromMlir(def->getOperand(0).getType());
-      offset += row * (whole.bytes() / whole.shape[0]);
+      offset += row * (whole.bytes() / whole.shape.extent(0));
     }
     value = def->getOperand(0);
   }

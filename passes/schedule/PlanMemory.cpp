@@ -20,13 +20,16 @@ namespace tressel::passes {
 #include "passes/Passes.h.inc"
 
 namespace {
-int64_t aligned(int64_t bytes) { return dim::alignUp(bytes, 64); }
+Size aligned(Size bytes) { return dim::alignUp(bytes, 64); }
 
 /// Bytes that one or several buffers share, and the commands from the first to the last that touch them.
 struct Slot {
-  int64_t bytes = 0; ///< may be symbolic
+  Size bytes;
   int64_t first = std::numeric_limits<int64_t>::max(), last = -1;
-  int64_t offset = 0;
+  Size offset;
+  // Where sizes are numbers.
+  int64_t begin() const { return offset.number(); }
+  int64_t end() const { return (offset + bytes).number(); }
   bool isLiveWith(const Slot &other) const { return first <= other.last && other.first <= last; }
 };
 
@@ -46,7 +49,7 @@ int64_t bestGap(ArrayRef<std::pair<int64_t, int64_t>> taken, int64_t bytes) {
 int64_t endOf(ArrayRef<Slot> slots) {
   int64_t end = 0;
   for (const Slot &slot : slots)
-    end = std::max(end, slot.offset + slot.bytes);
+    end = std::max(end, slot.end());
   return end;
 }
 
@@ -57,9 +60,9 @@ std::vector<Slot> placeInOrder(std::vector<Slot> slots, ArrayRef<size_t> order) 
     SmallVector<std::pair<int64_t, int64_t>> taken;
     for (size_t other : placed)
       if (slots[i].isLiveWith(slots[other]))
-        taken.push_back({slots[other].offset, slots[other].offset + slots[other].bytes});
+        taken.push_back({slots[other].begin(), slots[other].end()});
     llvm::sort(taken);
-    slots[i].offset = bestGap(taken, slots[i].bytes);
+    slots[i].offset = bestGap(taken, slots[i].bytes.number());
     placed.push_back(i);
   }
   return slots;
@@ -78,7 +81,7 @@ std::vector<Slot> placeBySize(const std::vector<Slot> &slots, int64_t bound) {
     const int64_t end = endOf(latest);
     SmallVector<size_t> next, rest;
     for (size_t i : order)
-      (latest[i].offset + latest[i].bytes == end ? next : rest).push_back(i);
+      (latest[i].end() == end ? next : rest).push_back(i);
     next.append(rest);
     order = std::move(next);
     latest = placeInOrder(slots, order);
@@ -129,7 +132,7 @@ std::vector<Slot> placeBySearch(const std::vector<Slot> &slots, std::vector<Slot
       const std::vector<Slot> now = placeInOrder(slots, bestOrder);
       SmallVector<size_t> culprits;
       for (auto [place, i] : llvm::enumerate(bestOrder))
-        if (now[i].offset + now[i].bytes > bound)
+        if (now[i].end() > bound)
           culprits.push_back(place);
       if (!culprits.empty())
         from = culprits[random(culprits.size())];
@@ -153,12 +156,12 @@ std::vector<Slot> placeByTime(std::vector<Slot> slots) {
     if (slots[i].bytes == 0)
       continue; // anywhere: and it must not stand for what begins where it does
     while (!ends.empty() && ends.begin()->first < slots[i].first) {
-      taken.erase(slots[ends.begin()->second].offset);
+      taken.erase(slots[ends.begin()->second].begin());
       ends.erase(ends.begin());
     }
     SmallVector<std::pair<int64_t, int64_t>> ranges(taken.begin(), taken.end());
-    slots[i].offset = bestGap(ranges, slots[i].bytes);
-    taken[slots[i].offset] = slots[i].offset + slots[i].bytes;
+    slots[i].offset = bestGap(ranges, slots[i].bytes.number());
+    taken[slots[i].begin()] = slots[i].end();
     ends.insert({slots[i].last, i});
   }
   return slots;
@@ -166,9 +169,10 @@ std::vector<Slot> placeByTime(std::vector<Slot> slots) {
 
 /// Slots of symbolic size: bins, one behind the other from `start` on, disjoint whatever the sizes are. Slots that are
 /// not live together share one, which is as large as the largest. Returns the end.
-int64_t placeSymbolic(std::vector<Slot> &slots, ArrayRef<size_t> symbolic, int64_t start) {
+Size placeSymbolic(std::vector<Slot> &slots, ArrayRef<size_t> symbolic, Size start) {
   struct Bin {
-    int64_t bytes = 0, last = -1;
+    Size bytes;
+    int64_t last = -1;
     SmallVector<size_t> slots;
   };
   std::vector<Bin> bins;
@@ -193,7 +197,7 @@ int64_t placeSymbolic(std::vector<Slot> &slots, ArrayRef<size_t> symbolic, int64
   for (const Bin &bin : bins) {
     for (size_t i : bin.slots)
       slots[i].offset = start;
-    start = dim::add(start, bin.bytes);
+    start += bin.bytes;
   }
   return start;
 }
@@ -217,7 +221,8 @@ private:
       if (phase)
         collect(phase->front(), commands);
 
-    int64_t peak = 0, bound = 0, hostTaken = 0;
+    Size peak, bound;
+    int64_t hostTaken = 0;
     for (auto arena : program.getBody().getOps<sched::ArenaOp>()) {
       std::vector<sched::BufferOp> buffers;
       std::vector<Slot> slots = slotsOf(arena, commands, buffers, /*waits=*/false);
@@ -225,16 +230,16 @@ private:
       std::optional<int64_t> limit = limitOf(arena);
       if (limit && arena.getDevice() == sched::DeviceKind::Cpu)
         *limit -= hostTaken;
-      auto isTooMuch = [&](int64_t bytes) { return limit && !dim::isSymbolic(bytes) && bytes > *limit; };
+      auto isTooMuch = [&](Size bytes) { return limit && bytes.numberOr(0) > *limit; };
       // Bytes that are free only when another engine is done with them would make this one wait: so buffers keep theirs
       // for as long as they are predicted to be read, unless that does not fit.
       std::vector<Slot> placed = slots;
-      int64_t end = place(slots, placed, limit);
+      Size end = place(slots, placed, limit);
       if (commands.isPlanned && !measure) {
         std::vector<Slot> longer = slots, placedLonger;
         extendToEnds(commands, longer);
         placedLonger = longer;
-        if (int64_t longerEnd = place(longer, placedLonger); !isTooMuch(longerEnd)) {
+        if (Size longerEnd = place(longer, placedLonger); !isTooMuch(longerEnd)) {
           placed = std::move(placedLonger);
           end = longerEnd;
         }
@@ -242,7 +247,7 @@ private:
       if (commands.isPlanned && isTooMuch(end)) {
         buffers.clear();
         std::vector<Slot> closer = slotsOf(arena, commands, buffers, /*waits=*/true), placedCloser;
-        if (int64_t closerEnd = place(closer, placedCloser, limit); closerEnd < end) {
+        if (const Size closerEnd = place(closer, placedCloser, limit); dim::less(closerEnd, end).value_or(false)) {
           slots = closer;
           placed = std::move(placedCloser);
           end = closerEnd;
@@ -252,13 +257,13 @@ private:
         }
       }
       if (isTooMuch(end) && !measure)
-        return tooLarge(program, arena, end, *limit, slots, buffers, commands);
-      if (arena.getDevice() == sched::DeviceKind::Cpu && !dim::isSymbolic(end))
-        hostTaken += end;
+        return tooLarge(program, arena, end.number(), *limit, slots, buffers, commands);
+      if (arena.getDevice() == sched::DeviceKind::Cpu && !end.isSymbolic())
+        hostTaken += end.number();
       for (sched::BufferOp buffer : buffers)
         buffer.setOffset(placed[*slotIndex(buffer)].offset);
       arena.setSize(end);
-      peak = dim::add(peak, end);
+      peak += end;
       bound += leastLive;
     }
     program.setPeakBytes(peak);
@@ -269,10 +274,10 @@ private:
   }
 
   /// Fills `placed`; returns the bytes that it takes, which had better be no more than `limit`.
-  static int64_t place(ArrayRef<Slot> slots, std::vector<Slot> &placed, std::optional<int64_t> limit = {}) {
+  static Size place(ArrayRef<Slot> slots, std::vector<Slot> &placed, std::optional<int64_t> limit = {}) {
     SmallVector<size_t> symbolic;
     for (auto [i, slot] : llvm::enumerate(slots))
-      if (dim::isSymbolic(slot.bytes))
+      if (slot.bytes.isSymbolic())
         symbolic.push_back(i);
     std::vector<Slot> fixed(slots.begin(), slots.end()); // those of symbolic size stand behind
     for (size_t i : symbolic)
@@ -284,7 +289,7 @@ private:
         placed = std::move(bySize);
     if (const int64_t least = limit ? mostLive(fixed) : 0; limit && slots.size() <= kAllPairs && endOf(placed) > *limit && least <= *limit)
       placed = placeBySearch(fixed, std::move(placed), *limit);
-    int64_t end = endOf(placed);
+    Size end = endOf(placed);
     if (!symbolic.empty()) {
       for (size_t i : symbolic)
         placed[i] = slots[i];
@@ -303,7 +308,7 @@ private:
     int64_t left = device->memoryBytes;
     for (auto state : arena->getBlock()->getOps<sched::StateOp>())
       if (isIn(state, arena))
-        left -= aligned(sched::bytesOf(state.getTensorType()));
+        left -= aligned(sched::bytesOf(state.getTensorType())).number();
     return left;
   }
   static runtime::DeviceRef deviceOf(sched::ArenaOp arena) {
@@ -394,11 +399,11 @@ private:
 
   /// A view may be larger than what it is a part of: one row of a tensor that turns out to have none, of a loop that
   /// then does not run. It has its place all the same.
-  static int64_t bytesWithViews(Value buffer, int64_t bytes) {
+  static Size bytesWithViews(Value buffer, Size bytes) {
     for (Operation *user : buffer.getUsers())
       if (auto view = dyn_cast<sched::ViewOp>(user))
-        bytes = dim::max(bytes, dim::add(view.getOffset(),
-                                         bytesWithViews(view->getResult(0), sched::bytesOf(view.getTensorType()))));
+        bytes = dim::max(bytes,
+                         view.getOffset() + bytesWithViews(view->getResult(0), sched::bytesOf(view.getTensorType())));
     return bytes;
   }
 
@@ -503,8 +508,8 @@ private:
     std::vector<int64_t> live(static_cast<size_t>(commands.now) + 1, 0);
     for (const Slot &slot : slots)
       if (slot.last >= 0) {
-        live[static_cast<size_t>(slot.first)] += slot.bytes;
-        live[static_cast<size_t>(slot.last) + 1] -= slot.bytes;
+        live[static_cast<size_t>(slot.first)] += slot.bytes.numberOr(0);
+        live[static_cast<size_t>(slot.last) + 1] -= slot.bytes.numberOr(0);
       }
     std::partial_sum(live.begin(), live.end(), live.begin());
     const auto at = static_cast<size_t>(std::max_element(live.begin(), live.end()) - live.begin());
@@ -512,7 +517,8 @@ private:
     SmallVector<std::pair<int64_t, std::string>> holders;
     for (auto [i, buffer] : llvm::enumerate(buffers))
       if (slotIndex(buffer) == i && slots[i].first <= static_cast<int64_t>(at) && slots[i].last >= static_cast<int64_t>(at))
-        holders.push_back({slots[i].bytes, "the result of " + spell(commands.all[static_cast<size_t>(slots[i].first)].command)});
+        holders.push_back({slots[i].bytes.numberOr(0),
+                           "the result of " + spell(commands.all[static_cast<size_t>(slots[i].first)].command)});
     std::string besides;
     if (const runtime::DeviceModel *device = machine->find(deviceOf(arena)); device && device->memoryBytes > limit)
       besides = " beside " + std::to_string(device->memoryBytes - limit) + " that are taken all the time";

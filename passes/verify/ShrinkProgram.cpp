@@ -75,9 +75,9 @@ public:
     if (found != computed_.end())
       return found->second;
     TensorType type = graph::fromMlir(value.getType());
-    for (int64_t &size : type.shape) {
+    for (Size &size : type.shape) {
       size = dim::substitute(size, sizes_);
-      if (!dim::isConstant(size))
+      if (!size.isNumber())
         return {};
     }
     return op::HostTensor::allocate(type);
@@ -141,7 +141,7 @@ bool replaceByBody(Example &graph, graph::ControlOpInterface op, unsigned number
       if (!all)
         return false;
       op::HostTensor one = op::HostTensor::allocate(
-          {all->type.dtype, Shape(std::span<const int64_t>(all->type.shape.begin() + 1, all->type.shape.end()))});
+          {all->type.dtype, Shape(std::span(all->type.shape.begin() + 1, all->type.shape.end()))});
       if (all->type.bytes() > 0)
         std::memcpy(one.data.get(), all->data.get(), static_cast<size_t>(one.type.bytes()));
       with = newInput(graph, argument.getType(), op->getLoc(), one);

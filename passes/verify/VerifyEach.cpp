@@ -87,7 +87,7 @@ DifferentialCheck::DifferentialCheck(ModuleOp module, const PipelineOptions &opt
     results.push_back(slot(main->getResultAttrOfType<StringAttr>(i, graph::kStateAttr),
                            main->getResultAttrOfType<StringAttr>(i, graph::kNameAttr), i));
   // Different small sizes, so that one taken for another is noticed.
-  for (int64_t size = 3; int64_t symbol : graph::symbolsOf(*main)) {
+  for (int64_t size = 3; Size symbol : graph::symbolsOf(*main)) {
     const dim::Bounds range = dim::bounds(symbol);
     dims.bind(symbol, std::clamp(size, range.lo, range.hi));
     size += 2;
@@ -183,7 +183,7 @@ public:
 private:
   static constexpr std::byte kPoison{0xCD};
 
-  int64_t sizeOf(int64_t size) const { return dim::isConstant(size) ? size : dim::evaluate(size, dims); }
+  int64_t sizeOf(Size size) const { return dim::evaluate(size, dims); }
 
   std::string runBodies(sched::CommandOpInterface command) {
     auto isSet = [&](Value flag) { return *bytes(flag) != std::byte(0); };
@@ -214,8 +214,8 @@ private:
   std::pair<Operation *, int64_t> spaceOf(sched::BufferOpInterface buffer) {
     sched::BufferRange range = sched::rangeOf(buffer.getBuffer());
     if (auto slot = dyn_cast<sched::BufferOp>(range.base); slot && slot.getOffset())
-      return {slot.getArena().getDefiningOp(), range.offset + dim::evaluate(*slot.getOffset(), dims)};
-    return {range.base, range.offset};
+      return {slot.getArena().getDefiningOp(), sizeOf(range.offset) + sizeOf(*slot.getOffset())};
+    return {range.base, sizeOf(range.offset)};
   }
   std::byte *bytes(Value buffer) {
     auto [base, offset] = spaceOf(cast<sched::BufferOpInterface>(buffer.getDefiningOp()));

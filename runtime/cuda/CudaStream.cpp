@@ -155,7 +155,7 @@ void CudaStream::launch(const DeviceCommand &c, InFlight &flight) {
         FailureKind::Unsupported, concat("kernel '", desc.symbol, "' was not loaded for ", device_.caps().name), device_.caps().device, c.tag);
     return;
   }
-  if (desc.range <= 0)
+  if (desc.range.number() <= 0)
     return;
   const Function function = kernel->function();
   flight.status = device_.takeStatus();
@@ -169,8 +169,8 @@ void CudaStream::launch(const DeviceCommand &c, InFlight &flight) {
   params_.clear();
   for (uint64_t &value : values_)
     params_.push_back(&value);
-  const Result result =
-      driver.cuLaunchKernel(function, static_cast<unsigned>(desc.range), 1, 1, kernel->threads(), 1, 1, 0, handle_, params_.data(), nullptr);
+  const Result result = driver.cuLaunchKernel(function, static_cast<unsigned>(desc.range.number()), 1, 1,
+                                              kernel->threads(), 1, 1, 0, handle_, params_.data(), nullptr);
   if (result != kSuccess)
     throw Error(concat("the launch of kernel '", desc.symbol, "' failed: ", driver.describe(result)));
 }

@@ -117,7 +117,7 @@ struct Executor::Impl {
         int64_t bytes = 0;
         for (uint32_t k = 0; k < c.numOperands; ++k)
           if (const BufferDesc &b = s.buffers[p.operands[c.firstOperand + k].buffer]; b.space == space && b.index == index)
-            bytes += b.bytes;
+            bytes += b.bytes.number();
         if (bytes > most && c.loc < s.locations.size() && c.loc != 0)
           most = bytes, location = c.loc;
       }
@@ -129,7 +129,8 @@ struct Executor::Impl {
     for (size_t call = 0; call < calls; ++call) {
       arenas[call].resize(s.arenas.size());
       for (uint32_t i = 0; i < s.arenas.size(); ++i)
-        provide(arenas[call][i], {s.arenas[i].device, s.arenas[i].memory}, s.arenas[i].bytes, s, Space::Arena, i);
+        provide(arenas[call][i], {s.arenas[i].device, s.arenas[i].memory}, s.arenas[i].bytes.number(), s, Space::Arena,
+                i);
     }
   }
   void provideDerived() {

@@ -18,7 +18,7 @@ int32_t runChunk(const HostKernel &kernel, const KernelDesc &desc, const KernelA
   if (!kernel.epilogue)
     return kernel.fn(&args, begin, end);
   for (int64_t to; begin < end; begin = to) { // the epilogue finds in the cache what the kernel has written
-    to = std::min(begin + desc.grain, end);
+    to = std::min(begin + desc.grain.number(), end);
     scope.enter(desc.floats);
     if (const int32_t status = kernel.fn(&args, begin, to); status != kKernelOk)
       return status;
@@ -51,9 +51,9 @@ DeviceFailureRef launch(const DeviceCommand &c, std::span<void *const> addresses
   if (!kernel || !kernel->fn)
     return std::make_shared<DeviceFailure>(FailureKind::Unsupported,
                                            concat("kernel '", desc.symbol, "' was not loaded for ", nameOf(device)), device, c.tag);
-  if (desc.range <= 0)
+  if (desc.range.number() <= 0)
     return nullptr;
-  const int64_t stride = (desc.scratchBytes + 63) / 64 * 64;
+  const int64_t stride = (desc.scratchBytes + 63).number() / 64 * 64;
   KernelFailure why;
   KernelArgs base = {};
   base.buffers = addresses.data();
@@ -62,16 +62,17 @@ DeviceFailureRef launch(const DeviceCommand &c, std::span<void *const> addresses
   base.state = kernel->state;
   base.failure = &why;
   std::atomic<int32_t> status{kKernelOk};
-  ThreadPool::global().parallelFor(desc.range, desc.grain, [&](int64_t begin, int64_t end, int worker) {
-    KernelArgs args = base;
-    args.worker = worker;
-    if (args.scratch)
-      args.scratch = static_cast<std::byte *>(args.scratch) + worker * stride;
-    if (const int32_t code = runChunk(*kernel, desc, args, begin, end); code != kKernelOk) {
-      int32_t none = kKernelOk;
-      status.compare_exchange_strong(none, code, std::memory_order_relaxed);
-    }
-  });
+  ThreadPool::global().parallelFor(
+      desc.range.number(), desc.grain.number(), [&](int64_t begin, int64_t end, int worker) {
+        KernelArgs args = base;
+        args.worker = worker;
+        if (args.scratch)
+          args.scratch = static_cast<std::byte *>(args.scratch) + worker * stride;
+        if (const int32_t code = runChunk(*kernel, desc, args, begin, end); code != kKernelOk) {
+          int32_t none = kKernelOk;
+          status.compare_exchange_strong(none, code, std::memory_order_relaxed);
+        }
+      });
   if (status == kKernelOk)
     return nullptr;
   std::string message;

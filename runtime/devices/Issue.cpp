@@ -99,7 +99,7 @@ Region Issuer::regionOf(const Activation &a, const Command &c, uint32_t k) const
   const uint32_t place = c.firstOperand + k;
   const Operand &o = listOf(a.list).operands[place];
   const BufferDesc &b = call_.numbers->buffers[o.buffer];
-  return {operands_[a.root].of(a.list)[place], b.bytes, o.access, homeOf(*call_.numbers, b)};
+  return {operands_[a.root].of(a.list)[place], b.bytes.number(), o.access, homeOf(*call_.numbers, b)};
 }
 
 /// Without regions, waits and the run of a collective.
@@ -115,7 +115,7 @@ DeviceCommand Issuer::commandOf(const Activation &a, uint32_t i) const {
     command.kind = c.kind == CommandKind::Launch ? DeviceCommandKind::Launch : DeviceCommandKind::HostCall;
     command.kernel = call_.kernels->on(call_.numbers->streams[c.stream].device, c.kernel);
     command.desc = &call_.numbers->kernels[c.kernel];
-    command.scalars = {p.scalars.data() + c.firstScalar, c.numScalars};
+    command.scalars = {bitsOf(p.scalars) + c.firstScalar, c.numScalars}; // numbers
     break;
   case CommandKind::Copy:
     command.kind = DeviceCommandKind::Copy;
@@ -333,7 +333,7 @@ void Issuer::proceed(Control &control) {
 void Issuer::proceedLoop(Control &control, Activation &body) {
   const CommandList &p = listOf(control.parent->list);
   const Command &c = p.commands[control.command];
-  const int64_t trips = p.scalars[c.firstScalar];
+  const int64_t trips = p.scalars[c.firstScalar].number();
   if (control.iteration == trips) {
     if (trips > 1)
       operandsOf(body).move(body.list, 1 - trips);

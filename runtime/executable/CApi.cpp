@@ -102,10 +102,9 @@ tressel_value describe(const std::string &name, const TensorType &type) {
   made.dtype = static_cast<int32_t>(type.dtype);
   made.rank = type.rank();
   for (int i = 0; i < made.rank; ++i) {
-    const int64_t size = type.shape[i];
-    const bool number = dim::isConstant(size);
-    made.sizes[i] = number ? size : -1;
-    made.symbols[i] = number ? nullptr : internName(dim::str(size));
+    const Size size = type.shape[i];
+    made.sizes[i] = size.numberOr(-1);
+    made.symbols[i] = size.isNumber() ? nullptr : internName(dim::str(size));
   }
   return made;
 }

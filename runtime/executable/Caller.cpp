@@ -11,7 +11,7 @@ Schedule numbersFor(const Schedule &schedule, const dim::Values &dims) {
   checkDims(schedule, dims);
   Schedule numbers = instantiate(schedule, dims);
   for (const ArenaDesc &arena : numbers.arenas)
-    if (arena.bytes > kMaxBytes) // before the verifier calls it impossible
+    if (arena.bytes.number() > kMaxBytes) // before the verifier calls it impossible
       throwError<OutOfMemory>("'", schedule.name, "' needs ", arena.bytes, " bytes for these sizes, more than any machine has");
   if (const auto violations = verifySchedule(numbers); !violations.empty())
     throwError<InputError>("schedule '", schedule.name, "' is not safe to run: ", violations[0].message);
@@ -20,7 +20,7 @@ Schedule numbersFor(const Schedule &schedule, const dim::Values &dims) {
 
 dim::Values leastDims(const Schedule &schedule) {
   dim::Values least;
-  for (int64_t symbol : schedule.dims)
+  for (Size symbol : schedule.dims)
     least.bind(symbol, dim::bounds(symbol).lo);
   return least;
 }

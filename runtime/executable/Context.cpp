@@ -109,14 +109,14 @@ private:
   int64_t nsOf(size_t i) const {
     constexpr int64_t kBytesPerNs = 64, kFlopsPerNs = 32;
     const KernelDesc &desc = s_.kernels[list_.commands[steps_[i].command].kernel];
-    return desc.bytes / kBytesPerNs + desc.flops / kFlopsPerNs + 1;
+    return desc.bytes.number() / kBytesPerNs + desc.flops.number() / kFlopsPerNs + 1;
   }
   template <typename Fn> bool anyRange(size_t i, Fn fn) const {
     const Command &c = list_.commands[steps_[i].command];
     for (uint32_t k = 0; k < c.numOperands; ++k) {
       const Operand &o = list_.operands[c.firstOperand + k];
       const BufferDesc &b = s_.buffers[o.buffer];
-      if (fn(Range{b.space, b.index, b.offset, b.offset + b.bytes, o.access != Access::Read}))
+      if (fn(Range{b.space, b.index, b.offset.number(), (b.offset + b.bytes).number(), o.access != Access::Read}))
         return true;
     }
     return false;
@@ -371,24 +371,24 @@ struct Context::Impl {
         const KernelDesc &desc = s.kernels[c.kernel];
         step.fn = executable->kernels[c.kernel].fn;
         step.epilogue = executable->epilogues[c.kernel];
-        step.args.scalars = c.numScalars ? commands.scalars.data() + c.firstScalar : nullptr;
+        step.args.scalars = c.numScalars ? bitsOf(commands.scalars) + c.firstScalar : nullptr; // numbers
         step.args.state = executable->kernels[c.kernel].state;
-        step.args.scratch = desc.scratchBytes ? scratch->data() : nullptr;
+        step.args.scratch = desc.scratchBytes != 0 ? scratch->data() : nullptr;
         step.scratchStride = scratchStride;
-        step.range = desc.range;
-        step.grain = desc.grain;
+        step.range = desc.range.number();
+        step.grain = desc.grain.number();
         step.floats = desc.floats, step.epilogueFloats = desc.epilogueFloats;
       } else if (hasBodies(c.kind)) {
         step.body = bodyNumber(c);
         for (uint32_t k = 0; k < numBodies(c.kind); ++k)
           layOutSteps(s, bodyNumber(c, k), out);
         if (c.kind == CommandKind::Loop) {
-          step.range = commands.scalars[c.firstScalar];
+          step.range = commands.scalars[c.firstScalar].number();
           step.hasIndex = hasIndex(c);
         }
       } else {
         const BufferDesc &b = s.buffers[commands.operands[c.firstOperand].buffer];
-        step.range = b.bytes;
+        step.range = b.bytes.number();
         step.elementBytes = static_cast<uint8_t>(sizeOf(b.type.dtype));
         step.fillValue = c.fillValue;
       }
@@ -436,11 +436,11 @@ struct Context::Impl {
     larger.resize(s.arenas.size());
     int64_t held = heldBytes(); // the old blocks too, until the new ones are there
     for (size_t i = 0; i < s.arenas.size(); ++i)
-      if (!larger[i] || larger[i]->bytes() < s.arenas[i].bytes)
-        larger[i] = allocate(s.arenas[i].bytes, held);
+      if (!larger[i] || larger[i]->bytes() < s.arenas[i].bytes.number())
+        larger[i] = allocate(s.arenas[i].bytes.number(), held);
     int64_t stride = scratchStride;
     for (const KernelDesc &kernel : s.kernels)
-      stride = std::max(stride, (kernel.scratchBytes + 63) / 64 * 64);
+      stride = std::max(stride, (kernel.scratchBytes + 63).number() / 64 * 64);
     if (stride > scratchStride)
       scratch = allocate(stride * ThreadPool::global().numThreads(), held);
     bool moved = stride > scratchStride;
@@ -456,7 +456,7 @@ struct Context::Impl {
     if (Instance *known = instances.find(dims))
       return *known;
     for (const auto &[symbol, most] : maxDims.all())
-      if (const int64_t *value = dims.find(symbol); value && *value > most)
+      if (const Size *value = dims.find(symbol); value && value->number() > most.number())
         throwError<ShapeError>("dimension '", dim::symbolName(symbol), "' of '", schedule().name, "' is ", *value,
                                ", but the context was made for at most ", most);
     auto made = std::make_unique<Instance>();
@@ -572,8 +572,8 @@ Context::Context(std::shared_ptr<const Executable> executable, const ContextOpti
   for (const StateDesc &state : schedule.states)
     impl.derived.push_back(state.kind == StateKind::Derived ? impl.allocate(state.type.bytes(), held) : StorageRef());
   for (const auto &[name, size] : options.max_dims) {
-    const int64_t symbol = findDim(schedule, name);
-    if (!symbol)
+    const Size symbol = findDim(schedule, name);
+    if (symbol == 0)
       throwError<Error>("'", schedule.name, "' has no dimension '", name, "' of symbolic size");
     const dim::Bounds range = dim::bounds(symbol);
     if (size < range.lo || size > range.hi)

@@ -12,8 +12,8 @@ std::string CustomCall::toJson() const {
   Json types = Json::array(), values = Json::array();
   for (const TensorType &t : operands) {
     Json sizes = Json::array();
-    for (int64_t size : t.shape)
-      sizes.push_back(dim::isConstant(size) ? Json(size) : Json(dim::spell(size)));
+    for (Size size : t.shape)
+      sizes.push_back(size.isNumber() ? Json(size.number()) : Json(dim::spell(size)));
     types.push_back({nameOf(t.dtype), std::move(sizes)});
   }
   for (const CustomAttr &a : attrs) {

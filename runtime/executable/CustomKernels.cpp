@@ -44,12 +44,15 @@ void loadNamedLibraries() {
   });
 }
 
+/// As integers; those of symbols mean nothing until a call gives them values.
+const int64_t *sizesOf(const Shape &shape) { return bitsOf(shape); }
+
 /// A call with its tables laid out as the kernel reads them; the data pointers come with each call.
 class Prepared {
 public:
   Prepared(tressel_kernel kernel, CustomCall call) : kernel_(kernel), call_(std::move(call)) {
     for (const TensorType &type : call_.operands)
-      tensors_.push_back({static_cast<int32_t>(type.dtype), type.rank(), type.shape.begin(), nullptr});
+      tensors_.push_back({static_cast<int32_t>(type.dtype), type.rank(), sizesOf(type.shape), nullptr});
     for (const CustomAttr &attr : call_.attrs) {
       tressel_attr a{};
       a.name = attr.name.c_str();
@@ -71,10 +74,10 @@ public:
     if (!withSymbols)
       return;
     for (const TensorType &type : call_.operands)
-      for (int64_t size : type.shape)
+      for (Size size : type.shape)
         dim::collectSymbols(size, symbols_);
     // As the launch's scalars stand.
-    std::ranges::sort(symbols_, {}, [](int64_t symbol) { return dim::spell(symbol); });
+    std::ranges::sort(symbols_, {}, [](Size symbol) { return dim::spell(symbol); });
     if (!call_.countsLater)
       return;
     for (const CustomOp *op : customOps())
@@ -104,7 +107,7 @@ public:
       for (const TensorType &type : call_.operands)
         shapes.push_back(dim::evaluate(type.shape, values));
       for (size_t i = 0; i < shapes.size(); ++i)
-        tensors[i].sizes = shapes[i].begin();
+        tensors[i].sizes = sizesOf(shapes[i]);
     }
     int64_t scratchBytes = call_.scratchBytes;
     end = std::min(end, call_.range);
@@ -116,8 +119,8 @@ public:
       const auto inputs = std::span<const TensorType>(types).first(static_cast<size_t>(call_.numInputs));
       const auto results = std::span<const TensorType>(types).subspan(inputs.size());
       begin = 0;
-      end = counts_->range ? counts_->range(inputs, results, call_.attrs) : 1;
-      scratchBytes = counts_->scratch ? counts_->scratch(inputs, results, call_.attrs) : 0;
+      end = counts_->range ? counts_->range(inputs, results, call_.attrs).number() : 1;
+      scratchBytes = counts_->scratch ? counts_->scratch(inputs, results, call_.attrs).number() : 0;
       if (end < 0 || scratchBytes < 0)
         return "gives a negative amount of work or scratch memory";
       own = Storage::allocate(scratchBytes);
@@ -157,7 +160,7 @@ private:
   CustomCall call_;
   std::vector<tressel_tensor> tensors_;
   std::vector<tressel_attr> attrs_;
-  std::vector<int64_t> symbols_;
+  std::vector<Size> symbols_;
   const CustomOp *counts_ = nullptr;
 };
 
@@ -246,9 +249,9 @@ CustomCall CustomCall::fromJson(const std::string &text) {
           t.items()[1].items().size() > static_cast<size_t>(kMaxRank))
         throw InputError("");
       for (const json::Value &size : t.items()[1].items()) {
-        const std::optional<int64_t> value =
-            size.kind() == json::Value::Kind::String ? dim::parse(size.asString()) : std::optional(size.asInt());
-        if (!value || (dim::isConstant(*value) && *value < 0))
+        const std::optional<Size> value =
+            size.kind() == json::Value::Kind::String ? dim::parse(size.asString()) : std::optional(Size(size.asInt()));
+        if (!value || value->numberOr(0) < 0)
           throw InputError("");
         type.shape.push_back(*value);
       }

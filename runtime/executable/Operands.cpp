@@ -18,7 +18,7 @@ void Operands::layOutList(const Schedule &s, uint32_t list) {
     if (commands.operands[i].buffer >= s.buffers.size())
       continue; // an entry that no command uses
     const BufferDesc &b = s.buffers[commands.operands[i].buffer];
-    patches_[static_cast<size_t>(b.space)].push_back({&pointers[i], b.index, b.offset});
+    patches_[static_cast<size_t>(b.space)].push_back({&pointers[i], b.index, b.offset.number()});
   }
   for (const Command &c : commands.commands) {
     for (uint32_t k = 0; k < numBodies(c.kind); ++k)
@@ -27,8 +27,8 @@ void Operands::layOutList(const Schedule &s, uint32_t list) {
       continue;
     const uint32_t numMoving = c.numScalars - 1u, firstMoving = c.firstOperand + c.numOperands - numMoving;
     for (uint32_t m = 0; m < numMoving; ++m)
-      collectMoves(s, bodyNumber(c), commands.operands[firstMoving + m].buffer, commands.scalars[c.firstScalar + 1 + m],
-                   moves_[bodyNumber(c)]);
+      collectMoves(s, bodyNumber(c), commands.operands[firstMoving + m].buffer,
+                   commands.scalars[c.firstScalar + 1 + m].number(), moves_[bodyNumber(c)]);
   }
 }
 

@@ -126,13 +126,13 @@ constexpr std::pair<std::string_view, DType> kTypes[] = {{"f4", f32}, {"f8", f64
 /// Bytes of the elements, nothing if beyond `limit`.
 std::optional<int64_t> boundedBytes(const TensorType &type, int64_t limit) {
   int64_t n = sizeOf(type.dtype);
-  for (int64_t d : type.shape)
+  for (Size d : type.shape)
     if (d == 0)
       return 0;
-  for (int64_t d : type.shape) {
-    if (n > limit / d)
+  for (Size d : type.shape) {
+    if (n > limit / d.number())
       return std::nullopt;
-    n *= d;
+    n *= d.number();
   }
   return n <= limit ? std::optional(n) : std::nullopt;
 }
@@ -145,16 +145,16 @@ void fromFortran(const std::byte *from, std::byte *to, const TensorType &type) {
   int64_t stride = 1;
   for (int d = 0; d < type.rank(); ++d) {
     strides[d] = stride;
-    stride *= type.shape[d];
+    stride *= type.shape[d].number();
   }
   int64_t at = 0;
   for (int64_t i = 0; i < n; ++i) {
     std::memcpy(to + static_cast<size_t>(i) * size, from + static_cast<size_t>(at) * size, size);
     for (int d = type.rank() - 1; d >= 0; --d) {
       at += strides[d];
-      if (++index[d] < type.shape[d])
+      if (++index[d] < type.shape[d].number())
         break;
-      at -= strides[d] * type.shape[d];
+      at -= (strides[d] * type.shape[d]).number();
       index[d] = 0;
     }
   }

@@ -22,7 +22,7 @@ struct AttentionState {
 } // namespace
 
 static void run(const AttentionState &state, const KernelArgs &args, int64_t begin, int64_t end) {
-  const AttentionParams p = state.params.at(args.scalars);
+  const AttentionSizes<int64_t> p = state.params.at(args.scalars);
   if (p.heads < 1 || p.queries < 1 || p.keys < 1 || p.width < 1 || p.maskHeads < 1 || p.maskShared < 1)
     return;
   AttentionHead head;

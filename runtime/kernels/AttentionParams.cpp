@@ -9,25 +9,35 @@
 
 namespace tressel::kernels {
 
-int64_t AttentionParams::scratchBytes() const {
+Size AttentionParams::scratchBytes() const {
   const int64_t few = productScratchFloats(kDepthOfBlock, /*leftDense=*/true, /*packed=*/false);
-  const int64_t row = dim::alignUp(keys, 16), atOnce = dim::min(queries, kQueriesAtOnce);
-  const int64_t packed = dim::add(dim::mul(row, size), dim::mul(dim::alignUp(width, 16), keys));
-  return dim::mul(4, dim::add(dim::mul(atOnce, row), dim::max(packed, few)));
+  const Size row = dim::alignUp(keys, 16), atOnce = dim::min(queries, kQueriesAtOnce);
+  const Size packed = row * size + dim::alignUp(width, 16) * keys;
+  return 4 * (atOnce * row + dim::max(packed, few));
 }
 
-AttentionParams AttentionParams::at(const int64_t *scalars) const {
-  if (symbols.empty())
-    return *this;
+AttentionSizes<int64_t> AttentionParams::at(const int64_t *scalars) const {
   dim::Values values;
   for (size_t i = 0; i < symbols.size(); ++i)
     values.bind(symbols[i], scalars[i]);
-  AttentionParams p = *this;
-  for (int64_t *size :
-       {&p.heads, &p.queries, &p.keys, &p.size, &p.width, &p.rows, &p.maskHeads, &p.maskShared, &p.maskRow})
-    *size = dim::evaluate(*size, values);
-  p.symbols.clear();
-  return p;
+  auto number = [&](Size size) { return dim::evaluate(size, values); };
+  return {.heads = number(heads),
+          .queries = number(queries),
+          .keys = number(keys),
+          .size = number(size),
+          .width = number(width),
+          .rows = number(rows),
+          .shared = shared,
+          .causal = causal,
+          .scale = scale,
+          .q = q,
+          .k = k,
+          .v = v,
+          .mask = mask,
+          .maskHides = maskHides,
+          .maskHeads = number(maskHeads),
+          .maskShared = number(maskShared),
+          .maskRow = number(maskRow)};
 }
 
 std::string AttentionParams::text() const {
@@ -36,19 +46,19 @@ std::string AttentionParams::text() const {
   return FieldsText()
       .text("kind", "attention")
       .size("heads", heads)
-      .size("shared", shared)
+      .number("shared", shared)
       .size("queries", queries)
       .size("keys", keys)
       .size("size", size)
       .size("width", width)
       .size("rows", rows)
-      .size("causal", causal)
-      .size("scale_bits", scaleBits)
-      .size("q", q)
-      .size("k", k)
-      .size("v", v)
-      .size("mask", mask)
-      .size("mask_hides", maskHides)
+      .number("causal", causal)
+      .number("scale_bits", scaleBits)
+      .number("q", q)
+      .number("k", k)
+      .number("v", v)
+      .number("mask", mask)
+      .number("mask_hides", maskHides)
       .size("mask_heads", maskHeads)
       .size("mask_shared", maskShared)
       .size("mask_row", maskRow)
@@ -60,8 +70,8 @@ AttentionParams AttentionParams::parse(const Fields &fields) {
   constexpr int64_t most = dim::kMaxSize;
   AttentionParams p;
   auto size = [&](const char *name, int64_t least) {
-    const int64_t value = fields.size(name);
-    if (dim::isConstant(value) && (value < least || value > most))
+    const Size value = fields.size(name);
+    if (value.isNumber() && (value.number() < least || value.number() > most))
       throw InputError(std::string("the description of attention has an impossible size in '") + name + "'");
     return value;
   };

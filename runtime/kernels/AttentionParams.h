@@ -10,9 +10,12 @@ namespace tressel::kernels {
 /// are dense f32: q [heads, queries, size], k [heads / shared, keys, size], v [heads / shared, keys, width]. Sizes may
 /// be symbolic. A unit of work is a block of `rows` queries of one head (the last one may be smaller), those of a head
 /// together.
-struct AttentionParams {
-  int64_t heads = 1, shared = 1, queries = 1, keys = 1, size = 1, width = 1;
-  int64_t rows = 1;
+///
+/// S is Size, or int64_t for the numbers of a call.
+template <typename S> struct AttentionSizes {
+  S heads = 1, queries = 1, keys = 1, size = 1, width = 1;
+  S rows = 1;
+  int64_t shared = 1;
   bool causal = false;
   double scale = 1;
   int32_t q = 0, k = 1, v = 2; ///< operands
@@ -20,16 +23,20 @@ struct AttentionParams {
   /// key. Head h has matrix h / maskShared % maskHeads of it.
   int32_t mask = -1;
   bool maskHides = false; ///< of bool
-  int64_t maskHeads = 1, maskShared = 1;
-  int64_t maskRow = 0;          ///< from query to query: keys, or 0 if all have one row
-  std::vector<int64_t> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
+  S maskHeads = 1, maskShared = 1;
+  S maskRow = 0; ///< from query to query: keys, or 0 if all have one row
 
-  int64_t blocks() const { return rows == queries ? 1 : dim::ceilDiv(queries, rows); }
-  int64_t units() const { return dim::mul(heads, blocks()); }
+  S blocks() const { return rows == queries ? S(1) : dim::ceilDiv(queries, rows); }
+  S units() const { return heads * blocks(); }
+};
+
+struct AttentionParams : AttentionSizes<Size> {
+  std::vector<Size> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
+
   /// Of a worker; may be symbolic.
-  int64_t scratchBytes() const;
+  Size scratchBytes() const;
   /// With numbers for the symbols, in their order.
-  AttentionParams at(const int64_t *scalars) const;
+  AttentionSizes<int64_t> at(const int64_t *scalars) const;
 
   std::string text() const;
   /// Throws InputError.

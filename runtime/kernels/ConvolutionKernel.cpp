@@ -18,6 +18,7 @@ namespace {
 
 struct ConvolutionState {
   ConvolutionParams params;
+  std::optional<ConvolutionCallSizes<int64_t>> fixed;
   int32_t numInputs;
   const ConvolutionKernels &kernels;
   const ImplicitProductKernels &products; ///< channels last
@@ -27,7 +28,7 @@ struct ConvolutionState {
 } // namespace
 
 /// Channels [first, last) in the form of packedWeightsOf, from dense weights; `to` begins with the first one's block.
-static void packWeights(const ConvolutionShape &s, const float *weights, int64_t first, int64_t last, float *to) {
+static void packWeights(const ConvolutionForm &s, const float *weights, int64_t first, int64_t last, float *to) {
   const int64_t channels = s.outChannels / s.groups, depth = depthOf(s);
   for (int64_t c = first; c < last;) {
     const int64_t count = std::min({kChannelBlock, last - c, channels - c % channels});
@@ -38,8 +39,8 @@ static void packWeights(const ConvolutionShape &s, const float *weights, int64_t
   }
 }
 
-static void runChannelsLast(const ConvolutionState &state, const ConvolutionParams &p, const KernelArgs &args,
-                            int64_t begin, int64_t end) {
+static void runChannelsLast(const ConvolutionState &state, const ConvolutionCallSizes<int64_t> &p,
+                            const KernelArgs &args, int64_t begin, int64_t end) {
   ImplicitProduct product{p.shape, p.element, p.typicalRows};
   product.image = args.buffers[p.image], product.result = args.buffers[state.numInputs];
   if (p.packed >= 0)
@@ -60,8 +61,8 @@ static void runChannelsLast(const ConvolutionState &state, const ConvolutionPara
   }
 }
 
-static void run(const ConvolutionState &state, const ConvolutionParams &p, const KernelArgs &args, int64_t begin,
-                int64_t end) {
+static void run(const ConvolutionState &state, const ConvolutionCallSizes<int64_t> &p, const KernelArgs &args,
+                int64_t begin, int64_t end) {
   const ConvolutionShape &s = p.shape;
   if (p.batch < 1 || outPlaneOf(s) < 1)
     return;
@@ -110,8 +111,8 @@ static void run(const ConvolutionState &state, const ConvolutionParams &p, const
 static int32_t runConvolution(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const ConvolutionState *>(args->state);
   return statusOf([&] {
-    if (state.params.symbols.empty())
-      run(state, state.params, *args, begin, end);
+    if (state.fixed)
+      run(state, *state.fixed, *args, begin, end);
     else
       run(state, state.params.at(args->scalars), *args, begin, end);
   });
@@ -119,7 +120,7 @@ static int32_t runConvolution(const KernelArgs *args, int64_t begin, int64_t end
 
 static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const ConvolutionState *>(args->state);
-  const ConvolutionShape &s = state.params.shape;
+  const ConvolutionForm &s = state.params.shape;
   auto *packed = static_cast<float *>(args->buffers[state.numInputs]);
   if (begin != 0 || end < 1)
     return runtime::kKernelOk;
@@ -137,7 +138,7 @@ static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, 
                                           ? at(level, depthwiseBaseline, depthwiseV3, depthwiseV4)
                                           : at(level, convolutionBaseline, convolutionV3, convolutionV4);
   auto state = std::make_shared<const ConvolutionState>(
-      ConvolutionState{std::move(params), desc.numInputs, kernels,
+      ConvolutionState{params, fixedNumbers(params), desc.numInputs, kernels,
                        at(level, implicitProductBaseline, implicitProductV3, implicitProductV4), split});
   return {fn, state.get(), state};
 }
@@ -146,7 +147,7 @@ LoadedKernel makeConvolution(const runtime::KernelDesc &desc, const Fields &fiel
   ConvolutionParams params = ConvolutionParams::parse(fields, /*isPack=*/false);
   // Programs of before there were tiles have no scratch memory for them.
   checkScratch(desc, params.plainScratchBytes());
-  const bool splits = params.splitBytes() > 0 && desc.scratchBytes >= params.scratchBytes();
+  const bool splits = params.splitBytes() > 0 && desc.scratchBytes.numberOr(0) >= params.scratchBytes();
   return load(runConvolution, desc, std::move(params), level, splits ? level.split : nullptr);
 }
 

@@ -18,7 +18,7 @@ int64_t ConvolutionParams::splitSumsBytes() const {
 int64_t ConvolutionParams::splitBytes() const {
   if (!channelsLast || packed < 0 || !maySplit(shape))
     return 0;
-  const int64_t rows = dim::isConstant(pixels()) ? pixels() : dim::kMaxSize;
+  const int64_t rows = pixels().numberOr(dim::kMaxSize);
   return rows < kLeastSplitRows ? 0 : splitSumsBytes() + splitScratchBytes(rows, depthOf(shape));
 }
 
@@ -35,56 +35,60 @@ int64_t ConvolutionParams::plainScratchBytes() const {
   return (floats * 4 + 63) / 64 * 64;
 }
 
-ConvolutionParams ConvolutionParams::at(const int64_t *scalars) const {
+ConvolutionCallSizes<int64_t> ConvolutionParams::at(const int64_t *scalars) const {
   dim::Values values;
   for (size_t i = 0; i < symbols.size(); ++i)
     values.bind(symbols[i], scalars[i]);
-  ConvolutionParams p = *this;
-  p.batch = dim::evaluate(batch, values), p.rows = dim::evaluate(rows, values);
-  for (int d = 0; d < 3; ++d) {
-    p.shape.in[d] = dim::evaluate(shape.in[d], values);
-    p.shape.out[d] = dim::evaluate(shape.out[d], values);
-  }
-  p.symbols.clear();
+  auto number = [&](Size size) { return dim::evaluate(size, values); };
+  ConvolutionCallSizes<int64_t> p{.channelsLast = channelsLast,
+                                  .element = element,
+                                  .batch = number(batch),
+                                  .rows = number(rows),
+                                  .blocks = blocks,
+                                  .typicalRows = typicalRows,
+                                  .shape = {shape, {}, {}},
+                                  .image = image,
+                                  .weights = weights,
+                                  .packed = packed};
+  std::ranges::transform(shape.in, p.shape.in, number);
+  std::ranges::transform(shape.out, p.shape.out, number);
   return p;
 }
 
-static std::vector<int64_t> listOf(const int64_t (&values)[3]) { return {values, values + 3}; }
-
 static FieldsText weightsText(const ConvolutionParams &p, const char *kind) {
-  const ConvolutionShape &s = p.shape;
+  const ConvolutionForm &s = p.shape;
   FieldsText text;
   text.text("kind", kind)
-      .size("channels_last", p.channelsLast)
-      .size("typical", p.typicalRows)
-      .size("groups", s.groups)
-      .size("in_channels", s.inChannels)
-      .size("out_channels", s.outChannels);
-  text.sizes("window", listOf(s.window)).element("element", p.element);
+      .number("channels_last", p.channelsLast)
+      .number("typical", p.typicalRows)
+      .number("groups", s.groups)
+      .number("in_channels", s.inChannels)
+      .number("out_channels", s.outChannels);
+  text.sizes("window", s.window).element("element", p.element);
   return text;
 }
 
 std::string ConvolutionParams::packText() const { return weightsText(*this, "pack_convolution").str(); }
 
 std::string ConvolutionParams::text() const {
-  int64_t unit = blocks == 1 ? dim::mul(rows, shape.outChannels) : 0;
+  Size unit = blocks == 1 ? rows * shape.outChannels : Size();
   if (!channelsLast) {
     unit = blockChannels();
-    for (int64_t size : shape.out)
-      unit = dim::mul(unit, size);
+    for (Size size : shape.out)
+      unit *= size;
   }
   return weightsText(*this, "convolution")
       .size("batch", batch)
-      .size("blocks", blocks)
+      .number("blocks", blocks)
       .size("rows", rows)
-      .sizes("in", listOf(shape.in))
-      .sizes("out", listOf(shape.out))
-      .sizes("strides", listOf(shape.stride))
-      .sizes("dilations", listOf(shape.dilation))
-      .sizes("pads", listOf(shape.pad))
-      .size("image", image)
-      .size("weights", weights)
-      .size("packed", packed)
+      .sizes("in", shape.in)
+      .sizes("out", shape.out)
+      .sizes("strides", shape.stride)
+      .sizes("dilations", shape.dilation)
+      .sizes("pads", shape.pad)
+      .number("image", image)
+      .number("weights", weights)
+      .number("packed", packed)
       .size("unit", unit)
       .sizes("symbols", symbols)
       .str();
@@ -96,21 +100,29 @@ ConvolutionParams ConvolutionParams::parse(const Fields &fields, bool isPack) {
   };
   constexpr int64_t most = dim::kMaxSize, mostElements = int64_t(1) << 40;
   ConvolutionParams p;
-  ConvolutionShape &s = p.shape;
-  auto three = [&](const char *name, int64_t least, int64_t(&to)[3], bool mayBeSymbolic = false) {
-    const std::vector<int64_t> values = fields.sizes(name);
+  ConvolutionSizes<Size> &s = p.shape;
+  auto three = [&](const char *name, int64_t least) {
+    std::vector<Size> values = fields.sizes(name);
     if (values.size() != 3)
       refuse(std::string("not three numbers in '") + name + "'");
-    for (int64_t value : values)
-      if (dim::isConstant(value) ? value < least || value > most : !mayBeSymbolic)
+    for (Size value : values)
+      if (value.isNumber() && (value.number() < least || value.number() > most))
         refuse(std::string("an impossible size in '") + name + "'");
-    std::copy(values.begin(), values.end(), to);
+    return values;
+  };
+  auto threeNumbers = [&](const char *name, int64_t least, int64_t(&to)[3]) {
+    const std::vector<Size> values = three(name, least);
+    for (size_t d = 0; d < 3; ++d) {
+      if (!values[d].isNumber())
+        refuse(std::string("a size that is no number in '") + name + "'");
+      to[d] = values[d].number();
+    }
   };
   p.channelsLast = fields.number("channels_last", 0, 1) != 0;
   p.typicalRows = fields.number("typical", 1, most);
   s.groups = fields.number("groups", 1, most);
   s.inChannels = fields.number("in_channels", 1, most), s.outChannels = fields.number("out_channels", 1, most);
-  three("window", 1, s.window);
+  threeNumbers("window", 1, s.window);
   if (s.inChannels % s.groups != 0 || s.outChannels % s.groups != 0)
     refuse("its groups do not divide its channels");
   int64_t weights = s.outChannels + 16 * s.groups;
@@ -125,13 +137,14 @@ ConvolutionParams ConvolutionParams::parse(const Fields &fields, bool isPack) {
   if (isPack)
     return p;
   p.batch = fields.size("batch");
-  if (dim::isConstant(p.batch) && (p.batch < 0 || p.batch > most))
+  if (p.batch.isNumber() && (p.batch.number() < 0 || p.batch.number() > most))
     refuse("an impossible size in 'batch'");
   p.blocks = fields.number("blocks", 1, most);
-  three("in", 0, s.in, true), three("out", 0, s.out, true);
-  three("strides", 1, s.stride), three("dilations", 1, s.dilation), three("pads", 0, s.pad);
+  std::ranges::copy(three("in", 0), s.in);
+  std::ranges::copy(three("out", 0), s.out);
+  threeNumbers("strides", 1, s.stride), threeNumbers("dilations", 1, s.dilation), threeNumbers("pads", 0, s.pad);
   p.rows = fields.size("rows");
-  if (dim::isConstant(p.rows) && (p.rows < 1 || p.rows > most * most))
+  if (p.rows.isNumber() && (p.rows.number() < 1 || p.rows.number() > most * most))
     refuse("an impossible size in 'rows'");
   double arranged = static_cast<double>(weights);
   for (int d = 0; d < 3; ++d)

@@ -20,23 +20,29 @@ namespace tressel::kernels {
 ///
 /// Channels last, a unit is `rows` pixels of the result, those of all images behind one another (the last unit may be
 /// smaller), of one of `blocks` nearly equal ranges of the channels: pixels count fastest.
-struct ConvolutionParams {
+///
+/// S is Size, or int64_t for the numbers of a call.
+template <typename S> struct ConvolutionCallSizes {
   bool channelsLast = false;
   Element element = Element::F32;
-  int64_t batch = 1, blocks = 1;
-  int64_t rows = 1, typicalRows = 1; ///< channels last: of a unit; of the result, typically: the packed weights' form
-  ConvolutionShape shape;            ///< `in` and `out` may be symbolic
+  S batch = 1, rows = 1;               ///< channels last: rows of a unit
+  int64_t blocks = 1, typicalRows = 1; ///< of the result, typically: the packed weights' form
+  ConvolutionSizes<S> shape;
   int32_t image = 0, weights = 1;    ///< operands
   int32_t packed = -1;               ///< the operand that holds the weights packed; -1: they are read as they are
-  std::vector<int64_t> symbols;      ///< in the sizes, in the order in which KernelArgs::scalars gives their values
 
-  int64_t units() const { return dim::mul(channelsLast ? rowBlocks() : batch, blocks); }
+  S units() const { return (channelsLast ? rowBlocks() : batch) * blocks; }
   /// Channels last: pixels of the results of all images, and units of them.
-  int64_t pixels() const { return dim::mul(dim::mul(batch, shape.out[0]), dim::mul(shape.out[1], shape.out[2])); }
-  int64_t rowBlocks() const { return rows == pixels() ? 1 : dim::ceilDiv(pixels(), rows); }
+  S pixels() const { return batch * shape.out[0] * (shape.out[1] * shape.out[2]); }
+  S rowBlocks() const { return rows == pixels() ? S(1) : dim::ceilDiv(pixels(), rows); }
   int64_t blockChannels() const { return shape.outChannels / blocks; }
   /// Depthwise weights are read as they stand.
   bool wantsPacked() const { return channelsLast || !isDepthwise(shape); }
+};
+
+struct ConvolutionParams : ConvolutionCallSizes<Size> {
+  std::vector<Size> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
+
   int64_t packedBytes() const { return 4 * (channelsLast ? packedImplicitFloats(shape) : packedWeightsOf(shape)); }
   /// Scratch memory of a worker, for any size; what is behind the first is for tiles.
   int64_t scratchBytes() const { return plainScratchBytes() + splitBytes(); }
@@ -44,7 +50,7 @@ struct ConvolutionParams {
   int64_t splitBytes() const;
   int64_t splitSumsBytes() const; ///< what begins them
   /// With numbers for the symbols, in their order.
-  ConvolutionParams at(const int64_t *scalars) const;
+  ConvolutionCallSizes<int64_t> at(const int64_t *scalars) const;
 
   /// "unit" (elements of the result that one unit writes, when they are neighbours; else 0) is for the epilogue's
   /// generator.

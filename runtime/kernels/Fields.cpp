@@ -64,14 +64,14 @@ private:
 
 bool parseNumber(std::string_view text, int64_t &value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && dim::isConstant(value);
+  return error == std::errc() && end == text.data() + text.size();
 }
 
-int64_t parseSize(std::string_view text, std::string_view name) {
+Size parseSize(std::string_view text, std::string_view name) {
   int64_t value = 0;
-  if (parseNumber(text, value))
+  if (parseNumber(text, value) && value >= Size::kLeast)
     return value;
-  const std::optional<int64_t> size = dim::parse(text);
+  const std::optional<Size> size = dim::parse(text);
   if (!size || *size == kDynamic)
     damaged("no size in", name);
   return *size;
@@ -128,10 +128,10 @@ int64_t Fields::number(std::string_view name, int64_t lo, int64_t hi) const {
   return value;
 }
 
-int64_t Fields::size(std::string_view name) const { return parseSize(find(name), name); }
+Size Fields::size(std::string_view name) const { return parseSize(find(name), name); }
 
-std::vector<int64_t> Fields::sizes(std::string_view name) const {
-  std::vector<int64_t> sizes;
+std::vector<Size> Fields::sizes(std::string_view name) const {
+  std::vector<Size> sizes;
   std::string_view rest = find(name);
   while (!rest.empty()) {
     const size_t end = std::min(rest.find(';'), rest.size());
@@ -141,9 +141,9 @@ std::vector<int64_t> Fields::sizes(std::string_view name) const {
   return sizes;
 }
 
-std::vector<int64_t> Fields::symbols(std::string_view name) const {
-  std::vector<int64_t> symbols = sizes(name);
-  for (int64_t symbol : symbols)
+std::vector<Size> Fields::symbols(std::string_view name) const {
+  std::vector<Size> symbols = sizes(name);
+  for (Size symbol : symbols)
     if (!dim::isSymbol(symbol))
       damaged("something that is no dimension in", name);
   return symbols;
@@ -163,16 +163,25 @@ FieldsText &FieldsText::text(std::string_view name, std::string_view value) {
   return *this;
 }
 
-FieldsText &FieldsText::size(std::string_view name, int64_t value) {
-  if (!dim::isConstant(value))
-    return text(name, dim::spell(value));
+FieldsText &FieldsText::size(std::string_view name, Size value) {
+  return value.isNumber() ? number(name, value.number()) : text(name, dim::spell(value));
+}
+
+FieldsText &FieldsText::number(std::string_view name, int64_t value) {
   text_.append(text_.empty() ? "\"" : ",\"").append(name).append("\":").append(std::to_string(value));
   return *this;
 }
 
-FieldsText &FieldsText::sizes(std::string_view name, const std::vector<int64_t> &values) {
+FieldsText &FieldsText::sizes(std::string_view name, std::span<const int64_t> values) {
   std::string list;
   for (int64_t value : values)
+    list.append(list.empty() ? "" : ";").append(std::to_string(value));
+  return text(name, list);
+}
+
+FieldsText &FieldsText::sizes(std::string_view name, std::span<const Size> values) {
+  std::string list;
+  for (Size value : values)
     list.append(list.empty() ? "" : ";").append(dim::spell(value));
   return text(name, list);
 }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "Element.h"
+#include "tressel/runtime/Size.h"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,10 +24,10 @@ public:
   int64_t number(std::string_view name) const;
   /// The same, refused outside [lo, hi].
   int64_t number(std::string_view name, int64_t lo, int64_t hi) const;
-  int64_t size(std::string_view name) const;
-  std::vector<int64_t> sizes(std::string_view name) const;
+  Size size(std::string_view name) const;
+  std::vector<Size> sizes(std::string_view name) const;
   /// Sizes that are symbols, which the kernel's scalars give.
-  std::vector<int64_t> symbols(std::string_view name) const;
+  std::vector<Size> symbols(std::string_view name) const;
   /// "f16" or "bf16"; f32 if there is no such field.
   Element element(std::string_view name) const;
 
@@ -39,8 +41,10 @@ private:
 class FieldsText {
 public:
   FieldsText &text(std::string_view name, std::string_view value); ///< without quotes and backslashes
-  FieldsText &size(std::string_view name, int64_t value);          ///< a number or an expression
-  FieldsText &sizes(std::string_view name, const std::vector<int64_t> &values);
+  FieldsText &number(std::string_view name, int64_t value);
+  FieldsText &size(std::string_view name, Size value);
+  FieldsText &sizes(std::string_view name, std::span<const Size> values);
+  FieldsText &sizes(std::string_view name, std::span<const int64_t> values);
   FieldsText &element(std::string_view name, Element value);
   std::string str() const { return "{" + text_ + "}"; }
 

@@ -14,11 +14,11 @@ namespace {
 static_assert(kMostTileVectors * kLanes <= kImplicitColumns);
 
 /// Whether vectors are channels of the image too.
-bool goesAlongChannels(const ConvolutionShape &s, Element element) {
+bool goesAlongChannels(const ConvolutionForm &s, Element element) {
   return isChannelwise(s) || (element == Element::F32 && isGroupwise(s, kLanes));
 }
 /// Groups whose panels are apart.
-int64_t panelGroupsOf(const ConvolutionShape &s, Element element) {
+int64_t panelGroupsOf(const ConvolutionForm &s, Element element) {
   return goesAlongChannels(s, element) ? 1 : s.groups;
 }
 
@@ -30,7 +30,7 @@ bool isDensePointwise(const ConvolutionShape &s) {
 /// How the channels of a group fall into panels.
 struct Panels {
   int64_t vectors, count;
-  Panels(const ConvolutionShape &s, Element element, int64_t typicalRows)
+  Panels(const ConvolutionForm &s, Element element, int64_t typicalRows)
       : vectors(ceilDiv(s.outChannels / panelGroupsOf(s, element), kLanes)),
         count(ceilDiv(vectors, widest(typicalRows))) {}
   static int64_t widest(int64_t) { return kMostTileVectors; }
@@ -43,7 +43,7 @@ struct DepthBlock {
 };
 struct DepthBlocks {
   int64_t piece, pieces, cuts, count;
-  DepthBlocks(const ConvolutionShape &s, int64_t depth)
+  DepthBlocks(const ConvolutionForm &s, int64_t depth)
       : piece(pieceOf(s)), pieces(piecesOf(s)), cuts(ceilDiv(piece, depth)), count(pieces * cuts) {
     if (cuts == 1)
       count = ceilDiv(pieces, least(depth / piece, kPieceStarts));
@@ -116,8 +116,8 @@ void findPieces(const ConvolutionShape &s, const void *images, int64_t bytes, co
 // --- The right side --------------------------------------------------------------------------------------------------
 
 /// A block of the depth of one panel: `columns` channels of the result, which are a vector's lanes behind one another.
-void packPanel(const ConvolutionShape &s, Element element, const void *weights, const DepthBlock &block,
-               int64_t columns, int64_t vectors, float *to) {
+void packPanel(const ConvolutionForm &s, Element element, const void *weights, const DepthBlock &block, int64_t columns,
+               int64_t vectors, float *to) {
   const int64_t depth = depthOf(s), taps = tapsOf(s), channels = s.inChannels / s.groups, width = vectors * kLanes;
   for (int64_t piece = block.piece; piece < block.piece + block.count; ++piece)
     for (int64_t i = block.from; i < block.from + block.run; ++i, to += width) {
@@ -138,7 +138,7 @@ const void *at(const void *values, Element element, int64_t i) {
   return static_cast<const char *>(values) + i * bytesOf(element);
 }
 
-void pack(const ConvolutionShape &s, Element element, int64_t typicalRows, const void *weights, float *to) {
+void pack(const ConvolutionForm &s, Element element, int64_t typicalRows, const void *weights, float *to) {
   const Panels panels(s, element, typicalRows);
   const int64_t depth = depthOf(s), groups = panelGroupsOf(s, element), channels = s.outChannels / groups;
   const DepthBlock all{0, piecesOf(s), 0, pieceOf(s)};

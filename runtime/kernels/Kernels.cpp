@@ -41,8 +41,8 @@ void checkOperands(const runtime::KernelDesc &desc, std::initializer_list<int32_
       throw InputError("kernel '" + desc.symbol + "' reads operand " + std::to_string(operand) + " of " + std::to_string(desc.numInputs));
 }
 
-void checkScratch(const runtime::KernelDesc &desc, int64_t needed) {
-  if (dim::isConstant(needed) && dim::isConstant(desc.scratchBytes) && desc.scratchBytes < needed)
+void checkScratch(const runtime::KernelDesc &desc, Size needed) {
+  if (needed.isNumber() && desc.scratchBytes.isNumber() && desc.scratchBytes.number() < needed.number())
     throw InputError("kernel '" + desc.symbol + "' has too little scratch memory");
 }
 

@@ -9,6 +9,8 @@
 
 #include "tressel/runtime/Kernel.h"
 
+#include <optional>
+
 namespace tressel::kernels {
 
 /// Makes the provider known to the runtime, for programs that link the library; the runtime finds it itself for packages
@@ -17,7 +19,7 @@ void registerKernels();
 
 /// What a maker checks of a description against its own. Each throws InputError.
 void checkOperands(const runtime::KernelDesc &desc, std::initializer_list<int32_t> operands); ///< numbers of inputs; below 0: none
-void checkScratch(const runtime::KernelDesc &desc, int64_t needed);                         ///< if both are numbers
+void checkScratch(const runtime::KernelDesc &desc, Size needed);                              ///< if both are numbers
 
 /// Kernels never throw: where `fn` does, for a size that no number can be, it is a status.
 template <typename Fn> int32_t statusOf(Fn &&fn) {
@@ -27,6 +29,11 @@ template <typename Fn> int32_t statusOf(Fn &&fn) {
   } catch (const std::exception &) {
     return runtime::kKernelLibraryFailed;
   }
+}
+
+/// The numbers of a description without symbols, which calls need not evaluate.
+template <typename Params> auto fixedNumbers(const Params &params) {
+  return params.symbols.empty() ? std::optional(params.at(nullptr)) : std::nullopt;
 }
 
 } // namespace tressel::kernels

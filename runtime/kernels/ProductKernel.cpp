@@ -21,9 +21,10 @@ struct ProductState {
   static constexpr size_t kSizes = 8;
   struct Entry {
     std::vector<int64_t> scalars;
-    ProductParams numbers;
+    ProductSizes<int64_t> numbers;
   };
   ProductParams params;
+  std::optional<ProductSizes<int64_t>> fixed;
   int32_t numInputs;
   const ProductKernels &kernels;
   const SplitKernels *split;
@@ -31,7 +32,8 @@ struct ProductState {
   mutable std::vector<std::shared_ptr<const Entry>> recent; // the last used first
 
   ProductState(ProductParams params, int32_t numInputs, const ProductKernels &kernels, const SplitKernels *split)
-      : params(std::move(params)), numInputs(numInputs), kernels(kernels), split(split) {}
+      : params(std::move(params)), fixed(fixedNumbers(this->params)), numInputs(numInputs), kernels(kernels),
+        split(split) {}
 
   std::shared_ptr<const Entry> find(const int64_t *scalars) const {
     std::lock_guard lock(mutex);
@@ -53,8 +55,8 @@ struct ProductState {
 
 /// What is the same whatever the type of the operands, whose elements are `Value`s.
 template <typename Value, typename Product>
-static void runAs(const ProductState &state, const ProductParams &p, Product product, void (*multiply)(const Product &),
-                  const KernelArgs &args, void *result, int64_t begin, int64_t end) {
+static void runAs(const ProductState &state, const ProductSizes<int64_t> &p, Product product,
+                  void (*multiply)(const Product &), const KernelArgs &args, void *result, int64_t begin, int64_t end) {
   product.right = {p.n, p.k, p.typicalRows};
   product.aRow = p.a[1], product.aDepth = p.a[2], product.bDepth = p.b[1], product.bColumn = p.b[2];
   product.cRow = p.n, product.parts = p.parts, product.scratch = static_cast<float *>(args.scratch);
@@ -77,7 +79,8 @@ static void runAs(const ProductState &state, const ProductParams &p, Product pro
   }
 }
 
-static void run(const ProductState &state, const ProductParams &p, const KernelArgs &args, int64_t begin, int64_t end) {
+static void run(const ProductState &state, const ProductSizes<int64_t> &p, const KernelArgs &args, int64_t begin,
+                int64_t end) {
   if (p.m < 1 || p.n < 1 || p.batch < 1)
     return;
   const void *packed = p.packed >= 0 ? args.buffers[p.packed] : nullptr;
@@ -96,8 +99,8 @@ static void run(const ProductState &state, const ProductParams &p, const KernelA
 static int32_t runProduct(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const ProductState *>(args->state);
   return statusOf([&] {
-    if (state.params.symbols.empty())
-      run(state, state.params, *args, begin, end);
+    if (state.fixed)
+      run(state, *state.fixed, *args, begin, end);
     else
       run(state, state.find(args->scalars)->numbers, *args, begin, end);
   });
@@ -105,7 +108,7 @@ static int32_t runProduct(const KernelArgs *args, int64_t begin, int64_t end) {
 
 static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const ProductState *>(args->state);
-  const ProductParams &p = state.params;
+  const ProductSizes<int64_t> &p = *state.fixed;
   const RightSide right{p.n, p.k, p.typicalRows};
   void *to = args->buffers[state.numInputs];
   if (begin != 0 || end < 1)
@@ -130,7 +133,7 @@ LoadedKernel makeProduct(const runtime::KernelDesc &desc, const Fields &fields, 
   ProductParams params = ProductParams::parse(fields, /*isPack=*/false);
   // Programs of before there were tiles have no scratch memory for them.
   checkScratch(desc, params.plainScratchBytes());
-  const bool splits = params.splitBytes() > 0 && desc.scratchBytes >= params.scratchBytes();
+  const bool splits = params.splitBytes() > 0 && desc.scratchBytes.numberOr(0) >= params.scratchBytes();
   return load(runProduct, desc, std::move(params), level, splits ? level.split : nullptr);
 }
 

@@ -3,40 +3,51 @@
 #include "Product.h"
 #include "tressel/runtime/Error.h"
 
+#include <algorithm>
+
 namespace tressel::kernels {
 
 int64_t ProductParams::splitBytes() const {
-  auto most = [](int64_t size) { return dim::isConstant(size) ? size : dim::kMaxSize; };
+  auto most = [](Size size) { return size.numberOr(dim::kMaxSize); };
   if (most(m) < kLeastSplitRows || most(n) < kLeastSplitColumns || most(k) < kLeastSplitDepth)
     return 0;
   return splitScratchBytes(most(m), most(k));
 }
 
 int64_t ProductParams::plainScratchBytes() const {
-  const int64_t depth = dim::isConstant(k) ? k : kDepthOfBlock;
+  const int64_t depth = k.numberOr(kDepthOfBlock);
   if (element != Element::F32)
-    return (4 * halfProductScratchFloats(dim::isConstant(m) ? m : kRowsOfBlock, depth) + 63) / 64 * 64;
+    return (4 * halfProductScratchFloats(m.numberOr(kRowsOfBlock), depth) + 63) / 64 * 64;
   return (4 * productScratchFloats(depth, a[2] == 1, packed >= 0) + 63) / 64 * 64;
 }
 
-int64_t ProductParams::packedBytes() const { return bytesOf(packedAs) * packedFloats(n, k); }
+int64_t ProductParams::packedBytes() const { return bytesOf(packedAs) * packedFloats(n.number(), k.number()); }
 
-ProductParams ProductParams::at(const int64_t *scalars) const {
-  if (symbols.empty())
-    return *this;
+ProductSizes<int64_t> ProductParams::at(const int64_t *scalars) const {
   dim::Values values;
   for (size_t i = 0; i < symbols.size(); ++i)
     values.bind(symbols[i], scalars[i]);
-  ProductParams p = *this;
-  for (int64_t *size : {&p.batch, &p.m, &p.n, &p.k, &p.a[0], &p.a[1], &p.a[2], &p.b[0], &p.b[1], &p.b[2], &p.rows})
-    *size = dim::evaluate(*size, values);
-  p.symbols.clear();
+  auto number = [&](Size size) { return dim::evaluate(size, values); };
+  ProductSizes<int64_t> p{.element = element,
+                          .batch = number(batch),
+                          .m = number(m),
+                          .n = number(n),
+                          .k = number(k),
+                          .rows = number(rows),
+                          .parts = parts,
+                          .typicalRows = typicalRows,
+                          .left = left,
+                          .right = right,
+                          .packed = packed,
+                          .packedAs = packedAs};
+  std::ranges::transform(a, p.a.begin(), number);
+  std::ranges::transform(b, p.b.begin(), number);
   return p;
 }
 
 static FieldsText common(const ProductParams &p, const char *kind) {
   FieldsText text;
-  text.text("kind", kind).size("n", p.n).size("k", p.k).size("typical", p.typicalRows);
+  text.text("kind", kind).size("n", p.n).size("k", p.k).number("typical", p.typicalRows);
   text.size("b_depth", p.b[1]).size("b_column", p.b[2]).element("element", p.element).element("packed_as", p.packedAs);
   return text;
 }
@@ -44,7 +55,7 @@ static FieldsText common(const ProductParams &p, const char *kind) {
 std::string ProductParams::packText() const { return common(*this, "pack_product").str(); }
 
 std::string ProductParams::text() const {
-  const int64_t unit = parts == 1 ? dim::mul(rows, n) : 0;
+  const Size unit = parts == 1 ? rows * n : Size();
   return common(*this, "product")
       .size("batch", batch)
       .size("m", m)
@@ -53,10 +64,10 @@ std::string ProductParams::text() const {
       .size("a_depth", a[2])
       .size("b_batch", b[0])
       .size("rows", rows)
-      .size("parts", parts)
-      .size("left", left)
-      .size("right", right)
-      .size("packed", packed)
+      .number("parts", parts)
+      .number("left", left)
+      .number("right", right)
+      .number("packed", packed)
       .size("unit", unit)
       .sizes("symbols", symbols)
       .str();
@@ -66,8 +77,8 @@ ProductParams ProductParams::parse(const Fields &fields, bool isPack) {
   constexpr int64_t most = dim::kMaxSize;
   ProductParams p;
   auto size = [&](const char *name, int64_t least) {
-    const int64_t value = isPack ? fields.number(name, least, most) : fields.size(name);
-    if (dim::isConstant(value) && (value < least || value > most * most))
+    const Size value = isPack ? Size(fields.number(name, least, most)) : fields.size(name);
+    if (value.isNumber() && (value.number() < least || value.number() > most * most))
       throw InputError(std::string("the description of a product has an impossible size in '") + name + "'");
     return value;
   };

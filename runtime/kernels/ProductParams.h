@@ -14,28 +14,34 @@ namespace tressel::kernels {
 ///
 /// A unit of work is a block of `rows` rows (the last one may be smaller) of one of `parts` nearly equal ranges of the
 /// columns, of one entry of the batch: rows count fastest, then ranges, then the batch.
-struct ProductParams {
+///
+/// S is Size, or int64_t for the numbers of a call.
+template <typename S> struct ProductSizes {
   Element element = Element::F32;
-  int64_t batch = 1, m = 1, n = 1, k = 1;
-  std::array<int64_t, 3> a{}; ///< of batch, m, k
-  std::array<int64_t, 3> b{}; ///< of batch, k, n
-  int64_t rows = 1;
+  S batch = 1, m = 1, n = 1, k = 1;
+  std::array<S, 3> a{}; ///< of batch, m, k
+  std::array<S, 3> b{}; ///< of batch, k, n
+  S rows = 1;
   int64_t parts = 1;
   int64_t typicalRows = 1;     ///< m as it is expected: the form of the packed side
   int32_t left = 0, right = 1; ///< operands
   int32_t packed = -1; ///< the operand that holds the right side packed (without a batch), -1: it is read as it is
   Element packedAs = Element::F32; ///< the type of what is packed: f32, or `element`
-  std::vector<int64_t> symbols;    ///< in the sizes, in the order in which KernelArgs::scalars gives their values
 
-  int64_t rowBlocks() const { return rows == m ? 1 : dim::ceilDiv(m, rows); }
-  int64_t units() const { return dim::mul(batch, dim::mul(parts, rowBlocks())); }
+  S rowBlocks() const { return rows == m ? S(1) : dim::ceilDiv(m, rows); }
+  S units() const { return batch * (parts * rowBlocks()); }
+};
+
+struct ProductParams : ProductSizes<Size> {
+  std::vector<Size> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
+
   /// Scratch memory of a worker, for the largest sizes; what is behind the first is for tiles.
   int64_t scratchBytes() const { return plainScratchBytes() + splitBytes(); }
   int64_t plainScratchBytes() const;
   int64_t splitBytes() const;
   int64_t packedBytes() const; ///< for numbers
   /// With numbers for the symbols, in their order.
-  ProductParams at(const int64_t *scalars) const;
+  ProductSizes<int64_t> at(const int64_t *scalars) const;
 
   /// "unit" (elements of the result that one unit writes, when they are neighbours; else 0) is for the epilogue's
   /// generator.

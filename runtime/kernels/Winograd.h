@@ -8,10 +8,12 @@
 namespace tressel::kernels {
 
 /// Stride and dilation 1, one group. Sizes of height and width.
-struct WinogradShape {
+template <typename S> struct WinogradSizes { ///< Size, or int64_t for the numbers of a call
   int64_t inChannels = 1, outChannels = 1;
-  int64_t in[2] = {1, 1}, out[2] = {1, 1}, pad[2] = {0, 0};
+  S in[2] = {1, 1}, out[2] = {1, 1};
+  int64_t pad[2] = {0, 0};
 };
+using WinogradShape = WinogradSizes<int64_t>;
 
 /// Bands [first, last) of the result: four rows of an image, the last band of each image fewer.
 struct WinogradCall {

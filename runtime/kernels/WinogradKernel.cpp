@@ -14,13 +14,15 @@ namespace {
 
 struct WinogradState {
   WinogradParams params;
+  std::optional<WinogradCallSizes<int64_t>> fixed;
   int32_t numInputs;
   const WinogradKernels &kernels;
 };
 
 } // namespace
 
-static void run(const WinogradState &state, const WinogradParams &p, const KernelArgs &args, int64_t begin, int64_t end) {
+static void run(const WinogradState &state, const WinogradCallSizes<int64_t> &p, const KernelArgs &args, int64_t begin,
+                int64_t end) {
   if (p.batch < 1 || p.shape.out[0] < 1 || p.shape.out[1] < 1)
     return;
   state.kernels.convolve({p.shape, static_cast<const float *>(args.buffers[p.image]),
@@ -32,8 +34,8 @@ static void run(const WinogradState &state, const WinogradParams &p, const Kerne
 static int32_t runWinograd(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const WinogradState *>(args->state);
   return statusOf([&] {
-    if (state.params.symbols.empty())
-      run(state, state.params, *args, begin, end);
+    if (state.fixed)
+      run(state, *state.fixed, *args, begin, end);
     else
       run(state, state.params.at(args->scalars), *args, begin, end);
   });
@@ -42,7 +44,7 @@ static int32_t runWinograd(const KernelArgs *args, int64_t begin, int64_t end) {
 static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
   const auto &state = *static_cast<const WinogradState *>(args->state);
   if (begin == 0 && end > 0)
-    state.kernels.pack(state.params.shape, static_cast<const float *>(args->buffers[0]),
+    state.kernels.pack(state.fixed->shape, static_cast<const float *>(args->buffers[0]),
                        static_cast<float *>(args->buffers[state.numInputs]));
   return runtime::kKernelOk;
 }
@@ -50,7 +52,7 @@ static int32_t runPack(const KernelArgs *args, int64_t begin, int64_t end) {
 static LoadedKernel load(runtime::KernelFn fn, const runtime::KernelDesc &desc, WinogradParams params,
                          const Level &level) {
   auto state = std::make_shared<const WinogradState>(
-      WinogradState{std::move(params), desc.numInputs, at(level, winogradBaseline, winogradV3, winogradV4)});
+      WinogradState{params, fixedNumbers(params), desc.numInputs, at(level, winogradBaseline, winogradV3, winogradV4)});
   return {fn, state.get(), state};
 }
 

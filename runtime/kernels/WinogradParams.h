@@ -11,19 +11,23 @@
 namespace tressel::kernels {
 
 /// f32, channels last. Sizes of batch, `in` and `out` may be symbolic. A unit of work is a band of four rows of an image.
-struct WinogradParams {
-  int64_t batch = 1;
-  WinogradShape shape;
-  int32_t image = 0, packed = 1;  ///< operands
-  std::vector<int64_t> symbols;   ///< in the sizes, in the order in which KernelArgs::scalars gives their values
+template <typename S> struct WinogradCallSizes { ///< S is Size, or int64_t for the numbers of a call
+  S batch = 1;
+  WinogradSizes<S> shape;
+  int32_t image = 0, packed = 1; ///< operands
 
-  int64_t units() const { return dim::mul(batch, dim::ceilDiv(shape.out[0], kWinogradOut)); }
+  S units() const { return batch * dim::ceilDiv(shape.out[0], kWinogradOut); }
+};
+
+struct WinogradParams : WinogradCallSizes<Size> {
+  std::vector<Size> symbols; ///< in the sizes, in the order in which KernelArgs::scalars gives their values
+
   /// Units follow one another without a gap or an overlap: no image but the last has a band of fewer rows.
   bool hasEvenUnits() const { return batch == 1 || dim::mod(shape.out[0], kWinogradOut) == 0; }
   int64_t packedBytes() const { return 4 * winogradPackedFloats(shape.inChannels, shape.outChannels); }
   int64_t scratchBytes() const { return 4 * winogradScratchFloats(shape.inChannels); }
   /// With numbers for the symbols, in their order.
-  WinogradParams at(const int64_t *scalars) const;
+  WinogradCallSizes<int64_t> at(const int64_t *scalars) const;
 
   /// "unit" (elements of the result that one unit writes, where units are even, else 0) is for the epilogue's generator.
   std::string text() const;

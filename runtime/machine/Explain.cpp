@@ -116,8 +116,8 @@ Explanation explain(const Schedule &s, const MachineModel &machine, Decisions de
   };
   assume(s.step);
   std::ranges::for_each(s.bodies, assume);
-  e.peakBytes = s.peakBytes;
-  e.peakLowerBoundBytes = s.peakLowerBoundBytes;
+  e.peakBytes = s.peakBytes.number();
+  e.peakLowerBoundBytes = s.peakLowerBoundBytes.number();
   e.decisions = std::move(decisions);
   const Timeline &t = e.timeline;
   const double step = static_cast<double>(t.end);

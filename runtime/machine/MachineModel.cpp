@@ -1,7 +1,8 @@
 #include "tressel/runtime/MachineModel.h"
 
-#include "runtime/types/Concat.h"
 #include "runtime/files/JsonPlace.h"
+#include "runtime/types/Concat.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Error.h"
 
 #include <algorithm>
@@ -55,13 +56,13 @@ DeviceModel DeviceModel::lane() const {
   return one;
 }
 KernelWork workOf(const KernelDesc &kernel, DType type) {
-  const int64_t grain = std::max<int64_t>(1, kernel.grain);
+  const int64_t grain = std::max<int64_t>(1, dim::hint(kernel.grain)), range = dim::hint(kernel.range);
   return {.type = type,
-          .flops = static_cast<double>(kernel.flops),
-          .bytes = static_cast<double>(kernel.bytes),
+          .flops = static_cast<double>(dim::hint(kernel.flops)),
+          .bytes = static_cast<double>(dim::hint(kernel.bytes)),
           .provider = kernel.provider,
           .moves = kernel.moves,
-          .tasks = kernel.range / grain + (kernel.range % grain != 0),
+          .tasks = range / grain + (range % grain != 0),
           .costs = kernel.costs};
 }
 double DeviceModel::threadSeconds(std::span<const KernelCost> costs) const {

@@ -61,7 +61,7 @@ public:
     std::vector<int64_t> held(machine.devices.size(), 0);
     for (const ArenaDesc &arena : s.arenas) {
       int64_t &bytes = held[deviceIndex(arena.device)];
-      bytes += arena.bytes;
+      bytes += arena.bytes.number();
     }
     for (size_t i = 0; i < held.size(); ++i)
       if (held[i] > machine.devices[i].memoryBytes)
@@ -113,9 +113,9 @@ private:
     for (uint32_t i = 0; i < c.numOperands; ++i) {
       const BufferDesc &b = s.buffers[s.step.operands[c.firstOperand + i].buffer];
       if (b.space == Space::State)
-        (s.states[b.index].kind == StateKind::Derived ? packed : plain) += static_cast<double>(b.bytes);
+        (s.states[b.index].kind == StateKind::Derived ? packed : plain) += static_cast<double>(b.bytes.number());
       else if (b.space == Space::Constant)
-        plain += static_cast<double>(b.bytes);
+        plain += static_cast<double>(b.bytes.number());
     }
     return packed > 0 ? packed : plain;
   }
@@ -124,12 +124,12 @@ private:
     std::set<std::pair<Space, uint32_t>> known;
     double bytes = 0;
     for (const ArenaDesc &arena : s.arenas)
-      bytes += static_cast<double>(arena.bytes);
+      bytes += static_cast<double>(arena.bytes.number());
     for (const Command &c : s.step.commands)
       for (uint32_t i = 0; i < c.numOperands; ++i) {
         const BufferDesc &b = s.buffers[s.step.operands[c.firstOperand + i].buffer];
         if (b.space != Space::Arena && known.insert({b.space, b.index}).second)
-          bytes += static_cast<double>(b.bytes);
+          bytes += static_cast<double>(b.bytes.number());
       }
     return bytes;
   }
@@ -155,7 +155,7 @@ private:
     int64_t stride = 1;
     size_t axis = s.mesh.size();
     while (axis-- > desc.axes.back() + 1u)
-      stride *= s.mesh[axis].size;
+      stride *= s.mesh[axis].size.number();
     auto ofRank = [&](int64_t rank) {
       return DeviceRef{local.kind,
                        static_cast<uint16_t>(std::min<int64_t>(rank * accelerators + local.index, UINT16_MAX))};
@@ -177,7 +177,8 @@ private:
     if (n == 1 || !options.transferTime)
       return;
     // A member's piece: an n-th of the whole.
-    const int64_t piece = desc.kind == CollectiveKind::ReduceScatter ? target.bytes : (target.bytes + n - 1) / n;
+    const int64_t piece =
+        desc.kind == CollectiveKind::ReduceScatter ? target.bytes.number() : dim::ceilDiv(target.bytes.number(), n);
     const DeviceRef from = s.streams[c.stream].device,
                     to = overAxes ? nextRank(desc, from)
                                   : s.streams[members[static_cast<size_t>((member + 1) % n)]].device;
@@ -242,7 +243,7 @@ Work Costs::workOf(const CommandList &p, size_t i) const {
   }
   case CommandKind::Fill:
     work.kind = SpanKind::Fill;
-    take(static_cast<double>(s.buffers[operands[0].buffer].bytes) / device.bytesPerSecond);
+    take(static_cast<double>(s.buffers[operands[0].buffer].bytes.number()) / device.bytesPerSecond);
     break;
   case CommandKind::Copy: {
     work.kind = SpanKind::Copy;
@@ -250,7 +251,7 @@ Work Costs::workOf(const CommandList &p, size_t i) const {
     const Home fromHome = homeOf(s, source), toHome = homeOf(s, target);
     const DeviceRef from = fromHome.device, to = toHome.device;
     if (from == to) {
-      take(2 * static_cast<double>(source.bytes) / device.bytesPerSecond);
+      take(2 * static_cast<double>(source.bytes.number()) / device.bytesPerSecond);
       break;
     }
     const RouteModel *route = machine.route(from, to);
@@ -259,7 +260,7 @@ Work Costs::workOf(const CommandList &p, size_t i) const {
                               " has no route there"));
     if (!options.transferTime)
       break;
-    alongRoute(work, *route, static_cast<double>(source.bytes),
+    alongRoute(work, *route, static_cast<double>(source.bytes.number()),
                fromHome.memory == MemoryKind::Host || toHome.memory == MemoryKind::Host);
     work.alone = work.latency + picoseconds(work.bytes / work.fastest);
     break;
@@ -280,8 +281,8 @@ Work Costs::workOf(const CommandList &p, size_t i) const {
     break;
   case CommandKind::Loop: {
     work.kind = SpanKind::Control;
-    const Picoseconds once = p.scalars[c.firstScalar] > 0 ? timeOf(*this, s.bodies[c.body]) : 0;
-    if (__builtin_mul_overflow(once, p.scalars[c.firstScalar], &work.alone))
+    const Picoseconds once = p.scalars[c.firstScalar].number() > 0 ? timeOf(*this, s.bodies[c.body]) : 0;
+    if (__builtin_mul_overflow(once, p.scalars[c.firstScalar].number(), &work.alone))
       work.alone = kNever / 8;
     break;
   }

@@ -77,7 +77,34 @@ template <typename V> const V *aligned(const V *items) {
   return items;
 }
 
-[[gnu::noinline]] TensorType decode(const fb::Type &t) {
+/// Sizes are numbers, or stand for expressions of the schedule (kFirstExpression).
+class SizeReader {
+public:
+  SizeReader() = default;
+  explicit SizeReader(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> *spelled) {
+    if (spelled)
+      for (const auto *one : *spelled)
+        expressions_.push_back(parse(one));
+  }
+  static Size parse(const flatbuffers::String *spelled) {
+    const auto size = dim::parse(text(spelled));
+    if (!size)
+      throwError<InputError>("'", text(spelled), "' is no size");
+    return *size;
+  }
+  [[gnu::noinline]] Size operator()(int64_t number) const {
+    if (number >= Size::kLeast)
+      return number;
+    if (number < kFirstExpression || number - kFirstExpression >= static_cast<int64_t>(expressions_.size()))
+      throwError<InputError>("a size is no number and no expression of the schedule");
+    return expressions_[static_cast<size_t>(number - kFirstExpression)];
+  }
+
+private:
+  std::vector<Size> expressions_;
+};
+
+[[gnu::noinline]] TensorType decode(const fb::Type &t, const SizeReader &size) {
   TensorType type;
   type.dtype = static_cast<DType>(t.dtype());
   if (t.dtype() >= kNumDTypes)
@@ -87,7 +114,7 @@ template <typename V> const V *aligned(const V *items) {
   if (t.dims()->size() > kMaxRank)
     throwError<InputError>("a tensor has more than ", kMaxRank, " dimensions");
   for (int64_t d : *t.dims())
-    type.shape.push_back(d);
+    type.shape.push_back(size(d));
   return type;
 }
 
@@ -103,7 +130,7 @@ template <typename T, typename V, typename Fn> void decodeAll(std::vector<T> &ou
 /// Packages of earlier versions call the provider "builtin" by its library.
 std::string providerOf(std::string name) { return name == "kernels" ? std::string("builtin") : name; }
 
-CommandList decode(const fb::CommandList &p) {
+CommandList decode(const fb::CommandList &p, const SizeReader &size) {
   CommandList list;
   decodeAll(list.commands, aligned(p.commands()), [](const fb::Command &c) {
     return Command{.kind = static_cast<CommandKind>(c.kind()),
@@ -126,7 +153,8 @@ CommandList decode(const fb::CommandList &p) {
     return Wait{w.command(), static_cast<WaitReason>(w.reason())};
   });
   if (aligned(p.scalars()))
-    list.scalars.assign(p.scalars()->begin(), p.scalars()->end());
+    for (int64_t scalar : *p.scalars())
+      list.scalars.push_back(size(scalar));
   return list;
 }
 
@@ -144,48 +172,51 @@ KernelTarget targetOf(const fb::Kernel &k) {
 Schedule decode(const fb::Schedule &s) {
   Schedule schedule;
   schedule.name = text(s.name());
+  const SizeReader size(s.sizes());
   decodeAll(schedule.streams, s.streams(), [](const fb::Stream &d) {
     return StreamDesc{{static_cast<DeviceKind>(d.device_kind()), d.device_index()},
                       static_cast<StreamKind>(d.kind()),
                       text(d.name())};
   });
-  decodeAll(schedule.arenas, aligned(s.arenas()), [](const fb::Arena &d) {
-    return ArenaDesc{
-        {static_cast<DeviceKind>(d.device_kind()), d.device_index()}, static_cast<MemoryKind>(d.memory()), d.bytes()};
+  decodeAll(schedule.arenas, aligned(s.arenas()), [&](const fb::Arena &d) {
+    return ArenaDesc{{static_cast<DeviceKind>(d.device_kind()), d.device_index()},
+                     static_cast<MemoryKind>(d.memory()),
+                     size(d.bytes())};
   });
-  decodeAll(schedule.buffers, s.buffers(), [](const fb::Buffer &d) {
-    return BufferDesc{static_cast<Space>(d.space()), d.index(), d.offset(), d.bytes(), decode(*d.type())};
+  decodeAll(schedule.buffers, s.buffers(), [&](const fb::Buffer &d) {
+    return BufferDesc{static_cast<Space>(d.space()), d.index(), size(d.offset()), size(d.bytes()),
+                      decode(*d.type(), size)};
   });
-  auto value = [](const fb::Value &v) {
+  auto value = [&](const fb::Value &v) {
     return ValueDesc{
         text(v.name()),
-        decode(*v.type()),
+        decode(*v.type(), size),
         {{static_cast<DeviceKind>(v.device_kind()), v.device_index()}, static_cast<MemoryKind>(v.memory())}};
   };
   decodeAll(schedule.inputs, s.inputs(), value);
   decodeAll(schedule.outputs, s.outputs(), value);
-  decodeAll(schedule.states, s.states(), [](const fb::State &d) {
+  decodeAll(schedule.states, s.states(), [&](const fb::State &d) {
     return StateDesc{
         text(d.name()),
-        decode(*d.type()),
+        decode(*d.type(), size),
         static_cast<StateKind>(d.kind()),
         {{static_cast<DeviceKind>(d.device_kind()), d.device_index()}, static_cast<MemoryKind>(d.memory())}};
   });
   decodeAll(schedule.constants, aligned(s.constants()), [](const fb::Constant &d) {
     return ConstantDesc{d.offset(), d.bytes()};
   });
-  decodeAll(schedule.kernels, s.kernels(), [](const fb::Kernel &k) {
+  decodeAll(schedule.kernels, s.kernels(), [&](const fb::Kernel &k) {
     return KernelDesc{.symbol = text(k.symbol()),
                       .provider = providerOf(text(k.provider())),
                       .target = targetOf(k),
                       .params = text(k.params()),
                       .epilogue = text(k.epilogue()),
                       .numInputs = k.num_inputs(),
-                      .range = k.range(),
-                      .grain = k.grain(),
-                      .scratchBytes = k.scratch_bytes(),
-                      .flops = k.flops(),
-                      .bytes = k.bytes(),
+                      .range = size(k.range()),
+                      .grain = size(k.grain()),
+                      .scratchBytes = size(k.scratch_bytes()),
+                      .flops = size(k.flops()),
+                      .bytes = size(k.bytes()),
                       .floats = static_cast<FloatMode>(k.floats()),
                       .epilogueFloats = static_cast<FloatMode>(k.epilogue_floats())};
   });
@@ -198,36 +229,21 @@ Schedule decode(const fb::Schedule &s) {
       desc.axes.assign(c.axes()->begin(), c.axes()->end());
     return desc;
   });
-  decodeAll(schedule.mesh, s.mesh(), [](const fb::MeshAxis &axis) { return MeshAxis{text(axis.name()), axis.size()}; });
+  decodeAll(schedule.mesh, s.mesh(), [&](const fb::MeshAxis &axis) {
+    return MeshAxis{text(axis.name()), size(axis.size())};
+  });
   schedule.inFlight = s.in_flight();
   decodeAll(schedule.locations, s.locations(), [](const fb::Location &l) {
     return Location{text(l.op()), text(l.file()), l.line()};
   });
-  schedule.prepare = decode(*s.prepare());
-  schedule.step = decode(*s.step());
-  decodeAll(schedule.bodies, s.bodies(), [](const fb::CommandList &p) { return decode(p); });
-  schedule.peakBytes = s.peak_bytes();
-  schedule.peakLowerBoundBytes = s.peak_lower_bound_bytes();
-  // Numbers of expressions become this process's handles.
-  std::vector<int64_t> sizes;
-  auto read = [](const flatbuffers::String *spelled) {
-    const auto size = dim::parse(text(spelled));
-    if (!size)
-      throwError<InputError>("'", text(spelled), "' is no size");
-    return *size;
-  };
-  if (s.sizes())
-    for (const auto *spelled : *s.sizes())
-      sizes.push_back(read(spelled));
+  schedule.prepare = decode(*s.prepare(), size);
+  schedule.step = decode(*s.step(), size);
+  decodeAll(schedule.bodies, s.bodies(), [&](const fb::CommandList &p) { return decode(p, size); });
+  schedule.peakBytes = size(s.peak_bytes());
+  schedule.peakLowerBoundBytes = size(s.peak_lower_bound_bytes());
   if (s.dims())
     for (const auto *spelled : *s.dims())
-      schedule.dims.push_back(read(spelled));
-  forEachSize(schedule, [&](int64_t &size) {
-    if (size >= kFirstExpression && size < kFirstExpression + static_cast<int64_t>(sizes.size()))
-      size = sizes[static_cast<size_t>(size - kFirstExpression)];
-    else if (!dim::isConstant(size))
-      throwError<InputError>("a size is no number and no expression of the schedule");
-  });
+      schedule.dims.push_back(SizeReader::parse(spelled));
   return schedule;
 }
 
@@ -380,7 +396,8 @@ struct Package::Impl {
     if (package.states())
       for (const fb::StateValue *s : *package.states()) {
         const std::string name = text(s->name());
-        StateValue value{decode(*s->type()), section(s->section(), concat("value of state '", name, "'"))};
+        StateValue value{decode(*s->type(), SizeReader()),
+                         section(s->section(), concat("value of state '", name, "'"))};
         if (!states.emplace(name, value).second)
           damaged({"two values of state '", name, "'"});
       }

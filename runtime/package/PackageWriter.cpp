@@ -151,11 +151,36 @@ auto structs(FlatBufferBuilder &b, const std::vector<T> &items, Fn encode) {
   return b.CreateVectorOfStructs(encoded);
 }
 
-Offset<fb::Type> encode(FlatBufferBuilder &b, const TensorType &type) {
-  return fb::CreateType(b, raw(type.dtype), b.CreateVector(type.shape.begin(), type.shape.size()));
+/// Expressions are numbered: they have no bits that mean something in another process.
+class SizeWriter {
+public:
+  int64_t operator()(Size size) {
+    if (!size.isSymbolic())
+      return size.bits();
+    const auto [it, isNew] =
+        numbers_.try_emplace(size.bits(), kFirstExpression + static_cast<int64_t>(spellings_.size()));
+    if (isNew)
+      spellings_.push_back(dim::spell(size));
+    return it->second;
+  }
+  std::vector<int64_t> operator()(std::span<const Size> sizes) {
+    std::vector<int64_t> all;
+    for (Size size : sizes)
+      all.push_back((*this)(size));
+    return all;
+  }
+  const std::vector<std::string> &spellings() const { return spellings_; }
+
+private:
+  std::unordered_map<int64_t, int64_t> numbers_; ///< by bits
+  std::vector<std::string> spellings_;
+};
+
+Offset<fb::Type> encode(FlatBufferBuilder &b, const TensorType &type, SizeWriter &size) {
+  return fb::CreateType(b, raw(type.dtype), b.CreateVector(size(type.shape)));
 }
 
-Offset<fb::CommandList> encode(FlatBufferBuilder &b, const CommandList &p) {
+Offset<fb::CommandList> encode(FlatBufferBuilder &b, const CommandList &p, SizeWriter &size) {
   auto commands = structs<fb::Command>(b, p.commands, [](const Command &c) {
     return fb::Command(raw(c.kind), c.stream, c.kernel, c.body, c.firstOperand, c.numOperands, c.numWaits, c.firstWait,
                        c.loc, c.firstScalar, c.numScalars, c.fillValue);
@@ -163,69 +188,57 @@ Offset<fb::CommandList> encode(FlatBufferBuilder &b, const CommandList &p) {
   auto operands =
       structs<fb::Operand>(b, p.operands, [](const Operand &o) { return fb::Operand(o.buffer, raw(o.access)); });
   auto waits = structs<fb::Wait>(b, p.waits, [](const Wait &w) { return fb::Wait(w.command, raw(w.reason)); });
-  return fb::CreateCommandList(b, commands, operands, waits, b.CreateVector(p.scalars));
+  return fb::CreateCommandList(b, commands, operands, waits, b.CreateVector(size(p.scalars)));
 }
 
-/// Expressions are numbered: their handles mean nothing in another process.
-Schedule numbered(const Schedule &schedule, std::vector<std::string> &spellings) {
-  Schedule out = schedule;
-  std::map<int64_t, int64_t> numbers;
-  forEachSize(out, [&](int64_t &size) {
-    if (!dim::isSymbolic(size))
-      return;
-    const auto [it, isNew] = numbers.try_emplace(size, kFirstExpression + static_cast<int64_t>(spellings.size()));
-    if (isNew)
-      spellings.push_back(dim::spell(size));
-    size = it->second;
-  });
-  return out;
-}
-
-Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &symbolic) {
-  std::vector<std::string> sizes, dims;
-  const Schedule s = numbered(symbolic, sizes);
-  for (int64_t symbol : symbolic.dims)
+Offset<fb::Schedule> encode(FlatBufferBuilder &b, const Schedule &s) {
+  SizeWriter size;
+  std::vector<std::string> dims;
+  for (Size symbol : s.dims)
     dims.push_back(dim::spell(symbol));
   auto value = [&](const ValueDesc &v) {
-    return fb::CreateValue(b, b.CreateString(v.name), encode(b, v.type), raw(v.home.memory), raw(v.home.device.kind),
-                           v.home.device.index);
+    return fb::CreateValue(b, b.CreateString(v.name), encode(b, v.type, size), raw(v.home.memory),
+                           raw(v.home.device.kind), v.home.device.index);
   };
   auto name = b.CreateString(s.name);
   auto streams = tables(b, s.streams, [&](const StreamDesc &d) {
     return fb::CreateStream(b, raw(d.device.kind), d.device.index, raw(d.kind), b.CreateString(d.name));
   });
-  auto arenas = structs<fb::Arena>(b, s.arenas, [](const ArenaDesc &d) {
-    return fb::Arena(raw(d.device.kind), d.device.index, raw(d.memory), d.bytes);
+  auto arenas = structs<fb::Arena>(b, s.arenas, [&](const ArenaDesc &d) {
+    return fb::Arena(raw(d.device.kind), d.device.index, raw(d.memory), size(d.bytes));
   });
   auto buffers = tables(b, s.buffers, [&](const BufferDesc &d) {
-    return fb::CreateBuffer(b, raw(d.space), d.index, d.offset, d.bytes, encode(b, d.type));
+    return fb::CreateBuffer(b, raw(d.space), d.index, size(d.offset), size(d.bytes), encode(b, d.type, size));
   });
   auto inputs = tables(b, s.inputs, value), outputs = tables(b, s.outputs, value);
   auto states = tables(b, s.states, [&](const StateDesc &d) {
-    return fb::CreateState(b, b.CreateString(d.name), encode(b, d.type), raw(d.kind), raw(d.home.device.kind),
+    return fb::CreateState(b, b.CreateString(d.name), encode(b, d.type, size), raw(d.kind), raw(d.home.device.kind),
                            d.home.device.index, raw(d.home.memory));
   });
   auto constants =
       structs<fb::Constant>(b, s.constants, [](const ConstantDesc &d) { return fb::Constant(d.offset, d.bytes); });
   auto kernels = tables(b, s.kernels, [&](const KernelDesc &k) {
     return fb::CreateKernel(b, b.CreateString(k.symbol), b.CreateString(k.provider), b.CreateString(k.params),
-                            b.CreateString(k.epilogue), k.range, k.grain, k.scratchBytes, k.flops, k.bytes,
-                            k.numInputs, raw(k.floats), raw(k.epilogueFloats), raw(k.target));
+                            b.CreateString(k.epilogue), size(k.range), size(k.grain), size(k.scratchBytes),
+                            size(k.flops), size(k.bytes), k.numInputs, raw(k.floats), raw(k.epilogueFloats),
+                            raw(k.target));
   });
   auto locations = tables(b, s.locations, [&](const Location &l) {
     return fb::CreateLocation(b, b.CreateSharedString(l.op), b.CreateSharedString(l.file), l.line);
   });
-  auto prepare = encode(b, s.prepare), step = encode(b, s.step);
-  auto bodies = tables(b, s.bodies, [&](const CommandList &p) { return encode(b, p); });
+  auto prepare = encode(b, s.prepare, size), step = encode(b, s.step, size);
+  auto bodies = tables(b, s.bodies, [&](const CommandList &p) { return encode(b, p, size); });
   auto collectives = tables(b, s.collectives, [&](const CollectiveDesc &c) {
     return fb::CreateCollective(b, b.CreateString(c.name), b.CreateVector(c.members), raw(c.kind), raw(c.reduction),
                                 c.root, b.CreateVector(c.axes));
   });
-  auto mesh = tables(b, s.mesh,
-                     [&](const MeshAxis &axis) { return fb::CreateMeshAxis(b, b.CreateString(axis.name), axis.size); });
+  auto mesh = tables(b, s.mesh, [&](const MeshAxis &axis) {
+    return fb::CreateMeshAxis(b, b.CreateString(axis.name), size(axis.size));
+  });
+  const int64_t peakBytes = size(s.peakBytes), peakLowerBoundBytes = size(s.peakLowerBoundBytes);
   return fb::CreateSchedule(b, name, streams, arenas, buffers, inputs, outputs, states, constants, kernels, locations,
-                            prepare, step, s.peakBytes, s.peakLowerBoundBytes, b.CreateVectorOfStrings(dims),
-                            b.CreateVectorOfStrings(sizes), bodies, collectives, s.inFlight, mesh);
+                            prepare, step, peakBytes, peakLowerBoundBytes, b.CreateVectorOfStrings(dims),
+                            b.CreateVectorOfStrings(size.spellings()), bodies, collectives, s.inFlight, mesh);
 }
 
 void build(FlatBufferBuilder &b, Sections &sections, std::span<const PackageFunction> functions,
@@ -244,7 +257,8 @@ void build(FlatBufferBuilder &b, Sections &sections, std::span<const PackageFunc
   std::vector<Offset<fb::StateValue>> stateTables;
   for (const PackageState &state : states) {
     auto name = b.CreateString(state.name);
-    auto type = encode(b, state.type);
+    SizeWriter numbers;
+    auto type = encode(b, state.type, numbers);
     const fb::Section section = sections.add(runsOf(state.bytes));
     stateTables.push_back(fb::CreateStateValue(b, name, type, &section));
   }

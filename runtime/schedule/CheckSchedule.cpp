@@ -46,7 +46,8 @@ private:
     int64_t total = 0;
     for (size_t i = 0; i < s.arenas.size(); ++i) {
       checkHome("arena", i, {s.arenas[i].device, s.arenas[i].memory});
-      if (s.arenas[i].bytes < 0 || s.arenas[i].bytes > kMaxBytes || (total += s.arenas[i].bytes) > kMaxBytes) {
+      if (s.arenas[i].bytes.number() < 0 || s.arenas[i].bytes.number() > kMaxBytes ||
+          (total += s.arenas[i].bytes.number()) > kMaxBytes) {
         findings.structure({"arena ", i, " has an impossible size of ", s.arenas[i].bytes, " bytes"});
         return;
       }
@@ -81,8 +82,9 @@ private:
         fault("kernel", i, " has no symbol or no provider");
       else if (!symbols.emplace(k.symbol, i).second)
         findings.structure({"kernel ", i, " has the symbol '", k.symbol, "' of kernel ", symbols[k.symbol]});
-      if (k.range < 0 || k.range > kMaxBytes || k.grain < 1 || k.scratchBytes < 0 || k.scratchBytes > kMaxBytes ||
-          k.floats > FloatMode::Flush || k.epilogueFloats > FloatMode::Flush || k.target > KernelTarget::GpuLibrary)
+      if (k.range.number() < 0 || k.range.number() > kMaxBytes || k.grain.number() < 1 || k.scratchBytes.number() < 0 ||
+          k.scratchBytes.number() > kMaxBytes || k.floats > FloatMode::Flush || k.epilogueFloats > FloatMode::Flush ||
+          k.target > KernelTarget::GpuLibrary)
         findings.structure({"kernel ", i, " '", k.symbol, "' has an impossible range, grain, scratch size, target or mode for subnormal numbers"});
     }
     for (size_t i = 0; i < s.buffers.size() && !findings.full(); ++i)
@@ -91,7 +93,8 @@ private:
       findings.structure({s.inFlight, " calls in flight: from 1 to ", kMaxInFlight, " can be"});
     int64_t ranks = 1;
     for (const MeshAxis &axis : s.mesh)
-      if (!dim::isConstant(axis.size) || axis.size < 1 || axis.size > kMaxRanks || (ranks *= axis.size) > kMaxRanks) {
+      if (!axis.size.isNumber() || axis.size.number() < 1 || axis.size.number() > kMaxRanks ||
+          (ranks *= axis.size.number()) > kMaxRanks) {
         findings.structure({"axis '", axis.name, "' of the mesh has an impossible size, or there are more than ",
                             kMaxRanks, " ranks"});
         return;
@@ -132,17 +135,18 @@ private:
     const auto bytes = typeBytes(b.type);
     if (!limitBytes)
       findings.structure({"buffer ", i, " names ", nameOf(b.space), " ", b.index, ", which does not exist"});
-    else if (*limitBytes == 0 && b.offset == 0 && b.bytes >= 0 && bytes)
+    else if (*limitBytes == 0 && b.offset == 0 && b.bytes.number() >= 0 && bytes)
       return; // a part of nothing, moved by a loop that runs no iteration: whoever touches it is told
-    else if (b.offset < 0 || b.bytes < 0 || b.offset > *limitBytes || b.bytes > *limitBytes - b.offset)
+    else if (b.offset.number() < 0 || b.bytes.number() < 0 || b.offset.number() > *limitBytes ||
+             b.bytes.number() > *limitBytes - b.offset.number())
       findings.structure({"buffer ", i, ": bytes ", b.offset, " to ",
-                          static_cast<uint64_t>(b.offset) + static_cast<uint64_t>(b.bytes), " leave ", nameOf(b.space),
-                          " ", b.index, " of ", *limitBytes, " bytes"});
-    else if (b.space == Space::Arena && b.offset % 64)
+                          static_cast<uint64_t>(b.offset.number()) + static_cast<uint64_t>(b.bytes.number()), " leave ",
+                          nameOf(b.space), " ", b.index, " of ", *limitBytes, " bytes"});
+    else if (b.space == Space::Arena && b.offset.number() % 64)
       findings.structure({"buffer ", i, ": offset ", b.offset, " in an arena is not a multiple of 64"});
     else if (!bytes)
       bad(" has an impossible type");
-    else if (*bytes > b.bytes)
+    else if (*bytes > b.bytes.number())
       findings.structure({"buffer ", i, " has ", b.bytes, " bytes, its type ", b.type.str(), " needs ", *bytes});
   }
 
@@ -246,7 +250,7 @@ private:
       break;
     case CommandKind::Fill:
       if (operands.size() != 1 || operands[0].access != Access::Write ||
-          bytesOf(operands[0]) % sizeOf(s.buffers[operands[0].buffer].type.dtype))
+          bytesOf(operands[0]).number() % sizeOf(s.buffers[operands[0].buffer].type.dtype))
         findings.structure(p, phase, i, {"a fill writes whole elements of one buffer"});
       break;
     case CommandKind::Launch: {
@@ -315,8 +319,8 @@ private:
     if (good) {
       const BufferDesc &from = s.buffers[operands[0].buffer], &to = s.buffers[operands.back().buffer];
       const int64_t count = numMembers(desc);
-      good = from.type.dtype == to.type.dtype && to.bytes % sizeOf(to.type.dtype) == 0 &&
-             from.bytes % sizeOf(to.type.dtype) == 0 && (!hasSource || operands[0].access == Access::Read) &&
+      good = from.type.dtype == to.type.dtype && to.bytes.number() % sizeOf(to.type.dtype) == 0 &&
+             from.bytes.number() % sizeOf(to.type.dtype) == 0 && (!hasSource || operands[0].access == Access::Read) &&
              from.bytes * (desc.kind == CollectiveKind::AllGather ? count : 1) ==
                  to.bytes * (desc.kind == CollectiveKind::ReduceScatter ? count : 1);
       if (good && m > 0 && findings.empty()) {
@@ -349,12 +353,12 @@ private:
       int64_t furthest = 0;
       const bool twice = std::any_of(loop.moving.begin(), loop.moving.begin() + static_cast<ptrdiff_t>(m),
                                      [&](const Operand &o) { return o.buffer == loop.moving[m].buffer; });
-      if (twice || loop.moving[m].access != Access::Read || loop.strides[m] < 0 || loop.strides[m] > kMaxBytes ||
-          (loop.trips > 1 && loop.strides[m] != 0 && loop.strides[m] < b.bytes) ||
-          __builtin_mul_overflow(std::max<int64_t>(loop.trips - 1, 0), loop.strides[m], &furthest) ||
+      if (twice || loop.moving[m].access != Access::Read || loop.stride(m) < 0 || loop.stride(m) > kMaxBytes ||
+          (loop.trips > 1 && loop.stride(m) != 0 && loop.stride(m) < b.bytes.number()) ||
+          __builtin_mul_overflow(std::max<int64_t>(loop.trips - 1, 0), loop.stride(m), &furthest) ||
           furthest > kMaxBytes)
         findings.structure(p, phase, i,
-                           {findings.describe(loop.moving[m].buffer), " moves by ", loop.strides[m],
+                           {findings.describe(loop.moving[m].buffer), " moves by ", loop.stride(m),
                             " bytes: twice, less than it has, or further than there are"});
     }
   }

@@ -23,8 +23,8 @@ Schedule scheduleOfRank(const Schedule &schedule, int64_t rank, const dim::Value
                         dim::bounds(axis.size).lo, " and ", dim::bounds(axis.size).hi);
   bindRank(known, schedule.mesh, rank);
   Schedule out = schedule;
-  forEachSize(out, [&](int64_t &size) {
-    if (!dim::isConstant(size))
+  forEachSize(out, [&](Size &size) {
+    if (!size.isNumber())
       size = dim::substitute(size, known);
   });
   return out;
@@ -122,8 +122,8 @@ private:
         throwError<InputError>("kernel '", mine.symbol, "' of '", form.name, "' has other sizes on rank ", r,
                                " than on rank 0: one process cannot run it for both");
     }
-    out.peakBytes = dim::add(out.peakBytes, s.peakBytes);
-    out.peakLowerBoundBytes = dim::add(out.peakLowerBoundBytes, s.peakLowerBoundBytes);
+    out.peakBytes += s.peakBytes;
+    out.peakLowerBoundBytes += s.peakLowerBoundBytes;
   }
 
   /// By collective and rank: which of the new ones it is, and the number of the member.
@@ -148,10 +148,10 @@ private:
       std::map<int64_t, uint32_t> groups;
       for (size_t r = 0; r < ranks.size(); ++r) {
         int64_t rest = static_cast<int64_t>(r), key = 0, scale = 1;
-        for (size_t axis = mesh.size(); axis-- > 0; rest /= mesh[axis].size)
+        for (size_t axis = mesh.size(); axis-- > 0; rest /= mesh[axis].size.number())
           if (std::ranges::find(c.axes, axis) == c.axes.end()) {
-            key += scale * (rest % mesh[axis].size);
-            scale *= mesh[axis].size;
+            key += scale * (rest % mesh[axis].size.number());
+            scale *= mesh[axis].size.number();
           }
         const auto [at, isNew] = groups.try_emplace(key, static_cast<uint32_t>(out.collectives.size()));
         if (isNew) {
@@ -221,7 +221,7 @@ private:
     return false;
   }
 
-  uint32_t append(Draft &d, Command c, std::span<const Operand> operands, std::span<const int64_t> scalars,
+  uint32_t append(Draft &d, Command c, std::span<const Operand> operands, std::span<const Size> scalars,
                   std::vector<Wait> waits) {
     if (int64_t &barrier = d.barrier[c.stream]; barrier >= 0) {
       waits.push_back({static_cast<uint32_t>(barrier), WaitReason::Rank});
@@ -324,7 +324,7 @@ private:
     CommandList body = expand([from](const Schedule &s) -> const CommandList & { return s.bodies[from]; });
     out.bodies[c.body] = std::move(body);
     std::vector<Operand> operands;
-    std::vector<int64_t> scalars{first.scalars[c.firstScalar]};
+    std::vector<Size> scalars{first.scalars[c.firstScalar]};
     std::vector<Wait> waits;
     for (size_t r = 0; r < ranks.size(); ++r) {
       const CommandList &p = listOf(ranks[r]);

@@ -7,8 +7,8 @@ namespace tressel::runtime {
 
 Schedule instantiate(const Schedule &schedule, const dim::Values &values) {
   Schedule out = schedule;
-  forEachSize(out, [&](int64_t &size) {
-    if (!dim::isConstant(size))
+  forEachSize(out, [&](Size &size) {
+    if (!size.isNumber())
       size = dim::evaluate(size, values);
   });
   out.dims.clear();
@@ -30,22 +30,22 @@ dim::Values dimsOf(const Schedule &schedule, std::span<const Shape> inputs) {
   return values;
 }
 
-int64_t findDim(const Schedule &schedule, std::string_view name) {
-  for (int64_t symbol : schedule.dims)
+Size findDim(const Schedule &schedule, std::string_view name) {
+  for (Size symbol : schedule.dims)
     if (dim::symbolName(symbol) == name)
       return symbol;
-  return 0;
+  return {};
 }
 
 void checkDims(const Schedule &schedule, const dim::Values &values) {
-  for (int64_t symbol : schedule.dims) {
+  for (Size symbol : schedule.dims) {
     const std::string name(dim::symbolName(symbol));
-    const int64_t *value = values.find(symbol);
+    const Size *value = values.find(symbol);
     if (!value)
       throwError<ShapeError>("the size of dimension '", name, "' of '", schedule.name, "' is not given");
-    if (const dim::Bounds range = dim::bounds(symbol); *value < range.lo || *value > range.hi)
-      throwError<ShapeError>("dimension '", name, "' of '", schedule.name, "' is ", *value, ", but lies between ",
-                             range.lo, " and ", range.hi);
+    if (const dim::Bounds range = dim::bounds(symbol); value->number() < range.lo || value->number() > range.hi)
+      throwError<ShapeError>("dimension '", name, "' of '", schedule.name, "' is ", value->number(),
+                             ", but lies between ", range.lo, " and ", range.hi);
   }
 }
 

@@ -37,33 +37,33 @@ private:
     const uint32_t numMoving = c.kind == CommandKind::Loop ? c.numScalars - 1u : 0, own = c.numOperands - numMoving;
     for (uint32_t k = 0; k < own; ++k)
       if (writes ? operands[k].access != Access::Read : operands[k].access != Access::Write)
-        fn(s.buffers[operands[k].buffer], s.buffers[operands[k].buffer].bytes + moved[operands[k].buffer]);
-    const int64_t trips = c.kind == CommandKind::Loop ? list.scalars[c.firstScalar] : 1;
+        fn(s.buffers[operands[k].buffer], s.buffers[operands[k].buffer].bytes.number() + moved[operands[k].buffer]);
+    const int64_t trips = c.kind == CommandKind::Loop ? list.scalars[c.firstScalar].number() : 1;
     if (trips == 0)
       return;
     for (uint32_t m = 0; m < numMoving; ++m)
-      moved[operands[own + m].buffer] += (trips - 1) * list.scalars[c.firstScalar + 1 + m];
+      moved[operands[own + m].buffer] += (trips - 1) * list.scalars[c.firstScalar + 1 + m].number();
     for (uint32_t k = 0; k < numBodies(c.kind); ++k)
       for (size_t inner = 0; inner < s.bodies[c.body + k].commands.size(); ++inner)
         visit(s.bodies[c.body + k], inner, writes, fn);
     for (uint32_t m = 0; m < numMoving; ++m)
-      moved[operands[own + m].buffer] -= (trips - 1) * list.scalars[c.firstScalar + 1 + m];
+      moved[operands[own + m].buffer] -= (trips - 1) * list.scalars[c.firstScalar + 1 + m].number();
   }
 
   void read(const BufferDesc &b, int64_t bytes, std::vector<uint32_t> &writers) {
     Written &space = spaceOf(b);
-    auto it = space.upper_bound(b.offset);
+    auto it = space.upper_bound(b.offset.number());
     if (it != space.begin())
       --it;
-    for (; it != space.end() && it->first < b.offset + bytes; ++it)
-      if (it->second.end > b.offset)
+    for (; it != space.end() && it->first < b.offset.number() + bytes; ++it)
+      if (it->second.end > b.offset.number())
         writers.push_back(it->second.writer);
   }
   void write(const BufferDesc &b, int64_t bytes, uint32_t writer) {
     if (bytes == 0)
       return;
     Written &space = spaceOf(b);
-    const int64_t begin = b.offset, end = begin + bytes;
+    const int64_t begin = b.offset.number(), end = begin + bytes;
     auto it = space.upper_bound(begin);
     if (it != space.begin() && std::prev(it)->second.end > begin) {
       --it;

@@ -7,18 +7,18 @@
 #include "tressel/runtime/Instantiate.h"
 
 #include <algorithm>
-#include <map>
+#include <unordered_map>
 
 namespace tressel::runtime {
 
-int64_t rankSymbol(const MeshAxis &axis) {
+Size rankSymbol(const MeshAxis &axis) {
   return dim::symbol(concat("rank.", axis.name), 0, dim::bounds(axis.size).hi - 1);
 }
 
 int64_t numRanks(std::span<const MeshAxis> mesh) {
   int64_t ranks = 1;
   for (const MeshAxis &axis : mesh)
-    if (!dim::isConstant(axis.size) || __builtin_mul_overflow(ranks, axis.size, &ranks))
+    if (!axis.size.isNumber() || __builtin_mul_overflow(ranks, axis.size.number(), &ranks))
       throwError<Error>("the size of the mesh's axis '", axis.name, "' is not known, or too large");
   return ranks;
 }
@@ -32,8 +32,8 @@ int64_t numRanks(std::span<const MeshAxis> mesh, std::span<const uint32_t> axes)
 void bindRank(dim::Values &values, std::span<const MeshAxis> mesh, int64_t rank) {
   int64_t rest = rank;
   for (size_t i = mesh.size(); i-- > 0;) {
-    const int64_t size = dim::evaluate(mesh[i].size, values), symbol = rankSymbol(mesh[i]);
-    if (dim::isSymbol(symbol))
+    const int64_t size = dim::evaluate(mesh[i].size, values);
+    if (const Size symbol = rankSymbol(mesh[i]); dim::isSymbol(symbol))
       values.bind(symbol, rest % size);
     rest /= size;
   }
@@ -47,8 +47,8 @@ std::string meshFault(const Schedule &s) {
   int64_t least = 1;
   for (size_t i = 0; i < s.mesh.size(); ++i) {
     const MeshAxis &axis = s.mesh[i];
-    const bool isNumber = dim::isConstant(axis.size);
-    const int64_t lo = isNumber ? axis.size : dim::isSymbol(axis.size) ? dim::bounds(axis.size).lo : 0;
+    const bool isNumber = axis.size.isNumber();
+    const int64_t lo = isNumber ? axis.size.number() : dim::isSymbol(axis.size) ? dim::bounds(axis.size).lo : 0;
     if (lo < 1 || lo > kMaxRanks || (least *= lo) > kMaxRanks)
       return concat("axis '", axis.name, "' of the mesh has an impossible size, or there are more than ", kMaxRanks,
                     " ranks");
@@ -64,19 +64,19 @@ std::string meshFault(const Schedule &s) {
 
 RankRules rankRulesOf(const Schedule &s) {
   RankRules rules;
-  std::vector<int64_t> ranks;
+  std::vector<Size> ranks;
   for (const MeshAxis &axis : s.mesh)
     ranks.push_back(rankSymbol(axis));
-  std::map<int64_t, bool> known;
-  auto depends = [&](int64_t size) {
-    if (!dim::isSymbolic(size))
+  std::unordered_map<int64_t, bool> known; // by the bits of a size
+  auto depends = [&](Size size) {
+    if (!size.isSymbolic())
       return false;
-    const auto [at, isNew] = known.try_emplace(size, false);
+    const auto [at, isNew] = known.try_emplace(size.bits(), false);
     if (isNew) {
-      std::vector<int64_t> symbols;
+      std::vector<Size> symbols;
       dim::collectSymbols(size, symbols);
       at->second =
-          std::ranges::any_of(symbols, [&](int64_t symbol) { return std::ranges::find(ranks, symbol) != ranks.end(); });
+          std::ranges::any_of(symbols, [&](Size symbol) { return std::ranges::find(ranks, symbol) != ranks.end(); });
     }
     return at->second;
   };
@@ -96,8 +96,7 @@ RankRules rankRulesOf(const Schedule &s) {
   look(s.prepare), look(s.step);
   for (const CommandList &body : s.bodies)
     look(body);
-  Schedule all = s;
-  forEachSize(all, [&](int64_t &size) { rules.any = rules.any || depends(size); });
+  forEachSize(s, [&](Size size) { rules.any = rules.any || depends(size); });
   return rules;
 }
 

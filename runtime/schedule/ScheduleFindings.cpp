@@ -6,7 +6,7 @@ namespace tressel::runtime {
 
 LoopParts loopParts(const CommandList &p, size_t i) {
   const Command &c = p.commands[i];
-  LoopParts parts{.trips = p.scalars[c.firstScalar], .body = c.body};
+  LoopParts parts{.trips = p.scalars[c.firstScalar].number(), .body = c.body};
   parts.strides = {p.scalars.data() + c.firstScalar + 1, c.numScalars - size_t(1)};
   parts.moving = operandsOf(p, i);
   if (parts.moving.size() > parts.strides.size())
@@ -17,7 +17,7 @@ LoopParts loopParts(const CommandList &p, size_t i) {
 std::optional<int64_t> spaceBytes(const Schedule &s, const BufferDesc &b) {
   switch (b.space) {
   case Space::Arena:
-    return b.index < s.arenas.size() ? std::optional(s.arenas[b.index].bytes) : std::nullopt;
+    return b.index < s.arenas.size() ? std::optional(s.arenas[b.index].bytes.number()) : std::nullopt;
   case Space::Input:
     return b.index < s.inputs.size() ? typeBytes(s.inputs[b.index].type) : std::nullopt;
   case Space::Output:

@@ -25,7 +25,8 @@ struct LoopParts {
   int64_t trips = 0;
   uint32_t body = 0; ///< tells loops apart
   std::span<const Operand> moving;
-  std::span<const int64_t> strides;
+  std::span<const Size> strides;
+  int64_t stride(size_t m) const { return strides[m].number(); }
 };
 [[gnu::noinline]] LoopParts loopParts(const CommandList &p, size_t command);
 

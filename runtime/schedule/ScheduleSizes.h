@@ -23,14 +23,15 @@ inline constexpr uint32_t kMaxDepth = 8;
     return std::nullopt;
   int64_t n = sizeOf(type.dtype);
   bool empty = false;
-  for (int64_t d : type.shape) {
-    if (d < 0 || d > kMaxBytes)
+  for (Size d : type.shape) {
+    const int64_t extent = d.numberOr(-1);
+    if (extent < 0 || extent > kMaxBytes)
       return std::nullopt;
-    empty |= d == 0;
-    if (d && n > kMaxBytes / d)
+    empty |= extent == 0;
+    if (extent && n > kMaxBytes / extent)
       n = kMaxBytes + 1; // an empty dimension may still follow
-    else if (d)
-      n *= d;
+    else if (extent)
+      n *= extent;
   }
   if (empty)
     return 0;

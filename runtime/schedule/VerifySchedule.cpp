@@ -72,7 +72,7 @@ private:
 
   void read(const CommandList &p, Phase phase, const Epoch &now, const Clock &clock) {
     const BufferDesc &b = s.buffers[now.buffer];
-    IntervalMap *map = b.bytes ? historyOf(b) : nullptr;
+    IntervalMap *map = b.bytes != 0 ? historyOf(b) : nullptr;
     const auto [begin, end] = rangeOf(p, phase, now);
     if (!map || begin == end)
       return;
@@ -105,7 +105,7 @@ private:
   /// `uniform`: the same bytes on all ranks.
   void write(const CommandList &p, Phase phase, const Epoch &now, const Clock &clock, bool uniform) {
     const BufferDesc &b = s.buffers[now.buffer];
-    IntervalMap *map = b.bytes ? historyOf(b) : nullptr;
+    IntervalMap *map = b.bytes != 0 ? historyOf(b) : nullptr;
     if (!map)
       return;
     const auto [begin, end] = rangeOf(p, phase, now);
@@ -161,11 +161,12 @@ private:
   std::pair<int64_t, int64_t> rangeOf(const CommandList &p, Phase phase, const Epoch &now) {
     const BufferDesc &b = s.buffers[now.buffer];
     if (shift.empty() && *spaceBytes(s, b))
-      return {b.offset, b.offset + b.bytes};
+      return {b.offset.number(), (b.offset + b.bytes).number()};
     const Shift moved = shift.empty() ? Shift() : shift[now.buffer];
     int64_t begin = 0, end = 0;
-    if (__builtin_add_overflow(b.offset, moved.by, &begin) || __builtin_add_overflow(begin, b.bytes, &end) ||
-        __builtin_add_overflow(end, moved.further, &end) || end > *spaceBytes(s, b)) {
+    if (__builtin_add_overflow(b.offset.number(), moved.by, &begin) ||
+        __builtin_add_overflow(begin, b.bytes.number(), &end) || __builtin_add_overflow(end, moved.further, &end) ||
+        end > *spaceBytes(s, b)) {
       findings.report(ViolationKind::Structure, p, phase, now, nullptr,
                       {"moves ", findings.describe(now.buffer), " out of its ", nameOf(b.space)});
       return {0, 0};
@@ -449,10 +450,10 @@ private:
   void move(const LoopParts &loop, int64_t sign) {
     for (size_t m = 0; m < loop.moving.size(); ++m) {
       Shift &moved = shift[loop.moving[m].buffer];
-      moved.by += sign * loop.strides[m];
-      moved.further += sign * (loop.trips - 2) * loop.strides[m];
+      moved.by += sign * loop.stride(m);
+      moved.further += sign * (loop.trips - 2) * loop.stride(m);
       auto &by = movedBy[loop.moving[m].buffer];
-      sign > 0 ? by.push_back({loop.body, loop.strides[m]}) : by.pop_back();
+      sign > 0 ? by.push_back({loop.body, loop.stride(m)}) : by.pop_back();
     }
   }
 
@@ -475,10 +476,10 @@ private:
         if (body.commands[c].kind == CommandKind::Loop && loop.trips == 0)
           continue;
         for (size_t m = 0; m < loop.moving.size(); ++m)
-          reach[loop.moving[m].buffer] += (loop.trips - 1) * loop.strides[m];
+          reach[loop.moving[m].buffer] += (loop.trips - 1) * loop.stride(m);
         collect(body, c, touches);
         for (size_t m = 0; m < loop.moving.size(); ++m)
-          reach[loop.moving[m].buffer] -= (loop.trips - 1) * loop.strides[m];
+          reach[loop.moving[m].buffer] -= (loop.trips - 1) * loop.stride(m);
       }
     }
   }
@@ -507,10 +508,10 @@ private:
     }
     for (size_t m = 0; m < loop.moving.size(); ++m)
       if (Touched &t = touched[loop.moving[m].buffer]; t.any)
-        t.stride = loop.strides[m];
-    auto begin = [&](uint32_t buffer) { return s.buffers[buffer].offset + shift[buffer].by; };
+        t.stride = loop.stride(m);
+    auto begin = [&](uint32_t buffer) { return s.buffers[buffer].offset.number() + shift[buffer].by; };
     auto end = [&](uint32_t buffer) {
-      return begin(buffer) + s.buffers[buffer].bytes + shift[buffer].further + touched[buffer].most;
+      return begin(buffer) + s.buffers[buffer].bytes.number() + shift[buffer].further + touched[buffer].most;
     };
     Epoch now{0, 0, static_cast<uint32_t>(i), 0, &p};
     for (uint32_t buffer = 0; buffer < touched.size(); ++buffer) {
@@ -605,8 +606,6 @@ private:
 std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
   if (limit == 0)
     limit = 1;
-  if (schedule.dims.empty() && schedule.mesh.empty())
-    return Verifier(schedule, limit, nullptr).run();
   // For the least and for typical sizes, and for the first and last rank. Those of a call are verified when it comes
   // (Context).
   auto broken = [&](std::initializer_list<MessagePart> what) {
@@ -614,11 +613,21 @@ std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
     findings.structure(what);
     return findings.take();
   };
+  if (schedule.dims.empty() && schedule.mesh.empty()) {
+    std::optional<Size> open;
+    forEachSize(schedule, [&](Size size) {
+      if (!size.isNumber())
+        open = size;
+    });
+    if (open)
+      return broken({"the size ", *open, " is no number, and the schedule has no dimensions"});
+    return Verifier(schedule, limit, nullptr).run();
+  }
   if (const std::string fault = meshFault(schedule); !fault.empty())
     return broken({fault});
   const RankRules rules = rankRulesOf(schedule);
   dim::Values least, typical;
-  for (int64_t symbol : schedule.dims) {
+  for (Size symbol : schedule.dims) {
     if (!dim::isSymbol(symbol) || !least.bind(symbol, dim::bounds(symbol).lo))
       return broken({"a dimension stands twice, or has no name"});
     typical.bind(symbol, dim::hint(symbol));
@@ -629,7 +638,7 @@ std::vector<Violation> verifySchedule(const Schedule &schedule, size_t limit) {
       return broken({"'", dim::symbolName(symbol), "' is the size of no input's dimension"});
   }
   for (const MeshAxis &axis : schedule.mesh) {
-    if (dim::isConstant(axis.size))
+    if (axis.size.isNumber())
       continue;
     const dim::Bounds bounds = dim::bounds(axis.size);
     if (!least.bind(axis.size, bounds.lo))

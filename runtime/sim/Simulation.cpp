@@ -92,12 +92,12 @@ size_t Simulation::logCommand(SimStream &stream, const DeviceCommand &c, Event e
     entry.signal = logged(c.signal);
   entry.type = c.type;
   if (c.kind == DeviceCommandKind::Launch) {
-    entry.flops = c.desc->flops;
-    entry.bytes = c.desc->bytes;
+    entry.flops = c.desc->flops.number();
+    entry.bytes = c.desc->bytes.number();
     entry.provider = internName(c.desc->provider);
     entry.moves = c.desc->moves;
     entry.costs = c.desc->costs;
-    entry.tasks = (c.desc->range + c.desc->grain - 1) / std::max<int64_t>(1, c.desc->grain);
+    entry.tasks = (c.desc->range + c.desc->grain - 1).number() / std::max<int64_t>(1, c.desc->grain.number());
   } else if (c.kind == DeviceCommandKind::Collective) {
     logPart(entry, c, stream);
   } else if (c.kind == DeviceCommandKind::Copy || c.kind == DeviceCommandKind::Fill) {

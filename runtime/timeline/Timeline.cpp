@@ -85,7 +85,7 @@ std::string collectiveName(const CollectiveDesc &c) {
   return kKinds[static_cast<size_t>(c.kind)] + c.name;
 }
 
-int64_t known(int64_t size) { return dim::isConstant(size) ? std::max<int64_t>(size, 0) : 0; }
+int64_t known(Size size) { return std::max<int64_t>(size.numberOr(0), 0); }
 
 } // namespace
 

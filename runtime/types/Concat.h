@@ -2,6 +2,8 @@
 // hundreds of bytes of code for each message, which a small library has no room for.
 #pragma once
 
+#include "tressel/runtime/Size.h"
+
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
@@ -21,11 +23,13 @@ public:
       MessagePart(T number)
       : size(static_cast<uint64_t>(number)), isUnsigned(std::unsigned_integral<T>) {}
 
+  MessagePart(Size number) : size(static_cast<uint64_t>(number.bits())), isSize(true) {}
+
 private:
   friend std::string joinParts(std::initializer_list<MessagePart> parts);
   const char *data = nullptr; ///< null: a number
-  uint64_t size;              ///< of the text, or the number's bits
-  bool isUnsigned = false;
+  uint64_t size;              ///< of the text, or the bits of the number or Size
+  bool isUnsigned = false, isSize = false;
 };
 
 std::string joinParts(std::initializer_list<MessagePart> parts);

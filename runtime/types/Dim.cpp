@@ -27,7 +27,7 @@ struct Atom {
   std::string text, shown; ///< as spelled, and without bounds
   std::string name;        ///< Symbol
   Bounds bounds;
-  int64_t a = 0, b = 0; ///< FloorDiv, Max: sizes
+  Size a, b; ///< FloorDiv, Max
 };
 
 struct ByText {
@@ -50,6 +50,7 @@ struct Node {
   std::string text, shown;
 };
 
+constexpr int64_t kFirstHandle = kDynamic.bits() + 1;
 [[noreturn]] void tooLarge() { throwError<Error>("a size is too large: it leaves 64 bits"); }
 int64_t addChecked(int64_t a, int64_t b) {
   int64_t sum;
@@ -57,6 +58,7 @@ int64_t addChecked(int64_t a, int64_t b) {
     tooLarge();
   return sum;
 }
+int64_t floorDivNumbers(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 int64_t mulChecked(int64_t a, int64_t b) {
   int64_t product;
   if (__builtin_mul_overflow(a, b, &product))
@@ -109,22 +111,21 @@ public:
     return table;
   }
 
-  const Node &node(int64_t handle) const {
-    const int64_t place = handle - detail::kFirstHandle;
-    const auto i = static_cast<size_t>(place / kSpacing);
-    if (place % kSpacing || i >= count_.load(std::memory_order_acquire))
-      throwError<InternalError>("a size that is an expression was used as a number");
+  bool has(int64_t handle) const {
+    const int64_t place = handle - kFirstHandle;
+    return place % kSpacing == 0 && static_cast<size_t>(place / kSpacing) < count_.load(std::memory_order_acquire);
+  }
+  const Node &node(Size size) const {
+    const auto i = static_cast<size_t>((size.bits() - kFirstHandle) / kSpacing);
     return chunks_[i / kChunk].load(std::memory_order_acquire)[i % kChunk];
   }
 
   /// Expressions of expressions of themselves double with each step.
   static constexpr size_t kMostText = 1 << 16;
-  int64_t intern(Poly poly) {
+  Size intern(Poly poly) {
     if (poly.empty())
       return 0;
     if (poly.size() == 1 && poly.begin()->first.empty()) {
-      if (!isConstant(poly.begin()->second)) // as low as handles
-        tooLarge();
       return poly.begin()->second;
     }
     std::string text = print(poly, &Atom::text);
@@ -141,10 +142,11 @@ public:
     node.shown = print(poly, &Atom::shown);
     node.poly = std::move(poly);
     node.text = text;
-    const int64_t handle = detail::kFirstHandle + static_cast<int64_t>(count_) * kSpacing;
+    const int64_t handle = kFirstHandle + static_cast<int64_t>(count_) * kSpacing;
     count_.fetch_add(1, std::memory_order_release);
-    handles_.emplace(std::move(text), handle);
-    return handle;
+    const Size size = Size::fromBits(handle);
+    handles_.emplace(std::move(text), size);
+    return size;
   }
 
   const Atom *intern(Atom atom) {
@@ -156,26 +158,26 @@ public:
   }
 
 private:
-  /// Between two handles: what code makes of one with operators instead of this header's functions is none.
+  /// Between two handles, so that most forged ones are none.
   static constexpr int64_t kSpacing = 256;
   static constexpr size_t kChunk = 1024, kChunks = 1 << 14;
   mutable std::mutex mutex_;
   std::atomic<Node *> chunks_[kChunks] = {};
   std::atomic<size_t> count_{0};
-  std::unordered_map<std::string, int64_t> handles_;
+  std::unordered_map<std::string, Size> handles_;
   std::unordered_map<std::string, const Atom *> atoms_;
 };
 
-Poly polyOf(int64_t size) {
-  if (isSymbolic(size))
+Poly polyOf(Size size) {
+  if (size.isSymbolic())
     return Table::instance().node(size).poly;
   Poly poly;
-  if (size)
-    poly[{}] = size;
+  if (size != 0)
+    poly[{}] = size.number();
   return poly;
 }
-int64_t make(Poly poly) { return Table::instance().intern(std::move(poly)); }
-int64_t makeAtom(const Atom *atom) { return make({{{atom}, 1}}); }
+Size make(Poly poly) { return Table::instance().intern(std::move(poly)); }
+Size makeAtom(const Atom *atom) { return make({{{atom}, 1}}); }
 
 void accumulate(Poly &into, const Monomial &atoms, int64_t coef) {
   auto [it, isNew] = into.try_emplace(atoms, 0);
@@ -222,7 +224,7 @@ std::optional<Poly> divide(Poly a, const Poly &b) {
 }
 
 /// In parentheses, unless it is one factor already.
-std::string wrapped(int64_t size, bool bounds) {
+std::string wrapped(Size size, bool bounds) {
   const std::string text = bounds ? spell(size) : str(size);
   int depth = 0;
   for (char c : text) {
@@ -233,21 +235,21 @@ std::string wrapped(int64_t size, bool bounds) {
   return text;
 }
 
-int64_t floorDivAtom(int64_t a, int64_t b) {
+Size floorDivAtom(Size a, Size b) {
   Atom atom{.kind = AtomKind::FloorDiv};
   atom.text = concat("(", wrapped(a, true), "//", wrapped(b, true), ")");
   atom.shown = concat("(", wrapped(a, false), "//", wrapped(b, false), ")");
   const Bounds x = bounds(a), y = bounds(b);
   if (y.lo > 0) {
-    const int64_t q[] = {detail::floorDivNumbers(x.lo, y.lo), detail::floorDivNumbers(x.lo, y.hi),
-                         detail::floorDivNumbers(x.hi, y.lo), detail::floorDivNumbers(x.hi, y.hi)};
+    const int64_t q[] = {floorDivNumbers(x.lo, y.lo), floorDivNumbers(x.lo, y.hi), floorDivNumbers(x.hi, y.lo),
+                         floorDivNumbers(x.hi, y.hi)};
     atom.bounds = {*std::min_element(q, q + 4), *std::max_element(q, q + 4)};
   }
   atom.a = a, atom.b = b;
   return makeAtom(Table::instance().intern(std::move(atom)));
 }
 
-int64_t floorDivByNumber(int64_t a, int64_t c) {
+Size floorDivByNumber(Size a, int64_t c) {
   // By c * Q + R with the coefficients of R in [0, c), in (-c, 0] where the term is never positive: so that R's terms
   // do not cancel, and its bounds stay tight.
   Poly whole, rest;
@@ -257,7 +259,7 @@ int64_t floorDivByNumber(int64_t a, int64_t c) {
     for (const Atom *atom : atoms)
       term = mulBounds(term, atom->bounds);
     const bool flipped = term.hi <= 0 && coef != INT64_MIN;
-    const int64_t q = flipped ? -detail::floorDivNumbers(-coef, c) : detail::floorDivNumbers(coef, c), r = coef - q * c;
+    const int64_t q = flipped ? -floorDivNumbers(-coef, c) : floorDivNumbers(coef, c), r = coef - q * c;
     if (q)
       whole[atoms] = q;
     if (r) {
@@ -275,40 +277,40 @@ int64_t floorDivByNumber(int64_t a, int64_t c) {
     rest = std::move(smaller);
     c /= common;
   }
-  const int64_t q = make(std::move(whole));
+  const Size q = make(std::move(whole));
   const Bounds range = boundsOf(rest);
   if (c == 1)
-    return add(q, make(std::move(rest)));
-  const int64_t lowest = detail::floorDivNumbers(range.lo, c);
-  if (lowest == detail::floorDivNumbers(range.hi, c))
-    return add(q, lowest);
+    return q + make(std::move(rest));
+  const int64_t lowest = floorDivNumbers(range.lo, c);
+  if (lowest == floorDivNumbers(range.hi, c))
+    return q + lowest;
   // x//b//c is x//(b*c), and (x//b + k)//c is (x + k*b)//(b*c).
   const auto &first = *rest.begin();
   const bool plusConstant = rest.size() == 2 && rest.rbegin()->first.empty();
   if ((rest.size() == 1 || plusConstant) && first.second == 1 && first.first.size() == 1 &&
-      first.first[0]->kind == AtomKind::FloorDiv && isConstant(first.first[0]->b)) {
+      first.first[0]->kind == AtomKind::FloorDiv && first.first[0]->b.isNumber()) {
     const Atom *inner = first.first[0];
     const int64_t k = plusConstant ? rest.rbegin()->second : 0;
-    return add(q, floorDiv(add(inner->a, mulChecked(k, inner->b)), mulChecked(inner->b, c)));
+    return q + floorDiv(inner->a + inner->b * k, inner->b * c);
   }
-  return add(q, floorDivAtom(make(std::move(rest)), c));
+  return q + floorDivAtom(make(std::move(rest)), c);
 }
 
 /// Rebuilds a size with every symbol replaced by what `value` says.
-template <typename Fn> int64_t rebuild(int64_t size, Fn value) {
-  if (!isSymbolic(size))
+template <typename Fn> Size rebuild(Size size, Fn value) {
+  if (!size.isSymbolic())
     return size;
-  int64_t sum = 0;
+  Size sum;
   for (const auto &[atoms, coef] : Table::instance().node(size).poly) {
-    int64_t term = coef;
+    Size term = coef;
     for (const Atom *atom : atoms) {
-      int64_t v = 0;
+      Size v;
       switch (atom->kind) {
       case AtomKind::Symbol:
         v = value(atom);
         break;
       case AtomKind::FloorDiv: {
-        const int64_t by = rebuild(atom->b, value);
+        const Size by = rebuild(atom->b, value);
         if (by == 0)
           throwError<Error>("a size divides by zero: ", atom->shown);
         v = floorDiv(rebuild(atom->a, value), by);
@@ -318,21 +320,21 @@ template <typename Fn> int64_t rebuild(int64_t size, Fn value) {
         v = max(rebuild(atom->a, value), rebuild(atom->b, value));
         break;
       }
-      term = isConstant(term) && isConstant(v) ? mulChecked(term, v) : mul(term, v);
+      term *= v;
     }
-    sum = isConstant(sum) && isConstant(term) ? addChecked(sum, term) : add(sum, term);
+    sum += term;
   }
   return sum;
 }
 
-const Atom *symbolAtom(int64_t size) {
-  if (!isSymbolic(size))
+const Atom *symbolAtom(Size size) {
+  if (!size.isSymbolic())
     return nullptr;
   const Poly &poly = Table::instance().node(size).poly;
   const auto &[atoms, coef] = *poly.begin();
   return poly.size() == 1 && coef == 1 && atoms.size() == 1 && atoms[0]->kind == AtomKind::Symbol ? atoms[0] : nullptr;
 }
-int64_t handleOf(const Atom *symbol) { return makeAtom(symbol); }
+Size symbolOf(const Atom *symbol) { return makeAtom(symbol); }
 
 bool isNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
@@ -341,49 +343,10 @@ bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
 namespace detail {
 
-int64_t add(int64_t a, int64_t b) {
+Size max(Size a, Size b) {
   if (a == kDynamic || b == kDynamic)
     return kDynamic;
-  if (a == 0 || b == 0)
-    return a == 0 ? b : a;
-  Poly sum = polyOf(a);
-  for (const auto &[atoms, coef] : polyOf(b))
-    accumulate(sum, atoms, coef);
-  return make(std::move(sum));
-}
-
-int64_t mul(int64_t a, int64_t b) {
-  if (a == kDynamic || b == kDynamic)
-    return kDynamic;
-  if (a == 1 || b == 1)
-    return a == 1 ? b : a;
-  Poly out;
-  const Poly x = polyOf(a), y = polyOf(b);
-  for (const auto &[atoms, coef] : x)
-    for (const auto &[others, otherCoef] : y)
-      accumulate(out, product(atoms, others), mulChecked(coef, otherCoef));
-  return make(std::move(out));
-}
-
-int64_t floorDiv(int64_t a, int64_t b) {
-  if (a == kDynamic || b == kDynamic)
-    return kDynamic;
-  if (isConstant(b) && b < 0)
-    a = mul(a, -1), b = -b;
-  if (isConstant(b) && b > 0)
-    return floorDivByNumber(a, b);
-  if (auto whole = divideExactly(a, b))
-    return *whole;
-  const Bounds x = bounds(a), y = bounds(b);
-  if (x.lo >= 0 && x.hi < y.lo)
-    return 0;
-  return floorDivAtom(a, b);
-}
-
-int64_t max(int64_t a, int64_t b) {
-  if (a == kDynamic || b == kDynamic)
-    return kDynamic;
-  const Bounds difference = bounds(dim::sub(a, b));
+  const Bounds difference = bounds(a - b);
   if (difference.lo >= 0)
     return a;
   if (difference.hi <= 0)
@@ -393,9 +356,9 @@ int64_t max(int64_t a, int64_t b) {
     for (const auto &[atoms, coef] : polyOf(one)) {
       if (coef != 1 || atoms.size() != 1 || atoms.front()->kind != AtomKind::Max)
         continue;
-      const int64_t rest = dim::sub(one, makeAtom(atoms.front()));
-      const int64_t p = dim::add(atoms.front()->a, rest), q = dim::add(atoms.front()->b, rest);
-      const Bounds overP = bounds(dim::sub(other, p)), overQ = bounds(dim::sub(other, q));
+      const Size rest = one - makeAtom(atoms.front());
+      const Size p = atoms.front()->a + rest, q = atoms.front()->b + rest;
+      const Bounds overP = bounds(other - p), overQ = bounds(other - q);
       if (overP.hi <= 0 || overQ.hi <= 0)
         return dim::max(p, q);
       if (overP.lo >= 0)
@@ -405,11 +368,11 @@ int64_t max(int64_t a, int64_t b) {
     }
   // A common factor stands outside, where a multiple is seen to be one.
   int64_t common = 0;
-  for (int64_t size : {a, b})
+  for (Size size : {a, b})
     for (const auto &[atoms, coef] : polyOf(size))
       common = std::gcd(common, coef);
   if (common > 1)
-    return mul(max(*divideExactly(a, common), *divideExactly(b, common)), common);
+    return max(*divideExactly(a, common), *divideExactly(b, common)) * common;
   if (spell(b) < spell(a))
     std::swap(a, b);
   Atom atom{.kind = AtomKind::Max};
@@ -423,7 +386,7 @@ int64_t max(int64_t a, int64_t b) {
 
 } // namespace detail
 
-int64_t symbol(std::string_view name, int64_t lo, int64_t hi) {
+Size symbol(std::string_view name, int64_t lo, int64_t hi) {
   bool valid = !name.empty() && isNameStart(name[0]) && name != "max" && name != "min";
   for (size_t i = 0; i < name.size(); ++i)
     valid &= isNameStart(name[i]) || isDigit(name[i]) || (name[i] == '.' && i + 1 < name.size() && name[i + 1] != '.');
@@ -443,103 +406,109 @@ int64_t symbol(std::string_view name, int64_t lo, int64_t hi) {
   return makeAtom(Table::instance().intern(std::move(atom)));
 }
 
-std::optional<int64_t> divideExactly(int64_t a, int64_t b) {
+std::optional<Size> divideExactly(Size a, Size b) {
   if (a == kDynamic || b == kDynamic || b == 0)
     return std::nullopt;
   if (a == 0)
-    return 0;
-  if (isConstant(a) && isConstant(b))
-    return a % b ? std::nullopt : std::optional(a / b);
+    return a;
+  if (a.isNumber() && b.isNumber())
+    return a.number() % b.number() ? std::nullopt : std::optional(Size(a.number() / b.number()));
   auto whole = divide(polyOf(a), polyOf(b));
   return whole ? std::optional(make(std::move(*whole))) : std::nullopt;
 }
 
-Bounds bounds(int64_t size) {
-  if (isSymbolic(size))
+Bounds bounds(Size size) {
+  if (size.isSymbolic())
     return Table::instance().node(size).bounds;
-  return size == kDynamic ? Bounds() : Bounds{size, size};
+  return size == kDynamic ? Bounds() : Bounds{size.number(), size.number()};
 }
 
-bool distinct(int64_t a, int64_t b) {
+bool distinct(Size a, Size b) {
   if (a == kDynamic || b == kDynamic)
     return false;
-  const Bounds difference = bounds(sub(a, b));
+  if (a.isNumber() && b.isNumber()) // their difference may leave 64 bits
+    return a != b;
+  const Bounds difference = bounds(a - b);
   return difference.lo > 0 || difference.hi < 0;
 }
 
-std::optional<bool> less(int64_t a, int64_t b) {
+std::optional<bool> less(Size a, Size b) {
   if (a == kDynamic || b == kDynamic)
     return std::nullopt;
-  const Bounds difference = bounds(sub(a, b));
+  if (a.isNumber() && b.isNumber())
+    return a.number() < b.number();
+  const Bounds difference = bounds(a - b);
   if (difference.hi < 0)
     return true;
   return difference.lo >= 0 ? std::optional(false) : std::nullopt;
 }
 
-bool Values::bind(int64_t symbol, int64_t value) {
-  if (const int64_t *known = find(symbol))
+bool Values::bind(Size symbol, Size value) {
+  if (const Size *known = find(symbol))
     return *known == value;
   values_.emplace_back(symbol, value);
   return true;
 }
-const int64_t *Values::find(int64_t symbol) const {
+const Size *Values::find(Size symbol) const {
   for (const auto &[known, value] : values_)
     if (known == symbol)
       return &value;
   return nullptr;
 }
 
-int64_t evaluate(int64_t size, const Values &values) {
-  if (isConstant(size))
-    return size;
+int64_t evaluate(Size size, const Values &values) {
+  if (size.isNumber())
+    return size.number();
   if (size == kDynamic)
     throwError<Error>("a size is not known");
-  return rebuild(size, [&](const Atom *atom) {
-    const int64_t *value = values.find(handleOf(atom));
-    if (!value)
-      throwError<Error>("the size of dimension '", atom->name, "' is not known");
-    return *value;
-  });
+  return rebuild(size,
+                 [&](const Atom *atom) {
+                   const Size *value = values.find(symbolOf(atom));
+                   if (!value)
+                     throwError<Error>("the size of dimension '", atom->name, "' is not known");
+                   return *value;
+                 })
+      .number();
 }
 Shape evaluate(const Shape &shape, const Values &values) {
   Shape out;
-  for (int64_t d : shape)
+  for (Size d : shape)
     out.push_back(evaluate(d, values));
   return out;
 }
-int64_t substitute(int64_t size, const Values &values) {
+Size substitute(Size size, const Values &values) {
   return rebuild(size, [&](const Atom *atom) {
-    const int64_t handle = handleOf(atom);
-    const int64_t *value = values.find(handle);
-    return value ? *value : handle;
+    const Size symbol = symbolOf(atom);
+    const Size *value = values.find(symbol);
+    return value ? *value : symbol;
   });
 }
-int64_t hint(int64_t size) {
+int64_t hint(Size size) {
   static constexpr int64_t kTypical = 64;
-  return rebuild(size,
-                 [](const Atom *atom) { return std::clamp<int64_t>(kTypical, atom->bounds.lo, atom->bounds.hi); });
+  return rebuild(size, [](const Atom *atom) { return std::clamp<int64_t>(kTypical, atom->bounds.lo, atom->bounds.hi); })
+      .numberOr(kTypical);
 }
-void collectSymbols(int64_t size, std::vector<int64_t> &out) {
+void collectSymbols(Size size, std::vector<Size> &out) {
   rebuild(size, [&](const Atom *atom) {
-    const int64_t handle = handleOf(atom);
-    if (std::find(out.begin(), out.end(), handle) == out.end())
-      out.push_back(handle);
-    return handle;
+    const Size symbol = symbolOf(atom);
+    if (std::find(out.begin(), out.end(), symbol) == out.end())
+      out.push_back(symbol);
+    return symbol;
   });
 }
-std::vector<Term> terms(int64_t size) {
+std::vector<Term> terms(Size size) {
   std::vector<Term> out;
   for (const auto &[atoms, coef] : polyOf(size)) {
     Term &term = out.emplace_back(Term{coef, {}});
     for (const Atom *atom : atoms)
-      term.factors.push_back(atom->kind == AtomKind::Symbol     ? Factor{Factor::Kind::Symbol, handleOf(atom), 0}
+      term.factors.push_back(atom->kind == AtomKind::Symbol     ? Factor{Factor::Kind::Symbol, symbolOf(atom), {}}
                              : atom->kind == AtomKind::FloorDiv ? Factor{Factor::Kind::FloorDiv, atom->a, atom->b}
                                                                 : Factor{Factor::Kind::Max, atom->a, atom->b});
   }
   return out;
 }
-bool isSymbol(int64_t size) { return symbolAtom(size) != nullptr; }
-std::string_view symbolName(int64_t symbol) { return symbolAtom(symbol)->name; }
+bool isSymbol(Size size) { return symbolAtom(size) != nullptr; }
+std::string_view symbolName(Size symbol) { return symbolAtom(symbol)->name; }
 
 /// An atom alone needs no parentheses around it.
 static std::string unwrapped(const std::string &text) {
@@ -553,12 +522,12 @@ static std::string unwrapped(const std::string &text) {
   }
   return text.substr(1, text.size() - 2);
 }
-std::string str(int64_t size) {
-  if (isSymbolic(size))
+std::string str(Size size) {
+  if (size.isSymbolic())
     return unwrapped(Table::instance().node(size).shown);
-  return size == kDynamic ? "?" : std::to_string(size);
+  return size == kDynamic ? "?" : std::to_string(size.number());
 }
-std::string spell(int64_t size) { return isSymbolic(size) ? unwrapped(Table::instance().node(size).text) : str(size); }
+std::string spell(Size size) { return size.isSymbolic() ? unwrapped(Table::instance().node(size).text) : str(size); }
 
 namespace {
 
@@ -567,14 +536,14 @@ class Parser {
 public:
   explicit Parser(std::string_view text) : text_(text) {}
 
-  std::optional<int64_t> run() {
+  std::optional<Size> run() {
     const auto value = sum(0);
     skipSpaces();
     return value && at_ == text_.size() ? value : std::nullopt;
   }
 
 private:
-  using Result = std::optional<int64_t>;
+  using Result = std::optional<Size>;
   static constexpr int kMaxDepth = 64;
 
   void skipSpaces() {
@@ -599,13 +568,13 @@ private:
   Result sum(int depth) {
     if (depth > kMaxDepth)
       return std::nullopt;
-    int64_t sum = 0;
+    Size sum;
     bool minus = eat("-");
     while (true) {
       const Result term = product(depth);
       if (!term)
         return std::nullopt;
-      sum = detail::add(sum, minus ? detail::mul(*term, -1) : *term);
+      sum += minus ? -*term : *term;
       minus = eat("-");
       if (!minus && !eat("+"))
         return sum;
@@ -618,7 +587,7 @@ private:
         const Result other = factor(depth);
         if (!other)
           return std::nullopt;
-        value = detail::mul(*value, *other);
+        value = *value * *other;
         continue;
       }
       const bool divides = eat("//");
@@ -627,8 +596,8 @@ private:
       const Result other = factor(depth);
       if (!other || *other == 0)
         return std::nullopt;
-      const int64_t whole = detail::floorDiv(*value, *other);
-      value = divides ? whole : detail::add(*value, detail::mul(detail::mul(whole, *other), -1));
+      const Size whole = floorDiv(*value, *other);
+      value = divides ? whole : *value - whole * *other;
     }
     return value;
   }
@@ -649,8 +618,7 @@ private:
       const Result b = a && eat(",") ? sum(depth + 1) : std::nullopt;
       if (!b || !eat(")"))
         return std::nullopt;
-      const int64_t sign = name == "max" ? 1 : -1;
-      return detail::mul(max(detail::mul(*a, sign), detail::mul(*b, sign)), sign);
+      return name == "max" ? max(*a, *b) : min(*a, *b);
     }
     int64_t lo = 1, hi = kMaxSize;
     if (at_ < text_.size() && text_[at_] == '[') {
@@ -659,7 +627,7 @@ private:
       const Result high = low && eat("..") ? number() : std::nullopt;
       if (!high || !eat("]"))
         return std::nullopt;
-      lo = *low, hi = *high;
+      lo = low->number(), hi = high->number();
     }
     return symbol(name, lo, hi);
   }
@@ -670,7 +638,7 @@ private:
 
 } // namespace
 
-std::optional<int64_t> parse(std::string_view text) {
+std::optional<Size> parse(std::string_view text) {
   try {
     return Parser(text).run();
   } catch (const Error &) {
@@ -678,15 +646,15 @@ std::optional<int64_t> parse(std::string_view text) {
   }
 }
 
-int64_t numElements(const Shape &shape) {
-  int64_t n = 1;
-  for (int64_t d : shape)
-    n = mul(n, d);
+Size numElements(const Shape &shape) {
+  Size n = 1;
+  for (Size d : shape)
+    n *= d;
   return n;
 }
-int64_t bytes(const TensorType &type) { return mul(numElements(type.shape), sizeOf(type.dtype)); }
+Size bytes(const TensorType &type) { return numElements(type.shape) * sizeOf(type.dtype); }
 bool isKnown(const Shape &shape) {
-  return std::none_of(shape.begin(), shape.end(), [](int64_t d) { return d == kDynamic; });
+  return std::none_of(shape.begin(), shape.end(), [](Size d) { return d == kDynamic; });
 }
 
 std::string unify(const Shape &declared, const Shape &value, Values &values, bool partial) {
@@ -696,27 +664,95 @@ std::string unify(const Shape &declared, const Shape &value, Values &values, boo
     const Atom *atom = symbolAtom(declared[i]);
     if (!atom)
       continue;
-    if (value[i] < atom->bounds.lo || value[i] > atom->bounds.hi)
-      return concat("dimension ", i, " is ", value[i], ", but ", atom->name, " lies between ", atom->bounds.lo, " and ",
+    const int64_t given = value.extent(i);
+    if (given < atom->bounds.lo || given > atom->bounds.hi)
+      return concat("dimension ", i, " is ", given, ", but ", atom->name, " lies between ", atom->bounds.lo, " and ",
                     atom->bounds.hi);
     if (!values.bind(declared[i], value[i]))
-      return concat("dimension ", i, " is ", value[i], ", but ", atom->name, " is ", *values.find(declared[i]),
+      return concat("dimension ", i, " is ", given, ", but ", atom->name, " is ", str(*values.find(declared[i])),
                     " already");
   }
   for (int i = 0; i < declared.rank(); ++i) {
     if (declared[i] == kDynamic || symbolAtom(declared[i]))
       continue;
-    std::vector<int64_t> symbols;
+    std::vector<Size> symbols;
     collectSymbols(declared[i], symbols);
-    const bool bound = std::all_of(symbols.begin(), symbols.end(), [&](int64_t s) { return values.find(s); });
+    const bool bound = std::all_of(symbols.begin(), symbols.end(), [&](Size s) { return values.find(s); });
     if (!bound && partial)
       continue;
     const int64_t expected = evaluate(declared[i], values);
     if (expected != value[i])
-      return concat("dimension ", i, " is ", value[i], ", not ",
-                    isConstant(declared[i]) ? "" : concat(str(declared[i]), " = "), expected);
+      return concat("dimension ", i, " is ", str(value[i]), ", not ",
+                    declared[i].isNumber() ? "" : concat(str(declared[i]), " = "), expected);
   }
   return {};
 }
 
 } // namespace tressel::dim
+
+namespace tressel {
+
+Size Size::add(Size a, Size b) {
+  using namespace dim;
+  if (a == kDynamic || b == kDynamic)
+    return kDynamic;
+  if (a == 0 || b == 0)
+    return a == 0 ? b : a;
+  Poly sum = polyOf(a);
+  for (const auto &[atoms, coef] : polyOf(b))
+    accumulate(sum, atoms, coef);
+  return make(std::move(sum));
+}
+
+Size Size::multiply(Size a, Size b) {
+  using namespace dim;
+  if (a == kDynamic || b == kDynamic)
+    return kDynamic;
+  if (a == 1 || b == 1)
+    return a == 1 ? b : a;
+  Poly out;
+  const Poly x = polyOf(a), y = polyOf(b);
+  for (const auto &[atoms, coef] : x)
+    for (const auto &[others, otherCoef] : y)
+      accumulate(out, product(atoms, others), mulChecked(coef, otherCoef));
+  return make(std::move(out));
+}
+
+Size Size::divide(Size a, Size b) {
+  using namespace dim;
+  if (a == kDynamic || b == kDynamic)
+    return kDynamic;
+  if (b == 0)
+    throwError<Error>("a size is divided by 0");
+  if (a.isNumber() && b.isNumber())
+    return floorDivNumbers(a.number(), b.number());
+  if (b.numberOr(0) < 0)
+    a = -a, b = -b;
+  if (b.isNumber())
+    return floorDivByNumber(a, b.number());
+  if (auto whole = divideExactly(a, b))
+    return *whole;
+  const Bounds x = bounds(a), y = bounds(b);
+  if (x.lo >= 0 && x.hi < y.lo)
+    return 0;
+  return floorDivAtom(a, b);
+}
+
+bool Size::isLess(Size a, Size b) {
+  const std::optional<bool> less = dim::less(a, b);
+  if (!less)
+    runtime::throwError<InternalError>("whether ", dim::str(a), " is less than ", dim::str(b), " depends on the sizes");
+  return *less;
+}
+
+void Size::checkBits(int64_t bits) {
+  if (bits != kUnknown && !dim::Table::instance().has(bits))
+    runtime::throwError<Error>(bits, " is no size");
+}
+
+void Size::failNumber() const {
+  runtime::throwError<InternalError>("the size ", dim::str(*this), " was used as a number");
+}
+void Size::failRange() { runtime::throwError<Error>("a number is too large for a size: it leaves 64 bits"); }
+
+} // namespace tressel

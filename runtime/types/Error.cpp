@@ -1,6 +1,7 @@
 #include "tressel/runtime/Error.h"
 
 #include "Concat.h"
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/Handle.h"
 #include "tressel/runtime/Notes.h"
 
@@ -29,6 +30,8 @@ std::string runtime::joinParts(std::initializer_list<MessagePart> parts) {
   for (const MessagePart &part : parts)
     if (part.data)
       text.append(part.data, part.size);
+    else if (part.isSize)
+      text += dim::str(Size::fromBits(static_cast<int64_t>(part.size)));
     else
       text += part.isUnsigned ? std::to_string(part.size) : std::to_string(static_cast<int64_t>(part.size));
   return text;

@@ -16,8 +16,8 @@ constexpr uint64_t mixHash(uint64_t hash, uint64_t word) {
 }
 constexpr uint64_t mixHash(uint64_t hash, const TensorType &type) {
   hash = mixHash(hash, static_cast<uint64_t>(type.dtype) << 8 | static_cast<uint64_t>(type.rank()));
-  for (int64_t size : type.shape)
-    hash = mixHash(hash, static_cast<uint64_t>(size));
+  for (Size size : type.shape)
+    hash = mixHash(hash, static_cast<uint64_t>(size.bits()));
   return hash;
 }
 

@@ -63,7 +63,7 @@ private:
   template <typename Fn> void visit(int depth, int64_t offset, Fn fn) {
     if (depth == type_.rank())
       return fn(offset);
-    for (int64_t i = 0, n = type_.shape[depth]; i < n; ++i) {
+    for (int64_t i = 0, n = type_.shape[depth].number(); i < n; ++i) {
       if (skips(i, n))
         i = n - kEdge;
       visit(depth + 1, offset * n + i, fn);
@@ -110,7 +110,7 @@ private:
     }
     out_ += '[';
     const bool innermost = depth + 1 == type_.rank();
-    for (int64_t i = 0, n = type_.shape[depth]; i < n; ++i) {
+    for (int64_t i = 0, n = type_.shape[depth].number(); i < n; ++i) {
       if (i)
         separate(innermost, depth);
       if (skips(i, n)) {

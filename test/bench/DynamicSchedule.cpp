@@ -94,7 +94,7 @@ private:
     Place &p = place(datum, device);
     if (p.buffer == kNone) {
       ArenaDesc &arena = s.arenas[device - 1];
-      p.buffer = buffer(Space::Arena, static_cast<uint32_t>(device - 1), arena.bytes, graph.data[datum]);
+      p.buffer = buffer(Space::Arena, static_cast<uint32_t>(device - 1), arena.bytes.number(), graph.data[datum]);
       arena.bytes += (graph.data[datum].bytes() + 63) / 64 * 64;
     }
     return p.buffer;

@@ -222,7 +222,7 @@ void fillParameters(const nn::ModuleHandle &net) {
         const Tensor small = numbers(shape, seedOf(name), 0.2f);
         variable.assign(last == "scale" || last == "running_var" ? small + 1 : small);
       } else { // inputs of one result: of [in, out], or of [out, in, window...]
-        const int64_t inputs = shape.rank() == 2 ? shape[0] : shape.numElements() / shape[0];
+        const int64_t inputs = shape.rank() == 2 ? shape.extent(0) : shape.numElements() / shape.extent(0);
         variable.assign(numbers(shape, seedOf(name), weightScale(inputs)));
       }
     }

@@ -95,8 +95,8 @@ private:
 
 std::string gpu(int64_t i) { return concat("gpu", i); }
 
-int64_t potrfFlops(int64_t n) { return n * n * n / 3; }
-int64_t trsmFlops(int64_t n) { return n * n * n; }
+Size potrfFlops(Size n) { return n * n * n / 3; }
+Size trsmFlops(Size n) { return n * n * n; }
 
 std::string chains(int chains, int length, int devices) {
   Program p(2048);
@@ -377,7 +377,7 @@ TaskGraph choleskyTasks(int tiles, int64_t size) {
   TaskGraph graph;
   const TensorType tile{f32, {size, size}};
   graph.data.assign(static_cast<size_t>(tiles * (tiles + 1) / 2), tile);
-  auto kernel = [&](const char *name, const char *provider, int inputs, int64_t flops) {
+  auto kernel = [&](const char *name, const char *provider, int inputs, Size flops) {
     graph.kernels.push_back({.symbol = name,
                              .provider = provider,
                              .numInputs = inputs,

@@ -111,13 +111,13 @@ void measure(const std::string &path, const std::string &provider, const std::st
         costs += (n ? ", " : "") + std::to_string(known->second[n]);
       costs += "]}";
     }
-    std::printf("{\"program\": \"%s\", \"kernel\": \"%s\", \"costs\": [%s], \"bytes\": %lld, \"tasks\": %lld, \"threads\": %d, \"predicted\": %.9g, "
+    const int64_t grain = std::max<int64_t>(1, k.grain.number()), tasks = (k.range.number() + grain - 1) / grain;
+    std::printf("{\"program\": \"%s\", \"kernel\": \"%s\", \"costs\": [%s], \"bytes\": %lld, \"tasks\": %lld, "
+                "\"threads\": %d, \"predicted\": %.9g, "
                 "\"seconds\": %.9g}\n",
                 path.c_str(), k.symbol.c_str(), costs.c_str(), static_cast<long long>(k.bytes),
-                static_cast<long long>((k.range + k.grain - 1) / std::max<int64_t>(1, k.grain)),
-                runtime::ThreadPool::global().numThreads(),
-                codegen::predictSeconds(k.costs, static_cast<double>(k.bytes), (k.range + k.grain - 1) / std::max<int64_t>(1, k.grain)),
-                times[i][times[i].size() / 4]);
+                static_cast<long long>(tasks), runtime::ThreadPool::global().numThreads(),
+                codegen::predictSeconds(k.costs, static_cast<double>(k.bytes), tasks), times[i][times[i].size() / 4]);
   }
   std::fflush(stdout);
 }

@@ -101,7 +101,7 @@ int main() {
   mlir::DialectRegistry registry;
   graph::registerDialects(registry);
   context.appendDialectRegistry(registry);
-  const int64_t n = dim::symbol("n", 1, 1024);
+  const Size n = dim::symbol("n", 1, 1024);
   std::printf("%-28s %12s %12s %12s %10s %10s\n", "program", "one size", "all sizes", "generated", "gen/all",
               "all/one");
   const std::tuple<const char *, Build, int64_t> rows[] = {{"784-512-512, n = 1", mlp, 1},
@@ -113,7 +113,7 @@ int main() {
   for (const auto &[name, build, size] : rows) {
     dim::Values dims;
     dims.bind(n, size);
-    auto fixed = build(context, size), all = build(context, n), generated = build(context, n);
+    auto fixed = build(context, size), all = build(context, n.number()), generated = build(context, n.number());
     Arm arms[] = {Arm(*fixed, {}, {}), Arm(*all, {}, dims), Arm(*generated, {.allowLibrary = false}, dims)};
     std::vector<double> samples[3];
     constexpr int rounds = 100;

@@ -91,7 +91,7 @@ int64_t mostLiveBytes(const Schedule &s) {
     std::vector<int64_t> cuts;
     for (const BufferDesc &b : s.buffers)
       if (b.space == Space::Arena && b.index == arena)
-        cuts.insert(cuts.end(), {b.offset, b.offset + b.bytes});
+        cuts.insert(cuts.end(), {b.offset.number(), (b.offset + b.bytes).number()});
     std::ranges::sort(cuts);
     cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
     for (size_t i = 0; i + 1 < cuts.size(); ++i) {
@@ -197,7 +197,7 @@ Arms callThreads(const std::string &path, bool scaling) {
       caller.operands.push_back(caller.tensors[b.index + (b.space == Space::Output ? s.inputs.size() : 0)].data());
     }
   }
-  const int64_t range = s.kernels[0].range;
+  const int64_t range = s.kernels[0].range.number();
   auto compiled = [=](int threads) {
     return secondsPerThreadCall(
         [&](int i) {

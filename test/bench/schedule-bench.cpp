@@ -216,7 +216,7 @@ public:
         scale(kernel.flops, kernel.bytes, ofKernel(kernel.symbol));
     return schedule;
   }
-  static void scale(int64_t &flops, int64_t &bytes, double by) {
+  static void scale(Size &flops, Size &bytes, double by) {
     flops = std::llround(static_cast<double>(flops) * by);
     bytes = std::llround(static_cast<double>(bytes) * by);
   }
@@ -241,7 +241,7 @@ private:
 AfterPass withLaunchesApart(const Truth *truth) {
   return [truth](mlir::ModuleOp module, llvm::StringRef pass) {
     auto tell = [&](graph::KernelOp kernel) {
-      auto flops = static_cast<int64_t>(kernel.getFlops()), bytes = static_cast<int64_t>(kernel.getBytes());
+      Size flops = kernel.getFlops(), bytes = kernel.getBytes();
       Truth::scale(flops, bytes, truth->ofKernel(kernel.getSymName()));
       kernel.setFlops(static_cast<uint64_t>(flops));
       kernel.setBytes(static_cast<uint64_t>(bytes));
@@ -334,7 +334,7 @@ int64_t bytesOf(const runtime::Schedule &schedule) {
   const runtime::DeviceRef device{runtime::DeviceKind::Gpu, 0};
   int64_t bytes = 0;
   for (const runtime::ArenaDesc &arena : schedule.arenas)
-    bytes += arena.device == device ? arena.bytes : 0;
+    bytes += (arena.device == device ? arena.bytes : 0).number();
   for (const runtime::StateDesc &state : schedule.states)
     bytes += state.home.device == device ? (state.type.bytes() + 63) / 64 * 64 : 0;
   return bytes;

@@ -43,6 +43,8 @@ json attrValue(const Attr &attr) {
     return *b;
   if (const int64_t *i = std::get_if<int64_t>(&attr))
     return *i;
+  if (const Size *size = std::get_if<Size>(&attr))
+    return size->number();
   if (const double *d = std::get_if<double>(&attr))
     return std::isfinite(*d) ? json(*d) : json{{"float", std::to_string(*d)}}; // JSON has no infinity
   if (const DType *t = std::get_if<DType>(&attr))
@@ -51,6 +53,12 @@ json attrValue(const Attr &attr) {
     return *s;
   if (const Ints *values = std::get_if<Ints>(&attr))
     return *values;
+  if (const auto *sizes = std::get_if<op::Sizes>(&attr)) {
+    json numbers = json::array();
+    for (Size size : *sizes)
+      numbers.push_back(size.number());
+    return numbers;
+  }
   return nullptr;
 }
 

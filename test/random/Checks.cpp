@@ -122,7 +122,7 @@ void takeMemory(mlir::ModuleOp module, runtime::MachineModel &model, uint64_t se
     for (runtime::DeviceModel &device : smaller.devices) {
       int64_t bytes = 0;
       for (const runtime::ArenaDesc &arena : whole.arenas)
-        bytes += arena.device == device.device ? arena.bytes : 0;
+        bytes += (arena.device == device.device ? arena.bytes : 0).number();
       for (const runtime::StateDesc &state : whole.states)
         bytes += state.home.device == device.device ? (state.type.bytes() + 63) / 64 * 64 : 0;
       if (device.device.kind == runtime::DeviceKind::Gpu && bytes > 0)

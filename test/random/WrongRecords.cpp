@@ -47,7 +47,7 @@ op::Inferred inferLonger(const op::OpInfo &op, std::span<const TensorType> opera
   op::Inferred inferred = originals.at(&op)->infer(op, operands, attrs);
   for (TensorType &type : inferred.types)
     if (type.rank() > 0)
-      ++type.shape[type.rank() - 1];
+      type.shape[type.rank() - 1] += 1;
   return inferred;
 }
 

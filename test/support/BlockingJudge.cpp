@@ -22,7 +22,7 @@ class Hangs {
 public:
   Hangs(const Schedule &s, size_t mostStates) : s(s), mostStates(mostStates) {
     for (const MeshAxis &axis : s.mesh)
-      ranks *= axis.size;
+      ranks *= axis.size.number();
   }
 
   std::optional<bool> run() {
@@ -98,11 +98,11 @@ private:
     std::vector<int64_t> group; // where this rank's others are
     size_t members = desc.members.size();
     int64_t rest = rank;
-    for (size_t axis = s.mesh.size(); axis-- > 0; rest /= s.mesh[axis].size) {
+    for (size_t axis = s.mesh.size(); axis-- > 0; rest /= s.mesh[axis].size.number()) {
       bool over = false;
       for (uint32_t each : desc.axes)
         over |= each == axis;
-      group.push_back(over ? -1 : rest % s.mesh[axis].size);
+      group.push_back(over ? -1 : (rest % s.mesh[axis].size).number());
       if (over)
         members *= static_cast<size_t>(s.mesh[axis].size);
     }

@@ -17,9 +17,9 @@ using op::OpInfo;
 static bool takesSymbols(const OpCall &call) {
   for (const std::vector<TensorType> *types : {&call.operands, &call.results})
     for (const TensorType &type : *types)
-      for (int64_t size : type.shape) {
+      for (Size size : type.shape) {
         SymbolicSizes sizes;
-        sizes.add(size, dim::symbol("n", 1, size + 5));
+        sizes.add(size.number(), dim::symbol("n", 1, (size + 5).number()));
         sizes.give(sizes.declared(type)); // by some other input
         OpCall symbolic = call;
         std::optional<bool> dynamic =

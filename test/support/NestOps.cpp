@@ -340,18 +340,19 @@ private:
   }
 
   /// How often a scan runs: as often as there are slices in a value at hand, a symbol, or a number.
-  int64_t chooseTrips() {
-    std::vector<int64_t> sizes;
+  Size chooseTrips() {
+    std::vector<Size> sizes;
     for (Value value : captured_)
-      for (int64_t size : typeOf(value).shape)
+      for (Size size : typeOf(value).shape)
         if (dim::isSymbol(size) && dim::evaluate(size, sizes_) <= 2 * kMaxTrips)
           sizes.push_back(size);
     return !sizes.empty() && random_.chance(0.6) ? random_.pick(sizes)
-                                                 : random_.between(random_.chance(0.1) ? 0 : 1, kMaxTrips);
+                                                 : Size(random_.between(random_.chance(0.1) ? 0 : 1, kMaxTrips));
   }
 
   Operation *makeScan() {
-    const int64_t trips = chooseTrips(), count = dim::evaluate(trips, sizes_);
+    const Size trips = chooseTrips();
+    const int64_t count = dim::evaluate(trips, sizes_);
     // A result is carried, or one for each iteration, of which its place outside takes the sum, say.
     std::vector<bool> isCarried;
     for (Value result : results_)

@@ -235,11 +235,11 @@ std::optional<Bounds> boundsOfScalars(const OpCall &call, std::span<const HostTe
   const op::ScalarProgram program = op::recordElementwise(*call.op, call.operands, result, call.attrs);
   Bounds bounds;
   std::vector<Near> values(program.nodes.size());
-  Shape at = result.shape;
+  op::interp::Index at(result.shape);
   for (int64_t i = 0, n = result.shape.numElements(); i < n; ++i) {
     int64_t rest = i;
     for (int d = at.rank() - 1; d >= 0; --d)
-      at[d] = rest % result.shape[d], rest /= result.shape[d];
+      at[d] = rest % result.shape.extent(d), rest /= result.shape.extent(d);
     for (size_t k = 0; k < program.nodes.size(); ++k) {
       const ScalarNode &node = program.nodes[k];
       auto argument = [&](int which) { return node.args[which] < 0 ? Near() : values[static_cast<size_t>(node.args[which])]; };
@@ -251,7 +251,7 @@ std::optional<Bounds> boundsOfScalars(const OpCall &call, std::span<const HostTe
       } else if (node.op == ScalarOp::Index) {
         value = exactly(static_cast<Real>(at[static_cast<int>(node.i)]));
       } else if (node.op == ScalarOp::Size) {
-        value = exactly(static_cast<Real>(node.i));
+        value = exactly(static_cast<Real>(node.size.number()));
       } else {
         const DType type = node.args[0] < 0 ? node.dtype : program.nodes[static_cast<size_t>(node.args[0])].dtype;
         value = evaluate(node, argument(0), argument(1), argument(2), type);

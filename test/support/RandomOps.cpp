@@ -1,6 +1,7 @@
 #include "test/support/RandomOps.h"
 #include "ir/interpreter/Element.h"
 #include "ir/interpreter/Evaluate.h"
+#include "ir/op/Infer.h"
 #include "test/support/Samples.h"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ Ints broadcast(Random &random, const Shape &x) {
   Ints shape;
   for (int64_t i = random.below(3); i > 0; --i)
     shape.push_back(random.between(1, 3));
-  for (int64_t d : x)
+  for (int64_t d : op::numbersOf(x))
     shape.push_back(d == 1 && random.chance(0.7) ? random.between(1, 4) : d);
   return shape;
 }
@@ -82,7 +83,7 @@ Ints permutation(Random &random, int rank) {
 }
 
 /// What the attribute may be, by its name where that tells more than its kind.
-Attr proposeAttr(const OpInfo &op, const AttrSpec &spec, std::span<const TensorType> operands, Random &random) {
+Attr proposeNumbers(const OpInfo &op, const AttrSpec &spec, std::span<const TensorType> operands, Random &random) {
   const std::string_view name = spec.name;
   const Shape x = operands.empty() ? Shape() : operands[0].shape;
   const int rank = x.rank();
@@ -100,10 +101,13 @@ Attr proposeAttr(const OpInfo &op, const AttrSpec &spec, std::span<const TensorT
       return spec.defaultValue;
     return 0.05 + random.unit();
   case AttrKind::Int:
+  case AttrKind::Size:
     if (name == "axis" || name == "start_axis")
       return random.between(-rank - 1, rank);
     return random.between(1, 4); // groups, depth and the like
-  case AttrKind::Ints: break;
+  case AttrKind::Ints:
+  case AttrKind::Sizes:
+    break;
   }
   if (name == "axis")
     return someAxes(random, x);
@@ -112,13 +116,13 @@ Attr proposeAttr(const OpInfo &op, const AttrSpec &spec, std::span<const TensorT
   if (name == "shape") {
     if (op.family != Family::Shape) {
       const Shape shape = randomShape(random, 0, {});
-      return Ints(shape.begin(), shape.end());
+      return op::numbersOf(shape);
     }
     return random.chance(0.5) ? reshaped(random, x) : broadcast(random, x);
   }
   if (name == "sizes") { // of pieces of some dimension
     Ints values;
-    for (int64_t left = rank ? random.pick(x) : 1; left > 0 || values.empty();) {
+    for (int64_t left = rank ? random.pick(x).number() : 1; left > 0 || values.empty();) {
       values.push_back(random.between(random.chance(0.1) ? 0 : std::min<int64_t>(left, 1), left));
       left -= values.back();
     }
@@ -128,7 +132,7 @@ Attr proposeAttr(const OpInfo &op, const AttrSpec &spec, std::span<const TensorT
   if (name == "starts" || name == "limits") {
     Ints values;
     const bool reversed = random.chance(0.1); // for negative strides
-    for (int64_t size : x) {
+    for (int64_t size : op::numbersOf(x)) {
       const bool low = (name == "starts") != reversed;
       const int64_t position = low ? random.between(0, size / 2) : random.between(size / 2, size + 1);
       values.push_back(random.chance(0.3) ? position - size : position);
@@ -148,13 +152,24 @@ Attr proposeAttr(const OpInfo &op, const AttrSpec &spec, std::span<const TensorT
   return perDimension(random, dims, 0, windowed ? 1 : 2, windowed ? 0.4 : 0); // paddings
 }
 
+Attr proposeAttr(const OpInfo &op, const AttrSpec &spec, std::span<const TensorType> operands, Random &random) {
+  Attr attr = proposeNumbers(op, spec, operands, random);
+  if (spec.kind == AttrKind::Size && std::holds_alternative<int64_t>(attr))
+    return Size(std::get<int64_t>(attr));
+  if (const Ints *list = std::get_if<Ints>(&attr); list && spec.kind == AttrKind::Sizes)
+    return Sizes(list->begin(), list->end());
+  return attr;
+}
+
 /// Another operand of an elementwise op: x with sizes of 1, or without leading dimensions, or both.
 Shape broadcastingWith(Random &random, const Shape &x) {
   Shape shape;
   const int skipped = random.chance(0.3) ? static_cast<int>(random.between(0, x.rank())) : 0;
   const bool collapse = random.chance(0.5);
   for (int d = skipped; d < x.rank(); ++d)
-    shape.push_back(collapse && random.chance(0.4) ? 1 : x[d] == 1 && random.chance(0.4) ? random.between(1, 4) : x[d]);
+    shape.push_back(collapse && random.chance(0.4)    ? Size(1)
+                    : x[d] == 1 && random.chance(0.4) ? Size(random.between(1, 4))
+                                                      : x[d]);
   return shape;
 }
 
@@ -163,13 +178,13 @@ std::vector<Shape> contractionShapes(Random &random, const ShapeLimits &limits, 
   Shape a = first ? *first : randomShape(random, 1, limits);
   if (a.rank() == 0)
     return {a, a};
-  const int64_t depth = a.back();
+  const Size depth = a.back();
   if (random.chance(0.2))
     return {a, Shape{depth}};
   Shape b;
   if (a.rank() > 2 && random.chance(0.4))
     for (int d = 0; d < a.rank() - 2; ++d)
-      b.push_back(random.chance(0.3) ? 1 : a[d]);
+      b.push_back(random.chance(0.3) ? Size(1) : a[d]);
   else if (a.rank() <= 2 && random.chance(0.3))
     b.push_back(random.between(1, 3));
   b.push_back(depth);
@@ -219,7 +234,8 @@ std::vector<TensorType> proposeOperands(const OpInfo &op, DType dtype, Random &r
       break;
     switch (op.family) {
     case Family::Convolution: {
-      Shape w{random.between(1, 2) * 2, random.pick(std::vector<int64_t>{1, 2, x.rank() > 1 ? x[1] : 1, x.rank() > 1 ? x.back() : 1})};
+      Shape w{random.between(1, 2) * 2,
+              random.pick(std::vector<Size>{1, 2, x.rank() > 1 ? x[1] : 1, x.rank() > 1 ? x.back() : 1})};
       for (int d = 2; d < x.rank(); ++d)
         w.push_back(random.between(1, 3));
       add(w);
@@ -330,10 +346,10 @@ HostTensor randomOperand(const OpCall &call, size_t index, Random &random, Value
   if (index < call.op->operands.size() && call.op->operands[index].name == std::string_view("indices")) {
     const Shape &x = call.operands[0].shape;
     const int attr = call.op->attrIndex("axis");
-    int64_t size = *std::min_element(x.begin(), x.end()); // index vectors: fits everywhere
+    int64_t size = std::min_element(x.begin(), x.end())->number(); // index vectors: fits everywhere
     if (attr >= 0) {
       const int64_t axis = std::get<int64_t>(call.attrs[static_cast<size_t>(attr)]);
-      size = x[static_cast<int>(axis < 0 ? axis + x.rank() : axis)];
+      size = x.extent(static_cast<int>(axis < 0 ? axis + x.rank() : axis));
     }
     domain = {static_cast<double>(-size), static_cast<double>(size - 1)};
     values = Values::Domain;

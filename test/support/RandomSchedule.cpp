@@ -1,5 +1,6 @@
 #include "test/support/RandomSchedule.h"
 
+#include "tressel/runtime/Dim.h"
 #include "tressel/runtime/VerifySchedule.h"
 
 #include <algorithm>
@@ -148,7 +149,7 @@ private:
   int64_t bytesOf(Key key) const {
     switch (key.first) {
     case Space::Arena:
-      return s.arenas[key.second].bytes;
+      return s.arenas[key.second].bytes.number();
     case Space::Input:
       return s.inputs[key.second].type.bytes();
     case Space::Output:
@@ -182,7 +183,7 @@ private:
   }
   Touched touched(uint32_t b, bool writes, int64_t further = 0) const {
     const BufferDesc &d = s.buffers[b];
-    return {d.space, d.index, d.offset, d.offset + d.bytes + further, writes};
+    return {d.space, d.index, d.offset.number(), (d.offset + d.bytes + further).number(), writes};
   }
   std::vector<char> &writtenIn(Key key) {
     auto [it, isNew] = written.try_emplace(key);
@@ -292,7 +293,7 @@ private:
     std::string text = "mix " + std::to_string(reads) + " " + std::to_string(operands.size() - size_t(reads)) + " " +
                        std::to_string(random() % 100000);
     for (const Operand &o : operands)
-      text += " " + std::to_string(s.buffers[o.buffer].bytes);
+      text += " " + dim::str(s.buffers[o.buffer].bytes);
     return text;
   }
   /// Up to three ranges that are read, one or two that are written.
@@ -326,7 +327,7 @@ private:
       return;
     int64_t bytes = 0, reads = std::ranges::count(operands, Access::Read, &Operand::access);
     for (const Operand &o : operands)
-      bytes += s.buffers[o.buffer].bytes;
+      bytes += s.buffers[o.buffer].bytes.number();
     add(d, {.kind = CommandKind::Launch, .stream = on, .kernel = kernel(mixParams(operands), int(reads), bytes)},
         operands);
   }
@@ -358,7 +359,7 @@ private:
     const int64_t source = readable(nameOf(from), on);
     if (source < 0)
       return;
-    const int64_t bytes = s.buffers[size_t(source)].bytes;
+    const int64_t bytes = s.buffers[size_t(source)].bytes.number();
     const int64_t target = writable(nameOf(to), on, {{uint32_t(source), Access::Write}}, bytes);
     if (target < 0)
       return;
@@ -367,14 +368,14 @@ private:
   void inChunks(Draft &d, uint16_t on, uint32_t source, uint32_t target) {
     const BufferDesc from = s.buffers[source], to = s.buffers[target];
     // Offsets in arenas are multiples of 64.
-    int64_t chunk = from.bytes;
+    int64_t chunk = from.bytes.number();
     if (const int chunks = 1 + pick(3); from.bytes > 64 && chunks > 1)
-      chunk = (from.bytes / chunks + 63) / 64 * 64;
+      chunk = ((from.bytes / chunks + 63) / 64 * 64).number();
     for (int64_t at = 0; at < from.bytes; at += chunk) {
-      const int64_t bytes = std::min(chunk, from.bytes - at);
+      const int64_t bytes = std::min(chunk, (from.bytes - at).number());
       add(d, {.kind = CommandKind::Copy, .stream = on},
-          {{buffer({from.space, from.index}, from.offset + at, bytes), Access::Read},
-           {buffer({to.space, to.index}, to.offset + at, bytes), Access::Write}});
+          {{buffer({from.space, from.index}, (from.offset + at).number(), bytes), Access::Read},
+           {buffer({to.space, to.index}, (to.offset + at).number(), bytes), Access::Write}});
     }
   }
 
@@ -389,7 +390,7 @@ private:
       if (c.axes.empty())
         c.axes.push_back(static_cast<uint32_t>(pick(static_cast<int>(s.mesh.size()))));
       for (uint32_t axis : c.axes)
-        n *= s.mesh[axis].size;
+        n *= s.mesh[axis].size.number();
     }
     c.kind = static_cast<CollectiveKind>(pick(4));
     c.reduction = static_cast<Reduction>(pick(4));
@@ -460,7 +461,7 @@ private:
     if (oneIn(2))
       if (const int64_t b = writable(device, on, {}, 8); b >= 0 && s.buffers[size_t(b)].space == Space::Arena) {
         const BufferDesc index = s.buffers[size_t(b)];
-        operands.push_back({buffer({index.space, index.index}, index.offset, 8, i64), Access::Write});
+        operands.push_back({buffer({index.space, index.index}, index.offset.number(), 8, i64), Access::Write});
         s.buffers[operands[0].buffer].type = {i64, Shape{}};
         touches.push_back(touched(operands[0].buffer, true));
         reserved.push_back(touches.back());
@@ -474,7 +475,7 @@ private:
         if (whole < 0)
           continue;
         const BufferDesc way = s.buffers[size_t(whole)];
-        const uint32_t first = buffer({way.space, way.index}, way.offset, piece);
+        const uint32_t first = buffer({way.space, way.index}, way.offset.number(), piece);
         moving.emplace_back(first, writes);
         reserved.push_back(touched(uint32_t(whole), true));
       }
@@ -501,7 +502,7 @@ private:
       if (uses.size() > size_t(reads)) {
         int64_t bytes = 0;
         for (const Operand &o : uses)
-          bytes += s.buffers[o.buffer].bytes;
+          bytes += s.buffers[o.buffer].bytes.number();
         add(inner,
             {.kind = CommandKind::Launch,
              .stream = any(computeOf[device]),
@@ -538,7 +539,8 @@ private:
   int64_t byteOf(const std::string &device, uint16_t on) {
     for (int tries = 0; tries < 10; ++tries)
       if (const int64_t b = writable(device, on, {}, kWord); b >= 0 && s.buffers[size_t(b)].space == Space::Arena)
-        return buffer({Space::Arena, s.buffers[size_t(b)].index}, s.buffers[size_t(b)].offset, 1, DType::boolean);
+        return buffer({Space::Arena, s.buffers[size_t(b)].index}, s.buffers[size_t(b)].offset.number(), 1,
+                      DType::boolean);
     return -1;
   }
 
@@ -552,7 +554,7 @@ private:
     add(d,
         {.kind = CommandKind::Launch,
          .stream = on,
-         .kernel = kernel("flag " + std::to_string(s.buffers[size_t(source)].bytes), 1, 64)},
+         .kernel = kernel("flag " + dim::str(s.buffers[size_t(source)].bytes), 1, 64)},
         makes);
     const uint32_t number = bodies(2);
     for (const auto &[key, where] : deviceOf)
@@ -668,7 +670,8 @@ private:
     for (int i = 0; i < options.accelerators; ++i)
       for (int tries = 0; tries < 3; ++tries)
         if (const int64_t source = readable("cpu", copyIn[size_t(i)]); source >= 0)
-          if (const int64_t target = writable(nameOf(gpu(i)), copyIn[size_t(i)], {}, s.buffers[size_t(source)].bytes);
+          if (const int64_t target =
+                  writable(nameOf(gpu(i)), copyIn[size_t(i)], {}, s.buffers[size_t(source)].bytes.number());
               target >= 0)
             inChunks(d, copyIn[size_t(i)], uint32_t(source), uint32_t(target));
     for (int tries = 0; made < options.commands && tries < 20 * options.commands; ++tries)

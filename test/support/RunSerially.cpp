@@ -144,7 +144,7 @@ public:
             rank.move(programOf(rank.s), i, 1);
         }
         for (Serial &rank : ranks)
-          rank.move(programOf(rank.s), i, -programOf(rank.s).scalars[c.firstScalar]);
+          rank.move(programOf(rank.s), i, (-programOf(rank.s).scalars[c.firstScalar]).number());
       } else {
         for (Serial &rank : ranks) {
           size_t at = i;
@@ -176,8 +176,8 @@ private:
       auto rest = static_cast<int64_t>(r);
       for (auto axis = static_cast<uint32_t>(form.mesh.size()); axis-- > 0;) {
         if (std::ranges::find(desc.axes, axis) == desc.axes.end())
-          key.push_back(rest % form.mesh[axis].size);
-        rest /= form.mesh[axis].size;
+          key.push_back((rest % form.mesh[axis].size).number());
+        rest /= form.mesh[axis].size.number();
       }
       groups[key].push_back(r);
     }
@@ -190,7 +190,7 @@ private:
         const Operand *own = p.operands.data() + p.commands[i].firstOperand;
         sources.push_back(ranks[r].at(own[0].buffer));
         targets.push_back(ranks[r].at(own[1].buffer));
-        words = ranks[r].s.buffers[own[0].buffer].bytes / 4;
+        words = (ranks[r].s.buffers[own[0].buffer].bytes / 4).number();
       }
       combine(desc, sources, targets, words);
     }
@@ -200,7 +200,7 @@ private:
     const uint32_t numMoving = c.numScalars - 1u;
     for (uint32_t m = 0; m < numMoving; ++m)
       moved[p.operands[c.firstOperand + c.numOperands - numMoving + m].buffer] +=
-          times * p.scalars[c.firstScalar + 1 + m];
+          (times * p.scalars[c.firstScalar + 1 + m]).number();
   }
   void enter(const CommandList &p, size_t i, int64_t trip) {
     const Command &c = p.commands[i];
@@ -214,7 +214,8 @@ private:
                   : b.space == Space::Output ? outputs[b.index]
                   : b.space == Space::State  ? states.bytes[b.index]
                                              : constants;
-    return space.data() + (b.space == Space::Constant ? s.constants[b.index].offset : 0) + b.offset + moved[buffer];
+    return space.data() + (b.space == Space::Constant ? s.constants[b.index].offset : 0) + b.offset.number() +
+           moved[buffer];
   }
   void run(const CommandList &p, size_t &i) {
     const Command &c = p.commands[i];
@@ -267,10 +268,10 @@ private:
       break;
     case CommandKind::Loop: {
       const uint32_t numMoving = c.numScalars - 1u, numIndex = c.numOperands - numMoving;
-      const int64_t trips = p.scalars[c.firstScalar];
+      const int64_t trips = p.scalars[c.firstScalar].number();
       auto move = [&](int64_t times) {
         for (uint32_t m = 0; m < numMoving; ++m)
-          moved[operands[numIndex + m].buffer] += times * p.scalars[c.firstScalar + 1 + m];
+          moved[operands[numIndex + m].buffer] += (times * p.scalars[c.firstScalar + 1 + m]).number();
       };
       for (int64_t trip = 0; trip < trips; ++trip) {
         if (numIndex)

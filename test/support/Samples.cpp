@@ -102,7 +102,7 @@ bool Sample::matches(std::string_view pattern, const TensorType &type) {
   int at = 0;
   for (std::string_view dim : dims) {
     if (dim == "...") {
-      const Shape leading(std::span<const int64_t>(type.shape.begin() + at, static_cast<size_t>(run)));
+      const Shape leading(std::span<const Size>(type.shape.begin() + at, static_cast<size_t>(run)));
       if (leading_ && !(*leading_ == leading))
         return false;
       leading_ = leading;
@@ -173,7 +173,7 @@ TensorType Sample::drawType(DType dtype, std::string_view pattern) {
     } else if (dim == "...") {
       if (!leading_)
         leading_ = randomShape(random_, 0, {.maxRank = 2, .maxSize = 3, .zeroSize = 0});
-      for (int64_t d : *leading_)
+      for (Size d : *leading_)
         type.shape.push_back(d);
     } else if (dim != "scalar" && dim != kSorted) {
       type.shape.push_back(evaluate(dim));
@@ -192,13 +192,19 @@ Attr Sample::drawAttr(const AttrSpec &spec) {
   case AttrKind::Int: return evaluate(text);
   case AttrKind::Float: return std::strtod(std::string(text).c_str(), nullptr);
   case AttrKind::Type: return elementType(text).value_or(f32);
-  case AttrKind::Ints: break;
+  case AttrKind::Size:
+    return Size(evaluate(text));
+  case AttrKind::Ints:
+  case AttrKind::Sizes:
+    break;
   }
   if (text.empty() && spec.optional)
     return {};
   Ints values;
   for (std::string_view term : words(text))
     values.push_back(evaluate(term));
+  if (spec.kind == AttrKind::Sizes)
+    return Sizes(values.begin(), values.end());
   return values;
 }
 

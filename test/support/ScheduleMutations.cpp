@@ -66,10 +66,10 @@ void forEachMutation(const Schedule &schedule,
     int64_t end = 0;
     for (size_t i = 0; i < s.buffers.size(); ++i)
       if (used[i] && s.buffers[i].space == Space::Arena && s.buffers[i].index == a)
-        end = std::max(end, s.buffers[i].offset + s.buffers[i].bytes);
+        end = std::max(end, (s.buffers[i].offset + s.buffers[i].bytes).number());
     if (end == 0)
       continue;
-    const int64_t bytes = s.arenas[a].bytes;
+    const int64_t bytes = s.arenas[a].bytes.number();
     s.arenas[a].bytes = end - 1;
     fn(Mutation::ShortenedArena, "arena " + std::to_string(a), s);
     s.arenas[a].bytes = bytes;
@@ -80,7 +80,7 @@ void forEachMutation(const Schedule &schedule,
       continue;
     const std::string name = "buffer " + std::to_string(i);
     const BufferDesc before = b;
-    --b.bytes;
+    b.bytes -= 1;
     fn(Mutation::ShortenedSlot, name, s);
     b = before;
     if (b.space != Space::Arena)
@@ -124,7 +124,7 @@ std::string tryMutations(const Schedule &s, MutationTally &tally) {
   constexpr int64_t kJudgedBytes = 100'000;
   int64_t bytes = 0;
   for (const BufferDesc &b : s.buffers)
-    bytes += b.bytes;
+    bytes += b.bytes.number();
   const bool isSmall = s.step.commands.size() <= kJudgedCommands && bytes <= kJudgedBytes;
   size_t judged = 0;
   std::string problem;

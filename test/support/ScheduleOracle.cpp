@@ -107,8 +107,8 @@ private:
     const uint32_t which = b.space == Space::Arena                               ? call % s.inFlight
                            : b.space == Space::Input || b.space == Space::Output ? call
                                                                                  : 0;
-    const int64_t begin = b.offset + moved[o.buffer];
-    return {b.space, b.index, which, begin, begin + b.bytes, o.access != Access::Read};
+    const int64_t begin = (b.offset + moved[o.buffer]).number();
+    return {b.space, b.index, which, begin, (begin + b.bytes).number(), o.access != Access::Read};
   }
   std::vector<Touch> touches(const CommandList &p, const Command &c, size_t count) const {
     std::vector<Touch> list;
@@ -162,11 +162,12 @@ private:
         }
         break;
       case CommandKind::Loop: {
-        const int64_t trips = p.scalars[c.firstScalar];
+        const int64_t trips = p.scalars[c.firstScalar].number();
         const size_t numIndex = c.numOperands - numMoving;
         auto move = [&](int64_t times) {
           for (size_t m = 0; m < numMoving; ++m)
-            moved[p.operands[c.firstOperand + numIndex + m].buffer] += times * p.scalars[c.firstScalar + 1 + m];
+            moved[p.operands[c.firstOperand + numIndex + m].buffer] +=
+                (times * p.scalars[c.firstScalar + 1 + m]).number();
         };
         for (int64_t trip = 0; trip < trips; ++trip) {
           follow(touches(p, c, numIndex));
@@ -198,7 +199,7 @@ private:
     bool initial = false;
     switch (t.space) {
     case Space::Arena:
-      bytes = s.arenas[t.index].bytes;
+      bytes = s.arenas[t.index].bytes.number();
       break;
     case Space::Input:
       bytes = s.inputs[t.index].type.bytes(), initial = true;

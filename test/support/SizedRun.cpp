@@ -101,7 +101,7 @@ std::string SizedRun::differsAt(const dim::Values &dims, op::interp::Tolerance t
   return "";
 }
 
-dim::Values sizes(std::initializer_list<std::pair<int64_t, int64_t>> values) {
+dim::Values sizes(std::initializer_list<std::pair<Size, int64_t>> values) {
   dim::Values out;
   for (auto [symbol, value] : values)
     out.bind(symbol, value);

@@ -56,6 +56,6 @@ private:
 };
 
 /// Values for symbols, in pairs.
-dim::Values sizes(std::initializer_list<std::pair<int64_t, int64_t>> values);
+dim::Values sizes(std::initializer_list<std::pair<Size, int64_t>> values);
 
 } // namespace tressel::test

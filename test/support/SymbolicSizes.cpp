@@ -4,7 +4,7 @@
 
 namespace tressel::test {
 
-void SymbolicSizes::add(int64_t value, int64_t symbol) {
+void SymbolicSizes::add(int64_t value, Size symbol) {
   symbols_.push_back({value, symbol});
   values_.bind(symbol, value);
 }
@@ -24,7 +24,7 @@ void SymbolicSizes::give(const TensorType &declared) {
 }
 
 template <typename Sizes> Sizes SymbolicSizes::replaced(Sizes sizes, bool givenOnly) const {
-  for (int64_t &size : sizes)
+  for (Size &size : sizes)
     for (auto [value, symbol] : symbols_)
       if (size == value && (!givenOnly || std::find(given_.begin(), given_.end(), symbol) != given_.end()))
         size = symbol;
@@ -43,7 +43,7 @@ std::optional<bool> SymbolicSizes::declare(OpCall &call, const std::vector<std::
         types.push_back(known[i] ? *known[i] : dynamic ? declared(call.operands[i]) : call.operands[i]);
       op::Attrs attrs = call.attrs;
       for (size_t i = 0; named && i < attrs.size(); ++i)
-        if (auto *shape = std::get_if<op::Ints>(&attrs[i]);
+        if (auto *shape = std::get_if<op::Sizes>(&attrs[i]);
             shape && call.op->attrs[i].name == std::string_view("shape"))
           *shape = replaced(*shape, true);
       op::Inferred inferred = call.op->infer(*call.op, types, attrs);

@@ -12,7 +12,7 @@ class SymbolicSizes {
 public:
   /// One or two symbols, `n` and `m`.
   void draw(Random &random);
-  void add(int64_t value, int64_t symbol);
+  void add(int64_t value, Size symbol);
   bool empty() const { return symbols_.empty(); }
   const dim::Values &values() const { return values_; }
 
@@ -28,8 +28,8 @@ public:
 private:
   template <typename Sizes> Sizes replaced(Sizes sizes, bool givenOnly) const;
 
-  std::vector<std::pair<int64_t, int64_t>> symbols_; ///< value and symbol
-  std::vector<int64_t> given_;
+  std::vector<std::pair<int64_t, Size>> symbols_; ///< value and symbol
+  std::vector<Size> given_;
   dim::Values values_;
 };
 

@@ -32,7 +32,7 @@ public:
   graph::KernelTarget target() const override { return graph::KernelTarget::Host; }
   bool writesEpilogues() const override { return true; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, ArrayRef<bool>) const override {
-    std::vector<int64_t> domain;
+    std::vector<Size> domain;
     SmallVector<op::LoopForm> forms;
     for (Operation *op : candidate.ops) {
       std::optional<op::LoopForm> form = passes::loopFormOf(op);
@@ -48,35 +48,35 @@ public:
           return std::nullopt;
     passes::Bid bid;
     bid.seconds = secondsOf(candidate, kFlopsPerSecond);
-    bid.range = domain.empty() ? 1 : std::max<int64_t>(domain.front(), 1);
+    bid.range = domain.empty() ? 1 : std::max<int64_t>(dim::hint(domain.front()), 1);
     return bid;
   }
 
 private:
   /// Reduced dimensions back in the places that keepdims left for them.
-  static std::vector<int64_t> wholeDomain(const op::LoopForm &form) {
+  static std::vector<Size> wholeDomain(const op::LoopForm &form) {
     if (form.operands.size() == 1 && form.combine != op::Combine::None) {
-      std::vector<int64_t> whole;
+      std::vector<Size> whole;
       for (const op::IndexExpr &expr : form.operands[0].dims)
-        whole.push_back(expr.terms.empty() ? 1 : form.domain[static_cast<size_t>(expr.terms[0].dim)]);
+        whole.push_back(expr.terms.empty() ? Size(1) : form.domain[static_cast<size_t>(expr.terms[0].dim)]);
       return whole;
     }
     return form.domain;
   }
-  static int64_t elements(ArrayRef<int64_t> domain) {
-    int64_t n = 1;
-    for (int64_t d : domain)
-      n = dim::mul(n, d);
+  static Size elements(ArrayRef<Size> domain) {
+    Size n = 1;
+    for (Size d : domain)
+      n *= d;
     return n;
   }
   /// The domain itself, or one value for each of its rows.
-  static bool isRowsOf(ArrayRef<int64_t> part, ArrayRef<int64_t> domain) {
+  static bool isRowsOf(ArrayRef<Size> part, ArrayRef<Size> domain) {
     if (part.size() > domain.size())
       return false;
     size_t common = 0;
     while (common < part.size() && part[common] == domain[common])
       ++common;
-    return llvm::all_of(part.drop_front(common), [](int64_t d) { return d == 1; });
+    return llvm::all_of(part.drop_front(common), [](Size d) { return d == 1; });
   }
 };
 

@@ -155,7 +155,8 @@ public:
       const KernelDesc &k = s.kernels[c.kernel];
       samples.push_back({s.buffers[s.step.operands[c.firstOperand].buffer].type.dtype, k.provider,
                          static_cast<double>(k.flops), static_cast<double>(k.bytes),
-                         (k.range + k.grain - 1) / std::max<int64_t>(1, k.grain), k.costs, k.moves, timeOf(times[i])});
+                         ((k.range + k.grain - 1) / std::max<Size>(1, k.grain)).number(), k.costs, k.moves,
+                         timeOf(times[i])});
     }
     return samples;
   }

@@ -25,7 +25,7 @@ namespace tressel::tool {
 struct Port {
   std::string name;
   DType dtype = f32;
-  std::vector<int64_t> sizes; ///< kDynamic where `dimNames` tells
+  std::vector<Size> sizes; ///< kDynamic where `dimNames` tells
   std::vector<std::string> dimNames;
 };
 struct UnsupportedOp {

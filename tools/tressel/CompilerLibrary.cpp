@@ -172,13 +172,11 @@ std::string knownDims(const std::set<std::string_view> &names) {
 }
 
 Port portOf(const std::string &name, const TensorType &type) {
-  Port p{name, type.dtype, {type.shape.begin(), type.shape.end()}, {}};
-  p.dimNames.resize(p.sizes.size());
-  for (size_t i = 0; i < p.sizes.size(); ++i)
-    if (dim::isSymbolic(p.sizes[i])) {
-      p.dimNames[i] = dim::str(p.sizes[i]);
-      p.sizes[i] = kDynamic;
-    }
+  Port p{name, type.dtype, {}, {}};
+  for (Size size : type.shape) {
+    p.sizes.push_back(size.isNumber() ? size : kDynamic);
+    p.dimNames.push_back(size.isSymbolic() ? dim::str(size) : "");
+  }
   return p;
 }
 
@@ -471,13 +469,13 @@ private:
       module = std::move(imported.module);
       for (const onnx::BoundDim &d : imported.dims)
         if (d.assumed)
-          program.assumed.push_back({d.name, d.size, d.why});
+          program.assumed.push_back({d.name, d.size.number(), d.why});
     } else {
       ParsedMlir parsed = parseMlir(context, request.path);
       module = parsed.stablehlo ? stablehlo::import(*parsed.module, request.path) : std::move(parsed.module);
       nameEverything(mainOf(*module, request.path), request.path);
       std::set<std::string_view> names;
-      for (int64_t symbol : graph::symbolsOf(*module))
+      for (Size symbol : graph::symbolsOf(*module))
         names.insert(dim::symbolName(symbol));
       for (const auto &[name, range] : request.dims)
         if (request.keepDynamic && names.contains(name))

@@ -24,7 +24,7 @@ static std::string typeOf(const Port &port) {
   std::string text(nameOf(port.dtype));
   text += "[";
   for (size_t i = 0; i < port.sizes.size(); ++i)
-    text += (i ? ", " : "") + (port.sizes[i] == kDynamic ? port.dimNames[i] : std::to_string(port.sizes[i]));
+    text += (i ? ", " : "") + (port.sizes[i] == kDynamic ? port.dimNames[i] : dim::str(port.sizes[i]));
   return text + "]";
 }
 
@@ -33,7 +33,7 @@ static json portsJson(const std::vector<Port> &ports) {
   for (const Port &p : ports) {
     json sizes = json::array();
     for (size_t i = 0; i < p.sizes.size(); ++i)
-      p.sizes[i] == kDynamic ? sizes.push_back(p.dimNames[i]) : sizes.push_back(p.sizes[i]);
+      p.sizes[i] == kDynamic ? sizes.push_back(p.dimNames[i]) : sizes.push_back(p.sizes[i].number());
     list.push_back({{"name", p.name}, {"dtype", nameOf(p.dtype)}, {"shape", sizes}});
   }
   return list;
@@ -106,13 +106,11 @@ static int inspectModel(const InspectArgs &args) {
 }
 
 static Port portOf(const std::string &name, const TensorType &type) {
-  Port p{name, type.dtype, {type.shape.begin(), type.shape.end()}, {}};
-  p.dimNames.resize(p.sizes.size());
-  for (size_t i = 0; i < p.sizes.size(); ++i)
-    if (dim::isSymbolic(p.sizes[i])) {
-      p.dimNames[i] = dim::str(p.sizes[i]);
-      p.sizes[i] = kDynamic;
-    }
+  Port p{name, type.dtype, {}, {}};
+  for (Size size : type.shape) {
+    p.sizes.push_back(size.isNumber() ? size : kDynamic);
+    p.dimNames.push_back(size.isSymbolic() ? dim::str(size) : "");
+  }
   return p;
 }
 
@@ -138,7 +136,7 @@ static int inspectPackage(const InspectArgs &args) {
     j["states"] = portsJson(states);
     j["needs"] = {{"cpu", info.cpuLevels}, {"kernels", providers}, {"arena_bytes", dim::bounds(s.peakBytes).lo}};
     j["subnormals"] = {{"flushed_by", flushing}, {"kept_by", keeping}};
-    if (!dim::isConstant(s.peakBytes)) // the least, and what it depends on
+    if (!s.peakBytes.isNumber()) // the least, and what it depends on
       j["needs"]["arena_bytes_by_size"] = dim::str(s.peakBytes);
     j["weight_bytes"] = info.weightBytes;
     for (const runtime::GpuCode &code : info.gpu) {
@@ -159,8 +157,7 @@ static int inspectPackage(const InspectArgs &args) {
   for (const std::string &level : info.cpuLevels)
     levels += (levels.empty() ? "" : " or ") + level;
   std::printf("needs\n  cpu level %s, %s of scratch memory%s\n ", levels.empty() ? "baseline" : levels.c_str(),
-              humanBytes(dim::bounds(s.peakBytes).lo).c_str(),
-              dim::isConstant(s.peakBytes) ? "" : " or more, by the sizes");
+              humanBytes(dim::bounds(s.peakBytes).lo).c_str(), s.peakBytes.isNumber() ? "" : " or more, by the sizes");
   for (const char *before = " kernels by provider: "; const auto &[provider, count] : providers)
     std::printf("%s%s %d", std::exchange(before, ", "), provider.c_str(), count);
   std::printf("\n");

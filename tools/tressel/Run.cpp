@@ -170,8 +170,8 @@ public:
       return true;
     }
     std::string place = "[]";
-    for (int64_t k = got.type.rank() - 1, rest = d.worst; k >= 0; rest /= got.type.shape[static_cast<int>(k--)])
-      place.insert(1, std::to_string(rest % got.type.shape[static_cast<int>(k)]) + (place == "[]" ? "" : ", "));
+    for (int64_t k = got.type.rank() - 1, rest = d.worst; k >= 0; rest /= got.type.shape.extent(static_cast<int>(k--)))
+      place.insert(1, std::to_string(rest % got.type.shape.extent(static_cast<int>(k))) + (place == "[]" ? "" : ", "));
     const std::string worst = "; the worst is element " + place + ", " + spellElement(got, d.worst) + " instead of " +
                               spellElement(want, d.worst);
     complain("output '" + name + "' differs from " + file + " in " + std::to_string(d.mismatches) + " of " +

@@ -125,10 +125,10 @@ runtime::PackageFile packageFile(std::span<const CompiledModel> levels, std::vec
 
 void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, int64_t> &sizes, dim::Values &dims) {
   for (const auto &[name, size] : sizes) {
-    const int64_t symbol = runtime::findDim(schedule, name);
+    const Size symbol = runtime::findDim(schedule, name);
     if (!symbol) {
       std::string known;
-      for (int64_t other : schedule.dims)
+      for (Size other : schedule.dims)
         known += (known.empty() ? "" : ", ") + std::string(dim::symbolName(other));
       throw InputError("the program has no dimension '" + name + "' of symbolic size; it has: " + known);
     }
@@ -137,7 +137,7 @@ void bindSizes(const runtime::Schedule &schedule, const std::map<std::string, in
 }
 
 void bindRest(const runtime::Schedule &schedule, dim::Values &dims) {
-  for (int64_t symbol : schedule.dims) {
+  for (Size symbol : schedule.dims) {
     if (dims.find(symbol))
       continue;
     const int64_t size = std::max<int64_t>(1, dim::bounds(symbol).lo);
@@ -149,7 +149,7 @@ void bindRest(const runtime::Schedule &schedule, dim::Values &dims) {
 
 void checkMemory(const runtime::Schedule &schedule, const dim::Values &dims) {
   // Of sizes that nobody has given the least that is possible.
-  auto least = [&](int64_t size) {
+  auto least = [&](Size size) {
     const int64_t bytes = dims.all().empty() ? dim::bounds(size).lo : dim::evaluate(size, dims);
     return static_cast<double>(std::max<int64_t>(0, bytes));
   };

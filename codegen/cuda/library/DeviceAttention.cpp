@@ -8,15 +8,15 @@ namespace tressel::codegen::cuda {
 
 std::optional<Kernel> makeAttentionKernel(const std::string &symbol, const op::KernelForm &form,
                                           const std::vector<TensorType> &types, const std::vector<int32_t> &buffers,
-                                          int numBuffers, const std::vector<int64_t> &symbols, const Arch &arch) {
+                                          int numBuffers, const std::vector<Size> &symbols, const Arch &arch) {
   const DType type = types[0].dtype;
   const bool hasMask = form.params.size() > 8;
-  const int64_t heads = form.params[0], queries = form.params[2], keys = form.params[3], size = form.params[4],
-                width = form.params[5];
+  const Size heads = form.params[0], queries = form.params[2], keys = form.params[3], size = form.params[4],
+             width = form.params[5];
   if ((type != f32 && type != f16 && type != bf16) || types.size() != (hasMask ? 5u : 4u) || buffers.back() < 0)
     return std::nullopt;
   // Most of a block's queries would not be there: products of few rows do better.
-  if (dim::isConstant(queries) && queries < 8)
+  if (queries.isNumber() && queries < 8)
     return std::nullopt;
   DeviceCall call;
   int64_t columns = dim::bounds(width).hi <= 64 ? 64 : 128;
@@ -39,7 +39,7 @@ std::optional<Kernel> makeAttentionKernel(const std::string &symbol, const op::K
 
   constexpr int64_t rows = 64; // Attention.cpp
   Kernel kernel{.symbol = symbol, .numBuffers = numBuffers, .symbols = symbols, .threads = 128};
-  kernel.blocks = dim::mul(heads, dim::mul(dim::ceilDiv(queries, rows), dim::ceilDiv(width, columns)));
+  kernel.blocks = heads * (dim::ceilDiv(queries, rows) * dim::ceilDiv(width, columns));
   if (!isLaunchable(kernel.blocks))
     return std::nullopt;
   double bytes = 0;

@@ -7,7 +7,7 @@ namespace tressel::codegen::cuda {
 
 std::optional<Kernel> makeConvolutionKernel(const std::string &symbol, const Convolution &c, DType type,
                                             const RootBuffers &buffers, const Epilogue &epilogue,
-                                            const std::vector<int64_t> &symbols, const Arch &arch,
+                                            const std::vector<Size> &symbols, const Arch &arch,
                                             std::string_view wanted) {
   if ((type != f32 && type != f16 && type != bf16) || c.in.empty() || c.in.size() > 3)
     return std::nullopt;
@@ -19,30 +19,30 @@ std::optional<Kernel> makeConvolutionKernel(const std::string &symbol, const Con
   if (wanted.empty() && (out < 8 || depth < 8))
     return std::nullopt;
   // Space as three dimensions.
-  std::array<int64_t, 3> size{1, 1, 1}, window{1, 1, 1}, places{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{};
+  std::array<Size, 3> size{1, 1, 1}, window{1, 1, 1}, places{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{};
   const size_t lead = 3 - c.in.size();
   for (size_t d = 0; d < c.in.size(); ++d) {
     size[lead + d] = c.in[d], window[lead + d] = c.window[d], places[lead + d] = c.out[d];
     stride[lead + d] = c.strides[d], dilation[lead + d] = c.dilations[d], pad[lead + d] = c.padLow[d];
   }
-  int64_t points = c.batch;
-  for (int64_t n : places)
-    points = dim::mul(points, n);
+  Size points = c.batch;
+  for (Size n : places)
+    points *= n;
   const int64_t vector = 16 / sizeOf(type);
   DeviceCall call{.buffers = {buffers.left, buffers.right}, .constant = {buffers.left, buffers.right}};
   call.params = {c.batch, c.groups, in, out};
   for (const auto &list : {size, window, places, stride, dilation, pad})
     call.params.insert(call.params.end(), list.begin(), list.end());
   // Rows beyond the last one are counted too, up to a tile's.
-  call.params.push_back(dim::bounds(points).hi < (int64_t(1) << 31) - 256);
-  call.params.push_back(c.channelsLast && in % vector == 0);
-  call.params.push_back(!c.channelsLast && depth % vector == 0);
-  int64_t perImage = c.inChannels;
-  for (int64_t n : c.in)
-    perImage = dim::mul(perImage, n);
-  call.params.push_back(dim::bounds(perImage).hi < (int64_t(1) << 31));
+  call.params.push_back(int(dim::bounds(points).hi < (int64_t(1) << 31) - 256));
+  call.params.push_back(int(c.channelsLast && in % vector == 0));
+  call.params.push_back(int(!c.channelsLast && depth % vector == 0));
+  Size perImage = c.inChannels;
+  for (Size n : c.in)
+    perImage *= n;
+  call.params.push_back(int(dim::bounds(perImage).hi < (int64_t(1) << 31)));
 
-  const int64_t rows = c.channelsLast ? points : out, columns = c.channelsLast ? out : points;
+  const Size rows = c.channelsLast ? points : out, columns = c.channelsLast ? out : points;
   double bytes = typical(points) * static_cast<double>(c.outChannels) + static_cast<double>(c.outChannels * depth);
   bytes = (bytes + typical(c.batch) * typical(perImage)) * static_cast<double>(sizeOf(type));
   Kernel kernel{.symbol = symbol, .numBuffers = epilogue.numBuffers, .symbols = symbols};

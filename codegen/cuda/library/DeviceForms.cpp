@@ -25,12 +25,10 @@ struct Request {
 /// What the functions below fill in of a kernel and a call: the function, params, threads, blocks, seconds.
 using Plan = bool (*)(const Request &, Kernel &, DeviceCall &);
 
-double waves(const Request &r, int64_t blocks) {
-  return std::max(1.0, typical(blocks) / (4.0 * r.arch.multiprocessors));
-}
+double waves(const Request &r, Size blocks) { return std::max(1.0, typical(blocks) / (4.0 * r.arch.multiprocessors)); }
 
 /// Threads for elements, each of which does several if there are many.
-void spread(const Request &r, Kernel &kernel, int64_t elements) {
+void spread(const Request &r, Kernel &kernel, Size elements) {
   kernel.threads = kThreads;
   kernel.blocks = dim::min(dim::ceilDiv(elements, kThreads), int64_t(32) * r.arch.multiprocessors);
   kernel.seconds = streamedSeconds(r.bytes, r.arch);
@@ -42,28 +40,29 @@ bool fitsNarrow(const Request &r) {
 }
 
 bool planGather(const Request &r, Kernel &kernel, DeviceCall &call) {
-  std::vector<int64_t> params = r.form.params;
-  int64_t width = r.type[1] - '0', &slice = params[2];
+  std::vector<Size> params = r.form.params;
+  Size &slice = params[2];
+  int width = r.type[1] - '0';
   while (width < 16 && dim::divideExactly(slice, 2))
     slice = *dim::divideExactly(slice, 2), width *= 2;
   call.function = "gather_nd_b" + std::to_string(width);
-  call.params = {r.form.range, fitsNarrow(r)};
+  call.params = {r.form.range, int(fitsNarrow(r))};
   call.params.insert(call.params.end(), params.begin(), params.end());
   call.constant = {call.buffers[0], call.buffers[1]};
-  spread(r, kernel, dim::mul(r.form.range, slice));
+  spread(r, kernel, r.form.range * slice);
   return true;
 }
 
 bool planSlice(const Request &r, Kernel &kernel, DeviceCall &call) {
   call.function = r.form.kernel;
-  call.params = {r.form.range, fitsNarrow(r)};
+  call.params = {r.form.range, int(fitsNarrow(r))};
   call.params.insert(call.params.end(), r.form.params.begin(), r.form.params.end());
   spread(r, kernel, dim::numElements(r.types.back().shape));
   return true;
 }
 
 bool planScan(const Request &r, Kernel &kernel, DeviceCall &call) {
-  const int64_t size = r.form.params[0], columns = r.form.params[1];
+  const Size size = r.form.params[0], columns = r.form.params[1];
   const bool warps = columns == 1 && dim::hint(size) <= 512;
   call.function = (warps ? "scan_warps_" : "scan_") + r.type;
   call.params = {r.form.range};
@@ -87,11 +86,11 @@ bool planScatter(const Request &r, Kernel &kernel, DeviceCall &call) {
     kernel.blocks = dim::max(1, dim::min(r.form.range, wanted)); // indices are looked at also where there are no places
     walked = typical(r.form.params[0]) / kThreads;
   } else {
-    const int64_t size = r.form.params[0], columns = r.form.params[2];
+    const Size size = r.form.params[0], columns = r.form.params[2];
     const int64_t most = std::max<int64_t>(1, dim::hint(size) / (columns == 1 ? kThreads : 16));
     const int64_t sharing = std::clamp<int64_t>(wanted / std::max<int64_t>(1, dim::hint(r.form.range)), 1, most);
     call.params.push_back(sharing);
-    kernel.blocks = dim::mul(r.form.range, sharing);
+    kernel.blocks = r.form.range * sharing;
     walked = columns == 1 ? typical(r.form.params[1]) / kThreads : typical(r.form.params[1]) / 4;
   }
   kernel.seconds = std::max(streamedSeconds(r.bytes, r.arch), waves(r, kernel.blocks) * walked * 0.7e-6);
@@ -99,15 +98,17 @@ bool planScatter(const Request &r, Kernel &kernel, DeviceCall &call) {
 }
 
 bool planOrder(const Request &r, Kernel &kernel, DeviceCall &call) {
-  const int64_t size = r.form.params[0], entries = (32 << 10) / (sizeOf(r.types[0].dtype) <= 4 ? 8 : 16); // Sort.cpp
+  const Size size = r.form.params[0];
+  const int64_t entries = (32 << 10) / (sizeOf(r.types[0].dtype) <= 4 ? 8 : 16); // Sort.cpp
   const bool shared = dim::bounds(size).hi <= entries;
   int64_t perBlock = 0;
   kernel.threads = 512;
   kernel.blocks = r.form.range;
   if (shared) {
     perBlock = 1;
-    if (dim::isConstant(size)) {
-      const auto power = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, size))));
+    if (size.isNumber()) {
+      const auto power =
+          static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, size.number()))));
       perBlock = std::max<int64_t>(1, 512 / power);
       kernel.threads = power >= 2048 ? 512 : kThreads;
     }
@@ -144,7 +145,7 @@ constexpr Family kFamilies[] = {
 
 std::optional<Kernel> makeFormKernel(const std::string &symbol, const op::KernelForm &form,
                                      const std::vector<TensorType> &types, const std::vector<int32_t> &buffers,
-                                     int numBuffers, const std::vector<int64_t> &symbols, const Arch &arch) {
+                                     int numBuffers, const std::vector<Size> &symbols, const Arch &arch) {
   if (llvm::StringRef(form.kernel).starts_with("attention_"))
     return makeAttentionKernel(symbol, form, types, buffers, numBuffers, symbols, arch);
   for (const Family &family : kFamilies) {

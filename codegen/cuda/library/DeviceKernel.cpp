@@ -4,7 +4,7 @@
 
 namespace tressel::codegen::cuda {
 
-bool isLaunchable(int64_t blocks) { return !dim::isConstant(blocks) || blocks <= INT32_MAX; }
+bool isLaunchable(Size blocks) { return !blocks.isNumber() || blocks <= INT32_MAX; }
 
 static std::string textOf(const Epilogue &e) {
   std::string text =
@@ -22,7 +22,7 @@ Kernel makeDeviceKernel(Kernel kernel, DeviceCall call, const Epilogue *epilogue
   std::string &text = kernel.text;
   text = call.str() + " operands " + std::to_string(kernel.numBuffers) + " threads " + std::to_string(kernel.threads) +
          " blocks " + dim::spell(kernel.blocks) + " scalars";
-  for (int64_t symbol : kernel.symbols)
+  for (Size symbol : kernel.symbols)
     text += " " + dim::spell(symbol);
   std::shared_ptr<const LoopPlan> plan;
   std::optional<Epilogue> then;

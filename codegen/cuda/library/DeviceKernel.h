@@ -11,6 +11,6 @@ namespace tressel::codegen::cuda {
 Kernel makeDeviceKernel(Kernel kernel, DeviceCall call, const Epilogue *epilogue = nullptr);
 
 /// Whether blocks can be numbered.
-bool isLaunchable(int64_t blocks);
+bool isLaunchable(Size blocks);
 
 } // namespace tressel::codegen::cuda

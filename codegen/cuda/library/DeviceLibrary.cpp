@@ -142,7 +142,7 @@ llvm::Function *linkFunction(llvm::Module &module, const std::string &name, cons
 
 std::string DeviceCall::str() const {
   std::string text = "device " + function;
-  for (int64_t p : params)
+  for (Size p : params)
     text += ' ' + dim::spell(p);
   text += " on";
   for (int32_t b : buffers)
@@ -157,8 +157,7 @@ std::string epilogueOf(const std::string &symbol) { return symbol + ".epilogue";
 
 bool hasDeviceFunction(const std::string &name) { return findBlob(name) != nullptr; }
 
-void emitDeviceCall(llvm::Function &kernel, const DeviceCall &call, int numBuffers,
-                    const std::vector<int64_t> &symbols) {
+void emitDeviceCall(llvm::Function &kernel, const DeviceCall &call, int numBuffers, const std::vector<Size> &symbols) {
   llvm::Function *body = linkFunction(*kernel.getParent(), call.function, kernel.getName().str());
   llvm::IRBuilder<> b(llvm::BasicBlock::Create(kernel.getContext(), "entry", &kernel));
   kernel.addFnAttr("nvvm.minctasm",
@@ -187,8 +186,9 @@ void emitDeviceCall(llvm::Function &kernel, const DeviceCall &call, int numBuffe
     b.CreateStore(call.buffers[i] < 0 ? llvm::ConstantPointerNull::get(b.getPtrTy())
                                       : generic(static_cast<unsigned>(call.buffers[i])),
                   at(buffers, i));
-  std::function<llvm::Value *(int64_t)> size = [&](int64_t value) -> llvm::Value * {
-    return dim::isSymbolic(value) ? emitSize(b, value, args, symbols, size) : b.getInt64(static_cast<uint64_t>(value));
+  std::function<llvm::Value *(Size)> size = [&](Size value) -> llvm::Value * {
+    return value.isSymbolic() ? emitSize(b, value, args, symbols, size)
+                              : b.getInt64(static_cast<uint64_t>(value.number()));
   };
   for (size_t i = 0; i < call.params.size(); ++i)
     b.CreateStore(size(call.params[i]), at(params, i));

@@ -2,6 +2,8 @@
 // to the kernel that hands it the launch's operands and the call's sizes.
 #pragma once
 
+#include "tressel/runtime/Size.h"
+
 #include "llvm/IR/Module.h"
 
 #include <cstdint>
@@ -13,7 +15,7 @@ namespace tressel::codegen::cuda {
 /// One function of the device library, for one kernel.
 struct DeviceCall {
   std::string function;        ///< "product_f32_128"
-  std::vector<int64_t> params; ///< numbers become constants of the code, symbolic sizes are computed in it
+  std::vector<Size> params;    ///< numbers become constants of the code, symbolic sizes are computed in it
   std::vector<int32_t>
       buffers; ///< for each of the function's buffers the operand of the launch, or -1 for a null pointer
   /// Operands of the launch that are only read, and whose bytes nothing else in it writes.
@@ -31,7 +33,6 @@ std::string epilogueOf(const std::string &symbol);
 bool hasDeviceFunction(const std::string &name);
 
 /// Gives a kernel that was declared (declareKernel) its body. `symbols`: whose values the launch's scalars are.
-void emitDeviceCall(llvm::Function &kernel, const DeviceCall &call, int numBuffers,
-                    const std::vector<int64_t> &symbols);
+void emitDeviceCall(llvm::Function &kernel, const DeviceCall &call, int numBuffers, const std::vector<Size> &symbols);
 
 } // namespace tressel::codegen::cuda

@@ -17,7 +17,7 @@ std::span<const TileShape> tileShapes(DType type) {
   return type == f32 ? std::span<const TileShape>(kFma) : kMma;
 }
 
-TileChoice chooseTile(int64_t m, int64_t n, int64_t k, int64_t batch, double bytes, const Arch &arch, DType type,
+TileChoice chooseTile(Size m, Size n, Size k, Size batch, double bytes, const Arch &arch, DType type,
                       std::string_view wanted) {
   TileChoice best;
   for (const TileShape &tile : tileShapes(type)) {
@@ -26,7 +26,7 @@ TileChoice chooseTile(int64_t m, int64_t n, int64_t k, int64_t batch, double byt
     // Of a single step nothing overlaps, so that a large tile is none the better.
     if (wanted.empty() && tile.rows > 64 && dim::hint(k) <= tile.step)
       continue;
-    const int64_t blocks = dim::mul(batch, tile.tiles(m, n));
+    const Size blocks = batch * tile.tiles(m, n);
     const double seconds = tile.seconds(typical(m), typical(n), typical(k), typical(batch), bytes, arch, type);
     if (isLaunchable(blocks) && (!best.tile || seconds < best.seconds))
       best = {&tile, blocks, seconds};
@@ -34,10 +34,9 @@ TileChoice chooseTile(int64_t m, int64_t n, int64_t k, int64_t batch, double byt
   return best;
 }
 
-OperandForm operandForm(int64_t rows, int64_t rowStride, int64_t depths, int64_t depthStride, int64_t batchStride,
-                        DType type) {
+OperandForm operandForm(Size rows, Size rowStride, Size depths, Size depthStride, Size batchStride, DType type) {
   const int64_t vector = 16 / sizeOf(type);
-  auto whole = [&](int64_t size) { return dim::divideExactly(size, vector).has_value(); };
+  auto whole = [&](Size size) { return dim::divideExactly(size, vector).has_value(); };
   const bool alongDepth = depthStride == 1 || rowStride != 1;
   const bool vectors = alongDepth ? depthStride == 1 && whole(rowStride) && whole(depths) && whole(batchStride)
                                   : whole(depthStride) && whole(rows) && whole(batchStride);
@@ -49,7 +48,7 @@ namespace {
 /// A product with one operand of a few rows.
 struct ThinForm {
   DeviceCall call;
-  int64_t blocks;
+  Size blocks;
   double seconds;
 };
 
@@ -58,40 +57,41 @@ constexpr int64_t kThinRows = 8, kThinWarps = 8; // ThinProduct.cpp
 /// `swapped`: the right operand's columns are the few.
 std::optional<ThinForm> thinForm(const MatrixProduct &p, bool swapped, DType type, const RootBuffers &buffers,
                                  const Arch &arch) {
-  const int64_t thin = swapped ? p.n : p.m, wide = swapped ? p.m : p.n;
-  const int64_t thinStride[3] = {swapped ? p.right[0] : p.left[0], swapped ? p.right[2] : p.left[1],
-                                 swapped ? p.right[1] : p.left[2]};
-  const int64_t wideStride[3] = {swapped ? p.left[0] : p.right[0], swapped ? p.left[1] : p.right[2],
-                                 swapped ? p.left[2] : p.right[1]};
-  if (!dim::isConstant(thin) || thin > kThinRows)
+  const Size thin = swapped ? p.n : p.m, wide = swapped ? p.m : p.n;
+  const Size thinStride[3] = {swapped ? p.right[0] : p.left[0], swapped ? p.right[2] : p.left[1],
+                              swapped ? p.right[1] : p.left[2]};
+  const Size wideStride[3] = {swapped ? p.left[0] : p.right[0], swapped ? p.left[1] : p.right[2],
+                              swapped ? p.left[2] : p.right[1]};
+  if (!thin.isNumber() || thin > kThinRows)
     return std::nullopt;
   const bool alongRows = wideStride[1] == 1 && wideStride[2] != 1;
-  const auto whole = [](int64_t size, int64_t by) { return dim::divideExactly(size, by).has_value(); };
+  const auto whole = [](Size size, int64_t by) { return dim::divideExactly(size, by).has_value(); };
   const double rows = typical(p.batch) * typical(wide);
   // Few products per row are no work for a warp.
   if (!alongRows && typical(p.k) < 2 * kWarp)
     return std::nullopt;
   if (alongRows && typical(wide) < kWarp / 2)
     return std::nullopt;
-  int64_t vector = 1, share = 1, blocks;
+  int64_t vector = 1, share = 1;
+  Size blocks;
   if (alongRows) {
     const bool fits = whole(wide, 4) && whole(wideStride[2], 4) && whole(wideStride[0], 4);
     vector = fits && rows / (4 * kWarp) >= arch.multiprocessors ? 4 : 1;
-    blocks = dim::mul(p.batch, dim::ceilDiv(wide, kWarp * vector));
+    blocks = p.batch * dim::ceilDiv(wide, kWarp * vector);
   } else {
     const int64_t most = 16 / sizeOf(type);
     if (wideStride[2] == 1 && whole(p.k, most) && whole(wideStride[1], most) && whole(wideStride[0], most))
       vector = most;
     share = rows < static_cast<double>(4 * kThinWarps * arch.multiprocessors) && typical(p.k) >= 2048 ? kThinWarps : 1;
-    blocks = dim::mul(p.batch, wide);
+    blocks = p.batch * wide;
     if (share == 1)
       blocks = dim::ceilDiv(blocks, kThinWarps);
   }
-  const int64_t instance = thin <= 2 ? thin : thin <= 4 ? 4 : 8;
+  const int64_t few = thin.number(), instance = few <= 2 ? few : few <= 4 ? 4 : 8;
   DeviceCall call{std::string(alongRows ? "thin_rows_" : "thin_depth_") + std::string(nameOf(type)) + "_" +
                       std::to_string(instance),
                   {p.batch, thin, wide, p.k, thinStride[0], thinStride[1], thinStride[2], wideStride[0], wideStride[1],
-                   wideStride[2], swapped ? 1 : wide, swapped ? thin : 1, vector, share},
+                   wideStride[2], swapped ? Size(1) : wide, swapped ? thin : Size(1), vector, share},
                   {swapped ? buffers.right : buffers.left, swapped ? buffers.left : buffers.right},
                   {buffers.left, buffers.right}};
   const double bytes = static_cast<double>(sizeOf(type)) * typical(p.batch) *
@@ -105,8 +105,7 @@ std::optional<ThinForm> thinForm(const MatrixProduct &p, bool swapped, DType typ
 
 std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &p, DType type,
                                         const RootBuffers &buffers, const Epilogue &epilogue,
-                                        const std::vector<int64_t> &symbols, const Arch &arch,
-                                        std::string_view wanted) {
+                                        const std::vector<Size> &symbols, const Arch &arch, std::string_view wanted) {
   if (type != f32 && type != f16 && type != bf16)
     return std::nullopt;
   Kernel kernel{.symbol = symbol, .numBuffers = epilogue.numBuffers, .symbols = symbols, .threads = 256};
@@ -128,7 +127,7 @@ std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixP
   const OperandForm right = operandForm(p.n, p.right[2], p.k, p.right[1], p.right[0], type);
   DeviceCall call{"product_" + std::string(nameOf(type)) + "_" + best.tile->name,
                   {p.batch, p.m, p.n, p.k, p.left[0], p.left[1], p.left[2], p.right[0], p.right[1], p.right[2],
-                   left.alongDepth, left.vectors, right.alongDepth, right.vectors},
+                   int(left.alongDepth), int(left.vectors), int(right.alongDepth), int(right.vectors)},
                   {buffers.left, buffers.right},
                   {buffers.left, buffers.right}};
   // Two blocks at once hide each other's waits. Loads of single elements, sums in f32 and code for sm_120 need more

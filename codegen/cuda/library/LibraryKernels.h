@@ -17,13 +17,13 @@ namespace tressel::codegen::cuda {
 /// and results the launch's buffer, or -1 where nobody reads a result. Nothing if the device library lacks it.
 std::optional<Kernel> makeFormKernel(const std::string &symbol, const op::KernelForm &form,
                                      const std::vector<TensorType> &types, const std::vector<int32_t> &buffers,
-                                     int numBuffers, const std::vector<int64_t> &symbols, const Arch &arch);
+                                     int numBuffers, const std::vector<Size> &symbols, const Arch &arch);
 
 /// Attention, of which makeFormKernel makes use too: KernelForms of "attention_f32", and of "attention_f16" and
 /// "attention_bf16", whose sums and softmax are in f32. Nothing for few queries, or 16-bit floats of sizes beyond 128.
 std::optional<Kernel> makeAttentionKernel(const std::string &symbol, const op::KernelForm &form,
                                           const std::vector<TensorType> &types, const std::vector<int32_t> &buffers,
-                                          int numBuffers, const std::vector<int64_t> &symbols, const Arch &arch);
+                                          int numBuffers, const std::vector<Size> &symbols, const Arch &arch);
 
 /// Where the operands of a product (its left and right matrix, whichever operands of the op these are) or convolution
 /// (image, weights) are among the launch's buffers.
@@ -34,11 +34,10 @@ struct RootBuffers {
 /// cheapest form.
 std::optional<Kernel> makeProductKernel(const std::string &symbol, const MatrixProduct &product, DType type,
                                         const RootBuffers &buffers, const Epilogue &epilogue,
-                                        const std::vector<int64_t> &symbols, const Arch &arch,
-                                        std::string_view tile = {});
+                                        const std::vector<Size> &symbols, const Arch &arch, std::string_view tile = {});
 std::optional<Kernel> makeConvolutionKernel(const std::string &symbol, const Convolution &convolution, DType type,
                                             const RootBuffers &buffers, const Epilogue &epilogue,
-                                            const std::vector<int64_t> &symbols, const Arch &arch,
+                                            const std::vector<Size> &symbols, const Arch &arch,
                                             std::string_view tile = {});
 
 } // namespace tressel::codegen::cuda

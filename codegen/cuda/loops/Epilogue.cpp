@@ -19,7 +19,7 @@ public:
   Context(llvm::IRBuilder<> &b, Value *context, const Epilogue &epilogue)
       : b_(b), context_(context), epilogue_(epilogue) {}
   Value *buffer(int32_t number) { return b_.CreateAddrSpaceCast(slot(b_.getPtrTy(), number), b_.getPtrTy(kGlobal)); }
-  Value *symbol(int64_t symbol) {
+  Value *symbol(Size symbol) {
     const auto at = llvm::find(epilogue_.signature.symbols, symbol);
     if (at == epilogue_.signature.symbols.end())
       throw InternalError("an epilogue uses a size that its launch does not give it");
@@ -74,7 +74,7 @@ public:
   }
 
 private:
-  Value *symbol(int64_t symbol) override { return context_.symbol(symbol); }
+  Value *symbol(Size symbol) override { return context_.symbol(symbol); }
   Value *instead(int32_t e, int k, int v) override {
     const Expr &x = expr(e);
     if (x.buffer != epilogue_.rootInput)
@@ -91,7 +91,7 @@ private:
     const auto load = llvm::find_if(
         plan_.exprs, [&](const Expr &x) { return x.kind == ExprKind::Load && x.buffer == epilogue_.rootInput; });
     std::vector<int> order; // the fastest first
-    int64_t stride = 1;
+    Size stride = 1;
     for (size_t n = 0; n < plan_.dims.size(); ++n) {
       int next = static_cast<int>(plan_.dims.size() - 1 - n);
       if (load != plan_.exprs.end())
@@ -102,7 +102,7 @@ private:
           }
       order.push_back(next);
       rootIndex_.coef[static_cast<size_t>(next)] = stride;
-      stride = dim::mul(stride, sizeOf(next));
+      stride *= sizeOf(next);
     }
     Value *rest = function_.getArg(2);
     if (dim::bounds(stride).hi < int64_t(1) << 31)

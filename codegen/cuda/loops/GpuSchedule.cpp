@@ -30,13 +30,13 @@ public:
         break;
     }
   }
-  int64_t operator()(int64_t size) const {
-    if (!dim::isSymbolic(size))
-      return size;
-    std::vector<int64_t> symbols;
+  int64_t operator()(Size size) const {
+    if (!size.isSymbolic())
+      return size.number();
+    std::vector<Size> symbols;
     dim::collectSymbols(size, symbols);
     dim::Values values;
-    for (int64_t symbol : symbols) {
+    for (Size symbol : symbols) {
       const dim::Bounds bounds = dim::bounds(symbol);
       values.bind(symbol, std::clamp(symbol_, bounds.lo, bounds.hi));
     }
@@ -299,7 +299,7 @@ public:
   }
 
 private:
-  int64_t sizeOf(int d) const { return plan_.dims[static_cast<size_t>(d)].size; }
+  Size sizeOf(int d) const { return plan_.dims[static_cast<size_t>(d)].size; }
   double hintOf(int d) const { return static_cast<double>(costs_.typical(sizeOf(d))); }
   std::vector<int> orderFrom(int fast) const {
     std::vector<int> order;
@@ -310,10 +310,10 @@ private:
         order.push_back(d);
     return order;
   }
-  int64_t reducedSize() const {
-    int64_t n = 1;
+  Size reducedSize() const {
+    Size n = 1;
     for (size_t d = static_cast<size_t>(plan_.numParallel); d < plan_.dims.size(); ++d)
-      n = dim::mul(n, plan_.dims[d].size);
+      n *= plan_.dims[d].size;
     return n;
   }
   /// Whether accesses along the dimension are at most 16 bytes for vectors of so many elements: then neighbours in a
@@ -355,9 +355,9 @@ private:
     if (s.kept == 0 && s.group > 1)
       s.unroll = s.vector >= 8 ? 2 : 4;
     const int perBlock = s.threads / s.group;
-    int64_t points = 1;
+    Size points = 1;
     for (int d : s.order)
-      points = dim::mul(points, d == s.vectorDim ? dim::ceilDiv(sizeOf(d), s.vector) : sizeOf(d));
+      points *= (d == s.vectorDim ? dim::ceilDiv(sizeOf(d), s.vector) : sizeOf(d));
     s.points = points, s.blocks = dim::ceilDiv(points, perBlock);
     if (s.group > 1 && !s.groupFast) {
       int64_t bytes = 0;
@@ -372,7 +372,7 @@ private:
   void offer(GpuSchedule s) {
     if (reducedSize() == 0 && s.group > 1)
       return;
-    if (dim::isConstant(s.blocks) && s.blocks > INT32_MAX)
+    if (s.blocks.isNumber() && s.blocks > INT32_MAX)
       return;
     // What was asked for counts as far as it is possible.
     int wrong = 0;
@@ -469,7 +469,7 @@ private:
           if (x.kind != ExprKind::Load || !dim::equal(x.index.coef[static_cast<size_t>(read)], 1) ||
               indirectAlong(read) || plan_.buffers[static_cast<size_t>(x.buffer)].elements == 0)
             continue;
-          const int64_t other = x.index.coef[static_cast<size_t>(write)];
+          const Size other = x.index.coef[static_cast<size_t>(write)];
           if (!indirectAlong(write) && (dim::equal(other, 0) || dim::equal(other, 1)))
             continue;
           const int64_t size = kTile * (kTile + 1) * tressel::sizeOf(x.dtype);
@@ -482,7 +482,7 @@ private:
           continue;
         s.blocks = 1;
         for (int d : s.order)
-          s.blocks = dim::mul(s.blocks, d == write || d == read ? dim::ceilDiv(sizeOf(d), kTile) : sizeOf(d));
+          s.blocks = s.blocks * (d == write || d == read ? dim::ceilDiv(sizeOf(d), kTile) : sizeOf(d));
         s.points = s.blocks;
         offer(std::move(s));
       }
@@ -514,9 +514,9 @@ std::string GpuSchedule::str() const {
 bool isLongSum(const Reduction &r, const LoopPlan &plan, const GpuSchedule &s) {
   if (r.combine != op::Combine::Sum || !isFloat(r.accumulate))
     return false;
-  int64_t terms = 1;
+  Size terms = 1;
   for (size_t d = static_cast<size_t>(plan.numParallel); d < plan.dims.size(); ++d)
-    terms = dim::mul(terms, plan.dims[d].size);
+    terms *= plan.dims[d].size;
   const int64_t together = int64_t(s.group) * (s.vectorReduced(plan) ? s.vector : 1);
   return dim::bounds(terms).hi / together > plan.sumBlock();
 }

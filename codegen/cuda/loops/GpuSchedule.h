@@ -24,7 +24,7 @@ struct GpuSchedule {
   int unroll = 1;                 ///< reduced indices (vectors) of a thread per step of its loop
   int tileDim = -1;               ///< the dimension that tiles are read along; -1: no tiles
   std::vector<int32_t> tiled;     ///< loads that go through shared memory
-  int64_t points = 1, blocks = 1; ///< may be symbolic
+  Size points = 1, blocks = 1;
   double seconds = 0;             ///< predicted for the architecture's typical card
 
   bool vectorReduced(const LoopPlan &plan) const { return vectorDim >= plan.numParallel; }

@@ -7,6 +7,8 @@
 // point by point: each thread reads what it overwrites before it writes.
 #pragma once
 
+#include "tressel/runtime/Size.h"
+
 #include "codegen/cuda/target/Arch.h"
 
 #include "llvm/IR/Module.h"
@@ -21,9 +23,9 @@ namespace tressel::codegen::cuda {
 struct Kernel {
   std::string symbol;
   int numBuffers = 0;
-  std::vector<int64_t> symbols; ///< whose values the scalars are, in this order
+  std::vector<Size> symbols;    ///< whose values the scalars are, in this order
   int threads = 128;            ///< per block: a multiple of 32, at most 1024
-  int64_t blocks = 1;           ///< may be symbolic; 0: the launch does nothing. At most 2^31 - 1
+  Size blocks = 1;              ///< 0: the launch does nothing. At most 2^31 - 1
   double seconds = 0;           ///< predicted for the architecture's typical card, without the launch
   std::string text;             ///< canonical: equal texts are equal code, but for the symbol
   /// Adds the function `symbol` to a module, with what it needs. May be called several times.

@@ -158,7 +158,7 @@ std::optional<RootKernel> planRoot(const KernelBody &body, const Arch &arch) {
 KernelBody bodyOf(const passes::Candidate &candidate) {
   KernelBody body{"k", candidate.ops, candidate.inputs, candidate.results, 0, {}};
   for (mlir::Operation *op : candidate.ops)
-    for (int64_t symbol : graph::symbolsOf(op))
+    for (Size symbol : graph::symbolsOf(op))
       if (!llvm::is_contained(body.symbols, symbol))
         body.symbols.push_back(symbol);
   return body;

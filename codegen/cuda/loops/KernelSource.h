@@ -18,7 +18,7 @@ struct KernelBody {
   llvm::ArrayRef<mlir::Value> inputs, results;
   /// So many of `ops` are the root of the device library, which the others follow point by point. 0: there is none.
   size_t rootOps = 0;
-  std::vector<int64_t> symbols; ///< of the sizes
+  std::vector<Size> symbols; ///< of the sizes
 };
 
 /// The generated loops for all of a body, if it is one nest.

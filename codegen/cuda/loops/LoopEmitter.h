@@ -22,7 +22,7 @@ private:
     Place place;
   };
 
-  llvm::Value *symbol(int64_t symbol) override;
+  llvm::Value *symbol(Size symbol) override;
   llvm::Value *instead(int32_t e, int k, int v) override;
 
   void emitPoints();
@@ -34,7 +34,7 @@ private:
   /// All points of R that this thread has, in steps of `count` indices side by side.
   void reducedLoops(llvm::function_ref<void(int count)> body);
   void nestedLoops(size_t k, llvm::function_ref<void(int count)> body);
-  int64_t reducedVectors() const;
+  Size reducedVectors() const;
   void emitStage(int stage);
   void accumulate(const Reduction &r, size_t number, int k);
   void finish(const Part &part);

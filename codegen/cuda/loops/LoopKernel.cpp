@@ -14,7 +14,7 @@ using llvm::Value;
 using op::Combine;
 using op::ScalarOp;
 
-Value *LoopEmitter::symbol(int64_t symbol) {
+Value *LoopEmitter::symbol(Size symbol) {
   const auto at = llvm::find(signature_.symbols, symbol);
   if (at == signature_.symbols.end())
     throw InternalError("a kernel uses a size that its launch does not give it");
@@ -53,10 +53,10 @@ void LoopEmitter::bindReduced(int k, Value *number) {
   }
 }
 
-int64_t LoopEmitter::reducedVectors() const {
-  int64_t n = 1;
+Size LoopEmitter::reducedVectors() const {
+  Size n = 1;
   for (size_t d = static_cast<size_t>(plan_.numParallel); d < plan_.dims.size(); ++d)
-    n = dim::mul(n, plan_.dims[d].size);
+    n *= plan_.dims[d].size;
   return s_.vectorReduced(plan_) ? dim::floorDiv(n, s_.vector) : n;
 }
 
@@ -75,7 +75,8 @@ void LoopEmitter::reducedLoops(llvm::function_ref<void(int)> body) {
     return body(s_.kept);
   if (s_.group == 1)
     return nestedLoops(0, body);
-  const int64_t all = reducedVectors(), step = int64_t(s_.group) * s_.unroll;
+  const Size all = reducedVectors();
+  const int64_t step = int64_t(s_.group) * s_.unroll;
   Value *low = toIndex(rank_), *high = number(all);
   auto steps = [&](Value *from, Value *to, int count) {
     loop(from, to, number(int64_t(s_.group) * count), [&](Value *i) {
@@ -85,7 +86,7 @@ void LoopEmitter::reducedLoops(llvm::function_ref<void(int)> body) {
     });
   };
   if (s_.unroll > 1) { // as long as all of them are there; then one by one
-    Value *whole = number(dim::sub(all, step - s_.group));
+    Value *whole = number(all - (step - s_.group));
     steps(low, whole, s_.unroll);
     Value *left = b_.CreateNSWSub(whole, low), *zero = number(0);
     Value *done = b_.CreateUDiv(b_.CreateNSWAdd(left, number(step - 1)), number(step));
@@ -235,7 +236,7 @@ void LoopEmitter::emitPoint() {
   if (reduces && (s_.kept > 0 || s_.group > 1))
     kDims_ = ((uint64_t(1) << plan_.dims.size()) - 1) & ~((uint64_t(1) << plan_.numParallel) - 1);
   if (s_.kept > 0) {
-    const int64_t all = reducedVectors();
+    const Size all = reducedVectors();
     for (int k = 0; k < s_.kept; ++k) {
       Value *at = rank_ ? toIndex(rank_) : number(0);
       if (k)
@@ -348,7 +349,7 @@ Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, in
   for (int32_t operand : signature.operands)
     text << ' ' << operand;
   text << " of " << numBuffers << " symbols";
-  for (int64_t symbol : signature.symbols)
+  for (Size symbol : signature.symbols)
     text << ' ' << dim::spell(symbol);
   text << '\n' << plan.str();
   kernel.text = text.str();

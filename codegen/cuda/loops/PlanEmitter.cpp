@@ -29,7 +29,7 @@ PlanEmitter::PlanEmitter(llvm::Function &function, const LoopPlan &plan)
 
 bool PlanEmitter::fits32(const LoopPlan &plan, double numbers) {
   constexpr double limit = 2147483648.0;
-  auto greatest = [](int64_t size) {
+  auto greatest = [](Size size) {
     const dim::Bounds bounds = dim::bounds(size);
     return std::max(std::abs(static_cast<double>(bounds.lo)), std::abs(static_cast<double>(bounds.hi)));
   };
@@ -41,7 +41,7 @@ bool PlanEmitter::fits32(const LoopPlan &plan, double numbers) {
       const Expr &x = plan.exprs[static_cast<size_t>(i.expr)];
       if (x.kind != ExprKind::Checked)
         return false;
-      most += greatest(i.scale) * greatest(x.i);
+      most += greatest(i.scale) * greatest(x.size);
     }
     return most < limit;
   };
@@ -49,7 +49,7 @@ bool PlanEmitter::fits32(const LoopPlan &plan, double numbers) {
     return false;
   for (const Expr &x : plan.exprs)
     if (x.kind == ExprKind::Load || x.kind == ExprKind::Index || x.kind == ExprKind::InRange)
-      if (!fits(x.index, x.kind == ExprKind::InRange ? greatest(x.i) : 0))
+      if (!fits(x.index, x.kind == ExprKind::InRange ? greatest(x.size) : 0))
         return false;
   return std::all_of(plan.stores.begin(), plan.stores.end(), [&](const Store &s) { return fits(s.index, 0); });
 }
@@ -154,8 +154,8 @@ void PlanEmitter::setVector(int dim, int vector) {
     for (const auto &i : x.index.indirect)
       is &= same(i.expr);
     if (coef(x.index, dim) != 0) {
-      auto aligned = [&](int64_t n) { return dim::mod(n, vector) == 0; };
-      is &= x.kind == ExprKind::InRange && coef(x.index, dim) == 1 && aligned(x.index.offset) && aligned(x.i);
+      auto aligned = [&](Size n) { return dim::mod(n, vector) == 0; };
+      is &= x.kind == ExprKind::InRange && coef(x.index, dim) == 1 && aligned(x.index.offset) && aligned(x.size);
       for (size_t d = 0; d < x.index.coef.size(); ++d)
         is &= static_cast<int>(d) == dim || aligned(x.index.coef[d]);
       for (const auto &i : x.index.indirect)
@@ -167,21 +167,21 @@ void PlanEmitter::setVector(int dim, int vector) {
 
 // Sizes.
 
-Value *PlanEmitter::size(int64_t symbolic) {
-  Value *&value = sizes_[symbolic];
+Value *PlanEmitter::size(Size symbolic) {
+  Value *&value = sizes_[symbolic.bits()];
   if (value)
     return value;
   const auto saved = b_.saveIP();
   b_.SetInsertPoint(entry_);
   Value *sum = emitSize(
-      b_, symbolic, [&](int64_t s) { return symbol(s); }, [&](int64_t part) { return i64(part); });
+      b_, symbolic, [&](Size s) { return symbol(s); }, [&](Size part) { return i64(part); });
   b_.restoreIP(saved);
-  return sizes_[symbolic] = sum;
+  return sizes_[symbolic.bits()] = sum;
 }
 
-Value *PlanEmitter::number(int64_t v) {
-  if (!dim::isSymbolic(v))
-    return llvm::ConstantInt::getSigned(indexType_, v);
+Value *PlanEmitter::number(Size v) {
+  if (!v.isSymbolic())
+    return llvm::ConstantInt::getSigned(indexType_, v.number());
   Value *wide = i64(v);
   if (wide->getType() == indexType_)
     return wide;
@@ -196,7 +196,7 @@ Value *PlanEmitter::number(int64_t v) {
 
 Value *PlanEmitter::terms(const Affine &index, int k, int v) {
   Value *sum = nullptr;
-  auto add = [&](Value *by, int64_t scale) {
+  auto add = [&](Value *by, Size scale) {
     Value *term = scale == 1 ? by : b_.CreateNSWMul(by, number(scale));
     sum = sum ? b_.CreateNSWAdd(sum, term) : term;
   };
@@ -213,13 +213,13 @@ Value *PlanEmitter::elementPointer(int32_t buffer, const Affine &index, int k, i
   Value *p = buffers_[static_cast<size_t>(buffer)];
   if (Value *sum = terms(index, k, v))
     p = b_.CreateGEP(element, p, sum);
-  const int64_t constant = dim::add(index.offset, dim::mul(coef(index, vectorDim_), v));
+  const Size constant = index.offset + coef(index, vectorDim_) * v;
   return constant ? b_.CreateGEP(element, p, i64(constant)) : p;
 }
 
 Value *PlanEmitter::scalarIndex(const Affine &index, int k, int v) {
   Value *sum = terms(index, k, v);
-  Value *constant = number(dim::add(index.offset, dim::mul(coef(index, vectorDim_), v)));
+  Value *constant = number(index.offset + coef(index, vectorDim_) * v);
   return sum ? b_.CreateNSWAdd(sum, constant) : constant;
 }
 
@@ -246,7 +246,7 @@ Value *PlanEmitter::compute(int32_t e, int k, int v) {
   case ExprKind::Load:
     return load(e, k, v);
   case ExprKind::InRange:
-    return b_.CreateICmpULT(scalarIndex(x.index, k, v), number(x.i));
+    return b_.CreateICmpULT(scalarIndex(x.index, k, v), number(x.size));
   case ExprKind::Checked:
     return checked(x, k, v);
   case ExprKind::Reduced:
@@ -282,7 +282,7 @@ bool PlanEmitter::mayBeOverwritten(const Expr &x) const {
 }
 
 Value *PlanEmitter::checked(const Expr &x, int k, int v) {
-  Value *index = eval(x.args[0], k, v), *size = i64(x.i), *zero = b_.getInt64(0);
+  Value *index = eval(x.args[0], k, v), *size = i64(x.size), *zero = b_.getInt64(0);
   Value *wrapped = b_.CreateSelect(b_.CreateICmpSLT(index, zero), b_.CreateAdd(index, size), index);
   Value *good = b_.CreateICmpULT(wrapped, size), *bad = b_.CreateNot(good);
   if (x.guard >= 0)
@@ -298,7 +298,7 @@ int PlanEmitter::piece(const Affine &index, int32_t guard, DType type) const {
   if (coef(index, vectorDim_) != 1 || (guard >= 0 && alongVector(guard)))
     return 1;
   int n = static_cast<int>(std::min<int64_t>(vector_, 16 / tressel::sizeOf(type)));
-  auto aligned = [&](int64_t size) { return dim::mod(size, n) == 0; };
+  auto aligned = [&](Size size) { return dim::mod(size, n) == 0; };
   auto all = [&] {
     for (size_t d = 0; d < index.coef.size(); ++d)
       if (static_cast<int>(d) != vectorDim_ && !aligned(index.coef[d]))
@@ -323,7 +323,7 @@ Value *PlanEmitter::load(int32_t e, int k, int v) {
   auto finish = [&](Value *raw) -> Value * {
     return x.dtype == DType::boolean ? b_.CreateICmpNE(raw, llvm::Constant::getNullValue(raw->getType())) : raw;
   };
-  const int64_t elements = plan_.buffers[static_cast<size_t>(x.buffer)].elements;
+  const Size elements = plan_.buffers[static_cast<size_t>(x.buffer)].elements;
   Type *memory = scalars_.memoryType(x.dtype);
   for (const auto &i : x.index.indirect)
     eval(i.expr, k, v); // also where nothing is read: finds that no index is in range

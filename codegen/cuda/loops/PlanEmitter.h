@@ -37,7 +37,7 @@ protected:
   };
 
   /// The value of one of the launch's symbols, as i64: called where the function is entered.
-  virtual llvm::Value *symbol(int64_t symbol) = 0;
+  virtual llvm::Value *symbol(Size symbol) = 0;
   /// What is in place of a load, or null.
   virtual llvm::Value *instead(int32_t e, int k, int v) {
     (void)e, (void)k, (void)v;
@@ -84,15 +84,15 @@ protected:
 
   // Sizes.
   /// A number, or a symbolic size, computed where the function is entered: i64, or as an index.
-  llvm::Value *i64(int64_t v) { return dim::isSymbolic(v) ? size(v) : b_.getInt64(static_cast<uint64_t>(v)); }
-  llvm::Value *number(int64_t v);
-  llvm::Value *size(int64_t symbolic);
+  llvm::Value *i64(Size v) { return v.isNumber() ? b_.getInt64(static_cast<uint64_t>(v.number())) : size(v); }
+  llvm::Value *number(Size v);
+  llvm::Value *size(Size symbolic);
   llvm::Value *toIndex(llvm::Value *v) { return b_.CreateIntCast(v, indexType_, true); }
 
   const Expr &expr(int32_t e) const { return plan_.exprs[static_cast<size_t>(e)]; }
   static uint64_t bit(int dim) { return uint64_t(1) << dim; }
-  int64_t sizeOf(int dim) const { return plan_.dims[static_cast<size_t>(dim)].size; }
-  static int64_t coef(const Affine &a, int dim) { return dim < 0 ? 0 : a.coef[static_cast<size_t>(dim)]; }
+  Size sizeOf(int dim) const { return plan_.dims[static_cast<size_t>(dim)].size; }
+  static Size coef(const Affine &a, int dim) { return dim < 0 ? Size() : a.coef[static_cast<size_t>(dim)]; }
   llvm::Value *both(llvm::Value *a, llvm::Value *b) { return !a ? b : !b ? a : b_.CreateAnd(a, b); }
 
   llvm::Function &function_;
@@ -127,7 +127,7 @@ private:
   std::map<std::pair<int, int>, llvm::Value *> kIndex_;
   std::vector<size_t> dimLevel_;
   std::vector<char> uniform_; ///< the same for all v, although it depends on the dimension
-  std::map<int64_t, llvm::Value *> sizes_;
+  std::map<int64_t, llvm::Value *> sizes_; ///< by the bits of a size
 };
 
 } // namespace tressel::codegen::cuda

@@ -11,7 +11,7 @@ void LoopEmitter::emitTiles() {
   constexpr int pitch = kTile + 1; // neighbours of a column lie in other banks
   const int writeDim = s_.order.front(), readDim = s_.tileDim;
   Value *rest = b_.CreateZExt(block_, indexType_);
-  auto digit = [&](int64_t size) {
+  auto digit = [&](Size size) {
     Value *by = number(size), *quotient = b_.CreateUDiv(rest, by);
     Value *d = b_.CreateNSWSub(rest, b_.CreateNSWMul(quotient, by));
     rest = quotient;

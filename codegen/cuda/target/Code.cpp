@@ -30,13 +30,13 @@ struct EmulatedKernel {
   std::shared_ptr<EmulatedModule> module;
   std::string symbol;
   int threads = 0;
-  int64_t blocks = 1; ///< may be symbolic
-  std::vector<int64_t> symbols;
+  Size blocks = 1; ///< may be symbolic
+  std::vector<Size> symbols;
   size_t operands = 0;
 
   int64_t grid(std::span<const int64_t> scalars) const {
-    if (dim::isConstant(blocks))
-      return blocks;
+    if (blocks.isNumber())
+      return blocks.number();
     dim::Values values;
     for (size_t i = 0; i < symbols.size(); ++i)
       values.bind(symbols[i], scalars[i]);

@@ -18,7 +18,7 @@ int main(int argc, char **argv) try {
   const runtime::Schedule &signature = package.schedule();
 
   dim::Values sizes;
-  for (int64_t symbol : signature.dims) {
+  for (Size symbol : signature.dims) {
     int64_t size = dim::bounds(symbol).lo;
     const std::string prefix = std::string(dim::symbolName(symbol)) + "=";
     for (int i = 2; i < argc; ++i)

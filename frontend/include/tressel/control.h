@@ -32,7 +32,7 @@ struct ControlCall {
   enum class Kind : uint8_t { Cond, While, Scan };
   Kind kind = Kind::Cond;
   Tensor condition;            ///< Cond
-  int64_t trips = 0;           ///< Scan: a size
+  Size trips;                  ///< Scan
   std::vector<Tensor> carried; ///< Cond: the arguments
   std::vector<Tensor> slices;  ///< Scan
   std::vector<Body> bodies;    ///< Cond: both. While: condition, body. Scan: one of (index, carried, slices).
@@ -43,7 +43,7 @@ struct ControlCall {
 /// The results' tensors. Checks what the bodies give.
 std::vector<Tensor> runControl(const ControlCall &call);
 /// The common first dimension. Throws ShapeError.
-int64_t leadingSize(std::span<const Tensor> tensors, const std::source_location &where);
+Size leadingSize(std::span<const Tensor> tensors, const std::source_location &where);
 /// A number of iterations as a tensor. Throws ShapeError unless it is one integer.
 Tensor countOf(const Arg &n, const std::source_location &where);
 

@@ -101,14 +101,14 @@ struct CustomOpSpec {
   int num_inputs = 1;
   int max_inputs = 0;  ///< more than num_inputs: the op takes any number between
   int num_results = 1; ///< 0 only together with has_effects
-  /// Bytes of scratch memory per thread: int64_t(Types operands, Types results[, attributes]). None: none.
-  detail::CustomFn<int64_t, Types, Types> scratch = {};
-  /// Units of work that may run in parallel: int64_t(Types operands, Types results[, attributes]). None: one unit.
-  detail::CustomFn<int64_t, Types, Types> range = {};
+  /// Bytes of scratch memory per thread: Size(Types operands, Types results[, attributes]). None: none.
+  detail::CustomFn<Size, Types, Types> scratch = {};
+  /// Units of work that may run in parallel: Size(Types operands, Types results[, attributes]). None: one unit.
+  detail::CustomFn<Size, Types, Types> range = {};
   int64_t grain = 1; ///< the fewest units worth a task of their own
-  /// Floating-point operations of a call: int64_t(Types operands, Types results[, attributes]). Plans and predictions
+  /// Floating-point operations of a call: Size(Types operands, Types results[, attributes]). Plans and predictions
   /// price the call by them and by the bytes of operands and results. None: by those bytes alone.
-  detail::CustomFn<int64_t, Types, Types> flops = {};
+  detail::CustomFn<Size, Types, Types> flops = {};
   /// It does more than compute its results: calls are never removed, merged or put in another order.
   bool has_effects = false;
   /// The operands' gradients: (operands, results, gradients of the results). Kept until differentiation exists.

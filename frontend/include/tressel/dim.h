@@ -23,26 +23,30 @@ namespace tressel {
 /// is silently specialized to one size.
 class Dim {
 public:
+  /// A number below Size::kLeast, which is no size, counts as that: such an index lies before the beginning anyhow.
   template <std::integral T>
   Dim(T size, std::source_location where = std::source_location::current())
-      : size_(static_cast<int64_t>(size)), where_(where) {}
+      : size_(Size::clamped(static_cast<int64_t>(size))), where_(where) {}
+  Dim(Size size, std::source_location where = std::source_location::current()) : size_(size), where_(where) {}
 
-  bool is_static() const { return dim::isConstant(size_); }
+  bool is_static() const { return size_.isNumber(); }
   operator int64_t() const {
     if (!is_static())
       failConversion();
-    return size_;
+    return size_.number();
   }
+  /// The number as a size, so that a Shape takes it; TraceError for a symbol likewise.
+  operator Size() const { return int64_t(*this); }
   /// "4*n + 4".
   std::string str() const { return dim::str(size_); }
-  /// The size as shapes and attributes hold it (runtime/Dim.h).
-  int64_t raw() const { return size_; }
+  /// The size as shapes and attributes hold it.
+  Size raw() const { return size_; }
   const std::source_location &where() const { return where_; }
 
   // Integer arithmetic; / and % round down. Throws Error for a division by 0.
-  friend Dim operator+(const Dim &a, const Dim &b) { return {dim::add(a.size_, b.size_), a.where_}; }
-  friend Dim operator-(const Dim &a, const Dim &b) { return {dim::sub(a.size_, b.size_), a.where_}; }
-  friend Dim operator*(const Dim &a, const Dim &b) { return {dim::mul(a.size_, b.size_), a.where_}; }
+  friend Dim operator+(const Dim &a, const Dim &b) { return {a.size_ + b.size_, a.where_}; }
+  friend Dim operator-(const Dim &a, const Dim &b) { return {a.size_ - b.size_, a.where_}; }
+  friend Dim operator*(const Dim &a, const Dim &b) { return {a.size_ * b.size_, a.where_}; }
   friend Dim operator/(const Dim &a, const Dim &b) { return a.divide(b, false); }
   friend Dim operator%(const Dim &a, const Dim &b) { return a.divide(b, true); }
   /// std::min and std::max would compare, which throws where it depends on the size.
@@ -80,7 +84,7 @@ private:
   Dim divide(const Dim &by, bool rest) const;
   bool isEqual(const Dim &other) const;
   bool isLess(const Dim &other) const;
-  int64_t size_;
+  Size size_;
   std::source_location where_;
 };
 
@@ -98,10 +102,10 @@ public:
   int64_t numElements() const { return Dim(dim::numElements(shape_), where_); }
   bool isStatic() const { return shape_.isStatic(); }
   std::string str() const { return shape_.str(); }
-  /// As shapes and attributes hold it, symbols included (runtime/Dim.h).
+  /// As shapes and attributes hold it, symbols included.
   const Shape &raw() const { return shape_; }
   operator Shape() const {
-    for (int64_t size : shape_)
+    for (Size size : shape_)
       (void)int64_t(Dim(size, where_));
     return shape_;
   }
@@ -151,25 +155,38 @@ private:
 class Sizes {
 public:
   Sizes() = default;
-  Sizes(std::initializer_list<Dim> list) {
-    for (const Dim &d : list)
-      values_.push_back(d.raw());
+  Sizes(std::initializer_list<Dim> list) { append(list); }
+  Sizes(const std::vector<int64_t> &list) {
+    for (int64_t n : list)
+      values_.push_back(Size::clamped(n));
   }
-  Sizes(std::vector<int64_t> list) : values_(std::move(list)) {}
-  Sizes(const std::vector<Dim> &list) {
-    for (const Dim &d : list)
-      values_.push_back(d.raw());
-  }
+  Sizes(std::vector<Size> list) : values_(std::move(list)) {}
+  Sizes(const std::vector<Dim> &list) { append(list); }
   Sizes(const Shape &shape) : values_(shape.begin(), shape.end()) {}
-  Sizes(const TensorShape &shape) : Sizes(shape.raw()) {}
+  Sizes(const TensorShape &shape) { append(shape); }
 
   bool empty() const { return values_.empty(); }
   size_t size() const { return values_.size(); }
-  const std::vector<int64_t> &values() const & { return values_; }
-  std::vector<int64_t> &&values() && { return std::move(values_); }
+  const std::vector<Size> &values() const & { return values_; }
+  std::vector<Size> &&values() && { return std::move(values_); }
+  /// For a parameter that takes no symbols: throws TraceError for one.
+  std::vector<int64_t> numbers() const {
+    std::vector<int64_t> out;
+    for (Size size : values_)
+      out.push_back(Dim(size, where_));
+    return out;
+  }
 
 private:
-  std::vector<int64_t> values_;
+  void append(const auto &dims) {
+    for (const Dim &d : dims) {
+      if (!d.is_static())
+        where_ = d.where();
+      values_.push_back(d.raw());
+    }
+  }
+  std::vector<Size> values_;
+  std::source_location where_; ///< of the last symbol
 };
 
 } // namespace tressel

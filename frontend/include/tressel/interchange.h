@@ -88,7 +88,7 @@ template <MdspanLike V> std::array<int64_t, V::rank()> stridesOf(const V &view) 
 }
 template <typename V, size_t... I>
 V makeView(typename V::element_type *data, const Shape &shape, std::index_sequence<I...>) {
-  return V(data, shape[static_cast<int>(I)]...);
+  return V(data, shape.extent(static_cast<int>(I))...);
 }
 } // namespace detail
 

@@ -50,7 +50,7 @@ private:
 
 /// The sizes and names of the first input's dimensions as the model declares them; kDynamic where a size has a name.
 struct DeclaredShape {
-  std::vector<int64_t> sizes;
+  std::vector<Size> sizes;
   std::vector<std::string> names;
 };
 /// Input number `index` of a model file. Throws InputError.

@@ -17,12 +17,13 @@ namespace tressel {
 /// places.
 struct DimSpec {
   template <typename T>
-  requires std::is_integral_v<T> DimSpec(T n) : size(static_cast<int64_t>(n)) {}
+  requires std::is_integral_v<T> DimSpec(T n) : size(Size::clamped(static_cast<int64_t>(n))) {}
+  DimSpec(Size n) : size(n) {}
   DimSpec(const char *dimName) : size(kDynamic), name(dimName) {}
   /// With bounds of what calls may give: {"batch", 1, 512}.
   DimSpec(std::string dimName, int64_t least, int64_t most)
       : size(kDynamic), name(std::move(dimName)), lo(least), hi(most) {}
-  int64_t size;
+  Size size;
   std::string name = {};
   int64_t lo = 1, hi = dim::kMaxSize; ///< of a named one
 };

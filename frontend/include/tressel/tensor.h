@@ -100,7 +100,9 @@ public:
   }
 
   /// Known at once, without waiting. Throws Error when there is no tensor.
-  const TensorType &type() const { return get().type; } ///< in a trace its sizes may be handles of symbols: shape() and dim() give them as Dim
+  const TensorType &type() const {
+    return get().type;
+  } ///< in a trace its sizes may be expressions: shape() and dim() give them as Dim
   TensorShape shape(std::source_location where = std::source_location::current()) const { return {get().type.shape, where}; }
   DType dtype() const { return get().type.dtype; }
   int rank() const { return get().type.rank(); }

@@ -20,22 +20,22 @@ Value splitHeads(N &n, const Value &v, int64_t heads) {
   if (v.rank() == 4)
     return v;
   if (v.rank() != 3 || heads < 1 || n.number(v, 2) % heads)
-    n.fail(v.type.str() + " cannot be divided into " + std::to_string(heads) + " heads");
+    n.fail(v.type.str() + " cannot be divided into " + dim::str(heads) + " heads");
   return n.transpose(n.reshape(v, {v.dim(0), v.dim(1), heads, v.dim(2) / heads}), {0, 2, 1, 3});
 }
 
 /// -inf where a mask of bools is false; a mask of numbers as it is. Missing places at the end are masked.
-Value additiveMask(N &n, Value mask, DType type, int64_t length) {
+Value additiveMask(N &n, Value mask, DType type, Size length) {
   const double minus = -std::numeric_limits<double>::infinity();
   if (mask.dtype() == bool_)
     mask = n.emit("where", {mask, n.scalar(type, 0), n.scalar(type, minus)});
   if (mask.rank() == 0)
     return mask;
-  Ints low(static_cast<size_t>(mask.rank()), 0), high = low;
-  high.back() = dim::sub(length, mask.dim(mask.rank() - 1));
+  op::Sizes low(static_cast<size_t>(mask.rank())), high = low;
+  high.back() = length - mask.dim(mask.rank() - 1);
   if (dim::bounds(high.back()).hi < 0 || mask.dim(mask.rank() - 1) == 1)
     return mask;
-  if (dim::isSymbolic(high.back()))
+  if (high.back().isSymbolic())
     n.unsupported("a mask of type " + mask.type.str() + " for " + dim::str(length) + " keys");
   return high.back() ? n.emit("pad", {mask}, {{"low", low}, {"high", high}, {"value", minus}}) : mask;
 }
@@ -51,7 +51,7 @@ void attention(N &n) {
   v = splitHeads(n, v, kvHeads);
   if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4)
     n.fail("needs queries, keys and values of 3 or 4 dimensions");
-  int64_t past = 0;
+  Size past = 0;
   if (n.has(4) != n.has(5))
     n.fail("needs both a past key and a past value, or none");
   if (n.has(4)) {
@@ -62,11 +62,11 @@ void attention(N &n) {
   n.out(1, k);
   n.out(2, v);
 
-  const int64_t heads = n.number(q, 1), groups = n.number(k, 1), length = k.dim(2), queries = q.dim(2);
+  const Size heads = n.number(q, 1), groups = n.number(k, 1), length = k.dim(2), queries = q.dim(2);
   if (groups < 1 || heads % groups || v.dim(1) != groups)
-    n.fail(std::to_string(heads) + " query heads do not divide into " + std::to_string(groups) + " groups");
+    n.fail(dim::str(heads) + " query heads do not divide into " + dim::str(groups) + " groups");
   // Each key head serves several query heads, which stand next to each other: [batch, groups, heads / groups, sequence, size].
-  const int64_t each = heads / groups;
+  const Size each = heads / groups;
   auto grouped = [&](const Value &t) { return n.reshape(t, {t.dim(0), groups, 1, t.dim(2), t.dim(3)}); };
   const double given = n.floatAttr("scale", 0);
   const double scale = std::sqrt(n.hasAttr("scale") ? given : 1 / std::sqrt(static_cast<double>(n.number(q, 3))));
@@ -115,11 +115,11 @@ void rotaryEmbedding(N &n) {
   Value heads = splitHeads(n, x, n.intAttr("num_heads", 0));
   if (heads.rank() != 4)
     n.fail("needs 3 or 4 dimensions, not " + x.type.str());
-  int64_t turned = n.intAttr("rotary_embedding_dim", 0);
-  const int64_t size = n.number(heads, 3), length = heads.dim(2);
+  Size turned = n.intAttr("rotary_embedding_dim", 0);
+  const Size size = n.number(heads, 3), length = heads.dim(2);
   turned = turned ? turned : size;
   if (turned < 2 || turned % 2 || turned > size)
-    n.fail("cannot turn " + std::to_string(turned) + " of " + std::to_string(size) + " elements");
+    n.fail("cannot turn " + dim::str(turned) + " of " + dim::str(size) + " elements");
   const bool interleaved = n.intAttr("interleaved", 0) != 0;
   auto cache = [&](int i) {
     Value v = n.has(3) ? n.emit("take", {n.in(i), n.in(3)}, {{"axis", int64_t(0)}}) : n.in(i);
@@ -128,12 +128,13 @@ void rotaryEmbedding(N &n) {
     return n.reshape(v, {v.dim(0), 1, length, turned / 2});
   };
   const Value cosine = cache(1), sine = cache(2);
-  auto part = [&](int64_t from, int64_t to, int64_t step) {
-    return n.emit("slice", {heads}, {{"starts", Ints{0, 0, 0, from}},
-                                     {"limits", Ints{heads.dim(0), heads.dim(1), length, to}},
-                                     {"strides", Ints{1, 1, 1, step}}});
+  auto part = [&](Size from, Size to, int64_t step) {
+    return n.emit("slice", {heads},
+                  {{"starts", op::Sizes{0, 0, 0, from}},
+                   {"limits", op::Sizes{heads.dim(0), heads.dim(1), length, to}},
+                   {"strides", Ints{1, 1, 1, step}}});
   };
-  const int64_t half = turned / 2;
+  const Size half = turned / 2;
   const Value a = interleaved ? part(0, turned, 2) : part(0, half, 1), b = interleaved ? part(1, turned, 2) : part(half, turned, 1);
   auto mul = [&](const Value &l, const Value &r) { return n.emit("mul", {l, r}); };
   Value real = n.emit("sub", {mul(a, cosine), mul(b, sine)}), imaginary = n.emit("add", {mul(a, sine), mul(b, cosine)});

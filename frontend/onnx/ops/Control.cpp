@@ -19,7 +19,7 @@ constexpr int64_t kLongestUnrolled = 256;
 
 /// One bool of rank 0.
 Value flagOf(N &n, const Value &v, const char *what) {
-  if (v.dtype() != DType::boolean || v.type.shape.numElements() != 1)
+  if (v.dtype() != DType::boolean || dim::numElements(v.type.shape) != 1)
     n.fail(std::string(what) + " must be one bool, not " + v.type.str());
   return n.reshape(v, {});
 }
@@ -57,7 +57,7 @@ public:
     for (int i = static_cast<int>(initial_.size()); i < n.numOutputs(); ++i)
       stacks_ |= n.wants(i);
     if (n.has(0)) {
-      if (!isInteger(n.in(0).dtype()) || n.in(0).type.shape.numElements() != 1)
+      if (!isInteger(n.in(0).dtype()) || dim::numElements(n.in(0).type.shape) != 1)
         n.fail("the number of iterations must be one integer, not " + n.in(0).type.str());
       count_ = n.reshape(n.cast(n.in(0), i64), {});
     }
@@ -70,12 +70,12 @@ public:
 
   void run() {
     const std::optional<double> starts = n.knownScalar(start_);
-    std::optional<int64_t> trips; // if they are known, or a size
+    std::optional<Size> trips; // if they are known, or a size
     if (starts && !*starts)
       trips = 0;
     else if (count_ && count_->host && starts)
-      trips = dim::max(*count_->host->as<int64_t>(), 0);
-    if (trips && dim::isConstant(*trips) && *trips > dim::kMaxSize)
+      trips = dim::max(count_->size(0), 0);
+    if (trips && (*trips).isNumber() && *trips > dim::kMaxSize)
       trips.reset(); // another way of saying that only the condition counts
     if (starts && *starts && !count_ && n.has(1) == false && !mayEnd())
       n.fail("it has neither a count nor a condition, so it never ends");
@@ -113,7 +113,7 @@ private:
   Value integer(int64_t value) { return n.reshape(n.ints({value}), {}); }
 
   /// A number of iterations that is known before.
-  Values counted(int64_t trips) {
+  Values counted(Size trips) {
     return n.emitScan(trips, initial_, {}, [&](const Values &arguments) {
       Values results = iterate(arguments[0], Values(arguments.begin() + 1, arguments.end()));
       const auto goesOn = n.knownScalar(results[0]);
@@ -145,11 +145,11 @@ private:
   }
 
   /// Every iteration on its own, so that its number, and whether it goes on, are known at import.
-  Values unrolled(std::optional<int64_t> trips) {
+  Values unrolled(std::optional<Size> trips) {
     Values carried = initial_;
     std::vector<Values> stacks(static_cast<size_t>(numStacked_));
     for (int64_t i = 0; !trips || i < *trips; ++i) {
-      if (i == kLongestUnrolled || (trips && !dim::isConstant(*trips)))
+      if (i == kLongestUnrolled || (trips && !(*trips).isNumber()))
         n.unsupported("a loop that must be unrolled, over more than " + std::to_string(kLongestUnrolled) +
                       " iterations");
       Values results = iterate(integer(i), carried);
@@ -160,7 +160,7 @@ private:
       for (size_t k = 0; k < stacks.size(); ++k) {
         const Value &v = results[1 + initial_.size() + k];
         Shape one{1};
-        for (int64_t size : v.type.shape)
+        for (Size size : v.type.shape)
           one.push_back(size);
         stacks[k].push_back(n.reshape(v, one));
       }
@@ -219,7 +219,7 @@ struct Directions {
 };
 
 /// The number of iterations, and the inputs with it as first dimension.
-int64_t prepare(N &n, Values &slices, const Directions &d) {
+Size prepare(N &n, Values &slices, const Directions &d) {
   for (size_t i = 0; i < slices.size(); ++i) {
     if (slices[i].rank() == 0)
       n.fail("takes slices of a scalar");
@@ -256,7 +256,7 @@ void scan(N &n) {
 
   // One sequence: from states and sequences to states and stacks.
   auto sequence = [&](Values initial, Values taken) {
-    const int64_t trips = prepare(n, taken, in);
+    const Size trips = prepare(n, taken, in);
     Values results = n.emitScan(trips, std::move(initial), taken, [&](const Values &arguments) {
       return n.importBody("body", Values(arguments.begin() + 1, arguments.end()));
     });

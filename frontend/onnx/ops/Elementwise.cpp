@@ -54,8 +54,10 @@ Value where(N &n, Value c, Value a, Value b) { return n.emit("where", {c, a, b})
 bool isCount(const Value &v) {
   if (!v.host || v.dtype() != i64)
     return false;
-  const int64_t *values = v.host->as<int64_t>();
-  return std::all_of(values, values + v.type.shape.numElements(), [&](int64_t x) { return (v.symbolic ? dim::bounds(x).lo : x) >= 0; });
+  for (int64_t i = 0; i < v.type.shape.numElements(); ++i)
+    if (dim::bounds(v.size(i)).lo < 0)
+      return false;
+  return true;
 }
 /// ONNX divides integers towards zero.
 void divide(N &n) {

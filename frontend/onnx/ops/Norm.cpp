@@ -31,9 +31,9 @@ Normalized normalize(N &n, const Value &x, const Ints &axes, double epsilon) {
   return {n.emit("mul", {centered, inverse}), m, inverse};
 }
 /// [C] as [C, 1, 1, ...]: along dimension 1 of a tensor of `rank` dimensions.
-Value perChannel(N &n, const Value &v, int64_t channels, int rank) {
+Value perChannel(N &n, const Value &v, Size channels, int rank) {
   if (v.rank() != 1 || v.dim(0) != channels)
-    n.fail("a parameter of type " + v.type.str() + " does not fit " + std::to_string(channels) + " channels");
+    n.fail("a parameter of type " + v.type.str() + " does not fit " + dim::str(channels) + " channels");
   Shape shape{channels};
   for (int i = 2; i < rank; ++i)
     shape.push_back(1);
@@ -88,7 +88,7 @@ void layerNorm(N &n) {
   n.requireFloat(x);
   int axis = n.axis(n.intAttr("axis", -1), x.rank());
   double epsilon = n.floatAttr("epsilon", 1e-5);
-  const Shape inner(std::span<const int64_t>(x.type.shape).subspan(static_cast<size_t>(axis)));
+  const Shape inner(std::span<const Size>(x.type.shape).subspan(static_cast<size_t>(axis)));
   if (n.has(2) && !n.wants(1) && !n.wants(2) && n.in(1).type == TensorType{x.dtype(), inner} &&
       n.in(2).type == n.in(1).type) {
     n.ignoreAttr("stash_type");
@@ -131,9 +131,9 @@ void groupNorm(N &n) {
   double epsilon = n.floatAttr("epsilon", 1e-5);
   if (x.rank() < 3 || groups < 1 || n.number(x, 1) % groups)
     n.fail(std::to_string(groups) + " groups do not divide the channels of " + x.type.str());
-  int64_t rest = x.dim(1) / groups; // elements of a group
+  Size rest = x.dim(1) / groups; // elements of a group
   for (int i = 2; i < x.rank(); ++i)
-    rest = dim::mul(rest, x.dim(i));
+    rest *= x.dim(i);
   Value rows = n.reshape(widened(n, x), {x.dim(0), groups, rest});
   Value v = n.cast(n.reshape(normalize(n, rows, {2}, epsilon).value, x.type.shape), x.dtype());
   n.out(0, scaled(n, v, perChannel(n, n.in(1), x.dim(1), x.rank()), perChannel(n, n.in(2), x.dim(1), x.rank())));
@@ -171,9 +171,9 @@ void localResponse(N &n) {
   if (x.rank() < 3 || size < 1 || size > 1 << 20)
     n.fail("size " + std::to_string(size) + " for " + x.type.str());
   const int64_t low = (size - 1) / 2;
-  int64_t places = 1;
+  Size places = 1;
   for (int i = 2; i < x.rank(); ++i)
-    places = dim::mul(places, x.dim(i));
+    places *= x.dim(i);
   Value squares = n.reshape(n.emit("mul", {x, x}), {x.dim(0), 1, x.dim(1), places});
   Value sums = n.emit("sum_pool", {squares}, {{"window", Ints{size, 1}},
                                               {"strides", Ints{1, 1}},

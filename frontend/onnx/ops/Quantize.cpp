@@ -1,6 +1,7 @@
 // Numbers in 8 bits with a scale and a zero point.
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
+#include "ir/op/Infer.h"
 
 #include <algorithm>
 
@@ -35,7 +36,7 @@ Value saturated(N &n, const Value &scaled, const std::optional<Value> &zero, DTy
 
 /// A scale or zero point brought to x's dimensions: one for all, one per index of the axis, or one per block of it.
 Value perAxis(N &n, Value p, const Value &x, int axis, int64_t block) {
-  if (p.type.shape.numElements() == 1 && p.rank() <= 1)
+  if (dim::numElements(p.type.shape) == 1 && p.rank() <= 1)
     return n.reshape(p, {});
   if (p.rank() == 1) {
     if (p.dim(0) != x.dim(axis))
@@ -57,7 +58,7 @@ Value perAxis(N &n, Value p, const Value &x, int axis, int64_t block) {
     if (i == axis) {
       with.push_back(1);
       wide.push_back(block);
-      if (__builtin_mul_overflow(joined[i], block, &joined[i]))
+      if (!op::multiply(joined[i], block))
         n.fail("blocks of " + std::to_string(block) + " for a parameter of type " + p.type.str() + " are larger than any tensor");
     }
   }
@@ -185,11 +186,11 @@ template <bool IsConv> void qLinear(N &n) {
   // Scales per row of a and per column, or feature, of b.
   auto scaleOf = [&](int i, int axis, int rank) {
     Value s = n.cast(n.in(i), f64);
-    if (s.type.shape.numElements() == 1)
+    if (dim::numElements(s.type.shape) == 1)
       return n.reshape(s, {});
     Shape shape;
     for (int d = axis; d < rank; ++d)
-      shape.push_back(d == axis ? s.type.shape.numElements() : 1);
+      shape.push_back(d == axis ? dim::numElements(s.type.shape) : 1);
     return s.rank() == 1 ? n.reshape(s, shape) : s;
   };
   Value scale = mul(n, scaleOf(1, aAxis, a.rank()), scaleOf(4, IsConv ? 1 : bAxis, v.rank()));

@@ -37,7 +37,7 @@ public:
       backward_.push_back(true);
     const Value &w = n.in(1), &r = n.in(2);
     hidden_ = n.number(r, 2);
-    const int64_t rows = dim::mul(hidden_, gates);
+    const int64_t rows = hidden_ * gates;
     if (!(w.type.shape == Shape{directions(), rows, x_.dim(2)}) || !(r.type.shape == Shape{directions(), rows, hidden_}))
       n.fail("weights of types " + w.type.str() + " and " + r.type.str() + " do not fit " + x_.type.str());
     if (n.intAttr("hidden_size", hidden_) != hidden_)
@@ -49,8 +49,8 @@ public:
     readActivations();
   }
 
-  int64_t steps() const { return x_.dim(0); }
-  int64_t batch() const { return x_.dim(1); }
+  Size steps() const { return x_.dim(0); }
+  Size batch() const { return x_.dim(1); }
   int64_t hidden() const { return hidden_; }
   int64_t directions() const { return static_cast<int64_t>(backward_.size()); }
 
@@ -68,7 +68,7 @@ public:
     for (int64_t d = 0; d < directions(); ++d) {
       const bool backward = backward_[static_cast<size_t>(d)];
       const Weights w = weightsOf(d);
-      Value flat = n.reshape(x_, {dim::mul(steps(), batch()), x_.dim(2)});
+      Value flat = n.reshape(x_, {steps() * batch(), x_.dim(2)});
       Value projected = n.emit("matmul", {flat, w.input});
       if (w.inputBias)
         projected = n.emit("add", {projected, *w.inputBias});
@@ -86,7 +86,7 @@ public:
         if (n.has(4)) { // behind its end a sequence's state stays, and its output is 0
           Value t = arguments[0];
           if (backward)
-            t = n.emit("sub", {n.reshape(n.sizes({dim::sub(steps(), 1)}), {}), t});
+            t = n.emit("sub", {n.reshape(n.sizes({steps() - 1}), {}), t});
           Value runs = n.emit("greater", {n.reshape(n.cast(n.in(4), i64), {batch(), 1}), t});
           for (size_t k = 0; k < next.size(); ++k)
             next[k] = n.emit("where", {runs, next[k], k < numStates ? before[k] : n.scalar(next[k].dtype(), 0)});
@@ -294,7 +294,7 @@ void causalConv(N &n) {
     padded = n.emit("concat", {n.in(3), x}, {{"axis", int64_t(2)}});
   else if (past)
     padded = n.emit("pad", {x}, {{"low", Ints{0, 0, past}}, {"high", Ints{0, 0, 0}}});
-  if (padded.dim(2) != dim::add(x.dim(2), past))
+  if (padded.dim(2) != x.dim(2) + past)
     n.fail("a past of type " + n.in(3).type.str() + " does not fit weights of type " + w.type.str());
   Value y = n.emit("conv", {padded, w}, {{"groups", channels}});
   if (n.has(2))
@@ -303,7 +303,7 @@ void causalConv(N &n) {
   if (activation != "none" && activation != "silu" && activation != "swish")
     n.fail("attribute 'activation' is '" + activation + "'");
   n.out(0, activation == "none" ? y : n.emit("silu", {y}));
-  n.out(1, n.sliceAxis(padded, 2, dim::sub(padded.dim(2), past), padded.dim(2)));
+  n.out(1, n.sliceAxis(padded, 2, padded.dim(2) - past, padded.dim(2)));
 }
 
 /// Attention whose state is one matrix per head, updated at each position.
@@ -319,7 +319,7 @@ void linearAttention(N &n) {
     n.requireFloat(*t);
     if (t->rank() != 3)
       n.fail("needs 3 dimensions, not " + t->type.str());
-    if (!dim::isConstant(t->dim(2)))
+    if (!t->dim(2).isNumber())
       n.unsupported("a width that is known only when the program runs");
   }
   if (heads < 1 || groups < 1 || heads % groups || q.dim(2) % heads || k.dim(2) % groups || v.dim(2) % groups ||
@@ -327,7 +327,8 @@ void linearAttention(N &n) {
     n.fail("queries, keys and values do not divide into " + std::to_string(heads) + " and " + std::to_string(groups) + " heads");
   if (gated != n.has(4) || delta != n.has(5))
     n.fail("'update_rule' " + rule + (gated ? " needs" : " takes no") + " decay and" + (delta ? " needs" : " takes no") + " rate");
-  const int64_t batch = q.dim(0), steps = q.dim(1), keys = k.dim(2) / groups, values = v.dim(2) / groups, each = heads / groups;
+  const Size batch = q.dim(0), steps = q.dim(1), keys = k.dim(2) / groups, values = v.dim(2) / groups,
+             each = heads / groups;
   const double given = n.floatAttr("scale", 0);
   const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(keys));
   const Shape stateShape{batch, groups, keys, values};

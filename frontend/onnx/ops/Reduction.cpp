@@ -88,7 +88,7 @@ void logSum(N &n) {
 void logSumExp(N &n) {
   const Reduced r = readAxes(n, 18);
   n.requireFloat(n.in(0));
-  if (n.in(0).type.shape.numElements() == 0) // nothing to take a maximum of
+  if (dim::numElements(n.in(0).type.shape) == 0) // nothing to take a maximum of
     return n.out(0, n.emit("log", {reduce(n, "sum", n.emit("exp", {n.in(0)}), r)}));
   n.out(0, reduce(n, "logsumexp", n.in(0), r));
 }
@@ -104,7 +104,7 @@ template <const char *Op> void argReduce(N &n) {
   // The last one is the first one from behind.
   Value reversed = n.emit("flip", {v}, {{"axis", Ints{axis}}});
   Value fromEnd = n.cast(n.emit(Op, {reversed}, attrs), i64);
-  n.out(0, n.emit("sub", {n.reshape(n.sizes({dim::sub(v.dim(axis), 1)}), {}), fromEnd}));
+  n.out(0, n.emit("sub", {n.reshape(n.sizes({v.dim(axis) - 1}), {}), fromEnd}));
 }
 constexpr char kArgMax[] = "argmax", kArgMin[] = "argmin";
 
@@ -118,9 +118,9 @@ template <const char *Op> void softmax(N &n) {
     return n.out(0, n.emit(Op, {v}, {{"axis", int64_t(axis)}}));
   }
   int axis = raw == v.rank() ? v.rank() : n.axis(raw, v.rank());
-  int64_t rows = 1, columns = 1;
+  Size rows = 1, columns = 1;
   for (int i = 0; i < v.rank(); ++i)
-    (i < axis ? rows : columns) = dim::mul(i < axis ? rows : columns, v.dim(i));
+    (i < axis ? rows : columns) = (i < axis ? rows : columns) * v.dim(i);
   Value flat = n.emit(Op, {n.reshape(v, {rows, columns})}, {{"axis", int64_t(1)}});
   n.out(0, n.reshape(flat, v.type.shape));
 }
@@ -133,13 +133,13 @@ void hardmax(N &n) {
   Value flat = v; // before version 13 over all dimensions from the axis on
   int along = axis;
   if (n.opset() < 13) {
-    int64_t rows = 1, columns = 1;
+    Size rows = 1, columns = 1;
     for (int i = 0; i < v.rank(); ++i)
-      (i < axis ? rows : columns) = dim::mul(i < axis ? rows : columns, v.dim(i));
+      (i < axis ? rows : columns) = (i < axis ? rows : columns) * v.dim(i);
     flat = n.reshape(v, {rows, columns});
     along = 1;
   }
-  const int64_t size = flat.dim(along);
+  const Size size = flat.dim(along);
   Shape places;
   for (int i = along; i < flat.rank(); ++i)
     places.push_back(i == along ? size : 1);

@@ -23,7 +23,7 @@ std::vector<double> knownFloats(N &n, int i, const char *what) {
     n.fail(std::string(what) + " must be a list, not " + v.type.str());
   if (!v.host)
     n.unsupported(std::string(what) + " computed from the input's values");
-  return {v.host->as<double>(), v.host->as<double>() + v.dim(0)};
+  return {v.host->as<double>(), v.host->as<double>() + v.dim(0).number()};
 }
 
 /// Expressions over ops of the graph, made of values that are being imported.
@@ -71,7 +71,7 @@ Value resampled(N &n, const Value &x, int dim, const op::Taps &taps, double outs
 }
 
 /// Whether one of both is only known when the program runs. The op's own scale, their quotient, is the right one then.
-bool isOpen(int64_t size, int64_t other) { return dim::isSymbolic(size) || dim::isSymbolic(other); }
+bool isOpen(Size size, Size other) { return size.isSymbolic() || other.isSymbolic(); }
 
 /// What a Resize node says.
 struct ResizeNode {
@@ -80,7 +80,7 @@ struct ResizeNode {
   double outside = 0;
   std::string policy;
   Ints axes;
-  Ints sizes; ///< of the axes
+  op::Sizes sizes; ///< of the axes
   std::vector<double> scales;
   std::vector<double> region; ///< empty unless it crops
 
@@ -125,10 +125,10 @@ ResizeNode::ResizeNode(N &n) {
 }
 
 void ResizeNode::readSizes(N &n, const Value &x) {
-  sizes = checked(n, n.knownInts(3, "'sizes'"), "'sizes'");
+  sizes = checked(n, n.knownSizes(3, "'sizes'"), "'sizes'");
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t size = x.dim(static_cast<int>(axes[i]));
-    if (dim::bounds(sizes[i]).lo < 1 && dim::isSymbolic(sizes[i]))
+    const Size size = x.dim(static_cast<int>(axes[i]));
+    if (dim::bounds(sizes[i]).lo < 1 && sizes[i].isSymbolic())
       n.unsupported("'sizes' with " + dim::str(sizes[i]) + ", which may not be positive");
     if (isOpen(sizes[i], size) && policy != "stretch")
       n.unsupported("'keep_aspect_ratio_policy' for sizes that are only known when the program runs");
@@ -147,8 +147,8 @@ void ResizeNode::readScales(N &n, const Value &x, int scalesAt) {
   scales = checked(n, knownFloats(n, scalesAt, "'scales'"), "'scales'");
   for (size_t i = 0; i < axes.size(); ++i) {
     const int d = static_cast<int>(axes[i]);
-    if (dim::isSymbolic(x.dim(d)) && scales[i] >= 1 && scales[i] <= 1 << 20 && scales[i] == std::floor(scales[i])) {
-      sizes.push_back(dim::mul(x.dim(d), static_cast<int64_t>(scales[i]))); // so the scale is the quotient of the sizes
+    if (x.dim(d).isSymbolic() && scales[i] >= 1 && scales[i] <= 1 << 20 && scales[i] == std::floor(scales[i])) {
+      sizes.push_back(x.dim(d) * static_cast<int64_t>(scales[i])); // so the scale is the quotient of the sizes
       continue;
     }
     const double size = std::floor(scales[i] * static_cast<double>(n.number(x, d)));
@@ -165,15 +165,15 @@ void resize(N &n) {
   if (node.how.mode != "nearest" && (!isFloat(type) || sizeOf(type) < 4))
     x = n.cast(x, f32);
   bool plain = node.region.empty() && !node.how.excludeOutside;
-  Ints whole(x.type.shape.begin(), x.type.shape.end());
+  op::Sizes whole(x.type.shape.begin(), x.type.shape.end());
   for (size_t i = 0; i < node.axes.size(); ++i) {
     const int d = static_cast<int>(node.axes[i]);
-    const int64_t size = node.sizes[i];
+    const Size size = node.sizes[i];
     whole[static_cast<size_t>(d)] = size;
     if (isOpen(size, x.dim(d)))
       continue;
     if (size < 0 || (x.dim(d) == 0 && size > 0))
-      n.fail("cannot bring " + x.type.str() + " to size " + std::to_string(size));
+      n.fail("cannot bring " + x.type.str() + " to size " + dim::str(size));
     // A scale that is not the quotient of the sizes places the elements differently.
     plain &= size > 0 && node.scales[i] == static_cast<double>(size) / static_cast<double>(x.dim(d));
   }
@@ -184,10 +184,10 @@ void resize(N &n) {
   }
   for (size_t i = 0; i < node.axes.size(); ++i) {
     const int d = static_cast<int>(node.axes[i]);
-    const int64_t size = node.sizes[i];
-    if (size == x.dim(d) && dim::isSymbolic(size) && node.region.empty())
+    const Size size = node.sizes[i];
+    if (size == x.dim(d) && size.isSymbolic() && node.region.empty())
       continue;
-    if (dim::isSymbolic(size))
+    if (size.isSymbolic())
       n.unsupported("this way to resize to " + dim::str(size) + ", which is only known when the program runs");
     n.number(x, d);
     if (!node.region.empty()) {
@@ -196,7 +196,8 @@ void resize(N &n) {
     }
     const bool same = node.scales[i] == 1 && (node.region.empty() || (node.how.roiStart == 0 && node.how.roiEnd == 1));
     if (!same)
-      x = resampled(n, x, d, op::resampleTaps(node.how, x.dim(d), size, node.scales[i]), node.outside);
+      x = resampled(n, x, d, op::resampleTaps(node.how, x.dim(d).number(), size.number(), node.scales[i]),
+                    node.outside);
   }
   n.out(0, n.cast(x, type));
 }
@@ -223,7 +224,7 @@ void upsample(N &n) {
     const double size = std::floor(scale * static_cast<double>(n.number(x, d)));
     if (!(scale > 0 && size < 1e9) || (x.dim(d) == 0))
       n.fail("'scales' holds " + std::to_string(scale));
-    x = resampled(n, x, d, op::resampleTaps(how, x.dim(d), static_cast<int64_t>(size), scale), 0);
+    x = resampled(n, x, d, op::resampleTaps(how, x.dim(d).number(), static_cast<int64_t>(size), scale), 0);
   }
   n.out(0, n.cast(x, type));
 }
@@ -251,7 +252,8 @@ public:
       order.push_back(d + 2);
     order.push_back(1);
     Value rows = n_.transpose(x_, order);
-    const int64_t channels = x_.dim(1), places = x_.type.shape.numElements() / std::max<int64_t>(channels * x_.dim(0), 1);
+    const int64_t channels = x_.type.shape.extent(1),
+                  places = x_.type.shape.numElements() / std::max<int64_t>(channels * x_.type.shape.extent(0), 1);
     rows = n_.reshape(rows, {x_.dim(0) * places, channels});
     Shape batch{x_.dim(0)};
     for (int d = 0; d < spatial; ++d)
@@ -285,7 +287,7 @@ private:
     }
     int64_t stride = 1;
     for (int i = static_cast<int>(d) + 3; i < x_.rank(); ++i)
-      stride *= x_.dim(i);
+      stride *= x_.type.shape.extent(i);
     std::optional<Value> total;
     for (const Reading &r : readings[d]) {
       Value place = add(index, mul(r.index, n_.scalar(i64, static_cast<double>(stride))));
@@ -301,7 +303,7 @@ private:
   /// The last dimension of the grid counts the spatial dimensions from the last.
   std::vector<Reading> along(int d, const std::string &mode) {
     const int spatial = x_.rank() - 2;
-    const int64_t size = x_.dim(d + 2);
+    const int64_t size = x_.type.shape.extent(d + 2);
     Shape places = grid_.type.shape;
     places.pop_back();
     Value g = n_.reshape(n_.sliceAxis(grid_, grid_.rank() - 1, spatial - 1 - d, spatial - d), places);
@@ -404,8 +406,6 @@ void affineGrid(N &n) {
   Shape result{size[0]};
   int64_t places = 1;
   for (size_t d = 2; d < size.size(); ++d) {
-    if (dim::isSymbolic(size[d]))
-      n.unsupported("a grid of " + dim::str(size[d]) + " places, which is only known when the program runs");
     if (size[d] < 1 || size[d] > 1 << 20)
       n.fail("the size holds " + std::to_string(size[d]));
     result.push_back(size[d]);
@@ -433,23 +433,23 @@ void affineGrid(N &n) {
 /// Cut or padded with zeros, evenly at both ends.
 void centerCropPad(N &n) {
   Value x = n.in(0);
-  const Ints wanted = n.knownInts(1, "the shape");
+  const op::Sizes wanted = n.knownSizes(1, "the shape");
   Ints axes(static_cast<size_t>(x.rank()));
   std::iota(axes.begin(), axes.end(), 0);
   if (auto given = n.intsAttr("axes"))
     axes = n.axes(*given, x.rank());
   if (wanted.size() != axes.size())
     n.fail("the shape has " + std::to_string(wanted.size()) + " entries for " + std::to_string(axes.size()) + " dimensions");
-  Ints from(static_cast<size_t>(x.rank()), 0), to(x.type.shape.begin(), x.type.shape.end()), low = from, high = from;
+  op::Sizes from(static_cast<size_t>(x.rank())), to(x.type.shape.begin(), x.type.shape.end()), low = from, high = from;
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto d = static_cast<size_t>(axes[i]);
     if (wanted[i] == x.dim(static_cast<int>(d)))
       continue;
-    if (dim::isSymbolic(wanted[i]))
+    if (wanted[i].isSymbolic())
       n.unsupported("a size of " + dim::str(wanted[i]) + ", which is only known when the program runs");
-    const int64_t size = n.number(x, static_cast<int>(d)), difference = wanted[i] - size;
+    const int64_t size = n.number(x, static_cast<int>(d)), difference = wanted[i].number() - size;
     if (wanted[i] < 0 || wanted[i] > kMaxTensorBytes)
-      n.fail("the shape holds " + std::to_string(wanted[i]));
+      n.fail("the shape holds " + dim::str(wanted[i]));
     if (difference < 0) {
       from[d] = -difference / 2;
       to[d] = from[d] + wanted[i];

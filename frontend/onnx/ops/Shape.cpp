@@ -2,6 +2,7 @@
 #include "frontend/onnx/NodeImporter.h"
 #include "frontend/onnx/OpTable.h"
 #include "frontend/onnx/TensorData.h"
+#include "ir/op/Infer.h"
 #include "onnx.pb.h"
 #include "tressel/runtime/Dim.h"
 
@@ -14,16 +15,16 @@ namespace tressel::onnx {
 
 namespace {
 using N = NodeImporter;
-using Ints = std::vector<int64_t>;
+using op::Ints, op::Sizes;
 
 /// Sizes from the model, checked before a Shape is made of them.
-Shape shapeOf(N &n, const Ints &dims) {
+Shape shapeOf(N &n, const Sizes &dims) {
   if (dims.size() > static_cast<size_t>(kMaxRank))
     n.unsupported(std::to_string(dims.size()) + " dimensions, more than " + std::to_string(kMaxRank));
   TensorType type{f32, {}};
-  for (int64_t d : dims) {
-    if (d < 0 && !dim::isSymbolic(d))
-      n.fail("a dimension of size " + std::to_string(d));
+  for (Size d : dims) {
+    if (d.numberOr(0) < 0)
+      n.fail("a dimension of size " + dim::str(d));
     type.shape.push_back(d);
   }
   if (!fitsMemory(type))
@@ -39,7 +40,7 @@ void shapeOp(N &n) {
     return std::clamp<int64_t>(b < 0 ? b + rank : b, 0, rank);
   };
   int64_t start = bound("start", 0), end = bound("end", rank);
-  Ints dims;
+  Sizes dims;
   for (int64_t i = start; i < end; ++i)
     dims.push_back(v.dim(static_cast<int>(i)));
   n.out(0, n.sizes(dims));
@@ -48,9 +49,10 @@ void sizeOp(N &n) { n.out(0, n.reshape(n.sizes({dim::numElements(n.in(0).type.sh
 
 void reshape(N &n) {
   const Value &v = n.in(0);
-  Ints dims = n.knownInts(1, "the shape");
+  Sizes dims = n.knownSizes(1, "the shape");
   bool allowZero = n.intAttr("allowzero", 0) != 0;
-  int64_t known = 1, unknown = -1;
+  Size known = 1;
+  int64_t unknown = -1;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 0 && !allowZero) {
       if (static_cast<int>(i) >= v.rank())
@@ -61,13 +63,11 @@ void reshape(N &n) {
       if (unknown >= 0)
         n.fail("the shape has two dimensions of size -1");
       unknown = static_cast<int64_t>(i);
-    } else if (dim::isSymbolic(dims[i]) || dim::isSymbolic(known)) {
-      known = dim::mul(known, dims[i]);
-    } else if (dims[i] < 0 || __builtin_mul_overflow(known, dims[i], &known)) {
-      n.fail("the shape has a dimension of size " + std::to_string(dims[i]));
+    } else if (dims[i].numberOr(0) < 0 || !op::multiply(known, dims[i])) {
+      n.fail("the shape has a dimension of size " + dim::str(dims[i]));
     }
   }
-  const int64_t total = dim::numElements(v.type.shape);
+  const Size total = dim::numElements(v.type.shape);
   if (unknown >= 0) {
     const auto rest = dim::divideExactly(total, known);
     if (!rest)
@@ -87,9 +87,9 @@ void flatten(N &n) {
   if (at < -v.rank() || at > v.rank())
     n.fail("axis " + std::to_string(at) + " is outside " + v.type.str());
   at = at < 0 ? at + v.rank() : at;
-  int64_t rows = 1, columns = 1;
+  Size rows = 1, columns = 1;
   for (int i = 0; i < v.rank(); ++i)
-    (i < at ? rows : columns) = dim::mul(i < at ? rows : columns, v.dim(i));
+    (i < at ? rows : columns) = (i < at ? rows : columns) * v.dim(i);
   n.out(0, n.reshape(v, {rows, columns}));
 }
 
@@ -119,7 +119,7 @@ void unsqueeze(N &n) {
   Ints axes = n.axes(*given, rank);
   Shape shape;
   for (int i = 0, from = 0; i < rank; ++i)
-    shape.push_back(std::ranges::find(axes, i) != axes.end() ? 1 : v.dim(from++));
+    shape.push_back(std::ranges::find(axes, i) != axes.end() ? Size(1) : v.dim(from++));
   n.out(0, n.reshape(v, shape));
 }
 
@@ -138,7 +138,7 @@ void transpose(N &n) {
 
 void expand(N &n) {
   const Value &v = n.in(0);
-  Shape wanted = shapeOf(n, n.knownInts(1, "the shape"));
+  Shape wanted = shapeOf(n, n.knownSizes(1, "the shape"));
   auto shape = op::broadcastShapes(v.type.shape, wanted);
   if (!shape)
     n.fail(v.type.str() + " cannot be expanded to " + wanted.str());
@@ -147,19 +147,16 @@ void expand(N &n) {
 
 void tile(N &n) {
   const Value &v = n.in(0);
-  Ints repeats = n.knownInts(1, "'repeats'");
+  Sizes repeats = n.knownSizes(1, "'repeats'");
   if (repeats.size() != static_cast<size_t>(v.rank()))
     n.fail("'repeats' has " + std::to_string(repeats.size()) + " entries for " + v.type.str());
   // [a, b] repeated [p, q] times is [1, a, 1, b] broadcast to [p, a, q, b]; only repeated dimensions are doubled.
-  Ints split, wide, flat;
+  Sizes split, wide, flat;
   for (int i = 0; i < v.rank(); ++i) {
-    const int64_t r = repeats[static_cast<size_t>(i)];
-    if (dim::bounds(r).hi < 0 || (dim::isConstant(r) && r > kMaxTensorBytes))
+    const Size r = repeats[static_cast<size_t>(i)];
+    Size size = v.dim(i);
+    if (dim::bounds(r).hi < 0 || r.numberOr(0) > kMaxTensorBytes || !op::multiply(size, r))
       n.fail("'repeats' holds " + dim::str(r));
-    int64_t size;
-    if (dim::isConstant(r) && dim::isConstant(v.dim(i)) && __builtin_mul_overflow(r, v.dim(i), &size))
-      n.fail("'repeats' holds " + dim::str(r));
-    size = dim::mul(r, v.dim(i));
     if (r != 1) {
       split.push_back(1);
       wide.push_back(r);
@@ -184,24 +181,26 @@ void concat(N &n) {
   n.out(0, parts.size() == 1 ? parts[0] : n.emit("concat", parts, {{"axis", int64_t(axis)}}));
 }
 
-Value slice(N &n, const Value &v, Ints starts, Ints stops, Ints steps) {
+Value slice(N &n, const Value &v, Sizes starts, Sizes stops, Ints steps) {
   return n.emit("slice", {v},
                 {{"starts", std::move(starts)}, {"limits", std::move(stops)}, {"strides", std::move(steps)}});
 }
 /// Whether no tensor that fits memory has more elements in a dimension: writers spell the end as 10^9 and the like.
-bool isEnd(const Value &v, int d, int64_t place) {
+bool isEnd(const Value &v, int d, Size place) {
   int64_t others = static_cast<int64_t>(sizeOf(v.dtype()));
   for (int i = 0; i < v.rank(); ++i)
     if (i != d)
       others *= std::max<int64_t>(dim::bounds(v.dim(i)).lo, 1); // of a type that fits memory
-  return dim::isConstant(place) && place >= kMaxTensorBytes / others;
+  return place.isNumber() && place >= kMaxTensorBytes / others;
 }
 
 void sliceOp(N &n) {
   const Value &v = n.in(0);
   bool inputs = n.opset() >= 10;
-  Ints starts = inputs ? n.knownInts(1, "'starts'") : n.intsAttr("starts").value_or(Ints());
-  Ints ends = inputs ? n.knownInts(2, "'ends'") : n.intsAttr("ends").value_or(Ints());
+  auto places = [&](const char *name, int i, const char *what) {
+    return inputs ? n.knownSizes(i, what) : n.sizesAttrOrInput(name, -1).value_or(Sizes());
+  };
+  Sizes starts = places("starts", 1, "'starts'"), ends = places("ends", 2, "'ends'");
   auto axes = inputs ? (n.has(3) ? std::optional(n.knownInts(3, "'axes'")) : std::nullopt) : n.intsAttr("axes");
   Ints steps = inputs && n.has(4) ? n.knownInts(4, "'steps'") : Ints(starts.size(), 1);
   if (!axes) {
@@ -211,22 +210,21 @@ void sliceOp(N &n) {
   if (starts.size() != ends.size() || starts.size() != axes->size() || starts.size() != steps.size())
     n.fail("'starts', 'ends', 'axes' and 'steps' differ in length");
   *axes = n.axes(*axes, v.rank());
-  Ints from(static_cast<size_t>(v.rank()), 0), to(v.type.shape.begin(), v.type.shape.end()),
-      by(static_cast<size_t>(v.rank()), 1);
+  Sizes from(static_cast<size_t>(v.rank())), to = op::sizesOf(v.type.shape);
+  Ints by(static_cast<size_t>(v.rank()), 1);
   for (size_t k = 0; k < starts.size(); ++k) { // what is negative or outside means the same to the op
     const auto d = static_cast<size_t>((*axes)[k]);
     if (steps[k] == 0)
       n.fail("a step is 0");
-    if (dim::isSymbolic(steps[k]))
-      n.unsupported("a step that is only known when the program runs");
-    for (int64_t *place : {&starts[k], &ends[k]})
-      if (const dim::Bounds range = dim::bounds(*place); dim::isSymbolic(*place) && range.lo < 0) {
+    for (Size *place : {&starts[k], &ends[k]})
+      if (const dim::Bounds range = dim::bounds(*place); place->isSymbolic() && range.lo < 0) {
         if (range.hi >= 0)
           n.unsupported("from or to " + dim::str(*place) + ", which may count from the end or not");
-        *place = dim::add(*place, v.dim(static_cast<int>(d)));
+        *place += v.dim(static_cast<int>(d));
       }
     from[d] = starts[k];
-    to[d] = steps[k] > 0 && isEnd(v, static_cast<int>(d), ends[k]) ? std::numeric_limits<int64_t>::max() : ends[k];
+    to[d] =
+        steps[k] > 0 && isEnd(v, static_cast<int>(d), ends[k]) ? Size(std::numeric_limits<int64_t>::max()) : ends[k];
     by[d] = steps[k];
   }
   n.out(0, slice(n, v, from, to, by));
@@ -235,33 +233,34 @@ void sliceOp(N &n) {
 void split(N &n) {
   const Value &v = n.in(0);
   int axis = n.axis(n.intAttr("axis", 0), v.rank());
-  auto sizes = n.intsAttrOrInput("split", 1);
-  int64_t parts = n.numOutputs(), size = v.dim(axis);
+  auto sizes = n.sizesAttrOrInput("split", 1);
+  int64_t parts = n.numOutputs();
+  const Size size = v.dim(axis);
   if (n.opset() >= 18)
     parts = n.intAttr("num_outputs", parts);
   if (parts != n.numOutputs() || parts < 1)
     n.fail("'num_outputs' is " + std::to_string(parts) + ", but there are " + std::to_string(n.numOutputs()));
   if (!sizes) {
-    n.number(v, axis); // what is left for the last part would depend on it
-    if (n.opset() < 18 && size % parts)
+    const int64_t whole = n.number(v, axis); // what is left for the last part would depend on it
+    if (n.opset() < 18 && whole % parts)
       n.fail("dimension " + std::to_string(axis) + " of " + v.type.str() + " cannot be split into " +
              std::to_string(parts) + " equal parts");
-    int64_t each = (size + parts - 1) / parts;
+    int64_t each = (whole + parts - 1) / parts;
     sizes.emplace();
-    for (int64_t i = 0, left = size; i < parts; ++i, left -= sizes->back())
+    for (int64_t i = 0, left = whole; i < parts; ++i, left -= sizes->back().number())
       sizes->push_back(std::min(each, left));
   }
-  int64_t sum = 0;
-  for (int64_t s : *sizes) {
-    if (dim::bounds(s).hi < 0 || (dim::isConstant(s) && s > kMaxTensorBytes))
+  Size sum;
+  for (Size s : *sizes) {
+    if (dim::bounds(s).hi < 0 || s.numberOr(0) > kMaxTensorBytes)
       n.fail("a part has size " + dim::str(s));
-    sum = dim::add(sum, s);
+    sum += s;
   }
   if (static_cast<int>(sizes->size()) != n.numOutputs() || sum != size)
     n.fail("'split' does not divide dimension " + std::to_string(axis) + " of " + v.type.str());
-  int64_t at = 0;
+  Size at;
   for (int i = 0; i < n.numOutputs(); ++i) {
-    int64_t end = dim::add(at, (*sizes)[static_cast<size_t>(i)]);
+    const Size end = at + (*sizes)[static_cast<size_t>(i)];
     n.out(i, n.sliceAxis(v, axis, at, end));
     at = end;
   }
@@ -280,7 +279,7 @@ void pad(N &n) {
   std::string mode = n.stringAttr("mode", "constant");
   if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")
     n.fail("attribute 'mode' is '" + mode + "'");
-  Ints pads = n.opset() >= 11 ? n.knownInts(1, "'pads'") : n.intsAttr("pads").value_or(Ints());
+  Sizes pads = n.opset() >= 11 ? n.knownSizes(1, "'pads'") : n.sizesAttrOrInput("pads", -1).value_or(Sizes());
   double value = n.opset() >= 11 ? 0 : n.floatAttr("value", 0);
   if (n.opset() >= 11 && n.has(2)) {
     auto known = n.knownScalar(n.in(2));
@@ -294,19 +293,19 @@ void pad(N &n) {
     axes = n.axes(n.knownInts(3, "'axes'"), v.rank());
   if (pads.size() != 2 * axes.size())
     n.fail("'pads' has " + std::to_string(pads.size()) + " entries for " + std::to_string(axes.size()) + " dimensions");
-  Ints low(static_cast<size_t>(v.rank()), 0), high = low, from = low, to(v.type.shape.begin(), v.type.shape.end());
+  Sizes low(static_cast<size_t>(v.rank())), high = low, from = low, to = op::sizesOf(v.type.shape);
   bool crops = false, pads1 = false;
   for (size_t k = 0; k < axes.size(); ++k) {
     size_t d = static_cast<size_t>(axes[k]);
-    int64_t before = pads[k], after = pads[k + axes.size()];
-    for (int64_t p : {before, after})
-      if (dim::isConstant(p) && std::abs(p) > kMaxTensorBytes)
-        n.fail("'pads' holds " + std::to_string(p));
-    from[d] = dim::max(dim::neg(before), 0);
-    to[d] = dim::sub(to[d], dim::max(dim::neg(after), 0));
+    const Size before = pads[k], after = pads[k + axes.size()];
+    for (Size p : {before, after})
+      if (std::abs(p.numberOr(0)) > kMaxTensorBytes)
+        n.fail("'pads' holds " + dim::str(p));
+    from[d] = dim::max(-before, 0);
+    to[d] -= dim::max(-after, 0);
     low[d] = dim::max(before, 0);
     high[d] = dim::max(after, 0);
-    crops |= from[d] != 0 || dim::max(dim::neg(after), 0) != 0;
+    crops |= from[d] != 0 || dim::max(-after, 0) != 0;
     pads1 |= low[d] != 0 || high[d] != 0;
     if (dim::less(to[d], from[d]).value_or(false))
       n.fail("negative 'pads' remove more than dimension " + std::to_string(d) + " of " + v.type.str());
@@ -340,7 +339,7 @@ void constantOp(N &n) {
 }
 
 void constantOfShape(N &n) {
-  Shape shape = shapeOf(n, n.knownInts(0, "the shape"));
+  Shape shape = shapeOf(n, n.knownSizes(0, "the shape"));
   op::HostTensor value = n.tensorAttr("value").value_or(op::HostTensor::allocate({f32, {1}}));
   if (value.type.shape.numElements() != 1)
     n.fail("'value' must hold one element, not " + value.type.str());
@@ -349,20 +348,21 @@ void constantOfShape(N &n) {
 
 /// A range whose bounds are sizes: as many elements as an expression says.
 void rangeOfSizes(N &n) {
-  int64_t at[3];
+  Size at[3];
   for (int i = 0; i < 3; ++i) {
-    const Ints value = n.knownInts(i, "a range's bounds and step");
+    const Sizes value = n.knownSizes(i, "a range's bounds and step");
     if (value.size() != 1)
       n.fail("needs single numbers, not " + n.in(i).type.str());
     at[i] = value[0];
   }
-  const auto [start, limit, delta] = at;
-  if (delta == 0)
+  const auto [start, limit, step] = at;
+  if (step == 0)
     n.fail("its step is 0");
-  if (!dim::isConstant(delta))
-    n.unsupported("a range in steps of " + dim::str(delta));
-  const int64_t distance = delta > 0 ? dim::sub(limit, start) : dim::sub(start, limit);
-  const int64_t count = dim::max(dim::ceilDiv(distance, std::abs(delta)), 0);
+  if (!step.isNumber())
+    n.unsupported("a range in steps of " + dim::str(step));
+  const int64_t delta = step.number();
+  const Size distance = delta > 0 ? limit - start : start - limit;
+  const Size count = dim::max(dim::ceilDiv(distance, Size(std::abs(delta))), 0);
   Value steps = n.emit("mul", {n.iota(count, {count}), n.reshape(n.ints({delta}), {})});
   n.out(0, n.emit("add", {steps, n.reshape(n.sizes({start}), {})}));
 }
@@ -418,7 +418,7 @@ void reverseSequence(N &n) {
   if (v.rank() < 2 || (time != 0 && time != 1) || batch != 1 - time || n.in(1).rank() != 1 ||
       n.in(1).dim(0) != v.dim(static_cast<int>(batch)))
     n.fail("axes " + std::to_string(time) + " and " + std::to_string(batch) + " with lengths " + n.in(1).type.str() + " for " + v.type.str());
-  const int64_t steps = v.dim(static_cast<int>(time)), sequences = v.dim(static_cast<int>(batch));
+  const Size steps = v.dim(static_cast<int>(time)), sequences = v.dim(static_cast<int>(batch));
   const bool batchFirst = batch == 0;
   // Every (batch, time) is a row; which row comes from where is arithmetic on the lengths.
   Value t = n.iota(steps, batchFirst ? Shape{1, steps} : Shape{steps, 1});
@@ -426,12 +426,12 @@ void reverseSequence(N &n) {
   Value length = n.reshape(n.cast(n.in(1), i64), b.type.shape);
   Value turned = n.emit("sub", {n.emit("sub", {length, n.scalar(i64, 1)}), t});
   Value from = n.emit("where", {n.emit("less", {t, length}), turned, t});
-  auto times = [&](const Value &x, int64_t factor) { return n.emit("mul", {x, n.reshape(n.sizes({factor}), {})}); };
+  auto times = [&](const Value &x, Size factor) { return n.emit("mul", {x, n.reshape(n.sizes({factor}), {})}); };
   Value row = n.emit("add", {batchFirst ? from : times(from, sequences), batchFirst ? times(b, steps) : b});
-  const int64_t rows = dim::mul(steps, sequences);
-  int64_t rest = 1;
+  const Size rows = steps * sequences;
+  Size rest = 1;
   for (int i = 2; i < v.rank(); ++i)
-    rest = dim::mul(rest, v.dim(i));
+    rest *= v.dim(i);
   Value y = n.emit("take", {n.reshape(v, {rows, rest}), n.reshape(row, {rows})}, {{"axis", int64_t(0)}});
   n.out(0, n.reshape(y, v.type.shape));
 }
@@ -455,7 +455,7 @@ void compress(N &n) {
 }
 
 /// Where a matrix of these sizes is on or above the diagonal number `k`, or on or below it.
-Value triangle(N &n, const char *compare, int64_t rows, int64_t columns, const Value &k) {
+Value triangle(N &n, const char *compare, Size rows, Size columns, const Value &k) {
   return n.emit(compare, {n.iota(columns, {columns}), n.emit("add", {n.iota(rows, {rows, 1}), k})});
 }
 void trilu(N &n) {
@@ -483,12 +483,12 @@ void depthToSpace(N &n) {
   std::string mode = n.stringAttr("mode", "DCR");
   if (v.rank() != 4 || b < 1 || b > 1 << 20 || n.number(v, 1) % (b * b) || (mode != "DCR" && mode != "CRD"))
     n.fail(v.type.str() + " with block size " + std::to_string(b) + " and mode '" + mode + "'");
-  int64_t c = v.dim(1) / (b * b);
+  Size c = v.dim(1) / (b * b);
   bool dcr = mode == "DCR";
   Value split = dcr ? n.reshape(v, {v.dim(0), b, b, c, v.dim(2), v.dim(3)})
                     : n.reshape(v, {v.dim(0), c, b, b, v.dim(2), v.dim(3)});
   Value mixed = n.transpose(split, dcr ? Ints{0, 3, 4, 1, 5, 2} : Ints{0, 1, 4, 2, 5, 3});
-  n.out(0, n.reshape(mixed, {v.dim(0), c, dim::mul(v.dim(2), b), dim::mul(v.dim(3), b)}));
+  n.out(0, n.reshape(mixed, {v.dim(0), c, v.dim(2) * b, v.dim(3) * b}));
 }
 void spaceToDepth(N &n) {
   const Value &v = n.in(0);
@@ -496,9 +496,9 @@ void spaceToDepth(N &n) {
   std::string mode = n.stringAttr("mode", "DCR");
   if (v.rank() != 4 || b < 1 || b > 1 << 20 || n.number(v, 2) % b || n.number(v, 3) % b || mode != "DCR")
     n.fail(v.type.str() + " with block size " + std::to_string(b) + " and mode '" + mode + "'");
-  int64_t h = v.dim(2) / b, w = v.dim(3) / b;
+  Size h = v.dim(2) / b, w = v.dim(3) / b;
   Value mixed = n.transpose(n.reshape(v, {v.dim(0), v.dim(1), h, b, w, b}), {0, 3, 5, 1, 2, 4});
-  n.out(0, n.reshape(mixed, {v.dim(0), dim::mul(v.dim(1), b * b), h, w}));
+  n.out(0, n.reshape(mixed, {v.dim(0), v.dim(1) * (b * b), h, w}));
 }
 
 constexpr OpEntry kTable[] = {

@@ -83,7 +83,7 @@ Value ofLength(N &n, const Value &v, int64_t length) {
   const int last = v.rank() - 1;
   if (n.number(v, last) >= length)
     return v.dim(last) == length ? v : n.sliceAxis(v, last, 0, length);
-  Ints low(static_cast<size_t>(v.rank()), 0), high = low;
+  op::Sizes low(static_cast<size_t>(v.rank())), high = low;
   high.back() = length - v.dim(last);
   return n.emit("pad", {v}, {{"low", low}, {"high", high}});
 }
@@ -155,13 +155,13 @@ void stft(N &n) {
     n.fail("needs a signal of 3 dimensions, not " + x.type.str());
   const int64_t step = n.knownInts(1, "the step").at(0);
   n.number(x, 1);
-  int64_t length = n.has(2) ? n.in(2).type.shape.numElements() : n.number(x, 1);
+  int64_t length = n.has(2) ? n.number(n.reshape(n.in(2), {dim::numElements(n.in(2).type.shape)}), 0) : n.number(x, 1);
   if (n.has(3))
     length = n.knownInts(3, "the length").at(0);
   const bool onesided = n.intAttr("onesided", 1) != 0;
   if (step < 1 || length < 1 || length > x.dim(1))
     n.fail("stretches of " + std::to_string(length) + " every " + std::to_string(step) + " do not fit " + x.type.str());
-  const int64_t frames = 1 + (x.dim(1) - length) / step;
+  const Size frames = 1 + (x.dim(1) - length) / step;
   op::HostTensor places = op::HostTensor::allocate({i64, {frames, length}});
   for (int64_t f = 0; f < frames; ++f)
     for (int64_t i = 0; i < length; ++i)

@@ -48,12 +48,13 @@ Window readWindow(N &n, const Value &image, Ints kernel) {
     w.low = w.high = Ints(dims, 0);
   } else if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
     for (size_t i = 0; i < dims; ++i) {
-      int64_t size = image.dim(static_cast<int>(i) + 2), stride = w.strides[i];
-      const int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1, covered = dim::alignUp(size, stride);
-      const int64_t total = dim::max(dim::sub(dim::add(covered, extent - stride), size), 0), half = total / 2;
-      if (dim::isSymbolic(total))
+      const Size size = image.dim(static_cast<int>(i) + 2);
+      const int64_t stride = w.strides[i], extent = (w.kernel[i] - 1) * w.dilations[i] + 1;
+      const Size all = dim::max(dim::alignUp(size, stride) + extent - stride - size, 0);
+      if (all.isSymbolic())
         n.unsupported("'auto_pad' of " + mode + " for dimension " + std::to_string(i + 2) + " of " + image.type.str() +
                       ", whose size is only known when the program runs");
+      const int64_t total = all.number(), half = total / 2;
       w.low.push_back(mode == "SAME_UPPER" ? half : total - half);
       w.high.push_back(total - w.low.back());
     }
@@ -62,22 +63,22 @@ Window readWindow(N &n, const Value &image, Ints kernel) {
   }
   w.extra = Ints(dims, 0);
   for (size_t i = 0; i < dims; ++i) {
-    int64_t size = image.dim(static_cast<int>(i) + 2), stride = w.strides[i];
-    const int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1, padded = dim::add(size, w.low[i] + w.high[i]);
-    const int64_t room = dim::sub(padded, extent), rest = dim::mod(room, stride);
+    const Size size = image.dim(static_cast<int>(i) + 2);
+    const int64_t stride = w.strides[i], extent = (w.kernel[i] - 1) * w.dilations[i] + 1;
+    const Size room = size + w.low[i] + w.high[i] - extent, rest = dim::mod(room, stride);
     if (dim::bounds(room).hi < 0)
       n.fail("the window of " + std::to_string(extent) + " does not fit dimension " + std::to_string(i + 2) + " of " +
              image.type.str());
     // One more window at the end if it begins within the image or the low padding.
-    if (ceil && dim::isSymbolic(rest))
+    if (ceil && rest.isSymbolic())
       n.unsupported("'ceil_mode' for dimension " + std::to_string(i + 2) + " of " + image.type.str() +
                     ", whose size is only known when the program runs");
     if (ceil && rest) {
-      const auto begins = dim::less(dim::sub(dim::add(room, stride), rest), dim::add(size, w.low[i]));
+      const auto begins = dim::less(room + stride - rest, size + w.low[i]);
       if (!begins)
         n.unsupported("'ceil_mode' where whether a last window begins within the image depends on its size");
       if (*begins)
-        w.extra[i] = stride - rest;
+        w.extra[i] = (stride - rest).number();
     }
   }
   return w;
@@ -96,7 +97,7 @@ Value withBias(N &n, const Value &v) {
   const Value &bias = n.in(2);
   n.sameType(v, bias);
   if (bias.rank() != 1 || bias.dim(0) != v.dim(1))
-    n.fail("bias of type " + bias.type.str() + " does not fit " + std::to_string(v.dim(1)) + " features");
+    n.fail("bias of type " + bias.type.str() + " does not fit " + dim::str(v.dim(1)) + " features");
   Shape wide{1, bias.dim(0)};
   for (int i = 2; i < v.rank(); ++i)
     wide.push_back(1);
@@ -126,7 +127,7 @@ void conv(N &n) {
   checkImage(n, x, w);
   Window window = readWindow(n, x, spatialSizes(n, w));
   int64_t groups = n.intAttr("group", 1);
-  if (groups < 1 || !dim::divideExactly(w.dim(0), groups) || x.dim(1) != dim::mul(w.dim(1), groups))
+  if (groups < 1 || !dim::divideExactly(w.dim(0), groups) || x.dim(1) != w.dim(1) * groups)
     n.fail("weights of type " + w.type.str() + " in " + std::to_string(groups) + " groups do not fit " + x.type.str());
   Value v = n.emit("conv", {x, w},
                    {{"strides", window.strides},
@@ -252,13 +253,13 @@ void columnsToImage(N &n) {
     size *= block[i];
     blocks *= count.back();
   }
-  if (x.rank() != 3 || x.dim(1) % size || x.dim(2) != blocks)
+  if (x.rank() != 3 || n.number(x, 1) % size || x.dim(2) != blocks)
     n.fail(x.type.str() + " does not hold " + std::to_string(blocks) + " blocks of " + std::to_string(size));
   Shape split{x.dim(0), x.dim(1)};
   for (int64_t c : count)
     split.push_back(c);
   // Weights [channels * size, 1, block...]: the k-th of a channel's rows has its 1 at place k.
-  const int64_t channels = x.dim(1) / size;
+  const int64_t channels = n.number(x, 1) / size;
   std::vector<double> ones(static_cast<size_t>(channels * size * size), 0);
   for (int64_t c = 0; c < channels; ++c)
     for (int64_t k = 0; k < size; ++k)

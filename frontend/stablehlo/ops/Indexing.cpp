@@ -13,11 +13,11 @@ using N = OpImporter;
 using V = mlir::Value;
 
 /// Limited to [0, last].
-V clamped(N &n, V index, int64_t last) {
+V clamped(N &n, V index, Size last) {
   index = n.cast(index, i64);
   return n.emit("clip", {index, n.scalar(i64, 0), n.scalar(i64, static_cast<double>(last))});
 }
-V count(N &n, int64_t size) { return n.emit("iota", {}, {{"shape", Ints{size}}, {"dtype", i64}}); }
+V count(N &n, Size size) { return n.emit("iota", {}, {{"shape", op::Sizes{size}}, {"dtype", i64}}); }
 /// `v` of one dimension, as dimension `d` of a tensor of rank `rank`.
 V along(N &n, V v, int d, int rank) {
   Shape shape;
@@ -84,10 +84,10 @@ void checkPlaces(N &n, const Places &p, const TensorType &operand, const TensorT
     for (int64_t d : *list)
       if (d < 0 || d >= (list == &p.startMap ? operand.rank() : indices.rank()) || std::ranges::count(*list, d) != 1)
         n.fail("its dimension numbers do not fit");
-  const int64_t components = p.vectorDim == indices.rank() ? 1
-                             : p.vectorDim >= 0 && p.vectorDim < indices.rank()
-                                 ? indices.shape[static_cast<int>(p.vectorDim)]
-                                 : -1;
+  const Size components = p.vectorDim == indices.rank() ? 1
+                          : p.vectorDim >= 0 && p.vectorDim < indices.rank()
+                              ? indices.shape[static_cast<int>(p.vectorDim)]
+                              : -1;
   if (components != static_cast<int64_t>(p.startMap.size()) || p.batching.size() != p.indexBatching.size() ||
       p.offsetDims.size() + p.collapsed.size() + p.batching.size() != operand.shape.size())
     n.fail("its dimension numbers do not fit");
@@ -156,7 +156,7 @@ void gather(N &n) {
            integerIn(numbers, "index_vector_dim").value_or(0),
            n.intsPerDim("slice_sizes", operand.rank(), 0)};
   checkPlaces(n, p, operand, indices);
-  if (result.shape.numElements() == 0)
+  if (dim::numElements(result.shape) == 0)
     return n.out(
         0,
         n.emit("full", {},
@@ -170,7 +170,7 @@ void gather(N &n) {
     if (!contains(p.offsetDims, d))
       batchDims.push_back(d);
   for (int d = operand.rank() - 2; d >= 0; --d)
-    place[static_cast<size_t>(d)] = place[static_cast<size_t>(d) + 1] * operand.shape[d + 1];
+    place[static_cast<size_t>(d)] = place[static_cast<size_t>(d) + 1] * operand.shape.extent(d + 1);
   V linear = n.scalar(i64, 0);
   auto plus = [&](V index, int64_t d) {
     V scale = n.scalar(i64, static_cast<double>(place[static_cast<size_t>(d)]));
@@ -205,7 +205,7 @@ void gather(N &n) {
       n.fail("its dimension numbers do not fit");
     plus(along(n, count(n, p.sizes[static_cast<size_t>(d)]), r, result.rank()), d);
   }
-  V flat = n.reshape(n.in(0), {operand.shape.numElements()});
+  V flat = n.reshape(n.in(0), {dim::numElements(operand.shape)});
   n.out(0, n.emit("take", {flat, n.broadcastTo(linear, result.shape)}, {{"axis", int64_t(0)}}));
 }
 
@@ -252,7 +252,7 @@ public:
       if (!one && (u < 0 || u >= updates.rank()))
         n.fail("its dimension numbers do not fit");
       windowOf.push_back(u);
-      p.sizes.push_back(one ? 1 : updates.shape[static_cast<int>(u)]);
+      p.sizes.push_back(one ? 1 : updates.shape.extent(static_cast<int>(u)));
     }
     checkPlaces(n, p, operand, indices);
     for (int64_t u = 0; u < updates.rank(); ++u)
@@ -286,8 +286,8 @@ public:
     V x = n.reshape(n.transpose(n.in(0), operandOrder), rows(count));
     x = n.pad(x, none, extra, none, n.cast(n.scalar(i32, 0), operand.dtype));
     x = n.emit("scatter_nd",
-               {x, n.reshape(places, {lead.numElements(), 1}),
-                n.reshape(n.transpose(update, updateOrder), rows(lead.numElements()))},
+               {x, n.reshape(places, {dim::numElements(lead), 1}),
+                n.reshape(n.transpose(update, updateOrder), rows(dim::numElements(lead)))},
                {{"mode", mode}});
     const Shape kept = rows(count);
     x = n.slice(x, none, Ints(kept.begin(), kept.end()));
@@ -301,9 +301,9 @@ private:
       shape.push_back(type.shape[static_cast<int>(d)]);
     return shape;
   }
-  Shape rows(int64_t count) const {
+  Shape rows(Size count) const {
     Shape shape{count};
-    for (int64_t size : slices)
+    for (Size size : slices)
       shape.push_back(size);
     return shape;
   }
@@ -340,7 +340,7 @@ private:
       return along(n, count(n, lead[static_cast<int>(at)]), static_cast<int>(at), lead.rank());
     };
     for (int64_t i = numPlaceDims - 1; i >= 0; --i) {
-      const int64_t d = operandOrder[static_cast<size_t>(i)], size = operand.shape[static_cast<int>(d)];
+      const int64_t d = operandOrder[static_cast<size_t>(i)], size = operand.shape.extent(static_cast<int>(d));
       const auto at = static_cast<size_t>(d);
       if (const auto k = std::ranges::find(p.startMap, d); k != p.startMap.end()) {
         V start = n.cast(component(n, n.in(1), p, k - p.startMap.begin()), i64);
@@ -386,7 +386,7 @@ void scatter(N &n) {
   Scatter scatter(n);
   V update = n.in(2);
   const std::string mode = scatterMode(n, update);
-  n.out(0, typeOf(update).shape.numElements() == 0 ? n.in(0) : scatter.emit(update, mode));
+  n.out(0, dim::numElements(typeOf(update).shape) == 0 ? n.in(0) : scatter.emit(update, mode));
 }
 
 constexpr OpEntry kTable[] = {

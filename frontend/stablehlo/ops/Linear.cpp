@@ -40,9 +40,9 @@ V asMatrices(N &n, V x, const Ints &batch, const Ints &rows, const Ints &columns
   order.insert(order.end(), columns.begin(), columns.end());
   Shape shape;
   if (!batch.empty())
-    shape.push_back(sizesOf(type, batch).numElements());
-  shape.push_back(sizesOf(type, rows).numElements());
-  shape.push_back(sizesOf(type, columns).numElements());
+    shape.push_back(dim::numElements(sizesOf(type, batch)));
+  shape.push_back(dim::numElements(sizesOf(type, rows)));
+  shape.push_back(dim::numElements(sizesOf(type, columns)));
   return n.reshape(n.transpose(x, order), shape);
 }
 
@@ -55,9 +55,9 @@ V contract(N &n, const Ints &batchA, const Ints &batchB, const Ints &innerA, con
   if (typeOf(a).dtype == bool_)
     n.unsupported("a product of bools");
   Shape result = sizesOf(typeOf(a), batchA);
-  for (int64_t size : sizesOf(typeOf(a), rows))
+  for (Size size : sizesOf(typeOf(a), rows))
     result.push_back(size);
-  for (int64_t size : sizesOf(typeOf(b), columns))
+  for (Size size : sizesOf(typeOf(b), columns))
     result.push_back(size);
   // The result's element type is the one that is summed in, when it is the wider one.
   DType type = n.resultType().dtype;

@@ -152,7 +152,8 @@ struct Window {
 /// Over one dimension, without padding: the elements of the window, strided, combined one by one.
 V combineShifted(N &n, V x, const Combiner &combiner, const Window &w, size_t d) {
   TensorType type = typeOf(x);
-  const int64_t room = type.shape[static_cast<int>(d)] - w.extent(d), count = room < 0 ? 0 : room / w.stride[d] + 1;
+  const int64_t room = type.shape.extent(static_cast<int>(d)) - w.extent(d),
+                count = room < 0 ? 0 : room / w.stride[d] + 1;
   V sum;
   for (int64_t k = 0; k < w.size[d]; ++k) {
     Ints starts(type.shape.size(), 0), limits(type.shape.begin(), type.shape.end()), strides(type.shape.size(), 1);
@@ -173,7 +174,7 @@ V pool(N &n, V x, const char *op, const Window &w, const Ints &dims) {
   for (int i = 0; i < type.rank(); ++i)
     if (std::ranges::find(dims, i) == dims.end()) {
       order.push_back(i);
-      outer *= type.shape[i];
+      outer *= type.shape.extent(i);
     }
   Shape front;
   for (int64_t d : order)

@@ -31,7 +31,7 @@ void iota(N &n) {
 }
 void reshape(N &n) {
   n.wantInputs(1);
-  if (typeOf(n.in(0)).shape.numElements() != n.resultType().shape.numElements())
+  if (dim::numElements(typeOf(n.in(0)).shape) != dim::numElements(n.resultType().shape))
     n.fail("cannot make " + n.resultType().str() + " of " + typeOf(n.in(0)).str());
   n.out(0, n.reshape(n.in(0), n.resultType().shape));
 }

@@ -249,15 +249,20 @@ void measureProgram(const std::string &path, const std::shared_ptr<Machine> &pla
     if (c.kind == CommandKind::Launch) {
       const KernelDesc &desc = s.kernels[c.kernel];
       const bool isHost = s.streams[c.stream].device.kind == DeviceKind::Cpu;
-      kernels.push_back({{"kernel", desc.symbol}, {"us", median(us)}, {"bytes", desc.bytes}, {"flops", desc.flops}});
+      kernels.push_back({{"kernel", desc.symbol},
+                         {"us", median(us)},
+                         {"bytes", desc.bytes.number()},
+                         {"flops", desc.flops.number()}});
       if (isHost)
         kernels.back()["on"] = "cpu";
       else
         total += median(us);
     } else if (c.kind == CommandKind::Copy) {
       const Operand &from = s.step.operands[c.firstOperand], &to = s.step.operands[c.firstOperand + 1];
-      copies.push_back({{"from", nameOf(homeOf(s, s.buffers[from.buffer]).device)}, {"to", nameOf(homeOf(s, s.buffers[to.buffer]).device)},
-                        {"bytes", s.buffers[from.buffer].bytes}, {"us", median(us)}});
+      copies.push_back({{"from", nameOf(homeOf(s, s.buffers[from.buffer]).device)},
+                        {"to", nameOf(homeOf(s, s.buffers[to.buffer]).device)},
+                        {"bytes", s.buffers[from.buffer].bytes.number()},
+                        {"us", median(us)}});
     }
   }
   line["kernels_us"] = total;

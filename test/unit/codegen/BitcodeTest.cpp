@@ -136,7 +136,7 @@ TEST(BitcodeSort, LongLines) {
         tressel::test::Random random(static_cast<uint64_t>(size));
         tressel::test::OpCall call{&info, {{type, {2, size, 3}}}, {}, {}};
         const bool flag = random.chance(0.5);
-        call.attrs = info.numResults == 2 ? op::Attrs{size / 20, int64_t(1), flag} : op::Attrs{int64_t(1), flag};
+        call.attrs = info.numResults == 2 ? op::Attrs{Size(size / 20), int64_t(1), flag} : op::Attrs{int64_t(1), flag};
         call.results = info.infer(info, call.operands, call.attrs).types;
         const std::vector<HostTensor> inputs{tressel::test::randomOperand(call, 0, random, tressel::test::Values::Special)};
         expectAgreement(info, call, inputs, *info.kernelForm(info, call.operands, call.results, call.attrs), "native", 4);

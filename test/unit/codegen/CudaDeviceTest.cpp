@@ -92,14 +92,16 @@ std::string checkProduct(const ProductCase &c, DType type, std::string_view tile
   p.left = {c.batch == 1 ? 0 : leftMatrix, c.leftTransposed ? 1 : leftRow, c.leftTransposed ? leftRow : 1};
   p.right = {c.batch == 1 || c.rightShared ? 0 : rightMatrix, c.rightTransposed ? 1 : rightRow,
              c.rightTransposed ? rightRow : 1};
-  const std::array<int64_t, 3> left = p.left, right = p.right;
-  std::vector<int64_t> symbols, scalars;
+  const int64_t left[] = {p.left[0].number(), p.left[1].number(), p.left[2].number()},
+                right[] = {p.right[0].number(), p.right[1].number(), p.right[2].number()};
+  std::vector<Size> symbols;
+  std::vector<int64_t> scalars;
   if (c.symbolic) {
-    const int64_t s = dim::symbol("s");
+    const Size s = dim::symbol("s");
     symbols = {s}, scalars = {c.symbolic == 2 ? c.n : c.m};
     (c.symbolic == 2 ? p.n : p.m) = s;
     if (c.symbolic == 2 && !c.rightTransposed)
-      p.right[1] = dim::add(s, c.gap); // its rows are as long
+      p.right[1] = s + c.gap; // its rows are as long
   }
   auto kernel = makeProductKernel("k", p, type, {0, 1}, plainStore(type, 3), symbols, arch, tile);
   if (!kernel)
@@ -223,21 +225,22 @@ void checkConvolution(const ConvolutionCase &t, bool last, DType type, std::stri
   const Arch &arch = findArch("sm_90");
   Convolution c;
   c.batch = t.batch, c.groups = t.groups, c.inChannels = t.in, c.outChannels = t.out, c.channelsLast = last;
-  c.in = t.size, c.window = t.window, c.strides = t.strides, c.dilations = t.dilations, c.padLow = t.low,
-  c.padHigh = t.high;
+  c.in.assign(t.size.begin(), t.size.end());
+  c.window = t.window, c.strides = t.strides, c.dilations = t.dilations, c.padLow = t.low, c.padHigh = t.high;
   int64_t image = 1, places = 1, window = 1;
+  std::vector<int64_t> out;
   for (size_t d = 0; d < t.size.size(); ++d) {
-    c.out.push_back((t.size[d] + t.low[d] + t.high[d] - (t.window[d] - 1) * t.dilations[d] - 1) / t.strides[d] + 1);
-    image *= t.size[d], places *= c.out[d], window *= t.window[d];
+    out.push_back((t.size[d] + t.low[d] + t.high[d] - (t.window[d] - 1) * t.dilations[d] - 1) / t.strides[d] + 1);
+    image *= t.size[d], places *= out[d], window *= t.window[d];
   }
-  const std::vector<int64_t> out = c.out;
-  std::vector<int64_t> symbols, scalars;
+  c.out.assign(out.begin(), out.end());
+  std::vector<Size> symbols;
+  std::vector<int64_t> scalars;
   if (t.symbolic) {
-    const int64_t n = dim::symbol("n"), s = dim::symbol("s");
+    const Size n = dim::symbol("n"), s = dim::symbol("s");
     symbols = {n, s}, scalars = {t.batch, t.size[0]};
     c.batch = n, c.in[0] = s;
-    c.out[0] = dim::add(
-        dim::floorDiv(dim::add(s, t.low[0] + t.high[0] - (t.window[0] - 1) * t.dilations[0] - 1), t.strides[0]), 1);
+    c.out[0] = dim::floorDiv(s + t.low[0] + t.high[0] - (t.window[0] - 1) * t.dilations[0] - 1, t.strides[0]) + 1;
   }
   auto kernel = makeConvolutionKernel("k", c, type, {0, 1}, plainStore(type, 3), symbols, arch, tile);
   ASSERT_TRUE(kernel);
@@ -310,7 +313,7 @@ TEST(CudaConvolution, LeavesDepthwiseToLoops) {
 TEST(CudaDevice, Assembles) {
   if (std::string why; assemblerName(&why).empty())
     GTEST_SKIP() << why;
-  const int64_t s = dim::symbol("s");
+  const Size s = dim::symbol("s");
   for (const Arch &arch : architectures()) {
     std::vector<Kernel> kernels;
     auto add = [&](std::optional<Kernel> kernel) {
@@ -321,8 +324,8 @@ TEST(CudaDevice, Assembles) {
       for (const char *tile : {"32", "64", "128"}) {
         add(makeProductKernel("k", {1, 1024, 1024, 1024, {0, 1024, 1}, {0, 1024, 1}}, type, {0, 1}, plainStore(type, 3),
                               {}, arch, tile));
-        add(makeProductKernel("k", {2, s, 1001, 333, {dim::mul(s, 333), 1, s}, {0, 1, 333}}, type, {0, 1},
-                              plainStore(type, 3), {s}, arch, tile));
+        add(makeProductKernel("k", {2, s, 1001, 333, {s * 333, 1, s}, {0, 1, 333}}, type, {0, 1}, plainStore(type, 3),
+                              {s}, arch, tile));
         for (bool last : {false, true}) {
           if (tile[0] == '3')
             continue; // needs less than the others

@@ -45,7 +45,7 @@ struct Root {
     emulated = tressel::test::runnable(module, target);
   }
   int32_t run(std::vector<void *> buffers, std::vector<int64_t> bytes, std::vector<int64_t> scalars = {}) {
-    return emulated->run({"k", 32, buffers, scalars, bytes, true}, 0, kernel.blocks, kernel.blocks);
+    return emulated->run({"k", 32, buffers, scalars, bytes, true}, 0, kernel.blocks.number(), kernel.blocks.number());
   }
 };
 
@@ -69,10 +69,11 @@ TEST(CudaEpilogue, StoresTheRootsValue) {
 
 /// y = max(x + bias, 0) with x the root, and the same transposed; sizes known or not.
 TEST(CudaEpilogue, PlansOverTheRoot) {
-  const int64_t rows = 7, columns = 20, n = dim::symbol("n"), m = dim::symbol("m");
+  const int64_t rows = 7, columns = 20;
+  const Size n = dim::symbol("n"), m = dim::symbol("m");
   for (bool symbolic : {false, true})
     for (bool transposed : {false, true}) {
-      const int64_t r = symbolic ? n : rows, c = symbolic ? m : columns;
+      const Size r = symbolic ? n : rows, c = symbolic ? m : columns;
       Graph g;
       const int x = g.input({f32, {r, c}}), bias = g.input({f32, {c}});
       int y = g.binary(ScalarOp::Max, g.binary(ScalarOp::Add, x, bias, {r, c}), g.splat(f32, 0), {r, c});

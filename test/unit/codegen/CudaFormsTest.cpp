@@ -27,7 +27,8 @@ HostTensor copyOf(const HostTensor &t) {
 /// Sizes that are known only at launch.
 struct Symbolic {
   std::vector<TensorType> types; ///< of operands and results
-  std::vector<int64_t> symbols, values;
+  std::vector<Size> symbols;
+  std::vector<int64_t> values;
 };
 
 /// `unread`: a result that nobody reads.
@@ -45,9 +46,9 @@ void expectAgreement(const tressel::test::OpCall &call, const std::vector<HostTe
   for (size_t i = 0; i < types.size(); ++i)
     buffers.push_back(static_cast<int>(i) == static_cast<int>(inputs.size()) + unread && unread >= 0 ? -1
                                                                                                      : numBuffers++);
-  const auto kernel = makeFormKernel("k", form, types, buffers, numBuffers,
-                                     symbolic ? symbolic->symbols : std::vector<int64_t>(), arch);
-  if (!kernel && form.kernel.starts_with("attention_") && dim::isConstant(form.params[2]) && form.params[2] < 8)
+  const auto kernel =
+      makeFormKernel("k", form, types, buffers, numBuffers, symbolic ? symbolic->symbols : std::vector<Size>(), arch);
+  if (!kernel && form.kernel.starts_with("attention_") && form.params[2].isNumber() && form.params[2] < 8)
     return; // few queries: products do better
   EXPECT_TRUE(kernel) << form.kernel;
   if (!kernel)
@@ -91,12 +92,13 @@ std::optional<std::pair<Symbolic, op::KernelForm>> symbolicForm(const tressel::t
                                                                 tressel::test::Random &random, int64_t wanted = 0) {
   std::vector<int64_t> sizes;
   for (const TensorType &type : call.operands)
-    for (int64_t size : type.shape)
+    for (Size size : type.shape)
       if (size > 1)
-        sizes.push_back(size);
+        sizes.push_back(size.number());
   if (sizes.empty())
     return std::nullopt;
-  const int64_t value = wanted ? wanted : random.pick(sizes), symbol = dim::symbol("n");
+  const int64_t value = wanted ? wanted : random.pick(sizes);
+  const Size symbol = dim::symbol("n");
   tressel::test::SymbolicSizes names;
   names.add(value, symbol);
   tressel::test::OpCall declared = call;
@@ -184,7 +186,7 @@ TEST(CudaSort, LinesOfAllLengths) {
         const bool flag = random.chance(0.5), isTop = std::string_view(name) == "top_k";
         const int64_t k = size > 100 ? size / 30 : size;
         const auto call = callOf(name, {{type, {2, size, size > 1000 ? 1 : 3}}},
-                                 isTop ? op::Attrs{k, int64_t(1), flag} : op::Attrs{int64_t(1), flag});
+                                 isTop ? op::Attrs{Size(k), int64_t(1), flag} : op::Attrs{int64_t(1), flag});
         for (int unread = -1; unread < (isTop ? 2 : 0); ++unread)
           expectAgreement(call, random, unread);
         if (HasFailure())

@@ -18,7 +18,7 @@ namespace tressel::codegen::test {
 
 class GpuKernel {
 public:
-  explicit GpuKernel(const Graph &graph, const cuda::LoopTuning &tuning = {}, std::vector<int64_t> symbols = {},
+  explicit GpuKernel(const Graph &graph, const cuda::LoopTuning &tuning = {}, std::vector<Size> symbols = {},
                      std::string_view arch = "sm_90") {
     std::string why;
     auto built = buildLoopPlan(graph, &why);
@@ -31,7 +31,7 @@ public:
     make(*built, tuning, std::move(symbols), arch);
   }
   GpuKernel(const LoopPlan &plan, std::vector<TensorType> results, const cuda::LoopTuning &tuning = {},
-            std::vector<int64_t> symbols = {}, std::string_view arch = "sm_90")
+            std::vector<Size> symbols = {}, std::string_view arch = "sm_90")
       : resultTypes(std::move(results)) {
     make(plan, tuning, std::move(symbols), arch);
   }
@@ -73,8 +73,8 @@ public:
     }
     for (auto [result, input] : shared)
       buffers[inputs.size() + result] = buffers[input];
-    for (int64_t symbol : kernel.symbols)
-      scalars.push_back(*values.find(symbol));
+    for (Size symbol : kernel.symbols)
+      scalars.push_back(values.find(symbol)->number());
     if (emulated) {
       const int64_t blocks = dim::evaluate(kernel.blocks, values);
       try {
@@ -96,7 +96,7 @@ public:
   bool aligned = true;
 
 private:
-  void make(const LoopPlan &of, const cuda::LoopTuning &tuning, std::vector<int64_t> symbols, std::string_view arch) {
+  void make(const LoopPlan &of, const cuda::LoopTuning &tuning, std::vector<Size> symbols, std::string_view arch) {
     plan = of, aligned = tuning.aligned;
     signature = {"k", {}, {}, std::move(symbols)};
     const cuda::Target target(cuda::findArch(tressel::test::runnableArch(arch)));

@@ -45,7 +45,7 @@ Graph softmax(const Shape &shape, int axis) {
 }
 Graph layerNorm(const Shape &shape) {
   Graph g;
-  const int64_t rows = shape[0], n = shape[1];
+  const Size rows = shape[0], n = shape[1];
   const int x = g.input({f32, shape}), scale = g.input({f32, {n}}), bias = g.input({f32, {n}});
   auto mean = [&](int v) {
     const int sum = g.reduce(Combine::Sum, v, {1}, f32);
@@ -163,7 +163,7 @@ TEST(CudaLoops, BroadcastsInEveryPosition) {
           int64_t at = 0;
           const int64_t index[] = {i, j, l};
           for (int d = 0; d < s.rank(); ++d)
-            at = at * s[d] + (s[d] == 1 ? 0 : index[3 - s.rank() + d]);
+            at = (at * s[d] + (s[d] == 1 ? 0 : index[3 - s.rank() + d])).number();
           want.push_back(a.as<float>()[(i * 7 + j) * 36 + l] - b.as<float>()[at]);
         }
     expectNear(GpuKernel(g).run({&a, &b})[0], want, 0, 0);
@@ -175,11 +175,11 @@ TEST(CudaLoops, SoftmaxAlongEveryAxis) {
     for (int axis = 0; axis < shape.rank(); ++axis) {
       int64_t outer = 1, inner = 1;
       for (int d = 0; d < axis; ++d)
-        outer *= shape[d];
+        outer *= shape[d].number();
       for (int d = axis + 1; d < shape.rank(); ++d)
-        inner *= shape[d];
+        inner *= shape[d].number();
       Data x = randomFloats(shape, 7, -10, 10);
-      const std::vector<double> want = softmaxOf(x, outer, shape[axis], inner);
+      const std::vector<double> want = softmaxOf(x, outer, shape.extent(axis), inner);
       const Graph g = softmax(shape, axis);
       for (const cuda::LoopTuning &tuning : tunings(outer * inner)) {
         SCOPED_TRACE(shape.str() + " axis " + std::to_string(axis) + " " + nameOf(tuning));
@@ -201,7 +201,7 @@ TEST(CudaLoops, LayerNorm) {
 
 /// One kernel for all sizes.
 TEST(CudaLoops, SymbolicSizes) {
-  const int64_t n = dim::symbol("n", 0), m = dim::symbol("m");
+  const Size n = dim::symbol("n", 0), m = dim::symbol("m");
   auto sizes = [&](int64_t rows, int64_t columns) {
     dim::Values values;
     values.bind(n, rows), values.bind(m, columns);
@@ -228,11 +228,11 @@ TEST(CudaLoops, SymbolicSizes) {
 
 /// Sums of nothing.
 TEST(CudaLoops, EmptyRows) {
-  const int64_t m = dim::symbol("m", 0);
+  const Size m = dim::symbol("m", 0);
   for (bool symbolic : {false, true}) {
     Graph g;
     g.results = {g.reduce(Combine::Sum, g.input({f32, {3, symbolic ? m : 0}}), {1}, f32)};
-    const GpuKernel k(g, {}, symbolic ? std::vector<int64_t>{m} : std::vector<int64_t>());
+    const GpuKernel k(g, {}, symbolic ? std::vector<Size>{m} : std::vector<Size>());
     EXPECT_TRUE(k.kernel.seconds >= 0 && k.kernel.seconds < 1e-3) << k.kernel.seconds;
     dim::Values values;
     values.bind(m, 0);
@@ -245,7 +245,7 @@ TEST(CudaLoops, EmptyRows) {
 TEST(CudaLoops, ManySymbols) {
   Shape shape;
   dim::Values values;
-  std::vector<int64_t> symbols;
+  std::vector<Size> symbols;
   for (int d = 0; d < 8; ++d) {
     symbols.push_back(dim::symbol("n" + std::to_string(d)));
     shape.push_back(symbols.back());
@@ -262,7 +262,7 @@ TEST(CudaLoops, ManySymbols) {
     for (int64_t j = 0; j < a.size(); ++j) {
       bool together = true;
       int64_t p = i, q = j;
-      for (int d = 8; d-- > 0; p /= sizes[d], q /= sizes[d])
+      for (int d = 8; d-- > 0; p /= sizes[d].number(), q /= sizes[d].number())
         together &= d == 0 || d == 2 || d == 7 || p % sizes[d] == q % sizes[d];
       if (together)
         most = std::max(most, a.as<float>()[j]);
@@ -273,7 +273,7 @@ TEST(CudaLoops, ManySymbols) {
 
 /// Rows of a length that is bounded stay in registers as well.
 TEST(CudaLoops, BoundedRows) {
-  const int64_t m = dim::symbol("m", 1, 300);
+  const Size m = dim::symbol("m", 1, 300);
   for (const cuda::LoopTuning &tuning : tunings(3)) {
     const GpuKernel k(softmax({3, m}, 1), tuning, {m});
     if (tuning.threadsPerRow == 0 || tuning.threadsPerRow >= 64)
@@ -306,7 +306,7 @@ TEST(CudaLoops, ReductionsOfEveryKind) {
         const int64_t at[] = {i / 280, i / 40 % 7, i % 40};
         int64_t to = 0;
         for (int d = 0; d < 3; ++d)
-          to = reduced(d) ? to : to * shape[d] + at[d];
+          to = (reduced(d) ? to : to * shape[d] + at[d]).number();
         const double v = x.as<float>()[i];
         auto [it, fresh] = best.try_emplace(to, v, at[axes[0]]);
         if (fresh)
@@ -368,7 +368,7 @@ TEST(CudaLoops, SumsWithinTheirBound) {
         for (int64_t i = 0; i < x.size(); i += 2)
           x.as<float>()[i] = 0.7f;
         const auto out = GpuKernel(g, {0, row, 0}).run({&x});
-        const int64_t n = shape[1 - axis];
+        const int64_t n = shape[1 - axis].number();
         std::vector<double> sum(size_t(n), 0.0), absolute(sum);
         for (int64_t i = 0; i < x.size(); ++i) {
           const double v = x.as<float>()[i];
@@ -405,7 +405,7 @@ TEST(CudaLoops, InstructionsOfF32FlushSubnormalNumbers) {
   EXPECT_EQ(full.run({&y})[0].as<double>()[3], 2e-310);
 }
 
-Graph transpose(int64_t n, int64_t m, DType type) {
+Graph transpose(Size n, Size m, DType type) {
   Graph g;
   LoopForm f;
   f.domain = {n, m}, f.numParallel = 2;
@@ -418,11 +418,11 @@ Graph transpose(int64_t n, int64_t m, DType type) {
 }
 
 TEST(CudaLoops, TransposesGoByTiles) {
-  const int64_t s = dim::symbol("s"), t = dim::symbol("t");
+  const Size s = dim::symbol("s"), t = dim::symbol("t");
   for (auto [n, m] : {std::pair<int64_t, int64_t>{32, 32}, {33, 64}, {100, 31}, {70, 130}, {1030, 513}})
     for (bool symbolic : {false, true}) {
       const GpuKernel k(symbolic ? transpose(s, t, DType::i16) : transpose(n, m, DType::i16), {},
-                        symbolic ? std::vector<int64_t>{s, t} : std::vector<int64_t>());
+                        symbolic ? std::vector<Size>{s, t} : std::vector<Size>());
       if (symbolic || n > 1000)
         EXPECT_NE(k.kernel.text.find("tile d0"), std::string::npos) << k.kernel.text;
       Data a({DType::i16, {m, n}}), b({DType::i16, {n, m}});

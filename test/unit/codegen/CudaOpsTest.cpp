@@ -16,7 +16,7 @@ using tressel::test::Random;
 namespace {
 
 std::optional<LoopPlan> planOf(const OpInfo &info, const tressel::test::OpCall &call,
-                               const std::vector<int64_t> &symbols) {
+                               const std::vector<Size> &symbols) {
   if (info.loopForm && call.results.size() == 1)
     if (auto form = info.loopForm(info, call.operands, call.results, call.attrs)) {
       Graph g;
@@ -45,10 +45,10 @@ cuda::LoopTuning randomTuning(Random &random) {
 
 /// The same call over a symbol: every size that is `value` becomes it, if the op accepts that and gives the same
 /// results.
-std::optional<tressel::test::OpCall> symbolic(const tressel::test::OpCall &call, int64_t value, int64_t symbol) {
+std::optional<tressel::test::OpCall> symbolic(const tressel::test::OpCall &call, Size value, Size symbol) {
   tressel::test::OpCall out = call;
   for (TensorType &type : out.operands)
-    for (int64_t &size : type.shape)
+    for (Size &size : type.shape)
       size = size == value ? symbol : size;
   const op::Inferred inferred = op::inferTypes(*call.op, out.operands, out.attrs);
   if (!inferred || inferred.types.size() != call.results.size())
@@ -67,7 +67,7 @@ class CudaOps : public testing::TestWithParam<const OpInfo *> {
 protected:
   /// Whether the call is one loop nest, which is then run and compared.
   bool compare(const tressel::test::OpCall &call, const std::vector<HostTensor> &inputs, Random &random,
-               const std::vector<int64_t> &symbols = {}, const dim::Values &values = {}) {
+               const std::vector<Size> &symbols = {}, const dim::Values &values = {}) {
     const OpInfo &info = *GetParam();
     const auto plan = planOf(info, call, symbols);
     if (!plan)
@@ -126,8 +126,8 @@ TEST_P(CudaOps, AgreeWithReference) {
       if (!compare(*call, inputs, random))
         continue;
       ++ofType;
-      const int64_t n = dim::symbol("n", 0),
-                    size = call->operands.empty() || call->operands[0].rank() == 0 ? 1 : call->operands[0].shape[0];
+      const Size n = dim::symbol("n", 0),
+                 size = call->operands.empty() || call->operands[0].rank() == 0 ? 1 : call->operands[0].shape[0];
       dim::Values sizes;
       sizes.bind(n, size);
       if (size != 1)

@@ -23,7 +23,7 @@ void check(const std::string &level, int64_t n, int rowDims, int64_t block) {
   k.plan = *plan, k.schedule = scheduleLoops(*plan, target.features());
   int64_t rows = 1;
   for (int d = 0; d < rowDims; ++d)
-    rows *= shape[d];
+    rows *= shape.extent(d);
   // The launch's operands: root's inputs 0 and 1, bias 2, results 3 and 4; the root's value is in 3.
   k.load({k.plan, k.schedule, {"k", {2, 3, 3, 4}, UnitRows{rows, block}}}, target);
   Data value = randomFloats(shape, 1), b = randomFloats({n}, 2), positive({bool_, shape});

@@ -105,7 +105,7 @@ std::string problemOf(const GpuCase &each, const cuda::EmulatedModule &module) {
   }
   const int32_t status =
       module.run({each.kernel.symbol, each.kernel.threads, buffers, {}, bytes, /*watchBuffers=*/true}, 0,
-                 each.kernel.blocks, each.kernel.blocks);
+                 each.kernel.blocks.number(), each.kernel.blocks.number());
   if ((status != 0) != !each.want)
     return "the status is " + std::to_string(status) + " where the reference says '" + each.want.error + "'";
   return each.want ? tressel::test::outsideBounds(each.call, each.inputs, results, each.want) : "";

@@ -43,8 +43,8 @@ private:
   ScalarProgram program_;
 };
 
-inline IndexExpr dim(int d, int64_t coef = 1, int64_t offset = 0) { return {{{d, coef}}, offset, -1}; }
-inline IndexExpr at(int64_t offset) { return {{}, offset, -1}; }
+inline IndexExpr dim(int d, Size coef = 1, Size offset = 0) { return {{{d, coef}}, offset, -1}; }
+inline IndexExpr at(Size offset) { return {{}, offset, -1}; }
 
 /// A kernel graph under construction.
 class Graph : public KernelGraph {
@@ -189,8 +189,8 @@ public:
     }
     int32_t status = 0;
     if (fn)
-      for (int64_t u = 0; u < schedule.range; u += chunk)
-        status = std::max(status, call(buffers, u, std::min(schedule.range, u + chunk)));
+      for (int64_t u = 0, end = schedule.range.number(); u < end; u += chunk)
+        status = std::max(status, call(buffers, u, std::min(end, u + chunk)));
     EXPECT_EQ(status, expected);
     for (Data &d : results) // nothing is written beyond the end
       for (size_t i = static_cast<size_t>(d.type.bytes()); i < d.bytes.size(); ++i)

@@ -37,7 +37,7 @@ TEST_P(LoopNest, BroadcastsInEveryPosition) {
           int64_t at = 0;
           const int64_t index[] = {i, j, l};
           for (int d = 0; d < s.rank(); ++d)
-            at = at * s[d] + (s[d] == 1 ? 0 : index[3 - s.rank() + d]);
+            at = at * s.extent(d) + (s.extent(d) == 1 ? 0 : index[3 - s.rank() + d]);
           want.push_back(a.as<float>()[(i * 7 + j) * 33 + l] - b.as<float>()[at]);
         }
     expectNear(k.run({&a, &b}, 3)[0], want, 0, 0);
@@ -159,17 +159,17 @@ TEST_P(LoopNest, SoftmaxAlongEveryAxis) {
       Data a = randomFloats(shape, 7, -10, 10);
       int64_t outer = 1, inner = 1;
       for (int d = 0; d < axis; ++d)
-        outer *= shape[d];
+        outer *= shape.extent(d);
       for (int d = axis + 1; d < shape.rank(); ++d)
-        inner *= shape[d];
+        inner *= shape.extent(d);
       std::vector<double> want(static_cast<size_t>(a.size()));
       for (int64_t o = 0; o < outer; ++o)
         for (int64_t i = 0; i < inner; ++i) {
           double sum = 0;
-          auto at = [&](int64_t r) { return (o * shape[axis] + r) * inner + i; };
-          for (int64_t r = 0; r < shape[axis]; ++r)
+          auto at = [&](int64_t r) { return (o * shape.extent(axis) + r) * inner + i; };
+          for (int64_t r = 0; r < shape.extent(axis); ++r)
             sum += std::exp(double(a.as<float>()[at(r)]));
-          for (int64_t r = 0; r < shape[axis]; ++r)
+          for (int64_t r = 0; r < shape.extent(axis); ++r)
             want[static_cast<size_t>(at(r))] = std::exp(double(a.as<float>()[at(r)])) / sum;
         }
       expectNear(k.run({&a})[0], want, 1e-5, 1e-7);

@@ -87,7 +87,7 @@ TEST_P(Movement, OrdersOfThreeDimensions) {
       for (at[order[0]] = 0; at[order[0]] < to[0]; ++at[order[0]])
         for (at[order[1]] = 0; at[order[1]] < to[1]; ++at[order[1]])
           for (at[order[2]] = 0; at[order[2]] < to[2]; ++at[order[2]])
-            want.push_back(x.as<float>()[(at[0] * shape[1] + at[1]) * shape[2] + at[2]]);
+            want.push_back(x.as<float>()[(at[0] * shape.extent(1) + at[1]) * shape.extent(2) + at[2]]);
       expectNear(k.run({&x}, 1)[0], want, 0, 0);
     } while (std::next_permutation(order, order + 3));
   }
@@ -198,7 +198,7 @@ TEST_P(Movement, ConcatenationAlongEachAxis) {
     for (const Shape &s : {sa, sb, sc}) {
       OperandMap map{{dim(0), dim(1)}, true, 0};
       map.dims[static_cast<size_t>(axis)].offset = -offset;
-      offset += s[axis];
+      offset += s.extent(axis);
       form.operands.push_back(map);
     }
     g.results = {g.op(form, {x, g.unary(ScalarOp::Neg, y), z}, {f32, out})};
@@ -209,14 +209,14 @@ TEST_P(Movement, ConcatenationAlongEachAxis) {
       for (int64_t j = 0; j < 30; ++j) {
         int64_t at = axis ? j : i;
         auto read = [&](Data &d, int64_t p) {
-          return axis ? d.as<float>()[i * d.type.shape[1] + p] : d.as<float>()[p * 30 + j];
+          return axis ? d.as<float>()[i * d.type.shape.extent(1) + p] : d.as<float>()[p * 30 + j];
         };
-        if (at < sa[axis])
+        if (at < sa.extent(axis))
           want.push_back(read(a, at));
-        else if ((at -= sa[axis]) < sb[axis])
+        else if ((at -= sa.extent(axis)) < sb.extent(axis))
           want.push_back(-read(b, at));
         else
-          want.push_back(read(c, at - sb[axis]));
+          want.push_back(read(c, at - sb.extent(axis)));
       }
     expectNear(k.run({&a, &b, &c})[0], want, 0, 0);
   }
@@ -414,7 +414,7 @@ TEST_P(Movement, ResultInPlaceOfAnOperandReadPointByPoint) {
   Compiled k(g, GetParam());
   Data a = randomFloats({rows, n}, 14), b = a;
   auto apart = k.run({&a});
-  ASSERT_EQ(k.call({b.bytes.data(), b.bytes.data()}, 0, k.schedule.range), 0);
+  ASSERT_EQ(k.call({b.bytes.data(), b.bytes.data()}, 0, k.schedule.range.number()), 0);
   EXPECT_EQ(std::memcmp(apart[0].bytes.data(), b.bytes.data(), static_cast<size_t>(a.type.bytes())), 0);
 }
 

@@ -130,11 +130,11 @@ TEST_P(Numerics, SumsWithinTheirBound) {
         if (equal)
           std::fill_n(x.as<float>(), x.size(), 0.7f);
         auto out = Compiled(g, GetParam()).run({&x});
-        const int64_t n = shape[1 - axis];
+        const int64_t n = shape.extent(1 - axis);
         std::vector<double> sum(size_t(n), 0.0), absolute(sum);
-        for (int64_t i = 0; i < shape[0]; ++i)
-          for (int64_t k = 0; k < shape[1]; ++k) {
-            const double v = x.as<float>()[i * shape[1] + k];
+        for (int64_t i = 0; i < shape.extent(0); ++i)
+          for (int64_t k = 0; k < shape.extent(1); ++k) {
+            const double v = x.as<float>()[i * shape.extent(1) + k];
             sum[size_t(axis ? i : k)] += v, absolute[size_t(axis ? i : k)] += std::abs(v);
           }
         for (int64_t i = 0; i < n; ++i)

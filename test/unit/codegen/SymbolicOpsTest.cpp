@@ -17,7 +17,7 @@ using op::Ints;
 
 namespace {
 
-const int64_t n = dim::symbol("n", 1, 512);
+const Size n = dim::symbol("n", 1, 512);
 
 /// A call one of whose sizes is a symbol.
 struct SymbolicCall {
@@ -32,14 +32,14 @@ struct SymbolicCall {
 SymbolicCall substituted(const OpCall &call, int64_t value, bool named, bool multiples) {
   SymbolicCall out{call.op, call.operands, call.attrs, {}};
   auto replace = [&](auto &sizes) {
-    for (int64_t &size : sizes)
+    for (Size &size : sizes)
       if (size > 0 && (multiples ? size % value == 0 : size == value))
-        size = dim::mul(n, size / value);
+        size = n * (size / value);
   };
   for (TensorType &type : out.operands)
     replace(type.shape);
   for (op::Attr &attr : out.attrs)
-    if (auto *list = std::get_if<Ints>(&attr); list && named)
+    if (auto *list = std::get_if<op::Sizes>(&attr); list && named)
       replace(*list);
   return out;
 }
@@ -69,9 +69,9 @@ std::optional<SymbolicCall> symbolic(const OpCall &call, int64_t value, std::str
 std::set<int64_t> sizesOf(const OpCall &call) {
   std::set<int64_t> sizes;
   for (const TensorType &type : call.operands)
-    for (int64_t size : type.shape)
+    for (Size size : type.shape)
       if (size > 1)
-        sizes.insert(size);
+        sizes.insert(size.number());
   return sizes;
 }
 

@@ -12,7 +12,7 @@ using test::sizes;
 
 namespace {
 
-const int64_t n = dim::symbol("n"), m = dim::symbol("m"), z = dim::symbol("z", 0, 300);
+const Size n = dim::symbol("n"), m = dim::symbol("m"), z = dim::symbol("z", 0, 300);
 constexpr op::interp::Tolerance kNear{2e-5, 2e-6};
 
 class Symbolic : public testing::Test {
@@ -26,7 +26,7 @@ protected:
              const codegen::CompileOptions &options = {}, op::interp::Tolerance tolerance = kNear) {
     test::SizedRun run(*module, options);
     for (const dim::Values &dims : all)
-      EXPECT_EQ(run.differsAt(dims, tolerance), "") << "at " << dims.all().front().second;
+      EXPECT_EQ(run.differsAt(dims, tolerance), "") << "at " << dim::str(dims.all().front().second);
   }
   mlir::MLIRContext context;
 };
@@ -91,7 +91,7 @@ TEST_F(Symbolic, ReductionsOverSymbols) {
 
 /// To one value: in units of work, of which each gives a partial result, then together.
 TEST_F(Symbolic, LargeReductions) {
-  for (int64_t rows : {n, int64_t(1024)}) {
+  for (Size rows : {n, Size(1024)}) {
     ProgramBuilder b(context);
     auto x = b.input(floats({rows, 512}));
     auto module = b.finish({b.op("mean", {b.op("abs", {x})}), b.op("max", {x}, {{"keepdims", true}})});
@@ -118,10 +118,10 @@ TEST_F(Symbolic, Movement) {
   auto flipped =
       b.op("slice", {x},
            {{"starts", Ints{0, -1, 3}}, {"limits", Ints{INT64_MAX, INT64_MIN, 0}}, {"strides", Ints{2, -1, -2}}});
-  auto flat = b.op("reshape", {joined}, {{"shape", Ints{-1, 8}}});
-  auto named = b.op("reshape", {x}, {{"shape", Ints{dim::mul(n, m), 2, 2}}});
-  auto padded = b.op("pad", {x}, {{"low", Ints{1, 0, 0}}, {"high", Ints{0, dim::add(m, 2), 0}}, {"value", 0.5}});
-  auto wide = b.op("broadcast_to", {b.input(floats({m, 1}))}, {{"shape", Ints{n, m, 3}}});
+  auto flat = b.op("reshape", {joined}, {{"shape", op::Sizes{-1, 8}}});
+  auto named = b.op("reshape", {x}, {{"shape", op::Sizes{n * m, 2, 2}}});
+  auto padded = b.op("pad", {x}, {{"low", op::Sizes{1, 0, 0}}, {"high", op::Sizes{0, m + 2, 0}}, {"value", 0.5}});
+  auto wide = b.op("broadcast_to", {b.input(floats({m, 1}))}, {{"shape", op::Sizes{n, m, 3}}});
   auto head = b.op("slice", {x}, {{"starts", Ints{0, 0, 0}}, {"limits", Ints{3, -1, 4}}});
   auto turned = b.op("transpose", {x}, {{"permutation", Ints{2, 1, 0}}});
   check(b.finish({joined, flipped, flat, named, padded, wide, head, turned}),
@@ -132,9 +132,9 @@ TEST_F(Symbolic, Indexing) {
   ProgramBuilder b(context);
   auto table = b.input(floats({m, 6})), ids = b.input({i64, {n, 2}});
   auto x = b.input(floats({n, m}));
-  check(b.finish({b.op("take", {table, ids}), b.op("iota", {}, {{"shape", Ints{n, m}}, {"axis", int64_t(1)}}),
+  check(b.finish({b.op("take", {table, ids}), b.op("iota", {}, {{"shape", op::Sizes{n, m}}, {"axis", int64_t(1)}}),
                   b.op("one_hot", {ids}, {{"depth", m}}),
-                  b.op("add", {x, b.op("full", {}, {{"shape", Ints{n, 1}}, {"value", 2.0}})})}),
+                  b.op("add", {x, b.op("full", {}, {{"shape", op::Sizes{n, 1}}, {"value", 2.0}})})}),
         {sizes({{n, 1}, {m, 2}}), sizes({{n, 7}, {m, 3}}), sizes({{n, 40}, {m, 64}})});
 }
 
@@ -150,7 +150,7 @@ TEST_F(Symbolic, BlocksOfRowsThatAreChosen) {
 
 TEST_F(Symbolic, Images) {
   ProgramBuilder b(context);
-  auto x = b.input(floats({n, 3, m, dim::mul(m, 2)})), w = b.state(floats({8, 3, 3, 3}), "w");
+  auto x = b.input(floats({n, 3, m, m * 2})), w = b.state(floats({8, 3, 3, 3}), "w");
   auto y = b.op("relu",
                 {b.op("conv", {x, w}, {{"pad_low", Ints{1, 1}}, {"pad_high", Ints{1, 1}}, {"strides", Ints{2, 1}}})});
   auto pooled = b.op("max_pool", {y}, {{"window", Ints{2, 2}}});
@@ -162,7 +162,7 @@ TEST_F(Symbolic, Images) {
 /// The same with channels last, and a border between the layouts.
 TEST_F(Symbolic, ImagesWithChannelsLast) {
   ProgramBuilder b(context);
-  auto x = b.input(floats({n, m, dim::mul(m, 2), 16})), w = b.state(floats({32, 16, 3, 3}), "w"),
+  auto x = b.input(floats({n, m, m * 2, 16})), w = b.state(floats({32, 16, 3, 3}), "w"),
        v = b.state(floats({24, 32, 1, 1}), "v"), u = b.state(floats({24, 1, 3, 3}), "u");
   auto conv = [&](auto image, auto weights, int64_t pad, int64_t groups) {
     return b.op("conv", {image, weights}, {{"pad_low", Ints{pad, pad}}, {"pad_high", Ints{pad, pad}}, {"groups", groups},
@@ -193,12 +193,12 @@ TEST_F(Symbolic, LibraryKernels) {
     EXPECT_EQ(providers(run), providers(fixed));
     EXPECT_TRUE(llvm::is_contained(providers(run), library + std::string(" with epilogue")));
     for (const dim::Values &dims : all)
-      EXPECT_EQ(run.differsAt(dims, {1e-4, 1e-4}), "") << "at " << dims.all().front().second;
+      EXPECT_EQ(run.differsAt(dims, {1e-4, 1e-4}), "") << "at " << dim::str(dims.all().front().second);
   };
   // Weights of a megabyte: beyond two, few rows are cut by columns where their number is known, and rows otherwise.
   both(
       "builtin",
-      [](ProgramBuilder &b, int64_t rows, int64_t) {
+      [](ProgramBuilder &b, Size rows, Size) {
         auto x = b.input(floats({rows, 1024})), w = b.state(floats({1024, 256}), "w"),
              bias = b.state(floats({256}), "b");
         return b.finish({b.op("relu", {b.op("add", {b.op("matmul", {x, w}), bias})})});
@@ -206,7 +206,7 @@ TEST_F(Symbolic, LibraryKernels) {
       {sizes({{n, 1}}), sizes({{n, 31}}), sizes({{n, 64}}), sizes({{n, 133}}), sizes({{n, 1}})});
   both( // images of any number and height
       "builtin",
-      [](ProgramBuilder &b, int64_t images, int64_t height) {
+      [](ProgramBuilder &b, Size images, Size height) {
         auto x = b.input(floats({images, 16, height, 24})), w = b.state(floats({32, 16, 3, 3}), "w");
         return b.finish({b.op("relu", {b.op("conv", {x, w}, {{"pad_low", Ints{1, 1}}, {"pad_high", Ints{1, 1}}})})});
       },
@@ -214,7 +214,7 @@ TEST_F(Symbolic, LibraryKernels) {
   // Two results, the first of which does not need the product that may lie in its place.
   both(
       "builtin",
-      [](ProgramBuilder &b, int64_t rows, int64_t) {
+      [](ProgramBuilder &b, Size rows, Size) {
         auto x = b.input(floats({rows, 1024})), y = b.input(floats({rows, 256})), w = b.state(floats({1024, 256}), "w");
         auto other = b.op("square", {y});
         return b.finish({other, b.op("add", {b.op("matmul", {x, w}), other})});
@@ -285,16 +285,15 @@ TEST_F(Symbolic, Resizing) {
       ProgramBuilder b(context);
       auto x = b.input(floats({2, n, m})), fixed = b.input(floats({n, 5}));
       const std::string how = mode, where = coordinates;
-      auto doubled =
-          b.op("resize", {x}, {{"sizes", Ints{2, dim::mul(n, 2), m}}, {"mode", how}, {"coordinates", where}});
+      auto doubled = b.op("resize", {x}, {{"sizes", op::Sizes{2, n * 2, m}}, {"mode", how}, {"coordinates", where}});
       auto shrunk = b.op("resize", {x},
-                         {{"sizes", Ints{2, n, dim::ceilDiv(m, 3)}},
+                         {{"sizes", op::Sizes{2, n, dim::ceilDiv(m, 3)}},
                           {"mode", how},
                           {"coordinates", where},
                           {"antialias", how != "nearest"}});
       auto same =
           b.op("resize", {fixed},
-               {{"sizes", Ints{7, 3}}, {"mode", how}, {"coordinates", where}, {"nearest", std::string("floor")}});
+               {{"sizes", op::Sizes{7, 3}}, {"mode", how}, {"coordinates", where}, {"nearest", std::string("floor")}});
       SCOPED_TRACE(how + " " + where);
       check(b.finish({doubled, shrunk, same}),
             {sizes({{n, 1}, {m, 1}}), sizes({{n, 2}, {m, 5}}), sizes({{n, 9}, {m, 32}}), sizes({{n, 33}, {m, 7}})}, {},
@@ -321,8 +320,9 @@ TEST_F(Symbolic, WindowsBeyondTheEdge) {
         return b.call(info, {x}, attrs).front();
       };
       check(b.finish({pool("max_pool", {2, 2}, {1, 1}, {}), pool("avg_pool", {2, 3}, {1, 2}, counts),
-                      pool("avg_pool", {3, 2}, {2, 1}, counts), b.op("adaptive_avg_pool", {x}, {{"sizes", Ints{4, 3}}}),
-                      b.op("adaptive_max_pool", {x}, {{"sizes", Ints{2, 5}}})}),
+                      pool("avg_pool", {3, 2}, {2, 1}, counts),
+                      b.op("adaptive_avg_pool", {x}, {{"sizes", op::Sizes{4, 3}}}),
+                      b.op("adaptive_max_pool", {x}, {{"sizes", op::Sizes{2, 5}}})}),
             {sizes({{n, 5}, {m, 3}}), sizes({{n, 6}, {m, 4}}), sizes({{n, 7}, {m, 5}}), sizes({{n, 8}, {m, 33}}),
              sizes({{n, 64}, {m, 10}})});
     }
@@ -332,7 +332,7 @@ TEST_F(Symbolic, PlacesThatDependOnTheSize) {
   for (const char *mode : {"edge", "reflect", "symmetric", "wrap"}) {
     ProgramBuilder b(context);
     auto x = b.input(floats({n, m}));
-    auto padded = b.op("pad", {x}, {{"low", Ints{3, 0}}, {"high", Ints{1, 5}}, {"mode", std::string(mode)}});
+    auto padded = b.op("pad", {x}, {{"low", op::Sizes{3, 0}}, {"high", op::Sizes{1, 5}}, {"mode", std::string(mode)}});
     auto rolled = b.op("roll", {x}, {{"shift", Ints{-7, 2}}, {"axis", Ints{0, 1}}});
     std::vector<mlir::Value> results{padded, rolled};
     for (int64_t offset : {0, 2, -3})
@@ -349,10 +349,10 @@ TEST_F(Symbolic, PreparedWork) {
   ProgramBuilder b(context);
   auto x = b.input(floats({n, 8})), w = b.state(floats({4, 8}), "w");
   auto once = b.op("transpose", {b.op("exp", {w})});
-  auto each = b.op("broadcast_to", {b.op("sum", {w}, {{"axis", Ints{0}}})}, {{"shape", Ints{n, 8}}});
+  auto each = b.op("broadcast_to", {b.op("sum", {w}, {{"axis", Ints{0}}})}, {{"shape", op::Sizes{n, 8}}});
   auto module = b.finish({b.op("matmul", {x, once}), b.op("mul", {x, each})});
   test::SizedRun run(*module);
-  EXPECT_EQ(run.schedule().dims, std::vector<int64_t>{n});
+  EXPECT_EQ(run.schedule().dims, std::vector<Size>{n});
   for (int64_t size : {1, 9, 100})
     EXPECT_EQ(run.differsAt(sizes({{n, size}}), kNear), "");
 }
@@ -397,7 +397,7 @@ TEST_F(Symbolic, ErrorsNameTheDimensions) {
   };
   EXPECT_EQ(error([&] { b.op("add", {x, y}); }), "add: (C1) shapes do not broadcast: f32[n, 3] x f32[m, 3]");
   EXPECT_NE(error([&] { b.op("add", {x, b.input(floats({5, 3}))}); }).find("f32[n, 3] x f32[5, 3]"), std::string::npos);
-  EXPECT_NE(error([&] { b.op("reshape", {x}, {{"shape", Ints{-1, 2}}}); }).find("f32[n, 3]"), std::string::npos);
+  EXPECT_NE(error([&] { b.op("reshape", {x}, {{"shape", op::Sizes{-1, 2}}}); }).find("f32[n, 3]"), std::string::npos);
   EXPECT_EQ(error([&] { b.op("add", {x, b.input(floats({1, 3}))}); }), "no error");
 }
 
@@ -412,7 +412,7 @@ TEST_F(Symbolic, SizesMustComeFromInputs) {
   };
   {
     ProgramBuilder b(context);
-    auto x = b.input(floats({dim::mul(n, 2)}));
+    auto x = b.input(floats({n * 2}));
     EXPECT_NE(message(b.finish({b.op("exp", {x})})).find("no input has a dimension of that size alone"),
               std::string::npos);
   }

@@ -229,10 +229,10 @@ template <typename T, typename R> void checkCombine(const std::string &level, Co
       for (int64_t i = 0; i < d.size(); ++i)
         d.as<T>()[i] = static_cast<T>((i * 31 + i / 7) % modulus);
       auto out = Compiled(g, level).run({&d});
-      for (int64_t o = 0; o < shape[1 - axis]; ++o) {
+      for (int64_t o = 0; o < shape.extent(1 - axis); ++o) {
         std::vector<T> line;
-        for (int64_t r = 0; r < shape[axis]; ++r)
-          line.push_back(d.as<T>()[axis ? o * shape[1] + r : r * shape[1] + o]);
+        for (int64_t r = 0; r < shape.extent(axis); ++r)
+          line.push_back(d.as<T>()[axis ? o * shape.extent(1) + r : r * shape.extent(1) + o]);
         const R want = reference<T, R>(c, line);
         ASSERT_EQ(out[0].as<R>()[o], want) << nameOf(dtypeOf<T>()) << " combine " << int(c) << " axis " << axis;
       }

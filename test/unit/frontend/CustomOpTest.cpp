@@ -363,7 +363,7 @@ TEST(CustomOp, CallsSurviveTheirDescription) {
   runtime::CustomCall call{.op = "a.b",
                            .symbol = "s\"\n",
                            .library = "",
-                           .operands = {{f32, {2, dim::add(dim::symbol("n", 2, 9), 1)}}, {i64, {}}},
+                           .operands = {{f32, {2, dim::symbol("n", 2, 9) + 1}}, {i64, {}}},
                            .numInputs = 1,
                            .buffers = {1, 0},
                            .attrs = {{"i", int64_t(-5)},

@@ -77,7 +77,7 @@ TEST(Dims, OneNameHasOneSizeAndOnePairOfBounds) {
   EXPECT_EQ(message(__LINE__, [&] { net.initialize(two, 1); }),
             "the dimension 'n' is 1 to 8 in input 0 and 1 to 9 in input 1 ('y')");
   // Types that hold sizes already.
-  const TensorType known{f32, {dim::add(dim::symbol("n"), 1)}};
+  const TensorType known{f32, {dim::symbol("n") + 1}};
   EXPECT_EQ(message(__LINE__,
                     [&] {
                       f.compile(known, {f32, {small}});
@@ -147,7 +147,7 @@ TEST(Dims, ShapesAreNumbersOrStaySymbols) {
   auto count = jit([](Tensor x) {
     Tensor s = sum(x) * 0;
     for (int64_t i = 0; i < x.shape()[0]; ++i)
-      s = s + 1;
+      s += 1;
     return s;
   });
   auto branch = jit([](Tensor x) { return x.shape()[0] > 4 ? sum(x) * 100 : sum(x); });
@@ -300,7 +300,7 @@ TEST(Dims, PackagesKeepThem) {
   auto package = runtime::Package::open(path);
   EXPECT_EQ(package.schedule().inputs[0].type.str(), "f32[batch, 4]");
   runtime::Context context = package.context({.max_dims = {{"batch", 32}}});
-  const int64_t batch = package.schedule().dims.at(0);
+  const Size batch = package.schedule().dims.at(0);
   for (int64_t n : {1, 5, 32, 5}) {
     const std::vector<float> in = ramp(4 * n);
     std::vector<float> out(static_cast<size_t>(3 * n), -1);

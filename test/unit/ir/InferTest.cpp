@@ -11,7 +11,7 @@ using namespace tressel::op;
 
 namespace {
 
-constexpr int64_t dyn = kDynamic;
+constexpr Size dyn = kDynamic;
 
 std::string infer(const OpInfo &op, std::vector<TensorType> operands, Attrs attrs = {}) {
   if (std::string error = completeAttrs(op, attrs); !error.empty())

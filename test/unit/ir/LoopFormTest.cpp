@@ -199,13 +199,13 @@ private:
     const OperandMap &map = loop.operands[operand];
     const HostTensor &tensor = inputs[operand];
     EXPECT_EQ(map.dims.size(), tensor.type.shape.size());
-    Shape index;
+    interp::Index index;
     for (size_t d = 0; d < map.dims.size(); ++d) {
       const IndexExpr &expr = map.dims[d];
-      int64_t i = expr.offset;
+      int64_t i = expr.offset.number();
       for (const IndexExpr::Term &term : expr.terms)
-        i += term.coef * point[static_cast<size_t>(term.dim)];
-      int64_t size = tensor.type.shape[static_cast<int>(d)];
+        i += (term.coef * point[static_cast<size_t>(term.dim)]).number();
+      int64_t size = tensor.type.shape[static_cast<int>(d)].number();
       if (expr.indirect >= 0) {
         i += read(static_cast<size_t>(expr.indirect), point)->as<int64_t>();
         if (i < 0)

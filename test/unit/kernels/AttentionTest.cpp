@@ -13,7 +13,7 @@ class Attention : public ::testing::TestWithParam<Level> {};
 INSTANTIATE_TEST_SUITE_P(Levels, Attention, ::testing::ValuesIn(levels()),
                          [](const auto &info) { return nameOf(info.param); });
 
-runtime::LoadedKernel load(const AttentionParams &p, const Level &level, int64_t scratchBytes) {
+runtime::LoadedKernel load(const AttentionParams &p, const Level &level, Size scratchBytes) {
   runtime::KernelDesc desc;
   desc.symbol = "test", desc.params = p.text(), desc.numInputs = p.mask < 0 ? 3 : 4, desc.scratchBytes = scratchBytes;
   return makeAttention(desc, Fields::parse(desc.params), level);
@@ -21,7 +21,7 @@ runtime::LoadedKernel load(const AttentionParams &p, const Level &level, int64_t
 
 void check(const AttentionParams &symbolic, const Level &level, const std::vector<int64_t> &scalars = {}, float factor = 1,
            float firstKey = 0) {
-  const AttentionParams p = symbolic.at(scalars.data());
+  const AttentionSizes<int64_t> p = symbolic.at(scalars.data());
   auto q = randomValues(p.heads * p.queries * p.size, 1), k = randomValues(p.heads / p.shared * p.keys * p.size, 2),
        v = randomValues(p.heads / p.shared * p.keys * p.width, 3);
   for (float &x : q)
@@ -36,7 +36,11 @@ void check(const AttentionParams &symbolic, const Level &level, const std::vecto
   std::vector<void *> buffers{q.data(), k.data(), v.data(), out.get()};
   if (p.mask >= 0)
     buffers.insert(buffers.begin() + 3, p.maskHides ? shown.get() : const_cast<float *>(added.data()));
-  run(load(symbolic, level, p.scratchBytes()), buffers, p.units(), 1, p.scratchBytes(), scalars);
+  dim::Values values;
+  for (size_t i = 0; i < symbolic.symbols.size(); ++i)
+    values.bind(symbolic.symbols[i], scalars[i]);
+  const int64_t scratch = dim::evaluate(symbolic.scratchBytes(), values);
+  run(load(symbolic, level, scratch), buffers, p.units(), 1, scratch, scalars);
   for (int64_t h = 0; h < p.heads; ++h)
     for (int64_t i = 0; i < p.queries; ++i) {
       const int64_t group = h / p.shared, visible = p.causal ? std::min(p.keys, i + 1) : p.keys;
@@ -63,9 +67,9 @@ void check(const AttentionParams &symbolic, const Level &level, const std::vecto
           want += weights[j] / total * v[(group * p.keys + j) * p.width + e];
         const float got = out.floats()[(h * p.queries + i) * p.width + e];
         if (std::isnan(want))
-          ASSERT_TRUE(std::isnan(got)) << p.text() << " at " << h << " " << i << " " << e;
+          ASSERT_TRUE(std::isnan(got)) << symbolic.text() << " at " << h << " " << i << " " << e;
         else
-          ASSERT_NEAR(got, want, 3e-6 * factor) << p.text() << " at " << h << " " << i << " " << e;
+          ASSERT_NEAR(got, want, 3e-6 * factor) << symbolic.text() << " at " << h << " " << i << " " << e;
       }
     }
 }
@@ -124,9 +128,9 @@ TEST_P(Attention, InfinitiesAndNaN) {
 }
 
 TEST_P(Attention, SymbolicSizes) {
-  const int64_t s = dim::symbol("s", 0), t = dim::symbol("t"), b = dim::symbol("b");
+  const Size s = dim::symbol("s", 0), t = dim::symbol("t"), b = dim::symbol("b");
   AttentionParams p = some(1, 1, 1, 16, 16);
-  p.heads = dim::mul(b, 3), p.queries = p.rows = s, p.keys = t, p.symbols = {b, s, t};
+  p.heads = b * 3, p.queries = p.rows = s, p.keys = t, p.symbols = {b, s, t};
   for (std::vector<int64_t> sizes : {std::vector<int64_t>{1, 1, 1}, {2, 0, 4}, {2, 64, 64}, {1, 9, 130}})
     check(p, GetParam(), sizes);
 }
@@ -134,7 +138,7 @@ TEST_P(Attention, SymbolicSizes) {
 TEST(AttentionParams, DamagedDescriptionsAreRefused) {
   auto refused = [&](auto change) {
     AttentionParams p = some(2, 3, 4, 5, 6);
-    const int64_t scratch = p.scratchBytes();
+    const int64_t scratch = p.scratchBytes().number();
     change(p);
     EXPECT_THROW(load(p, runtime::CpuLevel::Baseline, scratch), InputError) << p.text();
   };

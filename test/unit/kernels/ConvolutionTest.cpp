@@ -62,7 +62,7 @@ struct Case {
   std::vector<float> image, weights;
   std::vector<double> result;
 
-  explicit Case(const ConvolutionParams &p)
+  explicit Case(const ConvolutionCallSizes<int64_t> &p)
       : image(randomValues(p.batch * p.shape.inChannels * inPlaneOf(p.shape), 1)),
         weights(randomValues(p.shape.outChannels * depthOf(p.shape), 2)) {
     const ConvolutionShape &s = p.shape;
@@ -79,18 +79,18 @@ struct Case {
 /// One call of `kernel`, which was made of `p`; `scalars` are the values of its symbols.
 void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic, const Case &values,
           const Level &level, const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
-  const ConvolutionParams p = symbolic.at(scalars.data());
+  const ConvolutionCallSizes<int64_t> p = symbolic.at(scalars.data());
   const ConvolutionShape &s = p.shape;
   const auto elements = static_cast<int64_t>(values.result.size());
   // Numbers that all types hold exactly.
   Stored image(p.channelsLast ? withChannelsLast(values.image, s.inChannels, inPlaneOf(s)) : values.image, p.element),
       weights(values.weights, p.element);
   Memory x(static_cast<int64_t>(values.image.size()) * bytesOf(p.element)), result(elements * bytesOf(p.element)),
-      packed(p.packed >= 0 ? p.packedBytes() : 0);
+      packed(p.packed >= 0 ? symbolic.packedBytes() : 0);
   std::memcpy(x.get(), image.get(), values.image.size() * static_cast<size_t>(bytesOf(p.element)));
   std::vector<void *> buffers{x.get(), weights.get(), result.get()};
   if (p.packed >= 0) {
-    run(makeConvolutionPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), level),
+    run(makeConvolutionPack(describe(symbolic, symbolic.packText(), 1), Fields::parse(symbolic.packText()), level),
         {buffers[1], packed.get()}, 1, 1, 0);
     buffers.insert(buffers.begin() + 2, packed.get());
   }
@@ -101,15 +101,15 @@ void call(const runtime::LoadedKernel &kernel, const ConvolutionParams &symbolic
     const double sum = values.result[static_cast<size_t>(e)];
     ASSERT_NEAR(result.at(p.channelsLast ? (i * plane + pixel) * s.outChannels + channel : e, p.element), sum,
                 1e-5 * std::sqrt(double(depthOf(s))) + epsilonOf(p.element) * std::abs(sum))
-        << p.text() << " at " << i << " " << channel << " " << pixel;
+        << symbolic.text() << " at " << i << " " << channel << " " << pixel;
   }
 }
 
 /// With channels first, then last, there in all types.
 void check(ConvolutionParams p, const Level &level, int64_t chunk = 1, int64_t units = 4) {
-  const Case values(p);
+  const Case values(p.at(nullptr));
   call(load(p, level), p, values, level, {}, chunk);
-  p.channelsLast = true, p.rows = (p.pixels() + units - 1) / units, p.typicalRows = p.pixels();
+  p.channelsLast = true, p.rows = (p.pixels() + units - 1) / units, p.typicalRows = p.pixels().number();
   call(load(p, level), p, values, level, {}, chunk);
   if (isDepthwise(p.shape)) { // which have packed weights in this form only
     p.packed = 2;
@@ -123,18 +123,17 @@ void check(ConvolutionParams p, const Level &level, int64_t chunk = 1, int64_t u
 }
 
 /// Sizes of the result for zeros before and after.
-void setOut(ConvolutionShape &s, int64_t padHigh) {
+void setOut(ConvolutionSizes<Size> &s, int64_t padHigh) {
   for (int d = 0; d < 3; ++d)
-    s.out[d] = dim::add(dim::floorDiv(dim::sub(dim::add(s.in[d], s.pad[d] ? s.pad[d] + padHigh : 0),
-                                               s.dilation[d] * (s.window[d] - 1) + 1),
-                                      s.stride[d]),
-                        1);
+    s.out[d] = dim::floorDiv(s.in[d] + (s.pad[d] ? s.pad[d] + padHigh : 0) - (s.dilation[d] * (s.window[d] - 1) + 1),
+                             s.stride[d]) +
+               1;
 }
 
 ConvolutionParams square(int64_t inChannels, int64_t outChannels, int64_t size, int64_t window, int64_t stride = 1,
                          int64_t groups = 1) {
   ConvolutionParams p;
-  ConvolutionShape &s = p.shape;
+  ConvolutionSizes<Size> &s = p.shape;
   s.inChannels = inChannels, s.outChannels = outChannels, s.groups = groups;
   for (int d : {1, 2})
     s.in[d] = size, s.window[d] = window, s.stride[d] = stride, s.pad[d] = window / 2;
@@ -207,7 +206,7 @@ TEST_P(Convolutions, AnySettings) {
   };
   for (int i = 0; i < 120; ++i) {
     ConvolutionParams p;
-    ConvolutionShape &s = p.shape;
+    ConvolutionSizes<Size> &s = p.shape;
     const int64_t form = pick(0, 3);
     s.groups = form == 0 ? pick(2, 6) : form == 1 ? pick(1, 3) : 1;
     s.inChannels = s.groups * (form == 0 ? 1 : pick(1, 14)), s.outChannels = s.groups * pick(1, form == 0 ? 2 : 20);
@@ -302,10 +301,10 @@ TEST_P(Convolutions, UnitsShareAnImage) {
 }
 
 TEST_P(Convolutions, SymbolicSizes) {
-  const int64_t n = dim::symbol("n", 0), h = dim::symbol("h"), w = dim::symbol("w");
+  const Size n = dim::symbol("n", 0), h = dim::symbol("h"), w = dim::symbol("w");
   for (int64_t groups : {1, 20}) {
     ConvolutionParams p = square(20, 20, 1, 3, 2, groups);
-    p.batch = n, p.shape.in[1] = h, p.shape.in[2] = dim::mul(w, 2), p.symbols = {h, n, w};
+    p.batch = n, p.shape.in[1] = h, p.shape.in[2] = w * 2, p.symbols = {h, n, w};
     setOut(p.shape, 1);
     for (bool channelsLast : {false, true}) {
       p.channelsLast = channelsLast, p.rows = channelsLast ? 64 : 1, p.packed = p.wantsPacked() ? 2 : -1;
@@ -326,7 +325,7 @@ TEST_P(Convolutions, SymbolicSizes) {
 TEST_P(Convolutions, ManyThreads) {
   ConvolutionParams p = square(20, 16, 12, 3);
   p.packed = 2;
-  const Case values(p);
+  const Case values(p.at(nullptr));
   for (bool channelsLast : {false, true}) {
     p.channelsLast = channelsLast;
     const runtime::LoadedKernel kernel = load(p, GetParam());

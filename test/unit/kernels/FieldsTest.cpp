@@ -9,22 +9,22 @@ namespace tressel::kernels {
 namespace {
 
 TEST(Fields, ReadsWhatIsWritten) {
-  const int64_t n = dim::symbol("n", 1, 512), odd = dim::add(dim::mul(n, 4), -1), list = dim::max(n, 7);
+  const Size n = dim::symbol("n", 1, 512), odd = n * 4 + -1, list = dim::max(n, 7);
   const std::string text = FieldsText()
                                .text("kind", "product")
                                .size("m", odd)
                                .size("k", -12)
-                               .sizes("symbols", {n})
-                               .sizes("strides", {list, 3})
-                               .sizes("none", {})
+                               .sizes("symbols", std::vector<Size>{n})
+                               .sizes("strides", std::vector<Size>{list, 3})
+                               .sizes("none", std::vector<Size>{})
                                .str();
   const Fields fields = Fields::parse(text);
   EXPECT_EQ(fields.text("kind"), "product");
   EXPECT_EQ(fields.size("m"), odd);
   EXPECT_EQ(fields.number("k"), -12);
-  EXPECT_EQ(fields.symbols("symbols"), std::vector<int64_t>{n});
-  EXPECT_EQ(fields.sizes("strides"), (std::vector<int64_t>{list, 3}));
-  EXPECT_EQ(fields.sizes("none"), std::vector<int64_t>{});
+  EXPECT_EQ(fields.symbols("symbols"), std::vector<Size>{n});
+  EXPECT_EQ(fields.sizes("strides"), (std::vector<Size>{list, 3}));
+  EXPECT_EQ(fields.sizes("none"), std::vector<Size>{});
   EXPECT_THROW(fields.number("m"), InputError);
   EXPECT_THROW(fields.number("k", 0, 5), InputError);
   EXPECT_THROW(fields.text("other"), InputError);

@@ -42,7 +42,7 @@ inline std::string nameOf(const Level &level) {
 inline void PrintTo(const Level &level, std::ostream *os) { *os << nameOf(level); }
 
 /// Values that products keep exact for a while: sums of them show a wrong term, not a rounding.
-inline std::vector<float> randomValues(int64_t n, unsigned seed) {
+inline std::vector<float> randomValues(Size n, unsigned seed) {
   std::mt19937 rng(seed);
   std::vector<float> v(static_cast<size_t>(n));
   for (float &x : v)
@@ -76,7 +76,7 @@ struct Stored {
 /// Memory of exactly these bytes, aligned as the executor's: one byte more is an error under ASan.
 class Memory {
 public:
-  explicit Memory(int64_t bytes)
+  explicit Memory(Size bytes)
       : bytes_(static_cast<size_t>(bytes)),
         data_(static_cast<std::byte *>(::operator new(bytes_, std::align_val_t(64)))) {
     std::fill(data_, data_ + bytes_, std::byte(0xff)); // NaN, to f32
@@ -95,12 +95,13 @@ private:
 };
 
 /// Runs all units in chunks of `chunk`, the last first.
-inline void run(const runtime::LoadedKernel &kernel, std::vector<void *> buffers, int64_t units, int64_t chunk,
-                int64_t scratchBytes, const std::vector<int64_t> &scalars = {}) {
+inline void run(const runtime::LoadedKernel &kernel, std::vector<void *> buffers, Size units, int64_t chunk,
+                Size scratchBytes, const std::vector<int64_t> &scalars = {}) {
   Memory scratch(scratchBytes);
   runtime::KernelArgs args{buffers.data(), scalars.data(), scratch.get(), 0, kernel.state, 0, nullptr};
-  for (int64_t begin = (units - 1) / chunk * chunk; begin >= 0; begin -= chunk)
-    ASSERT_EQ(kernel.fn(&args, begin, std::min(begin + chunk, units)), runtime::kKernelOk);
+  const int64_t end = units.number();
+  for (int64_t begin = (end - 1) / chunk * chunk; begin >= 0; begin -= chunk)
+    ASSERT_EQ(kernel.fn(&args, begin, std::min(begin + chunk, end)), runtime::kKernelOk);
 }
 
 } // namespace tressel::kernels::test

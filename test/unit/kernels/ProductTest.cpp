@@ -36,15 +36,15 @@ runtime::LoadedKernel load(const ProductParams &p, const Level &level) {
 /// One call of `kernel`, which was made of `p`; `scalars` are the values of its symbols.
 void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, const Level &level,
           const std::vector<int64_t> &scalars = {}, int64_t chunk = 1) {
-  const ProductParams p = symbolic.at(scalars.data());
+  const ProductSizes<int64_t> p = symbolic.at(scalars.data());
   Stored left(randomValues(extent({{p.batch, p.a[0]}, {p.m, p.a[1]}, {p.k, p.a[2]}}), 1), p.element),
       right(randomValues(extent({{p.batch, p.b[0]}, {p.k, p.b[1]}, {p.n, p.b[2]}}), 2), p.element);
   const std::vector<float> &a = left.values, &b = right.values;
-  Memory c(p.batch * p.m * p.n * bytesOf(p.element)), packed(p.packed >= 0 ? p.packedBytes() : 0);
+  Memory c(p.batch * p.m * p.n * bytesOf(p.element)), packed(p.packed >= 0 ? symbolic.packedBytes() : 0);
   std::vector<void *> buffers{left.get(), right.get(), c.get()};
   if (p.packed >= 0) {
-    run(makeProductPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), level), {buffers[1], packed.get()},
-        1, 1, 0);
+    run(makeProductPack(describe(symbolic, symbolic.packText(), 1), Fields::parse(symbolic.packText()), level),
+        {buffers[1], packed.get()}, 1, 1, 0);
     buffers.insert(buffers.begin() + 2, packed.get());
   }
   run(kernel, buffers, p.units(), chunk, symbolic.scratchBytes(), scalars);
@@ -57,7 +57,7 @@ void call(const runtime::LoadedKernel &kernel, const ProductParams &symbolic, co
                  b[static_cast<size_t>(i * p.b[0] + k * p.b[1] + n * p.b[2])];
         ASSERT_NEAR(c.at((i * p.m + r) * p.n + n, p.element), sum,
                     1e-5 * std::sqrt(double(p.k)) + epsilonOf(p.element) * std::abs(sum))
-            << p.text() << " at " << i << " " << r << " " << n;
+            << symbolic.text() << " at " << i << " " << r << " " << n;
       }
 }
 
@@ -73,9 +73,9 @@ void check(ProductParams p, const Level &level, int64_t chunk = 1) {
 }
 
 /// Row-major operands.
-ProductParams plain(int64_t m, int64_t n, int64_t k) {
+ProductParams plain(Size m, Size n, Size k) {
   ProductParams p;
-  p.m = m, p.n = n, p.k = k, p.a = {0, k, 1}, p.b = {0, n, 1}, p.rows = m, p.typicalRows = m;
+  p.m = m, p.n = n, p.k = k, p.a = {0, k, 1}, p.b = {0, n, 1}, p.rows = m, p.typicalRows = dim::hint(m);
   return p;
 }
 
@@ -298,7 +298,7 @@ TEST_P(Products, UnitsAreIndependent) {
 }
 
 TEST_P(Products, SymbolicSizes) {
-  const int64_t s = dim::symbol("s", 0), t = dim::symbol("t");
+  const Size s = dim::symbol("s", 0), t = dim::symbol("t");
   for (bool packed : {false, true}) {
     ProductParams p = plain(s, 70, 40);
     p.rows = 16, p.typicalRows = 64, p.symbols = {s}, p.packed = packed ? 2 : -1;
@@ -312,16 +312,16 @@ TEST_P(Products, SymbolicSizes) {
   // Attention's scores and values: everything but the depth of heads.
   ProductParams scores;
   scores.batch = 3, scores.m = s, scores.n = t, scores.k = 16, scores.symbols = {s, t};
-  scores.a = {dim::mul(s, 16), 16, 1}, scores.b = {dim::mul(t, 16), 1, 16}, scores.rows = s;
+  scores.a = {s * 16, 16, 1}, scores.b = {t * 16, 1, 16}, scores.rows = s;
   ProductParams values = scores;
-  values.n = 16, values.k = t, values.a = {dim::mul(s, t), t, 1}, values.b = {dim::mul(t, 16), 16, 1};
+  values.n = 16, values.k = t, values.a = {s * t, t, 1}, values.b = {t * 16, 16, 1};
   const auto first = load(scores, GetParam()), second = load(values, GetParam());
   for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 1}, {5, 3}, {64, 1}, {1, 33}, {20, 1500}})
     call(first, scores, GetParam(), {m, n}), call(second, values, GetParam(), {m, n});
 }
 
 TEST_P(Products, ConcurrentCallersShareAKernel) {
-  const int64_t s = dim::symbol("s");
+  const Size s = dim::symbol("s");
   ProductParams p = plain(s, 64, 64);
   p.rows = 16, p.typicalRows = 16, p.symbols = {s};
   const auto kernel = load(p, GetParam());

@@ -27,17 +27,17 @@ WinogradParams of(int64_t batch, int64_t inChannels, int64_t outChannels, int64_
 
 /// The largest difference over the largest element.
 double errorOf(const WinogradParams &symbolic, const Level &level, int64_t chunk, const std::vector<int64_t> &scalars = {}) {
-  const WinogradParams p = scalars.empty() ? symbolic : symbolic.at(scalars.data());
+  const WinogradCallSizes<int64_t> p = symbolic.at(scalars.data());
   const WinogradShape &s = p.shape;
   const std::vector<float> image = randomValues(p.batch * s.in[0] * s.in[1] * s.inChannels, 1),
                            weights = randomValues(s.outChannels * s.inChannels * 9, 2);
   const int64_t elements = p.batch * s.out[0] * s.out[1] * s.outChannels;
-  Memory packed(p.packedBytes()), result(elements * 4), x(static_cast<int64_t>(image.size()) * 4);
+  Memory packed(symbolic.packedBytes()), result(elements * 4), x(static_cast<int64_t>(image.size()) * 4);
   std::ranges::copy(image, x.floats());
-  run(makeWinogradPack(describe(p, p.packText(), 1), Fields::parse(p.packText()), level),
+  run(makeWinogradPack(describe(symbolic, symbolic.packText(), 1), Fields::parse(symbolic.packText()), level),
       {const_cast<float *>(weights.data()), packed.get()}, 1, 1, 0);
   run(makeWinograd(describe(symbolic, symbolic.text(), 2), Fields::parse(symbolic.text()), level),
-      {x.get(), packed.get(), result.get()}, p.units(), chunk, p.scratchBytes(), scalars);
+      {x.get(), packed.get(), result.get()}, p.units(), chunk, symbolic.scratchBytes(), scalars);
   double worst = 0, largest = 0;
   for (int64_t e = 0; e < elements; ++e) {
     const int64_t channel = e % s.outChannels, column = e / s.outChannels % s.out[1],
@@ -66,7 +66,7 @@ TEST_P(Winograd, AgreesWithPlainLoops) {
 }
 
 TEST_P(Winograd, SymbolicSizes) {
-  const int64_t n = dim::symbol("n"), h = dim::symbol("h");
+  const Size n = dim::symbol("n"), h = dim::symbol("h");
   WinogradParams p = of(1, 12, 10, 8, 8, 1);
   p.batch = n, p.shape.in[0] = h, p.shape.out[0] = h, p.symbols = {n, h};
   EXPECT_FALSE(p.hasEvenUnits());

@@ -44,7 +44,7 @@ void run(const runtime::LoadedKernel &kernel, std::vector<void *> buffers, int64
 std::vector<std::byte> pack(Params p, Kind kind, void *right) {
   Query q = query(p);
   EXPECT_TRUE(q.supported);
-  p = p.typical();
+  p = Params::of(p.typical());
   std::vector<std::byte> out(static_cast<size_t>(q.needs.packedBytes));
   p.kind = kind, p.left = p.right = 0;
   p.packed = -1;
@@ -54,7 +54,7 @@ std::vector<std::byte> pack(Params p, Kind kind, void *right) {
 
 /// Values of the symbols, for one call each.
 struct Sizes {
-  std::vector<int64_t> symbols;
+  std::vector<Size> symbols;
   std::vector<std::vector<int64_t>> calls{{}};
   dim::Values values(const std::vector<int64_t> &call) const {
     dim::Values values;
@@ -64,7 +64,8 @@ struct Sizes {
   }
 };
 
-void checkMatmul(const runtime::LoadedKernel &kernel, const Params &p, Matmul m, const std::vector<int64_t> &sizes) {
+void checkMatmul(const runtime::LoadedKernel &kernel, const Params &p, const Matmul<int64_t> &m,
+                 const std::vector<int64_t> &sizes) {
   const bool packed = p.packed >= 0;
   auto a = randomValues(static_cast<size_t>(m.batch * m.m * m.k), 1), b = randomValues(static_cast<size_t>(m.batch * m.k * m.n), 2);
   std::vector<float> c(static_cast<size_t>(m.batch * m.m * m.n), NAN);
@@ -88,7 +89,7 @@ void checkMatmul(const runtime::LoadedKernel &kernel, const Params &p, Matmul m,
       }
 }
 
-void checkMatmul(const Matmul &m, bool packed, const Sizes &sizes = {}) {
+void checkMatmul(const Matmul<Size> &m, bool packed, const Sizes &sizes = {}) {
   Params p;
   p.matmul = m, p.symbols = sizes.symbols;
   p.packed = packed ? 2 : -1;
@@ -122,17 +123,17 @@ std::vector<std::vector<int64_t>> manySizes(int64_t step) {
 }
 
 TEST(OneDnn, MatmulOfSymbolicSizes) {
-  const int64_t s = dim::symbol("s"), t = dim::symbol("t");
+  const Size s = dim::symbol("s"), t = dim::symbol("t");
   for (bool packed : {false, true})
     checkMatmul({1, s, 24, 40, {0, 40, 1}, {0, 24, 1}, 32}, packed, {{s}, manySizes(7)});
   // Attention: everything but the depth.
-  checkMatmul({3, s, t, 16, {dim::mul(s, 16), 16, 1}, {dim::mul(t, 16), 1, 16}, s}, false,
+  checkMatmul({3, s, t, 16, {s * 16, 16, 1}, {t * 16, 1, 16}, s}, false,
               {{s, t}, {{1, 1}, {5, 3}, {3, 5}, {64, 1}, {1, 33}, {5, 3}}});
   checkMatmul({1, 20, 30, s, {0, s, 1}, {0, 30, 1}, 20}, false, {{s}, {{1}, {2}, {100}}});
 }
 
 TEST(OneDnn, NothingToMultiply) {
-  const int64_t s = dim::symbol("s", 0, 100);
+  const Size s = dim::symbol("s", 0, 100);
   Params p;
   p.matmul = {1, s, 24, 40, {0, 40, 1}, {0, 24, 1}, 32}, p.symbols = {s};
   const std::vector<int64_t> sizes{0};
@@ -140,7 +141,8 @@ TEST(OneDnn, NothingToMultiply) {
   run(load(p, 2), {any.data(), any.data(), any.data()}, 1, 0, sizes);
 }
 
-void checkConv(const runtime::LoadedKernel &kernel, const Params &p, const Conv &c, const std::vector<int64_t> &sizes) {
+void checkConv(const runtime::LoadedKernel &kernel, const Params &p, const Conv<int64_t> &c,
+               const std::vector<int64_t> &sizes) {
   const bool packed = p.packed >= 0;
   int64_t rank = static_cast<int64_t>(c.in.size());
   auto product = [](const std::vector<int64_t> &v) {
@@ -185,7 +187,7 @@ void checkConv(const runtime::LoadedKernel &kernel, const Params &p, const Conv 
       }
 }
 
-void checkConv(const Conv &c, bool packed, const Sizes &sizes = {}) {
+void checkConv(const Conv<Size> &c, bool packed, const Sizes &sizes = {}) {
   Params p;
   p.kind = Kind::Conv, p.conv = c, p.symbols = sizes.symbols;
   p.packed = packed ? 2 : -1;
@@ -197,12 +199,11 @@ void checkConv(const Conv &c, bool packed, const Sizes &sizes = {}) {
 }
 
 TEST(OneDnn, ConvolutionOfSymbolicSizes) {
-  const int64_t s = dim::symbol("s"), t = dim::symbol("t");
+  const Size s = dim::symbol("s"), t = dim::symbol("t");
   for (bool packed : {false, true}) {
     checkConv({t, 1, 16, 32, 1, {s, 9}, {3, 3}, {s, 9}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, packed,
               {{s, t}, {{1, 1}, {2, 3}, {64, 1}, {7, 2}, {2, 3}}});
-    checkConv({2, 1, 3, 8, 1, {s}, {4}, {dim::max(0, dim::sub(s, 3))}, {1}, {1}, {0}, {0}}, packed,
-              {{s}, manySizes(5)});
+    checkConv({2, 1, 3, 8, 1, {s}, {4}, {dim::max(0, s - 3)}, {1}, {1}, {0}, {0}}, packed, {{s}, manySizes(5)});
   }
 }
 
@@ -216,7 +217,7 @@ TEST(OneDnn, Convolution) {
 }
 
 TEST(OneDnn, ConcurrentCallersShareAKernel) {
-  Matmul m{1, 64, 64, 64, {0, 64, 1}, {0, 64, 1}, 16};
+  Matmul<Size> m{1, 64, 64, 64, {0, 64, 1}, {0, 64, 1}, 16};
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {

@@ -104,8 +104,8 @@ std::string withConstants(const std::string &bytes, std::vector<HostTensor> &inp
     auto *init = graph.add_initializer();
     init->set_name(graph.input(i).name());
     init->set_data_type(type);
-    for (int64_t d : t.type.shape)
-      init->add_dims(d);
+    for (Size d : t.type.shape)
+      init->add_dims(d.number());
     init->set_raw_data(t.data.get(), static_cast<size_t>(t.type.bytes()));
   }
   inputs = rest;
@@ -174,7 +174,7 @@ Result runCase(const fs::path &dir, How how, Fixed fixed = Fixed::Nothing) {
     for (size_t i = 0; i < inputs.size(); ++i)
       for (size_t d = 0; d < model.inputs()[i].dims.size(); ++d)
         if (how != How::Symbolic && model.inputs()[i].dims[d].size == kDynamic) {
-          int64_t size = inputs[i].type.shape[static_cast<int>(d)];
+          int64_t size = inputs[i].type.shape[static_cast<int>(d)].number();
           options.dims[model.inputs()[i].dims[d].name] = {size, size};
         }
     mlir::DialectRegistry registry;

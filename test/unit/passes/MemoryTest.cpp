@@ -65,7 +65,7 @@ protected:
     int64_t bytes = 0;
     compiled->walk([&](sched::StateOp state) {
       if (state.getDevice() == sched::DeviceKind::Gpu && state.getIndex() == 0)
-        bytes += (sched::bytesOf(state.getTensorType()) + 63) / 64 * 64;
+        bytes += ((sched::bytesOf(state.getTensorType()) + 63) / 64 * 64).number();
     });
     return bytes;
   }

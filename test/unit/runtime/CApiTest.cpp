@@ -21,10 +21,10 @@ namespace {
 
 /// "main": out = (x + x) + x of n floats, n in [1, 1000], through an arena. "pick": row i of a table of 4, i32 indices.
 std::vector<std::byte> packageOfTwo() {
-  const int64_t n = dim::symbol("n", 1, 1000);
+  const Size n = dim::symbol("n", 1, 1000);
   const TensorType type{f32, Shape{n}};
   auto ofSize = [&](ScheduleBuilder &b, uint32_t buffer) {
-    b.s.buffers[buffer].bytes = dim::mul(n, 4);
+    b.s.buffers[buffer].bytes = n * 4;
     return buffer;
   };
   auto floats = ScheduleBuilder::floats(1);
@@ -32,7 +32,7 @@ std::vector<std::byte> packageOfTwo() {
   b.s.name = "main";
   b.s.dims = {n};
   const uint32_t x = ofSize(b, b.input("x", floats)), out = ofSize(b, b.output("out", floats)),
-                 h = ofSize(b, b.buffer(Space::Arena, b.arena(dim::alignUp(dim::mul(n, 4), 64)), 0, floats));
+                 h = ofSize(b, b.buffer(Space::Arena, b.arena(dim::alignUp(n * 4, 64)), 0, floats));
   b.s.inputs[0].type = b.s.outputs[0].type = type;
   for (uint32_t buffer : {x, out, h})
     b.s.buffers[buffer].type = type;
@@ -287,15 +287,15 @@ TEST(CApi, MemoryIsBoundedAndTheCallers) {
 
 /// The package is fine: these sizes are too large for any machine.
 TEST(CApi, ImpossibleSizesAreAMatterOfMemory) {
-  const int64_t n = dim::symbol("n");
+  const Size n = dim::symbol("n");
   ScheduleBuilder b;
   b.s.dims = {n};
   const auto one = ScheduleBuilder::floats(1);
   const uint32_t x = b.input("x", one), out = b.output("out", one),
-                 h = b.buffer(Space::Arena, b.arena(dim::mul(n, 1 << 20)), 0, one);
+                 h = b.buffer(Space::Arena, b.arena(n * (1 << 20)), 0, one);
   b.s.inputs[0].type = b.s.outputs[0].type = {f32, Shape{n}};
   for (uint32_t buffer : {x, out, h})
-    b.s.buffers[buffer].bytes = dim::mul(n, 4), b.s.buffers[buffer].type = {f32, Shape{n}};
+    b.s.buffers[buffer].bytes = n * 4, b.s.buffers[buffer].type = {f32, Shape{n}};
   const uint32_t add = b.kernel("add", n, 64);
   b.s.kernels[add].numInputs = 2;
   b.launch(add, {x, x}, {h});

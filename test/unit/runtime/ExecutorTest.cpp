@@ -330,12 +330,12 @@ TEST(Executor, AFailingPrepareIsTold) {
 }
 
 TEST(Executor, SymbolsWithoutAValueAreToldByName) {
-  const int64_t n = dim::symbol("n", 1, 64);
+  const Size n = dim::symbol("n", 1, 64);
   DeviceBuilder b(1);
   const TensorType t{f32, Shape{n}};
   const uint32_t x = b.input("x", t), y = b.output("y", t), there = b.on(kGpu0, {f32, Shape{64}});
   b.s.arenas[0].bytes = 256;
-  b.s.buffers[there].type = t, b.s.buffers[there].bytes = dim::mul(n, 4);
+  b.s.buffers[there].type = t, b.s.buffers[there].bytes = n * 4;
   b.s.dims = {n};
   b.copy(x, there, {}, b.copyIn(kGpu0));
   b.copy(there, y, {0}, b.copyOut(kGpu0));

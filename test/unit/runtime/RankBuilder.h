@@ -24,15 +24,15 @@ inline void expectFault(const Schedule &s, ViolationKind kind, const std::string
 
 /// One rank: streams 0 cpu, 1 gpu, 2 gpu.comm; on the host one arena, on the accelerator another.
 struct RankBuilder : ScheduleBuilder {
-  explicit RankBuilder(std::vector<MeshAxis> mesh, int64_t arenaBytes = 4096) : ScheduleBuilder(1) {
+  explicit RankBuilder(std::vector<MeshAxis> mesh, Size arenaBytes = 4096) : ScheduleBuilder(1) {
     s.mesh = std::move(mesh);
     s.streams.push_back({kGpu, StreamKind::Compute, "gpu"});
     s.streams.push_back({kGpu, StreamKind::CopyOut, "comm"});
     s.arenas.push_back({{}, MemoryKind::Pinned, arenaBytes});
     s.arenas.push_back({kGpu, MemoryKind::Device, arenaBytes});
   }
-  uint32_t onHost(int64_t offset, TensorType type) { return buffer(Space::Arena, 0, offset, type); }
-  uint32_t onGpu(int64_t offset, TensorType type) { return buffer(Space::Arena, 1, offset, type); }
+  uint32_t onHost(Size offset, TensorType type) { return buffer(Space::Arena, 0, offset, type); }
+  uint32_t onGpu(Size offset, TensorType type) { return buffer(Space::Arena, 1, offset, type); }
   uint32_t collective(CollectiveKind kind, std::vector<uint32_t> axes, uint32_t source, uint32_t target,
                       std::vector<uint32_t> waits = {}, uint16_t stream = 2) {
     s.collectives.push_back({.name = "c" + std::to_string(s.collectives.size()),

@@ -53,7 +53,7 @@ TEST(RankDecisions, FlagsAreTheSameOnAllRanks) {
     mine.s.arenas[1].bytes = 8192;
     mine.s.buffers[all].offset = mine.s.buffers[first].offset = 1024;
     const uint32_t wide = mine.onGpu(2048, {DType::boolean, Shape{256}}), cut = mine.onGpu(0, kFlag);
-    mine.s.buffers[cut].offset = dim::add(2048, dim::mul(64, rankSymbol(mine.s.mesh[0])));
+    mine.s.buffers[cut].offset = 2048 + 64 * rankSymbol(mine.s.mesh[0]);
     const uint32_t written = mine.fill(wide, 0, {}, 2);
     mine.decide({mine.copy(cut, mine.flag, {written}, 2)});
     expectFault(mine.s, ViolationKind::Deadlock, why);
@@ -62,7 +62,7 @@ TEST(RankDecisions, FlagsAreTheSameOnAllRanks) {
     Decision b({{"data", 4}});
     const uint32_t wide = b.onGpu(1024, {DType::boolean, Shape{256}}), cut = b.onGpu(0, kFlag),
                    first = b.onGpu(1088, kFlag);
-    b.s.buffers[cut].offset = dim::add(1024, dim::mul(64, rankSymbol(b.s.mesh[0])));
+    b.s.buffers[cut].offset = 1024 + 64 * rankSymbol(b.s.mesh[0]);
     const uint32_t zeros = b.fill(wide, 0, {}, 2);
     Decision without = b;
     without.decide({without.copy(first, without.flag, {zeros}, 2)});
@@ -92,7 +92,7 @@ TEST(RankDecisions, WhatOnlySomeRanksDoIsNotTheSameOnAll) {
   for (bool differs : {false, true}) { // a loop that runs more often on some ranks
     Decision b({{"data", 4}});
     const uint32_t set = b.fill(b.flag, 0), body = b.bodies(1);
-    const uint32_t loop = b.loop(differs ? rankSymbol(b.s.mesh[0]) : 2, body, {}, {set});
+    const uint32_t loop = b.loop(differs ? rankSymbol(b.s.mesh[0]) : Size(2), body, {}, {set});
     b.into(body);
     b.fill(b.flag, 1);
     b.intoStep();
@@ -154,8 +154,8 @@ public:
       flags.push_back(b.onGpu(1024 * i, {DType::boolean, Shape{}}));
       wholes.push_back(b.onGpu(1024 * i, {i32, Shape{32}}));
       // At this slot or one of the next 64 bytes.
-      const int64_t rank = pick(2) ? rankSymbol(b.s.mesh[0]) : rankSymbol(b.s.mesh[1]);
-      elsewhere.push_back(b.buffer(Space::Arena, 1, dim::add(1024 * i, dim::mul(64, rank)), word));
+      const Size rank = pick(2) ? rankSymbol(b.s.mesh[0]) : rankSymbol(b.s.mesh[1]);
+      elsewhere.push_back(b.buffer(Space::Arena, 1, 1024 * i + 64 * rank, word));
       given.push_back(b.buffer(Space::Input, 0, 4 * i, word));
     }
     (void)in;
@@ -203,7 +203,7 @@ private:
       }
       default: {
         const uint32_t body = b.bodies(1);
-        b.loop(pick(6) ? 1 + pick(4) : rankSymbol(b.s.mesh[0]), body, {}, {}, 1);
+        b.loop(pick(6) ? Size(1 + pick(4)) : rankSymbol(b.s.mesh[0]), body, {}, {}, 1);
         inside(body, depth);
       }
       }

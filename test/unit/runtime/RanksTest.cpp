@@ -22,15 +22,15 @@ using namespace tressel::runtime;
 namespace {
 
 /// x goes to the accelerator, is summed over "data", gathered over "tensor", and comes back.
-RankBuilder sample(int64_t data, int64_t tensor, int64_t count = 16) {
+RankBuilder sample(Size data, Size tensor, int64_t count = 16) {
   RankBuilder b({{"data", data}, {"tensor", tensor}},
-                dim::isConstant(tensor) ? 64 + (4 * count + 63) / 64 * 64 * (1 + tensor) : 4096);
-  const TensorType one{i32, Shape{count}}, all{i32, Shape{dim::mul(count, tensor)}};
+                tensor.isNumber() ? 64 + (4 * count + 63) / 64 * 64 * (1 + tensor) : 4096);
+  const TensorType one{i32, Shape{count}}, all{i32, Shape{count * tensor}};
   const uint32_t x = b.input("x", one), y = b.output("y", all), near = b.onGpu(0, one),
                  many = b.onGpu((4 * count + 63) / 64 * 64, all);
   b.s.buffers[y].bytes = b.s.buffers[many].bytes = dim::bytes(all);
-  if (!dim::isConstant(tensor))
-    b.s.arenas[1].bytes = dim::add(4096, dim::bytes(all));
+  if (!tensor.isNumber())
+    b.s.arenas[1].bytes = 4096 + dim::bytes(all);
   const uint32_t in = b.copy(x, near, {}, 1);
   b.collective(CollectiveKind::AllReduce, {0}, near, near, {in});
   b.collective(CollectiveKind::AllGather, {1}, near, many);
@@ -57,7 +57,7 @@ TEST(Ranks, CoordinatesAreRowMajor) {
 
 TEST(Ranks, MeshesAreChecked) {
   EXPECT_EQ(verdict(sample(4, 2).s), "");
-  const int64_t n = dim::symbol("n", 1, 64);
+  const Size n = dim::symbol("n", 1, 64);
   for (const std::vector<MeshAxis> &mesh :
        std::vector<std::vector<MeshAxis>>{{{"data", 0}, {"tensor", 2}},
                                           {{"data", -1}, {"tensor", 2}},
@@ -68,7 +68,7 @@ TEST(Ranks, MeshesAreChecked) {
                                           {{"n[1..3]", 2}, {"tensor", 2}},
                                           {{"7", 2}, {"tensor", 2}},
                                           {{"data", int64_t(1) << 20}, {"tensor", int64_t(1) << 20}},
-                                          {{"data", dim::mul(n, 2)}, {"tensor", 2}},
+                                          {{"data", n * 2}, {"tensor", 2}},
                                           {{"data", kDynamic}, {"tensor", 2}},
                                           {{"data", dim::symbol("z", 0, 4)}, {"tensor", 2}},
                                           std::vector<MeshAxis>(9, {"a", 1}),
@@ -95,7 +95,7 @@ TEST(Ranks, MeshesAreChecked) {
 }
 
 TEST(Ranks, LengthDoesNotDependOnTheirNumber) {
-  const int64_t data = dim::symbol("replicas", 1, 4096);
+  const Size data = dim::symbol("replicas", 1, 4096);
   const Schedule few = sample(8, 2).s, many = sample(1024, 2).s, any = sample(data, 2).s;
   for (const Schedule *s : {&few, &many, &any}) {
     EXPECT_EQ(verdict(*s), "");
@@ -115,12 +115,12 @@ TEST(Ranks, LengthDoesNotDependOnTheirNumber) {
 }
 
 TEST(Ranks, PackagesHoldMeshes) {
-  const int64_t data = dim::symbol("replicas", 1, 4096);
+  const Size data = dim::symbol("replicas", 1, 4096);
   RankBuilder b = sample(data, 2);
   // A slice of the rank's own.
   const TensorType piece{i32, Shape{8}};
-  b.s.arenas[1].bytes = dim::add(8192, dim::mul(64, data));
-  const uint32_t slot = b.onGpu(dim::add(4096, dim::mul(64, rankSymbol(b.s.mesh[0]))), piece);
+  b.s.arenas[1].bytes = 8192 + 64 * data;
+  const uint32_t slot = b.onGpu(4096 + 64 * rankSymbol(b.s.mesh[0]), piece);
   b.fill(slot, 3, {}, 1);
   ASSERT_EQ(verdict(b.s), "");
   const PackageFunction f{.schedule = &b.s};
@@ -143,30 +143,30 @@ TEST(Ranks, PackagesHoldMeshes) {
 /// is not there.
 TEST(Ranks, DamagedProgramsAreRefusedQuietly) {
   size_t refused = 0;
-  const int64_t replicas = dim::symbol("replicas", 1, 4096);
+  const Size replicas = dim::symbol("replicas", 1, 4096);
   for (uint64_t seed = 1; seed <= 20000; ++seed) {
     std::mt19937_64 random(seed);
     auto pick = [&](size_t n) { return n ? static_cast<size_t>(random() % n) : 0; };
-    RankBuilder b = sample(pick(2) ? replicas : 4, 2);
+    RankBuilder b = sample(pick(2) ? replicas : Size(4), 2);
     const uint32_t body = b.bodies(1);
-    b.loop(pick(2) ? dim::add(rankSymbol(b.s.mesh[0]), 1) : 2, body, {}, {}, 1);
+    b.loop(pick(2) ? rankSymbol(b.s.mesh[0]) + 1 : Size(2), body, {}, {}, 1);
     b.into(body);
-    b.fill(b.onGpu(dim::mul(64, rankSymbol(b.s.mesh[1])), {i32, Shape{4}}), 1, {}, 1);
+    b.fill(b.onGpu(64 * rankSymbol(b.s.mesh[1]), {i32, Shape{4}}), 1, {}, 1);
     Schedule &s = b.s;
-    const int64_t odd[] = {-1,
-                           0,
-                           1,
-                           2,
-                           3,
-                           64,
-                           INT64_MAX,
-                           INT64_MIN,
-                           int64_t(1) << 24,
-                           kDynamic,
-                           replicas,
-                           rankSymbol({"data", 4}),
-                           rankSymbol({"tensor", 2}),
-                           dim::mul(replicas, replicas)};
+    const Size odd[] = {-1,
+                        0,
+                        1,
+                        2,
+                        3,
+                        64,
+                        INT64_MAX,
+                        Size::clamped(INT64_MIN),
+                        int64_t(1) << 24,
+                        kDynamic,
+                        replicas,
+                        rankSymbol({"data", 4}),
+                        rankSymbol({"tensor", 2}),
+                        replicas * replicas};
     auto number = [&] { return odd[pick(std::size(odd))]; };
     auto index = [&] { return static_cast<uint32_t>(pick(4) ? pick(5) : pick(2) ? UINT32_MAX : 1u << pick(20)); };
     auto &p = pick(4) ? s.step : s.bodies[0];
@@ -230,9 +230,9 @@ TEST(Ranks, DamagedProgramsAreRefusedQuietly) {
 TEST(Ranks, CommandsNeedTheSameSizesOnAllRanks) {
   auto program = [](bool sizes) {
     RankBuilder b({{"data", 4}});
-    const int64_t rank = rankSymbol(b.s.mesh[0]), count = sizes ? dim::add(rank, 1) : 8;
+    const Size rank = rankSymbol(b.s.mesh[0]), count = sizes ? rank + 1 : Size(8);
     const TensorType type{i32, Shape{count}};
-    const uint32_t slot = b.onGpu(sizes ? 0 : dim::mul(rank, 64), {i32, Shape{8}});
+    const uint32_t slot = b.onGpu(sizes ? Size(0) : rank * 64, {i32, Shape{8}});
     b.s.buffers[slot].type = type;
     b.s.buffers[slot].bytes = dim::bytes(type);
     const uint32_t filled = b.fill(slot, 1, {}, 1);
@@ -251,7 +251,7 @@ TEST(Ranks, LoopsRunCollectivesAsOftenOnAllRanks) {
     for (bool differs : {false, true}) {
       RankBuilder b({{"data", 4}});
       const uint32_t slot = b.onGpu(0, {i32, Shape{8}}), filled = b.fill(slot, 1, {}, 1), body = b.bodies(1);
-      b.loop(differs ? dim::add(rankSymbol(b.s.mesh[0]), 1) : 3, body, {}, {filled}, 1);
+      b.loop(differs ? rankSymbol(b.s.mesh[0]) + 1 : Size(3), body, {}, {filled}, 1);
       b.into(int(body));
       if (collective)
         b.collective(CollectiveKind::AllReduce, {0}, slot, slot);
@@ -298,7 +298,7 @@ TEST(Ranks, EachReadsItsPart) {
   const TensorType all{i32, Shape{64}}, part{i32, Shape{16}};
   b.input("x", all);
   const uint32_t y = b.output("y", all), slot = b.onGpu(0, part), many = b.onGpu(64, all);
-  const uint32_t mine = b.buffer(Space::Input, 0, dim::mul(64, rankSymbol(b.s.mesh[0])), part);
+  const uint32_t mine = b.buffer(Space::Input, 0, 64 * rankSymbol(b.s.mesh[0]), part);
   const uint32_t in = b.copy(mine, slot, {}, 1);
   b.collective(CollectiveKind::AllGather, {0}, slot, many, {in});
   b.copy(many, y, {}, 2);
@@ -384,7 +384,7 @@ TEST(Ranks, WhatOneProcessCannotHaveIsSaid) {
   }
   {
     RankBuilder b({{"data", 4}});
-    b.kernel("k", dim::add(rankSymbol(b.s.mesh[0]), 1));
+    b.kernel("k", rankSymbol(b.s.mesh[0]) + 1);
     refused(b.s, "has other sizes on rank 1 than on rank 0");
   }
   refused(sample(64, 2).s, "has 128 ranks of 3 streams");

@@ -20,10 +20,10 @@ public:
     for (int i = 0; i < streams; ++i)
       s.streams.push_back({{}, StreamKind::Lane, "lane" + std::to_string(i)});
   }
-  static TensorType floats(int64_t n) { return {f32, Shape{n}}; }
+  static TensorType floats(Size n) { return {f32, Shape{n}}; }
 
-  uint32_t arena(int64_t bytes) { return s.arenas.push_back({.bytes = bytes}), uint32_t(s.arenas.size() - 1); }
-  uint32_t buffer(Space space, uint32_t index, int64_t offset, TensorType type) {
+  uint32_t arena(Size bytes) { return s.arenas.push_back({.bytes = bytes}), uint32_t(s.arenas.size() - 1); }
+  uint32_t buffer(Space space, uint32_t index, Size offset, TensorType type) {
     s.buffers.push_back({space, index, offset, dim::bytes(type), type});
     return uint32_t(s.buffers.size() - 1);
   }
@@ -43,7 +43,7 @@ public:
     s.constants.push_back({offset, type.bytes()});
     return buffer(Space::Constant, uint32_t(s.constants.size() - 1), 0, type);
   }
-  uint32_t kernel(std::string symbol, int64_t range = 1, int64_t grain = 1) {
+  uint32_t kernel(std::string symbol, Size range = 1, Size grain = 1) {
     s.kernels.push_back({.symbol = std::move(symbol), .provider = "generated", .range = range, .grain = grain});
     return uint32_t(s.kernels.size() - 1);
   }
@@ -77,9 +77,9 @@ public:
   }
   struct Move {
     uint32_t buffer;
-    int64_t bytes;
+    Size bytes;
   };
-  uint32_t loop(int64_t trips, uint32_t body, std::initializer_list<Move> moves = {},
+  uint32_t loop(Size trips, uint32_t body, std::initializer_list<Move> moves = {},
                 std::initializer_list<uint32_t> waits = {}, uint16_t stream = 0, int64_t index = -1) {
     CommandList &p = current();
     Command c{.kind = CommandKind::Loop, .stream = stream, .body = body};

@@ -383,7 +383,7 @@ TEST(VerifySchedule, StructureErrorsAreFound) {
        [](Schedule &s) {
          s.buffers[2].type.shape = {INT64_MAX, INT64_MAX};
        }},
-      {"impossible type", [](Schedule &s) { s.inputs[0].type.shape = {kDynamic}; }},
+      {"the size ? is no number", [](Schedule &s) { s.inputs[0].type.shape = {kDynamic}; }},
       {"impossible type",
        [](Schedule &s) {
          s.inputs[0].type.shape = {int64_t(1) << 40, int64_t(1) << 40};
@@ -403,9 +403,7 @@ TEST(VerifySchedule, StructureErrorsAreFound) {
       {"of kernel 0", [](Schedule &s) { s.kernels.assign(2, {.symbol = "k", .provider = "generated"}); }},
       {"impossible range", [](Schedule &s) { s.kernels.push_back({.symbol = "k", .provider = "p", .grain = 0}); }},
       {"impossible range, grain, scratch size, target",
-       [](Schedule &s) {
-         s.kernels.push_back({.symbol = "k", .provider = "p", .target = KernelTarget(9)});
-       }},
+       [](Schedule &s) { s.kernels.push_back({.symbol = "k", .provider = "p", .target = KernelTarget(9)}); }},
       {"unknown kind", [](Schedule &s) { s.streams[0].kind = StreamKind(9); }},
       {"more than 256 streams", [](Schedule &s) { s.streams.resize(1000); }},
   };

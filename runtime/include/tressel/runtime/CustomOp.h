@@ -35,13 +35,13 @@ struct CustomOp {
   /// Result types. Throws Error when operands do not fit: its message is shown with op, operands and line.
   std::function<std::vector<TensorType>(Types, const Attrs &)> infer;
   /// Units of work that may run in parallel, and the fewest worth a task. Null: one unit.
-  std::function<int64_t(Types operands, Types results, const Attrs &)> range = {};
+  std::function<Size(Types operands, Types results, const Attrs &)> range = {};
   int64_t grain = 1;
   /// Bytes of scratch memory per thread. Null: none.
-  std::function<int64_t(Types operands, Types results, const Attrs &)> scratch = {};
+  std::function<Size(Types operands, Types results, const Attrs &)> scratch = {};
   /// Floating-point operations of a call, by which plans and predictions price it, with the bytes of its operands and
   /// results. Null: by those alone.
-  std::function<int64_t(Types operands, Types results, const Attrs &)> flops = {};
+  std::function<Size(Types operands, Types results, const Attrs &)> flops = {};
 };
 
 /// Makes the op known to this process, for good. Throws Error when the name is taken or malformed, or the description

@@ -8,29 +8,31 @@
 
 namespace tressel::runtime {
 
-/// Calls fn(int64_t &) for every number of the schedule that is a size: bytes, offsets, units, shapes, scalars.
-template <typename Fn> void forEachSize(Schedule &s, Fn fn) {
-  auto inType = [&](TensorType &type) {
-    for (int64_t &d : type.shape)
+/// Calls fn(Size &) for every size of the schedule: bytes, offsets, units, shapes, scalars.
+template <typename S, typename Fn>
+requires std::same_as<std::remove_const_t<S>, Schedule>
+void forEachSize(S &s, Fn fn) {
+  auto inType = [&](auto &type) {
+    for (auto &d : type.shape)
       fn(d);
   };
-  for (MeshAxis &axis : s.mesh)
+  for (auto &axis : s.mesh)
     fn(axis.size);
-  for (ArenaDesc &arena : s.arenas)
+  for (auto &arena : s.arenas)
     fn(arena.bytes);
-  for (BufferDesc &buffer : s.buffers)
+  for (auto &buffer : s.buffers)
     fn(buffer.offset), fn(buffer.bytes), inType(buffer.type);
   for (auto *values : {&s.inputs, &s.outputs})
-    for (ValueDesc &value : *values)
+    for (auto &value : *values)
       inType(value.type);
-  for (KernelDesc &kernel : s.kernels)
+  for (auto &kernel : s.kernels)
     fn(kernel.range), fn(kernel.grain), fn(kernel.scratchBytes), fn(kernel.flops), fn(kernel.bytes);
-  auto inList = [&](CommandList &list) {
-    for (int64_t &scalar : list.scalars)
+  auto inList = [&](auto &list) {
+    for (auto &scalar : list.scalars)
       fn(scalar);
   };
   inList(s.prepare), inList(s.step);
-  for (CommandList &body : s.bodies)
+  for (auto &body : s.bodies)
     inList(body);
   fn(s.peakBytes), fn(s.peakLowerBoundBytes);
 }
@@ -44,7 +46,7 @@ Schedule instantiate(const Schedule &schedule, const dim::Values &values);
 dim::Values dimsOf(const Schedule &schedule, std::span<const Shape> inputs);
 
 /// A symbol of the schedule by name, or 0.
-int64_t findDim(const Schedule &schedule, std::string_view name);
+Size findDim(const Schedule &schedule, std::string_view name);
 
 /// Checks values against the bounds: "'batch' is 600, but lies between 1 and 512". Throws ShapeError.
 void checkDims(const Schedule &schedule, const dim::Values &values);

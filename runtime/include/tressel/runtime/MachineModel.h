@@ -88,7 +88,7 @@ struct KernelWork {
   double oldBytes = 0, distance = 0;
   std::span<const KernelCost> costs = {}; ///< KernelDesc::costs: on a host they count instead of `flops`
 };
-/// As the schedule describes it, with numbers for its symbols. `type`: of the first operand.
+/// As the schedule describes it; symbols count as what is typical. `type`: of the first operand.
 KernelWork workOf(const KernelDesc &kernel, DType type);
 /// A roofline: the time of its arithmetic or of its bytes, whichever is longer, on as many threads as it has tasks for;
 /// with several, the slowest one's share and splitSeconds. Where the kernel's costs are known, neither hides the other fully: the root of the sum

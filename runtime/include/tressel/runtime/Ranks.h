@@ -16,7 +16,7 @@ namespace tressel::runtime {
 
 /// The coordinate of the rank along the axis as a size, "rank.data", from 0 to the axis's size - 1 (of a symbol: to its upper bound - 1); the
 /// number 0 for an axis of one.
-int64_t rankSymbol(const MeshAxis &axis);
+Size rankSymbol(const MeshAxis &axis);
 
 /// Ranks of a mesh, or of those of its axes; the sizes must be numbers.
 int64_t numRanks(std::span<const MeshAxis> mesh);

@@ -7,37 +7,40 @@
 // Memory. A buffer is a range of bytes of an arena, or a whole input, output, state or constant. Commands name buffers;
 // two buffers conflict when their byte ranges overlap. Everything about lifetimes follows from commands and ranges.
 //
-// Sizes. Every int64_t that counts bytes, offsets, units or elements is a size in the sense of Dim.h: a number, or an
-// expression over the symbols in `dims`. A schedule with symbols is the structure of a program for all sizes;
-// `instantiate` (Instantiate.h) puts in the numbers of one call. `prepare` and what it touches have numbers only.
+// Sizes. What counts bytes, offsets, units or elements is a Size: a number, or an expression over the symbols in
+// `dims`. A schedule with symbols is the structure of a program for all sizes; `instantiate` (Instantiate.h) puts in
+// the numbers of one call. `prepare` and what it touches have numbers only.
 //
-// Bodies. A Branch, While or Loop runs other command lists, its bodies, each of which belongs to one such command; they name the
-// same buffers. From outside such a command is one command that touches what its bodies touch. Inside, the commands of a
-// body begin when the command does (a later iteration: when the one before has ended), streams order them only within
-// the body, and waits name commands of the same body. The command ends when they have.
+// Bodies. A Branch, While or Loop runs other command lists, its bodies, each of which belongs to one such command; they
+// name the same buffers. From outside such a command is one command that touches what its bodies touch. Inside, the
+// commands of a body begin when the command does (a later iteration: when the one before has ended), streams order them
+// only within the body, and waits name commands of the same body. The command ends when they have.
 //
-// Host calls. A function of the host program runs as a kernel of one unit does, on a host's stream; the kernels that come
-// with the program (KernelLookup) or the provider "host" have it.
+// Host calls. A function of the host program runs as a kernel of one unit does, on a host's stream; the kernels that
+// come with the program (KernelLookup) or the provider "host" have it.
 //
-// Collectives. Several devices, the members, compute something together: one command each, its part, on the member's stream. The parts
-// of one collective stand behind each other, in the members' order, so that all members issue their collectives in one
-// order. It begins when the last part is ready, and ends on all members at once. For the order of accesses a part is a
-// command like any other: it touches its own operands, and nothing of it is known to the other members' streams.
+// Collectives. Several devices, the members, compute something together: one command each, its part, on the member's
+// stream. The parts of one collective stand behind each other, in the members' order, so that all members issue their
+// collectives in one order. It begins when the last part is ready, and ends on all members at once. For the order of
+// accesses a part is a command like any other: it touches its own operands, and nothing of it is known to the other
+// members' streams.
 //
-// Order of collectives. A device may begin its part before the other members are ready, and begins no other part until that collective has
-// ended (NCCL's kernels do so). So the parts of each device are ordered by streams and waits. All order follows the order of issue,
-// which makes it one acyclic order over all groups: no collective can wait for one that waits for it.
+// Order of collectives. A device may begin its part before the other members are ready, and begins no other part until
+// that collective has ended (NCCL's kernels do so). So the parts of each device are ordered by streams and waits. All
+// order follows the order of issue, which makes it one acyclic order over all groups: no collective can wait for one
+// that waits for it.
 //
-// Ranks. A schedule with a `mesh` is the program of one rank, the same for all ranks: streams, memory, inputs, outputs and states are
-// those of the rank that runs it. A collective over axes of the mesh has one part, on a stream of this rank; its members are the ranks
-// whose coordinates differ from this rank's on those axes alone, in row-major order, and all of them receive the same bytes where the kind
-// says so. So the length of a program does not depend on the number of ranks. Sizes may contain the coordinates of the rank (`rankSymbol`
-// in Ranks.h) and the sizes of axes; `dims` have the same values on all ranks. Whether a collective over axes runs is decided only by what
-// is the same on all ranks: a flag that a collective over the whole mesh has made, a trip count without coordinates.
+// Ranks. A schedule with a `mesh` is the program of one rank, the same for all ranks: streams, memory, inputs, outputs
+// and states are those of the rank that runs it. A collective over axes of the mesh has one part, on a stream of this
+// rank; its members are the ranks whose coordinates differ from this rank's on those axes alone, in row-major order,
+// and all of them receive the same bytes where the kind says so. So the length of a program does not depend on the
+// number of ranks. Sizes may contain the coordinates of the rank (`rankSymbol` in Ranks.h) and the sizes of axes;
+// `dims` have the same values on all ranks. Whether a collective over axes runs is decided only by what is the same on
+// all ranks: a flag that a collective over the whole mesh has made, a trip count without coordinates.
 //
 // Calls. `inFlight` calls may run at once, each with arenas of its own, from a ring of as many; streams and states are
-// shared. In each stream, a call's commands follow those of the call before; it begins when the call that had its arenas
-// has ended.
+// shared. In each stream, a call's commands follow those of the call before; it begins when the call that had its
+// arenas has ended.
 //
 // Two command lists. `prepare` runs when the executable is bound and again whenever a parameter's version changes; it
 // computes derived state (packed weights, say) from parameters and constants only. `step` runs at each call.
@@ -67,7 +70,7 @@ struct StreamDesc {
 struct ArenaDesc {
   DeviceRef device;
   MemoryKind memory = MemoryKind::Device;
-  int64_t bytes = 0;
+  Size bytes;
 };
 
 enum class Space : uint8_t { Arena, Input, Output, State, Constant };
@@ -77,8 +80,7 @@ inline constexpr size_t kNumSpaces = 5;
 struct BufferDesc {
   Space space = Space::Arena;
   uint32_t index = 0;
-  int64_t offset = 0;
-  int64_t bytes = 0;
+  Size offset, bytes;
   TensorType type;
 };
 
@@ -131,12 +133,13 @@ struct KernelDesc {
   std::string params;   ///< JSON, understood by the provider's factory; empty for generated kernels
   std::string epilogue; ///< symbol of a generated kernel run on the same chunk after this one, on the same operands
   int32_t numInputs = 0; ///< operands stand inputs first, then results: the first result is operand `numInputs`
-  int64_t range = 1;    ///< units of work
-  int64_t grain = 1;    ///< smallest number of units worth a task
-  int64_t scratchBytes = 0;
-  int64_t flops = 0; ///< of the whole range, for the cost model and timelines
-  int64_t bytes = 0; ///< read and written over the whole range, each operand once
-  /// Of the whole range on a host; it takes their sum. Empty where no model knows the kernel, and in packages: `flops` count then.
+  Size range = 1;        ///< units of work
+  Size grain = 1;        ///< smallest number of units worth a task
+  Size scratchBytes;
+  Size flops; ///< of the whole range, for the cost model and timelines
+  Size bytes; ///< read and written over the whole range, each operand once
+  /// Of the whole range on a host; it takes their sum. Empty where no model knows the kernel, and in packages: `flops`
+  /// count then.
   std::vector<KernelCost> costs;
   /// The provider with the next cheapest bid for the same ops, and by how much that bid was higher; empty where no other provider bid, and in packages.
   KernelCost runnerUp;
@@ -168,7 +171,7 @@ struct CollectiveDesc {
 /// An axis of the mesh of ranks. Ranks are numbered row-major: the last axis varies fastest.
 struct MeshAxis {
   std::string name; ///< an identifier: "data", "tensor"
-  int64_t size = 1; ///< a number, or a symbol that gets its value before the program runs
+  Size size = 1;    ///< a number, or a symbol that gets its value before the program runs
 };
 
 enum class CommandKind : uint8_t {
@@ -218,7 +221,7 @@ struct CommandList {
   std::vector<Command> commands;
   std::vector<Operand> operands;
   std::vector<Wait> waits;
-  std::vector<int64_t> scalars; ///< sizes
+  std::vector<Size> scalars;
 };
 
 struct Location {
@@ -238,13 +241,13 @@ struct Schedule {
   std::vector<KernelDesc> kernels;
   std::vector<CollectiveDesc> collectives;
   std::vector<Location> locations; ///< [0] is the unknown location
-  std::vector<int64_t> dims;       ///< symbols of the sizes, each a dimension of an input
+  std::vector<Size> dims;          ///< symbols of the sizes, each a dimension of an input
   CommandList prepare, step;
   std::vector<CommandList> bodies; ///< of Branch, While and Loop; a body stands behind the one that runs it
   std::vector<MeshAxis> mesh; ///< empty: a program for one process
   uint32_t inFlight = 1;           ///< calls that may run at once
-  int64_t peakBytes = 0;           ///< arena bytes that the plan needs
-  int64_t peakLowerBoundBytes = 0; ///< no plan for this order needs less: the largest sum of live bytes
+  Size peakBytes;                  ///< arena bytes that the plan needs
+  Size peakLowerBoundBytes;        ///< no plan for this order needs less: the largest sum of live bytes
 };
 
 /// Where a buffer of the schedule lies. Indices must be in range.

@@ -1,6 +1,8 @@
 // Element types, shapes and tensor types: the vocabulary every layer shares.
 #pragma once
 
+#include "tressel/runtime/Size.h"
+
 #include <array>
 #include <cassert>
 #include <cstdint>
@@ -35,8 +37,6 @@ constexpr bool isFloat(DType t) { return t <= DType::bf16; }
 constexpr bool isInteger(DType t) { return t >= DType::i8 && t <= DType::u8; }
 constexpr bool isSigned(DType t) { return t != DType::u8 && t != DType::boolean; }
 
-/// A dimension of whose size nothing is known. Other negative sizes are handles of size expressions (Dim.h).
-inline constexpr int64_t kDynamic = std::numeric_limits<int64_t>::min();
 /// Tensors have at most this many dimensions, so shapes never allocate.
 inline constexpr int kMaxRank = 8;
 
@@ -44,8 +44,12 @@ inline constexpr int kMaxRank = 8;
 class Shape {
 public:
   constexpr Shape() = default;
-  constexpr Shape(std::initializer_list<int64_t> dims) {
-    for (int64_t d : dims)
+  constexpr Shape(std::initializer_list<Size> dims) {
+    for (Size d : dims)
+      push_back(d);
+  }
+  constexpr explicit Shape(std::span<const Size> dims) {
+    for (Size d : dims)
       push_back(d);
   }
   constexpr explicit Shape(std::span<const int64_t> dims) {
@@ -56,36 +60,38 @@ public:
   constexpr int rank() const { return rank_; }
   constexpr size_t size() const { return static_cast<size_t>(rank_); }
   constexpr bool empty() const { return rank_ == 0; }
-  constexpr int64_t operator[](int i) const { return dims_[static_cast<size_t>(i)]; }
-  constexpr int64_t &operator[](int i) { return dims_[static_cast<size_t>(i)]; }
-  constexpr const int64_t *begin() const { return dims_.data(); }
-  constexpr const int64_t *end() const { return dims_.data() + rank_; }
-  constexpr int64_t *begin() { return dims_.data(); }
-  constexpr int64_t *end() { return dims_.data() + rank_; }
-  constexpr int64_t back() const { return dims_[static_cast<size_t>(rank_ - 1)]; }
+  constexpr Size operator[](int i) const { return dims_[static_cast<size_t>(i)]; }
+  constexpr Size &operator[](int i) { return dims_[static_cast<size_t>(i)]; }
+  constexpr const Size *begin() const { return dims_.data(); }
+  constexpr const Size *end() const { return dims_.data() + rank_; }
+  constexpr Size *begin() { return dims_.data(); }
+  constexpr Size *end() { return dims_.data() + rank_; }
+  constexpr Size back() const { return dims_[static_cast<size_t>(rank_ - 1)]; }
   /// The caller checks against kMaxRank first: a rank beyond it is the user's error, not an assertion.
-  constexpr void push_back(int64_t d) {
+  constexpr void push_back(Size d) {
     assert(rank_ < kMaxRank);
     dims_[static_cast<size_t>(rank_++)] = d;
   }
   constexpr void pop_back() { --rank_; }
-  constexpr operator std::span<const int64_t>() const { return {dims_.data(), size()}; }
+  constexpr operator std::span<const Size>() const { return {dims_.data(), size()}; }
 
   constexpr bool isStatic() const {
-    for (int64_t d : *this)
-      if (d < 0)
+    for (Size d : *this)
+      if (!d.isNumber() || d.number() < 0)
         return false;
     return true;
   }
-  /// Product of the sizes; 1 for a scalar. Only for static shapes. What is more than any memory holds counts as 2^59, so
-  /// that bytes do not overflow either: whoever takes shapes from elsewhere refuses that.
+  /// The size of dimension `i`, which is a number (see Size::number).
+  constexpr int64_t extent(int i) const { return (*this)[i].number(); }
+  /// Product of the sizes; 1 for a scalar. Only for static shapes. What is more than any memory holds counts as 2^59,
+  /// so that bytes do not overflow either: code that takes shapes from elsewhere refuses that.
   constexpr int64_t numElements() const {
     constexpr int64_t most = int64_t(1) << 59;
     int64_t n = 1;
-    for (int64_t d : *this) {
+    for (Size d : *this) {
       if (d == 0)
         return 0;
-      if (__builtin_mul_overflow(n, d, &n) || n > most)
+      if (__builtin_mul_overflow(n, d.number(), &n) || n > most)
         n = most;
     }
     return n;
@@ -102,7 +108,7 @@ public:
   std::string str() const;
 
 private:
-  std::array<int64_t, kMaxRank> dims_{};
+  std::array<Size, kMaxRank> dims_{};
   int32_t rank_ = 0;
 };
 
