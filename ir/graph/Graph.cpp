@@ -130,11 +130,12 @@ TensorType fromMlir(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   auto dims = cast_if_present<DimsAttr>(tensor.getEncoding());
   Shape shape;
-  for (int64_t i = 0; i < tensor.getRank(); ++i)
-    shape.push_back(dims ? dims.getSizes()[static_cast<size_t>(i)]
-                    : tensor.isDynamicDim(static_cast<unsigned>(i))
-                        ? kDynamic
-                        : Size(tensor.getDimSize(static_cast<unsigned>(i))));
+  if (dims)
+    for (Size size : dims.getSizes())
+      shape.push_back(size);
+  else
+    for (int64_t size : tensor.getShape())
+      shape.push_back(size == ShapedType::kDynamic ? kDynamic : Size(size));
   return {*dtypeOf(tensor.getElementType()), shape};
 }
 
