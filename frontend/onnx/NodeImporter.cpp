@@ -224,7 +224,7 @@ std::optional<std::vector<int64_t>> NodeImporter::intsAttrOrInput(const char *na
 
 std::optional<op::Sizes> NodeImporter::sizesAttrOrInput(const char *name, int i) {
   if (!hasAttr(name))
-    return has(i) ? std::optional(knownSizes(i, name)) : std::nullopt;
+    return i >= 0 && has(i) ? std::optional(knownSizes(i, name)) : std::nullopt;
   op::Sizes sizes;
   for (int64_t n : *intsAttr(name))
     sizes.push_back(Size::clamped(n));

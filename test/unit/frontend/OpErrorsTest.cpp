@@ -41,6 +41,7 @@ std::vector<op::Attr> valuesOf(op::AttrKind kind) {
   switch (kind) {
   case op::AttrKind::Bool:
     return {true, false, int64_t(1)};
+  case op::AttrKind::Size:
   case op::AttrKind::Int:
     return {int64_t(0), int64_t(-1), int64_t(100), int64_t(-100), most, least, 1.5, std::string("x")};
   case op::AttrKind::Float:
@@ -49,6 +50,7 @@ std::vector<op::Attr> valuesOf(op::AttrKind kind) {
     return {f32, i8, bool_, int64_t(1)};
   case op::AttrKind::String:
     return {std::string(""), std::string("no such mode"), int64_t(1)};
+  case op::AttrKind::Sizes:
   case op::AttrKind::Ints:
     return {Ints{},       Ints{0},    Ints{-1},       Ints{1, 1},  Ints{99},
             Ints{0, 0},   Ints{most}, Ints{least, 1}, Ints{2, 3},  Ints{most, most, most},
