@@ -147,6 +147,8 @@ std::optional<Value> NodeImporter::computeSizes(const op::OpInfo &info, const st
     if (!values[static_cast<size_t>(program.result)])
       return {};
     const Size value = *values[static_cast<size_t>(program.result)];
+    if (value == kDynamic)
+      return {};
     if (result.dtype == DType::boolean)
       out.as<uint8_t>()[e] = value != 0;
     else
@@ -180,6 +182,8 @@ static std::optional<Value> reduceSizes(const op::OpInfo &info, const std::vecto
     default:
       return {};
     }
+  if (value == kDynamic) // the expression left 64 bits
+    return {};
   op::HostTensor out = op::HostTensor::allocate(result);
   *out.as<int64_t>() = value.bits();
   return sizesValue(std::move(out));

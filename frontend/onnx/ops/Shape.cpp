@@ -23,7 +23,7 @@ Shape shapeOf(N &n, const Sizes &dims) {
     n.unsupported(std::to_string(dims.size()) + " dimensions, more than " + std::to_string(kMaxRank));
   TensorType type{f32, {}};
   for (Size d : dims) {
-    if (d.numberOr(0) < 0)
+    if (d == kDynamic || d.numberOr(0) < 0) // unknown: the expression left 64 bits
       n.fail("a dimension of size " + dim::str(d));
     type.shape.push_back(d);
   }
