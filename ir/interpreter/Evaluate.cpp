@@ -3,42 +3,25 @@
 #include "ir/op/Infer.h"
 #include "tressel/runtime/Error.h"
 
-#include <deque>
-
 namespace tressel::op::interp {
-namespace {
+std::vector<Emitter::Ref> EvaluatingEmitter::emit(const OpInfo &op, std::span<const Ref> inputs, const Attrs &attrs) {
+  std::vector<HostTensor> operands;
+  for (Ref ref : inputs)
+    operands.push_back(valueOf(ref));
+  Evaluation result = run(op, operands, attrs);
+  if (!result) // the record of the composite is wrong, or a value is: either way its user hears of it
+    throw RuntimeError({.message = result.error, .op = op.name});
+  std::vector<Ref> refs;
+  for (HostTensor &t : result.outputs)
+    refs.push_back(add(std::move(t)));
+  return refs;
+}
 
-/// Emits by evaluating at once: a composite's value is that of its decomposition.
-class EvaluatingEmitter final : public Emitter {
-public:
-  Ref add(HostTensor value) { return &values_.emplace_back(std::move(value)); }
-  const HostTensor &valueOf(Ref ref) const { return *static_cast<const HostTensor *>(ref); }
-
-  std::vector<Ref> emit(const OpInfo &op, std::span<const Ref> inputs, const Attrs &attrs) override {
-    std::vector<HostTensor> operands;
-    for (Ref ref : inputs)
-      operands.push_back(valueOf(ref));
-    Evaluation result = run(op, operands, attrs);
-    if (!result) // the record of the composite is wrong, or a value is: either way its user hears of it
-      throw RuntimeError({.message = result.error, .op = op.name});
-    std::vector<Ref> refs;
-    for (HostTensor &t : result.outputs)
-      refs.push_back(add(std::move(t)));
-    return refs;
-  }
-  Ref constant(double value, DType type) override {
-    HostTensor scalar = HostTensor::allocate({type, {}});
-    store(scalar, 0, value);
-    return add(std::move(scalar));
-  }
-  Ref constant(const HostTensor &value) override { return add(value); }
-  TensorType typeOf(Ref value) override { return valueOf(value).type; }
-
-private:
-  std::deque<HostTensor> values_; // a Ref stays valid while it grows
-};
-
-} // namespace
+Emitter::Ref EvaluatingEmitter::constant(double value, DType type) {
+  HostTensor scalar = HostTensor::allocate({type, {}});
+  store(scalar, 0, value);
+  return add(std::move(scalar));
+}
 
 Evaluation run(const OpInfo &op, std::span<const HostTensor> inputs, Attrs attrs) {
   Evaluation result;

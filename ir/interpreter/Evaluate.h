@@ -6,6 +6,7 @@
 #include "ir/interpreter/Element.h"
 #include "ir/op/Philox.h" // over Num
 
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,21 @@ struct Evaluation {
 /// Evaluates one op: completes the attributes, infers the result types, evaluates, or decomposes a composite and evaluates
 /// its parts. The error is that of `infer`, or what went wrong with the values (an index outside). Inputs are not changed.
 Evaluation run(const OpInfo &op, std::span<const HostTensor> inputs, Attrs attrs = {});
+
+/// Emits by evaluating at once: a composite's value is that of its decomposition. Throws RuntimeError.
+class EvaluatingEmitter final : public Emitter {
+public:
+  Ref add(HostTensor value) { return &values_.emplace_back(std::move(value)); }
+  const HostTensor &valueOf(Ref ref) const { return *static_cast<const HostTensor *>(ref); }
+
+  std::vector<Ref> emit(const OpInfo &op, std::span<const Ref> inputs, const Attrs &attrs) override;
+  Ref constant(double value, DType type) override;
+  Ref constant(const HostTensor &value) override { return add(value); }
+  TensorType typeOf(Ref value) override { return valueOf(value).type; }
+
+private:
+  std::deque<HostTensor> values_; // a Ref stays valid while it grows
+};
 
 // --- For the generated table: the signature of OpInfo::evaluate. `out` has the inferred types and is zeroed. ---------
 using Inputs = std::span<const HostTensor>;

@@ -89,14 +89,9 @@ Expr reduceLoss(const Expr &elements, std::string_view reduction) {
 }
 
 Decomposition::Decomposition(const OpInfo &op, Emitter &emitter, std::span<const Emitter::Ref> refs, const Attrs &attrs)
-    : op(op), attrs(attrs), emitter(emitter) {
-  for (Emitter::Ref ref : refs) {
-    Expr e;
-    e.node = std::make_shared<Expr::Node>();
-    e.node->types = {emitter.typeOf(ref)};
-    e.node->values = {ref};
-    inputs.push_back(std::move(e));
-  }
+    : Fragment(emitter), op(op), attrs(attrs) {
+  for (Emitter::Ref ref : refs)
+    inputs.push_back(take(ref));
 }
 
 const TensorType &Decomposition::resultType(int i) {
@@ -117,7 +112,17 @@ const Expr &Decomposition::input(int i) const {
   return static_cast<size_t>(i) < inputs.size() ? inputs[static_cast<size_t>(i)] : absent;
 }
 
-Emitter::Ref Decomposition::emit(const Expr &expr) {
+Expr Fragment::take(Emitter::Ref ref) const {
+  Expr e;
+  if (!ref)
+    return e;
+  e.node = std::make_shared<Expr::Node>();
+  e.node->types = {emitter.typeOf(ref)};
+  e.node->values = {ref};
+  return e;
+}
+
+Emitter::Ref Fragment::emit(const Expr &expr) {
   Expr::Node &node = *expr.node;
   if (!node.values.empty())
     return node.values[expr.result];

@@ -54,7 +54,7 @@ public:
   static Expr table(const std::vector<double> &values, const Shape &shape, DType type);
 
 private:
-  friend class Decomposition;
+  friend class Fragment;
   struct Node {
     std::vector<TensorType> types; ///< of the results
     const OpInfo *op = nullptr;    ///< null: an input (values set) or a constant
@@ -89,8 +89,18 @@ Expr wide(const Expr &x, DType result);
 /// A loss of all elements: their mean, their sum, or, for "none", they themselves.
 Expr reduceLoss(const Expr &elements, std::string_view reduction);
 
+/// What runs a fragment of a record: takes values of an emitter as expressions, and emits what it makes of them.
+class Fragment {
+protected:
+  explicit Fragment(Emitter &emitter) : emitter(emitter) {}
+  /// Empty for a null ref.
+  Expr take(Emitter::Ref ref) const;
+  Emitter::Ref emit(const Expr &expr);
+  Emitter &emitter;
+};
+
 /// One run of a decomposition.
-class Decomposition {
+class Decomposition : Fragment {
 public:
   Decomposition(const OpInfo &op, Emitter &emitter, std::span<const Emitter::Ref> inputs, const Attrs &attrs);
   /// Empty for an optional operand that is absent.
@@ -102,10 +112,8 @@ public:
   std::vector<Emitter::Ref> finish(const std::vector<Expr> &results);
 
 private:
-  Emitter::Ref emit(const Expr &expr);
   const OpInfo &op;
   const Attrs &attrs;
-  Emitter &emitter;
   std::vector<Expr> inputs;
   std::vector<TensorType> resultTypes; ///< empty until asked for
 };

@@ -58,6 +58,15 @@ public:
   virtual TensorType typeOf(Ref value) = 0;
 };
 
+/// A call of an op whose results' cotangents are known: what a reverse rule reads. A cotangent is the derivative of
+/// some number with respect to a value, of that value's type.
+struct GradientCall {
+  std::span<const Emitter::Ref> operands, results;
+  std::span<const Emitter::Ref> cotangents; ///< one per result; null where it is zero
+  const Attrs &attrs;
+  std::span<const uint8_t> wanted; ///< per operand, whether its cotangent is asked for
+};
+
 struct OperandSpec {
   const char *name;
   bool variadic; ///< only the last may be
@@ -123,6 +132,9 @@ struct OpInfo {
   void (*evaluate)(const OpInfo &, std::span<const HostTensor>, const Attrs &, std::span<HostTensor> results);
   /// Composite: the results, written in other ops. Null for primitives.
   std::vector<Emitter::Ref> (*decompose)(const OpInfo &, Emitter &, std::span<const Emitter::Ref>, const Attrs &);
+  /// The reverse rule (Gradient.h): the operands' cotangents, null where one is zero or not wanted. Null for composites
+  /// that are differentiated through their decomposition, and for ops that have no gradient.
+  std::vector<Emitter::Ref> (*gradient)(const OpInfo &, Emitter &, const GradientCall &);
   /// Floating-point operations of one call.
   Size (*flops)(const OpInfo &, std::span<const TensorType>, std::span<const TensorType> results, const Attrs &);
 

@@ -65,8 +65,8 @@ private:
       return sum(times(ta, [&] { return b; }), times(tb, [&] { return a; }));
     case Div:
       return sum(over(ta, b), negated(times(tb, [&] { return value / b; })));
-    case Rem: // a - trunc(a / b) * b
-      return sum(ta, negated(times(tb, [&] { return trunc(a / b); })));
+    case Rem: // a - floor(a / b) * b
+      return sum(ta, negated(times(tb, [&] { return floor(a / b); })));
     case Pow: // at b = 0 and where the power is 0, the other factor may be infinite
       return sum(times(ta, [&] { return guarded(b == 0, b * pow(a, b - 1)); }),
                  times(tb, [&] { return guarded(value == 0, value * log(a)); }));

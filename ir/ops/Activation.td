@@ -54,6 +54,7 @@ def SiluOp : Unary<"silu"> {
 def SoftplusOp : Unary<"softplus"> {
   let summary = "log(1 + exp(x)), elementwise, without overflow";
   let scalar = [{ max(x, 0) + log1p(exp(-abs(x))) }];
+  let gradient = [{ dy * sigmoid(x) }];
   let numpy = "np.log1p(np.exp(x))";
   let example = "softplus(tensor({-1.0, 0, 1}))";
 }
@@ -107,6 +108,7 @@ def PreluOp : Binary<"prelu"> {
 def LogSigmoidOp : Unary<"log_sigmoid"> {
   let summary = "log(sigmoid(x)), elementwise, without overflow";
   let scalar = [{ min(x, 0) - log1p(exp(-abs(x))) }];
+  let gradient = [{ dy * sigmoid(negative(x)) }];
   let numpy = "-np.log1p(np.exp(-x))";
   let example = "log_sigmoid(tensor({-1.0, 0, 1}))";
 }
@@ -134,6 +136,7 @@ def SoftShrinkOp : Unary<"soft_shrink"> {
 def TanhShrinkOp : Unary<"tanh_shrink"> {
   let summary = "x - tanh(x), elementwise";
   let scalar = [{ x - tanh(x) }];
+  let gradient = [{ dy * square(tanh(x)) }];
   let numpy = "x - np.tanh(x)";
   let example = "tanh_shrink(tensor({-1.0, 0, 1}))";
 }

@@ -220,6 +220,10 @@ def HypotOp : Binary<"hypot"> {
   }];
   let compute = "Float";
   let commutative = 1;
+  let gradient = [{
+    const Expr zero = Expr::scalar(0, dy.dtype()), none = equal(y, zero); // no slope at the origin: 0 of those that meet there
+    return {where(none, zero, dy * (a / y)), where(none, zero, dy * (b / y))};
+  }];
   let numpy = "np.hypot(a, b)";
   let example = "hypot(tensor({3.0, 5}), tensor({4.0, 12}))";
 }
@@ -235,6 +239,11 @@ def LogaddexpOp : Binary<"logaddexp"> {
   let scalar = [{ select(a == b, a + 0.69314718055994530942, max(a, b) + log1p(exp(-abs(a - b)))) }];
   let compute = "Float";
   let commutative = 1;
+  let gradient = [{
+    // Of equal infinities the difference is none.
+    const Expr first = sigmoid(where(equal(a, b), Expr::scalar(0, dy.dtype()), a - b));
+    return {dy * first, dy * (1 - first)};
+  }];
   let numpy = "np.logaddexp(a, b)";
   let example = "logaddexp(tensor({0.0, 1}), 1)";
 }
@@ -288,6 +297,9 @@ def FmodOp : Binary<"fmod"> {
     auto truncated = select((floored != 0) & ((floored < 0) != (a < 0)), floored - b, floored);
     // The least integer has no absolute value.
     return select((abs(a) < 0) | (abs(b) < 0), truncated, select(a < 0, -rest, rest));
+  }];
+  let gradient = [{
+    return {dy, negative(dy * trunc(a / b))};
   }];
   let numpy = "np.fmod(a, b)";
   let domains = ["-9, 9", "1, 4"];

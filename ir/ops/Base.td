@@ -34,6 +34,12 @@ class TableOp<string mnemonic, string family_> : Op<Tressel_Dialect, mnemonic> {
   // What the result is. A fragment is an expression or statements with `return`.
   code scalar = "";        // elementwise: over scalars, see ir/ops/README.md
   code decomposition = ""; // composite: over expressions of other ops
+  // The reverse rule, over expressions of other ops: the operands' cotangents as {first, second, ...}, or one expression
+  // if there is one operand; {} where one is zero. Names are the operands and attributes, `y` and `dy` the first result and
+  // its cotangent, `out(i)` and `d(i)` those of result i; `d(i)` may be empty. What comes out is summed over the dimensions
+  // that the operand was broadcast along, and converted to its element type. Elementwise ops get theirs from `scalar`, and
+  // composites from `decomposition`, where none stands here.
+  code gradient = "";
   // What the results are, and the checks of operands and attributes: either the name of a C++ function, or a fragment
   // over the operands' types and the attributes that ends with `return result(type)` or `return fail(rule, "why")`.
   string infer = ?;

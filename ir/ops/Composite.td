@@ -17,6 +17,10 @@ def SoftmaxOp : Composite<"softmax"> {
     Expr e = exp(v - max(v, {axis}, true));
     return cast(e / sum(e, {axis}, true), resultType(0).dtype);
   }];
+  let gradient = [{
+    Expr p = wide(y), g = wide(dy);
+    return p * (g - sum(p * g, {axis}, true));
+  }];
   let numpy = "np.exp(x - np.max(x, axis, keepdims=True)) / np.sum(np.exp(x - np.max(x, axis, keepdims=True)), axis, keepdims=True)";
   let example = "softmax(tensor({{1.0, 2, 3}, {1, 1, 1}}))";
 }
@@ -35,6 +39,10 @@ def LogSoftmaxOp : Composite<"log_softmax"> {
     Expr v = wide(x);
     Expr shifted = v - max(v, {axis}, true);
     return cast(shifted - log(sum(exp(shifted), {axis}, true)), resultType(0).dtype);
+  }];
+  let gradient = [{
+    Expr g = wide(dy);
+    return g - exp(wide(y)) * sum(g, {axis}, true);
   }];
   let numpy = "x - np.max(x, axis, keepdims=True) - np.log(np.sum(np.exp(x - np.max(x, axis, keepdims=True)), axis, keepdims=True))";
   let example = "log_softmax(tensor({1.0, 2, 3}))";

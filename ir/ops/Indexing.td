@@ -15,6 +15,9 @@ def TakeOp : Indexing<"take"> {
   let loopForm = "loopFormTake";
   let reorder = "reorderTake";
   let evaluate = "interp::take";
+  let gradient = [{
+    return {scatter(zeros({dy.dtype(), x.type().shape}), indices, dy, axis, "add")};
+  }];
   let numpy = "np.take(x, indices, axis=axis)";
   let domains = ["-2, 2", "0, 0"];
   let example = "take(tensor({{1.0, 2}, {3, 4}, {5, 6}}), tensor({2, 0, -1}, i64))";
@@ -76,6 +79,13 @@ def TakeAlongAxisOp : Indexing<"take_along_axis"> {
   let infer = "inferTakeAlongAxis";
   let loopForm = "loopFormTakeAlongAxis";
   let evaluate = "interp::takeAlongAxis";
+  let gradient = [{
+    // The dimensions besides `axis` are those of the result, whose sum along broadcast ones follows.
+    Sizes shape = y.sizes();
+    const auto d = static_cast<size_t>(*normalizeAxis(axis, x.rank()));
+    shape[d] = x.size(static_cast<int>(d));
+    return {put_along_axis(zeros({dy.dtype(), Shape(shape)}), indices, dy, axis, "add")};
+  }];
   let numpy = "np.take_along_axis(x, indices, axis)";
   let samples = ["x: a n", "indices: i64 a k | i32 1 k | u8 a k", "axis: 1 | -1"];
   let example = "take_along_axis(tensor({3.0, 1, 2}), argsort(tensor({3.0, 1, 2})))";
@@ -108,6 +118,20 @@ def PutAlongAxisOp : Indexing<"put_along_axis"> {
                           axis, mode);
   }];
   let evaluate = "interp::putAlongAxis";
+  let gradient = [{
+    if (mode == "add")
+      return {dy, {}, take_along_axis(dy, broadcastIndices(indices, x, axis), axis)};
+    if (mode != "set")
+      throw NoGradient("writes of mode '" + mode + "'");
+    // Of several updates of one place the last one stays: each knows its number, and so does the place.
+    Expr at = broadcastIndices(indices, x, axis);
+    const int d = *normalizeAxis(axis, x.rank());
+    Expr number = iota(at.sizes(), d, DType::i64);
+    Expr last = put_along_axis(full(x.sizes(), -1, DType::i64), at, number, axis, "set");
+    Expr stays = equal(take_along_axis(last, at, axis), number), free = less(last, Expr::scalar(0, DType::i64));
+    const Expr zero = Expr::scalar(0, dy.dtype());
+    return {where(free, dy, zero), {}, where(stays, take_along_axis(dy, at, axis), zero)};
+  }];
   let numpy = "put_along_axis(x, indices, values, axis, mode, dtypes['x'])";
   let samples = ["x: n b",
                  "indices: i64 k b | u8 k 1",
@@ -131,6 +155,19 @@ def GatherNdOp : Indexing<"gather_nd"> {
   let kernelForm = "kernelFormGatherNd";
   let decomposition = [{ gather_nd(x, cast(indices, DType::i64), batch_dims) }];
   let evaluate = "interp::gatherNd";
+  let gradient = [{
+    if (batch_dims == 0)
+      return {scatter_nd(zeros({dy.dtype(), x.type().shape}), indices, dy, "add")};
+    // The batch's places as further indices.
+    const int b = static_cast<int>(batch_dims), n = indices.rank();
+    std::vector<Expr> places;
+    Sizes shape = indices.sizes();
+    shape.back() = 1;
+    for (int i = 0; i < b; ++i)
+      places.push_back(iota(shape, i, DType::i64));
+    places.push_back(cast(indices, DType::i64));
+    return {scatter_nd(zeros({dy.dtype(), x.type().shape}), concat(places, n - 1), dy, "add")};
+  }];
   let numpy = "gather_nd(x, indices, batch_dims)";
   let samples = ["x: n m s", "indices: i64 k 1 | i32 k 2 | i64 n k 1", "batch_dims: 0 | 0 | 1"];
   let example = "gather_nd(tensor({{1.0, 2}, {3, 4}}), tensor({{0, 1}, {1, 1}}, i64))";
@@ -150,6 +187,29 @@ def ScatterNdOp : Indexing<"scatter_nd"> {
   let overwrites = 0;
   let decomposition = [{ scatter_nd(x, cast(indices, DType::i64), cast(updates, x.dtype()), mode) }];
   let evaluate = "interp::scatterNd";
+  let gradient = [{
+    if (mode == "add")
+      return {dy, {}, gather_nd(dy, indices)};
+    if (mode != "set")
+      throw NoGradient("writes of mode '" + mode + "'");
+    // Of several updates of one place the last one stays: each knows its number, and so does the place.
+    Sizes rows = indices.sizes();
+    rows.pop_back();
+    Size count = 1;
+    for (Size size : rows)
+      count = count * size;
+    Sizes places(x.type().shape.begin(), x.type().shape.begin() + static_cast<int>(indices.size(indices.rank() - 1).number()));
+    Expr number = reshape(iota({count}, 0, DType::i64), rows);
+    Expr last = scatter_nd(full(places, -1, DType::i64), indices, number, "set");
+    Expr stays = equal(gather_nd(last, indices), number), free = less(last, Expr::scalar(0, DType::i64));
+    auto along = [](const Expr &mask, int rank) {
+      Sizes shape = mask.sizes();
+      shape.resize(static_cast<size_t>(rank), 1);
+      return reshape(mask, shape);
+    };
+    const Expr zero = Expr::scalar(0, dy.dtype());
+    return {where(along(free, dy.rank()), dy, zero), {}, where(along(stays, updates.rank()), gather_nd(dy, indices), zero)};
+  }];
   let numpy = "scatter_nd(x, indices, updates, mode, dtypes['x'])";
   let samples = ["x: n m s",
                  "indices: i64 k 1 | i64 k 2 | i32 k 2",
@@ -204,6 +264,9 @@ def DynamicSliceOp : Indexing<"dynamic_slice"> {
   let kernelForm = "kernelFormDynamicSlice";
   let decomposition = [{ dynamic_slice(x, cast(starts, DType::i64), sizes) }];
   let evaluate = "interp::dynamicSlice";
+  let gradient = [{
+    return {dynamic_update_slice(zeros({dy.dtype(), x.type().shape}), dy, starts)};
+  }];
   let numpy = "x[tuple(slice(b, b + n) for b, n in zip(np.clip(starts, 0, np.subtract(x.shape, sizes)).astype(int), sizes))]";
   let domains = ["-2, 2", "-2, 4"];
   let samples = ["x: n m | n m k", "starts: i64 2 | i32 2 | i64 3", "sizes: 1 2 | 2 1 | 0 1 | 1 1 2 | 2 1 1"];
@@ -222,6 +285,9 @@ def DynamicUpdateSliceOp : Indexing<"dynamic_update_slice"> {
   let overwrites = 0;
   let decomposition = [{ dynamic_update_slice(x, cast(update, x.dtype()), cast(starts, DType::i64)) }];
   let evaluate = "interp::dynamicUpdateSlice";
+  let gradient = [{
+    return {dynamic_update_slice(dy, zeros(update.type()), starts), dynamic_slice(dy, starts, update.sizes())};
+  }];
   let numpy = "dynamic_update_slice(x, update, starts)";
   let domains = ["-2, 2", "-2, 2", "-2, 4"];
   let samples = ["x: n m | n m k", "update: 1 m | n 1 | 1 1 | 1 m 1 | n 1 k", "starts: i64 2 | i32 2 | i64 3"];

@@ -15,6 +15,23 @@ def MatmulOp : Contraction<"matmul"> {
   let infer = "inferMatmul";
   let loopForm = "loopFormMatmul";
   let evaluate = "interp::matmul";
+  let gradient = [{
+    // Vectors as matrices.
+    const bool row = a.rank() == 1, column = b.rank() == 1;
+    Expr left = row ? expand_dims(a, 0) : a, right = column ? expand_dims(b, 1) : b, g = dy;
+    if (column)
+      g = expand_dims(g, -1);
+    if (row)
+      g = expand_dims(g, -2);
+    Expr da = matmul(g, transposed(right)), db;
+    if (right.rank() == 2 && left.rank() > 2) { // one product over all rows instead of a sum of products
+      db = matmul(transposed(reshape(left, {-1, left.size(left.rank() - 1)})), reshape(g, {-1, g.size(g.rank() - 1)}));
+    } else {
+      db = matmul(transposed(left), g);
+    }
+    return {row ? squeeze(sumLike(da, {da.dtype(), left.type().shape}), {0}) : da,
+            column ? squeeze(sumLike(db, {db.dtype(), right.type().shape}), {-1}) : db};
+  }];
   let numpy = "np.matmul(a, b)";
   let example = "matmul(tensor({{1.0, 2}, {3, 4}}), tensor({{5.0, 6}, {7, 8}}))";
 }
@@ -233,6 +250,7 @@ def ConvOp : Convolution<"conv"> {
     return concat(parts, static_cast<int64_t>(at));
   }];
   let evaluate = "interp::conv";
+  let gradient = [{ return convGradient(dy, x, w, strides, pad_low, pad_high, dilations, groups, channels_last); }];
   let numpy = "conv(x, w, strides, pad_low, pad_high, dilations, groups, channels_last)";
   let example = "conv(tensor({{{1.0, 2, 3, 4}}}), tensor({{{1.0, 0, -1}}}), {1}, {1}, {1})";
 }
@@ -366,6 +384,7 @@ def MaxPoolOp : Window<"max_pool", "Max"> {
   let infer = "inferPool";
   let loopForm = "loopFormMaxPool";
   let evaluate = "interp::maxPool";
+  let gradient = [{ poolGradient(dy, x, y, window, strides, pad_low, dilations, channels_last) }];
   let numpy = "max_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode, channels_last)";
   let example = "max_pool(tensor({{{1.0, 5, 2, 3}}}), {2})";
 }
@@ -379,6 +398,7 @@ def SumPoolOp : Window<"sum_pool", "Sum"> {
   let compute = "Float";
   let loopForm = "loopFormSumPool";
   let evaluate = "interp::sumPool";
+  let gradient = [{ poolGradient(dy, x, {}, window, strides, pad_low, dilations, channels_last) }];
   let numpy = "sum_pool(x, window, strides, pad_low, pad_high, dilations, ceil_mode, channels_last)";
   let example = "sum_pool(tensor({{{1.0, 5, 2, 3}}}), {2}, {1})";
 }

@@ -240,6 +240,7 @@ def AsinhOp : Unary<"asinh"> {
     auto near = log1p(a + a * a / (1 + sqrt(a * a + 1)));
     return sign(x) * select(a > 1e9, log(a) + 0.69314718055994530942, near); // far out the square would overflow
   }];
+  let gradient = [{ dy / hypot(x, Expr::scalar(1, dy.dtype())) }];
   let numpy = "np.arcsinh(x)";
   let example = "asinh(tensor({0, 0.5}))";
 }
@@ -250,6 +251,7 @@ def AcoshOp : Unary<"acosh"> {
     auto y = select(x > 1e9, log(x) + 0.69314718055994530942, log1p(t + sqrt(t * 2 + t * t)));
     return select(x < 1, sqrt(t), y);
   }];
+  let gradient = [{ dy / (sqrt(x - 1) * sqrt(x + 1)) }];
   let numpy = "np.arccosh(x)";
   let domains = ["1, 5"];
   let example = "acosh(tensor({1.0, 2}))";
@@ -257,6 +259,7 @@ def AcoshOp : Unary<"acosh"> {
 def AtanhOp : Unary<"atanh"> {
   let summary = "The inverse of the hyperbolic tangent, elementwise; NaN outside [-1, 1]";
   let scalar = [{ sign(x) * 0.5 * log1p(abs(x) * 2 / (1 - abs(x))) }];
+  let gradient = [{ dy / ((1 - x) * (x + 1)) }];
   let numpy = "np.arctanh(x)";
   let domains = ["-0.9, 0.9"];
   let example = "atanh(tensor({0, 0.5}))";

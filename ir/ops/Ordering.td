@@ -13,6 +13,9 @@ def SortOp : Order<"sort"> {
   }];
   let infer = "inferSort";
   let evaluate = "interp::sort";
+  let gradient = [{
+    return put_along_axis(zeros(dy.type()), argsort(x, axis, descending), dy, axis, "set");
+  }];
   let numpy = "np.flip(np.sort(x, axis=axis), axis) if descending else np.sort(x, axis=axis)";
   let example = "sort(tensor({3.0, 1, 2}))";
 }
@@ -39,6 +42,11 @@ def TopKOp : TableOp<"top_k", "Ordering"> {
   let infer = "inferTopK";
   let kernelForm = "kernelFormTopK";
   let evaluate = "interp::topK";
+  let gradient = [{
+    if (!d(0))
+      return Expr();
+    return put_along_axis(zeros({d(0).dtype(), x.type().shape}), out(1), d(0), axis, "set");
+  }];
   let numpy = "top_k(x, k, axis, largest)";
   let example = "top_k(tensor({3.0, 1, 2}), 2)";
 }
@@ -63,6 +71,9 @@ class WideningScan<string mnemonic, string combine_> : Scan<mnemonic, combine_> 
 def CumsumOp : WideningScan<"cumsum", "Sum"> {
   let summary = "The running sum along `axis`";
   let decomposition = [{ cumsum(cast(x, resultType(0).dtype), axis, reverse, exclusive) }];
+  let gradient = [{
+    return cumsum(dy, axis, !reverse, exclusive);
+  }];
   let numpy = "scan(np.cumsum, x, axis, reverse, exclusive, 0)";
   let example = "cumsum(tensor({1.0, 2, 3}))";
 }
@@ -79,12 +90,14 @@ defvar extremumScan = [{
 def CummaxOp : Scan<"cummax", "Max"> {
   let summary = "The largest element so far along `axis`";
   let description = extremumScan;
+  let gradient = [{ extremumScanGradient(dy, x, y, axis, reverse) }];
   let numpy = "scan(np.maximum.accumulate, x, axis, reverse, False, 0)";
   let example = "cummax(tensor({2.0, 1, 3}))";
 }
 def CumminOp : Scan<"cummin", "Min"> {
   let summary = "The smallest element so far along `axis`";
   let description = extremumScan;
+  let gradient = [{ extremumScanGradient(dy, x, y, axis, reverse) }];
   let numpy = "scan(np.minimum.accumulate, x, axis, reverse, False, 0)";
   let example = "cummin(tensor({2.0, 3, 1}))";
 }

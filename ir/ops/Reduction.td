@@ -8,6 +8,9 @@ def SumOp : Reduction<"sum", "Sum"> {
     Bools and integers sum in i64, as in NumPy; f16 and bf16 accumulate in f32.
     - (C1) every axis is in [-rank, rank), none twice.
   }];
+  let gradient = [{
+    return unreduced(dy, x, axis);
+  }];
   let numpy = "np.sum(x, axis=axis, keepdims=keepdims)";
   let example = "sum(tensor({{1.0, 2, 3}, {4, 5, 6}}), 1)";
 }
@@ -16,6 +19,9 @@ def MeanOp : Reduction<"mean", "Sum"> {
   let summary = "The mean over the dimensions `axis`; of integers and bools it is f32";
   let compute = "Float";
   let isMean = 1;
+  let gradient = [{
+    return unreduced(dy, x, axis) / countAlong(x, axis);
+  }];
   let numpy = "np.mean(x, axis=axis, keepdims=keepdims)";
   let example = "mean(tensor({{1.0, 2, 3}, {4, 5, 6}}), 0)";
 }
@@ -25,17 +31,28 @@ def ProdOp : Reduction<"prod", "Prod"> {
     Bools and integers multiply in i64, as in NumPy; f16 and bf16 accumulate in f32.
     - (C1) every axis is in [-rank, rank), none twice.
   }];
+  let gradient = [{ prodGradient(dy, x, axis) }];
   let numpy = "np.prod(x, axis=axis, keepdims=keepdims)";
   let example = "prod(tensor({{1.0, 2, 3}, {4, 5, 6}}), 1)";
 }
 def MaxOp : OrderReduction<"max", "Max"> {
   let prebuilt = AllNumbers;
   let summary = "The largest element over the dimensions `axis`; NaN if there is one";
+  let gradient = [{
+    // Equal ones share it.
+    Expr isIt = cast(equal(x, unreduced(y, x, axis)), dy.dtype());
+    return isIt * (unreduced(dy, x, axis) / sum(isIt, optional(axis), true));
+  }];
   let numpy = "np.max(x, axis=axis, keepdims=keepdims)";
   let example = "max(tensor({{1.0, 2, 3}, {4, 5, 6}}), 1, true)";
 }
 def MinOp : OrderReduction<"min", "Min"> {
   let summary = "The smallest element over the dimensions `axis`; NaN if there is one";
+  let gradient = [{
+    // Equal ones share it.
+    Expr isIt = cast(equal(x, unreduced(y, x, axis)), dy.dtype());
+    return isIt * (unreduced(dy, x, axis) / sum(isIt, optional(axis), true));
+  }];
   let numpy = "np.min(x, axis=axis, keepdims=keepdims)";
   let example = "min(tensor({{1.0, 2, 3}, {4, 5, 6}}))";
 }
@@ -99,6 +116,12 @@ def StdOp : ReductionComposite<"std"> {
   let summary = "The square root of the variance over the dimensions `axis`";
   let arguments = (ins Tensor:$x, Maybe<Ints>:$axis, Default<Float, "0.0">:$correction, Default<Bool, "false">:$keepdims);
   let decomposition = [{ cast(sqrt(var(wide(x), optional(axis), correction, keepdims)), floatType(x)) }];
+  let gradient = [{
+    Expr v = wide(x), deviation = wide(unreduced(y, x, axis)), g = wide(unreduced(dy, x, axis));
+    const Expr zero = Expr::scalar(0, v.dtype()); // of equal elements it has a kink; the slope is 0 there
+    Expr count = maximum(countAlong(v, axis) - correction, zero);
+    return where(equal(deviation, zero), zero, g / (deviation * count)) * (v - mean(v, optional(axis), true));
+  }];
   let numpy = "np.std(x, axis=axis, ddof=correction, keepdims=keepdims)";
   let samples = ["correction: 0 | 1"];
   let example = "tressel::std(tensor({1.0, 2, 3, 4}))";
@@ -116,6 +139,10 @@ def LogsumexpOp : ReductionComposite<"logsumexp"> {
     Expr v = wide(x), top = max(v, optional(axis), true);
     Expr shift = where(isfinite(top), top, Expr::scalar(0, v.dtype())); // infinities stay what they are
     return cast(log(sum(exp(v - shift), optional(axis), keepdims)) + (keepdims ? shift : max(shift, optional(axis), false)), floatType(x));
+  }];
+  let gradient = [{
+    Expr top = unreduced(y, x, axis), shift = where(isfinite(top), top, Expr::scalar(0, top.dtype()));
+    return unreduced(dy, x, axis) * exp(x - shift);
   }];
   let numpy = "np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))";
   let example = "logsumexp(tensor({0.0, 1, 2}))";
@@ -172,6 +199,21 @@ def VectorNormOp : ReductionComposite<"vector_norm"> {
   }];
   let domains = ["0.5, 2"];
   let samples = ["ord: 2 | 1 | 0 | 3 | 0.5 | -1 | inf | -inf"];
+  let gradient = [{
+    Expr v = wide(x), norm = wide(unreduced(y, x, axis)), g = wide(unreduced(dy, x, axis));
+    const Expr zero = Expr::scalar(0, v.dtype());
+    if (std::isinf(ord)) { // equal ones share it
+      Expr isIt = cast(equal(abs(v), norm), v.dtype());
+      return isIt * sign(v) * (g / sum(isIt, optional(axis), true));
+    }
+    if (ord == 0)
+      return Expr();
+    if (ord == 1)
+      return g * sign(v);
+    // Of zeros it has a kink; the slope is 0 there.
+    Expr part = ord == 2 ? v / norm : sign(v) * pow(abs(v) / norm, Expr::scalar(ord - 1, v.dtype()));
+    return g * where(equal(v, zero), zero, part);
+  }];
   let numpy = "vector_norm(x, axis, keepdims, ord)";
   let example = "vector_norm(tensor({3.0, 4}))";
 }

@@ -9,6 +9,9 @@ def ReshapeOp : View<"reshape"> {
   }];
   let arguments = (ins Tensor:$x, Sizes:$shape);
   let infer = "inferReshape";
+  let gradient = [{
+    return reshape(dy, x.sizes());
+  }];
   let numpy = "np.reshape(x, shape)";
   let example = "reshape(tensor({{1.0, 2, 3}, {4, 5, 6}}), {3, -1})";
 }
@@ -20,6 +23,9 @@ def ExpandDimsOp : View<"expand_dims"> {
   }];
   let arguments = (ins Tensor:$x, Default<Int, "0">:$axis);
   let infer = "inferExpandDims";
+  let gradient = [{
+    return reshape(dy, x.sizes());
+  }];
   let numpy = "np.expand_dims(x, axis)";
   let example = "expand_dims(tensor({1.0, 2, 3}), 1)";
 }
@@ -31,6 +37,9 @@ def SqueezeOp : View<"squeeze"> {
   }];
   let arguments = (ins Tensor:$x, Maybe<Ints>:$axis);
   let infer = "inferSqueeze";
+  let gradient = [{
+    return reshape(dy, x.sizes());
+  }];
   let numpy = "np.squeeze(x, axis)";
   let example = "squeeze(tensor({{{1.0}, {2}}}))";
 }
@@ -41,6 +50,9 @@ def FlattenOp : View<"flatten"> {
   }];
   let arguments = (ins Tensor:$x, Default<Int, "1">:$start_axis);
   let infer = "inferFlatten";
+  let gradient = [{
+    return reshape(dy, x.sizes());
+  }];
   let numpy = "np.reshape(x, x.shape[:start_axis] + (math.prod(x.shape[start_axis:]),))";
   let example = "flatten(tensor({{{1.0, 2}, {3, 4}}, {{5, 6}, {7, 8}}}))";
 }
@@ -59,6 +71,7 @@ def ToOp : View<"to"> {
   }];
   let isIdentity = "nullptr";
   let samples = ["device: cpu"];
+  let gradient = [{ dy }]; // on the device where it is made
   let numpy = "np.array(x)";
   let example = "to(tensor({1.0, 2, 3}), \"cpu\")";
 }
@@ -73,6 +86,12 @@ def TransposeOp : ShapeOp<"transpose"> {
   let evaluate = "interp::transpose";
   let compose = "composeTranspose";
   let isIdentity = "isIdentityTranspose";
+  let gradient = [{
+    Ints back(x.type().shape.size());
+    for (size_t i = 0; i < back.size(); ++i)
+      back[permutation ? static_cast<size_t>(*normalizeAxis((*permutation)[i], x.rank())) : back.size() - 1 - i] = static_cast<int64_t>(i);
+    return transpose(dy, back);
+  }];
   let numpy = "np.transpose(x, permutation)";
   let example = "transpose(tensor({{1.0, 2, 3}, {4, 5, 6}}))";
 }
@@ -88,6 +107,9 @@ def BroadcastToOp : ShapeOp<"broadcast_to"> {
   let reorder = "reorderPerDimension";
   let evaluate = "interp::broadcastTo";
   let isIdentity = "sameType";
+  let gradient = [{
+    return dy; // and summed
+  }];
   let numpy = "np.broadcast_to(x, shape)";
   let example = "broadcast_to(tensor({1.0, 2, 3}), {2, 3})";
 }
@@ -107,6 +129,9 @@ def SliceOp : ShapeOp<"slice"> {
   let reorder = "reorderPerDimension";
   let evaluate = "interp::slice";
   let isIdentity = "isIdentitySlice";
+  let gradient = [{
+    return sliceGradient(dy, x, starts, strides);
+  }];
   let numpy = "x[tuple(slice(s, None if l < -2**62 else l, t) for s, l, t in zip(starts, limits, strides or [1] * x.ndim))]";
   let example = "slice(tensor({{1.0, 2, 3}, {4, 5, 6}}), {0, 2}, {2, -4}, {1, -1})";
 }
@@ -129,6 +154,12 @@ def ConcatOp : ShapeOp<"concat"> {
   }];
   let evaluate = "interp::concat";
   let isIdentity = "sameType";
+  let gradient = [{
+    Sizes sizes;
+    for (const Expr &part : inputs)
+      sizes.push_back(part.size(*normalizeAxis(axis, part.rank())));
+    return split(dy, sizes, axis);
+  }];
   let numpy = "np.concatenate(inputs, axis=axis)";
   let example = "concat({tensor({{1.0, 2}}), tensor({{3.0, 4}, {5, 6}})})";
 }
@@ -195,6 +226,14 @@ def PadOp : ShapeOp<"pad"> {
   }];
   let evaluate = "interp::pad";
   let isIdentity = "sameType";
+  let gradient = [{
+    if (mode != "constant")
+      throw NoGradient("padding by mode '" + mode + "'");
+    Sizes limits = low;
+    for (size_t i = 0; i < limits.size(); ++i)
+      limits[i] += x.size(static_cast<int>(i));
+    return slice(dy, low, limits);
+  }];
   let numpy = "np.pad(x, list(zip(low, high)), mode, **({'constant_values': value} if mode == 'constant' else {})) if x.ndim else x";
   let samples = ["mode: constant | edge | reflect | symmetric | wrap"];
   let example = "pad(tensor({1.0, 2, 3}), {2}, {1}, 0, \"edge\")";

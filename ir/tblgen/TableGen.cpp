@@ -168,6 +168,25 @@ static void genFunctions(const OpRecord &op, raw_ostream &os) {
   }
 }
 
+static void genGradient(const OpRecord &op, raw_ostream &os) {
+  if (op.get("gradient").empty())
+    return;
+  os << "std::vector<Emitter::Ref> gradient(const OpInfo &, Emitter &emitter, const GradientCall &call) {\n"
+     << "  using namespace expr;\n  ReverseRule rule(emitter, call);\n  [[maybe_unused]] const Attrs &attrs = "
+        "call.attrs;\n"
+     << "  [[maybe_unused]] auto out = [&](int i) -> const Expr & { return rule.result(i); };\n"
+     << "  [[maybe_unused]] auto d = [&](int i) -> const Expr & { return rule.cotangent(i); };\n"
+     << "  [[maybe_unused]] const Expr &y = out(0), &dy = d(0);\n";
+  int i = 0;
+  for (const Argument *a : op.operands())
+    if (a->variadic)
+      os << "  [[maybe_unused]] const std::vector<Expr> " << a->name << " = rule.operandsFrom(" << i++ << ");\n";
+    else
+      os << "  [[maybe_unused]] const Expr &" << a->name << " = rule.operand(" << i++ << ");\n";
+  unpackAttrs(op, os);
+  os << "  return rule.finish([&]() -> Cotangents {\n" << op.body("gradient") << "  }());\n}\n";
+}
+
 static void genInfo(const OpRecord &op, raw_ostream &os) {
   std::string ns = op.name + "_op";
   auto flag = [&](StringRef field) { return op.getBit(field) ? "true" : "false"; };
@@ -176,34 +195,43 @@ static void genInfo(const OpRecord &op, raw_ostream &os) {
     evaluate = "evaluate::" + op.name;
   auto list = [&](StringRef name, bool present) { return present ? (ns + "::" + name).str() : std::string("{}"); };
   std::string identity = op.get("identity").empty() ? "std::nullopt" : op.get("identity").str();
-  os << "const OpInfo table::" << op.name << "{\n    .name = \"" << op.name << "\",\n    .family = Family::"
-     << op.get("family") << ",\n    .summary = " << quoted(op.get("summary")) << ",\n    .description = "
-     << quoted(dedent(op.get("description"))) << ",\n    .operands = " << list("operands", !op.operands().empty())
+  os << "const OpInfo table::" << op.name << "{\n    .name = \"" << op.name
+     << "\",\n    .family = Family::" << op.get("family") << ",\n    .summary = " << quoted(op.get("summary"))
+     << ",\n    .description = " << quoted(dedent(op.get("description")))
+     << ",\n    .operands = " << list("operands", !op.operands().empty())
      << ",\n    .attrs = " << list("attrs", !op.attrs().empty()) << ",\n    .resultNames = " << ns
      << "::resultNames,\n    .numResults = " << (op.hasVariadicResult() ? -1 : static_cast<int>(op.results.size()))
-     << ",\n    .commutative = "
-     << flag("commutative") << ",\n    .isView = " << flag("isView") << ",\n    .idempotent = " << flag("idempotent")
-     << ",\n    .infer = " << (op.get("types").empty() ? op.get("infer").str() : ns + "::infer") << ",\n    .loopForm = "
-     << op.get("loopForm") << ",\n    .kernelForm = " << op.get("kernelForm") << ",\n    .overwrites = "
-     << op.getInt("overwrites") << ",\n    .evaluate = "
-     << (evaluate.empty() ? "nullptr" : evaluate) << ",\n    .decompose = "
-     << (op.isComposite() ? ns + "::decompose" : "nullptr") << ",\n    .flops = " << op.get("flops")
-     << ",\n    .numpy = " << quoted(op.get("numpy")) << ",\n    .domains = "
-     << list("domains", !op.def->getValueAsListOfStrings("domains").empty()) << ",\n    .samples = "
-     << list("samples", !op.def->getValueAsListOfStrings("samples").empty()) << ",\n    .example = "
-     << quoted(op.get("example")) << ",\n    .compute = ComputeClass::" << op.get("compute")
+     << ",\n    .commutative = " << flag("commutative") << ",\n    .isView = " << flag("isView")
+     << ",\n    .idempotent = " << flag("idempotent")
+     << ",\n    .infer = " << (op.get("types").empty() ? op.get("infer").str() : ns + "::infer")
+     << ",\n    .loopForm = " << op.get("loopForm") << ",\n    .kernelForm = " << op.get("kernelForm")
+     << ",\n    .overwrites = " << op.getInt("overwrites")
+     << ",\n    .evaluate = " << (evaluate.empty() ? "nullptr" : evaluate)
+     << ",\n    .decompose = " << (op.isComposite() ? ns + "::decompose" : "nullptr") << ",\n    .gradient = "
+     << (!op.get("gradient").empty() ? ns + "::gradient"
+         : op.isElementwise()        ? "gradientOfElementwise"
+                                     : "nullptr")
+     << ",\n    .flops = " << op.get("flops") << ",\n    .numpy = " << quoted(op.get("numpy"))
+     << ",\n    .domains = " << list("domains", !op.def->getValueAsListOfStrings("domains").empty())
+     << ",\n    .samples = " << list("samples", !op.def->getValueAsListOfStrings("samples").empty())
+     << ",\n    .example = " << quoted(op.get("example")) << ",\n    .compute = ComputeClass::" << op.get("compute")
      << ",\n    .combine = Combine::" << op.get("combine") << ",\n    .isMean = " << flag("isMean")
-     << ",\n    .identity = " << identity << ",\n    .compose = " << op.get("compose") << ",\n    .isIdentity = "
-     << op.get("isIdentity") << ",\n    .reorder = " << op.get("reorder") << ",\n    .elementwise = "
-     << (op.isElementwise() ? "&" + ns + "::elementwise" : "nullptr") << ",\n};\n\n";
+     << ",\n    .identity = " << identity << ",\n    .compose = " << op.get("compose")
+     << ",\n    .isIdentity = " << op.get("isIdentity") << ",\n    .reorder = " << op.get("reorder")
+     << ",\n    .elementwise = " << (op.isElementwise() ? "&" + ns + "::elementwise" : "nullptr") << ",\n};\n\n";
 }
 
 static bool genTable(const RecordKeeper &records, raw_ostream &out) {
   std::string family = familyFile(records), text;
   raw_string_ostream os(text);
   std::vector<OpRecord> ops = ownOps(records);
-  os << kHead << "#include \"ir/op/Einsum.h\"\n#include \"ir/op/Infer.h\"\n#include \"ir/op/Resample.h\"\n#include \"ir/op/TableSupport.h\"\n#include \"ir/op/Table.h\"\n#include \"ir/op/Exprs.h\"\n#include \"ir/op/"
-     << family << ".scalar.h\"\n\n#include \"tressel/runtime/Dim.h\"\n\n#include <algorithm>\n#include <cmath>\n#include <limits>\n#include <numeric>\n\nnamespace tressel::op {\n\n";
+  os << kHead
+     << "#include \"ir/op/Einsum.h\"\n#include \"ir/op/Gradient.h\"\n#include \"ir/op/Infer.h\"\n#include "
+        "\"ir/op/Resample.h\"\n#include \"ir/op/TableSupport.h\"\n#include \"ir/op/Table.h\"\n#include "
+        "\"ir/op/Exprs.h\"\n#include \"ir/op/"
+     << family
+     << ".scalar.h\"\n\n#include \"tressel/runtime/Dim.h\"\n\n#include <algorithm>\n#include <cmath>\n#include "
+        "<limits>\n#include <numeric>\n\nnamespace tressel::op {\n\n";
   std::set<std::string> declared;
   for (const OpRecord &op : ops) {
     std::string name = op.get("evaluate").str();
@@ -217,6 +245,7 @@ static bool genTable(const RecordKeeper &records, raw_ostream &out) {
     os << "namespace {\nnamespace " << op.name << "_op {\n";
     genOperandsAndAttrs(op, os);
     genFunctions(op, os);
+    genGradient(op, os);
     os << "} // namespace " << op.name << "_op\n} // namespace\n";
     genInfo(op, os);
   }

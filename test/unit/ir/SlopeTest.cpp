@@ -62,7 +62,7 @@ Value evaluate(const ScalarProgram &program, const std::vector<Value> &operands)
       v.f = x / y;
       break;
     case Rem:
-      v.f = std::fmod(x, y);
+      v.f = x - y * std::floor(x / y);
       break;
     case Pow:
       v.f = std::pow(x, y);

@@ -1,0 +1,188 @@
+// Reverse rules that are more than a few lines.
+#include "ir/op/Exprs.h"
+#include "ir/op/Gradient.h"
+#include "ir/op/Infer.h"
+
+#include <numeric>
+
+namespace tressel::op::expr {
+
+Expr unslice(const Expr &x, const Sizes &sizes, const Sizes &starts, const Ints &strides) {
+  Expr result = x;
+  Sizes low = starts, high(low.size());
+  for (size_t i = 0; i < low.size(); ++i) {
+    const Size n = x.size(static_cast<int>(i));
+    if (strides[i] > 1) { // each element followed by zeros
+      Sizes split = result.sizes(), before(split.size() + 1, 0), after = before, joined = split;
+      split.insert(split.begin() + static_cast<ptrdiff_t>(i) + 1, 1);
+      after[i + 1] = strides[i] - 1;
+      joined[i] *= strides[i];
+      result = reshape(pad(reshape(result, split), before, after), joined);
+      Sizes from(joined.size(), 0), to = joined; // nothing follows the last one
+      to[i] = (n - 1) * strides[i] + 1;
+      result = slice(result, from, to);
+    }
+    high[i] = sizes[i] - low[i] - result.size(static_cast<int>(i));
+  }
+  return pad(result, low, high);
+}
+
+Expr broadcastIndices(const Expr &indices, const Expr &x, int64_t axis) {
+  Sizes shape = x.sizes();
+  const int d = *normalizeAxis(axis, x.rank());
+  shape[static_cast<size_t>(d)] = indices.size(d);
+  return broadcast_to(cast(indices, DType::i64), shape);
+}
+
+Expr sliceGradient(const Expr &dy, const Expr &x, const Sizes &starts, const Ints &strides) {
+  Sizes from(starts.size());
+  Ints by(starts.size(), 1), turned;
+  for (size_t i = 0; i < from.size(); ++i) {
+    const int d = static_cast<int>(i);
+    const Size n = dy.size(d), size = x.size(d);
+    if (n == 0)
+      return zeros({dy.dtype(), x.type().shape});
+    from[i] = starts[i].numberOr(0) < 0 ? dim::max(starts[i] + size, strides.empty() || strides[i] > 0 ? Size(0) : Size(-1)) : starts[i];
+    if (!strides.empty())
+      by[i] = strides[i];
+    if (by[i] < 0) { // from the other end
+      from[i] = dim::min(from[i], size - 1) + (n - 1) * by[i];
+      by[i] = -by[i];
+      turned.push_back(d);
+    }
+    if (n == size)
+      from[i] = 0;
+  }
+  return unslice(turned.empty() ? dy : flip(dy, turned), x.sizes(), from, by);
+}
+
+/// The dimension `from` moved to `to`.
+static Expr moved(const Expr &x, int64_t from, int64_t to) { return moveaxis(x, {from}, {to}); }
+
+Cotangents convGradient(const Expr &dy, const Expr &x, const Expr &w, const Ints &strides, const Ints &padLow,
+                        const Ints &padHigh, const Ints &dilations, int64_t groups, bool channelsLast) {
+  if (channelsLast) {
+    const Cotangents first = convGradient(moved(dy, -1, 1), moved(x, -1, 1), w, strides, padLow, padHigh, dilations, groups, false);
+    return {moved(first.values[0], 1, -1), first.values[1]};
+  }
+  const int spatial = x.rank() - 2;
+  auto filled = [&](const Ints &list, int64_t value) { return list.empty() ? Ints(static_cast<size_t>(spatial), value) : list; };
+  const Ints stride = filled(strides, 1), low = filled(padLow, 0), high = filled(padHigh, 0), dilation = filled(dilations, 1);
+
+  // By the data: what each element of the result saw gets its share back.
+  Ints beyond;
+  for (int i = 0; i < spatial; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const Size reached = (dy.size(i + 2) - 1) * stride[at] + (w.size(i + 2) - 1) * dilation[at] + 1 - low[at] - high[at];
+    const Size rest = x.size(i + 2) - reached;
+    if (!rest.isNumber())
+      throw NoGradient("a convolution with strides over a size that is not a number");
+    beyond.push_back(rest.number());
+  }
+  const Expr dx = conv_transpose(dy, w, stride, low, high, beyond, dilation, groups);
+
+  // By the weights: a convolution whose window is dy, with the batch summed as channels, strides and dilations exchanged.
+  if (!x.size(0).isNumber() || !dy.type().shape.isStatic())
+    throw NoGradient("a convolution by weights over a batch whose size is not a number");
+  const Size batch = x.size(0), channels = w.size(1);
+  Sizes split = x.sizes();
+  split[1] = groups;
+  split.insert(split.begin() + 2, channels);
+  Ints order(split.size());
+  std::iota(order.begin(), order.end(), 0);
+  order[0] = 2, order[1] = 1, order[2] = 0; // [channels, groups, batch, spatial...]
+  Sizes joined = x.sizes();
+  joined[0] = channels;
+  joined[1] = batch * groups;
+  const Expr images = reshape(transpose(reshape(x, split), order), joined);
+  const Expr sums = conv(images, swapaxes(dy, 0, 1), dilation, low, high, stride, groups); // [channels, features, window...]
+  Sizes from(sums.type().shape.size(), 0), to = sums.sizes();
+  for (int i = 0; i < spatial; ++i)
+    to[static_cast<size_t>(i) + 2] = w.size(i + 2);
+  return {dx, swapaxes(slice(sums, from, to), 0, 1)};
+}
+
+Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &window, const Ints &strides, const Ints &padLow,
+                  const Ints &dilations, bool channelsLast) {
+  const int spatial = x.rank() - 2, space = channelsLast ? 1 : 2;
+  auto filled = [&](const Ints &list, int64_t value) { return list.empty() ? Ints(static_cast<size_t>(spatial), value) : list; };
+  const Ints stride = strides.empty() ? window : strides, low = filled(padLow, 0), dilation = filled(dilations, 1);
+  // x with room for every window.
+  Sizes before(x.type().shape.size(), 0), after = before, sizes = x.sizes();
+  Ints by(sizes.size(), 1);
+  for (int i = 0; i < spatial; ++i) {
+    const auto at = static_cast<size_t>(i), d = at + static_cast<size_t>(space);
+    const Size reach = (dy.size(i + space) - 1) * stride[at] + (window[at] - 1) * dilation[at] + 1;
+    before[d] = low[at];
+    after[d] = dim::max(0, reach - low[at] - sizes[d]);
+    sizes[d] = sizes[d] + low[at] + after[d];
+    by[d] = stride[at];
+  }
+  Expr padded = y ? pad(x, before, after, -std::numeric_limits<double>::infinity()) : Expr();
+  std::vector<Sizes> places{Sizes(sizes.size(), 0)}; // where the first window has each of its elements
+  for (int i = 0; i < spatial; ++i) {
+    std::vector<Sizes> more;
+    for (const Sizes &place : places)
+      for (int64_t k = 0; k < window[static_cast<size_t>(i)]; ++k) {
+        more.push_back(place);
+        more.back()[static_cast<size_t>(i + space)] = k * dilation[static_cast<size_t>(i)];
+      }
+    places = std::move(more);
+  }
+  std::vector<Expr> isIt; // of equal ones in a window each gets a share
+  Expr share = dy, sum;
+  if (y) {
+    Expr count;
+    for (const Sizes &place : places) {
+      Sizes limits = place;
+      for (size_t i = 0; i < limits.size(); ++i)
+        limits[i] = place[i] + (dy.size(static_cast<int>(i)) - 1) * by[i] + 1;
+      isIt.push_back(cast(equal(slice(padded, place, limits, by), y), dy.dtype()));
+      count = count ? count + isIt.back() : isIt.back();
+    }
+    share = dy / count;
+  }
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Expr part = unslice(y ? isIt[i] * share : share, sizes, places[i], by);
+    sum = sum ? sum + part : part;
+  }
+  Sizes limits = before;
+  for (size_t i = 0; i < limits.size(); ++i)
+    limits[i] = before[i] + x.size(static_cast<int>(i));
+  return slice(sum, before, limits);
+}
+
+Expr prodGradient(const Expr &dy, const Expr &x, const Ints *axis) {
+  // What is multiplied as the last dimension, of which each element gets the product of all others.
+  const uint32_t mask = *normalizeAxes(axis, x.rank());
+  Ints order, back(x.type().shape.size());
+  Sizes kept;
+  for (const bool reduced : {false, true})
+    for (int i = 0; i < x.rank(); ++i)
+      if ((mask >> i & 1) == reduced) {
+        back[static_cast<size_t>(i)] = static_cast<int64_t>(order.size());
+        order.push_back(i);
+        if (!reduced)
+          kept.push_back(x.size(i));
+      }
+  Size count = 1;
+  for (int i = 0; i < x.rank(); ++i)
+    count = mask >> i & 1 ? count * x.size(i) : count;
+  const Expr turned = transpose(x, order);
+  kept.push_back(count);
+  const Expr rows = reshape(turned, kept);
+  const Expr others = cumprod(rows, -1, false, true) * cumprod(rows, -1, true, true);
+  return unreduced(dy, x, axis) * transpose(reshape(others, turned.sizes()), back);
+}
+
+Expr extremumScanGradient(const Expr &dy, const Expr &x, const Expr &y, int64_t axis, bool reverse) {
+  // The nearest element, looking back, that is the extremum.
+  const int d = *normalizeAxis(axis, x.rank());
+  const Expr place = iota(x.sizes(), d, DType::i64);
+  const Expr isIt = equal(x, y);
+  const Expr at = reverse ? cummin(where(isIt, place, Expr::number(x.size(d) - 1)), d, true)
+                          : cummax(where(isIt, place, Expr::number(0)), d, false);
+  return put_along_axis(zeros(dy.type()), at, dy, d, "add");
+}
+
+} // namespace tressel::op::expr
