@@ -229,7 +229,7 @@ struct FlatTask {
 bool runFlat(const op::OpInfo &info, std::span<const Arg *const> args, std::span<const op::Attr> attrs,
              Tensor &result) {
   const ThreadState &state = threadState;
-  if (state.recorder || state.checkNanDepth || checkingNanEverywhere()) [[unlikely]]
+  if (state.recorder || state.tape || state.checkNanDepth || checkingNanEverywhere()) [[unlikely]]
     return false;
   // The result's shape is that of the operand that is not one element, if there is one.
   uint64_t operands = kSeen;

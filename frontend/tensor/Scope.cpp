@@ -41,7 +41,7 @@ std::optional<runtime::DeviceRef> currentDevice() {
 
 bool jitDisabled() { return jitDisabledDepth > 0; }
 bool tracing() { return threadState.recorder != nullptr; }
-bool runsOpByOp() { return threadState.recorder || jitDisabledDepth > 0; }
+bool runsOpByOp() { return threadState.recorder || threadState.tape || jitDisabledDepth > 0; }
 
 namespace {
 /// Numbers of threads that have ended are given again, the smallest first.

@@ -8,10 +8,12 @@ namespace tressel::detail {
 
 class LocationScope;
 class Recorder;
+class TensorTape;
 
 struct ThreadState {
   Recorder *recorder = nullptr;                 ///< see Recorder::current()
   const LocationScope *locationScope = nullptr; ///< the innermost
+  TensorTape *tape = nullptr;                   ///< the innermost of value_and_grad, see frontend/trace/TensorTape.h
   int checkNanDepth = 0;                        ///< CheckNan objects alive
   uint32_t callDepth = 0;                       ///< see enterCall()
   void *remembered = nullptr;                   ///< what imperative calls found: of Eager.cpp

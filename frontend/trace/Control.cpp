@@ -1,6 +1,7 @@
 // cond, while_loop, for_loop and scan: as C++ control flow, or as bodies of a trace.
 #include "frontend/tensor/Fail.h"
 #include "frontend/tensor/Make.h"
+#include "frontend/tensor/ThreadState.h"
 #include "frontend/trace/Recorder.h"
 
 #include <tressel/control.h>
@@ -156,6 +157,9 @@ std::vector<Tensor> runControl(const ControlCall &call) {
   if (call.kind == Kind::Cond)
     checkFlag(call, {&call.condition, 1});
   Recorder *recorder = Recorder::current();
+  if (recorder && threadState.tape)
+    fail<TraceError>("there is no gradient through control flow of a traced function yet", toLoc(call.where), call.name,
+                     "write a C++ loop with a fixed number of rounds, or call the function outside of jit()");
   return recorder ? recorder->control(call) : runNow(call);
 }
 

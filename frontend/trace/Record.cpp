@@ -1,8 +1,10 @@
 // From a call to an op with typed operands.
+#include "frontend/trace/Record.h"
 #include "frontend/tensor/Fail.h"
 #include "frontend/tensor/Make.h"
-#include "frontend/trace/Record.h"
+#include "frontend/tensor/ThreadState.h"
 #include "frontend/trace/Recorder.h"
+#include "frontend/trace/TensorTape.h"
 
 #include "frontend/tensor/Convert.h"
 #include "frontend/trace/Debug.h"
@@ -146,11 +148,15 @@ void recordInto(const op::OpInfo &info, std::span<const Arg> args, std::span<con
     runEager(info, operands.tensors(), given, where, results);
     if (checkingNan()) [[unlikely]]
       checkResults(info.name, operands.tensors(), results, where);
+    if (threadState.tape) [[unlikely]]
+      noteOnTapes(info, operands.tensors(), {given.begin(), given.end()}, results);
     return;
   }
   op::Attrs attrs(given.begin(), given.end());
   const std::vector<TensorType> types = inferResults(info, operands.tensors(), attrs, where);
   recorder->op(info, operands.tensors(), types, attrs, where, results);
+  if (threadState.tape) [[unlikely]]
+    noteOnTapes(info, operands.tensors(), std::move(attrs), results);
 }
 
 std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> given,

@@ -38,7 +38,7 @@ class InferRecorder;
 bool jitDisabled();
 /// Whether a trace is being recorded in this thread.
 bool tracing();
-/// Either of both: a call of a compiled function calls the function itself.
+/// Either of both, or gradients are asked for: a call of a compiled function calls the function itself.
 bool runsOpByOp();
 /// What the thread's scopes say that changes programs: training, and where ops are computed.
 uint32_t callMode();

@@ -3,6 +3,7 @@
 
 #include <tressel/arg.h>
 #include <tressel/array_names.h>
+#include <tressel/autograd.h>
 #include <tressel/control.h>
 #include <tressel/custom_op.h>
 #include <tressel/data.h>
