@@ -122,11 +122,28 @@ std::vector<Tensor> CustomOp::call(std::vector<Arg> operands, const CustomAttrs 
   return detail::recordList(*info_, operands, attrsOfCall(spec_, attrs, detail::toLoc(where)), where);
 }
 
+namespace {
+struct RegisteredOps {
+  std::mutex mutex;
+  std::deque<CustomOp> list;
+  static RegisteredOps &all() {
+    static auto &ops = *new RegisteredOps;
+    return ops;
+  }
+};
+} // namespace
+
 const CustomOp &register_op(CustomOpSpec spec) {
-  static std::mutex &mutex = *new std::mutex();
-  static auto &list = *new std::deque<CustomOp>();
-  std::lock_guard lock(mutex);
-  return list.emplace_back(std::move(spec));
+  RegisteredOps &ops = RegisteredOps::all();
+  std::lock_guard lock(ops.mutex);
+  return ops.list.emplace_back(std::move(spec));
+}
+
+const CustomOpSpec *detail::customSpec(std::string_view name) {
+  RegisteredOps &ops = RegisteredOps::all();
+  std::lock_guard lock(ops.mutex);
+  const auto found = std::ranges::find(ops.list, name, &CustomOp::name);
+  return found == ops.list.end() ? nullptr : &found->spec();
 }
 
 } // namespace tressel

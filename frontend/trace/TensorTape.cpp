@@ -8,6 +8,7 @@
 #include "ir/op/Gradient.h"
 
 #include <tressel/autograd.h>
+#include <tressel/custom_op.h>
 #include <tressel/ops.h>
 
 #include <unordered_map>
@@ -43,10 +44,56 @@ private:
   std::unordered_map<Ref, Tensor> held_;
 };
 
+/// Knows the gradients that applications give their own ops.
+class OpTape final : public op::Tape {
+public:
+  OpTape(TensorEmitter &emitter, std::span<const Ref> inputs, SourceLoc where)
+      : Tape(emitter, inputs), emitter_(emitter), where_(where) {}
+
+private:
+  std::vector<Ref> pull(const op::OpInfo &info, const op::GradientCall &call) override {
+    const CustomOpSpec *spec = info.custom ? customSpec(info.name) : nullptr;
+    if (!spec || !spec->gradient)
+      return Tape::pull(info, call);
+    auto tensorsOf = [&](std::span<const Ref> refs) {
+      std::vector<Tensor> tensors;
+      for (Ref ref : refs)
+        tensors.push_back(ref ? emitter_.tensorOf(ref) : Tensor());
+      return tensors;
+    };
+    const std::vector<Tensor> operands = tensorsOf(call.operands), results = tensorsOf(call.results);
+    std::vector<Tensor> given = tensorsOf(call.cotangents);
+    for (size_t i = 0; i < given.size(); ++i)
+      if (!given[i].defined())
+        given[i] = zeros(sizesOf(results[i]), results[i].dtype());
+    const std::vector<Tensor> made = spec->gradient(operands, results, given);
+    if (made.size() != operands.size())
+      fail<Error>("its gradient function gives " + std::to_string(made.size()) + " tensors for " +
+                      std::to_string(operands.size()) + " operands",
+                  where_, info.name);
+    std::vector<Ref> refs(made.size(), nullptr);
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (!call.wanted[i] || !made[i].defined())
+        continue;
+      if (made[i].type() != operands[i].type())
+        fail<ShapeError>("its gradient of operand " + std::to_string(i) + " is " + made[i].type().str() +
+                             ", but the operand is " + operands[i].type().str(),
+                         where_, info.name);
+      refs[i] = emitter_.refOf(made[i]);
+    }
+    return refs;
+  }
+  static std::vector<Size> sizesOf(const Tensor &t) { return {t.type().shape.begin(), t.type().shape.end()}; }
+
+  TensorEmitter &emitter_;
+  const SourceLoc where_;
+};
+
 class TensorTape {
 public:
   TensorTape(std::span<const Tensor> inputs, const std::source_location &where)
-      : where_(where), emitter_(where), inputs_(refsOf(inputs)), tape_(emitter_, inputs_), outer_(threadState.tape) {}
+      : where_(where), emitter_(where), inputs_(refsOf(inputs)), tape_(emitter_, inputs_, toLoc(where)),
+        outer_(threadState.tape) {}
 
   void begin() { threadState.tape = this; }
   void end() {
@@ -90,7 +137,7 @@ private:
   const std::source_location where_;
   TensorEmitter emitter_;
   const std::vector<op::Emitter::Ref> inputs_;
-  op::Tape tape_;
+  OpTape tape_;
   TensorTape *const outer_;
   bool isOpen_ = true;
 };

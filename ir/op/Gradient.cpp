@@ -327,7 +327,7 @@ std::vector<Emitter::Ref> Tape::backward(std::span<const Ref> results, std::span
     std::vector<uint8_t> wanted;
     for (Ref operand : call->operands)
       wanted.push_back(isActive(operand));
-    const std::vector<Ref> made = pullBack(*call->op, emitter_, {call->operands, call->results, given, call->attrs, wanted});
+    const std::vector<Ref> made = pull(*call->op, {call->operands, call->results, given, call->attrs, wanted});
     for (size_t i = 0; i < made.size(); ++i)
       accumulate(call->operands[i], made[i]);
   }

@@ -85,7 +85,7 @@ std::vector<Emitter::Ref> gradientOfElementwise(const OpInfo &, Emitter &, const
 std::vector<Emitter::Ref> pullBack(const OpInfo &op, Emitter &emitter, const GradientCall &call);
 
 /// Passes ops on to an emitter and remembers them, to go back over them. Two results never have one Ref.
-class Tape final : public Emitter {
+class Tape : public Emitter {
 public:
   /// Ops are differentiated with respect to `inputs`.
   Tape(Emitter &emitter, std::span<const Ref> inputs) : emitter_(emitter), active_(inputs.begin(), inputs.end()) {}
@@ -104,6 +104,10 @@ public:
 
   /// Whether all that is remembered are such calls, at least one, and conversions.
   bool isOnly(const OpInfo &op, const Attrs &attrs) const;
+
+protected:
+  /// pullBack, or what else is known of an op.
+  virtual std::vector<Ref> pull(const OpInfo &op, const GradientCall &call) { return pullBack(op, emitter_, call); }
 
 private:
   struct Call {

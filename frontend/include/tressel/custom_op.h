@@ -18,6 +18,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -111,7 +112,9 @@ struct CustomOpSpec {
   detail::CustomFn<Size, Types, Types> flops = {};
   /// It does more than compute its results: calls are never removed, merged or put in another order.
   bool has_effects = false;
-  /// The operands' gradients: (operands, results, gradients of the results). Kept until differentiation exists.
+  /// The operands' gradients, one per operand: (operands, results, gradients of the results). Written in ordinary
+  /// calls, which become part of the program where one is traced. An empty Tensor is zero. A gradient has its operand's
+  /// shape.
   std::function<std::vector<Tensor>(std::span<const Tensor>, std::span<const Tensor>, std::span<const Tensor>)>
       gradient = {};
 };
@@ -142,6 +145,11 @@ private:
   CustomOpSpec spec_;
   const op::OpInfo *info_ = nullptr;
 };
+
+namespace detail {
+/// Null where no such op was registered here.
+const CustomOpSpec *customSpec(std::string_view name);
+} // namespace detail
 
 /// Makes an op known to this process. Throws Error when the name is taken, or the description is incomplete.
 const CustomOp &register_op(CustomOpSpec spec);

@@ -1,4 +1,5 @@
 // Ops registered by a program: eagerly, in traces, in packages.
+#include <tressel/autograd.h>
 #include <tressel/custom_op.h>
 #include <tressel/jit.h>
 #include <tressel/machine.h>
@@ -42,13 +43,15 @@ int32_t cubeKernel(const tressel_call *call, int64_t begin, int64_t end) {
 }
 
 const CustomOp &cube() {
-  static const CustomOp &op = register_op({.name = "acme.cube",
-                                           .infer = [](auto in) { return std::vector{in[0]}; },
-                                           .cpu = cubeKernel,
-                                           .symbol = "acme_cube",
-                                           .library = "libacme.so",
-                                           .range = [](auto in, auto) { return in[0].shape.numElements(); },
-                                           .grain = 1024});
+  static const CustomOp &op =
+      register_op({.name = "acme.cube",
+                   .infer = [](auto in) { return std::vector{in[0]}; },
+                   .cpu = cubeKernel,
+                   .symbol = "acme_cube",
+                   .library = "libacme.so",
+                   .range = [](auto in, auto) { return in[0].shape.numElements(); },
+                   .grain = 1024,
+                   .gradient = [](auto in, auto, auto d) { return std::vector<Tensor>{3.0 * in[0] * in[0] * d[0]}; }});
   return op;
 }
 
@@ -100,6 +103,19 @@ TEST(CustomOp, RunsEagerly) {
   cubeUnits = 0;
   EXPECT_EQ(floats(cube()(zeros({0, 3}))), (std::vector<float>{}));
   EXPECT_EQ(cubeUnits, 0); // else it would read what is not there
+}
+
+TEST(CustomOp, HasTheGradientThatItWasGiven) {
+  auto gradient = [](Tensor x) {
+    return value_and_grad([&] { return sum(exp(cube()(x * 2.0))); }, std::vector{x}).grads[0];
+  };
+  const Tensor x = tensor({0.25, -0.5});
+  const std::vector<float> now = floats(gradient(x)), compiled = floats(jit(gradient)(x)), in = floats(x);
+  for (size_t i = 0; i < in.size(); ++i) {
+    const double cubed = 8.0 * in[i] * in[i] * in[i], wanted = std::exp(cubed) * 24 * in[i] * in[i];
+    EXPECT_NEAR(now[i], wanted, 1e-5);
+    EXPECT_NEAR(compiled[i], wanted, 1e-5);
+  }
 }
 
 TEST(CustomOp, RunsInParallelParts) {
