@@ -66,7 +66,7 @@ Expr countAlong(const Expr &x, const Ints *axis) {
   Size n = 1;
   for (int i = 0; i < x.rank(); ++i)
     n = mask >> i & 1 ? n * x.size(i) : n;
-  return Expr::number(n, x.dtype());
+  return Expr::number(n, accumulatorType(x.dtype())); // f16 ends at 65504
 }
 
 Expr transposed(const Expr &matrices) { return swapaxes(matrices, -1, -2); }

@@ -43,7 +43,7 @@ Expr sumLike(const Expr &x, const TensorType &like);
 Expr unreduced(const Expr &reduced, const Expr &x, const Ints *axis);
 /// Zeros of a type: what a rule scatters into.
 Expr zeros(const TensorType &type);
-/// The number of elements of x along `axis`, as a scalar of x's type.
+/// The number of elements of x along `axis`, as a scalar of the type that x is accumulated in.
 Expr countAlong(const Expr &x, const Ints *axis);
 /// Matrices transposed: the last two dimensions exchanged.
 Expr transposed(const Expr &matrices);

@@ -35,24 +35,21 @@ def ProdOp : Reduction<"prod", "Prod"> {
   let numpy = "np.prod(x, axis=axis, keepdims=keepdims)";
   let example = "prod(tensor({{1.0, 2, 3}, {4, 5, 6}}), 1)";
 }
-def MaxOp : OrderReduction<"max", "Max"> {
-  let prebuilt = AllNumbers;
-  let summary = "The largest element over the dimensions `axis`; NaN if there is one";
-  let gradient = [{
+defvar extremumGradient = [{
     // Equal ones share it.
     Expr isIt = cast(equal(x, unreduced(y, x, axis)), dy.dtype());
     return isIt * (unreduced(dy, x, axis) / sum(isIt, optional(axis), true));
-  }];
+}];
+def MaxOp : OrderReduction<"max", "Max"> {
+  let prebuilt = AllNumbers;
+  let summary = "The largest element over the dimensions `axis`; NaN if there is one";
+  let gradient = extremumGradient;
   let numpy = "np.max(x, axis=axis, keepdims=keepdims)";
   let example = "max(tensor({{1.0, 2, 3}, {4, 5, 6}}), 1, true)";
 }
 def MinOp : OrderReduction<"min", "Min"> {
   let summary = "The smallest element over the dimensions `axis`; NaN if there is one";
-  let gradient = [{
-    // Equal ones share it.
-    Expr isIt = cast(equal(x, unreduced(y, x, axis)), dy.dtype());
-    return isIt * (unreduced(dy, x, axis) / sum(isIt, optional(axis), true));
-  }];
+  let gradient = extremumGradient;
   let numpy = "np.min(x, axis=axis, keepdims=keepdims)";
   let example = "min(tensor({{1.0, 2, 3}, {4, 5, 6}}))";
 }

@@ -1,6 +1,6 @@
 // Gradients of functions that are written as ordinary calls.
 //
-//   auto [loss, grads] = value_and_grad([&] { return nn::softmax_cross_entropy(net(x), label); }, net.parameters());
+//   auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
 //
 // The function runs once, as it would without gradients. Then each op that led from the given Variables or tensors to
 // the loss is gone back over by its reverse rule (docs/adding-an-op.md). In a traced function the ops of the gradient become part of
