@@ -47,6 +47,31 @@ def Simplify : Pass<"tressel-simplify", "mlir::ModuleOp"> {
                     Statistic<"numMerged", "merged", "ops merged with an equal one">];
 }
 
+def Differentiate : Pass<"tressel-differentiate", "mlir::ModuleOp"> {
+  let summary = "return the gradients of the first result, too";
+  let description = [{
+    Contract: what the program returns stays as it is, exactly; the gradients follow. Stands before all others, and in no
+    pipeline: what C++ traces is differentiated there, by the same rules (value_and_grad). The first result is one
+    float; its gradients are with respect to the arguments called `wrt`, or to all arguments of floats. Loops that lead
+    to it yield their residuals, stacked, and are gone back over by a scan; of a `cond`, the branch that was taken
+    runs again. A `while` needs a bound.
+
+    Before and after:
+    ```mlir
+    %0 = tressel.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %1 = tressel.sum %0 : (tensor<4xf32>) -> tensor<f32>
+    return %1 : tensor<f32>
+    // ----
+    %0 = tressel.mul %x, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %1 = tressel.sum %0 : (tensor<4xf32>) -> tensor<f32>
+    return %1, %w, %x : tensor<f32>, tensor<4xf32>, tensor<4xf32>
+    ```
+    (after simplification).
+  }];
+  let options = [ListOption<"wrt", "wrt", "std::string", "names of the arguments; none: all that hold floats">];
+  let statistics = [Statistic<"numGradients", "gradients", "results added">];
+}
+
 def DecomposeComposites : Pass<"tressel-decompose-composites", "mlir::ModuleOp"> {
   let summary = "write composites that no kernel provider claims in primitives";
   let description = [{

@@ -252,6 +252,7 @@ void registerPasses(const std::function<PipelineOptions()> &options) {
   for (const Stage &stage : stages())
     if (known.insert(stage.name).second)
       registerPass([&stage, options] { return stage.create(options()); });
+  registerPass([] { return createDifferentiate(); });
 }
 
 } // namespace tressel::passes

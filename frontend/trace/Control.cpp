@@ -144,6 +144,16 @@ Size leadingSize(std::span<const Tensor> tensors, const std::source_location &wh
   return tensors[0].type().shape[0];
 }
 
+int64_t checkedBound(int64_t bound, const std::source_location &where) {
+  if (bound < 0)
+    fail<ShapeError>("a loop cannot run at most " + std::to_string(bound) + " times", toLoc(where), "while_loop");
+  return bound;
+}
+
+Tensor withBound(const Tensor &condition, const Tensor &count, int64_t bound, const std::source_location &where) {
+  return logical_and(Arg(condition, where), Arg(Arg(count, where) < Arg(bound, where), where));
+}
+
 Tensor countOf(const Arg &n, const std::source_location &where) {
   const Tensor count = n.as_tensor();
   const bool fits =
@@ -157,9 +167,6 @@ std::vector<Tensor> runControl(const ControlCall &call) {
   if (call.kind == Kind::Cond)
     checkFlag(call, {&call.condition, 1});
   Recorder *recorder = Recorder::current();
-  if (recorder && threadState.tape)
-    fail<TraceError>("there is no gradient through control flow of a traced function yet", toLoc(call.where), call.name,
-                     "write a C++ loop with a fixed number of rounds, or call the function outside of jit()");
   return recorder ? recorder->control(call) : runNow(call);
 }
 
@@ -299,6 +306,11 @@ std::vector<Tensor> Recorder::endControl(const ControlCall &call, std::span<cons
   for (const TensorType &type : types)
     results.push_back(makeValue(type, nullptr, toLoc(call.where)));
   return results;
+}
+
+std::vector<Tensor> Recorder::pullBack(void *, std::span<const Tensor>, std::span<const uint8_t>,
+                                       const std::source_location &) {
+  throw InternalError("a recorder that notes no control flow is asked for its gradient");
 }
 
 } // namespace tressel::detail

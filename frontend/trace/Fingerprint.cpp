@@ -108,7 +108,17 @@ std::string Fingerprint::detailsOf(const Entry &now, const Fingerprint &earlier,
   return details.empty() ? " with other operands" : details;
 }
 
+void Fingerprint::beginGradient(const Tensor &loss, std::span<const Tensor> inputs, SourceLoc where) {
+  uint64_t h = mixHash(0x2345678, identify(loss));
+  for (const Tensor &t : inputs)
+    h = mixHash(h, identify(t));
+  note({h, "a gradient", userLine(where)});
+  ++gradients_;
+}
+
 void Fingerprint::op(const op::OpInfo &info, std::span<const Tensor> inputs, const op::Attrs &attrs, SourceLoc where) {
+  if (gradients_ > 0)
+    return;
   uint64_t h = reinterpret_cast<uintptr_t>(&info);
   const auto first = static_cast<uint32_t>(parts_.size());
   for (const Tensor &t : inputs)
@@ -117,21 +127,19 @@ void Fingerprint::op(const op::OpInfo &info, std::span<const Tensor> inputs, con
     h = mixHash(h, parts_.emplace_back(partOf(attr)).id);
   if (const uint32_t place = callMode() >> 1) [[unlikely]]
     h = mixHash(h, place);
-  entries_.push_back({h, info.name, userLine(where), first, static_cast<uint32_t>(inputs.size()), &info});
+  note({h, info.name, userLine(where), first, static_cast<uint32_t>(inputs.size()), &info});
 }
 
 void Fingerprint::read(const VariableImpl &variable, SourceLoc where) {
-  entries_.push_back({reinterpret_cast<uintptr_t>(&variable), "a Variable read", userLine(where)});
+  note({reinterpret_cast<uintptr_t>(&variable), "a Variable read", userLine(where)});
 }
 
 void Fingerprint::assign(const VariableImpl &variable, const Tensor &value, SourceLoc where) {
-  entries_.push_back(
-      {mixHash(reinterpret_cast<uintptr_t>(&variable), identify(value)), "a Variable assigned", userLine(where)});
+  note({mixHash(reinterpret_cast<uintptr_t>(&variable), identify(value)), "a Variable assigned", userLine(where)});
 }
 
 void Fingerprint::result(const Tensor &t) {
-  entries_.push_back(
-      {mixHash(0x7654321, t.defined() ? identify(t) : 0), "a result", t.defined() ? t.impl()->where : SourceLoc{}});
+  note({mixHash(0x7654321, t.defined() ? identify(t) : 0), "a result", t.defined() ? t.impl()->where : SourceLoc{}});
 }
 
 void Fingerprint::control(const ControlCall &call) {
@@ -141,7 +149,7 @@ void Fingerprint::control(const ControlCall &call) {
   for (const std::vector<Tensor> &tensors : {call.carried, call.slices})
     for (const Tensor &t : tensors)
       h = mixHash(h, identify(t));
-  entries_.push_back({h, call.name, userLine(toLoc(call.where))});
+  note({h, call.name, userLine(toLoc(call.where))});
 }
 
 void FingerprintRecorder::op(const op::OpInfo &info, std::span<const Tensor> inputs, std::span<const TensorType> types,
@@ -149,6 +157,20 @@ void FingerprintRecorder::op(const op::OpInfo &info, std::span<const Tensor> inp
   fingerprint.op(info, inputs, attrs, where);
   for (size_t i = 0; i < types.size(); ++i)
     results[i] = makeValue(types[i], nullptr, userLine(where));
+}
+
+Recorder::GradientStep::GradientStep(Recorder *recorder, const Tensor &loss, std::span<const Tensor> inputs,
+                                     SourceLoc where)
+    : recorder_(recorder), numValues_(recorder ? recorder->numValues_ : 0) {
+  if (Fingerprint *fingerprint = recorder ? recorder->fingerprintOf() : nullptr)
+    fingerprint->beginGradient(loss, inputs, where);
+}
+Recorder::GradientStep::~GradientStep() {
+  if (!recorder_)
+    return;
+  recorder_->numValues_ = numValues_; // others that record the function know nothing of its values
+  if (Fingerprint *fingerprint = recorder_->fingerprintOf())
+    fingerprint->endGradient();
 }
 
 Tensor &FingerprintRecorder::state(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) {

@@ -15,6 +15,9 @@ public:
   void assign(const VariableImpl &variable, const Tensor &value, SourceLoc where);
   void result(const Tensor &t);
   void control(const ControlCall &call);
+  /// What follows belongs to a gradient, until endGradient(): it depends on nothing else than what was noted.
+  void beginGradient(const Tensor &loss, std::span<const Tensor> inputs, SourceLoc where);
+  void endGradient() { --gradients_; }
 
   /// Where two recordings part, in words; empty if they are equal.
   std::string differsFrom(const Fingerprint &earlier) const;
@@ -41,6 +44,11 @@ private:
 
   std::vector<Entry> entries_;
   std::vector<Part> parts_;
+  void note(Entry entry) {
+    if (gradients_ == 0)
+      entries_.push_back(entry);
+  }
+  int gradients_ = 0; ///< begun and not ended
 };
 
 /// Records types and the fingerprint only: far cheaper than a trace. Numbers values as a trace does.
@@ -52,9 +60,12 @@ public:
   Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override;
   void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) override;
 
+  bool followsTypes() const override { return true; }
+
   Fingerprint fingerprint;
 
 protected:
+  Fingerprint *fingerprintOf() override { return &fingerprint; }
   void beginControl(const ControlCall &call) override { fingerprint.control(call); }
 
 private:

@@ -149,14 +149,14 @@ void recordInto(const op::OpInfo &info, std::span<const Arg> args, std::span<con
     if (checkingNan()) [[unlikely]]
       checkResults(info.name, operands.tensors(), results, where);
     if (threadState.tape) [[unlikely]]
-      noteOnTapes(info, operands.tensors(), {given.begin(), given.end()}, results);
+      noteOnTapes(info, operands.tensors(), {given.begin(), given.end()}, results, at);
     return;
   }
   op::Attrs attrs(given.begin(), given.end());
   const std::vector<TensorType> types = inferResults(info, operands.tensors(), attrs, where);
   recorder->op(info, operands.tensors(), types, attrs, where, results);
   if (threadState.tape) [[unlikely]]
-    noteOnTapes(info, operands.tensors(), std::move(attrs), results);
+    noteOnTapes(info, operands.tensors(), std::move(attrs), results, at);
 }
 
 std::vector<Tensor> recordList(const op::OpInfo &info, std::span<const Arg> args, std::span<const op::Attr> given,

@@ -14,6 +14,8 @@
 
 namespace tressel::detail {
 
+class Fingerprint;
+
 /// What a trace does with ops. One is active per thread at most; a nested jit call joins the outer trace.
 class Recorder {
 public:
@@ -35,8 +37,32 @@ public:
   /// Records the bodies, each once, and the op that runs them.
   std::vector<Tensor> control(const ControlCall &call);
 
+  /// How many bodies are being recorded, one in the other.
+  size_t depth() const { return bodies_.size(); }
+  /// Values have a type only: there is no program that gradients could go back over.
+  virtual bool followsTypes() const { return false; }
   /// Parameters without a value get one while shapes are inferred, and in no real trace.
   virtual bool mayCreateParameters() const { return false; }
+
+  /// While one lives, a gradient is recorded: one step of what the function does, whatever ops it takes.
+  class GradientStep {
+  public:
+    GradientStep(Recorder *recorder, const Tensor &loss, std::span<const Tensor> inputs, SourceLoc where);
+    ~GradientStep();
+    GradientStep(const GradientStep &) = delete;
+    GradientStep &operator=(const GradientStep &) = delete;
+
+  private:
+    Recorder *recorder_; ///< null outside of traces
+    uint64_t numValues_;
+  };
+
+  /// What stands for a tensor in the trace, as TensorImpl::value; null where nothing does.
+  virtual void *valueIn(const Tensor &, SourceLoc) { return nullptr; }
+  /// The cotangents of the operands of an op with bodies, as noteControlOnTapes() was told, from those of its results;
+  /// undefined where one is zero or not wanted.
+  virtual std::vector<Tensor> pullBack(void *control, std::span<const Tensor> cotangents,
+                                       std::span<const uint8_t> wanted, const std::source_location &where);
   uint64_t number() const { return number_; }
 
   /// What is recorded is good as long as this counter stands still: a module's own, see Node::structure.
@@ -57,6 +83,12 @@ public:
   Tensor makeValue(const TensorType &type, void *value, SourceLoc where);
 
 protected:
+  /// Another tensor for a value, one that the function that is recorded does not get.
+  Tensor makeAlias(const TensorType &type, void *value, SourceLoc where) {
+    Tensor alias = makeValue(type, value, where);
+    --numValues_;
+    return alias;
+  }
   struct BodyVariable {
     std::shared_ptr<VariableImpl> variable;
     Tensor outside, argument, current; ///< its value before the op, at the begin of the body, now
@@ -73,6 +105,8 @@ protected:
   /// A further argument of the body that is so deep.
   virtual Tensor bodyArgument(size_t depth, const TensorType &type, SourceLoc where);
   virtual void endBody(const BodyRecord &, SourceLoc) {}
+  /// Of what functions record, to compare calls; null where none is kept.
+  virtual Fingerprint *fingerprintOf() { return nullptr; }
   /// The values of the whole: results, then the Variables that a body assigned.
   virtual std::vector<Tensor> endControl(const ControlCall &call, std::span<const BodyRecord> bodies,
                                          std::span<const std::shared_ptr<VariableImpl>> assigned,
@@ -115,6 +149,7 @@ public:
     return makeValue(variable->value.type(), nullptr, where);
   }
   void assign(const std::shared_ptr<VariableImpl> &, const Tensor &, SourceLoc) override {}
+  bool followsTypes() const override { return true; }
   bool mayCreateParameters() const override { return true; }
 };
 

@@ -67,8 +67,12 @@ public:
           const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) override;
   Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override;
   void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) override;
+  void *valueIn(const Tensor &t, SourceLoc where) override;
+  std::vector<Tensor> pullBack(void *control, std::span<const Tensor> cotangents, std::span<const uint8_t> wanted,
+                               const std::source_location &where) override;
 
 protected:
+  Fingerprint *fingerprintOf() override;
   void beginControl(const ControlCall &call) override;
   void beginBody() override;
   Tensor bodyArgument(size_t depth, const TensorType &type, SourceLoc where) override;
@@ -86,8 +90,12 @@ public:
   void exportPackage(std::span<const Tensor> results, const ExportRequest &request);
 
 private:
+  /// An op of the trace, which is one of MLIR.
+  void noteOnTapes(void *op, const std::source_location &where);
+
   struct Impl;
   class ControlOp;
+  class Gradient;
   class Results;
   std::unique_ptr<Impl> impl_;
 };

@@ -1,8 +1,9 @@
 // Control flow of a trace: bodies are recorded into blocks of their own, which become regions of the op that runs them.
-#include "frontend/trace/TraceImpl.h"
+#include "frontend/tensor/ThreadState.h"
 #include "frontend/trace/Recorder.h"
+#include "frontend/trace/TraceImpl.h"
 
-#include "ir/graph/Control.h"
+#include "ir/graph/ControlGradient.h"
 #include "ir/graph/Structure.h"
 
 namespace tressel::detail {
@@ -143,12 +144,14 @@ mlir::Operation *TraceRecorder::ControlOp::create(std::span<const TensorType> ty
     op = graph::ScanOp::create(b, loc_, resultTypes, graph::sizeAttr(impl_.context.get(), call_.trips), operandsOf(carried_), operandsOf(slices_),
                                operandsOf(invariants_));
   else
-    op = graph::WhileOp::create(b, loc_, resultTypes, operandsOf(carried_), operandsOf(invariants_));
+    op = graph::WhileOp::create(b, loc_, resultTypes, operandsOf(carried_), operandsOf(invariants_),
+                                call_.bound ? b.getI64IntegerAttr(*call_.bound) : mlir::IntegerAttr());
   for (size_t k = 0; k < bodies_.size(); ++k)
     fill(op->getRegion(static_cast<unsigned>(k)), k);
   Impl::place(op);
-  graph::captureInvariants(llvm::cast<graph::ControlOpInterface>(op));
-  return op;
+  auto control = llvm::cast<graph::ControlOpInterface>(op);
+  graph::captureInvariants(control);
+  return threadState.tape ? graph::exposeResiduals(control).getOperation() : op;
 }
 
 mlir::Value TraceRecorder::ControlOp::inRegion(mlir::Value value, size_t k, mlir::Block &block) const {
@@ -230,6 +233,8 @@ std::vector<Tensor> TraceRecorder::endControl(const ControlCall &call, std::span
     auto at = static_cast<unsigned>(llvm::find(control.order(), i) - control.order().begin());
     results[i] = makeValue(types[i], op->getResult(at).getAsOpaquePointer(), userLine(toLoc(call.where)));
   }
+  if (threadState.tape)
+    noteOnTapes(op, call.where);
   return results;
 }
 

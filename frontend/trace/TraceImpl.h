@@ -114,6 +114,7 @@ struct TraceRecorder::Impl {
     mlir::OpBuilder::InsertPoint outside;
   };
   std::vector<Body> open, closed;
+  bool inGradient = false; ///< values of bodies that are recorded may be read: they become residuals
   bool hasEffects = false; ///< the program does more than compute what it returns
   SourceLoc lastWhere, lastUser;
   mlir::Location lastLocation = mlir::UnknownLoc::get(context.get());
@@ -160,7 +161,7 @@ struct TraceRecorder::Impl {
     if (isNew) {
       runtime::Engine::global().wait(*t.impl()->storage, where, "a constant of the trace");
       mlir::OpBuilder::InsertionGuard guard(builder);
-      if (!open.empty()) // for all bodies
+      if (builder.getInsertionBlock() != &func.getBody().front()) // for all bodies
         builder.setInsertionPointToStart(&func.getBody().front());
       it->second = graph::createConstant(builder, locate(where), t.type(), bytesOf(t));
       captured.push_back(t);
@@ -174,7 +175,7 @@ struct TraceRecorder::Impl {
       return constant(t, where);
     mlir::Value value = valueOf(t);
     mlir::Block *block = value.getParentBlock();
-    if (block != &func.getBody().front() &&
+    if (!inGradient && block != &func.getBody().front() &&
         llvm::none_of(open, [&](const Body &body) { return body.block.get() == block; }))
       fail<TraceError>("a tensor " + t.type().str() + " that was made in a body (at " + t.impl()->where.str() +
                            ") is used outside of it",

@@ -106,6 +106,8 @@ LogicalResult CondOp::verifyRegions() {
 }
 
 LogicalResult WhileOp::verifyRegions() {
+  if (getBound().value_or(0) < 0)
+    return emitOpError("(rule 4) cannot run at most ") << *getBound() << " times";
   if (failed(verifyBodies(*this, 1)))
     return failure();
   Operation &flag = getCondition().front().back();

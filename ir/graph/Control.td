@@ -95,13 +95,15 @@ def Tressel_WhileOp : ControlOp<"while", [AttrSizedOperandSegments]> {
       tressel.yield %0 : tensor<f32>
     }
     ```
+    `at most 10` is a promise: the body runs that often at most. A loop without it has no gradient.
     Rules: (1) each body has one argument per carried value, then one per invariant, of their types; (2) the condition
-    yields one bool; (3) the body yields the carried types.
+    yields one bool; (3) the body yields the carried types; (4) the bound is not negative.
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$carried, Variadic<AnyRankedTensor>:$invariants);
+  let arguments = (ins Variadic<AnyRankedTensor>:$carried, Variadic<AnyRankedTensor>:$invariants,
+                   OptionalAttr<I64Attr>:$bound);
   let regions = (region SizedRegion<1>:$condition, SizedRegion<1>:$body);
   let assemblyFormat = [{
-    (`carries` `(` $carried^ `:` type($carried) `)`)? (`with` `(` $invariants^ `:` type($invariants) `)`)?
+    (`at` `most` $bound^)? (`carries` `(` $carried^ `:` type($carried) `)`)? (`with` `(` $invariants^ `:` type($invariants) `)`)?
     (`->` type($results)^)? attr-dict-with-keyword $condition `do` $body
   }];
 }

@@ -1,6 +1,8 @@
 // Between MLIR's operations, types, attributes and locations and those of the op table.
 #include "ir/graph/Graph.h"
 
+#include "ir/graph/BuilderEmitter.h"
+
 #include "ir/op/Infer.h"
 
 #include "ir/graph/Attributes.h"
@@ -255,40 +257,28 @@ Operation *createOp(OpBuilder &b, Location loc, const op::OpInfo &info, ValueRan
   return b.create(state);
 }
 
-namespace {
-/// Builds ops at a builder's place.
-class BuilderEmitter : public op::Emitter {
-public:
-  BuilderEmitter(OpBuilder &b, Location loc) : b(b), loc(loc) {}
-  std::vector<Ref> emit(const op::OpInfo &info, std::span<const Ref> inputs, const op::Attrs &attrs) override {
-    SmallVector<Value> values;
-    for (Ref ref : inputs)
-      values.push_back(value(ref));
-    std::vector<Ref> refs;
-    for (Value v : createOp(b, loc, info, values, attrs)->getResults())
-      refs.push_back(v.getAsOpaquePointer());
-    return refs;
-  }
-  Ref constant(double number, DType type) override {
-    Type element = elementType(b.getContext(), type);
-    auto tensor = RankedTensorType::get({}, element);
-    Attribute scalar = isFloat(type) ? Attribute(b.getFloatAttr(element, number))
-                                     : Attribute(b.getIntegerAttr(element, static_cast<int64_t>(number)));
-    auto dense = DenseElementsAttr::get(tensor, scalar);
-    std::optional<op::HostTensor> host = elementsValue(dense);
-    return createConstant(b, loc, *host).getAsOpaquePointer();
-  }
-  Ref constant(const op::HostTensor &host) override {
-    return createConstant(b, loc, host).getAsOpaquePointer();
-  }
-  TensorType typeOf(Ref ref) override { return fromMlir(value(ref).getType()); }
-  static Value value(Ref ref) { return Value::getFromOpaquePointer(ref); }
-
-private:
-  OpBuilder &b;
-  Location loc;
-};
-} // namespace
+std::vector<op::Emitter::Ref> BuilderEmitter::emit(const op::OpInfo &info, std::span<const Ref> inputs,
+                                                   const op::Attrs &attrs) {
+  SmallVector<Value> values;
+  for (Ref ref : inputs)
+    values.push_back(value(ref));
+  std::vector<Ref> refs;
+  for (Value v : createOp(b_, loc_, info, values, attrs)->getResults())
+    refs.push_back(v.getAsOpaquePointer());
+  return refs;
+}
+op::Emitter::Ref BuilderEmitter::constant(double number, DType type) {
+  Type element = elementType(b_.getContext(), type);
+  auto tensor = RankedTensorType::get({}, element);
+  Attribute scalar = isFloat(type) ? Attribute(b_.getFloatAttr(element, number))
+                                   : Attribute(b_.getIntegerAttr(element, static_cast<int64_t>(number)));
+  auto dense = DenseElementsAttr::get(tensor, scalar);
+  std::optional<op::HostTensor> host = elementsValue(dense);
+  return createConstant(b_, loc_, *host).getAsOpaquePointer();
+}
+op::Emitter::Ref BuilderEmitter::constant(const op::HostTensor &host) {
+  return createConstant(b_, loc_, host).getAsOpaquePointer();
+}
 
 SmallVector<Value> buildDecomposition(OpBuilder &b, Operation *op) {
   const op::OpInfo &info = *infoOf(op);

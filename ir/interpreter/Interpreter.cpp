@@ -140,12 +140,14 @@ private:
   bool runWhile(WhileOp loop, llvm::ArrayRef<HostTensor> operands, Tensors &carried) {
     const size_t numCarried = loop.getCarried().size();
     Tensors inputs(operands.begin(), operands.end());
-    for (;;) {
+    for (int64_t trips = 0;; ++trips) {
       Tensors flag, next;
       if (!runRegion(loop.getCondition(), inputs, flag))
         return false;
       if (!isSet(flag.front()))
         break;
+      if (loop.getBound() && trips == static_cast<int64_t>(*loop.getBound()))
+        return fail(loop, "runs more often than the " + std::to_string(trips) + " times that it promises at most");
       if (!runRegion(loop.getBody(), inputs, next))
         return false;
       std::move(next.begin(), next.end(), inputs.begin());

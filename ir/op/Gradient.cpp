@@ -290,11 +290,20 @@ std::vector<Emitter::Ref> Tape::emit(const OpInfo &op, std::span<const Ref> inpu
   return results;
 }
 
-void Tape::note(const OpInfo &op, std::span<const Ref> operands, std::span<const Ref> results, const Attrs &attrs) {
-  if (std::ranges::none_of(operands, [&](Ref operand) { return isActive(operand); }))
+void Tape::note(const OpInfo &op, std::span<const Ref> operands, std::span<const Ref> results, const Attrs &attrs,
+                const void *origin) {
+  if (!anyIsActive(operands))
     return;
   active_.insert(results.begin(), results.end());
-  calls_.push_back({&op, {operands.begin(), operands.end()}, {results.begin(), results.end()}, attrs});
+  calls_.push_back({&op, {operands.begin(), operands.end()}, {results.begin(), results.end()}, attrs, {}, origin});
+}
+
+void Tape::note(PullBack pull, std::span<const Ref> operands, std::span<const Ref> results, const void *origin) {
+  if (!anyIsActive(operands))
+    return;
+  active_.insert(results.begin(), results.end());
+  calls_.push_back(
+      {nullptr, {operands.begin(), operands.end()}, {results.begin(), results.end()}, {}, std::move(pull), origin});
 }
 
 bool Tape::isOnly(const OpInfo &op, const Attrs &attrs) const {
@@ -327,7 +336,9 @@ std::vector<Emitter::Ref> Tape::backward(std::span<const Ref> results, std::span
     std::vector<uint8_t> wanted;
     for (Ref operand : call->operands)
       wanted.push_back(isActive(operand));
-    const std::vector<Ref> made = pull(*call->op, {call->operands, call->results, given, call->attrs, wanted});
+    enter(call->origin);
+    const GradientCall gradientCall{call->operands, call->results, given, call->attrs, wanted};
+    const std::vector<Ref> made = call->pull ? call->pull(gradientCall) : pull(*call->op, gradientCall);
     for (size_t i = 0; i < made.size(); ++i)
       accumulate(call->operands[i], made[i]);
   }

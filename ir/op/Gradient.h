@@ -4,6 +4,8 @@
 
 #include "ir/op/Expr.h"
 
+#include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <unordered_set>
 
@@ -68,7 +70,8 @@ Expr extremumScanGradient(const Expr &dy, const Expr &x, const Expr &y, int64_t 
 
 /// A call has no reverse rule.
 struct NoGradient : Error {
-  explicit NoGradient(const std::string &what) : Error({.message = what + " cannot be differentiated"}) {}
+  explicit NoGradient(const std::string &what, const std::string &hint = {})
+      : Error({.message = what + " cannot be differentiated", .hint = hint}) {}
 };
 
 } // namespace tressel::op::expr
@@ -95,8 +98,16 @@ public:
   Ref constant(const HostTensor &value) override { return emitter_.constant(value); }
   TensorType typeOf(Ref value) override { return emitter_.typeOf(value); }
 
-  /// Remembers a call whose results exist. The attributes are complete.
-  void note(const OpInfo &op, std::span<const Ref> operands, std::span<const Ref> results, const Attrs &attrs);
+  /// Remembers a call whose results exist. The attributes are complete. See enter() for `origin`.
+  void note(const OpInfo &op, std::span<const Ref> operands, std::span<const Ref> results, const Attrs &attrs,
+            const void *origin = nullptr);
+  /// What gives the operands' cotangents of a call, null where one is zero or not wanted.
+  using PullBack = std::function<std::vector<Ref>(const GradientCall &)>;
+  /// Remembers a call of something else than an op with a rule.
+  void note(PullBack pull, std::span<const Ref> operands, std::span<const Ref> results, const void *origin = nullptr);
+
+  /// Whether a value depends on the inputs, and is one that has a cotangent.
+  bool isActive(Ref value) { return active_.contains(value) && isFloat(emitter_.typeOf(value).dtype); }
 
   /// The cotangents of `inputs`, given those of `results` (null where zero); null where one is zero. What it emits is
   /// not remembered.
@@ -108,14 +119,20 @@ public:
 protected:
   /// pullBack, or what else is known of an op.
   virtual std::vector<Ref> pull(const OpInfo &op, const GradientCall &call) { return pullBack(op, emitter_, call); }
+  /// What follows comes of the call that was noted with this origin.
+  virtual void enter(const void *) {}
 
 private:
   struct Call {
-    const OpInfo *op;
+    const OpInfo *op; ///< null where there is a `pull`
     std::vector<Ref> operands, results;
     Attrs attrs;
+    PullBack pull;
+    const void *origin;
   };
-  bool isActive(Ref value) { return active_.contains(value) && isFloat(emitter_.typeOf(value).dtype); }
+  bool anyIsActive(std::span<const Ref> values) {
+    return std::any_of(values.begin(), values.end(), [&](Ref value) { return isActive(value); });
+  }
 
   Emitter &emitter_;
   std::unordered_set<Ref> active_; ///< depend on the inputs

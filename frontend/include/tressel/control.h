@@ -33,6 +33,7 @@ struct ControlCall {
   Kind kind = Kind::Cond;
   Tensor condition;            ///< Cond
   Size trips;                  ///< Scan
+  std::optional<int64_t> bound; ///< While: it runs so often at most, as its condition says
   std::vector<Tensor> carried; ///< Cond: the arguments
   std::vector<Tensor> slices;  ///< Scan
   std::vector<Body> bodies;    ///< Cond: both. While: condition, body. Scan: one of (index, carried, slices).
@@ -44,6 +45,10 @@ struct ControlCall {
 std::vector<Tensor> runControl(const ControlCall &call);
 /// The common first dimension. Throws ShapeError.
 Size leadingSize(std::span<const Tensor> tensors, const std::source_location &where);
+/// Throws ShapeError if it is negative.
+int64_t checkedBound(int64_t bound, const std::source_location &where);
+/// The condition, and that the count is below the bound.
+Tensor withBound(const Tensor &condition, const Tensor &count, int64_t bound, const std::source_location &where);
 /// A number of iterations as a tensor. Throws ShapeError unless it is one integer.
 Tensor countOf(const Arg &n, const std::source_location &where);
 
@@ -121,6 +126,31 @@ T while_loop(CondFn cond_fn, BodyFn body, T init, std::source_location where = s
                    return detail::leavesOf(T(detail::callOn(body, detail::withLeaves(init, tensors))));
                  }};
   return detail::withLeaves(init, detail::runControl(call));
+}
+
+struct WhileOptions {
+  int64_t max_trips; ///< the loop ends after so many iterations, whether or not the condition still holds
+};
+/// The same, ended by a bound as well. Gradients need it: what the iterations make is kept for them, in memory that is
+/// laid out for `max_trips`. Throws ShapeError for a negative bound.
+template <typename CondFn, typename BodyFn, typename T>
+T while_loop(CondFn cond_fn, BodyFn body, T init, WhileOptions options,
+             std::source_location where = std::source_location::current()) {
+  detail::ControlCall call{.kind = detail::ControlCall::Kind::While, .where = where, .name = "while_loop"};
+  call.bound = detail::checkedBound(options.max_trips, where);
+  call.carried = detail::leavesOf(init);
+  call.carried.insert(call.carried.begin(), Arg(int64_t(0), where).as_tensor());
+  auto valueOf = [&](std::span<const Tensor> tensors) { return detail::withLeaves(init, tensors.subspan(1)); };
+  call.bodies = {
+      [&](std::span<const Tensor> tensors) -> std::vector<Tensor> {
+        return {detail::withBound(detail::callOn(cond_fn, valueOf(tensors)), tensors[0], options.max_trips, where)};
+      },
+      [&](std::span<const Tensor> tensors) {
+        std::vector<Tensor> next = detail::leavesOf(T(detail::callOn(body, valueOf(tensors))));
+        next.insert(next.begin(), Arg(tensors[0], where) + 1);
+        return next;
+      }};
+  return detail::withLeaves(init, std::span<const Tensor>(detail::runControl(call)).subspan(1));
 }
 
 /// Starting with `init`, value = body(i, value) for i = 0 .. n-1, each an i64 tensor. `n` is an integer, a Dim, or an

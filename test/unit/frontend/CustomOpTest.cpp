@@ -105,6 +105,28 @@ TEST(CustomOp, RunsEagerly) {
   EXPECT_EQ(cubeUnits, 0); // else it would read what is not there
 }
 
+TEST(CustomOp, HasItsGradientInBodies) { // whose rule is a function on tensors, called while the way back is built
+  auto run = [](Tensor x) {
+    return value_and_grad(
+               [&] {
+                 return sum(for_loop(
+                     2,
+                     [&](Tensor, Tensor h) {
+                       return cond(
+                           sum(h) > 0, [](Tensor h) { return cube()(h) * 0.5; }, [](Tensor h) { return h; }, h);
+                     },
+                     x));
+               },
+               std::vector{x})
+        .grads[0];
+  };
+  const Tensor x = tensor({0.5f, -0.25f, 1.0f});
+  const std::vector<float> wanted = floats(run(x)), got = floats(jit(run)(x));
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_FLOAT_EQ(got[i], wanted[i]);
+  EXPECT_NE(wanted[0], 0);
+}
+
 TEST(CustomOp, HasTheGradientThatItWasGiven) {
   auto gradient = [](Tensor x) {
     return value_and_grad([&] { return sum(exp(cube()(x * 2.0))); }, std::vector{x}).grads[0];
