@@ -19,8 +19,9 @@ namespace {
 
 using Named = std::vector<std::pair<std::string, Variable>>;
 
-/// * stands for any characters, ? for one.
-bool matches(std::string_view pattern, std::string_view name) {
+} // namespace
+
+bool io::matches(std::string_view pattern, std::string_view name) {
   size_t p = 0, n = 0, star = std::string_view::npos, afterStar = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
@@ -40,6 +41,9 @@ bool matches(std::string_view pattern, std::string_view name) {
     ++p;
   return p == pattern.size();
 }
+
+namespace {
+using io::matches;
 
 std::string join(const std::vector<std::string> &names) {
   std::string text;

@@ -3,7 +3,12 @@
 
 #include "tressel/io.h"
 
+#include <string_view>
+
 namespace tressel::io {
+
+/// In the pattern, * stands for any characters, ? for one.
+bool matches(std::string_view pattern, std::string_view name);
 
 using NamedVariables = std::vector<std::pair<std::string, Variable>>;
 

@@ -301,7 +301,7 @@ runtime::StorageRef SafetensorsFile::read(const SafetensorsEntry &entry) const {
 }
 
 void writeSafetensors(const std::string &path, std::vector<SafetensorsItem> items,
-                      const std::map<std::string, std::string> &metadata) {
+                      const std::map<std::string, std::string> &metadata, runtime::Durable durable) {
   // Wide elements first: then every tensor is aligned to its elements without a
   // gap.
   std::ranges::sort(items, [](const SafetensorsItem &a, const SafetensorsItem &b) {
@@ -356,7 +356,7 @@ void writeSafetensors(const std::string &path, std::vector<SafetensorsItem> item
                                                  std::as_bytes(std::span(header))};
   for (const SafetensorsItem &item : items)
     pieces.emplace_back(static_cast<const std::byte *>(item.data), static_cast<size_t>(item.type.bytes()));
-  runtime::writeFile(path, pieces);
+  runtime::writeFile(path, pieces, durable);
 }
 
 } // namespace tressel::io

@@ -3,6 +3,7 @@
 // then the elements. Nothing in a file is believed before it is checked.
 #pragma once
 
+#include "tressel/runtime/File.h"
 #include "tressel/runtime/Storage.h"
 #include "tressel/runtime/Types.h"
 
@@ -70,6 +71,7 @@ struct SafetensorsItem {
 /// Writes aside and renames. Throws InputError for names that the format cannot
 /// hold, RuntimeError if the disk refuses.
 void writeSafetensors(const std::string &path, std::vector<SafetensorsItem> items,
-                      const std::map<std::string, std::string> &metadata);
+                      const std::map<std::string, std::string> &metadata,
+                      runtime::Durable durable = runtime::Durable::No);
 
 } // namespace tressel::io

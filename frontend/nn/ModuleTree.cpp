@@ -1,17 +1,16 @@
 // The tree of modules: paths, what is held where, changes of the tree, its table.
+#include "frontend/io/Parameters.h"
 #include "frontend/tensor/Convert.h"
-#include "frontend/tensor/Machine.h"
-#include "frontend/tensor/Random.h"
 #include "frontend/tensor/Fail.h"
+#include "frontend/tensor/Machine.h"
 #include "frontend/tensor/Make.h"
 #include "frontend/trace/Recorder.h"
-#include "frontend/io/Parameters.h"
 
+#include <tressel/checkpoint.h>
 #include <tressel/module.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cxxabi.h>
 #include <map>
 #include <set>
@@ -327,33 +326,11 @@ void ModuleHandle::save_weights(const std::string &path, std::source_location wh
   io::saveParameters(weights(get(where)), path, "save_weights", where);
 }
 
-static constexpr const char *kRandomKey = "tressel.random";
-
 void ModuleHandle::save_state(const std::string &path, std::source_location where) const {
-  std::map<std::string, Tensor> tensors;
-  for (const auto &[name, variable] : collect(get(where), {Role::Parameter, Role::Buffer, Role::State})) {
-    if (!variable.defined())
-      tressel::detail::fail<Error>("'" + name + "' has no value yet", tressel::detail::toLoc(where), "save_state",
-                                   "initialize the network with the inputs' types first");
-    tensors.emplace(name, variable.value(where));
-  }
-  save_safetensors(path, tensors, {{kRandomKey, std::to_string(tressel::detail::nextProcessSeed().load())}}, where);
+  tressel::save_state(path, {{"", *this}}, where);
 }
-
 void ModuleHandle::load_state(const std::string &path, std::source_location where) const {
-  get(where);
-  const std::map<std::string, std::string> metadata = safetensors_metadata(path, where);
-  const auto random = metadata.find(kRandomKey);
-  uint64_t next = 0;
-  if (random != metadata.end()) {
-    const char *begin = random->second.data(), *end = begin + random->second.size();
-    if (const auto [stop, code] = std::from_chars(begin, end, next); code != std::errc() || stop != end)
-      tressel::detail::fail<InputError>(path + ": its random state '" + random->second.substr(0, 40) + "' is no number",
-                                        tressel::detail::toLoc(where), "load_state");
-  }
-  io::loadParameters(collect(get(where), {Role::Parameter, Role::Buffer, Role::State}), path, {}, "load_state", where);
-  if (random != metadata.end())
-    tressel::detail::nextProcessSeed() = next;
+  tressel::load_state(path, {{"", *this}}, where);
 }
 
 } // namespace tressel::nn

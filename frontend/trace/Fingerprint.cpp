@@ -108,10 +108,12 @@ std::string Fingerprint::detailsOf(const Entry &now, const Fingerprint &earlier,
   return details.empty() ? " with other operands" : details;
 }
 
-void Fingerprint::beginGradient(const Tensor &loss, std::span<const Tensor> inputs, SourceLoc where) {
-  uint64_t h = mixHash(0x2345678, identify(loss));
-  for (const Tensor &t : inputs)
-    h = mixHash(h, identify(t));
+void Fingerprint::beginGradient(std::span<const Tensor> results, std::span<const Tensor> cotangents,
+                                std::span<const Tensor> inputs, SourceLoc where) {
+  uint64_t h = 0x2345678;
+  for (std::span<const Tensor> tensors : {results, cotangents, inputs})
+    for (const Tensor &t : tensors)
+      h = mixHash(h, t.defined() ? identify(t) : 0);
   note({h, "a gradient", userLine(where)});
   ++gradients_;
 }
@@ -159,11 +161,12 @@ void FingerprintRecorder::op(const op::OpInfo &info, std::span<const Tensor> inp
     results[i] = makeValue(types[i], nullptr, userLine(where));
 }
 
-Recorder::GradientStep::GradientStep(Recorder *recorder, const Tensor &loss, std::span<const Tensor> inputs,
+Recorder::GradientStep::GradientStep(Recorder *recorder, std::span<const Tensor> results,
+                                     std::span<const Tensor> cotangents, std::span<const Tensor> inputs,
                                      SourceLoc where)
     : recorder_(recorder), numValues_(recorder ? recorder->numValues_ : 0) {
   if (Fingerprint *fingerprint = recorder ? recorder->fingerprintOf() : nullptr)
-    fingerprint->beginGradient(loss, inputs, where);
+    fingerprint->beginGradient(results, cotangents, inputs, where);
 }
 Recorder::GradientStep::~GradientStep() {
   if (!recorder_)

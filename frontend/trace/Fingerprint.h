@@ -16,7 +16,8 @@ public:
   void result(const Tensor &t);
   void control(const ControlCall &call);
   /// What follows belongs to a gradient, until endGradient(): it depends on nothing else than what was noted.
-  void beginGradient(const Tensor &loss, std::span<const Tensor> inputs, SourceLoc where);
+  void beginGradient(std::span<const Tensor> results, std::span<const Tensor> cotangents,
+                     std::span<const Tensor> inputs, SourceLoc where);
   void endGradient() { --gradients_; }
 
   /// Where two recordings part, in words; empty if they are equal.

@@ -47,7 +47,8 @@ public:
   /// While one lives, a gradient is recorded: one step of what the function does, whatever ops it takes.
   class GradientStep {
   public:
-    GradientStep(Recorder *recorder, const Tensor &loss, std::span<const Tensor> inputs, SourceLoc where);
+    GradientStep(Recorder *recorder, std::span<const Tensor> results, std::span<const Tensor> cotangents,
+                 std::span<const Tensor> inputs, SourceLoc where);
     ~GradientStep();
     GradientStep(const GradientStep &) = delete;
     GradientStep &operator=(const GradientStep &) = delete;

@@ -19,6 +19,29 @@
 namespace tressel::detail {
 
 namespace {
+/// Zeros for cotangents that are empty.
+void fillIn(std::vector<Tensor> &cotangents, std::span<const Tensor> results) {
+  for (size_t i = 0; i < cotangents.size(); ++i)
+    if (!cotangents[i].defined())
+      cotangents[i] =
+          zeros(std::vector<Size>(results[i].type().shape.begin(), results[i].type().shape.end()), results[i].dtype());
+}
+
+/// What a gradient function of an application gave. Throws unless it is a tensor of each operand's type, or none.
+std::vector<Tensor> checkedGradient(std::vector<Tensor> made, std::span<const Tensor> operands, SourceLoc where,
+                                    const char *op) {
+  if (made.size() != operands.size())
+    fail<Error>("its gradient function gives " + std::to_string(made.size()) + " tensors for " +
+                    std::to_string(operands.size()) + " operands",
+                where, op);
+  for (size_t i = 0; i < made.size(); ++i)
+    if (made[i].defined() && isFloat(operands[i].dtype()) && made[i].type() != operands[i].type())
+      fail<ShapeError>("its gradient of operand " + std::to_string(i) + " is " + made[i].type().str() +
+                           ", but the operand is " + operands[i].type().str(),
+                       where, op);
+  return made;
+}
+
 /// Where a call stood: its line, and the line of the user's that the layer around it was called from.
 struct Origin {
   std::source_location at;
@@ -85,6 +108,12 @@ public:
                                      tensorsOf(call.cotangents), emitter_.line());
     return made ? wantedRefs(*made, call) : Tape::pull(info, call);
   }
+  std::vector<Ref> pullFunction(const op::GradientCall &call,
+                                const std::function<std::vector<Tensor>(const std::vector<Tensor> &)> &gradient) {
+    std::vector<Tensor> cotangents = tensorsOf(call.cotangents);
+    fillIn(cotangents, tensorsOf(call.results));
+    return wantedRefs(gradient(cotangents), call);
+  }
   std::vector<Ref> pullControl(void *control, const op::GradientCall &call) {
     return wantedRefs(Recorder::current()->pullBack(control, tensorsOf(call.cotangents), call.wanted, emitter_.where()),
                       call);
@@ -137,9 +166,9 @@ std::optional<std::vector<Tensor>> customGradient(const op::OpInfo &info, std::s
 
 class TensorTape {
 public:
-  TensorTape(std::span<const Tensor> inputs, const std::source_location &where)
-      : where_(where), recorder_(Recorder::current()), depth_(depthNow()), emitter_(where), inputs_(refsOf(inputs)),
-        tape_(emitter_, inputs_), outer_(threadState.tape) {
+  TensorTape(std::span<const Tensor> inputs, const char *op, const std::source_location &where)
+      : where_(where), op_(op), recorder_(Recorder::current()), depth_(depthNow()), emitter_(where),
+        inputs_(refsOf(inputs)), tape_(emitter_, inputs_), outer_(threadState.tape) {
     if (recorder_)
       for (const Tensor &input : inputs)
         if (!input.traced())
@@ -169,16 +198,39 @@ public:
                refsOf(operands), refsOf(results), originOf(where));
   }
 
+  /// Ops that are made of the calls of a function, and have a gradient of their own.
+  void noteFunction(op::Tape::PullBack pull, std::span<const Tensor> operands, std::span<const Tensor> results,
+                    const std::source_location &where) {
+    tape_.note(std::move(pull), refsOf(operands), refsOf(results), originOf(where));
+  }
+  OpTape &tape() { return tape_; }
+  const char *op() const { return op_; }
+  /// Whether what this thread calls now stands in a body, which this goes over as a whole.
+  bool isOutside() const {
+    return recorder_ && recorder_ == Recorder::current() && depth_ < depthNow() && !recorder_->followsTypes();
+  }
+
   std::vector<Tensor> gradients(const Tensor &loss) {
     if (!loss.defined() || !isFloat(loss.dtype()) || !loss.type().shape.isStatic() || loss.type().shape.numElements() != 1)
-      fail<ShapeError>("a gradient is that of one float, not of " + (loss.defined() ? loss.type().str() : std::string("an empty tensor")),
-                       toLoc(where_), "value_and_grad", "reduce the loss with mean() or sum()");
+      fail<ShapeError>("a gradient is that of one float, not of " +
+                           (loss.defined() ? loss.type().str() : std::string("an empty tensor")),
+                       toLoc(where_), op_, "reduce the loss with mean() or sum()");
+    const Tensor one = filled(loss.type().shape, 1, loss.dtype(), where_, op_);
+    return pullBack({&loss, 1}, {&one, 1});
+  }
+
+  std::vector<Tensor> pullBack(std::span<const Tensor> results, std::span<const Tensor> cotangents) {
+    if (recorder_ != Recorder::current())
+      fail<TraceError>(recorder_ ? "the function that was differentiated belongs to a trace that has ended"
+                                 : "the function that was differentiated was called outside of this trace",
+                       toLoc(where_), op_);
+    checkLike("cotangent", "result", cotangents, results);
     end(); // outer tapes remember what follows
     std::vector<Tensor> gradients(inputs_.size());
     {
-      const Recorder::GradientStep step(recorder_, loss, tensorsOf(inputs_), toLoc(where_));
+      const Recorder::GradientStep step(recorder_, results, cotangents, tensorsOf(inputs_), toLoc(where_));
       if (!recorder_ || !recorder_->followsTypes())
-        goBack(loss, gradients);
+        goBack(results, cotangents, gradients);
     }
     if (recorder_)
       for (size_t i = 0; i < gradients.size(); ++i) // as every recorder of this function numbers them
@@ -188,18 +240,38 @@ public:
     return gradients;
   }
 
+  void checkLike(const char *what, const char *ofWhat, std::span<const Tensor> got,
+                 std::span<const Tensor> wanted) const {
+    if (got.size() != wanted.size())
+      fail<ShapeError>("there are " + std::to_string(got.size()) + " " + what + "s for " +
+                           std::to_string(wanted.size()) + " " + ofWhat + "s",
+                       toLoc(where_), op_);
+    for (size_t i = 0; i < got.size(); ++i)
+      if (got[i].defined() && wanted[i].defined() && isFloat(wanted[i].dtype()) && got[i].type() != wanted[i].type())
+        fail<ShapeError>(std::string(what) + " " + std::to_string(i) + " is " + got[i].type().str() + ", but the " +
+                             ofWhat + " is " + wanted[i].type().str(),
+                         toLoc(where_), op_);
+  }
+  std::vector<Tensor> inputs() const { return tensorsOf(inputs_); }
+  const std::source_location &where() const { return where_; }
+
 private:
-  void goBack(const Tensor &loss, std::span<Tensor> gradients) {
-    const op::Emitter::Ref result = emitter_.refOf(loss), one = emitter_.refOf(filled(loss.type().shape, 1, loss.dtype(), where_, "value_and_grad"));
+  void goBack(std::span<const Tensor> results, std::span<const Tensor> cotangents, std::span<Tensor> gradients) {
+    std::vector<op::Emitter::Ref> of, given;
+    for (size_t i = 0; i < results.size(); ++i)
+      if (results[i].defined() && cotangents[i].defined() && isFloat(results[i].dtype())) {
+        of.push_back(emitter_.refOf(results[i]));
+        given.push_back(emitter_.refOf(cotangents[i]));
+      }
     std::vector<op::Emitter::Ref> found;
     struct Leave {
       TensorEmitter &emitter;
       ~Leave() { emitter.leave(); }
     } leave{emitter_};
     try {
-      found = tape_.backward({&result, 1}, {&one, 1}, inputs_);
+      found = tape_.backward(of, given, inputs_);
     } catch (const op::expr::NoGradient &e) {
-      fail<Error>(e.message(), emitter_.line(), "value_and_grad", e.hint());
+      fail<Error>(e.message(), emitter_.line(), op_, e.hint());
     }
     for (size_t i = 0; i < found.size(); ++i) {
       const TensorType type = emitter_.typeOf(inputs_[i]);
@@ -228,6 +300,7 @@ private:
   }
 
   const std::source_location where_;
+  const char *const op_;
   Recorder *const recorder_;
   const size_t depth_;
   TensorEmitter emitter_;
@@ -253,17 +326,41 @@ void noteControlOnTapes(void *control, std::span<const Tensor> operands, std::sp
       tape->noteControl(control, operands, results, where);
 }
 
-GradientScope::GradientScope(std::span<const Tensor> inputs, const std::source_location &where) {
+GradientScope::GradientScope(std::span<const Tensor> inputs, const char *op, const std::source_location &where) {
   for (const Tensor &input : inputs)
     if (!input.defined() || !isFloat(input.dtype()))
-      fail<Error>("there is no gradient with respect to " + (input.defined() ? input.type().str() : std::string("an empty tensor")),
-                  toLoc(where), "value_and_grad", "convert it to floats with cast()");
-  tape_ = std::make_unique<TensorTape>(inputs, where);
+      fail<Error>("there is no gradient with respect to " +
+                      (input.defined() ? input.type().str() : std::string("an empty tensor")),
+                  toLoc(where), op, "convert it to floats with cast()");
+  tape_ = std::make_unique<TensorTape>(inputs, op, where);
   tape_->begin();
 }
 GradientScope::~GradientScope() { tape_->end(); }
 
+void GradientScope::end() { tape_->end(); }
 std::vector<Tensor> GradientScope::gradients(const Tensor &loss) { return tape_->gradients(loss); }
+std::vector<Tensor> GradientScope::pullBack(std::span<const Tensor> results, std::span<const Tensor> cotangents) {
+  return tape_->pullBack(results, cotangents);
+}
+
+std::vector<Tensor> GradientScope::pushForward(std::span<const Tensor> results, std::span<const Tensor> tangents) {
+  tape_->checkLike("tangent", "input", tangents, tape_->inputs());
+  tape_->end();
+  // pullBack is linear in the cotangents: at any of them, its own cotangents with respect to them are the tangents.
+  std::vector<Tensor> any(results.size()), floats;
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i].defined() && isFloat(results[i].dtype()))
+      floats.push_back(any[i] = filled(results[i].type().shape, 0, results[i].dtype(), tape_->where(), tape_->op()));
+  GradientScope linear(floats, tape_->op(), tape_->where());
+  const std::vector<Tensor> cotangents = pullBack(results, any);
+  const std::vector<Tensor> found = linear.pullBack(cotangents, tangents);
+  std::vector<Tensor> all(results.size());
+  size_t next = 0;
+  for (size_t i = 0; i < results.size(); ++i)
+    if (any[i].defined())
+      all[i] = found[next++];
+  return all;
+}
 
 std::vector<Tensor> valuesOf(std::span<const Variable> variables, const std::source_location &where) {
   std::vector<Tensor> values;
@@ -276,4 +373,100 @@ std::vector<Tensor> valuesOf(std::span<const Variable> variables, const std::sou
   return values;
 }
 
+std::vector<Tensor> inputsOf(const std::vector<std::pair<std::string, Variable>> &parameters,
+                             const std::source_location &where) {
+  std::vector<Variable> learned;
+  for (const auto &[name, parameter] : parameters)
+    if (!parameter.frozen(where))
+      learned.push_back(parameter);
+  return valuesOf(learned, where);
+}
+
+std::vector<Tensor> spread(std::vector<Tensor> gradients,
+                           const std::vector<std::pair<std::string, Variable>> &parameters) {
+  std::vector<Tensor> all;
+  size_t next = 0;
+  for (const auto &[name, parameter] : parameters)
+    all.push_back(parameter.frozen() ? Tensor() : std::move(gradients[next++]));
+  return all;
+}
+
 } // namespace tressel::detail
+
+namespace tressel {
+
+std::vector<Tensor> jacobian(const std::function<Tensor()> &fn, const std::vector<Tensor> &inputs,
+                             std::source_location where) {
+  detail::GradientScope scope(inputs, "jacobian", where);
+  Tensor y;
+  {
+    const TrainScope train;
+    y = fn();
+  }
+  scope.end();
+  if (!y.defined() || !isFloat(y.dtype()))
+    detail::fail<ShapeError>("a Jacobian is that of a tensor of floats, not of " +
+                                 (y.defined() ? y.type().str() : std::string("an empty tensor")),
+                             detail::toLoc(where), "jacobian");
+  const int64_t count = y.size(where);
+  std::vector<Size> sizes(y.type().shape.begin(), y.type().shape.end()), rows = sizes;
+  rows.insert(rows.begin(), count);
+  const Tensor directions = reshape(Arg(eye({count, count}, 0, y.dtype(), where), where), rows);
+  auto [none, stacked] = scan(
+      [&](std::vector<Tensor> carry, Tensor direction) {
+        return std::pair{carry, scope.pullBack({&y, 1}, {&direction, 1})};
+      },
+      std::vector<Tensor>{}, directions, where);
+  std::vector<Tensor> all;
+  for (const Tensor &part : stacked) {
+    std::vector<Size> shape = sizes;
+    shape.insert(shape.end(), part.type().shape.begin() + 1, part.type().shape.end());
+    all.push_back(reshape(Arg(part, where), shape));
+  }
+  return all;
+}
+
+std::vector<Tensor> hessian_vector_product(const std::function<Tensor()> &fn, const std::vector<Tensor> &inputs,
+                                           const std::vector<Tensor> &vectors, std::source_location where) {
+  detail::GradientScope outer(inputs, "hessian_vector_product", where);
+  const std::vector<Tensor> grads = value_and_grad(fn, inputs, where).grads;
+  return outer.pullBack(grads, vectors);
+}
+
+std::vector<Tensor>
+custom_gradient(const std::function<std::vector<Tensor>(const std::vector<Tensor> &)> &fn,
+                const std::function<std::vector<Tensor>(const std::vector<Tensor> &, const std::vector<Tensor> &,
+                                                        const std::vector<Tensor> &)> &gradient,
+                const std::vector<Tensor> &inputs, std::source_location where) {
+  using detail::TensorTape;
+  std::vector<TensorTape *> here;
+  for (TensorTape *tape = detail::threadState.tape; tape; tape = tape->outer()) {
+    if (tape->isOutside())
+      detail::fail<TraceError>(
+          "a function with a gradient of its own stands in a body of control flow that is differentiated as a whole",
+          detail::toLoc(where), "custom_gradient",
+          "register an op with a gradient, or take the gradient inside of the body");
+    if (tape->isHere())
+      here.push_back(tape);
+  }
+  std::vector<Tensor> results;
+  {
+    struct Pause {
+      TensorTape *const tape = std::exchange(detail::threadState.tape, nullptr);
+      ~Pause() { detail::threadState.tape = tape; }
+    } pause;
+    results = fn(inputs);
+  }
+  for (TensorTape *tape : here) {
+    auto pull = [gradient, inputs, results, tape, where](const op::GradientCall &call) {
+      return tape->tape().pullFunction(call, [&](const std::vector<Tensor> &cotangents) {
+        return detail::checkedGradient(gradient(inputs, results, cotangents), inputs, detail::toLoc(where),
+                                       "custom_gradient");
+      });
+    };
+    tape->noteFunction(pull, inputs, results, where);
+  }
+  return results;
+}
+
+} // namespace tressel

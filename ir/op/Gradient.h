@@ -65,6 +65,8 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
 
 /// Of prod: exact also where elements are zero.
 Expr prodGradient(const Expr &dy, const Expr &x, const Ints *axis);
+/// Of cumprod: exact also where elements are zero.
+Expr cumprodGradient(const Expr &dy, const Expr &x, int64_t axis, bool reverse, bool exclusive);
 /// Of cummax and cummin: each result's cotangent goes to the element that it is.
 Expr extremumScanGradient(const Expr &dy, const Expr &x, const Expr &y, int64_t axis, bool reverse);
 

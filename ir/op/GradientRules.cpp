@@ -175,6 +175,21 @@ Expr prodGradient(const Expr &dy, const Expr &x, const Ints *axis) {
   return unreduced(dy, x, axis) * transpose(reshape(others, turned.sizes()), back);
 }
 
+Expr cumprodGradient(const Expr &dy, const Expr &x, int64_t axis, bool reverse, bool exclusive) {
+  // Result j changes with element i by the product of the others that are in it: exact where elements are zero, but a
+  // square of products.
+  const int d = *normalizeAxis(axis, x.rank());
+  Sizes row = x.sizes(), square = x.sizes();
+  row.insert(row.begin() + d, 1);
+  square.insert(square.begin() + d, x.size(d));
+  const Expr i = iota(square, d, DType::i64), j = iota(square, d + 1, DType::i64);
+  const Expr others =
+      cumprod(where(equal(i, j), Expr::scalar(1, x.dtype()), reshape(x, row)), d + 1, reverse, exclusive);
+  const Expr first = reverse ? j : i, second = reverse ? i : j;
+  const Expr isIn = exclusive ? less(first, second) : less_equal(first, second);
+  return sum(where(isIn, reshape(dy, row) * others, Expr::scalar(0, dy.dtype())), {d + 1}, false);
+}
+
 Expr extremumScanGradient(const Expr &dy, const Expr &x, const Expr &y, int64_t axis, bool reverse) {
   // The nearest element, looking back, that is the extremum.
   const int d = *normalizeAxis(axis, x.rank());

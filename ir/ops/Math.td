@@ -287,6 +287,14 @@ def SignbitOp : Unary<"signbit"> {
   let numpy = "np.signbit(x)";
   let example = "signbit(tensor({-1.0, 1}))";
 }
+def StopGradientOp : Unary<"stop_gradient"> {
+  let summary = "x itself, which gradients do not go through: it counts as a constant";
+  let scalar = [{ x }];
+  let gradient = [{ Expr() }];
+  let isIdentity = "sameType";
+  let numpy = "x";
+  let example = "stop_gradient(tensor({1.0, 2}))";
+}
 def PositiveOp : Unary<"positive"> {
   let summary = "x itself, of a number type";
   let scalar = [{ x }];

@@ -80,6 +80,7 @@ def CumsumOp : WideningScan<"cumsum", "Sum"> {
 def CumprodOp : WideningScan<"cumprod", "Prod"> {
   let summary = "The running product along `axis`";
   let decomposition = [{ cumprod(cast(x, resultType(0).dtype), axis, reverse, exclusive) }];
+  let gradient = [{ cumprodGradient(dy, x, axis, reverse, exclusive) }];
   let numpy = "scan(np.cumprod, x, axis, reverse, exclusive, 1)";
   let example = "cumprod(tensor({1.0, 2, 3}))";
 }

@@ -80,7 +80,7 @@ std::string behindLinks(const std::string &path) {
 }
 } // namespace
 
-void writeFile(const std::string &name, std::span<const std::span<const std::byte>> pieces) {
+void writeFile(const std::string &name, std::span<const std::span<const std::byte>> pieces, Durable durable) {
   static std::atomic<unsigned> counter{0};
   const bool special = isSpecial(name);
   const std::string path = special ? name : behindLinks(name);
@@ -109,8 +109,19 @@ void writeFile(const std::string &name, std::span<const std::span<const std::byt
       if (n > 0)
         piece = piece.subspan(static_cast<size_t>(n));
     }
+  // The bytes first, then the name: so whatever the disk has after a crash, the name stands for a whole file.
+  if (!special && durable == Durable::Yes && ::fsync(file.fd) != 0)
+    fail(errno);
   if (!special && ::rename(aside.c_str(), path.c_str()) != 0)
     fail(errno);
+  if (!special && durable == Durable::Yes) {
+    const size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    const Descriptor directory{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (directory.fd < 0 || ::fsync(directory.fd) != 0)
+      throwError<RuntimeError>(
+          path, ": was written, but may be the file of before after a loss of power: ", std::strerror(errno));
+  }
 }
 
 void writeFile(const std::string &path, std::span<const std::byte> bytes) {

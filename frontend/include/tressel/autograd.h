@@ -3,9 +3,12 @@
 //   auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(x), label); }, net.parameters());
 //
 // The function runs once, as it would without gradients. Then each op that led from the given Variables or tensors to
-// the loss is gone back over by its reverse rule (docs/adding-an-op.md). In a traced function the ops of the gradient become part of
-// the program; outside of one they are imperative calls. Gradients are ordinary tensors: what computes them may itself
-// be differentiated.
+// the loss is gone back over by its reverse rule (docs/adding-an-op.md). In a traced function the ops of the gradient
+// become part of the program; outside of one they are imperative calls. Gradients are ordinary tensors: what computes
+// them may itself be differentiated.
+//
+// Functions compiled with jit() and hybridized modules run op by op inside of a function that is differentiated, unless
+// the whole stands in a traced function itself. docs/gradients.md says what has no gradient.
 #pragma once
 
 #include <tressel/control.h>
@@ -13,6 +16,7 @@
 #include <tressel/tree.h>
 #include <tressel/variable.h>
 
+#include <functional>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -28,15 +32,23 @@ class TensorTape;
 /// While one lives, the ops of this thread are remembered. Scopes may be nested, and end in the reverse order.
 class GradientScope {
 public:
-  /// Gradients will be with respect to these.
-  GradientScope(std::span<const Tensor> inputs, const std::source_location &where);
+  /// Gradients will be with respect to these. Throws Error for one that holds no floats; `op` is the caller's name.
+  GradientScope(std::span<const Tensor> inputs, const char *op, const std::source_location &where);
   ~GradientScope();
   GradientScope(const GradientScope &) = delete;
   GradientScope &operator=(const GradientScope &) = delete;
 
+  /// What follows is not remembered.
+  void end();
   /// Ends the scope. One tensor per input, of its type; zeros where `loss` does not depend on it. Throws ShapeError when
   /// `loss` is not one float, and Error when an op on the way has no gradient.
   std::vector<Tensor> gradients(const Tensor &loss);
+  /// Ends the scope. The cotangents of the inputs, from those of the results, which have their types (ShapeError); an
+  /// empty one is zero, and those of results that are no floats are not read. May be called again.
+  std::vector<Tensor> pullBack(std::span<const Tensor> results, std::span<const Tensor> cotangents);
+  /// The tangents of the results from those of the inputs, by going back over pullBack, which is linear in the
+  /// cotangents. Empty for results that are no floats.
+  std::vector<Tensor> pushForward(std::span<const Tensor> results, std::span<const Tensor> tangents);
 
 private:
   std::unique_ptr<TensorTape> tape_;
@@ -44,8 +56,36 @@ private:
 
 /// The values that gradients are taken with respect to. Throws Error for one that holds no floats.
 std::vector<Tensor> valuesOf(std::span<const Variable> variables, const std::source_location &where);
+inline const std::vector<Tensor> &inputsOf(const std::vector<Tensor> &inputs, const std::source_location &) {
+  return inputs;
+}
+inline std::vector<Tensor> inputsOf(const std::vector<Variable> &variables, const std::source_location &where) {
+  return valuesOf(variables, where);
+}
+/// Of those that are learned.
+std::vector<Tensor> inputsOf(const std::vector<std::pair<std::string, Variable>> &parameters,
+                             const std::source_location &where);
+
+inline std::vector<Tensor> spread(std::vector<Tensor> gradients, const std::vector<Tensor> &) { return gradients; }
+inline std::vector<Tensor> spread(std::vector<Tensor> gradients, const std::vector<Variable> &) { return gradients; }
+/// One per parameter, an empty one for each that is frozen.
+std::vector<Tensor> spread(std::vector<Tensor> gradients,
+                           const std::vector<std::pair<std::string, Variable>> &parameters);
+
+template <typename Fn> using ResultOf = std::decay_t<decltype(std::declval<Fn &>()())>;
+template <typename Fn> constexpr void checkFunction() {
+  static_assert(!std::is_void_v<decltype(std::declval<Fn &>()())>,
+                "a function that is differentiated returns the loss, or a tree whose first tensor it is");
+}
 
 } // namespace detail
+
+/// What functions below are with respect to: tensors that the function reads, Variables, or a module's parameters
+/// (net.parameters()); of Variables it is the values that they have before the function runs. Of parameters that are
+/// frozen there is no gradient: an empty tensor stands in its place, and nothing is computed for it.
+template <typename T>
+concept GradientInputs = std::is_same_v<T, std::vector<Tensor>> || std::is_same_v<T, std::vector<Variable>> ||
+    std::is_same_v<T, std::vector<std::pair<std::string, Variable>>>;
 
 /// The result of a function, and the gradients of its first tensor.
 template <typename R> struct ValueAndGrad {
@@ -55,32 +95,113 @@ template <typename R> struct ValueAndGrad {
 
 /// fn() and the gradients of the first tensor of its result, one float, with respect to `inputs`, which fn reads. The
 /// rest of the result is carried along. `fn` runs in a TrainScope.
-///
-/// Functions compiled with jit() and hybridized modules run op by op inside of `fn`, unless the whole stands in a traced
-/// function itself; there cond, while_loop and scan throw TraceError.
-template <typename Fn>
-auto value_and_grad(Fn &&fn, const std::vector<Tensor> &inputs, std::source_location where = std::source_location::current()) {
-  static_assert(!std::is_void_v<decltype(fn())>, "the function of value_and_grad returns the loss, or a tree whose first tensor it is");
+template <typename Fn, GradientInputs I = std::vector<Tensor>>
+auto value_and_grad(Fn &&fn, const I &inputs, std::source_location where = std::source_location::current()) {
+  detail::checkFunction<Fn>();
   const TrainScope train;
-  detail::GradientScope scope(inputs, where);
-  ValueAndGrad<std::decay_t<decltype(fn())>> out{fn(), {}};
+  detail::GradientScope scope(detail::inputsOf(inputs, where), "value_and_grad", where);
+  ValueAndGrad<detail::ResultOf<Fn>> out{fn(), {}};
   std::vector<Tensor> leaves = detail::leavesOf(out.value);
-  out.grads = scope.gradients(leaves.empty() ? Tensor() : leaves.front());
+  out.grads = detail::spread(scope.gradients(leaves.empty() ? Tensor() : leaves.front()), inputs);
   return out;
 }
-/// With respect to Variables: to the values that they have before `fn` runs.
-template <typename Fn>
-auto value_and_grad(Fn &&fn, const std::vector<Variable> &variables, std::source_location where = std::source_location::current()) {
-  return value_and_grad(std::forward<Fn>(fn), detail::valuesOf(variables, where), where);
+/// The gradients alone.
+template <typename Fn, GradientInputs I = std::vector<Tensor>>
+std::vector<Tensor> grad(Fn &&fn, const I &inputs, std::source_location where = std::source_location::current()) {
+  return value_and_grad(std::forward<Fn>(fn), inputs, where).grads;
 }
-/// With respect to a module's parameters: net.parameters().
+
+/// The result of a function, and its vector-Jacobian products.
+template <typename R> class ValueAndPullBack {
+public:
+  R value;
+  /// The cotangents of the inputs, from a cotangent per tensor of the result, of its type (ShapeError): a tree like the
+  /// result. An empty tensor is zero; those of tensors without floats are not read. May be called often, in the trace
+  /// that it was made in.
+  std::vector<Tensor> pull_back(const R &cotangents) const {
+    return scope_->pullBack(detail::leavesOf(value), detail::leavesOf(cotangents));
+  }
+
+  /// For the library.
+  ValueAndPullBack(R value, std::shared_ptr<detail::GradientScope> scope)
+      : value(std::move(value)), scope_(std::move(scope)) {}
+
+private:
+  std::shared_ptr<detail::GradientScope> scope_;
+};
 template <typename Fn>
-auto value_and_grad(Fn &&fn, const std::vector<std::pair<std::string, Variable>> &parameters,
-                    std::source_location where = std::source_location::current()) {
-  std::vector<Variable> variables;
-  for (const auto &[path, variable] : parameters)
-    variables.push_back(variable);
-  return value_and_grad(std::forward<Fn>(fn), variables, where);
+auto vjp(Fn &&fn, const std::vector<Tensor> &inputs, std::source_location where = std::source_location::current()) {
+  detail::checkFunction<Fn>();
+  auto scope = std::make_shared<detail::GradientScope>(inputs, "vjp", where);
+  const TrainScope train;
+  auto value = fn();
+  scope->end();
+  return ValueAndPullBack<detail::ResultOf<Fn>>(std::move(value), std::move(scope));
 }
+
+/// The result of a function, and what it changes by when its inputs move along a direction.
+template <typename R> struct ValueAndTangent {
+  R value;
+  R tangent; ///< empty tensors where the result holds no floats
+};
+/// The Jacobian-vector product: `tangents` has a tensor per input, of its type (ShapeError); an empty one is zero.
+template <typename Fn>
+auto jvp(Fn &&fn, const std::vector<Tensor> &inputs, const std::vector<Tensor> &tangents,
+         std::source_location where = std::source_location::current()) {
+  detail::checkFunction<Fn>();
+  detail::GradientScope scope(inputs, "jvp", where);
+  const TrainScope train;
+  auto value = fn();
+  scope.end();
+  auto tangent = detail::withLeaves(value, scope.pushForward(detail::leavesOf(value), tangents));
+  return ValueAndTangent<detail::ResultOf<Fn>>{std::move(value), std::move(tangent)};
+}
+
+/// Of a function that gives one tensor y: per input x the derivative of each element of y with respect to each of x, of
+/// the shape of y and then that of x. The elements are gone back over one after the other; their number is known
+/// (TraceError).
+std::vector<Tensor> jacobian(const std::function<Tensor()> &fn, const std::vector<Tensor> &inputs,
+                             std::source_location where = std::source_location::current());
+
+/// The second derivatives of a function that gives one float, times a vector: per input the sum over all inputs of
+/// d2 fn / (d input d other) * vector of the other. Costs a few times what the gradient does, whatever the sizes.
+std::vector<Tensor> hessian_vector_product(const std::function<Tensor()> &fn, const std::vector<Tensor> &inputs,
+                                           const std::vector<Tensor> &vectors,
+                                           std::source_location where = std::source_location::current());
+
+/// What fn(inputs) gives, with another gradient: gradient(inputs, results, cotangents) gives the inputs' cotangents,
+/// empty where zero; it may itself be differentiated. Tensors that fn reads beside `inputs` get no gradient. Throws
+/// TraceError in a body of control flow when what is outside of the body is differentiated.
+std::vector<Tensor>
+custom_gradient(const std::function<std::vector<Tensor>(const std::vector<Tensor> &)> &fn,
+                const std::function<std::vector<Tensor>(const std::vector<Tensor> &, const std::vector<Tensor> &,
+                                                        const std::vector<Tensor> &)> &gradient,
+                const std::vector<Tensor> &inputs, std::source_location where = std::source_location::current());
+
+namespace autograd {
+
+/// While one lives, in a TrainScope, what this thread calls is remembered, to go back over it once:
+///
+///   auto recording = autograd::record(net.parameters());
+///   Tensor loss = softmax_cross_entropy(net(x), label);
+///   std::vector<Tensor> grads = recording.backward(loss);
+template <GradientInputs I> class Recording {
+public:
+  Recording(const I &inputs, std::source_location where)
+      : inputs_(inputs), scope_(detail::inputsOf(inputs, where), "autograd::record", where) {}
+  /// Ends the recording. As value_and_grad's.
+  std::vector<Tensor> backward(const Tensor &loss) { return detail::spread(scope_.gradients(loss), inputs_); }
+
+private:
+  I inputs_;
+  TrainScope train_;
+  detail::GradientScope scope_;
+};
+template <GradientInputs I = std::vector<Tensor>>
+Recording<I> record(const I &inputs, std::source_location where = std::source_location::current()) {
+  return {inputs, where};
+}
+
+} // namespace autograd
 
 } // namespace tressel

@@ -4,6 +4,7 @@
 #include <tressel/arg.h>
 #include <tressel/array_names.h>
 #include <tressel/autograd.h>
+#include <tressel/checkpoint.h>
 #include <tressel/control.h>
 #include <tressel/custom_op.h>
 #include <tressel/data.h>
@@ -16,6 +17,7 @@
 #include <tressel/machine.h>
 #include <tressel/module.h>
 #include <tressel/ops.h>
+#include <tressel/optim.h>
 #include <tressel/profile.h>
 #include <tressel/random.h>
 #include <tressel/scope.h>

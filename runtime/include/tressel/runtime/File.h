@@ -34,8 +34,10 @@ private:
 };
 /// Writes aside and renames: a reader sees the old file or the new one, and a failure leaves the old one.
 /// Throws RuntimeError that names the path.
+enum class Durable : bool { No, Yes };
 void writeFile(const std::string &path, std::span<const std::byte> bytes);
 /// The pieces one after the other: large files need not be put together in memory first.
-void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces);
+void writeFile(const std::string &path, std::span<const std::span<const std::byte>> pieces,
+               Durable durable = Durable::No);
 
 } // namespace tressel::runtime

@@ -1,0 +1,80 @@
+// The state of training in one file, to go on from as if nothing had stopped.
+//
+//   const TrainingState state{{"net", net}, {"opt", opt}, {"loader", loader}};
+//   if (std::filesystem::exists(path))
+//     load_state(path, state);
+//   for (int64_t e = loader.position().epoch; e < epochs; ++e)
+//     for (Batch b : loader.epoch(e)) {
+//       step(b);
+//       if (opt.steps() % 1000 == 0)
+//         saving = save_state_async(path, state);
+//     }
+//
+// The file is a safetensors file: "net.conv1.weight", "opt.momentum.conv1.weight", "opt.step", "loader"; other frameworks read and write it. It
+// is written aside, brought to the disk and then renamed, so that the name stands for a whole file at any moment: the one of before
+// or the new one. What the process draws random numbers from is in the file too.
+#pragma once
+
+#include <tressel/loader.h>
+#include <tressel/module.h>
+#include <tressel/optim.h>
+
+#include <functional>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tressel {
+
+/// Something that training goes on from. It holds a handle.
+class StatePart {
+public:
+  StatePart(Variable variable);
+  /// Parameters, buffers and random states.
+  StatePart(nn::ModuleHandle module);
+  /// Moments, the number of steps, the rate. Loading throws for an optimizer of another kind or with other options.
+  StatePart(optim::Optimizer optimizer);
+  StatePart(optim::MovingAverage average);
+  /// The position.
+  template <typename S> StatePart(data::Loader<S> loader) {
+    save_ = [loader] { return loader.state(); };
+    load_ = [loader](const Tensor &state, const std::source_location &where) mutable { loader.load_state(state, where); };
+  }
+
+private:
+  friend class StateFile;
+  std::function<NamedVariables()> variables_; ///< by the name behind the part's; "" for the part itself
+  std::string description_;                   ///< must be the same when it is loaded
+  std::function<Tensor()> save_;              ///< of what is no Variable
+  std::function<void(const Tensor &, const std::source_location &)> load_;
+};
+using TrainingState = std::vector<std::pair<std::string, StatePart>>;
+
+/// Waits for the values and writes them. Throws Error for parts that have no value yet or whose names are equal, RuntimeError if the disk
+/// refuses: then the file of before is there still.
+void save_state(const std::string &path, const TrainingState &state, std::source_location where = std::source_location::current());
+
+/// A file that is being written. When it goes, it waits for the end.
+class PendingSave {
+public:
+  PendingSave() = default;
+  /// Until the file is on the disk. Throws what save_state() does, once.
+  void wait();
+  bool done() const;
+
+private:
+  friend PendingSave save_state_async(const std::string &, const TrainingState &, std::source_location);
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+/// The same with the values of now, which are copied; writing goes on beside what follows. One file is written at a time, in the order of the
+/// calls.
+PendingSave save_state_async(const std::string &path, const TrainingState &state, std::source_location where = std::source_location::current());
+
+/// Gives all parts what the file holds, or throws and changes nothing: one InputError lists what is missing, unexpected, of another
+/// type, or of another optimizer.
+void load_state(const std::string &path, const TrainingState &state, std::source_location where = std::source_location::current());
+
+} // namespace tressel

@@ -1,0 +1,315 @@
+// Optimizers: how parameters follow their gradients, at a rate that a schedule gives.
+//
+//   optim::AdamW opt(net.parameters(), {.lr = optim::cosine(1e-3, 10'000, 500), .weight_decay = 0.1,
+//                                       .groups = {{.match = {"*.bias"}, .weight_decay = 0.0}}});
+//   auto step = jit([net, opt](Batch b) {
+//     auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(b.x), b.label); }, net.parameters());
+//     clip_by_global_norm(grads, 1.0);
+//     opt.update(grads);
+//     return loss;
+//   });
+//   opt.lr = 0.05;                              // from the next step on, without a retrace
+//
+// What an optimizer keeps, moments and the number of steps, are Variables: in a traced step they are updated in their own
+// memory, together with the parameters. Schedules are part of the program too, computed from the number of steps: a
+// packaged step follows them without this library. Of f16 and bf16 parameters an f32 copy is kept, which small updates
+// add up in; moments are f32, or f64 beside f64 parameters.
+#pragma once
+
+#include <tressel/tensor.h>
+#include <tressel/variable.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tressel {
+
+/// Parameters by path, as a module gives them.
+using NamedVariables = std::vector<std::pair<std::string, Variable>>;
+
+/// The square root of the sum of all squares, f32 or f64. Empty tensors are skipped, here and below.
+Tensor global_norm(const std::vector<Tensor> &gradients, std::source_location where = std::source_location::current());
+/// Scales the gradients so that their global norm is at most `max_norm`. Returns the norm from before, which tells whether
+/// one of them is infinite or NaN: then no scale helps. Throws Error unless max_norm is positive.
+Tensor clip_by_global_norm(std::vector<Tensor> &gradients, double max_norm, std::source_location where = std::source_location::current());
+/// Limits each element to [-limit, limit]. Throws Error unless the limit is positive.
+void clip_by_value(std::vector<Tensor> &gradients, double limit, std::source_location where = std::source_location::current());
+
+namespace optim {
+
+/// The rate of a step as a function of how many steps came before it.
+class Schedule {
+public:
+  /// The same rate always. Throws Error unless it is finite and not negative.
+  Schedule(double rate, std::source_location where = std::source_location::current());
+  /// fn(step) as traced code: from an f64 scalar, 0 for the first step, to a scalar.
+  explicit Schedule(std::function<Tensor(const Tensor &step)> fn) : fn_(std::move(fn)) {}
+  /// f64, a scalar, from one of an integer or a float.
+  Tensor operator()(const Tensor &step) const;
+  double at(int64_t step) const;
+
+private:
+  std::function<Tensor(const Tensor &)> fn_;
+};
+
+// Schedules. `warmup` is how many steps rise to the rate, evenly: rate / warmup in the first. All throw Error for rates that are
+// negative or not finite, and for numbers of steps that are negative, or not positive where something is divided by them.
+Schedule constant(double rate, int64_t warmup = 0, std::source_location where = std::source_location::current());
+/// rate * factor ^ (step / every), rounded down: after each `every` steps.
+Schedule step_decay(double rate, int64_t every, double factor = 0.1, int64_t warmup = 0, std::source_location where = std::source_location::current());
+/// rate * factor ^ step.
+Schedule exponential(double rate, double factor, int64_t warmup = 0, std::source_location where = std::source_location::current());
+/// From `rate` behind the warm-up to `final` at `steps` along half a cosine, and so on from there.
+Schedule cosine(double rate, int64_t steps, int64_t warmup = 0, double final = 0, std::source_location where = std::source_location::current());
+/// The same along a line.
+Schedule linear(double rate, int64_t steps, int64_t warmup = 0, double final = 0, std::source_location where = std::source_location::current());
+/// rate * sqrt(warmup / (step + 1)) behind a warm-up of at least one step.
+Schedule inverse_sqrt(double rate, int64_t warmup, std::source_location where = std::source_location::current());
+/// Rates by the step that they begin with; the first at 0, in order.
+Schedule piecewise(std::vector<std::pair<int64_t, double>> rates, std::source_location where = std::source_location::current());
+struct OneCycleOptions {
+  double rise = 0.3;            ///< the share of the steps in which the rate rises
+  double start_factor = 1.0 / 25; ///< the first rate, over the greatest
+  double end_factor = 1.0 / 250'000; ///< the last one
+};
+/// Up to `max_rate` and down again along half cosines (Smith and Topin 2018).
+Schedule one_cycle(double max_rate, int64_t steps, OneCycleOptions options = {}, std::source_location where = std::source_location::current());
+
+/// Parameters that are treated in another way than the rest: those whose name fits one of the patterns, in which * stands for any
+/// characters and ? for one, of the first group where one fits. What has no value is as for the rest.
+struct Group {
+  std::vector<std::string> match;
+  std::optional<Schedule> lr = {};    ///< a rate of their own, which `opt.lr = ...` leaves alone
+  double lr_scale = 1;                ///< times the rate
+  std::optional<double> weight_decay = {};
+};
+
+class Optimizer;
+
+/// `opt.lr`: what schedule and assignments make of the rate.
+class Rate {
+public:
+  /// In place of the schedule, from the next step on. Throws Error unless it is finite and not negative.
+  void operator=(double rate) const { set(rate); }
+  void set(double rate, std::source_location where = std::source_location::current()) const;
+  /// Follows the schedule again.
+  void follow_schedule(std::source_location where = std::source_location::current()) const;
+  /// Of the next step, without groups' factors. Waits; throws TraceError in a trace.
+  double value(std::source_location where = std::source_location::current()) const;
+
+private:
+  friend class Optimizer;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// What one step does to one parameter. Tensors are f32, or f64 where the parameter is.
+struct Update {
+  Tensor parameter, gradient;
+  std::span<Tensor> slots; ///< what is kept beside the parameter: to be replaced
+  Tensor rate;             ///< a scalar of their type
+  Tensor step;             ///< the number of this step, 1 for the first: an f64 scalar
+  double weight_decay = 0;
+};
+/// How an optimizer works, for those that are not below.
+struct Rule {
+  std::string name;
+  /// What is kept beside a parameter: names of tensors of its shape, which begin as zeros.
+  std::function<std::vector<std::string>(const std::string &name, const TensorType &)> slots;
+  /// The parameter's next value.
+  std::function<Tensor(Update &)> apply;
+  /// What it was made with, for checkpoints.
+  std::vector<std::pair<std::string, double>> options = {};
+};
+struct Common {
+  Schedule lr = 1e-3;
+  double weight_decay = 0;
+  std::vector<Group> groups = {};
+  /// So many calls of update() make one step, with the mean of their gradients; their sum takes memory once.
+  int64_t accumulate = 1;
+};
+
+/// A handle: copies are the same optimizer.
+class Optimizer {
+public:
+  /// Parameters have a value. Frozen ones are left alone for good. Throws Error for parameters without a value or of two names that
+  /// are equal, for options out of range, and for groups that fit no parameter.
+  Optimizer(const NamedVariables &parameters, Rule rule, Common common, std::source_location where = std::source_location::current());
+
+  Rate lr;
+
+  /// Takes a step. One gradient per parameter, in their order and of their types (ShapeError); an empty one leaves its
+  /// parameter alone.
+  void update(const std::vector<Tensor> &gradients, std::source_location where = std::source_location::current()) const;
+  /// How many steps were taken. Waits; throws TraceError in a trace.
+  int64_t steps(std::source_location where = std::source_location::current()) const;
+  const NamedVariables &parameters() const;
+  /// What must be kept for training to go on: "step", "rate", then by slot and parameter: "momentum.conv1.weight".
+  const NamedVariables &states() const;
+  /// The rule's name and options, as text: what a checkpoint tells from those of other optimizers.
+  std::string description() const;
+
+private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// Each takes its options by name: optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9}). `weight_decay` w adds
+// w * parameter to the gradient; decoupled, it takes rate * w * parameter off the parameter instead.
+
+struct SGDOptions {
+  Schedule lr = 0.01;
+  double momentum = 0, dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  bool decoupled = false;
+  std::vector<Group> groups = {};
+  int64_t accumulate = 1;
+};
+class SGD : public Optimizer {
+public:
+  explicit SGD(const NamedVariables &parameters, SGDOptions options = {}, std::source_location where = std::source_location::current());
+};
+
+struct AdamOptions {
+  Schedule lr = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  bool amsgrad = false; ///< divides by the greatest second moment so far
+  double weight_decay = 0;
+  std::vector<Group> groups = {};
+  int64_t accumulate = 1;
+};
+/// Kingma and Ba 2015, with the moments' bias corrected.
+class Adam : public Optimizer {
+public:
+  explicit Adam(const NamedVariables &parameters, AdamOptions options = {}, std::source_location where = std::source_location::current());
+};
+/// The same with decoupled decay, 0.01 unless told (Loshchilov and Hutter 2019).
+struct AdamWOptions {
+  Schedule lr = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  bool amsgrad = false;
+  double weight_decay = 0.01;
+  std::vector<Group> groups = {};
+  int64_t accumulate = 1;
+};
+class AdamW : public Optimizer {
+public:
+  explicit AdamW(const NamedVariables &parameters, AdamWOptions options = {}, std::source_location where = std::source_location::current());
+};
+
+struct RMSPropOptions {
+  Schedule lr = 0.01;
+  double alpha = 0.99, eps = 1e-8, momentum = 0;
+  bool centered = false; ///< divides by the deviation, not by the root of the mean square
+  double weight_decay = 0;
+  std::vector<Group> groups = {};
+  int64_t accumulate = 1;
+};
+class RMSProp : public Optimizer {
+public:
+  explicit RMSProp(const NamedVariables &parameters, RMSPropOptions options = {}, std::source_location where = std::source_location::current());
+};
+
+struct AdagradOptions {
+  Schedule lr = 0.01;
+  double eps = 1e-10;
+  double weight_decay = 0;
+  std::vector<Group> groups = {};
+  int64_t accumulate = 1;
+};
+class Adagrad : public Optimizer {
+public:
+  explicit Adagrad(const NamedVariables &parameters, AdagradOptions options = {}, std::source_location where = std::source_location::current());
+};
+
+struct LAMBOptions {
+  Schedule lr = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-6;
+  double weight_decay = 0.01;
+  std::vector<Group> groups = {};
+  int64_t accumulate = 1;
+};
+/// Adam's step with decay, scaled by the parameter's norm over its own (You et al. 2020).
+class LAMB : public Optimizer {
+public:
+  explicit LAMB(const NamedVariables &parameters, LAMBOptions options = {}, std::source_location where = std::source_location::current());
+};
+
+struct LionOptions {
+  Schedule lr = 1e-4;
+  double beta1 = 0.9, beta2 = 0.99;
+  double weight_decay = 0; ///< decoupled
+  std::vector<Group> groups = {};
+  int64_t accumulate = 1;
+};
+/// Steps of one size: the sign of a mean of gradients (Chen et al. 2023).
+class Lion : public Optimizer {
+public:
+  explicit Lion(const NamedVariables &parameters, LionOptions options = {}, std::source_location where = std::source_location::current());
+};
+
+struct MuonOptions {
+  Schedule lr = 1e-3;
+  double momentum = 0.95;
+  bool nesterov = true;
+  int64_t iterations = 5;  ///< of Newton and Schulz
+  std::vector<std::string> adamw = {}; ///< patterns as a group's: matrices that follow AdamW too, embeddings and heads say
+  double beta1 = 0.9, beta2 = 0.95, eps = 1e-8; ///< of AdamW
+  double weight_decay = 0.01; ///< decoupled
+  std::vector<Group> groups = {};
+  int64_t accumulate = 1;
+};
+/// Of matrices, and filters seen as [features, the rest], the momentum's nearest orthogonal matrix, with steps as large as AdamW's
+/// (Jordan 2024; the factor 0.2 * sqrt(longer side) of Liu et al. 2025). Vectors and scalars follow AdamW.
+class Muon : public Optimizer {
+public:
+  explicit Muon(const NamedVariables &parameters, MuonOptions options = {}, std::source_location where = std::source_location::current());
+};
+
+struct PlateauOptions {
+  double factor = 0.1;     ///< the rate is multiplied by it
+  int64_t patience = 10;   ///< after so many observations without an improvement
+  double threshold = 1e-4; ///< what counts as one, relative to the best
+  bool higher_is_better = false;
+  double min_rate = 0;
+};
+/// Lowers an optimizer's rate where a figure stops improving, whatever its schedule.
+class Plateau {
+public:
+  explicit Plateau(Optimizer optimizer, PlateauOptions options = {}, std::source_location where = std::source_location::current());
+  /// A loss or accuracy, once per epoch say. True when it lowered the rate. A NaN is no improvement.
+  bool observe(double figure, std::source_location where = std::source_location::current());
+
+private:
+  Optimizer optimizer_;
+  PlateauOptions options_;
+  std::optional<double> best_;
+  int64_t since_ = 0;
+};
+
+/// Moving averages of parameters, which often do better than the last ones: average = decay * average + (1 - decay) *
+/// parameter, with a smaller decay at first: min(decay, (1 + n) / (10 + n)) at update n. A handle.
+class MovingAverage {
+public:
+  MovingAverage(const NamedVariables &parameters, double decay = 0.999, std::source_location where = std::source_location::current());
+  /// After a step.
+  void update(std::source_location where = std::source_location::current()) const;
+  /// Gives the parameters their averages, and keeps what they had in their place: called twice, nothing has changed.
+  void exchange(std::source_location where = std::source_location::current()) const;
+  const NamedVariables &states() const;
+
+private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+} // namespace optim
+} // namespace tressel
