@@ -9,10 +9,9 @@ int64_t Convolution::depth() const {
   return products;
 }
 
-std::optional<Convolution> asConvolution(const BinaryRoot &root) {
-  if (root.info->family != op::Family::Convolution)
-    return std::nullopt;
-  const TensorType &x = root.operands[0], &w = root.operands[1];
+/// y is what conv makes of x with w.
+static std::optional<Convolution> convolutionOf(const BinaryRoot &root, const TensorType &x, const TensorType &w,
+                                                const TensorType &y) {
   const auto rank = static_cast<size_t>(x.rank() - 2);
   auto ints = [&](std::string_view name, int64_t otherwise) {
     const int i = root.info->attrIndex(name);
@@ -33,11 +32,22 @@ std::optional<Convolution> asConvolution(const BinaryRoot &root) {
   c.inChannels = x.shape.extent(channels), c.outChannels = w.shape.extent(0);
   for (int d = 0; d < x.rank() - 2; ++d) {
     c.in.push_back(x.shape[space + d]), c.window.push_back(w.shape.extent(2 + d));
-    c.out.push_back(root.result.shape[space + d]);
+    c.out.push_back(y.shape[space + d]);
   }
   if (llvm::any_of(c.in, [](Size size) { return dim::bounds(size).lo < 1; }))
     return std::nullopt;
   return c;
+}
+
+std::optional<Convolution> asConvolution(const BinaryRoot &root) {
+  if (root.info->family != op::Family::Convolution)
+    return std::nullopt;
+  return convolutionOf(root, root.operands[0], root.operands[1], root.result);
+}
+std::optional<Convolution> asConvolutionByWeights(const BinaryRoot &root) {
+  if (root.info->family != op::Family::ConvolutionByWeights)
+    return std::nullopt;
+  return convolutionOf(root, root.operands[0], root.result, root.operands[1]);
 }
 
 double flopsPerImage(const Convolution &c) {

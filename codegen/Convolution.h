@@ -17,6 +17,9 @@ struct Convolution {
   int64_t depth() const;
 };
 std::optional<Convolution> asConvolution(const BinaryRoot &root);
+/// The convolution that a root is the derivative of by its weights: operand 0 is the image, operand 1 what was made of
+/// it, channels first.
+std::optional<Convolution> asConvolutionByWeights(const BinaryRoot &root);
 
 /// Typically.
 double flopsPerImage(const Convolution &c);

@@ -28,8 +28,7 @@ Known &known() {
 }
 
 bool isWorthMeasuring(mlir::Operation *root) {
-  const op::Family family = graph::infoOf(root)->family;
-  return (family == op::Family::Contraction || family == op::Family::Convolution) && graph::symbolsOf(root).empty();
+  return op::isProduct(graph::infoOf(root)->family) && graph::symbolsOf(root).empty();
 }
 
 /// The root as a candidate of its own.

@@ -69,7 +69,7 @@ public:
     for (Ref ref : inputs)
       types.push_back(typeOf(ref));
     // A library's work, or a kernel's that was written by hand: neither is better generated over unknown sizes.
-    const bool forLibrary = info.family == op::Family::Contraction || info.family == op::Family::Convolution;
+    const bool forLibrary = op::isProduct(info.family);
     if (forLibrary || info.custom || info.hasEffects)
       throw NotOne();
     const op::Inferred inferred = op::inferTypes(info, types, attrs);

@@ -99,7 +99,7 @@ Operation *rootOf(ArrayRef<Operation *> ops) {
   Operation *combining = nullptr;
   for (Operation *op : ops) {
     op::Family family = graph::infoOf(op)->family;
-    if (family == op::Family::Contraction || family == op::Family::Convolution)
+    if (op::isProduct(family))
       return op;
     if (family == op::Family::Reduction || family == op::Family::Window)
       combining = op;

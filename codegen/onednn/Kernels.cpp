@@ -12,6 +12,8 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 
 namespace tressel::onednn {
 
@@ -123,8 +125,10 @@ struct ConvPlan {
     Dims dilations;
     for (int64_t x : c.dilations)
       dilations.push_back(x - 1);
-    // Blocked layouts pay for their reorders once both channel counts fill vectors; with few channels plain is faster.
-    bool blocked = !c.channelsLast && c.inChannels / c.groups >= 16 && features / c.groups >= 16;
+    // Plain layouts mean a product over a copy of the image for each tap. Blocked ones pay for their reorders, but
+    // where there is one tap and few channels.
+    const bool fillsVectors = c.inChannels / c.groups >= 16 && features / c.groups >= 16;
+    const bool blocked = !c.channelsLast && (fillsVectors || (c.groups == 1 && elements(c.window) > 1));
     auto make = [&](const memory::desc &right) -> dnnl::convolution_forward::primitive_desc {
       return {dnnl::convolution_forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
                                               blocked ? any(s) : src, right, blocked ? any(d) : dst, c.strides,
@@ -161,6 +165,86 @@ private:
     for (int64_t s : sizes)
       n *= s;
     return n;
+  }
+};
+
+/// The derivative of a convolution by a range of its weights, a number of images at a time, whose sums are added up:
+/// what the library wants in another layout than it has is copied, and stays in the cache so.
+struct ByWeightsPlan {
+  struct Part {
+    dnnl::convolution_backward_weights::primitive_desc conv;
+    memory::desc src, dst; ///< as the caller has them
+    bool reorderSrc() const { return conv.src_desc() != src; }
+    bool reorderDst() const { return conv.diff_dst_desc() != dst; }
+  };
+  Conv<int64_t> p;
+  int64_t images; ///< of a full part
+  Part full, last;
+  memory::desc weights; ///< as the caller has them
+
+  explicit ByWeightsPlan(const Numbers &params) : p(params.conv) {
+    const int64_t groups = groupsOf();
+    Dims w = p.groups > 1 ? Dims{groups, features() / groups, channels() / groups} : Dims{features(), channels()};
+    w.insert(w.end(), p.window.begin(), p.window.end());
+    weights = rowMajor(w);
+    constexpr int64_t kBytes = int64_t(2) << 20;
+    const int64_t each = 4 * (channels() * imageElements() + features() * placeElements());
+    images = std::clamp<int64_t>(std::max(kBytes, 4 * weightElements()) / std::max<int64_t>(each, 1), 1,
+                                 std::max<int64_t>(p.batch, 1));
+    full = make(images);
+    last = p.batch % images ? make(p.batch % images) : full;
+  }
+  /// Of the range.
+  int64_t groupsOf() const { return p.groups > 1 ? p.groups / p.blocks : 1; }
+  int64_t features() const { return p.outChannels / p.blocks; }
+  int64_t channels() const { return p.groups > 1 ? p.inChannels / p.blocks : p.inChannels; }
+  int64_t imageElements() const { return elements(p.in); }
+  int64_t placeElements() const { return elements(p.out); }
+  int64_t weightElements() const { return features() * (channels() / groupsOf()) * elements(p.window); }
+  bool reorderWeights(const Part &part) const { return part.conv.diff_weights_desc() != weights; }
+  int64_t scratchBytes() const { return std::max(scratchBytes(full), scratchBytes(last)); }
+  int64_t scratchBytes(const Part &part) const {
+    return aligned(part.conv.scratchpad_desc().get_size()) +
+           (part.reorderSrc() ? aligned(part.conv.src_desc().get_size()) : 0) +
+           (part.reorderDst() ? aligned(part.conv.diff_dst_desc().get_size()) : 0) +
+           (reorderWeights(part) ? aligned(part.conv.diff_weights_desc().get_size()) : 0) + aligned(weights.get_size());
+  }
+
+private:
+  static int64_t elements(const std::vector<int64_t> &sizes) {
+    int64_t n = 1;
+    for (int64_t s : sizes)
+      n *= s;
+    return n;
+  }
+  /// A range of the channels of dense images.
+  static memory::desc rangeOf(int64_t images, int64_t channels, int64_t all, const std::vector<int64_t> &space) {
+    Dims dims{images, channels}, strides(2 + space.size(), 1);
+    dims.insert(dims.end(), space.begin(), space.end());
+    for (size_t i = dims.size() - 1; i > 1; --i)
+      strides[i - 1] = strides[i] * dims[i];
+    strides[0] = strides[1] * all;
+    return plain(dims, strides);
+  }
+  Part make(int64_t count) const {
+    Part part;
+    part.src = rangeOf(count, channels(), p.inChannels, p.in);
+    part.dst = rangeOf(count, features(), p.outChannels, p.out);
+    Dims dilations;
+    for (int64_t x : p.dilations)
+      dilations.push_back(x - 1);
+    const bool blocked =
+        (channels() / groupsOf() >= 16 && features() / groupsOf() >= 16) || (groupsOf() == 1 && elements(p.window) > 1);
+    const memory::desc src = blocked ? any(part.src.dims()) : part.src, dst = blocked ? any(part.dst.dims()) : part.dst,
+                       w = any(weights.dims());
+    const dnnl::convolution_forward::primitive_desc hint{
+        dnnl::convolution_forward::desc(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, src, w,
+                                        dst, p.strides, dilations, p.padLow, p.padHigh),
+        engine()};
+    part.conv = {dnnl::convolution_backward_weights::desc(dnnl::algorithm::convolution_direct, src, w, dst, p.strides,
+                                                          dilations, p.padLow, p.padHigh),
+                 userScratch(), engine(), hint};
+    return part;
   }
 };
 
@@ -342,6 +426,69 @@ static int32_t runConv(const KernelArgs *args, int64_t begin, int64_t end) {
   });
 }
 
+struct ByWeightsSlot : SlotBase {
+  struct Part {
+    Call conv;
+    std::unique_ptr<Call> src, dst, weights;
+    Part(const ByWeightsPlan &plan, const ByWeightsPlan::Part &p)
+        : conv(dnnl::convolution_backward_weights(p.conv), {{DNNL_ARG_SRC, p.conv.src_desc()},
+                                                            {DNNL_ARG_DIFF_DST, p.conv.diff_dst_desc()},
+                                                            {DNNL_ARG_DIFF_WEIGHTS, p.conv.diff_weights_desc()},
+                                                            {DNNL_ARG_SCRATCHPAD, p.conv.scratchpad_desc()}}) {
+      if (p.reorderSrc())
+        src = std::make_unique<Call>(reorder(p.src, p.conv.src_desc()));
+      if (p.reorderDst())
+        dst = std::make_unique<Call>(reorder(p.dst, p.conv.diff_dst_desc()));
+      if (plan.reorderWeights(p))
+        weights = std::make_unique<Call>(reorder(p.conv.diff_weights_desc(), plan.weights));
+    }
+  };
+  Part full, last;
+  explicit ByWeightsSlot(const ByWeightsPlan &p) : full(p, p.full), last(p, p.last) {}
+};
+using ByWeightsState = State<ByWeightsPlan, ByWeightsSlot>;
+
+static int32_t runByWeights(const KernelArgs *args, int64_t begin, int64_t end) {
+  return ByWeightsState::call(args, [&](const ByWeightsState &s, ByWeightsSlot &slot) {
+    const ByWeightsPlan &plan = s.plan;
+    auto *x = static_cast<float *>(args->buffers[s.params.left]),
+         *dy = static_cast<float *>(args->buffers[s.params.right]),
+         *out = static_cast<float *>(args->buffers[s.numInputs]);
+    for (int64_t u = begin; u < end; ++u) {
+      float *sum = out + u * plan.weightElements();
+      for (int64_t first = 0; first < plan.p.batch; first += plan.images) {
+        const bool isFull = first + plan.images <= plan.p.batch;
+        const ByWeightsPlan::Part &part = isFull ? plan.full : plan.last;
+        ByWeightsSlot::Part &calls = isFull ? slot.full : slot.last;
+        auto *scratch = static_cast<std::byte *>(slot.scratchOr(args->scratch));
+        auto carve = [&](size_t bytes) { return std::exchange(scratch, scratch + aligned(bytes)); };
+        std::byte *pad = carve(part.conv.scratchpad_desc().get_size());
+        void *image =
+            x + (first * plan.p.inChannels + (plan.p.groups > 1 ? u * plan.channels() : 0)) * plan.imageElements();
+        void *given = dy + (first * plan.p.outChannels + u * plan.features()) * plan.placeElements();
+        auto inLayout = [&](std::unique_ptr<Call> &call, void *&data, size_t bytes) {
+          if (!call)
+            return true;
+          void *copy = carve(bytes);
+          return call->run(slot.stream, {std::exchange(data, copy), copy});
+        };
+        if (!inLayout(calls.src, image, part.conv.src_desc().get_size()) ||
+            !inLayout(calls.dst, given, part.conv.diff_dst_desc().get_size()))
+          return false;
+        float *to = first == 0 ? sum : reinterpret_cast<float *>(carve(plan.weights.get_size()));
+        void *made = calls.weights ? static_cast<void *>(carve(part.conv.diff_weights_desc().get_size())) : to;
+        if (!calls.conv.run(slot.stream, {image, given, made, pad}) ||
+            (calls.weights && !calls.weights->run(slot.stream, {made, to})))
+          return false;
+        if (first > 0)
+          for (int64_t i = 0; i < plan.weightElements(); ++i)
+            sum[i] += to[i];
+      }
+    }
+    return true;
+  });
+}
+
 /// Packs run once per binding, so one kernel makes all of it: operand 0 in, result out.
 struct PackState {
   Numbers params;
@@ -382,10 +529,15 @@ Query query(const Params &params) {
     const Numbers sizes = params.typical();
     if (params.kind == Kind::Matmul) {
       MatmulPlan plan(sizes, packed);
-      it->second = {true, {packed ? aligned(plan.full.weights_desc().get_size()) : 0, plan.scratchBytes()}};
+      it->second = {true, true, {packed ? aligned(plan.full.weights_desc().get_size()) : 0, plan.scratchBytes()}};
+    } else if (params.kind == Kind::ConvByWeights) {
+      it->second = {true, true, {0, ByWeightsPlan(sizes).scratchBytes()}};
     } else {
       ConvPlan plan(sizes, packed);
-      it->second = {true, {packed ? plan.packedBlockBytes() * params.conv.blocks : 0, plan.scratchBytes()}};
+      const std::string_view code = plan.conv.impl_info_str();
+      it->second = {true,
+                    code.find("gemm") == code.npos && code.find("ref") == code.npos,
+                    {packed ? plan.packedBlockBytes() * params.conv.blocks : 0, plan.scratchBytes()}};
     }
   } catch (const dnnl::error &) {
     // not supported: the default answer
@@ -408,6 +560,8 @@ static runtime::LoadedKernel makeFixed(const Numbers &params, int32_t numInputs,
   case Kind::Conv:
     return loaded(runConv,
                   std::make_shared<ConvState>(params, numInputs, ConvPlan(params, packed, layout), ownScratch));
+  case Kind::ConvByWeights:
+    return loaded(runByWeights, std::make_shared<ByWeightsState>(params, numInputs, ByWeightsPlan(params), ownScratch));
   case Kind::PackMatmul: {
     MatmulPlan plan(params, true);
     return loaded(runPack, std::make_shared<PackState>(

@@ -88,7 +88,8 @@ static std::array<Size, 3> threeOf(const json &j) {
   return {sizes[0], sizes[1], sizes[2]};
 }
 
-static const char *const kindNames[] = {"matmul", "pack_matmul", "conv", "pack_conv"};
+static const char *const kindNames[] = {"matmul", "pack_matmul", "conv", "pack_conv", "conv_by_weights"};
+static constexpr int kNumKinds = std::size(kindNames);
 
 std::string Params::toJson() const {
   json j{{"kind", kindNames[static_cast<int>(kind)]},
@@ -125,9 +126,9 @@ Params Params::fromJson(const std::string &text) {
     Params p;
     std::string kind = j.at("kind");
     int which = 0;
-    while (which < 4 && kind != kindNames[which])
+    while (which < kNumKinds && kind != kindNames[which])
       ++which;
-    if (which == 4)
+    if (which == kNumKinds)
       throw InputError("oneDNN kernel of unknown kind '" + kind + "'");
     p.kind = static_cast<Kind>(which);
     p.left = j.at("left"), p.right = j.at("right"), p.packed = j.at("packed"), p.unit = sizeOf(j.at("unit"));

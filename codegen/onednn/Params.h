@@ -25,7 +25,7 @@ template <typename S> struct Matmul {
 };
 
 /// f32 convolution. A unit of work is one image, or one of `blocks` equal ranges of its features (one, if its channels
-/// are last).
+/// are last). By its weights: a unit is one of `blocks` equal ranges of the features, over all images.
 template <typename S> struct Conv {
   S batch = 1;
   int64_t groups = 1, inChannels = 1, outChannels = 1, blocks = 1;
@@ -47,7 +47,7 @@ template <typename S> void callUnitSizesDense(Matmul<S> &m) {
   fix(m.b[2], m.n, 1), fix(m.b[1], m.k, dim::max(m.n * m.b[2], 1));
 }
 
-enum class Kind { Matmul, PackMatmul, Conv, PackConv };
+enum class Kind { Matmul, PackMatmul, Conv, PackConv, ConvByWeights };
 
 template <typename S> struct ParamsOf {
   Kind kind = Kind::Matmul;
@@ -83,6 +83,7 @@ struct Needs {
 /// Remembered per description, so asking again is cheap. Nothing (supported == false) if it cannot do it.
 struct Query {
   bool supported = false;
+  bool isDirect = true; ///< of a convolution: by code made for it, not as a product over copies of the image
   Needs needs;
 };
 Query query(const Params &params);

@@ -50,15 +50,31 @@ void chooseRows(Matmul<Size> &m) {
     m.rows = m.m;
 }
 
+/// The largest number of equal ranges of features that have at least as many as a vector or two.
+int64_t rangesOfFeatures(const codegen::Convolution &c) {
+  const int64_t all = c.groups > 1 ? c.groups : c.outChannels;
+  for (int64_t ranges : {16, 8, 4})
+    if (all % (ranges * 16) == 0)
+      return ranges;
+  return all % 2 == 0 ? 2 : 1;
+}
+
 std::optional<Params> asConv(const BinaryRoot &root) {
-  const auto found = codegen::asConvolution(root);
-  if (!found)
+  auto found = codegen::asConvolution(root);
+  const bool byWeights = !found;
+  if (byWeights)
+    found = codegen::asConvolutionByWeights(root);
+  if (!found || (byWeights && dim::bounds(found->batch).lo < 1)) // of no image it is a sum of nothing
     return std::nullopt;
   Params p;
-  p.kind = Kind::Conv;
+  p.kind = byWeights ? Kind::ConvByWeights : Kind::Conv;
   Conv<Size> &c = p.conv;
   c = {found->batch,   found->groups,    found->inChannels, found->outChannels, 1, found->in, found->window, found->out,
        found->strides, found->dilations, found->padLow,     found->padHigh, found->channelsLast};
+  if (byWeights) {
+    c.blocks = rangesOfFeatures(*found);
+    return p;
+  }
   // A small batch of large images leaves threads idle: then ranges of features are units of their own.
   if (!c.channelsLast && c.groups == 1 && dim::hint(c.batch) < 4 && codegen::flopsPerImage(*found) > 20e6)
     for (int64_t blocks : {4, 2})
@@ -170,7 +186,11 @@ public:
     params->left = codegen::inputOf(candidate, params->left);
     params->right = codegen::inputOf(candidate, params->right);
     Size range;
-    if (isConv) {
+    const bool byWeights = isConv && params->kind == Kind::ConvByWeights;
+    if (byWeights) {
+      range = params->conv.blocks;
+      params->unit = dim::numElements(root->result.shape) / params->conv.blocks;
+    } else if (isConv) {
       range = params->conv.units();
       params->unit = params->conv.outChannels / params->conv.blocks;
       for (Size size : params->conv.out)
@@ -183,10 +203,12 @@ public:
     params->symbols = graph::symbolsOf(candidate.ops[0]);
     const int64_t units = std::max<int64_t>(1, dim::hint(range));
     // Batched right sides are read as they are: packing serves weights that all rows share.
-    if (parameterOnly[static_cast<size_t>(params->right)] && (isConv || params->matmul.batch == 1))
+    if (!byWeights && parameterOnly[static_cast<size_t>(params->right)] && (isConv || params->matmul.batch == 1))
       params->packed = static_cast<int32_t>(candidate.inputs.size());
     Query answer = query(*params);
-    if (!answer.supported)
+    // Wide padding, for one, is beyond its own code: what it then does takes several times as long, and ours does not.
+    if (!answer.supported ||
+        (isConv && !answer.isDirect && std::ranges::any_of(params->conv.window, [](int64_t size) { return size > 1; })))
       return std::nullopt;
     const double bytes = hinted(dim::bytes(root->operands[0])) + hinted(dim::bytes(root->operands[1])) +
                          hinted(dim::bytes(root->result));

@@ -232,7 +232,7 @@ std::vector<Value> NodeImporter::emitWhile(std::vector<Value> carried, const Bod
     types.push_back(operands.back().getType());
   }
   return addControl(std::move(bodies), [&](mlir::OpBuilder &b) {
-    return graph::WhileOp::create(b, loc_, types, operands, mlir::ValueRange());
+    return graph::WhileOp::create(b, loc_, types, operands, mlir::ValueRange(), mlir::IntegerAttr());
   });
 }
 

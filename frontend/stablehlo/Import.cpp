@@ -253,8 +253,8 @@ private:
     mlir::Type flag = mlir::RankedTensorType::get({}, state_.builder.getI1Type());
     mlir::Block &condition = bodyOf(n, 0, types, flag), &body = bodyOf(n, 1, types, types);
     const auto carried = llvm::map_to_vector(types, graphType);
-    auto loop =
-        graph::WhileOp::create(state_.builder, op->getLoc(), carried, n.inputs(0, n.numInputs()), mlir::ValueRange());
+    auto loop = graph::WhileOp::create(state_.builder, op->getLoc(), carried, n.inputs(0, n.numInputs()),
+                                       mlir::ValueRange(), mlir::IntegerAttr());
     auto in = [&](mlir::Block &source) {
       return [&](mlir::Block &block) { return importBlock(source, {block.args_begin(), block.args_end()}); };
     };

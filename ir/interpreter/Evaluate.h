@@ -44,6 +44,7 @@ using Outputs = std::span<HostTensor>;
 void reduce(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void matmul(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void conv(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
+void convByWeights(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void maxPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void sumPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);
 void view(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out);

@@ -127,6 +127,38 @@ void conv(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   }
 }
 
+void convByWeights(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
+  const HostTensor &x = in[0], &dy = in[1];
+  const auto list = [&](const char *name, int64_t otherwise) {
+    const Ints given = std::get<Ints>(attrNamed(op, attrs, name));
+    return given.empty() ? Ints(static_cast<size_t>(x.type.rank() - 2), otherwise) : given;
+  };
+  const Ints strides = list("strides", 1), low = list("pad_low", 0), dilations = list("dilations", 1);
+  const int64_t features = out[0].type.shape[0].number() / intAttr(op, attrs, "groups"),
+                channels = out[0].type.shape[1].number(); // per group
+  for (Walk at(out[0].type.shape); at; ++at) {
+    const int64_t feature = at.index()[0], channel = feature / features * channels + at.index()[1];
+    Dot dot{true};
+    for (Walk place(dy.type.shape); place; ++place) {
+      if (place.index()[1] != feature)
+        continue;
+      Index source;
+      source.push_back(place.index()[0]);
+      source.push_back(channel);
+      bool isInside = true;
+      for (int d = 2; d < x.type.rank(); ++d) {
+        const auto s = static_cast<size_t>(d - 2);
+        const int64_t p = place.index()[d] * strides[s] + at.index()[d] * dilations[s] - low[s];
+        isInside &= p >= 0 && p < x.type.shape[d].number();
+        source.push_back(p);
+      }
+      if (isInside)
+        dot.add(loadFlushed(x, positionOf(x.type.shape, source)), loadFlushed(dy, place.position()));
+    }
+    storeFlushed(out[0], at.position(), dot.value());
+  }
+}
+
 void maxPool(const OpInfo &op, Inputs in, const Attrs &attrs, Outputs out) {
   const HostTensor &x = in[0];
   const Windows windows = windowsOf(op, attrs, std::get<Ints>(attrNamed(op, attrs, "window")), true);

@@ -59,6 +59,8 @@ Expr broadcastIndices(const Expr &indices, const Expr &x, int64_t axis);
 Expr sliceGradient(const Expr &dy, const Expr &x, const Sizes &starts, const Ints &strides);
 Cotangents convGradient(const Expr &dy, const Expr &x, const Expr &w, const Ints &strides, const Ints &padLow,
                         const Ints &padHigh, const Ints &dilations, int64_t groups, bool channelsLast);
+Cotangents convByWeightsGradient(const Expr &d, const Expr &x, const Expr &dy, const Ints &window, const Ints &strides,
+                                 const Ints &padLow, const Ints &padHigh, const Ints &dilations, int64_t groups);
 /// Of max_pool and, with an empty y, of sum_pool.
 Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &window, const Ints &strides, const Ints &padLow,
                   const Ints &dilations, bool channelsLast);

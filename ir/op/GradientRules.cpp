@@ -59,47 +59,63 @@ Expr sliceGradient(const Expr &dy, const Expr &x, const Sizes &starts, const Int
 /// The dimension `from` moved to `to`.
 static Expr moved(const Expr &x, int64_t from, int64_t to) { return moveaxis(x, {from}, {to}); }
 
+/// By the data: what each element of the result saw gets its share back.
+static Expr convByData(const Expr &dy, const Expr &w, const TensorType &x, const Ints &strides, const Ints &padLow,
+                       const Ints &padHigh, const Ints &dilations, int64_t groups) {
+  auto entry = [](const Ints &list, size_t i, int64_t otherwise) { return list.empty() ? otherwise : list[i]; };
+  Ints beyond;
+  for (int i = 0; i < x.rank() - 2; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const Size reached = (dy.size(i + 2) - 1) * entry(strides, at, 1) + (w.size(i + 2) - 1) * entry(dilations, at, 1) +
+                         1 - entry(padLow, at, 0) - entry(padHigh, at, 0);
+    const Size rest = x.shape[i + 2] - reached;
+    if (!rest.isNumber())
+      throw NoGradient("a convolution with strides over a size that is not a number");
+    beyond.push_back(rest.number());
+  }
+  return conv_transpose(dy, w, strides, padLow, padHigh, beyond, dilations, groups);
+}
+
 Cotangents convGradient(const Expr &dy, const Expr &x, const Expr &w, const Ints &strides, const Ints &padLow,
                         const Ints &padHigh, const Ints &dilations, int64_t groups, bool channelsLast) {
   if (channelsLast) {
     const Cotangents first = convGradient(moved(dy, -1, 1), moved(x, -1, 1), w, strides, padLow, padHigh, dilations, groups, false);
     return {moved(first.values[0], 1, -1), first.values[1]};
   }
-  const int spatial = x.rank() - 2;
-  auto filled = [&](const Ints &list, int64_t value) { return list.empty() ? Ints(static_cast<size_t>(spatial), value) : list; };
-  const Ints stride = filled(strides, 1), low = filled(padLow, 0), high = filled(padHigh, 0), dilation = filled(dilations, 1);
+  const Ints window = numbersOf({w.type().shape.begin() + 2, w.type().shape.end()});
+  return {convByData(dy, w, x.type(), strides, padLow, padHigh, dilations, groups),
+          conv_by_weights(x, dy, window, strides, padLow, padHigh, dilations, groups)};
+}
 
-  // By the data: what each element of the result saw gets its share back.
-  Ints beyond;
-  for (int i = 0; i < spatial; ++i) {
-    const auto at = static_cast<size_t>(i);
-    const Size reached = (dy.size(i + 2) - 1) * stride[at] + (w.size(i + 2) - 1) * dilation[at] + 1 - low[at] - high[at];
-    const Size rest = x.size(i + 2) - reached;
-    if (!rest.isNumber())
-      throw NoGradient("a convolution with strides over a size that is not a number");
-    beyond.push_back(rest.number());
+Cotangents convByWeightsGradient(const Expr &d, const Expr &x, const Expr &dy, const Ints &, const Ints &strides,
+                                 const Ints &padLow, const Ints &padHigh, const Ints &dilations, int64_t groups) {
+  return {convByData(dy, d, x.type(), strides, padLow, padHigh, dilations, groups),
+          conv(x, d, strides, padLow, padHigh, dilations, groups)};
+}
+
+/// Of windows that stand side by side: each element is in one of them at most.
+static Expr tiledPoolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &window, int space) {
+  Sizes covered = x.sizes(), split, one, start(covered.size(), 0), rest = start;
+  Ints inside;
+  for (int d = 0; d < x.rank(); ++d) {
+    const int i = d - space;
+    split.push_back(dy.size(d)), one.push_back(dy.size(d));
+    if (i < 0 || i >= static_cast<int>(window.size()))
+      continue;
+    const int64_t size = window[static_cast<size_t>(i)];
+    covered[static_cast<size_t>(d)] = dy.size(d) * size;
+    rest[static_cast<size_t>(d)] = x.size(d) - dy.size(d) * size;
+    inside.push_back(static_cast<int64_t>(split.size()));
+    split.push_back(size), one.push_back(1);
   }
-  const Expr dx = conv_transpose(dy, w, stride, low, high, beyond, dilation, groups);
-
-  // By the weights: a convolution whose window is dy, with the batch summed as channels, strides and dilations exchanged.
-  if (!x.size(0).isNumber() || !dy.type().shape.isStatic())
-    throw NoGradient("a convolution by weights over a batch whose size is not a number");
-  const Size batch = x.size(0), channels = w.size(1);
-  Sizes split = x.sizes();
-  split[1] = groups;
-  split.insert(split.begin() + 2, channels);
-  Ints order(split.size());
-  std::iota(order.begin(), order.end(), 0);
-  order[0] = 2, order[1] = 1, order[2] = 0; // [channels, groups, batch, spatial...]
-  Sizes joined = x.sizes();
-  joined[0] = channels;
-  joined[1] = batch * groups;
-  const Expr images = reshape(transpose(reshape(x, split), order), joined);
-  const Expr sums = conv(images, swapaxes(dy, 0, 1), dilation, low, high, stride, groups); // [channels, features, window...]
-  Sizes from(sums.type().shape.size(), 0), to = sums.sizes();
-  for (int i = 0; i < spatial; ++i)
-    to[static_cast<size_t>(i) + 2] = w.size(i + 2);
-  return {dx, swapaxes(slice(sums, from, to), 0, 1)};
+  Expr spread = reshape(dy, one);
+  if (y) {
+    const Expr isIt = cast(equal(reshape(slice(x, start, covered), split), reshape(y, one)), dy.dtype());
+    spread = isIt * (spread / sum(isIt, inside, true)); // of equal ones in a window each gets a share
+  } else {
+    spread = broadcast_to(spread, split);
+  }
+  return pad(reshape(spread, covered), start, rest);
 }
 
 Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &window, const Ints &strides, const Ints &padLow,
@@ -107,6 +123,12 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
   const int spatial = x.rank() - 2, space = channelsLast ? 1 : 2;
   auto filled = [&](const Ints &list, int64_t value) { return list.empty() ? Ints(static_cast<size_t>(spatial), value) : list; };
   const Ints stride = strides.empty() ? window : strides, low = filled(padLow, 0), dilation = filled(dilations, 1);
+  bool isTiled = stride == window && low == Ints(low.size(), 0) && dilation == Ints(dilation.size(), 1) &&
+                 x.rank() + spatial <= kMaxRank;
+  for (int i = 0; i < spatial; ++i) // no window reaches beyond x
+    isTiled &= dim::bounds(x.size(i + space) - dy.size(i + space) * window[static_cast<size_t>(i)]).lo >= 0;
+  if (isTiled)
+    return tiledPoolGradient(dy, x, y, window, space);
   // x with room for every window.
   Sizes before(x.type().shape.size(), 0), after = before, sizes = x.sizes();
   Ints by(sizes.size(), 1);

@@ -88,6 +88,38 @@ Inferred inferConv(const OpInfo &op, std::span<const TensorType> operands, const
   return inferred({x.dtype, dims.shape(x.shape[0], features, space)});
 }
 
+Inferred inferConvByWeights(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
+  if (auto error = checkArity(op, operands))
+    return *error;
+  const TensorType &x = operands[0], &dy = operands[1];
+  if (x.rank() != dy.rank() || x.rank() < 3 || x.rank() > 5)
+    return inferError(op, 1, "x and given must have the same rank, 3 to 5", operands);
+  if (!isFloat(x.dtype) || x.dtype != dy.dtype)
+    return inferError(op, 1, "x and given must have one float type", operands);
+  if (x.shape[0] != dy.shape[0])
+    return inferError(op, 1, "x and given must have the same batch", operands);
+  const int spatial = x.rank() - 2;
+  const Ints &sizes = ints(attrs[0]);
+  std::optional<WindowSpec> window;
+  if (sizes.size() == static_cast<size_t>(spatial))
+    window = windowSpec(spatial, sizes, ints(attrs[1]), ints(attrs[2]), ints(attrs[3]), ints(attrs[4]), false);
+  if (!window || std::ranges::any_of(sizes, [](int64_t size) { return size < 1; }))
+    return inferError(op, 2, "window, strides, pads and dilations need one valid entry per spatial dimension, or none",
+                      operands);
+  const int64_t groups = integer(attrs[5]);
+  if (groups < 1 || !x.shape[1].isNumber() || !dy.shape[1].isNumber() || x.shape[1].number() % groups != 0 ||
+      dy.shape[1].number() % groups != 0)
+    return inferError(op, 3, "channels and features do not divide into " + std::to_string(groups) + " groups",
+                      operands);
+  Shape shape{dy.shape[1], x.shape[1].number() / groups};
+  for (int i = 0; i < spatial; ++i) {
+    if (window->output(i, x.shape[i + 2]) != dy.shape[i + 2] || dy.shape[i + 2] == 0)
+      return inferError(op, 4, "the window does not have as many places in the padded x as given", operands);
+    shape.push_back(sizes[static_cast<size_t>(i)]);
+  }
+  return inferred({x.dtype, shape});
+}
+
 Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operands, const Attrs &attrs) {
   if (auto error = checkConvOperands(op, operands))
     return *error;

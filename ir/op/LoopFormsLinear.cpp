@@ -102,6 +102,40 @@ std::optional<LoopForm> loopFormConv(const OpInfo &op, std::span<const TensorTyp
   return loop;
 }
 
+std::optional<LoopForm> loopFormConvByWeights(const OpInfo &, std::span<const TensorType> operands,
+                                              std::span<const TensorType> results, const Attrs &attrs) {
+  const Shape &x = operands[0].shape, &dy = operands[1].shape, &result = results.front().shape;
+  const int spatial = x.rank() - 2, rank = result.rank(), batch = rank, place = batch + 1;
+  const int64_t groups = integer(attrs[5]);
+  if (groups != 1 && groups != result[0].number())
+    return std::nullopt; // feature / (features per group) is no sum of products
+  const WindowSpec spec =
+      *windowSpec(spatial, ints(attrs[0]), ints(attrs[1]), ints(attrs[2]), ints(attrs[3]), ints(attrs[4]), false);
+  LoopForm loop;
+  loop.domain = {result.begin(), result.end()};
+  loop.numParallel = rank;
+  loop.combine = Combine::Sum;
+  loop.domain.push_back(x[0]);
+  OperandMap image, cotangents;
+  IndexExpr channel = at(1);
+  if (groups != 1)
+    channel.terms.push_back({0, result[1]});
+  image.dims = {at(batch), std::move(channel)};
+  cotangents.dims = {at(batch), at(0)};
+  for (int i = 0; i < spatial; ++i) {
+    loop.domain.push_back(dy[i + 2]);
+    IndexExpr read;
+    read.terms = {{place + i, spec.stride[i]}, {i + 2, spec.dilation[i]}};
+    read.offset = -spec.low[i];
+    image.dims.push_back(std::move(read));
+    image.guarded |= spec.leaves(i, x[i + 2]);
+    cotangents.dims.push_back(at(place + i));
+  }
+  loop.operands = {std::move(image), std::move(cotangents)};
+  loop.body = product(operands, results.front().dtype);
+  return loop;
+}
+
 static LoopForm pooling(const OpInfo &op, const TensorType &x, const TensorType &result, const Attrs &attrs,
                         double outside) {
   int spatial = x.rank() - 2;

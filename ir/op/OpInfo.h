@@ -23,9 +23,27 @@ struct CustomOp;
 namespace tressel::op {
 
 enum class Family : uint8_t {
-  Elementwise, Reduction, Contraction, Convolution, Window, Shape, Indexing, Ordering, Control, Random, Collective, Composite,
-  Constant, Custom,
+  Elementwise,
+  Reduction,
+  Contraction,
+  Convolution,
+  ConvolutionByWeights,
+  Window,
+  Shape,
+  Indexing,
+  Ordering,
+  Control,
+  Random,
+  Collective,
+  Composite,
+  Constant,
+  Custom,
 };
+
+/// Sums of products, in which a network's time goes: what libraries have kernels for.
+constexpr bool isProduct(Family family) {
+  return family == Family::Contraction || family == Family::Convolution || family == Family::ConvolutionByWeights;
+}
 
 struct OpInfo;
 

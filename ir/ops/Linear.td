@@ -254,6 +254,45 @@ def ConvOp : Convolution<"conv"> {
   let numpy = "conv(x, w, strides, pad_low, pad_high, dilations, groups, channels_last)";
   let example = "conv(tensor({{{1.0, 2, 3, 4}}}), tensor({{{1.0, 0, -1}}}), {1}, {1}, {1})";
 }
+def ConvByWeightsOp : TableOp<"conv_by_weights", "ConvolutionByWeights"> {
+  let summary = "The derivative of conv by its weights: for each tap of the window, what it saw in x times `given`, summed";
+  let description = [{
+    x [batch, channels, spatial...], given [batch, features, places...], the cotangents of conv's result; the result is
+    [features, channels / groups, window...]. Empty strides and dilations are 1, empty pads 0.
+    - (C1) x and `given` have the same rank, 3 to 5, float elements of one type, and the same batch;
+    - (C2) window, strides, dilations (at least 1), pad_low and pad_high (at least 0) have one entry per spatial dimension, or, but for
+      the window, none;
+    - (C3) groups divides the channels and the features, which are numbers;
+    - (C4) `given` has as many places as the window has in the padded x.
+  }];
+  let combine = "Sum";
+  let compute = "Float";
+  let arguments = (ins Tensor:$x, Tensor:$given, Ints:$window, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
+                       Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$dilations, Default<Int, "1">:$groups);
+  let infer = "inferConvByWeights";
+  let loopForm = "loopFormConvByWeights";
+  // For groups of several features, which are no single loop nest.
+  let decomposition = [{
+    const Size channels = x.size(1) / groups, features = given.size(1) / groups;
+    std::vector<Expr> parts;
+    for (int64_t g = 0; g < groups; ++g) {
+      auto part = [&](const Expr &all, Size count) {
+        Sizes start(all.type().shape.size(), 0), limit = all.sizes();
+        start[1] = count * g, limit[1] = count * (g + 1);
+        return slice(all, start, limit);
+      };
+      parts.push_back(conv_by_weights(part(x, channels), part(given, features), window, strides, pad_low, pad_high, dilations, 1));
+    }
+    return concat(parts, 0);
+  }];
+  let evaluate = "interp::convByWeights";
+  let gradient = [{ return convByWeightsGradient(dy, x, given, window, strides, pad_low, pad_high, dilations, groups); }];
+  let samples = ["x: n g*c h+4 | n g*c h+4 w+4 | n g*c 5 | n g*c 4 5 4", "given: n g*f h+2 | n g*f h+4 w+3 | n g*f 2 | n g*f 3 3 2",
+                 "window: 3 | 3 2 | 2 | 2 3 3", "strides: | 1 1 | 3 | 1 1 1", "pad_low: | 1 0 | 0 |", "pad_high: | 1 0 | 1 |",
+                 "dilations: | | 2 |", "groups: g"];
+  let numpy = "conv_by_weights(x, given, window, strides, pad_low, pad_high, dilations, groups)";
+  let example = "conv_by_weights(tensor({{{1.0, 2, 3, 4}}}), tensor({{{1.0, 0, -1}}}), {2})";
+}
 def ConvTransposeOp : Composite<"conv_transpose"> {
   let summary = "The transpose of conv: each element of x, times the window, is added to the result, `strides` apart";
   let description = [{

@@ -37,6 +37,34 @@ func.func @matmul_c3(%a: tensor<2x2x3xf32>, %b: tensor<4x3x5xf32>) -> tensor<1xf
 }
 
 // -----
+func.func @conv_by_weights_c1(%a: tensor<2x3x8xf32>, %b: tensor<1x4x6xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{conv_by_weights: (C1) x and given must have the same batch}}
+  %0 = tressel.conv_by_weights %a, %b {window = array<i64: 3>} : (tensor<2x3x8xf32>, tensor<1x4x6xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @conv_by_weights_c2(%a: tensor<2x3x8xf32>, %b: tensor<2x4x6xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{conv_by_weights: (C2) window, strides, pads and dilations need one valid entry per spatial dimension, or none}}
+  %0 = tressel.conv_by_weights %a, %b {window = array<i64>} : (tensor<2x3x8xf32>, tensor<2x4x6xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @conv_by_weights_c3(%a: tensor<2x3x8xf32>, %b: tensor<2x4x6xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{conv_by_weights: (C3) channels and features do not divide into 2 groups}}
+  %0 = tressel.conv_by_weights %a, %b {window = array<i64: 3>, groups = 2} : (tensor<2x3x8xf32>, tensor<2x4x6xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @conv_by_weights_c4(%a: tensor<2x3x8xf32>, %b: tensor<2x4x6xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{conv_by_weights: (C4) the window does not have as many places in the padded x as given}}
+  %0 = tressel.conv_by_weights %a, %b {window = array<i64: 4>} : (tensor<2x3x8xf32>, tensor<2x4x6xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
 func.func @conv_c1(%a: tensor<1x3x8xf32>, %b: tensor<4x3x3x3xf32>) -> tensor<1xf32> {
   // expected-error@+1 {{conv: (C1) x and w must have the same rank, 3 to 5}}
   %0 = tressel.conv %a, %b : (tensor<1x3x8xf32>, tensor<4x3x3x3xf32>) -> tensor<1xf32>

@@ -39,6 +39,24 @@ def softmax_cross_entropy(logits, target, reduction, smoothing, ignore_index):
     return loss.sum() / counts.sum() if reduction == "mean" else reduce_loss(loss, reduction)
 
 
+def conv_by_weights(x, dy, window, strides, low, high, dilations, groups):
+    """By the definition of the derivative: conv is linear in the weights, so each gets the product of dy with what it alone makes."""
+    n = x.ndim - 2
+    strides, dilations = strides or [1] * n, dilations or [1] * n
+    low, high = low or [0] * n, high or [0] * n
+    x = np.pad(x, [(0, 0), (0, 0)] + list(zip(low, high)))
+    channels, features = x.shape[1] // groups, dy.shape[1] // groups
+    w = np.zeros((dy.shape[1], channels, *window))
+    for tap in np.ndindex(*window):
+        place = tuple(slice(a * d, a * d + (k - 1) * s + 1, s) for a, d, k, s in zip(tap, dilations, dy.shape[2:], strides))
+        for g in range(groups):
+            seen = x[(slice(None), slice(g * channels, (g + 1) * channels)) + place]
+            given = dy[:, g * features:(g + 1) * features]
+            axes = [0] + list(range(2, n + 2))
+            w[(slice(g * features, (g + 1) * features), slice(None)) + tap] = np.tensordot(given, seen, (axes, axes))
+    return w
+
+
 def conv_transpose(x, w, strides, low, high, extra, dilations, groups):
     """By its definition: every element of x adds its multiple of the window."""
     n = x.ndim - 2
@@ -143,5 +161,5 @@ def gru_cell(x, hidden, w_in, w_hidden, bias_in, bias_hidden):
     return (1 - z) * np.tanh(a[2] + r * b[2]) + z * hidden
 
 
-DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, nll_loss, softmax_cross_entropy, conv_transpose, resize,
+DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, nll_loss, softmax_cross_entropy, conv_by_weights, conv_transpose, resize,
                                        adaptive_pool, batch_norm_train, attention, lstm_cell, gru_cell)}

@@ -316,7 +316,7 @@ private:
     for (Value start : starts)
       types.push_back(start.getType());
     Value limit = trips();
-    auto op = graph::WhileOp::create(b_, loc_, types, starts, mlir::ValueRange{});
+    auto op = graph::WhileOp::create(b_, loc_, types, starts, mlir::ValueRange{}, mlir::IntegerAttr());
     Block *condition = b_.createBlock(&op.getCondition()), *body = b_.createBlock(&op.getBody());
     for (Block *block : {condition, body})
       for (Value start : starts)

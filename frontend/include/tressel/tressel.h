@@ -15,10 +15,12 @@
 #include <tressel/jit.h>
 #include <tressel/layers.h>
 #include <tressel/machine.h>
+#include <tressel/metrics.h>
 #include <tressel/module.h>
 #include <tressel/ops.h>
 #include <tressel/optim.h>
 #include <tressel/profile.h>
+#include <tressel/progress.h>
 #include <tressel/random.h>
 #include <tressel/scope.h>
 #include <tressel/tensor.h>

@@ -1,0 +1,85 @@
+// Figures of how well a model does, gathered over batches. They are Variables: update() may stand in a traced step, where
+// it becomes part of the program and waits for nothing. value() waits.
+//
+//   metrics::Accuracy accuracy;
+//   auto step = jit([net, accuracy](Batch b) { Tensor logits = net(b.x); accuracy.update(logits, b.label); return ...; });
+//   for (Batch b : loader.epoch(e)) step(b);
+//   std::printf("%.4f\n", accuracy.value());
+//   accuracy.reset();
+//
+// Handles: copies are the same figure.
+#pragma once
+
+#include <tressel/arg.h>
+#include <tressel/tensor.h>
+#include <tressel/variable.h>
+
+#include <cstdint>
+#include <optional>
+#include <source_location>
+#include <vector>
+
+namespace tressel::metrics {
+
+/// The mean of what it was given: of each tensor all elements. NaN while there is none.
+class Mean {
+public:
+  Mean(std::source_location where = std::source_location::current());
+  void update(const Arg &values) const;
+  double value(std::source_location where = std::source_location::current()) const;
+  void reset(std::source_location where = std::source_location::current()) const;
+
+private:
+  Variable sum_, count_;
+};
+
+/// exp of the mean of cross entropies in nats.
+class Perplexity {
+public:
+  Perplexity(std::source_location where = std::source_location::current()) : mean_(where) {}
+  void update(const Arg &losses) const { mean_.update(losses); }
+  double value(std::source_location where = std::source_location::current()) const;
+  void reset(std::source_location where = std::source_location::current()) const { mean_.reset(where); }
+
+private:
+  Mean mean_;
+};
+
+/// The share of labels that are among the k classes with the greatest scores. Scores are [batch, classes, ...], labels integers of that
+/// shape without the classes (ShapeError); labels that equal `ignore` do not count. NaN while there is none.
+class Accuracy {
+public:
+  explicit Accuracy(int64_t k = 1, std::optional<int64_t> ignore = {}, std::source_location where = std::source_location::current());
+  void update(const Arg &scores, const Arg &labels) const;
+  double value(std::source_location where = std::source_location::current()) const;
+  void reset(std::source_location where = std::source_location::current()) const;
+
+private:
+  int64_t k_;
+  std::optional<int64_t> ignore_;
+  Variable right_, count_;
+};
+
+/// How often which class was taken for which. Scores are [batch, classes], labels integers [batch]; a label that is no class counts nowhere.
+class Confusion {
+public:
+  explicit Confusion(int64_t classes, std::source_location where = std::source_location::current());
+  void update(const Arg &scores, const Arg &labels) const;
+  /// i64 [classes, classes]: rows are labels, columns what was predicted.
+  Tensor matrix(std::source_location where = std::source_location::current()) const { return counts_.value(where); }
+  double accuracy(std::source_location where = std::source_location::current()) const;
+  /// Per class; 0 where a class was never predicted, and there is no such label.
+  std::vector<double> precision(std::source_location where = std::source_location::current()) const;
+  std::vector<double> recall(std::source_location where = std::source_location::current()) const;
+  std::vector<double> f1(std::source_location where = std::source_location::current()) const;
+  /// The mean of the classes' f1.
+  double macro_f1(std::source_location where = std::source_location::current()) const;
+  void reset(std::source_location where = std::source_location::current()) const;
+
+private:
+  std::vector<int64_t> counted(const std::source_location &where) const;
+  int64_t classes_;
+  Variable counts_;
+};
+
+} // namespace tressel::metrics

@@ -1,0 +1,64 @@
+// How a training goes: a line on the terminal, plain lines in a log, records in files, curves.
+//
+//   Progress progress(epochs * loader.num_batches(), {.log = "run.jsonl", .curve = "run.svg"});
+//   for (...)
+//     progress.step({{"loss", step(b)}});
+//   progress.note({{"accuracy", accuracy.value()}});
+//
+// Tensors are not waited for: a value is shown and written once it is there.
+#pragma once
+
+#include <tressel/tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace tressel {
+
+struct ProgressOptions {
+  std::string label = {};  ///< in front of the line
+  std::string log = {};    ///< a file for one JSON object per step: {"step": 12, "seconds": 1.5, "loss": 0.25}; it is added to
+  std::string curve = {};  ///< FILE.svg with a curve per name, written at the end
+  double seconds = 10;     ///< between two lines where there is no terminal
+  int64_t begin = 0;       ///< steps that were taken before, of a training that goes on
+  bool quiet = false;      ///< shows nothing
+  int descriptor = 2;      ///< where it is shown: standard error
+};
+
+class Progress {
+public:
+  /// A number, or a tensor of one element.
+  class Value {
+  public:
+    Value(double number) : value_(number) {}
+    Value(Tensor tensor) : value_(std::move(tensor)) {}
+
+  private:
+    friend class Progress;
+    std::variant<double, Tensor> value_;
+  };
+  using Values = std::vector<std::pair<std::string, Value>>;
+
+  /// Of so many steps, or of an unknown number if 0. Throws RuntimeError where a file cannot be written.
+  explicit Progress(int64_t steps, ProgressOptions options = {});
+  ~Progress();
+  Progress(const Progress &) = delete;
+  Progress &operator=(const Progress &) = delete;
+
+  /// A step was called.
+  void step(const Values &values = {});
+  /// Figures beside the steps: an accuracy after an epoch, say. They stand as a line of their own, and in log and curve.
+  void note(const Values &values);
+  /// Waits for the values that are missing, and writes what remains. Called by the destructor, which keeps errors to itself.
+  void finish();
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace tressel
