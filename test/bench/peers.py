@@ -78,6 +78,22 @@ class Peer:
         return f"{self.framework} {done.stdout.strip() or '?'}"
 
 
+class TrainingPeer(Peer):
+    """The arm of a framework that trains (training.py)."""
+
+    def __call__(self, build, row):
+        python, why = environment(build, self.framework)
+        if why:
+            return [sys.executable, "-c", f"import sys; sys.exit({why!r})"]
+        return [str(python), str(HERE / "training.py"), row.id]
+
+
+def with_training(rows):
+    """Steps of training get their peers."""
+    from dataclasses import replace
+    return [replace(row, arms={**row.arms, "jax": TrainingPeer("jax")}) if row.id.startswith("train.") else row for row in rows]
+
+
 def folder_of(build, row_id):
     return build / "bench/infer" / row_id
 

@@ -10,6 +10,7 @@ import numpy as np
 
 import networks
 import shapes
+import training
 from protocol import serve
 from values import coarse, parameter, values, weights
 
@@ -167,6 +168,7 @@ OUTPUTS = {
     "gemm.geomean": lambda case: product(case), "gemm.bf16": lambda case, arm: product(case, arm != "f32"), "gemm.f16": lambda case, arm: product(case, arm != "f32"),
     "conv.geomean": lambda case: convolution(lists()["convolutions"][case]), "conv.bf16": lambda case, arm: convolution(lists()["convolutions"][case], arm != "f32"),
     "conv.wide": lambda case: convolution(lists()["wide"][case]), "conv.winograd": lambda case: convolution(lists()["winograd"][case]),
+    "train.mlp.step": lambda _: training.losses("train.mlp.step"), "train.lenet.step": lambda _: training.losses("train.lenet.step"),
     "infer.resnet50.flops-share": lambda _: network("resnet50", 1), "subnormal.weights": subnormal,
 }
 

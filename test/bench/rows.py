@@ -103,6 +103,9 @@ ROWS = [
         {"imperative": "tressel", "numpy": "numpy"}, 1.2, "ratio", samples=20),
     Row("hybridize.mlp3.b256", "s", "lower", "MLP 784-256-128-10, batch 256, f32, inference",
         {"imperative": "tressel", "numpy": "numpy"}, 1.0, "ratio", samples=20),
+    *by_threads(Row("train.mlp.step", "s", "lower", "a step of training of an MLP 784-256-128-10, batch 256, f32: forward, cross entropy, gradient, SGD with momentum; "
+                    "the losses of ten steps are compared first", {"imperative": "tressel"}, 1.2, "ratio", samples=3)),
+    *by_threads(Row("train.lenet.step", "s", "lower", "the same of LeNet-5, batch 64, 1x28x28", {"imperative": "tressel"}, 1.2, "ratio", samples=3)),
     Row("dispatch.op", "ns", "lower", "y = x + 1 on [1, 2] f32, called imperatively 10,000 times, per call; NumPy from Python (libtorch is not installed)",
         {"numpy": "numpy"}, 100, samples=20),
     Row("dispatch.sync", "ratio", "lower", "the same with a wait after each call, over the same without; both run the op in the caller", {}, 1.1,

@@ -26,7 +26,7 @@ def chosen(args):
     rows = list(ROWS)
     if args.peers or any(only.startswith(("infer.", "peers.")) for only in args.only):
         import peers
-        rows += peers.rows(args.build)
+        rows = peers.with_training(rows) + peers.rows(args.build)
     if args.only:
         def wanted(row):
             ids = [full for full, _, _ in row.figures_of(False)]

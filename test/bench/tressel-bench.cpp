@@ -12,6 +12,7 @@
 #include "Packaged.h"
 #include "Peaks.h"
 #include "Products.h"
+#include "Training.h"
 #include "Values.h"
 
 #include <tressel/runtime/ThreadPool.h>
@@ -256,6 +257,8 @@ Arms armsOf(const std::string &row) {
   if (row == "subnormal.weights")
     return subnormalWeights();
   if (Arms arms = tressel::bench::hybridizeArms(row); !arms.empty())
+    return arms;
+  if (Arms arms = tressel::bench::trainingArms(row); !arms.empty())
     return arms;
   if (row == "call.tiny")
     return callTiny();
