@@ -153,7 +153,12 @@ Params Params::fromJson(const std::string &text) {
                              p.conv.padLow.size(), p.conv.padHigh.size()})
         if (entries != rank || rank < 1 || rank > 3)
           throw InputError("oneDNN convolution with sizes of different rank");
-      if (p.conv.blocks < 1 || p.conv.groups < 1 || p.conv.outChannels % (p.conv.blocks * p.conv.groups) != 0 ||
+      // By the weights, a range of the features is one of whole groups.
+      const bool wholeGroups = p.kind == Kind::ConvByWeights && p.conv.groups > 1;
+      if (p.conv.blocks < 1 || p.conv.groups < 1 || p.conv.outChannels % p.conv.groups != 0 ||
+          p.conv.inChannels % p.conv.groups != 0 ||
+          (wholeGroups ? p.conv.groups % p.conv.blocks != 0
+                       : p.conv.outChannels % (p.conv.blocks * p.conv.groups) != 0) ||
           (p.conv.channelsLast && p.conv.blocks != 1))
         throw InputError("oneDNN convolution whose blocks do not divide its channels");
     }

@@ -327,9 +327,11 @@ void ModuleHandle::save_weights(const std::string &path, std::source_location wh
 }
 
 void ModuleHandle::save_state(const std::string &path, std::source_location where) const {
+  get(where);
   tressel::save_state(path, {{"", *this}}, where);
 }
 void ModuleHandle::load_state(const std::string &path, std::source_location where) const {
+  get(where);
   tressel::load_state(path, {{"", *this}}, where);
 }
 

@@ -5,7 +5,6 @@
 #include "ir/op/Exprs.h"
 #include "ir/op/Table.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -58,16 +57,6 @@ static ScanOp boundedScan(WhileOp loop) {
   return scan;
 }
 
-/// Whether a value of a loop's body is to be computed again where it is needed: it needs nothing but constants, the number of the
-/// iteration and invariants.
-static bool isRepeatable(Value value, ControlOpInterface loop) {
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return argument.getArgNumber() < loop.firstCarried() || loop.invariantOf(argument);
-  Operation *def = value.getDefiningOp();
-  return def->getNumRegions() == 0 && isMemoryEffectFree(def) &&
-         llvm::all_of(def->getOperands(), [&](Value operand) { return isRepeatable(operand, loop); });
-}
-
 ControlOpInterface exposeResiduals(ControlOpInterface op) {
   if (auto loop = dyn_cast<WhileOp>(*op); loop && loop.getBound())
     op = boundedScan(loop);
@@ -90,17 +79,19 @@ ControlOpInterface exposeResiduals(ControlOpInterface op) {
   };
   for (unsigned i = 0; i < numCarried; ++i)
     expose(body.getArgument(op.firstCarried() + i));
-  llvm::DenseMap<Value, bool> repeatable; // isRepeatable, each op once
+  // What needs nothing but constants, the number of the iteration and invariants is computed again where it is needed.
+  llvm::DenseSet<Value> repeatable;
   for (BlockArgument argument : body.getArguments())
-    repeatable[argument] = isRepeatable(argument, op);
+    if (argument.getArgNumber() < op.firstCarried() || op.invariantOf(argument))
+      repeatable.insert(argument);
   for (Operation &inner : body.without_terminator()) {
     const bool again = inner.getNumRegions() == 0 && isMemoryEffectFree(&inner) &&
-                       llvm::all_of(inner.getOperands(), [&](Value operand) { return repeatable.lookup(operand); });
-    for (Value result : inner.getResults()) {
-      repeatable[result] = again;
-      if (!again)
+                       llvm::all_of(inner.getOperands(), [&](Value operand) { return repeatable.contains(operand); });
+    for (Value result : inner.getResults())
+      if (again)
+        repeatable.insert(result);
+      else
         expose(result);
-    }
   }
   return cast<ControlOpInterface>(*withMoreResults(scan, more));
 }

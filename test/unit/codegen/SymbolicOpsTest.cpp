@@ -79,6 +79,8 @@ std::set<int64_t> sizesOf(const OpCall &call) {
 const std::map<std::string, std::string> refused = {
     {"conv (C1)", "a window is unrolled"},
     {"conv (C3)", "groups are convolutions of their own"},
+    {"conv_by_weights (C3)", "groups are products of their own"},
+    {"conv_by_weights (C4)", "the number of places follows from the image's size"},
     {"conv_transpose (C1)", "a window is unrolled"},
     {"conv_transpose (C4)", "the result could be empty"},
     {"cross (C3)", "vectors have three elements"},
