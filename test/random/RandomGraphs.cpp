@@ -239,7 +239,7 @@ int main(int argc, char **argv) {
   const int64_t byChance = summary.programs;
   if ((summary.isComplete() || options.fill) && !options.inject)
     for (const test::Coverage::Gap &gap : summary.coverage.missing(/*everywhere=*/summary.isComplete()))
-      for (int tries = 0; tries < 60 && summary.failures < options.failures && summary.coverage.lacks(gap); ++tries)
+      for (int tries = 0; tries < 20 && summary.failures < options.failures && summary.coverage.lacks(gap); ++tries)
         tryOne(seed++,
                {.dynamicShare = gap.place == test::Place::Dynamic ? 1.0 : 0.35, .nestedShare = 1, .cell = &gap.cell},
                " for " + gap.str());
