@@ -58,7 +58,7 @@ public:
     uint64_t numValues_;
   };
 
-  /// What stands for a tensor in the trace, as TensorImpl::value; null where nothing does.
+  /// The value of a tensor in the trace, as TensorImpl::value; null in recorders that follow types.
   virtual void *valueIn(const Tensor &, SourceLoc) { return nullptr; }
   /// The cotangents of the operands of an op with bodies, as noteControlOnTapes() was told, from those of its results;
   /// undefined where one is zero or not wanted.

@@ -241,7 +241,7 @@ struct Progress::Impl {
     while (!rest.empty()) {
       const ssize_t n = ::write(options.descriptor, rest.data(), rest.size());
       if (n <= 0 && errno != EINTR)
-        return; // nobody looks any more
+        return; // the reader has closed it
       if (n > 0)
         rest = rest.subspan(static_cast<size_t>(n));
     }

@@ -91,14 +91,12 @@ TEST(Optim, SGD) {
 TEST(Optim, Adam) {
   auto adam = [](double decay, bool decoupled, bool amsgrad) {
     return [=](double w, double g, int t, Vector &s) {
-      const double before = w;
       g += decoupled ? 0 : decay * w;
       w -= decoupled ? kRate * decay * w : 0;
       s[0] = 0.9 * s[0] + 0.1 * g;
       s[1] = 0.999 * s[1] + 0.001 * g * g;
       s[2] = std::max(s[2], s[1]);
       const double v = (amsgrad ? s[2] : s[1]) / (1 - std::pow(0.999, t));
-      static_cast<void>(before);
       return w - kRate * (s[0] / (1 - std::pow(0.9, t))) / (std::sqrt(v) + 1e-8);
     };
   };
