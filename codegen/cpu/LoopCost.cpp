@@ -214,10 +214,7 @@ LoopCounts countsOf(const LoopPlan &plan, const LoopSchedule &s, runtime::CpuLev
     const Expr &body = plan.exprs[static_cast<size_t>(r.body)];
     const bool fused = r.combine == op::Combine::Sum && isFloat(r.accumulate) && body.kind == ExprKind::Scalar &&
                        body.op == ScalarOp::Mul; // one instruction with the product
-    // A sum waits for the one before it, 4 cycles, while a processor begins two in each: where few sums are side by
-    // side, their number counts.
-    const double waits = s.vectorReduced ? 1 : std::max(1.0, 4.0 / (s.unroll * s.block * s.chains));
-    n.products += fused ? points / s.lanes * waits : 0;
+    n.products += fused ? points / s.lanes : 0;
     n.reduced += fused ? 0 : points / s.lanes;
     n.foldings += s.vectorReduced ? rows : 0;
   }

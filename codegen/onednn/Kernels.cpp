@@ -367,6 +367,14 @@ static int32_t runMatmul(const KernelArgs *args, int64_t begin, int64_t end) {
   });
 }
 
+/// Pieces of scratch memory, one behind the other.
+struct Pieces {
+  void *next;
+  void *take(const memory::desc &desc) {
+    return std::exchange(next, static_cast<std::byte *>(next) + aligned(desc.get_size()));
+  }
+};
+
 struct ConvSlot : SlotBase {
   Call conv;
   std::unique_ptr<Call> src, weights, dst;
@@ -388,17 +396,11 @@ using ConvState = State<ConvPlan, ConvSlot>;
 static int32_t runConv(const KernelArgs *args, int64_t begin, int64_t end) {
   return ConvState::call(args, [&](const ConvState &s, ConvSlot &slot) {
     const ConvPlan &p = s.plan;
-    auto *scratch = static_cast<std::byte *>(slot.scratchOr(args->scratch));
-    auto carve = [&](bool wanted, size_t bytes) {
-      std::byte *here = scratch;
-      if (wanted)
-        scratch += aligned(bytes);
-      return here;
-    };
-    std::byte *pad = carve(true, p.conv.scratchpad_desc().get_size());
-    std::byte *srcCopy = carve(p.reorderSrc(), p.conv.src_desc().get_size());
-    std::byte *dstCopy = carve(p.reorderDst(), p.conv.dst_desc().get_size());
-    std::byte *weightsCopy = carve(p.reorderWeights(), p.conv.weights_desc().get_size());
+    Pieces scratch{slot.scratchOr(args->scratch)};
+    void *pad = scratch.take(p.conv.scratchpad_desc());
+    void *srcCopy = p.reorderSrc() ? scratch.take(p.conv.src_desc()) : nullptr;
+    void *dstCopy = p.reorderDst() ? scratch.take(p.conv.dst_desc()) : nullptr;
+    void *weightsCopy = p.reorderWeights() ? scratch.take(p.conv.weights_desc()) : nullptr;
     int64_t lastImage = -1, lastBlock = -1;
     for (int64_t u = begin; u < end; ++u) {
       int64_t image = u / p.p.blocks, block = u % p.p.blocks;
@@ -460,23 +462,21 @@ static int32_t runByWeights(const KernelArgs *args, int64_t begin, int64_t end) 
         const bool isFull = first + plan.images <= plan.p.batch;
         const ByWeightsPlan::Part &part = isFull ? plan.full : plan.last;
         ByWeightsSlot::Part &calls = isFull ? slot.full : slot.last;
-        auto *scratch = static_cast<std::byte *>(slot.scratchOr(args->scratch));
-        auto carve = [&](size_t bytes) { return std::exchange(scratch, scratch + aligned(bytes)); };
-        std::byte *pad = carve(part.conv.scratchpad_desc().get_size());
+        Pieces scratch{slot.scratchOr(args->scratch)};
+        void *pad = scratch.take(part.conv.scratchpad_desc());
         void *image =
             x + (first * plan.p.inChannels + (plan.p.groups > 1 ? u * plan.channels() : 0)) * plan.imageElements();
         void *given = dy + (first * plan.p.outChannels + u * plan.features()) * plan.placeElements();
-        auto inLayout = [&](std::unique_ptr<Call> &call, void *&data, size_t bytes) {
+        auto inLayout = [&](std::unique_ptr<Call> &call, void *&data, const memory::desc &layout) {
           if (!call)
             return true;
-          void *copy = carve(bytes);
+          void *copy = scratch.take(layout);
           return call->run(slot.stream, {std::exchange(data, copy), copy});
         };
-        if (!inLayout(calls.src, image, part.conv.src_desc().get_size()) ||
-            !inLayout(calls.dst, given, part.conv.diff_dst_desc().get_size()))
+        if (!inLayout(calls.src, image, part.conv.src_desc()) || !inLayout(calls.dst, given, part.conv.diff_dst_desc()))
           return false;
-        float *to = first == 0 ? sum : reinterpret_cast<float *>(carve(plan.weights.get_size()));
-        void *made = calls.weights ? static_cast<void *>(carve(part.conv.diff_weights_desc().get_size())) : to;
+        float *to = first == 0 ? sum : static_cast<float *>(scratch.take(plan.weights));
+        void *made = calls.weights ? scratch.take(part.conv.diff_weights_desc()) : to;
         if (!calls.conv.run(slot.stream, {image, given, made, pad}) ||
             (calls.weights && !calls.weights->run(slot.stream, {made, to})))
           return false;

@@ -106,8 +106,8 @@ LogicalResult CondOp::verifyRegions() {
 }
 
 LogicalResult WhileOp::verifyRegions() {
-  if (getBound().value_or(0) < 0)
-    return emitOpError("(rule 4) cannot run at most ") << *getBound() << " times";
+  if (const auto bound = static_cast<int64_t>(getBound().value_or(0)); bound < 0)
+    return emitOpError("(rule 4) cannot run at most ") << bound << " times";
   if (failed(verifyBodies(*this, 1)))
     return failure();
   Operation &flag = getCondition().front().back();

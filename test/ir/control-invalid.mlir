@@ -165,3 +165,18 @@ func.func @scan_4_stacked(%x: tensor<f32>) -> tensor<4xf32> {
   }
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+func.func @while_rule4(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error@+1 {{(rule 4) cannot run at most -1 times}}
+  %0 = tressel.while at most -1 carries(%x : tensor<f32>) -> tensor<f32> {
+  ^bb0(%a: tensor<f32>):
+    %1 = tressel.less %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    tressel.yield %1 : tensor<i1>
+  } do {
+  ^bb0(%a: tensor<f32>):
+    tressel.yield %a : tensor<f32>
+  }
+  return %0 : tensor<f32>
+}

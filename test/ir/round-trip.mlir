@@ -92,6 +92,20 @@ func.func @constants() -> (tensor<2xi1>, tensor<2x2xf32>, tensor<f16>) {
   return %0, %1, %2 : tensor<2xi1>, tensor<2x2xf32>, tensor<f16>
 }
 
+// CHECK-LABEL: @while_with_a_bound
+// CHECK: tressel.while at most 6 carries(%arg0 : tensor<f32>) -> tensor<f32>
+func.func @while_with_a_bound(%x: tensor<f32>) -> tensor<f32> {
+  %r = tressel.while at most 6 carries(%x : tensor<f32>) -> tensor<f32> {
+  ^bb0(%a: tensor<f32>):
+    %0 = tressel.less %a, %a : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    tressel.yield %0 : tensor<i1>
+  } do {
+  ^bb0(%a: tensor<f32>):
+    tressel.yield %a : tensor<f32>
+  }
+  return %r : tensor<f32>
+}
+
 // CHECK: four: "0x040000000000803F000000400000404000008040"
 {-#
   dialect_resources: {

@@ -98,5 +98,23 @@ TEST(LayersTrain, Attention) {
   expectTrains(net, [&](Tensor x) { return net(x); }, tensor({{1, 2, 3, 2, 1}, {0, 6, 6, 6, 5}}, i64));
 }
 
+/// A library's kernel takes some images at a time and adds up: here several times, the last time fewer.
+TEST(LayersTrain, GradientsByWeightsOfManyImages) {
+  struct Case {
+    int64_t channels, features, groups;
+  };
+  for (const Case &c : {Case{16, 32, 1}, Case{3, 24, 1}, Case{32, 32, 32}}) {
+    const Tensor x = random_normal(1, {70, c.channels, 32, 32}), given = random_normal(2, {70, c.features, 30, 32});
+    auto fn = [&](Tensor x, Tensor given) {
+      return conv_by_weights(x, given, {3, 3}, {}, {0, 1}, {0, 1}, {}, c.groups);
+    };
+    const std::vector<float> got = jit(fn)(x, given).to_vector<float>();
+    const std::vector<double> wanted = fn(cast(x, f64), cast(given, f64)).to_vector<double>();
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], wanted[i], 0.02) << c.channels << " channels, element " << i; // sums of 67,200 products
+  }
+}
+
 } // namespace
 } // namespace tressel

@@ -128,4 +128,27 @@ TEST_F(Interpreter, GoesOnWithWhatAnObserverPutsInPlaceOfAResult) {
   EXPECT_EQ(op::interp::compare(result.outputs[0], tensor(f32, {2}, {-3, -4})), "");
 }
 
+TEST_F(Interpreter, ALoopThatRunsMoreOftenThanItPromisesFails) {
+  for (const auto &[bound, fails] : {std::pair{"3", true}, {"4", false}}) { // 1, 2, 4, 8, 16
+    module = mlir::parseSourceString<mlir::ModuleOp>(std::string(R"(
+    func.func @main(%x: tensor<1xf32>) -> tensor<1xf32> {
+      %0 = tressel.while at most )") + bound + R"( carries(%x : tensor<1xf32>) -> tensor<1xf32> {
+      ^bb0(%a: tensor<1xf32>):
+        %limit = tressel.constant dense<10.0> : tensor<1xf32>
+        %1 = tressel.less %a, %limit : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xi1>
+        tressel.yield %1 : tensor<1xi1>
+      } do {
+      ^bb0(%a: tensor<1xf32>):
+        %1 = tressel.add %a, %a : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+        tressel.yield %1 : tensor<1xf32>
+      }
+      return %0 : tensor<1xf32>
+    })",
+                                                     &context);
+    ASSERT_TRUE(module);
+    const auto result = graph::interpret(module->lookupSymbol<mlir::func::FuncOp>("main"), tensor(f32, {1}, {1}));
+    EXPECT_EQ(result.error.find("more often than the 3 times") != std::string::npos, fails) << result.error;
+  }
+}
+
 } // namespace

@@ -64,7 +64,7 @@ TEST_F(PipelineTest, RandomProgramsKeepTheirResults) {
 
 TEST_F(PipelineTest, RandomProgramsKeepTheirResultsOnSeveralDevices) {
   int64_t copies = 0, bodies = 0, launches = 0, blocks = 0;
-  for (uint64_t seed = 200; seed < 260; ++seed) {
+  for (uint64_t seed = 200; seed < 290; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     runtime::MachineModel machine = runtime::machinePreset(seed % 3 == 0 ? "cluster-10gbe" : seed % 3 == 1 ? "2gpu-pcie3" : "4gpu-pcie3");
     if (seed % 2) // copies of small tensors take long, but begin at once: it pays to cut what waits for them
@@ -92,7 +92,7 @@ TEST_F(PipelineTest, RandomProgramsKeepTheirResultsOnSeveralDevices) {
   EXPECT_GT(copies, 100);
   EXPECT_GT(launches, 100);
   EXPECT_GT(bodies, 3);
-  EXPECT_GT(blocks, 4);
+  EXPECT_GT(blocks, 10) << "of " << launches << " launches";
 }
 
 /// Bids as another provider, but next to nothing for images with channels last, and a lot for others.
