@@ -230,6 +230,8 @@ private:
     runtime::MachineModel own;
     pipeline.machine = machineFor(options, own);
     pipeline.devices = options.devices;
+    pipeline.memoryBudget = options.memoryBudget;
+    pipeline.autocast = options.autocast;
     pipeline.afterPass = options.afterPass;
     if (options.progress)
       pipeline.beforePass = [&](llvm::StringRef pass) { options.progress(pass.str(), 0, 0); };
@@ -468,6 +470,9 @@ CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   static const std::set<std::string> stages{"", "graph", "placed", "schedule", "llvm", "asm", "ptx"};
   if (!stages.count(options.emit))
     throw Error("there is no stage '" + options.emit + "' to print; the stages are graph, placed, schedule, llvm, asm, ptx");
+  if (options.autocast && *options.autocast != f16 && *options.autocast != bf16)
+    throw Error("products cannot be computed in " + std::string(nameOf(*options.autocast)) +
+                "; the types of half the width are f16 and bf16");
   const ProviderSet providers(options.cpu, options.allowLibrary, options.quickCode, options.winograd,
                               options.gpus.empty() ? std::string() : options.gpus.front(),
                               options.gpuLibraries);

@@ -10,6 +10,7 @@
 #include "tressel/runtime/Executable.h"
 #include "tressel/runtime/KernelHistory.h"
 #include "tressel/runtime/MachineModel.h"
+#include "tressel/runtime/MemoryBudget.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <functional>
@@ -74,6 +75,8 @@ struct CompileOptions {
   bool deterministic = false;
   /// To run elsewhere: units of work suit all processors of this machine, whatever threads this process has.
   bool forPackage = false;
+  MemoryBudget memoryBudget;       ///< of intermediate values on the host
+  std::optional<DType> autocast;   ///< f16 or bf16: products of f32 are computed in it. Throws Error for another type
   bool winograd = false;           ///< 3 x 3 convolutions may use Winograd's method: faster, and less exact (some 1e-4 of the largest)
   bool keepSubnormals = false;     ///< arithmetic on f32 keeps subnormal numbers, which can be a hundred times slower (docs/numbers.md)
   bool quickCode = false;          ///< machine code made quickly rather than well: for tests of many programs

@@ -2,7 +2,10 @@
 
 #include "codegen/cuda/loops/KernelSource.h"
 #include "codegen/cuda/Library.h"
+#include "codegen/loops/FromGraph.h"
+#include "codegen/loops/LoopPlan.h"
 #include "ir/graph/Graph.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "tressel/runtime/Dim.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -25,11 +28,25 @@ public:
   graph::KernelTarget target() const override { return graph::KernelTarget::Gpu; }
   bool writesEpilogues() const override { return true; }
   std::optional<passes::Bid> bid(const passes::Candidate &candidate, llvm::ArrayRef<bool>) const override {
+    if (candidate.ops.size() > 1 && mixesFloats(candidate))
+      return std::nullopt;
     auto kernel = planLoops(bodyOf(candidate), arch_);
     return kernel ? std::optional(bidOf(*kernel)) : std::nullopt;
   }
 
 private:
+  /// The host's kernels mix f32 and f64 in single ops only, and may have to take over what this one bids for.
+  static bool mixesFloats(const passes::Candidate &candidate) {
+    auto isDouble = [](mlir::Type type) { return mlir::getElementTypeOrSelf(type).isF64(); };
+    if (llvm::none_of(candidate.ops, [&](mlir::Operation *op) {
+          return llvm::any_of(op->getOperandTypes(), isDouble) || llvm::any_of(op->getResultTypes(), isDouble);
+        }))
+      return false;
+    auto graph = kernelGraphOf(candidate.ops, candidate.inputs, candidate.results);
+    auto plan = graph ? buildLoopPlan(*graph) : std::nullopt;
+    return plan && plan->flushesExplicitly();
+  }
+
   const Arch &arch_;
 };
 

@@ -81,8 +81,9 @@ template <class T_, bool ChannelsLast> struct Windows {
       t.channel = rest * s.size[0] * s.size[1] * s.size[2];
     return t;
   }
-  /// The element, or null outside of the image.
-  TRESSEL_INLINE const T *find(const Corner &c, const Tap &t) const {
+  /// Whether the element is within the image, and then where from `base` on. (A null pointer for the others let threads read it on a card, where
+  /// some of a warp were within and some were not.)
+  TRESSEL_INLINE bool find(const Corner &c, const Tap &t, int64_t &element) const {
     bool inside = true;
     int x[3];
 #pragma unroll
@@ -91,13 +92,14 @@ template <class T_, bool ChannelsLast> struct Windows {
       inside &= static_cast<uint64_t>(x[d]) < static_cast<uint64_t>(s.size[d]); // a negative one is large
     }
     if (!inside)
-      return nullptr;
+      return false;
     const int64_t step = ChannelsLast ? s.groups * s.in : 1;
     const int64_t at = s.narrowImage
                            ? ((x[0] * static_cast<int>(s.size[1]) + x[1]) * static_cast<int>(s.size[2]) + x[2]) *
                                  static_cast<int>(step)
                            : ((x[0] * s.size[1] + x[1]) * s.size[2] + x[2]) * step;
-    return base + c.image + t.channel + at;
+    element = c.image + t.channel + at;
+    return true;
   }
   TRESSEL_INLINE Pack<T, V> load(int64_t r, int64_t d) const {
     Pack<T, V> v = {};
@@ -107,23 +109,23 @@ template <class T_, bool ChannelsLast> struct Windows {
     if (ChannelsLast) {
       const Corner c = corner(r);
       if (s.imageWhole) { // V channels of one place
-        if (const T *p = find(c, tap(d)))
-          v = *reinterpret_cast<const Pack<T, V> *>(p);
+        if (int64_t at; find(c, tap(d), at))
+          v = *reinterpret_cast<const Pack<T, V> *>(base + at);
         return v;
       }
 #pragma unroll
       for (int i = 0; i < V; ++i)
         if (d + i < depth)
-          if (const T *p = find(c, tap(d + i)))
-            v.e[i] = *p;
+          if (int64_t at; find(c, tap(d + i), at))
+            v.e[i] = base[at];
       return v;
     }
     const Tap t = tap(d);
 #pragma unroll
     for (int i = 0; i < V; ++i)
       if (r + i < rows)
-        if (const T *p = find(corner(r + i), t))
-          v.e[i] = *p;
+        if (int64_t at; find(corner(r + i), t, at))
+          v.e[i] = base[at];
     return v;
   }
 };

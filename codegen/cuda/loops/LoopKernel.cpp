@@ -359,7 +359,10 @@ Kernel makeLoopKernel(const LoopPlan &plan, const KernelSignature &signature, in
     if (!aligned)
       for (llvm::Argument &argument : function->args())
         argument.removeAttr(llvm::Attribute::Alignment);
-    if (plan.floats() == runtime::FloatMode::Keep)
+    // Numbers of f16 that are subnormal are normal in f32, which computes with them. LLVM narrows some of that to
+    // instructions on f16, and these flush where those of f32 do.
+    if (plan.floats() == runtime::FloatMode::Keep ||
+        llvm::any_of(plan.buffers, [](const auto &buffer) { return buffer.dtype == DType::f16; }))
       keepSubnormals(*function);
     if (together)
       function->addFnAttr("nvvm.minctasm", std::to_string(together));

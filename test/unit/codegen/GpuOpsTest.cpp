@@ -59,6 +59,7 @@ const std::map<std::string, std::string> without = {
     {"group_norm", kSeveral},
     {"instance_norm", kSeveral},
     {"nll_loss", kSeveral},
+    {"multi_margin_loss", kSeveral},
     {"lstm_cell", kSeveral},
     {"gru_cell", kSeveral},
     {"scatter", kIsOther},
