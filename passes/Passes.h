@@ -8,6 +8,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "tressel/runtime/Decision.h"
+#include "tressel/runtime/MemoryBudget.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <functional>
@@ -41,6 +42,8 @@ std::unique_ptr<mlir::Pass> createResolveDevices(const runtime::MachineModel *ma
 std::unique_ptr<mlir::Pass> createPlaceClusters(Providers providers, const runtime::MachineModel *machine,
                                                 Decisions *decisions = nullptr,
                                                 std::vector<runtime::DeviceRef> devices = {});
+/// On the module, from fit-budget to plan-memory: the bytes that buffers of the host may take at once.
+inline constexpr llvm::StringLiteral kMemoryBudgetAttr = "tressel.memory_budget";
 /// Of a tressel.kernel, once kernels are settled: its operands and results begin at multiples of 64 bytes wherever it runs. BuildSchedule
 /// copies what does not.
 inline constexpr llvm::StringLiteral kAlignedAttr = "tressel.aligned";
@@ -48,6 +51,8 @@ std::unique_ptr<mlir::Pass> createSettleKernels(Providers hostProviders);
 std::unique_ptr<mlir::Pass> createInsertTransfers(const runtime::MachineModel *machine);
 std::unique_ptr<mlir::Pass> createStageCopies(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createFitMemory(const runtime::MachineModel *machine, Decisions *decisions = nullptr);
+std::unique_ptr<mlir::Pass> createFitBudget(MemoryBudget budget, const runtime::MachineModel *machine,
+                                            Decisions *decisions = nullptr);
 std::unique_ptr<mlir::Pass> createSplitProducers(Providers providers, const runtime::MachineModel *machine,
                                                  Decisions *decisions = nullptr,
                                                  std::optional<int64_t> maxTrials = {});

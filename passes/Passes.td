@@ -93,6 +93,30 @@ def DecomposeComposites : Pass<"tressel-decompose-composites", "mlir::ModuleOp">
   let statistics = [Statistic<"numDecomposed", "decomposed", "composites written in primitives">];
 }
 
+def Autocast : Pass<"tressel-autocast", "mlir::ModuleOp"> {
+  let summary = "compute products of f32 in a type of half the width";
+  let description = [{
+    Contract: precision, and only where the program was compiled with it (PipelineOptions::autocast); else exact, as nothing
+    changes. Stands on primitives, behind decompose-composites, so that products of composites and of gradients count as well;
+    before layouts and kernels, which are chosen for the types. Ops whose family is a product (op::isProduct: contractions,
+    convolutions and their gradients by weights) of f32 alone take their operands in f16 or bf16 and give such a result, which
+    is widened again; sums within them are f32. Everything else stays f32: normalization, softmax, losses, sums, what an
+    optimizer does, and composites that a kernel takes as a whole. A value that was widened from there is taken as it was.
+
+    Before and after, with bf16:
+    ```mlir
+    %0 = tressel.matmul %x, %w : (tensor<8x4xf32>, tensor<4x2xf32>) -> tensor<8x2xf32>
+    // ----
+    %0 = tressel.cast %x {dtype = bf16} : (tensor<8x4xf32>) -> tensor<8x4xbf16>
+    %1 = tressel.cast %w {dtype = bf16} : (tensor<4x2xf32>) -> tensor<4x2xbf16>
+    %2 = tressel.matmul %0, %1 : (tensor<8x4xbf16>, tensor<4x2xbf16>) -> tensor<8x2xbf16>
+    %3 = tressel.cast %2 {dtype = f32} : (tensor<8x2xbf16>) -> tensor<8x2xf32>
+    ```
+  }];
+  let options = [Option<"type", "type", "std::string", /*default=*/"\"\"", "f16 or bf16; empty: nothing changes">];
+  let statistics = [Statistic<"numConverted", "converted", "products that are computed in the other type">];
+}
+
 def AssignLayouts : Pass<"tressel-assign-layouts", "mlir::ModuleOp"> {
   let summary = "store images with their channels last where that makes the network cheaper";
   let description = [{
@@ -145,6 +169,40 @@ def SplitReductions : Pass<"tressel-split-reductions", "mlir::ModuleOp"> {
                  Option<"minElements", "min-elements", "int64_t", "262144", "elements per result that are worth a launch">,
                  Option<"splitDimensions", "split-dimensions", "bool", "false", "cut a single dimension into equal parts as well">];
   let statistics = [Statistic<"numSplit", "split", "reductions in two steps">];
+}
+
+def RecomputeCheap : Pass<"tressel-recompute-cheap", "mlir::ModuleOp"> {
+  let summary = "compute again behind a gradient's turning point what costs less than to keep it";
+  let description = [{
+    Contract: reassociates, as sums of products may be rounded otherwise in another kernel. Stands behind all passes that change single ops and before form-clusters, so
+    that what is computed again joins the kernels that read it.
+
+    A training step keeps what its forward ops make until their gradients read it. Where that is an elementwise function of
+    something that is kept as well (the normalized input of a batch norm, a relu and its mask, all of one convolution), it
+    costs memory and two ways through it. A minimum cut decides between keeping and computing again for all values at
+    once: to keep one costs its bytes read, and written where no kernel has it in memory anyway; to compute one again costs its
+    flops, and what it is computed from has to be there; and its bytes written and read, where a library's kernel wants them.
+    The place between the two ways is where most values that live long are alive, so a training step that another framework has
+    written is treated alike. A program that keeps little, or would save little, stays as it is; and so does one for a machine with accelerators, of
+    which fit-memory counts the bytes.
+
+    Before and after:
+    ```mlir
+    %h = tressel.matmul %x, %w : ...
+    %r = tressel.relu %h : ...
+    ...
+    %g = tressel.mul %dy, %r : ...
+    // ----
+    %h = tressel.matmul %x, %w : ...
+    %r = tressel.relu %h : ...
+    ...
+    %0 = tressel.relu %h : ...
+    %g = tressel.mul %dy, %0 : ...
+    ```
+  }];
+  let options = [Option<"minBytes", "min-bytes", "int64_t", "65536", "kept bytes below which nothing is done">];
+  let statistics = [Statistic<"numRecomputed", "recomputed", "ops that run again">,
+                    Statistic<"numBytes", "bytes", "bytes that are not kept">];
 }
 
 def FormClusters : Pass<"tressel-form-clusters", "mlir::ModuleOp"> {
@@ -332,7 +390,7 @@ def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
     Where a step, or what prepare does ahead of it, is more than a device has, each value that is in the way is evicted, once between two of its uses at most
     (Residency.h), the whole future being known. One that has a copy on the host is dropped, another is spilled there early enough to hide behind
     other work. It is prefetched before its next use, as early as helps and there is room; or it is rematerialized, if nothing but it depends on that (no
-    effects, no random numbers). Parameters are resident as long as that is best, else they are streamed in each call; what the device makes of parameters is then
+    effects). Parameters are resident as long as that is best, else they are streamed in each call; what the device makes of parameters is then
     kept on the host. Several orders, shares of resident parameters and orders of eviction are compared by predicted time, and the best is taken;
     it is a decision for each value. Then the order is settled.
 
@@ -362,6 +420,44 @@ def FitMemory : Pass<"tressel-fit-memory", "mlir::ModuleOp"> {
                     Statistic<"numPrefetched", "prefetched", "copies from the host of what was evicted">,
                     Statistic<"numRematerialized", "rematerialized", "launches that run again">,
                     Statistic<"numStreamed", "streamed", "parameters that are copied in in each call">];
+}
+
+def FitBudget : Pass<"tressel-fit-budget", "mlir::ModuleOp"> {
+  let summary = "compute values again where keeping them takes more memory than a budget has";
+  let description = [{
+    Contract: exact. For a program on the host alone whose caller bounds the memory of its intermediate values. Stands after
+    fit-memory, its like for accelerators, and before build-schedule, which keeps the order that this settles.
+
+    A training step keeps what its forward pass makes for the backward pass. Where that is more than the budget, values
+    are dropped and made again where they are needed, from what is kept, the whole future being known (Residency.h):
+    what is dropped first has many bytes and a late use for each second that it takes to be made again, what it needs itself
+    included. Random numbers are functions of their seeds, so they are the same.
+
+    Which plans there are does not depend on the budget: two orders of the ops, three rules, and bounds in steps of a
+    twentieth of what the program takes without one. plan-memory, on copies, says what each takes in the end; of those within the
+    budget the fastest by the model is taken. So the memory of a program never rises as its budget falls. Where no
+    plan is within the budget it is an error that names the least that one takes. With symbolic sizes, typical ones count.
+
+    Before and after, where three tensors are within the budget:
+    ```mlir
+    %a = tressel.launch @f(%x) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %b = tressel.launch @g(%a) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %c = tressel.launch @h(%b) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %d = tressel.launch @k(%c, %a) : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
+    // ----
+    %a = tressel.launch @f(%x) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %b = tressel.launch @g(%a) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %c = tressel.launch @h(%b) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %0 = tressel.launch @f(%x) : (tensor<1024xf32>) -> tensor<1024xf32>
+    %d = tressel.launch @k(%c, %0) : (tensor<1024xf32>, tensor<1024xf32>) -> tensor<1024xf32>
+    ```
+  }];
+  let constructor = "tressel::passes::createFitBudget({}, nullptr)";
+  let dependentDialects = ["tressel::sched::SchedDialect"];
+  let options = [Option<"bytes", "bytes", "int64_t", "-1", "the budget, if the caller gives none">,
+                 Option<"share", "share", "double", "-1", "or as a share of what the program takes without one">];
+  let statistics = [Statistic<"numRematerialized", "rematerialized", "launches that run again">,
+                    Statistic<"numPlans", "plans", "plans that plan-memory was asked about">];
 }
 
 def BuildSchedule : Pass<"tressel-build-schedule", "mlir::ModuleOp"> {

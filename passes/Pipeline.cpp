@@ -1,16 +1,18 @@
 #include "passes/Pipeline.h"
 
 #include "ir/graph/Graph.h"
-#include "tressel/runtime/Dim.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Util.h"
 #include "passes/verify/VerifyEach.h"
+#include "tressel/runtime/Dim.h"
+#include "tressel/runtime/MachineModel.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
+#include <limits>
 
 using namespace mlir;
 
@@ -47,6 +49,12 @@ const std::vector<Stage> &stages() {
        [](auto &options) { return createDecomposeComposites(options.providers); }},
       // Decompositions are written for reading: they leave equal ops and constants behind.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
+      // On primitives and what they fold to; before layouts and kernels, which are for the types.
+      {"autocast", Contract::Precision, true,
+       [](auto &options) {
+         return createAutocast(
+             AutocastOptions{options.autocast ? std::string(nameOf(*options.autocast)) : std::string()});
+       }},
       // On primitives, most of which do not care in which order their dimensions stand; before whatever looks at single
       // ops, since layouts are a matter of the whole network.
       {"assign-layouts", Contract::Reassociates, true,
@@ -54,14 +62,27 @@ const std::vector<Stage> &stages() {
       // Transposes that were there already meet those at the borders of the new layouts.
       {"simplify", Contract::Exact, true, [](auto &) { return createSimplify(); }},
       // Once ops are primitives; clustering then takes what computes the operand into the first step.
-      {"split-reductions", Contract::Reassociates, true, [](auto &options) {
+      {"split-reductions", Contract::Reassociates, true,
+       [](auto &options) {
          SplitReductionsOptions o;
          if (llvm::any_of(options.providers, [](auto *p) { return p->isForGpu(); })) // a block per result: as many as keep the largest cards busy
            o.minUnits = 256, o.minElements = 65536, o.splitDimensions = true;
          return createSplitReductions(o);
        }},
+      // On the final graph, of which clustering then makes kernels: what is made again joins those that read it.
+      {"recompute-cheap", Contract::Reassociates, true,
+       [](auto &options) {
+         RecomputeCheapOptions o;
+         if (options.machine &&
+             options.machine->devices.size() > 1) // kernels that read more at once may not fit where others would
+           o.minBytes = std::numeric_limits<int64_t>::max();
+         return createRecomputeCheap(o);
+       }},
       // On the final graph. Providers say here what scratch memory kernels need and which operands they want packed.
-      {"form-clusters", Contract::Exact, false, [](auto &options) { return createFormClusters(options.providers, options.decisions, options.machine, options.hostProviders); }},
+      {"form-clusters", Contract::Exact, false,
+       [](auto &options) {
+         return createFormClusters(options.providers, options.decisions, options.machine, options.hostProviders);
+       }},
       // After clustering, as it makes symbols of clusters; before scheduling, which counts launches and not ops.
       {"outline-kernels", Contract::Exact, false, [](auto &) { return createOutlineKernels(); }},
       // Clusters, not single ops, which would be mispriced; outlined, so that equal ones are priced once.
@@ -80,7 +101,11 @@ const std::vector<Stage> &stages() {
        [](auto &options) { return createSplitProducers(allProviders(options), options.machine, options.decisions); }},
       // Once every copy can be seen. Spills and prefetches are transfers too, and whether all fits
       // depends on the order.
-      {"fit-memory", Contract::Exact, true, [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
+      {"fit-memory", Contract::Exact, true,
+       [](auto &options) { return createFitMemory(options.machine, options.decisions); }},
+      // The same for the host, whose memory has no bound but the caller's.
+      {"fit-budget", Contract::Exact, false,
+       [](auto &options) { return createFitBudget(options.memoryBudget, options.machine, options.decisions); }},
       // Once it is known where every launch runs, those that were cut or are repeated too.
       {"settle-kernels", Contract::Reassociates, false,
        [](auto &options) { return createSettleKernels(options.hostProviders); }},

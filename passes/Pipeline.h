@@ -4,9 +4,11 @@
 #include "ir/op/OpInfo.h"
 #include "passes/Passes.h"
 
+#include "tressel/runtime/MemoryBudget.h"
 #include "tressel/runtime/Schedule.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,8 @@ struct PipelineOptions {
   /// What the program is placed on; it outlives the call. Null, or without accelerators: this host alone.
   const runtime::MachineModel *machine = nullptr;
   std::vector<runtime::DeviceRef> devices; ///< those of the machine that compute; empty: all
+  std::optional<DType> autocast;           ///< f16 or bf16: products of f32 are computed in it
+  MemoryBudget memoryBudget;               ///< of intermediate values, for a program on the host alone
   /// Interpret the program before and after each pass and name the one that changed the result beyond its contract.
   bool verifyEach = false;
   /// Flops and bytes that verifyEach interprets at once, some seconds of it. A larger program is checked in pieces, each

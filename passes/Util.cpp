@@ -190,36 +190,44 @@ llvm::DenseSet<Value> parameterOnlyValues(func::FuncOp main) {
   return values;
 }
 
-bool mayOverwrite(graph::KernelOp kernel, unsigned i) {
+bool mayOverwrite(graph::KernelOp kernel, unsigned i, unsigned result) {
   if (kernel.isExternal())
     return false;
   if (Operation *op = &kernel.getBody().front().front(); hasOwnKernel(op)) {
     const int operand = graph::infoOf(op)->overwrites;
-    return operand >= 0 && op->getOperand(static_cast<unsigned>(operand)) == kernel.getBody().getArgument(i) &&
+    return result == 0 && operand >= 0 &&
+           op->getOperand(static_cast<unsigned>(operand)) == kernel.getBody().getArgument(i) &&
            llvm::count(op->getOperands(), Value(kernel.getBody().getArgument(i))) == 1 &&
            kernel.getArgumentTypes()[i] == kernel.getResultTypes()[0];
   }
-  if (!kernel.isGenerated() || kernel.getResultTypes().size() != 1)
+  // A library's root writes into the first result, and the generated code behind it reads that and other operands, and
+  // writes all results.
+  const bool isEpilogue = kernel.getTarget() == graph::KernelTarget::HostLibrary && kernel.getRootOps() && result > 0;
+  if (!kernel.isGenerated() && !isEpilogue)
     return false;
-  auto result = cast<RankedTensorType>(kernel.getResultTypes()[0]);
+  auto made = cast<RankedTensorType>(kernel.getResultTypes()[result]);
   auto input = cast<RankedTensorType>(kernel.getArgumentTypes()[i]);
-  const Shape shape = graph::fromMlir(result).shape;
-  if (graph::fromMlir(input).shape != shape || input.getElementTypeBitWidth() != result.getElementTypeBitWidth())
+  const Shape shape = graph::fromMlir(made).shape;
+  if (graph::fromMlir(input).shape != shape || input.getElementTypeBitWidth() != made.getElementTypeBitWidth())
     return false;
+  // What depends on the input is computed point by point, over its shape; the rest may be whatever it is. At each point
+  // all is read before anything is written.
+  llvm::SmallDenseSet<Value> derived{kernel.getBody().getArgument(i)};
+  int64_t ofRoot = isEpilogue ? static_cast<int64_t>(*kernel.getRootOps()) : 0;
   for (Operation &op : kernel.getBody().front()) {
-    if (!isComputation(&op))
+    const bool isOfRoot = ofRoot-- > 0;
+    if (!isComputation(&op) ||
+        llvm::none_of(op.getOperands(), [&](Value operand) { return derived.contains(operand); }))
       continue;
     std::optional<op::LoopForm> form = loopFormOf(&op);
-    if (!form || !isPointParallel(*form) || !std::ranges::equal(form->domain, shape))
+    if (isOfRoot || !form || !isPointParallel(*form) || !std::ranges::equal(form->domain, shape))
       return false;
-    for (auto [n, operand] : llvm::enumerate(op.getOperands())) {
-      bool derived = operand == kernel.getBody().getArgument(i) ||
-                     (operand.getDefiningOp() && isComputation(operand.getDefiningOp()));
-      if (derived && !readsPointwise(*form, n))
+    for (auto [n, operand] : llvm::enumerate(op.getOperands()))
+      if (derived.contains(operand) && !readsPointwise(*form, n))
         return false;
-    }
+    derived.insert(op.result_begin(), op.result_end());
   }
-  return true;
+  return derived.contains(kernel.getBody().front().getTerminator()->getOperand(result));
 }
 
 bool writesAllResults(Operation *op) {

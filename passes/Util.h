@@ -57,9 +57,9 @@ inline bool isImmediate(mlir::Operation *user, mlir::Value operand) {
   return isInlineConstant(operand) && !hasOwnKernel(user);
 }
 
-/// Whether the kernel's first result may lie on the bytes of input `i`: each element of the input is read only for the
+/// Whether a result of the kernel may lie on the bytes of input `i`: each element of the input is read only for the
 /// element of the result that replaces it, or the op's kernel says that it may.
-bool mayOverwrite(graph::KernelOp kernel, unsigned i);
+bool mayOverwrite(graph::KernelOp kernel, unsigned i, unsigned result = 0);
 
 /// An op whose kernel writes all results, used or not.
 bool writesAllResults(mlir::Operation *op);

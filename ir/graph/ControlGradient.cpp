@@ -1,6 +1,7 @@
 #include "ir/graph/ControlGradient.h"
 
 #include "ir/graph/BuilderEmitter.h"
+#include "ir/graph/Segment.h"
 #include "ir/graph/Structure.h"
 #include "ir/op/Exprs.h"
 #include "ir/op/Table.h"
@@ -57,6 +58,21 @@ static ScanOp boundedScan(WhileOp loop) {
   return scan;
 }
 
+/// A value of so many dimensions that iterations have no room beside them, with two of them as one. What read the value reads
+/// this one in its old shape.
+static Value withoutADimension(Value value) {
+  OpBuilder b(value.getContext());
+  b.setInsertionPointAfterValue(value);
+  const TensorType type = fromMlir(value.getType());
+  op::Sizes whole(type.shape.begin(), type.shape.end()), merged(whole.begin() + 1, whole.end());
+  merged[0] *= whole[0];
+  const op::OpInfo &reshape = *op::findOp("reshape");
+  Operation *flat = createOp(b, value.getLoc(), reshape, value, {merged});
+  Value again = createOp(b, value.getLoc(), reshape, flat->getResult(0), {whole})->getResult(0);
+  value.replaceAllUsesExcept(again, flat);
+  return flat->getResult(0);
+}
+
 ControlOpInterface exposeResiduals(ControlOpInterface op) {
   if (auto loop = dyn_cast<WhileOp>(*op); loop && loop.getBound())
     op = boundedScan(loop);
@@ -74,6 +90,8 @@ ControlOpInterface exposeResiduals(ControlOpInterface op) {
     stacked.insert(value);
   SmallVector<Value> more;
   auto expose = [&](Value value) {
+    if (fromMlir(value.getType()).rank() == kMaxRank)
+      value = withoutADimension(value);
     if (stacked.insert(value).second)
       more.push_back(value);
   };
@@ -84,13 +102,14 @@ ControlOpInterface exposeResiduals(ControlOpInterface op) {
   for (BlockArgument argument : body.getArguments())
     if (argument.getArgNumber() < op.firstCarried() || op.invariantOf(argument))
       repeatable.insert(argument);
-  for (Operation &inner : body.without_terminator()) {
+  for (Operation &inner : llvm::make_early_inc_range(body.without_terminator())) {
     const bool again = inner.getNumRegions() == 0 && isMemoryEffectFree(&inner) &&
                        llvm::all_of(inner.getOperands(), [&](Value operand) { return repeatable.contains(operand); });
+    const bool isDropped = droppedBy(&inner) != 0 && isMemoryEffectFree(&inner);
     for (Value result : inner.getResults())
       if (again)
         repeatable.insert(result);
-      else
+      else if (!isDropped) // else it is made again as well, of what is kept
         expose(result);
   }
   return cast<ControlOpInterface>(*withMoreResults(scan, more));
@@ -127,7 +146,9 @@ public:
   Value add(Value a, Value c) { return make(take(refOf(a)) + take(refOf(c))); }
   Value reversed(Value stacked) { return make(flip(take(refOf(stacked)), {0})); }
   /// count - 1 - index.
-  Value fromEnd(Value index, Size count) { return make(op::expr::Expr::number(count - 1) - take(refOf(index))); }
+  Value fromEnd(Value index, Size count) {
+    return make(op::expr::Expr::number(dim::max(0, count - 1)) - take(refOf(index)));
+  }
 
 private:
   Value make(const op::expr::Expr &expr) { return BuilderEmitter::value(emit(expr)); }
@@ -301,6 +322,7 @@ private:
         for (Value operand : def->getOperands())
           operands.push_back(standIn(operand));
         Operation *again = b_.clone(*def);
+        removeSegment(again);
         again->setOperands(operands);
         made = again->getResult(cast<OpResult>(value).getResultNumber());
       }
@@ -347,6 +369,7 @@ private:
       types.push_back(stackedType(value.getType(), scan_.getTrips()));
     auto made = ScanOp::create(b_, loc, types, scan_.getTripsAttr(), init, slices, invariants_);
     made->setDiscardableAttrs(scan_->getDiscardableAttrDictionary());
+    removeSegment(made);
     {
       OpBuilder::InsertionGuard guard(b_);
       Block *block = b_.createBlock(&made.getBody());
@@ -410,6 +433,7 @@ Values pullBackCond(OpBuilder &b, CondOp cond, ArrayRef<Value> given, ArrayRef<u
       outside.push_back(cotangent);
   auto made = CondOp::create(b, loc, types, cond.getCondition(), outside);
   made->setDiscardableAttrs(cond->getDiscardableAttrDictionary());
+  removeSegment(made);
   for (auto [from, to] : llvm::zip(cond->getRegions(), made->getRegions())) {
     OpBuilder::InsertionGuard guard(b);
     Block *block = b.createBlock(&to);

@@ -1,6 +1,7 @@
 #include "ir/graph/DeviceAttr.h"
 
 #include "ir/graph/Graph.h"
+#include "ir/graph/Segment.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
@@ -32,9 +33,10 @@ void setDevice(Operation *op, DeviceRef device) {
   op->setAttr(kDeviceAttr, StringAttr::get(op->getContext(), runtime::nameOf(device)));
 }
 
-void copyDevice(Operation *op, Operation *made) {
-  if (Attribute device = op->getAttr(kDeviceAttr))
-    made->setAttr(kDeviceAttr, device);
+void copyAnnotations(Operation *op, Operation *made) {
+  for (StringRef name : {kDeviceAttr, kSegmentAttr, kKeptAttr})
+    if (Attribute attribute = op->getAttr(name))
+      made->setAttr(name, attribute);
 }
 
 DeviceRef homeOfArgument(Operation *main, unsigned i) {

@@ -26,8 +26,9 @@ std::optional<runtime::DeviceRef> parseDevice(llvm::StringRef name);
 /// The annotation of an op; nothing if it has none, or none that names a device.
 std::optional<runtime::DeviceRef> deviceOf(mlir::Operation *op);
 void setDevice(mlir::Operation *op, runtime::DeviceRef device);
-/// `made` stands for `op`, or a part of it, and is computed in the same place.
-void copyDevice(mlir::Operation *op, mlir::Operation *made);
+/// `made` stands for `op`, or for a part of what it does: it is computed in the same place, and belongs to the same
+/// part of the program (Segment.h).
+void copyAnnotations(mlir::Operation *op, mlir::Operation *made);
 
 /// Where an argument of @main, or a result, is at home; nothing for a result that stays where it is computed.
 runtime::DeviceRef homeOfArgument(mlir::Operation *main, unsigned i);

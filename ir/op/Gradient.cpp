@@ -257,7 +257,7 @@ std::vector<Emitter::Ref> gradientOfElementwise(const OpInfo &info, Emitter &emi
   return expr::ElementwiseRule(info, emitter, call).run();
 }
 
-std::vector<Emitter::Ref> pullBack(const OpInfo &op, Emitter &emitter, const GradientCall &call) {
+static std::vector<Emitter::Ref> pullBackUnnamed(const OpInfo &op, Emitter &emitter, const GradientCall &call) {
   expr::NoGradient none(std::string("the op ") + op.name);
   if (op.gradient) {
     try {
@@ -278,10 +278,20 @@ std::vector<Emitter::Ref> pullBack(const OpInfo &op, Emitter &emitter, const Gra
     throw none;
   const std::vector<Emitter::Ref> all = tape.backward(results, call.cotangents, call.operands);
   std::vector<Emitter::Ref> cotangents(all.size(), nullptr);
-  for (size_t i = 0; i < all.size(); ++i)
-    if (call.wanted[i])
+  for (size_t i = 0; i < all.size();
+       ++i) // the cotangent of a value that stands in several places is whole: it counts once
+    if (call.wanted[i] &&
+        std::find(call.operands.begin(), call.operands.begin() + i, call.operands[i]) == call.operands.begin() + i)
       cotangents[i] = all[i];
   return cotangents;
+}
+
+std::vector<Emitter::Ref> pullBack(const OpInfo &op, Emitter &emitter, const GradientCall &call) {
+  try {
+    return pullBackUnnamed(op, emitter, call);
+  } catch (const expr::WrongOp &wrong) {
+    throw expr::WrongOp(std::string("gradient of ") + op.name + ": " + wrong.why);
+  }
 }
 
 std::vector<Emitter::Ref> Tape::emit(const OpInfo &op, std::span<const Ref> inputs, const Attrs &attrs) {

@@ -22,7 +22,10 @@ Expr unslice(const Expr &x, const Sizes &sizes, const Sizes &starts, const Ints 
       to[i] = (n - 1) * strides[i] + 1;
       result = slice(result, from, to);
     }
-    high[i] = sizes[i] - low[i] - result.size(static_cast<int>(i));
+    const Size room = sizes[i] - result.size(static_cast<int>(i));
+    if (dim::bounds(room - low[i]).lo < 0) // a size may be 0, and what begins behind it is empty
+      low[i] = dim::min(low[i], room);
+    high[i] = room - low[i];
   }
   return pad(result, low, high);
 }
@@ -63,17 +66,34 @@ static Expr moved(const Expr &x, int64_t from, int64_t to) { return moveaxis(x, 
 static Expr convByData(const Expr &dy, const Expr &w, const TensorType &x, const Ints &strides, const Ints &padLow,
                        const Ints &padHigh, const Ints &dilations, int64_t groups) {
   auto entry = [](const Ints &list, size_t i, int64_t otherwise) { return list.empty() ? otherwise : list[i]; };
-  Ints beyond;
+  Ints beyond, low(static_cast<size_t>(x.rank() - 2)), high = low;
+  Sizes none(static_cast<size_t>(x.rank()), 0), after = none, begin = none, end = none;
+  bool isPadded = false, isCut = false;
   for (int i = 0; i < x.rank() - 2; ++i) {
-    const auto at = static_cast<size_t>(i);
-    const Size reached = (dy.size(i + 2) - 1) * entry(strides, at, 1) + (w.size(i + 2) - 1) * entry(dilations, at, 1) +
-                         1 - entry(padLow, at, 0) - entry(padHigh, at, 0);
-    const Size rest = x.shape[i + 2] - reached;
-    if (!rest.isNumber())
-      throw NoGradient("a convolution with strides over a size that is not a number");
-    beyond.push_back(rest.number());
+    const auto at = static_cast<size_t>(i), d = at + 2;
+    low[at] = entry(padLow, at, 0), high[at] = entry(padHigh, at, 0);
+    if (dim::bounds(dy.size(i + 2)).lo < 1)
+      throw NoGradient("a convolution with " + dim::str(dy.size(i + 2)) + " places along a dimension, which may be 0,",
+                       "give the dimension a lower bound: DimSpec(\"height\", 8, 512)");
+    const Size size = x.shape[i + 2], reached = (dy.size(i + 2) - 1) * entry(strides, at, 1) +
+                                                (w.size(i + 2) - 1) * entry(dilations, at, 1) + 1 - low[at] - high[at];
+    const Size rest = size - reached; // only windows that reach into the padding see this much, or none does
+    beyond.push_back(rest.numberOr(0));
+    if (!rest.isNumber()) { // all that windows reach, then zeros, and the size of x of them all
+      high[at] = 0;
+      after[d] = size, isPadded = isCut = true;
+    }
+    if (dim::bounds(reached + beyond[at]).lo < 1) { // conv_transpose makes nothing empty: the padding is cut off behind it
+      begin[d] = low[at];
+      low[at] = high[at] = 0, isCut = true;
+    }
+    end[d] = begin[d] + size;
   }
-  return conv_transpose(dy, w, strides, padLow, padHigh, beyond, dilations, groups);
+  Expr result = conv_transpose(dy, w, strides, low, high, beyond, dilations, groups);
+  if (isPadded)
+    result = pad(result, none, after);
+  end[0] = result.size(0), end[1] = result.size(1);
+  return isCut ? slice(result, begin, end) : result;
 }
 
 Cotangents convGradient(const Expr &dy, const Expr &x, const Expr &w, const Ints &strides, const Ints &padLow,
@@ -118,6 +138,13 @@ static Expr tiledPoolGradient(const Expr &dy, const Expr &x, const Expr &y, cons
   return pad(reshape(spread, covered), start, rest);
 }
 
+/// How many elements to add to `have` so that there are `need` at least, in a form that bounds of symbols show to be
+/// enough.
+static Size lacking(Size have, Size need) {
+  const Size least = dim::max(0, need - have);
+  return dim::bounds(have + least - need).lo >= 0 ? least : dim::max(0, need);
+}
+
 Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &window, const Ints &strides, const Ints &padLow,
                   const Ints &dilations, bool channelsLast) {
   const int spatial = x.rank() - 2, space = channelsLast ? 1 : 2;
@@ -129,18 +156,18 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
     isTiled &= dim::bounds(x.size(i + space) - dy.size(i + space) * window[static_cast<size_t>(i)]).lo >= 0;
   if (isTiled)
     return tiledPoolGradient(dy, x, y, window, space);
-  // x with room for every window.
-  Sizes before(x.type().shape.size(), 0), after = before, sizes = x.sizes();
-  Ints by(sizes.size(), 1);
+  // x with room for every window; and how many steps of them x has, whole ones.
+  Sizes before(x.type().shape.size(), 0), after = before, sizes = x.sizes(), steps = sizes, none = before;
+  Ints by(sizes.size(), 1), first(sizes.size(), 0);
   for (int i = 0; i < spatial; ++i) {
     const auto at = static_cast<size_t>(i), d = at + static_cast<size_t>(space);
-    const Size reach = (dy.size(i + space) - 1) * stride[at] + (window[at] - 1) * dilation[at] + 1;
-    before[d] = low[at];
-    after[d] = dim::max(0, reach - low[at] - sizes[d]);
-    sizes[d] = sizes[d] + low[at] + after[d];
+    const Size covered = (dy.size(i + space) - 1) * stride[at] + (window[at] - 1) * dilation[at] + 1;
     by[d] = stride[at];
+    first[d] = -low[at];
+    steps[d] = dim::ceilDiv(sizes[d], stride[at]);
+    before[d] = low[at];
+    after[d] = lacking(low[at] + sizes[d], covered);
   }
-  Expr padded = y ? pad(x, before, after, -std::numeric_limits<double>::infinity()) : Expr();
   std::vector<Sizes> places{Sizes(sizes.size(), 0)}; // where the first window has each of its elements
   for (int i = 0; i < spatial; ++i) {
     std::vector<Sizes> more;
@@ -151,27 +178,76 @@ Expr poolGradient(const Expr &dy, const Expr &x, const Expr &y, const Ints &wind
       }
     places = std::move(more);
   }
-  std::vector<Expr> isIt; // of equal ones in a window each gets a share
-  Expr share = dy, sum;
-  if (y) {
+  Expr padded = y ? pad(x, before, after, -std::numeric_limits<double>::infinity()) : Expr(), share = dy;
+  auto isEqual = [&](const Expr &a, const Expr &b) { return cast(equal(a, b), dy.dtype()); };
+  if (y) { // of equal ones in a window each gets a share
     Expr count;
     for (const Sizes &place : places) {
       Sizes limits = place;
       for (size_t i = 0; i < limits.size(); ++i)
         limits[i] = place[i] + (dy.size(static_cast<int>(i)) - 1) * by[i] + 1;
-      isIt.push_back(cast(equal(slice(padded, place, limits, by), y), dy.dtype()));
-      count = count ? count + isIt.back() : isIt.back();
+      const Expr isIt = isEqual(slice(padded, place, limits, by), y);
+      count = count ? count + isIt : isIt;
     }
     share = dy / count;
   }
-  for (size_t i = 0; i < places.size(); ++i) {
-    const Expr part = unslice(y ? isIt[i] * share : share, sizes, places[i], by);
-    sum = sum ? sum + part : part;
+  // Elements at the same place in the windows' steps (their phase) lie in windows at the same distances, so each phase
+  // is a sum over shifted shares, without anything between. In row-major order of the phases.
+  auto floorDiv = [](int64_t a, int64_t b) { return (a >= 0 ? a : a - b + 1) / b; };
+  Ints earliest(steps.size(), 0), latest = earliest; // of a window's steps, counted from an element of it
+  for (const Sizes &place : places)
+    for (size_t d = 0; d < steps.size(); ++d) {
+      const int64_t step = floorDiv(first[d] + place[d].number(), by[d]);
+      earliest[d] = std::min(earliest[d], step), latest[d] = std::max(latest[d], step);
+    }
+  Sizes ahead(latest.begin(), latest.end()), behind = steps, whole = steps, rest = steps;
+  for (size_t d = 0; d < steps.size(); ++d) {
+    behind[d] = lacking(dy.size(static_cast<int>(d)), steps[d] - earliest[d]);
+    whole[d] = steps[d] * by[d];
+    rest[d] = lacking(sizes[d], whole[d]);
   }
-  Sizes limits = before;
-  for (size_t i = 0; i < limits.size(); ++i)
-    limits[i] = before[i] + x.size(static_cast<int>(i));
-  return slice(sum, before, limits);
+  const Expr shares = pad(share, ahead, behind), largest = y ? pad(y, ahead, behind) : Expr(),
+             wholeSteps = y ? pad(x, none, rest) : Expr();
+  size_t numPhases = 1;
+  for (int64_t each : by)
+    numPhases *= static_cast<size_t>(each);
+  std::vector<Expr> phases(numPhases), ofPhase(numPhases); // their gradients, and their part of x
+  for (const Sizes &place : places) {
+    size_t phase = 0;
+    Sizes from = place, shift = place, to = place;
+    for (size_t d = 0; d < steps.size(); ++d) {
+      const int64_t at = first[d] + place[d].number(), step = floorDiv(at, by[d]);
+      from[d] = at - step * by[d];
+      phase = phase * static_cast<size_t>(by[d]) + static_cast<size_t>(from[d].number());
+      shift[d] = latest[d] - step;
+      to[d] = shift[d] + steps[d];
+    }
+    Expr part = slice(shares, shift, to);
+    if (y) {
+      if (!ofPhase[phase])
+        ofPhase[phase] = slice(wholeSteps, from, whole, by);
+      part = isEqual(ofPhase[phase], slice(largest, shift, to)) * part;
+    }
+    phases[phase] = phases[phase] ? phases[phase] + part : part;
+  }
+  for (Expr &phase : phases)
+    if (!phase) // no window reaches there
+      phase = full(steps, 0, dy.dtype());
+  // Side by side again, from the last dimension on.
+  for (size_t d = steps.size(); d-- > 0;) {
+    const auto count = static_cast<size_t>(by[d]);
+    if (count == 1)
+      continue;
+    steps[d] *= by[d];
+    std::vector<Expr> joined;
+    for (size_t i = 0; i < phases.size(); i += count)
+      joined.push_back(reshape(
+          stack({phases.begin() + static_cast<ptrdiff_t>(i), phases.begin() + static_cast<ptrdiff_t>(i + count)},
+                static_cast<int64_t>(d) + 1),
+          steps));
+    phases = std::move(joined);
+  }
+  return slice(phases.front(), none, sizes);
 }
 
 Expr prodGradient(const Expr &dy, const Expr &x, const Ints *axis) {
@@ -217,7 +293,7 @@ Expr extremumScanGradient(const Expr &dy, const Expr &x, const Expr &y, int64_t 
   const int d = *normalizeAxis(axis, x.rank());
   const Expr place = iota(x.sizes(), d, DType::i64);
   const Expr isIt = equal(x, y);
-  const Expr at = reverse ? cummin(where(isIt, place, Expr::number(x.size(d) - 1)), d, true)
+  const Expr at = reverse ? cummin(where(isIt, place, Expr::number(dim::max(0, x.size(d) - 1))), d, true)
                           : cummax(where(isIt, place, Expr::number(0)), d, false);
   return put_along_axis(zeros(dy.type()), at, dy, d, "add");
 }

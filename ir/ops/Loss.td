@@ -87,6 +87,220 @@ def KlDivLossOp : RegressionLoss<"kl_div_loss"> {
   let example = "kl_div_loss(log(tensor({0.25, 0.75})), tensor({0.5, 0.5}), \"sum\")";
 }
 
+def SmoothL1LossOp : RegressionLoss<"smooth_l1_loss"> {
+  let summary = "The squared difference over 2 * beta where |difference| is below beta, |difference| - beta / 2 elsewhere, averaged";
+  let description = !strconcat("    With beta = 0 it is l1_loss.\n", regressionRules, "    - (C4) beta is finite and not negative.\n");
+  let arguments = (ins Tensor:$x, Tensor:$target, Default<Str, "\"mean\"">:$reduction, Default<Float, "1.0">:$beta);
+  let types = !strconcat([{
+    if (!(beta >= 0 && std::isfinite(beta)))
+      return fail(4, "beta is finite and not negative");}], regressionTypes);
+  let decomposition = [{
+    Expr a = wide(x, resultType(0).dtype), b = wide(target, resultType(0).dtype), d = abs(a - b);
+    if (beta == 0)
+      return cast(reduceLoss(d, reduction), resultType(0).dtype);
+    Expr low = minimum(d, Expr::scalar(beta, d.dtype()));
+    return cast(reduceLoss(low * (d - low * 0.5) / beta, reduction), resultType(0).dtype);
+  }];
+  let samples = ["x: ... d", "target: ... d | d", "reduction: mean | sum | none", "beta: 0 | 0.5 | 2"];
+  let numpy = "reduce_loss(np.abs(x - target) if beta == 0 else np.where(np.abs(x - target) < beta, 0.5 * (x - target) ** 2 / beta, np.abs(x - target) - beta / 2), reduction)";
+  let example = "smooth_l1_loss(tensor({1.0, 2, 3}), tensor({1, 2.5, 5}), \"none\", 0.5)";
+}
+def SoftMarginLossOp : RegressionLoss<"soft_margin_loss"> {
+  let summary = "log(1 + exp(-target * x)) for targets of 1 and -1, averaged";
+  let decomposition = [{
+    Expr v = negative(wide(x, resultType(0).dtype) * wide(target, resultType(0).dtype)), zero = Expr::scalar(0, v.dtype());
+    return cast(reduceLoss(maximum(v, zero) + log1p(exp(negative(abs(v)))), reduction), resultType(0).dtype);
+  }];
+  let numpy = "reduce_loss(np.logaddexp(0, -x * target), reduction)";
+  let example = "soft_margin_loss(tensor({-2.0, 2}), tensor({-1.0, -1}), \"none\")";
+}
+def HingeEmbeddingLossOp : RegressionLoss<"hinge_embedding_loss"> {
+  let summary = "x where target is 1, max(0, margin - x) where it is -1, averaged";
+  let description = !strconcat("    Where target is something else, the sum of the two.\n", regressionRules);
+  let arguments = (ins Tensor:$x, Tensor:$target, Default<Str, "\"mean\"">:$reduction, Default<Float, "1.0">:$margin);
+  let decomposition = [{
+    Expr v = wide(x, resultType(0).dtype), t = wide(target, resultType(0).dtype), zero = Expr::scalar(0, v.dtype());
+    Expr apart = maximum(Expr::scalar(margin, v.dtype()) - v, zero), one = Expr::scalar(1, t.dtype());
+    return cast(reduceLoss(where(not_equal(t, one), apart, zero) + where(not_equal(t, negative(one)), v, zero), reduction), resultType(0).dtype);
+  }];
+  let samples = ["x: ... d", "target: i64 ... d | i64 d", "reduction: mean | sum | none", "margin: 0.5 | 1"];
+  let domains = ["-2, 2", "-1, 1"];
+  let numpy = "reduce_loss(np.where(target != 1, np.maximum(margin - x, 0), 0) + np.where(target != -1, x, 0), reduction)";
+  let example = "hinge_embedding_loss(tensor({0.25, 0.25, 3}), tensor({1.0, -1, -1}), \"none\")";
+}
+def PoissonNllLossOp : RegressionLoss<"poisson_nll_loss"> {
+  let summary = "The negative log likelihood of counts `target` of Poisson distributions with the expectations exp(x), averaged";
+  let description = !strconcat([{
+    exp(x) - target * x; without `log_input`, x is the expectation itself: x - target * log(x + epsilon). With `full`, Stirling's
+    target * log(target) - target + log(2 * pi * target) / 2 is added where target is above 1.
+}], regressionRules);
+  let arguments = (ins Tensor:$x, Tensor:$target, Default<Str, "\"mean\"">:$reduction, Default<Bool, "true">:$log_input, Default<Bool, "false">:$full,
+                       Default<Float, "1e-8">:$epsilon);
+  let decomposition = [{
+    Expr v = wide(x, resultType(0).dtype), t = wide(target, resultType(0).dtype);
+    Expr loss = log_input ? exp(v) - t * v : v - t * log(v + epsilon);
+    if (full) {
+      Expr one = Expr::scalar(1, t.dtype()), isMany = greater(t, one), many = where(isMany, t, one);
+      loss = loss + where(isMany, many * log(many) - many + log(many * (2 * std::numbers::pi)) * 0.5, Expr::scalar(0, t.dtype()));
+    }
+    return cast(reduceLoss(loss, reduction), resultType(0).dtype);
+  }];
+  let samples = ["x: ... d", "target: ... d | d", "reduction: mean | sum | none", "log_input: true | false", "full: true | false"];
+  let domains = ["0.1, 2", "0, 4"];
+  let numpy = "poisson_nll_loss(x, target, reduction, log_input, full, epsilon)";
+  let example = "poisson_nll_loss(tensor({0.0, 1, 2}), tensor({1, 2, 8}), \"none\")";
+}
+
+// Losses of three operands that broadcast.
+defvar tripleTypes = [{
+    const DType type = promote(promote(x.dtype, second.dtype), third.dtype);
+    if (type == DType::boolean)
+      return fail(1, "wants numbers, not bools (cast them)");
+    const auto two = broadcastShapes(x.shape, second.shape);
+    const auto shape = two ? broadcastShapes(*two, third.shape) : std::nullopt;
+    if (!shape)
+      return fail(2, "shapes do not broadcast");
+    if (reduction != "mean" && reduction != "sum" && reduction != "none")
+      return fail(3, "reduction is 'mean', 'sum' or 'none'");
+    return result(TensorType{isFloat(type) ? type : DType::f32, reduction == "none" ? *shape : Shape{}});
+}];
+class TripleTypes<string second, string third> {
+  string types = !strconcat("    const auto &second = ", second, "; const auto &third = ", third, ";\n", tripleTypes);
+}
+def GaussianNllLossOp : Composite<"gaussian_nll_loss"> {
+  let summary = "The negative log likelihood of `target` under normal distributions with the means x and these variances, averaged";
+  let description = !strconcat([{
+    (log(v) + (x - target)^2 / v) / 2 with v = max(variance, epsilon); with `full`, log(2 * pi) / 2 is added.
+}], regressionRules);
+  let arguments = (ins Tensor:$x, Tensor:$target, Tensor:$variance, Default<Str, "\"mean\"">:$reduction, Default<Bool, "false">:$full,
+                       Default<Float, "1e-6">:$epsilon);
+  let types = TripleTypes<"target", "variance">.types;
+  let decomposition = [{
+    const DType type = resultType(0).dtype;
+    Expr d = wide(x, type) - wide(target, type), v = maximum(wide(variance, type), Expr::scalar(epsilon, d.dtype()));
+    Expr loss = (log(v) + square(d) / v) * 0.5;
+    return cast(reduceLoss(full ? loss + 0.5 * std::log(2 * std::numbers::pi) : loss, reduction), type);
+  }];
+  let samples = ["x: ... d", "target: ... d | d", "variance: ... d | d", "reduction: mean | sum | none", "full: true | false"];
+  let domains = ["-2, 2", "-2, 2", "0.2, 3"];
+  let numpy = "reduce_loss(0.5 * (np.log(np.maximum(variance, epsilon)) + (x - target) ** 2 / np.maximum(variance, epsilon)) + (0.5 * np.log(2 * np.pi) if full else 0), reduction)";
+  let example = "gaussian_nll_loss(tensor({1.0, 2}), tensor({1.5, 2}), tensor({1, 0.5}), \"none\")";
+}
+def MarginRankingLossOp : Composite<"margin_ranking_loss"> {
+  let summary = "max(0, margin - target * (x - other)), averaged: target 1 wants the greater x, -1 the greater other";
+  let description = regressionRules;
+  let arguments = (ins Tensor:$x, Tensor:$other, Tensor:$target, Default<Str, "\"mean\"">:$reduction, Default<Float, "0.0">:$margin);
+  let types = TripleTypes<"other", "target">.types;
+  let decomposition = [{
+    const DType type = resultType(0).dtype;
+    Expr d = wide(x, type) - wide(other, type), zero = Expr::scalar(0, d.dtype());
+    return cast(reduceLoss(maximum(Expr::scalar(margin, d.dtype()) - wide(target, type) * d, zero), reduction), type);
+  }];
+  let samples = ["x: ... d", "other: ... d | d", "target: i64 ... d | i64 d", "reduction: mean | sum | none", "margin: 0 | 0.5"];
+  let domains = ["-2, 2", "-2, 2", "-1, 1"];
+  let numpy = "reduce_loss(np.maximum(0, margin - target * (x - other)), reduction)";
+  let example = "margin_ranking_loss(tensor({1.0, 2}), tensor({2.0, 1}), tensor({1.0, 1}), \"none\", 0.5)";
+}
+
+// Of vectors, along the last dimension.
+defvar vectorRules = [{
+    - (C1) the operands have floats;
+    - (C2) their shapes broadcast to at least one dimension;
+    - (C3) reduction is "mean", "sum" or "none": that of a loss for each vector.
+}];
+def TripletMarginLossOp : Composite<"triplet_margin_loss"> {
+  let summary = "max(0, |x - positive| - |x - negative| + margin) of vectors along the last dimension, averaged";
+  let description = !strconcat("    The distance of a and b is the norm of order `p` of a - b + epsilon.\n", vectorRules, "    - (C4) p is at least 1.\n");
+  let arguments = (ins Tensor:$x, Tensor:$positive, Tensor:$negative, Default<Str, "\"mean\"">:$reduction, Default<Float, "1.0">:$margin,
+                       Default<Float, "2.0">:$p, Default<Float, "1e-6">:$epsilon);
+  let types = [{
+    const DType type = promote(promote(x.dtype, positive.dtype), negative.dtype);
+    if (!isFloat(x.dtype) || !isFloat(positive.dtype) || !isFloat(negative.dtype))
+      return fail(1, "wants floats");
+    const auto two = broadcastShapes(x.shape, positive.shape);
+    const auto shape = two ? broadcastShapes(*two, negative.shape) : std::nullopt;
+    if (!shape || x.rank() < 1 || positive.rank() < 1 || negative.rank() < 1)
+      return fail(2, "vectors do not broadcast");
+    if (reduction != "mean" && reduction != "sum" && reduction != "none")
+      return fail(3, "reduction is 'mean', 'sum' or 'none'");
+    if (!(p >= 1))
+      return fail(4, "p is at least 1");
+    return result(TensorType{type, reduction == "none" ? withoutDim(*shape, shape->rank() - 1) : Shape{}});
+  }];
+  let decomposition = [{
+    const DType type = resultType(0).dtype;
+    Expr a = wide(x, type), one = wide(positive, type), other = wide(negative, type);
+    auto distance = [&](const Expr &b) { return vector_norm(a - b + epsilon, Ints{-1}, false, p); };
+    Expr d = distance(one) - distance(other) + margin;
+    return cast(reduceLoss(maximum(d, Expr::scalar(0, d.dtype())), reduction), type);
+  }];
+  let samples = ["x: n d | d", "positive: n d | d", "negative: n d | d", "reduction: mean | sum | none", "margin: 0.5 | 1", "p: 1 | 2 | 3"];
+  let numpy = "triplet_margin_loss(x, positive, negative, reduction, margin, p, epsilon)";
+  let example = "triplet_margin_loss(tensor({{0.0, 0}}), tensor({{3.0, 4}}), tensor({{0.0, 1}}))";
+}
+def CosineEmbeddingLossOp : Composite<"cosine_embedding_loss"> {
+  let summary = "1 - cos(x, other) where target is 1, max(0, cos(x, other) - margin) where it is -1, of vectors along the last dimension, averaged";
+  let description = !strconcat([{
+    `target` has one number for each pair of vectors. Where it is neither 1 nor -1 the loss is 0.
+}], vectorRules);
+  let arguments = (ins Tensor:$x, Tensor:$other, Tensor:$target, Default<Str, "\"mean\"">:$reduction, Default<Float, "0.0">:$margin);
+  let types = [{
+    if (!isFloat(x.dtype) || !isFloat(other.dtype) || target.dtype == DType::boolean)
+      return fail(1, "wants floats, and numbers as targets");
+    const auto shape = broadcastShapes(x.shape, other.shape);
+    if (!shape || x.rank() < 1 || other.rank() < 1 || target.shape != withoutDim(*shape, shape->rank() - 1))
+      return fail(2, "vectors do not broadcast, or there is not one target for each pair");
+    if (reduction != "mean" && reduction != "sum" && reduction != "none")
+      return fail(3, "reduction is 'mean', 'sum' or 'none'");
+    return result(TensorType{promote(x.dtype, other.dtype), reduction == "none" ? target.shape : Shape{}});
+  }];
+  let decomposition = [{
+    const DType type = resultType(0).dtype;
+    Expr a = wide(x, type), b = wide(other, type), t = wide(target, type), zero = Expr::scalar(0, a.dtype()), one = Expr::scalar(1, t.dtype());
+    auto squares = [](const Expr &v) { return sum(square(v), {-1}, false) + 1e-12; };
+    Expr cosine = sum(a * b, {-1}, false) * rsqrt(squares(a) * squares(b));
+    Expr apart = where(equal(t, negative(one)), maximum(cosine - margin, zero), zero);
+    return cast(reduceLoss(where(equal(t, one), negative(cosine) + 1, apart), reduction), type);
+  }];
+  let samples = ["x: n d", "other: n d | d", "target: i64 n | n", "reduction: mean | sum | none", "margin: 0 | 0.25"];
+  let domains = ["0.2, 2", "-2, 2", "-1, 1"];
+  let numpy = "cosine_embedding_loss(x, other, target, reduction, margin)";
+  let example = "cosine_embedding_loss(tensor({{3.0, 4}, {3, 4}}), tensor({{4.0, 3}, {4, 3}}), tensor({1.0, -1}), \"none\")";
+}
+def MultiMarginLossOp : Composite<"multi_margin_loss"> {
+  let summary = "The sum of max(0, margin - x[label] + x[i])^p over the other classes i, divided by the number of classes, averaged";
+  let description = [{
+    A label outside the classes counts the sum of max(0, margin + x[i])^p over all of them.
+    - (C1) x has floats [batch, classes] and at least one class;
+    - (C2) labels are integers [batch];
+    - (C3) reduction is "mean", "sum" or "none";
+    - (C4) p is 1 or 2.
+  }];
+  let arguments = (ins Tensor:$x, Tensor:$labels, Default<Str, "\"mean\"">:$reduction, Default<Int, "1">:$p, Default<Float, "1.0">:$margin);
+  let types = [{
+    if (!isFloat(x.dtype) || x.rank() != 2 || x.shape[1] == 0)
+      return fail(1, "x must be floats [batch, classes]");
+    if (!isInteger(labels.dtype) || labels.shape != withoutDim(x.shape, 1))
+      return fail(2, "labels must be integers of shape " + withoutDim(x.shape, 1).str());
+    if (reduction != "mean" && reduction != "sum" && reduction != "none")
+      return fail(3, "reduction is 'mean', 'sum' or 'none'");
+    if (p != 1 && p != 2)
+      return fail(4, "p is 1 or 2");
+    return result(TensorType{x.dtype, reduction == "none" ? labels.shape : Shape{}});
+  }];
+  let decomposition = [{
+    Expr v = wide(x), zero = Expr::scalar(0, v.dtype());
+    Expr isLabel = equal(expand_dims(cast(labels, DType::i64), 1), iota({x.size(1)}, 0, DType::i64));
+    Expr ofLabel = sum(where(isLabel, v, zero), {1}, true);
+    Expr over = where(isLabel, zero, maximum(v - ofLabel + margin, zero));
+    return cast(reduceLoss(mean(p == 2 ? square(over) : over, {1}, false), reduction), resultType(0).dtype);
+  }];
+  let samples = ["x: n c", "labels: i64 n | i32 n", "reduction: mean | sum | none", "p: 1 | 2", "margin: 0.5 | 1"];
+  let domains = ["-2, 2", "0, 4"];
+  let numpy = "multi_margin_loss(x, labels, reduction, p, margin)";
+  let example = "multi_margin_loss(tensor({{1.0, 2, 3}, {3, 2, 1}}), tensor({2, 1}, i64), \"none\")";
+}
+
 def NllLossOp : Composite<"nll_loss"> {
   let summary = "The negative log probability of each label, averaged over the labels that are not ignored";
   let description = [{

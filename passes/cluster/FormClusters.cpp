@@ -1,15 +1,17 @@
-#include "passes/cluster/ClusterGraph.h"
-#include "passes/schedule/IssueOrder.h"
 #include "passes/Passes.h"
 #include "passes/Util.h"
+#include "passes/cluster/ClusterGraph.h"
+#include "passes/graph/TurningPoint.h"
+#include "passes/schedule/IssueOrder.h"
 
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Segment.h"
 #include "ir/graph/Structure.h"
+#include "mlir/IR/IRMapping.h"
 #include "tressel/runtime/Corrections.h"
 #include "tressel/runtime/MachineModel.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -69,9 +71,19 @@ int64_t footprintOf(const Boundary &boundary) {
 class Auction {
 public:
   Auction(const Providers &providers, const Providers &hostProviders, func::FuncOp main)
-      : providers(providers), hostProviders(hostProviders), parameterOnly(parameterOnlyValues(main)) {}
+      : providers(providers), hostProviders(hostProviders), parameterOnly(parameterOnlyValues(main)) {
+    llvm::DenseMap<Attribute, Value> states;
+    for (BlockArgument arg : main.getArguments())
+      if (Attribute state = main.getArgAttr(arg.getArgNumber(), graph::kStateAttr))
+        states[state] = arg;
+    for (auto [i, next] : llvm::enumerate(main.getBody().front().getTerminator()->getOperands()))
+      if (Attribute state = main.getResultAttr(static_cast<unsigned>(i), graph::kStateAttr))
+        stateOf[baseOf(next)] = states.lookup(state);
+  }
 
   bool isParameterOnly(Value value) const { return parameterOnly.contains(value); }
+  /// Values that are known ahead of the step.
+  const llvm::DenseSet<Value> &known() const { return parameterOnly; }
   void noteCluster(Operation *cluster) {
     if (llvm::all_of(cluster->getOperands(), [&](Value v) { return parameterOnly.contains(v); }))
       parameterOnly.insert(cluster->result_begin(), cluster->result_end());
@@ -121,7 +133,7 @@ public:
     SmallVector<Operation *> epilogue =
         llvm::filter_to_vector(ops, [&](Operation *op) { return !inRoot.contains(op); });
     Value value = joint(root, inRoot, epilogue);
-    if (!value || !holdsValue(Boundary(ops).results, value))
+    if (!value || llvm::none_of(Boundary(ops).results, [&](Value result) { return mayHold(result, value, epilogue); }))
       return work;
     Boundary rootBoundary(root), boundary(epilogue);
     if (rootBoundary.results.size() != 1 || namesFurtherSizes(root, epilogue))
@@ -205,20 +217,25 @@ private:
   }
 
 public:
-  /// Whether some result's buffer can hold the root's value until the epilogue reads it.
-  static bool holds(Value result, Value rootValue) {
-    return cast<RankedTensorType>(result.getType()).getElementTypeBitWidth() ==
-               cast<RankedTensorType>(rootValue.getType()).getElementTypeBitWidth() &&
-           graph::fromMlir(result.getType()).shape == graph::fromMlir(rootValue.getType()).shape;
+  /// Whether a result's buffer can hold the root's value until the epilogue reads it. That of a state's next value is
+  /// the state's own, as long as the epilogue does not read the old one: then it would have to be another, and be
+  /// copied.
+  bool mayHold(Value result, Value rootValue, Ops epilogue) const {
+    if (cast<RankedTensorType>(result.getType()).getElementTypeBitWidth() !=
+            cast<RankedTensorType>(rootValue.getType()).getElementTypeBitWidth() ||
+        graph::fromMlir(result.getType()).shape != graph::fromMlir(rootValue.getType()).shape)
+      return false;
+    const Value state = stateOf.lookup(result);
+    return !state || llvm::none_of(epilogue, [&](Operation *op) {
+      return llvm::any_of(op->getOperands(), [&](Value operand) { return baseOf(operand) == state; });
+    });
   }
 
 private:
-  static bool holdsValue(ArrayRef<Value> results, Value value) {
-    return llvm::any_of(results, [&](Value result) { return holds(result, value); });
-  }
-
   const Providers &providers, &hostProviders;
   llvm::DenseSet<Value> parameterOnly;
+  llvm::DenseMap<Value, Value>
+      stateOf; ///< by a state's next value: its old one, or null where the program does not read it
 };
 
 /// Makes much of little by moving or naming values: computing it twice costs less than storing it.
@@ -268,6 +285,9 @@ private:
   LogicalResult cluster(Block &block) {
     splitWide(block);
     repeatCheap(block);
+    turn = 0;
+    if (&block == &main.getBody().front())
+      turn = turningPointOf(block, auction->known(), kLeastKept).value_or(0);
     graph.emplace(block, maxSearch);
     LogicalResult claimed = grow(block);
     if (succeeded(claimed)) {
@@ -302,7 +322,7 @@ private:
       const op::Attrs attrs = graph::attrsOf(&op, *info);
       auto join = [&](ValueRange values) {
         Operation *made = graph::createOp(b, op.getLoc(), *info, values, attrs);
-        graph::copyDevice(&op, made);
+        graph::copyAnnotations(&op, made);
         return made;
       };
       SmallVector<Value> values(op.getOperands());
@@ -333,6 +353,11 @@ private:
         auction->noteClone(&op, clone);
         same.push_back(clone);
       }
+      for (Operation *each : same) // one for a reader behind its part of the program belongs to that reader
+        if (graph::segmentOf(each) && llvm::none_of(each->getUsers(), [&](Operation *user) {
+              return graph::segmentOf(user) == graph::segmentOf(each);
+            }))
+          graph::removeSegment(each);
       clones.push_back(std::move(same));
     }
   }
@@ -424,6 +449,20 @@ private:
     return bytes > *room && bytes > apart;
   }
 
+  /// An op behind the turning point of a gradient that depends on values ahead of it alone (the slope of tanh,
+  /// say) would be computed ahead of it, and kept for long beside what it is made of: it is left to those that read it,
+  /// unless what it is made of is gone then.
+  bool keepsForGradient(Ops producer, Ops consumer) const {
+    auto isAhead = [&](Operation *op) { return graph->indexOfOp(op) < turn; };
+    if (turn == 0 || llvm::none_of(producer, isAhead) || llvm::any_of(consumer, isAhead))
+      return false;
+    for (Operation *op : producer)
+      for (Operation *user : op->getUsers())
+        if (!llvm::is_contained(producer, user) && !llvm::is_contained(consumer, user))
+          return true;
+    return false;
+  }
+
   bool tryJoin(ClusterGraph::Group producer, ClusterGraph::Group consumer) {
     Ops a = graph->opsOf(producer), b = graph->opsOf(consumer);
     if (static_cast<int64_t>(a.size() + b.size()) > maxOps)
@@ -435,6 +474,8 @@ private:
       for (Operation *op : ops)
         operands += op->getNumOperands();
     if (operands > std::max<unsigned>(kMostOperands, 4 * static_cast<unsigned>(maxOps)))
+      return false;
+    if (keepsForGradient(a, b))
       return false;
     const Attribute placeA = places.lookup(producer), placeB = places.lookup(consumer);
     if (placeA && placeB && placeA != placeB)
@@ -559,7 +600,8 @@ private:
     // The result that keeps the root's value comes first: the value itself if it is one.
     SmallVector<Value> results = all.results;
     if (split) {
-      auto holds = [&](Value result) { return Auction::holds(result, root.results.front()); };
+      const Ops epilogue = Ops(ordered).drop_front(how.root.size());
+      auto holds = [&](Value result) { return auction->mayHold(result, root.results.front(), epilogue); };
       auto first = llvm::find(results, root.results.front());
       first = first == results.end() ? llvm::find_if(results, holds) : first;
       std::rotate(results.begin(), first, std::next(first));
@@ -575,6 +617,7 @@ private:
     graph::setRunnerUp(cluster, how.runnerUp);
     if (place)
       cluster->setAttr(graph::kDeviceAttr, place);
+    graph::setSegments(cluster, ordered, results);
     Block *body = b.createBlock(&cluster.getBody());
     IRMapping map;
     for (Value input : inputs)
@@ -583,7 +626,9 @@ private:
       for (Value operand : op->getOperands())
         if (isImmediate(op, operand) && !map.contains(operand))
           map.map(operand, b.clone(*operand.getDefiningOp())->getResult(cast<OpResult>(operand).getResultNumber()));
-      b.clone(*op, map)->removeAttr(graph::kDeviceAttr);
+      Operation *inner = b.clone(*op, map);
+      inner->removeAttr(graph::kDeviceAttr);
+      graph::removeSegment(inner);
       if (split && i + 1 == how.root.size())
         cluster.setRootOps(static_cast<int64_t>(body->getOperations().size()));
     }
@@ -631,6 +676,8 @@ private:
   std::optional<ClusterGraph> graph;
   llvm::DenseMap<ClusterGraph::Group, Work> work;
   llvm::DenseMap<ClusterGraph::Group, int64_t> footprints; ///< no less than what the group needs at once
+  static constexpr int64_t kLeastKept = 65536;             ///< bytes that a gradient keeps, to be worth a thought
+  size_t turn = 0; ///< ops of the block ahead of its turning point; 0: it has none
   llvm::DenseMap<ClusterGraph::Group, Attribute> places; ///< the devices that ops are annotated with
   std::vector<SmallVector<Operation *>> clones;
   llvm::DenseSet<Operation *> erased;

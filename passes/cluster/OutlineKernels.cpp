@@ -4,6 +4,7 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Segment.h"
 #include "ir/graph/Structure.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/Hashing.h"
@@ -36,14 +37,17 @@ private:
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (!isa<graph::ClusterOp, graph::PackOp>(op))
         continue;
-      // Where it runs is the launch's affair.
-      const Attribute device = op.removeAttr(graph::kDeviceAttr);
+      // Where it runs, and what becomes of its results, is the launch's affair.
+      const std::pair<StringRef, Attribute> ofLaunch[] = {{graph::kDeviceAttr, op.removeAttr(graph::kDeviceAttr)},
+                                                          {graph::kSegmentsAttr, op.removeAttr(graph::kSegmentsAttr)},
+                                                          {graph::kDroppedAttr, op.removeAttr(graph::kDroppedAttr)}};
       graph::KernelOp kernel = kernelFor(&op);
       OpBuilder b(&op);
       auto launch = graph::LaunchOp::create(b, op.getLoc(), op.getResultTypes(),
                                             FlatSymbolRefAttr::get(kernel.getSymNameAttr()), op.getOperands());
-      if (device)
-        launch->setAttr(graph::kDeviceAttr, device);
+      for (auto [name, attribute] : ofLaunch)
+        if (attribute)
+          launch->setAttr(name, attribute);
       if (isa<graph::PackOp>(op))
         packedFrom[launch.getResult(0)] = op.getOperand(0);
       op.replaceAllUsesWith(launch.getResults());

@@ -450,11 +450,11 @@ private:
         operands.push_back(order.empty() ? operand : valueInOrder(operand, order));
       OpBuilder b(&op);
       Operation *made = graph::createOp(b, op.getLoc(), *graph::infoOf(&op), operands, last.attrs);
-      graph::copyDevice(&op, made);
+      graph::copyAnnotations(&op, made);
       Value result = made->getResult(0);
       if (!last.result.empty() && !isSame(last.result)) {
         Operation *back = transpose(b, result, inverse(last.result));
-        graph::copyDevice(&op, back);
+        graph::copyAnnotations(&op, back);
         returns.push_back(back);
         result = back->getResult(0);
       }

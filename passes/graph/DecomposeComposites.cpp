@@ -46,7 +46,7 @@ private:
         continue;
       }
       for (auto made = before ? std::next(before->getIterator()) : block.begin(); &*made != op; ++made)
-        graph::copyDevice(op, &*made);
+        graph::copyAnnotations(op, &*made);
       for (auto [result, by] : llvm::zip_equal(op->getResults(), results))
         result.replaceAllUsesWith(by);
       op->erase();

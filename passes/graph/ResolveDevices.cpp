@@ -4,6 +4,7 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Segment.h"
 #include "tressel/runtime/MachineModel.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -46,6 +47,7 @@ private:
     auto isMisspelt = [](NamedAttribute attribute, ArrayRef<StringRef> known) {
       return attribute.getName().getValue().starts_with("tressel.") && !llvm::is_contained(known, attribute.getName().getValue());
     };
+    const StringRef ofOps[] = {graph::kDeviceAttr, graph::kSegmentAttr, graph::kKeptAttr};
     const StringRef ofValues[] = {graph::kNameAttr, graph::kStateAttr, graph::kPinnedAttr, graph::kHomeAttr};
     auto checkValues = [&](unsigned count, auto attributesOf, StringRef what) -> LogicalResult {
       for (unsigned i = 0; i < count; ++i)
@@ -60,8 +62,9 @@ private:
       return failure();
     WalkResult walked = main.getBody().walk([&](Operation *op) {
       for (NamedAttribute attribute : op->getDiscardableAttrs())
-        if (isMisspelt(attribute, {graph::kDeviceAttr})) {
-          op->emitError("has the attribute ") << attribute.getName() << ", which means nothing on an op; known is " << graph::kDeviceAttr;
+        if (isMisspelt(attribute, ofOps)) {
+          op->emitError("has the attribute ") << attribute.getName() << ", which means nothing on an op; known are "
+                                              << llvm::join(ArrayRef(ofOps), ", ");
           return WalkResult::interrupt();
         }
       return WalkResult::advance();

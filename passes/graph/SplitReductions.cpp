@@ -96,7 +96,7 @@ private:
     const DType wide = op::accumulatorType(type);
     auto made = [&](const op::OpInfo &what, Value value, const op::Attrs &with) {
       Operation *each = graph::createOp(b, op->getLoc(), what, value, with);
-      graph::copyDevice(op, each);
+      graph::copyAnnotations(op, each);
       return each->getResult(0);
     };
     auto converted = [&](Value value, DType to) {
@@ -133,7 +133,7 @@ private:
     // The dimensions that are reduced already have size 1 in the second.
     OpBuilder b(op);
     Operation *first = graph::createOp(b, op->getLoc(), info, op->getOperands(), {axes, true});
-    graph::copyDevice(op, first);
+    graph::copyAnnotations(op, first);
     op->setOperand(0, first->getResult(0));
     ++numSplit;
   }

@@ -68,6 +68,7 @@ public:
 private:
   void addOrder(std::vector<Operation *> order);
   void addOrder(func::FuncOp main, bool hasMemory);
+  static std::vector<Operation *> withPartsTogether(std::vector<Operation *> order);
   void stream(double share);
   void tryOrders(Way &best, Obstacle &obstacle, bool all);
   int64_t mostOfOneOp(unsigned device) const;
@@ -94,6 +95,36 @@ void Search::addOrder(func::FuncOp main, bool hasMemory) {
            model.ops(), costs, [&](Value v) { return isPageable(main, v); }, held))
     order.push_back(p.op);
   addOrder(std::move(order));
+}
+
+/// The bytes of a join of rows cannot be evicted between its first part and its last: where nothing else is in the way,
+/// each part is computed right before the last one.
+std::vector<Operation *> Search::withPartsTogether(std::vector<Operation *> order) {
+  SymbolTableCollection symbols;
+  auto reads = [](Operation *op, Operation *part) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) { return baseOf(operand).getDefiningOp() == part; });
+  };
+  const auto joins = llvm::to_vector(llvm::make_filter_range(order, isRowJoin)); // the order changes below
+  for (Operation *join : joins) {
+    llvm::SmallPtrSet<Operation *, 8> parts;
+    for (Value part : join->getOperands())
+      if (Operation *def = baseOf(part).getDefiningOp())
+        parts.insert(def);
+    auto isPart = [&](Operation *op) { return parts.contains(op); };
+    const auto last = std::find_if(order.rbegin(), order.rend(), isPart);
+    if (last == order.rend())
+      continue;
+    auto group = std::prev(last.base());
+    for (auto at = group; at != order.begin();) {
+      Operation *op = *--at;
+      if (!isPart(op) || hasEffects(op, symbols) ||
+          std::any_of(at + 1, group, [&](Operation *later) { return reads(later, op); }))
+        continue;
+      std::rotate(at, at + 1, group);
+      --group;
+    }
+  }
+  return order;
 }
 
 /// Bytes of the op that needs most for itself, beside what is resident.
@@ -193,6 +224,8 @@ FailureOr<Way> Search::best(func::FuncOp main, Obstacle &obstacle) {
   addOrder(main, /*hasMemory=*/false);
   addOrder(IssueOrder(main, /*leastMemory=*/true).step);
   addOrder(std::vector<Operation *>(model.ops().begin(), model.ops().end()));
+  for (size_t i = 0, n = orders.size(); i < n; ++i)
+    addOrder(withPartsTogether(orders[i]));
   Way way;
   std::vector<SmallVector<uint32_t>> tried;
   // From what has to come to all of it.
@@ -458,8 +491,13 @@ private:
   void refuseAt(const Obstacle &obstacle) const {
     const MachineCosts costs(*machine);
     const runtime::DeviceModel &device = *costs.devices()[obstacle.device];
-    (void)refuse(obstacle.op, obstacle.bytes, device.name, device.memoryBytes,
-                 obstacle.bytes <= device.memoryBytes ? ", not all of them side by side" : "");
+    const int64_t others = obstacle.bytes - footprintOf(obstacle.op);
+    std::string more;
+    if (obstacle.bytes <= device.memoryBytes)
+      more = ", not all of them side by side";
+    else if (others > 0)
+      more = ", " + std::to_string(others) + " of them for what cannot be evicted meanwhile";
+    (void)refuse(obstacle.op, obstacle.bytes, device.name, device.memoryBytes, more);
   }
 
   /// The host computes it, with copies of what it reads and makes.

@@ -39,4 +39,21 @@ FailureOr<SmallVector<int64_t>> memoryNeeds(ModuleOp module, const runtime::Mach
   return bytes;
 }
 
+FailureOr<ArenaNeeds> arenaNeeds(ModuleOp module) {
+  PassManager pm(module.getContext());
+  pm.enableVerifier(false);
+  pm.addPass(createBuildSchedule(BuildScheduleOptions(), nullptr));
+  PlanMemoryOptions options;
+  options.measure = true;
+  pm.addPass(createPlanMemory(options, nullptr));
+  if (failed(pm.run(module)))
+    return failure();
+  ArenaNeeds needs;
+  for (auto program : module.getOps<sched::ProgramOp>()) {
+    needs.bytes += dim::hint(program.getPeakBytes().value_or(Size(0)));
+    needs.leastBytes += dim::hint(program.getPeakLowerBoundBytes().value_or(Size(0)));
+  }
+  return needs;
+}
+
 } // namespace tressel::passes

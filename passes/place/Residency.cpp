@@ -5,6 +5,7 @@
 #include "llvm/ADT/SmallSet.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -52,7 +53,7 @@ public:
     for (auto [i, item] : llvm::enumerate(sequence)) {
       auto touch = [&, i = i](uint32_t v, bool begins) {
         const Value &value = step.values[v];
-        if (value.device == 0 || value.isResident)
+        if (!step.isBounded(value.device) || value.isResident)
           return;
         if (latest[v] == kNone || begins) {
           latest[v] = static_cast<uint32_t>(all.size());
@@ -79,13 +80,22 @@ public:
     if (sequence[i].kind != Item::Run && sequence[i].kind != Item::Rematerialize)
       return kNone;
     const Task &task = step.tasks[sequence[i].index];
-    if (task.overwrites.empty() || begun[i].size() != 1)
+    const uint32_t maker = takesOver(step, sequence, i);
+    if (maker == kNone)
       return kNone;
     for (uint32_t stay : touched[i])
       if (all[stay].last == i && llvm::is_contained(task.overwrites, all[stay].value) &&
-          step.values[all[stay].value].bytes == step.values[all[begun[i][0]].value].bytes)
+          step.values[all[stay].value].bytes == step.values[all[maker].value].bytes)
         return stay;
     return kNone;
+  }
+  /// The stay that begins at item `i` and may take another's bytes.
+  uint32_t takesOver(const Step &step, llvm::ArrayRef<Item> sequence, size_t i) const {
+    const Task &task = step.tasks[sequence[i].index];
+    if (task.overwrites.empty())
+      return kNone;
+    auto at = llvm::find_if(begun[i], [&](uint32_t stay) { return all[stay].value == task.writes[task.overwriter]; });
+    return at == begun[i].end() ? kNone : *at;
   }
 
 private:
@@ -156,10 +166,10 @@ double secondsOf(const Step &step, llvm::ArrayRef<Item> sequence, llvm::ArrayRef
       memory.free -= bytes;
       return true;
     };
-    if (gives == kNone)
-      for (uint32_t stay : stays.begun[i])
-        if (const Value &value = step.values[stays.all[stay].value]; !take(value.device, value.bytes))
-          return kInfinity;
+    const uint32_t takes = gives == kNone ? kNone : stays.takesOver(step, sequence, i);
+    for (uint32_t stay : stays.begun[i])
+      if (const Value &value = step.values[stays.all[stay].value]; stay != takes && !take(value.device, value.bytes))
+        return kInfinity;
     const Task *task = item.kind == Item::Run ? &step.tasks[item.index] : nullptr;
     if (task && task->scratch && !take(task->device, task->scratch))
       return kInfinity;
@@ -246,16 +256,34 @@ private:
     return next < s.uses.size() ? s.uses[next] : kNever;
   }
   double timeAt(size_t place) const { return place == kNever ? end : time[place]; }
+  double rematerializeSeconds(uint32_t v, size_t when) const;
   double rematerializeSeconds(uint32_t v, size_t when, int depth) const;
   bool makeRoom(int64_t bytes, llvm::ArrayRef<uint32_t> kept, size_t place);
   llvm::SmallVector<uint32_t, 2> overwritable(const Task *task) const;
   bool makeRoomFor(const Task *task, int64_t grows, llvm::ArrayRef<uint32_t> kept, size_t place);
   void evict(uint32_t v, bool givesWay);
-  bool bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t place, int depth);
+  /// There is a copy of it elsewhere.
+  bool isClean(uint32_t v) const {
+    return states[v].isCopied || step.values[v].isOnHost || step.values[v].onHost != kNone;
+  }
+  bool bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t place);
+  bool collectAgain(uint32_t v, std::vector<uint32_t> &tasks) const;
+  bool rematerialize(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t place);
   void release(uint32_t v) {
     held -= step.values[v].bytes;
     states[v].isHere = false;
     here.erase(llvm::find(here, v));
+  }
+  /// The program drops it behind this task, of its part, as later readers are of others.
+  bool isDropped(uint32_t v, const Task &task, size_t place) const {
+    const Value &value = step.values[v];
+    const size_t next = nextUse(v);
+    if (value.droppedBy == kNone || !states[v].isHere || next == kNever || states[v].whole > place + 1 ||
+        !llvm::is_contained(task.segments, value.droppedBy))
+      return false;
+    const Item &item = order[next];
+    return item.kind == Item::Run && !llvm::is_contained(step.tasks[item.index].segments, value.droppedBy) &&
+           rematerializeSeconds(v, next) < kInfinity;
   }
   /// Nobody needs it any more.
   void die(uint32_t v) {
@@ -283,6 +311,7 @@ private:
   std::vector<Made> made;
   std::vector<Eviction> evictions;
   std::vector<Prefetch> prefetches;
+  mutable llvm::SmallDenseSet<uint32_t, 16> asked; ///< tasks, by rematerializeSeconds, of one value
   int64_t held = 0;
   Misfit misfit;
 };
@@ -327,11 +356,17 @@ void Fitter::read(const Sequence &given) {
 }
 
 /// What it takes to have `v` again at a place of the order, without copies that are not there anyway; infinity where
-/// that cannot be.
+/// that cannot be. What several need is counted once.
+double Fitter::rematerializeSeconds(uint32_t v, size_t when) const {
+  asked.clear();
+  return rematerializeSeconds(v, when, rule.depth);
+}
 double Fitter::rematerializeSeconds(uint32_t v, size_t when, int depth) const {
   const State &s = states[v];
-  if (s.writer == kNone || !step.tasks[s.writer].mayRematerialize || step.tasks[s.writer].writes.size() != 1 || depth == 0)
+  if (s.writer == kNone || !step.tasks[s.writer].mayRematerialize || depth == 0)
     return kInfinity;
+  if (!asked.insert(s.writer).second)
+    return 0;
   double sum = step.tasks[s.writer].seconds;
   for (uint32_t u : step.tasks[s.writer].reads) {
     if (!isOurs(u)) {
@@ -340,13 +375,14 @@ double Fitter::rematerializeSeconds(uint32_t v, size_t when, int depth) const {
       return kInfinity;
     }
     const State &operand = states[u];
-    if (operand.isHere && !operand.uses.empty() && operand.uses.back() >= when)
+    const bool isThere = !operand.uses.empty() && operand.uses.back() >= when;
+    if (operand.isHere && isThere)
       continue;
     if (!operand.isHere && operand.isRematerialized)
       sum += rematerializeSeconds(u, when, depth - 1);
     else if (operand.isCopied || step.values[u].isOnHost || step.values[u].onHost != kNone)
-      sum += operand.uses.back() >= when ? 0 : step.values[u].inSeconds;
-    else if (operand.uses.back() >= when)
+      sum += isThere ? 0 : step.values[u].inSeconds;
+    else if (isThere)
       continue;
     else
       sum += rematerializeSeconds(u, when, depth - 1);
@@ -355,9 +391,6 @@ double Fitter::rematerializeSeconds(uint32_t v, size_t when, int depth) const {
   }
   return sum;
 }
-
-/// Of what is rematerialized to rematerialize something else: how deep one looks before, and goes then.
-constexpr int kDepth = 4, kMostDepth = 64;
 
 /// Until `bytes` more fit.
 bool Fitter::makeRoom(int64_t bytes, llvm::ArrayRef<uint32_t> kept, size_t place) {
@@ -371,12 +404,14 @@ bool Fitter::makeRoom(int64_t bytes, llvm::ArrayRef<uint32_t> kept, size_t place
         continue;
       const size_t next = nextUse(v);
       double score = static_cast<double>(next == kNever ? order.size() : next);
+      double cost = value.inSeconds + (isClean(v) ? 0 : value.outSeconds);
+      if (rule.rematerializeBelow > 0 && (rule.byCost || cost == kInfinity))
+        cost = std::min(cost, rematerializeSeconds(v, next) / rule.rematerializeBelow);
+      if (cost == kInfinity)
+        continue; // it could not be had again
       if (rule.byCost) {
-        const bool isClean = s.isCopied || value.isOnHost || value.onHost != kNone;
-        double cost = value.inSeconds + (isClean ? 0 : value.outSeconds);
-        if (rule.rematerializeBelow > 0)
-          cost = std::min(cost, rematerializeSeconds(v, next, kDepth) / rule.rematerializeBelow);
-        score = (timeAt(next) - time[place] + 1e-12) * static_cast<double>(value.bytes) / std::max(cost, 1e-12);
+        score = std::pow(timeAt(next) - time[place] + 1e-12, rule.farther) * static_cast<double>(value.bytes) /
+                std::max(cost, 1e-12);
       }
       if (score > bestScore || (score == bestScore && best != kNone && value.bytes > step.values[best].bytes)) {
         best = v;
@@ -396,10 +431,9 @@ void Fitter::evict(uint32_t v, bool givesWay) {
   Eviction eviction{v, s.touched, made.size()};
   eviction.givesWay = givesWay;
   const size_t next = nextUse(v);
-  const bool isClean = s.isCopied || value.isOnHost || value.onHost != kNone;
-  const double copies = value.inSeconds + (isClean ? 0 : value.outSeconds);
-  s.isRematerialized = rule.rematerializeBelow > 0 && rematerializeSeconds(v, next, kDepth) < rule.rematerializeBelow * copies;
-  eviction.isCopied = isClean || s.isRematerialized;
+  const double copies = value.inSeconds + (isClean(v) ? 0 : value.outSeconds);
+  s.isRematerialized = rule.rematerializeBelow > 0 && rematerializeSeconds(v, next) < rule.rematerializeBelow * copies;
+  eviction.isCopied = isClean(v) || s.isRematerialized;
   if (!eviction.isCopied) {
     // Someone who copies it out anyway does so now.
     if (value.copiedOutBy != kNone && placeOf[value.copiedOutBy] != kNever && !moved[placeOf[value.copiedOutBy]]) {
@@ -415,12 +449,11 @@ void Fitter::evict(uint32_t v, bool givesWay) {
 }
 
 /// Makes a value be there for the item at `place`.
-bool Fitter::bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t place, int depth) {
+bool Fitter::bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t place) {
   State &s = states[v];
   const Value &value = step.values[v];
   kept.push_back(v);
-  const bool isClean = s.isCopied || value.isOnHost || value.onHost != kNone;
-  if (!s.isRematerialized && isClean) {
+  if (!s.isRematerialized && isClean(v)) {
     if (!makeRoom(value.bytes, kept, place))
       return false;
     size_t earliest = std::max(s.freedAt, s.isCopied ? s.copiedAt : 0);
@@ -431,42 +464,90 @@ bool Fitter::bring(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t pla
     s.touched = made.size();
     return true;
   }
-  if (depth == 0 || s.writer == kNone || !step.tasks[s.writer].mayRematerialize || step.tasks[s.writer].writes.size() != 1)
+  return rematerialize(v, kept, place);
+}
+
+/// The tasks that make `v` of what is there, in the order in which they ran, and what they read and write with the last
+/// of them that reads it. False where something cannot be had again.
+bool Fitter::collectAgain(uint32_t v, std::vector<uint32_t> &tasks) const {
+  llvm::SmallDenseSet<uint32_t, 16> known;
+  llvm::SmallVector<uint32_t, 16> open{v};
+  while (!open.empty()) {
+    const uint32_t writer = states[open.pop_back_val()].writer;
+    if (writer == kNone || !step.tasks[writer].mayRematerialize)
+      return false;
+    if (!known.insert(writer).second)
+      continue;
+    tasks.push_back(writer);
+    for (uint32_t u : step.tasks[writer].reads)
+      if (isOurs(u) && !states[u].isHere && (states[u].isRematerialized || !isClean(u)))
+        open.push_back(u);
+  }
+  llvm::sort(tasks, [&](uint32_t a, uint32_t b) { return placeOf[a] < placeOf[b]; });
+  return true;
+}
+
+bool Fitter::rematerialize(uint32_t v, llvm::SmallVectorImpl<uint32_t> &kept, size_t place) {
+  std::vector<uint32_t> tasks;
+  if (!collectAgain(v, tasks))
     return false;
-  const Task &task = step.tasks[s.writer];
+  llvm::SmallDenseMap<uint32_t, size_t> lastRead; // by value
+  for (auto [i, index] : llvm::enumerate(tasks))
+    for (uint32_t u : step.tasks[index].reads)
+      if (isOurs(u))
+        lastRead[u] = i;
+  lastRead[v] = tasks.size();
   const size_t before = kept.size();
-  llvm::SmallVector<uint32_t, 4> forThis;
-  for (uint32_t u : task.reads)
-    if (isOurs(u)) {
-      if (states[u].isHere) {
-        kept.push_back(u);
-        continue;
-      }
-      forThis.push_back(u);
-      if (!bring(u, kept, place, depth - 1))
+  for (auto [u, last] : lastRead)
+    if (states[u].isHere)
+      kept.push_back(u);
+  for (auto [i, index] : llvm::enumerate(tasks)) {
+    const Task &task = step.tasks[index];
+    for (uint32_t u : task.reads)
+      if (isOurs(u) && !states[u].isHere && !bring(u, kept, place))
         return false;
-    }
-  if (!makeRoom(value.bytes, kept, place))
-    return false;
-  settle(v);
-  for (uint32_t u : task.reads)
-    if (isOurs(u))
-      states[u].touched = made.size();
-  s.touched = made.size();
-  append({Item::Rematerialize, s.writer}, held, place);
-  s.isRematerialized = false;
+    // All its results are made. Those that are here are replaced, and those without a later reader are dropped at once.
+    int64_t bytes = 0;
+    for (uint32_t w : task.writes)
+      bytes += isOurs(w) ? step.values[w].bytes : 0;
+    if (!makeRoom(bytes, kept, place))
+      return false;
+    append({Item::Rematerialize, index}, held + bytes, place);
+    for (uint32_t u : task.reads)
+      if (isOurs(u))
+        states[u].touched = made.size() - 1;
+    for (uint32_t w : task.writes)
+      if (isOurs(w)) {
+        State &other = states[w];
+        other.touched = made.size() - 1;
+        other.isRematerialized = false;
+        const auto read = lastRead.find(w);
+        const bool isRead = read != lastRead.end() && read->second > i;
+        if (!other.isHere && (isRead || nextUse(w) != kNever))
+          settle(w);
+        if (isRead)
+          kept.push_back(w);
+      }
+    for (uint32_t u : task.reads)
+      if (isOurs(u) && lastRead.lookup(u) == i) {
+        auto mine = std::find(kept.begin() + static_cast<ptrdiff_t>(before), kept.end(), u);
+        if (mine != kept.end())
+          kept.erase(mine);
+        if (states[u].isHere && nextUse(u) == kNever && !llvm::is_contained(kept, u))
+          die(u);
+      }
+  }
   kept.truncate(before);
-  for (uint32_t u : forThis)
-    if (nextUse(u) == kNever)
-      die(u);
   return true;
 }
 
 llvm::SmallVector<uint32_t, 2> Fitter::overwritable(const Task *task) const {
   llvm::SmallVector<uint32_t, 2> found;
-  if (task && task->writes.size() == 1 && isOurs(task->writes[0]) && !states[task->writes[0]].isHere)
+  if (!task || task->overwrites.empty())
+    return found;
+  if (const uint32_t result = task->writes[task->overwriter]; isOurs(result) && !states[result].isHere)
     llvm::copy_if(task->overwrites, std::back_inserter(found),
-                  [&](uint32_t v) { return isOurs(v) && step.values[v].bytes == step.values[task->writes[0]].bytes; });
+                  [&](uint32_t v) { return isOurs(v) && step.values[v].bytes == step.values[result].bytes; });
   return found;
 }
 
@@ -492,6 +573,7 @@ bool Fitter::makeRoomFor(const Task *task, int64_t grows, llvm::ArrayRef<uint32_
 }
 
 std::optional<Misfit> Fitter::run() {
+  const size_t most = 1000 + 8 * order.size(); // beyond that, the same is made again and again
   for (size_t i = 0; i < order.size(); ++i) {
     if (moved[i])
       continue;
@@ -515,13 +597,16 @@ std::optional<Misfit> Fitter::run() {
           grows += step.values[v].bytes;
       }
     if (!overwritable(task).empty())
-      needs -= step.values[t.writes[0]].bytes;
-    auto fails = [&] {
+      needs -= step.values[task->writes[task->overwriter]].bytes;
+    auto fails = [&, own = kept] {
       misfit = {item.index, needs};
+      for (uint32_t v : here) // beside what the task reads and writes
+        if ((step.values[v].isFixed || states[v].whole > i) && !llvm::is_contained(own, v))
+          misfit.bytes += step.values[v].bytes;
       return misfit;
     };
     for (uint32_t v : reads)
-      if (!states[v].isHere && !bring(v, kept, i, kMostDepth))
+      if (!states[v].isHere && (made.size() > most || !bring(v, kept, i)))
         return fails();
     for (uint32_t v : reads) { // its next use is behind this one from here on
       State &s = states[v];
@@ -546,6 +631,11 @@ std::optional<Misfit> Fitter::run() {
         ++s.next;
     }
     append(item, held + scratch, i);
+    if (task && !task->segments.empty())
+      for (llvm::ArrayRef<uint32_t> list : {llvm::ArrayRef<uint32_t>(reads), t.writes})
+        for (uint32_t v : list)
+          if (isOurs(v) && isDropped(v, *task, i))
+            evict(v, false);
     for (llvm::ArrayRef<uint32_t> list : {llvm::ArrayRef<uint32_t>(reads), t.writes})
       for (uint32_t v : list)
         if (isOurs(v)) {

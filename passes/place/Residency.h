@@ -21,29 +21,34 @@ struct Task {
   int64_t scratch = 0;                          ///< bytes of its device that it takes besides while it runs
   unsigned device = 0;
   llvm::SmallVector<uint32_t, 2>
-      overwrites;                ///< of what it reads: its one result may take these bytes after their last use
+      overwrites;          ///< of what it reads: one of its results may take these bytes after their last use
+  uint32_t overwriter = 0; ///< among `writes`: that result
+  llvm::SmallVector<uint32_t, 1> segments; ///< parts of the program that it belongs to
   bool mayRematerialize = false; ///< gives the same result each time, and does nothing else
 };
 
 /// What tasks write and read.
 struct Value {
   int64_t bytes = 0;
-  unsigned device = 0;     ///< 0: the host, whose memory has no bound here
+  unsigned device = 0;     ///< 0: the host
   bool isResident = false; ///< there ahead of the step and all the time
   bool isFixed = false;    ///< may not be evicted
+  uint32_t droppedBy = kNone; ///< the part of the program after which it is evicted, whatever room there is
   /// The same on the host: a value, or kNone with `isOnHost` for what is there ahead of the step. Its own copy there,
   /// made by Spill, is no value.
   uint32_t onHost = kNone;
   bool isOnHost = false;
   /// The task that copies it in from there, which Prefetch then stands for; or the one that copies it out to there.
   uint32_t copiedBy = kNone, copiedOutBy = kNone;
-  double outSeconds = 0, inSeconds = 0;
+  double outSeconds = 0, inSeconds = 0; ///< infinite where there is no other memory to copy it to
   uint32_t outEngine = kNone, inEngine = kNone;
 };
 
 struct Step {
   std::vector<Task> tasks;
   std::vector<Value> values;
+  bool hostIsBounded = false; ///< what lies on the host counts as well
+  bool isBounded(unsigned device) const { return device != 0 || hostIsBounded; }
 };
 
 struct Item {
@@ -62,9 +67,12 @@ struct Rule {
   double rematerializeBelow = 0;
   bool isLate =
       false; ///< copies stand right where they are needed: less lies side by side, and they hide behind nothing
+  double farther = 1; ///< with byCost: the power of the time until the next use, 0 for none of it
+  int depth = 4;      ///< of what is rematerialized to rematerialize something else, as far as the costs look
 };
 
-/// The task for which there is not enough room though all else is evicted, and the bytes that it needs.
+/// The task for which there is not enough room though all else is evicted, and the bytes that it needs: for its own
+/// values, and for those that cannot be evicted while it runs.
 struct Misfit {
   uint32_t task = kNone;
   int64_t bytes = 0;

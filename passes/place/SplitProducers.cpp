@@ -72,7 +72,7 @@ public:
         operands[i][pack.operand] = packedFor(pack);
       auto made = graph::LaunchOp::create(b, launch.getLoc(), part.getResultTypes(),
                                           FlatSymbolRefAttr::get(part.getSymNameAttr()), operands[i]);
-      graph::copyDevice(launch, made);
+      graph::copyAnnotations(launch, made);
       for (auto [list, result] : llvm::zip_equal(results, made.getResults()))
         list.push_back(result);
     }
@@ -118,7 +118,7 @@ private:
     if (!found) {
       found = graph::LaunchOp::create(b, pack.whole.getLoc(), pack.packer.getResultTypes(),
                                       FlatSymbolRefAttr::get(pack.packer.getSymNameAttr()), pack.whole.getOperands());
-      graph::copyDevice(pack.whole, found);
+      graph::copyAnnotations(pack.whole, found);
     }
     if (!pack.transfer)
       return found.getResult(0);

@@ -5,9 +5,11 @@
 #include "ir/graph/Control.h"
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Segment.h"
 #include "ir/graph/Structure.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace mlir;
 
@@ -16,7 +18,8 @@ namespace tressel::passes {
 using residency::Item;
 using residency::kNone;
 
-StepModel::StepModel(func::FuncOp main, MachineCosts &costs) : main(main), costs(costs) {
+StepModel::StepModel(func::FuncOp main, MachineCosts &costs, bool hostIsBounded) : main(main), costs(costs) {
+  step.hostIsBounded = hostIsBounded;
   IssueOrder split(main, /*leastMemory=*/false);
   // What is copied in for prepare alone comes where it is needed there.
   llvm::DenseSet<Operation *> inPrepare(split.prepare.begin(), split.prepare.end()), placed;
@@ -64,6 +67,8 @@ uint32_t StepModel::add(Value value, unsigned device) {
     } else {
       made.isFixed = true;
     }
+  } else if (step.hostIsBounded) {
+    made.outSeconds = made.inSeconds = std::numeric_limits<double>::infinity();
   }
   return at->second;
 }
@@ -71,7 +76,7 @@ uint32_t StepModel::add(Value value, unsigned device) {
 void StepModel::readValues() {
   // Rows that are joined on a device lie in the whole's bytes.
   for (Operation *op : llvm::reverse(opOf))
-    if (isRowJoin(op) && deviceIndexOf(op, costs) != 0) {
+    if (isRowJoin(op) && step.isBounded(deviceIndexOf(op, costs))) {
       const uint32_t whole = add(op->getResult(0), deviceIndexOf(op, costs));
       for (Value part : op->getOperands()) {
         indexOf[baseOf(part)] = whole;
@@ -99,16 +104,22 @@ void StepModel::readValues() {
     for (Value result : op->getResults())
       add(result, homeIndexOf(result, costs));
   }
+  fixResults();
+}
+
+void StepModel::fixResults() {
   // The caller gets it there: it may not leave. An output is computed in the caller's memory, which FitMemory counts.
   for (OpOperand &result : main.getBody().front().getTerminator()->getOpOperands()) {
     const Value base = baseOf(result.get());
     auto at = indexOf.find(base);
-    if (at == indexOf.end() || homeIndexOf(base, costs) == 0)
+    const unsigned home = homeIndexOf(base, costs);
+    if (at == indexOf.end() || !step.isBounded(home))
       continue;
     residency::Value &value = step.values[at->second];
     value.isFixed = true;
-    if (!main.getResultAttr(result.getOperandNumber(), graph::kStateAttr) && !isPartOfJoin(base) && !value.isResident &&
-        bytesOf(base.getType()) == bytesOf(result.get().getType()))
+    // On the host the next value of a state is taken to be made in the state's bytes, which is the rule.
+    if ((home == 0 || !main.getResultAttr(result.getOperandNumber(), graph::kStateAttr)) && !isPartOfJoin(base) &&
+        !value.isResident && bytesOf(base.getType()) == bytesOf(result.get().getType()))
       value.bytes = 0;
   }
 }
@@ -116,7 +127,7 @@ void StepModel::readValues() {
 void StepModel::readTasks() {
   EffectFacts facts;
   SymbolTableCollection symbols;
-  llvm::DenseMap<std::pair<Attribute, unsigned>, bool> overwritten;
+  llvm::DenseMap<std::pair<Attribute, std::pair<unsigned, unsigned>>, bool> overwritten;
   for (auto [i, op] : llvm::enumerate(opOf)) {
     const auto index = static_cast<uint32_t>(i);
     taskOf[op] = index;
@@ -124,7 +135,7 @@ void StepModel::readTasks() {
     task.device = deviceIndexOf(op, costs);
     for (Value result : op->getResults())
       task.writes.push_back(indexOf.lookup(result));
-    if (isRowJoin(op) && task.device != 0)
+    if (isRowJoin(op) && step.isBounded(task.device))
       continue;
     for (Value operand : op->getOperands())
       if (auto at = indexOf.find(baseOf(operand)); at != indexOf.end() && !llvm::is_contained(task.reads, at->second))
@@ -156,31 +167,48 @@ void StepModel::readTasks() {
       continue;
     }
     task.seconds = costs.seconds(op, task.device);
+    for (int64_t segment : graph::segmentsOf(op))
+      task.segments.push_back(static_cast<uint32_t>(segment));
+    if (!task.segments.empty())
+      for (auto [v, segment] : llvm::zip_equal(task.writes, graph::droppedOf(op)))
+        if (segment != 0 && step.isBounded(step.values[v].device) && !step.values[v].isFixed)
+          step.values[v].droppedBy = static_cast<uint32_t>(segment);
+    // Random numbers are a function of the seed, an operand: the same each time.
+    // On the host a state is written behind all that may fail, so that goes to no later place.
+    task.mayRematerialize = !facts.hasEffects(op) && (task.device != 0 || !mayFail(op, symbols));
     auto launch = dyn_cast<graph::LaunchOp>(op);
     if (!launch) {
-      task.scratch = task.device == 0 ? 0 : bodyBytes(op);
+      task.scratch = step.isBounded(task.device) ? bodyBytes(op) : 0;
       continue;
     }
-    task.mayRematerialize = !facts.hasEffects(op) && !facts.isRandom(op);
-    if (task.device == 0 || launch.getNumResults() != 1)
+    if (!step.isBounded(task.device))
       continue;
-    auto mayTake = [&](unsigned operand) {
-      auto [at, isNew] = overwritten.try_emplace({launch.getKernelAttr(), operand});
+    auto mayTake = [&](unsigned operand, unsigned result) {
+      auto [at, isNew] = overwritten.try_emplace({launch.getKernelAttr(), {operand, result}});
       if (isNew) {
         auto kernel = symbols.lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
-        at->second = kernel && mayOverwrite(kernel, operand);
+        at->second = kernel && mayOverwrite(kernel, operand, result);
       }
       return at->second;
     };
-    for (uint32_t v : task.reads) {
-      if (step.values[v].bytes != step.values[task.writes[0]].bytes)
+    // Of several results the largest that may.
+    for (auto [r, result] : llvm::enumerate(task.writes)) {
+      const int64_t bytes = step.values[result].bytes;
+      if (bytes == 0 || (!task.overwrites.empty() && bytes <= step.values[task.writes[task.overwriter]].bytes))
         continue;
-      bool takes = true;
-      for (OpOperand &operand : op->getOpOperands())
-        if (auto at = indexOf.find(baseOf(operand.get())); at != indexOf.end() && at->second == v)
-          takes &= offsetInBase(operand.get()) == 0 && mayTake(operand.getOperandNumber());
-      if (takes)
-        task.overwrites.push_back(v);
+      llvm::SmallVector<uint32_t, 2> taken;
+      for (uint32_t v : task.reads) {
+        if (step.values[v].bytes != bytes)
+          continue;
+        bool takes = true;
+        for (OpOperand &operand : op->getOpOperands())
+          if (auto at = indexOf.find(baseOf(operand.get())); at != indexOf.end() && at->second == v)
+            takes &= offsetInBase(operand.get()) == 0 && mayTake(operand.getOperandNumber(), static_cast<unsigned>(r));
+        if (takes)
+          taken.push_back(v);
+      }
+      if (!taken.empty())
+        task.overwrites = std::move(taken), task.overwriter = static_cast<uint32_t>(r);
     }
   }
 }
@@ -267,6 +295,8 @@ struct StepModel::Apply {
   Operation *terminator;
   std::vector<Value> now, onHost; ///< by value
   llvm::SmallDenseSet<Operation *> moved;
+  llvm::DenseMap<uint32_t, SmallVector<Value>>
+      operandsOf; ///< by task, as the step names them: what is there now may be evicted later
 
   explicit Apply(StepModel &model) : model(model), terminator(model.main.getBody().front().getTerminator()) {
     for (const Known &known : model.values) {
@@ -323,10 +353,12 @@ struct StepModel::Apply {
     return graph::createTransfer(b, loc, value, device);
   }
   void run(Operation *op) {
+    const uint32_t task = model.taskOf.lookup(op);
+    if (model.step.tasks[task].mayRematerialize)
+      operandsOf[task] = llvm::to_vector(op->getOperands());
     for (OpOperand &operand : op->getOpOperands())
       operand.set(current(operand.get()));
     move(op);
-    const uint32_t task = model.taskOf.lookup(op);
     for (uint32_t v : model.step.tasks[task].reads)
       if (model.step.values[v].copiedOutBy == task)
         onHost[v] = op->getResult(0);
@@ -334,13 +366,16 @@ struct StepModel::Apply {
   void rematerialize(uint32_t task) {
     OpBuilder b(terminator);
     Operation *clone = b.clone(*model.opOf[task]);
+    if (auto operands = operandsOf.find(task); operands != operandsOf.end())
+      clone->setOperands(operands->second);
     for (OpOperand &operand : clone->getOpOperands()) {
       operand.set(current(operand.get()));
       if (Operation *def = operand.get().getDefiningOp(); def && !isWork(def))
         move(def); // else it would follow, with its next reader
     }
     clone->moveBefore(terminator);
-    now[model.step.tasks[task].writes[0]] = clone->getResult(0);
+    for (auto [v, result] : llvm::zip_equal(model.step.tasks[task].writes, clone->getResults()))
+      now[v] = result;
   }
   void prefetch(uint32_t v) {
     const residency::Value &value = model.step.values[v];

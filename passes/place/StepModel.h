@@ -11,8 +11,9 @@ namespace tressel::passes {
 
 class StepModel {
 public:
-  /// Of @main as insert-transfers left it. Reads it; the ops outlive the model.
-  StepModel(mlir::func::FuncOp main, MachineCosts &costs);
+  /// Of @main as insert-transfers left it. Reads it; the ops outlive the model. `hostIsBounded`: what lies on the host
+  /// counts as well, and cannot be copied anywhere.
+  StepModel(mlir::func::FuncOp main, MachineCosts &costs, bool hostIsBounded = false);
 
   residency::Step step;
   llvm::ArrayRef<mlir::Operation *> ops() const { return opOf; } ///< by task
@@ -43,6 +44,7 @@ private:
   uint32_t add(mlir::Value value, unsigned device);
   void readValues();
   void readTasks();
+  void fixResults();
   int64_t bodyBytes(mlir::Operation *op);
 
   mlir::func::FuncOp main;

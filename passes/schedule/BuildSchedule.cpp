@@ -42,7 +42,7 @@ public:
       return signalPassFailure();
     if (isOnSeveralDevices())
       costs = std::make_shared<MachineCosts>(*machine);
-    IssueOrder order(main, /*leastMemory=*/!costs);
+    IssueOrder order(main, /*leastMemory=*/!costs && !main->hasAttr(kOrderedAttr));
     if (costs)
       planDevices(order);
     declare(order);
@@ -387,7 +387,7 @@ private:
   bool mayReplace(OpOperand &operand, OpResult result) {
     if (auto launch = dyn_cast<graph::LaunchOp>(operand.getOwner())) {
       auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
-      return kernel && mayOverwrite(kernel, operand.getOperandNumber());
+      return kernel && mayOverwrite(kernel, operand.getOperandNumber(), result.getResultNumber());
     }
     if (graph::isTransfer(operand.getOwner()) || isRowJoin(operand.getOwner()))
       return false;

@@ -23,6 +23,8 @@ static bool movesRows(const op::LoopForm &form, size_t operand, const Shape &fro
     if (d > 0 && (expr.offset != 0 || from[static_cast<int>(d)] != to[static_cast<int>(d)]))
       return false;
   }
+  if (!map.dims[0].offset.isNumber())
+    return false;
   firstRow = map.dims[0].offset.number();
   return true;
 }
@@ -76,7 +78,8 @@ int64_t offsetInBase(Value value) {
       break;
     if (int64_t row = graph::infoOf(def)->isView ? 0 : *firstRowOf(def)) {
       const TensorType whole = graph::fromMlir(def->getOperand(0).getType());
-      offset += row * (whole.bytes() / whole.shape.extent(0));
+      if (whole.shape.extent(0) > 0) // else what is a part of it is empty, too
+        offset += row * (whole.bytes() / whole.shape.extent(0));
     }
     value = def->getOperand(0);
   }
@@ -112,9 +115,14 @@ IssueOrder::IssueOrder(Block &body) : block(body) {
 }
 
 void IssueOrder::settle() {
-  std::vector<Operation *> greedy = leastMemoryFirst();
-  if (peakOf(greedy) < peakOf(step))
-    step = std::move(greedy);
+  std::vector<Operation *> best = step;
+  int64_t least = peakOf(step);
+  for (std::vector<Operation *> order : {leastMemoryFirst(), shrinkingFirst()})
+    if (const int64_t peak = peakOf(order); peak < least) {
+      best = std::move(order);
+      least = peak;
+    }
+  step = std::move(best);
 }
 
 /// A step that fails leaves its states as they were if none is written yet. So ops that make states' next values come behind those
@@ -196,9 +204,14 @@ IssueOrder::Values IssueOrder::stepValues() const {
     for (Value base : basesRead(op))
       if (auto at = values.find(base); at != values.end())
         ++at->second.readers;
+  // What the caller gets is made in its memory, and the next value of a state in the state's; what a body yields is
+  // never freed.
+  const bool isMain = isa<func::FuncOp>(block.getParentOp());
   for (Value result : block.getTerminator()->getOperands())
-    if (auto at = values.find(baseOf(result)); at != values.end())
-      ++at->second.readers; // never freed
+    if (auto at = values.find(baseOf(result)); at != values.end()) {
+      ++at->second.readers;
+      at->second.bytes = isMain ? 0 : at->second.bytes;
+    }
   return values;
 }
 
@@ -239,35 +252,38 @@ int64_t IssueOrder::peakOf(ArrayRef<Operation *> order) const {
   return peak;
 }
 
-/// List scheduling: of the first few that are ready, the op that leaves the least memory live.
-std::vector<Operation *> IssueOrder::leastMemoryFirst() const {
-  constexpr int kWindow = 16;
-  Values values = stepValues();
-  llvm::DenseMap<Operation *, size_t> missing;
-  llvm::DenseMap<Value, SmallVector<size_t>> readers;
-  std::set<size_t> ready; // in program order
-  // Ops with effects keep their order: each waits for the one before.
+IssueOrder::Waits IssueOrder::waitsOf(const Values &values) const {
+  Waits waits;
   SymbolTableCollection symbols;
-  llvm::DenseMap<Operation *, size_t> nextEffect;
-  Operation *lastEffect = nullptr;
+  std::optional<size_t> lastEffect;
   for (auto [i, op] : llvm::enumerate(step)) {
     size_t count = 0;
     for (Value base : basesRead(op))
       if (values.contains(base)) {
-        readers[base].push_back(i);
+        waits.readers[base].push_back(i);
         ++count;
       }
     if (hasEffects(op, symbols)) {
       if (lastEffect) {
-        nextEffect[lastEffect] = i;
+        waits.nextEffect[*lastEffect] = i;
         ++count;
       }
-      lastEffect = op;
+      lastEffect = i;
     }
-    missing[op] = count;
+    waits.missing.push_back(count);
+  }
+  return waits;
+}
+
+/// List scheduling: of the first few that are ready, the op that leaves the least memory live.
+std::vector<Operation *> IssueOrder::leastMemoryFirst() const {
+  constexpr int kWindow = 16;
+  Values values = stepValues();
+  Waits waits = waitsOf(values);
+  std::set<size_t> ready; // in program order
+  for (auto [i, count] : llvm::enumerate(waits.missing))
     if (count == 0)
       ready.insert(i);
-  }
   std::vector<Operation *> order;
   while (!ready.empty()) {
     auto best = ready.begin();
@@ -278,16 +294,60 @@ std::vector<Operation *> IssueOrder::leastMemoryFirst() const {
         best = at;
         least = bytes;
       }
-    Operation *op = step[*best];
+    const size_t place = *best;
     ready.erase(best);
-    order.push_back(op);
-    run(op, values);
-    for (Value result : op->getResults())
-      for (size_t reader : readers.lookup(result))
-        if (--missing[step[reader]] == 0)
+    order.push_back(step[place]);
+    run(step[place], values);
+    for (Value result : step[place]->getResults())
+      for (size_t reader : waits.readers.lookup(result))
+        if (--waits.missing[reader] == 0)
           ready.insert(reader);
-    if (auto next = nextEffect.find(op); next != nextEffect.end() && --missing[step[next->second]] == 0)
+    if (auto next = waits.nextEffect.find(place); next != waits.nextEffect.end() && --waits.missing[next->second] == 0)
       ready.insert(next->second);
+  }
+  return order;
+}
+
+/// Program order, but for ops that leave less memory live than before them: they run as soon as they can. An
+/// optimizer's update that stands behind all gradients, say, runs as soon as its gradient is there.
+std::vector<Operation *> IssueOrder::shrinkingFirst() const {
+  Values values = stepValues();
+  Waits waits = waitsOf(values);
+  std::vector<uint8_t> isDone(step.size(), 0);
+  std::vector<int64_t> growths(step.size(), 0);
+  std::set<std::pair<int64_t, size_t>> shrinking; // growth and place of those that are ready
+  auto look = [&](size_t place) {
+    if (isDone[place] || waits.missing[place] > 0)
+      return;
+    shrinking.erase({growths[place], place});
+    growths[place] = growth(step[place], values);
+    if (growths[place] < 0)
+      shrinking.insert({growths[place], place});
+  };
+  for (size_t i = 0; i < step.size(); ++i)
+    look(i);
+  std::vector<Operation *> order;
+  for (size_t next = 0; order.size() < step.size();) {
+    while (isDone[next])
+      ++next;
+    const size_t place = shrinking.empty() ? next : shrinking.begin()->second;
+    shrinking.erase({growths[place], place});
+    isDone[place] = 1;
+    order.push_back(step[place]);
+    run(step[place], values);
+    for (Value result : step[place]->getResults())
+      for (size_t reader : waits.readers.lookup(result)) {
+        --waits.missing[reader];
+        look(reader);
+      }
+    if (auto after = waits.nextEffect.find(place); after != waits.nextEffect.end()) {
+      --waits.missing[after->second];
+      look(after->second);
+    }
+    for (Value base : basesRead(step[place])) // its last reader now frees it
+      if (auto at = values.find(base); at != values.end() && at->second.readers == 1)
+        for (size_t reader : waits.readers.lookup(base))
+          look(reader);
   }
   return order;
 }

@@ -47,7 +47,15 @@ private:
   static int64_t growth(mlir::Operation *op, const Values &values);
   static void run(mlir::Operation *op, Values &values);
   int64_t peakOf(llvm::ArrayRef<mlir::Operation *> order) const;
+  /// Which ops wait for which.
+  struct Waits {
+    llvm::DenseMap<mlir::Value, mlir::SmallVector<size_t>> readers; ///< places in `step`
+    std::vector<size_t> missing;                                    ///< by place: what it waits for
+    llvm::DenseMap<size_t, size_t> nextEffect; ///< ops with effects keep their order: each waits for the one before
+  };
+  Waits waitsOf(const Values &values) const;
   std::vector<mlir::Operation *> leastMemoryFirst() const;
+  std::vector<mlir::Operation *> shrinkingFirst() const;
 
   mlir::Block &block;
   llvm::DenseSet<mlir::Value> prepared;

@@ -91,32 +91,62 @@ std::vector<Slot> placeBySize(const std::vector<Slot> &slots, int64_t bound) {
   return best;
 }
 
-/// For memories that the others do not fit: starts from the best order, and from those that go by how much of time or of both a slot takes;
-/// then lets whoever reaches too far, or anybody, choose earlier, as long as that is no worse.
-std::vector<Slot> placeBySearch(const std::vector<Slot> &slots, std::vector<Slot> best, int64_t bound) {
-  constexpr size_t kPairs = 20'000'000, kRounds = 2000; // about half a second
-  const size_t rounds = std::min(kRounds, kPairs / (slots.size() * slots.size() + 1));
-  SmallVector<size_t> order(slots.size()), bestOrder;
+/// For memories that the others do not fit: starts from the best order, and from those that go by how much of time or
+/// of both a slot takes; then moves a slot that reaches too far, or any slot, ahead in the order, as long as that is no worse.
+/// What is small finds a gap in the end, so only the order of the rest is searched. `numPairs`: of slots that are
+/// compared in all.
+std::vector<Slot> placeBySearch(const std::vector<Slot> &slots, std::vector<Slot> best, int64_t bound,
+                                size_t numPairs) {
+  constexpr size_t kRounds = 20'000;
+  constexpr int64_t kSmall = 64; // of the largest
+  std::vector<Slot> large;
+  // Nothing but when it ends depends on the bound: what is found for one is found for a larger one.
+  int64_t largest = 0;
+  for (const Slot &slot : slots)
+    largest = std::max(largest, slot.bytes.number());
+  SmallVector<size_t> numberOf, small; // in `slots`
+  for (auto [i, slot] : llvm::enumerate(slots))
+    if (slot.bytes.number() * kSmall >= largest) {
+      large.push_back(slot);
+      numberOf.push_back(i);
+    } else {
+      small.push_back(i);
+    }
+  llvm::sort(small, [&](size_t a, size_t b) { return std::pair(-slots[a].bytes, a) < std::pair(-slots[b].bytes, b); });
+  if (large.empty())
+    return best;
+  const size_t rounds = std::min(kRounds, numPairs / (large.size() * large.size() + 1));
+  SmallVector<size_t> order(large.size()), bestOrder;
   std::iota(order.begin(), order.end(), size_t{0});
-  auto lengthOf = [&](size_t i) { return static_cast<double>(slots[i].last - slots[i].first + 1); };
+  auto lengthOf = [&](size_t i) { return static_cast<double>(large[i].last - large[i].first + 1); };
   auto sortBy = [&](llvm::function_ref<double(size_t)> key) {
     llvm::sort(order, [&](size_t a, size_t b) { return std::pair(-key(a), a) < std::pair(-key(b), b); });
   };
   int64_t least = std::numeric_limits<int64_t>::max();
+  std::vector<Slot> latest; // of the best order
   auto tryOrder = [&](ArrayRef<size_t> next) {
-    std::vector<Slot> placed = placeInOrder(slots, next);
+    std::vector<Slot> placed = placeInOrder(large, next);
     const int64_t end = endOf(placed);
-    if (end <= least) {
-      least = end;
-      bestOrder.assign(next.begin(), next.end());
-      if (end < endOf(best))
-        best = std::move(placed);
-    }
+    if (end > least)
+      return;
+    const bool isBetter = end < least;
+    least = end;
+    bestOrder.assign(next.begin(), next.end());
+    latest = std::move(placed);
+    if (end >= endOf(best) || !isBetter)
+      return;
+    SmallVector<size_t> all = llvm::map_to_vector(next, [&](size_t i) { return numberOf[i]; });
+    all.append(small);
+    if (std::vector<Slot> whole = placeInOrder(slots, all); endOf(whole) < endOf(best))
+      best = std::move(whole);
   };
   for (int start = 0; start < 4 && endOf(best) > bound; ++start) {
     sortBy([&](size_t i) {
-      const auto bytes = static_cast<double>(slots[i].bytes);
-      return start == 0 ? bytes : start == 1 ? bytes * lengthOf(i) : start == 2 ? lengthOf(i) : -static_cast<double>(slots[i].first);
+      const auto bytes = static_cast<double>(large[i].bytes);
+      return start == 0   ? bytes
+             : start == 1 ? bytes * lengthOf(i)
+             : start == 2 ? lengthOf(i)
+                          : -static_cast<double>(large[i].first);
     });
     tryOrder(order);
   }
@@ -128,11 +158,10 @@ std::vector<Slot> placeBySearch(const std::vector<Slot> &slots, std::vector<Slot
   for (size_t round = 0; round < rounds && endOf(best) > bound; ++round) {
     SmallVector<size_t> next = bestOrder;
     size_t from = random(next.size());
-    if (round % 2) { // somebody who reaches too far
-      const std::vector<Slot> now = placeInOrder(slots, bestOrder);
+    if (round % 2) { // a slot that reaches too far
       SmallVector<size_t> culprits;
       for (auto [place, i] : llvm::enumerate(bestOrder))
-        if (now[i].end() > bound)
+        if (latest[i].end() == least)
           culprits.push_back(place);
       if (!culprits.empty())
         from = culprits[random(culprits.size())];
@@ -208,6 +237,9 @@ public:
 
   void runOnOperation() override {
     symbols = std::make_shared<SymbolTableCollection>();
+    budget.reset();
+    if (auto bytes = dyn_cast_if_present<IntegerAttr>(getOperation()->removeAttr(kMemoryBudgetAttr)))
+      budget = bytes.getInt();
     for (auto program : getOperation().getOps<sched::ProgramOp>())
       if (failed(plan(program)))
         return signalPassFailure();
@@ -274,7 +306,7 @@ private:
   }
 
   /// Fills `placed`; returns the bytes that it takes, which had better be no more than `limit`.
-  static Size place(ArrayRef<Slot> slots, std::vector<Slot> &placed, std::optional<int64_t> limit = {}) {
+  Size place(ArrayRef<Slot> slots, std::vector<Slot> &placed, std::optional<int64_t> limit = {}) const {
     SmallVector<size_t> symbolic;
     for (auto [i, slot] : llvm::enumerate(slots))
       if (slot.bytes.isSymbolic())
@@ -283,12 +315,13 @@ private:
     for (size_t i : symbolic)
       fixed[i] = {};
     constexpr size_t kAllPairs = 2000;
+    constexpr size_t kPairs = 20'000'000, kMostPairs = 200'000'000; // a tenth of a second, a second
     placed = placeByTime(fixed);
     if (slots.size() <= kAllPairs)
       if (std::vector<Slot> bySize = placeBySize(fixed, mostLive(fixed)); endOf(bySize) <= endOf(placed))
         placed = std::move(bySize);
     if (const int64_t least = limit ? mostLive(fixed) : 0; limit && slots.size() <= kAllPairs && endOf(placed) > *limit && least <= *limit)
-      placed = placeBySearch(fixed, std::move(placed), *limit);
+      placed = placeBySearch(fixed, std::move(placed), *limit, budget ? kMostPairs : kPairs);
     Size end = endOf(placed);
     if (!symbolic.empty()) {
       for (size_t i : symbolic)
@@ -300,6 +333,8 @@ private:
 
   /// What a memory leaves beside the states that it holds.
   std::optional<int64_t> limitOf(sched::ArenaOp arena) const {
+    if (arena.getDevice() == sched::DeviceKind::Cpu && budget)
+      return budget;
     if (!machine)
       return std::nullopt;
     const runtime::DeviceModel *device = machine->find(deviceOf(arena));
@@ -332,7 +367,11 @@ private:
     // those before it, and to end.
     bool isPlanned = false;
     std::vector<int64_t> begins, ends;
-    std::vector<std::pair<int64_t, int64_t>> repeats;
+    struct Repeat {
+      int64_t begin, end;
+      sched::LoopOp loop; ///< null of a command that is none
+    };
+    std::vector<Repeat> repeats;
     int64_t now = 0;
   };
   static void collect(Block &block, Commands &commands, int64_t parent = -1) {
@@ -350,7 +389,7 @@ private:
       const int64_t end = commands.now++;
       notePlan(command, commands, parent);
       commands.all.push_back({command, end, parent});
-      commands.repeats.push_back({begin, end});
+      commands.repeats.push_back({begin, end, dyn_cast<sched::LoopOp>(*command)});
     }
   }
   static void notePlan(Operation *command, Commands &commands, int64_t parent) {
@@ -382,15 +421,20 @@ private:
   }
 
   /// What is touched in a stretch that repeats, and outside of it, lives through all of it: it comes from another
-  /// iteration, or goes to one.
+  /// iteration, or goes to one. So does what a loop moves over: each iteration touches another part of it.
   void extendOverRepeats(const Commands &commands, std::vector<Slot> &slots) {
-    for (auto [begin, end] : commands.repeats) {
+    for (auto [begin, end, loop] : commands.repeats) {
       llvm::SmallSetVector<size_t, 16> touched;
       for (int64_t time = begin; time <= end; ++time)
         for (size_t slot : touchedAt[static_cast<size_t>(time)])
           touched.insert(slot);
+      llvm::SmallDenseSet<size_t, 8> movedOver;
+      if (loop)
+        for (Value moving : loop.getMoving())
+          if (std::optional<size_t> slot = slotIndex(sched::rangeOf(moving).base))
+            movedOver.insert(*slot);
       for (size_t slot : touched)
-        if (slots[slot].first < begin || slots[slot].last > end) {
+        if (movedOver.contains(slot) || slots[slot].first < begin || slots[slot].last > end) {
           slots[slot].first = std::min(slots[slot].first, begin);
           slots[slot].last = std::max(slots[slot].last, end);
         }
@@ -444,34 +488,39 @@ private:
     return slots;
   }
 
-  /// Lets the result of a launch take the slot of an operand that dies there.
-  void shareWithOperand(sched::LaunchOp launch, int64_t time, std::vector<Slot> &slots, const Commands &commands, bool waits) {
-    if (launch.getWrites().size() != 1)
-      return;
-    std::optional<size_t> from = slotIndex(sched::rangeOf(launch.getWrites()[0]).base);
-    if (!from || slots[*from].first != time)
-      return;
+  /// Lets results of a launch take the slots of operands that die there.
+  void shareWithOperand(sched::LaunchOp launch, int64_t time, std::vector<Slot> &slots, const Commands &commands,
+                        bool waits) {
     auto kernel = symbols->lookupNearestSymbolFrom<graph::KernelOp>(launch, launch.getKernelAttr());
-    for (auto [i, read] : llvm::enumerate(launch.getReads())) {
-      sched::BufferRange range = sched::rangeOf(read);
-      std::optional<size_t> to = slotIndex(range.base);
-      if (!to || *to == *from || slots[*to].last != time || range.offset != 0 ||
-          slots[*to].bytes != slots[*from].bytes || !mayOverwrite(kernel, static_cast<unsigned>(i)) ||
-          readsOtherwise(launch, range.base, kernel) ||
-          (!waits && endOfSlot[*to].before > commands.begins[static_cast<size_t>(time)])) // it is being copied, say
+    llvm::SmallDenseSet<size_t, 4> taken;
+    for (auto [k, write] : llvm::enumerate(launch.getWrites())) {
+      const auto result = static_cast<unsigned>(k);
+      const std::optional<size_t> from = slotIndex(sched::rangeOf(write).base);
+      if (!from || slots[*from].first != time)
         continue;
-      slots[*to].last = slots[*from].last;
-      slots[*from] = {};
-      endOfSlot[*to] = {endOfSlot[*from].all, std::max(endOfSlot[*from].before, endOfSlot[*to].all)};
-      sharedWith[*from] = *to;
-      ++numInPlace;
-      return;
+      for (auto [i, read] : llvm::enumerate(launch.getReads())) {
+        sched::BufferRange range = sched::rangeOf(read);
+        std::optional<size_t> to = slotIndex(range.base);
+        if (!to || *to == *from || taken.contains(*to) || slots[*to].last != time || range.offset != 0 ||
+            slots[*to].bytes != slots[*from].bytes || !mayOverwrite(kernel, static_cast<unsigned>(i), result) ||
+            readsOtherwise(launch, range.base, kernel, result) ||
+            (!waits && endOfSlot[*to].before > commands.begins[static_cast<size_t>(time)])) // it is being copied, say
+          continue;
+        slots[*to].last = slots[*from].last;
+        slots[*from] = {};
+        endOfSlot[*to] = {endOfSlot[*from].all, std::max(endOfSlot[*from].before, endOfSlot[*to].all)};
+        sharedWith[*from] = *to;
+        taken.insert(*to);
+        ++numInPlace;
+        break;
+      }
     }
   }
-  /// Whether the launch reads the memory also through an operand that does not allow it to be overwritten.
-  static bool readsOtherwise(sched::LaunchOp launch, Operation *base, graph::KernelOp kernel) {
+  /// Whether the launch reads the memory also through an operand that does not allow it to be overwritten by the
+  /// result.
+  static bool readsOtherwise(sched::LaunchOp launch, Operation *base, graph::KernelOp kernel, unsigned result) {
     for (auto [i, read] : llvm::enumerate(launch.getReads()))
-      if (sched::rangeOf(read).base == base && !mayOverwrite(kernel, static_cast<unsigned>(i)))
+      if (sched::rangeOf(read).base == base && !mayOverwrite(kernel, static_cast<unsigned>(i), result))
         return true;
     return false;
   }
@@ -542,6 +591,7 @@ private:
   };
   std::vector<EndOfSlot> endOfSlot;
   const runtime::MachineModel *machine;
+  std::optional<int64_t> budget; ///< of the host, of one run
   llvm::DenseMap<Operation *, size_t> slotOf;
   std::vector<SmallVector<size_t, 0>> touchedAt;  ///< slots by time, where something repeats
   std::vector<size_t> sharedWith;                 ///< a slot that gave its buffers away names the one that has them

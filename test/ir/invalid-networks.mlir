@@ -184,6 +184,132 @@ func.func @huber_loss_c3(%a0: tensor<2xf32>, %a1: tensor<2xf32>) -> tensor<1xf32
 }
 
 // -----
+func.func @smooth_l1_loss_c1(%a0: tensor<2xi1>, %a1: tensor<2xi1>) -> tensor<1xf32> {
+  // expected-error@+1 {{smooth_l1_loss: (C1) wants numbers, not bools (cast them)}}
+  %0 = tressel.smooth_l1_loss %a0, %a1 : (tensor<2xi1>, tensor<2xi1>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @smooth_l1_loss_c2(%a0: tensor<2xf32>, %a1: tensor<3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{smooth_l1_loss: (C2) shapes do not broadcast}}
+  %0 = tressel.smooth_l1_loss %a0, %a1 : (tensor<2xf32>, tensor<3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @smooth_l1_loss_c3(%a0: tensor<2xf32>, %a1: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{smooth_l1_loss: (C3) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.smooth_l1_loss %a0, %a1 {reduction = "average"} : (tensor<2xf32>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @smooth_l1_loss_c4(%a0: tensor<2xf32>, %a1: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{smooth_l1_loss: (C4) beta is finite and not negative}}
+  %0 = tressel.smooth_l1_loss %a0, %a1 {beta = -1.0 : f64} : (tensor<2xf32>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @gaussian_nll_loss_c1(%a0: tensor<2xi1>, %a1: tensor<2xi1>, %a2: tensor<2xi1>) -> tensor<1xf32> {
+  // expected-error@+1 {{gaussian_nll_loss: (C1) wants numbers, not bools (cast them)}}
+  %0 = tressel.gaussian_nll_loss %a0, %a1, %a2 : (tensor<2xi1>, tensor<2xi1>, tensor<2xi1>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @margin_ranking_loss_c2(%a0: tensor<2xf32>, %a1: tensor<2xf32>, %a2: tensor<3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{margin_ranking_loss: (C2) shapes do not broadcast}}
+  %0 = tressel.margin_ranking_loss %a0, %a1, %a2 : (tensor<2xf32>, tensor<2xf32>, tensor<3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @gaussian_nll_loss_c3(%a0: tensor<2xf32>, %a1: tensor<2xf32>, %a2: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{gaussian_nll_loss: (C3) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.gaussian_nll_loss %a0, %a1, %a2 {reduction = "all"} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @triplet_margin_loss_c1(%a0: tensor<2xf32>, %a1: tensor<2xi64>, %a2: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{triplet_margin_loss: (C1) wants floats}}
+  %0 = tressel.triplet_margin_loss %a0, %a1, %a2 : (tensor<2xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @triplet_margin_loss_c2(%a0: tensor<2x3xf32>, %a1: tensor<2x3xf32>, %a2: tensor<2x4xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{triplet_margin_loss: (C2) vectors do not broadcast}}
+  %0 = tressel.triplet_margin_loss %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @triplet_margin_loss_c3(%a0: tensor<2xf32>, %a1: tensor<2xf32>, %a2: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{triplet_margin_loss: (C3) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.triplet_margin_loss %a0, %a1, %a2 {reduction = "all"} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @triplet_margin_loss_c4(%a0: tensor<2xf32>, %a1: tensor<2xf32>, %a2: tensor<2xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{triplet_margin_loss: (C4) p is at least 1}}
+  %0 = tressel.triplet_margin_loss %a0, %a1, %a2 {p = 0.5 : f64} : (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @cosine_embedding_loss_c1(%a0: tensor<2x3xf32>, %a1: tensor<2x3xf32>, %a2: tensor<2xi1>) -> tensor<1xf32> {
+  // expected-error@+1 {{cosine_embedding_loss: (C1) wants floats, and numbers as targets}}
+  %0 = tressel.cosine_embedding_loss %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xi1>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @cosine_embedding_loss_c2(%a0: tensor<2x3xf32>, %a1: tensor<2x3xf32>, %a2: tensor<3xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{cosine_embedding_loss: (C2) vectors do not broadcast, or there is not one target for each pair}}
+  %0 = tressel.cosine_embedding_loss %a0, %a1, %a2 : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @cosine_embedding_loss_c3(%a0: tensor<2x3xf32>, %a1: tensor<2x3xf32>, %a2: tensor<2xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{cosine_embedding_loss: (C3) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.cosine_embedding_loss %a0, %a1, %a2 {reduction = "all"} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @multi_margin_loss_c1(%a0: tensor<3xf32>, %a1: tensor<3xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{multi_margin_loss: (C1) x must be floats [batch, classes]}}
+  %0 = tressel.multi_margin_loss %a0, %a1 : (tensor<3xf32>, tensor<3xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @multi_margin_loss_c2(%a0: tensor<2x3xf32>, %a1: tensor<3xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{multi_margin_loss: (C2) labels must be integers of shape [2]}}
+  %0 = tressel.multi_margin_loss %a0, %a1 : (tensor<2x3xf32>, tensor<3xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @multi_margin_loss_c3(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{multi_margin_loss: (C3) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.multi_margin_loss %a0, %a1 {reduction = "all"} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @multi_margin_loss_c4(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{multi_margin_loss: (C4) p is 1 or 2}}
+  %0 = tressel.multi_margin_loss %a0, %a1 {p = 3 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
 func.func @nll_loss_c1(%a0: tensor<2xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
   // expected-error@+1 {{nll_loss: (C1) log_probs must be floats [batch, classes, ...]}}
   %0 = tressel.nll_loss %a0, %a1 : (tensor<2xf32>, tensor<2xi64>) -> tensor<1xf32>

@@ -59,7 +59,7 @@ func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tress
 // -----
 
 func.func @main(%x: tensor<4xf32> {tressel.name = "x"}) -> (tensor<4xf32> {tressel.name = "y"}) {
-  // expected-error @+1 {{has the attribute "tressel.devce", which means nothing on an op; known is tressel.device}}
+  // expected-error @+1 {{has the attribute "tressel.devce", which means nothing on an op; known are tressel.device, tressel.segment, tressel.kept}}
   %0 = tressel.exp %x {tressel.devce = "gpu0"} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -8,6 +8,15 @@
 
 namespace tressel::test {
 
+/// Whether a loop's number of trips depends on it: with another op there it might never end.
+static bool endsLoop(mlir::Operation *op) {
+  auto loop = llvm::dyn_cast_or_null<graph::WhileOp>(op->getParentOp());
+  if (!loop)
+    return false;
+  mlir::Region &body = loop->getRegions().back();
+  return op->getParentRegion() != &body || llvm::is_contained(op->getResults(), body.front().getTerminator()->getOperand(0));
+}
+
 bool injectWrongOp(mlir::ModuleOp module, uint64_t number) {
   uint64_t victim = number % static_cast<uint64_t>(countOps(module));
   mlir::Operation *target = nullptr;
@@ -15,7 +24,7 @@ bool injectWrongOp(mlir::ModuleOp module, uint64_t number) {
     if (graph::infoOf(op) && victim-- == 0)
       target = op;
   });
-  if (!target || target->getNumOperands() == 0)
+  if (!target || target->getNumOperands() == 0 || endsLoop(target))
     return false;
   const op::OpInfo &info = *graph::infoOf(target);
   const op::Attrs attrs = graph::attrsOf(target, info);

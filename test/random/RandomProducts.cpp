@@ -67,10 +67,10 @@ private:
                   n = deep ? pick(100, 180) : pick(60, 260), k = deep ? pick(500, 640) : pick(32, 130),
                   batch = pick(2, 3);
     isDynamic_ = oneIn(4);
-    const int64_t rows = (isDynamic_ ? dim::symbol("n") : m).number();
+    const Size rows = isDynamic_ ? dim::symbol("n") : Size(m);
     const bool turnsLeft = !isDynamic_ && oneIn(5), turnsRight = oneIn(3), ownRight = batched && oneIn(2);
     const Ints swap2{1, 0}, swap3{0, 2, 1};
-    auto sided = [&](bool three, int64_t first, int64_t second, bool turned, bool isWeight) {
+    auto sided = [&](bool three, Size first, Size second, bool turned, bool isWeight) {
       if (turned)
         std::swap(first, second);
       mlir::Value v = side(three ? Shape{batch, first, second} : Shape{first, second}, isWeight);

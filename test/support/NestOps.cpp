@@ -316,7 +316,11 @@ private:
     for (Value start : starts)
       types.push_back(start.getType());
     Value limit = trips();
-    auto op = graph::WhileOp::create(b_, loc_, types, starts, mlir::ValueRange{}, mlir::IntegerAttr());
+    // With a bound it has a gradient.
+    mlir::IntegerAttr bound;
+    if (random_.chance(0.6))
+      bound = b_.getI64IntegerAttr(random_.between(kMaxTrips, kMaxTrips + 2));
+    auto op = graph::WhileOp::create(b_, loc_, types, starts, mlir::ValueRange{}, bound);
     Block *condition = b_.createBlock(&op.getCondition()), *body = b_.createBlock(&op.getBody());
     for (Block *block : {condition, body})
       for (Value start : starts)

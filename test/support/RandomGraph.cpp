@@ -72,6 +72,10 @@ public:
 
 private:
   DType someType() {
+    if (options_.floats) {
+      const auto type = random_.chance(0.8) ? *options_.floats : static_cast<DType>(random_.below(kNumDTypes));
+      return isFloat(type) ? *options_.floats : type;
+    }
     if (random_.chance(options_.f32Share))
       return f32;
     return static_cast<DType>(random_.below(kNumDTypes));
@@ -176,6 +180,12 @@ private:
     for (const TensorType &type : call->results)
       if (type.shape.numElements() > maxElements_ || type.shape.numElements() == 0)
         return false;
+    auto isOtherFloat = [&](const TensorType &type) {
+      return options_.floats && isFloat(type.dtype) && type.dtype != *options_.floats;
+    };
+    if (llvm::any_of(call->operands, isOtherFloat) || llvm::any_of(call->results, isOtherFloat) ||
+        llvm::is_contained(options_.without, op.name))
+      return false;
 
     std::vector<HostTensor> exact, up, down;
     std::vector<std::optional<TensorType>> known;

@@ -6,6 +6,8 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "test/support/Coverage.h"
 
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace tressel::test {
@@ -19,6 +21,8 @@ struct RandomGraphOptions {
   /// So many ops of each graph are the next ones of `possibleCells()`: consecutive seeds go round them all.
   int cellsPerGraph = 10;
   const Cell *cell = nullptr; ///< if not null, this one instead
+  std::optional<DType> floats;      ///< all floats are of this type, most inputs and constants too
+  std::vector<std::string> without; ///< ops that are not to stand in it
 };
 
 struct RandomGraph {

@@ -33,6 +33,16 @@ template <typename Sizes> Sizes SymbolicSizes::replaced(Sizes sizes, bool givenO
 
 TensorType SymbolicSizes::declared(const TensorType &type) const { return {type.dtype, replaced(type.shape, false)}; }
 
+/// Whether a machine has room for it at the sizes that a planner counts on, which are larger than those of the run: ops
+/// that join the sizes of their operands make tensors of hundreds of gigabytes of a few symbols.
+static bool fitsMachines(const Shape &shape) {
+  constexpr double kMost = 1 << 24;
+  double elements = 1;
+  for (Size size : shape)
+    elements *= static_cast<double>(dim::hint(size));
+  return elements <= kMost;
+}
+
 std::optional<bool> SymbolicSizes::declare(OpCall &call, const std::vector<std::optional<TensorType>> &known) const {
   if (empty())
     return false;
@@ -49,7 +59,8 @@ std::optional<bool> SymbolicSizes::declare(OpCall &call, const std::vector<std::
       op::Inferred inferred = call.op->infer(*call.op, types, attrs);
       bool same = bool(inferred) && inferred.types.size() == call.results.size();
       for (size_t i = 0; same && i < inferred.types.size(); ++i)
-        same = dim::isKnown(inferred.types[i].shape) && inferred.types[i].dtype == call.results[i].dtype &&
+        same = dim::isKnown(inferred.types[i].shape) && fitsMachines(inferred.types[i].shape) &&
+               inferred.types[i].dtype == call.results[i].dtype &&
                dim::evaluate(inferred.types[i].shape, values_) == call.results[i].shape;
       if (same) {
         call.attrs = attrs;

@@ -240,6 +240,57 @@ TEST(Gradient, HasTheOperandsTypes) {
   EXPECT_GT(compared, 1000);
 }
 
+/// A value that stands in several places of a call gets the sum of what each place gives, once.
+TEST(Gradient, OfAValueThatStandsInSeveralPlaces) {
+  int compared = 0;
+  for (const OpInfo *op : allOps()) {
+    test::Random random(10);
+    for (int t = 0; t < 20; ++t) {
+      const auto call = test::proposeCall(*op, DType::f64, random, {.maxRank = 3, .maxSize = 3});
+      if (!call || call->operands.size() < 2 || call->operands[0].dtype != DType::f64 ||
+          call->operands[1] != call->operands[0])
+        continue;
+      Tensors operands;
+      for (size_t i = 0; i < call->operands.size(); ++i)
+        operands.push_back(i && call->operands[i] == call->operands[0] ? operands[0] : randomOperand(*call, i, random));
+      const interp::Evaluation run = interp::run(*op, operands, call->attrs);
+      if (!run || std::ranges::none_of(run.outputs, [](const HostTensor &t) { return holdsFloats(t.type); }))
+        continue;
+      try {
+        auto gradientOf = [&](bool together) { // of the sum of all results
+          interp::EvaluatingEmitter emitter;
+          std::vector<Emitter::Ref> in, given;
+          for (size_t i = 0; i < operands.size(); ++i)
+            in.push_back(i && together && call->operands[i] == call->operands[0] ? in[0] : emitter.add(operands[i]));
+          Tape tape(emitter, in);
+          const std::vector<Emitter::Ref> out = tape.emit(*op, in, call->attrs);
+          for (Emitter::Ref ref : out)
+            given.push_back(isFloat(emitter.typeOf(ref).dtype)
+                                ? emitter.add(test::randomTensor(emitter.typeOf(ref), random, {1, 1}))
+                                : nullptr);
+          double sum = 0; // of the elements of all gradients with respect to that value
+          std::vector<Emitter::Ref> wanted;
+          for (size_t i = 0; i < in.size(); ++i)
+            if (call->operands[i] == call->operands[0] && (wanted.empty() || !together))
+              wanted.push_back(in[i]);
+          for (Emitter::Ref made : tape.backward(out, given, wanted)) {
+            const HostTensor value = made ? emitter.valueOf(made) : HostTensor();
+            for (int64_t i = 0; value.data && i < value.type.shape.numElements(); ++i)
+              sum += value.as<double>()[i];
+          }
+          return sum;
+        };
+        const double apart = gradientOf(false), together = gradientOf(true);
+        ++compared;
+        if (std::isfinite(apart))
+          EXPECT_NEAR(together, apart, 1e-9 * (1 + std::abs(apart))) << op->name;
+      } catch (const expr::NoGradient &) {
+      }
+    }
+  }
+  EXPECT_GT(compared, 200);
+}
+
 /// f16 ends at 65504, which a number of elements may pass.
 TEST(Gradient, OfTheMeanOfManyHalves) {
   OpCall call{&table::mean, {{DType::f16, {70000}}}, {}, {{DType::f16, {}}}};

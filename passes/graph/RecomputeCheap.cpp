@@ -1,0 +1,196 @@
+#include "passes/Passes.h"
+#include "passes/Util.h"
+#include "passes/graph/MinCut.h"
+#include "passes/graph/TurningPoint.h"
+#include "passes/schedule/IssueOrder.h"
+
+#include "ir/graph/Graph.h"
+#include "ir/graph/Segment.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace tressel::passes {
+#define GEN_PASS_DEF_RECOMPUTECHEAP
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// What moving a byte takes, in flopsOf's units: from memory that several cores read.
+constexpr int64_t kByte = 6;
+
+class RecomputeCheap : public impl::RecomputeCheapBase<RecomputeCheap> {
+public:
+  using RecomputeCheapBase::RecomputeCheapBase;
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> main = findMain(getOperation());
+    if (failed(main))
+      return signalPassFailure();
+    if (!*main)
+      return;
+    ops.clear();
+    placeOf.clear();
+    for (Operation &op : main->getBody().front().without_terminator()) {
+      placeOf[&op] = ops.size();
+      ops.push_back(&op);
+    }
+    parameterOnly = parameterOnlyValues(*main);
+    const std::optional<size_t> found = turningPointOf(main->getBody().front(), parameterOnly, minBytes);
+    if (!found)
+      return;
+    turn = *found;
+    cut();
+  }
+
+private:
+  /// A loop of the user's kernels takes in and gives what the op computes, point by point.
+  static bool isFused(Operation *op) {
+    if (!isComputation(op) || hasOwnKernel(op))
+      return false;
+    const op::Family family = graph::infoOf(op)->family;
+    return family == op::Family::Elementwise || family == op::Family::Reduction || family == op::Family::Shape;
+  }
+  /// Its result is a function of its operands that a kernel which reads it computes as it goes.
+  static bool isRecomputable(Operation *op) {
+    if (isView(op))
+      return true;
+    if (!isFused(op) || op->getNumResults() != 1)
+      return false;
+    const op::OpInfo *info = graph::infoOf(op);
+    const std::optional<op::LoopForm> form = loopFormOf(op);
+    if (info->hasEffects || !form || !isPointParallel(*form) || form->alternatives)
+      return false;
+    if (llvm::any_of(form->operands, [](const op::OperandMap &map) {
+          return map.guarded || llvm::any_of(map.dims, [](const op::IndexExpr &expr) { return expr.indirect >= 0; });
+        }))
+      return false;
+    return info->family == op::Family::Elementwise ||
+           bytesOf(op->getOperand(0).getType()) < bytesOf(op->getResult(0).getType());
+  }
+  /// What is neither a constant nor known ahead of the step.
+  bool isKept(Value value) const {
+    Operation *def = value.getDefiningOp();
+    return def && !matchPattern(def, m_Constant()) && !parameterOnly.contains(value) && placeOf.contains(def);
+  }
+
+  bool isBefore(Operation *op) const {
+    auto at = placeOf.find(op);
+    return at != placeOf.end() && at->second < turn;
+  }
+  bool isBehind(Operation *op) const {
+    auto at = placeOf.find(op);
+    return at != placeOf.end() && at->second >= turn;
+  }
+
+  //--- The cut
+  //--------------------------------------------------------------------------------------------------------------
+
+  void cut() {
+    MinCut graph;
+    llvm::MapVector<Operation *, MinCut::Node> again; // by op that may run again
+    llvm::DenseMap<Value, MinCut::Node> there;        // by value that is wanted behind the turn
+    SmallVector<Value> wanted;
+    auto want = [&](Value value) {
+      if (auto [at, isNew] = there.try_emplace(value, 0); isNew) {
+        at->second = graph.add();
+        wanted.push_back(value);
+      }
+      return there[value];
+    };
+    int64_t before = 0;
+    for (Operation *op : ArrayRef(ops).take_front(turn))
+      for (Value result : op->getResults())
+        if (isKept(result) && llvm::any_of(result.getUsers(), [&](Operation *user) { return isBehind(user); })) {
+          graph.pay(want(result), MinCut::second, MinCut::never);
+          before += isView(op) ? 0 : bytesOf(result.getType());
+        }
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const Value value = wanted[i];
+      const MinCut::Node node = there[value];
+      Operation *op = value.getDefiningOp();
+      if (!isRecomputable(op)) {
+        graph.pay(MinCut::first, node, keepCost(value));
+        continue;
+      }
+      const MinCut::Node run = again[op] = graph.add();
+      graph.pay(MinCut::first, run, recomputeCost(op));
+      graph.pay(run, node, isView(op) ? MinCut::never : keepCost(value));
+      for (Value operand : op->getOperands())
+        if (isKept(operand) && isBefore(operand.getDefiningOp()))
+          graph.pay(want(operand), run, MinCut::never);
+    }
+    graph.solve();
+    recomputed.clear();
+    int64_t after = 0;
+    for (auto [op, node] : again)
+      if (graph.isSecond(node))
+        recomputed.insert(op);
+    for (Value value : wanted)
+      if (graph.isSecond(there[value]) && !recomputed.contains(value.getDefiningOp()))
+        after += bytesOf(value.getType());
+    constexpr double kWorthIt = 0.95;
+    if (static_cast<double>(after) > kWorthIt * static_cast<double>(before))
+      return;
+    numBytes += before - after;
+    rewrite();
+  }
+  /// It is read behind the turn, and written ahead of it if nothing else wants it in memory.
+  int64_t keepCost(Value value) const {
+    Operation *op = value.getDefiningOp();
+    const bool isInMemory = !isFused(op) || llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return !isBehind(user) && !isFused(user) && !isView(user);
+    });
+    return bytesOf(value.getType()) * kByte * (isInMemory ? 1 : 2);
+  }
+  /// Kernels that read what they cannot compute themselves have it written for them.
+  int64_t recomputeCost(Operation *op) const {
+    if (isView(op))
+      return 0;
+    const bool isWritten =
+        llvm::any_of(op->getResult(0).getUsers(), [&](Operation *user) { return isBehind(user) && !isFused(user); });
+    return flopsOf(op) + (isWritten ? 2 * bytesOf(op->getResult(0).getType()) * kByte : 0);
+  }
+
+  //--- What it says
+  //---------------------------------------------------------------------------------------------------------
+
+  /// Each reader gets its own, so that it can join the reader's kernel.
+  void rewrite() {
+    for (Operation *reader : ArrayRef(ops).drop_front(turn)) {
+      llvm::DenseMap<Value, Value> made;
+      for (OpOperand &operand : reader->getOpOperands())
+        operand.set(remade(operand.get(), reader, made));
+    }
+    for (Operation *op : llvm::reverse(ops)) // those without a reader ahead of it
+      if (recomputed.contains(op) && op->use_empty())
+        op->erase();
+  }
+  Value remade(Value value, Operation *reader, llvm::DenseMap<Value, Value> &made) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !recomputed.contains(op))
+      return value;
+    if (Value known = made.lookup(value))
+      return known;
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(remade(operand, reader, made));
+    OpBuilder b(reader);
+    Operation *clone = b.clone(*op);
+    clone->setOperands(operands);
+    graph::removeSegment(clone); // it belongs to the reader
+    numRecomputed += !isView(op);
+    return made[value] = clone->getResult(0);
+  }
+
+  std::vector<Operation *> ops;
+  llvm::DenseMap<Operation *, size_t> placeOf;
+  llvm::DenseSet<Value> parameterOnly;
+  size_t turn = 0;
+  llvm::SetVector<Operation *> recomputed;
+};
+} // namespace
+
+} // namespace tressel::passes
