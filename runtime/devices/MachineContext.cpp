@@ -51,7 +51,7 @@ public:
   OnMachine(const Package &package, std::shared_ptr<Machine> machine, const std::string &function)
       : package_(package), memory_(DeviceMemory::of(machine)),
         executor_(package.executable(function, hostCpuLevel(), codeFor(package, function)), std::move(machine)) {
-    bindStates();
+    bindStates(PackageStates(package));
   }
 
   const Schedule &schedule() const override { return executor_.schedule(); }
@@ -104,9 +104,26 @@ public:
     for (const auto &device : executor_.machine().devices())
       bytes += executor_.bytesOn(device->caps().device);
     for (const StorageRef &state : states_)
-      bytes += state->bytes();
+      bytes += state ? state->bytes() : 0;
     return bytes;
   }
+
+  void readStates(PackageStates &states) override {
+    size_t place = 0;
+    forEachState(states, [&](const StateDesc &state, size_t index) {
+      const StorageRef &mine = states_[place++];
+      if (state.kind != StateKind::Mutable)
+        return;
+      const auto *bytes = static_cast<const std::byte *>(mine->data());
+      const auto size = static_cast<size_t>(state.type.bytes());
+      if (isHost(state.home.device))
+        return states.set(index, {bytes, size});
+      std::vector<std::byte> value(size);
+      memory_->copy(value.data(), {}, bytes, state.home.device, state.type.bytes());
+      states.set(index, value);
+    });
+  }
+  void writeStates(const PackageStates &states) override { bindStates(states); }
 
 private:
   /// The symbols' values. Throws ShapeError when an input has not its type.
@@ -121,19 +138,18 @@ private:
     return dimsOf(s, shapes);
   }
 
-  void bindStates() {
+  void bindStates(const PackageStates &values) {
+    states_.clear();
     std::vector<void *> pointers;
-    for (const StateDesc &state : schedule().states) {
-      if (state.kind == StateKind::Derived)
-        continue;
-      const std::span<const std::byte> value = package_.stateValue(state.name);
-      const auto size = static_cast<int64_t>(value.size());
-      if (size != state.type.bytes())
-        throwError<InputError>("the package has no value for state '", state.name, "'");
+    forEachState(values, [&](const StateDesc &state, size_t index) {
       const DeviceRef device = state.home.device;
-      if (isHost(device) && state.kind != StateKind::Mutable) {
+      const std::span<const std::byte> value = values.value(index);
+      const auto size = static_cast<int64_t>(value.size());
+      if (isHost(device) && state.kind != StateKind::Mutable &&
+          value.data() == package_.stateValue(state.name).data()) {
+        states_.emplace_back();
         pointers.push_back(const_cast<std::byte *>(value.data())); // only read: the schedule was verified
-        continue;
+        return;
       }
       states_.push_back(isHost(device) ? Storage::allocate(size) : memory_->allocate(size, device));
       if (!isHost(device))
@@ -141,14 +157,23 @@ private:
       else if (size)
         std::memcpy(states_.back()->data(), value.data(), value.size());
       pointers.push_back(states_.back()->data());
-    }
+    });
     if (!pointers.empty())
       executor_.bindStates(pointers);
+  }
+  /// Those that are bound, in order, with their number in `values`.
+  template <typename Fn> void forEachState(const PackageStates &values, Fn fn) const {
+    for (const StateDesc &state : schedule().states)
+      if (state.kind != StateKind::Derived) {
+        const auto at = std::ranges::find(values.entries(), state.name, &PackageStates::Entry::name);
+        fn(state, static_cast<size_t>(
+                      at - values.entries().begin())); // the package has an entry for each state of its functions
+      }
   }
 
   const Package package_; // states and constants lie in its file
   const std::shared_ptr<DeviceMemory> memory_;
-  std::vector<StorageRef> states_; // outlive the executor
+  std::vector<StorageRef> states_; // of those that are bound, null for the file's bytes; outlive the executor
   Executor executor_;
 };
 

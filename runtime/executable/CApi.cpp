@@ -5,6 +5,7 @@
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/MachineContext.h"
 #include "tressel/runtime/Package.h"
+#include "tressel/runtime/States.h"
 
 #include <algorithm>
 #include <cstring>
@@ -25,6 +26,8 @@ struct tressel_package {
 struct tressel_context {
   std::optional<Context> context;
   std::unique_ptr<MachineContext> machine;
+  std::shared_ptr<PackageStates> states; // what the context works on, or has copies of on its machine
+  bool areStatesThere = false;           // the machine has updated its copies
   std::vector<View> inputs, outputs; // of a call
   [[gnu::noinline]] const Schedule &schedule() const { return machine ? machine->schedule() : context->executable().schedule(); }
 };
@@ -184,9 +187,15 @@ tressel_status tressel_context_create(const tressel_package *package, const tres
     wanted.allocator = {options.allocate, options.release, options.user};
     const char *function = options.function ? options.function : "";
     auto made = std::make_unique<tressel_context>();
+    if (options.states_of && options.states_of->machine)
+      throwError<Error>("the context in states_of has its states on a machine, and cannot share them");
+    made->states = options.states_of ? options.states_of->states : package->package.states();
+    wanted.states = made->states;
     if (options.machine) {
-      if (options.num_max_dims || options.max_bytes || options.allocate)
-        throwError<Error>("max_dims, max_bytes and allocate are for contexts on the processor, not for the machine '", options.machine, "'");
+      if (options.num_max_dims || options.max_bytes || options.allocate || options.states_of)
+        throwError<Error>(
+            "max_dims, max_bytes, allocate and states_of are for contexts on the processor, not for the machine '",
+            options.machine, "'");
       made->machine = MachineContext::open(package->package, options.machine, function);
     } else {
       made->context.emplace(package->package.context(wanted, function));
@@ -249,6 +258,84 @@ tressel_status tressel_run(tressel_context *context, const tressel_tensor *input
     views(inputs, num_inputs, "input", context->inputs);
     views(outputs, num_outputs, "output", context->outputs);
     const std::span<const View> in(context->inputs), out(context->outputs);
+    context->areStatesThere = context->machine != nullptr;
     context->machine ? context->machine->run(in, out) : context->context->run(in, out);
+  });
+}
+
+//--- States -----------------------------------------------------------------------------------------------------------
+
+/// What a machine has updated is copied to the host first, and what is changed there to the machine behind.
+static PackageStates &statesRead(tressel_context *context) {
+  if (context->areStatesThere)
+    context->machine->readStates(*context->states);
+  context->areStatesThere = false;
+  return *context->states;
+}
+static void statesChanged(tressel_context *context) {
+  if (context->machine)
+    context->machine->writeStates(*context->states);
+  context->areStatesThere = false;
+}
+
+size_t tressel_num_states(const tressel_context *context) { return context ? context->states->entries().size() : 0; }
+
+static const PackageStates::Entry &stateAt(const tressel_context *context, size_t index) {
+  need(context, "context");
+  const std::vector<PackageStates::Entry> &entries = context->states->entries();
+  if (index >= entries.size())
+    throwError<Error>("there are ", entries.size(), " states, none is number ", index);
+  return entries[index];
+}
+
+tressel_status tressel_state(const tressel_context *context, size_t index, tressel_value *value) {
+  return guarded([&] {
+    need(value, "value");
+    const PackageStates::Entry &entry = stateAt(context, index);
+    *value = describe(entry.name, entry.type);
+  });
+}
+
+/// Throws unless the tensor is like the state.
+static void checkState(const PackageStates::Entry &entry, const tressel_tensor *tensor) {
+  need(tensor, "tensor");
+  const View view = viewOf(*tensor, "tensor", 0);
+  if (view.type != entry.type)
+    throwError<Error>("state '", entry.name, "' is ", entry.type.str(), ", given ", view.type.str());
+  if (entry.type.bytes() != 0)
+    need(view.data, "the tensor's data");
+}
+
+tressel_status tressel_read_state(tressel_context *context, size_t index, const tressel_tensor *tensor) {
+  return guarded([&] {
+    checkState(stateAt(context, index), tensor);
+    const std::span<const std::byte> value = statesRead(context).value(index);
+    if (!value.empty())
+      std::memcpy(tensor->data, value.data(), value.size());
+  });
+}
+
+tressel_status tressel_write_state(tressel_context *context, size_t index, const tressel_tensor *tensor) {
+  return guarded([&] {
+    const PackageStates::Entry &entry = stateAt(context, index);
+    checkState(entry, tensor);
+    statesRead(context).set(index,
+                            {static_cast<const std::byte *>(tensor->data), static_cast<size_t>(entry.type.bytes())});
+    statesChanged(context);
+  });
+}
+
+tressel_status tressel_save_states(tressel_context *context, const char *path) {
+  return guarded([&] {
+    need(context, "context"), need(path, "path");
+    statesRead(context).save(path);
+  });
+}
+
+tressel_status tressel_load_states(tressel_context *context, const char *path) {
+  return guarded([&] {
+    need(context, "context"), need(path, "path");
+    context->states->load(path);
+    statesChanged(context);
   });
 }

@@ -4,12 +4,13 @@
 #include "Caller.h"
 #include "ExecutableImpl.h"
 #include "Operands.h"
+#include "runtime/schedule/ScheduleSizes.h"
 #include "runtime/types/Clock.h"
 #include "runtime/types/Concat.h"
-#include "runtime/schedule/ScheduleSizes.h"
 #include "tressel/runtime/Error.h"
 #include "tressel/runtime/FloatMode.h"
 #include "tressel/runtime/Instantiate.h"
+#include "tressel/runtime/States.h"
 #include "tressel/runtime/ThreadPool.h"
 
 #include <algorithm>
@@ -325,6 +326,9 @@ struct Context::Impl {
   BySizes<Instance> instances;
   dim::Values maxDims;
   bool wroteStates = false;
+  std::shared_ptr<PackageStates> shared; ///< what is bound, where others may change it
+  uint64_t seen = 0;                     ///< its version that is bound
+  bool updatesStates = false;
   Profile *profile = nullptr;
   std::unique_ptr<KernelFailure> failure = std::make_unique<KernelFailure>(); // steps hold its address
   HostAllocator allocator;
@@ -355,6 +359,8 @@ struct Context::Impl {
       for (uint32_t list = 0; list < out.steps.size(); ++list)
         SideBySide(s, list, out.steps[list]).mark(list == 1 ? firstWrite(s) : SIZE_MAX);
   }
+  void bind(std::span<void *const> pointers, std::shared_ptr<const void> owner);
+  void bindShared();
   void bindStates(LaidOut &out) const {
     for (uint32_t i = 0; i < derived.size(); ++i)
       if (void *memory = derived[i] ? derived[i]->data() : states[i])
@@ -598,8 +604,14 @@ Context::Context(std::shared_ptr<const Executable> executable, const ContextOpti
     }
   }
   impl.layOut(schedule, 0, impl.prepare);
-  if (impl.states.numCallers() == 0)
+  impl.updatesStates =
+      std::ranges::any_of(schedule.states, [](const StateDesc &state) { return state.kind == StateKind::Mutable; });
+  if (impl.states.numCallers() == 0) {
     bindStates({});
+  } else if (options.states) {
+    impl.shared = options.states;
+    impl.bindShared();
+  }
 }
 
 Context::~Context() = default;
@@ -609,14 +621,23 @@ Context &Context::operator=(Context &&) noexcept = default;
 const Executable &Context::executable() const { return *impl_->executable; }
 
 void Context::bindStates(std::span<void *const> states, std::shared_ptr<const void> owner) {
-  Impl &impl = *impl_;
-  impl.states.bind(states, std::move(owner), [&] {
-    impl.bindStates(impl.prepare);
-    for (const auto &instance : impl.instances)
-      impl.bindStates(instance->step);
+  impl_->bind(states, std::move(owner));
+}
+
+void Context::Impl::bind(std::span<void *const> pointers, std::shared_ptr<const void> owner) {
+  states.bind(pointers, std::move(owner), [&] {
+    bindStates(prepare);
+    for (const auto &instance : instances)
+      bindStates(instance->step);
     FloatScope scope;
-    impl.execute<false>(impl.prepare, 0, impl.prepare.of(0), scope);
+    execute<false>(prepare, 0, prepare.of(0), scope);
   });
+}
+
+/// Others have changed the states that the context shares with them.
+void Context::Impl::bindShared() {
+  bind(shared->pointersFor(schedule()), shared);
+  seen = shared->version();
 }
 
 void Context::moveState(size_t index, void *memory) {
@@ -628,6 +649,8 @@ bool Context::wroteStates() const { return impl_->wroteStates; }
 
 void Context::Impl::run(Instance &instance, std::span<const void *const> inputs, std::span<void *const> outputs) {
   LaidOut &step = instance.step;
+  if (shared && shared->version() != seen) [[unlikely]]
+    bindShared();
   if (!states.areBound() || !instance.fits(inputs, outputs)) [[unlikely]] {
     const CallArguments call{inputs, outputs};
     checkArguments(*step.schedule, {&call, 1}, states.areBound());
@@ -635,6 +658,8 @@ void Context::Impl::run(Instance &instance, std::span<const void *const> inputs,
   step.operands.bind(Space::Input, {const_cast<void *const *>(inputs.data()), inputs.size()});
   step.operands.bind(Space::Output, outputs);
   wroteStates = false;
+  if (shared && updatesStates)
+    seen = shared->change();
   FloatScope scope;
   const std::span<const Step> steps = step.of(1), reading = steps.first(instance.firstWrite);
   if (profile) [[unlikely]] {

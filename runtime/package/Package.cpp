@@ -497,6 +497,13 @@ int64_t Package::constantBytes(const std::string &function) const {
 }
 int64_t Package::fileBytes() const { return static_cast<int64_t>(impl_->mapping.bytes.size()); }
 
+std::vector<std::pair<std::string, TensorType>> Package::values() const {
+  std::vector<std::pair<std::string, TensorType>> values;
+  for (const auto &[name, value] : impl_->states)
+    values.emplace_back(name, value.type);
+  return values;
+}
+
 std::span<const std::byte> Package::stateValue(const std::string &name) const {
   const Impl &impl = *impl_;
   auto it = impl.states.find(name);
@@ -537,35 +544,15 @@ std::shared_ptr<const Executable> Package::executable(const std::string &name, C
   }
 }
 
+std::shared_ptr<PackageStates> Package::states() const { return std::make_shared<PackageStates>(*this); }
+
 Context Package::context(const ContextOptions &options, const std::string &name) const {
-  const Impl &impl = *impl_;
-  Context context(executable(name), options);
-  struct Owned {
-    std::shared_ptr<const Impl> package;
-    std::vector<StorageRef> copies;
-  };
-  auto owned = std::make_shared<Owned>();
-  owned->package = impl_.pointer();
-  std::vector<void *> pointers;
-  for (const StateDesc &state : schedule(name).states) {
-    if (state.kind == StateKind::Derived)
-      continue;
-    auto it = impl.states.find(state.name);
-    if (it == impl.states.end())
-      throwError<InputError>(impl.path, ": has no value for state '", state.name, "'");
-    const auto bytes = impl.bytesOf(it->second.section);
-    if (state.kind == StateKind::Mutable) {
-      owned->copies.push_back(Storage::allocate(static_cast<int64_t>(bytes.size())));
-      if (!bytes.empty())
-        std::memcpy(owned->copies.back()->data(), bytes.data(), bytes.size());
-      pointers.push_back(owned->copies.back()->data());
-    } else {
-      pointers.push_back(const_cast<std::byte *>(bytes.data())); // only read: the schedule was verified
-    }
-  }
-  if (!pointers.empty())
-    context.bindStates(pointers, std::move(owned));
-  return context;
+  ContextOptions mine = options;
+  const std::vector<StateDesc> &states = schedule(name).states;
+  if (!mine.states && std::any_of(states.begin(), states.end(),
+                                  [](const StateDesc &state) { return state.kind != StateKind::Derived; }))
+    mine.states = this->states();
+  return Context(executable(name), mine);
 }
 
 } // namespace tressel::runtime

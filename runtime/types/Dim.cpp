@@ -73,6 +73,7 @@ Bounds mulBounds(Bounds x, Bounds y) {
   return {saturate(*std::min_element(p, p + 4)), saturate(*std::max_element(p, p + 4))};
 }
 Bounds addBounds(Bounds x, Bounds y) { return {saturate(__int128(x.lo) + y.lo), saturate(__int128(x.hi) + y.hi)}; }
+/// Term by term, as if each took its values by itself.
 Bounds boundsOf(const Poly &poly) {
   Bounds sum{0, 0};
   for (const auto &[atoms, coef] : poly) {
@@ -102,6 +103,8 @@ std::string print(const Poly &poly, std::string Atom::*text) {
 }
 
 //--- The table --------------------------------------------------------------------------------------------------------
+Bounds tightBounds(const Poly &poly);
+
 /// Nodes are published in chunks that never move, so that reading one takes no lock: whoever has a handle got it after
 /// the node was written.
 class Table {
@@ -138,7 +141,7 @@ public:
     if (count_ % kChunk == 0)
       chunk.store(new Node[kChunk], std::memory_order_release);
     Node &node = chunk.load(std::memory_order_relaxed)[count_ % kChunk];
-    node.bounds = boundsOf(poly);
+    node.bounds = tightBounds(poly);
     node.shown = print(poly, &Atom::shown);
     node.poly = std::move(poly);
     node.text = text;
@@ -185,6 +188,67 @@ void accumulate(Poly &into, const Monomial &atoms, int64_t coef) {
   if (it->second == 0)
     into.erase(it);
 }
+/// poly + factor * other, or false where a coefficient leaves 64 bits.
+bool addMultiple(Poly &poly, const Poly &other, int64_t factor) {
+  for (const auto &[atoms, coef] : other) {
+    int64_t &sum = poly[atoms], term;
+    if (__builtin_mul_overflow(coef, factor, &term) || __builtin_add_overflow(sum, term, &sum))
+      return false;
+    if (sum == 0)
+      poly.erase(atoms);
+  }
+  return true;
+}
+
+/// What is in both; the first where nothing is.
+Bounds both(Bounds x, Bounds y) {
+  const Bounds common{std::max(x.lo, y.lo), std::min(x.hi, y.hi)};
+  return common.lo <= common.hi ? common : x;
+}
+
+/// `left`: how many more forms of the sum may be tried.
+Bounds tightBounds(const Poly &poly, int &left) {
+  Bounds found = boundsOf(poly);
+  if (poly.size() < 2)
+    return found;
+  for (const auto &[atoms, coef] : poly) {
+    if (atoms.size() != 1 || atoms.front()->kind == AtomKind::Symbol)
+      continue;
+    const Atom &atom = *atoms.front();
+    // Of `scale` times the sum, with `factor` times `part` for the atom's term.
+    auto with = [&, &atoms = atoms](Size part, int64_t factor, int64_t scale) -> std::optional<Bounds> {
+      Poly rest = poly, other;
+      rest.erase(atoms);
+      if (left <= 0 || !addMultiple(other, rest, scale) || !addMultiple(other, polyOf(part), factor))
+        return std::nullopt;
+      --left;
+      return tightBounds(other, left);
+    };
+    if (atom.kind == AtomKind::Max) {
+      const auto a = with(atom.a, coef, 1), b = with(atom.b, coef, 1);
+      if (!a || !b)
+        continue;
+      // It is one of the two, and the larger one.
+      found = both(found, coef > 0 ? Bounds{std::max(a->lo, b->lo), std::max(a->hi, b->hi)}
+                                   : Bounds{std::min(a->lo, b->lo), std::min(a->hi, b->hi)});
+    } else if (atom.b.isNumber() && atom.b.number() > 0 && coef != INT64_MIN) {
+      // k * (a//k) is a less a rest of 0 to k - 1.
+      const int64_t k = atom.b.number(), scale = k / std::gcd(k, coef), times = coef / std::gcd(k, coef);
+      if (const auto whole = with(atom.a, times, scale)) {
+        const Bounds scaled = addBounds(*whole, mulBounds({times, times}, {1 - k, 0}));
+        found = both(found, {scaled.lo <= -kUnbounded ? scaled.lo : -floorDivNumbers(-scaled.lo, scale),
+                             scaled.hi >= kUnbounded ? scaled.hi : floorDivNumbers(scaled.hi, scale)});
+      }
+    }
+  }
+  return found;
+}
+/// Also where terms depend on each other: 2 * ((n + 1)//2) - n is 0 or 1.
+Bounds tightBounds(const Poly &poly) {
+  int left = 24;
+  return tightBounds(poly, left);
+}
+
 Monomial product(const Monomial &a, const Monomial &b) {
   Monomial atoms;
   std::merge(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(atoms), ByText());
@@ -346,11 +410,12 @@ namespace detail {
 Size max(Size a, Size b) {
   if (a == kDynamic || b == kDynamic)
     return kDynamic;
-  const Bounds difference = bounds(a - b);
-  if (difference.lo >= 0)
-    return a;
-  if (difference.hi <= 0)
-    return b;
+  const Poly apart = polyOf(a - b);
+  auto larger = [&, a = a, b = b](Bounds difference) {
+    return difference.lo >= 0 ? std::optional(a) : difference.hi <= 0 ? std::optional(b) : std::nullopt;
+  };
+  if (const auto found = larger(boundsOf(apart)))
+    return *found;
   // Of a maximum and something more, one side may be settled: max(0, max(-1, -n) + n) is max(0, n - 1).
   for (auto [one, other] : {std::pair(a, b), std::pair(b, a)})
     for (const auto &[atoms, coef] : polyOf(one)) {
@@ -366,6 +431,8 @@ Size max(Size a, Size b) {
       if (overQ.lo >= 0)
         return dim::max(other, p);
     }
+  if (const auto found = larger(bounds(a - b))) // behind the above, which gives shorter expressions
+    return *found;
   // A common factor stands outside, where a multiple is seen to be one.
   int64_t common = 0;
   for (Size size : {a, b})

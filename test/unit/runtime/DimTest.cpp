@@ -122,6 +122,23 @@ TEST(Dim, Bounds) {
   EXPECT_TRUE(atMost(n, n * 2));
 }
 
+/// Terms that depend on each other: whole steps, and the larger of two.
+TEST(Dim, BoundsOfSumsOfDependentTerms) {
+  const Size n = symbol("n", 0, 95);
+  auto expect = [](Size size, int64_t lo, int64_t hi) {
+    EXPECT_EQ(bounds(size).lo, lo) << str(size);
+    EXPECT_EQ(bounds(size).hi, hi) << str(size);
+  };
+  expect(ceilDiv(n, 2) * 2 - n, 0, 1);
+  expect(n - floorDiv(n, 3) * 3, 0, 2);
+  expect(n - floorDiv(n, 3) * 6 + n, 0, 4);
+  expect(max(n, 7) - n, 0, 7);
+  expect(n - max(n, 7), -7, 0);
+  expect(max(0, 10 - n) + n, 10, 95);
+  EXPECT_EQ(min(ceilDiv(n, 2) * 2, n), n);
+  EXPECT_GE(bounds(ceilDiv(floorDiv(n, 2), 2) * 2 - floorDiv(n, 2)).lo, 0);
+}
+
 TEST(Dim, QuotientsOfMinimaKeepTheirBounds) {
   const Size n = symbol("q", 4, 100), least = min(floorDiv(n + 1, 2), floorDiv(n, 2));
   EXPECT_EQ(bounds(least), (Bounds{2, 50}));

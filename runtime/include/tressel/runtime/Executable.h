@@ -51,6 +51,8 @@ struct HostAllocator {
   void *user = nullptr;
 };
 
+class PackageStates;
+
 struct ContextOptions {
   /// Sizes of dimensions by name up to which memory is taken at once; calls beyond them are refused. Only for symbolic
   /// dimensions of the schedule, within their bounds; the others grow as calls need it.
@@ -58,6 +60,8 @@ struct ContextOptions {
   /// Most bytes that the context may hold: arenas, scratch and derived state. What would need more throws OutOfMemory.
   int64_t max_bytes = std::numeric_limits<int64_t>::max();
   HostAllocator allocator = {};
+  /// What it binds and updates (States.h), shared with other contexts of the package.
+  std::shared_ptr<PackageStates> states = {};
 };
 
 /// A caller's tensor: dense, row-major, at least element-aligned (64 bytes are fastest).

@@ -35,6 +35,10 @@ public:
   virtual std::vector<TensorType> outputTypes(std::span<const TensorType> inputs) const = 0;
   /// Held now on all devices: arenas, states that are derived or copied.
   virtual int64_t bytes() const = 0;
+  /// Copies the states that the function updates to the host's.
+  virtual void readStates(PackageStates &states) = 0;
+  /// Takes all states of the function from the host's, as they are.
+  virtual void writeStates(const PackageStates &states) = 0;
 };
 
 /// What libtressel_devices.so has for it, as its symbol tressel_machine_context.

@@ -17,6 +17,7 @@
 #include "tressel/runtime/Executable.h"
 #include "tressel/runtime/Handle.h"
 #include "tressel/runtime/Schedule.h"
+#include "tressel/runtime/States.h"
 
 #include <concepts>
 #include <cstddef>
@@ -24,6 +25,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tressel::runtime {
@@ -93,6 +95,9 @@ public:
   int64_t constantBytes(const std::string &function = "") const;
   int64_t fileBytes() const;
 
+  /// Names and types of all stored values. Those of states, and those whose names begin with a dot, of what the package
+  /// is beside that.
+  std::vector<std::pair<std::string, TensorType>> values() const;
   /// The stored value of a state: 64-byte aligned, alive while the package or an executable of it is. Empty span if
   /// there is none. Throws InputError when it is damaged.
   std::span<const std::byte> stateValue(const std::string &name) const;
@@ -102,9 +107,11 @@ public:
   std::shared_ptr<const Executable> executable(const std::string &function = "", CpuLevel cpu = hostCpuLevel(),
                                                const ProgramCode &code = {}) const;
 
-  /// A context whose states are bound: parameters to the file's bytes, mutable states to copies of the context's own.
-  /// Throws InputError too if the package has no value for a state.
-  /// With memory for the largest sizes: context({.max_dims = {{"batch", 64}}}).
+  /// The states of all functions, with the values of the file: for contexts that share them, to change, save and load.
+  std::shared_ptr<PackageStates> states() const;
+  /// A context whose states are bound: to those of the options or, without, to the file's bytes where they are only
+  /// read, and to copies of the context's own. Throws InputError too if the package has no value for a state. With
+  /// memory for the largest sizes: context({.max_dims = {{"batch", 64}}}).
   Context context(const ContextOptions &options = {}, const std::string &function = "") const;
   /// A template, so that context({}) means the one above.
   template <std::convertible_to<std::string_view> Name> Context context(const Name &function) const {

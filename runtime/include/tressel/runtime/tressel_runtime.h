@@ -35,15 +35,16 @@ extern "C" {
 #endif
 
 /* Grows when functions or options are added; what exists keeps its meaning. */
-#define TRESSEL_ABI_VERSION 2
+#define TRESSEL_ABI_VERSION 3
 
 typedef enum tressel_status {
   TRESSEL_OK = 0,
   TRESSEL_INVALID_ARGUMENT = 1, /* the caller's: a wrong shape or type, a null pointer, an unknown name */
-  TRESSEL_BAD_PACKAGE = 2,      /* missing, damaged, of another format version, for another CPU */
-  TRESSEL_OUT_OF_MEMORY = 3,    /* beyond max_bytes, or the allocator has no more */
-  TRESSEL_RUN_FAILED = 4,       /* a kernel found its data wrong: an index out of range, a failed assertion */
-  TRESSEL_INTERNAL = 5          /* a bug in Tressel */
+  TRESSEL_BAD_PACKAGE = 2, /* missing, damaged, of another format version, for another CPU; a file of states that is so,
+                              or of something else */
+  TRESSEL_OUT_OF_MEMORY = 3, /* beyond max_bytes, or the allocator has no more */
+  TRESSEL_RUN_FAILED = 4,    /* a kernel found its data wrong: an index out of range, a failed assertion */
+  TRESSEL_INTERNAL = 5       /* a bug in Tressel */
 } tressel_status;
 
 typedef struct tressel_package tressel_package;
@@ -84,6 +85,10 @@ typedef struct tressel_context_options {
      several. The libraries for it, libtressel_devices.so and libtressel_cuda.so, are opened then, beside this one; a missing one is
      TRESSEL_BAD_PACKAGE. Inputs and outputs lie in the host's memory all the same. Goes with none of the options for memory. Since version 2. */
   const char *machine;
+  /* A context of the same package whose states this one shares: what a step of training makes of the parameters, a
+     function that predicts reads in its next call. The two belong to one thread at a time. Null: states of its own,
+     with the package's values. Since version 3. */
+  const struct tressel_context *states_of;
 } tressel_context_options;
 
 /* TRESSEL_ABI_VERSION of the library, and its release: "0.1.0". */
@@ -121,6 +126,20 @@ tressel_status tressel_output_types(const tressel_context *context, const tresse
    TRESSEL_RUN_FAILED the outputs' contents, and the context's states, are undefined. */
 tressel_status tressel_run(tressel_context *context, const tressel_tensor *inputs, size_t num_inputs,
                            const tressel_tensor *outputs, size_t num_outputs);
+
+/* States: what the package's functions keep between calls, parameters and what an optimizer has. Sorted by name; all
+   have sizes that are numbers. Reading copies a value out, writing copies one in; the tensor has the state's type.
+   Since version 3. */
+size_t tressel_num_states(const tressel_context *context);
+tressel_status tressel_state(const tressel_context *context, size_t index, tressel_value *value);
+tressel_status tressel_read_state(tressel_context *context, size_t index, const tressel_tensor *tensor);
+tressel_status tressel_write_state(tressel_context *context, size_t index, const tressel_tensor *tensor);
+/* All of them in one safetensors file, which is written aside, brought to the disk and renamed: at any moment the path
+   names a whole file, or none. Loading gives all states the file's values, or fails and changes nothing; what else is
+   in the file is left alone. The library for it, libtressel_states.so, is opened then, beside this one. A disk that
+   refuses is TRESSEL_RUN_FAILED. Since version 3. */
+tressel_status tressel_save_states(tressel_context *context, const char *path);
+tressel_status tressel_load_states(tressel_context *context, const char *path);
 
 #ifdef __cplusplus
 }
