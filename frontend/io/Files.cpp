@@ -1,8 +1,8 @@
 // The files of tressel/io.h that hold plain tensors.
 #include "frontend/io/AtLine.h"
-#include "frontend/tensor/Make.h"
 #include "frontend/io/Npz.h"
-#include "frontend/io/Safetensors.h"
+#include "frontend/tensor/Make.h"
+#include "runtime/files/Safetensors.h"
 
 #include <tressel/io.h>
 

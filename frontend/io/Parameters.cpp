@@ -2,9 +2,9 @@
 #include "frontend/io/Parameters.h"
 #include "frontend/tensor/Make.h"
 
-#include "frontend/tensor/Convert.h"
 #include "frontend/io/AtLine.h"
-#include "frontend/io/Safetensors.h"
+#include "frontend/tensor/Convert.h"
+#include "runtime/files/Safetensors.h"
 
 #include <tressel/io.h>
 

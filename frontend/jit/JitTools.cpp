@@ -10,6 +10,36 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace tressel {
+
+struct PackageBuilder::Impl {
+  detail::StateNameMap states;
+  std::string metadata;
+  std::vector<std::pair<std::string, std::shared_ptr<const detail::ExportedFunction>>> functions;
+  bool hasGpus = false;
+};
+
+PackageBuilder::PackageBuilder(StateNames states) : impl_(std::make_unique<Impl>()) {
+  for (auto &[name, variable] : states.variables)
+    if (!impl_->states.emplace(name, variable.impl()).second)
+      throw Error(Error::Details{.message = "two states are called '" + name + "'", .op = "PackageBuilder"});
+  if (!states.metadata.empty())
+    impl_->metadata = nlohmann::json(states.metadata).dump();
+}
+PackageBuilder::~PackageBuilder() = default;
+PackageBuilder::PackageBuilder(PackageBuilder &&) noexcept = default;
+PackageBuilder &PackageBuilder::operator=(PackageBuilder &&) noexcept = default;
+
+void PackageBuilder::write(const std::string &path, std::source_location where) const {
+  if (impl_->functions.empty())
+    detail::fail<Error>("the package has no function", detail::toLoc(where), "PackageBuilder::write",
+                        "export some into it");
+  detail::writePackage(path, impl_->functions, impl_->states, impl_->metadata);
+}
+
+} // namespace tressel
 
 namespace tressel::detail {
 
@@ -39,9 +69,17 @@ std::string JitCore::traceOnly(const CallArgs &args, TraceBody &body, bool text,
   return recorder.finish(results, {.name = impl_->options.name, .compile = false, .text = text}).text;
 }
 
-void JitCore::exportPackage(const std::string &path, const ExportOptions &options, TraceBody &body,
-                            const std::source_location &where) {
+void JitCore::exportInto(PackageBuilder &package, const std::string &name, const ExportOptions &options,
+                         TraceBody &body, const std::source_location &where) {
+  PackageBuilder::Impl &into = *package.impl_;
+  for (const auto &[other, function] : into.functions)
+    if (other == name)
+      fail<Error>("the package has a function '" + name + "' already", toLoc(where), "export_into",
+                  "export it under another name");
+  if (!into.functions.empty() && (into.hasGpus || !options.gpus.empty()))
+    fail<Error>("a package for GPUs has one function", toLoc(where), "export_into", "write one package for each");
   TraceRecorder recorder;
+  recorder.nameStates(into.states);
   const std::vector<TensorType> types = detail::typesOf(options.inputs, "export_package", where);
   std::vector<std::string> names;
   for (const TensorSpec &spec : options.inputs)
@@ -54,14 +92,19 @@ void JitCore::exportPackage(const std::string &path, const ExportOptions &option
     fail<Error>("'" + impl_->options.name + "' is to run on " + devices.front().name() +
                     ", but a package for GPUs needs their architecture",
                 toLoc(where), "export_package", "name it in ExportOptions::gpus, or export a function whose JitOptions::devices are empty or have cpu()");
-  recorder.exportPackage(results, {.path = path,
-                                   .cpu = options.cpu,
-                                   .outputNames = options.outputs,
-                                   .gpus = options.gpus,
-                                   .deterministic = impl_->options.deterministic,
-                                   .measure = impl_->options.measure,
-                                   .winograd = impl_->options.winograd,
-                                   .keepSubnormals = impl_->options.keep_subnormals});
+  auto exported = recorder.finishExport(results,
+                                        {.cpu = options.cpu,
+                                         .outputNames = options.outputs,
+                                         .gpus = options.gpus,
+                                         .deterministic = impl_->options.deterministic,
+                                         .measure = impl_->options.measure,
+                                         .winograd = impl_->options.winograd,
+                                         .keepSubnormals = impl_->options.keep_subnormals,
+                                         .memoryBudget = impl_->options.memory_budget,
+                                         .autocast = impl_->options.autocast},
+                                        into.states);
+  into.functions.emplace_back(name, std::move(exported));
+  into.hasGpus = !options.gpus.empty();
 }
 
 void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &body, const std::source_location &where) {
@@ -81,6 +124,8 @@ void JitCore::dump(const std::string &path, const CallArgs &args, TraceBody &bod
                            .measure = impl_->options.measure,
                            .winograd = impl_->options.winograd,
                            .keepSubnormals = impl_->options.keep_subnormals,
+                           .memoryBudget = impl_->options.memory_budget,
+                           .autocast = impl_->options.autocast,
                            .machine = machine,
                            .model = model ? &*model : nullptr,
                            .dump = [&](const std::string &stage, const std::string &text) {

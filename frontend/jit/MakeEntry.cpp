@@ -118,6 +118,8 @@ std::shared_ptr<JitEntry> JitCore::Impl::make(std::vector<TensorType> types, std
                                             .winograd = options.winograd,
                                             .keepSubnormals = options.keep_subnormals,
                                             .strictDonation = options.strict_donation,
+                                            .memoryBudget = options.memory_budget,
+                                            .autocast = options.autocast,
                                             .machine = entry->machine,
                                             .model = model ? &*model : nullptr,
                                             .devices = devices});

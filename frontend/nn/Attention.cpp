@@ -87,6 +87,28 @@ Tensor MultiHeadAttention::forward(Tensor queries, std::optional<Tensor> keys, s
   return out_(reshape(transpose(mixed, {0, 2, 1, 3}), {-1, queries.dim(1), width_}));
 }
 
+KeyValueCache MultiHeadAttention::cache(int64_t batch, int64_t most, DType dtype) const {
+  const Shape shape{batch, heads_, most, width_ / heads_};
+  return {Variable(zeros(shape, dtype), "keys"), Variable(zeros(shape, dtype), "values")};
+}
+
+Tensor MultiHeadAttention::forward_at(Tensor x, Tensor first, const KeyValueCache &cache) const {
+  if (x.rank() != 3)
+    failShape("tokens are [batch, length, width], not " + x.type().str(), "attention");
+  const int64_t each = width_ / heads_;
+  const Tensor zero = zeros({}, i64), starts = stack({zero, zero, first, zero});
+  auto stored = [&](const Variable &all, const Tensor &added) {
+    const Tensor now = dynamic_update_slice(all.value(), added, starts);
+    all.assign(now);
+    return now;
+  };
+  const Tensor q = splitHeads(query_(x), heads_, each), k = stored(cache.keys, splitHeads(key_(x), heads_, each)),
+               v = stored(cache.values, splitHeads(value_(x), heads_, each));
+  auto index = [&](int64_t axis) { return iota({q.dim(2), k.dim(2)}, axis); };
+  const Tensor mixed = scaled_dot_product_attention(q, k, v, index(1) <= index(0) + first);
+  return out_(reshape(transpose(mixed, {0, 2, 1, 3}), {-1, x.dim(1), width_}));
+}
+
 TransformerEncoderLayer::TransformerEncoderLayer(int64_t width, int64_t heads, int64_t hidden,
                                                  TransformerOptions options)
     : options_(options),
@@ -99,8 +121,8 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t width, int64_t heads, i
       norm2_(child("norm2", LayerNorm(options.epsilon))), drop1_(child("drop1", Dropout(options.dropout))),
       drop2_(child("drop2", Dropout(options.dropout))), drop3_(child("drop3", Dropout(options.dropout))) {}
 
-Tensor TransformerEncoderLayer::forward(Tensor x, AttentionMasks masks) const {
-  auto attend = [&](const Tensor &t) { return drop2_(attention_(t, t, t, masks)); };
+template <typename Attend> Tensor TransformerEncoderLayer::around(Tensor x, Attend attends) const {
+  auto attend = [&](const Tensor &t) { return drop2_(attends(t)); };
   auto feedForward = [&](const Tensor &t) { return drop3_(linear2_(drop1_(linear1_(t)))); };
   if (options_.pre_norm) {
     x = x + attend(norm1_(x));
@@ -108,6 +130,15 @@ Tensor TransformerEncoderLayer::forward(Tensor x, AttentionMasks masks) const {
   }
   x = norm1_(x + attend(x));
   return norm2_(x + feedForward(x));
+}
+
+Tensor TransformerEncoderLayer::forward(Tensor x, AttentionMasks masks) const {
+  return around(std::move(x), [&](const Tensor &t) { return attention_(t, t, t, masks); });
+}
+Tensor TransformerEncoderLayer::forward_at(Tensor x, Tensor first, const KeyValueCache &cache) const {
+  if (!options_.causal)
+    throw Error("TransformerEncoderLayer: tokens see those that follow, so they cannot be computed in parts; the option is .causal");
+  return around(std::move(x), [&](const Tensor &t) { return attention_.forward_at(t, first, cache); });
 }
 
 } // namespace tressel::nn

@@ -60,7 +60,7 @@ PositionalEmbedding::PositionalEmbedding(int64_t max_length, Initializer weight_
   if (max_length < 1)
     throw Error("PositionalEmbedding: the number of positions must be at least 1");
 }
-Tensor PositionalEmbedding::forward(Tensor x) const {
+Tensor PositionalEmbedding::rowsFor(const Tensor &x) const {
   needRank(x, 2, "PositionalEmbedding");
   const int64_t length = x.dim(-2), width = x.dim(-1);
   if (length > max_length_)
@@ -68,8 +68,14 @@ Tensor PositionalEmbedding::forward(Tensor x) const {
         "there are rows for " + std::to_string(max_length_) + " positions, but the input " + x.type().str() + " has " +
             std::to_string(length),
         tressel::detail::toLoc(tressel::detail::callerOf(std::source_location::current())), "PositionalEmbedding");
-  const Tensor rows = weight_.need({max_length_, width}, parameterType(x)).value();
-  return x + (length == max_length_ ? rows : slice(rows, {0, 0}, {length, width}));
+  return weight_.need({max_length_, width}, parameterType(x)).value();
+}
+Tensor PositionalEmbedding::forward(Tensor x) const {
+  const Tensor rows = rowsFor(x);
+  return x + (x.dim(-2) == max_length_ ? rows : slice(rows, {0, 0}, {x.dim(-2), x.dim(-1)}));
+}
+Tensor PositionalEmbedding::forward_at(Tensor x, Tensor first) const {
+  return x + dynamic_slice(rowsFor(x), stack({first, zeros({}, i64)}), {x.dim(-2), x.dim(-1)});
 }
 
 Tensor sinusoidal_positions(int64_t length, int64_t width, DType dtype) {

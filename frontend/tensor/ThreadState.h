@@ -16,6 +16,7 @@ struct ThreadState {
   TensorTape *tape = nullptr;                   ///< the innermost of value_and_grad, see frontend/trace/TensorTape.h
   int checkNanDepth = 0;                        ///< CheckNan objects alive
   uint32_t callDepth = 0;                       ///< see enterCall()
+  uint32_t segment = 0;                         ///< of the trace: the checkpoint() that is being recorded, or 0
   void *remembered = nullptr;                   ///< what imperative calls found: of Eager.cpp
 };
 extern thread_local constinit ThreadState threadState;

@@ -1,4 +1,5 @@
 #include "frontend/trace/Fingerprint.h"
+#include "frontend/tensor/ThreadState.h"
 #include "frontend/trace/Recorder.h"
 
 #include "tressel/runtime/Engine.h"
@@ -129,6 +130,8 @@ void Fingerprint::op(const op::OpInfo &info, std::span<const Tensor> inputs, con
     h = mixHash(h, parts_.emplace_back(partOf(attr)).id);
   if (const uint32_t place = callMode() >> 1) [[unlikely]]
     h = mixHash(h, place);
+  if (threadState.segment) [[unlikely]]
+    h = mixHash(h, threadState.segment);
   note({h, info.name, userLine(where), first, static_cast<uint32_t>(inputs.size()), &info});
 }
 

@@ -66,6 +66,10 @@ public:
                                        std::span<const uint8_t> wanted, const std::source_location &where);
   uint64_t number() const { return number_; }
 
+  /// The number of a part of the function, see CheckpointScope; and what is kept of it.
+  uint32_t beginSegment() { return ++numSegments_; }
+  virtual void keep(const Tensor &) {}
+
   /// What is recorded is good as long as this counter stands still: a module's own, see Node::structure.
   using Counter = std::shared_ptr<const std::atomic<uint64_t>>;
   void dependOn(const Counter &counter) {
@@ -119,6 +123,7 @@ private:
   std::vector<BodyRecord *> bodies_; ///< being recorded, outermost first
 
   uint64_t number_, numValues_ = 0;
+  uint32_t numSegments_ = 0;
   std::vector<std::pair<Counter, uint64_t>> structure_;
 };
 

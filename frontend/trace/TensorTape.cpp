@@ -362,6 +362,18 @@ std::vector<Tensor> GradientScope::pushForward(std::span<const Tensor> results, 
   return all;
 }
 
+CheckpointScope::CheckpointScope() : previous_(threadState.segment) {
+  if (Recorder *recorder = Recorder::current(); recorder && previous_ == 0)
+    threadState.segment = recorder->beginSegment();
+}
+CheckpointScope::~CheckpointScope() { threadState.segment = previous_; }
+void CheckpointScope::keep(std::span<const Tensor> results) {
+  if (previous_ == 0 && threadState.segment)
+    for (const Tensor &t : results)
+      if (t.defined())
+        Recorder::current()->keep(t);
+}
+
 std::vector<Tensor> valuesOf(std::span<const Variable> variables, const std::source_location &where) {
   std::vector<Tensor> values;
   for (const Variable &variable : variables) {

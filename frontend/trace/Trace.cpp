@@ -10,6 +10,7 @@
 #include "tressel/runtime/Cpu.h"
 #include "tressel/runtime/GpuCode.h"
 #include "tressel/runtime/Package.h"
+#include "tressel/runtime/States.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -45,7 +46,10 @@ size_t TraceRecorder::Impl::stateIndex(Recorder &recorder, const std::shared_ptr
   if (!isNew)
     return it->second;
   fingerprint.read(*variable, where);
-  State state{.variable = variable, .name = uniqueName(variable->name.empty() ? "state" : variable->name)};
+  const auto given = givenNames.find(variable.get());
+  State state{.variable = variable,
+              .name = given != givenNames.end() ? given->second
+                                                : uniqueName(variable->name.empty() ? "state" : variable->name)};
   if ((state.home = variable->value.impl()->home))
     homes.emplace_back(args.size(), state.home);
   mlir::Value v = addArgument(variable->value.type(), ArgKind::State, state.name, states.size(), where);
@@ -174,6 +178,8 @@ static codegen::CompileOptions compileOptionsOf(const FinishOptions &options) {
   compile.measure = options.measure;
   compile.winograd = options.winograd;
   compile.keepSubnormals = options.keepSubnormals;
+  compile.memoryBudget = options.memoryBudget;
+  compile.autocast = options.autocast;
   compile.machine = options.model;
   compile.devices = options.devices;
   if (options.model)
@@ -246,7 +252,20 @@ Traced TraceRecorder::finish(std::span<const Tensor> results, const FinishOption
   return traced;
 }
 
-void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportRequest &request) {
+void TraceRecorder::nameStates(const StateNameMap &names) {
+  for (const auto &[name, variable] : names) {
+    impl_->names.insert(name);
+    impl_->givenNames.emplace(variable.get(), name);
+  }
+}
+
+struct ExportedFunction {
+  codegen::CompiledProgram program;
+  runtime::CpuLevel level = runtime::CpuLevel::Baseline;
+};
+
+std::shared_ptr<const ExportedFunction> TraceRecorder::finishExport(std::span<const Tensor> results,
+                                                                    const ExportRequest &request, StateNameMap &names) {
   Impl &impl = *impl_;
   if (!request.outputNames.empty() && request.outputNames.size() != results.size())
     throw Error("the function has " + std::to_string(results.size()) + " outputs, but " +
@@ -276,6 +295,8 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
   compile.forPackage = true;
   compile.deterministic = request.deterministic, compile.measure = request.measure, compile.winograd = request.winograd;
   compile.keepSubnormals = request.keepSubnormals;
+  compile.memoryBudget = request.memoryBudget;
+  compile.autocast = request.autocast;
   runtime::MachineModel machine;
   if (!request.gpus.empty()) {
     const auto current = currentMachine();
@@ -283,25 +304,41 @@ void TraceRecorder::exportPackage(std::span<const Tensor> results, const ExportR
     compile.machine = &machine;
     compile.gpus = request.gpus;
   }
-  codegen::CompiledProgram compiled = codegen::compile(*impl.module, compile);
-  runtime::PackageFunction function{.name = "main", .schedule = &compiled.schedule};
-  runtime::CpuLevel level = runtime::CpuLevel::Baseline;
-  if (!runtime::parseCpuLevel(compiled.cpuLevel, level) && !compiled.image.empty())
-    throw InternalError("the compiler names an unknown CPU level '" + compiled.cpuLevel + "'");
-  if (!compiled.image.empty())
-    function.images.push_back({level, compiled.image});
-  function.constants = compiled.constants;
+  auto exported = std::make_shared<ExportedFunction>();
+  exported->program = codegen::compile(*impl.module, compile);
+  if (!runtime::parseCpuLevel(exported->program.cpuLevel, exported->level) && !exported->program.image.empty())
+    throw InternalError("the compiler names an unknown CPU level '" + exported->program.cpuLevel + "'");
+  for (const Impl::State &state : impl.states)
+    names.emplace(state.name, state.variable);
+  return exported;
+}
+
+void writePackage(const std::string &path,
+                  const std::vector<std::pair<std::string, std::shared_ptr<const ExportedFunction>>> &functions,
+                  const StateNameMap &names, const std::string &metadata) {
+  std::vector<runtime::PackageFunction> parts;
+  for (const auto &[name, exported] : functions) {
+    const codegen::CompiledProgram &program = exported->program;
+    runtime::PackageFunction &part =
+        parts.emplace_back(runtime::PackageFunction{.name = name, .schedule = &program.schedule});
+    if (!program.image.empty())
+      part.images.push_back({exported->level, program.image});
+    part.constants = program.constants;
+  }
   std::vector<runtime::PackageState> states;
   std::vector<Tensor> values; // held until they are written
-  for (const Impl::State &state : impl.states) {
-    const Tensor &value = values.emplace_back(state.variable->get({}));
+  for (const auto &[name, variable] : names) {
+    const Tensor &value = values.emplace_back(variable->get({}));
     runtime::Engine::global().wait(*value.impl()->storage, {}, "state of the program");
-    states.push_back({state.name, value.type(), bytesOf(value)});
+    states.push_back({name, value.type(), bytesOf(value)});
   }
+  if (!metadata.empty())
+    states.push_back(
+        {runtime::kStateMetadata, {u8, {static_cast<int64_t>(metadata.size())}}, std::as_bytes(std::span(metadata))});
   std::vector<std::vector<std::byte>> storage;
-  const std::vector<runtime::PackageState> gpu = runtime::gpuSections(compiled.gpu, storage);
+  const std::vector<runtime::PackageState> gpu = runtime::gpuSections(functions.front().second->program.gpu, storage);
   states.insert(states.end(), gpu.begin(), gpu.end());
-  runtime::writePackage(request.path, {&function, 1}, states);
+  runtime::writePackage(path, parts, states);
 }
 
 void clearCompilerCaches() { codegen::clearCaches(); }

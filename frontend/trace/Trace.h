@@ -8,9 +8,12 @@
 #include "frontend/trace/Recorder.h"
 
 #include "tressel/runtime/Decision.h"
+#include "tressel/runtime/MemoryBudget.h"
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,18 +45,26 @@ struct FinishOptions {
   bool deterministic = false;
   bool diskCache = true;
   bool measure = false, winograd = false, keepSubnormals = false, strictDonation = false;
+  MemoryBudget memoryBudget = {};
+  std::optional<DType> autocast = {};
   std::shared_ptr<runtime::Machine> machine = nullptr;  ///< what it runs on; null: the processor
   const runtime::MachineModel *model = nullptr; ///< what it is placed on
   std::vector<runtime::DeviceRef> devices = {}; ///< those of it that compute; empty: all
   std::function<void(const std::string &stage, const std::string &text)> dump = {}; ///< as of codegen::CompileOptions
 };
 
+/// A function compiled for a package.
+struct ExportedFunction;
+/// States by their names in a package.
+using StateNameMap = std::map<std::string, std::shared_ptr<VariableImpl>>;
+
 struct ExportRequest {
-  std::string path;
   std::string cpu = "native";
   std::vector<std::string> outputNames; ///< one per result, or none
   std::vector<std::string> gpus;        ///< as ExportOptions::gpus
   bool deterministic = false, measure = false, winograd = false, keepSubnormals = false;
+  MemoryBudget memoryBudget;
+  std::optional<DType> autocast;
 };
 
 class TraceRecorder : public Recorder {
@@ -67,6 +78,7 @@ public:
           const op::Attrs &attrs, SourceLoc where, std::span<Tensor> results) override;
   Tensor read(const std::shared_ptr<VariableImpl> &variable, SourceLoc where) override;
   void assign(const std::shared_ptr<VariableImpl> &variable, const Tensor &value, SourceLoc where) override;
+  void keep(const Tensor &t) override;
   void *valueIn(const Tensor &t, SourceLoc where) override;
   std::vector<Tensor> pullBack(void *control, std::span<const Tensor> cotangents, std::span<const uint8_t> wanted,
                                const std::source_location &where) override;
@@ -86,8 +98,11 @@ public:
   std::vector<uint32_t> homes() const;
   /// Ends the trace. Throws what the compiler finds.
   Traced finish(std::span<const Tensor> results, const FinishOptions &options);
-  /// Ends the trace and writes it as a package, with the states' values of now.
-  void exportPackage(std::span<const Tensor> results, const ExportRequest &request);
+  /// Before all else: what these states are called in the program.
+  void nameStates(const StateNameMap &names);
+  /// Ends the trace and compiles it for a package; `names` gets the states that had none.
+  std::shared_ptr<const ExportedFunction> finishExport(std::span<const Tensor> results, const ExportRequest &request,
+                                                       StateNameMap &names);
 
 private:
   /// An op of the trace, which is one of MLIR.
@@ -99,6 +114,12 @@ private:
   class Results;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Writes functions under their names, with the states' values of now; `metadata` is that of files of states, in JSON,
+/// or empty.
+void writePackage(const std::string &path,
+                  const std::vector<std::pair<std::string, std::shared_ptr<const ExportedFunction>>> &functions,
+                  const StateNameMap &states, const std::string &metadata);
 
 /// Objects of kernels that the compiler remembers.
 void clearCompilerCaches();

@@ -11,6 +11,14 @@ namespace tressel::detail {
 
 void *TraceRecorder::valueIn(const Tensor &t, SourceLoc where) { return impl_->valueIn(t, where).getAsOpaquePointer(); }
 
+void TraceRecorder::keep(const Tensor &t) {
+  if (!t.traced() || !t.impl()->value)
+    return;
+  mlir::Operation *op = mlir::Value::getFromOpaquePointer(t.impl()->value).getDefiningOp();
+  if (op && graph::segmentOf(op))
+    op->setAttr(graph::kKeptAttr, mlir::UnitAttr::get(op->getContext()));
+}
+
 Fingerprint *TraceRecorder::fingerprintOf() { return &impl_->fingerprint; }
 
 /// What applications' ops need of a gradient that is built in the trace: their rules are calls on tensors.

@@ -1,12 +1,14 @@
 // The state behind TraceRecorder: the module of a trace, and the MLIR values of its tensors, Variables and bodies.
 #pragma once
 
-#include "frontend/trace/Trace.h"
 #include "frontend/tensor/Fail.h"
+#include "frontend/tensor/ThreadState.h"
 #include "frontend/trace/Recorder.h"
+#include "frontend/trace/Trace.h"
 
 #include "ir/graph/DeviceAttr.h"
 #include "ir/graph/Graph.h"
+#include "ir/graph/Segment.h"
 #include "tressel/runtime/Engine.h"
 #include "tressel/runtime/Shutdown.h"
 
@@ -103,6 +105,7 @@ struct TraceRecorder::Impl {
   std::vector<State> states;
   std::unordered_map<const VariableImpl *, size_t> stateOf;
   std::set<std::string> names;
+  std::map<const VariableImpl *, std::string> givenNames; ///< of states
   std::unordered_map<const TensorImpl *, mlir::Value> constants;
   Fingerprint fingerprint;
   std::vector<Tensor> captured; ///< keeps the keys of `constants` alive
@@ -189,6 +192,8 @@ struct TraceRecorder::Impl {
   static void place(mlir::Operation *op) {
     if (const auto device = currentDevice(); device && !graph::isTransfer(op)) [[unlikely]]
       graph::setDevice(op, *device);
+    if (threadState.segment) [[unlikely]]
+      graph::setSegment(op, threadState.segment);
   }
 
   /// Ends the function with these results; the attributes say what arguments and results are.

@@ -1,8 +1,8 @@
 // Training states in safetensors files.
 #include "frontend/io/AtLine.h"
-#include "frontend/io/Safetensors.h"
 #include "frontend/tensor/Make.h"
 #include "frontend/tensor/Random.h"
+#include "runtime/files/Safetensors.h"
 
 #include <tressel/checkpoint.h>
 
@@ -46,6 +46,9 @@ StatePart::StatePart(nn::ModuleHandle module) {
 StatePart::StatePart(optim::Optimizer optimizer) : description_(optimizer.description()) {
   variables_ = [optimizer] { return optimizer.states(); };
 }
+StatePart::StatePart(optim::LossScale scale) {
+  variables_ = [scale] { return scale.states(); };
+}
 StatePart::StatePart(optim::MovingAverage average) {
   variables_ = [average] { return average.states(); };
 }
@@ -85,6 +88,15 @@ public:
       if (of.save_)
         values.emplace(part, of.save_());
     return values;
+  }
+  StateNames names() const {
+    for (const auto &[part, of] : state_)
+      if (!of.variables_)
+        detail::fail<Error>("'" + part + "' has no Variables, and no place in a package", detail::toLoc(where_), op_,
+                            "leave it out");
+    StateNames names{variables_, metadata_};
+    names.metadata[kVersionKey] = std::to_string(kVersion);
+    return names;
   }
   std::map<std::string, std::string> metadata() const {
     std::map<std::string, std::string> all = metadata_;
@@ -184,6 +196,10 @@ private:
   NamedVariables variables_;
   std::map<std::string, std::string> metadata_;
 };
+
+StateNames named_states(const TrainingState &state, std::source_location where) {
+  return StateFile("", state, "named_states", where).names();
+}
 
 void save_state(const std::string &path, const TrainingState &state, std::source_location where) {
   io::atLine(where, "save_state", [&] {

@@ -138,7 +138,8 @@ struct Optimizer::Impl {
     return entry.group && entry.group->lr_scale != 1 ? of * entry.group->lr_scale : of;
   }
 
-  void step(const std::vector<Tensor> &gradients, const std::source_location &where) const {
+  /// `when`: a bool[], or nothing for always.
+  void step(const std::vector<Tensor> &gradients, const Tensor &when, const std::source_location &where) const {
     const Tensor base = rate->now(where);
     const Tensor number = rate->step.value(where) + int64_t(1);
     std::vector<std::pair<Variable, Tensor>> next;
@@ -164,16 +165,23 @@ struct Optimizer::Impl {
     }
     // Together at the end: a rule that throws leaves everything as it was.
     for (const auto &[variable, value] : next)
-      variable.assign(value, where);
-    rate->step.assign(number, where);
+      variable.assign(chosen(when, value, variable, where), where);
+    rate->step.assign(chosen(when, number, rate->step, where), where);
   }
 
-  void accumulate(const std::vector<Tensor> &gradients, const std::source_location &where) const {
+  static Tensor chosen(const Tensor &when, const Tensor &next, const Variable &variable,
+                       const std::source_location &where) {
+    return when.defined() ? tressel::where(when, next, variable.value(where)) : next;
+  }
+
+  void accumulate(const std::vector<Tensor> &gradients, const Tensor &when, const std::source_location &where) const {
     std::vector<Tensor> means(gradients.size());
     for (size_t i = 0; i < entries.size(); ++i)
       if (gradients[i].defined() && entries[i].sum)
-        entries[i].sum->assign(entries[i].sum->value(where) + cast(gradients[i], entries[i].type), where);
-    pending->assign(pending->value(where) + int64_t(1), where);
+        entries[i].sum->assign(
+            chosen(when, entries[i].sum->value(where) + cast(gradients[i], entries[i].type), *entries[i].sum, where),
+            where);
+    pending->assign(chosen(when, pending->value(where) + int64_t(1), *pending, where), where);
     cond(
         Arg(pending->value(where), where) == Arg(common.accumulate, where),
         [&] {
@@ -182,7 +190,7 @@ struct Optimizer::Impl {
               means[i] = cast(entries[i].sum->value(where) / static_cast<double>(common.accumulate), entries[i].parameter.dtype(where));
               entries[i].sum->assign(zeros(entries[i].sum->value(where).shape(), entries[i].type), where);
             }
-          step(means, where);
+          step(means, {}, where);
           pending->assign(tensor(int64_t(0)), where);
         },
         [] {});
@@ -252,7 +260,15 @@ Optimizer::Optimizer(const NamedVariables &parameters, Rule rule, Common common,
 }
 
 void Optimizer::update(const std::vector<Tensor> &gradients, std::source_location where) const {
+  update_when({}, gradients, where);
+}
+
+void Optimizer::update_when(const Tensor &when, const std::vector<Tensor> &gradients,
+                            std::source_location where) const {
   const Impl &impl = *impl_;
+  if (when.defined() && when.type() != TensorType{bool_, {}})
+    detail::fail<ShapeError>("whether a step is taken is a bool[], not " + when.type().str(), detail::toLoc(where),
+                             impl.rule.name);
   const detail::LocationScope scope(where, /*library=*/true);
   if (gradients.size() != impl.entries.size())
     detail::fail<ShapeError>("there are " + std::to_string(gradients.size()) + " gradients for " + std::to_string(impl.entries.size()) + " parameters",
@@ -270,9 +286,9 @@ void Optimizer::update(const std::vector<Tensor> &gradients, std::source_locatio
                           "make the optimizer behind freeze(false)");
   }
   if (impl.pending)
-    impl.accumulate(gradients, where);
+    impl.accumulate(gradients, when, where);
   else
-    impl.step(gradients, where);
+    impl.step(gradients, when, where);
 }
 
 int64_t Optimizer::steps(std::source_location where) const { return impl_->rate->step.value(where).item<int64_t>(where); }
@@ -362,6 +378,73 @@ void MovingAverage::exchange(std::source_location where) const {
 }
 
 const NamedVariables &MovingAverage::states() const { return impl_->states; }
+
+struct LossScale::Impl {
+  LossScaleOptions options;
+  Variable scale, good{tensor(int64_t(0)), "good"}; ///< f32; steps since the scale changed
+  NamedVariables states;
+};
+
+LossScale::LossScale(LossScaleOptions options, std::source_location where) : impl_(std::make_shared<Impl>()) {
+  auto check = [&](bool isRight, const std::string &what) {
+    if (!isRight)
+      detail::fail<Error>(what, detail::toLoc(where), "LossScale");
+  };
+  check(std::isfinite(options.initial) && options.initial > 0,
+        "the scale is above 0, which " + text(options.initial) + " is not");
+  check(std::isfinite(options.growth) && options.growth >= 1,
+        "the scale grows by at least 1, not by " + text(options.growth));
+  check(options.backoff > 0 && options.backoff < 1,
+        "an overflow makes the scale smaller, by a factor between 0 and 1, not by " + text(options.backoff));
+  check(options.interval >= 1,
+        "the scale grows after at least one step, not after " + std::to_string(options.interval));
+  check(std::isfinite(options.most) && options.most >= options.initial,
+        "the scale is at most " + text(options.most) + ", less than it begins with");
+  impl_->options = options;
+  impl_->scale = Variable(full({}, options.initial, f32, where), "scale");
+  impl_->states = {{"scale", impl_->scale}, {"good", impl_->good}};
+}
+
+Tensor LossScale::operator()(const Tensor &loss, std::source_location where) const {
+  const detail::LocationScope scope(where, /*library=*/true);
+  return loss * cast(impl_->scale.value(where), loss.dtype());
+}
+
+Tensor LossScale::unscale(std::vector<Tensor> &gradients, std::source_location where) const {
+  const detail::LocationScope scope(where, /*library=*/true);
+  const Tensor scale = impl_->scale.value(where);
+  Tensor finite = tensor(true);
+  for (Tensor &gradient : gradients)
+    if (gradient.defined()) {
+      gradient = gradient / cast(scale, gradient.dtype());
+      finite = logical_and(finite, all(isfinite(gradient)));
+    }
+  return finite;
+}
+
+void LossScale::adapt(const Tensor &finite, std::source_location where) const {
+  const detail::LocationScope scope(where, /*library=*/true);
+  const LossScaleOptions &options = impl_->options;
+  const Tensor now = impl_->scale.value(where), good = impl_->good.value(where) + int64_t(1);
+  const Tensor grows = logical_and(finite, Arg(good, where) >= Arg(options.interval, where));
+  // Less than the least normal number would make all gradients infinite.
+  const Tensor smaller = maximum(now * options.backoff, 1e-30), larger = minimum(now * options.growth, options.most);
+  impl_->scale.assign(tressel::where(finite, tressel::where(grows, larger, now), smaller), where);
+  impl_->good.assign(tressel::where(logical_and(finite, logical_not(grows)), good, tensor(int64_t(0))), where);
+}
+
+Tensor LossScale::update(const Optimizer &optimizer, const Tensor &scaled, std::vector<Tensor> gradients,
+                         std::source_location where) const {
+  const detail::LocationScope scope(where, /*library=*/true);
+  const Tensor loss = scaled / cast(impl_->scale.value(where), scaled.dtype());
+  const Tensor finite = unscale(gradients, where);
+  optimizer.update_when(finite, gradients, where);
+  adapt(finite, where);
+  return loss;
+}
+
+double LossScale::value(std::source_location where) const { return impl_->scale.value(where).item<float>(where); }
+const NamedVariables &LossScale::states() const { return impl_->states; }
 
 } // namespace optim
 } // namespace tressel

@@ -3,6 +3,7 @@
 #include "tressel/runtime/File.h"
 
 #include <tressel/progress.h>
+#include "frontend/train/EventFile.h"
 
 #include <algorithm>
 #include <chrono>
@@ -143,6 +144,8 @@ struct Progress::Impl {
   std::vector<std::string> order; ///< names as they came
   std::map<std::string, Series> curves;
   std::FILE *log = nullptr;
+  std::optional<EventFile> events;
+  const double beginOfEvents = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   double shown = -1e9;
   bool finished = false, lineIsOpen = false;
 
@@ -152,6 +155,8 @@ struct Progress::Impl {
       throw RuntimeError(options.log + ": cannot be written: " + std::strerror(errno));
     if (!options.curve.empty() && !options.curve.ends_with(".svg"))
       throw Error({.message = options.curve + ": curves are drawn as .svg"});
+    if (!options.events.empty())
+      events.emplace(options.events);
   }
   ~Impl() {
     if (log)
@@ -181,11 +186,13 @@ struct Progress::Impl {
       const Record record = std::move(waiting.front());
       waiting.pop_front();
       std::string line = "{\"step\": " + std::to_string(record.step) + ", \"seconds\": " + format("%.3f", record.seconds), text;
+      std::vector<std::pair<std::string, double>> figures;
       for (const auto &[name, value] : record.values) {
         const std::optional<double> number = numberOf(value);
         if (!number)
           continue;
         line += ", " + quoted(name) + ": " + json(*number);
+        figures.emplace_back(name, *number);
         text += "  " + name + " " + format("%.4g", *number);
         if (!options.curve.empty()) {
           Series &series = curves[name];
@@ -199,6 +206,8 @@ struct Progress::Impl {
       }
       if (log && !record.values.empty() && (std::fputs((line + "}\n").c_str(), log) < 0 || std::fflush(log) != 0))
         throw RuntimeError(options.log + ": cannot be written: " + std::strerror(errno));
+      if (events && !figures.empty())
+        events->write(record.step, beginOfEvents + record.seconds, figures);
       if (record.isNote)
         print(position(record.step) + text, /*stays=*/true);
     }

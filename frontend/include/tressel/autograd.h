@@ -54,6 +54,21 @@ private:
   std::unique_ptr<TensorTape> tape_;
 };
 
+/// What is recorded while one lives is a part of the program whose values are made again for gradients. Inside of
+/// another it is part of that.
+class CheckpointScope {
+public:
+  CheckpointScope();
+  ~CheckpointScope();
+  CheckpointScope(const CheckpointScope &) = delete;
+  CheckpointScope &operator=(const CheckpointScope &) = delete;
+  /// What the part gives: it is kept.
+  void keep(std::span<const Tensor> results);
+
+private:
+  uint32_t previous_;
+};
+
 /// The values that gradients are taken with respect to. Throws Error for one that holds no floats.
 std::vector<Tensor> valuesOf(std::span<const Variable> variables, const std::source_location &where);
 inline const std::vector<Tensor> &inputsOf(const std::vector<Tensor> &inputs, const std::source_location &) {
@@ -179,6 +194,21 @@ custom_gradient(const std::function<std::vector<Tensor>(const std::vector<Tensor
                 const std::vector<Tensor> &inputs, std::source_location where = std::source_location::current());
 
 namespace autograd {
+
+/// fn(args...). In a compiled program for the host nothing that fn makes on the way to its result is kept for
+/// gradients: a gradient that needs it makes it again, from what fn reads, which takes the time of fn once more. In a
+/// body of a loop that is so for each iteration by itself. What is made again has the same bits, random numbers
+/// included. Variables that fn assigns are assigned once. Outside of programs it is a call like any other.
+/// JitOptions::memory_budget decides by itself what to make again.
+///
+///   x = autograd::checkpoint(block, x);
+template <typename Fn, typename... Args> auto checkpoint(Fn &&fn, Args &&...args) {
+  detail::CheckpointScope scope;
+  auto result = std::invoke(std::forward<Fn>(fn), std::forward<Args>(args)...);
+  const std::vector<Tensor> leaves = detail::leavesOf(result);
+  scope.keep(leaves);
+  return result;
+}
 
 /// While one lives, in a TrainScope, what this thread calls is remembered, to go back over it once:
 ///

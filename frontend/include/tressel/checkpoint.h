@@ -37,6 +37,7 @@ public:
   /// Moments, the number of steps, the rate. Loading throws for an optimizer of another kind or with other options.
   StatePart(optim::Optimizer optimizer);
   StatePart(optim::MovingAverage average);
+  StatePart(optim::LossScale scale);
   /// The position.
   template <typename S> StatePart(data::Loader<S> loader) {
     save_ = [loader] { return loader.state(); };
@@ -51,6 +52,12 @@ private:
   std::function<void(const Tensor &, const std::source_location &)> load_;
 };
 using TrainingState = std::vector<std::pair<std::string, StatePart>>;
+
+/// What a package calls these states: step.export_into(package, ...) with PackageBuilder package(named_states(state)).
+/// Files that the package's runtime saves are then what save_state() writes of `state`, and each reads the other's, but
+/// for what the process draws random numbers from. Throws Error for parts that are no Variables: loaders stay where the
+/// data is.
+StateNames named_states(const TrainingState &state, std::source_location where = std::source_location::current());
 
 /// Waits for the values and writes them. Throws Error for parts that have no value yet or whose names are equal, RuntimeError if the disk
 /// refuses: then the file of before is there still.

@@ -19,14 +19,18 @@
 
 #include <tressel/arg.h>
 #include <tressel/machine.h>
+#include <tressel/runtime/MemoryBudget.h>
 #include <tressel/scope.h>
 #include <tressel/spec.h>
 #include <tressel/tree.h>
+#include <tressel/variable.h>
 
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tressel {
@@ -41,6 +45,13 @@ struct JitOptions {
   bool measure = false;             ///< kernels of products and convolutions are chosen by timing them on this machine
   bool winograd = false;            ///< 3 x 3 convolutions may use Winograd's method: faster, off by up to some 1e-4 of the largest
   bool keep_subnormals = false;     ///< f32 arithmetic keeps numbers below 1.2e-38, which takes up to a hundred times as long (docs/numbers.md)
+  /// What intermediate values may take at once, on the host: 64 << 20 bytes, or MemoryBudget::share(0.5) of
+  /// what they take without a bound. What does not fit is computed again where it is needed. Compilation throws Error
+  /// where it cannot be met, with the least that can. Not for programs on accelerators, whose memory the machine has.
+  MemoryBudget memory_budget = {};
+  /// bf16 or f16: products of f32 (matmul, einsum, convolutions and their gradients) are computed in it, with sums in
+  /// f32; all else stays f32 (docs/training.md). Gradients that f16 cannot hold want an optim::LossScale.
+  std::optional<DType> autocast = {};
   bool strict_donation = false;     ///< a call throws Error where a tensor still holds the value of a Variable that it updates; else the value is copied (variable.h)
   /// Programs made per function, without those that clear_compile_caches() made necessary. Calls beyond it that need
   /// another run op by op, as outside of a program, and one warning on standard error names what changes.
@@ -85,6 +96,44 @@ struct ExportOptions {
   /// Architectures of GPUs, "sm_80", "sm_90", "sm_100", "sm_120", for which the package then has kernels, to run on a server with one such GPU, or on the machine
   /// of use_machine() if that is simulated. None needs to be here. Empty: a package for a processor.
   std::vector<std::string> gpus = {};
+};
+
+namespace detail {
+class JitCore;
+} // namespace detail
+
+/// How a package calls the states of its functions, and what it writes into files of them: named_states() makes it of a
+/// TrainingState (checkpoint.h), so that these files are those of save_state().
+struct StateNames {
+  std::vector<std::pair<std::string, Variable>> variables;
+  std::map<std::string, std::string> metadata;
+};
+
+/// Several functions in one package: a step of training, and the network that it trains.
+///
+///   PackageBuilder package(named_states({{"net", net}, {"opt", opt}}));
+///   step.export_into(package, "step", {.inputs = {{f32, {64, 784}}, {i64, {64}}}});
+///   net.export_into(package, "predict", {.inputs = {{f32, {"batch", 784}}}});
+///   package.write("train.tsl");
+///
+/// A Variable is one state of the package, which its functions share where the contexts that run them do
+/// (runtime::PackageStates, `states_of` in C). States without a name in `states` have their Variables' names, with a
+/// number behind where two are alike.
+class PackageBuilder {
+public:
+  explicit PackageBuilder(StateNames states = {});
+  ~PackageBuilder();
+  PackageBuilder(PackageBuilder &&) noexcept;
+  PackageBuilder &operator=(PackageBuilder &&) noexcept;
+
+  /// With the values that Variables have now. Throws Error where nothing was exported into it, RuntimeError if the disk
+  /// refuses.
+  void write(const std::string &path, std::source_location where = std::source_location::current()) const;
+
+private:
+  friend class detail::JitCore;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// Forgets every compiled program of this process that can be compiled again, those of single ops too. What other
@@ -171,8 +220,8 @@ public:
                const std::source_location &where);
   /// The graph as text.
   std::string traceOnly(const CallArgs &args, TraceBody &body, bool text, const std::source_location &where);
-  void exportPackage(const std::string &path, const ExportOptions &options, TraceBody &body,
-                     const std::source_location &where);
+  void exportInto(PackageBuilder &package, const std::string &name, const ExportOptions &options, TraceBody &body,
+                  const std::source_location &where);
   /// Records and compiles anew, and writes every stage and the tensors of one call into a folder.
   void dump(const std::string &path, const CallArgs &args, TraceBody &body, const std::source_location &where);
   JitStats stats() const;
@@ -281,10 +330,17 @@ public:
   /// options say. The function's parameters and results are Tensors.
   void export_package(const std::string &path, const ExportOptions &options,
                       std::source_location where = std::source_location::current()) const {
+    PackageBuilder package;
+    export_into(package, "main", options, where);
+    package.write(path, where);
+  }
+  /// Adds it to a package under that name, which is written later.
+  void export_into(PackageBuilder &package, const std::string &name, const ExportOptions &options,
+                   std::source_location where = std::source_location::current()) const {
     detail::JitCore &core = have(where);
     std::tuple<P...> defaults;
     Body body(*fn_, defaults);
-    core.exportPackage(path, options, body, where);
+    core.exportInto(package, name, options, body, where);
   }
   JitStats stats(std::source_location where = std::source_location::current()) const { return have(where).stats(); }
   /// What the program that was compiled or called last will do: nothing is run. Throws Error if there is none yet.

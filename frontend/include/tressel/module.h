@@ -399,7 +399,14 @@ public:
   /// Writes a package that runs without the compiler, parameters included. Hybridizing first is not needed.
   void export_package(const std::string &path, const ExportOptions &options,
                       std::source_location where = std::source_location::current()) const {
-    withBody(where, [&](auto &body) { tressel::detail::JitCore({}).exportPackage(path, options, body, where); });
+    PackageBuilder package;
+    export_into(package, "main", options, where);
+    package.write(path, where);
+  }
+  /// Adds it to a package under that name, which is written later.
+  void export_into(PackageBuilder &package, const std::string &name, const ExportOptions &options,
+                   std::source_location where = std::source_location::current()) const {
+    withBody(where, [&](auto &body) { tressel::detail::JitCore({}).exportInto(package, name, options, body, where); });
   }
 
   /// A module of its own with equal values, not hybridized.

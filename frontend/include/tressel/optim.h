@@ -148,6 +148,9 @@ public:
   /// Takes a step. One gradient per parameter, in their order and of their types (ShapeError); an empty one leaves its
   /// parameter alone.
   void update(const std::vector<Tensor> &gradients, std::source_location where = std::source_location::current()) const;
+  /// The same where `when`, a bool[], is true; else everything stays as it is, and the gradients are not looked at.
+  void update_when(const Tensor &when, const std::vector<Tensor> &gradients,
+                   std::source_location where = std::source_location::current()) const;
   /// How many steps were taken. Waits; throws TraceError in a trace.
   int64_t steps(std::source_location where = std::source_location::current()) const;
   const NamedVariables &parameters() const;
@@ -304,6 +307,44 @@ public:
   void update(std::source_location where = std::source_location::current()) const;
   /// Gives the parameters their averages, and keeps what they had in their place: called twice, nothing has changed.
   void exchange(std::source_location where = std::source_location::current()) const;
+  const NamedVariables &states() const;
+
+private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+struct LossScaleOptions {
+  double initial = 65536, growth = 2, backoff = 0.5;
+  int64_t interval = 2000; ///< steps without an overflow, after which the scale grows
+  double most = 16777216;
+};
+/// Keeps gradients within what f16 holds: the loss is multiplied by a scale before it is differentiated, and the
+/// gradients divided by it. A step whose gradients overflow is left out and makes the scale smaller; `interval` good
+/// ones make it larger (Micikevicius et al., "Mixed precision training", 2018). All of it is part of the program:
+/// nothing is traced again, and nothing waits.
+///
+///   optim::LossScale scale;
+///   auto step = jit([=](Tensor x, Tensor label) {
+///     auto [scaled, grads] = value_and_grad([&] { return scale(softmax_cross_entropy(net(x), label)); },
+///     net.parameters()); return scale.update(opt, scaled, grads);    // the loss
+///   }, {.autocast = f16});
+class LossScale {
+public:
+  explicit LossScale(LossScaleOptions options = {}, std::source_location where = std::source_location::current());
+  /// The loss times the scale.
+  Tensor operator()(const Tensor &loss, std::source_location where = std::source_location::current()) const;
+  /// Divides the gradients by the scale, and says whether all of them are finite: bool[]. For what is done with them
+  /// before the step, as clipping.
+  Tensor unscale(std::vector<Tensor> &gradients, std::source_location where = std::source_location::current()) const;
+  /// After a step that was taken or, where its gradients were not finite, left out.
+  void adapt(const Tensor &finite, std::source_location where = std::source_location::current()) const;
+  /// The three of them around a step of `optimizer`. Returns the loss, divided by the scale.
+  Tensor update(const Optimizer &optimizer, const Tensor &scaled, std::vector<Tensor> gradients,
+                std::source_location where = std::source_location::current()) const;
+  /// Waits; throws TraceError in a trace.
+  double value(std::source_location where = std::source_location::current()) const;
+  /// "scale" and "good".
   const NamedVariables &states() const;
 
 private:

@@ -22,6 +22,7 @@ namespace tressel {
 struct ProgressOptions {
   std::string label = {};  ///< in front of the line
   std::string log = {};    ///< a file for one JSON object per step: {"step": 12, "seconds": 1.5, "loss": 0.25}; it is added to
+  std::string events = {}; ///< a folder for TensorBoard, which gets a file with the figures of each step
   std::string curve = {};  ///< FILE.svg with a curve per name, written at the end
   double seconds = 10;     ///< between two lines where there is no terminal
   int64_t begin = 0;       ///< steps that were taken before, of a training that goes on

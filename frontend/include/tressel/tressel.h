@@ -10,6 +10,7 @@
 #include <tressel/data.h>
 #include <tressel/debug.h>
 #include <tressel/eager.h>
+#include <tressel/images.h>
 #include <tressel/interchange.h>
 #include <tressel/io.h>
 #include <tressel/jit.h>
@@ -24,4 +25,5 @@
 #include <tressel/random.h>
 #include <tressel/scope.h>
 #include <tressel/tensor.h>
+#include <tressel/text.h>
 #include <tressel/variable.h>

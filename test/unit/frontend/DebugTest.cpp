@@ -1,9 +1,11 @@
 // Printing, checks, the first NaN, running without jit, files to look at, traces that go stale.
+#include <tressel/autograd.h>
 #include <tressel/control.h>
 #include <tressel/debug.h>
 #include <tressel/io.h>
 #include <tressel/layers.h>
 #include <tressel/ops.h>
+#include <tressel/optim.h>
 #include <tressel/runtime/Package.h>
 
 #include <gtest/gtest.h>
@@ -313,6 +315,23 @@ TEST(CheckNan, NamesTheFirstOpEagerly) {
   (inf + 1).wait();
   (tensor({NAN}) * 2).wait();
   EXPECT_EQ(errorAt(__LINE__, [&] { inf - inf; }).substr(0, 20), "sub: made NaN elemen");
+}
+
+/// Of the step in which a loss becomes NaN: the op that made it, in forward pass or gradient.
+TEST(CheckNan, NamesTheFirstOpOfAStepOfTraining) {
+  const Variable w(tensor({0.5f, 0.25f}));
+  const NamedVariables parameters{{"w", w}};
+  const optim::SGD opt(parameters, {.lr = 0.5});
+  const uint32_t line = __LINE__ + 2;
+  auto step = jit([=](Tensor x) {
+    auto [loss, grads] = value_and_grad([&] { return sum(log(w * x)); }, parameters);
+    opt.update(grads);
+    return loss;
+  });
+  CheckNan scope;
+  const Tensor x = tensor({1.0f, 2.0f});
+  step(x).wait(); // moves w below 0
+  EXPECT_EQ(errorAt(line, [&] { step(x); }).substr(0, 22), "log: made NaN elements");
 }
 
 TEST(CheckNan, NamesTheFirstOpOfCompiledPrograms) {

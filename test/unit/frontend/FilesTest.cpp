@@ -278,6 +278,57 @@ TEST(FashionMnist, ReadsBothSets) {
   }
 }
 
+TEST(TokenWindows, AreWhatTheFileHolds) {
+  const Folder folder;
+  put(folder / "text", "abcdefghijk"); // 11 characters: three windows of 3, and one that follows
+  const auto set = data::token_windows(folder / "text", 3);
+  ASSERT_EQ(set.size(), 3);
+  data::Rng random(1);
+  EXPECT_EQ(set.read(1, random).x.to_vector<int32_t>(), (std::vector<int32_t>{'d', 'e', 'f'}));
+  EXPECT_EQ(set.read(1, random).next.to_vector<int32_t>(), (std::vector<int32_t>{'e', 'f', 'g'}));
+  put(folder / "wide", std::string("\1\2\3\4\5\6\xff\xff", 8));
+  EXPECT_EQ(data::token_windows(folder / "wide", 3, {.bytes = 2}).read(0, random).next.to_vector<int32_t>(),
+            (std::vector<int32_t>{0x403, 0x605, 0xffff}));
+  EXPECT_EQ(data::token_windows(folder / "text", 3, {.begin = 0.5}).read(0, random).x.to_vector<int32_t>(),
+            (std::vector<int32_t>{'f', 'g', 'h'}));
+}
+
+/// Shifted windows begin anywhere, the last as well, and never read beyond the file.
+TEST(TokenWindows, Shift) {
+  const Folder folder;
+  put(folder / "text", "abcdefghijk");
+  const auto set = data::token_windows(folder / "text", 3, {.shifted = true});
+  std::set<int32_t> first, last;
+  for (uint64_t epoch = 0; epoch < 100; ++epoch) {
+    data::Rng random(1, epoch, 0);
+    first.insert(set.read(0, random).x.to_vector<int32_t>()[0]);
+    const data::TokenWindow window = set.read(2, random);
+    last.insert(window.x.to_vector<int32_t>()[0]);
+    EXPECT_EQ(window.x.to_vector<int32_t>()[1], window.next.to_vector<int32_t>()[0]);
+    EXPECT_LE(window.next.to_vector<int32_t>()[2], 'k');
+  }
+  EXPECT_EQ(first, (std::set<int32_t>{'a', 'b', 'c'}));
+  EXPECT_EQ(last, (std::set<int32_t>{'g', 'h'}));
+}
+
+TEST(TokenWindows, RefuseOtherFiles) {
+  const Folder folder;
+  put(folder / "text", "abc");
+  put(folder / "empty", "");
+  put(folder / "large", std::string("\0\0\0\x80\0\0\0\0", 8));
+  const std::string text = folder / "text";
+  expectInputError([&] { data::token_windows(folder / "none", 3); }, {"none", "No such file"});
+  expectInputError([&] { data::token_windows(folder.path.string(), 3); }, {"no file"});
+  expectInputError([&] { data::token_windows(folder / "empty", 3); }, {"0 tokens are too few for a window of 3"});
+  expectInputError([&] { data::token_windows(text, 3); }, {"3 tokens are too few"});
+  expectInputError([&] { data::token_windows(text, 1, {.bytes = 2}); }, {"3 bytes are no whole number of tokens of 2"});
+  expectInputError([&] { data::token_windows(text, 1, {.bytes = 3}); }, {"1, 2 or 4"});
+  expectInputError([&] { data::token_windows(text, 0); }, {"at least one"});
+  expectInputError([&] { data::token_windows(text, 1, {.begin = 0.9, .end = 0.1}); }, {"shares are"});
+  data::Rng random(1);
+  expectInputError([&] { data::token_windows(folder / "large", 1, {.bytes = 4}).read(0, random); }, {"token 0", "more than i32"});
+}
+
 TEST(FashionMnist, ScalesPixelsInOrder) {
   const Folder folder;
   std::string pixels(2 * 784, '\0');

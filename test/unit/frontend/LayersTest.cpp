@@ -192,3 +192,30 @@ TEST(Sequential, LayersAddedLaterReachCopies) {
   net.add(nn::Dense(7));
   EXPECT_THROW(net(ones({1, 4})), Error) << "the new layer has no values";
 }
+/// A causal layer computes a sequence in parts, at once or compiled, as it does as a whole.
+TEST(Attention, InPartsIsThatOfTheWhole) {
+  for (const bool preNorm : {false, true}) {
+    nn::TransformerEncoderLayer layer(8, 2, 16, {.pre_norm = preNorm, .causal = true});
+    layer.initialize({{f32, {3, 7, 8}}}, 1);
+    const Tensor x = rng::uniform({3, 7, 8}, 5);
+    const std::vector<float> whole = layer(x).to_vector<float>();
+    for (const bool compiled : {false, true}) {
+      const nn::KeyValueCache cache = layer.cache(3, 9);
+      auto part = [&](const Tensor &t, const Tensor &first) { return layer.forward_at(t, first, cache); };
+      auto program = jit([layer, cache](Tensor t, Tensor first) { return layer.forward_at(t, first, cache); });
+      std::vector<Tensor> parts;
+      for (const auto [first, length] : {std::pair<int64_t, int64_t>{0, 4}, {4, 1}, {5, 1}, {6, 1}}) {
+        const Tensor t = slice(x, {0, first, 0}, {3, first + length, 8}), at = tensor(first, i64);
+        parts.push_back(compiled ? program(t, at) : part(t, at));
+      }
+      const std::vector<float> got = concat({parts[0], parts[1], parts[2], parts[3]}, 1).to_vector<float>();
+      ASSERT_EQ(got.size(), whole.size());
+      for (size_t i = 0; i < got.size(); ++i)
+        ASSERT_NEAR(got[i], whole[i], 1e-5f) << i;
+    }
+  }
+  nn::TransformerEncoderLayer open(8, 2, 16);
+  open.initialize({{f32, {3, 7, 8}}}, 1);
+  EXPECT_THROW(open.forward_at(zeros({3, 1, 8}), tensor(0, i64), open.cache(3, 9)), Error);
+}
+

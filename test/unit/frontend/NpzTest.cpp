@@ -1,5 +1,5 @@
 #include "frontend/io/Npz.h"
-#include "frontend/io/Safetensors.h"
+#include "runtime/files/Safetensors.h"
 #include "test/unit/frontend/Files.h"
 
 #include <cstring>

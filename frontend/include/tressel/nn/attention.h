@@ -14,6 +14,13 @@ struct AttentionMasks {
   std::optional<Tensor> keys = {};
 };
 
+/// Keys and values of a sequence's tokens, of one attention: forward_at() writes into them, so that a sequence can be computed in
+/// parts, such as one token after the other. f32[batch, heads, most, width / heads] unless told, zeros at first. Variables: a
+/// compiled call updates them in place.
+struct KeyValueCache {
+  Variable keys, values;
+};
+
 struct AttentionOptions {
   bool bias = true;
   double dropout = 0;  ///< of the weights, in training
@@ -31,6 +38,11 @@ public:
   MultiHeadAttention(int64_t width, int64_t heads, AttentionOptions options = {});
   Tensor forward(Tensor queries, std::optional<Tensor> keys = {}, std::optional<Tensor> values = {},
                  AttentionMasks masks = {}) const;
+  /// A cache for `batch` sequences of at most `most` tokens.
+  KeyValueCache cache(int64_t batch, int64_t most, DType dtype = f32) const;
+  /// Of tokens that follow `first` others, which the cache has: x [batch, length, width], `first` an i64 scalar. Token i sees the
+  /// others and tokens 0 to i. Tokens beyond the cache's end are not stored at their place: first + length is at most `most`.
+  Tensor forward_at(Tensor x, Tensor first, const KeyValueCache &cache) const;
 
 private:
   int64_t width_, heads_;
@@ -54,8 +66,12 @@ public:
   static constexpr bool kLibrary = true;
   TransformerEncoderLayer(int64_t width, int64_t heads, int64_t hidden, TransformerOptions options = {});
   Tensor forward(Tensor x, AttentionMasks masks = {}) const;
+  /// As MultiHeadAttention's: what the layer gives for tokens that follow `first` others. Throws Error unless the layer is causal.
+  Tensor forward_at(Tensor x, Tensor first, const KeyValueCache &cache) const;
+  KeyValueCache cache(int64_t batch, int64_t most, DType dtype = f32) const { return attention_.cache(batch, most, dtype); }
 
 private:
+  template <typename Attend> Tensor around(Tensor x, Attend attend) const;
   TransformerOptions options_;
   MultiHeadAttention attention_;
   LayerNorm norm1_;

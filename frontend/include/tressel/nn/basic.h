@@ -57,8 +57,11 @@ public:
   static constexpr bool kLibrary = true;
   explicit PositionalEmbedding(int64_t max_length, Initializer weight_init = init::normal(0.02));
   Tensor forward(Tensor x) const;
+  /// Of positions from `first` on, an i64 scalar; first + length is at most `max_length`.
+  Tensor forward_at(Tensor x, Tensor first) const;
 
 private:
+  Tensor rowsFor(const Tensor &x) const;
   int64_t max_length_;
   Parameter weight_;
 };
