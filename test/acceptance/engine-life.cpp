@@ -51,6 +51,7 @@ struct Static {
 
 std::atomic<int> signals{0};
 std::atomic<bool> inForeignThread{false};
+std::atomic<bool> stuckTaskRuns{false};
 pthread_t mainThread;
 
 int run(const char *mode) {
@@ -114,11 +115,14 @@ int run(const char *mode) {
     const CustomOp &stuck = register_op({.name = "test.stuck",
                                          .infer = [](auto in) { return std::vector{in[0]}; },
                                          .cpu = [](const tressel_call *, int64_t, int64_t) -> int32_t {
+                                           stuckTaskRuns = true;
                                            std::this_thread::sleep_for(std::chrono::seconds(60));
                                            return 0;
                                          },
                                          .symbol = "test_stuck"});
     lastWords.value = stuck(ones({kLarge}));
+    while (!stuckTaskRuns) // a task that has not begun is dropped at the end
+      std::this_thread::yield();
     return 7;
   }
   if (is("exit-foreign")) { // by a thread that never used the library

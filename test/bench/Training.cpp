@@ -1,56 +1,72 @@
 #include "Training.h"
 #include "Models.h"
 #include "Values.h"
+#include "docs/examples/text_models.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 
 namespace tressel::bench {
 namespace {
 
-struct Batch {
-  Tensor x, label;
+/// What a row trains: a network whose parameters are filled, its optimizer, and the loss of a batch.
+struct Task {
+  std::function<Tensor()> loss;
+  nn::NamedParameters parameters;
+  std::shared_ptr<const optim::Optimizer> optimizer;
 };
 
 /// SGD with momentum; the labels are 0 to 9 in turn.
+Task imagesTask(const Model &model, const Shape &shape) {
+  nn::Sequential net = model.make();
+  net.initialize({{f32, shape}}, /*seed=*/1);
+  fillParameters(net);
+  const Tensor x = numbers(shape, seedOf("x"), 2), label = arange(0, shape.extent(0)) % int64_t(10);
+  return {[=] { return softmax_cross_entropy(net(x), label); }, net.parameters(),
+          std::make_shared<optim::SGD>(net.parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9})};
+}
+
+/// Adam; tokens of a vocabulary of 128, and the next ones.
+template <typename Net> Task textTask(Net net, int64_t batch, int64_t length) {
+  std::vector<int64_t> tokens(static_cast<size_t>(batch * (length + 1)));
+  for (size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<int64_t>((valueAt(seedOf("x"), i) + 0.5f) * 128);
+  const Tensor all = from_span(tokens, {batch, length + 1});
+  const Tensor x = slice(all, {0, 0}, {batch, length}), next = slice(all, {0, 1}, {batch, length + 1});
+  net.initialize({{i64, {batch, length}}}, /*seed=*/1);
+  fillParameters(net);
+  return {[=] { return next_token_loss(net(x), next); }, net.parameters(),
+          std::make_shared<optim::Adam>(net.parameters(), optim::AdamOptions{.lr = 1e-3})};
+}
+
 struct Training {
-  nn::Sequential net;
-  optim::SGD opt;
-  Batch batch;
+  Task task;
   std::function<Tensor()> step;
 
-  Training(const Model &model, int64_t size, bool compiled)
-      : net(filled(model, size)), opt(net.parameters(), {.lr = 0.01, .momentum = 0.9}),
-        batch{numbers(model.input(size), seedOf("x"), 2), arange(0, size) % int64_t(10)} {
-    auto once = [net = net, opt = opt](Batch b) {
-      auto [loss, grads] = value_and_grad([&] { return softmax_cross_entropy(net(b.x), b.label); }, net.parameters());
-      opt.update(grads);
+  Training(const std::function<Task()> &make, bool compiled, JitOptions options = {}) : task(make()) {
+    auto once = [task = task] {
+      auto [loss, grads] = value_and_grad(task.loss, task.parameters);
+      task.optimizer->update(grads);
       return loss;
     };
     if (compiled)
-      step = [run = jit(once), batch = batch] { return run(batch); };
+      step = [run = jit(once, std::move(options))] { return run(); };
     else
-      step = [once, batch = batch] { return once(batch); };
-  }
-
-  static nn::Sequential filled(const Model &model, int64_t size) {
-    nn::Sequential net = model.make();
-    net.initialize({{f32, model.input(size)}}, /*seed=*/1);
-    fillParameters(net);
-    return net;
+      step = once;
   }
 };
 
-Arm arm(const Model &model, int64_t size, bool compiled) {
+Arm arm(std::function<Task()> make, bool compiled) {
   auto timed = std::make_shared<std::unique_ptr<Training>>();
   return Arm(
-      [=, &model]() -> double {
+      [=]() -> double {
         if (!*timed)
-          *timed = std::make_unique<Training>(model, size, compiled);
+          *timed = std::make_unique<Training>(make, compiled);
         return secondsPerCall([&] { (*timed)->step().wait(); }, 0.1);
       },
-      [=, &model]() -> Outputs {
-        Training fresh(model, size, compiled);
+      [=]() -> Outputs {
+        Training fresh(make, compiled);
         Outputs losses;
         for (int i = 0; i < 10; ++i)
           losses.push_back(fresh.step().item<float>());
@@ -58,16 +74,74 @@ Arm arm(const Model &model, int64_t size, bool compiled) {
       });
 }
 
+/// Time of a step that is compiled with options over that of one without, one after the other, for each task.
+Arm costArm(std::vector<std::function<Task()>> tasks, JitOptions options) {
+  auto pairs = std::make_shared<std::vector<std::vector<Training>>>(tasks.size());
+  return Arm(
+      [=](size_t which) -> double {
+        std::vector<Training> &pair = (*pairs)[which];
+        if (pair.empty()) {
+          pair.emplace_back(tasks[which], true);
+          pair.emplace_back(tasks[which], true, options);
+        }
+        const double whole = secondsPerCall([&] { pair[0].step().wait(); }, 0.1);
+        return secondsPerCall([&] { pair[1].step().wait(); }, 0.1) / whole;
+      },
+      [=](size_t which) -> Outputs {
+        Outputs losses;
+        for (const JitOptions &each : {JitOptions(), options})
+          losses.push_back(Training(tasks[which], true, each).step().item<float>());
+        return losses;
+      });
+}
+
+/// From the first call of a step to its loss, without what a step takes: it is recorded, differentiated and compiled,
+/// with nothing kept from before.
+Arm coldArm(std::function<Task()> make) {
+  return Arm([=]() -> double {
+    clear_compile_caches();
+    Training fresh(make, true, {.disk_cache = false});
+    const double first = secondsOf([&] { fresh.step().wait(); });
+    return first - secondsPerCall([&] { fresh.step().wait(); }, 0.1);
+  });
+}
+
+Task resnetTask() { return imagesTask(modelNamed("resnet18"), {16, 3, 64, 64}); }
+
 } // namespace
 
+void exportTrainingStep(const std::string &path) {
+  const Task task = resnetTask();
+  jit([task] {
+    auto [loss, grads] = value_and_grad(task.loss, task.parameters);
+    task.optimizer->update(grads);
+    return loss;
+  }).export_package(path, {});
+}
+
 Arms trainingArms(const std::string &row) {
-  struct Case {
-    const char *row, *model;
-    int64_t batch;
+  auto images = [](const char *model, const Shape &shape) { return [=] { return imagesTask(modelNamed(model), shape); }; };
+  const std::map<std::string, std::function<Task()>> tasks{
+      {"train.mlp.step", images("mlp3", {256, 784})},
+      {"train.lenet.step", images("lenet", {64, 1, 28, 28})},
+      {"train.resnet18.step", resnetTask},
+      {"train.charlm.step", [] { return textTask(TextTransformer({.vocabulary = 128}), 16, 128); }},
+      {"train.lstm.step", [] { return textTask(TextLSTM({.vocabulary = 128, .width = 256, .layers = 1}), 32, 64); }},
   };
-  for (const Case &c : {Case{"train.mlp.step", "mlp3", 256}, Case{"train.lenet.step", "lenet", 64}})
-    if (row == c.row)
-      return {{"tressel", arm(modelNamed(c.model), c.batch, true)}, {"imperative", arm(modelNamed(c.model), c.batch, false)}};
+  if (const auto task = tasks.find(row); task != tasks.end())
+    return {{"tressel", arm(task->second, true)}, {"imperative", arm(task->second, false)}};
+  if (row == "compile.train.resnet18.cold")
+    return {{"tressel", coldArm(resnetTask)}};
+  if (row == "memory.train.resnet18.budget")
+    return {{"tressel", costArm({images("resnet18", {8, 3, 224, 224})}, {.memory_budget = MemoryBudget::share(0.6)})}};
+  if (row == "deterministic.cost" || row == "train.autocast") {
+    std::vector<std::function<Task()>> all;
+    for (const char *name :
+         {"train.mlp.step", "train.lenet.step", "train.resnet18.step", "train.charlm.step", "train.lstm.step"})
+      all.push_back(tasks.at(name));
+    return {{"tressel",
+             costArm(all, row == "train.autocast" ? JitOptions{.autocast = bf16} : JitOptions{.deterministic = true})}};
+  }
   return {};
 }
 

@@ -100,14 +100,14 @@ def compare(row, arms, build, cases):
     reference.close()
 
 
-def check_row(row, build, cases, preload=None):
-    """What is wrong with our own arms' outputs, without timing any."""
-    ours = {name: kind for name, kind in row.arms.items() if kind == "tressel"}
-    arms = start_arms(replace(row, arms=ours), build, row.variants[0], preload)
-    compare(row, arms, build, cases)
-    for arm in arms:
+def check_row(row, build, cases, preloads=(None,)):
+    """For each library to preload: what is wrong with our own arms' outputs, without timing any. The reference is computed once for all."""
+    ours = replace(row, arms={name: kind for name, kind in row.arms.items() if kind == "tressel"})
+    arms = [start_arms(ours, build, row.variants[0], preload) for preload in preloads]
+    compare(row, [arm for some in arms for arm in some], build, cases)
+    for arm in (arm for some in arms for arm in some):
         arm.close()
-    return [f"{arm.name}: {arm.failed}" for arm in arms if arm.failed]
+    return [[f"{arm.name}: {arm.failed}" for arm in some if arm.failed] for some in arms]
 
 
 def turn(row, arms, case):
@@ -122,7 +122,7 @@ def turn(row, arms, case):
 def take_turns(row, arms, rounds, cases):
     # Rounds over all cases, so that a drift of the machine's speed meets all of them; where a case holds much memory, one case after the other.
     for group in [[case] for case in cases] if row.one_by_one else [list(cases)]:
-        for case in group:  # compiles, fills caches; not counted
+        for case in group if row.warms_up else []:  # compiles, fills caches; not counted
             for arm in arms:
                 arm.measure(max(1, row.samples // 2), case)
                 arm.samples.pop(case, None)

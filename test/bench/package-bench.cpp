@@ -302,7 +302,7 @@ Arms armsOf(const std::string &row, const std::string &path, const std::string &
     return startOpen(path);
   if (row == "start.package")
     return startPackage(path, program);
-  if (row == "memory.resnet50.bound")
+  if (row == "memory.resnet50.bound" || row == "memory.train.resnet18.bound")
     return memoryBound(path);
   if (row == "call.threads16" || row == "call.scaling")
     return callThreads(path, row == "call.scaling");

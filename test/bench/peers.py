@@ -1,5 +1,5 @@
 """Rows of other frameworks, with --peers: ONNX Runtime and OpenVINO on every real model that set-up installs; those and IREE, JAX, MLX, LiteRT,
-ncnn and Debian's PyTorch on the networks of hybridize.worst. Each has a virtual environment of its own under build/peers."""
+ncnn and Debian's PyTorch on the networks of hybridize.worst; two releases of JAX and PyTorch on steps of training. Each has a virtual environment of its own under build/peers."""
 import functools
 import pathlib
 import statistics
@@ -16,6 +16,7 @@ FRAMEWORKS = {
     "mlx": (["mlx[cpu]==0.32.4", "onnx==1.22.0"], "mlx"), "ncnn": (["ncnn==1.0.20261020", "pnnx==20261020", "onnx==1.22.0"], "ncnn"), "litert": ([], None),
     "torch": (["onnx==1.22.0"], "torch"),
 }
+OLDER = {"jax-0.4": (["jax==0.4.31", "jaxlib==0.4.31", "numpy<2.2"], "jax")}  # for steps of training only
 # Sizes of real models whose inputs leave some open, by file.
 SIZES = {
     "basic-pitch/nmp": [[1, 43844, 1]], "magika/model": [[1, 2048]], "openwakeword/embedding_model": [[1, 76, 32, 1]], "openwakeword/melspectrogram": [[1, 17280]],
@@ -34,7 +35,7 @@ def environment(build, framework):
 
 
 def made_environment(build, framework):
-    packages, _ = FRAMEWORKS[framework]
+    packages, _ = {**FRAMEWORKS, **OLDER}[framework]
     if not packages:
         return build / "venv/bin/python"
     folder = build / "peers" / framework
@@ -72,7 +73,7 @@ class Peer:
 
     @functools.cache
     def version(self, build):
-        name = FRAMEWORKS[self.framework][1]
+        name = {**FRAMEWORKS, **OLDER}[self.framework][1]
         done = subprocess.run([build / "peers" / self.framework / "bin/python", "-c", f"import importlib.metadata as m; print(m.version({name!r}))"],
                               capture_output=True, text=True)
         return f"{self.framework} {done.stdout.strip() or '?'}"
@@ -85,13 +86,37 @@ class TrainingPeer(Peer):
         python, why = environment(build, self.framework)
         if why:
             return [sys.executable, "-c", f"import sys; sys.exit({why!r})"]
-        return [str(python), str(HERE / "training.py"), row.id]
+        return [str(python), str(HERE / "training.py"), self.framework, row.id]
+
+
+class PillowPeer:
+    """The arm that loads images by Pillow (pillow_peer.py), with threads or processes."""
+
+    def __init__(self, workers):
+        self.workers = workers
+
+    @staticmethod
+    def command(build, what):
+        return [str(build / "venv/bin/python"), str(HERE / "pillow_peer.py"), str(build), what]
+
+    def __call__(self, build, row):
+        return self.command(build, self.workers)
+
+    @functools.cache
+    def version(self, build):
+        done = subprocess.run([build / "venv/bin/python", "-c", "import PIL; print(PIL.__version__)"], capture_output=True, text=True)
+        return f"Pillow {done.stdout.strip() or '?'}"
+
+    @classmethod
+    def prepare(cls, build, _row):
+        subprocess.run(cls.command(build, "write"), check=True)
 
 
 def with_training(rows):
     """Steps of training get their peers."""
     from dataclasses import replace
-    return [replace(row, arms={**row.arms, "jax": TrainingPeer("jax")}) if row.id.startswith("train.") else row for row in rows]
+    peers = {framework: TrainingPeer(framework) for framework in ("jax", "jax-0.4", "torch")}
+    return [replace(row, arms={**row.arms, **peers}) if row.id.startswith("train.") and row.id.endswith(".step") else row for row in rows]
 
 
 def folder_of(build, row_id):

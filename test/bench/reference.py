@@ -150,6 +150,10 @@ def first_of_lenet(_):
         return run_onnx(onnx.load(path), {"x": np.zeros((1, 1, 28, 28), np.float32)})[0].ravel()[:1]
 
 
+def trained(row):
+    return lambda _: training.losses_in_f64(row)
+
+
 OUTPUTS = {
     "hybridize": hybridized, "hybridize.levels": hybridized,
     "hybridize.lenet.b64": lambda _: network("lenet", 64),
@@ -169,6 +173,7 @@ OUTPUTS = {
     "conv.geomean": lambda case: convolution(lists()["convolutions"][case]), "conv.bf16": lambda case, arm: convolution(lists()["convolutions"][case], arm != "f32"),
     "conv.wide": lambda case: convolution(lists()["wide"][case]), "conv.winograd": lambda case: convolution(lists()["winograd"][case]),
     "train.mlp.step": lambda _: training.losses("train.mlp.step"), "train.lenet.step": lambda _: training.losses("train.lenet.step"),
+    **{row: trained(row) for row in ("train.resnet18.step", "train.charlm.step", "train.lstm.step")},
     "infer.resnet50.flops-share": lambda _: network("resnet50", 1), "subnormal.weights": subnormal,
 }
 

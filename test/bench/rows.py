@@ -6,6 +6,7 @@ the machine's speed meets them all. The figure of several cases is the geometric
 """
 from dataclasses import dataclass, field, replace
 
+from peers import PillowPeer
 from predict import DRAWN, drawn
 
 
@@ -45,6 +46,7 @@ class Row:
     most_seconds: float = 300  # after that no round begins but the first three
     one_by_one: bool = False  # cases take much memory: the rounds of one follow those of the other
     long: bool = False  # with --long only
+    warms_up: bool = True  # the first samples are not counted
     prepare: object = None  # called with the build folder and the row before its arms start
     skip: object = None  # given the machine, why the row is not measured there; or None
 
@@ -89,6 +91,7 @@ HYBRIDIZED = Row("hybridize", "s", "lower", "compiled against imperative calls o
                  "transformer layer (128 x 512) and a U-Net (128 x 128), f32, batch 1 and 64, one and two threads", {"imperative": "tressel"}, aim_on="ratio",
                  rounds=5, samples=1, cases=2 * len(NETWORKS), tolerance=1e-3, one_by_one=True, most_seconds=60, figures={"worst": 0.98}, variants=[threads(1), threads(2)],
                  case_names=[f"{name}.b{batch}" for name in NETWORKS for batch in (1, 64)])
+STEPS = ["mlp", "lenet", "resnet18", "charlm", "lstm"]  # train.NAME.step
 WIDE = [str(i) for i in range(60)]
 LEVELS = [{"TRESSEL_KERNEL_LEVEL": level} for level in ("baseline", "v3")] + [{"TRESSEL_KERNEL_TILES": "0"}, {"TRESSEL_KERNEL_TILES": "1"}]
 
@@ -106,6 +109,33 @@ ROWS = [
     *by_threads(Row("train.mlp.step", "s", "lower", "a step of training of an MLP 784-256-128-10, batch 256, f32: forward, cross entropy, gradient, SGD with momentum; "
                     "the losses of ten steps are compared first", {"imperative": "tressel"}, 1.2, "ratio", samples=3)),
     *by_threads(Row("train.lenet.step", "s", "lower", "the same of LeNet-5, batch 64, 1x28x28", {"imperative": "tressel"}, 1.2, "ratio", samples=3)),
+    *by_threads(Row("train.resnet18.step", "s", "lower", "the same of ResNet-18 with batch normalization, batch 16, 3x64x64, 1,000 classes", {"imperative": "tressel"}, 1.2, "ratio", samples=1,
+                    tolerance=1e-3)),
+    *by_threads(Row("train.charlm.step", "s", "lower", "the same of a transformer over characters: 4 layers, width 128, 4 heads, batch 16, 128 tokens, vocabulary 128; Adam",
+                    {"imperative": "tressel"}, 1.2, "ratio", samples=1)),
+    *by_threads(Row("train.lstm.step", "s", "lower", "the same of an LSTM over characters: 256 units, batch 32, 64 tokens, vocabulary 128; Adam", {"imperative": "tressel"}, 1.2, "ratio",
+                    samples=1)),
+    Row("compile.train.resnet18.cold", "s", "lower", "from the first call of a step of training of ResNet-18, batch 16, 3x64x64, to its loss, less what a step takes: recorded, differentiated and "
+        "compiled, with nothing kept on disk", {}, 1.5, rounds=3, samples=1, computes=NO_NUMBERS["compile"]),
+    Row("deterministic.cost", "ratio", "lower", "the steps of training above with `deterministic`, over the same without: geometric mean", {}, None, rounds=3, samples=1, cases=5, one_by_one=True,
+        case_names=STEPS, computes="a ratio of two of our own times"),
+    Row("train.autocast", "ratio", "lower", "the same with products in bf16 (`autocast`), over f32: below 1 where the processor multiplies bf16 itself", {}, None, rounds=3, samples=1, cases=5,
+        one_by_one=True, case_names=STEPS, computes="a ratio of two of our own times"),
+    *(Row(f"train.{name}.accuracy", "share", "higher", f"test images of Fashion-MNIST that {what} tells the kind of after its last of {epochs} epochs, SGD with momentum, a cosine{chosen}: median of three seeds "
+          "(train_images)", {}, aim, rounds=3, samples=1, long=True, warms_up=False, crowded=True, most_seconds=7200,
+          program="accuracy.py", combine="median", computes="the accuracy is what is computed")
+      for name, what, epochs, aim, chosen in (("mlp", "a perceptron 784-256-128-10", 10, None, ""), ("resnet", "a ResNet of 175,000 parameters", 5, 0.925, ""),
+                                              ("lenet", "LeNet-5", 10, 0.90, " whose peak was chosen on 10,000 images kept from the training set"))),
+    Row("train.finetune.gain", "share", "higher", "accuracy on the two kinds of Fashion-MNIST that are hardest to tell apart, learned from 500 images by LeNet-5 that knows the other eight, less that of the same "
+        "network from scratch: median of five seeds (finetune)", {}, 0.0, rounds=5, samples=1, long=True, warms_up=False, crowded=True, most_seconds=7200, program="accuracy.py",
+        combine="median", computes="the accuracy is what is computed"),
+    Row("loader.rate", "s", "lower", "JPEG files read, cropped, resized, flipped, changed in colour, normalized and batched by two workers, per image: 2,000 of Fashion-MNIST to "
+        "28x28, 64 parts of photos of 500x375 to 3x224x224; Pillow and NumPy in two threads or processes", {"pillow.threads": PillowPeer("threads"),
+        "pillow.processes": PillowPeer("processes")}, 1.0, "ratio", rounds=5, samples=1, cases=2, case_names=["clothes", "photos"], prepare=PillowPeer.prepare,
+        computes="what is drawn at random differs; a unit test compares with Pillow"),
+    Row("memory.train.resnet18.budget", "ratio", "lower", "a step of training of ResNet-18, batch 8, 3x224x224, SGD with momentum, with 60% of the memory that its intermediate values "
+        "take without a budget, over the same step without one; tests compare the bits", {}, 1.25, rounds=3, samples=3,
+        computes="a ratio of two of our own times"),
     Row("dispatch.op", "ns", "lower", "y = x + 1 on [1, 2] f32, called imperatively 10,000 times, per call; NumPy from Python (libtorch is not installed)",
         {"numpy": "numpy"}, 100, samples=20),
     Row("dispatch.sync", "ratio", "lower", "the same with a wait after each call, over the same without; both run the op in the caller", {}, 1.1,
@@ -142,6 +172,8 @@ ROWS = [
         {}, 0.02, samples=10, program="deploy.py"),
     Row("memory.resnet50.bound", "ratio", "lower", "ResNet-50, batch 1: the arenas of a context over the most bytes that are live at once, found from "
         "the accesses of its commands", {}, 1.02, rounds=1, samples=1, program="deploy.py", computes=NO_NUMBERS["memory"]),
+    Row("memory.train.resnet18.bound", "ratio", "lower", "the same of a step of training of ResNet-18, batch 16, 3x64x64, SGD with momentum", {}, 1.02, rounds=1, samples=1,
+        program="deploy.py", computes=NO_NUMBERS["memory"]),
     Row("size.runtime.core", "bytes", "lower", "libtressel_runtime.so stripped: opens and runs packages", {}, 320 << 10,
         rounds=1, samples=1, program="sizes.py", computes=NO_NUMBERS["sizes"]),
     Row("size.runtime", "bytes", "lower", "libtressel_runtime.so and our own CPU kernels, libtressel_kernels.so, stripped", {},
@@ -149,6 +181,8 @@ ROWS = [
     Row("size.devices", "bytes", "lower", "libtressel_devices.so stripped: runs packages over several devices; opened when one asks for it", {}, 256 << 10,
         rounds=1, samples=1, program="sizes.py", computes=NO_NUMBERS["sizes"]),
     Row("size.cuda", "bytes", "lower", "libtressel_cuda.so stripped: NVIDIA's GPUs; opened when a program asks for them", {}, 160 << 10,
+        rounds=1, samples=1, program="sizes.py", computes=NO_NUMBERS["sizes"]),
+    Row("size.states", "bytes", "lower", "libtressel_states.so stripped: files of a package's states; opened when one is saved or loaded", {}, 256 << 10,
         rounds=1, samples=1, program="sizes.py", computes=NO_NUMBERS["sizes"]),
     Row("lines.ir-passes-runtime", "lines", "lower", "what ./dev lines counts in runtime, ir and passes", {}, 42_900, rounds=1, samples=1, program="sizes.py",
         computes=NO_NUMBERS["sizes"]),

@@ -83,7 +83,7 @@ def check(args):
     for row in chosen(args):
         if row.computes or (row.suffix and not args.only):
             continue
-        failed = measure.check_row(row, args.build, range(row.cases if args.only and not args.preload else 1), args.preload)
+        failed = measure.check_row(row, args.build, range(row.cases if args.only and not args.preload else 1), (args.preload,))[0]
         wrong += bool(failed)
         print(f"{row.full_id()}: {'; '.join(failed) or 'agrees'}", flush=True)
     return 1 if wrong else 0

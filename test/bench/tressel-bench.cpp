@@ -7,6 +7,7 @@
 #include "Convolutions.h"
 #include "Dispatch.h"
 #include "Hybridize.h"
+#include "Loading.h"
 #include "Memory.h"
 #include "Networks.h"
 #include "Packaged.h"
@@ -258,6 +259,8 @@ Arms armsOf(const std::string &row) {
     return subnormalWeights();
   if (Arms arms = tressel::bench::hybridizeArms(row); !arms.empty())
     return arms;
+  if (Arms arms = tressel::bench::loadingArms(row); !arms.empty())
+    return arms;
   if (Arms arms = tressel::bench::trainingArms(row); !arms.empty())
     return arms;
   if (row == "call.tiny")
@@ -294,6 +297,10 @@ int main(int argc, char **argv) {
               << ", \"tile_flops_per_second\": " << tressel::bench::tilePeakFlops(all) << "}\n";
     return 0;
   }
+  if (argc == 3 && argv[1] == std::string("--export-step")) {
+    tressel::bench::exportTrainingStep(argv[2]);
+    return 0;
+  }
   if (argc >= 2 && argv[1] == std::string("--hybridize"))
     return tressel::bench::printHybridized(argc > 2 ? argv[2] : "") ? 0 : 1;
   Arms arms = argc == 2 ? armsOf(argv[1]) : Arms{};
@@ -301,6 +308,7 @@ int main(int argc, char **argv) {
     std::cerr
         << "usage: tressel-bench ROW   (the rows are listed in test/bench/rows.py)\n"
            "       tressel-bench --machine     what arithmetic and memory do at most here, as JSON\n"
+           "       tressel-bench --export-step FILE.tsl        a step of training of ResNet-18 as a package\n"
            "       tressel-bench --hybridize [PART OF A CASE]   compiled against imperative calls, case by case\n";
     return 2;
   }

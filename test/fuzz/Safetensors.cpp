@@ -1,4 +1,4 @@
-#include "frontend/io/Safetensors.h"
+#include "runtime/files/Safetensors.h"
 #include "test/fuzz/Target.h"
 
 #include <algorithm>

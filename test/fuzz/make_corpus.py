@@ -16,6 +16,7 @@ import zipfile
 import numpy as np
 import onnx
 import safetensors.numpy
+from PIL import Image
 
 folder, tressel, root = map(pathlib.Path, sys.argv[1:])
 shutil.rmtree(folder, ignore_errors=True)
@@ -56,6 +57,13 @@ safetensors.numpy.save_file({}, place("safetensors", "none.safetensors"))
 for name, open_ in (("plain", open), ("packed", gzip.open)):
     with open_(place("idx", name), "wb") as f:
         f.write(struct.pack(">BBBBIII", 0, 0, 8, 3, 2, 3, 4) + bytes(range(24)))
+
+smooth = Image.fromarray(np.add.outer(np.arange(13) * 9, np.arange(17) * 7).astype(np.uint8))
+for name, mode, options in (("grey.png", "L", {}), ("rgb.png", "RGB", {}), ("palette.png", "P", {}), ("bits.png", "1", {}), ("alpha.png", "LA", {}), ("grey.jpg", "L", {}),
+                            ("rgb.jpg", "RGB", {}), ("progressive.jpg", "RGB", {"progressive": True}), ("cmyk.jpg", "CMYK", {})):
+    smooth.convert(mode).save(place("image", name), **options)
+for name, text in (("plain.csv", "a,b\n1,2.5\n-3,4e5\n"), ("quoted.csv", "\ufeffa,\"b\"\"c\"\r\n\"1\n2\" , x\r\n")):
+    place("csv", name).write_bytes(text.encode())
 
 node_tests = pathlib.Path(onnx.__file__).parent / "backend/test/data/node"
 for model in sorted(node_tests.glob("*/model.onnx")):

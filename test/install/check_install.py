@@ -44,7 +44,7 @@ def main():
         (folder / "first").rename(prefix)
         lib = next(prefix.glob("lib*"))
 
-        for library in ("runtime", "kernels", "devices", "cuda"):
+        for library in ("runtime", "kernels", "devices", "cuda", "states"):
             needed = run("readelf", "-d", lib / f"libtressel_{library}.so")
             for name in ("LLVM", "MLIR", "dnnl"):
                 assert name not in needed, f"libtressel_{library}.so needs {name}"
@@ -99,6 +99,18 @@ def main():
         bad = subprocess.run([deployed, folder / "small.tsl", "cpu"], capture_output=True, text=True, env=clean)
         assert bad.returncode == 1 and "libtressel_devices.so" in bad.stderr and str(lib) in bad.stderr, bad.stderr
         for file in folder.glob("libtressel_devices.so*"):
+            file.rename(lib / file.name)
+
+        # Training: its files are by a library that is opened for them.
+        run(build / "bin/export_training", folder / "spiral.tsl")
+        states = folder / "spiral.safetensors"
+        assert "begins after 0 steps" in run(consumer / "train_c", folder / "spiral.tsl", states, "50", env=clean)
+        assert "goes on after 50 steps" in run(consumer / "train_c", folder / "spiral.tsl", states, "50", env=clean)
+        for file in lib.glob("libtressel_states.so*"):
+            file.rename(folder / file.name)
+        bad = subprocess.run([consumer / "train_c", folder / "spiral.tsl", states, "50"], capture_output=True, text=True, env=clean)
+        assert bad.returncode == 1 and "libtressel_states.so" in bad.stderr and str(lib) in bad.stderr, bad.stderr
+        for file in folder.glob("libtressel_states.so*"):
             file.rename(lib / file.name)
 
         # Nothing in PATH is needed to run a package, and damage is told.

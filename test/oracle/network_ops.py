@@ -13,6 +13,34 @@ def reduce_loss(loss, reduction):
     return {"mean": np.mean, "sum": np.sum, "none": lambda v: v}[reduction](loss)
 
 
+def poisson_nll_loss(x, target, reduction, log_input, full, epsilon):
+    loss = np.exp(x) - target * x if log_input else x - target * np.log(x + epsilon)
+    if full:
+        many = np.where(target > 1, target, 1)
+        loss = loss + np.where(target > 1, many * np.log(many) - many + 0.5 * np.log(2 * np.pi * many), 0)
+    return reduce_loss(loss, reduction)
+
+
+def triplet_margin_loss(x, positive, negative, reduction, margin, p, epsilon):
+    def distance(other):
+        return (np.abs(x - other + epsilon) ** p).sum(-1) ** (1 / p)
+
+    return reduce_loss(np.maximum(distance(positive) - distance(negative) + margin, 0), reduction)
+
+
+def cosine_embedding_loss(x, other, target, reduction, margin):
+    cosine = (x * other).sum(-1) / np.sqrt(((x * x).sum(-1) + 1e-12) * ((other * other).sum(-1) + 1e-12))
+    return reduce_loss(np.where(target == 1, 1 - cosine, np.where(target == -1, np.maximum(cosine - margin, 0), 0)), reduction)
+
+
+def multi_margin_loss(x, labels, reduction, p, margin):
+    loss = np.zeros(len(x))
+    for n, label in enumerate(labels):
+        own = x[n, int(label)] if 0 <= label < x.shape[1] else 0
+        loss[n] = sum(max(0, margin - own + x[n, i]) ** p for i in range(x.shape[1]) if i != label) / x.shape[1]
+    return reduce_loss(loss, reduction)
+
+
 def nll_loss(log_probs, labels, reduction, ignore_index):
     loss = np.zeros(labels.shape)
     counted = 0
@@ -161,5 +189,5 @@ def gru_cell(x, hidden, w_in, w_hidden, bias_in, bias_hidden):
     return (1 - z) * np.tanh(a[2] + r * b[2]) + z * hidden
 
 
-DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, nll_loss, softmax_cross_entropy, conv_by_weights, conv_transpose, resize,
+DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, nll_loss, poisson_nll_loss, triplet_margin_loss, cosine_embedding_loss, multi_margin_loss, softmax_cross_entropy, conv_by_weights, conv_transpose, resize,
                                        adaptive_pool, batch_norm_train, attention, lstm_cell, gru_cell)}

@@ -92,6 +92,8 @@ int compileCommand(const CompileArgs &args) {
   request.measure = args.measure;
   request.winograd = args.winograd;
   request.keepSubnormals = args.keepSubnormals;
+  request.memoryBudget = args.memoryBudget;
+  request.autocast = args.autocast;
   request.disabledPasses = args.disabledPasses;
   if (std::string problem = compiler().checkDisabledPasses(args.disabledPasses); !problem.empty())
     throw UsageError("--disable-pass: " + problem);

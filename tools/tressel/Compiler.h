@@ -5,11 +5,12 @@
 #include "ir/op/OpInfo.h"
 #include "tressel/runtime/Blob.h"
 #include "tressel/runtime/Decision.h"
+#include "tressel/runtime/Device.h"
 #include "tressel/runtime/GpuCode.h"
 #include "tressel/runtime/KernelHistory.h"
 #include "tressel/runtime/MachineModel.h"
+#include "tressel/runtime/MemoryBudget.h"
 #include "tressel/runtime/Schedule.h"
-#include "tressel/runtime/Device.h"
 
 #include <functional>
 #include <map>
@@ -57,6 +58,8 @@ struct CompileRequest {
   bool stripLocations = false;
   bool useCache = true; ///< kernels kept on disk
   bool measure = false, winograd = false, keepSubnormals = false; ///< as in CompileOptions
+  MemoryBudget memoryBudget;                                      ///< as in CompileOptions
+  std::optional<DType> autocast;                                  ///< as in CompileOptions
   bool explain = false; ///< the schedule alone, without code, and what the passes chose
   const runtime::MachineModel *machine = nullptr; ///< as CompileOptions::machine
   std::vector<std::string> gpus;                  ///< as CompileOptions::gpus

@@ -320,6 +320,8 @@ public:
     options.measure = request.measure;
     options.winograd = request.winograd;
     options.keepSubnormals = request.keepSubnormals;
+    options.memoryBudget = request.memoryBudget;
+    options.autocast = request.autocast;
     options.verifyEach = request.verifyEach;
     options.disabledPasses = request.disabledPasses;
     options.emit = request.emit;

@@ -27,14 +27,23 @@ int explainCommand(const ExplainArgs &args) {
     if (!args.useHistory.empty())
       throw UsageError(
           "--use-history: packages do not say what their kernels compute; give the model that it was made of");
-    checkCompiled({{"--allow-library", args.allowLibrary}, {"--winograd", args.winograd}, {"--keep-subnormals", args.keepSubnormals}});
+    checkCompiled({{"--allow-library", args.allowLibrary},
+                   {"--winograd", args.winograd},
+                   {"--keep-subnormals", args.keepSubnormals},
+                   {"--memory-budget", args.memoryBudget.isBound()},
+                   {"--autocast", args.autocast.has_value()}});
     schedule = describePackage(args.model).schedule;
     if (runtime::needsGpu(schedule) && !target.hasAccelerators)
       throw UsageError(args.model + ": is for a machine with GPUs: name one, as in --device sim:h100");
   } else {
-    CompileRequest request{
-        .path = args.model, .allowLibrary = args.allowLibrary, .gpuLibraries = args.allowLibrary, .winograd = args.winograd,
-        .keepSubnormals = args.keepSubnormals, .explain = true};
+    CompileRequest request{.path = args.model,
+                           .allowLibrary = args.allowLibrary,
+                           .gpuLibraries = args.allowLibrary,
+                           .winograd = args.winograd,
+                           .keepSubnormals = args.keepSubnormals,
+                           .memoryBudget = args.memoryBudget,
+                           .autocast = args.autocast,
+                           .explain = true};
     setMachine(request, target, args.gpus);
     request.machine = &machine;
     for (const auto &[name, size] : sizes)

@@ -430,7 +430,9 @@ void checkArguments(const RunArgs &args) {
                    {"--no-cache", args.noCache},
                    {"--measure", args.measure},
                    {"--winograd", args.winograd},
-                   {"--keep-subnormals", args.keepSubnormals}});
+                   {"--keep-subnormals", args.keepSubnormals},
+                   {"--memory-budget", args.memoryBudget.isBound()},
+                   {"--autocast", args.autocast.has_value()}});
   if (args.timeline == "-" && args.json)
     throw UsageError("--timeline - and --json would both write to standard output; give the timeline a file");
   if (!args.testData.empty() && !args.inputs.empty())
@@ -469,6 +471,8 @@ Runnable load(const RunArgs &args, runtime::Machine *machine, const std::shared_
   request.measure = args.measure;
   request.winograd = args.winograd;
   request.keepSubnormals = args.keepSubnormals;
+  request.memoryBudget = args.memoryBudget;
+  request.autocast = args.autocast;
   request.machine = machine ? &machine->model() : nullptr;
   request.gpus = args.gpus;
   request.emulateGpu = !machine || !runtime::runsGpuCode(*machine);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "tressel/runtime/Error.h"
+#include "tressel/runtime/MemoryBudget.h"
+#include "tressel/runtime/Types.h"
 
 #include <chrono>
 #include <initializer_list>
@@ -99,7 +101,9 @@ std::string humanSeconds(double seconds);
 // The commands. Each returns an exit code or throws.
 struct CompileArgs {
   std::string model, output, device = "cpu", emit = "package", format = "package";
+  std::optional<DType> autocast;
   std::string useHistory;
+  MemoryBudget memoryBudget;
   std::vector<std::string> cpus = {"native"};
   std::vector<std::string> gpus, dims, disabledPasses, libraries;
   bool allowLibrary = false, stripLocations = false, deterministic = false, timings = false, noCache = false,
@@ -107,6 +111,8 @@ struct CompileArgs {
 };
 struct RunArgs {
   std::string model, device = "cpu", testData, outputDir, timeline, history, useHistory;
+  std::optional<DType> autocast;
+  MemoryBudget memoryBudget;
   std::vector<std::string> gpus, inputs, dims, expect, libraries;
   std::optional<uint64_t> randomSeed;
   double rtol = 1e-4, atol = 1e-5;
@@ -136,6 +142,8 @@ struct CacheArgs {
 int cacheCommand(const CacheArgs &args);
 struct ExplainArgs {
   std::string model, device = "cpu", timeline, useHistory;
+  std::optional<DType> autocast;
+  MemoryBudget memoryBudget;
   std::vector<std::string> gpus, dims, libraries;
   bool json = false, allowLibrary = false, winograd = false, keepSubnormals = false;
 };

@@ -103,6 +103,38 @@ void addKeepSubnormals(CLI::App &c, bool &flag) {
              "arithmetic on f32 keeps numbers below 1.2e-38 instead of taking them for zeros, which can take a hundred times as long");
 }
 
+/// "64M" or "50%".
+MemoryBudget memoryBudgetOf(const std::string &text) {
+  std::string number = text;
+  if (text.ends_with('%')) {
+    number.pop_back();
+    double percent = 0;
+    if (!CLI::detail::lexical_cast(number, percent) || !(percent >= 0 && percent <= 100))
+      throw CLI::ValidationError("--memory-budget", text + ": a share is between 0% and 100%");
+    return MemoryBudget::share(percent / 100);
+  }
+  int64_t bytes = 0;
+  if (!CLI::AsSizeValue(/*kb_is_1000=*/false)(number).empty() || !CLI::detail::lexical_cast(number, bytes) || bytes < 0)
+    throw CLI::ValidationError("--memory-budget",
+                               text + ": neither a size like 500000, 64M or 2G nor a share like 50%");
+  return bytes;
+}
+void addMemoryBudget(CLI::App &c, MemoryBudget &budget) {
+  c.add_option_function<std::string>(
+       "--memory-budget", [&budget](const std::string &text) { budget = memoryBudgetOf(text); },
+       "what intermediate values may take at once: 64M, or 50% of what they take without a bound; what does not fit is "
+       "computed again")
+      ->type_name("SIZE");
+}
+
+void addAutocast(CLI::App &c, std::optional<DType> &type) {
+  c.add_option_function<std::string>(
+       "--autocast", [&type](const std::string &name) { type = name == "f16" ? f16 : bf16; },
+       "compute products of f32 (matmul, convolutions) in bf16 or f16, with sums in f32; all else stays f32")
+      ->check(CLI::IsMember({"bf16", "f16"}))
+      ->type_name("TYPE");
+}
+
 void addCompile(CLI::App &app, CompileArgs &a) {
   auto *c = app.add_subcommand("compile", "Compile a model into a package, or show a stage of its compilation");
   c->add_option("MODEL", a.model, "an .onnx file, or an .mlir file in the graph dialect")->required();
@@ -144,6 +176,8 @@ void addCompile(CLI::App &app, CompileArgs &a) {
   c->add_flag("--winograd", a.winograd,
               "3x3 convolutions may use Winograd's method: faster, but results are off by up to some 1e-4 of the largest");
   addKeepSubnormals(*c, a.keepSubnormals);
+  addMemoryBudget(*c, a.memoryBudget);
+  addAutocast(*c, a.autocast);
   c->add_flag("--tressel-verify-each", a.verifyEach, "interpret the program before and after each pass (slow)")
       ->group("For developers");
   c->add_option("--disable-pass", a.disabledPasses, "leave a pass out, by name (repeatable)")->group("For developers");
@@ -182,6 +216,8 @@ void addRun(CLI::App &app, RunArgs &a) {
   c->add_flag("--winograd", a.winograd,
               "3x3 convolutions may use Winograd's method: faster, but results are off by up to some 1e-4 of the largest");
   addKeepSubnormals(*c, a.keepSubnormals);
+  addMemoryBudget(*c, a.memoryBudget);
+  addAutocast(*c, a.autocast);
   c->add_option("--load-library", a.libraries, "FILE.so with kernels of custom ops that the program uses (repeatable)");
   c->add_option("--timeline", a.timeline,
                 "FILE.json (Perfetto), .svg, .html or .dot: draw when the commands of one more call ran; - draws in the "
@@ -228,6 +264,8 @@ void addExplain(CLI::App &app, ExplainArgs &a) {
   c->add_flag("--allow-library", a.allowLibrary, "may use oneDNN's kernels");
   c->add_flag("--winograd", a.winograd, "3x3 convolutions may use Winograd's method");
   addKeepSubnormals(*c, a.keepSubnormals);
+  addMemoryBudget(*c, a.memoryBudget);
+  addAutocast(*c, a.autocast);
   c->add_option("--load-library", a.libraries, "FILE.so that registers custom ops that the model uses (repeatable)");
   c->footer(kExplainExamples);
 }
