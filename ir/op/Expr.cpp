@@ -88,6 +88,13 @@ Expr reduceLoss(const Expr &elements, std::string_view reduction) {
   return reduction == "mean" ? mean(elements) : reduction == "sum" ? sum(elements) : elements;
 }
 
+Expr checkedLabels(const Expr &labels, const Expr &counts, Size classes) {
+  Expr ids = cast(labels, DType::i64), zero = Expr::scalar(0, DType::i64);
+  // What is read at a place must be one: a negative place would count from the end.
+  Expr place = where(less(ids, zero), dim_size(classes), ids);
+  return take(iota({classes}, 0, DType::i64), where(counts, place, zero), 0);
+}
+
 Decomposition::Decomposition(const OpInfo &op, Emitter &emitter, std::span<const Emitter::Ref> refs, const Attrs &attrs)
     : Fragment(emitter), op(op), attrs(attrs) {
   for (Emitter::Ref ref : refs)

@@ -88,6 +88,8 @@ Expr wide(const Expr &x);
 Expr wide(const Expr &x, DType result);
 /// A loss of all elements: their mean, their sum, or, for "none", they themselves.
 Expr reduceLoss(const Expr &elements, std::string_view reduction);
+/// Labels as i64, of which those that count must be classes: another one fails the launch.
+Expr checkedLabels(const Expr &labels, const Expr &counts, Size classes);
 
 /// What runs a fragment of a record: takes values of an emitter as expressions, and emits what it makes of them.
 class Fragment {

@@ -270,7 +270,7 @@ def CosineEmbeddingLossOp : Composite<"cosine_embedding_loss"> {
 def MultiMarginLossOp : Composite<"multi_margin_loss"> {
   let summary = "The sum of max(0, margin - x[label] + x[i])^p over the other classes i, divided by the number of classes, averaged";
   let description = [{
-    A label outside the classes counts the sum of max(0, margin + x[i])^p over all of them.
+    A label outside the classes fails when the op runs.
     - (C1) x has floats [batch, classes] and at least one class;
     - (C2) labels are integers [batch];
     - (C3) reduction is "mean", "sum" or "none";
@@ -290,22 +290,84 @@ def MultiMarginLossOp : Composite<"multi_margin_loss"> {
   }];
   let decomposition = [{
     Expr v = wide(x), zero = Expr::scalar(0, v.dtype());
-    Expr isLabel = equal(expand_dims(cast(labels, DType::i64), 1), iota({x.size(1)}, 0, DType::i64));
+    Expr isLabel = equal(expand_dims(checkedLabels(labels, full(labels.sizes(), 1, DType::boolean), x.size(1)), 1), iota({x.size(1)}, 0, DType::i64));
     Expr ofLabel = sum(where(isLabel, v, zero), {1}, true);
     Expr over = where(isLabel, zero, maximum(v - ofLabel + margin, zero));
     return cast(reduceLoss(mean(p == 2 ? square(over) : over, {1}, false), reduction), resultType(0).dtype);
   }];
-  let samples = ["x: n c", "labels: i64 n | i32 n", "reduction: mean | sum | none", "p: 1 | 2", "margin: 0.5 | 1"];
+  let samples = ["x: n c", "labels: places1 i64 n | i32 n", "reduction: mean | sum | none", "p: 1 | 2", "margin: 0.5 | 1"];
   let domains = ["-2, 2", "0, 4"];
   let numpy = "multi_margin_loss(x, labels, reduction, p, margin)";
   let example = "multi_margin_loss(tensor({{1.0, 2, 3}, {3, 2, 1}}), tensor({2, 1}, i64), \"none\")";
+}
+
+def MultiLabelMarginLossOp : Composite<"multilabel_margin_loss"> {
+  let summary = "The sum of max(0, 1 - x[j] + x[i]) over the labels j and the classes i that are no labels, divided by the number of classes, averaged";
+  let description = [{
+    Each row of `labels` holds the classes of a row of x; the first negative number ends it. A class that stands there twice counts
+    twice; a number outside the classes fails when the op runs.
+    - (C1) x has floats [classes] or [batch, classes], and at least one class;
+    - (C2) labels are integers of x's shape;
+    - (C3) reduction is "mean", "sum" or "none": that of a loss for each row.
+  }];
+  let arguments = (ins Tensor:$x, Tensor:$labels, Default<Str, "\"mean\"">:$reduction);
+  let types = [{
+    if (!isFloat(x.dtype) || x.rank() < 1 || x.rank() > 2 || x.shape[x.rank() - 1] == 0)
+      return fail(1, "x must be floats [classes] or [batch, classes]");
+    if (!isInteger(labels.dtype) || labels.shape != x.shape)
+      return fail(2, "labels must be integers of shape " + x.shape.str());
+    if (reduction != "mean" && reduction != "sum" && reduction != "none")
+      return fail(3, "reduction is 'mean', 'sum' or 'none'");
+    return result(TensorType{x.dtype, reduction == "none" ? withoutDim(x.shape, x.rank() - 1) : Shape{}});
+  }];
+  let decomposition = [{
+    Expr v = wide(x), zero = Expr::scalar(0, v.dtype()), ids = cast(labels, DType::i64);
+    const int last = x.rank() - 1;
+    Expr isBefore = equal(cumsum(cast(less(ids, Expr::scalar(0, DType::i64)), DType::i64), last, false, false), Expr::scalar(0, DType::i64));
+    // [..., labels, classes]
+    Expr classes = checkedLabels(labels, isBefore, x.size(last));
+    Expr isPair = logical_and(expand_dims(isBefore, -1), equal(expand_dims(classes, -1), iota({x.size(last)}, 0, DType::i64)));
+    Expr ofLabel = sum(where(isPair, expand_dims(v, last), zero), {-1}, true);
+    Expr isLabel = any(isPair, {last}, true);
+    Expr counts = logical_and(expand_dims(isBefore, -1), logical_not(isLabel));
+    Expr over = where(counts, maximum(expand_dims(v, last) - ofLabel + 1, zero), zero);
+    return cast(reduceLoss(sum(mean(over, {-1}, false), {-1}, false), reduction), resultType(0).dtype);
+  }];
+  let samples = ["x: n c | c", "labels: places-1 i64 n c | i32 n c | i64 c", "reduction: mean | sum | none"];
+  let domains = ["-2, 2", "-1, 3"];
+  let numpy = "multilabel_margin_loss(x, labels, reduction)";
+  let example = "multilabel_margin_loss(tensor({{0.1, 0.2, 0.4, 0.8}}), tensor({{3, 0, -1, 1}}, i64))";
+}
+def MultiLabelSoftMarginLossOp : Composite<"multilabel_soft_margin_loss"> {
+  let summary = "The cross entropy of sigmoid(x) against targets in [0, 1], averaged over the classes, then over the rows";
+  let description = [{
+    - (C1) x and target have floats and one shape of rank at least 1, and at least one class (the last dimension);
+    - (C2) reduction is "mean", "sum" or "none": that of a loss for each row.
+  }];
+  let arguments = (ins Tensor:$x, Tensor:$target, Default<Str, "\"mean\"">:$reduction);
+  let types = [{
+    if (!isFloat(x.dtype) || !isFloat(target.dtype) || x.shape != target.shape || x.rank() < 1 || x.shape[x.rank() - 1] == 0)
+      return fail(1, "x and target must be floats of one shape [..., classes]");
+    if (reduction != "mean" && reduction != "sum" && reduction != "none")
+      return fail(2, "reduction is 'mean', 'sum' or 'none'");
+    return result(TensorType{promote(x.dtype, target.dtype), reduction == "none" ? withoutDim(x.shape, x.rank() - 1) : Shape{}});
+  }];
+  let decomposition = [{
+    const DType type = resultType(0).dtype;
+    Expr loss = mean(bce_with_logits_loss(wide(x, type), wide(target, type), "none"), {-1}, false);
+    return cast(reduceLoss(loss, reduction), type);
+  }];
+  let samples = ["x: n c | n m c", "target: n c | n m c", "reduction: mean | sum | none"];
+  let domains = ["-2, 2", "0, 1"];
+  let numpy = "reduce_loss((np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0) - x * target).mean(-1), reduction)";
+  let example = "multilabel_soft_margin_loss(tensor({{-2.0, 2}}), tensor({{0.0, 1}}))";
 }
 
 def NllLossOp : Composite<"nll_loss"> {
   let summary = "The negative log probability of each label, averaged over the labels that are not ignored";
   let description = [{
     `log_probs` is [batch, classes, ...], `labels` [batch, ...] with classes as integers. An element whose label is `ignore_index`
-    counts nothing; a label outside the classes counts 0 in the sum and 1 in the mean. "mean" of no labels is NaN.
+    counts nothing; another label outside the classes fails when the op runs. "mean" of no labels is NaN.
     - (C1) log_probs has floats and rank at least 2;
     - (C2) labels are integers, with log_probs' shape but for dimension 1;
     - (C3) reduction is "mean", "sum" or "none".
@@ -323,17 +385,17 @@ def NllLossOp : Composite<"nll_loss"> {
     return result(TensorType{log_probs.dtype, reduction == "none" ? elements : Shape{}});
   }];
   let decomposition = [{
-    Expr p = wide(log_probs), ids = cast(labels, DType::i64), zero = Expr::scalar(0, p.dtype());
+    Expr p = wide(log_probs), zero = Expr::scalar(0, p.dtype());
     Sizes classes(log_probs.rank() - 1, 1);
     classes[0] = log_probs.size(1);
-    Expr isLabel = equal(expand_dims(ids, 1), iota(classes, 0, DType::i64));
-    Expr counts = not_equal(ids, Expr::scalar(static_cast<double>(ignore_index), DType::i64));
+    Expr counts = not_equal(cast(labels, DType::i64), Expr::scalar(static_cast<double>(ignore_index), DType::i64));
+    Expr isLabel = equal(expand_dims(checkedLabels(labels, counts, log_probs.size(1)), 1), iota(classes, 0, DType::i64));
     Expr loss = where(counts, negative(sum(where(isLabel, p, zero), {1}, false)), zero);
     if (reduction == "mean")
       return cast(sum(loss, {}, false) / sum(cast(counts, p.dtype()), {}, false), resultType(0).dtype);
     return cast(reduceLoss(loss, reduction), resultType(0).dtype);
   }];
-  let samples = ["log_probs: n c | n c d | n c h w", "labels: i64 n | i32 n d | i64 n h w", "reduction: mean | sum | none",
+  let samples = ["log_probs: n c | n c d | n c h w", "labels: places1 i64 n | i32 n d | i64 n h w", "reduction: mean | sum | none",
                  "ignore_index: 1 | 7"];
   let domains = ["-3, 0", "0, 4"];
   let numpy = "nll_loss(log_probs, labels, reduction, ignore_index)";
@@ -344,7 +406,7 @@ def SoftmaxCrossEntropyOp : Composite<"softmax_cross_entropy"> {
   let description = [{
     `logits` is [batch, classes, ...]; `target` holds either classes as integers, [batch, ...], or the classes' probabilities as floats,
     with logits' shape. With label_smoothing s, a target distribution t becomes (1 - s) * t + s / classes. An element whose label
-    is `ignore_index` counts nothing, and "mean" is over those that count.
+    is `ignore_index` counts nothing, and "mean" is over those that count; another label outside the classes fails when the op runs.
     - (C1) logits has floats and rank at least 2, with at least one class;
     - (C2) target has integers and logits' shape but for dimension 1, or floats and logits' shape;
     - (C3) reduction is "mean", "sum" or "none";
@@ -382,7 +444,7 @@ def SoftmaxCrossEntropyOp : Composite<"softmax_cross_entropy"> {
       return cast(sum(loss, {}, false) / sum(cast(counts, logp.dtype()), {}, false), resultType(0).dtype);
     return cast(reduceLoss(loss, reduction), resultType(0).dtype);
   }];
-  let samples = ["logits: n c | n c d", "target: i64 n | i32 n d | n c | n c d", "reduction: mean | sum | none",
+  let samples = ["logits: n c | n c d", "target: places1 i64 n | i32 n d | n c | n c d", "reduction: mean | sum | none",
                  "label_smoothing: 0 | 0.1", "ignore_index: 1 | 7"];
   let domains = ["-2, 2", "0, 1"];
   let numpy = "softmax_cross_entropy(logits, target, reduction, label_smoothing, ignore_index)";

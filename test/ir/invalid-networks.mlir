@@ -310,6 +310,41 @@ func.func @multi_margin_loss_c4(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>) -> ten
 }
 
 // -----
+func.func @multilabel_margin_loss_c1(%a0: tensor<2x2x3xf32>, %a1: tensor<2x2x3xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{multilabel_margin_loss: (C1) x must be floats [classes] or [batch, classes]}}
+  %0 = tressel.multilabel_margin_loss %a0, %a1 : (tensor<2x2x3xf32>, tensor<2x2x3xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @multilabel_margin_loss_c2(%a0: tensor<2x3xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{multilabel_margin_loss: (C2) labels must be integers of shape [2, 3]}}
+  %0 = tressel.multilabel_margin_loss %a0, %a1 : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @multilabel_margin_loss_c3(%a0: tensor<2x3xf32>, %a1: tensor<2x3xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{multilabel_margin_loss: (C3) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.multilabel_margin_loss %a0, %a1 {reduction = "all"} : (tensor<2x3xf32>, tensor<2x3xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @multilabel_soft_margin_loss_c1(%a0: tensor<2x3xf32>, %a1: tensor<2x3xi64>) -> tensor<1xf32> {
+  // expected-error@+1 {{multilabel_soft_margin_loss: (C1) x and target must be floats of one shape [..., classes]}}
+  %0 = tressel.multilabel_soft_margin_loss %a0, %a1 : (tensor<2x3xf32>, tensor<2x3xi64>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
+func.func @multilabel_soft_margin_loss_c2(%a0: tensor<2x3xf32>, %a1: tensor<2x3xf32>) -> tensor<1xf32> {
+  // expected-error@+1 {{multilabel_soft_margin_loss: (C2) reduction is 'mean', 'sum' or 'none'}}
+  %0 = tressel.multilabel_soft_margin_loss %a0, %a1 {reduction = "all"} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+
+// -----
 func.func @nll_loss_c1(%a0: tensor<2xf32>, %a1: tensor<2xi64>) -> tensor<1xf32> {
   // expected-error@+1 {{nll_loss: (C1) log_probs must be floats [batch, classes, ...]}}
   %0 = tressel.nll_loss %a0, %a1 : (tensor<2xf32>, tensor<2xi64>) -> tensor<1xf32>

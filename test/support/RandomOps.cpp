@@ -354,6 +354,11 @@ HostTensor randomOperand(const OpCall &call, size_t index, Random &random, Value
     domain = {static_cast<double>(-size), static_cast<double>(size - 1)};
     values = Values::Domain;
   }
+  if (const auto dim = placesOf(*call.op, index); dim && isInteger(type.dtype)) {
+    const Shape &x = call.operands[0].shape;
+    domain.high = static_cast<double>(x.extent(*dim < 0 ? *dim + x.rank() : *dim) - 1);
+    values = Values::Domain;
+  }
   // A negative float has no value as an unsigned integer.
   if (isFloat(type.dtype) && !call.results.empty() && call.results[0].dtype == u8)
     domain.low = std::max(domain.low, 0.0);

@@ -38,8 +38,9 @@ std::optional<DType> elementType(std::string_view word) {
   return {};
 }
 
-/// A word that says something of the elements.
-constexpr std::string_view kSorted = "sorted";
+// Words that say something of the elements.
+constexpr std::string_view kSorted = "sorted", kPlaces = "places";
+bool isOfElements(std::string_view word) { return word == kSorted || word.starts_with(kPlaces); }
 
 bool isName(std::string_view term) { return term.find_first_of("0123456789*+-") == std::string_view::npos; }
 
@@ -57,6 +58,16 @@ static std::string_view lineOf(const OpInfo &op, std::string_view name) {
 
 bool wantsSorted(const OpInfo &op, size_t index) {
   return index < op.operands.size() && lineOf(op, op.operands[index].name).find(kSorted) != std::string_view::npos;
+}
+
+std::optional<int> placesOf(const OpInfo &op, size_t index) {
+  if (index >= op.operands.size())
+    return {};
+  for (std::string_view word : words(lineOf(op, op.operands[index].name)))
+    if (int dim = 0; word.starts_with(kPlaces) &&
+                     std::from_chars(word.data() + kPlaces.size(), word.data() + word.size(), dim).ec == std::errc())
+      return dim;
+  return {};
 }
 
 std::string_view Sample::line(std::string_view name) const { return lineOf(op_, name); }
@@ -88,7 +99,7 @@ int64_t Sample::evaluate(std::string_view term) {
 
 bool Sample::matches(std::string_view pattern, const TensorType &type) {
   std::vector<std::string_view> dims = words(pattern);
-  std::erase(dims, kSorted);
+  std::erase_if(dims, isOfElements);
   if (!dims.empty())
     if (const auto fixed = elementType(dims[0])) {
       if (*fixed != type.dtype)
@@ -175,7 +186,7 @@ TensorType Sample::drawType(DType dtype, std::string_view pattern) {
         leading_ = randomShape(random_, 0, {.maxRank = 2, .maxSize = 3, .zeroSize = 0});
       for (Size d : *leading_)
         type.shape.push_back(d);
-    } else if (dim != "scalar" && dim != kSorted) {
+    } else if (dim != "scalar" && !isOfElements(dim)) {
       type.shape.push_back(evaluate(dim));
     }
   }

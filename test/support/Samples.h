@@ -12,6 +12,7 @@
 //   equation: ij,jk->ik     shapes of a variadic operand: one term each, a label is a name
 //   scalar                  an operand of rank 0
 //   x: sorted n             an operand whose elements ascend
+//   labels: places1 i64 n   integers that are places of dimension 1 of the first operand; places-1: of its last one
 //
 // An operand without a line follows its family's rules; an attribute without one is proposed by its name and kind.
 #pragma once
@@ -19,6 +20,7 @@
 #include "test/support/RandomOps.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,6 +28,9 @@ namespace tressel::test {
 
 /// Whether the line of operand `index` says "sorted".
 bool wantsSorted(const op::OpInfo &op, size_t index);
+/// The dimension that the integers of operand `index` are places of, as its line says; negative ones count from the
+/// end.
+std::optional<int> placesOf(const op::OpInfo &op, size_t index);
 
 /// One call of one op: the sizes its names stand for.
 class Sample {
