@@ -320,8 +320,11 @@ private:
     if (slots.size() <= kAllPairs)
       if (std::vector<Slot> bySize = placeBySize(fixed, mostLive(fixed)); endOf(bySize) <= endOf(placed))
         placed = std::move(bySize);
-    if (const int64_t least = limit ? mostLive(fixed) : 0; limit && slots.size() <= kAllPairs && endOf(placed) > *limit && least <= *limit)
-      placed = placeBySearch(fixed, std::move(placed), *limit, budget ? kMostPairs : kPairs);
+    // Without a limit, a search is for gaps that are worth its time.
+    constexpr int64_t kFineGaps = 50, kFewBytes = 1 << 20; // a share of what is live, and bytes
+    if (const int64_t least = mostLive(fixed), most = limit.value_or(std::max(least + least / kFineGaps, least + kFewBytes));
+        slots.size() <= kAllPairs && endOf(placed) > most && least <= most)
+      placed = placeBySearch(fixed, std::move(placed), most, limit && budget ? kMostPairs : kPairs);
     Size end = endOf(placed);
     if (!symbolic.empty()) {
       for (size_t i : symbolic)
