@@ -17,6 +17,7 @@ ROWS = {
     "train.lenet.accuracy": (["train_images", "--net", "lenet", "--epochs", "10"], r"accuracy ([0-9.]+) on"),
     "train.resnet.accuracy": (["train_images", "--net", "resnet", "--epochs", "5"], r"accuracy ([0-9.]+) on"),
     "train.finetune.gain": (["finetune"], r"^gain (-?[0-9.]+)"),
+    "train.charlm.bits": (["train_text", "--steps", "1000", "--write", "0"], r"([0-9.]+) bits per character"),
 }
 
 

@@ -14,7 +14,8 @@ FRAMEWORKS = {
     "onnxruntime": (["onnxruntime==1.31.1"], "onnxruntime"), "openvino": (["openvino==2026.4.1"], "openvino"),
     "iree": (["iree-base-compiler[onnx]==3.13.0", "iree-base-runtime==3.13.0"], "iree-base-compiler"), "jax": (["jax==0.9.0", "jaxlib==0.9.0", "onnx==1.22.0"], "jax"),
     "mlx": (["mlx[cpu]==0.32.4", "onnx==1.22.0"], "mlx"), "ncnn": (["ncnn==1.0.20261020", "pnnx==20261020", "onnx==1.22.0"], "ncnn"), "litert": ([], None),
-    "torch": (["onnx==1.22.0"], "torch"),
+    # Built against NumPy 1: what stands beside it is of that age.
+    "torch": (["numpy<2", "onnx==1.16.2", "safetensors==0.8.0"], "torch"),
 }
 OLDER = {"jax-0.4": (["jax==0.4.31", "jaxlib==0.4.31", "numpy<2.2"], "jax")}  # for steps of training only
 # Sizes of real models whose inputs leave some open, by file.
@@ -46,8 +47,6 @@ def made_environment(build, framework):
         commands = [["/usr/bin/python3", "-m", "venv", "--clear", *system, folder],
                     [folder / "bin/pip", "install", "-q", "--disable-pip-version-check", "numpy", *packages]]
         if framework == "torch":
-            # Built against NumPy 1: what pip installs beside it is of that age.
-            commands[1] = [folder / "bin/pip", "install", "-q", "--disable-pip-version-check", "numpy<2", "onnx==1.16.2"]
             commands.append([folder / "bin/python", "-c", "import torch"])
         for command in commands:
             done = subprocess.run(command, capture_output=True, text=True)
@@ -110,6 +109,21 @@ class PillowPeer:
     @classmethod
     def prepare(cls, build, _row):
         subprocess.run(cls.command(build, "write"), check=True)
+
+
+class TextPeer:
+    """The arm of JAX that trains on text (text_peer.py)."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def __call__(self, build, row):
+        return [str(build / "venv/bin/python"), str(HERE / "text_peer.py"), str(self.steps)]
+
+    @functools.cache
+    def version(self, build):
+        done = subprocess.run([build / "venv/bin/python", "-c", "import jax; print(jax.__version__)"], capture_output=True, text=True)
+        return f"jax {done.stdout.strip() or '?'}"
 
 
 def with_training(rows):
@@ -231,3 +245,23 @@ def summaries(report, facts):
                                  + (f"; without one of them: {', '.join(alone)}" if alone else ""),
                          "aim": aim, "aim_on": "ratio", "aim_met": None if aim is None or alone else ratio >= aim, **facts})
     return made
+
+
+def summaries_of_training(report, facts):
+    """train.geomean and train.worst: the steps of training, with one thread and with two, against the fastest of the frameworks."""
+    mine = [r for r in report if r["id"].startswith("train.") and r["id"].endswith((".step", ".step.t1"))]
+    ratios, failed = {}, [r["id"] for r in mine if "failed" in r]
+    for r in mine:
+        rivals = {name: peer for name, peer in r.get("peers", {}).items() if name != "imperative"}
+        failed += [f"{name} in {r['id']}" for name, peer in rivals.items() if "failed" in peer]
+        medians = [peer["median"] for peer in rivals.values() if "median" in peer]
+        if medians:
+            ratios[r["id"].removeprefix("train.").replace(".step", "")] = min(medians) / r["tressel"]
+    if not ratios:
+        return []
+    worst = ", ".join(f"{name} {value:.3g}" for name, value in sorted(ratios.items(), key=lambda p: p[1]))
+    note = f"{len(ratios)} steps of training against the fastest of JAX (two releases) and PyTorch: {worst}" + (f"; failed: {', '.join(failed)}" if failed else "")
+    spread = [min(ratios.values()), max(ratios.values())]
+    return [{"id": f"train.{figure}", "unit": "ratio", "better": "higher", "tressel": ratio, "spread": spread, "peers": {}, "ratio": ratio, "note": note, "aim": aim,
+             "aim_on": "ratio", "aim_met": None if failed else ratio >= aim, **facts}
+            for figure, ratio, aim in (("geomean", statistics.geometric_mean(ratios.values()), 1.8), ("worst", min(ratios.values()), 1.2))]

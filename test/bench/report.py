@@ -69,7 +69,7 @@ def write_markdown(path, report):
     lines = {(line.split("`")[1], line.rstrip(" |").rpartition("| ")[2]): line for line in table.splitlines() if line.startswith("| `")}
     lines |= {(r["id"], r["machine"]): table_line(r) for r in report if "skipped" not in r}
     order = {full: i for i, full in enumerate(full for row in ROWS for full, _, _ in row.figures_of(False))}
-    known = {key: line for key, line in lines.items() if key[0] in order or key[0].startswith("infer.")}
+    known = {key: line for key, line in lines.items() if key[0] in order or key[0].startswith("infer.") or key[0] in ("train.geomean", "train.worst")}
     ordered = [known[key] for key in sorted(known, key=lambda key: (order.get(key[0], len(order)), key))]
     path.write_text(head + MARKER + "\n" + HEAD + "\n".join(ordered) + "\n")
 

@@ -6,7 +6,7 @@ the machine's speed meets them all. The figure of several cases is the geometric
 """
 from dataclasses import dataclass, field, replace
 
-from peers import PillowPeer
+from peers import PillowPeer, TextPeer
 from predict import DRAWN, drawn
 
 
@@ -129,6 +129,9 @@ ROWS = [
     Row("train.finetune.gain", "share", "higher", "accuracy on the two kinds of Fashion-MNIST that are hardest to tell apart, learned from 500 images by LeNet-5 that knows the other eight, less that of the same "
         "network from scratch: median of five seeds (finetune)", {}, 0.0, rounds=5, samples=1, long=True, warms_up=False, crowded=True, most_seconds=7200, program="accuracy.py",
         combine="median", computes="the accuracy is what is computed"),
+    Row("train.charlm.bits", "bits", "lower", "bits per held-out character of Debian's fortunes after 1,000 steps of 32 windows of 128 characters: a transformer of 4 layers, width 128, AdamW, a cosine "
+        "(train_text); the same network in JAX from other first values, with as many windows in another order", {"jax": TextPeer(1000)}, 0.99, "ratio", rounds=1, samples=1, long=True,
+        warms_up=False, crowded=True, most_seconds=7200, program="accuracy.py", computes="the bits are what is computed"),
     Row("loader.rate", "s", "lower", "JPEG files read, cropped, resized, flipped, changed in colour, normalized and batched by two workers, per image: 2,000 of Fashion-MNIST to "
         "28x28, 64 parts of photos of 500x375 to 3x224x224; Pillow and NumPy in two threads or processes", {"pillow.threads": PillowPeer("threads"),
         "pillow.processes": PillowPeer("processes")}, 1.0, "ratio", rounds=5, samples=1, cases=2, case_names=["clothes", "photos"], prepare=PillowPeer.prepare,

@@ -68,6 +68,9 @@ def run(args):
     if any(row.id.startswith("infer.") and row.program == "infer.py" for row in rows):
         import peers
         state.keep(peers.summaries(list(state.found.values()), machine.record()))
+    if args.peers:
+        import peers
+        state.keep(peers.summaries_of_training(list(state.found.values()), machine.record()))
     report = state.finish(merge=bool(args.only))
     if args.markdown:
         reports.write_markdown(args.markdown, report)
