@@ -10,10 +10,11 @@
 // as imperative calls beside the compiled one.
 #include "image_models.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -123,49 +124,30 @@ template <typename Net> int run(const Options &o) {
 
 int main(int argc, char **argv) {
   Options o;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    auto value = [&](const char *name) { return arg == name && i + 1 < argc ? argv[++i] : nullptr; };
-    if (const char *text = value("--net"))
-      o.net = text;
-    else if (const char *text = value("--epochs"))
-      o.epochs = std::atoll(text);
-    else if (const char *text = value("--steps"))
-      o.most = std::atoll(text);
-    else if (const char *text = value("--seed"))
-      o.seed = std::strtoull(text, nullptr, 10);
-    else if (const char *text = value("--rate"))
-      o.rate = std::atof(text);
-    else if (const char *text = value("--held-out"))
-      o.heldOut = std::atoll(text);
-    else if (const char *text = value("--state"))
-      o.state = text;
-    else if (const char *text = value("--log"))
-      o.shown.log = text;
-    else if (const char *text = value("--events"))
-      o.shown.events = text;
-    else if (const char *text = value("--curve"))
-      o.shown.curve = text;
-    else if (arg == "--compare")
-      o.compares = true;
-    else
-      o.dir = arg;
-  }
+  CLI::App app("Trains a network on Fashion-MNIST", "train_images");
+  app.add_option("folder", o.dir, "where the four files of the data set are")->capture_default_str();
+  app.add_option("--net", o.net)->check(CLI::IsMember({"mlp", "lenet", "resnet"}))->capture_default_str();
+  app.add_option("--epochs", o.epochs)->check(CLI::Range(1, 10'000))->capture_default_str();
+  app.add_option("--steps", o.most, "end after so many")->check(CLI::PositiveNumber);
+  app.add_option("--seed", o.seed)->capture_default_str();
+  app.add_option("--rate", o.rate, "the greatest; otherwise what suits the network")->check(CLI::PositiveNumber);
+  app.add_option("--held-out", o.heldOut, "training images to look at in place of the test images")
+      ->check(CLI::Range(0, 50'000));
+  app.add_option("--state", o.state, "the training goes on from this file, and is saved to it after each epoch");
+  app.add_option("--log", o.shown.log, "figures of each step, as JSON lines");
+  app.add_option("--events", o.shown.events, "the same in a folder for TensorBoard");
+  app.add_option("--curve", o.shown.curve, "the same as a picture (SVG)");
+  app.add_flag("--compare", o.compares, "time a step as imperative calls, too");
+  CLI11_PARSE(app, argc, argv);
   o.shown.label = o.net;
   const bool isResNet = o.net == "resnet";
   o.augments = isResNet;
   if (o.rate == 0)
     o.rate = isResNet ? 0.1 : 0.03;
   try {
-    if (o.net == "mlp")
-      return run<Perceptron>(o);
-    if (o.net == "lenet")
-      return run<LeNet>(o);
-    if (isResNet)
-      return run<SmallResNet>(o);
-    std::fprintf(stderr, "train_images: no network '%s': mlp, lenet or resnet\n", o.net.c_str());
+    return o.net == "mlp" ? run<Perceptron>(o) : isResNet ? run<SmallResNet>(o) : run<LeNet>(o);
   } catch (const Error &error) {
     std::fprintf(stderr, "train_images: %s\n", error.what());
+    return 2;
   }
-  return 2;
 }

@@ -7,10 +7,11 @@
 // those of its windows. With --state, the training is saved to FILE now and then, and goes on from it where it is there.
 #include "text_models.h"
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -142,45 +143,29 @@ template <typename Net> int run(Net net, const Options &o) {
 
 int main(int argc, char **argv) {
   Options o;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    auto value = [&](const char *name) { return arg == name && i + 1 < argc ? argv[++i] : nullptr; };
-    if (const char *text = value("--model"))
-      o.model = text;
-    else if (const char *text = value("--steps"))
-      o.steps = std::atoll(text);
-    else if (const char *text = value("--batch"))
-      o.batch = std::atoll(text);
-    else if (const char *text = value("--rate"))
-      o.rate = std::atof(text);
-    else if (const char *text = value("--seed"))
-      o.seed = std::strtoull(text, nullptr, 10);
-    else if (const char *text = value("--state"))
-      o.state = text;
-    else if (const char *text = value("--log"))
-      o.shown.log = text;
-    else if (const char *text = value("--events"))
-      o.shown.events = text;
-    else if (const char *text = value("--curve"))
-      o.shown.curve = text;
-    else if (const char *text = value("--write"))
-      o.write = std::atoll(text);
-    else if (const char *text = value("--prompt"))
-      o.prompt = text;
-    else
-      o.files.push_back(arg);
-  }
+  CLI::App app("Trains a language model over characters", "train_text");
+  app.add_option("files", o.files, "texts; otherwise those of Debian's package fortunes");
+  app.add_option("--model", o.model)->check(CLI::IsMember({"transformer", "lstm"}))->capture_default_str();
+  app.add_option("--steps", o.steps)->check(CLI::Range(1, 10'000'000))->capture_default_str();
+  app.add_option("--batch", o.batch)->check(CLI::Range(1, 65'536))->capture_default_str();
+  app.add_option("--rate", o.rate, "the greatest; otherwise what suits the model")->check(CLI::PositiveNumber);
+  app.add_option("--seed", o.seed)->capture_default_str();
+  app.add_option("--state", o.state, "the training goes on from this file, and is saved to it now and then");
+  app.add_option("--log", o.shown.log, "figures of each step, as JSON lines");
+  app.add_option("--events", o.shown.events, "the same in a folder for TensorBoard");
+  app.add_option("--curve", o.shown.curve, "the same as a picture (SVG)");
+  app.add_option("--write", o.write, "characters to write at the end")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--prompt", o.prompt, "what they follow")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
   o.shown.label = o.model;
   if (o.rate == 0)
     o.rate = o.model == "lstm" ? 3e-3 : 1e-3;
   try {
-    if (o.model == "transformer")
-      return run(TextTransformer({.context = o.length}), o);
-    if (o.model == "lstm")
-      return run(TextLSTM(), o);
-    std::fprintf(stderr, "train_text: no model '%s': transformer or lstm\n", o.model.c_str());
+    return o.model == "lstm" ? run(TextLSTM(), o) : run(TextTransformer({.context = o.length}), o);
   } catch (const Error &error) {
     std::fprintf(stderr, "train_text: %s\n", error.what());
+    return 2;
   }
-  return 2;
 }
