@@ -1,15 +1,19 @@
-// Evaluates seeded random calls of every op with every element type it accepts, and writes inputs, attributes and results
-// for the NumPy oracle: DIR/manifest.json, and DIR/data.bin with the tensors' bytes one after the other.
-//   oracle-cases DIR SEED CASES [inject]
-// CASES is the number of calls per op and type. With `inject`, one element of each result is made wrong.
-#include "ir/interpreter/Evaluate.h"
-#include "test/support/RandomOps.h"
+// Evaluates seeded random calls of every op with every element type it accepts, and writes inputs, attributes and
+// results for the NumPy oracle: DIR/manifest.json, and DIR/data.bin with the tensors' bytes one after the other.
+//   oracle-cases DIR SEED CASES [gradients] [inject]
+// CASES is the number of calls per op and type. With `gradients`, there are calls of f64 only, with random cotangents
+// of their results and the operands' gradients (null where one is zero). With `inject`, one element of each result, or
+// gradient, is made wrong.
+#include "test/support/OpGradient.h"
+#include "test/support/Samples.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 
@@ -90,17 +94,48 @@ void corrupt(HostTensor &t, int64_t position) {
     interp::store(t, position, num::add(value.i, int64_t(1)));
 }
 
+/// Adds random cotangents of the results and what the reverse rule makes of them. False where there is nothing to
+/// compare.
+bool addGradients(json &item, Writer &writer, const test::OpCall &call, const std::vector<HostTensor> &inputs,
+                  test::Random &random, bool inject) {
+  std::vector<HostTensor> cotangents;
+  for (const TensorType &type : call.results)
+    cotangents.push_back(test::randomTensor(type, random, {-1, 1}));
+  auto holdsFloats = [](const HostTensor &t) { return isFloat(t.type.dtype); };
+  if (std::ranges::none_of(inputs, holdsFloats) || std::ranges::none_of(cotangents, holdsFloats))
+    return false;
+  std::vector<HostTensor> gradients;
+  try {
+    gradients = test::OpGradient(call, inputs, cotangents).gradients();
+  } catch (const expr::NoGradient &) {
+    return false;
+  }
+  item["cotangents"] = json::array();
+  for (const HostTensor &t : cotangents)
+    item["cotangents"].push_back(writer.tensor(t));
+  item["gradients"] = json::array();
+  for (HostTensor &t : gradients) {
+    if (inject && t.data && t.type.shape.numElements())
+      corrupt(t, random.below(t.type.shape.numElements()));
+    item["gradients"].push_back(t.data ? writer.tensor(t) : json());
+  }
+  return true;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   if (argc < 4) {
-    std::fprintf(stderr, "usage: oracle-cases DIR SEED CASES [inject]\n");
+    std::fprintf(stderr, "usage: oracle-cases DIR SEED CASES [gradients] [inject]\n");
     return 2;
   }
+  auto hasWord = [&](const char *word) {
+    return std::any_of(argv + 4, argv + argc, [&](const char *arg) { return !std::strcmp(arg, word); });
+  };
   const std::string folder = argv[1];
   const uint64_t seed = std::strtoull(argv[2], nullptr, 10);
   const int numCases = std::atoi(argv[3]);
-  const bool inject = argc > 4 && std::string(argv[4]) == "inject";
+  const bool inject = hasWord("inject"), withGradients = hasWord("gradients");
 
   Writer writer(folder);
   json ops = json::array();
@@ -112,6 +147,8 @@ int main(int argc, char **argv) {
                   {"composite", op.family == Family::Composite},
                   {"cases", json::array()}};
     for (int type = 0; type < kNumDTypes; ++type) {
+      if (withGradients && static_cast<DType>(type) != f64)
+        continue;
       // A seed per op and type: a new op does not change the cases of the others.
       uint64_t mixed = seed * 1000003 + static_cast<uint64_t>(type);
       for (const char *c = op.name; *c; ++c)
@@ -137,10 +174,11 @@ int main(int argc, char **argv) {
             continue;
           call->results = again.types;
         }
-        if (op.family == Family::Indexing && call->operands.size() > 1 && call->operands[1].shape.numElements() &&
+        const bool hasPlaces = op.family == Family::Indexing || test::placesOf(op, 1);
+        if (hasPlaces && call->operands.size() > 1 && call->operands[1].shape.numElements() &&
             call->operands[0].shape.numElements() == 0)
           continue; // nothing that an index could name
-        const test::Values values = valuesFor(op, tries);
+        const test::Values values = withGradients ? test::Values::Domain : valuesFor(op, tries);
         std::vector<HostTensor> inputs;
         for (size_t i = 0; i < call->operands.size(); ++i)
           inputs.push_back(test::randomOperand(*call, i, random, values));
@@ -151,12 +189,14 @@ int main(int argc, char **argv) {
         if (!evaluation)
           item["error"] = evaluation.error;
         for (HostTensor &t : evaluation.outputs) {
-          if (inject && t.type.shape.numElements())
+          if (inject && !withGradients && t.type.shape.numElements())
             corrupt(t, random.below(t.type.shape.numElements()));
           item["outputs"].push_back(writer.tensor(t));
         }
         for (size_t i = 0; i < op.attrs.size(); ++i)
           item["attrs"][op.attrs[i].name] = attrValue(call->attrs[i]);
+        if (withGradients && !addGradients(item, writer, *call, inputs, random, inject))
+          continue;
         entry["cases"].push_back(std::move(item));
         ++made;
       }

@@ -36,9 +36,19 @@ def cosine_embedding_loss(x, other, target, reduction, margin):
 def multi_margin_loss(x, labels, reduction, p, margin):
     loss = np.zeros(len(x))
     for n, label in enumerate(labels):
-        own = x[n, int(label)] if 0 <= label < x.shape[1] else 0
+        own = x[n, int(label)]
         loss[n] = sum(max(0, margin - own + x[n, i]) ** p for i in range(x.shape[1]) if i != label) / x.shape[1]
     return reduce_loss(loss, reduction)
+
+
+def multilabel_margin_loss(x, labels, reduction):
+    rows, classes = x.reshape(-1, x.shape[-1]), x.shape[-1]
+    loss = np.zeros(len(rows))
+    for n, row in enumerate(labels.reshape(rows.shape)):
+        own = [int(label) for label in row[:next((i for i, label in enumerate(row) if label < 0), classes)]]
+        of_label = [rows[n, j] for j in own]
+        loss[n] = sum(max(0, 1 - value + rows[n, i]) for value in of_label for i in range(classes) if i not in own) / classes
+    return reduce_loss(loss.reshape(x.shape[:-1]), reduction)
 
 
 def nll_loss(log_probs, labels, reduction, ignore_index):
@@ -49,8 +59,7 @@ def nll_loss(log_probs, labels, reduction, ignore_index):
         if label == ignore_index:
             continue
         counted += 1
-        if 0 <= label < log_probs.shape[1]:
-            loss[at] = -log_probs[(at[0], label) + at[1:]]
+        loss[at] = -log_probs[(at[0], label) + at[1:]]
     return loss.sum() / counted if reduction == "mean" else reduce_loss(loss, reduction)
 
 
@@ -189,5 +198,5 @@ def gru_cell(x, hidden, w_in, w_hidden, bias_in, bias_hidden):
     return (1 - z) * np.tanh(a[2] + r * b[2]) + z * hidden
 
 
-DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, nll_loss, poisson_nll_loss, triplet_margin_loss, cosine_embedding_loss, multi_margin_loss, softmax_cross_entropy, conv_by_weights, conv_transpose, resize,
+DEFINITIONS = {f.__name__: f for f in (group_norm, reduce_loss, nll_loss, poisson_nll_loss, triplet_margin_loss, cosine_embedding_loss, multi_margin_loss, multilabel_margin_loss, softmax_cross_entropy, conv_by_weights, conv_transpose, resize,
                                        adaptive_pool, batch_norm_train, attention, lstm_cell, gru_cell)}

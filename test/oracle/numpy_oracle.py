@@ -124,19 +124,23 @@ def attributes(case):
     return values
 
 
-def expected(op, case, data):
-    scope = dict(SCOPE)
+def evaluate(op, case, values, scope):
+    """The record's expression of these operands, in order; absent ones are left out."""
+    scope, values = dict(scope), list(values)
     scope["types"] = {s["name"]: e["dtype"] for s, e in zip(op.get("operands") or [], case["inputs"])}
     scope["result_type"] = DTYPES[case["outputs"][0]["dtype"]]
     scope["dtypes"] = {name: DTYPES[dtype] for name, dtype in scope["types"].items()}
-    values = [widen(op, read(data, e), e["dtype"]) for e in case["inputs"]]
     for spec in op.get("operands") or []:
         absent = spec["optional"] and not values
         scope[spec["name"]] = values if spec["variadic"] else None if absent else values.pop(0)
     scope.update(attributes(case))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        want = eval(op["numpy"], scope)  # the expressions are the project's own
+        return eval(op["numpy"], scope)  # the expressions are the project's own
+
+
+def expected(op, case, data):
+    want = evaluate(op, case, [widen(op, read(data, e), e["dtype"]) for e in case["inputs"]], SCOPE)
     return [np.asarray(w) for w in (want if isinstance(want, (tuple, list)) else [want])]
 
 
@@ -173,10 +177,10 @@ def difference_of(got, dtype, want, judge="NumPy", tolerance=TOLERANCE):
     return f"at {index}: {g[index]}, {judge} has {w[index]}; {int((~close).sum())} of {close.size} differ"
 
 
-def cases(args):
+def cases(args, *words):
     """What the program writes: operands, attributes and results of each op's cases, and the tensors' bytes."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [args.cases, folder, str(args.seed), str(args.count)] + (["inject"] if args.inject else [])
+        command = [args.cases, folder, str(args.seed), str(args.count), *words] + (["inject"] if args.inject else [])
         if subprocess.run(command).returncode:
             sys.exit("oracle-cases failed")
         return json.loads(pathlib.Path(folder, "manifest.json").read_text()), pathlib.Path(folder, "data.bin").read_bytes()

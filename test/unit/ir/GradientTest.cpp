@@ -1,10 +1,9 @@
 // Reverse rules of all records, against central differences of the interpreter's values in f64.
 #include "ir/op/Gradient.h"
 
-#include "ir/interpreter/Evaluate.h"
 #include "ir/op/Exprs.h"
 #include "ir/op/Table.h"
-#include "test/support/RandomOps.h"
+#include "test/support/OpGradient.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +16,7 @@ namespace tressel::op {
 namespace {
 
 using test::OpCall;
+using test::OpGradient;
 using Tensors = std::vector<HostTensor>;
 
 bool holdsFloats(const TensorType &type) { return type.dtype == DType::f64; }
@@ -35,43 +35,6 @@ double weighted(const OpCall &call, const Tensors &operands, const Tensors &cota
   const interp::Evaluation run = interp::run(*call.op, operands, call.attrs);
   return run ? dot(run.outputs, cotangents) : std::nan("");
 }
-
-/// A call and its gradient, evaluated as they are built.
-class GradientRun {
-public:
-  GradientRun(const OpCall &call, const Tensors &operands, const Tensors &cotangents) {
-    std::vector<uint8_t> wanted;
-    for (const HostTensor &t : operands) {
-      in_.push_back(emitter_.add(t));
-      wanted.push_back(isFloat(t.type.dtype));
-    }
-    for (const HostTensor &t : cotangents)
-      given_.push_back(isFloat(t.type.dtype) ? emitter_.add(t) : nullptr);
-    tape_.emplace(emitter_, in_);
-    const std::vector<Emitter::Ref> out = tape_->emit(*call.op, in_, call.attrs);
-    made_ = pullBack(*call.op, *tape_, {in_, out, given_, call.attrs, wanted});
-  }
-  /// Per operand, without data where it is zero.
-  Tensors gradients() const { return valuesOf(made_); }
-  /// Those of the sum of the gradients' elements, each times its weight.
-  Tensors gradientsOfGradients(const Tensors &weights) {
-    std::vector<Emitter::Ref> given;
-    for (size_t i = 0; i < made_.size(); ++i)
-      given.push_back(made_[i] ? emitter_.add(weights[i]) : nullptr);
-    return valuesOf(tape_->backward(made_, given, in_));
-  }
-
-private:
-  Tensors valuesOf(const std::vector<Emitter::Ref> &refs) const {
-    Tensors list;
-    for (Emitter::Ref ref : refs)
-      list.push_back(ref ? emitter_.valueOf(ref) : HostTensor());
-    return list;
-  }
-  interp::EvaluatingEmitter emitter_;
-  std::vector<Emitter::Ref> in_, given_, made_;
-  std::optional<Tape> tape_;
-};
 
 /// The partial derivative of a function of the operands at one element, or nothing at a kink or a step.
 using Function = std::function<double(const Tensors &)>;
@@ -149,10 +112,11 @@ Outcome check(const OpInfo &op, uint64_t seed, int tries, bool twice) {
     if (!interp::run(op, operands, call->attrs))
       continue; // an index outside
     try {
-      GradientRun run(*call, operands, cotangents);
+      OpGradient run(*call, operands, cotangents);
       if (twice)
-        compare(*call, "gradient of the gradient", operands, run.gradientsOfGradients(weights),
-                [&](const Tensors &at) { return dot(GradientRun(*call, at, cotangents).gradients(), weights); }, outcome);
+        compare(
+            *call, "gradient of the gradient", operands, run.gradientsOfGradients(weights),
+            [&](const Tensors &at) { return dot(OpGradient(*call, at, cotangents).gradients(), weights); }, outcome);
       else
         compare(*call, "gradient", operands, run.gradients(),
                 [&](const Tensors &at) { return weighted(*call, at, cotangents); }, outcome);
@@ -226,7 +190,7 @@ TEST(Gradient, HasTheOperandsTypes) {
             std::ranges::none_of(cotangents, [](const HostTensor &t) { return isFloat(t.type.dtype); }))
           continue;
         try {
-          const Tensors made = GradientRun(*call, operands, cotangents).gradients();
+          const Tensors made = OpGradient(*call, operands, cotangents).gradients();
           for (size_t k = 0; k < made.size(); ++k)
             if (made[k].data && ++compared)
               EXPECT_EQ(made[k].type.str(), operands[k].type.str()) << op->name;
@@ -297,7 +261,7 @@ TEST(Gradient, OfTheMeanOfManyHalves) {
   ASSERT_EQ(completeAttrs(table::mean, call.attrs), "");
   HostTensor one = HostTensor::allocate(call.results[0]);
   *one.as<uint16_t>() = 0x3C00;
-  const Tensors made = GradientRun(call, {HostTensor::allocate(call.operands[0])}, {one}).gradients();
+  const Tensors made = OpGradient(call, {HostTensor::allocate(call.operands[0])}, {one}).gradients();
   ASSERT_TRUE(made[0].data);
   EXPECT_NEAR(made[0].as<uint16_t>()[0] * 0x1p-24, 1.0 / 70000, 0x1p-24); // a subnormal number: a multiple of 2^-24
 }
