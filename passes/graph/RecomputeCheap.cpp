@@ -42,6 +42,7 @@ public:
     if (!found)
       return;
     turn = *found;
+    findExact();
     cut();
   }
 
@@ -69,6 +70,30 @@ private:
       return false;
     return info->family == op::Family::Elementwise ||
            bytesOf(op->getOperand(0).getType()) < bytesOf(op->getResult(0).getType());
+  }
+  static bool isMove(Operation *op) { return isView(op) || (isFused(op) && graph::infoOf(op)->family == op::Family::Shape); }
+  /// Asks whether floats are equal.
+  static bool asksForEqualFloats(Operation *op) {
+    const std::optional<op::LoopForm> form = isComputation(op) ? loopFormOf(op) : std::nullopt;
+    return form && llvm::any_of(form->body.nodes, [&](const op::ScalarNode &node) {
+             return (node.op == op::ScalarOp::Eq || node.op == op::ScalarOp::Ne) &&
+                    isFloat(form->body.nodes[static_cast<size_t>(node.args[0])].dtype);
+           });
+  }
+  /// Values of which the bits count: those that are compared for equality, moved or not, behind the turn. In another kernel the same ops may be rounded
+  /// otherwise, and then no element of a window is the greatest one any more.
+  void findExact() {
+    exact.clear();
+    SmallVector<Value> found;
+    for (Operation *op : ArrayRef(ops).drop_front(turn))
+      if (asksForEqualFloats(op))
+        llvm::append_range(found, op->getOperands());
+    while (!found.empty()) {
+      const Value value = found.pop_back_val();
+      Operation *def = value.getDefiningOp();
+      if (def && exact.insert(value).second && placeOf.contains(def) && isMove(def))
+        llvm::append_range(found, def->getOperands());
+    }
   }
   /// What is neither a constant nor known ahead of the step.
   bool isKept(Value value) const {
@@ -111,7 +136,7 @@ private:
       const Value value = wanted[i];
       const MinCut::Node node = there[value];
       Operation *op = value.getDefiningOp();
-      if (!isRecomputable(op)) {
+      if (!isRecomputable(op) || (exact.contains(value) && !isMove(op))) {
         graph.pay(MinCut::first, node, keepCost(value));
         continue;
       }
@@ -187,7 +212,7 @@ private:
 
   std::vector<Operation *> ops;
   llvm::DenseMap<Operation *, size_t> placeOf;
-  llvm::DenseSet<Value> parameterOnly;
+  llvm::DenseSet<Value> parameterOnly, exact;
   size_t turn = 0;
   llvm::SetVector<Operation *> recomputed;
 };
