@@ -1,6 +1,9 @@
 #include "tressel/runtime/Cpu.h"
 
+#include <algorithm>
 #include <cpuid.h>
+#include <cstdio>
+#include <cstdlib>
 
 namespace tressel::runtime {
 
@@ -39,8 +42,16 @@ static CpuLevel askCpu() {
   return v4 ? CpuLevel::V4 : v3 ? CpuLevel::V3 : CpuLevel::Baseline;
 }
 
+/// What TRESSEL_CPU_LEVEL in the environment allows: to run here what runs on older processors.
+static CpuLevel allowedLevel() {
+  CpuLevel level = CpuLevel::V4;
+  if (const char *text = std::getenv("TRESSEL_CPU_LEVEL"); text && !parseCpuLevel(text, level))
+    std::fprintf(stderr, "tressel: TRESSEL_CPU_LEVEL is '%s', but the levels are baseline, v3 and v4; it limits nothing\n", text);
+  return level;
+}
+
 CpuLevel hostCpuLevel() {
-  static const CpuLevel level = askCpu();
+  static const CpuLevel level = std::min(askCpu(), allowedLevel());
   return level;
 }
 

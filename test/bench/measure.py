@@ -100,10 +100,13 @@ def compare(row, arms, build, cases):
     reference.close()
 
 
-def check_row(row, build, cases, preloads=(None,)):
-    """For each library to preload: what is wrong with our own arms' outputs, without timing any. The reference is computed once for all."""
+def check_row(row, build, cases, preloads=(None,), level=None):
+    """For each library to preload, and then for a level of instruction sets: what is wrong with our own arms' outputs, without timing any. The reference
+    is computed once for all."""
     ours = replace(row, arms={name: kind for name, kind in row.arms.items() if kind == "tressel"})
     arms = [start_arms(ours, build, row.variants[0], preload) for preload in preloads]
+    if level:
+        arms.append(start_arms(ours, build, {**row.variants[0], "TRESSEL_CPU_LEVEL": level}))
     compare(row, [arm for some in arms for arm in some], build, cases)
     for arm in (arm for some in arms for arm in some):
         arm.close()

@@ -16,7 +16,7 @@ enum class CpuLevel : uint8_t {
 std::string_view nameOf(CpuLevel level);
 /// False if unknown.
 bool parseCpuLevel(std::string_view text, CpuLevel &out);
-/// The highest level that this CPU and the operating system support.
+/// The highest level that this CPU and the operating system support, and TRESSEL_CPU_LEVEL in the environment allows.
 CpuLevel hostCpuLevel();
 
 } // namespace tressel::runtime
