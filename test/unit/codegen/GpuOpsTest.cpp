@@ -60,6 +60,7 @@ const std::map<std::string, std::string> without = {
     {"instance_norm", kSeveral},
     {"nll_loss", kSeveral},
     {"multi_margin_loss", kSeveral},
+    {"multilabel_margin_loss", kSeveral},
     {"lstm_cell", kSeveral},
     {"gru_cell", kSeveral},
     {"scatter", kIsOther},

@@ -119,7 +119,7 @@ TEST_F(PipelineTest, RandomProgramsKeepTheirResultsInOtherLayouts) {
   for (const passes::KernelProvider *provider : tools::modelProviders())
     providers.push_back(std::make_unique<LikesChannelsLast>(provider));
   int64_t moved = 0;
-  for (uint64_t seed = 100; seed < 140; ++seed) {
+  for (uint64_t seed = 100; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     test::RandomGraph random = test::randomGraph(context, seed);
     auto countFirst = [&] {
