@@ -182,6 +182,7 @@ def RecomputeCheap : Pass<"tressel-recompute-cheap", "mlir::ModuleOp"> {
     costs memory and two ways through it. A minimum cut decides between keeping and computing again for all values at
     once: to keep one costs its bytes read, and written where no kernel has it in memory anyway; to compute one again costs its
     flops, and what it is computed from has to be there; and its bytes written and read, where a library's kernel wants them.
+    What is compared for equality behind the turning point is always kept: another kernel may round it otherwise.
     The place between the two ways is where most values that live long are alive, so a training step that another framework has
     written is treated alike. A program that keeps little, or would save little, stays as it is; and so does one for a machine with accelerators, of
     which fit-memory counts the bytes.
