@@ -85,7 +85,8 @@ Tensor ctc_loss(const Tensor &log_probs, const Tensor &targets, const Tensor &in
   auto at = [&, reached = reached](const Tensor &place) {
     return squeeze(take_along_axis(reached, expand_dims(place, 1), 1), 1);
   };
-  const Tensor onBlank = at(counts * 2);
+  const Tensor onBlank =
+      at(tressel::where(counts < 0, places, counts * 2)); // a negative place would count from the end
   const Tensor onLabel = tressel::where(counts > 0, at(maximum(counts * 2 - 1, 0)), kNever);
   const Tensor likelihood = logaddexp(onBlank, onLabel);
   const double impossible = options.zero_infinity ? 0 : std::numeric_limits<double>::infinity();

@@ -212,6 +212,8 @@ TEST(Ctc, NamesWhatIsWrong) {
                 "reduction is 'mean', 'sum' or 'none', not 'all'");
   expectMessage(messageOf([&] { ctc_loss(probs, c.targets, inputs, counts, {.blank = 4}); }),
                 "blank is 4, no class of f64[6, 7, 4]");
+  expectMessage(messageOf([&] { ctc_loss(probs, c.targets, inputs, counts - 3).item<double>(); }), "out of range");
+  expectMessage(messageOf([&] { ctc_loss(probs, c.targets, inputs, counts + 1).item<double>(); }), "out of range");
   expectMessage(messageOf([&] { ctc_loss(probs, c.targets + 2, inputs, counts).item<double>(); }), "out of range");
 }
 

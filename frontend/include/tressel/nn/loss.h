@@ -23,7 +23,7 @@ struct CtcOptions {
 /// integers. Steps behind an input's length count nothing. The result has log_probs' element type: a scalar, or [batch]
 /// for "none". f16 and bf16 are computed in f32. Where no alignment exists the gradient is 0. Throws ShapeError for
 /// other shapes, element types, reductions, and a blank outside the classes. A label outside the classes, or a target
-/// length above the most labels, fails when the program runs.
+/// length that is negative or above the most labels, fails when the program runs.
 Tensor ctc_loss(const Tensor &log_probs, const Tensor &targets, const Tensor &input_lengths,
                 const Tensor &target_lengths, const CtcOptions &options = {},
                 std::source_location where = std::source_location::current());
