@@ -248,8 +248,12 @@ def summaries(report, facts):
 
 
 def summaries_of_training(report, facts):
-    """train.geomean and train.worst: the steps of training, with one thread and with two, against the fastest of the frameworks."""
-    mine = [r for r in report if r["id"].startswith("train.") and r["id"].endswith((".step", ".step.t1"))]
+    """train.geomean and train.worst: the steps of training that were measured of this commit on this machine, with one thread and with two, against the
+    fastest of the frameworks."""
+    def run_of(r):
+        return r["commit"].rstrip("+"), r["machine"]  # a table that was written meanwhile is no other commit
+
+    mine = [r for r in report if r["id"].startswith("train.") and r["id"].endswith((".step", ".step.t1")) and run_of(r) == run_of(facts)]
     ratios, failed = {}, [r["id"] for r in mine if "failed" in r]
     for r in mine:
         rivals = {name: peer for name, peer in r.get("peers", {}).items() if name != "imperative"}

@@ -35,12 +35,16 @@ class State:
             self.found[row["id"]] = row
             write_aside(self.folder / (row["id"] + ".json"), json.dumps(row))
 
-    def finish(self, merge):
-        """Writes report.json, which keeps the rows of the one before that were not measured if `merge`; the next run begins anew."""
+    def rows(self, merge):
+        """What was measured; with `merge`, also the rows of the report before that were not."""
         path = self.out / "report.json"
         before = {r["id"]: r for r in json.loads(path.read_text())} if merge and path.exists() else {}
-        report = list({**before, **self.found}.values())
-        write_aside(path, json.dumps(report, indent=1) + "\n")
+        return list({**before, **self.found}.values())
+
+    def finish(self, merge):
+        """Writes report.json, which keeps the rows of the one before that were not measured if `merge`; the next run begins anew."""
+        report = self.rows(merge)
+        write_aside(self.out / "report.json", json.dumps(report, indent=1) + "\n")
         for old in self.folder.glob("*"):
             old.unlink()
         return report

@@ -70,7 +70,7 @@ def run(args):
         state.keep(peers.summaries(list(state.found.values()), machine.record()))
     if args.peers:
         import peers
-        state.keep(peers.summaries_of_training(list(state.found.values()), machine.record()))
+        state.keep(peers.summaries_of_training(state.rows(merge=bool(args.only)), machine.record()))
     report = state.finish(merge=bool(args.only))
     if args.markdown:
         reports.write_markdown(args.markdown, report)
