@@ -81,11 +81,13 @@ SCOPE = {**numpy_oracle.SCOPE, "np": FUNCTIONS}
 for scope in (with_jax(array_ops), with_jax(network_ops)):
     SCOPE.update({name: scope[name] for name in scope["DEFINITIONS"]})
 SCOPE["adaptive_pool"] = numpy_oracle.on_images(SCOPE["adaptive_pool"])
-# JAX's own forms, where the expression is of what it lacks or of views.
+
+
 class Unknown(Exception):
     """A call that JAX does not know."""
 
 
+# JAX's own forms, where the expression is of what it lacks or of views.
 FORMS = {"stop_gradient": lambda c: lax.stop_gradient(c.x), "erf": lambda c: jax.scipy.special.erf(c.x), "gelu": lambda c: jax.nn.gelu(c.x, approximate=False),
          "conv_transpose": references.JAX["conv_transpose"]}
 
@@ -233,6 +235,7 @@ def main():
     for op in manifest["ops"]:
         if not op["cases"] or op["op"] in UNJUDGED or args.only not in (None, op["op"]):
             continue
+        unknown_before = unknown
         for case in op["cases"]:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
@@ -250,6 +253,8 @@ def main():
             if problem:
                 noticed += 1
                 failures.append(f"{op['op']}{numpy_oracle.describe(case)}: {problem}")
+        if unknown - unknown_before == len(op["cases"]) and not args.inject:
+            failures.append(f"{op['op']}: JAX judges no case of it")
         print(f"{op['op']:28}{len(op['cases']):6}")
     if args.inject:
         print(f"{noticed} of {judged} cases with a wrong gradient were noticed")
