@@ -464,6 +464,8 @@ static double secondsOfStep(CompiledProgram program) {
 CompiledProgram compile(mlir::ModuleOp module, const CompileOptions &options) {
   const runtime::StaticsUse use;
   const CostScope costs(options.deterministic, options.forPackage);
+  if (options.deterministic)
+    module->setAttr(graph::kDeterministicAttr, mlir::UnitAttr::get(module.getContext()));
   if (options.keepSubnormals)
     module->setAttr(graph::kKeepSubnormalsAttr, mlir::UnitAttr::get(module.getContext()));
   const op::KeepSubnormals folding(graph::keepsSubnormals(module)); // what passes evaluate

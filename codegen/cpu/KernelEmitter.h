@@ -21,9 +21,9 @@ public:
   KernelEmitter(llvm::Module &module, const LoopPlan &plan, const LoopSchedule &schedule, const CpuFeatures &features,
                 const KernelSignature &signature)
       : module_(module), plan_(plan), s_(schedule), signature_(signature), b_(module.getContext()),
-        scalars_(b_, features) {
+        features_(featuresFor(plan, features)), scalars_(b_, features_) {
     llvm::FastMathFlags flags;
-    flags.setAllowContract();
+    flags.setAllowContract(!plan.deterministic);
     b_.setFastMathFlags(flags);
   }
   llvm::Function *run();
@@ -34,6 +34,13 @@ private:
     std::map<std::tuple<int, int, int>, llvm::Value *> values;
     std::map<int, llvm::Value *> pointers;
   };
+
+  /// Functions of whole vectors alone are rounded otherwise than those of parts of one, and what shares the nest
+  /// decides which they are.
+  static CpuFeatures featuresFor(const LoopPlan &plan, CpuFeatures features) {
+    features.avx512 &= !plan.deterministic;
+    return features;
+  }
 
   // Structure.
   void openScope(llvm::Instruction *mark) { scopes_.push_back({mark, {}, {}}), level_ = scopes_.size() - 1; }
@@ -120,6 +127,7 @@ private:
   const LoopSchedule &s_;
   const KernelSignature &signature_;
   llvm::IRBuilder<> b_;
+  const CpuFeatures features_;
   ScalarEmitter scalars_;
   llvm::Function *function_ = nullptr;
   llvm::Instruction *allocas_ = nullptr;

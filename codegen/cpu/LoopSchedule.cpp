@@ -174,14 +174,19 @@ void chooseVectorDim(const LoopPlan &plan, const CpuFeatures &features, LoopSche
   for (const Expr &e : plan.exprs)
     if ((e.kind == ExprKind::Scalar && e.op != ScalarOp::Const) || e.kind == ExprKind::Load)
       widest = std::max(widest, sizeOf(e.dtype) * (e.dtype == DType::f16 || e.dtype == DType::bf16 ? 2 : 1));
-  const int maxLanes = static_cast<int>(features.vectorBytes / widest);
+  int maxLanes = static_cast<int>(features.vectorBytes / widest);
   double best = 1e30;
   for (int d = 0; d < static_cast<int>(plan.dims.size()); ++d) {
-    if (d < plan.unitDims)
+    if (d < plan.unitDims || (plan.order == TermOrder::OneByOne && plan.dims[static_cast<size_t>(d)].reduced))
       continue;
     const double score = scoreVectorDim(plan, d, maxLanes);
     if (score <= best) // the inner one of two equal ones
       best = score, s.vectorDim = d;
+  }
+  if (plan.order == TermOrder::AlongLanes) { // as many lanes as any type has
+    constexpr int widestType = 8;
+    maxLanes = features.vectorBytes / widestType;
+    s.vectorDim = static_cast<int>(plan.dims.size()) - 1;
   }
   if (s.vectorDim >= 0) // as many as may be needed, where the size is symbolic
     if (const int64_t size = dim::bounds(plan.dims[static_cast<size_t>(s.vectorDim)].size).hi; size > 0)
@@ -234,7 +239,7 @@ void chooseUnroll(const LoopPlan &plan, const CpuFeatures &features, const Regis
     most = 8;
   if (s.blockDim >= 0 && features.numVectorRegisters < 32)
     most = 2;
-  most = std::clamp<int64_t>(most, 1, budget.points);
+  most = plan.order == TermOrder::AlongLanes ? 4 : std::clamp<int64_t>(most, 1, budget.points);
   const int64_t vectors = std::max<int64_t>(1, (dim::hint(vectorSize) + s.lanes - 1) / s.lanes);
   s.unroll = static_cast<int>((vectors + (vectors + most - 1) / most - 1) / ((vectors + most - 1) / most));
   if (s.tiles)
@@ -317,7 +322,7 @@ LoopSchedule scheduleLoops(const LoopPlan &plan, const CpuFeatures &features) {
   if (reduces)
     chooseBlockDim(plan, s);
   chooseUnroll(plan, features, budget, vectorSize, s);
-  if (reduces && !s.vectorReduced)
+  if (reduces && !s.vectorReduced && plan.order == TermOrder::Free)
     chooseChains(plan, budget, s);
   if (s.tiles)
     walkTiles(plan, s, features.level);

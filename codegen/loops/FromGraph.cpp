@@ -39,6 +39,7 @@ std::optional<Immediate> immediateOf(mlir::Value v) {
 std::optional<KernelGraph> kernelGraphOf(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> inputs,
                                          llvm::ArrayRef<mlir::Value> results) {
   KernelGraph graph;
+  graph.deterministic = !ops.empty() && graph::isDeterministic(ops.front());
   graph.keepSubnormals = !ops.empty() && graph::keepsSubnormals(ops.front());
   llvm::DenseMap<mlir::Value, int32_t> numbers;
   auto add = [&](mlir::Value v) { return numbers[v] = graph.addValue(graph::fromMlir(v.getType())); };

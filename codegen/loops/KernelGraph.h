@@ -28,6 +28,7 @@ struct KernelGraph {
   std::vector<Splat> splats;
   std::vector<int32_t> results;
   bool keepSubnormals = false; ///< of f32
+  bool deterministic = false;  ///< LoopPlan::deterministic
 
   int32_t addValue(const TensorType &type) {
     types.push_back(type);

@@ -32,6 +32,11 @@ bool isReduction(const KernelGraph::Op &o) {
          product(o.form.domain, static_cast<size_t>(o.form.numParallel), o.form.domain.size()) != 1;
 }
 
+/// Whether the order of the terms changes the bits of the result.
+bool isOrderSensitive(const KernelGraph::Op &o, DType type) {
+  return isReduction(o) && (o.form.combine == Combine::Sum || o.form.combine == Combine::Prod) && isFloat(type);
+}
+
 /// The index expression is one domain dimension, unchanged.
 std::optional<int32_t> plainDim(const op::IndexExpr &e) {
   if (e.indirect >= 0 || e.offset != 0 || e.terms.size() != 1 || e.terms[0].coef != 1)
@@ -91,6 +96,7 @@ private:
   bool chooseDims();
   bool placeOp(const KernelGraph::Op &o, std::vector<Affine> &index, bool &full);
   bool emitRoots();
+  bool fixOrder(const KernelGraph::Op &o, const std::vector<Affine> &index);
   void assignStages();
   void mergeDims();
   bool canMerge(size_t a, size_t b) const;
@@ -503,6 +509,35 @@ bool Builder::placeOp(const KernelGraph::Op &o, std::vector<Affine> &index, bool
   return true;
 }
 
+/// The op's own form gives the order of its terms. All reductions of the nest run in one pass, so they must agree.
+bool Builder::fixOrder(const KernelGraph::Op &o, const std::vector<Affine> &index) {
+  int32_t last = -1; // the innermost reduced dimension that has a length
+  size_t outer = 0;
+  for (size_t d = static_cast<size_t>(o.form.numParallel); d < o.form.domain.size(); ++d) {
+    if (o.form.domain[d] == 1)
+      continue;
+    last = static_cast<int32_t>(d);
+    const auto loop = static_cast<size_t>(std::ranges::find(index[d].coef, Size(1)) - index[d].coef.begin());
+    if (loop < outer)
+      return fail("a reduction's dimensions run in another order than it adds up its terms");
+    outer = loop;
+  }
+  // Vectors suit operands that lie along it.
+  bool along = true;
+  for (size_t k = 0; k < o.operands.size(); ++k) {
+    const Shape &shape = graph_.types[static_cast<size_t>(o.operands[k])].shape;
+    int d = shape.rank();
+    while (d > 0 && shape[d - 1] == 1)
+      --d;
+    along &= d == 0 || plainDim(o.form.operands[k].dims[static_cast<size_t>(d - 1)]) == last;
+  }
+  const TermOrder order = along ? TermOrder::AlongLanes : TermOrder::OneByOne;
+  if (plan_.order != TermOrder::Free && plan_.order != order)
+    return fail("the reductions add up their terms in different orders");
+  plan_.order = order;
+  return true;
+}
+
 bool Builder::emitRoots() {
   reductionOf_.assign(graph_.ops.size(), -1);
   for (size_t o = 0; o < graph_.ops.size(); ++o) {
@@ -512,6 +547,9 @@ bool Builder::emitRoots() {
     std::vector<Affine> index;
     bool full = false;
     if (!placeOp(op, index, full))
+      return false;
+    if (graph_.deterministic && isOrderSensitive(op, graph_.types[static_cast<size_t>(op.result)].dtype) &&
+        !fixOrder(op, index))
       return false;
     const int32_t body = pullOp(op, index, -1);
     if (body < 0)
@@ -590,6 +628,8 @@ void Builder::assignStages() {
 
 bool Builder::canMerge(size_t a, size_t b) const {
   if (plan_.dims[a].reduced != plan_.dims[b].reduced)
+    return false;
+  if (plan_.dims[a].reduced && plan_.order != TermOrder::Free) // another nest might not merge them
     return false;
   if (static_cast<int32_t>(a) < plan_.unitDims && static_cast<int32_t>(b) >= plan_.unitDims)
     return false;
@@ -754,7 +794,9 @@ std::string LoopPlan::str() const {
       s << " + " << size(i.scale) << "*%" << i.expr;
     s << ']';
   };
-  s << (keepSubnormals ? "keep subnormals, dims" : "dims");
+  static const char *const orders[] = {"", ", terms one by one", ", terms along lanes"};
+  s << (keepSubnormals ? "keep subnormals, " : "") << (deterministic ? "deterministic" : "")
+    << orders[static_cast<int>(order)] << (deterministic ? ", dims" : "dims");
   for (const LoopDim &d : dims)
     s << ' ' << (d.reduced ? "r" : "p") << size(d.size);
   s << " units " << unitDims << "\nbuffers";
@@ -793,7 +835,7 @@ std::string LoopPlan::str() const {
 std::optional<LoopPlan> buildLoopPlan(const KernelGraph &graph, std::string *why, int rowDims) {
   std::optional<LoopPlan> plan = Builder(graph, rowDims).run(why);
   if (plan)
-    plan->keepSubnormals = graph.keepSubnormals;
+    plan->keepSubnormals = graph.keepSubnormals, plan->deterministic = graph.deterministic;
   return plan;
 }
 

@@ -80,6 +80,13 @@ struct Buffer {
   Size elements;
 };
 
+/// In which order a reduction adds up (or multiplies) floats.
+enum class TermOrder : uint8_t {
+  Free,      ///< the fastest
+  OneByOne,  ///< one after the other, the last reduced dimension innermost
+  AlongLanes ///< that dimension runs over the lanes of a few vectors, of which each sums up its own terms
+};
+
 struct LoopPlan {
   std::vector<LoopDim> dims; ///< the parallel ones, then the reduced ones, outermost first
   int32_t numParallel = 0;
@@ -92,6 +99,11 @@ struct LoopPlan {
   int32_t numInputs = 0;
   int numStages = 0; ///< passes over R that compute reductions
   bool keepSubnormals = false; ///< of f32
+  /// Results have the same bits whatever else the nest computes: each operation is rounded by itself, where a
+  /// multiplication and an addition are one instruction otherwise, and the op and its sizes alone give the order of a
+  /// reduction's terms.
+  bool deterministic = false;
+  TermOrder order = TermOrder::Free; ///< of all reductions where it counts
 
   // For costs: at typical sizes, where sizes are symbolic.
   int64_t parallelPoints() const;

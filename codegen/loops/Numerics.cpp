@@ -63,6 +63,8 @@ bool LoopPlan::flushesExplicitly() const {
 }
 
 int64_t LoopPlan::sumBlock() const {
+  if (order != TermOrder::Free)
+    return kSumBlock;
   uint64_t all = 0;
   for (size_t d = 0; d < dims.size(); ++d)
     all |= uint64_t(dims[d].size != 1) << d;

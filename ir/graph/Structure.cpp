@@ -235,12 +235,15 @@ bool movesElements(KernelOp kernel) {
          llvm::any_of(kernel.getBody().front(), [](Operation &op) { return movesElements(&op); });
 }
 
-bool keepsSubnormals(Operation *op) {
+static bool isModuleMarked(Operation *op, StringRef attribute) {
   auto module = dyn_cast<ModuleOp>(op);
   if (!module)
     module = op->getParentOfType<ModuleOp>();
-  return module && module->hasAttr(kKeepSubnormalsAttr);
+  return module && module->hasAttr(attribute);
 }
+
+bool keepsSubnormals(Operation *op) { return isModuleMarked(op, kKeepSubnormalsAttr); }
+bool isDeterministic(Operation *op) { return isModuleMarked(op, kDeterministicAttr); }
 
 runtime::FloatMode floatModeOf(KernelOp kernel) {
   bool single = false, full = false;

@@ -47,6 +47,12 @@ bool movesElements(KernelOp kernel);
 inline constexpr llvm::StringLiteral kKeepSubnormalsAttr = "tressel.keep_subnormals";
 /// Whether the module that `op` is in has it.
 bool keepsSubnormals(mlir::Operation *op);
+
+/// On a module: results do not depend on what is fused with what (docs/numbers.md).
+inline constexpr llvm::StringLiteral kDeterministicAttr = "tressel.deterministic";
+/// Whether the module that `op` is in has it.
+bool isDeterministic(mlir::Operation *op);
+
 /// In which floating-point mode a kernel of a provider runs (that of a generated kernel follows from its code): the root
 /// alone, where a generated epilogue follows.
 runtime::FloatMode floatModeOf(KernelOp kernel);

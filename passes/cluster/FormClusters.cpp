@@ -71,7 +71,8 @@ int64_t footprintOf(const Boundary &boundary) {
 class Auction {
 public:
   Auction(const Providers &providers, const Providers &hostProviders, func::FuncOp main)
-      : providers(providers), hostProviders(hostProviders), parameterOnly(parameterOnlyValues(main)) {
+      : providers(providers), hostProviders(hostProviders), deterministic(graph::isDeterministic(main)),
+        parameterOnly(parameterOnlyValues(main)) {
     llvm::DenseMap<Attribute, Value> states;
     for (BlockArgument arg : main.getArguments())
       if (Attribute state = main.getArgAttr(arg.getArgNumber(), graph::kStateAttr))
@@ -98,8 +99,9 @@ public:
   Work whole(Ops ops) const {
     Work best;
     Boundary boundary(ops);
+    const KernelProvider *only = deterministic && ops.size() > 1 ? winnerOfProducts(ops) : nullptr;
     for (const KernelProvider *provider : providersFor(ops))
-      if (std::optional<Bid> bid = ask(*provider, ops, boundary)) {
+      if (std::optional<Bid> bid = only && provider != only ? std::nullopt : ask(*provider, ops, boundary)) {
         Work next{provider, *bid, bid->seconds, {}};
         if (next.seconds < best.seconds)
           std::swap(best, next);
@@ -144,6 +146,8 @@ public:
     auto takes = [&](const KernelProvider &p) { return p.takes({rootOf(ops), ops, whole.inputs, whole.results}, root); };
     std::optional<Bid> first = ask(*runs, root, rootBoundary), second = ask(**generated, epilogue, boundary);
     if (!takes(*runs)) {
+      if (deterministic)
+        return work;
       first.reset();
       for (const KernelProvider *other : all)
         if (std::optional<Bid> bid = ask(*other, root, rootBoundary);
@@ -161,6 +165,16 @@ public:
   }
 
 private:
+  /// Each provider adds up the terms of a product in its own order. Under `deterministic` the product alone decides
+  /// which one computes it, so that what it is fused with does not. Null: there is no product, or none of the providers
+  /// computes it alone.
+  const KernelProvider *winnerOfProducts(Ops ops) const {
+    for (Operation *op : ops)
+      if (const op::OpInfo *info = graph::infoOf(op); info && op::isProduct(info->family))
+        return whole({op}).provider;
+    return nullptr;
+  }
+
   /// Whoever serves the device that the ops are annotated with.
   const Providers &providersFor(Ops ops) const {
     const bool onHost = !hostProviders.empty() && llvm::any_of(ops, [](Operation *op) { return graph::deviceOf(op) == graph::kHost; });
@@ -233,6 +247,7 @@ public:
 
 private:
   const Providers &providers, &hostProviders;
+  const bool deterministic;
   llvm::DenseSet<Value> parameterOnly;
   llvm::DenseMap<Value, Value>
       stateOf; ///< by a state's next value: its old one, or null where the program does not read it

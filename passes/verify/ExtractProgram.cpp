@@ -44,6 +44,8 @@ ExtractedProgram extractProgram(ArrayRef<Operation *> ops) {
   program.module = ModuleOp::create(loc);
   if (graph::keepsSubnormals(ops.front()))
     (*program.module)->setAttr(graph::kKeepSubnormalsAttr, UnitAttr::get(context));
+  if (graph::isDeterministic(ops.front()))
+    (*program.module)->setAttr(graph::kDeterministicAttr, UnitAttr::get(context));
   OpBuilder b(program.module->getBodyRegion());
   auto types = [](ArrayRef<Value> values) { return llvm::map_to_vector(values, [](Value v) { return v.getType(); }); };
   auto main = func::FuncOp::create(b, loc, "main", b.getFunctionType(types(program.inputs), types(program.results)));

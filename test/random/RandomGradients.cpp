@@ -3,9 +3,10 @@
 // Two judges: central differences of the interpreter's values along random directions say whether the gradient is right
 // (programs of f64, every other seed; every eighth is differentiated twice); the interpreter says whether what is
 // compiled computes that gradient. Of three programs one is compiled as it is, one with parts whose values are dropped
-// and made again (autograd::checkpoint), one with such parts and a memory budget; in each, some of the inputs are states
-// that the step updates in place. With --inject an op of the gradient is replaced by another: a failure when the
-// differences do not show it. Exit status: 0 fine, 1 a failure, 2 usage.
+// and made again (autograd::checkpoint), one with such parts and a memory budget; in each, some of the inputs are
+// states that the step updates in place. Compiled with `deterministic`, those with parts must give the bits of the
+// whole. With --inject an op of the gradient is replaced by another: a failure when the differences do not show it.
+// Exit status: 0 fine, 1 a failure, 2 usage.
 #include "codegen/Compile.h"
 #include "ir/graph/BuilderEmitter.h"
 #include "ir/graph/Control.h"
@@ -266,6 +267,7 @@ struct Compiled {
   bool allowLibrary = true;
   double share = -1;     ///< of the memory
   bool isolate = false;  ///< kernels work on copies of their operands with guards around them
+  bool deterministic = false;
 };
 
 /// Compiles and runs the program once: its results, updates included. The error is one line.
@@ -296,7 +298,8 @@ std::string run(mlir::ModuleOp module, const Inputs &inputs, const Compiled &how
     results.push_back(HostTensor::allocate({type.dtype, dim::evaluate(type.shape, sizes)}));
     out.push_back(results.back().data.get());
   }
-  codegen::CompileOptions options{.allowLibrary = how.allowLibrary, .quickCode = true};
+  codegen::CompileOptions options{
+      .allowLibrary = how.allowLibrary, .deterministic = how.deterministic, .quickCode = true};
   options.cache = nullptr;
   if (how.share >= 0)
     options.memoryBudget = MemoryBudget::share(how.share);
@@ -322,7 +325,8 @@ std::string run(mlir::ModuleOp module, const Inputs &inputs, const Compiled &how
 }
 
 struct Tally {
-  int programs = 0, without = 0, judged = 0, kinks = 0, compiled = 0, steps = 0, parts = 0, budgets = 0, unmet = 0, twice = 0;
+  int programs = 0, without = 0, judged = 0, kinks = 0, compiled = 0, steps = 0, parts = 0, budgets = 0, unmet = 0,
+      twice = 0, alike = 0;
   test::Coverage coverage;
 };
 
@@ -345,6 +349,27 @@ std::string problemOfCompiled(mlir::ModuleOp module, const Inputs &inputs, const
     if (std::string difference = op::interp::compare(got[i], want.outputs[i], op::interp::looseTolerance(want.outputs[i].type.dtype));
         !difference.empty())
       return "output " + std::to_string(i) + " " + difference;
+  return "";
+}
+
+/// What two ways to compute the same differ in, both compiled with `deterministic`, or "".
+std::string differenceOf(mlir::ModuleOp one, mlir::ModuleOp other, const Inputs &inputs, Compiled how) {
+  how.deterministic = true;
+  std::vector<HostTensor> want, got;
+  if (std::string error = run(*copyOf(one), inputs,
+                              {.allowLibrary = how.allowLibrary, .isolate = how.isolate, .deterministic = true}, want);
+      !error.empty())
+    return error;
+  std::string error = run(*copyOf(other), inputs, how, got);
+  if (llvm::StringRef(error).contains("memory budget")) {
+    got.clear(), how.share = -1;
+    error = run(*copyOf(other), inputs, how, got);
+  }
+  if (!error.empty())
+    return error;
+  for (size_t i = 0; i < got.size(); ++i)
+    if (std::string difference = op::interp::compare(got[i], want[i]); !difference.empty())
+      return "output " + std::to_string(i) + " is not the same bit for bit: " + difference;
   return "";
 }
 
@@ -393,6 +418,7 @@ int main(int argc, char **argv) {
     const int kind = static_cast<int>(random.below(3));
     if (kind > 0)
       markParts(*gradient, random);
+    Program whole = kind > 0 ? copyOf(*loss) : Program();
     differentiate(*gradient);
     if (print)
       llvm::outs() << "// seed " << seed << ", its gradient\n" << *gradient << "\n";
@@ -462,6 +488,11 @@ int main(int argc, char **argv) {
       }
     }
     Compiled options{.allowLibrary = seed % 5 != 0, .share = kind == 2 ? 0.7 + 0.3 * random.unit() : -1, .isolate = seed / 2 % 2 == 0};
+    if (whole) {
+      test::Random same = random;
+      differentiate(*whole);
+      updateStates(*whole, same);
+    }
     updateStates(*gradient, random);
     if (mlir::failed(mlir::verify(*gradient))) {
       fail("the step does not verify", *gradient);
@@ -474,6 +505,13 @@ int main(int argc, char **argv) {
         ++tally.steps;
         break;
       }
+    if (whole && mainOf(*whole).getFunctionType() == mainOf(*gradient).getFunctionType()) {
+      ++tally.alike;
+      if (std::string difference = differenceOf(*whole, *gradient, graph.inputs, options); !difference.empty()) {
+        fail(difference, *gradient);
+        continue;
+      }
+    }
     const std::string problem = problemOfCompiled(*gradient, graph.inputs, options, &tally);
     if (!problem.empty()) {
       test::RandomGraph small{copyOf(*gradient), graph.inputs};
@@ -493,11 +531,14 @@ int main(int argc, char **argv) {
     return injected > 0 && noticed == injected ? 0 : 1;
   }
   llvm::outs() << "ops in programs that were differentiated, by type of the first operand\n"
-               << tally.coverage.table() << tally.programs << " programs, " << tally.without << " of them without a gradient, or with one that rounding moves\n"
-               << tally.judged << " gradients judged by differences, " << tally.twice << " of them of gradients; " << tally.kinks
-               << " near a kink in each direction\n"
-               << tally.compiled << " compiled, " << tally.steps << " with states, " << tally.parts << " with parts that are made again, " << tally.budgets
-               << " with a budget (" << tally.unmet << " could not be met)\n"
+               << tally.coverage.table() << tally.programs << " programs, " << tally.without
+               << " of them without a gradient, or with one that rounding moves\n"
+               << tally.judged << " gradients judged by differences, " << tally.twice << " of them of gradients; "
+               << tally.kinks << " near a kink in each direction\n"
+               << tally.alike << " the same bit for bit with and without parts\n"
+               << tally.compiled << " compiled, " << tally.steps << " with states, " << tally.parts
+               << " with parts that are made again, " << tally.budgets << " with a budget (" << tally.unmet
+               << " could not be met)\n"
                << failures << " failures\n";
   return failures == 0 && tally.judged > tally.programs / 8 && tally.compiled > tally.programs / 4 ? 0 : 1;
 }

@@ -21,7 +21,7 @@ PlanEmitter::PlanEmitter(llvm::Function &function, const LoopPlan &plan)
       indexType_(b_.getInt64Ty()), index_(plan.dims.size(), nullptr), dimLevel_(plan.dims.size(), 0),
       uniform_(plan.exprs.size(), 0) {
   llvm::FastMathFlags flags;
-  flags.setAllowContract();
+  flags.setAllowContract(!plan.deterministic);
   b_.setFastMathFlags(flags);
   if (plan.flushesExplicitly()) // the GPU's instructions do so by their type, those of the emulation do not
     scalars_.flushExplicitly();

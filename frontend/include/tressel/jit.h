@@ -40,7 +40,8 @@ struct JitOptions {
   /// Those of the machine that compute, and no other: {gpu(0)} leaves the host nothing but what only a host does
   /// (printing, checking). Arguments and Variables may live on others all the same, and results be moved there. Empty: all.
   std::vector<Device> devices = {};
-  bool deterministic = false;       ///< results depend neither on the number of threads nor on what was measured on this machine (docs/machines.md)
+  bool deterministic = false; ///< results depend neither on the number of threads, nor on what was measured on this
+                              ///< machine, nor on what is fused (docs/numbers.md)
   bool disk_cache = true;           ///< kernels are kept on disk for the next process (docs/compile-time.md)
   bool measure = false;             ///< kernels of products and convolutions are chosen by timing them on this machine
   bool winograd = false;            ///< 3 x 3 convolutions may use Winograd's method: faster, off by up to some 1e-4 of the largest

@@ -3,8 +3,10 @@
 #include "tressel/runtime/FloatMode.h"
 #include "tressel/runtime/Half.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 
 namespace tressel::codegen::test {
 namespace {
@@ -172,6 +174,107 @@ TEST_P(Numerics, SumsOfOtherTypesAndDimensions) {
     for (int i = 0; i < 3; ++i)
       EXPECT_NEAR(sums[0].as<double>()[i], 10000.0, 48 * 0x1p-53 * 10000);
   }
+}
+
+/// The graph's results, each op in a kernel of its own.
+std::vector<Data> runApart(const Graph &graph, const std::vector<Data *> &inputs, const std::string &cpu) {
+  std::map<int32_t, Data> values;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values.emplace(graph.inputs[i], *inputs[i]);
+  for (const KernelGraph::Op &op : graph.ops) {
+    Graph one;
+    one.deterministic = graph.deterministic;
+    std::vector<int32_t> operands;
+    std::vector<Data *> data;
+    for (int32_t v : op.operands)
+      if (auto splat = std::ranges::find(graph.splats, v, &KernelGraph::Splat::value); splat != graph.splats.end()) {
+        operands.push_back(one.splat(graph.types[size_t(v)].dtype, splat->f));
+      } else {
+        operands.push_back(one.input(graph.types[size_t(v)]));
+        data.push_back(&values.at(v));
+      }
+    one.results = {one.op(op.form, operands, graph.types[size_t(op.result)])};
+    values.emplace(op.result, Compiled(one, cpu).run(data)[0]);
+  }
+  std::vector<Data> results;
+  for (int32_t v : graph.results)
+    results.push_back(values.at(v));
+  return results;
+}
+
+/// With `deterministic`, kernels give the bits that their ops give one by one.
+TEST_P(Numerics, DeterministicBitsDoNotDependOnWhatIsFused) {
+  int numDifferent = 0; // where it is not asked for
+  auto bytesOf = [](const std::vector<Data> &results) {
+    std::vector<std::byte> all;
+    for (const Data &r : results)
+      all.insert(all.end(), r.bytes.begin(), r.bytes.end());
+    return all;
+  };
+  auto expectSame = [&](const std::string &what, Graph &g, std::vector<Data *> inputs) {
+    numDifferent += bytesOf(Compiled(g, GetParam()).run(inputs)) != bytesOf(runApart(g, inputs, GetParam()));
+    g.deterministic = true;
+    const std::vector<Data> fused = Compiled(g, GetParam()).run(inputs), apart = runApart(g, inputs, GetParam());
+    for (size_t r = 0; r < fused.size(); ++r) {
+      int64_t different = 0;
+      for (int64_t i = 0; i < fused[r].size(); ++i)
+        different += std::memcmp(&fused[r].bytes[size_t(4 * i)], &apart[r].bytes[size_t(4 * i)], 4) != 0;
+      EXPECT_EQ(different, 0) << what << ", result " << r << " of " << fused[r].size() << " elements";
+    }
+  };
+  // Values whose every step could join the next one in one instruction.
+  auto chain = [](Graph &g, int x, int y, const Shape &shape) {
+    const int product = g.binary(ScalarOp::Mul, x, y, shape), sum = g.binary(ScalarOp::Add, product, x, shape);
+    const int slope = g.unary(ScalarOp::Tanh, g.unary(ScalarOp::Logistic, sum));
+    return g.binary(ScalarOp::Sub, g.binary(ScalarOp::Mul, slope, y, shape), product, shape);
+  };
+  for (const Shape &shape : {Shape{1000}, Shape{37, 5}, Shape{3, 2, 70}}) {
+    Graph g;
+    g.results = {chain(g, g.input({f32, shape}), g.input({f32, shape}), shape)};
+    Data a = randomFloats(shape, 1), b = randomFloats(shape, 2);
+    expectSame("a chain over " + shape.str(), g, {&a, &b});
+  }
+  const std::pair<Shape, std::vector<int>> reductions[] = {
+      {{1000}, {0}},         {{64, 300}, {1}},       {{300, 64}, {0}},           {{5, 7, 33}, {0, 1, 2}},
+      {{9, 33, 20}, {0, 2}}, {{9, 33, 20}, {1, 2}},  {{4, 19, 7, 7}, {0, 2, 3}}, {{2, 5000}, {1}},
+      {{5000, 3}, {0}},      {{6, 1, 45, 1}, {2, 3}}};
+  for (const auto &[shape, axes] : reductions) {
+    Graph g;
+    const int x = g.input({f32, shape}), y = g.input({f32, shape}), value = chain(g, x, y, shape);
+    const int sum = g.reduce(Combine::Sum, value, axes, f32, 0.1);
+    const int rest = g.binary(ScalarOp::Sub, value, sum, shape);
+    g.results = {sum, g.reduce(Combine::Sum, g.binary(ScalarOp::Mul, rest, rest, shape), axes, f32),
+                 g.binary(ScalarOp::Mul, rest, y, shape)};
+    Data a = randomFloats(shape, 3), b = randomFloats(shape, 4);
+    expectSame("sums over " + shape.str(), g, {&a, &b});
+  }
+  {
+    Graph g; // what is read across the rows would rather have its lanes there
+    const int x = g.input({f32, {90, 40}}), y = g.input({f32, {40, 90}});
+    LoopForm transpose;
+    transpose.domain = {40, 90};
+    transpose.numParallel = 2;
+    transpose.operands = {{{dim(1), dim(0)}}};
+    Body body;
+    transpose.body = body.result(body.operand(0, f32));
+    const int across = g.op(transpose, {x}, {f32, {40, 90}});
+    g.results = {g.reduce(Combine::Sum, g.binary(ScalarOp::Mul, across, y, {40, 90}), {1}, f32)};
+    Data a = randomFloats({90, 40}, 5), b = randomFloats({40, 90}, 6);
+    expectSame("a sum of what is transposed", g, {&a, &b});
+  }
+  for (bool transposed : {false, true}) {
+    Graph g;
+    const int x = g.input({f32, {6, 200}}), w = g.input({f32, transposed ? Shape{50, 200} : Shape{200, 50}}),
+              bias = g.input({f32, {50}});
+    const int product = g.matmul(g.unary(ScalarOp::Tanh, x), w, 6, 50, 200, transposed);
+    g.results = {g.binary(ScalarOp::Mul, g.binary(ScalarOp::Add, product, bias, {6, 50}), product, {6, 50})};
+    Data a = randomFloats({6, 200}, 7), b = randomFloats({200, 50}, 8), c = randomFloats({50}, 9);
+    if (transposed)
+      b.type.shape = {50, 200};
+    expectSame("a product", g, {&a, &b, &c});
+  }
+  if (GetParam() != "baseline")
+    EXPECT_GT(numDifferent, 0);
 }
 
 } // namespace
