@@ -55,6 +55,9 @@ const std::vector<Stage> &stages() {
          return createAutocast(
              AutocastOptions{options.autocast ? std::string(nameOf(*options.autocast)) : std::string()});
        }},
+      // What is computed in half the width may have no kernel as a whole any more.
+      {"decompose-composites", Contract::Reassociates, false,
+       [](auto &options) { return createDecomposeComposites(options.providers); }},
       // On primitives, most of which do not care in which order their dimensions stand; before whatever looks at single
       // ops, since layouts are a matter of the whole network.
       {"assign-layouts", Contract::Reassociates, true,

@@ -135,17 +135,19 @@ Inferred inferConvTranspose(const OpInfo &op, std::span<const TensorType> operan
                       "strides, pads, output_padding and dilations need one valid entry per spatial dimension, or none",
                       operands);
   const int64_t groups = integer(attrs[5]);
-  if (groups < 1 || !dim::divideExactly(w.shape[0], groups) || x.shape[1] != w.shape[0])
+  const ImageDims dims = imageDims(op, attrs, x.rank());
+  if (groups < 1 || !dim::divideExactly(w.shape[0], groups) || x.shape[dims.channels] != w.shape[0])
     return inferError(op, 3, "channels do not divide into " + std::to_string(groups) + " groups", operands);
-  TensorType result{x.dtype, {x.shape[0], w.shape[1] * groups}};
+  Sizes space;
   for (int i = 0; i < spatial; ++i) {
     const int64_t fixed =
         window->extent(i) - window->low[i] - window->high[i] + (extra.empty() ? 0 : extra[static_cast<size_t>(i)]);
-    const Size size = (x.shape[i + 2] - 1) * window->stride[i] + fixed;
-    if (dim::bounds(size).lo < 1 || window->size[i] < 1 || dim::bounds(x.shape[i + 2]).lo < 1)
+    const Size size = (x.shape[dims.space + i] - 1) * window->stride[i] + fixed;
+    if (dim::bounds(size).lo < 1 || window->size[i] < 1 || dim::bounds(x.shape[dims.space + i]).lo < 1)
       return inferError(op, 4, "the result would be empty", operands);
-    result.shape.push_back(size);
+    space.push_back(size);
   }
+  const TensorType result{x.dtype, dims.shape(x.shape[0], w.shape[1] * groups, space)};
   if (!fitsMemory(result.shape))
     return inferError(op, 4, "the result does not fit into memory", operands);
   return inferred(result);

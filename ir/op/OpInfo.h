@@ -28,6 +28,7 @@ enum class Family : uint8_t {
   Contraction,
   Convolution,
   ConvolutionByWeights,
+  ConvolutionByData,
   Window,
   Shape,
   Indexing,
@@ -42,7 +43,8 @@ enum class Family : uint8_t {
 
 /// Sums of products, in which a network's time goes: what libraries have kernels for.
 constexpr bool isProduct(Family family) {
-  return family == Family::Contraction || family == Family::Convolution || family == Family::ConvolutionByWeights;
+  return family == Family::Contraction || family == Family::Convolution || family == Family::ConvolutionByWeights ||
+         family == Family::ConvolutionByData;
 }
 
 struct OpInfo;

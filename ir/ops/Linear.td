@@ -293,10 +293,11 @@ def ConvByWeightsOp : TableOp<"conv_by_weights", "ConvolutionByWeights"> {
   let numpy = "conv_by_weights(x, given, window, strides, pad_low, pad_high, dilations, groups)";
   let example = "conv_by_weights(tensor({{{1.0, 2, 3, 4}}}), tensor({{{1.0, 0, -1}}}), {2})";
 }
-def ConvTransposeOp : Composite<"conv_transpose"> {
+def ConvTransposeOp : TableOp<"conv_transpose", "ConvolutionByData"> {
   let summary = "The transpose of conv: each element of x, times the window, is added to the result, `strides` apart";
   let description = [{
-    x [batch, channels, spatial...], w [channels, features / groups, window...]. A spatial size of the result is
+    x [batch, channels, spatial...], w [channels, features / groups, window...]. With `channels_last` x and the result are
+    [batch, spatial..., channels]; w stays. It is what the gradient of conv by its data takes. A spatial size of the result is
     (size - 1) * stride + (window - 1) * dilation + 1 - pad_low - pad_high + output_padding. Empty strides and dilations are 1,
     empty pads 0.
     - (C1) x and w have the same rank, 3 to 5, and float elements of one type; w's sizes are numbers;
@@ -307,17 +308,21 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
   }];
   let arguments = (ins Tensor:$x, Tensor:$w, Default<Ints, "{}">:$strides, Default<Ints, "{}">:$pad_low,
                        Default<Ints, "{}">:$pad_high, Default<Ints, "{}">:$output_padding, Default<Ints, "{}">:$dilations,
-                       Default<Int, "1">:$groups);
+                       Default<Int, "1">:$groups, Default<Bool, "false">:$channels_last);
+  let flops = "flopsOfDecomposition";
+  let reorder = "reorderImage";
   let infer = "inferConvTranspose";
   // Elements of the result that are a stride apart see the same part of the window: for stride s, s convolutions with every s-th
   // element of the (turned) window, computed as one with s times the features, whose results are then interleaved.
   let decomposition = [{
+    if (channels_last)
+      return moveaxis(conv_transpose(moveaxis(x, {-1}, {1}), w, strides, pad_low, pad_high, output_padding, dilations, groups), {1}, {-1});
     const int spatial = x.rank() - 2;
     const WindowSpec window = *windowSpec(spatial, numbersOf({w.type().shape.begin() + 2, w.type().shape.end()}), strides, pad_low,
                                           pad_high, dilations, false);
     const int64_t channels = w.size(0).number() / groups;
     Expr kernel = w;
-    { // the features of each group first: [groups * features, channels, window...]
+    if (groups > 1) { // the features of each group first: [groups * features, channels, window...]
       Sizes shape = w.sizes();
       shape[0] = groups;
       shape.insert(shape.begin() + 1, channels);
@@ -330,43 +335,51 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
       shape.erase(shape.begin() + 1);
       kernel = reshape(kernel, shape);
     }
-    Ints pads; // of the convolution
+    // Gaps and zeros for whole steps come first. Then one movement turns the window around in steps of the strides, and lets the
+    // remainders join the features: [features * strides..., channels, counts...].
+    const int features = groups > 1 ? 0 : 1; // where the kernel has them
+    Sizes split{kernel.size(0), kernel.size(1)}, from(2, 0), to = split, joined{kernel.size(features), kernel.size(1 - features)};
+    Ints by(2, 1), order{features}, rest{1 - features};
+    auto floorDiv = [](int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); };
+    Ints padsLow, padsHigh; // of the convolution
+    Ints cut; // elements of what it makes, ahead of the result
     for (int i = 0; i < spatial; ++i) {
       const int64_t stride = window.stride[i], dilation = window.dilation[i], count = (window.extent(i) + stride - 1) / stride;
-      const int dim = i + 2;
+      // With zeros ahead of the window, the result begins where steps do; only where these take no step more.
+      const int64_t needed = (stride - window.low[i] % stride) % stride, ahead = window.extent(i) + needed <= count * stride ? needed : 0;
+      const auto dim = static_cast<size_t>(i) + 2;
       if (dilation > 1) { // the window with its gaps
-        Sizes split = kernel.sizes(), low(split.size() + 1, 0), high = low, joined = split;
-        split.insert(split.begin() + dim + 1, 1);
-        high[static_cast<size_t>(dim) + 1] = dilation - 1;
-        joined[static_cast<size_t>(dim)] *= dilation;
-        kernel = reshape(pad(reshape(kernel, split), low, high), joined);
+        Sizes apart = kernel.sizes(), low(apart.size() + 1, 0), high = low, together = apart;
+        apart.insert(apart.begin() + i + 3, 1);
+        high[dim + 1] = dilation - 1;
+        together[dim] *= dilation;
+        kernel = reshape(pad(reshape(kernel, apart), low, high), together);
       }
-      Sizes limits = kernel.sizes(), starts(limits.size(), 0), high(limits.size(), 0), low = high;
-      limits[static_cast<size_t>(dim)] = window.extent(i);
-      kernel = slice(kernel, starts, limits);
-      high[static_cast<size_t>(dim)] = count * stride - window.extent(i);
+      Sizes limits = kernel.sizes(), low(limits.size(), 0), high = low;
+      limits[dim] = window.extent(i);
+      kernel = slice(kernel, low, limits);
+      low[dim] = ahead;
+      high[dim] = count * stride - window.extent(i) - ahead;
       kernel = pad(kernel, low, high);
-      // Turned around in steps of the stride; the remainder joins the features: [features, c, ..., count, stride, ...].
-      Sizes split = kernel.sizes();
-      split[static_cast<size_t>(dim)] = count;
-      split.insert(split.begin() + dim + 1, stride);
-      Expr parts = reshape(kernel, split);
-      Sizes from(split.size(), 0), to = split;
-      Ints by(split.size(), 1), order(split.size());
-      from[static_cast<size_t>(dim)] = count - 1;
-      to[static_cast<size_t>(dim)] = Size::kLeast;
-      by[static_cast<size_t>(dim)] = -1;
-      std::iota(order.begin(), order.end(), 0);
-      order.erase(order.begin() + dim + 1);
-      order.insert(order.begin() + 1, dim + 1);
-      parts = transpose(slice(parts, from, to, by), order);
-      Sizes joined = parts.sizes();
-      joined[0] *= joined[1];
-      joined.erase(joined.begin() + 1);
-      kernel = reshape(parts, joined);
-      pads.push_back(count - 1);
+      rest.push_back(static_cast<int64_t>(split.size()));
+      split.push_back(count), joined.push_back(count), from.push_back(count - 1), to.push_back(Size::kLeast), by.push_back(-1);
+      if (stride > 1) {
+        order.push_back(static_cast<int64_t>(split.size()));
+        split.push_back(stride), from.push_back(0), to.push_back(stride), by.push_back(1);
+        joined[0] *= stride;
+      }
+      // Steps that lie ahead of the result or behind it are not computed, as far as less padding leaves them out.
+      const int64_t first = window.low[i] + ahead, most = count - 1,
+                    extra = output_padding.empty() ? 0 : output_padding[static_cast<size_t>(i)],
+                    last = floorDiv(window.extent(i) + ahead - 1 - window.high[i] + extra, stride);
+      const int64_t skipped = std::min(first / stride, most), left = std::clamp<int64_t>(most - last, 0, most);
+      padsLow.push_back(most - skipped);
+      padsHigh.push_back(most - left);
+      cut.push_back(first - skipped * stride);
     }
-    Expr y = conv(x, kernel, {}, pads, pads, {}, groups); // [batch, features * strides..., spatial...]
+    order.insert(order.end(), rest.begin(), rest.end());
+    kernel = reshape(transpose(slice(reshape(kernel, split), from, to, by), order), joined);
+    Expr y = conv(x, kernel, {}, padsLow, padsHigh, {}, groups); // [batch, features * strides..., spatial...]
     for (int i = spatial - 1; i >= 0; --i) { // the last stride is the innermost
       const int64_t stride = window.stride[i];
       if (stride == 1)
@@ -388,22 +401,23 @@ def ConvTransposeOp : Composite<"conv_transpose"> {
     for (int i = 0; i < spatial; ++i) {
       const auto at = static_cast<size_t>(i) + 2;
       // How far the result reaches beyond what was computed does not depend on x's size.
-      const Size end = resultType(0).shape[i + 2] + window.low[i];
+      const int64_t begin = cut[static_cast<size_t>(i)];
+      const Size end = resultType(0).shape[i + 2] + begin;
       const int64_t beyond = (end - y.size(i + 2)).number();
-      starts[at] = window.low[i];
+      starts[at] = begin;
       limits[at] = beyond > 0 ? y.size(i + 2) : end;
       high[at] = std::max<int64_t>(beyond, 0);
-      if (const Size missing = window.low[i] - y.size(i + 2); missing.numberOr(0) > 0) {
+      if (const Size missing = begin - y.size(i + 2); missing.numberOr(0) > 0) {
         starts[at] = y.size(i + 2); // nothing of it is seen
         high[at] -= missing;
       }
     }
     return pad(slice(y, starts, limits), low, high);
   }];
-  let samples = ["x: n g*c h w | n g*c h | n g*c 2 h w", "w: g*c f 2 3 | g*c f 3 | g*c f 2 1 2", "groups: g",
+  let samples = ["x: n g*c h w | n g*c h | n g*c 2 h w | n h w g*c", "w: g*c f 2 3 | g*c f 3 | g*c f 2 1 2", "groups: g",
                  "strides: 2 1 | 2 3 | 2 | 3 | 1 2 2 |", "pad_low: 1 0 | 1 | 0 1 1 |", "pad_high: 0 1 | 1 | 1 0 0 |",
                  "output_padding: 1 0 | 1 |", "dilations: 2 1 | 2 | 1 2 2 |"];
-  let numpy = "conv_transpose(x, w, strides, pad_low, pad_high, output_padding, dilations, groups)";
+  let numpy = "conv_transpose(x, w, strides, pad_low, pad_high, output_padding, dilations, groups, channels_last)";
   let example = "conv_transpose(tensor({{{1.0, 2, 3}}}), tensor({{{1.0, 10}}}), {2})";
 }
 defvar poolRules = [{

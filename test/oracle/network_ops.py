@@ -94,8 +94,11 @@ def conv_by_weights(x, dy, window, strides, low, high, dilations, groups):
     return w
 
 
-def conv_transpose(x, w, strides, low, high, extra, dilations, groups):
+def conv_transpose(x, w, strides, low, high, extra, dilations, groups, channels_last):
     """By its definition: every element of x adds its multiple of the window."""
+    if channels_last:
+        first = conv_transpose(np.moveaxis(x, -1, 1), w, strides, low, high, extra, dilations, groups, False)
+        return np.moveaxis(first, 1, -1)
     n = x.ndim - 2
     strides, dilations = strides or [1] * n, dilations or [1] * n
     low, high, extra = low or [0] * n, high or [0] * n, extra or [0] * n

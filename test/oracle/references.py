@@ -241,12 +241,14 @@ def conv_transpose(c):
     w, extra = window(c, n), c.output_padding or [0] * n
     if any(e >= s for e, s in zip(extra, w["strides"])) or 0 in c.x.shape:
         return None
+    x = jnp.moveaxis(c.x, -1, 1) if c.channels_last else jnp.asarray(c.x)
     pads = list(zip(w["pads"][:n], w["pads"][n:]))
     sizes = [(s - 1) * t + (k - 1) * d + 1 - low - high + e for s, t, k, d, (low, high), e in
-             zip(c.x.shape[2:], w["strides"], c.w.shape[2:], w["dilations"], pads, extra)]
+             zip(x.shape[2:], w["strides"], c.w.shape[2:], w["dilations"], pads, extra)]
     def conv(y):
         return lax.conv_general_dilated(y, c.w, w["strides"], pads, rhs_dilation=w["dilations"], feature_group_count=c.groups)
-    return jax.vjp(conv, jnp.zeros((len(c.x), c.w.shape[1] * c.groups, *sizes)))[1](jnp.asarray(c.x))
+    y, = jax.vjp(conv, jnp.zeros((len(x), c.w.shape[1] * c.groups, *sizes)))[1](x)
+    return [jnp.moveaxis(y, 1, -1) if c.channels_last else y]
 
 
 @judge(ONNX, "avg_pool")

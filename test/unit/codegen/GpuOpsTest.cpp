@@ -213,9 +213,23 @@ std::vector<op::Family> families() {
   return all;
 }
 std::string familyName(const testing::TestParamInfo<op::Family> &info) {
-  static constexpr const char *names[] = {"Elementwise", "Reduction", "Contraction", "Convolution", "Window",
-                                          "Shape",       "Indexing",  "Ordering",    "Control",     "Random",
-                                          "Collective",  "Composite", "Constant",    "Custom"};
+  static constexpr const char *names[] = {"Elementwise",
+                                          "Reduction",
+                                          "Contraction",
+                                          "Convolution",
+                                          "ConvolutionByWeights",
+                                          "ConvolutionByData",
+                                          "Window",
+                                          "Shape",
+                                          "Indexing",
+                                          "Ordering",
+                                          "Control",
+                                          "Random",
+                                          "Collective",
+                                          "Composite",
+                                          "Constant",
+                                          "Custom"};
+  static_assert(std::size(names) == static_cast<size_t>(op::Family::Custom) + 1);
   return names[static_cast<size_t>(info.param)];
 }
 INSTANTIATE_TEST_SUITE_P(Families, GpuOps, testing::ValuesIn(families()), familyName);

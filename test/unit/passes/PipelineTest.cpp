@@ -274,13 +274,14 @@ TEST_F(PipelineTest, TimesEachPass) {
   std::vector<std::string> names;
   for (const passes::PassTime &time : times)
     names.push_back(time.pass);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{
-                "resolve-devices", "simplify",       "decompose-composites", "simplify",        "autocast",
-                "assign-layouts",  "simplify",       "split-reductions",     "recompute-cheap", "form-clusters",
-                "outline-kernels", "place-clusters", "insert-transfers",     "stage-copies",    "split-producers",
-                "fit-memory",      "fit-budget",     "settle-kernels",       "build-schedule",  "plan-memory",
-                "insert-waits",    "form-graphs"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"resolve-devices", "simplify",         "decompose-composites",
+                                             "simplify",        "autocast",         "decompose-composites",
+                                             "assign-layouts",  "simplify",         "split-reductions",
+                                             "recompute-cheap", "form-clusters",    "outline-kernels",
+                                             "place-clusters",  "insert-transfers", "stage-copies",
+                                             "split-producers", "fit-memory",       "fit-budget",
+                                             "settle-kernels",  "build-schedule",   "plan-memory",
+                                             "insert-waits",    "form-graphs"}));
 }
 
 TEST_F(PipelineTest, ExportsKernelsOperandsAndLines) {
